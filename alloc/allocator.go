@@ -1,0 +1,188 @@
+package alloc
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/internal/spin"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// Allocator is the caching allocator of one device. Its methods are safe for
+// concurrent use.
+type Allocator struct {
+	mu     spin.Mutex
+	dev    driver.Driver
+	device int
+
+	cfg     settings.Settings
+	divided bool   // some entry of the rounding table is above 1
+	limit   uint64 // cap on reserved bytes
+	limited bool
+	armed   bool // garbage collection can run: a limit and a threshold are set
+
+	blocks     []block // blockID -> record
+	spare      blockID // records to reuse
+	table      addrTable
+	segments   []segment
+	spareSegs  []segmentID
+	homes      []*home // homeID -> home
+	spareHomes []homeID
+	forest     forest
+
+	pools   [numKinds]*pool // the default pair
+	private privatePools
+	routes  []route
+
+	uses      []streamUses // usesID -> streams
+	spareUses []usesID
+	queues    []*eventQueue // ascending by stream
+	deferred  []blockID     // freed while a route was active
+	queued    int           // events in queues
+
+	reserved uint64
+	stats    counters
+	history  history
+	observer func(Event)
+	meta     string
+	reclaim  []func() bool
+	onOOM    []func(*OutOfMemoryError)
+
+	undefined *UndefinedError
+	scratch   []blockID
+}
+
+// Option changes how New sets an allocator up.
+type Option func(*Allocator)
+
+// WithSettings starts the allocator with the given settings instead of
+// PyTorch's defaults.
+func WithSettings(s settings.Settings) Option {
+	return func(a *Allocator) { a.cfg = s }
+}
+
+// WithDevice sets the device number used in messages and snapshots.
+func WithDevice(n int) Option {
+	return func(a *Allocator) { a.device = n }
+}
+
+// WithObserver has f called for every event of the trace, in order. It runs
+// under the allocator's lock and must not call the allocator.
+func WithObserver(f func(Event)) Option {
+	return func(a *Allocator) { a.observer = f }
+}
+
+// WithReclaimer has f called when no cached block fits, before new memory is
+// asked for; if it reports true the search is repeated (spec 3 step 6). It
+// runs without the allocator's lock and may free memory.
+func WithReclaimer(f func() bool) Option {
+	return func(a *Allocator) { a.reclaim = append(a.reclaim, f) }
+}
+
+// WithOOMObserver has f called for each out-of-memory error before it is
+// returned. It runs without the allocator's lock.
+func WithOOMObserver(f func(*OutOfMemoryError)) Option {
+	return func(a *Allocator) { a.onOOM = append(a.onOOM, f) }
+}
+
+// New returns an allocator that gets its memory from d.
+func New(d driver.Driver, opts ...Option) *Allocator {
+	a := &Allocator{
+		dev:      d,
+		cfg:      settings.Default(),
+		blocks:   make([]block, 1, 1024), // index 0 is noBlock
+		table:    newAddrTable(),
+		segments: make([]segment, 1, 64),
+		homes:    make([]*home, 1, 16),
+		uses:     make([]streamUses, 1),
+	}
+	for k := range a.pools {
+		a.pools[k] = &pool{kind: poolKind(k)}
+	}
+	for _, o := range opts {
+		o(a)
+	}
+	a.derive()
+	a.stats.maxSplitSize = int64(a.cfg.MaxSplitSize) // frozen here (spec 9.3)
+	if f := a.cfg.PerProcessMemoryFraction; f < 1 {
+		a.setFraction(f)
+	}
+	return a
+}
+
+// derive recomputes what follows from the settings and the limit.
+func (a *Allocator) derive() {
+	a.divided = false
+	for _, d := range a.cfg.RoundupPower2Divisions {
+		a.divided = a.divided || d > 1
+	}
+	a.armed = a.limited && a.cfg.GarbageCollectionThreshold > 0
+}
+
+// Settings returns the settings in force.
+func (a *Allocator) Settings() settings.Settings {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cfg
+}
+
+// Configure parses a settings string at run time. As in PyTorch some settings
+// return to their defaults first, memory already obtained keeps its shape, and
+// what was parsed before an error stays in force. The memory fraction of the
+// string has no effect on a device that is set up (spec 3.2, 11.2).
+func (a *Allocator) Configure(conf string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	cfg, err := a.cfg.Apply(conf)
+	a.cfg = cfg
+	a.derive()
+	return err
+}
+
+// SetMemoryFraction caps the reserved bytes at a fraction of the device's
+// memory; 1 removes the cap. Lowering it frees nothing (spec 3.2).
+func (a *Allocator) SetMemoryFraction(f float64) error {
+	if !(f >= 0 && f <= 1) {
+		return fmt.Errorf("memory fraction %v is outside 0..1", f)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.setFraction(f)
+	return nil
+}
+
+func (a *Allocator) setFraction(f float64) {
+	a.limited = f < 1
+	a.limit = uint64(f * float64(a.dev.TotalMemory()))
+	a.derive()
+}
+
+// SetLimit caps the reserved bytes directly.
+func (a *Allocator) SetLimit(bytes uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.limited, a.limit = true, bytes
+	a.derive()
+}
+
+// Limit returns the cap on reserved bytes, if there is one.
+func (a *Allocator) Limit() (bytes uint64, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.limited {
+		return 0, false
+	}
+	return a.limit, true
+}
+
+// Undefined returns the first point at which PyTorch itself would have
+// crashed or read freed memory, or nil. The allocator goes on soundly from
+// there; PyTorch does not (spec 14 item 9).
+func (a *Allocator) Undefined() *UndefinedError {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.undefined
+}
+
+// maxSplitSet reports whether max_split_size_mb is set; a set value may be huge.
+func (a *Allocator) maxSplitSet() bool { return a.cfg.MaxSplitSize != settings.None }

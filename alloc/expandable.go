@@ -1,0 +1,223 @@
+package alloc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/driver"
+)
+
+// grow gets memory for a rounded size by mapping into an expandable segment
+// (spec 6.2). It returns a mapped block that is in no set, or noBlock if the
+// driver is out of memory; what was mapped before that stays, free.
+func (a *Allocator) grow(h *home, rounded uint64) (blockID, error) {
+	id, err := a.findRoom(h, rounded)
+	if id == noBlock || err != nil {
+		return noBlock, err
+	}
+	if b := &a.blocks[id]; b.state == stateUnmapped {
+		if ok, err := a.mapFront(id, min(b.size, rounded)); !ok || err != nil {
+			return noBlock, err
+		}
+	}
+	for a.blocks[id].size < rounded {
+		next := a.blocks[id].next
+		if a.blocks[next].state != stateUnmapped {
+			return noBlock, nil // a request larger than the reservation
+		}
+		if ok, err := a.mapFront(next, min(rounded-a.blocks[id].size, a.blocks[next].size)); !ok || err != nil {
+			return noBlock, err
+		}
+		id = next // the newly mapped block absorbed the candidate
+	}
+	a.leave(id)
+	if p := h.pool.private; p != nil {
+		p.segments++
+	}
+	return id, nil
+}
+
+// findRoom returns the block from which on enough available addresses follow:
+// an unmapped block or the free block left of one (spec 6.2 step 1). If there
+// is none it reserves a new expandable segment.
+func (a *Allocator) findRoom(h *home, rounded uint64) (blockID, error) {
+	for _, start := range h.unmapped {
+		if prev := a.blocks[start].prev; a.blocks[prev].state == stateFree {
+			start = prev
+		}
+		room := uint64(0)
+		for at := start; at != noBlock; at = a.blocks[at].next {
+			b := &a.blocks[at]
+			if b.state != stateFree && b.state != stateUnmapped {
+				break
+			}
+			if room += b.size; room >= rounded {
+				return start, nil
+			}
+		}
+	}
+	return a.reserve(h)
+}
+
+// reserve makes a new expandable segment: one unmapped block over addresses
+// for nine eighths of the device's memory (spec 6.1).
+func (a *Allocator) reserve(h *home) (blockID, error) {
+	granule := a.granule(h.pool.kind)
+	total := a.dev.TotalMemory()
+	size := roundUp(total+total/8, granule)
+	base, err := a.dev.Reserve(size, h.stream)
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		return noBlock, nil
+	}
+	if err != nil {
+		return noBlock, fmt.Errorf("reserving %d bytes of addresses: %w", size, err)
+	}
+	if err := checkRange(base, size); err != nil {
+		return noBlock, errors.Join(err, a.dev.Unreserve(base, size))
+	}
+	seg := a.newSegment(segment{base: base, size: size, granule: granule, home: h.id})
+	id := a.newBlock()
+	a.segments[seg].head = id
+	a.blocks[id] = block{addr: base, size: size, home: h.id, seg: seg, expandable: true}
+	a.enterUnmapped(id)
+	return id, nil
+}
+
+// mapFront puts memory behind the first n bytes of an unmapped block, rounded
+// up to whole granules (spec 6.3). It reports false if the driver is out of
+// memory; then nothing changed.
+func (a *Allocator) mapFront(id blockID, n uint64) (bool, error) {
+	b := &a.blocks[id]
+	h := a.homes[b.home]
+	granule := a.segments[b.seg].granule
+	addr, size := b.addr, roundUp(n, granule)
+	err := a.dev.Map(addr, size, granule)
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("mapping %d bytes at %#x: %w", size, addr, err)
+	}
+	a.leaveUnmapped(id)
+	if size < b.size {
+		rest := a.newBlock()
+		b = &a.blocks[id]
+		a.blocks[rest] = block{addr: addr + size, size: b.size - size, home: b.home, seg: b.seg, expandable: true}
+		b.size = size
+		a.linkAfter(id, rest)
+		a.enterUnmapped(rest)
+	}
+	for _, n := range [2]blockID{b.prev, b.next} {
+		if a.blocks[n].state == stateFree {
+			a.leave(n)
+			a.absorb(id, n)
+		}
+	}
+	a.enter(id)
+	a.reserved += size
+	if p := h.pool.private; p != nil {
+		p.bytes += size
+	}
+	a.stats.add(h.pool.kind, statReservedBytes, int64(size))
+	a.stats.deviceAllocs++
+	a.emit(ActionSegmentMap, addr, size, h)
+	return true, nil
+}
+
+// unmap gives back the whole granules inside a free block (spec 6.4). A
+// segment that is entirely unmapped then is dropped.
+func (a *Allocator) unmap(id blockID) error {
+	b := &a.blocks[id]
+	h := a.homes[b.home]
+	seg := &a.segments[b.seg]
+	start := seg.base + roundUp(b.addr-seg.base, seg.granule)
+	end := seg.base + (b.addr+b.size-seg.base)/seg.granule*seg.granule
+	if start >= end {
+		return nil
+	}
+	size := end - start
+	if err := a.dev.Unmap(start, size, seg.granule, h.stream); err != nil {
+		return fmt.Errorf("unmapping %d bytes at %#x: %w", size, start, err)
+	}
+	a.leave(id)
+	if front := start - b.addr; front > 0 {
+		a.cutFree(id, b.addr, front, a.linkBefore)
+	}
+	b = &a.blocks[id]
+	if back := b.addr + b.size - end; back > 0 {
+		a.cutFree(id, end, back, a.linkAfter)
+	}
+	b = &a.blocks[id]
+	b.addr, b.size = start, size
+	b.state = statePending // in no set while it merges
+	for _, n := range [2]blockID{b.prev, b.next} {
+		if a.blocks[n].state == stateUnmapped {
+			a.leaveUnmapped(n)
+			a.absorb(id, n)
+		}
+	}
+	a.enterUnmapped(id)
+	a.reserved -= size
+	a.stats.add(h.pool.kind, statReservedBytes, -int64(size))
+	if p := h.pool.private; p != nil {
+		p.bytes -= size
+		a.dropSegmentCount(p)
+	}
+	a.stats.deviceFrees++
+	a.emit(ActionSegmentUnmap, start, size, h)
+	if !b.split() {
+		return a.unreserve(id)
+	}
+	return nil
+}
+
+// cutFree makes a free block of a part of the block id, which is about to
+// shrink by it.
+func (a *Allocator) cutFree(id blockID, addr, size uint64, link func(at, id blockID)) {
+	cut := a.newBlock()
+	b := &a.blocks[id]
+	a.blocks[cut] = block{addr: addr, size: size, home: b.home, seg: b.seg, expandable: true}
+	if addr == b.addr {
+		b.addr += size
+	}
+	b.size -= size
+	link(id, cut)
+	a.enter(cut)
+}
+
+// unreserve drops an expandable segment whose one block is unmapped.
+func (a *Allocator) unreserve(id blockID) error {
+	b := &a.blocks[id]
+	seg := &a.segments[b.seg]
+	if err := a.dev.Unreserve(seg.base, seg.size); err != nil {
+		return fmt.Errorf("giving back %d bytes of addresses at %#x: %w", seg.size, seg.base, err)
+	}
+	a.leaveUnmapped(id)
+	a.dropSegment(b.seg)
+	a.dropBlock(id)
+	return nil
+}
+
+// enterUnmapped puts a block into its home's list of unmapped blocks.
+func (a *Allocator) enterUnmapped(id blockID) {
+	b := &a.blocks[id]
+	b.state = stateUnmapped
+	h := a.homes[b.home]
+	i, _ := a.findUnmapped(h, b.addr)
+	h.unmapped = slices.Insert(h.unmapped, i, id)
+}
+
+func (a *Allocator) leaveUnmapped(id blockID) {
+	b := &a.blocks[id]
+	h := a.homes[b.home]
+	i, _ := a.findUnmapped(h, b.addr)
+	h.unmapped = slices.Delete(h.unmapped, i, i+1)
+}
+
+func (a *Allocator) findUnmapped(h *home, addr uint64) (int, bool) {
+	return slices.BinarySearchFunc(h.unmapped, addr, func(id blockID, addr uint64) int {
+		return cmp.Compare(a.blocks[id].addr, addr)
+	})
+}

@@ -1,0 +1,77 @@
+package alloc
+
+// Free gives back memory that Malloc returned. Blocks that other streams use
+// become reusable when those streams have passed this point. Address 0 is
+// ignored. An address that is not allocated gives an [*InvalidPointerError];
+// after any other error, which comes from the driver, the block is freed all
+// the same and becomes reusable as soon as the driver answers again.
+func (a *Allocator) Free(addr uint64) error {
+	if addr == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	err := a.free(addr)
+	a.afterOperation()
+	a.mu.Unlock()
+	return err
+}
+
+func (a *Allocator) free(addr uint64) error {
+	id := a.table.take(addr, a.blocks)
+	if id == noBlock {
+		return &InvalidPointerError{Addr: addr}
+	}
+	b := &a.blocks[id]
+	h := a.homes[b.home]
+	b.state = statePending
+	a.stats.freeRequested(h.pool.kind, int64(b.size))
+	if a.tracing() {
+		a.emit(ActionFreeRequested, b.addr, b.requested, h)
+	}
+	if b.size >= a.cfg.MaxSplitSize {
+		a.stats.oversizeAllocations.add(-1)
+	}
+	if b.uses == noUses {
+		a.giveBack(id)
+		return nil
+	}
+	if len(a.routes) != 0 {
+		a.deferFree(id)
+		return nil
+	}
+	return a.insertEvents(id)
+}
+
+// giveBack returns a block to its pool and merges it with its free neighbours
+// (spec 4.4).
+func (a *Allocator) giveBack(id blockID) {
+	b := &a.blocks[id]
+	h := a.homes[b.home]
+	if a.tracing() {
+		a.emit(ActionFreeCompleted, b.addr, b.requested, h)
+	}
+	size := b.size
+	var splits, bytes int64
+	for _, n := range [2]blockID{b.prev, b.next} {
+		if nb := &a.blocks[n]; nb.state == stateFree {
+			splits--
+			bytes -= int64(nb.size)
+			h.free.remove(nb.size, nb.addr)
+			a.absorb(id, n)
+		}
+	}
+	b.state = stateFree
+	b.entered = h.pool.searches
+	h.free.insert(b.size, b.addr, id)
+	k := h.pool.kind
+	if !b.expandable {
+		if b.split() {
+			splits++
+			bytes += int64(b.size)
+		}
+		// Only the net change counts: one rise or one fall each.
+		a.stats.add(k, statInactiveSplit, splits)
+		a.stats.add(k, statInactiveSplitBytes, bytes)
+	}
+	a.stats.freeCompleted(k, int64(size), int64(b.requested))
+}

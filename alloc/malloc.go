@@ -1,0 +1,307 @@
+package alloc
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/driver"
+)
+
+// Malloc returns the address of at least size bytes for use on stream. A size
+// of 0 gives address 0. If there is no memory the error is an
+// [*OutOfMemoryError]; any other error comes from the driver.
+func (a *Allocator) Malloc(size, stream uint64) (uint64, error) {
+	return a.MallocOn(size, stream, 0)
+}
+
+// MallocOn is Malloc for a caller that says which thread it is: routes made by
+// [MemPool.Begin] apply to one thread only.
+func (a *Allocator) MallocOn(size, stream, thread uint64) (uint64, error) {
+	if size == 0 {
+		return 0, nil
+	}
+	if size >= maxRequest {
+		return 0, &OutOfMemoryError{Device: a.device, Requested: size, TooLarge: true}
+	}
+	a.mu.Lock()
+	addr, err := a.malloc(size, stream, thread)
+	a.afterOperation()
+	a.mu.Unlock()
+	if err != nil {
+		return 0, a.report(err)
+	}
+	return addr, nil
+}
+
+// report calls the out-of-memory observers.
+func (a *Allocator) report(err error) error {
+	var oom *OutOfMemoryError
+	if errors.As(err, &oom) {
+		for _, f := range a.onOOM {
+			f(oom)
+		}
+	}
+	return err
+}
+
+// request is one allocation on its way through the sequence of spec 3.
+type request struct {
+	size       uint64 // as asked for
+	rounded    uint64
+	segment    uint64 // size of a new plain segment for it
+	stream     uint64
+	home       *home
+	expandable bool // flag E of the spec
+}
+
+func (a *Allocator) malloc(size, stream, thread uint64) (uint64, error) {
+	var private *privatePool
+	if len(a.routes) == 0 {
+		if a.queued != 0 || len(a.deferred) != 0 {
+			if err := a.processEvents(); err != nil {
+				return 0, err
+			}
+		}
+	} else {
+		if a.cfg.GraphCaptureRecordStreamReuse {
+			a.reuseInCapture(stream)
+		}
+		private = a.routed(stream, thread)
+	}
+	rounded := a.round(size)
+	kind := kindOf(rounded)
+	p := a.pools[kind]
+	expandable := a.cfg.ExpandableSegments
+	if private != nil {
+		p = private.pools[kind]
+		expandable = expandable && private.source == nil
+	}
+	h := a.homeFor(p, stream)
+	id := a.search(h, rounded, expandable)
+	if id == noBlock {
+		r := request{size: size, rounded: rounded, segment: a.segmentSize(rounded), stream: stream, home: h, expandable: expandable}
+		var err error
+		if id, err = a.miss(&r); err != nil {
+			return 0, err
+		}
+		expandable = r.expandable
+	}
+	return a.take(id, size, rounded, expandable), nil
+}
+
+// search finds the free block to use, takes it out of the free set and
+// returns it (spec 2.2).
+func (a *Allocator) search(h *home, rounded uint64, expandable bool) blockID {
+	if a.armed {
+		h.pool.searches++
+	}
+	id := h.free.ceil(rounded)
+	if id == noBlock {
+		return noBlock
+	}
+	b := &a.blocks[id]
+	if b.expandable {
+		if expandable {
+			id = a.leastRoom(h, id)
+		} else if id = a.nextPlain(h, id); id == noBlock {
+			return noBlock
+		}
+		b = &a.blocks[id]
+	}
+	if rounded < a.cfg.MaxSplitSize {
+		if b.size >= a.cfg.MaxSplitSize {
+			return noBlock
+		}
+	} else if b.size >= rounded+a.cfg.MaxNonSplitRounding {
+		return noBlock
+	}
+	h.free.remove(b.size, b.addr)
+	return id
+}
+
+// leastRoom walks from a free block of an expandable segment to the first one
+// whose successor would not have less room to grow: a local descent, not the
+// minimum (spec 2.2 step 3).
+func (a *Allocator) leastRoom(h *home, id blockID) blockID {
+	room := a.room(id)
+	for a.blocks[id].expandable {
+		next := h.free.after(a.blocks[id].size, a.blocks[id].addr)
+		if next == noBlock {
+			break
+		}
+		r := a.room(next)
+		if r >= room {
+			break
+		}
+		id, room = next, r
+	}
+	return id
+}
+
+// room is the size of a block and of the unmapped range that follows it.
+func (a *Allocator) room(id blockID) uint64 {
+	b := &a.blocks[id]
+	if n := &a.blocks[b.next]; n.state == stateUnmapped {
+		return b.size + n.size
+	}
+	return b.size
+}
+
+// nextPlain skips free blocks of expandable segments.
+func (a *Allocator) nextPlain(h *home, id blockID) blockID {
+	for id != noBlock && a.blocks[id].expandable {
+		id = h.free.after(a.blocks[id].size, a.blocks[id].addr)
+	}
+	return id
+}
+
+// miss gets a block when none is cached: steps 6 to 11 of spec 3.
+func (a *Allocator) miss(r *request) (blockID, error) {
+	if a.reclaimed() {
+		if id := a.search(r.home, r.rounded, r.expandable); id != noBlock {
+			return id, nil
+		}
+	}
+	if a.armed {
+		if err := a.collect(); err != nil {
+			return noBlock, err
+		}
+	}
+	if id, err := a.obtain(r); id != noBlock || err != nil {
+		return id, err
+	}
+	if r.home.pool.private == nil {
+		if id := a.searchOverflow(r); id != noBlock {
+			return id, nil
+		}
+	}
+	if enough, err := a.releaseTargeted(r); err != nil {
+		return noBlock, err
+	} else if enough {
+		if id, err := a.obtain(r); id != noBlock || err != nil {
+			return id, err
+		}
+	}
+	if len(a.routes) == 0 {
+		if err := a.releaseCached(); err != nil {
+			return noBlock, err
+		}
+		// The free sets are not searched again, even if the release made
+		// a block that would fit (spec 3, note after step 12).
+		a.stats.allocRetries++
+		if id, err := a.obtain(r); id != noBlock || err != nil {
+			return id, err
+		}
+	}
+	return noBlock, a.outOfMemory(r)
+}
+
+// reclaimed runs the reclaimers without the lock, since they may free memory.
+func (a *Allocator) reclaimed() bool {
+	if len(a.reclaim) == 0 {
+		return false
+	}
+	a.mu.Unlock()
+	defer a.mu.Lock()
+	freed := false
+	for _, f := range a.reclaim {
+		freed = f() || freed
+	}
+	return freed
+}
+
+// searchOverflow looks for a cached block in the pools registered with
+// use_on_oom (spec 3 step 9). From there on the request belongs to that pool
+// and expandable segments are off for it.
+func (a *Allocator) searchOverflow(r *request) blockID {
+	kind := r.home.pool.kind
+	found := noBlock
+	a.private.overflow.each(func(p PoolID) bool {
+		if pp := a.private.byID[p]; pp != nil {
+			found = a.search(a.homeFor(pp.pools[kind], r.stream), r.rounded, false)
+		}
+		return found == noBlock
+	})
+	if found != noBlock {
+		r.expandable = false
+	}
+	return found
+}
+
+// obtain makes one attempt to get new memory (spec 3.1). It returns noBlock if
+// the limit or the driver refuses.
+func (a *Allocator) obtain(r *request) (blockID, error) {
+	if a.limited && (a.reserved > a.limit || r.segment > a.limit-a.reserved) {
+		return noBlock, nil
+	}
+	if r.expandable {
+		return a.grow(r.home, r.rounded)
+	}
+	return a.obtainSegment(r)
+}
+
+// obtainSegment gets a plain segment from the driver, as one block that is in
+// no set yet.
+func (a *Allocator) obtainSegment(r *request) (blockID, error) {
+	p := r.home.pool
+	addr, err := a.driverMalloc(p.private, r.segment, r.stream)
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		return noBlock, nil
+	}
+	if err != nil {
+		return noBlock, fmt.Errorf("getting a segment of %d bytes: %w", r.segment, err)
+	}
+	if err := checkRange(addr, r.segment); err != nil {
+		return noBlock, errors.Join(err, a.driverFree(p.private, addr, r.segment))
+	}
+	if p.private != nil {
+		if a.private.byID[p.private.id] != p.private {
+			// Only possible while the lock was released for the driver call.
+			return noBlock, errors.Join(fmt.Errorf("pool %v was deleted during an allocation", p.private.id),
+				a.driverFree(p.private, addr, r.segment))
+		}
+		p.private.segments++
+		p.private.bytes += r.segment
+	}
+	seg := a.newSegment(segment{base: addr, size: r.segment, home: r.home.id})
+	id := a.newBlock()
+	a.segments[seg].head = id
+	a.blocks[id] = block{addr: addr, size: r.segment, home: r.home.id, seg: seg}
+	a.reserved += r.segment
+	a.stats.add(p.kind, statSegment, 1)
+	a.stats.add(p.kind, statReservedBytes, int64(r.segment))
+	if r.segment >= a.cfg.MaxSplitSize {
+		a.stats.oversizeSegments.add(1)
+	}
+	a.stats.deviceAllocs++
+	a.emit(ActionSegmentAlloc, addr, r.segment, r.home)
+	return id, nil
+}
+
+// checkRange refuses memory whose blocks the free sets could not order.
+func checkRange(addr, size uint64) error {
+	if size >= maxBlockSize || addr >= maxAddress || addr+size > maxAddress {
+		return fmt.Errorf("the driver returned %d bytes at %#x: addresses must end below %#x and segments must be smaller than %d bytes",
+			size, addr, maxAddress, maxBlockSize)
+	}
+	return nil
+}
+
+// driverMalloc asks the driver, or the private pool's own source.
+func (a *Allocator) driverMalloc(p *privatePool, size, stream uint64) (uint64, error) {
+	if a.cfg.ReleaseLockOnMalloc {
+		a.mu.Unlock()
+		defer a.mu.Lock()
+	}
+	if p != nil && p.source != nil {
+		return p.source.Malloc(size, stream)
+	}
+	return a.dev.Malloc(size, stream)
+}
+
+func (a *Allocator) driverFree(p *privatePool, addr, size uint64) error {
+	if p != nil && p.source != nil {
+		return p.source.Free(addr, size)
+	}
+	return a.dev.Free(addr, size)
+}

@@ -1,0 +1,152 @@
+package alloc
+
+import "fmt"
+
+// EmptyCache gives all cached memory that can be given back to the driver:
+// PyTorch's torch.cuda.empty_cache() for this device.
+func (a *Allocator) EmptyCache() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err := a.releaseCached()
+	a.afterOperation()
+	return err
+}
+
+// releaseCached is the full release of spec 7.2: the default pools unless a
+// route is active, and the private pools that nobody uses any more.
+func (a *Allocator) releaseCached() error {
+	if len(a.routes) == 0 {
+		if err := a.synchronize(nil); err != nil {
+			return err
+		}
+		for _, k := range [...]poolKind{large, small} {
+			if err := a.releasePool(a.pools[k]); err != nil {
+				return err
+			}
+		}
+	}
+	return a.private.freeable.sweep(func(id PoolID) (bool, error) {
+		return a.releasePrivate(a.private.byID[id])
+	})
+}
+
+// releasePrivate releases the cached memory of a pool that nobody uses and
+// deletes the pool if nothing is left. It reports whether it did.
+func (a *Allocator) releasePrivate(p *privatePool) (deleted bool, err error) {
+	for _, k := range [...]poolKind{small, large} {
+		if err := a.releasePool(p.pools[k]); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case p.segments == 0 && p.bytes > 0:
+		a.setUndefined(p.id, fmt.Sprintf("pool %v is deleted while %d bytes of it are mapped, and later used again", p.id, p.bytes))
+		return false, nil
+	case p.segments != 0 && (p.bytes > 0 || a.undefined == nil):
+		return false, nil
+	}
+	for _, q := range p.pools {
+		for _, h := range q.homes {
+			// What is left is addresses reserved for an attempt that failed.
+			for len(h.unmapped) > 0 {
+				if err := a.unreserve(h.unmapped[0]); err != nil {
+					return false, err
+				}
+			}
+		}
+	}
+	for _, q := range p.pools {
+		a.dropHomes(q)
+	}
+	delete(a.private.byID, p.id)
+	return true, nil
+}
+
+// releasePool releases the free memory of one pool in the order of its free
+// set: plain segments at once, expandable memory after the walk.
+func (a *Allocator) releasePool(p *pool) error {
+	ids := p.freeBlocks(a.scratch[:0])
+	a.scratch = ids
+	expandable := ids[:0]
+	for _, id := range ids {
+		switch b := &a.blocks[id]; {
+		case b.expandable:
+			expandable = append(expandable, id)
+		case !b.split():
+			if err := a.releaseSegment(id); err != nil {
+				return err
+			}
+		}
+	}
+	for _, id := range expandable {
+		if err := a.unmap(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseSegment gives the plain segment of an unsplit free block back to the
+// driver (spec 7.4).
+func (a *Allocator) releaseSegment(id blockID) error {
+	b := &a.blocks[id]
+	h := a.homes[b.home]
+	p := h.pool
+	addr, size := b.addr, b.size
+	if err := a.driverFree(p.private, addr, size); err != nil {
+		return fmt.Errorf("giving back a segment of %d bytes at %#x: %w", size, addr, err)
+	}
+	a.stats.deviceFrees++
+	a.emit(ActionSegmentFree, addr, size, h)
+	a.reserved -= size
+	if p.private != nil {
+		p.private.bytes -= size
+		a.dropSegmentCount(p.private)
+	}
+	a.stats.add(p.kind, statSegment, -1)
+	a.stats.add(p.kind, statReservedBytes, -int64(size))
+	if size >= a.cfg.MaxSplitSize {
+		a.stats.oversizeSegments.add(-1)
+	}
+	a.leave(id)
+	a.dropSegment(b.seg)
+	a.dropBlock(id)
+	return nil
+}
+
+// releaseTargeted gives back oversize segments so that a new one of the wanted
+// size may fit: the smallest that is large enough, or else the largest ones
+// until their sum is (spec 7.1). It reports whether enough was released.
+func (a *Allocator) releaseTargeted(r *request) (bool, error) {
+	if !a.maxSplitSet() {
+		return false, nil
+	}
+	want := max(r.rounded, a.cfg.MaxSplitSize)
+	set := &r.home.free
+	id := set.ceil(want)
+	if id != noBlock && a.releasable(id) {
+		return true, a.releaseSegment(id)
+	}
+	size, addr := want, uint64(0)
+	for released := uint64(0); released < want; {
+		id = set.before(size, addr)
+		if id == noBlock || a.blocks[id].size < a.cfg.MaxSplitSize {
+			return false, nil
+		}
+		size, addr = a.blocks[id].size, a.blocks[id].addr
+		if a.releasable(id) {
+			if err := a.releaseSegment(id); err != nil {
+				return false, err
+			}
+			released += size
+		}
+	}
+	return true, nil
+}
+
+// releasable reports whether a free block is a whole plain segment. Oversize
+// blocks always are, unless max_split was lowered at run time.
+func (a *Allocator) releasable(id blockID) bool {
+	b := &a.blocks[id]
+	return !b.expandable && !b.split()
+}

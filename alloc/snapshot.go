@@ -1,0 +1,144 @@
+package alloc
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// BlockState is the state of a block in a snapshot.
+type BlockState uint8
+
+// The states a snapshot tells apart.
+const (
+	Inactive          BlockState = iota // free
+	ActiveAllocated                     // handed out
+	ActivePendingFree                   // freed, waiting for other streams
+)
+
+func (s BlockState) String() string {
+	switch s {
+	case Inactive:
+		return "inactive"
+	case ActiveAllocated:
+		return "active_allocated"
+	case ActivePendingFree:
+		return "active_pending_free"
+	}
+	return fmt.Sprintf("BlockState(%d)", uint8(s))
+}
+
+// Block is a piece of a segment.
+type Block struct {
+	Address       uint64
+	Size          uint64
+	RequestedSize uint64 // in an inactive block that of its last use
+	State         BlockState
+}
+
+// Segment is memory got from the driver. Of an expandable segment each run of
+// mapped memory is listed as one.
+type Segment struct {
+	Device        int
+	Address       uint64
+	TotalSize     uint64
+	AllocatedSize uint64 // blocks handed out
+	ActiveSize    uint64 // and those waiting for other streams
+	RequestedSize uint64 // bytes asked for in active blocks
+	Stream        uint64
+	Large         bool
+	Pool          PoolID
+	Expandable    bool
+	Blocks        []Block
+}
+
+// Type is "small" or "large".
+func (s *Segment) Type() string {
+	if s.Large {
+		return "large"
+	}
+	return "small"
+}
+
+// Snapshot is the state of an allocator at one moment, with its trace.
+type Snapshot struct {
+	Segments []Segment
+	Events   []Event
+	Settings settings.Settings
+}
+
+// Snapshot copies the allocator's state and records that it did: the event
+// shows up in later snapshots (spec 10.3).
+func (a *Allocator) Snapshot() Snapshot {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := Snapshot{Segments: a.segmentList(), Events: a.history.events(), Settings: a.cfg}
+	var active uint64
+	for i := range s.Segments {
+		active += s.Segments[i].ActiveSize
+	}
+	a.emit(ActionSnapshot, 0, active, a.homeFor(a.pools[small], 0))
+	return s
+}
+
+// Segments lists the segments by address.
+func (a *Allocator) Segments() []Segment {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.segmentList()
+}
+
+func (a *Allocator) segmentList() []Segment {
+	var out []Segment
+	for i := range a.segments {
+		if a.segments[i].size != 0 {
+			out = a.appendRuns(out, &a.segments[i])
+		}
+	}
+	slices.SortFunc(out, func(x, y Segment) int { return cmp.Compare(x.Address, y.Address) })
+	return out
+}
+
+// appendRuns lists each run of mapped blocks of a segment.
+func (a *Allocator) appendRuns(out []Segment, s *segment) []Segment {
+	h := a.homes[s.home]
+	var run *Segment
+	for id := s.head; id != noBlock; id = a.blocks[id].next {
+		b := &a.blocks[id]
+		if b.state == stateUnmapped {
+			run = nil
+			continue
+		}
+		if run == nil {
+			out = append(out, Segment{
+				Device: a.device, Address: b.addr, Stream: h.stream,
+				Large: h.pool.kind == large, Expandable: s.expandable(),
+			})
+			run = &out[len(out)-1]
+			if p := h.pool.private; p != nil {
+				run.Pool = p.id
+			}
+		}
+		run.add(b)
+	}
+	return out
+}
+
+func (s *Segment) add(b *block) {
+	state := Inactive
+	switch b.state {
+	case stateAllocated:
+		state = ActiveAllocated
+		s.AllocatedSize += b.size
+	case statePending:
+		state = ActivePendingFree
+	}
+	s.TotalSize += b.size
+	if state != Inactive {
+		s.ActiveSize += b.size
+		s.RequestedSize += b.requested
+	}
+	s.Blocks = append(s.Blocks, Block{Address: b.addr, Size: b.size, RequestedSize: b.requested, State: state})
+}

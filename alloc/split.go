@@ -1,0 +1,58 @@
+package alloc
+
+// shouldSplit decides whether the rest of a block becomes a block of its own
+// (spec 4.1). The flag expandable is the request's, not the block's.
+func (a *Allocator) shouldSplit(p *pool, rounded, rest uint64, expandable bool) bool {
+	switch {
+	case p.noSplit:
+		return false
+	case p.kind == small || expandable:
+		return rest >= minBlock
+	default:
+		return rounded < a.cfg.MaxSplitSize && rest > splitRest
+	}
+}
+
+// take hands out a block that is in no set, splitting it if that is due
+// (spec 4.2), and returns its address.
+func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) uint64 {
+	b := &a.blocks[id]
+	h := a.homes[b.home]
+	p := h.pool
+	rest := b.size - rounded
+	if a.shouldSplit(p, rounded, rest, expandable) {
+		if !b.expandable {
+			if b.split() {
+				a.stats.add(p.kind, statInactiveSplitBytes, -int64(rounded))
+			} else {
+				a.stats.add(p.kind, statInactiveSplitBytes, int64(rest))
+				a.stats.add(p.kind, statInactiveSplit, 1)
+			}
+		}
+		front := a.newBlock()
+		b = &a.blocks[id]
+		a.blocks[front] = block{addr: b.addr, size: rounded, home: b.home, seg: b.seg, expandable: b.expandable}
+		a.linkBefore(id, front)
+		b.addr += rounded
+		b.size = rest
+		b.state = stateFree
+		b.entered = p.searches
+		h.free.insert(b.size, b.addr, id)
+		id = front
+		b = &a.blocks[id]
+	} else if b.split() && !b.expandable {
+		a.stats.add(p.kind, statInactiveSplitBytes, -int64(b.size))
+		a.stats.add(p.kind, statInactiveSplit, -1)
+	}
+	b.state = stateAllocated
+	b.requested = size
+	a.table.insert(b.addr, id)
+	if a.tracing() {
+		a.emit(ActionAlloc, b.addr, size, h)
+	}
+	a.stats.handOut(p.kind, int64(b.size), int64(size))
+	if b.size >= a.cfg.MaxSplitSize {
+		a.stats.oversizeAllocations.add(1)
+	}
+	return b.addr
+}

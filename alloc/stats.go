@@ -1,0 +1,239 @@
+package alloc
+
+// statFamily names a statistic that is kept for all memory, the small pools
+// and the large pools (spec 9.1).
+type statFamily uint8
+
+const (
+	statAllocation statFamily = iota
+	statSegment
+	statActive
+	statInactiveSplit
+	statAllocatedBytes
+	statReservedBytes
+	statActiveBytes
+	statInactiveSplitBytes
+	statRequestedBytes
+	numFamilies
+)
+
+var familyNames = [numFamilies]string{
+	"allocation", "segment", "active", "inactive_split", "allocated_bytes",
+	"reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes",
+}
+
+// counters hold the statistics in the form that is cheapest to update: what
+// went up and what went down, per pool kind. Currents, and the sums over both
+// kinds, are derived. The peaks of the families that every malloc raises are
+// looked at only when a fall follows a rise: between the two nothing can be
+// missed.
+type counters struct {
+	kinds [numKinds]kindCounters
+	peak  [numFamilies]int64 // over both kinds
+
+	oversizeAllocations Stat
+	oversizeSegments    Stat
+
+	allocRetries, ooms, syncs int64
+	deviceAllocs, deviceFrees int64
+	maxSplitSize              int64
+}
+
+type kindCounters struct {
+	up, down   [numFamilies]int64
+	peak       [numFamilies]int64
+	rising     bool               // handOut since the last settle
+	up0, down0 [numFamilies]int64 // at the last reset of the accumulated values
+}
+
+func (c *kindCounters) current(f statFamily) int64 { return c.up[f] - c.down[f] }
+
+// add moves one statistic by one rise or one fall.
+func (s *counters) add(k poolKind, f statFamily, x int64) {
+	c := &s.kinds[k]
+	if x > 0 {
+		c.up[f] += x
+		s.raisePeak(k, f)
+	} else {
+		c.down[f] -= x
+	}
+}
+
+func (s *counters) raisePeak(k poolKind, f statFamily) {
+	c := &s.kinds[k]
+	cur := c.current(f)
+	c.peak[f] = max(c.peak[f], cur)
+	s.peak[f] = max(s.peak[f], cur+s.kinds[1-k].current(f))
+}
+
+// handOut counts a block of size bytes handed out for a request.
+func (s *counters) handOut(k poolKind, size, requested int64) {
+	c := &s.kinds[k]
+	c.up[statAllocation]++
+	c.up[statAllocatedBytes] += size
+	c.up[statActive]++
+	c.up[statActiveBytes] += size
+	c.up[statRequestedBytes] += requested
+	c.rising = true
+}
+
+// freeRequested counts the call of free for a block of size bytes.
+func (s *counters) freeRequested(k poolKind, size int64) {
+	s.settle()
+	c := &s.kinds[k]
+	c.down[statAllocation]++
+	c.down[statAllocatedBytes] += size
+}
+
+// freeCompleted counts the return of a block of size bytes to its pool.
+func (s *counters) freeCompleted(k poolKind, size, requested int64) {
+	s.settle()
+	c := &s.kinds[k]
+	c.down[statActive]++
+	c.down[statActiveBytes] += size
+	c.down[statRequestedBytes] += requested
+}
+
+// settle brings the peaks up to date after hand-outs.
+func (s *counters) settle() {
+	for k := range s.kinds {
+		if s.kinds[k].rising {
+			s.kinds[k].rising = false
+			for _, f := range [...]statFamily{statAllocation, statAllocatedBytes, statActive, statActiveBytes, statRequestedBytes} {
+				s.raisePeak(poolKind(k), f)
+			}
+		}
+	}
+}
+
+// Stat is one statistic: its value, its highest value, and the sums of all
+// rises and all falls.
+type Stat struct {
+	Current, Peak, Allocated, Freed int64
+}
+
+func (s *Stat) add(x int64) {
+	s.Current += x
+	if x > 0 {
+		s.Allocated += x
+		s.Peak = max(s.Peak, s.Current)
+	} else {
+		s.Freed -= x
+	}
+}
+
+// PoolStat is a statistic for all memory and for the two kinds of pools.
+type PoolStat struct {
+	All, Small, Large Stat
+}
+
+// Stats are the statistics of an allocator, those of torch.cuda.memory_stats().
+type Stats struct {
+	Allocation, Segment, Active, InactiveSplit  PoolStat
+	AllocatedBytes, ReservedBytes, ActiveBytes  PoolStat
+	InactiveSplitBytes, RequestedBytes          PoolStat
+	OversizeAllocations, OversizeSegments       Stat
+	NumAllocRetries, NumOOMs, NumSyncAllStreams int64
+	NumDeviceAlloc, NumDeviceFree, MaxSplitSize int64
+}
+
+// families lists the fields of s in the order of statFamily.
+func (s *Stats) families() [numFamilies]*PoolStat {
+	return [numFamilies]*PoolStat{
+		&s.Allocation, &s.Segment, &s.Active, &s.InactiveSplit, &s.AllocatedBytes,
+		&s.ReservedBytes, &s.ActiveBytes, &s.InactiveSplitBytes, &s.RequestedBytes,
+	}
+}
+
+// Stats returns the statistics as they are now.
+func (a *Allocator) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stats.read()
+}
+
+func (s *counters) read() Stats {
+	s.settle()
+	out := Stats{
+		OversizeAllocations: s.oversizeAllocations,
+		OversizeSegments:    s.oversizeSegments,
+		NumAllocRetries:     s.allocRetries,
+		NumOOMs:             s.ooms,
+		NumSyncAllStreams:   s.syncs,
+		NumDeviceAlloc:      s.deviceAllocs,
+		NumDeviceFree:       s.deviceFrees,
+		MaxSplitSize:        s.maxSplitSize,
+	}
+	for i, ps := range out.families() {
+		f := statFamily(i)
+		for k, to := range [numKinds]*Stat{&ps.Small, &ps.Large} {
+			c := &s.kinds[k]
+			*to = Stat{Current: c.current(f), Peak: c.peak[f], Allocated: c.up[f] - c.up0[f], Freed: c.down[f] - c.down0[f]}
+			ps.All.Current += to.Current
+			ps.All.Allocated += to.Allocated
+			ps.All.Freed += to.Freed
+		}
+		ps.All.Peak = s.peak[f]
+	}
+	return out
+}
+
+// ResetPeakStats sets every peak to the current value.
+func (a *Allocator) ResetPeakStats() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &a.stats
+	s.settle()
+	for f := range numFamilies {
+		s.peak[f] = 0
+		for k := range s.kinds {
+			c := &s.kinds[k]
+			c.peak[f] = c.current(f)
+			s.peak[f] += c.peak[f]
+		}
+	}
+	s.oversizeAllocations.Peak = s.oversizeAllocations.Current
+	s.oversizeSegments.Peak = s.oversizeSegments.Current
+}
+
+// ResetAccumulatedStats sets the sums of rises and falls and the counters to
+// zero; currents, peaks and max_split_size stay.
+func (a *Allocator) ResetAccumulatedStats() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &a.stats
+	s.settle()
+	for k := range s.kinds {
+		c := &s.kinds[k]
+		c.up0, c.down0 = c.up, c.down
+	}
+	for _, o := range []*Stat{&s.oversizeAllocations, &s.oversizeSegments} {
+		o.Allocated, o.Freed = 0, 0
+	}
+	s.allocRetries, s.ooms, s.syncs, s.deviceAllocs, s.deviceFrees = 0, 0, 0, 0, 0
+}
+
+// Map returns the statistics under the 122 keys of torch.cuda.memory_stats().
+func (s Stats) Map() map[string]int64 {
+	m := make(map[string]int64, 122)
+	put := func(name string, st Stat) {
+		m[name+".current"] = st.Current
+		m[name+".peak"] = st.Peak
+		m[name+".allocated"] = st.Allocated
+		m[name+".freed"] = st.Freed
+	}
+	for f, ps := range s.families() {
+		put(familyNames[f]+".all", ps.All)
+		put(familyNames[f]+".small_pool", ps.Small)
+		put(familyNames[f]+".large_pool", ps.Large)
+	}
+	put("oversize_allocations", s.OversizeAllocations)
+	put("oversize_segments", s.OversizeSegments)
+	m["num_alloc_retries"] = s.NumAllocRetries
+	m["num_ooms"] = s.NumOOMs
+	m["num_sync_all_streams"] = s.NumSyncAllStreams
+	m["num_device_alloc"] = s.NumDeviceAlloc
+	m["num_device_free"] = s.NumDeviceFree
+	m["max_split_size"] = s.MaxSplitSize
+	return m
+}

@@ -1,0 +1,15 @@
+// Package driver is the line between the allocator engine and the place its
+// memory comes from.
+//
+// The engine in package alloc holds every rule and no memory. It asks a
+// [Driver] for segments, address ranges, mappings and events, and never learns
+// which kind it has. That is what makes one engine serve many purposes:
+//
+//   - driver/sim is a device that exists only as numbers: for what-if answers,
+//     plans and tests, with failures on demand;
+//   - driver/recorded answers with the addresses and completions of a
+//     recording of a real device, so that the engine can be compared with it
+//     event by event.
+//
+// A driver has no policy. It does not round, cache, retry or count.
+package driver

@@ -1,0 +1,174 @@
+package recorded
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/driver"
+)
+
+// The actions the driver looks for; the others only take a place in the order.
+const (
+	FreeCompleted = "free_completed"
+	SegmentAlloc  = "segment_alloc"
+	SegmentMap    = "segment_map"
+	OOM           = "oom"
+)
+
+// Event is one row of the recorded trace.
+type Event struct {
+	Action string // as PyTorch's snapshots name it
+	Addr   uint64 // for OOM the device's free memory
+	Size   uint64
+	Stream uint64
+	Op     int // number of the operation that caused it; -1 if the recording does not say
+}
+
+func (e Event) String() string {
+	if e.Action == OOM {
+		return fmt.Sprintf("oom size %d stream %d device_free %d", e.Size, e.Stream, e.Addr)
+	}
+	return fmt.Sprintf("%s addr %#x size %d stream %d", e.Action, e.Addr, e.Size, e.Stream)
+}
+
+// Config is what a Driver answers from.
+type Config struct {
+	TotalMemory uint64
+	Events      []Event // not copied, not changed
+
+	// Waited holds positions in Events, ascending. The free_completed at such
+	// a position, and the run that follows it, came from waiting for the
+	// device (WaitEvent) and not from asking (EventDone). A trace shows both
+	// alike; see [Driver.Asked].
+	Waited []int
+}
+
+// Driver answers from a recording. See the package comment.
+type Driver struct {
+	total   uint64
+	events  []Event
+	cursor  int
+	op      int // -1: no operation named
+	refusal string
+
+	ooms     []int            // positions of oom events, from the cursor on
+	maps     map[uint64][]int // by stream: positions of segment_map events, from the cursor on
+	reserved []span           // live reservations, by address
+
+	fences  fences
+	waited  []int
+	run     [2]int // rows known to be answered as done; empty when stale
+	askedIn [2]int
+}
+
+var (
+	_ driver.Driver         = (*Driver)(nil)
+	_ driver.Sequencer      = (*Driver)(nil)
+	_ driver.CaptureTracker = (*Driver)(nil)
+)
+
+// New makes a Driver with its cursor at the first event.
+func New(c Config) *Driver {
+	d := &Driver{
+		total:  c.TotalMemory,
+		events: c.Events,
+		op:     -1,
+		maps:   make(map[uint64][]int),
+		fences: newFences(),
+		waited: c.Waited,
+	}
+	for i, e := range c.Events {
+		switch e.Action {
+		case OOM:
+			d.ooms = append(d.ooms, i)
+		case SegmentMap:
+			d.maps[e.Stream] = append(d.maps[e.Stream], i)
+		}
+	}
+	return d
+}
+
+// Advance moves the cursor past one event. It is called for every event the
+// engine emits.
+func (d *Driver) Advance() {
+	if d.cursor < len(d.events) {
+		d.cursor++
+	}
+}
+
+// Cursor is the position of the next recorded event.
+func (d *Driver) Cursor() int { return d.cursor }
+
+// BeginOp says that operation n starts now. Events that carry another
+// operation's number do not count until the next call.
+func (d *Driver) BeginOp(n int) {
+	d.op = n
+	d.run = [2]int{}
+	d.askedIn = [2]int{}
+	d.refusal = ""
+}
+
+// Refusal says why the last refused request of this operation was refused, or
+// is empty.
+func (d *Driver) Refusal() string { return d.refusal }
+
+// TotalMemory is the size of the recorded device.
+func (d *Driver) TotalMemory() uint64 { return d.total }
+
+// MemInfo reports the free memory the next oom event noted; 0 if there is none.
+func (d *Driver) MemInfo() (free, total uint64, err error) {
+	for len(d.ooms) > 0 && d.ooms[0] < d.cursor {
+		d.ooms = d.ooms[1:]
+	}
+	if len(d.ooms) > 0 {
+		free = d.events[d.ooms[0]].Addr
+	}
+	return free, d.total, nil
+}
+
+// Malloc gives the address of the recorded segment_alloc at the cursor.
+func (d *Driver) Malloc(size, stream uint64) (uint64, error) {
+	if e, ok := d.next(); ok && e.Action == SegmentAlloc {
+		return e.Addr, nil
+	}
+	return 0, d.refuse("a segment of %d bytes on stream %d", size, stream)
+}
+
+// Free gives a segment back.
+func (d *Driver) Free(addr, size uint64) error { return nil }
+
+// Map succeeds if the event at the cursor is this mapping.
+func (d *Driver) Map(addr, size, granule uint64) error {
+	if e, ok := d.next(); ok && e.Action == SegmentMap && e.Addr == addr && e.Size == size {
+		return nil
+	}
+	return d.refuse("memory behind [%#x, +%d)", addr, size)
+}
+
+// Unmap takes the memory behind a range away.
+func (d *Driver) Unmap(addr, size, granule, stream uint64) error { return nil }
+
+// next is the event at the cursor if it counts for the current operation.
+func (d *Driver) next() (Event, bool) {
+	if d.cursor == len(d.events) || !d.counts(d.cursor) {
+		return Event{}, false
+	}
+	return d.events[d.cursor], true
+}
+
+// counts reports whether the event at position i may belong to the current
+// operation.
+func (d *Driver) counts(i int) bool {
+	op := d.events[i].Op
+	return op == d.op || op < 0 || d.op < 0
+}
+
+// refuse notes a refusal and why, for whoever has to explain a difference.
+func (d *Driver) refuse(format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	if e, ok := d.next(); ok {
+		d.refusal = fmt.Sprintf("asked for %s, where the recording has event %d: %s", what, d.cursor, e)
+	} else {
+		d.refusal = fmt.Sprintf("asked for %s, where the recording has no further event of this operation", what)
+	}
+	return fmt.Errorf("recorded device: %s: %w", d.refusal, driver.ErrOutOfMemory)
+}

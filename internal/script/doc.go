@@ -1,0 +1,30 @@
+// Package script drives the allocator engine with a tiny language, so that
+// its rules can be shown and tested in files that read like a dialogue:
+//
+//	> alloc a 1000
+//	segment_alloc A 2097152
+//	alloc A+0 1000
+//
+// A line that begins with "> " is a command; the lines under it are the events
+// it caused, and its answer. Segments are named A, B, C in the order they were
+// obtained and addresses are written as offsets into them. Lines that begin
+// with "#" and empty lines are comments.
+//
+// The commands:
+//
+//	device [total=SIZE] [conf=TEXT] [limit=BYTES] [events=manual]
+//	alloc NAME SIZE [stream=N] [thread=N]
+//	free NAME
+//	record NAME STREAM               record_stream
+//	empty                            empty_cache
+//	set CONF                         change the settings at run time
+//	limit BYTES | fraction F
+//	pool NAME [use_on_oom] [no_split]
+//	begin POOL [thread=N] | end POOL | close POOL
+//	capture NAME STREAM,... [pool=NAME] | endcapture NAME | release NAME
+//	complete STREAM | complete all   finish the work behind manual events
+//	fail KIND N                      the N-th driver call of that kind from now on fails
+//	stats NAME...                    statistics as [current,peak,allocated,freed]
+//	blocks                           all segments with their blocks
+//	message                          the last out-of-memory message
+package script

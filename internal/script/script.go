@@ -1,0 +1,305 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// Runner holds the device, the allocator and the names of a running script.
+type Runner struct {
+	Device    *sim.Device
+	Allocator *alloc.Allocator
+
+	blocks   map[string]uint64
+	pools    map[string]*alloc.MemPool
+	captures map[string]*alloc.Capture
+	segments []named
+	count    int
+	out      strings.Builder
+	message  string
+}
+
+// named is a segment that has a letter.
+type named struct {
+	name       string
+	base, size uint64
+	expandable bool
+}
+
+// ErrCommand marks a line that is not a command of the language.
+var ErrCommand = errors.New("bad command")
+
+// New returns a runner with a device of 80 GiB and default settings.
+func New() *Runner {
+	r := &Runner{}
+	if err := r.device(nil); err != nil {
+		panic(err) // the defaults are valid
+	}
+	return r
+}
+
+// Run runs one command and returns what happened. Errors of the allocator are
+// part of the answer; an error is returned only for a line that is no command.
+func (r *Runner) Run(line string) (string, error) {
+	r.out.Reset()
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return "", nil
+	}
+	cmd, ok := commands[words[0]]
+	if !ok {
+		return "", fmt.Errorf("%w: %q", ErrCommand, words[0])
+	}
+	if len(words)-1 < cmd.args {
+		return "", fmt.Errorf("%w: %q needs %d arguments", ErrCommand, words[0], cmd.args)
+	}
+	if err := cmd.run(r, words[1:]); err != nil {
+		return "", err
+	}
+	return r.out.String(), nil
+}
+
+var commands = map[string]struct {
+	args int
+	run  func(*Runner, []string) error
+}{
+	"device": {0, (*Runner).device}, "alloc": {2, (*Runner).alloc}, "free": {1, (*Runner).free},
+	"record": {2, (*Runner).record}, "empty": {0, (*Runner).empty}, "set": {0, (*Runner).set},
+	"limit": {1, (*Runner).limit}, "fraction": {1, (*Runner).fraction},
+	"pool": {1, (*Runner).pool}, "begin": {1, (*Runner).begin}, "end": {1, (*Runner).end}, "close": {1, (*Runner).close},
+	"capture": {2, (*Runner).capture}, "endcapture": {1, (*Runner).endCapture}, "release": {1, (*Runner).release},
+	"complete": {1, (*Runner).complete}, "fail": {2, (*Runner).fail},
+	"stats": {1, (*Runner).stats}, "blocks": {0, (*Runner).listBlocks}, "message": {0, (*Runner).lastMessage},
+}
+
+func (r *Runner) say(format string, args ...any) { fmt.Fprintf(&r.out, format+"\n", args...) }
+
+// answer prints an error of the allocator.
+func (r *Runner) answer(err error) {
+	var oom *alloc.OutOfMemoryError
+	switch {
+	case errors.As(err, &oom):
+		r.message = oom.Error()
+		if oom.TooLarge {
+			r.say("error: %v", err)
+		}
+	case err != nil:
+		r.say("error: %v", err)
+	}
+}
+
+// option finds key=value among the words.
+func option(words []string, key string) (string, bool) {
+	for _, w := range words {
+		if v, ok := strings.CutPrefix(w, key+"="); ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+func number(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %q is not a number", ErrCommand, s)
+	}
+	return n, nil
+}
+
+func numberOption(words []string, key string) (uint64, error) {
+	if v, ok := option(words, key); ok {
+		return number(v)
+	}
+	return 0, nil
+}
+
+func (r *Runner) device(words []string) error {
+	cfg := sim.Config{TotalMemory: 80 << 30}
+	if v, ok := option(words, "total"); ok {
+		n, err := units.Parse(v)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrCommand, err)
+		}
+		cfg.TotalMemory = n
+	}
+	if v, _ := option(words, "events"); v == "manual" {
+		cfg.Events = sim.Manual
+	}
+	conf, _ := option(words, "conf")
+	s, err := settings.Parse(conf)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCommand, err)
+	}
+	var limit uint64
+	v, limited := option(words, "limit")
+	if limited {
+		if limit, err = number(v); err != nil {
+			return err
+		}
+	}
+	*r = Runner{
+		Device: sim.New(cfg),
+		blocks: map[string]uint64{}, pools: map[string]*alloc.MemPool{}, captures: map[string]*alloc.Capture{},
+	}
+	r.Allocator = alloc.New(r.Device, alloc.WithSettings(s), alloc.WithObserver(r.observe))
+	if limited {
+		r.Allocator.SetLimit(limit)
+	}
+	return nil
+}
+
+// observe prints an event with its address as an offset into its segment.
+func (r *Runner) observe(e alloc.Event) {
+	switch e.Action {
+	case alloc.ActionOOM:
+		r.say("oom %d", e.Size)
+		return
+	case alloc.ActionSegmentAlloc:
+		name := r.nameSegment(e.Addr, e.Size, false)
+		r.say("segment_alloc %s %d", name, e.Size)
+		return
+	case alloc.ActionSegmentFree:
+		i := r.find(e.Addr)
+		r.say("segment_free %s %d", r.segments[i].name, e.Size)
+		r.segments = slices.Delete(r.segments, i, i+1)
+		return
+	case alloc.ActionSegmentMap:
+		if r.find(e.Addr) < 0 {
+			total := r.Device.TotalMemory()
+			r.nameSegment(e.Addr, total+total/8, true)
+		}
+	}
+	r.say("%s %s %d", e.Action, r.where(e.Addr), e.Size)
+}
+
+func (r *Runner) nameSegment(base, size uint64, expandable bool) string {
+	name := ""
+	for n := r.count; ; n = n/26 - 1 {
+		name = string(rune('A'+n%26)) + name
+		if n < 26 {
+			break
+		}
+	}
+	r.count++
+	r.segments = append(r.segments, named{name, base, size, expandable})
+	return name
+}
+
+func (r *Runner) find(addr uint64) int {
+	return slices.IndexFunc(r.segments, func(s named) bool { return s.base <= addr && addr-s.base < s.size })
+}
+
+func (r *Runner) where(addr uint64) string {
+	if i := r.find(addr); i >= 0 {
+		return fmt.Sprintf("%s+%d", r.segments[i].name, addr-r.segments[i].base)
+	}
+	return fmt.Sprintf("%#x", addr)
+}
+
+func (r *Runner) alloc(words []string) error {
+	size, err := number(words[1])
+	if err != nil {
+		return err
+	}
+	stream, err := numberOption(words, "stream")
+	if err != nil {
+		return err
+	}
+	thread, err := numberOption(words, "thread")
+	if err != nil {
+		return err
+	}
+	if r.blocks[words[0]] != 0 {
+		return fmt.Errorf("%w: %q is allocated", ErrCommand, words[0])
+	}
+	addr, err := r.Allocator.MallocOn(size, stream, thread)
+	r.answer(err)
+	if err == nil && addr != 0 {
+		r.blocks[words[0]] = addr
+	}
+	return nil
+}
+
+func (r *Runner) free(words []string) error {
+	addr, ok := r.blocks[words[0]]
+	if !ok {
+		return fmt.Errorf("%w: %q is not allocated", ErrCommand, words[0])
+	}
+	delete(r.blocks, words[0])
+	r.answer(r.Allocator.Free(addr))
+	return nil
+}
+
+func (r *Runner) record(words []string) error {
+	stream, err := number(words[1])
+	if err != nil {
+		return err
+	}
+	r.answer(r.Allocator.RecordStream(r.blocks[words[0]], stream))
+	return nil
+}
+
+func (r *Runner) empty([]string) error {
+	r.answer(r.Allocator.EmptyCache())
+	return nil
+}
+
+func (r *Runner) set(words []string) error {
+	r.answer(r.Allocator.Configure(strings.Join(words, " ")))
+	return nil
+}
+
+func (r *Runner) limit(words []string) error {
+	n, err := number(words[0])
+	if err == nil {
+		r.Allocator.SetLimit(n)
+	}
+	return err
+}
+
+func (r *Runner) fraction(words []string) error {
+	f, err := strconv.ParseFloat(words[0], 64)
+	if err != nil {
+		return fmt.Errorf("%w: %q is not a number", ErrCommand, words[0])
+	}
+	r.answer(r.Allocator.SetMemoryFraction(f))
+	return nil
+}
+
+func (r *Runner) fail(words []string) error {
+	n, err := number(words[1])
+	if err != nil {
+		return err
+	}
+	kind, ok := sim.ParseKind(words[0])
+	if !ok || n < 1 || n > 1<<20 {
+		return fmt.Errorf("%w: no driver call %q number %d", ErrCommand, words[0], n)
+	}
+	failure := error(driver.ErrOutOfMemory)
+	if kind != sim.Malloc && kind != sim.Map && kind != sim.Reserve {
+		failure = errors.New("driver failure")
+	}
+	r.Device.FailKind(kind, int(n), failure)
+	return nil
+}
+
+func (r *Runner) complete(words []string) error {
+	if words[0] == "all" {
+		r.Device.CompleteAll()
+		return nil
+	}
+	stream, err := number(words[0])
+	if err == nil {
+		r.Device.Complete(stream)
+	}
+	return err
+}

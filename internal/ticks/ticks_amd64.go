@@ -1,0 +1,4 @@
+package ticks
+
+// Now reads the time-stamp counter.
+func Now() int64

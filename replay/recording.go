@@ -1,0 +1,39 @@
+package replay
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/recorded"
+)
+
+// Format names the layout a recording was written in.
+type Format string
+
+// The two layouts. They differ in a few names; the events of a scenario also
+// say which operation caused them, and its checkpoints list zero statistics.
+const (
+	FormatOracle   Format = "oracle"   // seeded workloads: "workload", "total_memory"
+	FormatScenario Format = "scenario" // pools, captures, pending frees: "scen", "total"
+)
+
+// Recording is a run of the real allocator: what it was asked and what it
+// answered.
+type Recording struct {
+	Format      Format
+	Torch       string  // version of PyTorch
+	Workload    string  // name of the workload or scenario
+	Conf        string  // PYTORCH_CUDA_ALLOC_CONF
+	Fraction    float64 // per-process memory fraction; negative if none was set
+	TotalMemory uint64
+	Streams     []uint64 // raw handles; operations name streams by position
+	Ops         []Op
+	Checkpoints []Checkpoint
+	Trace       []recorded.Event
+	Segments    []alloc.Segment // at the end, by address
+	OOMMessages []string        // of the first failing allocations, in order
+}
+
+// Checkpoint is memory_stats() at one point of the run.
+type Checkpoint struct {
+	Ops   int // operations done before it
+	Stats map[string]int64
+}

@@ -1,0 +1,226 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// Result says how far a replay and its recording agree.
+type Result struct {
+	File            string
+	Kind            string // what the file is: "recording"
+	Identical       bool
+	Events          int // in the recording
+	IdenticalEvents int // from the first one on
+	Checkpoints     int // in the recording
+	Segments        int // in the recording, at its end
+	First           *Difference
+	Stats           map[string]int64 // the engine's statistics where the run ended
+}
+
+// Verify runs the recording through the engine and compares everything the
+// recording tells: events, addresses, pool ids, statistics, final segments and
+// out-of-memory messages. The run stops at the first difference.
+//
+// The error is that of the context, or says that the recording's own settings
+// cannot be used.
+func Verify(ctx context.Context, rec *Recording) (*Result, error) {
+	v, err := attempt(ctx, rec, nil)
+	if err != nil {
+		return nil, err
+	}
+	return v.otherReadings(ctx)
+}
+
+// maxAttempts bounds how many readings of ambiguous completions are tried.
+const maxAttempts = 64
+
+// otherReadings looks, if the run went wrong, for the reading of the trace
+// under which it goes further. A trace does not say whether a free that was
+// pending completed when the allocation began (before its search) or when it
+// waited for the device (after the search found nothing); the first is taken
+// unless only the second explains what follows. See recorded.Driver.Asked.
+func (v *verifier) otherReadings(ctx context.Context) (*Result, error) {
+	for tries := 0; v.diff != nil; {
+		start, end := v.run.dev.Asked()
+		better := false
+		for at := end - 1; at >= start && end > start && !better && tries < maxAttempts; at-- {
+			tries++
+			waited := append(slices.Clone(v.waited), at)
+			slices.Sort(waited)
+			w, err := attempt(ctx, v.rec, waited)
+			if err != nil {
+				return nil, err
+			}
+			if w.diff == nil || w.diff.Operation > v.diff.Operation {
+				v, better = w, true
+			}
+		}
+		if !better {
+			break
+		}
+	}
+	return v.result(), nil
+}
+
+// verifier compares one run with its recording.
+type verifier struct {
+	rec    *Recording
+	run    *run
+	waited []int
+
+	op          int // the operation that runs
+	events      int // identical so far
+	checkpoints int // identical so far
+	ooms        int // allocations failed so far
+	addrs       []uint64
+	diff        *Difference
+}
+
+func attempt(ctx context.Context, rec *Recording, waited []int) (*verifier, error) {
+	v := &verifier{rec: rec, waited: waited}
+	var err error
+	if v.run, err = newRun(rec, waited, v.observe); err != nil {
+		return nil, err
+	}
+	for i := range rec.Ops {
+		if i%256 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		v.checkpoint(i)
+		if v.diff != nil {
+			return v, nil
+		}
+		v.step(i)
+		if v.diff != nil {
+			return v, nil
+		}
+	}
+	v.checkpoint(len(rec.Ops))
+	v.finish()
+	return v, nil
+}
+
+func (v *verifier) result() *Result {
+	return &Result{
+		Kind:            "recording",
+		Identical:       v.diff == nil,
+		Events:          len(v.rec.Trace),
+		IdenticalEvents: v.events,
+		Checkpoints:     len(v.rec.Checkpoints),
+		Segments:        len(v.rec.Segments),
+		First:           v.diff,
+		Stats:           v.run.a.Stats().Map(),
+	}
+}
+
+// differ notes a difference unless there is one already; addrs are the
+// addresses it is about.
+func (v *verifier) differ(kind, what, expected, got string, addrs ...uint64) {
+	if v.diff != nil {
+		return
+	}
+	v.diff = &Difference{Kind: kind, Event: v.events, Operation: v.op, What: what, Expected: expected, Got: got}
+	if v.op < len(v.rec.Ops) {
+		v.diff.OperationText = v.rec.Ops[v.op].String()
+	}
+	v.addrs = addrs
+}
+
+// observe compares an event with the recorded one. It runs under the
+// allocator's lock, so the surroundings of a difference are looked at later.
+func (v *verifier) observe(e alloc.Event) {
+	if v.diff != nil {
+		return
+	}
+	action := e.Action.String()
+	if v.events == len(v.rec.Trace) {
+		v.differ(DiffEvent, "an event too many", "no further event", e.String(), addressOf(action, e.Addr))
+		return
+	}
+	want := v.rec.Trace[v.events]
+	if want.Op >= 0 && want.Op != v.op {
+		v.differ(DiffEvent, "an event too many", fmt.Sprintf("no further event here; the next is %s in operation %d", want, want.Op),
+			e.String(), addressOf(action, e.Addr))
+		return
+	}
+	if want.Action != action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
+		v.differ(DiffEvent, "another event", want.String(), e.String(), addressOf(want.Action, want.Addr), addressOf(action, e.Addr))
+		return
+	}
+	v.events++
+}
+
+// step performs operation i and compares what it did.
+func (v *verifier) step(i int) {
+	v.op = i
+	op := &v.rec.Ops[i]
+	if op.Kind == OpException {
+		v.differ(DiffException, "PyTorch itself raised an error; the recording cannot be compared any further", op.Text+": "+op.Detail, "")
+	} else {
+		addr, err := v.run.do(i)
+		if e, ok := v.missing(i); ok {
+			v.differ(DiffEvent, "an event is missing", e, "no further event in this operation")
+		}
+		v.compareReturn(op, addr, err)
+	}
+	if u := v.run.a.Undefined(); u != nil {
+		v.diff = nil // whatever differs is a consequence
+		v.differ(DiffUndefined, u.Error(), "", "")
+	}
+	if v.diff != nil {
+		v.diff.State = v.surroundings(v.addrs...)
+	}
+}
+
+// missing reports an event recorded for operation i that did not come.
+func (v *verifier) missing(i int) (string, bool) {
+	if v.events < len(v.rec.Trace) && v.rec.Trace[v.events].Op == i {
+		return v.rec.Trace[v.events].String(), true
+	}
+	return "", false
+}
+
+// compareReturn compares what an operation returned.
+func (v *verifier) compareReturn(op *Op, addr uint64, err error) {
+	var oom *alloc.OutOfMemoryError
+	switch {
+	case op.Kind == OpAlloc && (err == nil || errors.As(err, &oom)):
+		v.compareAlloc(op, addr, oom)
+	case err != nil:
+		v.differ(DiffRefused, "the engine refused the operation", "done", err.Error())
+	case op.Kind == OpNewPool:
+		if id := v.run.pools[op.ID].ID(); id != op.Pool {
+			v.differ(DiffPool, "the pool got another id", op.Pool.String(), id.String())
+		}
+	}
+}
+
+func (v *verifier) compareAlloc(op *Op, addr uint64, oom *alloc.OutOfMemoryError) {
+	switch {
+	case oom != nil && !op.Failed:
+		v.differ(DiffAddress, "the allocation failed", fmt.Sprintf("address %#x", op.Addr), oom.Error(), op.Addr)
+	case oom == nil && op.Failed:
+		v.differ(DiffAddress, "the allocation did not fail", "out of memory", fmt.Sprintf("address %#x", addr), addr)
+	case oom != nil:
+		v.compareMessage(oom.Error())
+	case addr != op.Addr:
+		v.differ(DiffAddress, "the allocation returned another address", fmt.Sprintf("%#x", op.Addr), fmt.Sprintf("%#x", addr), op.Addr, addr)
+	}
+}
+
+// compareMessage compares the message of a failed allocation with the recorded
+// one; only the first failures have one.
+func (v *verifier) compareMessage(got string) {
+	if v.ooms < len(v.rec.OOMMessages) {
+		want := withoutProcesses(v.rec.OOMMessages[v.ooms])
+		if got = withoutProcesses(got); got != want {
+			v.differ(DiffMessage, "the out-of-memory message differs", want, got)
+		}
+	}
+	v.ooms++
+}
