@@ -193,6 +193,15 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 			return id, err
 		}
 	}
+	if len(a.private.orphans) != 0 {
+		if freed, err := a.rescue(); err != nil {
+			return noBlock, err
+		} else if freed {
+			if id, err := a.obtain(r); id != noBlock || err != nil {
+				return id, err
+			}
+		}
+	}
 	return noBlock, a.outOfMemory(r)
 }
 

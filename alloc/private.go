@@ -20,6 +20,10 @@ type privatePools struct {
 	overflow hashOrder // registered with use_on_oom
 	captures uint64    // ids given out, (n, 0)
 	memPools uint64    // ids given out, (0, n)
+
+	// Pools that PyTorch deletes although blocks of them are in use. Nothing
+	// is allocated from them any more; see Allocator.rescue.
+	orphans []*privatePool
 }
 
 type privatePool struct {
@@ -29,6 +33,7 @@ type privatePool struct {
 	bytes    uint64
 	source   SegmentSource
 	pools    [numKinds]*pool
+	orphan   bool
 }
 
 // SegmentSource gives a MemPool its segments instead of the driver. A Malloc

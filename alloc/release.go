@@ -38,28 +38,57 @@ func (a *Allocator) releasePrivate(p *privatePool) (deleted bool, err error) {
 			return false, err
 		}
 	}
-	switch {
-	case p.segments == 0 && p.bytes > 0:
-		a.setUndefined(p.id, fmt.Sprintf("pool %v is deleted while %d bytes of it are mapped, and later used again", p.id, p.bytes))
-		return false, nil
-	case p.segments != 0 && (p.bytes > 0 || a.undefined == nil):
+	if p.segments != 0 {
 		return false, nil
 	}
+	delete(a.private.byID, p.id)
+	if p.bytes != 0 {
+		// PyTorch's count went wrong: it deletes a pool with live blocks.
+		a.setUndefined(p.id, fmt.Sprintf("pool %v is deleted while %d bytes of it are in use", p.id, p.bytes))
+		p.orphan = true
+		a.private.orphans = append(a.private.orphans, p)
+		return true, nil
+	}
+	return true, a.dropPrivate(p)
+}
+
+// dropPrivate forgets the homes of a pool without memory, and the addresses
+// reserved there for an attempt that failed.
+func (a *Allocator) dropPrivate(p *privatePool) error {
 	for _, q := range p.pools {
 		for _, h := range q.homes {
-			// What is left is addresses reserved for an attempt that failed.
 			for len(h.unmapped) > 0 {
 				if err := a.unreserve(h.unmapped[0]); err != nil {
-					return false, err
+					return err
 				}
 			}
 		}
-	}
-	for _, q := range p.pools {
 		a.dropHomes(q)
 	}
-	delete(a.private.byID, p.id)
-	return true, nil
+	return nil
+}
+
+// rescue is the last resort before an out-of-memory error: it releases what
+// has become free in pools that PyTorch would have lost. It reports whether
+// anything was released.
+func (a *Allocator) rescue() (bool, error) {
+	before := a.reserved
+	kept := a.private.orphans[:0]
+	var failed error
+	for _, p := range a.private.orphans {
+		for _, q := range p.pools {
+			if failed == nil {
+				failed = a.releasePool(q)
+			}
+		}
+		if p.bytes == 0 && failed == nil {
+			failed = a.dropPrivate(p)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	a.private.orphans = kept
+	return a.reserved < before, failed
 }
 
 // releasePool releases the free memory of one pool in the order of its free

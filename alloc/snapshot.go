@@ -51,6 +51,7 @@ type Segment struct {
 	Large         bool
 	Pool          PoolID
 	Expandable    bool
+	Lost          bool // PyTorch has deleted its pool and does not list it any more (spec 14 item 9)
 	Blocks        []Block
 }
 
@@ -119,6 +120,9 @@ func (a *Allocator) appendRuns(out []Segment, s *segment) []Segment {
 			run = &out[len(out)-1]
 			if p := h.pool.private; p != nil {
 				run.Pool = p.id
+				// PyTorch finds a segment through its first block, if
+				// that is active or in the free set of a pool it has.
+				run.Lost = p.orphan && b.state == stateFree
 			}
 		}
 		run.add(b)

@@ -280,7 +280,7 @@ func (r *Runner) fail(words []string) error {
 	if err != nil {
 		return err
 	}
-	kind, ok := sim.ParseKind(words[0])
+	kind, ok := parseKind(words[0])
 	if !ok || n < 1 || n > 1<<20 {
 		return fmt.Errorf("%w: no driver call %q number %d", ErrCommand, words[0], n)
 	}
@@ -290,6 +290,16 @@ func (r *Runner) fail(words []string) error {
 	}
 	r.Device.FailKind(kind, int(n), failure)
 	return nil
+}
+
+// parseKind reads the name of a driver call, such as malloc or record_event.
+func parseKind(name string) (sim.Kind, bool) {
+	for k := sim.Malloc; k <= sim.MemInfo; k++ {
+		if strings.ReplaceAll(k.String(), " ", "_") == name {
+			return k, true
+		}
+	}
+	return 0, false
 }
 
 func (r *Runner) complete(words []string) error {
@@ -302,4 +312,42 @@ func (r *Runner) complete(words []string) error {
 		r.Device.Complete(stream)
 	}
 	return err
+}
+
+// Finish frees every block, ends every route, gives up every pool and empties
+// the cache. It returns an error if anything is refused or memory of the
+// device stays behind.
+func (r *Runner) Finish() error {
+	r.Device.Heal()
+	for _, p := range r.pools {
+		_ = p.End() // not all of them receive allocations
+	}
+	for _, c := range r.captures {
+		_ = c.End()
+	}
+	for name, addr := range r.blocks {
+		if err := r.Allocator.Free(addr); err != nil {
+			return fmt.Errorf("freeing %s at the end: %w", name, err)
+		}
+	}
+	for _, p := range r.pools {
+		_ = p.Close() // some are closed already
+	}
+	for _, c := range r.captures {
+		_ = c.Release()
+	}
+	if err := r.Allocator.EmptyCache(); err != nil {
+		return fmt.Errorf("emptying the cache at the end: %w", err)
+	}
+	if err := r.Allocator.CheckInvariants(); err != nil {
+		return fmt.Errorf("at the end: %w", err)
+	}
+	s := r.Allocator.Stats()
+	if s.ActiveBytes.All.Current != 0 || s.RequestedBytes.All.Current != 0 || s.Allocation.All.Current != 0 {
+		return fmt.Errorf("at the end %d bytes are active", s.ActiveBytes.All.Current)
+	}
+	if held := r.Device.Held(); held != 0 && r.Allocator.Undefined() == nil {
+		return fmt.Errorf("at the end %d bytes of the device are still held", held)
+	}
+	return nil
 }

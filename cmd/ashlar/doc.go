@@ -1,0 +1,10 @@
+// Command ashlar explains GPU memory to the people who train and serve models
+// with PyTorch.
+//
+//	ashlar verify FILE...    replay recordings and compare everything with PyTorch
+//
+// Text and JSON go to standard output; errors, warnings and progress go to
+// standard error, each as one line "ashlar: ..." in lower case. Exit status: 0
+// answered; 1 the answer is bad news that was asked for; 2 the input or the
+// flags are wrong. With many files 2 wins over 1.
+package main

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ashlar": main})
+}
+
+// The recordings the scripts use, in their working directory.
+var scriptFiles = []string{
+	"oracle/lessons-default-1.json.gz",
+	"oracle/lessons-expand-1.json.gz",
+	"oracle/pressure-default-1.json.gz",
+	"verify/recordings/pending-22-2.json.gz",
+	"verify/pytorch-fails/capture-9-1.json.gz",
+	"verify/pytorch-fails/pools-18-3.json.gz",
+	"verify/pytorch-fails/r3-pools-10-2.json.gz",
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			for _, f := range scriptFiles {
+				data, err := os.ReadFile(filepath.Join("..", "..", "testdata", f))
+				if err != nil {
+					return err
+				}
+				if err := os.WriteFile(filepath.Join(env.WorkDir, filepath.Base(f)), data, 0o600); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":   cmdExits,
+			"gunzip":  cmdGunzip,
+			"tamper":  cmdTamper,
+			"cut":     cmdCut,
+			"makepng": cmdMakePNG,
+		},
+	})
+}
+
+// cmdExits: exits STATUS COMMAND ARG... runs a command and checks its status.
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// cmdGunzip: gunzip FILE OUT.
+func cmdGunzip(ts *testscript.TestScript, neg bool, args []string) {
+	write(ts, args[1], unpacked(ts, args[0]))
+}
+
+// cmdTamper: tamper FILE OUT OLD NEW replaces the first OLD in the JSON.
+func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
+	data := unpacked(ts, args[0])
+	if !bytes.Contains(data, []byte(args[2])) {
+		ts.Fatalf("%s does not contain %q", args[0], args[2])
+	}
+	write(ts, args[1], bytes.Replace(data, []byte(args[2]), []byte(args[3]), 1))
+}
+
+// cmdCut: cut FILE OUT N keeps the first N bytes.
+func cmdCut(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	write(ts, args[1], []byte(ts.ReadFile(args[0]))[:n])
+}
+
+// cmdMakePNG: makepng OUT.
+func cmdMakePNG(ts *testscript.TestScript, neg bool, args []string) {
+	write(ts, args[0], []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"))
+}
+
+func unpacked(ts *testscript.TestScript, file string) []byte {
+	z, err := gzip.NewReader(bytes.NewReader([]byte(ts.ReadFile(file))))
+	ts.Check(err)
+	data, err := io.ReadAll(z)
+	ts.Check(err)
+	return data
+}
+
+func write(ts *testscript.TestScript, file string, data []byte) {
+	ts.Check(os.WriteFile(ts.MkAbs(file), data, 0o600))
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	progressDelay    = time.Second // short work shows none
+	progressInterval = 200 * time.Millisecond
+)
+
+// progress is a line on the terminal that says how far the work is. Without a
+// terminal it does nothing.
+type progress struct {
+	std   stdio
+	total int
+	what  string
+
+	mu    sync.Mutex
+	done  int
+	shown bool
+	timer *time.Timer // nil without a terminal and after the end
+}
+
+func startProgress(std stdio, total int, what string) *progress {
+	p := &progress{std: std, total: total, what: what}
+	if std.terminal {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.timer = time.AfterFunc(progressDelay, p.tick)
+	}
+	return p
+}
+
+func (p *progress) tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer == nil {
+		return
+	}
+	fmt.Fprintf(p.std.err, "\rashlar: %s of %s %s\x1b[K", count(p.done), count(p.total), p.what)
+	p.shown = true
+	p.timer.Reset(progressInterval)
+}
+
+// pause counts one piece of work as done and runs f, which prints its result,
+// with the line out of the way.
+func (p *progress) pause(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	p.clear()
+	f()
+}
+
+// stop removes the line for good.
+func (p *progress) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	p.clear()
+}
+
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.std.err, "\r\x1b[K")
+		p.shown = false
+	}
+}

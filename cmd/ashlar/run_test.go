@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const lessons = "../../testdata/oracle/lessons-default-1.json.gz"
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestOutputCannotBeWritten(t *testing.T) {
+	for _, args := range [][]string{{"verify", lessons}, {"verify", "--json", lessons}} {
+		var stderr bytes.Buffer
+		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args)
+		if want := "ashlar: writing the result: disk full\n"; code != exitInput || stderr.String() != want {
+			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
+		}
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, stdio{out: &stdout, err: &stderr}, []string{"verify", lessons})
+	if code != exitInput || stdout.Len() > 0 || stderr.String() != "ashlar: interrupted\n" {
+		t.Errorf("status %d, stdout %q, stderr %q", code, &stdout, &stderr)
+	}
+}
+
+// The progress line appears on a terminal, after a second, and is gone at the
+// end.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stderr bytes.Buffer
+		p := startProgress(stdio{err: &stderr, terminal: true}, 1200, "files verified")
+		time.Sleep(progressDelay - time.Millisecond)
+		synctest.Wait()
+		p.pause(func() {})
+		if stderr.Len() > 0 {
+			t.Errorf("before the delay: %q", &stderr)
+		}
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if got := stderr.String(); !strings.Contains(got, "ashlar: 1 of 1,200 files verified") {
+			t.Errorf("after the delay: %q", got)
+		}
+		p.pause(func() { stderr.WriteString("RESULT") })
+		if got := stderr.String(); !strings.Contains(got, "\r\x1b[KRESULT") {
+			t.Errorf("the line is in the way of a result: %q", got)
+		}
+		time.Sleep(progressInterval)
+		synctest.Wait()
+		p.stop()
+		if got := stderr.String(); !strings.HasSuffix(got, "2 of 1,200 files verified\x1b[K\r\x1b[K") {
+			t.Errorf("at the end: %q", got)
+		}
+		stderr.Reset()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if stderr.Len() > 0 {
+			t.Errorf("after the end: %q", &stderr)
+		}
+	})
+}
+
+func TestNoProgressWithoutTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stderr bytes.Buffer
+		p := startProgress(stdio{err: &stderr}, 2, "files verified")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.stop()
+		if stderr.Len() > 0 {
+			t.Errorf("%q", &stderr)
+		}
+	})
+}

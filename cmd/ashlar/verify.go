@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/report"
+)
+
+// verifyOptions are the flags of verify.
+type verifyOptions struct {
+	json    bool
+	summary bool
+}
+
+func newVerify(std stdio) *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify FILE...",
+		Short: "Replay recordings and compare everything with PyTorch",
+		Long: `Verify runs each recording through the allocator engine and compares all that
+PyTorch answered: every event, address, statistic, out-of-memory message and
+final segment. It prints one line for a recording that is reproduced
+identically, and the first difference with its surroundings for one that is not.
+
+FILE is a recording as JSON, compressed with gzip or not, or - for standard
+input. Operations and events count from 0.
+
+Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
+		Example: "  ashlar verify testdata/oracle/*.json.gz\n  ashlar verify --json run.json.gz",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("verify needs a FILE")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.json && o.summary {
+				return errors.New("--summary is text: leave out --json")
+			}
+			sources, err := verifySources(std.in, args)
+			if err != nil {
+				return err
+			}
+			v := &verification{std: std, out: bufio.NewWriter(std.out), options: o}
+			return v.run(cmd, sources)
+		},
+	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().BoolVar(&o.summary, "summary", false, "print PyTorch's memory_summary() of the final statistics too")
+	return cmd
+}
+
+// verifySources turns the arguments into sources; - is standard input.
+func verifySources(stdin io.Reader, args []string) ([]replay.Source, error) {
+	var sources []replay.Source
+	seen := false
+	for _, a := range args {
+		if a != "-" {
+			sources = append(sources, replay.File(a))
+			continue
+		}
+		if seen {
+			return nil, errors.New("standard input (-) can be read only once")
+		}
+		seen = true
+		sources = append(sources, replay.Source{
+			Name: "stdin",
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil },
+		})
+	}
+	return sources, nil
+}
+
+// verification prints results as they come.
+type verification struct {
+	std        stdio
+	out        *bufio.Writer
+	options    verifyOptions
+	files      []verifiedFile
+	identical  int
+	unreadable int
+}
+
+// verifiedFile is the JSON form of one result.
+type verifiedFile struct {
+	File            string             `json:"file"`
+	Kind            string             `json:"kind"`
+	Identical       bool               `json:"identical"`
+	Events          int                `json:"events"`
+	IdenticalEvents int                `json:"identical_events"`
+	FirstDifference *replay.Difference `json:"first_difference"`
+	Error           string             `json:"error,omitempty"`
+}
+
+func (v *verification) run(cmd *cobra.Command, sources []replay.Source) error {
+	p := startProgress(v.std, len(sources), "files verified")
+	err := replay.VerifyAll(cmd.Context(), sources, func(i int, r *replay.Result, err error) {
+		p.pause(func() { v.one(sources[i].Name, r, err) })
+	})
+	p.stop()
+	if err != nil {
+		return failure{err}
+	}
+	if err := v.end(); err != nil {
+		return failure{fmt.Errorf("writing the result: %w", err)}
+	}
+	switch {
+	case v.unreadable > 0:
+		return status(exitInput)
+	case v.identical < len(sources):
+		return status(exitBad)
+	}
+	return nil
+}
+
+// one prints or keeps the result of one file.
+func (v *verification) one(name string, r *replay.Result, err error) {
+	if err != nil {
+		v.unreadable++
+		v.std.errorf("%s", firstLine(err.Error()))
+		v.files = append(v.files, verifiedFile{File: name, Kind: "unknown", Error: err.Error()})
+		return
+	}
+	if r.Identical {
+		v.identical++
+	}
+	v.files = append(v.files, verifiedFile{name, r.Kind, r.Identical, r.Events, r.IdenticalEvents, r.First, ""})
+	if v.options.json {
+		return
+	}
+	fmt.Fprintln(v.out, resultText(name, r))
+	if v.options.summary {
+		fmt.Fprint(v.out, report.MemorySummary(r.Stats, 0, false))
+	}
+	v.out.Flush() // an error is kept and reported at the end
+}
+
+func (v *verification) end() error {
+	if v.options.json {
+		enc := json.NewEncoder(v.out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		err := enc.Encode(struct {
+			Files     []verifiedFile `json:"files"`
+			Identical int            `json:"identical"`
+			Total     int            `json:"total"`
+		}{v.files, v.identical, len(v.files)})
+		if err != nil {
+			return err
+		}
+	} else if len(v.files) > 1 {
+		fmt.Fprintf(v.out, "%s of %s identical\n", count(v.identical), count(len(v.files)))
+	}
+	return v.out.Flush()
+}
+
+// resultText is what is said about one file that could be read.
+func resultText(name string, r *replay.Result) string {
+	if r.Identical {
+		return fmt.Sprintf("%s: identical: %s events, %s checkpoints, %s segments", name, count(r.Events), count(r.Checkpoints), count(r.Segments))
+	}
+	verdict := "different"
+	if r.First.Kind == replay.DiffUndefined || r.First.Kind == replay.DiffException {
+		verdict = "not comparable"
+	}
+	text := fmt.Sprintf("%s: %s: %s of %s events identical\n", name, verdict, count(r.IdenticalEvents), count(r.Events))
+	for line := range strings.Lines(r.First.String()) {
+		text += "  " + line
+	}
+	return strings.TrimSuffix(text, "\n")
+}
+
+func count(n int) string { return units.Count(int64(n)) }

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// ErrMisuse is wrapped by the error of every call that a correct engine does
+// not make.
+var ErrMisuse = errors.New("misuse of the device")
+
+// ErrInvalidArgument is wrapped by the error of a call that a real driver
+// refuses too, and that PyTorch's engine makes nevertheless: mapping with a
+// granule that is no multiple of 2 MiB (spec 6.1).
+var ErrInvalidArgument = errors.New("invalid argument")
+
+// page is the unit in which physical memory is handed out (spec 14 item 29).
+const page = 2 << 20
+
+// Config describes a device. The zero value is an idle one with 80 GiB.
+type Config struct {
+	// TotalMemory is the size of the device; 0 is 80 GiB.
+	TotalMemory uint64
+	// Unusable is what the context and other processes hold of it.
+	Unusable uint64
+	// Events says when events are done.
+	Events EventMode
+	// Processes is what [Device.Processes] reports.
+	Processes []driver.Process
+}
+
+// Device is a simulated GPU. It is safe for concurrent use.
+type Device struct {
+	total     uint64
+	usable    uint64
+	processes []driver.Process
+	delays    [kinds]atomic.Int64 // see Slow
+
+	mu       sync.Mutex
+	held     uint64 // physical bytes, plain and mapped
+	segments addressSpace
+	ranges   reservations
+	events   events
+	calls    Counts
+	faults   faults
+}
+
+var (
+	_ driver.Driver        = (*Device)(nil)
+	_ driver.ProcessLister = (*Device)(nil)
+)
+
+// New makes a device.
+func New(c Config) *Device {
+	total := cmp.Or(c.TotalMemory, 80<<30)
+	return &Device{
+		total:     total,
+		usable:    total - min(c.Unusable, total),
+		processes: slices.Clone(c.Processes),
+		segments:  newAddressSpace(),
+		ranges:    newReservations(),
+		events:    newEvents(c.Events),
+		faults:    newFaults(),
+	}
+}
+
+// TotalMemory is the size of the device.
+func (d *Device) TotalMemory() uint64 { return d.total }
+
+// Processes returns the list of the configuration.
+func (d *Device) Processes() ([]driver.Process, error) { return slices.Clone(d.processes), nil }
+
+// Held returns the physical memory that Malloc and Map have taken and not
+// given back.
+func (d *Device) Held() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held
+}
+
+// MemInfo reports free and total memory.
+func (d *Device) MemInfo() (free, total uint64, err error) {
+	if err := d.begin(MemInfo); err != nil {
+		return 0, 0, err
+	}
+	defer d.mu.Unlock()
+	return d.usable - d.held, d.total, nil
+}
+
+// Malloc takes size bytes rounded up to 2 MiB of physical memory.
+func (d *Device) Malloc(size, stream uint64) (addr uint64, err error) {
+	if err := d.begin(Malloc); err != nil {
+		return 0, err
+	}
+	defer d.mu.Unlock()
+	if size == 0 {
+		return 0, misuse("malloc of 0 bytes")
+	}
+	if err := d.fits(Malloc, size); err != nil {
+		return 0, err
+	}
+	addr, ok := d.segments.take(size)
+	if !ok {
+		return 0, fmt.Errorf("sim: %w: no addresses for a malloc of %s", driver.ErrOutOfMemory, units.Size(size))
+	}
+	d.held += roundUp(size, page)
+	return addr, nil
+}
+
+// Free gives a segment back and completes the work of all streams.
+func (d *Device) Free(addr, size uint64) error {
+	if err := d.begin(Free); err != nil {
+		return err
+	}
+	defer d.mu.Unlock()
+	if got, ok := d.segments.size(addr); !ok {
+		return misuse("free of %#x, where no segment begins", addr)
+	} else if got != size {
+		return misuse("free of %#x with %d bytes, it has %d", addr, size, got)
+	}
+	d.segments.give(addr)
+	d.held -= roundUp(size, page)
+	d.events.completeAll()
+	return nil
+}
+
+// fits checks that size bytes of physical memory can be had.
+func (d *Device) fits(kind Kind, size uint64) error {
+	if size > d.faults.above {
+		return fmt.Errorf("sim: %w: %v of %s, above %s it is made to fail", driver.ErrOutOfMemory, kind, units.Size(size), units.Size(d.faults.above))
+	}
+	free := d.usable - d.held
+	if size > free || roundUp(size, page) > free {
+		return fmt.Errorf("sim: %w: %v of %s with %s free", driver.ErrOutOfMemory, kind, units.Size(size), units.Size(free))
+	}
+	return nil
+}
+
+func misuse(format string, args ...any) error {
+	return fmt.Errorf("sim: %w: %s", ErrMisuse, fmt.Sprintf(format, args...))
+}
+
+// roundUp rounds n up to a multiple of the power of two unit. n is far from
+// the end of 64 bits.
+func roundUp(n, unit uint64) uint64 { return (n + unit - 1) &^ (unit - 1) }

@@ -1,0 +1,78 @@
+package units
+
+import (
+	"fmt"
+	"strconv"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// Torch writes a size as PyTorch does (spec 13.2). A power of 1024 stays in the
+// smaller unit: 1048576 is "1024.00 KiB".
+func Torch(n uint64) string {
+	switch {
+	case n <= kib:
+		return strconv.FormatUint(n, 10) + " bytes"
+	case n <= mib:
+		return decimals(n, kib) + " KiB"
+	case n <= gib:
+		return decimals(n, mib) + " MiB"
+	default:
+		return decimals(n, gib) + " GiB"
+	}
+}
+
+// Size writes a size for people: "1.50 GiB", "20.00 MiB", "512 B". The unit is
+// the largest in which the written number is at least 1.
+func Size(n uint64) string {
+	// Numbers that would round to 1024.00 move on to the next unit: the first
+	// is 1024 - 0.005 of the smaller one.
+	switch {
+	case n < kib:
+		return strconv.FormatUint(n, 10) + " B"
+	case n < mib-kib/200:
+		return decimals(n, kib) + " KiB"
+	case n < gib-mib/200:
+		return decimals(n, mib) + " MiB"
+	default:
+		return decimals(n, gib) + " GiB"
+	}
+}
+
+// Delta writes a difference of sizes with its sign: "+1.50 GiB", "-20.00 MiB";
+// none is "0 B".
+func Delta(n int64) string {
+	switch {
+	case n > 0:
+		return "+" + Size(uint64(n))
+	case n < 0:
+		return "-" + Size(-uint64(n))
+	default:
+		return Size(0)
+	}
+}
+
+// Count writes a number with separators between thousands: "18,435".
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	out := make([]byte, 0, len(digits)+len(digits)/3)
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			out = append(out, ',')
+		}
+		out = append(out, digits[i])
+	}
+	return sign + string(out)
+}
+
+func decimals(n, unit uint64) string {
+	return fmt.Sprintf("%.2f", float64(n)/float64(unit))
+}
