@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/json"
 	"io"
 	"math"
 	"slices"
@@ -12,8 +13,8 @@ import (
 )
 
 // decode reads the JSON of a recording in either format and checks it.
-func decode(r io.Reader) (rec *Recording, err *InputError) {
-	p := newPuller(r)
+func decode(r io.Reader, max limits) (rec *Recording, err *InputError) {
+	p := newPuller(r, max)
 	defer func() {
 		if x := recover(); x != nil {
 			e, ok := x.(*InputError)
@@ -160,18 +161,16 @@ func (p *puller) op() Op {
 
 // optional reads a number or null.
 func (p *puller) optional() (uint64, bool) {
-	switch t := p.token().(type) {
-	case nil:
+	t := p.token()
+	if t == nil {
 		return 0, false
-	case interface{ String() string }:
-		if v, err := strconv.ParseUint(t.String(), 10, 64); err == nil {
-			return v, true
-		}
-		p.failf("expected a number or null, found %.40s", t)
-	default:
+	}
+	n, ok := t.(json.Number)
+	v, err := strconv.ParseUint(n.String(), 10, 64)
+	if !ok || err != nil {
 		p.failf("expected a number or null, found %s", describe(t))
 	}
-	return 0, false
+	return v, true
 }
 
 func (p *puller) poolID() alloc.PoolID {

@@ -9,9 +9,6 @@ import (
 	"strconv"
 )
 
-// maxRows bounds each list of a recording: rows take more memory than text.
-const maxRows = 1 << 26
-
 // puller reads JSON of a known shape value by value. Numbers are read exactly:
 // addresses do not survive a float64. A value of another type than asked for
 // ends the reading with a panic(*InputError), which decode catches.
@@ -24,9 +21,11 @@ type puller struct {
 	row int
 }
 
-func newPuller(r io.Reader) *puller {
-	dec := json.NewDecoder(r)
+func newPuller(r io.Reader, max limits) *puller {
+	in := &cappedReader{r: r, max: max}
+	dec := json.NewDecoder(in)
 	dec.UseNumber()
+	in.decoded = dec.InputOffset
 	return &puller{dec: dec, row: -1}
 }
 
@@ -183,7 +182,9 @@ func (p *puller) skip() {
 	for {
 		switch t := p.token(); t {
 		case json.Delim('['), json.Delim('{'):
-			depth++
+			if depth++; depth > maxDepth {
+				p.failf("lists or objects nested more than %d deep", maxDepth)
+			}
 		case json.Delim(']'), json.Delim('}'):
 			depth--
 		}

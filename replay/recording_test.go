@@ -236,13 +236,39 @@ func TestReadErrors(t *testing.T) {
 
 func TestReadCapsSize(t *testing.T) {
 	whole := text(doc())
-	if _, err := read(strings.NewReader(gz(t, whole)), int64(len(whole))); err != nil {
+	if _, err := read(strings.NewReader(gz(t, whole)), limits{int64(len(whole)), maxValue}); err != nil {
 		t.Errorf("exactly at the cap: %v", err)
 	}
-	_, err := read(strings.NewReader(gz(t, whole)), int64(len(whole)-1))
+	_, err := read(strings.NewReader(gz(t, whole)), limits{int64(len(whole) - 1), maxValue})
 	if err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("over the cap: %v", err)
 	}
+}
+
+// A value without end is stopped long before the cap on the whole.
+func TestReadCapsValues(t *testing.T) {
+	for name, in := range map[string]io.Reader{
+		"text":   io.MultiReader(strings.NewReader(`{"conf":"`), endless('a')),
+		"number": io.MultiReader(strings.NewReader(`{"total":1`), endless('0')),
+		"key":    io.MultiReader(strings.NewReader(`{"`), endless('k')),
+		"blanks": io.MultiReader(strings.NewReader(`{"conf":`), endless(' ')),
+		"depth":  io.MultiReader(strings.NewReader(`{"x":`), endless('[')),
+	} {
+		_, err := read(in, limits{MaxBytes, 1 << 20})
+		if err == nil || !(strings.Contains(err.Error(), "larger than 1048576") || strings.Contains(err.Error(), "nested")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// endless repeats one byte.
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
 }
 
 func TestLoadErrors(t *testing.T) {
@@ -278,7 +304,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(tinyRecording(f, name))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		rec, err := read(bytes.NewReader(data), 1<<20)
+		rec, err := read(bytes.NewReader(data), limits{1 << 20, 1 << 20})
 		if err != nil {
 			return
 		}

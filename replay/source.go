@@ -7,15 +7,10 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 )
-
-// MaxBytes is the largest recording that is read, in bytes of JSON after
-// decompression. It stops a small file that unpacks without end.
-const MaxBytes = 4 << 30
 
 // Source is a place a recording is read from.
 type Source struct {
@@ -74,7 +69,7 @@ func openError(name string, err error) error {
 // Read loads a recording, plain or gzip-compressed JSON, whichever the content
 // is; name stands for it in errors. All errors are of type *[InputError].
 func Read(name string, r io.Reader) (*Recording, error) {
-	rec, err := read(r, MaxBytes)
+	rec, err := read(r, limits{MaxBytes, maxValue})
 	if err != nil {
 		err.File = name
 		return nil, err
@@ -82,7 +77,7 @@ func Read(name string, r io.Reader) (*Recording, error) {
 	return rec, nil
 }
 
-func read(r io.Reader, maxBytes int64) (*Recording, *InputError) {
+func read(r io.Reader, max limits) (*Recording, *InputError) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	head, err := in.Peek(512)
 	if err != nil && err != io.EOF {
@@ -106,7 +101,7 @@ func read(r io.Reader, maxBytes int64) (*Recording, *InputError) {
 	if e := notRecording(head); e != nil {
 		return nil, e
 	}
-	return decode(&cappedReader{r: body, left: maxBytes, max: maxBytes})
+	return decode(body, max)
 }
 
 // notRecording looks at the beginning of the content and names what it is, if
@@ -141,7 +136,7 @@ func notRecording(head []byte) *InputError {
 func readError(err error) *InputError {
 	e := &InputError{Problem: "cannot be read: " + err.Error(), Err: err}
 	var (
-		big     *tooBigError
+		big     *sizeError
 		corrupt flate.CorruptInputError
 	)
 	switch {
@@ -150,31 +145,7 @@ func readError(err error) *InputError {
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, &corrupt):
 		e.Problem, e.Advice = "the compressed data is damaged ("+err.Error()+")", adviceAgain
 	case errors.As(err, &big):
-		e.Problem, e.Advice = big.Error(), "split the recording"
+		e.Problem, e.Advice = big.Error(), "record a shorter run"
 	}
 	return e
-}
-
-// cappedReader fails once more than its share was read, instead of pretending
-// that the input ended there.
-type cappedReader struct {
-	r         io.Reader
-	left, max int64
-}
-
-func (c *cappedReader) Read(p []byte) (int, error) {
-	if int64(len(p)) > c.left+1 {
-		p = p[:c.left+1]
-	}
-	n, err := c.r.Read(p)
-	if c.left -= int64(n); c.left < 0 {
-		return 0, &tooBigError{c.max}
-	}
-	return n, err
-}
-
-type tooBigError struct{ max int64 }
-
-func (e *tooBigError) Error() string {
-	return fmt.Sprintf("the recording is larger than %d bytes of JSON", e.max)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,32 +41,32 @@ func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer
 		p := startProgress(stdio{err: &stderr, terminal: true}, 1200, "files verified")
-		time.Sleep(progressDelay - time.Millisecond)
-		synctest.Wait()
-		p.pause(func() {})
-		if stderr.Len() > 0 {
-			t.Errorf("before the delay: %q", &stderr)
+		after := func(d time.Duration) string {
+			time.Sleep(d)
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			s := stderr.String()
+			stderr.Reset()
+			return s
 		}
-		time.Sleep(2 * time.Millisecond)
-		synctest.Wait()
-		if got := stderr.String(); !strings.Contains(got, "ashlar: 1 of 1,200 files verified") {
+		if got := after(progressDelay - time.Millisecond); got != "" {
+			t.Errorf("before the delay: %q", got)
+		}
+		p.pause(func() {})
+		if got := after(2 * time.Millisecond); got != "\rashlar: 1 of 1,200 files verified\x1b[K" {
 			t.Errorf("after the delay: %q", got)
 		}
 		p.pause(func() { stderr.WriteString("RESULT") })
-		if got := stderr.String(); !strings.Contains(got, "\r\x1b[KRESULT") {
+		if got := after(0); got != "\r\x1b[KRESULT" {
 			t.Errorf("the line is in the way of a result: %q", got)
 		}
-		time.Sleep(progressInterval)
-		synctest.Wait()
-		p.stop()
-		if got := stderr.String(); !strings.HasSuffix(got, "2 of 1,200 files verified\x1b[K\r\x1b[K") {
-			t.Errorf("at the end: %q", got)
+		if got := after(progressInterval); got != "\rashlar: 2 of 1,200 files verified\x1b[K" {
+			t.Errorf("after the interval: %q", got)
 		}
-		stderr.Reset()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if stderr.Len() > 0 {
-			t.Errorf("after the end: %q", &stderr)
+		p.stop()
+		if got := after(time.Minute); got != "\r\x1b[K" {
+			t.Errorf("at the end: %q", got)
 		}
 	})
 }

@@ -7,8 +7,9 @@ import (
 
 // How plain segments get their addresses. The rules were found in 96 recordings
 // of PyTorch on an H200 (driver 580, CUDA 13). Replayed by them, 87 come out
-// with every address as recorded, 17,302 of 17,821 segments in all; in the
-// others something besides PyTorch seems to have taken addresses too.
+// with every address as recorded, 17,302 of 17,821 segments in all. The rules
+// were fitted to these same recordings, and the misses are not explained; some
+// look as if something besides PyTorch had taken addresses.
 //
 //   - Segments lie in chunks: address ranges that begin and end at multiples of
 //     32 MiB. A segment takes whole pages of 2 MiB.

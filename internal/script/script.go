@@ -3,6 +3,7 @@ package script
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +84,9 @@ var commands = map[string]struct {
 
 func (r *Runner) say(format string, args ...any) { fmt.Fprintf(&r.out, format+"\n", args...) }
 
-// answer prints an error of the allocator.
+var hexAddress = regexp.MustCompile("0x[0-9a-f]{8,}")
+
+// answer prints an error of the allocator, with addresses as in events.
 func (r *Runner) answer(err error) {
 	var oom *alloc.OutOfMemoryError
 	switch {
@@ -93,7 +96,10 @@ func (r *Runner) answer(err error) {
 			r.say("error: %v", err)
 		}
 	case err != nil:
-		r.say("error: %v", err)
+		r.say("error: %s", hexAddress.ReplaceAllStringFunc(err.Error(), func(hex string) string {
+			addr, _ := strconv.ParseUint(hex, 0, 64)
+			return r.where(addr)
+		}))
 	}
 }
 

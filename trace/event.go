@@ -1,0 +1,144 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// NoTime is the time of an event whose file does not tell it.
+const NoTime = math.MinInt64
+
+// Event is one entry of a trace.
+type Event struct {
+	Action  Action
+	Addr    uint64 // for an oom the device's free memory
+	Size    uint64 // as requested; of an oom rounded
+	Stream  uint64
+	Time    int64 // microseconds since the Unix epoch, or NoTime
+	Stack   StackID
+	Pool    PoolRef
+	Meta    StringID // user_metadata
+	Compile StringID // compile_context
+}
+
+// Action says what an event is about: one of alloc's actions, or one that only
+// later versions of PyTorch know, whose name the trace keeps.
+type Action = alloc.Action
+
+// PoolRef names an entry of Events.Pools.
+type PoolRef uint32
+
+// NoPool stands for a pool that the file does not tell.
+const NoPool PoolRef = 0
+
+// Events are the events of a trace, by column.
+type Events struct {
+	Action  Column[Action]
+	Addr    Column[uint64]
+	Size    Column[uint64]
+	Stream  Column[uint32] // position in Streams
+	Time    Column[int64]
+	Stack   Column[StackID]
+	Pool    Column[PoolRef]
+	Meta    Column[StringID]
+	Compile Column[StringID]
+
+	Streams []uint64       // raw handles
+	Pools   []alloc.PoolID // from index 1 on
+	Others  []string       // names of actions from FirstOther on
+
+	// Extra holds the fields of single events that have no column, by event.
+	Extra map[int]Extra
+
+	streamIDs map[uint64]uint32
+	poolIDs   map[alloc.PoolID]PoolRef
+}
+
+// FirstOther is the first action that is not one of alloc's.
+const FirstOther Action = 64
+
+// Len returns the number of events.
+func (e *Events) Len() int { return e.Action.Len() }
+
+// At returns event i.
+func (e *Events) At(i int) Event {
+	return Event{
+		Action: e.Action.At(i), Addr: e.Addr.At(i), Size: e.Size.At(i), Stream: e.Streams[e.Stream.At(i)],
+		Time: e.Time.At(i), Stack: e.Stack.At(i), Pool: e.Pool.At(i), Meta: e.Meta.At(i), Compile: e.Compile.At(i),
+	}
+}
+
+// Append adds an event.
+func (e *Events) Append(ev Event) {
+	e.Action.Append(ev.Action)
+	e.Addr.Append(ev.Addr)
+	e.Size.Append(ev.Size)
+	e.Stream.Append(e.streamID(ev.Stream))
+	e.Time.Append(ev.Time)
+	e.Stack.Append(ev.Stack)
+	e.Pool.Append(ev.Pool)
+	e.Meta.Append(ev.Meta)
+	e.Compile.Append(ev.Compile)
+}
+
+func (e *Events) streamID(stream uint64) uint32 {
+	// The stream of the last event is nearly always the one.
+	if n := e.Stream.Len(); n > 0 {
+		if id := e.Stream.At(n - 1); e.Streams[id] == stream {
+			return id
+		}
+	}
+	id, ok := e.streamIDs[stream]
+	if !ok {
+		if e.streamIDs == nil {
+			e.streamIDs = map[uint64]uint32{}
+		}
+		id = uint32(len(e.Streams))
+		e.Streams = append(e.Streams, stream)
+		e.streamIDs[stream] = id
+	}
+	return id
+}
+
+// PoolRef returns the reference for a pool id, adding it at first use.
+func (e *Events) PoolRef(id alloc.PoolID) PoolRef {
+	ref, ok := e.poolIDs[id]
+	if !ok {
+		if e.poolIDs == nil {
+			e.poolIDs = map[alloc.PoolID]PoolRef{}
+			e.Pools = []alloc.PoolID{{}}
+		}
+		ref = PoolRef(len(e.Pools))
+		e.Pools = append(e.Pools, id)
+		e.poolIDs[id] = ref
+	}
+	return ref
+}
+
+// ActionNamed returns the action with the given name; names that alloc does
+// not know get numbers from FirstOther on.
+func (e *Events) ActionNamed(name string) (Action, error) {
+	if a, ok := alloc.ParseAction(name); ok {
+		return a, nil
+	}
+	for i, n := range e.Others {
+		if n == name {
+			return FirstOther + Action(i), nil
+		}
+	}
+	if len(e.Others) >= math.MaxUint8-int(FirstOther) {
+		return 0, fmt.Errorf("more than %d unknown actions, the last is %q", len(e.Others), name)
+	}
+	e.Others = append(e.Others, name)
+	return FirstOther + Action(len(e.Others)-1), nil
+}
+
+// ActionName returns the name of an action.
+func (e *Events) ActionName(a Action) string {
+	if i := int(a) - int(FirstOther); i >= 0 && i < len(e.Others) {
+		return e.Others[i]
+	}
+	return a.String()
+}

@@ -1,0 +1,94 @@
+package trace
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// Trace is the memory history of one device and the state it ended in.
+type Trace struct {
+	Device  int
+	Host    bool // pinned host memory instead of a device
+	Strings *Strings
+	Stacks  *Stacks
+
+	Events      Events
+	Segments    []Segment // at the end, by address
+	Annotations []Annotation
+
+	Settings Settings
+	Extra    Extra // further fields of the file
+}
+
+// Segment is memory got from the driver, as the file lists it.
+type Segment struct {
+	Address, TotalSize        uint64
+	AllocatedSize, ActiveSize uint64
+	RequestedSize             uint64
+	Stream                    uint64
+	Type                      string // "small" or "large"
+	Pool                      alloc.PoolID
+	HasPool                   bool // the file tells the pool
+	Expandable                bool
+	Stack                     StackID
+	Blocks                    []Block
+	Extra                     Extra
+}
+
+// Block is a piece of a segment.
+type Block struct {
+	Address, Size uint64
+	RequestedSize uint64
+	State         string // active_allocated, active_pending_free, inactive
+	Stack         StackID
+	History       []Use // PyTorch 2.0 lists who used the block instead of Stack
+	Extra         Extra
+}
+
+// Use is an entry of a block's history in files of PyTorch 2.0.
+type Use struct {
+	Addr     uint64
+	RealSize uint64
+	Stack    StackID
+	Extra    Extra
+}
+
+// Annotation is the begin or the end of a named range of the program.
+type Annotation struct {
+	Begin  bool // stage START, otherwise END
+	Name   StringID
+	Device int
+	Time   int64
+	Extra  Extra
+}
+
+// Settings are the allocator settings that a file shows.
+type Settings struct {
+	Known  bool   // the file has them
+	Conf   string // the text of PYTORCH_CUDA_ALLOC_CONF
+	Parsed settings.Settings
+	Fields Extra // the whole dictionary
+}
+
+// Extra holds fields that have no place of their own, in the order of the
+// file. Values are nil, bool, int64, uint64, *big.Int, float64, string, List or Extra.
+type Extra []Field
+
+// Field is a named value.
+type Field struct {
+	Name  string
+	Value any
+}
+
+// List is a list or a tuple of values.
+type List []any
+
+// Get returns the value of a field, or nil.
+func (x Extra) Get(name string) any {
+	for _, f := range x {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return nil
+}
