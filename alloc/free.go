@@ -1,5 +1,7 @@
 package alloc
 
+import "fmt"
+
 // Free gives back memory that Malloc returned. Blocks that other streams use
 // become reusable when those streams have passed this point. Address 0 is
 // ignored. An address that is not allocated gives an [*InvalidPointerError];
@@ -49,6 +51,9 @@ func (a *Allocator) giveBack(id blockID) {
 	h := a.homes[b.home]
 	if a.tracing() {
 		a.emit(ActionFreeCompleted, b.addr, b.requested, h)
+	}
+	if p := h.pool.private; p != nil && p.orphan {
+		a.setUndefined(p.id, fmt.Sprintf("a block at %#x is returned to pool %v, which was deleted while the block was in use", b.addr, p.id))
 	}
 	size := b.size
 	var splits, bytes int64

@@ -41,15 +41,18 @@ func (a *Allocator) releasePrivate(p *privatePool) (deleted bool, err error) {
 	if p.segments != 0 {
 		return false, nil
 	}
-	delete(a.private.byID, p.id)
-	if p.bytes != 0 {
-		// PyTorch's count went wrong: it deletes a pool with live blocks.
-		a.setUndefined(p.id, fmt.Sprintf("pool %v is deleted while %d bytes of it are in use", p.id, p.bytes))
+	if p.bytes == 0 {
+		if err := a.dropPrivate(p); err != nil {
+			return false, err
+		}
+	} else {
+		// PyTorch's count went wrong: it deletes a pool with live blocks. It
+		// goes wrong when one of them is freed; see giveBack.
 		p.orphan = true
 		a.private.orphans = append(a.private.orphans, p)
-		return true, nil
 	}
-	return true, a.dropPrivate(p)
+	delete(a.private.byID, p.id)
+	return true, nil
 }
 
 // dropPrivate forgets the homes of a pool without memory, and the addresses

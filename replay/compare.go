@@ -58,7 +58,7 @@ func (v *verifier) finish() {
 		v.differ(DiffEvent, fmt.Sprintf("%d events are missing at the end", len(v.rec.Trace)-v.events), e.String(),
 			"no further event", addressOf(e.Action, e.Addr))
 	} else {
-		v.compareSegments(v.run.a.Segments())
+		v.compareSegments(slices.DeleteFunc(v.run.a.Segments(), func(s alloc.Segment) bool { return s.Lost }))
 	}
 	if v.diff != nil {
 		v.diff.State = v.surroundings(v.addrs...)

@@ -79,6 +79,7 @@ type verifier struct {
 	ooms        int // allocations failed so far
 	addrs       []uint64
 	diff        *Difference
+	undefined   *Difference // where PyTorch became undefined; often nothing visible follows
 }
 
 func attempt(ctx context.Context, rec *Recording, waited []int) (*verifier, error) {
@@ -106,6 +107,9 @@ func attempt(ctx context.Context, rec *Recording, waited []int) (*verifier, erro
 }
 
 func (v *verifier) result() *Result {
+	if v.diff != nil && v.undefined != nil {
+		v.diff = v.undefined // whatever differs later is a consequence
+	}
 	return &Result{
 		Kind:            "recording",
 		Identical:       v.diff == nil,
@@ -124,11 +128,16 @@ func (v *verifier) differ(kind, what, expected, got string, addrs ...uint64) {
 	if v.diff != nil {
 		return
 	}
-	v.diff = &Difference{Kind: kind, Event: v.events, Operation: v.op, What: what, Expected: expected, Got: got}
-	if v.op < len(v.rec.Ops) {
-		v.diff.OperationText = v.rec.Ops[v.op].String()
-	}
+	v.diff = v.difference(kind, what, expected, got)
 	v.addrs = addrs
+}
+
+func (v *verifier) difference(kind, what, expected, got string) *Difference {
+	d := &Difference{Kind: kind, Event: v.events, Operation: v.op, What: what, Expected: expected, Got: got}
+	if v.op < len(v.rec.Ops) {
+		d.OperationText = v.rec.Ops[v.op].String()
+	}
+	return d
 }
 
 // observe compares an event with the recorded one. It runs under the
@@ -168,9 +177,11 @@ func (v *verifier) step(i int) {
 		}
 		v.compareReturn(op, addr, err)
 	}
-	if u := v.run.a.Undefined(); u != nil {
-		v.diff = nil // whatever differs is a consequence
-		v.differ(DiffUndefined, u.Error(), "", "")
+	if v.undefined == nil {
+		if u := v.run.a.Undefined(); u != nil {
+			v.undefined = v.difference(DiffUndefined, u.Error(), "", "")
+			v.undefined.State = v.surroundings()
+		}
 	}
 	if v.diff != nil {
 		v.diff.State = v.surroundings(v.addrs...)

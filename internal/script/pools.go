@@ -16,6 +16,7 @@ func (r *Runner) pool(words []string) error {
 	r.answer(err)
 	if err == nil {
 		r.pools[words[0]] = p
+		r.made = append(r.made, p)
 		r.say("pool %v", p.ID())
 	}
 	return nil
@@ -66,6 +67,7 @@ func (r *Runner) capture(words []string) error {
 	r.answer(err)
 	if err == nil {
 		r.captures[words[0]] = c
+		r.made = append(r.made, c)
 		r.say("pool %v", c.Pool())
 	}
 	return nil

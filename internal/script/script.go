@@ -23,10 +23,16 @@ type Runner struct {
 	blocks   map[string]uint64
 	pools    map[string]*alloc.MemPool
 	captures map[string]*alloc.Capture
+	made     []route // every pool and capture, also those whose name was taken over
 	segments []named
 	count    int
 	out      strings.Builder
 	message  string
+}
+
+// route is what a pool and a capture have in common.
+type route interface {
+	End() error
 }
 
 // named is a segment that has a letter.
@@ -325,22 +331,21 @@ func (r *Runner) complete(words []string) error {
 // device stays behind.
 func (r *Runner) Finish() error {
 	r.Device.Heal()
-	for _, p := range r.pools {
-		_ = p.End() // not all of them receive allocations
-	}
-	for _, c := range r.captures {
-		_ = c.End()
+	for _, m := range r.made {
+		_ = m.End() // not all of them receive allocations
 	}
 	for name, addr := range r.blocks {
 		if err := r.Allocator.Free(addr); err != nil {
 			return fmt.Errorf("freeing %s at the end: %w", name, err)
 		}
 	}
-	for _, p := range r.pools {
-		_ = p.Close() // some are closed already
-	}
-	for _, c := range r.captures {
-		_ = c.Release()
+	for _, m := range r.made {
+		switch m := m.(type) {
+		case *alloc.MemPool:
+			_ = m.Close() // some are closed already
+		case *alloc.Capture:
+			_ = m.Release()
+		}
 	}
 	if err := r.Allocator.EmptyCache(); err != nil {
 		return fmt.Errorf("emptying the cache at the end: %w", err)
