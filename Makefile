@@ -1,0 +1,65 @@
+# make demo   replay a recording of the real allocator and look at the result
+# make test   everything CI checks
+# make help   the rest
+
+GO     ?= go
+BIN    := bin/ashlar
+DEMO   := testdata/oracle/streams-expand-1.json.gz
+RACE   := ./alloc ./driver/... ./internal/spin ./replay ./cmd/...
+
+.PHONY: build demo test lint unit race invariants fuzz bench bench-device help
+
+build:
+	@scripts/setup
+	$(GO) build -o $(BIN) ./cmd/ashlar
+
+demo: build
+	@echo
+	@echo "\$$ ashlar verify --summary $(DEMO)"
+	@$(BIN) verify --summary $(DEMO)
+
+test: lint unit race invariants
+	@echo "all tests passed"
+
+lint:
+	@scripts/setup gcc python3
+	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "not formatted (go tool gofumpt -w .):"; echo "$$out"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	@command -v python3 >/dev/null && python3 bench/torch/table.py --selftest || true
+
+unit:
+	$(GO) test ./...
+
+# The race detector needs cgo, and so a C compiler.
+race:
+	@if command -v $${CC:-gcc} >/dev/null; then \
+		echo "CGO_ENABLED=1 $(GO) test -race $(RACE)"; CGO_ENABLED=1 $(GO) test -race -rapid.checks=10 $(RACE); \
+	else echo "race: left out, there is no C compiler"; fi
+
+# The invariants of the engine are checked after every operation.
+invariants:
+	$(GO) test -tags invariants -rapid.checks=20 ./alloc ./replay
+
+FUZZTIME ?= 60s
+fuzz:
+	$(GO) test ./settings -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME)
+	$(GO) test ./alloc -run '^$$' -fuzz FuzzScript -fuzztime $(FUZZTIME)
+	$(GO) test ./internal/units -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME)
+	$(GO) test ./replay -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME)
+
+bench:
+	$(GO) test ./alloc -run '^$$' -bench . -benchtime 1s -cpu 1
+
+# For a machine with a GPU, PyTorch 2.11 and a C++ compiler, but without Go:
+# carry bin/alloc.test there and run bench/torch/run.sh bin/alloc.test.
+bench-device:
+	CGO_ENABLED=0 $(GO) test -c -o bin/alloc.test ./alloc
+
+help:
+	@echo "make demo          replay a recording of the real allocator and print its memory summary"
+	@echo "make test          lint, unit tests, race detector, invariants"
+	@echo "make build         build $(BIN)"
+	@echo "make bench         benchmarks of the engine"
+	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (bench/torch/README.md)"
+	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"
