@@ -37,12 +37,11 @@ type block struct {
 // split reports whether the block has a neighbour in its segment.
 func (b *block) split() bool { return b.prev|b.next != 0 }
 
-// newBlock takes a zeroed record. It may move the records: no pointer into
-// a.blocks is valid across the call.
+// newBlock takes a record, which the caller fills. It may move the records: no
+// pointer into a.blocks is valid across the call.
 func (a *Allocator) newBlock() blockID {
 	if id := a.spare; id != noBlock {
 		a.spare = a.blocks[id].next
-		a.blocks[id].next = noBlock
 		return id
 	}
 	a.blocks = append(a.blocks, block{})
@@ -50,7 +49,8 @@ func (a *Allocator) newBlock() blockID {
 }
 
 func (a *Allocator) dropBlock(id blockID) {
-	a.blocks[id] = block{next: a.spare}
+	b := &a.blocks[id]
+	b.state, b.next = stateNone, a.spare
 	a.spare = id
 }
 

@@ -57,13 +57,18 @@ func (a *Allocator) giveBack(id blockID) {
 	}
 	size := b.size
 	var splits, bytes int64
-	for _, n := range [2]blockID{b.prev, b.next} {
-		if nb := &a.blocks[n]; nb.state == stateFree {
-			splits--
-			bytes -= int64(nb.size)
-			h.free.remove(nb.size, nb.addr)
-			a.absorb(id, n)
-		}
+	left, right := b.prev, b.next
+	if l := &a.blocks[left]; l.state == stateFree {
+		splits--
+		bytes -= int64(l.size)
+		h.free.remove(l.size, l.addr)
+		a.absorb(id, left)
+	}
+	if r := &a.blocks[right]; r.state == stateFree {
+		splits--
+		bytes -= int64(r.size)
+		h.free.remove(r.size, r.addr)
+		a.absorb(id, right)
 	}
 	b.state = stateFree
 	b.entered = h.pool.searches

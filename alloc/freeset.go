@@ -92,26 +92,35 @@ func (s *freeSet) insert(size, addr uint64, id blockID) {
 func (s *freeSet) remove(size, addr uint64) {
 	c, high := locate(size)
 	key := high | addr>>unitBits
-	w := c / 64
-	e := &s.pages[w][c%64]
-	switch {
-	case e.key != key:
+	if e := &s.pages[c/64][c%64]; e.key == key {
+		s.removeFirst(c)
+	} else {
 		e.rest = s.forest.remove(e.rest, key)
-	case e.rest != 0:
-		e.key, e.id = s.forest.first(e.rest)
-		e.rest = s.forest.remove(e.rest, e.key)
-	default:
-		s.words[w] &^= 1 << (c % 64)
-		if s.words[w] == 0 {
-			s.summary[w/64] &^= 1 << (w % 64)
-		}
 	}
 }
 
-// ceil returns the first block of at least size bytes.
-func (s *freeSet) ceil(size uint64) blockID {
+// removeFirst deletes the smallest block of a class.
+func (s *freeSet) removeFirst(c uint) {
+	w := c / 64
+	e := &s.pages[w][c%64]
+	if e.rest != 0 {
+		e.key, e.id = s.forest.first(e.rest)
+		e.rest = s.forest.remove(e.rest, e.key)
+		return
+	}
+	e.id = noBlock
+	if s.words[w] &^= 1 << (c % 64); s.words[w] == 0 {
+		s.summary[w/64] &^= 1 << (w % 64)
+	}
+}
+
+// isFirst reports whether a block is the smallest one of a class.
+func (s *freeSet) isFirst(c uint, id blockID) bool { return s.pages[c/64][c%64].id == id }
+
+// ceil returns the first block of at least size bytes, and its class.
+func (s *freeSet) ceil(size uint64) (blockID, uint) {
 	if size >= maxBlockSize {
-		return noBlock
+		return noBlock, 0
 	}
 	c, high := locate(size)
 	return s.from(c, high)
@@ -120,42 +129,44 @@ func (s *freeSet) ceil(size uint64) blockID {
 // after returns the block that follows the given one in the set's order.
 func (s *freeSet) after(size, addr uint64) blockID {
 	c, high := locate(size)
-	return s.from(c, (high|addr>>unitBits)+1)
+	id, _ := s.from(c, (high|addr>>unitBits)+1)
+	return id
 }
 
 // from returns the first block of class c with at least the given key, or
 // else the smallest block of a higher class.
-func (s *freeSet) from(c uint, key uint64) blockID {
+func (s *freeSet) from(c uint, key uint64) (blockID, uint) {
 	w := c / 64
 	word := s.words[w] >> (c % 64)
 	if word&1 != 0 {
 		e := &s.pages[w][c%64]
 		if e.key >= key {
-			return e.id
+			return e.id, c
 		}
 		if id := s.forest.ceil(e.rest, key); id != noBlock {
-			return id
+			return id, c
 		}
 		word &^= 1
 	}
 	if word != 0 {
 		c += uint(bits.TrailingZeros64(word))
-		return s.pages[w][c%64].id
+		return s.pages[w][c%64].id, c
 	}
 	w++
 	v := w / 64
 	if v >= uint(len(s.summary)) {
-		return noBlock
+		return noBlock, 0
 	}
 	sum := s.summary[v] >> (w % 64) << (w % 64)
 	for sum == 0 {
 		if v++; v == uint(len(s.summary)) {
-			return noBlock
+			return noBlock, 0
 		}
 		sum = s.summary[v]
 	}
 	w = v*64 + uint(bits.TrailingZeros64(sum))
-	return s.pages[w][bits.TrailingZeros64(s.words[w])].id
+	c = w*64 + uint(bits.TrailingZeros64(s.words[w]))
+	return s.pages[w][c%64].id, c
 }
 
 // before returns the last block that is ordered before (size, addr).

@@ -95,7 +95,7 @@ func (a *Allocator) search(h *home, rounded uint64, expandable bool) blockID {
 	if a.armed {
 		h.pool.searches++
 	}
-	id := h.free.ceil(rounded)
+	id, class := h.free.ceil(rounded)
 	if id == noBlock {
 		return noBlock
 	}
@@ -115,7 +115,11 @@ func (a *Allocator) search(h *home, rounded uint64, expandable bool) blockID {
 	} else if b.size >= rounded+a.cfg.MaxNonSplitRounding {
 		return noBlock
 	}
-	h.free.remove(b.size, b.addr)
+	if h.free.isFirst(class, id) {
+		h.free.removeFirst(class)
+	} else {
+		h.free.remove(b.size, b.addr)
+	}
 	return id
 }
 

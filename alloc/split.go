@@ -31,15 +31,15 @@ func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) uint
 		}
 		front := a.newBlock()
 		b = &a.blocks[id]
-		a.blocks[front] = block{addr: b.addr, size: rounded, home: b.home, seg: b.seg, expandable: b.expandable}
+		f := &a.blocks[front]
+		*f = block{addr: b.addr, size: rounded, home: b.home, seg: b.seg, expandable: b.expandable}
 		a.linkBefore(id, front)
 		b.addr += rounded
 		b.size = rest
 		b.state = stateFree
 		b.entered = p.searches
-		h.free.insert(b.size, b.addr, id)
-		id = front
-		b = &a.blocks[id]
+		h.free.insert(rest, b.addr, id)
+		id, b = front, f
 	} else if b.split() && !b.expandable {
 		a.stats.add(p.kind, statInactiveSplitBytes, -int64(b.size))
 		a.stats.add(p.kind, statInactiveSplit, -1)

@@ -28,8 +28,9 @@ var familyNames = [numFamilies]string{
 // looked at only when a fall follows a rise: between the two nothing can be
 // missed.
 type counters struct {
-	kinds [numKinds]kindCounters
-	peak  [numFamilies]int64 // over both kinds
+	kinds  [numKinds]kindCounters
+	peak   [numFamilies]int64 // over both kinds
+	rising bool               // handOut since the last settle
 
 	oversizeAllocations Stat
 	oversizeSegments    Stat
@@ -74,7 +75,7 @@ func (s *counters) handOut(k poolKind, size, requested int64) {
 	c.up[statActive]++
 	c.up[statActiveBytes] += size
 	c.up[statRequestedBytes] += requested
-	c.rising = true
+	c.rising, s.rising = true, true
 }
 
 // freeRequested counts the call of free for a block of size bytes.
@@ -96,12 +97,21 @@ func (s *counters) freeCompleted(k poolKind, size, requested int64) {
 
 // settle brings the peaks up to date after hand-outs.
 func (s *counters) settle() {
+	if s.rising {
+		s.raisePeaks()
+	}
+}
+
+func (s *counters) raisePeaks() {
+	s.rising = false
 	for k := range s.kinds {
 		if s.kinds[k].rising {
 			s.kinds[k].rising = false
-			for _, f := range [...]statFamily{statAllocation, statAllocatedBytes, statActive, statActiveBytes, statRequestedBytes} {
-				s.raisePeak(poolKind(k), f)
-			}
+			s.raisePeak(poolKind(k), statAllocation)
+			s.raisePeak(poolKind(k), statAllocatedBytes)
+			s.raisePeak(poolKind(k), statActive)
+			s.raisePeak(poolKind(k), statActiveBytes)
+			s.raisePeak(poolKind(k), statRequestedBytes)
 		}
 	}
 }

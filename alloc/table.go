@@ -23,7 +23,7 @@ func newAddrTable() addrTable {
 func tag(addr uint64) uint32 { return uint32((addr >> 9) * 0x9E3779B97F4A7C15 >> 32) }
 
 func (t *addrTable) insert(addr uint64, id blockID) {
-	if 2*(t.n+1) > len(t.slots) {
+	if 4*(t.n+1) > len(t.slots) {
 		t.grow()
 	}
 	t.n++

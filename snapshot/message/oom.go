@@ -1,0 +1,96 @@
+package message
+
+import (
+	"errors"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// ErrNotFound is the error of [Parse] for a text without an out-of-memory message.
+var ErrNotFound = errors.New(`no out-of-memory message found: looked for PyTorch's "CUDA out of memory. Tried to allocate ...", ` +
+	`its parts ("total capacity", "is allocated by PyTorch"), cudaMallocAsync's "Allocation on device ... would exceed allowed memory", ` +
+	`and "CUDA error: out of memory" or ALLOC_FAILED of CUDA, cuBLAS, cuDNN, NCCL and Triton; paste the whole error`)
+
+// The values of [OOM.Backend]: PyTorch's caching allocator, its
+// cudaMallocAsync backend, and requests that went past PyTorch to the driver.
+const (
+	Native          = "native"
+	CUDAMallocAsync = "cudaMallocAsync"
+	Driver          = "driver"
+)
+
+// OOM is one out-of-memory message. A size the message does not give is nil.
+type OOM struct {
+	// Version is a guess of the PyTorch version from the wording: "2.1",
+	// "1.10-2.0", "2.11+", "up to 1.0"; empty if nothing tells.
+	Version string
+	Backend string
+	// Platform is what ran out: CUDA, HIP, XPU, NPU, MUSA, MPS.
+	Platform string
+	// Library is who asked, if it was not PyTorch's allocator: CUDA, cuBLAS,
+	// cuDNN, cuSOLVER, cuSPARSE, cuFFT, NCCL, Triton.
+	Library string
+	// Exception is the Python type before the message, "torch.OutOfMemoryError".
+	Exception string
+	Device    int // -1 if the message does not say
+
+	// TriedBytes is the size asked of the driver. From the native allocator
+	// that is the segment, not the tensor (spec 13.1): any request up to 1 MiB
+	// shows 2.00 MiB, one from there to 10 MiB shows 20.00 MiB, a larger one is
+	// rounded up to 2 MiB. It is an upper bound of the tensor that failed.
+	TriedBytes *units.Range
+	TotalBytes *units.Range // the device's memory
+	FreeBytes  *units.Range // free according to the driver
+
+	// AllocatedBytes is what PyTorch calls allocated. From 2.4 on the native
+	// message adds PrivatePoolBytes to it.
+	AllocatedBytes *units.Range
+	// ActiveBytes is allocated plus freed but not yet reusable; only NPU messages give it.
+	ActiveBytes *units.Range
+	// ReservedBytes is given by messages of 1.4 to 2.0, ReservedUnallocatedBytes
+	// by those before ("cached") and after; [OOM.Reserved] computes either way.
+	ReservedBytes            *units.Range
+	ReservedUnallocatedBytes *units.Range
+	// PrivatePoolBytes is the free memory cached in private pools; the message
+	// calls it allocated, which it is not (spec 13.1).
+	PrivatePoolBytes *units.Range
+	// LimitBytes is the process's limit; nil also if the message says there is none.
+	LimitBytes *units.Range
+
+	Processes []Process // in the message's order
+	Advice    string    // what the message tells the user to do, in one line
+
+	Text string // the message as it stands in the input
+	Line int    // where it begins, from 1
+}
+
+// Process is a process that holds memory on the device.
+type Process struct {
+	PID   int // 0 for the process itself: the message does not give it
+	Bytes units.Range
+	Self  bool
+}
+
+// Reserved is the memory PyTorch held from the driver: as given, or allocated
+// plus unallocated. It is false if the message gives neither.
+func (o *OOM) Reserved() (units.Range, bool) {
+	switch {
+	case o.ReservedBytes != nil:
+		return *o.ReservedBytes, true
+	case o.AllocatedBytes != nil && o.ReservedUnallocatedBytes != nil:
+		return o.AllocatedBytes.Add(*o.ReservedUnallocatedBytes), true
+	}
+	return units.Range{}, false
+}
+
+// Unallocated is the part of the reserved memory that no tensor used and that
+// no private pool kept, false if the message does not tell.
+func (o *OOM) Unallocated() (units.Range, bool) {
+	switch {
+	case o.ReservedUnallocatedBytes != nil:
+		return *o.ReservedUnallocatedBytes, true
+	case o.AllocatedBytes != nil && o.ReservedBytes != nil:
+		return o.ReservedBytes.Sub(*o.AllocatedBytes), true
+	}
+	return units.Range{}, false
+}

@@ -1,0 +1,74 @@
+package message
+
+import (
+	"bytes"
+	"regexp"
+)
+
+// prefix is one piece of what loggers and quoting put in front of a line.
+var prefix = regexp.MustCompile(`^[ \t]*(?:` +
+	`>+|&gt;` + // quoted mail and markdown
+	`|[EWIFD]\d{4} \d\d:\d\d:\d\d(?:[.,]\d+)?(?: +\d+)?(?: +[\w./-]+:\d+\])?` + // glog
+	`|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?[:,]?` +
+	`|\[?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?\]?:?` +
+	`|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?:?` +
+	`|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d [\w.-]+ [\w./@-]+(?:\[\d+\])?:` + // syslog
+	`|\((?:[\w.:-]+,? )*(?:pid|rank|ip|node|worker)[=:] ?[^()\n]{1,80}\)` + // ray, vLLM
+	`|\[[^\[\]\n]{1,60}\](?:<std(?:err|out)>)?:?` + // torchrun, mpirun, vLLM
+	`|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)(?::[\w.]+)?(?:[: ]|$)` +
+	`|(?:stdout|stderr) [FP] ` + // kubelet
+	`|-(?: [\w.]+ -){1,3}` + // Python's logging: - root - ERROR -
+	`|\d{1,4}:[ \t]` + // srun -l
+	`|[\w.-]{1,63}[ \t]*\|[ \t]` + // docker compose
+	`|\{"log":"` + // docker's json-file
+	`)`)
+
+// dockerEnd is what docker's json-file driver puts after a line.
+var dockerEnd = []byte(`","stream":"std`)
+
+// blankPrefix blanks the prefixes of a line, and what belongs to them at its end.
+func blankPrefix(line []byte) {
+	const most = 12
+	at := 0
+	for range most {
+		loc := prefix.FindIndex(line[at:])
+		if loc == nil {
+			break
+		}
+		at = blank(line, at, at+loc[1])
+	}
+	if i := bytes.LastIndex(line, dockerEnd); i >= 0 && line[len(line)-1] == '}' {
+		blank(line, i, len(line))
+	}
+}
+
+// sharedPrefix returns how much of line repeats head, the text before the
+// message on its first line, in shape: runs of digits are equal whatever they
+// are. Only whole pieces count, so that no word of the message is taken for one.
+func sharedPrefix(head, line []byte) int {
+	shared, i, j := 0, 0, 0
+	for i < len(head) && j < len(line) {
+		switch {
+		case digit(head[i]) && digit(line[j]):
+			i, j = pastDigits(head, i), pastDigits(line, j)
+			continue
+		case head[i] != line[j]:
+			return shared
+		}
+		i, j = i+1, j+1
+		switch head[i-1] {
+		case ' ', '\t', ':', ']', ')', '|', '>':
+			shared = j
+		}
+	}
+	return shared
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+func pastDigits(b []byte, i int) int {
+	for i < len(b) && digit(b[i]) {
+		i++
+	}
+	return i
+}
