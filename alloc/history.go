@@ -73,10 +73,11 @@ func (a *Allocator) tracing() bool { return a.history.on || a.observer != nil }
 // emit records one event.
 func (a *Allocator) emit(action Action, addr, size uint64, h *home) {
 	if a.history.on && !a.history.skip[action] {
-		a.history.append(record{
-			ticks: ticks.Now(), addr: addr, size: size, stream: h.stream,
-			meta: a.history.metaID(a.meta), pool: a.history.poolID(h.pool), action: action,
-		})
+		r := a.history.slot()
+		r.ticks = ticks.Now()
+		r.addr, r.size, r.stream = addr, size, h.stream
+		r.meta, r.pool = a.history.metaID(a.meta), a.history.poolID(h.pool)
+		r.action = action
 	}
 	if a.observer != nil {
 		e := Event{Action: action, Addr: addr, Size: size, Stream: h.stream, Meta: a.meta}
@@ -87,16 +88,18 @@ func (a *Allocator) emit(action Action, addr, size uint64, h *home) {
 	}
 }
 
-func (h *history) append(r record) {
+// slot returns the record for the next event.
+func (h *history) slot() *record {
 	c := h.next / chunkLen
 	if c == len(h.records) {
 		h.records = append(h.records, make([]record, chunkLen))
 	}
-	h.records[c][h.next%chunkLen] = r
+	r := &h.records[c][h.next%chunkLen]
 	h.next++
 	if h.next == h.max {
 		h.next, h.wrapped = 0, true
 	}
+	return r
 }
 
 // metaID finds the number of a text; the newest is the usual one.

@@ -32,7 +32,9 @@ func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) uint
 		front := a.newBlock()
 		b = &a.blocks[id]
 		f := &a.blocks[front]
-		*f = block{addr: b.addr, size: rounded, home: b.home, seg: b.seg, expandable: b.expandable}
+		f.addr, f.size = b.addr, rounded
+		f.home, f.seg, f.expandable = b.home, b.seg, b.expandable
+		f.events, f.uses = 0, noUses
 		a.linkBefore(id, front)
 		b.addr += rounded
 		b.size = rest

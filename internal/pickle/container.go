@@ -105,6 +105,9 @@ func (m *Machine) build(kind Kind, items []Value) (Value, error) {
 
 // keep makes an object.
 func (m *Machine) keep(kind Kind, items []Value) (Value, error) {
+	if kind == List {
+		items = compact(items)
+	}
 	depth := uint16(0)
 	for _, v := range items {
 		if v.tag() == tagObject {
@@ -177,7 +180,7 @@ func (m *Machine) release(slot int) {
 
 // fill puts items into the open container at place at of the stack.
 func (m *Machine) fill(kind Kind, at int, items []Value) error {
-	if at < 0 {
+	if at < m.floor() {
 		return fmt.Errorf("items without %v to put them into", kind)
 	}
 	if err := m.closeAll(items); err != nil {

@@ -4,9 +4,10 @@ import "fmt"
 
 // Hook is what the caller wants from the data.
 type Hook interface {
-	// Text returns the number of a text or of a bytes object in the caller's
-	// table. The bytes are only lent.
-	Text(text []byte) (uint32, error)
+	// Intern returns the number of a text or of a bytes object in the
+	// caller's table. The bytes are only lent. Text is the way back.
+	Intern(text []byte) (uint32, error)
+	Text(id uint32) string
 
 	// Dict is shown the keys and values of a complete dictionary, one after
 	// the other; List and Tuple are shown items. A key may come twice, the
@@ -29,6 +30,7 @@ type Machine struct {
 	stack []Value
 	marks []int // positions in stack
 	memo  memo
+	texts textCache
 
 	open    []openContainer
 	spare   []int // positions in open
@@ -76,17 +78,8 @@ func (m *Machine) grow() error {
 		from = m.marks[n-1]
 	}
 	if to := len(m.stack) - minStack; from < to {
-		kept := from
-		for i := from + 1; i < to; i++ {
-			if run, ok := join(m.stack[kept], m.stack[i]); ok {
-				m.stack[kept] = run
-				continue
-			}
-			kept++
-			m.stack[kept] = m.stack[i]
-		}
-		n := copy(m.stack[kept+1:], m.stack[to:])
-		m.stack = m.stack[:kept+1+n]
+		kept := from + len(compact(m.stack[from:to]))
+		m.stack = append(m.stack[:kept], m.stack[to:]...)
 	}
 	if len(m.stack) <= cap(m.stack)/2 {
 		return nil

@@ -159,3 +159,23 @@ func join(last, v Value) (Value, bool) {
 	}
 	return makeRun(kind, first, n+count), true
 }
+
+// compact replaces rows of consecutive records by runs, in place.
+func compact(items []Value) []Value {
+	if len(items) == 0 {
+		return items
+	}
+	last := 0
+	for _, v := range items[1:] {
+		if run, ok := join(items[last], v); ok {
+			items[last] = run
+			continue
+		}
+		last++
+		items[last] = v
+	}
+	return items[:last+1]
+}
+
+// AsInt returns an integer of at most 60 bits. [Machine.Int] knows all.
+func (v Value) AsInt() (int64, bool) { return v.small(), v.tag() == tagInt }

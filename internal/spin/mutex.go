@@ -19,6 +19,7 @@ type Mutex struct {
 // nanosecond each). Their sum bounds the time before a waiter goes to sleep.
 const (
 	firstPause = 1 << 10
+	growth     = 2
 	lastPause  = 1 << 15
 )
 
@@ -33,7 +34,7 @@ func (m *Mutex) Lock() {
 func (m *Mutex) Unlock() { m.mu.Unlock() }
 
 func (m *Mutex) wait() {
-	for pause := firstPause; pause <= lastPause; pause *= 2 {
+	for pause := firstPause; pause <= lastPause; pause *= growth {
 		for range pause {
 		}
 		if m.mu.TryLock() {

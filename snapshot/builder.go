@@ -1,0 +1,204 @@
+package snapshot
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/pickle"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// builder takes the dictionaries of a file as they are completed and puts them
+// into tables. It is the hook of the machine that reads the file.
+type builder struct {
+	m       *pickle.Machine
+	offset  func() int64 // where the reader is
+	limits  Limits
+	strings *trace.Strings
+	stacks  *trace.Stacks
+	shapes  []*shape
+
+	// All events of the file; lists of events are runs of these rows.
+	events      trace.Events
+	segments    rows[segmentRow]
+	blocks      rows[trace.Block]
+	uses        rows[trace.Use]
+	annotations rows[trace.Annotation]
+	pairs       rows[[2]pickle.Value]
+	pairIDs     map[[2]pickle.Value]int
+
+	frames      []trace.FrameID // of the stack being made
+	frameExtras map[string]int32
+	expanded    int // values in Extras
+
+	// problem is the first dictionary that looks like one of the known things
+	// and is not. It matters if that is missed later.
+	problem error
+}
+
+type segmentRow struct {
+	device int
+	trace.Segment
+}
+
+func newBuilder(limits Limits) *builder {
+	b := &builder{
+		limits: limits, strings: newStrings(), stacks: trace.NewStacks(), offset: func() int64 { return 0 },
+		pairIDs: map[[2]pickle.Value]int{}, frameExtras: map[string]int32{},
+	}
+	b.m = pickle.NewMachine(b, limits.pickle())
+	return b
+}
+
+// Intern is part of pickle.Hook.
+func (b *builder) Intern(text []byte) (uint32, error) {
+	if b.strings.Len() == math.MaxUint32 {
+		return 0, fmt.Errorf("more than %d different texts", math.MaxUint32)
+	}
+	return uint32(b.strings.Intern(text)), nil
+}
+
+// Text is part of pickle.Hook.
+func (b *builder) Text(id uint32) string { return b.strings.Text(trace.StringID(id)) }
+
+// Dict is part of pickle.Hook.
+func (b *builder) Dict(_ *pickle.Machine, pairs []pickle.Value) (pickle.Value, error) {
+	s := b.shapeOf(pairs)
+	var v pickle.Value
+	var err error
+	switch s.rec {
+	case recEvent:
+		v, err = b.event(s, pairs)
+	case recFrame:
+		v, err = b.frame(s, pairs)
+	case recBlock:
+		v, err = b.block(s, pairs)
+	case recSegment:
+		v, err = b.segment(s, pairs)
+	case recAnnotation:
+		v, err = b.annotation(s, pairs)
+	case recUse:
+		v, err = b.use(s, pairs)
+	}
+	if wrong, ok := err.(*fieldError); ok {
+		if b.problem == nil {
+			b.problem = fmt.Errorf("before byte %d: %w", b.offset(), wrong)
+		}
+		return 0, nil
+	}
+	return v, err
+}
+
+// List is part of pickle.Hook. It takes lists of frames.
+func (b *builder) List(m *pickle.Machine, items []pickle.Value) (pickle.Value, error) {
+	rec, _, ok := items[0].AsRecord()
+	if !ok {
+		if rec, _, _, ok = items[0].AsRun(); !ok {
+			return b.Tuple(m, items)
+		}
+	}
+	if rec != recFrame {
+		return 0, nil
+	}
+	b.frames = b.frames[:0]
+	for _, v := range items {
+		rec, id, ok := v.AsRecord()
+		if ok && rec == recFrame {
+			b.frames = append(b.frames, trace.FrameID(id))
+			continue
+		}
+		rec, first, count, ok := v.AsRun()
+		if !ok || rec != recFrame {
+			return 0, nil
+		}
+		for i := range count {
+			b.frames = append(b.frames, trace.FrameID(first+i))
+		}
+	}
+	return pickle.MakeRecord(recStack, int(b.stacks.Add(b.frames))), nil
+}
+
+// maxPairs bounds the number of different pairs; pool ids are few.
+const maxPairs = 1 << 20
+
+// Tuple is part of pickle.Hook. It takes pairs of integers, which are pool ids:
+// later versions of PyTorch write one with each event.
+func (b *builder) Tuple(_ *pickle.Machine, items []pickle.Value) (pickle.Value, error) {
+	if len(items) != 2 {
+		return 0, nil
+	}
+	_, ok0 := items[0].AsInt()
+	_, ok1 := items[1].AsInt()
+	if !ok0 || !ok1 {
+		return 0, nil
+	}
+	pair := [2]pickle.Value{items[0], items[1]}
+	id, ok := b.pairIDs[pair]
+	if !ok {
+		if id = b.pairs.n; id == maxPairs {
+			return 0, nil
+		}
+		b.pairs.add(pair)
+		b.pairIDs[pair] = id
+	}
+	return pickle.MakeRecord(recPair, id), nil
+}
+
+// fieldError is a field of a known thing with a value of the wrong kind.
+type fieldError struct {
+	rec  uint8
+	key  trace.StringID
+	got  pickle.Kind
+	want string
+}
+
+func (e *fieldError) Error() string {
+	return fmt.Sprintf("%s has a %q that is %v instead of %s", recNames[e.rec], keyTexts[e.key], e.got, e.want)
+}
+
+var recNames = [...]string{
+	"something", "an event", "a frame", "a stack", "a segment", "a block", "a history entry", "an annotation", "a pair",
+}
+
+// bits returns the value of a field that must be an integer.
+func (b *builder) bits(rec uint8, key trace.StringID, v pickle.Value) (uint64, error) {
+	if n, ok := v.AsInt(); ok {
+		return uint64(n), nil
+	}
+	if n, ok := b.m.Bits(v); ok {
+		return n, nil
+	}
+	return 0, &fieldError{rec, key, b.m.KindOf(v), "an integer of 64 bits"}
+}
+
+// text returns the value of a field that must be a text.
+func (b *builder) text(rec uint8, key trace.StringID, v pickle.Value) (trace.StringID, error) {
+	if id, ok := v.AsString(); ok {
+		return trace.StringID(id), nil
+	}
+	return 0, &fieldError{rec, key, b.m.KindOf(v), "a text"}
+}
+
+// stack returns the value of a field that should be a list of frames.
+func (b *builder) stack(v pickle.Value) (trace.StackID, bool) {
+	if rec, id, ok := v.AsRecord(); ok {
+		return trace.StackID(id), rec == recStack
+	}
+	return trace.EmptyStack, b.m.KindOf(v) == pickle.List && len(b.m.Items(v)) == 0
+}
+
+// pool returns the value of a field that should be a pool id.
+func (b *builder) pool(v pickle.Value) (alloc.PoolID, bool) {
+	items := b.m.Items(v)
+	if rec, i, ok := v.AsRecord(); ok && rec == recPair {
+		pair := b.pairs.at(i)
+		items = pair[:]
+	}
+	if len(items) != 2 {
+		return alloc.PoolID{}, false
+	}
+	first, ok0 := b.m.Bits(items[0])
+	second, ok1 := b.m.Bits(items[1])
+	return alloc.PoolID{first, second}, ok0 && ok1
+}

@@ -1,0 +1,155 @@
+package snapshot
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/pickle"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Each function here turns the keys and values of a dictionary into a row. A
+// field that must have a certain kind of value and does not is a *fieldError;
+// other fields that cannot be understood are kept in Extra.
+
+func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
+	ev := trace.Event{Time: trace.NoTime}
+	var extra trace.Extra
+	var err error
+	for i, key := range s.ids {
+		v := pairs[2*i+1]
+		ok := true
+		switch key {
+		case keyAction:
+			ev.Action, err = b.action(v)
+		case keyAddr, keyDeviceFree:
+			ev.Addr, err = b.bits(recEvent, key, v)
+		case keySize:
+			ev.Size, err = b.bits(recEvent, key, v)
+		case keyStream:
+			ev.Stream, err = b.bits(recEvent, key, v)
+		case keyTime:
+			var t uint64
+			t, err = b.bits(recEvent, key, v)
+			ev.Time = int64(t)
+		case keyCompile:
+			ev.Compile, ok = b.optionalText(v)
+		case keyMeta:
+			ev.Meta, ok = b.optionalText(v)
+		case keyFrames:
+			ev.Stack, ok = b.stack(v)
+			if !ok {
+				ev.Stack = trace.NoStack
+			}
+		case keyPoolID:
+			var id alloc.PoolID
+			if id, ok = b.pool(v); ok {
+				ev.Pool = b.events.PoolRef(id)
+			}
+		default:
+			ok = false
+		}
+		if err == nil && !ok {
+			extra, err = b.extra(extra, pairs[2*i], v)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	row := b.events.Len()
+	b.events.Append(ev)
+	if extra != nil {
+		if b.events.Extra == nil {
+			b.events.Extra = map[int]trace.Extra{}
+		}
+		b.events.Extra[row] = extra
+	}
+	return pickle.MakeRecord(recEvent, row), nil
+}
+
+func (b *builder) optionalText(v pickle.Value) (trace.StringID, bool) {
+	id, ok := v.AsString()
+	if !ok {
+		return trace.NoString, false
+	}
+	return trace.StringID(id), true
+}
+
+// action returns the action of an event.
+func (b *builder) action(v pickle.Value) (trace.Action, error) {
+	id, err := b.text(recEvent, keyAction, v)
+	if err != nil {
+		return 0, err
+	}
+	if id >= textAlloc && id <= textSnapshot {
+		return trace.Action(id - textAlloc), nil
+	}
+	return b.events.ActionNamed(b.strings.Text(id))
+}
+
+func (b *builder) frame(s *shape, pairs []pickle.Value) (pickle.Value, error) {
+	var f trace.Frame
+	var extra trace.Extra
+	var err error
+	for i, key := range s.ids {
+		v := pairs[2*i+1]
+		switch key {
+		case keyName:
+			f.Name, err = b.text(recFrame, key, v)
+		case keyFilename:
+			f.File, err = b.text(recFrame, key, v)
+		case keyLine:
+			var line uint64
+			line, err = b.bits(recFrame, key, v)
+			f.Line = int64(line)
+		default:
+			extra, err = b.extra(extra, pairs[2*i], v)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if extra != nil {
+		text := fmt.Sprint(extra)
+		id, ok := b.frameExtras[text]
+		if !ok {
+			b.stacks.Extra = append(b.stacks.Extra, extra)
+			id = int32(len(b.stacks.Extra))
+			b.frameExtras[text] = id
+		}
+		f.Extra = id
+	}
+	return pickle.MakeRecord(recFrame, int(b.stacks.AddFrame(f))), nil
+}
+
+func (b *builder) annotation(s *shape, pairs []pickle.Value) (pickle.Value, error) {
+	a := trace.Annotation{Time: trace.NoTime}
+	var err error
+	for i, key := range s.ids {
+		v := pairs[2*i+1]
+		var n uint64
+		switch key {
+		case keyStage:
+			var stage trace.StringID
+			stage, err = b.text(recAnnotation, key, v)
+			if err == nil && stage != textStart && stage != textEnd {
+				return 0, nil
+			}
+			a.Begin = stage == textStart
+		case keyName:
+			a.Name, err = b.text(recAnnotation, key, v)
+		case keyDevice:
+			n, err = b.bits(recAnnotation, key, v)
+			a.Device = int(int64(n))
+		case keyTime:
+			n, err = b.bits(recAnnotation, key, v)
+			a.Time = int64(n)
+		default:
+			a.Extra, err = b.extra(a.Extra, pairs[2*i], v)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return pickle.MakeRecord(recAnnotation, b.annotations.add(a)), nil
+}
