@@ -27,14 +27,16 @@ func (a *Allocator) free(addr uint64) error {
 	h := a.homes[b.home]
 	b.state = statePending
 	a.stats.freeRequested(h.pool.kind, int64(b.size))
+	var tick int64
 	if a.tracing() {
-		a.emit(ActionFreeRequested, b.addr, b.requested, h)
+		tick = a.tick()
+		a.emitAt(tick, ActionFreeRequested, b.addr, b.requested, h)
 	}
 	if b.size >= a.cfg.MaxSplitSize {
 		a.stats.oversizeAllocations.add(-1)
 	}
 	if b.uses == noUses {
-		a.giveBack(id)
+		a.giveBack(id, tick)
 		return nil
 	}
 	if len(a.routes) != 0 {
@@ -45,12 +47,12 @@ func (a *Allocator) free(addr uint64) error {
 }
 
 // giveBack returns a block to its pool and merges it with its free neighbours
-// (spec 4.4).
-func (a *Allocator) giveBack(id blockID) {
+// (spec 4.4). tick is the time of the event.
+func (a *Allocator) giveBack(id blockID, tick int64) {
 	b := &a.blocks[id]
 	h := a.homes[b.home]
 	if a.tracing() {
-		a.emit(ActionFreeCompleted, b.addr, b.requested, h)
+		a.emitAt(tick, ActionFreeCompleted, b.addr, b.requested, h)
 	}
 	if p := h.pool.private; p != nil && p.orphan {
 		a.setUndefined(p.id, fmt.Sprintf("a block at %#x is returned to pool %v, which was deleted while the block was in use", b.addr, p.id))

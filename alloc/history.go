@@ -70,11 +70,24 @@ func (a *Allocator) History() []Event {
 // tracing reports whether anybody wants events.
 func (a *Allocator) tracing() bool { return a.history.on || a.observer != nil }
 
-// emit records one event.
+// tick reads the clock for events, if they are kept.
+func (a *Allocator) tick() int64 {
+	if a.history.on {
+		return ticks.Now()
+	}
+	return 0
+}
+
+// emit records one event that happens now.
 func (a *Allocator) emit(action Action, addr, size uint64, h *home) {
+	a.emitAt(a.tick(), action, addr, size, h)
+}
+
+// emitAt records one event.
+func (a *Allocator) emitAt(tick int64, action Action, addr, size uint64, h *home) {
 	if a.history.on && !a.history.skip[action] {
 		r := a.history.slot()
-		r.ticks = ticks.Now()
+		r.ticks = tick
 		r.addr, r.size, r.stream = addr, size, h.stream
 		r.meta, r.pool = a.history.metaID(a.meta), a.history.poolID(h.pool)
 		r.action = action

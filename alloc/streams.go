@@ -206,7 +206,7 @@ func (a *Allocator) giveBackAll(ready []blockID) {
 		}
 	}
 	for _, id := range ready {
-		a.giveBack(id)
+		a.giveBack(id, a.tick())
 	}
 }
 

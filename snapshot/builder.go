@@ -200,5 +200,5 @@ func (b *builder) pool(v pickle.Value) (alloc.PoolID, bool) {
 	}
 	first, ok0 := b.m.Bits(items[0])
 	second, ok1 := b.m.Bits(items[1])
-	return alloc.PoolID{first, second}, ok0 && ok1
+	return alloc.PoolID{First: first, Second: second}, ok0 && ok1
 }

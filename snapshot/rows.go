@@ -39,16 +39,16 @@ func (r *rows[T]) at(i int) *T {
 }
 
 // slice returns n rows from first on. They are shared with the table if they
-// lie in one chunk.
-func (r *rows[T]) slice(first, n int) []T {
+// lie in one chunk, otherwise copied.
+func (r *rows[T]) slice(first, n int) (part []T, shared bool) {
 	c := r.chunk(first)
 	at := first - r.starts[c]
 	if at+n <= len(r.chunks[c]) {
-		return r.chunks[c][at : at+n : at+n]
+		return r.chunks[c][at : at+n : at+n], true
 	}
 	out := make([]T, 0, n)
 	for i := range n {
 		out = append(out, *r.at(first + i))
 	}
-	return out
+	return out, false
 }

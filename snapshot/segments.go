@@ -71,9 +71,17 @@ func (b *builder) blocksOf(v pickle.Value) ([]trace.Block, error) {
 			return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(item), "a list of blocks"}
 		}
 		if len(items) == 1 {
-			return b.blocks.slice(first, n), nil
+			blocks, shared := b.blocks.slice(first, n)
+			if !shared {
+				return blocks, b.spend(n)
+			}
+			return blocks, nil
 		}
-		all = append(all, b.blocks.slice(first, n)...)
+		blocks, _ := b.blocks.slice(first, n)
+		if err := b.spend(n); err != nil {
+			return nil, err
+		}
+		all = append(all, blocks...)
 	}
 	return all, nil
 }
@@ -113,7 +121,7 @@ func (b *builder) block(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 				block.Stack = trace.NoStack
 			}
 		case keyHistory:
-			block.History, ok = b.history(v)
+			block.History, ok, err = b.history(v)
 		default:
 			ok = false
 		}
@@ -136,19 +144,23 @@ func (b *builder) block(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 }
 
 // history returns the entries of a block's history.
-func (b *builder) history(v pickle.Value) ([]trace.Use, bool) {
+func (b *builder) history(v pickle.Value) ([]trace.Use, bool, error) {
 	if b.m.KindOf(v) != pickle.List {
-		return nil, false
+		return nil, false, nil
 	}
 	uses := []trace.Use{}
 	for _, item := range b.m.Items(v) {
 		rec, first, n, ok := item.AsRun()
 		if !ok || rec != recUse {
-			return nil, false
+			return nil, false, nil
 		}
-		uses = append(uses, b.uses.slice(first, n)...)
+		if err := b.spend(n); err != nil {
+			return nil, false, err
+		}
+		some, _ := b.uses.slice(first, n)
+		uses = append(uses, some...)
 	}
-	return uses, true
+	return uses, true, nil
 }
 
 func (b *builder) use(s *shape, pairs []pickle.Value) (pickle.Value, error) {

@@ -15,12 +15,14 @@ type Mutex struct {
 	_  [56]byte
 }
 
-// Pauses between attempts, in turns of an empty loop (about a third of a
-// nanosecond each). Their sum bounds the time before a waiter goes to sleep.
+// Pauses between attempts, in turns of an empty loop: about 3 microseconds at
+// first, 40 in all. Shorter ones take the lock, and with it the cache lines it
+// guards, away from a holder that is about to need them again: with eight
+// goroutines on sixteen cores first pauses of 2^6, 2^10, 2^12, 2^13 and 2^14
+// turns gave 208, 181, 163, 143 and 140 ns for a malloc and a free.
 const (
-	firstPause = 1 << 10
-	growth     = 2
-	lastPause  = 1 << 15
+	firstPause = 1 << 13
+	lastPause  = 1 << 16
 )
 
 // Lock locks m.
@@ -34,7 +36,7 @@ func (m *Mutex) Lock() {
 func (m *Mutex) Unlock() { m.mu.Unlock() }
 
 func (m *Mutex) wait() {
-	for pause := firstPause; pause <= lastPause; pause *= growth {
+	for pause := firstPause; pause <= lastPause; pause *= 2 {
 		for range pause {
 		}
 		if m.mu.TryLock() {

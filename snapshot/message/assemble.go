@@ -57,7 +57,7 @@ func (w *window) assemble(at int) (o *OOM, end int) {
 			}
 		}
 		k, f := phraseAt(w, at)
-		if k < 0 {
+		if k < 0 || wordings[k].next && at != end {
 			at++
 			continue
 		}

@@ -1,16 +1,11 @@
 package message
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
 )
-
-// anchors are words, without blanks, of which every message has at least one.
-var anchors = []string{
-	"outofmemory", "triedtoallocate", "totalcapac", "isallocatedbypytorch", "allocationondevice",
-	"alloc_failed", "cudacalloc", "out_of_memory", "failedwithoom",
-}
 
 // Parse finds every out-of-memory message in text, in order. The error is
 // [ErrNotFound] if there is none.
@@ -37,35 +32,17 @@ func Parse(text string) ([]*OOM, error) {
 	return all, nil
 }
 
-// places returns the offsets of the anchors in text, in order.
-func places(text string) []int {
-	text = Plain(text)
-	s := squeeze(text)
-	var at []int
-	for _, a := range anchors {
-		for i := 0; ; i += len(a) {
-			j := strings.Index(s.text[i:], a)
-			if j < 0 {
-				break
-			}
-			i += j
-			at = append(at, offset(s, text, i))
-		}
-	}
-	slices.Sort(at)
-	return at
-}
-
 // around reads the message at an anchor, if there is one that begins at or
 // before it and not before from. It returns the message and where it stands.
 func around(text string, from, anchor int) (o *OOM, start, end int) {
 	const (
-		lines, back       = 3, 512 // how far before the anchor a message may begin
+		lines, back       = 6, 512 // how far before the anchor a message may begin
 		first, last, room = 3 << 10, 96 << 10, 1 << 10
 	)
+	earliest := max(from, anchor-back)
 	begin := anchor
 	for range lines {
-		begin = max(from, anchor-back, strings.LastIndexByte(text[:begin], '\n'))
+		begin = earliest + max(0, strings.LastIndexByte(text[earliest:begin], '\n'))
 	}
 	for length := first; ; length *= 2 {
 		stop := min(len(text), anchor+length)
@@ -98,46 +75,62 @@ func newWindow(text string) *window {
 // message returns the first message that begins at or before the offset
 // anchor, and its place.
 func (w *window) message(anchor int) (o *OOM, start, end int) {
-	for at := 0; at < len(w.text); at++ {
-		k, _ := phraseAt(w, at)
-		if k < 0 || !wordings[k].opens {
-			continue
-		}
-		start = offset(w.squeezed, w.plain, at)
-		if start > anchor {
-			break
-		}
-		w.blankRepeated(start)
-		// Only bytes after start were blanked, so at still stands there.
-		o, last := w.assemble(at)
+	opener := w.opener(0, anchor)
+	place := anchor
+	if opener >= 0 {
+		place = offset(w.squeezed, w.plain, opener)
+	}
+	if w.blankRepeated(place) {
+		opener = w.opener(0, anchor) // the message may begin earlier now
+	}
+	for ; opener >= 0; opener = w.opener(opener+1, anchor) {
+		o, last := w.assemble(opener)
+		start = offset(w.squeezed, w.plain, opener)
 		o.Exception = w.exception(start)
 		if o.real() {
-			o.Version = guess(o, w.text[at:last])
+			o.Version = guess(o, w.text[opener:last])
 			return o, start, offset(w.squeezed, w.plain, last-1) + 1
 		}
 	}
 	return nil, 0, 0
 }
 
-// blankRepeated blanks on the lines after start what also stands before it on
-// its own: a prefix of a kind not known.
-func (w *window) blankRepeated(start int) {
-	head := w.lines[lineStart(w.lines, start):start]
-	if len(strings.TrimSpace(string(head))) == 0 {
-		return
-	}
-	changed := false
-	for next := lineEnd(w.lines, start) + 1; next < len(w.lines); {
-		end := lineEnd(w.lines, next)
-		if n := sharedPrefix(head, w.lines[next:end]); n > 0 {
-			blank(w.plain, next, next+n)
-			changed = true
+// opener returns where the next phrase stands that a message can begin with,
+// -1 if there is none up to the offset anchor.
+func (w *window) opener(at, anchor int) int {
+	for ; at < len(w.text); at++ {
+		k, _ := phraseAt(w, at)
+		if k >= 0 && wordings[k].opens {
+			if offset(w.squeezed, w.plain, at) > anchor {
+				break
+			}
+			return at
 		}
-		next = end + 1
 	}
-	if changed {
-		w.squeezed = squeeze(w.plain)
+	return -1
+}
+
+// blankRepeated blanks what stands in front of start and in the same shape in
+// front of other lines: a prefix of a kind not known.
+func (w *window) blankRepeated(start int) bool {
+	own := lineStart(w.lines, start)
+	head := w.lines[own:start]
+	if len(bytes.TrimSpace(w.plain[own:start])) == 0 {
+		return false
 	}
+	longest := 0
+	for at := 0; at < len(w.lines); {
+		end := lineEnd(w.lines, at)
+		if at != own {
+			inHead, inLine := sharedPrefix(head, w.lines[at:end])
+			blank(w.plain, at, at+inLine)
+			longest = max(longest, inHead)
+		}
+		at = end + 1
+	}
+	blank(w.plain, own, own+longest)
+	w.squeezed = squeeze(w.plain)
+	return longest > 0
 }
 
 func lineStart(b []byte, at int) int {
@@ -152,8 +145,10 @@ var exceptionBefore = regexp.MustCompile(`([A-Za-z_][\w.]*(?:Error|Exception))[\
 // exception is the Python type written before start, if any.
 func (w *window) exception(start int) string {
 	const longest = 120
-	if m := exceptionBefore.FindSubmatch(w.plain[max(0, start-longest):start]); m != nil {
-		return string(m[1])
+	for _, text := range [][]byte{w.lines, w.plain} {
+		if m := exceptionBefore.FindSubmatch(text[max(0, start-longest):start]); m != nil {
+			return string(m[1])
+		}
 	}
 	return ""
 }

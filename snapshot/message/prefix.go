@@ -8,7 +8,7 @@ import (
 // prefix is one piece of what loggers and quoting put in front of a line.
 var prefix = regexp.MustCompile(`^[ \t]*(?:` +
 	`>+|&gt;` + // quoted mail and markdown
-	`|[EWIFD]\d{4} \d\d:\d\d:\d\d(?:[.,]\d+)?(?: +\d+)?(?: +[\w./-]+:\d+\])?` + // glog
+	`|[EWIFD]\d{4} \d\d:\d\d:\d\d(?:[.,]\d+)?(?: +\d+ +[\w./-]+:\d+\])?` + // glog
 	`|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?[:,]?` +
 	`|\[?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?\]?:?` +
 	`|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?:?` +
@@ -32,7 +32,7 @@ func blankPrefix(line []byte) {
 	at := 0
 	for range most {
 		loc := prefix.FindIndex(line[at:])
-		if loc == nil {
+		if loc == nil || bytes.Contains(line[at:at+loc[1]], []byte("[CUDA]")) { // Triton Error [CUDA]
 			break
 		}
 		at = blank(line, at, at+loc[1])
@@ -42,26 +42,31 @@ func blankPrefix(line []byte) {
 	}
 }
 
-// sharedPrefix returns how much of line repeats head, the text before the
-// message on its first line, in shape: runs of digits are equal whatever they
-// are. Only whole pieces count, so that no word of the message is taken for one.
-func sharedPrefix(head, line []byte) int {
-	shared, i, j := 0, 0, 0
+// sharedPrefix returns how much of line repeats how much of head, the text
+// before the message on its first line, in shape: runs of digits are equal
+// whatever they are. Only whole pieces without sizes count, so that no word of
+// the message is taken for one.
+func sharedPrefix(head, line []byte) (inHead, inLine int) {
+	i, j := 0, 0
 	for i < len(head) && j < len(line) {
 		switch {
 		case digit(head[i]) && digit(line[j]):
 			i, j = pastDigits(head, i), pastDigits(line, j)
 			continue
 		case head[i] != line[j]:
-			return shared
+			return inHead, inLine
 		}
 		i, j = i+1, j+1
 		switch head[i-1] {
 		case ' ', '\t', ':', ']', ')', '|', '>':
-			shared = j
+			inHead, inLine = i, j
+		case 'B', 'b':
+			if i > 1 && bytes.IndexByte([]byte("iKMG "), head[i-2]) >= 0 {
+				return 0, 0
+			}
 		}
 	}
-	return shared
+	return inHead, inLine
 }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }

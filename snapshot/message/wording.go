@@ -11,6 +11,7 @@ type wording struct {
 	pattern string
 	backend string
 	opens   bool // a message may begin with it
+	next    bool // nothing may stand before it
 	last    bool // nothing may follow it on its line
 	// set takes what was found. It returns false if the message has this
 	// already: the phrase belongs to the next one.
@@ -33,6 +34,8 @@ var wordings = prepare([]wording{
 	// 2.1 on; 2.1 itself has the slip.
 	{pattern: "gpu %n has a total capacity of %s", backend: Native, opens: true, set: onDevice(total)},
 	{pattern: "gpu %n has a total capacty of %s", backend: Native, opens: true, set: onDevice(total)},
+	{pattern: ". gpu %n has a total capacity of %s", backend: Native, set: onDevice(total)},
+	{pattern: ". gpu %n has a total capacty of %s", backend: Native, set: onDevice(total)},
 	{pattern: "of which %s is free", backend: Native, set: into(free)},
 	{pattern: "this process has %s memory in use", backend: Native, set: func(o *OOM, f found) bool {
 		o.Processes = append(o.Processes, Process{Bytes: f.sizes[0], Self: true})
@@ -47,9 +50,7 @@ var wordings = prepare([]wording{
 	{pattern: "with %s allocated in private pools", backend: Native, set: into(privatePool)},
 	{pattern: "%s is reserved by pytorch but unallocated", backend: Native, set: into(unallocated)},
 	// 2.3 printed the device as a character, and device 0 ended the text.
-	{pattern: "tried to allocate %s. gpu", backend: Native, opens: true, last: true, set: func(o *OOM, f found) bool {
-		return into(tried)(o, f) && device0(o)
-	}},
+	{pattern: ". gpu", backend: Native, next: true, last: true, set: func(o *OOM, _ found) bool { return device0(o) }},
 
 	// 1.0 to 2.0.
 	{pattern: "(gpu %d; %s total capacity", backend: Native, opens: true, set: onDevice(total)},

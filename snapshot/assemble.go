@@ -1,0 +1,255 @@
+package snapshot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/internal/pickle"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// span is a row of events.
+type span struct{ first, n int }
+
+// parts are the contents of a file before they are made into traces.
+type parts struct {
+	traces, hostTraces     [][]span // a list of spans for each device
+	segments, hostSegments []span   // of segment rows
+	annotations            []span
+	settings               trace.Settings
+	extra                  trace.Extra
+	known                  bool // one of the keys that make a snapshot is there
+	hasHost                bool
+}
+
+// assemble makes the traces of a complete file.
+func (b *builder) assemble(f *File, top pickle.Value) error {
+	var p parts
+	var err error
+	switch b.m.KindOf(top) {
+	case pickle.Dict:
+		err = b.fields(f, &p, b.m.Items(top))
+	case pickle.List:
+		p.known = true
+		p.segments, err = b.spans(recSegment, "the list", b.m.Items(top))
+	case pickle.Record:
+		rec, _, _ := top.AsRecord()
+		return &FormatError{f.Name, f.Format, recNames[rec] + " by itself"}
+	default:
+		return &FormatError{f.Name, f.Format, b.m.KindOf(top).String()}
+	}
+	if err != nil {
+		return err
+	}
+	if !p.known {
+		return &FormatError{f.Name, f.Format, describeKeys(p.extra)}
+	}
+	return b.finish(f, &p)
+}
+
+// fields sorts the fields of the outermost dictionary.
+func (b *builder) fields(f *File, p *parts, pairs []pickle.Value) error {
+	for i := 0; i < len(pairs); i += 2 {
+		key, v := pairs[i], pairs[i+1]
+		id, _ := key.AsString()
+		var err error
+		switch trace.StringID(id) {
+		case keySegments:
+			p.known = true
+			p.segments, err = b.listSpans(recSegment, key, v)
+		case keyDeviceTraces:
+			p.known = true
+			p.traces, err = b.traceSpans(key, v)
+		case keyHostSegments:
+			p.known, p.hasHost = true, true
+			p.hostSegments, err = b.listSpans(recSegment, key, v)
+		case keyHostTraces:
+			p.known, p.hasHost = true, true
+			p.hostTraces, err = b.traceSpans(key, v)
+		case keyAnnotations:
+			p.annotations, err = b.listSpans(recAnnotation, key, v)
+		case keySettings:
+			err = b.settings(f, p, v)
+		default:
+			p.extra, err = b.extra(p.extra, key, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listSpans returns the rows that a list of known things holds.
+func (b *builder) listSpans(rec uint8, key, v pickle.Value) ([]span, error) {
+	if kind := b.m.KindOf(v); kind != pickle.List {
+		if v.IsNone() {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%q is %v instead of a list", b.keyText(key), kind)
+	}
+	return b.spans(rec, b.keyText(key), b.m.Items(v))
+}
+
+func (b *builder) spans(rec uint8, where string, items []pickle.Value) ([]span, error) {
+	var out []span
+	at := 0
+	for _, item := range items {
+		got, first, n, ok := item.AsRun()
+		if !ok || got != rec {
+			if b.problem != nil {
+				return nil, b.problem
+			}
+			what := b.m.KindOf(item).String()
+			if ok {
+				what = recNames[got]
+			}
+			return nil, fmt.Errorf("item %d of %s is %s instead of %s", at, where, what, recNames[rec])
+		}
+		out = append(out, span{first, n})
+		at += n
+	}
+	return out, nil
+}
+
+// traceSpans returns the events of each list in a list of lists. One list of
+// events will also do.
+func (b *builder) traceSpans(key, v pickle.Value) ([][]span, error) {
+	if b.m.KindOf(v) == pickle.None {
+		return nil, nil
+	}
+	if kind := b.m.KindOf(v); kind != pickle.List {
+		return nil, fmt.Errorf("%q is %v instead of a list", b.keyText(key), kind)
+	}
+	items := b.m.Items(v)
+	if len(items) > 0 {
+		if rec, _, _, ok := items[0].AsRun(); ok && rec == recEvent {
+			s, err := b.spans(recEvent, b.keyText(key), items)
+			return [][]span{s}, err
+		}
+	}
+	var out [][]span
+	for i, item := range items {
+		if kind := b.m.KindOf(item); kind != pickle.List {
+			return nil, fmt.Errorf("item %d of %q is %v instead of a list", i, b.keyText(key), kind)
+		}
+		s, err := b.spans(recEvent, fmt.Sprintf("%s[%d]", b.keyText(key), i), b.m.Items(item))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// finish makes the traces.
+func (b *builder) finish(f *File, p *parts) error {
+	for _, s := range []struct {
+		spans []span
+		rows  int
+		what  string
+	}{
+		{slices.Concat(slices.Concat(p.traces...), slices.Concat(p.hostTraces...)), b.events.Len(), "event"},
+		{slices.Concat(p.segments, p.hostSegments), b.segments.n, "segment"},
+		{p.annotations, b.annotations.n, "annotation"},
+	} {
+		if total(s.spans) > s.rows {
+			return fmt.Errorf("an %s is listed twice", s.what)
+		}
+	}
+	f.Extra = p.extra
+	f.lists = len(p.traces)
+	annotations := gather(&b.annotations, p.annotations)
+	newTrace := func(device int) *trace.Trace {
+		return &trace.Trace{
+			Device: device, Strings: b.strings, Stacks: b.stacks,
+			Annotations: annotations, Settings: p.settings, Extra: p.extra,
+		}
+	}
+	byDevice := map[int]*trace.Trace{}
+	get := func(device int) *trace.Trace {
+		if byDevice[device] == nil {
+			byDevice[device] = newTrace(device)
+		}
+		return byDevice[device]
+	}
+	for device := range p.traces {
+		get(device)
+	}
+	for _, row := range gather(&b.segments, p.segments) {
+		t := get(row.device)
+		t.Segments = append(t.Segments, row.Segment)
+	}
+	if p.hasHost {
+		f.Host = newTrace(0)
+		f.Host.Host = true
+		for _, row := range gather(&b.segments, p.hostSegments) {
+			f.Host.Segments = append(f.Host.Segments, row.Segment)
+		}
+		sortSegments(f.Host)
+	}
+	for _, t := range byDevice {
+		sortSegments(t)
+		f.Traces = append(f.Traces, t)
+	}
+	slices.SortFunc(f.Traces, func(a, b *trace.Trace) int { return cmp.Compare(a.Device, b.Device) })
+	if p.hasHost {
+		b.takeEvents(f.Host, slices.Concat(p.hostTraces...))
+	}
+	for device := len(p.traces) - 1; device >= 0; device-- {
+		b.takeEvents(byDevice[device], p.traces[device])
+	}
+	return nil
+}
+
+func total(spans []span) int {
+	n := 0
+	for _, s := range spans {
+		n += s.n
+	}
+	return n
+}
+
+func gather[T any](r *rows[T], spans []span) []T {
+	if len(spans) == 0 {
+		return nil
+	}
+	out := make([]T, 0, total(spans))
+	for _, s := range spans {
+		part, _ := r.slice(s.first, s.n)
+		out = append(out, part...)
+	}
+	return out
+}
+
+func sortSegments(t *trace.Trace) {
+	slices.SortStableFunc(t.Segments, func(a, b trace.Segment) int { return cmp.Compare(a.Address, b.Address) })
+}
+
+// takeEvents moves the events of a device into its trace. There is one table
+// for all devices while the file is read; the last list is at its end.
+func (b *builder) takeEvents(t *trace.Trace, spans []span) {
+	next := 0
+	if len(spans) > 0 {
+		next = spans[0].first
+	}
+	for _, s := range spans {
+		if s.first != next {
+			next = -1
+			break
+		}
+		next += s.n
+	}
+	switch {
+	case len(spans) == 0:
+	case next == b.events.Len(): // the usual case
+		t.Events = b.events.Cut(spans[0].first)
+	default:
+		for _, s := range spans {
+			for i := range s.n {
+				t.Events.Copy(&b.events, s.first+i)
+			}
+		}
+	}
+}

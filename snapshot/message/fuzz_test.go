@@ -1,0 +1,62 @@
+package message
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// FuzzParse: no panic, no hang, and what is found is in the text.
+func FuzzParse(f *testing.F) {
+	for _, tt := range wild {
+		f.Add(tt.text)
+		f.Add("[rank0]: " + strings.ReplaceAll(tt.text, ". ", ".\n[rank0]: ") + "\n" + tt.text)
+	}
+	f.Add("\x1b[31mCUDA out of memory\x1b]0;x\x07\\u001b[0m \\n\\\\\\n{\"log\":\"Tried to allocate 1.00 GiB\",\"stream\":\"stderr\"}")
+	f.Fuzz(func(t *testing.T, text string) {
+		began := time.Now()
+		all, err := Parse(text)
+		if (err == nil) != (len(all) > 0) {
+			t.Fatalf("%d messages, %v", len(all), err)
+		}
+		check(t, text, all)
+		if p := Plain(text); len(p) != len(text) {
+			t.Fatalf("%d bytes of %d", len(p), len(text))
+		}
+		if limit := time.Second + time.Duration(len(text))*20*time.Microsecond; time.Since(began) > limit {
+			t.Fatalf("took %v for %d bytes", time.Since(began), len(text))
+		}
+	})
+}
+
+// TestLong: texts that would be slow if anything were looked at again and again.
+func TestLong(t *testing.T) {
+	for _, piece := range []string{
+		"CUDA out of memory. ", "Tried to allocate ", "Tried to allocate 1.00 GiB. GPU ", "out of memory\n", "(GPU 0; ", "\n", " ", "\\", "[", "0", "0: ", "iB memory ",
+		"[rank0]: out of memory\n", "If reserved memory is ", "\x1b[", "this process has 1.00 GiB memory in use. ", "RuntimeError: CUDA out of memory\n", "Allocation on device\n",
+	} {
+		text := strings.Repeat(piece, (1<<20)/len(piece))
+		began := time.Now()
+		all, _ := Parse(text)
+		check(t, text, all[:min(len(all), 100)])
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%q repeated: %v", piece, took)
+		}
+	}
+}
+
+// TestSizesRoundTrip: a number printed as PyTorch does reads back as a range
+// that holds it.
+func TestSizesRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		n := rng.Uint64() >> (4 + rng.IntN(60))
+		o := parse(t, "CUDA out of memory. Tried to allocate "+units.Torch(n)+". GPU 0 has a total capacity of "+units.Torch(n/3)+" of which 0 bytes is free.")[0]
+		if !o.TriedBytes.Contains(n) || !o.TotalBytes.Contains(n/3) {
+			t.Fatalf("%d: %s", n, brief(o))
+		}
+	}
+}

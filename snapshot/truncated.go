@@ -1,0 +1,100 @@
+package snapshot
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/internal/pickle"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// salvage makes the traces of a file that ends early.
+func (b *builder) salvage(f *File, end *pickle.TruncatedError) error {
+	u, err := b.m.Unfinished()
+	if err != nil {
+		return err
+	}
+	var p parts
+	if err := b.fields(f, &p, u.Pairs); err != nil {
+		return err
+	}
+	where := "before the first part of the snapshot"
+	if id, ok := u.Key.AsString(); ok {
+		where = "in " + b.Text(id)
+		switch trace.StringID(id) {
+		case keySegments:
+			p.segments = b.looseSpans(recSegment, u.Open)
+		case keyHostSegments:
+			p.hasHost = true
+			p.hostSegments = b.looseSpans(recSegment, u.Open)
+		case keyDeviceTraces:
+			p.traces = b.looseTraces(u.Open)
+		case keyHostTraces:
+			p.hasHost = true
+			p.hostTraces = b.looseTraces(u.Open)
+		case keyAnnotations:
+			p.annotations = b.looseSpans(recAnnotation, u.Open)
+		}
+	} else if len(u.Open) > 0 && b.m.KindOf(u.Open[0]) == pickle.List {
+		p.segments = b.looseSpans(recSegment, u.Open)
+		where = "in the list of segments"
+	} else if len(u.Pairs) > 0 {
+		where = "between two parts"
+	}
+	if err := b.finish(f, &p); err != nil {
+		return err
+	}
+	events, segments := f.content()
+	f.Truncated = &Truncation{ReadBytes: end.Offset, Where: fmt.Sprintf("%s, behind %d segments and %d events", where, segments, events)}
+	return nil
+}
+
+// looseSpans returns the rows of one table among values on the stack: those in
+// the list that was being read and those not yet in it.
+func (b *builder) looseSpans(rec uint8, open []pickle.Value) []span {
+	var out []span
+	for i, v := range open {
+		if got, first, n, ok := v.AsRun(); ok {
+			if got == rec {
+				out = append(out, span{first, n})
+			}
+			continue
+		}
+		if b.m.KindOf(v) != pickle.List || i > 0 {
+			break // inside the next thing
+		}
+		out = append(out, b.looseSpans(rec, b.m.Items(v))...)
+	}
+	return out
+}
+
+// looseTraces does the same for a list of lists of events.
+func (b *builder) looseTraces(open []pickle.Value) [][]span {
+	var out [][]span
+	for i, v := range open {
+		if rec, first, n, ok := v.AsRun(); ok && rec == recEvent {
+			if len(out) == 0 {
+				out = append(out, nil)
+			}
+			last := len(out) - 1
+			out[last] = append(out[last], span{first, n})
+			continue
+		}
+		if b.m.KindOf(v) != pickle.List {
+			break // inside the next event
+		}
+		if i > 0 {
+			out = append(out, b.looseSpans(recEvent, b.m.Items(v)))
+			continue
+		}
+		for _, item := range b.m.Items(v) { // lists that are complete
+			if got, first, n, ok := item.AsRun(); ok && got == recEvent { // one list instead
+				return [][]span{append(b.looseSpans(recEvent, b.m.Items(v)), b.looseSpans(recEvent, open[1:])...)}
+			} else if !ok {
+				out = append(out, b.looseSpans(recEvent, b.m.Items(item)))
+			} else {
+				_, _ = first, n
+			}
+		}
+	}
+	return out
+}
