@@ -5,7 +5,7 @@
 GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/oracle/streams-expand-1.json.gz
-RACE   := ./alloc ./driver/... ./internal/spin ./replay ./cmd/...
+RACE   := ./driver/... ./internal/spin ./replay ./cmd/...
 
 .PHONY: build demo test lint unit race invariants fuzz bench bench-device help
 
@@ -34,12 +34,15 @@ unit:
 # The race detector needs cgo, and so a C compiler.
 race:
 	@if command -v $${CC:-gcc} >/dev/null; then \
-		echo "CGO_ENABLED=1 $(GO) test -race $(RACE)"; CGO_ENABLED=1 $(GO) test -race -rapid.checks=10 $(RACE); \
+		set -e; set -x; export CGO_ENABLED=1; \
+		$(GO) test -race ./alloc -rapid.checks=10; \
+		$(GO) test -race $(RACE); \
 	else echo "race: left out, there is no C compiler"; fi
 
 # The invariants of the engine are checked after every operation.
 invariants:
-	$(GO) test -tags invariants -rapid.checks=20 ./alloc ./replay
+	$(GO) test -tags invariants ./alloc -rapid.checks=20
+	$(GO) test -tags invariants ./replay
 
 FUZZTIME ?= 60s
 fuzz:

@@ -70,31 +70,44 @@ func (b *builder) looseSpans(rec uint8, open []pickle.Value) []span {
 // looseTraces does the same for a list of lists of events.
 func (b *builder) looseTraces(open []pickle.Value) [][]span {
 	var out [][]span
-	for i, v := range open {
-		if rec, first, n, ok := v.AsRun(); ok && rec == recEvent {
+	add := func(v pickle.Value) bool {
+		if rec, first, n, ok := v.AsRun(); ok {
+			if rec != recEvent {
+				return false
+			}
 			if len(out) == 0 {
 				out = append(out, nil)
 			}
-			last := len(out) - 1
-			out[last] = append(out[last], span{first, n})
-			continue
+			out[len(out)-1] = append(out[len(out)-1], span{first, n})
+			return true
 		}
 		if b.m.KindOf(v) != pickle.List {
-			break // inside the next event
+			return false // inside the next event
 		}
-		if i > 0 {
-			out = append(out, b.looseSpans(recEvent, b.m.Items(v)))
-			continue
-		}
-		for _, item := range b.m.Items(v) { // lists that are complete
-			if got, first, n, ok := item.AsRun(); ok && got == recEvent { // one list instead
-				return [][]span{append(b.looseSpans(recEvent, b.m.Items(v)), b.looseSpans(recEvent, open[1:])...)}
-			} else if !ok {
-				out = append(out, b.looseSpans(recEvent, b.m.Items(item)))
-			} else {
-				_, _ = first, n
+		out = append(out, b.looseSpans(recEvent, b.m.Items(v)))
+		return true
+	}
+	for i, v := range open {
+		if i == 0 { // the outer list
+			for _, item := range b.m.Items(v) {
+				add(item)
 			}
+		} else if !add(v) {
+			break
 		}
 	}
 	return out
+}
+
+// content counts what a file has.
+func (f *File) content() (events, segments int) {
+	for _, t := range f.Traces {
+		events += t.Events.Len()
+		segments += len(t.Segments)
+	}
+	if f.Host != nil {
+		events += f.Host.Events.Len()
+		segments += len(f.Host.Segments)
+	}
+	return events, segments
 }

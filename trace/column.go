@@ -69,3 +69,12 @@ func (c *Column[T]) spread() {
 
 // Constant reports whether all values are equal.
 func (c *Column[T]) Constant() bool { return c.chunks == nil }
+
+// truncate drops the values from n on.
+func (c *Column[T]) truncate(n int) {
+	c.n = n
+	if c.chunks != nil {
+		clear(c.chunks[(n+chunkLen-1)/chunkLen:])
+		c.chunks = c.chunks[:(n+chunkLen-1)/chunkLen]
+	}
+}

@@ -142,3 +142,54 @@ func (e *Events) ActionName(a Action) string {
 	}
 	return a.String()
 }
+
+// Cut removes the events from n on and returns them.
+func (e *Events) Cut(n int) Events {
+	if n == 0 {
+		all := *e
+		*e = Events{}
+		return all
+	}
+	var rest Events
+	for i := n; i < e.Len(); i++ {
+		rest.Copy(e, i)
+	}
+	e.truncate(n)
+	return rest
+}
+
+// Copy adds event i of another table.
+func (e *Events) Copy(from *Events, i int) {
+	ev := from.At(i)
+	if ev.Pool != NoPool {
+		ev.Pool = e.PoolRef(from.Pools[ev.Pool])
+	}
+	if ev.Action >= FirstOther {
+		ev.Action, _ = e.ActionNamed(from.ActionName(ev.Action)) // from has no more names than fit
+	}
+	if x, ok := from.Extra[i]; ok {
+		if e.Extra == nil {
+			e.Extra = map[int]Extra{}
+		}
+		e.Extra[e.Len()] = x
+	}
+	e.Append(ev)
+}
+
+// truncate drops the events from n on.
+func (e *Events) truncate(n int) {
+	e.Action.truncate(n)
+	e.Addr.truncate(n)
+	e.Size.truncate(n)
+	e.Stream.truncate(n)
+	e.Time.truncate(n)
+	e.Stack.truncate(n)
+	e.Pool.truncate(n)
+	e.Meta.truncate(n)
+	e.Compile.truncate(n)
+	for i := range e.Extra {
+		if i >= n {
+			delete(e.Extra, i)
+		}
+	}
+}

@@ -10,7 +10,7 @@ type bigInt = *big.Int
 
 var (
 	errNoMark = errors.New("an opcode needs a mark and there is none")
-	errCycle  = errors.New("a container that contains itself; no snapshot has one")
+	errCycle  = errors.New("a container is changed after its first use, as only one that contains itself would be; no snapshot has that")
 )
 
 // fresh returns an open container without items.
@@ -60,9 +60,26 @@ func (m *Machine) Items(v Value) []Value {
 		o := m.objects.at(int(v & payload))
 		return m.arena.chunks[o.chunk][o.pos : o.pos+o.n : o.pos+o.n]
 	case tagOpen:
-		return m.open[v&payload].items
+		if c := &m.open[v&payload]; c.closed == 0 {
+			return c.items
+		} else {
+			return m.Items(c.closed)
+		}
+	case tagFresh:
+		if now := m.current(v); now != v {
+			return m.Items(now)
+		}
 	}
 	return nil
+}
+
+// current returns what has become of an open container without items that has
+// a memo entry.
+func (m *Machine) current(v Value) Value {
+	if i := v.freshMemo(); i > 0 {
+		return m.memo.get(i - 1)
+	}
+	return v
 }
 
 // AsRun returns a row of consecutive records that stands for so many items of
@@ -140,10 +157,24 @@ func (m *Machine) closeAll(items []Value) error {
 	return nil
 }
 
-// close completes an open container; other values stay as they are.
+// close completes an open container; other values stay as they are. It is the
+// end of the value v: what was on the stack is not used again.
 func (m *Machine) close(v Value) (Value, error) {
+	closed, err := m.complete(v)
+	if v.tag() == tagOpen && err == nil {
+		m.release(int(v & payload))
+	}
+	return closed, err
+}
+
+// complete is close for a container that stays on the stack, where it is found
+// to be complete when its turn comes.
+func (m *Machine) complete(v Value) (Value, error) {
 	switch v.tag() {
 	case tagFresh:
+		if now := m.current(v); now != v {
+			return now, nil
+		}
 		closed := empty(v.freshKind())
 		if i := v.freshMemo(); i > 0 {
 			m.memo.set(i-1, closed)
@@ -152,6 +183,9 @@ func (m *Machine) close(v Value) (Value, error) {
 	case tagOpen:
 		slot := int(v & payload)
 		c := m.open[slot]
+		if c.closed != 0 {
+			return c.closed, nil
+		}
 		closed, err := m.build(c.kind, c.items)
 		if err != nil {
 			return 0, err
@@ -159,7 +193,7 @@ func (m *Machine) close(v Value) (Value, error) {
 		if c.memo > 0 {
 			m.memo.set(c.memo-1, closed)
 		}
-		m.release(slot)
+		m.open[slot].closed = closed
 		return closed, nil
 	case tagGlobal:
 		return 0, fmt.Errorf("%s is used as data", globals[v&payload].name)
@@ -170,7 +204,7 @@ func (m *Machine) close(v Value) (Value, error) {
 // release frees a slot of open.
 func (m *Machine) release(slot int) {
 	c := &m.open[slot]
-	c.memo = 0
+	c.memo, c.closed = 0, 0
 	c.items = c.items[:0]
 	if cap(c.items) > 1<<12 {
 		c.items = nil
@@ -192,6 +226,9 @@ func (m *Machine) fill(kind Kind, at int, items []Value) error {
 			return fmt.Errorf("%v is changed after its first use, which is not supported", kind)
 		}
 		return fmt.Errorf("items for %v are put into %v", kind, got)
+	}
+	if m.isComplete(v) {
+		return errCycle
 	}
 	if kind == Dict && len(items)%2 != 0 {
 		return errors.New("a dictionary with a key that has no value")
@@ -223,6 +260,14 @@ func (m *Machine) fill(kind Kind, at int, items []Value) error {
 	return nil
 }
 
+// isComplete reports whether an open container was used already.
+func (m *Machine) isComplete(v Value) bool {
+	if v.tag() == tagOpen {
+		return m.open[v&payload].closed != 0
+	}
+	return m.current(v) != v
+}
+
 // promote gives an open container a place for items.
 func (m *Machine) promote(v Value) Value {
 	var slot int
@@ -249,8 +294,8 @@ func (m *Machine) memoize(i uint) error {
 	if top < 0 {
 		return errors.New("nothing to put into the memo")
 	}
-	if old := m.memo.get(i); old >= firstOpen {
-		return fmt.Errorf("memo entry %d is used for two containers", i)
+	if old := m.memo.get(i); old.tag() > tagBytes {
+		return fmt.Errorf("memo entry %d is used for a second container", i)
 	}
 	if i >= uint(m.limits.Memo) {
 		return &LimitError{"memo entries", int64(m.limits.Memo)}
@@ -276,14 +321,15 @@ func (m *Machine) memoize(i uint) error {
 	return nil
 }
 
-// recall returns a memo entry.
+// recall returns a memo entry. A container must be complete by then: to change
+// it afterwards is an error, and so is what makes cycles.
 func (m *Machine) recall(i uint) (Value, error) {
 	v := m.memo.get(i)
 	switch {
 	case v == 0:
 		return 0, fmt.Errorf("memo entry %d is used before it is set", i)
-	case v.tag() == tagGlobal, v.usable():
+	case v.tag() == tagGlobal:
 		return v, nil
 	}
-	return 0, errCycle
+	return m.complete(v)
 }

@@ -123,7 +123,7 @@ func (d *Decoder) run() error {
 				goto other
 			}
 			var err error
-			if v, err = m.intern(buf[pos+2:pos+2+n]); err != nil {
+			if v, err = m.intern(buf[pos+2 : pos+2+n]); err != nil {
 				d.pos = pos
 				return err
 			}
@@ -170,7 +170,7 @@ func (d *Decoder) run() error {
 			} else if !takes[buf[pos+1]] {
 				goto other
 			}
-			if at == 0 || stack[at-1]&^(1<<freshShift-1) != fresh(kind) {
+			if at == 0 || stack[at-1]&^(1<<freshShift-1) != fresh(kind) || m.current(stack[at-1]) != stack[at-1] {
 				goto other
 			}
 			m.marks = m.marks[:len(m.marks)-1]

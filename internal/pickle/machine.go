@@ -44,9 +44,10 @@ type Machine struct {
 
 // openContainer is a list or dictionary that may still get items.
 type openContainer struct {
-	kind  Kind
-	memo  uint // number in the memo plus one
-	items []Value
+	kind   Kind
+	memo   uint // number in the memo plus one
+	items  []Value
+	closed Value // what it has become, if it was used and is still on the stack
 }
 
 // NewMachine returns an empty machine.

@@ -82,7 +82,7 @@ func (m *Machine) fillOne(kind Kind, n int, complete bool) error {
 		return errUnderflow
 	}
 	below := m.stack[at-1]
-	if complete && below.tag() == tagFresh && below.freshKind() == kind {
+	if complete && below.tag() == tagFresh && below.freshKind() == kind && !m.isComplete(below) {
 		v, err := m.build(kind, m.stack[at:])
 		if err != nil {
 			return err
@@ -121,10 +121,9 @@ func (m *Machine) shuffle(op byte) error {
 	v := m.stack[top]
 	if v.tag() != tagGlobal {
 		var err error
-		if v, err = m.close(v); err != nil {
+		if v, err = m.complete(v); err != nil {
 			return err
 		}
-		m.stack[top] = v
 	}
 	return m.Push(v)
 }
@@ -134,7 +133,7 @@ func (m *Machine) shuffle(op byte) error {
 func (m *Machine) drop(at int) error {
 	for _, v := range m.stack[at:] {
 		switch {
-		case v.tag() == tagOpen && m.open[v&payload].memo == 0:
+		case v.tag() == tagOpen && m.open[v&payload].memo == 0: // nobody will see it
 			m.release(int(v & payload))
 		case v.tag() != tagGlobal:
 			if _, err := m.close(v); err != nil {

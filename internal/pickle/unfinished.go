@@ -29,10 +29,11 @@ func (m *Machine) Unfinished() (Unfinished, error) {
 			u.Key, u.Open = rest[0], rest[1:]
 			break
 		}
-		if err := m.closeAll(rest[:2]); err != nil {
+		v, err := m.complete(rest[1])
+		if err != nil {
 			return u, err
 		}
-		u.Pairs = append(u.Pairs, rest[:2]...)
+		u.Pairs = append(u.Pairs, rest[0], v)
 		rest = rest[2:]
 	}
 	return u, nil

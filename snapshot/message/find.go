@@ -37,7 +37,7 @@ func Parse(text string) ([]*OOM, error) {
 func around(text string, from, anchor int) (o *OOM, start, end int) {
 	const (
 		lines, back       = 6, 512 // how far before the anchor a message may begin
-		first, last, room = 3 << 10, 96 << 10, 1 << 10
+		first, last, room = 1 << 10, 96 << 10, 512
 	)
 	earliest := max(from, anchor-back)
 	begin := anchor

@@ -11,25 +11,44 @@ var anchors = []string{
 	"alloc_failed", "cudacalloc", "out_of_memory", "failedwithoom",
 }
 
-// places returns the offsets of the anchors in text, in order.
+// places returns the offsets of the anchors in text that may belong to a
+// message, in order.
 func places(text string) []int {
 	var all []int
 	for _, p := range passages(text) {
-		plain := Plain(text[p.start:p.end])
-		s := squeeze(plain)
+		w := newWindow(text[p.start:p.end])
 		for _, a := range anchors {
 			for i := 0; ; i += len(a) {
-				j := strings.Index(s.text[i:], a)
+				j := strings.Index(w.text[i:], a)
 				if j < 0 {
 					break
 				}
 				i += j
-				all = append(all, p.start+offset(s, plain, i))
+				if w.promising(i) {
+					all = append(all, p.start+offset(w.squeezed, w.plain, i))
+				}
 			}
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+// promising tells cheaply whether the anchor at may belong to a message: one
+// can be read there, or there are sizes after it and only a prefix of an
+// unknown kind may have hidden the words.
+func (w *window) promising(at int) bool {
+	const before, after = 160, 200
+	for q := max(0, at-before); q <= at; q++ {
+		if k, _ := phraseAt(w, q); k < 0 || !wordings[k].opens {
+			continue
+		}
+		if o, _ := w.assemble(q); o.real() || w.exception(offset(w.squeezed, w.plain, q)) != "" {
+			return true
+		}
+	}
+	rest := w.text[at:min(len(w.text), at+after)]
+	return strings.Contains(rest, "ib") || strings.Contains(rest, "bytes")
 }
 
 type passage struct{ start, end int }

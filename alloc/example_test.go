@@ -1,0 +1,85 @@
+package alloc_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+func Example() {
+	device := sim.New(sim.Config{TotalMemory: 80 << 30})
+	a := alloc.New(device)
+
+	addr, err := a.Malloc(3<<20, 0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s := a.Stats()
+	fmt.Println("allocated", s.AllocatedBytes.All.Current, "reserved", s.ReservedBytes.All.Current)
+
+	if err := a.Free(addr); err != nil {
+		fmt.Println(err)
+	}
+	s = a.Stats()
+	fmt.Println("allocated", s.AllocatedBytes.All.Current, "reserved", s.ReservedBytes.All.Current)
+	// Output:
+	// allocated 3145728 reserved 20971520
+	// allocated 0 reserved 20971520
+}
+
+func ExampleOutOfMemoryError() {
+	a := alloc.New(sim.New(sim.Config{TotalMemory: 80 << 30}))
+	a.SetLimit(1 << 30)
+	_, err := a.Malloc(3<<30, 0)
+	var oom *alloc.OutOfMemoryError
+	if errors.As(err, &oom) {
+		fmt.Println("wanted", oom.Segment, "with", oom.Limit-oom.Reserved, "left under the limit")
+	}
+	// Output:
+	// wanted 3221225472 with 1073741824 left under the limit
+}
+
+func ExampleWithSettings() {
+	conf, err := settings.Parse("expandable_segments:True")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a := alloc.New(sim.New(sim.Config{}), alloc.WithSettings(conf), alloc.WithObserver(func(e alloc.Event) {
+		fmt.Println(e.Action, e.Size)
+	}))
+	if _, err := a.Malloc(25<<20, 0); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// segment_map 41943040
+	// alloc 26214400
+}
+
+func ExampleAllocator_NewMemPool() {
+	a := alloc.New(sim.New(sim.Config{}))
+	pool, err := a.NewMemPool(alloc.MemPoolOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	const thread = 1
+	if err := pool.Begin(thread); err != nil {
+		fmt.Println(err)
+	}
+	if _, err := a.MallocOn(1000, 0, thread); err != nil {
+		fmt.Println(err)
+	}
+	if err := pool.End(); err != nil {
+		fmt.Println(err)
+	}
+	for _, s := range a.Segments() {
+		fmt.Println(s.Pool, s.TotalSize)
+	}
+	// Output:
+	// (0,1) 2097152
+}

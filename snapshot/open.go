@@ -1,0 +1,114 @@
+package snapshot
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/ashlar-mem/ashlar/internal/pickle"
+)
+
+// Options say how to read a file. The zero value will do.
+type Options struct {
+	// Progress is told now and then how much of the file has been read; total
+	// is 0 if its size is not known.
+	Progress func(read, total int64)
+	Limits   Limits
+}
+
+// Open reads the snapshot with the given path.
+func Open(ctx context.Context, path string, opts Options) (*File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	before, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if before.IsDir() {
+		return nil, &FormatError{Name: path, Seems: "a directory"}
+	}
+	total := int64(0)
+	if before.Mode().IsRegular() {
+		total = before.Size()
+	}
+	f, err := read(ctx, path, file, total, opts)
+	if after, statErr := file.Stat(); statErr == nil && before.Mode().IsRegular() &&
+		(after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime())) {
+		return nil, fmt.Errorf("%s changed while it was read (%d bytes before, %d after): wait until it is written, then try again",
+			path, before.Size(), after.Size())
+	}
+	return f, err
+}
+
+// Read reads a snapshot from r. The name is for messages.
+func Read(ctx context.Context, name string, r io.Reader, opts Options) (*File, error) {
+	return read(ctx, name, r, 0, opts)
+}
+
+func read(ctx context.Context, name string, r io.Reader, total int64, opts Options) (*File, error) {
+	limits := opts.Limits.withDefaults()
+	source := &source{ctx: ctx, r: r, total: total, progress: opts.Progress}
+	f := &File{Name: name}
+	plain, stop, err := f.decompress(source, limits)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer stop()
+	b := newBuilder(limits)
+	if err := f.load(b, plain); err != nil {
+		var format *FormatError
+		if errors.As(err, &format) {
+			return nil, format
+		}
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if f.Truncated != nil && f.Compression == "" {
+		f.Truncated.TotalBytes = 0
+	}
+	if events, segments := f.content(); events == 0 && segments == 0 {
+		if f.Truncated != nil {
+			return nil, fmt.Errorf("%s: %v: nothing can be told from it, copy it again", name, f.Truncated)
+		}
+		return nil, fmt.Errorf("%s: a snapshot without an event or a segment: record one with torch.cuda.memory._record_memory_history()", name)
+	}
+	return f, nil
+}
+
+// load reads a decompressed file.
+func (f *File) load(b *builder, r *bufio.Reader) error {
+	head, err := r.Peek(sniffBytes)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	f.Format, err = sniff(f.Name, head)
+	if err != nil {
+		return err
+	}
+	var top pickle.Value
+	if f.Format == "json" {
+		d := newJSONDecoder(r, b.m, b.limits)
+		b.offset = d.offset
+		top, err = d.decode()
+		f.Bytes = d.offset()
+	} else {
+		d := pickle.NewDecoder(r, b.m)
+		b.offset = d.Offset
+		top, err = d.Decode()
+		f.Bytes = d.Offset()
+	}
+	var end *pickle.TruncatedError
+	switch {
+	case errors.As(err, &end):
+		f.Bytes = end.Offset
+		return b.salvage(f, end)
+	case err != nil:
+		return err
+	}
+	return b.assemble(f, top)
+}

@@ -1,0 +1,130 @@
+package snapshot
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// FormatError says that a file is no snapshot.
+type FormatError struct {
+	Name   string // of the file
+	Format string // "pickle" or "json" if it is that at least
+	Seems  string // what it seems to be
+}
+
+func (e *FormatError) Error() string {
+	inside := ""
+	switch e.Format {
+	case "pickle":
+		inside = " in a pickle"
+	case "json":
+		inside = " in JSON"
+	}
+	return fmt.Sprintf("%s is no memory snapshot: it seems to be %s%s; a snapshot comes from torch.cuda.memory._dump_snapshot()", e.Name, e.Seems, inside)
+}
+
+// sniffBytes is how much of a file is looked at to find out what it is.
+const sniffBytes = 512
+
+var magics = []struct{ prefix, what string }{
+	{"PK\x03\x04", "a zip archive such as a torch.save checkpoint"},
+	{"\x89PNG", "a PNG image"},
+	{"\xff\xd8\xff", "a JPEG image"},
+	{"GIF8", "a GIF image"},
+	{"%PDF", "a PDF document"},
+	{"\x7fELF", "a program"},
+	{"BZh", "bzip2 data: decompress it first"},
+	{"\xfd7zXZ\x00", "xz data: decompress it first"},
+	{"7z\xbc\xaf\x27\x1c", "a 7z archive: decompress it first"},
+	{"\x04\x22\x4d\x18", "lz4 data: decompress it first"},
+	{"\x1f\x8b", "gzip data inside compressed data"},
+	{"\x28\xb5\x2f\xfd", "zstd data inside compressed data"},
+	{"SQLite format 3", "an SQLite database"},
+	{"PAR1", "a Parquet file"},
+	{"\x93NUMPY", "a NumPy array"},
+	{"\x89HDF", "an HDF5 file"},
+	{"<", "HTML or XML"},
+}
+
+// sniff tells pickle and JSON apart by their first bytes.
+func sniff(name string, head []byte) (string, error) {
+	if len(head) == 0 {
+		return "", &FormatError{Name: name, Seems: "an empty file"}
+	}
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	for _, m := range magics {
+		if bytes.HasPrefix(head, []byte(m.prefix)) || m.prefix == "<" && bytes.HasPrefix(text, []byte("<")) {
+			return "", &FormatError{Name: name, Seems: m.what}
+		}
+	}
+	switch {
+	case head[0] == 0x80:
+		if len(head) > 1 && head[1] > 5 {
+			break
+		}
+		return "pickle", nil
+	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+		if quote := bytes.TrimLeft(text[1:], " \t\r\n"); len(quote) > 0 && quote[0] == '\'' {
+			return "", &FormatError{Name: name, Seems: "a Python dictionary or list as printed, perhaps of memory_stats()"}
+		}
+		return "json", nil
+	case strings.IndexByte("(}])cN", head[0]) >= 0 && (len(head) == 1 || strings.IndexByte("dltpq(XVSUJKMINabcdefghijklmnopqrstuvwxyz_\x85\x86\x87\x88\x89\x8a.)", head[1]) >= 0):
+		return "pickle", nil // of protocol 0 or 1, which has no header
+	}
+	if isText(head) {
+		return "", &FormatError{Name: name, Seems: "text"}
+	}
+	return "", &FormatError{Name: name, Seems: "other binary data"}
+}
+
+func isText(head []byte) bool {
+	for len(head) > 0 {
+		r, size := utf8.DecodeRune(head)
+		if r == utf8.RuneError && size == 1 && len(head) >= utf8.UTFMax || r < ' ' && !strings.ContainsRune("\t\r\n\f\x1b", r) {
+			return false
+		}
+		head = head[size:]
+	}
+	return true
+}
+
+// describeKeys guesses what a dictionary is that is no snapshot.
+func describeKeys(x trace.Extra) string {
+	has := func(names ...string) bool {
+		for _, name := range names {
+			found := false
+			for _, f := range x {
+				found = found || f.Name == name
+			}
+			if !found {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case len(x) == 0:
+		return "an empty dictionary"
+	case has("ops", "trace"):
+		return "a recording of the allocator's answers"
+	case has("allocated_bytes.all.current"), has("allocated_bytes"), has("num_alloc_retries"):
+		return "a dump of memory_stats()"
+	case has("memory_stats"):
+		return "notes beside a snapshot, with memory_stats()"
+	case has("traceEvents"):
+		return "a trace of the profiler"
+	}
+	names := make([]string, 0, 4)
+	for _, f := range x[:min(len(x), 4)] {
+		names = append(names, f.Name)
+	}
+	more := ""
+	if len(x) > 4 {
+		more = ", ..."
+	}
+	return fmt.Sprintf("a dictionary of %.200s%s", strings.Join(names, ", "), more)
+}
