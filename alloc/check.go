@@ -233,11 +233,12 @@ func (a *Allocator) checkStats(t *tally) error {
 	if a.reserved != t.reserved {
 		return fmt.Errorf("%d bytes reserved, counted %d", t.reserved, a.reserved)
 	}
-	a.stats.settle()
+	stats := a.stats // reading the peaks must not bring a.stats up to date
+	stats.settle()
 	for f := range numFamilies {
 		var sum int64
-		for k := range a.stats.kinds {
-			c := &a.stats.kinds[k]
+		for k := range stats.kinds {
+			c := &stats.kinds[k]
 			sum += c.current(f)
 			if got, want := c.current(f), t.current[k][f]; got != want {
 				return fmt.Errorf("%s of kind %d is %d, blocks add up to %d", familyNames[f], k, got, want)
@@ -246,8 +247,8 @@ func (a *Allocator) checkStats(t *tally) error {
 				return fmt.Errorf("%s of kind %d has peak %d below %d", familyNames[f], k, c.peak[f], c.current(f))
 			}
 		}
-		if a.stats.peak[f] < sum {
-			return fmt.Errorf("%s has peak %d below %d", familyNames[f], a.stats.peak[f], sum)
+		if stats.peak[f] < sum {
+			return fmt.Errorf("%s has peak %d below %d", familyNames[f], stats.peak[f], sum)
 		}
 	}
 	return nil

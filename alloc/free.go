@@ -36,7 +36,9 @@ func (a *Allocator) free(addr uint64) error {
 		a.stats.oversizeAllocations.add(-1)
 	}
 	if b.uses == noUses {
-		a.giveBack(id, tick)
+		requested := int64(b.requested)
+		a.giveBack(id, b, h, tick)
+		a.stats.regain(h.pool.kind, requested)
 		return nil
 	}
 	if len(a.routes) != 0 {
@@ -48,9 +50,7 @@ func (a *Allocator) free(addr uint64) error {
 
 // giveBack returns a block to its pool and merges it with its free neighbours
 // (spec 4.4). tick is the time of the event.
-func (a *Allocator) giveBack(id blockID, tick int64) {
-	b := &a.blocks[id]
-	h := a.homes[b.home]
+func (a *Allocator) giveBack(id blockID, b *block, h *home, tick int64) {
 	if a.tracing() {
 		a.emitAt(tick, ActionFreeCompleted, b.addr, b.requested, h)
 	}
@@ -82,8 +82,7 @@ func (a *Allocator) giveBack(id blockID, tick int64) {
 			bytes += int64(b.size)
 		}
 		// Only the net change counts: one rise or one fall each.
-		a.stats.add(k, statInactiveSplit, splits)
-		a.stats.add(k, statInactiveSplitBytes, bytes)
+		a.stats.addSplit(k, splits, bytes)
 	}
 	a.stats.freeCompleted(k, int64(size), int64(b.requested))
 }

@@ -75,7 +75,7 @@ func FuzzScript(f *testing.F) {
 				}
 				continue
 			}
-			if err := r.Allocator.CheckInvariants(); err != nil {
+			if err := r.Check(); err != nil {
 				t.Fatalf("after line %d %q: %v", i, line, err)
 			}
 		}

@@ -23,10 +23,9 @@ func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) uint
 	if a.shouldSplit(p, rounded, rest, expandable) {
 		if !b.expandable {
 			if b.split() {
-				a.stats.add(p.kind, statInactiveSplitBytes, -int64(rounded))
+				a.stats.addSplit(p.kind, 0, -int64(rounded))
 			} else {
-				a.stats.add(p.kind, statInactiveSplitBytes, int64(rest))
-				a.stats.add(p.kind, statInactiveSplit, 1)
+				a.stats.addSplit(p.kind, 1, int64(rest))
 			}
 		}
 		front := a.newBlock()
@@ -43,8 +42,7 @@ func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) uint
 		h.free.insert(rest, b.addr, id)
 		id, b = front, f
 	} else if b.split() && !b.expandable {
-		a.stats.add(p.kind, statInactiveSplitBytes, -int64(b.size))
-		a.stats.add(p.kind, statInactiveSplit, -1)
+		a.stats.addSplit(p.kind, -1, -int64(b.size))
 	}
 	b.state = stateAllocated
 	b.requested = size

@@ -24,13 +24,15 @@ var familyNames = [numFamilies]string{
 
 // counters hold the statistics in the form that is cheapest to update: what
 // went up and what went down, per pool kind. Currents, and the sums over both
-// kinds, are derived. The peaks of the families that every malloc raises are
-// looked at only when a fall follows a rise: between the two nothing can be
-// missed.
+// kinds, are derived.
+//
+// Every malloc raises five families, and hardly any reaches a new peak. So
+// peaks are looked at only when a fall follows rises, and only if the slack is
+// used up: a lower bound of how far each of the five is below its peak.
 type counters struct {
-	kinds  [numKinds]kindCounters
-	peak   [numFamilies]int64 // over both kinds
-	rising bool               // handOut since the last settle
+	kinds [numKinds]kindCounters
+	peak  [numFamilies]int64 // over both kinds
+	slack slack              // over both kinds
 
 	oversizeAllocations Stat
 	oversizeSegments    Stat
@@ -43,9 +45,18 @@ type counters struct {
 type kindCounters struct {
 	up, down   [numFamilies]int64
 	peak       [numFamilies]int64
-	rising     bool               // handOut since the last settle
+	slack      slack
 	up0, down0 [numFamilies]int64 // at the last reset of the accumulated values
 }
+
+// slack bounds peak - current from below, for the families that count blocks
+// and for those that count bytes. Below zero the peaks are out of date.
+type slack struct {
+	blocks, bytes int64
+}
+
+// risen are the families that handOut raises.
+var risen = [...]statFamily{statAllocation, statAllocatedBytes, statActive, statActiveBytes, statRequestedBytes}
 
 func (c *kindCounters) current(f statFamily) int64 { return c.up[f] - c.down[f] }
 
@@ -60,11 +71,28 @@ func (s *counters) add(k poolKind, f statFamily, x int64) {
 	}
 }
 
-func (s *counters) raisePeak(k poolKind, f statFamily) {
+// addSplit moves the two inactive_split statistics, each by one rise or fall.
+func (s *counters) addSplit(k poolKind, blocks, bytes int64) {
 	c := &s.kinds[k]
+	if blocks > 0 {
+		c.up[statInactiveSplit] += blocks
+		s.raisePeak(k, statInactiveSplit)
+	} else {
+		c.down[statInactiveSplit] -= blocks
+	}
+	if bytes > 0 {
+		c.up[statInactiveSplitBytes] += bytes
+		s.raisePeak(k, statInactiveSplitBytes)
+	} else {
+		c.down[statInactiveSplitBytes] -= bytes
+	}
+}
+
+func (s *counters) raisePeak(k poolKind, f statFamily) {
+	c := &s.kinds[k&1]
 	cur := c.current(f)
 	c.peak[f] = max(c.peak[f], cur)
-	s.peak[f] = max(s.peak[f], cur+s.kinds[1-k].current(f))
+	s.peak[f] = max(s.peak[f], cur+s.kinds[1-k&1].current(f))
 }
 
 // handOut counts a block of size bytes handed out for a request.
@@ -75,44 +103,71 @@ func (s *counters) handOut(k poolKind, size, requested int64) {
 	c.up[statActive]++
 	c.up[statActiveBytes] += size
 	c.up[statRequestedBytes] += requested
-	c.rising, s.rising = true, true
+	c.slack.blocks--
+	c.slack.bytes -= size // no less than requested
+	s.slack.blocks--
+	s.slack.bytes -= size
 }
 
 // freeRequested counts the call of free for a block of size bytes.
 func (s *counters) freeRequested(k poolKind, size int64) {
-	s.settle()
 	c := &s.kinds[k]
+	if c.slack.blocks < 0 || c.slack.bytes < 0 || s.slack.blocks < 0 || s.slack.bytes < 0 {
+		s.settle()
+	}
 	c.down[statAllocation]++
 	c.down[statAllocatedBytes] += size
 }
 
 // freeCompleted counts the return of a block of size bytes to its pool.
 func (s *counters) freeCompleted(k poolKind, size, requested int64) {
-	s.settle()
 	c := &s.kinds[k]
+	if c.slack.blocks < 0 || c.slack.bytes < 0 || s.slack.blocks < 0 || s.slack.bytes < 0 {
+		s.settle()
+	}
 	c.down[statActive]++
 	c.down[statActiveBytes] += size
 	c.down[statRequestedBytes] += requested
 }
 
-// settle brings the peaks up to date after hand-outs.
-func (s *counters) settle() {
-	if s.rising {
-		s.raisePeaks()
-	}
+// regain raises the slack after a free that was completed at once: all five
+// families have fallen, by the request at least. Other frees do not raise it,
+// which only makes the bound less sharp.
+func (s *counters) regain(k poolKind, requested int64) {
+	c := &s.kinds[k]
+	c.slack.blocks++
+	c.slack.bytes += requested
+	s.slack.blocks++
+	s.slack.bytes += requested
 }
 
-func (s *counters) raisePeaks() {
-	s.rising = false
-	for k := range s.kinds {
-		if s.kinds[k].rising {
-			s.kinds[k].rising = false
-			s.raisePeak(poolKind(k), statAllocation)
-			s.raisePeak(poolKind(k), statAllocatedBytes)
-			s.raisePeak(poolKind(k), statActive)
-			s.raisePeak(poolKind(k), statActiveBytes)
-			s.raisePeak(poolKind(k), statRequestedBytes)
+// settle brings the peaks and the slack up to date.
+func (s *counters) settle() {
+	for _, f := range risen {
+		for k := range s.kinds {
+			s.raisePeak(poolKind(k), f)
 		}
+	}
+	var below [numFamilies]int64 // how far each family is below its peak
+	for f := range below {
+		below[f] = s.peak[f]
+	}
+	for k := range s.kinds {
+		c := &s.kinds[k]
+		var own [numFamilies]int64
+		for _, f := range risen {
+			own[f] = c.peak[f] - c.current(f)
+			below[f] -= c.current(f)
+		}
+		c.slack = least(&own)
+	}
+	s.slack = least(&below)
+}
+
+func least(below *[numFamilies]int64) slack {
+	return slack{
+		blocks: min(below[statAllocation], below[statActive]),
+		bytes:  min(below[statAllocatedBytes], below[statActiveBytes], below[statRequestedBytes]),
 	}
 }
 
@@ -202,6 +257,7 @@ func (a *Allocator) ResetPeakStats() {
 			s.peak[f] += c.peak[f]
 		}
 	}
+	s.settle() // there is no slack any more
 	s.oversizeAllocations.Peak = s.oversizeAllocations.Current
 	s.oversizeSegments.Peak = s.oversizeSegments.Current
 }

@@ -206,7 +206,8 @@ func (a *Allocator) giveBackAll(ready []blockID) {
 		}
 	}
 	for _, id := range ready {
-		a.giveBack(id, a.tick())
+		b := &a.blocks[id]
+		a.giveBack(id, b, a.homes[b.home], a.tick())
 	}
 }
 

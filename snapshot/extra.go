@@ -103,8 +103,9 @@ func (b *builder) expand(v pickle.Value, depth int) (any, error) {
 	case pickle.Dict:
 		return b.expandDict(m.Items(v), depth)
 	case pickle.Record:
-		rec, i, _ := v.AsRecord()
-		return b.expandRecord(rec, i, depth)
+		if rec, i, ok := v.AsRecord(); ok {
+			return b.expandRecord(rec, i, depth)
+		}
 	}
 	return nil, nil
 }

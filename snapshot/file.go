@@ -25,7 +25,8 @@ type File struct {
 	Warnings  []string
 	Extra     trace.Extra // further fields of the file
 
-	lists int // of device_traces
+	lists    int // of device_traces
+	trailing int // bytes behind the snapshot
 }
 
 // Truncation says how far a file goes that ends early.

@@ -213,22 +213,24 @@ func (d *jsonDecoder) key() error {
 
 // text reads a text at d.pos and pushes it.
 func (d *jsonDecoder) text() error {
-	start := d.pos
+	start := d.pos // of the quote
 	d.pos++
 	plain := true
 	for {
-		if i := bytes.IndexAny(d.buf[d.pos:d.end], "\"\\"); i >= 0 {
-			d.pos += i
-			if d.buf[d.pos] == '"' {
-				break
-			}
+		i := bytes.IndexByte(d.buf[d.pos:d.end], '"')
+		part := d.buf[d.pos:d.end]
+		if i >= 0 {
+			part = part[:i]
+		}
+		if slash := bytes.IndexByte(part, '\\'); slash >= 0 {
 			plain = false
-			if d.pos+1 < d.end {
-				d.pos += 2
+			if d.pos+slash+1 < d.end { // what is escaped may be a quote
+				d.pos += slash + 2
 				continue
 			}
-		} else {
-			d.pos = d.end
+			d.pos += slash
+		} else if d.pos += len(part); i >= 0 {
+			break
 		}
 		if d.pos-start > d.limits.String {
 			return fmt.Errorf("a text of more than %d bytes", d.limits.String)
@@ -382,6 +384,3 @@ var isScalar = func() (t [256]bool) {
 	}
 	return t
 }()
-
-// formatFloat writes a float as Python does.
-func formatFloat(x float64) string { return string(appendFloat(nil, x)) }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -68,8 +69,8 @@ func read(ctx context.Context, name string, r io.Reader, total int64, opts Optio
 		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if f.Truncated != nil && f.Compression == "" {
-		f.Truncated.TotalBytes = 0
+	if f.Truncated == nil {
+		f.drain(plain)
 	}
 	if events, segments := f.content(); events == 0 && segments == 0 {
 		if f.Truncated != nil {
@@ -91,17 +92,19 @@ func (f *File) load(b *builder, r *bufio.Reader) error {
 		return err
 	}
 	var top pickle.Value
+	var rest []byte // read ahead
 	if f.Format == "json" {
 		d := newJSONDecoder(r, b.m, b.limits)
 		b.offset = d.offset
 		top, err = d.decode()
-		f.Bytes = d.offset()
+		f.Bytes, rest = d.offset(), d.buf[d.pos:d.end]
 	} else {
 		d := pickle.NewDecoder(r, b.m)
 		b.offset = d.Offset
 		top, err = d.Decode()
-		f.Bytes = d.Offset()
+		f.Bytes, rest = d.Offset(), d.Buffered()
 	}
+	f.trailing = len(bytes.TrimSpace(rest))
 	var end *pickle.TruncatedError
 	switch {
 	case errors.As(err, &end):
@@ -111,4 +114,18 @@ func (f *File) load(b *builder, r *bufio.Reader) error {
 		return err
 	}
 	return b.assemble(f, top)
+}
+
+// maxTrailing is how much is read of what stands behind a snapshot.
+const maxTrailing = 1 << 20
+
+// drain reads the file to its end: compressed files have a checksum there.
+func (f *File) drain(r io.Reader) {
+	n, err := io.CopyN(io.Discard, r, maxTrailing)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.warn("the end of the file: %v", err)
+	}
+	if n += int64(f.trailing); n > 0 {
+		f.warn("the file goes on for %d bytes or more behind the snapshot; they are ignored", n)
+	}
 }

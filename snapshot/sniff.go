@@ -68,10 +68,13 @@ func sniff(name string, head []byte) (string, error) {
 		}
 		return "pickle", nil
 	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
-		if quote := bytes.TrimLeft(text[1:], " \t\r\n"); len(quote) > 0 && quote[0] == '\'' {
+		next := bytes.TrimLeft(text[1:], " \t\r\n")
+		switch {
+		case len(next) > 0 && (next[0] == '\'' || bytes.HasPrefix(next, []byte("{'"))):
 			return "", &FormatError{Name: name, Seems: "a Python dictionary or list as printed, perhaps of memory_stats()"}
+		case len(next) == 0 || text[0] == '{' && next[0] == '"' || strings.IndexByte("{[\"]}-0123456789tfnNI", next[0]) >= 0:
+			return "json", nil
 		}
-		return "json", nil
 	case strings.IndexByte("(}])cN", head[0]) >= 0 && (len(head) == 1 || strings.IndexByte("dltpq(XVSUJKMINabcdefghijklmnopqrstuvwxyz_\x85\x86\x87\x88\x89\x8a.)", head[1]) >= 0):
 		return "pickle", nil // of protocol 0 or 1, which has no header
 	}

@@ -108,7 +108,11 @@ func (w *walker) frame(id trace.FrameID) {
 	w.key("filename")
 	w.text(w.strings.Text(f.File))
 	w.key("line")
-	w.int(f.Line)
+	if f.Line >= 0 {
+		w.int(f.Line)
+	} else { // no known line is the largest unsigned number in PyTorch
+		w.other(uint64(f.Line))
+	}
 	if f.Extra > 0 {
 		w.fields(w.stacks.Extra[f.Extra-1])
 	}

@@ -55,9 +55,9 @@ func (d *Decoder) run() error {
 	buf, pos, end := d.buf, d.pos, d.end
 	stack := m.stack
 	for {
-		if end-pos < maxOp {
+		if end-pos < minWindow {
 			d.pos = pos
-			enough := d.fill(maxOp)
+			enough := d.fill(minWindow)
 			buf, pos, end = d.buf, d.pos, d.end
 			if !enough && (pos == end || end-pos <= int(argBytes[buf[pos]])) {
 				m.stack = stack
@@ -76,25 +76,33 @@ func (d *Decoder) run() error {
 		op := buf[pos]
 		switch op {
 		case opLongBinGet, opBinGet:
-			var i uint
-			size := 2
-			if op == opBinGet {
-				i = uint(buf[pos+1])
-			} else {
-				i = uint(binary.LittleEndian.Uint32(buf[pos+1:]))
-				size = 5
-			}
-			if c := i >> memoBits; c < uint(len(m.memo.chunks)) {
-				v = m.memo.chunks[c][i&memoMask]
-			}
-			if !v.usable() {
-				var err error
-				if v, err = m.recall(i); err != nil {
-					d.pos = pos
-					return err
+			// Frames of stacks and keys of events: these come in rows.
+			for {
+				i, size := uint(buf[pos+1]), 2
+				if op == opLongBinGet {
+					i, size = uint(binary.LittleEndian.Uint32(buf[pos+1:])), 5
 				}
+				v = 0
+				if c := i >> memoBits; c < uint(len(m.memo.chunks)) {
+					v = m.memo.chunks[c][i&memoMask]
+				}
+				if !v.usable() {
+					var err error
+					if v, err = m.recall(i); err != nil {
+						d.pos = pos
+						return err
+					}
+				}
+				pos += size
+				if end-pos < minWindow || len(stack)+1 >= cap(stack) {
+					break
+				}
+				op = buf[pos]
+				if op != opLongBinGet && op != opBinGet {
+					break
+				}
+				stack = append(stack, v)
 			}
-			pos += size
 
 		case opBinInt1:
 			v = smallInt(int64(buf[pos+1]))
@@ -157,17 +165,18 @@ func (d *Decoder) run() error {
 
 		case opSetItems, opAppends:
 			// Only here where the next opcode says that this is all.
-			if pos+1 == end || len(m.marks) == 0 {
+			if len(m.marks) == 0 {
 				goto other
 			}
+			next := nextOp(buf[pos:end])
 			at := m.marks[len(m.marks)-1]
 			kind := List
 			if op == opSetItems {
 				kind = Dict
-				if !completesDict[buf[pos+1]] {
+				if !completesDict[next] {
 					goto other
 				}
-			} else if !takes[buf[pos+1]] {
+			} else if !takes[next] {
 				goto other
 			}
 			if at == 0 || stack[at-1]&^(1<<freshShift-1) != fresh(kind) || m.current(stack[at-1]) != stack[at-1] {
@@ -215,10 +224,7 @@ func (d *Decoder) other(op byte) (bool, error) {
 	m := d.m
 	start := d.offset()
 	arg := d.buf[d.pos+1 : d.pos+1+int(argBytes[op])]
-	next := byte(0)
-	if i := d.pos + 1; i < d.end {
-		next = d.buf[i]
-	}
+	next := nextOp(d.buf[d.pos:d.end])
 	if name, ok := forbidden[op]; ok {
 		return false, d.forbid(op, name)
 	}
@@ -293,6 +299,20 @@ func (d *Decoder) other(op byte) (bool, error) {
 		return false, at(start, err)
 	}
 	return false, nil
+}
+
+// nextOp returns the opcode behind one without arguments, 0 at the end of the
+// window. A FRAME between them only tells how the file is cut.
+func nextOp(b []byte) byte {
+	switch {
+	case len(b) < 2:
+		return 0
+	case b[1] != opFrame:
+		return b[1]
+	case len(b) < 2+maxOp:
+		return 0
+	}
+	return b[1+maxOp]
 }
 
 // at adds the place of an opcode to an error about it.

@@ -24,6 +24,7 @@ func (l Limits) WithDefaults() Limits {
 	or(&l.Long, 1024)
 	or(&l.Stack, 1<<25)
 	or(&l.Values, 1<<26)
+	l.Depth = min(l.Depth, 1<<15)
 	if l.Bytes <= 0 {
 		l.Bytes = 1 << 46
 	}

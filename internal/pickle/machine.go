@@ -71,14 +71,11 @@ func (m *Machine) Push(v Value) error {
 const minStack = 8
 
 // grow makes room on the stack. PyTorch's C++ pickler piles up a whole trace
-// before it makes a list of it, so rows of consecutive records are replaced by
-// runs first.
+// before it makes a list of it, so rows of consecutive records that are to be
+// items of a list are replaced by runs first.
 func (m *Machine) grow() error {
-	from := 0
-	if n := len(m.marks); n > 0 {
-		from = m.marks[n-1]
-	}
-	if to := len(m.stack) - minStack; from < to {
+	from, to := m.floor(), len(m.stack)-minStack
+	if 0 < from && from < to && m.stack[from-1] >= firstOpen && m.KindOf(m.stack[from-1]) == List {
 		kept := from + len(compact(m.stack[from:to]))
 		m.stack = append(m.stack[:kept], m.stack[to:]...)
 	}

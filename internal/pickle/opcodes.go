@@ -83,8 +83,12 @@ var argBytes = [256]uint8{
 	opShortBinUnicode: 1, opBinUnicode8: 8, opBinBytes8: 8, opFrame: 8, opByteArray8: 8,
 }
 
-// maxOp is the length of the longest opcode with its fixed bytes.
-const maxOp = 9
+// maxOp is the length of the longest opcode with its fixed bytes. minWindow is
+// what must be in sight: an opcode and the one behind a FRAME after it.
+const (
+	maxOp     = 9
+	minWindow = 2*maxOp + 2
+)
 
 // An opcode that follows the one that fills a container can tell that nothing
 // more will be put into it. These take the container from the stack; behind a

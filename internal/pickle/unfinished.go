@@ -20,21 +20,23 @@ func (m *Machine) Unfinished() (Unfinished, error) {
 		return u, nil
 	}
 	u.Pairs = append(u.Pairs, m.Items(m.stack[0])...)
-	rest := m.stack[1:]
-	for len(rest) > 0 {
-		if rest[0].tag() != tagString {
-			break // a dictionary has been left in the middle
-		}
-		if len(rest) < 3 || rest[2].tag() != tagString {
-			u.Key, u.Open = rest[0], rest[1:]
+	end := len(m.stack) // of what belongs to this dictionary itself
+	for _, mark := range m.marks {
+		if mark > 1 {
+			end = mark
 			break
 		}
-		v, err := m.complete(rest[1])
+	}
+	for at := 1; at < end && m.stack[at].tag() == tagString; at += 2 {
+		if at+2 >= end || m.stack[at+2].tag() != tagString {
+			u.Key, u.Open = m.stack[at], m.stack[at+1:]
+			break
+		}
+		v, err := m.complete(m.stack[at+1])
 		if err != nil {
 			return u, err
 		}
-		u.Pairs = append(u.Pairs, rest[0], v)
-		rest = rest[2:]
+		u.Pairs = append(u.Pairs, m.stack[at], v)
 	}
 	return u, nil
 }

@@ -20,7 +20,7 @@ func RunFile(text string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("line %d: %w", i+1, err)
 			}
-			if err := r.Allocator.CheckInvariants(); err != nil {
+			if err := r.Check(); err != nil {
 				return "", fmt.Errorf("line %d: after %q: %w", i+1, cmd, err)
 			}
 			out.WriteString(line + "\n" + answer)

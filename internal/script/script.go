@@ -28,6 +28,7 @@ type Runner struct {
 	count    int
 	out      strings.Builder
 	message  string
+	plain    plainStats
 }
 
 // route is what a pool and a capture have in common.
@@ -171,6 +172,7 @@ func (r *Runner) device(words []string) error {
 
 // observe prints an event with its address as an offset into its segment.
 func (r *Runner) observe(e alloc.Event) {
+	r.plain.count(e)
 	switch e.Action {
 	case alloc.ActionOOM:
 		r.say("oom %d", e.Size)

@@ -83,9 +83,9 @@ func (w *window) assemble(at int) (o *OOM, end int) {
 	return o, end
 }
 
-// real tells a message from prose that merely mentions one.
+// real tells a message from prose, or source code, that merely mentions one.
 func (o *OOM) real() bool {
-	return o.Backend != Native || o.Exception != "" || len(o.Processes) > 0 ||
+	return o.Backend != Native || len(o.Processes) > 0 ||
 		o.TriedBytes != nil || o.TotalBytes != nil || o.AllocatedBytes != nil
 }
 

@@ -86,8 +86,9 @@ func (w *window) message(anchor int) (o *OOM, start, end int) {
 	for ; opener >= 0; opener = w.opener(opener+1, anchor) {
 		o, last := w.assemble(opener)
 		start = offset(w.squeezed, w.plain, opener)
-		o.Exception = w.exception(start)
-		if o.real() {
+		var raised bool
+		o.Exception, raised = w.exception(start)
+		if raised || o.real() {
 			o.Version = guess(o, w.text[opener:last])
 			return o, start, offset(w.squeezed, w.plain, last-1) + 1
 		}
@@ -140,15 +141,16 @@ func lineStart(b []byte, at int) int {
 	return at
 }
 
-var exceptionBefore = regexp.MustCompile(`([A-Za-z_][\w.]*(?:Error|Exception))[\s:=(]*["'\x60]*\s*$`)
+var exceptionBefore = regexp.MustCompile(`([A-Za-z_][\w.]*(?:Error|Exception))(\s*:)?[\s=(]*["'\x60]*\s*$`)
 
-// exception is the Python type written before start, if any.
-func (w *window) exception(start int) string {
+// exception is the Python type written before start, if any, and whether it
+// stands there as Python prints an exception that was raised.
+func (w *window) exception(start int) (name string, raised bool) {
 	const longest = 120
 	for _, text := range [][]byte{w.lines, w.plain} {
 		if m := exceptionBefore.FindSubmatch(text[max(0, start-longest):start]); m != nil {
-			return string(m[1])
+			return string(m[1]), len(m[2]) > 0
 		}
 	}
-	return ""
+	return "", false
 }

@@ -40,10 +40,13 @@ func places(text string) []int {
 func (w *window) promising(at int) bool {
 	const before, after = 160, 200
 	for q := max(0, at-before); q <= at; q++ {
-		if k, _ := phraseAt(w, q); k < 0 || !wordings[k].opens {
+		if k, f := phraseAt(w, q); k < 0 || !wordings[k].opens || f.end <= at {
 			continue
 		}
-		if o, _ := w.assemble(q); o.real() || w.exception(offset(w.squeezed, w.plain, q)) != "" {
+		if o, _ := w.assemble(q); o.real() {
+			return true
+		}
+		if _, raised := w.exception(offset(w.squeezed, w.plain, q)); raised {
 			return true
 		}
 	}
@@ -74,12 +77,9 @@ func passages(text string) []passage {
 	slices.Sort(at)
 	var all []passage
 	for _, i := range at {
-		if len(all) > 0 && i < all[len(all)-1].end {
-			continue
-		}
 		start, end := neighbours(text, i)
 		if len(all) > 0 && start <= all[len(all)-1].end {
-			all[len(all)-1].end = end
+			all[len(all)-1].end = max(end, all[len(all)-1].end)
 			continue
 		}
 		all = append(all, passage{start, end})
@@ -89,7 +89,7 @@ func passages(text string) []passage {
 
 // neighbours returns the bounds of the lines around i.
 func neighbours(text string, i int) (start, end int) {
-	const lines, longest = 3, 2048
+	const lines, longest = 8, 2048
 	first, last := max(0, i-longest), min(len(text), i+longest)
 	start, end = i, i
 	for range lines {

@@ -143,6 +143,7 @@ func TestWildTogether(t *testing.T) {
 func TestNone(t *testing.T) {
 	for _, text := range []string{
 		"", "hello", "I keep getting CUDA out of memory, please help", "cuda out of memory errors are the most common",
+		"    except RuntimeError as e:\n        if 'CUDA out of memory' in str(e):\n", "raise RuntimeError(\n    \"CUDA out of memory occurred when warming up sampler with \"",
 		"RuntimeError: [enforce fail at CPUAllocator.cpp:65] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000000000000000 bytes. Error code 12 (Cannot allocate memory)",
 		"java.lang.OutOfMemoryError: Failed to allocate a 24 byte allocation with 1701296 free bytes",
 		"RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12345 bytes.",

@@ -1,0 +1,75 @@
+package stats
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzParse: no panic, no hang, and what is read is in order and consistent.
+func FuzzParse(f *testing.F) {
+	s := sides(f)[0]
+	f.Add([]byte(s.Summary))
+	f.Add([]byte(smallTable + smallTable))
+	f.Add([]byte(pprint(s.Stats, "OrderedDict([", "('%s', %d)", ",\n             ", "])")))
+	for _, text := range []string{
+		`{"num_ooms": 1, "active.all.peak": -2.0, "x": [null, true, 1e5, "a\"b"], "reserved_bytes": {"all": {"current": 5}}}`,
+		"[rank0]: OrderedDict({'active.all.peak': 12,\n[rank0]: 'num_ooms': 3})", `{0: {'active.all.peak': 1}, "cuda:1": {'active.all.peak': 1}}`,
+		"{'active.all.pe\nak': 12\n34, 'a': (1, (2, (3,)))}", "collections.OrderedDict([['active.all.peak', 1]])",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		began := time.Now()
+		all, err := ParseAll(data)
+		if err == nil && len(all) == 0 {
+			t.Fatal("neither a dump nor an error")
+		}
+		line := 1
+		for _, d := range all {
+			if d.Line < line || d.Line > 1+strings.Count(string(data), "\n") {
+				t.Fatalf("line %d after %d", d.Line, line)
+			}
+			line = d.Line
+			if len(d.Values)+len(d.Missing) != len(sortedKeys()) || d.Exact != (d.Source != Summary) || d.Exact && len(d.Ranges) > 0 {
+				t.Fatalf("%d values, %d missing, exact %v, %d ranges, source %s", len(d.Values), len(d.Missing), d.Exact, len(d.Ranges), d.Source)
+			}
+			for key, r := range d.Ranges {
+				if v, ok := d.Values[key]; !ok || r.Low > uint64(v) || r.High < uint64(v) || r.Exact() {
+					t.Fatalf("%s: %d in %+v", key, v, r)
+				}
+			}
+		}
+		if limit := time.Second + time.Duration(len(data))*20*time.Microsecond; time.Since(began) > limit {
+			t.Fatalf("took %v for %d bytes", time.Since(began), len(data))
+		}
+	})
+}
+
+// TestLong: texts that would be slow, or deep, if nothing limited it.
+func TestLong(t *testing.T) {
+	for _, piece := range []string{
+		"[", "{", "(", "OrderedDict(", "OrderedDict([", "{'a':", "[1,", "{'active.all.peak': 1,", "'", "[\"", "1\n", "{'active.all.peak': 1}", "[[1],",
+		"|", "| Allocated memory |1|2|3|4|\n", "PyTorch CUDA memory summary, device ID 0\n", "| from small pool |\n", "{'num_ooms':{", "\\n", "O", "[('num_ooms', 1),",
+	} {
+		text := "num_ooms " + strings.Repeat(piece, (128<<10)/len(piece))
+		began := time.Now()
+		if all, err := ParseAll([]byte(text)); err == nil && len(all) == 0 {
+			t.Errorf("%q: neither a dump nor an error", piece)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%q repeated: %v", piece, took)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	s := sides(b)[0]
+	data := []byte(strings.Repeat(pprint(s.Stats, "OrderedDict([", "('%s', %d)", ",\n             ", "])")+"\n"+s.Summary+"\n", 100))
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := ParseAll(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
