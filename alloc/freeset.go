@@ -108,19 +108,15 @@ func (s *freeSet) removeFirst(c uint) {
 		e.rest = s.forest.remove(e.rest, e.key)
 		return
 	}
-	e.id = noBlock
 	if s.words[w] &^= 1 << (c % 64); s.words[w] == 0 {
 		s.summary[w/64] &^= 1 << (w % 64)
 	}
 }
 
-// isFirst reports whether a block is the smallest one of a class.
-func (s *freeSet) isFirst(c uint, id blockID) bool { return s.pages[c/64][c%64].id == id }
-
-// ceil returns the first block of at least size bytes, and its class.
-func (s *freeSet) ceil(size uint64) (blockID, uint) {
+// ceil returns the first block of at least size bytes.
+func (s *freeSet) ceil(size uint64) blockID {
 	if size >= maxBlockSize {
-		return noBlock, 0
+		return noBlock
 	}
 	c, high := locate(size)
 	return s.from(c, high)
@@ -129,44 +125,42 @@ func (s *freeSet) ceil(size uint64) (blockID, uint) {
 // after returns the block that follows the given one in the set's order.
 func (s *freeSet) after(size, addr uint64) blockID {
 	c, high := locate(size)
-	id, _ := s.from(c, (high|addr>>unitBits)+1)
-	return id
+	return s.from(c, (high|addr>>unitBits)+1)
 }
 
 // from returns the first block of class c with at least the given key, or
 // else the smallest block of a higher class.
-func (s *freeSet) from(c uint, key uint64) (blockID, uint) {
+func (s *freeSet) from(c uint, key uint64) blockID {
 	w := c / 64
 	word := s.words[w] >> (c % 64)
 	if word&1 != 0 {
 		e := &s.pages[w][c%64]
 		if e.key >= key {
-			return e.id, c
+			return e.id
 		}
 		if id := s.forest.ceil(e.rest, key); id != noBlock {
-			return id, c
+			return id
 		}
 		word &^= 1
 	}
 	if word != 0 {
 		c += uint(bits.TrailingZeros64(word))
-		return s.pages[w][c%64].id, c
+		return s.pages[w][c%64].id
 	}
 	w++
 	v := w / 64
 	if v >= uint(len(s.summary)) {
-		return noBlock, 0
+		return noBlock
 	}
 	sum := s.summary[v] >> (w % 64) << (w % 64)
 	for sum == 0 {
 		if v++; v == uint(len(s.summary)) {
-			return noBlock, 0
+			return noBlock
 		}
 		sum = s.summary[v]
 	}
 	w = v*64 + uint(bits.TrailingZeros64(sum))
-	c = w*64 + uint(bits.TrailingZeros64(s.words[w]))
-	return s.pages[w][c%64].id, c
+	return s.pages[w][bits.TrailingZeros64(s.words[w])].id
 }
 
 // before returns the last block that is ordered before (size, addr).

@@ -59,7 +59,7 @@ func TestFreeSetAgainstModel(t *testing.T) {
 					m = slices.Delete(m, i, i+1)
 				}
 				i, _ := m.find(sz, 0)
-				if got, _ := s.ceil(sz); got != m.at(i) {
+				if got := s.ceil(sz); got != m.at(i) {
 					t.Fatalf("operation %d: ceil(%d) = %d, want %d", n, sz, got, m.at(i))
 				}
 				i, found := m.find(sz, addr)
@@ -85,13 +85,13 @@ func TestFreeSetAgainstModel(t *testing.T) {
 			if got := s.before(1<<60, 0); got != m.at(len(m)-1) {
 				t.Errorf("the last block is %d, want %d", got, m.at(len(m)-1))
 			}
-			if got, _ := s.ceil(1 << 59); got != noBlock {
+			if got := s.ceil(1 << 59); got != noBlock {
 				t.Errorf("a block %d of 2^59 bytes", got)
 			}
 			for _, e := range m {
 				s.remove(e.size, e.addr)
 			}
-			if id, _ := s.ceil(1); id != noBlock || s.summary != [len(s.summary)]uint64{} {
+			if s.ceil(1) != noBlock || s.summary != [len(s.summary)]uint64{} {
 				t.Error("not empty at the end")
 			}
 		})

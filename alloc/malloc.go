@@ -95,7 +95,17 @@ func (a *Allocator) search(h *home, rounded uint64, expandable bool) blockID {
 	if a.armed {
 		h.pool.searches++
 	}
-	id, class := h.free.ceil(rounded)
+	id := a.candidate(h, rounded, expandable)
+	if id != noBlock {
+		b := &a.blocks[id]
+		h.free.remove(b.size, b.addr)
+	}
+	return id
+}
+
+// candidate is the one free block that a search looks at, if it may be used.
+func (a *Allocator) candidate(h *home, rounded uint64, expandable bool) blockID {
+	id := h.free.ceil(rounded)
 	if id == noBlock {
 		return noBlock
 	}
@@ -114,11 +124,6 @@ func (a *Allocator) search(h *home, rounded uint64, expandable bool) blockID {
 		}
 	} else if b.size >= rounded+a.cfg.MaxNonSplitRounding {
 		return noBlock
-	}
-	if h.free.isFirst(class, id) {
-		h.free.removeFirst(class)
-	} else {
-		h.free.remove(b.size, b.addr)
 	}
 	return id
 }

@@ -155,7 +155,7 @@ func (a *Allocator) releaseTargeted(r *request) (bool, error) {
 	}
 	want := max(r.rounded, a.cfg.MaxSplitSize)
 	set := &r.home.free
-	id, _ := set.ceil(want)
+	id := set.ceil(want)
 	if id != noBlock && a.releasable(id) {
 		return true, a.releaseSegment(id)
 	}

@@ -25,7 +25,7 @@ type parts struct {
 
 // assemble makes the traces of a complete file.
 func (b *builder) assemble(f *File, top pickle.Value) error {
-	var p parts
+	p := parts{settings: defaultSettings()}
 	var err error
 	switch b.m.KindOf(top) {
 	case pickle.Dict:
@@ -35,7 +35,7 @@ func (b *builder) assemble(f *File, top pickle.Value) error {
 		p.segments, err = b.spans(recSegment, "the list", b.m.Items(top))
 	case pickle.Record:
 		rec, _, _ := top.AsRecord()
-		return &FormatError{f.Name, f.Format, recNames[rec] + " by itself"}
+		return &FormatError{f.Name, f.Format, recNames[rec]}
 	default:
 		return &FormatError{f.Name, f.Format, b.m.KindOf(top).String()}
 	}
@@ -148,14 +148,14 @@ func (b *builder) finish(f *File, p *parts) error {
 	for _, s := range []struct {
 		spans []span
 		rows  int
-		what  string
+		rec   uint8
 	}{
-		{slices.Concat(slices.Concat(p.traces...), slices.Concat(p.hostTraces...)), b.events.Len(), "event"},
-		{slices.Concat(p.segments, p.hostSegments), b.segments.n, "segment"},
-		{p.annotations, b.annotations.n, "annotation"},
+		{slices.Concat(slices.Concat(p.traces...), slices.Concat(p.hostTraces...)), b.events.Len(), recEvent},
+		{slices.Concat(p.segments, p.hostSegments), b.segments.n, recSegment},
+		{p.annotations, b.annotations.n, recAnnotation},
 	} {
 		if total(s.spans) > s.rows {
-			return fmt.Errorf("an %s is listed twice", s.what)
+			return fmt.Errorf("%s is listed twice", recNames[s.rec])
 		}
 	}
 	f.Extra = p.extra
@@ -217,8 +217,7 @@ func gather[T any](r *rows[T], spans []span) []T {
 	}
 	out := make([]T, 0, total(spans))
 	for _, s := range spans {
-		part, _ := r.slice(s.first, s.n)
-		out = append(out, part...)
+		out = append(out, r.slice(s.first, s.n)...)
 	}
 	return out
 }

@@ -31,6 +31,7 @@ type builder struct {
 	frames      []trace.FrameID // of the stack being made
 	frameExtras map[string]int32
 	expanded    int // values in Extras
+	shared      map[pickle.Value]expanded
 
 	// problem is the first dictionary that looks like one of the known things
 	// and is not. It matters if that is missed later.
@@ -46,6 +47,7 @@ func newBuilder(limits Limits) *builder {
 	b := &builder{
 		limits: limits, strings: newStrings(), stacks: trace.NewStacks(), offset: func() int64 { return 0 },
 		pairIDs: map[[2]pickle.Value]int{}, frameExtras: map[string]int32{},
+		shared: map[pickle.Value]expanded{},
 	}
 	b.m = pickle.NewMachine(b, limits.pickle())
 	return b

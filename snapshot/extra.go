@@ -10,11 +10,11 @@ import (
 
 // extra adds a field that has no place of its own.
 func (b *builder) extra(fields trace.Extra, key, v pickle.Value) (trace.Extra, error) {
-	value, err := b.expand(v, 0)
+	x, err := b.expand(v, 0)
 	if err != nil {
 		return nil, err
 	}
-	return set(fields, b.keyText(key), value), nil
+	return set(fields, b.keyText(key), x.value), nil
 }
 
 // set changes a field or adds it, as Python's dictionaries do.
@@ -49,57 +49,71 @@ func (b *builder) keyText(key pickle.Value) string {
 	return fmt.Sprintf("(%v)", b.m.KindOf(key))
 }
 
+// expanded is a value that trace.Extra can hold, with the number of values in
+// it.
+type expanded struct {
+	value any
+	size  int
+}
+
+// Values from minShared on are made once however often a file names them, and
+// maxShared is the largest: few bytes can name very much.
+const (
+	minShared = 8
+	maxShared = 1 << 20
+)
+
 // expand turns a value into one that trace.Extra can hold.
-func (b *builder) expand(v pickle.Value, depth int) (any, error) {
-	if err := b.spend(1); err != nil {
-		return nil, err
+func (b *builder) expand(v pickle.Value, depth int) (expanded, error) {
+	if x, ok := b.shared[v]; ok {
+		return x, nil
 	}
 	if depth > b.limits.Depth {
-		return nil, fmt.Errorf("more than %d containers inside each other", b.limits.Depth)
+		return expanded{}, fmt.Errorf("more than %d containers inside each other", b.limits.Depth)
 	}
+	x, err := b.expandNew(v, depth)
+	if err != nil {
+		return expanded{}, err
+	}
+	if x.size > maxShared {
+		return expanded{}, b.tooMuch()
+	}
+	if x.size >= minShared {
+		b.shared[v] = x
+	}
+	return x, nil
+}
+
+func (b *builder) expandNew(v pickle.Value, depth int) (expanded, error) {
+	if err := b.spend(1); err != nil {
+		return expanded{}, err
+	}
+	one := func(value any) (expanded, error) { return expanded{value, 1}, nil }
 	m := b.m
 	switch m.KindOf(v) {
 	case pickle.Bool:
 		x, _ := v.AsBool()
-		return x, nil
+		return one(x)
 	case pickle.Int:
 		if n, ok := m.Int(v); ok {
-			return n, nil
+			return one(n)
 		}
 		if n, ok := m.Bits(v); ok {
-			return n, nil
+			return one(n)
 		}
 		n, _ := m.Big(v)
-		return n, nil
+		return one(n)
 	case pickle.Float:
 		x, _ := m.Float(v)
-		return x, nil
+		return one(x)
 	case pickle.String:
 		id, _ := v.AsString()
-		return b.Text(id), nil
+		return one(b.Text(id))
 	case pickle.Bytes:
 		id, _ := v.AsBytes()
-		return b.Text(id), nil
+		return one(b.Text(id))
 	case pickle.List, pickle.Tuple:
-		list := trace.List{}
-		for _, item := range m.Items(v) {
-			if rec, first, n, ok := item.AsRun(); ok {
-				for i := range n {
-					x, err := b.expandRecord(rec, first+i, depth+1)
-					if err != nil {
-						return nil, err
-					}
-					list = append(list, x)
-				}
-				continue
-			}
-			x, err := b.expand(item, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, x)
-		}
-		return list, nil
+		return b.expandList(m.Items(v), depth)
 	case pickle.Dict:
 		return b.expandDict(m.Items(v), depth)
 	case pickle.Record:
@@ -107,45 +121,78 @@ func (b *builder) expand(v pickle.Value, depth int) (any, error) {
 			return b.expandRecord(rec, i, depth)
 		}
 	}
-	return nil, nil
+	return one(nil)
 }
 
-func (b *builder) expandDict(pairs []pickle.Value, depth int) (trace.Extra, error) {
+func (b *builder) expandList(items []pickle.Value, depth int) (expanded, error) {
+	list := trace.List{}
+	size := 1
+	for _, item := range items {
+		count := 1
+		rec, first, n, isRun := item.AsRun()
+		if isRun {
+			count = n
+		}
+		for i := range count {
+			var x expanded
+			var err error
+			if isRun {
+				x, err = b.expand(pickle.MakeRecord(rec, first+i), depth+1)
+			} else {
+				x, err = b.expand(item, depth+1)
+			}
+			if size += x.size; err == nil && size > maxShared {
+				err = b.tooMuch()
+			}
+			if err != nil {
+				return expanded{}, err
+			}
+			list = append(list, x.value)
+		}
+	}
+	return expanded{list, size}, nil
+}
+
+func (b *builder) expandDict(pairs []pickle.Value, depth int) (expanded, error) {
 	dict := make(trace.Extra, 0, len(pairs)/2)
 	var at map[string]int // where a name is, in large dictionaries
+	if len(pairs) > 64 {
+		at = map[string]int{}
+	}
+	size := 1
 	for i := 0; i < len(pairs); i += 2 {
 		x, err := b.expand(pairs[i+1], depth+1)
+		if size += x.size; err == nil && size > maxShared {
+			err = b.tooMuch()
+		}
 		if err != nil {
-			return nil, err
+			return expanded{}, err
 		}
 		name := b.keyText(pairs[i])
-		if len(pairs) <= 64 {
-			dict = set(dict, name, x)
+		if at == nil {
+			dict = set(dict, name, x.value)
 			continue
 		}
-		if at == nil {
-			at = map[string]int{}
-		}
 		if j, ok := at[name]; ok {
-			dict[j].Value = x
+			dict[j].Value = x.value
 			continue
 		}
 		at[name] = len(dict)
-		dict = append(dict, trace.Field{Name: name, Value: x})
+		dict = append(dict, trace.Field{Name: name, Value: x.value})
 	}
-	return dict, nil
+	return expanded{dict, size}, nil
 }
 
 // expandRecord is the way back from a row, for a known thing in a place where
 // none is expected.
-func (b *builder) expandRecord(rec uint8, i, depth int) (any, error) {
+func (b *builder) expandRecord(rec uint8, i, depth int) (expanded, error) {
 	if rec == recPair {
 		pair := b.pairs.at(i)
 		first, _ := pair[0].AsInt()
 		second, _ := pair[1].AsInt()
-		return trace.List{first, second}, b.spend(2)
+		return expanded{trace.List{first, second}, 3}, b.spend(2)
 	}
-	e := &treeEncoder{limit: b.limits.Extra - b.expanded, depth: depth, max: b.limits.Depth}
+	e := &treeEncoder{limit: min(maxShared, b.limits.Extra-b.expanded), tooMuch: b.tooMuch(), depth: depth, max: b.limits.Depth}
 	w := walker{encoder: e, strings: b.strings, stacks: b.stacks}
 	switch rec {
 	case recEvent:
@@ -165,7 +212,7 @@ func (b *builder) expandRecord(rec uint8, i, depth int) (any, error) {
 		w.annotation(b.annotations.at(i))
 	}
 	if e.err != nil {
-		return nil, e.err
+		return expanded{}, e.err
 	}
-	return e.result, b.spend(e.count)
+	return expanded{e.result, e.count}, b.spend(e.count)
 }

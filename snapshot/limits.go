@@ -39,11 +39,14 @@ func (l Limits) pickle() pickle.Limits {
 	return pickle.Limits{Bytes: l.Bytes, Depth: l.Depth, Memo: l.Memo, String: l.String, Values: l.Extra}
 }
 
-// spend counts values that are copied out of the machine. A file can name the
-// same thing many times in few bytes.
+// spend counts values that are copied out of the machine.
 func (b *builder) spend(n int) error {
 	if b.expanded += n; b.expanded > b.limits.Extra {
-		return fmt.Errorf("more than %d values in fields of no known meaning: the file is damaged or made to do harm", b.limits.Extra)
+		return b.tooMuch()
 	}
 	return nil
+}
+
+func (b *builder) tooMuch() error {
+	return fmt.Errorf("more than %d values in fields of no known meaning, or too many in one: the file is damaged or made to do harm", b.limits.Extra)
 }

@@ -5,6 +5,7 @@ type rows[T any] struct {
 	chunks [][]T
 	starts []int // row number of each chunk's first
 	n      int
+	given  int // rows that have found their place
 }
 
 func (r *rows[T]) add(v T) int {
@@ -40,15 +41,15 @@ func (r *rows[T]) at(i int) *T {
 
 // slice returns n rows from first on. They are shared with the table if they
 // lie in one chunk, otherwise copied.
-func (r *rows[T]) slice(first, n int) (part []T, shared bool) {
+func (r *rows[T]) slice(first, n int) []T {
 	c := r.chunk(first)
 	at := first - r.starts[c]
 	if at+n <= len(r.chunks[c]) {
-		return r.chunks[c][at : at+n : at+n], true
+		return r.chunks[c][at : at+n : at+n]
 	}
 	out := make([]T, 0, n)
 	for i := range n {
 		out = append(out, *r.at(first + i))
 	}
-	return out, false
+	return out
 }

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"fmt"
+
 	"github.com/ashlar-mem/ashlar/internal/pickle"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -63,27 +65,11 @@ func (b *builder) blocksOf(v pickle.Value) ([]trace.Block, error) {
 	if b.m.KindOf(v) != pickle.List {
 		return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(v), "a list of blocks"}
 	}
-	items := b.m.Items(v)
-	var all []trace.Block
-	for _, item := range items {
-		rec, first, n, ok := item.AsRun()
-		if !ok || rec != recBlock {
-			return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(item), "a list of blocks"}
-		}
-		if len(items) == 1 {
-			blocks, shared := b.blocks.slice(first, n)
-			if !shared {
-				return blocks, b.spend(n)
-			}
-			return blocks, nil
-		}
-		blocks, _ := b.blocks.slice(first, n)
-		if err := b.spend(n); err != nil {
-			return nil, err
-		}
-		all = append(all, blocks...)
+	blocks, bad, err := listed(&b.blocks, recBlock, b.m.Items(v))
+	if bad != 0 {
+		return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(bad), "a list of blocks"}
 	}
-	return all, nil
+	return blocks, err
 }
 
 // addressBlocks fills in the addresses that PyTorch 2.0 leaves out.
@@ -148,19 +134,32 @@ func (b *builder) history(v pickle.Value) ([]trace.Use, bool, error) {
 	if b.m.KindOf(v) != pickle.List {
 		return nil, false, nil
 	}
-	uses := []trace.Use{}
-	for _, item := range b.m.Items(v) {
-		rec, first, n, ok := item.AsRun()
-		if !ok || rec != recUse {
-			return nil, false, nil
-		}
-		if err := b.spend(n); err != nil {
-			return nil, false, err
-		}
-		some, _ := b.uses.slice(first, n)
-		uses = append(uses, some...)
+	uses, bad, err := listed(&b.uses, recUse, b.m.Items(v))
+	if uses == nil {
+		uses = []trace.Use{}
 	}
-	return uses, true, nil
+	return uses, bad == 0, err
+}
+
+// listed returns the rows of one table that a list names, which as a rule are
+// one run; or the first item that is something else. No row is given away
+// twice: a file could name the same one very often.
+func listed[T any](r *rows[T], rec uint8, items []pickle.Value) (all []T, bad pickle.Value, err error) {
+	for _, item := range items {
+		got, first, n, ok := item.AsRun()
+		if !ok || got != rec {
+			return nil, item, nil
+		}
+		if r.given += n; r.given > r.n {
+			return nil, 0, fmt.Errorf("%s is listed twice", recNames[rec])
+		}
+		part := r.slice(first, n)
+		if len(items) == 1 {
+			return part, 0, nil
+		}
+		all = append(all, part...)
+	}
+	return all, 0, nil
 }
 
 func (b *builder) use(s *shape, pairs []pickle.Value) (pickle.Value, error) {

@@ -18,10 +18,11 @@ func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
 		p.extra, err = b.extra(p.extra, pickle.MakeString(uint32(keySettings)), v)
 		return err
 	}
-	fields, err := b.expandDict(b.m.Items(v), 1)
+	x, err := b.expandDict(b.m.Items(v), 1)
 	if err != nil {
 		return err
 	}
+	fields := x.value.(trace.Extra)
 	s := &p.settings
 	s.Known = true
 	s.Fields = fields

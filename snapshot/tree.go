@@ -13,12 +13,12 @@ type treeEncoder struct {
 	result       any
 	count, limit int
 	depth, max   int
-	err          error
+	tooMuch, err error
 }
 
 func (e *treeEncoder) put(v any) {
 	if e.count++; e.count > e.limit && e.err == nil {
-		e.err = fmt.Errorf("more than %d values in fields of no known meaning: the file is damaged or made to do harm", e.limit)
+		e.err = e.tooMuch
 	}
 	if e.err != nil {
 		return

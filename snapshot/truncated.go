@@ -13,7 +13,7 @@ func (b *builder) salvage(f *File, end *pickle.TruncatedError) error {
 	if err != nil {
 		return err
 	}
-	var p parts
+	p := parts{settings: defaultSettings()}
 	if err := b.fields(f, &p, u.Pairs); err != nil {
 		return err
 	}

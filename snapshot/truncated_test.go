@@ -53,7 +53,7 @@ func TestTruncatedAnywhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			step := max(1, len(data)/1500)
+			step := max(1, len(data)/400)
 			events, segments := 0, 0
 			for n := 0; n < len(data)-1; n += step {
 				f, err := read1(data[:n])

@@ -37,7 +37,8 @@ type OOM struct {
 	// TriedBytes is the size asked of the driver. From the native allocator
 	// that is the segment, not the tensor (spec 13.1): any request up to 1 MiB
 	// shows 2.00 MiB, one from there to 10 MiB shows 20.00 MiB, a larger one is
-	// rounded up to 2 MiB. It is an upper bound of the tensor that failed.
+	// rounded up to 2 MiB. It is an upper bound of the tensor that failed. The
+	// cudaMallocAsync backend gives the request itself.
 	TriedBytes *units.Range
 	TotalBytes *units.Range // the device's memory
 	FreeBytes  *units.Range // free according to the driver

@@ -1,0 +1,251 @@
+package alloc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Restore gives a new allocator the state of one that was already running: the
+// segments, and in each of them the active blocks; what lies between is free.
+// Inactive blocks may be listed, for the requested size that a free block keeps
+// from its last use. A block of size 0 gets the size that the rules imply for
+// its request where it lies.
+//
+// The driver is not asked for memory, and no events are emitted: the segments
+// are taken as obtained earlier, under the same settings. Statistics start
+// from the restored state. Of an expandable segment each mapped run is given
+// as one segment; runs of one pool and stream within reach of each other are
+// taken as one reservation that begins where the first one does.
+func (a *Allocator) Restore(segments []Segment) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.blocks) > 1 || len(a.private.byID) > 0 {
+		return errors.New("restoring a state: the allocator has been used already")
+	}
+	segments = slices.Clone(segments)
+	slices.SortFunc(segments, func(x, y Segment) int { return cmp.Compare(x.Address, y.Address) })
+	for i := range segments {
+		s := &segments[i]
+		if i > 0 && segments[i-1].Address+segments[i-1].TotalSize > s.Address {
+			return fmt.Errorf("restoring a state: the segments at %#x and %#x overlap", segments[i-1].Address, s.Address)
+		}
+		if err := cmp.Or(checkRange(s.Address, s.TotalSize), a.restoreSegment(s)); err != nil {
+			return fmt.Errorf("restoring the segment at %#x: %w", s.Address, err)
+		}
+	}
+	a.stats.settle()
+	a.afterOperation()
+	return nil
+}
+
+func (a *Allocator) restoreSegment(s *Segment) error {
+	kind := small
+	if s.Large {
+		kind = large
+	}
+	p := a.pools[kind]
+	if s.Pool != (PoolID{}) {
+		private := a.private.byID[s.Pool]
+		if private == nil {
+			var err error
+			if private, err = a.hold(s.Pool); err != nil {
+				return err
+			}
+		}
+		private.segments++
+		private.bytes += s.TotalSize
+		p = private.pools[kind]
+	}
+	h := a.homeFor(p, s.Stream)
+	r := restorer{a: a, h: h, at: s.Address}
+	if s.Expandable {
+		r.seg, r.last = a.reservationFor(h, s)
+	} else {
+		r.seg = a.newSegment(segment{base: s.Address, size: s.TotalSize, home: h.id})
+		a.stats.add(kind, statSegment, 1)
+		if s.TotalSize >= a.cfg.MaxSplitSize {
+			a.stats.oversizeSegments.add(1)
+		}
+	}
+	a.reserved += s.TotalSize
+	a.stats.add(kind, statReservedBytes, int64(s.TotalSize))
+	return r.blocks(s)
+}
+
+// reservationFor finds or makes the expandable segment that a mapped run lies
+// in, and returns it with the block that the run follows. What is left of the
+// reservation behind the run is unmapped again.
+func (a *Allocator) reservationFor(h *home, s *Segment) (segmentID, blockID) {
+	for id := range a.segments {
+		r := &a.segments[id]
+		if !r.expandable() || r.home != h.id || s.Address+s.TotalSize > r.base+r.size {
+			continue
+		}
+		// The last block is the unmapped rest; the run cuts it in up to three.
+		rest := h.unmapped[len(h.unmapped)-1]
+		a.leaveUnmapped(rest)
+		b := &a.blocks[rest]
+		end := b.addr + b.size
+		last := rest
+		if gap := s.Address - b.addr; gap > 0 {
+			b.size = gap
+			a.enterUnmapped(rest)
+		} else {
+			last = b.prev
+			a.blocks[last].next = noBlock
+			a.dropBlock(rest)
+		}
+		a.restoreUnmapped(h, segmentID(id), s.Address+s.TotalSize, end)
+		return segmentID(id), last
+	}
+	granule := a.granule(h.pool.kind)
+	size := roundUp(max(a.dev.TotalMemory()/8*9, s.TotalSize), granule)
+	seg := a.newSegment(segment{base: s.Address, size: size, granule: granule, home: h.id})
+	a.restoreUnmapped(h, seg, s.Address+s.TotalSize, s.Address+size)
+	return seg, noBlock
+}
+
+// restoreUnmapped makes the unmapped rest of a reservation. It is linked to the
+// run in front of it when the run's blocks are there.
+func (a *Allocator) restoreUnmapped(h *home, seg segmentID, from, to uint64) {
+	if from == to {
+		return
+	}
+	id := a.newBlock()
+	a.blocks[id] = block{addr: from, size: to - from, home: h.id, seg: seg, expandable: true}
+	a.enterUnmapped(id)
+}
+
+// restorer lays out the blocks of one segment from left to right.
+type restorer struct {
+	a    *Allocator
+	h    *home
+	seg  segmentID
+	last blockID // left neighbour of what comes next
+	at   uint64
+}
+
+func (r *restorer) blocks(s *Segment) error {
+	a, end := r.a, s.Address+s.TotalSize
+	listed := slices.Clone(s.Blocks)
+	slices.SortFunc(listed, func(x, y Block) int { return cmp.Compare(x.Address, y.Address) })
+	stale := map[uint64]uint64{}
+	active := listed[:0]
+	for _, b := range listed {
+		if b.State == Inactive {
+			stale[b.Address] = b.RequestedSize
+		} else {
+			active = append(active, b)
+		}
+	}
+	for i, b := range active {
+		limit := end
+		if i+1 < len(active) {
+			limit = active[i+1].Address
+		}
+		if b.Address < r.at || b.Address >= end {
+			return fmt.Errorf("the block at %#x overlaps another or lies outside", b.Address)
+		}
+		if b.Size == 0 {
+			b.Size = a.impliedSize(r.h.pool, b.RequestedSize, limit-b.Address)
+		}
+		if b.Size == 0 || b.Size%minBlock != 0 || b.Size > limit-b.Address || b.RequestedSize > b.Size {
+			return fmt.Errorf("a block of %d bytes for a request of %d does not fit at %#x", b.Size, b.RequestedSize, b.Address)
+		}
+		r.free(b.Address, stale)
+		r.active(b)
+	}
+	r.free(end, stale)
+	return r.close(s)
+}
+
+// impliedSize is the size of a live block with room bytes up to the next one:
+// its rounded request, unless the rest is too small to have been split off.
+func (a *Allocator) impliedSize(p *pool, request, room uint64) uint64 {
+	rounded := a.round(max(request, 1))
+	if rounded > room || !a.shouldSplit(p, rounded, room-rounded, a.cfg.ExpandableSegments) {
+		return room
+	}
+	return rounded
+}
+
+func (r *restorer) put(b block) blockID {
+	id := r.a.newBlock()
+	b.prev, b.home, b.seg = r.last, r.h.id, r.seg
+	b.expandable = r.a.segments[r.seg].expandable()
+	r.a.blocks[id] = b
+	if r.last == noBlock {
+		r.a.segments[r.seg].head = id
+	} else {
+		r.a.blocks[r.last].next = id
+	}
+	r.last, r.at = id, b.addr+b.size
+	return id
+}
+
+// free fills the space up to an address with a free block.
+func (r *restorer) free(to uint64, stale map[uint64]uint64) {
+	if to > r.at {
+		at := r.at
+		r.a.enter(r.put(block{addr: at, size: to - at, requested: stale[at]}))
+	}
+}
+
+func (r *restorer) active(b Block) {
+	a, k := r.a, r.h.pool.kind
+	id := r.put(block{addr: b.Address, size: b.Size, requested: b.RequestedSize, state: stateAllocated})
+	a.table.insert(b.Address, id)
+	a.stats.handOut(k, int64(b.Size), int64(b.RequestedSize))
+	if b.Size >= a.cfg.MaxSplitSize {
+		a.stats.oversizeAllocations.add(1)
+	}
+}
+
+// close links the unmapped rest of a reservation and counts split free blocks.
+func (r *restorer) close(s *Segment) error {
+	a := r.a
+	if s.Expandable {
+		if i, found := a.findUnmapped(r.h, s.Address+s.TotalSize); found {
+			rest := r.h.unmapped[i]
+			a.blocks[rest].prev = r.last
+			a.blocks[r.last].next = rest
+		}
+		return nil
+	}
+	for id := a.segments[r.seg].head; id != noBlock; id = a.blocks[id].next {
+		if b := &a.blocks[id]; b.state == stateFree && b.split() {
+			a.stats.addSplit(r.h.pool.kind, 1, int64(b.size))
+		}
+	}
+	return nil
+}
+
+// Fits reports whether a cached block of the pool would serve a request, so
+// that no memory would be asked of the driver and nothing released.
+func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rounded := a.round(size)
+	p := a.pools[kindOf(rounded)]
+	expandable := a.cfg.ExpandableSegments
+	if pool != (PoolID{}) {
+		private := a.private.byID[pool]
+		if private == nil {
+			return false
+		}
+		p = private.pools[kindOf(rounded)]
+		expandable = expandable && private.source == nil
+	}
+	i, found := p.find(stream)
+	return found && a.candidate(p.homes[i], rounded, expandable) != noBlock
+}
+
+// SegmentSize returns the size of the segment that a request asks for, which
+// is what the limit is compared with.
+func (a *Allocator) SegmentSize(size uint64) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.segmentSize(a.round(size))
+}
