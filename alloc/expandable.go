@@ -132,9 +132,8 @@ func (a *Allocator) unmap(id blockID) error {
 	b := &a.blocks[id]
 	h := a.homes[b.home]
 	seg := &a.segments[b.seg]
-	start := seg.base + roundUp(b.addr-seg.base, seg.granule)
-	end := seg.base + (b.addr+b.size-seg.base)/seg.granule*seg.granule
-	if start >= end {
+	start, end := a.wholeGranules(b)
+	if start == end {
 		return nil
 	}
 	size := end - start
@@ -171,6 +170,14 @@ func (a *Allocator) unmap(id blockID) error {
 		return a.unreserve(id)
 	}
 	return nil
+}
+
+// wholeGranules is the range of the granules that lie entirely in a block.
+func (a *Allocator) wholeGranules(b *block) (start, end uint64) {
+	seg := &a.segments[b.seg]
+	start = seg.base + roundUp(b.addr-seg.base, seg.granule)
+	end = seg.base + (b.addr+b.size-seg.base)/seg.granule*seg.granule
+	return start, max(start, end)
 }
 
 // cutFree makes a free block of a part of the block id, which is about to

@@ -198,16 +198,21 @@ func (m *MemPool) Close() error {
 	m.closed = true
 	a.private.overflow.remove(m.pool.id)
 	a.unhold(m.pool)
+	return a.releaseFreeable(m.pool)
+}
+
+// releaseFreeable releases one pool, if nobody uses it any more (spec 7.2).
+func (a *Allocator) releaseFreeable(p *privatePool) error {
 	defer a.afterOperation()
-	if !a.private.freeable.has(m.pool.id) {
+	if !a.private.freeable.has(p.id) {
 		return nil
 	}
-	if err := a.synchronize(m.pool); err != nil {
+	if err := a.synchronize(p); err != nil {
 		return err
 	}
-	deleted, err := a.releasePrivate(m.pool)
+	deleted, err := a.releasePrivate(p)
 	if deleted {
-		a.private.freeable.remove(m.pool.id)
+		a.private.freeable.remove(p.id)
 	}
 	return err
 }
@@ -265,4 +270,18 @@ func (c *Capture) Release() error {
 	c.released = true
 	c.a.unhold(c.pool)
 	return nil
+}
+
+// Close is Release, after which the pool's cached memory is given back at once,
+// as it is when a MemPool is deleted.
+func (c *Capture) Close() error {
+	if err := c.Release(); err != nil {
+		return err
+	}
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	if len(c.a.routes) != 0 {
+		return &RouteActiveError{Doing: "closing pool " + c.pool.id.String()}
+	}
+	return c.a.releaseFreeable(c.pool)
 }

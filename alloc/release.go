@@ -118,6 +118,25 @@ func (a *Allocator) releasePool(p *pool) error {
 	return nil
 }
 
+// Releasable returns the bytes that a full release would give back to the
+// driver from the default pools.
+func (a *Allocator) Releasable() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var bytes uint64
+	for _, p := range a.pools {
+		for _, id := range p.freeBlocks(nil) {
+			if b := &a.blocks[id]; b.expandable {
+				start, end := a.wholeGranules(b)
+				bytes += end - start
+			} else if !b.split() {
+				bytes += b.size
+			}
+		}
+	}
+	return bytes
+}
+
 // releaseSegment gives the plain segment of an unsplit free block back to the
 // driver (spec 7.4).
 func (a *Allocator) releaseSegment(id blockID) error {

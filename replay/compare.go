@@ -66,23 +66,39 @@ func (v *verifier) finish() {
 }
 
 func (v *verifier) compareSegments(got []alloc.Segment) {
-	want := v.rec.Segments
-	for i := range min(len(want), len(got)) {
-		if v.compareSegment(&want[i], &got[i]); v.diff != nil {
-			return
-		}
-	}
-	switch {
-	case len(got) < len(want):
-		s := &want[len(got)]
-		v.differ(DiffSegment, fmt.Sprintf("%d segments at the end instead of %d", len(got), len(want)), segmentText(s), "no further segment", s.Address)
-	case len(got) > len(want):
-		s := &got[len(want)]
-		v.differ(DiffSegment, fmt.Sprintf("%d segments at the end instead of %d", len(got), len(want)), "no further segment", segmentText(s), s.Address)
+	if d := segmentDifference(v.rec.Segments, got, false); d != nil {
+		v.differ(DiffSegment, d.what, d.want, d.got, d.addrs...)
 	}
 }
 
-func (v *verifier) compareSegment(want, got *alloc.Segment) {
+// mismatch is the first thing that differs between two lists of segments.
+type mismatch struct {
+	what, want, got string
+	addrs           []uint64
+}
+
+// segmentDifference compares all fields of all segments and blocks. With stale
+// set the requested size of free blocks that were not used since the beginning
+// is not compared: it is a remainder of a use before.
+func segmentDifference(want, got []alloc.Segment, stale bool) *mismatch {
+	for i := range min(len(want), len(got)) {
+		if d := oneSegmentDifference(&want[i], &got[i], stale); d != nil {
+			return d
+		}
+	}
+	number := fmt.Sprintf("%d segments at the end instead of %d", len(got), len(want))
+	switch {
+	case len(got) < len(want):
+		s := &want[len(got)]
+		return &mismatch{number, segmentText(s), "no further segment", []uint64{s.Address}}
+	case len(got) > len(want):
+		s := &got[len(want)]
+		return &mismatch{number, "no further segment", segmentText(s), []uint64{s.Address}}
+	}
+	return nil
+}
+
+func oneSegmentDifference(want, got *alloc.Segment, stale bool) *mismatch {
 	for _, f := range []struct {
 		name      string
 		want, got any
@@ -100,17 +116,26 @@ func (v *verifier) compareSegment(want, got *alloc.Segment) {
 		{"number of blocks", len(want.Blocks), len(got.Blocks)},
 	} {
 		if f.want != f.got {
-			v.differ(DiffSegment, fmt.Sprintf("at the end, segment %#x: %s", want.Address, f.name),
-				fmt.Sprintf("%v in %s", f.want, segmentText(want)), fmt.Sprintf("%v in %s", f.got, segmentText(got)), want.Address, got.Address)
-			return
+			return &mismatch{
+				fmt.Sprintf("at the end, segment %#x: %s", want.Address, f.name),
+				fmt.Sprintf("%v in %s", f.want, segmentText(want)), fmt.Sprintf("%v in %s", f.got, segmentText(got)),
+				[]uint64{want.Address, got.Address},
+			}
 		}
 	}
 	for i := range want.Blocks {
-		if w, g := want.Blocks[i], got.Blocks[i]; w != g {
-			v.differ(DiffSegment, fmt.Sprintf("at the end, block %d of segment %#x", i, want.Address), blockText(w), blockText(g), w.Address, g.Address)
-			return
+		w, g := want.Blocks[i], got.Blocks[i]
+		if stale && g.State == alloc.Inactive && g.RequestedSize == 0 {
+			g.RequestedSize = w.RequestedSize
+		}
+		if w != g {
+			return &mismatch{
+				fmt.Sprintf("at the end, block %d of segment %#x", i, want.Address),
+				blockText(w), blockText(g), []uint64{w.Address, g.Address},
+			}
 		}
 	}
+	return nil
 }
 
 func segmentText(s *alloc.Segment) string {

@@ -32,6 +32,8 @@ type Difference struct {
 	Expected      string   `json:"expected"` // what the recording says
 	Got           string   `json:"got"`      // what the engine did
 	State         []string `json:"state"`    // the surroundings, a line each
+
+	addrs []uint64 // it is about
 }
 
 // String describes the difference in several lines.
@@ -58,25 +60,29 @@ const (
 // surroundings describes where the run stands: the last identical events, how
 // much memory is held, and the blocks at the addresses in question.
 func (v *verifier) surroundings(addrs ...uint64) []string {
+	return surroundings(v.run.a, v.run.dev, v.rec.Trace[:v.events], addrs)
+}
+
+func surroundings(a *alloc.Allocator, dev *recorded.Driver, before []recorded.Event, addrs []uint64) []string {
 	var out []string
-	for i := max(0, v.events-eventsShown); i < v.events; i++ {
-		out = append(out, fmt.Sprintf("event %d: %s", i, v.rec.Trace[i]))
+	for i := max(0, len(before)-eventsShown); i < len(before); i++ {
+		out = append(out, fmt.Sprintf("event %d: %s", i, before[i]))
 	}
-	stats := v.run.a.Stats().Map()
+	stats := a.Stats()
 	line := fmt.Sprintf("after the operation: reserved %d bytes, allocated %d, active %d",
-		stats["reserved_bytes.all.current"], stats["allocated_bytes.all.current"], stats["active_bytes.all.current"])
-	if limit, ok := v.run.a.Limit(); ok {
+		stats.ReservedBytes.All.Current, stats.AllocatedBytes.All.Current, stats.ActiveBytes.All.Current)
+	if limit, ok := a.Limit(); ok {
 		line += fmt.Sprintf(", limit %d", limit)
 	}
 	out = append(out, line)
-	if r := v.run.dev.Refusal(); r != "" {
+	if r := dev.Refusal(); r != "" {
 		out = append(out, "the recorded device refused: "+r)
 	}
-	segments := v.run.a.Segments()
+	segments := a.Segments()
 	slices.Sort(addrs)
-	for _, a := range slices.Compact(addrs) {
-		if a != 0 {
-			out = append(out, around(segments, a)...)
+	for _, at := range slices.Compact(addrs) {
+		if at != 0 {
+			out = append(out, around(segments, at)...)
 		}
 	}
 	return out

@@ -12,7 +12,7 @@ import (
 // Result says how far a replay and its recording agree.
 type Result struct {
 	File            string
-	Kind            string // what the file is: "recording"
+	Kind            string // what the file is: "recording" or "snapshot"
 	Identical       bool
 	Events          int // in the recording
 	IdenticalEvents int // from the first one on
@@ -20,6 +20,12 @@ type Result struct {
 	Segments        int // in the recording, at its end
 	First           *Difference
 	Stats           map[string]int64 // the engine's statistics where the run ended
+
+	// Of a snapshot only:
+	SegmentsIdentical bool
+	Start             string   // StartRecorded or StartRebuilt
+	Limit             *Limit   // what the file tells about the cap on reserved memory
+	Notes             []string // what was assumed or inferred
 }
 
 // Verify runs the recording through the engine and compares everything the

@@ -32,6 +32,10 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// maxWindow is how much memory a zstd file may ask for, as much as zstd itself
+// grants without being told.
+const maxWindow = 128 << 20
+
 // decompress returns the content of a file, and a function to call at the end.
 func (f *File) decompress(s *source, limits Limits) (*bufio.Reader, func(), error) {
 	raw := bufio.NewReaderSize(s, 64<<10)
@@ -48,7 +52,7 @@ func (f *File) decompress(s *source, limits Limits) (*bufio.Reader, func(), erro
 	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
 		f.Compression = "zstd"
 		var d *zstd.Decoder
-		d, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+		d, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err == nil {
 			plain, stop = d, d.Close
 		}

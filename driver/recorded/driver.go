@@ -130,7 +130,7 @@ func (d *Driver) Malloc(size, stream uint64) (uint64, error) {
 	if e, ok := d.next(); ok && e.Action == SegmentAlloc {
 		return e.Addr, nil
 	}
-	return 0, d.refuse("a segment of %d bytes on stream %d", size, stream)
+	return 0, d.Refuse("a segment of %d bytes on stream %d", size, stream)
 }
 
 // Free gives a segment back.
@@ -141,7 +141,7 @@ func (d *Driver) Map(addr, size, granule uint64) error {
 	if e, ok := d.next(); ok && e.Action == SegmentMap && e.Addr == addr && e.Size == size {
 		return nil
 	}
-	return d.refuse("memory behind [%#x, +%d)", addr, size)
+	return d.Refuse("memory behind [%#x, +%d)", addr, size)
 }
 
 // Unmap takes the memory behind a range away.
@@ -162,8 +162,15 @@ func (d *Driver) counts(i int) bool {
 	return op == d.op || op < 0 || d.op < 0
 }
 
-// refuse notes a refusal and why, for whoever has to explain a difference.
-func (d *Driver) refuse(format string, args ...any) error {
+// NextIs reports whether the event at the cursor is of that kind.
+func (d *Driver) NextIs(action string) bool {
+	e, ok := d.next()
+	return ok && e.Action == action
+}
+
+// Refuse notes a refusal and why, for whoever has to explain a difference, and
+// returns the error for it.
+func (d *Driver) Refuse(format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	if e, ok := d.next(); ok {
 		d.refusal = fmt.Sprintf("asked for %s, where the recording has event %d: %s", what, d.cursor, e)

@@ -25,7 +25,7 @@ func (d *Driver) Reserve(size, stream uint64) (uint64, error) {
 			return addr, nil
 		}
 	}
-	return 0, d.refuse("a reservation of %d bytes for stream %d, which no later segment_map starts", size, stream)
+	return 0, d.Refuse("a reservation of %d bytes for stream %d, which no later segment_map starts", size, stream)
 }
 
 // Unreserve gives a reservation back.

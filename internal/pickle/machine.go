@@ -66,19 +66,9 @@ func (m *Machine) Push(v Value) error {
 	return nil
 }
 
-// minStack is how much of the top of the stack grow leaves alone: opcodes
-// that take a fixed number of values must find them as they were pushed.
-const minStack = 8
-
-// grow makes room on the stack. PyTorch's C++ pickler piles up a whole trace
-// before it makes a list of it, so rows of consecutive records that are to be
-// items of a list are replaced by runs first.
+// grow makes room on the stack.
 func (m *Machine) grow() error {
-	from, to := m.floor(), len(m.stack)-minStack
-	if 0 < from && from < to && m.stack[from-1] >= firstOpen && m.KindOf(m.stack[from-1]) == List {
-		kept := from + len(compact(m.stack[from:to]))
-		m.stack = append(m.stack[:kept], m.stack[to:]...)
-	}
+	m.compact()
 	if len(m.stack) <= cap(m.stack)/2 {
 		return nil
 	}
@@ -89,6 +79,34 @@ func (m *Machine) grow() error {
 	copy(bigger, m.stack)
 	m.stack = bigger
 	return nil
+}
+
+// minStack is how much of the top of the stack compact leaves alone: opcodes
+// that take a fixed number of values must find them as they were pushed.
+const minStack = 8
+
+// compact replaces rows of consecutive records on the stack by runs, where they
+// are to be items of a list. PyTorch's C++ pickler piles up a whole trace
+// before it makes a list of it.
+func (m *Machine) compact() {
+	from, kept := 0, 0
+	for i := 0; i <= len(m.marks); i++ {
+		end := len(m.stack)
+		if i < len(m.marks) {
+			end = m.marks[i]
+		}
+		items := m.stack[from:end]
+		if i > 0 && kept > 0 && m.stack[kept-1] >= firstOpen && m.KindOf(m.stack[kept-1]) == List {
+			rows := max(0, len(items)-minStack)
+			items = append(compact(items[:rows]), items[rows:]...)
+		}
+		kept += copy(m.stack[kept:], items)
+		from = end
+		if i < len(m.marks) {
+			m.marks[i] = kept
+		}
+	}
+	m.stack = m.stack[:kept]
 }
 
 // Mark marks the stack: what is pushed from here on are items.

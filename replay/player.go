@@ -1,0 +1,281 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// player makes the calls that a trace shows and compares what the engine does
+// with it (spec 16): alloc and free_requested are calls; the addresses of
+// segments and the completion of pending frees come from the trace; all else
+// must come out of the engine.
+type player struct {
+	t      *trace.Trace
+	events []recorded.Event
+	stacks func(i int) trace.StackID
+	pools  *poolMap
+	config playConfig
+	dev    *watched
+	a      *alloc.Allocator
+
+	pos     int // identical so far
+	doing   string
+	diff    *Difference
+	guess   *conflict // what the pool inference should look at
+	waiting map[uint64]uint64
+	idle    []uint64 // made-up streams free for use
+	made    uint64
+	routes  map[alloc.PoolID]*alloc.Capture
+}
+
+// playConfig is what one attempt at a trace assumes.
+type playConfig struct {
+	settings settings.Settings
+	start    *Start
+	total    uint64
+	limit    uint64 // 0: none; the recorded refusals decide
+	pools    *poolMap
+	waited   []int // see recorded.Config
+}
+
+func newPlayer(t *trace.Trace, events []recorded.Event, stacks func(int) trace.StackID, c playConfig) (*player, error) {
+	p := &player{
+		t: t, events: events, stacks: stacks, pools: c.pools, config: c,
+		waiting: map[uint64]uint64{}, routes: map[alloc.PoolID]*alloc.Capture{},
+	}
+	p.dev = &watched{Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: events, Waited: c.waited}), bounds: newBounds()}
+	p.a = alloc.New(p.dev, alloc.WithDevice(t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe))
+	if c.limit != 0 {
+		p.a.SetLimit(c.limit)
+	}
+	if err := p.a.Restore(c.start.Segments); err != nil {
+		return nil, err
+	}
+	for i := range c.start.Segments {
+		s := &c.start.Segments[i]
+		p.dev.reserved += s.TotalSize
+		if err := p.holdPool(s.Pool); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// play goes through the whole trace, up to the first difference.
+func (p *player) play(ctx context.Context) error {
+	for n := 0; p.pos < len(p.events) && p.diff == nil; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		from := p.pos
+		p.dev.begin()
+		err := p.step()
+		if p.diff == nil && err != nil {
+			p.differ(DiffRefused, "the engine refused the call", p.events[p.pos].String(), err.Error())
+		}
+		if p.diff == nil && p.pos == from {
+			p.differ(DiffEvent, "an event is missing", p.events[p.pos].String(), "no event", addressOf(p.events[p.pos].Action, p.events[p.pos].Addr))
+		}
+	}
+	return nil
+}
+
+// step makes the call that causes the event at the cursor.
+func (p *player) step() error {
+	i := p.pos
+	j := i
+	for j < len(p.events) && !isCall(p.events[j].Action) {
+		j++
+	}
+	if j > i && (j == len(p.events) || !isMalloc(p.events[j].Action) || p.flushedBefore(i, j)) {
+		p.doing = "empty_cache"
+		return p.release(i, j)
+	}
+	e := p.events[j]
+	switch e.Action {
+	case "free_requested":
+		p.doing = fmt.Sprintf("free %#x", e.Addr)
+		return p.free(j)
+	case "snapshot":
+		p.doing = "snapshot"
+		p.a.Snapshot()
+		return nil
+	}
+	p.doing = fmt.Sprintf("allocate %d bytes on stream %d", e.Size, e.Stream)
+	return p.malloc(i, j)
+}
+
+func isCall(action string) bool {
+	return action == "free_requested" || action == "snapshot" || isMalloc(action)
+}
+
+func isMalloc(action string) bool { return action == "alloc" || action == "oom" }
+
+func isRelease(action string) bool { return action == "segment_free" || action == "segment_unmap" }
+
+// flushedBefore decides whether memory released in events i to j, just before
+// an allocation, was released by a call of its own and not by the allocation.
+// If stacks tell they decide: a release inside malloc has the allocation's.
+// Otherwise an allocation that finds a cached block does not release anything.
+func (p *player) flushedBefore(i, j int) bool {
+	for k := i; k < j; k++ {
+		if !isRelease(p.events[k].Action) {
+			continue
+		}
+		own, its := p.stacks(k), p.stacks(j)
+		if own > trace.EmptyStack && its > trace.EmptyStack {
+			return own != its
+		}
+		return p.a.Fits(p.pools.at(j), p.events[j].Size, p.events[j].Stream)
+	}
+	return false
+}
+
+// release empties the cache, or deletes the one pool whose segments go.
+func (p *player) release(i, j int) error {
+	private := map[alloc.PoolID]bool{}
+	for k := i; k < j; k++ {
+		if isRelease(p.events[k].Action) {
+			private[p.pools.at(k)] = true
+		}
+	}
+	if len(private) == 1 && !private[alloc.PoolID{}] {
+		for id := range private {
+			if c := p.routes[id]; c != nil {
+				delete(p.routes, id)
+				return c.Close()
+			}
+		}
+	}
+	for id := range private {
+		if c := p.routes[id]; c != nil {
+			delete(p.routes, id)
+			if err := c.Release(); err != nil {
+				return err
+			}
+		}
+	}
+	return p.a.EmptyCache()
+}
+
+// free frees a block. If the trace does not complete it at once another stream
+// was using it: which one does not matter, each waits on a stream of its own.
+func (p *player) free(j int) error {
+	addr := p.events[j].Addr
+	atOnce := j+1 < len(p.events) && p.events[j+1].Action == recorded.FreeCompleted && p.events[j+1].Addr == addr
+	if !atOnce {
+		var stream uint64
+		if n := len(p.idle); n > 0 {
+			stream, p.idle = p.idle[n-1], p.idle[:n-1]
+		} else {
+			p.made++
+			stream = 1<<63 + p.made
+		}
+		p.waiting[addr] = stream
+		if err := p.a.RecordStream(addr, stream); err != nil {
+			return err
+		}
+	}
+	return p.a.Free(addr)
+}
+
+// malloc makes the allocation at event j, whose own events begin at i.
+func (p *player) malloc(i, j int) error {
+	e := p.events[j]
+	pool := p.pools.at(j)
+	if e.Action == recorded.OOM && i == j && pool == (alloc.PoolID{}) && p.a.Releasable() > 0 {
+		// A flush would have released something, and there was none: the
+		// request was made under a route (spec 8.4).
+		pool = p.pools.last(j)
+	}
+	p.dev.segment = p.a.SegmentSize(e.Size)
+	if pool == (alloc.PoolID{}) {
+		return expected(p.a.Malloc(e.Size, e.Stream))
+	}
+	c, err := p.a.BeginCapture(pool, func(uint64) bool { return true })
+	if err != nil {
+		return err
+	}
+	_, failed := p.a.Malloc(e.Size, e.Stream)
+	if err := c.End(); err != nil {
+		return err
+	}
+	if p.routes[pool] == nil {
+		p.routes[pool] = c
+	} else if err := c.Release(); err != nil {
+		return err
+	}
+	return expected(0, failed)
+}
+
+// expected lets out-of-memory errors pass: the event shows them.
+func expected(_ uint64, err error) error {
+	var oom *alloc.OutOfMemoryError
+	if errors.As(err, &oom) {
+		return nil
+	}
+	return err
+}
+
+// holdPool keeps a private pool alive as long as the trace does.
+func (p *player) holdPool(id alloc.PoolID) error {
+	if id == (alloc.PoolID{}) || p.routes[id] != nil {
+		return nil
+	}
+	c, err := p.a.BeginCapture(id, func(uint64) bool { return false })
+	if err != nil {
+		return err
+	}
+	p.routes[id] = c
+	return c.End()
+}
+
+// observe compares an event with the one in the trace.
+func (p *player) observe(e alloc.Event) {
+	if p.diff != nil {
+		return
+	}
+	action := e.Action.String()
+	if p.pos == len(p.events) {
+		p.note(DiffEvent, "an event too many", "no further event", e.String(), addressOf(action, e.Addr))
+		return
+	}
+	want := p.events[p.pos]
+	if want.Action != action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
+		p.note(DiffEvent, "another event", want.String(), e.String(), addressOf(want.Action, want.Addr), addressOf(action, e.Addr))
+		p.guess = &conflict{at: p.pos, want: want, got: e}
+		return
+	}
+	if e.Action == alloc.ActionFreeCompleted {
+		if s, ok := p.waiting[e.Addr]; ok {
+			delete(p.waiting, e.Addr)
+			p.idle = append(p.idle, s)
+		}
+	}
+	p.dev.observe(e)
+	p.pos++
+	p.dev.Advance()
+}
+
+// note keeps a difference found under the allocator's lock.
+func (p *player) note(kind, what, expected, got string, addrs ...uint64) {
+	p.diff = &Difference{Kind: kind, Event: p.pos, Operation: p.pos, OperationText: p.doing, What: what, Expected: expected, Got: got, addrs: addrs}
+}
+
+// differ keeps a difference.
+func (p *player) differ(kind, what, expected, got string, addrs ...uint64) {
+	p.note(kind, what, expected, got, addrs...)
+}
+
+// describe adds the surroundings to the difference.
+func (p *player) describe() {
+	if p.diff != nil {
+		p.diff.State = surroundings(p.a, p.dev.Driver, p.events[:p.pos], p.diff.addrs)
+	}
+}

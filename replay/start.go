@@ -1,0 +1,236 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Where the state at the first event of a trace comes from.
+const (
+	StartRecorded = "recorded" // recording began before the first allocation
+	StartRebuilt  = "rebuilt"  // recovered by undoing the events from the final state
+)
+
+// Start is the state of the allocator at the first event of a trace.
+type Start struct {
+	Kind     string
+	Segments []alloc.Segment // empty if recorded; blocks of unknown size have size 0
+	Notes    []string        // contradictions met on the way, and what the start looks like
+}
+
+// Begin recovers the state at the beginning of a trace from the state at its
+// end by undoing the events backwards (spec 16). Neighbouring free blocks are
+// always merged, so what is not live at the beginning is free.
+func Begin(t *trace.Trace) *Start {
+	u := undo{t: t, live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
+	for i := range t.Segments {
+		u.final(&t.Segments[i])
+	}
+	for i := t.Events.Len() - 1; i >= 0; i-- {
+		u.event(i)
+	}
+	s := &Start{Kind: StartRecorded, Notes: u.notes}
+	if len(u.plain) == 0 && len(u.mapped) == 0 && len(u.live) == 0 {
+		return s
+	}
+	s.Kind = StartRebuilt
+	s.Segments = u.segments()
+	if note := overflowed(t, u.live); note != "" {
+		s.Notes = append(s.Notes, note)
+	}
+	return s
+}
+
+// undo goes backwards through a trace.
+type undo struct {
+	t      *trace.Trace
+	live   map[uint64]alloc.Block // active blocks by address
+	plain  map[uint64]alloc.Segment
+	mapped []alloc.Segment // mapped runs of expandable segments
+	notes  []string
+}
+
+func (u *undo) final(s *trace.Segment) {
+	seg := toSegment(u.t.Device, s)
+	for _, b := range seg.Blocks {
+		if b.State != alloc.Inactive {
+			u.live[b.Address] = b
+		}
+	}
+	seg.Blocks = nil
+	if seg.Expandable {
+		u.mapped = append(u.mapped, seg)
+	} else {
+		u.plain[seg.Address] = seg
+	}
+}
+
+func (u *undo) event(i int) {
+	e := u.t.Events.At(i)
+	switch e.Action {
+	case alloc.ActionAlloc:
+		if _, ok := u.live[e.Addr]; !ok {
+			u.contradiction(i, "allocates %#x, which is not live afterwards", e.Addr)
+		}
+		delete(u.live, e.Addr)
+	case alloc.ActionFreeCompleted:
+		if _, ok := u.live[e.Addr]; ok {
+			u.contradiction(i, "frees %#x, which is live afterwards", e.Addr)
+		}
+		u.live[e.Addr] = alloc.Block{Address: e.Addr, RequestedSize: e.Size, State: alloc.ActivePendingFree}
+	case alloc.ActionFreeRequested:
+		b, ok := u.live[e.Addr]
+		if !ok {
+			u.contradiction(i, "frees %#x, which is not live afterwards", e.Addr)
+			b = alloc.Block{Address: e.Addr, RequestedSize: e.Size}
+		}
+		b.State = alloc.ActiveAllocated
+		u.live[e.Addr] = b
+	case alloc.ActionSegmentAlloc:
+		if _, ok := u.plain[e.Addr]; !ok {
+			u.contradiction(i, "obtains a segment at %#x that is not there afterwards", e.Addr)
+		}
+		delete(u.plain, e.Addr)
+	case alloc.ActionSegmentFree:
+		u.plain[e.Addr] = alloc.Segment{
+			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
+			Large: e.Size != smallSegment,
+		}
+	case alloc.ActionSegmentMap:
+		u.mapped = cutRun(u.mapped, e.Addr, e.Size)
+	case alloc.ActionSegmentUnmap:
+		u.mapped = append(u.mapped, alloc.Segment{
+			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
+			Large: u.largeMapping(e.Addr, e.Size), Expandable: true,
+		})
+	}
+}
+
+// smallSegment is the size of the segments of the small pool. A plain segment
+// of that size can belong to the large pool only with an odd
+// large_segment_size_mb, which PyTorch refuses below 11 MiB.
+const smallSegment = 2 << 20
+
+// largeMapping tells whether a range of an expandable segment is in the large
+// pool: as the nearest run of the final state, or by its size.
+func (u *undo) largeMapping(addr, size uint64) bool {
+	best, large := uint64(1)<<38, size%(20<<20) == 0
+	for _, s := range u.t.Segments {
+		if d := max(s.Address, addr) - min(s.Address, addr); s.Expandable && d < best {
+			best, large = d, s.Type == "large"
+		}
+	}
+	return large
+}
+
+// cutRun removes a range from the mapped runs.
+func cutRun(runs []alloc.Segment, addr, size uint64) []alloc.Segment {
+	var out []alloc.Segment
+	for _, r := range runs {
+		end := r.Address + r.TotalSize
+		if addr >= end || addr+size <= r.Address {
+			out = append(out, r)
+			continue
+		}
+		if r.Address < addr {
+			front := r
+			front.TotalSize = addr - r.Address
+			out = append(out, front)
+		}
+		if addr+size < end {
+			back := r
+			back.Address, back.TotalSize = addr+size, end-addr-size
+			out = append(out, back)
+		}
+	}
+	return out
+}
+
+const maxNotes = 5
+
+func (u *undo) contradiction(i int, format string, args ...any) {
+	if len(u.notes) < maxNotes {
+		u.notes = append(u.notes, fmt.Sprintf("the file contradicts itself: event %d ", i)+fmt.Sprintf(format, args...))
+	}
+}
+
+// segments lists the state at the beginning.
+func (u *undo) segments() []alloc.Segment {
+	out := slices.Collect(maps.Values(u.plain))
+	// Runs that touch were one.
+	slices.SortFunc(u.mapped, byAddress)
+	for _, r := range u.mapped {
+		if n := len(out); n > 0 && out[n-1].Expandable && out[n-1].Address+out[n-1].TotalSize == r.Address &&
+			out[n-1].Stream == r.Stream && out[n-1].Pool == r.Pool && out[n-1].Large == r.Large {
+			out[n-1].TotalSize += r.TotalSize
+			continue
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, byAddress)
+	for _, addr := range slices.Sorted(maps.Keys(u.live)) {
+		i, found := slices.BinarySearchFunc(out, addr, func(s alloc.Segment, a uint64) int { return cmp.Compare(s.Address, a) })
+		if !found {
+			i--
+		}
+		if i < 0 || addr-out[i].Address >= out[i].TotalSize {
+			u.notes = append(u.notes, fmt.Sprintf("the file contradicts itself: a block at %#x is live at the beginning in no segment", addr))
+			continue
+		}
+		out[i].Blocks = append(out[i].Blocks, u.live[addr])
+	}
+	return out
+}
+
+func byAddress(x, y alloc.Segment) int { return cmp.Compare(x.Address, y.Address) }
+
+// overflowed looks for signs that recording was on before the first event: a
+// ring that lost its oldest events (spec 16).
+func overflowed(t *trace.Trace, live map[uint64]alloc.Block) string {
+	for i := range t.Segments {
+		for _, b := range t.Segments[i].Blocks {
+			if old, ok := live[b.Address]; ok && old.Size == b.Size && b.Stack > trace.EmptyStack && b.State != "inactive" {
+				return "the ring of events overflowed: blocks older than the first event carry stacks, so recording was on before it"
+			}
+		}
+	}
+	if n := t.Events.Len(); n > 0 {
+		first := t.Events.Time.At(0)
+		for _, a := range t.Annotations {
+			if first != trace.NoTime && a.Time != trace.NoTime && a.Time < first {
+				return "the ring of events overflowed: annotations are older than the first event"
+			}
+		}
+	}
+	return "the trace starts mid-run, or the ring of events overflowed: the file does not tell which"
+}
+
+// toSegment is a segment of a file in the engine's form.
+func toSegment(device int, s *trace.Segment) alloc.Segment {
+	out := alloc.Segment{
+		Device: device, Address: s.Address, TotalSize: s.TotalSize,
+		AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize, RequestedSize: s.RequestedSize,
+		Stream: s.Stream, Large: s.Type == "large", Pool: s.Pool, Expandable: s.Expandable,
+	}
+	at := s.Address
+	for _, b := range s.Blocks {
+		block := alloc.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize}
+		if block.Address == 0 {
+			block.Address = at // old files do not tell
+		}
+		at = block.Address + block.Size
+		switch b.State {
+		case alloc.ActiveAllocated.String():
+			block.State = alloc.ActiveAllocated
+		case alloc.ActivePendingFree.String(), "active_awaiting_free":
+			block.State = alloc.ActivePendingFree
+		}
+		out.Blocks = append(out.Blocks, block)
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// VerifyTrace replays the trace of a snapshot under its own settings and
+// compares every event and the final segments. What the file does not tell is
+// recovered: the state at the beginning, the limit, the pools.
+func VerifyTrace(ctx context.Context, t *trace.Trace) (*Result, error) {
+	v := newTraceVerifier(t)
+	p, err := v.best(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.result(p), nil
+}
+
+type traceVerifier struct {
+	t      *trace.Trace
+	start  *Start
+	rows   []int // event -> position in the trace
+	events []recorded.Event
+	config playConfig
+	pools  *poolMap // built when needed
+	notes  []string
+}
+
+func newTraceVerifier(t *trace.Trace) *traceVerifier {
+	v := &traceVerifier{t: t, start: Begin(t)}
+	v.notes = append(v.notes, v.start.Notes...)
+	skipped := 0
+	v.events = make([]recorded.Event, 0, t.Events.Len())
+	for i := range t.Events.Len() {
+		e := t.Events.At(i)
+		if e.Action >= trace.FirstOther {
+			skipped++
+			continue
+		}
+		v.rows = append(v.rows, i)
+		v.events = append(v.events, recorded.Event{Action: e.Action.String(), Addr: e.Addr, Size: e.Size, Stream: e.Stream, Op: -1})
+	}
+	if skipped > 0 {
+		v.notes = append(v.notes, fmt.Sprintf("%d events of kinds that PyTorch 2.11 does not have are left out: %v", skipped, t.Events.Others))
+	}
+	v.config = playConfig{start: v.start, total: deviceMemory(t), settings: t.Settings.Parsed}
+	if !t.Settings.Known {
+		v.config.settings = settings.Default()
+		v.notes = append(v.notes, "the file has no allocator settings: the defaults are assumed")
+	}
+	if slices.ContainsFunc(t.Segments, func(s trace.Segment) bool { return s.Pool != alloc.PoolID{} }) {
+		v.config.pools = newPoolMap(t, v.events, v.start)
+	}
+	return v
+}
+
+// best plays the trace, and if it goes wrong tries what the file may have left
+// unsaid: other pools, and the limit at which garbage was collected.
+func (v *traceVerifier) best(ctx context.Context) (*player, error) {
+	p, err := v.attempt(ctx, v.config)
+	if err != nil || p.diff == nil {
+		return p, err
+	}
+	if v.config.settings.GarbageCollectionThreshold > 0 {
+		if q, err := v.searchLimit(ctx, p); err != nil {
+			return nil, err
+		} else if q.pos > p.pos || q.diff == nil {
+			p = q
+		}
+	}
+	return v.search(ctx, p)
+}
+
+func (v *traceVerifier) attempt(ctx context.Context, c playConfig) (*player, error) {
+	p, err := newPlayer(v.t, v.events, func(i int) trace.StackID { return v.t.Events.Stack.At(v.rows[i]) }, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.play(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// maxReadings bounds the search for what the file leaves unsaid.
+const maxReadings = 300
+
+// search looks for a reading of the trace under which the replay goes further,
+// one conflict at a time.
+func (v *traceVerifier) search(ctx context.Context, p *player) (*player, error) {
+	tries := 0
+	for p.diff != nil {
+		better := false
+		for _, c := range v.readings(p) {
+			if tries++; tries > maxReadings {
+				return p, nil
+			}
+			q, err := v.attempt(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			if q.diff == nil || q.pos > p.pos {
+				p, better = q, true
+				break
+			}
+		}
+		if !better {
+			return p, nil
+		}
+	}
+	return p, nil
+}
+
+// readings are other ways to read the trace where the replay went wrong. A
+// pending free may have completed when the allocation began or while it waited
+// after finding nothing; a segment may belong to another pool.
+func (v *traceVerifier) readings(p *player) []playConfig {
+	var out []playConfig
+	start, end := p.dev.Asked()
+	for at := start; at < end; at++ {
+		c := p.config
+		c.waited = append(slices.Clone(c.waited), at)
+		slices.Sort(c.waited)
+		out = append(out, c)
+	}
+	pools := p.config.pools
+	if pools == nil {
+		if v.pools == nil {
+			v.pools = newPoolMap(v.t, v.events, v.start)
+		}
+		pools = v.pools
+	}
+	for _, m := range pools.options(p.guess) {
+		c := p.config
+		c.pools = m
+		out = append(out, c)
+	}
+	return out
+}
+
+// searchLimit looks for a limit under which the garbage collector does what
+// the trace shows: too low a limit collects too much, too high a one too little.
+func (v *traceVerifier) searchLimit(ctx context.Context, p *player) (*player, error) {
+	low := max(p.dev.low, 1)
+	high := uint64(float64(low)/v.config.settings.GarbageCollectionThreshold) * 2
+	if p.dev.high >= low && p.dev.high < high {
+		high = p.dev.high
+	}
+	best := p
+	for low <= high {
+		c := v.config
+		c.limit = low + (high-low)/2
+		q, err := v.attempt(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if q.diff == nil || q.pos > best.pos {
+			best = q
+		}
+		switch {
+		case q.diff == nil:
+			return q, nil
+		case q.guess != nil && q.guess.got.Action == alloc.ActionSegmentFree:
+			low = c.limit + 1
+		default:
+			high = c.limit - 1
+		}
+	}
+	return best, nil
+}
+
+func (v *traceVerifier) result(p *player) *Result {
+	r := &Result{
+		Kind: "snapshot", Events: len(v.events), IdenticalEvents: p.pos, Segments: len(v.t.Segments),
+		Start: v.start.Kind, Limit: p.dev.limit(), Notes: v.notes,
+	}
+	if limit, ok := p.a.Limit(); ok {
+		r.Notes = append(r.Notes, fmt.Sprintf("garbage is collected as under a limit of %d bytes", limit))
+	}
+	if n := p.pools.inferred(); n > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("the pools of %d segments that were freed before the end are inferred", n))
+	}
+	if p.diff == nil {
+		want := make([]alloc.Segment, 0, len(v.t.Segments))
+		for i := range v.t.Segments {
+			want = append(want, toSegment(v.t.Device, &v.t.Segments[i]))
+		}
+		slices.SortFunc(want, byAddress)
+		got := slices.DeleteFunc(p.a.Segments(), func(s alloc.Segment) bool { return s.Lost })
+		if d := segmentDifference(want, got, v.start.Kind == StartRebuilt); d != nil {
+			p.note(DiffSegment, d.what, d.want, d.got, d.addrs...)
+		} else {
+			r.SegmentsIdentical = true
+		}
+	}
+	p.describe()
+	r.First, r.Identical = p.diff, p.diff == nil
+	stats := p.a.Stats()
+	r.Stats = stats.Map()
+	return r
+}
+
+// deviceMemory estimates the size of the device from the distance between
+// expandable segments: each reserves addresses for nine eighths of it. It
+// matters for nothing else.
+func deviceMemory(t *trace.Trace) uint64 {
+	const unknown = 256 << 30
+	type kind struct {
+		stream uint64
+		large  bool
+	}
+	first := map[kind]uint64{}
+	note := func(stream, addr, size uint64, large bool) {
+		k := kind{stream, large}
+		if a, ok := first[k]; !ok || addr < a {
+			first[k] = addr
+		}
+	}
+	for i := range t.Events.Len() {
+		if t.Events.Action.At(i) == alloc.ActionSegmentMap {
+			e := t.Events.At(i)
+			note(e.Stream, e.Addr, e.Size, e.Size%(20<<20) == 0)
+		}
+	}
+	for _, s := range t.Segments {
+		if s.Expandable {
+			note(s.Stream, s.Address, s.TotalSize, s.Type == "large")
+		}
+	}
+	var bases []uint64
+	for _, a := range first {
+		bases = append(bases, a)
+	}
+	slices.Sort(bases)
+	gap := uint64(unknown) / 8 * 9
+	for i := 1; i < len(bases); i++ {
+		if d := bases[i] - bases[i-1]; d > 1<<30 {
+			gap = min(gap, d)
+		}
+	}
+	return (gap - 64<<20) / 9 * 8
+}
+
+// inferred is the number of segments whose pool is a guess.
+func (m *poolMap) inferred() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.guess)
+}
