@@ -34,7 +34,7 @@ func (e *InputError) Error() string {
 func (e *InputError) Unwrap() error { return e.Err }
 
 const (
-	adviceOther = "give a recording of the allocator (.json or .json.gz)"
+	adviceOther = "give a recording of the allocator (.json, .json.gz) or a memory snapshot (.pickle, .json, .gz, .zst)"
 	adviceAgain = "copy or record the file again"
 )
 

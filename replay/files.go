@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// VerifyAll loads and verifies the recordings of all sources, as many at a time
+// VerifyAll loads and verifies the recordings and snapshots of all sources, as many at a time
 // as there are processors, and calls each for every one, in the order of the
 // sources, as soon as it and those before it are done. The error given to each
 // is that of [Load] or [Verify]; the Result is then nil. VerifyAll itself
 // returns the context's error, if it ended before all was done.
-func VerifyAll(ctx context.Context, sources []Source, each func(i int, r *Result, err error)) error {
+func VerifyAll(ctx context.Context, sources []Source, opts Options, each func(i int, r *Result, err error)) error {
 	type outcome struct {
 		r   *Result
 		err error
@@ -27,7 +27,7 @@ func VerifyAll(ctx context.Context, sources []Source, each func(i int, r *Result
 	for range min(runtime.GOMAXPROCS(0), len(sources)) {
 		wg.Go(func() {
 			for i := range next {
-				r, err := verifySource(ctx, sources[i])
+				r, err := verifySource(ctx, sources[i], opts)
 				outcomes[i] <- outcome{r, err}
 			}
 		})
@@ -56,20 +56,4 @@ func VerifyAll(ctx context.Context, sources []Source, each func(i int, r *Result
 	}
 	wg.Wait()
 	return nil
-}
-
-func verifySource(ctx context.Context, src Source) (*Result, error) {
-	rec, err := Load(ctx, src)
-	if err != nil {
-		return nil, err
-	}
-	r, err := Verify(ctx, rec)
-	if err != nil {
-		if ctx.Err() == nil {
-			err = &InputError{File: src.Name, Problem: err.Error(), Advice: "correct the recording's settings", Err: err}
-		}
-		return nil, err
-	}
-	r.File = src.Name
-	return r, nil
 }

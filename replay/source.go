@@ -12,15 +12,16 @@ import (
 	"os"
 )
 
-// Source is a place a recording is read from.
+// Source is a place a recording or a snapshot is read from.
 type Source struct {
 	Name string
+	Path string // of the file, if it is one
 	Open func() (io.ReadCloser, error)
 }
 
 // File is the Source that reads the named file.
 func File(path string) Source {
-	return Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	return Source{Name: path, Path: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
 // Load reads the recording of a source, until the context ends.
@@ -30,16 +31,23 @@ func Load(ctx context.Context, src Source) (*Recording, error) {
 		return nil, openError(src.Name, err)
 	}
 	defer r.Close()
-	if f, ok := r.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, &InputError{File: src.Name, Problem: "is a directory", Advice: "name the files in it, for instance with a shell pattern"}
-		}
+	if err := refuseDirectory(src.Name, r); err != nil {
+		return nil, err
 	}
 	rec, err := Read(src.Name, &contextReader{ctx, r})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	return rec, err
+}
+
+func refuseDirectory(name string, r io.Reader) error {
+	if f, ok := r.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return &InputError{File: name, Problem: "is a directory", Advice: "name the files in it, for instance with a shell pattern"}
+		}
+	}
+	return nil
 }
 
 // contextReader stops reading when its context ends.

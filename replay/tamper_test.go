@@ -152,7 +152,7 @@ func TestVerifyAll(t *testing.T) {
 		}
 	}
 	var got []string
-	err := VerifyAll(t.Context(), sources, func(i int, r *Result, err error) {
+	err := VerifyAll(t.Context(), sources, Options{Device: AnyDevice}, func(i int, r *Result, err error) {
 		switch {
 		case i != len(got):
 			t.Errorf("result %d came as number %d", i, len(got))
@@ -181,7 +181,7 @@ func TestCancelled(t *testing.T) {
 	if _, err := Verify(ctx, load(t, plainFile)); !errors.Is(err, stop) {
 		t.Errorf("Verify: %v", err)
 	}
-	err := VerifyAll(ctx, []Source{File(plainFile)}, func(int, *Result, error) { t.Error("a result after the end") })
+	err := VerifyAll(ctx, []Source{File(plainFile)}, Options{Device: AnyDevice}, func(int, *Result, error) { t.Error("a result after the end") })
 	if !errors.Is(err, stop) {
 		t.Errorf("VerifyAll: %v", err)
 	}

@@ -20,7 +20,31 @@ func VerifyTrace(ctx context.Context, t *trace.Trace) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.result(p), nil
+	r := v.result(p)
+	if r.Identical && r.Limit.Max != 0 && p.config.limit == 0 {
+		return r, v.confirm(ctx, p, r)
+	}
+	return r, nil
+}
+
+// confirm replays under both ends of the inferred limit: the engine itself must
+// then refuse what was refused and serve what was served.
+func (v *traceVerifier) confirm(ctx context.Context, p *player, r *Result) error {
+	for _, limit := range []uint64{r.Limit.Min, r.Limit.Max} {
+		c := p.config
+		c.limit = limit
+		q, err := v.attempt(ctx, c)
+		if err != nil {
+			return err
+		}
+		if q.diff != nil {
+			q.describe()
+			q.diff.What = fmt.Sprintf("under a limit of %d bytes, which the file allows: %s", limit, q.diff.What)
+			r.First, r.Identical, r.IdenticalEvents = q.diff, false, q.pos
+			return nil
+		}
+	}
+	return nil
 }
 
 type traceVerifier struct {

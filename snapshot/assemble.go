@@ -50,8 +50,15 @@ func (b *builder) assemble(f *File, top pickle.Value) error {
 
 // fields sorts the fields of the outermost dictionary.
 func (b *builder) fields(f *File, p *parts, pairs []pickle.Value) error {
+	last := map[pickle.Value]int{} // a key that comes twice
+	for i := 0; i < len(pairs); i += 2 {
+		last[pairs[i]] = i
+	}
 	for i := 0; i < len(pairs); i += 2 {
 		key, v := pairs[i], pairs[i+1]
+		if last[key] != i {
+			continue
+		}
 		id, _ := key.AsString()
 		var err error
 		switch trace.StringID(id) {

@@ -203,7 +203,7 @@ func appendQuoted(b []byte, s string) []byte {
 			b = append(b, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 			i += 3
 		} else {
-			b = append(b, `\ufffd`...)
+			b = append(b, "\uFFFD"...)
 			i++
 		}
 		start = i

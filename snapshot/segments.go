@@ -12,6 +12,9 @@ func (b *builder) segment(s *shape, pairs []pickle.Value) (pickle.Value, error) 
 	seg := &row.Segment
 	var err error
 	for i, key := range s.ids {
+		if key == keySkip {
+			continue
+		}
 		v := pairs[2*i+1]
 		ok := true
 		switch key {
@@ -88,6 +91,9 @@ func (b *builder) block(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 	var err error
 	requested := false
 	for i, key := range s.ids {
+		if key == keySkip {
+			continue
+		}
 		v := pairs[2*i+1]
 		ok := true
 		switch key {
@@ -166,6 +172,9 @@ func (b *builder) use(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 	var use trace.Use
 	var err error
 	for i, key := range s.ids {
+		if key == keySkip {
+			continue
+		}
 		v := pairs[2*i+1]
 		ok := true
 		switch key {

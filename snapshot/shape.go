@@ -23,9 +23,12 @@ const (
 // sequence are. There are only a handful in a file.
 type shape struct {
 	keys []pickle.Value
-	ids  []trace.StringID // keyNone for what is no known key of this kind
+	ids  []trace.StringID // keyNone for what is no known key of this kind, keySkip for one that comes again
 	rec  uint8            // 0 if it is none of the known things
 }
+
+// keySkip stands for a key that comes again: the last one counts.
+const keySkip = numKeys
 
 // maxShapes bounds what a file with many different dictionaries costs.
 const maxShapes = 64
@@ -104,8 +107,11 @@ func newShape(pairs []pickle.Value) *shape {
 			continue
 		}
 		s.rec = k.rec
-		for _, id := range known {
-			if !slices.Contains(k.fields, id) {
+		for i, id := range known {
+			switch {
+			case slices.Contains(s.keys[i+1:], s.keys[i]):
+				id = keySkip
+			case !slices.Contains(k.fields, id):
 				id = keyNone
 			}
 			s.ids = append(s.ids, id)

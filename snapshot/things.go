@@ -1,7 +1,7 @@
 package snapshot
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/pickle"
@@ -17,6 +17,9 @@ func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 	var extra trace.Extra
 	var err error
 	for i, key := range s.ids {
+		if key == keySkip {
+			continue
+		}
 		v := pairs[2*i+1]
 		ok := true
 		switch key {
@@ -92,6 +95,9 @@ func (b *builder) frame(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 	var extra trace.Extra
 	var err error
 	for i, key := range s.ids {
+		if key == keySkip {
+			continue
+		}
 		v := pairs[2*i+1]
 		switch key {
 		case keyName:
@@ -110,22 +116,34 @@ func (b *builder) frame(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 		}
 	}
 	if extra != nil {
-		text := fmt.Sprint(extra)
-		id, ok := b.frameExtras[text]
-		if !ok {
-			b.stacks.Extra = append(b.stacks.Extra, extra)
-			id = int32(len(b.stacks.Extra))
-			b.frameExtras[text] = id
-		}
-		f.Extra = id
+		f.Extra = b.frameExtra(extra)
 	}
 	return pickle.MakeRecord(recFrame, int(b.stacks.AddFrame(f))), nil
+}
+
+// frameExtra returns the number of a frame's further fields. Equal ones have
+// one number, so that equal frames are one frame.
+func (b *builder) frameExtra(extra trace.Extra) int32 {
+	var text strings.Builder
+	e := newJSONEncoder(&text)
+	(&walker{encoder: e}).value(extra)
+	e.flush()
+	id, ok := b.frameExtras[text.String()]
+	if !ok {
+		b.stacks.Extra = append(b.stacks.Extra, extra)
+		id = int32(len(b.stacks.Extra))
+		b.frameExtras[text.String()] = id
+	}
+	return id
 }
 
 func (b *builder) annotation(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 	a := trace.Annotation{Time: trace.NoTime}
 	var err error
 	for i, key := range s.ids {
+		if key == keySkip {
+			continue
+		}
 		v := pairs[2*i+1]
 		var n uint64
 		switch key {

@@ -138,8 +138,10 @@ func (w *walker) segment(device int, s *trace.Segment) {
 		w.key("segment_pool_id")
 		w.pair(int64(s.Pool.First), int64(s.Pool.Second))
 	}
-	w.key("is_expandable")
-	w.bool(s.Expandable)
+	if !s.Extra.Has("is_expandable") {
+		w.key("is_expandable")
+		w.bool(s.Expandable)
+	}
 	// PyTorch fills in the stacks it has after everything else.
 	if s.Stack == trace.EmptyStack {
 		w.frames(s.Stack)

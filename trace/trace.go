@@ -92,3 +92,13 @@ func (x Extra) Get(name string) any {
 	}
 	return nil
 }
+
+// Has reports whether there is a field of that name.
+func (x Extra) Has(name string) bool {
+	for _, f := range x {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -19,23 +19,30 @@ import (
 type verifyOptions struct {
 	json    bool
 	summary bool
+	device  int
 }
 
 func newVerify(std stdio) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "Replay recordings and compare everything with PyTorch",
-		Long: `Verify runs each recording through the allocator engine and compares all that
+		Short: "Replay recordings and snapshots and compare everything with PyTorch",
+		Long: `Verify runs each file through the allocator engine and compares all that
 PyTorch answered: every event, address, statistic, out-of-memory message and
-final segment. It prints one line for a recording that is reproduced
-identically, and the first difference with its surroundings for one that is not.
+final segment. It prints one line for a file that is reproduced identically,
+and the first difference with its surroundings for one that is not.
 
-FILE is a recording as JSON, compressed with gzip or not, or - for standard
-input. Operations and events count from 0.
+FILE is a recording as JSON, compressed with gzip or not; or a memory snapshot
+of PyTorch as pickle or JSON, compressed with gzip, zstd or not; or - for
+standard input. Operations and events count from 0.
+
+A snapshot does not tell everything. The state at its first event is rebuilt
+from the state at its end, the limit is narrowed down by what was served and
+what was refused, and the pools of segments that were freed are inferred. The
+notes say what was assumed.
 
 Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
-		Example: "  ashlar verify testdata/oracle/*.json.gz\n  ashlar verify --json run.json.gz",
+		Example: "  ashlar verify testdata/oracle/*.json.gz\n  ashlar verify --json snapshot.pickle",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("verify needs a FILE")
@@ -55,6 +62,7 @@ Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().IntVar(&o.device, "device", replay.AnyDevice, "device of a snapshot with several; by default the one that ran out of memory, else the busiest")
 	cmd.Flags().BoolVar(&o.summary, "summary", false, "print PyTorch's memory_summary() of the final statistics too")
 	return cmd
 }
@@ -98,12 +106,39 @@ type verifiedFile struct {
 	Events          int                `json:"events"`
 	IdenticalEvents int                `json:"identical_events"`
 	FirstDifference *replay.Difference `json:"first_difference"`
-	Error           string             `json:"error,omitempty"`
+	*snapshotFields
+	Error string `json:"error,omitempty"`
+}
+
+// snapshotFields are there for snapshots only.
+type snapshotFields struct {
+	Start             string      `json:"start"`
+	Limit             limitFields `json:"limit"`
+	SegmentsIdentical bool        `json:"segments_identical"`
+	Notes             []string    `json:"notes"`
+}
+
+// limitFields is what a snapshot tells about the limit; null is unknown.
+type limitFields struct {
+	MinBytes uint64  `json:"min_bytes"`
+	MaxBytes *uint64 `json:"max_bytes"`
+}
+
+func newSnapshotFields(r *replay.Result) *snapshotFields {
+	if r.Kind != "snapshot" {
+		return nil
+	}
+	f := &snapshotFields{Start: r.Start, SegmentsIdentical: r.SegmentsIdentical, Notes: append([]string{}, r.Notes...)}
+	f.Limit.MinBytes = r.Limit.Min
+	if r.Limit.Max != 0 {
+		f.Limit.MaxBytes = &r.Limit.Max
+	}
+	return f
 }
 
 func (v *verification) run(cmd *cobra.Command, sources []replay.Source) error {
 	p := startProgress(v.std, len(sources), "files verified")
-	err := replay.VerifyAll(cmd.Context(), sources, func(i int, r *replay.Result, err error) {
+	err := replay.VerifyAll(cmd.Context(), sources, replay.Options{Device: v.options.device}, func(i int, r *replay.Result, err error) {
 		p.pause(func() { v.one(sources[i].Name, r, err) })
 	})
 	p.stop()
@@ -133,7 +168,7 @@ func (v *verification) one(name string, r *replay.Result, err error) {
 	if r.Identical {
 		v.identical++
 	}
-	v.files = append(v.files, verifiedFile{name, r.Kind, r.Identical, r.Events, r.IdenticalEvents, r.First, ""})
+	v.files = append(v.files, verifiedFile{name, r.Kind, r.Identical, r.Events, r.IdenticalEvents, r.First, newSnapshotFields(r), ""})
 	if v.options.json {
 		return
 	}
@@ -165,18 +200,34 @@ func (v *verification) end() error {
 
 // resultText is what is said about one file that could be read.
 func resultText(name string, r *replay.Result) string {
-	if r.Identical {
-		return fmt.Sprintf("%s: identical: %s events, %s checkpoints, %s segments", name, count(r.Events), count(r.Checkpoints), count(r.Segments))
+	var text strings.Builder
+	switch {
+	case r.Identical && r.Kind == "recording":
+		fmt.Fprintf(&text, "%s: identical: %s events, %s checkpoints, %s segments", name, count(r.Events), count(r.Checkpoints), count(r.Segments))
+	case r.Identical:
+		fmt.Fprintf(&text, "%s: identical: %s events, %s segments, start %s, limit %s", name, count(r.Events), count(r.Segments), r.Start, limitText(r.Limit))
+	default:
+		verdict := "different"
+		if r.First.Kind == replay.DiffUndefined || r.First.Kind == replay.DiffException {
+			verdict = "not comparable"
+		}
+		fmt.Fprintf(&text, "%s: %s: %s of %s events identical", name, verdict, count(r.IdenticalEvents), count(r.Events))
+		for line := range strings.Lines(r.First.String()) {
+			text.WriteString("\n  " + strings.TrimSuffix(line, "\n"))
+		}
 	}
-	verdict := "different"
-	if r.First.Kind == replay.DiffUndefined || r.First.Kind == replay.DiffException {
-		verdict = "not comparable"
+	for _, n := range r.Notes {
+		text.WriteString("\n  note: " + n)
 	}
-	text := fmt.Sprintf("%s: %s: %s of %s events identical\n", name, verdict, count(r.IdenticalEvents), count(r.Events))
-	for line := range strings.Lines(r.First.String()) {
-		text += "  " + line
+	return text.String()
+}
+
+// limitText says what is known about the cap on reserved memory.
+func limitText(l *replay.Limit) string {
+	if l.Max == 0 {
+		return "none reached"
 	}
-	return strings.TrimSuffix(text, "\n")
+	return units.Size(l.Min) + " to " + units.Size(l.Max)
 }
 
 func count(n int) string { return units.Count(int64(n)) }

@@ -96,7 +96,7 @@ func (v Value) AsString() (id uint32, ok bool) { return uint32(v), v.tag() == ta
 func (v Value) AsBytes() (id uint32, ok bool) { return uint32(v), v.tag() == tagBytes }
 
 // AsBool returns a truth value.
-func (v Value) AsBool() (b, ok bool) { return v&1 != 0, v.tag() == tagBool }
+func (v Value) AsBool() (b, ok bool) { return v == MakeBool(true), v.tag() == tagBool }
 
 // IsNone reports whether v is None.
 func (v Value) IsNone() bool { return v.tag() == tagNone }
