@@ -28,6 +28,7 @@ type player struct {
 	doing   string
 	diff    *Difference
 	guess   *conflict // what the pool inference should look at
+	flushed bool      // the last call waited for all streams; known if garbage is collected
 	waiting map[uint64]uint64
 	idle    []uint64 // made-up streams free for use
 	made    uint64
@@ -69,13 +70,19 @@ func newPlayer(t *trace.Trace, events []recorded.Event, stacks func(int) trace.S
 
 // play goes through the whole trace, up to the first difference.
 func (p *player) play(ctx context.Context) error {
+	collects := p.config.settings.GarbageCollectionThreshold > 0
 	for n := 0; p.pos < len(p.events) && p.diff == nil; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		from := p.pos
 		p.dev.begin()
+		var syncs int64
+		if collects {
+			syncs = p.a.Stats().NumSyncAllStreams
+		}
 		err := p.step()
+		p.flushed = collects && p.a.Stats().NumSyncAllStreams > syncs
 		if p.diff == nil && err != nil {
 			p.differ(DiffRefused, "the engine refused the call", p.events[p.pos].String(), err.Error())
 		}

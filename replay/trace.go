@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -113,33 +114,46 @@ func (v *traceVerifier) attempt(ctx context.Context, c playConfig) (*player, err
 	return p, nil
 }
 
-// maxReadings bounds the search for what the file leaves unsaid.
-const maxReadings = 300
+// The search for what a file leaves unsaid ends after so many attempts, or
+// after replaying so many events.
+const (
+	maxReadings = 400
+	maxReplayed = 100_000_000
+)
 
-// search looks for a reading of the trace under which the replay goes further,
-// one conflict at a time.
+// search looks for a reading of the trace under which the replay goes through,
+// or else as far as possible: the attempt that got furthest is varied first, of
+// equals the one that assumes least.
 func (v *traceVerifier) search(ctx context.Context, p *player) (*player, error) {
-	tries := 0
-	for p.diff != nil {
-		better := false
-		for _, c := range v.readings(p) {
-			if tries++; tries > maxReadings {
-				return p, nil
+	best, replayed := p, 0
+	open := []*player{p}
+	for tries := 0; len(open) > 0; {
+		next := open[0]
+		open = open[1:]
+		for _, c := range v.readings(next) {
+			if tries++; tries > maxReadings || replayed > maxReplayed {
+				return best, nil
 			}
 			q, err := v.attempt(ctx, c)
 			if err != nil {
 				return nil, err
 			}
-			if q.diff == nil || q.pos > p.pos {
-				p, better = q, true
-				break
+			replayed += q.pos
+			if q.diff == nil {
+				return q, nil
+			}
+			if q.pos > best.pos {
+				best = q
+			}
+			if q.pos >= next.pos {
+				i, _ := slices.BinarySearchFunc(open, q, func(x, y *player) int {
+					return cmp.Or(cmp.Compare(y.pos, x.pos), cmp.Compare(x.config.pools.inferred(), y.config.pools.inferred()), -1)
+				})
+				open = slices.Insert(open, i, q)
 			}
 		}
-		if !better {
-			return p, nil
-		}
 	}
-	return p, nil
+	return best, nil
 }
 
 // readings are other ways to read the trace where the replay went wrong. A
@@ -170,13 +184,12 @@ func (v *traceVerifier) readings(p *player) []playConfig {
 }
 
 // searchLimit looks for a limit under which the garbage collector does what
-// the trace shows: too low a limit collects too much, too high a one too little.
+// the trace shows. It runs whenever more than the threshold's share of the
+// limit is reserved: under too low a limit it releases where the trace does
+// not, under too high a one the trace releases where it does not.
 func (v *traceVerifier) searchLimit(ctx context.Context, p *player) (*player, error) {
-	low := max(p.dev.low, 1)
-	high := uint64(float64(low)/v.config.settings.GarbageCollectionThreshold) * 2
-	if p.dev.high >= low && p.dev.high < high {
-		high = p.dev.high
-	}
+	low := max(v.peakReserved(), 1)
+	high := uint64(float64(low)/v.config.settings.GarbageCollectionThreshold) + 1
 	best := p
 	for low <= high {
 		c := v.config
@@ -191,13 +204,32 @@ func (v *traceVerifier) searchLimit(ctx context.Context, p *player) (*player, er
 		switch {
 		case q.diff == nil:
 			return q, nil
-		case q.guess != nil && q.guess.got.Action == alloc.ActionSegmentFree:
+		case !q.flushed && q.guess != nil && q.guess.got.Action == alloc.ActionSegmentFree:
 			low = c.limit + 1
 		default:
 			high = c.limit - 1
 		}
 	}
 	return best, nil
+}
+
+// peakReserved is the most memory that was reserved at any event.
+func (v *traceVerifier) peakReserved() uint64 {
+	var reserved uint64
+	for _, s := range v.start.Segments {
+		reserved += s.TotalSize
+	}
+	peak := reserved
+	for _, e := range v.events {
+		switch e.Action {
+		case recorded.SegmentAlloc, recorded.SegmentMap:
+			reserved += e.Size
+			peak = max(peak, reserved)
+		case "segment_free", "segment_unmap":
+			reserved -= e.Size
+		}
+	}
+	return peak
 }
 
 func (v *traceVerifier) result(p *player) *Result {
@@ -235,38 +267,29 @@ func (v *traceVerifier) result(p *player) *Result {
 // expandable segments: each reserves addresses for nine eighths of it. It
 // matters for nothing else.
 func deviceMemory(t *trace.Trace) uint64 {
-	const unknown = 256 << 30
-	type kind struct {
-		stream uint64
-		large  bool
-	}
-	first := map[kind]uint64{}
-	note := func(stream, addr, size uint64, large bool) {
-		k := kind{stream, large}
-		if a, ok := first[k]; !ok || addr < a {
-			first[k] = addr
-		}
-	}
+	const (
+		unknown = 256 << 30
+		apart   = 4 << 30 // addresses further apart are in different segments
+	)
+	var mapped []uint64
 	for i := range t.Events.Len() {
 		if t.Events.Action.At(i) == alloc.ActionSegmentMap {
-			e := t.Events.At(i)
-			note(e.Stream, e.Addr, e.Size, e.Size%(20<<20) == 0)
+			mapped = append(mapped, t.Events.Addr.At(i))
 		}
 	}
 	for _, s := range t.Segments {
 		if s.Expandable {
-			note(s.Stream, s.Address, s.TotalSize, s.Type == "large")
+			mapped = append(mapped, s.Address)
 		}
 	}
-	var bases []uint64
-	for _, a := range first {
-		bases = append(bases, a)
-	}
-	slices.Sort(bases)
-	gap := uint64(unknown) / 8 * 9
-	for i := 1; i < len(bases); i++ {
-		if d := bases[i] - bases[i-1]; d > 1<<30 {
-			gap = min(gap, d)
+	slices.Sort(mapped)
+	gap, first := uint64(unknown)/8*9, uint64(0)
+	for i, addr := range mapped {
+		if i == 0 {
+			first = addr
+		} else if addr-mapped[i-1] > apart {
+			gap = min(gap, addr-first)
+			first = addr
 		}
 	}
 	return (gap - 64<<20) / 9 * 8

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 func verifyFile(t *testing.T, path string) *Result {
@@ -104,6 +106,70 @@ func TestStatsOfSnapshots(t *testing.T) {
 				if (complete || strings.HasSuffix(key, ".current")) && r.Stats[key] != side.Stats[key] {
 					t.Errorf("%s is %d, want %d", key, r.Stats[key], side.Stats[key])
 				}
+			}
+		})
+	}
+}
+
+// asTrace is what a snapshot of a recorded run would have told: the events and
+// the final segments, without the operations, the limit or the pools of events.
+func asTrace(t *testing.T, rec *Recording) *trace.Trace {
+	t.Helper()
+	tr := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()}
+	for _, e := range rec.Trace {
+		action, err := tr.Events.ActionNamed(e.Action)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.Events.Append(trace.Event{Action: action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: trace.NoTime})
+	}
+	conf, err := settings.Parse(rec.Conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.Settings = trace.Settings{Known: true, Parsed: conf, Conf: rec.Conf}
+	for i := range rec.Segments {
+		g := &rec.Segments[i]
+		s := trace.Segment{
+			Address: g.Address, TotalSize: g.TotalSize, AllocatedSize: g.AllocatedSize, ActiveSize: g.ActiveSize,
+			RequestedSize: g.RequestedSize, Stream: g.Stream, Type: g.Type(), Pool: g.Pool, HasPool: true, Expandable: g.Expandable,
+		}
+		for _, b := range g.Blocks {
+			s.Blocks = append(s.Blocks, trace.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String()})
+		}
+		tr.Segments = append(tr.Segments, s)
+	}
+	return tr
+}
+
+// TestRecordingsAsSnapshots replays recordings as if only a snapshot had been
+// kept. All must come out identical but those that use private pools at random
+// or change settings at run time, of which a snapshot tells too little.
+func TestRecordingsAsSnapshots(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"oracle/*", "verify/recordings/p[el]*", "verify/recordings/*oompool*"} {
+		more, err := filepath.Glob("../testdata/" + pattern + ".json.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, more...)
+	}
+	if len(files) != 54+16+18 {
+		t.Fatalf("%d recordings", len(files))
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			rec, err := Load(t.Context(), File(file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := VerifyTrace(t.Context(), asTrace(t, rec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Identical {
+				t.Errorf("%d of %d events identical: %v", r.IdenticalEvents, r.Events, r.First)
 			}
 		})
 	}
