@@ -21,6 +21,13 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(memoBomb()))
 	f.Add(buildDevices(f, 3))
 	f.Add([]byte("\x80\x02]q\x00h\x00a."))
+	// What this fuzzer has found: keys that come twice, values of the wrong
+	// kind, texts that are none, equal texts and numbers in frames.
+	segment := `{"segments": [{"device": 0, "address": 1, "total_size": 2, "segment_pool_id": [0, 0], "segment_pool_id": 25,
+		"is_expandable": [false, 0], "blocks": [], "frames": [{"name": "f", "filename": "g", "line": 1, "x": 1},
+		{"name": "f", "filename": "g", "line": 1, "x": "1"}]}]}`
+	f.Add([]byte(segment))
+	f.Add([]byte("\x80\x04](}(\x8c\x07addressK\x01\x8c\x0atotal_sizeK\x02\x8c\x06blocks]\x8c\x06frames](}(\x8c\x04nameC\x01f\x8c\x08filename\x8c\x01\xff\x8c\x04lineK\x01ueue."))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/big"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/ashlar-mem/ashlar/internal/pickle"
 )
@@ -284,7 +283,7 @@ func unescapeJSON(out, raw []byte) ([]byte, error) {
 					i += 6
 				}
 			}
-			out = appendRune(out, r)
+			out = pickle.AppendRune(out, r)
 		default:
 			return nil, fmt.Errorf("%.10q is no escape in a text", raw[i-1:])
 		}
@@ -298,14 +297,6 @@ func hex4(b []byte) (rune, bool) {
 	}
 	n, err := strconv.ParseUint(string(b[:4]), 16, 16)
 	return rune(n), err == nil
-}
-
-// appendRune is utf8.AppendRune that keeps a lone surrogate, as pickles do.
-func appendRune(b []byte, r rune) []byte {
-	if r >= 0xD800 && r < 0xE000 {
-		return append(b, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
-	}
-	return utf8.AppendRune(b, r)
 }
 
 // scalar reads a number or a word.
@@ -346,7 +337,7 @@ func (d *jsonDecoder) scalar() error {
 	case "false":
 		return m.Push(pickle.MakeBool(false))
 	}
-	if bytes.IndexAny(word, ".eEIN") < 0 && len(word) < 2500 {
+	if !bytes.ContainsAny(word, ".eEIN") && len(word) < 2500 {
 		if n, ok := new(big.Int).SetString(string(word), 10); ok {
 			return m.Push(m.MakeBig(n))
 		}

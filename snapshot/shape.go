@@ -71,7 +71,8 @@ var kinds = []struct {
 	fields []trace.StringID
 }{
 	{
-		recEvent, []trace.StringID{keyAction, keySize},
+		recEvent,
+		[]trace.StringID{keyAction, keySize},
 		[]trace.StringID{
 			keyAction, keyAddr, keyDeviceFree, keySize, keyStream, keyTime, keyCompile, keyMeta, keyFrames, keyPoolID,
 		},
@@ -81,7 +82,8 @@ var kinds = []struct {
 		keyAddress, keySize, keyRequestedSize, keyState, keyFrames, keyHistory,
 	}},
 	{
-		recSegment, []trace.StringID{keyAddress, keyTotalSize, keyBlocks},
+		recSegment,
+		[]trace.StringID{keyAddress, keyTotalSize, keyBlocks},
 		[]trace.StringID{
 			keyDevice, keyAddress, keyTotalSize, keyAllocatedSize, keyActiveSize, keyRequestedSize, keyStream,
 			keySegmentType, keySegmentPoolID, keyExpandable, keyFrames, keyBlocks,

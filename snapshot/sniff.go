@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -50,6 +51,11 @@ var magics = []struct{ prefix, what string }{
 	{"<", "HTML or XML"},
 }
 
+// oldPickle matches the beginnings of pickles of protocols 0 and 1, which have
+// no header: an empty container; a mark, then the beginning of a value; or a
+// name, which will be refused.
+var oldPickle = regexp.MustCompile(`^(?s:[}\])][qr(.]|N\.|\([dl][pq(VSIFLNX.}\]]|\([(}\])NKMJX]|\([IFL][-0-9]|\(S['"]|\(?c[\w.]+\n[\w.]+\n)`)
+
 // sniff tells pickle and JSON apart by their first bytes.
 func sniff(name string, head []byte) (string, error) {
 	if len(head) == 0 {
@@ -75,8 +81,8 @@ func sniff(name string, head []byte) (string, error) {
 		case len(next) == 0 || text[0] == '{' && next[0] == '"' || strings.IndexByte("{[\"]}-0123456789tfnNI", next[0]) >= 0:
 			return "json", nil
 		}
-	case strings.IndexByte("(}])cN", head[0]) >= 0 && (len(head) == 1 || strings.IndexByte("dltpq(XVSUJKMINabcdefghijklmnopqrstuvwxyz_\x85\x86\x87\x88\x89\x8a.)", head[1]) >= 0):
-		return "pickle", nil // of protocol 0 or 1, which has no header
+	case oldPickle.Match(head):
+		return "pickle", nil
 	}
 	if isText(head) {
 		return "", &FormatError{Name: name, Seems: "text"}

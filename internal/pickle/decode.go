@@ -26,26 +26,13 @@ func (d *Decoder) Offset() int64 { return d.offset() }
 func (d *Decoder) Buffered() []byte { return d.buf[d.pos:d.end] }
 
 // Decode runs the pickle to its end and returns the value it leaves. Errors are
-// [*Error], [*ForbiddenError], [*TruncatedError] or those of the reader.
+// [*ForbiddenError], [*TruncatedError], or others in an [*Error] with their place.
 func (d *Decoder) Decode() (Value, error) {
-	err := d.run()
-	if err == nil {
-		v, err := d.m.Result()
-		return v, d.located(err)
+	if err := d.run(); err != nil {
+		return 0, at(d.offset(), err)
 	}
-	return 0, d.located(err)
-}
-
-// located adds the place to an error that does not tell it.
-func (d *Decoder) located(err error) error {
-	if err == nil || err == d.err {
-		return err
-	}
-	switch err.(type) {
-	case *TruncatedError, *ForbiddenError, *Error:
-		return err
-	}
-	return &Error{d.offset(), err}
+	v, err := d.m.Result()
+	return v, at(d.offset(), err)
 }
 
 // run executes opcodes up to STOP. Those that make up nearly all of a snapshot
@@ -295,10 +282,7 @@ func (d *Decoder) other(op byte) (bool, error) {
 	default:
 		err = unknownOp(op)
 	}
-	if err != nil {
-		return false, at(start, err)
-	}
-	return false, nil
+	return false, at(start, err)
 }
 
 // nextOp returns the opcode behind one without arguments, 0 at the end of the
@@ -315,8 +299,11 @@ func nextOp(b []byte) byte {
 	return b[1+maxOp]
 }
 
-// at adds the place of an opcode to an error about it.
+// at adds the place to an error that does not tell it.
 func at(offset int64, err error) error {
+	if err == nil {
+		return nil
+	}
 	var truncated *TruncatedError
 	var refused *ForbiddenError
 	var placed *Error

@@ -137,7 +137,7 @@ func TestLimits(t *testing.T) {
 		{"memo", "Nq\x05.", Limits{Memo: 5}, "at byte 1: memo entries above the limit of 5"},
 		{"stack", strings.Repeat("N", 100_000) + ".", Limits{Stack: 1000}, "values on the stack above the limit of 1000"},
 		{"values", "](NNNNNNe.", Limits{Values: 5}, "above the limit of 5"},
-		{"bytes", strings.Repeat("N0", 1_000_000) + "N.", Limits{Bytes: 1000}, "bytes above the limit of 1000"},
+		{"bytes", strings.Repeat("N0", 1_000_000) + "N.", Limits{Bytes: 1000}, "the size in bytes is above the limit of 1000"},
 	} {
 		got, err := decode(tt.data, tt.limits)
 		if tt.want == "" && err == nil {

@@ -140,7 +140,7 @@ func unescapeUnicode(line []byte) ([]byte, error) {
 			}
 		}
 		if digits == 0 {
-			out = appendRune(out, rune(line[i]))
+			out = AppendRune(out, rune(line[i]))
 			i++
 			continue
 		}
@@ -151,17 +151,17 @@ func unescapeUnicode(line []byte) ([]byte, error) {
 		if err != nil || r > utf8.MaxRune {
 			return nil, fmt.Errorf("%q is no escape in a text", clip(line[i:]))
 		}
-		out = appendRune(out, rune(r))
+		out = AppendRune(out, rune(r))
 		i += 2 + digits
 	}
 	return out, nil
 }
 
-// appendRune is utf8.AppendRune that keeps a lone surrogate in the way Python's
-// pickler writes it.
-func appendRune(b []byte, r rune) []byte {
+// AppendRune is [utf8.AppendRune] that keeps a lone surrogate in the way
+// Python's pickler writes it.
+func AppendRune(b []byte, r rune) []byte {
 	if r >= 0xD800 && r < 0xE000 {
-		return append(b, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0xBF, 0x80|byte(r)&0xBF)
+		return append(b, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
 	}
 	return utf8.AppendRune(b, r)
 }

@@ -35,9 +35,9 @@ const (
 	runBits    = 25 // of the count in a run
 	maxRun     = 1<<runBits - 1
 	firstMask  = 1<<(kindShift-runBits) - 1
-	firstData  = Value(1) // the smallest and
-	firstOpen  = Value(tagFresh) << tagShift
 	freshShift = 40 // of the Kind in an open container without items
+
+	firstOpen = Value(tagFresh) << tagShift
 )
 
 // Kind says what a value is.
@@ -72,9 +72,9 @@ func (k Kind) String() string {
 
 func (v Value) tag() uint { return uint(v >> tagShift) }
 
-// usable reports whether v is data that may become part of a container. There
-// is one comparison for both ends.
-func (v Value) usable() bool { return v-firstData < firstOpen-firstData }
+// usable reports whether v is data that may become part of a container: neither
+// 0 nor open, in one comparison.
+func (v Value) usable() bool { return v-1 < firstOpen-1 }
 
 func tagged(tag uint, p uint64) Value { return Value(tag)<<tagShift | Value(p) }
 
@@ -105,7 +105,7 @@ func (v Value) IsNone() bool { return v.tag() == tagNone }
 // hook's table.
 func MakeString(id uint32) Value { return tagged(tagString, uint64(id)) }
 
-// MakeNone and MakeBool return Python's constants.
+// MakeNone returns None.
 func MakeNone() Value { return tagged(tagNone, 0) }
 
 // MakeBool returns True or False.
@@ -124,11 +124,12 @@ func fitsSmall(n int64) bool { return n<<4>>4 == n }
 // small returns the number of a tagInt value.
 func (v Value) small() int64 { return int64(v<<4) >> 4 }
 
-// run is a row of consecutive records of one table.
+// makeRun returns a row of consecutive records of one table.
 func makeRun(kind uint8, first, count int) Value {
 	return tagged(tagRun, uint64(kind)<<kindShift|uint64(count)<<(kindShift-runBits)|uint64(first))
 }
 
+// run returns table, first row and length of a run.
 func (v Value) run() (kind uint8, first, count int) {
 	return uint8(v >> kindShift & maxKind), int(v & firstMask), int(v >> (kindShift - runBits) & maxRun)
 }

@@ -52,7 +52,7 @@ func (w *window) fill(n int) bool {
 			w.err = io.ErrNoProgress
 		}
 		if w.before+int64(w.end) > w.limit && w.err == nil {
-			w.err = &LimitError{"bytes", w.limit}
+			w.err = &LimitError{"the size in bytes is", w.limit}
 		}
 	}
 	return w.end-w.pos >= n

@@ -9,10 +9,13 @@ time_us, compile_context, user_metadata, frames. Texts and stacks are numbers
 in the tables; -1 stands for an absent field.
 """
 import array
+import gc
 import gzip
 import json
 import pickle
 import sys
+
+gc.disable()  # nothing here is garbage
 
 sys.setrecursionlimit(10000)
 

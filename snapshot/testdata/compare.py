@@ -6,10 +6,13 @@ Either may be a pickle or JSON, whose lists may stand for tuples. A segment
 without frames may have its keys "frames" and "blocks" in either order: PyTorch
 writes both.
 """
+import gc
 import gzip
 import json
 import pickle
 import sys
+
+gc.disable()  # nothing here is garbage
 
 
 def load(path):

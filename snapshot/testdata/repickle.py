@@ -2,6 +2,7 @@
 
 usage: repickle.py FILE FOLDER
 """
+import gc
 import gzip
 import io
 import json
@@ -10,6 +11,8 @@ import pickle
 import pickletools
 import struct
 import sys
+
+gc.disable()  # nothing here is garbage
 
 path, folder = sys.argv[1:]
 with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:

@@ -1,0 +1,275 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Options say what to make. Without Events and Bytes the result has as many
+// events as one pass through the recording.
+type Options struct {
+	Events int64 // of all devices together; the call that makes the last one is completed
+	Bytes  int64 // of the file, about and uncompressed
+
+	StackDepth     int // frames of each stack; 0 as recorded
+	DistinctStacks int // different stacks; 0 as recorded
+
+	Devices int // with the same program; 0 is one
+	Seed    uint64
+
+	// Progress is told now and then how much of the work is done.
+	Progress func(done, total int64)
+}
+
+// Result says what was made.
+type Result struct {
+	Events int64
+	Bytes  int64 // uncompressed
+}
+
+// The limits of options.
+const (
+	maxDepth    = 10_000
+	maxDistinct = 10_000_000
+)
+
+func (o *Options) check() error {
+	switch {
+	case o.Events < 0 || o.Bytes < 0:
+		return fmt.Errorf("the size of the result cannot be negative")
+	case o.Events > 0 && o.Bytes > 0:
+		return fmt.Errorf("the size of the result can be given in events or in bytes, not in both")
+	case o.StackDepth < 0 || o.StackDepth > maxDepth:
+		return fmt.Errorf("the depth of stacks must be from 1 to %d", maxDepth)
+	case o.DistinctStacks < 0 || o.DistinctStacks > maxDistinct:
+		return fmt.Errorf("the number of distinct stacks must be from 1 to %d", maxDistinct)
+	case o.Devices < 0 || o.Devices > maxDevices:
+		return fmt.Errorf("the number of devices must be from 1 to %d", maxDevices)
+	}
+	return nil
+}
+
+// Write writes a snapshot, as a pickle, whose trace repeats the given one.
+// The same options give the same bytes.
+func Write(ctx context.Context, w io.Writer, t *trace.Trace, o Options) (*Result, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	p, err := readProgram(t)
+	if err != nil {
+		return nil, err
+	}
+	g := &generator{ctx: ctx, t: t, o: o, program: p, stacks: newStackSource(t, o), settings: settings.Default()}
+	g.o.Devices = max(o.Devices, 1)
+	if o.Events == 0 && o.Bytes == 0 {
+		g.o.Events = int64(t.Events.Len()) * int64(g.o.Devices)
+	}
+	if t.Settings.Known {
+		g.settings = t.Settings.Parsed
+	}
+	for device := range g.o.Devices {
+		if err := g.plan(device); err != nil {
+			return nil, err
+		}
+	}
+	return g.write(w)
+}
+
+type generator struct {
+	ctx      context.Context
+	t        *trace.Trace
+	o        Options
+	program  *program
+	stacks   *stackSource
+	settings settings.Settings
+	devices  []device
+	err      error // of a run inside an iterator
+	counted  int64 // events made so far, in both runs
+	total    int64
+}
+
+// device is what is known of a device after the first run.
+type device struct {
+	calls    int64
+	events   int64
+	last     int64 // time
+	segments []trace.Segment
+}
+
+func (g *generator) runner(n int) *runner {
+	return &runner{program: g.program, device: n, settings: g.settings, stacks: g.stacks, seed: g.o.Seed}
+}
+
+// plan runs the program of one device for the first time.
+func (g *generator) plan(n int) error {
+	r := g.runner(n)
+	d := device{}
+	live := map[uint64]trace.StackID{}
+	note := func(ev snapshot.StreamEvent) bool {
+		switch ev.Action {
+		case alloc.ActionAlloc:
+			live[ev.Addr] = ev.Stack
+		case alloc.ActionFreeCompleted:
+			delete(live, ev.Addr)
+		}
+		d.last = ev.Time
+		return true
+	}
+	var err error
+	if g.o.Bytes > 0 {
+		err = g.planBytes(r, note)
+	} else {
+		want := g.o.Events / int64(g.o.Devices)
+		if int64(n) < g.o.Events%int64(g.o.Devices) {
+			want++
+		}
+		err = r.run(g.ctx, note, func() bool { return r.events >= want })
+	}
+	if err != nil {
+		return err
+	}
+	d.calls, d.events = r.calls, r.events
+	d.segments = g.segments(r, live)
+	g.devices = append(g.devices, d)
+	g.total += r.events
+	return nil
+}
+
+// planBytes runs until the events take their part of the bytes.
+func (g *generator) planBytes(r *runner, note func(snapshot.StreamEvent) bool) error {
+	want := g.o.Bytes / int64(g.o.Devices)
+	var size counter
+	var err error
+	events := func(yield func(snapshot.StreamEvent) bool) {
+		err = r.run(g.ctx, func(ev snapshot.StreamEvent) bool { return note(ev) && yield(ev) }, func() bool { return size.n >= want })
+	}
+	stream := g.stream()
+	stream.Traces = append(stream.Traces, events)
+	if werr := snapshot.WriteStream(&size, stream); err == nil {
+		err = werr
+	}
+	return err
+}
+
+// segments lists the final state of a device.
+func (g *generator) segments(r *runner, live map[uint64]trace.StackID) []trace.Segment {
+	hasPool := len(g.t.Segments) == 0 || g.t.Segments[0].HasPool
+	var out []trace.Segment
+	for _, s := range r.a.Segments() {
+		seg := trace.Segment{
+			Address: r.shift(s.Address), TotalSize: s.TotalSize, AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize,
+			RequestedSize: s.RequestedSize, Stream: s.Stream, Type: s.Type(), Pool: s.Pool, HasPool: hasPool,
+			Expandable: s.Expandable, Stack: trace.EmptyStack,
+		}
+		for _, b := range s.Blocks {
+			block := trace.Block{
+				Address: r.shift(b.Address), Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String(), Stack: trace.EmptyStack,
+			}
+			if b.State != alloc.Inactive {
+				block.Stack = max(live[block.Address], trace.EmptyStack)
+			}
+			seg.Blocks = append(seg.Blocks, block)
+		}
+		out = append(out, seg)
+	}
+	return out
+}
+
+// stream is a snapshot without segments and events.
+func (g *generator) stream() *snapshot.Stream {
+	return &snapshot.Stream{
+		Strings: g.stacks.strings, Stacks: g.stacks.table, Settings: g.t.Settings,
+		Segments:    func(func(int, *trace.Segment) bool) {},
+		Annotations: func(func(trace.Annotation) bool) {},
+	}
+}
+
+// write runs the program for the second time.
+func (g *generator) write(w io.Writer) (*Result, error) {
+	s := g.stream()
+	s.Segments = func(yield func(int, *trace.Segment) bool) {
+		for n := range g.devices {
+			for i := range g.devices[n].segments {
+				if !yield(n, &g.devices[n].segments[i]) {
+					return
+				}
+			}
+		}
+	}
+	for n := range g.devices {
+		s.Traces = append(s.Traces, func(yield func(snapshot.StreamEvent) bool) { g.events(n, yield) })
+	}
+	s.Annotations = g.annotations
+	size := counter{w: w}
+	if err := snapshot.WriteStream(&size, s); g.err == nil {
+		g.err = err
+	}
+	if g.err != nil {
+		return nil, g.err
+	}
+	return &Result{Events: g.total, Bytes: size.n}, nil
+}
+
+// events makes the events of one device.
+func (g *generator) events(n int, yield func(snapshot.StreamEvent) bool) {
+	if g.err != nil {
+		return
+	}
+	r := g.runner(n)
+	calls := g.devices[n].calls
+	g.err = r.run(g.ctx, func(ev snapshot.StreamEvent) bool {
+		if g.counted++; g.counted%4096 == 0 && g.o.Progress != nil {
+			g.o.Progress(g.counted, g.total)
+		}
+		return yield(ev)
+	}, func() bool { return r.calls >= calls })
+}
+
+// annotations repeats the annotations on every device, in the order of time.
+func (g *generator) annotations(yield func(trace.Annotation) bool) {
+	if g.err != nil || !g.program.timed || len(g.t.Annotations) == 0 {
+		return
+	}
+	last := int64(0)
+	for _, d := range g.devices {
+		last = max(last, d.last)
+	}
+	c := newClock(g.program, g.o.Seed)
+	for pass := 0; c.at(pass, 0) <= last; pass++ {
+		for _, a := range g.t.Annotations {
+			if a.Time == trace.NoTime || a.Device != g.t.Device {
+				continue
+			}
+			a.Time = c.at(pass, a.Time-g.program.begin)
+			if a.Time > last {
+				continue
+			}
+			for n := range g.devices {
+				a.Device = n
+				if !yield(a) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// counter counts what is written.
+type counter struct {
+	w io.Writer // may be nil
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	if c.w == nil {
+		return len(p), nil
+	}
+	return c.w.Write(p)
+}

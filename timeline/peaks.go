@@ -1,0 +1,94 @@
+package timeline
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Peak is the first moment at which a total was highest.
+type Peak struct {
+	Value  uint64
+	Event  int    // -1: before the first event
+	Time   int64  // trace.NoTime if the file does not tell
+	Totals Totals // at that moment
+}
+
+// Moment is an event and the totals after it.
+type Moment struct {
+	Index  int
+	Event  trace.Event
+	Totals Totals
+}
+
+// Peaks are the highest totals of a timeline and its extent.
+type Peaks struct {
+	Reserved, Requested Peak
+	Blocks              Peak
+	// Pending is looked at when something is allocated and at the end: most
+	// frees complete at once and are pending for no time.
+	Pending           Peak
+	Allocated, Active Peak // zero unless Timeline.Exact
+
+	Last Totals // after the last event
+
+	// First and End are the times of the earliest and the latest event;
+	// trace.NoTime if the file does not tell.
+	First, End int64
+	Unordered  int   // events with an earlier time than the one before
+	OOMs       []Moment
+	Actions    map[string]int
+}
+
+// Peaks goes through the whole timeline.
+func (l *Timeline) Peaks() *Peaks {
+	p := &Peaks{First: trace.NoTime, End: trace.NoTime, Actions: map[string]int{}}
+	var count [256]int
+	before := trace.Event{Time: trace.NoTime}
+	p.look(l, -1, &before, &l.before)
+	c := l.Cursor()
+	last := int64(trace.NoTime)
+	for c.Next() {
+		count[c.Event.Action]++
+		switch c.Event.Action {
+		case alloc.ActionAlloc, alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
+			p.look(l, c.Index, &c.Event, &c.Totals)
+		case alloc.ActionOOM:
+			p.OOMs = append(p.OOMs, Moment{c.Index, c.Event, c.Totals})
+		}
+		if t := c.Event.Time; t != trace.NoTime {
+			if p.First == trace.NoTime || t < p.First {
+				p.First = t
+			}
+			p.End = max(p.End, t)
+			if t < last {
+				p.Unordered++
+			}
+			last = t
+		}
+	}
+	p.Last = c.Totals
+	p.Pending.raise(c.Totals.Pending, max(c.Index, 0), &c.Event, &c.Totals)
+	for a, n := range count {
+		if n > 0 {
+			p.Actions[l.Trace.Events.ActionName(trace.Action(a))] = n
+		}
+	}
+	return p
+}
+
+func (p *Peaks) look(l *Timeline, i int, e *trace.Event, t *Totals) {
+	p.Reserved.raise(t.Reserved, i, e, t)
+	p.Requested.raise(t.Requested, i, e, t)
+	p.Pending.raise(t.Pending, i, e, t)
+	p.Blocks.raise(uint64(t.Blocks), i, e, t)
+	if l.Exact {
+		p.Allocated.raise(t.Allocated, i, e, t)
+		p.Active.raise(t.Active, i, e, t)
+	}
+}
+
+func (p *Peak) raise(value uint64, i int, e *trace.Event, t *Totals) {
+	if value > p.Value || i < 0 {
+		*p = Peak{value, i, e.Time, *t}
+	}
+}

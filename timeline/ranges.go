@@ -1,0 +1,137 @@
+package timeline
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Range is a named piece of the program's time, from its annotations.
+type Range struct {
+	Name       string
+	Begin, End int64 // microseconds; the least and the largest number if the file does not tell
+}
+
+// Program is what the annotations of a file tell about the program's course.
+type Program struct {
+	Ranges []Range // by beginning
+	// Steps are the steps of training or serving: those of the profiler if it
+	// ran, otherwise each reaches from the end of one Optimizer.step to the end
+	// of the next.
+	Steps []Range
+	// StepName names the annotation that makes the steps; empty without steps.
+	StepName string
+}
+
+// The annotations that mark steps.
+const (
+	profilerStep  = "ProfilerStep#"
+	optimizerStep = "Optimizer.step#"
+)
+
+// NewProgram pairs the annotations of a trace.
+func NewProgram(t *trace.Trace) *Program {
+	p := &Program{}
+	open := map[trace.StringID][]int{} // positions in Ranges
+	for i := range t.Annotations {
+		a := &t.Annotations[i]
+		if a.Time == trace.NoTime || a.Device != t.Device && !t.Host {
+			continue
+		}
+		if a.Begin {
+			open[a.Name] = append(open[a.Name], len(p.Ranges))
+			p.Ranges = append(p.Ranges, Range{t.Strings.Text(a.Name), a.Time, math.MaxInt64})
+			continue
+		}
+		if waiting := open[a.Name]; len(waiting) > 0 {
+			p.Ranges[waiting[len(waiting)-1]].End = a.Time
+			open[a.Name] = waiting[:len(waiting)-1]
+			continue
+		}
+		p.Ranges = append(p.Ranges, Range{t.Strings.Text(a.Name), math.MinInt64, a.Time})
+	}
+	slices.SortStableFunc(p.Ranges, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
+	p.findSteps()
+	return p
+}
+
+func (p *Program) findSteps() {
+	last := int64(math.MinInt64)
+	for _, r := range p.Ranges {
+		if strings.HasPrefix(r.Name, profilerStep) {
+			p.Steps = append(p.Steps, r)
+		}
+	}
+	if len(p.Steps) > 0 {
+		p.StepName = strings.TrimSuffix(profilerStep, "#")
+		return
+	}
+	for _, r := range p.Ranges {
+		if !strings.HasPrefix(r.Name, optimizerStep) || p.StepName != "" && r.Name != p.StepName {
+			continue // a second optimizer steps along with the first
+		}
+		p.StepName = r.Name
+		p.Steps = append(p.Steps, Range{r.Name, last, r.End})
+		last = r.End
+	}
+}
+
+// Place says where in the program a moment lies.
+type Place struct {
+	// Step counts from 1; 0 if the moment lies in no step. One more than there
+	// are steps is the time after the last one.
+	Step int
+	// Annotation is the innermost range around the moment; empty if none.
+	Annotation string
+}
+
+// At returns the place of a time.
+func (p *Program) At(time int64) Place {
+	var at Place
+	if time == trace.NoTime {
+		return at
+	}
+	for _, r := range p.Ranges {
+		if r.Begin > time {
+			break
+		}
+		if time <= r.End {
+			at.Annotation = r.Name // the latest to begin is the innermost
+		}
+	}
+	for i, s := range p.Steps {
+		if s.Begin <= time && time <= s.End {
+			at.Step = i + 1
+			return at
+		}
+	}
+	if n := len(p.Steps); n > 0 && time > p.Steps[n-1].End {
+		at.Step = n + 1
+	}
+	return at
+}
+
+// Names counts the ranges by name, in the order of their first one.
+func (p *Program) Names() []NameCount {
+	var out []NameCount
+	at := map[string]int{}
+	for _, r := range p.Ranges {
+		i, ok := at[r.Name]
+		if !ok {
+			i = len(out)
+			at[r.Name] = i
+			out = append(out, NameCount{Name: r.Name})
+		}
+		out[i].Count++
+	}
+	return out
+}
+
+// NameCount is how often something of a name is there.
+type NameCount struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}

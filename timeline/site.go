@@ -1,0 +1,163 @@
+package timeline
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Frame is a place in a program.
+type Frame struct {
+	Name     string `json:"name"`
+	Filename string `json:"filename"`
+	Line     int64  `json:"line"`
+}
+
+// Frames returns the frames of a stack, innermost first; nil if the file has
+// none.
+func Frames(t *trace.Trace, id trace.StackID) []Frame {
+	ids := t.Stacks.Frames(id)
+	if len(ids) == 0 {
+		return nil
+	}
+	out := make([]Frame, len(ids))
+	for i, f := range ids {
+		out[i] = frame(t, f)
+	}
+	return out
+}
+
+func frame(t *trace.Trace, id trace.FrameID) Frame {
+	f := t.Stacks.Frame(id)
+	return Frame{t.Strings.Text(f.Name), t.Strings.Text(f.File), f.Line}
+}
+
+// Site is what a reader wants to see of a stack: where the allocation was made,
+// leaving out what every stack has, and which line of the user's own program
+// led there.
+type Site struct {
+	Inner, User Frame
+	HasUser     bool // Inner may be the same frame
+}
+
+// SiteOf picks the frames of a stack; false if it has none.
+func SiteOf(t *trace.Trace, id trace.StackID) (Site, bool) {
+	ids := t.Stacks.Frames(id)
+	if len(ids) == 0 {
+		return Site{}, false
+	}
+	s := Site{Inner: frame(t, ids[0])}
+	found := false
+	for _, id := range ids {
+		f := frame(t, id)
+		if !found && !f.plumbing() {
+			s.Inner, found = f, true
+		}
+		if f.user() {
+			s.User, s.HasUser = f, true
+			break
+		}
+	}
+	return s, true
+}
+
+// String is the site on one line, innermost first.
+func (s Site) String() string {
+	if !s.HasUser || s.User == s.Inner {
+		return s.Inner.String()
+	}
+	return s.Inner.String() + " < " + s.User.String()
+}
+
+// String is the frame on one line, "gpt2/modeling_gpt2.py:702 forward".
+func (f Frame) String() string {
+	if f.native() {
+		return shortNative(f.Name)
+	}
+	return shortFile(f.Filename) + ":" + strconv.FormatInt(f.Line, 10) + " " + f.Name
+}
+
+// native tells frames of compiled code from those of Python.
+func (f Frame) native() bool {
+	switch path.Ext(f.Filename) {
+	case ".py":
+		return false
+	case ".cpp", ".cc", ".c", ".cu", ".h", ".hpp", ".cuh":
+		return true
+	}
+	return f.Filename == "" || f.Filename == "??" || f.Line == 0
+}
+
+// library tells code that the user did not write: installed packages, Python's
+// own, and what torch.compile generates.
+func (f Frame) library() bool {
+	for _, part := range []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/inductor", "/torchinductor_", "/torch/"} {
+		if strings.Contains(f.Filename, part) {
+			return true
+		}
+	}
+	return strings.HasPrefix(f.Filename, "<") || strings.HasPrefix(f.Filename, "torch/")
+}
+
+func (f Frame) user() bool { return !f.native() && !f.library() }
+
+// plumbing tells frames that stand between any call and its allocation.
+func (f Frame) plumbing() bool {
+	switch f.Name {
+	case "_call_impl", "_wrapped_call_impl", "decorate_context", "__torch_dispatch__":
+		return true
+	case "__call__", "_fn", "inner":
+		return strings.HasSuffix(f.Filename, "torch/_ops.py") || strings.Contains(f.Filename, "/torch/_dynamo/") || strings.HasSuffix(f.Filename, "torch/_compile.py")
+	}
+	for _, prefix := range []string{"torch::unwind", "torch::CapturedTraceback", "torch::cuda::(anonymous namespace)::gather", "c10::cuda::CUDACachingAllocator"} {
+		if strings.HasPrefix(f.Name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// shortFile keeps the file and its folder, below where packages are installed.
+func shortFile(name string) string {
+	for _, part := range []string{"/site-packages/", "/dist-packages/"} {
+		if i := strings.LastIndex(name, part); i >= 0 {
+			name = name[i+len(part):]
+		}
+	}
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		if j := strings.LastIndexByte(name[:i], '/'); j >= 0 {
+			return name[j+1:]
+		}
+	}
+	return name
+}
+
+// shortNative leaves out the arguments of a C++ function and of its templates.
+func shortNative(name string) string {
+	name = strings.ReplaceAll(name, "(anonymous namespace)", "{anonymous}")
+	var b strings.Builder
+	depth := 0
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '<':
+			depth++
+		case c == '>' && depth > 0:
+			depth--
+		case c == '(' && depth == 0:
+			return cutResult(b.String())
+		case depth == 0:
+			b.WriteByte(c)
+		}
+	}
+	return cutResult(b.String())
+}
+
+// cutResult drops the type that a demangled template function begins with.
+func cutResult(name string) string {
+	if i := strings.LastIndexByte(name, ' '); i >= 0 && !strings.Contains(name, "operator") {
+		return name[i+1:]
+	}
+	return name
+}

@@ -1,0 +1,204 @@
+package timeline
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Totals are the sums at one moment.
+type Totals struct {
+	Reserved uint64 // bytes of segments
+
+	Requested     uint64 // bytes asked for in active blocks
+	Pending       uint64 // of these in blocks freed, but in use on another stream
+	Blocks        int    // active
+	PendingBlocks int
+
+	// The sums of block sizes; 0 unless Timeline.Exact.
+	Allocated, Active uint64
+}
+
+// Options say what is known beside the trace.
+type Options struct {
+	// Cut says that the events end before the state that the segments show.
+	Cut bool
+	// Observed has the block sizes, from replay.Observe. They are used if the
+	// replay was identical in every event.
+	Observed *replay.Observed
+}
+
+// Timeline is the history of one device. It does not change the trace.
+type Timeline struct {
+	Trace *trace.Trace
+	// Start is the state before the first event; its segments are empty if
+	// recording began with the first allocation or the events are cut.
+	Start *replay.Start
+	// Exact tells whether Totals have sums of block sizes.
+	Exact bool
+	Cut   bool
+
+	before Totals
+	sizes  *trace.Column[uint64]
+	pools  *poolIndex
+}
+
+// New prepares the timeline of a trace.
+func New(t *trace.Trace, o Options) *Timeline {
+	l := &Timeline{Trace: t, Cut: o.Cut}
+	if o.Cut {
+		l.Start = &replay.Start{Kind: replay.StartRecorded}
+		l.before = leastBefore(&t.Events)
+		if l.before != (Totals{}) {
+			l.Start.Kind = replay.StartRebuilt
+		}
+	} else {
+		l.Start = replay.Begin(t)
+		for i := range l.Start.Segments {
+			l.before.addSegment(&l.Start.Segments[i])
+		}
+	}
+	if ob := o.Observed; ob != nil && ob.Result != nil && ob.IdenticalEvents == ob.Events && !o.Cut {
+		l.Exact = true
+		l.sizes = &ob.Sizes
+		l.before.Allocated, l.before.Active = ob.AllocatedBytes, ob.ActiveBytes
+	}
+	l.pools = newPoolIndex(t, l.Start)
+	return l
+}
+
+func (t *Totals) addSegment(s *alloc.Segment) {
+	t.Reserved += s.TotalSize
+	for _, b := range s.Blocks {
+		if b.State == alloc.Inactive {
+			continue
+		}
+		t.Requested += b.RequestedSize
+		t.Blocks++
+		if b.State == alloc.ActivePendingFree {
+			t.Pending += b.RequestedSize
+			t.PendingBlocks++
+		}
+	}
+}
+
+// Before returns the totals before the first event.
+func (l *Timeline) Before() Totals { return l.before }
+
+// Cursor walks through the events of a timeline, from the first one on.
+type Cursor struct {
+	Index  int // of Event
+	Event  trace.Event
+	Totals Totals // after Event
+
+	line  *Timeline
+	pools poolWalk
+}
+
+// Cursor returns a cursor that stands before the first event.
+func (l *Timeline) Cursor() *Cursor {
+	return &Cursor{Index: -1, Totals: l.before, line: l, pools: l.pools.walk()}
+}
+
+// Next goes on to the next event. It is false at the end.
+func (c *Cursor) Next() bool {
+	events := &c.line.Trace.Events
+	if c.Index+1 >= events.Len() {
+		return false
+	}
+	c.Index++
+	c.Event = events.At(c.Index)
+	c.Totals.apply(&c.Event)
+	if c.line.Exact {
+		c.Totals.applyBlock(c.Event.Action, c.line.sizes.At(c.Index))
+	}
+	c.pools.apply(c.Index, &c.Event)
+	return true
+}
+
+// Pool returns the pool of the event, if the file tells it: by the event or by
+// the segment, as far as that is there at the end.
+func (c *Cursor) Pool() (alloc.PoolID, bool) { return c.pools.of(&c.Event, &c.line.Trace.Events) }
+
+func (t *Totals) apply(e *trace.Event) {
+	switch e.Action {
+	case alloc.ActionAlloc:
+		t.Requested += e.Size
+		t.Blocks++
+	case alloc.ActionFreeRequested:
+		t.Pending += e.Size
+		t.PendingBlocks++
+	case alloc.ActionFreeCompleted:
+		t.Requested = less(t.Requested, e.Size)
+		t.Pending = less(t.Pending, e.Size)
+		t.Blocks = max(0, t.Blocks-1)
+		t.PendingBlocks = max(0, t.PendingBlocks-1)
+	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
+		t.Reserved += e.Size
+	case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
+		t.Reserved = less(t.Reserved, e.Size)
+	}
+}
+
+func (t *Totals) applyBlock(a trace.Action, size uint64) {
+	switch a {
+	case alloc.ActionAlloc:
+		t.Allocated += size
+		t.Active += size
+	case alloc.ActionFreeRequested:
+		t.Allocated = less(t.Allocated, size)
+	case alloc.ActionFreeCompleted:
+		t.Active = less(t.Active, size)
+	}
+}
+
+// less subtracts. A file that contradicts itself does not get below zero.
+func less(a, b uint64) uint64 { return a - min(a, b) }
+
+// leastBefore is the least that was there before events that are all there is:
+// what they free without having allocated it.
+func leastBefore(events *trace.Events) Totals {
+	type state struct {
+		size    uint64
+		pending bool
+	}
+	var before Totals
+	live := map[uint64]state{}
+	segments := map[uint64]bool{}
+	mapped, lowest := int64(0), int64(0)
+	for i := range events.Len() {
+		e := events.At(i)
+		switch e.Action {
+		case alloc.ActionAlloc:
+			live[e.Addr] = state{size: e.Size}
+		case alloc.ActionFreeRequested:
+			if _, ok := live[e.Addr]; !ok {
+				before.Requested += e.Size
+				before.Blocks++
+			}
+			live[e.Addr] = state{e.Size, true}
+		case alloc.ActionFreeCompleted:
+			if _, ok := live[e.Addr]; !ok {
+				before.Requested += e.Size
+				before.Blocks++
+				before.Pending += e.Size
+				before.PendingBlocks++
+			}
+			delete(live, e.Addr)
+		case alloc.ActionSegmentAlloc:
+			segments[e.Addr] = true
+		case alloc.ActionSegmentFree:
+			if !segments[e.Addr] {
+				before.Reserved += e.Size
+			}
+			delete(segments, e.Addr)
+		case alloc.ActionSegmentMap:
+			mapped += int64(e.Size)
+		case alloc.ActionSegmentUnmap:
+			mapped -= int64(e.Size)
+			lowest = min(lowest, mapped)
+		}
+	}
+	before.Reserved += uint64(-lowest)
+	return before
+}
