@@ -78,7 +78,7 @@ func (s *stackSource) makeStacks(n, depth int, rng *rand.Rand) {
 	same := depth / 4
 	choices := int(math.Ceil(math.Pow(4*float64(n), 1/float64(depth-same))))
 	if n > 1 {
-		choices = max(choices, 16)
+		choices = max(choices, 16, int(math.Sqrt(float64(n))))
 	}
 	frames := make([]trace.FrameID, depth)
 	for len(s.made) < n {

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -39,12 +40,13 @@ const (
 	maxDistinct = 10_000_000
 )
 
-func (o *Options) check() error {
+// Check says what is wrong with the options.
+func (o *Options) Check() error {
 	switch {
 	case o.Events < 0 || o.Bytes < 0:
-		return fmt.Errorf("the size of the result cannot be negative")
+		return errors.New("the size of the result cannot be negative")
 	case o.Events > 0 && o.Bytes > 0:
-		return fmt.Errorf("the size of the result can be given in events or in bytes, not in both")
+		return errors.New("the size of the result can be given in events or in bytes, not in both")
 	case o.StackDepth < 0 || o.StackDepth > maxDepth:
 		return fmt.Errorf("the depth of stacks must be from 1 to %d", maxDepth)
 	case o.DistinctStacks < 0 || o.DistinctStacks > maxDistinct:
@@ -58,7 +60,7 @@ func (o *Options) check() error {
 // Write writes a snapshot, as a pickle, whose trace repeats the given one.
 // The same options give the same bytes.
 func Write(ctx context.Context, w io.Writer, t *trace.Trace, o Options) (*Result, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	p, err := readProgram(t)

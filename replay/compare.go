@@ -131,7 +131,8 @@ func oneSegmentDifference(want, got *alloc.Segment, stale bool) *mismatch {
 		if w != g {
 			return &mismatch{
 				fmt.Sprintf("at the end, block %d of segment %#x", i, want.Address),
-				blockText(w), blockText(g), []uint64{w.Address, g.Address},
+				blockText(w), blockText(g),
+				[]uint64{w.Address, g.Address},
 			}
 		}
 	}

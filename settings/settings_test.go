@@ -149,21 +149,31 @@ var refused = []struct {
 	pytorch    string
 	left       Settings
 }{
-	{"large_segment_size_mb:10", ValueError, "large_segment_size_mb", "10", 2,
-		"CachingAllocator option large_segment_size_mb must be > 10 MB", Default()},
-	{"max_split_size_mb:19", ValueError, "max_split_size_mb", "19", 2,
-		"CachingAllocator option max_split_size_mb too small, must be >= 20", Default()},
-	{"max_split_size_mb:30,large_segment_size_mb:40", ValueError, "max_split_size_mb", "30", 2,
+	{
+		"large_segment_size_mb:10", ValueError, "large_segment_size_mb", "10", 2,
+		"CachingAllocator option large_segment_size_mb must be > 10 MB", Default(),
+	},
+	{
+		"max_split_size_mb:19", ValueError, "max_split_size_mb", "19", 2,
+		"CachingAllocator option max_split_size_mb too small, must be >= 20", Default(),
+	},
+	{
+		"max_split_size_mb:30,large_segment_size_mb:40", ValueError, "max_split_size_mb", "30", 2,
 		"CachingAllocator option max_split_size_mb too small, must be >= 40",
-		with(func(s *Settings) { s.LargeSegmentSize, s.MaxNonSplitRounding = 40*mib, 40*mib })},
-	{"max_non_split_rounding_mb:10", ValueError, "max_non_split_rounding_mb", "10", 2,
-		"CachingAllocator option max_non_split_rounding_mb too small, must be >= 20", Default()},
+		with(func(s *Settings) { s.LargeSegmentSize, s.MaxNonSplitRounding = 40*mib, 40*mib }),
+	},
+	{
+		"max_non_split_rounding_mb:10", ValueError, "max_non_split_rounding_mb", "10", 2,
+		"CachingAllocator option max_non_split_rounding_mb too small, must be >= 20", Default(),
+	},
 	{"max_split_size_mb:abc", ValueError, "max_split_size_mb", "abc", 2, "stoull", Default()},
 	{"max_split_size_mb:--1", ValueError, "max_split_size_mb", "--1", 2, "stoull", Default()},
 	{"max_split_size_mb::32", ValueError, "max_split_size_mb", ":", 2, "stoull", Default()},
 	{"max_split_size_mb:99999999999999999999", IndexError, "max_split_size_mb", "99999999999999999999", 2, "stoull", Default()},
-	{"max_split_size_mb:0x20", ValueError, "max_split_size_mb", "0x20", 2,
-		"CachingAllocator option max_split_size_mb too small, must be >= 20", Default()},
+	{
+		"max_split_size_mb:0x20", ValueError, "max_split_size_mb", "0x20", 2,
+		"CachingAllocator option max_split_size_mb too small, must be >= 20", Default(),
+	},
 	{"max_split_size_mb", RuntimeError, "max_split_size_mb", "", 1, "Index out of bounds in ConfigTokenizer", Default()},
 	{"max_split_size_mb:", RuntimeError, "max_split_size_mb", "", 2, "Index out of bounds in ConfigTokenizer", Default()},
 	{"large_segment_size_mb:", RuntimeError, "large_segment_size_mb", "", 2, "Index out of bounds in ConfigTokenizer", Default()},
@@ -179,55 +189,95 @@ var refused = []struct {
 	{"per_process_memory_fraction:-0.1", ValueError, "per_process_memory_fraction", "-0.1", 2, badFraction, Default()},
 	{"per_process_memory_fraction:NaN", ValueError, "per_process_memory_fraction", "NaN", 2, badFraction, Default()},
 
-	{"expandable_segments:true", ValueError, "expandable_segments", "true", 2,
-		"Expected 'True' or 'False' at index 2 in ConfigTokenizer but got 'true'", Default()},
-	{"max_split_size_mb:32,expandable_segments:1", ValueError, "expandable_segments", "1", 6,
+	{
+		"expandable_segments:true", ValueError, "expandable_segments", "true", 2,
+		"Expected 'True' or 'False' at index 2 in ConfigTokenizer but got 'true'", Default(),
+	},
+	{
+		"max_split_size_mb:32,expandable_segments:1", ValueError, "expandable_segments", "1", 6,
 		"Expected 'True' or 'False' at index 6 in ConfigTokenizer but got '1'",
-		with(func(s *Settings) { s.MaxSplitSize = 32 * mib })},
-	{"release_lock_on_hipmalloc:1", ValueError, "release_lock_on_hipmalloc", "1", 2,
-		"Expected 'True' or 'False' at index 2 in ConfigTokenizer but got '1'", Default()},
-	{"backend:foo", ValueError, "backend", "foo", 2,
-		"Unknown allocator backend, options are native and cudaMallocAsync", Default()},
-	{"pinned_num_register_threads:3", ValueError, "pinned_num_register_threads", "3", 2,
-		"Number of register threads has to be power of 2, got 3", Default()},
-	{"pinned_num_register_threads:0", ValueError, "pinned_num_register_threads", "0", 2,
-		"Number of register threads has to be power of 2, got 0", Default()},
-	{"pinned_num_register_threads:256", ValueError, "pinned_num_register_threads", "256", 2,
-		"Number of register threads should be less than or equal to 128, got 256", Default()},
-	{"pinned_reserve_segment_size_mb:0", ValueError, "pinned_reserve_segment_size_mb", "0", 2,
-		"Pinned reserve segment size has to be greater than 0", Default()},
+		with(func(s *Settings) { s.MaxSplitSize = 32 * mib }),
+	},
+	{
+		"release_lock_on_hipmalloc:1", ValueError, "release_lock_on_hipmalloc", "1", 2,
+		"Expected 'True' or 'False' at index 2 in ConfigTokenizer but got '1'", Default(),
+	},
+	{
+		"backend:foo", ValueError, "backend", "foo", 2,
+		"Unknown allocator backend, options are native and cudaMallocAsync", Default(),
+	},
+	{
+		"pinned_num_register_threads:3", ValueError, "pinned_num_register_threads", "3", 2,
+		"Number of register threads has to be power of 2, got 3", Default(),
+	},
+	{
+		"pinned_num_register_threads:0", ValueError, "pinned_num_register_threads", "0", 2,
+		"Number of register threads has to be power of 2, got 0", Default(),
+	},
+	{
+		"pinned_num_register_threads:256", ValueError, "pinned_num_register_threads", "256", 2,
+		"Number of register threads should be less than or equal to 128, got 256", Default(),
+	},
+	{
+		"pinned_reserve_segment_size_mb:0", ValueError, "pinned_reserve_segment_size_mb", "0", 2,
+		"Pinned reserve segment size has to be greater than 0", Default(),
+	},
 
-	{"roundup_power2_divisions:3", ValueError, "roundup_power2_divisions", "3", 2,
-		"For roundups, the divisions has to be power of 2 ", Default()},
-	{"roundup_power2_divisions:0", ValueError, "roundup_power2_divisions", "0", 2,
-		"For roundups, the divisions has to be power of 2 ", Default()},
-	{"roundup_power2_divisions:[3:2]", ValueError, "roundup_power2_divisions", "3", 3,
-		"For roundups, the intervals have to be power of 2 ", Default()},
-	{"roundup_power2_divisions:[0:2]", ValueError, "roundup_power2_divisions", "0", 3,
-		"For roundups, the intervals have to be power of 2 ", Default()},
-	{"roundup_power2_divisions:[4:3]", ValueError, "roundup_power2_divisions", "3", 5,
-		"For roundups, the divisions has to be power of 2 or 0 to disable roundup ", Default()},
+	{
+		"roundup_power2_divisions:3", ValueError, "roundup_power2_divisions", "3", 2,
+		"For roundups, the divisions has to be power of 2 ", Default(),
+	},
+	{
+		"roundup_power2_divisions:0", ValueError, "roundup_power2_divisions", "0", 2,
+		"For roundups, the divisions has to be power of 2 ", Default(),
+	},
+	{
+		"roundup_power2_divisions:[3:2]", ValueError, "roundup_power2_divisions", "3", 3,
+		"For roundups, the intervals have to be power of 2 ", Default(),
+	},
+	{
+		"roundup_power2_divisions:[0:2]", ValueError, "roundup_power2_divisions", "0", 3,
+		"For roundups, the intervals have to be power of 2 ", Default(),
+	},
+	{
+		"roundup_power2_divisions:[4:3]", ValueError, "roundup_power2_divisions", "3", 5,
+		"For roundups, the divisions has to be power of 2 or 0 to disable roundup ", Default(),
+	},
 	{"roundup_power2_divisions:[x:2]", ValueError, "roundup_power2_divisions", "x", 3, "stoull", Default()},
 	{"roundup_power2_divisions:[4:]", ValueError, "roundup_power2_divisions", "]", 5, "stoull", Default()},
-	{"roundup_power2_divisions:[2:4,8", RuntimeError, "roundup_power2_divisions", "", 8,
-		"Index out of bounds in ConfigTokenizer", with(func(s *Settings) { s.RoundupPower2Divisions = table(4, 4) })},
-	{"roundup_power2_divisions:[256:1,512:2", RuntimeError, "roundup_power2_divisions", "", 10,
+	{
+		"roundup_power2_divisions:[2:4,8", RuntimeError, "roundup_power2_divisions", "", 8,
+		"Index out of bounds in ConfigTokenizer", with(func(s *Settings) { s.RoundupPower2Divisions = table(4, 4) }),
+	},
+	{
+		"roundup_power2_divisions:[256:1,512:2", RuntimeError, "roundup_power2_divisions", "", 10,
 		"Index out of bounds in ConfigTokenizer",
-		with(func(s *Settings) { s.RoundupPower2Divisions = table(1, 1, 1, 1, 1, 1, 1, 1, 1, 2) })},
+		with(func(s *Settings) { s.RoundupPower2Divisions = table(1, 1, 1, 1, 1, 1, 1, 1, 1, 2) }),
+	},
 
 	{"bogus", ValueError, "bogus", "", 0, "Unrecognized key 'bogus' in CUDA allocator config.", Default()},
 	{",", ValueError, ",", "", 0, "Unrecognized key ',' in CUDA allocator config.", Default()},
-	{"Expandable_Segments:True", ValueError, "Expandable_Segments", "", 0,
-		"Unrecognized key 'Expandable_Segments' in CUDA allocator config.", Default()},
-	{"expandable_segments False", ValueError, "expandable_segmentsFalse", "", 0,
-		"Unrecognized key 'expandable_segmentsFalse' in CUDA allocator config.", Default()},
-	{"max_split_size_mb=32", ValueError, "max_split_size_mb=32", "", 0,
-		"Unrecognized key 'max_split_size_mb=32' in CUDA allocator config.", Default()},
-	{"max_split_size_mb:32;expandable_segments:False", ValueError, "False", "", 4,
-		"Unrecognized key 'False' in CUDA allocator config.", with(func(s *Settings) { s.MaxSplitSize = 32 * mib })},
-	{"expandable_segments:True,throw_on_cudamalloc_oom:True", ValueError, "throw_on_cudamalloc_oom", "", 4,
+	{
+		"Expandable_Segments:True", ValueError, "Expandable_Segments", "", 0,
+		"Unrecognized key 'Expandable_Segments' in CUDA allocator config.", Default(),
+	},
+	{
+		"expandable_segments False", ValueError, "expandable_segmentsFalse", "", 0,
+		"Unrecognized key 'expandable_segmentsFalse' in CUDA allocator config.", Default(),
+	},
+	{
+		"max_split_size_mb=32", ValueError, "max_split_size_mb=32", "", 0,
+		"Unrecognized key 'max_split_size_mb=32' in CUDA allocator config.", Default(),
+	},
+	{
+		"max_split_size_mb:32;expandable_segments:False", ValueError, "False", "", 4,
+		"Unrecognized key 'False' in CUDA allocator config.", with(func(s *Settings) { s.MaxSplitSize = 32 * mib }),
+	},
+	{
+		"expandable_segments:True,throw_on_cudamalloc_oom:True", ValueError, "throw_on_cudamalloc_oom", "", 4,
 		"Unrecognized key 'throw_on_cudamalloc_oom' in CUDA allocator config.",
-		with(func(s *Settings) { s.ExpandableSegments = true })},
+		with(func(s *Settings) { s.ExpandableSegments = true }),
+	},
 }
 
 const (
@@ -356,11 +406,39 @@ func TestNumbers(t *testing.T) {
 		want float64
 		err  error
 	}{
-		{"1", 1, nil}, {"+.5", .5, nil}, {"5.", 5, nil}, {"-2.5e2x", -250, nil}, {"1e", 1, nil}, {"1e+", 1, nil}, {"1e5e5", 1e5, nil},
-		{"0x", 0, nil}, {"0x.", 0, nil}, {"0xg", 0, nil}, {"0x1", 1, nil}, {"0X.8", .5, nil}, {"0x1p-1q", .5, nil}, {"0x1p", 1, nil}, {"0x1_2", 1, nil}, {"1_2", 1, nil},
-		{"inf", inf, nil}, {"-Infinity", -inf, nil}, {"NAN(0)", nan, nil}, {"0e99999999999", 0, nil},
-		{"1e999", 0, errRange}, {"-1e999", 0, errRange}, {"1e-999", 0, errRange}, {"1e-310", 0, errRange}, {"0x1p-99999", 0, errRange},
-		{"", 0, errNoNumber}, {".", 0, errNoNumber}, {"-", 0, errNoNumber}, {"e5", 0, errNoNumber}, {".e5", 0, errNoNumber}, {"+-1", 0, errNoNumber}, {"in", 0, errNoNumber}, {"x1", 0, errNoNumber},
+		{"1", 1, nil},
+		{"+.5", .5, nil},
+		{"5.", 5, nil},
+		{"-2.5e2x", -250, nil},
+		{"1e", 1, nil},
+		{"1e+", 1, nil},
+		{"1e5e5", 1e5, nil},
+		{"0x", 0, nil},
+		{"0x.", 0, nil},
+		{"0xg", 0, nil},
+		{"0x1", 1, nil},
+		{"0X.8", .5, nil},
+		{"0x1p-1q", .5, nil},
+		{"0x1p", 1, nil},
+		{"0x1_2", 1, nil},
+		{"1_2", 1, nil},
+		{"inf", inf, nil},
+		{"-Infinity", -inf, nil},
+		{"NAN(0)", nan, nil},
+		{"0e99999999999", 0, nil},
+		{"1e999", 0, errRange},
+		{"-1e999", 0, errRange},
+		{"1e-999", 0, errRange},
+		{"1e-310", 0, errRange},
+		{"0x1p-99999", 0, errRange},
+		{"", 0, errNoNumber},
+		{".", 0, errNoNumber},
+		{"-", 0, errNoNumber},
+		{"e5", 0, errNoNumber},
+		{".e5", 0, errNoNumber},
+		{"+-1", 0, errNoNumber},
+		{"in", 0, errNoNumber},
+		{"x1", 0, errNoNumber},
 	} {
 		got, err := stod(tt.tok)
 		if err != tt.err || err == nil && got != tt.want && !(math.IsNaN(got) && math.IsNaN(tt.want)) {
@@ -372,9 +450,22 @@ func TestNumbers(t *testing.T) {
 		want uint64
 		err  error
 	}{
-		{"0", 0, nil}, {"+7", 7, nil}, {"-1", math.MaxUint64, nil}, {"-0", 0, nil}, {"12e3", 12, nil}, {"0x10", 0, nil}, {"007", 7, nil}, {"1_2", 1, nil},
-		{"18446744073709551615", math.MaxUint64, nil}, {"18446744073709551616", 0, errRange}, {"-18446744073709551616", 0, errRange},
-		{"", 0, errNoNumber}, {"-", 0, errNoNumber}, {"+-1", 0, errNoNumber}, {"x", 0, errNoNumber}, {".5", 0, errNoNumber},
+		{"0", 0, nil},
+		{"+7", 7, nil},
+		{"-1", math.MaxUint64, nil},
+		{"-0", 0, nil},
+		{"12e3", 12, nil},
+		{"0x10", 0, nil},
+		{"007", 7, nil},
+		{"1_2", 1, nil},
+		{"18446744073709551615", math.MaxUint64, nil},
+		{"18446744073709551616", 0, errRange},
+		{"-18446744073709551616", 0, errRange},
+		{"", 0, errNoNumber},
+		{"-", 0, errNoNumber},
+		{"+-1", 0, errNoNumber},
+		{"x", 0, errNoNumber},
+		{".5", 0, errNoNumber},
 	} {
 		if got, err := stoull(tt.tok); err != tt.err || got != tt.want {
 			t.Errorf("stoull(%q) = %v, %v; want %v, %v", tt.tok, got, err, tt.want, tt.err)

@@ -42,7 +42,8 @@ func (b *builder) assemble(f *File, top pickle.Value) error {
 	if err != nil {
 		return err
 	}
-	if !p.known {
+	// Recordings of the allocator list segments as well.
+	if !p.known || p.traces == nil && p.extra.Has("ops") {
 		return &FormatError{f.Name, f.Format, describeKeys(p.extra)}
 	}
 	return b.finish(f, &p)

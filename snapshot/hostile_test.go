@@ -87,6 +87,7 @@ func TestHostile(t *testing.T) {
 		{"printed dictionary", "{'active.all.allocated': 1}", "a Python dictionary or list as printed"},
 		{"memory_stats", `{"active.all.allocated": 1, "num_alloc_retries": 0}`, "a dump of memory_stats() in JSON"},
 		{"recording", `{"torch": "2.11", "ops": [], "trace": []}`, "a recording of the allocator's answers in JSON"},
+		{"recording with segments", `{"ops": [["f", 1]], "segments": [{"address": 1, "total_size": 1, "blocks": []}]}`, "a recording of the allocator's answers in JSON"},
 		{"profiler", `{"schemaVersion": 1, "traceEvents": []}`, "a trace of the profiler in JSON"},
 		{"other JSON", `{"a": 1, "b": 2}`, "a dictionary of a, b in JSON"},
 		{"pair", `[1, 2]`, "seems to be a pair in JSON"},

@@ -103,28 +103,16 @@ func isText(head []byte) bool {
 
 // describeKeys guesses what a dictionary is that is no snapshot.
 func describeKeys(x trace.Extra) string {
-	has := func(names ...string) bool {
-		for _, name := range names {
-			found := false
-			for _, f := range x {
-				found = found || f.Name == name
-			}
-			if !found {
-				return false
-			}
-		}
-		return true
-	}
 	switch {
 	case len(x) == 0:
 		return "an empty dictionary"
-	case has("ops", "trace"):
+	case x.Has("ops"):
 		return "a recording of the allocator's answers"
-	case has("allocated_bytes.all.current"), has("allocated_bytes"), has("num_alloc_retries"):
+	case x.Has("allocated_bytes.all.current"), x.Has("allocated_bytes"), x.Has("num_alloc_retries"):
 		return "a dump of memory_stats()"
-	case has("memory_stats"):
+	case x.Has("memory_stats"):
 		return "notes beside a snapshot, with memory_stats()"
-	case has("traceEvents"):
+	case x.Has("traceEvents"):
 		return "a trace of the profiler"
 	}
 	names := make([]string, 0, 4)

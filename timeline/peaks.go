@@ -34,7 +34,7 @@ type Peaks struct {
 	// First and End are the times of the earliest and the latest event;
 	// trace.NoTime if the file does not tell.
 	First, End int64
-	Unordered  int   // events with an earlier time than the one before
+	Unordered  int // events with an earlier time than the one before
 	OOMs       []Moment
 	Actions    map[string]int
 }

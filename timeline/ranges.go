@@ -135,3 +135,14 @@ type NameCount struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 }
+
+// Complete is the number of steps that came to an end.
+func (p *Program) Complete() int {
+	n := 0
+	for _, s := range p.Steps {
+		if s.End != math.MaxInt64 {
+			n++
+		}
+	}
+	return n
+}

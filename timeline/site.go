@@ -93,7 +93,7 @@ func (f Frame) native() bool {
 // library tells code that the user did not write: installed packages, Python's
 // own, and what torch.compile generates.
 func (f Frame) library() bool {
-	for _, part := range []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/inductor", "/torchinductor_", "/torch/"} {
+	for _, part := range []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/inductor/", "/torchinductor_", "/pytorch/torch/"} {
 		if strings.Contains(f.Filename, part) {
 			return true
 		}

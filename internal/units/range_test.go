@@ -12,9 +12,11 @@ func TestParseTorch(t *testing.T) {
 		s    string
 		want Range
 	}{
-		{"0 bytes", Exactly(0)}, {"1024 bytes", Exactly(1024)},
+		{"0 bytes", Exactly(0)},
+		{"1024 bytes", Exactly(1024)},
 		{"1.00 KiB", Range{1025, 1027, 1029}}, // the text names 1024, which prints as bytes
-		{"1.50 KiB", Range{1531, 1536, 1541}}, {"1024.00 KiB", Range{1<<20 - 5, 1 << 20, 1 << 20}},
+		{"1.50 KiB", Range{1531, 1536, 1541}},
+		{"1024.00 KiB", Range{1<<20 - 5, 1 << 20, 1 << 20}},
 		{"20.00 MiB", Range{20966278, 20971520, 20976762}},
 		{"1024.00 MiB", Range{1<<30 - 5242, 1 << 30, 1 << 30}},
 		{"139.80 GiB", Range{150103738287, 150109106995, 150114475704}},
@@ -51,8 +53,12 @@ func TestParseRounded(t *testing.T) {
 		s    string
 		want Range
 	}{
-		{"5.56 GB", Range{5964635832, 5970004541, 5975373250}}, {"256 bytes", Exactly(256)}, {"20 MiB", Range{20447232, 20971520, 21495808}},
-		{"0.50 GiB", Range{531502203, 536870912, 542239621}}, {"1 TB", Range{1 << 39, 1 << 40, 3 << 39}}, {"0 B", Exactly(0)},
+		{"5.56 GB", Range{5964635832, 5970004541, 5975373250}},
+		{"256 bytes", Exactly(256)},
+		{"20 MiB", Range{20447232, 20971520, 21495808}},
+		{"0.50 GiB", Range{531502203, 536870912, 542239621}},
+		{"1 TB", Range{1 << 39, 1 << 40, 3 << 39}},
+		{"0 B", Exactly(0)},
 	} {
 		if got, err := ParseRounded(tt.s); err != nil || got != tt.want {
 			t.Errorf("ParseRounded(%q) = %+v, %v; want %+v", tt.s, got, err, tt.want)

@@ -11,10 +11,25 @@ func TestTorch(t *testing.T) {
 		n    uint64
 		want string
 	}{
-		{0, "0 bytes"}, {1, "1 bytes"}, {1023, "1023 bytes"}, {1024, "1024 bytes"}, {1025, "1.00 KiB"}, {1536, "1.50 KiB"},
-		{1 << 20, "1024.00 KiB"}, {1<<20 + 1, "1.00 MiB"}, {2097152, "2.00 MiB"}, {20971520, "20.00 MiB"}, {874 << 20, "874.00 MiB"},
-		{1 << 30, "1024.00 MiB"}, {1<<30 + 1, "1.00 GiB"}, {150109880320, "139.80 GiB"}, {1 << 40, "1024.00 GiB"}, {1 << 50, "1048576.00 GiB"},
-		{2092957696, "1.95 GiB"}, {1034, "1.01 KiB"}, {1029, "1.00 KiB"}, // halves round as the double does
+		{0, "0 bytes"},
+		{1, "1 bytes"},
+		{1023, "1023 bytes"},
+		{1024, "1024 bytes"},
+		{1025, "1.00 KiB"},
+		{1536, "1.50 KiB"},
+		{1 << 20, "1024.00 KiB"},
+		{1<<20 + 1, "1.00 MiB"},
+		{2097152, "2.00 MiB"},
+		{20971520, "20.00 MiB"},
+		{874 << 20, "874.00 MiB"},
+		{1 << 30, "1024.00 MiB"},
+		{1<<30 + 1, "1.00 GiB"},
+		{150109880320, "139.80 GiB"},
+		{1 << 40, "1024.00 GiB"},
+		{1 << 50, "1048576.00 GiB"},
+		{2092957696, "1.95 GiB"},
+		{1034, "1.01 KiB"},
+		{1029, "1.00 KiB"}, // halves round as the double does
 		{math.MaxUint64, "17179869184.00 GiB"},
 	} {
 		if got := Torch(tt.n); got != tt.want {
@@ -28,9 +43,21 @@ func TestSize(t *testing.T) {
 		n    uint64
 		want string
 	}{
-		{0, "0 B"}, {512, "512 B"}, {1023, "1023 B"}, {1024, "1.00 KiB"}, {1536, "1.50 KiB"},
-		{1<<20 - 6, "1023.99 KiB"}, {1<<20 - 5, "1.00 MiB"}, {1<<20 - 1, "1.00 MiB"}, {1 << 20, "1.00 MiB"}, {20 << 20, "20.00 MiB"},
-		{1<<30 - 5243, "1023.99 MiB"}, {1<<30 - 5242, "1.00 GiB"}, {1 << 30, "1.00 GiB"}, {3 << 29, "1.50 GiB"}, {1 << 40, "1024.00 GiB"},
+		{0, "0 B"},
+		{512, "512 B"},
+		{1023, "1023 B"},
+		{1024, "1.00 KiB"},
+		{1536, "1.50 KiB"},
+		{1<<20 - 6, "1023.99 KiB"},
+		{1<<20 - 5, "1.00 MiB"},
+		{1<<20 - 1, "1.00 MiB"},
+		{1 << 20, "1.00 MiB"},
+		{20 << 20, "20.00 MiB"},
+		{1<<30 - 5243, "1023.99 MiB"},
+		{1<<30 - 5242, "1.00 GiB"},
+		{1 << 30, "1.00 GiB"},
+		{3 << 29, "1.50 GiB"},
+		{1 << 40, "1024.00 GiB"},
 	} {
 		if got := Size(tt.n); got != tt.want {
 			t.Errorf("Size(%d) = %q, want %q", tt.n, got, tt.want)
@@ -67,8 +94,17 @@ func TestCount(t *testing.T) {
 		n    int64
 		want string
 	}{
-		{0, "0"}, {7, "7"}, {999, "999"}, {1000, "1,000"}, {18435, "18,435"}, {123456, "123,456"}, {1234567, "1,234,567"},
-		{-1, "-1"}, {-999, "-999"}, {-1000, "-1,000"}, {math.MinInt64, "-9,223,372,036,854,775,808"},
+		{0, "0"},
+		{7, "7"},
+		{999, "999"},
+		{1000, "1,000"},
+		{18435, "18,435"},
+		{123456, "123,456"},
+		{1234567, "1,234,567"},
+		{-1, "-1"},
+		{-999, "-999"},
+		{-1000, "-1,000"},
+		{math.MinInt64, "-9,223,372,036,854,775,808"},
 	} {
 		if got := Count(tt.n); got != tt.want {
 			t.Errorf("Count(%d) = %q, want %q", tt.n, got, tt.want)
@@ -81,11 +117,34 @@ func TestParse(t *testing.T) {
 		s    string
 		want uint64
 	}{
-		{"80GiB", 80 << 30}, {"80GB", 80e9}, {"80G", 80 << 30}, {"512M", 512 << 20}, {"1.5GiB", 3 << 29}, {"123456", 123456},
-		{"20 MiB", 20 << 20}, {" 20\tmib ", 20 << 20}, {"1kb", 1000}, {"1K", 1024}, {"2t", 2 << 40}, {"2TB", 2e12}, {"2TiB", 2 << 40},
-		{"0", 0}, {"7B", 7}, {"7 bytes", 7}, {"1 byte", 1}, {".5k", 512}, {"5.k", 5120}, {"1.0", 1}, {"1.3KiB", 1331}, {"0.5", 1}, {"0.4", 0},
-		{"0.3333333333333333333333333333TiB", 366503875925}, {"18446744073709551615", math.MaxUint64}, {"16777215.999999TiB", 18446744073708452104},
-		{"1024.00 KiB", 1 << 20}, {"139.80 GiB", 150109106995},
+		{"80GiB", 80 << 30},
+		{"80GB", 80e9},
+		{"80G", 80 << 30},
+		{"512M", 512 << 20},
+		{"1.5GiB", 3 << 29},
+		{"123456", 123456},
+		{"20 MiB", 20 << 20},
+		{" 20\tmib ", 20 << 20},
+		{"1kb", 1000},
+		{"1K", 1024},
+		{"2t", 2 << 40},
+		{"2TB", 2e12},
+		{"2TiB", 2 << 40},
+		{"0", 0},
+		{"7B", 7},
+		{"7 bytes", 7},
+		{"1 byte", 1},
+		{".5k", 512},
+		{"5.k", 5120},
+		{"1.0", 1},
+		{"1.3KiB", 1331},
+		{"0.5", 1},
+		{"0.4", 0},
+		{"0.3333333333333333333333333333TiB", 366503875925},
+		{"18446744073709551615", math.MaxUint64},
+		{"16777215.999999TiB", 18446744073708452104},
+		{"1024.00 KiB", 1 << 20},
+		{"139.80 GiB", 150109106995},
 	} {
 		if got, err := Parse(tt.s); err != nil || got != tt.want {
 			t.Errorf("Parse(%q) = %d, %v; want %d", tt.s, got, err, tt.want)
@@ -95,11 +154,24 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, tt := range []struct{ s, why string }{
-		{"", "does not begin with a number"}, {"  ", "does not begin with a number"}, {"GiB", "does not begin with a number"},
-		{".", "does not begin with a number"}, {"+5", "does not begin with a number"}, {"NaN", "does not begin with a number"},
-		{"-5", "negative"}, {"-1GiB", "negative"}, {"1.2.3", `"1.2.3" is not a number`}, {"5 apples", `unknown unit "apples"`},
-		{"1e9", `unknown unit "e9"`}, {"1,5GiB", `unknown unit ",5GiB"`}, {"5 5", `unknown unit "5"`}, {"1PiB", `unknown unit "PiB"`},
-		{"18446744073709551616", "64 bits"}, {"16777216TiB", "64 bits"}, {"18446744073709551615.5", "64 bits"}, {"99999999999G", "64 bits"},
+		{"", "does not begin with a number"},
+		{"  ", "does not begin with a number"},
+		{"GiB", "does not begin with a number"},
+		{".", "does not begin with a number"},
+		{"+5", "does not begin with a number"},
+		{"NaN", "does not begin with a number"},
+		{"-5", "negative"},
+		{"-1GiB", "negative"},
+		{"1.2.3", `"1.2.3" is not a number`},
+		{"5 apples", `unknown unit "apples"`},
+		{"1e9", `unknown unit "e9"`},
+		{"1,5GiB", `unknown unit ",5GiB"`},
+		{"5 5", `unknown unit "5"`},
+		{"1PiB", `unknown unit "PiB"`},
+		{"18446744073709551616", "64 bits"},
+		{"16777216TiB", "64 bits"},
+		{"18446744073709551615.5", "64 bits"},
+		{"99999999999G", "64 bits"},
 	} {
 		_, err := Parse(tt.s)
 		if err == nil || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), "80GiB") {

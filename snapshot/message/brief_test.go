@@ -28,8 +28,15 @@ func brief(o *OOM) string {
 		name string
 		r    *units.Range
 	}{
-		{"tried", o.TriedBytes}, {"total", o.TotalBytes}, {"free", o.FreeBytes}, {"limit", o.LimitBytes}, {"allocated", o.AllocatedBytes},
-		{"active", o.ActiveBytes}, {"pools", o.PrivatePoolBytes}, {"reserved", o.ReservedBytes}, {"unallocated", o.ReservedUnallocatedBytes},
+		{"tried", o.TriedBytes},
+		{"total", o.TotalBytes},
+		{"free", o.FreeBytes},
+		{"limit", o.LimitBytes},
+		{"allocated", o.AllocatedBytes},
+		{"active", o.ActiveBytes},
+		{"pools", o.PrivatePoolBytes},
+		{"reserved", o.ReservedBytes},
+		{"unallocated", o.ReservedUnallocatedBytes},
 	} {
 		if s.r != nil {
 			word(s.name+" ", units.Torch(s.r.Mid))

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/generate"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// genOptions are the flags of gen.
+type genOptions struct {
+	generate.Options
+	bytes  string
+	device int
+}
+
+func newGen(std stdio) *cobra.Command {
+	var o genOptions
+	cmd := &cobra.Command{
+		Use:   "gen IN OUT",
+		Short: "Make a snapshot of any size from a recorded one",
+		Long: `Gen repeats the trace of a snapshot until it has the size that is asked for, and
+writes the result as a pickle that Python and PyTorch's tools load. IN is a
+snapshot or - for standard input; OUT ends in .pickle or .pkl, and .gz or .zst
+on top compresses it.
+
+The calls that the trace shows are run through the allocator engine, so the
+events, addresses and final segments are what the allocator would have done:
+ashlar verify finds the result identical. What the recording leaves allocated
+stays; what it frees again is repeated. Out-of-memory failures and private pools
+are not repeated.
+
+--stack-depth and --distinct-stacks replace the recorded stacks by made-up ones
+that share their frames. The same flags and IN give the same bytes.`,
+		Example: "  ashlar gen run.pickle big.pickle --events 1000000\n" +
+			"  ashlar gen run.pickle huge.pickle.zst --bytes 2GB --stack-depth 40 --distinct-stacks 20000",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New("gen needs a snapshot IN and a file OUT")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return gen(cmd, std, &o, args[0], args[1])
+		},
+	}
+	f := cmd.Flags()
+	f.Int64Var(&o.Events, "events", 0, "number of events, of all devices together (default as many as IN has)")
+	f.StringVar(&o.bytes, "bytes", "", "size of the uncompressed file instead, for instance 2GB")
+	f.IntVar(&o.StackDepth, "stack-depth", 0, "frames of each stack (default as recorded)")
+	f.IntVar(&o.DistinctStacks, "distinct-stacks", 0, "number of different stacks (default as recorded)")
+	f.Uint64Var(&o.Seed, "seed", 0, "another number gives other stacks and pauses")
+	f.IntVar(&o.Devices, "devices", 1, "number of devices that run the trace")
+	f.IntVar(&o.device, "device", -1, "device of IN to repeat; by default the one that ran out of memory, else the busiest")
+	return cmd
+}
+
+// check looks at the flags that were given.
+func (o *genOptions) check(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	if given("events") && given("bytes") {
+		return errors.New("--events and --bytes are two ways to say the same: leave one out")
+	}
+	for _, n := range []struct {
+		flag  string
+		value int64
+	}{{"events", o.Events}, {"stack-depth", int64(o.StackDepth)}, {"distinct-stacks", int64(o.DistinctStacks)}, {"devices", int64(o.Devices)}} {
+		if given(n.flag) && n.value < 1 {
+			return fmt.Errorf("--%s is %d: it must be 1 or more", n.flag, n.value)
+		}
+	}
+	if given("bytes") {
+		n, err := units.Parse(o.bytes)
+		if err != nil {
+			return fmt.Errorf("--bytes: %w", err)
+		}
+		if n < 1 || n > 1<<50 {
+			return fmt.Errorf("--bytes is %s: it must be from 1 B to 1 PiB", o.bytes)
+		}
+		o.Bytes = int64(n)
+	}
+	return o.Options.Check()
+}
+
+func gen(cmd *cobra.Command, std stdio, o *genOptions, in, out string) error {
+	plain, _ := withoutCompression(out)
+	if ext := filepath.Ext(plain); ext != ".pickle" && ext != ".pkl" {
+		return fmt.Errorf("%s: gen writes pickles: let the name end in .pickle or .pkl, with .gz or .zst on top if you like", out)
+	}
+	if sameFile(in, out) {
+		return errors.New("OUT is the same file as IN")
+	}
+	f, err := readSnapshot(cmd.Context(), std, in)
+	if err != nil {
+		return err
+	}
+	t, why, err := f.Pick(o.device)
+	if err != nil {
+		return failure{err}
+	}
+	if why != "" {
+		std.errorf("repeating %s", why)
+	}
+	dst, err := createOutput(cmd.Context(), out)
+	if err != nil {
+		return err
+	}
+	defer dst.abort()
+	p := startPercent(std, "percent of "+out+" written")
+	o.Progress = p.set
+	result, err := generate.Write(cmd.Context(), dst, t, o.Options)
+	p.stop()
+	if err != nil {
+		return dst.failed(fmt.Errorf("%s: %w", in, err))
+	}
+	if err := dst.commit(); err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "%s: %s events, %s\n", out, count(int(result.Events)), units.Size(uint64(result.Bytes)))
+	return nil
+}

@@ -1,0 +1,138 @@
+package facts
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+func (c *collector) miss(what, format string, args ...any) {
+	c.out.Missing = append(c.out.Missing, Missing{what, fmt.Sprintf(format, args...)})
+}
+
+// missing says what the file does not tell and what follows from that.
+func (c *collector) missing() {
+	t, n := c.t, c.t.Events.Len()
+	if tr := c.file.Truncated; tr != nil {
+		c.miss("truncated", "the end of the file: it stops %s; %s", tr.Where, c.truncatedMeans())
+	}
+	if n == 0 {
+		c.miss("events", "events: recording was off, so there are no peaks, times or causes")
+	} else {
+		c.missingStart()
+	}
+	if len(t.Segments) == 0 && n > 0 {
+		c.miss("segments", "segments: the numbers at the end are those after the last event")
+	}
+	c.missingStacks()
+	if !t.Settings.Known {
+		c.miss("settings", "allocator settings: the defaults are assumed")
+	}
+	if n > 0 && c.peaks.First == trace.NoTime {
+		c.miss("times", "times: moments are given by event only")
+	}
+	if c.peaks.Unordered > 0 {
+		c.miss("order", "order: %s events are older than the one before them", units.Count(int64(c.peaks.Unordered)))
+	}
+	if !c.state.RequestedKnown {
+		c.miss("requested_sizes", "requested sizes of blocks: loss by rounding cannot be told")
+	}
+	if n > 0 && privatePools(t) && t.Events.Pool.Constant() && t.Events.Pool.At(0) == trace.NoPool {
+		c.miss("pool_ids", "pools of events (PyTorch tells them after 2.11): known only where the segment is there at the end")
+	}
+	c.missingReplay()
+}
+
+func (c *collector) truncatedMeans() string {
+	switch {
+	case c.line.Cut:
+		return "the state at the end is complete, the events before it are not; totals over time are lower bounds"
+	case c.t.Events.Len() == 0:
+		return "what follows there is lost, the state may be too small"
+	}
+	return "events and segments are complete"
+}
+
+// missingStart is about events that are lost before the first one.
+func (c *collector) missingStart() {
+	for _, x := range []trace.Extra{c.file.Extra, c.t.Settings.Fields} {
+		if lost, ok := x.Get("trace_alloc_overflowed").(bool); ok && lost {
+			c.miss("start", "the oldest events: the file says that the ring of events overflowed")
+			return
+		}
+	}
+	if c.line.Cut && c.line.Start.Kind == replay.StartRebuilt {
+		c.miss("start", "what was there before the first event: the events free memory that they did not allocate")
+	}
+	for _, note := range c.line.Start.Notes {
+		c.miss("start", "the beginning: %s", note)
+	}
+	if c.line.Start.Kind == replay.StartRebuilt && !c.line.Cut {
+		c.miss("start", "peaks before the first event; the totals start from the state rebuilt at that point")
+	}
+}
+
+func (c *collector) missingStacks() {
+	t := c.t
+	events := 0
+	for i := range t.Events.Len() {
+		if t.Events.Stack.At(i) > trace.EmptyStack {
+			events++
+		}
+	}
+	var blocks, bytes, all uint64
+	for i := range t.Segments {
+		for j := range t.Segments[i].Blocks {
+			b := &t.Segments[i].Blocks[j]
+			if b.State == alloc.Inactive.String() {
+				continue
+			}
+			all++
+			if b.Stack <= trace.EmptyStack {
+				blocks++
+				bytes += b.Size
+			}
+		}
+	}
+	n := t.Events.Len()
+	switch {
+	case events == 0 && blocks == all && (n > 0 || all > 0):
+		c.miss("frames", "call stacks: nobody can tell who allocated what (record with stacks=\"python\")")
+	case events == 0 && n > 0:
+		c.miss("frames", "call stacks of events: only blocks have them (recorded with context=\"state\")")
+	case n > 0 && events < n/2:
+		c.miss("frames", "call stacks of %s of %s events", units.Count(int64(n-events)), units.Count(int64(n)))
+	}
+	if blocks > 0 && blocks < all {
+		c.miss("frames", "call stacks of %s of %s live blocks, %s: allocated while recording was off",
+			units.Count(int64(blocks)), units.Count(int64(all)), units.Size(bytes))
+	}
+}
+
+func (c *collector) missingReplay() {
+	n := c.t.Events.Len()
+	switch r := c.out.Replay; {
+	case c.line.Exact || n == 0:
+	case c.t.Host:
+		c.miss("replay", "peaks of allocated and active: host memory has another allocator, which is not replayed")
+	case c.line.Cut:
+		c.miss("replay", "peaks of allocated and active: cut events are not replayed")
+	case n > maxReplay:
+		c.miss("replay", "peaks of allocated and active: traces of more than %s events are not replayed here", units.Count(maxReplay))
+	case r != nil:
+		c.miss("replay", "peaks of allocated and active: a replay parts from the trace at event %s (ashlar verify shows how)",
+			units.Count(int64(r.IdenticalEvents)))
+	}
+}
+
+func privatePools(t *trace.Trace) bool {
+	for i := range t.Segments {
+		if t.Segments[i].Pool != (alloc.PoolID{}) {
+			return true
+		}
+	}
+	return false
+}

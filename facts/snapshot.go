@@ -1,0 +1,236 @@
+package facts
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Snapshot is what a memory snapshot tells about one device.
+type Snapshot struct {
+	Format        string     `json:"format"`
+	Compression   *string    `json:"compression"`
+	FileBytes     *int64     `json:"file_bytes"`
+	UnpackedBytes int64      `json:"unpacked_bytes"`
+	Writer        *string    `json:"writer"`
+	Truncated     *Truncated `json:"truncated"`
+
+	Device       *int     `json:"device"`
+	Host         bool     `json:"host"`
+	DeviceReason *string  `json:"device_reason"`
+	Devices      []Device `json:"devices"`
+
+	Events      int                  `json:"events"`
+	Actions     map[string]int       `json:"actions"`
+	FirstTime   *int64               `json:"first_time_us"`
+	LastTime    *int64               `json:"last_time_us"`
+	Span        *float64             `json:"span_s"`
+	Steps       *Steps               `json:"steps"`
+	Annotations []timeline.NameCount `json:"annotations"`
+	Streams     []uint64             `json:"streams"`
+	Settings    Settings             `json:"settings"`
+
+	Memory        Memory        `json:"memory"`
+	Segments      []Group       `json:"segments"`
+	Fragmentation Fragmentation `json:"fragmentation"`
+	OOMs          []OOM         `json:"oom_events"`
+	Replay        *Replay       `json:"replay"`
+	Missing       []Missing     `json:"missing"`
+	Holders       []Holder      `json:"top_stacks"`
+	HolderCount   int           `json:"stacks"`
+}
+
+// Truncated tells how far a file goes that ends early.
+type Truncated struct {
+	ReadBytes int64  `json:"read_bytes"`
+	Where     string `json:"where"`
+}
+
+// Device is the brief form for files with several.
+type Device struct {
+	Device         *int   `json:"device"`
+	Host           bool   `json:"host"`
+	Chosen         bool   `json:"chosen"`
+	Events         int    `json:"events"`
+	OOMs           int    `json:"oom_events"`
+	Segments       int    `json:"segments"`
+	ReservedBytes  uint64 `json:"reserved_bytes"`
+	AllocatedBytes uint64 `json:"allocated_bytes"`
+}
+
+// Steps are the steps of the program, as its annotations tell.
+type Steps struct {
+	Annotation string `json:"annotation"`
+	Complete   int    `json:"complete"`
+}
+
+// Replay says how well a replay of the trace matched it.
+type Replay struct {
+	Identical         bool     `json:"identical"`
+	Events            int      `json:"events"`
+	IdenticalEvents   int      `json:"identical_events"`
+	SegmentsIdentical bool     `json:"segments_identical"`
+	Start             string   `json:"start"`
+	Notes             []string `json:"notes"`
+}
+
+// Missing is something that the file does not tell.
+type Missing struct {
+	What string `json:"what"`
+	Text string `json:"text"`
+}
+
+// Options say what is known beside the file and bound the work.
+type Options struct {
+	Device    int // -1 for the most interesting one
+	Host      bool
+	FileBytes int64 // 0 if not known
+	Writer    string
+	Progress  func(done, total int) // of the replay
+}
+
+// maxReplay is the number of events above which a trace is not replayed: it
+// takes memory, and half a minute would be too long for a summary.
+const maxReplay = 5_000_000
+
+// searchTime is how long a replay may look for other readings of a trace.
+const searchTime = 3 * time.Second
+
+// topStacks is how many call stacks are listed.
+const topStacks = 10
+
+// collector gathers the facts about one trace.
+type collector struct {
+	file    *snapshot.File
+	t       *trace.Trace
+	line    *timeline.Timeline
+	peaks   *timeline.Peaks
+	program *timeline.Program
+	state   *timeline.State
+	seen    *replay.Observed
+	out     *Snapshot
+}
+
+// NewSnapshot collects the facts of a snapshot.
+func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, error) {
+	t, why, err := Pick(f, o.Device, o.Host)
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{file: f, t: t, out: &Snapshot{
+		Format: f.Format, UnpackedBytes: f.Bytes, Host: t.Host, Compression: text(f.Compression),
+		Writer: text(o.Writer), DeviceReason: text(why), Device: deviceOf(t), Events: t.Events.Len(), Streams: streams(t),
+		Annotations: []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
+	}}
+	if o.FileBytes > 0 {
+		c.out.FileBytes = &o.FileBytes
+	}
+	if f.Truncated != nil {
+		c.out.Truncated = &Truncated{f.Truncated.ReadBytes, f.Truncated.Where}
+	}
+	c.devices()
+	if err := c.follow(ctx, o); err != nil {
+		return nil, err
+	}
+	c.course()
+	c.memory()
+	c.segments()
+	c.ooms()
+	c.holders()
+	c.out.Settings = settingsOf(t)
+	c.missing()
+	return c.out, nil
+}
+
+// Pick chooses the trace: of the host, of a device, or the most interesting.
+func Pick(f *snapshot.File, device int, host bool) (t *trace.Trace, why string, err error) {
+	if host {
+		if f.Host == nil {
+			return nil, "", &NoHostError{f.Name}
+		}
+		return f.Host, "", nil
+	}
+	return f.Pick(device)
+}
+
+// NoHostError says that a file has no trace of host memory.
+type NoHostError struct{ Name string }
+
+func (e *NoHostError) Error() string {
+	return e.Name + " has no host memory: leave out --device host"
+}
+
+// Cut tells whether the events of a trace end before the state of its
+// segments, because the file does.
+func Cut(f *snapshot.File, t *trace.Trace) bool {
+	if f.Truncated == nil || !strings.Contains(f.Truncated.Where, "_traces") {
+		return false
+	}
+	// The lists of the devices follow each other; the last one is cut.
+	for _, other := range f.Traces {
+		if !t.Host && other.Device > t.Device && other.Events.Len() > 0 {
+			return false
+		}
+	}
+	return t.Host || f.Host == nil || f.Host.Events.Len() == 0
+}
+
+// follow replays the trace if that can help, and walks through it.
+func (c *collector) follow(ctx context.Context, o Options) error {
+	cut := Cut(c.file, c.t)
+	n := c.t.Events.Len()
+	if n > 0 && n <= maxReplay && !cut && !c.t.Host {
+		seen, err := replay.Observe(ctx, c.t, replay.ObserveOptions{Search: searchTime, Progress: o.Progress})
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			c.miss("replay", "the events cannot be replayed: %v", err)
+		default:
+			c.seen = seen
+			c.out.Replay = &Replay{
+				Identical: seen.Identical, Events: seen.Events, IdenticalEvents: seen.IdenticalEvents,
+				SegmentsIdentical: seen.SegmentsIdentical, Start: seen.Start, Notes: append([]string{}, seen.Notes...),
+			}
+		}
+	}
+	c.line = timeline.New(c.t, timeline.Options{Cut: cut, Observed: c.seen})
+	c.peaks = c.line.Peaks()
+	c.program = timeline.NewProgram(c.t)
+	c.state = timeline.NewState(c.t)
+	return ctx.Err()
+}
+
+// devices lists all devices of the file.
+func (c *collector) devices() {
+	traces := c.file.Traces
+	if c.file.Host != nil {
+		traces = append(traces[:len(traces):len(traces)], c.file.Host)
+	}
+	for _, t := range traces {
+		s := timeline.NewState(t)
+		c.out.Devices = append(c.out.Devices, Device{
+			Device: deviceOf(t), Host: t.Host, Chosen: t == c.t, Events: t.Events.Len(), OOMs: countOOMs(t),
+			Segments: s.Segments, ReservedBytes: s.Reserved, AllocatedBytes: s.Allocated,
+		})
+	}
+}
+
+// course tells what the program did and when.
+func (c *collector) course() {
+	c.out.Actions = c.peaks.Actions
+	c.out.Annotations = append(c.out.Annotations, c.program.Names()...)
+	if c.peaks.First != trace.NoTime {
+		first, last := c.peaks.First, c.peaks.End
+		span := seconds(last - first)
+		c.out.FirstTime, c.out.LastTime, c.out.Span = &first, &last, &span
+	}
+	if len(c.program.Steps) > 0 {
+		c.out.Steps = &Steps{Annotation: c.program.StepName, Complete: c.program.Complete()}
+	}
+}

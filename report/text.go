@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// Style says how text is dressed up.
+type Style struct {
+	Bold bool // headings stand out, by terminal sequences
+}
+
+// page writes lines under headings. The first error is kept.
+type page struct {
+	w     io.Writer
+	style Style
+	err   error
+}
+
+func (p *page) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+// heading begins a part. What follows it on the line is not dressed up.
+func (p *page) heading(name, rest string) {
+	if p.style.Bold {
+		p.printf("\n\x1b[1m%s\x1b[0m%s\n", name, rest)
+		return
+	}
+	p.printf("\n%s%s\n", name, rest)
+}
+
+const pageWidth = 80
+
+// wrapped writes text below a first line that begins with lead, indented by as
+// much as lead is wide.
+func (p *page) wrapped(lead, text string) {
+	line := lead
+	empty := true
+	for _, word := range strings.Fields(clean(text)) {
+		if !empty && width(line)+1+width(word) > pageWidth {
+			p.printf("%s\n", line)
+			line, empty = strings.Repeat(" ", width(lead)), true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	p.printf("%s\n", strings.TrimRight(line, " "))
+}
+
+// cut shortens text to n characters.
+func cut(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n {
+		return text
+	}
+	return string(r[:max(0, n-3)]) + "..."
+}
+
+func width(s string) int { return len([]rune(s)) }
+
+// clean replaces what a terminal would not print as it is: the text comes from
+// a file that anybody may have written.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// plural writes a number with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return countText(n) + " " + many
+}
