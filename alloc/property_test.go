@@ -79,6 +79,8 @@ func (g *scriptGen) line() string {
 		return g.oneOf("begin ", "end ", "end ", "close ") + g.oneOf("p", "q", "r") + fmt.Sprintf(" thread=%d", g.IntN(2))
 	case p < 94:
 		return g.oneOf("capture g 0,1", "capture h 2", "capture h 1 pool=g", "endcapture g", "endcapture h", "endcapture g", "release g", "release h")
+	case p < 95:
+		return g.oneOf("checkpoint x p", "checkpoint y g", "restore x", "restore y")
 	case p < 97:
 		return g.oneOf("complete all", "complete 1", "complete 3")
 	default:

@@ -13,14 +13,21 @@ func (a *Allocator) shouldSplit(p *pool, rounded, rest uint64, expandable bool) 
 	}
 }
 
-// take hands out a block that is in no set, splitting it if that is due
-// (spec 4.2), and returns its address.
+// take hands out a block that is in no set, splitting it if that is due, and
+// returns its address.
 func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) uint64 {
+	b := &a.blocks[id]
+	return a.takeSplit(id, size, rounded, a.shouldSplit(a.homes[b.home].pool, rounded, b.size-rounded, expandable))
+}
+
+// takeSplit hands out a block that is in no set, or its first rounded bytes
+// (spec 4.2), and returns its address.
+func (a *Allocator) takeSplit(id blockID, size, rounded uint64, split bool) uint64 {
 	b := &a.blocks[id]
 	h := a.homes[b.home]
 	p := h.pool
-	rest := b.size - rounded
-	if a.shouldSplit(p, rounded, rest, expandable) {
+	if split {
+		rest := b.size - rounded
 		if !b.expandable {
 			if b.split() {
 				a.stats.addSplit(p.kind, 0, -int64(rounded))

@@ -54,13 +54,9 @@ func (r *Runner) capture(words []string) error {
 	}
 	var id alloc.PoolID
 	if name, ok := option(words, "pool"); ok {
-		switch p, c := r.pools[name], r.captures[name]; {
-		case p != nil:
-			id = p.ID()
-		case c != nil:
-			id = c.Pool()
-		default:
-			return fmt.Errorf("%w: no pool %q", ErrCommand, name)
+		var err error
+		if id, err = r.poolID(name); err != nil {
+			return err
 		}
 	}
 	c, err := r.Allocator.BeginCapture(id, func(s uint64) bool { return slices.Contains(streams, s) })
@@ -87,5 +83,56 @@ func (r *Runner) withCapture(name string, f func(*alloc.Capture) error) error {
 		return fmt.Errorf("%w: no capture %q", ErrCommand, name)
 	}
 	r.answer(f(c))
+	return nil
+}
+
+// poolID is the id of a named pool or capture.
+func (r *Runner) poolID(name string) (alloc.PoolID, error) {
+	switch p, c := r.pools[name], r.captures[name]; {
+	case p != nil:
+		return p.ID(), nil
+	case c != nil:
+		return c.Pool(), nil
+	}
+	return alloc.PoolID{}, fmt.Errorf("%w: no pool %q", ErrCommand, name)
+}
+
+func (r *Runner) checkpoint(words []string) error {
+	id, err := r.poolID(words[1])
+	if err != nil {
+		return err
+	}
+	c, err := r.Allocator.Checkpoint(id)
+	r.answer(err)
+	if err == nil {
+		r.saved[words[0]] = c
+	}
+	return nil
+}
+
+// restore goes back to a checkpoint. Blocks that it frees lose their names;
+// those it allocates get the name of the checkpoint and a number.
+func (r *Runner) restore(words []string) error {
+	c := r.saved[words[0]]
+	if c == nil {
+		return fmt.Errorf("%w: no checkpoint %q", ErrCommand, words[0])
+	}
+	delta, err := r.Allocator.RestoreCheckpoint(c)
+	r.answer(err)
+	if delta == nil {
+		return nil
+	}
+	for name, addr := range r.blocks {
+		if slices.Contains(delta.Freed, addr) {
+			delete(r.blocks, name)
+		}
+	}
+	for _, addr := range delta.Allocated {
+		n := 0
+		for r.blocks[fmt.Sprintf("%s%d", words[0], n)] != 0 {
+			n++
+		}
+		r.blocks[fmt.Sprintf("%s%d", words[0], n)] = addr
+	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Runner struct {
 	blocks   map[string]uint64
 	pools    map[string]*alloc.MemPool
 	captures map[string]*alloc.Capture
+	saved    map[string]*alloc.Checkpoint
 	made     []route // every pool and capture, also those whose name was taken over
 	segments []named
 	count    int
@@ -85,6 +86,7 @@ var commands = map[string]struct {
 	"limit": {1, (*Runner).limit}, "fraction": {1, (*Runner).fraction},
 	"pool": {1, (*Runner).pool}, "begin": {1, (*Runner).begin}, "end": {1, (*Runner).end}, "close": {1, (*Runner).close},
 	"capture": {2, (*Runner).capture}, "endcapture": {1, (*Runner).endCapture}, "release": {1, (*Runner).release},
+	"checkpoint": {2, (*Runner).checkpoint}, "restore": {1, (*Runner).restore},
 	"complete": {1, (*Runner).complete}, "fail": {2, (*Runner).fail},
 	"stats": {1, (*Runner).stats}, "blocks": {0, (*Runner).listBlocks}, "message": {0, (*Runner).lastMessage},
 }
@@ -162,6 +164,7 @@ func (r *Runner) device(words []string) error {
 	*r = Runner{
 		Device: sim.New(cfg),
 		blocks: map[string]uint64{}, pools: map[string]*alloc.MemPool{}, captures: map[string]*alloc.Capture{},
+		saved: map[string]*alloc.Checkpoint{},
 	}
 	r.Allocator = alloc.New(r.Device, alloc.WithSettings(s), alloc.WithObserver(r.observe))
 	if limited {

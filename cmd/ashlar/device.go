@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+// deviceFlag is --device: the number of a device, or host.
+type deviceFlag struct {
+	number int // -1 for the most interesting one
+	host   bool
+}
+
+func addDeviceFlag(cmd *cobra.Command) *deviceFlag {
+	d := &deviceFlag{number: -1}
+	cmd.Flags().Var(d, "device", "device of a snapshot with several, or host; by default the one that ran out\nof memory, else the busiest")
+	return d
+}
+
+func (d *deviceFlag) Set(s string) error {
+	if s == "host" {
+		*d = deviceFlag{number: -1, host: true}
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return fmt.Errorf("write the number of a device, or host")
+	}
+	*d = deviceFlag{number: n}
+	return nil
+}
+
+func (d *deviceFlag) Type() string { return "N" }
+
+func (d *deviceFlag) String() string {
+	switch {
+	case d.host:
+		return "host"
+	case d.number < 0:
+		return ""
+	}
+	return strconv.Itoa(d.number)
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
+)
+
+// What an input can be.
+const (
+	kindSnapshot = "snapshot"
+	kindStats    = "memory_stats"
+	kindMessage  = "oom_message"
+)
+
+// input is what a FILE argument of a reading command turned out to be.
+type input struct {
+	name string
+	kind string
+
+	snapshot *snapshot.File
+	bytes    int64  // of the file; 0 if not known
+	writer   string // what wrote a snapshot, "" if that cannot be told
+
+	dumps    []*stats.Dump
+	messages []*message.OOM // a log can have them beside dumps
+}
+
+// maxText is how much text is searched for dumps and messages.
+const maxText = 64 << 20
+
+// headBytes is how much of a file is looked at to tell text from a pickle.
+const headBytes = 64 << 10
+
+// readInput reads FILE, or standard input for "-", and finds out what it is.
+// Warnings go to standard error.
+func readInput(ctx context.Context, std stdio, arg string) (*input, error) {
+	in, err := inputReader{ctx: ctx, std: std}.read(arg)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, failure{err}
+	}
+	if f := in.snapshot; f != nil {
+		if f.Truncated != nil {
+			std.errorf("%s: %v", f.Name, f.Truncated)
+		}
+		for _, w := range f.Warnings {
+			std.errorf("%s: %s", f.Name, w)
+		}
+	}
+	return in, nil
+}
+
+// inputReader reads one input.
+type inputReader struct {
+	ctx context.Context
+	std stdio
+}
+
+func (r inputReader) read(arg string) (*input, error) {
+	if arg == "-" {
+		return r.stdin()
+	}
+	file, err := os.Open(arg)
+	if err != nil {
+		return nil, openProblem(arg, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s: is a directory; name a file in it", arg)
+	}
+	in := &input{name: arg}
+	if info.Mode().IsRegular() {
+		in.bytes = info.Size()
+	}
+	buffered := bufio.NewReaderSize(file, headBytes)
+	head, err := unpackedHead(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	if !info.Mode().IsRegular() { // a pipe cannot be opened twice
+		return r.stream(in, buffered, head)
+	}
+	open := func(opts snapshot.Options) (*snapshot.File, error) { return snapshot.Open(r.ctx, arg, opts) }
+	if !isText(head) {
+		return r.load(in, head, open)
+	}
+	raw, err := io.ReadAll(io.LimitReader(buffered, maxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return r.text(in, head, raw, open)
+}
+
+func (r inputReader) stdin() (*input, error) {
+	buffered := bufio.NewReaderSize(r.std.in, headBytes)
+	head, err := unpackedHead(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("stdin: %w", err)
+	}
+	return r.stream(&input{name: "stdin"}, buffered, head)
+}
+
+// stream reads an input that comes once.
+func (r inputReader) stream(in *input, all io.Reader, head []byte) (*input, error) {
+	if !isText(head) {
+		return r.load(in, head, func(opts snapshot.Options) (*snapshot.File, error) { return snapshot.Read(r.ctx, in.name, all, opts) })
+	}
+	raw, err := io.ReadAll(io.LimitReader(all, maxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return r.text(in, head, raw, func(opts snapshot.Options) (*snapshot.File, error) {
+		return snapshot.Read(r.ctx, in.name, io.MultiReader(bytes.NewReader(raw), all), opts)
+	})
+}
+
+type opener func(snapshot.Options) (*snapshot.File, error)
+
+// load reads a snapshot.
+func (r inputReader) load(in *input, head []byte, open opener) (*input, error) {
+	defer tightMemory(in.bytes)()
+	p := startPercent(r.std, "percent of "+in.name+" read")
+	defer p.stop()
+	f, err := open(snapshot.Options{Progress: p.set})
+	if err != nil {
+		return nil, err
+	}
+	in.kind, in.snapshot, in.writer = kindSnapshot, f, writerOf(head)
+	return in, nil
+}
+
+// text finds out what a text is. JSON may be a snapshot; what is none may have
+// a dump or a message in it, as may any other text. raw is its beginning if it
+// is long.
+func (r inputReader) text(in *input, head, raw []byte, open opener) (*input, error) {
+	var problem error
+	first := bytes.TrimLeft(head, " \t\r\n\ufeff")
+	if len(raw) > maxText || bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) {
+		got, err := r.load(in, head, open)
+		if err == nil || len(raw) > maxText || r.ctx.Err() != nil {
+			return got, err
+		}
+		problem = err
+	}
+	plain, err := unpackText(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	dumps, err := stats.ParseAll(plain)
+	in.dumps = dumps
+	in.messages, _ = message.Parse(string(plain))
+	var syntax *stats.SyntaxError
+	damaged := errors.As(err, &syntax)
+	switch {
+	case len(in.dumps) > 0:
+		in.kind = kindStats
+	case len(in.messages) > 0:
+		in.kind = kindMessage
+	case damaged:
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	case problem != nil:
+		return nil, problem
+	default:
+		return r.noText(in, head, open)
+	}
+	if damaged {
+		r.std.errorf("%s: %v; it is left out", in.name, err)
+	}
+	return in, nil
+}
+
+// noText ends with a text in which nothing was found. It may be a pickle of
+// protocol 0, which is text.
+func (r inputReader) noText(in *input, head []byte, open opener) (*input, error) {
+	got, err := r.load(in, head, open)
+	if err == nil {
+		return got, nil
+	}
+	var format *snapshot.FormatError
+	if len(head) == 0 {
+		return nil, fmt.Errorf("%s: the file is empty; give a snapshot, a memory_stats() dump or an out-of-memory message", in.name)
+	}
+	if errors.As(err, &format) && format.Format == "" {
+		return nil, fmt.Errorf("%s: neither a memory snapshot nor text with a memory_stats() dump or an out-of-memory message;"+
+			" give a file of torch.cuda.memory._dump_snapshot(), or paste the whole error", in.name)
+	}
+	return nil, err
+}
+
+// openProblem words why a file cannot be opened.
+func openProblem(name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: no such file; check the name", name)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: permission denied; make the file readable", name)
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("%s: cannot be opened: %w", name, err)
+}
+
+// unpackedHead returns the beginning of what a file holds, without taking it
+// out of the reader.
+func unpackedHead(r *bufio.Reader) ([]byte, error) {
+	raw, err := r.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	plain, stop, err := unpack(raw)
+	if err != nil {
+		return nil, nil // package snapshot says what is wrong
+	}
+	defer stop()
+	head := make([]byte, 4<<10)
+	n, _ := io.ReadFull(plain, head) // the rest is cut off
+	return head[:n], nil
+}
+
+// unpackText decompresses a text.
+func unpackText(raw []byte) ([]byte, error) {
+	plain, stop, err := unpack(raw)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	text, err := io.ReadAll(io.LimitReader(plain, maxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("the compressed data is damaged: %w", err)
+	}
+	if len(text) > maxText {
+		return nil, fmt.Errorf("more than %d MiB of text; cut out the part with the dump or the message", maxText>>20)
+	}
+	return text, nil
+}
+
+func unpack(raw []byte) (io.Reader, func(), error) {
+	r := bytes.NewReader(raw)
+	switch {
+	case bytes.HasPrefix(raw, []byte("\x1f\x8b")):
+		z, err := gzip.NewReader(r)
+		return z, func() {}, err
+	case bytes.HasPrefix(raw, []byte("\x28\xb5\x2f\xfd")):
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxText*2))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	}
+	return r, func() {}, nil
+}
+
+// isText tells text from binary data by its beginning.
+func isText(head []byte) bool {
+	for i := 0; i < len(head); {
+		r, size := utf8.DecodeRune(head[i:])
+		if r == utf8.RuneError && size == 1 && len(head)-i >= utf8.UTFMax || r < ' ' && !strings.ContainsRune("\t\r\n\f\b\x1b", r) {
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+// writerOf tells from the beginning of a snapshot what wrote it (spec 10.1).
+func writerOf(head []byte) string {
+	switch {
+	case len(head) < 4 || head[0] != 0x80:
+		return ""
+	case head[1] == 2 && (head[3] == '(' || head[2] == ']' && head[3] != 'q'):
+		return "PyTorch's C++ code"
+	}
+	return fmt.Sprintf("Python (protocol %d)", head[1])
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/ashlar-mem/ashlar/report"
+)
+
+// quietPipe has a reader that goes away, as head does, show up as an error of
+// the next write instead of ending the program with a signal.
+func quietPipe() { signal.Ignore(syscall.SIGPIPE) }
+
+// written turns the error of writing the result into that of the command. A
+// reader that has seen enough is none.
+func written(err error) error {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return failure{fmt.Errorf("writing the result: %w", err)}
+}
+
+// writeJSON writes one document.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// style tells how text for the standard output may be dressed up.
+func (s stdio) style() report.Style {
+	f, ok := s.out.(*os.File)
+	return report.Style{Bold: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
+}
