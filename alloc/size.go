@@ -13,6 +13,10 @@ const (
 	maxRequest = 1 << 60  // requests from here on fail at once
 )
 
+// SmallSegment is the size of every plain segment of the small pool. Segments
+// of the large pool are larger: no setting makes them smaller than 10 MiB.
+const SmallSegment = smallSeg
+
 // poolKind tells the two pools of a pair apart.
 type poolKind uint8
 

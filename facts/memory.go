@@ -195,10 +195,17 @@ func (c *collector) ooms() {
 func (c *collector) holders() {
 	all := timeline.Holders(c.t)
 	c.out.HolderCount = len(all)
-	for _, h := range all[:min(len(all), topStacks)] {
+	top := all[:min(len(all), topStacks)]
+	stacks, sites := make([]trace.StackID, len(top)), make([]timeline.Site, len(top))
+	for i, h := range top {
+		stacks[i] = h.Stack
+		sites[i], _ = timeline.SiteOf(c.t, h.Stack)
+	}
+	timeline.TellApart(c.t, stacks, sites)
+	for i, h := range top {
 		out := Holder{Bytes: h.Bytes, Blocks: h.Blocks, Frames: timeline.Frames(c.t, h.Stack)}
-		if site, ok := timeline.SiteOf(c.t, h.Stack); ok {
-			out.Site = site.String()
+		if out.Frames != nil {
+			out.Site = sites[i].String()
 		}
 		c.out.Holders = append(c.out.Holders, out)
 	}

@@ -20,7 +20,7 @@ func (c *collector) missing() {
 		c.miss("truncated", "the end of the file: it stops %s; %s", tr.Where, c.truncatedMeans())
 	}
 	if n == 0 {
-		c.miss("events", "events: recording was off, so there are no peaks, times or causes")
+		c.miss("events", "events: recording was off, so there are no peaks, times or causes; torch.cuda.memory._record_memory_history() turns it on")
 	} else {
 		c.missingStart()
 	}
@@ -64,14 +64,15 @@ func (c *collector) missingStart() {
 			return
 		}
 	}
-	if c.line.Cut && c.line.Start.Kind == replay.StartRebuilt {
+	rebuilt := c.line.Start.Kind == replay.StartRebuilt
+	if c.line.Cut && rebuilt {
 		c.miss("start", "what was there before the first event: the events free memory that they did not allocate")
 	}
-	for _, note := range c.line.Start.Notes {
+	for i, note := range c.line.Start.Notes {
+		if rebuilt && i == len(c.line.Start.Notes)-1 {
+			note += ". Totals start from the state rebuilt there; earlier peaks are lost"
+		}
 		c.miss("start", "the beginning: %s", note)
-	}
-	if c.line.Start.Kind == replay.StartRebuilt && !c.line.Cut {
-		c.miss("start", "peaks before the first event; the totals start from the state rebuilt at that point")
 	}
 }
 
@@ -99,15 +100,16 @@ func (c *collector) missingStacks() {
 	}
 	n := t.Events.Len()
 	switch {
-	case events == 0 && blocks == all && (n > 0 || all > 0):
-		c.miss("frames", "call stacks: nobody can tell who allocated what (record with stacks=\"python\")")
+	case n == 0 && blocks == all: // without recording there are none
+	case events == 0 && blocks == all:
+		c.miss("frames", "call stacks: nobody can tell who allocated what; recording with context=\"all\" keeps them")
 	case events == 0 && n > 0:
 		c.miss("frames", "call stacks of events: only blocks have them (recorded with context=\"state\")")
 	case n > 0 && events < n/2:
-		c.miss("frames", "call stacks of %s of %s events", units.Count(int64(n-events)), units.Count(int64(n)))
+		c.miss("frames", "call stacks of %s of %s events: made outside Python, as in the backward pass, or not recorded", units.Count(int64(n-events)), units.Count(int64(n)))
 	}
-	if blocks > 0 && blocks < all {
-		c.miss("frames", "call stacks of %s of %s live blocks, %s: allocated while recording was off",
+	if blocks < all && bytes > c.state.Active/20 {
+		c.miss("frames", "call stacks of %s of %s live blocks, %s: made outside Python, or while recording was off",
 			units.Count(int64(blocks)), units.Count(int64(all)), units.Size(bytes))
 	}
 }

@@ -99,7 +99,7 @@ func (u *undo) event(i int) {
 	case alloc.ActionSegmentFree:
 		u.plain[e.Addr] = alloc.Segment{
 			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
-			Large: e.Size != smallSegment,
+			Large: e.Size != alloc.SmallSegment,
 		}
 	case alloc.ActionSegmentMap:
 		u.mapped = cutRun(u.mapped, e.Addr, e.Size)
@@ -111,15 +111,10 @@ func (u *undo) event(i int) {
 	}
 }
 
-// smallSegment is the size of the segments of the small pool. A plain segment
-// of that size can belong to the large pool only with an odd
-// large_segment_size_mb, which PyTorch refuses below 11 MiB.
-const smallSegment = 2 << 20
-
 // largeMapping tells whether a range of an expandable segment is in the large
-// pool: as the nearest run of the final state, or by its size.
+// pool: as the nearest run of the final state, or by its granule.
 func (u *undo) largeMapping(addr, size uint64) bool {
-	best, large := uint64(1)<<38, size%(20<<20) == 0
+	best, large := uint64(1)<<38, size%u.t.Settings.Parsed.LargeSegmentSize == 0
 	for _, s := range u.t.Segments {
 		if d := max(s.Address, addr) - min(s.Address, addr); s.Expandable && d < best {
 			best, large = d, s.Type == "large"

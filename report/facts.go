@@ -17,32 +17,32 @@ func Snapshot(w io.Writer, name string, f *facts.Snapshot, style Style) error {
 	p.file(name, f)
 	p.settings(&f.Settings)
 	p.memory(f)
-	p.fragmentation(f)
-	p.segments(f)
 	p.ooms(f)
 	p.holders(f)
+	p.fragmentation(f)
+	p.segments(f)
 	p.missing(f)
 	return p.err
 }
 
 // file says what the file is and what it is about.
 func (p *page) file(name string, f *facts.Snapshot) {
-	kind := "memory snapshot, " + f.Format
+	kind := []string{"snapshot: " + f.Format}
 	if f.Writer != nil {
-		kind += " by " + *f.Writer
-	}
-	if f.Compression != nil {
-		kind += ", " + *f.Compression
+		kind[0] += " by " + *f.Writer
 	}
 	size := units.Size(uint64(f.UnpackedBytes))
-	switch {
-	case f.FileBytes != nil && f.Compression != nil:
-		size = units.Size(uint64(*f.FileBytes)) + ", unpacked " + size
-	case f.FileBytes != nil:
+	if f.FileBytes != nil {
 		size = units.Size(uint64(*f.FileBytes))
 	}
+	if f.Compression != nil {
+		kind = append(kind, *f.Compression)
+		if f.FileBytes != nil {
+			size += " (" + units.Size(uint64(f.UnpackedBytes)) + " unpacked)"
+		}
+	}
 	p.printf("%s\n", clean(name))
-	p.wrapped("  ", kind+", "+size)
+	p.wrapped("  ", strings.Join(append(kind, size), ", "))
 	p.wrapped("  ", course(f))
 	if len(f.Annotations) > 0 {
 		var names []string
@@ -86,7 +86,7 @@ func course(f *facts.Snapshot) string {
 		parts = append(parts, plural(n, "stream", "streams"))
 	}
 	if n := len(f.OOMs); n > 0 {
-		parts = append(parts, plural(n, "request", "requests")+" failed for want of memory")
+		parts = append(parts, plural(n, "OOM", "OOMs"))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -127,78 +127,119 @@ func (p *page) settings(s *facts.Settings) {
 
 func (p *page) memory(f *facts.Snapshot) {
 	m := &f.Memory
-	p.heading("Memory", "           at the end         peak   peak at")
-	row := func(name string, l facts.Level) {
-		p.printf("  %-12s %12s %12s   %s\n", name, sizeOr(l.Now), sizeOr(l.Peak), cut(momentText(l.At, f), pageWidth-44))
+	heading := "      at the end"
+	if f.Events > 0 {
+		heading += "        peak  at event      time"
 	}
-	row("reserved", m.Reserved)
-	row("allocated", m.Allocated)
-	row("active", m.Active)
-	row("requested", m.Requested)
+	p.heading("Memory", heading)
+	row := func(name, now, peak string, at *facts.Moment) {
+		p.line("  %-9s %11s %11s %s", name, now, peak, peakText(at, f))
+	}
+	level := func(name string, l facts.Level) {
+		row(name, sizeOr(l.Now), sizeOr(l.Peak), l.At)
+	}
+	level("reserved", m.Reserved)
+	level("allocated", m.Allocated)
+	level("active", m.Active)
+	level("requested", m.Requested)
 	if (m.Pending.Now != nil && *m.Pending.Now > 0) || (m.Pending.Peak != nil && *m.Pending.Peak > 0) {
-		row("pending free", m.Pending)
+		level("pending", m.Pending)
 	}
 	blocks := "-"
 	if m.Blocks.Peak != nil {
 		blocks = countText(*m.Blocks.Peak)
 	}
-	p.printf("  %-12s %12s %12s   %s\n", "blocks", countText(m.Blocks.Now), blocks, cut(momentText(m.Blocks.At, f), pageWidth-44))
-	p.printf("  %-12s %12s                largest free block %s\n", "free", units.Size(m.FreeBytes), units.Size(m.LargestFreeBytes))
+	row("blocks", countText(m.Blocks.Now), blocks, m.Blocks.At)
+	if m.FreeBytes > 0 || f.Segments != nil {
+		p.line("  %-9s %11s   largest free block %s", "free", units.Size(m.FreeBytes), units.Size(m.LargestFreeBytes))
+	}
+}
+
+// peakText is momentText in columns.
+func peakText(m *facts.Moment, f *facts.Snapshot) string {
+	switch {
+	case m == nil:
+		return ""
+	case m.Event == nil:
+		return "   before the first event"
+	}
+	since := ""
+	if m.Since != nil {
+		since = secondsText(*m.Since)
+	}
+	return cut(fmt.Sprintf("%9s %9s  %s", countText(*m.Event), since, placeText(m, f)), pageWidth-36)
 }
 
 // momentText says when something was.
 func momentText(m *facts.Moment, f *facts.Snapshot) string {
-	if m == nil {
-		return ""
-	}
-	if m.Event == nil {
-		return "before the first event"
-	}
 	s := "event " + countText(*m.Event)
 	if m.Since != nil {
 		s += ", " + secondsText(*m.Since)
 	}
+	if place := placeText(m, f); place != "" {
+		s += ", " + place
+	}
+	return s
+}
+
+// placeText says where in the program a moment lies.
+func placeText(m *facts.Moment, f *facts.Snapshot) string {
+	var parts []string
 	if m.Step != nil && f.Steps != nil {
-		switch {
-		case *m.Step > f.Steps.Complete:
-			s += fmt.Sprintf(", after step %d", f.Steps.Complete)
-		default:
-			s += fmt.Sprintf(", step %d", *m.Step)
+		if *m.Step > f.Steps.Complete {
+			parts = append(parts, fmt.Sprintf("after step %d", f.Steps.Complete))
+		} else {
+			parts = append(parts, fmt.Sprintf("step %d", *m.Step))
 		}
 	}
 	if m.Annotation != nil {
-		s += ", " + clean(*m.Annotation)
+		// Behind # stands which optimizer or which step.
+		name, _, found := strings.Cut(*m.Annotation, "#")
+		if !found || name == "" {
+			name = *m.Annotation
+		}
+		if f.Steps == nil || name != f.Steps.Annotation {
+			parts = append(parts, clean(name))
+		}
 	}
-	return s
+	return strings.Join(parts, ", ")
 }
 
 func (p *page) fragmentation(f *facts.Snapshot) {
 	x := &f.Fragmentation
 	p.heading("Fragmentation", " at the end")
-	row := func(v *float64, name, formula, meaning string) {
-		p.printf("  %7s  %-14s %s\n", percentText(v), name, formula)
-		p.printf("           %-14s %s\n", "", meaning)
+	row := func(v *float64, name, meaning string) {
+		p.printf("  %7s  %-14s %s\n", percentText(v), name, meaning)
 	}
-	row(x.ReservedUnallocated, "cached", "(reserved - allocated) / reserved", "held from the driver, but used by no tensor")
+	row(x.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: held, in no tensor")
+	row(x.InactiveSplit, "inactive split", "/ reserved: free, but pinned by live neighbours")
+	row(x.Internal, "internal", "(allocated - requested) / allocated: lost to rounding")
+	row(x.External, "external", "1 - largest free block / free: free, but in pieces")
 	if x.AtPeak != nil {
-		p.printf("           %-14s it was %s when reserved was highest\n", "", percentText(x.AtPeak))
+		row(x.AtPeak, "cached at peak", "the first, when reserved was highest")
 	}
-	row(x.InactiveSplit, "inactive split", "free parts of segments in use / reserved", "cannot be given back to the driver as long as a neighbour lives")
-	row(x.Internal, "internal", "(allocated - requested) / allocated", "lost by rounding sizes up")
-	row(x.External, "external", "1 - largest free block / free", "free, but not in one piece")
 }
 
 func (p *page) segments(f *facts.Snapshot) {
 	if len(f.Segments) == 0 {
 		return
 	}
-	stream := 0
 	pools := false
 	for _, g := range f.Segments {
-		stream = max(stream, len(Stream(g.Stream)))
 		pools = pools || g.Pool != nil && *g.Pool != [2]uint64{}
 	}
-	p.heading("Segments", fmt.Sprintf("       count     reserved    allocated         free      largest free"))
+	const numbers = " %6s %11s %11s %11s %11s"
+	columns := func(kind, stream, pool string) string {
+		s := fmt.Sprintf("%-7s", kind)
+		if len(f.Streams) > 1 {
+			s += fmt.Sprintf(" %-14s", stream)
+		}
+		if pools {
+			s += fmt.Sprintf(" %-5s", pool)
+		}
+		return s
+	}
+	p.heading("Segments", columns("", "stream", "pool")[6:]+fmt.Sprintf(numbers, "count", "reserved", "allocated", "free", "largest"))
 	for i, g := range f.Segments {
 		if i == 20 {
 			p.printf("  and %s more groups\n", countText(len(f.Segments)-i))
@@ -211,33 +252,19 @@ func (p *page) segments(f *facts.Snapshot) {
 		if g.Expandable {
 			kind += "+"
 		}
-		p.printf("  %-10s %8s %12s %12s %12s %12s", kind, countText(g.Segments), units.Size(g.ReservedBytes),
+		pool := "?"
+		if g.Pool != nil {
+			pool = fmt.Sprintf("%d,%d", g.Pool[0], g.Pool[1])
+		}
+		p.line("  %s"+numbers, columns(kind, Stream(g.Stream), pool), countText(g.Segments), units.Size(g.ReservedBytes),
 			units.Size(g.AllocatedBytes), units.Size(g.FreeBytes), units.Size(g.LargestFreeBytes))
-		var where []string
-		if len(f.Streams) > 1 {
-			where = append(where, "stream "+Stream(g.Stream))
-		}
-		if pools {
-			where = append(where, poolText(g.Pool))
-		}
-		if len(where) > 0 {
-			p.printf("\n      %s", strings.Join(where, ", "))
-		}
-		p.printf("\n")
 	}
 	if slices.ContainsFunc(f.Segments, func(g facts.Group) bool { return g.Expandable }) {
 		p.printf("  + expandable\n")
 	}
-}
-
-func poolText(pool *[2]uint64) string {
-	switch {
-	case pool == nil:
-		return "pool unknown"
-	case *pool == [2]uint64{}:
-		return "default pool"
+	if pools {
+		p.printf("  pool 0,0 is the default, the others are private: CUDA graphs and MemPools\n")
 	}
-	return fmt.Sprintf("private pool %d,%d", pool[0], pool[1])
 }
 
 // Stream writes the handle of a stream.
@@ -268,7 +295,7 @@ func (p *page) ooms(f *facts.Snapshot) {
 		if o.FreeBytes != nil {
 			said += fmt.Sprintf(", free %s in blocks of up to %s", units.Size(*o.FreeBytes), units.Size(*o.LargestFreeBytes))
 		}
-		said += fmt.Sprintf("; the driver had %s", units.Size(o.DeviceFreeBytes))
+		said += fmt.Sprintf("; the driver had %s free", units.Size(o.DeviceFreeBytes))
 		p.wrapped("    ", said)
 		if o.Site != "" {
 			p.printf("    at %s\n", cut(clean(o.Site), pageWidth-7))
@@ -286,7 +313,11 @@ func (p *page) holders(f *facts.Snapshot) {
 		if site == "" {
 			site = "(no call stack)"
 		}
-		p.printf("  %10s %7s  %s\n", units.Size(h.Bytes), countText(h.Blocks)+"x", cut(clean(site), pageWidth-22))
+		share := ""
+		if active := f.Memory.Active.Now; active != nil && *active > 0 {
+			share = fmt.Sprintf("%.0f %%", 100*float64(h.Bytes)/float64(*active))
+		}
+		p.printf("  %10s %5s %6s  %s\n", units.Size(h.Bytes), share, countText(h.Blocks)+"x", cut(clean(site), pageWidth-27))
 	}
 }
 

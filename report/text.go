@@ -25,6 +25,11 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
+// line writes a line without blanks at its end.
+func (p *page) line(format string, args ...any) {
+	p.printf("%s\n", strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
 // heading begins a part. What follows it on the line is not dressed up.
 func (p *page) heading(name, rest string) {
 	if p.style.Bold {

@@ -39,7 +39,8 @@ func frame(t *trace.Trace, id trace.FrameID) Frame {
 // led there.
 type Site struct {
 	Inner, User Frame
-	HasUser     bool // Inner may be the same frame
+	HasUser     bool   // Inner may be the same frame
+	Via         *Frame // tells this stack from others with the same Inner and User; often nil
 }
 
 // SiteOf picks the frames of a stack; false if it has none.
@@ -65,18 +66,52 @@ func SiteOf(t *trace.Trace, id trace.StackID) (Site, bool) {
 
 // String is the site on one line, innermost first.
 func (s Site) String() string {
-	if !s.HasUser || s.User == s.Inner {
-		return s.Inner.String()
+	text := s.Inner.String()
+	if s.Via != nil {
+		text += " < " + s.Via.String()
 	}
-	return s.Inner.String() + " < " + s.User.String()
+	if s.HasUser && s.User != s.Inner {
+		text += " < " + s.User.String()
+	}
+	return text
 }
 
-// String is the frame on one line, "gpt2/modeling_gpt2.py:702 forward".
+// TellApart sets Via of sites that look the same, stacks being theirs: to the
+// innermost frame that another one does not have in its place.
+func TellApart(t *trace.Trace, stacks []trace.StackID, sites []Site) {
+	for i := range sites {
+		if len(t.Stacks.Frames(stacks[i])) == 0 {
+			continue
+		}
+		for j := range sites {
+			if i == j || sites[i].Inner != sites[j].Inner || sites[i].User != sites[j].User || stacks[i] == stacks[j] {
+				continue
+			}
+			if f, ok := differs(t.Stacks.Frames(stacks[i]), t.Stacks.Frames(stacks[j])); ok {
+				via := frame(t, f)
+				sites[i].Via = &via
+				break
+			}
+		}
+	}
+}
+
+// differs returns the first frame of a that b does not have in its place.
+func differs(a, b []trace.FrameID) (trace.FrameID, bool) {
+	for i, f := range a {
+		if i >= len(b) || b[i] != f {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+// String is the frame on one line, "modeling_gpt2.py:702 forward".
 func (f Frame) String() string {
 	if f.native() {
 		return shortNative(f.Name)
 	}
-	return shortFile(f.Filename) + ":" + strconv.FormatInt(f.Line, 10) + " " + f.Name
+	return path.Base(f.Filename) + ":" + strconv.FormatInt(f.Line, 10) + " " + f.Name
 }
 
 // native tells frames of compiled code from those of Python.
@@ -117,21 +152,6 @@ func (f Frame) plumbing() bool {
 		}
 	}
 	return false
-}
-
-// shortFile keeps the file and its folder, below where packages are installed.
-func shortFile(name string) string {
-	for _, part := range []string{"/site-packages/", "/dist-packages/"} {
-		if i := strings.LastIndex(name, part); i >= 0 {
-			name = name[i+len(part):]
-		}
-	}
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		if j := strings.LastIndexByte(name[:i], '/'); j >= 0 {
-			return name[j+1:]
-		}
-	}
-	return name
 }
 
 // shortNative leaves out the arguments of a C++ function and of its templates.

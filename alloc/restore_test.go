@@ -1,0 +1,132 @@
+package alloc_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/script"
+)
+
+// TestRestore: an allocator restored from the segments of another has the same
+// layout and the same currents, also if the sizes of live blocks are left for
+// the rules to imply.
+func TestRestore(t *testing.T) {
+	for _, conf := range []string{
+		"", "expandable_segments:True", "max_split_size_mb:40", "roundup_power2_divisions:4",
+		"large_segment_size_mb:32,expandable_segments:True",
+	} {
+		for seed := range uint64(20) {
+			r := script.New()
+			g := scriptGen{Rand: rand.New(rand.NewPCG(seed, 7))}
+			lines := []string{"device total=8GiB conf=" + conf, "pool p"}
+			for range 300 {
+				switch n := g.IntN(20); {
+				case n < 11:
+					g.names++
+					lines = append(lines, fmt.Sprintf("alloc b%d %d stream=%d", g.names-1, g.size(), g.IntN(2)))
+				case n < 18:
+					lines = append(lines, "free "+g.name())
+				case n < 19:
+					lines = append(lines, "empty")
+				default:
+					lines = append(lines, g.oneOf("begin p", "end p"))
+				}
+			}
+			for _, line := range lines {
+				if err := runLine(r, line); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+			}
+			want := r.Allocator.Segments()
+			implied := slices.Clone(want)
+			for i := range implied {
+				implied[i].Blocks = slices.Clone(implied[i].Blocks)
+				for j := range implied[i].Blocks {
+					if b := &implied[i].Blocks[j]; b.State != alloc.Inactive {
+						b.Size = 0
+					}
+				}
+			}
+			for name, from := range map[string][]alloc.Segment{"sizes given": want, "sizes implied": implied} {
+				a := alloc.New(sim.New(sim.Config{TotalMemory: 8 << 30}), alloc.WithSettings(parse(t, conf)))
+				if err := a.Restore(from); err != nil {
+					t.Fatalf("%q, seed %d, %s: %v", conf, seed, name, err)
+				}
+				if err := a.CheckInvariants(); err != nil {
+					t.Fatalf("%q, seed %d, %s: %v", conf, seed, name, err)
+				}
+				if d := cmp.Diff(want, a.Segments()); d != "" {
+					t.Fatalf("%q, seed %d, %s (-original +restored):\n%s", conf, seed, name, d)
+				}
+				got, original := a.Stats().Map(), r.Allocator.Stats().Map()
+				for key, v := range original {
+					if strings.HasSuffix(key, ".current") && got[key] != v {
+						t.Errorf("%q, seed %d, %s: %s is %d, want %d", conf, seed, name, key, got[key], v)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestRestoreErrors(t *testing.T) {
+	block := func(addr, size, requested uint64) alloc.Block {
+		return alloc.Block{Address: addr, Size: size, RequestedSize: requested, State: alloc.ActiveAllocated}
+	}
+	for name, segments := range map[string][]alloc.Segment{
+		"overlapping segments": {{Address: 1 << 30, TotalSize: 20 * mib, Large: true}, {Address: 1<<30 + 10*mib, TotalSize: 20 * mib, Large: true}},
+		"block outside":        {{Address: 1 << 30, TotalSize: 2 * mib, Blocks: []alloc.Block{block(1<<30+2*mib, 512, 1)}}},
+		"overlapping blocks":   {{Address: 1 << 30, TotalSize: 2 * mib, Blocks: []alloc.Block{block(1<<30, 1024, 1), block(1<<30+512, 512, 1)}}},
+		"odd size":             {{Address: 1 << 30, TotalSize: 2 * mib, Blocks: []alloc.Block{block(1<<30, 700, 1)}}},
+		"too small":            {{Address: 1 << 30, TotalSize: 2 * mib, Blocks: []alloc.Block{block(1<<30, 512, 1000)}}},
+		"address too high":     {{Address: 1 << 60, TotalSize: 2 * mib}},
+	} {
+		if err := alloc.New(sim.New(sim.Config{})).Restore(segments); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	a := alloc.New(sim.New(sim.Config{}))
+	must(a.Malloc(1, 0))
+	if a.Restore(nil) == nil {
+		t.Error("a used allocator was restored")
+	}
+}
+
+// TestFits: Fits predicts whether a malloc asks the driver.
+func TestFits(t *testing.T) {
+	for _, conf := range []string{"", "expandable_segments:True", "max_split_size_mb:40"} {
+		dev := sim.New(sim.Config{})
+		a := alloc.New(dev, alloc.WithSettings(parse(t, conf)))
+		g := scriptGen{Rand: rand.New(rand.NewPCG(3, 4))}
+		var live []uint64
+		for range 3000 {
+			if g.IntN(2) == 0 && len(live) > 0 {
+				i := g.IntN(len(live))
+				check(a.Free(live[i]))
+				live = slices.Delete(live, i, i+1)
+				continue
+			}
+			size, stream := g.size(), g.Uint64N(2)
+			fits := a.Fits(alloc.PoolID{}, size, stream)
+			before := dev.Calls().Total()
+			live = append(live, must(a.Malloc(size, stream)))
+			if asked := dev.Calls().Total() > before; asked == fits {
+				t.Fatalf("%q: %d bytes: fits %v, asked the driver %v", conf, size, fits, asked)
+			}
+		}
+		// What can be released is what a flush releases.
+		want := a.Releasable()
+		before := a.Stats().ReservedBytes.All.Current
+		check(a.EmptyCache())
+		if got := uint64(before - a.Stats().ReservedBytes.All.Current); got != want {
+			t.Errorf("%q: released %d, predicted %d", conf, got, want)
+		}
+	}
+}
