@@ -7,7 +7,7 @@ BIN    := bin/ashlar
 DEMO   := testdata/oracle/streams-expand-1.json.gz
 RACE   := ./driver/... ./internal/spin ./replay ./cmd/...
 
-.PHONY: build demo test lint unit race invariants fuzz bench bench-device help
+.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load help
 
 build:
 	@scripts/setup
@@ -18,7 +18,7 @@ demo: build
 	@echo "\$$ ashlar verify --summary $(DEMO)"
 	@$(BIN) verify --summary $(DEMO)
 
-test: lint unit race invariants
+test: lint unit race invariants fuzz-short
 	@echo "all tests passed"
 
 lint:
@@ -44,12 +44,21 @@ invariants:
 	$(GO) test -tags invariants ./alloc -rapid.checks=20
 	$(GO) test -tags invariants ./replay
 
-FUZZTIME ?= 60s
+# The parsers of files that come from elsewhere, 20 seconds each.
+fuzz-short:
+	$(GO) test ./internal/pickle -run '^$$' -fuzz FuzzDecode -fuzztime 20s -fuzzminimizetime 10x
+	$(GO) test ./snapshot -run '^$$' -fuzz FuzzRead -fuzztime 20s -fuzzminimizetime 10x
+	$(GO) test ./snapshot/stats -run '^$$' -fuzz FuzzParse -fuzztime 20s -fuzzminimizetime 10x
+	$(GO) test ./snapshot/message -run '^$$' -fuzz FuzzParse -fuzztime 20s -fuzzminimizetime 10x
+
+# All fuzzers, for FUZZTIME each.
+FUZZTIME ?= 10m
+FUZZERS  := internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
+	settings:FuzzParse alloc:FuzzScript internal/units:FuzzParse replay:FuzzRead
 fuzz:
-	$(GO) test ./settings -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME)
-	$(GO) test ./alloc -run '^$$' -fuzz FuzzScript -fuzztime $(FUZZTIME)
-	$(GO) test ./internal/units -run '^$$' -fuzz FuzzParse -fuzztime $(FUZZTIME)
-	$(GO) test ./replay -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZTIME)
+	@set -e; for f in $(FUZZERS); do \
+		echo "./$${f%:*} $${f#*:}"; $(GO) test ./$${f%:*} -run '^$$' -fuzz $${f#*:} -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
+	done
 
 bench:
 	$(GO) test ./alloc -run '^$$' -bench . -benchtime 1s -cpu 1
@@ -59,10 +68,15 @@ bench:
 bench-device:
 	CGO_ENABLED=0 $(GO) test -c -o bin/alloc.test ./alloc
 
+# Reading speed and memory beside Python's pickle.load, on generated files.
+bench-load: build
+	scripts/bench-load
+
 help:
 	@echo "make demo          replay a recording of the real allocator and print its memory summary"
-	@echo "make test          lint, unit tests, race detector, invariants"
+	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer"
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
 	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (bench/torch/README.md)"
+	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

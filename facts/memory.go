@@ -194,7 +194,11 @@ func (c *collector) ooms() {
 
 func (c *collector) holders() {
 	all := timeline.Holders(c.t)
-	c.out.HolderCount = len(all)
+	for _, h := range all {
+		if h.Stack != trace.NoStack {
+			c.out.HolderCount++
+		}
+	}
 	top := all[:min(len(all), topStacks)]
 	stacks, sites := make([]trace.StackID, len(top)), make([]timeline.Site, len(top))
 	for i, h := range top {

@@ -108,7 +108,7 @@ func (c *collector) missingStacks() {
 	case n > 0 && events < n/2:
 		c.miss("frames", "call stacks of %s of %s events: made outside Python, as in the backward pass, or not recorded", units.Count(int64(n-events)), units.Count(int64(n)))
 	}
-	if blocks < all && bytes > c.state.Active/20 {
+	if events > 0 && bytes > c.state.Active/20 {
 		c.miss("frames", "call stacks of %s of %s live blocks, %s: made outside Python, or while recording was off",
 			units.Count(int64(blocks)), units.Count(int64(all)), units.Size(bytes))
 	}

@@ -73,15 +73,13 @@ func looksLikeSnapshot(in *bufio.Reader) bool {
 	if len(text) == 0 {
 		return false
 	}
-	switch text[0] {
-	case 0x80, '(', ']', '}', '[':
-		return true // a pickle, with or without a header, or a list of segments
-	case '{':
-		key := bytes.TrimLeft(text[1:], " \t\r\n")
-		for _, k := range []string{"segments", "device_traces", "allocator_settings", "external_annotations"} {
-			if bytes.HasPrefix(key, []byte(`"`+k+`"`)) {
-				return true
-			}
+	if text[0] != '{' {
+		return true // a pickle, a list of segments, or something that is neither
+	}
+	key := bytes.TrimLeft(text[1:], " \t\r\n")
+	for _, k := range []string{"segments", "device_traces", "allocator_settings", "external_annotations"} {
+		if bytes.HasPrefix(key, []byte(`"`+k+`"`)) {
+			return true
 		}
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -27,6 +28,11 @@ type Start struct {
 // end by undoing the events backwards (spec 16). Neighbouring free blocks are
 // always merged, so what is not live at the beginning is free.
 func Begin(t *trace.Trace) *Start {
+	if t.Partial {
+		return &Start{Kind: StartRecorded, Notes: []string{
+			"the file ends within the events: its segments are those of a later moment, and the recording is taken to begin with the process",
+		}}
+	}
 	u := undo{t: t, live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
 	for i := range t.Segments {
 		u.final(&t.Segments[i])
@@ -40,6 +46,10 @@ func Begin(t *trace.Trace) *Start {
 	}
 	s.Kind = StartRebuilt
 	s.Segments = u.segments()
+	if t.Events.Len() == 0 {
+		s.Notes = append(s.Notes, "the file has no events: there is nothing to replay, only a state to rebuild")
+		return s
+	}
 	if note := overflowed(t, u.live); note != "" {
 		s.Notes = append(s.Notes, note)
 	}
@@ -114,7 +124,7 @@ func (u *undo) event(i int) {
 // largeMapping tells whether a range of an expandable segment is in the large
 // pool: as the nearest run of the final state, or by its granule.
 func (u *undo) largeMapping(addr, size uint64) bool {
-	best, large := uint64(1)<<38, size%u.t.Settings.Parsed.LargeSegmentSize == 0
+	best, large := uint64(1)<<38, size%cmp.Or(u.t.Settings.Parsed.LargeSegmentSize, settings.Default().LargeSegmentSize) == 0
 	for _, s := range u.t.Segments {
 		if d := max(s.Address, addr) - min(s.Address, addr); s.Expandable && d < best {
 			best, large = d, s.Type == "large"

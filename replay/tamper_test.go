@@ -158,7 +158,7 @@ func TestVerifyAll(t *testing.T) {
 			t.Errorf("result %d came as number %d", i, len(got))
 		case err != nil:
 			got = append(got, "error")
-			if !strings.HasPrefix(err.Error(), sources[i].Name+": ") {
+			if !strings.HasPrefix(err.Error(), sources[i].Name) {
 				t.Errorf("error does not name the file: %v", err)
 			}
 		default:

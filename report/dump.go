@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/facts"
@@ -12,13 +13,13 @@ import (
 
 // Dumps writes the facts of the memory_stats() dumps in a file: PyTorch's table
 // of each, and the fractions that follow.
-func Dumps(w io.Writer, name string, dumps []*facts.Dump, style Style) error {
+func Dumps(w io.Writer, dumps []*facts.Dump, style Style) error {
 	p := &page{w: w, style: style}
 	for i, d := range dumps {
 		if i > 0 {
 			p.printf("\n")
 		}
-		p.dump(name, d)
+		p.dump(d)
 	}
 	return p.err
 }
@@ -29,7 +30,7 @@ var dumpSources = map[string]string{
 	stats.Summary: "the table of memory_summary()",
 }
 
-func (p *page) dump(name string, d *facts.Dump) {
+func (p *page) dump(d *facts.Dump) {
 	about := dumpSources[d.Source]
 	if d.Line > 1 {
 		about += fmt.Sprintf(", line %s", countText(d.Line))
@@ -43,7 +44,6 @@ func (p *page) dump(name string, d *facts.Dump) {
 	} else {
 		about += "; it does not say which device"
 	}
-	p.printf("%s\n", clean(name))
 	p.wrapped("  ", about)
 	if !d.Exact {
 		p.wrapped("  ", "the table rounds its numbers down, so those below are not exact")
@@ -53,14 +53,14 @@ func (p *page) dump(name string, d *facts.Dump) {
 
 	f := &d.Fragmentation
 	p.heading("Fragmentation", "")
-	row := func(s *facts.Share, name, formula, meaning string) {
-		p.printf("  %16s  %-14s %s\n", shareText(s), name, formula)
-		p.printf("  %16s  %-14s %s\n", "", "", meaning)
+	row := func(s *facts.Share, name, meaning string) {
+		p.printf("  %14s  %-15s %s\n", shareText(s), name, meaning)
 	}
-	row(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved", "held from the driver, used by no tensor")
-	row(f.AtPeaks, "cached, peaks", "the same of the two peaks", "which need not be of one moment")
-	row(f.InactiveSplit, "inactive split", "inactive_split / reserved", "free, but its neighbours are in use")
-	row(f.Internal, "internal", "(active - requested) / active", "lost by rounding sizes up")
+	row(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: in no tensor")
+	row(f.AtPeaks, "cached, of peaks", "peaks, which need not be of one moment")
+	row(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by neighbours")
+	row(f.Internal, "internal", "(active - requested) / active: rounding")
+	p.wrapped("  ", "External fragmentation is not in these numbers: it takes a snapshot.")
 	p.dumpCounters(d)
 	p.dumpMissing(d)
 }
@@ -69,12 +69,12 @@ func (p *page) dump(name string, d *facts.Dump) {
 func (p *page) dumpCounters(d *facts.Dump) {
 	var said []string
 	for _, c := range []struct{ key, name string }{
-		{"num_device_alloc", "requests to the driver"},
-		{"num_device_free", "returns to the driver"},
-		{"num_sync_all_streams", "waits for all streams"},
+		{"num_device_alloc", "memory got from the driver"},
+		{"num_device_free", "given back"},
+		{"num_sync_all_streams", "waited for all streams"},
 	} {
 		if v, ok := d.Values[c.key]; ok {
-			said = append(said, units.Count(v)+" "+c.name)
+			said = append(said, fmt.Sprintf("%s %s x", c.name, units.Count(v)))
 		}
 	}
 	if v, ok := d.Values["max_split_size"]; ok && v >= 0 {
@@ -91,14 +91,21 @@ func (p *page) dumpMissing(d *facts.Dump) {
 		return
 	}
 	p.heading("Not in the file", "")
-	names := d.Missing
-	more := ""
-	if len(names) > 8 {
-		more = fmt.Sprintf(" and %d more", len(names)-8)
-		names = names[:8]
+	const most = 8
+	names, more := d.Missing, ""
+	if len(names) > most {
+		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	p.wrapped("  - ", fmt.Sprintf("%s of memory_stats(), shown as 0 above: %s%s",
-		plural(len(d.Missing), "key", "keys"), strings.Join(names, ", "), more))
+	zero := ""
+	if slices.ContainsFunc(d.Missing, inSummary) {
+		zero = ", shown as 0 in the table"
+	}
+	p.wrapped("  - ", fmt.Sprintf("%s of memory_stats()%s: %s%s", plural(len(d.Missing), "key", "keys"), zero, strings.Join(names, ", "), more))
+}
+
+// inSummary tells whether the table shows the value of a key.
+func inSummary(key string) bool {
+	return strings.Contains(key, ".") || key == "num_ooms" || key == "num_alloc_retries"
 }
 
 // shareText writes a share, or the range it lies in.

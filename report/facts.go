@@ -41,7 +41,7 @@ func (p *page) file(name string, f *facts.Snapshot) {
 			size += " (" + units.Size(uint64(f.UnpackedBytes)) + " unpacked)"
 		}
 	}
-	p.printf("%s\n", clean(name))
+	p.printf("%s\n", Clean(name))
 	p.wrapped("  ", strings.Join(append(kind, size), ", "))
 	p.wrapped("  ", course(f))
 	if len(f.Annotations) > 0 {
@@ -199,7 +199,7 @@ func placeText(m *facts.Moment, f *facts.Snapshot) string {
 			name = *m.Annotation
 		}
 		if f.Steps == nil || name != f.Steps.Annotation {
-			parts = append(parts, clean(name))
+			parts = append(parts, Clean(name))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -212,27 +212,28 @@ func (p *page) fragmentation(f *facts.Snapshot) {
 		p.printf("  %7s  %-14s %s\n", percentText(v), name, meaning)
 	}
 	row(x.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: held, in no tensor")
+	if x.AtPeak != nil {
+		row(x.AtPeak, "cached at peak", "the same where reserved was highest")
+	}
 	row(x.InactiveSplit, "inactive split", "/ reserved: free, but pinned by live neighbours")
 	row(x.Internal, "internal", "(allocated - requested) / allocated: lost to rounding")
 	row(x.External, "external", "1 - largest free block / free: free, but in pieces")
-	if x.AtPeak != nil {
-		row(x.AtPeak, "cached at peak", "the first, when reserved was highest")
-	}
 }
 
 func (p *page) segments(f *facts.Snapshot) {
 	if len(f.Segments) == 0 {
 		return
 	}
-	pools := false
+	pools, stream := false, len("stream")
 	for _, g := range f.Segments {
+		stream = max(stream, len(Stream(g.Stream)))
 		pools = pools || g.Pool != nil && *g.Pool != [2]uint64{}
 	}
-	const numbers = " %6s %11s %11s %11s %11s"
-	columns := func(kind, stream, pool string) string {
+	const numbers = " %5s %10s %10s %10s %10s"
+	columns := func(kind, handle, pool string) string {
 		s := fmt.Sprintf("%-7s", kind)
 		if len(f.Streams) > 1 {
-			s += fmt.Sprintf(" %-14s", stream)
+			s += fmt.Sprintf(" %-*s", stream, handle)
 		}
 		if pools {
 			s += fmt.Sprintf(" %-5s", pool)
@@ -247,7 +248,7 @@ func (p *page) segments(f *facts.Snapshot) {
 		}
 		kind := "other"
 		if g.Type != nil {
-			kind = clean(*g.Type)
+			kind = Clean(*g.Type)
 		}
 		if g.Expandable {
 			kind += "+"
@@ -298,7 +299,7 @@ func (p *page) ooms(f *facts.Snapshot) {
 		said += fmt.Sprintf("; the driver had %s free", units.Size(o.DeviceFreeBytes))
 		p.wrapped("    ", said)
 		if o.Site != "" {
-			p.printf("    at %s\n", cut(clean(o.Site), pageWidth-7))
+			p.printf("    at %s\n", cut(Clean(o.Site), pageWidth-7))
 		}
 	}
 }
@@ -307,7 +308,11 @@ func (p *page) holders(f *facts.Snapshot) {
 	if len(f.Holders) == 0 {
 		return
 	}
-	p.heading("Who holds it", fmt.Sprintf(" (%s with live blocks at the end)", plural(f.HolderCount, "call stack", "call stacks")))
+	among := ""
+	if f.HolderCount > 0 {
+		among = fmt.Sprintf(" (%s)", plural(f.HolderCount, "call stack", "call stacks"))
+	}
+	p.heading("Who holds it at the end", among)
 	for _, h := range f.Holders {
 		site := h.Site
 		if site == "" {
@@ -317,7 +322,7 @@ func (p *page) holders(f *facts.Snapshot) {
 		if active := f.Memory.Active.Now; active != nil && *active > 0 {
 			share = fmt.Sprintf("%.0f %%", 100*float64(h.Bytes)/float64(*active))
 		}
-		p.printf("  %10s %5s %6s  %s\n", units.Size(h.Bytes), share, countText(h.Blocks)+"x", cut(clean(site), pageWidth-27))
+		p.printf("  %10s %5s %6s  %s\n", units.Size(h.Bytes), share, countText(h.Blocks)+"x", cut(Clean(site), pageWidth-27))
 	}
 }
 

@@ -10,18 +10,18 @@ import (
 
 // Messages writes the facts of the out-of-memory messages in a file, each as a
 // table of its numbers and how exact they are.
-func Messages(w io.Writer, name string, messages []*facts.Message, style Style) error {
+func Messages(w io.Writer, messages []*facts.Message, style Style) error {
 	p := &page{w: w, style: style}
 	for i, m := range messages {
 		if i > 0 {
 			p.printf("\n")
 		}
-		p.message(name, m)
+		p.message(m)
 	}
 	return p.err
 }
 
-func (p *page) message(name string, m *facts.Message) {
+func (p *page) message(m *facts.Message) {
 	about := "out-of-memory message, line " + countText(m.Line)
 	if m.Exception != nil {
 		about += ", " + *m.Exception
@@ -39,22 +39,21 @@ func (p *page) message(name string, m *facts.Message) {
 	if m.Backend == "driver" {
 		about = about[:len(about)-len("driver allocator")] + "the driver refused, past PyTorch's allocator"
 	}
-	p.printf("%s\n", clean(name))
 	p.wrapped("  ", about)
-	p.heading("Memory", "                          size        exact to")
+	p.heading("Memory", "                        size   exact to")
 	rows := 0
 	row := func(name string, r *units.Range, note string) {
 		if r == nil {
 			return
 		}
 		rows++
-		p.printf("  %-22s %12s   %-13s %s\n", name, units.Size(r.Mid), exactness(*r), note)
+		p.line("  %-22s %11s   %-13s %s", name, units.Size(r.Mid), exactness(*r), note)
 	}
 	device := "device"
 	if m.Device != nil {
 		device = fmt.Sprintf("GPU %d", *m.Device)
 	}
-	tried := "the segment; the tensor may be smaller"
+	tried := "the segment, not the tensor"
 	if m.Backend != "native" {
 		tried = ""
 	}
@@ -64,7 +63,7 @@ func (p *page) message(name string, m *facts.Message) {
 	row("limit", m.Limit, "set for this process")
 	row("allocated by PyTorch", m.Allocated, "")
 	row("active", m.Active, "")
-	row("free in private pools", m.PrivatePool, "in \"allocated\", though it is not")
+	row("free in private pools", m.PrivatePool, "counted as allocated")
 	row("reserved by PyTorch", m.Reserved, computed(m.ReservedComputed, "allocated + unallocated"))
 	row("reserved, unallocated", m.Unallocated, computed(m.UnallocatedComputed, "reserved - allocated"))
 	for _, proc := range m.Processes {
@@ -79,8 +78,7 @@ func (p *page) message(name string, m *facts.Message) {
 	}
 	if m.ReservedUnallocated != nil {
 		p.heading("Fragmentation", "")
-		p.printf("  %16s  cached: (reserved - allocated) / reserved,\n", shareText(m.ReservedUnallocated))
-		p.printf("  %16s  held from the driver, used by no tensor\n", "")
+		p.printf("  %s  cached: (reserved - allocated) / reserved, held but in no tensor\n", shareText(m.ReservedUnallocated))
 	}
 	p.printf("\n")
 	p.wrapped("  ", "A message is all that is known here: no peaks, no stacks, no settings. A snapshot has them: torch.cuda.memory._record_memory_history() before, _dump_snapshot() after.")
@@ -91,7 +89,7 @@ func exactness(r units.Range) string {
 	if r.Exact() {
 		return "the byte"
 	}
-	return "+-" + units.Size(max(r.High-r.Mid, r.Mid-r.Low))
+	return "+- " + units.Size(max(r.High-r.Mid, r.Mid-r.Low))
 }
 
 func computed(is bool, how string) string {

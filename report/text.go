@@ -46,7 +46,7 @@ const pageWidth = 80
 func (p *page) wrapped(lead, text string) {
 	line := lead
 	empty := true
-	for _, word := range strings.Fields(clean(text)) {
+	for _, word := range strings.Fields(Clean(text)) {
 		if !empty && width(line)+1+width(word) > pageWidth {
 			p.printf("%s\n", line)
 			line, empty = strings.Repeat(" ", width(lead)), true
@@ -71,9 +71,9 @@ func cut(text string, n int) string {
 
 func width(s string) int { return len([]rune(s)) }
 
-// clean replaces what a terminal would not print as it is: the text comes from
+// Clean replaces what a terminal would not print as it is: the text comes from
 // a file that anybody may have written.
-func clean(s string) string {
+func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			return '?'

@@ -43,6 +43,11 @@ func (b *builder) salvage(f *File, end *pickle.TruncatedError) error {
 	if err := b.finish(f, &p); err != nil {
 		return err
 	}
+	if id, ok := u.Key.AsString(); ok && trace.StringID(id) == keyDeviceTraces {
+		for _, t := range f.Traces {
+			t.Partial = t.Device >= len(p.traces)-1 // traces stand in the order of devices
+		}
+	}
 	events, segments := f.content()
 	f.Truncated = &Truncation{ReadBytes: end.Offset, Where: fmt.Sprintf("%s, behind %d segments and %d events", where, segments, events)}
 	return nil

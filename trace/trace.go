@@ -14,6 +14,7 @@ type Trace struct {
 
 	Events      Events
 	Segments    []Segment // at the end, by address
+	Partial     bool      // the file ends within the events: Segments are not the state after the last one
 	Annotations []Annotation
 
 	Settings Settings

@@ -34,6 +34,11 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
+			testdata, err := filepath.Abs(filepath.Join("..", "..", "testdata"))
+			if err != nil {
+				return err
+			}
+			env.Setenv("TESTDATA", testdata)
 			for _, f := range scriptFiles {
 				data, err := os.ReadFile(filepath.Join("..", "..", "testdata", f))
 				if err != nil {

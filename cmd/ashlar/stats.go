@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -113,8 +114,12 @@ func (s *fileStats) text(w *bufio.Writer, style report.Style) error {
 	if s.Snapshot != nil {
 		return report.Snapshot(w, s.File, s.Snapshot, style)
 	}
-	if err := report.Dumps(w, s.File, s.Dumps, style); err != nil {
+	fmt.Fprintln(w, report.Clean(s.File))
+	if err := report.Dumps(w, s.Dumps, style); err != nil {
 		return err
 	}
-	return report.Messages(w, s.File, s.Messages, style)
+	if len(s.Dumps) > 0 && len(s.Messages) > 0 {
+		fmt.Fprintln(w)
+	}
+	return report.Messages(w, s.Messages, style)
 }
