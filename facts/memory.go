@@ -36,11 +36,11 @@ type Count struct {
 
 // Moment is a place in the trace.
 type Moment struct {
-	Event      *int     `json:"event"` // nil: before the first one
-	Time       *int64   `json:"time_us"`
-	Since      *float64 `json:"since_start_s"`
-	Step       *int     `json:"step"`
-	Annotation *string  `json:"annotation"`
+	Event      *int    `json:"event"` // nil: before the first one
+	Time       *int64  `json:"time_us"`
+	Since      *int64  `json:"since_start_us"`
+	Step       *int    `json:"step"`
+	Annotation *string `json:"annotation"`
 }
 
 // Group is the memory in segments of one pool, stream and kind.
@@ -84,7 +84,7 @@ type OOM struct {
 
 // Holder is a call stack whose allocations are alive at the end.
 type Holder struct {
-	Bytes  uint64           `json:"bytes"`
+	Bytes  uint64           `json:"active_bytes"`
 	Blocks int              `json:"blocks"`
 	Frames []timeline.Frame `json:"frames"`
 	Site   string           `json:"-"`
@@ -147,7 +147,7 @@ func (c *collector) moment(event int, time int64) *Moment {
 	if time == trace.NoTime {
 		return m
 	}
-	since := seconds(time - c.peaks.First)
+	since := time - c.peaks.First
 	m.Time, m.Since = &time, &since
 	at := c.program.At(time)
 	if at.Step > 0 {
@@ -261,5 +261,3 @@ func fraction(f float64) *float64 {
 	}
 	return &f
 }
-
-func seconds(us int64) float64 { return float64(us) / 1e6 }

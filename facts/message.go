@@ -38,7 +38,7 @@ type Message struct {
 type Process struct {
 	PID   *int        `json:"pid"`
 	Self  bool        `json:"self"`
-	Bytes units.Range `json:"bytes"`
+	Bytes units.Range `json:"used_bytes"`
 }
 
 // NewMessage collects the facts of a message.

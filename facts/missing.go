@@ -48,8 +48,10 @@ func (c *collector) missing() {
 
 func (c *collector) truncatedMeans() string {
 	switch {
-	case c.line.Cut:
-		return "the state at the end is complete, the events before it are not; totals over time are lower bounds"
+	case c.line.AtLeast:
+		return "the state at the end is complete, the events before it are not, and totals over time are lower bounds"
+	case c.t.Partial:
+		return "the state at the end is complete, the events before it are not, and peaks are those of the events that are there"
 	case c.t.Events.Len() == 0:
 		return "what follows there is lost, the state may be too small"
 	}
@@ -65,8 +67,11 @@ func (c *collector) missingStart() {
 		}
 	}
 	rebuilt := c.line.Start.Kind == replay.StartRebuilt
-	if c.line.Cut && rebuilt {
-		c.miss("start", "what was there before the first event: the events free memory that they did not allocate")
+	if c.t.Partial {
+		if c.line.AtLeast {
+			c.miss("start", "what was there before the first event: the events use memory that was there already")
+		}
+		return
 	}
 	for i, note := range c.line.Start.Notes {
 		if rebuilt && i == len(c.line.Start.Notes)-1 {
@@ -120,8 +125,6 @@ func (c *collector) missingReplay() {
 	case c.line.Exact || n == 0:
 	case c.t.Host:
 		c.miss("replay", "peaks of allocated and active: host memory has another allocator, which is not replayed")
-	case c.line.Cut:
-		c.miss("replay", "peaks of allocated and active: cut events are not replayed")
 	case n > maxReplay:
 		c.miss("replay", "peaks of allocated and active: traces of more than %s events are not replayed here", units.Count(maxReplay))
 	case r != nil:

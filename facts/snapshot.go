@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/replay"
@@ -29,7 +28,7 @@ type Snapshot struct {
 	Actions     map[string]int       `json:"actions"`
 	FirstTime   *int64               `json:"first_time_us"`
 	LastTime    *int64               `json:"last_time_us"`
-	Span        *float64             `json:"span_s"`
+	Span        *int64               `json:"span_us"`
 	Steps       *Steps               `json:"steps"`
 	Annotations []timeline.NameCount `json:"annotations"`
 	Streams     []uint64             `json:"streams"`
@@ -42,7 +41,7 @@ type Snapshot struct {
 	Replay        *Replay       `json:"replay"`
 	Missing       []Missing     `json:"missing"`
 	Holders       []Holder      `json:"top_stacks"`
-	HolderCount   int           `json:"stacks"`
+	HolderCount   int           `json:"stack_count"`
 }
 
 // Truncated tells how far a file goes that ends early.
@@ -165,26 +164,10 @@ func (e *NoHostError) Error() string {
 	return e.Name + " has no host memory: leave out --device host"
 }
 
-// Cut tells whether the events of a trace end before the state of its
-// segments, because the file does.
-func Cut(f *snapshot.File, t *trace.Trace) bool {
-	if f.Truncated == nil || !strings.Contains(f.Truncated.Where, "_traces") {
-		return false
-	}
-	// The lists of the devices follow each other; the last one is cut.
-	for _, other := range f.Traces {
-		if !t.Host && other.Device > t.Device && other.Events.Len() > 0 {
-			return false
-		}
-	}
-	return t.Host || f.Host == nil || f.Host.Events.Len() == 0
-}
-
 // follow replays the trace if that can help, and walks through it.
 func (c *collector) follow(ctx context.Context, o Options) error {
-	cut := Cut(c.file, c.t)
 	n := c.t.Events.Len()
-	if n > 0 && n <= maxReplay && !cut && !c.t.Host {
+	if n > 0 && n <= maxReplay && !c.t.Host {
 		seen, err := replay.Observe(ctx, c.t, replay.ObserveOptions{Search: searchTime, Progress: o.Progress})
 		switch {
 		case ctx.Err() != nil:
@@ -199,7 +182,7 @@ func (c *collector) follow(ctx context.Context, o Options) error {
 			}
 		}
 	}
-	c.line = timeline.New(c.t, timeline.Options{Cut: cut, Observed: c.seen})
+	c.line = timeline.New(c.t, timeline.Options{Observed: c.seen})
 	c.peaks = c.line.Peaks()
 	c.program = timeline.NewProgram(c.t)
 	c.state = timeline.NewState(c.t)
@@ -227,7 +210,7 @@ func (c *collector) course() {
 	c.out.Annotations = append(c.out.Annotations, c.program.Names()...)
 	if c.peaks.First != trace.NoTime {
 		first, last := c.peaks.First, c.peaks.End
-		span := seconds(last - first)
+		span := last - first
 		c.out.FirstTime, c.out.LastTime, c.out.Span = &first, &last, &span
 	}
 	if len(c.program.Steps) > 0 {

@@ -20,6 +20,7 @@ type runner struct {
 	settings settings.Settings
 	stacks   *stackSource
 	seed     uint64
+	onePass  bool
 
 	// Set by run:
 	a       *alloc.Allocator
@@ -76,6 +77,9 @@ func (r *runner) run(ctx context.Context, emit func(snapshot.StreamEvent) bool, 
 			if r.stopped || done() {
 				return nil
 			}
+		}
+		if r.onePass {
+			return nil
 		}
 		if !r.repeats {
 			return fmt.Errorf("it has %d events, and no more can be made: nothing that it allocates is freed again", r.events)

@@ -76,10 +76,8 @@ func usedStacks(t *trace.Trace) (used []trace.StackID, depth int) {
 // has a choice of few.
 func (s *stackSource) makeStacks(n, depth int, rng *rand.Rand) {
 	same := depth / 4
-	choices := int(math.Ceil(math.Pow(4*float64(n), 1/float64(depth-same))))
-	if n > 1 {
-		choices = max(choices, 16, int(math.Sqrt(float64(n))))
-	}
+	enough := math.Pow(4*float64(n), 1/float64(depth-same))
+	choices := int(math.Ceil(max(enough, math.Sqrt(float64(n)))))
 	frames := make([]trace.FrameID, depth)
 	for len(s.made) < n {
 		for level := range depth {

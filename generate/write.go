@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -69,9 +70,6 @@ func Write(ctx context.Context, w io.Writer, t *trace.Trace, o Options) (*Result
 	}
 	g := &generator{ctx: ctx, t: t, o: o, program: p, stacks: newStackSource(t, o), settings: settings.Default()}
 	g.o.Devices = max(o.Devices, 1)
-	if o.Events == 0 && o.Bytes == 0 {
-		g.o.Events = int64(t.Events.Len()) * int64(g.o.Devices)
-	}
 	if t.Settings.Known {
 		g.settings = t.Settings.Parsed
 	}
@@ -110,10 +108,30 @@ func (g *generator) runner(n int) *runner {
 
 // plan runs the program of one device for the first time.
 func (g *generator) plan(n int) error {
+	events := g.o.Events / int64(g.o.Devices)
+	if int64(n) < g.o.Events%int64(g.o.Devices) {
+		events++
+	}
+	plan := g.planEvents
+	if g.o.Bytes > 0 {
+		plan, events = g.planBytes, g.o.Bytes/int64(g.o.Devices)
+	}
+	d, err := plan(n, events)
+	if err != nil {
+		return err
+	}
+	g.devices = append(g.devices, d)
+	g.total += d.events
+	return nil
+}
+
+// planEvents runs until there are so many events; 0 stands for one pass.
+func (g *generator) planEvents(n int, events int64) (device, error) {
 	r := g.runner(n)
+	r.onePass = events == 0
 	d := device{}
 	live := map[uint64]trace.StackID{}
-	note := func(ev snapshot.StreamEvent) bool {
+	err := r.run(g.ctx, func(ev snapshot.StreamEvent) bool {
 		switch ev.Action {
 		case alloc.ActionAlloc:
 			live[ev.Addr] = ev.Stack
@@ -122,41 +140,59 @@ func (g *generator) plan(n int) error {
 		}
 		d.last = ev.Time
 		return true
-	}
-	var err error
-	if g.o.Bytes > 0 {
-		err = g.planBytes(r, note)
-	} else {
-		want := g.o.Events / int64(g.o.Devices)
-		if int64(n) < g.o.Events%int64(g.o.Devices) {
-			want++
-		}
-		err = r.run(g.ctx, note, func() bool { return r.events >= want })
-	}
-	if err != nil {
-		return err
-	}
+	}, func() bool { return events > 0 && r.events >= events })
 	d.calls, d.events = r.calls, r.events
 	d.segments = g.segments(r, live)
-	g.devices = append(g.devices, d)
-	g.total += r.events
-	return nil
+	return d, err
 }
 
-// planBytes runs until the events take their part of the bytes.
-func (g *generator) planBytes(r *runner, note func(snapshot.StreamEvent) bool) error {
-	want := g.o.Bytes / int64(g.o.Devices)
+// planBytes finds the number of events that take so many bytes. The segments
+// decide how much an event takes, because what they name needs only a short
+// reference afterwards, and the number of events decides where the run ends
+// and what the segments are. So it is tried out.
+func (g *generator) planBytes(n int, bytes int64) (best device, err error) {
+	const close = 0.005
+	miss := math.Inf(1)
+	events := int64(0) // one pass
+	for range 5 {
+		d, err := g.planEvents(n, events)
+		if err != nil {
+			return d, err
+		}
+		size, err := g.estimate(n, d)
+		if err != nil {
+			return d, err
+		}
+		off := math.Abs(size/float64(bytes) - 1)
+		if off < miss {
+			best, miss = d, off
+		}
+		if miss < close {
+			break
+		}
+		events = max(1, int64(float64(d.events)*float64(bytes)/size))
+	}
+	return best, nil
+}
+
+// sampleEvents is how many events are written to estimate a size.
+const sampleEvents = 200_000
+
+// estimate returns the size of a file with one device.
+func (g *generator) estimate(n int, d device) (float64, error) {
 	var size counter
 	var err error
-	events := func(yield func(snapshot.StreamEvent) bool) {
-		err = r.run(g.ctx, func(ev snapshot.StreamEvent) bool { return note(ev) && yield(ev) }, func() bool { return size.n >= want })
-	}
-	stream := g.stream()
-	stream.Traces = append(stream.Traces, events)
+	empty := int64(0)
+	r := g.runner(n)
+	stream := g.stream([]device{d})
+	stream.Traces = append(stream.Traces, func(yield func(snapshot.StreamEvent) bool) {
+		empty = size.n
+		err = r.run(g.ctx, yield, func() bool { return r.calls >= d.calls || r.events >= sampleEvents })
+	})
 	if werr := snapshot.WriteStream(&size, stream); err == nil {
 		err = werr
 	}
-	return err
+	return float64(empty) + float64(size.n-empty)*float64(d.events)/float64(max(1, r.events)), err
 }
 
 // segments lists the final state of a device.
@@ -183,27 +219,26 @@ func (g *generator) segments(r *runner, live map[uint64]trace.StackID) []trace.S
 	return out
 }
 
-// stream is a snapshot without segments and events.
-func (g *generator) stream() *snapshot.Stream {
+// stream is a snapshot without events and annotations.
+func (g *generator) stream(devices []device) *snapshot.Stream {
 	return &snapshot.Stream{
 		Strings: g.stacks.strings, Stacks: g.stacks.table, Settings: g.t.Settings,
-		Segments:    func(func(int, *trace.Segment) bool) {},
+		Segments: func(yield func(int, *trace.Segment) bool) {
+			for n := range devices {
+				for i := range devices[n].segments {
+					if !yield(n, &devices[n].segments[i]) {
+						return
+					}
+				}
+			}
+		},
 		Annotations: func(func(trace.Annotation) bool) {},
 	}
 }
 
 // write runs the program for the second time.
 func (g *generator) write(w io.Writer) (*Result, error) {
-	s := g.stream()
-	s.Segments = func(yield func(int, *trace.Segment) bool) {
-		for n := range g.devices {
-			for i := range g.devices[n].segments {
-				if !yield(n, &g.devices[n].segments[i]) {
-					return
-				}
-			}
-		}
-	}
+	s := g.stream(g.devices)
 	for n := range g.devices {
 		s.Traces = append(s.Traces, func(yield func(snapshot.StreamEvent) bool) { g.events(n, yield) })
 	}

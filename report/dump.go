@@ -57,7 +57,7 @@ func (p *page) dump(d *facts.Dump) {
 		p.printf("  %14s  %-15s %s\n", shareText(s), name, meaning)
 	}
 	row(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: in no tensor")
-	row(f.AtPeaks, "cached, of peaks", "peaks, which need not be of one moment")
+	row(f.AtPeaks, "of the peaks", "the same; the peaks need not be of one moment")
 	row(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by neighbours")
 	row(f.Internal, "internal", "(active - requested) / active: rounding")
 	p.wrapped("  ", "External fragmentation is not in these numbers: it takes a snapshot.")

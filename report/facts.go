@@ -350,6 +350,6 @@ func percentText(v *float64) string {
 	return fmt.Sprintf("%.1f %%", 100**v)
 }
 
-func secondsText(s float64) string { return fmt.Sprintf("%.3f s", s) }
+func secondsText(us int64) string { return fmt.Sprintf("%.3f s", float64(us)/1e6) }
 
 func countText(n int) string { return units.Count(int64(n)) }

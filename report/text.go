@@ -46,7 +46,7 @@ const pageWidth = 80
 func (p *page) wrapped(lead, text string) {
 	line := lead
 	empty := true
-	for _, word := range strings.Fields(Clean(text)) {
+	for _, word := range words(Clean(text)) {
 		if !empty && width(line)+1+width(word) > pageWidth {
 			p.printf("%s\n", line)
 			line, empty = strings.Repeat(" ", width(lead)), true
@@ -58,6 +58,23 @@ func (p *page) wrapped(lead, text string) {
 		empty = false
 	}
 	p.printf("%s\n", strings.TrimRight(line, " "))
+}
+
+// words cuts text where a line may end: at blanks, but not between a number and
+// its unit.
+func words(text string) []string {
+	var out []string
+	for _, w := range strings.Fields(text) {
+		switch strings.TrimRight(w, ",;.:)") {
+		case "B", "KiB", "MiB", "GiB", "s", "%":
+			if n := len(out); n > 0 {
+				out[n-1] += " " + w
+				continue
+			}
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // cut shortens text to n characters.

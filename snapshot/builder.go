@@ -176,8 +176,8 @@ func (b *builder) bits(rec uint8, key trace.StringID, v pickle.Value) (uint64, e
 
 // text returns the value of a field that must be a text.
 func (b *builder) text(rec uint8, key trace.StringID, v pickle.Value) (trace.StringID, error) {
-	if id, ok := v.AsString(); ok {
-		return trace.StringID(id), nil
+	if id, ok := b.optionalText(v); ok {
+		return id, nil
 	}
 	return 0, &fieldError{rec, key, b.m.KindOf(v), "a text"}
 }

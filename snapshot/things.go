@@ -70,8 +70,13 @@ func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 	return pickle.MakeRecord(recEvent, row), nil
 }
 
+// optionalText returns the value of a field that should be a text. Bytes count
+// as one: that is how they are written back.
 func (b *builder) optionalText(v pickle.Value) (trace.StringID, bool) {
 	id, ok := v.AsString()
+	if !ok {
+		id, ok = v.AsBytes()
+	}
 	if !ok {
 		return trace.NoString, false
 	}

@@ -18,9 +18,10 @@
 //
 // Recording often starts in the middle of a run. The totals then start from the
 // state that package replay recovers by undoing the events from the final
-// state, so they are right from the first event on. If the events of a file are
-// cut off, the final state is not theirs; the beginning is then taken from the
-// events alone, and the totals are lower bounds.
+// state, so they are right from the first event on. If a file ends within the
+// events, the state it shows is not theirs; the beginning is then taken from the
+// events alone. If they free what they did not allocate, the totals are lower
+// bounds ([Timeline].AtLeast).
 //
 // # Speed
 //

@@ -21,8 +21,6 @@ type Totals struct {
 
 // Options say what is known beside the trace.
 type Options struct {
-	// Cut says that the events end before the state that the segments show.
-	Cut bool
 	// Observed has the block sizes, from replay.Observe. They are used if the
 	// replay was identical in every event.
 	Observed *replay.Observed
@@ -32,11 +30,13 @@ type Options struct {
 type Timeline struct {
 	Trace *trace.Trace
 	// Start is the state before the first event; its segments are empty if
-	// recording began with the first allocation or the events are cut.
+	// recording began with the first allocation or the trace is partial.
 	Start *replay.Start
 	// Exact tells whether Totals have sums of block sizes.
 	Exact bool
-	Cut   bool
+	// AtLeast tells that the totals are lower bounds: the trace is partial and
+	// began with memory that nobody knows all of.
+	AtLeast bool
 
 	before Totals
 	sizes  *trace.Column[uint64]
@@ -45,20 +45,14 @@ type Timeline struct {
 
 // New prepares the timeline of a trace.
 func New(t *trace.Trace, o Options) *Timeline {
-	l := &Timeline{Trace: t, Cut: o.Cut}
-	if o.Cut {
-		l.Start = &replay.Start{Kind: replay.StartRecorded}
-		l.before = leastBefore(&t.Events)
-		if l.before != (Totals{}) {
-			l.Start.Kind = replay.StartRebuilt
-		}
-	} else {
-		l.Start = replay.Begin(t)
-		for i := range l.Start.Segments {
-			l.before.addSegment(&l.Start.Segments[i])
-		}
+	l := &Timeline{Trace: t, Start: replay.Begin(t)}
+	if t.Partial {
+		l.before, l.AtLeast = leastBefore(&t.Events)
 	}
-	if ob := o.Observed; ob != nil && ob.Result != nil && ob.IdenticalEvents == ob.Events && !o.Cut {
+	for i := range l.Start.Segments {
+		l.before.addSegment(&l.Start.Segments[i])
+	}
+	if ob := o.Observed; ob != nil && ob.Result != nil && ob.IdenticalEvents == ob.Events && !l.AtLeast {
 		l.Exact = true
 		l.sizes = &ob.Sizes
 		l.before.Allocated, l.before.Active = ob.AllocatedBytes, ob.ActiveBytes
@@ -154,51 +148,3 @@ func (t *Totals) applyBlock(a trace.Action, size uint64) {
 
 // less subtracts. A file that contradicts itself does not get below zero.
 func less(a, b uint64) uint64 { return a - min(a, b) }
-
-// leastBefore is the least that was there before events that are all there is:
-// what they free without having allocated it.
-func leastBefore(events *trace.Events) Totals {
-	type state struct {
-		size    uint64
-		pending bool
-	}
-	var before Totals
-	live := map[uint64]state{}
-	segments := map[uint64]bool{}
-	mapped, lowest := int64(0), int64(0)
-	for i := range events.Len() {
-		e := events.At(i)
-		switch e.Action {
-		case alloc.ActionAlloc:
-			live[e.Addr] = state{size: e.Size}
-		case alloc.ActionFreeRequested:
-			if _, ok := live[e.Addr]; !ok {
-				before.Requested += e.Size
-				before.Blocks++
-			}
-			live[e.Addr] = state{e.Size, true}
-		case alloc.ActionFreeCompleted:
-			if _, ok := live[e.Addr]; !ok {
-				before.Requested += e.Size
-				before.Blocks++
-				before.Pending += e.Size
-				before.PendingBlocks++
-			}
-			delete(live, e.Addr)
-		case alloc.ActionSegmentAlloc:
-			segments[e.Addr] = true
-		case alloc.ActionSegmentFree:
-			if !segments[e.Addr] {
-				before.Reserved += e.Size
-			}
-			delete(segments, e.Addr)
-		case alloc.ActionSegmentMap:
-			mapped += int64(e.Size)
-		case alloc.ActionSegmentUnmap:
-			mapped -= int64(e.Size)
-			lowest = min(lowest, mapped)
-		}
-	}
-	before.Reserved += uint64(-lowest)
-	return before
-}

@@ -2,33 +2,213 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/export"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// readSnapshot reads a snapshot; - is standard input.
-func readSnapshot(ctx context.Context, std stdio, in string) (*snapshot.File, error) {
-	p := startPercent(std, "percent of "+in+" read")
-	opts := snapshot.Options{Progress: p.set}
-	var f *snapshot.File
+// The formats that convert writes, and the endings that name them.
+const (
+	formatPickle   = "pickle"
+	formatJSON     = "json"
+	formatParquet  = "parquet"
+	formatPerfetto = "perfetto"
+)
+
+var formatEndings = map[string]string{
+	".pickle": formatPickle, ".pkl": formatPickle,
+	".json":     formatJSON,
+	".parquet":  formatParquet,
+	".perfetto": formatPerfetto, ".pftrace": formatPerfetto, ".perfetto-trace": formatPerfetto,
+}
+
+var formats = []string{formatPickle, formatJSON, formatParquet, formatPerfetto}
+
+// convertOptions are the flags of convert.
+type convertOptions struct {
+	to       string
+	device   deviceFlag
+	minSlice string
+	export   export.Options
+}
+
+func newConvert(std stdio) *cobra.Command {
+	o := convertOptions{device: deviceFlag{number: -1}}
+	cmd := &cobra.Command{
+		Use:   "convert IN OUT",
+		Short: "Write a snapshot as pickle, JSON, Parquet or Perfetto trace",
+		Long: `Convert reads a memory snapshot and writes it in the format that the ending of OUT
+names, or --to:
+
+  .pickle .pkl                            a snapshot as PyTorch writes it
+  .json                                   the same as JSON
+  .parquet                                a table of events, and OUT.stacks.parquet with their stacks
+  .perfetto .pftrace .perfetto-trace      a trace for ui.perfetto.dev
+
+.gz or .zst on top of .pickle and .json compresses. IN is a snapshot in any form
+that Ashlar reads, or - for standard input. All devices are written unless
+--device names one.
+
+The events of the table and the counters of the trace carry the reserved bytes
+and the requested bytes in active blocks, also right if recording began in the
+middle of the run. The trace shows allocations from --min-slice bytes on as
+slices.
+
+OUT appears when it is complete; until then an older one stays.`,
+		Example: "  ashlar convert run.pickle run.json.zst\n" +
+			"  ashlar convert run.pickle run.parquet\n" +
+			"  ashlar convert --min-slice 16MiB run.pickle run.pftrace",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New("convert needs a snapshot IN and a file OUT")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return convert(cmd, std, &o, args[0], args[1]) },
+	}
+	cmd.Flags().StringVar(&o.to, "to", "", "format: pickle, json, parquet or perfetto (default by the ending of OUT)")
+	cmd.Flags().Var(&o.device, "device", "write only this device, or host")
+	cmd.Flags().StringVar(&o.minSlice, "min-slice", "1MiB", "least size of an allocation that perfetto shows as a slice")
+	return cmd
+}
+
+// format finds out what to write.
+func (o *convertOptions) format(out string) (string, error) {
+	plain, compressed := withoutCompression(out)
+	format := o.to
+	switch {
+	case format == "":
+		ending := filepath.Ext(plain)
+		if format = formatEndings[ending]; format == "" {
+			return "", fmt.Errorf("%s: the ending %q names no format: use .pickle, .pkl, .json, .parquet, .perfetto, .pftrace or .perfetto-trace, or --to", out, ending)
+		}
+	case !slices.Contains(formats, format):
+		return "", fmt.Errorf("--to %s: unknown format: choose one of %s", format, strings.Join(formats, ", "))
+	}
+	if compressed && format != formatPickle && format != formatJSON {
+		return "", fmt.Errorf("%s: only pickle and json can be compressed: leave out %s", out, filepath.Ext(out))
+	}
+	return format, nil
+}
+
+func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) error {
+	format, err := o.format(out)
+	if err != nil {
+		return err
+	}
+	if o.export.MinSlice, err = units.Parse(o.minSlice); err != nil {
+		return fmt.Errorf("--min-slice: %w", err)
+	}
+	o.export.MinSlice = max(o.export.MinSlice, 1)
+	outs := []string{out}
+	if format == formatParquet {
+		outs = append(outs, stacksName(out))
+	}
+	for _, name := range outs {
+		if in != "-" && sameFile(in, name) {
+			return failure{fmt.Errorf("%s is the same file as IN: name another OUT", name)}
+		}
+	}
+	f, err := readSnapshot(cmd.Context(), std, in)
+	if err != nil {
+		return err
+	}
+	if f, err = oneDevice(f, o.device); err != nil {
+		return failure{err}
+	}
+	return writeConverted(cmd.Context(), std, o, f, format, outs)
+}
+
+// stacksName is the second file of Parquet.
+func stacksName(out string) string { return strings.TrimSuffix(out, ".parquet") + ".stacks.parquet" }
+
+// readSnapshot reads an input that has to be a snapshot.
+func readSnapshot(ctx context.Context, std stdio, arg string) (*snapshot.File, error) {
+	in, err := readInput(ctx, std, arg)
+	if err != nil {
+		return nil, err
+	}
+	if in.kind != kindSnapshot {
+		return nil, failure{fmt.Errorf("%s is %s: give a memory snapshot", in.name, kindNames[in.kind])}
+	}
+	return in.snapshot, nil
+}
+
+// oneDevice leaves out the devices that were not asked for.
+func oneDevice(f *snapshot.File, d deviceFlag) (*snapshot.File, error) {
+	one := *f
+	switch {
+	case d.host && f.Host == nil:
+		return nil, fmt.Errorf("%s has no host memory", f.Name)
+	case d.host:
+		one.Traces = nil
+	case d.number >= 0:
+		t, _, err := f.Pick(d.number)
+		if err != nil {
+			return nil, err
+		}
+		one.Traces, one.Host = []*trace.Trace{t}, nil
+	}
+	return &one, nil
+}
+
+// writeConverted writes the files.
+func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapshot.File, format string, outs []string) error {
+	var files []*output
+	for _, name := range outs {
+		file, err := createOutput(ctx, name)
+		if err != nil {
+			return err
+		}
+		defer file.abort()
+		files = append(files, file)
+	}
+	p := startPercent(std, "percent of "+outs[0]+" written")
+	defer p.stop()
+	o.export.Progress = p.set
+	traces := slices.Clone(f.Traces)
+	if f.Host != nil {
+		traces = append(traces, f.Host)
+	}
 	var err error
-	if in == "-" {
-		f, err = snapshot.Read(ctx, "stdin", std.in, opts)
-	} else {
-		f, err = snapshot.Open(ctx, in, opts)
+	switch format {
+	case formatPickle:
+		err = snapshot.WritePickle(files[0], f)
+	case formatJSON:
+		err = snapshot.WriteJSON(files[0], f)
+	case formatParquet:
+		err = export.Parquet(ctx, files[0], files[1], traces, o.export)
+	case formatPerfetto:
+		err = export.Perfetto(ctx, files[0], traces, o.export)
+	}
+	if err != nil {
+		return files[0].failed(err)
+	}
+	for _, file := range slices.Backward(files) { // who sees the first finds the second
+		if err := file.commit(); err != nil {
+			return err
+		}
 	}
 	p.stop()
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+	return said(std.out, files)
+}
+
+// said tells what was written.
+func said(w io.Writer, files []*output) error {
+	for _, f := range files {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", f.path, units.Size(uint64(f.written))); err != nil {
+			return failure{fmt.Errorf("writing the result: %w", err)}
 		}
-		return nil, failure{err}
 	}
-	if f.Truncated != nil {
-		std.errorf("%s: %v", f.Name, f.Truncated)
-	}
-	for _, w := range f.Warnings {
-		std.errorf("%s: %s", f.Name, w)
-	}
-	return f, nil
+	return nil
 }

@@ -15,7 +15,7 @@ import (
 type genOptions struct {
 	generate.Options
 	bytes  string
-	device int
+	device *deviceFlag
 }
 
 func newGen(std stdio) *cobra.Command {
@@ -58,7 +58,7 @@ that share their frames. The same flags and IN give the same bytes.`,
 	f.IntVar(&o.DistinctStacks, "distinct-stacks", 0, "number of different stacks (default as recorded)")
 	f.Uint64Var(&o.Seed, "seed", 0, "another number gives other stacks and pauses")
 	f.IntVar(&o.Devices, "devices", 1, "number of devices that run the trace")
-	f.IntVar(&o.device, "device", -1, "device of IN to repeat; by default the one that ran out of memory, else the busiest")
+	o.device = addDeviceFlag(cmd)
 	return cmd
 }
 
@@ -94,14 +94,17 @@ func gen(cmd *cobra.Command, std stdio, o *genOptions, in, out string) error {
 	if ext := filepath.Ext(plain); ext != ".pickle" && ext != ".pkl" {
 		return fmt.Errorf("%s: gen writes pickles: let the name end in .pickle or .pkl, with .gz or .zst on top if you like", out)
 	}
-	if sameFile(in, out) {
-		return errors.New("OUT is the same file as IN")
+	if in != "-" && sameFile(in, out) {
+		return failure{fmt.Errorf("%s is the same file as IN: name another OUT", out)}
 	}
 	f, err := readSnapshot(cmd.Context(), std, in)
 	if err != nil {
 		return err
 	}
-	t, why, err := f.Pick(o.device)
+	if o.device.host {
+		return errors.New("--device host: only the memory of devices can be repeated")
+	}
+	t, why, err := f.Pick(o.device.number)
 	if err != nil {
 		return failure{err}
 	}

@@ -19,10 +19,10 @@ import (
 // complete: until then it is a temporary file beside it.
 type output struct {
 	io.Writer
-	path  string
-	file  *os.File
-	close []func() error // from the outermost writer in
-	sized *sizeWriter
+	path    string
+	file    *os.File
+	close   []func() error // from the outermost writer in
+	written int64          // bytes of the file, once it is complete
 }
 
 // createOutput begins a file. If the name ends in .gz or .zst it will be
@@ -52,8 +52,6 @@ func createOutput(ctx context.Context, path string) (*output, error) {
 		}
 		o.Writer, o.close = z, append([]func() error{z.Close}, o.close...)
 	}
-	o.sized = &sizeWriter{w: o.Writer}
-	o.Writer = o.sized
 	return o, nil
 }
 
@@ -86,6 +84,9 @@ func (o *output) commit() error {
 	}
 	if err := o.file.Chmod(mode); err != nil {
 		return o.failed(err)
+	}
+	if info, err := o.file.Stat(); err == nil {
+		o.written = info.Size()
 	}
 	if err := o.file.Close(); err != nil {
 		return o.failed(err)
@@ -162,18 +163,6 @@ func (c *contextWriter) Write(p []byte) (int, error) {
 		return 0, context.Cause(c.ctx)
 	}
 	return c.w.Write(p)
-}
-
-// sizeWriter counts.
-type sizeWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (s *sizeWriter) Write(p []byte) (int, error) {
-	n, err := s.w.Write(p)
-	s.n += int64(n)
-	return n, err
 }
 
 // percent is a progress line for work of unknown units.

@@ -88,7 +88,7 @@ func newRoot(std stdio) *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate("ashlar {{.Version}}\n")
-	root.AddCommand(newVerify(std), newStats(std), newGen(std), newLoad(std))
+	root.AddCommand(newVerify(std), newStats(std), newEvents(std), newGen(std), newConvert(std), newLoad(std))
 	return root
 }
 

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+// eventsOptions are the flags of events.
+type eventsOptions struct {
+	json   bool
+	limit  int
+	device *deviceFlag
+	filter filterFlags
+}
+
+func newEvents(std stdio) *cobra.Command {
+	var o eventsOptions
+	cmd := &cobra.Command{
+		Use:   "events FILE",
+		Short: "List the events of a snapshot with running totals",
+		Long: `Events lists the trace of a memory snapshot, one line for each event: its
+number from 0, the time since the first event, what happened, the size as
+requested, address, stream and pool, and after it what was reserved and what was
+live (requested bytes in active blocks). The totals are right whatever the
+filters leave out, also if recording began in the middle of the run.
+
+The last column is the innermost frame of the call stack that is not the
+allocator's own, and the innermost one of the user's program.
+
+All filters must hold. A TIME is since the first event: 250ms, 1.5s. A SIZE is
+80GiB, 512M, bytes. An ADDRESS finds every event whose memory it lies in.
+--action takes names separated by commas, also free and segment for all of
+their kind. --stack is looked for in each "file:line function" of the stack.
+
+FILE is a snapshot as pickle or JSON, compressed with gzip, zstd or not, or -
+for standard input.
+
+Exit status: 0 answered, 2 the file or the flags are wrong.`,
+		Example: "  ashlar events snapshot.pickle | head\n" +
+			"  ashlar events --action oom,segment_alloc --from 1.5s snapshot.pickle\n" +
+			"  ashlar events --stack 'model.py:12\\d' --min-size 100M --json snapshot.pickle",
+		Args: oneFile,
+	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().IntVar(&o.limit, "limit", 0, "stop after that many events; 0 for all")
+	o.device = addDeviceFlag(cmd)
+	o.filter.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		quietPipe()
+		if o.limit < 0 {
+			return errors.New("--limit is negative")
+		}
+		f, err := o.filter.parse()
+		if err != nil {
+			return err
+		}
+		in, err := readInput(cmd.Context(), std, args[0])
+		if err != nil {
+			return err
+		}
+		if in.kind != kindSnapshot {
+			return failure{fmt.Errorf("%s has no events: it is %s; ashlar stats shows it", in.name, kindNames[in.kind])}
+		}
+		return listEvents(cmd.Context(), std, in, f, &o)
+	}
+	return cmd
+}
+
+// kindNames says what an input is, in words.
+var kindNames = map[string]string{
+	kindSnapshot: "a memory snapshot",
+	kindStats:    "a memory_stats() dump",
+	kindMessage:  "an out-of-memory message",
+}
+
+func listEvents(ctx context.Context, std stdio, in *input, f *filter, o *eventsOptions) error {
+	t, why, err := facts.Pick(in.snapshot, o.device.number, o.device.host)
+	if err != nil {
+		return failure{err}
+	}
+	if t.Events.Len() == 0 {
+		std.errorf("%s has no events: recording was off; ashlar stats shows the state", in.name)
+	}
+	line := timeline.New(t, timeline.Options{})
+	if err := f.bind(t); err != nil {
+		return failure{fmt.Errorf("%s: %w", in.name, err)}
+	}
+	out := bufio.NewWriterSize(std.out, 64<<10)
+	var p eventPrinter = newEventTable(out, line)
+	if o.json {
+		p = newEventDocument(out, line, in.name, why)
+	} else if why != "" {
+		std.errorf("%s: %s", in.name, why)
+	}
+	if line.AtLeast {
+		std.errorf("%s: what was there before the first event is not known, so reserved and live are lower bounds", in.name)
+	}
+	shown, err := printEvents(ctx, out, line.Cursor(), f, p, o.limit)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return written(err)
+	}
+	if shown == 0 && t.Events.Len() > 0 {
+		std.errorf("%s: none of the %s events matches", in.name, count(t.Events.Len()))
+	}
+	return nil
+}
+
+// eventPrinter writes events one after the other.
+type eventPrinter interface {
+	begin()
+	event(c *timeline.Cursor)
+	end(shown int)
+}
+
+// earlyLines are flushed at once, so that something is to be seen.
+const earlyLines = 25
+
+// printEvents shows the events that pass the filter. Errors of writing stay in
+// the buffer, which is asked now and then.
+func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *filter, p eventPrinter, limit int) (shown int, err error) {
+	p.begin()
+	for c.Next() {
+		if c.Index&0xfff == 0 {
+			if _, err := out.Write(nil); err != nil || ctx.Err() != nil {
+				return shown, errors.Join(err, ctx.Err())
+			}
+		}
+		if f.past(c) {
+			break
+		}
+		if !f.passes(c) {
+			continue
+		}
+		p.event(c)
+		if shown++; shown == limit {
+			break
+		}
+		if shown == earlyLines {
+			out.Flush() // an error shows up at the next write
+		}
+	}
+	p.end(shown)
+	return shown, out.Flush()
+}

@@ -1,0 +1,13 @@
+// Package export writes traces in the formats of other tools.
+//
+// [Parquet] writes a table of events and a table of stacks, for DuckDB, Polars,
+// pandas and whatever else reads columns. [Perfetto] writes a trace for
+// https://ui.perfetto.dev: the memory of each device as counters, the life of
+// each large allocation and the program's annotations as slices.
+//
+// Both go through the events once and hold a bounded part of their output in
+// memory. The totals are those of package timeline: right from the first event
+// on, also if recording began in the middle of the run. They are named as in
+// torch.cuda.memory_stats(): reserved_bytes is what segments hold,
+// requested_bytes what the program asked for in active blocks.
+package export
