@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/replay"
@@ -154,7 +155,21 @@ func Pick(f *snapshot.File, device int, host bool) (t *trace.Trace, why string, 
 		}
 		return f.Host, "", nil
 	}
-	return f.Pick(device)
+	t, why, err = f.Pick(device)
+	if err == nil && t.Events.Len() == 0 && len(t.Segments) == 0 {
+		return nil, "", &NoMemoryError{f.Name, device}
+	}
+	return t, why, err
+}
+
+// NoMemoryError says that a file lists a device, but nothing about it.
+type NoMemoryError struct {
+	Name   string
+	Device int
+}
+
+func (e *NoMemoryError) Error() string {
+	return fmt.Sprintf("%s has no memory on device %d: leave out --device", e.Name, e.Device)
 }
 
 // NoHostError says that a file has no trace of host memory.
@@ -196,6 +211,9 @@ func (c *collector) devices() {
 		traces = append(traces[:len(traces):len(traces)], c.file.Host)
 	}
 	for _, t := range traces {
+		if t.Events.Len() == 0 && len(t.Segments) == 0 {
+			continue // processes see devices that they do not use
+		}
 		s := timeline.NewState(t)
 		c.out.Devices = append(c.out.Devices, Device{
 			Device: deviceOf(t), Host: t.Host, Chosen: t == c.t, Events: t.Events.Len(), OOMs: countOOMs(t),

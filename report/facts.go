@@ -16,6 +16,7 @@ func Snapshot(w io.Writer, name string, f *facts.Snapshot, style Style) error {
 	p := &page{w: w, style: style}
 	p.file(name, f)
 	p.settings(&f.Settings)
+	p.devices(f)
 	p.memory(f)
 	p.ooms(f)
 	p.holders(f)
@@ -59,9 +60,6 @@ func (p *page) file(name string, f *facts.Snapshot) {
 	} else if r != nil {
 		p.wrapped("  ", fmt.Sprintf("replayed: %s of %s events identical", countText(r.IdenticalEvents), countText(r.Events)))
 	}
-	if len(f.Devices) > 1 {
-		p.devices(f)
-	}
 }
 
 // course is what happened, in one sentence.
@@ -91,22 +89,27 @@ func course(f *facts.Snapshot) string {
 	return strings.Join(parts, "; ")
 }
 
+// devices lists the devices if there are several.
 func (p *page) devices(f *facts.Snapshot) {
-	p.heading("Devices", "          events   segments     reserved    allocated")
+	if len(f.Devices) < 2 {
+		return
+	}
+	p.heading("Devices", "      events  segments    reserved   allocated")
 	for _, d := range f.Devices {
-		name := "host"
+		name, mark := "host", " "
 		if d.Device != nil {
 			name = fmt.Sprint(*d.Device)
 		}
-		mark, more := " ", ""
+		var notes []string
 		if d.Chosen {
-			mark, more = "*", "  shown here"
+			mark = "*"
+			notes = append(notes, "shown here")
 		}
 		if d.OOMs > 0 {
-			more += ", " + plural(d.OOMs, "OOM", "OOMs")
+			notes = append(notes, plural(d.OOMs, "OOM", "OOMs"))
 		}
-		p.printf("%s %-6s %14s %10s %12s %12s%s\n", mark, name, countText(d.Events), countText(d.Segments),
-			units.Size(d.ReservedBytes), units.Size(d.AllocatedBytes), strings.Replace(more, ", ", "  ", 1))
+		p.line("%s %-4s %12s %9s %11s %11s  %s", mark, name, countText(d.Events), countText(d.Segments),
+			units.Size(d.ReservedBytes), units.Size(d.AllocatedBytes), strings.Join(notes, ", "))
 	}
 }
 

@@ -104,6 +104,9 @@ func newShape(pairs []pickle.Value) *shape {
 		}
 		known = append(known, id)
 	}
+	if slices.Contains(known, keySegments) || slices.Contains(known, keyDeviceTraces) {
+		return s // the snapshot itself, whatever else it has
+	}
 	for _, k := range kinds {
 		if !subset(k.needs, known) {
 			continue

@@ -244,8 +244,12 @@ func TestHolders(t *testing.T) {
 	tr := newTrace()
 	a, b := stack(tr, "a.py:1 f"), stack(tr, "b.py:1 f")
 	tr.Segments = []trace.Segment{{Blocks: []trace.Block{
-		{Size: 10, State: "active_allocated", Stack: a}, {Size: 30, State: "active_pending_free", Stack: b}, {Size: 99, State: "inactive", Stack: b},
-		{Size: 25, State: "active_allocated", Stack: a}, {Size: 1, State: "active_allocated", Stack: trace.EmptyStack}, {Size: 2, State: "active_allocated"},
+		{Size: 10, State: "active_allocated", Stack: a},
+		{Size: 30, State: "active_pending_free", Stack: b},
+		{Size: 99, State: "inactive", Stack: b},
+		{Size: 25, State: "active_allocated", Stack: a},
+		{Size: 1, State: "active_allocated", Stack: trace.EmptyStack},
+		{Size: 2, State: "active_allocated"},
 	}}}
 	want := []Holder{{a, 35, 2}, {b, 30, 1}, {trace.NoStack, 3, 2}}
 	if diff := cmp.Diff(want, Holders(tr)); diff != "" {

@@ -168,6 +168,10 @@ func (r inputReader) text(in *input, head, raw []byte, open opener) (*input, err
 			return got, err
 		}
 		problem = err
+		var format *snapshot.FormatError
+		if errors.As(err, &format) && strings.HasPrefix(format.Seems, "a recording") {
+			return nil, fmt.Errorf("%s is %s; ashlar verify replays it", in.name, format.Seems)
+		}
 	}
 	plain, err := unpackText(raw)
 	if err != nil {

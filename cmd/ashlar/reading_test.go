@@ -1,18 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 // The scripts of the commands that read one file.
@@ -97,5 +103,88 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 func cmdLines(ts *testscript.TestScript, neg bool, args []string) {
 	if got := fmt.Sprint(strings.Count(ts.ReadFile(args[0]), "\n")); got != args[1] {
 		ts.Fatalf("%s has %s lines, want %s", args[0], got, args[1])
+	}
+}
+
+// closedPipe is standard output whose reader has seen enough.
+type closedPipe struct{ writes int }
+
+func (c *closedPipe) Write([]byte) (int, error) {
+	c.writes++
+	return 0, &os.PathError{Op: "write", Path: "stdout", Err: syscall.EPIPE}
+}
+
+var readingCommands = [][]string{{"stats"}, {"stats", "--json"}, {"events"}, {"events", "--json"}}
+
+const served = "../../testdata/snapshots/serve_generate-default.pickle.gz"
+
+// A reader that goes away is no error, and the rest is not written for nobody.
+func TestClosedPipe(t *testing.T) {
+	for _, args := range readingCommands {
+		var stderr bytes.Buffer
+		out := &closedPipe{}
+		code := run(t.Context(), stdio{out: out, err: &stderr}, append(args, served))
+		if code != exitOK || stderr.Len() > 0 || out.writes == 0 || out.writes > 2 {
+			t.Errorf("%v: status %d, %d writes, stderr %q", args, code, out.writes, &stderr)
+		}
+	}
+}
+
+func TestReadingCommandsReportFailures(t *testing.T) {
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, args := range readingCommands {
+		var stderr bytes.Buffer
+		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, append(args, served))
+		if want := "ashlar: writing the result: disk full\n"; code != exitInput || stderr.String() != want {
+			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
+		}
+		stderr.Reset()
+		code = run(stopped, stdio{out: io.Discard, err: &stderr}, append(args, served))
+		if want := "ashlar: interrupted\n"; code != exitInput || stderr.String() != want {
+			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
+		}
+	}
+}
+
+// All filters of events together are what one would do by hand.
+func TestEventFilters(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), stdio{out: &stdout, err: &stderr}, []string{"events", "--json", "../../testdata/variety/expand_tight.pickle.gz"})
+	if code != exitOK {
+		t.Fatal(stderr.String())
+	}
+	type event struct {
+		Index    int              `json:"index"`
+		Since    int64            `json:"since_start_us"`
+		Action   string           `json:"action"`
+		Size     uint64           `json:"size_bytes"`
+		Reserved uint64           `json:"reserved_bytes"`
+		Live     uint64           `json:"live_bytes"`
+		Frames   []timeline.Frame `json:"frames"`
+	}
+	var all, some struct {
+		Events []event `json:"events"`
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &all); err != nil {
+		t.Fatal(err)
+	}
+	var want []event
+	for _, e := range all.Events {
+		named := slices.ContainsFunc(e.Frames, func(f timeline.Frame) bool { return strings.HasPrefix(f.Name, "_init_") })
+		if e.Since >= 800_000 && e.Index <= 9000 && (e.Action == "alloc" || e.Action == "segment_map") && e.Size >= 4096 && e.Size <= 20<<20 && named {
+			want = append(want, e)
+		}
+	}
+	stdout.Reset()
+	code = run(t.Context(), stdio{out: &stdout, err: &stderr}, []string{
+		"events", "--json", "--from", "800ms", "--to", "9000", "--action", "alloc,segment_map",
+		"--min-size", "4K", "--max-size", "20MiB", "--stack", ` _init_`, "../../testdata/variety/expand_tight.pickle.gz",
+	})
+	if err := json.Unmarshal(stdout.Bytes(), &some); code != exitOK || err != nil {
+		t.Fatal(code, err, stderr.String())
+	}
+	if len(want) < 10 || !reflect.DeepEqual(some.Events, want) {
+		t.Errorf("%d events of %d, want %d", len(some.Events), len(all.Events), len(want))
 	}
 }
