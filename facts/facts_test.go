@@ -51,7 +51,7 @@ func TestSnapshotOfARunThatDied(t *testing.T) {
 	if *o.Event != 5736 || o.ReservedBytes != *m.Reserved.Now || *o.AllocatedBytes != *m.Allocated.Now || *o.FreeBytes != m.FreeBytes || *o.LargestFreeBytes != m.LargestFreeBytes {
 		t.Errorf("%+v\n%+v", o, m)
 	}
-	if *o.Step != 2 || o.Annotation != nil || len(o.Frames) == 0 || o.Site != "functional.py:3504 cross_entropy < train.py:39 lm_steps" {
+	if *o.Step != 2 || o.Annotation != nil || len(o.Frames) == 0 || o.Site.String() != "functional.py:3504 cross_entropy < train.py:39 lm_steps" {
 		t.Errorf("%+v", o)
 	}
 	if len(s.Holders) != 10 || s.HolderCount < 20 || s.Holders[0].Bytes < s.Holders[9].Bytes {

@@ -79,7 +79,7 @@ type OOM struct {
 	FreeBytes        *uint64          `json:"free_bytes"`
 	LargestFreeBytes *uint64          `json:"largest_free_bytes"`
 	Frames           []timeline.Frame `json:"frames"`
-	Site             string           `json:"-"`
+	Site             timeline.Site    `json:"-"` // if there are Frames
 }
 
 // Holder is a call stack whose allocations are alive at the end.
@@ -87,7 +87,7 @@ type Holder struct {
 	Bytes  uint64           `json:"active_bytes"`
 	Blocks int              `json:"blocks"`
 	Frames []timeline.Frame `json:"frames"`
-	Site   string           `json:"-"`
+	Site   timeline.Site    `json:"-"` // if there are Frames
 }
 
 func (c *collector) memory() {
@@ -185,9 +185,7 @@ func (c *collector) ooms() {
 		if c.seen != nil && i < len(c.seen.OOMs) && c.seen.OOMs[i].Event == at.Index {
 			o.FreeBytes, o.LargestFreeBytes = &c.seen.OOMs[i].FreeBytes, &c.seen.OOMs[i].LargestBytes
 		}
-		if site, ok := timeline.SiteOf(c.t, at.Event.Stack); ok {
-			o.Site = site.String()
-		}
+		o.Site, _ = timeline.SiteOf(c.t, at.Event.Stack)
 		c.out.OOMs = append(c.out.OOMs, o)
 	}
 }
@@ -207,11 +205,7 @@ func (c *collector) holders() {
 	}
 	timeline.TellApart(c.t, stacks, sites)
 	for i, h := range top {
-		out := Holder{Bytes: h.Bytes, Blocks: h.Blocks, Frames: timeline.Frames(c.t, h.Stack)}
-		if out.Frames != nil {
-			out.Site = sites[i].String()
-		}
-		c.out.Holders = append(c.out.Holders, out)
+		c.out.Holders = append(c.out.Holders, Holder{h.Bytes, h.Blocks, timeline.Frames(c.t, h.Stack), sites[i]})
 	}
 }
 

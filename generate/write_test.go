@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -194,6 +195,16 @@ func TestOnePass(t *testing.T) {
 	}
 }
 
+// What the recording leaves allocated is not allocated again by each pass.
+func TestWhatStays(t *testing.T) {
+	tr := open(t, "snapshots/gpt2_fixed-tight-default") // ends with an oom and all of the model
+	f, _ := generated(t, tr, Options{Events: int64(8 * tr.Events.Len())})
+	before, after := timeline.NewState(tr), timeline.NewState(f.Traces[0])
+	if after.Blocks < before.Blocks || after.Blocks > 2*before.Blocks || after.Reserved > 3*before.Reserved {
+		t.Errorf("%d blocks and %d bytes became %d and %d", before.Blocks, before.Reserved, after.Blocks, after.Reserved)
+	}
+}
+
 func TestSameSeedSameBytes(t *testing.T) {
 	tr := open(t, "variety/graphs")
 	o := Options{Events: 2000, StackDepth: 7, DistinctStacks: 50, Seed: 3, Devices: 2}
@@ -317,8 +328,13 @@ func TestBytes(t *testing.T) {
 func TestRefused(t *testing.T) {
 	tr := open(t, "variety/graphs")
 	for _, o := range []Options{
-		{Events: -1}, {Events: 1, Bytes: 1}, {StackDepth: -1}, {StackDepth: maxDepth + 1},
-		{DistinctStacks: maxDistinct + 1}, {Devices: maxDevices + 1}, {Bytes: -5},
+		{Events: -1},
+		{Events: 1, Bytes: 1},
+		{StackDepth: -1},
+		{StackDepth: maxDepth + 1},
+		{DistinctStacks: maxDistinct + 1},
+		{Devices: maxDevices + 1},
+		{Bytes: -5},
 	} {
 		if _, err := Write(t.Context(), &bytes.Buffer{}, tr, o); err == nil {
 			t.Errorf("%+v is accepted", o)

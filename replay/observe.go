@@ -95,31 +95,6 @@ func (v *traceVerifier) observe(ctx context.Context, c playConfig, progress func
 	return &o.out, p, nil
 }
 
-// once makes the next call, as play does.
-func (p *player) once() {
-	from := p.pos
-	collects := p.config.settings.GarbageCollectionThreshold > 0
-	p.dev.begin()
-	var syncs int64
-	if collects {
-		syncs = p.a.Stats().NumSyncAllStreams
-	}
-	err := p.step()
-	p.flushed = collects && p.a.Stats().NumSyncAllStreams > syncs
-	if p.diff != nil || err == nil && p.pos > from {
-		return
-	}
-	expected := "no further event"
-	if p.pos < len(p.events) {
-		expected = p.events[p.pos].String()
-	}
-	if err != nil {
-		p.differ(DiffRefused, "the engine refused the call", expected, err.Error())
-		return
-	}
-	p.differ(DiffEvent, "an event is missing", expected, "no event", addressOf(p.events[from].Action, p.events[from].Addr))
-}
-
 // observer derives the block sizes from the statistics around each call.
 type observer struct {
 	p         *player

@@ -70,27 +70,38 @@ func newPlayer(t *trace.Trace, events []recorded.Event, stacks func(int) trace.S
 
 // play goes through the whole trace, up to the first difference.
 func (p *player) play(ctx context.Context) error {
-	collects := p.config.settings.GarbageCollectionThreshold > 0
 	for n := 0; p.pos < len(p.events) && p.diff == nil; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		from := p.pos
-		p.dev.begin()
-		var syncs int64
-		if collects {
-			syncs = p.a.Stats().NumSyncAllStreams
-		}
-		err := p.step()
-		p.flushed = collects && p.a.Stats().NumSyncAllStreams > syncs
-		if p.diff == nil && err != nil {
-			p.differ(DiffRefused, "the engine refused the call", p.events[p.pos].String(), err.Error())
-		}
-		if p.diff == nil && p.pos == from {
-			p.differ(DiffEvent, "an event is missing", p.events[p.pos].String(), "no event", addressOf(p.events[p.pos].Action, p.events[p.pos].Addr))
-		}
+		p.once()
 	}
 	return nil
+}
+
+// once makes the next call and notes if it did not do what the trace shows.
+func (p *player) once() {
+	from := p.pos
+	collects := p.config.settings.GarbageCollectionThreshold > 0
+	p.dev.begin()
+	var syncs int64
+	if collects {
+		syncs = p.a.Stats().NumSyncAllStreams
+	}
+	err := p.step()
+	p.flushed = collects && p.a.Stats().NumSyncAllStreams > syncs
+	if p.diff != nil || err == nil && p.pos > from {
+		return
+	}
+	expected := "no further event"
+	if p.pos < len(p.events) {
+		expected = p.events[p.pos].String()
+	}
+	if err != nil {
+		p.differ(DiffRefused, "the engine refused the call", expected, err.Error())
+		return
+	}
+	p.differ(DiffEvent, "an event is missing", expected, "no event", addressOf(p.events[from].Action, p.events[from].Addr))
 }
 
 // step makes the call that causes the event at the cursor.

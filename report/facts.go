@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/facts"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 // Snapshot writes the facts about a snapshot, at most 80 columns wide where
@@ -55,10 +56,20 @@ func (p *page) file(name string, f *facts.Snapshot) {
 		}
 		p.wrapped("  annotations: ", strings.Join(names, ", "))
 	}
-	if r := f.Replay; r != nil && r.Identical {
-		p.wrapped("  ", fmt.Sprintf("replayed: all %s events identical, so sizes of blocks and peaks are exact", countText(r.Events)))
-	} else if r != nil {
-		p.wrapped("  ", fmt.Sprintf("replayed: %s of %s events identical", countText(r.IdenticalEvents), countText(r.Events)))
+	if f.Replay != nil {
+		p.wrapped("  ", "replayed: "+replayText(f.Replay))
+	}
+}
+
+// replayText says how well the replay matched.
+func replayText(r *facts.Replay) string {
+	switch all := countText(r.Events); {
+	case r.Identical:
+		return "all " + all + " events identical, so sizes of blocks and peaks are exact"
+	case r.IdenticalEvents == r.Events:
+		return "all " + all + " events identical, but not the segments at the end"
+	default:
+		return countText(r.IdenticalEvents) + " of " + all + " events identical"
 	}
 }
 
@@ -301,8 +312,8 @@ func (p *page) ooms(f *facts.Snapshot) {
 		}
 		said += fmt.Sprintf("; the driver had %s free", units.Size(o.DeviceFreeBytes))
 		p.wrapped("    ", said)
-		if o.Site != "" {
-			p.printf("    at %s\n", cut(Clean(o.Site), pageWidth-7))
+		if o.Frames != nil {
+			p.printf("    at %s\n", siteText(o.Site, pageWidth-7))
 		}
 	}
 }
@@ -317,15 +328,15 @@ func (p *page) holders(f *facts.Snapshot) {
 	}
 	p.heading("Who holds it at the end", among)
 	for _, h := range f.Holders {
-		site := h.Site
-		if site == "" {
-			site = "(no call stack)"
+		site := "(no call stack)"
+		if h.Frames != nil {
+			site = siteText(h.Site, pageWidth-27)
 		}
 		share := ""
 		if active := f.Memory.Active.Now; active != nil && *active > 0 {
 			share = fmt.Sprintf("%.0f %%", 100*float64(h.Bytes)/float64(*active))
 		}
-		p.printf("  %10s %5s %6s  %s\n", units.Size(h.Bytes), share, countText(h.Blocks)+"x", cut(Clean(site), pageWidth-27))
+		p.printf("  %10s %5s %6s  %s\n", units.Size(h.Bytes), share, countText(h.Blocks)+"x", site)
 	}
 }
 
@@ -338,6 +349,9 @@ func (p *page) missing(f *facts.Snapshot) {
 		p.wrapped("  - ", m.Text)
 	}
 }
+
+// siteText writes a site in at most n columns.
+func siteText(s timeline.Site, n int) string { return cut(Clean(s.Fit(n)), n) }
 
 func sizeOr(n *uint64) string {
 	if n == nil {

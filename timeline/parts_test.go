@@ -128,6 +128,18 @@ func TestSite(t *testing.T) {
 	}
 }
 
+func TestSiteFits(t *testing.T) {
+	tr := newTrace()
+	s, _ := SiteOf(tr, stack(tr, "/x/site-packages/a/adam.py:5 step", "train.py:12 main"))
+	for n, want := range map[int]string{
+		99: "adam.py:5 step < train.py:12 main", 32: "adam.py:5 step < train.py:12", 27: "adam.py:5 < train.py:12", 3: "adam.py:5 < train.py:12",
+	} {
+		if got := s.Fit(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestTellApart(t *testing.T) {
 	tr := newTrace()
 	ids := []trace.StackID{

@@ -65,13 +65,26 @@ func SiteOf(t *trace.Trace, id trace.StackID) (Site, bool) {
 }
 
 // String is the site on one line, innermost first.
-func (s Site) String() string {
-	text := s.Inner.String()
+func (s Site) String() string { return s.text(Frame.String, Frame.String) }
+
+// Fit is String in at most n characters as far as leaving out names of
+// functions goes: first the user's, which the line tells, then all.
+func (s Site) Fit(n int) string {
+	for _, text := range []string{s.String(), s.text(Frame.String, Frame.place)} {
+		if len([]rune(text)) <= n {
+			return text
+		}
+	}
+	return s.text(Frame.place, Frame.place)
+}
+
+func (s Site) text(inner, outer func(Frame) string) string {
+	text := inner(s.Inner)
 	if s.Via != nil {
-		text += " < " + s.Via.String()
+		text += " < " + outer(*s.Via)
 	}
 	if s.HasUser && s.User != s.Inner {
-		text += " < " + s.User.String()
+		text += " < " + outer(s.User)
 	}
 	return text
 }
@@ -87,8 +100,7 @@ func TellApart(t *trace.Trace, stacks []trace.StackID, sites []Site) {
 			if i == j || sites[i].Inner != sites[j].Inner || sites[i].User != sites[j].User || stacks[i] == stacks[j] {
 				continue
 			}
-			if f, ok := differs(t.Stacks.Frames(stacks[i]), t.Stacks.Frames(stacks[j])); ok {
-				via := frame(t, f)
+			if via, ok := sites[i].differs(t, t.Stacks.Frames(stacks[i]), t.Stacks.Frames(stacks[j])); ok {
 				sites[i].Via = &via
 				break
 			}
@@ -96,14 +108,18 @@ func TellApart(t *trace.Trace, stacks []trace.StackID, sites []Site) {
 	}
 }
 
-// differs returns the first frame of a that b does not have in its place.
-func differs(a, b []trace.FrameID) (trace.FrameID, bool) {
-	for i, f := range a {
-		if i >= len(b) || b[i] != f {
+// differs returns the first frame of a that b does not have in its place and
+// that the site does not show already.
+func (s *Site) differs(t *trace.Trace, a, b []trace.FrameID) (Frame, bool) {
+	for i, id := range a {
+		if i < len(b) && b[i] == id {
+			continue
+		}
+		if f := frame(t, id); f.place() != s.Inner.place() && f.place() != s.User.place() {
 			return f, true
 		}
 	}
-	return 0, false
+	return Frame{}, false
 }
 
 // String is the frame on one line, "modeling_gpt2.py:702 forward".
@@ -111,8 +127,23 @@ func (f Frame) String() string {
 	if f.native() {
 		return shortNative(f.Name)
 	}
-	return path.Base(f.Filename) + ":" + strconv.FormatInt(f.Line, 10) + " " + f.Name
+	return f.place() + " " + f.Name
 }
+
+// place is the frame without its function, if it has a line.
+func (f Frame) place() string {
+	if f.native() {
+		return shortNative(f.Name)
+	}
+	file := path.Base(f.Filename)
+	if r := []rune(file); len(r) > longFile { // as torch.compile names its own
+		file = string(r[:longFile/3]) + "..." + string(r[len(r)-longFile/3:])
+	}
+	return file + ":" + strconv.FormatInt(f.Line, 10)
+}
+
+// longFile is the length from which the name of a file is shortened.
+const longFile = 36
 
 // native tells frames of compiled code from those of Python.
 func (f Frame) native() bool {

@@ -173,19 +173,24 @@ func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapsh
 		defer file.abort()
 		files = append(files, file)
 	}
-	p := startPercent(std, "percent of "+outs[0]+" written")
-	defer p.stop()
-	o.export.Progress = p.set
 	traces := slices.Clone(f.Traces)
 	if f.Host != nil {
 		traces = append(traces, f.Host)
 	}
+	unit := "percent"
+	if format == formatPickle || format == formatJSON {
+		unit = "MiB" // how much it will be nobody knows
+	}
+	p := startProgress(std, 0, unit+" of "+outs[0]+" written")
+	defer p.stop()
+	o.export.Progress = percent{p}.set
+	watched := &watchedWriter{w: files[0], p: p}
 	var err error
 	switch format {
 	case formatPickle:
-		err = snapshot.WritePickle(files[0], f)
+		err = snapshot.WritePickle(watched, f)
 	case formatJSON:
-		err = snapshot.WriteJSON(files[0], f)
+		err = snapshot.WriteJSON(watched, f)
 	case formatParquet:
 		err = export.Parquet(ctx, files[0], files[1], traces, o.export)
 	case formatPerfetto:
@@ -207,7 +212,7 @@ func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapsh
 func said(w io.Writer, files []*output) error {
 	for _, f := range files {
 		if _, err := fmt.Fprintf(w, "%s: %s\n", f.path, units.Size(uint64(f.written))); err != nil {
-			return failure{fmt.Errorf("writing the result: %w", err)}
+			return written(err)
 		}
 	}
 	return nil

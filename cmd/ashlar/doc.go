@@ -1,6 +1,8 @@
 // Command ashlar explains GPU memory to the people who train and serve models
 // with PyTorch.
 //
+//	ashlar stats FILE        show the facts of a snapshot, a dump or a message
+//	ashlar events FILE       list the events of a snapshot with running totals
 //	ashlar verify FILE...    replay recordings and compare everything with PyTorch
 //
 // Text and JSON go to standard output; errors, warnings and progress go to

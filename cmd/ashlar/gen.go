@@ -116,7 +116,7 @@ func gen(cmd *cobra.Command, std stdio, o *genOptions, in, out string) error {
 		return err
 	}
 	defer dst.abort()
-	p := startPercent(std, "percent of "+out+" written")
+	p := startPercent(std, out+" written")
 	o.Progress = p.set
 	result, err := generate.Write(cmd.Context(), dst, t, o.Options)
 	p.stop()
@@ -126,6 +126,6 @@ func gen(cmd *cobra.Command, std stdio, o *genOptions, in, out string) error {
 	if err := dst.commit(); err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "%s: %s events, %s\n", out, count(int(result.Events)), units.Size(uint64(result.Bytes)))
-	return nil
+	_, err = fmt.Fprintf(std.out, "%s: %s events, %s\n", out, count(int(result.Events)), units.Size(uint64(result.Bytes)))
+	return written(err)
 }

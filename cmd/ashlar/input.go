@@ -146,9 +146,9 @@ func (r inputReader) load(in *input, head []byte, open opener) (*input, error) {
 	// Nearly all that is allocated while reading stays, so little is lost by
 	// collecting the rest soon.
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	p := startPercent(r.std, "percent of "+in.name+" read")
+	p := startProgress(r.std, 0, "MiB of "+in.name+" read")
 	defer p.stop()
-	f, err := open(snapshot.Options{Progress: p.set})
+	f, err := open(snapshot.Options{Progress: func(read, total int64) { p.at(int(read>>20), int(total>>20)) }})
 	if err != nil {
 		return nil, err
 	}

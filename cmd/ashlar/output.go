@@ -168,11 +168,27 @@ func (c *contextWriter) Write(p []byte) (int, error) {
 // percent is a progress line for work of unknown units.
 type percent struct{ *progress }
 
-func startPercent(std stdio, what string) percent { return percent{startProgress(std, 100, what)} }
+func startPercent(std stdio, what string) percent {
+	return percent{startProgress(std, 0, "percent of "+what)}
+}
 
-// set says how much of the work is done. It is called by one goroutine.
+// set says how much of the work is done.
 func (p percent) set(done, total int64) {
-	for total > 0 && p.done < int(100*done/total) {
-		p.pause(func() {})
+	if total > 0 {
+		p.at(int(100*done/total), 0)
 	}
+}
+
+// watchedWriter shows how much has been written.
+type watchedWriter struct {
+	w io.Writer
+	p *progress
+	n int64
+}
+
+func (w *watchedWriter) Write(b []byte) (int, error) {
+	n, err := w.w.Write(b)
+	w.n += int64(n)
+	w.p.at(int(w.n>>20), 0)
+	return n, err
 }

@@ -15,7 +15,7 @@ const (
 // terminal it does nothing.
 type progress struct {
 	std   stdio
-	total int
+	total int // 0 if not known
 	what  string
 
 	mu    sync.Mutex
@@ -40,9 +40,20 @@ func (p *progress) tick() {
 	if p.timer == nil {
 		return
 	}
-	fmt.Fprintf(p.std.err, "\rashlar: %s of %s %s\x1b[K", count(p.done), count(p.total), p.what)
+	of := ""
+	if p.total > 0 {
+		of = " of " + count(p.total)
+	}
+	fmt.Fprintf(p.std.err, "\rashlar: %s%s %s\x1b[K", count(p.done), of, p.what)
 	p.shown = true
 	p.timer.Reset(progressInterval)
+}
+
+// at says how much is done, of how much if that is known.
+func (p *progress) at(done, total int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done, p.total = done, total
 }
 
 // pause counts one piece of work as done and runs f, which prints its result,

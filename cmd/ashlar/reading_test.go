@@ -116,7 +116,7 @@ func (c *closedPipe) Write([]byte) (int, error) {
 
 var readingCommands = [][]string{{"stats"}, {"stats", "--json"}, {"events"}, {"events", "--json"}}
 
-const served = "../../testdata/snapshots/serve_generate-default.pickle.gz"
+const served = "../../testdata/snapshots/gpt2_varlen-default.pickle.gz"
 
 // A reader that goes away is no error, and the rest is not written for nobody.
 func TestClosedPipe(t *testing.T) {

@@ -80,10 +80,10 @@ type fileStats struct {
 func collectStats(ctx context.Context, std stdio, in *input, device *deviceFlag) (*fileStats, error) {
 	s := &fileStats{File: in.name, Kind: in.kind, Dumps: []*facts.Dump{}, Messages: []*facts.Message{}}
 	if in.snapshot != nil {
-		p := startPercent(std, "percent of the events replayed")
+		p := startProgress(std, 0, "events replayed")
 		f, err := facts.NewSnapshot(ctx, in.snapshot, facts.Options{
 			Device: device.number, Host: device.host, FileBytes: in.bytes, Writer: in.writer,
-			Progress: func(done, total int) { p.set(int64(done), int64(total)) },
+			Progress: p.at,
 		})
 		p.stop()
 		switch {

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const graphs = "../../testdata/variety/graphs.pickle.gz"
+
+func leftIn(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// A context that ends while a file is written leaves nothing behind.
+func TestWritingInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	o, err := createOutput(ctx, filepath.Join(dir, "out.pickle.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := leftIn(t, dir); len(got) != 1 || !strings.HasSuffix(got[0], ".part") {
+		t.Errorf("while writing there is %v", got)
+	}
+	cancel()
+	if _, err := o.Write(make([]byte, 100)); err != nil {
+		t.Errorf("the buffer is not written through: %v", err)
+	}
+	if err := o.commit(); !errors.Is(err, context.Canceled) {
+		t.Errorf("commit: %v", err)
+	}
+	o.abort()
+	if got := leftIn(t, dir); len(got) != 0 {
+		t.Errorf("%v is left", got)
+	}
+
+	for _, args := range [][]string{{"gen", graphs}, {"convert", graphs}} {
+		var stdout, stderr bytes.Buffer
+		code := run(ctx, stdio{out: &stdout, err: &stderr}, append(args, filepath.Join(dir, "out.pickle")))
+		if code != exitInput || stderr.String() != "ashlar: interrupted\n" || stdout.Len() > 0 || len(leftIn(t, dir)) > 0 {
+			t.Errorf("%v: status %d, stderr %q, left %v", args, code, &stderr, leftIn(t, dir))
+		}
+	}
+}
+
+// A disk that does not take the file: the old one stays.
+func TestWritingFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out.json")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := createOutput(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.file.Close() // stands in for a full disk
+	_, err = o.Write(make([]byte, 1<<20))
+	err = o.failed(err)
+	var failed failure
+	if !errors.As(err, &failed) || !strings.HasPrefix(err.Error(), path+" cannot be written: ") || strings.Contains(err.Error(), ".part") {
+		t.Errorf("writing: %v", err)
+	}
+	if err := o.commit(); err == nil {
+		t.Error("an incomplete file is committed")
+	}
+	o.abort()
+	data, err := os.ReadFile(path)
+	if err != nil || string(data) != "old" || len(leftIn(t, dir)) != 1 {
+		t.Errorf("%q, %v, left %v", data, err, leftIn(t, dir))
+	}
+}
+
+// A file keeps its permissions when it is replaced, and a link is followed.
+func TestReplaced(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "out.json"), filepath.Join(dir, "link.json")
+	if err := os.WriteFile(path, []byte("old"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("out.json", link); err != nil {
+		t.Skip(err)
+	}
+	o, err := createOutput(t.Context(), link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.abort()
+	if _, err := o.Write([]byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.commit(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(link)
+	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v", err)
+	}
+	if info, _ := os.Stat(path); string(data) != "new" || info.Mode().Perm() != 0o640 || o.written != 3 {
+		t.Errorf("%q, mode %v, %d bytes", data, info.Mode(), o.written)
+	}
+}
+
+func TestGeneratedFileCannotBeAnnounced(t *testing.T) {
+	for _, command := range []string{"gen", "convert"} {
+		var stderr bytes.Buffer
+		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, []string{command, graphs, filepath.Join(t.TempDir(), "out.pickle")})
+		if code != exitInput || stderr.String() != "ashlar: writing the result: disk full\n" {
+			t.Errorf("%s: status %d, stderr %q", command, code, &stderr)
+		}
+	}
+}
