@@ -1,10 +1,11 @@
-# make demo   replay a recording of the real allocator and look at the result
+# make demo   replay a recording of the real allocator, look into a snapshot
 # make test   everything CI checks
 # make help   the rest
 
 GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/oracle/streams-expand-1.json.gz
+DEMO2  := testdata/snapshots/gpt2_varlen-tight-default.pickle.gz
 RACE   := ./driver/... ./internal/spin ./replay ./cmd/...
 
 .PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load help
@@ -17,6 +18,9 @@ demo: build
 	@echo
 	@echo "\$$ ashlar verify --summary $(DEMO)"
 	@$(BIN) verify --summary $(DEMO)
+	@echo
+	@echo "\$$ ashlar stats $(DEMO2)"
+	@$(BIN) stats $(DEMO2)
 
 test: lint unit race invariants fuzz-short
 	@echo "all tests passed"
@@ -73,7 +77,7 @@ bench-load: build
 	scripts/bench-load
 
 help:
-	@echo "make demo          replay a recording of the real allocator and print its memory summary"
+	@echo "make demo          replay a recording of the real allocator, and look into a snapshot of a run that died"
 	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer"
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"

@@ -56,7 +56,7 @@ func nest(ranges []timeline.Range) [][]timeline.Range {
 				o = o[:len(o)-1]
 			}
 			open[lane] = o
-			if true {
+			if len(o) == 0 || r.End <= o[len(o)-1] {
 				break
 			}
 		}

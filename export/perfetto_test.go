@@ -131,11 +131,11 @@ func checkAllocations(t *testing.T, s *shown, tr *trace.Trace) {
 			delete(live, e.Addr)
 		}
 	}
-	final := map[uint64]bool{}
+	final := map[uint64]trace.StackID{}
 	for _, seg := range tr.Segments {
 		for _, b := range seg.Blocks {
 			if b.State != "inactive" && b.RequestedSize >= 1<<20 {
-				final[b.Address] = true
+				final[b.Address] = b.Stack
 			}
 		}
 	}
@@ -143,7 +143,9 @@ func checkAllocations(t *testing.T, s *shown, tr *trace.Trace) {
 		t.Errorf("%d slices, want %d; %d without an end, want %d", len(got), next, len(live), len(final))
 	}
 	for addr, x := range live {
-		if x.end != 0 || !final[addr] {
+		stack, ok := final[addr]
+		shown, _ := x.args["stack"].([]string)
+		if x.end != 0 || !ok || len(shown) != min(len(tr.Stacks.Frames(stack)), maxStack+1) {
 			t.Errorf("%#x is live at the end: %+v", addr, x)
 		}
 	}

@@ -264,7 +264,13 @@ func TestStacks(t *testing.T) {
 }
 
 func TestDevices(t *testing.T) {
-	f, _ := generated(t, open(t, "variety/expand"), Options{Events: 10001, Devices: 3})
+	for _, name := range []string{"variety/expand", "variety/round"} {
+		t.Run(name, func(t *testing.T) { testDevices(t, name) })
+	}
+}
+
+func testDevices(t *testing.T, name string) {
+	f, _ := generated(t, open(t, name), Options{Events: 10001, Devices: 3})
 	if len(f.Traces) != 3 {
 		t.Fatalf("%d devices", len(f.Traces))
 	}
