@@ -3,7 +3,9 @@
 //
 //	ashlar stats FILE        show the facts of a snapshot, a dump or a message
 //	ashlar events FILE       list the events of a snapshot with running totals
-//	ashlar verify FILE...    replay recordings and compare everything with PyTorch
+//	ashlar convert IN OUT    write a snapshot as pickle, JSON, Parquet or Perfetto trace
+//	ashlar gen IN OUT        make a snapshot of any size from a recorded one
+//	ashlar verify FILE...    replay recordings and snapshots, compare everything with PyTorch
 //
 // Text and JSON go to standard output; errors, warnings and progress go to
 // standard error, each as one line "ashlar: ..." in lower case. Exit status: 0
