@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -13,7 +14,8 @@ import (
 // Options say how files are verified. The zero value picks device 0; use
 // AnyDevice to let each snapshot's own content decide.
 type Options struct {
-	Device int // of a snapshot with several
+	Device int  // of a snapshot with several
+	Host   bool // its page-locked host memory instead
 }
 
 // AnyDevice stands for the device of a snapshot that ran out of memory, or
@@ -87,6 +89,11 @@ func looksLikeSnapshot(in *bufio.Reader) bool {
 
 func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*Result, error) {
 	t, why, err := f.Pick(opts.Device)
+	if opts.Host {
+		if t, why, err = f.Host, "", nil; t == nil {
+			err = fmt.Errorf("%s has no host memory", f.Name)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

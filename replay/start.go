@@ -15,6 +15,7 @@ import (
 const (
 	StartRecorded = "recorded" // recording began before the first allocation
 	StartRebuilt  = "rebuilt"  // recovered by undoing the events from the final state
+	StartUnknown  = "unknown"  // the file ends within the events and begins mid-run
 )
 
 // Start is the state of the allocator at the first event of a trace.
@@ -29,8 +30,13 @@ type Start struct {
 // always merged, so what is not live at the beginning is free.
 func Begin(t *trace.Trace) *Start {
 	if t.Partial {
+		if !beginsEmpty(t) {
+			return &Start{Kind: StartUnknown, Notes: []string{
+				"the file ends within the events and begins mid-run: the state at its beginning cannot be rebuilt, so it cannot be replayed",
+			}}
+		}
 		return &Start{Kind: StartRecorded, Notes: []string{
-			"the file ends within the events: its segments are those of a later moment, and the recording is taken to begin with the process",
+			"the file ends within the events: its segments are those of a later moment and are not compared",
 		}}
 	}
 	u := undo{t: t, live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
@@ -54,6 +60,23 @@ func Begin(t *trace.Trace) *Start {
 		s.Notes = append(s.Notes, note)
 	}
 	return s
+}
+
+// beginsEmpty reports whether the first allocation lies in a segment obtained
+// after the first event, as it does if recording was on from the beginning.
+func beginsEmpty(t *trace.Trace) bool {
+	var got []trace.Event
+	for i := range t.Events.Len() {
+		switch e := t.Events.At(i); e.Action {
+		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
+			got = append(got, e)
+		case alloc.ActionAlloc:
+			return slices.ContainsFunc(got, func(s trace.Event) bool { return e.Addr >= s.Addr && e.Addr-s.Addr < s.Size })
+		case alloc.ActionFreeRequested, alloc.ActionFreeCompleted, alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
+			return false
+		}
+	}
+	return true
 }
 
 // undo goes backwards through a trace.

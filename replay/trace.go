@@ -250,17 +250,47 @@ func (v *traceVerifier) result(p *player) *Result {
 		}
 		slices.SortFunc(want, byAddress)
 		got := slices.DeleteFunc(p.a.Segments(), func(s alloc.Segment) bool { return s.Lost })
+		if !requestedKnown(want) {
+			forgetRequested(got)
+			r.Notes = append(r.Notes, "the file does not tell the requested sizes of blocks: they are not compared")
+		}
 		if d := segmentDifference(want, got, v.start.Kind == StartRebuilt); d != nil {
 			p.note(DiffSegment, d.what, d.want, d.got, d.addrs...)
 		} else {
 			r.SegmentsIdentical = true
 		}
 	}
+	if v.start.Kind == StartUnknown {
+		p.diff = &Difference{Kind: DiffEvent, What: "the trace cannot be replayed: it begins mid-run and ends before the state in the file"}
+		r.Limit, r.IdenticalEvents = &Limit{}, 0
+	}
 	p.describe()
 	r.First, r.Identical = p.diff, p.diff == nil
 	stats := p.a.Stats()
 	r.Stats = stats.Map()
 	return r
+}
+
+// requestedKnown reports whether a file tells what was requested: old ones do
+// not.
+func requestedKnown(segments []alloc.Segment) bool {
+	active := false
+	for _, s := range segments {
+		active = active || s.ActiveSize > 0
+		if s.RequestedSize > 0 || slices.ContainsFunc(s.Blocks, func(b alloc.Block) bool { return b.RequestedSize > 0 }) {
+			return true
+		}
+	}
+	return !active
+}
+
+func forgetRequested(segments []alloc.Segment) {
+	for i := range segments {
+		segments[i].RequestedSize = 0
+		for j := range segments[i].Blocks {
+			segments[i].Blocks[j].RequestedSize = 0
+		}
+	}
 }
 
 // deviceMemory estimates the size of the device from the distance between

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/facts"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/timeline"
 )
 
@@ -64,6 +65,10 @@ func (p *page) file(name string, f *facts.Snapshot) {
 // replayText says how well the replay matched.
 func replayText(r *facts.Replay) string {
 	switch all := countText(r.Events); {
+	case r.Identical && !r.SegmentsIdentical:
+		return "all " + all + " events identical; the file ends within them, so peaks are those up to there"
+	case r.Identical && r.Start == replay.StartRebuilt:
+		return "all " + all + " events identical, so sizes of blocks and peaks since the first event are exact"
 	case r.Identical:
 		return "all " + all + " events identical, so sizes of blocks and peaks are exact"
 	case r.IdenticalEvents == r.Events:
@@ -142,6 +147,9 @@ func (p *page) settings(s *facts.Settings) {
 func (p *page) memory(f *facts.Snapshot) {
 	m := &f.Memory
 	heading := "      at the end"
+	if f.Replay != nil && f.Replay.Identical && !f.Replay.SegmentsIdentical {
+		heading = "     when dumped" // the state is that of a later moment than the events
+	}
 	if f.Events > 0 {
 		heading += "        peak  at event      time"
 	}

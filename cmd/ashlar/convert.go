@@ -102,6 +102,9 @@ func (o *convertOptions) format(out string) (string, error) {
 }
 
 func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) error {
+	if out == "-" {
+		return errors.New("OUT is -: convert writes files, name one")
+	}
 	format, err := o.format(out)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 type verifyOptions struct {
 	json    bool
 	summary bool
-	device  int
+	device  *deviceFlag
 }
 
 func newVerify(std stdio) *cobra.Command {
@@ -62,7 +62,7 @@ Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
-	cmd.Flags().IntVar(&o.device, "device", replay.AnyDevice, "device of a snapshot with several; by default the one that ran out of memory, else the busiest")
+	o.device = addDeviceFlag(cmd)
 	cmd.Flags().BoolVar(&o.summary, "summary", false, "print PyTorch's memory_summary() of the final statistics too")
 	return cmd
 }
@@ -138,7 +138,7 @@ func newSnapshotFields(r *replay.Result) *snapshotFields {
 
 func (v *verification) run(cmd *cobra.Command, sources []replay.Source) error {
 	p := startProgress(v.std, len(sources), "files verified")
-	err := replay.VerifyAll(cmd.Context(), sources, replay.Options{Device: v.options.device}, func(i int, r *replay.Result, err error) {
+	err := replay.VerifyAll(cmd.Context(), sources, replay.Options{Device: v.options.device.number, Host: v.options.device.host}, func(i int, r *replay.Result, err error) {
 		p.pause(func() { v.one(sources[i].Name, r, err) })
 	})
 	p.stop()
@@ -204,6 +204,8 @@ func resultText(name string, r *replay.Result) string {
 	switch {
 	case r.Identical && r.Kind == "recording":
 		fmt.Fprintf(&text, "%s: identical: %s events, %s checkpoints, %s segments", name, count(r.Events), count(r.Checkpoints), count(r.Segments))
+	case r.Identical && !r.SegmentsIdentical:
+		fmt.Fprintf(&text, "%s: identical: %s events, start %s, limit %s", name, count(r.Events), r.Start, limitText(r.Limit))
 	case r.Identical:
 		fmt.Fprintf(&text, "%s: identical: %s events, %s segments, start %s, limit %s", name, count(r.Events), count(r.Segments), r.Start, limitText(r.Limit))
 	default:
