@@ -106,9 +106,10 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*Resul
 		r.Notes = append(r.Notes, why)
 	}
 	if f.Truncated != nil {
-		r.Notes = append(r.Notes, f.Truncated.String())
+		r.Warnings = append(r.Warnings, f.Truncated.String())
 	}
-	r.Notes = append(r.Notes, f.Warnings...)
+	r.Warnings = append(r.Warnings, f.Warnings...)
+	r.Notes = append(r.Notes, r.Warnings...)
 	return r, nil
 }
 

@@ -26,6 +26,7 @@ type Result struct {
 	Start             string   // StartRecorded or StartRebuilt
 	Limit             *Limit   // what the file tells about the cap on reserved memory
 	Notes             []string // what was assumed or inferred
+	Warnings          []string // what is wrong with the file; among the notes too
 }
 
 // Verify runs the recording through the engine and compares everything the

@@ -165,6 +165,9 @@ func (v *verification) one(name string, r *replay.Result, err error) {
 		v.files = append(v.files, verifiedFile{File: name, Kind: "unknown", Error: err.Error()})
 		return
 	}
+	for _, w := range r.Warnings {
+		v.std.errorf("%s: %s", name, firstLine(w))
+	}
 	if r.Identical {
 		v.identical++
 	}
