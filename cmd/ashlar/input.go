@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"unicode/utf8"
@@ -156,12 +157,18 @@ func (r inputReader) load(in *input, head []byte, open opener) (*input, error) {
 	return in, nil
 }
 
+// recordingHead matches the beginning of a recording.
+var recordingHead = regexp.MustCompile(`^\{\s*"torch"\s*:\s*"[^"]*"\s*,\s*"(workload|scen)"`)
+
 // text finds out what a text is. JSON may be a snapshot; what is none may have
 // a dump or a message in it, as may any other text. raw is its beginning if it
 // is long.
 func (r inputReader) text(in *input, head, raw []byte, open opener) (*input, error) {
 	var problem error
 	first := bytes.TrimLeft(head, " \t\r\n\ufeff")
+	if recordingHead.Match(first) { // also if it is truncated
+		return nil, fmt.Errorf("%s is a recording of the allocator's answers; ashlar verify replays it", in.name)
+	}
 	if len(raw) > maxText || bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) {
 		got, err := r.load(in, head, open)
 		if err == nil || len(raw) > maxText || r.ctx.Err() != nil {
