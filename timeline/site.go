@@ -158,7 +158,7 @@ func (f Frame) native() bool {
 
 // library tells code that the user did not write: installed packages, Python's
 // own, and what torch.compile generates.
-func (f Frame) library() bool {
+func (f Frame) fromLibrary() bool {
 	for _, part := range []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/inductor/", "/torchinductor_", "/pytorch/torch/"} {
 		if strings.Contains(f.Filename, part) {
 			return true
@@ -167,7 +167,7 @@ func (f Frame) library() bool {
 	return strings.HasPrefix(f.Filename, "<") || strings.HasPrefix(f.Filename, "torch/")
 }
 
-func (f Frame) user() bool { return !f.native() && !f.library() }
+func (f Frame) user() bool { return !f.native() && !f.fromLibrary() }
 
 // plumbing tells frames that stand between any call and its allocation.
 func (f Frame) plumbing() bool {

@@ -125,8 +125,8 @@ func (d *Decoder) decimal(line []byte) error {
 // clip shortens what an error quotes.
 func clip(b []byte) []byte { return b[:min(len(b), 40)] }
 
-// unescapeUnicode reads Python's raw-unicode-escape: Latin-1 with \uXXXX and
-// \UXXXXXXXX.
+// unescapeUnicode reads Python's raw-unicode-escape: Latin-1 with \u and four, or
+// \U and eight, hexadecimal digits.
 func unescapeUnicode(line []byte) ([]byte, error) {
 	out := make([]byte, 0, len(line))
 	for i := 0; i < len(line); {
