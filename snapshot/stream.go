@@ -4,7 +4,6 @@ import (
 	"io"
 	"iter"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -115,21 +114,7 @@ func (e *streamEncoder) beginShared(s shared) bool {
 // event is walker.event for an event that is in no table.
 func (e *streamEncoder) event(w *walker, ev *StreamEvent) {
 	e.beginDict()
-	e.key("action")
-	e.text(ev.Action.String())
-	if ev.Action == alloc.ActionOOM {
-		e.key("device_free")
-	} else {
-		e.key("addr")
-	}
-	e.int(int64(ev.Addr))
-	e.key("size")
-	e.int(int64(ev.Size))
-	e.key("stream")
-	e.int(int64(ev.Stream))
-	w.time(ev.Time)
-	w.optional("compile_context", ev.Compile)
-	w.optional("user_metadata", ev.Meta)
+	w.eventFields(ev.Action.String(), &ev.Event)
 	e.again = ev.SameCall
 	w.frames(ev.Stack)
 	e.again = false

@@ -40,8 +40,23 @@ type walker struct {
 func (w *walker) event(e *trace.Events, i int) {
 	ev := e.At(i)
 	w.beginDict()
+	w.eventFields(e.ActionName(ev.Action), &ev)
+	if ev.Pool != trace.NoPool {
+		id := e.Pools[ev.Pool]
+		w.key("pool_id")
+		w.pair(int64(id.First), int64(id.Second))
+	}
+	w.frames(ev.Stack)
+	if len(e.Extra) > 0 {
+		w.fields(e.Extra[i])
+	}
+	w.endDict()
+}
+
+// eventFields shows what every event has, up to its pool and its frames.
+func (w *walker) eventFields(action string, ev *trace.Event) {
 	w.key("action")
-	w.text(e.ActionName(ev.Action))
+	w.text(action)
 	if ev.Action == alloc.ActionOOM {
 		w.key("device_free")
 	} else {
@@ -55,16 +70,6 @@ func (w *walker) event(e *trace.Events, i int) {
 	w.time(ev.Time)
 	w.optional("compile_context", ev.Compile)
 	w.optional("user_metadata", ev.Meta)
-	if ev.Pool != trace.NoPool {
-		id := e.Pools[ev.Pool]
-		w.key("pool_id")
-		w.pair(int64(id.First), int64(id.Second))
-	}
-	w.frames(ev.Stack)
-	if len(e.Extra) > 0 {
-		w.fields(e.Extra[i])
-	}
-	w.endDict()
 }
 
 func (w *walker) time(t int64) {
