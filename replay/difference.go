@@ -60,13 +60,13 @@ const (
 // surroundings describes where the run stands: the last identical events, how
 // much memory is held, and the blocks at the addresses in question.
 func (v *verifier) surroundings(addrs ...uint64) []string {
-	return surroundings(v.run.a, v.run.dev, v.rec.Trace[:v.events], addrs)
+	return surroundings(v.run.a, v.run.dev, recorded.List(v.rec.Trace), v.events, addrs)
 }
 
-func surroundings(a *alloc.Allocator, dev *recorded.Driver, before []recorded.Event, addrs []uint64) []string {
+func surroundings(a *alloc.Allocator, dev *recorded.Driver, events recorded.Events, n int, addrs []uint64) []string {
 	var out []string
-	for i := max(0, len(before)-eventsShown); i < len(before); i++ {
-		out = append(out, fmt.Sprintf("event %d: %s", i, before[i]))
+	for i := max(0, n-eventsShown); i < n; i++ {
+		out = append(out, fmt.Sprintf("event %d: %s", i, events.At(i)))
 	}
 	stats := a.Stats()
 	line := fmt.Sprintf("after the operation: reserved %d bytes, allocated %d, active %d",

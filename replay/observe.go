@@ -72,19 +72,19 @@ func Observe(ctx context.Context, t *trace.Trace, opts ObserveOptions) (*Observe
 
 // observe plays the trace under one reading of it.
 func (v *traceVerifier) observe(ctx context.Context, c playConfig, progress func(done, total int)) (*Observed, *player, error) {
-	p, err := newPlayer(v.t, v.events, func(i int) trace.StackID { return v.t.Events.Stack.At(v.rows[i]) }, c)
+	p, err := newPlayer(v.rows, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	o := &observer{p: p, rows: v.rows, sizes: map[uint64]uint64{}}
+	o := &observer{p: p, sizes: map[uint64]uint64{}}
 	o.begin()
-	for n := 0; p.pos < len(p.events) && p.diff == nil; n++ {
+	for n := 0; p.pos < p.rows.Len() && p.diff == nil; n++ {
 		if n%1024 == 0 {
 			if ctx.Err() != nil {
 				return nil, nil, context.Cause(ctx)
 			}
 			if progress != nil {
-				progress(p.pos, len(p.events))
+				progress(p.pos, p.rows.Len())
 			}
 		}
 		from := p.pos
@@ -98,7 +98,6 @@ func (v *traceVerifier) observe(ctx context.Context, c playConfig, progress func
 // observer derives the block sizes from the statistics around each call.
 type observer struct {
 	p         *player
-	rows      []int
 	sizes     map[uint64]uint64 // of active blocks, by address
 	allocated uint64
 	out       Observed
@@ -121,7 +120,7 @@ func (o *observer) begin() {
 // allocated_bytes rises by is the new block.
 func (o *observer) events(from, to int) {
 	for i := from; i < to; i++ {
-		e := o.p.events[i]
+		e := o.p.rows.At(i)
 		var size uint64
 		switch e.Action {
 		case "alloc":
@@ -135,9 +134,9 @@ func (o *observer) events(from, to int) {
 			size = o.sizes[e.Addr]
 			delete(o.sizes, e.Addr)
 		case "oom":
-			o.oom(o.rows[i])
+			o.oom(o.p.rows.event(i))
 		}
-		o.pad(o.rows[i])
+		o.pad(o.p.rows.event(i))
 		o.out.Sizes.Append(size)
 	}
 }

@@ -17,15 +17,15 @@ import (
 // must come out of the engine.
 type player struct {
 	t      *trace.Trace
-	events []recorded.Event
-	stacks func(i int) trace.StackID
+	rows   *rows
 	pools  *poolMap
 	config playConfig
 	dev    *watched
 	a      *alloc.Allocator
 
-	pos     int // identical so far
-	doing   string
+	pos     int    // identical so far
+	doing   string // the call being made, and its row
+	at      int
 	diff    *Difference
 	guess   *conflict // what the pool inference should look at
 	flushed bool      // the last call waited for all streams; known if garbage is collected
@@ -33,6 +33,10 @@ type player struct {
 	idle    []uint64 // made-up streams free for use
 	made    uint64
 	routes  map[alloc.PoolID]*alloc.Capture
+
+	// What the replay decided about the calls, for a [Program].
+	flushes []int32                // rows at which a release of its own begins
+	routed  map[int32]alloc.PoolID // failed requests that were made under a route
 }
 
 // playConfig is what one attempt at a trace assumes.
@@ -45,13 +49,13 @@ type playConfig struct {
 	waited   []int // see recorded.Config
 }
 
-func newPlayer(t *trace.Trace, events []recorded.Event, stacks func(int) trace.StackID, c playConfig) (*player, error) {
+func newPlayer(r *rows, c playConfig) (*player, error) {
 	p := &player{
-		t: t, events: events, stacks: stacks, pools: c.pools, config: c,
-		waiting: map[uint64]uint64{}, routes: map[alloc.PoolID]*alloc.Capture{},
+		t: r.t, rows: r, pools: c.pools, config: c,
+		waiting: map[uint64]uint64{}, routes: map[alloc.PoolID]*alloc.Capture{}, routed: map[int32]alloc.PoolID{},
 	}
-	p.dev = &watched{Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: events, Waited: c.waited}), bounds: newBounds()}
-	p.a = alloc.New(p.dev, alloc.WithDevice(t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe))
+	p.dev = &watched{Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}), bounds: newBounds()}
+	p.a = alloc.New(p.dev, alloc.WithDevice(r.t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe))
 	if c.limit != 0 {
 		p.a.SetLimit(c.limit)
 	}
@@ -70,7 +74,7 @@ func newPlayer(t *trace.Trace, events []recorded.Event, stacks func(int) trace.S
 
 // play goes through the whole trace, up to the first difference.
 func (p *player) play(ctx context.Context) error {
-	for n := 0; p.pos < len(p.events) && p.diff == nil; n++ {
+	for n := 0; p.pos < p.rows.Len() && p.diff == nil; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -94,48 +98,42 @@ func (p *player) once() {
 		return
 	}
 	expected := "no further event"
-	if p.pos < len(p.events) {
-		expected = p.events[p.pos].String()
+	if p.pos < p.rows.Len() {
+		expected = p.rows.At(p.pos).String()
 	}
 	if err != nil {
 		p.differ(DiffRefused, "the engine refused the call", expected, err.Error())
 		return
 	}
-	p.differ(DiffEvent, "an event is missing", expected, "no event", addressOf(p.events[from].Action, p.events[from].Addr))
+	p.differ(DiffEvent, "an event is missing", expected, "no event", addressOf(p.rows.At(from).Action, p.rows.addr(from)))
 }
 
 // step makes the call that causes the event at the cursor.
 func (p *player) step() error {
 	i := p.pos
 	j := i
-	for j < len(p.events) && !isCall(p.events[j].Action) {
+	for j < p.rows.Len() && !isCall(p.rows.action(j)) {
 		j++
 	}
-	if j > i && (j == len(p.events) || !isMalloc(p.events[j].Action) || p.flushedBefore(i, j)) {
+	if j > i && (j == p.rows.Len() || !p.rows.isMalloc(j) || p.flushedBefore(i, j)) {
 		p.doing = "empty_cache"
+		p.flushes = append(p.flushes, int32(i))
 		return p.release(i, j)
 	}
-	e := p.events[j]
+	e := p.rows.At(j)
+	p.at = j
 	switch e.Action {
 	case "free_requested":
-		p.doing = fmt.Sprintf("free %#x", e.Addr)
+		p.doing = "free"
 		return p.free(j)
 	case "snapshot":
 		p.doing = "snapshot"
 		p.a.Snapshot()
 		return nil
 	}
-	p.doing = fmt.Sprintf("allocate %d bytes on stream %d", e.Size, e.Stream)
+	p.doing = "allocate"
 	return p.malloc(i, j)
 }
-
-func isCall(action string) bool {
-	return action == "free_requested" || action == "snapshot" || isMalloc(action)
-}
-
-func isMalloc(action string) bool { return action == "alloc" || action == "oom" }
-
-func isRelease(action string) bool { return action == "segment_free" || action == "segment_unmap" }
 
 // flushedBefore decides whether memory released in events i to j, just before
 // an allocation, was released by a call of its own and not by the allocation.
@@ -143,14 +141,15 @@ func isRelease(action string) bool { return action == "segment_free" || action =
 // Otherwise an allocation that finds a cached block does not release anything.
 func (p *player) flushedBefore(i, j int) bool {
 	for k := i; k < j; k++ {
-		if !isRelease(p.events[k].Action) {
+		if !p.rows.isRelease(k) {
 			continue
 		}
-		own, its := p.stacks(k), p.stacks(j)
+		own, its := p.rows.stack(k), p.rows.stack(j)
 		if own > trace.EmptyStack && its > trace.EmptyStack {
 			return own != its
 		}
-		return p.a.Fits(p.pools.at(j), p.events[j].Size, p.events[j].Stream)
+		e := p.rows.At(j)
+		return p.a.Fits(p.pools.at(j), e.Size, e.Stream)
 	}
 	return false
 }
@@ -159,7 +158,7 @@ func (p *player) flushedBefore(i, j int) bool {
 func (p *player) release(i, j int) error {
 	private := map[alloc.PoolID]bool{}
 	for k := i; k < j; k++ {
-		if isRelease(p.events[k].Action) {
+		if p.rows.isRelease(k) {
 			private[p.pools.at(k)] = true
 		}
 	}
@@ -185,8 +184,8 @@ func (p *player) release(i, j int) error {
 // free frees a block. If the trace does not complete it at once another stream
 // was using it: which one does not matter, each waits on a stream of its own.
 func (p *player) free(j int) error {
-	addr := p.events[j].Addr
-	atOnce := j+1 < len(p.events) && p.events[j+1].Action == recorded.FreeCompleted && p.events[j+1].Addr == addr
+	addr := p.rows.addr(j)
+	atOnce := p.rows.atOnce(j)
 	if !atOnce {
 		var stream uint64
 		if n := len(p.idle); n > 0 {
@@ -205,12 +204,13 @@ func (p *player) free(j int) error {
 
 // malloc makes the allocation at event j, whose own events begin at i.
 func (p *player) malloc(i, j int) error {
-	e := p.events[j]
+	e := p.rows.At(j)
 	pool := p.pools.at(j)
 	if e.Action == recorded.OOM && i == j && pool == (alloc.PoolID{}) && p.a.Releasable() > 0 {
 		// A flush would have released something, and there was none: the
 		// request was made under a route (spec 8.4).
 		pool = p.pools.last(j)
+		p.routed[int32(j)] = pool
 	}
 	p.dev.segment = p.a.SegmentSize(e.Size)
 	if pool == (alloc.PoolID{}) {
@@ -260,11 +260,11 @@ func (p *player) observe(e alloc.Event) {
 		return
 	}
 	action := e.Action.String()
-	if p.pos == len(p.events) {
+	if p.pos == p.rows.Len() {
 		p.note(DiffEvent, "an event too many", "no further event", e.String(), addressOf(action, e.Addr))
 		return
 	}
-	want := p.events[p.pos]
+	want := p.rows.At(p.pos)
 	if want.Action != action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
 		p.note(DiffEvent, "another event", want.String(), e.String(), addressOf(want.Action, want.Addr), addressOf(action, e.Addr))
 		p.guess = &conflict{at: p.pos, want: want, got: e}
@@ -283,7 +283,19 @@ func (p *player) observe(e alloc.Event) {
 
 // note keeps a difference found under the allocator's lock.
 func (p *player) note(kind, what, expected, got string, addrs ...uint64) {
-	p.diff = &Difference{Kind: kind, Event: p.pos, Operation: p.pos, OperationText: p.doing, What: what, Expected: expected, Got: got, addrs: addrs}
+	p.diff = &Difference{Kind: kind, Event: p.pos, Operation: p.pos, OperationText: p.call(), What: what, Expected: expected, Got: got, addrs: addrs}
+}
+
+// call describes the call being made.
+func (p *player) call() string {
+	switch p.doing {
+	case "free":
+		return fmt.Sprintf("free %#x", p.rows.addr(p.at))
+	case "allocate":
+		e := p.rows.At(p.at)
+		return fmt.Sprintf("allocate %d bytes on stream %d", e.Size, e.Stream)
+	}
+	return p.doing
 }
 
 // differ keeps a difference.
@@ -294,6 +306,6 @@ func (p *player) differ(kind, what, expected, got string, addrs ...uint64) {
 // describe adds the surroundings to the difference.
 func (p *player) describe() {
 	if p.diff != nil {
-		p.diff.State = surroundings(p.a, p.dev.Driver, p.events[:p.pos], p.diff.addrs)
+		p.diff.State = surroundings(p.a, p.dev.Driver, p.rows, p.pos, p.diff.addrs)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/recorded"
-	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Events of PyTorch 2.11 do not tell their pool. Segments that are still there
@@ -40,8 +39,9 @@ type conflict struct {
 }
 
 // newPoolMap finds the segment of every allocation and release.
-func newPoolMap(t *trace.Trace, events []recorded.Event, start *Start) *poolMap {
-	m := &poolMap{byRow: make([]int32, len(events)), guess: map[int]alloc.PoolID{}}
+func newPoolMap(r *rows, start *Start) *poolMap {
+	t := r.t
+	m := &poolMap{byRow: make([]int32, r.Len()), guess: map[int]alloc.PoolID{}}
 	type entry struct {
 		addr uint64
 		id   int
@@ -72,12 +72,13 @@ func newPoolMap(t *trace.Trace, events []recorded.Event, start *Start) *poolMap 
 		}
 	}
 	releases := 0
-	for row, e := range events {
-		switch e.Action {
-		case recorded.SegmentAlloc:
+	for row := range r.Len() {
+		e := r.At(row)
+		switch r.action(row) {
+		case alloc.ActionSegmentAlloc:
 			add(span{addr: e.Addr, size: e.Size})
-		case "segment_free":
-			if row == 0 || !isRelease(events[row-1].Action) {
+		case alloc.ActionSegmentFree:
+			if row == 0 || !r.isRelease(row-1) {
 				releases++
 			}
 			if i, found := find(e.Addr); found {
@@ -86,7 +87,7 @@ func newPoolMap(t *trace.Trace, events []recorded.Event, start *Start) *poolMap 
 				live = slices.Delete(live, i, i+1)
 			}
 			continue
-		case "alloc", "segment_map", "segment_unmap":
+		case alloc.ActionAlloc, alloc.ActionSegmentMap, alloc.ActionSegmentUnmap:
 		default:
 			continue
 		}

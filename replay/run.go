@@ -41,7 +41,7 @@ func newRun(rec *Recording, waited []int, observe func(alloc.Event)) (*run, erro
 	}
 	r := &run{
 		rec:     rec,
-		dev:     recorded.New(recorded.Config{TotalMemory: rec.TotalMemory, Events: rec.Trace, Waited: waited}),
+		dev:     recorded.New(recorded.Config{TotalMemory: rec.TotalMemory, Events: recorded.List(rec.Trace), Waited: waited}),
 		tensors: map[uint64]uint64{},
 		pools:   map[uint64]*alloc.MemPool{},
 		graphs:  map[uint64]*alloc.Capture{},

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -51,28 +50,16 @@ func (v *traceVerifier) confirm(ctx context.Context, p *player, r *Result) error
 type traceVerifier struct {
 	t      *trace.Trace
 	start  *Start
-	rows   []int // event -> position in the trace
-	events []recorded.Event
+	rows   *rows
 	config playConfig
 	pools  *poolMap // built when needed
 	notes  []string
 }
 
 func newTraceVerifier(t *trace.Trace) *traceVerifier {
-	v := &traceVerifier{t: t, start: Begin(t)}
+	v := &traceVerifier{t: t, start: Begin(t), rows: newRows(t)}
 	v.notes = append(v.notes, v.start.Notes...)
-	skipped := 0
-	v.events = make([]recorded.Event, 0, t.Events.Len())
-	for i := range t.Events.Len() {
-		e := t.Events.At(i)
-		if e.Action >= trace.FirstOther {
-			skipped++
-			continue
-		}
-		v.rows = append(v.rows, i)
-		v.events = append(v.events, recorded.Event{Action: e.Action.String(), Addr: e.Addr, Size: e.Size, Stream: e.Stream, Op: -1})
-	}
-	if skipped > 0 {
+	if skipped := t.Events.Len() - v.rows.Len(); skipped > 0 {
 		v.notes = append(v.notes, fmt.Sprintf("%d events of kinds that PyTorch 2.11 does not have are left out: %v", skipped, t.Events.Others))
 	}
 	v.config = playConfig{start: v.start, total: deviceMemory(t), settings: t.Settings.Parsed}
@@ -81,7 +68,7 @@ func newTraceVerifier(t *trace.Trace) *traceVerifier {
 		v.notes = append(v.notes, "the file has no allocator settings: the defaults are assumed")
 	}
 	if slices.ContainsFunc(t.Segments, func(s trace.Segment) bool { return s.Pool != alloc.PoolID{} }) {
-		v.config.pools = newPoolMap(t, v.events, v.start)
+		v.config.pools = newPoolMap(v.rows, v.start)
 	}
 	return v
 }
@@ -104,7 +91,7 @@ func (v *traceVerifier) best(ctx context.Context) (*player, error) {
 }
 
 func (v *traceVerifier) attempt(ctx context.Context, c playConfig) (*player, error) {
-	p, err := newPlayer(v.t, v.events, func(i int) trace.StackID { return v.t.Events.Stack.At(v.rows[i]) }, c)
+	p, err := newPlayer(v.rows, c)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +158,7 @@ func (v *traceVerifier) readings(p *player) []playConfig {
 	pools := p.config.pools
 	if pools == nil {
 		if v.pools == nil {
-			v.pools = newPoolMap(v.t, v.events, v.start)
+			v.pools = newPoolMap(v.rows, v.start)
 		}
 		pools = v.pools
 	}
@@ -220,13 +207,14 @@ func (v *traceVerifier) peakReserved() uint64 {
 		reserved += s.TotalSize
 	}
 	peak := reserved
-	for _, e := range v.events {
-		switch e.Action {
-		case recorded.SegmentAlloc, recorded.SegmentMap:
-			reserved += e.Size
+	for i := range v.rows.Len() {
+		size := v.t.Events.Size.At(v.rows.event(i))
+		switch v.rows.action(i) {
+		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
+			reserved += size
 			peak = max(peak, reserved)
-		case "segment_free", "segment_unmap":
-			reserved -= e.Size
+		case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
+			reserved -= size
 		}
 	}
 	return peak
@@ -234,7 +222,7 @@ func (v *traceVerifier) peakReserved() uint64 {
 
 func (v *traceVerifier) result(p *player) *Result {
 	r := &Result{
-		Kind: "snapshot", Events: len(v.events), IdenticalEvents: p.pos, Segments: len(v.t.Segments),
+		Kind: "snapshot", Events: v.rows.Len(), IdenticalEvents: p.pos, Segments: len(v.t.Segments),
 		Start: v.start.Kind, Limit: p.dev.limit(), Notes: v.notes,
 	}
 	if limit, ok := p.a.Limit(); ok {

@@ -30,10 +30,25 @@ func (e Event) String() string {
 	return fmt.Sprintf("%s addr %#x size %d stream %d", e.Action, e.Addr, e.Size, e.Stream)
 }
 
+// Events are the rows of a recorded trace, in order.
+type Events interface {
+	Len() int
+	At(i int) Event
+}
+
+// List is Events held in memory.
+type List []Event
+
+// Len returns the number of events.
+func (l List) Len() int { return len(l) }
+
+// At returns event i.
+func (l List) At(i int) Event { return l[i] }
+
 // Config is what a Driver answers from.
 type Config struct {
 	TotalMemory uint64
-	Events      []Event // not copied, not changed
+	Events      Events
 
 	// Waited holds positions in Events, ascending. The free_completed at such
 	// a position, and the run that follows it, came from waiting for the
@@ -45,7 +60,7 @@ type Config struct {
 // Driver answers from a recording. See the package comment.
 type Driver struct {
 	total   uint64
-	events  []Event
+	events  Events
 	cursor  int
 	op      int // -1: no operation named
 	refusal string
@@ -76,8 +91,11 @@ func New(c Config) *Driver {
 		fences: newFences(),
 		waited: c.Waited,
 	}
-	for i, e := range c.Events {
-		switch e.Action {
+	if d.events == nil {
+		d.events = List(nil)
+	}
+	for i := range d.events.Len() {
+		switch e := d.events.At(i); e.Action {
 		case OOM:
 			d.ooms = append(d.ooms, i)
 		case SegmentMap:
@@ -90,7 +108,7 @@ func New(c Config) *Driver {
 // Advance moves the cursor past one event. It is called for every event the
 // engine emits.
 func (d *Driver) Advance() {
-	if d.cursor < len(d.events) {
+	if d.cursor < d.events.Len() {
 		d.cursor++
 	}
 }
@@ -120,7 +138,7 @@ func (d *Driver) MemInfo() (free, total uint64, err error) {
 		d.ooms = d.ooms[1:]
 	}
 	if len(d.ooms) > 0 {
-		free = d.events[d.ooms[0]].Addr
+		free = d.events.At(d.ooms[0]).Addr
 	}
 	return free, d.total, nil
 }
@@ -149,16 +167,16 @@ func (d *Driver) Unmap(addr, size, granule, stream uint64) error { return nil }
 
 // next is the event at the cursor if it counts for the current operation.
 func (d *Driver) next() (Event, bool) {
-	if d.cursor == len(d.events) || !d.counts(d.cursor) {
+	if d.cursor == d.events.Len() || !d.counts(d.cursor) {
 		return Event{}, false
 	}
-	return d.events[d.cursor], true
+	return d.events.At(d.cursor), true
 }
 
 // counts reports whether the event at position i may belong to the current
 // operation.
 func (d *Driver) counts(i int) bool {
-	op := d.events[i].Op
+	op := d.events.At(i).Op
 	return op == d.op || op < 0 || d.op < 0
 }
 

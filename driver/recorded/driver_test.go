@@ -10,7 +10,7 @@ import (
 )
 
 func newDriver(events ...Event) *Driver {
-	return New(Config{TotalMemory: 1 << 30, Events: events})
+	return New(Config{TotalMemory: 1 << 30, Events: List(events)})
 }
 
 func row(action string, addr, size, stream uint64) Event {

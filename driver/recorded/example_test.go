@@ -9,7 +9,7 @@ import (
 func Example() {
 	d := recorded.New(recorded.Config{
 		TotalMemory: 80 << 30,
-		Events: []recorded.Event{
+		Events: recorded.List{
 			{Action: recorded.SegmentAlloc, Addr: 0x7f0000000000, Size: 2 << 20, Op: -1},
 			{Action: "alloc", Addr: 0x7f0000000000, Size: 1000, Op: -1},
 		},

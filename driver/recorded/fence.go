@@ -91,7 +91,8 @@ func (d *Driver) lookAhead() {
 		d.askedIn = d.run
 	}
 	f := &d.fences
-	for _, e := range d.events[d.cursor:end] {
+	for i := d.cursor; i < end; i++ {
+		e := d.events.At(i)
 		for _, ev := range f.byAddr[e.Addr] {
 			s := f.open[ev].stream
 			f.done[s] = max(f.done[s], ev)
@@ -103,7 +104,7 @@ func (d *Driver) lookAhead() {
 // cursor and counts for this operation.
 func (d *Driver) runEnd() int {
 	end := d.cursor
-	for end < len(d.events) && d.events[end].Action == FreeCompleted && d.counts(end) {
+	for end < d.events.Len() && d.events.At(end).Action == FreeCompleted && d.counts(end) {
 		end++
 	}
 	return end
@@ -126,12 +127,12 @@ func (d *Driver) Sequence(addrs []uint64) {
 	}
 	rank := make(map[uint64]int, len(addrs))
 	for _, a := range addrs {
-		rank[a] = len(d.events)
+		rank[a] = d.events.Len()
 	}
 	left := len(addrs)
 	for i, end := d.cursor, d.runEnd(); i < end && left > 0; i++ {
-		if r, ok := rank[d.events[i].Addr]; ok && r == len(d.events) {
-			rank[d.events[i].Addr] = i
+		if r, ok := rank[d.events.At(i).Addr]; ok && r == d.events.Len() {
+			rank[d.events.At(i).Addr] = i
 			left--
 		}
 	}
@@ -144,7 +145,7 @@ func (d *Driver) Mark(addr uint64, streams []uint64) {}
 // Passed reports whether the recording returns the block now (spec 5.6).
 func (d *Driver) Passed(stream, addr uint64) bool {
 	for i, end := d.cursor, d.runEnd(); i < end; i++ {
-		if d.events[i].Addr == addr {
+		if d.events.At(i).Addr == addr {
 			return true
 		}
 	}

@@ -92,7 +92,7 @@ func TestRunStopsAtOperation(t *testing.T) {
 
 func TestWaited(t *testing.T) {
 	events := []Event{row(FreeCompleted, 0xa, 8, 0), row(FreeCompleted, 0xb, 8, 0), row(FreeCompleted, 0xc, 8, 0), row("oom", 0, 8, 0)}
-	d := New(Config{Events: events, Waited: []int{1}})
+	d := New(Config{Events: List(events), Waited: []int{1}})
 	a, b, c := record(t, d, 1, 0xa), record(t, d, 2, 0xb), record(t, d, 3, 0xc)
 	checkDone(t, d, c, false)
 	checkDone(t, d, b, false)

@@ -18,7 +18,7 @@ func (d *Driver) Reserve(size, stream uint64) (uint64, error) {
 	}
 	d.maps[stream] = rows
 	for _, i := range rows {
-		addr := d.events[i].Addr
+		addr := d.events.At(i).Addr
 		at, free := d.place(addr, size)
 		if free {
 			d.reserved = slices.Insert(d.reserved, at, span{addr, size})
