@@ -139,6 +139,16 @@ func (a *Allocator) Configure(conf string) error {
 	return err
 }
 
+// Use switches to other settings at run time, all of them as given: nothing
+// returns to its default. Memory already obtained keeps its shape, and the
+// memory fraction has no effect, as with Configure.
+func (a *Allocator) Use(s settings.Settings) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cfg = s
+	a.derive()
+}
+
 // SetMemoryFraction caps the reserved bytes at a fraction of the device's
 // memory; 1 removes the cap. Lowering it frees nothing (spec 3.2).
 func (a *Allocator) SetMemoryFraction(f float64) error {

@@ -85,7 +85,7 @@ func (a *Allocator) RestoreCheckpoint(c *Checkpoint) (*CheckpointDelta, error) {
 		var dead []uint64
 		for _, b := range run.blocks {
 			a.leave(id)
-			addr := a.takeSplit(id, b.size, b.size, b.size < a.blocks[id].size)
+			addr := a.blocks[a.takeSplit(id, b.size, b.size, b.size < a.blocks[id].size)].addr
 			if b.live {
 				delta.Allocated = append(delta.Allocated, addr)
 			} else {

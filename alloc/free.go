@@ -23,6 +23,11 @@ func (a *Allocator) free(addr uint64) error {
 	if id == noBlock {
 		return &InvalidPointerError{Addr: addr}
 	}
+	return a.freeBlock(id)
+}
+
+// freeBlock frees a block that is in the address table no longer.
+func (a *Allocator) freeBlock(id blockID) error {
 	b := &a.blocks[id]
 	h := a.homes[b.home]
 	b.state = statePending

@@ -55,11 +55,19 @@ type request struct {
 }
 
 func (a *Allocator) malloc(size, stream, thread uint64) (uint64, error) {
+	id, err := a.mallocBlock(size, stream, thread)
+	if err != nil {
+		return 0, err
+	}
+	return a.blocks[id].addr, nil
+}
+
+func (a *Allocator) mallocBlock(size, stream, thread uint64) (blockID, error) {
 	var private *privatePool
 	if len(a.routes) == 0 {
 		if a.queued != 0 || len(a.deferred) != 0 {
 			if err := a.processEvents(); err != nil {
-				return 0, err
+				return noBlock, err
 			}
 		}
 	} else {
@@ -82,7 +90,7 @@ func (a *Allocator) malloc(size, stream, thread uint64) (uint64, error) {
 		r := request{size: size, rounded: rounded, segment: a.segmentSize(rounded), stream: stream, home: h, expandable: expandable}
 		var err error
 		if id, err = a.miss(&r); err != nil {
-			return 0, err
+			return noBlock, err
 		}
 		expandable = r.expandable
 	}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+
+	"github.com/ashlar-mem/ashlar/driver"
 )
 
 // Restore gives a new allocator the state of one that was already running: the
@@ -13,8 +16,9 @@ import (
 // from its last use. A block of size 0 gets the size that the rules imply for
 // its request where it lies.
 //
-// The driver is not asked for memory, and no events are emitted: the segments
-// are taken as obtained earlier, under the same settings. Statistics start
+// The driver is not asked for memory, only told if it is a [driver.Adopter], and
+// no events are emitted: the segments are taken as obtained earlier, under the
+// same settings. Statistics start
 // from the restored state. Of an expandable segment each mapped run is given
 // as one segment; runs of one pool and stream within reach of each other are
 // taken as one reservation that begins where the first one does.
@@ -31,7 +35,7 @@ func (a *Allocator) Restore(segments []Segment) error {
 		if i > 0 && segments[i-1].Address+segments[i-1].TotalSize > s.Address {
 			return fmt.Errorf("restoring a state: the segments at %#x and %#x overlap", segments[i-1].Address, s.Address)
 		}
-		if err := cmp.Or(checkRange(s.Address, s.TotalSize), a.restoreSegment(s)); err != nil {
+		if err := cmp.Or(checkRange(s.Address, s.TotalSize), a.restoreSegment(s, reach(segments, i))); err != nil {
 			return fmt.Errorf("restoring the segment at %#x: %w", s.Address, err)
 		}
 	}
@@ -40,7 +44,19 @@ func (a *Allocator) Restore(segments []Segment) error {
 	return nil
 }
 
-func (a *Allocator) restoreSegment(s *Segment) error {
+// reach is where the expandable segment that a run lies in ends at the latest:
+// where the next one of another pool or stream begins.
+func reach(segments []Segment, i int) uint64 {
+	s := &segments[i]
+	for _, t := range segments[i+1:] {
+		if t.Expandable && (t.Stream != s.Stream || t.Pool != s.Pool || t.Large != s.Large) {
+			return t.Address
+		}
+	}
+	return math.MaxUint64
+}
+
+func (a *Allocator) restoreSegment(s *Segment, reach uint64) error {
 	kind := small
 	if s.Large {
 		kind = large
@@ -61,8 +77,16 @@ func (a *Allocator) restoreSegment(s *Segment) error {
 	h := a.homeFor(p, s.Stream)
 	r := restorer{a: a, h: h, at: s.Address}
 	if s.Expandable {
-		r.seg, r.last = a.reservationFor(h, s)
+		var err error
+		if r.seg, r.last, err = a.reservationFor(h, s, reach); err != nil {
+			return err
+		}
 	} else {
+		if ad, ok := a.dev.(driver.Adopter); ok {
+			if err := ad.Adopt(s.Address, s.TotalSize); err != nil {
+				return err
+			}
+		}
 		r.seg = a.newSegment(segment{base: s.Address, size: s.TotalSize, home: h.id})
 		a.stats.add(kind, statSegment, 1)
 		if s.TotalSize >= a.cfg.MaxSplitSize {
@@ -77,7 +101,7 @@ func (a *Allocator) restoreSegment(s *Segment) error {
 // reservationFor finds or makes the expandable segment that a mapped run lies
 // in, and returns it with the block that the run follows. What is left of the
 // reservation behind the run is unmapped again.
-func (a *Allocator) reservationFor(h *home, s *Segment) (segmentID, blockID) {
+func (a *Allocator) reservationFor(h *home, s *Segment, reach uint64) (segmentID, blockID, error) {
 	for id := range a.segments {
 		r := &a.segments[id]
 		if !r.expandable() || r.home != h.id || s.Address+s.TotalSize > r.base+r.size {
@@ -98,13 +122,29 @@ func (a *Allocator) reservationFor(h *home, s *Segment) (segmentID, blockID) {
 			a.dropBlock(rest)
 		}
 		a.restoreUnmapped(h, segmentID(id), s.Address+s.TotalSize, end)
-		return segmentID(id), last
+		return segmentID(id), last, a.adoptMapped(s, r.granule)
 	}
 	granule := a.granule(h.pool.kind)
 	size := roundUp(max(a.dev.TotalMemory()/8*9, s.TotalSize), granule)
+	if room := (reach - s.Address) / granule * granule; room >= s.TotalSize {
+		size = min(size, room)
+	}
 	seg := a.newSegment(segment{base: s.Address, size: size, granule: granule, home: h.id})
 	a.restoreUnmapped(h, seg, s.Address+s.TotalSize, s.Address+size)
-	return seg, noBlock
+	if ad, ok := a.dev.(driver.Adopter); ok {
+		if err := ad.AdoptRange(s.Address, size); err != nil {
+			return 0, noBlock, err
+		}
+	}
+	return seg, noBlock, a.adoptMapped(s, granule)
+}
+
+// adoptMapped tells the driver of a mapped run.
+func (a *Allocator) adoptMapped(s *Segment, granule uint64) error {
+	if ad, ok := a.dev.(driver.Adopter); ok {
+		return ad.AdoptMapped(s.Address, s.TotalSize, granule)
+	}
+	return nil
 }
 
 // restoreUnmapped makes the unmapped rest of a reservation. It is linked to the

@@ -14,15 +14,15 @@ func (a *Allocator) shouldSplit(p *pool, rounded, rest uint64, expandable bool) 
 }
 
 // take hands out a block that is in no set, splitting it if that is due, and
-// returns its address.
-func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) uint64 {
+// returns what was handed out.
+func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) blockID {
 	b := &a.blocks[id]
 	return a.takeSplit(id, size, rounded, a.shouldSplit(a.homes[b.home].pool, rounded, b.size-rounded, expandable))
 }
 
 // takeSplit hands out a block that is in no set, or its first rounded bytes
-// (spec 4.2), and returns its address.
-func (a *Allocator) takeSplit(id blockID, size, rounded uint64, split bool) uint64 {
+// (spec 4.2), and returns what was handed out.
+func (a *Allocator) takeSplit(id blockID, size, rounded uint64, split bool) blockID {
 	b := &a.blocks[id]
 	h := a.homes[b.home]
 	p := h.pool
@@ -61,5 +61,5 @@ func (a *Allocator) takeSplit(id blockID, size, rounded uint64, split bool) uint
 	if b.size >= a.cfg.MaxSplitSize {
 		a.stats.oversizeAllocations.add(1)
 	}
-	return b.addr
+	return id
 }

@@ -43,9 +43,14 @@ func (a *Allocator) RecordStream(addr, stream uint64) error {
 	if addr == 0 || id == noBlock {
 		return nil
 	}
+	a.recordStream(id, stream)
+	return nil
+}
+
+func (a *Allocator) recordStream(id blockID, stream uint64) {
 	b := &a.blocks[id]
 	if a.homes[b.home].stream == stream {
-		return nil
+		return
 	}
 	if b.uses == noUses {
 		b.uses = a.newUses()
@@ -55,7 +60,6 @@ func (a *Allocator) RecordStream(addr, stream uint64) error {
 	if len(a.routes) != 0 {
 		u.routed = addStream(u.routed, stream)
 	}
-	return nil
 }
 
 func addStream(list []uint64, stream uint64) []uint64 {

@@ -80,6 +80,23 @@ func (t *addrTable) take(addr uint64, blocks []block) blockID {
 		return noBlock
 	}
 	id := blockID(uint32(t.slots[i]))
+	t.removeSlot(i)
+	return id
+}
+
+// drop removes a block whose address is known.
+func (t *addrTable) drop(addr uint64, id blockID) {
+	mask := len(t.slots) - 1
+	h := tag(addr)
+	want := uint64(h)<<32 | uint64(id)
+	i := int(h>>t.shift) & mask
+	for t.slots[i] != want {
+		i = (i + 1) & mask
+	}
+	t.removeSlot(i)
+}
+
+func (t *addrTable) removeSlot(i int) {
 	t.n--
 	mask := len(t.slots) - 1
 	for j := (i + 1) & mask; ; j = (j + 1) & mask {
@@ -94,5 +111,4 @@ func (t *addrTable) take(addr uint64, blocks []block) blockID {
 		}
 	}
 	t.slots[i] = 0
-	return id
 }

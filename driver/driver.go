@@ -69,6 +69,18 @@ type Sequencer interface {
 	Sequence(addrs []uint64)
 }
 
+// An Adopter is a Driver that can be told of memory which was obtained before
+// it existed: an allocator that starts from the state of another one gives it
+// back later.
+type Adopter interface {
+	// Adopt takes over the result of a Malloc.
+	Adopt(addr, size uint64) error
+	// AdoptRange takes over the result of a Reserve.
+	AdoptRange(addr, size uint64) error
+	// AdoptMapped takes over memory mapped into an adopted range.
+	AdoptMapped(addr, size, granule uint64) error
+}
+
 // A CaptureTracker is a Driver that can look into a graph being captured. It
 // is asked only while graph_capture_record_stream_reuse is on (spec 5.6).
 type CaptureTracker interface {

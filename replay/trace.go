@@ -20,6 +20,11 @@ func VerifyTrace(ctx context.Context, t *trace.Trace) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	return v.checked(ctx, p)
+}
+
+// checked is the result of a player, confirmed under the limits it allows.
+func (v *traceVerifier) checked(ctx context.Context, p *player) (*Result, error) {
 	r := v.result(p)
 	if r.Identical && r.Limit.Max != 0 && p.config.limit == 0 {
 		return r, v.confirm(ctx, p, r)

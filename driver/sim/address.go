@@ -43,7 +43,8 @@ type addressSpace struct {
 	largest maxTree  // for each of chunks its largest gap
 
 	holes       ranges
-	holeByLevel maxTree // sizes of holes by the depth of their end below the top
+	units       map[uint64]*chunk // by 32 MiB of addresses
+	holeByLevel maxTree           // sizes of holes by the depth of their end below the top
 }
 
 // segment is a live segment: the size asked for, and its chunk.
@@ -66,15 +67,23 @@ func (g gap) compare(h gap) int {
 }
 
 func newAddressSpace() addressSpace {
-	a := addressSpace{segments: map[uint64]segment{}, gaps: newRanges(), holes: newRanges()}
+	a := addressSpace{segments: map[uint64]segment{}, gaps: newRanges(), holes: newRanges(), units: map[uint64]*chunk{}}
 	a.addHole(segmentsBase, segmentsTop)
+	return a
+}
+
+// begin makes the first chunk, unless recorded segments have been placed: they
+// lie where it was.
+func (a *addressSpace) begin() {
 	c, _ := a.addChunk(chunkUnit)
 	a.addGap(c, c.start+contextSize, c.end)
-	return a
 }
 
 // take finds addresses for a segment.
 func (a *addressSpace) take(size uint64) (addr uint64, ok bool) {
+	if a.chunks == nil {
+		a.begin()
+	}
 	span := roundUp(size, page)
 	if i := a.largest.last(span); i >= 0 {
 		c := a.chunks[i]
@@ -161,12 +170,93 @@ func (a *addressSpace) addChunk(size uint64) (*chunk, bool) {
 	a.removeHole(start, end)
 	a.addHole(start, end-size)
 
+	return a.newChunk(end-size, end), true
+}
+
+// newChunk adds a chunk over a range that is no hole any more.
+func (a *addressSpace) newChunk(start, end uint64) *chunk {
 	if len(a.chunks) >= 64 && a.gone > len(a.chunks)/2 {
 		a.compact()
 	}
-	c := &chunk{start: end - size, end: end, index: len(a.chunks)}
+	c := &chunk{start: start, end: end, index: len(a.chunks)}
 	a.chunks = append(a.chunks, c)
-	return c, true
+	for u := start / chunkUnit; u < end/chunkUnit; u++ {
+		a.units[u] = c
+	}
+	return c
+}
+
+// place makes a segment at a given address, in the chunk that is there or in a
+// new one. It reports false if the addresses are taken or out of range.
+func (a *addressSpace) place(addr, size uint64) bool {
+	end := addr + roundUp(size, page)
+	if addr%page != 0 || size == 0 || end < addr {
+		return false
+	}
+	c := a.units[addr/chunkUnit]
+	if c == nil {
+		if c = a.placeChunk(addr&^(chunkUnit-1), roundUp(end, chunkUnit)); c == nil {
+			return false
+		}
+		// A segment lies at the lower end of a chunk made for it: what is below
+		// belongs to somebody else.
+		a.addGap(c, end, c.end)
+		a.segments[addr] = segment{size, c}
+		return true
+	}
+	if end > c.end && !a.extend(c, roundUp(end, chunkUnit)) {
+		return false
+	}
+	for i, g := range c.gaps {
+		if g.start <= addr && end <= g.start+g.size {
+			a.removeGap(c, i)
+			a.addGap(c, g.start, addr)
+			a.addGap(c, end, g.start+g.size)
+			a.segments[addr] = segment{size, c}
+			return true
+		}
+	}
+	return false
+}
+
+// placeChunk makes a chunk without gaps over a range, if that is in a hole.
+func (a *addressSpace) placeChunk(start, end uint64) *chunk {
+	if !a.cutHole(start, end) {
+		return nil
+	}
+	return a.newChunk(start, end)
+}
+
+// extend moves the end of a chunk up, if there is a hole: a segment placed
+// there shows that the chunk is larger than the one below it told.
+func (a *addressSpace) extend(c *chunk, end uint64) bool {
+	if !a.cutHole(c.end, end) {
+		return false
+	}
+	for u := c.end / chunkUnit; u < end/chunkUnit; u++ {
+		a.units[u] = c
+	}
+	from := c.end
+	if below, ok := a.gaps.endingAt(c.end); ok {
+		a.removeGap(c, c.find(below, c.end))
+		from = below
+	}
+	c.end = end
+	a.addGap(c, from, end)
+	return true
+}
+
+// cutHole takes a range out of the hole that it is in.
+func (a *addressSpace) cutHole(start, end uint64) bool {
+	for from, to := range a.holes.ends {
+		if from <= start && end <= to {
+			a.removeHole(from, to)
+			a.addHole(from, start)
+			a.addHole(end, to)
+			return true
+		}
+	}
+	return false
 }
 
 func (a *addressSpace) removeChunk(c *chunk) {
@@ -174,6 +264,9 @@ func (a *addressSpace) removeChunk(c *chunk) {
 	a.gone++
 	a.largest.set(c.index, 0)
 	start, end := c.start, c.end
+	for u := start / chunkUnit; u < end/chunkUnit; u++ {
+		delete(a.units, u)
+	}
 	if below, ok := a.holes.endingAt(start); ok {
 		a.removeHole(below, start)
 		start = below
@@ -197,6 +290,9 @@ func (a *addressSpace) compact() {
 }
 
 func (a *addressSpace) addHole(start, end uint64) {
+	if start == end {
+		return
+	}
 	a.holes.add(start, end)
 	a.holeByLevel.set(level(end), end-start)
 }

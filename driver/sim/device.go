@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -30,6 +31,12 @@ type Config struct {
 	TotalMemory uint64
 	// Unusable is what the context and other processes hold of it.
 	Unusable uint64
+	// Endless lets the device hand out more than it has.
+	Endless bool
+	// Follow holds what a recording shows of plain segments. As long as the
+	// requests are the same, so are the addresses; from the first other request
+	// on they come from the model.
+	Follow []Placement
 	// Events says when events are done.
 	Events EventMode
 	// Processes is what [Device.Processes] reports.
@@ -40,6 +47,7 @@ type Config struct {
 type Device struct {
 	total     uint64
 	usable    uint64
+	endless   bool
 	processes []driver.Process
 	delays    [kinds]atomic.Int64 // see Slow
 
@@ -50,6 +58,8 @@ type Device struct {
 	events   events
 	calls    Counts
 	faults   faults
+	follow   []Placement
+	cost     time.Duration
 }
 
 var (
@@ -68,6 +78,8 @@ func New(c Config) *Device {
 		ranges:    newReservations(),
 		events:    newEvents(c.Events),
 		faults:    newFaults(),
+		endless:   c.Endless,
+		follow:    c.Follow,
 	}
 }
 
@@ -91,7 +103,7 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 		return 0, 0, err
 	}
 	defer d.mu.Unlock()
-	return d.usable - d.held, d.total, nil
+	return d.usable - min(d.held, d.usable), d.total, nil
 }
 
 // Malloc takes size bytes rounded up to 2 MiB of physical memory.
@@ -106,11 +118,15 @@ func (d *Device) Malloc(size, stream uint64) (addr uint64, err error) {
 	if err := d.fits(Malloc, size); err != nil {
 		return 0, err
 	}
-	addr, ok := d.segments.take(size)
+	addr, ok := d.followed(size)
+	if !ok {
+		addr, ok = d.segments.take(size)
+	}
 	if !ok {
 		return 0, fmt.Errorf("sim: %w: no addresses for a malloc of %s", driver.ErrOutOfMemory, units.Size(size))
 	}
 	d.held += roundUp(size, page)
+	d.cost += mallocTime(size)
 	return addr, nil
 }
 
@@ -125,7 +141,9 @@ func (d *Device) Free(addr, size uint64) error {
 	} else if got != size {
 		return misuse("free of %#x with %d bytes, it has %d", addr, size, got)
 	}
+	d.followFree(addr)
 	d.segments.give(addr)
+	d.cost += freeTime(size)
 	d.held -= roundUp(size, page)
 	d.events.completeAll()
 	return nil
@@ -135,6 +153,9 @@ func (d *Device) Free(addr, size uint64) error {
 func (d *Device) fits(kind Kind, size uint64) error {
 	if size > d.faults.above {
 		return fmt.Errorf("sim: %w: %v of %s, above %s it is made to fail", driver.ErrOutOfMemory, kind, units.Size(size), units.Size(d.faults.above))
+	}
+	if d.endless {
+		return nil
 	}
 	free := d.usable - d.held
 	if size > free || roundUp(size, page) > free {

@@ -51,6 +51,22 @@ func (r *reservations) take(size uint64) (base uint64, ok bool) {
 	return base, true
 }
 
+// place makes a reservation at a given address.
+func (r *reservations) place(base, size uint64) bool {
+	if base < reserveBase || size > reserveTop-reserveBase || base > reserveTop-size {
+		return false
+	}
+	i := 0
+	for i < len(r.live) && r.live[i].base < base {
+		i++
+	}
+	if i > 0 && r.live[i-1].base+r.live[i-1].size > base || i < len(r.live) && base+size > r.live[i].base {
+		return false
+	}
+	r.live = slices.Insert(r.live, i, &reservation{base: base, size: size})
+	return true
+}
+
 // find returns the place of the reservation that holds addr.
 func (r *reservations) find(addr uint64) (int, bool) {
 	i, exact := slices.BinarySearchFunc(r.live, addr, func(v *reservation, addr uint64) int {
@@ -155,21 +171,36 @@ func (d *Device) Map(addr, size, granule uint64) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	v, err := d.ranges.within(Map, addr, size, granule)
+	v, err := d.unmapped(addr, size, granule)
 	if err != nil {
 		return err
-	}
-	if n := v.count(addr, size); n > 0 {
-		return misuse("map of %d bytes at %#x, where %d are mapped", size, addr, n*page)
 	}
 	if err := d.fits(Map, size); err != nil {
 		return err
 	}
+	d.back(v, addr, size, granule)
+	d.cost += mapTime(size, granule)
+	return nil
+}
+
+// unmapped returns the reservation of a range that has no memory.
+func (d *Device) unmapped(addr, size, granule uint64) (*reservation, error) {
+	v, err := d.ranges.within(Map, addr, size, granule)
+	if err != nil {
+		return nil, err
+	}
+	if n := v.count(addr, size); n > 0 {
+		return nil, misuse("map of %d bytes at %#x, where %d are mapped", size, addr, n*page)
+	}
+	return v, nil
+}
+
+// back puts memory behind a range.
+func (d *Device) back(v *reservation, addr, size, granule uint64) {
 	v.eachWord(addr, size, func(word *uint64, mask uint64) { *word |= mask })
 	v.granule = granule
 	v.mapped += size
 	d.held += size
-	return nil
 }
 
 // Unmap gives the memory of a range back and completes the work of stream.
@@ -188,6 +219,7 @@ func (d *Device) Unmap(addr, size, granule, stream uint64) error {
 	v.eachWord(addr, size, func(word *uint64, mask uint64) { *word &^= mask })
 	v.mapped -= size
 	d.held -= size
+	d.cost += unmapTime(size, granule)
 	d.events.complete(stream)
 	return nil
 }

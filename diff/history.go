@@ -1,0 +1,85 @@
+package diff
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Options bound the work on one trace.
+type Options struct {
+	Progress func(done, total int) // of the replay
+}
+
+// maxReplay is the number of events above which a trace is not replayed: the
+// replay of a longer one takes more memory than the trace.
+const maxReplay = 5_000_000
+
+// searchTime is how long a replay may look for other readings of a trace.
+const searchTime = 3 * time.Second
+
+// history is a trace that was replayed and walked through.
+type history struct {
+	t       *trace.Trace
+	line    *timeline.Timeline
+	peaks   *timeline.Peaks
+	program *timeline.Program
+	replay  *Replay
+	notes   []string
+}
+
+// Replay says how well a replay of the trace matched it. Block sizes rest on it.
+type Replay struct {
+	Identical       bool `json:"identical"`
+	Events          int  `json:"events"`
+	IdenticalEvents int  `json:"identical_events"`
+}
+
+func follow(ctx context.Context, t *trace.Trace, o Options) (*history, error) {
+	h := &history{t: t}
+	var seen *replay.Observed
+	switch n := t.Events.Len(); {
+	case n == 0:
+	case t.Host:
+		h.note("host memory has another allocator, which is not replayed")
+	case n > maxReplay:
+		h.note("traces of more than %s events are not replayed", count(maxReplay))
+	default:
+		var err error
+		seen, err = replay.Observe(ctx, t, replay.ObserveOptions{Search: searchTime, Progress: o.Progress})
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			h.note("the events cannot be replayed: %v", err)
+			break
+		}
+		h.replay = &Replay{seen.Identical, seen.Events, seen.IdenticalEvents}
+		if seen.IdenticalEvents != seen.Events {
+			h.note("a replay parts from the trace at event %s (ashlar verify shows how)", count(seen.IdenticalEvents))
+		}
+	}
+	h.line = timeline.New(t, timeline.Options{Observed: seen})
+	h.peaks = h.line.Peaks()
+	h.program = timeline.NewProgram(t)
+	if h.line.AtLeast {
+		h.note("what was there before the first event is not known: totals are lower bounds")
+	}
+	return h, ctx.Err()
+}
+
+func (h *history) note(format string, args ...any) {
+	h.notes = append(h.notes, fmt.Sprintf(format, args...))
+}
+
+// peak is the peak of allocated bytes or, without block sizes, of requested.
+func (h *history) peak() timeline.Peak {
+	if h.line.Exact {
+		return h.peaks.Allocated
+	}
+	return h.peaks.Requested
+}

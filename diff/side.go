@@ -1,0 +1,186 @@
+package diff
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Side is the memory of one device at one moment.
+type Side struct {
+	File         string  `json:"file"`
+	Device       *int    `json:"device"` // nil for host memory
+	DeviceReason *string `json:"device_reason"`
+	Settings     *string `json:"settings"`
+	Events       int     `json:"events"`
+	OOMs         int     `json:"oom_events"`
+	Replay       *Replay `json:"replay"`
+
+	At Moment `json:"at"`
+
+	PeakAllocated *uint64 `json:"peak_allocated_bytes"`
+	PeakReserved  *uint64 `json:"peak_reserved_bytes"`
+	PeakRequested *uint64 `json:"peak_requested_bytes"`
+
+	// At the moment.
+	Reserved  uint64  `json:"reserved_bytes"`
+	Allocated *uint64 `json:"allocated_bytes"`
+	Active    *uint64 `json:"active_bytes"`
+	Requested *uint64 `json:"requested_bytes"`
+	Blocks    int     `json:"active_blocks"`
+
+	Fragmentation Fragmentation `json:"fragmentation"`
+
+	holders []timeline.LiveHolder // with stacks of the table
+	source  *trace.Stacks         // of the file
+	frames  []trace.FrameID       // all of the file, in the table
+	notes   []string
+}
+
+// Moment is where a side is looked at.
+type Moment struct {
+	Asked      string  `json:"asked"` // peak, end, step:N or a number
+	Event      *int    `json:"event"` // nil: before the first one, or there are none
+	Time       *int64  `json:"time_us"`
+	Since      *int64  `json:"since_start_us"`
+	Step       *int    `json:"step"`
+	Annotation *string `json:"annotation"`
+}
+
+// Fragmentation holds fractions from 0 to 1 at the moment of a side; nil is not
+// known. How free memory is scattered is known only at the end.
+type Fragmentation struct {
+	ReservedUnallocated *float64 `json:"reserved_unallocated"`
+	InactiveSplit       *float64 `json:"inactive_split"`
+	External            *float64 `json:"external"`
+}
+
+// Source names the trace that sides are taken of.
+type Source struct {
+	File   string
+	Trace  *trace.Trace
+	Reason string // why this device, if there was a choice
+}
+
+// Sides looks at a trace at some moments. The trace is not kept.
+func (x *Table) Sides(ctx context.Context, s Source, at []At, o Options) ([]*Side, error) {
+	h, err := follow(ctx, s.Trace, o)
+	if err != nil {
+		return nil, err
+	}
+	lives := make([]*timeline.Live, len(at))
+	var events, places []int
+	for i, a := range at {
+		e, err := a.find(h)
+		if err != nil {
+			return nil, fmt.Errorf("%s: --at %s: %w", s.File, a, err)
+		}
+		if a == End {
+			lives[i] = h.line.LiveAtEnd()
+			continue
+		}
+		events, places = append(events, e), append(places, i)
+	}
+	for i, live := range h.line.LiveAt(events...) {
+		lives[places[i]] = live
+	}
+	m := x.importer(s.Trace)
+	frames := m.allFrames()
+	out := make([]*Side, len(at))
+	for i, live := range lives {
+		side := newSide(s, h, at[i], live)
+		side.frames = frames
+		for _, holder := range live.Holders {
+			holder.Stack = m.stack(holder.Stack)
+			side.holders = append(side.holders, holder)
+		}
+		out[i] = side
+	}
+	return out, ctx.Err()
+}
+
+func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
+	t := s.Trace
+	side := &Side{
+		File: s.File, DeviceReason: text(s.Reason), Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
+		At: h.moment(live.Event), Reserved: live.Totals.Reserved, Blocks: live.Totals.Blocks,
+		source: t.Stacks, notes: h.notes,
+	}
+	side.At.Asked = at.String()
+	if !t.Host {
+		side.Device = &t.Device
+	}
+	if t.Settings.Known {
+		side.Settings = &t.Settings.Conf
+	}
+	if t.Events.Len() > 0 {
+		side.PeakReserved, side.PeakRequested = &h.peaks.Reserved.Value, &h.peaks.Requested.Value
+		if h.line.Exact {
+			side.PeakAllocated = &h.peaks.Allocated.Value
+		}
+	}
+	if live.Sized {
+		side.Allocated, side.Active = &live.Totals.Allocated, &live.Totals.Active
+		side.Fragmentation.ReservedUnallocated = share(live.Totals.Reserved, live.Totals.Allocated)
+	}
+	side.Requested = &live.Totals.Requested
+	if at != End {
+		return side
+	}
+	state := timeline.NewState(t)
+	if !state.RequestedKnown {
+		side.Requested = nil
+	}
+	if state.Segments > 0 {
+		f := state.Fragmentation()
+		side.Fragmentation.InactiveSplit, side.Fragmentation.External = known(f.InactiveSplit), known(f.External)
+		if t.Partial {
+			side.notes = append(side.notes[:len(side.notes):len(side.notes)],
+				"the file ends within its events: the end is the state when it was dumped, after the last of them")
+			side.At.Event, side.At.Time, side.At.Since = nil, nil, nil
+		}
+	}
+	return side
+}
+
+// moment describes the place of an event.
+func (h *history) moment(event int) Moment {
+	var m Moment
+	if event < 0 {
+		return m
+	}
+	m.Event = &event
+	time := h.t.Events.Time.At(event)
+	if time == trace.NoTime {
+		return m
+	}
+	since := time - h.peaks.First
+	m.Time, m.Since = &time, &since
+	at := h.program.At(time)
+	if at.Step > 0 && at.Step <= len(h.program.Steps) {
+		m.Step = &at.Step
+	}
+	m.Annotation = text(at.Annotation)
+	return m
+}
+
+// share is the part of reserved memory that is in no tensor.
+func share(reserved, used uint64) *float64 {
+	return known(timeline.Fraction(reserved-min(reserved, used), reserved))
+}
+
+func known(f float64) *float64 {
+	if f < 0 {
+		return nil
+	}
+	return &f
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

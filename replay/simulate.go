@@ -1,0 +1,424 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Conditions are what a [Program] is run under.
+type Conditions struct {
+	Settings settings.Settings
+	// Limit is the cap on reserved bytes; 0 is none.
+	Limit uint64
+	// DeviceMemory is what the device has for the allocator; 0 is without end.
+	DeviceMemory uint64
+	// SkipOOM leaves a failing request out, with its free, and goes on.
+	// Otherwise the run ends at the first one.
+	SkipOOM bool
+	// Points is the length of the curve; 0 makes none.
+	Points int
+	// Progress is told now and then how many calls are done.
+	Progress func(done, total int)
+}
+
+// Outcome is what became of a Program under some Conditions.
+type Outcome struct {
+	Conditions Conditions
+	// Fails tells whether a request failed; First is the first that did.
+	Fails bool
+	First *Failure
+	// Calls is how many calls were made: all of them unless a failure ended it.
+	Calls int
+
+	Reserved, Allocated, Active, Requested High
+
+	Retries, OOMs             int64
+	DeviceAllocs, DeviceFrees int64 // as PyTorch counts them: mappings too
+	Maps, Unmaps              int64
+	// DriverTime estimates how long the driver was busy giving and taking
+	// memory; see driver/sim.
+	DriverTime time.Duration
+
+	Curve []Point
+	Stats alloc.Stats
+}
+
+// High is the highest value of a total and the event at which it was reached.
+type High struct {
+	Bytes uint64
+	Event int   // -1: before the first event
+	Time  int64 // trace.NoTime if the file does not tell
+}
+
+// Failure is a request that could not be served.
+type Failure struct {
+	Event int
+	Time  int64
+	Stack trace.StackID
+	// RecordedToo: it failed in the recording as well.
+	RecordedToo bool
+	*alloc.OutOfMemoryError
+	Active, LargestFree uint64 // when it failed
+}
+
+// Point is a piece of a curve: the highest totals since the point before, and
+// the state at its end.
+type Point struct {
+	Event                                  int
+	Time                                   int64
+	Reserved, Allocated, Active, Requested uint64 // highest
+	ReservedNow, AllocatedNow              uint64
+	LargestFree                            uint64
+}
+
+// Fragmentation is the part of reserved memory that was not allocated.
+func (p Point) Fragmentation() float64 {
+	if p.ReservedNow == 0 {
+		return 0
+	}
+	return 1 - float64(p.AllocatedNow)/float64(p.ReservedNow)
+}
+
+// ConditionError says that a program cannot be run under some conditions.
+type ConditionError struct{ Problem string }
+
+func (e *ConditionError) Error() string { return e.Problem }
+
+// Runnable reports why a program cannot be run under some settings, or nil.
+func (p *Program) Runnable(c Conditions) error {
+	switch {
+	case p.Start.Kind == StartUnknown:
+		return &ConditionError{"the trace cannot be replayed: it begins mid-run and the file ends before its state"}
+	case c.Settings.Backend != settings.Native:
+		return &ConditionError{"backend:" + c.Settings.Backend + " is another allocator, which cannot be replayed"}
+	case c.Settings.PerProcessMemoryFraction < 1 && c.DeviceMemory == 0:
+		return &ConditionError{"per_process_memory_fraction is a part of the device, whose size is not known; give the device's memory or a limit"}
+	}
+	return nil
+}
+
+// Run makes the calls of the program under other conditions. The error is a
+// *[ConditionError], the context's, or one of the device that PyTorch would
+// have met too.
+func (p *Program) Run(ctx context.Context, c Conditions) (*Outcome, error) {
+	r, err := p.simulate(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.run(ctx); err != nil {
+		return nil, err
+	}
+	return r.finish(), nil
+}
+
+// simulation is one run of a program.
+type simulation struct {
+	*Program
+	out     *Outcome
+	dev     *sim.Device
+	a       *alloc.Allocator
+	s       alloc.Serial
+	handles []alloc.Handle // tensor -> block; 0 while there is none
+	routes  map[alloc.PoolID]*alloc.Capture
+	highs   highs
+	at      highs // of the current piece of the curve
+}
+
+// highs are the highest totals of a stretch, and the calls that reached them.
+type highs struct {
+	reserved, allocated, active, requested         uint64
+	reservedAt, allocatedAt, activeAt, requestedAt int
+}
+
+// waitStream is the first of the made-up streams that pending frees wait for.
+const waitStream = 1 << 63
+
+func (p *Program) simulate(c Conditions) (*simulation, error) {
+	if err := p.Runnable(c); err != nil {
+		return nil, err
+	}
+	config := sim.Config{TotalMemory: p.memory, Endless: true, Events: sim.Manual, Follow: p.follow}
+	if c.DeviceMemory > 0 {
+		config.TotalMemory, config.Endless = c.DeviceMemory, false
+	}
+	r := &simulation{
+		Program: p, out: &Outcome{Conditions: c}, dev: sim.New(config),
+		handles: make([]alloc.Handle, p.tensors), routes: map[alloc.PoolID]*alloc.Capture{},
+	}
+	// The state at the beginning was made under the recorded settings.
+	r.a = alloc.New(r.dev, alloc.WithDevice(p.Trace.Device), alloc.WithSettings(p.Settings))
+	if len(p.initial) == 0 {
+		r.a = alloc.New(r.dev, alloc.WithDevice(p.Trace.Device), alloc.WithSettings(c.Settings))
+	} else if err := r.a.Restore(p.initial); err != nil {
+		return nil, fmt.Errorf("starting from the state at the beginning: %w", err)
+	}
+	r.a.Use(c.Settings)
+	if limit := c.limit(); limit > 0 {
+		r.a.SetLimit(limit)
+	}
+	r.s = r.a.Serial()
+	for i, addr := range p.first {
+		r.handles[i] = r.s.Find(addr)
+	}
+	for i := range p.initial {
+		if id := p.initial[i].Pool; id != (alloc.PoolID{}) && r.routes[id] == nil {
+			c, err := r.a.BeginCapture(id, func(uint64) bool { return false })
+			if err != nil {
+				return nil, err
+			}
+			if err := c.End(); err != nil {
+				return nil, err
+			}
+			r.routes[id] = c
+		}
+	}
+	r.at = highs{reservedAt: -1, allocatedAt: -1, activeAt: -1, requestedAt: -1}
+	r.highs = r.at
+	r.look(-1)
+	return r, nil
+}
+
+// limit is the cap in force: the lower of the one given and the fraction of the
+// settings.
+func (c *Conditions) limit() uint64 {
+	limit := c.Limit
+	if f := c.Settings.PerProcessMemoryFraction; f < 1 {
+		if part := max(uint64(f*float64(c.DeviceMemory)), 1); limit == 0 || part < limit {
+			limit = part
+		}
+	}
+	return limit
+}
+
+// stride is how many calls are made between two looks at the context.
+const stride = 1 << 16
+
+func (r *simulation) run(ctx context.Context) error {
+	c := &r.out.Conditions
+	n := len(r.calls)
+	points := min(c.Points, n)
+	pieces := max(points, 1)
+	for k := range pieces {
+		end := int(int64(n) * int64(k+1) / int64(pieces))
+		for r.out.Calls < end && !r.ended() {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if c.Progress != nil {
+				c.Progress(r.out.Calls, n)
+			}
+			if err := r.make(r.out.Calls, min(r.out.Calls+stride, end)); err != nil {
+				return err
+			}
+		}
+		r.closePiece(points > 0)
+		if r.ended() {
+			break
+		}
+	}
+	return nil
+}
+
+// ended reports whether a failure ended the run.
+func (r *simulation) ended() bool { return r.out.Fails && !r.out.Conditions.SkipOOM }
+
+// make makes the calls from i to end.
+func (r *simulation) make(i, end int) error {
+	s, calls, handles := r.s, r.calls, r.handles
+	for ; i < end; i++ {
+		c := calls[i]
+		switch c.kind() {
+		case CallFree:
+			h := handles[c.tensor]
+			handles[c.tensor] = 0
+			if err := s.Free(h); err != nil {
+				return err
+			}
+		case CallAlloc:
+			at := &r.places[c.at()]
+			var h alloc.Handle
+			var err error
+			if at.pool == (alloc.PoolID{}) {
+				h, err = s.Malloc(c.size, at.stream)
+			} else {
+				h, err = r.routed(c.size, at)
+			}
+			handles[c.tensor] = h
+			r.look(i)
+			if err != nil {
+				if err := r.failed(i, err); err != nil {
+					return err
+				}
+				if r.ended() {
+					r.out.Calls = i
+					return nil
+				}
+			}
+		default:
+			if err := r.other(i); err != nil {
+				return err
+			}
+			if r.ended() {
+				r.out.Calls = i
+				return nil
+			}
+		}
+	}
+	r.out.Calls = i
+	return nil
+}
+
+// other makes the calls that are rare.
+func (r *simulation) other(i int) error {
+	c := r.calls[i]
+	switch c.kind() {
+	case CallFreeLater:
+		h := r.handles[c.tensor]
+		r.handles[c.tensor] = 0
+		return r.s.FreeAfter(h, waitStream+uint64(c.at()))
+	case CallComplete:
+		r.dev.Complete(waitStream + uint64(c.at()))
+	case CallEmptyCache:
+		return r.a.EmptyCache()
+	case CallClosePool:
+		id := r.places[c.at()].pool
+		if route := r.routes[id]; route != nil {
+			delete(r.routes, id)
+			return route.Close()
+		}
+	case CallTry:
+		return r.try(i)
+	}
+	return nil
+}
+
+// try makes a request that failed in the recording. If it is served now its
+// memory is given back at once: how long it would have been used the recording
+// does not show.
+func (r *simulation) try(i int) error {
+	c := r.calls[i]
+	at := &r.places[c.at()]
+	h, err := r.routed(c.size, at)
+	r.look(i)
+	if err != nil {
+		return r.failed(i, err)
+	}
+	return r.s.Free(h)
+}
+
+// routed allocates from a private pool.
+func (r *simulation) routed(size uint64, at *place) (alloc.Handle, error) {
+	if at.pool == (alloc.PoolID{}) {
+		return r.s.Malloc(size, at.stream)
+	}
+	c, err := r.a.BeginCapture(at.pool, func(uint64) bool { return true })
+	if err != nil {
+		return 0, err
+	}
+	h, failed := r.s.Malloc(size, at.stream)
+	if err := c.End(); err != nil {
+		return 0, err
+	}
+	if r.routes[at.pool] == nil {
+		r.routes[at.pool] = c
+	} else if err := c.Release(); err != nil {
+		return 0, err
+	}
+	return h, failed
+}
+
+// failed notes that call i failed; errors other than out of memory are
+// returned.
+func (r *simulation) failed(i int, err error) error {
+	var oom *alloc.OutOfMemoryError
+	if !errors.As(err, &oom) {
+		return err
+	}
+	if r.out.Fails {
+		return nil
+	}
+	event := int(r.events[i])
+	t := r.s.Totals()
+	r.out.Fails = true
+	r.out.First = &Failure{
+		Event: event, Time: r.Trace.Events.Time.At(event), Stack: r.Trace.Events.Stack.At(event),
+		RecordedToo: r.calls[i].kind() == CallTry, OutOfMemoryError: oom,
+		Active: t.Active, LargestFree: r.s.LargestFree(),
+	}
+	return nil
+}
+
+// look notes the totals after call i.
+func (r *simulation) look(i int) {
+	t := r.s.Totals()
+	if t.Allocated > r.at.allocated {
+		r.at.allocated, r.at.allocatedAt = t.Allocated, i
+	}
+	if t.Active > r.at.active {
+		r.at.active, r.at.activeAt = t.Active, i
+	}
+	if t.Requested > r.at.requested {
+		r.at.requested, r.at.requestedAt = t.Requested, i
+	}
+	if t.Reserved > r.at.reserved {
+		r.at.reserved, r.at.reservedAt = t.Reserved, i
+	}
+}
+
+// closePiece ends a piece of the curve.
+func (r *simulation) closePiece(point bool) {
+	h, at := &r.highs, &r.at
+	raise := func(to *uint64, toAt *int, from uint64, fromAt int) {
+		if from > *to {
+			*to, *toAt = from, fromAt
+		}
+	}
+	raise(&h.reserved, &h.reservedAt, at.reserved, at.reservedAt)
+	raise(&h.allocated, &h.allocatedAt, at.allocated, at.allocatedAt)
+	raise(&h.active, &h.activeAt, at.active, at.activeAt)
+	raise(&h.requested, &h.requestedAt, at.requested, at.requestedAt)
+	if !point {
+		return
+	}
+	now := r.s.Totals()
+	p := Point{
+		Reserved: at.reserved, Allocated: at.allocated, Active: at.active, Requested: at.requested,
+		ReservedNow: now.Reserved, AllocatedNow: now.Allocated, LargestFree: r.s.LargestFree(), Time: trace.NoTime,
+	}
+	if n := min(r.out.Calls, len(r.calls)-1); n >= 0 {
+		p.Event = int(r.events[n])
+		p.Time = r.Trace.Events.Time.At(p.Event)
+	}
+	r.out.Curve = append(r.out.Curve, p)
+	r.at = highs{reserved: now.Reserved, allocated: now.Allocated, active: now.Active, requested: now.Requested}
+}
+
+func (r *simulation) finish() *Outcome {
+	o := r.out
+	o.Stats = r.a.Stats()
+	high := func(bytes int64, call int) High {
+		h := High{Bytes: uint64(bytes), Event: -1, Time: trace.NoTime}
+		if call >= 0 {
+			h.Event = int(r.events[call])
+			h.Time = r.Trace.Events.Time.At(h.Event)
+		}
+		return h
+	}
+	o.Reserved = high(o.Stats.ReservedBytes.All.Peak, r.highs.reservedAt)
+	o.Allocated = high(o.Stats.AllocatedBytes.All.Peak, r.highs.allocatedAt)
+	o.Active = high(o.Stats.ActiveBytes.All.Peak, r.highs.activeAt)
+	o.Requested = high(o.Stats.RequestedBytes.All.Peak, r.highs.requestedAt)
+	o.Retries, o.OOMs = o.Stats.NumAllocRetries, o.Stats.NumOOMs
+	o.DeviceAllocs, o.DeviceFrees = o.Stats.NumDeviceAlloc, o.Stats.NumDeviceFree
+	calls := r.dev.Calls()
+	o.Maps, o.Unmaps = int64(calls[sim.Map]), int64(calls[sim.Unmap])
+	o.DriverTime = r.dev.Cost()
+	return o
+}
