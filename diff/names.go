@@ -4,8 +4,6 @@ import (
 	"path"
 	"regexp"
 	"strings"
-
-	"github.com/ashlar-mem/ashlar/trace"
 )
 
 var (
@@ -58,8 +56,8 @@ func libraryPath(file string) (string, bool) {
 // placed tells whether a frame has a line in a source file. Frames of compiled
 // code have none in the usual builds, and the names of their files are those of
 // the machine that compiled them.
-func placed(f trace.Frame, file string) bool {
-	return f.Line > 0 && file != "" && file != "??"
+func placed(line int64, file string) bool {
+	return line > 0 && file != "" && file != "??"
 }
 
 // pairFiles finds for each file of a the one of b that is the same: by its

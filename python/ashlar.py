@@ -94,8 +94,8 @@ def step(n=None):
     """Say that step n begins; without n, the one after the last, from 1.
 
     Events that this thread causes from here on carry "step n" as user_metadata
-    (PyTorch 2.10 and later). Those of the backward pass, which has threads of
-    its own, do not; the file has the time of each step for them.
+    if this PyTorch can do that (2.11 can). Those of the backward pass, which has
+    threads of its own, do not; the file has the time of each step for them.
     """
     try:
         _recorder.mark(n)
@@ -129,8 +129,8 @@ def stop():
 class _Written:
     """An OOM file: enough to write it anew with other facts."""
 
-    def __init__(self, path, head, size, facts, oom):
-        self.path, self.head, self.size, self.facts, self.oom = path, head, size, facts, oom
+    def __init__(self, path, head, size, facts, ooms):
+        self.path, self.head, self.size, self.facts, self.ooms = path, head, size, facts, ooms
 
 
 class _Recorder:
@@ -139,6 +139,7 @@ class _Recorder:
         self.max_entries, self.stacks, self.keep = None, None, 2
         self.on_oom = False
         self.hooked = False
+        self.finder = None  # waits for torch
         self.attached = None  # the process in which the observer is attached
         self.signal = None
         self.previous = None  # the handler before ours
@@ -152,6 +153,7 @@ class _Recorder:
         self.lock = threading.Lock()
         self.writer = None  # the thread that holds the lock
         self.ooms = 0  # seen by the observer
+        self.request = None  # what it was told at the last one
         self.files = 0  # written for OOMs
         self.dumps = 0  # written for calls and signals
         self.last = None  # the last OOM file
@@ -170,8 +172,9 @@ class _Recorder:
             self.listen(on_signal)
         if "torch" in sys.modules:
             self.arm()
-        else:
-            sys.meta_path.insert(0, _TorchFinder())
+        elif self.finder is None:
+            self.finder = _TorchFinder()
+            sys.meta_path.insert(0, self.finder)
 
     def arm(self):
         """Have start called when CUDA is initialised, or now if it is."""
@@ -191,6 +194,7 @@ class _Recorder:
             self.switch_on(torch.cuda.memory._record_memory_history)
         except Exception as e:
             _log("the memory history cannot be switched on: %s" % e)
+        self.tell_step(torch)
         if not self.on_oom or self.attached == self.pid:
             return
         try:
@@ -213,13 +217,12 @@ class _Recorder:
 
     def stop(self):
         self.on_oom, self.max_entries = False, None
-        if self.signal is not None:
-            if signal.getsignal(self.signal) == self.signalled:
-                signal.signal(self.signal, self.previous)
-            self.signal = None
         torch = sys.modules.get("torch")
         if torch is not None and torch.cuda.is_initialized():
             torch.cuda.memory._record_memory_history(enabled=None)
+        if self.signal is not None and signal.getsignal(self.signal) == self.signalled:
+            signal.signal(self.signal, self.previous or signal.SIG_DFL)
+        self.signal = self.previous = None
 
     # Occasions to write.
 
@@ -229,8 +232,8 @@ class _Recorder:
             if not self.on_oom:
                 return
             self.ooms += 1
-            request = (device, segment_bytes, allowed_bytes, free_bytes)
-            if time.monotonic() < self.ready or self.write("oom", request=request) is None:
+            self.request = (device, segment_bytes, allowed_bytes, free_bytes)
+            if time.monotonic() < self.ready or self.write("oom") is None:
                 self.skipped = time.monotonic()
         except Exception as e:
             _log("OOM: %r" % e)
@@ -242,7 +245,7 @@ class _Recorder:
             if error is None or not self.on_oom or self.pid != os.getpid() or getattr(error, "_ashlar_seen", False):
                 return
             text = str(error)
-            if self.last is not None and self.last.oom == self.ooms and self.last.facts["message"] is None:
+            if self.last is not None and self.last.ooms == self.ooms and self.last.facts["message"] is None:
                 done = self.amend(text)
             elif fatal or time.monotonic() >= self.ready:
                 done = self.write("oom", message=text, late=True, wait=WAIT)
@@ -254,11 +257,12 @@ class _Recorder:
             _log("%r" % e)
 
     def listen(self, name):
-        number = getattr(signal, name) if isinstance(name, str) else signal.Signals(name)
-        if threading.current_thread() is not threading.main_thread():
-            _log("%s is not listened to: record() was not called in the main thread" % number.name)
+        try:
+            number = signal.Signals[name] if isinstance(name, str) else signal.Signals(name)
+            previous = signal.signal(number, self.signalled)  # in the main thread only
+        except (KeyError, ValueError, OSError) as e:
+            _log("signal %s is not listened to: %s" % (name, e))
             return
-        previous = signal.signal(number, self.signalled)
         if previous != self.signalled:
             self.previous = previous
         self.signal = number
@@ -291,53 +295,53 @@ class _Recorder:
 
     # Writing.
 
-    def write(self, reason, path=None, note=None, request=None, message=None, late=False, wait=0.0):
+    def write(self, reason, path=None, note=None, message=None, late=False, wait=0.0):
         """Write a file. Returns its name, or None after saying why not."""
-        if self.writer == threading.get_ident():  # a signal came while we write
+        if self.writer == threading.get_ident() or not self.lock.acquire(timeout=wait):
+            _log("%s: left out, a file is being written" % reason)
             return None
-        if not self.lock.acquire(timeout=wait):
-            _log("%s: left out, another thread is writing" % reason)
-            return None
-        collecting = gc.isenabled()
+        begin, collecting = time.monotonic(), gc.isenabled()
         try:
             self.writer = threading.get_ident()
             gc.disable()  # millions of dictionaries come, none of them garbage
-            return self.write_locked(reason, path, note, request, message, late)
+            path, size = self.write_locked(reason, path, note, message, late)
+            _log("%s: wrote %s, %.1f MB in %.1f s" % (reason, path, size / 1e6, time.monotonic() - begin))
+            return path
         except Exception as e:
             _log("%s: no file is written: %r" % (reason, e))
             return None
         finally:
             if collecting:
                 gc.enable()
+            if reason == "oom":  # a failure may have taken as long
+                end = time.monotonic()
+                self.gap = max(MIN_GAP, GAP_PER_COST * (end - begin))
+                self.ready = end + self.gap
             self.writer = None
             self.lock.release()
 
-    def write_locked(self, reason, path, note, request, message, late):
+    def write_locked(self, reason, path, note, message, late):
         torch = sys.modules.get("torch")
         if torch is None or not torch.cuda.is_initialized():
             raise RuntimeError("CUDA is not initialised in this process")
-        begin = time.monotonic()
-        covers = self.ooms
+        ooms, request = self.ooms, None
+        if reason == "oom" and ooms > (self.last.ooms if self.last else 0):
+            request = self.request  # else this one is not the allocator's: cuBLAS, say
         facts = _facts(torch, reason, request)
-        facts.update(note=note, message=message, late=late, ooms=covers, max_entries=self.max_entries)
-        facts.update(step=self.step, steps=[list(mark) for mark in self.steps])
+        facts.update(note=note, message=message, late=late, ooms=ooms, max_entries=self.max_entries)
+        facts.update(step=self.step, steps=list(self.steps))
         snapshot = torch.cuda.memory._snapshot()
-        if reason == "oom":
+        if request is not None:
             facts["request_bytes"] = _failed_request(snapshot, facts["device"])
         path = self.name(reason, facts["rank"], path)
         head, size = _store(path, snapshot, facts)
-        del snapshot
-        end = time.monotonic()
         if reason == "oom":
             self.files += 1
             self.skipped = None
-            self.gap = max(MIN_GAP, GAP_PER_COST * (end - begin))
-            self.ready = end + self.gap
-            self.last = _Written(path, head, size, facts, covers)
+            self.last = _Written(path, head, size, facts, ooms)
         else:
             self.dumps += 1
-        _log("%s: wrote %s, %.1f MB in %.1f s" % (reason, path, size / 1e6, end - begin))
-        return path
+        return path, size
 
     def name(self, reason, rank, path):
         """The name of the next file."""
@@ -364,7 +368,7 @@ class _Recorder:
             if os.path.getsize(old.path) != old.size:
                 raise RuntimeError("it was changed by somebody else")
             size = _replace(old.path, old.head, facts)
-            self.last = _Written(old.path, old.head, size, facts, old.oom)
+            self.last = _Written(old.path, old.head, size, facts, old.ooms)
             return True
         except Exception as e:
             _log("the error's text is not added to %s: %r" % (self.last.path, e))
@@ -380,9 +384,12 @@ class _Recorder:
         self.steps.append((self.step, time.time_ns() // 1000))
         torch = sys.modules.get("torch")
         if torch is not None and torch.cuda.is_initialized():
-            tell = getattr(torch.cuda.memory, "_set_memory_metadata", None)
-            if tell is not None:
-                tell("step %d" % self.step)
+            self.tell_step(torch)
+
+    def tell_step(self, torch):
+        tell = getattr(torch.cuda.memory, "_set_memory_metadata", None)
+        if tell is not None and self.step is not None:
+            tell("step %d" % self.step)
 
 
 # The facts.
@@ -591,22 +598,29 @@ class _TorchFinder:
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(self)
-        for finder in sys.meta_path:
-            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
             if spec is not None:
-                break
-        else:
-            return None
-        run = getattr(spec.loader, "exec_module", None)
-        if run is not None:
-            spec.loader.exec_module = lambda module: self.imported(run, module)
-        return spec
+                self.wrap(spec.loader)
+                return spec
+        return None
 
-    def imported(self, run, module):
-        run(module)
+    def wrap(self, loader):
+        def exec_module(module):
+            run(module)
+            try:
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                    _recorder.finder = None
+                    _recorder.arm()
+            except Exception as e:
+                _log("nothing is recorded: %r" % e)
+
         try:
-            _recorder.arm()
+            run = loader.exec_module
+            loader.exec_module = exec_module
         except Exception as e:
             _log("nothing is recorded: %r" % e)
 
@@ -642,18 +656,23 @@ def _main(argv):
     sys.modules["ashlar"] = sys.modules[__name__]  # one recorder, also for a script that imports it
     record(**options)
     sys.argv = argv
+    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(argv[0]))
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = folder
     if module:
         import runpy
 
-        sys.path[0] = os.getcwd()
         runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = os.path.dirname(os.path.abspath(argv[0]))
+        return 0
+    try:
         with open(argv[0], "rb") as f:
-            code = compile(f.read(), argv[0], "exec")
-        main = sys.modules["__main__"] = types.ModuleType("__main__")
-        main.__file__ = argv[0]
-        exec(code, main.__dict__)
+            source = f.read()
+    except OSError as e:
+        _log("cannot read the script: %s" % e)
+        return 2
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__file__ = argv[0]
+    exec(compile(source, argv[0], "exec"), main.__dict__)
     return 0
 
 

@@ -43,6 +43,7 @@ type addressSpace struct {
 	largest maxTree  // for each of chunks its largest gap
 
 	holes       ranges
+	others      ranges            // neither holes nor chunks
 	units       map[uint64]*chunk // by 32 MiB of addresses
 	holeByLevel maxTree           // sizes of holes by the depth of their end below the top
 }
@@ -67,7 +68,7 @@ func (g gap) compare(h gap) int {
 }
 
 func newAddressSpace() addressSpace {
-	a := addressSpace{segments: map[uint64]segment{}, gaps: newRanges(), holes: newRanges(), units: map[uint64]*chunk{}}
+	a := addressSpace{segments: map[uint64]segment{}, gaps: newRanges(), holes: newRanges(), others: newRanges(), units: map[uint64]*chunk{}}
 	a.addHole(segmentsBase, segmentsTop)
 	return a
 }
@@ -246,15 +247,35 @@ func (a *addressSpace) extend(c *chunk, end uint64) bool {
 	return true
 }
 
-// cutHole takes a range out of the hole that it is in.
+// cutHole takes a range out of the hole that it is in. What a recorded chunk
+// leaves above itself, where the model would have put it, was not free: it is
+// no hole any more, but recorded chunks may still turn up there.
 func (a *addressSpace) cutHole(start, end uint64) bool {
 	for from, to := range a.holes.ends {
-		if from <= start && end <= to {
-			a.removeHole(from, to)
-			a.addHole(from, start)
-			a.addHole(end, to)
-			return true
+		if from > start || end > to {
+			continue
 		}
+		a.removeHole(from, to)
+		a.addHole(from, start)
+		if from != segmentsBase {
+			a.addHole(end, to)
+		} else if end < to {
+			a.others.add(end, to)
+		}
+		return true
+	}
+	for from, to := range a.others.ends {
+		if from > start || end > to {
+			continue
+		}
+		a.others.remove(from, to)
+		if from < start {
+			a.others.add(from, start)
+		}
+		if end < to {
+			a.others.add(end, to)
+		}
+		return true
 	}
 	return false
 }

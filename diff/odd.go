@@ -1,0 +1,168 @@
+package diff
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+const (
+	// OddShare is the part of the median by which a rank must differ to be
+	// called odd. Less than that changes no decision: it is smaller than one
+	// segment in most runs.
+	OddShare = 0.01
+	// OddDeviations is how many standard deviations it must be away from the
+	// median besides. Three leave out all but one of 370 values that scatter
+	// by chance.
+	OddDeviations = 3
+	// perMAD is the standard deviation of normally distributed values whose
+	// median deviation is 1.
+	perMAD = 1.4826
+)
+
+// The measures in which ranks are compared.
+const (
+	MeasureAllocated = "peak_allocated"
+	MeasureRequested = "peak_requested"
+	MeasureReserved  = "peak_reserved"
+	MeasureCached    = "cached_at_peak"
+	MeasureOOMs      = "oom_events"
+	MeasureEvents    = "events"
+)
+
+// Measure is how the ranks scatter in one measure. Bytes or counts are nil.
+type Measure struct {
+	Name           string  `json:"measure"`
+	MedianBytes    *uint64 `json:"median_bytes"`
+	ThresholdBytes *uint64 `json:"threshold_bytes"`
+	MedianCount    *int    `json:"median_count"`
+	ThresholdCount *int    `json:"threshold_count"`
+}
+
+// Odd is a rank that is far from the median in a measure.
+type Odd struct {
+	Rank       int      `json:"rank"` // position in the list of ranks
+	Measure    string   `json:"measure"`
+	DeltaBytes *int64   `json:"delta_bytes"`
+	DeltaCount *int     `json:"delta_count"`
+	Fraction   *float64 `json:"delta_fraction"` // of the median; nil if that is 0
+
+	excess float64
+}
+
+// measured is a measure of all ranks. ok is false for a rank that does not
+// have it.
+type measured struct {
+	name  string
+	bytes bool
+	value func(r *Rank) (v float64, ok bool)
+	// least is what OddShare is taken of, if not the median of the measure.
+	least func(r *Rank) float64
+}
+
+func measures(sizes string) []measured {
+	size := func(p *uint64) (float64, bool) {
+		if p == nil {
+			return 0, false
+		}
+		return float64(*p), true
+	}
+	used := measured{name: MeasureAllocated, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.PeakAllocated) }}
+	if sizes == RequestedSizes {
+		used = measured{name: MeasureRequested, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.PeakRequested) }}
+	}
+	reserved := func(r *Rank) float64 { return float64(r.PeakReserved) }
+	return []measured{
+		used,
+		{name: MeasureReserved, bytes: true, value: func(r *Rank) (float64, bool) { return reserved(r), true }},
+		// A share of what is cached would make much of a few megabytes.
+		{name: MeasureCached, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.Cached) }, least: reserved},
+		{name: MeasureOOMs, value: func(r *Rank) (float64, bool) { return float64(r.OOMs), true }},
+		{name: MeasureEvents, value: func(r *Rank) (float64, bool) { return float64(r.Events), true }},
+	}
+}
+
+// findOdd fills Measures and Odd.
+func (rs *Ranks) findOdd() {
+	for _, m := range measures(rs.Sizes) {
+		var values, least []float64
+		for _, r := range rs.Ranks {
+			if v, ok := m.value(r); ok {
+				values = append(values, v)
+			}
+			if m.least != nil {
+				least = append(least, m.least(r))
+			}
+		}
+		if len(values) == 0 {
+			continue
+		}
+		middle, spread := medianAndSpread(values)
+		share := middle
+		if m.least != nil {
+			share = median(least)
+		}
+		threshold := max(OddShare*share, OddDeviations*perMAD*spread)
+		rs.Measures = append(rs.Measures, m.summary(middle, threshold))
+		for i, r := range rs.Ranks {
+			if v, ok := m.value(r); ok && math.Abs(v-middle) > threshold {
+				rs.Odd = append(rs.Odd, m.odd(i, v-middle, middle, threshold))
+			}
+		}
+	}
+	// The rank that is furthest out comes first, with all its measures.
+	worst := map[int]float64{}
+	for _, o := range rs.Odd {
+		worst[o.Rank] = max(worst[o.Rank], o.excess)
+	}
+	slices.SortStableFunc(rs.Odd, func(a, b Odd) int {
+		return cmp.Or(cmp.Compare(worst[b.Rank], worst[a.Rank]), cmp.Compare(a.Rank, b.Rank))
+	})
+}
+
+func (m *measured) summary(middle, threshold float64) Measure {
+	out := Measure{Name: m.name}
+	if m.bytes {
+		a, b := uint64(middle), uint64(threshold)
+		out.MedianBytes, out.ThresholdBytes = &a, &b
+		return out
+	}
+	a, b := int(middle), int(threshold)
+	out.MedianCount, out.ThresholdCount = &a, &b
+	return out
+}
+
+func (m *measured) odd(rank int, delta, middle, threshold float64) Odd {
+	o := Odd{Rank: rank, Measure: m.name, excess: math.Abs(delta) / max(threshold, 1)}
+	if m.bytes {
+		d := int64(delta)
+		o.DeltaBytes = &d
+	} else {
+		d := int(delta)
+		o.DeltaCount = &d
+	}
+	if middle > 0 {
+		f := delta / middle
+		o.Fraction = &f
+	}
+	return o
+}
+
+// medianAndSpread returns the median and the median distance from it.
+func medianAndSpread(values []float64) (middle, spread float64) {
+	middle = median(values)
+	away := make([]float64, len(values))
+	for i, v := range values {
+		away[i] = math.Abs(v - middle)
+	}
+	return middle, median(away)
+}
+
+func median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	n := len(s)
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return (s[n/2-1] + s[n/2]) / 2
+}

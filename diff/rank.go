@@ -1,0 +1,82 @@
+package diff
+
+import (
+	"context"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+// Rank is the summary of one device among several.
+type Rank struct {
+	File   string  `json:"file"`
+	Device *int    `json:"device"` // nil for host memory
+	Name   string  `json:"name"`   // File, with the device if the file has several
+	Events int     `json:"events"`
+	Calls  int     `json:"calls"`
+	OOMs   int     `json:"oom_events"`
+	Replay *Replay `json:"replay"`
+
+	PeakAllocated *uint64 `json:"peak_allocated_bytes"`
+	PeakRequested *uint64 `json:"peak_requested_bytes"`
+	PeakReserved  uint64  `json:"peak_reserved_bytes"`
+	// Cached is what was reserved where reserved memory was highest, and in no
+	// tensor; of the reserved memory it is the fraction ReservedUnallocated. If
+	// not all ranks know block sizes, it is what was not requested.
+	Cached              *uint64  `json:"cached_at_peak_bytes"`
+	ReservedUnallocated *float64 `json:"reserved_unallocated_at_peak"`
+
+	// Parts is the event at which the rank leaves the majority; nil if it does
+	// not.
+	Parts *int `json:"diverges_at_event"`
+
+	calls  *sequence
+	atPeak timeline.Totals // where reserved memory was highest
+	midrun bool
+	notes  []string
+}
+
+// Rank sums up a trace for the comparison with others. The trace is not kept.
+// Without events the memory at the end stands for its peaks.
+func (x *Table) Rank(ctx context.Context, s Source, name string, o Options) (*Rank, error) {
+	h, err := follow(ctx, s.Trace, o)
+	if err != nil {
+		return nil, err
+	}
+	t := s.Trace
+	r := &Rank{
+		File: s.File, Name: name, Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
+		calls: x.sequence(t), midrun: h.line.Start.Kind != replay.StartRecorded, notes: h.notes,
+	}
+	r.Calls = r.calls.n
+	if !t.Host {
+		r.Device = &t.Device
+	}
+	if r.Events == 0 {
+		end := h.line.LiveAtEnd()
+		r.atPeak, r.PeakReserved, r.PeakAllocated = end.Totals, end.Totals.Reserved, &end.Totals.Allocated
+		if timeline.NewState(t).RequestedKnown {
+			r.PeakRequested = &end.Totals.Requested
+		}
+		r.notes = append(r.notes, "there are no events: the memory at the end stands for its peaks")
+		return r, ctx.Err()
+	}
+	r.atPeak, r.PeakReserved, r.PeakRequested = h.peaks.Reserved.Totals, h.peaks.Reserved.Value, &h.peaks.Requested.Value
+	if h.line.Exact {
+		r.PeakAllocated = &h.peaks.Allocated.Value
+	}
+	return r, ctx.Err()
+}
+
+// use has the fragmentation told by block sizes or by requested sizes.
+func (r *Rank) use(sizes string) {
+	used := r.atPeak.Allocated
+	if sizes == RequestedSizes {
+		if r.PeakRequested == nil {
+			return
+		}
+		used = r.atPeak.Requested
+	}
+	cached := r.atPeak.Reserved - min(r.atPeak.Reserved, used)
+	r.Cached, r.ReservedUnallocated = &cached, share(r.atPeak.Reserved, used)
+}
