@@ -8,12 +8,12 @@ import (
 
 const (
 	// OddShare is the part of the median by which a rank must differ to be
-	// called odd. Less than that changes no decision: it is smaller than one
-	// segment in most runs.
+	// called odd. It is a choice: without it ranks that are all alike but for a
+	// few bytes would have an odd one.
 	OddShare = 0.01
 	// OddDeviations is how many standard deviations it must be away from the
-	// median besides. Three leave out all but one of 370 values that scatter
-	// by chance.
+	// median besides. Of values that scatter normally one in 370 is further
+	// out than three.
 	OddDeviations = 3
 	// perMAD is the standard deviation of normally distributed values whose
 	// median deviation is 1.

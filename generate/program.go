@@ -4,26 +4,13 @@ import (
 	"errors"
 	"math"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// opKind is what a program does.
-type opKind uint8
-
-const (
-	opAlloc opKind = iota
-	opFree
-	opFreeLater // another stream still uses the memory
-	opComplete  // it does not any more
-	opEmptyCache
-	opSnapshot
-)
-
 // op is one call of the allocator.
 type op struct {
-	kind    opKind
+	kind    replay.CallKind
 	once    bool // not repeated: it is about memory that stays
 	tensor  int32
 	size    uint64
@@ -45,42 +32,29 @@ type program struct {
 	peak    uint64
 }
 
-// reader turns events into a program.
+// reader dresses the calls of a trace with what its events tell about them.
 type reader struct {
 	program
-	t       *trace.Trace
-	live    map[uint64]int32 // address -> tensor
-	pending map[uint64]int32 // freed, not completed
-	made    []int            // tensor -> its opAlloc
-	freed   []bool           // tensor -> its free is part of the trace
-	size    uint64           // requested and live
+	t     *trace.Trace
+	calls *replay.Program
 }
 
 var errNoEvents = errors.New("it has no events that could be repeated: record with torch.cuda.memory._record_memory_history()")
 
 func readProgram(t *trace.Trace) (*program, error) {
-	r := &reader{t: t, live: map[uint64]int32{}, pending: map[uint64]int32{}}
 	if t.Events.Len() == 0 {
+		return nil, errNoEvents
+	}
+	r := &reader{t: t, calls: replay.ReadProgram(t)}
+	if r.tensors = r.calls.Tensors(); r.tensors == 0 {
 		return nil, errNoEvents
 	}
 	r.times()
 	r.start()
-	initial := len(r.made)
-	for i := 0; i < t.Events.Len(); {
-		i = r.call(i)
+	for i := range r.calls.Len() {
+		r.call(r.calls.Call(i))
 	}
-	r.tensors = len(r.made)
-	if r.tensors == 0 {
-		return nil, errNoEvents
-	}
-	for i := range r.ops {
-		o := &r.ops[i]
-		switch o.kind {
-		case opAlloc, opFree, opFreeLater, opComplete:
-			o.once = int(o.tensor) < initial || !r.freed[o.tensor]
-			r.repeats = r.repeats || !o.once
-		}
-	}
+	r.repetition()
 	return &r.program, nil
 }
 
@@ -114,9 +88,12 @@ func (r *reader) start() {
 		}
 	}
 	ev := r.t.Events.At(0)
-	for _, s := range replay.Begin(r.t).Segments {
+	for _, s := range r.calls.Start.Segments {
 		for _, b := range s.Blocks {
-			o := op{size: b.RequestedSize, stream: s.Stream, meta: ev.Meta, compile: ev.Compile}
+			o := op{
+				kind: replay.CallAlloc, tensor: int32(len(r.ops)), size: b.RequestedSize, stream: s.Stream,
+				meta: ev.Meta, compile: ev.Compile,
+			}
 			if b.Size > 0 {
 				o.stack = stacks[b.Address]
 			}
@@ -125,124 +102,54 @@ func (r *reader) start() {
 			} else if o.stack == trace.NoStack {
 				o.stack = trace.EmptyStack
 			}
-			r.alloc(b.Address, o)
+			r.ops = append(r.ops, o)
 		}
 	}
 }
 
-// call reads the call whose first event is i and returns the event behind it.
-func (r *reader) call(i int) int {
-	events := &r.t.Events
-	end := i
-	released := -1
-	for ; end < events.Len(); end++ {
-		a := events.Action.At(end)
-		if a == alloc.ActionSegmentFree || a == alloc.ActionSegmentUnmap {
-			released = end
-		}
-		if isCall(a) || a >= trace.FirstOther {
-			break
-		}
-		if a == alloc.ActionFreeCompleted {
-			r.complete(events.At(end))
-		}
-	}
-	if released >= 0 && !r.inside(released, end) {
-		r.add(op{kind: opEmptyCache}, events.At(released))
-	}
-	if end == events.Len() {
-		return end
-	}
-	ev := events.At(end)
-	switch ev.Action {
-	case alloc.ActionAlloc:
-		if ev.Size > 0 {
-			r.alloc(ev.Addr, r.filled(op{size: ev.Size, stream: ev.Stream}, ev))
-		}
-	case alloc.ActionFreeRequested:
-		return r.free(end, ev)
-	case alloc.ActionSnapshot:
-		r.add(op{kind: opSnapshot}, ev)
-	}
-	return end + 1 // an oom and events of unknown kinds are left out
-}
-
-func isCall(a alloc.Action) bool {
-	switch a {
-	case alloc.ActionAlloc, alloc.ActionOOM, alloc.ActionFreeRequested, alloc.ActionSnapshot:
-		return true
-	}
-	return false
-}
-
-// inside tells whether the memory released at event i was released by the
-// allocation at event end: then it has its stack (spec 16).
-func (r *reader) inside(i, end int) bool {
-	events := &r.t.Events
-	if end == events.Len() {
-		return false
-	}
-	if a := events.Action.At(end); a != alloc.ActionAlloc && a != alloc.ActionOOM {
-		return false
-	}
-	return events.Stack.At(i) == events.Stack.At(end)
-}
-
-func (r *reader) alloc(addr uint64, o op) {
-	o.kind, o.tensor = opAlloc, int32(len(r.made))
-	r.live[addr] = o.tensor
-	r.made = append(r.made, len(r.ops))
-	r.freed = append(r.freed, false)
-	r.ops = append(r.ops, o)
-	r.size += o.size
-	r.peak = max(r.peak, r.size)
-}
-
-// free reads a free and, if it follows at once, its completion.
-func (r *reader) free(i int, ev trace.Event) int {
-	tensor, ok := r.live[ev.Addr]
-	if !ok {
-		return i + 1 // the file contradicts itself
-	}
-	delete(r.live, ev.Addr)
-	r.freed[tensor] = true
-	r.size -= r.ops[r.made[tensor]].size
-	if next := i + 1; next < r.t.Events.Len() {
-		if e := r.t.Events.At(next); e.Action == alloc.ActionFreeCompleted && e.Addr == ev.Addr {
-			r.add(op{kind: opFree, tensor: tensor}, ev)
-			return next + 1
-		}
-	}
-	r.pending[ev.Addr] = tensor
-	r.add(op{kind: opFreeLater, tensor: tensor}, ev)
-	return i + 1
-}
-
-// complete reads the end of a pending free. One that was pending before the
-// first event is freed here.
-func (r *reader) complete(ev trace.Event) {
-	if tensor, ok := r.pending[ev.Addr]; ok {
-		delete(r.pending, ev.Addr)
-		r.add(op{kind: opComplete, tensor: tensor}, ev)
+// call adds a call, except those that a generated run does not make.
+func (r *reader) call(c replay.Call) {
+	switch c.Kind {
+	case replay.CallTry:
 		return
+	case replay.CallClosePool: // its memory comes from the default pool here
+		c.Kind = replay.CallEmptyCache
 	}
-	if tensor, ok := r.live[ev.Addr]; ok {
-		delete(r.live, ev.Addr)
-		r.freed[tensor] = true
-		r.size -= r.ops[r.made[tensor]].size
-		r.add(op{kind: opFree, tensor: tensor}, ev)
+	ev := r.t.Events.At(c.Event)
+	o := op{
+		kind: c.Kind, tensor: int32(c.Tensor), size: c.Size, stream: c.Stream,
+		stack: ev.Stack, meta: ev.Meta, compile: ev.Compile,
 	}
-}
-
-func (r *reader) add(o op, ev trace.Event) { r.ops = append(r.ops, r.filled(o, ev)) }
-
-// filled adds what an event tells about its call.
-func (r *reader) filled(o op, ev trace.Event) op {
-	o.stack, o.meta, o.compile = ev.Stack, ev.Meta, ev.Compile
 	if ev.Time != trace.NoTime {
 		o.time = ev.Time - r.begin
 	} else if n := len(r.ops); n > 0 {
 		o.time = r.ops[n-1].time
 	}
-	return o
+	r.ops = append(r.ops, o)
+}
+
+// repetition finds out which ops can be repeated, and how much memory is live.
+func (r *reader) repetition() {
+	freed := make([]bool, r.tensors)
+	sizes := make([]uint64, r.tensors)
+	var size uint64
+	for i := range r.ops {
+		switch o := &r.ops[i]; o.kind {
+		case replay.CallAlloc:
+			sizes[o.tensor] = o.size
+			size += o.size
+			r.peak = max(r.peak, size)
+		case replay.CallFree, replay.CallFreeLater:
+			freed[o.tensor] = true
+			size -= sizes[o.tensor]
+		}
+	}
+	for i := range r.ops {
+		o := &r.ops[i]
+		switch o.kind {
+		case replay.CallAlloc, replay.CallFree, replay.CallFreeLater, replay.CallComplete:
+			o.once = int(o.tensor) < r.calls.Initial() || !freed[o.tensor]
+			r.repeats = r.repeats || !o.once
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -98,35 +99,36 @@ func (r *runner) call(o *op, now int64) error {
 	}}
 	r.calls++
 	addr := uint64(0)
-	if o.kind <= opComplete && o.kind != opAlloc {
+	switch o.kind {
+	case replay.CallFree, replay.CallFreeLater, replay.CallComplete:
 		if addr = r.addrs[o.tensor]; addr == 0 {
 			return nil // its allocation failed
 		}
 	}
 	switch o.kind {
-	case opAlloc:
+	case replay.CallAlloc:
 		addr, err := r.a.Malloc(o.size, o.stream)
 		var oom *alloc.OutOfMemoryError
 		if err != nil && !errors.As(err, &oom) {
 			return err
 		}
 		r.addrs[o.tensor] = addr
-	case opFree:
+	case replay.CallFree:
 		r.addrs[o.tensor] = 0
 		return r.a.Free(addr)
-	case opFreeLater:
+	case replay.CallFreeLater:
 		if err := r.a.RecordStream(addr, r.otherStream(addr)); err != nil {
 			return err
 		}
 		return r.a.Free(addr)
-	case opComplete:
+	case replay.CallComplete:
 		r.addrs[o.tensor] = 0
 		if s, ok := r.streams[addr]; ok {
 			r.dev.Complete(s)
 		}
-	case opEmptyCache:
+	case replay.CallEmptyCache:
 		return r.a.EmptyCache()
-	case opSnapshot:
+	case replay.CallSnapshot:
 		r.a.Snapshot()
 	}
 	return nil

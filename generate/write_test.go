@@ -184,7 +184,8 @@ func TestOnePass(t *testing.T) {
 	// The segments that were there at the beginning are obtained as well.
 	calls := func(t *trace.Trace) (n int) {
 		for i := range t.Events.Len() {
-			if isCall(t.Events.Action.At(i)) {
+			switch t.Events.Action.At(i) {
+			case alloc.ActionAlloc, alloc.ActionFreeRequested, alloc.ActionOOM, alloc.ActionSnapshot:
 				n++
 			}
 		}

@@ -194,7 +194,7 @@ class _Recorder:
             self.switch_on(torch.cuda.memory._record_memory_history)
         except Exception as e:
             _log("the memory history cannot be switched on: %s" % e)
-        self.tell_step(torch)
+        _attempt(self.tell_step, torch)
         if not self.on_oom or self.attached == self.pid:
             return
         try:

@@ -1,0 +1,182 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+// Divergence is the first call at which the ranks do not all do the same.
+type Divergence struct {
+	// Common is the number of calls before it, which are the same everywhere.
+	Common int `json:"calls_in_common"`
+	// Majority tells that more ranks take the first branch than any other.
+	Majority bool     `json:"majority"`
+	Branches []Branch `json:"branches"` // the one with most ranks first
+}
+
+// Branch is what some ranks do where they part from others.
+type Branch struct {
+	Ranks  []int            `json:"ranks"` // positions in the list of ranks
+	Call   string           `json:"call"`  // alloc, free or oom
+	Bytes  uint64           `json:"size_bytes"`
+	Event  int              `json:"event"` // of the first of Ranks
+	Frames []timeline.Frame `json:"frames"`
+	Site   timeline.Site    `json:"-"` // if there are Frames
+}
+
+// findDivergence compares the sequences of calls, and notes of each rank where
+// it leaves those that still do the same as the majority.
+func (x *Table) findDivergence(rs *Ranks) {
+	offset := rs.alignStarts()
+	var together []int // the ranks that did the same so far
+	for i, r := range rs.Ranks {
+		if r.calls.n > 0 {
+			together = append(together, i)
+		}
+	}
+	rs.Compared = len(together) > 1
+	for p := 0; ; p++ {
+		together = slices.DeleteFunc(together, func(i int) bool { return p+offset[i] >= rs.Ranks[i].calls.n })
+		if len(together) < 2 {
+			return
+		}
+		if rs.samePiece(together, offset, p) {
+			p += callsLen - 1
+			continue
+		}
+		first := rs.call(together[0], offset, p)
+		if !slices.ContainsFunc(together[1:], func(i int) bool { return rs.call(i, offset, p) != first }) {
+			if rs.Divergence == nil {
+				rs.Common = p + 1
+			}
+			continue
+		}
+		branches := rs.branches(together, offset, p)
+		if rs.Divergence == nil {
+			rs.Common = p
+			rs.Divergence = x.divergence(rs, branches, offset, p)
+		}
+		for _, b := range branches[1:] {
+			for _, i := range b {
+				event := rs.Ranks[i].calls.event(p + offset[i])
+				rs.Ranks[i].Parts = &event
+			}
+		}
+		together = branches[0]
+	}
+}
+
+func (rs *Ranks) call(rank int, offset []int, p int) call {
+	return rs.Ranks[rank].calls.at(p + offset[rank])
+}
+
+// samePiece tells that ranks share the piece that begins at a position, so that
+// its calls need not be compared.
+func (rs *Ranks) samePiece(ranks, offset []int, p int) bool {
+	at := (p + offset[ranks[0]]) / callsLen
+	for _, i := range ranks {
+		s := rs.Ranks[i].calls
+		if (p+offset[i])%callsLen != 0 || (p+offset[i])/callsLen != at || s.pieces[at] != rs.Ranks[ranks[0]].calls.pieces[at] ||
+			len(s.pieces[at].what) != callsLen {
+			return false
+		}
+	}
+	if rs.Divergence == nil {
+		rs.Common = p + callsLen
+	}
+	return true
+}
+
+// branches groups ranks by their call, the largest group first; of equal ones
+// the one with the first rank.
+func (rs *Ranks) branches(ranks, offset []int, p int) [][]int {
+	at := map[call]int{}
+	var out [][]int
+	for _, i := range ranks {
+		c := rs.call(i, offset, p)
+		k, ok := at[c]
+		if !ok {
+			k = len(out)
+			at[c] = k
+			out = append(out, nil)
+		}
+		out[k] = append(out[k], i)
+	}
+	slices.SortStableFunc(out, func(a, b []int) int { return cmp.Compare(len(b), len(a)) })
+	return out
+}
+
+func (x *Table) divergence(rs *Ranks, branches [][]int, offset []int, p int) *Divergence {
+	d := &Divergence{Common: p, Majority: len(branches[0]) > len(branches[1])}
+	for _, ranks := range branches {
+		s := rs.Ranks[ranks[0]].calls
+		i := p + offset[ranks[0]]
+		b := Branch{Ranks: ranks, Call: s.at(i).String(), Bytes: s.at(i).size(), Event: s.event(i), Frames: x.frames(s.stack(i))}
+		b.Site, _ = timeline.SiteOf(x.t, s.stack(i))
+		d.Branches = append(d.Branches, b)
+	}
+	return d
+}
+
+const (
+	// maxShift is how many calls apart the beginnings of two ranks may lie.
+	maxShift = 1 << 16
+	// minRun is how many calls must be the same to take two places of different
+	// ranks for the same moment; layers of a model repeat shorter sequences.
+	minRun = 64
+	// maxRun is how far calls are compared to find the best fit.
+	maxRun = 4096
+)
+
+// alignStarts returns for each rank how many calls to leave out, so that all
+// begin at the same moment of the program. Rings that lost their oldest events
+// begin anywhere.
+func (rs *Ranks) alignStarts() []int {
+	offset := make([]int, len(rs.Ranks))
+	if !slices.ContainsFunc(rs.Ranks, func(r *Rank) bool { return r.midrun && r.calls.n > 0 }) {
+		return offset
+	}
+	ref := slices.IndexFunc(rs.Ranks, func(r *Rank) bool { return r.calls.n > 0 })
+	latest := 0
+	for i, r := range rs.Ranks { // so far: where the rank begins, counted by ref
+		if i != ref && r.calls.n > 0 {
+			offset[i] = bestShift(rs.Ranks[ref].calls, r.calls)
+			latest = max(latest, offset[i])
+		}
+	}
+	for i := range offset {
+		offset[i] = latest - offset[i]
+		rs.Shifted = rs.Shifted || offset[i] > 0
+	}
+	return offset
+}
+
+// bestShift returns how many calls later than a b begins, by the place where
+// most calls in a row are the same; 0 if there is no good one.
+func bestShift(a, b *sequence) int {
+	best, length := 0, minRun-1
+	try := func(shift int) {
+		if n := run(a, max(shift, 0), b, max(-shift, 0)); n > length {
+			best, length = shift, n
+		}
+	}
+	for shift := range maxShift {
+		try(shift)
+		try(-shift)
+	}
+	return best
+}
+
+// run counts the calls that are the same from two places on, up to maxRun. One
+// that reaches an end counts in full: nothing speaks against it.
+func run(a *sequence, i int, b *sequence, j int) int {
+	n := 0
+	for ; n < maxRun && i+n < a.n && j+n < b.n; n++ {
+		if a.at(i+n) != b.at(j+n) {
+			return n
+		}
+	}
+	return n
+}

@@ -1,0 +1,109 @@
+package findings
+
+import (
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Confidence says how well something is founded.
+type Confidence string
+
+// The degrees of confidence.
+const (
+	Certain Confidence = "certain" // the file says so
+	Likely  Confidence = "likely"  // several signs agree and none speaks against it
+	Guess   Confidence = "guess"   // one sign only
+)
+
+// less tells whether c is the weaker confidence.
+func (c Confidence) less(d Confidence) bool { return c.rank() < d.rank() }
+
+func (c Confidence) rank() int {
+	switch c {
+	case Certain:
+		return 2
+	case Likely:
+		return 1
+	}
+	return 0
+}
+
+// weaker returns the weaker of two.
+func weaker(a, b Confidence) Confidence {
+	if a.less(b) {
+		return a
+	}
+	return b
+}
+
+// Options say what is known beside the trace.
+type Options struct {
+	// Observed has the sizes of blocks. They are used if the replay was
+	// identical in every event; otherwise requested sizes are.
+	Observed *replay.Observed
+	// Start is the state before the first event; nil has it rebuilt.
+	Start *replay.Start
+}
+
+// Analysis is what the findings and holders of one trace are read from. It does
+// not change the trace and may be used from several goroutines.
+type Analysis struct {
+	Trace *trace.Trace
+	// Exact tells that bytes are sizes of blocks; otherwise they are what was
+	// requested, which is a little less.
+	Exact bool
+	Steps *Steps
+
+	lives  *lives
+	stacks *stackFacts
+	phases *phases
+}
+
+// New goes through a trace once and finds its steps.
+func New(t *trace.Trace, o Options) *Analysis {
+	a := &Analysis{Trace: t}
+	var sizes *trace.Column[uint64]
+	if ob := o.Observed; ob != nil && ob.Result != nil && ob.IdenticalEvents == ob.Events && ob.Sizes.Len() == t.Events.Len() {
+		a.Exact, sizes = true, &ob.Sizes
+	}
+	start := o.Start
+	if start == nil {
+		start = replay.Begin(t)
+	}
+	a.lives = newLives(t, start, sizes)
+	a.stacks = newStackFacts(t)
+	a.Steps = findSteps(t, a.lives, a.stacks)
+	a.phases = newPhases(t, a.lives, a.stacks, a.Steps)
+	return a
+}
+
+// Findings are what stands out in the course of the steps.
+type Findings struct {
+	Leaks  []Leak  // most bytes a step first
+	Spikes []Spike // largest first
+	// Transient is what the peak of an ordinary step is made of; nil if no
+	// step is complete.
+	Transient *Transient
+}
+
+// Find looks for everything.
+func (a *Analysis) Find() *Findings {
+	return &Findings{Leaks: a.Leaks(), Spikes: a.Spikes(), Transient: a.Transient()}
+}
+
+// Part is the share of one call stack.
+type Part struct {
+	Stack trace.StackID // trace.NoStack for blocks without frames
+	Bytes uint64
+	// Blocks is how many blocks that is.
+	Blocks int
+}
+
+// known is the stack under which blocks are added up: nobody knows more about
+// an empty one than about none.
+func known(id trace.StackID) trace.StackID {
+	if id == trace.EmptyStack {
+		return trace.NoStack
+	}
+	return id
+}
