@@ -92,7 +92,7 @@ func (x *Table) Compare(a, b *Side) *Diff {
 	slices.SortStableFunc(d.Stacks, func(a, b Stack) int {
 		return cmp.Or(
 			cmp.Compare(magnitude(b.Delta), magnitude(a.Delta)), cmp.Compare(b.Delta, a.Delta),
-			cmp.Compare(b.BBytes, a.BBytes), cmp.Compare(a.stack, b.stack))
+			cmp.Compare(kept(a), kept(b)), cmp.Compare(b.BBytes, a.BBytes), cmp.Compare(a.stack, b.stack))
 	})
 	x.tellApart(d.Stacks)
 	d.notes()
@@ -201,7 +201,7 @@ func (d *Diff) notes() {
 		*Side
 	}{{"A", d.A}, {"B", d.B}} {
 		for _, n := range side.notes {
-			if side.name == "B" && d.A.source == d.B.source && slices.Contains(d.A.notes, n) {
+			if side.name == "B" && d.OneFile() && slices.Contains(d.A.notes, n) {
 				continue // said for the file already
 			}
 			d.Notes = append(d.Notes, side.name+": "+n)
@@ -217,7 +217,7 @@ func (d *Diff) notes() {
 	case MixedSizes:
 		d.Notes = append(d.Notes, "one side has the sizes of blocks only, the other only what was requested: differences by rounding are among the others")
 	}
-	if d.A.source != d.B.source && d.A.onlyUnknown() != d.B.onlyUnknown() {
+	if !d.OneFile() && d.A.onlyUnknown() != d.B.onlyUnknown() {
 		d.Notes = append(d.Notes, "one side has no call stacks: nothing can be matched")
 	}
 }
@@ -245,9 +245,24 @@ func (s *Side) onlyUnknown() bool {
 	return len(s.holders) == 1 && s.holders[0].Stack == trace.NoStack
 }
 
+// kept is 1 for a stack that did not change, which comes last.
+func kept(s Stack) int {
+	if s.Change == Same {
+		return 1
+	}
+	return 0
+}
+
 func magnitude(n int64) uint64 {
 	if n < 0 {
 		return -uint64(n)
 	}
 	return uint64(n)
 }
+
+// OneFile tells that both sides are moments of one trace.
+func (d *Diff) OneFile() bool { return d.A.source == d.B.source }
+
+// Changed is the number of stacks that are not the same, which are the first
+// of Stacks.
+func (d *Diff) Changed() int { return len(d.Stacks) - d.Same.Stacks }

@@ -162,15 +162,14 @@ func bestShift(a, b *sequence) int {
 			best, length = shift, n
 		}
 	}
-	for shift := range maxShift {
+	for shift := 0; shift < maxShift && length < maxRun; shift++ {
 		try(shift)
 		try(-shift)
 	}
 	return best
 }
 
-// run counts the calls that are the same from two places on, up to maxRun. One
-// that reaches an end counts in full: nothing speaks against it.
+// run counts the calls that are the same from two places on, up to maxRun.
 func run(a *sequence, i int, b *sequence, j int) int {
 	n := 0
 	for ; n < maxRun && i+n < a.n && j+n < b.n; n++ {

@@ -15,7 +15,7 @@ type Ranks struct {
 	Odd      []Odd     `json:"odd"` // the rank that is furthest out first
 
 	// Compared tells that at least two ranks have calls to compare. Common is
-	// how many are the same in all ranks, from the beginning.
+	// how many are the same from the beginning, in all ranks that go so far.
 	Compared   bool        `json:"calls_compared"`
 	Common     int         `json:"calls_in_common"`
 	Shifted    bool        `json:"calls_shifted"` // the ranks begin at different moments

@@ -34,7 +34,7 @@ type Side struct {
 	Fragmentation Fragmentation `json:"fragmentation"`
 
 	holders []timeline.LiveHolder // with stacks of the table
-	source  *trace.Stacks         // of the file
+	source  int                   // sides of one trace have the same
 	frames  []trace.FrameID       // all of the file, in the table
 	notes   []string
 }
@@ -88,10 +88,11 @@ func (x *Table) Sides(ctx context.Context, s Source, at []At, o Options) ([]*Sid
 	}
 	m := x.importer(s.Trace)
 	frames := m.allFrames()
+	x.sources++
 	out := make([]*Side, len(at))
 	for i, live := range lives {
 		side := newSide(s, h, at[i], live)
-		side.frames = frames
+		side.frames, side.source = frames, x.sources
 		for _, holder := range live.Holders {
 			holder.Stack = m.stack(holder.Stack)
 			side.holders = append(side.holders, holder)
@@ -106,7 +107,7 @@ func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
 	side := &Side{
 		File: s.File, DeviceReason: text(s.Reason), Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		At: h.moment(live.Event), Reserved: live.Totals.Reserved, Blocks: live.Totals.Blocks,
-		source: t.Stacks, notes: h.notes,
+		notes: h.notes,
 	}
 	side.At.Asked = at.String()
 	if !t.Host {

@@ -10,6 +10,7 @@ import (
 type Table struct {
 	t *trace.Trace // texts and stacks only
 
+	sources  int              // traces that sides were taken of
 	variants map[int][]*calls // by position: see sequence
 }
 

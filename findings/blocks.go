@@ -137,7 +137,7 @@ func (w *walk) begin(t *trace.Trace, start *replay.Start) {
 	for i := range t.Segments {
 		for j := range t.Segments[i].Blocks {
 			b := &t.Segments[i].Blocks[j]
-			if k, ok := w.at[b.Address]; ok && b.State != alloc.Inactive {
+			if k, ok := w.at[b.Address]; ok && b.State != alloc.Inactive.String() {
 				w.blocks[k].stack = b.Stack
 			}
 		}

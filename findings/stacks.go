@@ -48,7 +48,7 @@ func newStackFacts(t *trace.Trace) *stackFacts {
 		kinds: make([]stackKind, t.Stacks.Len()), marks: make([]frameMark, t.Stacks.Len()),
 	}
 	for id := range f.frames {
-		f.frames[id] = markOf(timeline.FrameOf(t, trace.FrameID(id)))
+		f.frames[id] = markOf(frameOf(t, trace.FrameID(id)))
 	}
 	for id := range f.kinds {
 		f.kinds[id] = f.kindOf(trace.StackID(id))
@@ -85,6 +85,11 @@ func (f *stackFacts) kindOf(id trace.StackID) stackKind {
 		}
 	}
 	return kind
+}
+
+func frameOf(t *trace.Trace, id trace.FrameID) timeline.Frame {
+	f := t.Stacks.Frame(id)
+	return timeline.Frame{Name: t.Strings.Text(f.Name), Filename: t.Strings.Text(f.File), Line: f.Line}
 }
 
 // markOf reads a frame. The names are those of PyTorch's own files: what they

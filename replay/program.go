@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
@@ -190,6 +191,7 @@ func (b *builder) call(i int) int {
 		end++
 	}
 	own := i < end && i >= b.player.pos && b.ownRelease(i, released, end)
+	late := b.late(i, end)
 	for k := i; k < end; k++ {
 		for own || b.flushed < len(b.player.flushes) && int(b.player.flushes[b.flushed]) <= k {
 			if !own {
@@ -198,13 +200,34 @@ func (b *builder) call(i int) int {
 			own = false
 			b.release(k, end)
 		}
-		if b.rows.action(k) == alloc.ActionFreeCompleted {
+		if b.rows.action(k) == alloc.ActionFreeCompleted && k < late {
 			b.complete(k)
 		}
 	}
 	if end == b.rows.Len() {
 		return end
 	}
+	next := b.request(end)
+	for k := late; k < end; k++ {
+		if b.rows.action(k) == alloc.ActionFreeCompleted {
+			b.complete(k)
+		}
+	}
+	return next
+}
+
+// late is the row from which on the frees completed in a call were waited for
+// by the call itself: they were not done when it began.
+func (b *builder) late(i, end int) int {
+	waited := b.player.config.waited
+	if n, _ := slices.BinarySearch(waited, i); n < len(waited) && waited[n] < end {
+		return waited[n]
+	}
+	return end
+}
+
+// request reads the call that a row stands for and returns the row behind it.
+func (b *builder) request(end int) int {
 	switch b.rows.action(end) {
 	case alloc.ActionAlloc:
 		b.alloc(end)

@@ -196,17 +196,19 @@ func (a *addressSpace) place(addr, size uint64) bool {
 	}
 	c := a.units[addr/chunkUnit]
 	if c == nil {
-		if c = a.placeChunk(addr&^(chunkUnit-1), roundUp(end, chunkUnit)); c == nil {
+		start := addr &^ (chunkUnit - 1)
+		if !a.cutHole(start, start+chunkUnit) {
 			return false
 		}
 		// A segment lies at the lower end of a chunk made for it: what is below
 		// belongs to somebody else.
-		a.addGap(c, end, c.end)
-		a.segments[addr] = segment{size, c}
-		return true
+		c = a.newChunk(start, start+chunkUnit)
+		a.addGap(c, addr, c.end)
 	}
-	if end > c.end && !a.extend(c, roundUp(end, chunkUnit)) {
-		return false
+	for c.end < end {
+		if !a.extend(c) {
+			return false
+		}
 	}
 	for i, g := range c.gaps {
 		if g.start <= addr && end <= g.start+g.size {
@@ -217,34 +219,77 @@ func (a *addressSpace) place(addr, size uint64) bool {
 			return true
 		}
 	}
-	return false
+	return a.unearth(c, addr, end, size)
 }
 
-// placeChunk makes a chunk without gaps over a range, if that is in a hole.
-func (a *addressSpace) placeChunk(start, end uint64) *chunk {
-	if !a.cutHole(start, end) {
-		return nil
+// unearth places a segment where the chunk was thought to belong to somebody
+// else: the recording knows better, unless a segment is there.
+func (a *addressSpace) unearth(c *chunk, addr, end, size uint64) bool {
+	for at, s := range a.segments {
+		if at < end && addr < at+roundUp(s.size, page) {
+			return false
+		}
 	}
-	return a.newChunk(start, end)
+	for i := len(c.gaps) - 1; i >= 0; i-- {
+		g := c.gaps[i]
+		if g.start < end && addr < g.start+g.size {
+			a.removeGap(c, i)
+			a.addGap(c, g.start, max(g.start, addr))
+			a.addGap(c, min(end, g.start+g.size), g.start+g.size)
+			i = len(c.gaps)
+		}
+	}
+	a.segments[addr] = segment{size, c}
+	return true
 }
 
-// extend moves the end of a chunk up, if there is a hole: a segment placed
-// there shows that the chunk is larger than the one below it told.
-func (a *addressSpace) extend(c *chunk, end uint64) bool {
+// extend lets a chunk take over what follows it, a hole or another chunk: a
+// recorded segment that lies in both shows that they are one.
+func (a *addressSpace) extend(c *chunk) bool {
+	if next := a.units[c.end/chunkUnit]; next != nil {
+		a.join(c, next)
+		return true
+	}
+	end := c.end + chunkUnit
 	if !a.cutHole(c.end, end) {
 		return false
 	}
-	for u := c.end / chunkUnit; u < end/chunkUnit; u++ {
+	a.units[c.end/chunkUnit] = c
+	from := c.end
+	c.end = end
+	a.mergeGap(c, from, end)
+	return true
+}
+
+// join makes one chunk of two neighbours.
+func (a *addressSpace) join(c, next *chunk) {
+	for u := next.start / chunkUnit; u < next.end/chunkUnit; u++ {
 		a.units[u] = c
 	}
-	from := c.end
-	if below, ok := a.gaps.endingAt(c.end); ok {
-		a.removeGap(c, c.find(below, c.end))
-		from = below
+	for addr, s := range a.segments {
+		if s.chunk == next {
+			a.segments[addr] = segment{s.size, c}
+		}
 	}
-	c.end = end
-	a.addGap(c, from, end)
-	return true
+	c.end = next.end
+	for _, g := range next.gaps {
+		a.gaps.remove(g.start, g.start+g.size)
+	}
+	for _, g := range next.gaps {
+		a.mergeGap(c, g.start, g.start+g.size)
+	}
+	a.chunks[next.index] = nil
+	a.gone++
+	a.largest.set(next.index, 0)
+}
+
+// mergeGap adds a gap that may continue the one below it.
+func (a *addressSpace) mergeGap(c *chunk, start, end uint64) {
+	if below, ok := a.gaps.endingAt(start); ok && below >= c.start {
+		a.removeGap(c, c.find(below, start))
+		start = below
+	}
+	a.addGap(c, start, end)
 }
 
 // cutHole takes a range out of the hole that it is in. What a recorded chunk

@@ -12,6 +12,8 @@ const (
 	JSON    = "json"
 	Python  = "python"
 	Summary = "summary"
+	// Recorded is a dump inside a snapshot.
+	Recorded = "snapshot"
 )
 
 // Dump is one memory_stats() of one device.

@@ -1,0 +1,160 @@
+package findings
+
+import "slices"
+
+// anchor returns the token with which windows begin: of those that occur in
+// each of them the one that comes first, by the median of its places. It is -1
+// if there is none. The first window may hold set-up before its step, or may
+// lack its beginning; it must have the token too if firstToo.
+func (s *sequence) anchor(windows []window, firstToo bool) int32 {
+	first := windows[0]
+	rest := windows[1:]
+	if len(rest) == 0 {
+		return -1
+	}
+	seen := make([]int32, s.number) // in how many of rest
+	last := make([]int32, s.number) // the last window in which it was seen, plus one
+	for k, w := range rest {
+		for i := s.first(w.begin); i < s.first(w.end); i++ {
+			if t := s.tokens[i]; t >= 0 && last[t] != int32(k+1) {
+				last[t] = int32(k + 1)
+				seen[t]++
+			}
+		}
+	}
+	if firstToo {
+		present := make([]bool, s.number)
+		for i := s.first(first.begin); i < s.first(first.end); i++ {
+			if t := s.tokens[i]; t >= 0 {
+				present[t] = true
+			}
+		}
+		for t := range seen {
+			if !present[t] {
+				seen[t] = 0
+			}
+		}
+	}
+	places := make([]int, len(rest))
+	best, place := int32(-1), 0
+	for t, n := range seen {
+		if int(n) < len(rest) || best >= 0 && place == 0 {
+			continue
+		}
+		for k, w := range rest {
+			begin, end := s.first(w.begin), s.first(w.end)
+			if best >= 0 {
+				end = min(end, begin+place) // further off it is not the one
+			}
+			at := begin
+			for at < end && s.tokens[at] != int32(t) {
+				at++
+			}
+			places[k] = at - begin
+		}
+		slices.Sort(places)
+		if at := places[(len(places)-1)/2]; best < 0 || at < place {
+			best, place = int32(t), at
+		}
+	}
+	return best
+}
+
+// find returns the event of the first allocation with a token in a range of
+// events, or -1.
+func (s *sequence) find(token int32, begin, end int) int {
+	for i := s.first(begin); i < s.first(end); i++ {
+		if s.tokens[i] == token {
+			return int(s.events[i])
+		}
+	}
+	return -1
+}
+
+// firstFreed returns the event of the first allocation in a range of events
+// that is freed within it: what comes before is set-up, which stays.
+func (s *sequence) firstFreed(begin, end int) int {
+	for i := s.first(begin); i < s.first(end); i++ {
+		if s.gone(i) < int32(end) {
+			return int(s.events[i])
+		}
+	}
+	return -1
+}
+
+// closeSteps lets each step reach to the next one. The last one reaches to the
+// end of the trace or, once it has everything that all others have, to the
+// first allocation of a kind that no step before it made: then the rounds are
+// over and something else begins.
+func (s *sequence) closeSteps(steps []Step, end int) {
+	n := len(steps)
+	for i := range n - 1 {
+		steps[i].End = steps[i+1].Begin
+	}
+	if n == 0 {
+		return
+	}
+	last := &steps[n-1]
+	last.End = end
+	if n == 1 || s.sized {
+		return
+	}
+	seen, always := s.recurring(steps[:n-1])
+	missing := 0
+	for _, a := range always {
+		if a {
+			missing++
+		}
+	}
+	for i := s.first(last.Begin); i < len(s.events); i++ {
+		t := s.tokens[i]
+		if t < 0 {
+			continue
+		}
+		if always[t] {
+			always[t] = false
+			missing--
+		}
+		if missing == 0 && !seen[t] {
+			last.End = int(s.events[i])
+			return
+		}
+	}
+}
+
+// recurring tells of each token whether it occurs in some of the steps, and
+// whether in all.
+func (s *sequence) recurring(steps []Step) (seen, always []bool) {
+	count := make([]int32, s.number)
+	last := make([]int32, s.number)
+	for k, step := range steps {
+		for i := s.first(step.Begin); i < s.first(step.End); i++ {
+			if t := s.tokens[i]; t >= 0 && last[t] != int32(k+1) {
+				last[t] = int32(k + 1)
+				count[t]++
+			}
+		}
+	}
+	seen, always = make([]bool, s.number), make([]bool, s.number)
+	for t, n := range count {
+		seen[t] = n > 0
+		always[t] = n > 0 && int(n) == len(steps)
+	}
+	return seen, always
+}
+
+// completeLast tells whether the last step has everything that all others have.
+func (s *sequence) completeLast(steps []Step) bool {
+	n := len(steps)
+	if n < 2 {
+		return false
+	}
+	_, always := s.recurring(steps[:n-1])
+	last := steps[n-1]
+	for i := s.first(last.Begin); i < s.first(last.End); i++ {
+		if t := s.tokens[i]; t >= 0 {
+			always[t] = false
+		}
+	}
+	return !slices.Contains(always, true)
+}

@@ -1,0 +1,305 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// A program that loops makes the allocations of its loop's body again and
+// again, whatever their sizes. So each loop shows as a family of stacks that
+// occur equally often and in turn. Programs have loops inside loops: layers in a
+// model, tokens in a request, micro-batches in a step, steps between two
+// checkpoints. A step is the innermost round after which memory is back at
+// rest: layers and tokens leave something behind for the rest of the step.
+
+const (
+	// minRounds is how often something must occur to be a repetition.
+	minRounds = 2
+	// maxFamilies bounds how many loops are looked at closely.
+	maxFamilies = 16
+	// maxSame is how many families may have the same number of rounds.
+	maxSame = 8
+	// oftenEnough is the share of rounds in which a stack must occur to belong
+	// to a loop's body: bodies have branches.
+	oftenEnough = 0.8
+	// atRest is how far above rest memory may be when a step ends, as a share
+	// of what the round takes above rest: the next batch may be there already,
+	// and a few results may not be dropped yet.
+	atRest = 0.05
+)
+
+// family is the tokens of one loop that occur once a round.
+type family struct {
+	tokens []int32
+	rounds int
+	covers float64 // share of all allocations whose token belongs to the body
+	// begin are the allocations (positions in the sequence) with which rounds
+	// begin: those of the token before which memory is lowest.
+	begin []int32
+	token int32
+	level uint64 // the median of active bytes before them
+}
+
+// periodSteps finds the loop whose rounds are the steps.
+func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps {
+	families := findFamilies(t, l, f, seq)
+	var step *family
+	for i := range families { // most rounds first
+		x := &families[i]
+		if !slices.ContainsFunc(families[i+1:], func(outer family) bool { return x.leavesInside(&outer, l, seq) }) {
+			step = x
+			break
+		}
+	}
+	if step == nil {
+		return nil
+	}
+	// The first or the last round may be cut: then another family of the same
+	// loop has one round less, and may begin closer to rest.
+	for i := range families {
+		if x := &families[i]; x.rounds+1 == step.rounds && x.level < step.level {
+			step = x
+		}
+	}
+	s := &Steps{Source: FromPeriod, Confidence: Guess}
+	for i, at := range step.begin {
+		s.List = append(s.List, Step{Number: i + 1, Begin: int(seq.events[at]), Complete: true})
+	}
+	seq.closeSteps(s.List, t.Events.Len())
+	n := len(s.List)
+	s.List[n-1].Complete = seq.completeLast(s.List)
+	s.Repeats = seq.repeats(s.List[:s.Complete()])
+	what := "its size"
+	if !seq.sized {
+		site, _ := timeline.SiteOf(t, l.blocks[l.older+int(step.begin[0])].stack)
+		what = "the stack " + site.String()
+		if s.Complete() >= 3 && s.Repeats >= oftenEnough {
+			s.Confidence = Likely
+		}
+	}
+	s.Detail = fmt.Sprintf("the allocations repeat: %d rounds, each begins with %s; %.0f%% of the allocations in them are of a kind that every round has",
+		n, what, 100*s.Repeats)
+	return s
+}
+
+// repeats is the share of allocations in steps whose token all of them have.
+func (s *sequence) repeats(steps []Step) float64 {
+	if len(steps) == 0 {
+		return 0
+	}
+	_, always := s.recurring(steps)
+	all, of := 0, 0
+	for _, step := range steps {
+		for i := s.first(step.Begin); i < s.first(step.End); i++ {
+			if t := s.tokens[i]; t >= 0 {
+				of++
+				if always[t] {
+					all++
+				}
+			}
+		}
+	}
+	return float64(all) / float64(max(of, 1))
+}
+
+// findFamilies returns the loops of the program, most rounds first.
+func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []family {
+	occ := seq.occurrences()
+	byCount := map[int][]int32{}
+	for token := range seq.number {
+		if n := len(occ.of(int32(token))); n >= minRounds {
+			byCount[n] = append(byCount[n], int32(token))
+		}
+	}
+	var out []family
+	for _, n := range slices.Sorted(maps.Keys(byCount)) {
+		tokens := byCount[n]
+		slices.SortFunc(tokens, func(a, b int32) int { return cmp.Compare(occ.of(a)[0], occ.of(b)[0]) })
+		// Set-up may have stacks that occur as often as there are steps, so
+		// one count may hold several families.
+		for range min(len(tokens), maxSame) {
+			if len(tokens) == 0 {
+				break
+			}
+			lead, rest := occ.of(tokens[0]), []int32(nil)
+			x := family{rounds: n}
+			for _, token := range tokens {
+				if inTurn(lead, occ.of(token)) {
+					x.tokens = append(x.tokens, token)
+				} else {
+					rest = append(rest, token)
+				}
+			}
+			tokens = rest
+			if !insideCall(t, l, f, seq, occ, x.tokens) {
+				out = append(out, x)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b family) int {
+		return cmp.Or(cmp.Compare(len(b.tokens), len(a.tokens)), cmp.Compare(b.rounds, a.rounds), cmp.Compare(a.tokens[0], b.tokens[0]))
+	})
+	out = out[:min(len(out), maxFamilies)]
+	best := 0.0
+	for i := range out {
+		out[i].rotate(l, seq, occ)
+		out[i].cover(seq)
+		best = max(best, out[i].covers)
+	}
+	out = slices.DeleteFunc(out, func(x family) bool { return x.covers < best/2 }) // a side matter
+	slices.SortFunc(out, func(a, b family) int {
+		return cmp.Or(cmp.Compare(b.rounds, a.rounds), cmp.Compare(a.level, b.level), cmp.Compare(a.tokens[0], b.tokens[0]))
+	})
+	return out
+}
+
+// occurrences lists where each token occurs.
+type occurrences struct {
+	flat  []int32
+	begin []int32
+}
+
+func (o *occurrences) of(token int32) []int32 { return o.flat[o.begin[token]:o.begin[token+1]] }
+
+func (s *sequence) occurrences() *occurrences {
+	o := &occurrences{begin: make([]int32, s.number+1)}
+	for _, t := range s.tokens {
+		if t >= 0 {
+			o.begin[t+1]++
+		}
+	}
+	for t := range s.number {
+		o.begin[t+1] += o.begin[t]
+	}
+	o.flat = make([]int32, o.begin[s.number])
+	next := slices.Clone(o.begin)
+	for i, t := range s.tokens {
+		if t >= 0 {
+			o.flat[next[t]] = int32(i)
+			next[t]++
+		}
+	}
+	return o
+}
+
+// inTurn tells whether b occurs once between any two occurrences of a.
+func inTurn(a, b []int32) bool {
+	for i := range a {
+		if b[i] < a[i] || i+1 < len(a) && b[i] >= a[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+// insideCall tells whether all of a family happens inside one call of an
+// nn.Module or of an optimizer: a loop over layers, not over steps.
+func insideCall(t *trace.Trace, l *lives, f *stackFacts, seq *sequence, occ *occurrences, tokens []int32) bool {
+	if seq.sized {
+		return false
+	}
+	stack := func(token int32) []trace.FrameID {
+		return t.Stacks.Frames(l.blocks[l.older+int(occ.of(token)[0])].stack)
+	}
+	common := stack(tokens[0])
+	for _, token := range tokens[1:] {
+		frames := stack(token)
+		n := 0
+		for n < len(common) && n < len(frames) && common[len(common)-1-n] == frames[len(frames)-1-n] {
+			n++
+		}
+		common = common[len(common)-n:]
+	}
+	for _, frame := range common {
+		if f.frames[frame]&(markModule|markOptimizer|markBackward) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// rotate chooses the token before which memory is lowest, the first of equals.
+func (x *family) rotate(l *lives, seq *sequence, occ *occurrences) {
+	levels := make([]uint64, x.rounds)
+	for k, token := range x.tokens {
+		at := occ.of(token)
+		for i, a := range at {
+			levels[i] = l.at(int(seq.events[a]))
+		}
+		slices.Sort(levels)
+		if level := levels[len(levels)/2]; k == 0 || level < x.level {
+			x.level, x.token, x.begin = level, token, at
+		}
+	}
+}
+
+// cover finds the share of all allocations that belongs to the body.
+func (x *family) cover(seq *sequence) {
+	rounds := make([]int32, seq.number)
+	count := make([]int32, seq.number)
+	last := make([]int32, seq.number)
+	round := 0
+	for i := int(x.begin[0]); i < len(seq.tokens); i++ {
+		for round < len(x.begin) && int(x.begin[round]) <= i {
+			round++
+		}
+		if t := seq.tokens[i]; t >= 0 {
+			count[t]++
+			if last[t] != int32(round) {
+				last[t] = int32(round)
+				rounds[t]++
+			}
+		}
+	}
+	sum := 0
+	for t, n := range rounds {
+		if float64(n) >= oftenEnough*float64(x.rounds) {
+			sum += int(count[t])
+		}
+	}
+	x.covers = float64(sum) / float64(len(seq.tokens))
+}
+
+// leavesInside tells whether the rounds of x leave memory behind that is there
+// until the round of an outer loop ends. The last one of each outer round may
+// not: it ends where the outer one does.
+func (x *family) leavesInside(outer *family, l *lives, seq *sequence) bool {
+	if 2*x.rounds < 3*outer.rounds { // the same loop, but for its ends
+		return false
+	}
+	type bounds struct{ low, high uint64 }
+	rounds := make([]bounds, len(outer.begin))
+	for j := range outer.begin {
+		from, to := int(seq.events[outer.begin[j]]), len(l.live)
+		if j+1 < len(outer.begin) {
+			to = int(seq.events[outer.begin[j+1]])
+		}
+		rounds[j].low = l.at(from)
+		for _, live := range l.live[from:to] {
+			rounds[j].low, rounds[j].high = min(rounds[j].low, live), max(rounds[j].high, live)
+		}
+	}
+	left, inside, j := 0, 0, 0
+	for i := 1; i < len(x.begin); i++ {
+		for j+1 < len(outer.begin) && outer.begin[j+1] <= x.begin[i-1] {
+			j++
+		}
+		if x.begin[i-1] < outer.begin[j] || j+1 == len(outer.begin) || x.begin[i] >= outer.begin[j+1] {
+			continue // ends in another outer round, or in one that may be cut
+		}
+		inside++
+		// Memory that only ever grows is not left for the outer round: it
+		// would be gone in the next.
+		low := max(rounds[j].low, rounds[j+1].low)
+		room := uint64(atRest * float64(rounds[j].high-rounds[j].low))
+		if l.at(int(seq.events[x.begin[i]])) > low+room {
+			left++
+		}
+	}
+	return inside > 0 && 2*left >= inside
+}

@@ -1,0 +1,151 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Where steps come from.
+const (
+	FromProfiler  = "profiler"      // ranges ProfilerStep#n
+	FromMetadata  = "user_metadata" // texts that count
+	FromOptimizer = "optimizer"     // ranges Optimizer.step
+	FromPeriod    = "period"        // the repetition of the allocation stacks
+)
+
+// Step is one round of training or serving.
+type Step struct {
+	// Number is what the file calls it, or its place from 1 on.
+	Number int
+	// Begin is its first event, End the one after its last.
+	Begin, End int
+	// Complete is false for a last step that the trace breaks off.
+	Complete bool
+}
+
+// Steps are the rounds that a program went through, in order. What comes before
+// the first is set-up.
+type Steps struct {
+	Source     string // empty if none were found
+	Confidence Confidence
+	// Detail says in words how they were found.
+	Detail string
+	List   []Step
+	// Repeats is the share of allocations inside steps whose stack occurs in
+	// every complete one; 0 if it was not needed.
+	Repeats float64
+}
+
+// Complete returns how many steps came to their end.
+func (s *Steps) Complete() int {
+	n := len(s.List)
+	if n > 0 && !s.List[n-1].Complete {
+		n--
+	}
+	return n
+}
+
+// Of returns the position in List of the step that an event belongs to, or -1.
+func (s *Steps) Of(event int) int {
+	i, found := slices.BinarySearchFunc(s.List, event, func(x Step, e int) int { return cmp.Compare(x.Begin, e) })
+	if !found {
+		i--
+	}
+	if i < 0 || event >= s.List[i].End {
+		return -1
+	}
+	return i
+}
+
+// findSteps asks the surest source first.
+func findSteps(t *trace.Trace, l *lives, f *stackFacts) *Steps {
+	seq := newSequence(t, l, f)
+	program := timeline.NewProgram(t)
+	for _, find := range []func() *Steps{
+		func() *Steps { return profilerSteps(t, seq, program) },
+		func() *Steps { return metadataSteps(t, seq) },
+		func() *Steps { return optimizerSteps(t, seq, program) },
+		func() *Steps { return periodSteps(t, l, f, seq) },
+	} {
+		if s := find(); s != nil {
+			return s
+		}
+	}
+	return &Steps{Confidence: Guess, Detail: "no steps: the file marks none, and its allocations do not repeat"}
+}
+
+// sequence is the allocations of a trace as tokens: the stack, or where the
+// file has none the size.
+type sequence struct {
+	lives  *lives
+	events []int32
+	tokens []int32 // -1 where an allocation cannot be told from others
+	number int     // of different tokens; they are below it
+	sized  bool    // tokens are sizes
+}
+
+func newSequence(t *trace.Trace, l *lives, f *stackFacts) *sequence {
+	n := len(l.blocks) - l.older
+	s := &sequence{lives: l, events: make([]int32, n), tokens: make([]int32, n), sized: !f.any}
+	byStack := make([]int32, t.Stacks.Len())
+	bySize := map[uint64]int32{}
+	for i := range n {
+		b := &l.blocks[l.older+i]
+		s.events[i] = b.born
+		switch {
+		case s.sized:
+			token, ok := bySize[b.size]
+			if !ok {
+				token = int32(len(bySize))
+				bySize[b.size] = token
+				s.number++
+			}
+			s.tokens[i] = token
+		case f.kind(b.stack) == stackBackward || f.kinds[b.stack] == stackNone:
+			s.tokens[i] = -1
+		default:
+			if byStack[b.stack] == 0 {
+				s.number++
+				byStack[b.stack] = int32(s.number)
+			}
+			s.tokens[i] = byStack[b.stack] - 1
+		}
+	}
+	return s
+}
+
+// gone returns when the block of an allocation was free again.
+func (s *sequence) gone(i int) int32 { return s.lives.blocks[s.lives.older+i].gone }
+
+// first returns how many allocations come before an event.
+func (s *sequence) first(event int) int {
+	i, _ := slices.BinarySearch(s.events, int32(min(event, never)))
+	return i
+}
+
+// after returns the first event of a trace that is not before a time. Times
+// rise but for a few microseconds between threads.
+func after(t *trace.Trace, time int64) int {
+	lo, hi := 0, t.Events.Len()
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if at := t.Events.Time.At(mid); at != trace.NoTime && at < time {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// times is "1 time" or "n times".
+func times(n int) string {
+	if n == 1 {
+		return "1 time"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -1,0 +1,222 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Under its own settings and limit a program does on the simulated device what
+// its check did on the recorded one.
+func TestOwnSettings(t *testing.T) {
+	for _, file := range realFiles(t) {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			p := checked(t, file)
+			if p.Start.Kind == StartUnknown || p.Trace.Events.Len() == 0 {
+				t.Skip("nothing to run")
+			}
+			o, err := p.Run(context.Background(), Conditions{Settings: p.Settings, Limit: p.Check.Limit.Max, SkipOOM: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, got := p.Check.Stats, o.Stats.Map()
+			if p.waits > 0 {
+				// Blocks that become free together merge in an order that only the
+				// recording knows. It shows in the sums of rises and falls alone.
+				for key := range want {
+					if strings.HasPrefix(key, "inactive_split") && (strings.HasSuffix(key, ".allocated") || strings.HasSuffix(key, ".freed")) {
+						delete(want, key)
+						delete(got, key)
+					}
+				}
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("statistics differ (-check +run):\n%s", d)
+			}
+		})
+	}
+}
+
+// recipe is a public example of two settings that are harmless alone and not
+// together (pytorch pull request 193400): a 64 MiB block, then cycles in which
+// two transient blocks come and go and a small one stays.
+func recipe(cycles int) *trace.Trace {
+	const mib = 1 << 20
+	t := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()}
+	addr := uint64(0)
+	alloc1 := func(size uint64) trace.Event {
+		addr += 1 << 30
+		e := trace.Event{Action: alloc.ActionAlloc, Addr: addr, Size: size, Time: trace.NoTime}
+		t.Events.Append(e)
+		return e
+	}
+	free := func(e trace.Event) {
+		e.Action = alloc.ActionFreeRequested
+		t.Events.Append(e)
+		e.Action = alloc.ActionFreeCompleted
+		t.Events.Append(e)
+	}
+	alloc1(64 * mib)
+	for range cycles {
+		a, b := alloc1(91*mib), alloc1(91*mib/2)
+		alloc1(2 * mib)
+		free(a)
+		free(b)
+	}
+	return t
+}
+
+func TestRecipe(t *testing.T) {
+	reserved := func(conf string, cycles int) uint64 {
+		t.Helper()
+		s, err := settings.Parse(conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := ReadProgram(recipe(cycles)).Run(context.Background(), Conditions{Settings: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Fails || uint64(o.Stats.ReservedBytes.All.Current) != o.Reserved.Bytes {
+			t.Errorf("%s: fails %v, reserved %d at the end, %d at the peak", conf, o.Fails, o.Stats.ReservedBytes.All.Current, o.Reserved.Bytes)
+		}
+		return o.Reserved.Bytes >> 20
+	}
+	for i, want := range []uint64{220, 2980, 5760, 8520, 11300, 14060} {
+		if got := reserved("max_split_size_mb:128,expandable_segments:True", 20*i+1); got != want {
+			t.Errorf("cycle %d: %d MiB reserved, published %d", 20*i, got, want)
+		}
+	}
+	for _, conf := range []string{"max_split_size_mb:128", "expandable_segments:True"} {
+		if got := reserved(conf, 101); got >= 500 {
+			t.Errorf("%s alone: %d MiB reserved, published below 500", conf, got)
+		}
+	}
+}
+
+func TestCurve(t *testing.T) {
+	p := checked(t, "snapshots/gpt2_varlen-default")
+	o, err := p.Run(context.Background(), Conditions{Settings: p.Settings, Points: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.Curve) != 100 {
+		t.Fatalf("%d points", len(o.Curve))
+	}
+	var peak Point
+	last := -1
+	for _, c := range o.Curve {
+		if c.Event <= last || c.Time == trace.NoTime {
+			t.Errorf("event %d after %d, time %d", c.Event, last, c.Time)
+		}
+		last = c.Event
+		if c.Requested > c.Allocated || c.Allocated > c.Active || c.Active > c.Reserved || c.LargestFree > c.ReservedNow-c.AllocatedNow {
+			t.Errorf("impossible: %+v", c)
+		}
+		peak.Reserved = max(peak.Reserved, c.Reserved)
+		peak.Allocated = max(peak.Allocated, c.Allocated)
+		peak.Active = max(peak.Active, c.Active)
+		peak.Requested = max(peak.Requested, c.Requested)
+	}
+	want := Point{Reserved: o.Reserved.Bytes, Allocated: o.Allocated.Bytes, Active: o.Active.Bytes, Requested: o.Requested.Bytes}
+	if peak != want {
+		t.Errorf("the curve's peaks are %+v, the run's %+v", peak, want)
+	}
+	end := o.Curve[99]
+	if got := uint64(o.Stats.AllocatedBytes.All.Current); end.AllocatedNow != got || end.Fragmentation() <= 0 || end.Fragmentation() >= 1 {
+		t.Errorf("at the end %+v, %d allocated", end, got)
+	}
+	plain, err := p.Run(context.Background(), Conditions{Settings: p.Settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain.Reserved != o.Reserved || plain.Active != o.Active || plain.Allocated != o.Allocated || plain.Requested != o.Requested {
+		t.Errorf("the peaks depend on the curve: %+v and %+v", plain, o)
+	}
+}
+
+// A failing request ends the run, or is left out together with its free.
+func TestOnOOM(t *testing.T) {
+	p := checked(t, "snapshots/unet_multires-default")
+	c := Conditions{Settings: p.Settings, Limit: 10213 << 20, Points: 20}
+	die, err := p.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !die.Fails || die.OOMs != 1 || die.Calls >= p.Len() || die.First.RecordedToo {
+		t.Errorf("fails %v after %d of %d calls with %d failures", die.Fails, die.Calls, p.Len(), die.OOMs)
+	}
+	if e := p.Trace.Events.At(die.First.Event); e.Action != alloc.ActionAlloc || e.Size != die.First.OutOfMemoryError.Requested {
+		t.Errorf("failed at %+v with %v", e, die.First.OutOfMemoryError)
+	}
+	if last := die.Curve[len(die.Curve)-1]; last.Event != die.First.Event || len(die.Curve) >= 20 {
+		t.Errorf("the curve has %d points and ends at event %d, the run at %d", len(die.Curve), last.Event, die.First.Event)
+	}
+	c.SkipOOM = true
+	skip, err := p.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !skip.Fails || skip.Calls != p.Len() || skip.First.Event != die.First.Event || len(skip.Curve) != 20 {
+		t.Errorf("skipping: fails %v after %d of %d calls", skip.Fails, skip.Calls, p.Len())
+	}
+}
+
+func TestDeviceMemory(t *testing.T) {
+	p := checked(t, "snapshots/gpt2_fixed-default")
+	for _, memory := range []uint64{7700 << 20, 7708 << 20} {
+		o, err := p.Run(context.Background(), Conditions{Settings: p.Settings, DeviceMemory: memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fits := memory >= 7708<<20; o.Fails == fits && o.Retries == 0 {
+			t.Errorf("with %d MiB: fails %v, %d retries", memory>>20, o.Fails, o.Retries)
+		}
+	}
+}
+
+func TestNotRunnable(t *testing.T) {
+	p := ReadProgram(recipe(1))
+	for _, conf := range []string{"backend:cudaMallocAsync", "per_process_memory_fraction:0.5"} {
+		s, err := settings.Parse(conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *ConditionError
+		if _, err := p.Run(context.Background(), Conditions{Settings: s}); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", conf, err)
+		}
+	}
+	half := settings.Default()
+	half.PerProcessMemoryFraction = 0.5
+	o, err := p.Run(context.Background(), Conditions{Settings: half, DeviceMemory: 300 << 20})
+	if err != nil || !o.Fails || o.First.Limit != 150<<20 {
+		t.Errorf("half of 300 MiB: %+v, %v", o, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := p.Run(ctx, Conditions{Settings: settings.Default()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func realFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../testdata/*/*.pickle.gz")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for i := range files {
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(files[i], "../testdata/"), ".pickle.gz")
+	}
+	return files
+}

@@ -1,0 +1,229 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/diff"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// shortRanks, shortOdd and shortBranches are how many a ticket gets to see.
+const (
+	shortRanks    = 20
+	shortOdd      = 6
+	shortBranches = 3
+)
+
+// Ranks writes the comparison of ranks, at most 80 columns wide.
+func Ranks(w io.Writer, rs *diff.Ranks, o DiffOptions) error {
+	p := &page{w: w, style: o.Style}
+	r := &rankPage{page: p, Ranks: rs, full: o.Full, short: shortRankNames(rs.Ranks)}
+	r.table()
+	r.odd()
+	r.divergence()
+	p.notes(rs.Notes, o.Full)
+	return p.err
+}
+
+type rankPage struct {
+	*page
+	*diff.Ranks
+	full  bool
+	short []string // names for the table
+}
+
+// rankName is the width of the first column: all that the numbers leave.
+const rankName = 23
+
+const rankRow = "%-*s %11s %11s %7s %4s %9s %9s"
+
+func (p *rankPage) table() {
+	used := "allocated"
+	if p.Sizes == diff.RequestedSizes {
+		used = "requested"
+	}
+	p.heading(fmt.Sprintf("%-*s", rankName, plural(len(p.Ranks.Ranks), "rank", "ranks")),
+		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "cached", "OOMs", "events", "parts at"))
+	rows := p.rows()
+	for _, i := range rows {
+		r := p.Ranks.Ranks[i]
+		peak := r.PeakAllocated
+		if p.Sizes == diff.RequestedSizes {
+			peak = r.PeakRequested
+		}
+		parts := "-"
+		if r.Parts != nil {
+			parts = countText(*r.Parts)
+		}
+		p.line(rankRow, rankName, p.short[i], sizeOr(peak), units.Size(r.PeakReserved),
+			percentText(r.ReservedUnallocated), countText(r.OOMs), countText(r.Events), parts)
+	}
+	if more := len(p.Ranks.Ranks) - len(rows); more > 0 {
+		p.printf("and %s more: --full lists them\n", countText(more))
+	}
+	p.medians()
+	p.wrapped("  ", used+" and reserved at their peaks; cached is held in no tensor where reserved is highest;"+
+		" parts at is the first event with another call than the majority's")
+}
+
+// rows chooses the ranks that are listed: all, or those that stand out.
+func (p *rankPage) rows() []int {
+	var out []int
+	all := p.full || len(p.Ranks.Ranks) <= shortRanks
+	stands := map[int]bool{}
+	for _, o := range p.Odd {
+		stands[o.Rank] = true
+	}
+	plain := shortRanks - len(stands)
+	for i := range p.Ranks.Ranks {
+		if !all && !stands[i] {
+			if plain--; plain < 0 {
+				continue
+			}
+		}
+		if out = append(out, i); !all && len(out) == shortRanks {
+			break
+		}
+	}
+	return out
+}
+
+func (p *rankPage) medians() {
+	cells := map[string]string{}
+	for _, m := range p.Measures {
+		if m.MedianBytes != nil {
+			cells[m.Name] = units.Size(*m.MedianBytes)
+		} else {
+			cells[m.Name] = countText(*m.MedianCount)
+		}
+	}
+	used := cells[diff.MeasureAllocated]
+	if p.Sizes == diff.RequestedSizes {
+		used = cells[diff.MeasureRequested]
+	}
+	p.line(rankRow, rankName, "median", used, cells[diff.MeasureReserved], "",
+		cells[diff.MeasureOOMs], cells[diff.MeasureEvents], "")
+}
+
+// shortRankNames leaves out what the names of all ranks begin and end with, as
+// far as that is whole words, and shortens what is still too long.
+func shortRankNames(ranks []*diff.Rank) []string {
+	out := make([]string, len(ranks))
+	for i, r := range ranks {
+		out[i] = Clean(r.Name)
+	}
+	end := commonEnd(out)
+	for i, name := range out {
+		name = strings.TrimSuffix(name, end)
+		if r := []rune(name); len(r) > rankName { // names of ranks differ at their ends
+			half := (rankName - 3) / 2
+			name = string(r[:half]) + "..." + string(r[len(r)-(rankName-3-half):])
+		}
+		out[i] = name
+	}
+	return out
+}
+
+// commonEnd is the ending that all names have, from a dot on.
+func commonEnd(names []string) string {
+	dot := strings.Index(names[0], ".")
+	for dot >= 0 {
+		end := names[0][dot:]
+		all := true
+		for _, n := range names {
+			all = all && strings.HasSuffix(n, end) && len(n) > len(end)
+		}
+		if all {
+			return end
+		}
+		next := strings.Index(names[0][dot+1:], ".")
+		if next < 0 {
+			break
+		}
+		dot += 1 + next
+	}
+	return ""
+}
+
+// measureNames says what ranks are compared by.
+var measureNames = map[string]string{
+	diff.MeasureAllocated: "peak allocated", diff.MeasureRequested: "peak requested", diff.MeasureReserved: "peak reserved",
+	diff.MeasureCached: "cached at the peak of reserved", diff.MeasureOOMs: "OOMs", diff.MeasureEvents: "events",
+}
+
+func (p *rankPage) odd() {
+	rule := fmt.Sprintf("further from the median than %.0f %% and than %d standard deviations, estimated from the median deviation",
+		100*diff.OddShare, diff.OddDeviations)
+	p.heading("Odd", ": "+"which rank is unlike the others")
+	switch {
+	case len(p.Ranks.Ranks) == 2:
+		p.wrapped("  ", "of two ranks neither can be called odd; ashlar diff A B compares them by call stack")
+		return
+	case len(p.Odd) == 0:
+		p.wrapped("  ", "none is odd ("+rule+")")
+		return
+	}
+	said := map[int]int{}
+	var order []int
+	text := map[int][]string{}
+	for _, o := range p.Odd {
+		if said[o.Rank]++; said[o.Rank] == 1 {
+			order = append(order, o.Rank)
+		}
+		text[o.Rank] = append(text[o.Rank], oddText(&o))
+	}
+	for i, rank := range order {
+		if i == shortOdd && !p.full && len(order) > i+1 {
+			p.printf("  and %s more: --full lists them\n", countText(len(order)-i))
+			break
+		}
+		p.wrapped("  ", p.Ranks.Ranks[rank].Name+": "+strings.Join(text[rank], ", "))
+	}
+	p.wrapped("  ", "odd is what is "+rule)
+}
+
+func oddText(o *diff.Odd) string {
+	name := measureNames[o.Measure]
+	if o.DeltaBytes != nil {
+		return fmt.Sprintf("%s %s%s", name, units.Delta(*o.DeltaBytes), percentDelta(o.Fraction))
+	}
+	return fmt.Sprintf("%s %s%s", name, signed(*o.DeltaCount), percentDelta(o.Fraction))
+}
+
+func (p *rankPage) divergence() {
+	p.heading("Calls", ": sizes allocated and freed, in order")
+	switch d := p.Divergence; {
+	case !p.Compared:
+		p.wrapped("  ", "not compared: fewer than two ranks have events")
+	case d == nil:
+		p.wrapped("  ", fmt.Sprintf("the same in all ranks as far as each goes, up to %s", plural(p.Common, "call", "calls")))
+	default:
+		p.wrapped("  ", fmt.Sprintf("%s are the same in all ranks; then they part:", plural(d.Common, "call", "calls")))
+		for i, b := range d.Branches {
+			if i == shortBranches && !p.full && len(d.Branches) > i+1 {
+				p.printf("  and %s more ways: --full lists them\n", countText(len(d.Branches)-i))
+				break
+			}
+			p.branch(&b, i == 0 && d.Majority)
+		}
+	}
+}
+
+func (p *rankPage) branch(b *diff.Branch, most bool) {
+	first := p.Ranks.Ranks[b.Ranks[0]].Name
+	who := first
+	if n := len(b.Ranks); n > 1 {
+		who = fmt.Sprintf("%s and %s like it", first, plural(n-1, "other", "others"))
+	}
+	if most {
+		who += ", the majority"
+	}
+	p.wrapped("  ", fmt.Sprintf("%s: %s %s, event %s", who, b.Call, units.Size(b.Bytes), countText(b.Event)))
+	if b.Frames != nil {
+		p.printf("    at %s\n", siteText(b.Site, pageWidth-7))
+	} else {
+		p.printf("    (no call stack)\n")
+	}
+}
