@@ -1,6 +1,10 @@
 package alloc
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/ashlar-mem/ashlar/settings"
+)
 
 // Sizes in bytes that decide where a request goes (spec 1.1).
 const (
@@ -39,12 +43,17 @@ func (a *Allocator) round(request uint64) uint64 {
 		return minBlock
 	}
 	if a.divided {
-		k := min(max(bits.Len64(request)-1-20, 0), len(a.cfg.RoundupPower2Divisions)-1)
-		if d := a.cfg.RoundupPower2Divisions[k]; d > 1 && request > minBlock*d {
+		if d := a.cfg.RoundupPower2Divisions[RoundingEntry(request)]; d > 1 && request > minBlock*d {
 			return roundToDivision(request, d)
 		}
 	}
 	return (request + minBlock - 1) &^ (minBlock - 1)
+}
+
+// RoundingEntry is the entry of settings.Settings.RoundupPower2Divisions that
+// decides how a request is rounded.
+func RoundingEntry(request uint64) int {
+	return min(max(bits.Len64(request)-1-20, 0), len(settings.Settings{}.RoundupPower2Divisions)-1)
 }
 
 // roundToDivision rounds up to one of the d equal steps between two powers of two.

@@ -85,8 +85,12 @@ const (
 func (x *Table) Compare(a, b *Side) *Diff {
 	d := &Diff{A: a, B: b, Stacks: []Stack{}, Notes: []string{}}
 	size := d.sizes()
-	for _, m := range x.matchStacks(a, b) {
+	matches, note := x.matchStacks(a, b)
+	for _, m := range matches {
 		d.add(x.stack(m, size))
+	}
+	if note != "" {
+		d.Notes = append(d.Notes, note)
 	}
 	d.Delta = int64(d.BBytes - d.ABytes)
 	slices.SortStableFunc(d.Stacks, func(a, b Stack) int {

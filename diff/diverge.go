@@ -64,7 +64,7 @@ func (x *Table) findDivergence(rs *Ranks) {
 				rs.Ranks[i].Parts = &event
 			}
 		}
-		together = branches[0]
+		together = slices.Clone(branches[0])
 	}
 }
 

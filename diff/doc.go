@@ -31,9 +31,10 @@
 //  3. functions: the same sequence of (name of file, function), whatever the
 //     lines. If several stacks of a side have the same sequence, they are
 //     paired in the order of their lines, outermost frame first.
-//  4. site: the same innermost function and the same function of the user's own
-//     program, whatever lies between. This finds allocations again after a
-//     wrapper was added or a library was exchanged.
+//  4. site: the same, but only from the allocation to the user's own program,
+//     whatever called that: first by lines, then by functions, and at last by
+//     the innermost function and that of the user alone. This finds allocations
+//     again after a wrapper was added or a library was exchanged.
 //
 // Frames without a source line, as those of compiled code, are compared by
 // their function alone, without the addresses that a name may hold. What

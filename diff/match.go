@@ -24,12 +24,16 @@ type match struct {
 }
 
 // matchStacks pairs the holders of two sides. Every holder is in one match.
-func (x *Table) matchStacks(a, b *Side) []match {
+func (x *Table) matchStacks(a, b *Side) (all []match, note string) {
 	tr := x.translation(a, b)
-	m := matcher{tr: tr, a: pointers(a.holders), b: pointers(b.holders)}
-	m.round(MatchLines, func(id trace.StackID, ofA bool) string { return tr.lineKey(id, ofA) })
+	ofA, ofB, note := x.holders(a, b)
+	m := matcher{tr: tr, a: pointers(ofA), b: pointers(ofB)}
+	frames := x.t.Stacks.Frames
+	m.round(MatchLines, func(id trace.StackID, ofA bool) string { return tr.lineKey(frames(id), ofA) })
 	if !tr.identity {
-		m.round(MatchFunctions, func(id trace.StackID, _ bool) string { return tr.functionKey(id) })
+		m.round(MatchFunctions, func(id trace.StackID, _ bool) string { return tr.functionKey(frames(id)) })
+		m.round(MatchSite, func(id trace.StackID, ofA bool) string { return tr.lineKey(tr.inner(id), ofA) })
+		m.round(MatchSite, func(id trace.StackID, _ bool) string { return tr.functionKey(tr.inner(id)) })
 		m.round(MatchSite, func(id trace.StackID, _ bool) string { return tr.siteKey(id) })
 	}
 	for _, h := range m.a {
@@ -38,7 +42,7 @@ func (x *Table) matchStacks(a, b *Side) []match {
 	for _, h := range m.b {
 		m.out = append(m.out, match{b: h})
 	}
-	return m.out
+	return m.out, note
 }
 
 func pointers(holders []timeline.LiveHolder) []*timeline.LiveHolder {

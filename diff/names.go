@@ -7,8 +7,9 @@ import (
 )
 
 var (
-	// address is what a name of a compiled function may hold of its place.
-	address = regexp.MustCompile(`0x[0-9a-fA-F]+`)
+	// address is what a name of a compiled function may hold of its place, as
+	// in "forward + 0x1f2".
+	address = regexp.MustCompile(`\s*\+?\s*0x[0-9a-fA-F]+`)
 	// inductorFile is a file that torch.compile wrote, named by a hash of it.
 	inductorFile = regexp.MustCompile(`^c[a-z2-7]{51}\.py$`)
 	// notebookCell is a file that a notebook keeps a cell in.
@@ -26,7 +27,7 @@ func functionName(name string) string {
 	if !strings.Contains(name, "0x") {
 		return name
 	}
-	return address.ReplaceAllString(name, "0x")
+	return address.ReplaceAllString(name, "")
 }
 
 // fileName is the name of a file without its directories and without what
@@ -55,9 +56,9 @@ func libraryPath(file string) (string, bool) {
 
 // placed tells whether a frame has a line in a source file. Frames of compiled
 // code have none in the usual builds, and the names of their files are those of
-// the machine that compiled them.
+// the machine that compiled them. Python gives a line of -1 now and then.
 func placed(line int64, file string) bool {
-	return line > 0 && file != "" && file != "??"
+	return file != "" && file != "??" && (line > 0 || strings.HasSuffix(file, ".py"))
 }
 
 // pairFiles finds for each file of a the one of b that is the same: by its

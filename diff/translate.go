@@ -71,11 +71,11 @@ func (tr *translation) files(frames []trace.FrameID) map[string]sourceLines {
 	return out
 }
 
-// lineKey is a stack with the lines of b. Lines of a that b does not have are
-// like none of b, even if b has a line of that number elsewhere.
-func (tr *translation) lineKey(id trace.StackID, ofA bool) string {
+// lineKey is a list of frames with the lines of b. Lines of a that b does not
+// have are like none of b, even if b has a line of that number elsewhere.
+func (tr *translation) lineKey(frames []trace.FrameID, ofA bool) string {
 	var key []byte
-	for _, id := range tr.x.t.Stacks.Frames(id) {
+	for _, id := range frames {
 		f := tr.x.t.Stacks.Frame(id)
 		if !placed(f.Line, tr.x.t.Strings.Text(f.File)) {
 			key = binary.AppendUvarint(key, tr.function(f)<<2|2)
@@ -94,10 +94,10 @@ func (tr *translation) lineKey(id trace.StackID, ofA bool) string {
 	return string(key)
 }
 
-// functionKey is a stack by files and functions.
-func (tr *translation) functionKey(id trace.StackID) string {
+// functionKey is a list of frames by files and functions.
+func (tr *translation) functionKey(frames []trace.FrameID) string {
 	var key []byte
-	for _, id := range tr.x.t.Stacks.Frames(id) {
+	for _, id := range frames {
 		f := tr.x.t.Stacks.Frame(id)
 		file := uint64(0)
 		if placed(f.Line, tr.x.t.Strings.Text(f.File)) {
@@ -106,6 +106,22 @@ func (tr *translation) functionKey(id trace.StackID) string {
 		key = binary.AppendUvarint(binary.AppendUvarint(key, file), tr.function(f))
 	}
 	return string(key)
+}
+
+// inner returns the frames of a stack from the innermost to the first one of
+// the user's own program; all if there is none.
+func (tr *translation) inner(id trace.StackID) []trace.FrameID {
+	all := tr.x.t.Stacks.Frames(id)
+	s, _ := timeline.SiteOf(tr.x.t, id)
+	if !s.HasUser {
+		return all
+	}
+	for i, f := range timeline.Frames(tr.x.t, id) {
+		if f == s.User {
+			return all[:i+1]
+		}
+	}
+	return all
 }
 
 // siteKey is what a reader sees of a stack, by files and functions.

@@ -85,7 +85,8 @@ func (s *sequence) firstFreed(begin, end int) int {
 // closeSteps lets each step reach to the next one. The last one reaches to the
 // end of the trace or, once it has everything that all others have, to the
 // first allocation of a kind that no step before it made: then the rounds are
-// over and something else begins.
+// over and something else begins. What the program frees of its older memory
+// after its last allocation is its end, not the step's.
 func (s *sequence) closeSteps(steps []Step, end int) {
 	n := len(steps)
 	for i := range n - 1 {
@@ -96,9 +97,16 @@ func (s *sequence) closeSteps(steps []Step, end int) {
 	}
 	last := &steps[n-1]
 	last.End = end
-	if n == 1 || s.sized {
-		return
+	if n > 1 && !s.sized {
+		last.End = s.somethingElse(steps)
 	}
+	last.End = s.teardown(last)
+}
+
+// somethingElse returns where the last step is over and other work begins.
+func (s *sequence) somethingElse(steps []Step) int {
+	n := len(steps)
+	last := steps[n-1]
 	seen, always := s.recurring(steps[:n-1])
 	missing := 0
 	for _, a := range always {
@@ -106,7 +114,7 @@ func (s *sequence) closeSteps(steps []Step, end int) {
 			missing++
 		}
 	}
-	for i := s.first(last.Begin); i < len(s.events); i++ {
+	for i := s.first(last.Begin); i < s.first(last.End); i++ {
 		t := s.tokens[i]
 		if t < 0 {
 			continue
@@ -116,10 +124,30 @@ func (s *sequence) closeSteps(steps []Step, end int) {
 			missing--
 		}
 		if missing == 0 && !seen[t] {
-			last.End = int(s.events[i])
-			return
+			return int(s.events[i])
 		}
 	}
+	return last.End
+}
+
+// teardown returns the first free of older memory after the last allocation of
+// a step, or the step's end.
+func (s *sequence) teardown(step *Step) int {
+	end := step.End
+	from := step.Begin
+	if i := s.first(end); i > 0 {
+		from = max(from, int(s.events[i-1]))
+	}
+	for i := range s.lives.blocks {
+		b := &s.lives.blocks[i]
+		if int(b.born) >= step.Begin {
+			break
+		}
+		if int(b.freed) > from && int(b.freed) < end {
+			end = int(b.freed)
+		}
+	}
+	return end
 }
 
 // recurring tells of each token whether it occurs in some of the steps, and

@@ -1,9 +1,293 @@
 package findings
-type Leak struct{}
-type Spike struct{}
-type Transient struct{}
-func (a *Analysis) Leaks() []Leak {return nil}
-func (a *Analysis) Spikes() []Spike {return nil}
-func (a *Analysis) Transient() *Transient {return nil}
-type phases struct{}
-func newPhases(a ...any) *phases {return nil}
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// WhereNotWho must stand beside every leak.
+const WhereNotWho = "a snapshot shows where memory was allocated, not who keeps it"
+
+// Leak is memory that grows from step to step: blocks that step after step
+// allocates at one line of the program and nobody frees.
+type Leak struct {
+	BytesPerStep uint64 // the median slope
+	// Least and most that a step left behind, of the steps looked at.
+	LeastPerStep, MostPerStep uint64
+	Bytes                     uint64 // that all steps together have left by the end of the last
+	Blocks                    int
+	Steps                     int   // complete ones
+	KeptIn                    []int // positions in Steps.List of those that left something
+	Confidence                Confidence
+	Stack                     trace.StackID // of the largest part
+	Parts                     []Part        // by stack, largest first
+}
+
+const (
+	// leakSteps is the least number of complete steps: of the first one
+	// everything may stay, of the last one things may not be dropped yet, and
+	// two in between make a trend at best.
+	leakSteps = 4
+	// leakShare is how much of the peak a leak must take in the trace to be
+	// worth a word: kept numbers of a few bytes are no leak.
+	leakShare = 1.0 / 1000
+	// steady is how much of what the first half of the steps left the second
+	// half must leave: a cache that fills leaves less and less.
+	steady = 0.5
+)
+
+// Leaks returns memory that grows from step to step.
+func (a *Analysis) Leaks() []Leak {
+	steps := a.Steps.List[:a.Steps.Complete()]
+	if len(steps) < leakSteps {
+		return nil
+	}
+	rows := a.keptRows(steps)
+	a.levelRows(rows, steps)
+	peak := uint64(0)
+	for _, live := range a.lives.live {
+		peak = max(peak, live)
+	}
+	groups := map[timeline.Frame][]*keptRow{}
+	for _, r := range rows {
+		if r.leaks() {
+			line := a.line(r.stack)
+			groups[line] = append(groups[line], r)
+		}
+	}
+	var out []Leak
+	for _, g := range groups {
+		if l := a.leak(g, len(steps)); float64(l.Bytes) >= leakShare*float64(peak) {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(x, y Leak) int {
+		return cmp.Or(cmp.Compare(y.BytesPerStep, x.BytesPerStep), cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Stack, y.Stack))
+	})
+	return out
+}
+
+// keptRow is what the blocks of one stack do over the steps.
+type keptRow struct {
+	stack  trace.StackID
+	kept   []uint64 // allocated in a step and there at the end of the last
+	level  []int64  // active when a step ends
+	bytes  uint64 // of kept
+	blocks int
+}
+
+// keptRows returns the stacks that left something behind in at least two steps
+// besides the first and the last.
+func (a *Analysis) keptRows(steps []Step) []*keptRow {
+	type tally struct{ steps, last int32 }
+	tallies := map[trace.StackID]tally{}
+	end := steps[len(steps)-1].End
+	walk := func(f func(b *block, step int)) {
+		k := 0
+		blocks := a.lives.blocks[a.lives.older:]
+		for i := range blocks {
+			b := &blocks[i]
+			if int(b.gone) < end || int(b.born) < steps[0].Begin {
+				continue
+			}
+			for k < len(steps) && steps[k].End <= int(b.born) {
+				k++
+			}
+			if k == len(steps) {
+				return
+			}
+			f(b, k)
+		}
+	}
+	walk(func(b *block, step int) {
+		t := tallies[known(b.stack)]
+		if step > 0 && step < len(steps)-1 && t.last != int32(step) {
+			tallies[known(b.stack)] = tally{t.steps + 1, int32(step)}
+		}
+	})
+	var rows []*keptRow
+	index := map[trace.StackID]*keptRow{}
+	for id, t := range tallies {
+		if t.steps >= 2 {
+			r := &keptRow{stack: id, kept: make([]uint64, len(steps)), level: make([]int64, len(steps))}
+			rows, index[id] = append(rows, r), r
+		}
+	}
+	slices.SortFunc(rows, func(x, y *keptRow) int { return cmp.Compare(x.stack, y.stack) })
+	walk(func(b *block, step int) {
+		if r := index[known(b.stack)]; r != nil {
+			r.kept[step] += b.size
+			r.bytes += b.size
+			r.blocks++
+		}
+	})
+	return rows
+}
+
+// levelRows fills in how much of each row is active when steps end.
+func (a *Analysis) levelRows(rows []*keptRow, steps []Step) {
+	if len(rows) == 0 {
+		return
+	}
+	index := make(map[trace.StackID]*keptRow, len(rows))
+	for _, r := range rows {
+		index[r.stack] = r
+	}
+	ends := make([]int32, len(steps))
+	for i, s := range steps {
+		ends[i] = int32(s.End)
+	}
+	for i := range a.lives.blocks {
+		b := &a.lives.blocks[i]
+		r := index[known(b.stack)]
+		if r == nil {
+			continue
+		}
+		// Active at the end of the steps from first on, up to and without last.
+		first, _ := slices.BinarySearch(ends, b.born+1)
+		last := len(ends)
+		if b.gone != never {
+			last, _ = slices.BinarySearch(ends, b.gone+1)
+		}
+		if first < last {
+			r.level[first] += int64(b.size)
+			if last < len(ends) {
+				r.level[last] -= int64(b.size)
+			}
+		}
+	}
+	for _, r := range rows {
+		for i := 1; i < len(r.level); i++ {
+			r.level[i] += r.level[i-1]
+		}
+	}
+}
+
+// leaks tells a leak from a cache that fills, a buffer that is replaced and a
+// window over the last steps. It looks at the steps but the first and the last.
+func (r *keptRow) leaks() bool {
+	first, last, widest, count := -1, -1, 1, 0
+	end := len(r.kept) - 2
+	var sum, early, late uint64
+	for i := 1; i <= end; i++ {
+		if r.kept[i] == 0 {
+			continue
+		}
+		if first < 0 {
+			first = i
+		} else {
+			widest = max(widest, i-last)
+		}
+		last = i
+		count++
+		sum += r.kept[i]
+	}
+	if count < min(3, end) {
+		return false
+	}
+	// It goes on to the end, at the pace it had, ...
+	if end-last >= widest {
+		return false
+	}
+	// ... has done so for most of the time, ...
+	if 2*(last-first+1) < end {
+		return false
+	}
+	// ... without slowing down, ...
+	for i := first; i <= last; i++ {
+		if 2*(i-first) < last-first+1 {
+			early += r.kept[i]
+		} else {
+			late += r.kept[i]
+		}
+	}
+	if odd := (last - first + 1) % 2; odd == 1 && last > first {
+		early -= r.kept[first+(last-first)/2] // the middle belongs to neither
+	}
+	if float64(late) < steady*float64(early) {
+		return false
+	}
+	// ... and nothing goes for what comes.
+	return 2*(r.level[last]-r.level[first-1]) >= int64(sum)
+}
+
+// leak adds the rows of one line up.
+func (a *Analysis) leak(rows []*keptRow, steps int) Leak {
+	l := Leak{Steps: steps}
+	level := make([]int64, steps)
+	kept := make([]uint64, steps)
+	for _, r := range rows {
+		for i := range level {
+			level[i] += r.level[i]
+			kept[i] += r.kept[i]
+		}
+		l.Bytes += r.bytes
+		l.Blocks += r.blocks
+		l.Parts = append(l.Parts, Part{r.stack, r.bytes, r.blocks})
+	}
+	sortParts(l.Parts)
+	l.Stack = l.Parts[0].Stack
+	l.BytesPerStep = uint64(max(0, theilSen(level)))
+	l.LeastPerStep = kept[1]
+	whole := true
+	for i, k := range kept {
+		if k > 0 {
+			l.KeptIn = append(l.KeptIn, i)
+		}
+		if i > 0 && i < steps-1 {
+			l.LeastPerStep, l.MostPerStep = min(l.LeastPerStep, k), max(l.MostPerStep, k)
+			whole = whole && k > 0
+		}
+	}
+	l.Confidence = Likely
+	if whole && steps > leakSteps+1 {
+		l.Confidence = Certain
+	}
+	l.Confidence = weaker(l.Confidence, a.Steps.Confidence)
+	return l
+}
+
+func sortParts(parts []Part) {
+	slices.SortFunc(parts, func(x, y Part) int {
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Stack, y.Stack))
+	})
+}
+
+// line is the line of the user's own program that led to a stack, or else the
+// place of the allocation.
+func (a *Analysis) line(id trace.StackID) timeline.Frame {
+	site, ok := timeline.SiteOf(a.Trace, id)
+	switch {
+	case !ok:
+		return timeline.Frame{}
+	case site.HasUser:
+		return site.User
+	}
+	return site.Inner
+}
+
+// theilSen is the median of the slopes between any two points.
+func theilSen(y []int64) float64 {
+	const most = 200 // points; more do not change a median
+	stride := (len(y) + most - 1) / most
+	var slopes []float64
+	for i := 0; i < len(y); i += stride {
+		for j := i + stride; j < len(y); j += stride {
+			slopes = append(slopes, float64(y[j]-y[i])/float64(j-i))
+		}
+	}
+	return median(slopes)
+}
+
+// median sorts the values; 0 if there are none.
+func median[T cmp.Ordered](values []T) T {
+	var zero T
+	if len(values) == 0 {
+		return zero
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}

@@ -207,6 +207,8 @@ func optimizerSteps(t *trace.Trace, seq *sequence, p *timeline.Program) *Steps {
 		switch {
 		case anchor >= 0:
 			at = seq.find(anchor, w.begin, w.end)
+		case i == 0 && seq.lives.older > 0:
+			continue // it may lack its beginning
 		case i == 0:
 			at = seq.firstFreed(w.begin, w.end)
 			s.Confidence = Likely
@@ -216,6 +218,9 @@ func optimizerSteps(t *trace.Trace, seq *sequence, p *timeline.Program) *Steps {
 		if at >= 0 {
 			s.List = append(s.List, Step{Number: len(s.List) + 1, Begin: at, End: w.end, Complete: w.complete})
 		}
+	}
+	if len(s.List) == 0 {
+		return nil
 	}
 	seq.closeSteps(s.List, n)
 	return s

@@ -24,6 +24,9 @@ const (
 	maxFamilies = 16
 	// maxSame is how many families may have the same number of rounds.
 	maxSame = 8
+	// halfOfIt: a loop is the program's main matter only if most of what it
+	// allocates belongs to it.
+	halfOfIt = 0.5
 	// oftenEnough is the share of rounds in which a stack must occur to belong
 	// to a loop's body: bodies have branches.
 	oftenEnough = 0.8
@@ -38,6 +41,7 @@ type family struct {
 	tokens []int32
 	rounds int
 	covers float64 // share of all allocations whose token belongs to the body
+	since  float64 // the same of the allocations from the first round on
 	// begin are the allocations (positions in the sequence) with which rounds
 	// begin: those of the token before which memory is lowest.
 	begin []int32
@@ -47,6 +51,9 @@ type family struct {
 
 // periodSteps finds the loop whose rounds are the steps.
 func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps {
+	if seq.sized {
+		return nil // sizes alone do not tell the steps from the layers
+	}
 	families := findFamilies(t, l, f, seq)
 	var step *family
 	for i := range families { // most rounds first
@@ -74,27 +81,25 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 	n := len(s.List)
 	s.List[n-1].Complete = seq.completeLast(s.List)
 	s.Repeats = seq.repeats(s.List[:s.Complete()])
-	what := "its size"
-	if !seq.sized {
-		site, _ := timeline.SiteOf(t, l.blocks[l.older+int(step.begin[0])].stack)
-		what = "the stack " + site.String()
-		if s.Complete() >= 3 && s.Repeats >= oftenEnough {
-			s.Confidence = Likely
-		}
+	if s.Complete() >= 3 && s.Repeats >= oftenEnough {
+		s.Confidence = Likely
 	}
-	s.Detail = fmt.Sprintf("the allocations repeat: %d rounds, each begins with %s; %.0f%% of the allocations in them are of a kind that every round has",
-		n, what, 100*s.Repeats)
+	site, _ := timeline.SiteOf(t, l.blocks[l.older+int(step.begin[0])].stack)
+	s.Detail = fmt.Sprintf("the allocations repeat: %d rounds, each begins at %s; %.0f%% of the allocations in the median round come from places that every round passes",
+		n, site, 100*s.Repeats)
 	return s
 }
 
-// repeats is the share of allocations in steps whose token all of them have.
+// repeats is the share of allocations in the median step whose token all steps
+// have. The median, because a few steps may do something besides.
 func (s *sequence) repeats(steps []Step) float64 {
 	if len(steps) == 0 {
 		return 0
 	}
 	_, always := s.recurring(steps)
-	all, of := 0, 0
-	for _, step := range steps {
+	shares := make([]float64, len(steps))
+	for k, step := range steps {
+		all, of := 0, 0
 		for i := s.first(step.Begin); i < s.first(step.End); i++ {
 			if t := s.tokens[i]; t >= 0 {
 				of++
@@ -103,8 +108,10 @@ func (s *sequence) repeats(steps []Step) float64 {
 				}
 			}
 		}
+		shares[k] = float64(all) / float64(max(of, 1))
 	}
-	return float64(all) / float64(max(of, 1))
+	slices.Sort(shares)
+	return shares[len(shares)/2]
 }
 
 // findFamilies returns the loops of the program, most rounds first.
@@ -145,13 +152,22 @@ func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []fami
 		return cmp.Or(cmp.Compare(len(b.tokens), len(a.tokens)), cmp.Compare(b.rounds, a.rounds), cmp.Compare(a.tokens[0], b.tokens[0]))
 	})
 	out = out[:min(len(out), maxFamilies)]
-	best := 0.0
+	var best *family
 	for i := range out {
-		out[i].rotate(l, seq, occ)
-		out[i].cover(seq)
-		best = max(best, out[i].covers)
+		x := &out[i]
+		x.rotate(l, seq, occ)
+		x.cover(seq)
+		if x.since >= halfOfIt && (best == nil || x.covers > best.covers) {
+			best = x
+		}
 	}
-	out = slices.DeleteFunc(out, func(x family) bool { return x.covers < best/2 }) // a side matter
+	if best == nil {
+		return nil
+	}
+	main := *best // the slice is shuffled now
+	out = slices.DeleteFunc(out, func(x family) bool {
+		return x.since < halfOfIt || x.covers < halfOfIt*main.covers || !x.runsThrough(&main)
+	})
 	slices.SortFunc(out, func(a, b family) int {
 		return cmp.Or(cmp.Compare(b.rounds, a.rounds), cmp.Compare(a.level, b.level), cmp.Compare(a.tokens[0], b.tokens[0]))
 	})
@@ -256,13 +272,41 @@ func (x *family) cover(seq *sequence) {
 			}
 		}
 	}
-	sum := 0
+	sum, since, all := 0, 0, 0
+	for i, t := range seq.tokens {
+		if t >= 0 {
+			all++
+			if i >= int(x.begin[0]) {
+				since++
+			}
+		}
+	}
 	for t, n := range rounds {
 		if float64(n) >= oftenEnough*float64(x.rounds) {
 			sum += int(count[t])
 		}
 	}
-	x.covers = float64(sum) / float64(len(seq.tokens))
+	x.covers, x.since = float64(sum)/float64(max(all, 1)), float64(sum)/float64(max(since, 1))
+}
+
+// runsThrough tells whether the loop runs in nearly all rounds of another one,
+// or the other way round. A loop of its own before or after does not.
+func (x *family) runsThrough(other *family) bool {
+	inner, outer := x, other
+	if x.rounds < other.rounds {
+		inner, outer = other, x
+	}
+	hit, last := 0, -1
+	j := 0
+	for _, at := range inner.begin {
+		for j+1 < len(outer.begin) && outer.begin[j+1] <= at {
+			j++
+		}
+		if at >= outer.begin[j] && j != last {
+			hit, last = hit+1, j
+		}
+	}
+	return float64(hit) >= oftenEnough*float64(len(outer.begin)-1)
 }
 
 // leavesInside tells whether the rounds of x leave memory behind that is there

@@ -175,6 +175,14 @@ class TestFile(Case):
         with open(SAMPLE, "rb") as f:
             self.assertEqual(pickle.load(f), self.load("m-3.pickle"), "run with ASHLAR_UPDATE=1 and read what changed")
 
+    def test_documented(self):
+        with open(SAMPLE, "rb") as f:
+            facts = pickle.load(f)["ashlar"]
+        with open(os.path.join(HERE, "..", "docs", "recording.md"), encoding="utf-8") as f:
+            text = f.read()
+        for key in list(facts) + list(facts["devices"][0]):
+            self.assertIn("`%s`" % key, text)
+
 
 class TestMessage(Case):
     def setUp(self):
@@ -244,14 +252,21 @@ class TestMessage(Case):
         self.assertIsNone(facts["segment_bytes"])
         self.assertEqual(facts["limit_bytes"], 40 << 20)
 
+    def test_not_the_allocator_later(self):
+        """The request of an earlier OOM is not that of this error."""
+        self.oom()
+        self.die(RuntimeError("CUDA error: out of memory"))
+        facts = self.facts("m-0-last.pickle")
+        self.assertEqual((facts["request_bytes"], facts["segment_bytes"], facts["message"]), (None, None, "CUDA error: out of memory"))
+
     def test_file_changed(self):
         error = self.oom()
         path = os.path.join(self.folder, "m-0.pickle")
         with open(path, "wb") as f:
-            f.write(b"mine now")
+            f.write(b"mine now" * 10000)
         self.die(error)
         with open(path, "rb") as f:
-            self.assertEqual(f.read(), b"mine now")
+            self.assertEqual(f.read(), b"mine now" * 10000)
         self.assertIn("not added", self.stderr.getvalue())
 
 
@@ -624,6 +639,19 @@ class TestSignal(Case):
         self.assertEqual(self.files(), ["m-0.pickle"])
         self.assertIn("signal: left out", self.stderr.getvalue())
 
+    def test_dump_while_writing(self):
+        """A handler of the job that dumps must not wait for the thread it runs in."""
+        before = signal.signal(signal.SIGUSR1, lambda *args: self.ashlar.dump())
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+        self.record()
+        self.torch.allocate()
+        self.torch.during_snapshot = lambda: os.kill(os.getpid(), signal.SIGUSR1)
+        self.ashlar.WAIT = 5.0
+        begin = time.perf_counter()
+        self.oom()
+        self.assertLess(time.perf_counter() - begin, 4)
+        self.assertEqual(self.files(), ["m-0.pickle"])
+
 
 JOB = """
 import os, sys
@@ -686,7 +714,7 @@ class TestRunner(unittest.TestCase):
     def test_two_lines(self):
         """record() in a script leaves torch to the script."""
         with open(os.path.join(self.folder, "own.py"), "w") as f:
-            f.write("import sys; sys.path.append(%r)\nimport ashlar; ashlar.record('m-1.pickle', max_entries=77)\n" % HERE + JOB)
+            f.write("import sys; sys.path.append(%r)\nimport ashlar; ashlar.record(); ashlar.record('m-1.pickle', max_entries=77)\n" % HERE + JOB)
         done = self.run_job("own.py")
         self.check(done, ["own.py"])
 

@@ -200,7 +200,11 @@ func (p *rankPage) divergence() {
 	case d == nil:
 		p.wrapped("  ", fmt.Sprintf("the same in all ranks as far as each goes, up to %s", plural(p.Common, "call", "calls")))
 	default:
-		p.wrapped("  ", fmt.Sprintf("%s are the same in all ranks; then they part:", plural(d.Common, "call", "calls")))
+		lead := "the ranks part at the first call:"
+		if d.Common > 0 {
+			lead = fmt.Sprintf("the first %s are the same in all ranks, then they part:", plural(d.Common, "call", "calls"))
+		}
+		p.wrapped("  ", lead)
 		for i, b := range d.Branches {
 			if i == shortBranches && !p.full && len(d.Branches) > i+1 {
 				p.printf("  and %s more ways: --full lists them\n", countText(len(d.Branches)-i))

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// whatifOptions are the flags of whatif.
+type whatifOptions struct {
+	confs  []string
+	limit  boundFlag
+	memory boundFlag
+	onOOM  string
+	curve  int
+	json   bool
+	device *deviceFlag
+}
+
+// maxCurve is the longest curve: more points than a page or a plot can show.
+const maxCurve = 1_000_000
+
+func newWhatif(std stdio) *cobra.Command {
+	var o whatifOptions
+	cmd := &cobra.Command{
+		Use:   "whatif FILE --set CONF [--set CONF ...]",
+		Short: "Predict what other allocator settings would have done to a recorded run",
+		Long: `Whatif replays the calls of a snapshot through the allocator engine under other
+settings, limits and device sizes, and says for each whether the run passes,
+how much memory it reserves at its peak, and what the driver is asked for. The
+recorded settings come first; before any prediction stands how many of the
+recorded events the model reproduces.
+
+CONF is a text as for PYTORCH_CUDA_ALLOC_CONF; "" stands for the defaults.
+
+The limit on reserved memory is by default that of the recording, if it was
+written down or if requests were refused: then the upper end of what the events
+allow. --limit none switches it off. The device's memory is by default what was
+free and reserved at the first out-of-memory event, if there is one.
+
+FILE is a memory snapshot of PyTorch with events, as pickle or JSON, compressed
+with gzip, zstd or not; or - for standard input.
+
+Exit status: 0 answered, whatever the answer; 2 the file, a CONF or a flag is
+wrong, or the command was interrupted, after printing what was known.`,
+		Example: "  ashlar whatif snapshot.pickle --set expandable_segments:True --set max_split_size_mb:128\n" +
+			"  ashlar whatif snapshot.pickle --set \"\" --limit 40GiB --json",
+		Args: oneFile,
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.confs, "set", nil, "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
+	flags.Var(&o.limit, "limit", "cap on reserved memory, or none; by default that of the recording")
+	flags.Var(&o.memory, "device-memory", "what the device has for the allocator, or none for no end; by default as the\nrecording shows")
+	flags.StringVar(&o.onOOM, "on-oom", whatif.OnOOMDie, "at a request that fails: die (end there), or skip (leave it out and go on, as\nprograms do that catch the error)")
+	flags.IntVar(&o.curve, "curve", 0, "with --json: the course of each run in `N` points")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	o.device = addDeviceFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		q, err := o.question()
+		if err != nil {
+			return err
+		}
+		quietPipe()
+		return o.run(cmd.Context(), std, args[0], q)
+	}
+	return cmd
+}
+
+// boundFlag is a size, or none.
+type boundFlag struct {
+	text  string
+	bytes uint64 // 0 for none
+}
+
+func (b *boundFlag) Set(s string) error {
+	if s == "none" {
+		*b = boundFlag{text: s}
+		return nil
+	}
+	n, err := units.Parse(s)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errors.New("it is 0; write none for no limit")
+	}
+	*b = boundFlag{s, n}
+	return nil
+}
+
+func (b *boundFlag) Type() string { return "SIZE" }
+
+func (b *boundFlag) String() string { return b.text }
+
+// question reads the flags, as far as they do not depend on the file.
+func (o *whatifOptions) question() (whatif.Question, error) {
+	q := whatif.Question{SkipOOM: o.onOOM == whatif.OnOOMSkip, Points: o.curve}
+	switch {
+	case len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "":
+		return q, errors.New("nothing to try: give --set CONF, or --limit or --device-memory for the recorded settings")
+	case o.onOOM != whatif.OnOOMDie && o.onOOM != whatif.OnOOMSkip:
+		return q, fmt.Errorf("--on-oom %q: write die or skip", o.onOOM)
+	case o.curve < 0 || o.curve > maxCurve:
+		return q, fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
+	case o.curve > 0 && !o.json:
+		return q, errors.New("--curve is for --json: give it too")
+	}
+	for _, conf := range o.confs {
+		s, err := whatif.ParseSetting(conf)
+		if err != nil {
+			return q, failure{fmt.Errorf("--set: %w", err)}
+		}
+		q.Settings = append(q.Settings, s)
+	}
+	return q, nil
+}
+
+// whatifAnswer is the JSON form of the answer.
+type whatifAnswer struct {
+	File         string  `json:"file"`
+	Device       int     `json:"device"`
+	DeviceReason *string `json:"device_reason"`
+	*whatif.Answer
+}
+
+func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whatif.Question) error {
+	f, err := readSnapshot(ctx, std, file)
+	if err != nil {
+		return err
+	}
+	t, why, err := replayable(f, o.device)
+	if err != nil {
+		return err
+	}
+	p := startProgress(std, len(q.Settings)+1, "settings replayed")
+	defer p.stop()
+	q.Progress = p.at
+	program, err := checkProgram(ctx, f, t)
+	if err != nil {
+		return err
+	}
+	facts := side.Read(f.Extra)
+	q.Limit, q.Memory = o.limit.or(whatif.LimitOf, program, facts), o.memory.or(whatif.MemoryOf, program, facts)
+	a, err := whatif.Ask(ctx, program, q)
+	p.stop()
+	if err != nil {
+		return failure{fmt.Errorf("%s: %w", f.Name, err)}
+	}
+	out := bufio.NewWriter(std.out)
+	if o.json {
+		j := whatifAnswer{File: f.Name, Device: t.Device, Answer: a}
+		if why != "" {
+			j.DeviceReason = &why
+		}
+		err = writeJSON(out, j)
+	} else {
+		err = report.WhatIf(out, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	}
+	if err := written(errors.Join(err, out.Flush())); err != nil {
+		return err
+	}
+	if a.Interrupted {
+		std.errorf("interrupted: %s of %s settings are answered", count(len(a.Results)), count(len(a.Results)+len(a.NotRun)))
+		return status(exitInput)
+	}
+	return nil
+}
+
+// or is the bound that was given, else what the recording shows.
+func (b *boundFlag) or(of func(*replay.Program, *side.Facts) whatif.Bound, p *replay.Program, f *side.Facts) whatif.Bound {
+	if b.text != "" {
+		return whatif.GivenBound(b.bytes)
+	}
+	return of(p, f)
+}
+
+// replayable picks the trace of a device that can be replayed.
+func replayable(f *snapshot.File, d *deviceFlag) (t *trace.Trace, why string, err error) {
+	t, why, err = facts.Pick(f, d.number, d.host)
+	switch {
+	case err != nil:
+		return nil, "", failure{err}
+	case t.Host:
+		return nil, "", failure{fmt.Errorf("%s: host memory has another allocator, which cannot be replayed; choose a device", f.Name)}
+	case t.Events.Len() == 0:
+		return nil, "", failure{fmt.Errorf("%s has no events, so there is nothing to replay: record with torch.cuda.memory._record_memory_history()", f.Name)}
+	}
+	return t, why, nil
+}
+
+// checkProgram reads the calls of a trace and checks the engine against it.
+func checkProgram(ctx context.Context, f *snapshot.File, t *trace.Trace) (*replay.Program, error) {
+	p, err := replay.CheckProgram(ctx, t)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, failure{fmt.Errorf("%s: the events cannot be replayed: %w", f.Name, err)}
+	}
+	return p, nil
+}

@@ -1,0 +1,3 @@
+package findings
+type phases struct{}
+func newPhases(a ...any) *phases {return nil}

@@ -1,0 +1,232 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// WhatIfHead says what an answer is about.
+type WhatIfHead struct {
+	Name   string // of the file
+	Device int
+	Reason string // why this device, if there was a choice
+	Events int
+}
+
+// whatIfWidth is the width of the table, whose rows have eight columns.
+const whatIfWidth = 100
+
+// WhatIf writes an answer, at most 100 columns wide where names and numbers
+// allow it.
+func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
+	p := &page{w: w, style: style}
+	device := fmt.Sprintf("device %d", head.Device)
+	if head.Reason != "" {
+		device = head.Reason
+	}
+	p.printf("%s\n", Clean(head.Name))
+	p.wrapped("  ", device+"; "+plural(head.Events, "event", "events"))
+	p.wrapped("  ", a.SelfCheck.Note)
+	p.whatIfBounds(a.Limit, a.DeviceMemory)
+	for _, n := range a.Notes {
+		p.wrapped("  note: ", n)
+	}
+	p.whatIfResults(a.Results, a.OnOOM)
+	if a.Interrupted {
+		p.printf("\ninterrupted; without an answer:\n")
+		for _, s := range a.NotRun {
+			p.printf("  %s\n", confText(s))
+		}
+	}
+	p.failures(a.Results, a.OnOOM)
+	p.whatIfLegend(a)
+	return p.err
+}
+
+// whatIfBounds says under which limit and on which device.
+func (p *page) whatIfBounds(limit, memory whatif.Bound) {
+	said := "limit: none; the recording shows none"
+	switch limit.Source {
+	case whatif.Given:
+		said = "limit: " + units.Size(limit.Value()) + ", as given"
+	case whatif.Recorded:
+		said = "limit: " + units.Size(limit.Value()) + ", as the recorder wrote it down"
+	case whatif.Inferred:
+		said = fmt.Sprintf("limit: %s, inferred: requests that were served and refused show one from %s to %s; the upper end is taken, and --limit sets another",
+			units.Size(limit.Value()), sizeOr(limit.Min), sizeOr(limit.Max))
+	default:
+		if limit.Max != nil {
+			said = fmt.Sprintf("limit: none; the recording had one from %s to %s", sizeOr(limit.Min), sizeOr(limit.Max))
+		}
+	}
+	p.wrapped("  ", said)
+	said = "device memory: without end; the recording does not tell"
+	switch memory.Source {
+	case whatif.Given:
+		said = "device memory: " + units.Size(memory.Value()) + ", as given"
+	case whatif.Recorded:
+		said = "device memory: " + units.Size(memory.Value()) + " for the allocator, as the recorder saw it"
+	case whatif.Inferred:
+		said = fmt.Sprintf("device memory: %s for the allocator, inferred from the out-of-memory event %s: free then, and reserved",
+			units.Size(memory.Value()), countText(*memory.Event))
+	}
+	p.wrapped("  ", said)
+}
+
+// whatIfResults writes the table: the settings on a line, the numbers below.
+func (p *page) whatIfResults(results []*whatif.Result, onOOM string) {
+	const verdictWidth = 29
+	row := fmt.Sprintf("  %%-%ds %%11s %%12s %%11s %%7s %%7s %%7s %%7s", verdictWidth)
+	p.heading("Settings", "")
+	p.line(row, "verdict", "peak", "against", "peak", "", "device", "device", "driver")
+	p.line(row, "(event, step or time)", "reserved", "recorded", "allocated", "retries", "allocs", "frees", "time")
+	var recorded *whatif.Result
+	for _, r := range results {
+		against := ""
+		if r.Recorded {
+			recorded = r
+		} else if recorded != nil {
+			against = units.Delta(int64(r.PeakReserved) - int64(recorded.PeakReserved))
+		}
+		p.printf("%s\n", resultName(r))
+		p.line(row, cut(verdict(r, onOOM), verdictWidth), units.Size(r.PeakReserved), against, units.Size(r.PeakAllocated),
+			units.Count(r.Retries), units.Count(r.DeviceAllocs), units.Count(r.DeviceFrees), driverTime(r.DriverMS))
+	}
+}
+
+// resultName says which settings a result is about.
+func resultName(r *whatif.Result) string {
+	if r.Recorded {
+		return "recorded: " + confText(r.Settings)
+	}
+	return confText(r.Settings)
+}
+
+// confText names settings.
+func confText(conf string) string {
+	if conf == "" {
+		return "PyTorch's defaults"
+	}
+	return Clean(conf)
+}
+
+// verdict is the answer in a few words.
+func verdict(r *whatif.Result, onOOM string) string {
+	switch {
+	case !r.Fails:
+		return "passes"
+	case onOOM == whatif.OnOOMSkip && r.OOMs > 1:
+		return units.Count(r.OOMs) + " left out, first " + countText(*r.First.Event)
+	case onOOM == whatif.OnOOMSkip:
+		return "1 left out, " + countText(*r.First.Event)
+	}
+	return "fails at " + whenText(r.First)
+}
+
+// whenText says when a request failed: the event, and the step or the time.
+func whenText(f *whatif.Failure) string {
+	s := countText(*f.Event)
+	switch {
+	case f.Place != "":
+		s += ", " + Clean(f.Place)
+	case f.Since != nil:
+		s += ", " + secondsText(*f.Since)
+	}
+	return s
+}
+
+// driverTime writes an estimate: no more digits than it is worth.
+func driverTime(ms float64) string {
+	switch {
+	case ms >= 1e4:
+		return fmt.Sprintf("~%.0f s", ms/1e3)
+	case ms >= 1e3:
+		return fmt.Sprintf("~%.1f s", ms/1e3)
+	}
+	return fmt.Sprintf("~%.0f ms", ms)
+}
+
+// failures describes the first failing request of each result; results that
+// fail alike are named together.
+func (p *page) failures(results []*whatif.Result, onOOM string) {
+	var order []string
+	names := map[string][]string{}
+	for _, r := range results {
+		if r.First == nil {
+			continue
+		}
+		text := failureText(r, onOOM)
+		if names[text] == nil {
+			order = append(order, text)
+		}
+		names[text] = append(names[text], resultName(r))
+	}
+	if len(order) > 0 {
+		p.heading("What fails first", "")
+	}
+	for _, text := range order {
+		for _, name := range names[text] {
+			p.printf("%s\n", name)
+		}
+		for line := range strings.SplitSeq(text, "\n") {
+			if strings.HasPrefix(line, "at ") {
+				p.printf("  %s\n", line)
+			} else {
+				p.wrapped("  ", line)
+			}
+		}
+	}
+}
+
+// failureText describes a failing request in some lines.
+func failureText(r *whatif.Result, onOOM string) string {
+	f := r.First
+	said := fmt.Sprintf("event %s: asked for %s", whenText(f), units.Size(f.Size))
+	if units.Size(f.Segment) != units.Size(f.Size) {
+		said += fmt.Sprintf(", for which the driver was asked for %s", units.Size(f.Segment))
+	}
+	said += fmt.Sprintf("; reserved %s, allocated %s, largest free block %s", units.Size(f.Reserved), units.Size(f.Allocated), units.Size(f.LargestFree))
+	switch {
+	case r.Limit != nil && f.Reserved+f.Segment > *r.Limit:
+		said += "; the limit is " + units.Size(*r.Limit)
+	case f.DeviceFree != nil:
+		said += fmt.Sprintf("; the device has %s left", units.Size(*f.DeviceFree))
+	}
+	if f.RecordedToo {
+		said += "; it failed in the recording too"
+	}
+	if len(f.Stack) > 0 {
+		said += "\nat " + siteText(f.Site, whatIfWidth-5)
+	} else {
+		said += "\nthe file has no call stack for it"
+	}
+	if f.Caught != nil {
+		said += "\nthis failure may be caught, by " + f.Caught.By
+		if onOOM == whatif.OnOOMDie {
+			said += "; " + f.Caught.Advice
+		}
+	}
+	return said
+}
+
+// whatIfLegend says what the numbers are and how far they go.
+func (p *page) whatIfLegend(a *whatif.Answer) {
+	p.printf("\n")
+	fails := ""
+	for _, r := range a.Results {
+		if r.Fails && a.OnOOM == whatif.OnOOMDie {
+			fails = " Numbers of a run that fails are those up to there."
+		}
+	}
+	p.wrapped("", "Every line is a replay of the recorded calls through PyTorch's allocator rules: it holds as far as the program makes the "+
+		"same calls. Reserved is what the process holds of the device, beside CUDA's own context; allocated is what tensors occupy."+fails+
+		" Device allocs and frees are calls of the driver, mappings of expandable segments among them. Driver time estimates what they "+
+		"cost on an H200, without waiting for the device: it is for comparing settings.")
+	if a.Limit.Source == whatif.Inferred && *a.Limit.Min < *a.Limit.Max {
+		p.wrapped("", "The real limit may be lower than the one taken here: what passes may still fail under it. Give --limit if you know it.")
+	}
+}

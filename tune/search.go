@@ -1,0 +1,350 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// Options say what is searched for.
+type Options struct {
+	// Limit is the cap that the run has to live with; 0 if there is none.
+	Limit uint64
+	// DeviceMemory is what the device has for the allocator; 0 is without end.
+	DeviceMemory uint64
+	// Budget is how long to search; 0 searches to the end.
+	Budget time.Duration
+	// Workers is how many runs are made at once; 0 is one for each core.
+	Workers int
+	// Progress is told now and then how many settings were evaluated.
+	Progress func(evaluated int)
+}
+
+// Candidate is a setting and what the recording would do under it.
+type Candidate struct {
+	Settings settings.Settings
+	// PeakReserved and DriverTime are those of a run without a limit.
+	PeakReserved uint64
+	DriverTime   time.Duration
+	// Need is the least memory with which the recording passes: the lowest limit
+	// that nothing exceeds. Expandable segments are mapped in granules and may go
+	// beyond a limit by a part of one. 0 if it was not looked for, because
+	// another setting needs less.
+	Need uint64
+	// SmallestLimit is the lowest limit under which no request fails, whatever
+	// is reserved then; known for the settings of a Result.
+	SmallestLimit uint64
+	// Limited is the run under the limit of the options; nil without one.
+	Limited *replay.Outcome
+
+	fails bool // without a limit: the device is too small
+}
+
+// Result is the end of a search.
+type Result struct {
+	Current     *Candidate // the recorded settings
+	Recommended *Candidate // may be Current
+	Reason      string
+	Front       []*Candidate // by need
+	Evaluated   int
+	// Finished tells whether the search came to its end within the budget.
+	Finished bool
+	// LowerBound is the peak of live bytes: no setting passes below it.
+	LowerBound uint64
+	Elapsed    time.Duration
+}
+
+// step is how far apart two limits are that can differ.
+const step = alloc.SmallSegment
+
+// batch is how many candidates are compared with the same state of knowledge.
+const batch = 32
+
+// search is the state of a search.
+type search struct {
+	p       *replay.Program
+	o       Options
+	space   *space
+	ctx     context.Context // ends with the budget
+	workers int
+
+	current *Candidate
+	all     []*Candidate
+	best    uint64 // smallest need known
+	bound   uint64
+	count   atomic.Int64
+}
+
+// Search looks for the best settings. When the context ends it returns what is
+// known so far; the error is then the context's, and the Result may be nil.
+func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) {
+	begin := time.Now()
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if o.Budget > 0 {
+		within, cancel = context.WithTimeout(ctx, o.Budget)
+	}
+	defer cancel()
+	s := &search{p: p, o: o, space: newSpace(p), ctx: within, workers: o.Workers}
+	if s.workers <= 0 {
+		s.workers = runtime.GOMAXPROCS(0)
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	finished := s.stages()
+	r, err := s.result(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Finished = finished
+	r.Elapsed = time.Since(begin)
+	return r, context.Cause(ctx)
+}
+
+// conditions are those of a run under a limit, 0 for none.
+func (s *search) conditions(c settings.Settings, limit uint64) replay.Conditions {
+	return replay.Conditions{Settings: c, Limit: limit, DeviceMemory: s.o.DeviceMemory}
+}
+
+// start evaluates the recorded settings and finds the lower bound.
+func (s *search) start(ctx context.Context) error {
+	// Expandable segments split wherever they can, so that what is active is
+	// what was asked for in units of 512 bytes.
+	tight := s.space.clean()
+	tight.ExpandableSegments = true
+	o, err := s.p.Run(ctx, s.conditions(tight, 0))
+	if err != nil {
+		return err
+	}
+	s.bound = o.Active.Bytes
+	s.current = &Candidate{Settings: s.p.Settings}
+	s.space.seen[normal(s.p.Settings)] = true
+	if err := s.measure(ctx, s.current); err != nil {
+		return err
+	}
+	s.best = math.MaxUint64
+	if err := s.findNeed(ctx, s.current); err != nil {
+		return err
+	}
+	if s.current.Need > 0 {
+		s.best = s.current.Need
+	}
+	s.all = append(s.all, s.current)
+	return nil
+}
+
+// stages makes the candidates. It reports whether it came to the end.
+func (s *search) stages() bool {
+	return s.try(s.space.neighbours(s.space.clean())) &&
+		s.try(s.space.grid(coarseSplits, divisions[:4], segments[:1])) &&
+		s.refine() &&
+		s.try(s.space.grid(splits, divisions, segments)) &&
+		s.refine()
+}
+
+// try evaluates candidates; it reports whether the budget sufficed.
+func (s *search) try(in []settings.Settings) bool {
+	for chunk := range slices.Chunk(s.space.fresh(in), batch) {
+		group := make([]*Candidate, len(chunk))
+		for i, c := range chunk {
+			group[i] = &Candidate{Settings: c}
+		}
+		if !s.evaluate(group) {
+			return false
+		}
+	}
+	return true
+}
+
+// starts is how many of the best settings are varied.
+const starts = 6
+
+// refine varies the best settings one value at a time, as long as that helps.
+func (s *search) refine() bool {
+	varied := map[*Candidate]bool{}
+	for {
+		before := s.best
+		var next []settings.Settings
+		for _, c := range s.leaders(starts) {
+			if !varied[c] {
+				varied[c] = true
+				next = append(next, s.space.neighbours(c.Settings)...)
+			}
+		}
+		if len(next) == 0 {
+			return true
+		}
+		if !s.try(next) {
+			return false
+		}
+		if s.best == before {
+			return true
+		}
+	}
+}
+
+// leaders are the settings that need least.
+func (s *search) leaders(n int) []*Candidate {
+	known := slices.DeleteFunc(slices.Clone(s.all), func(c *Candidate) bool { return c.Need == 0 })
+	slices.SortStableFunc(known, func(x, y *Candidate) int {
+		return cmp.Or(cmp.Compare(x.Need, y.Need), cmp.Compare(x.PeakReserved, y.PeakReserved),
+			cmp.Compare(x.DriverTime, y.DriverTime), cmp.Compare(changes(x.Settings), changes(y.Settings)))
+	})
+	return known[:min(n, len(known))]
+}
+
+// evaluate runs a group of candidates on all cores. Each is compared with the
+// best limit from before the group.
+func (s *search) evaluate(group []*Candidate) bool {
+	best := s.best
+	ok := make([]bool, len(group))
+	s.parallel(len(group), func(i int) {
+		ok[i] = s.one(group[i], best) == nil
+	})
+	for i, c := range group {
+		if !ok[i] {
+			continue
+		}
+		s.all = append(s.all, c)
+		if c.Need > 0 {
+			s.best = min(s.best, c.Need)
+		}
+	}
+	return s.ctx.Err() == nil
+}
+
+// parallel runs f for 0 to n-1 on all workers.
+func (s *search) parallel(n int, f func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(s.workers, n) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n || s.ctx.Err() != nil {
+					return
+				}
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// one evaluates a candidate: its need only if that is below best, or near it if
+// the settings are simple. An error is of the context, or says that the device
+// refuses the settings.
+func (s *search) one(c *Candidate, best uint64) error {
+	if err := s.measure(s.ctx, c); err != nil {
+		return err
+	}
+	if best < math.MaxUint64 {
+		worth := best - min(best, step)
+		if changes(c.Settings) <= 1 {
+			worth = enough(best)
+		}
+		if passes, err := s.suffices(s.ctx, c, worth); err != nil || !passes {
+			return err
+		}
+	}
+	return s.findNeed(s.ctx, c)
+}
+
+// measure runs a candidate without a limit.
+func (s *search) measure(ctx context.Context, c *Candidate) error {
+	o, err := s.p.Run(ctx, s.conditions(c.Settings, 0))
+	if err != nil {
+		return err
+	}
+	c.PeakReserved, c.DriverTime, c.fails = o.Reserved.Bytes, o.DriverTime, o.Fails
+	n := s.count.Add(1)
+	if s.o.Progress != nil {
+		s.o.Progress(int(n))
+	}
+	return nil
+}
+
+// floor is the lowest limit that can pass.
+func (s *search) floor() uint64 { return (s.bound + step - 1) / step * step }
+
+// passes reports whether no request fails under a limit.
+func (s *search) passes(ctx context.Context, c *Candidate, limit uint64) (bool, error) {
+	o, err := s.p.Run(ctx, s.conditions(c.Settings, limit))
+	return err == nil && !o.Fails, err
+}
+
+// suffices reports whether no request fails under a limit and no more than the
+// limit is reserved.
+func (s *search) suffices(ctx context.Context, c *Candidate, limit uint64) (bool, error) {
+	if limit < s.floor() {
+		return false, nil
+	}
+	if c.PeakReserved <= limit && c.Settings.GarbageCollectionThreshold == 0 {
+		return !c.fails, nil // the limit is never in the way
+	}
+	o, err := s.p.Run(ctx, s.conditions(c.Settings, limit))
+	return err == nil && !o.Fails && o.Reserved.Bytes <= limit, err
+}
+
+// findNeed finds what a candidate needs. If the device refuses even without a
+// limit there is nothing to find.
+func (s *search) findNeed(ctx context.Context, c *Candidate) error {
+	if c.fails {
+		return nil
+	}
+	high := (c.PeakReserved + step - 1) / step * step
+	// The collector works only under a limit, where it may do harm.
+	for c.Settings.GarbageCollectionThreshold > 0 {
+		ok, err := s.suffices(ctx, c, high)
+		if err != nil {
+			return err
+		}
+		if ok {
+			break
+		}
+		if high > 4*c.PeakReserved {
+			return nil
+		}
+		high += (high/8 + step) / step * step
+	}
+	var err error
+	c.Need, err = bisect(s.floor(), high, func(limit uint64) (bool, error) { return s.suffices(ctx, c, limit) })
+	return err
+}
+
+// findLimit finds the smallest limit of a candidate whose need is known.
+func (s *search) findLimit(ctx context.Context, c *Candidate) error {
+	if c.Need == 0 || c.SmallestLimit != 0 {
+		return nil
+	}
+	var err error
+	c.SmallestLimit, err = bisect(s.floor(), c.Need, func(limit uint64) (bool, error) { return s.passes(ctx, c, limit) })
+	return err
+}
+
+// bisect finds a limit that is good while the next lower one is not; high is
+// known to be good.
+func bisect(low, high uint64, good func(limit uint64) (bool, error)) (uint64, error) {
+	for low < high {
+		middle := (low + (high-low)/2) / step * step
+		ok, err := good(middle)
+		switch {
+		case err != nil:
+			return 0, err
+		case ok:
+			high = middle
+		default:
+			low = middle + step
+		}
+	}
+	return high, nil
+}

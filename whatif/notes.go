@@ -1,0 +1,112 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+// SelfCheck says how much of the recording the model reproduces under the
+// recorded settings.
+type SelfCheck struct {
+	Events    int    `json:"events"`
+	Identical int    `json:"identical"` // events, from the first one on
+	Note      string `json:"note"`
+	Complete  bool   `json:"-"` // all events, and the state at the end
+}
+
+// NewSelfCheck describes the check of a program.
+func NewSelfCheck(p *replay.Program) SelfCheck { return newSelfCheck(p) }
+
+func newSelfCheck(p *replay.Program) SelfCheck {
+	r := p.Check
+	s := SelfCheck{Events: r.Events, Identical: r.IdenticalEvents, Complete: r.Identical}
+	s.Note = fmt.Sprintf("the model reproduces %s of %s recorded events", units.Count(int64(s.Identical)), units.Count(int64(s.Events)))
+	if r.Identical {
+		return s
+	}
+	what := "the recording goes another way"
+	if r.First != nil {
+		what = r.First.What
+	}
+	if r.IdenticalEvents == r.Events {
+		s.Note += fmt.Sprintf(", but not the state at the end (%s): the model misses something that the events do not show, and peaks may be off", what)
+		return s
+	}
+	s.Note += fmt.Sprintf("; at event %s they part (%s). The answers rest on a model that is checked only up to there: "+
+		"peaks and failures after it are estimates (ashlar verify shows the difference)", units.Count(int64(r.IdenticalEvents)), what)
+	return s
+}
+
+// notes says what else the answer rests on. recorded is the outcome under the
+// recorded settings, nil if there was no time for it.
+func (q *Question) notes(p *replay.Program, recorded *replay.Outcome) []string {
+	notes := append([]string{}, p.Check.Notes...)
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if p.Start.Kind == replay.StartRebuilt {
+		reserved := uint64(0)
+		for i := range p.Start.Segments {
+			reserved += p.Start.Segments[i].TotalSize
+		}
+		add("the replays begin with the %s that were reserved before the first event, as the recorded settings had laid them out: "+
+			"the settings tried here had no influence on them, so differences may be larger in a whole run", units.Size(reserved))
+	}
+	if p.Trace.Partial {
+		add("the file ends within the events: what comes after them is not replayed")
+	}
+	if p.Ignored > 0 {
+		add("%s events contradict the ones before them and are left out", units.Count(int64(p.Ignored)))
+	}
+	if endsInOOM(p) {
+		add("the recording ends where a request failed: to pass it means to get at least as far")
+	}
+	if p.Settings.PerProcessMemoryFraction < 1 {
+		add("the recording has per_process_memory_fraction:%v; the limit stands for it here", p.Settings.PerProcessMemoryFraction)
+	}
+	if slices.ContainsFunc(q.Settings, func(s Setting) bool { return s.Parsed.PerProcessMemoryFraction < 1 }) {
+		add("per_process_memory_fraction is taken of the device memory named here")
+	}
+	if q.collectsWithoutLimit(p) {
+		add("garbage_collection_threshold does nothing without a limit: PyTorch collects only if there is one")
+	}
+	if off := q.recordedIsOff(p, recorded); off != "" {
+		notes = append(notes, off)
+	}
+	return notes
+}
+
+// collectsWithoutLimit: a threshold is a part of the limit (spec 7.3).
+func (q *Question) collectsWithoutLimit(p *replay.Program) bool {
+	if q.Limit.Value() > 0 {
+		return false
+	}
+	collects := func(s settings.Settings) bool {
+		return s.GarbageCollectionThreshold > 0 && s.PerProcessMemoryFraction >= 1
+	}
+	return collects(p.Settings) || slices.ContainsFunc(q.Settings, func(s Setting) bool { return collects(s.Parsed) })
+}
+
+// recordedIsOff compares the outcome under the recorded settings with what was
+// recorded, if the conditions are the recorded ones too. The check follows the
+// recorded addresses and answers of the driver, this replay its own.
+func (q *Question) recordedIsOff(p *replay.Program, o *replay.Outcome) string {
+	if o == nil || q.Limit.Source == Given || q.Memory.Source == Given || p.Trace.Partial {
+		return ""
+	}
+	want := timeline.New(p.Trace, timeline.Options{}).Peaks().Reserved.Value
+	switch {
+	case o.Fails && !o.First.RecordedToo:
+		return fmt.Sprintf("replayed under its own settings the recording fails at event %s, where it did not: "+
+			"the limit or the device's memory is not what is assumed here", units.Count(int64(o.First.Event)))
+	case !q.SkipOOM && o.Fails && !endsInOOM(p):
+		return "" // the recording went on, the replay did not
+	case o.Reserved.Bytes != want:
+		return fmt.Sprintf("replayed under its own settings the recording reserves %s at its peak, recorded were %s: "+
+			"take differences of that size for none", units.Size(o.Reserved.Bytes), units.Size(want))
+	}
+	return ""
+}

@@ -1,0 +1,190 @@
+package whatif
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Result is what became of a recorded run under some settings.
+type Result struct {
+	Settings string `json:"settings"` // as given, or in canonical form
+	Recorded bool   `json:"recorded"` // the settings are those of the recording
+
+	Limit        *uint64 `json:"limit_bytes"` // nil: none
+	DeviceMemory *uint64 `json:"device_memory_bytes"`
+
+	Fails bool     `json:"fails"` // a request failed
+	First *Failure `json:"first_failure"`
+
+	PeakReserved    uint64       `json:"peak_reserved_bytes"`
+	PeakReservedAt  facts.Moment `json:"peak_reserved_at"`
+	PeakActive      uint64       `json:"peak_active_bytes"`
+	PeakActiveAt    facts.Moment `json:"peak_active_at"`
+	PeakAllocated   uint64       `json:"peak_allocated_bytes"`
+	PeakAllocatedAt facts.Moment `json:"peak_allocated_at"`
+	PeakRequested   uint64       `json:"peak_requested_bytes"`
+	PeakRequestedAt facts.Moment `json:"peak_requested_at"`
+
+	Retries      int64 `json:"num_alloc_retries"`
+	OOMs         int64 `json:"num_ooms"`
+	DeviceAllocs int64 `json:"num_device_alloc"` // as PyTorch counts: mappings too
+	DeviceFrees  int64 `json:"num_device_free"`
+	Maps         int64 `json:"maps"`
+	Unmaps       int64 `json:"unmaps"`
+	// DriverMS estimates how long the driver was busy giving and taking memory.
+	DriverMS float64 `json:"estimated_driver_ms"`
+
+	Curve *Curve `json:"curve"` // nil unless asked for
+}
+
+// Failure is the first request that failed.
+type Failure struct {
+	facts.Moment
+	Size        uint64           `json:"size_bytes"`    // asked for by the program
+	Segment     uint64           `json:"segment_bytes"` // asked of the driver for it
+	Stream      uint64           `json:"stream"`
+	Reserved    uint64           `json:"reserved_bytes"`
+	Allocated   uint64           `json:"allocated_bytes"`
+	Active      uint64           `json:"active_bytes"`
+	LargestFree uint64           `json:"largest_free_bytes"`
+	DeviceFree  *uint64          `json:"device_free_bytes"` // nil if the device has no end
+	RecordedToo bool             `json:"recorded_too"`      // it failed in the recording as well
+	LooksCaught bool             `json:"looks_caught"`
+	CaughtBy    *string          `json:"caught_by"`
+	Stack       []timeline.Frame `json:"stack"`
+
+	Caught *Caught       `json:"-"` // nil unless LooksCaught
+	Site   timeline.Site `json:"-"` // if there is a Stack
+	Place  string        `json:"-"` // the step in words; empty if none is known
+}
+
+// Curve is the course of a run in pieces: the highest totals of each, and the
+// state at its end.
+type Curve struct {
+	Event         []int     `json:"event"`
+	Time          []*int64  `json:"time_us"`
+	Reserved      []uint64  `json:"reserved_bytes"`
+	Active        []uint64  `json:"active_bytes"`
+	Allocated     []uint64  `json:"allocated_bytes"`
+	Requested     []uint64  `json:"requested_bytes"`
+	LargestFree   []uint64  `json:"largest_free_bytes"`
+	Fragmentation []float64 `json:"fragmentation"`
+}
+
+// NewResult describes an outcome of a program.
+func NewResult(p *replay.Program, o *replay.Outcome) *Result { return newTeller(p).result(o) }
+
+// teller knows when and where in the program events are.
+type teller struct {
+	t      *trace.Trace
+	first  int64 // earliest time
+	course *timeline.Program
+}
+
+func newTeller(p *replay.Program) *teller {
+	t := &teller{t: p.Trace, first: trace.NoTime, course: timeline.NewProgram(p.Trace)}
+	for i := range p.Trace.Events.Len() {
+		if at := p.Trace.Events.Time.At(i); at != trace.NoTime && (t.first == trace.NoTime || at < t.first) {
+			t.first = at
+		}
+	}
+	return t
+}
+
+func (t *teller) moment(event int, time int64) facts.Moment {
+	var m facts.Moment
+	if event >= 0 {
+		m.Event = &event
+	}
+	if time == trace.NoTime {
+		return m
+	}
+	since := time - t.first
+	m.Time, m.Since = &time, &since
+	at := t.course.At(time)
+	if at.Step > 0 {
+		m.Step = &at.Step
+	}
+	if at.Annotation != "" {
+		m.Annotation = &at.Annotation
+	}
+	return m
+}
+
+func (t *teller) result(o *replay.Outcome) *Result {
+	c := &o.Conditions
+	high := func(h replay.High) (uint64, facts.Moment) { return h.Bytes, t.moment(h.Event, h.Time) }
+	r := &Result{
+		Settings: c.Settings.String(), Limit: bytes(c.Limit), DeviceMemory: bytes(c.DeviceMemory),
+		Fails: o.Fails, Retries: o.Retries, OOMs: o.OOMs, DeviceAllocs: o.DeviceAllocs, DeviceFrees: o.DeviceFrees,
+		Maps: o.Maps, Unmaps: o.Unmaps, DriverMS: float64(o.DriverTime.Microseconds()) / 1e3,
+	}
+	r.PeakReserved, r.PeakReservedAt = high(o.Reserved)
+	r.PeakActive, r.PeakActiveAt = high(o.Active)
+	r.PeakAllocated, r.PeakAllocatedAt = high(o.Allocated)
+	r.PeakRequested, r.PeakRequestedAt = high(o.Requested)
+	if o.First != nil {
+		r.First = t.failure(o.First, c.DeviceMemory > 0)
+	}
+	if c.Points > 0 {
+		r.Curve = newCurve(o.Curve)
+	}
+	return r
+}
+
+func (t *teller) failure(f *replay.Failure, finite bool) *Failure {
+	out := &Failure{
+		Moment: t.moment(f.Event, f.Time), Size: f.Requested, Segment: f.Segment, Stream: f.Stream, Reserved: f.Reserved,
+		Allocated: f.Allocated, Active: f.Active, LargestFree: f.LargestFree, RecordedToo: f.RecordedToo,
+		Stack: timeline.Frames(t.t, f.Stack),
+	}
+	out.Site, _ = timeline.SiteOf(t.t, f.Stack)
+	if out.Step != nil {
+		out.Place = fmt.Sprintf("step %d", *out.Step)
+		if done := t.course.Complete(); *out.Step > done {
+			out.Place = fmt.Sprintf("after step %d", done)
+		}
+	}
+	if finite {
+		out.DeviceFree = &f.DeviceFree
+	}
+	if f.RecordedToo {
+		out.Caught = wasCaught(t.t, f.Event)
+	}
+	if out.Caught == nil {
+		out.Caught = LooksCaught(out.Stack)
+	}
+	if out.Caught != nil {
+		out.LooksCaught, out.CaughtBy = true, &out.Caught.By
+	}
+	return out
+}
+
+func newCurve(points []replay.Point) *Curve {
+	n := len(points)
+	c := &Curve{
+		make([]int, n), make([]*int64, n), make([]uint64, n), make([]uint64, n), make([]uint64, n),
+		make([]uint64, n), make([]uint64, n), make([]float64, n),
+	}
+	for i := range points {
+		p := &points[i]
+		c.Event[i], c.Reserved[i], c.Active[i], c.Allocated[i], c.Requested[i] = p.Event, p.Reserved, p.Active, p.Allocated, p.Requested
+		c.LargestFree[i], c.Fragmentation[i] = p.LargestFree, p.Fragmentation()
+		if p.Time != trace.NoTime {
+			c.Time[i] = &p.Time
+		}
+	}
+	return c
+}
+
+// bytes is nil for a bound that is not there.
+func bytes(n uint64) *uint64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}

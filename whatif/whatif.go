@@ -1,0 +1,184 @@
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// Setting is a text for PYTORCH_CUDA_ALLOC_CONF and what it means.
+type Setting struct {
+	Conf   string
+	Parsed settings.Settings
+}
+
+// ParseSetting reads a text as PyTorch does. The error is a *[SettingError].
+func ParseSetting(conf string) (Setting, error) {
+	s, err := settings.Parse(conf)
+	if err != nil {
+		return Setting{}, &SettingError{conf, err}
+	}
+	return Setting{conf, s}, nil
+}
+
+// SettingError says which settings cannot be used, and why.
+type SettingError struct {
+	Conf string
+	Err  error // of package settings or replay
+}
+
+func (e *SettingError) Error() string {
+	place := ""
+	var refused *settings.Error
+	if errors.As(e.Err, &refused) {
+		place = fmt.Sprintf(", token %d", refused.Pos+1)
+	}
+	return fmt.Sprintf("settings %q%s: %v", e.Conf, place, e.Err)
+}
+
+func (e *SettingError) Unwrap() error { return e.Err }
+
+// Question is what is asked about a recorded run.
+type Question struct {
+	Settings []Setting // to be tried beside the recorded ones
+	Limit    Bound     // on reserved memory
+	Memory   Bound     // of the device, for the allocator
+	SkipOOM  bool      // leave failing requests out instead of ending at the first
+	Points   int       // length of the curves; 0 makes none
+
+	Workers  int                   // 0: as many as there are cores
+	Progress func(done, total int) // is told how many settings are done; one call at a time
+}
+
+// Answer is what the replays show.
+type Answer struct {
+	SelfCheck    SelfCheck `json:"self_check"`
+	Limit        Bound     `json:"limit"`
+	DeviceMemory Bound     `json:"device_memory"`
+	OnOOM        string    `json:"on_oom"` // OnOOMDie or OnOOMSkip
+	// Interrupted: the context ended before all was done. NotRun are the settings
+	// without a result.
+	Interrupted bool      `json:"interrupted"`
+	NotRun      []string  `json:"not_run"`
+	Notes       []string  `json:"notes"` // what else the answer rests on
+	Results     []*Result `json:"results"`
+}
+
+// What happens at a request that fails.
+const (
+	OnOOMDie  = "die"  // the run ends
+	OnOOMSkip = "skip" // the request is left out, with its free
+)
+
+// Ask replays a program under its recorded settings and under those of the
+// question. Results are in that order, whatever the number of cores. When the
+// context ends, what is known is returned.
+//
+// The program must be one that was checked. The error is a *[SettingError], or
+// says why nothing can be replayed.
+func Ask(ctx context.Context, p *replay.Program, q Question) (*Answer, error) {
+	if p.Check == nil {
+		return nil, errors.New("the program was not checked against its recording")
+	}
+	runs := recordedAndOthers(p, q.Settings)
+	for i := range runs {
+		if err := p.Runnable(q.conditions(runs[i])); err != nil {
+			if p.Runnable(q.conditions(Setting{Parsed: settings.Default()})) != nil {
+				return nil, err // whatever the settings
+			}
+			return nil, &SettingError{runs[i].Conf, err}
+		}
+	}
+	outcomes, err := q.runAll(ctx, p, runs)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{
+		SelfCheck: newSelfCheck(p), Limit: q.Limit.shownBy(p), DeviceMemory: q.Memory, OnOOM: OnOOMDie,
+		NotRun: []string{}, Results: []*Result{},
+	}
+	if q.SkipOOM {
+		a.OnOOM = OnOOMSkip
+	}
+	t := newTeller(p)
+	for i, o := range outcomes {
+		if o == nil {
+			a.Interrupted = true
+			a.NotRun = append(a.NotRun, runs[i].Conf)
+			continue
+		}
+		r := t.result(o)
+		r.Settings, r.Recorded = runs[i].Conf, i == 0
+		a.Results = append(a.Results, r)
+	}
+	a.Notes = q.notes(p, outcomes[0])
+	return a, nil
+}
+
+// recordedAndOthers puts the recorded settings first. Their share of the device
+// is left out: it is of the whole device, of which no file tells, and it shows
+// as a limit.
+func recordedAndOthers(p *replay.Program, others []Setting) []Setting {
+	recorded := p.Settings
+	recorded.PerProcessMemoryFraction = 1
+	return append([]Setting{{p.Settings.String(), recorded}}, others...)
+}
+
+func (q *Question) conditions(s Setting) replay.Conditions {
+	return replay.Conditions{
+		Settings: s.Parsed, Limit: q.Limit.Value(), DeviceMemory: q.Memory.Value(), SkipOOM: q.SkipOOM, Points: q.Points,
+	}
+}
+
+// runAll runs the program under each of the settings. Those that the context
+// left no time for have no outcome. Of several errors it returns the one of the
+// first settings.
+func (q *Question) runAll(ctx context.Context, p *replay.Program, runs []Setting) ([]*replay.Outcome, error) {
+	outcomes, errs := make([]*replay.Outcome, len(runs)), make([]error, len(runs))
+	workers := q.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var (
+		next atomic.Int64
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		done int
+	)
+	for range min(workers, len(runs)) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(runs) {
+					return
+				}
+				o, err := p.Run(ctx, q.conditions(runs[i]))
+				switch {
+				case err == nil:
+					outcomes[i] = o
+				case ctx.Err() == nil:
+					errs[i] = &SettingError{runs[i].Conf, err}
+				}
+				if q.Progress != nil {
+					mu.Lock()
+					done++
+					q.Progress(done, len(runs))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, nil
+}
