@@ -282,6 +282,13 @@ func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 	return found && a.candidate(p.homes[i], rounded, expandable) != noBlock
 }
 
+// Rounded returns the size of the block that a request asks for.
+func (a *Allocator) Rounded(size uint64) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.round(size)
+}
+
 // SegmentSize returns the size of the segment that a request asks for, which
 // is what the limit is compared with.
 func (a *Allocator) SegmentSize(size uint64) uint64 {

@@ -29,38 +29,45 @@ type Branch struct {
 // findDivergence compares the sequences of calls, and notes of each rank where
 // it leaves those that still do the same as the majority.
 func (x *Table) findDivergence(rs *Ranks) {
-	offset := rs.alignStarts()
-	var together []int // the ranks that did the same so far
+	begin := rs.alignStarts()
+	var waiting, together []int // ranks that begin later, and that did the same so far
 	for i, r := range rs.Ranks {
 		if r.calls.n > 0 {
-			together = append(together, i)
+			waiting = append(waiting, i)
 		}
 	}
-	rs.Compared = len(together) > 1
+	slices.SortStableFunc(waiting, func(a, b int) int { return cmp.Compare(begin[a], begin[b]) })
+	rs.Compared = len(waiting) > 1
 	for p := 0; ; p++ {
-		together = slices.DeleteFunc(together, func(i int) bool { return p+offset[i] >= rs.Ranks[i].calls.n })
-		if len(together) < 2 {
+		for len(waiting) > 0 && begin[waiting[0]] <= p {
+			together, waiting = append(together, waiting[0]), waiting[1:]
+			slices.Sort(together)
+		}
+		together = slices.DeleteFunc(together, func(i int) bool { return p-begin[i] >= rs.Ranks[i].calls.n })
+		if len(together)+len(waiting) < 2 {
 			return
 		}
-		if rs.samePiece(together, offset, p) {
-			p += callsLen - 1
+		if len(together) < 2 {
 			continue
 		}
-		first := rs.call(together[0], offset, p)
-		if !slices.ContainsFunc(together[1:], func(i int) bool { return rs.call(i, offset, p) != first }) {
-			if rs.Divergence == nil {
-				rs.Common = p + 1
-			}
+		if n := rs.samePiece(together, begin, p); n > 0 && (len(waiting) == 0 || begin[waiting[0]] >= p+n) {
+			p += n - 1
+			rs.common(p)
 			continue
 		}
-		branches := rs.branches(together, offset, p)
+		first := rs.call(together[0], begin, p)
+		if !slices.ContainsFunc(together[1:], func(i int) bool { return rs.call(i, begin, p) != first }) {
+			rs.common(p)
+			continue
+		}
+		branches := rs.branches(together, begin, p)
 		if rs.Divergence == nil {
+			rs.Divergence = x.divergence(rs, branches, begin, p)
 			rs.Common = p
-			rs.Divergence = x.divergence(rs, branches, offset, p)
 		}
 		for _, b := range branches[1:] {
 			for _, i := range b {
-				event := rs.Ranks[i].calls.event(p + offset[i])
+				event := rs.Ranks[i].calls.event(p - begin[i])
 				rs.Ranks[i].Parts = &event
 			}
 		}
@@ -68,34 +75,37 @@ func (x *Table) findDivergence(rs *Ranks) {
 	}
 }
 
-func (rs *Ranks) call(rank int, offset []int, p int) call {
-	return rs.Ranks[rank].calls.at(p + offset[rank])
+// common notes that the call at a position is the same everywhere.
+func (rs *Ranks) common(p int) {
+	if rs.Divergence == nil {
+		rs.Common = p + 1
+	}
 }
 
-// samePiece tells that ranks share the piece that begins at a position, so that
-// its calls need not be compared.
-func (rs *Ranks) samePiece(ranks, offset []int, p int) bool {
-	at := (p + offset[ranks[0]]) / callsLen
+func (rs *Ranks) call(rank int, begin []int, p int) call {
+	return rs.Ranks[rank].calls.at(p - begin[rank])
+}
+
+// samePiece returns how long the piece is that begins at a position, if ranks
+// share it, so that its calls need not be compared; else 0.
+func (rs *Ranks) samePiece(ranks, begin []int, p int) int {
+	at := (p - begin[ranks[0]]) / callsLen
+	piece := rs.Ranks[ranks[0]].calls.pieces[at]
 	for _, i := range ranks {
-		s := rs.Ranks[i].calls
-		if (p+offset[i])%callsLen != 0 || (p+offset[i])/callsLen != at || s.pieces[at] != rs.Ranks[ranks[0]].calls.pieces[at] ||
-			len(s.pieces[at].what) != callsLen {
-			return false
+		if p-begin[i] != at*callsLen || rs.Ranks[i].calls.pieces[at] != piece {
+			return 0
 		}
 	}
-	if rs.Divergence == nil {
-		rs.Common = p + callsLen
-	}
-	return true
+	return len(piece.what)
 }
 
 // branches groups ranks by their call, the largest group first; of equal ones
 // the one with the first rank.
-func (rs *Ranks) branches(ranks, offset []int, p int) [][]int {
+func (rs *Ranks) branches(ranks, begin []int, p int) [][]int {
 	at := map[call]int{}
 	var out [][]int
 	for _, i := range ranks {
-		c := rs.call(i, offset, p)
+		c := rs.call(i, begin, p)
 		k, ok := at[c]
 		if !ok {
 			k = len(out)
@@ -108,11 +118,11 @@ func (rs *Ranks) branches(ranks, offset []int, p int) [][]int {
 	return out
 }
 
-func (x *Table) divergence(rs *Ranks, branches [][]int, offset []int, p int) *Divergence {
+func (x *Table) divergence(rs *Ranks, branches [][]int, begin []int, p int) *Divergence {
 	d := &Divergence{Common: p, Majority: len(branches[0]) > len(branches[1])}
 	for _, ranks := range branches {
 		s := rs.Ranks[ranks[0]].calls
-		i := p + offset[ranks[0]]
+		i := p - begin[ranks[0]]
 		b := Branch{Ranks: ranks, Call: s.at(i).String(), Bytes: s.at(i).size(), Event: s.event(i), Frames: x.frames(s.stack(i))}
 		b.Site, _ = timeline.SiteOf(x.t, s.stack(i))
 		d.Branches = append(d.Branches, b)
@@ -130,27 +140,25 @@ const (
 	maxRun = 4096
 )
 
-// alignStarts returns for each rank how many calls to leave out, so that all
-// begin at the same moment of the program. Rings that lost their oldest events
-// begin anywhere.
+// alignStarts returns for each rank with how many calls before it the earliest
+// one begins. Rings that lost their oldest events begin anywhere.
 func (rs *Ranks) alignStarts() []int {
-	offset := make([]int, len(rs.Ranks))
+	begin := make([]int, len(rs.Ranks))
 	if !slices.ContainsFunc(rs.Ranks, func(r *Rank) bool { return r.midrun && r.calls.n > 0 }) {
-		return offset
+		return begin
 	}
 	ref := slices.IndexFunc(rs.Ranks, func(r *Rank) bool { return r.calls.n > 0 })
-	latest := 0
-	for i, r := range rs.Ranks { // so far: where the rank begins, counted by ref
+	for i, r := range rs.Ranks { // counted by ref
 		if i != ref && r.calls.n > 0 {
-			offset[i] = bestShift(rs.Ranks[ref].calls, r.calls)
-			latest = max(latest, offset[i])
+			begin[i] = bestShift(rs.Ranks[ref].calls, r.calls)
 		}
 	}
-	for i := range offset {
-		offset[i] = latest - offset[i]
-		rs.Shifted = rs.Shifted || offset[i] > 0
+	first := slices.Min(begin)
+	for i := range begin {
+		begin[i] -= first
+		rs.Shifted = rs.Shifted || begin[i] > 0
 	}
-	return offset
+	return begin
 }
 
 // bestShift returns how many calls later than a b begins, by the place where

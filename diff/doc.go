@@ -57,5 +57,6 @@
 // freed in the same order. [Divergence] is the first call at which one does
 // something else than the majority. Events that follow from the calls, such as
 // those of segments, and frees that complete, are not looked at, as they depend
-// on the state of the device.
+// on the state of the device. Traces that begin in the middle of a run are
+// shifted against each other to where most calls in a row are the same.
 package diff

@@ -59,15 +59,15 @@ func follow(ctx context.Context, t *trace.Trace, o Options) (*history, error) {
 			break
 		}
 		h.replay = &Replay{seen.Identical, seen.Events, seen.IdenticalEvents}
-		if seen.IdenticalEvents != seen.Events {
-			h.note("a replay parts from the trace at event %s (ashlar verify shows how)", count(seen.IdenticalEvents))
-		}
 	}
 	h.line = timeline.New(t, timeline.Options{Observed: seen})
 	h.peaks = h.line.Peaks()
 	h.program = timeline.NewProgram(t)
-	if h.line.AtLeast {
+	switch {
+	case h.line.AtLeast:
 		h.note("what was there before the first event is not known: totals are lower bounds")
+	case h.replay != nil && !h.line.Exact:
+		h.note("a replay parts from the trace at event %s (ashlar verify shows how)", count(h.replay.IdenticalEvents))
 	}
 	return h, ctx.Err()
 }

@@ -87,11 +87,11 @@ func (rs *Ranks) findOdd() {
 	for _, m := range measures(rs.Sizes) {
 		var values, least []float64
 		for _, r := range rs.Ranks {
-			if v, ok := m.value(r); ok {
+			if v, ok := m.value(r); ok && !r.Partial {
 				values = append(values, v)
-			}
-			if m.least != nil {
-				least = append(least, m.least(r))
+				if m.least != nil {
+					least = append(least, m.least(r))
+				}
 			}
 		}
 		if len(values) == 0 {
@@ -105,7 +105,7 @@ func (rs *Ranks) findOdd() {
 		threshold := max(OddShare*share, OddDeviations*perMAD*spread)
 		rs.Measures = append(rs.Measures, m.summary(middle, threshold))
 		for i, r := range rs.Ranks {
-			if v, ok := m.value(r); ok && math.Abs(v-middle) > threshold {
+			if v, ok := m.value(r); ok && !r.Partial && math.Abs(v-middle) > threshold {
 				rs.Odd = append(rs.Odd, m.odd(i, v-middle, middle, threshold))
 			}
 		}

@@ -21,10 +21,15 @@ type Rank struct {
 	PeakRequested *uint64 `json:"peak_requested_bytes"`
 	PeakReserved  uint64  `json:"peak_reserved_bytes"`
 	// Cached is what was reserved where reserved memory was highest, and in no
-	// tensor; of the reserved memory it is the fraction ReservedUnallocated. If
-	// not all ranks know block sizes, it is what was not requested.
+	// tensor; of the reserved memory it is the fraction ReservedUnallocated. By
+	// requested sizes it is what was not requested.
 	Cached              *uint64  `json:"cached_at_peak_bytes"`
 	ReservedUnallocated *float64 `json:"reserved_unallocated_at_peak"`
+
+	// Partial tells that the file ends within its events, or that the memory
+	// before them is not known: its numbers are no peaks of the run, and it is
+	// not called odd.
+	Partial bool `json:"partial"`
 
 	// Parts is the event at which the rank leaves the majority; nil if it does
 	// not.
@@ -46,7 +51,11 @@ func (x *Table) Rank(ctx context.Context, s Source, name string, o Options) (*Ra
 	t := s.Trace
 	r := &Rank{
 		File: s.File, Name: name, Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
-		calls: x.sequence(t), midrun: h.line.Start.Kind != replay.StartRecorded, notes: h.notes,
+		Partial: t.Partial || h.line.AtLeast,
+		calls:   x.sequence(t), midrun: h.line.Start.Kind != replay.StartRecorded, notes: h.notes,
+	}
+	if t.Partial {
+		r.notes = append(r.notes, "the file ends within its events: it is not called odd")
 	}
 	r.Calls = r.calls.n
 	if !t.Host {
@@ -70,12 +79,12 @@ func (x *Table) Rank(ctx context.Context, s Source, name string, o Options) (*Ra
 
 // use has the fragmentation told by block sizes or by requested sizes.
 func (r *Rank) use(sizes string) {
-	used := r.atPeak.Allocated
+	used, known := r.atPeak.Allocated, r.PeakAllocated != nil
 	if sizes == RequestedSizes {
-		if r.PeakRequested == nil {
-			return
-		}
-		used = r.atPeak.Requested
+		used, known = r.atPeak.Requested, r.PeakRequested != nil
+	}
+	if !known {
+		return
 	}
 	cached := r.atPeak.Reserved - min(r.atPeak.Reserved, used)
 	r.Cached, r.ReservedUnallocated = &cached, share(r.atPeak.Reserved, used)

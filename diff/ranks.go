@@ -1,13 +1,9 @@
 package diff
 
-import (
-	"slices"
-)
-
 // Ranks is the comparison of several ranks.
 type Ranks struct {
 	// Sizes says what peaks and cached memory are told by: block sizes, or
-	// requested ones if a rank does not know them.
+	// requested ones if most ranks do not know them.
 	Sizes string  `json:"sizes"`
 	Ranks []*Rank `json:"ranks"`
 
@@ -27,9 +23,15 @@ type Ranks struct {
 // Ranks compares ranks of the table.
 func (x *Table) Ranks(ranks []*Rank) *Ranks {
 	rs := &Ranks{Sizes: BlockSizes, Ranks: ranks, Measures: []Measure{}, Odd: []Odd{}, Notes: []string{}}
-	if slices.ContainsFunc(ranks, func(r *Rank) bool { return r.PeakAllocated == nil }) {
+	sized := 0
+	for _, r := range ranks {
+		if r.PeakAllocated != nil {
+			sized++
+		}
+	}
+	if 2*sized < len(ranks) {
 		rs.Sizes = RequestedSizes
-		rs.Notes = append(rs.Notes, "sizes are as requested: not every rank has a replay that gives those of the blocks")
+		rs.Notes = append(rs.Notes, "sizes are as requested: most ranks have no replay that gives those of the blocks")
 	}
 	for _, r := range ranks {
 		r.use(rs.Sizes)
@@ -40,7 +42,7 @@ func (x *Table) Ranks(ranks []*Rank) *Ranks {
 	rs.findOdd()
 	x.findDivergence(rs)
 	if rs.Shifted {
-		rs.Notes = append(rs.Notes, "recording began at different moments: calls are compared from where the sequences fit best")
+		rs.Notes = append(rs.Notes, "recording began at different moments: they are compared from where their calls fit best")
 	}
 	return rs
 }

@@ -150,6 +150,9 @@ func TestRanksThatEndEarly(t *testing.T) {
 	if rs.Divergence != nil || rs.Ranks[1].Parts != nil || rs.Common != rs.Ranks[0].Calls || !rs.Compared {
 		t.Errorf("%+v", rs)
 	}
+	if slices.ContainsFunc(rs.Odd, func(o Odd) bool { return o.Rank == 1 }) || !rs.Ranks[1].Partial {
+		t.Errorf("the file that ends early: %+v", rs.Odd)
+	}
 	if !slices.ContainsFunc(rs.Notes, func(n string) bool { return strings.HasPrefix(n, "rank3: there are no events") }) {
 		t.Errorf("%q", rs.Notes)
 	}
@@ -176,7 +179,7 @@ func TestRanksThatBeginAtDifferentMoments(t *testing.T) {
 	if !rs.Shifted || d == nil || len(d.Branches) != 2 || fmt.Sprint(d.Branches[1].Ranks) != "[3]" || d.Branches[1].Event != event {
 		t.Fatalf("%+v, want event %d", d, event)
 	}
-	// Rank 2 begins 100 events before rank 0.
+	// Rank 3 begins 100 events after rank 0.
 	if d.Branches[0].Event != event+100 || d.Branches[0].Ranks[0] != 0 {
 		t.Errorf("%+v", d.Branches[0])
 	}
@@ -244,10 +247,15 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// If one rank does not know block sizes, all are compared by what was asked
-// for.
+// If most ranks do not know block sizes, all are compared by what was asked
+// for; if only some do not, they are left out of it.
 func TestRanksWithoutReplay(t *testing.T) {
-	rs := ranks(t, "variety/expand_tight", 3, map[int]func(*trace.Trace){1: func(tr *trace.Trace) { tr.Host = true }})
+	host := func(tr *trace.Trace) { tr.Host = true }
+	rs := ranks(t, "variety/expand_tight", 3, map[int]func(*trace.Trace){1: host})
+	if rs.Sizes != BlockSizes || len(rs.Odd) > 0 || rs.Measures[0].Name != MeasureAllocated || rs.Ranks[1].PeakAllocated != nil || rs.Ranks[1].Cached != nil {
+		t.Errorf("%+v", rs)
+	}
+	rs = ranks(t, "variety/expand_tight", 3, map[int]func(*trace.Trace){1: host, 2: host})
 	if rs.Sizes != RequestedSizes || len(rs.Odd) > 0 || rs.Measures[0].Name != MeasureRequested || rs.Ranks[1].PeakAllocated != nil {
 		t.Errorf("%+v", rs)
 	}

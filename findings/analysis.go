@@ -1,6 +1,8 @@
 package findings
 
 import (
+	"sync"
+
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -57,6 +59,9 @@ type Analysis struct {
 	lives  *lives
 	stacks *stackFacts
 	phases *phases
+
+	once       sync.Once
+	categories *categories
 }
 
 // New goes through a trace once and finds its steps.

@@ -9,9 +9,10 @@ import (
 // block is the life of one block. Events are positions in the trace.
 type block struct {
 	size  uint64
-	born  int32 // its alloc; -1 if it is older than the trace
-	freed int32 // its free_requested; never if it is there at the end
-	gone  int32 // its free_completed, from which on it is not active any more
+	asked uint64 // what was requested
+	born  int32  // its alloc; -1 if it is older than the trace
+	freed int32  // its free_requested; never if it is there at the end
+	gone  int32  // its free_completed, from which on it is not active any more
 	stack trace.StackID
 }
 
@@ -58,7 +59,7 @@ func newLives(t *trace.Trace, start *replay.Start, sizes *trace.Column[uint64]) 
 				l.blocks[k].freed, l.blocks[k].gone = int32(i), int32(i)
 			}
 			w.at[addr] = int32(len(l.blocks))
-			l.blocks = append(l.blocks, block{size: size, born: int32(i), freed: never, gone: never, stack: t.Events.Stack.At(i)})
+			l.blocks = append(l.blocks, block{size: size, asked: t.Events.Size.At(i), born: int32(i), freed: never, gone: never, stack: t.Events.Stack.At(i)})
 			live += size
 		case alloc.ActionFreeRequested:
 			if k, ok := w.at[t.Events.Addr.At(i)]; ok {
@@ -126,7 +127,7 @@ func (w *walk) begin(t *trace.Trace, start *replay.Start) {
 				size = b.Size
 			}
 			w.at[b.Address] = int32(len(w.blocks))
-			w.blocks = append(w.blocks, block{size: size, born: -1, freed: never, gone: never})
+			w.blocks = append(w.blocks, block{size: size, asked: b.RequestedSize, born: -1, freed: never, gone: never})
 			w.before += size
 		}
 	}

@@ -75,7 +75,7 @@ type keptRow struct {
 	stack  trace.StackID
 	kept   []uint64 // allocated in a step and there at the end of the last
 	level  []int64  // active when a step ends
-	bytes  uint64 // of kept
+	bytes  uint64   // of kept
 	blocks int
 }
 

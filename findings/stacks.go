@@ -18,7 +18,6 @@ const (
 	markApply                           // torch.autograd.Function.apply: backward if it is outermost
 	markMove                            // moves the parameters of an nn.Module
 	markWorkspace                       // a library asks for its workspace
-	markZero                            // gives gradients up
 )
 
 // stackKind says what part of a program a stack belongs to.
@@ -105,9 +104,7 @@ func markOf(f timeline.Frame) frameMark {
 		return markModule
 	case file == "nn/modules/module.py" && (f.Name == "_apply" || f.Name == "convert"):
 		return markMove
-	case strings.HasPrefix(file, "optim/") && f.Name == "zero_grad", file == "nn/modules/module.py" && f.Name == "zero_grad":
-		return markZero
-	case strings.HasPrefix(file, "optim/"):
+	case strings.HasPrefix(file, "optim/") && f.Name != "zero_grad":
 		return markOptimizer
 	case file == "_tensor.py" && f.Name == "backward", file == "autograd/graph.py" && f.Name == "_engine_run_backward",
 		file == "autograd/__init__.py" && (f.Name == "backward" || f.Name == "grad" || f.Name == "_make_grads"),

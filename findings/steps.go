@@ -2,7 +2,6 @@ package findings
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/timeline"
@@ -140,12 +139,4 @@ func after(t *trace.Trace, time int64) int {
 		}
 	}
 	return lo
-}
-
-// times is "1 time" or "n times".
-func times(n int) string {
-	if n == 1 {
-		return "1 time"
-	}
-	return fmt.Sprintf("%d times", n)
 }

@@ -245,7 +245,7 @@ class _Recorder:
             if error is None or not self.on_oom or self.pid != os.getpid() or getattr(error, "_ashlar_seen", False):
                 return
             text = str(error)
-            if self.last is not None and self.last.ooms == self.ooms and self.last.facts["message"] is None:
+            if isinstance(error, _oom_type()) and self.last is not None and self.last.ooms == self.ooms and self.last.facts["message"] is None:
                 done = self.amend(text)
             elif fatal or time.monotonic() >= self.ready:
                 done = self.write("oom", message=text, late=True, wait=WAIT)
@@ -486,15 +486,18 @@ def _failed_request(snapshot, device):
 
 def _oom_of(error):
     """The OOM error that an exception is or was caused by, or None."""
-    torch = sys.modules.get("torch")
-    kind = getattr(getattr(torch, "cuda", None), "OutOfMemoryError", ())
     for _ in range(20):
-        if error is None or isinstance(error, kind):
+        if error is None or isinstance(error, _oom_type()):
             return error
         if isinstance(error, RuntimeError) and ("out of memory" in str(error) or "ALLOC_FAILED" in str(error)):
             return error
         error = error.__cause__ or error.__context__
     return None
+
+
+def _oom_type():
+    """The error of the allocator. Libraries raise plain RuntimeErrors."""
+    return getattr(getattr(sys.modules.get("torch"), "cuda", None), "OutOfMemoryError", ())
 
 
 def _attempt(call, *args):

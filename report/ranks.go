@@ -16,9 +16,11 @@ const (
 	shortBranches = 3
 )
 
-// Ranks writes the comparison of ranks, at most 80 columns wide.
-func Ranks(w io.Writer, rs *diff.Ranks, o DiffOptions) error {
+// Ranks writes the comparison of ranks, at most 80 columns wide. The title says
+// what was read.
+func Ranks(w io.Writer, title string, rs *diff.Ranks, o DiffOptions) error {
 	p := &page{w: w, style: o.Style}
+	p.printf("%s\n", cut(Clean(title), pageWidth))
 	r := &rankPage{page: p, Ranks: rs, full: o.Full, short: shortRankNames(rs.Ranks)}
 	r.table()
 	r.odd()
@@ -182,6 +184,21 @@ func (p *rankPage) odd() {
 		p.wrapped("  ", p.Ranks.Ranks[rank].Name+": "+strings.Join(text[rank], ", "))
 	}
 	p.wrapped("  ", "odd is what is "+rule)
+	p.compareWith(order[0])
+}
+
+// compareWith says how to go on: with the odd rank and a usual one.
+func (p *rankPage) compareWith(odd int) {
+	unlike := map[int]bool{}
+	for _, o := range p.Odd {
+		unlike[o.Rank] = true
+	}
+	for i, r := range p.Ranks.Ranks {
+		if file := p.Ranks.Ranks[odd].File; !unlike[i] && !r.Partial && r.File != file {
+			p.wrapped("  ", fmt.Sprintf("by call stack: ashlar diff %s %s", r.File, file))
+			return
+		}
+	}
 }
 
 func oddText(o *diff.Odd) string {

@@ -48,7 +48,7 @@ func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 }
 
 // whatIfBounds says under which limit and on which device.
-func (p *page) whatIfBounds(limit, memory whatif.Bound) {
+func (p *page) whatIfBounds(limit whatif.Limit, memory whatif.Memory) {
 	said := "limit: none; the recording shows none"
 	switch limit.Source {
 	case whatif.Given:

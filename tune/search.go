@@ -90,7 +90,7 @@ func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) 
 	begin := time.Now()
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if o.Budget > 0 {
-		within, cancel = context.WithTimeout(ctx, o.Budget)
+		within, cancel = context.WithTimeout(ctx, o.Budget*8/10) // the rest is for what is found
 	}
 	defer cancel()
 	s := &search{p: p, o: o, space: newSpace(p), ctx: within, workers: o.Workers}
@@ -126,8 +126,10 @@ func (s *search) start(ctx context.Context) error {
 		return err
 	}
 	s.bound = o.Active.Bytes
-	s.current = &Candidate{Settings: s.p.Settings}
-	s.space.seen[normal(s.p.Settings)] = true
+	current := s.p.Settings
+	current.PerProcessMemoryFraction = 1 // the limit stands for it
+	s.current = &Candidate{Settings: current}
+	s.space.seen[normal(current)] = true
 	if err := s.measure(ctx, s.current); err != nil {
 		return err
 	}

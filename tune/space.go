@@ -57,7 +57,6 @@ func (s *space) clean() settings.Settings {
 	d.PinnedUseBackgroundThreads, d.PinnedUseHostRegister = b.PinnedUseBackgroundThreads, b.PinnedUseHostRegister
 	d.PinnedNumRegisterThreads, d.PinnedReserveSegmentSize = b.PinnedNumRegisterThreads, b.PinnedReserveSegmentSize
 	d.ReleaseLockOnMalloc, d.GraphCaptureRecordStreamReuse = b.ReleaseLockOnMalloc, b.GraphCaptureRecordStreamReuse
-	d.PerProcessMemoryFraction = b.PerProcessMemoryFraction
 	return d
 }
 

@@ -19,20 +19,6 @@ const (
 type Bound struct {
 	Bytes  *uint64 `json:"bytes"` // nil: none
 	Source string  `json:"source"`
-	// Min and Max are what the recording shows of its own limit: it was at least
-	// Min, and at most Max if something was refused.
-	Min *uint64 `json:"min_bytes"`
-	Max *uint64 `json:"max_bytes"`
-	// Event is the failed request that shows the memory of a device.
-	Event *int `json:"event"`
-}
-
-// GivenBound is a bound that somebody chose; 0 stands for none.
-func GivenBound(bytes uint64) Bound {
-	if bytes == 0 {
-		return Bound{Source: None}
-	}
-	return Bound{Bytes: &bytes, Source: Given}
 }
 
 // Value is the bound as [replay.Conditions] have it; 0 is none.
@@ -43,23 +29,57 @@ func (b Bound) Value() uint64 {
 	return *b.Bytes
 }
 
+func given(n uint64) Bound {
+	if n == 0 {
+		return Bound{Source: None}
+	}
+	return Bound{Bytes: &n, Source: Given}
+}
+
+// Limit is a cap on reserved memory.
+type Limit struct {
+	Bound
+	// Min and Max are what the recording shows of its own limit: it was at least
+	// Min, and at most Max if something was refused.
+	Min *uint64 `json:"min_bytes"`
+	Max *uint64 `json:"max_bytes"`
+}
+
+// GivenLimit is a limit that somebody chose; 0 stands for none.
+func GivenLimit(p *replay.Program, n uint64) Limit {
+	l := shownLimit(p)
+	l.Bound = given(n)
+	return l
+}
+
+// Memory is what a device has for the allocator.
+type Memory struct {
+	Bound
+	Event *int `json:"event"` // the failed request that shows it
+}
+
+// GivenMemory is what somebody chose; 0 stands for memory without end.
+func GivenMemory(n uint64) Memory { return Memory{Bound: given(n)} }
+
 // LimitOf returns the limit that a recording was made under: as the recorder
 // wrote it down, else the upper end of the range that the events leave if they
 // show one at all. f may be nil.
-func LimitOf(p *replay.Program, f *side.Facts) Bound {
-	b := Bound{Source: None}.shownBy(p)
-	if b.Max != nil {
-		b.Bytes, b.Source = b.Max, Inferred
+func LimitOf(p *replay.Program, f *side.Facts) Limit {
+	l := shownLimit(p)
+	if l.Max != nil {
+		l.Bound = Bound{l.Max, Inferred}
 	}
 	// A limit that the events contradict was not in force all the time.
-	limit := recordedLimit(f, p.Trace.Device)
-	if limit != nil && (b.Min == nil || *limit >= *b.Min) && (b.Max == nil || *limit <= *b.Max) {
-		b.Bytes, b.Source = limit, Recorded
+	written := RecordedLimit(f, p.Trace.Device)
+	if written != nil && (l.Min == nil || *written >= *l.Min) && (l.Max == nil || *written <= *l.Max) {
+		l.Bound = Bound{written, Recorded}
 	}
-	return b
+	return l
 }
 
-func recordedLimit(f *side.Facts, device int) *uint64 {
+// RecordedLimit returns the limit of a device that a recorder wrote down, nil if
+// there is none or nobody did. f may be nil.
+func RecordedLimit(f *side.Facts, device int) *uint64 {
 	if f == nil {
 		return nil
 	}
@@ -72,15 +92,16 @@ func recordedLimit(f *side.Facts, device int) *uint64 {
 	return nil
 }
 
-// shownBy adds what the events of a recording show of its limit.
-func (b Bound) shownBy(p *replay.Program) Bound {
+// shownLimit has no limit yet, but what the events show of it.
+func shownLimit(p *replay.Program) Limit {
+	l := Limit{Bound: Bound{Source: None}}
 	if c := p.Check; c != nil && c.Limit != nil {
-		b.Min = &c.Limit.Min
+		l.Min = &c.Limit.Min
 		if c.Limit.Max != 0 {
-			b.Max = &c.Limit.Max
+			l.Max = &c.Limit.Max
 		}
 	}
-	return b
+	return l
 }
 
 // MemoryOf returns what the device had for the allocator: its free memory and
@@ -89,7 +110,7 @@ func (b Bound) shownBy(p *replay.Program) Bound {
 //
 // Other processes come and go, so the device may have had less later. It did
 // have what the recording reserved, and the bound is never below that.
-func MemoryOf(p *replay.Program, f *side.Facts) Bound {
+func MemoryOf(p *replay.Program, f *side.Facts) Memory {
 	peaks := timeline.New(p.Trace, timeline.Options{}).Peaks()
 	for _, o := range peaks.OOMs {
 		bytes := o.Event.Addr + o.Totals.Reserved
@@ -97,10 +118,10 @@ func MemoryOf(p *replay.Program, f *side.Facts) Bound {
 			continue
 		}
 		bytes = max(bytes, peaks.Reserved.Value)
-		return Bound{Bytes: &bytes, Source: Inferred, Event: &o.Index}
+		return Memory{Bound{&bytes, Inferred}, &o.Index}
 	}
 	if f == nil || p.Trace.Partial {
-		return Bound{Source: None}
+		return GivenMemory(0)
 	}
 	if d := f.DeviceFacts(p.Trace.Device); d != nil && d.FreeBytes != nil {
 		bytes := *d.FreeBytes
@@ -108,9 +129,9 @@ func MemoryOf(p *replay.Program, f *side.Facts) Bound {
 			bytes += p.Trace.Segments[i].TotalSize
 		}
 		bytes = max(bytes, peaks.Reserved.Value)
-		return Bound{Bytes: &bytes, Source: Recorded}
+		return Memory{Bound: Bound{&bytes, Recorded}}
 	}
-	return Bound{Source: None}
+	return GivenMemory(0)
 }
 
 // endsInOOM reports whether the recording ends with a failed request: nothing

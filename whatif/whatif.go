@@ -47,8 +47,8 @@ func (e *SettingError) Unwrap() error { return e.Err }
 // Question is what is asked about a recorded run.
 type Question struct {
 	Settings []Setting // to be tried beside the recorded ones
-	Limit    Bound     // on reserved memory
-	Memory   Bound     // of the device, for the allocator
+	Limit    Limit
+	Memory   Memory
 	SkipOOM  bool      // leave failing requests out instead of ending at the first
 	Points   int       // length of the curves; 0 makes none
 
@@ -59,8 +59,8 @@ type Question struct {
 // Answer is what the replays show.
 type Answer struct {
 	SelfCheck    SelfCheck `json:"self_check"`
-	Limit        Bound     `json:"limit"`
-	DeviceMemory Bound     `json:"device_memory"`
+	Limit        Limit     `json:"limit"`
+	DeviceMemory Memory    `json:"device_memory"`
 	OnOOM        string    `json:"on_oom"` // OnOOMDie or OnOOMSkip
 	// Interrupted: the context ended before all was done. NotRun are the settings
 	// without a result.
@@ -100,7 +100,7 @@ func Ask(ctx context.Context, p *replay.Program, q Question) (*Answer, error) {
 		return nil, err
 	}
 	a := &Answer{
-		SelfCheck: newSelfCheck(p), Limit: q.Limit.shownBy(p), DeviceMemory: q.Memory, OnOOM: OnOOMDie,
+		SelfCheck: newSelfCheck(p), Limit: q.Limit, DeviceMemory: q.Memory, OnOOM: OnOOMDie,
 		NotRun: []string{}, Results: []*Result{},
 	}
 	if q.SkipOOM {

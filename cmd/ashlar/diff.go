@@ -81,7 +81,7 @@ func runDiff(ctx context.Context, std stdio, args []string, o *diffOptions) erro
 		if len(moments) > 0 {
 			return errors.New("--at needs one FILE or two: ranks are compared by their peaks")
 		}
-		return diffRanks(ctx, std, files, directory, o)
+		return diffRanks(ctx, std, args, files, directory, o)
 	case len(args) == 2:
 		return diffPair(ctx, std, args, moments, o)
 	}

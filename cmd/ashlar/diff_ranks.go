@@ -92,6 +92,7 @@ func leadingDigits(s string) string {
 // rankReader collects ranks from files, one after the other.
 type rankReader struct {
 	std     stdio
+	title   string
 	table   *diff.Table
 	device  *deviceFlag
 	names   map[string]string // of files, for the table
@@ -105,10 +106,17 @@ type skippedFile struct {
 	Error string `json:"error"`
 }
 
+func newRankReader(std stdio, args, files []string, o *diffOptions) *rankReader {
+	return &rankReader{
+		std: std, title: strings.Join(args, " "), table: diff.NewTable(), device: o.device,
+		names: shortNames(files), skipped: []skippedFile{},
+	}
+}
+
 // diffRanks compares files that hold a rank or more each. Files of a directory
 // that are no snapshots are left out; a file that was named should be one.
-func diffRanks(ctx context.Context, std stdio, files []string, directory bool, o *diffOptions) error {
-	r := &rankReader{std: std, table: diff.NewTable(), device: o.device, names: shortNames(files), skipped: []skippedFile{}}
+func diffRanks(ctx context.Context, std stdio, args, files []string, directory bool, o *diffOptions) error {
+	r := newRankReader(std, args, files, o)
 	for _, f := range files {
 		err := r.file(ctx, f)
 		switch {
@@ -134,7 +142,7 @@ func diffDevices(ctx context.Context, std stdio, arg string, o *diffOptions) err
 	if err != nil {
 		return err
 	}
-	r := &rankReader{std: std, table: diff.NewTable(), device: o.device, names: shortNames([]string{arg}), skipped: []skippedFile{}}
+	r := newRankReader(std, []string{arg}, []string{arg}, o)
 	if len(withContent(in.snapshot)) < 2 || o.device.host || o.device.number >= 0 {
 		return fmt.Errorf("%s is one side only: name a second FILE, or two moments, for instance --at peak --at end", in.name)
 	}
@@ -230,7 +238,7 @@ func (r *rankReader) write(o *diffOptions) error {
 	if o.json {
 		err = writeJSON(out, ranksDocument{"ranks", ranks, r.skipped})
 	} else {
-		err = report.Ranks(out, ranks, report.DiffOptions{Full: o.full, Style: r.std.style()})
+		err = report.Ranks(out, r.title, ranks, report.DiffOptions{Full: o.full, Style: r.std.style()})
 	}
 	return written(errors.Join(err, out.Flush()))
 }

@@ -151,8 +151,7 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	if err != nil {
 		return err
 	}
-	facts := side.Read(f.Extra)
-	q.Limit, q.Memory = o.limit.or(whatif.LimitOf, program, facts), o.memory.or(whatif.MemoryOf, program, facts)
+	q.Limit, q.Memory = o.bounds(program, side.Read(f.Extra))
 	a, err := whatif.Ask(ctx, program, q)
 	p.stop()
 	if err != nil {
@@ -178,12 +177,16 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	return nil
 }
 
-// or is the bound that was given, else what the recording shows.
-func (b *boundFlag) or(of func(*replay.Program, *side.Facts) whatif.Bound, p *replay.Program, f *side.Facts) whatif.Bound {
-	if b.text != "" {
-		return whatif.GivenBound(b.bytes)
+// bounds are those that were given, else those that the recording shows.
+func (o *whatifOptions) bounds(p *replay.Program, f *side.Facts) (whatif.Limit, whatif.Memory) {
+	limit, memory := whatif.GivenLimit(p, o.limit.bytes), whatif.GivenMemory(o.memory.bytes)
+	if o.limit.text == "" {
+		limit = whatif.LimitOf(p, f)
 	}
-	return of(p, f)
+	if o.memory.text == "" {
+		memory = whatif.MemoryOf(p, f)
+	}
+	return limit, memory
 }
 
 // replayable picks the trace of a device that can be replayed.

@@ -1,0 +1,179 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// Measures are the values of a file that rules are about.
+type Measures struct {
+	reserved, allocated span // peaks in bytes
+	fragmentation       span // percent of reserved memory not allocated, at the peak of reserved
+	limit               span // on reserved memory, as far as the file shows one
+	notes               []string
+}
+
+// searchTime is how long a replay may look for other readings of a trace.
+const searchTime = 10 * time.Second
+
+// MeasureTrace takes the values of a trace. It replays the trace, because block
+// sizes are in no event. f is what a recorder wrote down; it may be nil. The
+// error is the context's.
+func MeasureTrace(ctx context.Context, t *trace.Trace, f *side.Facts, progress func(done, total int)) (*Measures, error) {
+	if t.Events.Len() == 0 {
+		const why = "the file has no events, and peaks come from events (torch.cuda.memory._record_memory_history() records them)"
+		s := timeline.NewState(t)
+		return &Measures{
+			reserved: atLeast(float64(s.Reserved), why), allocated: atLeast(float64(s.Allocated), why),
+			fragmentation: unknown(why), limit: unknown(why),
+		}, nil
+	}
+	var (
+		seen *replay.Observed
+		err  error
+	)
+	if !t.Host {
+		seen, err = replay.Observe(ctx, t, replay.ObserveOptions{Search: searchTime, Progress: progress})
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	m := measureLine(timeline.New(t, timeline.Options{Observed: seen}), seen, err)
+	if s := timeline.NewState(t); s.Segments > 0 { // a peak is no lower than the end
+		m.reserved.raise(float64(s.Reserved))
+		m.allocated.raise(float64(s.Allocated))
+	}
+	if limit := whatif.RecordedLimit(f, t.Device); limit != nil && float64(*limit) >= m.limit.low && float64(*limit) <= m.limit.high {
+		m.limit = exactly(float64(*limit))
+	}
+	return m, nil
+}
+
+// measureLine takes the values of a timeline. seen is nil without a replay; err
+// is why there was none.
+func measureLine(line *timeline.Timeline, seen *replay.Observed, err error) *Measures {
+	peaks := line.Peaks()
+	why := noReplay(line, seen, err)
+	m := &Measures{
+		reserved:  exactly(float64(peaks.Reserved.Value)),
+		allocated: unknown(why), fragmentation: unknown(why),
+		limit: unknown("the file does not show a limit"),
+	}
+	m.reserved.at = eventText(&peaks.Reserved)
+	if line.Exact {
+		m.allocated = exactly(float64(peaks.Allocated.Value))
+		m.allocated.at = eventText(&peaks.Allocated)
+		m.fragmentation = fragmentationOf(&peaks.Reserved.Totals)
+		m.fragmentation.at = m.reserved.at
+	}
+	if line.Trace.Partial {
+		const why = "the file ends within the events: later ones may go higher"
+		for _, s := range []*span{&m.reserved, &m.allocated} {
+			if s.exact() {
+				*s = span{low: s.low, high: math.Inf(1), why: why, at: s.at}
+			}
+		}
+		m.fragmentation = unknown(why)
+	}
+	if seen != nil && seen.Limit != nil && seen.Limit.Max != 0 {
+		m.limit = span{low: float64(seen.Limit.Min), high: float64(seen.Limit.Max), why: "only a range follows from the file"}
+	}
+	if line.Start.Kind == replay.StartRebuilt {
+		m.note("the recording starts mid-run: peaks are those since its first event, what was held before is counted")
+	}
+	if n := len(peaks.OOMs); n > 0 {
+		m.note("%s failed in the recording: peaks are those of a run that ran out of memory", requests(n))
+	}
+	return m
+}
+
+// noReplay says why there are no sums of block sizes.
+func noReplay(line *timeline.Timeline, seen *replay.Observed, err error) string {
+	switch {
+	case line.Trace.Host:
+		return "host memory has another allocator, which is not replayed, and block sizes come from the replay"
+	case err != nil:
+		return fmt.Sprintf("the events cannot be replayed (%v), and block sizes come from the replay", err)
+	case seen != nil && line.AtLeast:
+		return "the file begins mid-run and ends within the events, so they cannot be replayed, and block sizes come from the replay"
+	case seen != nil:
+		return fmt.Sprintf("a replay parts from the recording at event %s, and block sizes come from the replay (ashlar verify shows how)",
+			units.Count(int64(seen.IdenticalEvents)))
+	}
+	return "the events were not replayed"
+}
+
+func fragmentationOf(t *timeline.Totals) span {
+	if t.Reserved == 0 {
+		return exactly(0) // nothing is held in vain
+	}
+	return exactly(100 * (float64(t.Reserved) - float64(t.Allocated)) / float64(t.Reserved))
+}
+
+func eventText(p *timeline.Peak) string {
+	if p.Event < 0 {
+		return "reached before the first event"
+	}
+	return "reached at event " + units.Count(int64(p.Event))
+}
+
+func requests(n int) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return units.Count(int64(n)) + " requests"
+}
+
+func (m *Measures) note(format string, args ...any) {
+	m.notes = append(m.notes, fmt.Sprintf(format, args...))
+}
+
+// MeasureDump takes the values of a dump of memory_stats(): peaks, but not what
+// was allocated at the peak of reserved.
+func MeasureDump(d *stats.Dump) *Measures {
+	const noEvents = "a memory_stats() dump does not tell what was allocated when most was reserved: give a snapshot with events"
+	get := func(key string) span {
+		if r, ok := d.Ranges[key]; ok {
+			return fromRange(r)
+		}
+		if v, ok := d.Values[key]; ok && v >= 0 {
+			return exactly(float64(v))
+		}
+		return unknown("the dump has no " + key)
+	}
+	return &Measures{
+		reserved: get("reserved_bytes.all.peak"), allocated: get("allocated_bytes.all.peak"),
+		fragmentation: unknown(noEvents), limit: unknown("a memory_stats() dump does not show a limit"),
+	}
+}
+
+// OneDump picks the dump of a device, -1 for the only one.
+func OneDump(dumps []*stats.Dump, device int) (*stats.Dump, error) {
+	var found []*stats.Dump
+	for _, d := range dumps {
+		if device < 0 || d.Device < 0 || d.Device == device {
+			found = append(found, d)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("it has no memory_stats() dump of device %d", device)
+	case 1:
+		return found[0], nil
+	}
+	if device < 0 {
+		return nil, fmt.Errorf("it has %d memory_stats() dumps: choose one with --device, or give a file with one", len(found))
+	}
+	return nil, errors.New("it has several memory_stats() dumps of that device: give a file with one")
+}

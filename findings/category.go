@@ -1,0 +1,333 @@
+package findings
+
+import (
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Category says what memory is for.
+type Category string
+
+// The categories. See the package comment for how they are told apart.
+const (
+	Parameters     Category = "parameters"
+	Gradients      Category = "gradients"
+	OptimizerState Category = "optimizer_state"
+	Activations    Category = "activations"
+	Temporaries    Category = "temporaries"
+	Workspace      Category = "workspace"
+	Unknown        Category = "unknown"
+)
+
+// verdict is the category of a block.
+type verdict struct {
+	category   Category
+	confidence Confidence
+}
+
+// categories decides what blocks are for.
+type categories struct {
+	t      *trace.Trace
+	lives  *lives
+	phases *phases
+	steps  *Steps
+	// sizes are those requested for parameters; gradients have the same.
+	sizes map[uint64]bool
+	// twins is for the blocks of the last step their counterparts in the step
+	// before: the one that the same stack allocated as the so-many-th.
+	twins map[int32]*block
+	// habits is for each stack what its blocks were for whose life is known.
+	habits map[trace.StackID]habit
+}
+
+// habit sums up the blocks of one stack that the program itself allocates in
+// steps.
+type habit struct {
+	activations, temporaries uint64 // bytes
+	kept                     int32  // steps of which a block stays
+	last                     int32  // of those, plus one
+	stay, gone               int32  // blocks
+}
+
+func newCategories(a *Analysis) *categories {
+	c := &categories{
+		t: a.Trace, lives: a.lives, phases: a.phases, steps: a.Steps,
+		sizes: map[uint64]bool{}, habits: map[trace.StackID]habit{},
+	}
+	for i := range c.lives.blocks {
+		b := &c.lives.blocks[i]
+		if b.born >= 0 && c.isParameter(b) {
+			c.sizes[b.asked] = true
+		}
+	}
+	c.findTwins()
+	k := 0
+	for i := c.lives.older; i < len(c.lives.blocks); i++ {
+		b := &c.lives.blocks[i]
+		for k < len(c.steps.List) && c.steps.List[k].End <= int(b.born) {
+			k++
+		}
+		if k == len(c.steps.List) {
+			break
+		}
+		if int(b.born) < c.steps.List[k].Begin {
+			continue
+		}
+		if c.phases.at(int(b.born), b.stack) != phaseForward {
+			continue
+		}
+		h := c.habits[b.stack]
+		switch {
+		case c.stays(b, k):
+			h.stay++
+			if h.last != int32(k+1) {
+				h.kept, h.last = h.kept+1, int32(k+1)
+			}
+		case b.freed != never:
+			h.gone++
+			if v := c.forward(b, k); v.category == Temporaries {
+				h.temporaries += b.size
+			} else {
+				h.activations += b.size
+			}
+		}
+		c.habits[b.stack] = h
+	}
+	return c
+}
+
+// findTwins pairs the blocks of the last two steps.
+func (c *categories) findTwins() {
+	n := len(c.steps.List)
+	if n < 2 {
+		return
+	}
+	type key struct {
+		stack   trace.StackID
+		ordinal int32
+	}
+	ordinals := map[trace.StackID]int32{}
+	before := map[key]*block{}
+	c.twins = map[int32]*block{}
+	last := c.steps.List[n-1]
+	for i := c.lives.older; i < len(c.lives.blocks); i++ {
+		b := &c.lives.blocks[i]
+		if int(b.born) < c.steps.List[n-2].Begin {
+			continue
+		}
+		if int(b.born) >= last.End {
+			break
+		}
+		k := key{known(b.stack), ordinals[known(b.stack)]}
+		if int(b.born) < last.Begin {
+			before[k] = b
+			ordinals[k.stack]++
+			continue
+		}
+		if len(before) > 0 && len(c.twins) == 0 {
+			clear(ordinals) // the last step begins
+			k.ordinal = 0
+		}
+		ordinals[k.stack]++
+		c.twins[b.born] = before[k]
+	}
+}
+
+// isParameter tells whether a block comes from set-up and is there as long as
+// the steps go.
+func (c *categories) isParameter(b *block) bool {
+	n := len(c.steps.List)
+	return n > 0 && int(b.born) < c.steps.List[0].Begin && c.lasts(b)
+}
+
+// lasts tells whether a block is there to the end of the last complete step, or
+// of the trace if none is.
+func (c *categories) lasts(b *block) bool {
+	n := c.steps.Complete()
+	if n == 0 {
+		return b.gone == never
+	}
+	return int(b.gone) >= c.steps.List[n-1].End
+}
+
+// outlives tells whether a block is still there when a step has ended.
+func (c *categories) outlives(b *block, step int) bool {
+	return step < len(c.steps.List) && c.steps.List[step].Complete && int(b.gone) >= c.steps.List[step].End
+}
+
+// stays tells whether a block outlives its step and then either the next one or
+// the trace.
+func (c *categories) stays(b *block, step int) bool {
+	return c.outlives(b, step) && (b.gone == never || c.outlives(b, step+1))
+}
+
+// of returns what a block is for.
+func (c *categories) of(b *block) verdict {
+	marks := c.phases.stacks.marks[b.stack]
+	if marks&markWorkspace != 0 && c.lasts(b) {
+		return verdict{Workspace, Certain}
+	}
+	if b.born < 0 {
+		return c.older(b)
+	}
+	if len(c.steps.List) == 0 {
+		if marks&markMove != 0 && b.gone == never {
+			return verdict{Parameters, Likely}
+		}
+		return verdict{Unknown, Guess}
+	}
+	if int(b.born) < c.steps.List[0].Begin {
+		return c.setup(b, marks)
+	}
+	step := c.steps.Of(int(b.born))
+	if step < 0 {
+		return verdict{Unknown, Guess} // after the steps
+	}
+	if b.freed == never {
+		// The trace ends before it tells, but the step before may.
+		if twin := c.twins[b.born]; twin != nil && twin.freed != never {
+			v := c.within(twin, step-1)
+			return verdict{v.category, weaker(v.confidence, Likely)}
+		}
+	}
+	return c.within(b, step)
+}
+
+// within is for a block of a step.
+func (c *categories) within(b *block, step int) verdict {
+	switch c.phases.at(int(b.born), b.stack) {
+	case phaseOptimizer:
+		return c.optimizer(b, step)
+	case phaseBackward:
+		return c.backward(b, step)
+	case phaseRecompute:
+		if c.stays(b, step) {
+			return verdict{Workspace, Guess}
+		}
+		return verdict{Activations, Likely}
+	}
+	return c.forward(b, step)
+}
+
+// older is a block whose allocation the trace does not have. If the ring of
+// events overflowed the file still has its stack.
+func (c *categories) older(b *block) verdict {
+	if b.stack <= trace.EmptyStack || !c.lasts(b) {
+		return verdict{Unknown, Guess}
+	}
+	switch kind := c.phases.stacks.kinds[b.stack]; {
+	case kind == stackOptimizer:
+		return verdict{OptimizerState, Likely}
+	case c.phases.stacks.marks[b.stack]&markMove != 0:
+		return verdict{Parameters, Likely}
+	}
+	return verdict{Unknown, Guess}
+}
+
+func (c *categories) setup(b *block, marks frameMark) verdict {
+	switch {
+	case c.lasts(b) && marks&markMove != 0:
+		return verdict{Parameters, Certain}
+	case c.lasts(b):
+		return verdict{Parameters, Likely}
+	case int(b.gone) < c.steps.List[0].End:
+		return verdict{Temporaries, Likely}
+	}
+	return verdict{Unknown, Guess}
+}
+
+func (c *categories) optimizer(b *block, step int) verdict {
+	end := c.steps.List[step].End
+	switch {
+	case c.outlives(b, step):
+		return verdict{OptimizerState, Certain}
+	case b.gone != never && int(b.gone) < end:
+		return verdict{Temporaries, Certain}
+	}
+	return verdict{OptimizerState, Guess} // the trace ends before it tells
+}
+
+func (c *categories) backward(b *block, step int) verdict {
+	begins := c.phases.optimizer[step]
+	if begins < b.born {
+		begins = never // a backward pass after the optimizer: nothing to go by
+	}
+	sized := c.sizes[b.asked]
+	switch {
+	case c.stays(b, step):
+		// Gradients that are set to zero instead of given up stay as well, and
+		// have the sizes of parameters.
+		if sized {
+			return verdict{Gradients, Likely}
+		}
+		return verdict{Workspace, Likely}
+	case begins != never && b.freed > begins:
+		if c.phases.annotated[step] && sized {
+			return verdict{Gradients, Certain}
+		}
+		return verdict{Gradients, Likely}
+	case b.freed != never:
+		if begins != never {
+			return verdict{Temporaries, Certain}
+		}
+		return verdict{Temporaries, Likely}
+	case sized:
+		return verdict{Gradients, Guess}
+	}
+	return verdict{Temporaries, Guess}
+}
+
+// forward is a block that the program itself allocated, mostly in a module.
+func (c *categories) forward(b *block, step int) verdict {
+	s := c.steps.List[step]
+	if c.stays(b, step) {
+		// One that every step leaves behind is a result that the program
+		// keeps; one that was needed once is a workspace.
+		switch h := c.habits[b.stack]; {
+		case h.kept > 1:
+			return verdict{Activations, Likely}
+		case h.gone > h.stay || c.outlives(b, step+1):
+			return verdict{Workspace, Likely}
+		}
+		return verdict{Workspace, Guess}
+	}
+	if b.freed == never || int(b.freed) >= s.End && !s.Complete {
+		return c.byHabit(b)
+	}
+	backward := c.phases.backward[step]
+	by := c.t.Events.Stack.At(int(b.freed))
+	switch {
+	case !c.phases.stacks.any:
+		return c.withoutStacks(b, step)
+	case backward != never && backward > b.born && b.freed > backward:
+		if c.phases.stacks.kind(by) == stackBackward || c.phases.stacks.kind(by) == stackRecompute {
+			return verdict{Activations, Certain}
+		}
+		return verdict{Activations, Likely} // held to the end of the step
+	case backward != never && backward > b.born:
+		return verdict{Temporaries, Certain}
+	case c.phases.stacks.kind(by) == stackModule && !c.phases.between(b.born, b.freed):
+		return verdict{Temporaries, Likely}
+	}
+	return verdict{Activations, Likely} // a result that the program held
+}
+
+// byHabit is for a block whose end the trace does not have: what the others of
+// its stack were for.
+func (c *categories) byHabit(b *block) verdict {
+	if h := c.habits[b.stack]; h.temporaries > h.activations {
+		return verdict{Temporaries, Guess}
+	}
+	return verdict{Activations, Guess}
+}
+
+// withoutStacks has only the optimizer to go by.
+func (c *categories) withoutStacks(b *block, step int) verdict {
+	begins := c.phases.optimizer[step]
+	switch {
+	case begins == never || begins < b.born || b.freed < begins:
+		return verdict{Activations, Guess}
+	case c.sizes[b.asked]:
+		return verdict{Gradients, Guess}
+	}
+	return verdict{Activations, Guess}
+}

@@ -1,0 +1,195 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Moment is a run of a program held just before one of its calls, to look at
+// the allocator's state there and to try what would have happened.
+type Moment struct {
+	r    *simulation
+	call int
+}
+
+// Hold runs a program under some conditions up to the call that an event
+// stands for, or to its end if event is the number of events. Requests that
+// fail before are left out.
+func (p *Program) Hold(ctx context.Context, c Conditions, event int) (*Moment, error) {
+	c.SkipOOM, c.Points = true, 0
+	r, err := p.simulate(c)
+	if err != nil {
+		return nil, err
+	}
+	call := p.callAt(event)
+	for r.out.Calls < call {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err := r.make(r.out.Calls, min(r.out.Calls+stride, call)); err != nil {
+			return nil, err
+		}
+	}
+	return &Moment{r: r, call: call}, nil
+}
+
+// callAt is the first call at or after an event.
+func (p *Program) callAt(event int) int {
+	low, high := 0, len(p.events)
+	for low < high {
+		if m := (low + high) / 2; int(p.events[m]) < event {
+			low = m + 1
+		} else {
+			high = m
+		}
+	}
+	// Frees completed in the same call come before it under the same event.
+	for low < len(p.events) && int(p.events[low]) == event && p.calls[low].kind() == CallComplete {
+		low++
+	}
+	return low
+}
+
+// Call is the call that comes next; false at the end.
+func (m *Moment) Call() (Call, bool) {
+	if m.call == m.r.Len() {
+		return Call{}, false
+	}
+	return m.r.Call(m.call), true
+}
+
+// Totals are the sums of bytes.
+func (m *Moment) Totals() alloc.Totals { return m.r.s.Totals() }
+
+// Segments is the allocator's state.
+func (m *Moment) Segments() []alloc.Segment { return m.r.a.Segments() }
+
+// SegmentSize is the size of the segment that a request asks for.
+func (m *Moment) SegmentSize(size uint64) uint64 { return m.r.a.SegmentSize(size) }
+
+// Rounded is the size of the block that a request asks for.
+func (m *Moment) Rounded(size uint64) uint64 { return m.r.a.Rounded(size) }
+
+// Fits reports whether a cached block would serve the next call.
+func (m *Moment) Fits() bool {
+	c, ok := m.Call()
+	return ok && m.r.a.Fits(c.Pool, c.Size, c.Stream)
+}
+
+// Releasable is what an empty_cache would give back.
+func (m *Moment) Releasable() uint64 { return m.r.a.Releasable() }
+
+// EmptyCache releases what is cached, as torch.cuda.empty_cache() does.
+func (m *Moment) EmptyCache() error { return m.r.a.EmptyCache() }
+
+// CompleteAll finishes the work of all streams: frees that wait for them are
+// completed by the next allocation.
+func (m *Moment) CompleteAll() { m.r.dev.CompleteAll() }
+
+// Use switches to other settings.
+func (m *Moment) Use(s settings.Settings) { m.r.a.Use(s) }
+
+// SetLimit switches to another limit; 0 is none.
+func (m *Moment) SetLimit(bytes uint64) {
+	if bytes == 0 {
+		bytes = 1 << 62
+	}
+	m.r.a.SetLimit(bytes)
+}
+
+// Free frees the live block at an address before the next call.
+func (m *Moment) Free(addr uint64) error { return m.r.a.Free(addr) }
+
+// Try makes the request of the next call, whatever became of it in the
+// recording, and reports why it failed: an *[alloc.OutOfMemoryError], or nil if
+// it was served. The moment is then behind the call.
+func (m *Moment) Try() error {
+	c, ok := m.Call()
+	if !ok || c.Kind != CallAlloc && c.Kind != CallTry {
+		return errors.New("the call at this moment is no request")
+	}
+	at := &m.r.places[m.r.calls[m.call].at()]
+	h, err := m.r.routed(c.Size, at)
+	if err == nil && c.Tensor >= 0 {
+		m.r.handles[c.Tensor] = h
+	}
+	m.call++
+	return err
+}
+
+// TryOutside makes the request of the next call outside of any private pool.
+func (m *Moment) TryOutside() error {
+	c, ok := m.Call()
+	if !ok {
+		return errors.New("there is no call at this moment")
+	}
+	_, err := m.r.s.Malloc(c.Size, c.Stream)
+	m.call++
+	return err
+}
+
+// Live is a tensor that is allocated at a moment.
+type Live struct {
+	Address, Size uint64 // of its block
+	Requested     uint64
+	Event         int // at which it was allocated; -1: before the first one
+	Stack         trace.StackID
+}
+
+// Live lists what is allocated, in the order of allocation.
+func (m *Moment) Live() []Live {
+	p := m.r.Program
+	var out []Live
+	add := func(tensor int, l Live) {
+		if h := m.r.handles[tensor]; h != 0 {
+			l.Address, l.Size = m.r.s.Address(h), m.r.s.Size(h)
+			out = append(out, l)
+		}
+	}
+	stacks := p.finalStacks()
+	n := 0
+	for i := range p.Start.Segments {
+		for _, b := range p.Start.Segments[i].Blocks {
+			add(n, Live{Event: -1, Requested: b.RequestedSize, Stack: stacks[b.Address]})
+			n++
+		}
+	}
+	for i, c := range p.calls[:m.call] {
+		if c.kind() == CallAlloc {
+			event := int(p.events[i])
+			add(int(c.tensor), Live{Event: event, Requested: c.size, Stack: p.Trace.Events.Stack.At(event)})
+		}
+	}
+	return out
+}
+
+// finalStacks are the stacks of the blocks that are there at the end: those of
+// blocks older than the first event are known from nowhere else.
+func (p *Program) finalStacks() map[uint64]trace.StackID {
+	out := map[uint64]trace.StackID{}
+	if p.Start.Kind != StartRebuilt {
+		return out
+	}
+	for i := range p.Trace.Segments {
+		for _, b := range p.Trace.Segments[i].Blocks {
+			if b.State == alloc.ActiveAllocated.String() {
+				out[b.Address] = b.Stack
+			}
+		}
+	}
+	// An address that was allocated again has another block's stack.
+	for i := range p.Trace.Events.Len() {
+		if p.Trace.Events.Action.At(i) == alloc.ActionAlloc {
+			delete(out, p.Trace.Events.Addr.At(i))
+		}
+	}
+	return out
+}
+
+// String says where the moment is.
+func (m *Moment) String() string { return fmt.Sprintf("before call %d of %d", m.call, m.r.Len()) }

@@ -1,0 +1,66 @@
+package tune
+
+import (
+	"time"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// Answer is a Result in the form of `ashlar tune --json`.
+type Answer struct {
+	SelfCheck    whatif.SelfCheck `json:"self_check"`
+	Limit        whatif.Limit     `json:"limit"`
+	DeviceMemory whatif.Memory    `json:"device_memory"`
+	Current      *Choice          `json:"current"`
+	Recommended  *Choice          `json:"recommended"`
+	Front        []*Choice        `json:"front"`
+	Evaluated    int              `json:"evaluated"`
+	Finished     bool             `json:"finished"`
+	Interrupted  bool             `json:"interrupted"`
+	LowerBound   uint64           `json:"lower_bound_bytes"`
+	Seconds      float64          `json:"elapsed_seconds"`
+	Notes        []string         `json:"notes"`
+}
+
+// Choice is a setting and its figures. Those of a run are without a limit.
+type Choice struct {
+	Settings      string  `json:"settings"`
+	Export        string  `json:"export"`
+	SmallestLimit *uint64 `json:"smallest_limit_bytes"` // nil: it passes under none
+	Need          *uint64 `json:"need_bytes"`
+	PeakReserved  uint64  `json:"peak_reserved_bytes"`
+	DriverMS      float64 `json:"estimated_driver_ms"`
+	// UnderLimit is the run under the limit of the answer; nil without one.
+	UnderLimit *whatif.Result `json:"under_limit"`
+	Recorded   bool           `json:"recorded"`
+	Reason     string         `json:"reason,omitempty"`
+}
+
+// NewAnswer describes a result.
+func NewAnswer(p *replay.Program, r *Result, limit whatif.Limit, memory whatif.Memory) *Answer {
+	a := &Answer{
+		SelfCheck: whatif.NewSelfCheck(p), Limit: limit, DeviceMemory: memory,
+		Evaluated: r.Evaluated, Finished: r.Finished, LowerBound: r.LowerBound,
+		Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Notes: whatif.RestsOn(p), Front: []*Choice{},
+	}
+	choice := func(c *Candidate) *Choice {
+		out := &Choice{
+			Settings: c.Settings.String(), Export: Export(c.Settings), PeakReserved: c.PeakReserved,
+			DriverMS: float64(c.DriverTime.Microseconds()) / 1e3, Recorded: c == r.Current,
+		}
+		if c.Need > 0 {
+			out.SmallestLimit, out.Need = &c.SmallestLimit, &c.Need
+		}
+		if c.Limited != nil {
+			out.UnderLimit = whatif.NewResult(p, c.Limited)
+		}
+		return out
+	}
+	a.Current, a.Recommended = choice(r.Current), choice(r.Recommended)
+	a.Recommended.Reason = r.Reason
+	for _, c := range r.Front {
+		a.Front = append(a.Front, choice(c))
+	}
+	return a
+}
