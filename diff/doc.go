@@ -28,13 +28,16 @@
 //     more at its top is recognised as moved by three, and line 12 is not taken
 //     for line 12 if all around it moved. Rounds 1 and 2 are therefore one:
 //     the translation decides, and in an unchanged file it changes nothing.
-//  3. functions: the same sequence of (name of file, function), whatever the
-//     lines. If several stacks of a side have the same sequence, they are
-//     paired in the order of their lines, outermost frame first.
-//  4. site: the same, but only from the allocation to the user's own program,
-//     whatever called that: first by lines, then by functions, and at last by
-//     the innermost function and that of the user alone. This finds allocations
-//     again after a wrapper was added or a library was exchanged.
+//  3. functions: the same sequence of (name of file, function). First lines
+//     are ignored where the alignment does not tell what became of them, then
+//     all lines of edited files. In a file whose lines did not move another
+//     line is another call, and is not ignored. If several stacks of a side
+//     have the same sequence, they are paired in the order of their lines,
+//     outermost frame first.
+//  4. site: as in 2 and 3, but only from the allocation to the user's own
+//     program, whatever called that; and at last by the innermost frame and
+//     that of the user alone. This finds allocations again after a wrapper was
+//     added or a library was exchanged.
 //
 // Frames without a source line, as those of compiled code, are compared by
 // their function alone, without the addresses that a name may hold. What

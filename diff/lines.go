@@ -15,13 +15,15 @@ func byPlace(a, b line) int {
 	return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.function, b.function))
 }
 
-// moveCost is what a change of distance costs against a pair of lines, which
-// is worth 2: one for each line that finds its like. With 3 it takes two pairs
-// more to believe that lines moved. One pair could be chance: two runs of the
-// same file need not come by the same lines.
+// What pairs of lines are worth, and what a change of distance costs. Two runs
+// of one file need not come by the same lines, so it takes two pairs more to
+// believe that lines moved: one could be chance. But a function that both files
+// have, at no common line, shows that the file was edited. Then a single line is
+// enough.
 const (
-	pairWorth = 2
-	moveCost  = 3
+	pairWorth      = 4
+	moveCost       = 6
+	editedMoveCost = 3
 )
 
 // maxPairs bounds the work on one file. Files with more lines of one name than
@@ -46,6 +48,10 @@ func alignLines(a, b []line) map[line]line {
 			return nil
 		}
 	}
+	cost := int32(moveCost)
+	if edited(a, b) {
+		cost = editedMoveCost
+	}
 	// Each pair is the end of the best chain of pairs up to it, which goes on
 	// from a pair at the same distance, or from the best of all pairs that lie
 	// before it in both files.
@@ -58,13 +64,13 @@ func alignLines(a, b []line) map[line]line {
 			distance := b[j].number - l.number
 			p := link{i: int32(i), j: int32(j), before: -1, worth: pairWorth}
 			if distance != 0 {
-				p.worth -= moveCost
+				p.worth -= cost
 			}
 			if k, ok := same[distance]; ok && chain[k].worth+pairWorth > p.worth {
 				p.before, p.worth = k, chain[k].worth+pairWorth
 			}
-			if k := best.below(j); k >= 0 && chain[k].worth+pairWorth-moveCost > p.worth {
-				p.before, p.worth = k, chain[k].worth+pairWorth-moveCost
+			if k := best.below(j); k >= 0 && chain[k].worth+pairWorth-cost > p.worth {
+				p.before, p.worth = k, chain[k].worth+pairWorth-cost
 			}
 			chain = append(chain, p)
 		}
@@ -83,6 +89,30 @@ func alignLines(a, b []line) map[line]line {
 		out[a[chain[at].i]] = b[chain[at].j]
 	}
 	return out
+}
+
+// edited tells whether there is a function of which both files have lines, but
+// none in common.
+func edited(a, b []line) bool {
+	const inA, inB, inBoth = 1, 2, 4
+	found := map[string]int{}
+	lines := map[line]bool{}
+	for _, l := range a {
+		found[l.function] |= inA
+		lines[l] = true
+	}
+	for _, l := range b {
+		found[l.function] |= inB
+		if lines[l] {
+			found[l.function] |= inBoth
+		}
+	}
+	for _, f := range found {
+		if f == inA|inB {
+			return true
+		}
+	}
+	return false
 }
 
 // link is a pair of lines and the best chain of pairs that ends in it.

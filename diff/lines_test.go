@@ -28,7 +28,9 @@ func TestAlignLines(t *testing.T) {
 		{"two lines more at the top", "f10 f12 f14 g30 g31", "f12 f14 f16 g32 g33", "10-12 12-14 14-16 30-32 31-33"},
 		{"a line more within", "f10 f12 f14 f15 f17", "f10 f12 f15 f16 f18", "10-10 12-12 14-15 15-16 17-18"},
 		{"a line less, then two more", "f10 f12 f13 f15 f18 f30 f35 f39", "f10 f11 f12 f14 f17 f31 f36 f40", "10-10 12-11 13-12 15-14 18-17 30-31 35-36 39-40"},
-		{"too little to tell that it moved", "f10", "f12", ""},
+		{"a function at no common line", "f10", "f12", "10-12"},
+		{"moved by one onto each other", "e40 e41 f95 f96 g184", "e40 e41 f96 f97 g187", "40-40 41-41 95-96 96-97 184-187"},
+		{"too little to tell that it moved", "f10 f12", "f12 f14", "12-12"},
 		{"a function gone, another there", "f10 f12 h20 g30 g31", "f10 f12 g25 g26 k40", "10-10 12-12 30-25 31-26"},
 		{"functions change places", "f10 f12 g30 g31 g32", "g10 g11 g12 f30 f32", "30-10 31-11 32-12"},
 		{"two functions on a line", "a10 b10 f11", "a12 b12 f13", "10-12 10-12 11-13"},
@@ -63,7 +65,10 @@ func TestAlignLinesKeepsItsRules(t *testing.T) {
 		}
 		a, b := draw("a"), draw("b")
 		pairs := alignLines(a, b)
-		worth, distance, unmoved := 0, int64(0), 0
+		worth, distance, unmoved, cost := 0, int64(0), 0, moveCost
+		if edited(a, b) {
+			cost = editedMoveCost
+		}
 		last := line{}
 		for _, l := range a {
 			if slices.Contains(b, l) {
@@ -78,7 +83,7 @@ func TestAlignLinesKeepsItsRules(t *testing.T) {
 			}
 			worth += pairWorth
 			if d := to.number - l.number; d != distance {
-				worth -= moveCost
+				worth -= cost
 				distance = d
 			}
 			last = to
@@ -133,16 +138,42 @@ func TestNames(t *testing.T) {
 }
 
 func TestPairFiles(t *testing.T) {
-	a := []string{
+	files := func(all ...string) map[string]sourceLines {
+		out := map[string]sourceLines{}
+		for _, f := range all {
+			name, text, _ := strings.Cut(f, " ")
+			out[name] = sourceLines{}
+			for _, l := range lines(text) {
+				out[name][l] = 0
+			}
+		}
+		return out
+	}
+	hashed := func(c string) string { return "/tmp/inductor/" + c + c + "/c" + strings.Repeat(c, 51) + ".py" }
+	got := pairFiles(files(
 		"/v1/site-packages/torch/nn/linear.py", "/v1/site-packages/torch/ao/linear.py", "/home/a/proj/train.py",
 		"/home/a/proj/data/utils.py", "/home/a/proj/model/utils.py", "/home/a/gone.py", "same.py",
-	}
-	b := []string{
+		"/x/run.py f1 f2 f3", "/y/run.py f1 f2 f9",
+		hashed("a")+" c1 c2 c3 c4", hashed("b")+" c7 c8", hashed("d")+" c20",
+	), files(
 		"/v2/dist-packages/torch/ao/linear.py", "/v2/dist-packages/torch/nn/linear.py", "/srv/train.py",
 		"/srv/model/utils.py", "/srv/data/utils.py", "/srv/new.py", "same.py", "/other/same.py",
+		"/u/run.py f1 f2 f9", "/v/run.py f1 f3",
+		hashed("e")+" c7 c8", hashed("f")+" c1 c2", hashed("g")+" c30",
+	))
+	want := map[string]string{
+		"/v1/site-packages/torch/nn/linear.py": "/v2/dist-packages/torch/nn/linear.py",
+		"/v1/site-packages/torch/ao/linear.py": "/v2/dist-packages/torch/ao/linear.py",
+		"/home/a/proj/train.py":                "/srv/train.py",
+		"/home/a/proj/data/utils.py":           "/srv/data/utils.py",
+		"/home/a/proj/model/utils.py":          "/srv/model/utils.py",
+		"same.py":                              "same.py",
+		"/x/run.py":                            "/v/run.py",
+		"/y/run.py":                            "/u/run.py",
+		hashed("a"):                            hashed("f"),
+		hashed("b"):                            hashed("e"),
 	}
-	want := map[string]string{a[0]: b[1], a[1]: b[0], a[2]: b[2], a[3]: b[4], a[4]: b[3], a[6]: b[6]}
-	if got := pairFiles(a, b); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %v, want %v", got, want)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v\nwant %v", got, want)
 	}
 }

@@ -28,13 +28,10 @@ func (x *Table) matchStacks(a, b *Side) (all []match, note string) {
 	tr := x.translation(a, b)
 	ofA, ofB, note := x.holders(a, b)
 	m := matcher{tr: tr, a: pointers(ofA), b: pointers(ofB)}
-	frames := x.t.Stacks.Frames
-	m.round(MatchLines, func(id trace.StackID, ofA bool) string { return tr.lineKey(frames(id), ofA) })
+	m.rounds(MatchLines, MatchFunctions, x.t.Stacks.Frames)
 	if !tr.identity {
-		m.round(MatchFunctions, func(id trace.StackID, _ bool) string { return tr.functionKey(frames(id)) })
-		m.round(MatchSite, func(id trace.StackID, ofA bool) string { return tr.lineKey(tr.inner(id), ofA) })
-		m.round(MatchSite, func(id trace.StackID, _ bool) string { return tr.functionKey(tr.inner(id)) })
-		m.round(MatchSite, func(id trace.StackID, _ bool) string { return tr.siteKey(id) })
+		m.rounds(MatchSite, MatchSite, tr.inner)
+		m.rounds(MatchSite, MatchSite, tr.site)
 	}
 	for _, h := range m.a {
 		m.out = append(m.out, match{a: h})
@@ -58,6 +55,17 @@ type matcher struct {
 	tr   *translation
 	a, b []*timeline.LiveHolder
 	out  []match
+}
+
+// rounds pairs stacks by a part of their frames: by lines, then by functions.
+func (m *matcher) rounds(lines, functions string, part func(trace.StackID) []trace.FrameID) {
+	m.round(lines, func(id trace.StackID, ofA bool) string { return m.tr.lineKey(part(id), ofA) })
+	if m.tr.identity {
+		return // what has other lines is another call
+	}
+	for _, loose := range []bool{false, true} {
+		m.round(functions, func(id trace.StackID, ofA bool) string { return m.tr.functionKey(part(id), ofA, loose) })
+	}
 }
 
 // round pairs the stacks with the same key, several ones in the order of their

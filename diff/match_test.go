@@ -92,7 +92,8 @@ func TestMatchingInOrderOfLines(t *testing.T) {
 	}{
 		{"exact", map[string]uint64{"mf1": 1, "mf2": 2}, map[string]uint64{"mf2": 20, "mf1": 10}, "[1:10 exact 2:20 exact]"},
 		{"one function at other lines", map[string]uint64{"mf1": 1, "mf3": 2}, map[string]uint64{"mf5": 10, "mf7": 20}, "[1:10 lines 2:20 lines]"},
-		{"too few lines to know how far", map[string]uint64{"mf1": 1}, map[string]uint64{"mf5": 10}, "[1:10 functions]"},
+		{"functions that changed places", map[string]uint64{"mf1": 1, "mg5": 5}, map[string]uint64{"mg1": 10, "mf5": 50}, "[1:50 lines 5:10 functions]"},
+		{"a known line is not another one", map[string]uint64{"mf1": 1, "mf1mg9": 2, "mf2": 3}, map[string]uint64{"mf1": 10, "mf2mg9": 20, "mf2": 30}, "[0:20 1:10 exact 2:0 3:30 exact]"},
 		{"exact first, the rest in order", map[string]uint64{"mf1": 1, "mf2": 2, "mf3": 3}, map[string]uint64{"mf2": 20, "mf8": 80}, "[1:80 functions 2:20 exact 3:0]"},
 		{"no stack is like no stack only", map[string]uint64{"": 1}, map[string]uint64{"mf1": 10, "": 20}, "[0:10 1:20 exact]"},
 		{"another function", map[string]uint64{"mf1": 1}, map[string]uint64{"mg1": 10}, "[0:10 1:0]"},

@@ -61,65 +61,7 @@ func placed(line int64, file string) bool {
 	return file != "" && file != "??" && (line > 0 || strings.HasSuffix(file, ".py"))
 }
 
-// pairFiles finds for each file of a the one of b that is the same: by its
-// path, else by its path below the installed packages, else by its name and as
-// many of the directories above it as possible.
-func pairFiles(a, b []string) map[string]string {
-	out := map[string]string{}
-	taken := map[string]bool{}
-	inB := map[string]bool{}
-	byLibrary := map[string]string{}
-	byName := map[string][]string{}
-	for _, f := range b {
-		inB[f] = true
-	}
-	for _, f := range a {
-		if inB[f] {
-			out[f], taken[f] = f, true
-		}
-	}
-	for _, f := range b {
-		if taken[f] {
-			continue
-		}
-		if p, ok := libraryPath(f); ok {
-			byLibrary[p] = f
-		}
-	}
-	for _, f := range a {
-		p, ok := libraryPath(f)
-		if g, found := byLibrary[p]; ok && found && out[f] == "" && !taken[g] {
-			out[f], taken[g] = g, true
-		}
-	}
-	for _, f := range b {
-		if !taken[f] {
-			byName[fileName(f)] = append(byName[fileName(f)], f)
-		}
-	}
-	for _, f := range a {
-		if out[f] != "" {
-			continue
-		}
-		best, length := "", 0
-		for _, g := range byName[fileName(f)] {
-			if n := commonDirectories(f, g) + 1; !taken[g] && n > length {
-				best, length = g, n
-			}
-		}
-		if best != "" {
-			out[f], taken[best] = best, true
-		}
-	}
-	return out
-}
-
-// commonDirectories counts the directories next to the file that are the same.
-func commonDirectories(f, g string) int {
-	x, y := strings.Split(path.Dir(f), "/"), strings.Split(path.Dir(g), "/")
-	n := 0
-	for n < len(x) && n < len(y) && x[len(x)-1-n] == y[len(y)-1-n] {
-		n++
-	}
-	return n
+// generated tells whether the name of a file changes from run to run.
+func generated(file string) bool {
+	return strings.HasPrefix(fileName(file), "<") && fileName(file) != file
 }

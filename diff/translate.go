@@ -2,7 +2,6 @@ package diff
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/timeline"
@@ -14,8 +13,9 @@ import (
 type translation struct {
 	x        *Table
 	moved    map[trace.FrameID]trace.FrameID // frame of a -> frame of b
-	inB      map[trace.FrameID]bool
-	fileIDs  map[trace.StringID]uint64 // by normalised name
+	known    map[trace.FrameID]bool          // the frames of b that one of a became
+	edited   map[string]bool                 // files whose lines moved
+	fileIDs  map[trace.StringID]uint64       // by normalised name
 	funcIDs  map[trace.StringID]uint64
 	names    map[string]uint64
 	identity bool // both sides are of one file
@@ -32,23 +32,18 @@ func (x *Table) translation(a, b *Side) *translation {
 	return tr
 }
 
-// sourceLines are the frames of a file, by line.
-type sourceLines map[line]trace.FrameID
-
-func (s sourceLines) sorted() []line { return slices.SortedFunc(maps.Keys(s), byPlace) }
-
 // align finds out where the lines of each file of a are in b.
 func (tr *translation) align(a, b []trace.FrameID) {
-	tr.moved, tr.inB = map[trace.FrameID]trace.FrameID{}, make(map[trace.FrameID]bool, len(b))
-	for _, id := range b {
-		tr.inB[id] = true
-	}
+	tr.moved, tr.known, tr.edited = map[trace.FrameID]trace.FrameID{}, map[trace.FrameID]bool{}, map[string]bool{}
 	inA, inB := tr.files(a), tr.files(b)
-	paths := func(m map[string]sourceLines) []string { return slices.Sorted(maps.Keys(m)) }
-	for f, g := range pairFiles(paths(inA), paths(inB)) {
+	for f, g := range pairFiles(inA, inB) {
 		linesA, linesB := inA[f], inB[g]
 		for from, to := range alignLines(linesA.sorted(), linesB.sorted()) {
+			if from.number != to.number {
+				tr.edited[f], tr.edited[g] = true, true
+			}
 			tr.moved[linesA[from]] = linesB[to]
+			tr.known[linesB[to]] = true
 		}
 	}
 }
@@ -94,16 +89,29 @@ func (tr *translation) lineKey(frames []trace.FrameID, ofA bool) string {
 	return string(key)
 }
 
-// functionKey is a list of frames by files and functions.
-func (tr *translation) functionKey(frames []trace.FrameID) string {
+// functionKey is a list of frames by files and functions, as far as it is not
+// known what became of their lines. Of edited files that may be an error: loose
+// ignores all of their lines.
+func (tr *translation) functionKey(frames []trace.FrameID, ofA, loose bool) string {
 	var key []byte
 	for _, id := range frames {
 		f := tr.x.t.Stacks.Frame(id)
-		file := uint64(0)
-		if placed(f.Line, tr.x.t.Strings.Text(f.File)) {
-			file = tr.file(f)
+		file := tr.x.t.Strings.Text(f.File)
+		if !placed(f.Line, file) {
+			key = binary.AppendUvarint(key, tr.function(f)<<2|2)
+			continue
 		}
-		key = binary.AppendUvarint(binary.AppendUvarint(key, file), tr.function(f))
+		to, ok := id, tr.known[id]
+		if ofA {
+			to, ok = tr.moved[id]
+		}
+		ok = ok && (!loose || !tr.edited[file])
+		if ok {
+			key = binary.AppendUvarint(key, uint64(to)<<2)
+			continue
+		}
+		key = binary.AppendUvarint(key, tr.file(f)<<2|3)
+		key = binary.AppendUvarint(key, tr.function(f))
 	}
 	return string(key)
 }
@@ -112,34 +120,33 @@ func (tr *translation) functionKey(frames []trace.FrameID) string {
 // the user's own program; all if there is none.
 func (tr *translation) inner(id trace.StackID) []trace.FrameID {
 	all := tr.x.t.Stacks.Frames(id)
-	s, _ := timeline.SiteOf(tr.x.t, id)
-	if !s.HasUser {
-		return all
-	}
-	for i, f := range timeline.Frames(tr.x.t, id) {
-		if f == s.User {
-			return all[:i+1]
-		}
+	if s, _ := timeline.SiteOf(tr.x.t, id); s.HasUser {
+		return all[:tr.find(all, s.User)+1]
 	}
 	return all
 }
 
-// siteKey is what a reader sees of a stack, by files and functions.
-func (tr *translation) siteKey(id trace.StackID) string {
-	s, _ := timeline.SiteOf(tr.x.t, id)
-	key := frameKey(s.Inner)
-	if s.HasUser {
-		key += "\x00" + frameKey(s.User)
+// site returns the frames that a reader sees of a stack.
+func (tr *translation) site(id trace.StackID) []trace.FrameID {
+	all := tr.x.t.Stacks.Frames(id)
+	if len(all) == 0 {
+		return nil
 	}
-	return key
+	s, _ := timeline.SiteOf(tr.x.t, id)
+	out := []trace.FrameID{all[tr.find(all, s.Inner)]}
+	if s.HasUser {
+		out = append(out, all[tr.find(all, s.User)])
+	}
+	return out
 }
 
-func frameKey(f timeline.Frame) string {
-	file := ""
-	if placed(f.Line, f.Filename) {
-		file = fileName(f.Filename)
-	}
-	return file + "\x00" + functionName(f.Name)
+// find returns where a frame is first.
+func (tr *translation) find(frames []trace.FrameID, want timeline.Frame) int {
+	t := tr.x.t
+	return max(0, slices.IndexFunc(frames, func(id trace.FrameID) bool {
+		f := t.Stacks.Frame(id)
+		return f.Line == want.Line && t.Strings.Text(f.Name) == want.Name && t.Strings.Text(f.File) == want.Filename
+	}))
 }
 
 // lineOrder compares stacks of the same functions by their lines, outermost

@@ -256,17 +256,25 @@ func sortParts(parts []Part) {
 	})
 }
 
-// line is the line of the user's own program that led to a stack, or else the
-// place of the allocation.
+// line is the line of the user's own program that led to a stack: the one that
+// called the outermost nn.Module, so that all of a model counts as one, or else
+// the innermost. Without such a line it is the place of the allocation.
 func (a *Analysis) line(id trace.StackID) timeline.Frame {
-	site, ok := timeline.SiteOf(a.Trace, id)
-	switch {
-	case !ok:
-		return timeline.Frame{}
-	case site.HasUser:
-		return site.User
+	frames := a.Trace.Stacks.Frames(id)
+	var line timeline.Frame
+	for i := len(frames) - 1; i >= 0; i-- {
+		if a.stacks.frames[frames[i]]&markModule != 0 && line != (timeline.Frame{}) {
+			return line
+		}
+		if f := frameOf(a.Trace, frames[i]); f.User() {
+			line = f
+		}
 	}
-	return site.Inner
+	if line == (timeline.Frame{}) && len(frames) > 0 {
+		site, _ := timeline.SiteOf(a.Trace, id)
+		return site.Inner
+	}
+	return line
 }
 
 // theilSen is the median of the slopes between any two points.

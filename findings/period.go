@@ -73,6 +73,7 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 			step = x
 		}
 	}
+	step.begin = seq.withOptimizer(seq.earliest(step.begin, l), f)
 	s := &Steps{Source: FromPeriod, Confidence: Guess}
 	for i, at := range step.begin {
 		s.List = append(s.List, Step{Number: i + 1, Begin: int(seq.events[at]), Complete: true})
@@ -88,6 +89,73 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 	s.Detail = fmt.Sprintf("the allocations repeat: %d rounds, each begins at %s; %.0f%% of the allocations in the median round come from places that every round passes",
 		n, site, 100*s.Repeats)
 	return s
+}
+
+// earliest moves the beginning of rounds to the place where the first one
+// begins. A round may begin anywhere in the cycle as far as its stacks go; of the
+// places where memory is at rest the one that the program passes first is meant.
+// It may be one that a round passes several times.
+func (s *sequence) earliest(begin []int32, l *lives) []int32 {
+	n := len(begin)
+	lengths := make([]int32, n-1)
+	var levels []uint64
+	peak := uint64(0)
+	for k := range lengths {
+		lengths[k] = begin[k+1] - begin[k]
+		levels = append(levels, l.at(int(s.events[begin[k]])))
+	}
+	for _, live := range l.live[s.events[begin[0]]:s.events[begin[n-1]]] {
+		peak = max(peak, live)
+	}
+	level := median(levels)
+	room := level + uint64(atRest*float64(peak-min(peak, level)))
+	// What lies further before the first round is set-up.
+	from := max(0, begin[0]-2*median(lengths))
+	firsts := make([][]int32, s.number) // of each token, in each piece between beginnings
+	piece := make([]int32, s.number)    // the last piece it was seen in, plus one
+	k := int32(0)
+	for i := from; int(i) < len(s.tokens); i++ {
+		for int(k) < n && begin[k] <= i {
+			k++
+		}
+		if t := s.tokens[i]; t >= 0 && piece[t] != k+1 {
+			piece[t] = k + 1
+			firsts[t] = append(firsts[t], i)
+		}
+	}
+	best := begin
+	for _, at := range firsts {
+		if len(at) < n || at[0] >= best[0] {
+			continue
+		}
+		levels = levels[:0]
+		for _, i := range at {
+			levels = append(levels, l.at(int(s.events[i])))
+		}
+		if median(levels) <= room {
+			best = at
+		}
+	}
+	return best
+}
+
+// withOptimizer joins the rounds that lead to one step of an optimizer: several
+// batches whose gradients add up. Its stacks are not looked at as a loop of
+// their own, because how often they occur says nothing.
+func (s *sequence) withOptimizer(begin []int32, f *stackFacts) []int32 {
+	out := []int32{begin[0]}
+	for k := 1; k < len(begin); k++ {
+		for i := begin[k-1]; i < begin[k]; i++ {
+			if f.kinds[s.lives.blocks[s.lives.older+int(i)].stack] == stackOptimizer {
+				out = append(out, begin[k])
+				break
+			}
+		}
+	}
+	if len(out) <= minRounds {
+		return begin
+	}
+	return out
 }
 
 // repeats is the share of allocations in the median step whose token all steps
@@ -157,7 +225,7 @@ func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []fami
 		x := &out[i]
 		x.rotate(l, seq, occ)
 		x.cover(seq)
-		if x.since >= halfOfIt && (best == nil || x.covers > best.covers) {
+		if x.since >= halfOfIt && x.frees(l, seq) && (best == nil || x.covers > best.covers) {
 			best = x
 		}
 	}
@@ -166,7 +234,7 @@ func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []fami
 	}
 	main := *best // the slice is shuffled now
 	out = slices.DeleteFunc(out, func(x family) bool {
-		return x.since < halfOfIt || x.covers < halfOfIt*main.covers || !x.runsThrough(&main)
+		return !x.frees(l, seq) || x.since < halfOfIt || x.covers < halfOfIt*main.covers || !x.runsThrough(&main)
 	})
 	slices.SortFunc(out, func(a, b family) int {
 		return cmp.Or(cmp.Compare(b.rounds, a.rounds), cmp.Compare(a.level, b.level), cmp.Compare(a.tokens[0], b.tokens[0]))
@@ -287,6 +355,21 @@ func (x *family) cover(seq *sequence) {
 		}
 	}
 	x.covers, x.since = float64(sum)/float64(max(all, 1)), float64(sum)/float64(max(since, 1))
+}
+
+// frees tells whether most rounds also free something. A loop that only
+// allocates builds a list, such as the parameters of a model.
+func (x *family) frees(l *lives, seq *sequence) bool {
+	rounds := 0
+	for k := 1; k < len(x.begin); k++ {
+		for i := seq.events[x.begin[k-1]] + 1; i < seq.events[x.begin[k]]; i++ {
+			if l.live[i] < l.live[i-1] {
+				rounds++
+				break
+			}
+		}
+	}
+	return 2*rounds >= len(x.begin)-1
 }
 
 // runsThrough tells whether the loop runs in nearly all rounds of another one,

@@ -13,9 +13,9 @@ import (
 type Spike struct {
 	Bytes uint64 // the most that its blocks take together, in the median of its steps
 	// LevelBytes is all active memory at that moment, RestBytes the lowest of
-	// the median step, OrdinaryBytes the peak of the median step without it.
+	// its step, OrdinaryBytes the peak of the median step without a spike.
 	LevelBytes, RestBytes, OrdinaryBytes uint64
-	Event                                int   // of that moment, in the step where Bytes is largest
+	Event                                int   // of that moment, in the median of its steps
 	Steps                                []int // positions in Steps.List
 	Every                                int   // they are so many steps apart; 0 if it varies or there is one
 	Confidence                           Confidence
@@ -262,12 +262,13 @@ func (a *Analysis) spike(g *group, steps []Step, rest, peaks []uint64) (Spike, b
 			amounts = append(amounts, peaks[i]-rest[i])
 		}
 	}
-	s.OrdinaryBytes, s.RestBytes = median(others), median(slices.Clone(rest))
+	s.OrdinaryBytes = median(others)
 	if s.Bytes == 0 || float64(s.Bytes) < spikeShare*float64(median(amounts)) {
 		return s, false
 	}
-	best := slices.MaxFunc(g.tops, func(x, y top) int { return cmp.Compare(x.bytes, y.bytes) })
-	s.Event, s.LevelBytes = best.event, a.lives.live[best.event]
+	k := slices.IndexFunc(g.tops, func(x top) bool { return uint64(x.bytes) == s.Bytes })
+	s.Event = g.tops[k].event
+	s.LevelBytes, s.RestBytes = a.lives.live[s.Event], rest[g.steps[k]]
 	parts := map[trace.StackID]*Part{}
 	for _, d := range g.deltas {
 		if int(d.event) > s.Event {

@@ -75,11 +75,8 @@ func (m *Moment) SegmentSize(size uint64) uint64 { return m.r.a.SegmentSize(size
 // Rounded is the size of the block that a request asks for.
 func (m *Moment) Rounded(size uint64) uint64 { return m.r.a.Rounded(size) }
 
-// Fits reports whether a cached block would serve the next call.
-func (m *Moment) Fits() bool {
-	c, ok := m.Call()
-	return ok && m.r.a.Fits(c.Pool, c.Size, c.Stream)
-}
+// WouldFit reports whether a cached block would serve a request.
+func (m *Moment) WouldFit(c Call) bool { return m.r.a.Fits(c.Pool, c.Size, c.Stream) }
 
 // Releasable is what an empty_cache would give back.
 func (m *Moment) Releasable() uint64 { return m.r.a.Releasable() }

@@ -8,10 +8,14 @@ import (
 )
 
 // Check writes the answer of a gate: a line for each rule, then what the file
-// leaves open, then the verdict.
-func Check(w io.Writer, name string, r *check.Report, style Style) error {
+// leaves open, then the verdict. reason is why this device, if there was a
+// choice.
+func Check(w io.Writer, name, reason string, r *check.Report, style Style) error {
 	p := &page{w: w, style: style}
 	p.printf("%s\n", Clean(name))
+	if reason != "" {
+		p.wrapped("  ", reason)
+	}
 	failed, open := 0, 0
 	for _, x := range r.Rules {
 		mark := "ok  "

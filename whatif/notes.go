@@ -114,6 +114,8 @@ func (q *Question) recordedIsOff(p *replay.Program, o *replay.Outcome) string {
 // asRecorded tells whether the bounds are those of the recording, as far as it
 // shows them.
 func (q *Question) asRecorded(p *replay.Program) bool {
-	own := func(b, recorded Bound) bool { return b.Source != Given && (b.Source != None || recorded.Source == None) }
+	own := func(b, recorded Bound) bool {
+		return b.Source != Given && (b.Source != None || recorded.Source == None)
+	}
 	return own(q.Limit.Bound, LimitOf(p, nil).Bound) && own(q.Memory.Bound, MemoryOf(p, nil).Bound)
 }

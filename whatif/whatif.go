@@ -49,8 +49,8 @@ type Question struct {
 	Settings []Setting // to be tried beside the recorded ones
 	Limit    Limit
 	Memory   Memory
-	SkipOOM  bool      // leave failing requests out instead of ending at the first
-	Points   int       // length of the curves; 0 makes none
+	SkipOOM  bool // leave failing requests out instead of ending at the first
+	Points   int  // length of the curves; 0 makes none
 
 	Workers  int                   // 0: as many as there are cores
 	Progress func(done, total int) // is told how many settings are done; one call at a time

@@ -17,6 +17,7 @@ import (
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/report"
 	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/trace"
 	"github.com/ashlar-mem/ashlar/whatif"
 )
 
@@ -167,93 +168,134 @@ func (o *checkOptions) rules(file string) (check.Rules, error) {
 
 // checkAnswer is the JSON form of the answer.
 type checkAnswer struct {
-	File     string  `json:"file"`
-	Baseline *string `json:"baseline"`
+	File         string  `json:"file"`
+	Device       *int    `json:"device"`
+	DeviceReason *string `json:"device_reason"`
+	Baseline     *string `json:"baseline"`
 	*check.Report
 }
 
+// measured is a file and what was found in it.
+type measured struct {
+	check.Subject
+	name   string
+	device *int   // nil if the file does not tell, or for host memory
+	reason string // why this device, if there was a choice
+}
+
 func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules check.Rules) error {
-	subject, name, err := o.subject(ctx, std, file, rules.Survives != nil)
+	m, err := o.measure(ctx, std, file, nil, rules.Survives != nil)
 	if err != nil {
 		return err
 	}
-	answer := checkAnswer{File: name}
+	answer := checkAnswer{File: m.name, Device: m.device}
+	if m.reason != "" {
+		answer.DeviceReason = &m.reason
+	}
 	if o.baseline != "" {
-		old, name, err := o.subject(ctx, std, o.baseline, false)
+		old, err := o.measure(ctx, std, o.baseline, m.device, false)
 		if err != nil {
 			return err
 		}
-		subject.Old, answer.Baseline = old.Measures, &name
+		m.Old, answer.Baseline = old.Measures, &old.name
 	}
-	answer.Report, err = check.Run(ctx, *subject, rules)
+	answer.Report, err = check.Run(ctx, m.Subject, rules)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return failure{fmt.Errorf("%s: %w", name, err)}
+		return failure{fmt.Errorf("%s: %w", m.name, err)}
 	}
 	out := bufio.NewWriter(std.out)
 	if o.json {
 		err = writeJSON(out, answer)
 	} else {
-		err = report.Check(out, name, answer.Report, std.style())
+		err = report.Check(out, m.name, m.reason, answer.Report, std.style())
 	}
 	if err := written(errors.Join(err, out.Flush())); err != nil {
 		return err
 	}
-	switch {
-	case answer.Unknown():
-		for _, r := range answer.Rules {
-			if r.Passed == nil {
-				std.errorf("%s: --%s cannot be told: %s", name, strings.ReplaceAll(r.Rule, "_", "-"), firstLine(r.Detail))
-			}
+	return answer.status(std)
+}
+
+// status is how the command ends.
+func (a *checkAnswer) status(std stdio) error {
+	for _, r := range a.Rules {
+		if r.Passed == nil {
+			std.errorf("%s: --%s cannot be told: %s", a.File, strings.ReplaceAll(r.Rule, "_", "-"), firstLine(r.Detail))
 		}
+	}
+	switch {
+	case a.Unknown():
 		return status(exitInput)
-	case !answer.Passed:
+	case !a.Passed:
 		return status(exitBad)
 	}
 	return nil
 }
 
-// subject measures a file.
-func (o *checkOptions) subject(ctx context.Context, std stdio, file string, program bool) (*check.Subject, string, error) {
+// measure finds the values of a file. Without --device it takes the preferred
+// device if the file has that.
+func (o *checkOptions) measure(ctx context.Context, std stdio, file string, prefer *int, program bool) (*measured, error) {
 	in, err := readInput(ctx, std, file)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	m := &measured{name: in.name}
 	switch in.kind {
 	case kindMessage:
-		return nil, "", failure{fmt.Errorf("%s is an out-of-memory message, which has no peaks: give a memory snapshot or a memory_stats() dump", in.name)}
+		return nil, failure{fmt.Errorf("%s is an out-of-memory message, which has no peaks: give a memory snapshot or a memory_stats() dump", in.name)}
 	case kindStats:
-		d, err := check.OneDump(in.dumps, o.device.number)
+		dump, err := check.OneDump(in.dumps, o.device.number)
 		if err != nil {
-			return nil, "", failure{fmt.Errorf("%s: %w", in.name, err)}
+			return nil, failure{fmt.Errorf("%s: %w", in.name, err)}
 		}
-		return &check.Subject{Measures: check.MeasureDump(d), NoProgram: "a memory_stats() dump has no events: give a snapshot"}, in.name, nil
+		if dump.Device >= 0 {
+			m.device = &dump.Device
+		}
+		m.Measures, m.NoProgram = check.MeasureDump(dump), "a memory_stats() dump has no events: give a snapshot"
+		return m, nil
 	}
-	t, _, err := facts.Pick(in.snapshot, o.device.number, o.device.host)
+	t, why, err := facts.Pick(in.snapshot, o.device.number, o.device.host)
+	if prefer != nil && o.device.number < 0 && !o.device.host {
+		if same, _, err := facts.Pick(in.snapshot, *prefer, false); err == nil {
+			t = same
+		}
+	}
 	if err != nil {
-		return nil, "", failure{err}
+		return nil, failure{err}
+	}
+	m.reason = why
+	if !t.Host {
+		m.device = &t.Device
 	}
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
-	s := &check.Subject{}
-	if s.Measures, err = check.MeasureTrace(ctx, t, side.Read(in.snapshot.Extra), p.at); err != nil {
-		return nil, "", err
+	if m.Measures, err = check.MeasureTrace(ctx, t, side.Read(in.snapshot.Extra), p.at); err != nil {
+		return nil, err
 	}
+	if program {
+		return m, m.readProgram(ctx, t)
+	}
+	return m, nil
+}
+
+// readProgram reads the calls for --survives, or notes why there are none.
+func (m *measured) readProgram(ctx context.Context, t *trace.Trace) error {
 	switch {
-	case !program:
 	case t.Host:
-		s.NoProgram = "host memory has another allocator, which cannot be replayed"
+		m.NoProgram = "host memory has another allocator, which cannot be replayed"
+		return nil
 	case t.Events.Len() == 0:
-		s.NoProgram = "the file has no events: there is nothing to replay"
-	default:
-		if s.Program, err = replay.CheckProgram(ctx, t); err != nil {
-			if ctx.Err() != nil {
-				return nil, "", context.Cause(ctx)
-			}
-			s.NoProgram = fmt.Sprintf("the events cannot be replayed: %v", err)
-		}
+		m.NoProgram = "the file has no events: there is nothing to replay"
+		return nil
 	}
-	return s, in.name, nil
+	var err error
+	if m.Program, err = replay.CheckProgram(ctx, t); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		m.NoProgram = fmt.Sprintf("the events cannot be replayed: %v", err)
+	}
+	return nil
 }

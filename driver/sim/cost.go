@@ -4,16 +4,17 @@ import (
 	"time"
 )
 
-// What the calls of the driver cost, in microseconds, measured on an H200
-// (docs/whatif.md names the command). Other devices differ; the figures are
-// for comparing settings, not for predicting seconds.
+// What the calls of the driver cost, in microseconds: the mean of two runs of
+// bench/driver/costs.py on an H200, which differed by a factor of up to 1.8.
+// Other devices differ too; the figures are for comparing settings, not for
+// predicting seconds.
 var (
-	mallocCost = costs{{2 << 20, 31}, {20 << 20, 47}, {200 << 20, 110}, {2 << 30, 500}}
-	freeCost   = costs{{2 << 20, 31}, {20 << 20, 47}, {200 << 20, 110}, {2 << 30, 500}}
-	// Of one handle: create, map, set access.
-	mapCost = costs{{2 << 20, 55}, {20 << 20, 79}, {200 << 20, 84}, {1 << 30, 183}}
+	mallocCost = costs{{2 << 20, 39}, {20 << 20, 39}, {64 << 20, 44}, {200 << 20, 56}, {512 << 20, 75}, {1 << 30, 183}, {2 << 30, 259}, {8 << 30, 896}}
+	freeCost   = costs{{2 << 20, 32}, {20 << 20, 46}, {64 << 20, 68}, {200 << 20, 119}, {512 << 20, 250}, {1 << 30, 458}, {2 << 30, 911}, {8 << 30, 4256}}
+	// Of one handle: create, map, its share of setting access.
+	mapCost = costs{{2 << 20, 38}, {20 << 20, 43}, {64 << 20, 49}, {128 << 20, 56}, {256 << 20, 92}}
 	// Of one handle: unmap, release.
-	unmapCost = costs{{2 << 20, 41}, {20 << 20, 49}, {200 << 20, 129}, {1 << 30, 471}}
+	unmapCost = costs{{2 << 20, 30}, {20 << 20, 38}, {64 << 20, 65}, {128 << 20, 98}, {256 << 20, 200}}
 )
 
 // costs are points of a line that is straight between them.

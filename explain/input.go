@@ -1,0 +1,24 @@
+package explain
+
+import (
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
+)
+
+// Input is what an explanation is made from. All of it may be missing but one
+// of Program, Message and Stats.
+type Input struct {
+	Program *replay.Program // checked
+	Side    *side.Facts     // what the recorder wrote beside the snapshot
+
+	Message *message.OOM
+	Stats   *stats.Dump
+
+	// Limit is the cap on reserved bytes, if the user knows it; 0 if not.
+	Limit uint64
+	// Believed is the text of PYTORCH_CUDA_ALLOC_CONF that the user believes to
+	// be in force; nil if they did not say.
+	Believed *string
+}

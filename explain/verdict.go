@@ -1,0 +1,303 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// normalOutside is how much memory PyTorch does not own in a process without
+// anything unusual: a CUDA context took 0.61 GiB on an H200 and 0.47 to
+// 0.92 GiB on an A100. What NCCL and others take on top is not normal in this
+// sense: it may be needed, but it is what is missing.
+const normalOutside = 1 << 30
+
+// failing is the request that is explained, and what can be tried about it.
+type failing struct {
+	p     *replay.Program
+	c     replay.Conditions // of the recorded run
+	event int
+
+	live, pending, reserved    uint64 // before the request, pending not in live
+	request, rounded, segment  uint64
+	stream                     uint64
+	pool                       alloc.PoolID
+	deviceFree                 *uint64
+	deviceTotal                *uint64
+	after                      []alloc.Segment // behind the failed request: PyTorch has flushed
+	free                       freeMemory
+	reproduced                 bool // the replay fails here too
+	fits                       bool // a cached block serves it behind the flush
+	releasableBefore, released uint64
+}
+
+// freeMemory is cached memory by who may use it.
+type freeMemory struct {
+	all, largest            uint64
+	usable, largestUsable   uint64 // of the request's pool and stream
+	streams, largestStreams uint64 // of other streams, in the request's pool
+	private, largestPrivate uint64 // in private pools other than the request's
+	privateWhole            uint64 // ... in segments without a live block
+	largestDefault          uint64 // in the default pool, if the request is for a private one
+}
+
+// lookAt replays the run up to the failed request and makes it.
+func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event int) (*failing, error) {
+	m, err := p.Hold(ctx, c, event)
+	if err != nil {
+		return nil, err
+	}
+	call, ok := m.Call()
+	if !ok {
+		return nil, errors.New("no request is made at this event")
+	}
+	t := m.Totals()
+	f := &failing{
+		p: p, c: c, event: event, live: t.Allocated, pending: t.Active - t.Allocated, reserved: t.Reserved,
+		request: call.Size, rounded: m.Rounded(call.Size), segment: m.SegmentSize(call.Size),
+		stream: call.Stream, pool: call.Pool, releasableBefore: m.Releasable(),
+	}
+	if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
+		free := e.Addr
+		f.deviceFree = &free
+	}
+	failed := m.Try()
+	var oom *alloc.OutOfMemoryError
+	switch {
+	case errors.As(failed, &oom):
+		f.reproduced = true
+	case failed != nil:
+		return nil, failed
+	}
+	f.after = m.Segments()
+	if now := m.Totals(); now.Reserved < f.reserved {
+		f.released = f.reserved - now.Reserved
+		f.reserved = now.Reserved
+	}
+	f.countFree()
+	f.fits = f.reproduced && m.WouldFit(call)
+	return f, nil
+}
+
+// countFree sorts the cached memory by who may use it.
+func (f *failing) countFree() {
+	raise := func(sum, largest *uint64, size uint64) {
+		*sum += size
+		*largest = max(*largest, size)
+	}
+	var ignored uint64
+	large := f.rounded > 0 && f.isLarge()
+	for i := range f.after {
+		s := &f.after[i]
+		whole := true
+		for _, b := range s.Blocks {
+			whole = whole && b.State == alloc.Inactive
+		}
+		for _, b := range s.Blocks {
+			if b.State != alloc.Inactive {
+				continue
+			}
+			raise(&f.free.all, &f.free.largest, b.Size)
+			fitting := b.Size
+			if s.Large != large {
+				fitting = 0 // the other kind never serves it
+			}
+			switch {
+			case s.Pool == f.pool && s.Stream == f.stream:
+				raise(&f.free.usable, &f.free.largestUsable, fitting)
+			case s.Pool == f.pool:
+				f.free.streams += b.Size
+				f.free.largestStreams = max(f.free.largestStreams, fitting)
+			case s.Pool == alloc.PoolID{}:
+				raise(&ignored, &f.free.largestDefault, fitting)
+			default:
+				f.free.private += b.Size
+				f.free.largestPrivate = max(f.free.largestPrivate, fitting)
+				if whole {
+					f.free.privateWhole += b.Size
+				}
+			}
+		}
+	}
+}
+
+// isLarge tells whether the request belongs to the large pool: its segment is
+// not the one of the small pool.
+func (f *failing) isLarge() bool { return f.segment != alloc.SmallSegment }
+
+// room is what there is for PyTorch: a limit, or the device.
+type room struct {
+	bytes uint64
+	cap   bool // the limit decides
+}
+
+// roomUnder is what there is under a limit (0: none); unknown if neither a limit
+// nor the device is known.
+func (f *failing) roomUnder(limit uint64) (room, bool) {
+	var r room
+	known := false
+	if f.deviceFree != nil {
+		r.bytes, known = f.reserved+*f.deviceFree, true
+	}
+	if limit > 0 && (!known || limit < r.bytes) {
+		r, known = room{limit, true}, true
+	}
+	return r, known
+}
+
+// cause finds the first verdict that applies under a limit, 0 for none.
+func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string, err error) {
+	there, known := f.roomUnder(limit)
+	need := f.live + f.rounded
+	if known && need > there.bytes {
+		if !there.cap && f.wouldFitAlone(need) {
+			return Outside, "", nil
+		}
+		return Capacity, "", nil
+	}
+	c := f.c
+	c.Limit = limit
+	for _, try := range []func(context.Context, replay.Conditions) (string, string, error){
+		f.pools, f.pendingFrees, f.otherStreams, f.oneSetting,
+	} {
+		if v, why, err := try(ctx, c); v != "" || err != nil {
+			return v, why, err
+		}
+	}
+	return Fragmentation, "", nil
+}
+
+// wouldFitAlone tells whether a need fits on the device if PyTorch had all of
+// it but a context.
+func (f *failing) wouldFitAlone(need uint64) bool {
+	return f.deviceTotal != nil && need+normalOutside <= *f.deviceTotal
+}
+
+// try holds the run before the request, lets something happen and makes it.
+func (f *failing) try(ctx context.Context, c replay.Conditions, change func(*replay.Moment) error) (served bool, err error) {
+	m, err := f.p.Hold(ctx, c, f.event)
+	if err != nil {
+		return false, err
+	}
+	if err := change(m); err != nil {
+		return false, err
+	}
+	err = m.Try()
+	var oom *alloc.OutOfMemoryError
+	if errors.As(err, &oom) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// pools: the request was routed to a private pool, where PyTorch does not flush
+// the cache; or free memory sits in private pools.
+func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+	if f.pool != (alloc.PoolID{}) {
+		served, err := f.try(ctx, c, (*replay.Moment).EmptyCache)
+		if err != nil {
+			return "", "", err
+		}
+		if served {
+			return Pools, fmt.Sprintf("the request was routed to a private pool, where PyTorch does not flush its cache; an empty_cache() before would have released %s and served it",
+				units.Size(f.releasableBefore)), nil
+		}
+		if f.free.largestDefault >= f.rounded {
+			return Pools, fmt.Sprintf("the request was routed to a private pool, and a free block of %s sits in the default pool", units.Size(f.free.largestDefault)), nil
+		}
+	}
+	if f.free.largestPrivate >= f.rounded {
+		return Pools, fmt.Sprintf("a free block of %s sits in a private pool", units.Size(f.free.largestPrivate)), nil
+	}
+	there, known := f.roomUnder(c.Limit)
+	if known && f.free.privateWhole > 0 && f.reserved-f.free.privateWhole+f.segment <= there.bytes {
+		return Pools, fmt.Sprintf("%s in segments of private pools hold nothing; released, they would have made room", units.Size(f.free.privateWhole)), nil
+	}
+	return "", "", nil
+}
+
+// pendingFrees: memory freed but waiting for another stream.
+func (f *failing) pendingFrees(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+	if f.pending == 0 {
+		return "", "", nil
+	}
+	served, err := f.try(ctx, c, func(m *replay.Moment) error {
+		m.CompleteAll()
+		return nil
+	})
+	if served {
+		return Pending, fmt.Sprintf("%s were freed and waited for another stream (record_stream); had it been done, the request would have been served",
+			units.Size(f.pending)), nil
+	}
+	return "", "", err
+}
+
+// otherStreams: a free block of another stream.
+func (f *failing) otherStreams(context.Context, replay.Conditions) (verdict, why string, err error) {
+	if f.free.largestStreams >= f.rounded {
+		return Streams, fmt.Sprintf("a free block of %s belongs to another stream, in a segment that a flush cannot release", units.Size(f.free.largestStreams)), nil
+	}
+	return "", "", nil
+}
+
+// oneSetting: with one setting off the request is served.
+func (f *failing) oneSetting(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+	if f.fits {
+		return Setting, fmt.Sprintf("the flush left a free block of %s that fits, but PyTorch does not search again after it", units.Size(f.free.largestUsable)), nil
+	}
+	for _, off := range switchedOff(c.Settings) {
+		served, err := f.try(ctx, c, func(m *replay.Moment) error {
+			m.Use(off.settings)
+			return nil
+		})
+		if err != nil {
+			return "", "", err
+		}
+		if served {
+			return Setting, fmt.Sprintf("with %s off at this request it is served", off.name), nil
+		}
+		without := c
+		without.Settings = off.settings
+		o, err := f.p.Run(ctx, without)
+		if err != nil {
+			return "", "", err
+		}
+		if !o.Fails || o.First.Event > f.event {
+			return Setting, fmt.Sprintf("with %s off from the beginning the request is served", off.name), nil
+		}
+	}
+	return "", "", nil
+}
+
+// switched is a set of settings with one of them at its default.
+type switched struct {
+	name     string
+	settings settings.Settings
+}
+
+// switchedOff are the settings that differ from the defaults, each off in turn.
+func switchedOff(s settings.Settings) []switched {
+	d := settings.Default()
+	var out []switched
+	add := func(name string, differs bool, change func(*settings.Settings)) {
+		if differs {
+			off := s
+			change(&off)
+			out = append(out, switched{name, off})
+		}
+	}
+	add("max_split_size_mb", s.MaxSplitSize != d.MaxSplitSize, func(o *settings.Settings) { o.MaxSplitSize = d.MaxSplitSize })
+	add("roundup_power2_divisions", s.RoundupPower2Divisions != d.RoundupPower2Divisions, func(o *settings.Settings) { o.RoundupPower2Divisions = d.RoundupPower2Divisions })
+	add("garbage_collection_threshold", s.GarbageCollectionThreshold != d.GarbageCollectionThreshold, func(o *settings.Settings) { o.GarbageCollectionThreshold = d.GarbageCollectionThreshold })
+	add("max_non_split_rounding_mb", s.MaxNonSplitRounding != s.LargeSegmentSize, func(o *settings.Settings) { o.MaxNonSplitRounding = o.LargeSegmentSize })
+	add("large_segment_size_mb", s.LargeSegmentSize != d.LargeSegmentSize, func(o *settings.Settings) {
+		o.LargeSegmentSize, o.MaxNonSplitRounding = d.LargeSegmentSize, d.MaxNonSplitRounding
+	})
+	add("expandable_segments", s.ExpandableSegments, func(o *settings.Settings) { o.ExpandableSegments = false })
+	return out
+}

@@ -1,0 +1,95 @@
+package whatif
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+func TestLooksCaught(t *testing.T) {
+	tests := []struct {
+		frames []timeline.Frame
+		want   string // part of who; empty for nobody
+	}{
+		{nil, ""},
+		{[]timeline.Frame{{Name: "forward", Filename: "train.py"}}, ""},
+		{[]timeline.Frame{{Name: "_conv_forward", Filename: "/x/torch/nn/modules/conv.py"}}, "cuDNN"},
+		{[]timeline.Frame{{Name: "call", Filename: "a.py"}, {Name: "_conv_forward", Filename: "/x/torch/nn/modules/conv.py"}}, "cuDNN"},
+		{[]timeline.Frame{{Name: "at::native::raw_cudnn_convolution_forward_out(at::Tensor const&)", Filename: "??"}}, "cuDNN"},
+		{[]timeline.Frame{{Name: "at::_ops::convolution_backward::call(at::Tensor const&)", Filename: "RegisterCUDA.cpp"}}, "cuDNN"},
+		// The user's own names mean nothing.
+		{[]timeline.Frame{{Name: "train_convolution", Filename: "cudnn/train.py"}}, ""},
+		{[]timeline.Frame{{Name: "benchmark", Filename: "bench.py"}}, ""},
+		{[]timeline.Frame{{Name: "empty_strided", Filename: "a.py"}, {Name: "benchmark_choices", Filename: "/x/torch/_inductor/select_algorithm.py"}}, "torch.compile"},
+		{[]timeline.Frame{{Name: "forward", Filename: "m.py"}, {Name: "decorator", Filename: "/x/site-packages/accelerate/utils/memory.py"}}, "accelerate"},
+		{[]timeline.Frame{{Name: "forward", Filename: "m.py"}, {Name: "_run_power_scaling", Filename: "/x/pytorch_lightning/tuner/batch_size_scaling.py"}}, "Lightning"},
+	}
+	for _, tt := range tests {
+		got := LooksCaught(tt.frames)
+		if (got == nil) != (tt.want == "") || got != nil && (!strings.Contains(got.By, tt.want) || got.Advice == "") {
+			t.Errorf("%+v: %+v, want %q", tt.frames, got, tt.want)
+		}
+	}
+}
+
+// A request that failed in the recording was caught if the program allocates
+// afterwards.
+func TestCaughtInTheRecording(t *testing.T) {
+	p := program(t, "snapshots/unet_multires-tight-default.pickle.gz")
+	last := p.Trace.Events.Len() - 1
+	if c := wasCaught(p.Trace, last); c != nil {
+		t.Errorf("%+v", c)
+	}
+	if c := wasCaught(p.Trace, last-2); c == nil || !strings.Contains(c.By, "the recorded program") {
+		t.Errorf("%+v", c)
+	}
+	f := ask(t, p, question(p)).Results[0].First
+	if !f.LooksCaught || f.CaughtBy == nil || *f.CaughtBy != f.Caught.By || f.Place != "after step 11" {
+		t.Errorf("%+v", f)
+	}
+	f = ask(t, p, Question{Limit: GivenLimit(p, 1<<30)}).Results[0].First
+	if f.RecordedToo || f.Site.Inner.Name == "" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Every field of the JSON is documented.
+func TestFieldsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(string(doc), "\n## ashlar whatif\n")
+	if !ok {
+		t.Fatal("docs/json.md has no section")
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	seen := map[reflect.Type]bool{}
+	var walk func(typ reflect.Type)
+	walk = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || seen[typ] {
+			return
+		}
+		seen[typ] = true
+		for f := range typ.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" {
+				continue
+			}
+			if name != "" && !strings.Contains(text, "`"+name+"`") && !strings.Contains(text, `"`+name+`"`) {
+				t.Errorf("%s.%s is not there", typ, name)
+			}
+			walk(f.Type)
+		}
+	}
+	walk(reflect.TypeFor[Answer]())
+	if len(seen) < 6 {
+		t.Errorf("only %d types were looked at", len(seen))
+	}
+}
