@@ -229,13 +229,17 @@ func (r *Report) survives(ctx context.Context, s Subject, limit uint64, conf *wh
 	case a.Interrupted:
 		return context.Cause(ctx)
 	}
-	if !a.SelfCheck.Complete {
-		r.Notes = append(r.Notes, "survives: "+a.SelfCheck.Note)
-	}
 	for _, n := range a.Notes {
 		r.Notes = append(r.Notes, "survives: "+n)
 	}
 	r.survived(s.Program, a.Results[len(a.Results)-1], limit)
+	if c := a.SelfCheck; !c.Complete {
+		r.Notes = append(r.Notes, "survives: "+c.Note)
+		if c.Identical < c.Events {
+			last := &r.Rules[len(r.Rules)-1]
+			last.Detail += fmt.Sprintf("; the model reproduces only %s of %s recorded events", units.Count(int64(c.Identical)), units.Count(int64(c.Events)))
+		}
+	}
 	return nil
 }
 

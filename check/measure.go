@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot/side"
@@ -70,12 +71,11 @@ func measureLine(line *timeline.Timeline, seen *replay.Observed, err error) *Mea
 		allocated: unknown(why), fragmentation: unknown(why),
 		limit: unknown("the file does not show a limit"),
 	}
-	m.reserved.at = eventText(&peaks.Reserved)
+	m.reserved.at = eventText(peaks.Reserved.Event)
 	if line.Exact {
 		m.allocated = exactly(float64(peaks.Allocated.Value))
-		m.allocated.at = eventText(&peaks.Allocated)
-		m.fragmentation = fragmentationOf(&peaks.Reserved.Totals)
-		m.fragmentation.at = m.reserved.at
+		m.allocated.at = eventText(peaks.Allocated.Event)
+		m.fragmentation = fragmentation(line, &peaks.Reserved)
 	}
 	if line.Trace.Partial {
 		const why = "the file ends within the events: later ones may go higher"
@@ -114,18 +114,32 @@ func noReplay(line *timeline.Timeline, seen *replay.Observed, err error) string 
 	return "the events were not replayed"
 }
 
-func fragmentationOf(t *timeline.Totals) span {
-	if t.Reserved == 0 {
+// fragmentation is the part of reserved memory that was not allocated, in
+// percent, where reserved was highest. A segment is got in the course of an
+// allocation, so the peak counts from the end of that: before it the memory
+// that was asked for is in no tensor yet.
+func fragmentation(line *timeline.Timeline, peak *timeline.Peak) span {
+	allocated, event := peak.Totals.Allocated, peak.Event
+	c := line.Cursor()
+	for peak.Event >= 0 && c.Next() {
+		if a := c.Event.Action; c.Index > peak.Event && (a == alloc.ActionAlloc || a == alloc.ActionOOM) {
+			allocated, event = c.Totals.Allocated, c.Index
+			break
+		}
+	}
+	if peak.Value == 0 {
 		return exactly(0) // nothing is held in vain
 	}
-	return exactly(100 * (float64(t.Reserved) - float64(t.Allocated)) / float64(t.Reserved))
+	v := exactly(100 * (float64(peak.Value) - float64(allocated)) / float64(peak.Value))
+	v.at = eventText(event)
+	return v
 }
 
-func eventText(p *timeline.Peak) string {
-	if p.Event < 0 {
+func eventText(event int) string {
+	if event < 0 {
 		return "reached before the first event"
 	}
-	return "reached at event " + units.Count(int64(p.Event))
+	return "reached at event " + units.Count(int64(event))
 }
 
 func requests(n int) string {

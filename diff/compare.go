@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -179,13 +180,19 @@ func (d *Diff) add(s Stack) {
 	}
 }
 
+// maxAlike bounds how many sites that look the same are told apart: each is
+// compared with each. The largest differences come first.
+const maxAlike = 500
+
 // tellApart has sites that look the same show where their stacks differ.
 func (x *Table) tellApart(all []Stack) {
 	type looks struct{ inner, user timeline.Frame }
 	groups := map[looks][]int{}
 	for i := range all {
 		k := looks{all[i].Site.Inner, all[i].Site.User}
-		groups[k] = append(groups[k], i)
+		if len(groups[k]) < maxAlike {
+			groups[k] = append(groups[k], i)
+		}
 	}
 	for _, group := range groups {
 		stacks, sites := make([]trace.StackID, len(group)), make([]timeline.Site, len(group))
@@ -211,8 +218,8 @@ func (d *Diff) notes() {
 			d.Notes = append(d.Notes, side.name+": "+n)
 		}
 		if total := side.total(d.Sizes); total != d.bytes(side.name) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s: the file contradicts itself: its events add up to %s bytes, its blocks to %s",
-				side.name, count(int(total)), count(int(d.bytes(side.name)))))
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: the file contradicts itself: by its events %s are active, by its blocks %s",
+				side.name, units.Size(total), units.Size(d.bytes(side.name))))
 		}
 	}
 	switch d.Sizes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,7 +137,7 @@ func TestStacksAreFoundAgain(t *testing.T) {
 		}, Matched{}},
 		{"files that torch.compile generated anew", "variety/compile", func(f timeline.Frame) []timeline.Frame {
 			if base := filepath.Base(f.Filename); inductorFile.MatchString(base) {
-				f.Filename = "/tmp/inductor/aa/c" + strings.Repeat("a", 50) + string(base[3]) + ".py"
+				f.Filename = "/scratch/inductor/aa/c" + strings.Repeat("a", 50) + string(base[3]) + ".py"
 			}
 			return one(f)
 		}, Matched{}},
@@ -293,6 +294,27 @@ func TestSizes(t *testing.T) {
 	}
 	if sides[1].PeakAllocated != nil || sides[1].Allocated != nil || sides[1].PeakRequested == nil || sides[0].Device != nil {
 		t.Errorf("%+v", sides[1])
+	}
+}
+
+// A file that hands out an address twice is said to contradict itself; its
+// bytes are those of the blocks.
+func TestContradiction(t *testing.T) {
+	tr := open(t, "variety/graphs")
+	tr.Events.Append(tr.Events.At(1)) // an alloc
+	x := NewTable()
+	last := tr.Events.Len() - 1
+	sides := x.mustSides(t, tr, Event(last), Event(1))
+	d := x.Compare(sides[0], sides[1])
+	if !slices.ContainsFunc(d.Notes, func(n string) bool { return strings.HasPrefix(n, "A: the file contradicts itself: by its events ") }) {
+		t.Errorf("%q", d.Notes)
+	}
+	sum := int64(0)
+	for _, s := range d.Stacks {
+		sum += s.Delta
+	}
+	if sum != d.Delta || d.Delta != int64(d.BBytes-d.ABytes) {
+		t.Errorf("%d, %d", sum, d.Delta)
 	}
 }
 

@@ -116,9 +116,9 @@ func TestNames(t *testing.T) {
 		{"<frozen importlib._bootstrap>", "<frozen>"},
 		{"<ipython-input-12-0a1b2c3d>", "<ipython-input>"},
 		{"<eval_with_key>.34", "<eval_with_key>"},
-		{"/tmp/ipykernel_4711/1234567.py", "<cell>"},
-		{"/tmp/inductor/tx/ctxppuofrshd2wl57ly2aqauteokyc6ty4gbumfcip6nidt4otey.py", "<inductor>"},
-		{"/tmp/c_short.py", "c_short.py"},
+		{"/scratch/ipykernel_4711/1234567.py", "<cell>"},
+		{"/scratch/inductor/tx/ctxppuofrshd2wl57ly2aqauteokyc6ty4gbumfcip6nidt4otey.py", "<inductor>"},
+		{"/scratch/c_short.py", "c_short.py"},
 	} {
 		if got := fileName(test.in); got != test.want {
 			t.Errorf("file %s: got %s, want %s", test.in, got, test.want)
@@ -149,7 +149,7 @@ func TestPairFiles(t *testing.T) {
 		}
 		return out
 	}
-	hashed := func(c string) string { return "/tmp/inductor/" + c + c + "/c" + strings.Repeat(c, 51) + ".py" }
+	hashed := func(c string) string { return "/scratch/inductor/" + c + c + "/c" + strings.Repeat(c, 51) + ".py" }
 	got := pairFiles(files(
 		"/v1/site-packages/torch/nn/linear.py", "/v1/site-packages/torch/ao/linear.py", "/home/a/proj/train.py",
 		"/home/a/proj/data/utils.py", "/home/a/proj/model/utils.py", "/home/a/gone.py", "same.py",

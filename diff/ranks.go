@@ -1,5 +1,7 @@
 package diff
 
+import "fmt"
+
 // Ranks is the comparison of several ranks.
 type Ranks struct {
 	// Sizes says what peaks and cached memory are told by: block sizes, or
@@ -35,14 +37,36 @@ func (x *Table) Ranks(ranks []*Rank) *Ranks {
 	}
 	for _, r := range ranks {
 		r.use(rs.Sizes)
-		for _, n := range r.notes {
-			rs.Notes = append(rs.Notes, r.Name+": "+n)
-		}
 	}
+	rs.rankNotes()
 	rs.findOdd()
 	x.findDivergence(rs)
 	if rs.Shifted {
 		rs.Notes = append(rs.Notes, "recording began at different moments: they are compared from where their calls fit best")
 	}
 	return rs
+}
+
+// rankNotes says what is to be said about single ranks, the same only once.
+func (rs *Ranks) rankNotes() {
+	var order []string
+	who := map[string][]string{}
+	for _, r := range rs.Ranks {
+		for _, n := range r.notes {
+			if len(who[n]) == 0 {
+				order = append(order, n)
+			}
+			who[n] = append(who[n], r.Name)
+		}
+	}
+	for _, n := range order {
+		name := who[n][0]
+		switch others := len(who[n]) - 1; {
+		case others == 1:
+			name += " and " + who[n][1]
+		case others > 1:
+			name += fmt.Sprintf(" and %s others", count(others))
+		}
+		rs.Notes = append(rs.Notes, name+": "+n)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // normalOutside is how much memory PyTorch does not own in a process without
@@ -21,19 +22,23 @@ const normalOutside = 1 << 30
 type failing struct {
 	p     *replay.Program
 	c     replay.Conditions // of the recorded run
-	event int
+	event int               // of the request; the number of events if it is not among them
+	call  replay.Call
 
-	live, pending, reserved    uint64 // before the request, pending not in live
-	request, rounded, segment  uint64
-	stream                     uint64
-	pool                       alloc.PoolID
-	deviceFree                 *uint64
-	deviceTotal                *uint64
-	after                      []alloc.Segment // behind the failed request: PyTorch has flushed
-	free                       freeMemory
-	reproduced                 bool // the replay fails here too
-	fits                       bool // a cached block serves it behind the flush
-	releasableBefore, released uint64
+	live, pending    uint64 // before the request; pending is not in live
+	rounded, segment uint64
+	releasable       uint64 // before the request
+
+	deviceFree, deviceTotal *uint64 // as far as they are known
+	device                  uint64  // what it had for PyTorch; 0 if unknown
+
+	held       *replay.Moment  // behind the failed request: PyTorch has flushed
+	after      []alloc.Segment // the state there
+	reserved   uint64          // there
+	peak       uint64          // reserved at most, until then
+	free       freeMemory
+	reproduced bool // the replay fails here too
+	fits       bool // a cached block would serve it there
 }
 
 // freeMemory is cached memory by who may use it.
@@ -46,27 +51,30 @@ type freeMemory struct {
 	largestDefault          uint64 // in the default pool, if the request is for a private one
 }
 
-// lookAt replays the run up to the failed request and makes it.
-func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event int) (*failing, error) {
-	m, err := p.Hold(ctx, c, event)
+// lookAt replays the run up to an event and makes the request that failed: that
+// of the event, or a given one if the file ends before it.
+func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failing, error) {
+	f := &failing{p: p, c: c, event: event}
+	if event < p.Trace.Events.Len() {
+		if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
+			f.deviceFree = &e.Addr
+			f.device = e.Addr + reservedAt(p.Trace, p.Start, event)
+		}
+	}
+	m, err := f.hold(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	call, ok := m.Call()
-	if !ok {
+	if given != nil {
+		call = *given
+	} else if !ok {
 		return nil, errors.New("no request is made at this event")
 	}
 	t := m.Totals()
-	f := &failing{
-		p: p, c: c, event: event, live: t.Allocated, pending: t.Active - t.Allocated, reserved: t.Reserved,
-		request: call.Size, rounded: m.Rounded(call.Size), segment: m.SegmentSize(call.Size),
-		stream: call.Stream, pool: call.Pool, releasableBefore: m.Releasable(),
-	}
-	if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
-		free := e.Addr
-		f.deviceFree = &free
-	}
-	failed := m.Try()
+	f.live, f.pending = t.Allocated, t.Active-t.Allocated
+	f.call, f.rounded, f.segment, f.releasable = call, m.Rounded(call.Size), m.SegmentSize(call.Size), m.Releasable()
+	failed := m.Request(call)
 	var oom *alloc.OutOfMemoryError
 	switch {
 	case errors.As(failed, &oom):
@@ -74,14 +82,37 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 	case failed != nil:
 		return nil, failed
 	}
-	f.after = m.Segments()
-	if now := m.Totals(); now.Reserved < f.reserved {
-		f.released = f.reserved - now.Reserved
-		f.reserved = now.Reserved
-	}
+	f.held, f.after, f.reserved = m, m.Segments(), m.Totals().Reserved
+	f.peak = m.PeakReserved()
 	f.countFree()
 	f.fits = f.reproduced && m.WouldFit(call)
 	return f, nil
+}
+
+// hold runs up to the request. The device has what it had then.
+func (f *failing) hold(ctx context.Context, c replay.Conditions) (*replay.Moment, error) {
+	m, err := f.p.Hold(ctx, c, f.event)
+	if err == nil && f.device > 0 {
+		m.SetDeviceMemory(f.device)
+	}
+	return m, err
+}
+
+// reservedAt is what a trace has reserved after an event.
+func reservedAt(t *trace.Trace, start *replay.Start, event int) uint64 {
+	var reserved uint64
+	for i := range start.Segments {
+		reserved += start.Segments[i].TotalSize
+	}
+	for i := range event + 1 {
+		switch t.Events.Action.At(i) {
+		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
+			reserved += t.Events.Size.At(i)
+		case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
+			reserved -= min(reserved, t.Events.Size.At(i))
+		}
+	}
+	return reserved
 }
 
 // countFree sorts the cached memory by who may use it.
@@ -108,9 +139,9 @@ func (f *failing) countFree() {
 				fitting = 0 // the other kind never serves it
 			}
 			switch {
-			case s.Pool == f.pool && s.Stream == f.stream:
+			case s.Pool == f.call.Pool && s.Stream == f.call.Stream:
 				raise(&f.free.usable, &f.free.largestUsable, fitting)
-			case s.Pool == f.pool:
+			case s.Pool == f.call.Pool:
 				f.free.streams += b.Size
 				f.free.largestStreams = max(f.free.largestStreams, fitting)
 			case s.Pool == alloc.PoolID{}:
@@ -178,16 +209,25 @@ func (f *failing) wouldFitAlone(need uint64) bool {
 	return f.deviceTotal != nil && need+normalOutside <= *f.deviceTotal
 }
 
+// whole are the conditions for a run from the beginning: the device has what it
+// had at the failure, or what was reserved before that if others took it since.
+func (f *failing) whole(c replay.Conditions) replay.Conditions {
+	if f.device > 0 {
+		c.DeviceMemory = max(f.device, f.peak)
+	}
+	return c
+}
+
 // try holds the run before the request, lets something happen and makes it.
 func (f *failing) try(ctx context.Context, c replay.Conditions, change func(*replay.Moment) error) (served bool, err error) {
-	m, err := f.p.Hold(ctx, c, f.event)
+	m, err := f.hold(ctx, c)
 	if err != nil {
 		return false, err
 	}
 	if err := change(m); err != nil {
 		return false, err
 	}
-	err = m.Try()
+	err = m.Request(f.call)
 	var oom *alloc.OutOfMemoryError
 	if errors.As(err, &oom) {
 		return false, nil
@@ -198,14 +238,14 @@ func (f *failing) try(ctx context.Context, c replay.Conditions, change func(*rep
 // pools: the request was routed to a private pool, where PyTorch does not flush
 // the cache; or free memory sits in private pools.
 func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
-	if f.pool != (alloc.PoolID{}) {
+	if f.call.Pool != (alloc.PoolID{}) {
 		served, err := f.try(ctx, c, (*replay.Moment).EmptyCache)
 		if err != nil {
 			return "", "", err
 		}
 		if served {
 			return Pools, fmt.Sprintf("the request was routed to a private pool, where PyTorch does not flush its cache; an empty_cache() before would have released %s and served it",
-				units.Size(f.releasableBefore)), nil
+				units.Size(f.releasable)), nil
 		}
 		if f.free.largestDefault >= f.rounded {
 			return Pools, fmt.Sprintf("the request was routed to a private pool, and a free block of %s sits in the default pool", units.Size(f.free.largestDefault)), nil
@@ -261,7 +301,7 @@ func (f *failing) oneSetting(ctx context.Context, c replay.Conditions) (verdict,
 		if served {
 			return Setting, fmt.Sprintf("with %s off at this request it is served", off.name), nil
 		}
-		without := c
+		without := f.whole(c)
 		without.Settings = off.settings
 		o, err := f.p.Run(ctx, without)
 		if err != nil {

@@ -19,8 +19,8 @@ type Leak struct {
 	LeastPerStep, MostPerStep uint64
 	Bytes                     uint64 // that all steps together have left by the end of the last
 	Blocks                    int
-	Steps                     int   // complete ones
-	KeptIn                    []int // positions in Steps.List of those that left something
+	Steps                     int // complete ones
+	KeptIn                    int // so many of them left something behind
 	Confidence                Confidence
 	Stack                     trace.StackID // of the largest part
 	Parts                     []Part        // by stack, largest first
@@ -37,14 +37,18 @@ const (
 	// steady is how much of what the first half of the steps left the second
 	// half must leave: a cache that fills leaves less and less.
 	steady = 0.5
+	// remains is how much of what steps leave must be there in addition: all
+	// of it, but for what the same place happens to free otherwise.
+	remains = 0.75
 )
 
 // Leaks returns memory that grows from step to step.
 func (a *Analysis) Leaks() []Leak {
-	steps := a.Steps.List[:a.Steps.Complete()]
-	if len(steps) < leakSteps {
+	all := a.Steps.List[:a.Steps.Complete()]
+	if len(all) < leakSteps {
 		return nil
 	}
+	steps, each := bundle(all, leakRows)
 	rows := a.keptRows(steps)
 	a.levelRows(rows, steps)
 	peak := uint64(0)
@@ -60,7 +64,7 @@ func (a *Analysis) Leaks() []Leak {
 	}
 	var out []Leak
 	for _, g := range groups {
-		if l := a.leak(g, len(steps)); float64(l.Bytes) >= leakShare*float64(peak) {
+		if l := a.leak(g, len(steps), each); float64(l.Bytes) >= leakShare*float64(peak) {
 			out = append(out, l)
 		}
 	}
@@ -68,6 +72,23 @@ func (a *Analysis) Leaks() []Leak {
 		return cmp.Or(cmp.Compare(y.BytesPerStep, x.BytesPerStep), cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Stack, y.Stack))
 	})
 	return out
+}
+
+// leakRows is how many steps are told apart. In a longer run several in a row
+// count as one.
+const leakRows = 1000
+
+// bundle joins steps so that at most so many remain. each is how many make one.
+func bundle(steps []Step, most int) (out []Step, each int) {
+	each = (len(steps) + most - 1) / most
+	if each == 1 {
+		return steps, 1
+	}
+	for i := 0; i+each <= len(steps); i += each {
+		out = append(out, Step{Number: steps[i].Number, Begin: steps[i].Begin, End: steps[i+each-1].End, Complete: true})
+	}
+	out[len(out)-1].End = steps[len(steps)-1].End
+	return out, each
 }
 
 // keptRow is what the blocks of one stack do over the steps.
@@ -210,13 +231,20 @@ func (r *keptRow) leaks() bool {
 	if float64(late) < steady*float64(early) {
 		return false
 	}
-	// ... and nothing goes for what comes.
-	return 2*(r.level[last]-r.level[first-1]) >= int64(sum)
+	// ... and nothing goes for what comes: neither all the way nor lately, as
+	// in a window over the last steps that has filled.
+	late = 0
+	recent := max(0, end-max(2, widest))
+	for i := recent + 1; i <= end; i++ {
+		late += r.kept[i]
+	}
+	return float64(r.level[last]-r.level[first-1]) >= remains*float64(sum) &&
+		float64(r.level[end]-r.level[recent]) >= remains*float64(late)
 }
 
 // leak adds the rows of one line up.
-func (a *Analysis) leak(rows []*keptRow, steps int) Leak {
-	l := Leak{Steps: steps}
+func (a *Analysis) leak(rows []*keptRow, steps, each int) Leak {
+	l := Leak{Steps: a.Steps.Complete()}
 	level := make([]int64, steps)
 	kept := make([]uint64, steps)
 	for _, r := range rows {
@@ -235,13 +263,16 @@ func (a *Analysis) leak(rows []*keptRow, steps int) Leak {
 	whole := true
 	for i, k := range kept {
 		if k > 0 {
-			l.KeptIn = append(l.KeptIn, i)
+			l.KeptIn = min(l.KeptIn+each, l.Steps)
 		}
 		if i > 0 && i < steps-1 {
 			l.LeastPerStep, l.MostPerStep = min(l.LeastPerStep, k), max(l.MostPerStep, k)
 			whole = whole && k > 0
 		}
 	}
+	l.BytesPerStep /= uint64(each)
+	l.LeastPerStep /= uint64(each)
+	l.MostPerStep /= uint64(each)
 	l.Confidence = Likely
 	if whole && steps > leakSteps+1 {
 		l.Confidence = Certain

@@ -53,11 +53,15 @@ func metadataSteps(t *trace.Trace, seq *sequence) *Steps {
 		falls   bool
 	}
 	shapes := map[string]*count{}
-	last, end := trace.NoString, 0 // end: the event after the last that has a text
+	last := trace.NoString
+	end, bare, gaps := 0, 0, 0 // the event after the last that has a text; events without one, in all and before it
 	for i := range meta.Len() {
 		id := meta.At(i)
 		if id != trace.NoString {
 			end = i + 1
+			gaps = bare
+		} else if len(shapes) > 0 {
+			bare++
 		}
 		if id == last || id == trace.NoString {
 			continue
@@ -98,6 +102,11 @@ func metadataSteps(t *trace.Trace, seq *sequence) *Steps {
 	if best == nil {
 		return nil
 	}
+	// A text belongs to a thread, and the backward pass has its own. Where
+	// such events lie between the texts, those after the last one tell nothing.
+	if gaps > 0 {
+		end = meta.Len()
+	}
 	for i := range best.windows {
 		w := &best.windows[i]
 		w.end, w.complete = end, false
@@ -107,8 +116,9 @@ func metadataSteps(t *trace.Trace, seq *sequence) *Steps {
 	}
 	s := markedSteps(t, seq, FromMetadata, best.windows,
 		fmt.Sprintf("user_metadata counts: %d texts like %q", len(best.windows), t.Strings.Text(meta.At(best.windows[0].begin))))
-	if n := len(s.List); n > 0 && !s.List[n-1].Complete {
-		s.List[n-1].Complete = seq.completeLast(s.List) // the texts do not tell
+	if n := len(s.List); n > 0 && !s.List[n-1].Complete { // the texts do not tell
+		s.List[n-1].Complete = seq.completeLast(s.List)
+		s.List[n-1].End = seq.teardown(&s.List[n-1])
 	}
 	return s
 }

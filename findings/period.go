@@ -73,7 +73,7 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 			step = x
 		}
 	}
-	step.begin = seq.withOptimizer(seq.earliest(step.begin, l), f)
+	step.begin = seq.earliest(step.begin, l)
 	s := &Steps{Source: FromPeriod, Confidence: Guess}
 	for i, at := range step.begin {
 		s.List = append(s.List, Step{Number: i + 1, Begin: int(seq.events[at]), Complete: true})
@@ -98,64 +98,75 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 func (s *sequence) earliest(begin []int32, l *lives) []int32 {
 	n := len(begin)
 	lengths := make([]int32, n-1)
-	var levels []uint64
-	peak := uint64(0)
-	for k := range lengths {
-		lengths[k] = begin[k+1] - begin[k]
-		levels = append(levels, l.at(int(s.events[begin[k]])))
+	levels := make([]uint64, n)
+	low, peak := ^uint64(0), uint64(0)
+	for k, at := range begin {
+		levels[k] = l.at(int(s.events[at]))
+		low = min(low, levels[k])
+		if k > 0 {
+			lengths[k-1] = at - begin[k-1]
+		}
 	}
 	for _, live := range l.live[s.events[begin[0]]:s.events[begin[n-1]]] {
 		peak = max(peak, live)
 	}
-	level := median(levels)
-	room := level + uint64(atRest*float64(peak-min(peak, level)))
+	room := uint64(atRest * float64(peak-min(peak, low)))
 	// What lies further before the first round is set-up.
 	from := max(0, begin[0]-2*median(lengths))
-	firsts := make([][]int32, s.number) // of each token, in each piece between beginnings
-	piece := make([]int32, s.number)    // the last piece it was seen in, plus one
+	type firsts struct {
+		at     []int32 // in each piece between beginnings
+		rested int     // how many of them are at rest
+		piece  int32   // of the last, plus one
+	}
+	tokens := make([]firsts, s.number)
 	k := int32(0)
 	for i := from; int(i) < len(s.tokens); i++ {
 		for int(k) < n && begin[k] <= i {
 			k++
 		}
-		if t := s.tokens[i]; t >= 0 && piece[t] != k+1 {
-			piece[t] = k + 1
-			firsts[t] = append(firsts[t], i)
+		t := s.tokens[i]
+		if t < 0 || tokens[t].piece == k+1 {
+			continue
+		}
+		x := &tokens[t]
+		x.piece = k + 1
+		x.at = append(x.at, i)
+		// Rest may rise from one round to the next.
+		if l.at(int(s.events[i])) <= max(levels[max(k-1, 0)], levels[min(int(k), n-1)])+room {
+			x.rested++
 		}
 	}
 	best := begin
-	for _, at := range firsts {
-		if len(at) < n || at[0] >= best[0] {
-			continue
-		}
-		levels = levels[:0]
-		for _, i := range at {
-			levels = append(levels, l.at(int(s.events[i])))
-		}
-		if median(levels) <= room {
-			best = at
+	for _, x := range tokens {
+		if len(x.at) >= n && x.at[0] < best[0] && 2*x.rested > len(x.at) {
+			best = x.at
 		}
 	}
 	return best
 }
 
-// withOptimizer joins the rounds that lead to one step of an optimizer: several
-// batches whose gradients add up. Its stacks are not looked at as a loop of
-// their own, because how often they occur says nothing.
-func (s *sequence) withOptimizer(begin []int32, f *stackFacts) []int32 {
-	out := []int32{begin[0]}
-	for k := 1; k < len(begin); k++ {
-		for i := begin[k-1]; i < begin[k]; i++ {
-			if f.kinds[s.lives.blocks[s.lives.older+int(i)].stack] == stackOptimizer {
-				out = append(out, begin[k])
+// join makes one round of those that lead to one step of an optimizer: several
+// batches whose gradients add up. The stacks of optimizers are not looked at as
+// a loop of their own, because how often they occur says nothing.
+func (x *family) join(l *lives, seq *sequence, f *stackFacts) {
+	begin := []int32{x.begin[0]}
+	for k := 1; k < len(x.begin); k++ {
+		for i := x.begin[k-1]; i < x.begin[k]; i++ {
+			if f.kinds[l.blocks[l.older+int(i)].stack] == stackOptimizer {
+				begin = append(begin, x.begin[k])
 				break
 			}
 		}
 	}
-	if len(out) <= minRounds {
-		return begin
+	if len(begin) <= minRounds || len(begin) == len(x.begin) {
+		return // some optimizers allocate in their first step only
 	}
-	return out
+	x.begin, x.rounds = begin, len(begin)
+	levels := make([]uint64, len(begin))
+	for k, at := range begin {
+		levels[k] = l.at(int(seq.events[at]))
+	}
+	x.level = median(levels)
 }
 
 // repeats is the share of allocations in the median step whose token all steps
@@ -224,6 +235,7 @@ func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []fami
 	for i := range out {
 		x := &out[i]
 		x.rotate(l, seq, occ)
+		x.join(l, seq, f)
 		x.cover(seq)
 		if x.since >= halfOfIt && x.frees(l, seq) && (best == nil || x.covers > best.covers) {
 			best = x

@@ -81,7 +81,7 @@ func TestShapes(t *testing.T) {
 		{
 			"a loop after the training", func(s *scenario.Scenario) {
 				healthy().run(s)
-				for i := range 200 {
+				for i := range 60 {
 					s.Alloc(fmt.Sprint("kept", i), mib, 0, "export.py:4 <listcomp>", main)
 				}
 			}, 10,

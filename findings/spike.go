@@ -108,7 +108,8 @@ func (a *Analysis) presence(steps []Step) []group {
 			if k == len(steps) {
 				return
 			}
-			if int(b.born) >= steps[k].Begin && b.stack > trace.EmptyStack {
+			// An optimizer is part of every step, whether it allocates or not.
+			if int(b.born) >= steps[k].Begin && b.stack > trace.EmptyStack && a.stacks.kinds[b.stack] != stackOptimizer {
 				visit(b.stack, k)
 			}
 		}
@@ -233,7 +234,7 @@ func (g *group) bytes() uint64 {
 // what the first ones do to get going nor what begins at some point and stays.
 func (g *group) comesAndGoes(steps int) bool {
 	n := len(g.steps)
-	if 2*n > steps || g.steps[n-1] == n-1 {
+	if 2*n > steps+1 || g.steps[n-1] == n-1 {
 		return false
 	}
 	return n == 1 || g.steps[0] != steps-n
@@ -244,20 +245,39 @@ func (g *group) comesAndGoes(steps int) bool {
 func instead(groups []group, g *group, bytes uint64, steps []Step) bool {
 	for i := range groups {
 		o := &groups[i]
-		apart := !slices.ContainsFunc(o.steps, func(s int) bool { return slices.Contains(g.steps, s) })
-		if apart && len(o.steps)+len(g.steps) >= len(steps)-1 && 2*o.bytes() >= bytes {
+		if len(o.steps)+len(g.steps) >= len(steps)-1 && apart(o.steps, g.steps) && 2*o.bytes() >= bytes {
 			return true
 		}
 	}
 	return false
 }
 
+// apart tells whether two rising lists have nothing in common.
+func apart(a, b []int) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] == b[0]:
+			return false
+		case a[0] < b[0]:
+			a = a[1:]
+		default:
+			b = b[1:]
+		}
+	}
+	return true
+}
+
 // spike measures a group. It is false if it does not show.
 func (a *Analysis) spike(g *group, steps []Step, rest, peaks []uint64) (Spike, bool) {
 	s := Spike{Bytes: g.bytes(), Steps: g.steps, Confidence: weaker(Likely, a.Steps.Confidence)}
 	var others, amounts []uint64
+	next := 0
 	for i := range steps {
-		if !slices.Contains(g.steps, i) && i > 0 { // the first one also gets going
+		if next < len(g.steps) && g.steps[next] == i {
+			next++
+			continue
+		}
+		if i > 0 { // the first one also gets going
 			others = append(others, peaks[i])
 			amounts = append(amounts, peaks[i]-rest[i])
 		}

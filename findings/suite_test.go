@@ -78,7 +78,7 @@ var scenes = []scene{
 		p: with(healthy(), func(p *program) {
 			p.steps, p.width = 16, varied(4*mib)
 			p.forward = func(s *scenario.Scenario, step int) {
-				keep(s, "output", step, varied(2 * mib)(step), "layers.py:40 head", call, "train.py:21 train")
+				keep(s, "output", step, varied(2*mib)(step), "layers.py:40 head", call, "train.py:21 train")
 			}
 		}),
 		truth: truth{steps: 16, leak: "layers.py:40 head", perStep: 4 * mib},
@@ -424,7 +424,7 @@ func (want truth) checkLeaks(t *testing.T, a *Analysis, got []Leak) {
 	t.Helper()
 	if want.leak == "" {
 		for _, l := range got {
-			t.Errorf("a leak at %s: %d bytes a step, in %v", site(a, l.Stack), l.BytesPerStep, l.KeptIn)
+			t.Errorf("a leak at %s: %d bytes a step, in %d of %d steps", site(a, l.Stack), l.BytesPerStep, l.KeptIn, l.Steps)
 		}
 		return
 	}

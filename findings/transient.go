@@ -17,6 +17,21 @@ type Transient struct {
 	Parts                []Part        // by stack, largest first: the median of each
 }
 
+// transientSteps is how many steps are looked at; more do not change a median.
+const transientSteps = 255
+
+// sample picks at most so many steps, evenly spread.
+func sample(steps []Step, most int) []Step {
+	if len(steps) <= most {
+		return steps
+	}
+	out := make([]Step, most)
+	for i := range out {
+		out[i] = steps[i*len(steps)/most]
+	}
+	return out
+}
+
 // Transient looks at the peaks of all complete steps but the first, which also
 // gets going, unless it is the only one. It is nil if no step is complete.
 func (a *Analysis) Transient() *Transient {
@@ -27,6 +42,7 @@ func (a *Analysis) Transient() *Transient {
 	if len(steps) == 0 {
 		return nil
 	}
+	steps = sample(steps, transientSteps)
 	peaks := make([]int32, len(steps))
 	t := &Transient{Steps: len(steps)}
 	var rests, heights []uint64

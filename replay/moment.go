@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -66,6 +65,9 @@ func (m *Moment) Call() (Call, bool) {
 // Totals are the sums of bytes.
 func (m *Moment) Totals() alloc.Totals { return m.r.s.Totals() }
 
+// PeakReserved is the most that was reserved so far.
+func (m *Moment) PeakReserved() uint64 { return uint64(m.r.a.Stats().ReservedBytes.All.Peak) }
+
 // Segments is the allocator's state.
 func (m *Moment) Segments() []alloc.Segment { return m.r.a.Segments() }
 
@@ -99,34 +101,17 @@ func (m *Moment) SetLimit(bytes uint64) {
 	m.r.a.SetLimit(bytes)
 }
 
+// SetDeviceMemory changes what the device has for the allocator.
+func (m *Moment) SetDeviceMemory(bytes uint64) { m.r.dev.SetUsable(bytes) }
+
 // Free frees the live block at an address before the next call.
 func (m *Moment) Free(addr uint64) error { return m.r.a.Free(addr) }
 
-// Try makes the request of the next call, whatever became of it in the
-// recording, and reports why it failed: an *[alloc.OutOfMemoryError], or nil if
-// it was served. The moment is then behind the call.
-func (m *Moment) Try() error {
-	c, ok := m.Call()
-	if !ok || c.Kind != CallAlloc && c.Kind != CallTry {
-		return errors.New("the call at this moment is no request")
-	}
-	at := &m.r.places[m.r.calls[m.call].at()]
-	h, err := m.r.routed(c.Size, at)
-	if err == nil && c.Tensor >= 0 {
-		m.r.handles[c.Tensor] = h
-	}
-	m.call++
-	return err
-}
-
-// TryOutside makes the request of the next call outside of any private pool.
-func (m *Moment) TryOutside() error {
-	c, ok := m.Call()
-	if !ok {
-		return errors.New("there is no call at this moment")
-	}
-	_, err := m.r.s.Malloc(c.Size, c.Stream)
-	m.call++
+// Request makes a request, under the route to its pool if that is a private
+// one, and reports why it failed: an *[alloc.OutOfMemoryError], or nil if it was
+// served.
+func (m *Moment) Request(c Call) error {
+	_, err := m.r.routed(c.Size, &place{c.Stream, c.Pool})
 	return err
 }
 

@@ -144,7 +144,9 @@ func (p *page) diffMemory(d *diff.Diff) {
 		if d.A.OOMs+d.B.OOMs > 0 {
 			counts("OOMs", d.A.OOMs, d.B.OOMs)
 		}
-		p.printf("  at the moments compared:\n")
+		if d.A.Events+d.B.Events > 0 {
+			p.printf("  at the moments compared:\n")
+		}
 	}
 	row("reserved", &d.A.Reserved, &d.B.Reserved)
 	row("allocated", d.A.Allocated, d.B.Allocated)

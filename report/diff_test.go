@@ -176,7 +176,7 @@ func ranksText(t *testing.T, rs *diff.Ranks, full bool) string {
 	return b.String()
 }
 
-// A thousand ranks, all of them unlike: the ticket stays short and shows the
+// Hundreds of ranks, all of them unlike: the ticket stays short and shows the
 // odd ones.
 func TestManyRanks(t *testing.T) {
 	const n = 300
@@ -190,14 +190,19 @@ func TestManyRanks(t *testing.T) {
 	})
 	short, full := ranksText(t, rs, false), ranksText(t, rs, true)
 	for _, want := range []string{
-		"300 ranks ", "\nrank7 ", "\nrank197 ", "and 280 more: --full lists them", "\n  rank7.pickle: peak reserved +",
-		"OOMs +1", "and 24 more: --full lists them", "the ranks part at the first call:", "and 297 more ways",
+		"300 ranks ", "\nrank7 ", "\nrank77 ", " more: --full lists them\nmedian ", "\n  rank7.pickle: peak reserved +",
+		"OOMs +1", "and 26 more: --full lists them", "the ranks part at the first call:", "and 297 more ways",
 		"by call stack: ashlar diff dir/rank0.pickle dir/rank7.pickle",
 	} {
 		if !strings.Contains(short, want) {
 			t.Errorf("no %q in\n%s", want, short)
 		}
 	}
+	rs.Notes = append(rs.Notes, strings.Repeat("word ", 60), strings.Repeat("word ", 60), "c", "d", "e")
+	for _, r := range rs.Ranks {
+		r.Name = strings.Repeat("long", 10) + r.Name
+	}
+	ranksText(t, rs, false)
 	if strings.Contains(short, "\nrank0 ") || strings.Count(full, "\nrank") != n || strings.Contains(full, "--full") {
 		t.Errorf("the wrong ranks are shown:\n%s", short)
 	}
@@ -222,7 +227,7 @@ func TestRankNames(t *testing.T) {
 		{[]string{"a.0.pickle", "a.1.pickle"}, []string{"a.0", "a.1"}},
 		{[]string{"x.pickle", "x.json"}, []string{"x.pickle", "x.json"}},
 		{[]string{".pickle", "b.pickle"}, []string{".pickle", "b.pickle"}},
-		{[]string{"snapshot_of_a_long_name_rank_00012", "b"}, []string{"snapshot_o...rank_00012", "b"}},
+		{[]string{"snapshot_of_a_long_name_rank_00012", "b"}, []string{"snapshot_...rank_00012", "b"}},
 		{[]string{"run.pickle:0", "run.pickle:1"}, []string{"run.pickle:0", "run.pickle:1"}},
 	} {
 		var ranks []*diff.Rank

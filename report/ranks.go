@@ -9,23 +9,33 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// shortRanks, shortOdd and shortBranches are how many a ticket gets to see.
+// shortOdd and shortBranches are how many a ticket gets to see; leastRanks is
+// how many rows of the table it gets in any case.
 const (
-	shortRanks    = 20
-	shortOdd      = 6
+	shortOdd      = 4
 	shortBranches = 3
+	leastRanks    = 6
 )
 
 // Ranks writes the comparison of ranks, at most 80 columns wide. The title says
 // what was read.
 func Ranks(w io.Writer, title string, rs *diff.Ranks, o DiffOptions) error {
-	p := &page{w: w, style: o.Style}
-	p.printf("%s\n", cut(Clean(title), pageWidth))
+	var tail strings.Builder
+	p := &page{w: &tail, style: o.Style}
 	r := &rankPage{page: p, Ranks: rs, full: o.Full, short: shortRankNames(rs.Ranks)}
-	r.table()
 	r.odd()
 	r.divergence()
 	p.notes(rs.Notes, o.Full)
+
+	const around = 8 // lines of the table that are no rows
+	rows := len(rs.Ranks)
+	if !o.Full {
+		rows = min(rows, max(leastRanks, shortLines-around-strings.Count(tail.String(), "\n")))
+	}
+	p.w = w
+	p.printf("%s\n", cut(Clean(title), pageWidth))
+	r.table(rows)
+	p.printf("%s", tail.String())
 	return p.err
 }
 
@@ -37,18 +47,18 @@ type rankPage struct {
 }
 
 // rankName is the width of the first column: all that the numbers leave.
-const rankName = 23
+const rankName = 22
 
-const rankRow = "%-*s %11s %11s %7s %4s %9s %9s"
+const rankRow = "%-*s %11s %11s %7s %4s %10s %9s"
 
-func (p *rankPage) table() {
+func (p *rankPage) table(n int) {
 	used := "allocated"
 	if p.Sizes == diff.RequestedSizes {
 		used = "requested"
 	}
 	p.heading(fmt.Sprintf("%-*s", rankName, plural(len(p.Ranks.Ranks), "rank", "ranks")),
 		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "cached", "OOMs", "events", "parts at"))
-	rows := p.rows()
+	rows := p.rows(n)
 	for _, i := range rows {
 		r := p.Ranks.Ranks[i]
 		peak := r.PeakAllocated
@@ -70,22 +80,22 @@ func (p *rankPage) table() {
 		" parts at is the first event with another call than the majority's")
 }
 
-// rows chooses the ranks that are listed: all, or those that stand out.
-func (p *rankPage) rows() []int {
-	var out []int
-	all := p.full || len(p.Ranks.Ranks) <= shortRanks
+// rows chooses the n ranks that are listed: those that stand out, and the first
+// of the others.
+func (p *rankPage) rows(n int) []int {
 	stands := map[int]bool{}
 	for _, o := range p.Odd {
 		stands[o.Rank] = true
 	}
-	plain := shortRanks - len(stands)
+	others := n - len(stands)
+	var out []int
 	for i := range p.Ranks.Ranks {
-		if !all && !stands[i] {
-			if plain--; plain < 0 {
+		if !stands[i] {
+			if others--; others < 0 {
 				continue
 			}
 		}
-		if out = append(out, i); !all && len(out) == shortRanks {
+		if out = append(out, i); len(out) == n {
 			break
 		}
 	}

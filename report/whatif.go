@@ -38,7 +38,11 @@ func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 	p.whatIfResults(a.Results, a.OnOOM)
 	if a.Interrupted {
 		p.printf("\ninterrupted; without an answer:\n")
-		for _, s := range a.NotRun {
+		for i, s := range a.NotRun {
+			if i == 10 {
+				p.printf("  and %s more\n", countText(len(a.NotRun)-i))
+				break
+			}
 			p.printf("  %s\n", confText(s))
 		}
 	}

@@ -117,15 +117,10 @@ func (s *search) conditions(c settings.Settings, limit uint64) replay.Conditions
 
 // start evaluates the recorded settings and finds the lower bound.
 func (s *search) start(ctx context.Context) error {
-	// Expandable segments split wherever they can, so that what is active is
-	// what was asked for in units of 512 bytes.
-	tight := s.space.clean()
-	tight.ExpandableSegments = true
-	o, err := s.p.Run(ctx, s.conditions(tight, 0))
-	if err != nil {
+	var err error
+	if s.bound, err = LowerBound(ctx, s.p); err != nil {
 		return err
 	}
-	s.bound = o.Active.Bytes
 	current := s.p.Settings
 	current.PerProcessMemoryFraction = 1 // the limit stands for it
 	s.current = &Candidate{Settings: current}

@@ -103,3 +103,13 @@ func TestMemoryOf(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// The device had what the recording reserved, even if it had less at the oom.
+func TestMemoryIsNotBelowThePeak(t *testing.T) {
+	tr := open(t, "snapshots/gpt2_varlen-tight-default.pickle.gz").Traces[0]
+	tr.Events.Addr.Set(tr.Events.Len()-1, 1)
+	peaks := timeline.New(tr, timeline.Options{}).Peaks()
+	if m := MemoryOf(checked(t, tr), nil); m.Value() != peaks.Reserved.Value || peaks.OOMs[0].Totals.Reserved+1 >= peaks.Reserved.Value {
+		t.Errorf("%d, reserved %d and %d", m.Value(), peaks.OOMs[0].Totals.Reserved, peaks.Reserved.Value)
+	}
+}

@@ -50,6 +50,13 @@ func TestCaughtInTheRecording(t *testing.T) {
 	if !f.LooksCaught || f.CaughtBy == nil || *f.CaughtBy != f.Caught.By || f.Place != "after step 11" {
 		t.Errorf("%+v", f)
 	}
+	more := open(t, "snapshots/unet_multires-tight-default.pickle.gz").Traces[0]
+	more.Events.Append(more.Events.At(last - 1))
+	q := checked(t, more)
+	f = ask(t, q, Question{Limit: LimitOf(p, nil)}).Results[0].First
+	if !f.RecordedToo || *f.Event != last || !strings.Contains(f.Caught.By, "the recorded program") {
+		t.Errorf("%+v", f)
+	}
 	f = ask(t, p, Question{Limit: GivenLimit(p, 1<<30)}).Results[0].First
 	if f.RecordedToo || f.Site.Inner.Name == "" {
 		t.Errorf("%+v", f)
@@ -67,7 +74,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		t.Fatal("docs/json.md has no section")
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
-	seen := map[reflect.Type]bool{}
+	seen := map[reflect.Type]bool{reflect.TypeFor[timeline.Frame](): true} // at the top of the page
 	var walk func(typ reflect.Type)
 	walk = func(typ reflect.Type) {
 		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {

@@ -42,9 +42,8 @@ func newSelfCheck(p *replay.Program) SelfCheck {
 	return s
 }
 
-// notes says what else the answer rests on. recorded is the outcome under the
-// recorded settings, nil if there was no time for it.
-func (q *Question) notes(p *replay.Program, recorded *replay.Outcome) []string {
+// RestsOn says what any answer from a checked program rests on.
+func RestsOn(p *replay.Program) []string {
 	notes := append([]string{}, p.Check.Notes...)
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if p.Start.Kind == replay.StartRebuilt {
@@ -67,6 +66,14 @@ func (q *Question) notes(p *replay.Program, recorded *replay.Outcome) []string {
 	if p.Settings.PerProcessMemoryFraction < 1 {
 		add("the recording has per_process_memory_fraction:%v; the limit stands for it here", p.Settings.PerProcessMemoryFraction)
 	}
+	return notes
+}
+
+// notes says what else the answer rests on. recorded is the outcome under the
+// recorded settings, nil if there was no time for it.
+func (q *Question) notes(p *replay.Program, recorded *replay.Outcome) []string {
+	notes := RestsOn(p)
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if slices.ContainsFunc(q.Settings, func(s Setting) bool { return s.Parsed.PerProcessMemoryFraction < 1 }) {
 		add("per_process_memory_fraction is taken of the device memory named here")
 	}

@@ -45,7 +45,8 @@ line for each: its value, its bound, and by how much it is kept or broken.
 FILE and OLD are memory snapshots of PyTorch; for peaks also dumps of
 memory_stats(). Peaks by block size come from a replay of the events. A snapshot
 that starts mid-run has the peaks of its own part. Fragmentation is the part of
-reserved memory that was not allocated, where reserved was highest.
+reserved memory that was not allocated, where reserved was highest, after the
+allocation that took it there.
 
 --survives replays the run under a limit, with the recorded settings or those of
 --set, and ends at the first request that fails.

@@ -56,6 +56,8 @@ func TestScripts(t *testing.T) {
 			"tamper":  cmdTamper,
 			"cut":     cmdCut,
 			"makepng": cmdMakePNG,
+			"devices": cmdDevices,
+			"json":    cmdJSON,
 		},
 	})
 }

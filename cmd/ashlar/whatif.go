@@ -146,7 +146,9 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	}
 	p := startProgress(std, len(q.Settings)+1, "settings replayed")
 	defer p.stop()
-	q.Progress = p.at
+	if q.Progress == nil {
+		q.Progress = p.at
+	}
 	program, err := checkProgram(ctx, f, t)
 	if err != nil {
 		return err

@@ -97,6 +97,14 @@ func (d *Device) Held() uint64 {
 	return d.held
 }
 
+// SetUsable changes how much memory can be handed out in all, from now on: what
+// other processes hold changes while a program runs.
+func (d *Device) SetUsable(bytes uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.usable, d.endless = bytes, false
+}
+
 // MemInfo reports free and total memory.
 func (d *Device) MemInfo() (free, total uint64, err error) {
 	if err := d.begin(MemInfo); err != nil {
@@ -157,7 +165,7 @@ func (d *Device) fits(kind Kind, size uint64) error {
 	if d.endless {
 		return nil
 	}
-	free := d.usable - d.held
+	free := d.usable - min(d.held, d.usable)
 	if size > free || roundUp(size, page) > free {
 		return fmt.Errorf("sim: %w: %v of %s with %s free", driver.ErrOutOfMemory, kind, units.Size(size), units.Size(free))
 	}

@@ -10,7 +10,8 @@ const (
 	Hidden Marks = iota
 	// Annotated steps are ranges "ProfilerStep#n".
 	Annotated
-	// Metadata steps set the user_metadata of their events to "step n".
+	// Metadata steps set the user_metadata of their events to "step n". An
+	// event without frames stands for one of a thread that does not have it.
 	Metadata
 )
 

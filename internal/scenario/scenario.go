@@ -78,8 +78,12 @@ func (s *Scenario) observe(e alloc.Event) {
 	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
 		s.segments[e.Addr] = s.stack
 	}
+	meta := s.meta
+	if s.stack == trace.EmptyStack {
+		meta = trace.NoString
+	}
 	s.t.Events.Append(trace.Event{
-		Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: s.now, Stack: s.stack, Meta: s.meta,
+		Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: s.now, Stack: s.stack, Meta: meta,
 	})
 }
 

@@ -1,0 +1,393 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
+	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+func open(t *testing.T, name string) *snapshot.File {
+	t.Helper()
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func measure(t *testing.T, tr *trace.Trace) *Measures {
+	t.Helper()
+	m, err := MeasureTrace(t.Context(), tr, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func run(t *testing.T, s Subject, r Rules) *Report {
+	t.Helper()
+	got, err := Run(t.Context(), s, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// outcome is the verdict of a rule in a word.
+func outcome(p *bool) string {
+	switch {
+	case p == nil:
+		return "unknown"
+	case *p:
+		return "holds"
+	}
+	return "broken"
+}
+
+func TestSpans(t *testing.T) {
+	tests := []struct {
+		v               span
+		atMost, atLeast string // 10
+		text            string
+	}{
+		{v: exactly(10), atMost: "holds", atLeast: "holds", text: "10 B"},
+		{v: exactly(11), atMost: "broken", atLeast: "holds", text: "11 B"},
+		{v: exactly(-3), atMost: "holds", atLeast: "broken", text: "-3 B"},
+		{v: atLeast(11, ""), atMost: "broken", atLeast: "holds", text: "at least 11 B"},
+		{v: atLeast(9, ""), atMost: "unknown", atLeast: "unknown", text: "at least 9 B"},
+		{v: span{low: math.Inf(-1), high: 9}, atMost: "holds", atLeast: "broken", text: "at most 9 B"},
+		{v: span{low: 9, high: 11}, atMost: "unknown", atLeast: "unknown", text: "9 B to 11 B"},
+		{v: span{low: 10, high: 11}, atMost: "unknown", atLeast: "holds", text: "10 B to 11 B"},
+		{v: unknown(""), atMost: "unknown", atLeast: "unknown", text: "unknown"},
+	}
+	for _, tt := range tests {
+		if got := outcome(tt.v.atMost(10)); got != tt.atMost {
+			t.Errorf("%+v at most 10: %s", tt.v, got)
+		}
+		if got := outcome(tt.v.atLeast(10)); got != tt.atLeast {
+			t.Errorf("%+v at least 10: %s", tt.v, got)
+		}
+		if got := tt.v.text(Bytes); got != tt.text {
+			t.Errorf("%+v: %q", tt.v, got)
+		}
+	}
+}
+
+// The values are those of stats.
+func TestValuesAreThoseOfStats(t *testing.T) {
+	for _, name := range []string{"variety/midrun", "variety/expand_tight", "snapshots/gpt2_varlen-tight-default", "snapshots/streams_graphs-default"} {
+		f := open(t, name+".pickle.gz")
+		want, err := facts.NewSnapshot(t.Context(), f, facts.Options{Device: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := measure(t, f.Traces[0])
+		r := run(t, Subject{Measures: m}, Rules{
+			MaxReserved: want.Memory.Reserved.Peak, MaxAllocated: want.Memory.Allocated.Peak,
+		})
+		for i, v := range []uint64{*want.Memory.Reserved.Peak, *want.Memory.Allocated.Peak} {
+			if got := r.Rules[i]; got.Value == nil || uint64(*got.Value) != v {
+				t.Errorf("%s: %+v, want %v", name, got, v)
+			}
+		}
+		if name == "variety/midrun" && (len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "the recording starts mid-run")) {
+			t.Errorf("%q", r.Notes)
+		}
+	}
+}
+
+// Fragmentation is that after the allocation for which the last segment was
+// got, not before.
+func TestFragmentation(t *testing.T) {
+	f, err := snapshot.Read(t.Context(), "small", strings.NewReader(`{"segments": [{"device": 0, "address": 33554432, "total_size": 20971520,
+		"allocated_size": 5242880, "active_size": 5242880, "stream": 0, "segment_type": "large", "blocks": [
+		{"address": 33554432, "size": 5242880, "requested_size": 5242880, "state": "active_allocated"},
+		{"address": 38797312, "size": 15728640, "requested_size": 0, "state": "inactive"}]}],
+		"device_traces": [[{"action": "segment_alloc", "addr": 33554432, "size": 20971520, "stream": 0},
+		{"action": "alloc", "addr": 33554432, "size": 5242880, "stream": 0}]]}`), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := measure(t, f.Traces[0])
+	if v := small.fragmentation; v.low != 75 || !v.exact() || v.at != "reached at event 1" {
+		t.Errorf("%+v", v)
+	}
+	// Here the peaks of reserved and allocated are of one allocation.
+	m := measure(t, open(t, "snapshots/gpt2_varlen-default.pickle.gz").Traces[0])
+	if want := 100 * (m.reserved.low - m.allocated.low) / m.reserved.low; m.fragmentation.low != want || m.fragmentation.at != m.allocated.at {
+		t.Errorf("%+v, want %v", m.fragmentation, want)
+	}
+	// A state that was highest before the first event.
+	ring := measure(t, open(t, "variety/ring.pickle.gz").Traces[0])
+	if v := ring.fragmentation; !v.exact() || v.low <= 0 || v.low >= 100 || v.at != "reached before the first event" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestRules(t *testing.T) {
+	tight := open(t, "snapshots/gpt2_varlen-tight-default.pickle.gz").Traces[0]
+	m := measure(t, tight)
+	program, err := replay.CheckProgram(t.Context(), tight)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserved, allocated := uint64(m.reserved.low), uint64(m.allocated.low)
+	bigger := &Measures{reserved: exactly(m.reserved.low * 2), allocated: exactly(m.allocated.low / 2)}
+	expand, err := whatif.ParseSetting("expandable_segments:True")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		rules  Rules
+		old    *Measures
+		want   string // rule:outcome ...
+		detail string // part of those
+	}{
+		{"reserved, reached", Rules{MaxReserved: &reserved}, nil, "max_reserved:holds", "just reached; reached at event 18,283"},
+		{"reserved, above", Rules{MaxReserved: ptr(reserved - 1)}, nil, "max_reserved:broken", "1 B above"},
+		{"allocated", Rules{MaxAllocated: ptr(allocated + 3)}, nil, "max_allocated:holds", "3 B below; reached at event 18,286"},
+		{"allocated, above", Rules{MaxAllocated: ptr(allocated - 3)}, nil, "max_allocated:broken", "3 B above"},
+		{"fragmentation", Rules{MaxFragmentation: ptr(5.0)}, nil, "max_fragmentation:holds", "0.62 points below; reached at event 18,284"},
+		{"fragmentation, above", Rules{MaxFragmentation: ptr(4.0)}, nil, "max_fragmentation:broken", "0.38 points above"},
+		{"headroom", Rules{MinHeadroom: ptr[uint64](5), Limit: ptr(reserved + 5)}, nil, "min_headroom:holds", "just reached"},
+		{"headroom, too little", Rules{MinHeadroom: ptr[uint64](5), Limit: ptr(reserved + 4)}, nil, "min_headroom:broken", "1 B below; reserved peak 15.44 GiB of 15.44 GiB"},
+		{"headroom, none", Rules{MinHeadroom: ptr[uint64](0), Limit: ptr(reserved - 2<<20)}, nil, "min_headroom:broken", "2.00 MiB below"},
+		// The file shows a limit from 15.44 to 17.22 GiB.
+		{"headroom, inferred, certain", Rules{MinHeadroom: ptr[uint64](0)}, nil, "min_headroom:holds", ""},
+		{"headroom, inferred, open", Rules{MinHeadroom: ptr[uint64](1 << 30)}, nil, "min_headroom:unknown", "give --limit"},
+		{"headroom, inferred, impossible", Rules{MinHeadroom: ptr[uint64](2 << 30)}, nil, "min_headroom:broken", "at least"},
+		{"survives", Rules{Survives: ptr[uint64](18 << 30)}, nil, "survives:holds", "passes under the recorded settings"},
+		{"survives not", Rules{Survives: ptr[uint64](12 << 30)}, nil, "survives:broken", "too many"},
+		{"survives with settings", Rules{Survives: ptr[uint64](17 << 30), Settings: &expand}, nil, "survives:holds", "passes under expandable_segments:True"},
+		{"growth", Rules{MaxGrowth: ptr(0.0)}, m, "max_growth_reserved:holds max_growth_allocated:holds", "just reached; from 15.44 GiB to 15.44 GiB"},
+		{"growth, mixed", Rules{MaxGrowth: ptr(99.0)}, bigger, "max_growth_reserved:holds max_growth_allocated:broken", "1.00 points above"},
+		{"growth since nothing", Rules{MaxGrowth: ptr(99.0)}, &Measures{reserved: exactly(0), allocated: unknown("it is not there")}, "max_growth_reserved:unknown max_growth_allocated:unknown", "baseline: it is not there"},
+		{"all together", Rules{MaxReserved: &reserved, MaxAllocated: ptr[uint64](1)}, nil, "max_reserved:holds max_allocated:broken", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := run(t, Subject{Measures: m, Old: tt.old, Program: program}, tt.rules)
+			var got, details []string
+			passed, open := true, false
+			for _, x := range r.Rules {
+				got = append(got, x.Rule+":"+outcome(x.Passed))
+				details = append(details, x.Detail)
+				passed, open = passed && x.Passed != nil && *x.Passed, open || x.Passed == nil
+				if x.Detail == "" || x.ValueText == "" || x.Unit != Bytes && x.Unit != Percent {
+					t.Errorf("%+v", x)
+				}
+			}
+			if s := strings.Join(got, " "); s != tt.want || r.Passed != passed || r.Unknown() != open {
+				t.Errorf("%s, passed %t, unknown %t", s, r.Passed, r.Unknown())
+			}
+			if s := strings.Join(details, "\n"); !strings.Contains(s, tt.detail) {
+				t.Errorf("%q is not in %q", tt.detail, s)
+			}
+		})
+	}
+}
+
+// No rule holds because of a value that is not known.
+func TestUnknownValues(t *testing.T) {
+	all := Rules{
+		MaxReserved: ptr[uint64](1 << 60), MaxAllocated: ptr[uint64](1 << 60), MaxFragmentation: ptr(100.0),
+		MinHeadroom: ptr[uint64](0), Survives: ptr[uint64](1 << 60), MaxGrowth: ptr(1e9),
+	}
+	cut := func(n int) func(*trace.Trace) {
+		return func(t *trace.Trace) { t.Events.Cut(n); t.Partial = true }
+	}
+	tests := []struct {
+		name, file string
+		change     func(*trace.Trace)
+		want       string // outcomes of all rules; growth is against itself
+	}{
+		{"no events", "variety/stateonly", nil, "unknown unknown unknown unknown unknown unknown unknown"},
+		{"host memory", "variety/graphs", func(t *trace.Trace) { t.Host = true }, "holds unknown unknown unknown unknown holds unknown"},
+		{"a replay that parts", "variety/graphs", func(t *trace.Trace) { t.Events.Size.Set(9, 7<<30) }, "holds unknown unknown unknown holds holds unknown"},
+		{"cut off", "variety/split", cut(5000), "unknown unknown unknown unknown unknown unknown unknown"},
+		{"cut off, mid-run", "variety/midrun", cut(5000), "unknown unknown unknown unknown unknown unknown unknown"},
+		{"nothing refused", "variety/graphs", nil, "holds holds holds unknown holds holds holds"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tr := open(t, tt.file+".pickle.gz").Traces[0]
+			if tt.change != nil {
+				tt.change(tr)
+			}
+			s := Subject{Measures: measure(t, tr), NoProgram: "there is none"}
+			s.Old = s.Measures
+			if !tr.Host && tr.Events.Len() > 0 {
+				var err error
+				if s.Program, err = replay.CheckProgram(t.Context(), tr); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := run(t, s, all)
+			var got []string
+			for _, x := range r.Rules {
+				got = append(got, outcome(x.Passed))
+				if x.Passed == nil && (x.Detail == "" || x.Value != nil) {
+					t.Errorf("%+v", x)
+				}
+			}
+			if s := strings.Join(got, " "); s != tt.want || r.Passed {
+				t.Errorf("%s, want %s", s, tt.want)
+			}
+			if said := strings.Contains(r.Rules[4].Detail, "the model reproduces only 8 of 105 recorded events"); said != (tt.name == "a replay that parts") {
+				t.Errorf("%q", r.Rules[4].Detail)
+			}
+		})
+	}
+}
+
+// The value of a run that fails is what it would have needed.
+func TestSurvivesValue(t *testing.T) {
+	tr := open(t, "snapshots/gpt2_fixed-default.pickle.gz").Traces[0]
+	p, err := replay.CheckProgram(t.Context(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []uint64{3 << 30, 20 << 30} {
+		x := run(t, Subject{Measures: &Measures{}, Program: p}, Rules{Survives: &limit}).Rules[0]
+		if *x.Passed != (*x.Value <= x.Bound) || *x.Passed != (limit == 20<<30) {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// A peak is no lower than the state at the end, whatever the replay does.
+func TestStateAtTheEndCounts(t *testing.T) {
+	tr := open(t, "variety/split.pickle.gz").Traces[0]
+	tr.Events.Size.Set(9, 7<<30)
+	sum := uint64(0)
+	for _, s := range tr.Segments {
+		sum += s.AllocatedSize
+	}
+	m := measure(t, tr)
+	for bound, want := range map[uint64]string{sum - 1: "broken", sum: "unknown"} {
+		if x := run(t, Subject{Measures: m}, Rules{MaxAllocated: &bound}).Rules[0]; outcome(x.Passed) != want {
+			t.Errorf("%+v, want %s", x, want)
+		}
+	}
+}
+
+// A peak of which only a part is known can still be too high.
+func TestLowerBoundsBreakRules(t *testing.T) {
+	tr := open(t, "variety/split.pickle.gz").Traces[0]
+	tr.Events.Cut(5000)
+	tr.Partial = true
+	r := run(t, Subject{Measures: measure(t, tr)}, Rules{MaxReserved: ptr[uint64](1 << 20), MaxAllocated: ptr[uint64](1 << 20)})
+	for _, x := range r.Rules {
+		if outcome(x.Passed) != "broken" || x.Value != nil || !strings.HasPrefix(x.Detail, "at least ") {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+func TestDumps(t *testing.T) {
+	d, err := stats.Parse([]byte(`{"reserved_bytes.all.peak": 1000, "allocated_bytes.all.peak": 750, "reserved_bytes.all.current": 10}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, Subject{Measures: MeasureDump(d), NoProgram: "no events"}, Rules{
+		MaxReserved: ptr[uint64](999), MaxAllocated: ptr[uint64](750), MaxFragmentation: ptr(100.0), Survives: ptr[uint64](1 << 40),
+		MinHeadroom: ptr[uint64](24), Limit: ptr[uint64](1024),
+	})
+	want := []string{"broken", "holds", "unknown", "holds", "unknown"}
+	for i, x := range r.Rules {
+		if outcome(x.Passed) != want[i] {
+			t.Errorf("%+v, want %s", x, want[i])
+		}
+	}
+	if _, err := OneDump([]*stats.Dump{d, d}, -1); err == nil || !strings.Contains(err.Error(), "--device") {
+		t.Error(err)
+	}
+	other := *d
+	d.Device, other.Device = 0, 1
+	if got, err := OneDump([]*stats.Dump{d, &other}, 1); err != nil || got != &other {
+		t.Error(got, err)
+	}
+	if _, err := OneDump([]*stats.Dump{d, &other}, 2); err == nil {
+		t.Error("a dump of device 2")
+	}
+}
+
+func TestRecordedLimit(t *testing.T) {
+	tr := open(t, "variety/graphs.pickle.gz").Traces[0]
+	f := &side.Facts{Devices: []side.Device{{Index: 0, LimitBytes: ptr[uint64](1 << 40), LimitKnown: true}}}
+	m, err := MeasureTrace(t.Context(), tr, f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, Subject{Measures: m}, Rules{MinHeadroom: ptr[uint64](1 << 30)})
+	if x := r.Rules[0]; !r.Passed || x.Value == nil || *x.Value != 1<<40-m.reserved.low {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestCancelAndBadSettings(t *testing.T) {
+	tr := open(t, "variety/graphs.pickle.gz").Traces[0]
+	m := measure(t, tr)
+	program, err := replay.CheckProgram(t.Context(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	async, err := whatif.ParseSetting("backend:cudaMallocAsync")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var setting *whatif.SettingError
+	if _, err := Run(t.Context(), Subject{Measures: m, Program: program}, Rules{Survives: ptr[uint64](1), Settings: &async}); !errors.As(err, &setting) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, Subject{Measures: m, Program: program}, Rules{Survives: ptr[uint64](1)}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := MeasureTrace(ctx, tr, nil, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// Every field of the JSON is documented, and every rule.
+func TestFieldsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(string(doc), "\n## ashlar check\n")
+	if !ok {
+		t.Fatal("docs/json.md has no section")
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	names := []string{MaxReserved, MaxAllocated, MaxFragmentation, MinHeadroom, Survives, MaxGrowthReserved, MaxGrowthAllocated}
+	for _, typ := range []reflect.Type{reflect.TypeFor[Report](), reflect.TypeFor[Result]()} {
+		for f := range typ.Fields() {
+			if name := f.Tag.Get("json"); name != "-" {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, name := range names {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("%s is not there", name)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+)
+
+const died = "../../testdata/snapshots/leak_graph-tight-default.pickle.gz"
+
+var answering = [][]string{
+	{"whatif", died, "--set", "expandable_segments:True"},
+	{"whatif", died, "--set", "expandable_segments:True", "--json"},
+	{"check", died, "--max-reserved", "1TiB"},
+	{"check", died, "--survives", "1TiB", "--json"},
+}
+
+func TestAnsweringCommandsReportFailures(t *testing.T) {
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, args := range answering {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args)
+		if want := "ashlar: writing the result: disk full\n"; code != exitInput || stderr.String() != want {
+			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
+		}
+		stderr.Reset()
+		code = run(t.Context(), stdio{out: &closedPipe{}, err: &stderr}, args)
+		if code != exitOK || stderr.Len() > 0 {
+			t.Errorf("%v: a closed pipe: status %d, stderr %q", args, code, &stderr)
+		}
+		stderr.Reset()
+		code = run(stopped, stdio{out: &stdout, err: &stderr}, args)
+		if want := "ashlar: interrupted\n"; code != exitInput || stdout.Len() > 0 || stderr.String() != want {
+			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
+		}
+	}
+}
+
+// Interrupted amid the sweep, what is known is printed.
+func TestWhatifInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var o whatifOptions
+	o.confs, o.onOOM, o.device = []string{"", "expandable_segments:True"}, "die", &deviceFlag{number: -1}
+	q, err := o.question()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Workers = 1
+	var stdout, stderr bytes.Buffer
+	q.Progress = func(done, _ int) {
+		if done == 1 {
+			cancel()
+		}
+	}
+	err = o.run(ctx, stdio{out: &stdout, err: &stderr}, died, q)
+	if err != status(exitInput) || stderr.String() != "ashlar: interrupted: 1 of 3 settings are answered\n" {
+		t.Errorf("%v, stderr %q", err, &stderr)
+	}
+	for _, part := range []string{"recorded: PyTorch's defaults\n  fails at", "interrupted; without an answer:\n  PyTorch's defaults\n  expandable_segments:True\n"} {
+		if !strings.Contains(stdout.String(), part) {
+			t.Errorf("no %q in\n%s", part, &stdout)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/findings"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// search is how long to look for another reading of a trace that does not
+// replay at once.
+const search = 2 * time.Second
+
+// sideWork is what is found while the verdict is being looked for.
+type sideWork struct {
+	done     chan struct{}
+	analysis *findings.Analysis
+	found    *findings.Findings
+	err      error
+}
+
+// startFindings begins to look for findings.
+func (e *explainer) startFindings() *sideWork {
+	w := &sideWork{done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		var observed *replay.Observed
+		if e.p.Start.Kind != replay.StartUnknown {
+			var err error
+			if observed, err = replay.Observe(e.ctx, e.t, replay.ObserveOptions{Search: search}); err != nil {
+				w.err = err
+				return
+			}
+		}
+		w.analysis = findings.New(e.t, findings.Options{Observed: observed, Start: e.p.Start})
+		w.found = w.analysis.Find()
+	}()
+	return w
+}
+
+// How much of the lists a report holds.
+const (
+	maxHolders = 100
+	maxParts   = 20
+)
+
+// join waits for the findings and adds them to the report.
+func (w *sideWork) join(e *explainer) error {
+	<-w.done
+	if w.err != nil {
+		return w.err
+	}
+	at := e.event - 1 // the failed request itself holds nothing
+	if e.event < 0 || e.event >= e.t.Events.Len() {
+		at = e.t.Events.Len() - 1
+	}
+	peak := w.analysis.PeakEvent()
+	if e.event < 0 { // nothing failed: the peak is what matters
+		at = peak
+	}
+	e.holders(w.analysis.Holders(at))
+	for _, h := range w.analysis.Holders(peak).Stacks {
+		if len(e.r.AtPeak) < maxHolders {
+			e.r.AtPeak = append(e.r.AtPeak, e.holder(h))
+		}
+	}
+	if !w.analysis.Exact {
+		e.r.Notes = append(e.r.Notes, "the bytes of holders and findings are what was requested: block sizes are known only if the whole recording replays")
+	}
+	steps := w.analysis.Steps
+	for _, l := range w.found.Leaks {
+		e.leak(l, steps)
+	}
+	for _, s := range w.found.Spikes {
+		e.spike(s, steps)
+	}
+	if t := w.found.Transient; t != nil {
+		e.transient(t)
+	}
+	return nil
+}
+
+func (e *explainer) holder(h findings.Holder) Holder {
+	out := Holder{
+		Bytes: h.Bytes, Blocks: h.Blocks, Category: string(h.Category), Confidence: string(h.Confidence),
+		Frames: timeline.Frames(e.t, h.Stack),
+	}
+	out.Site, _ = timeline.SiteOf(e.t, h.Stack)
+	return out
+}
+
+func (e *explainer) holders(h *findings.Holders) {
+	for _, s := range h.Stacks[:min(len(h.Stacks), maxHolders)] {
+		e.r.Holders = append(e.r.Holders, e.holder(s))
+	}
+	for _, l := range h.Lines[:min(len(h.Lines), maxHolders)] {
+		if l.User {
+			e.r.ByLine = append(e.r.ByLine, LineHolder{l.Bytes, l.Blocks, l.Line})
+		}
+	}
+	for _, m := range h.Modules[:min(len(h.Modules), maxHolders)] {
+		e.r.ByModule = append(e.r.ByModule, ModuleHolder{m.Bytes, m.Blocks, modulePath(m.Path)})
+	}
+	for i := range h.Categories {
+		c := &h.Categories[i]
+		e.r.ByKind = append(e.r.ByKind, CategoryHolder{c.Bytes, c.Blocks, string(c.Category), string(c.Confidence())})
+	}
+}
+
+// modulePath names the forward functions that called each other, outermost
+// first.
+func modulePath(path []timeline.Frame) string {
+	text := ""
+	for i := len(path) - 1; i >= 0; i-- {
+		if text != "" {
+			text += " > "
+		}
+		text += path[i].String()
+	}
+	return text
+}
+
+func (e *explainer) parts(parts []findings.Part) []Block {
+	out := []Block{}
+	for _, p := range parts[:min(len(parts), maxParts)] {
+		b := Block{Bytes: p.Bytes, Count: p.Blocks, Frames: timeline.Frames(e.t, p.Stack)}
+		b.Site, _ = timeline.SiteOf(e.t, p.Stack)
+		out = append(out, b)
+	}
+	return out
+}
+
+func (e *explainer) finding(kind string, bytes uint64, stack trace.StackID, parts []findings.Part) Finding {
+	f := Finding{Kind: kind, Bytes: bytes, Steps: []int{}, Frames: timeline.Frames(e.t, stack), Parts: e.parts(parts)}
+	f.Site, _ = timeline.SiteOf(e.t, stack)
+	return f
+}
+
+func (e *explainer) leak(l findings.Leak, steps *findings.Steps) {
+	f := e.finding(Leak, l.Bytes, l.Stack, l.Parts)
+	slope, spread := float64(l.BytesPerStep), float64(l.MostPerStep-l.LeastPerStep)
+	f.BytesPerStep, f.Spread, f.Confidence = &slope, &spread, string(l.Confidence)
+	for _, step := range steps.List[:min(l.Steps, len(steps.List))] {
+		f.Steps = append(f.Steps, step.Number)
+	}
+	f.Detail = fmt.Sprintf("%s of %s steps leave memory behind that nobody frees: %s a step in the median (%s to %s), %s in all; %s",
+		units.Count(int64(l.KeptIn)), units.Count(int64(l.Steps)), units.Size(l.BytesPerStep),
+		units.Size(l.LeastPerStep), units.Size(l.MostPerStep), units.Size(l.Bytes), findings.WhereNotWho)
+	e.r.Findings = append(e.r.Findings, f)
+}
+
+func (e *explainer) spike(s findings.Spike, steps *findings.Steps) {
+	f := e.finding(Spike, s.Bytes, s.Stack, s.Parts)
+	f.Confidence, f.Steps = string(s.Confidence), numbers(steps, s.Steps)
+	when := fmt.Sprintf("%s of %s steps", units.Count(int64(len(s.Steps))), units.Count(int64(steps.Complete())))
+	if s.Every > 1 {
+		when = fmt.Sprintf("every %s step", ordinal(s.Every))
+	}
+	f.Detail = fmt.Sprintf("%s takes %s that the others do not: %s are live then, over a rest of %s; an ordinary step peaks at %s",
+		when, units.Size(s.Bytes), units.Size(s.LevelBytes), units.Size(s.RestBytes), units.Size(s.OrdinaryBytes))
+	e.r.Findings = append(e.r.Findings, f)
+}
+
+func (e *explainer) transient(t *findings.Transient) {
+	f := e.finding(Transient, t.Bytes, t.Stack, t.Parts)
+	f.Confidence = string(findings.Certain)
+	f.Detail = fmt.Sprintf("inside an ordinary step %s come and go: its peak is %s, its rest %s",
+		units.Size(t.Bytes), units.Size(t.PeakBytes), units.Size(t.RestBytes))
+	e.r.Findings = append(e.r.Findings, f)
+}
+
+// numbers are what the steps at some positions are called.
+func numbers(steps *findings.Steps, at []int) []int {
+	out := []int{}
+	for _, i := range at {
+		if i >= 0 && i < len(steps.List) {
+			out = append(out, steps.List[i].Number)
+		}
+	}
+	return out
+}
+
+func ordinal(n int) string {
+	switch n {
+	case 2:
+		return "second"
+	case 3:
+		return "third"
+	}
+	return fmt.Sprintf("%dth", n)
+}

@@ -1,0 +1,293 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/tune"
+)
+
+// remedies are the settings that are tried: those that people know and that
+// PyTorch's documentation names. ashlar tune searches all of them.
+var remedies = []string{
+	"expandable_segments:True",
+	"max_split_size_mb:64",
+	"max_split_size_mb:128",
+	"max_split_size_mb:256",
+	"max_split_size_mb:512",
+	"garbage_collection_threshold:0.8",
+	"roundup_power2_divisions:4",
+	"max_split_size_mb:512,garbage_collection_threshold:0.8,expandable_segments:True",
+}
+
+// fixes tries what could have been done.
+func (e *explainer) fixes() error {
+	if err := e.emptyCache(); err != nil {
+		return err
+	}
+	if e.r.Verdict != Capacity && e.r.Verdict != Outside {
+		if err := e.free(); err != nil {
+			return err
+		}
+	}
+	if err := e.settings(); err != nil {
+		return err
+	}
+	return e.moreMemory()
+}
+
+// endsThere tells whether the recording ends at the failure, so that a fix is
+// proved no further.
+func (e *explainer) endsThere() bool {
+	for i := e.event + 1; i < e.t.Events.Len(); i++ {
+		if e.t.Events.Action.At(i) == alloc.ActionAlloc {
+			return false
+		}
+	}
+	return true
+}
+
+// emptyCache tries torch.cuda.empty_cache() before the request.
+func (e *explainer) emptyCache() error {
+	served, err := e.f.try(e.ctx, e.conditions(e.limits.high), (*replay.Moment).EmptyCache)
+	if err != nil {
+		return err
+	}
+	switch {
+	case served && e.f.reproduced && e.f.call.Pool != (alloc.PoolID{}):
+		yes := true
+		e.r.Fixes = append(e.r.Fixes, Fix{
+			Kind: FixEmptyCache, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &e.f.releasable,
+			Detail: fmt.Sprintf("torch.cuda.empty_cache() before the use_mem_pool block or the capture releases %s, and the request is served", units.Size(e.f.releasable)),
+		})
+	case e.f.call.Pool == (alloc.PoolID{}):
+		e.r.Notes = append(e.r.Notes, "torch.cuda.empty_cache() just before the request does not help: PyTorch has flushed its cache itself before it gave up")
+	}
+	return nil
+}
+
+// worthwhile is how many times more a request must be than what has to be freed
+// for it: who can free as much as they ask for does not need to be told.
+const worthwhile = 2
+
+// free looks for the tensors whose memory would have made one piece.
+func (e *explainer) free() error {
+	w := e.f.smallestWindow()
+	if w == nil || w.live == 0 || len(w.blocks) == 0 || w.live > e.f.rounded/worthwhile {
+		return nil
+	}
+	served, err := e.f.try(e.ctx, e.conditions(e.limits.high), func(m *replay.Moment) error {
+		for _, addr := range w.blocks {
+			if err := m.Free(addr); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || !served {
+		return err
+	}
+	yes := true
+	e.r.Fixes = append(e.r.Fixes, Fix{
+		Kind: FixCode, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &w.live,
+		Detail: fmt.Sprintf("freeing %s (%s) before the call makes %s in one piece: allocated at %s",
+			tensors(len(w.blocks)), units.Size(w.live), units.Size(w.size), e.sites(w.blocks)),
+	})
+	return nil
+}
+
+func tensors(n int) string {
+	if n == 1 {
+		return "this one tensor"
+	}
+	return fmt.Sprintf("these %s tensors", units.Count(int64(n)))
+}
+
+// sites names where some blocks were allocated.
+func (e *explainer) sites(addrs []uint64) string {
+	live := e.liveAt()
+	sizes := map[string]uint64{}
+	for _, a := range addrs {
+		name := "an unknown place"
+		if l, ok := live[a]; ok && l.Stack > trace.EmptyStack {
+			if s, ok := timeline.SiteOf(e.t, l.Stack); ok {
+				name = s.String()
+			}
+		}
+		sizes[name] += live[a].Size
+	}
+	names := make([]string, 0, len(sizes))
+	for name := range sizes {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(x, y string) int { return cmp.Or(cmp.Compare(sizes[y], sizes[x]), cmp.Compare(x, y)) })
+	const shown = 3
+	text := strings.Join(names[:min(shown, len(names))], "; ")
+	if more := len(names) - shown; more > 0 {
+		text += fmt.Sprintf("; and %d more places", more)
+	}
+	return text
+}
+
+// settings replays the recording under each remedy. All settings that pass are
+// ranked by the smallest limit they need.
+func (e *explainer) settings() error {
+	list := e.remedies()
+	fixes := make([]*Fix, len(list))
+	errs := make([]error, len(list))
+	lower, err := tune.LowerBound(e.ctx, e.p)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, workers())
+	for i, s := range list {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			fixes[i], errs[i] = e.setting(s, lower)
+		})
+	}
+	wg.Wait()
+	var found []Fix
+	for i, f := range fixes {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		if f != nil {
+			found = append(found, *f)
+		}
+	}
+	slices.SortStableFunc(found, func(x, y Fix) int { return cmp.Compare(*x.SmallestLimit, *y.SmallestLimit) })
+	e.r.Fixes = append(e.r.Fixes, found...)
+	e.advice(found)
+	return nil
+}
+
+// remedies are the settings to try: the known ones, the recorded ones with one
+// of them off, and the recorded ones with expandable segments.
+func (e *explainer) remedies() []settings.Settings {
+	recorded := e.conditions(0).Settings
+	seen := map[settings.Settings]bool{recorded: true}
+	var out []settings.Settings
+	add := func(s settings.Settings) {
+		if !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	for _, conf := range remedies {
+		if s, err := settings.Parse(conf); err == nil {
+			add(s)
+		}
+	}
+	for _, off := range switchedOff(recorded) {
+		add(off.settings)
+	}
+	more := recorded
+	more.ExpandableSegments = true
+	add(more)
+	return out
+}
+
+// setting tries one; nil if the request fails with it too.
+func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
+	c := e.f.whole(e.conditions(e.limits.high))
+	c.Settings = s
+	o, err := e.p.Run(e.ctx, c)
+	if err != nil {
+		return nil, e.ctx.Err() // a device that refuses a setting is no remedy
+	}
+	until := e.t.Events.Len()
+	if o.Fails {
+		if until = o.First.Event; until <= e.event {
+			return nil, nil
+		}
+	}
+	limit, err := tune.SmallestLimit(e.ctx, e.p, s, lower)
+	if err != nil {
+		return nil, err
+	}
+	yes := true
+	f := &Fix{
+		Kind: FixSetting, Settings: s.String(), Export: tune.Export(s), PassesFailure: &yes, UntilEvent: &until,
+		SmallestLimit: &limit, PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o),
+	}
+	switch {
+	case o.Fails:
+		f.Detail = fmt.Sprintf("the request is served, but a later one, event %s, fails", units.Count(int64(until)))
+	case e.endsThere():
+		f.Detail = "the request is served; the recording ends there, so nothing is proved beyond it"
+	default:
+		f.Detail = "the whole recording passes"
+	}
+	return f, nil
+}
+
+func ms(o *replay.Outcome) *float64 {
+	v := float64(o.DriverTime.Microseconds()) / 1e3
+	return &v
+}
+
+// advice looks at what PyTorch's message advises.
+func (e *explainer) advice(found []Fix) {
+	recorded := e.conditions(0).Settings
+	const conf = "expandable_segments:True"
+	switch {
+	case recorded.ExpandableSegments:
+		e.r.Notes = append(e.r.Notes, "PyTorch's message advises "+conf+", which is already on")
+	case !slices.ContainsFunc(found, func(f Fix) bool { return f.Settings == conf }):
+		e.r.Notes = append(e.r.Notes, "PyTorch's message advises "+conf+": with it the request fails too")
+	}
+}
+
+// moreMemory finds how much more memory the recorded settings need.
+func (e *explainer) moreMemory() error {
+	there, known := e.f.roomUnder(e.limits.high)
+	if !known {
+		return nil
+	}
+	limit, err := e.limitToPass()
+	if err != nil || limit <= there.bytes {
+		return err
+	}
+	yes, more := true, limit-there.bytes
+	fix := Fix{
+		Kind: FixMemory, PassesFailure: &yes, UntilEvent: &e.event, SmallestLimit: &limit, Bytes: &more,
+		Detail: fmt.Sprintf("more memory: with the same settings the request is served from %s on, %s more", units.Size(limit), units.Size(more)),
+	}
+	switch {
+	case there.cap && e.limits.low < e.limits.high:
+		more = limit - e.limits.low
+		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, at most %s more than now", units.Size(limit), units.Size(more))
+	case there.cap:
+		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, %s more", units.Size(limit), units.Size(more))
+	}
+	e.r.Fixes = append(e.r.Fixes, fix)
+	return nil
+}
+
+// limitToPass is the lowest limit under which the recorded settings get past
+// the failure.
+func (e *explainer) limitToPass() (uint64, error) {
+	return tune.Bisect(e.f.live+e.f.rounded, func(limit uint64) (bool, error) {
+		if e.event == e.t.Events.Len() { // the request is not in the recording
+			return e.f.try(e.ctx, e.conditions(limit), func(*replay.Moment) error { return nil })
+		}
+		o, err := e.p.Run(e.ctx, e.conditions(limit))
+		return err == nil && (!o.Fails || o.First.Event > e.event), err
+	})
+}
+
+// workers is how many replays are made at once.
+func workers() int { return runtime.GOMAXPROCS(0) }

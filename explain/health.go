@@ -1,0 +1,88 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// healthy reports on a run in which nothing failed.
+func (e *explainer) healthy() error {
+	r := e.r
+	r.Verdict, r.Confidence = None, Certain
+	if !r.SelfCheck.Complete {
+		r.Confidence = Likely
+	}
+	e.findLimit()
+	c := e.conditions(e.limits.high)
+	c.Points = e.t.Events.Len() / 2
+	c.Points = min(max(c.Points, 1), 4096)
+	o, err := e.p.Run(e.ctx, c)
+	if err != nil {
+		return err
+	}
+	h := &Health{PeakReserved: o.Reserved.Bytes, PeakAllocated: o.Allocated.Bytes, Retries: o.Retries}
+	m, err := e.p.Hold(e.ctx, e.conditions(e.limits.high), o.Reserved.Event+1)
+	if err != nil {
+		return err
+	}
+	if t := m.Totals(); t.Reserved > 0 {
+		part := 1 - float64(t.Allocated)/float64(t.Reserved)
+		h.FragmentationPeak = &part
+	}
+	if e.limits.high > 0 && e.limits.low == e.limits.high {
+		head := e.limits.high - min(e.limits.high, o.Reserved.Bytes)
+		h.Headroom = &head
+	}
+	r.Health = h
+	end := uint64(o.Stats.AllocatedBytes.All.Current)
+	reserved := uint64(o.Stats.ReservedBytes.All.Current)
+	free := reserved - min(reserved, uint64(o.Stats.ActiveBytes.All.Current))
+	pending := uint64(o.Stats.ActiveBytes.All.Current) - end
+	r.Evidence = Evidence{Live: &end, Reserved: &reserved, Free: &free, Pending: &pending}
+	r.Summary = fmt.Sprintf("Nothing failed in this file. At most %s were allocated and %s reserved", units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
+	if h.FragmentationPeak != nil {
+		r.Summary += fmt.Sprintf("; at the peak of reserved memory %.1f %% of it were not allocated", 100**h.FragmentationPeak)
+	}
+	if h.Retries > 0 {
+		r.Summary += fmt.Sprintf("; the cache was flushed %s times to make room", units.Count(h.Retries))
+	}
+	r.Summary += "."
+	return nil
+}
+
+// believed compares the settings that the user believes in with the recorded
+// ones.
+func (e *explainer) believed() {
+	if e.Believed == nil {
+		if e.Side == nil {
+			return
+		}
+		text, ok := e.Side.Conf()
+		if !ok {
+			return
+		}
+		e.Believed = &text
+	}
+	want, err := settings.Parse(*e.Believed)
+	if err != nil {
+		e.r.Notes = append(e.r.Notes, (&whatif.SettingError{Conf: *e.Believed, Err: err}).Error())
+		return
+	}
+	if !e.t.Settings.Known {
+		e.r.Notes = append(e.r.Notes, "the file does not tell the settings that were in force: whether "+*e.Believed+" was cannot be said")
+		return
+	}
+	got := e.p.Settings
+	want.Backend = got.Backend
+	if want == got {
+		return
+	}
+	e.r.Findings = append(e.r.Findings, Finding{
+		Kind: Ignored, Steps: []int{}, Parts: []Block{}, Confidence: Certain,
+		Detail: fmt.Sprintf("the settings %q are believed to be in force, but the file says %q: they were ignored, set too late, or set in another process",
+			*e.Believed, got.String()),
+	})
+}

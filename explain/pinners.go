@@ -1,0 +1,138 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// How much of the pinned segments a report holds.
+const (
+	maxPinned = 50
+	maxStacks = 20
+)
+
+// pinners lists the segments of the request's pool with free memory that live
+// blocks keep from release: who, ranked by bytes freed per byte moved.
+func (e *explainer) pinners() {
+	f := e.f
+	live := e.liveAt()
+	for i := range f.after {
+		s := &f.after[i]
+		if s.Pool != f.call.Pool {
+			continue
+		}
+		seg := Segment{Address: s.Address, Size: s.TotalSize}
+		byStack := map[trace.StackID]*Block{}
+		var order []trace.StackID
+		for _, b := range s.Blocks {
+			if b.State == alloc.Inactive {
+				seg.Stuck += b.Size
+				continue
+			}
+			seg.Live += b.Size
+			seg.Count++
+			id := trace.NoStack
+			if l, ok := live[b.Address]; ok {
+				id = l.Stack
+				if l.Recorded != 0 {
+					seg.Address = l.Recorded - (b.Address - s.Address)
+				}
+			}
+			if byStack[id] == nil {
+				byStack[id] = &Block{}
+				order = append(order, id)
+			}
+			byStack[id].Bytes += b.Size
+			byStack[id].Count++
+		}
+		if seg.Stuck == 0 || seg.Live == 0 {
+			continue
+		}
+		slices.SortStableFunc(order, func(x, y trace.StackID) int { return cmp.Compare(byStack[y].Bytes, byStack[x].Bytes) })
+		for _, id := range order[:min(len(order), maxStacks)] {
+			b := byStack[id]
+			b.Frames = timeline.Frames(e.t, id)
+			b.Site, _ = timeline.SiteOf(e.t, id)
+			seg.Blocks = append(seg.Blocks, *b)
+		}
+		e.r.Pinners = append(e.r.Pinners, seg)
+	}
+	slices.SortStableFunc(e.r.Pinners, func(x, y Segment) int {
+		return cmp.Compare(float64(y.Stuck)/float64(y.Live), float64(x.Stuck)/float64(x.Live))
+	})
+	e.r.Pinners = e.r.Pinners[:min(len(e.r.Pinners), maxPinned)]
+}
+
+// liveBlock is a live tensor, and where the recording had it.
+type liveBlock struct {
+	replay.Live
+	Recorded uint64 // 0 if it is older than the first event
+}
+
+// liveAt finds the live tensors at the failure by address.
+func (e *explainer) liveAt() map[uint64]liveBlock {
+	if e.f.held == nil {
+		return nil
+	}
+	out := map[uint64]liveBlock{}
+	for _, l := range e.f.held.Live() {
+		b := liveBlock{Live: l}
+		if l.Event >= 0 {
+			b.Recorded = e.t.Events.Addr.At(l.Event)
+		}
+		out[l.Address] = b
+	}
+	return out
+}
+
+// window is a run of neighbouring blocks in which live ones are in the way of
+// a request.
+type window struct {
+	blocks []uint64 // addresses of the live ones
+	live   uint64   // their bytes
+	size   uint64
+}
+
+// smallestWindow finds the run of blocks, of the request's pool and stream, that
+// is large enough for the request and has the fewest live bytes in it.
+func (f *failing) smallestWindow() *window {
+	var best *window
+	for i := range f.after {
+		s := &f.after[i]
+		if s.Pool != f.call.Pool || s.Stream != f.call.Stream || s.Large != f.isLarge() || s.TotalSize < f.rounded {
+			continue
+		}
+		first := 0
+		var size, live uint64
+		for last, b := range s.Blocks {
+			size += b.Size
+			if b.State != alloc.Inactive {
+				live += b.Size
+			}
+			for size-s.Blocks[first].Size >= f.rounded {
+				size -= s.Blocks[first].Size
+				if s.Blocks[first].State != alloc.Inactive {
+					live -= s.Blocks[first].Size
+				}
+				first++
+			}
+			if size >= f.rounded && (best == nil || live < best.live) {
+				best = &window{live: live, size: size}
+				for _, in := range s.Blocks[first : last+1] {
+					if in.State == alloc.ActiveAllocated {
+						best.blocks = append(best.blocks, in.Address)
+					} else if in.State != alloc.Inactive {
+						best = nil // a pending one cannot be freed again
+						break
+					}
+				}
+			}
+		}
+	}
+	return best
+}

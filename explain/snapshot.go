@@ -1,0 +1,288 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// FromSnapshot explains the failed request of a recorded run, with whatever
+// else is known about it.
+func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
+	if in.Program == nil || in.Program.Check == nil {
+		return nil, errors.New("explaining a snapshot: its program was not checked")
+	}
+	e := &explainer{Input: in, ctx: ctx, p: in.Program, t: in.Program.Trace}
+	check := whatif.NewSelfCheck(e.p)
+	e.r = &Report{
+		SelfCheck: &check, Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{},
+		ByLine: []LineHolder{}, ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{},
+		Arithmetic: []string{}, Record: []string{}, Notes: whatif.RestsOn(e.p),
+	}
+	// Who holds the memory and what stands out is found on another core.
+	side := e.startFindings()
+	if err := e.explain(); err != nil {
+		return nil, err
+	}
+	if err := side.join(e); err != nil {
+		return nil, err
+	}
+	e.believed()
+	return e.r, nil
+}
+
+// explainer is one explanation in the making.
+type explainer struct {
+	Input
+	ctx context.Context
+	p   *replay.Program
+	t   *trace.Trace
+	r   *Report
+
+	event  int // of the failed request; -1 if none
+	limits limitRange
+	f      *failing
+}
+
+// limitRange is what is known of the cap; high 0 is none.
+type limitRange struct {
+	low, high uint64
+	source    string
+}
+
+func (e *explainer) explain() error {
+	var given *replay.Call
+	e.event = lastOOM(e.t)
+	if e.event < 0 {
+		if given = e.fromMessage(); given == nil {
+			return e.healthy()
+		}
+		e.event = e.t.Events.Len()
+	}
+	e.findLimit()
+	f, err := lookAt(e.ctx, e.p, e.conditions(e.limits.high), e.event, given)
+	if err != nil {
+		return err
+	}
+	e.f = f
+	e.device()
+	e.failure(given != nil)
+	e.evidence()
+	if err := e.verdict(); err != nil {
+		return err
+	}
+	e.pinners()
+	return e.fixes()
+}
+
+// conditions are those of the recorded run under a limit.
+func (e *explainer) conditions(limit uint64) replay.Conditions {
+	s := e.p.Settings
+	s.PerProcessMemoryFraction = 1 // the limit stands for it
+	return replay.Conditions{Settings: s, Limit: limit}
+}
+
+// lastOOM is the last failed request of a trace, or -1.
+func lastOOM(t *trace.Trace) int {
+	for i := t.Events.Len() - 1; i >= 0; i-- {
+		if t.Events.Action.At(i) == alloc.ActionOOM {
+			return i
+		}
+	}
+	return -1
+}
+
+// fromMessage is the request that a message tells of, for a file without a
+// failed request. The message gives the segment, not the tensor.
+func (e *explainer) fromMessage() *replay.Call {
+	m := e.Message
+	if m == nil || m.TriedBytes == nil || m.Backend != message.Native || m.Device >= 0 && m.Device != e.t.Device {
+		return nil
+	}
+	c := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: m.TriedBytes.Low}
+	if n := e.t.Events.Len(); n > 0 {
+		c.Stream = e.t.Events.At(n - 1).Stream
+	} else if len(e.t.Segments) > 0 {
+		c.Stream = e.t.Segments[0].Stream
+	}
+	e.r.Notes = append(e.r.Notes, fmt.Sprintf("no request fails in the file: the one of the message, %s, is tried in the state at its end, on stream %d",
+		units.Size(c.Size), c.Stream))
+	return c
+}
+
+// findLimit joins what is known of the cap.
+func (e *explainer) findLimit() {
+	l := limitRange{source: "none"}
+	b := whatif.LimitOf(e.p, e.Side)
+	if b.Max != nil {
+		l = limitRange{*b.Min, *b.Max, whatif.Inferred}
+	}
+	if m := e.Message; m != nil && m.LimitBytes != nil {
+		r := limitRange{m.LimitBytes.Low, m.LimitBytes.High, "message"}
+		if l.high > 0 && r.low <= l.high && r.high >= l.low {
+			r.low, r.high = max(r.low, l.low), min(r.high, l.high)
+		}
+		l = r
+	}
+	if b.Source == whatif.Recorded {
+		l = limitRange{*b.Bytes, *b.Bytes, whatif.Recorded}
+	}
+	if e.Limit > 0 {
+		if l.high > 0 && l.source != "none" && (e.Limit > l.high || e.Limit < l.low) {
+			e.r.Notes = append(e.r.Notes, fmt.Sprintf("the limit given, %s, does not agree with the file, which shows one from %s to %s",
+				units.Size(e.Limit), units.Size(l.low), units.Size(l.high)))
+		}
+		l = limitRange{e.Limit, e.Limit, whatif.Given}
+	}
+	e.limits = l
+	e.r.Limit = Limit{Source: l.source}
+	if l.high > 0 {
+		e.r.Limit.Min, e.r.Limit.Max = &l.low, &l.high
+	}
+}
+
+// device adds what is known of the device beside the snapshot.
+func (e *explainer) device() {
+	if m := e.Message; m != nil {
+		if e.f.deviceFree == nil && m.FreeBytes != nil {
+			e.f.deviceFree = &m.FreeBytes.High
+		}
+		if m.TotalBytes != nil {
+			e.f.deviceTotal = &m.TotalBytes.High
+		}
+	}
+	if e.Side == nil {
+		return
+	}
+	if d := e.Side.DeviceFacts(e.t.Device); d != nil && d.TotalBytes != nil {
+		e.f.deviceTotal = d.TotalBytes
+	}
+}
+
+// failure describes the request.
+func (e *explainer) failure(fromMessage bool) {
+	f := &Failure{Stream: e.f.call.Stream}
+	for i := range e.t.Events.Len() {
+		if e.t.Events.Action.At(i) == alloc.ActionOOM {
+			f.OOMs++
+		}
+	}
+	if e.f.call.Pool != (alloc.PoolID{}) {
+		f.Pool = &[2]uint64{e.f.call.Pool.First, e.f.call.Pool.Second}
+	}
+	if !fromMessage {
+		f.Moment = facts.NewPlaces(e.t).Event(e.event)
+		stack := e.t.Events.Stack.At(e.event)
+		f.Frames = timeline.Frames(e.t, stack)
+		f.Site, _ = timeline.SiteOf(e.t, stack)
+		for i := e.event + 1; i < e.t.Events.Len() && !f.Caught; i++ {
+			f.Caught = e.t.Events.Action.At(i) == alloc.ActionAlloc
+		}
+	}
+	if f.OOMs > 1 {
+		e.r.Notes = append(e.r.Notes, fmt.Sprintf("%s requests fail in the file; the last one is explained", units.Count(int64(f.OOMs))))
+	}
+	if f.Caught {
+		e.r.Notes = append(e.r.Notes, "the program went on after this failure: something caught it")
+	}
+	e.r.Failure = f
+}
+
+// evidence fills in the numbers.
+func (e *explainer) evidence() {
+	f := e.f
+	e.r.Evidence = Evidence{
+		Live: &f.live, Request: &f.call.Size, Rounded: &f.rounded, Segment: &f.segment,
+		Free: &f.free.all, LargestFree: &f.free.largest, FreeUsable: &f.free.usable, LargestUsable: &f.free.largestUsable,
+		FreeStreams: &f.free.streams, FreePools: &f.free.private, Pending: &f.pending, Reserved: &f.reserved,
+		DeviceFree: f.deviceFree, DeviceTotal: f.deviceTotal,
+	}
+	if f.deviceFree != nil {
+		e.r.UnderCap = *f.deviceFree >= f.segment
+		if f.deviceTotal != nil && *f.deviceTotal >= f.reserved+*f.deviceFree {
+			outside := *f.deviceTotal - f.reserved - *f.deviceFree
+			e.r.Evidence.Outside = &outside
+		}
+	} else {
+		e.r.UnderCap = e.limits.high > 0
+	}
+	if there, known := f.roomUnder(e.limits.high); known {
+		e.r.Evidence.Available = &there.bytes
+		if need := f.live + f.rounded; need > there.bytes {
+			gap := need - there.bytes
+			e.r.Evidence.Gap = &gap
+		}
+	}
+}
+
+// verdict decides, at both ends of what the limit may be.
+func (e *explainer) verdict() error {
+	f, r := e.f, e.r
+	v, why, err := f.cause(e.ctx, e.limits.high)
+	if err != nil {
+		return err
+	}
+	r.Verdict, r.Confidence = v, Certain
+	if !r.SelfCheck.Complete || !f.reproduced || e.event == e.t.Events.Len() {
+		r.Confidence = Likely
+	}
+	if !f.reproduced {
+		r.Notes = append(r.Notes, "the replay serves the request that failed: what made it fail is not in the file")
+	}
+	if e.limits.low < e.limits.high {
+		low, _, err := f.cause(e.ctx, e.limits.low)
+		if err != nil {
+			return err
+		}
+		if low != v {
+			need := f.live + f.rounded
+			r.Confidence, r.BreakEven = Open, &need
+			r.Alternatives = append(r.Alternatives, Alternative{low, fmt.Sprintf("if the limit was below %s", units.Size(need))})
+		}
+	}
+	r.Summary = e.summary(v, why)
+	return nil
+}
+
+// summary says in a few sentences what happened.
+func (e *explainer) summary(verdict, why string) string {
+	f := e.f
+	asked := fmt.Sprintf("a request for %s failed with %s live", units.Size(f.call.Size), units.Size(f.live))
+	there := "what the device had left"
+	room, known := f.roomUnder(e.limits.high)
+	if known {
+		there = units.Size(room.bytes)
+		if room.cap {
+			there = "the limit of " + there
+		} else {
+			there += " that the device had for PyTorch"
+		}
+	}
+	switch verdict {
+	case Capacity:
+		return fmt.Sprintf("%s: together %s, which is %s more than %s. No allocator setting helps.",
+			upper(asked), units.Size(f.live+f.rounded), units.Size(f.live+f.rounded-room.bytes), there)
+	case Outside:
+		return fmt.Sprintf("%s. It would fit on this device of %s, but %s of it belong to others: contexts, NCCL, libraries or other processes.",
+			upper(asked), units.Size(*f.deviceTotal), units.Size(*f.deviceTotal-f.reserved-*f.deviceFree))
+	case Fragmentation:
+		text := fmt.Sprintf("%s: together %s, which fit into %s. But of the %s that are reserved and free no piece is large enough: the largest is %s",
+			upper(asked), units.Size(f.live+f.rounded), there, units.Size(f.free.all), units.Size(f.free.largestUsable))
+		if known && room.bytes >= f.reserved {
+			text += fmt.Sprintf(", and %s are left for a new segment of %s", units.Size(room.bytes-f.reserved), units.Size(f.segment))
+		}
+		return text + "."
+	}
+	return fmt.Sprintf("%s, which fit into %s: %s.", upper(asked), there, why)
+}
+
+func upper(s string) string { return string(s[0]-'a'+'A') + s[1:] }

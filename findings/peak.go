@@ -1,0 +1,13 @@
+package findings
+
+// PeakEvent is the event after which most memory is active; -1 if it is before
+// the first one.
+func (a *Analysis) PeakEvent() int {
+	peak, at := a.lives.before, -1
+	for i, live := range a.lives.live {
+		if live > peak {
+			peak, at = live, i
+		}
+	}
+	return at
+}
