@@ -285,11 +285,18 @@ func (s *search) suffices(ctx context.Context, c *Candidate, limit uint64) (bool
 	if limit < s.floor() {
 		return false, nil
 	}
-	if c.PeakReserved <= limit && c.Settings.GarbageCollectionThreshold == 0 {
+	if c.PeakReserved <= limit && c.plain() {
 		return !c.fails, nil // the limit is never in the way
 	}
 	o, err := s.p.Run(ctx, s.conditions(c.Settings, limit))
 	return err == nil && !o.Fails && o.Reserved.Bytes <= limit, err
+}
+
+// plain tells whether a limit that is never exceeded changes nothing. The
+// collector works under any limit, and for expandable segments a limit is
+// compared with more than is mapped.
+func (c *Candidate) plain() bool {
+	return c.Settings.GarbageCollectionThreshold == 0 && !c.Settings.ExpandableSegments
 }
 
 // findNeed finds what a candidate needs. If the device refuses even without a
@@ -299,8 +306,7 @@ func (s *search) findNeed(ctx context.Context, c *Candidate) error {
 		return nil
 	}
 	high := (c.PeakReserved + step - 1) / step * step
-	// The collector works only under a limit, where it may do harm.
-	for c.Settings.GarbageCollectionThreshold > 0 {
+	for !c.plain() {
 		ok, err := s.suffices(ctx, c, high)
 		if err != nil {
 			return err

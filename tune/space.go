@@ -18,7 +18,7 @@ var (
 	splits        = []uint64{0, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 3072, 4096, 8192}
 	coarseSplits  = []uint64{0, 20, 32, 64, 128, 256, 512, 1024, 2048}
 	divisions     = []uint64{1, 2, 4, 8, 16, 32}
-	segments      = []uint64{20, 12, 16, 32, 48, 64, 128, 256}
+	segments      = []uint64{20, 12, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256}
 	nonSplits     = []uint64{20, 32, 64, 128, 256, 512, 1024}
 	thresholds    = []float64{0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
 	bucketChoices = []uint64{1, 2, 4, 8, 16}
@@ -166,7 +166,7 @@ func (s *space) fresh(in []settings.Settings) []settings.Settings {
 	return out
 }
 
-// normal makes settings equal that mean the same.
+// normal makes settings equal that mean the same: 0 and 1 are both no rounding.
 func normal(c settings.Settings) settings.Settings {
 	for i, d := range c.RoundupPower2Divisions {
 		if d <= 1 {

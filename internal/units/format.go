@@ -29,18 +29,25 @@ func Torch(n uint64) string {
 // Size writes a size for people: "1.50 GiB", "20.00 MiB", "512 B". The unit is
 // the largest in which the written number is at least 1.
 func Size(n uint64) string {
-	// Numbers that would round to 1024.00 move on to the next unit: the first
-	// is 1024 - 0.005 of the smaller one.
+	unit, name := unitOf(n)
+	if unit == 1 {
+		return strconv.FormatUint(n, 10) + " " + name
+	}
+	return decimals(n, unit) + " " + name
+}
+
+// unitOf is the unit that [Size] writes a size in. Numbers that would round to
+// 1024.00 move on to the next unit: the first is 1024 - 0.005 of the smaller one.
+func unitOf(n uint64) (unit uint64, name string) {
 	switch {
 	case n < kib:
-		return strconv.FormatUint(n, 10) + " B"
+		return 1, "B"
 	case n < mib-kib/200:
-		return decimals(n, kib) + " KiB"
+		return kib, "KiB"
 	case n < gib-mib/200:
-		return decimals(n, mib) + " MiB"
-	default:
-		return decimals(n, gib) + " GiB"
+		return mib, "MiB"
 	}
+	return gib, "GiB"
 }
 
 // Delta writes a difference of sizes with its sign: "+1.50 GiB", "-20.00 MiB";

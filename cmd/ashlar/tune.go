@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/tune"
+)
+
+// tuneOptions are the flags of tune.
+type tuneOptions struct {
+	bounds whatifOptions // limit and device memory
+	budget time.Duration
+	json   bool
+	device *deviceFlag
+}
+
+func newTune(std stdio) *cobra.Command {
+	var o tuneOptions
+	cmd := &cobra.Command{
+		Use:   "tune FILE",
+		Short: "Find the allocator settings that serve a recorded run best",
+		Long: `Tune searches the settings of PyTorch's allocator (expandable_segments,
+max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold,
+max_non_split_rounding_mb, large_segment_size_mb) by replaying the calls of a
+snapshot under each of them, on all cores. It prints the settings of which no
+other is better in the smallest limit under which the recording passes, in peak
+reserved memory and in driver time; the one it recommends, and why; and the line
+to export.
+
+A recording that ends with an out-of-memory error proves a setting only up to
+there.
+
+FILE is a memory snapshot of PyTorch with events, as pickle or JSON, compressed
+with gzip, zstd or not; or - for standard input.
+
+Exit status: 0 answered, also if nothing beats the current settings; 2 the file
+or a flag is wrong, or the command was interrupted, after printing what was
+known.`,
+		Example: "  ashlar tune snapshot.pickle\n  ashlar tune snapshot.pickle --limit 40GiB --budget 60s --json",
+		Args:    oneFile,
+	}
+	flags := cmd.Flags()
+	flags.Var(&o.bounds.limit, "limit", "cap on reserved memory that the run has to live with, or none; by default that of\nthe recording")
+	flags.Var(&o.bounds.memory, "device-memory", "what the device has for the allocator, or none for no end; by default as the\nrecording shows")
+	flags.DurationVar(&o.budget, "budget", 10*time.Second, "how long to search")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	o.device = addDeviceFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.budget <= 0 {
+			return fmt.Errorf("--budget is %v: give a time such as 10s", o.budget)
+		}
+		quietPipe()
+		return o.run(cmd.Context(), std, args[0])
+	}
+	return cmd
+}
+
+// tuneAnswer is the JSON form of the answer.
+type tuneAnswer struct {
+	File         string  `json:"file"`
+	Device       int     `json:"device"`
+	DeviceReason *string `json:"device_reason"`
+	*tune.Answer
+}
+
+func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
+	f, err := readSnapshot(ctx, std, file)
+	if err != nil {
+		return err
+	}
+	t, why, err := replayable(f, o.device)
+	if err != nil {
+		return err
+	}
+	program, err := checkProgram(ctx, f, t)
+	if err != nil {
+		return err
+	}
+	limit, memory := o.bounds.bounds(program, side.Read(f.Extra))
+	p := startProgress(std, 0, "settings evaluated")
+	defer p.stop()
+	r, err := tune.Search(ctx, program, tune.Options{
+		Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: o.budget,
+		Progress: func(n int) { p.at(n, 0) },
+	})
+	p.stop()
+	switch {
+	case r == nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case r == nil:
+		return failure{fmt.Errorf("%s: %w", f.Name, err)}
+	}
+	a := tune.NewAnswer(program, r, limit, memory)
+	a.Interrupted = ctx.Err() != nil
+	out := bufio.NewWriter(std.out)
+	if o.json {
+		j := tuneAnswer{File: f.Name, Device: t.Device, Answer: a}
+		if why != "" {
+			j.DeviceReason = &why
+		}
+		err = writeJSON(out, j)
+	} else {
+		err = report.Tune(out, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	}
+	if err := written(errors.Join(err, out.Flush())); err != nil {
+		return err
+	}
+	if a.Interrupted {
+		std.errorf("interrupted: %s settings were evaluated", count(a.Evaluated))
+		return status(exitInput)
+	}
+	return nil
+}
