@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot/side"
@@ -75,7 +74,7 @@ func measureLine(line *timeline.Timeline, seen *replay.Observed, err error) *Mea
 	if line.Exact {
 		m.allocated = exactly(float64(peaks.Allocated.Value))
 		m.allocated.at = eventText(peaks.Allocated.Event)
-		m.fragmentation = fragmentation(line, &peaks.Reserved)
+		m.fragmentation = fragmentation(peaks)
 	}
 	if line.Trace.Partial {
 		const why = "the file ends within the events: later ones may go higher"
@@ -115,23 +114,14 @@ func noReplay(line *timeline.Timeline, seen *replay.Observed, err error) string 
 }
 
 // fragmentation is the part of reserved memory that was not allocated, in
-// percent, where reserved was highest. A segment is got in the course of an
-// allocation, so the peak counts from the end of that: before it the memory
-// that was asked for is in no tensor yet.
-func fragmentation(line *timeline.Timeline, peak *timeline.Peak) span {
-	allocated, event := peak.Totals.Allocated, peak.Event
-	c := line.Cursor()
-	for peak.Event >= 0 && c.Next() {
-		if a := c.Event.Action; c.Index > peak.Event && (a == alloc.ActionAlloc || a == alloc.ActionOOM) {
-			allocated, event = c.Totals.Allocated, c.Index
-			break
-		}
-	}
-	if peak.Value == 0 {
+// percent, where reserved was highest.
+func fragmentation(peaks *timeline.Peaks) span {
+	if peaks.Reserved.Value == 0 {
 		return exactly(0) // nothing is held in vain
 	}
-	v := exactly(100 * (float64(peak.Value) - float64(allocated)) / float64(peak.Value))
-	v.at = eventText(event)
+	reserved := float64(peaks.Reserved.Value)
+	v := exactly(100 * (reserved - float64(peaks.Served.Totals.Allocated)) / reserved)
+	v.at = eventText(peaks.Served.Index)
 	return v
 }
 

@@ -70,7 +70,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string, o Options) (*Ra
 		r.notes = append(r.notes, "there are no events: the memory at the end stands for its peaks")
 		return r, ctx.Err()
 	}
-	r.atPeak, r.PeakReserved, r.PeakRequested = h.peaks.Reserved.Totals, h.peaks.Reserved.Value, &h.peaks.Requested.Value
+	r.atPeak, r.PeakReserved, r.PeakRequested = h.peaks.Served.Totals, h.peaks.Reserved.Value, &h.peaks.Requested.Value
 	if h.line.Exact {
 		r.PeakAllocated = &h.peaks.Allocated.Value
 	}

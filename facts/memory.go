@@ -133,7 +133,7 @@ func (c *collector) memory() {
 		ReservedUnallocated: fraction(f.Cached), InactiveSplit: fraction(f.InactiveSplit),
 		Internal: fraction(f.Internal), External: fraction(f.External),
 	}
-	if at := p.Reserved.Totals; c.line.Exact && at.Reserved >= at.Allocated {
+	if at := p.Served.Totals; c.line.Exact && at.Reserved >= at.Allocated {
 		c.out.Fragmentation.AtPeak = fraction(timeline.Fraction(at.Reserved-at.Allocated, at.Reserved))
 	}
 }

@@ -136,7 +136,7 @@ func (c *categories) findTwins() {
 // the steps go.
 func (c *categories) isParameter(b *block) bool {
 	n := len(c.steps.List)
-	return n > 0 && int(b.born) < c.steps.List[0].Begin && c.lasts(b)
+	return n > 0 && int(b.born) < c.steps.List[0].Begin && c.lasts(b) && c.phases.stacks.kinds[b.stack] != stackModule
 }
 
 // lasts tells whether a block is there to the end of the last complete step, or
@@ -227,6 +227,8 @@ func (c *categories) setup(b *block, marks frameMark) verdict {
 	switch {
 	case c.lasts(b) && marks&markMove != 0:
 		return verdict{Parameters, Certain}
+	case c.lasts(b) && c.phases.stacks.kinds[b.stack] == stackModule:
+		return verdict{Workspace, Likely} // of a pass before the first step
 	case c.lasts(b):
 		return verdict{Parameters, Likely}
 	case int(b.gone) < c.steps.List[0].End:

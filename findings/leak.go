@@ -297,8 +297,8 @@ func (a *Analysis) line(id trace.StackID) timeline.Frame {
 		if a.stacks.frames[frames[i]]&markModule != 0 && line != (timeline.Frame{}) {
 			return line
 		}
-		if f := frameOf(a.Trace, frames[i]); f.User() {
-			line = f
+		if a.stacks.frames[frames[i]]&markUser != 0 {
+			line = frameOf(a.Trace, frames[i])
 		}
 	}
 	if line == (timeline.Frame{}) && len(frames) > 0 {

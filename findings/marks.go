@@ -198,11 +198,15 @@ func optimizerSteps(t *trace.Trace, seq *sequence, p *timeline.Program) *Steps {
 	if len(windows) == 0 {
 		return nil
 	}
-	tail := window{number: len(windows) + 1, begin: begin, end: n}
 	s := &Steps{
 		Source: FromOptimizer, Confidence: Certain,
 		Detail: fmt.Sprintf("%d ranges %s of torch.optim", len(windows), p.StepName),
 	}
+	if k := seq.optimizers(windows); k > 1 {
+		windows, begin = groupWindows(windows, k)
+		s.Detail += fmt.Sprintf(", %d to a step", k)
+	}
+	tail := window{number: len(windows) + 1, begin: begin, end: n}
 	anchor := int32(-1)
 	if !seq.sized {
 		if len(windows) == 1 {
@@ -234,4 +238,54 @@ func optimizerSteps(t *trace.Trace, seq *sequence, p *timeline.Program) *Steps {
 	}
 	seq.closeSteps(s.List, n)
 	return s
+}
+
+// maxOptimizers is how many optimizers of one kind a step may have.
+const maxOptimizers = 4
+
+// optimizers returns how many optimizers take turns: after so many windows the
+// same stacks come again. Ranges do not tell two optimizers of one class apart.
+func (s *sequence) optimizers(windows []window) int {
+	if s.sized {
+		return 1
+	}
+	// Which windows have a token, as bits; the first one also holds set-up.
+	const most = 64
+	windows = windows[min(1, len(windows)):min(len(windows), most+1)]
+	has := make([]uint64, s.number)
+	counts := make([]int, len(windows))
+	for k, w := range windows {
+		for i := s.first(w.begin); i < s.first(w.end); i++ {
+			if t := s.tokens[i]; t >= 0 && has[t]&(1<<k) == 0 {
+				has[t] |= 1 << k
+				counts[k]++
+			}
+		}
+	}
+	for apart := 1; apart <= maxOptimizers && len(windows) > 2*apart; apart++ {
+		shares := 0.0
+		for k := apart; k < len(windows); k++ {
+			both := 0
+			for _, bits := range has {
+				if bits&(1<<k) != 0 && bits&(1<<(k-apart)) != 0 {
+					both++
+				}
+			}
+			// Of the smaller one: a step that does more besides is like others.
+			shares += float64(both) / float64(max(1, min(counts[k], counts[k-apart])))
+		}
+		if shares >= halfOfIt*float64(len(windows)-apart) {
+			return apart
+		}
+	}
+	return 1
+}
+
+// groupWindows makes one window of each k, and returns where the last one ends.
+func groupWindows(windows []window, k int) (out []window, end int) {
+	for i := 0; i+k <= len(windows); i += k {
+		end = windows[i+k-1].end
+		out = append(out, window{number: len(out) + 1, begin: windows[i].begin, end: end, complete: true})
+	}
+	return out, end
 }

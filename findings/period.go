@@ -47,6 +47,9 @@ type family struct {
 	begin []int32
 	token int32
 	level uint64 // the median of active bytes before them
+	// trains tells that most rounds have a backward pass or an optimizer.
+	trains bool
+	first  int32 // the first allocation of any of tokens
 }
 
 // periodSteps finds the loop whose rounds are the steps.
@@ -54,24 +57,9 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 	if seq.sized {
 		return nil // sizes alone do not tell the steps from the layers
 	}
-	families := findFamilies(t, l, f, seq)
-	var step *family
-	for i := range families { // most rounds first
-		x := &families[i]
-		if !slices.ContainsFunc(families[i+1:], func(outer family) bool { return x.leavesInside(&outer, l, seq) }) {
-			step = x
-			break
-		}
-	}
+	step := stepOf(findFamilies(t, l, f, seq), l, seq)
 	if step == nil {
 		return nil
-	}
-	// The first or the last round may be cut: then another family of the same
-	// loop has one round less, and may begin closer to rest.
-	for i := range families {
-		if x := &families[i]; x.rounds+1 == step.rounds && x.level < step.level {
-			step = x
-		}
 	}
 	step.begin = seq.earliest(step.begin, l)
 	s := &Steps{Source: FromPeriod, Confidence: Guess}
@@ -89,6 +77,40 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 	s.Detail = fmt.Sprintf("the allocations repeat: %d rounds, each begins at %s; %.0f%% of the allocations in the median round come from places that every round passes",
 		n, site, 100*s.Repeats)
 	return s
+}
+
+// stepOf chooses the loop whose rounds are the steps; families has those with
+// most rounds first.
+func stepOf(families []family, l *lives, seq *sequence) *family {
+	var step *family
+	for i := range families {
+		x := &families[i]
+		if !slices.ContainsFunc(families[i+1:], func(outer family) bool { return x.leavesInside(&outer, l, seq) }) {
+			step = x
+			break
+		}
+	}
+	if step == nil {
+		return nil
+	}
+	if !step.trains {
+		// Without training a step is a request, whatever loops are in it: the
+		// outermost loop that the inner one does not begin before.
+		inner := step
+		for i := range families {
+			if x := &families[i]; 2*x.rounds <= inner.rounds && x.first < inner.begin[0] {
+				step = x
+			}
+		}
+	}
+	// The first or the last round may be cut: then another family of the same
+	// loop has one round less, and may begin closer to rest.
+	for i := range families {
+		if x := &families[i]; x.rounds+1 == step.rounds && x.level < step.level {
+			step = x
+		}
+	}
+	return step
 }
 
 // earliest moves the beginning of rounds to the place where the first one
@@ -213,7 +235,7 @@ func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []fami
 				break
 			}
 			lead, rest := occ.of(tokens[0]), []int32(nil)
-			x := family{rounds: n}
+			x := family{rounds: n, first: lead[0]}
 			for _, token := range tokens {
 				if inTurn(lead, occ.of(token)) {
 					x.tokens = append(x.tokens, token)
@@ -236,8 +258,14 @@ func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []fami
 		x := &out[i]
 		x.rotate(l, seq, occ)
 		x.join(l, seq, f)
+		x.train(l, f)
 		x.cover(seq)
-		if x.since >= halfOfIt && x.frees(l, seq) && (best == nil || x.covers > best.covers) {
+		if !x.mainMatter(l, seq) {
+			continue
+		}
+		// Training goes before whatever else the program does, such as
+		// evaluating on more batches than it trains on.
+		if best == nil || x.trains && !best.trains || x.trains == best.trains && x.covers > best.covers {
 			best = x
 		}
 	}
@@ -246,7 +274,7 @@ func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []fami
 	}
 	main := *best // the slice is shuffled now
 	out = slices.DeleteFunc(out, func(x family) bool {
-		return !x.frees(l, seq) || x.since < halfOfIt || x.covers < halfOfIt*main.covers || !x.runsThrough(&main)
+		return x.trains != main.trains || !x.mainMatter(l, seq) || x.covers < halfOfIt*main.covers || !x.runsThrough(&main)
 	})
 	slices.SortFunc(out, func(a, b family) int {
 		return cmp.Or(cmp.Compare(b.rounds, a.rounds), cmp.Compare(a.level, b.level), cmp.Compare(a.tokens[0], b.tokens[0]))
@@ -334,6 +362,20 @@ func (x *family) rotate(l *lives, seq *sequence, occ *occurrences) {
 	}
 }
 
+// train finds out whether most rounds train.
+func (x *family) train(l *lives, f *stackFacts) {
+	n := 0
+	for k := 1; k < len(x.begin); k++ {
+		for i := x.begin[k-1]; i < x.begin[k]; i++ {
+			if kind := f.kind(l.blocks[l.older+int(i)].stack); kind == stackBackward || kind == stackRecompute || kind == stackOptimizer {
+				n++
+				break
+			}
+		}
+	}
+	x.trains = 2*n >= len(x.begin)-1
+}
+
 // cover finds the share of all allocations that belongs to the body.
 func (x *family) cover(seq *sequence) {
 	rounds := make([]int32, seq.number)
@@ -367,6 +409,12 @@ func (x *family) cover(seq *sequence) {
 		}
 	}
 	x.covers, x.since = float64(sum)/float64(max(all, 1)), float64(sum)/float64(max(since, 1))
+}
+
+// mainMatter tells whether a loop may be what the program is about: it trains,
+// or most of what is allocated from its beginning on belongs to it.
+func (x *family) mainMatter(l *lives, seq *sequence) bool {
+	return (x.trains || x.since >= halfOfIt) && x.frees(l, seq)
 }
 
 // frees tells whether most rounds also free something. A loop that only

@@ -54,14 +54,23 @@ func newPhases(t *trace.Trace, l *lives, f *stackFacts, s *Steps) *phases {
 	slices.SortFunc(p.ranges, func(x, y span) int { return cmp.Compare(x.begin, y.begin) })
 	p.optimizer, p.backward = filled(len(p.steps)), filled(len(p.steps))
 	p.annotated = make([]bool, len(p.steps))
+	blocks := l.blocks[l.older:]
+	for i := range blocks {
+		switch f.kind(blocks[i].stack) {
+		case stackModule, stackBackward, stackRecompute:
+			if p.inOptimizer(int(blocks[i].born)) {
+				p.ranges = nil // the whole step runs inside: the ranges tell nothing
+			}
+		}
+	}
 	for _, r := range p.ranges {
 		if k := s.Of(r.begin); k >= 0 && p.optimizer[k] == never {
 			p.optimizer[k], p.annotated[k] = int32(r.begin), true
 		}
 	}
 	k := 0
-	for i := range l.blocks[l.older:] {
-		b := &l.blocks[l.older+i]
+	for i := range blocks {
+		b := &blocks[i]
 		for k < len(p.steps) && p.steps[k].End <= int(b.born) {
 			k++
 		}

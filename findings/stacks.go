@@ -9,15 +9,18 @@ import (
 )
 
 // frameMark is what a frame alone tells about where the program is.
-type frameMark uint8
+type frameMark uint16
 
 const (
-	markModule    frameMark = 1 << iota // calls an nn.Module
-	markOptimizer                       // inside an optimizer of torch
-	markBackward                        // inside the backward pass
-	markApply                           // torch.autograd.Function.apply: backward if it is outermost
-	markMove                            // moves the parameters of an nn.Module
-	markWorkspace                       // a library asks for its workspace
+	markModule       frameMark = 1 << iota // calls an nn.Module
+	markOptimizer                          // inside an optimizer of torch
+	markBackward                           // inside the backward pass
+	markApply                              // torch.autograd.Function.apply: backward if it is outermost
+	markMove                               // moves the parameters of an nn.Module
+	markWorkspace                          // a library asks for its workspace
+	markUser                               // the user's own program
+	markForeign                            // Python, but not PyTorch's
+	markAnyOptimizer                       // what all optimizers have in common
 )
 
 // stackKind says what part of a program a stack belongs to.
@@ -47,7 +50,11 @@ func newStackFacts(t *trace.Trace) *stackFacts {
 		kinds: make([]stackKind, t.Stacks.Len()), marks: make([]frameMark, t.Stacks.Len()),
 	}
 	for id := range f.frames {
-		f.frames[id] = markOf(frameOf(t, trace.FrameID(id)))
+		frame := frameOf(t, trace.FrameID(id))
+		f.frames[id] = markOf(frame)
+		if frame.User() {
+			f.frames[id] |= markUser
+		}
 	}
 	for id := range f.kinds {
 		f.kinds[id] = f.kindOf(trace.StackID(id))
@@ -64,6 +71,7 @@ func (f *stackFacts) kindOf(id trace.StackID) stackKind {
 		return stackNone
 	}
 	kind := stackPlain
+	var inside frameMark           // of the frames further in
 	for i, frame := range frames { // innermost first
 		m := f.frames[frame]
 		f.marks[id] |= m
@@ -72,7 +80,14 @@ func (f *stackFacts) kindOf(id trace.StackID) stackKind {
 		}
 		switch {
 		case m&markOptimizer != 0:
-			kind = stackOptimizer
+			// An optimizer may call the program back for its forward pass:
+			// then what is further in is the program's.
+			back := inside&markUser != 0 || inside&markForeign != 0 && m&markAnyOptimizer == 0
+			if kind == stackPlain && !back {
+				kind = stackOptimizer
+			} else if kind == stackPlain {
+				inside |= markUser
+			}
 		case m&markBackward != 0, m&markApply != 0 && i == len(frames)-1:
 			if kind == stackModule {
 				kind = stackRecompute
@@ -82,6 +97,7 @@ func (f *stackFacts) kindOf(id trace.StackID) stackKind {
 		case m&markModule != 0:
 			kind = stackModule
 		}
+		inside |= m
 	}
 	return kind
 }
@@ -104,7 +120,9 @@ func markOf(f timeline.Frame) frameMark {
 		return markModule
 	case file == "nn/modules/module.py" && (f.Name == "_apply" || f.Name == "convert"):
 		return markMove
-	case strings.HasPrefix(file, "optim/") && f.Name != "zero_grad":
+	case file == "optim/optimizer.py" && f.Name != "zero_grad":
+		return markOptimizer | markAnyOptimizer
+	case strings.HasPrefix(file, "optim/"):
 		return markOptimizer
 	case file == "_tensor.py" && f.Name == "backward", file == "autograd/graph.py" && f.Name == "_engine_run_backward",
 		file == "autograd/__init__.py" && (f.Name == "backward" || f.Name == "grad" || f.Name == "_make_grads"),
@@ -112,6 +130,8 @@ func markOf(f timeline.Frame) frameMark {
 		return markBackward
 	case file == "autograd/function.py" && f.Name == "apply":
 		return markApply
+	case file == "":
+		return markForeign
 	}
 	return 0
 }

@@ -98,7 +98,7 @@ func (p *Program) Runnable(c Conditions) error {
 		return &ConditionError{"the trace cannot be replayed: it begins mid-run and the file ends before its state"}
 	case c.Settings.Backend != settings.Native:
 		return &ConditionError{"backend:" + c.Settings.Backend + " is another allocator, which cannot be replayed"}
-	case c.Settings.PerProcessMemoryFraction < 1 && c.DeviceMemory == 0:
+	case c.Settings.PerProcessMemoryFraction < 1 && c.DeviceMemory == 0 && c.Limit == 0:
 		return &ConditionError{"per_process_memory_fraction is a part of the device, whose size is not known; give the device's memory or a limit"}
 	}
 	return nil
@@ -160,7 +160,7 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 		return nil, fmt.Errorf("starting from the state at the beginning: %w", err)
 	}
 	r.a.Use(c.Settings)
-	if limit := c.limit(); limit > 0 {
+	if limit := c.Cap(); limit > 0 {
 		r.a.SetLimit(limit)
 	}
 	r.s = r.a.Serial()
@@ -185,11 +185,11 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	return r, nil
 }
 
-// limit is the cap in force: the lower of the one given and the fraction of the
-// settings.
-func (c *Conditions) limit() uint64 {
+// Cap is the limit in force, 0 for none: the lower of the one given and the
+// fraction of the device that the settings name.
+func (c *Conditions) Cap() uint64 {
 	limit := c.Limit
-	if f := c.Settings.PerProcessMemoryFraction; f < 1 {
+	if f := c.Settings.PerProcessMemoryFraction; f < 1 && c.DeviceMemory > 0 {
 		if part := max(uint64(f*float64(c.DeviceMemory)), 1); limit == 0 || part < limit {
 			limit = part
 		}

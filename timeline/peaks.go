@@ -29,6 +29,10 @@ type Peaks struct {
 	Pending           Peak
 	Allocated, Active Peak // zero unless Timeline.Exact
 
+	// Served is the end of the allocation in the course of which Reserved was
+	// reached: before it the memory that was asked for is in no tensor yet.
+	Served Moment
+
 	Last Totals // after the last event
 
 	// First and End are the times of the earliest and the latest event;
@@ -45,6 +49,7 @@ func (l *Timeline) Peaks() *Peaks {
 	var count [256]int
 	before := trace.Event{Time: trace.NoTime}
 	p.look(l, -1, &before, &l.before)
+	p.Served = Moment{-1, before, l.before}
 	c := l.Cursor()
 	last := int64(trace.NoTime)
 	for c.Next() {
@@ -52,7 +57,11 @@ func (l *Timeline) Peaks() *Peaks {
 		switch c.Event.Action {
 		case alloc.ActionAlloc, alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
 			p.look(l, c.Index, &c.Event, &c.Totals)
+			if c.Event.Action == alloc.ActionAlloc {
+				p.serve(c)
+			}
 		case alloc.ActionOOM:
+			p.serve(c)
 			p.OOMs = append(p.OOMs, Moment{c.Index, c.Event, c.Totals})
 		}
 		if t := c.Event.Time; t != trace.NoTime {
@@ -67,6 +76,9 @@ func (l *Timeline) Peaks() *Peaks {
 		}
 	}
 	p.Last = c.Totals
+	if p.Served.Index < p.Reserved.Event { // the file ends in the course of it
+		p.Served.Index, p.Served.Totals = p.Reserved.Event, p.Reserved.Totals
+	}
 	p.Pending.raise(c.Totals.Pending, max(c.Index, 0), &c.Event, &c.Totals)
 	for a, n := range count {
 		if n > 0 {
@@ -74,6 +86,13 @@ func (l *Timeline) Peaks() *Peaks {
 		}
 	}
 	return p
+}
+
+// serve notes the end of an allocation.
+func (p *Peaks) serve(c *Cursor) {
+	if p.Served.Index < p.Reserved.Event {
+		p.Served = Moment{c.Index, c.Event, c.Totals}
+	}
 }
 
 func (p *Peaks) look(l *Timeline, i int, e *trace.Event, t *Totals) {

@@ -13,7 +13,7 @@ import (
 // near is how close two needs are that count as equal. A setting fitted closely
 // to one recording gains less than this when the next run differs a little; the
 // simpler one is worth more.
-const near = 0.02
+const near = 0.03
 
 func enough(best uint64) uint64 { return uint64(float64(best)*(1+near)) / step * step }
 
@@ -85,16 +85,20 @@ func (s *search) front() []*Candidate {
 	return out
 }
 
-// recommend picks, of the settings that need practically least, the one that
-// changes least.
+// recommend picks, of the settings that need practically least and that pass
+// under the limit if any do, the one that changes least.
 func (s *search) recommend() *Candidate {
 	known := s.leaders(len(s.all))
 	if len(known) == 0 {
 		return s.current
 	}
 	choice := known[0]
+	most := enough(choice.Need)
+	if s.o.Limit >= choice.Need {
+		most = min(most, s.o.Limit) // it has to pass under the limit
+	}
 	for _, c := range known {
-		if c.Need > enough(known[0].Need) {
+		if c.Need > most {
 			break
 		}
 		if c == s.current {

@@ -81,45 +81,18 @@ func NewResult(p *replay.Program, o *replay.Outcome) *Result { return newTeller(
 // teller knows when and where in the program events are.
 type teller struct {
 	t      *trace.Trace
-	first  int64 // earliest time
-	course *timeline.Program
+	places *facts.Places
 }
 
 func newTeller(p *replay.Program) *teller {
-	t := &teller{t: p.Trace, first: trace.NoTime, course: timeline.NewProgram(p.Trace)}
-	for i := range p.Trace.Events.Len() {
-		if at := p.Trace.Events.Time.At(i); at != trace.NoTime && (t.first == trace.NoTime || at < t.first) {
-			t.first = at
-		}
-	}
-	return t
-}
-
-func (t *teller) moment(event int, time int64) facts.Moment {
-	var m facts.Moment
-	if event >= 0 {
-		m.Event = &event
-	}
-	if time == trace.NoTime {
-		return m
-	}
-	since := time - t.first
-	m.Time, m.Since = &time, &since
-	at := t.course.At(time)
-	if at.Step > 0 {
-		m.Step = &at.Step
-	}
-	if at.Annotation != "" {
-		m.Annotation = &at.Annotation
-	}
-	return m
+	return &teller{t: p.Trace, places: facts.NewPlaces(p.Trace)}
 }
 
 func (t *teller) result(o *replay.Outcome) *Result {
 	c := &o.Conditions
-	high := func(h replay.High) (uint64, facts.Moment) { return h.Bytes, t.moment(h.Event, h.Time) }
+	high := func(h replay.High) (uint64, facts.Moment) { return h.Bytes, t.places.At(h.Event, h.Time) }
 	r := &Result{
-		Settings: c.Settings.String(), Limit: bytes(c.Limit), DeviceMemory: bytes(c.DeviceMemory),
+		Settings: c.Settings.String(), Limit: bytes(c.Cap()), DeviceMemory: bytes(c.DeviceMemory),
 		Fails: o.Fails, Retries: o.Retries, OOMs: o.OOMs, DeviceAllocs: o.DeviceAllocs, DeviceFrees: o.DeviceFrees,
 		Maps: o.Maps, Unmaps: o.Unmaps, DriverMS: float64(o.DriverTime.Microseconds()) / 1e3,
 	}
@@ -138,14 +111,14 @@ func (t *teller) result(o *replay.Outcome) *Result {
 
 func (t *teller) failure(f *replay.Failure, finite bool) *Failure {
 	out := &Failure{
-		Moment: t.moment(f.Event, f.Time), Size: f.Requested, Segment: f.Segment, Stream: f.Stream, Reserved: f.Reserved,
+		Moment: t.places.At(f.Event, f.Time), Size: f.Requested, Segment: f.Segment, Stream: f.Stream, Reserved: f.Reserved,
 		Allocated: f.Allocated, Active: f.Active, LargestFree: f.LargestFree, RecordedToo: f.RecordedToo,
 		Stack: timeline.Frames(t.t, f.Stack),
 	}
 	out.Site, _ = timeline.SiteOf(t.t, f.Stack)
 	if out.Step != nil {
 		out.Place = fmt.Sprintf("step %d", *out.Step)
-		if done := t.course.Complete(); *out.Step > done {
+		if done := t.places.Program().Complete(); *out.Step > done {
 			out.Place = fmt.Sprintf("after step %d", done)
 		}
 	}

@@ -55,6 +55,9 @@ type OOM struct {
 	// PrivatePoolBytes is the free memory cached in private pools; the message
 	// calls it allocated, which it is not (spec 13.1).
 	PrivatePoolBytes *units.Range
+	// OtherBytes is what others than the allocator hold of the device; only
+	// Apple's messages give it.
+	OtherBytes *units.Range
 	// LimitBytes is the process's limit; nil also if the message says there is none.
 	LimitBytes *units.Range
 

@@ -63,7 +63,7 @@ var wordings = prepare([]wording{
 
 	// Apple's.
 	{pattern: "mps allocated: %s", backend: Native, set: into(allocated)},
-	{pattern: "other allocations: %s", backend: Native, set: func(*OOM, found) bool { return true }},
+	{pattern: "other allocations: %s", backend: Native, set: into(other)},
 	{pattern: "max allowed: %s", backend: Native, set: into(limit)},
 
 	{pattern: "allocation on device %n would exceed allowed memory", backend: CUDAMallocAsync, opens: true, set: asyncHead},
@@ -127,6 +127,7 @@ func allocated(o *OOM) **units.Range   { return &o.AllocatedBytes }
 func active(o *OOM) **units.Range      { return &o.ActiveBytes }
 func reserved(o *OOM) **units.Range    { return &o.ReservedBytes }
 func unallocated(o *OOM) **units.Range { return &o.ReservedUnallocatedBytes }
+func other(o *OOM) **units.Range       { return &o.OtherBytes }
 func privatePool(o *OOM) **units.Range { return &o.PrivatePoolBytes }
 
 // into returns a setter of one size.

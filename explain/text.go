@@ -1,0 +1,343 @@
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// FromText explains a failed request without a snapshot: by the arithmetic of
+// the numbers in an out-of-memory message, in a dump of memory_stats(), or in
+// both. The numbers of a message are rounded, so each is a range, and nothing is
+// called certain that another number of the range would undo. What the numbers
+// leave open is an alternative, with what a snapshot would have to show.
+func FromText(in Input) (*Report, error) {
+	if in.Message == nil && in.Stats == nil {
+		return nil, errors.New("nothing to explain: neither a message nor a dump of memory_stats() is given")
+	}
+	a := &account{Input: in, r: newReport()}
+	a.collect()
+	switch {
+	case in.Message == nil && !a.knowsFailure():
+		a.dumpOnly()
+	case in.Message != nil && in.Message.Backend == message.CUDAMallocAsync:
+		a.async()
+	case in.Message != nil && in.Message.Backend == message.Driver:
+		a.library()
+	case in.Message != nil && in.Message.Platform == apple:
+		a.metal()
+	default:
+		a.native()
+	}
+	a.dumpLines()
+	a.advice()
+	a.record()
+	return a.r, nil
+}
+
+// apple is the platform whose allocator is not PyTorch's caching one.
+const apple = "MPS"
+
+// newReport is a report in which every list is there.
+func newReport() *Report {
+	return &Report{
+		Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{}, ByLine: []LineHolder{},
+		ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{}, Arithmetic: []string{},
+		Record: []string{}, Notes: []string{}, Limit: Limit{Source: whatif.None},
+	}
+}
+
+// account is what the texts tell of the moment of the failure. Nil is unknown.
+type account struct {
+	Input
+	r *Report
+
+	segment *units.Range // asked of the driver
+	request *units.Range // rounded: what it takes of a segment
+	live    *units.Range // in tensors
+	pools   *units.Range // free in private pools
+	unused  *units.Range // free in the default pool, and pending
+	pending *units.Range // freed, waiting for another stream
+
+	reserved *units.Range
+	free     *units.Range // of the device
+	total    *units.Range
+	limit    *units.Range
+
+	sameMoment bool // the dump is of the moment of the failure
+	settings   *settings.Settings
+}
+
+func exactly(n uint64) *units.Range {
+	r := units.Exactly(n)
+	return &r
+}
+
+func (a *account) note(format string, args ...any) {
+	a.r.Notes = append(a.r.Notes, fmt.Sprintf(format, args...))
+}
+
+func (a *account) line(format string, args ...any) {
+	a.r.Arithmetic = append(a.r.Arithmetic, fmt.Sprintf(format, args...))
+}
+
+func (a *account) alternative(verdict, format string, args ...any) {
+	a.r.Alternatives = append(a.r.Alternatives, Alternative{verdict, fmt.Sprintf(format, args...)})
+}
+
+// collect joins what the texts tell.
+func (a *account) collect() {
+	a.believed()
+	if o := a.Message; o != nil {
+		a.segment, a.total, a.free, a.limit = whole(o.TriedBytes, o.Backend), o.TotalBytes, o.FreeBytes, o.LimitBytes
+		a.live, a.pools = o.AllocatedBytes, o.PrivatePoolBytes
+		if a.pools != nil && a.live != nil { // spec 13.1: free, whatever the wording
+			live := a.live.Sub(*a.pools)
+			a.live = &live
+		}
+		if a.pools == nil && printsPools(o) {
+			a.pools = exactly(0)
+		}
+		if r, ok := o.Reserved(); ok {
+			a.reserved = &r
+		}
+		if u, ok := o.Unallocated(); ok {
+			a.unused = &u
+		}
+		if o.ActiveBytes != nil && o.AllocatedBytes != nil {
+			p := o.ActiveBytes.Sub(*o.AllocatedBytes)
+			a.pending = &p
+		}
+	}
+	a.fromSide()
+	a.fromDump()
+	a.contradictions()
+	if a.segment != nil && a.request == nil {
+		a.request = a.requestOf(*a.segment)
+	}
+	a.findLimit()
+	a.evidence()
+}
+
+// believed reads the settings that the user, or the recorder, believes in.
+func (a *account) believed() {
+	if a.Believed == nil && a.Side != nil {
+		if text, ok := a.Side.Conf(); ok {
+			a.Believed = &text
+		}
+	}
+	if a.Believed == nil {
+		return
+	}
+	s, err := settings.Parse(*a.Believed)
+	if err != nil {
+		a.note("%s", (&whatif.SettingError{Conf: *a.Believed, Err: err}).Error())
+		return
+	}
+	a.settings = &s
+	a.note("the settings %s are taken as said: no message and no dump tells which are in force", confName(*a.Believed))
+}
+
+func confName(conf string) string {
+	if conf == "" {
+		return "of PyTorch's defaults"
+	}
+	return fmt.Sprintf("%q", conf)
+}
+
+// printsPools tells whether a message would name free memory in private pools
+// if there was some: from 2.4 on.
+func printsPools(o *message.OOM) bool {
+	if o.Platform != "CUDA" && o.Platform != "HIP" || o.ReservedUnallocatedBytes == nil {
+		return false
+	}
+	var major, minor int
+	if n, _ := fmt.Sscanf(o.Version, "%d.%d", &major, &minor); n != 2 {
+		return false
+	}
+	return 100*major+minor >= 204
+}
+
+// Sizes of segments (spec 1.1).
+const (
+	smallRequest = 1 << 20
+	smallSegment = 2 << 20
+	midSegment   = 20 << 20
+	roundLarge   = 2 << 20
+	smallestSize = 512
+)
+
+// whole is the size of a segment, which is a multiple of 2 MiB: if the printed
+// text leaves only one, it is that.
+func whole(r *units.Range, backend string) *units.Range {
+	if r == nil || backend != message.Native {
+		return r
+	}
+	first := (r.Low + roundLarge - 1) / roundLarge * roundLarge
+	if r.Contains(first) && first+roundLarge > r.High {
+		return exactly(first)
+	}
+	return r
+}
+
+// requestOf is what a request can have been that asked the driver for a segment
+// (spec 1.3).
+func (a *account) requestOf(segment units.Range) *units.Range {
+	low, high := segment.Low-min(segment.Low, roundLarge), segment.High
+	switch large := uint64(midSegment); {
+	case a.Message != nil && (a.Message.Backend != message.Native || a.Message.Platform == apple):
+		return &segment // they print the request itself
+	case segment.Contains(smallSegment):
+		low, high = smallestSize, smallRequest
+	default:
+		if a.settings != nil {
+			large = a.settings.LargeSegmentSize
+		}
+		if segment.Contains(large) {
+			low = smallRequest
+		}
+	}
+	r := units.Between(max(low, smallestSize), high)
+	return &r
+}
+
+// fromSide takes what a recorder wrote down, which is exact.
+func (a *account) fromSide() {
+	s := a.Side
+	if s == nil || s.SegmentBytes == nil || a.segment != nil && !a.segment.Contains(*s.SegmentBytes) {
+		return
+	}
+	a.segment = exactly(*s.SegmentBytes)
+	if s.RequestBytes != nil {
+		a.request = exactly(*s.RequestBytes)
+	}
+	if s.DeviceFreeBytes != nil && (a.free == nil || a.free.Contains(*s.DeviceFreeBytes)) {
+		a.free = exactly(*s.DeviceFreeBytes)
+	}
+	if s.Device == nil {
+		return
+	}
+	if d := s.DeviceFacts(*s.Device); d != nil && d.TotalBytes != nil && (a.total == nil || a.total.Contains(*d.TotalBytes)) {
+		a.total = exactly(*d.TotalBytes)
+	}
+}
+
+// knowsFailure tells whether the request that failed is known at all.
+func (a *account) knowsFailure() bool { return a.Message != nil || a.segment != nil }
+
+// contradictions drops numbers that cannot be true together.
+func (a *account) contradictions() {
+	if a.live != nil && a.reserved != nil && a.reserved.High < a.live.Low {
+		a.note("the numbers contradict each other: %s reserved cannot hold %s allocated; the reserved bytes are left out",
+			units.Size(a.reserved.Mid), units.Size(a.live.Mid))
+		a.reserved, a.unused = nil, nil
+	}
+	if a.free != nil && a.total != nil && a.free.Low > a.total.High {
+		a.note("the numbers contradict each other: %s free on a device of %s; both are left out", units.Size(a.free.Mid), units.Size(a.total.Mid))
+		a.free, a.total = nil, nil
+	}
+}
+
+// findLimit takes the limit that was given, else the recorded one, else that of
+// the message.
+func (a *account) findLimit() {
+	source := whatif.None
+	if a.limit != nil {
+		source = "message"
+	}
+	said := a.limit
+	if a.Side != nil && a.Side.Device != nil {
+		if n := whatif.RecordedLimit(a.Side, *a.Side.Device); n != nil {
+			a.limit, source = exactly(*n), whatif.Recorded
+		}
+	}
+	if a.Limit > 0 {
+		a.limit, source = exactly(a.Limit), whatif.Given
+	}
+	if said != nil && a.limit.Exact() && !said.Contains(a.limit.Low) {
+		a.note("the limit of %s does not agree with the message, which says %s", units.Size(a.limit.Mid), units.Size(said.Mid))
+	}
+	a.r.Limit.Source = source
+	if a.limit != nil {
+		a.r.Limit.Min, a.r.Limit.Max = &a.limit.Low, &a.limit.High
+	}
+}
+
+// evidence fills in the numbers, each the middle of its range.
+func (a *account) evidence() {
+	mid := func(r *units.Range) *uint64 {
+		if r == nil {
+			return nil
+		}
+		return &r.Mid
+	}
+	e := &a.r.Evidence
+	*e = Evidence{
+		Live: mid(a.live), Segment: mid(a.segment), FreePools: mid(a.pools), Pending: mid(a.pending), Reserved: mid(a.reserved),
+		DeviceFree: mid(a.free), DeviceTotal: mid(a.total), Outside: mid(a.outside()), Free: mid(a.cached()),
+	}
+	if a.request != nil && a.request.Exact() {
+		e.Rounded = mid(a.request)
+	}
+}
+
+// cached is the memory that is reserved and in no tensor.
+func (a *account) cached() *units.Range {
+	if a.unused == nil {
+		return nil
+	}
+	sum := *a.unused
+	if a.pools != nil {
+		sum = sum.Add(*a.pools)
+	}
+	return &sum
+}
+
+// outside is what the device holds that PyTorch does not own; nil if unknown,
+// and if the driver lends memory of the host, so that the sum says nothing.
+func (a *account) outside() *units.Range {
+	if a.total == nil || a.free == nil || a.reserved == nil {
+		return nil
+	}
+	used := a.free.Add(*a.reserved)
+	if used.Mid > a.total.Mid && used.Low > a.total.High {
+		return nil
+	}
+	o := a.total.Sub(used)
+	return &o
+}
+
+// available is what there is for PyTorch, and whether the limit decides that;
+// nil if it is not known.
+func (a *account) available() (there *units.Range, capped bool) {
+	if a.reserved != nil && a.free != nil {
+		r := a.reserved.Add(*a.free)
+		there = &r
+		if a.total != nil { // what is lent of the host does not count
+			r = least(r, *a.total)
+		}
+	}
+	if a.limit != nil && (there == nil || a.limit.Mid <= there.Mid) {
+		return a.limit, true
+	}
+	return there, false
+}
+
+// least is the range of the smaller of two numbers.
+func least(x, y units.Range) units.Range {
+	return units.Range{Low: min(x.Low, y.Low), Mid: min(x.Mid, y.Mid), High: min(x.High, y.High)}
+}
+
+// surelyMore tells whether x is more than y, whatever they are.
+func surelyMore(x, y units.Range) bool { return x.Low > y.High }
+
+// surelyFits tells whether x is at most y, whatever they are.
+func surelyFits(x, y units.Range) bool { return x.High <= y.Low }
+
+// unbounded tells a size that is only known to be absurd.
+func unbounded(r *units.Range) bool { return r != nil && r.High == math.MaxUint64 }
