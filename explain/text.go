@@ -86,8 +86,9 @@ func (a *account) line(format string, args ...any) {
 	a.r.Arithmetic = append(a.r.Arithmetic, fmt.Sprintf(format, args...))
 }
 
+// alternative adds a verdict that is left open, and what would make it right.
 func (a *account) alternative(verdict, format string, args ...any) {
-	a.r.Alternatives = append(a.r.Alternatives, Alternative{verdict, fmt.Sprintf(format, args...)})
+	a.r.Alternatives = append(a.r.Alternatives, Alternative{verdict, "if " + fmt.Sprintf(format, args...)})
 }
 
 // collect joins what the texts tell.

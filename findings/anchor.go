@@ -85,8 +85,8 @@ func (s *sequence) firstFreed(begin, end int) int {
 // closeSteps lets each step reach to the next one. The last one reaches to the
 // end of the trace or, once it has everything that all others have, to the
 // first allocation of a kind that no step before it made: then the rounds are
-// over and something else begins. What the program frees of its older memory
-// after its last allocation is its end, not the step's.
+// over and something else begins. If the program ends there and gives up what
+// it set up, that is not the step's.
 func (s *sequence) closeSteps(steps []Step, end int) {
 	n := len(steps)
 	for i := range n - 1 {
@@ -100,7 +100,7 @@ func (s *sequence) closeSteps(steps []Step, end int) {
 	if n > 1 && !s.sized {
 		last.End = s.somethingElse(steps)
 	}
-	last.End = s.teardown(last)
+	last.End = s.teardown(steps)
 }
 
 // somethingElse returns where the last step is over and other work begins.
@@ -130,24 +130,40 @@ func (s *sequence) somethingElse(steps []Step) int {
 	return last.End
 }
 
-// teardown returns the first free of older memory after the last allocation of
-// a step, or the step's end.
-func (s *sequence) teardown(step *Step) int {
-	end := step.End
-	from := step.Begin
+// teardown returns where the program gives up its memory: the first free of
+// something older than the last step after its last allocation, if most of what
+// was set up goes with it. Otherwise it is the step's end.
+func (s *sequence) teardown(steps []Step) int {
+	step := steps[len(steps)-1]
+	from, end := step.Begin, step.End
 	if i := s.first(end); i > 0 {
 		from = max(from, int(s.events[i-1]))
 	}
+	first := end
+	var had, gone uint64 // of set-up
 	for i := range s.lives.blocks {
 		b := &s.lives.blocks[i]
 		if int(b.born) >= step.Begin {
 			break
 		}
-		if int(b.freed) > from && int(b.freed) < end {
-			end = int(b.freed)
+		if int(b.freed) <= from {
+			continue
+		}
+		ends := int(b.freed) < end
+		if ends {
+			first = min(first, int(b.freed))
+		}
+		if int(b.born) < steps[0].Begin {
+			had += b.size
+			if ends {
+				gone += b.size
+			}
 		}
 	}
-	return end
+	if 2*gone < had {
+		return end
+	}
+	return first
 }
 
 // recurring tells of each token whether it occurs in some of the steps, and

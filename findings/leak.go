@@ -93,11 +93,13 @@ func bundle(steps []Step, most int) (out []Step, each int) {
 
 // keptRow is what the blocks of one stack do over the steps.
 type keptRow struct {
-	stack  trace.StackID
-	kept   []uint64 // allocated in a step and there at the end of the last
-	level  []int64  // active when a step ends
-	bytes  uint64   // of kept
-	blocks int
+	stack trace.StackID
+	kept  []uint64 // allocated in a step and there at the end of the last
+	level []int64  // active when a step ends
+	bytes uint64   // of kept
+	// dropped is what outlived a whole step and was freed later on.
+	dropped uint64
+	blocks  int
 }
 
 // keptRows returns the stacks that left something behind in at least two steps
@@ -173,6 +175,9 @@ func (a *Analysis) levelRows(rows []*keptRow, steps []Step) {
 		if b.gone != never {
 			last, _ = slices.BinarySearch(ends, b.gone+1)
 		}
+		if int(b.born) >= steps[0].Begin && last-first >= 2 && last < len(ends) {
+			r.dropped += b.size
+		}
 		if first < last {
 			r.level[first] += int64(b.size)
 			if last < len(ends) {
@@ -207,6 +212,10 @@ func (r *keptRow) leaks() bool {
 		sum += r.kept[i]
 	}
 	if count < min(3, end) {
+		return false
+	}
+	// What was dropped before will be dropped again.
+	if float64(r.dropped) > (1-remains)*float64(sum) {
 		return false
 	}
 	// It goes on to the end, at the pace it had, ...

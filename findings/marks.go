@@ -118,7 +118,7 @@ func metadataSteps(t *trace.Trace, seq *sequence) *Steps {
 		fmt.Sprintf("user_metadata counts: %d texts like %q", len(best.windows), t.Strings.Text(meta.At(best.windows[0].begin))))
 	if n := len(s.List); n > 0 && !s.List[n-1].Complete { // the texts do not tell
 		s.List[n-1].Complete = seq.completeLast(s.List)
-		s.List[n-1].End = seq.teardown(&s.List[n-1])
+		s.List[n-1].End = seq.teardown(s.List)
 	}
 	return s
 }

@@ -95,8 +95,8 @@ type top struct {
 func (a *Analysis) presence(steps []Step) []group {
 	type seen struct {
 		hash  uint64
-		count int32
-		last  int32
+		count int32 // steps
+		last  int32 // of them
 	}
 	stacks := map[trace.StackID]*seen{}
 	perStep := func(visit func(id trace.StackID, step int)) {
@@ -138,6 +138,9 @@ func (a *Analysis) presence(steps []Step) []group {
 			ids = append(ids, id)
 		}
 	}
+	if len(ids) == 0 {
+		return nil
+	}
 	slices.Sort(ids)
 	of := map[trace.StackID]int{}
 	for _, id := range ids {
@@ -150,17 +153,28 @@ func (a *Analysis) presence(steps []Step) []group {
 		groups[k].stacks = append(groups[k].stacks, id)
 		of[id] = k
 	}
-	if len(groups) == 0 {
-		return nil
-	}
+	often, all := make([]float64, len(steps)), make([]float64, len(steps)) // allocations
 	perStep(func(id trace.StackID, step int) {
-		if k, ok := of[id]; ok {
-			g := &groups[k]
-			if n := len(g.steps); n == 0 || g.steps[n-1] != step {
-				g.steps = append(g.steps, step)
-			}
+		all[step]++
+		k, ok := of[id]
+		if !ok {
+			often[step]++
+			return
+		}
+		g := &groups[k]
+		if n := len(g.steps); n == 0 || g.steps[n-1] != step {
+			g.steps = append(g.steps, step)
+		}
+		if float64(len(g.steps)) >= oftenEnough*float64(step+1) {
+			often[step]++
 		}
 	})
+	for i := range often {
+		often[i] /= max(all[i], 1)
+	}
+	if median(often) < halfOfIt {
+		return nil // steps have so little in common that missing something means nothing
+	}
 	return groups
 }
 

@@ -47,6 +47,9 @@ type playConfig struct {
 	limit    uint64 // 0: none; the recorded refusals decide
 	pools    *poolMap
 	waited   []int // see recorded.Config
+	// unrefused: no limit explains what was refused, so that nothing was, and no
+	// allocation released memory on its own account.
+	unrefused bool
 }
 
 func newPlayer(r *rows, c playConfig) (*player, error) {
@@ -149,7 +152,7 @@ func (p *player) flushedBefore(i, j int) bool {
 			return own != its
 		}
 		e := p.rows.At(j)
-		return p.a.Fits(p.pools.at(j), e.Size, e.Stream)
+		return p.config.unrefused || p.a.Fits(p.pools.at(j), e.Size, e.Stream)
 	}
 	return false
 }

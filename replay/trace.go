@@ -67,7 +67,7 @@ func newTraceVerifier(t *trace.Trace) *traceVerifier {
 	if skipped := t.Events.Len() - v.rows.Len(); skipped > 0 {
 		v.notes = append(v.notes, fmt.Sprintf("%d events of kinds that PyTorch 2.11 does not have are left out: %v", skipped, t.Events.Others))
 	}
-	v.config = playConfig{start: v.start, total: deviceMemory(t), settings: t.Settings.Parsed}
+	v.config = playConfig{start: v.start, total: deviceMemory(t, v.start), settings: t.Settings.Parsed}
 	if !t.Settings.Known {
 		v.config.settings = settings.Default()
 		v.notes = append(v.notes, "the file has no allocator settings: the defaults are assumed")
@@ -83,7 +83,7 @@ func newTraceVerifier(t *trace.Trace) *traceVerifier {
 func (v *traceVerifier) best(ctx context.Context) (*player, error) {
 	p, err := v.attempt(ctx, v.config)
 	if err != nil || p.diff == nil {
-		return p, err
+		return v.unrefused(ctx, p, err)
 	}
 	if v.config.settings.GarbageCollectionThreshold > 0 {
 		if q, err := v.searchLimit(ctx, p); err != nil {
@@ -93,6 +93,22 @@ func (v *traceVerifier) best(ctx context.Context) (*player, error) {
 		}
 	}
 	return v.search(ctx, p)
+}
+
+// unrefused looks at a replay in which requests are refused that no limit
+// explains, as more was granted at other times: where stacks do not tell, what
+// was taken for a flush inside an allocation was an empty_cache before it.
+func (v *traceVerifier) unrefused(ctx context.Context, p *player, err error) (*player, error) {
+	if err != nil || p.dev.high >= p.dev.low {
+		return p, err
+	}
+	c := p.config
+	c.unrefused = true
+	q, err := v.attempt(ctx, c)
+	if err != nil || q.diff == nil {
+		return q, err
+	}
+	return p, nil
 }
 
 func (v *traceVerifier) attempt(ctx context.Context, c playConfig) (*player, error) {
@@ -182,6 +198,22 @@ func (v *traceVerifier) readings(p *player) []playConfig {
 func (v *traceVerifier) searchLimit(ctx context.Context, p *player) (*player, error) {
 	low := max(v.peakReserved(), 1)
 	high := uint64(float64(low)/v.config.settings.GarbageCollectionThreshold) + 1
+	best, err := v.bisectLimit(ctx, p, low, high)
+	if err != nil || best.diff != nil {
+		return best, err
+	}
+	// What was refused narrows the limit down, too.
+	if l := best.dev.limit(); l.Max != 0 && (best.config.limit < l.Min || best.config.limit > l.Max) {
+		if q, err := v.bisectLimit(ctx, p, max(low, l.Min), min(high, l.Max)); err != nil || q.diff == nil {
+			return q, err
+		}
+	}
+	return best, nil
+}
+
+// bisectLimit looks for a limit between two others; it returns the attempt that
+// got furthest, p included.
+func (v *traceVerifier) bisectLimit(ctx context.Context, p *player, low, high uint64) (*player, error) {
 	best := p
 	for low <= high {
 		c := v.config
@@ -231,6 +263,7 @@ func (v *traceVerifier) result(p *player) *Result {
 		Start: v.start.Kind, Limit: p.dev.limit(), Notes: v.notes,
 	}
 	if limit, ok := p.a.Limit(); ok {
+		r.CollectLimit = limit
 		r.Notes = append(r.Notes, fmt.Sprintf("garbage is collected as under a limit of %d bytes", limit))
 	}
 	if n := p.pools.inferred(); n > 0 {
@@ -289,31 +322,38 @@ func forgetRequested(segments []alloc.Segment) {
 // deviceMemory estimates the size of the device from the distance between
 // expandable segments: each reserves addresses for nine eighths of it. It
 // matters for nothing else.
-func deviceMemory(t *trace.Trace) uint64 {
+func deviceMemory(t *trace.Trace, start *Start) uint64 {
 	const (
 		unknown = 256 << 30
-		apart   = 4 << 30 // addresses further apart are in different segments
+		apart   = 4 << 30 // memory further apart is in different segments
 	)
-	var mapped []uint64
+	var mapped []span64
 	for i := range t.Events.Len() {
-		if t.Events.Action.At(i) == alloc.ActionSegmentMap {
-			mapped = append(mapped, t.Events.Addr.At(i))
+		switch t.Events.Action.At(i) {
+		case alloc.ActionSegmentMap, alloc.ActionSegmentUnmap:
+			mapped = append(mapped, span64{t.Events.Addr.At(i), t.Events.Addr.At(i) + t.Events.Size.At(i)})
 		}
 	}
 	for _, s := range t.Segments {
 		if s.Expandable {
-			mapped = append(mapped, s.Address)
+			mapped = append(mapped, span64{s.Address, s.Address + s.TotalSize})
 		}
 	}
-	slices.Sort(mapped)
-	gap, first := uint64(unknown)/8*9, uint64(0)
-	for i, addr := range mapped {
-		if i == 0 {
-			first = addr
-		} else if addr-mapped[i-1] > apart {
-			gap = min(gap, addr-first)
-			first = addr
+	for _, s := range start.Segments {
+		if s.Expandable {
+			mapped = append(mapped, span64{s.Address, s.Address + s.TotalSize})
 		}
+	}
+	slices.SortFunc(mapped, func(x, y span64) int { return cmp.Compare(x.low, y.low) })
+	gap, first, end := uint64(unknown)/8*9, uint64(0), uint64(0)
+	for i, m := range mapped {
+		if i == 0 {
+			first = m.low
+		} else if m.low > end && m.low-end > apart {
+			gap = min(gap, m.low-first)
+			first = m.low
+		}
+		end = max(end, m.high)
 	}
 	return (gap - 64<<20) / 9 * 8
 }

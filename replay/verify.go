@@ -25,6 +25,7 @@ type Result struct {
 	SegmentsIdentical bool
 	Start             string   // StartRecorded or StartRebuilt
 	Limit             *Limit   // what the file tells about the cap on reserved memory
+	CollectLimit      uint64   // a limit under which garbage is collected as recorded; 0 if none had to be assumed
 	Notes             []string // what was assumed or inferred
 	Warnings          []string // what is wrong with the file; among the notes too
 }

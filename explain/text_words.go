@@ -1,0 +1,320 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+)
+
+// loose tells whether the request may be much smaller than its segment, which
+// it then shares with others.
+func (a *account) loose() bool { return a.request.High-a.request.Low > roundLarge && a.segment.Exact() }
+
+// asked describes the request that failed.
+func (a *account) asked() string {
+	switch r, s := a.request, a.segment; {
+	case r.Exact():
+		return "A request for " + units.Size(r.Mid)
+	case r.High < s.Low:
+		return fmt.Sprintf("A request for at most %s (%s were asked of the driver)", units.Size(r.High), units.Size(s.Mid))
+	case a.loose():
+		return "A request for at most " + units.Size(r.High)
+	default:
+		return "A request for " + units.Size(s.Mid)
+	}
+}
+
+// together is what is live and the request.
+func (a *account) together(need units.Range) string {
+	if a.loose() || a.request.High < a.segment.Low {
+		return "together at most " + units.Size(need.High)
+	}
+	return "together " + units.Size(need.Mid)
+}
+
+// needLine adds the request to what is live.
+func (a *account) needLine(request uint64, about, compared string) {
+	what := "for the request"
+	if a.request.Exact() {
+		about = ""
+	}
+	if about != "" {
+		what += " (" + about + ")"
+	}
+	a.line("%s, %s", units.Sum([]units.Term{{Bytes: a.live.Mid, What: "live"}, {Bytes: request, What: what}}, "needed"), compared)
+}
+
+// accountLines goes through what was reserved and who held the rest.
+func (a *account) accountLines() {
+	if p := a.pools; p != nil && p.High > 0 && a.live != nil {
+		a.line("%s", units.Sum([]units.Term{
+			{Bytes: a.live.Mid + p.Mid, What: `"allocated" in the message`}, {Bytes: p.Mid, Minus: true, What: "of it free in private pools"},
+		}, "live, in tensors"))
+	}
+	switch {
+	case a.live == nil || a.unused == nil || a.reserved == nil:
+	case a.Message != nil && a.Message.ReservedBytes != nil:
+		a.line("%s", units.Sum([]units.Term{{Bytes: a.reserved.Mid, What: "reserved"}, {Bytes: a.live.Mid, Minus: true, What: "allocated"}}, "reserved but unallocated"))
+	default:
+		live := a.live.Mid
+		if a.pools != nil {
+			live += a.pools.Mid
+		}
+		a.line("%s", units.Sum([]units.Term{{Bytes: live, What: "allocated"}, {Bytes: a.unused.Mid, What: "reserved but unallocated"}}, "reserved by PyTorch"))
+	}
+	a.outsideLines()
+	there, capped := a.available()
+	switch {
+	case there == nil:
+	case capped:
+		a.line("the limit is %s: that is what there is for PyTorch%s", units.Size(there.Mid), a.freeText())
+	case a.total != nil && a.reserved.Low > a.total.High:
+		a.line("%s reserved on a device of %s: the driver lends memory of the host (on Windows: shared GPU memory)", units.Size(a.reserved.Mid), units.Size(a.total.Mid))
+	default:
+		a.line("%s", units.Sum([]units.Term{{Bytes: a.reserved.Mid, What: "reserved"}, {Bytes: a.free.Mid, What: "free on the device"}}, "that there are for PyTorch"))
+	}
+}
+
+func (a *account) freeText() string {
+	if a.free == nil {
+		return ""
+	}
+	return fmt.Sprintf("; the device has %s free", units.Size(a.free.Mid))
+}
+
+// outsideLines accounts for what PyTorch does not own.
+func (a *account) outsideLines() {
+	if out := a.outside(); out != nil {
+		a.line("%s", units.Sum([]units.Term{
+			{Bytes: a.total.Mid, What: "on the device"}, {Bytes: a.free.Mid, Minus: true, What: "free"}, {Bytes: a.reserved.Mid, Minus: true, What: "reserved by PyTorch"},
+		}, "that PyTorch does not own"))
+	}
+	own, others := a.processes()
+	if len(others) > 0 {
+		var sum uint64
+		for _, p := range others {
+			sum += p.Bytes.Mid
+		}
+		a.line("other processes hold %s: %s", units.Size(sum), pids(others))
+	}
+	if own == nil || a.reserved == nil || own.Bytes.High < a.reserved.Low {
+		return
+	}
+	name := "in this process"
+	if !own.Self {
+		name = fmt.Sprintf("in process %d (this one, for no other has as much as PyTorch reserved)", own.PID)
+	}
+	a.line("%s", units.Sum([]units.Term{{Bytes: own.Bytes.Mid, What: name}, {Bytes: min(own.Bytes.Mid, a.reserved.Mid), Minus: true, What: "reserved by PyTorch"}},
+		"for its CUDA context, NCCL, cuBLAS and other libraries"))
+}
+
+// processes tells this process from the others. A process in a container does
+// not know its own number: then it is the only one that holds as much as PyTorch
+// reserved, if there is such a one.
+func (a *account) processes() (own *message.Process, others []message.Process) {
+	if a.Message == nil {
+		return nil, nil
+	}
+	all := a.Message.Processes
+	for i := range all {
+		if all[i].Self {
+			own = &all[i]
+		}
+	}
+	if own == nil && a.reserved != nil {
+		for i := range all {
+			if all[i].Bytes.High < a.reserved.Low {
+				continue
+			}
+			if own != nil { // two could be
+				own = nil
+				break
+			}
+			own = &all[i]
+		}
+	}
+	for i := range all {
+		if &all[i] != own {
+			others = append(others, all[i])
+		}
+	}
+	slices.SortStableFunc(others, func(x, y message.Process) int { return cmp.Compare(y.Bytes.Mid, x.Bytes.Mid) })
+	return own, others
+}
+
+func pids(all []message.Process) string {
+	const shown = 4
+	var names []string
+	for _, p := range all[:min(shown, len(all))] {
+		names = append(names, fmt.Sprintf("process %d %s", p.PID, units.Size(p.Bytes.Mid)))
+	}
+	if more := len(all) - shown; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// holdersText says who holds what PyTorch does not own.
+func (a *account) holdersText() string {
+	own, others := a.processes()
+	if len(others) > 0 {
+		var sum uint64
+		for _, p := range others {
+			sum += p.Bytes.Mid
+		}
+		return fmt.Sprintf(", of which other processes hold %s (%s)", units.Size(sum), pids(others))
+	}
+	if own != nil {
+		return ": no other process is listed, so it is this one's context and libraries (NCCL, cuBLAS, CUDA graphs)"
+	}
+	return ": contexts, libraries such as NCCL, or other processes; nvidia-smi lists them"
+}
+
+// refusalLine says what refused a new segment.
+func (a *account) refusalLine() {
+	if a.limit != nil && a.reserved != nil && a.mayRefuse() {
+		a.line("%s, the limit is %s: refused", units.Sum([]units.Term{
+			{Bytes: a.reserved.Mid, What: "reserved"}, {Bytes: a.segment.Mid, What: "for a new segment"},
+		}, "then reserved"), units.Size(a.limit.Mid))
+		return
+	}
+	if a.free == nil {
+		return
+	}
+	switch {
+	case surelyMore(*a.segment, *a.free):
+		a.line("the driver has %s free and was asked for %s: refused", units.Size(a.free.Mid), units.Size(a.segment.Mid))
+	case surelyFits(*a.segment, *a.free):
+		a.line("the driver has %s free and was asked for %s: by these numbers there was room", units.Size(a.free.Mid), units.Size(a.segment.Mid))
+	}
+}
+
+// lessFix says how much less would do.
+func (a *account) lessFix(gap units.Range) {
+	a.r.Fixes = append(a.r.Fixes, Fix{
+		Kind: FixCode, Bytes: &gap.High,
+		Detail: fmt.Sprintf("have at least %s less in tensors, or in the request: less cannot help, and this much is enough only if it is free in one piece", span(gap)),
+	})
+}
+
+// memoryFix says how much more memory the request needs: at least what is
+// missing, and surely no more than a new segment.
+func (a *account) memoryFix(need, there units.Range, capped bool) {
+	if a.reserved == nil || a.total != nil && a.reserved.Low > a.total.High {
+		return
+	}
+	enough := a.reserved.Add(*a.segment)
+	if enough.High <= there.Low {
+		return
+	}
+	more := units.Range{Low: need.Low - min(need.Low, there.High), High: enough.High - there.Low}
+	yes := true
+	f := Fix{Kind: FixMemory, PassesFailure: &yes, Bytes: &more.High}
+	switch {
+	case capped:
+		f.Detail = fmt.Sprintf("a limit of %s, %s more: a new segment fits then, so this request is served; what follows it is not known", units.Size(enough.High), units.Size(more.High))
+	default:
+		f.Detail = fmt.Sprintf("%s more on the device: a new segment fits then, so this request is served; what follows it is not known", units.Size(more.High))
+		if out := a.outside(); out != nil && out.Low > normalOutside {
+			f.Detail += fmt.Sprintf(". Others hold %s of it", units.Size(out.Mid))
+		}
+	}
+	if more.Low > 0 && units.Size(more.Low) != units.Size(more.High) {
+		f.Detail += fmt.Sprintf(". Less than %s more never helps", units.Size(more.Low))
+	}
+	a.r.Fixes = append(a.r.Fixes, f)
+}
+
+// span is a range in words.
+func span(r units.Range) string {
+	low, high := units.Size(r.Low), units.Size(r.High)
+	if low == high {
+		return high
+	}
+	return low + " to " + high
+}
+
+// partsText names what is missing of a message.
+func (a *account) partsText() string {
+	var names []string
+	for _, p := range []struct {
+		r    *units.Range
+		name string
+	}{{a.live, "the allocated bytes"}, {a.reserved, "the reserved bytes"}, {a.free, "the free memory"}, {a.total, "the size of the device"}} {
+		if p.r == nil {
+			names = append(names, p.name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(names, ", ")
+}
+
+// advice looks at what the message advises.
+func (a *account) advice() {
+	if a.Message == nil || a.Message.Advice == "" {
+		return
+	}
+	var name string
+	var on bool
+	switch text := a.Message.Advice; {
+	case strings.Contains(text, "expandable_segments"):
+		name, on = "expandable_segments:True", a.settings != nil && a.settings.ExpandableSegments
+	case strings.Contains(text, "max_split_size_mb"):
+		name, on = "max_split_size_mb", a.settings != nil && len(switchedOff(*a.settings)) > 0 && switchedOff(*a.settings)[0].name == "max_split_size_mb"
+	default:
+		return
+	}
+	said := "the message advises " + name
+	if on {
+		said += ", which is already on"
+	}
+	switch a.r.Verdict {
+	case Capacity:
+		a.note("%s: it cannot help here, for it does not make tensors smaller", said)
+	case Outside:
+		a.note("%s: it does not give back what others hold", said)
+	case Unknown:
+		if on {
+			a.note("%s", said)
+		}
+	default:
+		switch {
+		case on:
+			a.note("%s: so it is not what is missing", said)
+		case name == "max_split_size_mb":
+			a.note("%s, without a size: a replay of a snapshot (ashlar tune) finds which one helps, if any", said)
+		default:
+			a.note("%s, which is meant for this case; whether it is enough, a replay of a snapshot tells (ashlar whatif)", said)
+		}
+	}
+}
+
+// record gives the lines with which the next run tells more.
+func (a *account) record() {
+	if o := a.Message; o != nil {
+		switch {
+		case o.Backend == message.CUDAMallocAsync:
+			a.note("the backend cudaMallocAsync keeps no history: to record a snapshot, leave backend:cudaMallocAsync out of PYTORCH_CUDA_ALLOC_CONF")
+		case o.Platform == apple, o.Platform == "NPU", o.Platform == "XPU", o.Platform == "MUSA":
+			a.note("Ashlar reads snapshots of PyTorch for CUDA and ROCm; for %s it has the message only", o.Platform)
+			return
+		}
+	}
+	a.r.Record = append(a.r.Record,
+		"import ashlar                # python/ashlar.py, beside the job; needs PyTorch 2.1 or later",
+		"ashlar.record()              # writes ashlar-RANK-PID.pickle when memory runs out",
+		"# or, with PyTorch alone:",
+		"torch.cuda.memory._record_memory_history(max_entries=500_000)   # before the model is made",
+		"try:",
+		"    main()",
+		"except torch.cuda.OutOfMemoryError:",
+		"    torch.cuda.memory._dump_snapshot(\"oom.pickle\")",
+		"    raise",
+	)
+}
