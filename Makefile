@@ -1,13 +1,12 @@
-# make demo   replay a recording of the real allocator, look into a snapshot
+# make demo   why a real run died, and the setting that saves it
 # make test   everything CI checks
 # make help   the rest
 
 GO     ?= go
 BIN    := bin/ashlar
-DEMO   := testdata/oracle/streams-expand-1.json.gz
-DEMO2  := testdata/snapshots/gpt2_varlen-tight-default.pickle.gz
+DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load help
+.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay truth help
 
 build:
 	@scripts/setup
@@ -15,11 +14,13 @@ build:
 
 demo: build
 	@echo
-	@echo "\$$ ashlar verify --summary $(DEMO)"
-	@$(BIN) verify --summary $(DEMO)
+	@echo "A training run under a limit of 7609 MiB died of fragmentation. Why, and which setting saves it?"
 	@echo
-	@echo "\$$ ashlar stats $(DEMO2)"
-	@$(BIN) stats $(DEMO2)
+	@echo "\$$ ashlar explain --limit 7609MiB $(DEMO)"
+	@$(BIN) explain --limit 7609MiB $(DEMO)
+	@echo
+	@echo "\$$ ashlar tune --limit 7609MiB $(DEMO)"
+	@$(BIN) tune --limit 7609MiB $(DEMO)
 
 test: lint unit race invariants fuzz-short
 	@echo "all tests passed"
@@ -78,11 +79,23 @@ bench-device:
 bench-load: build
 	scripts/bench-load
 
+# Events a second of what-if runs on one core; memory beside that of reading.
+bench-replay: build
+	$(GO) test ./replay -run '^$$' -bench Run -benchtime 1s -cpu 1
+	scripts/bench-replay
+
+# What-if against runs that were measured on a GPU under every setting: the table of docs/whatif.md.
+truth:
+	$(GO) test ./replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
+	@cat bin/truth.md
+
 help:
-	@echo "make demo          replay a recording of the real allocator, and look into a snapshot of a run that died"
+	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer"
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
 	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (bench/torch/README.md)"
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
+	@echo "make bench-replay  speed and memory of what-if runs and of tune"
+	@echo "make truth         what-if against 132 runs that were measured on a GPU"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

@@ -46,10 +46,9 @@ func (s Serial) Free(h Handle) error {
 
 // FreeAfter frees a block that a stream is still using.
 func (s Serial) FreeAfter(h Handle, stream uint64) error {
-	if h == 0 {
-		return nil
+	if h != 0 && s.a.blocks[h].state == stateAllocated {
+		s.a.recordStream(blockID(h), stream)
 	}
-	s.a.recordStream(blockID(h), stream)
 	return s.Free(h)
 }
 

@@ -105,6 +105,9 @@ func TestSerialMisuse(t *testing.T) {
 	if err := s.Free(h); !errors.As(err, &invalid) {
 		t.Errorf("freed twice: %v", err)
 	}
+	if err := s.FreeAfter(h, 7); !errors.As(err, &invalid) {
+		t.Errorf("freed twice, with another stream: %v", err)
+	}
 	if h, err := s.Malloc(0, 0); h != 0 || err != nil || s.Free(h) != nil || s.FreeAfter(h, 1) != nil {
 		t.Errorf("0 bytes: %d, %v", h, err)
 	}

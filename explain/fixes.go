@@ -35,6 +35,7 @@ func (e *explainer) fixes() error {
 	if err := e.emptyCache(); err != nil {
 		return err
 	}
+	e.giveUpPools()
 	if e.r.Verdict != Capacity && e.r.Verdict != Outside {
 		if err := e.free(); err != nil {
 			return err
@@ -63,17 +64,39 @@ func (e *explainer) emptyCache() error {
 	if err != nil {
 		return err
 	}
+	routed := e.f.call.Pool != (alloc.PoolID{})
+	yes := true
+	fix := Fix{Kind: FixEmptyCache, PassesFailure: &yes, UntilEvent: &e.event}
 	switch {
-	case served && e.f.reproduced && e.f.call.Pool != (alloc.PoolID{}):
-		yes := true
-		e.r.Fixes = append(e.r.Fixes, Fix{
-			Kind: FixEmptyCache, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &e.f.releasable,
-			Detail: fmt.Sprintf("torch.cuda.empty_cache() before the use_mem_pool block or the capture releases %s, and the request is served", units.Size(e.f.releasable)),
-		})
-	case e.f.call.Pool == (alloc.PoolID{}):
+	case served && e.f.reproduced && routed:
+		fix.Bytes = &e.f.releasable
+		fix.Detail = fmt.Sprintf("torch.cuda.empty_cache() before the use_mem_pool block or the capture releases %s, and the request is served", units.Size(e.f.releasable))
+		e.r.Fixes = append(e.r.Fixes, fix)
+	case served && e.f.reproduced:
+		fix.Bytes = &e.f.pending
+		fix.Detail = fmt.Sprintf("torch.cuda.empty_cache() before the request waits for the other streams: the %s that they held are found then, and the request is served",
+			units.Size(e.f.pending))
+		e.r.Fixes = append(e.r.Fixes, fix)
+	case !routed:
 		e.r.Notes = append(e.r.Notes, "torch.cuda.empty_cache() just before the request does not help: PyTorch has flushed its cache itself before it gave up")
 	}
 	return nil
+}
+
+// giveUpPools looks at what private pools hold for nobody.
+func (e *explainer) giveUpPools() {
+	f := e.f
+	there, known := f.roomUnder(e.limits.high)
+	if e.r.Verdict != Pools || f.call.Pool != (alloc.PoolID{}) || !known || f.free.privateWhole == 0 ||
+		f.reserved-f.free.privateWhole+f.segment > there.bytes {
+		return
+	}
+	yes := true
+	e.r.Fixes = append(e.r.Fixes, Fix{
+		Kind: FixCode, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &f.free.privateWhole,
+		Detail: fmt.Sprintf("giving up the MemPools or the graphs before the call releases %s that they hold for nobody, and the request is served",
+			units.Size(f.free.privateWhole)),
+	})
 }
 
 // worthwhile is how many times more a request must be than what has to be freed
@@ -145,7 +168,7 @@ func (e *explainer) settings() error {
 	list := e.remedies()
 	fixes := make([]*Fix, len(list))
 	errs := make([]error, len(list))
-	lower, err := tune.LowerBound(e.ctx, e.p)
+	lower, err := e.lowerBound()
 	if err != nil {
 		return err
 	}
@@ -204,17 +227,19 @@ func (e *explainer) remedies() []settings.Settings {
 func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 	c := e.f.whole(e.conditions(e.limits.high))
 	c.Settings = s
-	o, err := e.p.Run(e.ctx, c)
+	passes, o, err := e.f.passes(e.ctx, c)
 	if err != nil {
 		return nil, e.ctx.Err() // a device that refuses a setting is no remedy
 	}
-	until := e.t.Events.Len()
-	if o.Fails {
-		if until = o.First.Event; until <= e.event {
-			return nil, nil
-		}
+	if !passes {
+		return nil, nil
 	}
-	limit, err := tune.SmallestLimit(e.ctx, e.p, s, lower)
+	until := e.t.Events.Len()
+	later := o.Fails && e.f.earlier == 0
+	if later {
+		until = o.First.Event
+	}
+	limit, err := e.smallestLimit(s, lower)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +249,7 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 		SmallestLimit: &limit, PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o),
 	}
 	switch {
-	case o.Fails:
+	case later:
 		f.Detail = fmt.Sprintf("the request is served, but a later one, event %s, fails", units.Count(int64(until)))
 	case e.endsThere():
 		f.Detail = "the request is served; the recording ends there, so nothing is proved beyond it"
@@ -232,6 +257,39 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 		f.Detail = "the whole recording passes"
 	}
 	return f, nil
+}
+
+// lowerBound is a limit below which no setting gets past the failure: what is
+// allocated at some time, in units of 512 bytes, as expandable segments have it.
+func (e *explainer) lowerBound() (uint64, error) {
+	s := settings.Default()
+	s.ExpandableSegments = true
+	c := replay.Conditions{Settings: s}
+	if e.f.earlier > 0 || e.event == e.t.Events.Len() {
+		m, err := e.p.Hold(e.ctx, c, e.event)
+		if err != nil {
+			return 0, err
+		}
+		return m.Totals().Allocated + m.Rounded(e.f.call.Size), nil
+	}
+	c.SkipOOM = true
+	o, err := e.p.Run(e.ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	return o.Allocated.Bytes, nil
+}
+
+// smallestLimit is the lowest limit under which the recording passes with some
+// settings.
+func (e *explainer) smallestLimit(s settings.Settings, lower uint64) (uint64, error) {
+	if e.f.earlier == 0 && e.event < e.t.Events.Len() {
+		return tune.SmallestLimit(e.ctx, e.p, s, lower)
+	}
+	return tune.Bisect(lower, func(limit uint64) (bool, error) {
+		passes, _, err := e.f.passes(e.ctx, replay.Conditions{Settings: s, Limit: limit})
+		return passes, err
+	})
 }
 
 func ms(o *replay.Outcome) *float64 {
@@ -281,11 +339,8 @@ func (e *explainer) moreMemory() error {
 // the failure.
 func (e *explainer) limitToPass() (uint64, error) {
 	return tune.Bisect(e.f.live+e.f.rounded, func(limit uint64) (bool, error) {
-		if e.event == e.t.Events.Len() { // the request is not in the recording
-			return e.f.try(e.ctx, e.conditions(limit), func(*replay.Moment) error { return nil })
-		}
-		o, err := e.p.Run(e.ctx, e.conditions(limit))
-		return err == nil && (!o.Fails || o.First.Event > e.event), err
+		passes, _, err := e.f.passes(e.ctx, e.conditions(limit))
+		return passes, err
 	})
 }
 

@@ -71,7 +71,7 @@ func (e *explainer) pinners() {
 // liveBlock is a live tensor, and where the recording had it.
 type liveBlock struct {
 	replay.Live
-	Recorded uint64 // 0 if it is older than the first event
+	Recorded uint64 // 0 if that is not known
 }
 
 // liveAt finds the live tensors at the failure by address.
@@ -80,12 +80,39 @@ func (e *explainer) liveAt() map[uint64]liveBlock {
 		return nil
 	}
 	out := map[uint64]liveBlock{}
+	older := e.older()
 	for _, l := range e.f.held.Live() {
 		b := liveBlock{Live: l}
 		if l.Event >= 0 {
 			b.Recorded = e.t.Events.Addr.At(l.Event)
+		} else {
+			b.Recorded = older[l.Address]
 		}
 		out[l.Address] = b
+	}
+	return out
+}
+
+// older finds where the recording had the blocks that are older than its first
+// event: replays have them elsewhere, but in the same order.
+func (e *explainer) older() map[uint64]uint64 {
+	if len(e.p.Start.Segments) == 0 {
+		return nil
+	}
+	m, err := e.p.Hold(e.ctx, e.conditions(0), 0)
+	if err != nil {
+		return nil
+	}
+	live := m.Live()
+	out := map[uint64]uint64{}
+	for i := range e.p.Start.Segments {
+		for _, b := range e.p.Start.Segments[i].Blocks {
+			if len(live) == 0 {
+				return nil // not all of them are there: nothing can be told
+			}
+			out[live[0].Address] = b.Address
+			live = live[1:]
+		}
 	}
 	return out
 }

@@ -51,6 +51,7 @@ type explainer struct {
 	event  int // of the failed request; -1 if none
 	limits limitRange
 	f      *failing
+	least  uint64 // see needAtLeast
 }
 
 // limitRange is what is known of the cap; high 0 is none.
@@ -74,6 +75,7 @@ func (e *explainer) explain() error {
 		return err
 	}
 	e.f = f
+	e.fullDevice()
 	e.device()
 	e.failure(given != nil)
 	e.evidence()
@@ -147,6 +149,16 @@ func (e *explainer) findLimit() {
 	e.r.Limit = Limit{Source: l.source}
 	if l.high > 0 {
 		e.r.Limit.Min, e.r.Limit.Max = &l.low, &l.high
+	}
+}
+
+// fullDevice forgets a limit that was inferred if the device itself had no room
+// for the request: what it refused looks as if a limit had.
+func (e *explainer) fullDevice() {
+	if e.limits.source == whatif.Inferred && e.f.deviceFree != nil && *e.f.deviceFree < e.f.segment {
+		e.limits = limitRange{source: whatif.None}
+		e.r.Limit = Limit{Source: whatif.None}
+		e.f.c.Limit = 0
 	}
 }
 
@@ -239,14 +251,13 @@ func (e *explainer) verdict() error {
 		r.Notes = append(r.Notes, "the replay serves the request that failed: what made it fail is not in the file")
 	}
 	if e.limits.low < e.limits.high {
-		low, _, err := f.cause(e.ctx, e.limits.low)
-		if err != nil {
+		if err := e.breakEven(v); err != nil {
 			return err
 		}
-		if low != v {
-			need := f.live + f.rounded
-			r.Confidence, r.BreakEven = Open, &need
-			r.Alternatives = append(r.Alternatives, Alternative{low, fmt.Sprintf("if the limit was below %s", units.Size(need))})
+	}
+	if v == Capacity || v == Fragmentation {
+		if err := e.roundedUp(v); err != nil {
+			return err
 		}
 	}
 	r.Summary = e.summary(v, why)
@@ -269,8 +280,12 @@ func (e *explainer) summary(verdict, why string) string {
 	}
 	switch verdict {
 	case Capacity:
-		return fmt.Sprintf("%s: together %s, which is %s more than %s. No allocator setting helps.",
+		text := fmt.Sprintf("%s: together %s, which is %s more than %s.",
 			upper(asked), units.Size(f.live+f.rounded), units.Size(f.live+f.rounded-room.bytes), there)
+		if e.needAtLeast() > room.bytes {
+			text += " No allocator setting helps."
+		}
+		return text
 	case Outside:
 		return fmt.Sprintf("%s. It would fit on this device of %s, but %s of it belong to others: contexts, NCCL, libraries or other processes.",
 			upper(asked), units.Size(*f.deviceTotal), units.Size(*f.deviceTotal-f.reserved-*f.deviceFree))
@@ -281,6 +296,10 @@ func (e *explainer) summary(verdict, why string) string {
 			text += fmt.Sprintf(", and %s are left for a new segment of %s", units.Size(room.bytes-f.reserved), units.Size(f.segment))
 		}
 		return text + "."
+	}
+	if need := f.live + f.rounded; known && need > room.bytes {
+		return fmt.Sprintf("%s: together %s, which is %s more than %s, but blocks are larger than what was asked for: %s.",
+			upper(asked), units.Size(need), units.Size(need-room.bytes), there, why)
 	}
 	return fmt.Sprintf("%s, which fit into %s: %s.", upper(asked), there, why)
 }

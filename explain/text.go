@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -154,14 +155,28 @@ func confName(conf string) string {
 // printsPools tells whether a message would name free memory in private pools
 // if there was some: from 2.4 on.
 func printsPools(o *message.OOM) bool {
-	if o.Platform != "CUDA" && o.Platform != "HIP" || o.ReservedUnallocatedBytes == nil {
-		return false
+	first, _ := releases(o.Version)
+	return (o.Platform == "CUDA" || o.Platform == "HIP") && o.ReservedUnallocatedBytes != nil && first >= 204
+}
+
+// releases reads the guess of a PyTorch version, "1.10-2.0" or "2.4+", as
+// numbers 100 x major + minor.
+func releases(version string) (first, last int) {
+	from, to, isRange := strings.Cut(version, "-")
+	number := func(s string) (int, bool) {
+		var major, minor int
+		n, _ := fmt.Sscanf(s, "%d.%d", &major, &minor)
+		return 100*major + minor, n == 2
 	}
-	var major, minor int
-	if n, _ := fmt.Sscanf(o.Version, "%d.%d", &major, &minor); n != 2 {
-		return false
+	first, known := number(from)
+	last = first
+	if n, ok := number(to); isRange && ok {
+		last = n
 	}
-	return 100*major+minor >= 204
+	if !known || strings.HasSuffix(version, "+") {
+		last = math.MaxInt
+	}
+	return first, last
 }
 
 // Sizes of segments (spec 1.1).

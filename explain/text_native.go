@@ -36,9 +36,9 @@ func (a *account) weigh(need, there units.Range, capped bool) {
 	a.r.UnderCap = a.mayRefuse() && (a.free == nil || surelyFits(*a.segment, *a.free))
 	switch {
 	case surelyMore(need, there):
-		a.over(need, there, capped, Certain)
-	case surelyFits(need, there):
-		a.within(need, there, capped, "")
+		a.over(need, there, capped)
+	case surelyFits(need, there), need.Mid <= there.Mid && a.hadRoom():
+		a.within(need, there, capped)
 	default:
 		a.close(need, there, capped)
 	}
@@ -48,17 +48,34 @@ func (a *account) weigh(need, there units.Range, capped bool) {
 // on either side.
 func (a *account) close(need, there units.Range, capped bool) {
 	a.needLine(need.Mid-a.live.Mid, "about", fmt.Sprintf("about what there is, %s: the numbers are too rounded, or the request too uncertain, to tell which is more", units.Size(there.Mid)))
+	summary := fmt.Sprintf("%s failed with %s live: together about as much as %s. Whether memory was too small or in pieces that are too small, these numbers do not tell.",
+		a.asked(), units.Size(a.live.Mid), a.roomName(there, capped))
+	over := a.overVerdict(need, capped)
+	if over == Outside {
+		summary += fmt.Sprintf(" %s of the device do not belong to PyTorch%s.", units.Size(a.outside().Mid), a.holdersText())
+	}
 	if capped {
 		a.r.BreakEven = &need.Mid
 	}
 	if need.Mid > there.Mid {
-		a.over(need, there, capped, Open)
+		gap := need.Mid - there.Mid
+		a.r.Evidence.Gap = &gap
+		a.decide(over, Open, "%s", summary)
 		a.alternative(Fragmentation, "live memory and the request are at most %s", units.Size(there.Mid))
-		return
+	} else {
+		a.decide(Fragmentation, Open, "%s", summary)
+		a.alternative(over, "live memory and the request are more than %s", units.Size(there.Mid))
+		a.otherCauses()
 	}
-	a.within(need, there, capped, Open)
-	first := Alternative{a.overVerdict(need, capped), fmt.Sprintf("if live memory and the request are more than %s", units.Size(there.Mid))}
-	a.r.Alternatives = append([]Alternative{first}, a.r.Alternatives...)
+	a.memoryFix(need, there, capped)
+}
+
+// roomName names what there is.
+func (a *account) roomName(there units.Range, capped bool) string {
+	if capped {
+		return "the limit of " + units.Size(there.Mid)
+	}
+	return "the " + units.Size(there.Mid) + " that the device had for PyTorch"
 }
 
 // overVerdict is why there is too little: the memory itself, or those who hold
@@ -71,32 +88,25 @@ func (a *account) overVerdict(need units.Range, capped bool) string {
 }
 
 // over is for a need of more than there is.
-func (a *account) over(need, there units.Range, capped bool, confidence string) {
-	verdict := a.overVerdict(need, capped)
-	if confidence == Certain {
-		a.needLine(a.request.Low, "at least", fmt.Sprintf("more than what there is, %s", units.Size(there.Mid)))
-		switch {
-		case capped:
-		case a.total == nil:
-			confidence = Likely
-			a.alternative(Outside, "others hold memory of the device that they need not: the message does not say how large it is")
-		case verdict == Outside && need.High+normalOutside > a.total.Low, verdict == Capacity && need.Low+normalOutside <= a.total.High && a.outside() != nil && a.outside().High > normalOutside:
-			confidence = Likely
-		}
-	}
+func (a *account) over(need, there units.Range, capped bool) {
+	verdict, confidence := a.overVerdict(need, capped), Certain
+	a.needLine(a.request.Low, "at least", fmt.Sprintf("more than what there is, %s, however the numbers were rounded", units.Size(there.Mid)))
 	gap := need.Sub(there)
 	a.r.Evidence.Gap = &gap.Mid
-	asked := fmt.Sprintf("%s failed with %s live: %s, %s more than", a.asked(), units.Size(a.live.Mid), a.together(need), units.Size(gap.Mid))
+	asked := fmt.Sprintf("%s failed with %s live: %s, %s more than %s.", a.asked(), units.Size(a.live.Mid), a.together(need), units.Size(gap.Mid), a.roomName(there, capped))
 	switch {
 	case verdict == Outside:
-		a.decide(Outside, confidence, "%s the %s that the device had for PyTorch. Alone on this device of %s it would fit: %s of it do not belong to PyTorch%s.",
-			asked, units.Size(there.Mid), units.Size(a.total.Mid), units.Size(a.outside().Mid), a.holdersText())
-	case capped:
-		a.decide(Capacity, confidence, "%s the limit of %s. No allocator setting helps%s.", asked, units.Size(there.Mid), a.roomText())
+		if a.heldByOthers() < gap.High { // nobody else is seen to hold it
+			confidence = Likely
+		}
+		a.decide(Outside, confidence, "%s Alone on this device of %s it would fit: %s of it do not belong to PyTorch%s.",
+			asked, units.Size(a.total.Mid), units.Size(a.outside().Mid), a.holdersText())
 	default:
-		a.decide(Capacity, confidence, "%s the %s that the device had for PyTorch. No allocator setting helps.", asked, units.Size(there.Mid))
-	}
-	if verdict == Capacity {
+		if !capped && a.total == nil {
+			confidence = Likely
+			a.alternative(Outside, "others hold memory of the device that they need not: the message does not say how large it is")
+		}
+		a.decide(Capacity, confidence, "%s No allocator setting helps%s.", asked, a.roomText())
 		a.roundedUp()
 	}
 	a.lessFix(gap)
@@ -108,7 +118,7 @@ func (a *account) over(need, there units.Range, capped bool, confidence string) 
 func (a *account) roundedUp() {
 	const name = "roundup_power2_divisions"
 	if a.settings == nil {
-		a.note("the exception is %s, which makes tensors take more than they need: if it is on, they would take less without it", name)
+		a.note("one setting makes tensors take more than they need, %s: if it is on, they would take less without it", name)
 		return
 	}
 	for _, off := range switchedOff(*a.settings) {
@@ -127,30 +137,23 @@ func (a *account) roomText() string {
 	return fmt.Sprintf("; the device itself had %s free", units.Size(a.free.Mid))
 }
 
-// within is for a need that there is memory for; confidence is Open if that is
-// not sure, else empty.
-func (a *account) within(need, there units.Range, capped bool, confidence string) {
+// within is for a need that there is memory for.
+func (a *account) within(need, there units.Range, capped bool) {
 	left := there.Sub(need)
-	if confidence == "" {
-		a.needLine(a.request.High, "at most", fmt.Sprintf("no more than what there is, %s: memory is not too small for this request; %s would be left",
-			units.Size(there.Mid), units.Size(left.Low)))
-	}
-	room := "the " + units.Size(there.Mid) + " that the device had for PyTorch"
-	if capped {
-		room = "the limit of " + units.Size(there.Mid)
-	}
-	asked := fmt.Sprintf("%s failed with %s live: %s, which fit into %s", a.asked(), units.Size(a.live.Mid), a.together(need), room)
+	a.needLine(a.request.High, "at most", fmt.Sprintf("no more than what there is, %s: memory is not too small for this request; %s would be left",
+		units.Size(there.Mid), units.Size(left.Low)))
+	asked := fmt.Sprintf("%s failed with %s live: %s, which fit into %s", a.asked(), units.Size(a.live.Mid), a.together(need), a.roomName(there, capped))
 	switch {
 	case a.hadRoom():
 		a.driverSaysRoom(asked)
 		return
-	case confidence == "" && a.othersInTheWay():
-		a.decide(Outside, Likely, "%s, if it were in one piece. A new segment of %s would have fitted, too, if what PyTorch does not own were no more than the %s that a CUDA context takes: it is %s%s.",
+	case a.othersInTheWay() && a.excess() > a.cached().High:
+		a.decide(Outside, Likely, "%s, if it were in one piece. A new segment of %s would have fitted, too, if what PyTorch does not own were no more than the %s that a context takes: it is %s%s.",
 			asked, units.Size(a.segment.Mid), units.Size(normalOutside), units.Size(a.outside().Mid), a.holdersText())
 		a.alternative(Fragmentation, "what others hold is needed: then the %s that are reserved and free are in pieces that are too small", units.Size(a.cached().Mid))
-	case confidence == "" && a.inPools(asked):
+	case a.inPools(asked):
 	default:
-		a.inPieces(asked, confidence)
+		a.inPieces(asked)
 	}
 	a.memoryFix(need, there, capped)
 }
@@ -169,24 +172,34 @@ func (a *account) hadRoom() bool {
 func (a *account) driverSaysRoom(asked string) {
 	a.decide(Unknown, Open, "%s. And the driver, asked just after it refused %s, says that %s are free: the numbers of the message do not explain why it refused.",
 		asked, units.Size(a.segment.Mid), units.Size(a.free.Mid))
-	a.alternative(Outside, "another process, or another thread, held the memory at that moment and gave it back before the message was written")
-	a.alternative(Unknown, "something else limits the process: a quota of the container or of MIG or MPS, the page file of Windows and WSL, or the driver")
+	held := ""
+	if out := a.outside(); out != nil && out.Low > normalOutside {
+		held = fmt.Sprintf(" (%s of the device do not belong to PyTorch)", units.Size(out.Mid))
+	}
+	a.alternative(Outside, "another process, or another thread, held the memory at that moment and gave it back before the message was written%s", held)
+	a.alternative(Unknown, "something else limits the process: a quota of the container, of MIG or of MPS, the page file of Windows and WSL, or a driver that cannot hand out the rest")
+}
+
+// excess is what others hold beyond what is normal, at least.
+func (a *account) excess() uint64 {
+	out := a.outside()
+	if out == nil || out.Low <= normalOutside {
+		return 0
+	}
+	return out.Low - normalOutside
 }
 
 // othersInTheWay tells whether a new segment would have fitted if others held no
 // more than is normal.
 func (a *account) othersInTheWay() bool {
-	out := a.outside()
-	if out == nil || out.Low <= normalOutside || a.mayRefuse() || !surelyMore(*a.segment, *a.free) {
-		return false
-	}
-	return a.free.Low+out.Low-normalOutside >= a.segment.High
+	n := a.excess()
+	return n > 0 && a.cached() != nil && !a.mayRefuse() && surelyMore(*a.segment, *a.free) && a.free.Low+n >= a.segment.High
 }
 
 // inPools decides for private pools, if they hold enough or if the cache was
 // not flushed.
 func (a *account) inPools(asked string) bool {
-	if flushed, known := a.flushed(); known && !flushed {
+	if a.unflushed() && a.cached() != nil {
 		a.decide(Pools, Likely, "%s. PyTorch did not flush its cache before it gave up: no retry is counted, so the request was made inside a CUDA graph capture or use_mem_pool(). %s are cached.",
 			asked, units.Size(a.cached().Mid))
 		a.alternative(Fragmentation, "a flush would not have released enough in one piece")
@@ -206,21 +219,15 @@ func (a *account) inPools(asked string) bool {
 }
 
 // inPieces is fragmentation, with what else the numbers leave possible.
-func (a *account) inPieces(asked, confidence string) {
+func (a *account) inPieces(asked string) {
 	free := "what is reserved and free"
 	if c := a.cached(); c != nil {
 		free = fmt.Sprintf("the %s that are reserved and free", units.Size(c.Mid))
 	}
-	left := a.otherCauses()
-	switch {
-	case confidence != "":
-	case left == 0:
-		confidence = Likely
-	default:
-		confidence = Open
-	}
+	confidence := Open
 	what := "That is fragmentation (live tensors stand between the free pieces) or one of the causes below: a snapshot tells which, and whose tensors they are."
-	if confidence == Likely {
+	if a.otherCauses() == 0 {
+		confidence = Likely
 		what = "That is fragmentation: live tensors stand between the free pieces. A snapshot shows whose they are."
 	}
 	a.decide(Fragmentation, confidence, "%s. So memory was not too small, but %s could not be used for it, and a new segment of %s did not fit. %s",
@@ -233,17 +240,23 @@ func (a *account) otherCauses() int {
 	n := 0
 	cached := a.cached()
 	canServe := cached == nil || cached.High >= a.request.Low // one block of it could be large enough
-	if a.pools == nil || a.pools.High > 0 {
+	if a.othersInTheWay() {
+		n++
+		a.alternative(Outside, "the %s that PyTorch does not own, %s more than a context takes, can be had back", units.Size(a.outside().Mid), units.Size(a.excess()))
+	}
+	if a.hasPools() && (a.pools == nil || a.pools.High > 0) {
 		n++
 		a.alternative(Pools, "segments of private pools (CUDA graphs, MemPools) hold the free memory: a snapshot shows the pool of each segment")
 	}
-	a.alternative(Pools, "the request was made inside a CUDA graph capture or use_mem_pool(), where PyTorch does not flush its cache: a snapshot shows the pool of the request")
+	if a.hasPools() {
+		a.alternative(Pools, "the request was made inside a CUDA graph capture or use_mem_pool(), where PyTorch does not flush its cache: a snapshot shows the pool of the request")
+	}
 	switch {
-	case a.pending == nil:
-		a.alternative(Pending, "there, memory that was freed waits for another stream (record_stream): a snapshot shows such blocks as pending")
-	case a.pending.High >= smallestSize:
+	case a.pending != nil && a.pending.Mid > 0:
 		n++
 		a.alternative(Pending, "the %s that were freed but wait for another stream (record_stream) would have served it", units.Size(a.pending.Mid))
+	case a.pending == nil && a.hasPools():
+		a.alternative(Pending, "it was made there, and memory that was freed before waits for another stream (record_stream): a snapshot shows such blocks as pending")
 	}
 	if canServe {
 		n++
@@ -256,6 +269,15 @@ func (a *account) otherCauses() int {
 		a.alternative(Setting, "%s", conf)
 	}
 	return n
+}
+
+// hasPools tells whether this PyTorch can have private pools: from 1.10 on.
+func (a *account) hasPools() bool {
+	if a.Message == nil {
+		return true
+	}
+	_, last := releases(a.Message.Version)
+	return last >= 110
 }
 
 // settingsInDoubt names the settings that may keep free memory from a request;
@@ -317,7 +339,7 @@ func (a *account) unknownRequest(there *units.Range, capped bool) {
 	case a.live != nil && there != nil:
 		left := there.Sub(*a.live)
 		a.r.Evidence.Available = &there.Mid
-		a.line("%s that there are - %s live = %s: a larger request could not be served, whatever the settings", units.Size(there.Mid), units.Size(a.live.Mid), units.Size(left.Mid))
+		a.line("%s: a larger request cannot be served, whatever the settings", units.Sum([]units.Term{{Bytes: there.Mid, What: "that there are"}, {Bytes: a.live.Mid, Minus: true, What: "live"}}, "at most for the request"))
 		a.decide(Unknown, Open, "A request failed with %s live, of %s that there were. How large it was, the text does not say.", units.Size(a.live.Mid), units.Size(there.Mid))
 		verdict := Capacity
 		if !capped && a.total != nil && there.Mid+normalOutside < a.total.Mid {

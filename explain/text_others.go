@@ -138,7 +138,7 @@ func (a *account) library() {
 	}
 	a.decide(Unknown, Open, "%s.%s The text has no numbers to tell why. PyTorch flushes its cache for its own requests only, so this happens when PyTorch's cache, or others, hold the rest of the device.",
 		libraryMeans[o.Library], asked)
-	a.alternative(Outside, "other processes, or libraries, hold the device: nvidia-smi lists them")
+	a.alternative(Outside, "other processes, or libraries, hold the device%s", a.lister())
 	a.alternative(Fragmentation, "PyTorch's cache holds free memory: torch.cuda.memory_reserved() - torch.cuda.memory_allocated() tells how much; empty_cache() before the library's first call, or a limit by set_per_process_memory_fraction(), leaves room")
 	a.alternative(Capacity, "tensors fill the device: torch.cuda.memory_allocated() tells")
 }

@@ -66,15 +66,12 @@ func (a *account) fromDump() {
 	}
 }
 
-// flushed tells whether PyTorch flushed its cache before a request failed, if
-// the counters tell. A flush counts as a retry; requests made while memory is
+// unflushed tells whether PyTorch is known not to have flushed its cache before
+// a request failed. A flush counts as a retry; requests made while memory is
 // routed to a private pool fail without one (spec 3.3).
-func (a *account) flushed() (flushed, known bool) {
+func (a *account) unflushed() bool {
 	ooms, retries := a.value("num_ooms"), a.value("num_alloc_retries")
-	if ooms == nil || retries == nil || ooms.Low == 0 || retries.High > 0 {
-		return false, false
-	}
-	return false, true
+	return ooms != nil && retries != nil && ooms.Low > 0 && retries.High == 0
 }
 
 // dumpOnly is for a dump without a message.
@@ -82,7 +79,7 @@ func (a *account) dumpOnly() {
 	ooms := a.value("num_ooms")
 	switch {
 	case ooms == nil:
-		a.decide(None, Open, "%s Whether a request failed the dump does not say: it has no num_ooms.", a.peaksText())
+		a.decide(None, Open, "%s Whether a request failed is not known: there is no count of failed requests (num_ooms).", a.peaksText())
 		a.health()
 	case ooms.High == 0:
 		a.decide(None, Certain, "Nothing failed up to this dump. %s", a.peaksText())
@@ -112,7 +109,7 @@ func (a *account) dumpOfFailure(ooms uint64) {
 		requests = units.Count(int64(ooms)) + " requests"
 	}
 	said := fmt.Sprintf("%s failed before this dump, whose sizes are in the message of the error, not here. %s", requests, a.peaksText())
-	if flushed, known := a.flushed(); known && !flushed {
+	if a.unflushed() {
 		a.decide(Pools, Open, "%s PyTorch never flushed its cache before it gave up (no retry is counted): the failing code ran inside a CUDA graph capture or use_mem_pool().", said)
 		a.alternative(Capacity, "a flush would not have made room either: the message and its limit tell")
 		return
@@ -126,7 +123,7 @@ func (a *account) dumpOfFailure(ooms uint64) {
 func (a *account) peaksText() string {
 	reserved, allocated := a.value("reserved_bytes.all.peak"), a.value("allocated_bytes.all.peak")
 	if reserved == nil || allocated == nil {
-		return "The dump has no peaks."
+		return "What was held at most is not known: there are no peaks."
 	}
 	text := fmt.Sprintf("At most %s were allocated and %s reserved", units.Size(allocated.Mid), units.Size(reserved.Mid))
 	if n := a.value("num_alloc_retries"); n != nil && n.High > 0 {
@@ -177,32 +174,38 @@ func (a *account) dumpLines() {
 		return
 	}
 	const now = ".all.current"
+	source := "dump: "
+	if a.Message == nil {
+		source = ""
+	}
 	reserved, allocated, active := a.value("reserved_bytes"+now), a.value("allocated_bytes"+now), a.value("active_bytes"+now)
 	difference := func(x *units.Range, nameX string, y *units.Range, nameY, is string) {
 		if x != nil && y != nil && x.Mid >= y.Mid {
-			a.line("dump: %s", units.Sum([]units.Term{{Bytes: x.Mid, What: nameX}, {Bytes: y.Mid, Minus: true, What: nameY}}, is))
+			a.line("%s%s", source, units.Sum([]units.Term{{Bytes: x.Mid, What: nameX}, {Bytes: y.Mid, Minus: true, What: nameY}}, is))
 		}
 	}
-	difference(reserved, "reserved", allocated, "allocated", "reserved but unallocated")
+	if !a.sameMoment { // else it is said already
+		difference(reserved, "reserved", allocated, "allocated", "reserved but unallocated")
+	}
 	if active != nil && allocated != nil && active.Mid > allocated.Mid {
 		difference(active, "active", allocated, "allocated", "freed, but waiting for another stream (pending)")
 	}
 	if split := a.value("inactive_split_bytes" + now); split != nil && split.Mid > 0 {
-		a.line("dump: %s of it are free beside live tensors in the same segments: a flush cannot release them", units.Size(split.Mid))
+		a.line("%s%s of the unallocated memory are free beside live tensors in the same segments: a flush cannot release them", source, units.Size(split.Mid))
 	}
 	if requested := a.value("requested_bytes" + now); requested != nil && requested.Mid > 0 {
 		difference(active, "active", requested, "requested", "lost to rounding")
 	}
 	difference(a.value("reserved_bytes.all.peak"), "reserved at most", a.value("allocated_bytes.all.peak"), "allocated at most",
 		"between the peaks, which need not be of one moment")
-	a.counterLine()
+	a.counterLine(source)
 	if !a.Stats.Exact {
 		a.note("the dump is a table that rounds its numbers down")
 	}
 }
 
 // counterLine tells what the counters say.
-func (a *account) counterLine() {
+func (a *account) counterLine(source string) {
 	var said []string
 	count := func(key, text string) {
 		if v := a.value(key); v != nil {
@@ -218,7 +221,7 @@ func (a *account) counterLine() {
 		count("oversize_segments.current", "segments of that size or more: %s")
 	}
 	if len(said) > 0 {
-		a.line("dump: %s", strings.Join(said, "; "))
+		a.line("%s%s", source, strings.Join(said, "; "))
 	}
 }
 

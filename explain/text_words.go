@@ -36,14 +36,17 @@ func (a *account) together(need units.Range) string {
 	return "together " + units.Size(need.Mid)
 }
 
-// needLine adds the request to what is live.
+// needLine adds the request to what is live. A request that nearly fills its
+// segment is shown as the message has it.
 func (a *account) needLine(request uint64, about, compared string) {
 	what := "for the request"
-	if a.request.Exact() {
-		about = ""
-	}
-	if about != "" {
+	switch {
+	case a.request.Exact():
+		request = a.request.Mid
+	case a.loose() || a.request.High < a.segment.Low:
 		what += " (" + about + ")"
+	default:
+		request = a.segment.Mid
 	}
 	a.line("%s, %s", units.Sum([]units.Term{{Bytes: a.live.Mid, What: "live"}, {Bytes: request, What: what}}, "needed"), compared)
 }
@@ -95,11 +98,7 @@ func (a *account) outsideLines() {
 	}
 	own, others := a.processes()
 	if len(others) > 0 {
-		var sum uint64
-		for _, p := range others {
-			sum += p.Bytes.Mid
-		}
-		a.line("other processes hold %s: %s", units.Size(sum), pids(others))
+		a.line("other processes hold %s: %s", units.Size(total(others)), pids(others))
 	}
 	if own == nil || a.reserved == nil || own.Bytes.High < a.reserved.Low {
 		return
@@ -146,6 +145,15 @@ func (a *account) processes() (own *message.Process, others []message.Process) {
 	return own, others
 }
 
+// total is what some processes hold.
+func total(all []message.Process) uint64 {
+	var sum uint64
+	for _, p := range all {
+		sum += p.Bytes.Mid
+	}
+	return sum
+}
+
 func pids(all []message.Process) string {
 	const shown = 4
 	var names []string
@@ -161,25 +169,52 @@ func pids(all []message.Process) string {
 // holdersText says who holds what PyTorch does not own.
 func (a *account) holdersText() string {
 	own, others := a.processes()
-	if len(others) > 0 {
-		var sum uint64
-		for _, p := range others {
-			sum += p.Bytes.Mid
-		}
-		return fmt.Sprintf(", of which other processes hold %s (%s)", units.Size(sum), pids(others))
+	switch len(others) {
+	case 0:
+	case 1:
+		return fmt.Sprintf(", of which process %d holds %s", others[0].PID, units.Size(others[0].Bytes.Mid))
+	default:
+		return fmt.Sprintf(", of which %d other processes hold %s", len(others), units.Size(total(others)))
 	}
 	if own != nil {
 		return ": no other process is listed, so it is this one's context and libraries (NCCL, cuBLAS, CUDA graphs)"
 	}
-	return ": contexts, libraries such as NCCL, or other processes; nvidia-smi lists them"
+	return ": contexts, libraries such as NCCL, or other processes" + a.lister()
+}
+
+// lister is the tool that lists the processes on a device.
+func (a *account) lister() string {
+	switch {
+	case a.Message == nil || a.Message.Platform == "CUDA" || a.Message.Library != "" && a.Message.Library != "HIP":
+		return "; nvidia-smi lists them"
+	case a.Message.Platform == "HIP" || a.Message.Library == "HIP":
+		return "; rocm-smi lists them"
+	case a.Message.Platform == "NPU":
+		return "; npu-smi lists them"
+	}
+	return ""
+}
+
+// heldByOthers is what other processes are listed with.
+func (a *account) heldByOthers() uint64 {
+	_, others := a.processes()
+	var sum uint64
+	for _, p := range others {
+		sum += p.Bytes.Low
+	}
+	return sum
 }
 
 // refusalLine says what refused a new segment.
 func (a *account) refusalLine() {
 	if a.limit != nil && a.reserved != nil && a.mayRefuse() {
-		a.line("%s, the limit is %s: refused", units.Sum([]units.Term{
+		how := "refused"
+		if !surelyMore(a.reserved.Add(*a.segment), *a.limit) {
+			how = "so close that it may have been refused, the numbers being rounded"
+		}
+		a.line("%s, the limit is %s: %s", units.Sum([]units.Term{
 			{Bytes: a.reserved.Mid, What: "reserved"}, {Bytes: a.segment.Mid, What: "for a new segment"},
-		}, "then reserved"), units.Size(a.limit.Mid))
+		}, "then reserved"), units.Size(a.limit.Mid), how)
 		return
 	}
 	if a.free == nil {
@@ -197,7 +232,8 @@ func (a *account) refusalLine() {
 func (a *account) lessFix(gap units.Range) {
 	a.r.Fixes = append(a.r.Fixes, Fix{
 		Kind: FixCode, Bytes: &gap.High,
-		Detail: fmt.Sprintf("have at least %s less in tensors, or in the request: less cannot help, and this much is enough only if it is free in one piece", span(gap)),
+		Detail: fmt.Sprintf("have %s less in tensors, or in the request%s: anything less cannot help, and this much is enough only where it is free in one piece",
+			units.Size(gap.High), rounded(gap)),
 	})
 }
 
@@ -229,13 +265,12 @@ func (a *account) memoryFix(need, there units.Range, capped bool) {
 	a.r.Fixes = append(a.r.Fixes, f)
 }
 
-// span is a range in words.
-func span(r units.Range) string {
-	low, high := units.Size(r.Low), units.Size(r.High)
-	if low == high {
-		return high
+// rounded says how far a number may be off.
+func rounded(r units.Range) string {
+	if low := units.Size(r.Low); low != units.Size(r.High) {
+		return fmt.Sprintf(" (it may be as little as %s, the numbers being rounded)", low)
 	}
-	return low + " to " + high
+	return ""
 }
 
 // partsText names what is missing of a message.

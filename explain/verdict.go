@@ -31,11 +31,12 @@ type failing struct {
 
 	deviceFree, deviceTotal *uint64 // as far as they are known
 	device                  uint64  // what it had for PyTorch; 0 if unknown
+	deviceBefore            uint64  // until then, or what was reserved if others took it since
+	earlier                 int     // failed requests before this one
 
 	held       *replay.Moment  // behind the failed request: PyTorch has flushed
 	after      []alloc.Segment // the state there
 	reserved   uint64          // there
-	peak       uint64          // reserved at most, until then
 	free       freeMemory
 	reproduced bool // the replay fails here too
 	fits       bool // a cached block would serve it there
@@ -47,7 +48,7 @@ type freeMemory struct {
 	usable, largestUsable   uint64 // of the request's pool and stream
 	streams, largestStreams uint64 // of other streams, in the request's pool
 	private, largestPrivate uint64 // in private pools other than the request's
-	privateWhole            uint64 // ... in segments without a live block
+	privateWhole            uint64 // ... that would go back to the device if the pools were given up
 	largestDefault          uint64 // in the default pool, if the request is for a private one
 }
 
@@ -57,8 +58,15 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 	f := &failing{p: p, c: c, event: event}
 	if event < p.Trace.Events.Len() {
 		if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
+			now, peak := reservedAt(p.Trace, p.Start, event)
 			f.deviceFree = &e.Addr
-			f.device = e.Addr + reservedAt(p.Trace, p.Start, event)
+			f.device = e.Addr + now
+			f.deviceBefore = max(f.device, peak)
+		}
+	}
+	for i := range event {
+		if p.Trace.Events.Action.At(i) == alloc.ActionOOM {
+			f.earlier++
 		}
 	}
 	m, err := f.hold(ctx, c)
@@ -68,8 +76,9 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 	call, ok := m.Call()
 	if given != nil {
 		call = *given
-	} else if !ok {
-		return nil, errors.New("no request is made at this event")
+	} else if !ok || call.Kind != replay.CallTry || call.Event != event {
+		e := p.Trace.Events.At(event)
+		call = replay.Call{Kind: replay.CallTry, Tensor: -1, Size: e.Size, Stream: e.Stream, Event: event}
 	}
 	t := m.Totals()
 	f.live, f.pending = t.Allocated, t.Active-t.Allocated
@@ -83,36 +92,37 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 		return nil, failed
 	}
 	f.held, f.after, f.reserved = m, m.Segments(), m.Totals().Reserved
-	f.peak = m.PeakReserved()
 	f.countFree()
 	f.fits = f.reproduced && m.WouldFit(call)
 	return f, nil
 }
 
-// hold runs up to the request. The device has what it had then.
+// hold runs up to the request. The device has what it had then, and was as full
+// before: what it refused made PyTorch flush its cache.
 func (f *failing) hold(ctx context.Context, c replay.Conditions) (*replay.Moment, error) {
-	m, err := f.p.Hold(ctx, c, f.event)
+	m, err := f.p.Hold(ctx, f.whole(c), f.event)
 	if err == nil && f.device > 0 {
 		m.SetDeviceMemory(f.device)
 	}
 	return m, err
 }
 
-// reservedAt is what a trace has reserved after an event.
-func reservedAt(t *trace.Trace, start *replay.Start, event int) uint64 {
-	var reserved uint64
+// reservedAt is what a trace has reserved after an event, and at most until then.
+func reservedAt(t *trace.Trace, start *replay.Start, event int) (reserved, peak uint64) {
 	for i := range start.Segments {
 		reserved += start.Segments[i].TotalSize
 	}
+	peak = reserved
 	for i := range event + 1 {
 		switch t.Events.Action.At(i) {
 		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
 			reserved += t.Events.Size.At(i)
+			peak = max(peak, reserved)
 		case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
 			reserved -= min(reserved, t.Events.Size.At(i))
 		}
 	}
-	return reserved
+	return reserved, peak
 }
 
 // countFree sorts the cached memory by who may use it.
@@ -149,12 +159,28 @@ func (f *failing) countFree() {
 			default:
 				f.free.private += b.Size
 				f.free.largestPrivate = max(f.free.largestPrivate, fitting)
-				if whole {
-					f.free.privateWhole += b.Size
-				}
+				f.free.privateWhole += f.releases(s, &b, whole)
 			}
 		}
 	}
+}
+
+// releases is what a flush takes of a free block if the pool is its own: a plain
+// segment as a whole, of an expandable one every whole granule (spec 6.4).
+func (f *failing) releases(s *alloc.Segment, b *alloc.Block, whole bool) uint64 {
+	if !s.Expandable {
+		if whole {
+			return b.Size
+		}
+		return 0
+	}
+	granule := uint64(alloc.SmallSegment)
+	if s.Large {
+		granule = f.c.Settings.LargeSegmentSize
+	}
+	from, to := b.Address-s.Address, b.Address-s.Address+b.Size
+	from, to = (from+granule-1)/granule*granule, to/granule*granule
+	return to - min(from, to)
 }
 
 // isLarge tells whether the request belongs to the large pool: its segment is
@@ -185,14 +211,18 @@ func (f *failing) roomUnder(limit uint64) (room, bool) {
 func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string, err error) {
 	there, known := f.roomUnder(limit)
 	need := f.live + f.rounded
+	c := f.c
+	c.Limit = limit
 	if known && need > there.bytes {
 		if !there.cap && f.wouldFitAlone(need) {
 			return Outside, "", nil
 		}
+		// Live blocks may be larger than what was asked for, by a setting.
+		if v, why, err := f.oneSetting(ctx, c); v != "" || err != nil {
+			return v, why, err
+		}
 		return Capacity, "", nil
 	}
-	c := f.c
-	c.Limit = limit
 	for _, try := range []func(context.Context, replay.Conditions) (string, string, error){
 		f.pools, f.pendingFrees, f.otherStreams, f.oneSetting,
 	} {
@@ -209,12 +239,9 @@ func (f *failing) wouldFitAlone(need uint64) bool {
 	return f.deviceTotal != nil && need+normalOutside <= *f.deviceTotal
 }
 
-// whole are the conditions for a run from the beginning: the device has what it
-// had at the failure, or what was reserved before that if others took it since.
+// whole are the conditions for a run from the beginning on that device.
 func (f *failing) whole(c replay.Conditions) replay.Conditions {
-	if f.device > 0 {
-		c.DeviceMemory = max(f.device, f.peak)
-	}
+	c.DeviceMemory = f.deviceBefore
 	return c
 }
 
@@ -233,6 +260,28 @@ func (f *failing) try(ctx context.Context, c replay.Conditions, change func(*rep
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// passes runs the whole recording under some conditions and tells whether it
+// gets past the failure. Requests that failed before it in the recording may
+// fail again: the program went on then.
+func (f *failing) passes(ctx context.Context, c replay.Conditions) (bool, *replay.Outcome, error) {
+	inFile := f.event < f.p.Trace.Events.Len()
+	c.SkipOOM = f.earlier > 0
+	o, err := f.p.Run(ctx, c)
+	switch {
+	case err != nil:
+		return false, nil, err
+	case f.earlier == 0 && inFile:
+		return !o.Fails || o.First.Event > f.event, o, nil
+	case o.OOMs > int64(f.earlier):
+		return false, o, nil
+	}
+	m, err := f.p.Hold(ctx, c, f.event)
+	if err != nil {
+		return false, nil, err
+	}
+	return m.Request(f.call) == nil, o, nil
 }
 
 // pools: the request was routed to a private pool, where PyTorch does not flush
@@ -256,7 +305,7 @@ func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why 
 	}
 	there, known := f.roomUnder(c.Limit)
 	if known && f.free.privateWhole > 0 && f.reserved-f.free.privateWhole+f.segment <= there.bytes {
-		return Pools, fmt.Sprintf("%s in segments of private pools hold nothing; released, they would have made room", units.Size(f.free.privateWhole)), nil
+		return Pools, fmt.Sprintf("%s of private pools hold nothing; released, they would have made room", units.Size(f.free.privateWhole)), nil
 	}
 	return "", "", nil
 }
@@ -270,11 +319,14 @@ func (f *failing) pendingFrees(ctx context.Context, c replay.Conditions) (verdic
 		m.CompleteAll()
 		return nil
 	})
-	if served {
-		return Pending, fmt.Sprintf("%s were freed and waited for another stream (record_stream); had it been done, the request would have been served",
-			units.Size(f.pending)), nil
+	if !served {
+		return "", "", err
 	}
-	return "", "", err
+	why = fmt.Sprintf("%s were freed and waited for another stream (record_stream); had it been done, the request would have been served", units.Size(f.pending))
+	if f.fits {
+		why += ". PyTorch did wait when it flushed its cache, but it does not search again after that"
+	}
+	return Pending, why, nil
 }
 
 // otherStreams: a free block of another stream.
@@ -287,9 +339,6 @@ func (f *failing) otherStreams(context.Context, replay.Conditions) (verdict, why
 
 // oneSetting: with one setting off the request is served.
 func (f *failing) oneSetting(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
-	if f.fits {
-		return Setting, fmt.Sprintf("the flush left a free block of %s that fits, but PyTorch does not search again after it", units.Size(f.free.largestUsable)), nil
-	}
 	for _, off := range switchedOff(c.Settings) {
 		served, err := f.try(ctx, c, func(m *replay.Moment) error {
 			m.Use(off.settings)
@@ -303,11 +352,11 @@ func (f *failing) oneSetting(ctx context.Context, c replay.Conditions) (verdict,
 		}
 		without := f.whole(c)
 		without.Settings = off.settings
-		o, err := f.p.Run(ctx, without)
+		passes, _, err := f.passes(ctx, without)
 		if err != nil {
 			return "", "", err
 		}
-		if !o.Fails || o.First.Event > f.event {
+		if passes {
 			return Setting, fmt.Sprintf("with %s off from the beginning the request is served", off.name), nil
 		}
 	}

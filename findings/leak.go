@@ -272,13 +272,14 @@ func (a *Analysis) leak(rows []*keptRow, steps, each int) Leak {
 	whole := true
 	for i, k := range kept {
 		if k > 0 {
-			l.KeptIn = min(l.KeptIn+each, l.Steps)
+			l.KeptIn++
 		}
 		if i > 0 && i < steps-1 {
 			l.LeastPerStep, l.MostPerStep = min(l.LeastPerStep, k), max(l.MostPerStep, k)
 			whole = whole && k > 0
 		}
 	}
+	l.KeptIn = l.KeptIn * l.Steps / steps
 	l.BytesPerStep /= uint64(each)
 	l.LeastPerStep /= uint64(each)
 	l.MostPerStep /= uint64(each)

@@ -122,31 +122,105 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// Programs of random shape: a healthy one gives no alarm, one that leaks gives
-// the alarm it deserves.
-func TestRandomPrograms(t *testing.T) {
-	for seed := range uint64(60) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		sizes := make([]uint64, 400)
-		for i := range sizes {
-			sizes[i] = uint64(1+r.IntN(40)) * mib / 4
+// behaviour is something that a program of random shape does, with its truth.
+// put is false if the program is too short for it.
+type behaviour struct {
+	name string
+	put  func(p *program, r *rand.Rand, want *truth) bool
+}
+
+var behaviours = []behaviour{
+	{"healthy", func(*program, *rand.Rand, *truth) bool { return true }},
+	{"a leak", func(p *program, r *rand.Rand, want *truth) bool {
+		want.leak, want.perStep = "log.py:3 append", uint64(2+r.IntN(6))*mib
+		p.after = func(s *scenario.Scenario, step int) {
+			keep(s, "output", step, want.perStep, "log.py:3 append", "train.py:30 train")
 		}
-		p := program{
-			steps: 5 + r.IntN(20), layers: 1 + r.IntN(6), weight: uint64(1+r.IntN(20)) * mib,
-			width: func(i int) uint64 { return sizes[i%len(sizes)] }, copies: r.IntN(2) == 0, micro: 1 + r.IntN(3),
-			optimizer: r.IntN(2) == 0,
-		}
-		c := scenario.Config{Steps: scenario.Marks(r.IntN(3))}
-		name := fmt.Sprintf("seed %d: %d steps, %d layers, %d batches, marks %d, optimizer %v", seed, p.steps, p.layers, p.micro, c.Steps, p.optimizer)
-		t.Run(name, func(t *testing.T) {
-			a := analyse(t, c, p.run)
-			(truth{steps: p.steps}).check(t, a)
-			leak := uint64(2+r.IntN(6)) * mib
-			p.after = func(s *scenario.Scenario, step int) {
-				keep(s, "output", step, leak, "log.py:3 append", "train.py:30 train")
+		return true
+	}},
+	{"a window", func(p *program, r *rand.Rand, _ *truth) bool {
+		window, bytes := 1+r.IntN(p.steps), uint64(1+r.IntN(8))*mib
+		p.after = func(s *scenario.Scenario, step int) {
+			keep(s, "result", step, bytes, "log.py:5 push", "train.py:30 train")
+			if step >= window {
+				s.Free(fmt.Sprintf("result of step %d", step-window))
 			}
-			a = analyse(t, c, p.run)
-			(truth{steps: p.steps, leak: "log.py:3 append", perStep: leak}).check(t, a)
-		})
+		}
+		return window < p.steps-1
+	}},
+	{"a cache", func(p *program, r *rand.Rand, _ *truth) bool {
+		full, bytes := min(1+r.IntN(p.steps), p.steps*2/3), uint64(1+r.IntN(8))*mib
+		p.forward = func(s *scenario.Scenario, step int) {
+			if step <= full && !s.Has(fmt.Sprintf("entry of step %d", step)) {
+				keep(s, "entry", step, bytes, "cache.py:7 fetch", call, "train.py:21 train")
+			}
+		}
+		return p.steps-2 > full
+	}},
+	{"an epoch", func(p *program, r *rand.Rand, _ *truth) bool {
+		every, bytes := 2+r.IntN(4), uint64(1+r.IntN(20))*mib
+		p.after = func(s *scenario.Scenario, step int) {
+			keep(s, "result", step, bytes, "log.py:5 push", "train.py:30 train")
+			for i := 0; i < every && step%every == every-1; i++ {
+				s.Free(fmt.Sprintf("result of step %d", step-i))
+			}
+		}
+		return true
+	}},
+	{"a checkpoint", func(p *program, r *rand.Rand, want *truth) bool {
+		every, size := 2+r.IntN(4), uint64(11+r.IntN(8))
+		off := r.IntN(every)
+		p.after = func(s *scenario.Scenario, step int) {
+			if step%every == off {
+				flash(s, 1+p.layers, size*mib, "save.py:4 <listcomp>", "train.py:41 train")
+			}
+		}
+		for i := off; i < p.steps; i += every {
+			want.in = append(want.in, i)
+		}
+		want.spikes, want.every, want.spikeMiB = []string{"save.py:4 <listcomp>"}, every, uint64(1+p.layers)*size
+		return p.steps >= 2*every+2
+	}},
+	{"an evaluation", func(p *program, r *rand.Rand, want *truth) bool {
+		every, size, batches := 2+r.IntN(4), uint64(13+r.IntN(8)), 1+r.IntN(12)
+		off := r.IntN(every)
+		p.after = func(s *scenario.Scenario, step int) {
+			for b := 0; b < batches && step%every == off; b++ {
+				s.Alloc("batch", mib/2, 0, "eval.py:5 evaluate", "train.py:50 train")
+				flash(s, 1+p.layers, size*mib, "layers.py:12 linear", call, "eval.py:6 evaluate", "train.py:50 train")
+				s.Free("batch")
+			}
+		}
+		for i := off; i < p.steps; i += every {
+			want.in = append(want.in, i)
+		}
+		want.spikes, want.every, want.spikeMiB = []string{"layers.py:12 linear", "eval.py:5 evaluate"}, every, uint64(1+p.layers)*size
+		return p.steps >= 2*every+2
+	}},
+}
+
+// Programs of random shape: what they do is found, and nothing else.
+func TestRandomPrograms(t *testing.T) {
+	for seed := range uint64(40) {
+		for _, b := range behaviours {
+			r := rand.New(rand.NewPCG(seed, 7))
+			sizes := make([]uint64, 400)
+			for i := range sizes {
+				sizes[i] = uint64(1+r.IntN(40)) * mib / 4
+			}
+			p := program{
+				steps: 5 + r.IntN(20), layers: 1 + r.IntN(6), weight: uint64(1+r.IntN(20)) * mib, logits: uint64(r.IntN(2)*r.IntN(60)) * mib,
+				width: func(i int) uint64 { return sizes[i%len(sizes)] }, copies: r.IntN(2) == 0, micro: 1 + r.IntN(3),
+				optimizer: r.IntN(2) == 0,
+			}
+			c := scenario.Config{Steps: scenario.Marks(r.IntN(3))}
+			want := truth{steps: p.steps}
+			if !b.put(&p, r, &want) {
+				continue
+			}
+			name := fmt.Sprintf("%s, seed %d: %d steps, %d layers, %d batches, marks %d, optimizer %v",
+				b.name, seed, p.steps, p.layers, p.micro, c.Steps, p.optimizer)
+			t.Run(name, func(t *testing.T) { want.check(t, analyse(t, c, p.run)) })
+		}
 	}
 }

@@ -120,7 +120,9 @@ func markOf(f timeline.Frame) frameMark {
 		return markModule
 	case file == "nn/modules/module.py" && (f.Name == "_apply" || f.Name == "convert"):
 		return markMove
-	case file == "optim/optimizer.py" && f.Name != "zero_grad":
+	case f.Name == "zero_grad":
+		return 0
+	case file == "optim/optimizer.py":
 		return markOptimizer | markAnyOptimizer
 	case strings.HasPrefix(file, "optim/"):
 		return markOptimizer

@@ -118,6 +118,8 @@ func (v *traceVerifier) program(p *player) *Program {
 		live: map[uint64]int32{}, pending: map[uint64]wait{}, placeIDs: map[place]int{},
 	}
 	b.begin()
+	n := b.count()
+	b.calls, b.events = make([]packed, 0, n), make([]int32, 0, n)
 	for i := 0; i < b.rows.Len(); {
 		i = b.call(i)
 	}
@@ -162,6 +164,20 @@ type builder struct {
 type wait struct {
 	tensor int32
 	stream int
+}
+
+// count is how many calls there will be, but for a few.
+func (b *builder) count() int {
+	n := len(b.player.flushes)
+	for i := range b.rows.Len() {
+		switch a := b.rows.action(i); {
+		case isCall(a):
+			n++
+		case a == alloc.ActionFreeCompleted && (i == 0 || b.rows.addr(i-1) != b.rows.addr(i)):
+			n++
+		}
+	}
+	return n
 }
 
 // begin names the blocks that are there before the first event.

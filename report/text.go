@@ -16,6 +16,7 @@ type Style struct {
 type page struct {
 	w     io.Writer
 	style Style
+	width int // where text is wrapped; 0 is pageWidth
 	err   error
 }
 
@@ -45,9 +46,13 @@ const pageWidth = 80
 // much as lead is wide.
 func (p *page) wrapped(lead, text string) {
 	line := lead
+	limit := pageWidth
+	if p.width > 0 {
+		limit = p.width
+	}
 	empty := true
 	for _, word := range words(Clean(text)) {
-		if !empty && width(line)+1+width(word) > pageWidth {
+		if !empty && width(line)+1+width(word) > limit {
 			p.printf("%s\n", line)
 			line, empty = strings.Repeat(" ", width(lead)), true
 		}

@@ -48,8 +48,16 @@ const maxText = 64 << 20
 // headBytes is how much of a file is looked at to tell text from a pickle.
 const headBytes = 64 << 10
 
-// gcPercent is how much garbage there may be while a snapshot is read.
+// gcPercent is how much garbage there may be while a snapshot is read or
+// replayed, on top of what is in use.
 const gcPercent = 50
+
+// saveMemory has garbage collected sooner, for work on a large trace that makes
+// little of it. The function it returns ends that.
+func saveMemory() (end func()) {
+	before := debug.SetGCPercent(gcPercent)
+	return func() { debug.SetGCPercent(before) }
+}
 
 // readInput reads FILE, or standard input for "-", and finds out what it is.
 // Warnings go to standard error.
@@ -146,7 +154,7 @@ type opener func(snapshot.Options) (*snapshot.File, error)
 func (r inputReader) load(in *input, head []byte, open opener) (*input, error) {
 	// Nearly all that is allocated while reading stays, so little is lost by
 	// collecting the rest soon.
-	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer saveMemory()()
 	p := startProgress(r.std, 0, "MiB of "+in.name+" read")
 	defer p.stop()
 	f, err := open(snapshot.Options{Progress: func(read, total int64) { p.at(int(read>>20), int(total>>20)) }})

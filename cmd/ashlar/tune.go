@@ -72,6 +72,7 @@ type tuneAnswer struct {
 }
 
 func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
+	defer saveMemory()()
 	f, err := readSnapshot(ctx, std, file)
 	if err != nil {
 		return err

@@ -136,6 +136,7 @@ type whatifAnswer struct {
 }
 
 func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whatif.Question) error {
+	defer saveMemory()()
 	f, err := readSnapshot(ctx, std, file)
 	if err != nil {
 		return err

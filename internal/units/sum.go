@@ -15,42 +15,63 @@ type Term struct {
 
 // Sum writes a sum that a reader can check by hand: "7.11 GiB allocated +
 // 0.32 GiB (327.68 MiB) cached = 7.43 GiB reserved". All sizes are in the unit
-// of the largest; a size that [Size] writes in another unit has that behind it;
-// and the result is that of the numbers as they are written.
+// of the largest, and one that [Size] writes in another unit has that behind it.
+// There are two decimals, more if the rounded numbers would not add up.
 func Sum(terms []Term, what string) string {
+	const fewest, most = 2, 4
 	var largest uint64
+	exact := 0.0
 	for _, t := range terms {
 		largest = max(largest, t.Bytes)
+		exact += t.signed()
 	}
 	unit, name := unitOf(largest)
+	for places := fewest; ; places++ {
+		text, sum := written(terms, unit, name, places)
+		if places == most || unit == 1 || sum == rounded(exact, unit, places) {
+			return text + " = " + decimal(sum, unit, places) + " " + name + " " + what
+		}
+	}
+}
+
+func (t Term) signed() float64 {
+	if t.Minus {
+		return -float64(t.Bytes)
+	}
+	return float64(t.Bytes)
+}
+
+// written writes the terms, and adds up what is written, in units of the last
+// place.
+func written(terms []Term, unit uint64, name string, places int) (string, int64) {
 	var b strings.Builder
-	var result int64 // in hundredths
+	var sum int64
 	for i, t := range terms {
-		n := int64(math.Round(100 * float64(t.Bytes) / float64(unit)))
 		switch {
 		case t.Minus:
 			b.WriteString(" - ")
-			result -= n
-		default:
-			if i > 0 {
-				b.WriteString(" + ")
-			}
-			result += n
+		case i > 0:
+			b.WriteString(" + ")
 		}
-		b.WriteString(written(n, unit, name))
+		sum += rounded(t.signed(), unit, places)
+		b.WriteString(decimal(rounded(float64(t.Bytes), unit, places), unit, places) + " " + name)
 		if own, _ := unitOf(t.Bytes); own != unit && t.Bytes > 0 {
 			b.WriteString(" (" + Size(t.Bytes) + ")")
 		}
 		b.WriteString(" " + t.What)
 	}
-	return b.String() + " = " + written(result, unit, name) + " " + what
+	return b.String(), sum
 }
 
-// written is a number of hundredths with its unit.
-func written(n int64, unit uint64, name string) string {
-	places := 2
-	if unit == 1 {
-		places = 0
+// rounded is a size in units of the last place.
+func rounded(n float64, unit uint64, places int) int64 {
+	return int64(math.Round(n / float64(unit) * math.Pow10(places)))
+}
+
+func decimal(n int64, unit uint64, places int) string {
+	text := strconv.FormatFloat(float64(n)/math.Pow10(places), 'f', places, 64)
+	if unit == 1 { // bytes have no parts
+		text, _, _ = strings.Cut(text, ".")
 	}
-	return strconv.FormatFloat(float64(n)/100, 'f', places, 64) + " " + name
+	return text
 }

@@ -1,0 +1,422 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
+	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// explainOptions are the flags of explain.
+type explainOptions struct {
+	message  string
+	stats    string
+	limit    sizeFlag
+	settings string
+	believed bool // settings were given
+	full     bool
+	frames   string
+	json     bool
+	device   *deviceFlag
+}
+
+func newExplain(std stdio) *cobra.Command {
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain FILE",
+		Short: "Say why a request for memory failed, who holds it and what would have helped",
+		Long: `Explain gives one verdict on an out-of-memory error, with its evidence in
+numbers, how sure it is, who holds the memory, and what would have helped.
+
+  capacity       live memory and the request are more than there is
+  outside        others hold memory of the device that was needed
+  pools          free memory sits in private pools, or the cache was not flushed
+                 because the request was routed to one
+  pending        memory that was freed waits for another stream
+  streams        a free block belongs to another stream
+  setting        with one setting off the request is served
+  fragmentation  there is enough memory, but not in one piece
+  none           nothing failed: the health of the run
+  unknown        what is given does not tell
+
+From a snapshot the run is replayed up to the failure and the request is tried
+again under changed circumstances; settings are tried on the whole recording.
+From a message or a dump of memory_stats() alone the verdict is the arithmetic
+of its numbers, and says what they leave open.
+
+FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
+message, or a log with them; compressed with gzip, zstd or not; or - for standard
+input. It may be left out if --message or --stats is given. What python/ashlar.py
+wrote into a snapshot (message, statistics, limit, settings) is used where the
+flags do not say otherwise. Of several messages the last is explained.
+
+Exit status: 0 answered, whatever the verdict; 2 the file, or a flag, is wrong.`,
+		Example: "  ashlar explain oom.pickle --limit 40GiB\n" +
+			"  ashlar explain train.log\n" +
+			"  ashlar explain --message \"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has ...\"",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && (o.message != "" || o.stats != "") {
+				return nil
+			}
+			return oneFile(cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.message, "message", "", "the out-of-memory message: its `TEXT`, or a file with it")
+	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats() or the table of memory_summary()")
+	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
+	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF to be: `CONF`, or \"\" for the defaults")
+	flags.BoolVar(&o.full, "full", false, "show all, not only what fits on a page")
+	flags.StringVar(&o.frames, "frames", "", "\"all\" shows all frames of the call stacks, also those of libraries: `WHICH`")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	o.device = addDeviceFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.believed = cmd.Flags().Changed("settings")
+		switch {
+		case o.frames != "" && o.frames != "all":
+			return fmt.Errorf("--frames %q: write all, or leave it out", o.frames)
+		case o.limit.value != nil && *o.limit.value == 0:
+			return errors.New("--limit is 0: leave it out if there is none")
+		case o.device.host:
+			return errors.New("--device host: host memory has another allocator, which is not explained; choose a device")
+		}
+		if _, err := whatif.ParseSetting(o.settings); err != nil {
+			return failure{fmt.Errorf("--settings: %w", err)}
+		}
+		quietPipe()
+		return o.run(cmd.Context(), std, args)
+	}
+	return cmd
+}
+
+// explained is what an explanation is made from.
+type explained struct {
+	explain.Input
+	name, kind string
+	about      []string
+	device     int // -1 if not known
+	why        string
+	notes      []string
+}
+
+// explainAnswer is the JSON form of the answer.
+type explainAnswer struct {
+	File         *string `json:"file"`
+	Kind         string  `json:"kind"`
+	Device       *int    `json:"device"`
+	DeviceReason *string `json:"device_reason"`
+	*explain.Report
+}
+
+func (o *explainOptions) run(ctx context.Context, std stdio, args []string) error {
+	defer saveMemory()()
+	e := &explained{device: o.device.number}
+	if o.limit.value != nil {
+		e.Limit = *o.limit.value
+	}
+	if o.believed {
+		e.Believed = &o.settings
+	}
+	if err := o.flags(ctx, std, e); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		if err := o.file(ctx, std, args[0], e); err != nil {
+			return err
+		}
+	}
+	r, err := e.explain(ctx, std)
+	if err != nil {
+		return err
+	}
+	r.Notes = append(e.notes, r.Notes...)
+	out := bufio.NewWriter(std.out)
+	if o.json {
+		err = writeJSON(out, e.answer(r, len(args) > 0))
+	} else {
+		err = report.Explain(out, report.ExplainHead{Name: e.name, About: strings.Join(e.about, "; ")}, r,
+			report.ExplainOptions{Full: o.full, Frames: o.frames == "all"}, std.style())
+	}
+	return written(errors.Join(err, out.Flush()))
+}
+
+func (e *explained) answer(r *explain.Report, file bool) explainAnswer {
+	a := explainAnswer{Kind: e.kind, Report: r}
+	if file {
+		a.File = &e.name
+	}
+	if e.device >= 0 {
+		a.Device = &e.device
+	}
+	if e.why != "" {
+		a.DeviceReason = &e.why
+	}
+	return a
+}
+
+// flags reads the message and the dump that were given beside the file.
+func (o *explainOptions) flags(ctx context.Context, std stdio, e *explained) error {
+	if o.message != "" {
+		in, err := messageInput(ctx, std, o.message)
+		if err != nil {
+			return err
+		}
+		e.name, e.kind = in.name, kindMessage
+		if err := e.lastMessage(in); err != nil {
+			return err
+		}
+	}
+	if o.stats == "" {
+		return nil
+	}
+	in, err := readInput(ctx, std, o.stats)
+	if err != nil {
+		return err
+	}
+	if len(in.dumps) == 0 {
+		return failure{fmt.Errorf("--stats: %s has no dump of memory_stats(); give one as JSON or as Python prints it", in.name)}
+	}
+	if e.name == "" {
+		e.name, e.kind = in.name, kindStats
+	}
+	return e.lastDump(in)
+}
+
+// messageInput reads --message: a file if there is one of that name, else the
+// text itself.
+func messageInput(ctx context.Context, std stdio, text string) (*input, error) {
+	info, err := os.Stat(text)
+	if err == nil && !info.IsDir() || text == "-" {
+		in, err := readInput(ctx, std, text)
+		if err == nil && len(in.messages) == 0 {
+			err = failure{fmt.Errorf("--message: %s has no out-of-memory message; paste the whole error", in.name)}
+		}
+		return in, err
+	}
+	all, parseErr := message.Parse(text)
+	if parseErr == nil {
+		return &input{name: "the message", kind: kindMessage, messages: all}, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(text, " \n") {
+		return nil, failure{fmt.Errorf("--message: %s is neither a file nor an out-of-memory message; check the name, or paste the whole error", text)}
+	}
+	return nil, failure{errors.New("--message: no out-of-memory message in the text; paste the whole error, from \"CUDA out of memory\" on")}
+}
+
+// lastMessage takes the last message about the device.
+func (e *explained) lastMessage(in *input) error {
+	var found []*message.OOM
+	for _, m := range in.messages {
+		if e.device < 0 || m.Device < 0 || m.Device == e.device {
+			found = append(found, m)
+		}
+	}
+	if len(found) == 0 {
+		return failure{fmt.Errorf("%s has no out-of-memory message about device %d; leave out --device", in.name, e.device)}
+	}
+	e.Message = found[len(found)-1]
+	about := "out-of-memory message"
+	if e.Message.Version != "" {
+		about += " of PyTorch " + e.Message.Version
+	}
+	if e.Message.Device >= 0 {
+		about += fmt.Sprintf(", GPU %d", e.Message.Device)
+	}
+	e.about = append(e.about, about)
+	if len(found) > 1 {
+		e.notes = append(e.notes, fmt.Sprintf("%s has %s out-of-memory messages; the last one, on line %s, is explained",
+			in.name, count(len(found)), count(e.Message.Line)))
+	}
+	return nil
+}
+
+// lastDump takes the last dump about the device of the failure.
+func (e *explained) lastDump(in *input) error {
+	device := e.device
+	if device < 0 && e.Message != nil {
+		device = e.Message.Device
+	}
+	var found []*stats.Dump
+	for _, d := range in.dumps {
+		if device < 0 || d.Device < 0 || d.Device == device {
+			found = append(found, d)
+		}
+	}
+	if len(found) == 0 {
+		return failure{fmt.Errorf("%s has no dump of device %d; give that of the device that failed", in.name, device)}
+	}
+	e.Stats = found[len(found)-1]
+	about := "dump of memory_stats()"
+	if e.Stats.Device >= 0 {
+		about += fmt.Sprintf(" of device %d", e.Stats.Device)
+	}
+	e.about = append(e.about, about)
+	if len(found) > 1 {
+		e.notes = append(e.notes, fmt.Sprintf("%s has %s dumps of memory_stats(); the last one, on line %s, is used", in.name, count(len(found)), count(e.Stats.Line)))
+	}
+	return nil
+}
+
+// file reads FILE and adds what the flags did not give.
+func (o *explainOptions) file(ctx context.Context, std stdio, arg string, e *explained) error {
+	in, err := readInput(ctx, std, arg)
+	if err != nil {
+		return err
+	}
+	e.name, e.kind = in.name, in.kind
+	if in.snapshot != nil {
+		return e.snapshot(ctx, in.snapshot)
+	}
+	if e.Message == nil && len(in.messages) > 0 {
+		// A log of one device may have dumps of another.
+		if err := e.lastMessage(in); err != nil && len(in.dumps) == 0 {
+			return err
+		}
+	}
+	if e.Stats == nil && len(in.dumps) > 0 {
+		if err := e.lastDump(in); err != nil && e.Message == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshot adds a snapshot and what the recorder wrote into it.
+func (e *explained) snapshot(ctx context.Context, f *snapshot.File) error {
+	e.Side = side.Read(f.Extra)
+	t, why, err := e.pick(f)
+	if err != nil {
+		return failure{err}
+	}
+	e.device, e.why = t.Device, why
+	about := why
+	if about == "" {
+		about = fmt.Sprintf("device %d", t.Device)
+	}
+	e.about = append([]string{about, count(t.Events.Len()) + " events"}, e.about...)
+	if s := e.Side; s != nil {
+		e.about = append(e.about, "with what python/ashlar.py wrote beside them")
+		e.notes = append(e.notes, s.Warnings...)
+		if all, err := message.Parse(s.Message); e.Message == nil && err == nil {
+			e.Message = all[len(all)-1]
+		}
+		if e.Stats == nil {
+			e.Stats = s.MemoryStats[t.Device]
+		}
+	}
+	if t.Events.Len() > 0 || e.Message != nil && sameMoment(t, e.Message) {
+		e.Program, err = checkProgram(ctx, f, t)
+		return err
+	}
+	note := f.Name + " has no events (recording was off): it tells only what was there when it was written, which ashlar stats shows"
+	if e.Message == nil && e.Stats == nil {
+		e.Stats = stateOf(t)
+	} else {
+		note += "; the message, or the dump, is explained without it"
+	}
+	e.notes = append(e.notes, note)
+	return nil
+}
+
+// stateOf is the state at the end of a trace, as far as memory_stats() would
+// tell it.
+func stateOf(t *trace.Trace) *stats.Dump {
+	var reserved, allocated, active, requested uint64
+	for i := range t.Segments {
+		s := &t.Segments[i]
+		reserved, allocated, active, requested = reserved+s.TotalSize, allocated+s.AllocatedSize, active+s.ActiveSize, requested+s.RequestedSize
+	}
+	return stats.FromValues(t.Device, map[string]int64{
+		"reserved_bytes.all.current": int64(reserved), "allocated_bytes.all.current": int64(allocated),
+		"active_bytes.all.current": int64(active), "requested_bytes.all.current": int64(requested),
+	})
+}
+
+// pick chooses the device: that of the message, if nobody said which.
+func (e *explained) pick(f *snapshot.File) (t *trace.Trace, why string, err error) {
+	if m := e.Message; e.device < 0 && m != nil && m.Device >= 0 {
+		if t, _, err := facts.Pick(f, m.Device, false); err == nil {
+			return t, "", nil
+		}
+		e.notes = append(e.notes, fmt.Sprintf("the message is about device %d, of which %s has nothing", m.Device, f.Name))
+	}
+	return facts.Pick(f, e.device, false)
+}
+
+// sameMoment tells whether the blocks of a file are those of the failure that a
+// message tells of, by what is allocated.
+func sameMoment(t *trace.Trace, m *message.OOM) bool {
+	var sum uint64
+	for i := range t.Segments {
+		sum += t.Segments[i].AllocatedSize
+	}
+	if m.AllocatedBytes == nil {
+		return false
+	}
+	live := *m.AllocatedBytes
+	if m.PrivatePoolBytes != nil {
+		live = live.Sub(*m.PrivatePoolBytes)
+	}
+	return live.Contains(sum)
+}
+
+// explain asks for the explanation.
+func (e *explained) explain(ctx context.Context, std stdio) (*explain.Report, error) {
+	if e.Program == nil {
+		r, err := explain.FromText(e.Input)
+		if err != nil {
+			return nil, failure{err}
+		}
+		return r, nil
+	}
+	stop := showSeconds(std, "s: replaying the run, and what would have helped")
+	defer stop()
+	r, err := explain.FromSnapshot(ctx, e.Input)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, failure{fmt.Errorf("%s: %w", e.name, err)}
+	}
+	return r, nil
+}
+
+// showSeconds shows on a terminal how long the work takes. The function it
+// returns ends that.
+func showSeconds(std stdio, what string) (stop func()) {
+	p := startProgress(std, 0, what)
+	begin, done := time.Now(), make(chan struct{})
+	if std.terminal {
+		go func() {
+			for tick := time.NewTicker(progressInterval); ; {
+				select {
+				case <-done:
+					tick.Stop()
+					return
+				case <-tick.C:
+					p.at(int(time.Since(begin).Seconds()), 0)
+				}
+			}
+		}()
+	}
+	return func() {
+		close(done)
+		p.stop()
+	}
+}

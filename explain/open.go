@@ -1,0 +1,141 @@
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sort"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// A file does not tell everything. What it leaves open may decide between two
+// verdicts; then both are named.
+
+// open adds a verdict that may be the right one.
+func (e *explainer) open(verdict, format string, args ...any) {
+	e.r.Confidence = Open
+	e.r.Alternatives = append(e.r.Alternatives, Alternative{verdict, fmt.Sprintf(format, args...)})
+}
+
+// breakEven looks for another verdict at the lower end of what the limit may be,
+// and for the limit from which on it is v.
+func (e *explainer) breakEven(v string) error {
+	f := e.f
+	at := func(limit uint64) (string, error) {
+		other, _, err := f.cause(e.ctx, limit)
+		return other, err
+	}
+	low, err := at(e.limits.low)
+	if err != nil || low == v {
+		return err
+	}
+	from, even := e.limits.low, e.limits.high
+	if need := f.live + f.rounded; from < need && need <= even {
+		below := low
+		if v == Setting { // all others need as much as that
+			if below, err = at(need - 1); err != nil {
+				return err
+			}
+		}
+		other, err := at(need)
+		switch {
+		case err != nil:
+			return err
+		case below == v:
+			even = need
+		case other == v:
+			from, even = need, need
+		default:
+			e.open(low, "if the limit was below %s", units.Size(need))
+			from, low = need, other
+		}
+	}
+	// Reserved memory grows by whole pages.
+	pages := int(even/page - from/page)
+	n := sort.Search(pages, func(i int) bool {
+		other, failed := at((from/page + 1 + uint64(i)) * page)
+		if failed != nil {
+			err = failed
+		} else if other != v {
+			low = other
+		}
+		return other == v
+	})
+	if err != nil {
+		return err
+	}
+	if n < pages {
+		even = (from/page + 1 + uint64(n)) * page
+	}
+	e.r.BreakEven = &even
+	e.open(low, "if the limit was below %s", units.Size(even))
+	return nil
+}
+
+// Segments are multiples of a page, blocks of a unit (spec 1.1).
+const (
+	page = alloc.SmallSegment
+	unit = 512
+)
+
+// roundedUp looks at sizes that a setting may have rounded up out of sight: that
+// of the request, of which the file has only the rounded size, and those of
+// blocks that are older than the first event.
+func (e *explainer) roundedUp(v string) error {
+	f := e.f
+	if least := f.leastRequest(); least < f.rounded {
+		c := f.c
+		c.Limit, c.Settings.RoundupPower2Divisions = e.limits.high, settings.Default().RoundupPower2Divisions
+		m, err := f.hold(e.ctx, c)
+		if err != nil {
+			return err
+		}
+		call := f.call
+		call.Size = least
+		var oom *alloc.OutOfMemoryError
+		if err := m.Request(call); err == nil {
+			e.open(Setting, "if less was asked for: the file has only the size after roundup_power2_divisions, which can have been as little as %s; that is served without the setting",
+				units.Size(least))
+			return nil
+		} else if !errors.As(err, &oom) {
+			return err
+		}
+	}
+	there, known := f.roomUnder(e.limits.high)
+	if v == Capacity && known && e.p.Start.Kind == replay.StartRebuilt && len(switchedOff(f.c.Settings)) > 0 && e.needAtLeast() <= there.bytes {
+		e.open(Setting, "if the blocks from before the first event are smaller under other settings: what was asked for is %s in all", units.Size(e.needAtLeast()))
+	}
+	return nil
+}
+
+// leastRequest is the smallest request that is rounded up to this one (spec 1.2).
+func (f *failing) leastRequest() uint64 {
+	power := uint64(1) << (bits.Len64(f.rounded-1) - 1) // of two, below it
+	for _, d := range f.c.Settings.RoundupPower2Divisions {
+		if d > 1 && power/d >= unit {
+			if least := f.rounded - power/d + unit; f.held.Rounded(least) == f.rounded {
+				return least
+			}
+		}
+	}
+	return f.rounded
+}
+
+// needAtLeast is what the live tensors and the request take under any setting.
+func (e *explainer) needAtLeast() uint64 {
+	if e.least == 0 {
+		e.least = e.f.leastRequest()
+		for _, l := range e.f.held.Live() {
+			size := l.Size
+			if l.Requested > 0 {
+				size = min(size, (l.Requested+unit-1)/unit*unit)
+			}
+			e.least += size
+		}
+	}
+	return e.least
+}

@@ -1,0 +1,132 @@
+package explain_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// checkFixes carries every fix of a report out: the same program runs with it,
+// and what was said must happen. Then it looks for the fixes of the truth.
+func (s *story) checkFixes(t *testing.T, r *explain.Report, w way, fail func(string, ...any)) {
+	t.Helper()
+	var conf []string
+	var kinds []string
+	var smallest uint64
+	for _, f := range r.Fixes {
+		kinds = append(kinds, f.Kind)
+		if f.PassesFailure == nil || !*f.PassesFailure || f.UntilEvent == nil || *f.UntilEvent < *r.Failure.Event || f.Detail == "" {
+			fail("fix %+v", f)
+			continue
+		}
+		switch f.Kind {
+		case explain.FixSetting:
+			conf = append(conf, f.Settings)
+			if *f.SmallestLimit < smallest {
+				fail("%s needs %s, less than the one before it", f.Settings, units.Size(*f.SmallestLimit))
+			}
+			smallest = *f.SmallestLimit
+			s.checkSetting(t, f, w, fail)
+		case explain.FixMemory:
+			if *f.SmallestLimit != s.passes || *f.Bytes != s.passes-s.room {
+				fail("more memory: %s, %s more; want %s", text(f.SmallestLimit), text(f.Bytes), units.Size(s.passes))
+			}
+			s.checkLimit(t, *f.SmallestLimit, s.conf, w, fail)
+		case explain.FixEmptyCache:
+			if !s.passesWith(t, w, (*scenario.Scenario).EmptyCache) {
+				fail("empty_cache() does not help: %s", f.Detail)
+			}
+		}
+	}
+	if slices.Contains(kinds, explain.FixEmptyCache) != s.empties || s.passesWith(t, w, (*scenario.Scenario).EmptyCache) != s.empties {
+		fail("empty_cache() is a fix: %v; the fixes are %v", s.empties, kinds)
+	}
+	if !slices.Contains(kinds, explain.FixMemory) {
+		fail("more memory is no fix: %v", kinds)
+	}
+	s.checkCode(t, r, w, fail)
+	if len(s.settings) > 0 && (len(conf) == 0 || conf[0] != s.settings[0]) || slices.ContainsFunc(s.settings, func(c string) bool { return !slices.Contains(conf, c) }) {
+		fail("settings %q, want %q among them", conf, s.settings)
+	}
+}
+
+// checkSetting runs the program with other settings, in the same room and in
+// the smallest that they are said to need.
+func (s *story) checkSetting(t *testing.T, f explain.Fix, w way, fail func(string, ...any)) {
+	t.Helper()
+	c := s.config(w)
+	c.Conf = f.Settings
+	if _, failed := s.run(t, c, nil); failed {
+		fail("with %q it fails too", f.Settings)
+	}
+	s.checkLimit(t, *f.SmallestLimit, f.Settings, w, fail)
+}
+
+// checkLimit runs the program under a limit, and under one that is a little
+// lower.
+func (s *story) checkLimit(t *testing.T, limit uint64, conf string, w way, fail func(string, ...any)) {
+	t.Helper()
+	c := s.config(way{})
+	c.Conf, c.Limit = conf, limit
+	if s.failsAnywhere(t, c) {
+		fail("with %q it fails under %s", conf, units.Size(limit))
+	}
+	c.Limit--
+	if !s.failsAnywhere(t, c) {
+		fail("with %q it passes under less than %s", conf, units.Size(limit))
+	}
+}
+
+// failsAnywhere runs a story that may fail in its setup already.
+func (s *story) failsAnywhere(t *testing.T, c scenario.Config) bool {
+	t.Helper()
+	failed := false
+	_, err := scenario.Run(c, func(sc *scenario.Scenario) {
+		s.setup(sc)
+		s.request(sc)
+		failed = sc.OOM() != nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return failed
+}
+
+// passesWith tells whether the request is served if something is done before.
+func (s *story) passesWith(t *testing.T, w way, before func(*scenario.Scenario)) bool {
+	t.Helper()
+	_, failed := s.run(t, s.config(w), before)
+	return !failed
+}
+
+// checkCode does what the program is said to be able to do.
+func (s *story) checkCode(t *testing.T, r *explain.Report, w way, fail func(string, ...any)) {
+	t.Helper()
+	var code []explain.Fix
+	for _, f := range r.Fixes {
+		if f.Kind == explain.FixCode {
+			code = append(code, f)
+		}
+	}
+	if len(code) != len(s.cures) {
+		fail("%d fixes in the program, want %d", len(code), len(s.cures))
+		return
+	}
+	for i, c := range s.cures {
+		if !s.passesWith(t, w, c.do) {
+			fail("it does not help: %s", code[i].Detail)
+		}
+		if *code[i].Bytes != c.bytes {
+			fail("%s are released, want %s: %s", text(code[i].Bytes), units.Size(c.bytes), code[i].Detail)
+		}
+		for part := range strings.SplitSeq(c.says, "|") {
+			if !strings.Contains(code[i].Detail, part) {
+				fail("%q is not in %q", part, code[i].Detail)
+			}
+		}
+	}
+}

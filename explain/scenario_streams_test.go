@@ -1,0 +1,159 @@
+package explain_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/scenario"
+)
+
+// split leaves a segment of size MiB with a block of part MiB in front, and one
+// of the rest.
+func split(s *scenario.Scenario, size, part, stream uint64) {
+	s.Alloc("whole", size*mib, stream, "train.py:10 warm")
+	s.Free("whole")
+	s.Alloc("front", part*mib, stream, "train.py:11 forward")
+	s.Alloc("back", (size-part)*mib, stream, "train.py:12 forward")
+}
+
+// later puts a call between a free and the request: a free whose completion is
+// the next event looks as if it was completed at once.
+func later(s *scenario.Scenario, frees ...string) {
+	s.Alloc("tmp", 20*mib, 0, "train.py:20 backward")
+	for _, name := range frees {
+		s.RecordStream(name, 7)
+		s.Free(name)
+	}
+	s.Free("tmp")
+}
+
+// Blocks that another stream still uses come back too late: PyTorch waits for
+// them when it flushes, but does not search again (spec 3).
+func TestPending(t *testing.T) {
+	var list []story
+	for _, size := range []uint64{60, 65, 70} {
+		list = append(list, story{
+			name: fmt.Sprintf("%d MiB pending", size),
+			why:  "the block was freed and would have served the request, had the other stream been done with it",
+			room: 130 * mib, request: asks(60*mib, 0), early: true,
+			setup: func(s *scenario.Scenario) {
+				split(s, 100, size, 0)
+				later(s, "front")
+			},
+			truth: truth{
+				verdict: explain.Pending, live: (100 - size) * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
+				free: size * mib, usable: size * mib, largest: size * mib, pending: size * mib, served: 120 * mib,
+				passes: 160 * mib, empties: true,
+			},
+		})
+	}
+	list = append(list, story{
+		name: "two that merge",
+		why:  "two neighbours wait, each too small; together they would have served the request",
+		room: 130 * mib, request: asks(60*mib, 0), early: true,
+		setup: func(s *scenario.Scenario) {
+			split(s, 100, 70, 0)
+			s.Free("front")
+			s.Alloc("one", 35*mib, 0, "train.py:13 forward")
+			s.Alloc("two", 35*mib, 0, "train.py:14 forward")
+			later(s, "one", "two")
+		},
+		truth: truth{
+			verdict: explain.Pending, live: 30 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
+			free: 70 * mib, usable: 70 * mib, largest: 70 * mib, pending: 70 * mib, served: 120 * mib, passes: 160 * mib, empties: true,
+		},
+	}, story{
+		name: "not enough",
+		why:  "what waits for another stream is smaller than the request: it would have failed just the same",
+		room: 130 * mib, request: asks(60*mib, 0), early: true,
+		setup: func(s *scenario.Scenario) {
+			split(s, 100, 50, 0)
+			later(s, "front")
+		},
+		truth: truth{
+			verdict: explain.Fragmentation, live: 50 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
+			free: 50 * mib, usable: 50 * mib, largest: 50 * mib, pending: 50 * mib, served: 120 * mib, passes: 160 * mib,
+			pinned: []pinned{{100 * mib, 50 * mib, []string{"50.00 MiB 1 train.py:12 forward"}}},
+		},
+	}, story{
+		name: "done in time",
+		why:  "the other stream was done, so nothing waited: a piece of 50 MiB is too small",
+		room: 130 * mib, request: asks(60*mib, 0),
+		setup: func(s *scenario.Scenario) {
+			split(s, 100, 50, 0)
+			s.RecordStream("front", 7)
+			s.Free("front")
+			s.Complete(7)
+			used(s, 2*mib, 0)
+		},
+		truth: truth{
+			verdict: explain.Fragmentation, live: 50 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
+			free: 50 * mib, usable: 50 * mib, largest: 50 * mib, served: 100 * mib, passes: 160 * mib,
+			pinned: []pinned{{100 * mib, 50 * mib, []string{"50.00 MiB 1 train.py:12 forward"}}},
+		},
+	})
+	check(t, list)
+}
+
+// A free block of another stream is never used, and its segment is not released
+// as long as anything lives in it.
+func TestStreams(t *testing.T) {
+	var list []story
+	for _, stream := range []uint64{7, 0x55d0c0ffee00} {
+		for _, size := range []uint64{60, 80} {
+			list = append(list, story{
+				name: fmt.Sprintf("%d MiB on stream %#x", size, stream),
+				why:  "the free piece is large enough, but belongs to another stream",
+				room: 130 * mib, request: asks(60*mib, 0),
+				setup: func(s *scenario.Scenario) {
+					split(s, 100, size, stream)
+					s.Free("front")
+				},
+				truth: truth{
+					verdict: explain.Streams, live: (100 - size) * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
+					free: size * mib, streams: size * mib, served: 100 * mib, passes: 160 * mib, settings: []string{"expandable_segments:True"},
+				},
+			})
+		}
+	}
+	for n := uint64(3); n <= 5; n++ {
+		list = append(list, story{
+			name: fmt.Sprintf("one of %d streams", n),
+			why:  "every stream has a free piece of its own, and only that of the last is large enough",
+			room: n*60*mib + 30*mib, request: asks(50*mib, 0),
+			setup: func(s *scenario.Scenario) {
+				for i := range n {
+					stream, part := i, 30+uint64(0)
+					if i == n-1 {
+						part = 50
+					}
+					s.Alloc("whole", 60*mib, stream, "train.py:10 warm")
+					s.Free("whole")
+					s.Alloc("part", part*mib, stream, "train.py:11 forward")
+					s.Alloc(fmt.Sprint("kept", i), (60-part)*mib, stream, "train.py:12 forward")
+					s.Free("part")
+				}
+			},
+			truth: truth{
+				verdict: explain.Streams, live: (n-1)*30*mib + 10*mib, rounded: 50 * mib, segment: 50 * mib, reserved: n * 60 * mib,
+				free: (n-1)*30*mib + 50*mib, usable: 30 * mib, largest: 30 * mib, streams: (n-2)*30*mib + 50*mib,
+				served: n * 60 * mib, passes: n*60*mib + 50*mib, 
+			},
+		})
+	}
+	list = append(list, story{
+		name: "whole segment of another stream",
+		why:  "a flush releases it, so it is not in the way; what is live and asked for is too much",
+		room: 100 * mib, request: asks(60*mib, 0),
+		setup: func(s *scenario.Scenario) {
+			held(s, 1, 50*mib)
+			used(s, 40*mib, 7)
+		},
+		truth: truth{
+			verdict: explain.Capacity, live: 50 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 50 * mib,
+			served: 90 * mib, passes: 110 * mib, pinned: []pinned{},
+		},
+	})
+	check(t, list)
+}

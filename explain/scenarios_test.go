@@ -1,0 +1,376 @@
+package explain_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// story is a program that ends in a failed request whose cause is known,
+// because the program was made so. It is told in several ways, see [ways].
+type story struct {
+	name string
+	why  string // the truth, in a sentence
+
+	room    uint64 // what there is: the limit, or what the device has
+	conf    string
+	setup   func(*scenario.Scenario)
+	request func(*scenario.Scenario) // one call of Alloc, in a pool or not
+	early   bool                     // only the older events show it: not told from mid-run
+
+	truth
+}
+
+// truth is what an explanation has to find. The numbers are computed by hand.
+type truth struct {
+	verdict string
+
+	live, rounded, segment uint64
+	reserved, free         uint64 // after PyTorch had flushed its cache
+	usable, largest        uint64 // of free: for the request's pool and stream, and the largest piece there
+	streams, pools         uint64 // of free: of other streams, in private pools
+	pending                uint64 // before the flush
+
+	// served is the most that was reserved and asked for by a request that was
+	// served: the limit is not below it.
+	served uint64
+	// Below even another verdict is right, the one named here; if even is 0 it
+	// is capacity below live + rounded.
+	even  uint64
+	below string
+
+	passes   uint64   // the limit with which the request is served
+	empties  bool     // empty_cache() before the request is a fix
+	cures    []cure   // what the program can do before the request
+	settings []string // these are among the fixes, the best one first
+	pinned   []pinned // in the order of the report; nil leaves them out
+}
+
+// cure is a change of the program before the request.
+type cure struct {
+	do    func(*scenario.Scenario)
+	bytes uint64
+	says  string // in the detail
+}
+
+// free is the cure to free blocks, all from one place.
+func free(bytes uint64, place string, names ...string) cure {
+	says := fmt.Sprintf("freeing these %d tensors (%s) before the call makes", len(names), units.Size(bytes))
+	if len(names) == 1 {
+		says = fmt.Sprintf("freeing this one tensor (%s) before the call makes", units.Size(bytes))
+	}
+	return cure{func(s *scenario.Scenario) { s.Free(names...) }, bytes, says + "|" + "allocated at " + place}
+}
+
+// pinned is a segment that live blocks keep from release.
+type pinned struct {
+	size, stuck uint64
+	by          []string // "bytes count site"
+}
+
+// way is a circumstance under which a story is told.
+type way struct {
+	name   string
+	device bool // no limit: the device is really full
+	midrun bool // the recording begins just before the request
+	ring   bool // the older half of the events was lost
+	input  func(*story, *explain.Input)
+	source string
+}
+
+var ways = []way{
+	{name: "limit given", input: func(s *story, in *explain.Input) { in.Limit = s.room }, source: "given"},
+	{name: "limit unknown", source: "inferred"},
+	{name: "limit recorded", source: "recorded", input: func(s *story, in *explain.Input) {
+		in.Side = &side.Facts{Devices: []side.Device{{LimitBytes: &s.room, LimitKnown: true}}}
+	}},
+	{name: "full device", device: true, source: "none"},
+	{name: "mid-run", midrun: true, source: "given", input: func(s *story, in *explain.Input) { in.Limit = s.room }},
+	{name: "mid-run, full device", midrun: true, device: true, source: "none"},
+	{name: "ring", ring: true, source: "given", input: func(s *story, in *explain.Input) { in.Limit = s.room }},
+}
+
+// deviceMemory is the size of the devices.
+const deviceMemory = 80 * gib
+
+// run runs a story; change may add to the program before the request, or
+// alter the configuration.
+func (s *story) run(t testing.TB, c scenario.Config, before func(*scenario.Scenario)) (*trace.Trace, bool) {
+	t.Helper()
+	failed := false
+	tr, err := scenario.Run(c, func(sc *scenario.Scenario) {
+		s.setup(sc)
+		if sc.OOM() != nil {
+			t.Errorf("%s: the setup fails already: %v", s.name, sc.OOM())
+		}
+		if before != nil {
+			before(sc)
+		}
+		s.request(sc)
+		failed = sc.OOM() != nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	return tr, failed
+}
+
+// config is how a story is run.
+func (s *story) config(w way) scenario.Config {
+	c := scenario.Config{Conf: s.conf, Limit: s.room, TotalMemory: deviceMemory}
+	if w.device {
+		c.Limit, c.Unusable = 0, deviceMemory-s.room
+	}
+	return c
+}
+
+// tell runs a story and explains it.
+func (s *story) tell(t *testing.T, w way) (*explain.Report, *trace.Trace) {
+	t.Helper()
+	c := s.config(w)
+	var before func(*scenario.Scenario)
+	if w.midrun {
+		before = (*scenario.Scenario).Record
+	}
+	tr, failed := s.run(t, c, before)
+	if !failed {
+		t.Fatalf("%s: nothing fails", s.name)
+	}
+	if w.ring {
+		c.MaxEntries = (tr.Events.Len() + 1) / 2
+		tr, _ = s.run(t, c, before)
+	}
+	in := explain.Input{}
+	if w.input != nil {
+		w.input(s, &in)
+	}
+	return explained(t, tr, in), tr
+}
+
+// explained explains a trace.
+func explained(t testing.TB, tr *trace.Trace, in explain.Input) *explain.Report {
+	t.Helper()
+	p, err := replay.CheckProgram(t.Context(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Program = p
+	r, err := explain.FromSnapshot(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// check runs stories in all ways.
+func check(t *testing.T, stories []story) {
+	t.Helper()
+	for i := range stories {
+		s := &stories[i]
+		t.Run(s.name, func(t *testing.T) {
+			if s.why == "" || s.need() > s.room != (s.verdict == explain.Capacity) && s.verdict != explain.Setting {
+				t.Errorf("a story that does not hold together: %+v", s.truth)
+			}
+			for _, w := range ways {
+				if s.early && (w.midrun || w.ring) {
+					continue
+				}
+				r, tr := s.tell(t, w)
+				said := false
+				fail := func(format string, args ...any) {
+					t.Helper()
+					if said {
+						t.Errorf("%s: %s", w.name, fmt.Sprintf(format, args...))
+						return
+					}
+					said = true
+					t.Errorf("%s: %s\n%s\nbut: %s %s: %s", w.name, fmt.Sprintf(format, args...), s.why, r.Verdict, r.Confidence, r.Summary)
+				}
+				s.checkVerdict(r, w, fail)
+				s.checkEvidence(r, w, fail)
+				checkDump(r, tr, fail)
+				s.checkPinned(r, tr, w, fail)
+				if !w.midrun && !w.ring && w.source != "inferred" {
+					s.checkFixes(t, r, w, fail)
+				}
+			}
+		})
+	}
+}
+
+func (s *story) need() uint64 { return s.live + s.rounded }
+
+// checkVerdict compares what is said with the truth. If the limit has to be
+// inferred it lies between what was served and what was refused.
+func (s *story) checkVerdict(r *explain.Report, w way, fail func(string, ...any)) {
+	verdict, confidence := s.verdict, explain.Certain
+	low, high, even, below := s.room, s.room, cmp.Or(s.even, s.need()), cmp.Or(s.below, explain.Capacity)
+	if w.source == "inferred" {
+		low, high = s.served, s.reserved+s.segment-1
+		switch {
+		case high < even:
+			verdict = below
+		case low < even:
+			verdict, confidence = s.above(), explain.Open
+		default:
+			verdict = s.above()
+		}
+	}
+	if r.Verdict != verdict || r.Confidence != confidence {
+		fail("want %s %s", verdict, confidence)
+	}
+	if !r.SelfCheck.Complete {
+		fail("the replay is not identical: %s", r.SelfCheck.Note)
+	}
+	if confidence == explain.Open {
+		if r.BreakEven == nil || *r.BreakEven != even {
+			fail("break-even limit %s, want %s", text(r.BreakEven), units.Size(even))
+		}
+		if len(r.Alternatives) != 1 || r.Alternatives[0].Verdict != below || !strings.Contains(r.Alternatives[0].When, units.Size(even)) {
+			fail("alternatives %+v, want %s below %s", r.Alternatives, below, units.Size(even))
+		}
+	} else if r.BreakEven != nil || len(r.Alternatives) != 0 {
+		fail("alternatives %+v, break-even %s", r.Alternatives, text(r.BreakEven))
+	}
+	if r.UnderCap != !w.device {
+		fail("under_cap %v", r.UnderCap)
+	}
+	l := r.Limit
+	if l.Source != w.source {
+		fail("limit from %s, want %s", l.Source, w.source)
+	}
+	if w.device {
+		if l.Min != nil || l.Max != nil {
+			fail("a limit of %s to %s where there is none", text(l.Min), text(l.Max))
+		}
+	} else if l.Min == nil || l.Max == nil || *l.Min != low || *l.Max != high {
+		fail("limit from %s to %s, want %s to %s", text(l.Min), text(l.Max), units.Size(low), units.Size(high))
+	}
+	if f := r.Failure; f == nil || f.Event == nil || f.OOMs != 1 || f.Caught {
+		fail("failure %+v", f)
+	}
+}
+
+// above is the verdict if the limit is not below even.
+func (s *story) above() string {
+	if s.verdict == explain.Capacity {
+		return explain.Fragmentation
+	}
+	return s.verdict
+}
+
+// checkEvidence compares the numbers.
+func (s *story) checkEvidence(r *explain.Report, w way, fail func(string, ...any)) {
+	e := &r.Evidence
+	there := s.room
+	if w.source == "inferred" {
+		there = s.reserved + s.segment - 1
+	}
+	var gap *uint64
+	if s.need() > there {
+		more := s.need() - there
+		gap = &more
+	}
+	device := uint64(deviceMemory) - s.reserved
+	if w.device {
+		device = s.room - s.reserved
+	}
+	for _, n := range []struct {
+		name string
+		got  *uint64
+		want *uint64
+	}{
+		{"live", e.Live, &s.live},
+		{"request", e.Request, &s.rounded}, // the event has the rounded size
+		{"rounded", e.Rounded, &s.rounded},
+		{"segment", e.Segment, &s.segment},
+		{"free", e.Free, &s.free},
+		{"usable", e.FreeUsable, &s.usable},
+		{"largest usable", e.LargestUsable, &s.largest},
+		{"other streams", e.FreeStreams, &s.streams},
+		{"pools", e.FreePools, &s.pools},
+		{"pending", e.Pending, &s.pending},
+		{"reserved", e.Reserved, &s.reserved},
+		{"device free", e.DeviceFree, &device},
+		{"available", e.Available, &there},
+		{"gap", e.Gap, gap},
+	} {
+		if text(n.got) != text(n.want) || n.got != nil && *n.got != *n.want {
+			fail("%s: %s, want %s", n.name, text(n.got), text(n.want))
+		}
+	}
+}
+
+// checkDump compares the evidence with the segments of the snapshot, which was
+// taken where the request failed.
+func checkDump(r *explain.Report, tr *trace.Trace, fail func(string, ...any)) {
+	var live, free, largest, reserved uint64
+	for i := range tr.Segments {
+		reserved += tr.Segments[i].TotalSize
+		for _, b := range tr.Segments[i].Blocks {
+			switch b.State {
+			case "active_allocated":
+				live += b.Size
+			case "inactive":
+				free += b.Size
+				largest = max(largest, b.Size)
+			}
+		}
+	}
+	e := r.Evidence
+	if *e.Live != live || *e.Free != free || *e.LargestFree != largest || *e.Reserved != reserved {
+		fail("the snapshot has %d live, %d free, at most %d in one piece, %d reserved; the report %d, %d, %d, %d",
+			live, free, largest, reserved, *e.Live, *e.Free, *e.LargestFree, *e.Reserved)
+	}
+}
+
+// checkPinned compares who pins what.
+func (s *story) checkPinned(r *explain.Report, tr *trace.Trace, w way, fail func(string, ...any)) {
+	if s.pinned == nil {
+		return
+	}
+	if len(r.Pinners) != len(s.pinned) {
+		fail("%d pinned segments, want %d", len(r.Pinners), len(s.pinned))
+		return
+	}
+	for i, want := range s.pinned {
+		got := r.Pinners[i]
+		var by []string
+		var live uint64
+		count := 0
+		for _, b := range got.Blocks {
+			by = append(by, fmt.Sprintf("%s %d %s", units.Size(b.Bytes), b.Count, b.Site))
+			live, count = live+b.Bytes, count+b.Count
+		}
+		if got.Size != want.size || got.Stuck != want.stuck || got.Live != want.size-want.stuck || live != got.Live || count != got.Count {
+			fail("pinned %d: %+v, want %+v", i, got, want)
+		}
+		if !w.midrun && !slices.Equal(by, want.by) { // blocks from before the recording have no stack
+			fail("pinned %d by %q, want %q", i, by, want.by)
+		}
+		if !slices.ContainsFunc(tr.Segments, func(s trace.Segment) bool { return s.Address == got.Address && s.TotalSize == got.Size }) {
+			fail("pinned %d: the snapshot has no segment at %#x", i, got.Address)
+		}
+	}
+}
+
+func text(p *uint64) string {
+	if p == nil {
+		return "-"
+	}
+	return units.Size(*p)
+}

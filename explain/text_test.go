@@ -1,0 +1,435 @@
+package explain
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
+)
+
+// oom reads the one message of a text.
+func oom(t *testing.T, text string) *message.OOM {
+	t.Helper()
+	all, err := message.Parse(text)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d messages, %v in %q", len(all), err, text)
+	}
+	return all[0]
+}
+
+func fromText(t *testing.T, in Input) *Report {
+	t.Helper()
+	r, err := FromText(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkText(t, r)
+	return r
+}
+
+// checkText checks what holds for every report on a text.
+func checkText(t *testing.T, r *Report) {
+	t.Helper()
+	for _, line := range r.Arithmetic {
+		if wrong := wrongSum(line); wrong != "" {
+			t.Errorf("%s: %s", wrong, line)
+		}
+	}
+	if r.Summary == "" || !strings.HasSuffix(r.Summary, ".") {
+		t.Errorf("summary %q", r.Summary)
+	}
+	if r.Confidence == Certain && len(r.Alternatives) > 0 {
+		t.Errorf("certain, and yet %v", r.Alternatives)
+	}
+	if r.Confidence == Open && len(r.Alternatives) == 0 && r.Verdict != Unknown && r.Verdict != None {
+		t.Errorf("%s is open without an alternative", r.Verdict)
+	}
+	for _, n := range r.Notes {
+		if strings.Contains(n, "cannot help") && r.Verdict != Capacity {
+			t.Errorf("%s with the note %q", r.Verdict, n)
+		}
+	}
+	for _, list := range [][]string{r.Arithmetic, r.Notes, {r.Summary}} {
+		for _, text := range list {
+			if strings.Contains(text, "%!") || strings.Contains(text, "  ") || strings.Contains(text, "..") {
+				t.Errorf("text %q", text)
+			}
+		}
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range []string{"alternatives", "pinners", "holders", "findings", "fixes", "arithmetic", "record", "notes"} {
+		if strings.Contains(string(raw), `"`+list+`":null`) {
+			t.Errorf("%s is null", list)
+		}
+	}
+}
+
+var (
+	sumTerm = regexp.MustCompile(`(^|[-+=] )(-?[0-9.]+) (B|KiB|MiB|GiB)(?: \(([0-9.]+) (B|KiB|MiB|GiB)\))? `)
+	scales  = map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+)
+
+// wrongSum does what a reader with a pocket calculator would, and says what is
+// wrong with a line.
+func wrongSum(line string) string {
+	if !strings.Contains(line, " = ") {
+		return ""
+	}
+	line = strings.TrimPrefix(line, "dump: ")
+	var sum, result, unit float64
+	for _, m := range sumTerm.FindAllStringSubmatch(line, -1) {
+		n, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			return err.Error()
+		}
+		if unit == 0 {
+			unit = scales[m[3]]
+		}
+		if scales[m[3]] != unit {
+			return "units differ"
+		}
+		if own, err := strconv.ParseFloat(m[4], 64); m[4] != "" && (err != nil || math.Abs(own*scales[m[5]]/unit-n) > 0.0051) {
+			return m[2] + " is not " + m[4] + " " + m[5]
+		}
+		switch strings.TrimSpace(m[1]) {
+		case "-":
+			sum -= n
+		case "=":
+			result = n
+		default:
+			sum += n
+		}
+	}
+	if math.Abs(sum-result) > 1e-6 {
+		return fmt.Sprintf("%.2f is not %.2f", sum, result)
+	}
+	return ""
+}
+
+// TestWrongSum: the checker finds wrong sums.
+func TestWrongSum(t *testing.T) {
+	for _, line := range []string{
+		"1.00 GiB a + 1.00 GiB b = 2.01 GiB c", "1.00 GiB a + 0.70 GiB (812.20 MiB) b = 1.70 GiB c", "1.00 GiB a - 1.00 MiB b = 0.00 GiB c",
+	} {
+		if wrongSum(line) == "" {
+			t.Errorf("%q passes", line)
+		}
+	}
+	if wrong := wrongSum("6.05 GiB a + 0.70 GiB (712.20 MiB) b - 1.00 GiB c = 5.75 GiB d, less than 7.00 GiB"); wrong != "" {
+		t.Error(wrong)
+	}
+}
+
+// TestWild: messages of public issues, their verdicts and their sums.
+func TestWild(t *testing.T) {
+	if len(wild) < 30 {
+		t.Fatalf("%d messages", len(wild))
+	}
+	for _, tt := range wild {
+		t.Run(tt.name, func(t *testing.T) {
+			r := fromText(t, Input{Message: oom(t, tt.text)})
+			if r.Verdict != tt.verdict || r.Confidence != tt.confidence || r.UnderCap != tt.underCap {
+				t.Errorf("%s %s, under cap %v: %s", r.Verdict, r.Confidence, r.UnderCap, r.Summary)
+			}
+			for _, sum := range tt.sums {
+				if !slices.ContainsFunc(r.Arithmetic, func(line string) bool { return strings.HasPrefix(line, sum) }) {
+					t.Errorf("no line %q in %q", sum, r.Arithmetic)
+				}
+			}
+		})
+	}
+}
+
+type measuredRun struct {
+	Name, Label, Conf, OOM string
+	LimitMB                uint64 `json:"limit_mb"`
+}
+
+func measured(t *testing.T) []measuredRun {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "testdata", "measured.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []measuredRun
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var m measuredRun
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.OOM != "" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// TestMeasuredMessages: eight workloads died of fragmentation under a cap, and
+// streams_graphs of a private pool. The text alone must not be certain of
+// anything else.
+func TestMeasuredMessages(t *testing.T) {
+	n := 0
+	for _, m := range measured(t) {
+		in := Input{Message: oom(t, m.OOM)}
+		r := fromText(t, in)
+		if !r.UnderCap || r.Limit.Source != "message" || m.LimitMB<<20 < *r.Limit.Min || m.LimitMB<<20 > *r.Limit.Max {
+			t.Errorf("%s %s: under cap %v, limit %+v", m.Name, m.Label, r.UnderCap, r.Limit)
+		}
+		if m.Label != "tight-default" {
+			continue
+		}
+		n++
+		if r.Confidence == Certain || r.Verdict != Fragmentation {
+			t.Errorf("%s: %s %s", m.Name, r.Verdict, r.Confidence)
+		}
+		pools := slices.ContainsFunc(r.Alternatives, func(a Alternative) bool { return a.Verdict == Pools })
+		if !pools {
+			t.Errorf("%s: private pools are not among %v", m.Name, r.Alternatives)
+		}
+		// With the limit and the settings said, the sums are sharper, and never wrong.
+		in.Limit, in.Believed = m.LimitMB<<20, &m.Conf
+		if r := fromText(t, in); r.Verdict != Fragmentation || r.Confidence == Certain || r.Limit.Source != "given" {
+			t.Errorf("%s, all said: %s %s %+v", m.Name, r.Verdict, r.Confidence, r.Limit)
+		}
+	}
+	if n != 9 {
+		t.Errorf("%d workloads", n)
+	}
+}
+
+const (
+	capped = "CUDA out of memory. Tried to allocate 786.00 MiB. GPU 0 has a total capacity of 139.80 GiB of which 77.15 GiB is free. Including non-PyTorch memory, this process has 7.49 GiB memory in use. 7.43 GiB allowed; Of the allocated memory 6.05 GiB is allocated by PyTorch, and 712.20 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+	toobig = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which 92.79 GiB is free. 16.21 GiB allowed; Of the allocated memory 14.37 GiB is allocated by PyTorch, and 1.06 GiB is reserved by PyTorch but unallocated. " + adviceExpandable
+)
+
+// TestBelieved: what the user says about settings rules causes out, and finds
+// advice that is applied already.
+func TestBelieved(t *testing.T) {
+	for _, tt := range []struct {
+		text, conf          string
+		verdict, confidence string
+		note                string
+		alternative         string // of this verdict
+	}{
+		{capped, "", Fragmentation, Likely, "which is meant for this case", Pools},
+		{capped, "expandable_segments:True", Fragmentation, Likely, "which is already on: so it is not what is missing", Pools},
+		{capped, "max_split_size_mb:512", Fragmentation, Open, "which is meant for this case", Setting},
+		{capped, "max_split_size_mb:x", Fragmentation, Open, `settings "max_split_size_mb:x"`, Setting},
+		{toobig, "", Capacity, Certain, "it cannot help here", ""},
+		{toobig, "expandable_segments:True", Capacity, Certain, "which is already on: it cannot help here", ""},
+		{toobig, "roundup_power2_divisions:4", Capacity, Likely, "it cannot help here", Setting},
+	} {
+		r := fromText(t, Input{Message: oom(t, tt.text), Believed: &tt.conf})
+		if r.Verdict != tt.verdict || r.Confidence != tt.confidence {
+			t.Errorf("%q: %s %s", tt.conf, r.Verdict, r.Confidence)
+		}
+		if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, tt.note) }) {
+			t.Errorf("%q: no note %q in %q", tt.conf, tt.note, r.Notes)
+		}
+		has := slices.ContainsFunc(r.Alternatives, func(a Alternative) bool { return a.Verdict == tt.alternative })
+		if has != (tt.alternative != "") {
+			t.Errorf("%q: alternatives %v", tt.conf, r.Alternatives)
+		}
+	}
+}
+
+// TestGivenLimit: a limit that is given counts, and one that the message
+// contradicts is told of.
+func TestGivenLimit(t *testing.T) {
+	r := fromText(t, Input{Message: oom(t, capped), Limit: 6 << 30})
+	if r.Verdict != Capacity || r.Confidence != Certain || *r.Limit.Max != 6<<30 || r.Limit.Source != "given" {
+		t.Errorf("%s %s %+v", r.Verdict, r.Confidence, r.Limit)
+	}
+	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "does not agree with the message") }) {
+		t.Errorf("notes %q", r.Notes)
+	}
+}
+
+func dump(values map[string]int64) *stats.Dump { return stats.FromValues(0, values) }
+
+// TestSameMoment: the numbers of a dump that is of the moment of the failure are
+// exact; one of another moment is used for its counters only.
+func TestSameMoment(t *testing.T) {
+	values := map[string]int64{
+		"allocated_bytes.all.current": 6496000000, "reserved_bytes.all.current": 6496000000 + 746795827, "active_bytes.all.current": 6496000000,
+		"num_ooms": 1, "num_alloc_retries": 1,
+	}
+	r := fromText(t, Input{Message: oom(t, capped), Stats: dump(values)})
+	if *r.Evidence.Live != 6496000000 || *r.Evidence.Reserved != 6496000000+746795827 || *r.Evidence.Pending != 0 {
+		t.Errorf("%d %d %v", *r.Evidence.Live, *r.Evidence.Reserved, r.Evidence.Pending)
+	}
+	values["allocated_bytes.all.current"], values["num_alloc_retries"] = 68157440, 0
+	r = fromText(t, Input{Message: oom(t, capped), Stats: dump(values)})
+	if *r.Evidence.Live == 68157440 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "another moment") }) {
+		t.Errorf("%d, %q", *r.Evidence.Live, r.Notes)
+	}
+	if r.Verdict != Pools || r.Confidence != Likely || !strings.Contains(r.Summary, "use_mem_pool") {
+		t.Errorf("no flush: %s %s: %s", r.Verdict, r.Confidence, r.Summary)
+	}
+}
+
+// TestSide: what the recorder wrote down is exact, without a message too.
+func TestSide(t *testing.T) {
+	device, number := 0, func(n uint64) *uint64 { return &n }
+	facts := &side.Facts{
+		Reason: side.OOM, Device: &device, RequestBytes: number(1 << 30), SegmentBytes: number(1 << 30), DeviceFreeBytes: number(70 << 30),
+		LimitBytes: number(8 << 30), LimitKnown: true, Devices: []side.Device{{Index: 0, TotalBytes: number(80 << 30), LimitBytes: number(8 << 30), LimitKnown: true}},
+	}
+	for _, tt := range []struct {
+		live, reserved      int64
+		verdict, confidence string
+	}{
+		{7<<30 + 1, 7<<30 + 2<<20, Capacity, Certain},
+		{7 << 30, 7<<30 + 2<<20, Fragmentation, Open}, // exactly full would do
+	} {
+		r := fromText(t, Input{Side: facts, Stats: dump(map[string]int64{
+			"allocated_bytes.all.current": tt.live, "reserved_bytes.all.current": tt.reserved, "active_bytes.all.current": tt.live, "num_ooms": 1, "num_alloc_retries": 1,
+		})})
+		if r.Verdict != tt.verdict || r.Confidence != tt.confidence || !r.UnderCap || r.Limit.Source != "recorded" || *r.Evidence.Rounded != 1<<30 {
+			t.Errorf("%d: %s %s %v %+v", tt.live, r.Verdict, r.Confidence, r.UnderCap, r.Limit)
+		}
+	}
+	facts.Late = true // the dump may be of any moment then
+	r := fromText(t, Input{Side: facts, Stats: dump(map[string]int64{"allocated_bytes.all.current": 1 << 30, "reserved_bytes.all.current": 2 << 30, "num_ooms": 1})})
+	if r.Verdict != Unknown || r.Evidence.Live != nil {
+		t.Errorf("late: %s, live %v", r.Verdict, r.Evidence.Live)
+	}
+}
+
+// TestVariety: the message and the statistics of recorded runs.
+func TestVariety(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "testdata", "variety", "*.side.json"))
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dumps, err := stats.ParseAll(raw)
+		if err != nil || len(dumps) == 0 {
+			t.Fatal(file, err)
+		}
+		in := Input{Stats: dumps[0]}
+		if all, err := message.Parse(string(raw)); err == nil {
+			in.Message = all[0]
+		}
+		r := fromText(t, in)
+		switch strings.TrimSuffix(filepath.Base(file), ".side.json") {
+		case "expand_tight":
+			if r.Verdict != Capacity || r.Confidence != Certain || !r.UnderCap {
+				t.Errorf("%s: %s %s %v", file, r.Verdict, r.Confidence, r.UnderCap)
+			}
+			allocated := uint64(dumps[0].Values["allocated_bytes.all.current"])
+			if *r.Evidence.Live != allocated {
+				t.Errorf("%s: live %d, was %d", file, *r.Evidence.Live, allocated)
+			}
+			on := "expandable_segments:True"
+			in.Believed = &on
+			if r := fromText(t, in); !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "which is already on") }) {
+				t.Errorf("%s: %q", file, r.Notes)
+			}
+		default:
+			if in.Message != nil {
+				continue
+			}
+			if r.Verdict != None || r.Confidence != Certain || r.Health == nil || r.Health.PeakReserved != uint64(dumps[0].Values["reserved_bytes.all.peak"]) || r.Health.Headroom != nil {
+				t.Errorf("%s: %s %s %+v", file, r.Verdict, r.Confidence, r.Health)
+			}
+		}
+	}
+}
+
+// TestDumpOnly: a dump without a message.
+func TestDumpOnly(t *testing.T) {
+	base := map[string]int64{
+		"allocated_bytes.all.current": 3 << 30, "allocated_bytes.all.peak": 5 << 30, "reserved_bytes.all.current": 6 << 30, "reserved_bytes.all.peak": 6 << 30,
+		"active_bytes.all.current": 3<<30 + 100<<20, "requested_bytes.all.current": 3 << 30, "inactive_split_bytes.all.current": 1 << 30, "max_split_size": 128 << 20,
+	}
+	for _, tt := range []struct {
+		ooms, retries       int64
+		verdict, confidence string
+	}{{0, 0, None, Certain}, {0, 3, None, Certain}, {2, 3, Unknown, Open}, {1, 0, Pools, Open}} {
+		values := map[string]int64{"num_ooms": tt.ooms, "num_alloc_retries": tt.retries}
+		for k, v := range base {
+			values[k] = v
+		}
+		r := fromText(t, Input{Stats: dump(values), Limit: 8 << 30})
+		if r.Verdict != tt.verdict || r.Confidence != tt.confidence {
+			t.Errorf("%d ooms, %d retries: %s %s", tt.ooms, tt.retries, r.Verdict, r.Confidence)
+		}
+		if *r.Evidence.Live != 3<<30 || *r.Evidence.Pending != 100<<20 || *r.Evidence.Free != 6<<30-3<<30-100<<20 {
+			t.Errorf("evidence %d %d %d", *r.Evidence.Live, *r.Evidence.Pending, *r.Evidence.Free)
+		}
+		all := strings.Join(r.Arithmetic, "\n")
+		for _, want := range []string{"= 3.00 GiB reserved but unallocated", "pending", "1.00 GiB of the unallocated memory are free beside live tensors", "lost to rounding", "max_split_size_mb is set: 128.00 MiB"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("no %q in\n%s", want, all)
+			}
+		}
+		if tt.verdict != None {
+			continue
+		}
+		if h := r.Health; h == nil || *h.Headroom != 2<<30 || *h.FragmentationPeak != 0.5 || h.Retries != tt.retries || h.PeakAllocated != 5<<30 {
+			t.Errorf("health %+v", r.Health)
+		}
+	}
+	delete(base, "max_split_size")
+	if r := fromText(t, Input{Stats: dump(base)}); r.Verdict != None || r.Confidence != Open {
+		t.Errorf("without counters: %s %s", r.Verdict, r.Confidence)
+	}
+}
+
+func TestNothing(t *testing.T) {
+	if _, err := FromText(Input{}); err == nil {
+		t.Error("something is explained")
+	}
+}
+
+// TestRecord: every text on a CUDA device ends with the lines to record.
+func TestRecord(t *testing.T) {
+	r := fromText(t, Input{Message: oom(t, capped)})
+	all := strings.Join(r.Record, "\n")
+	for _, want := range []string{"ashlar.record()", "torch.cuda.memory._record_memory_history(", "torch.cuda.memory._dump_snapshot("} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+}
+
+// TestRequestOf: what a segment tells of its request.
+func TestRequestOf(t *testing.T) {
+	for _, tt := range []struct {
+		tried     string
+		low, high uint64
+	}{
+		{"2.00 MiB", 512, 1 << 20},
+		{"20.00 MiB", 1 << 20, 20 << 20},
+		{"10.00 MiB", 8 << 20, 10 << 20},
+		{"786.00 MiB", 784 << 20, 786 << 20},
+	} {
+		a := &account{Input: Input{Message: oom(t, "CUDA out of memory. Tried to allocate "+tt.tried+". GPU 0 has a total capacity of 139.80 GiB of which 77.15 GiB is free.")}, r: newReport()}
+		a.collect()
+		if a.request.Low != tt.low || a.request.High != tt.high {
+			t.Errorf("%s: %d to %d", tt.tried, a.request.Low, a.request.High)
+		}
+	}
+}

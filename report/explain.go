@@ -1,0 +1,290 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+// ExplainHead says what an explanation is made from.
+type ExplainHead struct {
+	Name  string // of the file
+	About string // what it is
+}
+
+// ExplainOptions say how much is shown.
+type ExplainOptions struct {
+	Full   bool // all of it, not only what fits on a page
+	Frames bool // all frames of each call stack
+}
+
+// How much an explanation takes by default: it is to be pasted into a ticket.
+const (
+	explainWidth = 100
+	explainLines = 59
+)
+
+// shown is how much of each list is shown; less of it if the page is too long.
+type shown struct {
+	pinned, stacks, lines, kinds, findings, parts, settings, alternatives, notes int
+}
+
+// pages are tried until one fits, the longest first.
+var pages = []shown{
+	{pinned: 4, stacks: 2, lines: 6, kinds: 6, findings: 4, parts: 2, settings: 4, alternatives: 8, notes: 8},
+	{pinned: 3, stacks: 2, lines: 5, kinds: 6, findings: 3, parts: 2, settings: 3, alternatives: 6, notes: 6},
+	{pinned: 3, stacks: 1, lines: 4, kinds: 6, findings: 3, parts: 1, settings: 3, alternatives: 5, notes: 4},
+	{pinned: 2, stacks: 1, lines: 3, kinds: 4, findings: 2, parts: 1, settings: 2, alternatives: 4, notes: 3},
+	{pinned: 1, stacks: 1, lines: 2, kinds: 4, findings: 1, parts: 1, settings: 1, alternatives: 2, notes: 1},
+	{pinned: 1, stacks: 1, lines: 1, kinds: 2, findings: 1, settings: 1, alternatives: 1},
+}
+
+// Explain writes an explanation, the most important first.
+func Explain(w io.Writer, head ExplainHead, r *explain.Report, o ExplainOptions, style Style) error {
+	if o.Full || o.Frames {
+		const all = 1 << 30
+		much := pages[0]
+		if o.Full {
+			much = shown{all, all, all, all, all, all, all, all, all}
+		}
+		e := &explanation{page: page{w: w, style: style, width: explainWidth}, r: r, frames: o.Frames, shown: much}
+		e.write(head)
+		return e.err
+	}
+	var text bytes.Buffer
+	for i := range pages {
+		text.Reset()
+		e := &explanation{page: page{w: &text, style: style, width: explainWidth}, r: r, shown: pages[i]}
+		e.write(head)
+		if e.err != nil {
+			return e.err
+		}
+		if bytes.Count(text.Bytes(), []byte("\n")) <= explainLines {
+			break
+		}
+	}
+	_, err := w.Write(text.Bytes())
+	return err
+}
+
+// explanation is one being written.
+type explanation struct {
+	page
+	r      *explain.Report
+	frames bool
+	shown  shown
+	left   []string // what is not shown
+}
+
+func (e *explanation) write(head ExplainHead) {
+	e.printf("%s\n", Clean(head.Name))
+	if head.About != "" {
+		e.wrapped("  ", head.About)
+	}
+	e.heading(verdictLine(e.r), "")
+	e.wrapped("  ", e.r.Summary)
+	e.numbers()
+	e.alternatives()
+	e.health()
+	e.pinners()
+	e.holders()
+	e.findings()
+	e.fixes()
+	e.notes()
+	e.record()
+	e.trust()
+}
+
+// more remembers that a list is longer than what is shown of it.
+func (e *explanation) more(n, most int, one, many string) int {
+	if n <= most {
+		return n
+	}
+	e.left = append(e.left, plural(n-most, one, many))
+	return most
+}
+
+// verdictNames say in a few words what each verdict means.
+var verdictNames = map[string]string{
+	explain.Capacity:      "too little memory",
+	explain.Outside:       "others hold memory that was needed",
+	explain.Pools:         "private pools keep free memory back",
+	explain.Pending:       "freed memory waits for another stream",
+	explain.Streams:       "free memory belongs to another stream",
+	explain.Setting:       "a setting keeps free memory from the request",
+	explain.Fragmentation: "enough memory, but not in one piece",
+	explain.None:          "nothing failed",
+	explain.Unknown:       "what is given does not tell why",
+}
+
+// verdictLine is the verdict in one line.
+func verdictLine(r *explain.Report) string {
+	under := ""
+	if r.UnderCap {
+		under = ", under a per-process limit"
+	}
+	name := verdictNames[r.Verdict]
+	if r.Verdict == explain.None && r.Confidence == explain.Open {
+		name = "no failed request is known of"
+	}
+	return fmt.Sprintf("Verdict: %s (%s)%s: %s", r.Verdict, r.Confidence, under, name)
+}
+
+// numbers are the evidence: as a sum, or as the arithmetic of a text.
+func (e *explanation) numbers() {
+	if len(e.r.Arithmetic) > 0 {
+		e.heading("The numbers", "")
+		for _, line := range e.r.Arithmetic {
+			e.wrapped("  - ", line)
+		}
+	}
+	v := &e.r.Evidence
+	if e.r.Failure == nil || v.Live == nil || v.Rounded == nil {
+		return
+	}
+	e.heading("The sum", momentLine(e.r.Failure))
+	row := func(mark string, n *uint64, text string) {
+		if n != nil {
+			e.wrapped(fmt.Sprintf("  %s %11s  ", mark, units.Size(*n)), text)
+		}
+	}
+	need := *v.Live + *v.Rounded
+	row(" ", v.Live, "live: in tensors")
+	row("+", v.Rounded, "request"+segmentText(v))
+	row("=", &need, "needed")
+	row(" ", v.Available, "there is: "+e.thereText())
+	row("-", v.Gap, "missing")
+	if v.Free != nil && v.LargestFree != nil {
+		row(" ", v.Free, fmt.Sprintf("reserved by PyTorch and free, the largest piece %s%s", units.Size(*v.LargestFree), usableText(v)))
+	}
+	if v.Available != nil && v.Reserved != nil && *v.Available >= *v.Reserved && v.Segment != nil {
+		rest, text := *v.Available-*v.Reserved, "not reserved yet: enough for a new segment of "
+		if rest < *v.Segment {
+			text = "not reserved yet: too little for a new segment of "
+		}
+		row(" ", &rest, text+units.Size(*v.Segment))
+	}
+	if v.Pending != nil && *v.Pending > 0 {
+		row(" ", v.Pending, "freed, but waiting for another stream (pending)")
+	}
+	if v.FreePools != nil && *v.FreePools > 0 {
+		row(" ", v.FreePools, "free in private pools (CUDA graphs, MemPools)")
+	}
+	if v.Outside != nil {
+		row(" ", v.Outside, "of the device do not belong to PyTorch")
+	}
+	e.stack(e.r.Failure.Frames, e.r.Failure.Site, "  requested at ")
+}
+
+// momentLine says when the request failed.
+func momentLine(f *explain.Failure) string {
+	if f.Event == nil {
+		return ""
+	}
+	return " at " + momentOf(&f.Moment)
+}
+
+func momentOf(m *facts.Moment) string {
+	s := "event " + countText(*m.Event)
+	if m.Since != nil {
+		s += ", " + secondsText(*m.Since)
+	}
+	if m.Step != nil {
+		s += fmt.Sprintf(", step %d", *m.Step)
+	}
+	if m.Annotation != nil {
+		s += ", in " + Clean(*m.Annotation)
+	}
+	return s
+}
+
+func segmentText(v *explain.Evidence) string {
+	if v.Request == nil || units.Size(*v.Request) == units.Size(*v.Rounded) {
+		return ""
+	}
+	return ", rounded up from " + units.Size(*v.Request)
+}
+
+func usableText(v *explain.Evidence) string {
+	if v.FreeUsable == nil || v.LargestUsable == nil || units.Size(*v.LargestUsable) == units.Size(*v.LargestFree) {
+		return ""
+	}
+	return fmt.Sprintf("; of it %s in the request's own pool and stream, the largest piece %s", units.Size(*v.FreeUsable), units.Size(*v.LargestUsable))
+}
+
+// thereText says what decides how much there is.
+func (e *explanation) thereText() string {
+	l, v := e.r.Limit, e.r.Evidence
+	if l.Max == nil || v.Available == nil || *v.Available < *l.Max {
+		return "reserved by PyTorch, and free on the device"
+	}
+	switch l.Source {
+	case "given":
+		return "the limit, as given"
+	case "recorded":
+		return "the limit, as the recorder wrote it down"
+	case "message":
+		return "the limit, as the message has it"
+	}
+	return fmt.Sprintf("the limit, inferred: %s to %s (--limit sets it)", sizeOr(l.Min), sizeOr(l.Max))
+}
+
+// alternatives are what else it could be.
+func (e *explanation) alternatives() {
+	list := e.r.Alternatives
+	if len(list) == 0 {
+		return
+	}
+	name := "What else it could be"
+	if e.r.Verdict == explain.Unknown {
+		name = "What it could be"
+	}
+	e.heading(name, "")
+	for _, a := range list[:e.more(len(list), e.shown.alternatives, "other cause", "other causes")] {
+		e.wrapped("  - ", a.Verdict+", "+a.When)
+	}
+}
+
+// health is that of a run in which nothing failed.
+func (e *explanation) health() {
+	h := e.r.Health
+	if h == nil {
+		return
+	}
+	e.heading("Health", "")
+	row := func(value, text string) { e.line("  %13s  %s", value, text) }
+	row(units.Size(h.PeakAllocated), "allocated at most: in tensors")
+	row(units.Size(h.PeakReserved), "reserved at most: held of the device")
+	if h.FragmentationPeak != nil {
+		row(percentText(h.FragmentationPeak), "of it in no tensor when most was reserved")
+	}
+	if h.Headroom != nil {
+		row(units.Size(*h.Headroom), "left under the limit")
+	}
+	row(units.Count(h.Retries), "flushes of the cache to make room (retries)")
+	if h.Growth != nil {
+		row(units.Delta(*h.Growth), "live at the end of the last step, against the end of the second")
+	}
+}
+
+// stack writes a call stack: the places that tell most, or all of it.
+func (e *explanation) stack(frames []timeline.Frame, site timeline.Site, lead string) {
+	if len(frames) == 0 {
+		e.line("%s(no call stack in the file)", lead)
+		return
+	}
+	e.line("%s%s", lead, siteText(site, explainWidth-width(lead)))
+	if !e.frames {
+		return
+	}
+	indent := strings.Repeat(" ", width(lead)+2)
+	for _, f := range frames {
+		e.line("%s%s:%d %s", indent, Clean(f.Filename), f.Line, Clean(f.Name))
+	}
+}

@@ -1,0 +1,186 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// pinners are the tensors that keep free memory from being used.
+func (e *explanation) pinners() {
+	list := e.r.Pinners
+	if len(list) == 0 {
+		return
+	}
+	e.heading("Who pins the free memory", ": live tensors in its segments, most freed per byte moved first")
+	for _, s := range list[:e.more(len(list), e.shown.pinned, "segment", "segments")] {
+		e.line("  %s free in a segment of %s, pinned by %s in %s", units.Size(s.Stuck), units.Size(s.Size), units.Size(s.Live), plural(s.Count, "block", "blocks"))
+		e.blocks(s.Blocks, e.shown.stacks)
+	}
+}
+
+// blocks are bytes by call stack.
+func (e *explanation) blocks(list []explain.Block, most int) {
+	for _, b := range list[:min(len(list), most)] {
+		e.stack(b.Frames, b.Site, fmt.Sprintf("    %10s %6s  ", units.Size(b.Bytes), countText(b.Count)+"x"))
+	}
+	if n := len(list) - most; n > 0 {
+		e.line("    %s", "and "+plural(n, "more call stack", "more call stacks"))
+	}
+}
+
+// holders are who holds the memory.
+func (e *explanation) holders() {
+	r := e.r
+	if len(r.Holders) == 0 {
+		return
+	}
+	when := " when it failed"
+	if r.Failure == nil {
+		when = " at the peak"
+	}
+	e.heading("Who holds the memory"+when, "")
+	if len(r.ByKind) > 0 {
+		var kinds []string
+		for _, k := range r.ByKind[:min(len(r.ByKind), e.shown.kinds)] {
+			kinds = append(kinds, fmt.Sprintf("%s %s (%s)", strings.ReplaceAll(Clean(k.Category), "_", " "), units.Size(k.Bytes), k.Confidence))
+		}
+		e.wrapped("  ", strings.Join(kinds, ", "))
+	}
+	if len(r.ByLine) > 0 {
+		for _, h := range r.ByLine[:e.more(len(r.ByLine), e.shown.lines, "line of your code", "lines of your code")] {
+			e.line("  %10s %6s  %s", units.Size(h.Bytes), countText(h.Blocks)+"x", Clean(h.Line.String()))
+		}
+		if !e.full() {
+			return
+		}
+		e.line("  by call stack:")
+	}
+	for _, h := range r.Holders[:e.more(len(r.Holders), e.shown.lines, "call stack", "call stacks")] {
+		e.stack(h.Frames, h.Site, fmt.Sprintf("  %10s %6s  ", units.Size(h.Bytes), countText(h.Blocks)+"x"))
+	}
+	if e.full() && len(r.ByModule) > 0 {
+		e.line("  by module:")
+		for _, m := range r.ByModule {
+			e.line("  %10s %6s  %s", units.Size(m.Bytes), countText(m.Blocks)+"x", Clean(m.Module))
+		}
+	}
+}
+
+// full tells whether nothing is left out.
+func (e *explanation) full() bool { return e.shown.pinned > len(e.r.Pinners) && e.shown.lines > 100 }
+
+// findingNames say what a finding is.
+var findingNames = map[string]string{
+	explain.Leak:      "leak",
+	explain.Spike:     "spike",
+	explain.Transient: "transient",
+	explain.Ignored:   "settings not in force",
+}
+
+func (e *explanation) findings() {
+	list := e.r.Findings
+	if len(list) == 0 {
+		return
+	}
+	e.heading("Also found", "")
+	for _, f := range list[:e.more(len(list), e.shown.findings, "finding", "findings")] {
+		e.wrapped("  - ", fmt.Sprintf("%s (%s): %s", findingNames[f.Kind], f.Confidence, f.Detail))
+		switch {
+		case len(f.Parts) > 0:
+			e.blocks(f.Parts, e.shown.parts)
+		case len(f.Frames) > 0:
+			e.stack(f.Frames, f.Site, "    at ")
+		}
+	}
+}
+
+// fixes are numbered, the smallest change first.
+func (e *explanation) fixes() {
+	list := e.r.Fixes
+	if len(list) == 0 {
+		return
+	}
+	order := ""
+	if slices.ContainsFunc(list, func(f explain.Fix) bool { return f.Kind == explain.FixSetting }) {
+		order = "; settings in the order of the memory they need"
+	}
+	e.heading("What would have helped", order)
+	settings, n, left, proved := 0, 0, 0, ""
+	for _, f := range list {
+		if f.Kind == explain.FixSetting {
+			if settings++; settings > e.shown.settings {
+				left++
+				continue
+			}
+		}
+		n++
+		lead := fmt.Sprintf("  %d. ", n)
+		if f.Export != "" {
+			e.line("%s%s", lead, Clean(f.Export))
+			e.wrapped(strings.Repeat(" ", len(lead)), settingText(&f, f.Detail == proved))
+			proved = f.Detail
+			continue
+		}
+		e.wrapped(lead, f.Detail)
+	}
+	if left > 0 {
+		e.left = append(e.left, plural(left, "setting that helps", "settings that help"))
+	}
+}
+
+// settingText says what a setting was proved to do; like the one before, if it
+// is the same.
+func settingText(f *explain.Fix, same bool) string {
+	said := Clean(f.Detail)
+	if same {
+		said = "likewise"
+	}
+	if f.SmallestLimit != nil {
+		said += "; needs a limit of " + units.Size(*f.SmallestLimit)
+	}
+	if f.DriverMS != nil {
+		said += ", " + driverTime(*f.DriverMS) + " in the driver"
+	}
+	return said
+}
+
+func (e *explanation) notes() {
+	n := e.more(len(e.r.Notes), e.shown.notes, "note", "notes")
+	if n == 0 {
+		return
+	}
+	e.heading("Notes", "")
+	for _, note := range e.r.Notes[:n] {
+		e.wrapped("  - ", note)
+	}
+}
+
+// record are the lines with which the next run tells more.
+func (e *explanation) record() {
+	if len(e.r.Record) == 0 {
+		return
+	}
+	e.heading("To know more next time", ", record a snapshot and explain that")
+	for _, line := range e.r.Record {
+		e.line("    %s", line)
+	}
+}
+
+// trust says what the answer rests on.
+func (e *explanation) trust() {
+	said := ""
+	if c := e.r.SelfCheck; c != nil {
+		said = "How far to trust it: " + c.Note + ". "
+	}
+	if len(e.left) > 0 {
+		said += "Not shown: " + strings.Join(e.left, ", ") + "; --full shows all."
+	}
+	if said != "" {
+		e.printf("\n")
+		e.wrapped("", said)
+	}
+}

@@ -1,0 +1,219 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func framesOf(n int) ([]timeline.Frame, timeline.Site) {
+	inner := timeline.Frame{Name: "forward", Filename: fmt.Sprintf("/venv/lib/python3.12/site-packages/model/layer_with_a_long_name_%d.py", n), Line: 12}
+	user := timeline.Frame{Name: "train_one_epoch", Filename: "/home/me/project/training/train_the_model.py", Line: int64(n)}
+	return []timeline.Frame{inner, {Name: "_call_impl", Filename: "/venv/lib/python3.12/site-packages/torch/nn/modules/module.py", Line: 1790}, user},
+		timeline.Site{Inner: inner, User: user, HasUser: true}
+}
+
+// large is a report of which every list is long.
+func large() *explain.Report {
+	long := strings.Repeat("many words of an explanation that has to be wrapped ", 5)
+	r := &explain.Report{
+		Verdict: explain.Fragmentation, Confidence: explain.Open, UnderCap: true, Summary: "A request failed. " + long,
+		Limit:     explain.Limit{Min: ptr(uint64(6 << 30)), Max: ptr(uint64(7 << 30)), Source: "inferred"},
+		SelfCheck: &whatif.SelfCheck{Events: 9, Identical: 9, Note: "the model reproduces 9 of 9 recorded events"},
+		Failure:   &explain.Failure{Moment: facts.Moment{Event: ptr(8), Since: ptr(int64(1500000)), Step: ptr(3)}},
+		Evidence: explain.Evidence{
+			Live: ptr(uint64(5 << 30)), Request: ptr(uint64(1 << 30)), Rounded: ptr(uint64(1<<30 + 512)), Segment: ptr(uint64(1<<30 + 2<<20)),
+			Free: ptr(uint64(1 << 29)), LargestFree: ptr(uint64(1 << 28)), FreeUsable: ptr(uint64(1 << 28)), LargestUsable: ptr(uint64(1 << 27)),
+			FreePools: ptr(uint64(1 << 20)), Pending: ptr(uint64(1 << 20)), Reserved: ptr(uint64(6 << 30)), Available: ptr(uint64(7 << 30)), Outside: ptr(uint64(1 << 30)),
+		},
+	}
+	r.Failure.Frames, r.Failure.Site = framesOf(1)
+	for i := range 30 {
+		b := explain.Block{Bytes: 1 << 20, Count: 3}
+		b.Frames, b.Site = framesOf(i)
+		var blocks []explain.Block
+		for range 5 {
+			blocks = append(blocks, b)
+		}
+		r.Pinners = append(r.Pinners, explain.Segment{Size: 20 << 20, Stuck: 15 << 20, Live: 5 << 20, Count: 15, Blocks: blocks})
+		r.Holders = append(r.Holders, explain.Holder{Bytes: 1 << 20, Blocks: 2, Frames: b.Frames, Site: b.Site})
+		r.ByLine = append(r.ByLine, explain.LineHolder{Bytes: 1 << 20, Blocks: 2, Line: b.Site.User})
+		r.ByKind = append(r.ByKind, explain.CategoryHolder{Bytes: 1 << 20, Category: "optimizer_state", Confidence: "likely"})
+		r.Findings = append(r.Findings, explain.Finding{Kind: explain.Leak, Confidence: "likely", Detail: long, Parts: blocks})
+		r.Alternatives = append(r.Alternatives, explain.Alternative{Verdict: explain.Capacity, When: "if " + long})
+		r.Notes = append(r.Notes, fmt.Sprintf("note %d: %s", i, long))
+		r.Fixes = append(r.Fixes, explain.Fix{
+			Kind: explain.FixSetting, Export: fmt.Sprintf("export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:%d", i), Detail: "the request is served", SmallestLimit: ptr(uint64(6 << 30)), DriverMS: ptr(12.0),
+		})
+	}
+	r.Fixes = append(r.Fixes, explain.Fix{Kind: explain.FixMemory, Detail: "a higher limit: " + long})
+	return r
+}
+
+func explained(t *testing.T, r *explain.Report, o ExplainOptions) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Explain(&b, ExplainHead{Name: "file.pickle", About: "device 0; 9 events"}, r, o, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(b.String(), "\n") {
+		if width(line) > explainWidth && !strings.Contains(line, "export ") && !o.Frames {
+			t.Errorf("line %d is %d wide: %s", i+1, width(line), line)
+		}
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("line %d ends in a blank: %q", i+1, line)
+		}
+	}
+	return b.String()
+}
+
+// However long the lists are, what is pasted into a ticket is under 60 lines,
+// in a fixed order, and says what it leaves out.
+func TestExplainFits(t *testing.T) {
+	text := explained(t, large(), ExplainOptions{})
+	if n := strings.Count(text, "\n"); n >= 60 || n < 40 {
+		t.Errorf("%d lines:\n%s", n, text)
+	}
+	order := []string{
+		"file.pickle\n  device 0; 9 events\n", "\nVerdict: fragmentation (open), under a per-process limit: ", "\nThe sum at event 8, 1.500 s, step 3\n", "\n  +    1.00 GiB  request",
+		"the limit, inferred: 6.00 GiB to 7.00 GiB", "too little for a new segment of 1.00 GiB", "requested at layer_with", "\nWhat else it could be\n", "\nWho pins", "15.00 MiB free in a segment of 20.00 MiB, pinned by 5.00 MiB in 15 blocks",
+		"\nWho holds", "optimizer state 1.00 MiB (likely)", "\nAlso found\n  - leak (likely): ", "\nWhat would have helped", "\n  1. export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:0\n     the request is served; needs a limit of 6.00 GiB, ~12 ms in the driver\n",
+		". a higher limit: ", "\nHow far to trust it: the model reproduces 9 of 9", "Not shown: ", "--full shows all.\n",
+	}
+	at := 0
+	for _, want := range order {
+		i := strings.Index(text[at:], want)
+		if i < 0 {
+			t.Fatalf("no %q after byte %d in\n%s", want, at, text)
+		}
+		at += i
+	}
+	if strings.Contains(text, "module.py") || strings.Contains(text, "/venv") {
+		t.Errorf("frames of libraries are not folded:\n%s", text)
+	}
+}
+
+// The messages of measured runs give pages that need not be cut.
+func TestExplainMessages(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "testdata", "measured.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range bytes.Lines(raw) {
+		var run struct{ OOM string }
+		if err := json.Unmarshal(line, &run); err != nil {
+			t.Fatal(err)
+		}
+		if run.OOM == "" {
+			continue
+		}
+		n++
+		all, err := message.Parse(run.OOM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := explain.FromText(explain.Input{Message: all[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := explained(t, r, ExplainOptions{}); strings.Count(text, "\n") >= 60 || strings.Contains(text, "Not shown") {
+			t.Errorf("%d lines:\n%s", strings.Count(text, "\n"), text)
+		}
+	}
+	if n != 45 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// --full leaves nothing out, --frames all shows all frames.
+func TestExplainFull(t *testing.T) {
+	r := large()
+	text := explained(t, r, ExplainOptions{Full: true})
+	for i := range r.Notes {
+		for _, want := range []string{fmt.Sprintf("note %d: ", i), fmt.Sprintf("max_split_size_mb:%d\n", i), fmt.Sprintf("train_the_model.py:%d train", i)} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q", want)
+			}
+		}
+	}
+	if n := len(regexp.MustCompile(`(?m)pinned by`).FindAllString(text, -1)); n != len(r.Pinners) || strings.Contains(text, "Not shown") {
+		t.Errorf("%d segments", n)
+	}
+	text = explained(t, r, ExplainOptions{Frames: true})
+	if !strings.Contains(text, "/venv/lib/python3.12/site-packages/torch/nn/modules/module.py:1790 _call_impl\n") || !strings.Contains(text, "Not shown") {
+		t.Errorf("no frames:\n%s", text)
+	}
+}
+
+// A report on a text has its arithmetic and the lines to record; one of a
+// healthy run its health.
+func TestExplainKinds(t *testing.T) {
+	r := &explain.Report{
+		Verdict: explain.Unknown, Confidence: explain.Open, Summary: "It failed.", Arithmetic: []string{"1.00 GiB a + 1.00 GiB b = 2.00 GiB c"},
+		Alternatives: []explain.Alternative{{Verdict: explain.Outside, When: "if others hold it"}}, Record: []string{"import ashlar"},
+	}
+	text := explained(t, r, ExplainOptions{})
+	want := "file.pickle\n  device 0; 9 events\n\nVerdict: unknown (open): what is given does not tell why\n  It failed.\n\n" +
+		"The numbers\n  - 1.00 GiB a + 1.00 GiB b = 2.00 GiB c\n\nWhat it could be\n  - outside, if others hold it\n\n" +
+		"To know more next time, record a snapshot and explain that\n    import ashlar\n"
+	if text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+	r = &explain.Report{Verdict: explain.None, Confidence: explain.Certain, Summary: "Nothing failed.", Health: &explain.Health{
+		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, FragmentationPeak: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
+	}}
+	text = explained(t, r, ExplainOptions{})
+	for _, want := range []string{"Verdict: none (certain): nothing failed\n", "1.00 GiB  allocated at most", "2.00 GiB  reserved at most", "50.0 %  of it", "3.00 GiB  left under the limit", "1,234  flushes", "-5.00 MiB  live at the end"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	r.Confidence = explain.Open
+	if text := explained(t, r, ExplainOptions{}); !strings.Contains(text, "none (open): no failed request is known of\n") {
+		t.Error(text)
+	}
+	for _, v := range []string{
+		explain.Capacity, explain.Outside, explain.Pools, explain.Pending, explain.Streams, explain.Setting, explain.Fragmentation, explain.None, explain.Unknown,
+	} {
+		line := verdictLine(&explain.Report{Verdict: v, Confidence: explain.Certain, UnderCap: true})
+		if verdictNames[v] == "" || width(line) > explainWidth {
+			t.Errorf("%s: %s", v, line)
+		}
+	}
+}
+
+// Text of a file cannot drive the terminal.
+func TestExplainHostile(t *testing.T) {
+	r := large()
+	bad := "\x1b[2J\x07bad\u202e"
+	r.Summary, r.Notes[0], r.Alternatives[0].When, r.Findings[0].Detail, r.Fixes[0].Export = bad, bad, bad, bad, bad
+	for i := range r.Pinners[0].Blocks {
+		r.Pinners[0].Blocks[i].Site.Inner.Name = bad
+	}
+	r.ByLine[0].Line.Name, r.ByKind[0].Category = bad, bad
+	for i := range r.Failure.Frames {
+		r.Failure.Frames[i].Filename = bad
+	}
+	var b bytes.Buffer
+	if err := Explain(&b, ExplainHead{Name: bad, About: bad}, r, ExplainOptions{Full: true, Frames: true}, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc([]rune(b.String()), func(c rune) bool { return c < ' ' && c != '\n' || c == '\u202e' }); i >= 0 {
+		t.Errorf("byte %d: %q", i, b.String()[max(0, i-40):i+10])
+	}
+}
