@@ -315,7 +315,7 @@ func (e *explainer) moreMemory() error {
 	if !known {
 		return nil
 	}
-	limit, err := e.limitToPass()
+	limit, err := e.roomToPass(there.cap)
 	if err != nil || limit <= there.bytes {
 		return err
 	}
@@ -335,11 +335,15 @@ func (e *explainer) moreMemory() error {
 	return nil
 }
 
-// limitToPass is the lowest limit under which the recorded settings get past
-// the failure.
-func (e *explainer) limitToPass() (uint64, error) {
-	return tune.Bisect(e.f.live+e.f.rounded, func(limit uint64) (bool, error) {
-		passes, _, err := e.f.passes(e.ctx, e.conditions(limit))
+// roomToPass is the lowest limit, or the least memory of a device without one,
+// with which the recorded settings get past the failure.
+func (e *explainer) roomToPass(capped bool) (uint64, error) {
+	return tune.Bisect(e.f.live+e.f.rounded, func(bytes uint64) (bool, error) {
+		c := e.conditions(bytes)
+		if !capped {
+			c.Limit, c.DeviceMemory = 0, bytes
+		}
+		passes, _, err := e.f.passes(e.ctx, c)
 		return passes, err
 	})
 }

@@ -89,8 +89,8 @@ func TestCapacity(t *testing.T) {
 		},
 	}, story{
 		name: "with settings that do not matter",
-		why:  "blocks of 112 MiB are not rounded up any further, so the settings cost nothing",
-		room: 400 * mib, conf: "roundup_power2_divisions:4,max_split_size_mb:256", request: asks(80*mib, 0),
+		why:  "blocks of 64 to 128 MiB are not rounded up, so the settings cost nothing",
+		room: 400 * mib, conf: "roundup_power2_divisions:[32:4,64:1,>:4],max_split_size_mb:256", request: asks(80*mib, 0),
 		setup: func(s *scenario.Scenario) { held(s, 3, 112*mib) },
 		truth: truth{
 			verdict: explain.Capacity, live: 336 * mib, rounded: 80 * mib, segment: 80 * mib, reserved: 336 * mib,

@@ -267,41 +267,52 @@ func (e *explainer) verdict() error {
 // summary says in a few sentences what happened.
 func (e *explainer) summary(verdict, why string) string {
 	f := e.f
-	asked := fmt.Sprintf("a request for %s failed with %s live", units.Size(f.call.Size), units.Size(f.live))
-	there := "what the device had left"
+	asked := fmt.Sprintf("A request for %s failed with %s live", units.Size(f.call.Size), units.Size(f.live))
+	need := f.live + f.rounded
+	together := fmt.Sprintf("%s: together %s", asked, units.Size(need))
 	room, known := f.roomUnder(e.limits.high)
-	if known {
-		there = units.Size(room.bytes)
-		if room.cap {
-			there = "the limit of " + there
-		} else {
-			there += " that the device had for PyTorch"
+	between := room.cap && e.limits.low < e.limits.high // what the limit was is not known
+	there := "what the device had left"
+	switch {
+	case between:
+		there = fmt.Sprintf("a limit between %s and %s", units.Size(e.limits.low), units.Size(e.limits.high))
+		if e.r.BreakEven != nil {
+			there += fmt.Sprintf(", if it was %s or more", units.Size(*e.r.BreakEven))
 		}
+	case room.cap:
+		there = "the limit of " + units.Size(room.bytes)
+	case known:
+		there = units.Size(room.bytes) + " that the device had for PyTorch"
+	}
+	switch {
+	case !known || need <= room.bytes:
+	case between:
+		together += fmt.Sprintf(", and the limit was less than %s", units.Size(room.bytes+1))
+	default:
+		together += fmt.Sprintf(", which is %s more than %s", units.Size(need-room.bytes), there)
 	}
 	switch verdict {
 	case Capacity:
-		text := fmt.Sprintf("%s: together %s, which is %s more than %s.",
-			upper(asked), units.Size(f.live+f.rounded), units.Size(f.live+f.rounded-room.bytes), there)
 		if e.needAtLeast() > room.bytes {
-			text += " No allocator setting helps."
+			return together + ". No allocator setting helps."
 		}
-		return text
+		return together + "."
 	case Outside:
 		return fmt.Sprintf("%s. It would fit on this device of %s, but %s of it belong to others: contexts, NCCL, libraries or other processes.",
-			upper(asked), units.Size(*f.deviceTotal), units.Size(*f.deviceTotal-f.reserved-*f.deviceFree))
+			asked, units.Size(*f.deviceTotal), units.Size(*f.deviceTotal-min(*f.deviceTotal, f.device)))
 	case Fragmentation:
-		text := fmt.Sprintf("%s: together %s, which fit into %s. But of the %s that are reserved and free no piece is large enough: the largest is %s",
-			upper(asked), units.Size(f.live+f.rounded), there, units.Size(f.free.all), units.Size(f.free.largestUsable))
-		if known && room.bytes >= f.reserved {
+		text := fmt.Sprintf("%s, which fit into %s. But of the %s that are reserved and free no piece is large enough: the largest is %s",
+			together, there, units.Size(f.free.all), units.Size(f.free.largestUsable))
+		switch {
+		case between:
+			text += fmt.Sprintf(", and less than the %s of a new segment are left", units.Size(f.segment))
+		case known && room.bytes >= f.reserved:
 			text += fmt.Sprintf(", and %s are left for a new segment of %s", units.Size(room.bytes-f.reserved), units.Size(f.segment))
 		}
 		return text + "."
 	}
-	if need := f.live + f.rounded; known && need > room.bytes {
-		return fmt.Sprintf("%s: together %s, which is %s more than %s, but blocks are larger than what was asked for: %s.",
-			upper(asked), units.Size(need), units.Size(need-room.bytes), there, why)
+	if known && need > room.bytes {
+		return fmt.Sprintf("%s; but blocks are larger than what was asked for: %s.", together, why)
 	}
-	return fmt.Sprintf("%s, which fit into %s: %s.", upper(asked), there, why)
+	return fmt.Sprintf("%s, which fit into %s: %s.", asked, there, why)
 }
-
-func upper(s string) string { return string(s[0]-'a'+'A') + s[1:] }

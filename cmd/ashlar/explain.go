@@ -401,6 +401,7 @@ func (e *explained) explain(ctx context.Context, std stdio) (*explain.Report, er
 // returns ends that.
 func showSeconds(std stdio, what string) (stop func()) {
 	p := startProgress(std, 0, what)
+	p.at(1, 0) // nothing is shown before the first second is over
 	begin, done := time.Now(), make(chan struct{})
 	if std.terminal {
 		go func() {
@@ -410,7 +411,7 @@ func showSeconds(std stdio, what string) (stop func()) {
 					tick.Stop()
 					return
 				case <-tick.C:
-					p.at(int(time.Since(begin).Seconds()), 0)
+					p.at(max(1, int(time.Since(begin).Seconds())), 0)
 				}
 			}
 		}()

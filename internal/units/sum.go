@@ -16,9 +16,9 @@ type Term struct {
 // Sum writes a sum that a reader can check by hand: "7.11 GiB allocated +
 // 0.32 GiB (327.68 MiB) cached = 7.43 GiB reserved". All sizes are in the unit
 // of the largest, and one that [Size] writes in another unit has that behind it.
-// There are two decimals, more if the rounded numbers would not add up.
+// There are two decimals, or three if only then the rounded numbers add up; if
+// they never do, the result is that of the numbers as they are written.
 func Sum(terms []Term, what string) string {
-	const fewest, most = 2, 4
 	var largest uint64
 	exact := 0.0
 	for _, t := range terms {
@@ -26,12 +26,15 @@ func Sum(terms []Term, what string) string {
 		exact += t.signed()
 	}
 	unit, name := unitOf(largest)
-	for places := fewest; ; places++ {
-		text, sum := written(terms, unit, name, places)
-		if places == most || unit == 1 || sum == rounded(exact, unit, places) {
-			return text + " = " + decimal(sum, unit, places) + " " + name + " " + what
+	places := 2
+	text, sum := written(terms, unit, name, places)
+	if sum != rounded(exact, unit, places) && unit > 1 {
+		if finer, n := written(terms, unit, name, places+1); n == rounded(exact, unit, places+1) {
+			places++
+			text, sum = finer, n
 		}
 	}
+	return text + " = " + decimal(sum, unit, places) + " " + name + " " + what
 }
 
 func (t Term) signed() float64 {

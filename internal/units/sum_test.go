@@ -15,6 +15,10 @@ func TestSum(t *testing.T) {
 			[]Term{{1 << 30, false, "a"}, {465 * mib, false, "b"}, {465 * mib, false, "c"}},
 			"1.000 GiB a + 0.454 GiB (465.00 MiB) b + 0.454 GiB (465.00 MiB) c = 1.908 GiB in all",
 		},
+		{ // 6.7455 + 0.7676 is 7.5131
+			[]Term{{7242925572, false, "reserved"}, {786 * mib, false, "new"}},
+			"6.75 GiB reserved + 0.77 GiB (786.00 MiB) new = 7.52 GiB in all",
+		},
 		{[]Term{{15 << 30, false, "a"}, {5 << 30, true, "b"}, {0, true, "c"}}, "15.00 GiB a - 5.00 GiB b - 0.00 GiB c = 10.00 GiB in all"},
 		{[]Term{{1 << 30, false, "a"}, {5 << 30, true, "b"}}, "1.00 GiB a - 5.00 GiB b = -4.00 GiB in all"},
 		{[]Term{{100, false, "a"}, {30, true, "b"}}, "100 B a - 30 B b = 70 B in all"},

@@ -1,0 +1,67 @@
+package tune
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// Every field of the JSON is documented.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(doc), "\n## ashlar tune\n")
+	if !ok {
+		t.Fatal("docs/json.md has no section")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, v := range []any{Answer{}, Choice{}} {
+		typ := reflect.TypeOf(v)
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if !strings.Contains(section, "`"+name+"`") {
+				t.Errorf("%s of %s is not documented", name, typ.Name())
+			}
+		}
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	p := program(t, "snapshots/ckpt_spike-tight-default")
+	const limit = 2608 << 20
+	r := quick(t, p, Options{Limit: limit})
+	a := NewAnswer(p, r, whatif.GivenLimit(p, limit), whatif.GivenMemory(0))
+	raw, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back struct {
+		SelfCheck struct {
+			Events, Identical int
+		} `json:"self_check"`
+		Current, Recommended struct {
+			Settings, Export, Reason string
+			Smallest                 uint64 `json:"smallest_limit_bytes"`
+			Under                    struct {
+				Fails bool
+			} `json:"under_limit"`
+		}
+		Front     []struct{ Settings string }
+		Evaluated int
+		Lower     uint64 `json:"lower_bound_bytes"`
+	}
+	if err := json.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.SelfCheck.Events != 2923 || back.SelfCheck.Identical != 2923 || !back.Current.Under.Fails || back.Recommended.Under.Fails ||
+		back.Recommended.Smallest > limit || back.Recommended.Smallest < back.Lower || back.Recommended.Reason == "" ||
+		back.Recommended.Export != "export PYTORCH_CUDA_ALLOC_CONF="+back.Recommended.Settings || len(back.Front) == 0 || back.Evaluated < 100 {
+		t.Errorf("%s", raw)
+	}
+}
