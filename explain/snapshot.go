@@ -110,7 +110,10 @@ func (e *explainer) fromMessage() *replay.Call {
 	if m == nil || m.TriedBytes == nil || m.Backend != message.Native || m.Device >= 0 && m.Device != e.t.Device {
 		return nil
 	}
-	c := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: m.TriedBytes.Low}
+	c := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: whole(m.TriedBytes, m.Backend).Low}
+	if c.Size == alloc.SmallSegment {
+		c.Size /= 2 // the most that the small pool serves; more would ask for another segment
+	}
 	if n := e.t.Events.Len(); n > 0 {
 		c.Stream = e.t.Events.At(n - 1).Stream
 	} else if len(e.t.Segments) > 0 {

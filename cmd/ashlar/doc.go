@@ -1,6 +1,11 @@
 // Command ashlar explains GPU memory to the people who train and serve models
 // with PyTorch.
 //
+//	ashlar explain FILE      why a request for memory failed, and what would have helped
+//	ashlar whatif FILE       what other settings would have done to a recorded run
+//	ashlar tune FILE         find the settings that serve a recorded run best
+//	ashlar check FILE        a gate for CI
+//	ashlar diff A B          what changed between two snapshots, or among many
 //	ashlar stats FILE        show the facts of a snapshot, a dump or a message
 //	ashlar events FILE       list the events of a snapshot with running totals
 //	ashlar convert IN OUT    write a snapshot as pickle, JSON, Parquet or Perfetto trace

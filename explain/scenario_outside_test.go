@@ -1,0 +1,158 @@
+package explain_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+)
+
+// knows tells the size of the device, as the recorder writes it down.
+func knows(total uint64) explain.Input {
+	return explain.Input{Side: &side.Facts{Devices: []side.Device{{TotalBytes: &total}}}}
+}
+
+// said tells it as the message does.
+func said(t *testing.T, total, free, segment uint64) explain.Input {
+	t.Helper()
+	text := fmt.Sprintf("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s. GPU 0 has a total capacity of %s of which %s is free. "+
+		"Of the allocated memory 1.00 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
+		units.Size(segment), units.Size(total), units.Size(free))
+	list, err := message.Parse(text)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d messages in %q: %v", len(list), text, err)
+	}
+	return explain.Input{Message: list[0]}
+}
+
+// What other processes hold decides between a device that is too small and one
+// that is not PyTorch's alone.
+func TestOutside(t *testing.T) {
+	const live, request = 12 * gib, 6 * gib
+	for _, tt := range []struct {
+		name    string
+		total   uint64
+		outside uint64
+		limit   uint64
+		verdict string
+		why     string
+	}{
+		{"another process", 80 * gib, 64 * gib, 0, explain.Outside, "18 GiB would fit on 80, but 64 belong to somebody else"},
+		{"just enough without them", 19 * gib, 3 * gib, 0, explain.Outside, "18 GiB and a context of 1 would fit on 19 exactly"},
+		{"not even then", 19*gib - 20*mib, 3 * gib, 0, explain.Capacity, "18 GiB and a context of 1 do not fit"},
+		{"only a context", 18 * gib, gib / 2, 0, explain.Capacity, "18 GiB do not fit beside any context"},
+		{"under a limit", 80 * gib, 32 * gib, 17 * gib, explain.Capacity, "the limit is too low, whatever else is on the device"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tr, err := scenario.Run(scenario.Config{TotalMemory: tt.total, Unusable: tt.outside, Limit: tt.limit}, func(s *scenario.Scenario) {
+				held(s, 3, live/3)
+				asks(request, 0)(s)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			free := tt.total - tt.outside - live
+			there := tt.total - tt.outside
+			if tt.limit > 0 {
+				there = tt.limit
+			}
+			for name, in := range map[string]explain.Input{"facts": knows(tt.total), "message": said(t, tt.total, free, request)} {
+				in.Limit = tt.limit
+				r := explained(t, tr, in)
+				e := r.Evidence
+				if r.Verdict != tt.verdict || r.Confidence != explain.Certain || r.UnderCap != (tt.limit > 0) {
+					t.Errorf("%s: %s %s, under_cap %v: %s; but %s", name, r.Verdict, r.Confidence, r.UnderCap, r.Summary, tt.why)
+				}
+				if *e.Gap != live+request-there || *e.Available != there || *e.DeviceFree != free || *e.Live != live || *e.Reserved != live {
+					t.Errorf("%s: gap %s of %s, %s free, %s live", name, text(e.Gap), text(e.Available), text(e.DeviceFree), text(e.Live))
+				}
+				// The message rounds the size of the device to a hundredth of a GiB.
+				if name == "facts" && (*e.Outside != tt.outside || *e.DeviceTotal != tt.total) || *e.Outside-tt.outside > gib/100 {
+					t.Errorf("%s: %s outside on %s", name, text(e.Outside), text(e.DeviceTotal))
+				}
+				if tt.verdict == explain.Outside && !strings.Contains(r.Summary, units.Size(tt.outside)) {
+					t.Errorf("%s does not name %s", r.Summary, units.Size(tt.outside))
+				}
+				i := slices.IndexFunc(r.Fixes, func(f explain.Fix) bool { return f.Kind == explain.FixMemory })
+				if len(r.Fixes) != 1 || i < 0 || *r.Fixes[i].Bytes != live+request-there {
+					t.Errorf("fixes %+v", r.Fixes)
+				}
+			}
+		})
+	}
+}
+
+// Others may hold much of the device: as long as live bytes and request fit into
+// what is left, it is the pieces that are too small.
+func TestOutsideButFragmented(t *testing.T) {
+	s := &story{
+		name: "fragmented beside another process", room: 160 * mib, request: asks(60*mib, 0),
+		setup: func(s *scenario.Scenario) { pin(s, 2, 60, 2, 0) },
+	}
+	w := way{device: true, input: func(_ *story, in *explain.Input) { *in = knows(deviceMemory) }}
+	r, _ := s.tell(t, w)
+	if r.Verdict != explain.Fragmentation || r.Confidence != explain.Certain || *r.Evidence.Outside != deviceMemory-160*mib {
+		t.Errorf("%s %s, %s outside: %s", r.Verdict, r.Confidence, text(r.Evidence.Outside), r.Summary)
+	}
+}
+
+// A file that ends before the failure, and the message of the failure: the
+// request of the message is tried in the state at the end.
+func TestMessageAfterTheFile(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		setup   func(*scenario.Scenario)
+		request uint64
+		limit   uint64
+		verdict string
+		live    uint64
+		fixes   string // kinds, in order
+	}{
+		{"capacity", func(s *scenario.Scenario) { held(s, 3, 40*mib) }, 50 * mib, 150 * mib, explain.Capacity, 120 * mib, "memory"},
+		{"fragmentation", func(s *scenario.Scenario) { pin(s, 2, 60, 2, 0) }, 60 * mib, 160 * mib, explain.Fragmentation, 4 * mib, "code setting setting memory"},
+		{"small", func(s *scenario.Scenario) { held(s, 10, mib) }, 2 * mib, 10 * mib, explain.Capacity, 10 * mib, "memory"},
+		{"streams", func(s *scenario.Scenario) {
+			split(s, 100, 70, 7)
+			s.Free("front")
+			used(s, 10*mib, 0)
+		}, 60 * mib, 130 * mib, explain.Streams, 30 * mib, "setting setting setting memory"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := scenario.Config{Limit: tt.limit}
+			tr, err := scenario.Run(c, tt.setup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := said(t, 80*gib, 79*gib, tt.request)
+			in.Limit = tt.limit
+			r := explained(t, tr, in)
+			var kinds []string
+			for _, f := range r.Fixes {
+				kinds = append(kinds, f.Kind)
+				if f.Kind != explain.FixSetting {
+					continue
+				}
+				c.Conf = f.Settings
+				s := &story{name: tt.name, setup: tt.setup, request: asks(tt.request, 0)}
+				if s.failsAnywhere(t, c) {
+					t.Errorf("with %s it fails too", f.Settings)
+				}
+			}
+			if r.Verdict != tt.verdict || r.Confidence != explain.Likely || *r.Evidence.Live != tt.live || *r.Evidence.Segment != tt.request || strings.Join(kinds, " ") != tt.fixes {
+				t.Errorf("%s %s with %s live, fixes %v: %s", r.Verdict, r.Confidence, text(r.Evidence.Live), kinds, r.Summary)
+			}
+			if *r.Evidence.Request > tt.request || *r.Evidence.Request != *r.Evidence.Rounded {
+				t.Errorf("%s asked for, rounded to %s", text(r.Evidence.Request), text(r.Evidence.Rounded))
+			}
+			if r.Failure == nil || r.Failure.Event != nil || r.Failure.OOMs != 0 {
+				t.Errorf("failure %+v", r.Failure)
+			}
+		})
+	}
+}
