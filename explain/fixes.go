@@ -256,6 +256,9 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 	default:
 		f.Detail = "the whole recording passes"
 	}
+	if e.limits.low < limit && limit <= e.limits.high && e.limits.low < e.limits.high {
+		f.Detail += fmt.Sprintf("; that is if the limit was %s or more", units.Size(limit))
+	}
 	return f, nil
 }
 

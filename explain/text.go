@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
 	"github.com/ashlar-mem/ashlar/whatif"
 )
 
@@ -142,14 +143,14 @@ func (a *account) believed() {
 		return
 	}
 	a.settings = &s
-	a.note("the settings %s are taken as said: no message and no dump tells which are in force", confName(*a.Believed))
+	a.note("%s are taken as said: neither a message nor a dump tells which settings are in force", confName(*a.Believed))
 }
 
 func confName(conf string) string {
 	if conf == "" {
-		return "of PyTorch's defaults"
+		return "PyTorch's default settings"
 	}
-	return fmt.Sprintf("%q", conf)
+	return fmt.Sprintf("the settings %q", conf)
 }
 
 // printsPools tells whether a message would name free memory in private pools
@@ -225,7 +226,7 @@ func (a *account) requestOf(segment units.Range) *units.Range {
 // fromSide takes what a recorder wrote down, which is exact.
 func (a *account) fromSide() {
 	s := a.Side
-	if s == nil || s.SegmentBytes == nil || a.segment != nil && !a.segment.Contains(*s.SegmentBytes) {
+	if s == nil || s.Reason != side.OOM || s.SegmentBytes == nil || a.segment != nil && !a.segment.Contains(*s.SegmentBytes) {
 		return
 	}
 	a.segment = exactly(*s.SegmentBytes)

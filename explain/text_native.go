@@ -106,6 +106,9 @@ func (a *account) over(need, there units.Range, capped bool) {
 			confidence = Likely
 			a.alternative(Outside, "others hold memory of the device that they need not: the message does not say how large it is")
 		}
+		if !capped && a.limit != nil && surelyMore(need, *a.limit) {
+			asked += fmt.Sprintf(" It is more than the limit of %s, too.", units.Size(a.limit.Mid))
+		}
 		a.decide(Capacity, confidence, "%s No allocator setting helps%s.", asked, a.roomText())
 		a.roundedUp()
 	}

@@ -46,20 +46,20 @@ func (a *account) fromDump() {
 	}
 	live, ok1 := overlap(*allocated, *a.live)
 	held, ok2 := overlap(*reserved, *a.reserved)
-	if !ok1 || !ok2 {
-		a.note("the dump of memory_stats() is of another moment than the failure: only its peaks and counters are used")
-		return
-	}
-	a.sameMoment = true
-	a.live, a.reserved = &live, &held
 	unused := held.Sub(live)
 	if a.pools != nil {
 		unused = unused.Sub(*a.pools)
 	}
+	ok3 := true
 	if a.unused != nil {
-		unused, _ = overlap(unused, *a.unused)
+		unused, ok3 = overlap(unused, *a.unused)
 	}
-	a.unused = &unused
+	if !ok1 || !ok2 || !ok3 {
+		a.note("the dump of memory_stats() is of another moment than the failure: only its peaks and counters are used")
+		return
+	}
+	a.sameMoment = true
+	a.live, a.reserved, a.unused = &live, &held, &unused
 	if active != nil {
 		p := active.Sub(*allocated)
 		a.pending = &p

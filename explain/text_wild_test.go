@@ -8,14 +8,16 @@ const (
 	adviceMPS        = "Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations (may cause system failure)."
 )
 
-// wild are messages from public issues, which their names tell, and what their
-// numbers say.
-var wild = []struct {
+type wildMessage struct {
 	name, text          string
 	verdict, confidence string
 	underCap            bool
 	sums                []string
-}{
+}
+
+// wild are messages from public issues, which their names tell, and what their
+// numbers say.
+var wild = []wildMessage{
 	{
 		"pytorch#59778",
 		"CUDA out of memory. Tried to allocate 2.26 GiB (GPU 0; 6.00 GiB total capacity; 781.59 MiB already allocated; 3.03 GiB free; 1.24 GiB reserved in total by PyTorch)",

@@ -256,7 +256,7 @@ func (a *account) memoryFix(need, there units.Range, capped bool) {
 	default:
 		f.Detail = fmt.Sprintf("%s more on the device: a new segment fits then, so this request is served; what follows it is not known", units.Size(more.High))
 		if out := a.outside(); out != nil && out.Low > normalOutside {
-			f.Detail += fmt.Sprintf(". Others hold %s of it", units.Size(out.Mid))
+			f.Detail += fmt.Sprintf(". Others hold %s of the device", units.Size(out.Mid))
 		}
 	}
 	if more.Low > 0 && units.Size(more.Low) != units.Size(more.High) {

@@ -27,6 +27,7 @@ type player struct {
 	doing   string // the call being made, and its row
 	at      int
 	diff    *Difference
+	quiet   bool      // events are not compared: the start is being made
 	guess   *conflict // what the pool inference should look at
 	flushed bool      // the last call waited for all streams; known if garbage is collected
 	waiting map[uint64]uint64
@@ -72,7 +73,24 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 			return nil, err
 		}
 	}
-	return p, nil
+	return p, p.freeWaiting()
+}
+
+// freeWaiting frees the blocks whose frees were requested before the first
+// event and are completed after it.
+func (p *player) freeWaiting() error {
+	p.quiet = true
+	defer func() { p.quiet = false }()
+	for i := range p.config.start.Segments {
+		for _, b := range p.config.start.Segments[i].Blocks {
+			if b.State == alloc.ActivePendingFree {
+				if err := p.freeLater(b.Address); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // play goes through the whole trace, up to the first difference.
@@ -190,17 +208,23 @@ func (p *player) free(j int) error {
 	addr := p.rows.addr(j)
 	atOnce := p.rows.atOnce(j)
 	if !atOnce {
-		var stream uint64
-		if n := len(p.idle); n > 0 {
-			stream, p.idle = p.idle[n-1], p.idle[:n-1]
-		} else {
-			p.made++
-			stream = 1<<63 + p.made
-		}
-		p.waiting[addr] = stream
-		if err := p.a.RecordStream(addr, stream); err != nil {
-			return err
-		}
+		return p.freeLater(addr)
+	}
+	return p.a.Free(addr)
+}
+
+// freeLater frees a block that a made-up stream is using.
+func (p *player) freeLater(addr uint64) error {
+	var stream uint64
+	if n := len(p.idle); n > 0 {
+		stream, p.idle = p.idle[n-1], p.idle[:n-1]
+	} else {
+		p.made++
+		stream = 1<<63 + p.made
+	}
+	p.waiting[addr] = stream
+	if err := p.a.RecordStream(addr, stream); err != nil {
+		return err
 	}
 	return p.a.Free(addr)
 }
@@ -259,7 +283,7 @@ func (p *player) holdPool(id alloc.PoolID) error {
 
 // observe compares an event with the one in the trace.
 func (p *player) observe(e alloc.Event) {
-	if p.diff != nil {
+	if p.diff != nil || p.quiet {
 		return
 	}
 	action := e.Action.String()

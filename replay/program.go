@@ -63,6 +63,7 @@ type Program struct {
 	follow  []sim.Placement
 	memory  uint64 // the device's, as far as it shows
 	waits   int    // made-up streams for frees that are completed later
+	freed   []wait // tensors whose frees were requested before the first call
 }
 
 // packed is a Call: the kind in the lowest byte of where, above it the place
@@ -184,8 +185,16 @@ func (b *builder) count() int {
 func (b *builder) begin() {
 	for i := range b.Start.Segments {
 		for _, block := range b.Start.Segments[i].Blocks {
-			b.live[block.Address] = b.tensor()
+			tensor := b.tensor()
 			b.first = append(b.first, block.Address)
+			if block.State != alloc.ActivePendingFree {
+				b.live[block.Address] = tensor
+				continue
+			}
+			w := wait{tensor: tensor, stream: b.waits}
+			b.waits++
+			b.pending[block.Address] = w
+			b.freed = append(b.freed, w)
 		}
 	}
 }

@@ -167,6 +167,13 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	for i, addr := range p.first {
 		r.handles[i] = r.s.Find(addr)
 	}
+	for _, w := range p.freed {
+		h := r.handles[w.tensor]
+		r.handles[w.tensor] = 0
+		if err := r.s.FreeAfter(h, waitStream+uint64(w.stream)); err != nil {
+			return nil, err
+		}
+	}
 	for i := range p.initial {
 		if id := p.initial[i].Pool; id != (alloc.PoolID{}) && r.routes[id] == nil {
 			c, err := r.a.BeginCapture(id, func(uint64) bool { return false })

@@ -48,6 +48,7 @@ func TestReplays(t *testing.T) {
 		{name: "annotated", config: scenario.Config{Steps: scenario.Annotated}, program: training},
 		{name: "metadata", config: scenario.Config{Steps: scenario.Metadata}, program: training},
 		{name: "ring", config: scenario.Config{MaxEntries: 10}, program: training},
+		{name: "ring that begins between a free and its completion", config: scenario.Config{MaxEntries: 9}, program: training},
 		{name: "expandable", config: scenario.Config{Conf: "expandable_segments:True"}, program: training},
 		{name: "settings", config: scenario.Config{Conf: "max_split_size_mb:32,roundup_power2_divisions:4"}, program: training},
 		{name: "limit", config: scenario.Config{Limit: 48 * mib, Steps: scenario.Annotated}, program: training, oom: true},
