@@ -28,6 +28,7 @@ type player struct {
 	at      int
 	diff    *Difference
 	quiet   bool      // events are not compared: the start is being made
+	half    bool      // the next event is not compared: it came before the first row
 	guess   *conflict // what the pool inference should look at
 	flushed bool      // the last call waited for all streams; known if garbage is collected
 	waiting map[uint64]uint64
@@ -83,7 +84,7 @@ func (p *player) freeWaiting() error {
 	defer func() { p.quiet = false }()
 	for i := range p.config.start.Segments {
 		for _, b := range p.config.start.Segments[i].Blocks {
-			if b.State == alloc.ActivePendingFree {
+			if b.State == alloc.ActivePendingFree && b.Address != p.rows.cutFree() {
 				if err := p.freeLater(b.Address); err != nil {
 					return err
 				}
@@ -132,6 +133,10 @@ func (p *player) once() {
 // step makes the call that causes the event at the cursor.
 func (p *player) step() error {
 	i := p.pos
+	if i == 0 && p.rows.cutFree() != 0 {
+		p.doing, p.at, p.half = "free", 0, true
+		return p.a.Free(p.rows.addr(0))
+	}
 	j := i
 	for j < p.rows.Len() && !isCall(p.rows.action(j)) {
 		j++
@@ -284,6 +289,10 @@ func (p *player) holdPool(id alloc.PoolID) error {
 // observe compares an event with the one in the trace.
 func (p *player) observe(e alloc.Event) {
 	if p.diff != nil || p.quiet {
+		return
+	}
+	if p.half {
+		p.half = false // the request came before the first row
 		return
 	}
 	action := e.Action.String()

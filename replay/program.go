@@ -187,7 +187,7 @@ func (b *builder) begin() {
 		for _, block := range b.Start.Segments[i].Blocks {
 			tensor := b.tensor()
 			b.first = append(b.first, block.Address)
-			if block.State != alloc.ActivePendingFree {
+			if block.State != alloc.ActivePendingFree || block.Address == b.rows.cutFree() {
 				b.live[block.Address] = tensor
 				continue
 			}

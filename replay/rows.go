@@ -60,6 +60,15 @@ func (r *rows) stack(i int) trace.StackID { return r.t.Events.Stack.At(r.event(i
 func (r *rows) isMalloc(i int) bool  { return isMalloc(r.action(i)) }
 func (r *rows) isRelease(i int) bool { return isRelease(r.action(i)) }
 
+// cutFree is the address of a block whose free was requested just before the
+// first row and completed in it; 0 if the trace does not begin so.
+func (r *rows) cutFree() uint64 {
+	if r.Len() > 0 && r.action(0) == alloc.ActionFreeCompleted {
+		return r.addr(0)
+	}
+	return 0
+}
+
 // atOnce reports whether the free requested in a row is completed in the next.
 func (r *rows) atOnce(i int) bool {
 	return i+1 < r.Len() && r.action(i+1) == alloc.ActionFreeCompleted && r.addr(i+1) == r.addr(i)

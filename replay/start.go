@@ -52,6 +52,7 @@ func Begin(t *trace.Trace) *Start {
 	}
 	s.Kind = StartRebuilt
 	s.Segments = u.segments()
+	findSizes(t, s.Segments)
 	if t.Events.Len() == 0 {
 		s.Notes = append(s.Notes, "the file has no events: there is nothing to replay, only a state to rebuild")
 		return s
