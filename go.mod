@@ -3,6 +3,7 @@ module github.com/ashlar-mem/ashlar
 go 1.26.0
 
 require (
+	github.com/evanw/esbuild v0.28.2
 	github.com/google/go-cmp v0.7.0
 	github.com/klauspost/compress v1.20.3
 	github.com/parquet-go/parquet-go v0.32.0

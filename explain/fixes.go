@@ -269,7 +269,7 @@ func (e *explainer) lowerBound() (uint64, error) {
 	s.ExpandableSegments = true
 	c := replay.Conditions{Settings: s}
 	if e.f.earlier > 0 || e.event == e.t.Events.Len() {
-		m, err := e.p.Hold(e.ctx, c, e.event)
+		m, err := e.p.Hold(e.ctx, c, e.f.at)
 		if err != nil {
 			return 0, err
 		}

@@ -45,7 +45,7 @@ func TestFragmentation(t *testing.T) {
 				truth: truth{
 					verdict: explain.Fragmentation, live: n * part * mib, rounded: 60 * mib, segment: 60 * mib, reserved: n * 60 * mib,
 					free: n * (60 - part) * mib, usable: n * (60 - part) * mib, largest: (60 - part) * mib,
-					served: n * 60 * mib, passes: (n + 1) * 60 * mib, pinned: pins, settings: []string{"expandable_segments:True"},
+					served: n * 60 * mib, passes: (n + 1) * 60 * mib, pinned: pins, best: "expandable_segments:True",
 					cures: []cure{free(part*mib, fmt.Sprintf("train.py:%d cache", 99+n), fmt.Sprint("pin", n-1, "on", 0))},
 				},
 			})
@@ -95,6 +95,25 @@ func TestFragmentation(t *testing.T) {
 			cures:  []cure{free(2*mib, "train.py:100 cache", "pin")},
 		},
 	}, story{
+		name: "the smallest change",
+		why:  "of two pinned segments the older one is pinned by less",
+		room: 160 * mib, request: asks(60*mib, 0),
+		setup: func(s *scenario.Scenario) {
+			for i, part := range []uint64{2, 10} {
+				s.Alloc("whole", 60*mib, 0, "train.py:10 warm")
+				s.Free("whole")
+				s.Alloc(fmt.Sprint("pin", i), part*mib, 0, fmt.Sprintf("train.py:%d cache", 100+i))
+				s.Alloc(fmt.Sprint("fill", i), (60-part)*mib, 0, "train.py:11 forward")
+			}
+			s.Free("fill0", "fill1")
+		},
+		truth: truth{
+			verdict: explain.Fragmentation, live: 12 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 120 * mib,
+			free: 108 * mib, usable: 108 * mib, largest: 58 * mib, served: 120 * mib, passes: 180 * mib,
+			pinned: []pinned{{60 * mib, 58 * mib, by(2, 0)}, {60 * mib, 50 * mib, by(10, 1)}},
+			cures:  []cure{free(2*mib, "train.py:100 cache", "pin0")},
+		},
+	}, story{
 		name: "nothing is stuck",
 		why:  "4 MiB are left, but a request for 3 asks for a segment of 20",
 		room: 104 * mib, request: asks(3*mib, 0), setup: func(s *scenario.Scenario) { held(s, 1, 100*mib) },
@@ -123,6 +142,29 @@ func TestFragmentation(t *testing.T) {
 				free: n * (2*mib - 1024), usable: n * (2*mib - 1024), largest: mib - 512,
 				served: n * 2 * mib, passes: n*2*mib + 2*mib,
 				cures: []cure{free(1024, "train.py:100 cache", "pin0")},
+			},
+		})
+	}
+	check(t, list)
+}
+
+// Settings that are on and make no difference are not to blame.
+func TestFragmentationUnderSettings(t *testing.T) {
+	var list []story
+	for _, conf := range []string{
+		"garbage_collection_threshold:0.8", "garbage_collection_threshold:0.5", "max_split_size_mb:64",
+		"max_split_size_mb:512,garbage_collection_threshold:0.6", "roundup_power2_divisions:[256:1,512:2,>:4]",
+		"large_segment_size_mb:22", "max_split_size_mb:64,max_non_split_rounding_mb:100",
+	} {
+		list = append(list, story{
+			name: conf,
+			why:  "two segments are pinned, with the setting and without it",
+			room: 160 * mib, conf: conf, request: asks(60*mib, 0), setup: func(s *scenario.Scenario) { pin(s, 2, 60, 12, 0) },
+			truth: truth{
+				verdict: explain.Fragmentation, live: 24 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 120 * mib,
+				free: 96 * mib, usable: 96 * mib, largest: 48 * mib, served: 120 * mib, passes: 180 * mib,
+				pinned: []pinned{{60 * mib, 48 * mib, by(12, 1)}, {60 * mib, 48 * mib, by(12, 0)}},
+				cures:  []cure{free(12*mib, "train.py:101 cache", "pin1on0")},
 			},
 		})
 	}

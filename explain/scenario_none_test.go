@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/explain"
@@ -190,6 +191,9 @@ func TestRoundedBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := explained(t, tr, explain.Input{Limit: tt.room})
+		if strings.Contains(r.Summary, "No allocator setting helps") == tt.setting {
+			t.Error(r.Summary)
+		}
 		if r.Verdict != explain.Capacity || (r.Confidence == explain.Open) != tt.setting || (len(r.Alternatives) == 1) != tt.setting {
 			t.Errorf("%s %s, %v: %s", r.Verdict, r.Confidence, r.Alternatives, r.Summary)
 		}

@@ -88,6 +88,31 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+// What others hold changes while a program runs: it is that at the failure that
+// counts.
+func TestOthersCome(t *testing.T) {
+	tr, err := scenario.Run(scenario.Config{TotalMemory: 80 * gib}, func(s *scenario.Scenario) {
+		used(s, 20*gib, 0)
+		s.EmptyCache()
+		held(s, 1, 6*gib)
+		s.Others(70 * gib)
+		asks(5*gib, 0)(s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []explain.Input{{}, knows(80 * gib)} {
+		r := explained(t, tr, in)
+		want := explain.Capacity // without the size of the device nothing else can be said
+		if in.Side != nil {
+			want = explain.Outside
+		}
+		if r.Verdict != want || r.Confidence != explain.Certain || *r.Evidence.Gap != gib || *r.Evidence.Available != 10*gib || r.UnderCap {
+			t.Errorf("%s %s, %s missing of %s: %s", r.Verdict, r.Confidence, text(r.Evidence.Gap), text(r.Evidence.Available), r.Summary)
+		}
+	}
+}
+
 // Others may hold much of the device: as long as live bytes and request fit into
 // what is left, it is the pieces that are too small.
 func TestOutsideButFragmented(t *testing.T) {

@@ -22,7 +22,7 @@ func TestSetting(t *testing.T) {
 				verdict: explain.Setting, live: n * 80 * mib, rounded: 80 * mib, segment: 80 * mib, reserved: n * 80 * mib,
 				served: n * 80 * mib, passes: (n + 1) * 80 * mib, pinned: []pinned{},
 				// Without the setting tensors of 65 MiB take segments of 66.
-				even: n*66*mib + 80*mib,
+				even: n*66*mib + 80*mib, settings: []string{""}, says: "with roundup_power2_divisions off from the beginning",
 			},
 		})
 	}
@@ -45,6 +45,7 @@ func TestSetting(t *testing.T) {
 			truth: truth{
 				verdict: explain.Setting, live: n * 100 * mib, rounded: 15 * mib, segment: 16 * mib, reserved: n * 100 * mib,
 				served: n * 100 * mib, passes: n*100*mib + 16*mib, pinned: []pinned{}, even: n * 100 * mib,
+				settings: []string{""}, says: "with max_split_size_mb off from the beginning",
 			},
 		})
 	}
@@ -57,6 +58,7 @@ func TestSetting(t *testing.T) {
 			truth: truth{
 				verdict: explain.Setting, live: 100 * mib, rounded: 3 * mib, segment: size * mib, reserved: 100 * mib,
 				served: 100 * mib, passes: (100 + size) * mib, pinned: []pinned{}, even: 120 * mib, below: explain.Fragmentation,
+				settings: []string{""}, says: "with large_segment_size_mb off at this request",
 			},
 		})
 	}
@@ -75,6 +77,7 @@ func TestSetting(t *testing.T) {
 				free: n * 10 * mib, usable: 10 * mib, largest: 10 * mib, streams: (n - 1) * 10 * mib,
 				// The limit is compared with 30 MiB more, but only 20 are mapped.
 				served: (n-1)*20*mib + 10*mib, passes: n*20*mib + 30*mib, passesDevice: n*20*mib + 20*mib,
+				settings: []string{""}, says: "with expandable_segments off from the beginning",
 			},
 		})
 	}
@@ -89,6 +92,7 @@ func TestSetting(t *testing.T) {
 		truth: truth{
 			verdict: explain.Setting, live: 300 * mib, rounded: 100 * mib, segment: 100 * mib, reserved: 300 * mib,
 			served: 300 * mib, passes: 400 * mib, pinned: []pinned{}, even: 300 * mib,
+			settings: []string{"max_non_split_rounding_mb:200"}, says: "with max_split_size_mb off from the beginning",
 		},
 	})
 	check(t, list)

@@ -44,7 +44,7 @@ func TestPending(t *testing.T) {
 			truth: truth{
 				verdict: explain.Pending, live: (100 - size) * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
 				free: size * mib, usable: size * mib, largest: size * mib, pending: size * mib, served: 120 * mib,
-				passes: 160 * mib, empties: true,
+				passes: 160 * mib, empties: true, says: "PyTorch did wait when it flushed its cache, but it does not search again",
 			},
 		})
 	}
@@ -112,7 +112,8 @@ func TestStreams(t *testing.T) {
 				},
 				truth: truth{
 					verdict: explain.Streams, live: (100 - size) * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
-					free: size * mib, streams: size * mib, served: 100 * mib, passes: 160 * mib, settings: []string{"expandable_segments:True"},
+					free: size * mib, streams: size * mib, served: 100 * mib, passes: 160 * mib, best: "expandable_segments:True",
+					says: "belongs to another stream",
 				},
 			})
 		}
@@ -138,11 +139,23 @@ func TestStreams(t *testing.T) {
 			truth: truth{
 				verdict: explain.Streams, live: (n-1)*30*mib + 10*mib, rounded: 50 * mib, segment: 50 * mib, reserved: n * 60 * mib,
 				free: (n-1)*30*mib + 50*mib, usable: 30 * mib, largest: 30 * mib, streams: (n-2)*30*mib + 50*mib,
-				served: n * 60 * mib, passes: n*60*mib + 50*mib, 
+				served: n * 60 * mib, passes: n*60*mib + 50*mib,
 			},
 		})
 	}
 	list = append(list, story{
+		name: "small request",
+		why:  "what is free on the other stream is of the large kind, which serves no request of 512 KiB",
+		room: 101 * mib, request: asks(mib/2, 0),
+		setup: func(s *scenario.Scenario) {
+			split(s, 100, 70, 7)
+			s.Free("front")
+		},
+		truth: truth{
+			verdict: explain.Fragmentation, live: 30 * mib, rounded: mib / 2, segment: 2 * mib, reserved: 100 * mib,
+			free: 70 * mib, streams: 70 * mib, served: 100 * mib, passes: 102 * mib,
+		},
+	}, story{
 		name: "whole segment of another stream",
 		why:  "a flush releases it, so it is not in the way; what is live and asked for is too much",
 		room: 100 * mib, request: asks(60*mib, 0),
@@ -155,5 +168,57 @@ func TestStreams(t *testing.T) {
 			served: 90 * mib, passes: 110 * mib, pinned: []pinned{},
 		},
 	})
+	check(t, list)
+}
+
+// Where several verdicts apply, the first one is given.
+func TestOrder(t *testing.T) {
+	list := []story{{
+		name: "pools before streams",
+		why:  "70 MiB are free in a graph's pool, and 70 on another stream",
+		room: 240 * mib, request: asks(60*mib, 0),
+		setup: func(s *scenario.Scenario) {
+			s.Capture("g", []uint64{3}, func() { split(s, 100, 70, 3) })
+			s.Free("front")
+			s.Alloc("whole", 100*mib, 7, "train.py:10 warm")
+			s.Free("whole")
+			s.Alloc("front", 70*mib, 7, "train.py:11 forward")
+			s.Alloc("kept", 30*mib, 7, "train.py:12 forward")
+			s.Free("front")
+		},
+		truth: truth{
+			verdict: explain.Pools, live: 60 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 200 * mib,
+			free: 140 * mib, pools: 70 * mib, streams: 70 * mib, served: 200 * mib, passes: 260 * mib,
+		},
+	}, {
+		name: "pending before streams",
+		why:  "70 MiB wait for another stream, and 70 are free on a third",
+		room: 240 * mib, request: asks(60*mib, 0), early: true,
+		setup: func(s *scenario.Scenario) {
+			split(s, 100, 70, 3)
+			s.Free("front")
+			s.Alloc("whole", 100*mib, 0, "train.py:10 warm")
+			s.Free("whole")
+			s.Alloc("front", 70*mib, 0, "train.py:11 forward")
+			s.Alloc("kept", 30*mib, 0, "train.py:12 forward")
+			later(s, "front")
+		},
+		truth: truth{
+			verdict: explain.Pending, live: 60 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 200 * mib, pending: 70 * mib,
+			free: 140 * mib, usable: 70 * mib, largest: 70 * mib, streams: 70 * mib, served: 220 * mib, passes: 260 * mib, empties: true,
+		},
+	}, {
+		name: "streams before a setting",
+		why:  "15 MiB are free on another stream; without the setting a segment of 20 would fit as well",
+		room: 130 * mib, conf: "large_segment_size_mb:100", request: asks(3*mib, 0),
+		setup: func(s *scenario.Scenario) {
+			split(s, 100, 15, 7)
+			s.Free("front")
+		},
+		truth: truth{
+			verdict: explain.Streams, live: 85 * mib, rounded: 3 * mib, segment: 100 * mib, reserved: 100 * mib,
+			free: 15 * mib, streams: 15 * mib, served: 100 * mib, passes: 200 * mib,
+		},
+	}}
 	check(t, list)
 }

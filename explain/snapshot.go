@@ -129,7 +129,7 @@ func (e *explainer) findLimit() {
 	l := limitRange{source: "none"}
 	b := whatif.LimitOf(e.p, e.Side)
 	if b.Max != nil {
-		l = limitRange{*b.Min, *b.Max, whatif.Inferred}
+		l = limitRange{min(max(*b.Min, e.atFirst()), *b.Max), *b.Max, whatif.Inferred}
 	}
 	if m := e.Message; m != nil && m.LimitBytes != nil {
 		r := limitRange{m.LimitBytes.Low, m.LimitBytes.High, "message"}
@@ -153,6 +153,20 @@ func (e *explainer) findLimit() {
 	if l.high > 0 {
 		e.r.Limit.Min, e.r.Limit.Max = &l.low, &l.high
 	}
+}
+
+// atFirst is a bound from below on the limit, by what was reserved before the
+// first event. A mapping may exceed the limit by less than a granule, as the
+// limit is compared with the segment (spec 14 item 13).
+func (e *explainer) atFirst() uint64 {
+	var bytes uint64
+	for i := range e.p.Start.Segments {
+		bytes += e.p.Start.Segments[i].TotalSize
+	}
+	if e.p.Settings.ExpandableSegments {
+		bytes -= min(bytes, e.p.Settings.LargeSegmentSize)
+	}
+	return max(bytes, 1)
 }
 
 // fullDevice forgets a limit that was inferred if the device itself had no room

@@ -8,7 +8,6 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -23,6 +22,7 @@ type failing struct {
 	p     *replay.Program
 	c     replay.Conditions // of the recorded run
 	event int               // of the request; the number of events if it is not among them
+	at    int               // where a run is held for it
 	call  replay.Call
 
 	live, pending    uint64 // before the request; pending is not in live
@@ -55,7 +55,7 @@ type freeMemory struct {
 // lookAt replays the run up to an event and makes the request that failed: that
 // of the event, or a given one if the file ends before it.
 func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failing, error) {
-	f := &failing{p: p, c: c, event: event}
+	f := &failing{p: p, c: c, event: event, at: before(p, event)}
 	if event < p.Trace.Events.Len() {
 		if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
 			now, peak := reservedAt(p.Trace, p.Start, event)
@@ -97,10 +97,25 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 	return f, nil
 }
 
+// before is the event at which a run is held so that the request of an event is
+// its next call. The frees that PyTorch waited for in that request come behind
+// it, but have earlier events.
+func before(p *replay.Program, event int) int {
+	for i := p.Len() - 1; i >= 0; i-- {
+		if c := p.Call(i); c.Kind == replay.CallTry && c.Event == event {
+			if i == 0 {
+				return 0
+			}
+			return p.Call(i-1).Event + 1
+		}
+	}
+	return event
+}
+
 // hold runs up to the request. The device has what it had then, and was as full
 // before: what it refused made PyTorch flush its cache.
 func (f *failing) hold(ctx context.Context, c replay.Conditions) (*replay.Moment, error) {
-	m, err := f.p.Hold(ctx, f.whole(c), f.event)
+	m, err := f.p.Hold(ctx, f.whole(c), f.at)
 	if err == nil && f.device > 0 {
 		m.SetDeviceMemory(f.device)
 	}
@@ -277,7 +292,7 @@ func (f *failing) passes(ctx context.Context, c replay.Conditions) (bool, *repla
 	case o.OOMs > int64(f.earlier):
 		return false, o, nil
 	}
-	m, err := f.p.Hold(ctx, c, f.event)
+	m, err := f.p.Hold(ctx, c, f.at)
 	if err != nil {
 		return false, nil, err
 	}
@@ -335,58 +350,4 @@ func (f *failing) otherStreams(context.Context, replay.Conditions) (verdict, why
 		return Streams, fmt.Sprintf("a free block of %s belongs to another stream, in a segment that a flush cannot release", units.Size(f.free.largestStreams)), nil
 	}
 	return "", "", nil
-}
-
-// oneSetting: with one setting off the request is served.
-func (f *failing) oneSetting(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
-	for _, off := range switchedOff(c.Settings) {
-		served, err := f.try(ctx, c, func(m *replay.Moment) error {
-			m.Use(off.settings)
-			return nil
-		})
-		if err != nil {
-			return "", "", err
-		}
-		if served {
-			return Setting, fmt.Sprintf("with %s off at this request it is served", off.name), nil
-		}
-		without := f.whole(c)
-		without.Settings = off.settings
-		passes, _, err := f.passes(ctx, without)
-		if err != nil {
-			return "", "", err
-		}
-		if passes {
-			return Setting, fmt.Sprintf("with %s off from the beginning the request is served", off.name), nil
-		}
-	}
-	return "", "", nil
-}
-
-// switched is a set of settings with one of them at its default.
-type switched struct {
-	name     string
-	settings settings.Settings
-}
-
-// switchedOff are the settings that differ from the defaults, each off in turn.
-func switchedOff(s settings.Settings) []switched {
-	d := settings.Default()
-	var out []switched
-	add := func(name string, differs bool, change func(*settings.Settings)) {
-		if differs {
-			off := s
-			change(&off)
-			out = append(out, switched{name, off})
-		}
-	}
-	add("max_split_size_mb", s.MaxSplitSize != d.MaxSplitSize, func(o *settings.Settings) { o.MaxSplitSize = d.MaxSplitSize })
-	add("roundup_power2_divisions", s.RoundupPower2Divisions != d.RoundupPower2Divisions, func(o *settings.Settings) { o.RoundupPower2Divisions = d.RoundupPower2Divisions })
-	add("garbage_collection_threshold", s.GarbageCollectionThreshold != d.GarbageCollectionThreshold, func(o *settings.Settings) { o.GarbageCollectionThreshold = d.GarbageCollectionThreshold })
-	add("max_non_split_rounding_mb", s.MaxNonSplitRounding != s.LargeSegmentSize, func(o *settings.Settings) { o.MaxNonSplitRounding = o.LargeSegmentSize })
-	add("large_segment_size_mb", s.LargeSegmentSize != d.LargeSegmentSize, func(o *settings.Settings) {
-		o.LargeSegmentSize, o.MaxNonSplitRounding = d.LargeSegmentSize, d.MaxNonSplitRounding
-	})
-	add("expandable_segments", s.ExpandableSegments, func(o *settings.Settings) { o.ExpandableSegments = false })
-	return out
 }

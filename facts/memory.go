@@ -140,21 +140,8 @@ func (c *collector) memory() {
 
 // moment describes the place of an event.
 func (c *collector) moment(event int, time int64) *Moment {
-	m := &Moment{}
-	if event >= 0 {
-		m.Event = &event
-	}
-	if time == trace.NoTime {
-		return m
-	}
-	since := time - c.peaks.First
-	m.Time, m.Since = &time, &since
-	at := c.program.At(time)
-	if at.Step > 0 {
-		m.Step = &at.Step
-	}
-	m.Annotation = text(at.Annotation)
-	return m
+	m := (&Places{first: c.peaks.First, program: c.program, t: c.t}).At(event, time)
+	return &m
 }
 
 func (c *collector) segments() {

@@ -12,13 +12,7 @@ import (
 // Tune writes the answer of a search.
 func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 	p := &page{w: w, style: style}
-	device := fmt.Sprintf("device %d", head.Device)
-	if head.Reason != "" {
-		device = head.Reason
-	}
-	p.printf("%s\n", Clean(head.Name))
-	p.wrapped("  ", device+"; "+plural(head.Events, "event", "events"))
-	p.wrapped("  ", a.SelfCheck.Note)
+	p.whatIfHead(head, a.SelfCheck)
 	p.whatIfBounds(a.Limit, a.DeviceMemory)
 	p.wrapped("  ", searchText(a))
 	for _, n := range a.Notes {

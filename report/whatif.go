@@ -24,13 +24,7 @@ const whatIfWidth = 100
 // allow it.
 func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 	p := &page{w: w, style: style}
-	device := fmt.Sprintf("device %d", head.Device)
-	if head.Reason != "" {
-		device = head.Reason
-	}
-	p.printf("%s\n", Clean(head.Name))
-	p.wrapped("  ", device+"; "+plural(head.Events, "event", "events"))
-	p.wrapped("  ", a.SelfCheck.Note)
+	p.whatIfHead(head, a.SelfCheck)
 	p.whatIfBounds(a.Limit, a.DeviceMemory)
 	for _, n := range a.Notes {
 		p.wrapped("  note: ", n)
@@ -49,6 +43,17 @@ func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 	p.failures(a.Results, a.OnOOM)
 	p.whatIfLegend(a)
 	return p.err
+}
+
+// whatIfHead says what is answered about, and how well the model fits it.
+func (p *page) whatIfHead(head WhatIfHead, check whatif.SelfCheck) {
+	device := fmt.Sprintf("device %d", head.Device)
+	if head.Reason != "" {
+		device = head.Reason
+	}
+	p.printf("%s\n", Clean(head.Name))
+	p.wrapped("  ", device+"; "+plural(head.Events, "event", "events"))
+	p.wrapped("  ", check.Note)
 }
 
 // whatIfBounds says under which limit and on which device.

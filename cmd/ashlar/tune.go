@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,9 +64,7 @@ known.`,
 
 // tuneAnswer is the JSON form of the answer.
 type tuneAnswer struct {
-	File         string  `json:"file"`
-	Device       int     `json:"device"`
-	DeviceReason *string `json:"device_reason"`
+	subject
 	*tune.Answer
 }
 
@@ -101,17 +98,10 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	}
 	a := tune.NewAnswer(program, r, limit, memory)
 	a.Interrupted = ctx.Err() != nil
-	out := bufio.NewWriter(std.out)
-	if o.json {
-		j := tuneAnswer{File: f.Name, Device: t.Device, Answer: a}
-		if why != "" {
-			j.DeviceReason = &why
-		}
-		err = writeJSON(out, j)
-	} else {
-		err = report.Tune(out, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
-	}
-	if err := written(errors.Join(err, out.Flush())); err != nil {
+	err = printAnswer(std, o.json, tuneAnswer{subject: newSubject(f, t, why), Answer: a}, func(w io.Writer) error {
+		return report.Tune(w, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	})
+	if err != nil {
 		return err
 	}
 	if a.Interrupted {

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -129,9 +129,7 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 
 // whatifAnswer is the JSON form of the answer.
 type whatifAnswer struct {
-	File         string  `json:"file"`
-	Device       int     `json:"device"`
-	DeviceReason *string `json:"device_reason"`
+	subject
 	*whatif.Answer
 }
 
@@ -160,17 +158,10 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	if err != nil {
 		return failure{fmt.Errorf("%s: %w", f.Name, err)}
 	}
-	out := bufio.NewWriter(std.out)
-	if o.json {
-		j := whatifAnswer{File: f.Name, Device: t.Device, Answer: a}
-		if why != "" {
-			j.DeviceReason = &why
-		}
-		err = writeJSON(out, j)
-	} else {
-		err = report.WhatIf(out, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
-	}
-	if err := written(errors.Join(err, out.Flush())); err != nil {
+	err = printAnswer(std, o.json, whatifAnswer{subject: newSubject(f, t, why), Answer: a}, func(w io.Writer) error {
+		return report.WhatIf(w, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	})
+	if err != nil {
 		return err
 	}
 	if a.Interrupted {

@@ -171,6 +171,11 @@ func (s *Scenario) RecordStream(name string, stream uint64) {
 // Complete lets a stream finish its work. The next allocation sees it.
 func (s *Scenario) Complete(stream uint64) { s.dev.Complete(stream) }
 
+// Others changes what the context and other processes hold of the device.
+func (s *Scenario) Others(bytes uint64) {
+	s.dev.SetUsable(s.dev.TotalMemory() - min(bytes, s.dev.TotalMemory()))
+}
+
 // EmptyCache is torch.cuda.empty_cache.
 func (s *Scenario) EmptyCache() {
 	if s.begin([]string{"/usr/lib/python3/dist-packages/torch/cuda/memory.py:224 empty_cache"}) {

@@ -53,6 +53,11 @@ func TestReplays(t *testing.T) {
 		{name: "settings", config: scenario.Config{Conf: "max_split_size_mb:32,roundup_power2_divisions:4"}, program: training},
 		{name: "limit", config: scenario.Config{Limit: 48 * mib, Steps: scenario.Annotated}, program: training, oom: true},
 		{name: "device", config: scenario.Config{TotalMemory: 100 * mib, Unusable: 52 * mib}, program: training, oom: true},
+		{name: "others on the device", config: scenario.Config{TotalMemory: 200 * mib}, oom: true, program: func(s *scenario.Scenario) {
+			s.Alloc("a", 100*mib, 0, "a.py:1 f")
+			s.Others(80 * mib)
+			s.Alloc("b", 30*mib, 0, "a.py:2 f")
+		}},
 		{name: "expandable limit", config: scenario.Config{Limit: 48 * mib, Conf: "expandable_segments:True"}, program: training, oom: true},
 		{name: "on past failures", config: scenario.Config{Limit: 64 * mib, KeepGoing: true}, oom: true, program: func(s *scenario.Scenario) {
 			for n := range 5 {

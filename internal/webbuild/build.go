@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// A file is one of view/dist, by its slashed name.
+type file struct {
+	name string
+	data []byte
+}
+
+// vendored says where the modules that the sources import are kept.
+var vendored = map[string]string{
+	"preact":               "preact/preact.mjs",
+	"preact/hooks":         "preact/hooks.mjs",
+	"preact/jsx-runtime":   "preact/jsxRuntime.mjs",
+	"@preact/signals":      "signals/signals.module.js",
+	"@preact/signals-core": "signals-core/signals-core.module.js",
+}
+
+// licences go into the head of the script: it holds copies of these modules.
+var licences = []string{"preact", "signals", "signals-core"}
+
+// build makes the files of view/dist from those of web.
+func build(root string) ([]file, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	web := filepath.Join(root, "web")
+	alias := make(map[string]string)
+	for module, name := range vendored {
+		alias[module] = filepath.Join(web, "vendor", filepath.FromSlash(name))
+	}
+	notice, err := notices(web)
+	if err != nil {
+		return nil, err
+	}
+	script, err := bundle(api.BuildOptions{
+		AbsWorkingDir:     root,
+		EntryPoints:       []string{"web/src/main.tsx"},
+		Alias:             alias,
+		Banner:            map[string]string{"js": notice},
+		Format:            api.FormatIIFE,
+		JSX:               api.JSXAutomatic,
+		JSXImportSource:   "preact",
+		Target:            api.ES2022,
+		Charset:           api.CharsetUTF8,
+		LegalComments:     api.LegalCommentsNone,
+		TreeShaking:       api.TreeShakingTrue,
+		MinifyWhitespace:  true,
+		MinifyIdentifiers: true,
+		MinifySyntax:      true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	style, err := bundle(api.BuildOptions{
+		AbsWorkingDir:    root,
+		EntryPoints:      []string{"web/src/style/page.css"},
+		Target:           api.ES2022,
+		Charset:          api.CharsetUTF8,
+		LegalComments:    api.LegalCommentsNone,
+		MinifyWhitespace: true,
+		MinifySyntax:     true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	document, err := os.ReadFile(filepath.Join(web, "index.html"))
+	if err != nil {
+		return nil, err
+	}
+	return []file{{"index.html", document}, {"assets/app.js", script}, {"assets/app.css", style}}, nil
+}
+
+// bundle makes one file of an entry point and all that it imports.
+func bundle(o api.BuildOptions) ([]byte, error) {
+	o.Bundle = true
+	o.Write = false
+	o.Outfile = "out"
+	o.LogLevel = api.LogLevelSilent
+	r := api.Build(o)
+	var wrong []error
+	for _, m := range append(r.Errors, r.Warnings...) {
+		if m.Location == nil {
+			wrong = append(wrong, errors.New(m.Text))
+			continue
+		}
+		wrong = append(wrong, fmt.Errorf("%s:%d:%d: %s", m.Location.File, m.Location.Line, m.Location.Column, m.Text))
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	if len(r.OutputFiles) != 1 {
+		return nil, fmt.Errorf("%s made %d files, not one", o.EntryPoints[0], len(r.OutputFiles))
+	}
+	return r.OutputFiles[0].Contents, nil
+}
+
+// notices is the comment that names the modules and their licences.
+func notices(web string) (string, error) {
+	var b strings.Builder
+	b.WriteString("/*\nThe page of ashlar view. It holds these modules:\n")
+	for _, name := range licences {
+		text, err := os.ReadFile(filepath.Join(web, "vendor", name, "LICENSE"))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "\n%s\n\n%s\n", name, strings.TrimSpace(string(text)))
+	}
+	b.WriteString("*/")
+	return b.String(), nil
+}

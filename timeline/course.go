@@ -1,0 +1,141 @@
+package timeline
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// Level are the sums at one moment, as [Lives] give them: by size of blocks if
+// those are exact, otherwise by what was requested.
+type Level struct {
+	Reserved  uint64
+	Allocated uint64
+	Active    uint64 // Allocated, and what is pending
+	Requested uint64 // in active blocks
+}
+
+// Pending is what is freed, but in use on another stream.
+func (l *Level) Pending() uint64 { return l.Active - l.Allocated }
+
+// Course has the sums after any event without a walk from the first one.
+type Course struct {
+	lives *Lives
+	// One entry for each courseRun events: the level before them, and the
+	// highest of each sum after one of them.
+	before, highest []Level
+	pending         []uint64 // highest
+	end             Level
+}
+
+// courseRun is how far apart the levels are kept: a hundredth of what one for
+// each event would take, and few enough events to go through for one moment.
+const courseRun = 64
+
+// NewCourse adds the lives of a timeline up.
+func NewCourse(l *Timeline, lives *Lives) *Course {
+	n := lives.Events()
+	c := &Course{lives: lives}
+	level := Level{Reserved: l.before.Reserved}
+	for i := range lives.Older {
+		level.add(lives, i)
+		if lives.Freed[i] < 0 {
+			level.Allocated -= lives.Size[i]
+		}
+	}
+	for i := 0; i < n; i += courseRun {
+		high, pending := Level{}, uint64(0)
+		c.before = append(c.before, level)
+		for k := i; k < min(i+courseRun, n); k++ {
+			c.apply(&level, k)
+			high.raise(&level)
+			pending = max(pending, level.Pending())
+		}
+		c.highest, c.pending = append(c.highest, high), append(c.pending, pending)
+	}
+	c.end = level
+	return c
+}
+
+func (l *Level) add(lives *Lives, i int) {
+	l.Allocated += lives.Size[i]
+	l.Active += lives.Size[i]
+	l.Requested += lives.Requested(i)
+}
+
+func (l *Level) raise(o *Level) {
+	l.Reserved, l.Allocated = max(l.Reserved, o.Reserved), max(l.Allocated, o.Allocated)
+	l.Active, l.Requested = max(l.Active, o.Active), max(l.Requested, o.Requested)
+}
+
+// remove ends a life at an event.
+func (l *Level) remove(lives *Lives, i, event int) {
+	if int(lives.Freed[i]) == event {
+		l.Allocated -= lives.Size[i]
+	}
+	l.Active -= lives.Size[i]
+	l.Requested -= lives.Requested(i)
+}
+
+// apply goes over one event.
+func (c *Course) apply(level *Level, event int) {
+	events := &c.lives.Trace.Events
+	switch events.Action.At(event) {
+	case alloc.ActionAlloc:
+		if old, ok := c.lives.replaced[int32(event)]; ok {
+			level.remove(c.lives, int(old), event)
+		}
+		level.add(c.lives, c.lives.Of(event))
+	case alloc.ActionFreeRequested:
+		if i := c.lives.Of(event); i >= 0 && int(c.lives.Freed[i]) == event {
+			level.Allocated -= c.lives.Size[i]
+		}
+	case alloc.ActionFreeCompleted:
+		if i := c.lives.Of(event); i >= 0 {
+			level.remove(c.lives, i, event)
+		}
+	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
+		level.Reserved += events.Size.At(event)
+	case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
+		level.Reserved = less(level.Reserved, events.Size.At(event))
+	}
+}
+
+// At returns the sums after an event; -1 is before the first.
+func (c *Course) At(event int) Level {
+	n := c.lives.Events()
+	if event >= n-1 {
+		return c.end
+	}
+	run := (event + 1) / courseRun
+	level := c.before[run]
+	for i := run * courseRun; i <= event; i++ {
+		c.apply(&level, i)
+	}
+	return level
+}
+
+// Step goes from the sums before an event to those after it.
+func (c *Course) Step(level *Level, event int) { c.apply(level, event) }
+
+// Highest returns the highest of each sum, and of what is pending, after the
+// events from first to last, both included, or before first.
+func (c *Course) Highest(first, last int) (high Level, pending uint64) {
+	level := c.At(first - 1)
+	high, pending = level, level.Pending()
+	last = min(last, c.lives.Events()-1)
+	for i := first; i <= last; {
+		if i%courseRun == 0 && i+courseRun <= last+1 {
+			run := i / courseRun
+			high.raise(&c.highest[run])
+			pending = max(pending, c.pending[run])
+			if i += courseRun; i <= last {
+				level = c.before[run+1]
+			}
+			continue
+		}
+		c.apply(&level, i)
+		high.raise(&level)
+		pending = max(pending, level.Pending())
+		i++
+	}
+	return high, pending
+}

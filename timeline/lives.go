@@ -1,0 +1,334 @@
+package timeline
+
+import (
+	"math"
+	"sort"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Never is later than every event: the end of a life that the trace does not
+// show.
+const Never = math.MaxInt32
+
+// Lives are all blocks of a trace, by column: those older than the trace first,
+// then one for each alloc event, in order. A life is named by its position.
+//
+// A life is active after the events from Born to Gone - 1, and pending from
+// Freed on. Its Size is that of the block if Exact, otherwise what was
+// requested. Sums over lives are the totals of a [Course].
+type Lives struct {
+	Trace *trace.Trace
+	Exact bool
+	// Older is how many lives are older than the trace. The last Found of them
+	// are known only by the events that free them: the trace is partial.
+	Older, Found int
+
+	Born  []int32 // its alloc; -1 if older than the trace
+	Freed []int32 // its free_requested, or Never; -1 if before the trace
+	Gone  []int32 // its free_completed, or Never
+	Size  []uint64
+
+	// Pools are the pools that the file tells of.
+	Pools []alloc.PoolID
+
+	older    []olderBlock
+	pools    []uint16 // life -> position in Pools; nil if no pool is known
+	byEvent  []int32  // event -> life, -1 if it is about none
+	replaced map[int32]int32
+	stacks   map[int32]trace.StackID // where only the final state tells it
+	last     []int32                 // the latest Gone of each lifeRun lives
+}
+
+// olderBlock is what is known of a block that no alloc event shows.
+type olderBlock struct {
+	addr, requested, stream uint64
+	stack                   trace.StackID
+}
+
+// lifeRun is how many lives share an entry of the index of the latest end: most
+// runs are over at any later moment and are skipped as a whole.
+const lifeRun = 512
+
+// NoPoolKnown is the pool of lives of which the file does not tell it.
+const NoPoolKnown = math.MaxUint16
+
+// NewLives goes through the events of a timeline once.
+func NewLives(l *Timeline) *Lives {
+	n := l.Trace.Events.Len()
+	w := lifeWalk{
+		Lives: &Lives{Trace: l.Trace, Exact: l.Exact, byEvent: make([]int32, n), replaced: map[int32]int32{}, stacks: map[int32]trace.StackID{}},
+		line:  l, at: make(map[uint64]int32, 1024), pools: l.pools.walk(), poolIDs: map[alloc.PoolID]uint16{},
+	}
+	w.begin()
+	events := &l.Trace.Events
+	for i := range n {
+		w.event(int32(i), events)
+	}
+	w.finish()
+	return w.Lives
+}
+
+// lifeWalk is the state of NewLives.
+type lifeWalk struct {
+	*Lives
+	line    *Timeline
+	at      map[uint64]int32 // address -> active life
+	pools   poolWalk
+	poolIDs map[alloc.PoolID]uint16
+}
+
+// begin takes the blocks that are older than the trace.
+func (w *lifeWalk) begin() {
+	for i := range w.line.Start.Segments {
+		s := &w.line.Start.Segments[i]
+		for _, b := range s.Blocks {
+			if b.State == alloc.Inactive {
+				continue
+			}
+			size, freed := b.RequestedSize, int32(Never)
+			if w.Exact && b.Size > 0 {
+				size = b.Size
+			}
+			if b.State == alloc.ActivePendingFree {
+				freed = -1
+			}
+			w.addOlder(olderBlock{addr: b.Address, requested: b.RequestedSize, stream: s.Stream}, size, freed)
+		}
+	}
+	if w.Trace.Partial {
+		w.beginPartial()
+	}
+}
+
+func (w *lifeWalk) addOlder(b olderBlock, size uint64, freed int32) {
+	w.at[b.addr] = int32(len(w.Born))
+	w.older = append(w.older, b)
+	w.Lives.Older++
+	w.Lives.pools = append(w.Lives.pools, NoPoolKnown)
+	w.add(-1, freed, size)
+}
+
+func (w *lifeWalk) add(born, freed int32, size uint64) {
+	w.Born = append(w.Born, born)
+	w.Freed = append(w.Freed, freed)
+	w.Gone = append(w.Gone, Never)
+	w.Size = append(w.Size, size)
+}
+
+// beginPartial adds what the events free without having allocated it.
+func (w *lifeWalk) beginPartial() {
+	events := &w.Trace.Events
+	seen := map[uint64]bool{}
+	for i := range events.Len() {
+		a := events.Action.At(i)
+		if a != alloc.ActionAlloc && a != alloc.ActionFreeRequested && a != alloc.ActionFreeCompleted {
+			continue
+		}
+		e := events.At(i)
+		if seen[e.Addr] {
+			continue
+		}
+		seen[e.Addr] = true
+		if _, ok := w.at[e.Addr]; ok || a == alloc.ActionAlloc {
+			continue
+		}
+		freed := int32(Never)
+		if a == alloc.ActionFreeCompleted {
+			freed = -1
+		}
+		w.addOlder(olderBlock{addr: e.Addr, requested: e.Size, stream: e.Stream}, e.Size, freed)
+		w.Lives.Found++
+	}
+}
+
+func (w *lifeWalk) event(i int32, events *trace.Events) {
+	w.byEvent[i] = -1
+	switch a := events.Action.At(int(i)); a {
+	case alloc.ActionAlloc:
+		w.alloc(i, events)
+	case alloc.ActionFreeRequested, alloc.ActionFreeCompleted:
+		addr := events.Addr.At(int(i))
+		id, ok := w.at[addr]
+		if !ok {
+			return // a contradiction
+		}
+		w.byEvent[i] = id
+		w.Freed[id] = min(w.Freed[id], i)
+		if int(id) < w.Lives.Older && w.Exact {
+			// Of blocks older than the trace the events tell the size.
+			if size := w.line.sizes.At(int(i)); size > 0 {
+				w.Size[id] = size
+			}
+		}
+		if a == alloc.ActionFreeCompleted {
+			w.Gone[id] = i
+			delete(w.at, addr)
+		}
+	case alloc.ActionSegmentAlloc:
+		e := events.At(int(i))
+		w.pools.apply(int(i), &e)
+	}
+}
+
+func (w *lifeWalk) alloc(i int32, events *trace.Events) {
+	e := events.At(int(i))
+	if old, ok := w.at[e.Addr]; ok { // the file lacks its free
+		w.Freed[old] = min(w.Freed[old], i)
+		w.Gone[old] = i
+		w.replaced[i] = old
+	}
+	id := int32(len(w.Born))
+	w.at[e.Addr], w.byEvent[i] = id, id
+	size := e.Size
+	if w.Exact {
+		size = w.line.sizes.At(int(i))
+	}
+	w.add(i, Never, size)
+	pool := uint16(NoPoolKnown)
+	if p, ok := w.pools.of(&e, events); ok {
+		pool = w.poolID(p)
+	}
+	w.Lives.pools = append(w.Lives.pools, pool)
+}
+
+func (w *lifeWalk) poolID(p alloc.PoolID) uint16 {
+	id, ok := w.poolIDs[p]
+	if !ok {
+		if len(w.Lives.Pools) >= NoPoolKnown {
+			return NoPoolKnown
+		}
+		id = uint16(len(w.Lives.Pools))
+		w.Lives.Pools = append(w.Lives.Pools, p)
+		w.poolIDs[p] = id
+	}
+	return id
+}
+
+// finish adds what the final state tells, and the index.
+func (w *lifeWalk) finish() {
+	if !w.Trace.Partial {
+		for i := range w.Trace.Segments {
+			w.final(&w.Trace.Segments[i])
+		}
+	}
+	if len(w.Lives.Pools) == 0 {
+		w.Lives.pools = nil
+	}
+	for i := 0; i < len(w.Gone); i += lifeRun {
+		last := int32(0)
+		for _, gone := range w.Gone[i:min(i+lifeRun, len(w.Gone))] {
+			last = max(last, gone)
+		}
+		w.last = append(w.last, last)
+	}
+}
+
+// final learns the stacks of blocks that only the state at the end tells: those
+// of older blocks, and all if recording kept stacks of blocks only.
+func (w *lifeWalk) final(s *trace.Segment) {
+	at := s.Address
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		if b.Address != 0 { // old files do not tell
+			at = b.Address
+		}
+		id, ok := w.at[at]
+		at += b.Size
+		if !ok || b.State == alloc.Inactive.String() {
+			continue
+		}
+		switch {
+		case int(id) < w.Lives.Older:
+			w.older[id].stack = b.Stack
+			if s.HasPool {
+				w.Lives.pools[id] = w.poolID(s.Pool)
+			}
+		case w.Stack(int(id)) <= trace.EmptyStack && b.Stack > trace.EmptyStack:
+			w.stacks[id] = b.Stack
+		}
+	}
+}
+
+// Len is the number of lives.
+func (l *Lives) Len() int { return len(l.Born) }
+
+// Events is the number of events of the trace.
+func (l *Lives) Events() int { return len(l.byEvent) }
+
+// Of returns the life that an event is about, or -1.
+func (l *Lives) Of(event int) int { return int(l.byEvent[event]) }
+
+// Begun is how many lives begin with an event or before it: they are the first
+// ones.
+func (l *Lives) Begun(event int) int {
+	return sort.Search(len(l.Born), func(i int) bool { return int(l.Born[i]) > event })
+}
+
+// Alive appends the lives that are active after an event, in order. Event -1 is
+// the moment before the first one.
+func (l *Lives) Alive(dst []int32, event int) []int32 {
+	n := l.Begun(event)
+	for run := 0; run*lifeRun < n; run++ {
+		if int(l.last[run]) <= event {
+			continue
+		}
+		for i := run * lifeRun; i < min((run+1)*lifeRun, n); i++ {
+			if int(l.Gone[i]) > event {
+				dst = append(dst, int32(i))
+			}
+		}
+	}
+	return dst
+}
+
+// Pending tells whether a life that is active after an event waits there for
+// another stream.
+func (l *Lives) Pending(i, event int) bool { return int(l.Freed[i]) <= event }
+
+// Address is where the block is.
+func (l *Lives) Address(i int) uint64 {
+	if i < l.Older {
+		return l.older[i].addr
+	}
+	return l.Trace.Events.Addr.At(int(l.Born[i]))
+}
+
+// Requested is what was asked for.
+func (l *Lives) Requested(i int) uint64 {
+	if i < l.Older {
+		return l.older[i].requested
+	}
+	return l.Trace.Events.Size.At(int(l.Born[i]))
+}
+
+// Stream is the stream of the allocation.
+func (l *Lives) Stream(i int) uint64 {
+	if i < l.Older {
+		return l.older[i].stream
+	}
+	return l.Trace.Events.Streams[l.Trace.Events.Stream.At(int(l.Born[i]))]
+}
+
+// Stack is the stack of the allocation, trace.NoStack if the file does not tell.
+func (l *Lives) Stack(i int) trace.StackID {
+	if i < l.Older {
+		return l.older[i].stack
+	}
+	stack := l.Trace.Events.Stack.At(int(l.Born[i]))
+	if stack <= trace.EmptyStack && len(l.stacks) > 0 {
+		if late, ok := l.stacks[int32(i)]; ok {
+			return late
+		}
+	}
+	return stack
+}
+
+// Pool is the position in Pools of the pool of a life, or NoPoolKnown.
+func (l *Lives) Pool(i int) int {
+	if l.pools == nil {
+		return NoPoolKnown
+	}
+	return int(l.pools[i])
+}

@@ -1,0 +1,119 @@
+// Requests to the server, which is at api/ beside the page.
+
+// Failure is an answer that is not the one asked for, in words for the reader.
+export class Failure extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+export type Query = Record<string, string | number | boolean | null | undefined>;
+
+// address writes a path with its parameters; empty ones are left out.
+export function address(path: string, query: Query = {}): string {
+  const q = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== '') q.set(key, String(value));
+  }
+  const text = q.toString();
+  return `api/${path}${text && '?' + text}`;
+}
+
+async function ask(path: string, query: Query, init: RequestInit): Promise<Response> {
+  let reply: Response;
+  try {
+    reply = await fetch(address(path, query), init);
+  } catch (err) {
+    if (aborted(err)) throw err;
+    throw new Failure('ashlar view does not answer. Was it stopped? Start it again in the terminal and open the address it prints.', 0);
+  }
+  if (!reply.ok) throw new Failure(await reason(reply), reply.status);
+  return reply;
+}
+
+async function reason(reply: Response): Promise<string> {
+  try {
+    const said = (await reply.json()) as { error?: string };
+    if (said.error) return said.error;
+  } catch {
+    // Not a document; the status has to do.
+  }
+  return `ashlar view answered ${reply.status} ${reply.statusText}`.trim();
+}
+
+export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+  const reply = await ask(path, query, signal ? { signal } : {});
+  return (await reply.json()) as T;
+}
+
+export async function getBinary(path: string, query: Query, signal?: AbortSignal): Promise<ArrayBuffer> {
+  const reply = await ask(path, query, signal ? { signal } : {});
+  return reply.arrayBuffer();
+}
+
+export async function forget(run: number): Promise<void> {
+  await ask('runs', { run }, { method: 'DELETE' });
+}
+
+// send uploads a file and tells how far it is. XMLHttpRequest, because fetch
+// does not tell.
+export function send(file: File, progress: (part: number) => void): Promise<number[]> {
+  return new Promise((resolve, reject) => {
+    const x = new XMLHttpRequest();
+    x.open('POST', address('runs', { name: file.name }));
+    x.setRequestHeader('Content-Type', 'application/octet-stream');
+    x.upload.onprogress = (e) => e.lengthComputable && progress(e.loaded / e.total);
+    x.onerror = () => reject(new Failure(`${file.name} could not be sent to ashlar view: was it stopped?`, 0));
+    x.onload = () => {
+      let said: { runs?: number[]; error?: string } = {};
+      try {
+        said = JSON.parse(x.responseText);
+      } catch {
+        // Not a document; the status has to do.
+      }
+      if (x.status === 200 && said.runs) resolve(said.runs);
+      else reject(new Failure(said.error ?? `${file.name}: ashlar view answered ${x.status} ${x.statusText}`, x.status));
+    };
+    x.send(file);
+  });
+}
+
+export function aborted(err: unknown): boolean {
+  return err instanceof DOMException && err.name === 'AbortError';
+}
+
+export function words(err: unknown): string {
+  return err instanceof Error ? err.message : String(err);
+}
+
+// Latest runs one request at a time and lets a newer one cancel an older one.
+export class Latest {
+  private current: AbortController | null = null;
+
+  async run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    this.cancel();
+    const mine = new AbortController();
+    this.current = mine;
+    try {
+      const result = await work(mine.signal);
+      return mine.signal.aborted ? undefined : result;
+    } catch (err) {
+      if (mine.signal.aborted || aborted(err)) return undefined;
+      throw err;
+    } finally {
+      if (this.current === mine) this.current = null;
+    }
+  }
+
+  cancel(): void {
+    this.current?.abort();
+    this.current = null;
+  }
+
+  get busy(): boolean {
+    return this.current !== null;
+  }
+}

@@ -1,0 +1,117 @@
+// Colours of allocations. Categories take those of Okabe and Ito, which people
+// with any kind of colour vision tell apart, each in three strengths; amounts
+// take a ramp from blue to yellow whose lightness rises evenly.
+
+import type { Meta } from './types';
+import type { Theme } from './theme';
+import { pool, stream, tickSize } from './format';
+
+export type Colouring = 'stack' | 'size' | 'stream' | 'pool' | 'category' | 'lifetime';
+
+export const colourings: readonly [Colouring, string][] = [
+  ['stack', 'call stack'],
+  ['size', 'size'],
+  ['stream', 'stream'],
+  ['pool', 'pool'],
+  ['category', 'category'],
+  ['lifetime', 'lifetime'],
+];
+
+type Rgb = readonly [number, number, number];
+
+const hues: readonly Rgb[] = [
+  [0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [213, 94, 0], [240, 228, 66],
+];
+
+function mix(a: Rgb, b: Rgb, part: number): Rgb {
+  return [0, 1, 2].map((i) => Math.round(a[i]! + (b[i]! - a[i]!) * part)) as unknown as Rgb;
+}
+
+const white: Rgb = [255, 255, 255];
+const dark: Rgb = [17, 21, 28];
+
+function categorical(theme: Theme): Rgb[] {
+  const out: Rgb[] = [];
+  // A touch of the ground makes large areas calm.
+  const ground = theme === 'dark' ? dark : white;
+  for (const part of theme === 'dark' ? [0.18, 0.45, 0] : [0.12, 0.42, 0.6]) {
+    for (const h of hues) out.push(mix(h, ground, part));
+  }
+  if (theme === 'light') for (let i = 0; i < hues.length; i++) out.push(mix(hues[i]!, dark, 0.28));
+  return out;
+}
+
+const ramp: readonly Rgb[] = [
+  [0, 45, 95], [38, 70, 109], [74, 92, 110], [106, 115, 117], [137, 137, 119], [171, 161, 112], [207, 188, 94], [246, 217, 60],
+];
+
+function along(part: number): Rgb {
+  const at = Math.max(0, Math.min(1, part)) * (ramp.length - 1);
+  const i = Math.min(ramp.length - 2, Math.floor(at));
+  return mix(ramp[i]!, ramp[i + 1]!, at - i);
+}
+
+export function css([r, g, b]: Rgb): string {
+  return `rgb(${r} ${g} ${b})`;
+}
+
+const never = 63; // colour index of a lifetime without end
+const smallest = 9; // blocks are multiples of 512 bytes
+const largest = 34;
+const longest = 20;
+
+// indexed is the colour of an index as the server gives it, for one way of colouring.
+export function indexed(colouring: Colouring, theme: Theme): (index: number) => Rgb {
+  const many = categorical(theme);
+  switch (colouring) {
+    case 'size':
+      return (i) => along((i - smallest) / (largest - smallest));
+    case 'lifetime':
+      return (i) => (i >= never ? mix(hues[3]!, theme === 'dark' ? dark : white, 0.1) : along(i / longest));
+    case 'stack':
+      return (i) => many[i % many.length]!;
+    default:
+      return (i) => many[i % many.length]!;
+  }
+}
+
+// table has the colours of the first n indices, as bytes for a texture.
+export function table(colouring: Colouring, theme: Theme, n: number): Uint8Array {
+  const of = indexed(colouring, theme);
+  const out = new Uint8Array(n * 4);
+  for (let i = 0; i < n; i++) {
+    const [r, g, b] = of(i);
+    out.set([r, g, b, 255], i * 4);
+  }
+  return out;
+}
+
+// cycle is after how many indices the colours repeat: an index is taken modulo it.
+export function cycle(colouring: Colouring, theme: Theme): number {
+  return colouring === 'size' || colouring === 'lifetime' ? 64 : categorical(theme).length;
+}
+
+export interface Key {
+  colour: string;
+  text: string;
+}
+
+// legend says what the colours mean.
+export function legend(colouring: Colouring, theme: Theme, meta: Meta): Key[] {
+  const of = indexed(colouring, theme);
+  const key = (i: number, text: string): Key => ({ colour: css(of(i)), text });
+  switch (colouring) {
+    case 'stack':
+      return [];
+    case 'size':
+      return [10, 15, 20, 25, 30, 33].map((i) => key(i, tickSize(2 ** i)));
+    case 'lifetime':
+      return [...[0, 5, 10, 15, 20].map((i) => key(i, `${2 ** i} events`)), key(never, 'never freed')];
+    case 'stream':
+      return meta.streams.map((s, i) => key(i, 'stream ' + stream(s)));
+    case 'pool':
+      return meta.pools.map((p, i) => key(i, 'pool ' + pool(p)));
+    case 'category':
+      return meta.categories.map((c, i) => key(i, c));
+  }
+}

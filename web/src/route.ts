@@ -1,0 +1,135 @@
+// The address of the page tells all that it shows: run, screen, the selected
+// moment (event) and block (alloc), and what the screen itself is set to.
+//
+//	#/RUN/SCREEN?event=E&alloc=N&...
+
+import { computed, signal } from '@preact/signals';
+
+export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events'] as const;
+export type Screen = (typeof screens)[number];
+export type Params = Readonly<Record<string, string>>;
+
+export interface Place {
+  run: number | null;
+  screen: Screen;
+  params: Params;
+}
+
+export const place = signal<Place>(parse(location.hash));
+
+export const screen = computed(() => place.value.screen);
+export const run = computed(() => place.value.run);
+export const event = computed(() => number(place.value.params['event']));
+export const block = computed(() => number(place.value.params['alloc']));
+
+// What a screen was set to when it was left, so that coming back finds it.
+const left = new Map<Screen, Params>();
+const shared = ['event', 'alloc'];
+
+function arrived(): void {
+  clearTimeout(waiting);
+  waiting = 0;
+  if (location.hash !== write(place.value)) {
+    left.set(place.value.screen, place.value.params);
+    place.value = parse(location.hash);
+  }
+}
+// A link fires both; an entry that pushState made only the second.
+addEventListener('hashchange', arrived);
+addEventListener('popstate', arrived);
+
+function parse(hash: string): Place {
+  const [path = '', query = ''] = hash.replace(/^#/, '').split('?', 2);
+  const [, id, name] = path.split('/');
+  const params: Record<string, string> = {};
+  new URLSearchParams(query).forEach((value, key) => (params[key] = value));
+  return {
+    run: number(id),
+    screen: screens.find((s) => s === name) ?? 'overview',
+    params,
+  };
+}
+
+function write(p: Place): string {
+  const query = new URLSearchParams(p.params).toString();
+  return `#/${p.run ?? ''}/${p.screen}${query && '?' + query}`;
+}
+
+export function number(text: string | undefined): number | null {
+  if (text === undefined || text === '') return null;
+  const n = Number(text);
+  return Number.isFinite(n) ? n : null;
+}
+
+export type Change = Record<string, string | number | boolean | null>;
+
+// put sets parameters; null takes one away. What follows the pointer replaces
+// the entry in the history, what was meant makes a new one.
+export function put(change: Change, how: 'push' | 'replace' = 'replace'): void {
+  move({ ...place.value, params: merge(place.value.params, change) }, how);
+}
+
+function merge(params: Params, change: Change): Params {
+  const out: Record<string, string> = { ...params };
+  for (const [key, value] of Object.entries(change)) {
+    if (value === null || value === '' || value === false) delete out[key];
+    else out[key] = value === true ? '1' : String(value);
+  }
+  return out;
+}
+
+// to is the place of another screen, with the same moment and block.
+export function to(name: Screen, change: Change = {}): Place {
+  const now = place.value;
+  if (name === now.screen) return { ...now, params: merge(now.params, change) };
+  const params: Record<string, string> = { ...left.get(name) };
+  for (const key of shared) {
+    delete params[key];
+    const value = now.params[key];
+    if (value !== undefined) params[key] = value;
+  }
+  return { run: now.run, screen: name, params: merge(params, change) };
+}
+
+export function link(name: Screen, change: Change = {}): string {
+  return write(to(name, change));
+}
+
+export function show(name: Screen, change: Change = {}): void {
+  move(to(name, change), 'push');
+}
+
+// open goes to another run. Moments and ranges of the old one mean nothing there.
+export function open(id: number, how: 'push' | 'replace' = 'push'): void {
+  const params: Record<string, string> = {};
+  if (place.value.run !== null) left.clear();
+  for (const [key, value] of Object.entries(place.value.params)) {
+    const keep = place.value.run === null || ['x', 'color', 'sort', 'mode', 'user', 'q', 'stack'].includes(key);
+    if (keep) params[key] = value;
+  }
+  move({ ...place.value, run: id, params }, how);
+}
+
+let waiting = 0;
+
+// Browsers refuse more than some hundred changes of the address in half a
+// minute, and a wheel turns faster: those that replace are written with a delay.
+const addressDelay = 200;
+
+function move(next: Place, how: 'push' | 'replace'): void {
+  const now = place.value;
+  if (next.screen !== now.screen) left.set(now.screen, now.params);
+  if (write(next) === write(now)) return;
+  clearTimeout(waiting);
+  if (how === 'push') {
+    if (waiting) history.replaceState(null, '', write(now));
+    waiting = 0;
+    history.pushState(null, '', write(next));
+  } else {
+    waiting = setTimeout(() => {
+      waiting = 0;
+      history.replaceState(null, '', write(place.value));
+    }, addressDelay);
+  }
+  place.value = next;
+}

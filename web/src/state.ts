@@ -1,0 +1,177 @@
+// What all screens share: the runs, the documents of the one that is shown, and
+// the moment that is looked at.
+
+import { computed, effect, signal, type Signal } from '@preact/signals';
+import { aborted, Failure, forget, get, send, words, type Query } from './api';
+import { event, open, place, put, run } from './route';
+import type { Alloc, Explain, Meta, Run, Runs, Stats } from './types';
+
+// Loaded is a document on its way: neither value is there while it is asked for.
+export interface Loaded<T> {
+  data?: T;
+  error?: string;
+}
+
+export const runs = signal<Run[]>([]);
+export const lost = signal<string | null>(null);
+export const listed = signal(false);
+export const current = computed(() => runs.value.find((r) => r.id === run.value) ?? null);
+export const ready = computed(() => current.value?.state === 'ready');
+
+// watch keeps the list of runs. The server answers when something changes.
+export async function watch(): Promise<void> {
+  let version = -1;
+  for (;;) {
+    try {
+      const reply = await get<Runs>('runs', version < 0 ? {} : { since: version });
+      version = reply.version;
+      runs.value = reply.runs;
+      listed.value = true;
+      lost.value = null;
+      const shown = reply.runs.some((r) => r.id === run.value);
+      const first = reply.runs.find((r) => r.state !== 'failed') ?? reply.runs[0];
+      if (!shown && first) open(first.id, 'replace');
+    } catch (err) {
+      lost.value = words(err);
+      listed.value = true;
+      await new Promise((done) => setTimeout(done, 2000));
+    }
+  }
+}
+
+const documents = new Map<string, Signal<Loaded<unknown>>>();
+
+// load asks for a document once and keeps it.
+export function load<T>(path: string, query: Query): Signal<Loaded<T>> {
+  const key = path + JSON.stringify(query);
+  let slot = documents.get(key) as Signal<Loaded<T>> | undefined;
+  if (!slot) {
+    const made = signal<Loaded<T>>({});
+    slot = made;
+    documents.set(key, made as Signal<Loaded<unknown>>);
+    get<T>(path, query).then(
+      (data) => (made.value = { data }),
+      (err) => {
+        made.value = { error: words(err) };
+        // A connection may come back; an answer in words will not change.
+        if (!(err instanceof Failure) || err.status === 0 || err.status >= 500) documents.delete(key);
+      },
+    );
+  }
+  return slot;
+}
+
+const nothing = signal<Loaded<never>>({});
+
+function ofRun<T>(path: string) {
+  return computed<Loaded<T>>(() => (ready.value ? load<T>(path, { run: run.value }) : (nothing as Signal<Loaded<T>>)).value);
+}
+
+export const meta = ofRun<Meta>('meta');
+export const stats = ofRun<Stats>('stats');
+
+// The verdict takes longest and is therefore asked for when the rest is there.
+export const explain = computed<Loaded<Explain>>(() => {
+  if (!ready.value || !(stats.value.data || stats.value.error)) return {};
+  return load<Explain>('explain', { run: run.value }).value;
+});
+
+export function allocation(id: number): Signal<Loaded<Alloc>> {
+  return load<Alloc>('alloc', { run: run.value, id });
+}
+
+// moment is the event that is looked at: the selected one, else the last
+// failure, else the peak.
+export const moment = computed<number | null>(() => {
+  if (event.value !== null) return event.value;
+  const m = meta.value.data;
+  if (!m || m.events === 0) return null;
+  return m.ooms[m.ooms.length - 1] ?? m.peak.allocated?.event ?? m.peak.reserved?.event ?? m.events - 1;
+});
+
+export function select(e: number | null, how: 'push' | 'replace' = 'push'): void {
+  const last = (meta.value.data?.events ?? 1) - 1;
+  put({ event: e === null ? null : Math.max(-1, Math.min(last, Math.round(e))) }, how);
+}
+
+export function pin(id: number | null): void {
+  put({ alloc: id }, 'push');
+}
+
+export type Target = 'oom' | 'peak' | 'segment' | 'alloc';
+
+export const notice = signal<string | null>(null);
+
+let noticeEnds = 0;
+
+export function say(text: string): void {
+  notice.value = text;
+  clearTimeout(noticeEnds);
+  noticeEnds = setTimeout(() => (notice.value = null), 4000);
+}
+
+const names: Record<Target, string> = { oom: 'out-of-memory event', peak: 'peak', segment: 'segment event', alloc: 'allocation' };
+
+// jump goes to the next or previous event of a kind.
+export async function jump(what: Target, dir: 1 | -1): Promise<void> {
+  const from = place.value;
+  try {
+    const found = await get<{ event: number | null }>('find', { run: run.value, what, after: moment.value ?? -1, dir });
+    if (place.value.run !== from.run) return;
+    if (found.event === null) say(`There is no ${dir > 0 ? 'later' : 'earlier'} ${names[what]}.`);
+    else select(found.event);
+  } catch (err) {
+    if (!aborted(err)) say(words(err));
+  }
+}
+
+export function step(by: number): void {
+  const m = moment.value;
+  if (m !== null) select(m + by, 'replace');
+}
+
+// A dropped file on its way in, or why it did not get in.
+export interface Incoming {
+  name: string;
+  part: number;
+  error: string | null;
+}
+
+export const incoming = signal<Incoming[]>([]);
+
+export async function take(files: Iterable<File>): Promise<void> {
+  await Promise.all(
+    [...files].map(async (file) => {
+      const set = (change: Partial<Incoming>) => {
+        incoming.value = incoming.value.map((i) => (i.name === file.name ? { ...i, ...change } : i));
+      };
+      incoming.value = [...incoming.value.filter((i) => i.name !== file.name), { name: file.name, part: 0, error: null }];
+      try {
+        const made = await send(file, (part) => set({ part }));
+        incoming.value = incoming.value.filter((i) => i.name !== file.name);
+        runs.value = (await get<Runs>('runs')).runs;
+        if (made[0] !== undefined) open(made[0]);
+      } catch (err) {
+        set({ error: words(err) });
+      }
+    }),
+  );
+}
+
+export async function remove(id: number): Promise<void> {
+  try {
+    await forget(id);
+  } catch (err) {
+    say(words(err));
+  }
+}
+
+export function dismiss(name: string): void {
+  incoming.value = incoming.value.filter((i) => i.name !== name);
+}
+
+// The title tells tabs apart.
+effect(() => {
+  const c = current.value;
+  document.title = c ? `${c.label} - ${place.value.screen} - Ashlar` : 'Ashlar';
+});
