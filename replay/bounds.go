@@ -57,7 +57,7 @@ func (w *watched) learn(err error) {
 		w.low = max(w.low, w.reserved+w.segment)
 		return
 	}
-	if free, _, _ := w.MemInfo(); free == 0 || free >= w.segment {
+	if free, told := w.NextOOM(); !told || free >= w.segment {
 		w.high = min(w.high, w.reserved+w.segment-1)
 	}
 }

@@ -74,6 +74,7 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 			return nil, err
 		}
 	}
+	p.dev.low = p.dev.reserved // a limit allowed it
 	return p, p.freeWaiting()
 }
 

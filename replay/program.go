@@ -226,7 +226,7 @@ func (b *builder) call(i int) int {
 			b.release(k, end)
 		}
 		if b.rows.action(k) == alloc.ActionFreeCompleted && k < late {
-			b.complete(k)
+			b.complete(k, k)
 		}
 	}
 	if end == b.rows.Len() {
@@ -235,7 +235,7 @@ func (b *builder) call(i int) int {
 	next := b.request(end)
 	for k := late; k < end; k++ {
 		if b.rows.action(k) == alloc.ActionFreeCompleted {
-			b.complete(k)
+			b.complete(k, end)
 		}
 	}
 	return next
@@ -349,14 +349,14 @@ func (b *builder) free(row int) int {
 	return row + 1
 }
 
-// complete reads the end of a free. One that was requested before the first
-// event is a free here.
-func (b *builder) complete(row int) {
+// complete reads the end of a free, which belongs to the call of row at. One
+// that was requested before the first event is a free here.
+func (b *builder) complete(row, at int) {
 	addr := b.rows.addr(row)
 	if w, ok := b.pending[addr]; ok {
 		delete(b.pending, addr)
 		b.idle = append(b.idle, w.stream)
-		b.add(CallComplete, w.tensor, 0, w.stream, row)
+		b.add(CallComplete, w.tensor, 0, w.stream, at)
 		return
 	}
 	tensor, ok := b.live[addr]
@@ -365,7 +365,7 @@ func (b *builder) complete(row int) {
 		return
 	}
 	delete(b.live, addr)
-	b.add(CallFree, tensor, 0, 0, row)
+	b.add(CallFree, tensor, 0, 0, at)
 }
 
 // release is an empty_cache, or the end of the private pools whose segments go.

@@ -71,7 +71,12 @@ func (r *rows) cutFree() uint64 {
 
 // atOnce reports whether the free requested in a row is completed in the next.
 func (r *rows) atOnce(i int) bool {
-	return i+1 < r.Len() && r.action(i+1) == alloc.ActionFreeCompleted && r.addr(i+1) == r.addr(i)
+	if i+1 >= r.Len() || r.action(i+1) != alloc.ActionFreeCompleted || r.addr(i+1) != r.addr(i) {
+		return false
+	}
+	// One that an allocation completes has the allocation's stack.
+	x, y := r.stack(i), r.stack(i+1)
+	return x <= trace.EmptyStack || y <= trace.EmptyStack || x == y
 }
 
 // isCall tells the events that stand for a call from those it causes.

@@ -61,6 +61,8 @@ func NewLives(l *Timeline) *Lives {
 		Lives: &Lives{Trace: l.Trace, Exact: l.Exact, byEvent: make([]int32, n), replaced: map[int32]int32{}, stacks: map[int32]trace.StackID{}},
 		line:  l, at: make(map[uint64]int32, 1024), pools: l.pools.walk(), poolIDs: map[alloc.PoolID]uint16{},
 	}
+	// Without events the state is all there is, and it has the sizes.
+	w.Exact = w.Exact || n == 0 && !l.Trace.Partial
 	w.begin()
 	events := &l.Trace.Events
 	for i := range n {
@@ -88,7 +90,7 @@ func (w *lifeWalk) begin() {
 				continue
 			}
 			size, freed := b.RequestedSize, int32(Never)
-			if w.Exact && b.Size > 0 {
+			if b.Size > 0 && (w.Exact || size == 0) {
 				size = b.Size
 			}
 			if b.State == alloc.ActivePendingFree {

@@ -11,8 +11,8 @@ import (
 )
 
 // LowerBound is the peak of live bytes of a program: no setting passes below
-// it. Expandable segments split wherever they can, so that what is active under
-// them is what was asked for in units of 512 bytes.
+// it. Expandable segments split wherever they can, so that what is allocated
+// under them is what was asked for in units of 512 bytes.
 func LowerBound(ctx context.Context, p *replay.Program) (uint64, error) {
 	s := settings.Default()
 	s.ExpandableSegments = true
@@ -20,7 +20,7 @@ func LowerBound(ctx context.Context, p *replay.Program) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return o.Active.Bytes, nil
+	return o.Allocated.Bytes, nil
 }
 
 // SmallestLimit is the lowest limit under which a program passes with some

@@ -134,13 +134,19 @@ func (d *Driver) TotalMemory() uint64 { return d.total }
 
 // MemInfo reports the free memory the next oom event noted; 0 if there is none.
 func (d *Driver) MemInfo() (free, total uint64, err error) {
+	free, _ = d.NextOOM()
+	return free, d.total, nil
+}
+
+// NextOOM is the free memory the next oom event noted, if there is one.
+func (d *Driver) NextOOM() (free uint64, ok bool) {
 	for len(d.ooms) > 0 && d.ooms[0] < d.cursor {
 		d.ooms = d.ooms[1:]
 	}
-	if len(d.ooms) > 0 {
-		free = d.events.At(d.ooms[0]).Addr
+	if len(d.ooms) == 0 {
+		return 0, false
 	}
-	return free, d.total, nil
+	return d.events.At(d.ooms[0]).Addr, true
 }
 
 // Malloc gives the address of the recorded segment_alloc at the cursor.

@@ -60,10 +60,10 @@ export function stream(handle: number): string {
   return handle < 65536 ? String(handle) : address(handle);
 }
 
-// Pools 0,1 and 0,2 are no private ones: some files number the default pool so.
+// pool writes the number of a pool; all but 0,0 are private.
 export function pool(id: readonly number[] | null): string {
   if (!id) return 'not known';
-  return id[0] === 0 ? 'default' : `${id[0]},${id[1]}`;
+  return id[0] === 0 && id[1] === 0 ? 'default' : `${id[0]},${id[1]}`;
 }
 
 // ticks are round numbers that divide a range into about n parts.

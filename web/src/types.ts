@@ -244,8 +244,8 @@ export interface Part {
 
 export interface Fix {
   kind: string;
-  settings: string | null;
-  export: string | null;
+  settings?: string | null;
+  export?: string | null;
   passes_failure: boolean | null;
   until_event: number | null;
   smallest_limit_bytes: number | null;
@@ -299,5 +299,5 @@ export interface Explain {
     num_alloc_retries: number | null;
     growth_bytes: number | null;
   } | null;
-  notes: string[];
+  notes: string[] | null;
 }

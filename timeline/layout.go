@@ -1,0 +1,327 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Layout knows the allocator's map after every event: which segments there were
+// and where in them each block lay. Nothing is replayed: segments, like blocks,
+// have lives, and what is alive at a moment is put together by address.
+type Layout struct {
+	lives  *Lives
+	spaces []space // by Born
+	// ranges are the reservations of expandable segments: all that was ever
+	// mapped there belongs together.
+	ranges []addressRange
+}
+
+// space is memory got from the driver: a plain segment, or a piece of an
+// expandable one from its mapping on.
+type space struct {
+	addr, size uint64
+	born, gone int32
+	stream     uint64
+	pool       alloc.PoolID
+	hasPool    bool
+	kind       SpaceKind
+	in         int32 // position in ranges; -1 for a plain segment
+}
+
+// SpaceKind says which of the two pools a segment belongs to.
+type SpaceKind uint8
+
+// The kinds. A file that ends early does not always tell.
+const (
+	KindUnknown SpaceKind = iota
+	KindSmall
+	KindLarge
+)
+
+func (k SpaceKind) String() string {
+	switch k {
+	case KindSmall:
+		return "small"
+	case KindLarge:
+		return "large"
+	}
+	return ""
+}
+
+type addressRange struct{ begin, end uint64 }
+
+// Map is the allocator's map at one moment.
+type Map struct {
+	Event       int
+	Segments    []MapSegment // by address
+	LargestFree uint64
+}
+
+// MapSegment is memory got from the driver. The mapped runs of one reservation
+// of an expandable segment are one.
+type MapSegment struct {
+	Address    uint64
+	Size       uint64 // mapped
+	Span       uint64 // to the end of what was mapped so far
+	Stream     uint64
+	Pool       alloc.PoolID
+	HasPool    bool
+	Kind       SpaceKind
+	Expandable bool
+	Blocks     []MapBlock // by address; they fill the span
+}
+
+// BlockState is what a piece of a segment is at a moment.
+type BlockState uint8
+
+// The states.
+const (
+	BlockFree BlockState = iota
+	BlockAllocated
+	BlockPending
+	BlockUnmapped
+)
+
+// MapBlock is a piece of a segment.
+type MapBlock struct {
+	Address, Size uint64
+	State         BlockState
+	Life          int32 // -1 if free or unmapped
+}
+
+// apart is the distance from which memory of expandable segments is not of one
+// reservation: a reservation is larger than the device by an eighth, so that
+// much is always left behind what is mapped.
+const apart = 512 << 20
+
+// leastBlock is the unit of block sizes (spec 1.1). Where only the requested
+// sizes are known, a gap smaller than that is the end of the block before it.
+const leastBlock = 512
+
+// NewLayout goes through the events of a timeline once.
+func NewLayout(l *Timeline, lives *Lives) *Layout {
+	w := layoutWalk{
+		Layout: &Layout{lives: lives}, line: l, pools: l.pools.walk(), plain: map[uint64]int32{}, runs: finalRuns(l.Trace),
+	}
+	for i := range l.Start.Segments {
+		w.start(&l.Start.Segments[i])
+	}
+	events := &l.Trace.Events
+	for i := range events.Len() {
+		switch events.Action.At(i) {
+		case alloc.ActionSegmentAlloc, alloc.ActionSegmentFree, alloc.ActionSegmentMap, alloc.ActionSegmentUnmap:
+			w.event(int32(i), events)
+		}
+	}
+	w.findRanges()
+	return w.Layout
+}
+
+// layoutWalk is the state of NewLayout.
+type layoutWalk struct {
+	*Layout
+	line   *Timeline
+	pools  poolWalk
+	plain  map[uint64]int32 // address -> space
+	mapped []int32          // spaces, by address
+	runs   map[uint64]string
+}
+
+// finalRuns has the kind of plain segments at the end by address: where a
+// segment is there to the end, the file tells it.
+func finalRuns(t *trace.Trace) map[uint64]string {
+	out := map[uint64]string{}
+	for i := range t.Segments {
+		if s := &t.Segments[i]; !s.Expandable {
+			out[s.Address] = s.Type
+		}
+	}
+	return out
+}
+
+func (w *layoutWalk) start(s *alloc.Segment) {
+	p := space{addr: s.Address, size: s.TotalSize, born: -1, gone: Never, stream: s.Stream, kind: KindSmall, in: -1}
+	if s.Large {
+		p.kind = KindLarge
+	}
+	e := trace.Event{Action: alloc.ActionSegmentFree, Addr: s.Address} // asks by address
+	p.pool, p.hasPool = w.pools.of(&e, &w.line.Trace.Events)
+	if s.Expandable {
+		w.addMapped(p)
+	} else {
+		w.plain[p.addr] = w.add(p)
+	}
+}
+
+func (w *layoutWalk) add(p space) int32 {
+	w.spaces = append(w.spaces, p)
+	return int32(len(w.spaces) - 1)
+}
+
+func (w *layoutWalk) event(i int32, events *trace.Events) {
+	e := events.At(int(i))
+	w.pools.apply(int(i), &e)
+	switch e.Action {
+	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
+		p := space{addr: e.Addr, size: e.Size, born: i, gone: Never, stream: e.Stream, kind: KindLarge, in: -1}
+		// The small pool has segments, and maps memory, of this size only; the
+		// large one of none so small.
+		if e.Size == alloc.SmallSegment {
+			p.kind = KindSmall
+		}
+		p.pool, p.hasPool = w.pools.of(&e, events)
+		if e.Action == alloc.ActionSegmentMap {
+			w.addMapped(p)
+			return
+		}
+		if old, ok := w.plain[e.Addr]; ok { // the file lacks its end
+			w.spaces[old].gone = i
+		}
+		w.plain[e.Addr] = w.add(p)
+	case alloc.ActionSegmentFree:
+		if id, ok := w.plain[e.Addr]; ok {
+			w.spaces[id].gone = i
+			delete(w.plain, e.Addr)
+		}
+	case alloc.ActionSegmentUnmap:
+		w.unmap(i, e.Addr, e.Addr+e.Size)
+	}
+}
+
+// addMapped adds a piece of an expandable segment.
+func (w *layoutWalk) addMapped(p space) {
+	p.in = 0 // until the ranges are known
+	at, _ := w.findMapped(p.addr)
+	w.mapped = slices.Insert(w.mapped, at, w.add(p))
+}
+
+func (w *layoutWalk) findMapped(addr uint64) (int, bool) {
+	return slices.BinarySearchFunc(w.mapped, addr, func(id int32, a uint64) int { return cmp.Compare(w.spaces[id].addr, a) })
+}
+
+// unmap ends the pieces in a range of addresses. What is left of a piece begins
+// again.
+func (w *layoutWalk) unmap(i int32, from, to uint64) {
+	at, found := w.findMapped(from)
+	if !found && at > 0 {
+		at--
+	}
+	for at < len(w.mapped) {
+		id := w.mapped[at]
+		p := w.spaces[id]
+		end := p.addr + p.size
+		if p.addr >= to {
+			return
+		}
+		if end <= from {
+			at++
+			continue
+		}
+		w.spaces[id].gone = i
+		w.mapped = slices.Delete(w.mapped, at, at+1)
+		p.born = i
+		if p.addr < from {
+			front := p
+			front.size = from - p.addr
+			w.mapped = slices.Insert(w.mapped, at, w.add(front))
+			at++
+		}
+		if end > to {
+			back := p
+			back.addr, back.size = to, end-to
+			w.mapped = slices.Insert(w.mapped, at, w.add(back))
+			at++
+		}
+	}
+}
+
+// findRanges joins the pieces that lie near each other to reservations, and
+// takes the kinds that the file tells.
+func (w *layoutWalk) findRanges() {
+	for addr, id := range w.plain {
+		if w.spaces[id].gone != Never || w.line.Trace.Partial {
+			continue
+		}
+		switch w.runs[addr] {
+		case "small":
+			w.spaces[id].kind = KindSmall
+		case "large":
+			w.spaces[id].kind = KindLarge
+		}
+	}
+	var order []int32
+	for i := range w.spaces {
+		if w.spaces[i].in >= 0 {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, func(x, y int32) int { return cmp.Compare(w.spaces[x].addr, w.spaces[y].addr) })
+	last := -1 // the space before
+	for _, id := range order {
+		p := &w.spaces[id]
+		n := len(w.ranges)
+		if last < 0 || w.spaces[last].stream != p.stream || w.spaces[last].kind != p.kind ||
+			p.addr > w.ranges[n-1].end && p.addr-w.ranges[n-1].end > apart {
+			w.ranges = append(w.ranges, addressRange{p.addr, p.addr + p.size})
+			n++
+		}
+		w.ranges[n-1].end = max(w.ranges[n-1].end, p.addr+p.size)
+		p.in, last = int32(n-1), int(id)
+	}
+}
+
+// At puts the map after an event together; -1 is before the first.
+func (y *Layout) At(event int) *Map {
+	b := mapBuilder{Map: &Map{Event: event}, layout: y, exact: y.lives.Exact}
+	b.segments(y.alive(event))
+	b.blocks(event)
+	for i := range b.Segments {
+		b.close(&b.Segments[i])
+	}
+	return b.Map
+}
+
+// alive lists the spaces after an event by address, and what of each
+// reservation had been mapped until then.
+func (y *Layout) alive(event int) (alive []*space, mapped []addressRange) {
+	mapped = make([]addressRange, len(y.ranges))
+	for i := range y.spaces {
+		p := &y.spaces[i]
+		if int(p.born) > event {
+			break
+		}
+		if p.in >= 0 {
+			r := &mapped[p.in]
+			if r.end == 0 {
+				r.begin = p.addr
+			}
+			r.begin, r.end = min(r.begin, p.addr), max(r.end, p.addr+p.size)
+		}
+		if int(p.gone) > event {
+			alive = append(alive, p)
+		}
+	}
+	slices.SortFunc(alive, func(x, y *space) int { return cmp.Compare(x.addr, y.addr) })
+	return alive, mapped
+}
+
+// SegmentOf returns the address and size of the segment, or the mapped run, that
+// a life lies in when it begins; false if the file does not show it.
+func (y *Layout) SegmentOf(life int) (addr, size uint64, ok bool) {
+	at, event := y.lives.Address(life), int(y.lives.Born[life])
+	alive, _ := y.alive(event)
+	for i := 0; i < len(alive); i++ {
+		p := alive[i]
+		addr, end := p.addr, p.addr+p.size
+		for ; p.in >= 0 && i+1 < len(alive) && alive[i+1].in == p.in && alive[i+1].addr == end; i++ {
+			end += alive[i+1].size
+		}
+		if at >= addr && at < end {
+			return addr, end - addr, true
+		}
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,225 @@
+// Small parts that all screens use.
+
+import { useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { count, exact, seconds, size } from '../format';
+import { frameText, own } from '../site';
+import type { Frame } from '../types';
+import { link, show, type Change, type Screen } from '../route';
+import { meta, moment, select } from '../state';
+
+// Bytes is a size with the exact number behind it.
+export function Bytes({ n, field }: { n: number | null | undefined; field?: string }) {
+  if (n === null || n === undefined) return <span class="muted" data-field={field} title="The file does not tell.">not known</span>;
+  return (
+    <span class="num" data-bytes={n} data-field={field} title={exact(n)}>
+      {size(n)}
+    </span>
+  );
+}
+
+export function Count({ n, field }: { n: number; field?: string }) {
+  return (
+    <span class="num" data-value={n} data-field={field}>
+      {count(n)}
+    </span>
+  );
+}
+
+// Wait is shown where something is on its way.
+export function Wait({ children }: { children: ComponentChildren }) {
+  return (
+    <p class="wait" role="status">
+      <span class="spin" aria-hidden="true" />
+      {children}
+    </p>
+  );
+}
+
+export function Trouble({ children, onClose }: { children: ComponentChildren; onClose?: () => void }) {
+  return (
+    <div class="trouble" role="alert">
+      <div>{children}</div>
+      {onClose && (
+        <button class="plain" onClick={onClose} aria-label="Close this message">
+          ✕
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <p class="empty">{children}</p>;
+}
+
+export function Panel({ title, aside, children, name, wide }: { title: string; aside?: ComponentChildren; children: ComponentChildren; name?: string; wide?: boolean }) {
+  return (
+    <section class={'panel' + (wide ? ' wide' : '')} data-panel={name}>
+      <h2>
+        {title}
+        {aside && <span class="aside">{aside}</span>}
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+// Copy puts a line on the clipboard.
+export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [said, setSaid] = useState<string | null>(null);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setSaid('Copied');
+    } catch {
+      setSaid('Not allowed: select the line');
+    }
+    setTimeout(() => setSaid(null), 1500);
+  };
+  return (
+    <button class="small" onClick={copy} data-copy={text}>
+      <span role="status">{said ?? label}</span>
+    </button>
+  );
+}
+
+// Go is a link to a screen at a moment or a block.
+export function Go({ screen, change = {}, children, title }: { screen: Screen; change?: Change; children: ComponentChildren; title?: string }) {
+  return (
+    <a
+      href={link(screen, change)}
+      title={title}
+      onClick={(e) => {
+        if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
+        e.preventDefault();
+        show(screen, change);
+      }}
+    >
+      {children}
+    </a>
+  );
+}
+
+// At is an event that selects itself.
+export function At({ event }: { event: number | null | undefined }) {
+  if (event === null || event === undefined) return <span class="muted">-</span>;
+  return (
+    <button class="link num" onClick={() => select(event)} title="Select this moment" aria-current={moment.value === event ? 'true' : undefined} data-event={event}>
+      {count(event)}
+    </button>
+  );
+}
+
+// since is the time of the clock as the time since the first event.
+export function since(time: number | null | undefined): string | null {
+  const first = meta.value.data?.first_time;
+  return time === null || time === undefined || first === null || first === undefined ? null : seconds(time - first);
+}
+
+// Stack is a call stack, innermost frame first. What is not the user's own
+// program stands back.
+export function Stack({ frames, why }: { frames: readonly Frame[] | null; why?: string }) {
+  if (!frames || frames.length === 0) {
+    return <p class="muted">{why ?? 'No call stack: made outside Python, as in the backward pass, or not recorded.'}</p>;
+  }
+  return (
+    <ol class="stack" tabIndex={0} aria-label="Call stack, innermost frame first">
+      {frames.map((f) => (
+        <li class={own(f) ? 'own' : ''} title={`${f.filename}:${f.line} ${f.name}`}>
+          {frameText(f)}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+export interface Option {
+  value: string;
+  text: string;
+}
+
+export function Select({ label, value, options, onPick, name }: { label: string; value: string; options: readonly Option[]; onPick: (v: string) => void; name?: string }) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <select name={name} value={value} onChange={(e) => onPick(e.currentTarget.value)}>
+        {options.map((o) => (
+          <option value={o.value} selected={o.value === value}>
+            {o.text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+// Choice is one of a few, all in view.
+export function Choice({ label, value, options, onPick }: { label: string; value: string; options: readonly Option[]; onPick: (v: string) => void }) {
+  return (
+    <div class="choice" role="group" aria-label={label}>
+      {options.map((o) => (
+        <button aria-pressed={o.value === value} onClick={() => onPick(o.value)} data-choice={o.value}>
+          {o.text}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function Check({ label, on, onPick, name, title }: { label: string; on: boolean; onPick: (on: boolean) => void; name?: string; title?: string }) {
+  return (
+    <label class="field check" title={title}>
+      <input type="checkbox" name={name} checked={on} onChange={(e) => onPick(e.currentTarget.checked)} />
+      <span>{label}</span>
+    </label>
+  );
+}
+
+// Field is a line of text that counts when it rests.
+export function Field({ label, value, onText, name, placeholder, width, wrong }: {
+  label: string;
+  value: string;
+  onText: (v: string) => void;
+  name: string;
+  placeholder?: string;
+  width?: number;
+  wrong?: string | null;
+}) {
+  const [timer] = useState({ id: 0 });
+  return (
+    <label class="field" title={wrong ?? undefined}>
+      <span>{label}</span>
+      <input
+        type="text"
+        name={name}
+        value={value}
+        placeholder={placeholder}
+        size={width ?? 14}
+        spellcheck={false}
+        autocomplete="off"
+        aria-invalid={wrong ? 'true' : undefined}
+        onInput={(e) => {
+          const v = e.currentTarget.value;
+          clearTimeout(timer.id);
+          timer.id = setTimeout(() => onText(v), 250);
+        }}
+        onKeyDown={(e) => {
+          if (e.key !== 'Enter') return;
+          clearTimeout(timer.id);
+          onText(e.currentTarget.value);
+        }}
+      />
+    </label>
+  );
+}
+
+// pattern compiles what was typed, or says what is wrong with it.
+export function pattern(text: string): { test: RegExp | null; wrong: string | null } {
+  if (!text) return { test: null, wrong: null };
+  try {
+    return { test: new RegExp(text, 'i'), wrong: null };
+  } catch (err) {
+    return { test: null, wrong: `This is no regular expression: ${err instanceof Error ? err.message : err}` };
+  }
+}
