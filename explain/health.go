@@ -12,7 +12,10 @@ import (
 func (e *explainer) healthy() error {
 	r := e.r
 	r.Verdict, r.Confidence = None, Certain
-	if !r.SelfCheck.Complete {
+	switch {
+	case e.t.Events.Len() == 0:
+		r.Confidence = Open // what failed, if anything did, was not recorded
+	case !r.SelfCheck.Complete:
 		r.Confidence = Likely
 	}
 	e.findLimit()
@@ -42,6 +45,11 @@ func (e *explainer) healthy() error {
 	free := reserved - min(reserved, uint64(o.Stats.ActiveBytes.All.Current))
 	pending := uint64(o.Stats.ActiveBytes.All.Current) - end
 	r.Evidence = Evidence{Live: &end, Reserved: &reserved, Free: &free, Pending: &pending}
+	if e.t.Events.Len() == 0 {
+		r.Summary = fmt.Sprintf("The file has no events, so whether a request failed is not in it. At its end %s are allocated and %s reserved.",
+			units.Size(end), units.Size(reserved))
+		return nil
+	}
 	r.Summary = fmt.Sprintf("Nothing failed in this file. At most %s were allocated and %s reserved", units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
 	if h.FragmentationPeak != nil {
 		r.Summary += fmt.Sprintf("; at the peak of reserved memory %.1f %% of it were not allocated", 100**h.FragmentationPeak)

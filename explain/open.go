@@ -22,7 +22,8 @@ func (e *explainer) open(verdict, format string, args ...any) {
 }
 
 // breakEven looks for another verdict at the lower end of what the limit may be,
-// and for the limit from which on it is v.
+// and for the limit from which on it is v. The one that holds for more of the
+// range comes first where no more than that decides: capacity or fragmentation.
 func (e *explainer) breakEven(v string) error {
 	f := e.f
 	at := func(limit uint64) (string, error) {
@@ -72,6 +73,12 @@ func (e *explainer) breakEven(v string) error {
 		even = (from/page + 1 + uint64(n)) * page
 	}
 	e.r.BreakEven = &even
+	if v == Fragmentation && low == Capacity && even-e.limits.low > e.limits.high-even {
+		// More of what the limit may have been speaks for it.
+		e.r.Verdict = low
+		e.open(v, "if the limit was %s or more", units.Size(even))
+		return nil
+	}
 	e.open(low, "if the limit was below %s", units.Size(even))
 	return nil
 }

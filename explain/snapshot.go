@@ -267,6 +267,11 @@ func (e *explainer) verdict() error {
 	if !f.reproduced {
 		r.Notes = append(r.Notes, "the replay serves the request that failed: what made it fail is not in the file")
 	}
+	if there, _ := f.roomUnder(e.limits.high); v == Outside && f.live+f.rounded <= there.bytes {
+		// It would also fit into what others left, in one piece.
+		r.Confidence = Likely
+		r.Alternatives = append(r.Alternatives, Alternative{Fragmentation, "if what others hold cannot be had: the free memory is in pieces"})
+	}
 	if e.limits.low < e.limits.high {
 		if err := e.breakEven(v); err != nil {
 			return err
@@ -277,7 +282,7 @@ func (e *explainer) verdict() error {
 			return err
 		}
 	}
-	r.Summary = e.summary(v, why)
+	r.Summary = e.summary(r.Verdict, why)
 	return nil
 }
 
@@ -302,6 +307,9 @@ func (e *explainer) summary(verdict, why string) string {
 		there = units.Size(room.bytes) + " that the device had for PyTorch"
 	}
 	switch {
+	case verdict == Capacity && e.r.BreakEven != nil:
+		together += fmt.Sprintf(", which is more than a limit below %s allows; it was between %s and %s",
+			units.Size(*e.r.BreakEven), units.Size(e.limits.low), units.Size(e.limits.high))
 	case !known || need <= room.bytes:
 	case between:
 		together += fmt.Sprintf(", and the limit was less than %s", units.Size(room.bytes+1))

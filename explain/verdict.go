@@ -238,6 +238,9 @@ func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string,
 		}
 		return Capacity, "", nil
 	}
+	if known && !there.cap && f.crowdedOut() {
+		return Outside, "", nil
+	}
 	for _, try := range []func(context.Context, replay.Conditions) (string, string, error){
 		f.pools, f.pendingFrees, f.otherStreams, f.oneSetting,
 	} {
@@ -246,6 +249,17 @@ func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string,
 		}
 	}
 	return Fragmentation, "", nil
+}
+
+// crowdedOut tells whether others take more than a context, so much that a new
+// segment would fit without that, and more than what PyTorch itself holds in
+// vain.
+func (f *failing) crowdedOut() bool {
+	if f.deviceTotal == nil || f.deviceFree == nil || *f.deviceTotal < f.reserved+*f.deviceFree+normalOutside {
+		return false
+	}
+	excess := *f.deviceTotal - f.reserved - *f.deviceFree - normalOutside
+	return f.segment <= *f.deviceFree+excess && excess > f.free.all
 }
 
 // wouldFitAlone tells whether a need fits on the device if PyTorch had all of

@@ -92,6 +92,8 @@ type Options struct {
 	FileBytes int64 // 0 if not known
 	Writer    string
 	Progress  func(done, total int) // of the replay
+	// Observed is what [Observe] found in the trace; nil has it replayed here.
+	Observed *replay.Observed
 }
 
 // maxReplay is the number of events above which a trace is not replayed: it
@@ -179,11 +181,23 @@ func (e *NoHostError) Error() string {
 	return e.Name + " has no host memory: leave out --device host"
 }
 
+// Observe replays a trace as it is done for the facts of a snapshot. The result
+// is nil for a trace that is not replayed: one without events, one of host
+// memory, or one that is too long.
+func Observe(ctx context.Context, t *trace.Trace, progress func(done, total int)) (*replay.Observed, error) {
+	if n := t.Events.Len(); n == 0 || n > maxReplay || t.Host {
+		return nil, nil
+	}
+	return replay.Observe(ctx, t, replay.ObserveOptions{Search: searchTime, Progress: progress})
+}
+
 // follow replays the trace if that can help, and walks through it.
 func (c *collector) follow(ctx context.Context, o Options) error {
-	n := c.t.Events.Len()
-	if n > 0 && n <= maxReplay && !c.t.Host {
-		seen, err := replay.Observe(ctx, c.t, replay.ObserveOptions{Search: searchTime, Progress: o.Progress})
+	seen, err := o.Observed, error(nil)
+	if seen == nil {
+		seen, err = Observe(ctx, c.t, o.Progress)
+	}
+	if seen != nil || err != nil {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

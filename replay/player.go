@@ -74,7 +74,6 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 			return nil, err
 		}
 	}
-	p.dev.low = p.dev.reserved // a limit allowed it
 	return p, p.freeWaiting()
 }
 

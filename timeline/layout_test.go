@@ -323,7 +323,7 @@ func TestUnmappedPieces(t *testing.T) {
 	layout := NewLayout(l, NewLives(l))
 	unmapped := 0
 	for i := range tr.Events.Len() {
-		if tr.Events.Action.At(i) != alloc.ActionSegmentUnmap || i%7 != 0 {
+		if tr.Events.Action.At(i) != alloc.ActionSegmentUnmap {
 			continue
 		}
 		e := tr.Events.At(i)
@@ -353,6 +353,41 @@ func TestSegmentOf(t *testing.T) {
 			addr, size, ok := layout.SegmentOf(i)
 			if at := lives.Address(i); !ok || at < addr || at+lives.Size[i] > addr+size {
 				t.Errorf("%s: life %d at %#x of %d is not in the segment at %#x of %d", name, i, at, lives.Size[i], addr, size)
+			}
+		}
+	}
+}
+
+// Random mapping and unmapping, whatever the pieces.
+func TestRandomMappings(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		tr := newTrace()
+		tr.Partial = true // so that nothing but the events counts
+		const page = 2 << 20
+		mapped := make([]bool, 64)
+		for range 200 {
+			from := rng.IntN(len(mapped))
+			n := 1
+			for from+n < len(mapped) && mapped[from+n] == mapped[from] && rng.IntN(4) > 0 {
+				n++
+			}
+			// Memory of the small pool is mapped page by page, and unmapped in runs.
+			a := alloc.ActionSegmentUnmap
+			if !mapped[from] {
+				a, n = alloc.ActionSegmentMap, 1
+			}
+			for i := from; i < from+n; i++ {
+				mapped[i] = !mapped[i]
+			}
+			tr.Events.Append(trace.Event{Action: a, Addr: 1<<40 + uint64(from)*page, Size: uint64(n) * page})
+		}
+		l := New(tr, Options{})
+		lives := NewLives(l)
+		layout := NewLayout(l, lives)
+		for i := range tr.Events.Len() {
+			if d := diff.Diff(slowMap(l, lives, i), flat(t, layout.At(i))); d != "" {
+				t.Fatalf("seed %d, event %d (-walk +map):\n%s", seed, i, d)
 			}
 		}
 	}

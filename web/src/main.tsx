@@ -1,0 +1,6 @@
+import { render } from 'preact';
+import { App } from './app';
+import { watch } from './state';
+
+render(<App />, document.getElementById('app')!);
+void watch();

@@ -1,0 +1,163 @@
+// The files: those that the command was given and those that were dropped on
+// the page.
+
+import { signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { count, percent, size } from '../format';
+import { open, run } from '../route';
+import { dismiss, incoming, remove, runs, take } from '../state';
+import type { Run } from '../types';
+import { Trouble } from './basic';
+
+export const filesShown = signal(false);
+
+export function FilesDialog() {
+  const ref = useRef<HTMLDialogElement>(null);
+  const shown = filesShown.value;
+  useEffect(() => {
+    const d = ref.current!;
+    if (shown && !d.open) d.showModal();
+    if (!shown && d.open) d.close();
+  }, [shown]);
+  return (
+    <dialog ref={ref} class="sheet" aria-label="Files" onClose={() => (filesShown.value = false)} onClick={(e) => e.target === ref.current && ref.current.close()}>
+      <h2>
+        Files
+        <button class="plain aside" onClick={() => (filesShown.value = false)} aria-label="Close">
+          ✕
+        </button>
+      </h2>
+      {shown && <FileList />}
+      <DropZone />
+    </dialog>
+  );
+}
+
+export function FileList() {
+  return (
+    <>
+      {incoming.value.map((i) =>
+        i.error ? (
+          <Trouble onClose={() => dismiss(i.name)}>
+            <strong>{i.name}</strong> could not be read: <span data-field="drop-error">{i.error}</span>
+          </Trouble>
+        ) : (
+          <p class="coming" role="status">
+            {i.part < 1 ? `Sending ${i.name}: ${percent(i.part, 0)}` : `Reading ${i.name}`}
+            <progress value={i.part} max={1} aria-label={`Sending ${i.name}`} />
+          </p>
+        ),
+      )}
+      <ul class="files">
+        {runs.value.map((r) => (
+          <li class={r.id === run.value ? 'on' : ''}>
+            <button
+              class="file"
+              disabled={r.state === 'failed'}
+              aria-current={r.id === run.value ? 'true' : undefined}
+              onClick={() => {
+                open(r.id);
+                filesShown.value = false;
+              }}
+            >
+              <span class="name">{r.label}</span>
+              <span class="muted">{state(r)}</span>
+            </button>
+            {r.dropped && (
+              <button class="plain" onClick={() => remove(r.id)} aria-label={`Forget ${r.label}`} title="Forget this file">
+                ✕
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function state(r: Run): string {
+  switch (r.state) {
+    case 'loading':
+      return r.file_bytes > 0 ? `reading, ${percent(r.read_bytes / r.file_bytes, 0)} of ${size(r.file_bytes)}` : `reading, ${size(r.read_bytes)}`;
+    case 'failed':
+      return r.error ?? 'cannot be read';
+    case 'ready':
+      return `${count(r.events)} events, ${size(r.file_bytes)}${r.device === null ? '' : `, device ${r.device}`}`;
+  }
+}
+
+export function DropZone() {
+  const ref = useRef<HTMLInputElement>(null);
+  return (
+    <div class="drop">
+      <p>
+        Drop snapshots here, or anywhere on the page: <code>.pickle</code>, <code>.json</code>, also <code>.gz</code> and <code>.zst</code>. They go to the
+        ashlar on this machine and nowhere else.
+      </p>
+      <label class="button">
+        Choose files
+        <input
+          ref={ref}
+          type="file"
+          multiple
+          name="files"
+          onChange={(e) => {
+            const files = e.currentTarget.files;
+            if (files?.length) {
+              filesShown.value = true;
+              void take(files).then(() => incoming.value.some((i) => i.error) || (filesShown.value = false));
+            }
+            e.currentTarget.value = '';
+          }}
+        />
+      </label>
+    </div>
+  );
+}
+
+const over = signal(false);
+
+// DropAnywhere lets files fall on the whole page.
+export function DropAnywhere() {
+  useEffect(() => {
+    let depth = 0;
+    const files = (e: DragEvent) => e.dataTransfer?.types.includes('Files') ?? false;
+    const enter = (e: DragEvent) => {
+      if (!files(e)) return;
+      e.preventDefault();
+      depth++;
+      over.value = true;
+    };
+    const leave = (e: DragEvent) => {
+      if (!files(e)) return;
+      depth = Math.max(0, depth - 1);
+      if (depth === 0) over.value = false;
+    };
+    const drag = (e: DragEvent) => files(e) && e.preventDefault();
+    const drop = (e: DragEvent) => {
+      if (!files(e)) return;
+      e.preventDefault();
+      depth = 0;
+      over.value = false;
+      filesShown.value = true;
+      void take(e.dataTransfer!.files).then(() => {
+        if (!incoming.value.some((i) => i.error)) filesShown.value = false;
+      });
+    };
+    addEventListener('dragenter', enter);
+    addEventListener('dragleave', leave);
+    addEventListener('dragover', drag);
+    addEventListener('drop', drop);
+    return () => {
+      removeEventListener('dragenter', enter);
+      removeEventListener('dragleave', leave);
+      removeEventListener('dragover', drag);
+      removeEventListener('drop', drop);
+    };
+  }, []);
+  return over.value ? (
+    <div class="drop-over" aria-hidden="true">
+      Drop to open
+    </div>
+  ) : null;
+}

@@ -1,0 +1,109 @@
+// The bar at the foot of every screen: the selected moment and block, and the
+// ways from one event to the next.
+
+import { count, size } from '../format';
+import { block, event, screen } from '../route';
+import { allocation, jump, meta, moment, pin, ready, select, step, type Target } from '../state';
+import { signal } from '@preact/signals';
+import { get } from '../api';
+import { run } from '../route';
+import { since } from './basic';
+import type { Events } from '../types';
+import { useEffect } from 'preact/hooks';
+
+// The time and totals at the moment, asked for when it rests.
+const at = signal<{ event: number; time: number | null; reserved: number | null; active: number | null; action: string } | null>(null);
+
+function useMoment(): void {
+  const e = moment.value;
+  const id = run.value;
+  const ok = ready.value;
+  useEffect(() => {
+    if (e === null || e < 0 || !ok) {
+      at.value = null;
+      return;
+    }
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        const got = await get<Events>('events', { run: id, from: e, count: 1 }, stop.signal);
+        const row = got.rows[0];
+        at.value = row ? { event: e, time: row.time, reserved: row.reserved_bytes, active: row.active_bytes, action: row.action } : null;
+      } catch {
+        at.value = null;
+      }
+    }, 40);
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
+  }, [e, id, ok]);
+}
+
+export function MomentBar() {
+  useMoment();
+  const m = meta.value.data;
+  const e = moment.value;
+  if (!m || e === null) return <footer class="moment" />;
+  const now = at.value?.event === e ? at.value : null;
+  const inStep = m.steps.find((s) => s.begin <= e && e < s.end);
+  const b = block.value;
+  const a = b === null ? null : allocation(b).value.data;
+  return (
+    <footer class="moment" aria-label="Selected moment and block">
+      <div class="steps" role="group" aria-label="Move the moment">
+        <Jump what="oom" dir={-1} label="‹ OOM" title="Previous out-of-memory event (O)" off={m.ooms.length === 0} />
+        <Jump what="segment" dir={-1} label="‹ segment" title="Previous segment event (N)" />
+        <button onClick={() => step(-1)} title="Previous event (,)" disabled={e <= -1}>
+          ‹ event
+        </button>
+        <span class="where" data-field="moment" data-event={e}>
+          {e < 0 ? 'before the first event' : `event ${count(e)}`}
+          <span class="muted"> of {count(m.events)}</span>
+        </span>
+        <button onClick={() => step(1)} title="Next event (.)" disabled={e >= m.events - 1}>
+          event ›
+        </button>
+        <Jump what="segment" dir={1} label="segment ›" title="Next segment event (n)" />
+        <Jump what="oom" dir={1} label="OOM ›" title="Next out-of-memory event (o)" off={m.ooms.length === 0} />
+        <Jump what="peak" dir={1} label="peak" title="Peak of allocated memory (p)" />
+      </div>
+      <div class="what">
+        {now && (
+          <span class="muted">
+            {now.action}
+            {since(now.time) && ` at ${since(now.time)}`}
+            {inStep && `, step ${inStep.number}`}
+            {now.active !== null && `, live ${size(now.active)}`}
+            {now.reserved !== null && `, reserved ${size(now.reserved)}`}
+          </span>
+        )}
+        {event.value !== null && (
+          <button class="plain" onClick={() => select(null)} title="Back to the default moment" aria-label="Let go of the moment">
+            ✕
+          </button>
+        )}
+      </div>
+      {b !== null && (
+        <div class="held">
+          <span>
+            block {count(b)}
+            {a && `, ${size(a.size_bytes)}`}
+          </span>
+          {a && screen.value !== 'timeline' && <span class="muted site">{a.site}</span>}
+          <button class="plain" onClick={() => pin(null)} aria-label="Let go of the block" title="Let go (Esc)">
+            ✕
+          </button>
+        </div>
+      )}
+    </footer>
+  );
+}
+
+function Jump({ what, dir, label, title, off }: { what: Target; dir: 1 | -1; label: string; title: string; off?: boolean }) {
+  return (
+    <button onClick={() => jump(what, dir)} title={title} disabled={off} data-jump={`${what}${dir > 0 ? '+' : '-'}`}>
+      {label}
+    </button>
+  );
+}
