@@ -21,9 +21,7 @@ import (
 // PyTorch's documentation names. ashlar tune searches all of them.
 var remedies = []string{
 	"expandable_segments:True",
-	"max_split_size_mb:64",
 	"max_split_size_mb:128",
-	"max_split_size_mb:256",
 	"max_split_size_mb:512",
 	"garbage_collection_threshold:0.8",
 	"roundup_power2_divisions:4",

@@ -148,7 +148,7 @@ func TestMessageAfterTheFile(t *testing.T) {
 			split(s, 100, 70, 7)
 			s.Free("front")
 			used(s, 10*mib, 0)
-		}, 60 * mib, 130 * mib, explain.Streams, 30 * mib, "setting setting setting memory"},
+		}, 60 * mib, 130 * mib, explain.Streams, 30 * mib, "setting setting memory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := scenario.Config{Limit: tt.limit}

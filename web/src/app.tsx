@@ -56,10 +56,8 @@ function Header() {
       </h1>
       <nav aria-label="Screens">
         {screens.map((s, i) => (
-          <Go screen={s} title={`${pages[s].title} (${i + 1})`}>
-            <span aria-current={screen.value === s ? 'page' : undefined} class={screen.value === s ? 'tab on' : 'tab'} data-screen={s}>
-              {pages[s].title}
-            </span>
+          <Go screen={s} title={`${pages[s].title} (${i + 1})`} tab on={screen.value === s}>
+            {pages[s].title}
           </Go>
         ))}
       </nav>

@@ -85,9 +85,19 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
 }
 
 // Go is a link to a screen at a moment or a block.
-export function Go({ screen, change = {}, children, title }: { screen: Screen; change?: Change; children: ComponentChildren; title?: string }) {
+export function Go({ screen, change = {}, children, title, tab, on }: {
+  screen: Screen;
+  change?: Change;
+  children: ComponentChildren;
+  title?: string;
+  tab?: boolean;
+  on?: boolean;
+}) {
   return (
     <a
+      class={tab ? (on ? 'tab on' : 'tab') : undefined}
+      aria-current={on ? 'page' : undefined}
+      data-screen={tab ? screen : undefined}
       href={link(screen, change)}
       title={title}
       onClick={(e) => {

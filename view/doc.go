@@ -1,0 +1,29 @@
+// Package view serves the page on which people see their GPU memory, and the
+// API behind it.
+//
+// A [Server] listens on the loopback interface only. What it shows are *runs*: a
+// run is one device of one file. Files given at the start are read one after the
+// other in the background, others are dropped onto the page and come in the
+// body of a request; none is opened by a name that a request gives.
+//
+// # What is computed where
+//
+// The page draws, this package computes. For each run it keeps the trace and a
+// few indices over it (package timeline): the lives of all blocks, the totals
+// at any event, the segments at any event. Every answer is put together from
+// them for the window, the moment or the filter that the page asks for, so the
+// page never holds more than it shows. How a million events fit into the few
+// thousand rectangles of a picture is said in lod.go.
+//
+// The documents stats, explain and whatif are those of the commands, byte for
+// byte: whoever makes a Server passes the functions that make them.
+//
+// # Security
+//
+// Whatever runs on the same machine can connect to a loopback port, and any web
+// page in the user's browser can send requests there. So every path begins with
+// a random token; the Host header must name the loopback address, which a
+// rebound DNS name does not; requests that change something must come from the
+// page itself; and the page may load nothing from elsewhere and no inline
+// script. GET requests change nothing.
+package view

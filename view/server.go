@@ -1,0 +1,244 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot"
+)
+
+// Input is a file that was read.
+type Input struct {
+	Name   string // as the user gave it
+	File   *snapshot.File
+	Bytes  int64  // of the file; 0 if not known
+	Writer string // what wrote it, "" if that cannot be told
+}
+
+// Device names a device of a file. Number is -1 if it is the only one with
+// anything in it.
+type Device struct {
+	Number int
+	Host   bool
+}
+
+// WhatIf is the question of a whatif document, as written.
+type WhatIf struct {
+	Set                        []string
+	Limit, DeviceMemory, OnOOM string // empty for the defaults
+}
+
+// Documents makes the documents that the commands of the same names print with
+// --json. They may be asked for from several goroutines.
+type Documents interface {
+	// Stats may use what facts.Observe found, nil if nothing.
+	Stats(ctx context.Context, in *Input, d Device, seen *replay.Observed) ([]byte, error)
+	Explain(ctx context.Context, in *Input, d Device) ([]byte, error)
+	WhatIf(ctx context.Context, in *Input, d Device, q WhatIf) ([]byte, error)
+}
+
+// Options say what to serve.
+type Options struct {
+	Port  int      // 0 takes one that is free
+	Files []string // are read in this order
+	// Open reads one of Files, Read a file that was dropped onto the page. Errors
+	// are shown to the user as they are.
+	Open      func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error)
+	Read      func(ctx context.Context, name string, r io.Reader) (*Input, error)
+	Documents Documents
+	// Log is told what the user should know beside what the page shows; may be nil.
+	Log func(text string)
+	// MaxBytes is the size of the largest file that can be dropped; 0 stands for
+	// DefaultMaxBytes.
+	MaxBytes int64
+}
+
+// DefaultMaxBytes is the size of the largest file that can be dropped onto the
+// page.
+const DefaultMaxBytes = 4 << 30
+
+// Server is the server of one page.
+type Server struct {
+	opts     Options
+	listener net.Listener
+	token    string
+	hosts    [2]string
+	files    map[string][]byte
+	runs     *registry
+	heavy    chan struct{} // held while a document is made that takes all cores
+	reading  chan struct{} // held while a dropped file is read
+	work     sync.WaitGroup
+	ctx      context.Context // ends with the server
+}
+
+// PortError says that a port cannot be used.
+type PortError struct {
+	Port int
+	Err  error
+}
+
+func (e *PortError) Error() string {
+	return fmt.Sprintf("port %d cannot be used (%v): choose another one, or none for one that is free", e.Port, e.Err)
+}
+
+func (e *PortError) Unwrap() error { return e.Err }
+
+// New begins to listen. The error is a *[PortError].
+func New(o Options) (*Server, error) {
+	files, err := pageFiles()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)))
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return nil, &PortError{o.Port, err}
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	return &Server{
+		opts: o, listener: listener, token: newToken(), hosts: hosts(listener.Addr().(*net.TCPAddr).Port), files: files,
+		runs: newRegistry(), heavy: make(chan struct{}, 1), reading: make(chan struct{}, 2),
+	}, nil
+}
+
+// Address is where the page is.
+func (s *Server) Address() string { return "http://" + s.hosts[0] + "/" + s.token + "/" }
+
+// How long clients may take.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	endTime    = time.Second // for answers under way when the server ends
+)
+
+// Serve answers until the context ends. It returns when everything it began has
+// ended.
+func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.ctx = ctx
+	for _, file := range s.opts.Files {
+		s.runs.announce(file)
+	}
+	s.work.Go(func() { s.loadAll(ctx) })
+	h := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(io.Discard, "", 0), // of connections that break off
+	}
+	stop := context.AfterFunc(ctx, func() {
+		end, cancel := context.WithTimeout(context.Background(), endTime)
+		defer cancel()
+		if h.Shutdown(end) != nil {
+			h.Close()
+		}
+	})
+	err := h.Serve(s.listener)
+	cancel()
+	if !stop() {
+		err = nil // the end was asked for
+	}
+	s.work.Wait()
+	return err
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	defer func() {
+		if p := recover(); p != nil {
+			s.opts.Log(fmt.Sprintf("a fault in ashlar, please report it: %s: %v", r.URL.Path[min(len(r.URL.Path), len(s.token)+1):], p))
+			s.fail(w, r, refuse(http.StatusInternalServerError, "a fault in ashlar: %v", p))
+		}
+	}()
+	path, err := s.enter(r)
+	if err == nil {
+		err = s.answer(w, r, path)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+	}
+}
+
+// answer goes to what a path behind the token stands for.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) error {
+	if path == "" {
+		w.Header().Set("Location", "/"+s.token+"/")
+		w.WriteHeader(http.StatusPermanentRedirect)
+		return nil
+	}
+	name, api := strings.CutPrefix(path, "/api/")
+	if !api {
+		return s.page(w, r, path[1:])
+	}
+	q, err := parseQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	if name == "runs" {
+		return s.serveRuns(w, r, q)
+	}
+	f, ok := answers[name]
+	if !ok {
+		return refuse(http.StatusNotFound, "there is no api/%s", name)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return methodNotAllowed(w, "GET, HEAD")
+	}
+	ready, err := s.runs.ready(q.integer("run", 0, 0, 1<<30))
+	if err != nil {
+		return err
+	}
+	return f(&request{s, ready, q, w, r})
+}
+
+// request is a question about a run.
+type request struct {
+	server *Server
+	run    *run
+	q      *query
+	w      http.ResponseWriter
+	r      *http.Request
+}
+
+// answers are the functions behind the paths of the API.
+var answers = map[string]func(*request) error{
+	"stats":    (*request).stats,
+	"explain":  (*request).explain,
+	"whatif":   (*request).whatif,
+	"meta":     (*request).meta,
+	"curve":    (*request).curve,
+	"timeline": (*request).timeline,
+	"at":       (*request).at,
+	"alloc":    (*request).alloc,
+	"segments": (*request).segments,
+	"stacks":   (*request).stacks,
+	"legend":   (*request).legend,
+	"events":   (*request).events,
+	"find":     (*request).find,
+}
+
+func (r *request) json(v any) error { return r.server.sendJSON(r.w, v) }
+
+func (r *request) send(kind string, body []byte) error {
+	r.server.send(r.w, http.StatusOK, kind, body)
+	return nil
+}

@@ -1,0 +1,227 @@
+// Overview: the numbers and the curve, then the verdict when it is there.
+
+import type { ComponentChildren } from 'preact';
+import { count, percent, plural, pool, seconds, size, span, stream } from '../format';
+import { At, Bytes, Count, Empty, Go, Panel, Trouble, Wait } from '../parts/basic';
+import { CurvePanel } from '../parts/curve';
+import { meta, stats } from '../state';
+import type { Level, Stats } from '../types';
+import { Findings, Fixes, Holders, Notes, Pinners, Verdict } from './verdict';
+
+export function Overview() {
+  const got = stats.value;
+  const m = meta.value.data;
+  if (got.error) return <Trouble>{got.error}</Trouble>;
+  const s = got.data?.snapshot;
+  return (
+    <div class="overview">
+      <div class="strip" role="list" aria-label="Key numbers">
+        {s ? <Numbers s={s} /> : <Wait>Adding up</Wait>}
+      </div>
+      <div class="overview-grid">
+        <div class="column">
+          <Panel title="Memory" name="memory" aside={<Legend pending={(s?.memory.pending.peak_bytes ?? 0) > 0} />}>
+            {m && m.events === 0 ? <Empty>The file has no events: recording was off. It tells only what was there when it was written.</Empty> : <CurvePanel />}
+          </Panel>
+          <Fixes />
+          <Pinners />
+          {s && <SegmentGroups s={s} />}
+        </div>
+        <div class="column">
+          <Verdict />
+          <Holders />
+          <Findings />
+          {s && <Settings s={s} />}
+          {s && <Missing s={s} />}
+          <Notes />
+          {s && <FilePanel s={s} />}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+type Snapshot = NonNullable<Stats['snapshot']>;
+
+function Legend({ pending }: { pending: boolean }) {
+  return (
+    <span class="legend">
+      <span class="key reserved">reserved</span>
+      <span class="key live">live</span>
+      {pending && <span class="key pending">pending</span>}
+      <Go screen="timeline">open the timeline</Go>
+    </span>
+  );
+}
+
+function Numbers({ s }: { s: Snapshot }) {
+  const { memory: mem, fragmentation: f } = s;
+  return (
+    <>
+      <Peak name="reserved" label="Reserved, peak" level={mem.reserved} />
+      {mem.allocated.peak_bytes !== null ? <Peak name="allocated" label="Allocated, peak" level={mem.allocated} /> : <Peak name="requested" label="Requested, peak" level={mem.requested} />}
+      <Item label="At the end" sub={<>of <Bytes n={mem.reserved.now_bytes} field="memory.reserved.now_bytes" /> reserved</>}>
+        <Bytes n={mem.allocated.now_bytes} field="memory.allocated.now_bytes" />
+      </Item>
+      <Item label="Free at the end" sub={<>largest piece <Bytes n={mem.largest_free_bytes} field="memory.largest_free_bytes" /></>}>
+        <Bytes n={mem.free_bytes} field="memory.free_bytes" />
+      </Item>
+      <Item label="In no tensor at peak" sub={f.reserved_unallocated === null ? '' : `${percent(f.reserved_unallocated)} at the end`} title="(reserved - allocated) / reserved, where reserved memory was highest">
+        {f.reserved_unallocated_at_peak === null ? <span class="muted">not known</span> : <span class="num">{percent(f.reserved_unallocated_at_peak)}</span>}
+      </Item>
+      <Item label="Lost to rounding" sub="at the end" title="(allocated - requested) / allocated">
+        {f.internal === null ? <span class="muted">not known</span> : <span class="num">{percent(f.internal)}</span>}
+      </Item>
+      <Item label="Out of memory" sub={s.oom_events.length > 0 ? <>event <At event={s.oom_events[s.oom_events.length - 1]!.event} /></> : 'no request failed'} bad={s.oom_events.length > 0}>
+        <Count n={s.oom_events.length} field="oom_events" />
+      </Item>
+      <Item label="Events" sub={[s.span_us !== null ? span(s.span_us) : '', s.steps ? plural(s.steps.complete, 'step') : ''].filter(Boolean).join(', ')}>
+        <Count n={s.events} field="events" />
+      </Item>
+    </>
+  );
+}
+
+function Peak({ name, label, level }: { name: string; label: string; level: Level }) {
+  const at = level.peak_at;
+  return (
+    <Item
+      label={label}
+      sub={
+        at.event === null ? (
+          level.peak_bytes === null ? '' : 'before the first event'
+        ) : (
+          <>
+            event <At event={at.event} />
+            {at.since_start_us !== null && `, ${seconds(at.since_start_us)}`}
+          </>
+        )
+      }
+    >
+      <Bytes n={level.peak_bytes} field={`memory.${name}.peak_bytes`} />
+    </Item>
+  );
+}
+
+function Item({ label, sub, children, bad, title }: { label: string; sub: ComponentChildren; children: ComponentChildren; bad?: boolean; title?: string }) {
+  return (
+    <div class={'item' + (bad ? ' bad' : '')} role="listitem" title={title}>
+      <div class="label">{label}</div>
+      <div class="value">{children}</div>
+      <div class="sub">{sub}</div>
+    </div>
+  );
+}
+
+function Settings({ s }: { s: Snapshot }) {
+  const { known, conf, non_default: list } = s.settings;
+  return (
+    <Panel title="Settings" name="settings">
+      {!known && <p class="muted">The file does not tell the allocator's settings.</p>}
+      {known && list.length === 0 && <p>PyTorch's defaults.</p>}
+      {conf && (
+        <p>
+          <code>PYTORCH_CUDA_ALLOC_CONF={conf}</code>
+        </p>
+      )}
+      {list.length > 0 && (
+        <dl class="facts">
+          {list.map((l) => (
+            <>
+              <dt class="mono">{l.key}</dt>
+              <dd title={l.meaning}>
+                <span class="mono">{l.value}</span> <span class="muted">{l.meaning}</span>
+              </dd>
+            </>
+          ))}
+        </dl>
+      )}
+    </Panel>
+  );
+}
+
+function Missing({ s }: { s: Snapshot }) {
+  const r = s.replay;
+  return (
+    <Panel title="What the file does not tell" name="missing">
+      {s.missing.length === 0 && <p>Nothing is missing.</p>}
+      <ul class="rows">
+        {s.missing.map((m) => (
+          <li data-missing={m.what}>{m.text}</li>
+        ))}
+        {r && <li class="muted">{r.identical ? `Replayed: all ${count(r.events)} events identical, so block sizes and peaks are exact.` : `Replayed: ${count(r.identical_events)} of ${count(r.events)} events identical; sizes are those requested.`}</li>}
+      </ul>
+    </Panel>
+  );
+}
+
+function SegmentGroups({ s }: { s: Snapshot }) {
+  if (s.segments.length === 0) return null;
+  return (
+    <Panel title="Segments at the end" name="segment-groups" aside={<Go screen="segments" change={{ event: Math.max(-1, s.events - 1) }}>open the map</Go>}>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Segments at the end">
+        <table class="grid">
+          <thead>
+            <tr>
+              <th scope="col">Kind</th>
+              <th scope="col">Pool</th>
+              <th scope="col">Stream</th>
+              <th scope="col" class="right">Segments</th>
+              <th scope="col" class="right">Reserved</th>
+              <th scope="col" class="right">Allocated</th>
+              <th scope="col" class="right">Free</th>
+              <th scope="col" class="right">Largest free</th>
+            </tr>
+          </thead>
+          <tbody>
+            {s.segments.slice(0, 20).map((g) => (
+              <tr>
+                <td>
+                  {g.type}
+                  {g.expandable && ', expandable'}
+                </td>
+                <td>{pool(g.pool)}</td>
+                <td class="mono">{stream(g.stream)}</td>
+                <td class="right num">{count(g.segments)}</td>
+                <td class="right"><Bytes n={g.reserved_bytes} /></td>
+                <td class="right"><Bytes n={g.allocated_bytes} /></td>
+                <td class="right"><Bytes n={g.free_bytes} /></td>
+                <td class="right"><Bytes n={g.largest_free_bytes} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Panel>
+  );
+}
+
+function FilePanel({ s }: { s: Snapshot }) {
+  const actions = Object.entries(s.actions);
+  return (
+    <Panel title="File" name="file">
+      <dl class="facts">
+        <dt>Written by</dt>
+        <dd>
+          {s.writer ?? 'not known'}; {s.format}
+          {s.compression && `, ${s.compression}`}
+          {s.file_bytes !== null && `, ${size(s.file_bytes)}`}
+        </dd>
+        <dt>Device</dt>
+        <dd>{s.host ? 'page-locked host memory' : s.device}</dd>
+        {s.truncated && (
+          <>
+            <dt>Broken off</dt>
+            <dd>
+              after {size(s.truncated.read_bytes)}, in {s.truncated.where}
+            </dd>
+          </>
+        )}
+        <dt>Streams</dt>
+        <dd class="mono">{s.streams.map(stream).join(', ') || 'none'}</dd>
+        <dt>Events</dt>
+        <dd>{actions.map(([a, n]) => `${a} ${count(n)}`).join(', ') || 'none'}</dd>
+      </dl>
+    </Panel>
+  );
+}
