@@ -98,6 +98,9 @@ func (p *Program) Runnable(c Conditions) error {
 		return &ConditionError{"the trace cannot be replayed: it begins mid-run and the file ends before its state"}
 	case c.Settings.Backend != settings.Native:
 		return &ConditionError{"backend:" + c.Settings.Backend + " is another allocator, which cannot be replayed"}
+	case c.Settings.ExpandableSegments && c.Settings.LargeSegmentSize%alloc.SmallSegment != 0:
+		return &ConditionError{fmt.Sprintf("large_segment_size_mb:%d with expandable segments: CUDA maps memory in multiples of 2 MiB, so PyTorch fails at the first mapping",
+			c.Settings.LargeSegmentSize>>20)}
 	case c.Settings.PerProcessMemoryFraction < 1 && c.DeviceMemory == 0 && c.Limit == 0:
 		return &ConditionError{"per_process_memory_fraction is a part of the device, whose size is not known; give the device's memory or a limit"}
 	}

@@ -23,14 +23,17 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 	p.printf("%s\n", confText(a.Recommended.Settings))
 	p.wrapped("  ", a.Recommended.Reason)
 	p.underLimit(a)
+	if a.Recommended.Requires != "" {
+		p.wrapped("  ", a.Recommended.Requires)
+	}
 	if !a.Recommended.Recorded {
 		p.printf("\n  %s\n", a.Recommended.Export)
 	}
 
-	p.heading("Settings that no other beats in all three figures", "")
+	p.heading("Recorded, recommended, and what no other setting beats in all three figures", "")
 	const row = "  %12s %12s %11s %10s"
-	p.line(row, "smallest", "above peak", "peak", "driver")
-	p.line(row, "limit", "of live", "reserved", "time")
+	p.line(row, "memory", "above peak", "peak", "driver")
+	p.line(row, "needed", "of live", "reserved", "time")
 	shown := map[string]bool{}
 	for _, c := range append([]*tune.Choice{a.Current, a.Recommended}, a.Front...) {
 		if shown[c.Settings] {
@@ -40,8 +43,8 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 		p.choice(row, c, a)
 	}
 	p.printf("\n")
-	p.wrapped("", "The smallest limit is the lowest cap on reserved memory under which the whole recording passes, bisected in steps of 2 MiB; "+
-		"peak of live is "+units.Size(a.LowerBound)+", below which nothing can pass. Peak reserved and driver time are those of a run without "+
+	p.wrapped("", "Memory needed is the lowest limit on reserved memory under which the whole recording passes and that it does not exceed, "+
+		"bisected in steps of 2 MiB; the peak of live bytes is "+units.Size(a.LowerBound)+", and nothing can do with less. Peak reserved and driver time are those of a run without "+
 		"a limit; driver time estimates what the calls cost on an H200, without waiting for the device. Every line was replayed through "+
 		"PyTorch's allocator rules: it holds as far as the program makes the same calls.")
 	return p.err
@@ -94,10 +97,10 @@ func (p *page) choice(row string, c *tune.Choice, a *tune.Answer) {
 	}
 	p.printf("%s\n", name)
 	limit, above := "none passes", ""
-	if c.SmallestLimit != nil {
-		limit = units.Size(*c.SmallestLimit)
+	if c.Need != nil {
+		limit = units.Size(*c.Need)
 		if a.LowerBound > 0 {
-			above = fmt.Sprintf("%+.1f %%", 100*(float64(*c.SmallestLimit)/float64(a.LowerBound)-1))
+			above = fmt.Sprintf("%+.1f %%", 100*(float64(*c.Need)/float64(a.LowerBound)-1))
 		}
 	}
 	p.line(row, limit, above, units.Size(c.PeakReserved), driverTime(c.DriverMS))

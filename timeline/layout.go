@@ -57,6 +57,7 @@ type addressRange struct{ begin, end uint64 }
 type Map struct {
 	Event       int
 	Segments    []MapSegment // by address
+	Free        uint64       // in all free blocks
 	LargestFree uint64
 }
 

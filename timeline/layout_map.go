@@ -147,6 +147,7 @@ func (b *mapBuilder) gap(out []MapBlock, state BlockState, from, to uint64) []Ma
 func (b *mapBuilder) close(s *MapSegment) {
 	for i := range s.Blocks {
 		if s.Blocks[i].State == BlockFree {
+			b.Free += s.Blocks[i].Size
 			b.LargestFree = max(b.LargestFree, s.Blocks[i].Size)
 		}
 	}

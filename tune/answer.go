@@ -15,12 +15,14 @@ type Answer struct {
 	Current      *Choice          `json:"current"`
 	Recommended  *Choice          `json:"recommended"`
 	Front        []*Choice        `json:"front"`
-	Evaluated    int              `json:"evaluated"`
-	Finished     bool             `json:"finished"`
-	Interrupted  bool             `json:"interrupted"`
-	LowerBound   uint64           `json:"lower_bound_bytes"`
-	Seconds      float64          `json:"elapsed_seconds"`
-	Notes        []string         `json:"notes"`
+	// FrontComplete: every setting that was evaluated was held against the front.
+	FrontComplete bool     `json:"front_complete"`
+	Evaluated     int      `json:"evaluated"`
+	Finished      bool     `json:"finished"`
+	Interrupted   bool     `json:"interrupted"`
+	LowerBound    uint64   `json:"lower_bound_bytes"`
+	Seconds       float64  `json:"elapsed_seconds"`
+	Notes         []string `json:"notes"`
 }
 
 // Choice is a setting and its figures. Those of a run are without a limit.
@@ -35,19 +37,20 @@ type Choice struct {
 	UnderLimit *whatif.Result `json:"under_limit"`
 	Recorded   bool           `json:"recorded"`
 	Reason     string         `json:"reason,omitempty"`
+	Requires   string         `json:"requires,omitempty"` // what it takes to use the settings
 }
 
 // NewAnswer describes a result.
 func NewAnswer(p *replay.Program, r *Result, limit whatif.Limit, memory whatif.Memory) *Answer {
 	a := &Answer{
 		SelfCheck: whatif.NewSelfCheck(p), Limit: limit, DeviceMemory: memory,
-		Evaluated: r.Evaluated, Finished: r.Finished, LowerBound: r.LowerBound,
+		Evaluated: r.Evaluated, Finished: r.Finished, FrontComplete: r.FrontComplete, LowerBound: r.LowerBound,
 		Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Notes: whatif.RestsOn(p), Front: []*Choice{},
 	}
 	choice := func(c *Candidate) *Choice {
 		out := &Choice{
 			Settings: c.Settings.String(), Export: Export(c.Settings), PeakReserved: c.PeakReserved,
-			DriverMS: float64(c.DriverTime.Microseconds()) / 1e3, Recorded: c == r.Current,
+			DriverMS: float64(c.DriverTime.Microseconds()) / 1e3, Recorded: c == r.Current, Requires: Requires(c.Settings),
 		}
 		if c.Need > 0 {
 			out.SmallestLimit, out.Need = &c.SmallestLimit, &c.Need
@@ -59,6 +62,9 @@ func NewAnswer(p *replay.Program, r *Result, limit whatif.Limit, memory whatif.M
 	}
 	a.Current, a.Recommended = choice(r.Current), choice(r.Recommended)
 	a.Recommended.Reason = r.Reason
+	if r.Recommended.Settings.GarbageCollectionThreshold > 0 {
+		a.Notes = append(a.Notes, "garbage_collection_threshold works only under a limit, which torch.cuda.set_per_process_memory_fraction or per_process_memory_fraction sets")
+	}
 	for _, c := range r.Front {
 		a.Front = append(a.Front, choice(c))
 	}

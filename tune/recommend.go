@@ -5,36 +5,28 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// near is how close two needs are that count as equal. A setting fitted closely
+// near is how close two needs, or two peaks, are that count as equal. A setting fitted closely
 // to one recording gains less than this when the next run differs a little; the
 // simpler one is worth more.
 const near = 0.03
 
 func enough(best uint64) uint64 { return uint64(float64(best)*(1+near)) / step * step }
 
-// frontSize bounds the settings whose need is looked for although they do not
-// have the lowest one.
-const frontSize = 12
-
 // result picks the front and the recommendation.
 func (s *search) result(ctx context.Context) (*Result, error) {
 	r := &Result{Current: s.current, Evaluated: int(s.count.Load()), LowerBound: s.bound}
-	// The cheapest in each of the other figures are on the front too.
-	ctx = context.WithoutCancel(ctx) // little is left to do
-	for _, c := range s.cheapest(frontSize) {
-		if c.Need == 0 {
-			if err := s.findNeed(ctx, c); err != nil {
-				return nil, err
-			}
-		}
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if s.o.Budget > 0 {
+		within, cancel = context.WithTimeout(ctx, s.o.Budget-s.o.Budget*searchShare/10)
 	}
-	r.Front = s.front()
+	defer cancel()
+	r.Front, r.FrontComplete = s.settle(within)
 	r.Recommended = s.recommend()
+	ctx = context.WithoutCancel(ctx) // little is left to do
 	for _, c := range append([]*Candidate{r.Current, r.Recommended}, r.Front...) {
 		if err := s.findLimit(ctx, c); err != nil {
 			return nil, err
@@ -52,30 +44,57 @@ func (s *search) result(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// cheapest are settings that no other beats in both peak reserved and driver
-// time.
-func (s *search) cheapest(n int) []*Candidate {
-	all := slices.DeleteFunc(slices.Clone(s.all), func(c *Candidate) bool { return c.fails })
-	slices.SortStableFunc(all, func(x, y *Candidate) int {
-		return cmp.Or(cmp.Compare(x.PeakReserved, y.PeakReserved), cmp.Compare(x.DriverTime, y.DriverTime),
-			cmp.Compare(changes(x.Settings), changes(y.Settings)))
-	})
-	var out []*Candidate
-	var least time.Duration
-	for _, c := range all {
-		if len(out) == 0 || c.DriverTime < least {
-			out = append(out, c)
-			least = c.DriverTime
+// settle finds the front: the settings of which no other is better in all three
+// figures. Settings whose need is not known may beat one that is on it, so they
+// are tried with the most that any they could beat needs. It reports whether the
+// time sufficed to try all.
+func (s *search) settle(ctx context.Context) ([]*Candidate, bool) {
+	tried := map[*Candidate]bool{}
+	for {
+		front := s.knownFront()
+		var doubtful []*Candidate
+		var needs []uint64
+		for _, x := range s.all {
+			if x.Need != 0 || x.fails || tried[x] {
+				continue
+			}
+			if need := mostBeaten(front, x); need > 0 {
+				doubtful, needs = append(doubtful, x), append(needs, need)
+			}
+		}
+		found := make([]bool, len(doubtful))
+		s.parallel(ctx, len(doubtful), func(i int) {
+			if ok, err := s.suffices(ctx, doubtful[i], needs[i]); ok && err == nil {
+				found[i] = s.findNeed(ctx, doubtful[i]) == nil
+			}
+		})
+		if ctx.Err() != nil {
+			return s.knownFront(), false
+		}
+		for _, x := range doubtful {
+			tried[x] = true
+		}
+		if !slices.Contains(found, true) {
+			return front, true
 		}
 	}
-	return out[:min(n, len(out))]
 }
 
-// front are the settings of which no other is better in all three figures.
-func (s *search) front() []*Candidate {
-	known := s.leaders(len(s.all))
+// mostBeaten is the most that any of the settings needs that x would beat if it
+// needed as much; 0 if there is none.
+func mostBeaten(front []*Candidate, x *Candidate) (need uint64) {
+	for _, c := range front {
+		if x.PeakReserved <= c.PeakReserved && x.DriverTime <= c.DriverTime {
+			need = max(need, c.Need)
+		}
+	}
+	return need
+}
+
+// knownFront is the front of the settings whose need is known.
+func (s *search) knownFront() []*Candidate {
 	var out []*Candidate
-	for _, c := range known {
+	for _, c := range s.leaders(len(s.all)) {
 		if !slices.ContainsFunc(out, func(o *Candidate) bool {
 			return o.Need <= c.Need && o.PeakReserved <= c.PeakReserved && o.DriverTime <= c.DriverTime
 		}) {
@@ -85,37 +104,31 @@ func (s *search) front() []*Candidate {
 	return out
 }
 
-// recommend picks, of the settings that need practically least and that pass
-// under the limit if any do, the one that changes least.
+// recommend picks a setting. Of those that need practically least, and pass under
+// the limit if any do, it takes the ones that reserve practically least when
+// they may; of these the current one, or else the one with least to set.
 func (s *search) recommend() *Candidate {
 	known := s.leaders(len(s.all))
 	if len(known) == 0 {
 		return s.current
 	}
-	choice := known[0]
-	most := enough(choice.Need)
-	if s.o.Limit >= choice.Need {
+	most := enough(known[0].Need)
+	if s.o.Limit >= known[0].Need {
 		most = min(most, s.o.Limit) // it has to pass under the limit
 	}
+	known = slices.DeleteFunc(known, func(c *Candidate) bool { return c.Need > most })
+	least := known[0].PeakReserved
 	for _, c := range known {
-		if c.Need > most {
-			break
-		}
-		if c == s.current {
-			return c
-		}
-		if better(c, choice) {
-			choice = c
-		}
+		least = min(least, c.PeakReserved)
 	}
-	return choice
-}
-
-// better prefers fewer settings to name, then what reserves less when it may,
-// then less work for the driver.
-func better(x, y *Candidate) bool {
-	return cmp.Or(cmp.Compare(changes(x.Settings), changes(y.Settings)), cmp.Compare(x.PeakReserved, y.PeakReserved),
-		cmp.Compare(x.DriverTime, y.DriverTime), cmp.Compare(x.Need, y.Need)) < 0
+	known = slices.DeleteFunc(known, func(c *Candidate) bool { return c.PeakReserved > enough(least) })
+	if slices.Contains(known, s.current) {
+		return s.current
+	}
+	return slices.MinFunc(known, func(x, y *Candidate) int {
+		return cmp.Or(cmp.Compare(changes(x.Settings), changes(y.Settings)), cmp.Compare(x.Need, y.Need),
+			cmp.Compare(x.PeakReserved, y.PeakReserved), cmp.Compare(x.DriverTime, y.DriverTime))
+	})
 }
 
 // reason says in a sentence why a setting is recommended.
@@ -123,16 +136,18 @@ func (s *search) reason(c *Candidate) string {
 	if c.Need == 0 {
 		return "no setting lets the recording pass on a device of this size"
 	}
-	text := fmt.Sprintf("the whole recording passes under a limit of %s, %.1f %% above the peak of live bytes",
-		units.Size(c.SmallestLimit), 100*(float64(c.SmallestLimit)/float64(s.bound)-1))
-	switch least := s.leaders(1)[0]; {
-	case c == s.current:
-		return fmt.Sprintf("nothing beats the current settings by more than %.0f %%: with them %s", 100*near, text)
-	case s.current.Need == 0:
-		return text + "; with the current settings it does not pass under any"
-	case c != least:
-		return fmt.Sprintf("%s; the current settings need %s, and the lowest found, %s, has more to set",
-			text, units.Size(s.current.SmallestLimit), units.Size(least.Need))
+	text := fmt.Sprintf("the whole recording passes with %s, %.1f %% above the peak of live bytes, and reserves at most %s when there is more",
+		units.Size(c.Need), 100*(float64(c.Need)/float64(s.bound)-1), units.Size(c.PeakReserved))
+	if c == s.current {
+		return fmt.Sprintf("nothing beats the current settings by more than %.0f %% in both: with them %s", 100*near, text)
 	}
-	return fmt.Sprintf("%s; the current settings need %s", text, units.Size(s.current.SmallestLimit))
+	if s.current.Need == 0 {
+		text += "; with the current settings it does not pass with any"
+	} else {
+		text += fmt.Sprintf("; the current settings need %s and reserve %s", units.Size(s.current.Need), units.Size(s.current.PeakReserved))
+	}
+	if least := s.leaders(1)[0]; c != least {
+		text += fmt.Sprintf("; the least that any setting needs is %s, with %s", units.Size(least.Need), least.Settings)
+	}
+	return text
 }

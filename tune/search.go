@@ -18,6 +18,7 @@ import (
 // Options say what is searched for.
 type Options struct {
 	// Limit is the cap that the run has to live with; 0 if there is none.
+	// Garbage collection is looked at only with one: PyTorch does it only then.
 	Limit uint64
 	// DeviceMemory is what the device has for the allocator; 0 is without end.
 	DeviceMemory uint64
@@ -55,7 +56,9 @@ type Result struct {
 	Recommended *Candidate // may be Current
 	Reason      string
 	Front       []*Candidate // by need
-	Evaluated   int
+	// FrontComplete: every setting that was evaluated was held against the front.
+	FrontComplete bool
+	Evaluated     int
 	// Finished tells whether the search came to its end within the budget.
 	Finished bool
 	// LowerBound is the peak of live bytes: no setting passes below it.
@@ -65,6 +68,10 @@ type Result struct {
 
 // step is how far apart two limits are that can differ.
 const step = alloc.SmallSegment
+
+// searchShare is how many tenths of the budget are for the search; the rest is
+// for the front.
+const searchShare = 8
 
 // batch is how many candidates are compared with the same state of knowledge.
 const batch = 32
@@ -90,10 +97,10 @@ func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) 
 	begin := time.Now()
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if o.Budget > 0 {
-		within, cancel = context.WithTimeout(ctx, o.Budget*8/10) // the rest is for what is found
+		within, cancel = context.WithTimeout(ctx, o.Budget*searchShare/10)
 	}
 	defer cancel()
-	s := &search{p: p, o: o, space: newSpace(p), ctx: within, workers: o.Workers}
+	s := &search{p: p, o: o, space: newSpace(p, o.Limit > 0), ctx: within, workers: o.Workers}
 	if s.workers <= 0 {
 		s.workers = runtime.GOMAXPROCS(0)
 	}
@@ -204,7 +211,7 @@ func (s *search) leaders(n int) []*Candidate {
 func (s *search) evaluate(group []*Candidate) bool {
 	best := s.best
 	ok := make([]bool, len(group))
-	s.parallel(len(group), func(i int) {
+	s.parallel(s.ctx, len(group), func(i int) {
 		ok[i] = s.one(group[i], best) == nil
 	})
 	for i, c := range group {
@@ -219,15 +226,15 @@ func (s *search) evaluate(group []*Candidate) bool {
 	return s.ctx.Err() == nil
 }
 
-// parallel runs f for 0 to n-1 on all workers.
-func (s *search) parallel(n int, f func(i int)) {
+// parallel runs f for 0 to n-1 on all workers, until the context ends.
+func (s *search) parallel(ctx context.Context, n int, f func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(s.workers, n) {
 		wg.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= n || s.ctx.Err() != nil {
+				if i >= n || ctx.Err() != nil {
 					return
 				}
 				f(i)
@@ -329,8 +336,12 @@ func (s *search) findLimit(ctx context.Context, c *Candidate) error {
 	if c.Need == 0 || c.SmallestLimit != 0 {
 		return nil
 	}
+	floor := s.floor()
+	if !c.plain() {
+		floor = step // what is mapped may exceed a limit, even one below what is live
+	}
 	var err error
-	c.SmallestLimit, err = bisect(s.floor(), c.Need, func(limit uint64) (bool, error) { return s.passes(ctx, c, limit) })
+	c.SmallestLimit, err = bisect(floor, c.Need, func(limit uint64) (bool, error) { return s.passes(ctx, c, limit) })
 	return err
 }
 

@@ -30,11 +30,13 @@ type space struct {
 	sizes []uint64          // distinct sizes of requests, ascending
 	used  [16]bool          // which entries of the rounding table any request falls into
 	seen  map[settings.Settings]bool
+	// limited: a limit is in force. PyTorch collects garbage only then.
+	limited bool
 }
 
 // newSpace looks at the requests of a program.
-func newSpace(p *replay.Program) *space {
-	s := &space{base: p.Settings, seen: map[settings.Settings]bool{}}
+func newSpace(p *replay.Program, limited bool) *space {
+	s := &space{base: p.Settings, seen: map[settings.Settings]bool{}, limited: limited}
 	distinct := map[uint64]bool{}
 	for i := range p.Len() {
 		c := p.Call(i)
@@ -144,7 +146,9 @@ func (s *space) neighbours(c settings.Settings) []settings.Settings {
 		})
 	}
 	for _, t := range thresholds {
-		add(func(n *settings.Settings) { n.GarbageCollectionThreshold = t })
+		if s.limited || t == 0 {
+			add(func(n *settings.Settings) { n.GarbageCollectionThreshold = t })
+		}
 	}
 	return out
 }
@@ -176,18 +180,22 @@ func normal(c settings.Settings) settings.Settings {
 	return c
 }
 
-// changes counts the keys that settings name.
+// changes counts the keys that settings name, and what is harder to set twice: a
+// table, and a key that only the newest PyTorch knows.
 func changes(c settings.Settings) int {
 	text := c.String()
 	if text == "" {
 		return 0
 	}
 	depth, n := 0, 1
+	if Requires(c) != "" {
+		n++
+	}
 	for _, r := range text {
 		switch r {
 		case '[':
 			depth++
-			n++ // a table is harder to explain than a number
+			n++
 		case ']':
 			depth--
 		case ',':
@@ -197,6 +205,15 @@ func changes(c settings.Settings) int {
 		}
 	}
 	return n
+}
+
+// Requires says what it takes to use settings; empty if any version of PyTorch
+// that can be recorded knows them.
+func Requires(c settings.Settings) string {
+	if c.LargeSegmentSize != settings.Default().LargeSegmentSize {
+		return "large_segment_size_mb needs PyTorch 2.11 or later; earlier ones refuse to start with it"
+	}
+	return ""
 }
 
 // Export is the line that puts settings into force.

@@ -82,8 +82,11 @@ func (q *query) size(name string, missing uint64) uint64 {
 	return n
 }
 
-// flag reads 0 or 1.
-func (q *query) flag(name string) bool { return q.integer(name, 0, 0, 1) == 1 }
+// flag reads 0 or 1, also in words.
+func (q *query) flag(name string) bool {
+	text := q.choice(name, "0", "1", "false", "true")
+	return text == "1" || text == "true"
+}
 
 // choice reads one of some words; the first one if there is none.
 func (q *query) choice(name string, words ...string) string {

@@ -54,7 +54,7 @@ type Options struct {
 	// Open reads one of Files, Read a file that was dropped onto the page. Errors
 	// are shown to the user as they are.
 	Open      func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error)
-	Read      func(ctx context.Context, name string, r io.Reader) (*Input, error)
+	Read      func(ctx context.Context, name string, r io.Reader, size int64) (*Input, error) // size -1: not known
 	Documents Documents
 	// Log is told what the user should know beside what the page shows; may be nil.
 	Log func(text string)
@@ -75,10 +75,31 @@ type Server struct {
 	hosts    [2]string
 	files    map[string][]byte
 	runs     *registry
-	heavy    chan struct{} // held while a document is made that takes all cores
-	reading  chan struct{} // held while a dropped file is read
-	work     sync.WaitGroup
+	heavy    chan struct{}   // held while a document is made that takes all cores
+	reading  chan struct{}   // held while a dropped file is read
 	ctx      context.Context // ends with the server
+
+	mu     sync.Mutex
+	ending bool // nothing new is begun
+	work   sync.WaitGroup
+}
+
+// spawn does something in the background, unless the server is ending.
+func (s *Server) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ending {
+		s.work.Go(f)
+	}
+	return !s.ending
+}
+
+// end waits for what goes on in the background.
+func (s *Server) end() {
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
+	s.work.Wait()
 }
 
 // PortError says that a port cannot be used.
@@ -138,13 +159,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	for _, file := range s.opts.Files {
 		s.runs.announce(file)
 	}
-	s.work.Go(func() { s.loadAll(ctx) })
+	s.spawn(func() { s.loadAll(ctx) })
 	h := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // of connections that break off
 	}
-	stop := context.AfterFunc(ctx, func() {
+	closed := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(closed)
 		end, cancel := context.WithTimeout(context.Background(), endTime)
 		defer cancel()
 		if h.Shutdown(end) != nil {
@@ -152,11 +175,12 @@ func (s *Server) Serve(ctx context.Context) error {
 		}
 	})
 	err := h.Serve(s.listener)
-	cancel()
-	if !stop() {
+	if ctx.Err() != nil {
 		err = nil // the end was asked for
 	}
-	s.work.Wait()
+	cancel()
+	<-closed
+	s.end()
 	return err
 }
 
@@ -203,7 +227,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return methodNotAllowed(w, "GET, HEAD")
 	}
-	ready, err := s.runs.ready(q.integer("run", 0, 0, 1<<30))
+	id := q.integer("run", 0, 0, maxRuns)
+	if q.err != nil {
+		return q.err
+	}
+	ready, err := s.runs.ready(id)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,20 +40,12 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 
 // filter is what the flags say.
 type filter struct {
-	from, to     place
-	actions      []string
-	stack        *regexp.Regexp
-	minimum      uint64
-	maximum      uint64
-	addr, stream *uint64
-	pool         *alloc.PoolID
+	from, to place
+	timeline.Filter
 
 	// Of the trace it is bound to:
-	start  int64 // time of the first event
-	action [256]bool
-	match  []int8 // stack -> 0 not looked at, 1 matches, -1 does not
-	frames []int8
-	trace  *trace.Trace
+	start   int64 // time of the first event
+	matcher *timeline.Matcher
 }
 
 // place is an event by its number or its time since the first one.
@@ -67,7 +57,7 @@ type place struct {
 }
 
 func (f *filterFlags) parse() (*filter, error) {
-	out := &filter{maximum: math.MaxUint64}
+	out := &filter{}
 	var err error
 	if out.from, err = parsePlace("--from", f.from); err != nil {
 		return nil, err
@@ -76,31 +66,32 @@ func (f *filterFlags) parse() (*filter, error) {
 		return nil, err
 	}
 	if f.action != "" {
-		out.actions = strings.Split(f.action, ",")
+		out.Actions = strings.Split(f.action, ",")
 	}
 	if f.stack != "" {
-		if out.stack, err = regexp.Compile(f.stack); err != nil {
+		if out.Stack, err = regexp.Compile(f.stack); err != nil {
 			return nil, fmt.Errorf("--stack: %w", err)
 		}
 	}
-	for _, s := range []struct {
-		flag, text string
-		to         *uint64
-	}{{"--min-size", f.minSize, &out.minimum}, {"--max-size", f.maxSize, &out.maximum}} {
-		if s.text == "" {
-			continue
-		}
-		if *s.to, err = units.Parse(s.text); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.flag, err)
+	if f.minSize != "" {
+		if out.Min, err = units.Parse(f.minSize); err != nil {
+			return nil, fmt.Errorf("--min-size: %w", err)
 		}
 	}
-	if out.addr, err = parseHandle("--addr", f.addr); err != nil {
+	if f.maxSize != "" {
+		largest, err := units.Parse(f.maxSize)
+		if err != nil {
+			return nil, fmt.Errorf("--max-size: %w", err)
+		}
+		out.Max = &largest
+	}
+	if out.Addr, err = parseHandle("--addr", f.addr); err != nil {
 		return nil, err
 	}
-	if out.stream, err = parseHandle("--stream", f.stream); err != nil {
+	if out.Stream, err = parseHandle("--stream", f.stream); err != nil {
 		return nil, err
 	}
-	out.pool, err = parsePool(f.pool)
+	out.Pool, err = parsePool(f.pool)
 	return out, err
 }
 
@@ -148,51 +139,14 @@ func parsePool(text string) (*alloc.PoolID, error) {
 	return &alloc.PoolID{First: first, Second: second}, nil
 }
 
-// actionGroups are names for several actions.
-var actionGroups = map[string][]string{
-	"free":    {alloc.ActionFreeRequested.String(), alloc.ActionFreeCompleted.String()},
-	"segment": {alloc.ActionSegmentAlloc.String(), alloc.ActionSegmentFree.String(), alloc.ActionSegmentMap.String(), alloc.ActionSegmentUnmap.String()},
-}
-
 // bind prepares the filter for a trace.
-func (f *filter) bind(t *trace.Trace) error {
-	f.trace = t
+func (f *filter) bind(t *trace.Trace) (err error) {
 	f.start = startTime(t)
 	if (f.from.timed || f.to.timed) && f.start == trace.NoTime && t.Events.Len() > 0 {
 		return errors.New("the events have no times; give --from and --to as numbers of events")
 	}
-	if f.stack != nil {
-		f.match = make([]int8, t.Stacks.Len())
-		f.frames = make([]int8, t.Stacks.NumFrames())
-	}
-	return f.bindActions(t)
-}
-
-func (f *filter) bindActions(t *trace.Trace) error {
-	known := map[string]trace.Action{}
-	for a := alloc.ActionAlloc; a <= alloc.ActionSnapshot; a++ {
-		known[a.String()] = a
-	}
-	for i, name := range t.Events.Others {
-		known[name] = trace.FirstOther + trace.Action(i)
-	}
-	for _, name := range f.actions {
-		names := []string{strings.TrimSpace(name)}
-		if group, ok := actionGroups[names[0]]; ok {
-			names = group
-		}
-		for _, n := range names {
-			a, ok := known[n]
-			if !ok {
-				all := make([]string, 0, len(known))
-				for n := range known {
-					all = append(all, n)
-				}
-				slices.Sort(all)
-				return fmt.Errorf("--action %q: there is no such action; there are %s, and free and segment for all of their kind", n, strings.Join(all, ", "))
-			}
-			f.action[a] = true
-		}
+	if f.matcher, err = f.For(t); err != nil {
+		return fmt.Errorf("--action %w", err)
 	}
 	return nil
 }
@@ -214,24 +168,10 @@ func (f *filter) past(c *timeline.Cursor) bool {
 }
 
 func (f *filter) passes(c *timeline.Cursor) bool {
-	e := &c.Event
-	switch {
-	case f.from.set && f.before(c, f.from), f.to.set && f.to.timed && f.after(e, f.to):
+	if f.from.set && f.before(c, f.from) || f.to.set && f.to.timed && f.after(&c.Event, f.to) {
 		return false
-	case f.actions != nil && !f.action[e.Action]:
-		return false
-	case e.Size < f.minimum || e.Size > f.maximum:
-		return false
-	case f.stream != nil && e.Stream != *f.stream:
-		return false
-	case f.addr != nil && !holds(e, *f.addr):
-		return false
-	case f.pool != nil:
-		if pool, ok := c.Pool(); !ok || pool != *f.pool {
-			return false
-		}
 	}
-	return f.stack == nil || f.stackMatches(e.Stack)
+	return f.matcher.Matches(c)
 }
 
 // before tells that an event lies before a place.
@@ -244,38 +184,4 @@ func (f *filter) before(c *timeline.Cursor, p place) bool {
 
 func (f *filter) after(e *trace.Event, p place) bool {
 	return e.Time == trace.NoTime || e.Time-f.start > p.since.Microseconds()
-}
-
-// holds tells whether an address lies in the memory of an event.
-func holds(e *trace.Event, addr uint64) bool {
-	if e.Action == alloc.ActionOOM || e.Action == alloc.ActionSnapshot {
-		return false
-	}
-	return addr == e.Addr || addr > e.Addr && addr-e.Addr < e.Size
-}
-
-// stackMatches looks at each stack and each frame once.
-func (f *filter) stackMatches(id trace.StackID) bool {
-	if f.match[id] == 0 {
-		f.match[id] = -1
-		for _, frame := range f.trace.Stacks.Frames(id) {
-			if f.frameMatches(frame) {
-				f.match[id] = 1
-				break
-			}
-		}
-	}
-	return f.match[id] > 0
-}
-
-func (f *filter) frameMatches(id trace.FrameID) bool {
-	if f.frames[id] == 0 {
-		frame := f.trace.Stacks.Frame(id)
-		text := fmt.Sprintf("%s:%d %s", f.trace.Strings.Text(frame.File), frame.Line, f.trace.Strings.Text(frame.Name))
-		f.frames[id] = -1
-		if f.stack.MatchString(text) {
-			f.frames[id] = 1
-		}
-	}
-	return f.frames[id] > 0
 }

@@ -133,11 +133,10 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 			return err
 		}
 	}
-	r, err := e.explain(ctx, std)
+	r, err := e.report(ctx, std)
 	if err != nil {
 		return err
 	}
-	r.Notes = append(e.notes, r.Notes...)
 	out := bufio.NewWriter(std.out)
 	if o.json {
 		err = writeJSON(out, e.answer(r, len(args) > 0))
@@ -216,6 +215,15 @@ func (o *explainOptions) file(ctx context.Context, std stdio, arg string, e *exp
 		}
 	}
 	return nil
+}
+
+// report is the explanation, with what is to be said about the input.
+func (e *explained) report(ctx context.Context, std stdio) (*explain.Report, error) {
+	r, err := e.explain(ctx, std)
+	if err == nil {
+		r.Notes = append(e.notes, r.Notes...)
+	}
+	return r, err
 }
 
 // explain asks for the explanation.

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
@@ -35,8 +36,9 @@ type input struct {
 	kind string
 
 	snapshot *snapshot.File
-	bytes    int64  // of the file; 0 if not known
-	writer   string // what wrote a snapshot, "" if that cannot be told
+	bytes    int64            // of the file; 0 if not known
+	writer   string           // what wrote a snapshot, "" if that cannot be told
+	seen     *replay.Observed // by a replay of the chosen device; nil if there was none yet
 
 	dumps    []*stats.Dump
 	messages []*message.OOM // a log can have them beside dumps
@@ -82,8 +84,9 @@ func readInput(ctx context.Context, std stdio, arg string) (*input, error) {
 
 // inputReader reads one input.
 type inputReader struct {
-	ctx context.Context
-	std stdio
+	ctx      context.Context
+	std      stdio
+	progress func(read, total int64) // instead of a line on the terminal; may be nil
 }
 
 func (r inputReader) read(arg string) (*input, error) {
@@ -125,13 +128,16 @@ func (r inputReader) read(arg string) (*input, error) {
 	return r.text(in, head, raw, open)
 }
 
-func (r inputReader) stdin() (*input, error) {
+func (r inputReader) stdin() (*input, error) { return r.named("stdin") }
+
+// named reads what comes in, under a name.
+func (r inputReader) named(name string) (*input, error) {
 	buffered := bufio.NewReaderSize(r.std.in, headBytes)
 	head, err := unpackedHead(buffered)
 	if err != nil {
-		return nil, fmt.Errorf("stdin: %w", err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return r.stream(&input{name: "stdin"}, buffered, head)
+	return r.stream(&input{name: name}, buffered, head)
 }
 
 // stream reads an input that comes once.
@@ -157,7 +163,11 @@ func (r inputReader) load(in *input, head []byte, open opener) (*input, error) {
 	defer saveMemory()()
 	p := startProgress(r.std, 0, "MiB of "+in.name+" read")
 	defer p.stop()
-	f, err := open(snapshot.Options{Progress: func(read, total int64) { p.at(int(read>>20), int(total>>20)) }})
+	told := r.progress
+	if told == nil {
+		told = func(read, total int64) { p.at(int(read>>20), int(total>>20)) }
+	}
+	f, err := open(snapshot.Options{Progress: told})
 	if err != nil {
 		return nil, err
 	}

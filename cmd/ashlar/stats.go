@@ -83,7 +83,7 @@ func collectStats(ctx context.Context, std stdio, in *input, device *deviceFlag)
 		p := startProgress(std, 0, "events replayed")
 		f, err := facts.NewSnapshot(ctx, in.snapshot, facts.Options{
 			Device: device.number, Host: device.host, FileBytes: in.bytes, Writer: in.writer,
-			Progress: p.at,
+			Progress: p.at, Observed: in.seen,
 		})
 		p.stop()
 		switch {

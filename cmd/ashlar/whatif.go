@@ -139,27 +139,12 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	if err != nil {
 		return err
 	}
-	t, why, err := replayable(f, o.device)
+	a, t, why, err := o.ask(ctx, std, f, q)
 	if err != nil {
 		return err
 	}
-	p := startProgress(std, len(q.Settings)+1, "settings replayed")
-	defer p.stop()
-	if q.Progress == nil {
-		q.Progress = p.at
-	}
-	program, err := checkProgram(ctx, f, t)
-	if err != nil {
-		return err
-	}
-	q.Limit, q.Memory = o.bounds(program, side.Read(f.Extra))
-	a, err := whatif.Ask(ctx, program, q)
-	p.stop()
-	if err != nil {
-		return failure{fmt.Errorf("%s: %w", f.Name, err)}
-	}
-	err = printAnswer(std, o.json, whatifAnswer{subject: newSubject(f, t, why), Answer: a}, func(w io.Writer) error {
-		return report.WhatIf(w, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+	err = printAnswer(std, o.json, a, func(w io.Writer) error {
+		return report.WhatIf(w, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a.Answer, std.style())
 	})
 	if err != nil {
 		return err
@@ -169,6 +154,29 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 		return status(exitInput)
 	}
 	return nil
+}
+
+// ask puts the question to a file. It also returns the trace that was chosen,
+// and why.
+func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, q whatif.Question) (a whatifAnswer, t *trace.Trace, why string, err error) {
+	if t, why, err = replayable(f, o.device); err != nil {
+		return a, nil, "", err
+	}
+	p := startProgress(std, len(q.Settings)+1, "settings replayed")
+	defer p.stop()
+	if q.Progress == nil {
+		q.Progress = p.at
+	}
+	program, err := checkProgram(ctx, f, t)
+	if err != nil {
+		return a, nil, "", err
+	}
+	q.Limit, q.Memory = o.bounds(program, side.Read(f.Extra))
+	answer, err := whatif.Ask(ctx, program, q)
+	if err != nil {
+		return a, nil, "", failure{fmt.Errorf("%s: %w", f.Name, err)}
+	}
+	return whatifAnswer{subject: newSubject(f, t, why), Answer: answer}, t, why, nil
 }
 
 // bounds are those that were given, else those that the recording shows.

@@ -35,6 +35,9 @@ func Parse(s string) (uint64, error) {
 	if strings.Contains(fraction, ".") {
 		return 0, wrong(s, fmt.Sprintf("%q is not a number", number))
 	}
+	if unit == "" && fraction != "" {
+		return 0, wrong(s, "it has decimals and no unit")
+	}
 	factor, ok := factors[strings.ToLower(unit)]
 	if !ok {
 		return 0, wrong(s, fmt.Sprintf("unknown unit %q", unit))

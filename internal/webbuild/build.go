@@ -105,17 +105,26 @@ func bundle(o api.BuildOptions) ([]byte, error) {
 	return r.OutputFiles[0].Contents, nil
 }
 
-// notices is the comment that names the modules and their licences.
+// notices is the comment that names the modules and their licence, which is the
+// same for all but the line with the copyright.
 func notices(web string) (string, error) {
+	const mark = "Copyright (c)"
 	var b strings.Builder
-	b.WriteString("/*\nThe page of ashlar view. It holds these modules:\n")
+	b.WriteString("/*\nThe page of ashlar view. It holds these modules:\n\n")
+	terms := ""
 	for _, name := range licences {
 		text, err := os.ReadFile(filepath.Join(web, "vendor", name, "LICENSE"))
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n%s\n\n%s\n", name, strings.TrimSpace(string(text)))
+		before, rest, _ := strings.Cut(string(text), mark)
+		owner, rest, found := strings.Cut(rest, "\n")
+		if rest = strings.TrimSpace(before) + "\n\n" + strings.TrimSpace(rest); !found || terms != "" && terms != rest {
+			return "", fmt.Errorf("vendor/%s/LICENSE is not the licence of the others: write it out in full", name)
+		}
+		terms = rest
+		fmt.Fprintf(&b, "%s: %s%s\n", name, mark, owner)
 	}
-	b.WriteString("*/")
+	fmt.Fprintf(&b, "\n%s\n*/", terms)
 	return b.String(), nil
 }

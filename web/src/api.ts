@@ -89,31 +89,45 @@ export function words(err: unknown): string {
   return err instanceof Error ? err.message : String(err);
 }
 
-// Latest runs one request at a time and lets a newer one cancel an older one.
-export class Latest {
-  private current: AbortController | null = null;
+// Follower asks for what is wanted now and, when the answer is there, for what
+// is wanted by then: something that changes faster than answers come is
+// followed without falling behind.
+export class Follower<Q, T> {
+  private wanted: Q | null = null;
+  private stop: AbortController | null = null;
 
-  async run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
-    this.cancel();
-    const mine = new AbortController();
-    this.current = mine;
-    try {
-      const result = await work(mine.signal);
-      return mine.signal.aborted ? undefined : result;
-    } catch (err) {
-      if (mine.signal.aborted || aborted(err)) return undefined;
-      throw err;
-    } finally {
-      if (this.current === mine) this.current = null;
+  constructor(
+    private readonly ask: (q: Q, signal: AbortSignal) => Promise<T>,
+    private readonly got: (answer: T, q: Q) => void,
+    private readonly failed: (text: string) => void,
+  ) {}
+
+  want(q: Q): void {
+    this.wanted = q;
+    if (!this.stop) void this.run();
+  }
+
+  private async run(): Promise<void> {
+    const stop = new AbortController();
+    this.stop = stop;
+    for (let asked: Q | null = null; this.wanted !== null && this.wanted !== asked; ) {
+      const q: Q = this.wanted;
+      asked = q;
+      try {
+        const answer = await this.ask(q, stop.signal);
+        if (stop.signal.aborted) return;
+        this.got(answer, q);
+      } catch (err) {
+        if (stop.signal.aborted) return;
+        this.failed(words(err));
+      }
     }
+    this.stop = null;
   }
 
   cancel(): void {
-    this.current?.abort();
-    this.current = null;
-  }
-
-  get busy(): boolean {
-    return this.current !== null;
+    this.wanted = null;
+    this.stop?.abort();
+    this.stop = null;
   }
 }

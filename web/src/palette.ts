@@ -34,10 +34,9 @@ function categorical(theme: Theme): Rgb[] {
   const out: Rgb[] = [];
   // A touch of the ground makes large areas calm.
   const ground = theme === 'dark' ? dark : white;
-  for (const part of theme === 'dark' ? [0.18, 0.45, 0] : [0.12, 0.42, 0.6]) {
+  for (const part of theme === 'dark' ? [0.25, 0.5, 0.05] : [0.2, 0.48, 0.68]) {
     for (const h of hues) out.push(mix(h, ground, part));
   }
-  if (theme === 'light') for (let i = 0; i < hues.length; i++) out.push(mix(hues[i]!, dark, 0.28));
   return out;
 }
 
@@ -68,8 +67,6 @@ export function indexed(colouring: Colouring, theme: Theme): (index: number) => 
       return (i) => along((i - smallest) / (largest - smallest));
     case 'lifetime':
       return (i) => (i >= never ? mix(hues[3]!, theme === 'dark' ? dark : white, 0.1) : along(i / longest));
-    case 'stack':
-      return (i) => many[i % many.length]!;
     default:
       return (i) => many[i % many.length]!;
   }

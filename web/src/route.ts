@@ -29,6 +29,7 @@ const shared = ['event', 'alloc'];
 function arrived(): void {
   clearTimeout(waiting);
   waiting = 0;
+  written = location.hash;
   if (location.hash !== write(place.value)) {
     left.set(place.value.screen, place.value.params);
     place.value = parse(location.hash);
@@ -111,6 +112,7 @@ export function open(id: number, how: 'push' | 'replace' = 'push'): void {
 }
 
 let waiting = 0;
+let written = location.hash; // the address as we know it
 
 // Browsers refuse more than some hundred changes of the address in half a
 // minute, and a wheel turns faster: those that replace are written with a delay.
@@ -125,10 +127,13 @@ function move(next: Place, how: 'push' | 'replace'): void {
     if (waiting) history.replaceState(null, '', write(now));
     waiting = 0;
     history.pushState(null, '', write(next));
+    written = location.hash;
   } else {
     waiting = setTimeout(() => {
       waiting = 0;
-      history.replaceState(null, '', write(place.value));
+      // A link that was followed meanwhile has not been told us yet.
+      if (location.hash === written) history.replaceState(null, '', write(place.value));
+      written = location.hash;
     }, addressDelay);
   }
   place.value = next;

@@ -29,7 +29,8 @@ export async function watch(): Promise<void> {
       listed.value = true;
       lost.value = null;
       const shown = reply.runs.some((r) => r.id === run.value);
-      const first = reply.runs.find((r) => r.state !== 'failed') ?? reply.runs[0];
+      // A file with several devices begins with the one that the commands choose.
+      const first = reply.runs.find((r) => r.chosen) ?? reply.runs.find((r) => r.state !== 'failed') ?? reply.runs[0];
       if (!shown && first) open(first.id, 'replace');
     } catch (err) {
       lost.value = words(err);
@@ -41,6 +42,9 @@ export async function watch(): Promise<void> {
 
 const documents = new Map<string, Signal<Loaded<unknown>>>();
 
+// Beyond so many the oldest are forgotten: pointing at blocks asks for many.
+const mostDocuments = 2000;
+
 // load asks for a document once and keeps it.
 export function load<T>(path: string, query: Query): Signal<Loaded<T>> {
   const key = path + JSON.stringify(query);
@@ -49,6 +53,7 @@ export function load<T>(path: string, query: Query): Signal<Loaded<T>> {
     const made = signal<Loaded<T>>({});
     slot = made;
     documents.set(key, made as Signal<Loaded<unknown>>);
+    if (documents.size > mostDocuments) documents.delete(documents.keys().next().value!);
     get<T>(path, query).then(
       (data) => (made.value = { data }),
       (err) => {

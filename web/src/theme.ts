@@ -53,13 +53,14 @@ export interface Ink {
   free: string;
   waste: string;
   pinned: string;
+  good: string;
   mono: string;
   sans: string;
 }
 
 const names: (keyof Ink)[] = [
   'back', 'panel', 'line', 'text', 'muted', 'accent', 'live', 'liveFill', 'reserved', 'reservedFill', 'requested',
-  'pending', 'oom', 'limit', 'free', 'waste', 'pinned', 'mono', 'sans',
+  'pending', 'oom', 'limit', 'free', 'waste', 'pinned', 'good', 'mono', 'sans',
 ];
 
 function read(): Ink {

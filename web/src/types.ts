@@ -14,7 +14,10 @@ export interface Run {
   file_bytes: number;
   events: number;
   error: string | null;
-  dropped?: boolean;
+  dropped: boolean;
+  host: boolean;
+  chosen: boolean; // the device that the commands would choose
+  warnings: string[];
 }
 
 export interface Runs {
@@ -53,6 +56,11 @@ export interface Meta {
   start: string;
   max_live_bytes: number;
   max_reserved_bytes: number;
+  at_least: boolean;
+  older: number;
+  oom_count: number;
+  steps_detail: string;
+  available_bytes: number | null;
 }
 
 export interface Peak {
@@ -84,6 +92,7 @@ export interface Curve {
   requested: number[];
   pending: number[];
   live_end: number[];
+  requested_end?: number[];
 }
 
 export interface Alloc {
@@ -101,16 +110,27 @@ export interface Alloc {
   free_time: number | null;
   completed_event: number | null;
   frames: Frame[] | null;
-  site: string;
+  site: string | null;
   segment: { address: number; size_bytes: number } | null;
-  total_bytes?: number | null;
-  user_metadata?: string | null;
-  compile_context?: string | null;
-  predates?: boolean;
+  total_bytes: number | null;
+  user_metadata: string | null;
+  compile_context: string | null;
+  predates: boolean;
+  address_use: number;
+  free_frames: Frame[] | null;
+  frames_missing: string | null;
+  state_at_end: 'allocated' | 'pending' | 'freed';
+  extra: Record<string, unknown> | null;
+}
+
+export interface Legend {
+  entries: { colour: number; label: string; bytes: number; blocks: number }[];
+  total_bytes: number;
+  others_bytes: number;
 }
 
 // A block is [offset, size, state, allocation, requested].
-export type Block = readonly [number, number, number, number, number?];
+export type Block = readonly [number, number, number, number, number];
 
 export const free = 0;
 export const allocated = 1;
@@ -120,9 +140,10 @@ export const unmapped = 3;
 export interface Segment {
   address: number;
   size_bytes: number;
+  span_bytes: number; // with what is not mapped
   stream: number;
   pool: Pool | null;
-  type: 'small' | 'large';
+  type: 'small' | 'large' | null;
   expandable: boolean;
   blocks: Block[];
 }
@@ -132,6 +153,8 @@ export interface Segments {
   time: number | null;
   reserved_bytes: number;
   allocated_bytes: number;
+  pending_bytes: number;
+  free_bytes: number;
   segments: Segment[];
   request: { size_bytes: number; segment_bytes: number | null; stream: number; event: number } | null;
   largest_free_bytes: number;
@@ -166,10 +189,14 @@ export interface EventRow {
   active_bytes: number | null;
   alloc: number | null;
   site: string | null;
+  device_free_bytes: number | null;
+  frames?: Frame[] | null;
 }
 
 export interface Events {
   total: number;
+  matches: number;
+  first_match: number;
   rows: EventRow[];
   next: number | null;
 }

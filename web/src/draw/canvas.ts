@@ -82,50 +82,49 @@ export function useDrawing(draw: (c: CanvasRenderingContext2D, area: Area) => vo
   return ref;
 }
 
-// hatch is a pattern of diagonal lines, for what must be told apart without colour.
-export function hatch(c: CanvasRenderingContext2D, colour: string, ground: string | null, gap = 6, width = 1.5): CanvasPattern | string {
-  const tile = document.createElement('canvas');
+const tiles = new Map<string, HTMLCanvasElement>();
+
+// pattern repeats a tile of gap units, drawn once for each name.
+function pattern(c: CanvasRenderingContext2D, name: string, gap: number, ground: string | null, draw: (t: CanvasRenderingContext2D, n: number, ratio: number) => void): CanvasPattern {
   const ratio = devicePixelRatio || 1;
-  const n = Math.round(gap * ratio);
-  tile.width = n;
-  tile.height = n;
-  const t = tile.getContext('2d')!;
-  if (ground) {
-    t.fillStyle = ground;
-    t.fillRect(0, 0, n, n);
+  const key = `${name} ${gap} ${ground} ${ratio}`;
+  let tile = tiles.get(key);
+  if (!tile) {
+    tile = document.createElement('canvas');
+    tile.width = tile.height = Math.round(gap * ratio);
+    const t = tile.getContext('2d')!;
+    if (ground) {
+      t.fillStyle = ground;
+      t.fillRect(0, 0, tile.width, tile.height);
+    }
+    draw(t, tile.width, ratio);
+    tiles.set(key, tile);
   }
-  t.strokeStyle = colour;
-  t.lineWidth = width * ratio;
-  t.beginPath();
-  for (const o of [-n, 0, n]) {
-    t.moveTo(o - 1, n + 1);
-    t.lineTo(o + n + 1, -1);
-  }
-  t.stroke();
-  const p = c.createPattern(tile, 'repeat');
-  if (!p) return colour;
+  const p = c.createPattern(tile, 'repeat')!;
   p.setTransform(new DOMMatrix().scale(1 / ratio));
   return p;
 }
 
+// hatch is a pattern of diagonal lines, for what must be told apart without colour.
+export function hatch(c: CanvasRenderingContext2D, colour: string, ground: string | null, gap = 6, width = 1.5): CanvasPattern {
+  return pattern(c, `hatch ${colour} ${width}`, gap, ground, (t, n, ratio) => {
+    t.strokeStyle = colour;
+    t.lineWidth = width * ratio;
+    t.beginPath();
+    for (const o of [-n, 0, n]) {
+      t.moveTo(o - 1, n + 1);
+      t.lineTo(o + n + 1, -1);
+    }
+    t.stroke();
+  });
+}
+
 // dots is a pattern of points.
-export function dots(c: CanvasRenderingContext2D, colour: string, ground: string | null, gap = 4): CanvasPattern | string {
-  const tile = document.createElement('canvas');
-  const ratio = devicePixelRatio || 1;
-  const n = Math.round(gap * ratio);
-  tile.width = n;
-  tile.height = n;
-  const t = tile.getContext('2d')!;
-  if (ground) {
-    t.fillStyle = ground;
-    t.fillRect(0, 0, n, n);
-  }
-  t.fillStyle = colour;
-  t.fillRect(0, 0, Math.ceil(ratio), Math.ceil(ratio));
-  const p = c.createPattern(tile, 'repeat');
-  if (!p) return colour;
-  p.setTransform(new DOMMatrix().scale(1 / ratio));
-  return p;
+export function dots(c: CanvasRenderingContext2D, colour: string, ground: string | null, gap = 4): CanvasPattern {
+  return pattern(c, `dots ${colour}`, gap, ground, (t, _n, ratio) => {
+    t.fillStyle = colour;
+    t.fillRect(0, 0, Math.ceil(ratio), Math.ceil(ratio));
+  });
 }
 
 // short cuts text to a width, at its end.

@@ -90,10 +90,12 @@ export function drawSizes(c: CanvasRenderingContext2D, b: Box, s: Scale, ink: In
     const y = Math.round(yOf(b, s, t)) + 0.5;
     if (y < b.top - 1) continue;
     c.strokeStyle = ink.line;
+    c.globalAlpha = 0.6;
     c.beginPath();
     c.moveTo(b.left, y);
     c.lineTo(b.left + b.width, y);
     c.stroke();
+    c.globalAlpha = 1;
     c.fillStyle = ink.muted;
     c.fillText(tickSize(t), b.left - 6, y);
   }

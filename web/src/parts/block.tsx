@@ -54,7 +54,7 @@ function Details({ a }: { a: Alloc }) {
         </dd>
         <dt>Freed</dt>
         <dd>
-          {a.free_event === null ? 'not in this file' : <>event <At event={a.free_event} /> {when(a.free_time)}</>}
+          {a.free_event === null ? (a.state_at_end === 'pending' ? 'pending at the end' : 'not in this file') : <>event <At event={a.free_event} /> {when(a.free_time)}</>}
         </dd>
         {a.completed_event !== null && a.free_event !== null && a.completed_event > a.free_event + 1 && (
           <>
@@ -69,9 +69,11 @@ function Details({ a }: { a: Alloc }) {
         <dt>Pool</dt>
         <dd>{pool(a.pool)}</dd>
         <dt>Category</dt>
-        <dd>{a.category ? `${a.category}${a.category_confidence ? ` (${a.category_confidence})` : ''}` : 'not known'}</dd>
+        <dd>{a.category ? `${a.category.replaceAll('_', ' ')}${a.category_confidence ? ` (${a.category_confidence})` : ''}` : 'not known'}</dd>
         <dt>Address</dt>
-        <dd class="mono">{address(a.address)}</dd>
+        <dd class="mono" title={`Allocation ${a.address_use} at this address, from 0`}>
+          {address(a.address)}_{a.address_use}
+        </dd>
         {a.segment && (
           <>
             <dt>Segment</dt>
@@ -80,7 +82,7 @@ function Details({ a }: { a: Alloc }) {
             </dd>
           </>
         )}
-        {a.total_bytes !== null && a.total_bytes !== undefined && (
+        {a.total_bytes !== null && (
           <>
             <dt>Live after it</dt>
             <dd>
@@ -92,6 +94,12 @@ function Details({ a }: { a: Alloc }) {
           <>
             <dt>Compiled</dt>
             <dd>{a.compile_context}</dd>
+          </>
+        )}
+        {a.extra && (
+          <>
+            <dt>Also</dt>
+            <dd>{JSON.stringify(a.extra)}</dd>
           </>
         )}
         {a.user_metadata && (
@@ -118,7 +126,13 @@ function Details({ a }: { a: Alloc }) {
         </button>
       </p>
       <h3>Call stack</h3>
-      <Stack frames={a.frames} {...(a.alloc_event === null && !a.frames ? { why: 'The allocation was not recorded: it is older than the first event.' } : {})} />
+      <Stack frames={a.frames} {...(a.frames_missing ? { why: a.frames_missing } : {})} />
+      {a.free_frames && (
+        <>
+          <h3>Freed at</h3>
+          <Stack frames={a.free_frames} />
+        </>
+      )}
     </>
   );
 }

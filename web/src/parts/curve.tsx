@@ -7,7 +7,7 @@ import { count, exact, size, ticks } from '../format';
 import { event, run, show } from '../route';
 import { load, meta, moment, select } from '../state';
 import { ink } from '../theme';
-import type { Curve } from '../types';
+import type { Curve, Meta } from '../types';
 import { Trouble, Wait } from './basic';
 
 // columns of the curve: enough for a wide screen, and one answer for all widths.
@@ -23,12 +23,21 @@ function boxOf(width: number, height: number): Box {
 
 export function CurvePanel() {
   const got = wholeCurve().value;
-  const over = useSignal<number | null>(null);
   const m = meta.value.data;
+  if (got.error) return <Trouble>{got.error}</Trouble>;
+  if (!got.data || !m) {
+    return (
+      <div class="curve">
+        <Wait>Drawing the curve</Wait>
+      </div>
+    );
+  }
+  return <Chart curve={got.data} m={m} />;
+}
+
+function Chart({ curve, m }: { curve: Curve; m: Meta }) {
+  const over = useSignal<number | null>(null);
   const canvas = useDrawing((c, area) => {
-    const curve = wholeCurve().value.data;
-    const m = meta.value.data;
-    if (!curve || !m) return;
     const i = ink.value;
     const b = boxOf(area.width, area.height);
     const s = { from: 0, to: Math.max(1, m.events), low: 0, high: ceiling(m) };
@@ -74,8 +83,6 @@ export function CurvePanel() {
       c.stroke();
     }
   });
-  if (got.error) return <Trouble>{got.error}</Trouble>;
-  if (!got.data || !m) return <Wait>Drawing the curve</Wait>;
   const eventAt = (el: HTMLElement, clientX: number) => {
     const r = el.getBoundingClientRect();
     const b = boxOf(r.width, r.height);
@@ -99,7 +106,7 @@ export function CurvePanel() {
       }}
     >
       <canvas ref={canvas} />
-      {over.value !== null && <Reading curve={got.data} x={over.value} events={m.events} />}
+      {over.value !== null && <Reading curve={curve} x={over.value} events={m.events} />}
     </div>
   );
 }

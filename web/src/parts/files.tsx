@@ -20,7 +20,7 @@ export function FilesDialog() {
     if (!shown && d.open) d.close();
   }, [shown]);
   return (
-    <dialog ref={ref} class="sheet" aria-label="Files" onClose={() => (filesShown.value = false)} onClick={(e) => e.target === ref.current && ref.current.close()}>
+    <dialog ref={ref} class="sheet" aria-label="Files" onClose={() => (filesShown.value = false)} onClick={(e) => e.target === e.currentTarget && e.currentTarget.close()}>
       <h2>
         Files
         <button class="plain aside" onClick={() => (filesShown.value = false)} aria-label="Close">

@@ -15,7 +15,7 @@ export function HelpDialog() {
     if (!shown && d.open) d.close();
   }, [shown]);
   return (
-    <dialog ref={ref} class="sheet" aria-label="Keys" onClose={() => (helpShown.value = false)} onClick={(e) => e.target === ref.current && ref.current.close()}>
+    <dialog ref={ref} class="sheet" aria-label="Keys" onClose={() => (helpShown.value = false)} onClick={(e) => e.target === e.currentTarget && e.currentTarget.close()}>
       <h2>
         Keys
         <button class="plain aside" onClick={() => (helpShown.value = false)} aria-label="Close">

@@ -90,7 +90,7 @@ export function MomentBar() {
             block {count(b)}
             {a && `, ${size(a.size_bytes)}`}
           </span>
-          {a && screen.value !== 'timeline' && <span class="muted site">{a.site}</span>}
+          {a?.site && screen.value !== 'timeline' && <span class="muted site">{a.site}</span>}
           <button class="plain" onClick={() => pin(null)} aria-label="Let go of the block" title="Let go (Esc)">
             ✕
           </button>

@@ -217,7 +217,7 @@ function FixLine({ f }: { f: Fix }) {
     <>
       {f.export ? (
         <div class="export">
-          <code tabIndex={0}>{f.export}</code>
+          <code>{f.export}</code>
           <Copy text={f.export} />
         </div>
       ) : (
@@ -268,7 +268,7 @@ export function StackLine({ part, category }: { part: Part; category?: string | 
         <span class="site" data-site>
           {siteText(part.stack)}
         </span>
-        {category && <span class="tag">{category}</span>}
+        {category && <span class="tag">{category.replaceAll('_', ' ')}</span>}
       </summary>
       <Stack frames={part.stack} />
     </details>
@@ -322,7 +322,7 @@ function Categories({ x, total }: { x: Explain; total: number }) {
       <tbody>
         {x.categories.map((c) => (
           <tr>
-            <th scope="row">{c.category}</th>
+            <th scope="row">{c.category.replaceAll('_', ' ')}</th>
             <td class="right">
               <Bytes n={c.bytes} />
             </td>

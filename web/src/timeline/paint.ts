@@ -1,14 +1,6 @@
 // Paints rectangles, with WebGL2 where there is one, else on a plain canvas.
 
-import { dimmedBit, indexMask, pendingBit, rectWords, type Mapping, type Picture } from './picture';
-
-// Layer is a picture, where it goes, and the stretch of the plot that it may cover.
-export interface Layer {
-  picture: Picture;
-  map: Mapping;
-  left: number;
-  right: number;
-}
+import { dimmedBit, indexMask, pendingBit, rectWords, type Layer, type Picture } from './picture';
 
 export interface Tints {
   table: Uint8Array; // four bytes for each index
@@ -68,7 +60,7 @@ void main() {
   if ((flags & 64u) != 0u) c = mod(p.x + p.y, 7.0 * ratio) < 2.5 * ratio ? waiting : mix(c, ground, 0.55);
   vec2 size = box.zw - box.xy;
   float edge = min(p.y - box.y, p.x - box.x);
-  if (min(size.x, size.y) > 4.0 * ratio && edge < ratio) c = mix(c, ground, 0.65);
+  if (min(size.x, size.y) > 5.0 * ratio && edge < ratio) c = mix(c, ground, 0.4);
   if ((flags & 128u) != 0u) c = mix(c, ground, 0.82);
   result = vec4(c, 1.0);
 }`;

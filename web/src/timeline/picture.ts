@@ -111,3 +111,12 @@ export function columnAt(p: Picture, m: Mapping, x: number): number {
   const c = Math.floor((x - m.ox) / m.sx);
   return c >= 0 && c < p.columns ? c : -1;
 }
+
+// Layer is a picture, where it goes, and the stretch of the plot that it may
+// cover, both in pixels from the plot's lower left corner.
+export interface Layer {
+  picture: Picture;
+  map: Mapping;
+  left: number;
+  right: number;
+}

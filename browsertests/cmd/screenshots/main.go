@@ -1,0 +1,120 @@
+// Screenshots writes a picture of every screen, light and dark, in two sizes.
+//
+//	go run ./cmd/screenshots -ashlar ../bin/ashlar -out DIR FILE...
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/browsertests/page"
+)
+
+// A shot is a screen in a state worth looking at.
+type shot struct {
+	name, hash string
+	ready      string // when it is all there
+	keys       string // pressed before
+}
+
+const idle = "!document.querySelector('main .spin')"
+
+var shots = []shot{
+	{"overview", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]') && document.querySelector('.curve canvas')", ""},
+	{"timeline", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", ""},
+	{"timeline-zoomed", "#/1/timeline?from=FROM&to=TO&color=category&event=OOM", "document.querySelector('.plot')?.dataset.drawn > 0", ""},
+	{"segments", "#/1/segments?event=OOM", "document.querySelector('.map')?.dataset.rows > 0", ""},
+	{"stacks", "#/1/stacks?event=OOM", "document.querySelector('.icicle')?.dataset.nodes > 0", ""},
+	{"stacks-search", "#/1/stacks?event=OOM&lib=1&q=forward", "document.querySelector('.icicle')?.dataset.nodes > 0", ""},
+	{"events", "#/1/events?event=OOM", "document.querySelector('.list .row.on')", ""},
+	{"keys", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", "?"},
+	{"files", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]')", "F"},
+}
+
+func main() {
+	ashlar := flag.String("ashlar", "../bin/ashlar", "the program")
+	out := flag.String("out", "screenshots", "directory for the pictures")
+	only := flag.String("only", "", "one screen only")
+	flag.Parse()
+	if err := run(*ashlar, *out, *only, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "screenshots:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ashlar, out, only string, files []string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	s, err := page.Serve(ashlar, files...)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	b, err := page.Launch(context.Background())
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	for _, size := range [][2]int64{{1600, 900}, {1280, 720}} {
+		for _, dark := range []bool{false, true} {
+			for _, shot := range shots {
+				if only != "" && only != shot.name {
+					continue
+				}
+				if err := take(b, s, shot, size, dark, out); err != nil {
+					return fmt.Errorf("%s: %w", shot.name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func take(b *page.Browser, s *page.Server, shot shot, size [2]int64, dark bool, out string) error {
+	p, err := b.Open(s.Address, size[0], size[1], dark)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := p.Until("document.querySelector('footer .where')", 20*time.Second); err != nil {
+		return err
+	}
+	hash, err := p.Fill(shot.hash)
+	if err != nil {
+		return err
+	}
+	if err := p.Go(hash); err != nil {
+		return err
+	}
+	if err := p.Until(shot.ready, 20*time.Second); err != nil {
+		return err
+	}
+	if err := p.Until(idle, 20*time.Second); err != nil {
+		return err
+	}
+	if shot.keys != "" {
+		if err := p.Press(shot.keys); err != nil {
+			return err
+		}
+	}
+	time.Sleep(400 * time.Millisecond) // the last frames
+	for _, text := range p.Problems() {
+		fmt.Fprintln(os.Stderr, shot.name, "says", text)
+	}
+	png, err := p.Screenshot()
+	if err != nil {
+		return err
+	}
+	theme := "light"
+	if dark {
+		theme = "dark"
+	}
+	name := filepath.Join(out, fmt.Sprintf("%s-%s-%dx%d.png", shot.name, theme, size[0], size[1]))
+	fmt.Println(name)
+	return os.WriteFile(name, png, 0o644)
+}

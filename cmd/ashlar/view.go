@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/view"
+)
+
+// viewOptions are the flags of view.
+type viewOptions struct {
+	port   int
+	noOpen bool
+}
+
+func newView(std stdio) *cobra.Command {
+	var o viewOptions
+	cmd := &cobra.Command{
+		Use:   "view [FILE ...]",
+		Short: "Show snapshots in the browser",
+		Long: `View serves a page that shows memory snapshots: the verdict, the timeline of
+all allocations, the segments at any moment, who holds the memory, and the
+events. It prints the address of the page and opens it in the browser.
+
+Each FILE is a memory snapshot of PyTorch as pickle or JSON, compressed with
+gzip, zstd or not; several are several ranks or runs. Files can also be dropped
+onto the page. Nothing leaves the machine: the page is served on the loopback
+interface, under an address that nobody can guess.
+
+Ctrl-C ends it.
+
+Exit status: 0 ended, 2 a FILE is not there or the port cannot be used.`,
+		Example: "  ashlar view snapshot.pickle\n  ashlar view rank*.pickle.gz\n  ashlar view --no-open --port 8080 snapshot.pickle",
+	}
+	cmd.Flags().IntVar(&o.port, "port", 0, "serve on this port; by default on one that is free")
+	cmd.Flags().BoolVar(&o.noOpen, "no-open", false, "do not open the browser")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.port < 0 || o.port > 65535 {
+			return fmt.Errorf("--port is %d: it must be from 1 to 65535", o.port)
+		}
+		return o.run(cmd.Context(), std, args)
+	}
+	return cmd
+}
+
+func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	stdin := false
+	for _, file := range files {
+		switch info, err := os.Stat(file); {
+		case file == "-":
+			if stdin {
+				return fmt.Errorf("- is given twice: standard input can be read once")
+			}
+			stdin = true
+		case err != nil:
+			return failure{openProblem(file, err)}
+		case info.IsDir():
+			return failure{fmt.Errorf("%s: is a directory; name a file in it", file)}
+		}
+	}
+	// What is kept of a file is large and stays, so garbage is collected sooner.
+	debug.SetGCPercent(gcPercent)
+	s, err := view.New(view.Options{
+		Port: o.port, Files: files, Documents: documents{},
+		Open: func(ctx context.Context, file string, progress func(read, total int64)) (*view.Input, error) {
+			return viewInput(inputReader{ctx: ctx, std: quiet(std), progress: progress}.read(file))
+		},
+		Read: dropped,
+		Log:  func(text string) { std.errorf("%s", text) },
+	})
+	if err != nil {
+		return failure{err}
+	}
+	if _, err := fmt.Fprintln(std.out, s.Address()); err != nil {
+		return failure{fmt.Errorf("writing the address: %w", err)}
+	}
+	if !o.noOpen {
+		openBrowser(s.Address())
+	}
+	if err := s.Serve(ctx); err != nil {
+		return failure{fmt.Errorf("the page cannot be served any more: %w", err)}
+	}
+	return nil
+}
+
+// quiet is for work whose progress shows elsewhere.
+func quiet(std stdio) stdio { return stdio{in: std.in, out: io.Discard, err: io.Discard} }
+
+// dropped reads a file that comes with a request.
+func dropped(ctx context.Context, name string, r io.Reader, size int64) (*view.Input, error) {
+	in, err := inputReader{ctx: ctx, std: quiet(stdio{in: r}), progress: func(read, total int64) {}}.named(name)
+	if err == nil && size > 0 {
+		in.bytes = size
+	}
+	return viewInput(in, err)
+}
+
+// viewInput is an input as the page shows it.
+func viewInput(in *input, err error) (*view.Input, error) {
+	if err != nil {
+		return nil, err
+	}
+	if in.snapshot == nil {
+		return nil, fmt.Errorf("%s is %s, not a memory snapshot: ashlar explain says what it tells", in.name, kindNames[in.kind])
+	}
+	return &view.Input{Name: in.name, File: in.snapshot, Bytes: in.bytes, Writer: in.writer}, nil
+}
+
+// openBrowser shows the page if there is a screen to show it on. Whoever has
+// none has the address.
+func openBrowser(address string) {
+	var cmd *exec.Cmd
+	switch {
+	case runtime.GOOS == "darwin":
+		cmd = exec.Command("open", address)
+	case runtime.GOOS == "windows":
+		cmd = exec.Command("rundll32", "url.dll,FileProtocolHandler", address)
+	case os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "":
+		cmd = exec.Command("xdg-open", address)
+	default:
+		return
+	}
+	if cmd.Start() == nil {
+		go cmd.Wait() // however it ends
+	}
+}

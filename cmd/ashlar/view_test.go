@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startView runs ashlar view and returns the address it prints. The function
+// ends it and returns its exit status and what it said.
+func startView(t *testing.T, files ...string) (address string, end func() (int, string)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	var stderr bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, stdio{in: strings.NewReader(""), out: in, err: &stderr}, append([]string{"view", "--no-open"}, files...))
+		in.Close()
+	}()
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("no address: %v, status %d, %s", err, <-code, &stderr)
+	}
+	end = func() (int, string) {
+		cancel()
+		rest, err := io.ReadAll(lines)
+		if err != nil || len(rest) > 0 {
+			t.Errorf("after the address: %q, %v", rest, err)
+		}
+		return <-code, stderr.String()
+	}
+	return strings.TrimSuffix(line, "\n"), end
+}
+
+func fetch(t *testing.T, address string) (int, []byte) {
+	t.Helper()
+	reply, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.StatusCode, body
+}
+
+type viewRun struct {
+	ID    int
+	File  string
+	State string
+	Error *string
+}
+
+// settled waits until all files are read.
+func settled(t *testing.T, address string) []viewRun {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var l struct{ Runs []viewRun }
+		if _, body := fetch(t, address+"api/runs"); json.Unmarshal(body, &l) != nil {
+			t.Fatalf("%s", body)
+		}
+		loading := false
+		for _, r := range l.Runs {
+			loading = loading || r.State == "loading"
+		}
+		if !loading {
+			return l.Runs
+		}
+	}
+	t.Fatal("the files are not read")
+	return nil
+}
+
+// The page cannot say something else than the commands: the documents are the
+// same to the byte.
+func TestViewSaysWhatTheCommandsSay(t *testing.T) {
+	dir := filepath.Join("..", "..", "testdata")
+	files := []string{
+		filepath.Join(dir, "snapshots", "gpt2_varlen-tight-default.pickle.gz"), filepath.Join(dir, "variety", "expand_tight.pickle.gz"),
+		filepath.Join(dir, "variety", "nocontext.pickle.gz"), filepath.Join(dir, "variety", "ring.pickle.gz"),
+		filepath.Join("..", "..", "snapshot", "side", "testdata", "oom.pickle"),
+	}
+	several := filepath.Join(t.TempDir(), "several.pickle")
+	if code := run(t.Context(), stdio{out: io.Discard, err: os.Stderr},
+		[]string{"gen", files[0], several, "--events", "3000", "--devices", "2"}); code != 0 {
+		t.Fatal(code)
+	}
+	files = append(files, several)
+	address, end := startView(t, files...)
+	runs := settled(t, address)
+	if len(runs) != len(files)+1 {
+		t.Fatalf("%+v", runs)
+	}
+	command := func(args ...string) string {
+		var out, stderr bytes.Buffer
+		if code := run(t.Context(), stdio{out: &out, err: &stderr}, args); code != 0 {
+			t.Fatalf("%q: %d %s", args, code, &stderr)
+		}
+		return out.String()
+	}
+	for i, r := range runs {
+		device := []string{}
+		if r.File == several {
+			device = []string{"--device", fmt.Sprint(i - len(files) + 1)}
+		}
+		for _, x := range []struct {
+			args  []string
+			query url.Values
+		}{
+			{[]string{"stats"}, nil},
+			{[]string{"explain"}, nil},
+			{[]string{"whatif", "--set", "expandable_segments:True", "--set", ""}, url.Values{"set": {"expandable_segments:True", ""}}},
+			{
+				[]string{"whatif", "--set", "max_split_size_mb:64", "--limit", "3GiB", "--device-memory", "none", "--on-oom", "skip"},
+				url.Values{"set": {"max_split_size_mb:64"}, "limit": {"3GiB"}, "device_memory": {"none"}, "on_oom": {"skip"}},
+			},
+		} {
+			want := command(append(append(x.args, "--json", r.File), device...)...)
+			q := url.Values{"run": {fmt.Sprint(r.ID)}}
+			for k, v := range x.query {
+				q[k] = v
+			}
+			status, body := fetch(t, address+"api/"+x.args[0]+"?"+q.Encode())
+			if status != http.StatusOK || string(body) != want {
+				t.Errorf("%s of %s: status %d, the page has %d bytes, the command %d", x.args, r.File, status, len(body), len(want))
+			}
+		}
+	}
+	for _, q := range []string{"", "set=nonsense", "set=&limit=0", "set=&on_oom=maybe", "set=&device_memory=x"} {
+		if status, body := fetch(t, address+"api/whatif?run=1&"+q); status != http.StatusBadRequest {
+			t.Errorf("whatif %q: %d %s", q, status, body)
+		}
+	}
+	if code, said := end(); code != exitOK || said != "" {
+		t.Errorf("status %d, %q", code, said)
+	}
+}
+
+// A dropped file is the same as one that was given, and what is no snapshot says
+// so in words.
+func TestViewOfDroppedFiles(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken.pickle")
+	if err := os.WriteFile(broken, []byte("\x80\x02}broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, end := startView(t, broken)
+	if runs := settled(t, address); len(runs) != 1 || runs[0].State != "failed" || !strings.Contains(*runs[0].Error, "broken.pickle") {
+		t.Errorf("%+v", runs)
+	}
+	post := func(name string, data []byte) (int, string) {
+		reply, err := http.Post(address+"api/runs?name="+name, "application/octet-stream", bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		body, _ := io.ReadAll(reply.Body)
+		return reply.StatusCode, string(body)
+	}
+	for _, x := range []struct{ name, data, want string }{
+		{"a.txt", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 1.00 GiB of which 3.00 MiB is free.", "a.txt is an out-of-memory message"},
+		{"b.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "b.png"},
+		{"c.pickle", "\x80\x02cos\nsystem\n(S'x'\ntR.", "c.pickle"},
+		{"empty", "", "empty: the file is empty"},
+	} {
+		if status, body := post(x.name, []byte(x.data)); status != http.StatusUnprocessableEntity || !strings.Contains(body, x.want) {
+			t.Errorf("%s: %d %s", x.name, status, body)
+		}
+	}
+	t.Chdir(filepath.Join("..", "..", "testdata", "variety"))
+	data, err := os.ReadFile("graphs.pickle.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := post("graphs.pickle.gz", data); status != http.StatusOK || body != "{\"runs\":[2]}\n" {
+		t.Fatalf("%d %s", status, body)
+	}
+	var want bytes.Buffer
+	if code := run(t.Context(), stdio{out: &want, err: io.Discard}, []string{"stats", "--json", "graphs.pickle.gz"}); code != 0 {
+		t.Fatal(code)
+	}
+	if status, body := fetch(t, address+"api/stats?run=2"); status != http.StatusOK || string(body) != want.String() {
+		t.Errorf("%d, other than the command says:\n%s\n%s", status, body, &want)
+	}
+	if code, said := end(); code != exitOK || !strings.HasPrefix(said, "ashlar: ") || strings.Count(said, "\n") != 1 {
+		t.Errorf("status %d, %q", code, said)
+	}
+}
+
+func TestViewOnABusyPort(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), stdio{out: &stdout, err: &stderr}, []string{"view", "--no-open", "--port", fmt.Sprint(port)})
+	if want := fmt.Sprintf("ashlar: port %d cannot be used", port); code != exitInput || stdout.Len() > 0 ||
+		!strings.HasPrefix(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("status %d, stdout %q, stderr %q", code, &stdout, &stderr)
+	}
+}

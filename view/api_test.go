@@ -1,0 +1,674 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+func TestMeta(t *testing.T) {
+	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default", "variety/nocontext", "variety/expand_tight")
+	var m overview
+	c.json("api/meta?run=1", &m)
+	r, err := c.s.runs.ready(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := facts.NewSnapshot(t.Context(), r.input.File, facts.Options{Device: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Events != f.Events || *m.FirstTime != *f.FirstTime || *m.LastTime != *f.LastTime || !m.Exact || m.Start != "recorded" {
+		t.Errorf("%+v", m)
+	}
+	if m.Peak.Allocated.Bytes != *f.Memory.Allocated.Peak || m.Peak.Allocated.Event != *f.Memory.Allocated.At.Event ||
+		m.Peak.Reserved.Bytes != *f.Memory.Reserved.Peak || m.Peak.Reserved.Event != *f.Memory.Reserved.At.Event {
+		t.Errorf("peaks %+v, want %+v", m.Peak, f.Memory)
+	}
+	if m.MaxReserved != m.Peak.Reserved.Bytes || m.MaxLive < m.Peak.Allocated.Bytes {
+		t.Errorf("at most %d reserved and %d live", m.MaxReserved, m.MaxLive)
+	}
+	if len(m.OOMs) != len(f.OOMs) || m.OOMs[0] != *f.OOMs[0].Event || m.OOMCount != len(f.OOMs) {
+		t.Errorf("ooms %v, want %v", m.OOMs, f.OOMs)
+	}
+	if m.Limit.Source != "inferred" || m.Limit.Max == nil || *m.Limit.Max < m.Limit.MinOr() {
+		t.Errorf("limit %+v", m.Limit)
+	}
+	if len(m.Steps) == 0 || m.Steps[0].Begin >= m.Steps[0].End || m.StepsSource == "" || len(m.Ranges) == 0 || len(m.Categories) != 7 {
+		t.Errorf("%d steps from %q, %d ranges, %d categories", len(m.Steps), m.StepsSource, len(m.Ranges), len(m.Categories))
+	}
+	for i, s := range m.Ranges {
+		if s.BeginEvent < 0 || s.BeginEvent > s.EndEvent || s.EndEvent > m.Events || i > 0 && s.BeginEvent < m.Ranges[i-1].BeginEvent {
+			t.Errorf("range %d: %+v", i, s)
+		}
+	}
+}
+
+// MinOr is the lower end of a limit.
+func (l limit) MinOr() uint64 {
+	if l.Min == nil {
+		return 0
+	}
+	return *l.Min
+}
+
+type segmentsReply struct {
+	Event     int
+	Time      *int64
+	Reserved  uint64 `json:"reserved_bytes"`
+	Allocated uint64 `json:"allocated_bytes"`
+	Pending   uint64 `json:"pending_bytes"`
+	Free      uint64 `json:"free_bytes"`
+	Largest   uint64 `json:"largest_free_bytes"`
+	Request   *failedRequest
+	Segments  []struct {
+		Address    uint64
+		Size       uint64 `json:"size_bytes"`
+		Span       uint64 `json:"span_bytes"`
+		Stream     uint64
+		Pool       *[2]uint64
+		Type       *string
+		Expandable bool
+		Blocks     [][5]int64
+	}
+}
+
+// The sums over the blocks are the totals, at any moment.
+func TestSegments(t *testing.T) {
+	for _, name := range []string{"snapshots/streams_graphs-tight-default", "variety/expand_tight", "variety/ring"} {
+		c := serve(t, nil, name)
+		r, err := c.s.runs.ready(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(2, 2))
+		moments := []int{-1, r.events() - 1}
+		for range 20 {
+			moments = append(moments, rng.IntN(r.events()))
+		}
+		for _, m := range r.peaks.OOMs {
+			moments = append(moments, m.Index)
+		}
+		for _, event := range moments {
+			var s segmentsReply
+			c.json(fmt.Sprintf("api/segments?run=1&event=%d", event), &s)
+			var reserved, free, largest, allocated, pending uint64
+			for _, g := range s.Segments {
+				reserved += g.Size
+				end := int64(0)
+				for _, b := range g.Blocks {
+					if b[0] != end {
+						t.Fatalf("event %d, segment %#x: a block at %d, the one before ends at %d", event, g.Address, b[0], end)
+					}
+					end += b[1]
+					size := uint64(b[1])
+					if (b[3] >= 0) != (b[2] == 1 || b[2] == 2) || b[4] > b[1] {
+						t.Fatalf("event %d: block %v", event, b)
+					}
+					switch b[2] {
+					case 0:
+						free += size
+						largest = max(largest, size)
+					case 1:
+						allocated += size
+					case 2:
+						pending += size
+					}
+				}
+				if end != int64(g.Span) {
+					t.Fatalf("event %d, segment %#x: blocks up to %d of %d", event, g.Address, end, g.Span)
+				}
+			}
+			level := r.course.At(event)
+			if reserved != s.Reserved || reserved != level.Reserved || free != s.Free || largest != s.Largest ||
+				allocated != s.Allocated || allocated != level.Allocated || pending != s.Pending || reserved != free+allocated+pending {
+				t.Fatalf("event %d: %d reserved, %d allocated, %d pending, %d free in blocks; said %+v", event, reserved, allocated, pending, free, s)
+			}
+			oom := event >= 0 && r.trace.Events.Action.At(event) == alloc.ActionOOM
+			if oom != (s.Request != nil) || oom && (s.Request.Segment < s.Request.Size || s.Request.Size != r.trace.Events.Size.At(event)) {
+				t.Errorf("event %d: request %+v", event, s.Request)
+			}
+		}
+	}
+}
+
+func TestAlloc(t *testing.T) {
+	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default", "variety/ring", "variety/cppstacks", "variety/stateonly")
+	for id := 1; id <= 4; id++ {
+		r, err := c.s.runs.ready(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(2, 2))
+		for k := range 40 {
+			life := rng.IntN(r.lives.Len())
+			if k == 0 {
+				life = 0
+			}
+			var a allocation
+			c.json(fmt.Sprintf("api/alloc?run=%d&id=%d", id, life), &a)
+			if a.Size != r.lives.Size[life] || a.Address != r.lives.Address(life) || a.Predates != (life < r.lives.Older) {
+				t.Fatalf("%+v", a)
+			}
+			if a.AllocEvent != nil && r.lives.Of(*a.AllocEvent) != life || a.FreeEvent != nil && r.lives.Of(*a.FreeEvent) != life {
+				t.Fatalf("life %d: events %v and %v", life, a.AllocEvent, a.FreeEvent)
+			}
+			if a.Predates != (a.AllocEvent == nil) || (a.Site == nil) != (len(a.Frames) == 0) || (a.Missing == nil) != (len(a.Frames) > 0) {
+				t.Errorf("life %d: %+v", life, a)
+			}
+			if a.Segment == nil || a.Address < a.Segment.Address || a.Address+a.Size > a.Segment.Address+a.Segment.Size {
+				t.Errorf("life %d at %#x: segment %+v", life, a.Address, a.Segment)
+			}
+			if a.AllocEvent != nil && a.Total < a.Size {
+				t.Errorf("life %d of %d bytes: %d live in all", life, a.Size, a.Total)
+			}
+			uses := 0
+			for i := range life {
+				if r.lives.Address(i) == a.Address {
+					uses++
+				}
+			}
+			if a.Use != uses || a.Category == "" || a.Confidence == "" {
+				t.Errorf("life %d: use %d, want %d; %s, %s", life, a.Use, uses, a.Category, a.Confidence)
+			}
+		}
+	}
+	// The stack of the free is there for what was allocated before the trace.
+	r, _ := c.s.runs.ready(2)
+	found := false
+	for life := range r.lives.Older {
+		var a allocation
+		if r.lives.Freed[life] != timeline.Never {
+			c.json(fmt.Sprintf("api/alloc?run=2&id=%d", life), &a)
+			found = found || len(a.FreeFrames) > 0
+		}
+	}
+	if !found {
+		t.Error("no stack of a free")
+	}
+}
+
+type stacksReply struct {
+	Total uint64 `json:"total_bytes"`
+	Nodes []treeNode
+}
+
+// check goes through a tree as the page does: children are inside their parents
+// and the roots are the whole.
+func (s *stacksReply) check(t *testing.T, what string) {
+	t.Helper()
+	roots := uint64(0)
+	var open []int // nodes around
+	left := map[int]int64{}
+	for i, n := range s.Nodes {
+		if n.Depth > len(open) {
+			t.Fatalf("%s: node %d is at depth %d inside %d", what, i, n.Depth, len(open))
+		}
+		open = append(open[:n.Depth], i)
+		left[i] = int64(n.Bytes) - int64(n.Self)
+		if n.Depth == 0 {
+			roots += n.Bytes
+		} else {
+			left[open[n.Depth-1]] -= int64(n.Bytes)
+		}
+	}
+	slack := uint64(len(s.Nodes)) // averages are rounded
+	if roots+slack < s.Total || roots > s.Total+slack || s.Total == 0 {
+		t.Errorf("%s: %d in the roots, %d in all", what, roots, s.Total)
+	}
+	for i, n := range left {
+		if n < -int64(slack) || n > int64(slack) {
+			t.Errorf("%s: node %d (%s) has %d bytes that are in no child", what, i, s.Nodes[i].Name, n)
+		}
+	}
+}
+
+func TestStacks(t *testing.T) {
+	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default", "variety/cppstacks", "variety/nocontext", "variety/ring")
+	for id := 1; id <= 4; id++ {
+		r, err := c.s.runs.ready(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range []string{"peak=1", "event=100", "area=1", "area=1&from=50&to=500"} {
+			for _, user := range []string{"0", "1"} {
+				what := fmt.Sprintf("run=%d&%s&user=%s", id, q, user)
+				var s stacksReply
+				c.json("api/stacks?"+what, &s)
+				s.check(t, what)
+				switch q {
+				case "peak=1":
+					if want := r.course.At(r.allocatedPeak().Event).Active; s.Total != want {
+						t.Errorf("%s: %d bytes, want %d", what, s.Total, want)
+					}
+				case "area=1":
+					if m := r.overview().MaxLive; s.Total > m {
+						t.Errorf("%s: %d on average, at most %d", what, s.Total, m)
+					}
+				}
+			}
+		}
+	}
+	// The average is the area under the curve.
+	r := loadRun(t, "snapshots/gpt2_varlen-tight-default")
+	sum, n := 0.0, r.events()
+	for i := range n - 1 {
+		sum += float64(r.course.At(i).Active) * float64(r.clock.At(i+1)-r.clock.At(i))
+	}
+	want := sum / float64(r.clock.Last-r.clock.First)
+	got := r.newTree(r.averages(0, n, &selection{lives: r.lives}), false).nodes[0].total.bytes
+	if got < 0.999*want || got > 1.001*want {
+		t.Errorf("on average %v, want %v", got, want)
+	}
+	// Outermost first; a filter leaves the others out.
+	var all, some stacksReply
+	c.json("api/stacks?run=1&peak=1", &all)
+	c.json("api/stacks?run=1&peak=1&min=10MiB", &some)
+	if some.Total == 0 || some.Total >= all.Total || all.Nodes[0].Name != "<module>" {
+		t.Errorf("%d of %d bytes are in large blocks; the outermost frame is %q", some.Total, all.Total, all.Nodes[0].Name)
+	}
+}
+
+func TestLegend(t *testing.T) {
+	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default")
+	r, _ := c.s.runs.ready(1)
+	for _, by := range colourings {
+		var l struct {
+			Entries []legendEntry
+			Total   uint64 `json:"total_bytes"`
+			Others  uint64 `json:"others_bytes"`
+		}
+		c.json("api/legend?run=1&peak=1&color="+by, &l)
+		sum := l.Others
+		for i, e := range l.Entries {
+			sum += e.Bytes
+			if e.Label == "" || e.Blocks == 0 || i > 0 && e.Bytes > l.Entries[i-1].Bytes {
+				t.Errorf("%s: %+v", by, e)
+			}
+		}
+		if want := r.course.At(r.allocatedPeak().Event).Active; sum != want || l.Total != want {
+			t.Errorf("%s: %d bytes, %d in all, want %d", by, sum, l.Total, want)
+		}
+	}
+}
+
+type eventsReply struct {
+	Total, Matches int
+	First          int `json:"first_match"`
+	Rows           []eventRow
+	Next           *int
+}
+
+// Filters of events find what a walk over all finds, forwards and backwards.
+func TestEvents(t *testing.T) {
+	c := serve(t, nil, "snapshots/streams_graphs-tight-default")
+	r, _ := c.s.runs.ready(1)
+	addr := r.lives.Address(100)
+	re := regexp.MustCompile(`forward`)
+	for q, passes := range map[string]func(e *trace.Event) bool{
+		"":                             func(*trace.Event) bool { return true },
+		"action=oom":                   func(e *trace.Event) bool { return e.Action == alloc.ActionOOM },
+		"action=segment_alloc,free":    func(e *trace.Event) bool { return e.Action >= 1 && e.Action <= 3 },
+		"min_size=1MiB":                func(e *trace.Event) bool { return e.Size >= 1<<20 },
+		"min_size=512&max_size=2048":   func(e *trace.Event) bool { return e.Size >= 512 && e.Size <= 2048 },
+		"stream=0":                     func(e *trace.Event) bool { return e.Stream == 0 },
+		fmt.Sprintf("addr=%#x", addr):  func(e *trace.Event) bool { return e.Addr <= addr && addr < e.Addr+e.Size && e.Action < alloc.ActionOOM },
+		"stack=forward&action=alloc":   func(e *trace.Event) bool { return e.Action == 0 && matches(r, e.Stack, re) },
+		"action=snapshot&min_size=1TB": func(*trace.Event) bool { return false },
+	} {
+		var want []int
+		for i := range r.events() {
+			if e := r.trace.Events.At(i); passes(&e) {
+				want = append(want, i)
+			}
+		}
+		var got []int
+		for from, more := 0, true; more; {
+			var l eventsReply
+			c.json(fmt.Sprintf("api/events?run=1&count=1000&from=%d&%s", from, q), &l)
+			if l.Matches != len(want) || l.Total != r.events() || l.First != len(got) {
+				t.Fatalf("%s: %d matches, want %d; first %d", q, l.Matches, len(want), l.First)
+			}
+			for _, row := range l.Rows {
+				got = append(got, row.Event)
+			}
+			if more = l.Next != nil; more {
+				from = *l.Next
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %d events, want %d", q, len(got), len(want))
+		}
+		if len(want) < 20 {
+			continue
+		}
+		// From the middle by position, and backwards.
+		var l eventsReply
+		c.json(fmt.Sprintf("api/events?run=1&count=5&row=%d&%s", len(want)/2, q), &l)
+		if l.Rows[0].Event != want[len(want)/2] || l.First != len(want)/2 {
+			t.Errorf("%s: row %d is event %d", q, len(want)/2, l.Rows[0].Event)
+		}
+		c.json(fmt.Sprintf("api/events?run=1&count=5&dir=-1&from=%d&%s", want[10], q), &l)
+		for i, row := range l.Rows {
+			if row.Event != want[5+i] {
+				t.Errorf("%s: backwards from %d: %d at %d, want %d", q, want[10], row.Event, i, want[5+i])
+			}
+		}
+		if l.Next == nil || *l.Next != want[5] {
+			t.Errorf("%s: backwards goes on at %v, want %d", q, l.Next, want[5])
+		}
+	}
+}
+
+func matches(r *run, id trace.StackID, re *regexp.Regexp) bool {
+	for _, f := range timeline.Frames(r.trace, id) {
+		if re.MatchString(fmt.Sprintf("%s:%d %s", f.Filename, f.Line, f.Name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// The rows have the totals that a walk finds.
+func TestEventRows(t *testing.T) {
+	c := serve(t, nil, "variety/expand_tight")
+	r, _ := c.s.runs.ready(1)
+	var l eventsReply
+	c.json("api/events?run=1&from=1000&count=500&frames=1", &l)
+	cursor := r.line.Cursor()
+	for range 1000 {
+		cursor.Next()
+	}
+	frames := 0
+	for _, row := range l.Rows {
+		cursor.Next()
+		e := &cursor.Event
+		if row.Event != cursor.Index || row.Action != e.Action.String() || row.Size != e.Size || *row.Time != e.Time || *row.Since != e.Time-r.clock.First {
+			t.Fatalf("%+v, want event %d: %+v", row, cursor.Index, e)
+		}
+		if row.Reserved != cursor.Totals.Reserved || row.Active != cursor.Totals.Active || row.Allocated != cursor.Totals.Allocated {
+			t.Fatalf("%+v, want %+v", row, cursor.Totals)
+		}
+		if row.Alloc != nil && r.lives.Address(*row.Alloc) != *row.Address {
+			t.Fatalf("%+v is about another allocation", row)
+		}
+		frames += len(row.Frames)
+	}
+	if len(l.Rows) != 500 || frames == 0 {
+		t.Errorf("%d rows, %d frames", len(l.Rows), frames)
+	}
+	c.json("api/events?run=1&action=oom", &l)
+	if len(l.Rows) != 1 || l.Rows[0].Address != nil || l.Rows[0].DeviceFree == nil {
+		t.Errorf("oom: %+v", l.Rows)
+	}
+}
+
+func TestFind(t *testing.T) {
+	c := serve(t, nil, "snapshots/streams_graphs-tight-default")
+	r, _ := c.s.runs.ready(1)
+	peak, reserved := r.allocatedPeak().Event, r.peaks.Reserved.Event
+	n := r.events()
+	is := func(event int, what string) bool {
+		a := r.trace.Events.Action.At(event)
+		switch what {
+		case "oom":
+			return a == alloc.ActionOOM
+		case "alloc":
+			return a == alloc.ActionAlloc
+		case "segment":
+			return strings.HasPrefix(a.String(), "segment")
+		}
+		return event == peak || event == reserved
+	}
+	for _, what := range []string{"oom", "peak", "segment", "alloc"} {
+		for _, from := range []int{-1, 0, n / 2, peak, n - 1} {
+			for _, dir := range []int{1, -1} {
+				want := -1
+				for i := from + dir; i >= 0 && i < n; i += dir {
+					if is(i, what) {
+						want = i
+						break
+					}
+				}
+				var got foundEvent
+				c.json(fmt.Sprintf("api/find?run=1&what=%s&after=%d&dir=%d", what, from, dir), &got)
+				if got.Event == nil && want >= 0 || got.Event != nil && *got.Event != want {
+					t.Errorf("%s after %d in direction %d: %v, want %d", what, from, dir, got.Event, want)
+				}
+			}
+		}
+	}
+}
+
+func TestAt(t *testing.T) {
+	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default")
+	r, _ := c.s.runs.ready(1)
+	event := r.events() / 2
+	y := uint64(0)
+	for _, i := range r.lives.Alive(nil, event) {
+		for _, at := range []uint64{y, y + r.lives.Size[i] - 1} {
+			var got foundAlloc
+			c.json(fmt.Sprintf("api/at?run=1&event=%d&y=%d", event, at), &got)
+			if got.Alloc == nil || *got.Alloc != i {
+				t.Fatalf("at %d: %v, want %d", at, got.Alloc, i)
+			}
+		}
+		y += r.lives.Size[i]
+	}
+	var got foundAlloc
+	c.json(fmt.Sprintf("api/at?run=1&x=%d.5&y=%d", event, y), &got)
+	if got.Alloc != nil {
+		t.Errorf("above all: %d", *got.Alloc)
+	}
+}
+
+// Files come up one after the other; broken ones say why.
+func TestRuns(t *testing.T) {
+	c := serve(t, func(o *Options) { o.Files = append(o.Files, "testdata/none.pickle") }, "variety/graphs", "snapshots/gpt2_fixed-default")
+	l := c.runs()
+	if len(l.Runs) != 3 || l.Runs[0].State != stateReady || !l.Runs[0].Chosen || l.Runs[2].State != stateFailed || l.Runs[2].Error == nil {
+		t.Fatalf("%+v", l)
+	}
+	if l.Runs[0].Label != "graphs.pickle.gz" || l.Runs[1].Label != "gpt2_fixed-default.pickle.gz" || *l.Runs[0].Device != 0 || l.Runs[0].Events != 105 {
+		t.Errorf("%+v", l.Runs)
+	}
+	status, _, body := c.do("GET", "api/meta?run=3", nil)
+	refused(t, "a failed run", http.StatusConflict, status, body)
+
+	// What is dropped comes behind, and can be forgotten.
+	data, err := os.ReadFile(testdata("variety/midrun"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan runList)
+	go func() { changed <- c.runsSince(l.Version) }()
+	status, _, body = c.do("POST", "api/runs?name=dir/midrun.pickle.gz", bytes.NewReader(data), "Content-Type", "application/octet-stream", "Origin", "http://"+c.s.hosts[0])
+	var ids struct{ Runs []int }
+	if err := json.Unmarshal(body, &ids); status != http.StatusOK || err != nil || !slices.Equal(ids.Runs, []int{4}) {
+		t.Fatalf("%d %s", status, body)
+	}
+	after := <-changed
+	if n := len(after.Runs); n != 4 || !after.Runs[3].Dropped || after.Runs[3].File != "midrun.pickle.gz" || after.Runs[3].Size != int64(len(data)) {
+		t.Fatalf("%+v", after)
+	}
+	c.get("api/meta?run=4")
+	if status, _, body := c.do("DELETE", "api/runs?run=4", nil); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+	status, _, body = c.do("GET", "api/meta?run=4", nil)
+	refused(t, "forgotten", http.StatusNotFound, status, body)
+}
+
+func TestLabels(t *testing.T) {
+	g := newRegistry()
+	for _, f := range []string{"a/rank0.pickle", "b/rank0.pickle", "b/rank1.pickle", "b/rank1.pickle"} {
+		g.announce(f)
+	}
+	l, _ := g.list()
+	var labels []string
+	for _, r := range l.Runs {
+		labels = append(labels, r.Label)
+	}
+	if want := []string{"a/rank0.pickle", "b/rank0.pickle", "rank1.pickle", "rank1.pickle (2)"}; !slices.Equal(labels, want) {
+		t.Errorf("%q, want %q", labels, want)
+	}
+}
+
+// A file of several devices is several runs; each device that has something.
+func TestDevices(t *testing.T) {
+	c := serve(t, func(o *Options) {
+		o.Files = []string{"two"}
+		o.Open = func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
+			in, err := openFile(ctx, testdata("variety/graphs"), nil)
+			if err != nil {
+				return nil, err
+			}
+			second := *in.File.Traces[0]
+			second.Device = 3
+			host := *in.File.Traces[0]
+			host.Host = true
+			empty := &trace.Trace{Device: 1, Strings: second.Strings, Stacks: second.Stacks}
+			in.File = &snapshot.File{Name: "two", Traces: []*trace.Trace{in.File.Traces[0], empty, &second}, Host: &host}
+			in.Name = "two"
+			return in, nil
+		}
+	})
+	var l runList
+	for len(l.Runs) < 3 {
+		l = c.runsSince(l.Version)
+	}
+	if len(l.Runs) != 3 || l.Runs[0].ID != 1 || *l.Runs[1].Device != 3 || l.Runs[2].Device != nil || !l.Runs[2].Host || l.Runs[1].Label != "two device 3" ||
+		l.Runs[2].Label != "two host memory" {
+		t.Fatalf("%+v", l.Runs)
+	}
+	for id, want := range []string{`"device": 0`, `"device": 3`, `"device": -1`} {
+		if body := string(c.get(fmt.Sprintf("api/stats?run=%d", id+1))); !strings.Contains(body, want) {
+			t.Errorf("run %d: %s", id+1, body)
+		}
+	}
+}
+
+// slow makes explain documents when it is told to.
+type slow struct {
+	stub
+	begun, go_ chan struct{}
+	mu         sync.Mutex
+	made       int
+}
+
+func (s *slow) Explain(ctx context.Context, in *Input, d Device) ([]byte, error) {
+	s.mu.Lock()
+	s.made++
+	s.mu.Unlock()
+	s.begun <- struct{}{}
+	select {
+	case <-s.go_:
+		return []byte("{}\n"), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// The explanation is made once, in the background, and nobody waits for it but
+// who asks for it.
+func TestExplainIsMadeOnce(t *testing.T) {
+	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
+	c := serve(t, func(o *Options) { o.Documents = docs }, "variety/graphs")
+	<-docs.begun // without being asked
+	c.get("api/stats?run=1")
+	c.get("api/meta?run=1")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	r, _ := http.NewRequestWithContext(ctx, "GET", c.base+"api/explain?run=1", nil)
+	if _, err := http.DefaultTransport.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("it did not wait: %v", err)
+	}
+	close(docs.go_)
+	for range 3 {
+		c.get("api/explain?run=1")
+	}
+	if docs.made != 1 {
+		t.Errorf("made %d times", docs.made)
+	}
+}
+
+// Ending the server ends what it is doing.
+func TestEndWhileBusy(t *testing.T) {
+	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
+	c := serve(t, func(o *Options) { o.Documents = docs }, "variety/graphs")
+	<-docs.begun
+	version := c.runs().Version
+	go func() {
+		reply, err := http.Get(fmt.Sprint(c.base, "api/runs?since=", version)) // a poll under way
+		if err == nil {
+			reply.Body.Close()
+		}
+	}()
+	time.Sleep(20 * time.Millisecond)
+}
+
+func TestBusyPort(t *testing.T) {
+	c := serve(t, nil)
+	var port int
+	fmt.Sscanf(c.s.hosts[0], "127.0.0.1:%d", &port)
+	_, err := New(Options{Port: port})
+	var busy *PortError
+	if !errors.As(err, &busy) || busy.Port != port || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Many ask at once, for everything.
+func TestConcurrent(t *testing.T) {
+	c := serve(t, nil, "snapshots/streams_graphs-tight-default", "variety/expand_tight")
+	data, err := os.ReadFile(testdata("variety/graphs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{
+		"meta?", "curve?n=200&", "timeline?width=400&height=300&", "timeline?width=300&x=time&stack=forward&color=category&", "segments?event=300&", "stacks?peak=1&user=1&",
+		"stacks?area=1&", "events?count=50&stack=forward&", "events?count=50&action=oom&", "find?what=segment&", "alloc?id=5&", "legend?color=pool&", "stats?", "explain?", "whatif?set=&",
+	}
+	var wg sync.WaitGroup
+	for worker := range 6 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(worker), 0))
+			for range 40 {
+				path := fmt.Sprintf("api/%srun=%d", paths[rng.IntN(len(paths))], 1+rng.IntN(2))
+				if status, _, body := c.do("GET", path, nil); status != http.StatusOK {
+					t.Errorf("%s: %d %s", path, status, body)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 5 {
+			_, _, body := c.do("POST", "api/runs?name=dropped", bytes.NewReader(data), "Content-Type", "application/octet-stream")
+			var ids struct{ Runs []int }
+			if json.Unmarshal(body, &ids); len(ids.Runs) != 1 {
+				t.Errorf("%s", body)
+				return
+			}
+			c.get(fmt.Sprintf("api/timeline?run=%d", ids.Runs[0]))
+			c.do("DELETE", fmt.Sprintf("api/runs?run=%d", ids.Runs[0]), nil)
+		}
+	})
+	wg.Wait()
+}

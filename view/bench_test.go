@@ -1,0 +1,88 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/generate"
+)
+
+// million is a run of a million events, made from a recorded one.
+func million(b *testing.B, name string) *Server {
+	b.Helper()
+	recorded, err := openFile(b.Context(), testdata(name), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var file bytes.Buffer
+	if _, err := generate.Write(b.Context(), &file, recorded.File.Traces[0], generate.Options{Events: 1_000_000}); err != nil {
+		b.Fatal(err)
+	}
+	in, err := readFile(b.Context(), "made", &file, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := New(Options{Documents: stub{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.listener.Close() })
+	s.ctx = b.Context()
+	runs, err := s.newRuns(b.Context(), in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.runs.replace(0, false, runs)
+	return s
+}
+
+// BenchmarkMillion measures answers about a run of a million events, as they
+// leave the server.
+func BenchmarkMillion(b *testing.B) {
+	for _, name := range []string{"snapshots/serve_generate-default", "snapshots/gpt2_varlen-default", "snapshots/unet_multires-default", "variety/expand_serve"} {
+		b.Run(filepath.Base(name), func(b *testing.B) {
+			s := million(b, name)
+			rng := rand.New(rand.NewPCG(1, 1))
+			for _, x := range []struct {
+				what string
+				path func() string
+			}{
+				{"timeline", func() string { return "timeline?width=1600&height=800" }},
+				{"timeline-by-time", func() string { return "timeline?width=1600&height=800&x=time" }},
+				{"zoom", func() string {
+					width := 1_000_000 >> rng.IntN(14)
+					from := rng.IntN(1_000_001 - width)
+					return fmt.Sprintf("timeline?width=1600&height=800&from=%d&to=%d", from, from+width)
+				}},
+				{"zoom-filtered", func() string {
+					return fmt.Sprintf("timeline?width=1600&height=800&from=%d&stack=forward&min=1MiB&color=category", rng.IntN(900_000))
+				}},
+				{"curve", func() string { return "curve?n=1600" }},
+				{"segments", func() string { return fmt.Sprintf("segments?event=%d", rng.IntN(1_000_000)) }},
+				{"stacks", func() string { return fmt.Sprintf("stacks?event=%d", rng.IntN(1_000_000)) }},
+				{"stacks-area", func() string { return "stacks?area=1&user=1" }},
+				{"events", func() string { return fmt.Sprintf("events?count=200&from=%d", rng.IntN(900_000)) }},
+				{"events-filtered", func() string { return fmt.Sprintf("events?count=200&stack=forward&min_size=%d", rng.IntN(1_000_000)) }},
+				{"alloc", func() string { return fmt.Sprintf("alloc?id=%d", rng.IntN(250_000)) }},
+			} {
+				b.Run(x.what, func(b *testing.B) {
+					size := 0
+					for b.Loop() {
+						w := httptest.NewRecorder()
+						r := httptest.NewRequest("GET", "/"+s.token+"/api/"+x.path()+"&run=1", nil)
+						r.Host = s.hosts[0]
+						if s.ServeHTTP(w, r); w.Code != 200 {
+							b.Fatal(w.Code, w.Body)
+						}
+						size += w.Body.Len()
+					}
+					b.ReportMetric(float64(size)/float64(b.N)/1024, "KiB/answer")
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package view
+
+import (
+	"context"
+	"sync"
+)
+
+// documents are what the commands say about a run. Stats and explain do not
+// depend on the question, so they are made once.
+type documents struct {
+	stats, explain *document
+	whatif         func(ctx context.Context, q WhatIf) ([]byte, error)
+}
+
+func (s *Server) newDocuments(r *run) *documents {
+	docs := s.opts.Documents
+	alone := func(ctx context.Context, f func() ([]byte, error)) ([]byte, error) {
+		select { // replays take all cores
+		case s.heavy <- struct{}{}:
+			defer func() { <-s.heavy }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return f()
+	}
+	seen := r.seen
+	r.seen = nil
+	return &documents{
+		stats: &document{server: s, make: func(ctx context.Context) ([]byte, error) {
+			found := seen
+			seen = nil // the replay is of no use for anything else
+			return docs.Stats(ctx, r.input, r.device, found)
+		}},
+		explain: &document{server: s, make: func(ctx context.Context) ([]byte, error) {
+			return alone(ctx, func() ([]byte, error) { return docs.Explain(ctx, r.input, r.device) })
+		}},
+		whatif: func(ctx context.Context, q WhatIf) ([]byte, error) {
+			return alone(ctx, func() ([]byte, error) { return docs.WhatIf(ctx, r.input, r.device, q) })
+		},
+	}
+}
+
+// document is made once, when it is first asked for, and goes on being made if
+// whoever asked goes away.
+type document struct {
+	server *Server
+	make   func(ctx context.Context) ([]byte, error)
+	once   sync.Once
+	done   chan struct{}
+	body   []byte
+	err    error
+}
+
+// begin has the document made. The context is that of the run.
+func (d *document) begin(run context.Context) {
+	d.once.Do(func() {
+		d.done = make(chan struct{})
+		begun := d.server.spawn(func() {
+			defer close(d.done)
+			d.body, d.err = d.make(run)
+		})
+		if !begun {
+			d.err = context.Canceled
+			close(d.done)
+		}
+	})
+}
+
+// wait has the document made and waits until it is.
+func (d *document) wait(run context.Context) {
+	d.begin(run)
+	<-d.done
+}
+
+// get returns the document, as soon as it is made.
+func (d *document) get(ctx, run context.Context) ([]byte, error) {
+	d.begin(run)
+	select {
+	case <-d.done:
+		return d.body, d.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (r *request) stats() error { return r.document(r.run.documents.stats) }
+
+func (r *request) explain() error { return r.document(r.run.documents.explain) }
+
+func (r *request) document(d *document) error {
+	body, err := d.get(r.r.Context(), r.run.ctx)
+	if err != nil {
+		return err
+	}
+	return r.send("application/json", body)
+}
+
+func (r *request) whatif() error {
+	q := WhatIf{
+		Set: r.q.values["set"], Limit: r.q.values.Get("limit"),
+		DeviceMemory: r.q.values.Get("device_memory"), OnOOM: r.q.values.Get("on_oom"),
+	}
+	body, err := r.run.documents.whatif(r.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return r.send("application/json", body)
+}

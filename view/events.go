@@ -1,0 +1,253 @@
+package view
+
+import (
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// maxRows is how many events one answer has: several screens of them.
+const maxRows = 1000
+
+// eventRow is an event with the totals after it.
+type eventRow struct {
+	Event      int              `json:"event"`
+	Action     string           `json:"action"`
+	Address    *uint64          `json:"address"`
+	Size       uint64           `json:"size_bytes"`
+	Stream     uint64           `json:"stream"`
+	Time       *int64           `json:"time"`
+	Since      *int64           `json:"since_us"`
+	Reserved   uint64           `json:"reserved_bytes"`
+	Allocated  uint64           `json:"allocated_bytes"`
+	Active     uint64           `json:"active_bytes"`
+	Alloc      *int             `json:"alloc"`
+	Site       *string          `json:"site"`
+	DeviceFree *uint64          `json:"device_free_bytes"`
+	Frames     []timeline.Frame `json:"frames,omitempty"`
+}
+
+// eventFilter reads the parameters that choose events. The text is the same for
+// the same filter; it is empty if there is none.
+func (r *request) eventFilter() (f timeline.Filter, text string) {
+	q := r.q
+	f = timeline.Filter{Min: q.size("min_size", 0), Addr: q.handle("addr"), Stream: q.handle("stream"), Pool: q.pool("pool")}
+	if q.has("max_size") {
+		most := q.size("max_size", 0)
+		f.Max = &most
+	}
+	if a := q.values.Get("action"); a != "" {
+		f.Actions = strings.Split(a, ",")
+	}
+	if s := q.values.Get("stack"); len(s) > maxExpression {
+		q.bad("stack is longer than %d characters", maxExpression)
+	} else if s != "" {
+		re, err := regexp.Compile(s)
+		if err != nil {
+			q.bad("stack is no regular expression: %v", err)
+		}
+		f.Stack = re
+	}
+	var key strings.Builder
+	for _, name := range []string{"action", "stack", "min_size", "max_size", "addr", "stream", "pool"} {
+		if v := q.values.Get(name); v != "" {
+			key.WriteString(name + "=" + v + "\n")
+		}
+	}
+	return f, key.String()
+}
+
+// matches are the events that pass a filter; nil, false for all of them.
+func (r *request) matches(f timeline.Filter, text string) ([]int32, bool, error) {
+	if text == "" {
+		return nil, false, nil
+	}
+	r.run.caches.Lock()
+	defer r.run.caches.Unlock()
+	list, err := r.run.lists.get(text, func() ([]int32, error) {
+		m, err := f.For(r.run.trace)
+		if err != nil {
+			return nil, badRequest("action %v", err)
+		}
+		list := []int32{}
+		for c := r.run.line.Cursor(); c.Next(); {
+			if c.Index&0xffff == 0 && r.r.Context().Err() != nil {
+				return nil, r.r.Context().Err()
+			}
+			if m.Matches(c) {
+				list = append(list, int32(c.Index))
+			}
+		}
+		return list, nil
+	})
+	return list, true, err
+}
+
+// rowList is a list of events by position: those of a filter, or all.
+type rowList struct {
+	some     []int32
+	filtered bool
+	all      int
+}
+
+func (l *rowList) len() int {
+	if l.filtered {
+		return len(l.some)
+	}
+	return l.all
+}
+
+func (l *rowList) at(i int) int {
+	if l.filtered {
+		return int(l.some[i])
+	}
+	return i
+}
+
+// from is the position of the first event that is not before one.
+func (l *rowList) from(event int) int {
+	return sort.Search(l.len(), func(i int) bool { return l.at(i) >= event })
+}
+
+// events is api/events.
+func (r *request) events() error {
+	q, n := r.q, r.run.events()
+	count, frames := q.integer("count", 100, 1, maxRows), q.flag("frames")
+	backwards := q.choice("dir", "1", "-1") == "-1"
+	start := 0
+	if backwards {
+		start = n
+	}
+	from := q.integer("from", start, 0, n)
+	row := q.integer("row", -1, 0, n)
+	f, text := r.eventFilter()
+	if q.err != nil {
+		return q.err
+	}
+	list := rowList{all: n}
+	var err error
+	if list.some, list.filtered, err = r.matches(f, text); err != nil {
+		return err
+	}
+	first := list.from(from)
+	if row >= 0 {
+		first = min(row, list.len())
+	}
+	last := min(first+count, list.len())
+	if backwards {
+		first, last = max(first-count, 0), first
+	}
+	rows := make([]eventRow, 0, last-first)
+	for i := first; i < last; i++ {
+		rows = append(rows, r.run.row(list.at(i), frames))
+	}
+	var next *int
+	switch {
+	case backwards && first > 0:
+		next = unless(false, list.at(first)) // rows before this one
+	case !backwards && last < list.len():
+		next = unless(false, list.at(last))
+	}
+	return r.json(struct {
+		Total   int        `json:"total"`
+		Matches int        `json:"matches"`
+		First   int        `json:"first_match"`
+		Rows    []eventRow `json:"rows"`
+		Next    *int       `json:"next"`
+	}{n, list.len(), first, rows, next})
+}
+
+// row puts one event together.
+func (r *run) row(event int, frames bool) eventRow {
+	e, level := r.trace.Events.At(event), r.course.At(event)
+	out := eventRow{
+		Event: event, Action: r.trace.Events.ActionName(e.Action), Size: e.Size, Stream: e.Stream, Time: r.time(event),
+		Reserved: level.Reserved, Allocated: level.Allocated, Active: level.Active,
+	}
+	if out.Time != nil {
+		since := *out.Time - r.clock.First
+		out.Since = &since
+	}
+	switch e.Action {
+	case alloc.ActionOOM:
+		out.DeviceFree = &e.Addr
+	case alloc.ActionSnapshot:
+	default:
+		out.Address = &e.Addr
+	}
+	stack := e.Stack
+	if life := r.lives.Of(event); life >= 0 {
+		out.Alloc = &life
+		if e.Action == alloc.ActionAlloc {
+			stack = r.lives.Stack(life)
+		}
+	}
+	if stack > trace.EmptyStack {
+		site := r.site(stack)
+		out.Site = &site
+		if frames {
+			out.Frames = timeline.Frames(r.trace, stack)
+		}
+	}
+	return out
+}
+
+// site names a stack.
+func (r *run) site(id trace.StackID) string {
+	s, ok := timeline.SiteOf(r.trace, id)
+	if !ok {
+		return noStackName
+	}
+	return s.String()
+}
+
+// find is api/find.
+func (r *request) find() error {
+	q, n := r.q, r.run.events()
+	what := q.choice("what", "oom", "peak", "segment", "alloc")
+	dir := 1
+	after := -1
+	if q.choice("dir", "1", "-1") == "-1" {
+		dir, after = -1, n
+	}
+	after = q.integer("after", after, -1, n)
+	if q.err != nil {
+		return q.err
+	}
+	is := r.run.finder(what)
+	for i := after + dir; i >= 0 && i < n; i += dir {
+		if is(i) {
+			return r.json(foundEvent{&i})
+		}
+	}
+	return r.json(foundEvent{})
+}
+
+type foundEvent struct {
+	Event *int `json:"event"`
+}
+
+// finder tells the events of a kind.
+func (r *run) finder(what string) func(event int) bool {
+	action := func(event int) alloc.Action { return r.trace.Events.Action.At(event) }
+	switch what {
+	case "peak":
+		a, b := r.allocatedPeak().Event, r.peaks.Reserved.Event
+		return func(event int) bool { return event == a || event == b }
+	case "segment":
+		return func(event int) bool {
+			switch action(event) {
+			case alloc.ActionSegmentAlloc, alloc.ActionSegmentFree, alloc.ActionSegmentMap, alloc.ActionSegmentUnmap:
+				return true
+			}
+			return false
+		}
+	case "alloc":
+		return func(event int) bool { return action(event) == alloc.ActionAlloc }
+	}
+	return func(event int) bool { return action(event) == alloc.ActionOOM }
+}

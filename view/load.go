@@ -1,0 +1,104 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// loadAll reads the files of the command line one after the other, and then
+// makes the documents that take long.
+func (s *Server) loadAll(ctx context.Context) {
+	var all []*run
+	for i, file := range s.opts.Files {
+		id := i + 1 // as announced
+		in, err := s.opts.Open(ctx, file, func(read, total int64) { s.runs.progress(id, read, total) })
+		var runs []*run
+		if err == nil {
+			runs, err = s.newRuns(ctx, in)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			s.opts.Log(err.Error())
+			s.runs.failed(id, err)
+			continue
+		}
+		s.runs.replace(id, false, runs)
+		for _, r := range runs {
+			r.documents.stats.begin(r.ctx) // the page asks for it first
+		}
+		all = append(all, runs...)
+	}
+	s.prepare(all)
+}
+
+// prepare makes the documents that the page will ask for.
+func (s *Server) prepare(runs []*run) {
+	for _, r := range runs {
+		r.documents.stats.wait(r.ctx)
+	}
+	for _, r := range runs {
+		if !r.trace.Host {
+			r.documents.explain.wait(r.ctx)
+		}
+	}
+}
+
+// newRuns makes the runs of a file: one for each device that has something, in
+// the order of their numbers, then host memory.
+func (s *Server) newRuns(ctx context.Context, in *Input) ([]*run, error) {
+	var traces []*trace.Trace
+	for _, t := range in.File.Traces {
+		if t.Events.Len() > 0 || len(t.Segments) > 0 {
+			traces = append(traces, t)
+		}
+	}
+	devices := len(traces)
+	if h := in.File.Host; h != nil && (h.Events.Len() > 0 || len(h.Segments) > 0) {
+		traces = append(traces, h)
+	}
+	chosen, _, _ := facts.Pick(in.File, -1, false) // without one, none is
+	var runs []*run
+	for _, t := range traces {
+		// The only device of a file is the one that the commands take by themselves.
+		d := Device{Number: -1, Host: t.Host}
+		if devices > 1 && !t.Host {
+			d.Number = t.Device
+		}
+		r, err := newRun(ctx, in, t, d)
+		if err != nil {
+			return nil, err
+		}
+		r.chosen = t == chosen
+		r.ctx, r.end = context.WithCancel(s.ctx)
+		r.documents = s.newDocuments(r)
+		runs = append(runs, r)
+	}
+	if len(runs) == 0 {
+		return nil, errors.New(in.Name + " has no device with an event or a segment")
+	}
+	return runs, nil
+}
+
+// cappedBody keeps the error of a body that is too large, or that breaks off.
+type cappedBody struct {
+	r   io.Reader
+	err error
+}
+
+func (b *cappedBody) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		b.err = err
+	} else if errors.Is(err, io.ErrUnexpectedEOF) {
+		b.err = badRequest("the body ended early: send the file again")
+	}
+	return n, err
+}

@@ -1,0 +1,247 @@
+package view
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+// raw sends a request line and headers as they are.
+func (c *client) raw(method, target string, headers ...string) (int, []byte) {
+	c.t.Helper()
+	conn, err := net.Dial("tcp", c.s.hosts[0])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nConnection: close\r\n%s\r\n\r\n", method, target, strings.Join(headers, "\r\n"))
+	reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return reply.StatusCode, body
+}
+
+func TestTheTokenIsNeeded(t *testing.T) {
+	c := serve(t, nil, "variety/graphs")
+	host := "Host: " + c.s.hosts[0]
+	wrong := strings.Repeat("0", len(c.s.token))
+	for _, path := range []string{
+		"/", "/api/runs", "/index.html", "/assets/app.js", "/" + wrong + "/", "/" + wrong + "/api/runs", "/" + c.s.token[1:] + "/",
+		"/" + c.s.token + "0/", "/" + strings.ToUpper(c.s.token) + "/x", "/favicon.ico", "/" + c.s.token[:31] + "/api/runs",
+	} {
+		status, body := c.raw("GET", path, host)
+		refused(t, path, http.StatusNotFound, status, body)
+	}
+	for _, path := range []string{"", "api/runs", "api/meta?run=1", "assets/app.js"} {
+		if status, body := c.raw("GET", "/"+c.s.token+"/"+path, host); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	if another := newToken(); len(c.s.token) != 32 || another == c.s.token {
+		t.Error("tokens are not 128 random bits")
+	}
+	if status, _ := c.raw("GET", "/"+c.s.token, host); status != http.StatusPermanentRedirect {
+		t.Errorf("without the slash: %d", status)
+	}
+}
+
+func TestTheHostMustBeTheLoopbackAddress(t *testing.T) {
+	c := serve(t, nil, "variety/graphs")
+	port := c.s.hosts[0][strings.IndexByte(c.s.hosts[0], ':'):]
+	for _, host := range []string{"evil.example" + port, "127.0.0.1", "127.0.0.1:1", "localhost", "127.0.0.1.evil.example" + port, "[::1]" + port, "LOCALHOST.evil" + port} {
+		status, body := c.raw("GET", "/"+c.s.token+"/api/runs", "Host: "+host)
+		refused(t, host, http.StatusForbidden, status, body)
+	}
+	for _, target := range []string{"http://evil.example/" + c.s.token + "/api/runs"} { // overrides the header
+		status, body := c.raw("GET", target, "Host: "+c.s.hosts[0])
+		refused(t, target, http.StatusForbidden, status, body)
+	}
+	if status, _ := c.raw("GET", "/"+c.s.token+"/api/runs"); status != http.StatusBadRequest {
+		t.Errorf("without a host: %d", status)
+	}
+	for _, host := range []string{"127.0.0.1" + port, "localhost" + port} {
+		if status, body := c.raw("GET", "/"+c.s.token+"/api/runs", "Host: "+host); status != http.StatusOK {
+			t.Errorf("%s: %d %s", host, status, body)
+		}
+	}
+}
+
+func TestPathsLeadNowhereElse(t *testing.T) {
+	c := serve(t, nil, "variety/graphs")
+	for _, path := range []string{
+		"../x", "..", "assets/../index.html", "assets/../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "assets/%2e%2e/index.html", "..%2f..%2fetc/passwd",
+		"%252e%252e/etc/passwd", "assets//app.js", "./index.html", "assets/..%5c..%5cx", "assets\\app.js", "%00", "assets", "assets/", "api/", "api/../api/runs",
+		"api/runs/", "api/nothing", "index.html/", "dist/index.html", "server.go",
+	} {
+		status, body := c.raw("GET", "/"+c.s.token+"/"+path, "Host: "+c.s.hosts[0])
+		if status != http.StatusBadRequest && status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	for _, target := range []string{"/../" + c.s.token + "/", "//" + c.s.token + "/", "/" + c.s.token + "/../" + c.s.token + "/"} {
+		if status, body := c.raw("GET", target, "Host: "+c.s.hosts[0]); status < 400 || status >= 500 {
+			t.Errorf("%s: %d %s", target, status, body)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	c := serve(t, nil, "variety/graphs")
+	for path, cache := range map[string]string{"": "no-cache", "assets/app.js": "no-cache", "api/runs": "no-store", "api/meta?run=9": "no-store"} {
+		_, h, _ := c.do("GET", path, nil)
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": cache,
+		} {
+			if h.Get(name) != want {
+				t.Errorf("%q: %s is %q", path, name, h.Get(name))
+			}
+		}
+		if h.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%q: other pages may read it", path)
+		}
+	}
+	status, h, body := c.do("HEAD", "", nil)
+	if status != http.StatusOK || len(body) > 0 || h.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("HEAD: %d, %d bytes, %s", status, len(body), h.Get("Content-Type"))
+	}
+}
+
+// All that is refused changes nothing.
+func TestRefusedRequestsChangeNothing(t *testing.T) {
+	c := serve(t, func(o *Options) { o.MaxBytes = 2000 }, "variety/graphs")
+	before := c.runs()
+	binary := "application/octet-stream"
+	own := "http://" + c.s.hosts[0]
+	large := strings.Repeat("x", 2001)
+	for _, x := range []struct {
+		what, method, path, body string
+		status                   int
+		headers                  []string
+	}{
+		{"no type", "POST", "api/runs?name=a", "x", 415, nil},
+		{"a form", "POST", "api/runs?name=a", "x", 415, []string{"Content-Type", "application/x-www-form-urlencoded"}},
+		{"plain text", "POST", "api/runs?name=a", "x", 415, []string{"Content-Type", "text/plain", "Origin", own}},
+		{"another page", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Origin", "http://evil.example"}},
+		{"no origin", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Origin", "null"}},
+		{"another port", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Origin", "http://127.0.0.1:1"}},
+		{"https", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Origin", "https://" + c.s.hosts[0]}},
+		{"cross-site", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Sec-Fetch-Site", "cross-site"}},
+		{"same-site", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Sec-Fetch-Site", "same-site", "Origin", own}},
+		{"no name", "POST", "api/runs", "x", 400, []string{"Content-Type", binary}},
+		{"odd name", "POST", "api/runs?name=a%0ab", "x", 400, []string{"Content-Type", binary}},
+		{"long name", "POST", "api/runs?name=" + strings.Repeat("n", 256), "x", 400, []string{"Content-Type", binary}},
+		{"too large", "POST", "api/runs?name=a", large, 413, []string{"Content-Type", binary, "Origin", own}},
+		{"no snapshot", "POST", "api/runs?name=a", "x", 422, []string{"Content-Type", binary, "Origin", own}},
+		{"a method", "PUT", "api/runs?name=a", "x", 405, []string{"Content-Type", binary}},
+		{"a method", "POST", "api/meta?run=1", "x", 405, []string{"Content-Type", binary}},
+		{"a method", "DELETE", "api/meta?run=1", "", 405, nil},
+		{"a method", "POST", "", "x", 405, nil},
+		{"a method", "OPTIONS", "api/runs", "", 405, nil},
+		{"delete from another page", "DELETE", "api/runs?run=1", "", 403, []string{"Origin", "http://evil.example"}},
+		{"delete what was given", "DELETE", "api/runs?run=1", "", 409, []string{"Origin", own}},
+		{"delete nothing", "DELETE", "api/runs", "", 400, nil},
+		{"delete what is not there", "DELETE", "api/runs?run=77", "", 404, nil},
+		{"a foreign host", "POST", "api/runs?name=a", "x", 403, []string{"Content-Type", binary, "Host", "evil.example"}},
+	} {
+		status, _, body := c.do(x.method, x.path, strings.NewReader(x.body), x.headers...)
+		refused(t, x.what, x.status, status, body)
+	}
+	// A body of unknown length is cut where it becomes too large.
+	status, _, body := c.do("POST", "api/runs?name=a", io.MultiReader(strings.NewReader(large)), "Content-Type", binary)
+	refused(t, "too large, of unknown length", http.StatusRequestEntityTooLarge, status, body)
+	if after := c.runs(); after.Version != before.Version || len(after.Runs) != 1 {
+		t.Errorf("the runs have changed: %+v, before %+v", after, before)
+	}
+}
+
+// A valid snapshot that is too large is refused too, however much of it would
+// have been enough.
+func TestOversizeSnapshot(t *testing.T) {
+	data, err := os.ReadFile(testdata("variety/graphs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range []int{len(data) - 1, len(data)} {
+		c := serve(t, func(o *Options) { o.MaxBytes = int64(room) })
+		status, _, body := c.do("POST", "api/runs?name=graphs.pickle.gz", io.MultiReader(bytes.NewReader(data)), "Content-Type", "application/octet-stream")
+		want := http.StatusOK
+		if room < len(data) {
+			want = http.StatusRequestEntityTooLarge
+		}
+		if status != want || len(c.runs().Runs) != 1-min(1, len(data)-room) {
+			t.Errorf("%d bytes where %d may be: %d %s, %d runs", len(data), room, status, body, len(c.runs().Runs))
+		}
+	}
+}
+
+// A body that breaks off is no truncated file.
+func TestBrokenUpload(t *testing.T) {
+	data, err := os.ReadFile(testdata("variety/graphs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := serve(t, nil)
+	conn, err := net.Dial("tcp", c.s.hosts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST /%s/api/runs?name=a HTTP/1.1\r\nHost: %s\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n", c.s.token, c.s.hosts[0], len(data))
+	conn.Write(data[:len(data)/2])
+	conn.(*net.TCPConn).CloseWrite()
+	reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err == nil {
+		if reply.StatusCode < 400 {
+			t.Errorf("half a file: %s", reply.Status)
+		}
+		reply.Body.Close()
+	}
+	conn.Close()
+	if n := len(c.runs().Runs); n > 0 {
+		t.Errorf("half a file makes %d runs", n)
+	}
+}
+
+func TestMalformedParameters(t *testing.T) {
+	c := serve(t, nil, "variety/graphs")
+	for _, path := range []string{
+		"meta", "meta?run=", "meta?run=x", "meta?run=-1", "meta?run=1%zz", "meta?run=99999999999999999999",
+		"timeline?run=1&width=0", "timeline?run=1&width=9000", "timeline?run=1&width=1e3", "timeline?run=1&height=-1", "timeline?run=1&from=x",
+		"timeline?run=1&from=NaN", "timeline?run=1&to=Inf", "timeline?run=1&from=50&to=50", "timeline?run=1&from=60&to=20", "timeline?run=1&x=y",
+		"timeline?run=1&from=1e300", "timeline?run=1&color=red", "timeline?run=1&stack=(", "timeline?run=1&min=big", "timeline?run=1&pool=1",
+		"timeline?run=1&stream=a", "timeline?run=1&alive=1000000", "timeline?run=1&never_freed=2", "timeline?run=1&ymin=10&ymax=5",
+		"timeline?run=1&stack=" + strings.Repeat("a", 2000),
+		"curve?run=1&n=0", "curve?run=1&n=100000000", "curve?run=1&from=-5&to=-1",
+		"segments?run=1&event=-2", "segments?run=1&event=105", "segments?run=1&event=1.5", "segments?run=1&event=",
+		"alloc?run=1", "alloc?run=1&id=-1", "alloc?run=1&id=x", "stacks?run=1&event=x", "stacks?run=1&area=1&from=50&to=10", "stacks?run=1&user=x",
+		"events?run=1&from=-1", "events?run=1&count=0", "events?run=1&count=100000", "events?run=1&action=nothing", "events?run=1&stack=[",
+		"events?run=1&min_size=x", "events?run=1&addr=x", "events?run=1&dir=2", "events?run=1&row=-1", "events?run=1&pool=a,b",
+		"find?run=1&what=x", "find?run=1&after=x", "find?run=1&dir=0", "legend?run=1&color=x", "legend?run=1&event=x", "at?run=1&event=x", "at?run=1&y=x",
+		"whatif?run=1", "runs?since=x",
+	} {
+		status, _, body := c.do("GET", "api/"+path, nil)
+		if path == "segments?run=1&event=" { // as if it were not there
+			if status != http.StatusOK {
+				t.Errorf("%s: %d %s", path, status, body)
+			}
+			continue
+		}
+		refused(t, path, http.StatusBadRequest, status, body)
+	}
+	for _, path := range []string{"meta?run=7", "alloc?run=1&id=100000"} {
+		status, _, body := c.do("GET", "api/"+path, nil)
+		refused(t, path, http.StatusNotFound, status, body)
+	}
+}

@@ -1,0 +1,143 @@
+package view
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// failedRequest is the request of an oom event.
+type failedRequest struct {
+	Size    uint64 `json:"size_bytes"`
+	Segment uint64 `json:"segment_bytes"`
+	Stream  uint64 `json:"stream"`
+	Event   int    `json:"event"`
+	Free    uint64 `json:"device_free_bytes"`
+}
+
+// segments is api/segments. The list of blocks is long, so it is written without
+// a detour.
+func (r *request) segments() error {
+	event := r.q.event("event", r.run.events()-1, r.run)
+	if r.q.err != nil {
+		return r.q.err
+	}
+	m := r.run.layout.At(event)
+	level := r.run.course.At(event)
+	head, err := json.Marshal(struct {
+		Event       int            `json:"event"`
+		Time        *int64         `json:"time"`
+		Reserved    uint64         `json:"reserved_bytes"`
+		Allocated   uint64         `json:"allocated_bytes"`
+		Active      uint64         `json:"active_bytes"`
+		Pending     uint64         `json:"pending_bytes"`
+		Requested   uint64         `json:"requested_bytes"`
+		Free        uint64         `json:"free_bytes"`
+		LargestFree uint64         `json:"largest_free_bytes"`
+		Request     *failedRequest `json:"request"`
+	}{
+		event, r.run.time(event), level.Reserved, level.Allocated, level.Active, level.Pending(), level.Requested,
+		m.Free, m.LargestFree, r.run.failedRequest(event),
+	})
+	if err != nil {
+		return err
+	}
+	b := append(head[:len(head)-1], `,"segments":[`...)
+	for i := range m.Segments {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = r.run.appendSegment(b, &m.Segments[i])
+	}
+	return r.send("application/json", append(b, "]}\n"...))
+}
+
+// time is the time of an event, nil if the file does not tell.
+func (r *run) time(event int) *int64 {
+	if event < 0 {
+		return nil
+	}
+	if at := r.trace.Events.Time.At(event); at != trace.NoTime {
+		return &at
+	}
+	return nil
+}
+
+func (r *run) appendSegment(b []byte, s *timeline.MapSegment) []byte {
+	b = append(b, `{"address":`...)
+	b = strconv.AppendUint(b, s.Address, 10)
+	b = append(b, `,"size_bytes":`...)
+	b = strconv.AppendUint(b, s.Size, 10)
+	b = append(b, `,"span_bytes":`...)
+	b = strconv.AppendUint(b, s.Span, 10)
+	b = append(b, `,"stream":`...)
+	b = strconv.AppendUint(b, s.Stream, 10)
+	b = append(b, `,"pool":`...)
+	if s.HasPool {
+		b = append(b, '[')
+		b = strconv.AppendUint(b, s.Pool.First, 10)
+		b = append(b, ',')
+		b = strconv.AppendUint(b, s.Pool.Second, 10)
+		b = append(b, ']')
+	} else {
+		b = append(b, "null"...)
+	}
+	b = append(b, `,"type":`...)
+	if s.Kind == timeline.KindUnknown {
+		b = append(b, "null"...)
+	} else {
+		b = append(b, '"')
+		b = append(b, s.Kind.String()...)
+		b = append(b, '"')
+	}
+	b = append(b, `,"expandable":`...)
+	b = strconv.AppendBool(b, s.Expandable)
+	b = append(b, `,"blocks":[`...)
+	for i := range s.Blocks {
+		block := &s.Blocks[i]
+		requested := uint64(0)
+		if block.Life >= 0 {
+			if requested = r.lives.Requested(int(block.Life)); requested == 0 {
+				requested = block.Size // old files do not tell
+			}
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '[')
+		b = strconv.AppendUint(b, block.Address-s.Address, 10)
+		b = append(b, ',')
+		b = strconv.AppendUint(b, block.Size, 10)
+		b = append(b, ',')
+		b = strconv.AppendUint(b, uint64(block.State), 10)
+		b = append(b, ',')
+		b = strconv.AppendInt(b, int64(block.Life), 10)
+		b = append(b, ',')
+		b = strconv.AppendUint(b, requested, 10)
+		b = append(b, ']')
+	}
+	return append(b, "]}"...)
+}
+
+// failedRequest is the request that failed at an event, nil if none did.
+func (r *run) failedRequest(event int) *failedRequest {
+	if event < 0 || r.trace.Events.Action.At(event) != alloc.ActionOOM {
+		return nil
+	}
+	e := r.trace.Events.At(event)
+	out := &failedRequest{Size: e.Size, Stream: e.Stream, Event: event, Free: e.Addr, Segment: e.Size}
+	if e.Size < math.MaxInt64 {
+		// Only the engine knows what segment a request asks for.
+		a := alloc.New(sim.New(sim.Config{TotalMemory: 1 << 40}))
+		if r.trace.Settings.Known {
+			a.Use(r.trace.Settings.Parsed)
+		}
+		out.Segment = a.SegmentSize(e.Size)
+	}
+	return out
+}

@@ -1,0 +1,231 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// weight is what a stack stands for: bytes of blocks, or their average over some
+// time.
+type weight struct {
+	bytes  float64
+	blocks int
+}
+
+// node is a frame of the tree of call stacks, with all that was allocated below
+// it.
+type node struct {
+	frame    trace.FrameID
+	total    weight
+	self     float64
+	children []int32
+}
+
+// tree is a tree of call stacks; node 0 is the root.
+type tree struct {
+	run   *run
+	nodes []node
+	child map[[2]uint32]int32 // parent and frame -> node
+	none  weight              // of blocks without a stack
+}
+
+// The names of nodes that are no frames.
+const (
+	othersName  = "(others)"
+	noStackName = "(no stack)"
+)
+
+// newTree adds stacks up by their frames, outermost first. Own leaves out the
+// frames of libraries, but for the one where memory was asked for.
+func (r *run) newTree(weights map[trace.StackID]weight, own bool) *tree {
+	t := &tree{run: r, nodes: make([]node, 1), child: map[[2]uint32]int32{}}
+	for id, w := range weights {
+		var path []trace.FrameID
+		if own {
+			path = timeline.OwnPath(r.trace, id, r.own())
+		} else {
+			path = slices.Clone(r.trace.Stacks.Frames(id))
+			slices.Reverse(path)
+		}
+		t.nodes[0].total.add(w)
+		if len(path) == 0 {
+			t.none.add(w)
+			continue
+		}
+		at := int32(0)
+		for _, f := range path {
+			at = t.below(at, f)
+			t.nodes[at].total.add(w)
+		}
+		t.nodes[at].self += w.bytes
+	}
+	for i := range t.nodes {
+		// By weight; equal ones in an order that does not depend on chance.
+		slices.SortFunc(t.nodes[i].children, func(x, y int32) int {
+			return cmp.Or(cmp.Compare(t.nodes[y].total.bytes, t.nodes[x].total.bytes), cmp.Compare(t.nodes[x].frame, t.nodes[y].frame))
+		})
+	}
+	return t
+}
+
+func (w *weight) add(o weight) {
+	w.bytes += o.bytes
+	w.blocks += o.blocks
+}
+
+// below returns the node of a frame called by another.
+func (t *tree) below(parent int32, f trace.FrameID) int32 {
+	key := [2]uint32{uint32(parent), uint32(f)}
+	id, ok := t.child[key]
+	if !ok {
+		id = int32(len(t.nodes))
+		t.child[key] = id
+		t.nodes = append(t.nodes, node{frame: f})
+		t.nodes[parent].children = append(t.nodes[parent].children, id)
+	}
+	return id
+}
+
+// treeNode is a node as the page has it.
+type treeNode struct {
+	Name   string `json:"name"`
+	File   string `json:"file"`
+	Line   int64  `json:"line"`
+	Bytes  uint64 `json:"bytes"`
+	Blocks int    `json:"blocks"`
+	Depth  int    `json:"depth"`
+	Self   uint64 `json:"self"`
+	User   bool   `json:"user"`
+}
+
+const (
+	// leastShare is the part of the whole below which a node cannot be seen in a
+	// picture a few thousand pixels wide.
+	leastShare = 0.0005
+	maxNodes   = 20_000
+)
+
+// flatten lists the nodes depth first. Small ones are folded into one; if there
+// are too many, larger ones as well.
+func (t *tree) flatten() []treeNode {
+	least := leastShare * t.nodes[0].total.bytes
+	for {
+		out := t.list([]treeNode{}, 0, 0, least)
+		if t.none.blocks > 0 {
+			out = append(out, treeNode{Name: noStackName, Bytes: whole(t.none.bytes), Blocks: t.none.blocks, Self: whole(t.none.bytes)})
+		}
+		if len(out) <= maxNodes {
+			return out
+		}
+		least *= 2
+	}
+}
+
+func (t *tree) list(out []treeNode, parent int32, depth int, least float64) []treeNode {
+	var others weight
+	for _, id := range t.nodes[parent].children {
+		n := &t.nodes[id]
+		if n.total.bytes < least {
+			others.add(n.total)
+			continue
+		}
+		f := t.run.frame(n.frame)
+		out = append(out, treeNode{
+			f.Name, f.Filename, f.Line, whole(n.total.bytes), n.total.blocks, depth, whole(n.self), t.run.own()[n.frame],
+		})
+		if len(out) > maxNodes {
+			return out
+		}
+		out = t.list(out, id, depth+1, least)
+	}
+	if others.blocks > 0 {
+		out = append(out, treeNode{Name: othersName, Bytes: whole(others.bytes), Blocks: others.blocks, Depth: depth, Self: whole(others.bytes)})
+	}
+	return out
+}
+
+func whole(bytes float64) uint64 { return uint64(bytes + 0.5) }
+
+// weigh adds lives up by their stacks.
+func (r *run) weigh(lives []int32, s *selection, weigh func(life int32) float64) map[trace.StackID]weight {
+	out := map[trace.StackID]weight{}
+	for _, i := range lives {
+		if s.has(int(i)) {
+			id := r.lives.Stack(int(i))
+			w := out[id]
+			w.add(weight{weigh(i), 1})
+			out[id] = w
+		}
+	}
+	return out
+}
+
+// moment reads event or peak: the moment that a question is about.
+func (r *request) moment() int {
+	if r.q.flag("peak") {
+		return r.run.allocatedPeak().Event
+	}
+	return r.q.event("event", r.run.events()-1, r.run)
+}
+
+// stacks is api/stacks.
+func (r *request) stacks() error {
+	event, area, own, chosen := r.moment(), r.q.flag("area"), r.q.flag("user"), r.selection()
+	from, to := r.q.integer("from", 0, 0, r.run.events()), r.q.integer("to", r.run.events(), 0, r.run.events())
+	if area && from >= to && r.run.events() > 0 {
+		r.q.bad("from %d to %d is no piece of the run", from, to)
+	}
+	if r.q.err != nil {
+		return r.q.err
+	}
+	var weights map[trace.StackID]weight
+	if area {
+		weights = r.run.averages(from, to, chosen)
+	} else {
+		weights = r.run.weigh(r.run.lives.Alive(nil, event), chosen, func(i int32) float64 { return float64(r.run.lives.Size[i]) })
+	}
+	t := r.run.newTree(weights, own)
+	return r.json(struct {
+		Event *int       `json:"event"`
+		Total uint64     `json:"total_bytes"`
+		Nodes []treeNode `json:"nodes"`
+	}{unless(area, event), whole(t.nodes[0].total.bytes), t.flatten()})
+}
+
+// unless is a number, or nil.
+func unless(not bool, n int) *int {
+	if not {
+		return nil
+	}
+	return &n
+}
+
+// averages are what stacks held on average between two events, over time if the
+// file tells times.
+func (r *run) averages(from, to int, s *selection) map[trace.StackID]weight {
+	place := func(event int) float64 { return float64(event) }
+	if r.clock.First != trace.NoTime && from < to && r.clock.At(from) < r.clock.At(to-1) {
+		place = func(event int) float64 { return float64(r.clock.At(min(event, to-1))) }
+	}
+	begin, end := place(from), place(to)
+	if from >= to { // a file without events: the state is all there is
+		begin, end = 0, 1
+	}
+	lives := r.lives.Alive(nil, from-1)
+	for i := r.lives.Begun(from - 1); i < r.lives.Begun(to-1); i++ {
+		lives = append(lives, int32(i))
+	}
+	return r.weigh(lives, s, func(i int32) float64 {
+		a, b := begin, end
+		if born := int(r.lives.Born[i]); born > from {
+			a = place(born)
+		}
+		if gone := int(r.lives.Gone[i]); gone < to {
+			b = place(gone)
+		}
+		return float64(r.lives.Size[i]) * (b - a) / (end - begin)
+	})
+}

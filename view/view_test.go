@@ -1,0 +1,177 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot"
+)
+
+// stub makes documents that say what they were asked for.
+type stub struct{}
+
+func (stub) Stats(ctx context.Context, in *Input, d Device, seen *replay.Observed) ([]byte, error) {
+	return fmt.Appendf(nil, "{\"stats of\": %q, \"device\": %d}\n", filepath.Base(in.Name), d.Number), nil
+}
+
+func (stub) Explain(ctx context.Context, in *Input, d Device) ([]byte, error) {
+	return fmt.Appendf(nil, "{\"explain of\": %q, \"device\": %d}\n", filepath.Base(in.Name), d.Number), nil
+}
+
+func (stub) WhatIf(ctx context.Context, in *Input, d Device, q WhatIf) ([]byte, error) {
+	if len(q.Set) == 0 {
+		return nil, &QuestionError{errors.New("nothing to try")}
+	}
+	return json.Marshal(q)
+}
+
+func openFile(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
+	f, err := snapshot.Open(ctx, file, snapshot.Options{Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	return &Input{Name: file, File: f, Bytes: 1}, nil
+}
+
+func readFile(ctx context.Context, name string, r io.Reader, size int64) (*Input, error) {
+	f, err := snapshot.Read(ctx, name, r, snapshot.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &Input{Name: name, File: f, Bytes: size}, nil
+}
+
+func testdata(name string) string { return filepath.Join("..", "testdata", name+".pickle.gz") }
+
+// loadRun makes the run of a file without a server.
+func loadRun(t testing.TB, name string) *run {
+	t.Helper()
+	in, err := openFile(t.Context(), testdata(name), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, _, err := in.File.Pick(-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRun(t.Context(), in, tr, Device{Number: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// client asks a server.
+type client struct {
+	t    testing.TB
+	s    *Server
+	base string
+}
+
+// serve starts a server for files of testdata, and waits until they are read.
+func serve(t testing.TB, change func(*Options), files ...string) *client {
+	t.Helper()
+	o := Options{Open: openFile, Read: readFile, Documents: stub{}}
+	for _, f := range files {
+		o.Files = append(o.Files, testdata(f))
+	}
+	if change != nil {
+		change(&o)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the server does not end")
+		}
+	})
+	c := &client{t, s, s.Address()}
+	for l := c.runs(); len(l.Runs) < len(files) || strings.Contains(fmt.Sprint(l.Runs), stateLoading); {
+		l = c.runsSince(l.Version)
+	}
+	return c
+}
+
+func (c *client) runs() runList { return c.runsSince(-1) }
+
+func (c *client) runsSince(version int) (l runList) {
+	c.t.Helper()
+	path := "api/runs"
+	if version >= 0 {
+		path += fmt.Sprint("?since=", version)
+	}
+	c.json(path, &l)
+	return l
+}
+
+// do sends a request and returns status, headers and body.
+func (c *client) do(method, path string, body io.Reader, headers ...string) (int, http.Header, []byte) {
+	c.t.Helper()
+	r, err := http.NewRequest(method, c.base+path, body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		} else {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	reply, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	out, err := io.ReadAll(reply.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return reply.StatusCode, reply.Header, out
+}
+
+// get asks for something that must be there.
+func (c *client) get(path string) []byte {
+	c.t.Helper()
+	status, _, body := c.do("GET", path, nil)
+	if status != http.StatusOK {
+		c.t.Fatalf("%s: %d %s", path, status, body)
+	}
+	return body
+}
+
+func (c *client) json(path string, to any) {
+	c.t.Helper()
+	if err := json.Unmarshal(c.get(path), to); err != nil {
+		c.t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// refused checks that a request gets a status and a sentence.
+func refused(t *testing.T, what string, want, status int, body []byte) {
+	t.Helper()
+	var said struct{ Error string }
+	if err := json.Unmarshal(body, &said); status != want || err != nil || said.Error == "" {
+		t.Errorf("%s: %d %q, want %d and a sentence", what, status, body, want)
+	}
+}

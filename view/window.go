@@ -1,0 +1,112 @@
+package view
+
+import (
+	"math"
+
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// window is a piece of the x axis in columns of equal width. Event e takes the
+// place from e to e+1; by time an event begins at its time since the first one.
+// A column shows the state at its right edge: after the last event that begins
+// before it.
+type window struct {
+	x0, x1 float64
+	time   bool
+	ends   []int32 // the event after which a column's state is; -1 before the first
+	before int32   // the same for the left edge of the first column
+}
+
+// The largest pictures.
+const (
+	maxWidth  = 8192
+	maxHeight = 8192
+)
+
+// extent is where the x axis ends.
+func (r *run) extent(time bool) float64 {
+	if time {
+		return float64(r.clock.Last-r.clock.First) + 1
+	}
+	return float64(max(r.events(), 1))
+}
+
+// window reads x, from and to.
+func (r *request) window(columns int) *window {
+	w := &window{time: r.q.choice("x", "event", "time") == "time"}
+	if w.time && r.run.clock.First == trace.NoTime {
+		r.q.bad("the events of this file have no times: take x=event")
+		w.time = false
+	}
+	end := r.run.extent(w.time)
+	w.x0, w.x1 = max(r.q.real("from", 0), 0), min(r.q.real("to", end), end)
+	if !(w.x0 < w.x1) {
+		r.q.bad("from %v to %v is no piece of the run, which goes from 0 to %v", r.q.values.Get("from"), r.q.values.Get("to"), end)
+		w.x0, w.x1 = 0, end
+	}
+	r.run.cut(w, columns)
+	return w
+}
+
+// cut makes the columns.
+func (r *run) cut(w *window, columns int) {
+	w.before = r.lastBefore(w.x0, w.time)
+	w.ends = make([]int32, columns)
+	for c := range w.ends {
+		w.ends[c] = r.lastBefore(w.edge(c+1), w.time)
+	}
+}
+
+// edge is the left edge of a column, or the right one of the column before.
+func (w *window) edge(column int) float64 {
+	if column == len(w.ends) {
+		return w.x1
+	}
+	return w.x0 + (w.x1-w.x0)*float64(column)/float64(len(w.ends))
+}
+
+// lastBefore is the last event that begins before a place on the x axis.
+func (r *run) lastBefore(x float64, time bool) int32 {
+	x = math.Ceil(x)
+	if time {
+		return int32(r.clock.Before(r.clock.First+int64(x)) - 1)
+	}
+	return int32(min(max(int(x), 0), r.events()) - 1)
+}
+
+// columnOf finds the columns of events: of those after the first column's state,
+// the first column whose state has the event.
+type columnOf struct {
+	first int32 // event of table[0]
+	table []uint16
+	n     int32 // columns
+}
+
+func (w *window) columnOf(table []uint16) columnOf {
+	last := len(w.ends) - 1
+	c := columnOf{first: w.ends[0] + 1, n: int32(len(w.ends))}
+	if n := int(w.ends[last] - w.ends[0]); cap(table) < n {
+		c.table = make([]uint16, n)
+	} else {
+		c.table = table[:n]
+	}
+	at := 0
+	for i := 1; i <= last; i++ {
+		for end := int(w.ends[i] - w.ends[0]); at < end; at++ {
+			c.table[at] = uint16(i)
+		}
+	}
+	return c
+}
+
+// of returns the column of an event: the number of columns if it is behind them.
+func (c *columnOf) of(event int32) int32 {
+	i := event - c.first
+	switch {
+	case i < 0:
+		return 0
+	case int(i) >= len(c.table):
+		return c.n
+	}
+	return int32(c.table[i])
+}

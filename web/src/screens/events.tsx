@@ -1,0 +1,381 @@
+// Events: a virtual list of any length, filtered and walked through by jumps.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { get, words } from '../api';
+import { address, count, plural, pool, seconds, stream } from '../format';
+import { useKeys } from '../keys';
+import { Bytes, Empty, Field, Go, pattern, Select, Stack, Trouble, Wait } from '../parts/basic';
+import { BlockPanel } from '../parts/block';
+import { event, place, put, run } from '../route';
+import { load, meta, moment, say, select } from '../state';
+import type { EventRow, Events as Answer, Meta } from '../types';
+
+const rowHeight = 22;
+const page = 200; // rows of one question
+const mostPages = 60;
+
+// Browsers do not scroll beyond some ten million pixels: a longer list is mapped
+// onto that height, and the wheel moves by rows.
+const tallest = 8e6;
+
+const actions = [
+  { value: '', text: 'all' },
+  { value: 'alloc', text: 'alloc' },
+  { value: 'free', text: 'free' },
+  { value: 'free_requested', text: 'free_requested' },
+  { value: 'free_completed', text: 'free_completed' },
+  { value: 'segment', text: 'segment' },
+  { value: 'segment_alloc', text: 'segment_alloc' },
+  { value: 'segment_free', text: 'segment_free' },
+  { value: 'segment_map', text: 'segment_map' },
+  { value: 'segment_unmap', text: 'segment_unmap' },
+  { value: 'oom', text: 'oom' },
+  { value: 'snapshot', text: 'snapshot' },
+];
+
+const filterKeys = ['action', 'stack', 'min_size', 'max_size', 'stream', 'pool', 'addr'];
+
+export function Events() {
+  const m = meta.value.data;
+  if (!m) return <Wait>Asking what there is</Wait>;
+  if (m.events === 0) return <Empty>The file has no events: recording was off. The overview shows what it has.</Empty>;
+  const params = place.value.params;
+  const filter: Record<string, string> = {};
+  for (const k of filterKeys) if (params[k]) filter[k] = params[k]!;
+  const key = JSON.stringify([run.value, filter]);
+  return (
+    <div class="events">
+      <Tools m={m} />
+      <div class="with-side">
+        <List key={key} filter={filter} />
+        <aside class="side" aria-label="Details">
+          <EventPanel />
+          <BlockPanel hint="An event of a block selects the block too." />
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+function Tools({ m }: { m: Meta }) {
+  const p = place.value.params;
+  const set = (key: string) => (v: string) => put({ [key]: v });
+  const on = filterKeys.some((k) => p[k]);
+  return (
+    <div class="tools" role="toolbar" aria-label="Events">
+      <Select label="action" name="action" value={p['action'] ?? ''} options={actions} onPick={set('action')} />
+      <Field label="stack" name="stack" placeholder="regular expression" value={p['stack'] ?? ''} onText={set('stack')} wrong={pattern(p['stack'] ?? '').wrong} width={22} />
+      <Field label="from" name="min_size" placeholder="1MiB" value={p['min_size'] ?? ''} onText={set('min_size')} width={6} />
+      <Field label="to" name="max_size" placeholder="any size" value={p['max_size'] ?? ''} onText={set('max_size')} width={6} />
+      <Field label="address" name="addr" placeholder="0x7f…" value={p['addr'] ?? ''} onText={set('addr')} width={13} />
+      {m.streams.length > 1 && (
+        <Select label="stream" name="stream" value={p['stream'] ?? ''} options={[{ value: '', text: 'all' }, ...m.streams.map((s) => ({ value: String(s), text: stream(s) }))]} onPick={set('stream')} />
+      )}
+      {m.pools.length > 1 && (
+        <Select label="pool" name="pool" value={p['pool'] ?? ''} options={[{ value: '', text: 'all' }, ...m.pools.map((q) => ({ value: q.join(','), text: pool(q) }))]} onPick={set('pool')} />
+      )}
+      {on && <button onClick={() => put(Object.fromEntries(filterKeys.map((k) => [k, null])), 'push')}>Clear</button>}
+      <span class="grow" />
+      <Field
+        label="go to event"
+        name="goto"
+        value=""
+        width={9}
+        onText={(v) => {
+          const n = Number(v.replaceAll(',', ''));
+          if (v.trim() !== '' && Number.isFinite(n)) select(n);
+        }}
+      />
+    </div>
+  );
+}
+
+// Source keeps the pages of a list that were asked for.
+class Source {
+  readonly pages = new Map<number, EventRow[]>();
+  private readonly asked = new Set<number>();
+  private readonly stop = new AbortController();
+  length = -1; // not known yet
+
+  constructor(
+    private readonly filter: Record<string, string>,
+    private readonly changed: (error: string | null) => void,
+  ) {}
+
+  row(i: number): EventRow | undefined {
+    const p = Math.floor(i / page);
+    const rows = this.pages.get(p);
+    if (!rows && !this.asked.has(p)) void this.ask(p);
+    return rows?.[i - p * page];
+  }
+
+  private async ask(p: number): Promise<void> {
+    this.asked.add(p);
+    try {
+      const got = await get<Answer>('events', { run: run.value, row: p * page, count: page, ...this.filter }, this.stop.signal);
+      if (this.pages.size >= mostPages) {
+        const oldest = this.pages.keys().next().value!;
+        this.pages.delete(oldest);
+        this.asked.delete(oldest);
+      }
+      this.pages.set(p, got.rows);
+      this.length = got.matches;
+      this.changed(null);
+    } catch (err) {
+      this.asked.delete(p);
+      if (!this.stop.signal.aborted) {
+        this.length = Math.max(0, this.length);
+        this.changed(words(err));
+      }
+    }
+  }
+
+  // position is the place in the list of the first event that is not before one.
+  async position(e: number): Promise<number> {
+    if (Object.keys(this.filter).length === 0) return Math.max(0, e);
+    const got = await get<Answer>('events', { run: run.value, from: Math.max(0, e), count: 1, ...this.filter }, this.stop.signal);
+    return got.first_match;
+  }
+
+  cancel(): void {
+    this.stop.abort();
+  }
+}
+
+function List({ filter }: { filter: Record<string, string> }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const version = useSignal(0);
+  const first = useSignal(0); // first row in view, with a fraction
+  const visible = useSignal(30);
+  const error = useSignal<string | null>(null);
+  const source = useMemo(
+    () =>
+      new Source(filter, (text) => {
+        error.value = text;
+        version.value++;
+      }),
+    [],
+  );
+  useEffect(() => () => source.cancel(), []);
+  void version.value;
+  const n = Math.max(0, source.length);
+  const height = Math.min(tallest, n * rowHeight);
+  const most = Math.max(0, n - visible.value);
+  const own = useRef(false); // the next scroll event is our own doing
+
+  const scrollTo = (to: number) => {
+    const box = scroller.current;
+    first.value = Math.max(0, Math.min(most, to));
+    if (!box) return;
+    const range = box.scrollHeight - box.clientHeight;
+    const top = most > 0 ? (first.value / most) * range : 0;
+    if (Math.abs(box.scrollTop - top) >= 1) {
+      own.current = true;
+      box.scrollTop = top;
+    }
+  };
+  useEffect(() => {
+    const box = scroller.current!;
+    const resize = () => (visible.value = Math.max(1, Math.floor((box.clientHeight - rowHeight) / rowHeight)));
+    const watch = new ResizeObserver(resize);
+    watch.observe(box);
+    resize();
+    return () => watch.disconnect();
+  }, []);
+  const mapped = n * rowHeight > tallest;
+  useEffect(() => {
+    const box = scroller.current!;
+    const scroll = () => {
+      if (own.current) {
+        own.current = false;
+        return;
+      }
+      const range = box.scrollHeight - box.clientHeight;
+      first.value = range > 0 ? (box.scrollTop / range) * most : 0;
+    };
+    const wheel = (e: WheelEvent) => {
+      if (!mapped || e.ctrlKey) return;
+      e.preventDefault();
+      scrollTo(first.value + (e.deltaMode === 1 ? e.deltaY : e.deltaY / rowHeight));
+    };
+    box.addEventListener('scroll', scroll);
+    box.addEventListener('wheel', wheel, { passive: false });
+    return () => {
+      box.removeEventListener('scroll', scroll);
+      box.removeEventListener('wheel', wheel);
+    };
+  }, [mapped, most]);
+
+  source.row(0); // tells the length
+  const at = moment.value;
+  // The selected event is brought into view, unless it is there already.
+  useEffect(() => {
+    if (at === null || n === 0) return;
+    void source.position(at).then(
+      (i) => {
+        if (i < first.value || i >= first.value + visible.value - 1) scrollTo(i - Math.floor(visible.value / 3));
+      },
+      () => {},
+    );
+  }, [at, n > 0]);
+
+  const pick = (r: EventRow) => put({ event: r.event, alloc: r.alloc }, 'push');
+  const moveBy = async (by: number) => {
+    const i = await source.position(at ?? 0);
+    const target = Math.max(0, Math.min(n - 1, i + by));
+    const row = source.row(target);
+    if (row) pick(row);
+    else say('That part of the list is on its way.');
+  };
+  useKeys(
+    'Events',
+    () => [
+      { keys: ['ArrowUp', 'ArrowDown'], text: 'Previous, next event of the list', run: (e) => void moveBy(e.key === 'ArrowDown' ? 1 : -1) },
+      { keys: ['PageUp', 'PageDown'], text: 'A screen up, down', run: (e) => scrollTo(first.value + (e.key === 'PageDown' ? 1 : -1) * (visible.value - 1)) },
+      { keys: ['Home', 'End'], text: 'To the first, the last', run: (e) => scrollTo(e.key === 'End' ? n : 0) },
+      { keys: ['g'], text: 'Go to an event by its number', run: () => document.querySelector<HTMLInputElement>('input[name=goto]')?.focus() },
+    ],
+    [n, at, most],
+  );
+
+  const from = Math.floor(first.value);
+  const rows = [];
+  for (let i = from; i < Math.min(n, from + visible.value + 2); i++) rows.push({ i, row: source.row(i) });
+  return (
+    <div class="list-box">
+      {error.value && <Trouble>{error.value}</Trouble>}
+      <div class="caption muted" data-field="matches" data-value={n}>
+        {source.length < 0 ? 'Searching' : Object.keys(filter).length > 0 ? `${plural(n, 'event')} of ${count(meta.value.data!.events)} match` : plural(n, 'event')}
+      </div>
+      <div class="list" ref={scroller} tabIndex={0} role="table" aria-label="Events" aria-rowcount={n + 1} data-keys="screen">
+        <div class="list-head" role="rowgroup">
+          <div class="row head" role="row" aria-rowindex={1}>
+            {['event', 'time', 'action', 'size', 'address', 'stream', 'reserved', 'allocated', 'call site'].map((h) => (
+              <span role="columnheader" class={'c-' + h.replace(' ', '-')}>
+                {h}
+              </span>
+            ))}
+          </div>
+        </div>
+        <div
+          role="rowgroup"
+          class="list-body"
+          ref={(el) => {
+            if (el) el.style.height = `${height}px`;
+          }}
+        >
+          <div class="list-window">
+            {rows.map(({ i, row }) => (
+              <Row key={i} i={i} row={row} selected={row !== undefined && row.event === at} onPick={pick} />
+            ))}
+          </div>
+        </div>
+      </div>
+      {n === 0 && source.length === 0 && !error.value && <Empty>No event matches the filter.</Empty>}
+    </div>
+  );
+}
+
+function Row({ i, row, selected, onPick }: { i: number; row: EventRow | undefined; selected: boolean; onPick: (r: EventRow) => void }) {
+  if (!row) {
+    return (
+      <div class="row" role="row" aria-rowindex={i + 2}>
+        <span role="cell" class="muted">
+          …
+        </span>
+      </div>
+    );
+  }
+  return (
+    <div class={`row a-${row.action}${selected ? ' on' : ''}`} role="row" aria-rowindex={i + 2} aria-selected={selected} onClick={() => onPick(row)} data-event={row.event}>
+      <span role="cell" class="c-event num">
+        {count(row.event)}
+      </span>
+      <span role="cell" class="c-time num">
+        {row.since_us === null ? '-' : seconds(row.since_us)}
+      </span>
+      <span role="cell" class="c-action">
+        {row.action}
+      </span>
+      <span role="cell" class="c-size">
+        {row.size_bytes === null ? '-' : <Bytes n={row.size_bytes} />}
+      </span>
+      <span role="cell" class="c-address mono">
+        {row.address === null ? '-' : address(row.address)}
+      </span>
+      <span role="cell" class="c-stream mono">
+        {row.stream === null ? '-' : stream(row.stream)}
+      </span>
+      <span role="cell" class="c-reserved">
+        {row.reserved_bytes === null ? '-' : <Bytes n={row.reserved_bytes} />}
+      </span>
+      <span role="cell" class="c-allocated">
+        {row.allocated_bytes === null ? '-' : <Bytes n={row.allocated_bytes} />}
+      </span>
+      <span role="cell" class="c-call-site mono" title={row.site ?? ''}>
+        {row.site ?? ''}
+      </span>
+    </div>
+  );
+}
+
+// EventPanel is the selected event with its own call stack.
+function EventPanel() {
+  const at = moment.value;
+  if (at === null || at < 0) return null;
+  const got = load<Answer>('events', { run: run.value, from: at, count: 1, frames: 1 }).value;
+  const row = got.data?.rows[0];
+  if (!row) return got.error ? <Trouble>{got.error}</Trouble> : <Wait>Asking for the event</Wait>;
+  return (
+    <section aria-label="Selected event" data-panel="event" data-event={row.event}>
+      <h2>
+        Event {count(row.event)}: {row.action}
+      </h2>
+      <dl class="facts">
+        <dt>Size</dt>
+        <dd>{row.size_bytes === null ? '-' : <Bytes n={row.size_bytes} field="event.size_bytes" />}</dd>
+        {row.since_us !== null && (
+          <>
+            <dt>Time</dt>
+            <dd class="num">{seconds(row.since_us)}</dd>
+          </>
+        )}
+        <dt>Reserved</dt>
+        <dd>
+          <Bytes n={row.reserved_bytes} field="event.reserved_bytes" />
+        </dd>
+        <dt>Live</dt>
+        <dd>
+          <Bytes n={row.active_bytes} field="event.active_bytes" />
+        </dd>
+        {row.device_free_bytes !== null && (
+          <>
+            <dt>Driver</dt>
+            <dd>
+              <Bytes n={row.device_free_bytes} field="event.device_free_bytes" /> free
+            </dd>
+          </>
+        )}
+      </dl>
+      <p class="links">
+        <Go screen="timeline" change={{ event: at }}>
+          Timeline
+        </Go>
+        <Go screen="segments" change={{ event: at }}>
+          Segments
+        </Go>
+        <Go screen="stacks" change={{ event: at, mode: null }}>
+          Stacks
+        </Go>
+      </p>
+      {row.alloc === null && (
+        <>
+          <h3>Call stack</h3>
+          <Stack frames={row.frames ?? null} />
+        </>
+      )}
+      {event.value === null && <p class="muted small-text">Shown because nothing else is selected: the last failure, or the peak.</p>}
+    </section>
+  );
+}

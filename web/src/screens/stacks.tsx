@@ -1,0 +1,284 @@
+// Stacks: who holds the memory, as an icicle graph of call stacks.
+
+import { effect, useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { Follower, get, type Query } from '../api';
+import { areaOf, Frames, pen } from '../draw/canvas';
+import { count, plural, share, size } from '../format';
+import { useKeys } from '../keys';
+import { Bytes, Check, Choice, Empty, Field, Go, pattern, Trouble, Wait } from '../parts/basic';
+import { place, put, run } from '../route';
+import { meta, moment } from '../state';
+import { draw, nameOf, nodeAt, rowHeight, type Sight } from '../stacks/icicle';
+import { firstChild, lay, matching, path, sibling, type Tree } from '../stacks/tree';
+import { ink, theme } from '../theme';
+import type { Stacks as Answer } from '../types';
+
+const modes = [
+  { value: 'moment', text: 'at the moment' },
+  { value: 'peak', text: 'at the peak' },
+  { value: 'area', text: 'bytes × time' },
+];
+
+export function Stacks() {
+  const m = meta.value.data;
+  const params = place.value.params;
+  const mode = modes.find((o) => o.value === params['mode'])?.value ?? 'moment';
+  const folded = params['lib'] !== '1';
+  const answer = useSignal<Answer | null>(null);
+  const asked = useSignal<string>('');
+  const error = useSignal<string | null>(null);
+  const follow = useMemo(
+    () =>
+      new Follower<Query, Answer>(
+        (q, signal) => get<Answer>('stacks', q, signal),
+        (a, q) => {
+          answer.value = a;
+          asked.value = JSON.stringify(q);
+          error.value = null;
+        },
+        (text) => (error.value = text),
+      ),
+    [],
+  );
+  useEffect(() => () => follow.cancel(), []);
+  const at = moment.value ?? -1;
+  const query: Query = { run: run.value, user: folded ? 1 : 0, ...(mode === 'peak' ? { peak: 1 } : mode === 'area' ? { area: 1 } : { event: at }) };
+  const key = JSON.stringify(query);
+  useEffect(() => {
+    if (m) follow.want(query);
+  }, [key, !m]);
+  const tree = useMemo(() => (answer.value ? lay(answer.value) : null), [answer.value]);
+  const q = params['q'] ?? '';
+  const { test, wrong } = pattern(q);
+  const found = useMemo(() => (tree ? matching(tree, test) : null), [tree, q]);
+  if (!m) return <Wait>Asking what there is</Wait>;
+  return (
+    <div class="stacks">
+      <div class="tools" role="toolbar" aria-label="Stacks">
+        <Choice label="Which memory" value={mode} options={modes} onPick={(v) => put({ mode: v === 'moment' ? null : v, node: null }, 'push')} />
+        <Check label="fold library frames" name="fold" on={folded} onPick={(on) => put({ lib: on ? null : '1', node: null }, 'push')} title="Show your own frames and the one that asked for the memory" />
+        <Field label="search" name="q" placeholder="regular expression" value={q} onText={(v) => put({ q: v })} wrong={wrong} width={24} />
+        {wrong && <span class="pending-text">{wrong}</span>}
+        {test && found && tree && (
+          <span data-field="matched" data-bytes={found.bytes}>
+            {found.count === 0 ? 'no frame matches' : `${size(found.bytes)}, ${share(found.bytes, tree.total)} in ${plural(found.count, 'frame')}`}
+          </span>
+        )}
+        <span class="grow" />
+        {tree && (
+          <span class="muted" aria-busy={asked.value !== key}>
+            {mode === 'moment' ? (at < 0 ? 'before the first event: ' : `after event ${count(at)}: `) : mode === 'area' ? 'in the mean over the run: ' : 'at the peak: '}
+            <Bytes n={tree.total} field="total_bytes" />
+          </span>
+        )}
+      </div>
+      {error.value && <Trouble>{error.value}</Trouble>}
+      {!tree && !error.value && <Wait>Adding up call stacks</Wait>}
+      {tree && found && (tree.nodes.length === 0 ? <Empty>Nothing is allocated at this moment.</Empty> : <Graph tree={tree} marks={found.marks} searching={!!test} />)}
+    </div>
+  );
+}
+
+function Graph({ tree, marks, searching }: { tree: Tree; marks: Uint8Array; searching: boolean }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const root = useSignal(-1);
+  const selected = useSignal(-1);
+  const hover = useSignal(-1);
+  // Another moment has other nodes.
+  const known = useRef<Tree | null>(null);
+  if (known.current !== tree) {
+    known.current = tree;
+    root.value = selected.value = hover.value = -1;
+  }
+  const row = useSignal(20);
+  const sight = (): Sight => ({ tree, marks, searching, root: root.value, selected: selected.value, hover: hover.value, row: row.value });
+  const height = (tree.deepest + 2) * row.value;
+  useEffect(() => {
+    const box = scroller.current!;
+    const frames = new Frames(() => {
+      const area = areaOf(box);
+      row.value = rowHeight(tree.deepest, area.height);
+      const c = pen(canvas.current!, area);
+      canvas.current!.style.width = `${area.width}px`;
+      canvas.current!.style.height = `${area.height}px`;
+      draw(c, sight(), area.width, area.height, box.scrollTop, theme.value, ink.value);
+    });
+    const stop = effect(() => {
+      void [root.value, selected.value, hover.value, ink.value];
+      frames.ask();
+    });
+    const watch = new ResizeObserver(frames.ask);
+    watch.observe(box);
+    box.addEventListener('scroll', frames.ask);
+    return () => {
+      stop();
+      watch.disconnect();
+      frames.stop();
+      box.removeEventListener('scroll', frames.ask);
+    };
+  }, [tree, marks, searching]);
+  const at = (e: MouseEvent): number => {
+    const box = scroller.current!;
+    const r = box.getBoundingClientRect();
+    return nodeAt(sight(), box.clientWidth, e.clientX - r.left, e.clientY - r.top + box.scrollTop);
+  };
+  const choose = (i: number) => {
+    selected.value = i;
+    const box = scroller.current!;
+    const y = ((tree.nodes[i]?.depth ?? -1) + 1) * row.value;
+    if (y < box.scrollTop) box.scrollTop = y;
+    if (y + row.value > box.scrollTop + box.clientHeight) box.scrollTop = y + row.value - box.clientHeight;
+  };
+  const zoom = (i: number) => {
+    root.value = i;
+    choose(i);
+  };
+  const nextMatch = () => {
+    for (let n = 1; n <= marks.length; n++) {
+      const i = (selected.value + n) % marks.length;
+      if (marks[i]) return zoom(i);
+    }
+  };
+  useKeys(
+    'Stacks',
+    () => [
+      { keys: ['ArrowDown'], text: 'To the callee', run: () => choose(selected.value < 0 ? 0 : firstChild(tree, selected.value)) },
+      { keys: ['ArrowUp'], text: 'To the caller', run: () => selected.value >= 0 && choose(tree.parent[selected.value]!) },
+      { keys: ['ArrowLeft', 'ArrowRight'], text: 'To the neighbour', run: (e) => selected.value >= 0 && choose(sibling(tree, selected.value, e.key === 'ArrowRight' ? 1 : -1)) },
+      { keys: ['z', 'Enter'], text: 'Zoom to the frame', run: () => zoom(selected.value) },
+      { keys: ['0', 'Home'], text: 'All', run: () => zoom(-1) },
+      { keys: ['m'], text: 'Next match of the search', run: nextMatch },
+      { keys: ['l'], text: 'Fold library frames or not', run: () => put({ lib: place.value.params['lib'] === '1' ? null : '1' }, 'push') },
+    ],
+    [tree, marks],
+  );
+  const told = hover.value >= 0 ? hover.value : selected.value;
+  return (
+    <div class="with-side">
+      <div class="icicle-box">
+        <div
+          class="icicle"
+          ref={scroller}
+          tabIndex={0}
+          role="application"
+          aria-label={`Call stacks of ${size(tree.total)}: ${count(tree.nodes.length)} frames, outermost at the top. Arrow keys move, z zooms.`}
+          data-keys="screen"
+          data-nodes={tree.nodes.length}
+          onMouseMove={(e) => (hover.value = Math.max(-1, at(e)))}
+          onMouseLeave={() => (hover.value = -1)}
+          onClick={(e) => {
+            const i = at(e);
+            if (i >= -1) zoom(i);
+          }}
+        >
+          <div
+            ref={(el) => {
+              if (el) el.style.height = `${height}px`;
+            }}
+          >
+            <canvas ref={canvas} class="map-canvas" />
+          </div>
+        </div>
+      </div>
+      <aside class="side" aria-label="Details">
+        <Node tree={tree} i={told} onPick={zoom} />
+        <Leaves tree={tree} onPick={zoom} />
+      </aside>
+    </div>
+  );
+}
+
+function Node({ tree, i, onPick }: { tree: Tree; i: number; onPick: (i: number) => void }) {
+  const n = tree.nodes[i];
+  if (!n) {
+    return (
+      <section class="muted">
+        <h2>All call stacks</h2>
+        <p>A frame is as wide as the memory allocated below it. Click one to zoom, click the top row to go back. Your own code is coloured.</p>
+      </section>
+    );
+  }
+  return (
+    <section aria-label="Frame" data-panel="frame" aria-live="polite">
+      <h2 class="frame-name">{nameOf(n)}</h2>
+      <dl class="facts">
+        <dt>Memory</dt>
+        <dd>
+          <Bytes n={n.bytes} field="frame.bytes" />, {share(n.bytes, tree.total)}
+        </dd>
+        <dt>Of it here</dt>
+        <dd>
+          <Bytes n={n.self} field="frame.self" />
+        </dd>
+        <dt>Blocks</dt>
+        <dd class="num">{count(n.blocks)}</dd>
+        {n.file && (
+          <>
+            <dt>File</dt>
+            <dd class="mono">
+              {n.file}:{n.line}
+            </dd>
+          </>
+        )}
+      </dl>
+      {n.file && (
+        <p class="links">
+          <Go screen="timeline" change={{ stack: quoted(n.file, n.line) }}>
+            In the timeline
+          </Go>
+          <Go screen="events" change={{ stack: quoted(n.file, n.line), action: 'alloc' }}>
+            Its events
+          </Go>
+        </p>
+      )}
+      <h3>Called through</h3>
+      <ol class="stack">
+        {path(tree, i)
+          .reverse()
+          .slice(1)
+          .map((j) => (
+            <li class={tree.nodes[j]!.user ? 'own' : ''}>
+              <button class="link" onClick={() => onPick(j)}>
+                {nameOf(tree.nodes[j]!)}
+              </button>
+            </li>
+          ))}
+      </ol>
+    </section>
+  );
+}
+
+// quoted is a filter of the timeline that finds one line of code.
+function quoted(file: string, line: number): string {
+  return `${file}:${line}`.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '\\b';
+}
+
+// Leaves are the places that asked for most.
+function Leaves({ tree, onPick }: { tree: Tree; onPick: (i: number) => void }) {
+  const top = useMemo(() => {
+    const order = [...tree.nodes.keys()].filter((i) => tree.nodes[i]!.self > 0);
+    return order.sort((a, b) => tree.nodes[b]!.self - tree.nodes[a]!.self).slice(0, 12);
+  }, [tree]);
+  return (
+    <section>
+      <h2>Where it was asked for</h2>
+      <ol class="leaves">
+        {top.map((i) => {
+          const n = tree.nodes[i]!;
+          const own = path(tree, i).reverse().find((j) => tree.nodes[j]!.user);
+          return (
+            <li>
+              <button class="plain leaf" onClick={() => onPick(i)}>
+                <Bytes n={n.self} />
+                <span>{nameOf(n)}</span>
+                {own !== undefined && own !== i && <span class="muted">{nameOf(tree.nodes[own]!)}</span>}
+              </button>
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,121 @@
+// Draws the part of the tree that is in view.
+
+import { short } from '../draw/canvas';
+import { share, size } from '../format';
+import { native } from '../site';
+import type { Ink, Theme } from '../theme';
+import type { StackNode } from '../types';
+import { path, type Tree } from './tree';
+
+const narrowest = 0.6;
+
+export interface Sight {
+  tree: Tree;
+  root: number; // node that is zoomed to, -1 for all
+  marks: Uint8Array;
+  searching: boolean;
+  selected: number;
+  hover: number;
+  row: number; // height of a frame
+}
+
+// rowHeight gives a shallow graph higher frames.
+export function rowHeight(deepest: number, room: number): number {
+  return Math.max(20, Math.min(28, Math.floor(room / (deepest + 2))));
+}
+
+export interface Range {
+  from: number;
+  bytes: number;
+}
+
+export function rangeOf(s: Sight): Range {
+  return s.root < 0 ? { from: 0, bytes: s.tree.total } : { from: s.tree.start[s.root]!, bytes: s.tree.nodes[s.root]!.bytes };
+}
+
+export function nameOf(n: StackNode): string {
+  if (n.file === '' && n.line === 0) return n.name;
+  const file = n.file.slice(n.file.lastIndexOf('/') + 1);
+  return native({ name: n.name, filename: n.file, line: n.line }) ? n.name : `${n.name} ${file}:${n.line}`;
+}
+
+// Files have colours, so that what belongs together is seen; libraries stand back.
+const own: Record<Theme, readonly string[]> = {
+  light: ['#8fc1e3', '#f0c566', '#7cc9ae', '#e3b3cf', '#f2a477', '#b9d9ee', '#d9cf6a'],
+  dark: ['#2f6f9c', '#8f6a12', '#1d7558', '#86526f', '#9a4a17', '#3f7fa5', '#7a741f'],
+};
+
+function tint(n: StackNode, theme: Theme, ink: Ink): string {
+  if (!n.user) return n.file === '' ? ink.panel : ink.reservedFill;
+  let h = 7;
+  for (let i = 0; i < n.file.length; i++) h = (h * 31 + n.file.charCodeAt(i)) | 0;
+  h = (h * 31 + n.line) | 0;
+  const list = own[theme];
+  return list[Math.abs(h) % list.length]!;
+}
+
+// draw draws the rows between top and top + height of the graph; the ancestors
+// of the zoomed node stand above it over the whole width.
+export function draw(c: CanvasRenderingContext2D, s: Sight, width: number, height: number, top: number, theme: Theme, ink: Ink): void {
+  const { tree: t } = s;
+  const r = rangeOf(s);
+  const k = width / Math.max(1, r.bytes);
+  const depth = s.root < 0 ? -1 : t.nodes[s.root]!.depth;
+  frame(c, 0, -top, width, s.row, `all: ${size(t.total)}`, ink.panel, ink, false, false);
+  if (s.root >= 0) for (const i of path(t, s.root)) one(c, s, i, 0, width, top, theme, ink);
+  for (let i = s.root + 1; i < t.nodes.length; i++) {
+    const n = t.nodes[i]!;
+    if (s.root >= 0 && n.depth <= depth) break;
+    const y = (n.depth + 1) * s.row - top;
+    const w = n.bytes * k;
+    if (w < narrowest) continue;
+    if (y > height || y + s.row < 0) continue;
+    one(c, s, i, (t.start[i]! - r.from) * k, w, top, theme, ink);
+  }
+}
+
+function one(c: CanvasRenderingContext2D, s: Sight, i: number, x: number, w: number, top: number, theme: Theme, ink: Ink): void {
+  const n = s.tree.nodes[i]!;
+  const y = (n.depth + 1) * s.row - top;
+  const dim = s.searching && !s.marks[i];
+  const fill = s.searching && s.marks[i] ? ink.pinned : tint(n, theme, ink);
+  const text = w > 160 ? `${nameOf(n)}  ${size(n.bytes)}, ${share(n.bytes, s.tree.total)}` : nameOf(n);
+  frame(c, x, y, w, s.row, text, fill, ink, dim, s.searching && s.marks[i] === 1);
+  if (i === s.selected || i === s.hover) {
+    c.strokeStyle = i === s.selected ? ink.accent : ink.text;
+    c.lineWidth = i === s.selected ? 2 : 1;
+    c.strokeRect(x + 1, y + 1, Math.max(1, w - 2), s.row - 2);
+  }
+}
+
+function frame(c: CanvasRenderingContext2D, x: number, y: number, w: number, row: number, text: string, fill: string, ink: Ink, dim: boolean, strong: boolean): void {
+  c.globalAlpha = dim ? 0.35 : 1;
+  c.fillStyle = fill;
+  c.fillRect(x, y, Math.max(narrowest, w - (w > 3 ? 1 : 0)), row - 1);
+  c.globalAlpha = 1;
+  if (w < 24) return;
+  c.fillStyle = strong ? '#1b2230' : dim ? ink.muted : ink.text;
+  c.font = `11.5px ${ink.sans}`;
+  c.textAlign = 'left';
+  c.textBaseline = 'middle';
+  c.fillText(short(c, text, w - 8), x + 4, y + row / 2);
+}
+
+// nodeAt is the node at a point, -1 for the root row, -2 for none.
+export function nodeAt(s: Sight, width: number, x: number, y: number): number {
+  const row = Math.floor(y / s.row) - 1;
+  if (row < 0) return -1;
+  if (s.root >= 0) {
+    const way = path(s.tree, s.root);
+    if (row < way.length) return way[row]!;
+  }
+  const r = rangeOf(s);
+  const at = r.from + (x / width) * r.bytes;
+  const t = s.tree;
+  for (let i = Math.max(0, s.root); i < t.nodes.length; i++) {
+    const n = t.nodes[i]!;
+    if (i > s.root && s.root >= 0 && n.depth <= t.nodes[s.root]!.depth) break;
+    if (n.depth === row && t.start[i]! <= at && at < t.start[i]! + n.bytes) return i;
+  }
+  return -2;
+}

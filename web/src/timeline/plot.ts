@@ -1,0 +1,318 @@
+// The plot of the timeline: two canvases, one for rectangles and one for what
+// lies over them, and the pointer.
+
+import { effect, signal } from '@preact/signals';
+import { areaOf, fit, Frames, pen, type Area } from '../draw/canvas';
+import { cycle, table } from '../palette';
+import { block, event, put, run } from '../route';
+import { meta } from '../state';
+import { ink, theme } from '../theme';
+import { Feed } from './feed';
+import { drawGrid, drawMarks, drawOverlay, plotBox, type Sight } from './overlay';
+import { painter, type Painter, type Tints } from './paint';
+import { columnAt, columnFloats, hit, mapping, pendingBit, rectWords, type Layer } from './picture';
+import { axis, colouring, filter, look, panBy, plain, shown, whole, zoomX, zoomY } from './view';
+
+// Hover is what is under the pointer.
+export interface Hover {
+  x: number; // in the plot's box, for the tooltip
+  y: number;
+  at: number; // on the axis
+  alloc: number | null;
+  pending: boolean;
+  band: number | null; // bytes of small allocations, if the pointer is on their band
+  live: number;
+  reserved: number;
+  waiting: number;
+}
+
+const reach = 3; // pixels within which the nearest rectangle counts
+const clickSlop = 4;
+
+export class Plot {
+  readonly hover = signal<Hover | null>(null);
+  readonly feed: Feed;
+  readonly frames: Frames;
+  private paint: Painter;
+  private readonly stops: (() => void)[] = [];
+  private area: Area = { width: 0, height: 0, ratio: 1 };
+  private pointer: { x: number; y: number } | null = null;
+  private drag: { x: number; y: number; from: number; to: number; low: number; high: number; select: boolean; moved: boolean } | null = null;
+  private tintsFor = '';
+  private tints: Tints | null = null;
+
+  constructor(
+    private readonly box: HTMLElement,
+    rects: HTMLCanvasElement,
+    private readonly over: HTMLCanvasElement,
+  ) {
+    this.paint = painter(rects, plain.peek());
+    rects.addEventListener('webglcontextlost', () => {
+      this.paint = painter(this.paint.canvas, false);
+      this.frames.ask();
+    });
+    this.frames = new Frames(() => this.draw());
+    this.feed = new Feed(this.frames.ask);
+    const watch = new ResizeObserver(() => {
+      this.area = areaOf(box);
+      this.ask();
+      this.frames.ask();
+    });
+    watch.observe(box);
+    this.stops.push(() => watch.disconnect());
+    this.stops.push(effect(() => this.ask()));
+    this.stops.push(
+      effect(() => {
+        void [ink.value, block.value, event.value, shown.value, this.hover.value];
+        this.frames.ask();
+      }),
+    );
+    this.listen();
+  }
+
+  close(): void {
+    for (const stop of this.stops) stop();
+    this.frames.stop();
+    this.feed.cancel();
+    this.paint.release();
+  }
+
+  get kind(): string {
+    return this.paint.kind;
+  }
+
+  private ask(): void {
+    const m = meta.value.data;
+    const id = run.value;
+    const q = { window: shown.value, whole: whole.value, axis: axis.value, colour: colouring.value, filter: filter.value };
+    if (!m || id === null || this.area.width === 0 || m.events === 0) return;
+    const b = plotBox(this.area.width, this.area.height, m);
+    // More columns than that show nothing more.
+    const ratio = Math.min(this.area.ratio, 3000 / b.width);
+    this.feed.want({ ...q, run: id, width: Math.max(1, Math.round(b.width * ratio)), height: Math.max(1, Math.round(b.height * ratio)) });
+  }
+
+  // sight gathers what is drawn now.
+  sight(): Sight | null {
+    const m = meta.peek().data;
+    if (!m || this.area.width === 0) return null;
+    const box = plotBox(this.area.width, this.area.height, m);
+    const s = shown.peek();
+    const layers: Layer[] = [];
+    const { detail, base, curve } = this.feed;
+    const w = box.width;
+    if (detail) {
+      const map = mapping(detail, s, w, box.height);
+      const left = Math.max(0, Math.min(w, map.ox));
+      const right = Math.max(left, Math.min(w, map.ox + detail.columns * map.sx));
+      if (base && base !== detail) {
+        const under = mapping(base, s, w, box.height);
+        layers.push({ picture: base, map: under, left: 0, right: left }, { picture: base, map: under, left: right, right: w });
+      }
+      layers.push({ picture: detail, map, left, right });
+    }
+    return {
+      box,
+      scale: s,
+      layers: layers.filter((l) => l.right > l.left),
+      curve: axis.peek() === 'time' || curve ? curve : null,
+      curveEnd: this.feed.curveEnd,
+      meta: m,
+      ink: ink.peek(),
+      axis: axis.peek(),
+      xOfEvent: (e) => this.xOfEvent(e),
+    };
+  }
+
+  // On the axis of time an event lies where the columns of the curve say.
+  private xOfEvent(e: number): number | null {
+    if (axis.peek() === 'event') return e;
+    const c = this.feed.curve;
+    if (!c || c.event.length === 0) return null;
+    let low = 0;
+    let high = c.event.length - 1;
+    if (e > c.event[high]!) return this.feed.curveEnd + (e > c.event[high]! + 1 ? 1 : 0);
+    while (low < high) {
+      const mid = (low + high) >> 1;
+      if (c.event[mid]! < e) low = mid + 1;
+      else high = mid;
+    }
+    return low === 0 && e < c.event[0]! - 1 ? c.x[0]! - 1 : c.x[low]!;
+  }
+
+  // eventAt is the last event at or before a place on the axis.
+  private eventAt(x: number): number {
+    if (axis.peek() === 'event') return Math.floor(x);
+    const c = this.feed.curve;
+    if (!c) return 0;
+    let i = c.x.findIndex((v) => v > x) - 1;
+    if (i < 0) i = c.x.length - 1;
+    return c.event[i] ?? 0;
+  }
+
+  private draw(): void {
+    const s = this.sight();
+    if (!s) return;
+    const canvas = this.paint.canvas;
+    const { box: b } = s;
+    canvas.style.left = `${b.left}px`;
+    canvas.style.top = `${b.top}px`;
+    canvas.style.width = `${b.width}px`;
+    canvas.style.height = `${b.height}px`;
+    fit(canvas, { width: b.width, height: b.height, ratio: this.area.ratio });
+    this.paint.paint(s.layers, this.colours(), b.width, b.height, this.area.ratio);
+    const c = pen(this.over, this.area);
+    drawGrid(c, s);
+    drawOverlay(c, s);
+    const h = this.hover.peek();
+    const d = this.drag;
+    drawMarks(c, s, {
+      moment: event.peek(),
+      block: block.peek(),
+      hover: h?.alloc ?? null,
+      pointer: h ? h.x : null,
+      drag: d?.select && d.moved && this.pointer ? [d.x, this.pointer.x] : null,
+    });
+    this.box.dataset['drawn'] = String(this.feed.detail?.rects ?? 0);
+  }
+
+  private colours(): Tints {
+    const key = theme.peek() + colouring.peek();
+    if (this.tints && this.tintsFor === key) return this.tints;
+    const n = cycle(colouring.peek(), theme.peek());
+    this.tintsFor = key;
+    this.tints = { table: table(colouring.peek(), theme.peek(), n), cycle: n, ground: rgb(ink.peek().back), pending: rgb(ink.peek().pending) };
+    return this.tints;
+  }
+
+  private listen(): void {
+    const b = this.box;
+    const on = <K extends keyof HTMLElementEventMap>(name: K, run: (e: HTMLElementEventMap[K]) => void, options?: AddEventListenerOptions) => {
+      b.addEventListener(name, run, options);
+      this.stops.push(() => b.removeEventListener(name, run));
+    };
+    on('wheel', (e) => this.wheel(e), { passive: false });
+    on('pointerdown', (e) => this.down(e));
+    on('pointermove', (e) => this.move(e));
+    on('pointerup', (e) => this.up(e));
+    on('pointercancel', () => (this.drag = null));
+    on('pointerleave', () => {
+      this.pointer = null;
+      this.hover.value = null;
+    });
+    on('dblclick', (e) => {
+      const p = this.local(e);
+      if (p.inside) zoomX(0.25, p.partX);
+    });
+  }
+
+  private local(e: MouseEvent) {
+    const r = this.box.getBoundingClientRect();
+    const x = e.clientX - r.left;
+    const y = e.clientY - r.top;
+    const b = plotBox(this.area.width, this.area.height, meta.peek().data!);
+    const partX = (x - b.left) / b.width;
+    const partY = 1 - (y - b.top) / b.height;
+    return { x, y, b, partX, partY, inside: partX >= 0 && partX <= 1 && partY >= 0 && partY <= 1 };
+  }
+
+  private wheel(e: WheelEvent): void {
+    if (!meta.peek().data || e.defaultPrevented) return;
+    const p = this.local(e);
+    e.preventDefault();
+    const unit = e.deltaMode === 1 ? 33 : 1;
+    const across = e.deltaX * unit;
+    const down = e.deltaY * unit;
+    if (e.shiftKey || Math.abs(across) > Math.abs(down)) panBy((Math.abs(across) > Math.abs(down) ? across : down) / p.b.width);
+    else if (e.altKey || p.partX < 0) zoomY(Math.exp(down * 0.002), Math.max(0, Math.min(1, p.partY)));
+    else zoomX(Math.exp(down * 0.002), Math.max(0, Math.min(1, p.partX)));
+    this.pointAt(p.x, p.y);
+  }
+
+  private down(e: PointerEvent): void {
+    if (e.button !== 0 || !meta.peek().data) return;
+    const p = this.local(e);
+    if (!p.inside) return;
+    this.box.setPointerCapture(e.pointerId);
+    this.drag = { x: p.x, y: p.y, ...shown.peek(), select: e.shiftKey, moved: false };
+  }
+
+  private move(e: PointerEvent): void {
+    if (!meta.peek().data) return;
+    const p = this.local(e);
+    this.pointer = { x: p.x, y: p.y };
+    const d = this.drag;
+    if (!d) {
+      this.pointAt(p.x, p.y);
+      return;
+    }
+    if (!d.moved && Math.hypot(p.x - d.x, p.y - d.y) < clickSlop) return;
+    d.moved = true;
+    this.hover.value = null;
+    if (d.select) this.frames.ask();
+    else {
+      const dx = ((d.x - p.x) / p.b.width) * (d.to - d.from);
+      const dy = ((p.y - d.y) / p.b.height) * (d.high - d.low);
+      look({ from: d.from + dx, to: d.to + dx, low: d.low + dy, high: d.high + dy });
+    }
+  }
+
+  private up(e: PointerEvent): void {
+    const d = this.drag;
+    this.drag = null;
+    if (!d) return;
+    const p = this.local(e);
+    if (d.select && d.moved) {
+      const s = shown.peek();
+      const at = (x: number) => s.from + ((x - p.b.left) / p.b.width) * (s.to - s.from);
+      look({ ...s, from: at(Math.min(d.x, p.x)), to: at(Math.max(d.x, p.x)) }, 'push');
+    } else if (!d.moved) {
+      this.pointAt(p.x, p.y);
+      const h = this.hover.peek();
+      if (h) put({ event: Math.max(-1, Math.min(meta.peek().data!.events - 1, this.eventAt(h.at))), alloc: h.alloc ?? block.peek() }, 'push');
+    }
+    this.frames.ask();
+  }
+
+  private pointAt(x: number, y: number): void {
+    const s = this.sight();
+    if (!s) return;
+    const { box: b, scale } = s;
+    if (x < b.left || x > b.left + b.width || y < b.top || y > b.top + b.height) {
+      this.hover.value = null;
+      return;
+    }
+    const px = x - b.left;
+    const py = b.top + b.height - y;
+    const l = s.layers.find((l) => px >= l.left && px < l.right);
+    const column = l ? columnAt(l.picture, l.map, px) : -1;
+    if (!l || column < 0) {
+      this.hover.value = null;
+      return;
+    }
+    const p = l.picture;
+    const perPixel = (p.yMax - p.yMin) / p.height;
+    const o = column * columnFloats;
+    const bytes = (i: number) => p.yMin + p.column[o + i]! * perPixel;
+    const inPicture = (py - l.map.oy) / l.map.sy;
+    const onBand = inPicture >= p.column[o + 1]! && inPicture < p.column[o]!;
+    const found = onBand || inPicture > p.column[o]! + reach / l.map.sy ? -1 : hit(p, l.map, px, py, reach);
+    this.hover.value = {
+      x,
+      y,
+      at: scale.from + (px / b.width) * (scale.to - scale.from),
+      alloc: found >= 0 ? p.words[found * rectWords + 4]! : null,
+      pending: found >= 0 && (p.words[found * rectWords + 5]! & pendingBit) !== 0,
+      band: onBand ? (p.column[o]! - p.column[o + 1]!) * perPixel : null,
+      live: bytes(0),
+      reserved: bytes(2),
+      waiting: p.column[o + 3]! * perPixel,
+    };
+  }
+}
+
+// rgb reads a colour of the style sheet, which are written #rrggbb.
+function rgb(hex: string): [number, number, number] {
+  const n = parseInt(hex.slice(1), 16);
+  return [(n >> 16) & 255, (n >> 8) & 255, n & 255];
+}
