@@ -97,5 +97,5 @@ help:
 	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (bench/torch/README.md)"
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"
-	@echo "make truth         what-if against 132 runs that were measured on a GPU"
+	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

@@ -212,7 +212,9 @@ func (r *Report) survives(ctx context.Context, s Subject, limit uint64, conf *wh
 		r.add(Survives, Bytes, unknown(s.NoProgram), float64(limit), nil, "under", s.NoProgram)
 		return nil
 	}
-	q := whatif.Question{Limit: whatif.GivenLimit(s.Program, limit), Memory: whatif.GivenMemory(0)}
+	// To survive with so much means not to hold more either: expandable segments
+	// may go beyond a limit, but not beyond a device.
+	q := whatif.Question{Limit: whatif.GivenLimit(s.Program, limit), Memory: whatif.GivenMemory(limit)}
 	if conf != nil {
 		q.Settings = []whatif.Setting{*conf}
 	}
@@ -237,6 +239,9 @@ func (r *Report) survives(ctx context.Context, s Subject, limit uint64, conf *wh
 		r.Notes = append(r.Notes, "survives: "+c.Note)
 		if c.Identical < c.Events {
 			last := &r.Rules[len(r.Rules)-1]
+			if last.Passed != nil && *last.Passed {
+				last.Passed, last.Value = nil, nil // nobody can tell what the model does not follow
+			}
 			last.Detail += fmt.Sprintf("; the model reproduces only %s of %s recorded events", units.Count(int64(c.Identical)), units.Count(int64(c.Events)))
 		}
 	}
@@ -254,7 +259,10 @@ func (r *Report) survived(p *replay.Program, got *whatif.Result, limit uint64) {
 	}
 	passed := verdict(!got.Fails)
 	detail := fmt.Sprintf("passes %s, %s below at its peak", name, units.Size(limit-min(limit, got.PeakReserved)))
-	if f := got.First; f != nil {
+	if f := got.First; f != nil && f.AtStart {
+		v = exactly(float64(f.Reserved))
+		detail = fmt.Sprintf("fails %s: %s are reserved before the first event and cannot be released", name, units.Size(f.Reserved))
+	} else if f != nil {
 		v = exactly(float64(f.Reserved + f.Segment))
 		detail = fmt.Sprintf("fails %s at event %s: asked for %s, with %s reserved and %s allocated", name,
 			units.Count(int64(*f.Event)), units.Size(f.Size), units.Size(f.Reserved), units.Size(f.Allocated))

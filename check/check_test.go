@@ -219,7 +219,7 @@ func TestUnknownValues(t *testing.T) {
 	}{
 		{"no events", "variety/stateonly", nil, "unknown unknown unknown unknown unknown unknown unknown"},
 		{"host memory", "variety/graphs", func(t *trace.Trace) { t.Host = true }, "holds unknown unknown unknown unknown holds unknown"},
-		{"a replay that parts", "variety/graphs", func(t *trace.Trace) { t.Events.Size.Set(9, 7<<30) }, "holds unknown unknown unknown holds holds unknown"},
+		{"a replay that parts", "variety/graphs", func(t *trace.Trace) { t.Events.Size.Set(9, 7<<30) }, "holds unknown unknown unknown unknown holds unknown"},
 		{"cut off", "variety/split", cut(5000), "unknown unknown unknown unknown unknown unknown unknown"},
 		{"cut off, mid-run", "variety/midrun", cut(5000), "unknown unknown unknown unknown unknown unknown unknown"},
 		{"nothing refused", "variety/graphs", nil, "holds holds holds unknown holds holds holds"},

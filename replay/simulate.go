@@ -64,6 +64,9 @@ type Failure struct {
 	Stack trace.StackID
 	// RecordedToo: it failed in the recording as well.
 	RecordedToo bool
+	// AtStart: no request failed, but what cannot be released of the state at
+	// the beginning exceeds the limit or the device. Event is -1.
+	AtStart bool
 	*alloc.OutOfMemoryError
 	Active, LargestFree uint64 // when it failed
 }
@@ -189,10 +192,40 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 			r.routes[id] = c
 		}
 	}
+	if err := r.fitStart(); err != nil {
+		return nil, err
+	}
 	r.at = highs{reservedAt: -1, allocatedAt: -1, activeAt: -1, requestedAt: -1}
 	r.highs = r.at
 	r.look(-1)
 	return r, nil
+}
+
+// fitStart releases what is cached at the beginning of a trace that starts
+// mid-run, if it exceeds the limit or the device: under these the program would
+// not have got there with it.
+func (r *simulation) fitStart() error {
+	c := &r.out.Conditions
+	most := c.Cap()
+	if c.DeviceMemory > 0 && (most == 0 || c.DeviceMemory < most) {
+		most = c.DeviceMemory
+	}
+	if len(r.initial) == 0 || most == 0 || r.s.Totals().Reserved <= most {
+		return nil
+	}
+	if err := r.a.EmptyCache(); err != nil {
+		return err
+	}
+	if t := r.s.Totals(); t.Reserved > most {
+		r.out.Fails = true
+		r.out.First = &Failure{
+			Event: -1, Time: trace.NoTime, AtStart: true, Active: t.Active, LargestFree: r.s.LargestFree(),
+			OutOfMemoryError: &alloc.OutOfMemoryError{
+				Device: r.Trace.Device, Limited: c.Cap() > 0, Limit: c.Cap(), Reserved: t.Reserved, Allocated: t.Allocated, DeviceTotal: c.DeviceMemory,
+			},
+		}
+	}
+	return nil
 }
 
 // Cap is the limit in force, 0 for none: the lower of the one given and the

@@ -69,7 +69,10 @@ func (p *page) underLimit(a *tune.Answer) {
 	}
 	limit := units.Size(*r.Limit)
 	verdictOf := func(r *whatif.Result) string {
-		if r.Fails {
+		switch {
+		case r.Fails && r.First.AtStart:
+			return "fail at the beginning"
+		case r.Fails:
 			return "fail at event " + countText(*r.First.Event)
 		}
 		return "pass"

@@ -73,7 +73,7 @@ func (p *page) whatIfBounds(limit whatif.Limit, memory whatif.Memory) {
 		}
 	}
 	p.wrapped("  ", said)
-	said = "device memory: without end; the recording does not tell"
+	said = "device memory: without end"
 	switch memory.Source {
 	case whatif.Given:
 		said = "device memory: " + units.Size(memory.Value()) + ", as given"
@@ -128,10 +128,12 @@ func verdict(r *whatif.Result, onOOM string) string {
 	switch {
 	case !r.Fails:
 		return "passes"
+	case r.First.AtStart:
+		return "fails at the beginning"
 	case onOOM == whatif.OnOOMSkip && r.OOMs > 1:
-		return units.Count(r.OOMs) + " left out, first " + countText(*r.First.Event)
+		return units.Count(r.OOMs) + " left out, first at " + countText(*r.First.Event)
 	case onOOM == whatif.OnOOMSkip:
-		return "1 left out, " + countText(*r.First.Event)
+		return "1 left out, event " + countText(*r.First.Event)
 	}
 	return "fails at " + whenText(r.First)
 }
@@ -194,12 +196,17 @@ func (p *page) failures(results []*whatif.Result, onOOM string) {
 // failureText describes a failing request in some lines.
 func failureText(r *whatif.Result, onOOM string) string {
 	f := r.First
+	if f.AtStart {
+		return fmt.Sprintf("%s are reserved before the first event, after all that is cached was released: more than there is", units.Size(f.Reserved))
+	}
 	said := fmt.Sprintf("event %s: asked for %s", whenText(f), units.Size(f.Size))
 	if units.Size(f.Segment) != units.Size(f.Size) {
 		said += fmt.Sprintf(", for which the driver was asked for %s", units.Size(f.Segment))
 	}
 	said += fmt.Sprintf("; reserved %s, allocated %s, largest free block %s", units.Size(f.Reserved), units.Size(f.Allocated), units.Size(f.LargestFree))
 	switch {
+	case f.DeviceFree != nil && *f.DeviceFree < f.Segment:
+		said += fmt.Sprintf("; the device has %s left", units.Size(*f.DeviceFree))
 	case r.Limit != nil && f.Reserved+f.Segment > *r.Limit:
 		said += "; the limit is " + units.Size(*r.Limit)
 	case f.DeviceFree != nil:

@@ -80,7 +80,7 @@ func TestWhatIfWords(t *testing.T) {
 		}
 	}
 	skip := whatIfText(t, unet, func(q *whatif.Question) { q.SkipOOM = true })
-	if !strings.Contains(skip, "1 left out, 7,052 ") || strings.Contains(skip, "--on-oom skip") {
+	if !strings.Contains(skip, "1 left out, event 7,052 ") || strings.Contains(skip, "--on-oom skip") {
 		t.Error(skip)
 	}
 	off := whatIfText(t, unet, func(q *whatif.Question) { q.Limit.Bound = whatif.Bound{Source: whatif.None} })

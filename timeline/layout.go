@@ -12,8 +12,13 @@ import (
 // and where in them each block lay. Nothing is replayed: segments, like blocks,
 // have lives, and what is alive at a moment is put together by address.
 type Layout struct {
+	// Spaces are the lifetimes of segments: each plain segment is one, and each
+	// piece of an expandable one from its mapping on. What is left of a piece
+	// when a part of it is unmapped is a new one.
+	Spaces Lifetimes
+
 	lives  *Lives
-	spaces []space // by Born
+	spaces []space // as Spaces
 	// ranges are the reservations of expandable segments: all that was ever
 	// mapped there belongs together.
 	ranges []addressRange
@@ -24,7 +29,9 @@ type Layout struct {
 type space struct {
 	addr, size uint64
 	born, gone int32
+	made       int32 // the event that brought the memory: born, but for what is left of a piece
 	stream     uint64
+	stack      trace.StackID
 	pool       alloc.PoolID
 	hasPool    bool
 	kind       SpaceKind
@@ -105,7 +112,7 @@ const leastBlock = 512
 // NewLayout goes through the events of a timeline once.
 func NewLayout(l *Timeline, lives *Lives) *Layout {
 	w := layoutWalk{
-		Layout: &Layout{lives: lives}, line: l, pools: l.pools.walk(), plain: map[uint64]int32{}, runs: finalRuns(l.Trace),
+		Layout: &Layout{lives: lives}, line: l, pools: l.pools.walk(), plain: map[uint64]int32{},
 	}
 	for i := range l.Start.Segments {
 		w.start(&l.Start.Segments[i])
@@ -118,6 +125,12 @@ func NewLayout(l *Timeline, lives *Lives) *Layout {
 		}
 	}
 	w.findRanges()
+	w.finalSpaces()
+	for i := range w.spaces {
+		p := &w.spaces[i]
+		w.Spaces.add(p.born, p.gone, p.gone, p.size)
+	}
+	w.Spaces.index()
 	return w.Layout
 }
 
@@ -128,23 +141,10 @@ type layoutWalk struct {
 	pools  poolWalk
 	plain  map[uint64]int32 // address -> space
 	mapped []int32          // spaces, by address
-	runs   map[uint64]string
-}
-
-// finalRuns has the kind of plain segments at the end by address: where a
-// segment is there to the end, the file tells it.
-func finalRuns(t *trace.Trace) map[uint64]string {
-	out := map[uint64]string{}
-	for i := range t.Segments {
-		if s := &t.Segments[i]; !s.Expandable {
-			out[s.Address] = s.Type
-		}
-	}
-	return out
 }
 
 func (w *layoutWalk) start(s *alloc.Segment) {
-	p := space{addr: s.Address, size: s.TotalSize, born: -1, gone: Never, stream: s.Stream, kind: KindSmall, in: -1}
+	p := space{addr: s.Address, size: s.TotalSize, born: -1, made: -1, gone: Never, stream: s.Stream, kind: KindSmall, in: -1}
 	if s.Large {
 		p.kind = KindLarge
 	}
@@ -167,7 +167,7 @@ func (w *layoutWalk) event(i int32, events *trace.Events) {
 	w.pools.apply(int(i), &e)
 	switch e.Action {
 	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
-		p := space{addr: e.Addr, size: e.Size, born: i, gone: Never, stream: e.Stream, kind: KindLarge, in: -1}
+		p := space{addr: e.Addr, size: e.Size, born: i, made: i, gone: Never, stream: e.Stream, stack: e.Stack, kind: KindLarge, in: -1}
 		// The small pool has segments, and maps memory, of this size only; the
 		// large one of none so small.
 		if e.Size == alloc.SmallSegment {
@@ -239,20 +239,33 @@ func (w *layoutWalk) unmap(i int32, from, to uint64) {
 	}
 }
 
-// findRanges joins the pieces that lie near each other to reservations, and
-// takes the kinds that the file tells.
-func (w *layoutWalk) findRanges() {
-	for addr, id := range w.plain {
-		if w.spaces[id].gone != Never || w.line.Trace.Partial {
+// finalSpaces takes what the file tells of the segments at the end: their kind,
+// and the stack of those that are older than the trace.
+func (w *layoutWalk) finalSpaces() {
+	if w.line.Trace.Partial { // they are those of a later moment
+		return
+	}
+	for i := range w.line.Trace.Segments {
+		s := &w.line.Trace.Segments[i]
+		id, ok := w.plain[s.Address]
+		if !ok || s.Expandable {
 			continue
 		}
-		switch w.runs[addr] {
+		p := &w.spaces[id]
+		switch s.Type {
 		case "small":
-			w.spaces[id].kind = KindSmall
+			p.kind = KindSmall
 		case "large":
-			w.spaces[id].kind = KindLarge
+			p.kind = KindLarge
+		}
+		if p.stack <= trace.EmptyStack {
+			p.stack = s.Stack
 		}
 	}
+}
+
+// findRanges joins the pieces that lie near each other to reservations.
+func (w *layoutWalk) findRanges() {
 	var order []int32
 	for i := range w.spaces {
 		if w.spaces[i].in >= 0 {
@@ -307,6 +320,21 @@ func (y *Layout) alive(event int) (alive []*space, mapped []addressRange) {
 	}
 	slices.SortFunc(alive, func(x, y *space) int { return cmp.Compare(x.addr, y.addr) })
 	return alive, mapped
+}
+
+// Space is what is known of a segment beside its lifetime.
+type Space struct {
+	Made    int // the event that brought the memory; -1 if older than the trace
+	Stream  uint64
+	Stack   trace.StackID
+	Pool    alloc.PoolID
+	HasPool bool
+}
+
+// Space returns what is known of one of Spaces.
+func (y *Layout) Space(i int) Space {
+	p := &y.spaces[i]
+	return Space{int(p.made), p.stream, p.stack, p.pool, p.hasPool}
 }
 
 // SegmentOf returns the address and size of the segment, or the mapped run, that

@@ -2,33 +2,24 @@ package timeline
 
 import (
 	"math"
-	"sort"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Never is later than every event: the end of a life that the trace does not
-// show.
-const Never = math.MaxInt32
-
 // Lives are all blocks of a trace, by column: those older than the trace first,
 // then one for each alloc event, in order. A life is named by its position.
 //
-// A life is active after the events from Born to Gone - 1, and pending from
-// Freed on. Its Size is that of the block if Exact, otherwise what was
+// A block is born with its alloc, freed with its free_requested and gone with
+// its free_completed. Its Size is that of the block if Exact, otherwise what was
 // requested. Sums over lives are the totals of a [Course].
 type Lives struct {
+	Lifetimes
 	Trace *trace.Trace
 	Exact bool
 	// Older is how many lives are older than the trace. The last Found of them
 	// are known only by the events that free them: the trace is partial.
 	Older, Found int
-
-	Born  []int32 // its alloc; -1 if older than the trace
-	Freed []int32 // its free_requested, or Never; -1 if before the trace
-	Gone  []int32 // its free_completed, or Never
-	Size  []uint64
 
 	// Pools are the pools that the file tells of.
 	Pools []alloc.PoolID
@@ -38,7 +29,6 @@ type Lives struct {
 	byEvent  []int32  // event -> life, -1 if it is about none
 	replaced map[int32]int32
 	stacks   map[int32]trace.StackID // where only the final state tells it
-	last     []int32                 // the latest Gone of each lifeRun lives
 }
 
 // olderBlock is what is known of a block that no alloc event shows.
@@ -46,10 +36,6 @@ type olderBlock struct {
 	addr, requested, stream uint64
 	stack                   trace.StackID
 }
-
-// lifeRun is how many lives share an entry of the index of the latest end: most
-// runs are over at any later moment and are skipped as a whole.
-const lifeRun = 512
 
 // NoPoolKnown is the pool of lives of which the file does not tell it.
 const NoPoolKnown = math.MaxUint16
@@ -109,14 +95,7 @@ func (w *lifeWalk) addOlder(b olderBlock, size uint64, freed int32) {
 	w.older = append(w.older, b)
 	w.Lives.Older++
 	w.Lives.pools = append(w.Lives.pools, NoPoolKnown)
-	w.add(-1, freed, size)
-}
-
-func (w *lifeWalk) add(born, freed int32, size uint64) {
-	w.Born = append(w.Born, born)
-	w.Freed = append(w.Freed, freed)
-	w.Gone = append(w.Gone, Never)
-	w.Size = append(w.Size, size)
+	w.add(-1, freed, Never, size)
 }
 
 // beginPartial adds what the events free without having allocated it.
@@ -187,7 +166,7 @@ func (w *lifeWalk) alloc(i int32, events *trace.Events) {
 	if w.Exact {
 		size = w.line.sizes.At(int(i))
 	}
-	w.add(i, Never, size)
+	w.add(i, Never, Never, size)
 	pool := uint16(NoPoolKnown)
 	if p, ok := w.pools.of(&e, events); ok {
 		pool = w.poolID(p)
@@ -218,13 +197,7 @@ func (w *lifeWalk) finish() {
 	if len(w.Lives.Pools) == 0 {
 		w.Lives.pools = nil
 	}
-	for i := 0; i < len(w.Gone); i += lifeRun {
-		last := int32(0)
-		for _, gone := range w.Gone[i:min(i+lifeRun, len(w.Gone))] {
-			last = max(last, gone)
-		}
-		w.last = append(w.last, last)
-	}
+	w.index()
 }
 
 // final learns the stacks of blocks that only the state at the end tells: those
@@ -253,41 +226,11 @@ func (w *lifeWalk) final(s *trace.Segment) {
 	}
 }
 
-// Len is the number of lives.
-func (l *Lives) Len() int { return len(l.Born) }
-
 // Events is the number of events of the trace.
 func (l *Lives) Events() int { return len(l.byEvent) }
 
 // Of returns the life that an event is about, or -1.
 func (l *Lives) Of(event int) int { return int(l.byEvent[event]) }
-
-// Begun is how many lives begin with an event or before it: they are the first
-// ones.
-func (l *Lives) Begun(event int) int {
-	return sort.Search(len(l.Born), func(i int) bool { return int(l.Born[i]) > event })
-}
-
-// Alive appends the lives that are active after an event, in order. Event -1 is
-// the moment before the first one.
-func (l *Lives) Alive(dst []int32, event int) []int32 {
-	n := l.Begun(event)
-	for run := 0; run*lifeRun < n; run++ {
-		if int(l.last[run]) <= event {
-			continue
-		}
-		for i := run * lifeRun; i < min((run+1)*lifeRun, n); i++ {
-			if int(l.Gone[i]) > event {
-				dst = append(dst, int32(i))
-			}
-		}
-	}
-	return dst
-}
-
-// Pending tells whether a life that is active after an event waits there for
-// another stream.
-func (l *Lives) Pending(i, event int) bool { return int(l.Freed[i]) <= event }
 
 // Address is where the block is.
 func (l *Lives) Address(i int) uint64 {

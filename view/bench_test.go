@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/generate"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // million is a run of a million events, made from a recorded one.
@@ -84,5 +86,41 @@ func BenchmarkMillion(b *testing.B) {
 				})
 			}
 		})
+	}
+}
+
+// BenchmarkChurn draws the worst that there is: many blocks alive, and any of
+// them may go next, so that all that is above it moves.
+func BenchmarkChurn(b *testing.B) {
+	for _, alive := range []int{1_000, 20_000, 100_000} {
+		rng := rand.New(rand.NewPCG(1, 1))
+		var events []trace.Event
+		sizes := make([]uint64, alive)
+		for i := 0; len(events) < 1_000_000; i++ {
+			at := i
+			if i >= alive {
+				at = rng.IntN(alive)
+				e := trace.Event{Action: alloc.ActionFreeRequested, Addr: 1<<40 + uint64(at)<<22, Size: sizes[at], Time: int64(i)}
+				events = append(events, e)
+				e.Action = alloc.ActionFreeCompleted
+				events = append(events, e)
+			}
+			sizes[at] = 512 << rng.IntN(12)
+			events = append(events, trace.Event{Action: alloc.ActionAlloc, Addr: 1<<40 + uint64(at)<<22, Size: sizes[at], Time: int64(i)})
+		}
+		r := madeRun(b, events...)
+		for _, share := range []int{1, 10, 1000} {
+			b.Run(fmt.Sprintf("alive-%d/part-%d", alive, share), func(b *testing.B) {
+				w := &window{x0: r.extent(false) / 2}
+				w.x1 = w.x0 + r.extent(false)/2/float64(share)
+				y := r.fullScale(800)
+				rects := 0
+				for b.Loop() {
+					r.cut(w, 1600)
+					rects = len(r.draw(w, y, maxRects).rects)
+				}
+				b.ReportMetric(float64(rects), "rects")
+			})
+		}
 	}
 }

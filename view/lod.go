@@ -1,6 +1,7 @@
 package view
 
 import (
+	"math"
 	"math/bits"
 	"sync"
 
@@ -26,8 +27,8 @@ const (
 	maxRects = 50_000
 	// leastArea is the area, in pixels, from which on something can be seen.
 	leastArea = 0.25
-	// maxCells bounds the work for one picture: the sum of all widths.
-	maxCells = 6_000_000
+	// maxMoves bounds the work of one try: how often a life moves down.
+	maxMoves = 3_000_000
 	// lag is how many pixels a rectangle may stand too high if there are too
 	// many pieces otherwise.
 	lag = 0.5
@@ -108,10 +109,9 @@ func (r *run) draw(w *window, y scale, rects int) *picture {
 		if done == d.columns || len(d.chosen) <= 1 {
 			break
 		}
-		// As many lives as would have been enough up to the place where it
-		// became too much, and a few less.
+		// With half of the lives half as many end, and each moves half as many.
 		if try > 0 {
-			most = min(len(d.chosen)-1, len(d.chosen)*int(done+1)/int(d.columns)*9/10)
+			most = int(0.9 * float64(len(d.chosen)) * math.Sqrt(float64(done+1)/float64(d.columns)))
 		}
 	}
 	p.drawn = make([]uint64, d.columns)
@@ -162,25 +162,19 @@ func bucket(area uint64) int {
 
 // choose takes the lives of the largest areas, at most so many.
 func (d *drawer) choose(most int, y scale) {
-	var lives, cells [areaBuckets]int
+	var lives [areaBuckets]int
 	least := leastArea / y.perByte()
 	for _, s := range d.all {
 		area := d.lives.Size[s.life] * uint64(s.c1-s.c0)
 		if float64(area) >= least {
 			lives[bucket(area)]++
-			cells[bucket(area)] += int(s.c1 - s.c0)
 		}
 	}
 	// From the largest on, as many buckets as there is room for; of the next
 	// one every so-many-th, so that no part of the picture is left out.
-	cut, room, work := areaBuckets-1, most, maxCells
-	for ; cut >= 0 && lives[cut] <= room && cells[cut] <= work; cut-- {
+	cut, room := areaBuckets-1, most
+	for ; cut >= 0 && lives[cut] <= room; cut-- {
 		room -= lives[cut]
-		work -= cells[cut]
-	}
-	some := 0
-	if cut >= 0 {
-		some = min(room, int(int64(work)*int64(lives[cut])/int64(max(1, cells[cut]))))
 	}
 	d.chosen = d.chosen[:0]
 	part := 0
@@ -193,7 +187,7 @@ func (d *drawer) choose(most int, y scale) {
 		case b < cut:
 			continue
 		case b == cut:
-			if part += some; part < lives[cut] {
+			if part += room; part < lives[cut] {
 				continue
 			}
 			part -= lives[cut]
@@ -203,13 +197,14 @@ func (d *drawer) choose(most int, y scale) {
 }
 
 // pile stacks the chosen lives column by column. It returns how many columns it
-// got through with so many rectangles.
+// got through with so many rectangles and maxMoves.
 func (d *drawer) pile(p *picture, y scale, slack uint64, rects int) int32 {
 	p.rects = p.rects[:0]
 	d.sortChanges()
 	d.stack = d.stack[:0]
 	d.at = append(d.at[:0], make([]int32, len(d.chosen))...)
 	next := 0 // of chosen, to begin
+	moves := 0
 	top := uint64(0)
 	for c := range d.columns {
 		lowest := len(d.stack)
@@ -222,6 +217,7 @@ func (d *drawer) pile(p *picture, y scale, slack uint64, rects int) int32 {
 			}
 		}
 		if lowest < len(d.stack) {
+			moves += len(d.stack) - lowest
 			top = d.sink(p, y, lowest, c, slack)
 		}
 		for ; next < len(d.chosen) && d.chosen[next].c0 == c; next++ {
@@ -229,7 +225,7 @@ func (d *drawer) pile(p *picture, y scale, slack uint64, rects int) int32 {
 			d.stack = append(d.stack, standing{int32(next), c, top, top})
 			top += d.lives.Size[d.chosen[next].life]
 		}
-		if len(p.rects) > rects {
+		if len(p.rects) > rects || moves > maxMoves {
 			return c
 		}
 	}

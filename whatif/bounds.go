@@ -5,6 +5,7 @@ import (
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot/side"
 	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Where a Bound comes from.
@@ -134,11 +135,11 @@ func MemoryOf(p *replay.Program, f *side.Facts) Memory {
 	return GivenMemory(0)
 }
 
-// endsInOOM reports whether the recording ends with a failed request: nothing
-// is allocated after it.
-func endsInOOM(p *replay.Program) bool {
-	for i := p.Trace.Events.Len() - 1; i >= 0; i-- {
-		switch p.Trace.Events.Action.At(i) {
+// EndsInOOM reports whether a trace ends with a failed request: nothing is
+// allocated after it.
+func EndsInOOM(t *trace.Trace) bool {
+	for i := t.Events.Len() - 1; i >= 0; i-- {
+		switch t.Events.Action.At(i) {
 		case alloc.ActionOOM:
 			return true
 		case alloc.ActionAlloc:

@@ -60,7 +60,7 @@ func RestsOn(p *replay.Program) []string {
 	if p.Ignored > 0 {
 		add("%s events contradict the ones before them and are left out", units.Count(int64(p.Ignored)))
 	}
-	if endsInOOM(p) {
+	if EndsInOOM(p.Trace) {
 		add("the recording ends where a request failed: to pass it means to get at least as far")
 	}
 	if p.Settings.PerProcessMemoryFraction < 1 {
@@ -109,7 +109,7 @@ func (q *Question) recordedIsOff(p *replay.Program, o *replay.Outcome) string {
 	case o.Fails && !o.First.RecordedToo:
 		return fmt.Sprintf("replayed under its own settings the recording fails at event %s, where it did not: "+
 			"the limit or the device's memory is not what is assumed here", units.Count(int64(o.First.Event)))
-	case !q.SkipOOM && o.Fails && !endsInOOM(p):
+	case !q.SkipOOM && o.Fails && !EndsInOOM(p.Trace):
 		return "" // the recording went on, the replay did not
 	case o.Reserved.Bytes != want:
 		return fmt.Sprintf("replayed under its own settings the recording reserves %s at its peak, recorded were %s: "+

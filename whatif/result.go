@@ -53,6 +53,7 @@ type Failure struct {
 	LargestFree uint64           `json:"largest_free_bytes"`
 	DeviceFree  *uint64          `json:"device_free_bytes"` // nil if the device has no end
 	RecordedToo bool             `json:"recorded_too"`      // it failed in the recording as well
+	AtStart     bool             `json:"at_start"`          // no request: what is there at the beginning is too much
 	LooksCaught bool             `json:"looks_caught"`
 	CaughtBy    *string          `json:"caught_by"`
 	Stack       []timeline.Frame `json:"stack"`
@@ -112,7 +113,7 @@ func (t *teller) result(o *replay.Outcome) *Result {
 func (t *teller) failure(f *replay.Failure, finite bool) *Failure {
 	out := &Failure{
 		Moment: t.places.At(f.Event, f.Time), Size: f.Requested, Segment: f.Segment, Stream: f.Stream, Reserved: f.Reserved,
-		Allocated: f.Allocated, Active: f.Active, LargestFree: f.LargestFree, RecordedToo: f.RecordedToo,
+		Allocated: f.Allocated, Active: f.Active, LargestFree: f.LargestFree, RecordedToo: f.RecordedToo, AtStart: f.AtStart,
 		Stack: timeline.Frames(t.t, f.Stack),
 	}
 	out.Site, _ = timeline.SiteOf(t.t, f.Stack)

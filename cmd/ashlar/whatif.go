@@ -29,7 +29,8 @@ type whatifOptions struct {
 	device *deviceFlag
 }
 
-// maxCurve is the longest curve: more points than a page or a plot can show.
+// maxCurve is how many points all curves together may have: more than a page or
+// a plot can show.
 const maxCurve = 1_000_000
 
 func newWhatif(std stdio) *cobra.Command {
@@ -114,6 +115,8 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 		return q, fmt.Errorf("--on-oom %q: write die or skip", o.onOOM)
 	case o.curve < 0 || o.curve > maxCurve:
 		return q, fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
+	case o.curve*(len(o.confs)+1) > maxCurve:
+		return q, fmt.Errorf("--curve %d for %d settings is more than %s points in all: give fewer", o.curve, len(o.confs)+1, count(maxCurve))
 	case o.curve > 0 && !o.json:
 		return q, errors.New("--curve is for --json: give it too")
 	}

@@ -36,6 +36,23 @@ func Size(n uint64) string {
 	return decimals(n, unit) + " " + name
 }
 
+// SizeUp writes a size as [Size] does but never too small, for "at least this
+// much": who reads the number and gives that much has given enough.
+func SizeUp(n uint64) string {
+	unit, name := unitOf(n)
+	if unit == 1 {
+		return Size(n)
+	}
+	whole, hundredths := n/unit, (n%unit*100+unit-1)/unit
+	if hundredths == 100 {
+		whole, hundredths = whole+1, 0
+	}
+	if whole == kib && unit < gib {
+		return SizeUp(whole * unit)
+	}
+	return fmt.Sprintf("%d.%02d %s", whole, hundredths, name)
+}
+
 // unitOf is the unit that [Size] writes a size in. Numbers that would round to
 // 1024.00 move on to the next unit: the first is 1024 - 0.005 of the smaller one.
 func unitOf(n uint64) (unit uint64, name string) {

@@ -1,17 +1,18 @@
 // The failing request beside the largest free block, to one scale.
 
-import { useDrawing } from '../draw/canvas';
-import { hatch } from '../draw/canvas';
+import { hatch, useDrawing } from '../draw/canvas';
 import { count, exact, size } from '../format';
 import { ink } from '../theme';
 import type { Segments } from '../types';
 
 export function RequestStrip({ s }: { s: Segments }) {
-  const r = s.request;
+  return s.request ? <Strip s={s} r={s.request} /> : null;
+}
+
+function Strip({ s, r }: { s: Segments; r: NonNullable<Segments['request']> }) {
   const canvas = useDrawing(
     (c, area) => {
       const i = ink.value;
-      if (!r) return;
       const longest = Math.max(r.size_bytes, s.largest_free_bytes, 1);
       const k = (area.width - 2) / longest;
       c.fillStyle = hatch(c, i.oom, i.back, 6, 2);
@@ -36,7 +37,6 @@ export function RequestStrip({ s }: { s: Segments }) {
     },
     [r, s.largest_free_bytes],
   );
-  if (!r) return null;
   return (
     <div class="request" data-panel="request">
       <dl>
