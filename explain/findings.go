@@ -72,6 +72,11 @@ func (w *sideWork) join(e *explainer) error {
 		e.r.Notes = append(e.r.Notes, "the bytes of holders and findings are what was requested: block sizes are known only if the whole recording replays")
 	}
 	steps := w.analysis.Steps
+	if n := steps.Complete(); e.r.Health != nil && n > 2 {
+		// The first step also gets going.
+		growth := int64(w.analysis.LiveBefore(steps.List[n-1].End)) - int64(w.analysis.LiveBefore(steps.List[1].End))
+		e.r.Health.Growth = &growth
+	}
 	for _, l := range w.found.Leaks {
 		e.leak(l, steps)
 	}

@@ -13,21 +13,22 @@ func (e *explainer) healthy() error {
 	r := e.r
 	r.Verdict, r.Confidence = None, Certain
 	switch {
-	case e.t.Events.Len() == 0:
-		r.Confidence = Open // what failed, if anything did, was not recorded
+	case e.t.Events.Len() == 0 || e.t.Partial:
+		r.Confidence = Open // what failed, if anything did, is not in the file
 	case !r.SelfCheck.Complete:
 		r.Confidence = Likely
 	}
+	given := e.Limit
+	e.Limit = 0 // nothing failed under it: what would is another question
 	e.findLimit()
+	e.Limit = given
 	c := e.conditions(e.limits.high)
-	c.Points = e.t.Events.Len() / 2
-	c.Points = min(max(c.Points, 1), 4096)
 	o, err := e.p.Run(e.ctx, c)
 	if err != nil {
 		return err
 	}
 	h := &Health{PeakReserved: o.Reserved.Bytes, PeakAllocated: o.Allocated.Bytes, Retries: o.Retries}
-	m, err := e.p.Hold(e.ctx, e.conditions(e.limits.high), o.Reserved.Event+1)
+	m, err := e.p.Hold(e.ctx, c, o.Reserved.Event+1)
 	if err != nil {
 		return err
 	}
@@ -35,8 +36,14 @@ func (e *explainer) healthy() error {
 		part := 1 - float64(t.Allocated)/float64(t.Reserved)
 		h.FragmentationPeak = &part
 	}
-	if e.limits.high > 0 && e.limits.low == e.limits.high {
-		head := e.limits.high - min(e.limits.high, o.Reserved.Bytes)
+	under := ""
+	if given > 0 {
+		if under, err = e.underGiven(h); err != nil {
+			return err
+		}
+	}
+	if l := e.limits; l.high > 0 && l.low == l.high && l.high >= o.Reserved.Bytes {
+		head := l.high - o.Reserved.Bytes
 		h.Headroom = &head
 	}
 	r.Health = h
@@ -50,15 +57,41 @@ func (e *explainer) healthy() error {
 			units.Size(end), units.Size(reserved))
 		return nil
 	}
-	r.Summary = fmt.Sprintf("Nothing failed in this file. At most %s were allocated and %s reserved", units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
+	where := "in this file"
+	if e.t.Partial {
+		where = "in the part of the file that is there"
+	}
+	r.Summary = fmt.Sprintf("Nothing failed "+where+". At most %s were allocated and %s reserved", units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
 	if h.FragmentationPeak != nil {
 		r.Summary += fmt.Sprintf("; at the peak of reserved memory %.1f %% of it were not allocated", 100**h.FragmentationPeak)
 	}
 	if h.Retries > 0 {
-		r.Summary += fmt.Sprintf("; the cache was flushed %s times to make room", units.Count(h.Retries))
+		r.Summary += fmt.Sprintf("; the cache was flushed to make room, %s", times(uint64(h.Retries)))
 	}
-	r.Summary += "."
+	r.Summary += "." + under
 	return nil
+}
+
+// underGiven says what the limit that was given would have done.
+func (e *explainer) underGiven(h *Health) (string, error) {
+	e.setLimit(limitRange{e.Limit, e.Limit, whatif.Given})
+	o, err := e.p.Run(e.ctx, e.conditions(e.Limit))
+	if err != nil {
+		return "", err
+	}
+	survives := !o.Fails
+	h.Survives = &survives
+	switch {
+	case survives && o.Retries > h.Retries:
+		return fmt.Sprintf(" Under the limit given, %s, it passes too, with the cache flushed %s.", units.Size(e.Limit), times(uint64(o.Retries))), nil
+	case survives:
+		return "", nil
+	case o.First.AtStart:
+		return fmt.Sprintf(" Under the limit given, %s, it would not get as far as its first event.", units.Size(e.Limit)), nil
+	}
+	h.FailsAt = &o.First.Event
+	return fmt.Sprintf(" Under the limit given, %s, a request for %s at event %s fails, with %s live; ashlar tune finds settings that pass, if there are any.",
+		units.Size(e.Limit), units.Size(o.First.Requested), units.Count(int64(o.First.Event)), units.Size(o.First.Allocated)), nil
 }
 
 // believed compares the settings that the user believes in with the recorded

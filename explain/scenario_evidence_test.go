@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/explain"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -37,8 +38,6 @@ func (s *story) checkEvidence(r *explain.Report, w way, fail func(string, ...any
 		{"free", e.Free, &s.free},
 		{"usable", e.FreeUsable, &s.usable},
 		{"largest usable", e.LargestUsable, &s.largest},
-		{"other streams", e.FreeStreams, &s.streams},
-		{"pools", e.FreePools, &s.pools},
 		{"pending", e.Pending, &s.pending},
 		{"reserved", e.Reserved, &s.reserved},
 		{"device free", e.DeviceFree, &device},
@@ -54,7 +53,7 @@ func (s *story) checkEvidence(r *explain.Report, w way, fail func(string, ...any
 // checkDump compares the evidence with the segments of the snapshot, which was
 // taken where the request failed.
 func checkDump(r *explain.Report, tr *trace.Trace, fail func(string, ...any)) {
-	var live, free, largest, reserved uint64
+	var live, free, largest, reserved, pools, streams uint64
 	for i := range tr.Segments {
 		reserved += tr.Segments[i].TotalSize
 		for _, b := range tr.Segments[i].Blocks {
@@ -64,10 +63,19 @@ func checkDump(r *explain.Report, tr *trace.Trace, fail func(string, ...any)) {
 			case "inactive":
 				free += b.Size
 				largest = max(largest, b.Size)
+				if tr.Segments[i].Pool != (alloc.PoolID{}) {
+					pools += b.Size
+				}
+				if tr.Segments[i].Stream != r.Failure.Stream {
+					streams += b.Size
+				}
 			}
 		}
 	}
 	e := r.Evidence
+	if *e.FreePools != pools || *e.FreeStreams != streams {
+		fail("the snapshot has %d free in private pools and %d on other streams; the report %d and %d", pools, streams, *e.FreePools, *e.FreeStreams)
+	}
 	if *e.Live != live || *e.Free != free || *e.LargestFree != largest || *e.Reserved != reserved {
 		fail("the snapshot has %d live, %d free, at most %d in one piece, %d reserved; the report %d, %d, %d, %d",
 			live, free, largest, reserved, *e.Live, *e.Free, *e.LargestFree, *e.Reserved)

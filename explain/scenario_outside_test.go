@@ -19,11 +19,11 @@ func knows(total uint64) explain.Input {
 }
 
 // said tells it as the message does.
-func said(t *testing.T, total, free, segment uint64) explain.Input {
+func said(t *testing.T, total, free, segment, live uint64) explain.Input {
 	t.Helper()
 	text := fmt.Sprintf("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s. GPU 0 has a total capacity of %s of which %s is free. "+
-		"Of the allocated memory 1.00 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
-		units.Size(segment), units.Size(total), units.Size(free))
+		"Of the allocated memory %s is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but unallocated.",
+		units.Size(segment), units.Size(total), units.Size(free), units.Size(live))
 	list, err := message.Parse(text)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d messages in %q: %v", len(list), text, err)
@@ -62,7 +62,7 @@ func TestOutside(t *testing.T) {
 			if tt.limit > 0 {
 				there = tt.limit
 			}
-			for name, in := range map[string]explain.Input{"facts": knows(tt.total), "message": said(t, tt.total, free, request)} {
+			for name, in := range map[string]explain.Input{"facts": knows(tt.total), "message": said(t, tt.total, free, request, live)} {
 				in.Limit = tt.limit
 				r := explained(t, tr, in)
 				e := r.Evidence
@@ -156,7 +156,7 @@ func TestMessageAfterTheFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := said(t, 80*gib, 79*gib, tt.request)
+			in := said(t, 80*gib, 79*gib, tt.request, tt.live)
 			in.Limit = tt.limit
 			r := explained(t, tr, in)
 			var kinds []string

@@ -48,10 +48,13 @@ type explainer struct {
 	t   *trace.Trace
 	r   *Report
 
-	event  int // of the failed request; -1 if none
-	limits limitRange
-	f      *failing
-	least  uint64 // see needAtLeast
+	event int // of the failed request; -1 if none
+	// stateOnly: the state is that of the file's segments, the events were not
+	// replayed.
+	stateOnly bool
+	limits    limitRange
+	f         *failing
+	least     uint64 // see needAtLeast
 }
 
 // limitRange is what is known of the cap; high 0 is none.
@@ -62,15 +65,19 @@ type limitRange struct {
 
 func (e *explainer) explain() error {
 	var given *replay.Call
+	e.otherDevice()
 	e.event = lastOOM(e.t)
 	if e.event < 0 {
 		if given = e.fromMessage(); given == nil {
 			return e.healthy()
 		}
+		if !e.sameMoment() {
+			return e.byText()
+		}
 		e.event = e.t.Events.Len()
 	}
 	e.findLimit()
-	f, err := lookAt(e.ctx, e.p, e.conditions(e.limits.high), e.event, given)
+	f, err := e.look(given)
 	if err != nil {
 		return err
 	}
@@ -83,7 +90,97 @@ func (e *explainer) explain() error {
 		return err
 	}
 	e.pinners()
+	if !f.reproduced {
+		return nil
+	}
 	return e.fixes()
+}
+
+// look replays up to the failure. If the events do not replay to the end, but
+// the file was written at the failure, its segments are the state there.
+func (e *explainer) look(given *replay.Call) (*failing, error) {
+	if e.r.SelfCheck.Complete || given != nil || e.t.Partial || len(e.t.Segments) == 0 || !e.endsThere() {
+		return lookAt(e.ctx, e.p, e.conditions(e.limits.high), e.event, given)
+	}
+	at := *e.t
+	at.Events = trace.Events{}
+	state, err := replay.CheckProgram(e.ctx, &at)
+	if err != nil {
+		return nil, err
+	}
+	oom := e.t.Events.At(e.event)
+	call := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: oom.Size, Stream: oom.Stream, Event: e.event}
+	if e.limits.source == whatif.Inferred {
+		e.setLimit(limitRange{source: whatif.None}) // from a replay that went astray
+	}
+	f, err := lookAt(e.ctx, state, e.conditions(e.limits.high), 0, call)
+	if err != nil {
+		return nil, err
+	}
+	var reserved uint64
+	for i := range e.t.Segments {
+		reserved += e.t.Segments[i].TotalSize
+	}
+	if oom.Addr >= f.segment && e.limits.high == 0 {
+		// The device had room, so a limit refused: one between what is reserved
+		// and what would have been.
+		e.setLimit(limitRange{reserved, reserved + f.segment - 1, whatif.Inferred})
+		f.c.Limit = e.limits.high
+	}
+	f.deviceFree = &oom.Addr
+	f.device = oom.Addr + reserved
+	f.deviceBefore = f.device
+	e.r.Notes = append(e.r.Notes, "the events do not replay to the end: the state at the failure is that of the file's segments")
+	e.stateOnly = true
+	return f, f.again(e.ctx)
+}
+
+// otherDevice drops a message that is about another device.
+func (e *explainer) otherDevice() {
+	if m := e.Message; m != nil && m.Device >= 0 && m.Device != e.t.Device {
+		e.r.Notes = append(e.r.Notes, fmt.Sprintf("the message is about device %d and is not used: the file is about device %d", m.Device, e.t.Device))
+		e.Message = nil
+	}
+}
+
+// sameMoment tells whether the message and the end of the file agree on what is
+// allocated.
+func (e *explainer) sameMoment() bool {
+	if e.Message.AllocatedBytes == nil {
+		return true
+	}
+	var live, free uint64
+	for i := range e.t.Segments {
+		live += e.t.Segments[i].AllocatedSize
+		if e.t.Segments[i].Pool != (alloc.PoolID{}) {
+			free += e.t.Segments[i].TotalSize - e.t.Segments[i].AllocatedSize
+		}
+	}
+	return e.Message.AllocatedBytes.Contains(live) || e.Message.AllocatedBytes.Contains(live+free)
+}
+
+// byText takes the verdict from the message alone: the file is of another
+// moment.
+func (e *explainer) byText() error {
+	text, err := FromText(Input{Message: e.Message, Stats: e.Stats, Side: e.Side, Limit: e.Limit, Believed: e.Believed})
+	if err != nil {
+		return err
+	}
+	r := e.r
+	r.Verdict, r.Summary, r.Confidence, r.Alternatives, r.BreakEven = text.Verdict, text.Summary, text.Confidence, text.Alternatives, text.BreakEven
+	r.UnderCap, r.Limit, r.Evidence, r.Fixes, r.Arithmetic = text.UnderCap, text.Limit, text.Evidence, text.Fixes, text.Arithmetic
+	r.Notes = append(r.Notes, "no request fails in the file, and at its end something else is allocated than the message says: the verdict rests on the message alone, who holds the memory on the file")
+	r.Notes = append(r.Notes, text.Notes...)
+	return nil
+}
+
+// setLimit says what the limit is taken for.
+func (e *explainer) setLimit(l limitRange) {
+	e.limits = l
+	e.r.Limit = Limit{Source: l.source}
+	if l.high > 0 {
+		e.r.Limit.Min, e.r.Limit.Max = &l.low, &l.high
+	}
 }
 
 // conditions are those of the recorded run under a limit.
@@ -142,17 +239,28 @@ func (e *explainer) findLimit() {
 		l = limitRange{*b.Bytes, *b.Bytes, whatif.Recorded}
 	}
 	if e.Limit > 0 {
-		if l.high > 0 && l.source != "none" && (e.Limit > l.high || e.Limit < l.low) {
-			e.r.Notes = append(e.r.Notes, fmt.Sprintf("the limit given, %s, does not agree with the file, which shows one from %s to %s",
-				units.Size(e.Limit), units.Size(l.low), units.Size(l.high)))
+		if refuted := e.refutes(b); refuted != "" {
+			e.r.Notes = append(e.r.Notes, fmt.Sprintf("the limit given, %s, is not used: %s", units.Size(e.Limit), refuted))
+		} else {
+			l = limitRange{e.Limit, e.Limit, whatif.Given}
 		}
-		l = limitRange{e.Limit, e.Limit, whatif.Given}
 	}
-	e.limits = l
-	e.r.Limit = Limit{Source: l.source}
-	if l.high > 0 {
-		e.r.Limit.Min, e.r.Limit.Max = &l.low, &l.high
+	e.setLimit(l)
+}
+
+// refutes says why the limit that was given cannot have been; empty if it can.
+func (e *explainer) refutes(shown whatif.Limit) string {
+	if !e.r.SelfCheck.Complete || shown.Min == nil {
+		return ""
 	}
+	least := max(*shown.Min, e.atFirst())
+	switch {
+	case e.Limit < least:
+		return fmt.Sprintf("the file has requests served that need %s", units.SizeUp(least))
+	case shown.Max != nil && e.Limit > *shown.Max && e.event >= 0:
+		return fmt.Sprintf("the file has a request refused that %s would have allowed", units.SizeUp(*shown.Max+1))
+	}
+	return ""
 }
 
 // atFirst is a bound from below on the limit, by what was reserved before the
@@ -232,7 +340,7 @@ func (e *explainer) evidence() {
 	e.r.Evidence = Evidence{
 		Live: &f.live, Request: &f.call.Size, Rounded: &f.rounded, Segment: &f.segment,
 		Free: &f.free.all, LargestFree: &f.free.largest, FreeUsable: &f.free.usable, LargestUsable: &f.free.largestUsable,
-		FreeStreams: &f.free.streams, FreePools: &f.free.private, Pending: &f.pending, Reserved: &f.reserved,
+		FreeStreams: &f.free.onStreams, FreePools: &f.free.inPools, Pending: &f.pending, Reserved: &f.reserved,
 		DeviceFree: f.deviceFree, DeviceTotal: f.deviceTotal,
 	}
 	if f.deviceFree != nil {
@@ -256,16 +364,22 @@ func (e *explainer) evidence() {
 // verdict decides, at both ends of what the limit may be.
 func (e *explainer) verdict() error {
 	f, r := e.f, e.r
-	v, why, err := f.cause(e.ctx, e.limits.high)
-	if err != nil {
-		return err
+	var v, why string
+	if f.reproduced {
+		var err error
+		if v, why, err = f.cause(e.ctx, e.limits.high); err != nil {
+			return err
+		}
 	}
 	r.Verdict, r.Confidence = v, Certain
-	if !r.SelfCheck.Complete || !f.reproduced || e.event == e.t.Events.Len() {
+	if !r.SelfCheck.Complete && !e.stateOnly || e.event == e.t.Events.Len() {
 		r.Confidence = Likely
 	}
 	if !f.reproduced {
-		r.Notes = append(r.Notes, "the replay serves the request that failed: what made it fail is not in the file")
+		r.Verdict, r.Confidence = Unknown, Open
+		r.Summary = fmt.Sprintf("A request for %s failed with %s live, and the replay serves it: what made it fail is not in the file, or the limit is another one (--limit) or the device had less.",
+			units.Size(f.call.Size), units.Size(f.live))
+		return nil
 	}
 	if there, _ := f.roomUnder(e.limits.high); v == Outside && f.live+f.rounded <= there.bytes {
 		// It would also fit into what others left, in one piece.

@@ -71,8 +71,9 @@ type account struct {
 	total    *units.Range
 	limit    *units.Range
 
-	sameMoment bool // the dump is of the moment of the failure
-	settings   *settings.Settings
+	sameMoment   bool // the dump is of the moment of the failure
+	contradicted bool // the sizes of the device cannot be true with the rest
+	settings     *settings.Settings
 }
 
 func exactly(n uint64) *units.Range {
@@ -256,7 +257,13 @@ func (a *account) contradictions() {
 	}
 	if a.free != nil && a.total != nil && a.free.Low > a.total.High {
 		a.note("the numbers contradict each other: %s free on a device of %s; both are left out", units.Size(a.free.Mid), units.Size(a.total.Mid))
-		a.free, a.total = nil, nil
+		a.free, a.total, a.contradicted = nil, nil, true
+	}
+	// A driver lends memory of the host only when that of the device is used up.
+	if a.reserved != nil && a.total != nil && a.free != nil && a.segment != nil && a.reserved.Low > a.total.High && surelyFits(*a.segment, *a.free) {
+		a.note("the numbers contradict each other: %s reserved on a device of %s, of which %s are free; free and total are left out",
+			units.Size(a.reserved.Mid), units.Size(a.total.Mid), units.Size(a.free.Mid))
+		a.free, a.total, a.contradicted = nil, nil, true
 	}
 }
 

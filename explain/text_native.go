@@ -102,6 +102,7 @@ func (a *account) over(need, there units.Range, capped bool) {
 		a.decide(Outside, confidence, "%s Alone on this device of %s it would fit: %s of it do not belong to PyTorch%s.",
 			asked, units.Size(a.total.Mid), units.Size(a.outside().Mid), a.holdersText())
 	default:
+		confidence, helps := a.settingsHelp(gap, there)
 		if !capped && a.total == nil {
 			confidence = Likely
 			a.alternative(Outside, "others hold memory of the device that they need not: the message does not say how large it is")
@@ -109,27 +110,10 @@ func (a *account) over(need, there units.Range, capped bool) {
 		if !capped && a.limit != nil && surelyMore(need, *a.limit) {
 			asked += fmt.Sprintf(" It is more than the limit of %s, too.", units.Size(a.limit.Mid))
 		}
-		a.decide(Capacity, confidence, "%s No allocator setting helps%s.", asked, a.roomText())
-		a.roundedUp()
+		a.decide(Capacity, confidence, "%s %s%s.", asked, helps, a.roomText())
 	}
 	a.lessFix(gap)
 	a.memoryFix(need, there, capped)
-}
-
-// roundedUp is about the one setting that makes tensors take more than they
-// need.
-func (a *account) roundedUp() {
-	const name = "roundup_power2_divisions"
-	if a.settings == nil {
-		a.note("one setting makes tensors take more than they need, %s: if it is on, they would take less without it", name)
-		return
-	}
-	for _, off := range switchedOff(*a.settings) {
-		if off.name == name {
-			a.r.Confidence = Likely
-			a.alternative(Setting, "%s, which is on, makes up the difference: a replay of a snapshot without it tells", name)
-		}
-	}
 }
 
 // roomText tells of a device that had room.
@@ -317,12 +301,16 @@ func (a *account) incomplete(there *units.Range, capped bool) {
 	case bound != nil && surelyMore(needed, *bound):
 		gap := needed.Sub(*bound)
 		a.r.Evidence.Gap, a.r.Evidence.Available = &gap.Mid, &bound.Mid
-		a.line("%s is more than %s %s", sizeOf(needed, a.live != nil), name, units.Size(bound.Mid))
-		a.decide(Capacity, Certain, "%s failed: %s, %s more than %s %s. No allocator setting helps.", a.asked(), sizeOf(needed, a.live != nil), units.Size(gap.Mid), name, units.Size(bound.Mid))
+		confidence, helps := a.settingsHelp(gap, *bound)
+		a.line("%s more than %s %s", sizeOf(needed, a.live != nil), name, units.Size(bound.Mid))
+		a.decide(Capacity, confidence, "%s failed: %s %s more than %s %s. %s.",
+			a.asked(), sizeOf(needed, a.live != nil), units.Size(gap.Mid), name, units.Size(bound.Mid), helps)
 		a.lessFix(gap)
 	case a.live == nil && a.total == nil && a.limit == nil:
 		a.decide(Unknown, Open, "%s failed. The text does not say how much memory there was, nor who held it: the rest of the message is missing.", a.asked())
 		a.alternative(Capacity, "the device has less than %s", units.Size(a.segment.Mid))
+	case a.contradicted:
+		a.decide(Unknown, Open, "%s failed. The numbers of the message contradict each other, so they do not tell why: is the text whole, and of one message?", a.asked())
 	default:
 		a.decide(Unknown, Open, "%s failed. Parts of the message that would tell why are missing%s.", a.asked(), a.partsText())
 	}
@@ -330,9 +318,9 @@ func (a *account) incomplete(there *units.Range, capped bool) {
 
 func sizeOf(r units.Range, withLive bool) string {
 	if withLive {
-		return "live memory and the request, " + units.Size(r.Mid) + ","
+		return "live memory and the request, " + units.Size(r.Mid) + ", are"
 	}
-	return "the request alone, " + units.Size(r.Mid) + ","
+	return "the request alone, " + units.Size(r.Mid) + ", is"
 }
 
 // unknownRequest is for a message without the request: it says from where on

@@ -233,7 +233,7 @@ func (a *account) lessFix(gap units.Range) {
 	a.r.Fixes = append(a.r.Fixes, Fix{
 		Kind: FixCode, Bytes: &gap.High,
 		Detail: fmt.Sprintf("have %s less in tensors, or in the request%s: anything less cannot help, and this much is enough only where it is free in one piece",
-			units.Size(gap.High), rounded(gap)),
+			units.SizeUp(gap.High), rounded(gap)),
 	})
 }
 
@@ -252,15 +252,15 @@ func (a *account) memoryFix(need, there units.Range, capped bool) {
 	f := Fix{Kind: FixMemory, PassesFailure: &yes, Bytes: &more.High}
 	switch {
 	case capped:
-		f.Detail = fmt.Sprintf("a limit of %s, %s more: a new segment fits then, so this request is served; what follows it is not known", units.Size(enough.High), units.Size(more.High))
+		f.Detail = fmt.Sprintf("a limit of %s, %s more: a new segment fits then, so this request is served; what follows it is not known", units.SizeUp(enough.High), units.SizeUp(more.High))
 	default:
-		f.Detail = fmt.Sprintf("%s more on the device: a new segment fits then, so this request is served; what follows it is not known", units.Size(more.High))
+		f.Detail = fmt.Sprintf("%s more on the device: a new segment fits then, so this request is served; what follows it is not known", units.SizeUp(more.High))
 		if out := a.outside(); out != nil && out.Low > normalOutside {
 			f.Detail += fmt.Sprintf(". Others hold %s of the device", units.Size(out.Mid))
 		}
 	}
 	if more.Low > 0 && units.Size(more.Low) != units.Size(more.High) {
-		f.Detail += fmt.Sprintf(". Less than %s more never helps", units.Size(more.Low))
+		f.Detail += fmt.Sprintf(". Less than about %s more does not help with these settings", units.Size(more.Low))
 	}
 	a.r.Fixes = append(a.r.Fixes, f)
 }
@@ -311,6 +311,10 @@ func (a *account) advice() {
 	}
 	switch a.r.Verdict {
 	case Capacity:
+		if !on && a.r.Confidence != Certain && strings.HasPrefix(name, "expandable") {
+			a.note("%s: it does not make tensors smaller, and helps only as far as blocks have rests that it splits off", said)
+			return
+		}
 		a.note("%s: it cannot help here, for it does not make tensors smaller", said)
 	case Outside:
 		a.note("%s: it does not give back what others hold", said)

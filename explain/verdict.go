@@ -44,6 +44,7 @@ type failing struct {
 
 // freeMemory is cached memory by who may use it.
 type freeMemory struct {
+	inPools, onStreams      uint64 // in any private pool; on any other stream than the request's
 	all, largest            uint64
 	usable, largestUsable   uint64 // of the request's pool and stream
 	streams, largestStreams uint64 // of other streams, in the request's pool
@@ -83,18 +84,31 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 	t := m.Totals()
 	f.live, f.pending = t.Allocated, t.Active-t.Allocated
 	f.call, f.rounded, f.segment, f.releasable = call, m.Rounded(call.Size), m.SegmentSize(call.Size), m.Releasable()
-	failed := m.Request(call)
+	return f, f.request(m)
+}
+
+// request makes the request that failed and looks at what it leaves.
+func (f *failing) request(m *replay.Moment) error {
+	failed := m.Request(f.call)
 	var oom *alloc.OutOfMemoryError
-	switch {
-	case errors.As(failed, &oom):
-		f.reproduced = true
-	case failed != nil:
-		return nil, failed
+	if f.reproduced = errors.As(failed, &oom); failed != nil && !f.reproduced {
+		return failed
 	}
 	f.held, f.after, f.reserved = m, m.Segments(), m.Totals().Reserved
+	f.free = freeMemory{}
 	f.countFree()
-	f.fits = f.reproduced && m.WouldFit(call)
-	return f, nil
+	f.fits = f.reproduced && m.WouldFit(f.call)
+	return nil
+}
+
+// again holds the run and makes the request once more, after the conditions
+// have changed.
+func (f *failing) again(ctx context.Context) error {
+	m, err := f.hold(ctx, f.c)
+	if err != nil {
+		return err
+	}
+	return f.request(m)
 }
 
 // before is the event at which a run is held so that the request of an event is
@@ -159,6 +173,12 @@ func (f *failing) countFree() {
 				continue
 			}
 			raise(&f.free.all, &f.free.largest, b.Size)
+			if s.Pool != (alloc.PoolID{}) {
+				f.free.inPools += b.Size
+			}
+			if s.Stream != f.call.Stream {
+				f.free.onStreams += b.Size
+			}
 			fitting := b.Size
 			if s.Large != large {
 				fitting = 0 // the other kind never serves it

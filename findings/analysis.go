@@ -93,7 +93,10 @@ type Findings struct {
 
 // Find looks for everything.
 func (a *Analysis) Find() *Findings {
-	return &Findings{Leaks: a.Leaks(), Spikes: a.Spikes(), Transient: a.Transient()}
+	f := &Findings{Leaks: a.Leaks(), Spikes: a.spikes()}
+	f.Transient = a.transient(f.Spikes)
+	against(f.Spikes, f.Transient)
+	return f
 }
 
 // Part is the share of one call stack.

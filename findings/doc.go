@@ -34,11 +34,13 @@
 // # Leaks
 //
 // A [Leak] is memory that a step allocates and that is still there when the last
-// complete step ends, step after step. Of the first step everything may stay
+// complete step ends, step after step, and, if a request fails later on or the
+// trace breaks off a step, still there then. Of the first step everything may stay
 // (state, caches) and of the last one things may not be dropped yet, so neither
 // is evidence. It is no leak if it stops (a cache that is full), slows down (a
 // cache that fills), goes for what comes (a buffer that is replaced, a window
-// over the last steps) or has been dropped before (results of an epoch).
+// over the last steps) or has been dropped before (results of an epoch). What
+// goes after the last step, as when the program ends, has leaked until then.
 // Stacks that one line of the program led to count together. And whatever the
 // numbers say: see [WhereNotWho].
 //
@@ -53,7 +55,8 @@
 // # Transient
 //
 // A [Transient] is what the peak of an ordinary step is made of besides what
-// stays: blocks allocated and freed within the step.
+// stays: blocks allocated and freed within the step. The ordinary step is the
+// one in which they are the median, of those without a spike and but the first.
 //
 // # Categories
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -12,18 +13,27 @@ import (
 const WhereNotWho = "a snapshot shows where memory was allocated, not who keeps it"
 
 // Leak is memory that grows from step to step: blocks that step after step
-// allocates at one line of the program and nobody frees.
+// allocates at one line of the program and does not free while steps go on.
 type Leak struct {
-	BytesPerStep uint64 // the median slope
+	// BytesPerStep is what a step leaves behind: the median if every step
+	// leaves something, else the mean over all of them.
+	BytesPerStep uint64
+	Median       bool // BytesPerStep is one
 	// Least and most that a step left behind, of the steps looked at.
 	LeastPerStep, MostPerStep uint64
-	Bytes                     uint64 // that all steps together have left by the end of the last
-	Blocks                    int
-	Steps                     int // complete ones
-	KeptIn                    int // so many of them left something behind
-	Confidence                Confidence
-	Stack                     trace.StackID // of the largest part
-	Parts                     []Part        // by stack, largest first
+	// Bytes is what all steps together have left by the end of the last, or by
+	// a failure after that.
+	Bytes  uint64
+	Blocks int
+	Steps  int   // complete ones
+	KeptIn []int // positions in Steps.List of those that left something behind
+	// FreedBytes of Bytes are freed after the last step; AtEnd tells that the
+	// program did not allocate any more once it began to free them.
+	FreedBytes uint64
+	AtEnd      bool
+	Confidence Confidence
+	Stack      trace.StackID // of the largest part
+	Parts      []Part        // by stack, largest first
 }
 
 const (
@@ -49,8 +59,9 @@ func (a *Analysis) Leaks() []Leak {
 		return nil
 	}
 	steps, each := bundle(all, leakRows)
-	rows := a.keptRows(steps)
-	a.levelRows(rows, steps)
+	until := a.heldUntil(steps[len(steps)-1].End)
+	rows := a.keptRows(steps, until)
+	a.levelRows(rows, steps, until)
 	peak := uint64(0)
 	for _, live := range a.lives.live {
 		peak = max(peak, live)
@@ -65,6 +76,7 @@ func (a *Analysis) Leaks() []Leak {
 	var out []Leak
 	for _, g := range groups {
 		if l := a.leak(g, len(steps), each); float64(l.Bytes) >= leakShare*float64(peak) {
+			a.keptIn(&l, all, until)
 			out = append(out, l)
 		}
 	}
@@ -72,6 +84,26 @@ func (a *Analysis) Leaks() []Leak {
 		return cmp.Or(cmp.Compare(y.BytesPerStep, x.BytesPerStep), cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Stack, y.Stack))
 	})
 	return out
+}
+
+// heldUntil is the event up to which memory must be held to have leaked: the end
+// of the last complete step, or a later failure, or the last allocation of a
+// step that the trace breaks off. What a later step gives back has only piled
+// up; what goes behind the last allocation goes with the program.
+func (a *Analysis) heldUntil(end int) int {
+	last := a.Steps.List[len(a.Steps.List)-1]
+	working := end
+	for i := a.Trace.Events.Len() - 1; i >= end; i-- {
+		switch a.Trace.Events.Action.At(i) {
+		case alloc.ActionOOM:
+			return i
+		case alloc.ActionAlloc:
+			if !last.Complete && i >= last.Begin && i < last.End {
+				working = max(working, i)
+			}
+		}
+	}
+	return working
 }
 
 // leakRows is how many steps are told apart. In a longer run several in a row
@@ -94,7 +126,7 @@ func bundle(steps []Step, most int) (out []Step, each int) {
 // keptRow is what the blocks of one stack do over the steps.
 type keptRow struct {
 	stack trace.StackID
-	kept  []uint64 // allocated in a step and there at the end of the last
+	kept  []uint64 // allocated in a step and held to the end
 	level []int64  // active when a step ends
 	bytes uint64   // of kept
 	// dropped is what outlived a whole step and was freed later on.
@@ -104,28 +136,10 @@ type keptRow struct {
 
 // keptRows returns the stacks that left something behind in at least two steps
 // besides the first and the last.
-func (a *Analysis) keptRows(steps []Step) []*keptRow {
+func (a *Analysis) keptRows(steps []Step, until int) []*keptRow {
 	type tally struct{ steps, last int32 }
 	tallies := map[trace.StackID]tally{}
-	end := steps[len(steps)-1].End
-	walk := func(f func(b *block, step int)) {
-		k := 0
-		blocks := a.lives.blocks[a.lives.older:]
-		for i := range blocks {
-			b := &blocks[i]
-			if int(b.gone) < end || int(b.born) < steps[0].Begin {
-				continue
-			}
-			for k < len(steps) && steps[k].End <= int(b.born) {
-				k++
-			}
-			if k == len(steps) {
-				return
-			}
-			f(b, k)
-		}
-	}
-	walk(func(b *block, step int) {
+	a.eachKept(steps, until, func(b *block, step int) {
 		t := tallies[known(b.stack)]
 		if step > 0 && step < len(steps)-1 && t.last != int32(step) {
 			tallies[known(b.stack)] = tally{t.steps + 1, int32(step)}
@@ -140,7 +154,7 @@ func (a *Analysis) keptRows(steps []Step) []*keptRow {
 		}
 	}
 	slices.SortFunc(rows, func(x, y *keptRow) int { return cmp.Compare(x.stack, y.stack) })
-	walk(func(b *block, step int) {
+	a.eachKept(steps, until, func(b *block, step int) {
 		if r := index[known(b.stack)]; r != nil {
 			r.kept[step] += b.size
 			r.bytes += b.size
@@ -150,8 +164,51 @@ func (a *Analysis) keptRows(steps []Step) []*keptRow {
 	return rows
 }
 
+// eachKept visits the blocks that steps allocate and that are there at an event.
+func (a *Analysis) eachKept(steps []Step, until int, visit func(b *block, step int)) {
+	k := 0
+	blocks := a.lives.blocks[a.lives.older:]
+	for i := range blocks {
+		b := &blocks[i]
+		if int(b.gone) < until || int(b.born) < steps[0].Begin {
+			continue
+		}
+		for k < len(steps) && steps[k].End <= int(b.born) {
+			k++
+		}
+		if k == len(steps) {
+			return
+		}
+		visit(b, k)
+	}
+}
+
+// keptIn finds the steps that left something behind, and what became of it.
+func (a *Analysis) keptIn(l *Leak, steps []Step, until int) {
+	first := never
+	a.eachKept(steps, until, func(b *block, step int) {
+		if !slices.ContainsFunc(l.Parts, func(p Part) bool { return p.Stack == known(b.stack) }) {
+			return
+		}
+		if n := len(l.KeptIn); n == 0 || l.KeptIn[n-1] != step {
+			l.KeptIn = append(l.KeptIn, step)
+		}
+		if b.gone != never {
+			l.FreedBytes += b.size
+			first = min(first, int(b.gone))
+		}
+	})
+	l.AtEnd = l.FreedBytes > 0
+	for i := first; i < a.Trace.Events.Len() && l.AtEnd; i++ {
+		l.AtEnd = a.Trace.Events.Action.At(i) != alloc.ActionAlloc
+	}
+	if l.FreedBytes > 0 && !l.AtEnd || a.Steps.Complete() < len(a.Steps.List) && l.FreedBytes > 0 {
+		l.Confidence = weaker(l.Confidence, Likely) // the program went on without it
+	}
+}
+
 // levelRows fills in how much of each row is active when steps end.
-func (a *Analysis) levelRows(rows []*keptRow, steps []Step) {
+func (a *Analysis) levelRows(rows []*keptRow, steps []Step, until int) {
 	if len(rows) == 0 {
 		return
 	}
@@ -175,7 +232,7 @@ func (a *Analysis) levelRows(rows []*keptRow, steps []Step) {
 		if b.gone != never {
 			last, _ = slices.BinarySearch(ends, b.gone+1)
 		}
-		if int(b.born) >= steps[0].Begin && last-first >= 2 && last < len(ends) {
+		if int(b.born) >= steps[0].Begin && last-first >= 2 && int(b.gone) < until {
 			r.dropped += b.size
 		}
 		if first < last {
@@ -254,37 +311,31 @@ func (r *keptRow) leaks() bool {
 // leak adds the rows of one line up.
 func (a *Analysis) leak(rows []*keptRow, steps, each int) Leak {
 	l := Leak{Steps: a.Steps.Complete()}
-	level := make([]int64, steps)
 	kept := make([]uint64, steps)
+	dropped := uint64(0)
 	for _, r := range rows {
-		for i := range level {
-			level[i] += r.level[i]
+		for i := range kept {
 			kept[i] += r.kept[i]
 		}
+		dropped += r.dropped
 		l.Bytes += r.bytes
 		l.Blocks += r.blocks
 		l.Parts = append(l.Parts, Part{r.stack, r.bytes, r.blocks})
 	}
 	sortParts(l.Parts)
 	l.Stack = l.Parts[0].Stack
-	l.BytesPerStep = uint64(max(0, theilSen(level)))
-	l.LeastPerStep = kept[1]
-	whole := true
-	for i, k := range kept {
-		if k > 0 {
-			l.KeptIn++
-		}
-		if i > 0 && i < steps-1 {
-			l.LeastPerStep, l.MostPerStep = min(l.LeastPerStep, k), max(l.MostPerStep, k)
-			whole = whole && k > 0
-		}
+	inner := kept[1 : steps-1]
+	l.LeastPerStep, l.MostPerStep = slices.Min(inner), slices.Max(inner)
+	l.Median = l.LeastPerStep > 0
+	if l.Median {
+		l.BytesPerStep = median(slices.Clone(inner)) / uint64(each)
+	} else {
+		l.BytesPerStep = l.Bytes / uint64(l.Steps)
 	}
-	l.KeptIn = l.KeptIn * l.Steps / steps
-	l.BytesPerStep /= uint64(each)
 	l.LeastPerStep /= uint64(each)
 	l.MostPerStep /= uint64(each)
 	l.Confidence = Likely
-	if whole && steps > leakSteps+1 {
+	if l.Median && dropped == 0 && steps > leakSteps+1 {
 		l.Confidence = Certain
 	}
 	l.Confidence = weaker(l.Confidence, a.Steps.Confidence)
@@ -316,19 +367,6 @@ func (a *Analysis) line(id trace.StackID) timeline.Frame {
 		return site.Inner
 	}
 	return line
-}
-
-// theilSen is the median of the slopes between any two points.
-func theilSen(y []int64) float64 {
-	const most = 200 // points; more do not change a median
-	stride := (len(y) + most - 1) / most
-	var slopes []float64
-	for i := 0; i < len(y); i += stride {
-		for j := i + stride; j < len(y); j += stride {
-			slopes = append(slopes, float64(y[j]-y[i])/float64(j-i))
-		}
-	}
-	return median(slopes)
 }
 
 // median sorts the values; 0 if there are none.

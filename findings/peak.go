@@ -11,3 +11,6 @@ func (a *Analysis) PeakEvent() int {
 	}
 	return at
 }
+
+// LiveBefore is what is active before an event.
+func (a *Analysis) LiveBefore(event int) uint64 { return a.lives.at(event) }

@@ -104,7 +104,7 @@ func TestRecordings(t *testing.T) {
 				if tt.leak == "" || len(f.Leaks) != 1 {
 					tt.checkLeaks(t, a, f.Leaks)
 				} else if l := f.Leaks[0]; site(a, l.Stack) != tt.leak || l.LeastPerStep < tt.least*mib || l.MostPerStep > tt.most*mib ||
-					l.BytesPerStep < l.LeastPerStep || l.BytesPerStep > l.MostPerStep || l.KeptIn != l.Steps {
+					l.BytesPerStep < l.LeastPerStep || l.BytesPerStep > l.MostPerStep || len(l.KeptIn) != l.Steps {
 					t.Errorf("a leak at %s: %+v", site(a, l.Stack), l)
 				}
 				if tt.spikes == nil || len(f.Spikes) != 1 {

@@ -13,7 +13,7 @@ import (
 type Spike struct {
 	Bytes uint64 // the most that its blocks take together, in the median of its steps
 	// LevelBytes is all active memory at that moment, RestBytes the lowest of
-	// its step, OrdinaryBytes the peak of the median step without a spike.
+	// its step, OrdinaryBytes the peak of the ordinary step, see [Transient].
 	LevelBytes, RestBytes, OrdinaryBytes uint64
 	Event                                int   // of that moment, in the median of its steps
 	Steps                                []int // positions in Steps.List
@@ -34,6 +34,21 @@ const (
 
 // Spikes returns memory that only some of the steps take.
 func (a *Analysis) Spikes() []Spike {
+	list := a.spikes()
+	against(list, a.transient(list))
+	return list
+}
+
+// against compares spikes with the ordinary step, if there is one.
+func against(spikes []Spike, t *Transient) {
+	for i := range spikes {
+		if t != nil {
+			spikes[i].OrdinaryBytes = t.PeakBytes
+		}
+	}
+}
+
+func (a *Analysis) spikes() []Spike {
 	steps := a.Steps.List[:a.Steps.Complete()]
 	if len(steps) < spikeSteps {
 		return nil

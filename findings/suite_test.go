@@ -424,7 +424,7 @@ func (want truth) checkLeaks(t *testing.T, a *Analysis, got []Leak) {
 	t.Helper()
 	if want.leak == "" {
 		for _, l := range got {
-			t.Errorf("a leak at %s: %d bytes a step, in %d of %d steps", site(a, l.Stack), l.BytesPerStep, l.KeptIn, l.Steps)
+			t.Errorf("a leak at %s: %d bytes a step, in %d of %d steps", site(a, l.Stack), l.BytesPerStep, len(l.KeptIn), l.Steps)
 		}
 		return
 	}

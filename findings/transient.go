@@ -1,20 +1,22 @@
 package findings
 
 import (
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Transient is what the peak of an ordinary step is made of besides what stays:
 // blocks that the step allocates and frees again.
 type Transient struct {
-	Bytes uint64 // at the peak, in the median of the steps
-	// PeakBytes is all active memory at the peak, RestBytes the lowest of the
-	// step, each of the median step.
+	Bytes uint64 // at the peak, in the ordinary step: the one in which they are the median
+	// PeakBytes is all active memory at the peak, RestBytes the lowest of that
+	// step.
 	PeakBytes, RestBytes uint64
 	Steps                int           // that were looked at
-	Event                int           // the peak of the step whose Bytes are the median
+	Event                int           // of the peak
 	Stack                trace.StackID // of the largest part
-	Parts                []Part        // by stack, largest first: the median of each
+	Parts                []Part        // by stack, largest first; they add up to Bytes
 }
 
 // transientSteps is how many steps are looked at; more do not change a median.
@@ -33,76 +35,93 @@ func sample(steps []Step, most int) []Step {
 }
 
 // Transient looks at the peaks of all complete steps but the first, which also
-// gets going, unless it is the only one. It is nil if no step is complete.
-func (a *Analysis) Transient() *Transient {
-	steps := a.Steps.List[:a.Steps.Complete()]
-	if len(steps) > 1 {
-		steps = steps[1:]
-	}
+// gets going, and those that a spike is in, unless no other is left. It is nil
+// if no step is complete or nothing comes and goes.
+func (a *Analysis) Transient() *Transient { return a.transient(a.spikes()) }
+
+func (a *Analysis) transient(spikes []Spike) *Transient {
+	steps := sample(a.ordinary(spikes), transientSteps)
 	if len(steps) == 0 {
 		return nil
 	}
-	steps = sample(steps, transientSteps)
 	peaks := make([]int32, len(steps))
-	t := &Transient{Steps: len(steps)}
-	var rests, heights []uint64
 	for k, s := range steps {
-		low, high, at := a.lives.at(s.Begin), uint64(0), s.Begin
+		high, at := uint64(0), s.Begin
 		for i, live := range a.lives.live[s.Begin:s.End] {
-			low = min(low, live)
 			if live > high {
 				high, at = live, s.Begin+i
 			}
 		}
 		peaks[k] = int32(at)
-		rests, heights = append(rests, low), append(heights, high)
 	}
-	type row struct {
-		bytes  []uint64
-		blocks []int
-	}
-	rows := map[trace.StackID]*row{}
 	sums := make([]uint64, len(steps))
+	a.eachTransient(steps, peaks, func(k int, b *block) { sums[k] += b.size })
+	t := &Transient{Bytes: median(slices.Clone(sums)), Steps: len(steps)}
+	if t.Bytes == 0 {
+		return nil
+	}
+	k := slices.Index(sums, t.Bytes)
+	parts := map[trace.StackID]*Part{}
+	a.eachTransient(steps[k:k+1], peaks[k:k+1], func(_ int, b *block) {
+		id := known(b.stack)
+		if parts[id] == nil {
+			parts[id] = &Part{Stack: id}
+		}
+		parts[id].Bytes += b.size
+		parts[id].Blocks++
+	})
+	for _, p := range parts {
+		t.Parts = append(t.Parts, *p)
+	}
+	sortParts(t.Parts)
+	t.Stack, t.Event, t.PeakBytes = t.Parts[0].Stack, int(peaks[k]), a.lives.live[peaks[k]]
+	t.RestBytes = a.lives.at(steps[k].Begin)
+	for _, live := range a.lives.live[steps[k].Begin:steps[k].End] {
+		t.RestBytes = min(t.RestBytes, live)
+	}
+	return t
+}
+
+// ordinary are the complete steps but the first and those with a spike, as far
+// as any are left.
+func (a *Analysis) ordinary(spikes []Spike) []Step {
+	steps := a.Steps.List[:a.Steps.Complete()]
+	if len(steps) <= 1 {
+		return steps
+	}
+	odd := map[int]bool{0: true}
+	for _, s := range spikes {
+		for _, i := range s.Steps {
+			odd[i] = true
+		}
+	}
+	var out []Step
+	for i, s := range steps {
+		if !odd[i] {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return steps[1:]
+	}
+	return out
+}
+
+// eachTransient visits the blocks that come and go within steps and are there
+// at their peaks.
+func (a *Analysis) eachTransient(steps []Step, peaks []int32, visit func(step int, b *block)) {
 	k := 0
-	for _, b := range a.lives.blocks[a.lives.older:] {
+	blocks := a.lives.blocks[a.lives.older:]
+	for i := range blocks {
+		b := &blocks[i]
 		for k < len(steps) && steps[k].End <= int(b.born) {
 			k++
 		}
 		if k == len(steps) {
-			break
+			return
 		}
-		if int(b.born) < steps[k].Begin || !b.alive(peaks[k]) || int(b.gone) >= steps[k].End {
-			continue
-		}
-		id := known(b.stack)
-		r := rows[id]
-		if r == nil {
-			r = &row{make([]uint64, len(steps)), make([]int, len(steps))}
-			rows[id] = r
-		}
-		r.bytes[k] += b.size
-		r.blocks[k]++
-		sums[k] += b.size
-	}
-	for id, r := range rows {
-		if bytes := median(r.bytes); bytes > 0 {
-			t.Parts = append(t.Parts, Part{id, bytes, median(r.blocks)})
+		if int(b.born) >= steps[k].Begin && b.alive(peaks[k]) && int(b.gone) < steps[k].End {
+			visit(k, b)
 		}
 	}
-	if len(t.Parts) == 0 {
-		return nil
-	}
-	sortParts(t.Parts)
-	t.Stack = t.Parts[0].Stack
-	t.PeakBytes, t.RestBytes = median(heights), median(rests)
-	middle := make([]uint64, len(sums))
-	copy(middle, sums)
-	t.Bytes = median(middle)
-	for k, sum := range sums {
-		if sum == t.Bytes {
-			t.Event = int(peaks[k])
-			break
-		}
-	}
-	return t
 }

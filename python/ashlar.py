@@ -43,10 +43,12 @@ docs/recording.md of Ashlar describes the file.
 import atexit
 import collections
 import gc
+import importlib.machinery
 import inspect
 import os
 import pickle
 import signal
+import stat
 import struct
 import sys
 import threading
@@ -68,6 +70,13 @@ WAIT = 60.0  # seconds to wait for another thread that is writing
 VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
+# Signals that end a process which does not handle them. SIGUSR1 and SIGUSR2 do
+# too, but they exist to be given a meaning: the job goes on after them.
+ENDS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGBREAK", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGPIPE", "SIGPOLL", "SIGPWR",
+        "SIGSTKFLT", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ")
+# After a handler in Python the faulty instruction is run again, for ever.
+CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
+
 
 def record(path="ashlar-{rank}-{pid}.pickle", max_entries=500_000, stacks="python", on_oom=True, on_signal=None, keep=2):
     """Switch the memory history on, and write it when the job runs out of memory.
@@ -76,7 +85,8 @@ def record(path="ashlar-{rank}-{pid}.pickle", max_entries=500_000, stacks="pytho
     max_entries  events that PyTorch keeps for each device; older ones are lost
     stacks       "python", or "all" for C++ frames too, which is slow
     on_oom       write when a request for memory fails
-    on_signal    write at this signal as well: "SIGUSR1"
+    on_signal    write at this signal as well: "SIGUSR1". One that would have ended
+                 the job, "SIGTERM", still does, when the file is written
     keep         OOM files of one process: the first keep-1, and the last
     """
     try:
@@ -141,8 +151,7 @@ class _Recorder:
         self.hooked = False
         self.finder = None  # waits for torch
         self.attached = None  # the process in which the observer is attached
-        self.signal = None
-        self.previous = None  # the handler before ours
+        self.previous = {}  # by signal, the handler before ours
         self.step = None
         self.steps = collections.deque(maxlen=MAX_STEPS)
         self.reset()
@@ -150,8 +159,10 @@ class _Recorder:
     def reset(self):
         """Begin anew, as in a process that was forked."""
         self.pid = os.getpid()
-        self.lock = threading.Lock()
-        self.writer = None  # the thread that holds the lock
+        self.lock = threading.RLock()  # a signal may come between taking it and saying so
+        self.writer = None  # the thread that is writing
+        self.collecting = False  # whether it switched the collector off
+        self.ending = None  # the signal that ends the process after this file
         self.ooms = 0  # seen by the observer
         self.request = None  # what it was told at the last one
         self.files = 0  # written for OOMs
@@ -161,13 +172,32 @@ class _Recorder:
         self.gap = MIN_GAP
         self.ready = 0.0  # when the next OOM may be written
 
+    def forked(self):
+        """In the child of a fork, where the thread that was writing is not.
+
+        The child is not recorded before it initialises CUDA itself. If its
+        parent had done that, PyTorch does not let it.
+        """
+        collecting = self.collecting
+        self.reset()
+        self.pid = None
+        if collecting:
+            gc.enable()
+
     def configure(self, path, max_entries, stacks, on_oom, on_signal, keep):
+        if self.pid != os.getpid():
+            self.reset()
         self.path = os.path.abspath(os.fspath(path))
         self.max_entries, self.stacks, self.keep = int(max_entries), stacks, max(1, int(keep))
         self.on_oom = bool(on_oom)
         if self.on_oom and not self.hooked:
             self.hooked = True
             self.hook()
+        if self.on_oom:
+            try:
+                _check_target(self.path)
+            except Exception as e:
+                _log("no OOM will be written: %s" % e)
         if on_signal is not None:
             self.listen(on_signal)
         if "torch" in sys.modules:
@@ -220,9 +250,10 @@ class _Recorder:
         torch = sys.modules.get("torch")
         if torch is not None and torch.cuda.is_initialized():
             torch.cuda.memory._record_memory_history(enabled=None)
-        if self.signal is not None and signal.getsignal(self.signal) == self.signalled:
-            signal.signal(self.signal, self.previous or signal.SIG_DFL)
-        self.signal = self.previous = None
+        while self.previous:
+            number, previous = self.previous.popitem()
+            if signal.getsignal(number) == self.signalled:
+                signal.signal(number, previous)
 
     # Occasions to write.
 
@@ -259,19 +290,42 @@ class _Recorder:
     def listen(self, name):
         try:
             number = signal.Signals[name] if isinstance(name, str) else signal.Signals(name)
-            previous = signal.signal(number, self.signalled)  # in the main thread only
+            if number.name in CRASHES:
+                raise ValueError("a crash cannot be handled in Python")
+            previous = signal.getsignal(number)
+            if previous is None:
+                raise ValueError("it has a handler that is not Python's")
+            signal.signal(number, self.signalled)  # in the main thread only
         except (KeyError, ValueError, OSError) as e:
             _log("signal %s is not listened to: %s" % (name, e))
             return
         if previous != self.signalled:
-            self.previous = previous
-        self.signal = number
+            self.previous[number] = previous
 
     def signalled(self, number, frame):
+        if number not in self.previous:  # stopped, and called by a handler that came after
+            return
+        previous = self.previous[number]
+        # A handler that came after ours and calls it decides itself what the signal does.
+        ends = previous == signal.SIG_DFL and signal.Signals(number).name in ENDS and signal.getsignal(number) == self.signalled
         if self.pid == os.getpid():
-            self.write("signal")
-        if callable(self.previous):
-            self.previous(number, frame)
+            if ends and self.writer == threading.get_ident():
+                self.ending = number
+            self.write("signal", wait=WAIT if ends else 0.0)
+            if self.ending is not None:
+                return
+        if callable(previous):
+            previous(number, frame)
+        elif ends:
+            self.end(number)
+
+    def end(self, number):
+        """Have a signal do what it had done without us."""
+        try:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        except Exception as e:
+            _log("signal %d: %r" % (number, e))
 
     def hook(self):
         """See the exceptions that nobody catches, and the end."""
@@ -295,14 +349,32 @@ class _Recorder:
 
     # Writing.
 
+    def enter(self, wait):
+        """Take the lock and return it, or None if a file is being written."""
+        lock = self.lock
+        if not lock.acquire(timeout=wait):
+            return None
+        if self.writer is not None:  # this thread, which a signal interrupted
+            lock.release()
+            return None
+        self.writer = threading.get_ident()
+        return lock
+
+    def leave(self, lock):
+        ending, self.ending, self.writer = self.ending, None, None
+        lock.release()
+        if ending is not None:
+            self.end(ending)
+
     def write(self, reason, path=None, note=None, message=None, late=False, wait=0.0):
         """Write a file. Returns its name, or None after saying why not."""
-        if self.writer == threading.get_ident() or not self.lock.acquire(timeout=wait):
+        lock = self.enter(wait)
+        if lock is None:
             _log("%s: left out, a file is being written" % reason)
             return None
         begin, collecting = time.monotonic(), gc.isenabled()
         try:
-            self.writer = threading.get_ident()
+            self.collecting = collecting
             gc.disable()  # millions of dictionaries come, none of them garbage
             path, size = self.write_locked(reason, path, note, message, late)
             _log("%s: wrote %s, %.1f MB in %.1f s" % (reason, path, size / 1e6, time.monotonic() - begin))
@@ -313,12 +385,12 @@ class _Recorder:
         finally:
             if collecting:
                 gc.enable()
+            self.collecting = False
             if reason == "oom":  # a failure may have taken as long
                 end = time.monotonic()
                 self.gap = max(MIN_GAP, GAP_PER_COST * (end - begin))
                 self.ready = end + self.gap
-            self.writer = None
-            self.lock.release()
+            self.leave(lock)
 
     def write_locked(self, reason, path, note, message, late):
         torch = sys.modules.get("torch")
@@ -330,10 +402,11 @@ class _Recorder:
         facts = _facts(torch, reason, request)
         facts.update(note=note, message=message, late=late, ooms=ooms, max_entries=self.max_entries)
         facts.update(step=self.step, steps=list(self.steps))
+        path = self.name(reason, facts["rank"], path)
+        _check_target(path)
         snapshot = torch.cuda.memory._snapshot()
         if request is not None:
             facts["request_bytes"] = _failed_request(snapshot, facts["device"])
-        path = self.name(reason, facts["rank"], path)
         head, size = _store(path, snapshot, facts)
         if reason == "oom":
             self.files += 1
@@ -359,10 +432,10 @@ class _Recorder:
 
     def amend(self, message):
         """Write the last OOM file anew, with the text of the error."""
-        if not self.lock.acquire(timeout=WAIT):
+        lock = self.enter(WAIT)
+        if lock is None:
             return False
         try:
-            self.writer = threading.get_ident()
             old = self.last
             facts = dict(old.facts, message=message)
             if os.path.getsize(old.path) != old.size:
@@ -374,8 +447,7 @@ class _Recorder:
             _log("the error's text is not added to %s: %r" % (self.last.path, e))
             return False
         finally:
-            self.writer = None
-            self.lock.release()
+            self.leave(lock)
 
     def mark(self, n):
         if n is None:
@@ -540,10 +612,28 @@ def _replace(path, head, facts):
         return f.tell()
 
 
+def _check_target(path):
+    """Raise an error if what is at path must not be replaced by a file."""
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(there.st_mode):
+        raise OSError("%s is there and is not a regular file" % path)
+    for number in (1, 2):  # path may be /dev/stdout, whatever that is
+        output = _attempt(os.fstat, number)
+        if output is not None and os.path.samestat(there, output):
+            raise OSError("%s is where the job's output goes" % path)
+
+
 class _Part:
-    """A file that gets its name when it is complete."""
+    """A file that gets its name when it is complete.
+
+    A symbolic link stays, and the file it leads to is the one that is replaced.
+    """
 
     def __init__(self, path):
+        path = os.path.realpath(path)
         folder, name = os.path.split(path)
         os.makedirs(folder, exist_ok=True)
         self.path = path
@@ -557,6 +647,7 @@ class _Part:
         try:
             self.file.close()  # the last bytes may not fit on the disk
             if kind is None:
+                _check_target(self.path)  # time has passed
                 os.replace(self.part, self.path)
         finally:
             if os.path.exists(self.part):
@@ -629,6 +720,8 @@ class _TorchFinder:
 
 
 _recorder = _Recorder()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_recorder.forked)
 
 
 # The runner.
@@ -659,8 +752,8 @@ def _main(argv):
     sys.modules["ashlar"] = sys.modules[__name__]  # one recorder, also for a script that imports it
     record(**options)
     sys.argv = argv
-    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(argv[0]))
-    if not getattr(sys.flags, "safe_path", False):
+    folder = os.getcwd() if module else os.path.dirname(os.path.realpath(argv[0]))
+    if not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
         sys.path[0] = folder
     if module:
         import runpy
@@ -674,8 +767,10 @@ def _main(argv):
         _log("cannot read the script: %s" % e)
         return 2
     main = sys.modules["__main__"] = types.ModuleType("__main__")
-    main.__file__ = argv[0]
-    exec(compile(source, argv[0], "exec"), main.__dict__)
+    path = os.path.join(os.getcwd(), argv[0])  # Python leaves ".." in it, too
+    main.__file__, main.__cached__ = path, None
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
     return 0
 
 

@@ -23,6 +23,12 @@
 // events alone. If they free what they did not allocate, the totals are lower
 // bounds ([Timeline].AtLeast).
 //
+// # Any moment
+//
+// Who jumps to and fro, as a page does, needs no walk from the first event:
+// [Lives] has when each block was there, [Course] the sums after any event, and
+// [Layout] the segments then and where in them each block lay.
+//
 // # Speed
 //
 // A [Cursor] goes through the events and allocates nothing for one.

@@ -188,3 +188,38 @@ func TestClock(t *testing.T) {
 		t.Errorf("without times: %d, %d", c.First, c.Last)
 	}
 }
+
+// The path of the user's own frames ends where the memory was asked for.
+func TestOwnPath(t *testing.T) {
+	tr := open(t, "snapshots/gpt2_varlen-default.pickle.gz")
+	own := make([]bool, tr.Stacks.NumFrames())
+	for i := range own {
+		own[i] = frame(tr, trace.FrameID(i)).User()
+	}
+	stacks := 0
+	for id := range trace.StackID(tr.Stacks.Len()) {
+		path := OwnPath(tr, id, own)
+		site, ok := SiteOf(tr, id)
+		if !ok {
+			if path != nil {
+				t.Fatalf("stack %d has no frames and a path of %d", id, len(path))
+			}
+			continue
+		}
+		stacks++
+		if last := frame(tr, path[len(path)-1]); last != site.Inner {
+			t.Fatalf("stack %d ends with %v, want %v", id, last, site.Inner)
+		}
+		for i, f := range path[:len(path)-1] {
+			if !own[f] {
+				t.Fatalf("stack %d: frame %d is %v", id, i, frame(tr, f))
+			}
+		}
+		if site.HasUser && site.User != site.Inner && frame(tr, path[len(path)-2]) != site.User {
+			t.Fatalf("stack %d: the user's frame is %v, want %v", id, frame(tr, path[len(path)-2]), site.User)
+		}
+	}
+	if stacks < 10 {
+		t.Errorf("%d stacks", stacks)
+	}
+}

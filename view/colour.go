@@ -22,29 +22,28 @@ const (
 // colourings are what colours can stand for.
 var colourings = []string{"stack", "size", "stream", "pool", "category", colourByLife}
 
-// painter returns the function that gives lives their colours: numbers of which
+// painter returns the function that gives things their colours: numbers of which
 // the page makes colours.
-func (r *run) painter(by string) func(life int32) uint32 {
-	l := r.lives
+func (r *run) painter(of *stacked, by string) func(i int32) uint32 {
 	switch by {
 	case "size":
-		return func(i int32) uint32 { return log2(l.Size[i]) }
+		return func(i int32) uint32 { return log2(of.Size[i]) }
 	case "stream":
-		return func(i int32) uint32 { return r.streams[l.Stream(int(i))] }
+		return func(i int32) uint32 { return r.streams[of.stream(int(i))] }
 	case "pool":
-		return func(i int32) uint32 { return uint32(min(l.Pool(int(i)), len(l.Pools))) } // one more: not known
+		return func(i int32) uint32 { return uint32(of.pool(int(i))) }
 	case "category":
-		return func(i int32) uint32 { return uint32(r.categories[i] & (1<<categoryBits - 1)) }
+		return func(i int32) uint32 { return of.category(int(i)) }
 	case colourByLife:
 		return func(i int32) uint32 {
-			if l.Freed[i] == timeline.Never {
+			if of.Freed[i] == timeline.Never {
 				return lifeForever
 			}
-			return log2(uint64(min(int(l.Gone[i]), r.events())-int(l.Born[i])) + 1)
+			return log2(uint64(min(int(of.Gone[i]), r.events())-int(of.Born[i])) + 1)
 		}
 	}
 	colours := r.colours()
-	return func(i int32) uint32 { return colours[l.Stack(int(i))] }
+	return func(i int32) uint32 { return colours[of.stack(int(i))] }
 }
 
 func log2(n uint64) uint32 { return uint32(max(bits.Len64(n), 1) - 1) }

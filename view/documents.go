@@ -57,7 +57,10 @@ func (d *document) begin(run context.Context) {
 		d.done = make(chan struct{})
 		begun := d.server.spawn(func() {
 			defer close(d.done)
-			d.body, d.err = d.make(run)
+			d.err = guard("a document", func() (err error) {
+				d.body, err = d.make(run)
+				return err
+			})
 		})
 		if !begun {
 			d.err = context.Canceled

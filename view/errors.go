@@ -77,3 +77,14 @@ func (s *Server) sendJSON(w http.ResponseWriter, v any) error {
 	s.send(w, http.StatusOK, "application/json", append(body, '\n'))
 	return nil
 }
+
+// guard turns a panic in work on a file into an error: one odd file must not end
+// the page of the others.
+func guard(what string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: a fault in ashlar, please report it: %v", what, p)
+		}
+	}()
+	return f()
+}

@@ -29,7 +29,7 @@ func (r *request) legend() error {
 	if r.q.err != nil {
 		return r.q.err
 	}
-	paint, lives := r.run.painter(by), r.run.lives
+	paint, lives := r.run.painter(r.run.blocks(), by), r.run.lives
 	at := map[uint32]int{}
 	var all []legendEntry
 	total := uint64(0)

@@ -16,11 +16,14 @@ func (s *Server) loadAll(ctx context.Context) {
 	var all []*run
 	for i, file := range s.opts.Files {
 		id := i + 1 // as announced
-		in, err := s.opts.Open(ctx, file, func(read, total int64) { s.runs.progress(id, read, total) })
 		var runs []*run
-		if err == nil {
-			runs, err = s.newRuns(ctx, in)
-		}
+		err := guard(file, func() error {
+			in, err := s.opts.Open(ctx, file, func(read, total int64) { s.runs.progress(id, read, total) })
+			if err == nil {
+				runs, err = s.newRuns(ctx, in)
+			}
+			return err
+		})
 		if ctx.Err() != nil {
 			return
 		}

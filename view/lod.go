@@ -8,13 +8,13 @@ import (
 	"github.com/ashlar-mem/ashlar/timeline"
 )
 
-// A picture of the timeline stacks what is active in each column in the order of
-// allocation, from the bottom. A column shows the state at its end, so what
+// A picture of the timeline stacks what is there in each column in the order of
+// allocation, from the bottom: blocks, or segments. A column shows the state at its end, so what
 // begins and ends within one does not show.
 //
 // Of the lives that show, those with the largest area are drawn as rectangles.
 // All others are a band on top, which is as high as the rectangles leave it: the
-// whole is always exactly what is active. A life moves down when one below it
+// whole is always exactly what is there. A life moves down when one below it
 // ends, so it may need several rectangles; there are as many lives drawn as give
 // at most maxRects.
 //
@@ -66,7 +66,7 @@ type shown struct {
 
 // drawer holds what is needed while a picture is made.
 type drawer struct {
-	lives   *timeline.Lives
+	lives   *timeline.Lifetimes
 	columns int32
 	table   []uint16
 	all     []shown
@@ -91,10 +91,10 @@ type standing struct {
 var drawers = sync.Pool{New: func() any { return new(drawer) }}
 
 // draw makes the picture of a window, of at most so many rectangles.
-func (r *run) draw(w *window, y scale, rects int) *picture {
+func draw(l *timeline.Lifetimes, w *window, y scale, rects int) *picture {
 	d := drawers.Get().(*drawer)
 	defer drawers.Put(d)
-	d.lives, d.columns = r.lives, int32(len(w.ends))
+	d.lives, d.columns = l, int32(len(w.ends))
 	d.find(w)
 	p := &picture{}
 	most := rects

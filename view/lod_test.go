@@ -2,8 +2,6 @@ package view
 
 import (
 	"cmp"
-	"encoding/binary"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -55,7 +53,7 @@ func TestTheStackIsAsHighAsWhatIsLive(t *testing.T) {
 				if rng.IntN(3) == 0 {
 					most = 1 + rng.IntN(300)
 				}
-				p := r.draw(w, y, most)
+				p := draw(&r.lives.Lifetimes, w, y, most)
 				rects += len(p.rects)
 				if len(p.rects) > most {
 					t.Fatalf("%d rectangles, at most %d were asked for", len(p.rects), most)
@@ -151,7 +149,7 @@ func TestTheLargestAreDrawn(t *testing.T) {
 	r := loadRun(t, "snapshots/gpt2_varlen-tight-default")
 	w := &window{x1: r.extent(false)}
 	r.cut(w, 800)
-	p := r.draw(w, r.fullScale(600), 2000)
+	p := draw(&r.lives.Lifetimes, w, r.fullScale(600), 2000)
 	drawn := map[int32]bool{}
 	for _, x := range p.rects {
 		drawn[x.life] = true
@@ -181,7 +179,7 @@ func TestVerticalZoom(t *testing.T) {
 	r.cut(w, 300)
 	y := r.fullScale(600)
 	y.low, y.high = y.high/4, y.high/2
-	p := r.draw(w, y, maxRects)
+	p := draw(&r.lives.Lifetimes, w, y, maxRects)
 	if len(p.rects) == 0 {
 		t.Fatal("nothing is drawn")
 	}
@@ -194,197 +192,6 @@ func TestVerticalZoom(t *testing.T) {
 		if p.drawn[c] > r.course.At(int(w.ends[c])).Active {
 			t.Fatalf("column %d: more is drawn than is live", c)
 		}
-	}
-}
-
-// decoded is a picture as the page reads it.
-type decoded struct {
-	flags             uint32
-	yMax, yMin        float64
-	x0, x1            float64
-	rects             [][4]float32
-	allocs, colours   []uint32
-	live, band, other []float32 // of columns
-	pending           []float32
-}
-
-func decode(t *testing.T, b []byte) *decoded {
-	t.Helper()
-	word := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
-	single := func(i int) float32 { return math.Float32frombits(word(i)) }
-	double := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b[4*i:])) }
-	if word(0) != 0x41534854 || word(1) != 1 || word(4) != 1 {
-		t.Fatalf("the header is % x", b[:24])
-	}
-	rects, columns := int(word(2)), int(word(3))
-	if want := 64 + 24*rects + 16*columns; len(b) != want {
-		t.Fatalf("%d bytes, want %d", len(b), want)
-	}
-	d := &decoded{flags: word(5), yMax: double(6), x0: double(8), x1: double(10), yMin: double(12)}
-	at := 16
-	for range rects {
-		d.rects = append(d.rects, [4]float32{single(at), single(at + 1), single(at + 2), single(at + 3)})
-		d.allocs, d.colours = append(d.allocs, word(at+4)), append(d.colours, word(at+5))
-		at += 6
-	}
-	for range columns {
-		d.live, d.band = append(d.live, single(at)), append(d.band, single(at+1))
-		d.other, d.pending = append(d.other, single(at+2)), append(d.pending, single(at+3))
-		at += 4
-	}
-	return d
-}
-
-// What the page gets adds up in pixels, and is what api/curve says.
-func TestPicturesOverHTTP(t *testing.T) {
-	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default")
-	for _, x := range []string{"event", "time"} {
-		d := decode(t, c.get("api/timeline?run=1&width=700&height=500&x="+x))
-		var curve struct {
-			LiveEnd  []uint64 `json:"live_end"`
-			Active   []uint64
-			Reserved []uint64
-			X        []float64
-			Event    []int
-		}
-		c.json("api/curve?run=1&n=700&x="+x, &curve)
-		scale := 500 / d.yMax
-		for i, live := range curve.LiveEnd {
-			if want := float64(live) * scale; math.Abs(float64(d.live[i])-want) > 0.001 {
-				t.Fatalf("column %d: %v pixels live, want %v", i, d.live[i], want)
-			}
-			sum := 0.0
-			for _, r := range d.rects {
-				if int(r[0]) <= i && i < int(r[1]) {
-					sum += float64(r[3] - r[2])
-				}
-			}
-			if math.Abs(sum-float64(d.band[i])) > 0.01 || d.band[i] > d.live[i]+0.001 {
-				t.Fatalf("column %d: rectangles of %v pixels, the band begins at %v", i, sum, d.band[i])
-			}
-			if curve.Active[i] < live || i > 0 && curve.X[i] <= curve.X[i-1] {
-				t.Fatalf("column %d: %d at the end, %d at most", i, live, curve.Active[i])
-			}
-		}
-		if d.flags != 0 || d.yMin != 0 {
-			t.Errorf("flags %x, yMin %v", d.flags, d.yMin)
-		}
-	}
-	d := decode(t, c.get("api/timeline?run=1&width=50&height=500&peak=1"))
-	var curve struct{ Active []uint64 }
-	c.json("api/curve?run=1&n=50", &curve)
-	for i, most := range curve.Active {
-		if want := float64(most) * 500 / d.yMax; math.Abs(float64(d.live[i])-want) > 0.001 {
-			t.Fatalf("peak=1, column %d: %v pixels, want %v", i, d.live[i], want)
-		}
-	}
-	if d.flags&1 == 0 {
-		t.Errorf("peak=1: flags %x", d.flags)
-	}
-}
-
-// A filter dims what it does not choose, and moves nothing.
-func TestFiltersDim(t *testing.T) {
-	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default")
-	r, err := c.s.runs.ready(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := r.events()
-	all := decode(t, c.get("api/timeline?run=1&width=300&height=500"))
-	for _, f := range []string{
-		"stack=modeling_gpt2", "min=1MiB", "max=4MiB", "never_freed=1", fmt.Sprint("alive=", n/2), "stream=0", "min=10M&stack=forward", "stream=12345", "pool=0,0",
-	} {
-		d := decode(t, c.get("api/timeline?run=1&width=300&height=500&"+f))
-		if !slices.Equal(d.rects, all.rects) || !slices.Equal(d.live, all.live) {
-			t.Errorf("%s: the picture is another one", f)
-		}
-		dimmed := 0
-		for i, colour := range d.colours {
-			life := int(d.allocs[i])
-			if colour&^uint32(flagDimmed) != all.colours[i] {
-				t.Fatalf("%s: another colour", f)
-			}
-			dim := colour&flagDimmed != 0
-			if dim {
-				dimmed++
-			}
-			size := r.lives.Size[life]
-			switch f {
-			case "min=1MiB":
-				if dim != (size < 1<<20) {
-					t.Fatalf("%s: %d bytes, dimmed %t", f, size, dim)
-				}
-			case "never_freed=1":
-				if dim != (colour&flagForever == 0) {
-					t.Fatalf("%s: colour %x", f, colour)
-				}
-			case "stream=12345":
-				if !dim {
-					t.Fatalf("%s: not dimmed", f)
-				}
-			case "stream=0":
-				if dim {
-					t.Fatalf("%s: dimmed", f)
-				}
-			}
-		}
-		if f != "stream=0" && f != "pool=0,0" && dimmed == 0 {
-			t.Errorf("%s: nothing is dimmed", f)
-		}
-	}
-}
-
-func TestColours(t *testing.T) {
-	c := serve(t, nil, "variety/graphs", "snapshots/streams_graphs-default")
-	r, err := c.s.runs.ready(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, by := range colourings {
-		d := decode(t, c.get("api/timeline?run=2&width=300&height=500&color="+by))
-		seen := map[uint32]bool{}
-		for i, colour := range d.colours {
-			life := int(d.allocs[i])
-			index := colour & (1<<colourBits - 1)
-			seen[index] = true
-			switch by {
-			case "size":
-				if size := r.lives.Size[life]; size < 1<<index || size >= 2<<index {
-					t.Fatalf("size %d has colour %d", size, index)
-				}
-			case "stream":
-				if r.streamIDs[index] != r.lives.Stream(life) {
-					t.Fatalf("stream %d has colour %d", r.lives.Stream(life), index)
-				}
-			case "lifetime":
-				if forever := colour&flagForever != 0; forever != (index == lifeForever) {
-					t.Fatalf("never freed %t, colour %d", forever, index)
-				}
-			}
-		}
-		if len(seen) < 2 {
-			t.Errorf("%s: %d colours", by, len(seen))
-		}
-	}
-	// The same stack has the same colour in two files.
-	one, two := loadRun(t, "snapshots/gpt2_fixed-default"), loadRun(t, "snapshots/gpt2_fixed-tight-default")
-	colours := map[string]uint32{}
-	text := func(r *run, id int) string { return fmt.Sprint(r.frames(trace.StackID(id))) }
-	for i, colour := range one.colours() {
-		colours[text(one, i)] = colour
-	}
-	same := 0
-	for i, colour := range two.colours() {
-		if other, ok := colours[text(two, i)]; ok {
-			same++
-			if other != colour {
-				t.Fatalf("a stack has the colours %d and %d", other, colour)
-			}
-		}
-	}
-	if same < 10 {
-		t.Errorf("%d stacks are in both files", same)
 	}
 }
 
@@ -409,7 +216,7 @@ func TestAllThatCanBeSeenIsDrawn(t *testing.T) {
 	w := &window{x0: 2000, x1: 4000}
 	r.cut(w, 900)
 	y := r.fullScale(600)
-	p := r.draw(w, y, 1<<30)
+	p := draw(&r.lives.Lifetimes, w, y, 1<<30)
 	drawn := map[int32]bool{}
 	for _, x := range p.rects {
 		drawn[x.life] = true
@@ -437,7 +244,7 @@ func TestManyEqualLives(t *testing.T) {
 	r := madeRun(t, events...)
 	w := &window{x1: r.extent(false)}
 	r.cut(w, maxWidth)
-	p := r.draw(w, scale{0, 1 << 20, 100}, 100)
+	p := draw(&r.lives.Lifetimes, w, scale{0, 1 << 20, 100}, 100)
 	if n := len(p.rects); n < 50 || n > 100 || p.rects[0].c0 > maxWidth/10 || p.rects[n-1].c0 < maxWidth*9/10 {
 		t.Errorf("%d rectangles: %v", n, p.rects)
 	}
@@ -455,7 +262,7 @@ func TestHugeSizes(t *testing.T) {
 	w := &window{x1: r.extent(false)}
 	r.cut(w, 100)
 	for _, high := range []uint64{1, 1 << 30, math.MaxUint64} {
-		r.draw(w, scale{0, high, 100}, maxRects)
+		draw(&r.lives.Lifetimes, w, scale{0, high, 100}, maxRects)
 	}
 	r.layout.At(75)
 	r.newOverview()

@@ -28,8 +28,9 @@ func (r *request) timeline() error {
 	q := r.q
 	width, height := q.integer("width", 1600, 1, maxWidth), q.integer("height", 800, 1, maxHeight)
 	w := r.window(width)
-	paint := r.run.painter(q.choice("color", colourings...))
-	chosen := r.selection()
+	of := r.stacked()
+	paint := r.run.painter(of, q.choice("color", colourings...))
+	chosen := r.selection(of)
 	highest := q.flag("peak")
 	y := scale{low: q.size("ymin", 0), high: q.size("ymax", 0), height: height}
 	if y.high == 0 {
@@ -42,7 +43,7 @@ func (r *request) timeline() error {
 	if q.err != nil {
 		return q.err
 	}
-	p := r.run.draw(w, y, maxRects)
+	p := draw(of.Lifetimes, w, y, maxRects)
 	out := make([]byte, 0, headerBytes+rectBytes*len(p.rects)+columnBytes*width)
 	out = p.header(out, w, y, highest)
 	for i := range p.rects {
@@ -54,12 +55,12 @@ func (r *request) timeline() error {
 		if rect.pending {
 			colour |= flagPending
 		}
-		if r.run.lives.Freed[rect.life] == timeline.Never {
+		if of.Freed[rect.life] == timeline.Never {
 			colour |= flagForever
 		}
-		out = y.rect(out, rect, colour)
+		out = y.rect(out, rect, of.name(int(rect.life)), colour)
 	}
-	out = r.run.columns(out, w, y, p, highest)
+	out = r.run.columns(out, of, w, y, p, highest)
 	return r.send("application/octet-stream", out)
 }
 
@@ -94,24 +95,25 @@ func single(out []byte, x float32) []byte {
 	return binary.LittleEndian.AppendUint32(out, math.Float32bits(x))
 }
 
-func (y scale) rect(out []byte, r *rect, colour uint32) []byte {
+func (y scale) rect(out []byte, r *rect, name, colour uint32) []byte {
 	out = single(out, float32(r.c0))
 	out = single(out, float32(r.c1))
 	out = single(out, y.pixel(r.y0))
 	out = single(out, y.pixel(r.y1))
-	out = binary.LittleEndian.AppendUint32(out, uint32(r.life))
+	out = binary.LittleEndian.AppendUint32(out, name)
 	return binary.LittleEndian.AppendUint32(out, colour)
 }
 
 // columns writes the curves. What is pending is a height of its own.
-func (r *run) columns(out []byte, w *window, y scale, p *picture, highest bool) []byte {
+func (r *run) columns(out []byte, of *stacked, w *window, y scale, p *picture, highest bool) []byte {
 	before := int(w.before)
 	for i, end := range w.ends {
 		level := r.course.At(int(end))
-		live := level.Active
+		// Of a file that contradicts itself more may be drawn.
+		live := max(of.height(&level), p.drawn[i])
 		if highest {
 			high, _ := r.course.Highest(before+1, int(end))
-			live, before = high.Active, int(end)
+			live, before = max(live, of.height(&high)), int(end)
 		}
 		out = single(out, y.pixel(live))
 		out = single(out, y.pixel(p.drawn[i]))
@@ -137,6 +139,7 @@ func (r *request) curve() error {
 		Requested []uint64  `json:"requested"`
 		Pending   []uint64  `json:"pending"`
 		LiveEnd   []uint64  `json:"live_end"`
+		AskedEnd  []uint64  `json:"requested_end"`
 	}{Event: w.ends}
 	before := int(w.before)
 	for i, end := range w.ends {
@@ -147,6 +150,7 @@ func (r *request) curve() error {
 		c.Reserved, c.Allocated = append(c.Reserved, high.Reserved), append(c.Allocated, high.Allocated)
 		c.Active, c.Requested = append(c.Active, high.Active), append(c.Requested, high.Requested)
 		c.Pending, c.LiveEnd = append(c.Pending, pending), append(c.LiveEnd, level.Active)
+		c.AskedEnd = append(c.AskedEnd, level.Requested)
 	}
 	return r.json(&c)
 }

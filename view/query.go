@@ -51,7 +51,16 @@ func (q *query) integer(name string, missing, least, most int) int {
 
 // event reads an event of a run; -1 is before the first.
 func (q *query) event(name string, missing int, r *run) int {
-	return q.integer(name, missing, -1, r.events()-1)
+	text := q.values.Get(name)
+	if text == "" {
+		return missing
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < -1 || n >= r.events() {
+		q.bad("%s is %q: the run has %d events; write a number from -1, before the first, to %d", name, text, r.events(), r.events()-1)
+		return missing
+	}
+	return n
 }
 
 // real reads a number.

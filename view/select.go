@@ -3,37 +3,46 @@ package view
 import (
 	"math"
 	"regexp"
+	"slices"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/timeline"
 )
 
-// selection chooses lives by what they are. All that is set must hold.
+// selection chooses blocks or segments by what they are. All that is set must
+// hold.
 type selection struct {
 	any    bool // something is set
-	lives  *timeline.Lives
+	of     *stacked
 	stacks []bool // nil: all
 	min    uint64
 	max    uint64
 	stream *uint64
-	pool   *alloc.PoolID
+	pool   int // position in the list; -1: all
 	at     int // -2: whenever
 	stays  bool
 }
 
 // selection reads stack, min, max, stream, pool, alive and never_freed.
-func (r *request) selection() *selection {
+func (r *request) selection(of *stacked) *selection {
 	q := r.q
 	s := &selection{
-		lives: r.run.lives, min: q.size("min", 0), max: q.size("max", math.MaxUint64), stream: q.handle("stream"), pool: q.pool("pool"),
+		of: of, min: q.size("min", 0), max: q.size("max", math.MaxUint64), stream: q.handle("stream"), pool: -1,
 		at: q.event("alive", -2, r.run), stays: q.flag("never_freed"),
+	}
+	if p := q.pool("pool"); p != nil {
+		if s.pool = slices.Index(r.run.lives.Pools, *p); s.pool < 0 {
+			s.pool = nowhere
+		}
 	}
 	if text := q.values.Get("stack"); text != "" {
 		s.stacks = r.matching(text)
 	}
-	s.any = s.stacks != nil || s.min > 0 || s.max < math.MaxUint64 || s.stream != nil || s.pool != nil || s.at >= -1 || s.stays
+	s.any = s.stacks != nil || s.min > 0 || s.max < math.MaxUint64 || s.stream != nil || s.pool >= 0 || s.at >= -1 || s.stays
 	return s
 }
+
+// nowhere is the position of a pool that the file does not tell of.
+const nowhere = math.MaxInt
 
 // maxExpression is the longest expression: one that somebody typed.
 const maxExpression = 1000
@@ -59,23 +68,22 @@ func (r *request) matching(text string) []bool {
 	return out
 }
 
-// has tells whether a life is chosen.
-func (s *selection) has(life int) bool {
-	l := s.lives
-	size := l.Size[life]
+// has tells whether one is chosen.
+func (s *selection) has(i int) bool {
+	of := s.of
 	switch {
 	case !s.any:
 		return true
-	case size < s.min || size > s.max:
+	case of.Size[i] < s.min || of.Size[i] > s.max:
 		return false
-	case s.stays && l.Freed[life] != timeline.Never:
+	case s.stays && of.Freed[i] != timeline.Never:
 		return false
-	case s.at >= -1 && !(int(l.Born[life]) <= s.at && s.at < int(l.Gone[life])):
+	case s.at >= -1 && !(int(of.Born[i]) <= s.at && s.at < int(of.Gone[i])):
 		return false
-	case s.stream != nil && l.Stream(life) != *s.stream:
+	case s.stream != nil && of.stream(i) != *s.stream:
 		return false
-	case s.pool != nil && (l.Pool(life) == timeline.NoPoolKnown || l.Pools[l.Pool(life)] != *s.pool):
+	case s.pool >= 0 && of.pool(i) != s.pool:
 		return false
 	}
-	return s.stacks == nil || s.stacks[l.Stack(life)]
+	return s.stacks == nil || s.stacks[of.stack(i)]
 }

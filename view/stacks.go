@@ -149,14 +149,14 @@ func (t *tree) list(out []treeNode, parent int32, depth int, least float64) []tr
 
 func whole(bytes float64) uint64 { return uint64(bytes + 0.5) }
 
-// weigh adds lives up by their stacks.
-func (r *run) weigh(lives []int32, s *selection, weigh func(life int32) float64) map[trace.StackID]weight {
+// weigh adds up by stacks what is chosen.
+func weigh(some []int32, s *selection, bytes func(i int32) float64) map[trace.StackID]weight {
 	out := map[trace.StackID]weight{}
-	for _, i := range lives {
+	for _, i := range some {
 		if s.has(int(i)) {
-			id := r.lives.Stack(int(i))
+			id := s.of.stack(int(i))
 			w := out[id]
-			w.add(weight{weigh(i), 1})
+			w.add(weight{bytes(i), 1})
 			out[id] = w
 		}
 	}
@@ -173,7 +173,11 @@ func (r *request) moment() int {
 
 // stacks is api/stacks.
 func (r *request) stacks() error {
-	event, area, own, chosen := r.moment(), r.q.flag("area"), r.q.flag("user"), r.selection()
+	of := r.stacked()
+	event, area, own, chosen := r.moment(), r.q.flag("area"), r.q.flag("user"), r.selection(of)
+	if r.q.values.Get("what") == "segments" && r.q.flag("peak") {
+		event = r.run.peaks.Reserved.Event
+	}
 	from, to := r.q.integer("from", 0, 0, r.run.events()), r.q.integer("to", r.run.events(), 0, r.run.events())
 	if area && from >= to && r.run.events() > 0 {
 		r.q.bad("from %d to %d is no piece of the run", from, to)
@@ -185,7 +189,7 @@ func (r *request) stacks() error {
 	if area {
 		weights = r.run.averages(from, to, chosen)
 	} else {
-		weights = r.run.weigh(r.run.lives.Alive(nil, event), chosen, func(i int32) float64 { return float64(r.run.lives.Size[i]) })
+		weights = weigh(of.Alive(nil, event), chosen, func(i int32) float64 { return float64(of.Size[i]) })
 	}
 	t := r.run.newTree(weights, own)
 	return r.json(struct {
@@ -214,18 +218,19 @@ func (r *run) averages(from, to int, s *selection) map[trace.StackID]weight {
 	if from >= to { // a file without events: the state is all there is
 		begin, end = 0, 1
 	}
-	lives := r.lives.Alive(nil, from-1)
-	for i := r.lives.Begun(from - 1); i < r.lives.Begun(to-1); i++ {
-		lives = append(lives, int32(i))
+	of := s.of
+	some := of.Alive(nil, from-1)
+	for i := of.Begun(from - 1); i < of.Begun(to-1); i++ {
+		some = append(some, int32(i))
 	}
-	return r.weigh(lives, s, func(i int32) float64 {
+	return weigh(some, s, func(i int32) float64 {
 		a, b := begin, end
-		if born := int(r.lives.Born[i]); born > from {
+		if born := int(of.Born[i]); born > from {
 			a = place(born)
 		}
-		if gone := int(r.lives.Gone[i]); gone < to {
+		if gone := int(of.Gone[i]); gone < to {
 			b = place(gone)
 		}
-		return float64(r.lives.Size[i]) * (b - a) / (end - begin)
+		return float64(of.Size[i]) * (b - a) / (end - begin)
 	})
 }

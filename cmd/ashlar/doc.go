@@ -6,6 +6,7 @@
 //	ashlar tune FILE         find the settings that serve a recorded run best
 //	ashlar check FILE        a gate for CI
 //	ashlar diff A B          what changed between two snapshots, or among many
+//	ashlar view FILE...      show snapshots in the browser
 //	ashlar stats FILE        show the facts of a snapshot, a dump or a message
 //	ashlar events FILE       list the events of a snapshot with running totals
 //	ashlar convert IN OUT    write a snapshot as pickle, JSON, Parquet or Perfetto trace

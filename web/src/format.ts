@@ -81,20 +81,19 @@ export function ticks(from: number, to: number, n: number, bases: readonly numbe
   return every(from, to, step);
 }
 
-// sizeTicks are the same in powers of two.
-export function sizeTicks(from: number, to: number, n: number): number[] {
-  const width = to - from;
-  if (!(width > 0) || n < 1) return [];
-  let step = Math.pow(2, Math.ceil(Math.log2(width / n)));
-  // Within a unit steps of 1, 2, 5, 10, ... read better than 1, 2, 4, 8, ...
-  for (const unit of [gib, mib, kib]) {
-    if (width / n >= unit || (unit === kib && width / n >= 1)) {
-      const inUnit = ticks(from / unit, to / unit, n);
-      if (inUnit.length > 1) step = (inUnit[1]! - inUnit[0]!) * unit;
-      break;
-    }
-  }
-  return every(from, to, step);
+export interface Tick {
+  at: number;
+  text: string;
+}
+
+// sizeTicks are the same in powers of two, all written in one unit: the one of
+// the upper end.
+export function sizeTicks(from: number, to: number, n: number): Tick[] {
+  const [unit, name] = to >= gib ? [gib, 'GiB'] : to >= mib ? [mib, 'MiB'] : to >= kib ? [kib, 'KiB'] : [1, 'B'];
+  const list = ticks(from / unit, to / unit, n);
+  const step = list.length > 1 ? list[1]! - list[0]! : 1;
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  return list.map((t) => ({ at: t * unit, text: t === 0 ? '0' : `${t.toFixed(digits)} ${name}` }));
 }
 
 function every(from: number, to: number, step: number): number[] {

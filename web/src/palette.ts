@@ -59,10 +59,16 @@ const smallest = 9; // blocks are multiples of 512 bytes
 const largest = 34;
 const longest = 20;
 
-// indexed is the colour of an index as the server gives it, for one way of colouring.
-export function indexed(colouring: Colouring, theme: Theme): (index: number) => Rgb {
+const grey: Record<Theme, Rgb> = { light: [176, 182, 190], dark: [94, 102, 114] };
+const nameless = 'unknown';
+
+// indexed is the colour of an index as the server gives it, for one way of
+// colouring. What has no category has no colour.
+export function indexed(colouring: Colouring, theme: Theme, meta: Meta): (index: number) => Rgb {
   const many = categorical(theme);
   switch (colouring) {
+    case 'category':
+      return (i) => (meta.categories[i] === nameless ? grey[theme] : many[i % many.length]!);
     case 'size':
       return (i) => along((i - smallest) / (largest - smallest));
     case 'lifetime':
@@ -73,8 +79,8 @@ export function indexed(colouring: Colouring, theme: Theme): (index: number) => 
 }
 
 // table has the colours of the first n indices, as bytes for a texture.
-export function table(colouring: Colouring, theme: Theme, n: number): Uint8Array {
-  const of = indexed(colouring, theme);
+export function table(colouring: Colouring, theme: Theme, meta: Meta, n: number): Uint8Array {
+  const of = indexed(colouring, theme, meta);
   const out = new Uint8Array(n * 4);
   for (let i = 0; i < n; i++) {
     const [r, g, b] = of(i);
@@ -95,7 +101,7 @@ export interface Key {
 
 // legend says what the colours mean.
 export function legend(colouring: Colouring, theme: Theme, meta: Meta): Key[] {
-  const of = indexed(colouring, theme);
+  const of = indexed(colouring, theme, meta);
   const key = (i: number, text: string): Key => ({ colour: css(of(i)), text });
   switch (colouring) {
     case 'stack':

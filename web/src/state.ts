@@ -90,7 +90,8 @@ export function allocation(id: number): Signal<Loaded<Alloc>> {
 export const moment = computed<number | null>(() => {
   if (event.value !== null) return event.value;
   const m = meta.value.data;
-  if (!m || m.events === 0) return null;
+  if (!m) return null;
+  if (m.events === 0) return -1;
   return m.ooms[m.ooms.length - 1] ?? m.peak.allocated?.event ?? m.peak.reserved?.event ?? m.events - 1;
 });
 

@@ -5,6 +5,7 @@ a request that does not fit under a limit of 40 MiB. Events, segments and
 statistics are those that PyTorch's rules give for it. What PyTorch itself does
 with ashlar.py is checked by device_check.py, on a machine with a GPU.
 """
+import os
 import types
 
 MIB = 1 << 20
@@ -29,7 +30,7 @@ version = types.SimpleNamespace(cuda="13.0", hip=None)
 calls = []  # of interest
 observers = []
 queued = []
-initialized = False
+initialized = None  # the process that did it; its forks cannot use CUDA
 events = []
 num_ooms = 0
 metadata = ""
@@ -137,14 +138,21 @@ class _OutOfMemoryError(RuntimeError):
 
 def _init():
     global initialized
-    if not initialized:
-        for call in queued:
-            call()
-        initialized = True
+    if _is_initialized():
+        return
+    if initialized is not None:
+        raise RuntimeError("Cannot re-initialize CUDA in forked subprocess.")
+    for call in queued:
+        call()
+    initialized = os.getpid()
+
+
+def _is_initialized():
+    return initialized == os.getpid()
 
 
 def _lazy_call(call):
-    if initialized:
+    if _is_initialized():
         call()
     else:
         queued.append(call)
@@ -162,7 +170,7 @@ _C = types.SimpleNamespace(
 cuda = types.SimpleNamespace(
     OutOfMemoryError=_OutOfMemoryError,
     init=_init,
-    is_initialized=lambda: initialized,
+    is_initialized=_is_initialized,
     _lazy_call=_lazy_call,
     device_count=lambda: devices,
     current_device=lambda: 0,

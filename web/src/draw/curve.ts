@@ -87,7 +87,7 @@ export function drawSizes(c: CanvasRenderingContext2D, b: Box, s: Scale, ink: In
   c.textBaseline = 'middle';
   c.lineWidth = 1;
   for (const t of sizeTicks(s.low, s.high, n)) {
-    const y = Math.round(yOf(b, s, t)) + 0.5;
+    const y = Math.round(yOf(b, s, t.at)) + 0.5;
     if (y < b.top - 1) continue;
     c.strokeStyle = ink.line;
     c.globalAlpha = 0.6;
@@ -97,7 +97,7 @@ export function drawSizes(c: CanvasRenderingContext2D, b: Box, s: Scale, ink: In
     c.stroke();
     c.globalAlpha = 1;
     c.fillStyle = ink.muted;
-    c.fillText(tickSize(t), b.left - 6, y);
+    c.fillText(t.text, b.left - 6, y);
   }
 }
 

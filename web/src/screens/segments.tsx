@@ -77,7 +77,7 @@ function Layout({ s, late }: { s: State; late: boolean }) {
           <span class="key free">free</span>
           <span class="key pending">pending</span>
           <span class="key unmapped">unmapped</span>
-          {pinned > 0 && <span class="key pinned">pins free memory</span>}
+          {pinned > 0 && <span class="key pinned" title="Live blocks of a segment in which more is free than live: they keep it from release. A mark at the left tells all segments that pin free memory.">pins more than it holds</span>}
         </span>
         <span class="grow" />
         <span data-field="segments-event" data-event={s.event} aria-busy={late}>

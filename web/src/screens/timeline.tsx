@@ -130,7 +130,7 @@ function Alive() {
   if (got.error) return <Trouble>{got.error}</Trouble>;
   if (!got.data) return null;
   const { entries, total_bytes: total, others_bytes: others } = got.data;
-  const of = indexed(colouring.value, theme.value);
+  const of = indexed(colouring.value, theme.value, meta.value.data!);
   return (
     <section aria-label="Alive at the moment" data-panel="alive">
       <h2>{asked.value < 0 ? 'Alive before the first event' : `Alive after event ${count(asked.value)}`}</h2>

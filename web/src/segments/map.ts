@@ -71,8 +71,14 @@ function labels(c: CanvasRenderingContext2D, row: Row, y: number, pinned: boolea
   c.fillStyle = ink.muted;
   c.fillText(row.free > 0 ? size(row.free) : '-', 254, middle);
   c.textAlign = 'left';
-  c.fillText(stream(s.stream).slice(0, 6), 264, middle);
+  c.fillText(shortStream(s.stream), 264, middle);
   c.fillText(pool(s.pool) === 'default' ? '-' : pool(s.pool), 308, middle);
+}
+
+// shortStream keeps the end of a long handle, where handles differ.
+function shortStream(handle: number): string {
+  const text = stream(handle);
+  return text.length > 6 ? '…' + text.slice(-4) : text;
 }
 
 // bar draws the blocks of a segment. Blocks narrower than a pixel are summed up
@@ -81,8 +87,8 @@ function bar(c: CanvasRenderingContext2D, row: Row, left: number, top: number, k
   const s = row.segment;
   const height = rowHeight - 2 * pad;
   const right = labelWidth + width;
-  const pinned = marks.pinned.has(s.address);
-  const use = pinned ? ink.pinned : ink.live;
+  // Where more is stuck than is live, the few that are live stand out.
+  const use = marks.pinned.has(s.address) && row.stuck > row.allocated + row.pending ? ink.pinned : ink.live;
   const waits = hatch(c, ink.pending, ink.back, 5);
   const gone = dots(c, ink.muted, null);
   let used = 0;

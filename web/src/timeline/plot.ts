@@ -181,7 +181,7 @@ export class Plot {
     if (this.tints && this.tintsFor === key) return this.tints;
     const n = cycle(colouring.peek(), theme.peek());
     this.tintsFor = key;
-    this.tints = { table: table(colouring.peek(), theme.peek(), n), cycle: n, ground: rgb(ink.peek().back), pending: rgb(ink.peek().pending) };
+    this.tints = { table: table(colouring.peek(), theme.peek(), meta.peek().data!, n), cycle: n, ground: rgb(ink.peek().back), pending: rgb(ink.peek().pending) };
     return this.tints;
   }
 

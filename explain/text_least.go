@@ -1,0 +1,77 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+)
+
+// A message counts what blocks take, and a block can take more than its tensor
+// asked for: roundup_power2_divisions rounds requests up, and a rest of up to
+// 1 MiB is not split off a block of the large pool unless expandable segments
+// are on (spec 1.2 and 4.1), more of it with max_split_size_mb. That padding goes
+// away with other settings. So what blocks take never proves that no setting
+// helps: only what tensors asked for does, which memory_stats() counts.
+
+// leastRequest is the least that the request can have been before it was rounded
+// up: two divisions, the coarsest, round up by less than one half.
+func (a *account) leastRequest() uint64 {
+	if o := a.Message; o != nil && (o.Backend != message.Native || o.Platform == apple) {
+		return a.request.Low // they do not round
+	}
+	return a.request.Low / 3 * 2
+}
+
+// leastLive is the least that the live tensors asked for, 0 if that is not known.
+func (a *account) leastLive() uint64 {
+	requested := a.value("requested_bytes.all.current")
+	if !a.sameMoment || requested == nil || a.pending == nil {
+		return 0
+	}
+	return requested.Low - min(requested.Low, a.pending.High) // it counts what is pending, too
+}
+
+// proved tells whether the request fails whatever the settings are.
+func (a *account) proved(there units.Range) bool {
+	return units.Exactly(a.leastLive()).Add(units.Exactly(a.leastRequest())).Low > there.High
+}
+
+// settingsHelp says whether settings can close the gap, and how sure it is that
+// none does.
+func (a *account) settingsHelp(gap, there units.Range) (confidence, said string) {
+	if a.proved(there) {
+		return Certain, "No allocator setting helps"
+	}
+	causes := a.paddedBy()
+	if len(causes) == 0 {
+		return Likely, "If the settings are as said, no other helps"
+	}
+	tells := "; requested_bytes in memory_stats(), or a snapshot, tells"
+	if a.leastLive() > 0 {
+		tells = "; a snapshot tells"
+	}
+	a.alternative(Setting, "about %s or more of it is padding, by %s%s", units.Size(gap.Mid), strings.Join(causes, " or "), tells)
+	return Likely, "An allocator setting helps only if that much of it is padding: what blocks take beyond what tensors asked for"
+}
+
+// paddedBy names what may make blocks larger than their tensors.
+func (a *account) paddedBy() []string {
+	const rests = "rests that are not split off blocks (up to 1 MiB each, more with max_split_size_mb; expandable_segments:True splits them off)"
+	if a.settings == nil {
+		return []string{"roundup_power2_divisions, if it is on,", rests}
+	}
+	var causes []string
+	for _, off := range switchedOff(*a.settings) {
+		if off.name == roundup {
+			causes = append(causes, fmt.Sprintf("%s, which is on,", roundup))
+		}
+	}
+	if !a.settings.ExpandableSegments {
+		causes = append(causes, rests)
+	}
+	return causes
+}
+
+const roundup = "roundup_power2_divisions"

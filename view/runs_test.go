@@ -1,0 +1,258 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Files come up one after the other; broken ones say why.
+func TestRuns(t *testing.T) {
+	c := serve(t, func(o *Options) { o.Files = append(o.Files, "testdata/none.pickle") }, "variety/graphs", "snapshots/gpt2_fixed-default")
+	l := c.runs()
+	if len(l.Runs) != 3 || l.Runs[0].State != stateReady || !l.Runs[0].Chosen || l.Runs[2].State != stateFailed || l.Runs[2].Error == nil {
+		t.Fatalf("%+v", l)
+	}
+	if l.Runs[0].Label != "graphs.pickle.gz" || l.Runs[1].Label != "gpt2_fixed-default.pickle.gz" || *l.Runs[0].Device != 0 || l.Runs[0].Events != 105 {
+		t.Errorf("%+v", l.Runs)
+	}
+	status, _, body := c.do("GET", "api/meta?run=3", nil)
+	refused(t, "a failed run", http.StatusConflict, status, body)
+
+	// What is dropped comes behind, and can be forgotten.
+	data, err := os.ReadFile(testdata("variety/midrun"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan runList)
+	go func() { changed <- c.runsSince(l.Version) }()
+	status, _, body = c.do("POST", "api/runs?name=dir/midrun.pickle.gz", bytes.NewReader(data), "Content-Type", "application/octet-stream", "Origin", "http://"+c.s.hosts[0])
+	var ids struct{ Runs []int }
+	if err := json.Unmarshal(body, &ids); status != http.StatusOK || err != nil || !slices.Equal(ids.Runs, []int{4}) {
+		t.Fatalf("%d %s", status, body)
+	}
+	after := <-changed
+	if n := len(after.Runs); n != 4 || !after.Runs[3].Dropped || after.Runs[3].File != "midrun.pickle.gz" || after.Runs[3].Size != int64(len(data)) {
+		t.Fatalf("%+v", after)
+	}
+	c.get("api/meta?run=4")
+	if status, _, body := c.do("DELETE", "api/runs?run=4", nil); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+	status, _, body = c.do("GET", "api/meta?run=4", nil)
+	refused(t, "forgotten", http.StatusNotFound, status, body)
+}
+
+func TestLabels(t *testing.T) {
+	g := newRegistry()
+	for _, f := range []string{"a/rank0.pickle", "b/rank0.pickle", "b/rank1.pickle", "b/rank1.pickle"} {
+		g.announce(f)
+	}
+	l, _ := g.list()
+	var labels []string
+	for _, r := range l.Runs {
+		labels = append(labels, r.Label)
+	}
+	if want := []string{"a/rank0.pickle", "b/rank0.pickle", "rank1.pickle", "rank1.pickle (2)"}; !slices.Equal(labels, want) {
+		t.Errorf("%q, want %q", labels, want)
+	}
+}
+
+// A file of several devices is several runs; each device that has something.
+func TestDevices(t *testing.T) {
+	c := serve(t, func(o *Options) {
+		o.Files = []string{"two"}
+		o.Open = func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
+			in, err := openFile(ctx, testdata("variety/graphs"), nil)
+			if err != nil {
+				return nil, err
+			}
+			second := *in.File.Traces[0]
+			second.Device = 3
+			host := *in.File.Traces[0]
+			host.Host = true
+			empty := &trace.Trace{Device: 1, Strings: second.Strings, Stacks: second.Stacks}
+			in.File = &snapshot.File{Name: "two", Traces: []*trace.Trace{in.File.Traces[0], empty, &second}, Host: &host}
+			in.Name = "two"
+			return in, nil
+		}
+	})
+	var l runList
+	for len(l.Runs) < 3 {
+		l = c.runsSince(l.Version)
+	}
+	if len(l.Runs) != 3 || l.Runs[0].ID != 1 || *l.Runs[1].Device != 3 || l.Runs[2].Device != nil || !l.Runs[2].Host || l.Runs[1].Label != "two device 3" ||
+		l.Runs[2].Label != "two host memory" {
+		t.Fatalf("%+v", l.Runs)
+	}
+	for id, want := range []string{`"device": 0`, `"device": 3`, `"device": -1`} {
+		if body := string(c.get(fmt.Sprintf("api/stats?run=%d", id+1))); !strings.Contains(body, want) {
+			t.Errorf("run %d: %s", id+1, body)
+		}
+	}
+}
+
+// slow makes explain documents when it is told to.
+type slow struct {
+	stub
+	begun, go_ chan struct{}
+	mu         sync.Mutex
+	made       int
+}
+
+func (s *slow) Explain(ctx context.Context, in *Input, d Device) ([]byte, error) {
+	s.mu.Lock()
+	s.made++
+	s.mu.Unlock()
+	s.begun <- struct{}{}
+	select {
+	case <-s.go_:
+		return []byte("{}\n"), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// The explanation is made once, in the background, and nobody waits for it but
+// who asks for it.
+func TestExplainIsMadeOnce(t *testing.T) {
+	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
+	c := serve(t, func(o *Options) { o.Documents = docs }, "variety/graphs")
+	<-docs.begun // without being asked
+	c.get("api/stats?run=1")
+	c.get("api/meta?run=1")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	r, _ := http.NewRequestWithContext(ctx, "GET", c.base+"api/explain?run=1", nil)
+	if _, err := http.DefaultTransport.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("it did not wait: %v", err)
+	}
+	close(docs.go_)
+	for range 3 {
+		c.get("api/explain?run=1")
+	}
+	if docs.made != 1 {
+		t.Errorf("made %d times", docs.made)
+	}
+}
+
+// Ending the server ends what it is doing.
+func TestEndWhileBusy(t *testing.T) {
+	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
+	c := serve(t, func(o *Options) { o.Documents = docs }, "variety/graphs")
+	<-docs.begun
+	version := c.runs().Version
+	go func() {
+		reply, err := http.Get(fmt.Sprint(c.base, "api/runs?since=", version)) // a poll under way
+		if err == nil {
+			reply.Body.Close()
+		}
+	}()
+	time.Sleep(20 * time.Millisecond)
+}
+
+func TestBusyPort(t *testing.T) {
+	c := serve(t, nil)
+	var port int
+	fmt.Sscanf(c.s.hosts[0], "127.0.0.1:%d", &port)
+	_, err := New(Options{Port: port})
+	var busy *PortError
+	if !errors.As(err, &busy) || busy.Port != port || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Many ask at once, for everything.
+func TestConcurrent(t *testing.T) {
+	c := serve(t, nil, "snapshots/streams_graphs-tight-default", "variety/expand_tight")
+	data, err := os.ReadFile(testdata("variety/graphs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{
+		"meta?", "curve?n=200&", "timeline?width=400&height=300&", "timeline?width=300&x=time&stack=forward&color=category&", "segments?event=300&", "stacks?peak=1&user=1&",
+		"stacks?area=1&", "events?count=50&stack=forward&", "events?count=50&action=oom&", "find?what=segment&", "alloc?id=5&", "legend?color=pool&", "stats?", "explain?", "whatif?set=&",
+	}
+	var wg sync.WaitGroup
+	for worker := range 6 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(worker), 0))
+			for range 40 {
+				path := fmt.Sprintf("api/%srun=%d", paths[rng.IntN(len(paths))], 1+rng.IntN(2))
+				if status, _, body := c.do("GET", path, nil); status != http.StatusOK {
+					t.Errorf("%s: %d %s", path, status, body)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 5 {
+			_, _, body := c.do("POST", "api/runs?name=dropped", bytes.NewReader(data), "Content-Type", "application/octet-stream")
+			var ids struct{ Runs []int }
+			if json.Unmarshal(body, &ids); len(ids.Runs) != 1 {
+				t.Errorf("%s", body)
+				return
+			}
+			c.get(fmt.Sprintf("api/timeline?run=%d", ids.Runs[0]))
+			c.do("DELETE", fmt.Sprintf("api/runs?run=%d", ids.Runs[0]), nil)
+		}
+	})
+	wg.Wait()
+}
+
+// broken has faults of its own.
+type broken struct{ stub }
+
+func (broken) Stats(ctx context.Context, in *Input, d Device, seen *replay.Observed) ([]byte, error) {
+	panic("a mistake")
+}
+
+// A fault in the work on one file does not end the page.
+func TestFaults(t *testing.T) {
+	var mu sync.Mutex
+	var said []string
+	c := serve(t, func(o *Options) {
+		o.Documents = broken{}
+		o.Files = append(o.Files, "odd")
+		o.Open = func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
+			if file == "odd" {
+				panic("another mistake")
+			}
+			return openFile(ctx, file, progress)
+		}
+		o.Log = func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, text)
+		}
+	}, "variety/graphs")
+	status, _, body := c.do("GET", "api/stats?run=1", nil)
+	refused(t, "a document that cannot be made", http.StatusUnprocessableEntity, status, body)
+	c.get("api/meta?run=1")
+	l := c.runs()
+	for l.Runs[1].State == stateLoading {
+		l = c.runsSince(l.Version)
+	}
+	if l.Runs[1].State != stateFailed {
+		t.Errorf("%+v", l.Runs[1])
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(said) != 1 || !strings.Contains(said[0], "another mistake") {
+		t.Errorf("said %q", said)
+	}
+}
