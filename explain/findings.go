@@ -43,10 +43,7 @@ func (e *explainer) startFindings() *sideWork {
 }
 
 // How much of the lists a report holds.
-const (
-	maxHolders = 100
-	maxParts   = 20
-)
+const maxHolders = 100
 
 // join waits for the findings and adds them to the report.
 func (w *sideWork) join(e *explainer) error {
@@ -86,7 +83,7 @@ func (w *sideWork) join(e *explainer) error {
 	if t := w.found.Transient; t != nil {
 		e.transient(t)
 	}
-	return nil
+	return e.code(w)
 }
 
 func (e *explainer) holder(h findings.Holder) Holder {
@@ -131,7 +128,7 @@ func modulePath(path []timeline.Frame) string {
 
 func (e *explainer) parts(parts []findings.Part) []Block {
 	out := []Block{}
-	for _, p := range parts[:min(len(parts), maxParts)] {
+	for _, p := range parts {
 		b := Block{Bytes: p.Bytes, Count: p.Blocks, Frames: timeline.Frames(e.t, p.Stack)}
 		b.Site, _ = timeline.SiteOf(e.t, p.Stack)
 		out = append(out, b)
@@ -149,13 +146,28 @@ func (e *explainer) leak(l findings.Leak, steps *findings.Steps) {
 	f := e.finding(Leak, l.Bytes, l.Stack, l.Parts)
 	slope, spread := float64(l.BytesPerStep), float64(l.MostPerStep-l.LeastPerStep)
 	f.BytesPerStep, f.Spread, f.Confidence = &slope, &spread, string(l.Confidence)
-	for _, step := range steps.List[:min(l.Steps, len(steps.List))] {
-		f.Steps = append(f.Steps, step.Number)
+	f.Steps = numbers(steps, l.KeptIn)
+	average := "on average"
+	if l.Median {
+		average = "in the median"
 	}
-	f.Detail = fmt.Sprintf("%s of %s steps leave memory behind that nobody frees: %s a step in the median (%s to %s), %s in all; %s",
-		units.Count(int64(l.KeptIn)), units.Count(int64(l.Steps)), units.Size(l.BytesPerStep),
+	f.Detail = fmt.Sprintf("%s of %s steps leave memory behind %s: %s a step %s (%s to %s), %s in all; %s",
+		units.Count(int64(len(l.KeptIn))), units.Count(int64(l.Steps)), fate(&l), units.Size(l.BytesPerStep), average,
 		units.Size(l.LeastPerStep), units.Size(l.MostPerStep), units.Size(l.Bytes), findings.WhereNotWho)
 	e.r.Findings = append(e.r.Findings, f)
+}
+
+// fate says how long the memory of a leak stays.
+func fate(l *findings.Leak) string {
+	switch {
+	case l.FreedBytes == 0:
+		return "that nobody frees"
+	case l.AtEnd && l.FreedBytes == l.Bytes:
+		return "until the program ends"
+	case l.FreedBytes == l.Bytes:
+		return "until the steps are over"
+	}
+	return fmt.Sprintf("that nobody frees while they go on, and only %s of it later", units.Size(l.FreedBytes))
 }
 
 func (e *explainer) spike(s findings.Spike, steps *findings.Steps) {
@@ -175,6 +187,13 @@ func (e *explainer) transient(t *findings.Transient) {
 	f.Confidence = string(findings.Certain)
 	f.Detail = fmt.Sprintf("inside an ordinary step %s come and go: its peak is %s, its rest %s",
 		units.Size(t.Bytes), units.Size(t.PeakBytes), units.Size(t.RestBytes))
+	switch stays := t.PeakBytes - t.Bytes; { // at the peak, besides
+	case units.Size(stays) == units.Size(t.RestBytes):
+	case stays > t.RestBytes:
+		f.Detail += fmt.Sprintf("; the other %s outlive the step or are older", units.Size(stays-t.RestBytes))
+	default:
+		f.Detail += fmt.Sprintf("; %s of the rest are not there at the peak", units.Size(t.RestBytes-stays))
+	}
 	e.r.Findings = append(e.r.Findings, f)
 }
 

@@ -52,8 +52,8 @@ func (a *account) settingsHelp(gap, there units.Range) (confidence, said string)
 	if a.leastLive() > 0 {
 		tells = "; a snapshot tells"
 	}
-	a.alternative(Setting, "about %s or more of it is padding, by %s%s", units.Size(gap.Mid), strings.Join(causes, " or "), tells)
-	return Likely, "An allocator setting helps only if that much of it is padding: what blocks take beyond what tensors asked for"
+	a.alternative(Setting, "about %s or more of it is padding, which blocks take beyond what tensors asked for: by %s%s", units.Size(gap.Mid), strings.Join(causes, " or "), tells)
+	return Likely, "An allocator setting helps only if that much of it is padding"
 }
 
 // paddedBy names what may make blocks larger than their tensors.

@@ -310,7 +310,7 @@ func (a *account) incomplete(there *units.Range, capped bool) {
 		a.decide(Unknown, Open, "%s failed. The text does not say how much memory there was, nor who held it: the rest of the message is missing.", a.asked())
 		a.alternative(Capacity, "the device has less than %s", units.Size(a.segment.Mid))
 	case a.contradicted:
-		a.decide(Unknown, Open, "%s failed. The numbers of the message contradict each other, so they do not tell why: is the text whole, and of one message?", a.asked())
+		a.decide(Unknown, Open, "%s failed. The numbers of the message contradict each other, so they do not tell why. Check that the text is whole, and of one message.", a.asked())
 	default:
 		a.decide(Unknown, Open, "%s failed. Parts of the message that would tell why are missing%s.", a.asked(), a.partsText())
 	}

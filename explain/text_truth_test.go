@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
 )
 
 // truth is the state of an allocator whose request failed.
@@ -16,10 +17,24 @@ type truth struct {
 	total, outside, limit     uint64 // limit 0: none
 	live, pools, unused, free uint64
 	request, segment          uint64 // rounded
+	asked, askedRequest       uint64 // before rounding, and without rests that were not split off
+	pending                   uint64
 }
 
 func (s *truth) reserved() uint64 { return s.live + s.pools + s.unused }
 func (s *truth) need() uint64     { return s.live + s.request }
+
+// least is what tensors need with the best of settings.
+func (s *truth) least() uint64 { return s.asked + s.askedRequest }
+
+// dump is what memory_stats() says (spec 9.2): requested_bytes counts what is
+// pending, too.
+func (s *truth) dump() *stats.Dump {
+	return dump(map[string]int64{
+		"allocated_bytes.all.current": int64(s.live), "reserved_bytes.all.current": int64(s.reserved()), "active_bytes.all.current": int64(s.live + s.pending),
+		"requested_bytes.all.current": int64(s.asked + s.pending), "num_ooms": 1, "num_alloc_retries": 1,
+	})
+}
 
 func (s *truth) available() uint64 {
 	there := s.reserved() + s.free
@@ -69,6 +84,14 @@ func randomTruth(r *rand.Rand) (*truth, bool) {
 	}
 	s.free = s.total - s.outside - reserved
 	s.request = max(512, uint64(math.Exp(r.Float64()*math.Log(20<<30)))/512*512)
+	s.asked, s.askedRequest = s.live, s.request
+	switch r.IntN(4) {
+	case 0: // roundup_power2_divisions
+		s.asked, s.askedRequest = s.live-part(s.live/3), s.request-part(s.request/3)
+	case 1: // rests that were not split off
+		s.asked = s.live - part(s.live/2)
+	}
+	s.pending = part(s.unused) / 2
 	switch {
 	case s.request <= 1<<20:
 		s.segment = 2 << 20
@@ -87,18 +110,28 @@ func TestTruth(t *testing.T) {
 	const slack = 48 << 20
 	r := rand.New(rand.NewPCG(5, 7))
 	seen := map[string]int{}
-	for range 12000 {
+	for n := 0; n < 12000; {
 		s, fails := randomTruth(r)
 		if !fails {
 			continue
 		}
-		report := fromText(t, Input{Message: oom(t, s.message())})
-		seen[report.Verdict+" "+report.Confidence]++
+		n++
+		in, with := Input{Message: oom(t, s.message())}, ""
+		if r.IntN(3) == 0 {
+			in.Stats, with = s.dump(), " with a dump"
+		}
+		report := fromText(t, in)
+		seen[report.Verdict+" "+report.Confidence+with]++
 		over := report.Verdict == Capacity || report.Verdict == Outside && report.Evidence.Gap != nil
 		wrong := ""
+		hopeless := strings.Contains(report.Summary, "No allocator setting helps")
 		switch capped := s.limit > 0 && s.limit <= s.reserved()+s.free; {
 		case report.Confidence == Certain && report.Verdict != Capacity:
 			wrong = "certain without the processes"
+		case (hopeless || report.Confidence == Certain) && s.least() <= s.available():
+			wrong = "a setting can help"
+		case in.Stats != nil && report.Verdict == Capacity && !hopeless && s.asked+s.askedRequest*2/3 > s.available()+s.pending+slack:
+			wrong = "the dump proves that no setting can help"
 		case report.Confidence != Open && over != (s.need() > s.available()):
 			wrong = "too little memory, or not"
 		case s.need() > s.available()+slack && !over:
@@ -133,7 +166,7 @@ func TestTruth(t *testing.T) {
 			t.Errorf("%s: %s %s of %+v\n%s\n%s", wrong, report.Verdict, report.Confidence, *s, s.message(), report.Summary)
 		}
 	}
-	for _, want := range []string{"capacity certain", "capacity open", "outside likely", "pools likely", "pools open", "fragmentation open"} {
+	for _, want := range []string{"capacity certain", "capacity likely", "capacity certain with a dump", "capacity likely with a dump", "capacity open", "outside likely", "pools likely", "pools open", "fragmentation open"} {
 		if seen[want] == 0 {
 			t.Errorf("never %s: %v", want, seen)
 		}

@@ -27,7 +27,7 @@ var wild = []wildMessage{
 	{
 		"CADS#4",
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a total capacity of 31.47 GiB of which 12.73 GiB is free. Including non-PyTorch memory, this process has 18.73 GiB memory in use. Of the allocated memory 9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated. " + adviceExpandable,
-		Capacity, Certain, false,
+		Capacity, Likely, false,
 		[]string{"31.47 GiB on the device - 12.73 GiB free - 18.43 GiB reserved by PyTorch = 0.31 GiB that PyTorch does not own", "9.08 GiB live + 22.78 GiB for the request = 31.86 GiB needed"},
 	},
 	{
@@ -87,7 +87,7 @@ var wild = []wildMessage{
 	{
 		"TheRock#1054",
 		"torch.OutOfMemoryError: HIP out of memory. Tried to allocate 16.00 GiB. GPU 0 has a total capacity of 15.24 GiB of which 15.09 GiB is free. Of the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)",
-		Capacity, Certain, false,
+		Capacity, Likely, false,
 		[]string{"15.24 GiB on the device - 15.09 GiB free - 0.00 GiB reserved by PyTorch = 0.15 GiB that PyTorch does not own", "0.00 GiB live + 16.00 GiB for the request = 16.00 GiB needed"},
 	},
 	{
@@ -153,7 +153,7 @@ var wild = []wildMessage{
 	{
 		"taming#194",
 		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.39 GiB (GPU 0; 6.00 GiB total capacity; 4.04 GiB already allocated; 478.00 MiB free; 4.15 GiB reserved in total by PyTorch) " + adviceSplit,
-		Capacity, Certain, false,
+		Capacity, Likely, false,
 		[]string{"6.00 GiB on the device - 0.47 GiB (478.00 MiB) free - 4.15 GiB reserved by PyTorch = 1.38 GiB that PyTorch does not own", "4.04 GiB live + 1.39 GiB for the request = 5.43 GiB needed"},
 	},
 	{
@@ -183,7 +183,7 @@ var wild = []wildMessage{
 	{
 		"mmseg#944",
 		"RuntimeError: CUDA out of memory. Tried to allocate 1006.00 MiB (GPU 0; 10.91 GiB total capacity; 9.18 GiB already allocated; 569.81 MiB free; 9.49 GiB reserved in total by PyTorch)",
-		Capacity, Certain, false,
+		Capacity, Likely, false,
 		[]string{"10.91 GiB on the device - 0.56 GiB (569.81 MiB) free - 9.49 GiB reserved by PyTorch = 0.86 GiB that PyTorch does not own", "9.18 GiB live + 0.98 GiB (1006.00 MiB) for the request = 10.16 GiB needed"},
 	},
 	{
@@ -231,7 +231,7 @@ var wild = []wildMessage{
 	{
 		"CogVideo#63",
 		"RuntimeError: NPU out of memory. Tried to allocate 35.31 GiB (NPU 0; 60.97 GiB total capacity; 26.13 GiB already allocated; 26.13 GiB current active; 33.81 GiB free; 26.61 GiB reserved in total by PyTorch)",
-		Capacity, Certain, false,
+		Capacity, Likely, false,
 		[]string{"60.97 GiB on the device - 33.81 GiB free - 26.61 GiB reserved by PyTorch = 0.55 GiB that PyTorch does not own", "26.13 GiB live + 35.31 GiB for the request = 61.44 GiB needed"},
 	},
 	{
@@ -249,7 +249,7 @@ var wild = []wildMessage{
 	{
 		"TensorRT#175",
 		"ERROR:root:CUDA out of memory. Tried to allocate 50.00 MiB (GPU 0; 8.00 GiB total capacity; 22.02 GiB already allocated; 0 bytes free; 22.50 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation.",
-		Capacity, Certain, false,
+		Capacity, Likely, false,
 		[]string{"22.02 GiB live + 0.05 GiB (50.00 MiB) for the request = 22.07 GiB needed"},
 	},
 	{
@@ -273,7 +273,7 @@ var wild = []wildMessage{
 	{
 		"pytorch#13751",
 		"RuntimeError: CUDA out of memory. Tried to allocate 16.00 GiB (GPU 0; 11.93 GiB total capacity; 4.00 GiB already allocated; 7.33 GiB free; 179.00 KiB cached)",
-		Capacity, Certain, false,
+		Capacity, Likely, false,
 		[]string{"11.93 GiB on the device - 7.33 GiB free - 4.00 GiB reserved by PyTorch = 0.60 GiB that PyTorch does not own", "4.00 GiB live + 16.00 GiB for the request = 20.00 GiB needed"},
 	},
 	{

@@ -31,14 +31,14 @@ func Example() {
 	for _, l := range a.Leaks() {
 		site, _ := timeline.SiteOf(t, l.Stack)
 		fmt.Printf("leak (%s): %s a step, from %s to %s, in %d of %d steps\n  %s\n", l.Confidence,
-			units.Size(l.BytesPerStep), units.Size(l.LeastPerStep), units.Size(l.MostPerStep), l.KeptIn, l.Steps, site)
+			units.Size(l.BytesPerStep), units.Size(l.LeastPerStep), units.Size(l.MostPerStep), len(l.KeptIn), l.Steps, site)
 	}
 	for _, c := range a.Holders(a.PeakEvent()).Categories {
 		fmt.Printf("%s of %s (%s)\n", units.Size(c.Bytes), c.Category, c.Confidence())
 	}
 	// Output:
 	// 12 steps (certain): 12 ranges Optimizer.step#AdamW.step of torch.optim
-	// leak (certain): 38.35 MiB a step, from 26.37 MiB to 48.22 MiB, in 12 of 12 steps
+	// leak (certain): 39.79 MiB a step, from 26.37 MiB to 48.22 MiB, in 12 of 12 steps
 	//   linear.py:134 forward < train.py:227 w_leak_graph
 	// 824.00 MiB of activations (likely)
 	// 132.85 MiB of optimizer_state (certain)

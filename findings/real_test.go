@@ -30,6 +30,7 @@ var recordings = []struct {
 	dir, name string
 	truth
 	least, most uint64 // MiB of the leak, a step
+	atEnd       bool   // the leak goes with the program
 	unmarked    string // the steps cannot be found without marks: why
 }{
 	{dir: "snapshots", name: "gpt2_fixed-default", truth: truth{steps: 5}},
@@ -40,7 +41,7 @@ var recordings = []struct {
 	{dir: "snapshots", name: "streams_graphs-default", truth: truth{steps: 20}},
 	{dir: "snapshots", name: "serve_generate-default", truth: truth{steps: 10, top: "linear.py:134 forward"}},
 	{dir: "snapshots", name: "moe_train-default", truth: truth{steps: 8}},
-	{dir: "snapshots", name: "leak_graph-default", truth: truth{steps: 12, leak: "linear.py:134 forward"}, least: 26, most: 49},
+	{dir: "snapshots", name: "leak_graph-default", truth: truth{steps: 12, leak: "linear.py:134 forward"}, least: 26, most: 49, atEnd: true},
 	{
 		dir: "snapshots", name: "ckpt_spike-default",
 		truth: truth{steps: 9, spikes: []string{"train.py:243 w_ckpt_spike", "train.py:242 w_ckpt_spike"}, in: []int{2, 5, 8}, every: 3, spikeMiB: 1257},
@@ -104,7 +105,7 @@ func TestRecordings(t *testing.T) {
 				if tt.leak == "" || len(f.Leaks) != 1 {
 					tt.checkLeaks(t, a, f.Leaks)
 				} else if l := f.Leaks[0]; site(a, l.Stack) != tt.leak || l.LeastPerStep < tt.least*mib || l.MostPerStep > tt.most*mib ||
-					l.BytesPerStep < l.LeastPerStep || l.BytesPerStep > l.MostPerStep || len(l.KeptIn) != l.Steps {
+					l.BytesPerStep < l.LeastPerStep || l.BytesPerStep > l.MostPerStep || l.AtEnd != tt.atEnd || len(l.KeptIn) != l.Steps {
 					t.Errorf("a leak at %s: %+v", site(a, l.Stack), l)
 				}
 				if tt.spikes == nil || len(f.Spikes) != 1 {
@@ -112,6 +113,7 @@ func TestRecordings(t *testing.T) {
 				} else {
 					tt.checkSpike(t, a, &f.Spikes[0])
 				}
+				checkTransient(t, f)
 				if tt.top != "" && site(a, f.Transient.Stack) != strings.TrimPrefix(tt.top, "no frames") {
 					t.Errorf("the transient is at %q", site(a, f.Transient.Stack))
 				}

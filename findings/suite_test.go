@@ -23,6 +23,21 @@ func flash(s *scenario.Scenario, blocks int, bytes uint64, stack ...string) {
 	}
 }
 
+// pile keeps the results of so many steps; the next one gives some of them back
+// and asks for more than there is.
+func pile(steps, back int) func(s *scenario.Scenario, step int) {
+	return func(s *scenario.Scenario, step int) {
+		if step < steps {
+			keep(s, "output", step, 6*mib, "layers.py:40 head", call, "train.py:21 train")
+			return
+		}
+		for i := range back {
+			s.Free(fmt.Sprintf("output of step %d", i))
+		}
+		s.Alloc("all", 4096*mib, 0, "layers.py:90 gather", call, "train.py:21 train")
+	}
+}
+
 func with(p program, change func(*program)) program {
 	change(&p)
 	return p
@@ -33,6 +48,9 @@ type truth struct {
 	steps    int // complete ones
 	leak     string
 	perStep  uint64 // of the leak
+	total    uint64 // of the leak; 0 is not looked at, nor are the next two then
+	sure     Confidence
+	keptIn   []int // nil is not looked at
 	spikes   []string
 	in       []int // steps of the spike
 	every    int
@@ -137,6 +155,45 @@ var scenes = []scene{
 			}
 		}),
 		truth: truth{steps: 12, leak: "layers.py:40 head", perStep: 6 * mib},
+	},
+	{
+		name: "results pile up and are given back before memory is out", limit: 500 * mib, hidden: true,
+		p: with(healthy(), func(p *program) {
+			p.steps = 13
+			p.forward = pile(12, 12)
+		}),
+		truth: truth{steps: 12},
+	},
+	{
+		name: "most results are given back before memory is out", limit: 500 * mib, hidden: true,
+		p: with(healthy(), func(p *program) {
+			p.steps = 13
+			p.forward = pile(12, 9)
+		}),
+		truth: truth{steps: 12},
+	},
+	{
+		name: "one result is given back before memory is out", limit: 500 * mib, hidden: true,
+		p: with(healthy(), func(p *program) {
+			p.steps = 13
+			p.forward = pile(12, 1)
+		}),
+		truth: truth{steps: 12, leak: "layers.py:40 head", perStep: 6 * mib, total: 66 * mib, sure: Likely},
+	},
+	{
+		name: "every third step keeps something", hidden: true,
+		p: with(healthy(), func(p *program) {
+			p.steps = 15
+			p.after = func(s *scenario.Scenario, step int) {
+				if step%3 == 2 {
+					keep(s, "log", step, 6*mib, "log.py:3 append", "train.py:30 train")
+				}
+			}
+		}),
+		truth: truth{
+			steps: 15, leak: "log.py:3 append", perStep: 2 * mib, total: 30 * mib, sure: Likely,
+			keptIn: []int{2, 5, 8, 11, 14},
+		},
 	},
 	{
 		name: "a cache fills and is full", hidden: true,
@@ -415,6 +472,7 @@ func (want truth) check(t *testing.T, a *Analysis) {
 	f := a.Find()
 	want.checkLeaks(t, a, f.Leaks)
 	want.checkSpikes(t, a, f.Spikes)
+	checkTransient(t, f)
 	if want.top != "" && (f.Transient == nil || site(a, f.Transient.Stack) != want.top) {
 		t.Errorf("transient %+v", f.Transient)
 	}
@@ -445,8 +503,35 @@ func (want truth) checkLeaks(t *testing.T, a *Analysis, got []Leak) {
 	if l.LeastPerStep > l.BytesPerStep || l.MostPerStep < l.BytesPerStep || l.Steps != a.Steps.Complete() {
 		t.Errorf("%+v", l)
 	}
+	if want.total > 0 {
+		in := want.keptIn
+		if l.Bytes < want.total || l.Bytes > want.total*23/20 || l.Confidence != weaker(want.sure, a.Steps.Confidence) || in != nil && !slices.Equal(l.KeptIn, in) {
+			t.Errorf("%d bytes, %s, from the steps %v", l.Bytes, l.Confidence, l.KeptIn)
+		}
+	}
 	if a.Steps.Confidence == Guess || l.Confidence == Guess {
 		t.Errorf("confidence %s, of the steps %s", l.Confidence, a.Steps.Confidence)
+	}
+}
+
+// checkTransient looks whether the numbers of a step's peak agree.
+func checkTransient(t *testing.T, f *Findings) {
+	t.Helper()
+	tr := f.Transient
+	if tr == nil {
+		return
+	}
+	sum := uint64(0)
+	for _, p := range tr.Parts {
+		sum += p.Bytes
+	}
+	if sum != tr.Bytes || tr.Bytes > tr.PeakBytes || tr.RestBytes > tr.PeakBytes {
+		t.Errorf("%d bytes in parts, %+v", sum, tr)
+	}
+	for _, s := range f.Spikes {
+		if s.OrdinaryBytes != tr.PeakBytes {
+			t.Errorf("an ordinary step peaks at %d beside a spike and at %d elsewhere", s.OrdinaryBytes, tr.PeakBytes)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 # Signals that end a process which does not handle them. SIGUSR1 and SIGUSR2 do
 # too, but they exist to be given a meaning: the job goes on after them.
-ENDS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGBREAK", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGPIPE", "SIGPOLL", "SIGPWR",
+ENDS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGBREAK", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGPIPE", "SIGIO", "SIGPWR",
         "SIGSTKFLT", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ")
 # After a handler in Python the faulty instruction is run again, for ever.
 CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
@@ -145,7 +145,8 @@ class _Written:
 
 class _Recorder:
     def __init__(self):
-        self.path = os.path.abspath("ashlar-{rank}-{pid}.pickle")
+        self.path = "ashlar-{rank}-{pid}.pickle"
+        self.path = _attempt(os.path.abspath, self.path) or self.path  # the folder may be gone
         self.max_entries, self.stacks, self.keep = None, None, 2
         self.on_oom = False
         self.hooked = False
@@ -250,10 +251,10 @@ class _Recorder:
         torch = sys.modules.get("torch")
         if torch is not None and torch.cuda.is_initialized():
             torch.cuda.memory._record_memory_history(enabled=None)
-        while self.previous:
-            number, previous = self.previous.popitem()
+        for number, previous in list(self.previous.items()):
             if signal.getsignal(number) == self.signalled:
-                signal.signal(number, previous)
+                signal.signal(number, previous)  # in the main thread only
+            del self.previous[number]
 
     # Occasions to write.
 
@@ -308,15 +309,14 @@ class _Recorder:
         previous = self.previous[number]
         # A handler that came after ours and calls it decides itself what the signal does.
         ends = previous == signal.SIG_DFL and signal.Signals(number).name in ENDS and signal.getsignal(number) == self.signalled
-        if self.pid == os.getpid():
-            if ends and self.writer == threading.get_ident():
-                self.ending = number
+        later = ends and self.writer == threading.get_ident()
+        if later:
+            self.ending = number
+        if self.pid == os.getpid() and self.max_entries is not None:
             self.write("signal", wait=WAIT if ends else 0.0)
-            if self.ending is not None:
-                return
         if callable(previous):
             previous(number, frame)
-        elif ends:
+        elif ends and not later:
             self.end(number)
 
     def end(self, number):
@@ -620,10 +620,10 @@ def _check_target(path):
         return
     if not stat.S_ISREG(there.st_mode):
         raise OSError("%s is there and is not a regular file" % path)
-    for number in (1, 2):  # path may be /dev/stdout, whatever that is
-        output = _attempt(os.fstat, number)
-        if output is not None and os.path.samestat(there, output):
-            raise OSError("%s is where the job's output goes" % path)
+    for number in range(3):  # path may be /dev/stdout, whatever that is
+        stream = _attempt(os.fstat, number)
+        if stream is not None and os.path.samestat(there, stream):
+            raise OSError("%s is the job's standard input or output" % path)
 
 
 class _Part:
@@ -752,7 +752,8 @@ def _main(argv):
     sys.modules["ashlar"] = sys.modules[__name__]  # one recorder, also for a script that imports it
     record(**options)
     sys.argv = argv
-    folder = os.getcwd() if module else os.path.dirname(os.path.realpath(argv[0]))
+    here = _attempt(os.getcwd) or ""  # it may be gone
+    folder = here if module else os.path.dirname(os.path.realpath(os.path.join(here, argv[0])))
     if not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
         sys.path[0] = folder
     if module:
@@ -767,7 +768,7 @@ def _main(argv):
         _log("cannot read the script: %s" % e)
         return 2
     main = sys.modules["__main__"] = types.ModuleType("__main__")
-    path = os.path.join(os.getcwd(), argv[0])  # Python leaves ".." in it, too
+    path = os.path.join(here, argv[0])  # Python leaves ".." in it, too
     main.__file__, main.__cached__ = path, None
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
     exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import pickle
+import subprocess
 import sys
 import tempfile
 import threading
@@ -71,3 +72,27 @@ class Case(unittest.TestCase):
 
     def facts(self, name="m-0.pickle"):
         return self.load(name)["ashlar"]
+
+
+class JobCase(unittest.TestCase):
+    """Jobs in processes of their own, in the folder jobs."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = os.path.join(os.path.realpath(folder.name), "jobs")
+        os.mkdir(self.folder)
+
+    def add(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+
+    def run_job(self, *args):
+        environment = dict(os.environ, PYTHONPATH=FAKE, PYTHONDONTWRITEBYTECODE="1", RANK="1")
+        return subprocess.run([sys.executable, *args], cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+
+    def load(self, name):
+        with open(os.path.join(self.folder, name), "rb") as f:
+            return pickle.load(f)

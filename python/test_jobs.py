@@ -2,17 +2,13 @@
 forks, and whole jobs. torch is the fake in testdata/fake.
 """
 import os
-import pickle
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 import unittest
 from unittest import mock
 
-from recorder_case import ASHLAR, FAKE, HERE, Case
+from recorder_case import ASHLAR, FAKE, HERE, Case, JobCase
 
 
 class TestTorch(Case):
@@ -224,25 +220,26 @@ torch.fail()
 """
 
 
-class TestRunner(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = os.path.join(folder.name, "jobs")
-        os.mkdir(self.folder)
-        with open(os.path.join(self.folder, "job.py"), "w") as f:
-            f.write(JOB)
+WHERE = """
+import sys
+print(__file__, sys.argv, sys.path, __name__, __spec__, __package__, __cached__, type(__loader__), __loader__.path, sep="\\n")
+assert sys.modules["__main__"].__file__ == __file__
+def fail():
+    raise ValueError
+fail()
+"""
 
-    def run_job(self, *args):
-        environment = dict(os.environ, PYTHONPATH=FAKE, PYTHONDONTWRITEBYTECODE="1", RANK="1")
-        return subprocess.run([sys.executable, *args], cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+
+class TestRunner(JobCase):
+    def setUp(self):
+        super().setUp()
+        self.add("job.py", JOB)
 
     def check(self, done, argv):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(done.stdout, "%s __main__ jobs\n" % argv)
         self.assertIn("OutOfMemoryError: CUDA out of memory. Tried", done.stderr)
-        with open(os.path.join(self.folder, "m-1.pickle"), "rb") as f:
-            facts = pickle.load(f)["ashlar"]
+        facts = self.load("m-1.pickle")["ashlar"]
         self.assertTrue(facts["message"].startswith("CUDA out of memory. Tried"))
         self.assertEqual(facts["settings"]["PYTORCH_CUDA_ALLOC_CONF"], "set by the job")
         self.assertEqual((facts["step"], facts["max_entries"], facts["rank"]), (4, 77, 1))
@@ -254,6 +251,21 @@ class TestRunner(unittest.TestCase):
     def test_module(self):
         done = self.run_job(ASHLAR, "--path", "m-{rank}.pickle", "--max-entries=77", "-m", "job", "y")
         self.check(done, [os.path.join(self.folder, "job.py"), "y"])
+
+    def test_as_python(self):
+        """A script sees of itself what it sees without the runner."""
+        self.add("where.py", WHERE)
+        os.mkdir(os.path.join(self.folder, "links"))
+        os.symlink("../where.py", os.path.join(self.folder, "links", "link.py"))
+        for script in ("where.py", "./where.py", "../jobs/where.py", os.path.join(self.folder, "where.py"), "links/link.py"):
+            for flags in ((), ("-I",)):
+                with self.subTest(script=script, flags=flags):
+                    plain = self.run_job(*flags, script, "a", "--b")
+                    run = self.run_job(*flags, ASHLAR, script, "a", "--b")
+                    self.assertEqual((plain.returncode, run.returncode), (1, 1), run.stderr)
+                    self.assertEqual(run.stdout, plain.stdout)
+                    self.assertTrue(os.path.isabs(plain.stdout.splitlines()[0]))
+                    self.assertEqual(run.stderr.splitlines()[-3:], plain.stderr.splitlines()[-3:])  # the end of the traceback
 
     def test_exit_status(self):
         done = self.run_job(ASHLAR, "job.py", "exit")
@@ -269,19 +281,18 @@ class TestRunner(unittest.TestCase):
 
     def test_two_lines(self):
         """record() in a script leaves torch to the script."""
-        with open(os.path.join(self.folder, "own.py"), "w") as f:
-            f.write("import sys; sys.path.append(%r)\nimport ashlar; ashlar.record(); ashlar.record('m-1.pickle', max_entries=77)\n" % HERE + JOB)
+        self.add("own.py", "import sys; sys.path.append(%r)\nimport ashlar; ashlar.record(); ashlar.record('m-1.pickle', max_entries=77)\n" % HERE + JOB)
         done = self.run_job("own.py")
         self.check(done, ["own.py"])
 
     def test_failed_import(self):
         """An import of torch that fails the first time is waited for again."""
-        with open(os.path.join(self.folder, "own.py"), "w") as f:
-            f.write(
-                "import sys; sys.path.append(%r); fake = sys.path.pop(1); assert fake == %r\n" % (HERE, FAKE)
-                + "import ashlar; ashlar.record('m-1.pickle', max_entries=77)\n"
-                + "try:\n    import torch\nexcept ImportError: sys.path.insert(1, fake)\n" + JOB
-            )
+        self.add(
+            "own.py",
+            "import sys; sys.path.append(%r); fake = sys.path.pop(1); assert fake == %r\n" % (HERE, FAKE)
+            + "import ashlar; ashlar.record('m-1.pickle', max_entries=77)\n"
+            + "try:\n    import torch\nexcept ImportError: sys.path.insert(1, fake)\n" + JOB,
+        )
         self.check(self.run_job("own.py"), ["own.py"])
 
 

@@ -39,7 +39,7 @@ func (p *Program) Hold(ctx context.Context, c Conditions, event int) (*Moment, e
 
 // callAt is the first call at or after an event.
 func (p *Program) callAt(event int) int {
-	low, high := 0, len(p.events)
+	low, high := p.early, len(p.events)
 	for low < high {
 		if m := (low + high) / 2; int(p.events[m]) < event {
 			low = m + 1

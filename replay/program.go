@@ -56,6 +56,7 @@ type Program struct {
 
 	calls   []packed
 	events  []int32 // call -> event
+	early   int     // so many calls come first that the trace has later, see Early
 	places  []place
 	tensors int
 	initial []alloc.Segment // Start.Segments, moved to where driver/sim has addresses

@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/facts"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // ExplainHead says what an explanation is made from.
@@ -22,6 +23,16 @@ type ExplainHead struct {
 type ExplainOptions struct {
 	Full   bool // all of it, not only what fits on a page
 	Frames bool // all frames of each call stack
+	Width  int  // of the terminal; 0 if there is none
+}
+
+// width is where lines end: on a wide terminal, or none, at explainWidth.
+func (o ExplainOptions) width() int {
+	const narrowest = 40 // below it every line is broken anyway
+	if o.Width <= 0 {
+		return explainWidth
+	}
+	return min(max(o.Width, narrowest), explainWidth)
 }
 
 // How much an explanation takes by default: it is to be pasted into a ticket.
@@ -53,14 +64,14 @@ func Explain(w io.Writer, head ExplainHead, r *explain.Report, o ExplainOptions,
 		if o.Full {
 			much = shown{all, all, all, all, all, all, all, all, all}
 		}
-		e := &explanation{page: page{w: w, style: style, width: explainWidth}, r: r, frames: o.Frames, shown: much}
+		e := &explanation{page: page{w: w, style: style, width: o.width()}, r: r, frames: o.Frames, shown: much}
 		e.write(head)
 		return e.err
 	}
 	var text bytes.Buffer
 	for i := range pages {
 		text.Reset()
-		e := &explanation{page: page{w: &text, style: style, width: explainWidth}, r: r, shown: pages[i]}
+		e := &explanation{page: page{w: &text, style: style, width: o.width()}, r: r, shown: pages[i]}
 		e.write(head)
 		if e.err != nil {
 			return e.err
@@ -89,6 +100,7 @@ func (e *explanation) write(head ExplainHead) {
 	}
 	e.heading(verdictLine(e.r), "")
 	e.wrapped("  ", e.r.Summary)
+	e.ignored()
 	e.numbers()
 	e.alternatives()
 	e.health()
@@ -164,11 +176,8 @@ func (e *explanation) numbers() {
 		row(" ", v.Free, fmt.Sprintf("reserved by PyTorch and free, the largest piece %s%s", units.Size(*v.LargestFree), usableText(v)))
 	}
 	if v.Available != nil && v.Reserved != nil && *v.Available >= *v.Reserved && v.Segment != nil {
-		rest, text := *v.Available-*v.Reserved, "not reserved yet: enough for a new segment of "
-		if rest < *v.Segment {
-			text = "not reserved yet: too little for a new segment of "
-		}
-		row(" ", &rest, text+units.Size(*v.Segment))
+		rest := *v.Available - *v.Reserved
+		row(" ", &rest, e.restText(rest)+units.Size(*v.Segment))
 	}
 	if v.Pending != nil && *v.Pending > 0 {
 		row(" ", v.Pending, "freed, but waiting for another stream (pending)")
@@ -180,6 +189,23 @@ func (e *explanation) numbers() {
 		row(" ", v.Outside, "of the device do not belong to PyTorch")
 	}
 	e.stack(e.r.Failure.Frames, e.r.Failure.Site, "  requested at ")
+}
+
+// restText says what the memory that is not reserved is good for. Where the limit
+// is a range, the most that it can be is a byte less than what was refused.
+func (e *explanation) restText(rest uint64) string {
+	l := e.r.Limit
+	said := "not reserved yet"
+	if l.Source == whatif.Inferred && l.Min != nil && l.Max != nil && *l.Min < *l.Max && *e.r.Evidence.Available == *l.Max {
+		said = "at most not reserved yet, if the limit was at the upper end of its range"
+	}
+	switch segment := *e.r.Evidence.Segment; {
+	case rest >= segment:
+		return said + ": enough for a new segment of "
+	case units.Size(rest) == units.Size(segment):
+		return said + ": just too little for a new segment of "
+	}
+	return said + ": too little for a new segment of "
 }
 
 // momentLine says when the request failed.
@@ -279,7 +305,7 @@ func (e *explanation) stack(frames []timeline.Frame, site timeline.Site, lead st
 		e.line("%s(no call stack in the file)", lead)
 		return
 	}
-	e.line("%s%s", lead, siteText(site, explainWidth-width(lead)))
+	e.line("%s%s", lead, siteText(site, e.width-width(lead)))
 	if !e.frames {
 		return
 	}

@@ -17,7 +17,7 @@ func (e *explanation) pinners() {
 	}
 	e.heading("Who pins the free memory", ": live tensors in its segments, most freed per byte moved first")
 	for _, s := range list[:e.more(len(list), e.shown.pinned, "segment", "segments")] {
-		e.line("  %s free in a segment of %s, pinned by %s in %s", units.Size(s.Stuck), units.Size(s.Size), units.Size(s.Live), plural(s.Count, "block", "blocks"))
+		e.wrapped("  ", fmt.Sprintf("%s free in a segment of %s, pinned by %s in %s", units.Size(s.Stuck), units.Size(s.Size), units.Size(s.Live), plural(s.Count, "block", "blocks")))
 		e.blocks(s.Blocks, e.shown.stacks)
 	}
 }
@@ -78,11 +78,26 @@ var findingNames = map[string]string{
 	explain.Leak:      "leak",
 	explain.Spike:     "spike",
 	explain.Transient: "transient",
-	explain.Ignored:   "settings not in force",
+}
+
+// ignored are settings that are not in force, though the user believes so. They
+// change what all the rest means, so they stand first and are never left out.
+func (e *explanation) ignored() {
+	first := true
+	for _, f := range e.r.Findings {
+		if f.Kind != explain.Ignored {
+			continue
+		}
+		if first {
+			e.heading("Settings that are not in force", "")
+			first = false
+		}
+		e.wrapped("  - ", f.Detail)
+	}
 }
 
 func (e *explanation) findings() {
-	list := e.r.Findings
+	list := slices.DeleteFunc(slices.Clone(e.r.Findings), func(f explain.Finding) bool { return f.Kind == explain.Ignored })
 	if len(list) == 0 {
 		return
 	}
@@ -140,7 +155,7 @@ func settingText(f *explain.Fix, same bool) string {
 		said = "likewise"
 	}
 	if f.SmallestLimit != nil {
-		said += "; needs a limit of " + units.Size(*f.SmallestLimit)
+		said += "; needs a limit of " + units.SizeUp(*f.SmallestLimit)
 	}
 	if f.DriverMS != nil {
 		said += ", " + driverTime(*f.DriverMS) + " in the driver"

@@ -101,7 +101,7 @@ func (p *page) choice(row string, c *tune.Choice, a *tune.Answer) {
 	p.printf("%s\n", name)
 	limit, above := "none passes", ""
 	if c.Need != nil {
-		limit = units.Size(*c.Need)
+		limit = units.SizeUp(*c.Need)
 		if a.LowerBound > 0 {
 			above = fmt.Sprintf("%+.1f %%", 100*(float64(*c.Need)/float64(a.LowerBound)-1))
 		}

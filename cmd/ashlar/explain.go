@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -80,6 +81,7 @@ Exit status: 0 answered, whatever the verdict; 2 the file, or a flag, is wrong.`
 	o.device = addDeviceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.believed = cmd.Flags().Changed("settings")
+		o.settings = pastedSettings(o.settings)
 		switch {
 		case o.frames != "" && o.frames != "all":
 			return fmt.Errorf("--frames %q: write all, or leave it out", o.frames)
@@ -95,6 +97,22 @@ Exit status: 0 answered, whatever the verdict; 2 the file, or a flag, is wrong.`
 		return o.run(cmd.Context(), std, args)
 	}
 	return cmd
+}
+
+// assignment is how settings stand in a shell script or a Dockerfile.
+var assignment = regexp.MustCompile(`^\s*(?:(?:export|ENV|set)\s+)?PYTORCH_(?:CUDA_|HIP_|)ALLOC_CONF\s*=\s*(.*?)\s*;?\s*$`)
+
+// pastedSettings takes the settings out of a line that sets the variable.
+func pastedSettings(text string) string {
+	m := assignment.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	value := m[1]
+	if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		value = value[1 : n-1]
+	}
+	return value
 }
 
 // explained is what an explanation is made from.
@@ -142,7 +160,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 		err = writeJSON(out, e.answer(r, len(args) > 0))
 	} else {
 		err = report.Explain(out, report.ExplainHead{Name: e.name, About: strings.Join(e.about, "; ")}, r,
-			report.ExplainOptions{Full: o.full, Frames: o.frames == "all"}, std.style())
+			report.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
 	}
 	return written(errors.Join(err, out.Flush()))
 }

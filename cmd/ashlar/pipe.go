@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"os/signal"
 	"syscall"
 
@@ -39,4 +40,21 @@ func writeJSON(w io.Writer, v any) error {
 func (s stdio) style() report.Style {
 	f, ok := s.out.(*os.File)
 	return report.Style{Bold: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
+}
+
+// width is how wide the text for the standard output may be: as COLUMNS says, or
+// the terminal; 0 if neither does.
+func (s stdio) width() int {
+	f, ok := s.out.(*os.File)
+	if !ok {
+		return 0
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	n, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -118,11 +118,14 @@ export function say(text: string): void {
 
 const names: Record<Target, string> = { oom: 'out-of-memory event', peak: 'peak', segment: 'segment event', alloc: 'allocation' };
 
-// jump goes to the next or previous event of a kind.
+// jump goes to the next or previous event of a kind; if no moment is selected,
+// to the first or last one. Peaks, of which there are few, come round again.
 export async function jump(what: Target, dir: 1 | -1): Promise<void> {
   const from = place.value;
+  const find = (after: number | null) => get<{ event: number | null }>('find', { run: run.value, what, after, dir });
   try {
-    const found = await get<{ event: number | null }>('find', { run: run.value, what, after: moment.value ?? -1, dir });
+    let found = await find(event.value);
+    if (found.event === null && what === 'peak') found = await find(null);
     if (place.value.run !== from.run) return;
     if (found.event === null) say(`There is no ${dir > 0 ? 'later' : 'earlier'} ${names[what]}.`);
     else select(found.event);

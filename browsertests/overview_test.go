@@ -1,0 +1,233 @@
+package browsertests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/browsertests/page"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// Somebody opens the file of a job that died and reads why.
+func TestVerdict(t *testing.T) {
+	s := open(t, "", varlen, multi)
+	s.sees("[data-panel=verdict] [data-field=verdict]")
+	var explain, stats map[string]any
+	command(t, &explain, "explain", varlen)
+	command(t, &stats, "stats", varlen)
+	for _, field := range []string{"verdict", "confidence", "summary"} {
+		if got, want := s.text("[data-field="+field+"]"), explain[field]; got != want {
+			t.Errorf("%s is %q on the page, %q by ashlar explain --json", field, got, want)
+		}
+	}
+	evidence := []string{"live_bytes", "rounded_bytes", "available_bytes", "free_bytes", "largest_free_bytes"}
+	for _, name := range evidence {
+		field := "evidence." + name
+		if got, want := float64(s.bytes(field)), lookup(explain, field); got != want {
+			t.Errorf("%s is %v on the page, %v by ashlar explain --json", field, got, want)
+		}
+	}
+	memory := []string{"reserved.peak_bytes", "allocated.peak_bytes", "reserved.now_bytes", "allocated.now_bytes", "free_bytes", "largest_free_bytes"}
+	for _, name := range memory {
+		field := "memory." + name
+		got, want := s.bytes(field), lookup(stats, "snapshot."+field)
+		if float64(got) != want {
+			t.Errorf("%s is %v on the page, %v by ashlar stats --json", field, got, want)
+		}
+		if text := s.text(`[data-field="` + field + `"]`); text != units.Size(uint64(got)) {
+			t.Errorf("%s reads %q, package units writes %q", field, text, units.Size(uint64(got)))
+		}
+	}
+	if got := s.text("[data-field=events]"); got != "18,435" {
+		t.Errorf("the page counts %s events", got)
+	}
+	// The sum adds up, and its exact parts are a hover away.
+	if s.bytes("needed") != s.bytes("evidence.live_bytes")+s.bytes("evidence.rounded_bytes") {
+		t.Error("the sum on the page does not add up")
+	}
+	var title string
+	s.value(`document.querySelector('[data-field="evidence.live_bytes"]').title`, &title)
+	if want := units.Count(s.bytes("evidence.live_bytes")) + " bytes"; title != want {
+		t.Errorf("the title says %q, not %q", title, want)
+	}
+	// Every fix of the command is there, the lines for a shell ready to copy.
+	var exports []string
+	s.value("[...document.querySelectorAll('[data-panel=fixes] [data-copy]')].map((e) => e.dataset.copy)", &exports)
+	var want []string
+	for _, f := range explain["fixes"].([]any) {
+		if line, ok := f.(map[string]any)["export"].(string); ok {
+			want = append(want, line)
+		}
+	}
+	if len(want) == 0 || !slices.Equal(exports, want) {
+		t.Errorf("lines to copy:\n%q\nby ashlar explain --json:\n%q", exports, want)
+	}
+	var missing []string
+	s.value("[...document.querySelectorAll('[data-missing]')].map((e) => e.innerText)", &missing)
+	for i, m := range lookup(stats, "snapshot.missing").([]any) {
+		if text := m.(map[string]any)["text"]; i >= len(missing) || missing[i] != text {
+			t.Errorf("what is missing reads %q, and lacks %q", missing, text)
+		}
+	}
+}
+
+// The page writes call sites as package timeline does: the legend's labels come
+// from there, the overview's from the page.
+func TestSites(t *testing.T) {
+	for _, file := range []string{varlen, expand, stream, "../testdata/variety/cppstacks.pickle.gz", "../testdata/variety/compile.pickle.gz"} {
+		s := open(t, "", file)
+		s.sees("[data-panel=holders] [data-site]")
+		var explain struct {
+			Failure *struct {
+				Event int `json:"event"`
+			} `json:"failure"`
+		}
+		command(t, &explain, "explain", file)
+		moment := "peak=1"
+		if explain.Failure != nil {
+			moment = fmt.Sprintf("event=%d", explain.Failure.Event)
+		}
+		var legend struct {
+			Entries []struct {
+				Label string `json:"label"`
+			} `json:"entries"`
+		}
+		s.api("legend?run=1&color=stack&"+moment, &legend)
+		labels := map[string]bool{"(no call stack)": true}
+		for _, e := range legend.Entries {
+			labels[e.Label] = true
+		}
+		var sites []string
+		s.value("[...document.querySelectorAll('[data-panel=holders] [data-site]')].map((e) => e.textContent)", &sites)
+		if len(sites) == 0 {
+			t.Fatalf("%s: no call sites", file)
+		}
+		found := 0
+		for _, site := range sites {
+			if labels[site] {
+				found++
+			} else if strings.Contains(site, " < ") {
+				t.Errorf("%s: the page writes %q, which package timeline does not; it has\n%v", file, site, labels)
+			}
+		}
+		if found < 2 {
+			t.Errorf("%s: %d of %d sites are those of package timeline", file, found, len(sites))
+		}
+	}
+}
+
+// A rank that behaves, and a file without events.
+func TestQuietFiles(t *testing.T) {
+	s := open(t, "", midrun)
+	s.sees("[data-panel=verdict] .verdict.good")
+	if got := s.text("[data-field=verdict]"); got != "none" {
+		t.Errorf("the verdict is %q", got)
+	}
+	s = open(t, "", state)
+	s.sees("[data-panel=verdict] [data-field=verdict]")
+	if got := s.text("[data-panel=memory]"); !strings.Contains(got, "no events") {
+		t.Errorf("without events the curve's place says %q", got)
+	}
+	for _, screen := range []string{"timeline", "events"} {
+		s.must(s.page.Go("#/1/" + screen))
+		s.until("document.querySelector('main').innerText.includes('recording was off')")
+	}
+	s.must(s.page.Go("#/1/segments"))
+	s.sees(".map[data-rows='160']")
+	s.must(s.page.Go("#/1/stacks"))
+	s.sees(".icicle[data-nodes='1']")
+}
+
+// Two ranks: the picker, the keys, and an address that opens the second.
+func TestSwitchRank(t *testing.T) {
+	s := open(t, "", varlen, multi)
+	s.sees("[data-field=verdict]")
+	first := s.bytes("memory.reserved.peak_bytes")
+	var stats map[string]any
+	command(t, &stats, "stats", multi)
+	want := lookup(stats, "snapshot.memory.reserved.peak_bytes").(float64)
+	if float64(first) == want {
+		t.Fatal("the two files cannot be told apart")
+	}
+	s.must(s.page.Pick("select[name=run]", "2"))
+	is := fmt.Sprintf("document.querySelector('[data-field=\"memory.reserved.peak_bytes\"]')?.dataset.bytes === '%.0f'", want)
+	s.until(is)
+	s.hash("#/2/overview")
+	s.press("[")
+	s.hash("#/1/overview")
+	s.until("!(" + is + ")")
+	s.press("]")
+	s.until(is)
+	// Another screen of the second rank, and back by the browser's button.
+	s.press("2")
+	s.hash("#/2/timeline")
+	s.until("document.querySelector('.plot')?.dataset.drawn > 0")
+	s.value("history.back()", nil)
+	s.hash("#/2/overview")
+	s.sees("[data-panel=verdict]")
+	s = open(t, "#/2/events", varlen, multi)
+	s.until("document.querySelector('[data-field=matches]')?.dataset.value === '7053'")
+}
+
+// A page that is sent to a run that is not there says so and offers another.
+func TestUnknownRun(t *testing.T) {
+	s := open(t, "#/77/timeline", varlen, multi)
+	s.hash("#/1/timeline")
+	s.until("document.querySelector('.plot')?.dataset.drawn > 0")
+}
+
+const dropScript = `(() => {
+	const data = new DataTransfer();
+	data.items.add(new File([%s], %s));
+	for (const kind of ['dragenter', 'dragover', 'drop']) {
+		window.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+	}
+})()`
+
+// Somebody drops a file that is no snapshot and reads what is wrong with it.
+func TestDropBroken(t *testing.T) {
+	s := open(t, "", varlen, multi)
+	s.hints = []string{"status of 422"}
+	s.sees("[data-field=verdict]")
+	s.value(fmt.Sprintf(dropScript, page.Quote("\x80\x04this is no pickle"), page.Quote("notes.pickle")), nil)
+	s.sees("[data-field=drop-error]")
+	said := s.text("dialog[open] .trouble")
+	if !strings.Contains(said, "notes.pickle") || len(s.text("[data-field=drop-error]")) < 20 {
+		t.Errorf("the page says only: %s", said)
+	}
+	t.Log(said)
+	var runs struct {
+		Runs []any `json:"runs"`
+	}
+	s.api("runs", &runs)
+	if len(runs.Runs) != 2 {
+		t.Errorf("there are %d runs after a broken file was dropped", len(runs.Runs))
+	}
+	s.click("dialog[open] .trouble button")
+	s.until("!document.querySelector('[data-field=drop-error]')")
+	s.press(page.Escape)
+	s.until("!document.querySelector('dialog[open]')")
+	s.sees("[data-field=verdict]")
+}
+
+// A good file that is dropped opens, and can be forgotten.
+func TestDropGood(t *testing.T) {
+	s := open(t, "", midrun)
+	s.sees("[data-field=verdict]")
+	// A snapshot of one segment, written by hand.
+	const snapshot = `{"segments":[{"device":0,"address":140000000000000,"total_size":2097152,"allocated_size":512,"active_size":512,"requested_size":400,` +
+		`"stream":0,"segment_type":"small","blocks":[{"address":140000000000000,"size":512,"requested_size":400,"state":"active_allocated","frames":[]},` +
+		`{"address":140000000000512,"size":2096640,"requested_size":0,"state":"inactive","frames":[]}]}],"device_traces":[[]]}`
+	s.value(fmt.Sprintf(dropScript, page.Quote(snapshot), page.Quote("mine.json")), nil)
+	s.hash("#/2/overview")
+	s.until("document.querySelector('select[name=run]').selectedOptions[0].innerText.startsWith('mine.json')")
+	if got := s.bytes("memory.allocated.now_bytes"); got != 512 {
+		t.Errorf("the dropped file has %d bytes allocated", got)
+	}
+	s.press("F")
+	s.click("dialog[open] button[aria-label='Forget mine.json']")
+	s.until("document.querySelectorAll('select[name=run] option').length === 1")
+	s.hash("#/1/overview")
+}

@@ -1,0 +1,281 @@
+package browsertests
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/browsertests/page"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+const drawn = "document.querySelector('.plot')?.dataset.drawn > 0 && !document.querySelector('.caption .spin')"
+
+// Somebody zooms into the timeline and reads the stack of a block.
+func TestTimelineZoom(t *testing.T) {
+	s := open(t, "#/1/timeline", varlen, multi)
+	s.until(drawn)
+	plot, err := s.page.Box(".plot")
+	s.must(err)
+	x, y := plot[0]+plot[2]*0.8, plot[1]+plot[3]*0.75
+	for range 8 {
+		s.must(s.page.Wheel(x, y, -240))
+	}
+	s.hash("from=")
+	s.until("Number(document.querySelector('[data-field=window]').dataset.to) - Number(document.querySelector('[data-field=window]').dataset.from) < 2000")
+	s.until(drawn)
+	s.must(s.page.Move(x, y))
+	s.sees("[data-tip] strong")
+	tip := s.text("[data-tip]")
+	s.must(s.page.ClickAt(x, y))
+	s.sees("[data-panel=block] .facts")
+	s.hash("alloc=")
+	s.hash("event=")
+	id := int(s.number("Number(document.querySelector('[data-panel=block]').dataset.alloc)"))
+	var alloc struct {
+		Size   int64   `json:"size_bytes"`
+		Site   *string `json:"site"`
+		Frames []any   `json:"frames"`
+	}
+	s.api(fmt.Sprintf("alloc?run=1&id=%d", id), &alloc)
+	if got := s.bytes("size_bytes"); got != alloc.Size {
+		t.Errorf("block %d has %d bytes on the page, %d by the server", id, got, alloc.Size)
+	}
+	if alloc.Site == nil || !strings.Contains(tip, *alloc.Site) {
+		t.Errorf("the tooltip reads %q and not the site of block %d", tip, id)
+	}
+	if n := s.number("document.querySelectorAll('[data-panel=block] .stack li').length"); int(n) != len(alloc.Frames) || n == 0 {
+		t.Errorf("the stack has %v frames on the page, %d in the file", n, len(alloc.Frames))
+	}
+	if first := s.text("[data-panel=block] .stack li.own"); !strings.Contains(first, "train.py") {
+		t.Errorf("the user's own line reads %q", first)
+	}
+	// The block stays selected on the other screens, and the whole run comes back.
+	s.press("3")
+	s.sees(fmt.Sprintf("[data-panel=block][data-alloc='%d']", id))
+	s.press("2")
+	s.until(drawn)
+	s.press("0")
+	s.until("document.querySelector('[data-field=window]').dataset.to === '18435'")
+	s.press(page.Escape)
+	s.until("!location.hash.includes('alloc=')")
+}
+
+// Keys alone do what the mouse does.
+func TestTimelineKeys(t *testing.T) {
+	s := open(t, "#/1/timeline", varlen, multi)
+	s.until(drawn)
+	from := func() float64 { return s.number("Number(document.querySelector('[data-field=window]').dataset.from)") }
+	s.press("+++")
+	s.hash("from=")
+	was := from()
+	s.press(page.Right)
+	s.until(fmt.Sprintf("Number(document.querySelector('[data-field=window]').dataset.from) > %v", was))
+	s.press(page.Left)
+	s.until(fmt.Sprintf("Math.abs(Number(document.querySelector('[data-field=window]').dataset.from) - %v) < 1", was))
+	s.press("o")
+	s.hash("event=18434")
+	s.press("x")
+	s.hash("x=time")
+	s.until("document.querySelector('[data-field=window]').innerText.includes(' s to ')")
+	s.press("c")
+	s.hash("color=size")
+	s.press("?")
+	s.sees("dialog[open] .keys")
+	if text := s.text("dialog[open]"); !strings.Contains(text, "Zoom in") || !strings.Contains(text, "Previous, next segment event") {
+		t.Errorf("the sheet of keys reads %q", text)
+	}
+	s.press(page.Escape)
+	s.until("!document.querySelector('dialog[open]')")
+	s.hash("event=18434")
+}
+
+// The mini-map moves the window; dragging moves and shift selects.
+func TestTimelineDrag(t *testing.T) {
+	s := open(t, "#/1/timeline?from=4000&to=6000", varlen, multi)
+	s.until(drawn)
+	plot, err := s.page.Box(".plot")
+	s.must(err)
+	mid := plot[1] + plot[3]/2
+	s.must(s.page.Drag(plot[0]+600, mid, plot[0]+400, mid, false))
+	s.until("Number(document.querySelector('[data-field=window]').dataset.from) > 4300")
+	s.must(s.page.Drag(plot[0]+300, mid, plot[0]+500, mid, true))
+	s.until("Number(document.querySelector('[data-field=window]').dataset.to) - Number(document.querySelector('[data-field=window]').dataset.from) < 500")
+	mini, err := s.page.Box(".minimap")
+	s.must(err)
+	s.must(s.page.ClickAt(mini[0]+mini[2]*0.9, mini[1]+mini[3]/2))
+	s.until("Number(document.querySelector('[data-field=window]').dataset.from) > 14000")
+	s.until(drawn)
+}
+
+// What a filter leaves out is dimmed, and all colourings draw.
+func TestTimelineFilter(t *testing.T) {
+	s := open(t, "#/1/timeline", varlen, multi)
+	s.until(drawn)
+	dimmed := `(() => {
+		const d = document.querySelector('.plot').plot.feed.detail;
+		let n = 0;
+		for (let i = 0; i < d.rects; i++) if (d.words[i * 6 + 5] & 0x80000000) n++;
+		return n / d.rects;
+	})()`
+	if got := s.number(dimmed); got != 0 {
+		t.Errorf("without a filter %v of the rectangles are dimmed", got)
+	}
+	s.must(s.page.Type("input[name=stack]", "adam"))
+	s.hash("stack=adam")
+	s.until(dimmed + " > 0.2 && " + dimmed + " < 1")
+	s.must(s.page.Type("input[name=stack]", "adam("))
+	s.sees(".trouble")
+	s.hints = []string{"status of 400"}
+	s.must(s.page.Type("input[name=stack]", ""))
+	s.until("!document.querySelector('.trouble') && " + dimmed + " === 0")
+	s.click("input[name=never]")
+	s.until(dimmed + " > 0")
+	s.click("input[name=never]")
+	for _, by := range []string{"size", "stream", "pool", "category", "lifetime", "stack"} {
+		s.must(s.page.Pick("select[name=color]", by))
+		s.until(drawn)
+		s.sees("[data-panel=alive] .alive")
+	}
+}
+
+// live is the live bytes after every event, as ashlar stats follows them; the
+// page's server counts in another way.
+func live(t *testing.T, file string) []uint64 {
+	t.Helper()
+	ctx := context.Background()
+	f, err := snapshot.Open(ctx, file, snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := facts.Observe(ctx, f.Traces[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := timeline.New(f.Traces[0], timeline.Options{Observed: seen})
+	if !line.Exact {
+		t.Fatalf("%s: block sizes are not known", file)
+	}
+	var out []uint64
+	for c := line.Cursor(); c.Next(); {
+		out = append(out, c.Totals.Active)
+	}
+	return out
+}
+
+// picture is what the plot has drawn.
+type picture struct {
+	X0      float64   `json:"x0"`
+	X1      float64   `json:"x1"`
+	YMax    float64   `json:"yMax"`
+	Height  float64   `json:"height"`
+	Live    []float64 `json:"live"`
+	Stacked []float64 `json:"stacked"` // sum of rectangles and band
+	Left    float64   `json:"left"`    // of the plot in the window
+	Bottom  float64   `json:"bottom"`
+	Width   float64   `json:"width"`
+	Tall    float64   `json:"tall"`
+	High    float64   `json:"high"` // bytes at the top of the plot
+}
+
+const pictureScript = `(() => {
+	const plot = document.querySelector('.plot').plot;
+	const d = plot.feed.detail, s = plot.sight(), r = document.querySelector('.plot').getBoundingClientRect();
+	const live = [], stacked = [];
+	for (let c = 0; c < d.columns; c++) {
+		live.push(d.column[4 * c]);
+		stacked.push(d.column[4 * c] - d.column[4 * c + 1]);
+	}
+	for (let i = 0; i < d.rects; i++) {
+		const [c0, c1, y0, y1] = d.floats.subarray(6 * i, 6 * i + 4);
+		for (let c = Math.round(c0); c < Math.round(c1); c++) stacked[c] += y1 - y0;
+	}
+	return {x0: d.x0, x1: d.x1, yMax: d.yMax, height: d.height, live, stacked,
+		left: r.left + s.box.left, bottom: r.top + s.box.top + s.box.height, width: s.box.width, tall: s.box.height, high: s.scale.high};
+})()`
+
+// The stack is as high as the live bytes at every column: the rectangles and
+// the band that were sent, and the pixels on the screen.
+func TestStackedHeight(t *testing.T) {
+	cases := []struct {
+		name, file, query string
+		plain             bool
+	}{
+		{"fragmentation", varlen, "", false},
+		{"zoomed", varlen, "?from=13000&to=18435", false},
+		{"streams", stream, "", false},
+		{"expandable", expand, "", false},
+		{"canvas", varlen, "?gl=0", true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			files := []string{c.file}
+			if c.file == varlen {
+				files = []string{varlen, multi}
+			}
+			s := open(t, "#/1/timeline"+c.query, files...)
+			s.until(drawn)
+			var kind string
+			s.value("document.querySelector('.plot').plot.kind", &kind)
+			if want := map[bool]string{false: "webgl2", true: "canvas"}[c.plain]; kind != want {
+				t.Fatalf("it is drawn with %s, not %s", kind, want)
+			}
+			s.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))", nil)
+			var p picture
+			s.value(pictureScript, &p)
+			shot, err := s.page.Screenshot()
+			s.must(err)
+			img, err := png.Decode(bytes.NewReader(shot))
+			s.must(err)
+			want := live(t, c.file)
+			perPixel := p.YMax / p.Height
+			r := rand.New(rand.NewPCG(1, 2))
+			worst := 0.0
+			for range 200 {
+				col := r.IntN(len(p.Live))
+				end := p.X0 + (p.X1-p.X0)*float64(col+1)/float64(len(p.Live))
+				event := min(len(want)-1, max(0, int(math.Ceil(end-1e-6))-1))
+				bytes := float64(want[event])
+				// 32-bit floats hold a pixel position to a part in 16 million.
+				if diff := math.Abs(p.Live[col]*perPixel - bytes); diff > p.YMax*1e-6 {
+					t.Errorf("column %d ends with event %d: %.0f bytes are live, it is %.0f high", col, event, bytes, p.Live[col]*perPixel)
+				}
+				if diff := math.Abs(p.Stacked[col] - p.Live[col]); diff > 0.01 {
+					t.Errorf("column %d: rectangles and band are %.3f pixels high, the live bytes %.3f", col, p.Stacked[col], p.Live[col])
+				}
+				x := p.Left + (float64(col)+0.5)*p.Width/float64(len(p.Live))
+				top := p.Bottom - bytes/p.High*p.Tall
+				worst = max(worst, wrongPixels(img, int(x), top, p.Bottom))
+			}
+			// Lines over the picture hide a pixel or two of its upper edge.
+			if worst > 3 {
+				t.Errorf("on the screen the stack is up to %.0f pixels higher or lower than the live bytes", worst)
+			}
+		})
+	}
+}
+
+// wrongPixels counts pixels of a column that are empty below the top of the
+// stack; those of lines and patterns are not.
+func wrongPixels(img image.Image, x int, top, bottom float64) float64 {
+	empty := func(y int) bool {
+		r, g, b, _ := color.NRGBAModel.Convert(img.At(x, y)).RGBA()
+		return r>>8 > 250 && g>>8 > 250 && b>>8 > 250
+	}
+	n := 0.0
+	for y := int(math.Ceil(top)) + 1; y < int(bottom)-1; y++ {
+		if empty(y) {
+			n++
+		}
+	}
+	return n
+}
