@@ -27,7 +27,7 @@ func (c *coder) makeSmaller() error {
 	now := c.ofThisStep()
 	var largest *life
 	for i := range now {
-		if slices.Contains(c.passing, now[i].stack) && (largest == nil || now[i].size > largest.size) {
+		if slices.Contains(c.passing, now[i].stack) && !c.leaks(now[i].stack) && (largest == nil || now[i].size > largest.size) {
 			largest = &now[i]
 		}
 	}
@@ -164,12 +164,12 @@ func (c *coder) sameCall(call []trace.FrameID, size uint64, l *life) bool {
 func (c *coder) smallerRequest(stack trace.StackID) (bool, error) {
 	size := c.f.call.Size
 	return c.smallest(func(n uint64) (uint64, string) {
-		what := fmt.Sprintf("making this request in %d pieces", n)
+		how := "make the request"
 		if c.isLoss(stack) {
-			what = fmt.Sprintf("chunk the loss: computing it in %d chunks", n)
+			how = "chunk the loss"
 		}
-		return size - size/n, fmt.Sprintf("%s asks for %s at a time instead of %s, which is served: it is made at %s",
-			what, units.Size(size/n), units.Size(size), c.site(stack))
+		return size - size/n, fmt.Sprintf("%s in %d parts, one after the other: asking for %s at a time instead of %s is served: the request is made at %s",
+			how, n, units.Size(size/n), units.Size(size), c.site(stack))
 	}, func(n uint64) func(replay.Conditions) (bool, error) {
 		return func(cond replay.Conditions) (bool, error) {
 			f := *c.f
@@ -191,12 +191,12 @@ func (c *coder) smallerLive(largest *life, now []life) error {
 		}
 	}
 	_, err := c.smallest(func(n uint64) (uint64, string) {
-		what := fmt.Sprintf("making %s (%s) in %d pieces, one after the other,", tensorCount(len(born)), units.Size(bytes), n)
+		how := "a smaller micro-batch, or the same"
 		if c.isLoss(largest.stack) {
-			what = fmt.Sprintf("chunk the loss: computing it in %d chunks", n)
+			how = "chunk the loss"
 		}
-		return bytes - bytes/n, fmt.Sprintf("%s leaves %s of them at the failure, and the request is served: they are allocated at %s",
-			what, units.Size(bytes/n), c.site(largest.stack))
+		return bytes - bytes/n, fmt.Sprintf("%s in %d parts, one after the other: with %s instead of %s in %s of this step the request is served: allocated at %s",
+			how, n, units.Size(bytes/n), units.Size(bytes), tensorCount(len(born)), c.site(largest.stack))
 	}, func(n uint64) func(replay.Conditions) (bool, error) {
 		return func(cond replay.Conditions) (bool, error) {
 			enough := true

@@ -21,8 +21,11 @@ func (e *explainer) code(w *sideWork) error {
 	c := &coder{explainer: e, steps: w.analysis.Steps, found: w.found, calls: map[trace.StackID][]trace.FrameID{}}
 	c.lives = livesOf(e.p, e.t, e.event)
 	for _, h := range w.analysis.Holders(e.event - 1).Stacks {
-		if h.Category == findings.Activations || h.Category == findings.Temporaries {
+		switch h.Category {
+		case findings.Activations, findings.Temporaries:
 			c.passing = append(c.passing, h.Stack)
+		case findings.Parameters, findings.OptimizerState, findings.Workspace:
+			c.lasting = append(c.lasting, h.Stack)
 		}
 	}
 	for _, try := range []func() error{c.stopLeaks, c.allocateEarly, c.makeSmaller} {
@@ -45,6 +48,7 @@ type coder struct {
 	found   *findings.Findings
 	lives   []life                            // up to the failure
 	passing []trace.StackID                   // of blocks that are there at the failure and will go
+	lasting []trace.StackID                   // ... that will stay
 	calls   map[trace.StackID][]trace.FrameID // see callOf
 	fixes   []Fix
 }
@@ -98,8 +102,7 @@ func (c *coder) served(detail *string, try func(replay.Conditions) (bool, error)
 	}
 	low, err := try(c.conditions(c.limits.low))
 	if err == nil && !low {
-		*detail += fmt.Sprintf("; that is under a limit of %s, and not under the lowest that it may have been, %s",
-			units.Size(c.limits.high), units.Size(c.limits.low))
+		*detail += fmt.Sprintf("; not if the limit was as low as it may have been, %s", units.Size(c.limits.low))
 	}
 	return true, err
 }
@@ -196,12 +199,12 @@ func (c *coder) allocateEarly() error {
 	for i := range c.lives {
 		born[c.lives[i].born] = i
 	}
-	among := c.amongTransient()
+	among, lasts := c.amongTransient(), c.lasts()
 	early := map[int]bool{}
 	var bytes uint64
 	var addrs []uint64
 	for _, b := range c.f.held.Live() {
-		if i, ok := born[b.Event]; ok && pinning[b.Address] && among[i] && c.long(&c.lives[i]) {
+		if i, ok := born[b.Event]; ok && pinning[b.Address] && among[i] && c.long(&c.lives[i]) && lasts[c.lives[i].stack] {
 			early[c.lives[i].tensor] = true
 			bytes += b.Size
 			addrs = append(addrs, b.Address)
@@ -222,6 +225,37 @@ func (c *coder) allocateEarly() error {
 		c.add(bytes, detail)
 	}
 	return err
+}
+
+// lasts tells of stacks whether what they allocate is state, which could as well
+// be made at the beginning: not the work of one step after the other.
+func (c *coder) lasts() map[trace.StackID]bool {
+	out := map[trace.StackID]bool{}
+	in := map[trace.StackID]int{} // the step of the first
+	for i := range c.lives {
+		stack, step := c.lives[i].stack, c.steps.Of(c.lives[i].born)
+		first, seen := in[stack]
+		if !seen {
+			in[stack] = step
+		}
+		out[stack] = !seen || out[stack] && step == first
+	}
+	for _, stack := range c.lasting {
+		out[stack] = true
+	}
+	for _, l := range c.found.Leaks {
+		for _, p := range l.Parts {
+			out[p.Stack] = false
+		}
+	}
+	out[trace.NoStack] = false // nobody could tell what to move
+	return out
+}
+
+func (c *coder) leaks(stack trace.StackID) bool {
+	return slices.ContainsFunc(c.found.Leaks, func(l findings.Leak) bool {
+		return slices.ContainsFunc(l.Parts, func(p findings.Part) bool { return p.Stack == stack })
+	})
 }
 
 // long tells whether a tensor is there for a complete step or more.

@@ -127,7 +127,7 @@ func (s *story) checkCode(t *testing.T, r *explain.Report, w way, fail func(stri
 		}
 	}
 	if len(code) != len(s.cures) {
-		fail("%d fixes in the program, want %d", len(code), len(s.cures))
+		fail("%d fixes in the program, want %d: %+v", len(code), len(s.cures), code)
 		return
 	}
 	for i, c := range s.cures {

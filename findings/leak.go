@@ -186,8 +186,12 @@ func (a *Analysis) eachKept(steps []Step, until int, visit func(b *block, step i
 // keptIn finds the steps that left something behind, and what became of it.
 func (a *Analysis) keptIn(l *Leak, steps []Step, until int) {
 	first := never
+	its := map[trace.StackID]bool{}
+	for _, p := range l.Parts {
+		its[p.Stack] = true
+	}
 	a.eachKept(steps, until, func(b *block, step int) {
-		if !slices.ContainsFunc(l.Parts, func(p Part) bool { return p.Stack == known(b.stack) }) {
+		if !its[known(b.stack)] {
 			return
 		}
 		if n := len(l.KeptIn); n == 0 || l.KeptIn[n-1] != step {
@@ -202,7 +206,7 @@ func (a *Analysis) keptIn(l *Leak, steps []Step, until int) {
 	for i := first; i < a.Trace.Events.Len() && l.AtEnd; i++ {
 		l.AtEnd = a.Trace.Events.Action.At(i) != alloc.ActionAlloc
 	}
-	if l.FreedBytes > 0 && !l.AtEnd || a.Steps.Complete() < len(a.Steps.List) && l.FreedBytes > 0 {
+	if l.FreedBytes > 0 && (!l.AtEnd || a.Steps.Complete() < len(a.Steps.List)) {
 		l.Confidence = weaker(l.Confidence, Likely) // the program went on without it
 	}
 }

@@ -186,8 +186,6 @@ class _Recorder:
             gc.enable()
 
     def configure(self, path, max_entries, stacks, on_oom, on_signal, keep):
-        if self.pid != os.getpid():
-            self.reset()
         self.path = os.path.abspath(os.fspath(path))
         self.max_entries, self.stacks, self.keep = int(max_entries), stacks, max(1, int(keep))
         self.on_oom = bool(on_oom)

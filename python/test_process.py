@@ -222,9 +222,12 @@ class TestEnd(JobCase):
 class TestSignals(Case):
     def status(self, number, listen):
         """How a child ends that sends itself a signal."""
+        import resource
+
         child = os.fork()
         if child == 0:
             try:
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
                 signal.signal(number, signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
                 if listen:
@@ -323,10 +326,11 @@ class TestFork(Case):
         error = self.oom()  # left out
 
         def check():
+            told = self.stderr.getvalue()
             self.die(error)
             for end in self.ends:
                 end()
-            return len(self.files()) == 1
+            return len(self.files()) == 1 and self.stderr.getvalue() == told
 
         self.assertEqual(self.in_child(check), 0)
         self.die(error)

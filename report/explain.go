@@ -54,6 +54,7 @@ var pages = []shown{
 	{pinned: 2, stacks: 1, lines: 3, kinds: 4, findings: 2, parts: 1, settings: 2, alternatives: 4, notes: 3},
 	{pinned: 1, stacks: 1, lines: 2, kinds: 4, findings: 1, parts: 1, settings: 1, alternatives: 2, notes: 1},
 	{pinned: 1, stacks: 1, lines: 1, kinds: 2, findings: 1, settings: 1, alternatives: 1},
+	{pinned: 1, stacks: 1, lines: 1, kinds: 2, settings: 1, alternatives: 1},
 }
 
 // Explain writes an explanation, the most important first.
@@ -98,7 +99,7 @@ func (e *explanation) write(head ExplainHead) {
 	if head.About != "" {
 		e.wrapped("  ", head.About)
 	}
-	e.heading(verdictLine(e.r), "")
+	e.title(verdictLine(e.r))
 	e.wrapped("  ", e.r.Summary)
 	e.ignored()
 	e.numbers()
@@ -111,6 +112,16 @@ func (e *explanation) write(head ExplainHead) {
 	e.notes()
 	e.record()
 	e.trust()
+}
+
+// title is a heading whose rest goes below it where the line is too narrow.
+func (e *explanation) title(name, rest string) {
+	if width(name)+width(rest) <= e.width {
+		e.heading(name, rest)
+		return
+	}
+	e.heading(name, "")
+	e.wrapped("  ", strings.TrimLeft(rest, ":;, "))
 }
 
 // more remembers that a list is longer than what is shown of it.
@@ -135,8 +146,8 @@ var verdictNames = map[string]string{
 	explain.Unknown:       "what is given does not tell why",
 }
 
-// verdictLine is the verdict in one line.
-func verdictLine(r *explain.Report) string {
+// verdictLine is the verdict, and what it means.
+func verdictLine(r *explain.Report) (verdict, means string) {
 	under := ""
 	if r.UnderCap {
 		under = ", under a per-process limit"
@@ -145,7 +156,7 @@ func verdictLine(r *explain.Report) string {
 	if r.Verdict == explain.None && r.Confidence == explain.Open {
 		name = "no failed request is known of"
 	}
-	return fmt.Sprintf("Verdict: %s (%s)%s: %s", r.Verdict, r.Confidence, under, name)
+	return fmt.Sprintf("Verdict: %s (%s)%s", r.Verdict, r.Confidence, under), ": " + name
 }
 
 // numbers are the evidence: as a sum, or as the arithmetic of a text.

@@ -15,7 +15,7 @@ func (e *explanation) pinners() {
 	if len(list) == 0 {
 		return
 	}
-	e.heading("Who pins the free memory", ": live tensors in its segments, most freed per byte moved first")
+	e.title("Who pins the free memory", ": live tensors in its segments, most freed per byte moved first")
 	for _, s := range list[:e.more(len(list), e.shown.pinned, "segment", "segments")] {
 		e.wrapped("  ", fmt.Sprintf("%s free in a segment of %s, pinned by %s in %s", units.Size(s.Stuck), units.Size(s.Size), units.Size(s.Live), plural(s.Count, "block", "blocks")))
 		e.blocks(s.Blocks, e.shown.stacks)
@@ -98,11 +98,12 @@ func (e *explanation) ignored() {
 
 func (e *explanation) findings() {
 	list := slices.DeleteFunc(slices.Clone(e.r.Findings), func(f explain.Finding) bool { return f.Kind == explain.Ignored })
+	list = list[:e.more(len(list), e.shown.findings, "finding", "findings")]
 	if len(list) == 0 {
 		return
 	}
 	e.heading("Also found", "")
-	for _, f := range list[:e.more(len(list), e.shown.findings, "finding", "findings")] {
+	for _, f := range list {
 		e.wrapped("  - ", fmt.Sprintf("%s (%s): %s", findingNames[f.Kind], f.Confidence, f.Detail))
 		switch {
 		case len(f.Parts) > 0:
@@ -123,7 +124,7 @@ func (e *explanation) fixes() {
 	if slices.ContainsFunc(list, func(f explain.Fix) bool { return f.Kind == explain.FixSetting }) {
 		order = "; settings in the order of the memory they need"
 	}
-	e.heading("What would have helped", order)
+	e.title("What would have helped", order)
 	settings, n, left, proved := 0, 0, 0, ""
 	for _, f := range list {
 		if f.Kind == explain.FixSetting {
@@ -179,7 +180,7 @@ func (e *explanation) record() {
 	if len(e.r.Record) == 0 {
 		return
 	}
-	e.heading("To know more next time", ", record a snapshot and explain that")
+	e.title("To know more next time", ", record a snapshot and explain that")
 	for _, line := range e.r.Record {
 		e.line("    %s", line)
 	}

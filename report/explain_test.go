@@ -71,7 +71,7 @@ func explained(t *testing.T, r *explain.Report, o ExplainOptions) string {
 		t.Fatal(err)
 	}
 	for i, line := range strings.Split(b.String(), "\n") {
-		if width(line) > explainWidth && !strings.Contains(line, "export ") && !o.Frames {
+		if width(line) > o.width() && !strings.Contains(line, "export ") && !o.Frames {
 			t.Errorf("line %d is %d wide: %s", i+1, width(line), line)
 		}
 		if strings.TrimRight(line, " ") != line {
@@ -104,6 +104,50 @@ func TestExplainFits(t *testing.T) {
 	}
 	if strings.Contains(text, "module.py") || strings.Contains(text, "/venv") {
 		t.Errorf("frames of libraries are not folded:\n%s", text)
+	}
+}
+
+// Settings that are not in force stand right below the verdict, however much
+// else there is.
+func TestExplainIgnored(t *testing.T) {
+	r := large()
+	r.Findings = append(r.Findings, explain.Finding{Kind: explain.Ignored, Confidence: "certain", Detail: "max_split_size_mb:128 is not what the file says"})
+	text := explained(t, r, ExplainOptions{})
+	at := strings.Index(text, "\nSettings that are not in force\n  - max_split_size_mb:128 is not")
+	if at < strings.Index(text, "\nVerdict: ") || at > strings.Index(text, "\nThe sum") || strings.Count(text, "\n") >= 60 {
+		t.Error(text)
+	}
+}
+
+// On a narrow terminal the lines are shorter, on a wide one no longer.
+func TestExplainWidth(t *testing.T) {
+	r := large()
+	for i := range r.ByLine { // places are not broken
+		r.ByLine[i].Line.Filename, r.ByLine[i].Line.Name = "train.py", "f"
+	}
+	narrow, wide := explained(t, r, ExplainOptions{Width: 70}), explained(t, r, ExplainOptions{Width: 300})
+	if wide != explained(t, r, ExplainOptions{}) {
+		t.Errorf("not as without a terminal:\n%s", wide)
+	}
+	if !strings.Contains(narrow, "\nVerdict: fragmentation (open), under a per-process limit\n  enough memory, but not in one piece\n") {
+		t.Error(narrow)
+	}
+}
+
+// What is not reserved is the most it can be where the limit is a range; a need
+// is never written too small.
+func TestExplainBounds(t *testing.T) {
+	r := large()
+	r.Evidence.Available, r.Limit.Max = ptr(uint64(7<<30+2<<20-1)), ptr(uint64(7<<30+2<<20-1))
+	r.Fixes[0].SmallestLimit = ptr(uint64(6<<30 + 1))
+	text := strings.Join(strings.Fields(explained(t, r, ExplainOptions{})), " ")
+	for _, want := range []string{
+		"1.00 GiB at most not reserved yet, if the limit was at the upper end of its range: just too little for a new segment of 1.00 GiB",
+		"needs a limit of 6.01 GiB",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }
 
@@ -190,7 +234,8 @@ func TestExplainKinds(t *testing.T) {
 	for _, v := range []string{
 		explain.Capacity, explain.Outside, explain.Pools, explain.Pending, explain.Streams, explain.Setting, explain.Fragmentation, explain.None, explain.Unknown,
 	} {
-		line := verdictLine(&explain.Report{Verdict: v, Confidence: explain.Certain, UnderCap: true})
+		verdict, means := verdictLine(&explain.Report{Verdict: v, Confidence: explain.Certain, UnderCap: true})
+		line := verdict + means
 		if verdictNames[v] == "" || width(line) > explainWidth {
 			t.Errorf("%s: %s", v, line)
 		}

@@ -33,8 +33,9 @@ func (s *Server) loadAll(ctx context.Context) {
 			continue
 		}
 		s.runs.replace(id, false, runs)
-		for _, r := range runs {
-			r.documents.stats.begin(r.ctx) // the page asks for it first
+		for _, r := range runs { // what the page asks for first
+			r.documents.stats.begin(r.ctx)
+			s.spawn(func() { r.overview() })
 		}
 		all = append(all, runs...)
 	}

@@ -12,10 +12,6 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -43,9 +39,6 @@ type input struct {
 	dumps    []*stats.Dump
 	messages []*message.OOM // a log can have them beside dumps
 }
-
-// maxText is how much text is searched for dumps and messages.
-const maxText = 64 << 20
 
 // headBytes is how much of a file is looked at to tell text from a pickle.
 const headBytes = 64 << 10
@@ -125,7 +118,7 @@ func (r inputReader) read(arg string) (*input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)
 	}
-	return r.text(in, head, raw, open)
+	return r.text(in, head, raw, open, func() (io.Reader, error) { return lastPart(file, head, in.bytes) })
 }
 
 func (r inputReader) stdin() (*input, error) { return r.named("stdin") }
@@ -149,9 +142,10 @@ func (r inputReader) stream(in *input, all io.Reader, head []byte) (*input, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
+	again := func() (io.Reader, error) { return io.MultiReader(bytes.NewReader(raw), all), nil }
 	return r.text(in, head, raw, func(opts snapshot.Options) (*snapshot.File, error) {
 		return snapshot.Read(r.ctx, in.name, io.MultiReader(bytes.NewReader(raw), all), opts)
-	})
+	}, again)
 }
 
 type opener func(snapshot.Options) (*snapshot.File, error)
@@ -179,17 +173,19 @@ func (r inputReader) load(in *input, head []byte, open opener) (*input, error) {
 var recordingHead = regexp.MustCompile(`^\{\s*"torch"\s*:\s*"[^"]*"\s*,\s*"(workload|scen)"`)
 
 // text finds out what a text is. JSON may be a snapshot; what is none may have
-// a dump or a message in it, as may any other text. raw is its beginning if it
-// is long.
-func (r inputReader) text(in *input, head, raw []byte, open opener) (*input, error) {
+// a dump or a message in it, as may any other text. Of a long one only the end
+// is searched, where the error is: raw is its beginning then, and again gives
+// all of it, or at least that end.
+func (r inputReader) text(in *input, head, raw []byte, open opener, again func() (io.Reader, error)) (*input, error) {
 	var problem error
 	first := bytes.TrimLeft(head, " \t\r\n\ufeff")
 	if recordingHead.Match(first) { // also if it is truncated
 		return nil, fmt.Errorf("%s is a recording of the allocator's answers; ashlar verify replays it", in.name)
 	}
-	if len(raw) > maxText || bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) {
+	long := len(raw) > maxText
+	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || long && bytes.HasPrefix(first, []byte("(")) { // a pickle of protocol 0
 		got, err := r.load(in, head, open)
-		if err == nil || len(raw) > maxText || r.ctx.Err() != nil {
+		if err == nil || long && in.bytes == 0 || r.ctx.Err() != nil { // a stream is gone now
 			return got, err
 		}
 		problem = err
@@ -198,7 +194,14 @@ func (r inputReader) text(in *input, head, raw []byte, open opener) (*input, err
 			return nil, fmt.Errorf("%s is %s; ashlar verify replays it", in.name, format.Seems)
 		}
 	}
-	plain, err := unpackText(raw)
+	var source io.Reader = bytes.NewReader(raw)
+	if long {
+		var err error
+		if source, err = again(); err != nil {
+			return nil, fmt.Errorf("%s: %w", in.name, err)
+		}
+	}
+	plain, err := r.plainText(in.name, head, source, long)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
@@ -269,7 +272,7 @@ func unpackedHead(r *bufio.Reader) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}
-	plain, stop, err := unpack(raw)
+	plain, stop, err := unpack(bytes.NewReader(raw), raw)
 	if err != nil {
 		return nil, nil // package snapshot says what is wrong
 	}
@@ -277,51 +280,6 @@ func unpackedHead(r *bufio.Reader) ([]byte, error) {
 	head := make([]byte, 4<<10)
 	n, _ := io.ReadFull(plain, head) // the rest is cut off
 	return head[:n], nil
-}
-
-// unpackText decompresses a text.
-func unpackText(raw []byte) ([]byte, error) {
-	plain, stop, err := unpack(raw)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	text, err := io.ReadAll(io.LimitReader(plain, maxText+1))
-	if err != nil {
-		return nil, fmt.Errorf("the compressed data is damaged: %w", err)
-	}
-	if len(text) > maxText {
-		return nil, fmt.Errorf("more than %d MiB of text; cut out the part with the dump or the message", maxText>>20)
-	}
-	return text, nil
-}
-
-func unpack(raw []byte) (io.Reader, func(), error) {
-	r := bytes.NewReader(raw)
-	switch {
-	case bytes.HasPrefix(raw, []byte("\x1f\x8b")):
-		z, err := gzip.NewReader(r)
-		return z, func() {}, err
-	case bytes.HasPrefix(raw, []byte("\x28\xb5\x2f\xfd")):
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxText*2))
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, z.Close, nil
-	}
-	return r, func() {}, nil
-}
-
-// isText tells text from binary data by its beginning.
-func isText(head []byte) bool {
-	for i := 0; i < len(head); {
-		r, size := utf8.DecodeRune(head[i:])
-		if r == utf8.RuneError && size == 1 && len(head)-i >= utf8.UTFMax || r < ' ' && !strings.ContainsRune("\t\r\n\f\b\x1b", r) {
-			return false
-		}
-		i += size
-	}
-	return true
 }
 
 // writerOf tells from the beginning of a snapshot what wrote it (spec 10.1).

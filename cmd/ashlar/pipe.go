@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/term"

@@ -76,6 +76,38 @@ func TestSizeEdges(t *testing.T) {
 	}
 }
 
+// TestSizeUp: what is written is never less than the size, and as near as two
+// decimals allow.
+func TestSizeUp(t *testing.T) {
+	for _, tt := range []struct {
+		n    uint64
+		want string
+	}{
+		{0, "0 B"},
+		{1023, "1023 B"},
+		{1024, "1.00 KiB"},
+		{1025, "1.01 KiB"},
+		{1<<20 - 6, "1.00 MiB"},
+		{20 << 20, "20.00 MiB"},
+		{20<<20 + 1, "20.01 MiB"},
+		{1<<30 - 5243, "1.00 GiB"},
+		{1300<<20 - 60<<20, "1.22 GiB"},
+		{3 << 29, "1.50 GiB"},
+		{1<<40 + 1, "1024.01 GiB"},
+		{math.MaxUint64, "17179869184.00 GiB"},
+	} {
+		if got := SizeUp(tt.n); got != tt.want {
+			t.Errorf("SizeUp(%d) = %q, want %q", tt.n, got, tt.want)
+		}
+	}
+	for n := uint64(1); n < 1<<50; n += n/7 + 1 {
+		back, err := Parse(SizeUp(n))
+		if unit, _ := unitOf(n); err != nil || back+1 < n || back > n+unit/100+1 { // Parse rounds to whole bytes
+			t.Fatalf("SizeUp(%d) = %q, which is %d, %v", n, SizeUp(n), back, err)
+		}
+	}
+}
+
 func TestDelta(t *testing.T) {
 	for _, tt := range []struct {
 		n    int64

@@ -57,21 +57,31 @@ func (w *window) promising(at int) bool {
 type passage struct{ start, end int }
 
 // stems are parts of words such that a message, however broken, has one in
-// every few lines.
-var stems = []string{"emory", "EMORY", "ut of", "llocat", "LLOC", "iB", "OOM", "alloc "}
+// every few lines, or a size.
+var stems = []string{"emory", "EMORY", "ut of", "llocat", "LLOC", "OOM", "alloc ", "apac"}
+
+// sizeEnd is the end of every size. Many a log has one on each line, so only those
+// near a stem count.
+const sizeEnd = "iB"
+
+// nearby is how far from a stem a size may be: more than a message is long, with
+// something before each of its lines.
+const nearby = 32 << 10
 
 // passages returns the parts of text that may hold an anchor: the lines with
 // a stem and those beside them. Most of a log is none, and need not be cleaned.
 func passages(text string) []passage {
 	var at []int
 	for _, stem := range stems {
-		for i := 0; ; i += len(stem) {
-			j := strings.Index(text[i:], stem)
-			if j < 0 {
-				break
-			}
-			i += j
-			at = append(at, i)
+		at = appendAll(at, text, stem, 0, len(text))
+	}
+	slices.Sort(at)
+	end := 0 // of what was searched for sizes
+	for _, i := range at {
+		from, to := max(end, i-nearby), min(len(text), i+nearby)
+		if from < to {
+			at = appendAll(at, text, sizeEnd, from, to)
+			end = to
 		}
 	}
 	slices.Sort(at)
@@ -85,6 +95,18 @@ func passages(text string) []passage {
 		all = append(all, passage{start, end})
 	}
 	return all
+}
+
+// appendAll appends the offsets of a word in text between two others.
+func appendAll(at []int, text, word string, from, to int) []int {
+	for {
+		j := strings.Index(text[from:to], word)
+		if j < 0 {
+			return at
+		}
+		at = append(at, from+j)
+		from += j + len(word)
+	}
 }
 
 // neighbours returns the bounds of the lines around i.

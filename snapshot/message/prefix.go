@@ -9,7 +9,7 @@ import (
 var prefix = regexp.MustCompile(`^[ \t]*(?:` +
 	`>+|&gt;` + // quoted mail and markdown
 	`|[EWIFD]\d{4} \d\d:\d\d:\d\d(?:[.,]\d+)?(?: +\d+ +[\w./-]+:\d+\])?` + // glog
-	`|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?[:,]?` +
+	`|` + stampText +
 	`|\[?\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?\]?:?` +
 	`|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?:?` +
 	`|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d [\w.-]+ [\w./@-]+(?:\[\d+\])?:` + // syslog
@@ -23,6 +23,33 @@ var prefix = regexp.MustCompile(`^[ \t]*(?:` +
 	`|\{"log":"` + // docker's json-file
 	`)`)
 
+const stampText = `\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?[:,]?`
+
+// stamp is the commonest prefix by itself, which is found in a fraction of the
+// time.
+var stamp = regexp.MustCompile(`^[ \t]*` + stampText)
+
+// findPrefix is the piece at the beginning of line, nil if there is none. A log
+// has many lines, so what is common is told cheaply.
+func findPrefix(line []byte) []int {
+	rest := bytes.TrimLeft(line, " \t")
+	if len(rest) == 0 {
+		return nil
+	}
+	switch c := rest[0]; {
+	case digit(c) || c == '[':
+		if loc := stamp.FindIndex(line); loc != nil {
+			return loc
+		}
+	case c >= 'a' && c <= 'z' || c == '_': // a word: only these begin so
+		const widest = 128 // of a name before a bar, with the blanks between
+		if !bytes.HasPrefix(rest, []byte("std")) && bytes.IndexByte(rest[:min(len(rest), widest)], '|') < 0 {
+			return nil
+		}
+	}
+	return prefix.FindIndex(line)
+}
+
 // dockerEnd is what docker's json-file driver puts after a line.
 var dockerEnd = []byte(`","stream":"std`)
 
@@ -31,7 +58,7 @@ func blankPrefix(line []byte) {
 	const most = 12
 	at := 0
 	for range most {
-		loc := prefix.FindIndex(line[at:])
+		loc := findPrefix(line[at:])
 		if loc == nil || bytes.Contains(line[at:at+loc[1]], []byte("[CUDA]")) { // Triton Error [CUDA]
 			break
 		}

@@ -51,7 +51,7 @@ func ParseAll(data []byte) ([]*Dump, error) {
 	}
 	raw := string(data)
 	dumps, failed := scan(raw)
-	if len(dumps) == 0 || failed != nil {
+	if (len(dumps) == 0 || failed != nil) && mayHold(raw) {
 		// Perhaps a log with something in front of every line.
 		if d, f := scan(message.Plain(raw)); len(d) > len(dumps) || len(d) == len(dumps) && f == nil || failed == nil {
 			dumps, failed = d, f
@@ -72,6 +72,16 @@ func ParseAll(data []byte) ([]*Dump, error) {
 		return nil, ErrNotFound
 	}
 	return all, nil
+}
+
+// mayHold tells cheaply whether there may be a dump in text, whatever stands
+// before its lines.
+func mayHold(text string) bool {
+	return marked(text) || hasTable(text)
+}
+
+func marked(text string) bool {
+	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(text, m) })
 }
 
 func position(text string, f *failure) *SyntaxError {
@@ -99,7 +109,7 @@ var marks = []string{
 
 // scanLiterals finds dumps in the dicts and lists of text.
 func scanLiterals(text string) (dumps []placed, failed *failure) {
-	if !slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(text, m) }) {
+	if !marked(text) {
 		return nil, nil
 	}
 	from := 0 // where the dict of failed begins

@@ -48,9 +48,17 @@ type table struct {
 	idle   int // lines since the last row
 }
 
+// hasTable tells cheaply whether there may be a table in text.
+func hasTable(text string) bool {
+	return strings.Contains(text, firstRow) || strings.Contains(text, "memory summary, device ID")
+}
+
 // scanSummaries finds the tables of memory_summary() in text. One whose title
 // was cut off begins with its first row.
 func scanSummaries(text string) (dumps []placed, failed *failure) {
+	if !hasTable(text) {
+		return nil, nil
+	}
 	var t *table
 	finish := func() {
 		if t != nil && len(t.Values) > 0 {

@@ -4,7 +4,7 @@ import type { FunctionComponent } from 'preact';
 import { count, percent, size } from './format';
 import { useKeys } from './keys';
 import { Empty, Go, Trouble, Wait } from './parts/basic';
-import { DropAnywhere, DropZone, FileList, FilesDialog, filesShown } from './parts/files';
+import { DropAnywhere, DropZone, FileList, FilesDialog, filesShown, without } from './parts/files';
 import { HelpDialog, helpShown } from './parts/help';
 import { MomentBar } from './parts/moment';
 import { block, event, open, run, screen, screens, show, type Screen } from './route';
@@ -125,7 +125,7 @@ function Body() {
     return (
       <div class="centre">
         <Trouble>
-          <strong>{c.label}</strong> could not be read: {c.error}
+          <strong>{c.label}</strong> could not be read: {without(c.file, c.error ?? '')}
         </Trouble>
         <DropZone />
       </div>

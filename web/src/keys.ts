@@ -28,8 +28,8 @@ export function useKeys(title: string, bindings: () => readonly Binding[], input
 // In a field letters are text; in lists and sliders arrows have their own meaning.
 function taken(e: KeyboardEvent): boolean {
   const t = e.target;
+  if (document.querySelector('dialog[open]')) return e.key !== '?';
   if (!(t instanceof HTMLElement)) return false;
-  if (t.closest('dialog')) return e.key !== '?';
   if (t instanceof HTMLSelectElement || t instanceof HTMLTextAreaElement) return true;
   if (t instanceof HTMLInputElement && !['checkbox', 'radio', 'button', 'range'].includes(t.type)) return true;
   const own = e.key.startsWith('Arrow') || ['Home', 'End', 'PageUp', 'PageDown', ' ', 'Enter'].includes(e.key);

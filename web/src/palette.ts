@@ -34,7 +34,7 @@ function categorical(theme: Theme): Rgb[] {
   const out: Rgb[] = [];
   // A touch of the ground makes large areas calm.
   const ground = theme === 'dark' ? dark : white;
-  for (const part of theme === 'dark' ? [0.25, 0.5, 0.05] : [0.2, 0.48, 0.68]) {
+  for (const part of theme === 'dark' ? [0.3, 0.55, 0.15] : [0.2, 0.48, 0.68]) {
     for (const h of hues) out.push(mix(h, ground, part));
   }
   return out;

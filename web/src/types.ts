@@ -204,7 +204,7 @@ export interface Events {
 export interface Level {
   now_bytes: number | null;
   peak_bytes: number | null;
-  peak_at: Moment;
+  peak_at: Moment | null;
 }
 
 export interface Stats {
@@ -230,7 +230,7 @@ export interface Stats {
       active: Level;
       requested: Level;
       pending: Level;
-      active_blocks: { now: number | null; peak: number | null; peak_at: Moment };
+      active_blocks: { now: number | null; peak: number | null; peak_at: Moment | null };
       free_bytes: number | null;
       largest_free_bytes: number | null;
       inactive_split_bytes: number | null;

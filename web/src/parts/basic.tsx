@@ -186,7 +186,8 @@ export function Check({ label, on, onPick, name, title }: { label: string; on: b
   );
 }
 
-// Field is a line of text that counts when it rests.
+// Field is a line of text that counts when it rests. What is being typed stays,
+// whatever is drawn anew meanwhile.
 export function Field({ label, value, onText, name, placeholder, width, wrong }: {
   label: string;
   value: string;
@@ -196,14 +197,20 @@ export function Field({ label, value, onText, name, placeholder, width, wrong }:
   width?: number;
   wrong?: string | null;
 }) {
+  const [draft, setDraft] = useState<string | null>(null);
   const [timer] = useState({ id: 0 });
+  const settle = (v: string) => {
+    clearTimeout(timer.id);
+    setDraft(null);
+    onText(v);
+  };
   return (
     <label class="field" title={wrong ?? undefined}>
       <span>{label}</span>
       <input
         type="text"
         name={name}
-        value={value}
+        value={draft ?? value}
         placeholder={placeholder}
         size={width ?? 14}
         spellcheck={false}
@@ -211,14 +218,12 @@ export function Field({ label, value, onText, name, placeholder, width, wrong }:
         aria-invalid={wrong ? 'true' : undefined}
         onInput={(e) => {
           const v = e.currentTarget.value;
+          setDraft(v);
           clearTimeout(timer.id);
           timer.id = setTimeout(() => onText(v), 250);
         }}
-        onKeyDown={(e) => {
-          if (e.key !== 'Enter') return;
-          clearTimeout(timer.id);
-          onText(e.currentTarget.value);
-        }}
+        onBlur={() => draft !== null && settle(draft)}
+        onKeyDown={(e) => e.key === 'Enter' && settle(e.currentTarget.value)}
       />
     </label>
   );

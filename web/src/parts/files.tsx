@@ -39,7 +39,7 @@ export function FileList() {
       {incoming.value.map((i) =>
         i.error ? (
           <Trouble onClose={() => dismiss(i.name)}>
-            <strong>{i.name}</strong> could not be read: <span data-field="drop-error">{i.error}</span>
+            <strong>{i.name}</strong> could not be read: <span data-field="drop-error">{without(i.name, i.error)}</span>
           </Trouble>
         ) : (
           <p class="coming" role="status">
@@ -75,12 +75,17 @@ export function FileList() {
   );
 }
 
+// without leaves out the name that an error begins with.
+export function without(name: string, error: string): string {
+  return error.startsWith(`${name}: `) ? error.slice(name.length + 2) : error;
+}
+
 function state(r: Run): string {
   switch (r.state) {
     case 'loading':
       return r.file_bytes > 0 ? `reading, ${percent(r.read_bytes / r.file_bytes, 0)} of ${size(r.file_bytes)}` : `reading, ${size(r.read_bytes)}`;
     case 'failed':
-      return r.error ?? 'cannot be read';
+      return without(r.file, r.error ?? 'cannot be read');
     case 'ready':
       return `${count(r.events)} events, ${size(r.file_bytes)}${r.device === null ? '' : `, device ${r.device}`}`;
   }

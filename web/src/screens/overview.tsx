@@ -88,7 +88,7 @@ function Peak({ name, label, level }: { name: string; label: string; level: Leve
     <Item
       label={label}
       sub={
-        at.event === null ? (
+        at === null || at.event === null ? (
           level.peak_bytes === null ? '' : 'before the first event'
         ) : (
           <>

@@ -99,10 +99,12 @@ function Graph({ tree, marks, searching }: { tree: Tree; marks: Uint8Array; sear
     const box = scroller.current!;
     const frames = new Frames(() => {
       const area = areaOf(box);
+      const target = canvas.current;
+      if (!target) return;
       row.value = rowHeight(tree.deepest, area.height);
-      const c = pen(canvas.current!, area);
-      canvas.current!.style.width = `${area.width}px`;
-      canvas.current!.style.height = `${area.height}px`;
+      const c = pen(target, area);
+      target.style.width = `${area.width}px`;
+      target.style.height = `${area.height}px`;
       draw(c, sight(), area.width, area.height, box.scrollTop, theme.value, ink.value);
     });
     const stop = effect(() => {

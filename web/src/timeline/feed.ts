@@ -38,6 +38,10 @@ export class Feed {
   readonly error = signal<string | null>(null);
   readonly busy = signal(false);
 
+  // answered is when that was asked for which is there now; whoever draws it
+  // takes it.
+  answered: number | null = null;
+
   private asked: Question | null = null;
   private wanted: Question | null = null;
   private began = 0;
@@ -73,8 +77,10 @@ export class Feed {
         else if (this.baseKind !== kind(q)) this.base = null;
         this.error.value = null;
         this.arrived();
-        if (q === this.wanted) performance.measure('timeline', { start: this.began, end: performance.now() });
-        if (q === this.wanted) void this.lines(q);
+        if (q === this.wanted) {
+          this.answered = this.began;
+          void this.lines(q);
+        }
       } catch (err) {
         if (stop.signal.aborted || aborted(err)) return;
         this.error.value = words(err);

@@ -39,6 +39,8 @@ export class Plot {
   private pointer: { x: number; y: number } | null = null;
   private drag: { x: number; y: number; from: number; to: number; low: number; high: number; select: boolean; moved: boolean } | null = null;
   private tintsFor = '';
+  private closed = false;
+  private measured = 0;
   private tints: Tints | null = null;
 
   constructor(
@@ -48,6 +50,7 @@ export class Plot {
   ) {
     this.paint = painter(rects, plain.peek());
     rects.addEventListener('webglcontextlost', () => {
+      if (this.closed) return;
       this.paint = painter(this.paint.canvas, false);
       this.frames.ask();
     });
@@ -71,6 +74,7 @@ export class Plot {
   }
 
   close(): void {
+    this.closed = true;
     for (const stop of this.stops) stop();
     this.frames.stop();
     this.feed.cancel();
@@ -174,6 +178,19 @@ export class Plot {
       drag: d?.select && d.moved && this.pointer ? [d.x, this.pointer.x] : null,
     });
     this.box.dataset['drawn'] = String(this.feed.detail?.rects ?? 0);
+    this.measure();
+  }
+
+  // measure tells the browser's timeline how long an answer took, from the
+  // question to the frame after the one that shows it.
+  private measure(): void {
+    const start = this.feed.answered;
+    if (start === null) return;
+    this.feed.answered = null;
+    requestAnimationFrame(() => {
+      if (++this.measured % 200 === 0) performance.clearMeasures('timeline');
+      performance.measure('timeline', { start, end: performance.now() });
+    });
   }
 
   private colours(): Tints {

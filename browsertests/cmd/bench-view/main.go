@@ -1,0 +1,285 @@
+// Bench-view measures the page of ashlar view as a person meets it: from the
+// command to the numbers, the curve and the verdict, and how fast the timeline
+// answers. The browser runs already, with software GL, in a window of 1600x900.
+//
+//	go run ./cmd/bench-view -ashlar ../bin/ashlar
+//
+// It makes a file of a million events and eight of 100,000 and removes them. The
+// figures go to docs/view.md.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/browsertests/page"
+)
+
+// patience is how long a measurement may take before it counts as failed.
+const patience = 60 * time.Second
+
+func main() {
+	ashlar := flag.String("ashlar", "../bin/ashlar", "the program")
+	source := flag.String("source", "../testdata/snapshots/serve_generate-default.pickle.gz", "snapshot that the files are made from")
+	flag.Parse()
+	if err := run(*ashlar, *source); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-view:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ashlar, source string) error {
+	dir, err := os.MkdirTemp("", "ashlar-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	million := filepath.Join(dir, "million.pickle")
+	if err := generate(ashlar, source, million, "1000000", "0"); err != nil {
+		return err
+	}
+	var ranks []string
+	for i := range 8 {
+		name := filepath.Join(dir, fmt.Sprintf("rank%d.pickle", i))
+		if err := generate(ashlar, source, name, "100000", fmt.Sprint(i)); err != nil {
+			return err
+		}
+		ranks = append(ranks, name)
+	}
+	b, err := page.Launch(context.Background())
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	// A first page warms the browser up: it runs already when somebody works.
+	blank, err := b.Open("about:blank", 1600, 900, false)
+	if err != nil {
+		return err
+	}
+	blank.Close()
+	fmt.Println("| what | measured | bar |\n|---|---:|---:|")
+	if err := one(ashlar, b, million); err != nil {
+		return err
+	}
+	return many(ashlar, b, ranks)
+}
+
+func generate(ashlar, source, out, events, seed string) error {
+	said, err := exec.Command(ashlar, "gen", source, out, "--events", events, "--seed", seed).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("ashlar gen: %w\n%s", err, said)
+	}
+	return nil
+}
+
+func row(what, measured, bar string) { fmt.Printf("| %s | %s | %s |\n", what, measured, bar) }
+
+const (
+	numbers = `document.querySelector('[data-field="memory.reserved.peak_bytes"]') && document.querySelector('.curve canvas')`
+	verdict = `document.querySelector('[data-panel=verdict] [data-field=verdict]')`
+	drawn   = `document.querySelector('.plot')?.dataset.drawn > 0`
+)
+
+// one measures a file of a million events.
+func one(ashlar string, b *page.Browser, file string) error {
+	s, err := page.Serve(ashlar, file)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p, err := b.Open(s.Address, 1600, 900, false)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := p.Until(numbers, patience); err != nil {
+		return err
+	}
+	row("numbers and curve, from the command on", seconds(time.Since(s.Started)), "4 s")
+	if err := p.Until(verdict, patience); err != nil {
+		return err
+	}
+	row("verdict, from the command on", seconds(time.Since(s.Started)), "7 s")
+	began := time.Now()
+	if err := p.Press("2"); err != nil {
+		return err
+	}
+	if err := p.Until(drawn, patience); err != nil {
+		return err
+	}
+	row("timeline drawn, from its tab on", seconds(time.Since(began)), "1 s")
+	took, err := interact(p)
+	if err != nil {
+		return err
+	}
+	row(fmt.Sprintf("zoom or pan answered, median of %d", len(took)), millis(took[len(took)/2]), "100 ms")
+	row("zoom or pan answered, 95th percentile", millis(took[len(took)*95/100]), "250 ms")
+	moved, err := scrub(p)
+	if err != nil {
+		return err
+	}
+	row("segments at another moment, median", millis(moved[len(moved)/2]), "150 ms")
+	row("segments at another moment, slowest", millis(moved[len(moved)-1]), "150 ms")
+	if err := tour(p); err != nil {
+		return err
+	}
+	pss, err := renderer(b.PID())
+	if err != nil {
+		return err
+	}
+	row("memory of the page (renderer, PSS)", megabytes(pss), "300 MB")
+	rss, high, err := resident(s.PID())
+	if err != nil {
+		return err
+	}
+	row("memory of the server (RSS)", megabytes(rss), "700 MB")
+	row("memory of the server at most (RSS)", megabytes(high), "")
+	return nil
+}
+
+// interact zooms and pans as a person does, one movement after the other, and
+// returns how long each took, sorted.
+func interact(p *page.Page) ([]float64, error) {
+	box, err := p.Box(".plot")
+	if err != nil {
+		return nil, err
+	}
+	x, y := box[0]+box[2]*0.55, box[1]+box[3]*0.5
+	var took []float64
+	wheel := func(by float64) func() error { return func() error { return p.Wheel(x, y, by) } }
+	key := func(k string) func() error { return func() error { return p.Press(k) } }
+	drag := func() error { return p.Drag(x, y, x-300, y, false) }
+	var steps []func() error
+	for range 3 {
+		for range 8 {
+			steps = append(steps, wheel(-240))
+		}
+		steps = append(steps, key(page.Left), key(page.Right), drag, drag, key(page.Left))
+		for range 5 {
+			steps = append(steps, wheel(300))
+		}
+		steps = append(steps, key("0"))
+	}
+	for _, step := range steps {
+		if err := p.Value("performance.clearMeasures('timeline')", nil); err != nil {
+			return nil, err
+		}
+		if err := step(); err != nil {
+			return nil, err
+		}
+		// Its own answer: nothing is asked for any more.
+		if err := p.Until("performance.getEntriesByName('timeline').length > 0 && !document.querySelector('.caption .spin')", patience); err != nil {
+			return nil, err
+		}
+		var ms []float64
+		if err := p.Value("performance.getEntriesByName('timeline').map((e) => e.duration)", &ms); err != nil {
+			return nil, err
+		}
+		took = append(took, ms...)
+	}
+	slices.Sort(took)
+	return took, nil
+}
+
+// scrub goes to moments all over the run on the screen of segments.
+func scrub(p *page.Page) ([]float64, error) {
+	if err := p.Go("#/1/segments?event=0"); err != nil {
+		return nil, err
+	}
+	at := func(event int) string {
+		return fmt.Sprintf("document.querySelector('[data-field=segments-event]')?.dataset.event === '%d'", event)
+	}
+	if err := p.Until(at(0), patience); err != nil {
+		return nil, err
+	}
+	var took []float64
+	for i := range 20 {
+		event := (i*379_721 + 77_777) % 1_000_000
+		var ms float64
+		err := p.Value(fmt.Sprintf(`new Promise((done) => {
+			const began = performance.now(), e = document.querySelector('input[name=moment]');
+			e.value = %d;
+			e.dispatchEvent(new Event('input', {bubbles: true}));
+			const look = () => (%s) ? requestAnimationFrame(() => done(performance.now() - began)) : requestAnimationFrame(look);
+			look();
+		})`, event, at(event)), &ms)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, ms)
+	}
+	slices.Sort(took)
+	return took, nil
+}
+
+// tour opens the other screens, so that the page has held all of them.
+func tour(p *page.Page) error {
+	for _, s := range []struct{ hash, ready string }{
+		{"#/1/stacks", "document.querySelector('.icicle')?.dataset.nodes > 0"},
+		{"#/1/events?event=500000", "document.querySelector('.list .row.on')"},
+		{"#/1/timeline", drawn},
+	} {
+		if err := p.Go(s.hash); err != nil {
+			return err
+		}
+		if err := p.Until(s.ready, patience); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// many opens eight files together.
+func many(ashlar string, b *page.Browser, files []string) error {
+	s, err := page.Serve(ashlar, files...)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p, err := b.Open(s.Address, 1600, 900, false)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := p.Until(numbers, patience); err != nil {
+		return err
+	}
+	row("eight files of 100,000 events: numbers and curve of the first", seconds(time.Since(s.Started)), "")
+	if err := p.Until("fetch('api/runs').then((r) => r.json()).then((d) => d.runs.every((r) => r.state === 'ready'))", patience); err != nil {
+		return err
+	}
+	row("all eight read", seconds(time.Since(s.Started)), "")
+	for id := range files {
+		if err := p.Go(fmt.Sprintf("#/%d/timeline", id+1)); err != nil {
+			return err
+		}
+		if err := p.Until(drawn, patience); err != nil {
+			return err
+		}
+		if err := p.Go(fmt.Sprintf("#/%d/overview", id+1)); err != nil {
+			return err
+		}
+		if err := p.Until(verdict, patience); err != nil {
+			return err
+		}
+	}
+	row("timeline and verdict of all eight looked at", seconds(time.Since(s.Started)), "")
+	rss, _, err := resident(s.PID())
+	if err != nil {
+		return err
+	}
+	row("memory of the server with eight files (RSS)", megabytes(rss), "")
+	return nil
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+func millis(ms float64) string { return fmt.Sprintf("%.0f ms", ms) }
+
+func megabytes(n int64) string { return fmt.Sprintf("%d MB", n/1_000_000) }
