@@ -323,14 +323,14 @@ func (e *explainer) moreMemory() error {
 	yes, more := true, limit-there.bytes
 	fix := Fix{
 		Kind: FixMemory, PassesFailure: &yes, UntilEvent: &e.event, SmallestLimit: &limit, Bytes: &more,
-		Detail: fmt.Sprintf("more memory: with the same settings the request is served from %s on, %s more", units.Size(limit), units.Size(more)),
+		Detail: fmt.Sprintf("more memory: with the same settings the request is served from %s on, %s more", units.SizeUp(limit), units.SizeUp(more)),
 	}
 	switch {
 	case there.cap && e.limits.low < e.limits.high:
 		more = limit - e.limits.low
-		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, at most %s more than now", units.Size(limit), units.Size(more))
+		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, at most %s more than now", units.SizeUp(limit), units.SizeUp(more))
 	case there.cap:
-		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, %s more", units.Size(limit), units.Size(more))
+		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, %s more", units.SizeUp(limit), units.SizeUp(more))
 	}
 	e.r.Fixes = append(e.r.Fixes, fix)
 	return nil

@@ -51,7 +51,7 @@ func (e *explainer) breakEven(v string) error {
 		case other == v:
 			from, even = need, need
 		default:
-			e.open(low, "if the limit was below %s", units.Size(need))
+			e.open(low, "if the limit was below %s", units.SizeUp(need))
 			from, low = need, other
 		}
 	}
@@ -76,10 +76,10 @@ func (e *explainer) breakEven(v string) error {
 	if v == Fragmentation && low == Capacity && even-e.limits.low > e.limits.high-even {
 		// More of what the limit may have been speaks for it.
 		e.r.Verdict = low
-		e.open(v, "if the limit was %s or more", units.Size(even))
+		e.open(v, "if the limit was %s or more", units.SizeUp(even))
 		return nil
 	}
-	e.open(low, "if the limit was below %s", units.Size(even))
+	e.open(low, "if the limit was below %s", units.SizeUp(even))
 	return nil
 }
 

@@ -256,9 +256,9 @@ func (s *story) checkVerdict(r *explain.Report, tr *trace.Trace, w way, fail fun
 		if r.BreakEven == nil || *r.BreakEven != even {
 			fail("break-even limit %s, want %s", text(r.BreakEven), units.Size(even))
 		}
-		want := []explain.Alternative{{Verdict: below, When: "if the limit was below " + units.Size(even)}}
+		want := []explain.Alternative{{Verdict: below, When: "if the limit was below " + units.SizeUp(even)}}
 		if below != explain.Capacity && low < s.need() {
-			want = slices.Insert(want, 0, explain.Alternative{Verdict: explain.Capacity, When: "if the limit was below " + units.Size(s.need())})
+			want = slices.Insert(want, 0, explain.Alternative{Verdict: explain.Capacity, When: "if the limit was below " + units.SizeUp(s.need())})
 		}
 		if !slices.Equal(r.Alternatives, want) {
 			fail("alternatives %+v, want %+v", r.Alternatives, want)

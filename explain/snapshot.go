@@ -396,6 +396,13 @@ func (e *explainer) verdict() error {
 			return err
 		}
 	}
+	if there, known := f.roomUnder(e.limits.high); v == Capacity && known && e.needAtLeast() <= there.bytes && r.Confidence == Certain {
+		// Blocks are larger than what was asked for: other settings may not pad.
+		r.Confidence = Likely
+		r.Alternatives = append(r.Alternatives, Alternative{
+			Fragmentation, fmt.Sprintf("counted by what was asked for, %s in all: the rest is padding of blocks, which a setting may avoid", units.Size(e.needAtLeast())),
+		})
+	}
 	r.Summary = e.summary(r.Verdict, why)
 	return nil
 }
@@ -413,7 +420,7 @@ func (e *explainer) summary(verdict, why string) string {
 	case between:
 		there = fmt.Sprintf("a limit between %s and %s", units.Size(e.limits.low), units.Size(e.limits.high))
 		if e.r.BreakEven != nil {
-			there += fmt.Sprintf(", if it was %s or more", units.Size(*e.r.BreakEven))
+			there += fmt.Sprintf(", if it was %s or more", units.SizeUp(*e.r.BreakEven))
 		}
 	case room.cap:
 		there = "the limit of " + units.Size(room.bytes)
@@ -423,7 +430,7 @@ func (e *explainer) summary(verdict, why string) string {
 	switch {
 	case verdict == Capacity && e.r.BreakEven != nil:
 		together += fmt.Sprintf(", which is more than a limit below %s allows; it was between %s and %s",
-			units.Size(*e.r.BreakEven), units.Size(e.limits.low), units.Size(e.limits.high))
+			units.SizeUp(*e.r.BreakEven), units.Size(e.limits.low), units.Size(e.limits.high))
 	case !known || need <= room.bytes:
 	case between:
 		together += fmt.Sprintf(", and the limit was less than %s", units.Size(room.bytes+1))

@@ -90,7 +90,7 @@ func TestExplainFits(t *testing.T) {
 	}
 	order := []string{
 		"file.pickle\n  device 0; 9 events\n", "\nVerdict: fragmentation (open), under a per-process limit: ", "\nThe sum at event 8, 1.500 s, step 3\n", "\n  +    1.00 GiB  request",
-		"the limit, inferred: 6.00 GiB to 7.00 GiB", "too little for a new segment of 1.00 GiB", "requested at layer_with", "\nWhat else it could be\n", "\nWho pins", "15.00 MiB free in a segment of 20.00 MiB, pinned by 5.00 MiB in 15 blocks",
+		"the limit, inferred: 6.00 GiB to 7.00 GiB", "at most not reserved yet, if the limit", "requested at layer_with", "\nWhat else it could be\n", "\nWho pins", "15.00 MiB free in a segment of 20.00 MiB, pinned by 5.00 MiB in 15 blocks",
 		"\nWho holds", "optimizer state 1.00 MiB (likely)", "\nAlso found\n  - leak (likely): ", "\nWhat would have helped", "\n  1. export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:0\n     the request is served; needs a limit of 6.00 GiB, ~12 ms in the driver\n",
 		". a higher limit: ", "\nHow far to trust it: the model reproduces 9 of 9", "Not shown: ", "--full shows all.\n",
 	}

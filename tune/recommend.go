@@ -137,17 +137,17 @@ func (s *search) reason(c *Candidate) string {
 		return "no setting lets the recording pass on a device of this size"
 	}
 	text := fmt.Sprintf("the whole recording passes with %s, %.1f %% above the peak of live bytes, and reserves at most %s when there is more",
-		units.Size(c.Need), 100*(float64(c.Need)/float64(s.bound)-1), units.Size(c.PeakReserved))
+		units.SizeUp(c.Need), 100*(float64(c.Need)/float64(s.bound)-1), units.Size(c.PeakReserved))
 	if c == s.current {
 		return fmt.Sprintf("nothing beats the current settings by more than %.0f %% in both: with them %s", 100*near, text)
 	}
 	if s.current.Need == 0 {
 		text += "; with the current settings it does not pass with any"
 	} else {
-		text += fmt.Sprintf("; the current settings need %s and reserve %s", units.Size(s.current.Need), units.Size(s.current.PeakReserved))
+		text += fmt.Sprintf("; the current settings need %s and reserve %s", units.SizeUp(s.current.Need), units.Size(s.current.PeakReserved))
 	}
 	if least := s.leaders(1)[0]; c != least {
-		text += fmt.Sprintf("; the least that any setting needs is %s, with %s", units.Size(least.Need), least.Settings)
+		text += fmt.Sprintf("; the least that any setting needs is %s, with %s", units.SizeUp(least.Need), least.Settings)
 	}
 	return text
 }

@@ -23,6 +23,7 @@ func main() {
 	time.Sleep(2*time.Second)
 	must(p.Value(`(() => { const pl = document.querySelector('.plot').plot; window.T=[]; const d = pl.draw.bind(pl); pl.frames.draw = () => { const t=performance.now(); d(); T.push(['draw', performance.now()-t, pl.feed.detail.rects]); };
 	 })()`, nil))
+	if len(os.Args) > 3 { must(p.Value(os.Args[3], nil)) }
 	box, _ := p.Box(".plot")
 	x, y := box[0]+box[2]*0.55, box[1]+box[3]*0.5
 	for i := range 20 {

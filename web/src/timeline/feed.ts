@@ -35,6 +35,9 @@ export class Feed {
   curve: Curve | null = null;
   curveEnd = 0;
 
+  // pace is how long answers take of late, in milliseconds.
+  pace = 100;
+
   readonly error = signal<string | null>(null);
   readonly busy = signal(false);
 
@@ -66,21 +69,20 @@ export class Feed {
       const stop = new AbortController();
       this.stop = stop;
       this.asked = q;
-      this.lineStop.abort();
       this.busy.value = true;
+      void this.lines(q);
+      const began = performance.now();
       try {
         const p = await this.picture(q, stop.signal);
         if (stop.signal.aborted) return;
+        this.pace = this.pace * 0.7 + (performance.now() - began) * 0.3;
         this.detail = p;
         this.detailKind = kind(q);
         if (q.window.from === q.whole.from && q.window.to === q.whole.to) this.setBase(p, q);
         else if (this.baseKind !== kind(q)) this.base = null;
         this.error.value = null;
         this.arrived();
-        if (q === this.wanted) {
-          this.answered = this.began;
-          void this.lines(q);
-        }
+        if (q === this.wanted) this.answered = this.began;
       } catch (err) {
         if (stop.signal.aborted || aborted(err)) return;
         this.error.value = words(err);
@@ -104,6 +106,7 @@ export class Feed {
 
   // The totals of the stretch: what was requested, and which event a moment is.
   private async lines(q: Question): Promise<void> {
+    this.lineStop.abort();
     const { signal } = (this.lineStop = new AbortController());
     try {
       const curve = await get<Curve>('curve', { run: q.run, from: q.window.from, to: q.window.to, n: Math.min(1200, q.width), x: q.axis }, signal);

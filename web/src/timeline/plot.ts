@@ -10,7 +10,7 @@ import { ink, theme } from '../theme';
 import { Feed } from './feed';
 import { drawGrid, drawMarks, drawOverlay, plotBox, type Sight } from './overlay';
 import { painter, type Painter, type Tints } from './paint';
-import { columnAt, columnFloats, hit, mapping, pendingBit, rectWords, type Layer } from './picture';
+import { columnAt, columnFloats, hit, mapping, pendingBit, rectWords, type Layer, type Window } from './picture';
 import { axis, colouring, filter, look, panBy, plain, shown, whole, zoomX, zoomY } from './view';
 
 // Hover is what is under the pointer.
@@ -28,6 +28,7 @@ export interface Hover {
 
 const reach = 3; // pixels within which the nearest rectangle counts
 const clickSlop = 4;
+const patience = 32; // milliseconds, two frames
 
 export class Plot {
   readonly hover = signal<Hover | null>(null);
@@ -40,6 +41,8 @@ export class Plot {
   private drag: { x: number; y: number; from: number; to: number; low: number; high: number; select: boolean; moved: boolean } | null = null;
   private tintsFor = '';
   private closed = false;
+  private painted: { layers: readonly Layer[]; tints: Tints; area: Area; by: Painter } | null = null;
+  private soon = 0;
   private measured = 0;
   private tints: Tints | null = null;
 
@@ -55,7 +58,10 @@ export class Plot {
       this.frames.ask();
     });
     this.frames = new Frames(() => this.draw());
-    this.feed = new Feed(this.frames.ask);
+    this.feed = new Feed(() => {
+      clearTimeout(this.soon);
+      this.frames.ask();
+    });
     const watch = new ResizeObserver(() => {
       this.area = areaOf(box);
       this.ask();
@@ -66,19 +72,29 @@ export class Plot {
     this.stops.push(effect(() => this.ask()));
     this.stops.push(
       effect(() => {
-        void [ink.value, block.value, event.value, shown.value, this.hover.value];
+        void [ink.value, block.value, event.value, this.hover.value];
         this.frames.ask();
       }),
     );
+    this.stops.push(effect(() => this.moved(shown.value)));
     this.listen();
   }
 
   close(): void {
     this.closed = true;
     for (const stop of this.stops) stop();
+    clearTimeout(this.soon);
     this.frames.stop();
     this.feed.cancel();
     this.paint.release();
+  }
+
+  // moved shows another window. The old picture is moved and stretched for it,
+  // but not if the new one is to be expected within two frames.
+  private moved(_: Window): void {
+    clearTimeout(this.soon);
+    if (this.feed.pace > patience) this.frames.ask();
+    else this.soon = setTimeout(this.frames.ask, patience);
   }
 
   get kind(): string {
@@ -163,8 +179,13 @@ export class Plot {
     canvas.style.top = `${b.top}px`;
     canvas.style.width = `${b.width}px`;
     canvas.style.height = `${b.height}px`;
-    fit(canvas, { width: b.width, height: b.height, ratio: this.area.ratio });
-    this.paint.paint(s.layers, this.colours(), b.width, b.height, this.area.ratio);
+    const tints = this.colours();
+    if (!this.painted || !sameLayers(this.painted.layers, s.layers) || this.painted.tints !== tints || this.painted.area !== this.area || this.painted.by !== this.paint) {
+      // Nothing else changes the rectangles, and in software they take longest.
+      fit(canvas, { width: b.width, height: b.height, ratio: this.area.ratio });
+      this.paint.paint(s.layers, tints, b.width, b.height, this.area.ratio);
+      this.painted = { layers: s.layers, tints, area: this.area, by: this.paint };
+    }
     const c = pen(this.over, this.area);
     drawGrid(c, s);
     drawOverlay(c, s);
@@ -326,6 +347,12 @@ export class Plot {
       waiting: p.column[o + 3]! * perPixel,
     };
   }
+}
+
+function sameLayers(a: readonly Layer[], b: readonly Layer[]): boolean {
+  const same = (l: Layer, m: Layer) =>
+    l.picture === m.picture && l.left === m.left && l.right === m.right && l.map.sx === m.map.sx && l.map.ox === m.map.ox && l.map.sy === m.map.sy && l.map.oy === m.map.oy;
+  return a.length === b.length && a.every((l, i) => same(l, b[i]!));
 }
 
 // rgb reads a colour of the style sheet, which are written #rrggbb.
