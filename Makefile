@@ -49,7 +49,7 @@ race:
 # The invariants of the engine are checked after every operation.
 invariants:
 	$(GO) test -tags invariants ./alloc -rapid.checks=20
-	$(GO) test -tags invariants ./replay
+	$(GO) test -tags invariants ./replay -skip 'Measured|OwnSettings|Programs|CutAnywhere|Curve|OnOOM|MidRun|DeviceMemory|Early'
 
 # The parsers of files that come from elsewhere, 20 seconds each.
 fuzz-short:

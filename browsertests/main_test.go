@@ -22,6 +22,7 @@ const (
 	multi  = "../testdata/snapshots/unet_multires-tight-default.pickle.gz"
 	stream = "../testdata/snapshots/streams_graphs-tight-default.pickle.gz" // pending frees, private pools
 	expand = "../testdata/variety/expand_tight.pickle.gz"
+	long   = "../testdata/snapshots/serve_generate-tight-default.pickle.gz" // 373,685 events
 	midrun = "../testdata/variety/midrun.pickle.gz"
 	state  = "../testdata/variety/stateonly.pickle.gz"
 )

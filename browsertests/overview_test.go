@@ -192,7 +192,7 @@ func TestDropBroken(t *testing.T) {
 	s.hints = []string{"status of 422"}
 	s.sees("[data-field=verdict]")
 	s.value(fmt.Sprintf(dropScript, page.Quote("\x80\x04this is no pickle"), page.Quote("notes.pickle")), nil)
-	s.sees("[data-field=drop-error]")
+	s.sees("dialog[open] [data-field=drop-error]")
 	said := s.text("dialog[open] .trouble")
 	if !strings.Contains(said, "notes.pickle") || len(s.text("[data-field=drop-error]")) < 20 {
 		t.Errorf("the page says only: %s", said)
@@ -226,6 +226,7 @@ func TestDropGood(t *testing.T) {
 	if got := s.bytes("memory.allocated.now_bytes"); got != 512 {
 		t.Errorf("the dropped file has %d bytes allocated", got)
 	}
+	s.until("!document.querySelector('dialog[open]')")
 	s.press("F")
 	s.click("dialog[open] button[aria-label='Forget mine.json']")
 	s.until("document.querySelectorAll('select[name=run] option').length === 1")

@@ -7,12 +7,16 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/browsertests/page"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // Somebody scrubs the segments to the failure and sees why nothing fits.
 func TestSegmentsScrub(t *testing.T) {
 	s := open(t, "#/1/segments?event=5000", varlen, multi)
-	at := func(event int) { t.Helper(); s.sees(fmt.Sprintf("[data-field=segments-event][data-event='%d']", event)) }
+	at := func(event int) {
+		t.Helper()
+		s.sees(fmt.Sprintf("[data-field=segments-event][data-event='%d']", event))
+	}
 	at(5000)
 	if got := s.text(".request"); got != "" {
 		t.Errorf("at an ordinary event there is a failed request: %q", got)
@@ -200,9 +204,11 @@ func TestEventsFind(t *testing.T) {
 	s.press(page.Up)
 	s.hash("event=")
 	// A stack filter, and the block of an event.
-	s.must(s.page.Go("#/1/events?action=alloc&stack=adam"))
+	s.must(s.page.Go("#/1/events?action=alloc&stack=adam&event=16800"))
 	s.until("Number(document.querySelector('[data-field=matches]')?.dataset.value) > 100 && Number(document.querySelector('[data-field=matches]').dataset.value) < 6579")
-	s.click(".list .row:not(.head)[data-event]")
+	s.sees(".list .row.on[data-event='16800']")
+	s.click(".list .row.on + .row")
+	s.sees("[data-panel=event][data-event='16801']")
 	s.sees("[data-panel=block] .stack")
 	if got := s.text("[data-panel=block] .stack"); !strings.Contains(got, "adam") {
 		t.Errorf("the block's stack reads %q", got)
@@ -220,4 +226,79 @@ func TestTheme(t *testing.T) {
 	s.sees("[data-field=verdict]")
 	s.until("document.documentElement.dataset.theme === 'light'")
 	s.value("localStorage.clear()", nil)
+}
+
+// Every size on every screen is written as package units does, with the exact
+// number behind it.
+func TestSizes(t *testing.T) {
+	s := open(t, "", varlen, multi)
+	s.sees("[data-field=verdict]")
+	seen := map[int64]bool{}
+	for _, hash := range []string{
+		"#/1/overview", "#/1/timeline?event=9000&alloc=4000", "#/1/timeline?color=lifetime", "#/1/segments?event=9000&alloc=4000", "#/1/stacks?mode=area&lib=1",
+		"#/1/events?event=9000", "#/1/events?action=alloc&max_size=1100&event=100", "#/2/overview", "#/2/events?event=3000",
+	} {
+		s.must(s.page.Go(hash))
+		s.until("location.hash === " + page.Quote(hash) + " && !document.querySelector('main .spin') && document.querySelector('main [data-bytes]')")
+		var all []struct {
+			Bytes       int64
+			Text, Title string
+		}
+		s.value("[...document.querySelectorAll('.num[data-bytes]')].map((e) => ({Bytes: Number(e.dataset.bytes), Text: e.innerText, Title: e.title}))", &all)
+		for _, v := range all {
+			seen[v.Bytes] = true
+			size := units.Delta(v.Bytes)
+			if v.Bytes >= 0 {
+				size = units.Size(uint64(v.Bytes))
+			}
+			if v.Text != size || v.Title != units.Count(v.Bytes)+" bytes" {
+				t.Errorf("%s: %d bytes read %q, %q; package units writes %q", hash, v.Bytes, v.Text, v.Title, size)
+			}
+		}
+	}
+	if len(seen) < 100 {
+		t.Errorf("only %d sizes were looked at", len(seen))
+	}
+}
+
+// When ashlar view ends, the page says so and does not pretend.
+func TestServerGone(t *testing.T) {
+	server, err := page.Serve(stage.ashlar, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := stage.browser.Open(server.Address, 1280, 720, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s := &scene{T: t, page: p, server: server}
+	s.sees("[data-field=verdict]")
+	s.must(server.Close())
+	s.until("document.querySelector('.trouble')?.innerText.includes('does not answer')")
+	s.press("5")
+	s.until("document.querySelector('main .trouble')?.innerText.includes('Start it again')")
+}
+
+// A list that is higher than a browser scrolls: the bar maps onto it, the wheel
+// goes row by row.
+func TestEventsLong(t *testing.T) {
+	s := open(t, "#/1/events", long)
+	s.sees(".list .row.a-oom.on")
+	first := "Number(document.querySelector('.list .row:not(.head)[data-event]')?.dataset.event)"
+	s.value("document.querySelector('.list').focus()", nil)
+	s.press(page.Home)
+	s.until(first + " === 0")
+	s.value("(() => { const e = document.querySelector('.list'); e.scrollTop = (e.scrollHeight - e.clientHeight) / 2; })()", nil)
+	s.until("Math.abs(" + first + " - 373685 / 2) < 100")
+	was := s.number(first)
+	box, err := s.page.Box(".list")
+	s.must(err)
+	s.must(s.page.Wheel(box[0]+200, box[1]+200, 66)) // three rows of 22 pixels
+	s.until(fmt.Sprintf("%s === %.0f", first, was+3))
+	s.press(page.End)
+	s.sees(".list .row[data-event='373684']")
+	if h := s.number("document.querySelector('.list').scrollHeight"); h > 1e7 {
+		t.Errorf("the list is %.0f pixels high", h)
+	}
 }

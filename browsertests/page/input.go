@@ -14,7 +14,8 @@ const (
 	Right  = kb.ArrowRight
 	Up     = kb.ArrowUp
 	Down   = kb.ArrowDown
-	Tab    = kb.Tab
+	Home   = kb.Home
+	End    = kb.End
 )
 
 // Press types keys: text, or the constants above.

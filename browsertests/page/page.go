@@ -90,7 +90,7 @@ func (p *Page) Until(condition string, within time.Duration) error {
 	end := time.Now().Add(within)
 	for {
 		var ok bool
-		if err := p.Value("!!("+condition+")", &ok); err != nil {
+		if err := p.Value("!!("+condition+")", &ok); err != nil && !strings.Contains(err.Error(), "navigated") {
 			return err
 		}
 		if ok {

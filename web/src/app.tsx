@@ -65,7 +65,12 @@ function Header() {
       <button onClick={() => (filesShown.value = true)} title="Files (F)">
         Files
       </button>
-      <button class="icon" onClick={toggle} title="Light or dark (t)" aria-label={theme.value === 'dark' ? 'Switch to light' : 'Switch to dark'}>
+      <button
+        class="icon"
+        onClick={toggle}
+        title="Light or dark (t)"
+        aria-label={theme.value === 'dark' ? 'Switch to light' : 'Switch to dark'}
+      >
         {theme.value === 'dark' ? '☀' : '☾'}
       </button>
       <button class="icon" onClick={() => (helpShown.value = true)} title="Keys (?)" aria-label="Keys">

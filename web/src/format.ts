@@ -10,9 +10,19 @@ export function size(bytes: number): string {
   const sign = bytes < 0 ? '-' : '';
   if (n < kib) return `${sign}${n} B`;
   // Numbers that would round to 1024.00 move on to the next unit.
-  if (n < mib - kib / 200) return `${sign}${(n / kib).toFixed(2)} KiB`;
-  if (n < gib - mib / 200) return `${sign}${(n / mib).toFixed(2)} MiB`;
-  return `${sign}${(n / gib).toFixed(2)} GiB`;
+  if (n < mib - kib / 200) return `${sign}${decimals(n, kib)} KiB`;
+  if (n < gib - mib / 200) return `${sign}${decimals(n, mib)} MiB`;
+  return `${sign}${decimals(n, gib)} GiB`;
+}
+
+// decimals writes a quotient with two digits. Halves go to the even digit as in
+// Go; toFixed would round them up.
+function decimals(n: number, unit: number): string {
+  const hundredths = (n * 100) / unit; // exact: units are powers of two
+  let whole = Math.floor(hundredths);
+  const rest = hundredths - whole;
+  if (rest > 0.5 || (rest === 0.5 && whole % 2 === 1)) whole++;
+  return (whole / 100).toFixed(2);
 }
 
 // exact is what a title says beside a rounded size.

@@ -33,7 +33,8 @@ function taken(e: KeyboardEvent): boolean {
   if (t instanceof HTMLSelectElement || t instanceof HTMLTextAreaElement) return true;
   if (t instanceof HTMLInputElement && !['checkbox', 'radio', 'button', 'range'].includes(t.type)) return true;
   const own = e.key.startsWith('Arrow') || ['Home', 'End', 'PageUp', 'PageDown', ' ', 'Enter'].includes(e.key);
-  if (own && t.dataset['keys'] !== 'screen') return t instanceof HTMLInputElement || e.key === ' ' || e.key === 'Enter' || !!t.closest('[data-keys=own]');
+  if (own && t.dataset['keys'] !== 'screen')
+    return t instanceof HTMLInputElement || e.key === ' ' || e.key === 'Enter' || !!t.closest('[data-keys=own]');
   return false;
 }
 
@@ -56,7 +57,14 @@ addEventListener('keydown', (e) => {
 });
 
 const signs: Record<string, string> = {
-  ArrowLeft: '←', ArrowRight: '→', ArrowUp: '↑', ArrowDown: '↓', Escape: 'Esc', ' ': 'Space', PageUp: 'PgUp', PageDown: 'PgDn',
+  ArrowLeft: '←',
+  ArrowRight: '→',
+  ArrowUp: '↑',
+  ArrowDown: '↓',
+  Escape: 'Esc',
+  ' ': 'Space',
+  PageUp: 'PgUp',
+  PageDown: 'PgDn',
 };
 
 export function sign(key: string): string {

@@ -1,5 +1,6 @@
 // Colours of allocations. Categories take those of Okabe and Ito, which people
-// with any kind of colour vision tell apart, each in three strengths; amounts
+// with any kind of colour vision tell apart (but for the yellow, which is too
+// loud for large areas and is Tol's sand here), each in three strengths; amounts
 // take a ramp from blue to yellow whose lightness rises evenly.
 
 import type { Meta } from './types';
@@ -20,7 +21,13 @@ export const colourings: readonly [Colouring, string][] = [
 type Rgb = readonly [number, number, number];
 
 const hues: readonly Rgb[] = [
-  [0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [213, 94, 0], [240, 228, 66],
+  [0, 114, 178],
+  [230, 159, 0],
+  [0, 158, 115],
+  [204, 121, 167],
+  [86, 180, 233],
+  [213, 94, 0],
+  [221, 204, 119],
 ];
 
 function mix(a: Rgb, b: Rgb, part: number): Rgb {
@@ -41,7 +48,14 @@ function categorical(theme: Theme): Rgb[] {
 }
 
 const ramp: readonly Rgb[] = [
-  [0, 45, 95], [38, 70, 109], [74, 92, 110], [106, 115, 117], [137, 137, 119], [171, 161, 112], [207, 188, 94], [246, 217, 60],
+  [0, 45, 95],
+  [38, 70, 109],
+  [74, 92, 110],
+  [106, 115, 117],
+  [137, 137, 119],
+  [171, 161, 112],
+  [207, 188, 94],
+  [246, 217, 60],
 ];
 
 function along(part: number): Rgb {

@@ -105,7 +105,7 @@ export function open(id: number, how: 'push' | 'replace' = 'push'): void {
   const params: Record<string, string> = {};
   if (place.value.run !== null) left.clear();
   for (const [key, value] of Object.entries(place.value.params)) {
-    const keep = place.value.run === null || ['x', 'color', 'sort', 'mode', 'user', 'q', 'stack'].includes(key);
+    const keep = place.value.run === null || ['x', 'color', 'sort', 'mode', 'lib', 'what', 'bars', 'q', 'stack'].includes(key);
     if (keep) params[key] = value;
   }
   move({ ...place.value, run: id, params }, how);

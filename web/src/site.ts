@@ -9,7 +9,8 @@ const installed = /\/(site|dist)-packages\/|\/lib\/python3|\/inductor\/|\/torchi
 const alwaysPlumbing = new Set(['_call_impl', '_wrapped_call_impl', 'decorate_context', '__torch_dispatch__']);
 const sometimesPlumbing = new Set(['__call__', '_fn', 'inner']);
 const plumbingFile = /torch\/(_ops|_compile)\.py$|\/torch\/_dynamo\//;
-const plumbingStart = /^(torch::unwind|torch::CapturedTraceback|torch::cuda::\(anonymous namespace\)::gather|c10::cuda::CUDACachingAllocator)/;
+const plumbingStart =
+  /^(torch::unwind|torch::CapturedTraceback|torch::cuda::\(anonymous namespace\)::gather|c10::cuda::CUDACachingAllocator)/;
 
 export function native(f: Frame): boolean {
   if (f.filename.endsWith('.py')) return false;

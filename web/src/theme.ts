@@ -59,8 +59,26 @@ export interface Ink {
 }
 
 const names: (keyof Ink)[] = [
-  'back', 'panel', 'line', 'text', 'muted', 'accent', 'live', 'liveFill', 'reserved', 'reservedFill', 'requested',
-  'pending', 'oom', 'limit', 'free', 'waste', 'pinned', 'good', 'mono', 'sans',
+  'back',
+  'panel',
+  'line',
+  'text',
+  'muted',
+  'accent',
+  'live',
+  'liveFill',
+  'reserved',
+  'reservedFill',
+  'requested',
+  'pending',
+  'oom',
+  'limit',
+  'free',
+  'waste',
+  'pinned',
+  'good',
+  'mono',
+  'sans',
 ];
 
 function read(): Ink {

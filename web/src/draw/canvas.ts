@@ -85,7 +85,13 @@ export function useDrawing(draw: (c: CanvasRenderingContext2D, area: Area) => vo
 const tiles = new Map<string, HTMLCanvasElement>();
 
 // pattern repeats a tile of gap units, drawn once for each name.
-function pattern(c: CanvasRenderingContext2D, name: string, gap: number, ground: string | null, draw: (t: CanvasRenderingContext2D, n: number, ratio: number) => void): CanvasPattern {
+function pattern(
+  c: CanvasRenderingContext2D,
+  name: string,
+  gap: number,
+  ground: string | null,
+  draw: (t: CanvasRenderingContext2D, n: number, ratio: number) => void,
+): CanvasPattern {
   const ratio = devicePixelRatio || 1;
   const key = `${name} ${gap} ${ground} ${ratio}`;
   let tile = tiles.get(key);

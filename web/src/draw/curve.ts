@@ -36,7 +36,15 @@ function trace(c: CanvasRenderingContext2D, b: Box, s: Scale, xs: readonly numbe
   }
 }
 
-function area(c: CanvasRenderingContext2D, b: Box, s: Scale, xs: readonly number[], end: number, ys: readonly number[], fill: string | CanvasPattern): void {
+function area(
+  c: CanvasRenderingContext2D,
+  b: Box,
+  s: Scale,
+  xs: readonly number[],
+  end: number,
+  ys: readonly number[],
+  fill: string | CanvasPattern,
+): void {
   if (xs.length === 0) return;
   c.beginPath();
   c.moveTo(xOf(b, s, xs[0]!), b.top + b.height);
@@ -46,7 +54,16 @@ function area(c: CanvasRenderingContext2D, b: Box, s: Scale, xs: readonly number
   c.fill();
 }
 
-function line(c: CanvasRenderingContext2D, b: Box, s: Scale, xs: readonly number[], end: number, ys: readonly number[], colour: string, width: number): void {
+function line(
+  c: CanvasRenderingContext2D,
+  b: Box,
+  s: Scale,
+  xs: readonly number[],
+  end: number,
+  ys: readonly number[],
+  colour: string,
+  width: number,
+): void {
   c.beginPath();
   trace(c, b, s, xs, end, ys);
   c.strokeStyle = colour;
@@ -136,7 +153,15 @@ function rule(c: CanvasRenderingContext2D, b: Box, s: Scale, bytes: number, text
 }
 
 // label writes text that stays legible on whatever is under it.
-export function label(c: CanvasRenderingContext2D, text: string, x: number, y: number, ink: Ink, colour: string, align: CanvasTextAlign): void {
+export function label(
+  c: CanvasRenderingContext2D,
+  text: string,
+  x: number,
+  y: number,
+  ink: Ink,
+  colour: string,
+  align: CanvasTextAlign,
+): void {
   c.font = `11px ${ink.sans}`;
   c.textAlign = align;
   c.textBaseline = 'bottom';

@@ -10,7 +10,12 @@ import { meta, moment, select } from '../state';
 
 // Bytes is a size with the exact number behind it.
 export function Bytes({ n, field }: { n: number | null | undefined; field?: string }) {
-  if (n === null || n === undefined) return <span class="muted" data-field={field} title="The file does not tell.">not known</span>;
+  if (n === null || n === undefined)
+    return (
+      <span class="muted" data-field={field} title="The file does not tell.">
+        not known
+      </span>
+    );
   return (
     <span class="num" data-bytes={n} data-field={field} title={exact(n)}>
       {size(n)}
@@ -53,7 +58,19 @@ export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
 }
 
-export function Panel({ title, aside, children, name, wide }: { title: string; aside?: ComponentChildren; children: ComponentChildren; name?: string; wide?: boolean }) {
+export function Panel({
+  title,
+  aside,
+  children,
+  name,
+  wide,
+}: {
+  title: string;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+  name?: string;
+  wide?: boolean;
+}) {
   return (
     <section class={'panel' + (wide ? ' wide' : '')} data-panel={name}>
       <h2>
@@ -85,7 +102,14 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
 }
 
 // Go is a link to a screen at a moment or a block.
-export function Go({ screen, change = {}, children, title, tab, on }: {
+export function Go({
+  screen,
+  change = {},
+  children,
+  title,
+  tab,
+  on,
+}: {
   screen: Screen;
   change?: Change;
   children: ComponentChildren;
@@ -115,7 +139,13 @@ export function Go({ screen, change = {}, children, title, tab, on }: {
 export function At({ event }: { event: number | null | undefined }) {
   if (event === null || event === undefined) return <span class="muted">-</span>;
   return (
-    <button class="link num" onClick={() => select(event)} title="Select this moment" aria-current={moment.value === event ? 'true' : undefined} data-event={event}>
+    <button
+      class="link num"
+      onClick={() => select(event)}
+      title="Select this moment"
+      aria-current={moment.value === event ? 'true' : undefined}
+      data-event={event}
+    >
       {count(event)}
     </button>
   );
@@ -149,7 +179,19 @@ export interface Option {
   text: string;
 }
 
-export function Select({ label, value, options, onPick, name }: { label: string; value: string; options: readonly Option[]; onPick: (v: string) => void; name?: string }) {
+export function Select({
+  label,
+  value,
+  options,
+  onPick,
+  name,
+}: {
+  label: string;
+  value: string;
+  options: readonly Option[];
+  onPick: (v: string) => void;
+  name?: string;
+}) {
   return (
     <label class="field">
       <span>{label}</span>
@@ -165,7 +207,17 @@ export function Select({ label, value, options, onPick, name }: { label: string;
 }
 
 // Choice is one of a few, all in view.
-export function Choice({ label, value, options, onPick }: { label: string; value: string; options: readonly Option[]; onPick: (v: string) => void }) {
+export function Choice({
+  label,
+  value,
+  options,
+  onPick,
+}: {
+  label: string;
+  value: string;
+  options: readonly Option[];
+  onPick: (v: string) => void;
+}) {
   return (
     <div class="choice" role="group" aria-label={label}>
       {options.map((o) => (
@@ -177,7 +229,19 @@ export function Choice({ label, value, options, onPick }: { label: string; value
   );
 }
 
-export function Check({ label, on, onPick, name, title }: { label: string; on: boolean; onPick: (on: boolean) => void; name?: string; title?: string }) {
+export function Check({
+  label,
+  on,
+  onPick,
+  name,
+  title,
+}: {
+  label: string;
+  on: boolean;
+  onPick: (on: boolean) => void;
+  name?: string;
+  title?: string;
+}) {
   return (
     <label class="field check" title={title}>
       <input type="checkbox" name={name} checked={on} onChange={(e) => onPick(e.currentTarget.checked)} />
@@ -188,7 +252,15 @@ export function Check({ label, on, onPick, name, title }: { label: string; on: b
 
 // Field is a line of text that counts when it rests. What is being typed stays,
 // whatever is drawn anew meanwhile.
-export function Field({ label, value, onText, name, placeholder, width, wrong }: {
+export function Field({
+  label,
+  value,
+  onText,
+  name,
+  placeholder,
+  width,
+  wrong,
+}: {
   label: string;
   value: string;
   onText: (v: string) => void;

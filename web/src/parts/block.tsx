@@ -2,7 +2,7 @@
 
 import { count, percent, plural, pool, span, stream, address } from '../format';
 import { block, put } from '../route';
-import { allocation, meta, pin } from '../state';
+import { allocation, meta, moment, pin } from '../state';
 import type { Alloc } from '../types';
 import { At, Bytes, Go, since, Stack, Trouble, Wait } from './basic';
 
@@ -48,19 +48,45 @@ function Details({ a }: { a: Alloc }) {
         </dd>
         <dt>Lifetime</dt>
         <dd data-field="lifetime">{lifetime(a)}</dd>
+        {moment.value !== null && !alive(a, moment.value) && (
+          <>
+            <dt>Now</dt>
+            <dd>not alive at the selected moment</dd>
+          </>
+        )}
         <dt>Allocated</dt>
         <dd>
-          {a.alloc_event === null ? 'before the first event' : <>event <At event={a.alloc_event} /> {when(a.alloc_time)}</>}
+          {a.alloc_event === null ? (
+            'before the first event'
+          ) : (
+            <>
+              event <At event={a.alloc_event} />
+              {when(a.alloc_time)}
+            </>
+          )}
         </dd>
         <dt>Freed</dt>
         <dd>
-          {a.free_event === null ? (a.state_at_end === 'pending' ? 'pending at the end' : 'not in this file') : <>event <At event={a.free_event} /> {when(a.free_time)}</>}
+          {a.free_event === null ? (
+            a.state_at_end === 'pending' ? (
+              'pending at the end'
+            ) : (
+              'not in this file'
+            )
+          ) : (
+            <>
+              event <At event={a.free_event} />
+              {when(a.free_time)}
+            </>
+          )}
         </dd>
         {a.completed_event !== null && a.free_event !== null && a.completed_event > a.free_event + 1 && (
           <>
             <dt>Pending</dt>
             <dd>
-              <span class="pending-text">freed but in use on another stream until event <At event={a.completed_event} /></span>
+              <span class="pending-text">
+                freed but in use on another stream until event <At event={a.completed_event} />
+              </span>
             </dd>
           </>
         )}
@@ -69,7 +95,9 @@ function Details({ a }: { a: Alloc }) {
         <dt>Pool</dt>
         <dd>{pool(a.pool)}</dd>
         <dt>Category</dt>
-        <dd>{a.category ? `${a.category.replaceAll('_', ' ')}${a.category_confidence ? ` (${a.category_confidence})` : ''}` : 'not known'}</dd>
+        <dd>
+          {a.category ? `${a.category.replaceAll('_', ' ')}${a.category_confidence ? ` (${a.category_confidence})` : ''}` : 'not known'}
+        </dd>
         <dt>Address</dt>
         <dd class="mono" title={`Allocation ${a.address_use} at this address, from 0`}>
           {address(a.address)}_{a.address_use}
@@ -90,7 +118,7 @@ function Details({ a }: { a: Alloc }) {
             </dd>
           </>
         )}
-        {a.compile_context && (
+        {a.compile_context && a.compile_context !== 'N/A' && (
           <>
             <dt>Compiled</dt>
             <dd>{a.compile_context}</dd>
@@ -126,7 +154,7 @@ function Details({ a }: { a: Alloc }) {
         </button>
       </p>
       <h3>Call stack</h3>
-      <Stack frames={a.frames} {...(a.frames_missing ? { why: a.frames_missing } : {})} />
+      <Stack frames={a.frames} {...(a.frames_missing ? { why: `No call stack: ${a.frames_missing}.` } : {})} />
       {a.free_frames && (
         <>
           <h3>Freed at</h3>
@@ -135,6 +163,12 @@ function Details({ a }: { a: Alloc }) {
       )}
     </>
   );
+}
+
+// alive tells whether a block is in use after an event, pending included.
+function alive(a: Alloc, event: number): boolean {
+  const end = a.completed_event ?? (a.state_at_end === 'freed' ? a.free_event : null);
+  return (a.alloc_event ?? -1) <= event && (end === null || event < end);
 }
 
 function when(time: number | null): string {

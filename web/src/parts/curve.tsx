@@ -94,7 +94,9 @@ function Chart({ curve, m }: { curve: Curve; m: Meta }) {
       class="curve"
       role="img"
       aria-label={`Memory over ${count(m.events)} events. Reserved at most ${size(m.max_reserved_bytes)}, live at most ${size(m.max_live_bytes)}.`}
-      onMouseMove={(e) => (over.value = eventAt(e.currentTarget, e.clientX) === null ? null : e.clientX - e.currentTarget.getBoundingClientRect().left)}
+      onMouseMove={(e) =>
+        (over.value = eventAt(e.currentTarget, e.clientX) === null ? null : e.clientX - e.currentTarget.getBoundingClientRect().left)
+      }
       onMouseLeave={() => (over.value = null)}
       onClick={(e) => {
         const at = eventAt(e.currentTarget, e.clientX);

@@ -8,28 +8,16 @@ import { open, run } from '../route';
 import { dismiss, incoming, remove, runs, take } from '../state';
 import type { Run } from '../types';
 import { Trouble } from './basic';
+import { Sheet } from './sheet';
 
 export const filesShown = signal(false);
 
 export function FilesDialog() {
-  const ref = useRef<HTMLDialogElement>(null);
-  const shown = filesShown.value;
-  useEffect(() => {
-    const d = ref.current!;
-    if (shown && !d.open) d.showModal();
-    if (!shown && d.open) d.close();
-  }, [shown]);
   return (
-    <dialog ref={ref} class="sheet" aria-label="Files" onClose={() => (filesShown.value = false)} onClick={(e) => e.target === e.currentTarget && e.currentTarget.close()}>
-      <h2>
-        Files
-        <button class="plain aside" onClick={() => (filesShown.value = false)} aria-label="Close">
-          ✕
-        </button>
-      </h2>
-      {shown && <FileList />}
+    <Sheet title="Files" shown={filesShown}>
+      <FileList />
       <DropZone />
-    </dialog>
+    </Sheet>
   );
 }
 
@@ -83,7 +71,9 @@ export function without(name: string, error: string): string {
 function state(r: Run): string {
   switch (r.state) {
     case 'loading':
-      return r.file_bytes > 0 ? `reading, ${percent(r.read_bytes / r.file_bytes, 0)} of ${size(r.file_bytes)}` : `reading, ${size(r.read_bytes)}`;
+      return r.file_bytes > 0
+        ? `reading, ${percent(r.read_bytes / r.file_bytes, 0)} of ${size(r.file_bytes)}`
+        : `reading, ${size(r.read_bytes)}`;
     case 'failed':
       return without(r.file, r.error ?? 'cannot be read');
     case 'ready':
@@ -96,8 +86,8 @@ export function DropZone() {
   return (
     <div class="drop">
       <p>
-        Drop snapshots here, or anywhere on the page: <code>.pickle</code>, <code>.json</code>, also <code>.gz</code> and <code>.zst</code>. They go to the
-        ashlar on this machine and nowhere else.
+        Drop snapshots here, or anywhere on the page: <code>.pickle</code>, <code>.json</code>, also <code>.gz</code> and <code>.zst</code>.
+        They go to the ashlar on this machine and nowhere else.
       </p>
       <label class="button">
         Choose files

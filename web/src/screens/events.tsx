@@ -2,18 +2,17 @@
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { get, words } from '../api';
+import { EventPanel } from '../events/panel';
+import { Source } from '../events/source';
 import { address, count, plural, pool, seconds, stream } from '../format';
 import { useKeys } from '../keys';
-import { Bytes, Empty, Field, Go, pattern, Select, Stack, Trouble, Wait } from '../parts/basic';
+import { Bytes, Empty, Field, pattern, Select, Trouble, Wait } from '../parts/basic';
 import { BlockPanel } from '../parts/block';
-import { event, place, put, run } from '../route';
-import { load, meta, moment, say, select } from '../state';
-import type { EventRow, Events as Answer, Meta } from '../types';
+import { place, put, run } from '../route';
+import { meta, moment, say, select } from '../state';
+import type { EventRow, Meta } from '../types';
 
 const rowHeight = 22;
-const page = 200; // rows of one question
-const mostPages = 60;
 
 // Browsers do not scroll beyond some ten million pixels: a longer list is mapped
 // onto that height, and the wheel moves by rows.
@@ -65,15 +64,35 @@ function Tools({ m }: { m: Meta }) {
   return (
     <div class="tools" role="toolbar" aria-label="Events">
       <Select label="action" name="action" value={p['action'] ?? ''} options={actions} onPick={set('action')} />
-      <Field label="stack" name="stack" placeholder="regular expression" value={p['stack'] ?? ''} onText={set('stack')} wrong={pattern(p['stack'] ?? '').wrong} width={22} />
+      <Field
+        label="stack"
+        name="stack"
+        placeholder="regular expression"
+        value={p['stack'] ?? ''}
+        onText={set('stack')}
+        wrong={pattern(p['stack'] ?? '').wrong}
+        width={22}
+      />
       <Field label="from" name="min_size" placeholder="1MiB" value={p['min_size'] ?? ''} onText={set('min_size')} width={6} />
       <Field label="to" name="max_size" placeholder="any size" value={p['max_size'] ?? ''} onText={set('max_size')} width={6} />
       <Field label="address" name="addr" placeholder="0x7f…" value={p['addr'] ?? ''} onText={set('addr')} width={13} />
       {m.streams.length > 1 && (
-        <Select label="stream" name="stream" value={p['stream'] ?? ''} options={[{ value: '', text: 'all' }, ...m.streams.map((s) => ({ value: String(s), text: stream(s) }))]} onPick={set('stream')} />
+        <Select
+          label="stream"
+          name="stream"
+          value={p['stream'] ?? ''}
+          options={[{ value: '', text: 'all' }, ...m.streams.map((s) => ({ value: String(s), text: stream(s) }))]}
+          onPick={set('stream')}
+        />
       )}
       {m.pools.length > 1 && (
-        <Select label="pool" name="pool" value={p['pool'] ?? ''} options={[{ value: '', text: 'all' }, ...m.pools.map((q) => ({ value: q.join(','), text: pool(q) }))]} onPick={set('pool')} />
+        <Select
+          label="pool"
+          name="pool"
+          value={p['pool'] ?? ''}
+          options={[{ value: '', text: 'all' }, ...m.pools.map((q) => ({ value: q.join(','), text: pool(q) }))]}
+          onPick={set('pool')}
+        />
       )}
       {on && <button onClick={() => put(Object.fromEntries(filterKeys.map((k) => [k, null])), 'push')}>Clear</button>}
       <span class="grow" />
@@ -89,58 +108,6 @@ function Tools({ m }: { m: Meta }) {
       />
     </div>
   );
-}
-
-// Source keeps the pages of a list that were asked for.
-class Source {
-  readonly pages = new Map<number, EventRow[]>();
-  private readonly asked = new Set<number>();
-  private readonly stop = new AbortController();
-  length = -1; // not known yet
-
-  constructor(
-    private readonly filter: Record<string, string>,
-    private readonly changed: (error: string | null) => void,
-  ) {}
-
-  row(i: number): EventRow | undefined {
-    const p = Math.floor(i / page);
-    const rows = this.pages.get(p);
-    if (!rows && !this.asked.has(p)) void this.ask(p);
-    return rows?.[i - p * page];
-  }
-
-  private async ask(p: number): Promise<void> {
-    this.asked.add(p);
-    try {
-      const got = await get<Answer>('events', { run: run.value, row: p * page, count: page, ...this.filter }, this.stop.signal);
-      if (this.pages.size >= mostPages) {
-        const oldest = this.pages.keys().next().value!;
-        this.pages.delete(oldest);
-        this.asked.delete(oldest);
-      }
-      this.pages.set(p, got.rows);
-      this.length = got.matches;
-      this.changed(null);
-    } catch (err) {
-      this.asked.delete(p);
-      if (!this.stop.signal.aborted) {
-        this.length = Math.max(0, this.length);
-        this.changed(words(err));
-      }
-    }
-  }
-
-  // position is the place in the list of the first event that is not before one.
-  async position(e: number): Promise<number> {
-    if (Object.keys(this.filter).length === 0) return Math.max(0, e);
-    const got = await get<Answer>('events', { run: run.value, from: Math.max(0, e), count: 1, ...this.filter }, this.stop.signal);
-    return got.first_match;
-  }
-
-  cancel(): void {
-    this.stop.abort();
-  }
 }
 
 function List({ filter }: { filter: Record<string, string> }) {
@@ -232,9 +199,17 @@ function List({ filter }: { filter: Record<string, string> }) {
     'Events',
     () => [
       { keys: ['ArrowUp', 'ArrowDown'], text: 'Previous, next event of the list', run: (e) => void moveBy(e.key === 'ArrowDown' ? 1 : -1) },
-      { keys: ['PageUp', 'PageDown'], text: 'A screen up, down', run: (e) => scrollTo(first.value + (e.key === 'PageDown' ? 1 : -1) * (visible.value - 1)) },
+      {
+        keys: ['PageUp', 'PageDown'],
+        text: 'A screen up, down',
+        run: (e) => scrollTo(first.value + (e.key === 'PageDown' ? 1 : -1) * (visible.value - 1)),
+      },
       { keys: ['Home', 'End'], text: 'To the first, the last', run: (e) => scrollTo(e.key === 'End' ? n : 0) },
-      { keys: ['g'], text: 'Go to an event by its number', run: () => document.querySelector<HTMLInputElement>('input[name=goto]')?.focus() },
+      {
+        keys: ['g'],
+        text: 'Go to an event by its number',
+        run: () => document.querySelector<HTMLInputElement>('input[name=goto]')?.focus(),
+      },
     ],
     [n, at, most],
   );
@@ -246,7 +221,11 @@ function List({ filter }: { filter: Record<string, string> }) {
     <div class="list-box">
       {error.value && <Trouble>{error.value}</Trouble>}
       <div class="caption muted" data-field="matches" data-value={n}>
-        {source.length < 0 ? 'Searching' : Object.keys(filter).length > 0 ? `${plural(n, 'event')} of ${count(meta.value.data!.events)} match` : plural(n, 'event')}
+        {source.length < 0
+          ? 'Searching'
+          : Object.keys(filter).length > 0
+            ? `${plural(n, 'event')} of ${count(meta.value.data!.events)} match`
+            : plural(n, 'event')}
       </div>
       <div class="list" ref={scroller} tabIndex={0} role="table" aria-label="Events" aria-rowcount={n + 1} data-keys="screen">
         <div class="list-head" role="rowgroup">
@@ -288,7 +267,14 @@ function Row({ i, row, selected, onPick }: { i: number; row: EventRow | undefine
     );
   }
   return (
-    <div class={`row a-${row.action}${selected ? ' on' : ''}`} role="row" aria-rowindex={i + 2} aria-selected={selected} onClick={() => onPick(row)} data-event={row.event}>
+    <div
+      class={`row a-${row.action}${selected ? ' on' : ''}`}
+      role="row"
+      aria-rowindex={i + 2}
+      aria-selected={selected}
+      onClick={() => onPick(row)}
+      data-event={row.event}
+    >
       <span role="cell" class="c-event num">
         {count(row.event)}
       </span>
@@ -317,65 +303,5 @@ function Row({ i, row, selected, onPick }: { i: number; row: EventRow | undefine
         {row.site ?? ''}
       </span>
     </div>
-  );
-}
-
-// EventPanel is the selected event with its own call stack.
-function EventPanel() {
-  const at = moment.value;
-  if (at === null || at < 0) return null;
-  const got = load<Answer>('events', { run: run.value, from: at, count: 1, frames: 1 }).value;
-  const row = got.data?.rows[0];
-  if (!row) return got.error ? <Trouble>{got.error}</Trouble> : <Wait>Asking for the event</Wait>;
-  return (
-    <section aria-label="Selected event" data-panel="event" data-event={row.event}>
-      <h2>
-        Event {count(row.event)}: {row.action}
-      </h2>
-      <dl class="facts">
-        <dt>Size</dt>
-        <dd>{row.size_bytes === null ? '-' : <Bytes n={row.size_bytes} field="event.size_bytes" />}</dd>
-        {row.since_us !== null && (
-          <>
-            <dt>Time</dt>
-            <dd class="num">{seconds(row.since_us)}</dd>
-          </>
-        )}
-        <dt>Reserved</dt>
-        <dd>
-          <Bytes n={row.reserved_bytes} field="event.reserved_bytes" />
-        </dd>
-        <dt>Live</dt>
-        <dd>
-          <Bytes n={row.active_bytes} field="event.active_bytes" />
-        </dd>
-        {row.device_free_bytes !== null && (
-          <>
-            <dt>Driver</dt>
-            <dd>
-              <Bytes n={row.device_free_bytes} field="event.device_free_bytes" /> free
-            </dd>
-          </>
-        )}
-      </dl>
-      <p class="links">
-        <Go screen="timeline" change={{ event: at }}>
-          Timeline
-        </Go>
-        <Go screen="segments" change={{ event: at }}>
-          Segments
-        </Go>
-        <Go screen="stacks" change={{ event: at, mode: null }}>
-          Stacks
-        </Go>
-      </p>
-      {row.alloc === null && (
-        <>
-          <h3>Call stack</h3>
-          <Stack frames={row.frames ?? null} />
-        </>
-      )}
-      {event.value === null && <p class="muted small-text">Shown because nothing else is selected: the last failure, or the peak.</p>}
-    </section>
   );
 }

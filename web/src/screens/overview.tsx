@@ -6,7 +6,8 @@ import { At, Bytes, Count, Empty, Go, Panel, Trouble, Wait } from '../parts/basi
 import { CurvePanel } from '../parts/curve';
 import { meta, stats } from '../state';
 import type { Level, Stats } from '../types';
-import { Findings, Fixes, Holders, Notes, Pinners, Verdict } from './verdict';
+import { Findings, Holders, Notes, Pinners } from './holders';
+import { Fixes, Verdict } from './verdict';
 
 export function Overview() {
   const got = stats.value;
@@ -21,7 +22,11 @@ export function Overview() {
       <div class="overview-grid">
         <div class="column">
           <Panel title="Memory" name="memory" aside={<Legend pending={(s?.memory.pending.peak_bytes ?? 0) > 0} />}>
-            {m && m.events === 0 ? <Empty>The file has no events: recording was off. It tells only what was there when it was written.</Empty> : <CurvePanel />}
+            {m && m.events === 0 ? (
+              <Empty>The file has no events: recording was off. It tells only what was there when it was written.</Empty>
+            ) : (
+              <CurvePanel />
+            )}
           </Panel>
           <Fixes />
           <Pinners />
@@ -59,23 +64,64 @@ function Numbers({ s }: { s: Snapshot }) {
   return (
     <>
       <Peak name="reserved" label="Reserved, peak" level={mem.reserved} />
-      {mem.allocated.peak_bytes !== null ? <Peak name="allocated" label="Allocated, peak" level={mem.allocated} /> : <Peak name="requested" label="Requested, peak" level={mem.requested} />}
-      <Item label="At the end" sub={<>of <Bytes n={mem.reserved.now_bytes} field="memory.reserved.now_bytes" /> reserved</>}>
+      {mem.allocated.peak_bytes !== null ? (
+        <Peak name="allocated" label="Allocated, peak" level={mem.allocated} />
+      ) : (
+        <Peak name="requested" label="Requested, peak" level={mem.requested} />
+      )}
+      <Item
+        label="At the end"
+        sub={
+          <>
+            of <Bytes n={mem.reserved.now_bytes} field="memory.reserved.now_bytes" /> reserved
+          </>
+        }
+      >
         <Bytes n={mem.allocated.now_bytes} field="memory.allocated.now_bytes" />
       </Item>
-      <Item label="Free at the end" sub={<>largest piece <Bytes n={mem.largest_free_bytes} field="memory.largest_free_bytes" /></>}>
+      <Item
+        label="Free at the end"
+        sub={
+          <>
+            largest piece <Bytes n={mem.largest_free_bytes} field="memory.largest_free_bytes" />
+          </>
+        }
+      >
         <Bytes n={mem.free_bytes} field="memory.free_bytes" />
       </Item>
-      <Item label="In no tensor at peak" sub={f.reserved_unallocated === null ? '' : `${percent(f.reserved_unallocated)} at the end`} title="(reserved - allocated) / reserved, where reserved memory was highest">
-        {f.reserved_unallocated_at_peak === null ? <span class="muted">not known</span> : <span class="num">{percent(f.reserved_unallocated_at_peak)}</span>}
+      <Item
+        label="In no tensor at peak"
+        sub={f.reserved_unallocated === null ? '' : `${percent(f.reserved_unallocated)} at the end`}
+        title="(reserved - allocated) / reserved, where reserved memory was highest"
+      >
+        {f.reserved_unallocated_at_peak === null ? (
+          <span class="muted">not known</span>
+        ) : (
+          <span class="num">{percent(f.reserved_unallocated_at_peak)}</span>
+        )}
       </Item>
       <Item label="Lost to rounding" sub="at the end" title="(allocated - requested) / allocated">
         {f.internal === null ? <span class="muted">not known</span> : <span class="num">{percent(f.internal)}</span>}
       </Item>
-      <Item label="Out of memory" sub={s.oom_events.length > 0 ? <>event <At event={s.oom_events[s.oom_events.length - 1]!.event} /></> : 'no request failed'} bad={s.oom_events.length > 0}>
+      <Item
+        label="Out of memory"
+        sub={
+          s.oom_events.length > 0 ? (
+            <>
+              event <At event={s.oom_events[s.oom_events.length - 1]!.event} />
+            </>
+          ) : (
+            'no request failed'
+          )
+        }
+        bad={s.oom_events.length > 0}
+      >
         <Count n={s.oom_events.length} field="oom_events" />
       </Item>
-      <Item label="Events" sub={[s.span_us !== null ? span(s.span_us) : '', s.steps ? plural(s.steps.complete, 'step') : ''].filter(Boolean).join(', ')}>
+      <Item
+        label="Events"
+        sub={[s.span_us !== null ? span(s.span_us) : '', s.steps ? plural(s.steps.complete, 'step') : ''].filter(Boolean).join(', ')}
+      >
         <Count n={s.events} field="events" />
       </Item>
     </>
@@ -89,7 +135,11 @@ function Peak({ name, label, level }: { name: string; label: string; level: Leve
       label={label}
       sub={
         at === null || at.event === null ? (
-          level.peak_bytes === null ? '' : 'before the first event'
+          level.peak_bytes === null ? (
+            ''
+          ) : (
+            'before the first event'
+          )
         ) : (
           <>
             event <At event={at.event} />
@@ -103,7 +153,19 @@ function Peak({ name, label, level }: { name: string; label: string; level: Leve
   );
 }
 
-function Item({ label, sub, children, bad, title }: { label: string; sub: ComponentChildren; children: ComponentChildren; bad?: boolean; title?: string }) {
+function Item({
+  label,
+  sub,
+  children,
+  bad,
+  title,
+}: {
+  label: string;
+  sub: ComponentChildren;
+  children: ComponentChildren;
+  bad?: boolean;
+  title?: string;
+}) {
   return (
     <div class={'item' + (bad ? ' bad' : '')} role="listitem" title={title}>
       <div class="label">{label}</div>
@@ -149,7 +211,13 @@ function Missing({ s }: { s: Snapshot }) {
         {s.missing.map((m) => (
           <li data-missing={m.what}>{m.text}</li>
         ))}
-        {r && <li class="muted">{r.identical ? `Replayed: all ${count(r.events)} events identical, so block sizes and peaks are exact.` : `Replayed: ${count(r.identical_events)} of ${count(r.events)} events identical; sizes are those requested.`}</li>}
+        {r && (
+          <li class="muted">
+            {r.identical
+              ? `Replayed: all ${count(r.events)} events identical, so block sizes and peaks are exact.`
+              : `Replayed: ${count(r.identical_events)} of ${count(r.events)} events identical; sizes are those requested.`}
+          </li>
+        )}
       </ul>
     </Panel>
   );
@@ -158,7 +226,15 @@ function Missing({ s }: { s: Snapshot }) {
 function SegmentGroups({ s }: { s: Snapshot }) {
   if (s.segments.length === 0) return null;
   return (
-    <Panel title="Segments at the end" name="segment-groups" aside={<Go screen="segments" change={{ event: Math.max(-1, s.events - 1) }}>open the map</Go>}>
+    <Panel
+      title="Segments at the end"
+      name="segment-groups"
+      aside={
+        <Go screen="segments" change={{ event: Math.max(-1, s.events - 1) }}>
+          open the map
+        </Go>
+      }
+    >
       <div class="scroll" tabIndex={0} role="region" aria-label="Segments at the end">
         <table class="grid">
           <thead>
@@ -166,11 +242,21 @@ function SegmentGroups({ s }: { s: Snapshot }) {
               <th scope="col">Kind</th>
               <th scope="col">Pool</th>
               <th scope="col">Stream</th>
-              <th scope="col" class="right">Segments</th>
-              <th scope="col" class="right">Reserved</th>
-              <th scope="col" class="right">Allocated</th>
-              <th scope="col" class="right">Free</th>
-              <th scope="col" class="right">Largest free</th>
+              <th scope="col" class="right">
+                Segments
+              </th>
+              <th scope="col" class="right">
+                Reserved
+              </th>
+              <th scope="col" class="right">
+                Allocated
+              </th>
+              <th scope="col" class="right">
+                Free
+              </th>
+              <th scope="col" class="right">
+                Largest free
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -183,10 +269,18 @@ function SegmentGroups({ s }: { s: Snapshot }) {
                 <td>{pool(g.pool)}</td>
                 <td class="mono">{stream(g.stream)}</td>
                 <td class="right num">{count(g.segments)}</td>
-                <td class="right"><Bytes n={g.reserved_bytes} /></td>
-                <td class="right"><Bytes n={g.allocated_bytes} /></td>
-                <td class="right"><Bytes n={g.free_bytes} /></td>
-                <td class="right"><Bytes n={g.largest_free_bytes} /></td>
+                <td class="right">
+                  <Bytes n={g.reserved_bytes} />
+                </td>
+                <td class="right">
+                  <Bytes n={g.allocated_bytes} />
+                </td>
+                <td class="right">
+                  <Bytes n={g.free_bytes} />
+                </td>
+                <td class="right">
+                  <Bytes n={g.largest_free_bytes} />
+                </td>
               </tr>
             ))}
           </tbody>

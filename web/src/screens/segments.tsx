@@ -69,24 +69,50 @@ function Layout({ s, late }: { s: State; late: boolean }) {
   return (
     <>
       <div class="tools" role="toolbar" aria-label="Segments">
-        <Select label="sort by" name="sort" value={sort} options={sorts.map(([value, text]) => ({ value, text }))} onPick={(v) => put({ sort: v === 'size' ? null : v }, 'push')} />
-        <Choice label="Width of the bars" value={stretched ? 'stretched' : 'scale'} options={[{ value: 'scale', text: 'to scale' }, { value: 'stretched', text: 'stretched' }]} onPick={(v) => put({ bars: v === 'stretched' ? v : null })} />
+        <Select
+          label="sort by"
+          name="sort"
+          value={sort}
+          options={sorts.map(([value, text]) => ({ value, text }))}
+          onPick={(v) => put({ sort: v === 'size' ? null : v }, 'push')}
+        />
+        <Choice
+          label="Width of the bars"
+          value={stretched ? 'stretched' : 'scale'}
+          options={[
+            { value: 'scale', text: 'to scale' },
+            { value: 'stretched', text: 'stretched' },
+          ]}
+          onPick={(v) => put({ bars: v === 'stretched' ? v : null })}
+        />
         <span class="legend">
           <span class="key allocated">allocated</span>
           <span class="key wasted">rounding</span>
           <span class="key free">free</span>
           <span class="key pending">pending</span>
           <span class="key unmapped">unmapped</span>
-          {pinned > 0 && <span class="key pinned" title="Live blocks of a segment in which more is free than live: they keep it from release. A mark at the left tells all segments that pin free memory.">pins more than it holds</span>}
+          {pinned > 0 && (
+            <span
+              class="key pinned"
+              title="Live blocks of a segment in which more is free than live: they keep it from release. A mark at the left tells all segments that pin free memory."
+            >
+              pins more than it holds
+            </span>
+          )}
         </span>
         <span class="grow" />
         <span data-field="segments-event" data-event={s.event} aria-busy={late}>
-          {plural(s.segments.length, 'segment')}, <Bytes n={s.reserved_bytes} field="reserved_bytes" /> reserved, <Bytes n={s.allocated_bytes} field="allocated_bytes" /> allocated, <Bytes n={s.free_bytes} field="free_bytes" /> free
+          {plural(s.segments.length, 'segment')}, <Bytes n={s.reserved_bytes} field="reserved_bytes" /> reserved,{' '}
+          <Bytes n={s.allocated_bytes} field="allocated_bytes" /> allocated, <Bytes n={s.free_bytes} field="free_bytes" /> free
         </span>
       </div>
       <RequestStrip s={s} />
       <div class="with-side">
-        {rows.length === 0 ? <Empty>No memory is reserved at this moment.</Empty> : <MapArea s={s} rows={rows} stretched={stretched} chosen={chosen} />}
+        {rows.length === 0 ? (
+          <Empty>No memory is reserved at this moment.</Empty>
+        ) : (
+          <MapArea s={s} rows={rows} stretched={stretched} chosen={chosen} />
+        )}
         <aside class="side" aria-label="Details">
           <SegmentPanel row={row} failing={failing} />
           <BlockPanel hint="Click a block in the map to see its size, its life and its call stack." />
@@ -101,7 +127,10 @@ function MapArea({ s, rows, stretched, chosen }: { s: State; rows: Row[]; stretc
   const canvas = useRef<HTMLCanvasElement>(null);
   const hover = useSignal<{ segment: number; offset: number; x: number; y: number } | null>(null);
   const zoom = useSignal({ factor: 1, offset: 0 });
-  const longest = useMemo(() => rows.reduce((n, r) => Math.max(n, extent(r.segment)), s.request?.segment_bytes ?? s.request?.size_bytes ?? 1), [rows]);
+  const longest = useMemo(
+    () => rows.reduce((n, r) => Math.max(n, extent(r.segment)), s.request?.segment_bytes ?? s.request?.size_bytes ?? 1),
+    [rows],
+  );
   const largest = useMemo(() => findLargest(rows), [rows]);
 
   const look = (): Look => {
@@ -119,7 +148,14 @@ function MapArea({ s, rows, stretched, chosen }: { s: State; rows: Row[]; stretc
     const failing = explain.value.data?.failure?.event === s.event;
     const pinned = new Set(failing ? explain.value.data!.pinners.map((p) => p.segment) : []);
     const l = look();
-    const marks = { block: block.value, segment: chosen, hover: hover.value?.offset ?? null, hoverSegment: hover.value?.segment ?? null, pinned, largest };
+    const marks = {
+      block: block.value,
+      segment: chosen,
+      hover: hover.value?.offset ?? null,
+      hoverSegment: hover.value?.segment ?? null,
+      pinned,
+      largest,
+    };
     const first = Math.floor(box.scrollTop / rowHeight);
     for (let i = first; i < rows.length && (i - first) * rowHeight <= area.height; i++) {
       drawRow(c, rows[i]!, extent(rows[i]!.segment), i * rowHeight - box.scrollTop, l, marks, ink.value);
@@ -178,7 +214,8 @@ function MapArea({ s, rows, stretched, chosen }: { s: State; rows: Row[]; stretc
     const wheel = (e: WheelEvent) => {
       if (!(e.altKey || e.ctrlKey || e.shiftKey) || stretched) return;
       e.preventDefault();
-      if (e.shiftKey) zoom.value = { ...zoom.value, offset: clampOffset(zoom.value.offset + e.deltaY + e.deltaX, zoom.value.factor, look().width) };
+      if (e.shiftKey)
+        zoom.value = { ...zoom.value, offset: clampOffset(zoom.value.offset + e.deltaY + e.deltaX, zoom.value.factor, look().width) };
       else zoomBy(Math.exp(-e.deltaY * 0.003), e.clientX - box.getBoundingClientRect().left);
     };
     box.addEventListener('wheel', wheel, { passive: false });
@@ -203,9 +240,18 @@ function MapArea({ s, rows, stretched, chosen }: { s: State; rows: Row[]; stretc
     'Segments',
     () => [
       { keys: ['ArrowUp', 'ArrowDown'], text: 'Previous, next segment', run: (e) => move(e.key === 'ArrowDown' ? 1 : -1) },
-      { keys: ['ArrowLeft', 'ArrowRight'], text: 'Previous, next block of the segment', run: (e) => moveBlock(e.key === 'ArrowRight' ? 1 : -1) },
+      {
+        keys: ['ArrowLeft', 'ArrowRight'],
+        text: 'Previous, next block of the segment',
+        run: (e) => moveBlock(e.key === 'ArrowRight' ? 1 : -1),
+      },
       { keys: ['PageUp', 'PageDown'], text: '20 segments up, down', run: (e) => move(e.key === 'PageDown' ? 20 : -20) },
-      { keys: ['+', '=', '-'], shown: '+ -', text: 'Wider, narrower bars', run: (e) => zoomBy(e.key === '-' ? 1 / zoomStep : zoomStep, labelWidth + look().width / 2) },
+      {
+        keys: ['+', '=', '-'],
+        shown: '+ -',
+        text: 'Wider, narrower bars',
+        run: (e) => zoomBy(e.key === '-' ? 1 / zoomStep : zoomStep, labelWidth + look().width / 2),
+      },
       { keys: ['0'], text: 'Bars to their first width', run: () => (zoom.value = { factor: 1, offset: 0 }) },
       { keys: ['b'], text: 'Bars to scale or stretched', run: () => put({ bars: stretched ? null : 'stretched' }) },
     ],
@@ -264,8 +310,11 @@ function MapArea({ s, rows, stretched, chosen }: { s: State; rows: Row[]; stretc
             el.style.top = `${Math.min(h.y + 34, box.clientHeight - el.offsetHeight - 4)}px`;
           }}
         >
-          <strong>{size(hoveredBlock[1])}</strong> {states[hoveredBlock[2]]} at <span class="mono">{address(hovered.segment.address + hoveredBlock[0])}</span>
-          {hoveredBlock[4] > 0 && hoveredBlock[4] < hoveredBlock[1] && <span class="waste-text">, {size(hoveredBlock[1] - hoveredBlock[4])} lost to rounding</span>}
+          <strong>{size(hoveredBlock[1])}</strong> {states[hoveredBlock[2]]} at{' '}
+          <span class="mono">{address(hovered.segment.address + hoveredBlock[0])}</span>
+          {hoveredBlock[4] > 0 && hoveredBlock[4] < hoveredBlock[1] && (
+            <span class="waste-text">, {size(hoveredBlock[1] - hoveredBlock[4])} lost to rounding</span>
+          )}
         </div>
       )}
     </div>

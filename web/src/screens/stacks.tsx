@@ -23,8 +23,10 @@ const modes = [
 export function Stacks() {
   const m = meta.value.data;
   const params = place.value.params;
-  const mode = modes.find((o) => o.value === params['mode'])?.value ?? 'moment';
+  const known = modes.filter((o) => o.value !== 'area' || params['what'] !== 'segments');
+  const mode = known.find((o) => o.value === params['mode'])?.value ?? 'moment';
   const folded = params['lib'] !== '1';
+  const segments = params['what'] === 'segments';
   const answer = useSignal<Answer | null>(null);
   const asked = useSignal<string>('');
   const error = useSignal<string | null>(null);
@@ -43,7 +45,12 @@ export function Stacks() {
   );
   useEffect(() => () => follow.cancel(), []);
   const at = moment.value ?? -1;
-  const query: Query = { run: run.value, user: folded ? 1 : 0, ...(mode === 'peak' ? { peak: 1 } : mode === 'area' ? { area: 1 } : { event: at }) };
+  const query: Query = {
+    run: run.value,
+    user: folded ? 1 : 0,
+    ...(segments ? { what: 'segments' } : {}),
+    ...(mode === 'peak' ? { peak: 1 } : mode === 'area' ? { area: 1 } : { event: at }),
+  };
   const key = JSON.stringify(query);
   useEffect(() => {
     if (m) follow.want(query);
@@ -56,26 +63,55 @@ export function Stacks() {
   return (
     <div class="stacks">
       <div class="tools" role="toolbar" aria-label="Stacks">
-        <Choice label="Which memory" value={mode} options={modes} onPick={(v) => put({ mode: v === 'moment' ? null : v, node: null }, 'push')} />
-        <Check label="fold library frames" name="fold" on={folded} onPick={(on) => put({ lib: on ? null : '1', node: null }, 'push')} title="Show your own frames and the one that asked for the memory" />
+        <Choice
+          label="What is counted"
+          value={segments ? 'segments' : 'blocks'}
+          options={[
+            { value: 'blocks', text: 'blocks' },
+            { value: 'segments', text: 'segments' },
+          ]}
+          onPick={(v) => put({ what: v === 'segments' ? v : null }, 'push')}
+        />
+        <Choice label="When" value={mode} options={known} onPick={(v) => put({ mode: v === 'moment' ? null : v }, 'push')} />
+        <Check
+          label="fold library frames"
+          name="fold"
+          on={folded}
+          onPick={(on) => put({ lib: on ? null : '1' }, 'push')}
+          title="Show your own frames and the one that asked for the memory"
+        />
         <Field label="search" name="q" placeholder="regular expression" value={q} onText={(v) => put({ q: v })} wrong={wrong} width={24} />
         {wrong && <span class="pending-text">{wrong}</span>}
         {test && found && tree && (
           <span data-field="matched" data-bytes={found.bytes}>
-            {found.count === 0 ? 'no frame matches' : `${size(found.bytes)}, ${share(found.bytes, tree.total)} in ${plural(found.count, 'frame')}`}
+            {found.count === 0
+              ? 'no frame matches'
+              : `${size(found.bytes)}, ${share(found.bytes, tree.total)} in ${plural(found.count, 'frame')}`}
           </span>
         )}
         <span class="grow" />
         {tree && (
           <span class="muted" aria-busy={asked.value !== key}>
-            {mode === 'moment' ? (at < 0 ? 'before the first event: ' : `after event ${count(at)}: `) : mode === 'area' ? 'in the mean over the run: ' : 'at the peak: '}
+            {mode === 'moment'
+              ? at < 0
+                ? 'before the first event: '
+                : `after event ${count(at)}: `
+              : mode === 'area'
+                ? 'in the mean over the run: '
+                : 'at the peak: '}
             <Bytes n={tree.total} field="total_bytes" />
           </span>
         )}
       </div>
       {error.value && <Trouble>{error.value}</Trouble>}
       {!tree && !error.value && <Wait>Adding up call stacks</Wait>}
-      {tree && found && (tree.nodes.length === 0 ? <Empty>Nothing is allocated at this moment.</Empty> : <Graph tree={tree} marks={found.marks} searching={!!test} />)}
+      {tree &&
+        found &&
+        (tree.nodes.length === 0 ? (
+          <Empty>Nothing is allocated at this moment.</Empty>
+        ) : (
+          <Graph tree={tree} marks={found.marks} searching={!!test} />
+        ))}
     </div>
   );
 }
@@ -148,7 +184,11 @@ function Graph({ tree, marks, searching }: { tree: Tree; marks: Uint8Array; sear
     () => [
       { keys: ['ArrowDown'], text: 'To the callee', run: () => choose(selected.value < 0 ? 0 : firstChild(tree, selected.value)) },
       { keys: ['ArrowUp'], text: 'To the caller', run: () => selected.value >= 0 && choose(tree.parent[selected.value]!) },
-      { keys: ['ArrowLeft', 'ArrowRight'], text: 'To the neighbour', run: (e) => selected.value >= 0 && choose(sibling(tree, selected.value, e.key === 'ArrowRight' ? 1 : -1)) },
+      {
+        keys: ['ArrowLeft', 'ArrowRight'],
+        text: 'To the neighbour',
+        run: (e) => selected.value >= 0 && choose(sibling(tree, selected.value, e.key === 'ArrowRight' ? 1 : -1)),
+      },
       { keys: ['z', 'Enter'], text: 'Zoom to the frame', run: () => zoom(selected.value) },
       { keys: ['0', 'Home'], text: 'All', run: () => zoom(-1) },
       { keys: ['m'], text: 'Next match of the search', run: nextMatch },
@@ -198,7 +238,9 @@ function Node({ tree, i, onPick }: { tree: Tree; i: number; onPick: (i: number) 
     return (
       <section class="muted">
         <h2>All call stacks</h2>
-        <p>A frame is as wide as the memory allocated below it. Click one to zoom, click the top row to go back. Your own code is coloured.</p>
+        <p>
+          A frame is as wide as the memory allocated below it. Click one to zoom, click the top row to go back. Your own code is coloured.
+        </p>
       </section>
     );
   }
@@ -269,7 +311,9 @@ function Leaves({ tree, onPick }: { tree: Tree; onPick: (i: number) => void }) {
       <ol class="leaves">
         {top.map((i) => {
           const n = tree.nodes[i]!;
-          const own = path(tree, i).reverse().find((j) => tree.nodes[j]!.user);
+          const own = path(tree, i)
+            .reverse()
+            .find((j) => tree.nodes[j]!.user);
           return (
             <li>
               <button class="plain leaf" onClick={() => onPick(i)}>

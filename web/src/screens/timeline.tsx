@@ -13,13 +13,14 @@ import { theme } from '../theme';
 import { momentText } from '../timeline/overlay';
 import { MiniMap } from '../timeline/minimap';
 import { Plot, type Hover } from '../timeline/plot';
-import { axis, colouring, hasTimes, look, lookAtAll, panBy, param, plain, shown, zoomed, zoomX, zoomY } from '../timeline/view';
-import type { Legend as Answer, Meta } from '../types';
+import { axis, colouring, hasTimes, look, lookAtAll, panBy, param, plain, shown, what, zoomed, zoomX, zoomY } from '../timeline/view';
+import type { Events, Legend as Answer, Meta } from '../types';
 
 export function Timeline() {
   const m = meta.value.data;
   if (!m) return <Wait>Asking what there is</Wait>;
-  if (m.events === 0) return <Empty>The file has no events: recording was off, so there is no timeline. The overview shows what it has.</Empty>;
+  if (m.events === 0)
+    return <Empty>The file has no events: recording was off, so there is no timeline. The overview shows what it has.</Empty>;
   return (
     <div class="timeline">
       <Toolbar m={m} />
@@ -29,8 +30,14 @@ export function Timeline() {
           <MiniMap />
         </div>
         <aside class="side" aria-label="Details">
-          <BlockPanel hint="Click a block to see its size, its life and the call stack that allocated it. The wheel zooms, dragging moves." />
-          {block.value === null && <Alive />}
+          <BlockPanel
+            hint={
+              what.value === 'blocks'
+                ? 'Click a block to see its size, its life and the call stack that allocated it. The wheel zooms, dragging moves.'
+                : 'These are segments, over their lives. Point at one to see who made it; click to select the moment.'
+            }
+          />
+          {block.value === null && what.value === 'blocks' && <Alive />}
         </aside>
       </div>
     </div>
@@ -42,33 +49,70 @@ function Toolbar({ m }: { m: Meta }) {
   return (
     <div class="tools" role="toolbar" aria-label="Timeline">
       <Choice
+        label="What is stacked"
+        value={what.value}
+        options={[
+          { value: 'blocks', text: 'blocks' },
+          { value: 'segments', text: 'segments' },
+        ]}
+        onPick={(v) => put({ what: v === 'segments' ? v : null }, 'push')}
+      />
+      <Choice
         label="Horizontal axis"
         value={axis.value}
         options={[{ value: 'event', text: 'by event' }, ...(hasTimes(m) ? [{ value: 'time', text: 'by time' }] : [])]}
         onPick={(v) => put({ x: v === 'time' ? v : null, from: null, to: null }, 'push')}
       />
-      <Select label="colour" name="color" value={colouring.value} options={colourings.map(([value, text]) => ({ value, text }))} onPick={(v) => put({ color: v === 'stack' ? null : v }, 'push')} />
-      <Field label="stack" name="stack" placeholder="regular expression" value={param('stack')} onText={set('stack')} wrong={pattern(param('stack')).wrong} width={16} />
-      <Field label="from" name="min" placeholder="1MiB" value={param('min')} onText={set('min')} width={6} />
-      <Field label="to" name="max" placeholder="any size" value={param('max')} onText={set('max')} width={6} />
+      <Select
+        label="colour"
+        name="color"
+        value={colouring.value}
+        options={colourings.map(([value, text]) => ({ value, text }))}
+        onPick={(v) => put({ color: v === 'stack' ? null : v }, 'push')}
+      />
+      <Field
+        label="stack"
+        name="stack"
+        placeholder="regex"
+        value={param('stack')}
+        onText={set('stack')}
+        wrong={pattern(param('stack')).wrong}
+        width={13}
+      />
+      <Field label="from" name="min" placeholder="1MiB" value={param('min')} onText={set('min')} width={5} />
+      <Field label="to" name="max" placeholder="any size" value={param('max')} onText={set('max')} width={5} />
       {m.streams.length > 1 && (
-        <Select label="stream" name="stream" value={param('stream')} options={[{ value: '', text: 'all' }, ...m.streams.map((s) => ({ value: String(s), text: stream(s) }))]} onPick={set('stream')} />
+        <Select
+          label="stream"
+          name="stream"
+          value={param('stream')}
+          options={[{ value: '', text: 'all' }, ...m.streams.map((s) => ({ value: String(s), text: stream(s) }))]}
+          onPick={set('stream')}
+        />
       )}
       {m.pools.length > 1 && (
-        <Select label="pool" name="pool" value={param('pool')} options={[{ value: '', text: 'all' }, ...m.pools.map((p) => ({ value: p.join(','), text: pool(p) }))]} onPick={set('pool')} />
+        <Select
+          label="pool"
+          name="pool"
+          value={param('pool')}
+          options={[{ value: '', text: 'all' }, ...m.pools.map((p) => ({ value: p.join(','), text: pool(p) }))]}
+          onPick={set('pool')}
+        />
       )}
-      <Check label="alive at the moment" name="alive" on={param('alive') === '1'} onPick={(on) => put({ alive: on })} title="Dim what is not alive at the selected moment" />
-      <Check label="never freed" name="never" on={param('never') === '1'} onPick={(on) => put({ never: on })} title="Dim what is freed in this file" />
-      <span class="grow" />
-      <button onClick={() => zoomX(0.5)} title="Zoom in (+)" aria-label="Zoom in">
-        +
-      </button>
-      <button onClick={() => zoomX(2)} title="Zoom out (-)" aria-label="Zoom out">
-        −
-      </button>
-      <button onClick={lookAtAll} disabled={!zoomed.value} title="The whole run (0)">
-        All
-      </button>
+      <Check
+        label="alive at the moment"
+        name="alive"
+        on={param('alive') === '1'}
+        onPick={(on) => put({ alive: on })}
+        title="Dim what is not alive at the selected moment"
+      />
+      <Check
+        label="never freed"
+        name="never"
+        on={param('never') === '1'}
+        onPick={(on) => put({ never: on })}
+        title="Dim what is freed in this file"
+      />
     </div>
   );
 }
@@ -96,8 +140,21 @@ function PlotArea() {
         <Legend m={m} />
         <span class="grow" />
         <span class="muted" data-field="window" data-from={s.from} data-to={s.to}>
-          {axis.value === 'event' ? `events ${count(Math.floor(s.from))} to ${count(Math.ceil(s.to))}` : `${seconds(s.from)} to ${seconds(s.to)}, ${span(width)}`}
+          {axis.value === 'event'
+            ? `events ${count(Math.floor(s.from))} to ${count(Math.ceil(s.to))}`
+            : `${seconds(s.from)} to ${seconds(s.to)}, ${span(width)}`}
         </span>
+        <div class="together">
+          <button class="small" onClick={() => zoomX(0.5)} title="Zoom in (+)" aria-label="Zoom in">
+            +
+          </button>
+          <button class="small" onClick={() => zoomX(2)} title="Zoom out (-)" aria-label="Zoom out">
+            −
+          </button>
+          <button class="small" onClick={lookAtAll} disabled={!zoomed.value} title="The whole run (0)">
+            All
+          </button>
+        </div>
         {plot?.feed.busy.value && <span class="spin" role="status" aria-label="Asking for this part" />}
       </div>
       {plot?.feed.error.value && <Trouble>{plot.feed.error.value}</Trouble>}
@@ -153,13 +210,28 @@ function Alive() {
 function Legend({ m }: { m: Meta }) {
   const keys = legend(colouring.value, theme.value, m);
   const shownKeys = keys.slice(0, 10);
+  const blocks = what.value === 'blocks';
   return (
     <span class="legend">
       <span class="key reserved-line">reserved</span>
-      <span class="key highest-line" title="How high live memory went within each column; blocks are drawn as they are at its end">highest</span>
-      {m.exact && <span class="key requested-line" title="The sum of what was asked for; between it and the top lies what rounding costs">requested</span>}
-      <span class="key small" title="Allocations too small to draw, in sum: the height is always that of all live bytes">small</span>
-      <span class="key pending" title="Freed, but still in use on another stream">pending</span>
+      {blocks && (
+        <span class="key highest-line" title="How high live memory went within each column; blocks are drawn as they are at its end">
+          highest
+        </span>
+      )}
+      {blocks && m.exact && (
+        <span class="key requested-line" title="The sum of what was asked for; between it and the top lies what rounding costs">
+          requested
+        </span>
+      )}
+      <span class="key small" title="Those too small to draw, in sum: the height is always that of all bytes">
+        small
+      </span>
+      {blocks && (
+        <span class="key pending" title="Freed, but still in use on another stream">
+          pending
+        </span>
+      )}
       {colouring.value === 'stack' && <span class="muted">one colour for each call stack</span>}
       {shownKeys.map((k) => (
         <span class="key swatch">
@@ -204,11 +276,17 @@ function Tip({ plot }: { plot: Plot }) {
   return (
     <div class="tip" ref={place} data-tip>
       <div class="muted">
-        {momentText(axis.value, h.at)}: live {size(Math.round(h.live))}, reserved {size(Math.round(h.reserved))}
+        {momentText(axis.value, h.at)}: {what.value === 'blocks' && `live ${size(Math.round(h.live))}, `}reserved{' '}
+        {size(Math.round(h.reserved))}
         {h.waiting > 0 && `, pending ${size(Math.round(h.waiting))}`}
       </div>
-      {h.band !== null && <div>{size(Math.round(h.band))} in allocations too small to draw. Zoom in on them with Alt and the wheel.</div>}
-      {id !== null && asked === id && <TipBlock id={id} h={h} />}
+      {h.band !== null && (
+        <div>
+          {size(Math.round(h.band))} in {what.value === 'blocks' ? 'allocations' : 'segments'} too small to draw. Zoom in on them with Alt
+          and the wheel.
+        </div>
+      )}
+      {id !== null && asked === id && (what.value === 'blocks' ? <TipBlock id={id} h={h} /> : <TipSegment event={id} />)}
       {id !== null && asked !== id && <div>…</div>}
     </div>
   );
@@ -236,6 +314,24 @@ function TipBlock({ id, h }: { id: number; h: Hover }) {
   );
 }
 
+const older = 0xffffffff; // of a segment that is older than the trace
+
+function TipSegment({ event }: { event: number }) {
+  if (event === older) return <div>segment older than the first event</div>;
+  const got = load<Events>('events', { run: run.value, from: event, count: 1 }).value;
+  const e = got.data?.rows[0];
+  if (!e) return <div>{got.error ?? '…'}</div>;
+  return (
+    <>
+      <div>
+        <strong>{size(e.size_bytes ?? 0)}</strong> by {e.action} at event {count(e.event)}
+      </div>
+      <div>stream {stream(e.stream ?? 0)}</div>
+      <div class="site">{e.site ?? '(no call stack)'}</div>
+    </>
+  );
+}
+
 function usePlotKeys(plot: Plot | null): void {
   useKeys(
     'Timeline',
@@ -250,8 +346,13 @@ function usePlotKeys(plot: Plot | null): void {
       { keys: ['0', 'Home'], text: 'The whole run', run: lookAtAll },
       { keys: ['f'], text: 'Fit the bytes in view', run: () => plot && fitBytes(plot) },
       { keys: ['z'], text: 'Zoom to the selected block', run: zoomToBlock },
-      { keys: ['x'], text: 'By event or by time', run: () => put({ x: axis.value === 'time' ? null : 'time', from: null, to: null }, 'push') },
+      {
+        keys: ['x'],
+        text: 'By event or by time',
+        run: () => put({ x: axis.value === 'time' ? null : 'time', from: null, to: null }, 'push'),
+      },
       { keys: ['c'], text: 'Next way of colouring', run: nextColouring },
+      { keys: ['b'], text: 'Blocks or segments', run: () => put({ what: what.value === 'blocks' ? 'segments' : null }, 'push') },
     ],
     [plot],
   );

@@ -1,11 +1,10 @@
 // The answer of explain: why, the sum that proves it, and what would have helped.
 
-import { count, percent, plural, seconds, size } from '../format';
-import { At, Bytes, Copy, Go, Panel, Stack, Trouble, Wait } from '../parts/basic';
+import { percent, plural, seconds, size } from '../format';
+import { At, Bytes, Copy, Panel, Trouble, Wait } from '../parts/basic';
 import { siteText } from '../site';
-import { explain, select } from '../state';
-import { show } from '../route';
-import type { Explain, Fix, Moment, Part } from '../types';
+import { explain } from '../state';
+import type { Explain, Fix, Moment } from '../types';
 import type { ComponentChildren } from 'preact';
 
 const meanings: Record<string, string> = {
@@ -107,7 +106,14 @@ function Sum({ x }: { x: Explain }) {
       <caption class="hidden">The sum at the failure</caption>
       <tbody>
         {row('', v.live_bytes, 'live: in tensors', 'evidence.live_bytes')}
-        {row('+', v.rounded_bytes, v.request_bytes !== null && size(v.request_bytes) !== size(v.rounded_bytes) ? `request, rounded up from ${size(v.request_bytes)}` : 'request', 'evidence.rounded_bytes')}
+        {row(
+          '+',
+          v.rounded_bytes,
+          v.request_bytes !== null && size(v.request_bytes) !== size(v.rounded_bytes)
+            ? `request, rounded up from ${size(v.request_bytes)}`
+            : 'request',
+          'evidence.rounded_bytes',
+        )}
         {row('=', v.live_bytes + v.rounded_bytes, 'needed', 'needed', true)}
         {row('', v.available_bytes, `there is: ${there(x)}`, 'evidence.available_bytes')}
         {row('−', v.gap_bytes, 'missing', 'evidence.gap_bytes')}
@@ -117,17 +123,32 @@ function Sum({ x }: { x: Explain }) {
             v.free_bytes,
             <>
               reserved and free; the largest piece <Bytes n={v.largest_free_bytes} field="evidence.largest_free_bytes" />
-              {v.free_usable_bytes !== null && v.largest_usable_bytes !== null && size(v.largest_usable_bytes) !== size(v.largest_free_bytes) && (
-                <>
-                  ; of it <Bytes n={v.free_usable_bytes} /> in the request's own pool and stream, the largest piece <Bytes n={v.largest_usable_bytes} />
-                </>
-              )}
+              {v.free_usable_bytes !== null &&
+                v.largest_usable_bytes !== null &&
+                size(v.largest_usable_bytes) !== size(v.largest_free_bytes) && (
+                  <>
+                    ; of it <Bytes n={v.free_usable_bytes} /> in the request's own pool and stream, the largest piece{' '}
+                    <Bytes n={v.largest_usable_bytes} />
+                  </>
+                )}
             </>,
             'evidence.free_bytes',
           )}
-        {rest !== null && rest >= 0 && v.segment_bytes !== null && row('', rest, `not reserved yet: ${rest < v.segment_bytes ? 'too little' : 'enough'} for a new segment of ${size(v.segment_bytes)}`, 'unreserved')}
-        {v.pending_bytes !== null && v.pending_bytes > 0 && row('', v.pending_bytes, 'freed, but waiting for another stream (pending)', 'evidence.pending_bytes')}
-        {v.free_pools_bytes !== null && v.free_pools_bytes > 0 && row('', v.free_pools_bytes, 'free in private pools (CUDA graphs, MemPools)', 'evidence.free_pools_bytes')}
+        {rest !== null &&
+          rest >= 0 &&
+          v.segment_bytes !== null &&
+          row(
+            '',
+            rest,
+            `not reserved yet: ${rest < v.segment_bytes ? 'too little' : 'enough'} for a new segment of ${size(v.segment_bytes)}`,
+            'unreserved',
+          )}
+        {v.pending_bytes !== null &&
+          v.pending_bytes > 0 &&
+          row('', v.pending_bytes, 'freed, but waiting for another stream (pending)', 'evidence.pending_bytes')}
+        {v.free_pools_bytes !== null &&
+          v.free_pools_bytes > 0 &&
+          row('', v.free_pools_bytes, 'free in private pools (CUDA graphs, MemPools)', 'evidence.free_pools_bytes')}
         {row('', v.outside_bytes, 'of the device do not belong to PyTorch', 'evidence.outside_bytes')}
         <tr>
           <td />
@@ -141,7 +162,8 @@ function Sum({ x }: { x: Explain }) {
 
 function there(x: Explain): string {
   const { limit: l, evidence: v } = x;
-  if (!l || l.max_bytes === null || !v || v.available_bytes === null || v.available_bytes < l.max_bytes) return 'reserved by PyTorch, and free on the device';
+  if (!l || l.max_bytes === null || !v || v.available_bytes === null || v.available_bytes < l.max_bytes)
+    return 'reserved by PyTorch, and free on the device';
   switch (l.source) {
     case 'given':
       return 'the limit, as given';
@@ -226,152 +248,5 @@ function FixLine({ f }: { f: Fix }) {
       <span>{f.detail}</span>
       {facts.length > 0 && <span class="muted"> ({facts.join(', ')})</span>}
     </>
-  );
-}
-
-export function Pinners() {
-  const x = explain.value.data;
-  if (!x || x.pinners.length === 0) return null;
-  const at = x.failure?.event ?? null;
-  return (
-    <Panel title="Who pins free memory" name="pinners" aside={at !== null && <Go screen="segments" change={{ event: at, sort: 'stuck' }}>in the segments</Go>}>
-      <p class="muted small-text">Live tensors in segments that would else be released; most bytes freed for each byte moved first.</p>
-      <ul class="rows">
-        {x.pinners.slice(0, 8).map((p) => (
-          <li>
-            <Bytes n={p.stuck_bytes} /> free of <Bytes n={p.size_bytes} />, pinned by <Bytes n={p.live_bytes} /> in {plural(p.live_blocks, 'block')}
-            <ul>
-              {p.blocks.slice(0, 2).map((b) => (
-                <li class="muted">
-                  <StackLine part={b} />
-                </li>
-              ))}
-              {p.blocks.length > 2 && <li class="muted">and {plural(p.blocks.length - 2, 'more call stack')}</li>}
-            </ul>
-          </li>
-        ))}
-        {x.pinners.length > 8 && <li class="muted">and {plural(x.pinners.length - 8, 'more segment')}</li>}
-      </ul>
-    </Panel>
-  );
-}
-
-// StackLine is a call site that opens to the whole stack.
-export function StackLine({ part, category }: { part: Part; category?: string | null }) {
-  return (
-    <details class="stack-line">
-      <summary>
-        <span class="bytes">
-          <Bytes n={part.bytes} />
-        </span>
-        <span class="times num">{count(part.blocks)}×</span>
-        <span class="site" data-site>
-          {siteText(part.stack)}
-        </span>
-        {category && <span class="tag">{category.replaceAll('_', ' ')}</span>}
-      </summary>
-      <Stack frames={part.stack} />
-    </details>
-  );
-}
-
-export function Holders() {
-  const x = explain.value.data;
-  if (!x || x.holders.length === 0) return null;
-  const total = x.categories.reduce((sum, c) => sum + c.bytes, 0);
-  const failed = x.failure?.event != null;
-  return (
-    <Panel title={failed ? 'Who holds the memory when it failed' : 'Who holds the memory at the peak'} name="holders" aside={<button class="link" onClick={() => openStacks(x)}>as a graph</button>}>
-      {x.categories.length > 0 && <Categories x={x} total={total} />}
-      {x.lines.length > 0 && (
-        <>
-          <h3>By line of your code</h3>
-          <ul class="rows">
-            {x.lines.slice(0, 5).map((l) => (
-              <li>
-                <StackLine part={{ bytes: l.bytes, blocks: l.blocks, stack: [l.line] }} />
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-      <h3>By call stack</h3>
-      <ul class="rows">
-        {x.holders.slice(0, 10).map((h) => (
-          <li>
-            <StackLine part={h} category={h.category} />
-          </li>
-        ))}
-        {x.holders.length > 10 && <li class="muted">and {plural(x.holders.length - 10, 'more call stack')}: see Stacks</li>}
-      </ul>
-    </Panel>
-  );
-}
-
-function openStacks(x: Explain): void {
-  if (x.failure?.event != null) {
-    select(x.failure.event);
-    show('stacks', { mode: null });
-  } else show('stacks', { mode: 'peak' });
-}
-
-function Categories({ x, total }: { x: Explain; total: number }) {
-  return (
-    <table class="bars">
-      <caption class="hidden">Live memory by category</caption>
-      <tbody>
-        {x.categories.map((c) => (
-          <tr>
-            <th scope="row">{c.category.replaceAll('_', ' ')}</th>
-            <td class="right">
-              <Bytes n={c.bytes} />
-            </td>
-            <td class="right muted">{percent(c.bytes / total, 0)}</td>
-            <td class="meter-cell">
-              <meter min={0} max={total} value={c.bytes} aria-label={`${c.category}: ${percent(c.bytes / total, 0)}`} />
-            </td>
-            <td class="muted">{c.confidence}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
-
-export function Findings() {
-  const x = explain.value.data;
-  if (!x || x.findings.length === 0) return null;
-  return (
-    <Panel title="Also found" name="findings">
-      <ul class="rows">
-        {x.findings.map((f) => (
-          <li>
-            <strong>{f.kind.replaceAll('_', ' ')}</strong> <span class="tag">{f.confidence}</span> {f.detail}
-            <ul>
-              {f.parts.slice(0, 3).map((p) => (
-                <li>
-                  <StackLine part={p} />
-                </li>
-              ))}
-              {f.parts.length > 3 && <li class="muted">and {plural(f.parts.length - 3, 'more call stack')}</li>}
-            </ul>
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  );
-}
-
-export function Notes() {
-  const notes = explain.value.data?.notes ?? [];
-  if (notes.length === 0) return null;
-  return (
-    <Panel title="Notes" name="notes">
-      <ul class="rows">
-        {notes.map((n) => (
-          <li>{n}</li>
-        ))}
-      </ul>
-    </Panel>
   );
 }

@@ -4,7 +4,7 @@ import { address, plural, pool, share, stream } from '../format';
 import { Bytes } from '../parts/basic';
 import { put } from '../route';
 import { explain } from '../state';
-import { StackLine } from '../screens/verdict';
+import { StackLine } from '../screens/holders';
 import type { Row } from './layout';
 
 export function SegmentPanel({ row, failing }: { row: Row | null; failing: boolean }) {
@@ -67,7 +67,8 @@ export function SegmentPanel({ row, failing }: { row: Row | null; failing: boole
       </dl>
       {row.stuck > 0 && (
         <p class="pins">
-          {plural(row.live, 'live block')} of <Bytes n={row.allocated + row.pending} /> in sum {row.live === 1 ? 'keeps' : 'keep'} <Bytes n={row.stuck} /> from release.
+          {plural(row.live, 'live block')} of <Bytes n={row.allocated + row.pending} /> in sum {row.live === 1 ? 'keeps' : 'keep'}{' '}
+          <Bytes n={row.stuck} /> from release.
         </p>
       )}
       {pinner && (

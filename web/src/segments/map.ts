@@ -72,7 +72,7 @@ function labels(c: CanvasRenderingContext2D, row: Row, y: number, pinned: boolea
   c.fillText(row.free > 0 ? size(row.free) : '-', 254, middle);
   c.textAlign = 'left';
   c.fillText(shortStream(s.stream), 264, middle);
-  c.fillText(pool(s.pool) === 'default' ? '-' : pool(s.pool), 308, middle);
+  c.fillText(s.pool === null ? '?' : pool(s.pool) === 'default' ? '-' : pool(s.pool), 308, middle);
 }
 
 // shortStream keeps the end of a long handle, where handles differ.
@@ -149,7 +149,16 @@ function bar(c: CanvasRenderingContext2D, row: Row, left: number, top: number, k
   outlines(c, row, left, top, height, k, marks, ink);
 }
 
-function outlines(c: CanvasRenderingContext2D, row: Row, left: number, top: number, height: number, k: number, marks: Marks, ink: Ink): void {
+function outlines(
+  c: CanvasRenderingContext2D,
+  row: Row,
+  left: number,
+  top: number,
+  height: number,
+  k: number,
+  marks: Marks,
+  ink: Ink,
+): void {
   const s = row.segment;
   const round = (offset: number, bytes: number, colour: string, width: number) => {
     c.strokeStyle = colour;

@@ -49,7 +49,11 @@ function Strip({ s, r }: { s: Segments; r: NonNullable<Segments['request']> }) {
           {size(s.largest_free_bytes)}
         </dd>
       </dl>
-      <div class="request-bars" role="img" aria-label={`At event ${count(r.event)} a request for ${size(r.size_bytes)} failed; the largest free block has ${size(s.largest_free_bytes)}.`}>
+      <div
+        class="request-bars"
+        role="img"
+        aria-label={`At event ${count(r.event)} a request for ${size(r.size_bytes)} failed; the largest free block has ${size(s.largest_free_bytes)}.`}
+      >
         <canvas ref={canvas} />
       </div>
     </div>

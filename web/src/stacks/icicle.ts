@@ -88,7 +88,18 @@ function one(c: CanvasRenderingContext2D, s: Sight, i: number, x: number, w: num
   }
 }
 
-function frame(c: CanvasRenderingContext2D, x: number, y: number, w: number, row: number, text: string, fill: string, ink: Ink, dim: boolean, strong: boolean): void {
+function frame(
+  c: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  w: number,
+  row: number,
+  text: string,
+  fill: string,
+  ink: Ink,
+  dim: boolean,
+  strong: boolean,
+): void {
   c.globalAlpha = dim ? 0.35 : 1;
   c.fillStyle = fill;
   c.fillRect(x, y, Math.max(narrowest, w - (w > 3 ? 1 : 0)), row - 1);

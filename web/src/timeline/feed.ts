@@ -12,6 +12,7 @@ export interface Question {
   window: Window;
   whole: Window;
   axis: string;
+  what: string;
   colour: string;
   filter: Record<string, string>;
   width: number;
@@ -20,7 +21,7 @@ export interface Question {
 
 // kind tells questions apart whose pictures may not be mixed.
 function kind(q: Question): string {
-  return JSON.stringify([q.run, q.axis, q.colour, q.filter]);
+  return JSON.stringify([q.run, q.axis, q.what, q.colour, q.filter]);
 }
 
 function same(a: Question, b: Question): boolean {
@@ -95,10 +96,10 @@ export class Feed {
   }
 
   private async picture(q: Question, signal: AbortSignal): Promise<Picture> {
-    const { run, window: w, axis: x, colour: color, width, height, filter } = q;
+    const { run, window: w, axis: x, what, colour: color, width, height, filter } = q;
     const data = await getBinary(
       'timeline',
-      { run, from: w.from, to: w.to, x, width, height, color, ymin: Math.round(w.low), ymax: Math.round(w.high), ...filter },
+      { run, from: w.from, to: w.to, x, what, width, height, color, ymin: Math.round(w.low), ymax: Math.round(w.high), ...filter },
       signal,
     );
     return decode(data, height);
@@ -109,7 +110,11 @@ export class Feed {
     this.lineStop.abort();
     const { signal } = (this.lineStop = new AbortController());
     try {
-      const curve = await get<Curve>('curve', { run: q.run, from: q.window.from, to: q.window.to, n: Math.min(1200, q.width), x: q.axis }, signal);
+      const curve = await get<Curve>(
+        'curve',
+        { run: q.run, from: q.window.from, to: q.window.to, n: Math.min(1200, q.width), x: q.axis },
+        signal,
+      );
       if (signal.aborted) return;
       this.curve = curve;
       this.curveEnd = q.window.to;

@@ -20,7 +20,12 @@ export function rows(m: Meta): number {
 
 export function plotBox(width: number, height: number, m: Meta): Box {
   const under = margin.bottom + rows(m) * strip;
-  return { left: margin.left, top: margin.top, width: Math.max(1, width - margin.left - margin.right), height: Math.max(1, height - margin.top - under) };
+  return {
+    left: margin.left,
+    top: margin.top,
+    width: Math.max(1, width - margin.left - margin.right),
+    height: Math.max(1, height - margin.top - under),
+  };
 }
 
 // Sight is what an overlay is drawn from.
@@ -28,6 +33,7 @@ export interface Sight {
   box: Box;
   scale: Scale;
   layers: readonly Layer[];
+  blocks: boolean; // not segments
   curve: Curve | null;
   curveEnd: number;
   meta: Meta;
@@ -51,8 +57,10 @@ export function drawOverlay(c: CanvasRenderingContext2D, s: Sight): void {
     reserved(c, s, l);
     c.restore();
   }
-  highest(c, s);
-  requested(c, s);
+  if (s.blocks) {
+    highest(c, s);
+    requested(c, s);
+  }
   drawLimits(c, b, s.scale, s.meta, ink);
   c.restore();
   c.strokeStyle = ink.line;
@@ -201,7 +209,11 @@ function bands(c: CanvasRenderingContext2D, s: Sight): void {
 
 // drawMarks draws what is selected: failures, the moment, the block, and what
 // is under the pointer.
-export function drawMarks(c: CanvasRenderingContext2D, s: Sight, marks: { moment: number | null; block: number | null; hover: number | null; pointer: number | null; drag: [number, number] | null }): void {
+export function drawMarks(
+  c: CanvasRenderingContext2D,
+  s: Sight,
+  marks: { moment: number | null; block: number | null; hover: number | null; pointer: number | null; drag: [number, number] | null },
+): void {
   const { box: b, scale, ink } = s;
   c.save();
   c.beginPath();
@@ -224,7 +236,7 @@ export function drawMarks(c: CanvasRenderingContext2D, s: Sight, marks: { moment
       c.lineTo(x, b.top + b.height);
       c.stroke();
       const right = x > b.left + b.width - 120;
-      label(c, `event ${count(marks.moment)}`, x + (right ? -5 : 5), b.top + 16, ink, ink.accent, right ? 'right' : 'left');
+      label(c, `event ${count(marks.moment)}`, x + (right ? -5 : 5), b.top + b.height - 4, ink, ink.accent, right ? 'right' : 'left');
     }
   }
   if (marks.pointer !== null) {

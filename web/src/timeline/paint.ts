@@ -131,8 +131,10 @@ class GL implements Painter {
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
     const rows = perRow * rectWords;
-    if (whole) gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, 0, perRow * texels, whole, gl.RG_INTEGER, gl.UNSIGNED_INT, p.words.subarray(0, whole * rows));
-    if (rest) gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, whole, rest * texels, 1, gl.RG_INTEGER, gl.UNSIGNED_INT, p.words.subarray(whole * rows));
+    if (whole)
+      gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, 0, perRow * texels, whole, gl.RG_INTEGER, gl.UNSIGNED_INT, p.words.subarray(0, whole * rows));
+    if (rest)
+      gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, whole, rest * texels, 1, gl.RG_INTEGER, gl.UNSIGNED_INT, p.words.subarray(whole * rows));
     return t;
   }
 
@@ -164,7 +166,10 @@ class GL implements Painter {
 
 function link(gl: WebGL2RenderingContext): WebGLProgram {
   const program = gl.createProgram()!;
-  for (const [kind, source] of [[gl.VERTEX_SHADER, vertexShader], [gl.FRAGMENT_SHADER, fragmentShader]] as const) {
+  for (const [kind, source] of [
+    [gl.VERTEX_SHADER, vertexShader],
+    [gl.FRAGMENT_SHADER, fragmentShader],
+  ] as const) {
     const s = gl.createShader(kind)!;
     gl.shaderSource(s, source);
     gl.compileShader(s);

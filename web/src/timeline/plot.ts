@@ -11,14 +11,14 @@ import { Feed } from './feed';
 import { drawGrid, drawMarks, drawOverlay, plotBox, type Sight } from './overlay';
 import { painter, type Painter, type Tints } from './paint';
 import { columnAt, columnFloats, hit, mapping, pendingBit, rectWords, type Layer, type Window } from './picture';
-import { axis, colouring, filter, look, panBy, plain, shown, whole, zoomX, zoomY } from './view';
+import { axis, colouring, filter, look, panBy, plain, shown, what, whole, zoomX, zoomY } from './view';
 
 // Hover is what is under the pointer.
 export interface Hover {
   x: number; // in the plot's box, for the tooltip
   y: number;
   at: number; // on the axis
-  alloc: number | null;
+  alloc: number | null; // of a segment the event that made it
   pending: boolean;
   band: number | null; // bytes of small allocations, if the pointer is on their band
   live: number;
@@ -38,7 +38,8 @@ export class Plot {
   private readonly stops: (() => void)[] = [];
   private area: Area = { width: 0, height: 0, ratio: 1 };
   private pointer: { x: number; y: number } | null = null;
-  private drag: { x: number; y: number; from: number; to: number; low: number; high: number; select: boolean; moved: boolean } | null = null;
+  private drag: { x: number; y: number; from: number; to: number; low: number; high: number; select: boolean; moved: boolean } | null =
+    null;
   private tintsFor = '';
   private closed = false;
   private painted: { layers: readonly Layer[]; tints: Tints; area: Area; by: Painter } | null = null;
@@ -104,7 +105,14 @@ export class Plot {
   private ask(): void {
     const m = meta.value.data;
     const id = run.value;
-    const q = { window: shown.value, whole: whole.value, axis: axis.value, colour: colouring.value, filter: filter.value };
+    const q = {
+      window: shown.value,
+      whole: whole.value,
+      axis: axis.value,
+      what: what.value,
+      colour: colouring.value,
+      filter: filter.value,
+    };
     if (!m || id === null || this.area.width === 0 || m.events === 0) return;
     const b = plotBox(this.area.width, this.area.height, m);
     // More columns than that show nothing more.
@@ -135,7 +143,8 @@ export class Plot {
       box,
       scale: s,
       layers: layers.filter((l) => l.right > l.left),
-      curve: axis.peek() === 'time' || curve ? curve : null,
+      curve,
+      blocks: what.peek() === 'blocks',
       curveEnd: this.feed.curveEnd,
       meta: m,
       ink: ink.peek(),
@@ -180,7 +189,13 @@ export class Plot {
     canvas.style.width = `${b.width}px`;
     canvas.style.height = `${b.height}px`;
     const tints = this.colours();
-    if (!this.painted || !sameLayers(this.painted.layers, s.layers) || this.painted.tints !== tints || this.painted.area !== this.area || this.painted.by !== this.paint) {
+    if (
+      !this.painted ||
+      !sameLayers(this.painted.layers, s.layers) ||
+      this.painted.tints !== tints ||
+      this.painted.area !== this.area ||
+      this.painted.by !== this.paint
+    ) {
       // Nothing else changes the rectangles, and in software they take longest.
       fit(canvas, { width: b.width, height: b.height, ratio: this.area.ratio });
       this.paint.paint(s.layers, tints, b.width, b.height, this.area.ratio);
@@ -193,7 +208,7 @@ export class Plot {
     const d = this.drag;
     drawMarks(c, s, {
       moment: event.peek(),
-      block: block.peek(),
+      block: s.blocks ? block.peek() : null,
       hover: h?.alloc ?? null,
       pointer: h ? h.x : null,
       drag: d?.select && d.moved && this.pointer ? [d.x, this.pointer.x] : null,
@@ -219,13 +234,22 @@ export class Plot {
     if (this.tints && this.tintsFor === key) return this.tints;
     const n = cycle(colouring.peek(), theme.peek());
     this.tintsFor = key;
-    this.tints = { table: table(colouring.peek(), theme.peek(), meta.peek().data!, n), cycle: n, ground: rgb(ink.peek().back), pending: rgb(ink.peek().pending) };
+    this.tints = {
+      table: table(colouring.peek(), theme.peek(), meta.peek().data!, n),
+      cycle: n,
+      ground: rgb(ink.peek().back),
+      pending: rgb(ink.peek().pending),
+    };
     return this.tints;
   }
 
   private listen(): void {
     const b = this.box;
-    const on = <K extends keyof HTMLElementEventMap>(name: K, run: (e: HTMLElementEventMap[K]) => void, options?: AddEventListenerOptions) => {
+    const on = <K extends keyof HTMLElementEventMap>(
+      name: K,
+      run: (e: HTMLElementEventMap[K]) => void,
+      options?: AddEventListenerOptions,
+    ) => {
       b.addEventListener(name, run, options);
       this.stops.push(() => b.removeEventListener(name, run));
     };
@@ -307,7 +331,8 @@ export class Plot {
     } else if (!d.moved) {
       this.pointAt(p.x, p.y);
       const h = this.hover.peek();
-      if (h) put({ event: Math.max(-1, Math.min(meta.peek().data!.events - 1, this.eventAt(h.at))), alloc: h.alloc ?? block.peek() }, 'push');
+      const alloc = what.peek() === 'blocks' ? (h?.alloc ?? block.peek()) : block.peek();
+      if (h) put({ event: Math.max(-1, Math.min(meta.peek().data!.events - 1, this.eventAt(h.at))), alloc }, 'push');
     }
     this.frames.ask();
   }
@@ -351,7 +376,13 @@ export class Plot {
 
 function sameLayers(a: readonly Layer[], b: readonly Layer[]): boolean {
   const same = (l: Layer, m: Layer) =>
-    l.picture === m.picture && l.left === m.left && l.right === m.right && l.map.sx === m.map.sx && l.map.ox === m.map.ox && l.map.sy === m.map.sy && l.map.oy === m.map.oy;
+    l.picture === m.picture &&
+    l.left === m.left &&
+    l.right === m.right &&
+    l.map.sx === m.map.sx &&
+    l.map.ox === m.map.ox &&
+    l.map.sy === m.map.sy &&
+    l.map.oy === m.map.oy;
   return a.length === b.length && a.every((l, i) => same(l, b[i]!));
 }
 

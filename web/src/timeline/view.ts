@@ -116,5 +116,9 @@ export const filter = computed<Record<string, string>>(() => {
   return out;
 });
 
+// What is stacked: blocks by allocation, or the segments that hold them.
+export type What = 'blocks' | 'segments';
+export const what = computed<What>(() => (params.value['what'] === 'segments' ? 'segments' : 'blocks'));
+
 export const param = (key: string): string => params.value[key] ?? '';
 export const plain = computed(() => params.value['gl'] === '0');

@@ -1,0 +1,60 @@
+// The rows of the list of events, asked for in pages as they come into view.
+
+import { get, words } from '../api';
+import { run } from '../route';
+import type { EventRow, Events } from '../types';
+
+const page = 200; // rows of one question
+const mostPages = 60;
+
+// Source keeps the pages of a list that were asked for.
+export class Source {
+  readonly pages = new Map<number, EventRow[]>();
+  private readonly asked = new Set<number>();
+  private readonly stop = new AbortController();
+  length = -1; // not known yet
+
+  constructor(
+    private readonly filter: Record<string, string>,
+    private readonly changed: (error: string | null) => void,
+  ) {}
+
+  row(i: number): EventRow | undefined {
+    const p = Math.floor(i / page);
+    const rows = this.pages.get(p);
+    if (!rows && !this.asked.has(p)) void this.ask(p);
+    return rows?.[i - p * page];
+  }
+
+  private async ask(p: number): Promise<void> {
+    this.asked.add(p);
+    try {
+      const got = await get<Events>('events', { run: run.value, row: p * page, count: page, ...this.filter }, this.stop.signal);
+      if (this.pages.size >= mostPages) {
+        const oldest = this.pages.keys().next().value!;
+        this.pages.delete(oldest);
+        this.asked.delete(oldest);
+      }
+      this.pages.set(p, got.rows);
+      this.length = got.matches;
+      this.changed(null);
+    } catch (err) {
+      this.asked.delete(p);
+      if (!this.stop.signal.aborted) {
+        this.length = Math.max(0, this.length);
+        this.changed(words(err));
+      }
+    }
+  }
+
+  // position is the place in the list of the first event that is not before one.
+  async position(e: number): Promise<number> {
+    if (Object.keys(this.filter).length === 0) return Math.max(0, e);
+    const got = await get<Events>('events', { run: run.value, from: Math.max(0, e), count: 1, ...this.filter }, this.stop.signal);
+    return got.first_match;
+  }
+
+  cancel(): void {
+    this.stop.abort();
+  }
+}
