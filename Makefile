@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay truth help
+.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view truth web typecheck browser screenshots help
 
 build:
 	@scripts/setup
@@ -22,7 +22,7 @@ demo: build
 	@echo "\$$ ashlar tune --limit 7609MiB $(DEMO)"
 	@$(BIN) tune --limit 7609MiB $(DEMO)
 
-test: lint unit race invariants fuzz-short
+test: lint unit typecheck race invariants fuzz-short browser
 	@echo "all tests passed"
 
 lint:
@@ -43,6 +43,7 @@ race:
 		$(GO) test -race ./alloc -rapid.checks=10; \
 		$(GO) test -race ./driver/... ./internal/spin; \
 		$(GO) test -race ./replay -run 'VerifyAll|Cancel'; \
+		$(GO) test -race ./view -run Concurrent; \
 		$(GO) test -race ./cmd/ashlar -run 'Progress|Interrupt|Scripts/verify-(json|snapshot)'; \
 	else echo "race: left out, there is no C compiler"; fi
 
@@ -79,6 +80,31 @@ bench-device:
 bench-load: build
 	scripts/bench-load
 
+# The page of ashlar view. Its bundle is committed; a test compares it with what web makes.
+web:
+	$(GO) run ./internal/webbuild
+
+# Types are checked where Node is: the bundle itself needs none.
+typecheck:
+	@if command -v npm >/dev/null && (cd web && npm ci --silent --no-audit --no-fund >/dev/null 2>&1); then \
+		cd web && npm run --silent check && echo "types of the page checked"; \
+	else echo "typecheck: left out, there is no npm or its packages cannot be had"; fi
+
+# The page in a real browser.
+browser: build
+	@scripts/setup chromium
+	@if command -v chromium >/dev/null; then cd browsertests && $(GO) test -count 1 ./...; \
+	else echo "browser: left out, there is no chromium"; fi
+
+# Every screen, light and dark, into bin/screenshots.
+screenshots: build
+	cd browsertests && $(GO) run ./cmd/screenshots -ashlar ../bin/ashlar -out ../bin/screenshots \
+		../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz ../testdata/snapshots/leak_graph-default.pickle.gz
+
+# How fast the page is with a million events: the figures of docs/view.md.
+bench-view: build
+	cd browsertests && $(GO) run ./cmd/bench-view -ashlar ../bin/ashlar
+
 # Events a second of what-if runs on one core; memory beside that of reading.
 bench-replay: build
 	$(GO) test ./replay -run '^$$' -bench Run -benchtime 1s -cpu 1
@@ -91,11 +117,14 @@ truth:
 
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
-	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer"
+	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer, the page in a browser"
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
 	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (bench/torch/README.md)"
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"
+	@echo "make bench-view    speed and memory of the page with a million events"
+	@echo "make screenshots   every screen of the page, light and dark"
+	@echo "make web           rebuild the page's bundle"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

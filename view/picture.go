@@ -140,6 +140,7 @@ func (r *request) curve() error {
 		Pending   []uint64  `json:"pending"`
 		LiveEnd   []uint64  `json:"live_end"`
 		AskedEnd  []uint64  `json:"requested_end"`
+		WaitEnd   []uint64  `json:"pending_end"`
 	}{Event: w.ends}
 	before := int(w.before)
 	for i, end := range w.ends {
@@ -150,7 +151,7 @@ func (r *request) curve() error {
 		c.Reserved, c.Allocated = append(c.Reserved, high.Reserved), append(c.Allocated, high.Allocated)
 		c.Active, c.Requested = append(c.Active, high.Active), append(c.Requested, high.Requested)
 		c.Pending, c.LiveEnd = append(c.Pending, pending), append(c.LiveEnd, level.Active)
-		c.AskedEnd = append(c.AskedEnd, level.Requested)
+		c.AskedEnd, c.WaitEnd = append(c.AskedEnd, level.Requested), append(c.WaitEnd, level.Pending())
 	}
 	return r.json(&c)
 }

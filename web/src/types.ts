@@ -29,6 +29,7 @@ export interface Frame {
   name: string;
   filename: string;
   line: number;
+  extra?: Record<string, string>; // such as the node of a compiled graph
 }
 
 export interface Moment {
@@ -92,7 +93,8 @@ export interface Curve {
   requested: number[];
   pending: number[];
   live_end: number[];
-  requested_end?: number[];
+  requested_end: number[];
+  pending_end: number[]; // `pending` is above zero at every ordinary free
 }
 
 export interface Alloc {

@@ -27,21 +27,26 @@ const patience = 60 * time.Second
 func main() {
 	ashlar := flag.String("ashlar", "../bin/ashlar", "the program")
 	source := flag.String("source", "../testdata/snapshots/serve_generate-default.pickle.gz", "snapshot that the files are made from")
+	deep := flag.Bool("deep", false, "20,000 different stacks of 40 frames in place of the recorded ones")
 	flag.Parse()
-	if err := run(*ashlar, *source); err != nil {
+	if err := run(*ashlar, *source, *deep); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-view:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ashlar, source string) error {
+func run(ashlar, source string, deep bool) error {
 	dir, err := os.MkdirTemp("", "ashlar-bench")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	million := filepath.Join(dir, "million.pickle")
-	if err := generate(ashlar, source, million, "1000000", "0"); err != nil {
+	var stacks []string
+	if deep {
+		stacks = []string{"--stack-depth", "40", "--distinct-stacks", "20000"}
+	}
+	if err := generate(ashlar, source, million, "1000000", "0", stacks...); err != nil {
 		return err
 	}
 	var ranks []string
@@ -70,8 +75,9 @@ func run(ashlar, source string) error {
 	return many(ashlar, b, ranks)
 }
 
-func generate(ashlar, source, out, events, seed string) error {
-	said, err := exec.Command(ashlar, "gen", source, out, "--events", events, "--seed", seed).CombinedOutput()
+func generate(ashlar, source, out, events, seed string, more ...string) error {
+	args := append([]string{"gen", source, out, "--events", events, "--seed", seed}, more...)
+	said, err := exec.Command(ashlar, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ashlar gen: %w\n%s", err, said)
 	}

@@ -77,11 +77,11 @@ export function drawCurve(c: CanvasRenderingContext2D, b: Box, s: Scale, curve: 
   const xs = curve.x;
   area(c, b, s, xs, end, curve.reserved, ink.reservedFill);
   area(c, b, s, xs, end, curve.active, ink.liveFill);
-  if (full && curve.pending.some((p) => p > 0)) {
+  if (full && curve.pending_end.some((p) => p > 0)) {
     // What is freed but in use elsewhere is the upper part of what is active.
     c.save();
     c.beginPath();
-    const free = curve.active.map((a, i) => a - curve.pending[i]!);
+    const free = curve.active.map((a, i) => a - curve.pending_end[i]!);
     c.moveTo(xOf(b, s, xs[0]!), yOf(b, s, free[0]!));
     trace(c, b, s, xs, end, curve.active);
     for (let i = xs.length - 1; i >= 0; i--) {

@@ -168,6 +168,7 @@ export function Stack({ frames, why }: { frames: readonly Frame[] | null; why?: 
       {frames.map((f) => (
         <li class={own(f) ? 'own' : ''} title={`${f.filename}:${f.line} ${f.name}`}>
           {frameText(f)}
+          {f.extra && Object.entries(f.extra).map(([key, text]) => <pre>{`${key}: ${text}`}</pre>)}
         </li>
       ))}
     </ol>

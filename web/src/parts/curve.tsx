@@ -124,7 +124,7 @@ function Reading({ curve, x, events }: { curve: Curve; x: number; events: number
     ['reserved', curve.reserved[i]!],
     ['live', curve.active[i]!],
     ['requested', curve.requested[i]!],
-    ['pending', curve.pending[i]!],
+    ['pending', curve.pending_end[i]!],
   ];
   return (
     <div class={'reading ' + (part > 0.5 ? 'at-left' : 'at-right')}>

@@ -3,8 +3,8 @@
 import type { ComponentChildren } from 'preact';
 import { count, percent, plural, pool, seconds, size, span, stream } from '../format';
 import { At, Bytes, Count, Empty, Go, Panel, Trouble, Wait } from '../parts/basic';
-import { CurvePanel } from '../parts/curve';
-import { meta, stats } from '../state';
+import { CurvePanel, wholeCurve } from '../parts/curve';
+import { current, meta, stats } from '../state';
 import type { Level, Stats } from '../types';
 import { Findings, Holders, Notes, Pinners } from './holders';
 import { Fixes, Verdict } from './verdict';
@@ -21,7 +21,7 @@ export function Overview() {
       </div>
       <div class="overview-grid">
         <div class="column">
-          <Panel title="Memory" name="memory" aside={<Legend pending={(s?.memory.pending.peak_bytes ?? 0) > 0} />}>
+          <Panel title="Memory" name="memory" aside={<Legend />}>
             {m && m.events === 0 ? (
               <Empty>The file has no events: recording was off. It tells only what was there when it was written.</Empty>
             ) : (
@@ -48,7 +48,8 @@ export function Overview() {
 
 type Snapshot = NonNullable<Stats['snapshot']>;
 
-function Legend({ pending }: { pending: boolean }) {
+function Legend() {
+  const pending = wholeCurve().value.data?.pending_end.some((n) => n > 0);
   return (
     <span class="legend">
       <span class="key reserved">reserved</span>
@@ -70,7 +71,7 @@ function Numbers({ s }: { s: Snapshot }) {
         <Peak name="requested" label="Requested, peak" level={mem.requested} />
       )}
       <Item
-        label="At the end"
+        label="Allocated at the end"
         sub={
           <>
             of <Bytes n={mem.reserved.now_bytes} field="memory.reserved.now_bytes" /> reserved
@@ -206,10 +207,13 @@ function Missing({ s }: { s: Snapshot }) {
   const r = s.replay;
   return (
     <Panel title="What the file does not tell" name="missing">
-      {s.missing.length === 0 && <p>Nothing is missing.</p>}
+      {s.missing.length === 0 && !current.value?.warnings.length && <p>Nothing is missing.</p>}
       <ul class="rows">
         {s.missing.map((m) => (
           <li data-missing={m.what}>{m.text}</li>
+        ))}
+        {current.value?.warnings.map((w) => (
+          <li>{w}</li>
         ))}
         {r && (
           <li class="muted">
@@ -313,6 +317,12 @@ function FilePanel({ s }: { s: Snapshot }) {
         )}
         <dt>Streams</dt>
         <dd class="mono">{s.streams.map(stream).join(', ') || 'none'}</dd>
+        {meta.value.data && (
+          <>
+            <dt>Steps</dt>
+            <dd>{meta.value.data.steps_detail}</dd>
+          </>
+        )}
         <dt>Events</dt>
         <dd>{actions.map(([a, n]) => `${a} ${count(n)}`).join(', ') || 'none'}</dd>
       </dl>

@@ -232,6 +232,11 @@ function Legend({ m }: { m: Meta }) {
           pending
         </span>
       )}
+      {m.at_least && (
+        <span class="tag" title="Recording began mid-run, and the file does not tell all that was there before">
+          lower bounds
+        </span>
+      )}
       {colouring.value === 'stack' && <span class="muted">one colour for each call stack</span>}
       {shownKeys.map((k) => (
         <span class="key swatch">

@@ -119,7 +119,7 @@ function reserved(c: CanvasRenderingContext2D, s: Sight, l: Layer): void {
 
 // requested is what was asked for: between it and the top lies what rounding costs.
 function requested(c: CanvasRenderingContext2D, s: Sight): void {
-  if (!s.curve?.requested_end || !s.meta.exact) return;
+  if (!s.curve || !s.meta.exact) return;
   c.strokeStyle = s.ink.waste;
   c.lineWidth = 1;
   c.setLineDash([2, 2]);
