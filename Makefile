@@ -29,6 +29,7 @@ lint:
 	@scripts/setup gcc python3
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "not formatted (go tool gofumpt -w .):"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
+	cd browsertests && $(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	@if command -v python3 >/dev/null; then python3 bench/torch/table.py --selftest; fi
 	@if command -v python3 >/dev/null; then python3 -B -m unittest discover -q -s python; fi
@@ -87,7 +88,7 @@ web:
 # Types are checked where Node is: the bundle itself needs none.
 typecheck:
 	@if command -v npm >/dev/null && (cd web && npm ci --silent --no-audit --no-fund >/dev/null 2>&1); then \
-		cd web && npm run --silent check && echo "types of the page checked"; \
+		cd web && npm run --silent check && npm run --silent vendor-check && echo "types of the page checked"; \
 	else echo "typecheck: left out, there is no npm or its packages cannot be had"; fi
 
 # The page in a real browser.

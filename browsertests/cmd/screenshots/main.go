@@ -1,6 +1,6 @@
 // Screenshots writes a picture of every screen, light and dark, in two sizes.
 //
-//	go run ./cmd/screenshots -ashlar ../bin/ashlar -out DIR FILE...
+//	go run ./cmd/screenshots [-ashlar PROGRAM] [-out FOLDER] [-only NAME] [FILE...]
 package main
 
 import (
@@ -41,10 +41,14 @@ var shots = []shot{
 
 func main() {
 	ashlar := flag.String("ashlar", "../bin/ashlar", "the program")
-	out := flag.String("out", "screenshots", "directory for the pictures")
+	out := flag.String("out", "../bin/screenshots", "folder for the pictures")
 	only := flag.String("only", "", "one screen only")
 	flag.Parse()
-	if err := run(*ashlar, *out, *only, flag.Args()); err != nil {
+	files := flag.Args()
+	if len(files) == 0 {
+		files = []string{"../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz", "../testdata/snapshots/unet_multires-tight-default.pickle.gz"}
+	}
+	if err := run(*ashlar, *out, *only, files); err != nil {
 		fmt.Fprintln(os.Stderr, "screenshots:", err)
 		os.Exit(1)
 	}
