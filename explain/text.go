@@ -30,7 +30,7 @@ func FromText(in Input) (*Report, error) {
 	case in.Message != nil && in.Message.Backend == message.CUDAMallocAsync:
 		a.async()
 	case in.Message != nil && in.Message.Backend == message.Driver:
-		a.library()
+		a.fromLibrary()
 	case in.Message != nil && in.Message.Platform == apple:
 		a.metal()
 	default:

@@ -114,8 +114,8 @@ var libraryMeans = map[string]string{
 	"Triton":   "Triton could not load or start a kernel for want of memory, which it asks of the driver, not of PyTorch",
 }
 
-// library is for requests that went past PyTorch's allocator.
-func (a *account) library() {
+// fromLibrary is for requests that went past PyTorch's allocator.
+func (a *account) fromLibrary() {
 	o := a.Message
 	if a.segment != nil {
 		a.r.Evidence.Request, a.r.Evidence.Segment = &a.segment.Mid, nil
