@@ -150,7 +150,11 @@ func (e *explained) pick(f *snapshot.File) (t *trace.Trace, why string, err erro
 		}
 		e.notes = append(e.notes, fmt.Sprintf("the message is about device %d, of which %s has nothing", m.Device, f.Name))
 	}
-	return facts.Pick(f, e.device, false)
+	t, why, err = facts.Pick(f, e.device, false)
+	if err == nil && t.Host {
+		return nil, "", fmt.Errorf("%s: host memory has another allocator, which is not explained", f.Name)
+	}
+	return t, why, err
 }
 
 // sameMoment tells whether the blocks of a file are those of the failure that a
