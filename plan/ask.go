@@ -1,0 +1,249 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// Question is what is asked about a model.
+type Question struct {
+	Model    *config.Model
+	Options  Options
+	Room     Room
+	Settings settings.Settings // of the allocator
+	Conf     string            // the same as it was given
+	// Points is the length of the timeline; 0 makes none.
+	Points int
+	// NoLevers leaves out what could be changed.
+	NoLevers bool
+
+	execute executor
+}
+
+// Answer is what the ledger and the engine tell.
+type Answer struct {
+	// Fits tells whether no request fails; nil if nothing was named to fit into.
+	Fits *bool `json:"fits"`
+
+	PeakAllocated uint64 `json:"peak_allocated_bytes"`
+	PeakReserved  uint64 `json:"peak_reserved_bytes"`
+	PeakDevice    uint64 `json:"peak_device_bytes"`
+	PeakRequested uint64 `json:"peak_requested_bytes"`
+	// SmallestLimit is the lowest cap on reserved memory under which the run
+	// passes.
+	SmallestLimit uint64 `json:"smallest_limit_bytes"`
+	// Available is the most that the allocator may reserve; nil if nothing bounds
+	// it. Headroom is by how much that is more than SmallestLimit.
+	Available *uint64 `json:"available_bytes"`
+	Headroom  *int64  `json:"headroom_bytes"`
+
+	Range Range `json:"range"`
+
+	BindingPhase string      `json:"binding_phase"`
+	BindingStep  int         `json:"binding_step"`
+	Components   []Component `json:"components"`
+	// Fragmentation is the part of the reserved peak that is not allocated at
+	// the peak of allocated memory.
+	Fragmentation float64 `json:"fragmentation"`
+
+	Context          uint64 `json:"context_bytes"`
+	ContextEstimated bool   `json:"context_estimated"`
+	Collectives      uint64 `json:"collectives_bytes"`
+
+	Failure  *Failure  `json:"first_failure"` // nil if it fits
+	Timeline *Timeline `json:"timeline"`
+	Levers   []Lever   `json:"levers"`
+
+	Model      string `json:"model"`
+	Parameters int64  `json:"parameters"`
+	Preset     string `json:"preset"`
+	Settings   string `json:"settings"`
+	// Measured: runs of this kind were measured against the plan.
+	Measured    bool     `json:"measured"`
+	Assumed     []string `json:"assumed"`
+	NotModelled []string `json:"not_modelled"`
+}
+
+// Failure is the request at which a run that does not fit ends.
+type Failure struct {
+	Phase     string `json:"phase"`
+	Step      int    `json:"step"`
+	Op        string `json:"op"`
+	Module    string `json:"module"`
+	Bytes     uint64 `json:"bytes"`
+	Reserved  uint64 `json:"reserved_bytes"`
+	Allocated uint64 `json:"allocated_bytes"`
+}
+
+// planned is a job with its ledger and what the engine makes of it.
+type planned struct {
+	q       *Question
+	job     *job.Job
+	run     *executed
+	program *replay.Program
+	*figures
+}
+
+// plan runs a job symbolically and through the engine, without a limit.
+func (q *Question) plan(ctx context.Context, o Options, points int) (*planned, []string, error) {
+	j, assumed, err := o.Job(q.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := q.planJob(ctx, j, points)
+	return p, assumed, err
+}
+
+func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planned, error) {
+	execute := q.execute
+	if execute == nil {
+		execute = preset517
+	}
+	run, err := execute(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{q: q, job: j, run: run}
+	if p.program, err = Program(run.ledger, q.Settings); err != nil {
+		return nil, err
+	}
+	p.figures, err = measure(ctx, run.ledger, p.program, q.Settings, points)
+	return p, err
+}
+
+// collectives tells whether the job communicates.
+func collectives(j *job.Job) bool { return j.Shard != (job.Shard{}) }
+
+// fits runs the program in the room. The failure is nil if it fits.
+func (p *planned) fits(ctx context.Context) (bool, *replay.Failure, error) {
+	room, s := &p.q.Room, p.q.Settings
+	if n := room.available(collectives(p.job)); p.reserved <= n && plain(s) {
+		return true, nil, nil // nothing is ever in the way
+	}
+	o, err := p.program.Run(ctx, room.conditions(s, collectives(p.job)))
+	if err != nil {
+		return false, nil, err
+	}
+	return !o.Fails, o.First, nil
+}
+
+// plain tells whether a limit that is never reached changes nothing.
+func plain(s settings.Settings) bool {
+	return s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments && s.PerProcessMemoryFraction == 1
+}
+
+// Ask plans a job. The error says in one line what is wrong with the question.
+func Ask(ctx context.Context, q Question) (*Answer, error) {
+	if q.Model == nil {
+		return nil, errors.New("there is no model to plan")
+	}
+	p, assumed, err := q.plan(ctx, q.Options, q.Points)
+	if err != nil {
+		return nil, err
+	}
+	a := p.answer(assumed)
+	var levers []lever
+	if !q.NoLevers {
+		levers = p.levers()
+	}
+	found := make([]*Lever, len(levers))
+	tasks := []func() error{
+		func() error { return p.answerLimit(ctx, a) },
+		func() error { return p.answerRange(ctx, a) },
+	}
+	for i := range levers {
+		tasks = append(tasks, func() (err error) {
+			found[i], err = p.pull(ctx, &levers[i])
+			return err
+		})
+	}
+	if err := parallel(ctx, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
+		return nil, err
+	}
+	a.Levers = worthwhile(found)
+	return a, nil
+}
+
+// answer has what needs no further run.
+func (p *planned) answer(assumed []string) *Answer {
+	l, room := p.run.ledger, &p.q.Room
+	phase := l.PhaseAt(p.at)
+	a := &Answer{
+		PeakAllocated: p.allocated, PeakReserved: p.reserved, PeakRequested: p.requested,
+		PeakDevice:   p.reserved + room.outside(collectives(p.job)),
+		BindingPhase: phase.Name, BindingStep: phase.Step,
+		Components: components(l, p.at, p.sizes),
+		Context:    room.Context, ContextEstimated: room.Estimated,
+		Model: p.q.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.q.Conf,
+		Measured: measured(p.job), Levers: []Lever{},
+		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
+	}
+	if collectives(p.job) {
+		a.Collectives = room.Collectives
+	}
+	for _, x := range p.q.Model.Assumed {
+		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
+	}
+	a.Assumed = append(append(a.Assumed, assumed...), p.run.assumed...)
+	if p.reserved > 0 {
+		a.Fragmentation = 1 - float64(p.allocated)/float64(p.reserved)
+	}
+	if len(p.curve) > 0 {
+		a.Timeline = newTimeline(l, p.curve)
+	}
+	return a
+}
+
+// measured tells whether runs of this kind were compared with the plan: there
+// was one GPU to do it on.
+func measured(j *job.Job) bool {
+	s := j.Shard
+	return s.DDP <= 1 && s.FSDP <= 1 && s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
+}
+
+// answerLimit finds the smallest limit and whether the job fits.
+func (p *planned) answerLimit(ctx context.Context, a *Answer) (err error) {
+	high := uint64(0)
+	if plain(p.q.Settings) {
+		high = p.reserved
+	}
+	if a.SmallestLimit, err = p.program.SmallestLimit(ctx, p.q.Settings, p.requested, high); err != nil {
+		return err
+	}
+	n := p.q.Room.available(collectives(p.job))
+	if n == 0 {
+		return nil
+	}
+	headroom := int64(n) - int64(a.SmallestLimit)
+	a.Available, a.Headroom = &n, &headroom
+	ok, failed, err := p.fits(ctx)
+	if err != nil {
+		return err
+	}
+	a.Fits = &ok
+	if failed != nil {
+		a.Failure = describe(p.run.ledger, failed)
+	}
+	return nil
+}
+
+// describe names the tensor of a request that failed.
+func describe(l *ledger.Ledger, f *replay.Failure) *Failure {
+	out := &Failure{Bytes: f.Requested, Reserved: f.Reserved, Allocated: f.Allocated}
+	if f.Event < 0 || f.Event >= len(l.Events) {
+		return out
+	}
+	phase := l.PhaseAt(f.Event)
+	out.Phase, out.Step = phase.Name, phase.Step
+	if e := l.Events[f.Event]; e >= 0 {
+		out.Op, out.Module = l.Text(l.Tensors[e].Op), l.Text(l.Tensors[e].Module)
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package config
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// The families older than rotary positions: gpt2, bert, t5 and vit.
+
+func readGPT2(f *fields) {
+	m := f.m
+	m.Vocab = f.count(50257, maxVocab, "vocab_size")
+	m.Hidden = f.count(768, maxWidth, "n_embd", "hidden_size")
+	m.Layers = f.count(12, maxLayers, "n_layer", "num_hidden_layers")
+	m.Heads = f.count(12, maxWidth, "n_head", "num_attention_heads")
+	m.MaxPositions = f.count(1024, maxPositions, "n_positions", "max_position_embeddings")
+	m.Intermediate = f.derived(4*m.Hidden, maxWidth, "4 x n_embd", "n_inner")
+	m.Tied = f.flag(true, "tie_word_embeddings")
+	m.UseCache = f.flag(true, "use_cache")
+	m.EmbeddingDropout = f.share(0.1, "embd_pdrop")
+	m.ResidualDropout = f.share(0.1, "resid_pdrop")
+	m.AttentionDropout = f.share(0.1, "attn_pdrop")
+	m.QKVBias, m.OutBias, m.MLPBias = true, true, true
+	f.activation("gelu_new", "activation_function")
+	f.plainHeads()
+	f.wholeHeads()
+	f.uniform(FullAttention)
+	f.labels()
+}
+
+func readBert(f *fields) {
+	m := f.m
+	m.Vocab = f.count(30522, maxVocab, "vocab_size")
+	f.encoder()
+	m.MaxPositions = f.count(512, maxPositions, "max_position_embeddings")
+	m.TypeVocab = f.count(2, maxVocab, "type_vocab_size")
+	m.Tied = f.flag(true, "tie_word_embeddings")
+	m.ResidualDropout = f.share(0.1, "hidden_dropout_prob")
+	m.AttentionDropout = f.share(0.1, "attention_probs_dropout_prob")
+	m.EmbeddingDropout = m.ResidualDropout
+	m.QKVBias = true
+	f.wholeHeads()
+}
+
+func readViT(f *fields) {
+	m := f.m
+	f.encoder()
+	m.ResidualDropout = f.share(0, "hidden_dropout_prob")
+	m.AttentionDropout = f.share(0, "attention_probs_dropout_prob")
+	m.EmbeddingDropout = m.ResidualDropout
+	m.QKVBias = f.flag(true, "qkv_bias")
+	v := &ViT{Channels: f.count(3, maxWidth, "num_channels")}
+	v.ImageHeight, v.ImageWidth = f.pair(224, "image_size")
+	v.PatchHeight, v.PatchWidth = f.pair(16, "patch_size")
+	v.PoolerSize = m.Hidden
+	if raw, name, st := f.find("pooler_output_size"); st == given && show(raw) != "0" {
+		v.PoolerSize = f.whole(raw, name, 1, maxWidth)
+	}
+	m.ViT = v
+	if f.err == nil && v.Patches() == 0 {
+		f.fail("a %dx%d image holds no %dx%d patch: check image_size and patch_size", v.ImageHeight, v.ImageWidth, v.PatchHeight, v.PatchWidth)
+	}
+}
+
+// encoder reads what bert and vit share: the defaults of the base size.
+func (f *fields) encoder() {
+	m := f.m
+	m.Hidden = f.count(768, maxWidth, "hidden_size")
+	m.Layers = f.count(12, maxLayers, "num_hidden_layers")
+	m.Heads = f.count(12, maxWidth, "num_attention_heads")
+	m.Intermediate = f.count(3072, maxWidth, "intermediate_size")
+	m.OutBias, m.MLPBias, m.Bidirectional = true, true, true
+	f.activation("gelu", "hidden_act")
+	f.plainHeads()
+	f.uniform(FullAttention)
+	f.labels()
+}
+
+// plainHeads sets heads that are not grouped and have no field of their own.
+func (f *fields) plainHeads() {
+	f.m.KVHeads = f.m.Heads
+	f.m.HeadDim = f.m.Hidden / f.m.Heads
+	if f.err == nil && f.m.HeadDim == 0 {
+		f.fail("%d heads are more than the hidden size %d", f.m.Heads, f.m.Hidden)
+	}
+}
+
+func readT5(f *fields) {
+	m := f.m
+	m.Vocab = f.count(32128, maxVocab, "vocab_size")
+	m.Hidden = f.count(512, maxWidth, "d_model", "hidden_size")
+	m.HeadDim = f.count(64, maxWidth, "d_kv", "head_dim")
+	m.Intermediate = f.count(2048, maxWidth, "d_ff")
+	m.Layers = f.count(6, maxLayers, "num_layers", "num_hidden_layers")
+	m.Heads = f.count(8, maxWidth, "num_heads", "num_attention_heads")
+	m.KVHeads = m.Heads
+	m.ResidualDropout = f.share(0.1, "dropout_rate")
+	m.EmbeddingDropout, m.AttentionDropout = m.ResidualDropout, m.ResidualDropout
+	m.UseCache = f.flag(true, "use_cache")
+	m.T5 = &T5{
+		DecoderLayers:       f.derived(m.Layers, maxLayers, "num_layers", "num_decoder_layers"),
+		RelativeBuckets:     f.count(32, maxWidth, "relative_attention_num_buckets"),
+		RelativeMaxDistance: f.count(128, maxPositions, "relative_attention_max_distance"),
+	}
+	f.feedForward()
+	f.scaling()
+	f.uniform(FullAttention)
+	f.labels()
+}
+
+// feedForward reads t5's one field for two facts: "gated-gelu" is a gated MLP
+// with the python gelu, "relu" a plain one.
+func (f *fields) feedForward() {
+	proj := f.named("relu", "feed_forward_proj")
+	parts := strings.Split(proj, "-")
+	if len(parts) > 2 || len(parts) == 2 && parts[0] != "gated" {
+		f.fail("%sfeed_forward_proj is %q; it must be an activation or gated- and an activation", f.at, proj)
+		return
+	}
+	act, gated := parts[len(parts)-1], parts[0] == "gated"
+	if proj == "gated-gelu" {
+		act = "gelu_new"
+	}
+	// Saved files repeat what follows from it, and the repetition counts.
+	if text := f.word("dense_act_fn"); text != "" {
+		act = text
+	}
+	if f.has("is_gated_act") {
+		gated = f.flag(gated, "is_gated_act")
+	}
+	f.m.Activation, f.m.GatedMLP = act, gated
+	f.known("feed_forward_proj", act)
+}
+
+// scaling reads t5's tie_word_embeddings, which since version 5 no longer says
+// whether the head is tied (it always is) but whether its input is scaled.
+func (f *fields) scaling() {
+	f.m.Tied = true
+	scale := true
+	if f.has("tie_word_embeddings") {
+		scale = f.flag(true, "tie_word_embeddings")
+		if !scale {
+			f.ignore("tie_word_embeddings", "false", "transformers 5 always ties the head of t5")
+		}
+	}
+	if f.has("scale_decoder_outputs") {
+		scale = f.flag(scale, "scale_decoder_outputs")
+	}
+	f.m.T5.ScaleDecoderOutputs = scale
+}
+
+// pair reads a size that is one number or two: height and width.
+func (f *fields) pair(def int, name string) (height, width int) {
+	raw, _, st := f.find(name)
+	if st != given {
+		f.assume(name, strconv.Itoa(def), st.why(f.preset()))
+		return def, def
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		n := f.whole(raw, name, 1, maxWidth)
+		return n, n
+	}
+	if len(list) != 2 {
+		f.fail("%s is %s; it must be one number or a list of two", f.at+name, show(raw))
+		return def, def
+	}
+	return f.whole(list[0], name, 1, maxWidth), f.whole(list[1], name, 1, maxWidth)
+}
+
+// labels reads how many classes a classifier has: id2label's entries, else
+// num_labels, else two.
+func (f *fields) labels() {
+	m := f.m
+	m.NumLabels = 2
+	if raw, name, st := f.find("id2label"); st == given {
+		var table map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &table); err != nil {
+			f.fail("%s is %s; it must be an object", f.at+name, show(raw))
+			return
+		}
+		m.NumLabels = len(table)
+		f.used["num_labels"] = true
+		return
+	}
+	raw, name, st := f.find("num_labels")
+	switch {
+	case st == given:
+		m.NumLabels = f.whole(raw, name, 0, maxVocab)
+	case m.Head == HeadImage:
+		f.assume(name, "2", st.why("transformers' default"))
+	}
+}

@@ -1,0 +1,113 @@
+package config
+
+import "slices"
+
+// family is one implementation in transformers: the model types that lead to
+// it, its classes, and how its configuration class reads a file.
+type family struct {
+	name string
+	// types are the model_type values that are read directly, wrappers those
+	// whose text_config is read.
+	types    []string
+	wrappers []string
+	head     Head
+	class    string // with the head
+	base     string // without
+	also     []string
+	read     func(*fields)
+	// silent are fields that the family's configuration class has and that
+	// change no tensor.
+	silent []string
+}
+
+func (fam *family) wrapped(modelType string) bool { return slices.Contains(fam.wrappers, modelType) }
+
+// families is every family that can be planned. It is a function because the
+// readers refer to it.
+func families() []*family {
+	return []*family{
+		{name: "llama", types: []string{"llama"}, head: HeadCausal, class: "LlamaForCausalLM", base: "LlamaModel", read: readLlama},
+		{name: "qwen2", types: []string{"qwen2"}, head: HeadCausal, class: "Qwen2ForCausalLM", base: "Qwen2Model", read: readQwen2},
+		{name: "qwen3", types: []string{"qwen3"}, head: HeadCausal, class: "Qwen3ForCausalLM", base: "Qwen3Model", read: readQwen3},
+		{
+			name: "qwen3_moe", types: []string{"qwen3_moe"}, head: HeadCausal, class: "Qwen3MoeForCausalLM", base: "Qwen3MoeModel",
+			read: readQwen3MoE, silent: []string{"router_aux_loss_coef", "max_window_layers"},
+		},
+		{
+			name: "qwen3_5", types: []string{"qwen3_5_text"}, wrappers: []string{"qwen3_5"}, head: HeadCausal,
+			class: "Qwen3_5ForCausalLM", base: "Qwen3_5TextModel", also: []string{"Qwen3_5ForConditionalGeneration"},
+			read: readQwen35, silent: qwen35Silent,
+		},
+		{
+			name: "qwen3_5_moe", types: []string{"qwen3_5_moe_text"}, wrappers: []string{"qwen3_5_moe"}, head: HeadCausal,
+			class: "Qwen3_5MoeForCausalLM", base: "Qwen3_5MoeTextModel", also: []string{"Qwen3_5MoeForConditionalGeneration"},
+			read: readQwen35MoE, silent: append([]string{"router_aux_loss_coef"}, qwen35Silent...),
+		},
+		{name: "mistral", types: []string{"mistral"}, head: HeadCausal, class: "MistralForCausalLM", base: "MistralModel", read: readMistral},
+		{
+			name: "mixtral", types: []string{"mixtral"}, head: HeadCausal, class: "MixtralForCausalLM", base: "MixtralModel",
+			read: readMixtral, silent: []string{"router_aux_loss_coef"},
+		},
+		{
+			name: "gemma2", types: []string{"gemma2"}, head: HeadCausal, class: "Gemma2ForCausalLM", base: "Gemma2Model",
+			read: readGemma2, silent: []string{"query_pre_attn_scalar", "hidden_act", "cache_implementation"},
+		},
+		{
+			name: "gemma3", types: []string{"gemma3_text"}, wrappers: []string{"gemma3"}, head: HeadCausal,
+			class: "Gemma3ForCausalLM", base: "Gemma3TextModel", also: []string{"Gemma3ForConditionalGeneration"},
+			read: readGemma3, silent: []string{
+				"query_pre_attn_scalar", "hidden_act", "cache_implementation", "_sliding_window_pattern", "rope_local_base_freq",
+				"mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index",
+			},
+		},
+		{
+			name: "deepseek_v2", types: []string{"deepseek_v2"}, head: HeadCausal, class: "DeepseekV2ForCausalLM", base: "DeepseekV2Model",
+			read: readDeepseekV2, silent: deepseekSilent,
+		},
+		{
+			name: "deepseek_v3", types: []string{"deepseek_v3"}, head: HeadCausal, class: "DeepseekV3ForCausalLM", base: "DeepseekV3Model",
+			read: readDeepseekV3, silent: append([]string{"topk_method"}, deepseekSilent...),
+		},
+		{
+			name: "gpt_oss", types: []string{"gpt_oss"}, head: HeadCausal, class: "GptOssForCausalLM", base: "GptOssModel",
+			read: readGptOss, silent: []string{"router_aux_loss_coef", "swiglu_limit", "initial_context_length", "experts_per_token"},
+		},
+		{
+			name: "gpt2", types: []string{"gpt2"}, head: HeadCausal, class: "GPT2LMHeadModel", base: "GPT2Model",
+			read: readGPT2, silent: []string{
+				"summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
+				"scale_attn_weights", "scale_attn_by_inverse_layer_idx", "n_ctx",
+			},
+		},
+		{
+			name: "bert", types: []string{"bert"}, head: HeadMasked, class: "BertForMaskedLM", base: "BertModel",
+			read: readBert, silent: []string{"use_cache", "classifier_dropout", "gradient_checkpointing"},
+		},
+		{
+			name: "t5", types: []string{"t5"}, head: HeadSeq2Seq, class: "T5ForConditionalGeneration", base: "T5Model",
+			also: []string{"T5WithLMHeadModel"}, read: readT5,
+			silent: []string{"n_positions", "classifier_dropout", "initializer_factor", "output_past"},
+		},
+		{
+			name: "vit", types: []string{"vit"}, head: HeadImage, class: "ViTForImageClassification", base: "ViTModel",
+			read: readViT, silent: []string{"encoder_stride", "pooler_act"},
+		},
+	}
+}
+
+func familyOf(modelType string) (*family, bool) {
+	for _, fam := range families() {
+		if slices.Contains(fam.types, modelType) || fam.wrapped(modelType) {
+			return fam, true
+		}
+	}
+	return nil, false
+}
+
+func modelTypes() []string {
+	var out []string
+	for _, fam := range families() {
+		out = append(append(out, fam.types...), fam.wrappers...)
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxFile is far above any real config.json; the largest are those of image
+// classifiers that list 21,000 labels.
+const maxFile = 32 << 20
+
+// Option changes how a file is read.
+type Option func(*options)
+
+type options struct{ head string }
+
+// WithHead chooses the head, whatever the file's architectures say: none,
+// causal, masked, seq2seq or image. An empty name leaves it to the file.
+func WithHead(name string) Option {
+	return func(o *options) { o.head = name }
+}
+
+// Open reads a config.json, or the one in a folder.
+func Open(path string, opts ...Option) (*Model, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "config.json")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("model config: %w; give a config.json or a folder that holds one", err)
+	}
+	defer f.Close()
+	m, err := Read(f, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Read reads a config.json.
+func Read(r io.Reader, opts ...Option) (*Model, error) {
+	var set options
+	for _, opt := range opts {
+		opt(&set)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("model config: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("model config: more than %d MiB: this is no config.json", maxFile>>20)
+	}
+	top, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{}
+	if err := m.read(top, set); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// parse reads the outermost object.
+func parse(data []byte) (map[string]json.RawMessage, error) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
+		return nil, errors.New("model config: the file is empty; a config.json is one JSON object with a model_type")
+	}
+	if data[0] != '{' {
+		return nil, fmt.Errorf("model config: it begins with %.20q; a config.json is one JSON object with a model_type", data[:1])
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("model config: not JSON at byte %d: %s", syntax.Offset, oneLine(err.Error()))
+		}
+		return nil, fmt.Errorf("model config: not JSON: %s", oneLine(err.Error()))
+	}
+	return fields, nil
+}
+
+// read fills the model from the outermost object.
+func (m *Model) read(top map[string]json.RawMessage, set options) error {
+	outer := newFields(m, top, "")
+	m.ModelType = outer.word("model_type")
+	if outer.err != nil {
+		return outer.err
+	}
+	if m.ModelType == "" {
+		return fmt.Errorf("model config: no model_type; add it, one of %s", strings.Join(modelTypes(), ", "))
+	}
+	fam, ok := familyOf(m.ModelType)
+	if !ok {
+		return fmt.Errorf("model_type %q is not one that can be planned; it must be one of %s",
+			m.ModelType, strings.Join(modelTypes(), ", "))
+	}
+	m.Family = fam.name
+	inner := outer
+	if fam.wrapped(m.ModelType) {
+		inner = outer.text(fam)
+	}
+	arch := outer.architecture()
+	if outer != inner && arch == "" {
+		arch = inner.architecture()
+	}
+	if err := m.setHead(fam, arch, set.head); err != nil {
+		return err
+	}
+	for _, f := range []*fields{outer, inner} {
+		if err := f.refuse(fam); err != nil {
+			return err
+		}
+	}
+	m.DType = inner.dtype(outer)
+	if outer != inner {
+		inner.tieFrom(outer, arch)
+	}
+	fam.read(inner)
+	inner.ignored(fam)
+	for _, f := range []*fields{outer, inner} {
+		if f.err != nil {
+			return f.err
+		}
+	}
+	return m.check()
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

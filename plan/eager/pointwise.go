@@ -1,0 +1,349 @@
+package eager
+
+// pointwise allocates the result of an elementwise op, of the shape that the
+// operands broadcast to and in the order of memory that TensorIterator picks.
+func (m *Machine) pointwise(op string, d DType, in ...*Tensor) *Tensor {
+	first := in[0]
+	same := true
+	for _, t := range in[1:] {
+		if t.dims != first.dims || t.dim != first.dim || t.stride != first.stride {
+			same = false
+			break
+		}
+	}
+	if same {
+		return m.emptyLike(op, first, d)
+	}
+	shape := broadcast(in)
+	t := m.tensor(d, shape)
+	t.stride = m.permuted(t.Shape(), in)
+	t.store = m.alloc(t.Bytes(), op)
+	return t
+}
+
+// broadcast is the common shape of tensors.
+func broadcast(in []*Tensor) []int64 {
+	dims := 0
+	for _, t := range in {
+		dims = max(dims, int(t.dims))
+	}
+	shape := make([]int64, dims)
+	for i := range shape {
+		shape[i] = 1
+	}
+	for _, t := range in {
+		shift := dims - int(t.dims)
+		for i, d := range t.Shape() {
+			if d != 1 {
+				shape[shift+i] = d
+			}
+		}
+	}
+	return shape
+}
+
+// permuted is the strides that TensorIterator gives a new output: dense, with
+// the dimensions in the order that the strides of the operands suggest, the
+// first operand that tells two dimensions apart deciding.
+func (m *Machine) permuted(shape []int64, in []*Tensor) (stride [MaxDims]int64) {
+	dims := len(shape)
+	if dims == 0 {
+		return stride
+	}
+	strideOf := func(t *Tensor, d int) int64 {
+		i := d - (dims - int(t.dims))
+		if i < 0 || t.dim[i] == 1 && shape[d] != 1 {
+			return 0
+		}
+		return t.stride[i]
+	}
+	// perm lists the dimensions from the innermost outwards.
+	var perm [MaxDims]int
+	for i := range dims {
+		perm[i] = dims - 1 - i
+	}
+	order := func(a, b int) int {
+		for _, t := range in {
+			sa, sb := strideOf(t, a), strideOf(t, b)
+			switch {
+			case sa == 0 || sb == 0:
+			case sa < sb:
+				return -1
+			case sa > sb:
+				return 1
+			case shape[a] > shape[b]:
+				return 1
+			}
+		}
+		return 0
+	}
+	for i := 1; i < dims; i++ {
+		d1 := i
+		for d0 := i - 1; d0 >= 0; d0-- {
+			c := order(perm[d0], perm[d1])
+			if c > 0 {
+				perm[d0], perm[d1] = perm[d1], perm[d0]
+				d1 = d0
+			} else if c < 0 {
+				break
+			}
+		}
+	}
+	step := int64(1)
+	for _, d := range perm[:dims] {
+		stride[d] = step
+		step *= max(shape[d], 1)
+	}
+	return stride
+}
+
+// Add is a + b.
+func (m *Machine) Add(a, b *Tensor) *Tensor {
+	n := m.node("AddBackward0", a, b)
+	y := m.pointwise("add", promote(a.dtype, b.dtype), a, b)
+	if n != nil {
+		n.apply = passOn
+		n.made(y)
+	}
+	return y
+}
+
+// passOn gives the gradient itself to every input that wants it.
+func passOn(n *Node, g []*Tensor) []*Tensor {
+	out := make([]*Tensor, len(n.edges))
+	for i := range out {
+		if n.wants(i) {
+			out[i] = g[0].Keep()
+		}
+	}
+	return out
+}
+
+// Sub is a - b.
+func (m *Machine) Sub(a, b *Tensor) *Tensor {
+	n := m.node("SubBackward0", a, b)
+	y := m.pointwise("sub", promote(a.dtype, b.dtype), a, b)
+	if n != nil {
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			out := make([]*Tensor, 2)
+			if n.wants(1) {
+				out[1] = m.unary("neg", g[0])
+			}
+			if n.wants(0) {
+				out[0] = g[0].Keep()
+			}
+			return out
+		}
+		n.made(y)
+	}
+	return y
+}
+
+// AddScalar is x + c.
+func (m *Machine) AddScalar(x *Tensor) *Tensor {
+	n := m.node("AddBackward0", x)
+	y := m.unary("add", x)
+	if n != nil {
+		n.apply = passOn
+		n.made(y)
+	}
+	return y
+}
+
+// unary is an elementwise op on one tensor that no derivative is needed of.
+func (m *Machine) unary(op string, x *Tensor) *Tensor { return m.pointwise(op, x.dtype, x) }
+
+// binary is an elementwise op that no derivative is needed of.
+func (m *Machine) binary(op string, a, b *Tensor) *Tensor {
+	return m.pointwise(op, promote(a.dtype, b.dtype), a, b)
+}
+
+// Unary is an elementwise op without a derivative, such as cos.
+func (m *Machine) Unary(op string, x *Tensor) *Tensor { return m.unary(op, x) }
+
+// Binary is an elementwise op without a derivative.
+func (m *Machine) Binary(op string, a, b *Tensor) *Tensor { return m.binary(op, a, b) }
+
+// Compare is an elementwise op with a boolean result.
+func (m *Machine) Compare(op string, in ...*Tensor) *Tensor { return m.pointwise(op, Bool, in...) }
+
+// Mul is a * b. Of two inputs the gradient of the second is computed first, as
+// everywhere in torch: derivatives come in the order of the names of the
+// arguments, and "other" is before "self".
+func (m *Machine) Mul(a, b *Tensor) *Tensor {
+	n := m.node("MulBackward0", a, b)
+	if n != nil {
+		n.saveIf(0, b)
+		n.saveIf(1, a)
+	}
+	y := m.binary("mul", a, b)
+	if n != nil {
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			out := make([]*Tensor, 2)
+			b, a := n.unpack(0), n.unpack(1)
+			if n.wants(1) {
+				out[1] = m.mulGrad(g[0], a, n.edges[1].dtype)
+			}
+			if n.wants(0) {
+				out[0] = m.mulGrad(g[0], b, n.edges[0].dtype)
+			}
+			return out
+		}
+		n.made(y)
+	}
+	return y
+}
+
+// mulGrad is mul_tensor_backward: the product, in the type of the input.
+func (m *Machine) mulGrad(g, other *Tensor, d DType) *Tensor {
+	p := m.binary("mul", g, other)
+	return m.Become(p, d)
+}
+
+// Become is x in another type. It takes x over.
+func (m *Machine) Become(x *Tensor, d DType) *Tensor {
+	if x.dtype == d {
+		return x
+	}
+	y := m.toCopy(x, d)
+	x.Drop()
+	return y
+}
+
+// saveIf keeps t if input i needs its gradient, and a gap otherwise.
+func (n *Node) saveIf(i int, t *Tensor) {
+	if n.wants(i) {
+		n.save(t)
+		return
+	}
+	n.saved = append(n.saved, saved{})
+}
+
+// Scale is x * c.
+func (m *Machine) Scale(x *Tensor) *Tensor {
+	n := m.node("MulBackward0", x)
+	y := m.unary("mul", x)
+	if n != nil {
+		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.unary("mul", g[0])} }
+		n.made(y)
+	}
+	return y
+}
+
+// Neg is -x.
+func (m *Machine) Neg(x *Tensor) *Tensor {
+	n := m.node("NegBackward0", x)
+	y := m.unary("neg", x)
+	if n != nil {
+		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.unary("neg", g[0])} }
+		n.made(y)
+	}
+	return y
+}
+
+// Activation is a fused elementwise op whose derivative needs its input alone:
+// silu, gelu.
+func (m *Machine) Activation(op string, x *Tensor) *Tensor {
+	n := m.node(op+"Backward0", x)
+	n.save(x)
+	y := m.unary(op, x)
+	if n != nil {
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			return []*Tensor{m.binary(op+"_backward", g[0], n.unpack(0))}
+		}
+		n.made(y)
+	}
+	return y
+}
+
+// ByResult is an elementwise op whose derivative needs its result alone and is
+// computed by one kernel: tanh, sigmoid, relu.
+func (m *Machine) ByResult(op string, x *Tensor) *Tensor {
+	n := m.node(op+"Backward0", x)
+	y := m.unary(op, x)
+	if n != nil {
+		n.saveOutput(y)
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			return []*Tensor{m.binary(op+"_backward", g[0], n.unpack(0))}
+		}
+		n.made(y)
+	}
+	return y
+}
+
+// Pow is x to a constant power, in fp32 under autocast.
+func (m *Machine) Pow(x *Tensor) *Tensor {
+	in := m.Upper(x)
+	n := m.node("PowBackward0", in)
+	n.save(in)
+	y := m.unary("pow", in)
+	if n != nil {
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			p := m.unary("pow", n.unpack(0))
+			c := m.unary("mul", p)
+			out := m.binary("mul", g[0], c)
+			Drop(c, p)
+			return []*Tensor{out}
+		}
+		n.made(y)
+	}
+	in.Drop()
+	return y
+}
+
+// Rsqrt is 1 / sqrt(x), in fp32 under autocast.
+func (m *Machine) Rsqrt(x *Tensor) *Tensor {
+	in := m.Upper(x)
+	n := m.node("RsqrtBackward0", in)
+	y := m.unary("rsqrt", in)
+	if n != nil {
+		n.saveOutput(y)
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			p := m.unary("pow", n.unpack(0))
+			h := m.unary("mul", g[0])
+			out := m.binary("mul", h, p)
+			Drop(h, p)
+			return []*Tensor{out}
+		}
+		n.made(y)
+	}
+	in.Drop()
+	return y
+}
+
+// To is x.to(dtype): x itself if it is of that type.
+func (m *Machine) To(x *Tensor, d DType) *Tensor {
+	if x.dtype == d {
+		return x.Keep()
+	}
+	n := m.node("ToCopyBackward0", x)
+	y := m.toCopy(x, d)
+	if n != nil {
+		from := x.dtype
+		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.To(g[0], from)} }
+		n.made(y)
+	}
+	return y
+}
+
+// toCopy is _to_copy.
+func (m *Machine) toCopy(x *Tensor, d DType) *Tensor { return m.emptyLike("to", x, d) }
+
+// Dropout is native_dropout: the result and a mask of a byte per element.
+func (m *Machine) Dropout(x *Tensor, p float64, training bool) *Tensor {
+	if p == 0 || !training {
+		return x.Keep()
+	}
+	n := m.node("NativeDropoutBackward0", x)
+	y := m.unary("native_dropout", x)
+	mask := m.pointwise("native_dropout", Bool, x)
+	if n != nil {
+		n.saveOutput(mask)
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			return []*Tensor{m.pointwise("native_dropout_backward", g[0].dtype, g[0], n.unpack(0))}
+		}
+		n.made(y)
+	}
+	mask.Drop()
+	return y
+}

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// Program is a ledger as calls of the allocator: call i is event i.
+func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
+	return replay.NewProgram(s, len(l.Events), func(i int) replay.Call {
+		e := l.Events[i]
+		if e < 0 {
+			return replay.Call{Kind: replay.CallFree, Tensor: int(^e)}
+		}
+		t := &l.Tensors[e]
+		return replay.Call{Kind: replay.CallAlloc, Tensor: int(e), Size: uint64(t.Bytes), Stream: uint64(t.Stream)}
+	})
+}
+
+// figures are what the engine makes of a ledger without a limit.
+type figures struct {
+	allocated, reserved, requested uint64 // peaks of the scored part
+	at                             int    // the event after which allocated is highest
+	sizes                          []uint64 // tensor -> size of its block
+	curve                          []replay.Point
+}
+
+// Component is a part of the peak.
+type Component struct {
+	Name  string `json:"name"`
+	Bytes uint64 `json:"bytes"`
+}
+
+// rounding names what blocks have beyond what was asked for.
+const rounding = "rounding"
+
+// measure runs a program without a limit.
+func measure(ctx context.Context, l *ledger.Ledger, p *replay.Program, s settings.Settings, points int) (*figures, error) {
+	o, err := p.Run(ctx, replay.Conditions{Settings: s, From: l.Scored(), BlockSizes: true, Points: points})
+	if err != nil {
+		return nil, err
+	}
+	if o.Fails { // a single tensor that no device could hold
+		return nil, fmt.Errorf("a tensor of %d bytes is more than any device has: give a smaller --batch or --seq", o.First.Requested)
+	}
+	return &figures{
+		allocated: o.Allocated.Bytes, reserved: o.Reserved.Bytes, requested: o.Requested.Bytes,
+		at: max(o.Allocated.Event, 0), sizes: o.BlockSizes, curve: o.Curve,
+	}, nil
+}
+
+// components adds up what is live after an event by purpose, the largest first.
+// They sum to what the engine has allocated then.
+func components(l *ledger.Ledger, at int, sizes []uint64) []Component {
+	purposes := l.Purposes()
+	sums := make([]uint64, len(ledger.Kinds()))
+	var extra uint64
+	for i := range l.Tensors {
+		t := &l.Tensors[i]
+		if t.Live(at) && sizes[i] > 0 {
+			sums[purposes[i]] += uint64(t.Bytes)
+			extra += sizes[i] - uint64(t.Bytes)
+		}
+	}
+	var out []Component
+	for k, n := range sums {
+		if n > 0 {
+			out = append(out, Component{ledger.Kind(k).String(), n})
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Bytes > out[j].Bytes })
+	if extra > 0 {
+		out = append(out, Component{rounding, extra})
+	}
+	return out
+}

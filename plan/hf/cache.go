@@ -1,0 +1,4 @@
+package hf
+
+// cache keeps keys and values of generation.
+type cache struct{}

@@ -1,0 +1,125 @@
+package hf
+
+import (
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// network is a model that can be trained.
+type network interface {
+	// loss is model(**batch).loss: the outputs but for the loss are dropped.
+	loss(r *run, in *batch) *eager.Tensor
+}
+
+// generator is a model that can generate.
+type generator interface {
+	// step is model(ids, past_key_values=cache): the logits of the last token.
+	step(r *run, ids *eager.Tensor, cache *cache) *eager.Tensor
+}
+
+// batch is what a model is called with. Tensors may be nil.
+type batch struct {
+	ids, labels, mask, pixels *eager.Tensor
+}
+
+func (b *batch) drop() {
+	eager.Drop(b.ids, b.labels, b.mask, b.pixels)
+}
+
+// shared is what all layers are called with.
+type shared struct {
+	rope      tables
+	mask      *eager.Tensor // nil if none is needed
+	positions *eager.Tensor
+	cache     *cache
+	layer     int
+}
+
+// layer is a decoder layer.
+type layer interface {
+	forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor
+}
+
+// decoder is a causal language model.
+type decoder struct {
+	embed  *embedding
+	layers []layer
+	norm   normer
+	rotary *rotary
+	head   *linear
+}
+
+// head is lm_head, which may be the embedding again.
+func (b *builder) head(e *embedding) *linear {
+	c := b.r.job.Model
+	if c.Head == config.HeadNone {
+		return nil
+	}
+	// The head's own weight is allocated before it is tied.
+	l := b.linear("lm_head", c.Hidden, c.Vocab, false)
+	b.r.linears = b.r.linears[:len(b.r.linears)-1]
+	if c.Tied {
+		l.w.Drop()
+		l.w = e.w
+		b.r.params = b.r.params[:len(b.r.params)-1]
+	}
+	return l
+}
+
+func (d *decoder) loss(r *run, in *batch) *eager.Tensor {
+	m := r.m
+	h := d.base(r, in)
+	kind := m.Kind(ledger.Loss)
+	defer m.Kind(kind)
+	s := m.Slice(h, 1, h.Size(1))
+	logits := d.head.forward(r, s)
+	s.Drop()
+	loss := causalLoss(r, logits, in.labels)
+	eager.Drop(h, logits)
+	return loss
+}
+
+// base is the model without its head: the last hidden state.
+func (d *decoder) base(r *run, in *batch) *eager.Tensor {
+	m := r.m
+	x := d.embed.forward(r, in.ids)
+	rows := in.ids.Size(1)
+	a := m.Empty("arange", eager.Int64, rows)
+	p := m.Binary("add", a, a)
+	a.Drop()
+	positions := m.Unsqueeze(p, 0)
+	p.Drop()
+	packedCheck(r, in.ids.Size(0), rows)
+	c := &shared{positions: positions}
+	c.rope = d.rotary.forward(r, x, positions)
+	h := x.Keep()
+	for i, l := range d.layers {
+		c.layer = i
+		y := r.layer(l, h, c)
+		h.Drop()
+		h = y
+	}
+	y := d.norm.forward(r, h)
+	h.Drop()
+	c.rope.drop()
+	eager.Drop(positions, x)
+	return y
+}
+
+// packedCheck is find_packed_sequence_indices, which looks whether positions
+// begin anew within a row.
+func packedCheck(r *run, batch, rows int64) {
+	m := r.m
+	first := m.Empty("sub", eager.Int64, batch, 1)
+	joined := m.Empty("cat", eager.Int64, batch, rows+1)
+	diff := m.Empty("diff", eager.Int64, batch, rows)
+	joined.Drop()
+	ne := m.Empty("ne", eager.Bool, batch, rows)
+	sum := m.Empty("cumsum", eager.Int64, batch, rows)
+	m.Scratch(batch*rows*8, "to")
+	ne.Drop()
+	eq := m.Empty("eq", eager.Bool, batch)
+	all := m.Empty("all", eager.Bool)
+	eager.Drop(eq, all, first, diff, sum)
+}

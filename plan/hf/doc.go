@@ -1,0 +1,19 @@
+// Package hf plans models of Hugging Face transformers 5.17 on PyTorch 2.11:
+// the preset hf-5.17.
+//
+// Each family is written as transformers writes it, module by module and
+// statement by statement, on the symbolic tensors of package eager. What a
+// name of the Python program holds, a variable here holds, and it is dropped
+// where Python drops it. A file has one family or one thing that families
+// share:
+//
+//	run.go        a job from its beginning to its end
+//	train.go      the training loop
+//	generate.go   prompt and tokens
+//	module.go     parameters, Linear, Embedding
+//	decoder.go    the causal language model around the layers
+//	norm.go, rope.go, mlp.go, attention.go, mask.go, loss.go, cache.go
+//	llama.go      llama, mistral, qwen2, qwen3
+//
+// The order of statements matters: it is the order of allocations.
+package hf

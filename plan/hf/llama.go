@@ -1,0 +1,70 @@
+package hf
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/plan/eager"
+)
+
+// llamaLayer is LlamaDecoderLayer.
+type llamaLayer struct {
+	attention     *llamaAttention
+	mlp           feedForward
+	input, middle normer
+}
+
+// feedForward is what comes after attention.
+type feedForward interface {
+	forward(r *run, x *eager.Tensor) *eager.Tensor
+}
+
+func newLlama(r *run) network {
+	c := r.job.Model
+	d := &decoder{}
+	top := &builder{r: r}
+	base := top.in("model")
+	d.embed = base.embedding("embed_tokens", c.Vocab, c.Hidden)
+	for i := range c.Layers {
+		b := base.in(fmt.Sprintf("layers.%d", i))
+		l := &llamaLayer{}
+		l.attention = b.llamaAttention("self_attn")
+		l.mlp = b.gatedMLP("mlp", c.Hidden, c.Intermediate, c.MLPBias, c.Activation)
+		l.input = b.rmsNorm("input_layernorm", c.Hidden)
+		l.middle = b.rmsNorm("post_attention_layernorm", c.Hidden)
+		d.layers = append(d.layers, l)
+	}
+	d.norm = base.rmsNorm("norm", c.Hidden)
+	d.rotary = base.rotary("rotary_emb", c.Rope.Dim)
+	d.head = top.head(d.embed)
+	return d
+}
+
+func (b *builder) llamaAttention(name string) *llamaAttention {
+	c := b.r.job.Model
+	a := b.in(name)
+	out := &llamaAttention{label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout}
+	out.q = a.linear("q_proj", c.Hidden, c.Heads*c.HeadDim, c.QKVBias)
+	out.k = a.linear("k_proj", c.Hidden, c.KVHeads*c.HeadDim, c.QKVBias)
+	out.v = a.linear("v_proj", c.Hidden, c.KVHeads*c.HeadDim, c.QKVBias)
+	out.o = a.linear("o_proj", c.Heads*c.HeadDim, c.Hidden, c.OutBias)
+	if c.Family == "qwen3" || c.Family == "qwen3_moe" {
+		out.qNorm = a.rmsNorm("q_norm", c.HeadDim)
+		out.kNorm = a.rmsNorm("k_norm", c.HeadDim)
+	}
+	return out
+}
+
+func (l *llamaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
+	m := r.m
+	n := l.input.forward(r, x)
+	a := l.attention.forward(r, n, c)
+	n.Drop()
+	h := m.Add(x, a)
+	a.Drop()
+	n = l.middle.forward(r, h)
+	f := l.mlp.forward(r, n)
+	n.Drop()
+	y := m.Add(h, f)
+	eager.Drop(f, h)
+	return y
+}

@@ -1,0 +1,106 @@
+package hf
+
+import (
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// Parameter is a weight of the model.
+type Parameter struct {
+	Name   string
+	Tensor *eager.Tensor
+	Tied   bool // the same weight is registered under another name before
+}
+
+// Elements is its number of elements.
+func (p Parameter) Elements() int64 { return p.Tensor.Elements() }
+
+// builder makes modules in the order of their constructors.
+type builder struct {
+	r      *run
+	prefix string
+	layer  int
+}
+
+// in is a builder for a part of the module.
+func (b *builder) in(name string) *builder {
+	c := *b
+	c.prefix = b.path(name)
+	return &c
+}
+
+func (b *builder) path(name string) string {
+	if b.prefix == "" {
+		return name
+	}
+	return b.prefix + "." + name
+}
+
+// label is the name that the ledger has for a module.
+func (b *builder) label(name string) ledger.Name { return b.r.m.Ledger.Name(b.path(name)) }
+
+// weight allocates a parameter of the model's type.
+func (b *builder) weight(name string, shape ...int64) *eager.Tensor {
+	return b.weightOf(b.r.dtype, name, shape...)
+}
+
+func (b *builder) weightOf(d eager.DType, name string, shape ...int64) *eager.Tensor {
+	before := b.r.m.Enter(b.label(name))
+	t := b.r.m.Parameter(d, b.r.trains, shape...)
+	b.r.m.Enter(before)
+	b.r.params = append(b.r.params, Parameter{Name: b.path(name), Tensor: t})
+	return t
+}
+
+// buffer allocates what a module keeps beside its parameters.
+func (b *builder) buffer(d eager.DType, name string, shape ...int64) *eager.Tensor {
+	before := b.r.m.Enter(b.label(name))
+	t := b.r.m.Empty("buffer", d, shape...).SetKind(ledger.Buffer)
+	b.r.m.Enter(before)
+	return t
+}
+
+// linear is nn.Linear, with the adapter that LoRA may have put around it.
+type linear struct {
+	name    string // the last part of its path
+	label   ledger.Name
+	w, bias *eager.Tensor
+	adapter *adapter
+}
+
+// linear makes an nn.Linear.
+func (b *builder) linear(name string, in, out int, bias bool) *linear {
+	l := &linear{name: name, label: b.label(name)}
+	c := b.in(name)
+	l.w = c.weight("weight", int64(out), int64(in))
+	if bias {
+		l.bias = c.weight("bias", int64(out))
+	}
+	b.r.linears = append(b.r.linears, l)
+	return l
+}
+
+func (l *linear) forward(r *run, x *eager.Tensor) *eager.Tensor {
+	before := r.m.Enter(l.label)
+	defer r.m.Enter(before)
+	if l.adapter != nil {
+		return l.adapter.forward(r, l, x)
+	}
+	return r.m.Linear(x, l.w, l.bias)
+}
+
+// embedding is nn.Embedding.
+type embedding struct {
+	label ledger.Name
+	w     *eager.Tensor
+}
+
+func (b *builder) embedding(name string, rows, width int) *embedding {
+	return &embedding{label: b.label(name), w: b.in(name).weight("weight", int64(rows), int64(width))}
+}
+
+func (e *embedding) forward(r *run, ids *eager.Tensor) *eager.Tensor {
+	before := r.m.Enter(e.label)
+	defer r.m.Enter(before)
+	return r.m.Embedding(e.w, ids)
+}

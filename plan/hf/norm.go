@@ -1,0 +1,40 @@
+package hf
+
+import (
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// normer is a normalisation.
+type normer interface {
+	forward(r *run, x *eager.Tensor) *eager.Tensor
+}
+
+// rmsNorm is LlamaRMSNorm, which most families share.
+type rmsNorm struct {
+	label ledger.Name
+	w     *eager.Tensor
+}
+
+func (b *builder) rmsNorm(name string, width int) *rmsNorm {
+	return &rmsNorm{label: b.label(name), w: b.in(name).weight("weight", int64(width))}
+}
+
+func (n *rmsNorm) forward(r *run, x *eager.Tensor) *eager.Tensor {
+	m := r.m
+	before := m.Enter(n.label)
+	defer m.Enter(before)
+	h := m.To(x, eager.Float32)
+	p := m.Pow(h)
+	variance := m.Mean(p)
+	p.Drop()
+	e := m.AddScalar(variance)
+	s := m.Rsqrt(e)
+	e.Drop()
+	scaled := m.Mul(h, s)
+	eager.Drop(s, h)
+	c := m.To(scaled, x.DType())
+	y := m.Mul(n.w, c)
+	eager.Drop(c, scaled, variance)
+	return y
+}

@@ -1,0 +1,103 @@
+package hf
+
+import (
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// rotary computes the tables of rotary positions.
+type rotary struct {
+	label ledger.Name
+	dim   int64
+	freq  *eager.Tensor
+}
+
+// tables are the cosines and sines, [1, rows, dim].
+type tables struct{ cos, sin *eager.Tensor }
+
+func (t tables) drop() { eager.Drop(t.cos, t.sin) }
+
+// rotary makes the module. What its constructor computes is small and comes
+// twice: once there and once when weights are initialised.
+func (b *builder) rotary(name string, dim int) *rotary {
+	m := b.r.m
+	before := m.Enter(b.label(name))
+	defer m.Enter(before)
+	half := int64(dim) / 2
+	frequencies := func() *eager.Tensor {
+		a := m.Empty("arange", eager.Float32, half)
+		d := m.Unary("div", a)
+		a.Drop()
+		p := m.Unary("pow", d)
+		m.Scratch(8, "scalar_tensor")
+		d.Drop()
+		i := m.Unary("reciprocal", p)
+		f := m.Unary("mul", i)
+		eager.Drop(i, p)
+		return f
+	}
+	ro := &rotary{label: b.label(name), dim: int64(dim)}
+	ro.freq = frequencies().SetKind(ledger.Buffer)
+	m.Unary("clone", ro.freq).SetKind(ledger.Buffer)
+	frequencies().Drop()
+	return ro
+}
+
+// forward computes the tables for positions [1, rows], in the type of x.
+func (ro *rotary) forward(r *run, x, positions *eager.Tensor) tables {
+	m := r.m
+	before := m.Enter(ro.label)
+	defer m.Enter(before)
+	grad := m.NoGrad(true)
+	defer m.NoGrad(grad)
+	batch, rows := positions.Size(0), positions.Size(1)
+	freq := m.Expand(m.View(ro.freq, 1, ro.dim/2, 1), batch, ro.dim/2, 1)
+	p := m.View(positions, batch, 1, rows)
+	p32 := m.To(p, eager.Float32)
+	p.Drop()
+	product := m.Bmm(freq, p32)
+	f := m.Transpose(product, 1, 2)
+	product.Drop()
+	emb := m.Cat(-1, f, f)
+	c := m.Unary("cos", emb)
+	cos := m.Unary("mul", c)
+	c.Drop()
+	s := m.Unary("sin", emb)
+	sin := m.Unary("mul", s)
+	s.Drop()
+	out := tables{cos: m.To(cos, x.DType()), sin: m.To(sin, x.DType())}
+	eager.Drop(p32, f, emb, cos, sin)
+	return out
+}
+
+// rotate is apply_rotary_pos_emb on one of q and k, [batch, heads, rows, dim].
+func rotate(r *run, x *eager.Tensor, cos, sin *eager.Tensor) *eager.Tensor {
+	m := r.m
+	a := m.Mul(x, cos)
+	h := rotateHalf(r, x)
+	b := m.Mul(h, sin)
+	h.Drop()
+	y := m.Add(a, b)
+	eager.Drop(a, b)
+	return y
+}
+
+func rotateHalf(r *run, x *eager.Tensor) *eager.Tensor {
+	m := r.m
+	half := x.Size(-1) / 2
+	x1 := m.Slice(x, -1, half)
+	x2 := m.Slice(x, -1, x.Size(-1)-half)
+	n := m.Neg(x2)
+	y := m.Cat(-1, n, x1)
+	eager.Drop(n, x1, x2)
+	return y
+}
+
+// applyRotary is apply_rotary_pos_emb: rotated copies of q and k.
+func applyRotary(r *run, q, k *eager.Tensor, t tables) (*eager.Tensor, *eager.Tensor) {
+	cos, sin := r.m.Unsqueeze(t.cos, 1), r.m.Unsqueeze(t.sin, 1)
+	q2 := rotate(r, q, cos, sin)
+	k2 := rotate(r, k, cos, sin)
+	eager.Drop(cos, sin)
+	return q2, k2
+}

@@ -1,0 +1,160 @@
+// Package job says what is to be planned: a model and how it is run.
+package job
+
+import "github.com/ashlar-mem/ashlar/plan/config"
+
+// DType is the type of a tensor's elements, as far as a job chooses it.
+type DType string
+
+// The types of weights.
+const (
+	FP32 DType = "fp32"
+	BF16 DType = "bf16"
+	FP16 DType = "fp16"
+)
+
+// Mode is what the model does.
+type Mode string
+
+// The modes.
+const (
+	Train    Mode = "train"
+	Generate Mode = "generate"
+)
+
+// Optimizer is torch's optimizer and which of its implementations.
+type Optimizer string
+
+// The optimizers.
+const (
+	AdamWFused   Optimizer = "adamw-fused"
+	AdamWForeach Optimizer = "adamw-foreach"
+	AdamW        Optimizer = "adamw" // one tensor at a time
+	AdamFused    Optimizer = "adam-fused"
+	AdamForeach  Optimizer = "adam-foreach"
+	Adam         Optimizer = "adam"
+	SGD          Optimizer = "sgd"          // foreach, without momentum
+	SGDMomentum  Optimizer = "sgd-momentum" // foreach
+	SGDFused     Optimizer = "sgd-momentum-fused"
+	Adafactor    Optimizer = "adafactor"
+)
+
+// Attention is how attention is computed.
+type Attention string
+
+// The ways. SDPA is what torch picks for the shapes.
+const (
+	SDPA      Attention = "sdpa"
+	Flash     Attention = "flash"
+	Efficient Attention = "efficient"
+	CuDNN     Attention = "cudnn"
+	Math      Attention = "math"
+	Eager     Attention = "eager"
+)
+
+// Mask is which padding the batch has.
+type Mask string
+
+// The masks. Ones is a mask without padding.
+const (
+	NoMask    Mask = "none"
+	LeftMask  Mask = "left"
+	RightMask Mask = "right"
+	OnesMask  Mask = "ones"
+)
+
+// ZeroGrad is what becomes of the gradients after a step.
+type ZeroGrad string
+
+// The variants.
+const (
+	ZeroNone   ZeroGrad = "none"   // set to None after the optimizer's step
+	ZeroKeep   ZeroGrad = "keep"   // filled with zeros
+	ZeroBefore ZeroGrad = "before" // set to None before the forward pass
+)
+
+// Save is how a checkpoint of the state is written after each step.
+type Save string
+
+// The ways: not at all, after a copy on the GPU, through pinned host memory.
+const (
+	SaveNone  Save = "none"
+	SaveSync  Save = "sync"
+	SaveAsync Save = "async"
+)
+
+// Recompute says which layers are computed again in the backward pass.
+type Recompute struct {
+	// Mode is none, full (each layer by itself), group (Groups), or selective
+	// (each layer, but matrix products and attention are kept).
+	Mode string
+	// Groups are the lengths of runs of layers that are recomputed together; a
+	// negative length is a run that is not recomputed.
+	Groups []int
+	// Reentrant is torch's older checkpoint, whose recomputation is a backward
+	// pass within the backward pass.
+	Reentrant bool
+}
+
+// LoRA are low-rank adapters on frozen weights.
+type LoRA struct {
+	Rank    int      // 0 is none
+	Targets []string // names of Linears; none means all but the head
+	DType   DType    // empty: the weights'
+}
+
+// Shard is how the work is spread over ranks.
+type Shard struct {
+	DDP, FSDP           int
+	BucketView          bool // DDP: gradients are views into the buckets
+	Zero, ZeroStage     int  // ranks and stage of DeepSpeed's ZeRO
+	Tensor, Sequence    int
+	Pipeline, Context   int
+	Expert              int
+	ReshardAfterForward bool
+	// FSDP's mixed precision: the type that parameters are gathered in and the
+	// type that gradients are reduced in; empty is the weights'.
+	ParamDType, ReduceDType DType
+}
+
+// Job is one run of a model on one GPU.
+type Job struct {
+	Model *config.Model
+
+	Mode      Mode
+	Batch     int64
+	Seq       int64 // of the prompt when generating
+	TargetSeq int64 // of an encoder-decoder's target
+
+	DType    DType
+	Autocast bool
+
+	Optimizer Optimizer
+	Master    bool
+	ZeroGrad  ZeroGrad
+	Clip      bool // the norm of the gradients is clipped
+	Steps     int  // 3
+
+	Accumulate int
+	Attention  Attention
+	Mask       Mask
+	Recompute  Recompute
+	LossChunk  int64 // tokens whose loss is computed at a time; 0 is all
+	HoldOutput bool  // the outputs, logits among them, live until the next step
+	UseCache   bool  // a training step that builds a cache
+
+	LoRA  LoRA
+	Shard Shard
+	Save  Save
+
+	Tokens      int64 // to generate
+	StaticCache int64 // length of a static cache; 0 is a dynamic one
+	// GenerateCall: the tokens come from transformers' generate(), greedily,
+	// with a mask of ones; otherwise from a loop of forward calls.
+	GenerateCall bool
+
+	// Workspace is what cuBLAS takes per thread and stream.
+	Workspace int64
+	// Capability is the compute capability, e.g. 90.
+	Capability int
+}

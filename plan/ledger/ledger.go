@@ -1,0 +1,121 @@
+// Package ledger holds what a planned run allocates: every tensor with its
+// size, its birth and its death, in the order in which they happen.
+//
+// A ledger is what the planner writes and what everything after it reads. It
+// knows nothing of models and nothing of the allocator: the one writes it, the
+// other replays it.
+package ledger
+
+// Kind is what a tensor is for.
+type Kind uint8
+
+// The kinds. What is reported of a peak is the sum of each.
+const (
+	Temporary  Kind = iota // lives within an op or a few of them
+	Weight                 // parameters
+	Buffer                 // what a module keeps beside its parameters
+	Master                 // fp32 copies of the parameters
+	Gradient               // of a parameter
+	Optimizer              // moments and step counters
+	Activation             // kept for the backward pass
+	Loss                   // logits, their casts and their gradients
+	Cast                   // of a weight, under autocast
+	Cache                  // keys, values and states of generation
+	Workspace              // of a library, e.g. cuBLAS
+	Input                  // token ids, labels, masks, pictures
+	Collective             // buckets and gathered parameters
+	Copy                   // of the state, while it is saved
+	kinds
+)
+
+var kindNames = [kinds]string{
+	"temporary", "weights", "buffers", "master weights", "gradients", "optimizer state",
+	"activations", "loss", "weight casts", "cache", "workspaces", "inputs", "collectives", "saved copies",
+}
+
+// Kinds lists all kinds.
+func Kinds() []Kind {
+	out := make([]Kind, kinds)
+	for i := range out {
+		out[i] = Kind(i)
+	}
+	return out
+}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Tensor is one allocation.
+type Tensor struct {
+	Bytes  int64
+	Birth  int32 // event
+	Death  int32 // event, or Lives
+	Op     Name  // what allocated it
+	Module Name  // where in the model
+	Kind   Kind
+	Stream uint8
+}
+
+// Lives is the Death of a tensor that is there at the end.
+const Lives = -1
+
+// Name stands for a string of the ledger.
+type Name int32
+
+// Phase is a part of a run. It lasts until the next one begins.
+type Phase struct {
+	Name  string // build, forward, loss, backward, optimizer, save, prefill, decode
+	Step  int    // of training, or the number of the decoded token; from 1 on
+	First int    // event
+}
+
+// Ledger is a run's allocations and frees.
+type Ledger struct {
+	Tensors []Tensor
+	// Events are in order: t is the birth of tensor t, ^t its death.
+	Events []int32
+	Phases []Phase
+
+	names []string
+	index map[string]Name
+}
+
+// New returns an empty ledger.
+func New() *Ledger {
+	l := &Ledger{index: map[string]Name{}}
+	l.Name("")
+	return l
+}
+
+// Name returns the name that stands for s.
+func (l *Ledger) Name(s string) Name {
+	if n, ok := l.index[s]; ok {
+		return n
+	}
+	n := Name(len(l.names))
+	l.names = append(l.names, s)
+	l.index[s] = n
+	return n
+}
+
+// Text is what a name stands for.
+func (l *Ledger) Text(n Name) string { return l.names[n] }
+
+// Begin starts a phase.
+func (l *Ledger) Begin(name string, step int) {
+	l.Phases = append(l.Phases, Phase{Name: name, Step: step, First: len(l.Events)})
+}
+
+// Alloc enters the birth of a tensor and returns its number.
+func (l *Ledger) Alloc(t Tensor) int32 {
+	id := int32(len(l.Tensors))
+	t.Birth, t.Death = int32(len(l.Events)), Lives
+	l.Tensors = append(l.Tensors, t)
+	l.Events = append(l.Events, id)
+	return id
+}
+
+// Free enters the death of a tensor.
+func (l *Ledger) Free(id int32) {
+	l.Tensors[id].Death = int32(len(l.Events))
+	l.Events = append(l.Events, ^id)
+}

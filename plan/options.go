@@ -1,0 +1,228 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/plan/job"
+)
+
+// Options say how a model is run, in the words of the command line. The zero
+// value has nothing set; what is not set gets a default that the answer lists.
+type Options struct {
+	values map[string]string
+}
+
+// Option describes one of the options.
+type Option struct {
+	Name  string
+	Value string // what stands behind it; empty for a switch
+	Usage string
+	check func(value string) error
+}
+
+// catalogue lists the options in the order of the help text.
+var catalogue = []Option{
+	{"batch", "B", "sequences (or pictures) in a step on one GPU; with --accumulate in one of its parts", checkCount(1, maxCount)},
+	{"seq", "S", "tokens in a sequence; of the prompt when generating. vit has none", checkCount(1, maxCount)},
+	{"target-seq", "S", "tokens of an encoder-decoder's target; by default as many as --seq", checkCount(1, maxCount)},
+	{"dtype", "TYPE", "of the weights: fp32, bf16 or fp16; by default the config's", checkOneOf(job.FP32, job.BF16, job.FP16)},
+	{"autocast", "", "matrix products in bf16 over weights of --dtype, which is fp32 then by default", nil},
+	{"optimizer", "NAME", "adamw-fused, adamw-foreach, adamw (a loop), adam-..., sgd, sgd-momentum,\nsgd-momentum-fused, adafactor", checkOneOf(optimizers...)},
+	{"master-weights", "", "the optimizer works on fp32 copies of the weights", nil},
+	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(job.ZeroNone, job.ZeroBefore, job.ZeroKeep)},
+	{"clip", "", "the norm of the gradients is clipped before the step", nil},
+	{"accumulate", "N", "parts that a step's gradients are accumulated over", checkCount(1, 1<<20)},
+	{"recompute", "HOW", "none, full, selective (keep matrix products and attention), every:K (runs of K\nlayers), sqrt (runs of sqrt(L)), or best (least extra compute that fits)", checkRecompute},
+	{"attention", "HOW", "flash, efficient, math, cudnn, eager, or sdpa: what torch 2.11 picks", checkOneOf(job.SDPA, job.Flash, job.Efficient, job.Math, job.CuDNN, job.Eager)},
+	{"mask", "HOW", "padding in the batch: none, left, right, or ones (a mask without padding)", checkOneOf(job.NoMask, job.LeftMask, job.RightMask, job.OnesMask)},
+	{"loss", "HOW", "plain, or chunked:N (N tokens at a time, recomputed in the backward pass)", checkLoss},
+	{"hold-output", "", "the program keeps the model's output, logits among it, until the next step", nil},
+	{"use-cache", "", "a training step builds a key-value cache", nil},
+	{"lora", "R", "adapters of rank R on frozen weights", checkCount(1, 1<<16)},
+	{"lora-targets", "NAMES", "Linears with adapters, by name with commas; by default all but the head", nil},
+	{"lora-dtype", "TYPE", "of the adapters; by default the weights'", checkOneOf(job.FP32, job.BF16, job.FP16)},
+	{"mode", "MODE", "train or generate", checkOneOf(job.Train, job.Generate)},
+	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, 1<<20)},
+	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
+	{"cache", "HOW", "dynamic, or static:LEN", checkCache},
+	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, zero1:N, zero2:N, zero3:N, tp:N, sp:N, pp:N, cp:N,\nep:N; several with commas", checkShard},
+	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(job.SaveNone, job.SaveSync, job.SaveAsync)},
+	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkPreset},
+}
+
+var optimizers = []job.Optimizer{
+	job.AdamWFused, job.AdamWForeach, job.AdamW, job.AdamFused, job.AdamForeach, job.Adam,
+	job.SGD, job.SGDMomentum, job.SGDFused, job.Adafactor,
+}
+
+// maxCount keeps products of a batch and a sequence within 64 bits.
+const maxCount = 1 << 31
+
+// Catalogue lists all options, in the order in which help shows them.
+func Catalogue() []Option { return slices.Clone(catalogue) }
+
+// Set sets an option, as a flag of that name would: a switch to "true" or
+// "false". The error says what may be written.
+func (o *Options) Set(name, value string) error {
+	i := slices.IndexFunc(catalogue, func(c Option) bool { return c.Name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no option %q", name)
+	}
+	c := &catalogue[i]
+	switch {
+	case c.Value == "":
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("%q: write true or false", value)
+		}
+		value = ""
+		if on {
+			value = "true"
+		}
+	case c.check != nil:
+		if err := c.check(value); err != nil {
+			return err
+		}
+	}
+	o.values = maps.Clone(o.values)
+	if o.values == nil {
+		o.values = map[string]string{}
+	}
+	o.values[name] = value
+	if value == "" {
+		delete(o.values, name)
+	}
+	return nil
+}
+
+// Get returns an option as it was set; "" if it was not.
+func (o Options) Get(name string) string { return o.values[name] }
+
+// Has reports whether an option was set.
+func (o Options) Has(name string) bool { return o.values[name] != "" }
+
+// with returns the options with some of them changed; "" takes one back. What
+// it sets is known to be right.
+func (o Options) with(pairs ...string) Options {
+	o.values = maps.Clone(o.values)
+	if o.values == nil {
+		o.values = map[string]string{}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			delete(o.values, pairs[i])
+		} else {
+			o.values[pairs[i]] = pairs[i+1]
+		}
+	}
+	return o
+}
+
+// count returns a number that was set, or another.
+func (o Options) count(name string, otherwise int64) int64 {
+	n, err := strconv.ParseInt(o.values[name], 10, 64)
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+func checkCount(least, most int64) func(string) error {
+	return func(value string) error {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("%q: write a whole number from %d to %d", value, least, most)
+		}
+		return nil
+	}
+}
+
+func checkOneOf[T ~string](names ...T) func(string) error {
+	return func(value string) error {
+		if slices.Contains(names, T(value)) {
+			return nil
+		}
+		words := make([]string, len(names))
+		for i, n := range names {
+			words[i] = string(n)
+		}
+		return fmt.Errorf("%q: write %s", value, oneOf(words))
+	}
+}
+
+// oneOf lists words for a choice.
+func oneOf(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// numbered splits "every:4" into its word and its number.
+func numbered(value string) (word string, n int64, ok bool) {
+	word, digits, has := strings.Cut(value, ":")
+	if !has {
+		return word, 0, true
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return word, n, err == nil && n >= 1 && n <= maxCount
+}
+
+func checkNumbered(value string, plain []string, numberedWords []string) error {
+	word, n, ok := numbered(value)
+	if ok && (n == 0 && slices.Contains(plain, word) || n > 0 && slices.Contains(numberedWords, word)) {
+		return nil
+	}
+	words := slices.Clone(plain)
+	for _, w := range numberedWords {
+		words = append(words, w+":N")
+	}
+	return fmt.Errorf("%q: write %s", value, oneOf(words))
+}
+
+func checkRecompute(value string) error {
+	return checkNumbered(value, []string{"none", "full", "selective", "sqrt", Best}, []string{"every"})
+}
+
+// Best is the --recompute that is searched for.
+const Best = "best"
+
+func checkLoss(value string) error {
+	return checkNumbered(value, []string{"plain"}, []string{"chunked"})
+}
+
+func checkCache(value string) error {
+	return checkNumbered(value, []string{"dynamic"}, []string{"static"})
+}
+
+// shardWords are the ways to spread work over ranks, by what job.Shard calls
+// them.
+var shardWords = []string{"ddp", "ddp-view", "fsdp", "zero1", "zero2", "zero3", "tp", "sp", "pp", "cp", "ep"}
+
+func checkShard(value string) error {
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(value, ",") {
+		if value == "none" {
+			return nil
+		}
+		word, n, ok := numbered(part)
+		if !ok || n == 0 || n > 1<<20 || !slices.Contains(shardWords, word) {
+			return fmt.Errorf("%q: write %s, with N ranks; several with commas", part, oneOf([]string{
+				"ddp:N", "ddp-view:N", "fsdp:N", "zero1:N", "zero2:N", "zero3:N", "tp:N", "sp:N", "pp:N", "cp:N", "ep:N",
+			}))
+		}
+		if seen[word] {
+			return fmt.Errorf("%q is given twice", word)
+		}
+		seen[word] = true
+	}
+	return nil
+}
+
+func checkPreset(value string) error {
+	return checkOneOf(presetNames()...)(value)
+}

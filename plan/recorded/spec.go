@@ -1,0 +1,114 @@
+package recorded
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/job"
+)
+
+// The recordings were made on an H200.
+const (
+	capability = 90
+	workspace  = 32 << 20 // of cuBLAS, per thread and stream
+)
+
+// Job is the case as a job for the planner.
+func (c *Case) Job() (*job.Job, error) {
+	m, err := c.model()
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	s := &c.Spec
+	j := &job.Job{
+		Model: m, Mode: job.Train, Batch: s.B, Seq: s.S, TargetSeq: s.TS,
+		Autocast: s.Autocast, Clip: s.Clip, Steps: 3, Accumulate: max(1, s.Accum),
+		LossChunk: s.Chunk, HoldOutput: s.Hold, UseCache: s.Cache,
+		LoRA:      job.LoRA{Rank: s.LoRA},
+		Workspace: workspace, Capability: capability,
+	}
+	if m.ViT != nil {
+		j.Seq = 0
+	}
+	if s.Gen > 0 {
+		j.Mode, j.Tokens, j.StaticCache, j.GenerateCall = job.Generate, s.Gen, s.Static, s.HFGen
+	}
+	set := chooser{}
+	j.DType = choose(&set, "dtype", s.DType, map[string]job.DType{"": job.BF16, "bf16": job.BF16, "fp16": job.FP16, "fp32": job.FP32})
+	j.LoRA.DType = choose(&set, "lora_dtype", s.LoRADType, map[string]job.DType{"": "", "bf16": job.BF16, "fp16": job.FP16, "fp32": job.FP32})
+	j.Optimizer = choose(&set, "opt", s.Opt, map[string]job.Optimizer{
+		"": job.AdamWFused, "adamw_fused": job.AdamWFused, "adamw_foreach": job.AdamWForeach, "adamw_loop": job.AdamW,
+		"adam_foreach": job.AdamForeach, "sgd": job.SGD, "sgdm": job.SGDMomentum, "sgdm_fused": job.SGDFused,
+		"adafactor": job.Adafactor, "master": job.AdamWFused,
+	})
+	j.Master = s.Opt == "master"
+	j.ZeroGrad = choose(&set, "zero", s.Zero, map[string]job.ZeroGrad{"": job.ZeroNone, "keep": job.ZeroKeep, "before": job.ZeroBefore})
+	j.Mask = choose(&set, "mask", s.Mask, map[string]job.Mask{"": job.NoMask, "left": job.LeftMask, "right": job.RightMask, "ones": job.OnesMask})
+	j.Save = choose(&set, "save", s.Save, map[string]job.Save{"": job.SaveNone, "sync": job.SaveSync, "async": job.SaveAsync})
+	// The script pins flash unless it is told otherwise.
+	j.Attention = choose(&set, "sdpa", s.SDPA, map[string]job.Attention{
+		"": job.Flash, "flash": job.Flash, "default": job.SDPA, "math": job.Math, "efficient": job.Efficient, "cudnn": job.CuDNN,
+	})
+	if choose(&set, "attn", s.Attn, map[string]bool{"": false, "sdpa": false, "eager": true}) {
+		j.Attention = job.Eager
+	}
+	j.Shard = choose(&set, "dist", s.Dist, map[string]job.Shard{
+		"": {}, "ddp": {DDP: 1}, "ddp_view": {DDP: 1, BucketView: true},
+		"fsdp":    {FSDP: 1, ReshardAfterForward: true},
+		"fsdp_mp": {FSDP: 1, ReshardAfterForward: true, ParamDType: job.BF16, ReduceDType: job.FP32},
+	})
+	every, grouped := strings.CutPrefix(s.Ckpt, "every:")
+	if k, err := strconv.Atoi(every); grouped && err == nil && k > 0 {
+		j.Recompute = job.Recompute{Mode: "group", Groups: groups(m.Layers, k)}
+	} else {
+		j.Recompute = choose(&set, "ckpt", s.Ckpt, map[string]job.Recompute{
+			"": {Mode: "none"}, "full": {Mode: "full"}, "selective": {Mode: "selective"}, "reentrant": {Mode: "full", Reentrant: true},
+		})
+	}
+	return j, set.err
+}
+
+// model is the config as it was before the run. Recompute by groups changes
+// num_hidden_layers in the recorded one, so the given fields are put over it.
+func (c *Case) model() (*config.Model, error) {
+	fields := maps.Clone(c.Config)
+	if fields == nil {
+		fields = map[string]json.RawMessage{}
+	}
+	for k, v := range c.Spec.M {
+		if k == "fam" {
+			k = "model_type"
+		}
+		fields[k] = v
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return config.Read(bytes.NewReader(data))
+}
+
+// groups cuts n layers into runs of k.
+func groups(n, k int) []int {
+	var out []int
+	for ; n > 0; n -= k {
+		out = append(out, min(n, k))
+	}
+	return out
+}
+
+// chooser keeps the first option whose value is not known.
+type chooser struct{ err error }
+
+func choose[T any](c *chooser, option, value string, from map[string]T) T {
+	out, ok := from[value]
+	if !ok && c.err == nil {
+		c.err = fmt.Errorf("the spec has %s=%q, which is not known here", option, value)
+	}
+	return out
+}

@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/job"
+)
+
+// Job makes the job that the options describe for a model, with what was
+// assumed where they are silent. The error says in one line what is wrong and
+// what to do.
+func (o Options) Job(m *config.Model) (j *job.Job, assumed []string, err error) {
+	r := request{o: o, m: m, j: &job.Job{Model: m, Steps: 3, Capability: defaultCapability, Workspace: defaultWorkspace}}
+	for _, f := range []func() error{r.mode, r.sizes, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard} {
+		if err := f(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r.j, r.assumed, nil
+}
+
+// What cuBLAS takes on the card of the recordings, where no card is named.
+const (
+	defaultCapability = 90
+	defaultWorkspace  = 32 << 20
+)
+
+// request turns options into a job.
+type request struct {
+	o       Options
+	m       *config.Model
+	j       *job.Job
+	assumed []string
+}
+
+// assume notes a value that nobody gave.
+func (r *request) assume(name, value, why string) {
+	r.assumed = append(r.assumed, fmt.Sprintf("--%s %s: %s", name, value, why))
+}
+
+// pick returns an option, or what is assumed for it.
+func (r *request) pick(name, otherwise, why string) string {
+	if v := r.o.Get(name); v != "" {
+		return v
+	}
+	if why != "" {
+		r.assume(name, otherwise, why)
+	}
+	return otherwise
+}
+
+// only refuses options of another mode.
+func (r *request) only(mode job.Mode, names ...string) error {
+	if r.j.Mode == mode {
+		return nil
+	}
+	for _, n := range names {
+		if r.o.Has(n) {
+			return fmt.Errorf("--%s is for --mode %s: leave it out", n, mode)
+		}
+	}
+	return nil
+}
+
+func (r *request) mode() error {
+	j, m := r.j, r.m
+	j.Mode = job.Mode(r.o.Get("mode"))
+	if j.Mode == "" {
+		j.Mode = job.Train
+		if r.o.Has("generate") {
+			j.Mode = job.Generate
+		}
+	}
+	if j.Mode == job.Train && r.o.Has("generate") {
+		return errors.New("--generate with --mode train: leave one of them out")
+	}
+	if err := r.only(job.Train, "autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute",
+		"loss", "hold-output", "use-cache", "lora", "save"); err != nil {
+		return err
+	}
+	if err := r.only(job.Generate, "cache", "generate-call"); err != nil {
+		return err
+	}
+	if j.Mode == job.Train {
+		return nil
+	}
+	if m.Head != config.HeadCausal {
+		return fmt.Errorf("%s has no causal head, so it cannot be planned for --mode generate: use --mode train", m.ModelType)
+	}
+	j.Tokens = r.o.count("generate", 64)
+	if !r.o.Has("generate") {
+		r.assume("generate", "64", "nobody said how many tokens")
+	}
+	j.GenerateCall = r.o.Has("generate-call")
+	word, n, _ := numbered(r.pick("cache", "dynamic", ""))
+	if word == "static" {
+		j.StaticCache = n
+	}
+	return nil
+}
+
+func (r *request) sizes() error {
+	j, m := r.j, r.m
+	if !r.o.Has("batch") {
+		return errors.New("--batch is missing: say how many sequences one step takes, for instance --batch 8")
+	}
+	j.Batch = r.o.count("batch", 0)
+	if m.ViT != nil {
+		if r.o.Has("seq") || r.o.Has("target-seq") {
+			return fmt.Errorf("vit takes no --seq: its pictures make sequences of %d; leave it out", m.ViT.Tokens())
+		}
+	} else if !r.o.Has("seq") {
+		return errors.New("--seq is missing: say how many tokens a sequence has, for instance --seq 4096")
+	}
+	j.Seq = r.o.count("seq", 0)
+	if float64(j.Batch)*float64(max(j.Seq, 1)) > maxCount {
+		return fmt.Errorf("--batch %d times --seq %d is more than %d tokens: give less", j.Batch, j.Seq, int64(maxCount))
+	}
+	switch {
+	case m.T5 != nil && !r.o.Has("target-seq"):
+		j.TargetSeq = j.Seq
+		r.assume("target-seq", fmt.Sprint(j.Seq), "as long as --seq")
+	case m.T5 != nil:
+		j.TargetSeq = r.o.count("target-seq", 0)
+	case r.o.Has("target-seq"):
+		return fmt.Errorf("--target-seq is for encoder-decoders such as t5, not for %s: leave it out", m.ModelType)
+	}
+	if n := int64(m.MaxPositions); n > 0 && m.Rope.Tables == 0 && m.T5 == nil && m.ViT == nil && j.Seq+j.Tokens > n {
+		return fmt.Errorf("%s has a table of %d positions, and %d are asked for: give a smaller --seq", m.ModelType, n, j.Seq+j.Tokens)
+	}
+	if j.StaticCache > 0 && j.StaticCache < j.Seq+j.Tokens {
+		return fmt.Errorf("--cache static:%d is too short for %d tokens of prompt and %d more: write static:%d or longer", j.StaticCache, j.Seq, j.Tokens, j.Seq+j.Tokens)
+	}
+	return m.Runnable()
+}
+
+func (r *request) types() error {
+	j, m := r.j, r.m
+	j.Autocast = r.o.Has("autocast")
+	j.DType = job.DType(r.o.Get("dtype"))
+	if j.DType == "" {
+		j.DType = map[string]job.DType{"bfloat16": job.BF16, "float16": job.FP16, "float32": job.FP32}[m.DType]
+		switch {
+		case j.Autocast && j.DType != job.FP32:
+			j.DType = job.FP32
+			r.assume("dtype", "fp32", "--autocast is for fp32 weights")
+		case j.DType == "":
+			j.DType = job.FP32
+			r.assume("dtype", "fp32", "the config names none, and fp32 is torch's default")
+		default:
+			r.assume("dtype", string(j.DType), "the config's dtype")
+		}
+	}
+	j.Attention = job.Attention(r.pick("attention", string(job.SDPA), "transformers' default, with the kernel that torch 2.11 picks"))
+	if j.Attention == job.Flash && j.DType == job.FP32 && !j.Autocast {
+		return errors.New("--attention flash with fp32: the kernel takes bf16 and fp16 only; use --dtype bf16, --autocast or --attention sdpa")
+	}
+	j.Mask = job.Mask(r.pick("mask", string(job.NoMask), ""))
+	if j.Mask != job.NoMask && m.ViT != nil {
+		return errors.New("--mask is for sequences with padding, which vit has not: leave it out")
+	}
+	return nil
+}
+
+func (r *request) optimizer() error {
+	j := r.j
+	if j.Mode != job.Train {
+		return nil
+	}
+	j.Optimizer = job.Optimizer(r.pick("optimizer", string(job.AdamWFused), "what transformers' Trainer takes with torch 2.8 and later"))
+	j.Master = r.o.Has("master-weights")
+	if j.Master && j.DType == job.FP32 {
+		return errors.New("--master-weights with fp32 weights would keep them twice: leave it out, or use --dtype bf16")
+	}
+	j.ZeroGrad = job.ZeroGrad(r.pick("zero-grad", string(job.ZeroNone), ""))
+	j.Clip = r.o.Has("clip")
+	j.Accumulate = int(r.o.count("accumulate", 1))
+	j.Save = job.Save(r.pick("save", string(job.SaveNone), ""))
+	j.HoldOutput, j.UseCache = r.o.Has("hold-output"), r.o.Has("use-cache")
+	if j.UseCache && r.m.Head != config.HeadCausal {
+		return fmt.Errorf("--use-cache is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
+	}
+	return nil
+}
+
+// layers are those that are recomputed.
+func (r *request) layers() error {
+	j, m := r.j, r.m
+	word, k, _ := numbered(r.pick("recompute", "none", ""))
+	n := m.Layers
+	if m.T5 != nil {
+		n += m.T5.DecoderLayers
+	}
+	switch word {
+	case "every", "sqrt":
+		if word == "sqrt" {
+			k = int64(math.Round(math.Sqrt(float64(n))))
+		}
+		if m.T5 != nil {
+			return fmt.Errorf("--recompute %s is for models with one stack of layers, and t5 has two: use full", word)
+		}
+		if k > int64(n) {
+			return fmt.Errorf("--recompute every:%d: the model has %d layers; give at most that", k, n)
+		}
+		j.Recompute = job.Recompute{Mode: "group", Groups: groupsOf(n, int(k))}
+	case Best:
+		return errors.New("--recompute best is searched for, not planned")
+	default:
+		j.Recompute = job.Recompute{Mode: word}
+	}
+	return nil
+}
+
+// groupsOf cuts n layers into runs of k.
+func groupsOf(n, k int) []int {
+	var out []int
+	for ; n > 0; n -= k {
+		out = append(out, min(n, k))
+	}
+	return out
+}
+
+func (r *request) lora() error {
+	l := &r.j.LoRA
+	l.Rank = int(r.o.count("lora", 0))
+	for _, n := range []string{"lora-targets", "lora-dtype"} {
+		if l.Rank == 0 && r.o.Has(n) {
+			return fmt.Errorf("--%s needs --lora R", n)
+		}
+	}
+	for t := range strings.SplitSeq(r.o.Get("lora-targets"), ",") {
+		if t = strings.TrimSpace(t); t != "" {
+			l.Targets = append(l.Targets, t)
+		}
+	}
+	l.DType = job.DType(r.o.Get("lora-dtype"))
+	return nil
+}
+
+func (r *request) loss() error {
+	word, n, _ := numbered(r.pick("loss", "plain", ""))
+	if word != "chunked" {
+		return nil
+	}
+	if r.m.Head != config.HeadCausal {
+		return fmt.Errorf("--loss chunked is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
+	}
+	r.j.LossChunk = n
+	return nil
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/plan/job"
+)
+
+// shard reads how the work is spread, and refuses what the model's shape does
+// not allow.
+func (r *request) shard() error {
+	text := r.o.Get("shard")
+	if text == "" || text == "none" {
+		return nil
+	}
+	s := &r.j.Shard
+	for part := range strings.SplitSeq(text, ",") {
+		word, count, _ := numbered(part)
+		n := int(count)
+		switch word {
+		case "ddp":
+			s.DDP = n
+		case "ddp-view":
+			s.DDP, s.BucketView = n, true
+		case "fsdp":
+			s.FSDP, s.ReshardAfterForward = n, true
+		case "zero1", "zero2", "zero3":
+			s.Zero, s.ZeroStage = n, int(word[4]-'0')
+		case "tp":
+			s.Tensor = n
+		case "sp":
+			s.Sequence = n
+		case "pp":
+			s.Pipeline = n
+		case "cp":
+			s.Context = n
+		case "ep":
+			s.Expert = n
+		}
+	}
+	if r.j.Mode == job.Generate && (s.DDP > 0 || s.FSDP > 0 || s.Zero > 0 || s.Pipeline > 0 || s.Context > 0) {
+		return errors.New("--shard in --mode generate: tp and ep are the ways to spread a served model; leave the others out")
+	}
+	if n := count(s.DDP > 0, s.FSDP > 0, s.Zero > 0); n > 1 {
+		return errors.New("--shard: ddp, fsdp and zero exclude each other; choose one")
+	}
+	return r.divisible(s)
+}
+
+func count(all ...bool) int {
+	n := 0
+	for _, b := range all {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+// divisible checks that what is divided among ranks can be.
+func (r *request) divisible(s *job.Shard) error {
+	m := r.m
+	if t := s.Tensor; t > 1 {
+		kv := max(m.KVHeads, 1)
+		switch {
+		case m.Heads%t != 0:
+			return fmt.Errorf("--shard tp:%d: %d heads cannot be divided among %d ranks; %s", t, m.Heads, t, divisors(m.Heads, t))
+		case kv%t != 0 && t%kv != 0:
+			return fmt.Errorf("--shard tp:%d: %d key-value heads can neither be divided among %d ranks nor repeated; %s", t, kv, t, divisors(m.Heads, t))
+		case m.Intermediate%t != 0:
+			return fmt.Errorf("--shard tp:%d: an MLP of width %d cannot be divided among %d ranks; %s", t, m.Intermediate, t, divisors(m.Intermediate, t))
+		}
+	}
+	if s.Sequence > 1 && s.Sequence != s.Tensor {
+		return fmt.Errorf("--shard sp:%d: sequence parallelism shares the ranks of tensor parallelism; write tp:%d,sp:%d", s.Sequence, s.Sequence, s.Sequence)
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+	}{{"cp", s.Context}, {"sp", s.Sequence}} {
+		if c.n > 1 && r.j.Seq%int64(c.n) != 0 {
+			return fmt.Errorf("--shard %s:%d: %d tokens cannot be divided among %d ranks; give a --seq that is a multiple of %d", c.name, c.n, r.j.Seq, c.n, c.n)
+		}
+	}
+	if s.Pipeline > m.Layers {
+		return fmt.Errorf("--shard pp:%d: the model has only %d layers; give fewer stages", s.Pipeline, m.Layers)
+	}
+	if e := s.Expert; e > 0 {
+		if m.MoE == nil {
+			return fmt.Errorf("--shard ep:%d: %s has no experts; leave it out", e, m.ModelType)
+		}
+		if m.MoE.Experts%e != 0 {
+			return fmt.Errorf("--shard ep:%d: %d experts cannot be divided among %d ranks; %s", e, m.MoE.Experts, e, divisors(m.MoE.Experts, e))
+		}
+	}
+	return nil
+}
+
+// divisors names the numbers next to n that divide a total.
+func divisors(total, n int) string {
+	below, above := 0, 0
+	for d := 1; d <= total; d++ {
+		if total%d != 0 {
+			continue
+		}
+		if d < n {
+			below = d
+		} else if d > n && above == 0 {
+			above = d
+		}
+	}
+	switch {
+	case below > 1 && above > 0:
+		return fmt.Sprintf("write %d or %d", below, above)
+	case above > 0:
+		return fmt.Sprintf("write %d", above)
+	}
+	return fmt.Sprintf("write %d", max(below, 1))
+}
