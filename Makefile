@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view truth web typecheck browser screenshots help
+.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan truth web typecheck browser screenshots help
 
 build:
 	@scripts/setup
@@ -111,6 +111,10 @@ bench-replay: build
 	$(GO) test ./replay -run '^$$' -bench Run -benchtime 1s -cpu 1
 	scripts/bench-replay
 
+# Planned and measured peaks: the table of docs/plan.md. It fails if a bar does.
+bench-plan:
+	$(GO) run ./internal/plandiff -table
+
 # What-if against runs that were measured on a GPU under every setting: the table of docs/whatif.md.
 truth:
 	$(GO) test ./replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
@@ -125,6 +129,7 @@ help:
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"
 	@echo "make bench-view    speed and memory of the page with a million events"
+	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make web           rebuild the page's bundle"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"

@@ -44,6 +44,7 @@ type Allocator struct {
 	stats    counters
 	history  history
 	observer func(Event)
+	explain  func(Decision)
 	meta     string
 	reclaim  []func() bool
 	onOOM    []func(*OutOfMemoryError)

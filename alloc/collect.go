@@ -7,6 +7,9 @@ package alloc
 func (a *Allocator) collect() error {
 	threshold := uint64(a.cfg.GarbageCollectionThreshold * float64(a.limit))
 	if a.reserved <= threshold {
+		if a.explain != nil {
+			a.explain(Collection{Reserved: a.reserved, Threshold: threshold, Limit: a.limit})
+		}
 		return nil
 	}
 	target := a.reserved - threshold
@@ -24,12 +27,19 @@ func (a *Allocator) collect() error {
 		}
 	}
 	candidates = kept
+	if a.explain != nil {
+		a.explain(Collection{Reserved: a.reserved, Threshold: threshold, Limit: a.limit, Candidates: len(candidates)})
+	}
 	for reclaimed, progress := uint64(0), true; reclaimed < target && progress && len(candidates) > 0; {
 		average := float64(ages) / float64(len(candidates))
 		progress = false
 		kept := candidates[:0]
 		for _, id := range candidates {
-			if float64(age(id)) < average {
+			young := float64(age(id)) < average
+			if a.explain != nil {
+				a.explain(Aging{Segment: a.blocks[id].span(), Age: age(id), Average: average, Released: !young})
+			}
+			if young {
 				kept = append(kept, id)
 				continue
 			}

@@ -17,6 +17,9 @@ func (a *Allocator) grow(h *home, rounded uint64) (blockID, error) {
 	if id == noBlock || err != nil {
 		return noBlock, err
 	}
+	if a.explain != nil {
+		a.explainGrowth(id, rounded)
+	}
 	if b := &a.blocks[id]; b.state == stateUnmapped {
 		if ok, err := a.mapFront(id, min(b.size, rounded)); !ok || err != nil {
 			return noBlock, err
@@ -82,6 +85,9 @@ func (a *Allocator) reserve(h *home) (blockID, error) {
 	a.segments[seg].head = id
 	a.blocks[id] = block{addr: base, size: size, home: h.id, seg: seg, expandable: true}
 	a.enterUnmapped(id)
+	if a.explain != nil {
+		a.explain(Reservation{Range: Span{base, size}, Granule: granule, Large: h.pool.kind == large, Stream: h.stream})
+	}
 	return id, nil
 }
 
@@ -95,6 +101,9 @@ func (a *Allocator) mapFront(id blockID, n uint64) (bool, error) {
 	addr, size := b.addr, roundUp(n, granule)
 	err := a.dev.Map(addr, size, granule)
 	if errors.Is(err, driver.ErrOutOfMemory) {
+		if a.explain != nil {
+			a.explain(DriverRefusal{Size: size, Mapping: true})
+		}
 		return false, nil
 	}
 	if err != nil {
@@ -123,6 +132,9 @@ func (a *Allocator) mapFront(id blockID, n uint64) (bool, error) {
 	a.stats.add(h.pool.kind, statReservedBytes, int64(size))
 	a.stats.deviceAllocs++
 	a.emit(ActionSegmentMap, addr, size, h)
+	if a.explain != nil {
+		a.explain(Mapping{Mapped: Span{addr, size}, Missing: n, Granule: granule})
+	}
 	return true, nil
 }
 
@@ -134,11 +146,17 @@ func (a *Allocator) unmap(id blockID) error {
 	seg := &a.segments[b.seg]
 	start, end := a.wholeGranules(b)
 	if start == end {
+		if a.explain != nil {
+			a.explainPinned(b)
+		}
 		return nil
 	}
 	size := end - start
 	if err := a.dev.Unmap(start, size, seg.granule, h.stream); err != nil {
 		return fmt.Errorf("unmapping %d bytes at %#x: %w", size, start, err)
+	}
+	if a.explain != nil {
+		a.explain(Unmapping{Block: b.span(), Unmapped: Span{start, size}, Granule: seg.granule})
 	}
 	a.leave(id)
 	if front := start - b.addr; front > 0 {

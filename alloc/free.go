@@ -1,6 +1,9 @@
 package alloc
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Free gives back memory that Malloc returned. Blocks that other streams use
 // become reusable when those streams have passed this point. Address 0 is
@@ -46,6 +49,9 @@ func (a *Allocator) freeBlock(id blockID) error {
 		a.stats.regain(h.pool.kind, requested)
 		return nil
 	}
+	if a.explain != nil {
+		a.explain(Pending{Block: b.span(), Streams: slices.Clone(a.uses[b.uses].streams)})
+	}
 	if len(a.routes) != 0 {
 		a.deferFree(id)
 		return nil
@@ -63,6 +69,7 @@ func (a *Allocator) giveBack(id blockID, b *block, h *home, tick int64) {
 		a.setUndefined(p.id, fmt.Sprintf("a block at %#x is returned to pool %v, which was deleted while the block was in use", b.addr, p.id))
 	}
 	size := b.size
+	addr := b.addr
 	var splits, bytes int64
 	left, right := b.prev, b.next
 	if l := &a.blocks[left]; l.state == stateFree {
@@ -80,6 +87,9 @@ func (a *Allocator) giveBack(id blockID, b *block, h *home, tick int64) {
 	b.state = stateFree
 	b.entered = h.pool.searches
 	h.free.insert(b.size, b.addr, id)
+	if a.explain != nil {
+		a.explainReturn(b, h, addr, size)
+	}
 	k := h.pool.kind
 	if !b.expandable {
 		if b.split() {

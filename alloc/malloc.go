@@ -85,6 +85,9 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64) (blockID, error) {
 		expandable = expandable && private.source == nil
 	}
 	h := a.homeFor(p, stream)
+	if a.explain != nil {
+		a.explainRequest(size, rounded, h, expandable)
+	}
 	id := a.search(h, rounded, expandable)
 	if id == noBlock {
 		r := request{size: size, rounded: rounded, segment: a.segmentSize(rounded), stream: stream, home: h, expandable: expandable}
@@ -103,37 +106,42 @@ func (a *Allocator) search(h *home, rounded uint64, expandable bool) blockID {
 	if a.armed {
 		h.pool.searches++
 	}
-	id := a.candidate(h, rounded, expandable)
-	if id != noBlock {
-		b := &a.blocks[id]
-		h.free.remove(b.size, b.addr)
+	id, why := a.candidate(h, rounded, expandable)
+	if a.explain != nil {
+		a.explainSearch(h, rounded, id, why, expandable)
 	}
+	if why != missNone {
+		return noBlock
+	}
+	b := &a.blocks[id]
+	h.free.remove(b.size, b.addr)
 	return id
 }
 
-// candidate is the one free block that a search looks at, if it may be used.
-func (a *Allocator) candidate(h *home, rounded uint64, expandable bool) blockID {
+// candidate is the one free block that a search looks at, and why it may not
+// be used.
+func (a *Allocator) candidate(h *home, rounded uint64, expandable bool) (blockID, MissReason) {
 	id := h.free.ceil(rounded)
 	if id == noBlock {
-		return noBlock
+		return noBlock, TooSmall
 	}
 	b := &a.blocks[id]
 	if b.expandable {
 		if expandable {
 			id = a.leastRoom(h, id)
 		} else if id = a.nextPlain(h, id); id == noBlock {
-			return noBlock
+			return noBlock, OnlyExpandable
 		}
 		b = &a.blocks[id]
 	}
 	if rounded < a.cfg.MaxSplitSize {
 		if b.size >= a.cfg.MaxSplitSize {
-			return noBlock
+			return id, KeptForLarge
 		}
 	} else if b.size >= rounded+a.cfg.MaxNonSplitRounding {
-		return noBlock
+		return id, TooMuchLarger
 	}
-	return id
+	return id, missNone
 }
 
 // leastRoom walks from a free block of an expandable segment to the first one
@@ -184,6 +192,9 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 			return noBlock, err
 		}
 	}
+	if a.explain != nil {
+		a.explainSegment(r)
+	}
 	if id, err := a.obtain(r); id != noBlock || err != nil {
 		return id, err
 	}
@@ -200,6 +211,9 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 		}
 	}
 	if len(a.routes) == 0 {
+		if a.explain != nil {
+			a.explain(FullRelease{Retry: true})
+		}
 		if err := a.releaseCached(); err != nil {
 			return noBlock, err
 		}
@@ -258,6 +272,9 @@ func (a *Allocator) searchOverflow(r *request) blockID {
 // the limit or the driver refuses.
 func (a *Allocator) obtain(r *request) (blockID, error) {
 	if a.limited && (a.reserved > a.limit || r.segment > a.limit-a.reserved) {
+		if a.explain != nil {
+			a.explain(LimitRefusal{Reserved: a.reserved, Segment: r.segment, Limit: a.limit})
+		}
 		return noBlock, nil
 	}
 	if r.expandable {
@@ -272,6 +289,9 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 	p := r.home.pool
 	addr, err := a.driverMalloc(p.private, r.segment, r.stream)
 	if errors.Is(err, driver.ErrOutOfMemory) {
+		if a.explain != nil {
+			a.explain(DriverRefusal{Size: r.segment})
+		}
 		return noBlock, nil
 	}
 	if err != nil {
@@ -301,6 +321,9 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 	}
 	a.stats.deviceAllocs++
 	a.emit(ActionSegmentAlloc, addr, r.segment, r.home)
+	if a.explain != nil {
+		a.explain(NewSegment{Span{addr, r.segment}})
+	}
 	return id, nil
 }
 

@@ -7,6 +7,9 @@ import "fmt"
 func (a *Allocator) EmptyCache() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.explain != nil {
+		a.explain(FullRelease{})
+	}
 	err := a.releaseCached()
 	a.afterOperation()
 	return err
@@ -108,6 +111,8 @@ func (a *Allocator) releasePool(p *pool) error {
 			if err := a.releaseSegment(id); err != nil {
 				return err
 			}
+		case a.explain != nil:
+			a.explainPinned(b)
 		}
 	}
 	for _, id := range expandable {
@@ -147,6 +152,9 @@ func (a *Allocator) releaseSegment(id blockID) error {
 	if err := a.driverFree(p.private, addr, size); err != nil {
 		return fmt.Errorf("giving back a segment of %d bytes at %#x: %w", size, addr, err)
 	}
+	if a.explain != nil {
+		a.explain(Released{Span{addr, size}})
+	}
 	a.stats.deviceFrees++
 	a.emit(ActionSegmentFree, addr, size, h)
 	a.reserved -= size
@@ -173,6 +181,9 @@ func (a *Allocator) releaseTargeted(r *request) (bool, error) {
 		return false, nil
 	}
 	want := max(r.rounded, a.cfg.MaxSplitSize)
+	if a.explain != nil {
+		a.explain(TargetedRelease{Want: want})
+	}
 	set := &r.home.free
 	id := set.ceil(want)
 	if id != noBlock && a.releasable(id) {

@@ -205,7 +205,7 @@ func (r *restorer) blocks(s *Segment) error {
 // its rounded request, unless the rest is too small to have been split off.
 func (a *Allocator) impliedSize(p *pool, request, room uint64) uint64 {
 	rounded := a.round(max(request, 1))
-	if rounded > room || !a.shouldSplit(p, rounded, room-rounded, a.cfg.ExpandableSegments) {
+	if rounded > room || !a.splitReason(p, rounded, room-rounded, a.cfg.ExpandableSegments).Split() {
 		return room
 	}
 	return rounded
@@ -279,7 +279,11 @@ func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 		expandable = expandable && private.source == nil
 	}
 	i, found := p.find(stream)
-	return found && a.candidate(p.homes[i], rounded, expandable) != noBlock
+	if !found {
+		return false
+	}
+	_, why := a.candidate(p.homes[i], rounded, expandable)
+	return why == missNone
 }
 
 // Rounded returns the size of the block that a request asks for.

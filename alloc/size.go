@@ -43,11 +43,20 @@ func (a *Allocator) round(request uint64) uint64 {
 		return minBlock
 	}
 	if a.divided {
-		if d := a.cfg.RoundupPower2Divisions[RoundingEntry(request)]; d > 1 && request > minBlock*d {
+		if d := a.divisions(request); d > 0 {
 			return roundToDivision(request, d)
 		}
 	}
 	return (request + minBlock - 1) &^ (minBlock - 1)
+}
+
+// divisions is the number of steps between two powers of two to which a
+// request is rounded up; 0 if it is rounded to whole minimal blocks.
+func (a *Allocator) divisions(request uint64) uint64 {
+	if d := a.cfg.RoundupPower2Divisions[RoundingEntry(request)]; d > 1 && request > minBlock*d {
+		return d
+	}
+	return 0
 }
 
 // RoundingEntry is the entry of settings.Settings.RoundupPower2Divisions that
@@ -58,24 +67,40 @@ func RoundingEntry(request uint64) int {
 
 // roundToDivision rounds up to one of the d equal steps between two powers of two.
 func roundToDivision(request, d uint64) uint64 {
-	floor := uint64(1) << (bits.Len64(request) - 1)
-	if request == floor {
+	if request&(request-1) == 0 {
 		return request
 	}
-	return roundUp(request, floor/d)
+	return roundUp(request, divisionStep(request, d))
+}
+
+// divisionStep is the distance of d equal steps from the power of two at or
+// below the request to the next one.
+func divisionStep(request, d uint64) uint64 {
+	return uint64(1) << (bits.Len64(request) - 1) / d
 }
 
 // segmentSize is the size of the plain segment that a rounded size asks for
 // (spec 1.3). The limit check and the out-of-memory message use it in every
 // mode.
 func (a *Allocator) segmentSize(rounded uint64) uint64 {
-	switch {
-	case rounded <= smallMax:
+	switch segmentRule(rounded) {
+	case SmallSegments:
 		return smallSeg
-	case rounded < largeMin:
+	case MediumSegments:
 		return a.cfg.LargeSegmentSize
 	default:
 		return roundUp(rounded, largeRound)
+	}
+}
+
+func segmentRule(rounded uint64) SegmentRule {
+	switch {
+	case rounded <= smallMax:
+		return SmallSegments
+	case rounded < largeMin:
+		return MediumSegments
+	default:
+		return OwnSegment
 	}
 }
 

@@ -1,15 +1,22 @@
 package alloc
 
-// shouldSplit decides whether the rest of a block becomes a block of its own
+// splitReason decides whether the rest of a block becomes a block of its own
 // (spec 4.1). The flag expandable is the request's, not the block's.
-func (a *Allocator) shouldSplit(p *pool, rounded, rest uint64, expandable bool) bool {
+func (a *Allocator) splitReason(p *pool, rounded, rest uint64, expandable bool) SplitReason {
 	switch {
 	case p.noSplit:
-		return false
+		return PoolNeverSplits
 	case p.kind == small || expandable:
-		return rest >= minBlock
+		if rest >= minBlock {
+			return RestIsBlock
+		}
+		return RestBelowMinimum
+	case rounded >= a.cfg.MaxSplitSize:
+		return RequestIsLarge
+	case rest > splitRest:
+		return RestAboveBound
 	default:
-		return rounded < a.cfg.MaxSplitSize && rest > splitRest
+		return RestNotAboveBound
 	}
 }
 
@@ -17,7 +24,11 @@ func (a *Allocator) shouldSplit(p *pool, rounded, rest uint64, expandable bool) 
 // returns what was handed out.
 func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) blockID {
 	b := &a.blocks[id]
-	return a.takeSplit(id, size, rounded, a.shouldSplit(a.homes[b.home].pool, rounded, b.size-rounded, expandable))
+	why := a.splitReason(a.homes[b.home].pool, rounded, b.size-rounded, expandable)
+	if a.explain != nil {
+		a.explainSplit(b, rounded, why)
+	}
+	return a.takeSplit(id, size, rounded, why.Split())
 }
 
 // takeSplit hands out a block that is in no set, or its first rounded bytes

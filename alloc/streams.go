@@ -49,7 +49,11 @@ func (a *Allocator) RecordStream(addr, stream uint64) error {
 
 func (a *Allocator) recordStream(id blockID, stream uint64) {
 	b := &a.blocks[id]
-	if a.homes[b.home].stream == stream {
+	own := a.homes[b.home].stream == stream
+	if a.explain != nil {
+		a.explain(StreamUse{Block: b.span(), Stream: stream, Own: own})
+	}
+	if own {
 		return
 	}
 	if b.uses == noUses {
@@ -144,6 +148,9 @@ func (a *Allocator) processEvents() error {
 			if err != nil {
 				failed = fmt.Errorf("asking for an event on stream %#x: %w", q.stream, err)
 			}
+			if !done && err == nil && a.explain != nil {
+				a.explain(StillPending{Block: a.blocks[q.items[q.head].block].span(), Stream: q.stream})
+			}
 			if !done || err != nil {
 				break
 			}
@@ -211,6 +218,9 @@ func (a *Allocator) giveBackAll(ready []blockID) {
 	}
 	for _, id := range ready {
 		b := &a.blocks[id]
+		if a.explain != nil {
+			a.explain(Passed{Block: b.span()})
+		}
 		a.giveBack(id, b, a.homes[b.home], a.tick())
 	}
 }

@@ -73,7 +73,7 @@ func (a At) String() string {
 func (a At) find(h *history) (int, error) {
 	n := h.t.Events.Len()
 	if n == 0 && a.kind != atEnd {
-		return 0, fmt.Errorf("there are no events, so only the end is known; use --at end")
+		return 0, fmt.Errorf("there are no events, so only the end is known; take the moment end")
 	}
 	switch a.kind {
 	case atPeak:

@@ -40,10 +40,10 @@ func TestMoments(t *testing.T) {
 		{"variety/expand_tight", nil, Peak, 13983, ""},
 		{"variety/expand_tight", nil, End, 13985, ""},
 		{"variety/expand_tight", nil, Event(7), 7, ""},
-		{"variety/expand_tight", nil, Event(13986), 0, "--at 13986: there is no event 13,986; the last one is 13,985"},
+		{"variety/expand_tight", nil, Event(13986), 0, "moment 13986: there is no event 13,986; the last one is 13,985"},
 		{"variety/expand_tight", nil, Step(4), 0, "there is no step 4; the last one is 3"},
 		{"variety/profiler", nil, Step(1), -2, ""},
-		{"variety/stateonly", nil, Peak, 0, "there are no events, so only the end is known; use --at end"},
+		{"variety/stateonly", nil, Peak, 0, "there are no events, so only the end is known; take the moment end"},
 		{"variety/stateonly", nil, End, -1, ""},
 		{"variety/graphs", nil, Step(1), 0, "there are no steps"},
 		{"variety/ring", nil, Step(1), 0, "step 1 ended before the first event; the first one that ends within them is step:6"},
@@ -64,7 +64,7 @@ func TestMoments(t *testing.T) {
 		sides, err := NewTable().Sides(t.Context(), Source{File: "f", Trace: tr}, []At{test.at}, Options{})
 		switch {
 		case test.err != "":
-			if err == nil || !strings.Contains(err.Error(), test.err) || !strings.HasPrefix(err.Error(), "f: --at ") {
+			if err == nil || !strings.Contains(err.Error(), test.err) || !strings.HasPrefix(err.Error(), "f: moment ") {
 				t.Errorf("%s at %s: got %v, want %s", test.file, test.at, err, test.err)
 			}
 		case err != nil:

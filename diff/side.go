@@ -75,7 +75,7 @@ func (x *Table) Sides(ctx context.Context, s Source, at []At, o Options) ([]*Sid
 	for i, a := range at {
 		e, err := a.find(h)
 		if err != nil {
-			return nil, fmt.Errorf("%s: --at %s: %w", s.File, a, err)
+			return nil, fmt.Errorf("%s: moment %s: %w", s.File, a, err)
 		}
 		if a == End {
 			lives[i] = h.line.LiveAtEnd()

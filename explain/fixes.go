@@ -163,7 +163,7 @@ func (e *explainer) sites(addrs []uint64) string {
 // settings replays the recording under each remedy. All settings that pass are
 // ranked by the smallest limit they need.
 func (e *explainer) settings() error {
-	list := e.remedies()
+	list := Remedies(e.p.Settings)
 	fixes := make([]*Fix, len(list))
 	errs := make([]error, len(list))
 	lower, err := e.lowerBound()
@@ -195,10 +195,10 @@ func (e *explainer) settings() error {
 	return nil
 }
 
-// remedies are the settings to try: the known ones, the recorded ones with one
-// of them off, and the recorded ones with expandable segments.
-func (e *explainer) remedies() []settings.Settings {
-	recorded := e.conditions(0).Settings
+// Remedies are the settings to try on a run with the given ones: the known
+// remedies, the given settings with one of them off, and with expandable segments.
+func Remedies(recorded settings.Settings) []settings.Settings {
+	recorded.PerProcessMemoryFraction = 1 // the limit stands for it
 	seen := map[settings.Settings]bool{recorded: true}
 	var out []settings.Settings
 	add := func(s settings.Settings) {

@@ -1,5 +1,7 @@
 package findings
 
+import "github.com/ashlar-mem/ashlar/timeline"
+
 // Category returns what one block is for. Blocks are numbered as in
 // timeline.Lives: those older than the trace first, then one for each alloc
 // event, in order.
@@ -7,6 +9,20 @@ func (a *Analysis) Category(block int) (Category, Confidence) {
 	a.once.Do(func() { a.categories = newCategories(a) })
 	v := a.categories.of(&a.lives.blocks[block])
 	return v.category, v.confidence
+}
+
+// Life returns what a life is for. Of lives that only their end shows nothing is
+// known, and the analysis does not have them.
+func (a *Analysis) Life(lives *timeline.Lives, i int) (Category, Confidence) {
+	block := i
+	if i >= lives.Older-lives.Found {
+		block -= lives.Found
+	}
+	found := i >= lives.Older-lives.Found && i < lives.Older
+	if found || a.Blocks()+lives.Found != lives.Len() { // the second never, or the numbers would be mixed up
+		return Unknown, Guess
+	}
+	return a.Category(block)
 }
 
 // Blocks is the number of blocks.

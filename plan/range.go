@@ -57,3 +57,80 @@ func (p *planned) answerRange(ctx context.Context, a *Answer) error {
 	r.DeviceLow, r.DeviceHigh = r.ReservedLow+outside, r.ReservedHigh+outside
 	return nil
 }
+
+// stray are sizes of tensors that a program may hold beside the planned ones: a
+// buffer, a batch that was fetched ahead. Each is of another class of segments.
+var stray = []uint64{512 << 10, 2 << 20, 16 << 20}
+
+// history is what the past of the allocator decides: which free block a request
+// meets, and so what is left over beside it. It is found by replays of the run
+// beside a tensor that is none of the plan's.
+func (p *planned) history(ctx context.Context) (Reason, error) {
+	out := Reason{Name: "the allocator's history: which free blocks are met when other tensors are about"}
+	for _, size := range stray {
+		if size > p.allocated/20 {
+			break // nothing beside, but a part of the run
+		}
+		program, err := beside(p.run.ledger, p.program, size)
+		if err != nil {
+			return out, err
+		}
+		o, err := program.Run(ctx, replay.Conditions{Settings: p.q.Settings, From: p.run.ledger.Scored() + 1, BlockSizes: true})
+		if err != nil {
+			return out, err
+		}
+		own := o.BlockSizes[len(o.BlockSizes)-1]
+		spread(&out.Low, &out.High, p.allocated, o.Allocated.Bytes-own)
+		spread(&out.ReservedLow, &out.ReservedHigh, p.reserved, o.Reserved.Bytes-own)
+	}
+	return out, nil
+}
+
+// spread widens a range so that it holds another value.
+func spread(low, high *uint64, planned, other uint64) {
+	if other < planned {
+		*low = max(*low, planned-other)
+	} else {
+		*high = max(*high, other-planned)
+	}
+}
+
+// beside is a program with one more tensor, the last, which comes first and
+// stays.
+func beside(l *ledger.Ledger, p *replay.Program, size uint64) (*replay.Program, error) {
+	extra := len(l.Tensors)
+	return replay.NewProgram(p.Settings, p.Len()+1, func(i int) replay.Call {
+		if i == 0 {
+			return replay.Call{Kind: replay.CallAlloc, Tensor: extra, Size: size}
+		}
+		return p.Call(i - 1)
+	})
+}
+
+// miss is how far plans of this kind were off where they were measured, and
+// what was never measured.
+func (p *planned) miss() Reason {
+	if measured(p.job) {
+		of := presets[0]
+		return Reason{
+			Name: of.missed,
+			Low:  part(p.allocated, of.missLow), High: part(p.allocated, of.missHigh),
+			ReservedLow: part(p.reserved, of.missReservedLow), ReservedHigh: part(p.reserved, of.missReservedHigh),
+		}
+	}
+	n := p.live(ledger.Collective)
+	return Reason{"buffers of collectives: this way of sharding was not measured", n, n, n, n}
+}
+
+func part(bytes uint64, fraction float64) uint64 { return uint64(float64(bytes) * fraction) }
+
+// live is how much of a kind is allocated at the peak.
+func (p *planned) live(kind ledger.Kind) uint64 {
+	var sum uint64
+	for i := range p.run.ledger.Tensors {
+		if t := &p.run.ledger.Tensors[i]; t.Kind == kind && t.Live(p.at) {
+			sum += p.sizes[i]
+		}
+	}
+	return sum
+}

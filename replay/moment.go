@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"sort"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -20,12 +21,24 @@ type Moment struct {
 // stands for, or to its end if event is the number of events. Requests that
 // fail before are left out.
 func (p *Program) Hold(ctx context.Context, c Conditions, event int) (*Moment, error) {
+	return p.hold(ctx, c, p.callAt(event))
+}
+
+// HoldAfter runs a program up to and with the last call that the trace has at or
+// before an event; -1 is before the first one. If the last request failed, that
+// is the state in which it did.
+func (p *Program) HoldAfter(ctx context.Context, c Conditions, event int) (*Moment, error) {
+	call := p.early + sort.Search(len(p.events)-p.early, func(i int) bool { return int(p.events[p.early+i]) > event })
+	return p.hold(ctx, c, call)
+}
+
+// hold runs a program up to a call.
+func (p *Program) hold(ctx context.Context, c Conditions, call int) (*Moment, error) {
 	c.SkipOOM, c.Points = true, 0
 	r, err := p.simulate(c)
 	if err != nil {
 		return nil, err
 	}
-	call := p.callAt(event)
 	for r.out.Calls < call {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -61,6 +74,9 @@ func (m *Moment) Call() (Call, bool) {
 	}
 	return m.r.Call(m.call), true
 }
+
+// First is the first request that failed before; nil if none did.
+func (m *Moment) First() *Failure { return m.r.out.First }
 
 // Totals are the sums of bytes.
 func (m *Moment) Totals() alloc.Totals { return m.r.s.Totals() }
@@ -120,7 +136,10 @@ type Live struct {
 	Address, Size uint64 // of its block
 	Requested     uint64
 	Event         int // at which it was allocated; -1: before the first one
-	Stack         trace.StackID
+	// Recorded is where its block was in the recording, if it was there before
+	// the first event.
+	Recorded uint64
+	Stack    trace.StackID
 }
 
 // Live lists what is allocated, in the order of allocation.
@@ -137,7 +156,7 @@ func (m *Moment) Live() []Live {
 	n := 0
 	for i := range p.Start.Segments {
 		for _, b := range p.Start.Segments[i].Blocks {
-			add(n, Live{Event: -1, Requested: b.RequestedSize, Stack: stacks[b.Address]})
+			add(n, Live{Event: -1, Recorded: b.Address, Requested: b.RequestedSize, Stack: stacks[b.Address]})
 			n++
 		}
 	}

@@ -24,6 +24,11 @@ type Conditions struct {
 	SkipOOM bool
 	// Points is the length of the curve; 0 makes none.
 	Points int
+	// From is the call from which on peaks and the curve count, as if the peaks
+	// were reset before it. What comes before is made all the same.
+	From int
+	// BlockSizes has the size of every tensor's block noted.
+	BlockSizes bool
 	// Progress is told now and then how many calls are done.
 	Progress func(done, total int)
 }
@@ -48,6 +53,9 @@ type Outcome struct {
 
 	Curve []Point
 	Stats alloc.Stats
+	// BlockSizes is for each tensor the size of its block, 0 if it got none; nil
+	// unless asked for.
+	BlockSizes []uint64
 }
 
 // High is the highest value of a total and the event at which it was reached.
@@ -246,20 +254,23 @@ const stride = 1 << 16
 func (r *simulation) run(ctx context.Context) error {
 	c := &r.out.Conditions
 	n := len(r.calls)
-	points := min(c.Points, n)
+	if c.BlockSizes {
+		r.out.BlockSizes = make([]uint64, r.tensors)
+	}
+	from := min(c.From, n)
+	if from > 0 {
+		if err := r.makeAll(ctx, from); err != nil {
+			return err
+		}
+		if !r.ended() {
+			r.reset(from - 1)
+		}
+	}
+	points := min(c.Points, n-from)
 	pieces := max(points, 1)
 	for k := range pieces {
-		end := int(int64(n) * int64(k+1) / int64(pieces))
-		for r.out.Calls < end && !r.ended() {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if c.Progress != nil {
-				c.Progress(r.out.Calls, n)
-			}
-			if err := r.make(r.out.Calls, min(r.out.Calls+stride, end)); err != nil {
-				return err
-			}
+		if err := r.makeAll(ctx, from+int(int64(n-from)*int64(k+1)/int64(pieces))); err != nil {
+			return err
 		}
 		r.closePiece(points > 0)
 		if r.ended() {
@@ -269,12 +280,37 @@ func (r *simulation) run(ctx context.Context) error {
 	return nil
 }
 
+// makeAll makes the calls up to end, or up to a failure that ends the run.
+func (r *simulation) makeAll(ctx context.Context, end int) error {
+	c := &r.out.Conditions
+	for r.out.Calls < end && !r.ended() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if c.Progress != nil {
+			c.Progress(r.out.Calls, len(r.calls))
+		}
+		if err := r.make(r.out.Calls, min(r.out.Calls+stride, end)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reset lets the peaks begin with the totals after a call.
+func (r *simulation) reset(call int) {
+	r.a.ResetPeakStats()
+	r.at = highs{reservedAt: call, allocatedAt: call, activeAt: call, requestedAt: call}
+	r.highs = r.at
+	r.look(call)
+}
+
 // ended reports whether a failure ended the run.
 func (r *simulation) ended() bool { return r.out.Fails && !r.out.Conditions.SkipOOM }
 
 // make makes the calls from i to end.
 func (r *simulation) make(i, end int) error {
-	s, calls, handles := r.s, r.calls, r.handles
+	s, calls, handles, sizes := r.s, r.calls, r.handles, r.out.BlockSizes
 	for ; i < end; i++ {
 		c := calls[i]
 		switch c.kind() {
@@ -294,6 +330,9 @@ func (r *simulation) make(i, end int) error {
 				h, err = r.routed(c.size, at)
 			}
 			handles[c.tensor] = h
+			if sizes != nil && h != 0 {
+				sizes[c.tensor] = s.Size(h)
+			}
 			r.look(i)
 			if err != nil {
 				if err := r.failed(i, err); err != nil {
@@ -391,7 +430,7 @@ func (r *simulation) failed(i int, err error) error {
 	t := r.s.Totals()
 	r.out.Fails = true
 	r.out.First = &Failure{
-		Event: event, Time: r.Trace.Events.Time.At(event), Stack: r.Trace.Events.Stack.At(event),
+		Event: event, Time: r.time(event), Stack: r.stack(event),
 		RecordedToo: r.calls[i].kind() == CallTry, OutOfMemoryError: oom,
 		Active: t.Active, LargestFree: r.s.LargestFree(),
 	}
@@ -437,7 +476,7 @@ func (r *simulation) closePiece(point bool) {
 	}
 	if n := min(r.out.Calls, len(r.calls)-1); n >= 0 {
 		p.Event = int(r.events[n])
-		p.Time = r.Trace.Events.Time.At(p.Event)
+		p.Time = r.time(p.Event)
 	}
 	r.out.Curve = append(r.out.Curve, p)
 	r.at = highs{reserved: now.Reserved, allocated: now.Allocated, active: now.Active, requested: now.Requested}
@@ -450,7 +489,7 @@ func (r *simulation) finish() *Outcome {
 		h := High{Bytes: uint64(bytes), Event: -1, Time: trace.NoTime}
 		if call >= 0 {
 			h.Event = int(r.events[call])
-			h.Time = r.Trace.Events.Time.At(h.Event)
+			h.Time = r.time(h.Event)
 		}
 		return h
 	}

@@ -8,9 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/explain"
 	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/timeline"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // ExplainHead says what an explanation is made from.
@@ -167,56 +165,15 @@ func (e *explanation) numbers() {
 			e.wrapped("  - ", line)
 		}
 	}
-	v := &e.r.Evidence
-	if e.r.Failure == nil || v.Live == nil || v.Rounded == nil {
+	rows := Sum(e.r)
+	if len(rows) == 0 {
 		return
 	}
 	e.heading("The sum", momentLine(e.r.Failure))
-	row := func(mark string, n *uint64, text string) {
-		if n != nil {
-			e.wrapped(fmt.Sprintf("  %s %11s  ", mark, units.Size(*n)), text)
-		}
-	}
-	need := *v.Live + *v.Rounded
-	row(" ", v.Live, "live: in tensors")
-	row("+", v.Rounded, "request"+segmentText(v))
-	row("=", &need, "needed")
-	row(" ", v.Available, "there is: "+e.thereText())
-	row("-", v.Gap, "missing")
-	if v.Free != nil && v.LargestFree != nil {
-		row(" ", v.Free, fmt.Sprintf("reserved by PyTorch and free, the largest piece %s%s", units.Size(*v.LargestFree), usableText(v)))
-	}
-	if v.Available != nil && v.Reserved != nil && *v.Available >= *v.Reserved && v.Segment != nil {
-		rest := *v.Available - *v.Reserved
-		row(" ", &rest, e.restText(rest)+units.Size(*v.Segment))
-	}
-	if v.Pending != nil && *v.Pending > 0 {
-		row(" ", v.Pending, "freed, but waiting for another stream (pending)")
-	}
-	if v.FreePools != nil && *v.FreePools > 0 {
-		row(" ", v.FreePools, "free in private pools (CUDA graphs, MemPools)")
-	}
-	if v.Outside != nil {
-		row(" ", v.Outside, "of the device do not belong to PyTorch")
+	for _, r := range rows {
+		e.wrapped(fmt.Sprintf("  %1s %11s  ", r.Mark, r.Value), r.Text)
 	}
 	e.stack(e.r.Failure.Frames, e.r.Failure.Site, "  requested at ")
-}
-
-// restText says what the memory that is not reserved is good for. Where the limit
-// is a range, the most that it can be is a byte less than what was refused.
-func (e *explanation) restText(rest uint64) string {
-	l := e.r.Limit
-	said := "not reserved yet"
-	if l.Source == whatif.Inferred && l.Min != nil && l.Max != nil && *l.Min < *l.Max && *e.r.Evidence.Available == *l.Max {
-		said = "at most not reserved yet, if the limit was at the upper end of its range"
-	}
-	switch segment := *e.r.Evidence.Segment; {
-	case rest >= segment:
-		return said + ": enough for a new segment of "
-	case units.Size(rest) == units.Size(segment):
-		return said + ": just too little for a new segment of "
-	}
-	return said + ": too little for a new segment of "
 }
 
 // momentLine says when the request failed.
@@ -239,37 +196,6 @@ func momentOf(m *facts.Moment) string {
 		s += ", in " + Clean(*m.Annotation)
 	}
 	return s
-}
-
-func segmentText(v *explain.Evidence) string {
-	if v.Request == nil || units.Size(*v.Request) == units.Size(*v.Rounded) {
-		return ""
-	}
-	return ", rounded up from " + units.Size(*v.Request)
-}
-
-func usableText(v *explain.Evidence) string {
-	if v.FreeUsable == nil || v.LargestUsable == nil || units.Size(*v.LargestUsable) == units.Size(*v.LargestFree) {
-		return ""
-	}
-	return fmt.Sprintf("; of it %s in the request's own pool and stream, the largest piece %s", units.Size(*v.FreeUsable), units.Size(*v.LargestUsable))
-}
-
-// thereText says what decides how much there is.
-func (e *explanation) thereText() string {
-	l, v := e.r.Limit, e.r.Evidence
-	if l.Max == nil || v.Available == nil || *v.Available < *l.Max {
-		return "reserved by PyTorch, and free on the device"
-	}
-	switch l.Source {
-	case "given":
-		return "the limit, as given"
-	case "recorded":
-		return "the limit, as the recorder wrote it down"
-	case "message":
-		return "the limit, as the message has it"
-	}
-	return fmt.Sprintf("the limit, inferred: %s to %s (--limit sets it)", sizeOr(l.Min), sizeOr(l.Max))
 }
 
 // alternatives are what else it could be.
@@ -295,18 +221,8 @@ func (e *explanation) health() {
 		return
 	}
 	e.heading("Health", "")
-	row := func(value, text string) { e.line("  %13s  %s", value, text) }
-	row(units.Size(h.PeakAllocated), "allocated at most: in tensors")
-	row(units.Size(h.PeakReserved), "reserved at most: held of the device")
-	if h.FragmentationPeak != nil {
-		row(percentText(h.FragmentationPeak), "of it in no tensor when most was reserved")
-	}
-	if h.Headroom != nil {
-		row(units.Size(*h.Headroom), "left under the limit")
-	}
-	row(units.Count(h.Retries), "flushes of the cache to make room (retries)")
-	if h.Growth != nil {
-		row(units.Delta(*h.Growth), "live at the end of the last step, against the end of the second")
+	for _, r := range Health(h) {
+		e.line("  %13s  %s", r.Value, r.Text)
 	}
 }
 

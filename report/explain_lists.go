@@ -17,7 +17,7 @@ func (e *explanation) pinners() {
 	}
 	e.title("Who pins the free memory", ": live tensors in its segments, most freed per byte moved first")
 	for _, s := range list[:e.more(len(list), e.shown.pinned, "segment", "segments")] {
-		e.wrapped("  ", fmt.Sprintf("%s free in a segment of %s, pinned by %s in %s", units.Size(s.Stuck), units.Size(s.Size), units.Size(s.Live), plural(s.Count, "block", "blocks")))
+		e.wrapped("  ", PinnedText(&s))
 		e.blocks(s.Blocks, e.shown.stacks)
 	}
 }
@@ -46,7 +46,7 @@ func (e *explanation) holders() {
 	if len(r.ByKind) > 0 {
 		var kinds []string
 		for _, k := range r.ByKind[:min(len(r.ByKind), e.shown.kinds)] {
-			kinds = append(kinds, fmt.Sprintf("%s %s (%s)", strings.ReplaceAll(Clean(k.Category), "_", " "), units.Size(k.Bytes), k.Confidence))
+			kinds = append(kinds, fmt.Sprintf("%s %s (%s)", CategoryText(k.Category), units.Size(k.Bytes), k.Confidence))
 		}
 		e.wrapped("  ", strings.Join(kinds, ", "))
 	}

@@ -228,18 +228,10 @@ func placeText(m *facts.Moment, f *facts.Snapshot) string {
 }
 
 func (p *page) fragmentation(f *facts.Snapshot) {
-	x := &f.Fragmentation
 	p.heading("Fragmentation", " at the end")
-	row := func(v *float64, name, meaning string) {
-		p.printf("  %7s  %-14s %s\n", percentText(v), name, meaning)
+	for _, r := range Fragmentation(&f.Fragmentation) {
+		p.printf("  %7s  %-14s %s\n", r.Value, r.Mark, r.Text)
 	}
-	row(x.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: held, in no tensor")
-	if x.AtPeak != nil {
-		row(x.AtPeak, "cached at peak", "the same where reserved was highest")
-	}
-	row(x.InactiveSplit, "inactive split", "/ reserved: free, but pinned by live neighbours")
-	row(x.Internal, "internal", "(allocated - requested) / allocated: lost to rounding")
-	row(x.External, "external", "1 - largest free block / free: free, but in pieces")
 }
 
 func (p *page) segments(f *facts.Snapshot) {

@@ -58,32 +58,8 @@ func (p *page) whatIfHead(head WhatIfHead, check whatif.SelfCheck) {
 
 // whatIfBounds says under which limit and on which device.
 func (p *page) whatIfBounds(limit whatif.Limit, memory whatif.Memory) {
-	said := "limit: none; the recording shows none"
-	switch limit.Source {
-	case whatif.Given:
-		said = "limit: " + units.Size(limit.Value()) + ", as given"
-	case whatif.Recorded:
-		said = "limit: " + units.Size(limit.Value()) + ", as the recorder wrote it down"
-	case whatif.Inferred:
-		said = fmt.Sprintf("limit: %s, inferred: requests that were served and refused show one from %s to %s; the upper end is taken, and --limit sets another",
-			units.Size(limit.Value()), sizeOr(limit.Min), sizeOr(limit.Max))
-	default:
-		if limit.Max != nil {
-			said = fmt.Sprintf("limit: none; the recording had one from %s to %s", sizeOr(limit.Min), sizeOr(limit.Max))
-		}
-	}
-	p.wrapped("  ", said)
-	said = "device memory: without end"
-	switch memory.Source {
-	case whatif.Given:
-		said = "device memory: " + units.Size(memory.Value()) + ", as given"
-	case whatif.Recorded:
-		said = "device memory: " + units.Size(memory.Value()) + " for the allocator, as the recorder saw it"
-	case whatif.Inferred:
-		said = fmt.Sprintf("device memory: %s for the allocator, inferred from the out-of-memory event %s: free then, and reserved",
-			units.Size(memory.Value()), countText(*memory.Event))
-	}
-	p.wrapped("  ", said)
+	p.wrapped("  ", LimitText(limit))
+	p.wrapped("  ", MemoryText(memory))
 }
 
 // whatIfResults writes the table: the settings on a line, the numbers below.
@@ -232,17 +208,7 @@ func failureText(r *whatif.Result, onOOM string) string {
 // whatIfLegend says what the numbers are and how far they go.
 func (p *page) whatIfLegend(a *whatif.Answer) {
 	p.printf("\n")
-	fails := ""
-	for _, r := range a.Results {
-		if r.Fails && a.OnOOM == whatif.OnOOMDie {
-			fails = " Numbers of a run that fails are those up to there."
-		}
-	}
-	p.wrapped("", "Every line is a replay of the recorded calls through PyTorch's allocator rules: it holds as far as the program makes the "+
-		"same calls. Reserved is what the process holds of the device, beside CUDA's own context; allocated is what tensors occupy."+fails+
-		" Device allocs and frees are calls of the driver, mappings of expandable segments among them. Driver time estimates what they "+
-		"cost on an H200, without waiting for the device: it is for comparing settings.")
-	if a.Limit.Source == whatif.Inferred && *a.Limit.Min < *a.Limit.Max {
-		p.wrapped("", "The real limit may be lower than the one taken here: what passes may still fail under it. Give --limit if you know it.")
+	for _, text := range Legend(a) {
+		p.wrapped("", text)
 	}
 }

@@ -12,20 +12,27 @@ func (f Frame) User() bool { return f.user() }
 // that is in a library.
 func OwnPath(t *trace.Trace, id trace.StackID, own []bool) []trace.FrameID {
 	ids := t.Stacks.Frames(id)
-	if len(ids) == 0 {
+	return ownPath(ids, func(id trace.FrameID) bool { return own[id] }, func(id trace.FrameID) bool { return frame(t, id).plumbing() })
+}
+
+// OwnFrames is OwnPath for frames that are of no trace any more.
+func OwnFrames(frames []Frame) []Frame { return ownPath(frames, Frame.user, Frame.plumbing) }
+
+func ownPath[F comparable](frames []F, own, plumbing func(F) bool) []F {
+	if len(frames) == 0 {
 		return nil
 	}
-	inner := ids[0]
-	for _, id := range ids {
-		if !frame(t, id).plumbing() {
-			inner = id
+	inner := frames[0]
+	for _, f := range frames {
+		if !plumbing(f) {
+			inner = f
 			break
 		}
 	}
-	var path []trace.FrameID
-	for i := len(ids) - 1; i >= 0; i-- {
-		if own[ids[i]] {
-			path = append(path, ids[i])
+	var path []F
+	for i := len(frames) - 1; i >= 0; i-- {
+		if own(frames[i]) {
+			path = append(path, frames[i])
 		}
 	}
 	if n := len(path); n == 0 || path[n-1] != inner {

@@ -40,6 +40,21 @@ type Choice struct {
 	Requires   string         `json:"requires,omitempty"` // what it takes to use the settings
 }
 
+// NewChoice describes a setting whose figures are known.
+func NewChoice(p *replay.Program, c *Candidate) *Choice {
+	out := &Choice{
+		Settings: c.Settings.String(), Export: Export(c.Settings), PeakReserved: c.PeakReserved,
+		DriverMS: float64(c.DriverTime.Microseconds()) / 1e3, Requires: Requires(c.Settings),
+	}
+	if c.Need > 0 {
+		out.SmallestLimit, out.Need = &c.SmallestLimit, &c.Need
+	}
+	if c.Limited != nil {
+		out.UnderLimit = whatif.NewResult(p, c.Limited)
+	}
+	return out
+}
+
 // NewAnswer describes a result.
 func NewAnswer(p *replay.Program, r *Result, limit whatif.Limit, memory whatif.Memory) *Answer {
 	a := &Answer{
@@ -48,16 +63,8 @@ func NewAnswer(p *replay.Program, r *Result, limit whatif.Limit, memory whatif.M
 		Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Notes: whatif.RestsOn(p), Front: []*Choice{},
 	}
 	choice := func(c *Candidate) *Choice {
-		out := &Choice{
-			Settings: c.Settings.String(), Export: Export(c.Settings), PeakReserved: c.PeakReserved,
-			DriverMS: float64(c.DriverTime.Microseconds()) / 1e3, Recorded: c == r.Current, Requires: Requires(c.Settings),
-		}
-		if c.Need > 0 {
-			out.SmallestLimit, out.Need = &c.SmallestLimit, &c.Need
-		}
-		if c.Limited != nil {
-			out.UnderLimit = whatif.NewResult(p, c.Limited)
-		}
+		out := NewChoice(p, c)
+		out.Recorded = c == r.Current
 		return out
 	}
 	a.Current, a.Recommended = choice(r.Current), choice(r.Recommended)

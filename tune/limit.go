@@ -23,6 +23,23 @@ func LowerBound(ctx context.Context, p *replay.Program) (uint64, error) {
 	return o.Allocated.Bytes, nil
 }
 
+// Measure finds the figures of settings that somebody chose, as [Search] finds
+// them for those that it names: need, smallest limit, peak and driver time
+// without a limit. lower is a bound from below, as by [LowerBound]. A share of
+// the device among the settings is left out: limits take its place.
+func Measure(ctx context.Context, p *replay.Program, s settings.Settings, memory, lower uint64) (*Candidate, error) {
+	s.PerProcessMemoryFraction = 1
+	c := &Candidate{Settings: s}
+	at := &search{p: p, o: Options{DeviceMemory: memory}, ctx: ctx, bound: lower}
+	if err := at.measure(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := at.findNeed(ctx, c); err != nil {
+		return nil, err
+	}
+	return c, at.findLimit(ctx, c)
+}
+
 // SmallestLimit is the lowest limit under which a program passes with some
 // settings; lower is a bound from below, as by [LowerBound].
 func SmallestLimit(ctx context.Context, p *replay.Program, s settings.Settings, lower uint64) (uint64, error) {

@@ -9,20 +9,10 @@ import (
 // depend on the question, so they are made once.
 type documents struct {
 	stats, explain *document
-	whatif         func(ctx context.Context, q WhatIf) ([]byte, error)
 }
 
 func (s *Server) newDocuments(r *run) *documents {
 	docs := s.opts.Documents
-	alone := func(ctx context.Context, f func() ([]byte, error)) ([]byte, error) {
-		select { // replays take all cores
-		case s.heavy <- struct{}{}:
-			defer func() { <-s.heavy }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		return f()
-	}
 	seen := r.seen
 	r.seen = nil
 	return &documents{
@@ -31,12 +21,13 @@ func (s *Server) newDocuments(r *run) *documents {
 			seen = nil // the replay is of no use for anything else
 			return docs.Stats(ctx, r.input, r.device, found)
 		}},
-		explain: &document{server: s, make: func(ctx context.Context) ([]byte, error) {
-			return alone(ctx, func() ([]byte, error) { return docs.Explain(ctx, r.input, r.device) })
+		explain: &document{server: s, make: func(ctx context.Context) (body []byte, err error) {
+			err = s.alone(ctx, nil, func() (err error) {
+				body, err = docs.Explain(ctx, r.input, r.device)
+				return err
+			})
+			return body, err
 		}},
-		whatif: func(ctx context.Context, q WhatIf) ([]byte, error) {
-			return alone(ctx, func() ([]byte, error) { return docs.WhatIf(ctx, r.input, r.device, q) })
-		},
 	}
 }
 
@@ -92,18 +83,6 @@ func (r *request) explain() error { return r.document(r.run.documents.explain) }
 
 func (r *request) document(d *document) error {
 	body, err := d.get(r.r.Context(), r.run.ctx)
-	if err != nil {
-		return err
-	}
-	return r.send("application/json", body)
-}
-
-func (r *request) whatif() error {
-	q := WhatIf{
-		Set: r.q.values["set"], Limit: r.q.values.Get("limit"),
-		DeviceMemory: r.q.values.Get("device_memory"), OnOOM: r.q.values.Get("on_oom"),
-	}
-	body, err := r.run.documents.whatif(r.r.Context(), q)
 	if err != nil {
 		return err
 	}

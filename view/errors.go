@@ -70,12 +70,18 @@ func (s *Server) send(w http.ResponseWriter, status int, kind string, body []byt
 
 // sendJSON writes a document.
 func (s *Server) sendJSON(w http.ResponseWriter, v any) error {
-	body, err := json.Marshal(v)
+	body, err := jsonLine(v)
 	if err != nil {
 		return err
 	}
-	s.send(w, http.StatusOK, "application/json", append(body, '\n'))
+	s.send(w, http.StatusOK, "application/json", body)
 	return nil
+}
+
+// jsonLine is a document on one line.
+func jsonLine(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	return append(body, '\n'), err
 }
 
 // guard turns a panic in work on a file into an error: one odd file must not end

@@ -32,6 +32,9 @@ type run struct {
 	categories []uint8
 	replayed   *replay.Result // nil if the trace was not replayed
 
+	checked  *replay.Program // its calls, once they were asked for; see calls
+	checking chan struct{}   // held while they are read
+
 	seen      *replay.Observed // until the documents have it
 	documents *documents
 	ctx       context.Context // ends when the run is forgotten
@@ -70,6 +73,7 @@ func newRun(ctx context.Context, in *Input, t *trace.Trace, d Device) (*run, err
 		input: in, trace: t, device: d, seen: seen, line: line, lives: lives,
 		course: timeline.NewCourse(line, lives), layout: timeline.NewLayout(line, lives), clock: timeline.NewClock(t),
 		peaks: line.Peaks(), program: timeline.NewProgram(t), streams: map[uint64]uint32{},
+		checking: make(chan struct{}, 1),
 	}
 	if seen != nil {
 		r.replayed = seen.Result
@@ -110,22 +114,8 @@ func (r *run) categorise(a *findings.Analysis) {
 		sure[c] = uint8(i)
 	}
 	r.categories = make([]uint8, r.lives.Len())
-	if a.Blocks()+r.lives.Found != r.lives.Len() { // never, or the numbers would be mixed up
-		for i := range r.categories {
-			r.categories[i] = at[findings.Unknown]
-		}
-		return
-	}
-	known := r.lives.Older - r.lives.Found // the analysis does not have those found
 	for i := range r.categories {
-		block := i
-		if i >= known {
-			if block = i - r.lives.Found; i < r.lives.Older {
-				r.categories[i] = at[findings.Unknown]
-				continue
-			}
-		}
-		c, confidence := a.Category(block)
+		c, confidence := a.Life(r.lives, i)
 		r.categories[i] = at[c] | sure[confidence]<<categoryBits
 	}
 }

@@ -27,8 +27,16 @@ func (r *request) segments() error {
 	if r.q.err != nil {
 		return r.q.err
 	}
-	m := r.run.layout.At(event)
-	level := r.run.course.At(event)
+	v := &variant{request: r.run.failedRequest(event)}
+	if r.q.asVariant() {
+		var err error
+		if v, err = r.variant(event); err != nil {
+			return err
+		}
+	} else {
+		v.layout, v.level = r.run.layout.At(event), r.run.course.At(event)
+	}
+	m, level := v.layout, v.level
 	head, err := json.Marshal(struct {
 		Event       int            `json:"event"`
 		Time        *int64         `json:"time"`
@@ -40,9 +48,10 @@ func (r *request) segments() error {
 		Free        uint64         `json:"free_bytes"`
 		LargestFree uint64         `json:"largest_free_bytes"`
 		Request     *failedRequest `json:"request"`
+		Failed      *int           `json:"first_failure"`
 	}{
 		event, r.run.time(event), level.Reserved, level.Allocated, level.Active, level.Pending(), level.Requested,
-		m.Free, m.LargestFree, r.run.failedRequest(event),
+		m.Free, m.LargestFree, v.request, v.failed,
 	})
 	if err != nil {
 		return err

@@ -13,8 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/diff"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/tune"
+	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // Input is a file that was read.
@@ -32,19 +35,17 @@ type Device struct {
 	Host   bool
 }
 
-// WhatIf is the question of a whatif document, as written.
-type WhatIf struct {
-	Set                        []string
-	Limit, DeviceMemory, OnOOM string // empty for the defaults
-}
-
 // Documents makes the documents that the commands of the same names print with
 // --json. They may be asked for from several goroutines.
 type Documents interface {
 	// Stats may use what facts.Observe found, nil if nothing.
 	Stats(ctx context.Context, in *Input, d Device, seen *replay.Observed) ([]byte, error)
 	Explain(ctx context.Context, in *Input, d Device) ([]byte, error)
-	WhatIf(ctx context.Context, in *Input, d Device, q WhatIf) ([]byte, error)
+	// The rest is computed here, and put into the form of the command.
+	WhatIf(in *Input, d Device, a *whatif.Answer) ([]byte, error)
+	Tune(in *Input, d Device, a *tune.Answer) ([]byte, error)
+	Pair(d *diff.Diff) ([]byte, error)
+	Ranks(r *diff.Ranks) ([]byte, error)
 }
 
 // Options say what to serve.
@@ -75,6 +76,8 @@ type Server struct {
 	hosts    [2]string
 	files    map[string][]byte
 	runs     *registry
+	works    works
+	pairs    pairs
 	heavy    chan struct{}   // held while a document is made that takes all cores
 	reading  chan struct{}   // held while a dropped file is read
 	ctx      context.Context // ends with the server
@@ -220,6 +223,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 	if name == "runs" {
 		return s.serveRuns(w, r, q)
 	}
+	if name == "work" {
+		return s.stopWork(w, r, q)
+	}
 	f, ok := answers[name]
 	if !ok {
 		return refuse(http.StatusNotFound, "there is no api/%s", name)
@@ -252,6 +258,10 @@ var answers = map[string]func(*request) error{
 	"stats":    (*request).stats,
 	"explain":  (*request).explain,
 	"whatif":   (*request).whatif,
+	"tune":     (*request).tune,
+	"pair":     (*request).pair,
+	"changes":  (*request).changes,
+	"ranks":    (*request).ranks,
 	"meta":     (*request).meta,
 	"curve":    (*request).curve,
 	"timeline": (*request).timeline,

@@ -9,10 +9,11 @@ import (
 )
 
 // weight is what a stack stands for: bytes of blocks, or their average over some
-// time.
+// time. Of two runs that are compared it has the bytes of both.
 type weight struct {
 	bytes  float64
 	blocks int
+	a, b   float64
 }
 
 // node is a frame of the tree of call stacks, with all that was allocated below
@@ -26,7 +27,7 @@ type node struct {
 
 // tree is a tree of call stacks; node 0 is the root.
 type tree struct {
-	run   *run
+	frame func(trace.FrameID) (f timeline.Frame, own bool)
 	nodes []node
 	child map[[2]uint32]int32 // parent and frame -> node
 	none  weight              // of blocks without a stack
@@ -41,7 +42,7 @@ const (
 // newTree adds stacks up by their frames, outermost first. Own leaves out the
 // frames of libraries, but for the one where memory was asked for.
 func (r *run) newTree(weights map[trace.StackID]weight, own bool) *tree {
-	t := &tree{run: r, nodes: make([]node, 1), child: map[[2]uint32]int32{}}
+	t := newEmptyTree(func(id trace.FrameID) (timeline.Frame, bool) { return r.frame(id), r.own()[id] })
 	for id, w := range weights {
 		var path []trace.FrameID
 		if own {
@@ -50,30 +51,46 @@ func (r *run) newTree(weights map[trace.StackID]weight, own bool) *tree {
 			path = slices.Clone(r.trace.Stacks.Frames(id))
 			slices.Reverse(path)
 		}
-		t.nodes[0].total.add(w)
-		if len(path) == 0 {
-			t.none.add(w)
-			continue
-		}
-		at := int32(0)
-		for _, f := range path {
-			at = t.below(at, f)
-			t.nodes[at].total.add(w)
-		}
-		t.nodes[at].self += w.bytes
+		t.add(path, w)
 	}
+	t.sort()
+	return t
+}
+
+func newEmptyTree(frame func(trace.FrameID) (f timeline.Frame, own bool)) *tree {
+	return &tree{frame: frame, nodes: make([]node, 1), child: map[[2]uint32]int32{}}
+}
+
+// add adds a stack, outermost frame first.
+func (t *tree) add(path []trace.FrameID, w weight) {
+	t.nodes[0].total.add(w)
+	if len(path) == 0 {
+		t.none.add(w)
+		return
+	}
+	at := int32(0)
+	for _, f := range path {
+		at = t.below(at, f)
+		t.nodes[at].total.add(w)
+	}
+	t.nodes[at].self += w.bytes
+}
+
+// sort orders children by weight; equal ones in an order that does not depend on
+// chance.
+func (t *tree) sort() {
 	for i := range t.nodes {
-		// By weight; equal ones in an order that does not depend on chance.
 		slices.SortFunc(t.nodes[i].children, func(x, y int32) int {
 			return cmp.Or(cmp.Compare(t.nodes[y].total.bytes, t.nodes[x].total.bytes), cmp.Compare(t.nodes[x].frame, t.nodes[y].frame))
 		})
 	}
-	return t
 }
 
 func (w *weight) add(o weight) {
 	w.bytes += o.bytes
 	w.blocks += o.blocks
+	w.a += o.a
+	w.b += o.b
 }
 
 // below returns the node of a frame called by another.
@@ -99,6 +116,14 @@ type treeNode struct {
 	Depth  int    `json:"depth"`
 	Self   uint64 `json:"self"`
 	User   bool   `json:"user"`
+	// Of two runs that are compared.
+	A uint64 `json:"a_bytes,omitempty"`
+	B uint64 `json:"b_bytes,omitempty"`
+}
+
+// newTreeNode is what has no frame.
+func newTreeNode(name string, w weight, depth int) treeNode {
+	return treeNode{Name: name, Bytes: whole(w.bytes), Blocks: w.blocks, Depth: depth, Self: whole(w.bytes), A: whole(w.a), B: whole(w.b)}
 }
 
 const (
@@ -115,7 +140,7 @@ func (t *tree) flatten() []treeNode {
 	for {
 		out := t.list([]treeNode{}, 0, 0, least)
 		if t.none.blocks > 0 {
-			out = append(out, treeNode{Name: noStackName, Bytes: whole(t.none.bytes), Blocks: t.none.blocks, Self: whole(t.none.bytes)})
+			out = append(out, newTreeNode(noStackName, t.none, 0))
 		}
 		if len(out) <= maxNodes {
 			return out
@@ -132,17 +157,17 @@ func (t *tree) list(out []treeNode, parent int32, depth int, least float64) []tr
 			others.add(n.total)
 			continue
 		}
-		f := t.run.frame(n.frame)
-		out = append(out, treeNode{
-			f.Name, f.Filename, f.Line, whole(n.total.bytes), n.total.blocks, depth, whole(n.self), t.run.own()[n.frame],
-		})
+		f, own := t.frame(n.frame)
+		one := newTreeNode(f.Name, n.total, depth)
+		one.File, one.Line, one.Self, one.User = f.Filename, f.Line, whole(n.self), own
+		out = append(out, one)
 		if len(out) > maxNodes {
 			return out
 		}
 		out = t.list(out, id, depth+1, least)
 	}
 	if others.blocks > 0 {
-		out = append(out, treeNode{Name: othersName, Bytes: whole(others.bytes), Blocks: others.blocks, Depth: depth, Self: whole(others.bytes)})
+		out = append(out, newTreeNode(othersName, others, depth))
 	}
 	return out
 }
@@ -156,7 +181,7 @@ func weigh(some []int32, s *selection, bytes func(i int32) float64) map[trace.St
 		if s.has(int(i)) {
 			id := s.of.stack(int(i))
 			w := out[id]
-			w.add(weight{bytes(i), 1})
+			w.add(weight{bytes: bytes(i), blocks: 1})
 			out[id] = w
 		}
 	}

@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/diff"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/tune"
+	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // stub makes documents that say what they were asked for.
@@ -27,12 +29,13 @@ func (stub) Explain(ctx context.Context, in *Input, d Device) ([]byte, error) {
 	return fmt.Appendf(nil, "{\"explain of\": %q, \"device\": %d}\n", filepath.Base(in.Name), d.Number), nil
 }
 
-func (stub) WhatIf(ctx context.Context, in *Input, d Device, q WhatIf) ([]byte, error) {
-	if len(q.Set) == 0 {
-		return nil, &QuestionError{errors.New("nothing to try")}
-	}
-	return json.Marshal(q)
-}
+func (stub) WhatIf(in *Input, d Device, a *whatif.Answer) ([]byte, error) { return json.Marshal(a) }
+
+func (stub) Tune(in *Input, d Device, a *tune.Answer) ([]byte, error) { return json.Marshal(a) }
+
+func (stub) Pair(d *diff.Diff) ([]byte, error) { return json.Marshal(d) }
+
+func (stub) Ranks(r *diff.Ranks) ([]byte, error) { return json.Marshal(r) }
 
 func openFile(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
 	f, err := snapshot.Open(ctx, file, snapshot.Options{Progress: progress})

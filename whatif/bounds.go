@@ -1,7 +1,10 @@
 package whatif
 
 import (
+	"errors"
+
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot/side"
 	"github.com/ashlar-mem/ashlar/timeline"
@@ -61,6 +64,35 @@ type Memory struct {
 
 // GivenMemory is what somebody chose; 0 stands for memory without end.
 func GivenMemory(n uint64) Memory { return Memory{Bound: given(n)} }
+
+// ParseBound reads a bound as people write it: a size, or none, which is 0.
+func ParseBound(text string) (uint64, error) {
+	if text == "none" {
+		return 0, nil
+	}
+	n, err := units.Parse(text)
+	if err == nil && n == 0 {
+		err = errors.New("it is 0; write none for no limit")
+	}
+	return n, err
+}
+
+// Bounds returns the bounds that were given, else those that the recording
+// shows: nil stands for one that was not given, 0 for none. f may be nil.
+func Bounds(p *replay.Program, f *side.Facts, limit, memory *uint64) (Limit, Memory) {
+	l, m := Limit{}, Memory{}
+	if limit != nil {
+		l = GivenLimit(p, *limit)
+	} else {
+		l = LimitOf(p, f)
+	}
+	if memory != nil {
+		m = GivenMemory(*memory)
+	} else {
+		m = MemoryOf(p, f)
+	}
+	return l, m
+}
 
 // LimitOf returns the limit that a recording was made under: as the recorder
 // wrote it down, else the upper end of the range that the events leave if they

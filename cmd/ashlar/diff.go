@@ -141,12 +141,7 @@ func diffPair(ctx context.Context, std stdio, args []string, moments []diff.At, 
 			return err
 		}
 	}
-	// By default the peaks are compared if both have one, and they come first.
-	a, b := pair[0].all, pair[1].all
-	if len(a) != len(b) {
-		a, b = a[len(a)-1:], b[len(b)-1:]
-	}
-	return writeDiff(std, table.Compare(a[0], b[0]), o)
+	return writeDiff(std, table.CompareFirst(pair[0].all, pair[1].all), o)
 }
 
 // takenSides are the sides of one trace.
@@ -167,10 +162,7 @@ func sidesOf(ctx context.Context, std stdio, table *diff.Table, arg string, at [
 		return nil, failure{err}
 	}
 	if len(at) == 0 {
-		if t.Events.Len() > 0 {
-			at = append(at, diff.Peak)
-		}
-		at = append(at, diff.End)
+		at = diff.Moments(t)
 	}
 	p := startProgress(std, 0, "events of "+in.name+" replayed")
 	defer p.stop()
@@ -202,14 +194,22 @@ type pairDocument struct {
 	*diff.Diff
 }
 
+// newPairDocument leaves out the stacks that are the same, unless all are asked
+// for.
+func newPairDocument(d *diff.Diff, full bool) pairDocument {
+	if !full {
+		some := *d
+		some.Stacks = d.Stacks[:d.Changed()]
+		d = &some
+	}
+	return pairDocument{"pair", d}
+}
+
 func writeDiff(std stdio, d *diff.Diff, o *diffOptions) error {
 	out := bufio.NewWriter(std.out)
 	var err error
 	if o.json {
-		if !o.full {
-			d.Stacks = d.Stacks[:d.Changed()]
-		}
-		err = writeJSON(out, pairDocument{"pair", d})
+		err = writeJSON(out, newPairDocument(d, o.full))
 	} else {
 		err = report.Diff(out, d, report.DiffOptions{Full: o.full, Style: std.style()})
 	}

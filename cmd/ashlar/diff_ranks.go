@@ -109,7 +109,7 @@ type skippedFile struct {
 func newRankReader(std stdio, args, files []string, o *diffOptions) *rankReader {
 	return &rankReader{
 		std: std, title: strings.Join(args, " "), table: diff.NewTable(), device: o.device,
-		names: shortNames(files), skipped: []skippedFile{},
+		names: diff.FileNames(files), skipped: []skippedFile{},
 	}
 }
 
@@ -171,10 +171,7 @@ func (r *rankReader) snapshot(ctx context.Context, arg string, f *snapshot.File)
 		traces = []*trace.Trace{t}
 	}
 	for _, t := range traces {
-		name := r.names[arg]
-		if len(traces) > 1 {
-			name = fmt.Sprintf("%s:%d", name, t.Device)
-		}
+		name := diff.RankName(r.names[arg], t, len(traces))
 		p := startProgress(r.std, 0, "events of "+name+" replayed")
 		rank, err := r.table.Rank(ctx, diff.Source{File: f.Name, Trace: t}, name, diff.Options{Progress: p.at})
 		p.stop()
@@ -192,27 +189,6 @@ func withContent(f *snapshot.File) []*trace.Trace {
 	for _, t := range f.Traces {
 		if t.Events.Len() > 0 || len(t.Segments) > 0 {
 			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// shortNames are the names of files without their directories, as far as that
-// leaves them different.
-func shortNames(files []string) map[string]string {
-	times := map[string]int{}
-	for _, f := range files {
-		times[filepath.Base(f)]++
-	}
-	out := map[string]string{}
-	for _, f := range files {
-		switch base := filepath.Base(f); {
-		case f == "-":
-			out[f] = "stdin"
-		case times[base] > 1:
-			out[f] = f
-		default:
-			out[f] = base
 		}
 	}
 	return out

@@ -45,12 +45,3 @@ func TestCompareNatural(t *testing.T) {
 		t.Errorf("got %v\nwant %v", names, want)
 	}
 }
-
-func TestShortNames(t *testing.T) {
-	got := shortNames([]string{"a/x", "b/x", "b/y", "-"})
-	for f, want := range map[string]string{"a/x": "a/x", "b/x": "b/x", "b/y": "y", "-": "stdin"} {
-		if got[f] != want {
-			t.Errorf("%s is called %q", f, got[f])
-		}
-	}
-}

@@ -217,6 +217,11 @@ func (o *explainOptions) file(ctx context.Context, std stdio, arg string, e *exp
 	if err != nil {
 		return err
 	}
+	return e.read(ctx, in)
+}
+
+// read adds an input.
+func (e *explained) read(ctx context.Context, in *input) error {
 	e.name, e.kind = in.name, in.kind
 	if in.snapshot != nil {
 		return e.snapshot(ctx, in.snapshot)

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/report"
 	"github.com/ashlar-mem/ashlar/snapshot/side"
 	"github.com/ashlar-mem/ashlar/tune"
+	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // tuneOptions are the flags of tune.
@@ -82,7 +83,7 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	if err != nil {
 		return err
 	}
-	limit, memory := o.bounds.bounds(program, side.Read(f.Extra))
+	limit, memory := whatif.Bounds(program, side.Read(f.Extra), o.bounds.limit.bytes, o.bounds.memory.bytes)
 	p := startProgress(std, 0, "settings evaluated")
 	defer p.stop()
 	r, err := tune.Search(ctx, program, tune.Options{

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
+	"github.com/ashlar-mem/ashlar/diff"
+	"github.com/ashlar-mem/ashlar/facts"
 	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/tune"
 	"github.com/ashlar-mem/ashlar/view"
 	"github.com/ashlar-mem/ashlar/whatif"
 )
@@ -46,37 +48,38 @@ func (documents) Explain(ctx context.Context, in *view.Input, d view.Device) ([]
 }
 
 // WhatIf is what ashlar whatif --json prints.
-func (documents) WhatIf(ctx context.Context, in *view.Input, d view.Device, question view.WhatIf) ([]byte, error) {
-	o := whatifOptions{confs: question.Set, onOOM: whatif.OnOOMDie, device: &deviceFlag{number: d.Number, host: d.Host}}
-	for _, b := range []struct {
-		name, text string
-		to         *boundFlag
-	}{{"limit", question.Limit, &o.limit}, {"device_memory", question.DeviceMemory, &o.memory}} {
-		if b.text == "" {
-			continue
-		}
-		if err := b.to.Set(b.text); err != nil {
-			return nil, &view.QuestionError{Err: fmt.Errorf("%s: %w", b.name, err)}
-		}
-	}
-	if question.OnOOM != "" {
-		o.onOOM = question.OnOOM
-	}
-	q, err := o.question()
+func (documents) WhatIf(in *view.Input, d view.Device, a *whatif.Answer) ([]byte, error) {
+	s, err := viewSubject(in, d)
 	if err != nil {
-		return nil, &view.QuestionError{Err: err}
-	}
-	a, _, _, err := o.ask(ctx, silent, in.File, q)
-	var refused *whatif.SettingError
-	switch {
-	case errors.As(err, &refused):
-		return nil, &view.QuestionError{Err: err}
-	case err != nil:
 		return nil, err
-	case a.Interrupted:
-		return nil, context.Cause(ctx)
 	}
-	return jsonBytes(a)
+	return jsonBytes(whatifAnswer{subject: s, Answer: a})
+}
+
+// Tune is what ashlar tune --json prints.
+func (documents) Tune(in *view.Input, d view.Device, a *tune.Answer) ([]byte, error) {
+	s, err := viewSubject(in, d)
+	if err != nil {
+		return nil, err
+	}
+	return jsonBytes(tuneAnswer{subject: s, Answer: a})
+}
+
+// viewSubject names what an answer is about, as the command would choose it.
+func viewSubject(in *view.Input, d view.Device) (subject, error) {
+	t, why, err := facts.Pick(in.File, d.Number, d.Host)
+	if err != nil {
+		return subject{}, err
+	}
+	return newSubject(in.File, t, why), nil
+}
+
+// Pair is what ashlar diff A B --json prints.
+func (documents) Pair(d *diff.Diff) ([]byte, error) { return jsonBytes(newPairDocument(d, false)) }
+
+// Ranks is what ashlar diff A B C --json prints.
+func (documents) Ranks(r *diff.Ranks) ([]byte, error) {
+	return jsonBytes(ranksDocument{"ranks", r, []skippedFile{}})
 }
 
 func jsonBytes(v any) ([]byte, error) {

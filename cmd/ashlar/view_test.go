@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -213,5 +214,45 @@ func TestViewOnABusyPort(t *testing.T) {
 	if want := fmt.Sprintf("ashlar: port %d cannot be used", port); code != exitInput || stdout.Len() > 0 ||
 		!strings.HasPrefix(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("status %d, stdout %q, stderr %q", code, &stdout, &stderr)
+	}
+}
+
+// The same holds for comparisons, and for a search that comes to its end, but for
+// the time it took.
+func TestViewComparesAndTunesAsTheCommands(t *testing.T) {
+	dir := filepath.Join("..", "..", "testdata")
+	files := []string{
+		filepath.Join(dir, "snapshots", "leak_graph-default.pickle.gz"), filepath.Join(dir, "snapshots", "leak_graph-tight-default.pickle.gz"),
+		filepath.Join(dir, "variety", "graphs.pickle.gz"), filepath.Join(dir, "variety", "stateonly.pickle.gz"),
+	}
+	address, end := startView(t, files...)
+	settled(t, address)
+	elapsed := regexp.MustCompile(`"elapsed_seconds": *[0-9.]+`)
+	for _, x := range []struct {
+		args []string
+		path string
+	}{
+		{[]string{"diff", files[0], files[1]}, "pair?run=1&run=2"},
+		{[]string{"diff", files[1], files[0], "--at", "end"}, "pair?run=2&run=1&at=end"},
+		{[]string{"diff", files[0], files[3]}, "pair?run=1&run=4"},
+		{[]string{"diff", files[0], files[1], "--at", "peak", "--at", "100"}, "pair?run=1&run=2&at=peak&at=100"},
+		{[]string{"diff", files[0], "--at", "peak", "--at", "end"}, "pair?run=1&run=1&at=peak&at=end"},
+		{append([]string{"diff"}, files...), "ranks?run=1&run=2&run=3&run=4"},
+		{[]string{"tune", files[2], "--budget", "60s"}, "tune?run=3&budget=60s"},
+		{[]string{"tune", files[2], "--budget", "60s", "--limit", "100MiB", "--device-memory", "none"}, "tune?run=3&budget=60s&limit=100MiB&device_memory=none"},
+		{[]string{"whatif", files[2], "--set", "expandable_segments:True", "--curve", "20"}, "whatif?run=3&set=expandable_segments:True&curve=20"},
+	} {
+		var out, stderr bytes.Buffer
+		if code := run(t.Context(), stdio{out: &out, err: &stderr}, append(x.args, "--json")); code != 0 {
+			t.Fatalf("%q: %d %s", x.args, code, &stderr)
+		}
+		status, body := fetch(t, address+"api/"+x.path)
+		got, want := elapsed.ReplaceAllString(string(body), ""), elapsed.ReplaceAllString(out.String(), "")
+		if status != http.StatusOK || got != want {
+			t.Errorf("%s: status %d, the page has %d bytes, the command %d", x.args, status, len(body), out.Len())
+		}
+	}
+	if code, said := end(); code != exitOK || said != "" {
+		t.Errorf("status %d, %q", code, said)
 	}
 }

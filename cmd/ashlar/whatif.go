@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/report"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -82,22 +81,15 @@ wrong, or the command was interrupted, after printing what was known.`,
 // boundFlag is a size, or none.
 type boundFlag struct {
 	text  string
-	bytes uint64 // 0 for none
+	bytes *uint64 // nil if it was not given, 0 for none
 }
 
 func (b *boundFlag) Set(s string) error {
-	if s == "none" {
-		*b = boundFlag{text: s}
-		return nil
-	}
-	n, err := units.Parse(s)
+	n, err := whatif.ParseBound(s)
 	if err != nil {
 		return err
 	}
-	if n == 0 {
-		return errors.New("it is 0; write none for no limit")
-	}
-	*b = boundFlag{s, n}
+	*b = boundFlag{s, &n}
 	return nil
 }
 
@@ -174,24 +166,12 @@ func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, q 
 	if err != nil {
 		return a, nil, "", err
 	}
-	q.Limit, q.Memory = o.bounds(program, side.Read(f.Extra))
+	q.Limit, q.Memory = whatif.Bounds(program, side.Read(f.Extra), o.limit.bytes, o.memory.bytes)
 	answer, err := whatif.Ask(ctx, program, q)
 	if err != nil {
 		return a, nil, "", failure{fmt.Errorf("%s: %w", f.Name, err)}
 	}
 	return whatifAnswer{subject: newSubject(f, t, why), Answer: answer}, t, why, nil
-}
-
-// bounds are those that were given, else those that the recording shows.
-func (o *whatifOptions) bounds(p *replay.Program, f *side.Facts) (whatif.Limit, whatif.Memory) {
-	limit, memory := whatif.GivenLimit(p, o.limit.bytes), whatif.GivenMemory(o.memory.bytes)
-	if o.limit.text == "" {
-		limit = whatif.LimitOf(p, f)
-	}
-	if o.memory.text == "" {
-		memory = whatif.MemoryOf(p, f)
-	}
-	return limit, memory
 }
 
 // replayable picks the trace of a device that can be replayed.

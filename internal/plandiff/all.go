@@ -3,41 +3,12 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"math"
 	"path"
 	"runtime"
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/plan/recorded"
 )
-
-// figures say how close a plan is to a recording.
-type figures struct {
-	large, all, largeScored, allScored recorded.Cover
-	peaks                              recorded.Peaks
-}
-
-func figuresOf(planned *ledger.Ledger, run *recorded.Run) (figures, error) {
-	rec := run.Ledger
-	f := figures{
-		large:       recorded.Covered(planned, rec, 0, 0, recorded.Large),
-		all:         recorded.Covered(planned, rec, 0, 0, 0),
-		largeScored: recorded.Covered(planned, rec, planned.Scored(), rec.Scored(), recorded.Large),
-		allScored:   recorded.Covered(planned, rec, planned.Scored(), rec.Scored(), 0),
-	}
-	var err error
-	f.peaks, err = recorded.Through(planned)
-	return f, err
-}
-
-// off is by which part of the measured value a planned one differs.
-func off(planned, measured int64) float64 {
-	if measured == 0 {
-		return math.Inf(1)
-	}
-	return float64(planned-measured) / float64(measured)
-}
 
 // printAll prints a line for each recording.
 func printAll(out *bufio.Writer, patterns []string) error {
@@ -63,44 +34,40 @@ func printAll(out *bufio.Writer, patterns []string) error {
 		return fmt.Errorf("no recording is called like that; there are %v", names)
 	}
 	fmt.Fprintf(out, "%-26s %24s %21s  %25s %10s\n", "", "births covered (bytes)", "of step 3", "error of peak", "")
-	fmt.Fprintf(out, "%-26s %11s %12s %10s %10s  %10s %10s %10s\n", "case", ">= 1 MiB", "all", ">= 1 MiB", "all", "requested", "allocated", "reserved")
+	fmt.Fprintf(out, "%-26s %11s %12s %10s %10s  %10s %10s %10s %9s  %s\n", "case", ">= 1 MiB", "all", ">= 1 MiB", "all", "requested", "allocated", "reserved", "rows off", "level")
 	lines := parallel(chosen, line)
-	exact, failed := 0, 0
+	count := map[recorded.Level]int{}
 	for i, l := range lines {
 		fmt.Fprintf(out, "%-26s %s\n", chosen[i], l.text)
-		if l.failed {
-			failed++
-		}
-		if l.exact {
-			exact++
-		}
+		count[l.level]++
 	}
-	fmt.Fprintf(out, "%d recordings: %d planned, %d of them with all three peaks exact, %d refused\n", len(lines), len(lines)-failed, exact, failed)
+	fmt.Fprintf(out, "%d recordings: %d the same in every event, %d more with all peaks exact, %d more within the bars, %d far, %d refused\n",
+		len(lines), count[recorded.Same], count[recorded.Exact], count[recorded.Near], count[recorded.Far], count[""])
 	return nil
 }
 
 type result struct {
-	text          string
-	exact, failed bool
+	text  string
+	level recorded.Level // empty if there is no plan
 }
 
 func line(name string) result {
 	run, err := recorded.Open(name)
 	if err != nil {
-		return result{text: err.Error(), failed: true}
+		return result{text: err.Error()}
 	}
 	planned, err := plan(&run.Case)
 	if err != nil {
-		return result{text: err.Error(), failed: true}
+		return result{text: err.Error()}
 	}
-	f, err := figuresOf(planned, run)
+	f, err := recorded.Compare(planned, run).Figures()
 	if err != nil {
-		return result{text: err.Error(), failed: true}
+		return result{text: err.Error()}
 	}
-	want := run.Peaks()
-	return result{exact: f.peaks == want, text: fmt.Sprintf("%10.2f%% %11.2f%% %9.2f%% %9.2f%%  %+9.3f%% %+9.3f%% %+9.3f%%",
-		100*f.large.Share(), 100*f.all.Share(), 100*f.largeScored.Share(), 100*f.allScored.Share(),
-		100*off(f.peaks.Requested, want.Requested), 100*off(f.peaks.Allocated, want.Allocated), 100*off(f.peaks.Reserved, want.Reserved))}
+	return result{level: f.Level(), text: fmt.Sprintf("%10.2f%% %11.2f%% %9.2f%% %9.2f%%  %+9.3f%% %+9.3f%% %+9.3f%% %9d  %s",
+		100*f.Large.Share(), 100*f.All.Share(), 100*f.LargeScored.Share(), 100*f.AllScored.Share(),
+		100*recorded.Off(f.Planned.Requested, f.Measured.Requested), 100*recorded.Off(f.Planned.Allocated, f.Measured.Allocated),
+		100*recorded.Off(f.Planned.Reserved, f.Measured.Reserved), f.Differing, f.Level())}
 }
 
 // parallel calls f for each name and keeps the order.

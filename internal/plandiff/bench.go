@@ -53,7 +53,7 @@ func printBench(out *bufio.Writer, only []string) error {
 				errs[k] = append(errs[k], math.Inf(1))
 				continue
 			}
-			e := off(b.value(got), b.value(want))
+			e := recorded.Off(b.value(got), b.value(want))
 			errs[k] = append(errs[k], math.Abs(e))
 			fmt.Fprintf(out, " %12s %12s %+8.3f%%", units.Size(uint64(b.value(want))), units.Size(uint64(b.value(got))), 100*e)
 		}

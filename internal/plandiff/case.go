@@ -28,9 +28,7 @@ func printCase(out *bufio.Writer, name string, o options) error {
 	}
 	d := recorded.Compare(planned, run)
 	printSummary(out, d)
-	if err := printPeaks(out, d); err != nil {
-		return err
-	}
+	printPeaks(out, d)
 	p := printer{Diff: d, options: o, out: out}
 	fmt.Fprintf(out, "\n- missing, + extra; a free that moved: < recorded here, > planned here\n")
 	fmt.Fprintf(out, "  %-7s %-7s   %14s  %s | recorded: ops, frames; of a free (ops of the birth)\n", "plan", "rec", "bytes", sides("planned: op", "module"))
@@ -63,22 +61,25 @@ func printSummary(out *bufio.Writer, d *recorded.Diff) {
 	}
 }
 
-func printPeaks(out *bufio.Writer, d *recorded.Diff) error {
-	f, err := figuresOf(d.Planned, d.Run)
-	if err != nil {
-		return err
-	}
+func printPeaks(out *bufio.Writer, d *recorded.Diff) {
+	f, err := d.Figures()
 	fmt.Fprintf(out, "births covered: >= 1 MiB %.2f %% (step 3 %.2f %%), all %.2f %% (step 3 %.2f %%)\n",
-		100*f.large.Share(), 100*f.largeScored.Share(), 100*f.all.Share(), 100*f.allScored.Share())
-	got := d.Run.Peaks()
+		100*f.Large.Share(), 100*f.LargeScored.Share(), 100*f.All.Share(), 100*f.AllScored.Share())
+	if err != nil {
+		fmt.Fprintf(out, "the plan cannot be run through the engine: %v\n", err)
+		return
+	}
 	for _, x := range []struct {
 		what          string
 		planned, real int64
-	}{{"requested", f.peaks.Requested, got.Requested}, {"allocated", f.peaks.Allocated, got.Allocated}, {"reserved", f.peaks.Reserved, got.Reserved}} {
+	}{
+		{"requested", f.Planned.Requested, f.Measured.Requested},
+		{"allocated", f.Planned.Allocated, f.Measured.Allocated},
+		{"reserved", f.Planned.Reserved, f.Measured.Reserved},
+	} {
 		fmt.Fprintf(out, "peak %-10s measured %11s  planned %11s  %+.3f %% (%s B)\n", x.what, units.Size(uint64(x.real)), units.Size(uint64(x.planned)),
-			100*off(x.planned, x.real), units.Count(x.planned-x.real))
+			100*recorded.Off(x.planned, x.real), units.Count(x.planned-x.real))
 	}
-	return nil
 }
 
 type printer struct {

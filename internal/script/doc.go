@@ -12,13 +12,13 @@
 //
 // The commands:
 //
-//	device [total=SIZE] [conf=TEXT] [limit=BYTES] [events=manual]
-//	alloc NAME SIZE [stream=N] [thread=N]
+//	device [total=SIZE] [conf=TEXT] [limit=SIZE] [events=manual]
+//	alloc NAME SIZE [stream=N] [thread=N]   bytes, or with a unit: 8MiB
 //	free NAME
 //	record NAME STREAM               record_stream
 //	empty                            empty_cache
 //	set CONF                         change the settings at run time
-//	limit BYTES | fraction F
+//	limit SIZE | fraction F
 //	pool NAME [use_on_oom] [no_split]
 //	begin POOL [thread=N] | end POOL | close POOL
 //	capture NAME STREAM,... [pool=NAME] | endcapture NAME | release NAME

@@ -19,6 +19,9 @@ import (
 type Runner struct {
 	Device    *sim.Device
 	Allocator *alloc.Allocator
+	// Options are given to the allocators that the device command makes from
+	// now on.
+	Options []alloc.Option
 
 	blocks   map[string]uint64
 	pools    map[string]*alloc.MemPool
@@ -130,6 +133,18 @@ func number(s string) (uint64, error) {
 	return n, nil
 }
 
+// size reads a number of bytes, also with a unit.
+func size(s string) (uint64, error) {
+	n, err := units.Parse(s)
+	if err == nil {
+		return n, nil
+	}
+	if n, hex := number(s); hex == nil {
+		return n, nil
+	}
+	return 0, fmt.Errorf("%w: %w", ErrCommand, err)
+}
+
 func numberOption(words []string, key string) (uint64, error) {
 	if v, ok := option(words, key); ok {
 		return number(v)
@@ -157,16 +172,16 @@ func (r *Runner) device(words []string) error {
 	var limit uint64
 	v, limited := option(words, "limit")
 	if limited {
-		if limit, err = number(v); err != nil {
+		if limit, err = size(v); err != nil {
 			return err
 		}
 	}
 	*r = Runner{
-		Device: sim.New(cfg),
+		Options: r.Options, Device: sim.New(cfg),
 		blocks: map[string]uint64{}, pools: map[string]*alloc.MemPool{}, captures: map[string]*alloc.Capture{},
 		saved: map[string]*alloc.Checkpoint{},
 	}
-	r.Allocator = alloc.New(r.Device, alloc.WithSettings(s), alloc.WithObserver(r.observe))
+	r.Allocator = alloc.New(r.Device, append([]alloc.Option{alloc.WithSettings(s), alloc.WithObserver(r.observe)}, r.Options...)...)
 	if limited {
 		r.Allocator.SetLimit(limit)
 	}
@@ -216,14 +231,30 @@ func (r *Runner) find(addr uint64) int {
 }
 
 func (r *Runner) where(addr uint64) string {
-	if i := r.find(addr); i >= 0 {
-		return fmt.Sprintf("%s+%d", r.segments[i].name, addr-r.segments[i].base)
+	if name, offset, ok := r.Place(addr); ok {
+		return fmt.Sprintf("%s+%d", name, offset)
 	}
 	return fmt.Sprintf("%#x", addr)
 }
 
+// Place returns the letter of the segment that holds an address, and the offset
+// into it.
+func (r *Runner) Place(addr uint64) (segment string, offset uint64, ok bool) {
+	i := r.find(addr)
+	if i < 0 {
+		return "", 0, false
+	}
+	return r.segments[i].name, addr - r.segments[i].base, true
+}
+
+// Address returns where the block with a name is.
+func (r *Runner) Address(name string) (addr uint64, ok bool) {
+	addr, ok = r.blocks[name]
+	return addr, ok
+}
+
 func (r *Runner) alloc(words []string) error {
-	size, err := number(words[1])
+	bytes, err := size(words[1])
 	if err != nil {
 		return err
 	}
@@ -238,7 +269,7 @@ func (r *Runner) alloc(words []string) error {
 	if r.blocks[words[0]] != 0 {
 		return fmt.Errorf("%w: %q is allocated", ErrCommand, words[0])
 	}
-	addr, err := r.Allocator.MallocOn(size, stream, thread)
+	addr, err := r.Allocator.MallocOn(bytes, stream, thread)
 	r.answer(err)
 	if err == nil && addr != 0 {
 		r.blocks[words[0]] = addr
@@ -276,7 +307,7 @@ func (r *Runner) set(words []string) error {
 }
 
 func (r *Runner) limit(words []string) error {
-	n, err := number(words[0])
+	n, err := size(words[0])
 	if err == nil {
 		r.Allocator.SetLimit(n)
 	}

@@ -74,15 +74,16 @@ func dtypeOf(d job.DType) eager.DType {
 	return eager.BFloat16
 }
 
-// layer runs a layer, or has it checkpointed.
+// layer runs a layer, or has it checkpointed. The checkpoint keeps all that
+// the layer is called with.
 func (r *run) layer(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
 	copied := *c
 	fn := func(args []*eager.Tensor) *eager.Tensor { return l.forward(r, args[0], &copied) }
 	switch r.job.Recompute.Mode {
 	case "full":
-		return r.m.Checkpoint(fn, x)
+		return r.m.Checkpoint(fn, x, c.rope.cos, c.rope.sin, c.mask, c.positions)
 	case "selective":
-		return r.m.CheckpointSelective(fn, x)
+		return r.m.CheckpointSelective(fn, x, c.rope.cos, c.rope.sin, c.mask, c.positions)
 	}
 	return l.forward(r, x, c)
 }

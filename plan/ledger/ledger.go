@@ -116,6 +116,9 @@ func (l *Ledger) Alloc(t Tensor) int32 {
 
 // Free enters the death of a tensor.
 func (l *Ledger) Free(id int32) {
+	if l.Tensors[id].Death != Lives {
+		panic("ledger: a tensor was freed twice")
+	}
 	l.Tensors[id].Death = int32(len(l.Events))
 	l.Events = append(l.Events, ^id)
 }

@@ -1,6 +1,9 @@
 package recorded
 
 import (
+	"math"
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
@@ -89,4 +92,86 @@ func Peak(l *ledger.Ledger, first, last int) (bytes int64, event int) {
 		}
 	}
 	return bytes, event
+}
+
+// Figures say how close a plan is to a recording.
+type Figures struct {
+	// Large are births of at least 1 MiB, All all of them, of the whole run;
+	// Scored those of step 3 or of the generation.
+	Large, All, LargeScored, AllScored Cover
+	// Planned and Measured are the peaks.
+	Planned, Measured Peaks
+	// Differing counts the rows of the [Diff] that are not equal.
+	Differing int
+}
+
+// Figures compares births, rows and peaks.
+func (d *Diff) Figures() (Figures, error) {
+	p, r := d.Planned, d.Run.Ledger
+	f := Figures{
+		Large:       Covered(p, r, 0, 0, Large),
+		All:         Covered(p, r, 0, 0, 0),
+		LargeScored: Covered(p, r, p.Scored(), r.Scored(), Large),
+		AllScored:   Covered(p, r, p.Scored(), r.Scored(), 0),
+		Measured:    d.Run.Peaks(),
+	}
+	for _, ph := range d.Phases {
+		for _, row := range ph.Rows {
+			if row.Mark != Equal {
+				f.Differing++
+			}
+		}
+	}
+	var err error
+	f.Planned, err = Through(p)
+	return f, err
+}
+
+// Off is by which part of the measured value a planned one differs.
+func Off(planned, measured int64) float64 {
+	if measured == 0 {
+		return math.Inf(1)
+	}
+	return float64(planned-measured) / float64(measured)
+}
+
+// Level is how well a plan agrees with a recording.
+type Level string
+
+// The levels, from the best one down.
+const (
+	Same  Level = "same"  // every birth and every death, in order
+	Exact Level = "exact" // the three peaks to the byte
+	Near  Level = "near"  // within the bars
+	Far   Level = "far"
+)
+
+// The bars: parts by which the peaks may be off, and the part of the bytes of
+// large births in step 3 that must be common.
+const (
+	AllocatedBar = 0.01
+	ReservedBar  = 0.06
+	CoverBar     = 0.9
+)
+
+// Level judges the figures.
+func (f *Figures) Level() Level {
+	within := func(planned, measured int64, bar float64) bool { return math.Abs(Off(planned, measured)) <= bar }
+	switch {
+	case f.Differing == 0:
+		return Same
+	case f.Planned == f.Measured && f.LargeScored.Share() >= CoverBar:
+		return Exact
+	case within(f.Planned.Requested, f.Measured.Requested, AllocatedBar) &&
+		within(f.Planned.Allocated, f.Measured.Allocated, AllocatedBar) &&
+		within(f.Planned.Reserved, f.Measured.Reserved, ReservedBar) && f.LargeScored.Share() >= CoverBar:
+		return Near
+	}
+	return Far
+}
+
+// Reaches tells whether a level is at least as good as another.
+func (l Level) Reaches(other Level) bool {
+	order := []Level{Far, Near, Exact, Same}
+	return slices.Index(order, l) >= slices.Index(order, other)
 }

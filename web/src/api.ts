@@ -10,19 +10,21 @@ export class Failure extends Error {
   }
 }
 
-export type Query = Record<string, string | number | boolean | null | undefined>;
+export type Query = Record<string, string | number | boolean | null | undefined | readonly (string | number)[]>;
 
-// address writes a path with its parameters; empty ones are left out.
+// address writes a path with its parameters; empty ones are left out. A list is
+// a parameter that is given several times, and may be empty texts.
 export function address(path: string, query: Query = {}): string {
   const q = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined && value !== '') q.set(key, String(value));
+    if (Array.isArray(value)) for (const one of value) q.append(key, String(one));
+    else if (value !== null && value !== undefined && value !== '') q.set(key, String(value));
   }
   const text = q.toString();
   return `api/${path}${text && '?' + text}`;
 }
 
-async function ask(path: string, query: Query, init: RequestInit): Promise<Response> {
+export async function ask(path: string, query: Query, init: RequestInit): Promise<Response> {
   let reply: Response;
   try {
     reply = await fetch(address(path, query), init);

@@ -15,6 +15,8 @@ import { Timeline } from './screens/timeline';
 import { Segments } from './screens/segments';
 import { Stacks } from './screens/stacks';
 import { Events } from './screens/events';
+import { WhatIf } from './screens/whatif';
+import { Compare } from './screens/compare';
 
 const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
   overview: { title: 'Overview', page: Overview },
@@ -22,6 +24,8 @@ const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
   segments: { title: 'Segments', page: Segments },
   stacks: { title: 'Stacks', page: Stacks },
   events: { title: 'Events', page: Events },
+  whatif: { title: 'What-if', page: WhatIf },
+  compare: { title: 'Compare', page: Compare },
 };
 
 export function App() {

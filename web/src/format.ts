@@ -25,6 +25,11 @@ function decimals(n: number, unit: number): string {
   return (whole / 100).toFixed(2);
 }
 
+// delta writes a difference with its sign.
+export function delta(bytes: number): string {
+  return bytes > 0 ? '+' + size(bytes) : size(bytes);
+}
+
 // exact is what a title says beside a rounded size.
 export function exact(bytes: number): string {
   return `${count(bytes)} bytes`;

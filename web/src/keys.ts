@@ -8,6 +8,7 @@ export interface Binding {
   shown?: string; // how the sheet writes them
   text: string;
   run: (e: KeyboardEvent) => void;
+  when?: () => boolean; // else the key is left alone
 }
 
 export interface Group {
@@ -47,7 +48,7 @@ addEventListener('keydown', (e) => {
   if (taken(e)) return;
   // The newest group first: a screen may take a key that the page has too.
   for (const g of [...groups.peek()].reverse()) {
-    const found = g.bindings.find((b) => b.keys.includes(e.key));
+    const found = g.bindings.find((b) => b.keys.includes(e.key) && (b.when?.() ?? true));
     if (found) {
       e.preventDefault();
       found.run(e);

@@ -5,7 +5,7 @@
 
 import { computed, signal } from '@preact/signals';
 
-export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events'] as const;
+export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events', 'whatif', 'compare'] as const;
 export type Screen = (typeof screens)[number];
 export type Params = Readonly<Record<string, string>>;
 
@@ -25,6 +25,9 @@ export const block = computed(() => number(place.value.params['alloc']));
 // What a screen was set to when it was left, so that coming back finds it.
 const left = new Map<Screen, Params>();
 const shared = ['event', 'alloc'];
+// The map of a what-if is shown where somebody asked for it, and not whenever the
+// segments are.
+const passing = ['variant', 'vlimit', 'vmemory'];
 
 function arrived(): void {
   clearTimeout(waiting);
@@ -89,6 +92,7 @@ export function to(name: Screen, change: Change = {}): Place {
     const value = now.params[key];
     if (value !== undefined) params[key] = value;
   }
+  for (const key of passing) delete params[key];
   return { run: now.run, screen: name, params: merge(params, change) };
 }
 
@@ -100,12 +104,21 @@ export function show(name: Screen, change: Change = {}): void {
   move(to(name, change), 'push');
 }
 
+// visit goes to a screen of any run.
+export function visit(id: number, name: Screen, change: Change): void {
+  if (id === place.value.run) show(name, change);
+  else {
+    left.clear();
+    move({ run: id, screen: name, params: merge({}, change) }, 'push');
+  }
+}
+
 // open goes to another run. Moments and ranges of the old one mean nothing there.
 export function open(id: number, how: 'push' | 'replace' = 'push'): void {
   const params: Record<string, string> = {};
   if (place.value.run !== null) left.clear();
   for (const [key, value] of Object.entries(place.value.params)) {
-    const keep = place.value.run === null || ['x', 'color', 'sort', 'mode', 'lib', 'what', 'bars', 'q', 'stack'].includes(key);
+    const keep = place.value.run === null || ['x', 'color', 'sort', 'mode', 'lib', 'what', 'bars', 'q', 'stack', 'sets', 'limit', 'memory', 'oom', 'align', 'lines'].includes(key);
     if (keep) params[key] = value;
   }
   move({ ...place.value, run: id, params }, how);

@@ -70,6 +70,7 @@ export interface Peak {
 }
 
 export interface Limit {
+  bytes: number | null; // what is taken
   min_bytes: number | null;
   max_bytes: number | null;
   source: string;
@@ -160,6 +161,7 @@ export interface Segments {
   segments: Segment[];
   request: { size_bytes: number; segment_bytes: number | null; stream: number; event: number } | null;
   largest_free_bytes: number;
+  first_failure: number | null; // of a what-if, so far
 }
 
 export interface StackNode {
@@ -171,6 +173,8 @@ export interface StackNode {
   depth: number;
   self: number;
   user: boolean;
+  a_bytes?: number; // of two runs that are compared; absent for 0
+  b_bytes?: number;
 }
 
 export interface Stacks {

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
-import { count, exact, seconds, size } from '../format';
+import { count, delta, exact, seconds, size } from '../format';
 import { frameText, own } from '../site';
 import type { Frame } from '../types';
 import { link, show, type Change, type Screen } from '../route';
@@ -19,6 +19,15 @@ export function Bytes({ n, field }: { n: number | null | undefined; field?: stri
   return (
     <span class="num" data-bytes={n} data-field={field} title={exact(n)}>
       {size(n)}
+    </span>
+  );
+}
+
+// Delta is a difference of sizes.
+export function Delta({ n, field }: { n: number; field?: string }) {
+  return (
+    <span class={'num' + (n > 0 ? ' more' : n < 0 ? ' less' : '')} data-delta={n} data-field={field} title={exact(n)}>
+      {delta(n)}
     </span>
   );
 }

@@ -1,0 +1,108 @@
+package alloc
+
+// WithExplainer has f called for every [Decision], in order. It runs under the
+// allocator's lock and must not call the allocator. Without it nothing is
+// prepared: each place where a decision is told costs one comparison.
+func WithExplainer(f func(Decision)) Option {
+	return func(a *Allocator) { a.explain = f }
+}
+
+// The functions below are called only if there is somebody to tell. They are
+// kept out of those that decide, so that these stay short.
+
+func (b *block) span() Span { return Span{b.addr, b.size} }
+
+func (a *Allocator) explainRequest(size, rounded uint64, h *home, expandable bool) {
+	r := Rounding{Request: size, Rounded: rounded, Unit: minBlock}
+	if d := a.divisions(size); d > 0 {
+		r.Divisions, r.Unit = d, divisionStep(size, d)
+	}
+	a.explain(r)
+	c := PoolChoice{Rounded: rounded, SmallMax: smallMax, Large: h.pool.kind == large, Stream: h.stream, Expandable: expandable}
+	if p := h.pool.private; p != nil {
+		c.Pool = p.id
+	}
+	a.explain(c)
+}
+
+// explainSearch tells how a search ended: at a block that it uses, or at why it
+// uses none. It is called before the block leaves the free set.
+func (a *Allocator) explainSearch(h *home, rounded uint64, id blockID, why MissReason, expandable bool) {
+	if why == missNone {
+		smallest := h.free.ceil(rounded)
+		a.explain(BestFit{Rounded: rounded, Block: a.blocks[id].span(), Smallest: a.blocks[smallest].span(), Expandable: expandable})
+		return
+	}
+	n := NoFit{Rounded: rounded, Large: h.pool.kind == large, Stream: h.stream, Reason: why}
+	switch why {
+	case KeptForLarge:
+		n.Bound = a.cfg.MaxSplitSize
+	case TooMuchLarger:
+		n.Bound = rounded + a.cfg.MaxNonSplitRounding
+	}
+	if id != noBlock {
+		n.Refused = a.blocks[id].span()
+	}
+	for _, f := range h.free.appendAll(nil) {
+		n.Free += a.blocks[f].size
+		n.Blocks++
+		n.Largest = max(n.Largest, a.blocks[f].size)
+	}
+	for _, other := range h.pool.homes {
+		if other == h {
+			continue
+		}
+		if f := other.free.before(maxBlockSize, 0); f != noBlock && a.blocks[f].size > n.Elsewhere.Size {
+			n.Elsewhere, n.OtherStream = a.blocks[f].span(), other.stream
+		}
+	}
+	a.explain(n)
+}
+
+func (a *Allocator) explainSplit(b *block, rounded uint64, why SplitReason) {
+	s := Splitting{Block: b.span(), Rounded: rounded, Rest: b.size - rounded, Reason: why}
+	switch why {
+	case RestBelowMinimum, RestIsBlock:
+		s.Bound = minBlock
+	case RestNotAboveBound, RestAboveBound:
+		s.Bound = splitRest
+	case RequestIsLarge:
+		s.Bound = a.cfg.MaxSplitSize
+	}
+	a.explain(s)
+}
+
+// explainReturn tells of a block that had a place and a size and has merged.
+func (a *Allocator) explainReturn(b *block, h *home, addr, size uint64) {
+	a.explain(Return{
+		Block: Span{addr, size}, Left: addr - b.addr, Right: b.addr + b.size - (addr + size),
+		Whole: !b.split(), Large: h.pool.kind == large, Stream: h.stream,
+	})
+}
+
+func (a *Allocator) explainSegment(r *request) {
+	s := SegmentChoice{Rounded: r.rounded, Segment: r.segment, Rule: segmentRule(r.rounded)}
+	switch s.Rule {
+	case SmallSegments:
+		s.To = smallMax + minBlock
+	case MediumSegments:
+		s.From, s.To = smallMax+minBlock, largeMin
+	case OwnSegment:
+		s.From, s.Unit = largeMin, largeRound
+	}
+	a.explain(s)
+}
+
+func (a *Allocator) explainGrowth(id blockID, rounded uint64) {
+	b := &a.blocks[id]
+	g := Growth{Addr: b.addr, Rounded: rounded}
+	if b.state == stateFree {
+		g.Free = b.size
+	}
+	a.explain(g)
+}
+
+// explainPinned tells of the free blocks that a release leaves in their place.
+func (a *Allocator) explainPinned(b *block) {
+	a.explain(Pinned{Block: b.span(), Granule: a.segments[b.seg].granule})
+}

@@ -1,0 +1,214 @@
+package htmlreport
+
+import (
+	"strconv"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/findings"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+// holders is who holds the memory at the moment.
+type holders struct {
+	Kinds   []kind
+	Lines   []holder // of the user's own code
+	Stacks  []holder
+	More    []holder // further stacks
+	Modules []holder
+	Left    string // what is not listed
+}
+
+// kind is memory by what it is for.
+type kind struct {
+	Class, Name, Confidence string
+	Size                    size
+	Blocks                  string
+	X, Width                string // in a bar of kindsWidth
+	Share                   string
+}
+
+// kindsWidth is how wide the bar of all kinds is.
+const kindsWidth = 960
+
+// holder is memory that somebody allocated.
+type holder struct {
+	Size   size
+	Blocks string
+	Share  string
+	Class  string // of its category
+	Name   string // of its category, with the confidence
+	Stack  stack
+}
+
+// firstStacks is how many call stacks are not folded away.
+const firstStacks = 12
+
+func newHolders(s *subject, d detail) holders {
+	var h holders
+	stacks, lines, modules, kinds := s.held()
+	all := uint64(0)
+	for _, k := range kinds {
+		all += k.Bytes
+	}
+	x := 0.0
+	for _, k := range kinds {
+		width := kindsWidth * part(k.Bytes, all)
+		h.Kinds = append(h.Kinds, kind{
+			Class: k.Category, Name: report.CategoryText(k.Category), Confidence: k.Confidence, Size: newSize("categories."+k.Category, k.Bytes),
+			Blocks: units.Count(int64(k.Blocks)), X: px(x), Width: px(width), Share: share100(k.Bytes, all),
+		})
+		x += width
+	}
+	for _, l := range lines[:min(len(lines), firstStacks)] {
+		h.Lines = append(h.Lines, newHolder("", l.Bytes, l.Blocks, all, stack{Site: d.clip(l.Line.String())}))
+	}
+	for i, k := range stacks[:min(len(stacks), d.holders)] {
+		one := newHolder("holders."+strconv.Itoa(i), k.Bytes, k.Blocks, all, d.stack(k.Frames, k.Site))
+		one.Class, one.Name = k.Category, report.CategoryText(k.Category)+" ("+k.Confidence+")"
+		if i < firstStacks {
+			h.Stacks = append(h.Stacks, one)
+		} else {
+			h.More = append(h.More, one)
+		}
+	}
+	for _, m := range modules[:min(len(modules), d.holders)] {
+		h.Modules = append(h.Modules, newHolder("", m.Bytes, m.Blocks, all, stack{Site: d.clip(m.Module)}))
+	}
+	if more := len(stacks) - d.holders; more > 0 {
+		h.Left = "and " + report.Plural(more, "more call stack", "more call stacks")
+	}
+	return h
+}
+
+func newHolder(field string, bytes uint64, blocks int, all uint64, at stack) holder {
+	return holder{Size: newSize(field, bytes), Blocks: units.Count(int64(blocks)), Share: share100(bytes, all), Stack: at}
+}
+
+func part(n, all uint64) float64 {
+	if all == 0 {
+		return 0
+	}
+	return float64(n) / float64(all)
+}
+
+func share100(n, all uint64) string {
+	return strconv.FormatFloat(100*part(n, all), 'f', 0, 64) + " %"
+}
+
+// held is who holds the memory at the moment: as explain has it or, where it
+// could not look into the file, by the same analysis.
+func (s *subject) held() ([]explain.Holder, []explain.LineHolder, []explain.ModuleHolder, []explain.CategoryHolder) {
+	if r := s.Explain; r != nil && len(r.Holders) > 0 {
+		return r.Holders, r.ByLine, r.ByModule, r.ByKind
+	}
+	if s.Trace == nil {
+		return nil, nil, nil, nil
+	}
+	var (
+		stacks []explain.Holder
+		lines  []explain.LineHolder
+		kinds  []explain.CategoryHolder
+	)
+	h := s.analysis.Holders(s.moment.event)
+	for _, k := range h.Stacks {
+		one := explain.Holder{
+			Bytes: k.Bytes, Blocks: k.Blocks, Category: string(k.Category), Confidence: string(k.Confidence),
+			Frames: timeline.Frames(s.Trace, k.Stack),
+		}
+		one.Site, _ = timeline.SiteOf(s.Trace, k.Stack)
+		stacks = append(stacks, one)
+	}
+	for _, l := range h.Lines {
+		if l.User {
+			lines = append(lines, explain.LineHolder{Bytes: l.Bytes, Blocks: l.Blocks, Line: l.Line})
+		}
+	}
+	for i := range h.Categories {
+		c := &h.Categories[i]
+		kinds = append(kinds, explain.CategoryHolder{Bytes: c.Bytes, Blocks: c.Blocks, Category: string(c.Category), Confidence: string(c.Confidence())})
+	}
+	return stacks, lines, nil, kinds
+}
+
+// pinner is a segment that live blocks keep from release.
+type pinner struct {
+	Text   string
+	Stuck  size
+	Blocks []holder
+	More   string
+}
+
+// pinnerStacks is how many call stacks of a segment are shown.
+const pinnerStacks = 4
+
+func newPinners(s *subject, d detail) []pinner {
+	if s.Explain == nil {
+		return nil
+	}
+	var out []pinner
+	list := s.Explain.Pinners
+	for i := range list[:min(len(list), d.pinned)] {
+		p := &list[i]
+		one := pinner{Text: report.PinnedText(p), Stuck: newSize("pinners.stuck_bytes", p.Stuck)}
+		one.Blocks, one.More = d.blocks(p.Blocks, p.Live, pinnerStacks)
+		out = append(out, one)
+	}
+	return out
+}
+
+// blocks are bytes by call stack.
+func (d detail) blocks(list []explain.Block, all uint64, most int) (out []holder, more string) {
+	for _, b := range list[:min(len(list), most)] {
+		site := noStack
+		if len(b.Frames) > 0 {
+			site = d.clip(b.Site.String())
+		}
+		out = append(out, newHolder("", b.Bytes, b.Count, all, stack{Site: site}))
+	}
+	if n := len(list) - most; n > 0 {
+		more = "and " + report.Plural(n, "more call stack", "more call stacks")
+	}
+	return out, more
+}
+
+// finding is something beside the verdict that is worth knowing.
+type finding struct {
+	Kind, Confidence, Text string
+	Size                   size
+	Parts                  []holder
+	More                   string
+	Stack                  *stack
+}
+
+// findingParts is how many call stacks of a finding are shown.
+const findingParts = 6
+
+func newFindings(s *subject, d detail) []finding {
+	var out []finding
+	if s.Explain == nil {
+		return nil
+	}
+	for i := range s.Explain.Findings {
+		f := &s.Explain.Findings[i]
+		if f.Kind == explain.Ignored || len(out) >= d.findings {
+			continue
+		}
+		one := finding{Kind: f.Kind, Confidence: f.Confidence, Text: d.clip(f.Detail), Size: newSize("findings."+f.Kind, f.Bytes)}
+		one.Parts, one.More = d.blocks(f.Parts, f.Bytes, min(findingParts, d.findings))
+		if len(f.Parts) == 0 && len(f.Frames) > 0 {
+			at := d.stack(f.Frames, f.Site)
+			one.Stack = &at
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// confidences say what the words mean, for the legend.
+var confidences = map[findings.Confidence]string{
+	findings.Certain: "the file says so",
+	findings.Likely:  "several signs agree",
+	findings.Guess:   "one sign only",
+}

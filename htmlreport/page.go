@@ -1,0 +1,108 @@
+package htmlreport
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/report"
+)
+
+//go:embed page.html parts.html style.css
+var files embed.FS
+
+// page is all that the template shows. It has texts that are ready to be
+// printed, and the template escapes them.
+type page struct {
+	Title, File string
+	About       string // what the file is about, in a sentence
+	Policy      string // content security policy
+	Style       template.CSS
+	Version     string
+
+	Verdict  verdict
+	Warnings []string // what limits the trust in all the rest
+	Numbers  []number
+	Run      []fact
+	Settings []setting
+	Devices  []device
+	Curves   *curves
+	NoCurves string
+	Map      *segmentMap
+	When     string // the moment of map and holders
+	At       string
+	Pinners  []pinner
+	Holders  holders
+	Findings []finding
+	WhatIf   *whatIf
+	NoWhatIf string
+	Stats    *statistics
+	Text     string // of a file without a trace
+	Trust    []string
+	Notes    []string
+	Missing  []string
+}
+
+// newPage puts everything together.
+func newPage(s *subject, d detail) *page {
+	p := &page{
+		File: d.clip(s.Name), Title: d.clip(path.Base(strings.ReplaceAll(s.Name, "\\", "/"))), Version: d.clip(s.Version),
+		Curves: newCurves(s, d), Map: newSegmentMap(s, d), When: s.moment.when,
+		NoWhatIf: d.clip(s.NoWhatIf), Text: d.plain(s.Text),
+	}
+	if s.Trace != nil {
+		if s.moment.at.Event != nil {
+			p.At = d.clip(report.MomentText(&s.moment.at))
+		}
+		if p.Curves == nil {
+			p.NoCurves = "The file has no events: recording was off. It tells only what was there when it was written."
+		}
+	}
+	p.Verdict = newVerdict(s, d)
+	p.facts(s, d)
+	p.Pinners = newPinners(s, d)
+	p.Holders = newHolders(s, d)
+	p.Findings = newFindings(s, d)
+	p.WhatIf = newWhatIf(s, d)
+	p.trust(s, d)
+	return p
+}
+
+// plain is a text of several lines.
+func (d detail) plain(text string) string {
+	if text == "" {
+		return ""
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	more := len(lines) - d.lines
+	lines = lines[:min(len(lines), d.lines)]
+	for i, l := range lines {
+		lines[i] = d.clip(l)
+	}
+	if more > 0 {
+		lines = append(lines, "and "+report.Plural(more, "more line", "more lines"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// render writes the page. What is inline is named by its hash, so that nothing
+// else can be: not even by a name that got past the template.
+func render(w io.Writer, p *page) error {
+	style, err := files.ReadFile("style.css")
+	if err != nil {
+		return err
+	}
+	t, err := template.ParseFS(files, "page.html", "parts.html")
+	if err != nil {
+		return err
+	}
+	hash := sha256.Sum256(style)
+	p.Style = template.CSS(style)
+	p.Policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		"'; img-src data:; base-uri 'none'; form-action 'none'"
+	return t.ExecuteTemplate(w, "page.html", p)
+}

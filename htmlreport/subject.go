@@ -1,0 +1,123 @@
+package htmlreport
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/findings"
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// subject is the run that is reported on, with the indices over its trace.
+type subject struct {
+	Input
+
+	line     *timeline.Timeline // nil without a trace, like the next ones
+	lives    *timeline.Lives
+	course   *timeline.Course
+	layout   *timeline.Layout
+	clock    *timeline.Clock
+	peaks    *timeline.Peaks
+	analysis *findings.Analysis
+	places   *facts.Places
+
+	moment moment
+}
+
+// moment is the one that segments and holders are shown at.
+type moment struct {
+	event  int    // after it; -1 is before the first one
+	failed bool   // a request failed then
+	when   string // "when it failed"
+	at     facts.Moment
+}
+
+func newSubject(in Input) *subject {
+	s := &subject{Input: in}
+	if in.Trace == nil {
+		return s
+	}
+	s.line = timeline.New(in.Trace, timeline.Options{Observed: in.Observed})
+	s.lives = timeline.NewLives(s.line)
+	s.course = timeline.NewCourse(s.line, s.lives)
+	s.layout = timeline.NewLayout(s.line, s.lives)
+	s.clock = timeline.NewClock(in.Trace)
+	s.peaks = s.line.Peaks()
+	s.analysis = findings.New(in.Trace, findings.Options{Observed: in.Observed, Start: s.line.Start})
+	s.places = facts.NewPlaces(in.Trace)
+	s.moment = s.findMoment()
+	return s
+}
+
+func (s *subject) events() int { return s.Trace.Events.Len() }
+
+// findMoment chooses the failure that is explained, else the last one, else the
+// peak.
+func (s *subject) findMoment() moment {
+	last := s.events() - 1
+	m := moment{event: last, when: "when the file was written"}
+	switch r := s.Explain; {
+	case r != nil && r.Failure != nil && r.Failure.Event != nil && *r.Failure.Event <= last:
+		m = moment{event: *r.Failure.Event, failed: true, when: "when it failed"}
+	case r != nil && r.Failure != nil: // only a message tells of it
+		m.failed, m.when = true, "when it failed"
+	case last < 0:
+	case r == nil && len(s.peaks.OOMs) > 0:
+		m = moment{event: s.peaks.OOMs[len(s.peaks.OOMs)-1].Index, failed: true, when: "when a request failed"}
+	default:
+		m = moment{event: s.analysis.PeakEvent(), when: "at the peak"}
+	}
+	m.at = s.places.Event(m.event)
+	return m
+}
+
+// request is what was asked for and refused at the moment, and what it would
+// take of a segment; 0 if nothing was.
+func (s *subject) request() uint64 {
+	switch r := s.Explain; {
+	case !s.moment.failed:
+	case r != nil && r.Evidence.Rounded != nil:
+		return *r.Evidence.Rounded
+	case s.moment.event >= 0 && s.Trace.Events.Action.At(s.moment.event) == alloc.ActionOOM:
+		return s.Trace.Events.Size.At(s.moment.event)
+	}
+	return 0
+}
+
+// limits are the ends of what the cap on reserved memory may have been; 0 if no
+// cap is known of.
+func (s *subject) limits() (low, high uint64) {
+	if s.Explain == nil || s.Explain.Limit.Max == nil {
+		return 0, 0
+	}
+	low, high = *s.Explain.Limit.Max, *s.Explain.Limit.Max
+	if m := s.Explain.Limit.Min; m != nil && *m < low {
+		low = *m
+	}
+	return low, high
+}
+
+// category names what a life is for.
+func (s *subject) category(life int32) string {
+	c, _ := s.analysis.Life(s.lives, int(life))
+	return string(c)
+}
+
+// site is where a life was allocated; empty if the file does not tell.
+func (s *subject) site(id trace.StackID) string {
+	site, ok := timeline.SiteOf(s.Trace, id)
+	if !ok {
+		return ""
+	}
+	return site.String()
+}
+
+// begunLate tells that recording began in the middle of the run.
+func (s *subject) begunLate() bool { return s.line != nil && s.line.Start.Kind == replay.StartRebuilt }
+
+// place says when a peak was.
+func (s *subject) place(p timeline.Peak) *facts.Moment {
+	m := s.places.At(p.Event, p.Time)
+	return &m
+}

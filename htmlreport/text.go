@@ -1,0 +1,97 @@
+package htmlreport
+
+import (
+	"strconv"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/timeline"
+)
+
+// clip makes a text printable and cuts its middle out if it is too long: of a
+// path both ends tell something.
+func (d detail) clip(text string) string {
+	// What is far too long is cut first, so that cleaning it costs nothing.
+	if longest := 8 * d.text; len(text) > longest {
+		text = text[:longest/2] + text[len(text)-longest/2:]
+	}
+	text = report.Clean(text)
+	r := []rune(text)
+	if len(r) <= d.text {
+		return text
+	}
+	head := d.text * 2 / 3
+	return string(r[:head]) + " ... " + string(r[len(r)-(d.text-head):])
+}
+
+func (d detail) clipAll(texts []string, most int) []string {
+	out := make([]string, 0, min(len(texts), most)+1)
+	for _, t := range texts[:min(len(texts), most)] {
+		out = append(out, d.clip(t))
+	}
+	if more := len(texts) - most; more > 0 {
+		out = append(out, "and "+units.Count(int64(more))+" more")
+	}
+	return out
+}
+
+// size is a number of bytes, exact for machines and short for people.
+type size struct {
+	Field string // what it is, as the JSON of the commands names it; may be empty
+	Bytes uint64
+	Text  string
+}
+
+func newSize(field string, n uint64) size { return size{field, n, units.Size(n)} }
+
+// sizeOf is nil for a number that is not known.
+func sizeOf(field string, n *uint64) *size {
+	if n == nil {
+		return nil
+	}
+	s := newSize(field, *n)
+	return &s
+}
+
+// px writes a length or a place in a picture.
+func px(x float64) string {
+	const tenths = 10
+	n := int64(x*tenths + 0.5)
+	if x < 0 {
+		n = int64(x*tenths - 0.5)
+	}
+	if n%tenths == 0 {
+		return strconv.FormatInt(n/tenths, 10)
+	}
+	return strconv.FormatFloat(float64(n)/tenths, 'f', 1, 64)
+}
+
+// stack is a call stack: the places that tell most, and all of it.
+type stack struct {
+	Site   string
+	Frames []frame
+	More   int // frames that are left out
+}
+
+type frame struct {
+	Name, Place string
+	Own         bool // of the user's own program
+}
+
+const noStack = "(no call stack in the file)"
+
+func (d detail) stack(frames []timeline.Frame, site timeline.Site) stack {
+	if len(frames) == 0 {
+		return stack{Site: noStack}
+	}
+	out := stack{Site: d.clip(site.String())}
+	for _, f := range frames[:min(len(frames), d.frames)] {
+		g := frame{Name: d.clip(f.Name), Place: d.clip(f.Filename), Own: f.User()}
+		if f.Line > 0 {
+			g.Place += ":" + strconv.FormatInt(f.Line, 10)
+		}
+		out.Frames = append(out.Frames, g)
+	}
+	out.More = len(frames) - len(out.Frames)
+	return out
+}

@@ -1,0 +1,113 @@
+package htmlreport
+
+import (
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/report"
+)
+
+// verdict is why the run failed, how sure that is, and what to do.
+type verdict struct {
+	Class      string // good, bad, or open if nothing is known
+	Name       string // empty if there is none
+	Confidence string
+	Means      string
+	Summary    string
+	Ignored    []string // settings that are not in force, though somebody believes so
+	Others     []string // what else it could be
+	OthersName string
+	Fixes      []fix
+	MoreFixes  []fix
+	FixesName  string
+	Sum        []row
+	SumAt      string
+	Requested  *stack
+	Arithmetic []string
+	Health     []row
+	Record     []string
+}
+
+// row is a number and what it means.
+type row struct {
+	Mark, Value, Text string
+	Size              *size
+}
+
+// fix is something that would have helped.
+type fix struct {
+	Kind   string
+	Export string // the line of a shell
+	Text   string
+	Needs  *size
+}
+
+func newRows(rows []report.Row, d detail) []row {
+	var out []row
+	for _, r := range rows {
+		out = append(out, row{Mark: r.Mark, Value: r.Value, Size: sizeOf("", r.Bytes), Text: d.clip(r.Text)})
+	}
+	return out
+}
+
+// firstFixes is how many fixes are not folded away.
+const firstFixes = 6
+
+func newVerdict(s *subject, d detail) verdict {
+	r := s.Explain
+	if r == nil {
+		return verdict{Class: explain.Open, Means: "no verdict", Summary: d.clip(s.NoVerdict)}
+	}
+	v := verdict{
+		Class: "bad", Name: r.Verdict, Confidence: r.Confidence, Summary: d.clip(r.Summary),
+		Arithmetic: d.clipAll(r.Arithmetic, d.notes), Record: d.clipAll(r.Record, d.notes),
+		Sum: newRows(report.Sum(r), d), FixesName: "What would have helped", OthersName: "What else it could be",
+	}
+	_, v.Means = report.VerdictText(r)
+	if r.UnderCap {
+		v.Means += ", under a per-process limit"
+	}
+	switch r.Verdict {
+	case explain.None:
+		v.Class, v.FixesName = "good", "What would help"
+		if r.Confidence == explain.Open {
+			v.Class = explain.Open
+		}
+	case explain.Unknown:
+		v.OthersName = "What it could be"
+	}
+	if f := r.Failure; f != nil {
+		if f.Event != nil {
+			v.SumAt = d.clip(report.MomentText(&f.Moment))
+		}
+		if len(f.Frames) > 0 {
+			at := d.stack(f.Frames, f.Site)
+			v.Requested = &at
+		}
+	}
+	if r.Health != nil {
+		v.Health = newRows(report.Health(r.Health), d)
+	}
+	for _, f := range r.Findings {
+		if f.Kind == explain.Ignored && len(v.Ignored) < d.findings {
+			v.Ignored = append(v.Ignored, d.clip(f.Detail))
+		}
+	}
+	for _, a := range r.Alternatives[:min(len(r.Alternatives), d.notes)] {
+		v.Others = append(v.Others, d.clip(a.Verdict+", "+a.When))
+	}
+	v.fixes(r.Fixes[:min(len(r.Fixes), d.fixes)], d)
+	return v
+}
+
+func (v *verdict) fixes(list []explain.Fix, d detail) {
+	for i := range list {
+		f := fix{Kind: list[i].Kind, Text: d.clip(list[i].Detail), Needs: sizeOf("fixes.smallest_limit_bytes", list[i].SmallestLimit)}
+		if list[i].Export != "" {
+			f.Export, f.Text = d.clip(list[i].Export), d.clip(report.SettingText(&list[i]))
+		}
+		if i < firstFixes {
+			v.Fixes = append(v.Fixes, f)
+		} else {
+			v.MoreFixes = append(v.MoreFixes, f)
+		}
+	}
+}

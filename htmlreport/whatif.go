@@ -1,0 +1,98 @@
+package htmlreport
+
+import (
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// whatIf is what other settings would have done to the run.
+type whatIf struct {
+	Bounds  []string
+	Results []result
+	Needs   bool // some result tells the limit it needs
+	Width   int  // of the bars
+	Legend  []string
+	Left    string
+}
+
+// result is one setting.
+type result struct {
+	Name         string
+	Recorded     bool
+	Fails        bool
+	Verdict      string
+	PeakReserved size
+	Bar          string // width of the bar of PeakReserved
+	Against      string
+	Allocated    size
+	Retries      string
+	Driver       string
+	Needs        *size
+	Failure      []string // the first failing request, in lines
+}
+
+// resultBar is how wide the bar of the largest peak is.
+const resultBar = 120
+
+func newWhatIf(s *subject, d detail) *whatIf {
+	a := s.WhatIf
+	if a == nil || len(a.Results) == 0 {
+		return nil
+	}
+	w := &whatIf{
+		Bounds: []string{report.LimitText(a.Limit), report.MemoryText(a.DeviceMemory)}, Legend: report.Legend(a), Width: resultBar,
+	}
+	needs := neededLimits(s.Explain)
+	list := a.Results[:min(len(a.Results), d.results)]
+	most := uint64(1)
+	for _, r := range list {
+		most = max(most, r.PeakReserved)
+	}
+	for _, r := range list {
+		one := result{
+			Name: d.clip(report.ConfText(r.Settings)), Recorded: r.Recorded, Fails: r.Fails, Verdict: d.clip(report.ResultText(r, a.OnOOM)),
+			PeakReserved: newSize("whatif.peak_reserved_bytes", r.PeakReserved), Bar: px(resultBar * part(r.PeakReserved, most)),
+			Allocated: newSize("whatif.peak_allocated_bytes", r.PeakAllocated),
+			Retries:   units.Count(r.Retries), Driver: report.DriverTime(r.DriverMS), Needs: needs[canonical(r)],
+		}
+		if !r.Recorded {
+			one.Against = units.Delta(int64(r.PeakReserved) - int64(list[0].PeakReserved))
+		}
+		if r.First != nil {
+			one.Failure = d.clipAll(report.FailureLines(r, a.OnOOM), d.notes)
+		}
+		w.Needs = w.Needs || one.Needs != nil
+		w.Results = append(w.Results, one)
+	}
+	if more := len(a.Results) - len(list); more > 0 {
+		w.Left = "and " + report.Plural(more, "more setting", "more settings")
+	}
+	return w
+}
+
+// canonical is how explain names the settings of a result.
+func canonical(r *whatif.Result) string {
+	s, err := whatif.ParseSetting(r.Settings)
+	if err != nil {
+		return r.Settings
+	}
+	return s.Parsed.String()
+}
+
+// neededLimits are the lowest limits that explain found, by settings.
+func neededLimits(r *explain.Report) map[string]*size {
+	out := map[string]*size{}
+	if r == nil {
+		return out
+	}
+	for i := range r.Fixes {
+		if f := &r.Fixes[i]; f.Kind == explain.FixSetting && f.SmallestLimit != nil {
+			n := newSize("whatif.smallest_limit_bytes", *f.SmallestLimit)
+			n.Text = units.SizeUp(*f.SmallestLimit)
+			out[f.Settings] = &n
+		}
+	}
+	return out
+}

@@ -1,0 +1,274 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// Lever is something to change, with what that saves and costs. The saving was
+// found by planning the changed job.
+type Lever struct {
+	Name  string `json:"name"`
+	Flags string `json:"flags"`
+	// Saving is what the peak of Of falls by: allocated, or reserved for a
+	// setting of the allocator, which does not change what is allocated.
+	Saving         uint64 `json:"saving_bytes"`
+	Of             string `json:"of"`
+	SavingReserved int64  `json:"saving_reserved_bytes"` // below 0 if it grows
+	Cost           string `json:"cost"`
+	Fits           *bool  `json:"fits"` // with this lever alone; nil if nothing was named to fit into
+}
+
+// lever is a Lever that is yet to be pulled.
+type lever struct {
+	name, cost string
+	options    []string // names and values
+	conf       string   // settings of the allocator, instead of options
+}
+
+// levers lists what could be changed, the cheapest first: what costs nothing,
+// what costs some arithmetic, what changes the training, what takes more GPUs.
+func (p *planned) levers() []lever {
+	if p.job.Mode == job.Generate {
+		return p.servingLevers()
+	}
+	out := append(p.freeLevers(), p.computeLevers()...)
+	return append(out, p.otherLevers()...)
+}
+
+const free = "no slowdown"
+
+// freeLevers cost nothing.
+func (p *planned) freeLevers() []lever {
+	j := p.job
+	var out []lever
+	add := func(when bool, name, cost string, options ...string) {
+		if when {
+			out = append(out, lever{name: name, cost: cost, options: options})
+		}
+	}
+	for from, to := range fusedOf {
+		add(j.Optimizer == from, "fused optimizer", free, "optimizer", string(to))
+	}
+	add(j.ZeroGrad == job.ZeroKeep, "set gradients to None", free, "zero-grad", "")
+	add(j.ZeroGrad == job.ZeroBefore, "set gradients to None after the step, not before the next", free, "zero-grad", "")
+	add(j.HoldOutput, "drop the model's output", free, "hold-output", "")
+	add(j.UseCache, "no cache while training", free, "use-cache", "")
+	add(j.Shard.DDP > 0 && !j.Shard.BucketView, "gradients as views of DDP's buckets", free, "shard", fmt.Sprintf("ddp-view:%d", j.Shard.DDP))
+	add(j.Attention == job.Eager || j.Attention == job.Math, "fused attention", "faster", "attention", "")
+	if !p.q.Settings.ExpandableSegments {
+		out = append(out, lever{name: "expandable segments", cost: free, conf: expandable(p.q.Conf)})
+	}
+	return out
+}
+
+// fusedOf are the optimizers that have a fused form.
+var fusedOf = map[job.Optimizer]job.Optimizer{
+	job.AdamWForeach: job.AdamWFused, job.AdamW: job.AdamWFused,
+	job.AdamForeach: job.AdamFused, job.Adam: job.AdamFused, job.SGDMomentum: job.SGDFused,
+}
+
+func expandable(conf string) string {
+	if conf == "" {
+		return "expandable_segments:True"
+	}
+	return conf + ",expandable_segments:True"
+}
+
+// computeLevers cost arithmetic.
+func (p *planned) computeLevers() []lever {
+	j, m := p.job, p.q.Model
+	w := workOf(j)
+	var out []lever
+	if m.Head == config.HeadCausal && j.LossChunk == 0 && j.Batch*j.Seq > lossChunk {
+		out = append(out, lever{
+			name: "chunk the loss", cost: computeText(w.extraHead()), options: []string{"loss", fmt.Sprintf("chunked:%d", lossChunk)},
+		})
+	}
+	mode := j.Recompute.Mode
+	if mode == "none" {
+		out = append(out, lever{
+			name: "selective recompute", cost: "no matrix product is repeated, only norms, activations and rotations", options: []string{"recompute", "selective"},
+		})
+	}
+	if mode != "full" {
+		out = append(out, lever{name: "full recompute", cost: computeText(w.extraAll() - w.extraOf(j)), options: []string{"recompute", "full"}})
+	}
+	if j.Batch%2 == 0 {
+		out = append(out, lever{
+			name: "half the batch, twice the accumulation", cost: "the same arithmetic in smaller pieces",
+			options: []string{"batch", fmt.Sprint(j.Batch / 2), "accumulate", fmt.Sprint(2 * max(j.Accumulate, 1))},
+		})
+	}
+	return out
+}
+
+// lossChunk is how many tokens' losses are computed at a time where that is
+// proposed: enough to keep a GPU busy, few beside a batch that needs it.
+const lossChunk = 1024
+
+// extraOf is the arithmetic that a job repeats as it is.
+func (w work) extraOf(j *job.Job) float64 {
+	switch j.Recompute.Mode {
+	case "full":
+		return w.extraAll()
+	case "group":
+		at, extra := 0, 0.0
+		for _, n := range j.Recompute.Groups {
+			for i := at; i < at+n; i++ {
+				extra += w.extra(i)
+			}
+			at += max(n, -n)
+		}
+		return extra
+	}
+	return 0
+}
+
+// computeText says what repeated arithmetic costs.
+func computeText(extra float64) string {
+	if extra < 0.005 {
+		return "less than +1 % compute"
+	}
+	return fmt.Sprintf("about +%.0f %% compute", 100*extra)
+}
+
+// otherLevers change what is trained, or where.
+func (p *planned) otherLevers() []lever {
+	j := p.job
+	var out []lever
+	add := func(when bool, name, cost string, options ...string) {
+		if when {
+			out = append(out, lever{name: name, cost: cost, options: options})
+		}
+	}
+	add(j.DType == job.FP32 && !j.Autocast, "autocast", "matrix products in bf16: other rounding, faster", "autocast", "true")
+	add(j.DType == job.FP32, "bf16 weights", "other numerics: weights and optimizer state in bf16", "dtype", "bf16", "autocast", "", "attention", string(j.Attention))
+	add(j.Optimizer != job.SGD && j.Optimizer != job.SGDMomentum && j.Optimizer != job.SGDFused && j.LoRA.Rank == 0,
+		"SGD with momentum", "another optimizer", "optimizer", string(job.SGDFused))
+	add(j.LoRA.Rank == 0 && p.q.Model.Head == config.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
+	add(j.Shard == (job.Shard{}), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
+	return out
+}
+
+// servingLevers are those of a served model.
+func (p *planned) servingLevers() []lever {
+	j := p.job
+	var out []lever
+	if !p.q.Settings.ExpandableSegments {
+		out = append(out, lever{name: "expandable segments", cost: free, conf: expandable(p.q.Conf)})
+	}
+	if j.StaticCache == 0 {
+		out = append(out, lever{name: "static cache", cost: free, options: []string{"cache", fmt.Sprintf("static:%d", j.Seq+j.Tokens)}})
+	}
+	if j.Attention == job.Eager || j.Attention == job.Math {
+		out = append(out, lever{name: "fused attention", cost: "faster", options: []string{"attention", ""}})
+	}
+	if j.DType == job.FP32 {
+		out = append(out, lever{name: "bf16 weights", cost: "other numerics", options: []string{"dtype", "bf16"}})
+	}
+	if j.Batch > 1 {
+		out = append(out, lever{name: "half the batch", cost: "half as many requests at a time", options: []string{"batch", fmt.Sprint(j.Batch / 2)}})
+	}
+	if m := p.q.Model; j.Shard == (job.Shard{}) && m.Heads%2 == 0 && m.KVHeads%2 == 0 {
+		out = append(out, lever{name: "tensor parallelism over 2 GPUs", cost: "2 GPUs, and their communication", options: []string{"shard", "tp:2"}})
+	}
+	return out
+}
+
+// pull plans the job with a lever pulled. It is nil if the job is then none that
+// can be planned.
+func (p *planned) pull(ctx context.Context, l *lever) (*Lever, error) {
+	out := &Lever{Name: l.name, Cost: l.cost, Of: "allocated"}
+	changed := *p
+	var err error
+	if l.conf != "" {
+		out.Flags, out.Of = "--settings "+l.conf, "reserved"
+		if changed, err = p.under(ctx, l.conf); err != nil {
+			return nil, err
+		}
+	} else {
+		out.Flags = flags(l.options)
+		next, _, err := p.q.plan(ctx, p.q.Options.with(l.options...), 0)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, nil
+		}
+		changed = *next
+	}
+	before, after := p.allocated, changed.allocated
+	if out.Of == "reserved" {
+		before, after = p.reserved, changed.reserved
+	}
+	if after >= before {
+		return nil, nil
+	}
+	out.Saving = before - after
+	out.SavingReserved = int64(p.reserved) - int64(changed.reserved)
+	if p.q.Room.given() {
+		ok, _, err := changed.fits(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out.Fits = &ok
+	}
+	return out, nil
+}
+
+// under is the same ledger under other settings of the allocator.
+func (p *planned) under(ctx context.Context, conf string) (planned, error) {
+	s, err := settings.Parse(conf)
+	if err != nil {
+		return planned{}, err
+	}
+	q := *p.q
+	q.Settings, q.Conf = s, conf
+	out := *p
+	out.q = &q
+	out.figures, err = measure(ctx, p.run.ledger, p.program, s, 0)
+	return out, err
+}
+
+// flags writes options as the command line takes them. One that is taken back
+// is named by its negation, where it has one.
+func flags(options []string) string {
+	text := ""
+	for i := 0; i < len(options); i += 2 {
+		name, value := options[i], options[i+1]
+		if text != "" {
+			text += " "
+		}
+		switch {
+		case value == "true":
+			text += "--" + name
+		case value == "" && defaults[name] != "":
+			text += "--" + name + " " + defaults[name]
+		case value == "":
+			text += "--" + name + "=false"
+		default:
+			text += "--" + name + " " + value
+		}
+	}
+	return text
+}
+
+// defaults are the values that an option has when it is not given.
+var defaults = map[string]string{"zero-grad": string(job.ZeroNone), "attention": string(job.SDPA), "cache": "dynamic"}
+
+// worthwhile leaves out what saves next to nothing: less than a hundredth of a
+// percent is the noise of rounding.
+func worthwhile(found []*Lever) []Lever {
+	out := []Lever{}
+	for _, l := range found {
+		if l != nil {
+			out = append(out, *l)
+		}
+	}
+	return out
+}

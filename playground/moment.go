@@ -1,0 +1,118 @@
+package playground
+
+import (
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// device describes what the experiment begins with.
+func (g *game) device(line string) Device {
+	return Device{
+		Line: line, TotalBytes: g.runner.Device.TotalMemory(),
+		LimitBytes: g.limit(), Settings: g.runner.Allocator.Settings().String(),
+	}
+}
+
+func (g *game) limit() *uint64 {
+	if n, ok := g.runner.Allocator.Limit(); ok {
+		return &n
+	}
+	return nil
+}
+
+// moment describes the state as it is now.
+func (g *game) moment() Moment {
+	a := g.runner.Allocator
+	t := a.Serial().Totals()
+	stats := a.Stats()
+	m := Moment{
+		Sentences: list(g.sentences), Events: list(g.events), Message: g.message,
+		Settings: a.Settings().String(), LimitBytes: g.limit(),
+		ReservedBytes: t.Reserved, AllocatedBytes: t.Allocated, PendingBytes: t.Active - t.Allocated, RequestedBytes: t.Requested,
+		ReleasableBytes: a.Releasable(),
+		Requests:        g.requests, Hits: g.hits, ChapterRequests: g.chapterRequests, ChapterHits: g.chapHits,
+		DriverAllocs: stats.NumDeviceAlloc, DriverFrees: stats.NumDeviceFree, DriverCostUs: g.runner.Device.Cost().Microseconds(),
+		Retries: stats.NumAllocRetries, OOMs: stats.NumOOMs,
+		Segments: []Segment{}, Blocks: []Block{},
+	}
+	segments := a.Segments()
+	for i := range segments {
+		g.addRun(&m, &segments[i])
+	}
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		for _, b := range s.Blocks {
+			if b[2] == stateFree {
+				m.FreeBytes += uint64(b[1])
+				m.FreeBlocks++
+				m.LargestFreeBytes = max(m.LargestFreeBytes, uint64(b[1]))
+			}
+		}
+	}
+	m.StrandedBytes = m.FreeBytes - m.ReleasableBytes
+	if m.ReservedBytes > 0 {
+		m.Fragmentation = float64(m.ReservedBytes-m.AllocatedBytes) / float64(m.ReservedBytes)
+	}
+	if m.FreeBytes > 0 {
+		m.External = 1 - float64(m.LargestFreeBytes)/float64(m.FreeBytes)
+	}
+	return m
+}
+
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// addRun adds a plain segment, or a mapped run of an expandable one to the
+// entry of its reservation. Runs come by address.
+func (g *game) addRun(m *Moment, s *alloc.Segment) {
+	base := s.Address
+	if s.Expandable {
+		if i := slices.IndexFunc(g.ranges, func(r alloc.Span) bool { return r.Addr <= s.Address && s.Address < r.End() }); i >= 0 {
+			base = g.ranges[i].Addr
+		}
+	}
+	last := len(m.Segments) - 1
+	if last < 0 || m.Segments[last].Address != base {
+		name, _, _ := g.runner.Place(s.Address)
+		m.Segments = append(m.Segments, Segment{
+			Name: name, Address: base, Stream: s.Stream, Pool: [2]uint64{s.Pool.First, s.Pool.Second},
+			Type: s.Type(), Expandable: s.Expandable,
+		})
+		last++
+	}
+	out := &m.Segments[last]
+	if gap := s.Address - base - out.Span; gap > 0 {
+		out.Blocks = append(out.Blocks, [5]int64{int64(out.Span), int64(gap), stateUnmapped, -1, 0})
+		out.Span += gap
+	}
+	for _, b := range s.Blocks {
+		entry := [5]int64{int64(b.Address - base), int64(b.Size), stateFree, -1, 0}
+		if b.State != alloc.Inactive {
+			entry[2] = stateAllocated
+			if b.State == alloc.ActivePendingFree {
+				entry[2] = statePending
+			}
+			entry[3], entry[4] = int64(len(m.Blocks)), int64(b.RequestedSize)
+			m.Blocks = append(m.Blocks, g.block(out, &b, entry[2] == statePending))
+		}
+		out.Blocks = append(out.Blocks, entry)
+	}
+	out.Size += s.TotalSize
+	out.Span += s.TotalSize
+}
+
+func (g *game) block(s *Segment, b *alloc.Block, pending bool) Block {
+	out := Block{
+		Address: b.Address, Segment: s.Name, Offset: b.Address - s.Address, Size: b.Size, Requested: b.RequestedSize,
+		Stream: s.Stream, Pending: pending, Uses: []uint64{},
+	}
+	if h := g.held[b.Address]; h != nil {
+		out.Name, out.Uses, out.Fresh = h.name, list(h.uses), h == g.last
+	}
+	return out
+}

@@ -1,0 +1,242 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// The words here are shared by the text and by the page of package htmlreport,
+// so that both say the same.
+
+// Row is a number and what it means.
+type Row struct {
+	Mark  string  // a sign before it, or a short name
+	Value string  // as it is written
+	Bytes *uint64 // behind Value; nil if it is no size
+	Text  string
+}
+
+// sizeRow is a row with a size; none if there is no number.
+func sizeRow(rows []Row, mark string, n *uint64, text string) []Row {
+	if n == nil {
+		return rows
+	}
+	return append(rows, Row{Mark: mark, Value: units.Size(*n), Bytes: n, Text: text})
+}
+
+// Sum goes through the numbers of a failed request, from what is live to what
+// is left; empty if they are not known.
+func Sum(r *explain.Report) []Row {
+	v := &r.Evidence
+	if r.Failure == nil || v.Live == nil || v.Rounded == nil {
+		return nil
+	}
+	var rows []Row
+	add := func(mark string, n *uint64, text string) { rows = sizeRow(rows, mark, n, text) }
+	need := *v.Live + *v.Rounded
+	add("", v.Live, "live: in tensors")
+	add("+", v.Rounded, "request"+roundedText(v))
+	add("=", &need, "needed")
+	add("", v.Available, "there is: "+thereText(r))
+	add("-", v.Gap, "missing")
+	if v.Free != nil && v.LargestFree != nil {
+		add("", v.Free, fmt.Sprintf("reserved by PyTorch and free, the largest piece %s%s", units.Size(*v.LargestFree), usableText(v)))
+	}
+	if v.Available != nil && v.Reserved != nil && *v.Available >= *v.Reserved && v.Segment != nil {
+		rest := *v.Available - *v.Reserved
+		add("", &rest, restText(r, rest)+units.Size(*v.Segment))
+	}
+	if v.Pending != nil && *v.Pending > 0 {
+		add("", v.Pending, "freed, but waiting for another stream (pending)")
+	}
+	if v.FreePools != nil && *v.FreePools > 0 {
+		add("", v.FreePools, "free in private pools (CUDA graphs, MemPools)")
+	}
+	add("", v.Outside, "of the device do not belong to PyTorch")
+	return rows
+}
+
+// restText says what the memory that is not reserved is good for. Where the limit
+// is a range, the most that it can be is a byte less than what was refused.
+func restText(r *explain.Report, rest uint64) string {
+	l := r.Limit
+	said := "not reserved yet"
+	if l.Source == whatif.Inferred && l.Min != nil && l.Max != nil && *l.Min < *l.Max && *r.Evidence.Available == *l.Max {
+		said = "at most not reserved yet, if the limit was at the upper end of its range"
+	}
+	switch segment := *r.Evidence.Segment; {
+	case rest >= segment:
+		return said + ": enough for a new segment of "
+	case units.Size(rest) == units.Size(segment):
+		return said + ": just too little for a new segment of "
+	}
+	return said + ": too little for a new segment of "
+}
+
+func roundedText(v *explain.Evidence) string {
+	if v.Request == nil || units.Size(*v.Request) == units.Size(*v.Rounded) {
+		return ""
+	}
+	return ", rounded up from " + units.Size(*v.Request)
+}
+
+func usableText(v *explain.Evidence) string {
+	if v.FreeUsable == nil || v.LargestUsable == nil || units.Size(*v.LargestUsable) == units.Size(*v.LargestFree) {
+		return ""
+	}
+	return fmt.Sprintf("; of it %s in the request's own pool and stream, the largest piece %s", units.Size(*v.FreeUsable), units.Size(*v.LargestUsable))
+}
+
+// thereText says what decides how much there is.
+func thereText(r *explain.Report) string {
+	l, v := r.Limit, r.Evidence
+	if l.Max == nil || v.Available == nil || *v.Available < *l.Max {
+		return "reserved by PyTorch, and free on the device"
+	}
+	switch l.Source {
+	case "given":
+		return "the limit, as given"
+	case "recorded":
+		return "the limit, as the recorder wrote it down"
+	case "message":
+		return "the limit, as the message has it"
+	}
+	return fmt.Sprintf("the limit, inferred: %s to %s (--limit sets it)", sizeOr(l.Min), sizeOr(l.Max))
+}
+
+// Health are the numbers of a run in which nothing failed.
+func Health(h *explain.Health) []Row {
+	var rows []Row
+	add := func(value, text string) { rows = append(rows, Row{Value: value, Text: text}) }
+	rows = sizeRow(rows, "", &h.PeakAllocated, "allocated at most: in tensors")
+	rows = sizeRow(rows, "", &h.PeakReserved, "reserved at most: held of the device")
+	if h.FragmentationPeak != nil {
+		add(percentText(h.FragmentationPeak), "of it in no tensor when most was reserved")
+	}
+	rows = sizeRow(rows, "", h.Headroom, "left under the limit")
+	add(units.Count(h.Retries), "flushes of the cache to make room (retries)")
+	if h.Growth != nil {
+		add(units.Delta(*h.Growth), "live at the end of the last step, against the end of the second")
+	}
+	return rows
+}
+
+// Fragmentation are the fractions of reserved memory that are lost, by name.
+func Fragmentation(f *facts.Fragmentation) []Row {
+	var rows []Row
+	add := func(v *float64, name, meaning string) {
+		rows = append(rows, Row{Mark: name, Value: percentText(v), Text: meaning})
+	}
+	add(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: held, in no tensor")
+	if f.AtPeak != nil {
+		add(f.AtPeak, "cached at peak", "the same where reserved was highest")
+	}
+	add(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by live neighbours")
+	add(f.Internal, "internal", "(allocated - requested) / allocated: lost to rounding")
+	add(f.External, "external", "1 - largest free block / free: free, but in pieces")
+	return rows
+}
+
+// LimitText says under which limit a run was replayed.
+func LimitText(limit whatif.Limit) string {
+	switch limit.Source {
+	case whatif.Given:
+		return "limit: " + units.Size(limit.Value()) + ", as given"
+	case whatif.Recorded:
+		return "limit: " + units.Size(limit.Value()) + ", as the recorder wrote it down"
+	case whatif.Inferred:
+		return fmt.Sprintf("limit: %s, inferred: requests that were served and refused show one from %s to %s; the upper end is taken, and --limit sets another",
+			units.Size(limit.Value()), sizeOr(limit.Min), sizeOr(limit.Max))
+	}
+	if limit.Max != nil {
+		return fmt.Sprintf("limit: none; the recording had one from %s to %s", sizeOr(limit.Min), sizeOr(limit.Max))
+	}
+	return "limit: none; the recording shows none"
+}
+
+// MemoryText says on which device a run was replayed.
+func MemoryText(memory whatif.Memory) string {
+	switch memory.Source {
+	case whatif.Given:
+		return "device memory: " + units.Size(memory.Value()) + ", as given"
+	case whatif.Recorded:
+		return "device memory: " + units.Size(memory.Value()) + " for the allocator, as the recorder saw it"
+	case whatif.Inferred:
+		return fmt.Sprintf("device memory: %s for the allocator, inferred from the out-of-memory event %s: free then, and reserved",
+			units.Size(memory.Value()), countText(*memory.Event))
+	}
+	return "device memory: without end"
+}
+
+// Legend says what the numbers of an answer are and how far they go.
+func Legend(a *whatif.Answer) []string {
+	fails := ""
+	for _, r := range a.Results {
+		if r.Fails && a.OnOOM == whatif.OnOOMDie {
+			fails = " Numbers of a run that fails are those up to there."
+		}
+	}
+	said := []string{"Every line is a replay of the recorded calls through PyTorch's allocator rules: it holds as far as the program makes the " +
+		"same calls. Reserved is what the process holds of the device, beside CUDA's own context; allocated is what tensors occupy." + fails +
+		" Device allocs and frees are calls of the driver, mappings of expandable segments among them. Driver time estimates what they " +
+		"cost on an H200, without waiting for the device: it is for comparing settings."}
+	if a.Limit.Source == whatif.Inferred && *a.Limit.Min < *a.Limit.Max {
+		said = append(said, "The real limit may be lower than the one taken here: what passes may still fail under it. Give --limit if you know it.")
+	}
+	return said
+}
+
+// PinnedText says what a segment keeps back.
+func PinnedText(s *explain.Segment) string {
+	return fmt.Sprintf("%s free in a segment of %s, pinned by %s in %s",
+		units.Size(s.Stuck), units.Size(s.Size), units.Size(s.Live), plural(s.Count, "block", "blocks"))
+}
+
+// CategoryText is the name of a category for people.
+func CategoryText(category string) string { return strings.ReplaceAll(Clean(category), "_", " ") }
+
+// VerdictText is the verdict, with how sure it is, and what it means.
+func VerdictText(r *explain.Report) (verdict, means string) {
+	verdict, means = verdictLine(r)
+	return strings.TrimPrefix(verdict, "Verdict: "), strings.TrimPrefix(means, ": ")
+}
+
+// MomentText says when something was: the event, the time, the step.
+func MomentText(m *facts.Moment) string {
+	if m == nil || m.Event == nil {
+		return "before the first event"
+	}
+	return momentOf(m)
+}
+
+// SettingText says what a setting was proved to do.
+func SettingText(f *explain.Fix) string { return settingText(f, false) }
+
+// ConfText names settings.
+func ConfText(conf string) string { return confText(conf) }
+
+// ResultText is the answer to one setting in a few words.
+func ResultText(r *whatif.Result, onOOM string) string { return verdict(r, onOOM) }
+
+// FailureLines describes the first failing request of a result, where it was
+// made on a line of its own.
+func FailureLines(r *whatif.Result, onOOM string) []string {
+	return strings.Split(failureText(r, onOOM), "\n")
+}
+
+// DriverTime writes an estimate in milliseconds.
+func DriverTime(ms float64) string { return driverTime(ms) }
+
+// CourseText is what happened in a file, in one sentence.
+func CourseText(f *facts.Snapshot) string { return course(f) }
+
+// ReplayText says how well the replay of a file matched it.
+func ReplayText(r *facts.Replay) string { return replayText(r) }
+
+// Plural writes a number with its noun.
+func Plural(n int, one, many string) string { return plural(n, one, many) }

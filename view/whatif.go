@@ -1,0 +1,245 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/tune"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// maxVariants is how many settings one question may have: more than anybody
+// compares by eye. tune is for more.
+const maxVariants = 64
+
+// conditions are the bounds of a what-if as the page has them: nil if the
+// recording's own are meant.
+type conditions struct{ limit, memory *uint64 }
+
+// conditions reads limit and device_memory.
+func (q *query) conditions() conditions {
+	return conditions{q.bound("limit"), q.bound("device_memory")}
+}
+
+// bound reads a size, or none.
+func (q *query) bound(name string) *uint64 {
+	text := q.values.Get(name)
+	if text == "" {
+		return nil
+	}
+	n, err := whatif.ParseBound(text)
+	if err != nil {
+		q.bad("%s is %q: %v", name, text, err)
+	}
+	return &n
+}
+
+// of are the bounds for a program.
+func (c conditions) of(r *run, p *replay.Program) (whatif.Limit, whatif.Memory) {
+	return whatif.Bounds(p, side.Read(r.input.File.Extra), c.limit, c.memory)
+}
+
+// calls returns the calls of the run, checked against the recording. They are
+// read when they are first asked for, and kept.
+func (r *run) calls(ctx context.Context) (*replay.Program, error) {
+	switch {
+	case r.trace.Host:
+		return nil, refuse(http.StatusUnprocessableEntity, "host memory has another allocator, which cannot be replayed: choose a device")
+	case r.events() == 0:
+		return nil, refuse(http.StatusUnprocessableEntity,
+			"the file has no events, so there is nothing to replay: record with torch.cuda.memory._record_memory_history()")
+	}
+	select {
+	case r.checking <- struct{}{}:
+		defer func() { <-r.checking }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if r.checked != nil {
+		return r.checked, nil
+	}
+	p, err := replay.CheckProgram(ctx, r.trace)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, refuse(http.StatusUnprocessableEntity, "the events cannot be replayed: %v", err)
+	}
+	r.checked = p
+	return p, nil
+}
+
+// whatif is api/whatif.
+func (r *request) whatif() error {
+	q, c := r.question()
+	if r.q.err != nil {
+		return r.q.err
+	}
+	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
+		p, err := r.run.calls(ctx)
+		if err != nil {
+			return nil, err
+		}
+		q.Limit, q.Memory = c.of(r.run, p)
+		if out != nil {
+			q.Progress = func(done, total int) { out.progress(progress{Done: done, Total: total}) }
+		}
+		a, err := whatif.Ask(ctx, p, q)
+		var refused *whatif.SettingError
+		switch {
+		case errors.As(err, &refused):
+			return nil, badRequest("%v", err)
+		case err != nil:
+			return nil, err
+		case a.Interrupted && out == nil:
+			return nil, context.Cause(ctx)
+		}
+		body, err := r.server.opts.Documents.WhatIf(r.run.input, r.run.device, a)
+		if err != nil || out == nil {
+			return body, err
+		}
+		out.document("whatif", body)
+		if a.Interrupted {
+			return nil, nil
+		}
+		return nil, measureAll(ctx, p, &q, out)
+	})
+}
+
+// question reads the parameters of a what-if. The bounds need the program.
+func (r *request) question() (whatif.Question, conditions) {
+	confs, c := r.q.values["set"], r.q.conditions()
+	q := whatif.Question{
+		SkipOOM: r.q.choice("on_oom", whatif.OnOOMDie, whatif.OnOOMSkip) == whatif.OnOOMSkip,
+		Points:  r.q.integer("curve", 0, 1, maxWidth),
+	}
+	switch {
+	case len(confs) == 0 && c == (conditions{}):
+		r.q.bad("there is nothing to try: add settings, or a limit or a device memory for the recorded ones")
+	case len(confs) > maxVariants:
+		r.q.bad("%d settings are more than %d: try fewer at a time, or let tune search", len(confs), maxVariants)
+	}
+	for _, conf := range confs {
+		s, err := whatif.ParseSetting(conf)
+		if err != nil {
+			r.q.bad("%v", err)
+			break
+		}
+		q.Settings = append(q.Settings, s)
+	}
+	return q, c
+}
+
+// choice is what a setting needs, and which result of the what-if it belongs to.
+type choice struct {
+	Result int `json:"result"`
+	*tune.Choice
+}
+
+// measureAll finds for each of the settings what tune would find for it, and tells
+// it as soon as it is known: the curves do not wait for that.
+func measureAll(ctx context.Context, p *replay.Program, q *whatif.Question, out *lines) error {
+	all := []settings.Settings{p.Settings}
+	for _, s := range q.Settings {
+		all = append(all, s.Parsed)
+	}
+	lower, err := tune.LowerBound(ctx, p)
+	if err != nil {
+		return err
+	}
+	var (
+		next atomic.Int64
+		wg   sync.WaitGroup
+		errs = make([]error, len(all))
+	)
+	for range min(runtime.GOMAXPROCS(0), len(all)) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(all) {
+					return
+				}
+				c, err := tune.Measure(ctx, p, all[i], q.Memory.Value(), lower)
+				if err != nil {
+					errs[i] = err
+					return
+				}
+				made := tune.NewChoice(p, c)
+				made.Recorded = i == 0
+				out.send("choice", choice{i, made})
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(errs...)
+}
+
+// How long tune may search.
+const (
+	defaultBudget = 10 * time.Second
+	maxBudget     = 10 * time.Minute
+)
+
+// tune is api/tune.
+func (r *request) tune() error {
+	c, budget := r.q.conditions(), r.q.duration("budget", defaultBudget, maxBudget)
+	if r.q.err != nil {
+		return r.q.err
+	}
+	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
+		p, err := r.run.calls(ctx)
+		if err != nil {
+			return nil, err
+		}
+		limit, memory := c.of(r.run, p)
+		o := tune.Options{Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: budget}
+		if out != nil {
+			begin := time.Now()
+			o.Progress = func(n int) {
+				out.progress(progress{Done: n, Seconds: time.Since(begin).Seconds(), Budget: budget.Seconds()})
+			}
+		}
+		found, err := tune.Search(ctx, p, o)
+		switch {
+		case found == nil && ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case found == nil:
+			return nil, err
+		case ctx.Err() != nil && out == nil:
+			return nil, context.Cause(ctx)
+		}
+		a := tune.NewAnswer(p, found, limit, memory)
+		a.Interrupted = ctx.Err() != nil
+		body, err := r.server.opts.Documents.Tune(r.run.input, r.run.device, a)
+		if err != nil || out == nil {
+			return body, err
+		}
+		out.document("tune", body)
+		return nil, nil
+	})
+}
+
+// duration reads a time such as 10s.
+func (q *query) duration(name string, missing, most time.Duration) time.Duration {
+	text := q.values.Get(name)
+	if text == "" {
+		return missing
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > most {
+		q.bad("%s is %q: write a time such as 10s, at most %v", name, text, most)
+		return missing
+	}
+	return d
+}

@@ -1,0 +1,182 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A question that takes a while can be answered in lines, with stream=1: each is
+// a JSON object with one member, which says what the line is.
+//
+//	{"work": N}          the first one: what stops it, see stopWork
+//	{"waiting": true}    something else takes all cores; this comes next
+//	{"progress": {...}}  how far it is
+//	{"whatif": {...}}    and others: documents, as soon as they are made
+//	{"error": "..."}     why there is no answer
+//	{"stopped": true}    it was stopped before there was one
+//	{"end": true}        the last one
+//
+// Whoever closes the connection stops the work as well.
+
+// progress is how far work is. Those that know how much there is have a Total,
+// those that have a time to spend a Budget.
+type progress struct {
+	Done    int     `json:"done"`
+	Total   int     `json:"total,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Budget  float64 `json:"budget_seconds,omitempty"`
+	What    string  `json:"what,omitempty"`
+}
+
+// lines writes the lines of an answer. It may be used by several goroutines.
+type lines struct {
+	mu    sync.Mutex
+	w     http.ResponseWriter
+	flush func() error
+	told  time.Time // when progress was last told
+}
+
+// send writes one line. Whoever asked may have gone, which ends the context.
+func (l *lines) send(name string, v any) {
+	var b bytes.Buffer
+	if json.NewEncoder(&b).Encode(map[string]any{name: v}) != nil {
+		return // never: the values are our own
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.w.Write(b.Bytes()); err == nil {
+		_ = l.flush() // as above
+	}
+}
+
+// document writes a document, which may have several lines of its own.
+func (l *lines) document(name string, body []byte) { l.send(name, json.RawMessage(body)) }
+
+// progress tells how far the work is, not too often.
+func (l *lines) progress(p progress) {
+	l.mu.Lock()
+	late := time.Since(l.told) >= progressEvery
+	if late {
+		l.told = time.Now()
+	}
+	l.mu.Unlock()
+	if late {
+		l.send("progress", p)
+	}
+}
+
+// works are the streamed answers under way.
+type works struct {
+	mu   sync.Mutex
+	last int
+	stop map[int]context.CancelFunc
+}
+
+func (w *works) begin(stop context.CancelFunc) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stop == nil {
+		w.stop = map[int]context.CancelFunc{}
+	}
+	w.last++
+	w.stop[w.last] = stop
+	return w.last
+}
+
+func (w *works) end(id int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.stop, id)
+}
+
+// stopWork is DELETE api/work. Work that has ended is stopped already.
+func (s *Server) stopWork(w http.ResponseWriter, r *http.Request, q *query) error {
+	if r.Method != http.MethodDelete {
+		return methodNotAllowed(w, "DELETE")
+	}
+	if err := s.ownOrigin(r); err != nil {
+		return err
+	}
+	id := q.integer("work", 0, 1, maxRuns)
+	if q.err == nil && id == 0 {
+		q.bad("which work? give work=NUMBER, as the first line of its answer says")
+	}
+	if q.err != nil {
+		return q.err
+	}
+	s.works.mu.Lock()
+	stop := s.works.stop[id]
+	s.works.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	return s.sendJSON(w, struct{}{})
+}
+
+// alone does what takes all cores, when nothing else does. waiting is called if
+// it has to wait; it may be nil.
+func (s *Server) alone(ctx context.Context, waiting func(), f func() error) error {
+	select {
+	case s.heavy <- struct{}{}:
+	default:
+		if waiting != nil {
+			waiting()
+		}
+		select {
+		case s.heavy <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer func() { <-s.heavy }()
+	return f()
+}
+
+// answer does work that takes all cores and answers with the document that it
+// makes. If the answer is asked for in lines, work gets them and writes its
+// documents itself.
+func (r *request) answer(work func(ctx context.Context, out *lines) ([]byte, error)) error {
+	ctx, cancel := context.WithCancel(r.r.Context())
+	defer cancel()
+	defer context.AfterFunc(r.run.ctx, cancel)()
+	if !r.q.flag("stream") {
+		if r.q.err != nil {
+			return r.q.err
+		}
+		var body []byte
+		err := r.server.alone(ctx, nil, func() (err error) {
+			body, err = work(ctx, nil)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return r.send("application/json", body)
+	}
+	id := r.server.works.begin(cancel)
+	defer r.server.works.end(id)
+	r.w.Header().Set("Content-Type", "application/x-ndjson")
+	r.w.WriteHeader(http.StatusOK)
+	out := &lines{w: r.w, flush: http.NewResponseController(r.w).Flush}
+	out.send("work", id)
+	err := guard("the answer", func() error {
+		return r.server.alone(ctx, func() { out.send("waiting", true) }, func() error {
+			_, err := work(ctx, out)
+			return err
+		})
+	})
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		out.send("stopped", true)
+	default:
+		out.send("error", err.Error())
+	}
+	out.send("end", true)
+	return nil
+}
