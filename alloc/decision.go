@@ -112,12 +112,14 @@ const (
 // SegmentChoice is the size of the segment that is asked of the driver. The
 // limit is compared with it also where memory is mapped instead.
 type SegmentChoice struct {
-	Rounded uint64
-	Segment uint64
-	Rule    SegmentRule
-	From    uint64 // the rule holds for sizes from this one on
-	To      uint64 // and below this one; 0 without end
-	Unit    uint64 // Segment is a multiple of it, for OwnSegment
+	Rounded    uint64
+	Segment    uint64
+	Rule       SegmentRule
+	From       uint64 // the rule holds for sizes from this one on
+	To         uint64 // and below this one; 0 without end
+	Unit       uint64 // Segment is a multiple of it, for OwnSegment
+	Expandable bool   // memory is mapped into an expandable segment instead
+	Limited    bool   // there is a limit to compare with
 }
 
 // LimitRefusal is an attempt to get memory that the limit forbids (spec 3.1).

@@ -81,7 +81,7 @@ func (a *Allocator) explainReturn(b *block, h *home, addr, size uint64) {
 }
 
 func (a *Allocator) explainSegment(r *request) {
-	s := SegmentChoice{Rounded: r.rounded, Segment: r.segment, Rule: segmentRule(r.rounded)}
+	s := SegmentChoice{Rounded: r.rounded, Segment: r.segment, Rule: segmentRule(r.rounded), Expandable: r.expandable, Limited: a.limited}
 	switch s.Rule {
 	case SmallSegments:
 		s.To = smallMax + minBlock

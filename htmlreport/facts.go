@@ -61,11 +61,11 @@ func (p *page) facts(s *subject, d detail) {
 	if f == nil {
 		return
 	}
-	p.About = d.clip(report.CourseText(f))
+	p.About = d.say(report.CourseText(f))
 	p.numbers(s, f, d)
 	p.run(s, f, d)
 	for _, x := range f.Settings.NonDefault {
-		p.Settings = append(p.Settings, setting{d.clip(x.Key), d.clip(x.Value), d.clip(x.Meaning)})
+		p.Settings = append(p.Settings, setting{d.clip(x.Key), d.clip(x.Value), d.say(x.Meaning)})
 	}
 	if len(f.Devices) > 1 {
 		p.devices(f)
@@ -118,7 +118,7 @@ func (p *page) numbers(s *subject, f *facts.Snapshot, d detail) {
 // run says what the file is and under which circumstances it was written.
 func (p *page) run(s *subject, f *facts.Snapshot, d detail) {
 	add := func(name, format string, args ...any) {
-		p.Run = append(p.Run, fact{name, d.clip(fmt.Sprintf(format, args...))})
+		p.Run = append(p.Run, fact{name, d.say(fmt.Sprintf(format, args...))})
 	}
 	kind := f.Format
 	if f.Writer != nil {

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/findings"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/report"
 	"github.com/ashlar-mem/ashlar/timeline"
@@ -195,7 +194,7 @@ func newFindings(s *subject, d detail) []finding {
 		if f.Kind == explain.Ignored || len(out) >= d.findings {
 			continue
 		}
-		one := finding{Kind: f.Kind, Confidence: f.Confidence, Text: d.clip(f.Detail), Size: newSize("findings."+f.Kind, f.Bytes)}
+		one := finding{Kind: f.Kind, Confidence: f.Confidence, Text: d.say(f.Detail), Size: newSize("findings."+f.Kind, f.Bytes)}
 		one.Parts, one.More = d.blocks(f.Parts, f.Bytes, min(findingParts, d.findings))
 		if len(f.Parts) == 0 && len(f.Frames) > 0 {
 			at := d.stack(f.Frames, f.Site)
@@ -204,11 +203,4 @@ func newFindings(s *subject, d detail) []finding {
 		out = append(out, one)
 	}
 	return out
-}
-
-// confidences say what the words mean, for the legend.
-var confidences = map[findings.Confidence]string{
-	findings.Certain: "the file says so",
-	findings.Likely:  "several signs agree",
-	findings.Guess:   "one sign only",
 }

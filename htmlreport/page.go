@@ -52,7 +52,7 @@ func newPage(s *subject, d detail) *page {
 	p := &page{
 		File: d.clip(s.Name), Title: d.clip(path.Base(strings.ReplaceAll(s.Name, "\\", "/"))), Version: d.clip(s.Version),
 		Curves: newCurves(s, d), Map: newSegmentMap(s, d), When: s.moment.when,
-		NoWhatIf: d.clip(s.NoWhatIf), Text: d.plain(s.Text),
+		NoWhatIf: d.say(s.NoWhatIf), Text: d.plain(s.Text),
 	}
 	if s.Trace != nil {
 		if s.moment.at.Event != nil {

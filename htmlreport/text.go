@@ -8,26 +8,33 @@ import (
 	"github.com/ashlar-mem/ashlar/timeline"
 )
 
-// clip makes a text printable and cuts its middle out if it is too long: of a
-// path both ends tell something.
-func (d detail) clip(text string) string {
+// clip makes a name printable and short enough.
+func (d detail) clip(name string) string { return clip(name, d.text) }
+
+// say does the same with a sentence, which may have several names in it.
+func (d detail) say(sentence string) string { return clip(sentence, 4*d.text) }
+
+// clip cuts the middle out of a text that is too long: of a path both ends tell
+// something.
+func clip(text string, most int) string {
 	// What is far too long is cut first, so that cleaning it costs nothing.
-	if longest := 8 * d.text; len(text) > longest {
+	if longest := 8 * most; len(text) > longest {
 		text = text[:longest/2] + text[len(text)-longest/2:]
 	}
 	text = report.Clean(text)
 	r := []rune(text)
-	if len(r) <= d.text {
+	if len(r) <= most {
 		return text
 	}
-	head := d.text * 2 / 3
-	return string(r[:head]) + " ... " + string(r[len(r)-(d.text-head):])
+	head := most * 2 / 3
+	return string(r[:head]) + " ... " + string(r[len(r)-(most-head):])
 }
 
-func (d detail) clipAll(texts []string, most int) []string {
+// sayAll does so with a list of sentences.
+func (d detail) sayAll(texts []string, most int) []string {
 	out := make([]string, 0, min(len(texts), most)+1)
 	for _, t := range texts[:min(len(texts), most)] {
-		out = append(out, d.clip(t))
+		out = append(out, d.say(t))
 	}
 	if more := len(texts) - most; more > 0 {
 		out = append(out, "and "+units.Count(int64(more))+" more")

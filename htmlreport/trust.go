@@ -11,10 +11,10 @@ func (p *page) trust(s *subject, d detail) {
 	if s.Facts != nil {
 		for _, m := range s.Facts.Missing {
 			if slices.Contains(grave, m.What) {
-				p.Warnings = append(p.Warnings, d.clip("Not in the file: "+m.Text))
+				p.Warnings = append(p.Warnings, d.say("Not in the file: "+m.Text))
 			}
 			if len(p.Missing) < d.notes {
-				p.Missing = append(p.Missing, d.clip(m.Text))
+				p.Missing = append(p.Missing, d.say(m.Text))
 			}
 		}
 	}
@@ -23,16 +23,16 @@ func (p *page) trust(s *subject, d detail) {
 		return
 	}
 	if c := r.SelfCheck; c != nil {
-		said := d.clip("How far to trust it: " + c.Note + ".")
+		said := d.say("How far to trust it: " + c.Note + ".")
 		p.Trust = append(p.Trust, said)
 		if !c.Complete && c.Identical < c.Events {
 			p.Warnings = append(p.Warnings, said)
 		}
 	}
-	p.Notes = d.clipAll(r.Notes, d.notes)
+	p.Notes = d.sayAll(r.Notes, d.notes)
 	if s.WhatIf != nil {
 		for _, n := range s.WhatIf.Notes {
-			if n = d.clip(n); !slices.Contains(p.Notes, n) && len(p.Notes) < d.notes {
+			if n = d.say(n); !slices.Contains(p.Notes, n) && len(p.Notes) < d.notes {
 				p.Notes = append(p.Notes, n)
 			}
 		}

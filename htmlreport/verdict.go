@@ -43,7 +43,7 @@ type fix struct {
 func newRows(rows []report.Row, d detail) []row {
 	var out []row
 	for _, r := range rows {
-		out = append(out, row{Mark: r.Mark, Value: r.Value, Size: sizeOf("", r.Bytes), Text: d.clip(r.Text)})
+		out = append(out, row{Mark: r.Mark, Value: r.Value, Size: sizeOf("", r.Bytes), Text: d.say(r.Text)})
 	}
 	return out
 }
@@ -54,11 +54,11 @@ const firstFixes = 6
 func newVerdict(s *subject, d detail) verdict {
 	r := s.Explain
 	if r == nil {
-		return verdict{Class: explain.Open, Means: "no verdict", Summary: d.clip(s.NoVerdict)}
+		return verdict{Class: explain.Open, Means: "no verdict", Summary: d.say(s.NoVerdict)}
 	}
 	v := verdict{
-		Class: "bad", Name: r.Verdict, Confidence: r.Confidence, Summary: d.clip(r.Summary),
-		Arithmetic: d.clipAll(r.Arithmetic, d.notes), Record: d.clipAll(r.Record, d.notes),
+		Class: "bad", Name: r.Verdict, Confidence: r.Confidence, Summary: d.say(r.Summary),
+		Arithmetic: d.sayAll(r.Arithmetic, d.notes), Record: d.sayAll(r.Record, d.notes),
 		Sum: newRows(report.Sum(r), d), FixesName: "What would have helped", OthersName: "What else it could be",
 	}
 	_, v.Means = report.VerdictText(r)
@@ -76,7 +76,7 @@ func newVerdict(s *subject, d detail) verdict {
 	}
 	if f := r.Failure; f != nil {
 		if f.Event != nil {
-			v.SumAt = d.clip(report.MomentText(&f.Moment))
+			v.SumAt = d.say(report.MomentText(&f.Moment))
 		}
 		if len(f.Frames) > 0 {
 			at := d.stack(f.Frames, f.Site)
@@ -88,11 +88,11 @@ func newVerdict(s *subject, d detail) verdict {
 	}
 	for _, f := range r.Findings {
 		if f.Kind == explain.Ignored && len(v.Ignored) < d.findings {
-			v.Ignored = append(v.Ignored, d.clip(f.Detail))
+			v.Ignored = append(v.Ignored, d.say(f.Detail))
 		}
 	}
 	for _, a := range r.Alternatives[:min(len(r.Alternatives), d.notes)] {
-		v.Others = append(v.Others, d.clip(a.Verdict+", "+a.When))
+		v.Others = append(v.Others, d.say(a.Verdict+", "+a.When))
 	}
 	v.fixes(r.Fixes[:min(len(r.Fixes), d.fixes)], d)
 	return v
@@ -100,9 +100,9 @@ func newVerdict(s *subject, d detail) verdict {
 
 func (v *verdict) fixes(list []explain.Fix, d detail) {
 	for i := range list {
-		f := fix{Kind: list[i].Kind, Text: d.clip(list[i].Detail), Needs: sizeOf("fixes.smallest_limit_bytes", list[i].SmallestLimit)}
+		f := fix{Kind: list[i].Kind, Text: d.say(list[i].Detail), Needs: sizeOf("fixes.smallest_limit_bytes", list[i].SmallestLimit)}
 		if list[i].Export != "" {
-			f.Export, f.Text = d.clip(list[i].Export), d.clip(report.SettingText(&list[i]))
+			f.Export, f.Text = d.say(list[i].Export), d.say(report.SettingText(&list[i]))
 		}
 		if i < firstFixes {
 			v.Fixes = append(v.Fixes, f)

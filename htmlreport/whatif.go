@@ -61,7 +61,7 @@ func newWhatIf(s *subject, d detail) *whatIf {
 			one.Against = units.Delta(int64(r.PeakReserved) - int64(list[0].PeakReserved))
 		}
 		if r.First != nil {
-			one.Failure = d.clipAll(report.FailureLines(r, a.OnOOM), d.notes)
+			one.Failure = d.sayAll(report.FailureLines(r, a.OnOOM), d.notes)
 		}
 		w.Needs = w.Needs || one.Needs != nil
 		w.Results = append(w.Results, one)

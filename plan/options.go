@@ -27,8 +27,8 @@ type Option struct {
 // catalogue lists the options in the order of the help text.
 var catalogue = []Option{
 	{"batch", "B", "sequences (or pictures) in a step on one GPU; with --accumulate in one of its parts", checkCount(1, maxCount)},
-	{"seq", "S", "tokens in a sequence; of the prompt when generating. vit has none", checkCount(1, maxCount)},
-	{"target-seq", "S", "tokens of an encoder-decoder's target; by default as many as --seq", checkCount(1, maxCount)},
+	{"seq", "S", "tokens in a sequence; of the prompt when generating. vit has none", checkCount(1, maxSeq)},
+	{"target-seq", "S", "tokens of an encoder-decoder's target; by default as many as --seq", checkCount(1, maxSeq)},
 	{"dtype", "TYPE", "of the weights: fp32, bf16 or fp16; by default the config's", checkOneOf(job.FP32, job.BF16, job.FP16)},
 	{"autocast", "", "matrix products in bf16 over weights of --dtype, which is fp32 then by default", nil},
 	{"optimizer", "NAME", "adamw-fused, adamw-foreach, adamw (a loop), adam-..., sgd, sgd-momentum,\nsgd-momentum-fused, adafactor", checkOneOf(optimizers...)},
@@ -36,7 +36,7 @@ var catalogue = []Option{
 	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(job.ZeroNone, job.ZeroBefore, job.ZeroKeep)},
 	{"clip", "", "the norm of the gradients is clipped before the step", nil},
 	{"accumulate", "N", "parts that a step's gradients are accumulated over", checkCount(1, 1<<20)},
-	{"recompute", "HOW", "none, full, selective (keep matrix products and attention), every:K (runs of K\nlayers), sqrt (runs of sqrt(L)), or best (least extra compute that fits)", checkRecompute},
+	{"recompute", "HOW", "none, full, selective (keep matrix products and attention), every:K (runs of K\nlayers), sqrt (runs of sqrt(L)), groups:LIST, or best (least extra compute that\nfits)", checkRecompute},
 	{"attention", "HOW", "flash, efficient, math, cudnn, eager, or sdpa: what torch 2.11 picks", checkOneOf(job.SDPA, job.Flash, job.Efficient, job.Math, job.CuDNN, job.Eager)},
 	{"mask", "HOW", "padding in the batch: none, left, right, or ones (a mask without padding)", checkOneOf(job.NoMask, job.LeftMask, job.RightMask, job.OnesMask)},
 	{"loss", "HOW", "plain, or chunked:N (N tokens at a time, recomputed in the backward pass)", checkLoss},
@@ -59,8 +59,12 @@ var optimizers = []job.Optimizer{
 	job.SGD, job.SGDMomentum, job.SGDFused, job.Adafactor,
 }
 
-// maxCount keeps products of a batch and a sequence within 64 bits.
-const maxCount = 1 << 31
+// maxCount tokens, of which a sequence has at most maxSeq, keep the bytes of the
+// largest tensor, attention scores written out, within 64 bits.
+const (
+	maxCount = 1 << 30
+	maxSeq   = 1 << 23
+)
 
 // Catalogue lists all options, in the order in which help shows them.
 func Catalogue() []Option { return slices.Clone(catalogue) }
@@ -185,6 +189,10 @@ func checkNumbered(value string, plain []string, numberedWords []string) error {
 }
 
 func checkRecompute(value string) error {
+	if text, ok := strings.CutPrefix(value, "groups:"); ok {
+		_, err := parseGroups(text)
+		return err
+	}
 	return checkNumbered(value, []string{"none", "full", "selective", "sqrt", Best}, []string{"every"})
 }
 

@@ -190,7 +190,8 @@ func (r *request) optimizer() error {
 // layers are those that are recomputed.
 func (r *request) layers() error {
 	j, m := r.j, r.m
-	word, k, _ := numbered(r.pick("recompute", "none", ""))
+	text := r.pick("recompute", "none", "")
+	word, k, _ := numbered(text)
 	n := m.Layers
 	if m.T5 != nil {
 		n += m.T5.DecoderLayers
@@ -207,8 +208,17 @@ func (r *request) layers() error {
 			return fmt.Errorf("--recompute every:%d: the model has %d layers; give at most that", k, n)
 		}
 		j.Recompute = job.Recompute{Mode: "group", Groups: groupsOf(n, int(k))}
+	case "groups":
+		groups, _ := parseGroups(strings.TrimPrefix(text, "groups:"))
+		if m.T5 != nil {
+			return errors.New("--recompute groups is for models with one stack of layers, and t5 has two: use full")
+		}
+		if got := layersOf(groups); got != n {
+			return fmt.Errorf("--recompute groups names %d layers, and the model has %d: their lengths must add up to that", got, n)
+		}
+		j.Recompute = job.Recompute{Mode: "group", Groups: groups}
 	case Best:
-		return errors.New("--recompute best is searched for, not planned")
+		return errors.New("--recompute best is a search of its own: leave it out here, or choose none, full, selective, sqrt or every:K")
 	default:
 		j.Recompute = job.Recompute{Mode: word}
 	}

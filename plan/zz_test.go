@@ -57,3 +57,27 @@ func TestZZ(t *testing.T) {
 		fmt.Printf("%+v\n", an)
 	}
 }
+
+func TestYY(t *testing.T) {
+	m, _ := config.Read(strings.NewReader(llama8))
+	var o Options
+	for _, kv := range [][2]string{{"batch", "2"}, {"seq", "4096"}, {"attention", "flash"}} {
+		o.Set(kv[0], kv[1])
+	}
+	q := Question{Model: m, Options: o, Settings: settings.Default(), Room: Room{Total: 120 << 30, Context: 749 << 20}}
+	b := time.Now()
+	r, err := FindRecompute(context.Background(), q)
+	fmt.Println(time.Since(b), err)
+	if r != nil {
+		fmt.Printf("%+v\n%d\n", r.Best, r.Searched)
+		for _, x := range r.Others {
+			fmt.Printf("%+v\n", x)
+		}
+	}
+	b = time.Now()
+	l, err := FindLargest(context.Background(), q, "batch")
+	fmt.Println(time.Since(b), l, err)
+	b = time.Now()
+	l, err = FindLargest(context.Background(), q, "seq")
+	fmt.Println(time.Since(b), l, err)
+}

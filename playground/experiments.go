@@ -139,7 +139,7 @@ func rounding() Experiment {
 	return Experiment{
 		Name: "rounding", Title: "Rounding that makes sizes alike",
 		Text: "Four sizes that differ a little need four segments. Rounded up to few sizes they share one, at the price of what is lost inside " +
-			"the blocks (drawn in red).",
+			"the blocks (the part that is marked).",
 		Lines: l,
 	}
 }
@@ -187,26 +187,26 @@ func twoStreams() Experiment {
 func maxSplit() Experiment {
 	var l lines
 	l.add("device total=512MiB")
-	part := func(prefix string) {
-		l.add("alloc %slarge 100MiB", prefix)
-		l.add("free %slarge", prefix)
+	part := func(large, small, again string) {
+		l.add("alloc %s 100MiB", large)
+		l.add("free %s", large)
 		for i := 1; i <= 3; i++ {
-			l.add("alloc %s%d 12MiB", prefix, i)
+			l.add("alloc %s%d 12MiB", small, i)
 		}
-		l.add("alloc %sagain 100MiB", prefix)
+		l.add("alloc %s 100MiB", again)
 	}
 	l.chapter("the default: every block may be split")
-	part("a")
+	part("large1", "a", "again1")
 	l.chapter("all is freed")
-	for _, name := range []string{"a1", "a2", "a3", "aagain"} {
+	for _, name := range []string{"a1", "a2", "a3", "again1"} {
 		l.add("free %s", name)
 	}
 	l.add("empty")
 	l.chapter("blocks of 50 MiB and more are not split")
 	l.add("set max_split_size_mb:50")
-	part("b")
+	part("large2", "b", "again2")
 	l.chapter("nearly as large, and not nearly")
-	l.add("free bagain")
+	l.add("free again2")
 	l.add("alloc near 90MiB")
 	l.add("free near")
 	l.add("alloc far 60MiB")
@@ -242,8 +242,8 @@ func expandable() Experiment {
 	l.add("empty")
 	return Experiment{
 		Name: "expandable", Title: "Expandable segments",
-		Text: "One segment grows where it ends instead of new ones being made: sizes that vary share it. Holes between live blocks stay holes here too.",
-
+		Text: "One segment grows where it ends instead of new ones being made: sizes that vary share it. " +
+			"Holes between live blocks stay holes here too.",
 		Lines: l,
 	}
 }
@@ -255,11 +255,12 @@ func collection() Experiment {
 			"is above that part of the limit. What was split is out of its reach.",
 		Lines: []string{
 			"device total=1GiB limit=400MiB conf=garbage_collection_threshold:0.5",
-			"# three segments", "alloc a 64MiB", "alloc b 100MiB", "alloc c 20MiB", "alloc d 30MiB",
-			"# freed one after the other, with requests between", "free b", "alloc e 12MiB", "free e", "free c",
-			"alloc f 16MiB", "free f", "free d",
-			"# below the threshold, then above it", "alloc g 40MiB", "alloc h 150MiB",
-			"# nothing is left to collect", "alloc i 120MiB",
+			"# three segments, and one that is shared", "alloc w1 2MiB", "alloc a 60MiB", "alloc b 50MiB", "alloc c 40MiB",
+			"# freed one after the other, with requests between", "free a", "alloc w2 2MiB", "alloc w3 2MiB", "free b",
+			"alloc w4 2MiB", "free c",
+			"# below the threshold", "alloc d 70MiB",
+			"# above it", "alloc e 80MiB", "alloc f 90MiB",
+			"# nothing is left to collect", "alloc g 200MiB",
 		},
 	}
 }

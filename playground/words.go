@@ -212,7 +212,7 @@ func (w *words) heed(d alloc.Decision) {
 	case alloc.StreamUse:
 		w.streamUse(d)
 	case alloc.Pending:
-		w.say(sayPending, "%s is freed, but %s may still use it: an event is recorded there, and until it is done the block is nobody's.",
+		w.say(sayPending, "%s is freed, but %s may still use it: an event is recorded there, and until it is done the block serves nobody.",
 			w.who(d.Block), streams(d.Streams))
 	case alloc.StillPending:
 		w.say(sayPassed, "the work of stream %d is not done: %s stays pending.", d.Stream, w.who(d.Block))

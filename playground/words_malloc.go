@@ -56,7 +56,7 @@ func (w *words) noFit(d alloc.NoFit) {
 	pool := fmt.Sprintf("%s of stream %d", poolName(d.Large), d.Stream)
 	switch {
 	case d.Reason == alloc.KeptForLarge:
-		w.say(sayNoFit, "%s is the smallest that is large enough, but %s, max_split_size: it is kept for requests of that size.",
+		w.say(sayNoFit, "%s is the smallest that is large enough, but %s, max_split_size_mb: it is kept for requests of that size.",
 			w.the(d.Refused), compare(d.Refused.Size, "≥", d.Bound))
 	case d.Reason == alloc.TooMuchLarger:
 		w.say(sayNoFit, "%s is the smallest that is large enough, but a block this large is not split, and it would waste too much: %s, the request with max_non_split_rounding.",
@@ -105,7 +105,7 @@ func (w *words) splitting(d alloc.Splitting) {
 	case d.Reason == alloc.RestBelowMinimum:
 		w.say(sayNoSplit, "remainder %s, the smallest block, so the whole block is handed out.", compare(d.Rest, "<", d.Bound))
 	case d.Reason == alloc.RequestIsLarge:
-		w.say(sayNoSplit, "requests of max_split_size or more, here %s, take the whole block: %s of it are not needed.",
+		w.say(sayNoSplit, "requests of max_split_size_mb or more, here %s, take the whole block: %s of it are not needed.",
 			compare(d.Rounded, "≥", d.Bound), rest)
 	default:
 		w.say(sayNoSplit, "blocks of this pool are never split: %s are not needed.", rest)
@@ -113,10 +113,14 @@ func (w *words) splitting(d alloc.Splitting) {
 }
 
 func (w *words) segmentChoice(d alloc.SegmentChoice) {
-	switch d.Rule {
-	case alloc.SmallSegments:
+	switch {
+	case d.Expandable:
+		if d.Limited {
+			w.say(saySegment, "against the limit counts a segment of %s; but memory is mapped into an expandable segment.", units.Size(d.Segment))
+		}
+	case d.Rule == alloc.SmallSegments:
 		w.say(saySegment, "segments of the small pool all have %s.", units.Size(d.Segment))
-	case alloc.MediumSegments:
+	case d.Rule == alloc.MediumSegments:
 		w.say(saySegment, "%s, so a segment of %s, which others can share (large_segment_size_mb).", compare(d.Rounded, "<", d.To), units.Size(d.Segment))
 	default:
 		w.say(saySegment, "%s, so a segment of its own, a multiple of %s: %s.", compare(d.Rounded, "≥", d.From), units.Size(d.Unit), units.Size(d.Segment))

@@ -56,36 +56,36 @@ func (w *words) flush() {
 		w.given = given{}
 	}
 	if p := w.stuck; p.count > 0 {
-		why := "blocks in use share their segments"
-		if p.parts > 0 {
-			why = "they hold no whole granule, or " + why
-		}
 		if p.count == 1 {
-			w.say(sayStranded, "a free block of %s stays: %s.", units.Size(p.bytes), singular(p))
+			w.say(sayStranded, "a free block of %s stays: %s.", units.Size(p.bytes), p.why())
 		} else {
-			w.say(sayStranded, "%s, %s in all, stay: %s.", plural(p.count, "free block"), units.Size(p.bytes), why)
+			w.say(sayStranded, "%s, %s in all, stay: %s.", plural(p.count, "free block"), units.Size(p.bytes), p.why())
 		}
 		w.stuck = pinned{}
 	}
 }
 
-func singular(p pinned) string {
-	if p.parts > 0 {
-		return "it holds no whole granule"
+func (p pinned) why() string {
+	switch p.parts {
+	case 0:
+		return "blocks in use are in the same segment"
+	case p.count:
+		return "no whole granule lies inside"
+	default:
+		return "blocks in use are in the same segment, or no whole granule lies inside"
 	}
-	return "a block in use shares its segment"
 }
 
 func (w *words) collection(d alloc.Collection) {
 	reserved, threshold := pair(d.Reserved, d.Threshold)
-	part := fmt.Sprintf("garbage_collection_threshold of the limit of %s", units.Size(d.Limit))
+	part := fmt.Sprintf("garbage_collection_threshold times the limit of %s", units.Size(d.Limit))
 	switch {
 	case d.Reserved <= d.Threshold:
-		w.say(sayCollection, "%s are reserved, not more than %s, the %s: nothing to do.", reserved, threshold, part)
+		w.say(sayCollection, "%s are reserved, not more than %s, %s: nothing to do.", reserved, threshold, part)
 	case d.Candidates == 0:
-		w.say(sayCollection, "%s are reserved, more than %s, the %s; but no segment of the large pool is free as a whole.", reserved, threshold, part)
+		w.say(sayCollection, "%s are reserved, more than %s, %s; but no segment of the large pool is free as a whole.", reserved, threshold, part)
 	default:
-		w.say(sayCollection, "%s are reserved, more than %s, the %s: of %s those go that were not used for at least the average time.",
+		w.say(sayCollection, "%s are reserved, more than %s, %s: of %s those go that were not used for at least the average time.",
 			reserved, threshold, part, plural(d.Candidates, "free segment"))
 	}
 }
@@ -109,7 +109,7 @@ func (w *words) fullRelease(d alloc.FullRelease) {
 		w.say(sayRelease, "as a last resort all cached memory that can go is given back, and the driver is asked once more.")
 		return
 	}
-	w.say(sayRelease, "empty_cache waits for all streams and gives back what is free as a whole segment.")
+	w.say(sayRelease, "empty_cache waits for all streams and gives back what is free as a whole: segments, and granules of expandable ones.")
 }
 
 func (w *words) unmapping(d alloc.Unmapping) {

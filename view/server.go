@@ -223,6 +223,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 	if name == "runs" {
 		return s.serveRuns(w, r, q)
 	}
+	if name == "playground" {
+		return s.servePlayground(w, r)
+	}
 	if name == "work" {
 		return s.stopWork(w, r, q)
 	}

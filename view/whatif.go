@@ -122,7 +122,7 @@ func (r *request) question() (whatif.Question, conditions) {
 		Points:  r.q.integer("curve", 0, 1, maxWidth),
 	}
 	switch {
-	case len(confs) == 0 && c == (conditions{}):
+	case len(confs) == 0 && c == (conditions{}) && !r.q.flag("recorded"):
 		r.q.bad("there is nothing to try: add settings, or a limit or a device memory for the recorded ones")
 	case len(confs) > maxVariants:
 		r.q.bad("%d settings are more than %d: try fewer at a time, or let tune search", len(confs), maxVariants)

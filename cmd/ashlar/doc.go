@@ -7,6 +7,7 @@
 //	ashlar check FILE        a gate for CI
 //	ashlar diff A B          what changed between two snapshots, or among many
 //	ashlar view FILE...      show snapshots in the browser
+//	ashlar report FILE       write a report to attach: one HTML file
 //	ashlar stats FILE        show the facts of a snapshot, a dump or a message
 //	ashlar events FILE       list the events of a snapshot with running totals
 //	ashlar convert IN OUT    write a snapshot as pickle, JSON, Parquet or Perfetto trace

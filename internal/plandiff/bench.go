@@ -66,8 +66,7 @@ func printBench(out *bufio.Writer, only []string) error {
 	}
 	failed := false
 	for k, b := range bars {
-		median, worst := middle(errs[k]), slices.Max(errs[k])
-		ok := median <= b.median && worst <= b.max
+		median, worst, ok := b.holds(errs[k])
 		failed = failed || !ok
 		verdict := "holds"
 		if !ok {
@@ -89,8 +88,10 @@ func planPeaks(c *recorded.Case) (recorded.Peaks, error) {
 	return recorded.Through(l)
 }
 
-func middle(xs []float64) float64 {
-	xs = slices.Sorted(slices.Values(xs))
-	n := len(xs)
-	return (xs[(n-1)/2] + xs[n/2]) / 2
+// holds gives the median and the largest error and judges them.
+func (b *bar) holds(errs []float64) (median, worst float64, ok bool) {
+	errs = slices.Sorted(slices.Values(errs))
+	n := len(errs)
+	median, worst = (errs[(n-1)/2]+errs[n/2])/2, errs[n-1]
+	return median, worst, median <= b.median && worst <= b.max
 }

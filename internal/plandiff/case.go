@@ -2,7 +2,10 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -13,6 +16,9 @@ import (
 // printCase prints a summary of each phase, then what differs.
 func printCase(out *bufio.Writer, name string, o options) error {
 	run, err := recorded.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return printMeasured(out, name, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -69,17 +75,48 @@ func printPeaks(out *bufio.Writer, d *recorded.Diff) {
 		fmt.Fprintf(out, "the plan cannot be run through the engine: %v\n", err)
 		return
 	}
+	printErrors(out, f.Planned, f.Measured)
+}
+
+func printErrors(out *bufio.Writer, planned, measured recorded.Peaks) {
 	for _, x := range []struct {
 		what          string
 		planned, real int64
 	}{
-		{"requested", f.Planned.Requested, f.Measured.Requested},
-		{"allocated", f.Planned.Allocated, f.Measured.Allocated},
-		{"reserved", f.Planned.Reserved, f.Measured.Reserved},
+		{"requested", planned.Requested, measured.Requested},
+		{"allocated", planned.Allocated, measured.Allocated},
+		{"reserved", planned.Reserved, measured.Reserved},
 	} {
 		fmt.Fprintf(out, "peak %-10s measured %11s  planned %11s  %+.3f %% (%s B)\n", x.what, units.Size(uint64(x.real)), units.Size(uint64(x.planned)),
 			100*recorded.Off(x.planned, x.real), units.Count(x.planned-x.real))
 	}
+}
+
+// printMeasured prints a case of which only the peaks are known.
+func printMeasured(out *bufio.Writer, name string, missing error) error {
+	cases, err := recorded.Measured()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(cases, func(c recorded.Case) bool { return c.Name == name })
+	if i < 0 {
+		return missing
+	}
+	planned, err := plan(&cases[i])
+	if err != nil {
+		return err
+	}
+	got, err := recorded.Through(planned)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%-12s %9s %11s\n", "phase", "events", "peak")
+	for _, s := range recorded.Spans(planned) {
+		bytes, _ := recorded.Peak(planned, s.First, s.Last)
+		fmt.Fprintf(out, "%-12s %9d %11s\n", s.Label, s.Last-s.First, units.Size(uint64(bytes)))
+	}
+	printErrors(out, got, cases[i].Peaks())
+	return nil
 }
 
 type printer struct {

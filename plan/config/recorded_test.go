@@ -120,7 +120,7 @@ func orNull[T int | float64](n T) any {
 
 // unlike are fields that a Model keeps otherwise than the file on purpose.
 var unlike = map[string]bool{
-	"gpt2/n_inner": true, "mixtral/head_dim": true, // null in the settled file, a number here
+	"mixtral/head_dim": true, // null in the settled file, a number here
 }
 
 // TestSettled compares every field of the settled configurations, 19 families'
@@ -158,7 +158,7 @@ func TestSettled(t *testing.T) {
 			}
 		}
 	}
-	if compared < 3000 {
+	if compared < 2400 {
 		t.Errorf("compared only %d fields", compared)
 	}
 }

@@ -83,8 +83,8 @@ func (p *pass) evaluate(n *Node) {
 	outer := p.loans
 	p.loans = nil
 	out := n.apply(n, in)
-	for _, t := range p.loans {
-		t.release()
+	for i := len(p.loans) - 1; i >= 0; i-- { // C++ destroys what it made last first
+		p.loans[i].release()
 	}
 	p.loans = outer
 	for i := range out {

@@ -43,7 +43,7 @@ func (m *Machine) checkpoint(fn Function, cache *opCache, args []*Tensor) *Tenso
 	if m.noGrad {
 		return fn(args)
 	}
-	f := &frame{m: m, fn: fn, cast: m.cast, cache: cache}
+	f := &frame{m: m, fn: fn, cast: autocast{on: m.cast.on, to: m.cast.to}, cache: cache}
 	for _, a := range args {
 		if a != nil {
 			a.retain()
@@ -107,7 +107,6 @@ func (f *frame) rerun() {
 	inner.inner = &rerun{f: f}
 	s := &scope{outer: m.scope}
 	m.frame, m.cast, m.noGrad, m.cached, m.scope = inner, f.cast, false, f.cache, s
-	m.cast.cache = nil
 	if f.cache != nil {
 		f.cache.replay = true
 	}

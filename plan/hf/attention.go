@@ -6,24 +6,40 @@ import (
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
-// attend is the attention interface: q, k, v [batch, heads, rows, d], the
-// result [batch, rows, heads, d].
-func attend(r *run, q, k, v, mask *eager.Tensor, dropout float64) *eager.Tensor {
-	switch r.attention(q, k, v, mask, dropout) {
-	case job.Flash:
-		y := r.m.Flash(q, k, v, dropout > 0)
-		t := r.m.Transpose(y, 1, 2)
-		y.Drop()
-		c := r.m.Contiguous(t)
-		t.Drop()
-		return c
-	}
-	panic("hf: attention " + string(r.job.Attention))
+// attention is a call of transformers' attention interface.
+type attention struct {
+	q, k, v *eager.Tensor // [batch, heads, rows, d]; k and v may have fewer heads
+	mask    *eager.Tensor // what the mask builder made; nil without a mask
+	bias    *eager.Tensor // position_bias: added to the scores (t5); nil without one
+	dropout float64       // on the probabilities; 0 unless training
+	softcap bool          // the scores pass a tanh (eager alone)
+	// bidirectional: the module's is_causal is False.
+	bidirectional bool
+	style         eagerStyle
 }
 
-// attention is the backend that computes an attention.
-func (r *run) attention(q, k, v, mask *eager.Tensor, dropout float64) job.Attention {
-	return job.Flash
+// eagerStyle is how a family's eager_attention_forward ends.
+type eagerStyle uint8
+
+const (
+	// eagerWide: softmax in fp32, back to the type of q, contiguous (llama and
+	// most others, vit).
+	eagerWide eagerStyle = iota
+	// eagerPlain: softmax in the type of the scores, contiguous (bert, t5).
+	eagerPlain
+	// eagerGPT2: softmax in the type of the scores, in the type of v, and the
+	// result stays transposed.
+	eagerGPT2
+)
+
+// attend computes attention: the result [batch, rows, heads, d], and the
+// probabilities, which only eager attention has, nil otherwise. The caller
+// holds both.
+func attend(r *run, a attention) (out, weights *eager.Tensor) {
+	if r.job.Attention == job.Eager {
+		return eagerAttention(r, a)
+	}
+	return sdpaAttention(r, a), nil
 }
 
 // llamaAttention is LlamaAttention, and with norms on q and k Qwen3Attention.
@@ -35,7 +51,8 @@ type llamaAttention struct {
 	dropout      float64
 }
 
-func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
+// forward returns the output and the probabilities, which may be nil.
+func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
 	m := r.m
 	before := m.Enter(a.label)
 	defer m.Enter(before)
@@ -58,12 +75,20 @@ func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) *eager.Tens
 	q2, k2 := applyRotary(r, q, k, c.rope)
 	eager.Drop(q, k)
 	q, k = q2, k2
-	out := attend(r, q, k, v, c.mask, a.dropout)
+	out, weights := attend(r, attention{q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout)})
 	flat := m.Reshape(out, x.Size(0), x.Size(1), -1)
 	out.Drop()
 	flat2 := m.Contiguous(flat)
 	flat.Drop()
-	y := a.o.forward(r, flat2)
+	y = a.o.forward(r, flat2)
 	eager.Drop(flat2, q, k, v)
-	return y
+	return y, weights
+}
+
+// dropout is a probability as far as it is in force: 0 unless training.
+func (r *run) dropout(p float64) float64 {
+	if !r.trains {
+		return 0
+	}
+	return p
 }

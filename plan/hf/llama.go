@@ -57,7 +57,8 @@ func (b *builder) llamaAttention(name string) *llamaAttention {
 func (l *llamaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 	m := r.m
 	n := l.input.forward(r, x)
-	a := l.attention.forward(r, n, c)
+	a, weights := l.attention.forward(r, n, c)
+	defer weights.Drop()
 	n.Drop()
 	h := m.Add(x, a)
 	a.Drop()

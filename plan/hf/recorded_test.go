@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,6 +29,10 @@ func TestRecorded(t *testing.T) {
 	levels := readLevels(t)
 	for _, name := range names {
 		f, err := figures(name)
+		if errors.Is(err, errPanic) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
 		if err != nil {
 			if want, ok := levels[name]; ok {
 				t.Errorf("%s: %v; it was %s", name, err, want)
@@ -49,7 +54,16 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
+var errPanic = errors.New("panic")
+
+// figures plans a run and compares it. A panic is this run's error, so that the
+// others are still compared.
 func figures(name string) (f recorded.Figures, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
 	run, err := recorded.Open(name)
 	if err != nil {
 		return f, err

@@ -31,7 +31,7 @@ func Open(name string) (*Run, error) {
 	}
 	f, err := os.Open(filepath.Join(dir, "runs", name+extension))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no recording %q; plandiff -all lists those there are", name)
+		return nil, fmt.Errorf("there is no recording %q; plandiff -all lists those there are: %w", name, os.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err

@@ -132,3 +132,38 @@ export function legend(colouring: Colouring, theme: Theme, meta: Meta): Key[] {
       return meta.categories.map((c, i) => key(i, c));
   }
 }
+
+// Lines of a chart are told apart by colour and by dashes: two that lie on each
+// other show both. The hues are those that have contrast as thin lines.
+const lineHues = [0, 5, 2, 3, 1, 4] as const;
+const dashes: readonly (readonly number[])[] = [[], [8, 3], [3, 3], [10, 3, 3, 3], [6, 6], [1, 3]];
+
+export interface LineStyle {
+  colour: string;
+  dash: readonly number[];
+}
+
+export function lineStyle(i: number, theme: Theme): LineStyle {
+  const hue = hues[lineHues[i % lineHues.length]!]!;
+  const round = Math.floor(i / lineHues.length);
+  return { colour: css(theme === 'dark' ? mix(hue, white, 0.25) : mix(hue, dark, 0.12)), dash: dashes[(i + round) % dashes.length]! };
+}
+
+// changed is the ground of something that grew (red) or shrank (blue), by how
+// much of it changed: from -1 to 1.
+export function changed(part: number, theme: Theme): string {
+  const still: Rgb = theme === 'dark' ? [44, 51, 63] : [232, 234, 238];
+  const [more, less]: [Rgb, Rgb] =
+    theme === 'dark'
+      ? [
+          [158, 52, 44],
+          [38, 92, 168],
+        ]
+      : [
+          [240, 124, 110],
+          [118, 166, 240],
+        ];
+  const p = Math.max(-1, Math.min(1, part));
+  // Small changes are seen too.
+  return p === 0 ? css(still) : css(mix(still, p > 0 ? more : less, 0.2 + 0.8 * Math.abs(p)));
+}

@@ -113,13 +113,15 @@ export function visit(id: number, name: Screen, change: Change): void {
   }
 }
 
+// What a screen is set to that means the same for every run.
+const lasting = ['x', 'color', 'sort', 'mode', 'lib', 'what', 'bars', 'q', 'stack', 'sets', 'limit', 'memory', 'oom', 'align', 'lines'];
+
 // open goes to another run. Moments and ranges of the old one mean nothing there.
 export function open(id: number, how: 'push' | 'replace' = 'push'): void {
   const params: Record<string, string> = {};
   if (place.value.run !== null) left.clear();
   for (const [key, value] of Object.entries(place.value.params)) {
-    const keep = place.value.run === null || ['x', 'color', 'sort', 'mode', 'lib', 'what', 'bars', 'q', 'stack', 'sets', 'limit', 'memory', 'oom', 'align', 'lines'].includes(key);
-    if (keep) params[key] = value;
+    if (place.value.run === null || lasting.includes(key)) params[key] = value;
   }
   move({ ...place.value, run: id, params }, how);
 }

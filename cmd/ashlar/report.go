@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/htmlreport"
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// reportOptions are the flags of report.
+type reportOptions struct {
+	explainOptions
+	out   string
+	confs []string
+}
+
+// maxReportSettings is how many settings a report has room for.
+const maxReportSettings = 40
+
+func newReport(std stdio) *cobra.Command {
+	var o reportOptions
+	cmd := &cobra.Command{
+		Use:   "report FILE",
+		Short: "Write a report to attach to a ticket: one HTML file that stands alone",
+		Long: `Report writes one HTML file about a run: the verdict of explain and what would
+have helped, the curves of memory with the peak and the failure, the map of
+segments and who holds the memory then, findings, what other settings would
+have done, and the statistics. It has no script, loads nothing, stays under 5 MB
+whatever the run, and prints well.
+
+The settings tried are the ones that explain tries; --set adds others, as in
+whatif. Numbers are those of explain, whatif and stats with the same flags.
+
+FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
+message, or a log with them; compressed with gzip, zstd or not; or - for standard
+input. A file that ends early, that has no events or in which nothing failed is
+reported on as far as it goes. Of several devices one is shown; the others are
+listed.
+
+The report appears when it is complete; until then an older one stays.
+
+Exit status: 0 written, whatever the verdict; 2 the file, or a flag, is wrong.`,
+		Example: "  ashlar report oom.pickle -o report.html\n" +
+			"  ashlar report oom.pickle --limit 40GiB --set max_split_size_mb:256\n" +
+			"  ashlar report oom.pickle -o - | mail-it",
+		Args: oneFile,
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.out, "output", "o", "", "the `FILE` to write, or - for standard output (default the input's name with .html)")
+	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
+	flags.StringArrayVar(&o.confs, "set", nil, "settings to try too, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
+	flags.StringArrayVar(&o.confs, "settings", nil, "the same as --set")
+	flags.StringVar(&o.message, "message", "", "the out-of-memory message, if the file lacks it: its `TEXT`, or a file with it")
+	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats()")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document about what was written")
+	o.device = addDeviceFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		settings, err := o.check(args[0])
+		if err != nil {
+			return err
+		}
+		quietPipe()
+		return o.write(cmd.Context(), std, args[0], settings)
+	}
+	return cmd
+}
+
+// check looks at the flags and reads the settings to try.
+func (o *reportOptions) check(file string) ([]whatif.Setting, error) {
+	switch {
+	case o.out == "" && file == "-":
+		return nil, errors.New("standard input has no name: give -o FILE, or -o - for standard output")
+	case o.out == "":
+		o.out = file + ".html"
+	case o.out == "-" && o.json:
+		return nil, errors.New("-o - and --json both want standard output: give -o FILE")
+	}
+	switch {
+	case o.limit.value != nil && *o.limit.value == 0:
+		return nil, errors.New("--limit is 0: leave it out if there is none")
+	case o.device.host:
+		return nil, errors.New("--device host: host memory has another allocator, which is not explained; choose a device")
+	case len(o.confs) > maxReportSettings:
+		return nil, fmt.Errorf("--set is given %d times: a report has room for %d; ashlar whatif takes more", len(o.confs), maxReportSettings)
+	}
+	var settings []whatif.Setting
+	for _, conf := range o.confs {
+		s, err := whatif.ParseSetting(pastedSettings(conf))
+		if err != nil {
+			return nil, failure{fmt.Errorf("--set: %w", err)}
+		}
+		settings = append(settings, s)
+	}
+	return settings, nil
+}
+
+// reportAnswer is the JSON form of what was written.
+type reportAnswer struct {
+	File         string  `json:"file"`
+	Kind         string  `json:"kind"`
+	Device       *int    `json:"device"`
+	DeviceReason *string `json:"device_reason"`
+	Report       string  `json:"report"`
+	ReportBytes  int64   `json:"report_bytes"`
+	Verdict      *string `json:"verdict"`
+	Confidence   *string `json:"confidence"`
+	Summary      *string `json:"summary"`
+}
+
+func (o *reportOptions) write(ctx context.Context, std stdio, file string, settings []whatif.Setting) error {
+	defer saveMemory()()
+	if file != "-" && o.out != "-" && sameFile(file, o.out) {
+		return failure{fmt.Errorf("%s is the same file as FILE: name another", o.out)}
+	}
+	in, e, err := o.collect(ctx, std, file, settings)
+	if err != nil {
+		return err
+	}
+	if o.out == "-" {
+		return written(htmlreport.Write(ctx, std.out, in))
+	}
+	out, err := createOutput(ctx, o.out)
+	if err != nil {
+		return err
+	}
+	defer out.abort()
+	if err := htmlreport.Write(ctx, out, in); err != nil {
+		return out.failed(err)
+	}
+	if err := out.commit(); err != nil {
+		return err
+	}
+	if !o.json {
+		return said(std.out, []*output{out})
+	}
+	return printAnswer(std, true, o.answer(in.Explain, e, out), nil)
+}
+
+func (o *reportOptions) answer(r *explain.Report, e *explained, out *output) reportAnswer {
+	about := e.answer(r, true)
+	a := reportAnswer{
+		File: e.name, Kind: e.kind, Device: about.Device, DeviceReason: about.DeviceReason, Report: out.path, ReportBytes: out.written,
+	}
+	if r != nil {
+		a.Verdict, a.Confidence, a.Summary = &r.Verdict, &r.Confidence, &r.Summary
+	}
+	return a
+}
+
+// collect gathers all that a report has.
+func (o *reportOptions) collect(ctx context.Context, std stdio, file string, settings []whatif.Setting) (htmlreport.Input, *explained, error) {
+	out := htmlreport.Input{Version: version}
+	in, err := readInput(ctx, std, file)
+	if err != nil {
+		return out, nil, err
+	}
+	out.Name = in.name
+	e := &explained{device: o.device.number}
+	if o.limit.value != nil {
+		e.Limit = *o.limit.value
+	}
+	if err := o.flags(ctx, std, e); err != nil {
+		return out, nil, err
+	}
+	if in.snapshot == nil {
+		err = o.text(ctx, std, in, e, &out)
+	} else {
+		err = o.snapshot(ctx, std, in, e, settings, &out)
+	}
+	return out, e, err
+}
+
+// text reports on a dump or a message.
+func (o *reportOptions) text(ctx context.Context, std stdio, in *input, e *explained, out *htmlreport.Input) error {
+	if err := e.read(ctx, in); err != nil {
+		return err
+	}
+	s, err := collectStats(ctx, std, in, o.device)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	w := bufio.NewWriter(&text)
+	if err := errors.Join(s.text(w, report.Style{}), w.Flush()); err != nil {
+		return err
+	}
+	out.Text = text.String()
+	out.NoWhatIf = "Other settings can be tried on a snapshot with events only: " + in.name + " is " + kindNames[in.kind] + "."
+	out.Explain, err = e.report(ctx, std)
+	return err
+}
+
+// snapshot reports on a snapshot. What cannot be replayed is reported on without
+// a verdict.
+func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input, e *explained, settings []whatif.Setting, out *htmlreport.Input) error {
+	notes := e.notes
+	if _, _, err := e.pick(in.snapshot); err != nil {
+		return failure{err}
+	}
+	e.notes = notes // those of picking come again
+	unreplayable := e.read(ctx, in)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	t, _, err := facts.Pick(in.snapshot, e.device, false)
+	if err != nil {
+		return failure{err}
+	}
+	out.Trace, out.Side = t, e.Side
+	if err := o.facts(ctx, std, in, t, out); err != nil {
+		return err
+	}
+	if unreplayable == nil {
+		out.Explain, unreplayable = e.report(ctx, std)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case unreplayable != nil:
+		out.NoVerdict = "The run cannot be explained. " + unreplayable.Error() + ". What the file tells is below."
+		out.NoWhatIf = "Other settings cannot be tried: the events of the file cannot be replayed."
+		return nil
+	}
+	if e.Program == nil || t.Events.Len() == 0 {
+		out.NoWhatIf = "Other settings cannot be tried: the file has no events to replay."
+		return nil
+	}
+	return o.whatif(ctx, std, e, settings, out)
+}
+
+// facts are those of the statistics, with the sizes of blocks that a replay
+// finds.
+func (o *reportOptions) facts(ctx context.Context, std stdio, in *input, t *trace.Trace, out *htmlreport.Input) error {
+	p := startProgress(std, 0, "events replayed")
+	seen, err := facts.Observe(ctx, t, p.at)
+	p.stop()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err == nil { // else the facts say why
+		in.seen, out.Observed = seen, seen
+	}
+	s, err := collectStats(ctx, std, in, &deviceFlag{number: t.Device})
+	if err != nil {
+		return err
+	}
+	out.Facts = s.Snapshot
+	return nil
+}
+
+// whatif tries the settings that explain tries, and those that were given.
+func (o *reportOptions) whatif(ctx context.Context, std stdio, e *explained, settings []whatif.Setting, out *htmlreport.Input) error {
+	var all []whatif.Setting
+	seen := map[string]bool{}
+	for _, s := range settings {
+		if !seen[s.Parsed.String()] {
+			seen[s.Parsed.String()] = true
+			all = append(all, s)
+		}
+	}
+	for _, s := range explain.Remedies(e.Program.Settings) {
+		if conf := s.String(); !seen[conf] {
+			seen[conf] = true
+			all = append(all, whatif.Setting{Conf: conf, Parsed: s})
+		}
+	}
+	p := startProgress(std, len(all)+1, "settings replayed")
+	defer p.stop()
+	q := whatif.Question{Settings: all, Progress: p.at}
+	q.Limit, q.Memory = whatif.Bounds(e.Program, e.Side, o.limit.value, nil)
+	a, err := whatif.Ask(ctx, e.Program, q)
+	var refused *whatif.SettingError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &refused):
+		return failure{fmt.Errorf("%s: %w", e.name, err)}
+	case err != nil: // whatever the settings
+		out.NoWhatIf = "Other settings cannot be tried: " + err.Error() + "."
+		return nil
+	}
+	out.WhatIf = a
+	return nil
+}

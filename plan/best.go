@@ -1,0 +1,393 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// Recomputation is a choice of layers to recompute, and what it comes to.
+type Recomputation struct {
+	Name   string `json:"name"`
+	Flags  string `json:"flags"`
+	Layers []int  `json:"layers"` // those that are computed again
+	// Extra is the arithmetic that is repeated, as a part of a step's.
+	Extra         float64 `json:"extra_compute"`
+	Fits          bool    `json:"fits"`
+	PeakAllocated uint64  `json:"peak_allocated_bytes"`
+	PeakReserved  uint64  `json:"peak_reserved_bytes"`
+}
+
+// BestRecompute is the choice of layers with the least repeated arithmetic that
+// fits, beside the usual ones.
+type BestRecompute struct {
+	Best     Recomputation   `json:"best"`
+	Others   []Recomputation `json:"others"`
+	Searched int             `json:"plans"` // how many jobs were planned
+}
+
+// FindRecompute looks for the cheapest recomputation that fits. If none does,
+// Best is the one that takes least memory.
+//
+// What a choice takes is estimated layer by layer from the ledgers of the plain
+// and of the fully recomputed run; dynamic programming over the layers finds
+// the cheapest choice within a budget. The choice is then planned in full and
+// replayed, and the budget moved until it fits and the next cheaper one does
+// not.
+func FindRecompute(ctx context.Context, q Question) (*BestRecompute, error) {
+	switch {
+	case !q.Room.given():
+		return nil, errors.New("--recompute best needs something to fit into: give --gpu or --limit")
+	case q.Model.T5 != nil:
+		return nil, errors.New("--recompute best is for models with one stack of layers, and t5 has two: use full")
+	}
+	b := &bestSearch{q: &q, tried: map[string]*candidate{}}
+	names := []string{"none", "selective", "sqrt", "full"}
+	usual := make([]*candidate, len(names))
+	if _, _, err := q.Options.with("recompute", "none").Job(q.Model); err != nil {
+		return nil, err
+	}
+	err := parallel(ctx, len(names), func(i int) (err error) {
+		usual[i], err = b.plan(ctx, names[i], names[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &BestRecompute{}
+	for _, c := range usual {
+		out.Others = append(out.Others, c.Recomputation)
+	}
+	none, full := usual[0], usual[3]
+	best := none
+	if !none.Fits {
+		if best, err = b.search(ctx, none, full); err != nil {
+			return nil, err
+		}
+		for _, c := range usual[2:] { // those the choice could have been
+			if c.better(best) {
+				best = c
+			}
+		}
+	}
+	out.Best, out.Searched = best.Recomputation, len(names)+len(b.tried)
+	return out, nil
+}
+
+// candidate is a choice that was planned.
+type candidate struct {
+	Recomputation
+	*planned
+}
+
+// better tells whether a choice is to be preferred: it fits, and repeats less;
+// of those that do not fit the one that takes less.
+func (c *candidate) better(o *candidate) bool {
+	switch {
+	case c.Fits != o.Fits:
+		return c.Fits
+	case c.Fits:
+		return c.Extra < o.Extra
+	}
+	return c.PeakAllocated < o.PeakAllocated
+}
+
+type bestSearch struct {
+	q     *Question
+	tried map[string]*candidate // by groups
+}
+
+// plan plans a choice.
+func (b *bestSearch) plan(ctx context.Context, name, value string) (*candidate, error) {
+	p, _, err := b.q.plan(ctx, b.q.Options.with("recompute", value), 0)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{planned: p}
+	c.Name, c.Flags, c.Layers = name, "--recompute "+value, []int{}
+	switch p.job.Recompute.Mode {
+	case "group":
+		c.Layers = append(c.Layers, recomputed(p.job.Recompute.Groups)...)
+	case "full":
+		for i := range b.q.Model.Layers {
+			c.Layers = append(c.Layers, i)
+		}
+	}
+	w := workOf(p.job)
+	c.Extra = w.extra(c.Layers...)
+	c.PeakAllocated, c.PeakReserved = p.allocated, p.reserved
+	c.Fits, _, err = p.fits(ctx)
+	return c, err
+}
+
+// nearEnough is when the search for a budget ends, as a part of the room.
+const nearEnough = 1000
+
+// search bisects the budget that the estimate is given, from the least that it
+// can be kept within to where nothing is recomputed.
+func (b *bestSearch) search(ctx context.Context, none, full *candidate) (*candidate, error) {
+	e := newEstimate(none, full)
+	best := full
+	room := b.q.Room.available(collectives(none.job))
+	low, high := e.least(room), e.base+total(e.saved)+e.end
+	for budget := room; low < high; budget = low + (high-low)/2 {
+		c, err := b.within(ctx, e, budget)
+		switch {
+		case err != nil:
+			return nil, err
+		case c == nil:
+			low = budget + room/nearEnough
+			continue
+		case c.better(best):
+			best = c
+		}
+		if c.Fits {
+			low = budget + room/nearEnough
+		} else {
+			high = min(high, budget) - min(high, room/nearEnough)
+		}
+	}
+	return best, nil
+}
+
+// within plans the cheapest choice within a budget; nil if there is none.
+func (b *bestSearch) within(ctx context.Context, e *estimate, budget uint64) (*candidate, error) {
+	groups := e.cheapest(budget)
+	if groups == nil {
+		return nil, nil
+	}
+	text := "groups:" + groupsText(groups)
+	if c := b.tried[text]; c != nil {
+		return c, nil
+	}
+	c, err := b.plan(ctx, Best, text)
+	b.tried[text] = c
+	return c, err
+}
+
+// estimate is what layers take, from the ledgers of two plans.
+type estimate struct {
+	base     uint64   // there at the beginning of a step
+	saved    []uint64 // kept by a layer that is not recomputed
+	kept     []uint64 // kept by one that is
+	after    []uint64 // gradients of what comes after a layer
+	work     []float64
+	end      uint64 // beside what layers keep, when the forward pass ends: the loss
+	backward uint64 // beside that, while a layer is recomputed and goes backwards
+}
+
+func newEstimate(none, full *candidate) *estimate {
+	e := &estimate{work: workOf(none.job).layers}
+	n := len(e.work)
+	e.base = liveAt(none.planned, none.run.ledger.Scored()-1)
+	e.saved, e.kept = keptByLayer(none.planned, n), keptByLayer(full.planned, n)
+	e.after = gradientsAfter(none.planned, n)
+	if sum := e.base + total(e.saved); none.allocated > sum {
+		e.end = none.allocated - sum
+	}
+	// The full recomputation binds at some layer, or where the pass turns.
+	most := uint64(0)
+	before := uint64(0)
+	for i := range n {
+		most = max(most, e.base+before+e.saved[i]+e.after[i])
+		before += e.kept[i]
+	}
+	if full.allocated > most && full.allocated > e.base+before+e.end {
+		e.backward = full.allocated - most
+	}
+	return e
+}
+
+func total(all []uint64) uint64 {
+	var sum uint64
+	for _, n := range all {
+		sum += n
+	}
+	return sum
+}
+
+// liveAt is what is allocated after an event.
+func liveAt(p *planned, event int) uint64 {
+	var sum uint64
+	for i := range p.run.ledger.Tensors {
+		if p.run.ledger.Tensors[i].Live(event) {
+			sum += p.sizes[i]
+		}
+	}
+	return sum
+}
+
+// keptByLayer adds up what each layer leaves to the backward pass of the scored
+// step.
+func keptByLayer(p *planned, n int) []uint64 {
+	l := p.run.ledger
+	out := make([]uint64, n)
+	from, turn := l.Scored(), len(l.Events)
+	for _, ph := range l.Phases {
+		if ph.First >= from && ph.Name == ledger.Backward {
+			turn = ph.First
+			break
+		}
+	}
+	layers := newLayerNames(l)
+	for i := range l.Tensors {
+		t := &l.Tensors[i]
+		if int(t.Birth) >= from && int(t.Birth) < turn && t.Live(turn-1) {
+			if k := layers.of(t.Module); k >= 0 && k < n {
+				out[k] += p.sizes[i]
+			}
+		}
+	}
+	return out
+}
+
+// gradientsAfter is for each layer what the gradients of later ones take, and of
+// what comes behind the last.
+func gradientsAfter(p *planned, n int) []uint64 {
+	l := p.run.ledger
+	own := make([]uint64, n+1)
+	layers := newLayerNames(l)
+	from := l.Scored()
+	for i := range l.Tensors {
+		t := &l.Tensors[i]
+		if t.Kind != ledger.Gradient || int(t.Birth) < from {
+			continue
+		}
+		if ph := l.PhaseAt(int(t.Birth)); ph.Name != ledger.Backward || t.Death != ledger.Lives && l.PhaseAt(int(t.Death)).Name == ledger.Backward {
+			continue
+		}
+		k := layers.of(t.Module)
+		if k < 0 || k > n {
+			k = n
+		}
+		own[k] += p.sizes[i]
+	}
+	out := make([]uint64, n)
+	sum := own[n]
+	for k := n - 1; k >= 0; k-- {
+		out[k] = sum
+		sum += own[k]
+	}
+	return out
+}
+
+// least is the smallest budget up to a bound that a choice can be kept within.
+func (e *estimate) least(bound uint64) uint64 {
+	low, high := e.base, bound
+	for high-min(low, high) > bound/nearEnough {
+		if middle := low + (high-low)/2; e.cheapest(middle) != nil {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return min(low, bound)
+}
+
+// longest is how many layers may be recomputed together.
+const longest = 12
+
+// state is a way to treat the first layers.
+type state struct {
+	kept   uint64
+	work   float64
+	group  int // the last: its length, below 0 if it is not recomputed
+	before *state
+}
+
+// cheapest is the choice that repeats least within a budget; nil if there is
+// none.
+func (e *estimate) cheapest(budget uint64) []int {
+	n := len(e.saved)
+	at := make([][]*state, n+1)
+	at[0] = []*state{{}}
+	for i := range n {
+		at[i] = front(at[i])
+		for _, s := range at[i] {
+			if e.base+s.kept+e.saved[i]+e.after[i] <= budget {
+				at[i+1] = append(at[i+1], &state{s.kept + e.saved[i], s.work, -1, s})
+			}
+			var saved uint64
+			var work float64
+			for m := 1; m <= longest && i+m <= n; m++ {
+				saved += e.saved[i+m-1]
+				work += e.work[i+m-1]
+				if e.base+s.kept+saved+e.after[i+m-1]+e.backward > budget {
+					break
+				}
+				at[i+m] = append(at[i+m], &state{s.kept + e.kept[i], s.work + work, m, s})
+			}
+		}
+	}
+	var best *state
+	for _, s := range front(at[n]) {
+		if e.base+s.kept+e.end <= budget && (best == nil || s.work < best.work) {
+			best = s
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	var groups []int
+	for s := best; s.before != nil; s = s.before {
+		groups = append(groups, s.group)
+	}
+	slices.Reverse(groups)
+	return joined(groups)
+}
+
+// front leaves out states that keep no less and repeat no less than another.
+func front(all []*state) []*state {
+	slices.SortStableFunc(all, func(a, b *state) int {
+		switch {
+		case a.kept != b.kept && a.kept < b.kept, a.kept == b.kept && a.work < b.work:
+			return -1
+		case a.kept == b.kept && a.work == b.work:
+			return 0
+		}
+		return 1
+	})
+	out := all[:0]
+	for _, s := range all {
+		if len(out) == 0 || s.work < out[len(out)-1].work {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// joined puts runs of layers that are not recomputed together.
+func joined(groups []int) []int {
+	var out []int
+	for _, k := range groups {
+		if n := len(out); k < 0 && n > 0 && out[n-1] < 0 {
+			out[n-1] += k
+			continue
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// apply makes the choice an option.
+func (r *Recomputation) apply(o Options) Options {
+	return o.with("recompute", r.Flags[len("--recompute "):])
+}
+
+// Text says which layers are recomputed.
+func (r *Recomputation) Text() string {
+	if len(r.Layers) == 0 {
+		return "no layer"
+	}
+	first, last := r.Layers[0], r.Layers[len(r.Layers)-1]
+	if last-first+1 == len(r.Layers) {
+		if first == last {
+			return fmt.Sprintf("layer %d", first)
+		}
+		return fmt.Sprintf("layers %d to %d", first, last)
+	}
+	return fmt.Sprintf("%d of the layers %d to %d", len(r.Layers), first, last)
+}

@@ -1,0 +1,85 @@
+package view
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/playground"
+)
+
+// maxExperiment is the size of the largest question about an experiment: its
+// lines at their longest, and some marks.
+const maxExperiment = playground.MaxLines*(playground.MaxLength+8) + 1024
+
+// lessons is what the page needs to offer experiments.
+type lessons struct {
+	Version   int                     `json:"version"`
+	MaxLines  int                     `json:"max_lines"`
+	MaxBytes  uint64                  `json:"max_bytes"`
+	MaxStream int                     `json:"max_stream"`
+	Device    string                  `json:"default_device"`
+	List      []playground.Experiment `json:"experiments"`
+}
+
+// experiment is a question: lines to play and after which step to look.
+type experiment struct {
+	Version int      `json:"version"`
+	Lines   []string `json:"lines"`
+	At      *int     `json:"at"` // missing: after the last one
+}
+
+// servePlayground is api/playground. It needs no run and changes nothing; the
+// lines are in the body because they do not fit an address.
+func (s *Server) servePlayground(w http.ResponseWriter, r *http.Request) error {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return s.sendJSON(w, lessons{
+			playground.Version, playground.MaxLines, playground.MaxBytes, playground.MaxStream,
+			playground.DefaultDevice, playground.Experiments(),
+		})
+	case http.MethodPost:
+		if err := s.ownOrigin(r); err != nil {
+			return err
+		}
+		q, err := readExperiment(w, r)
+		if err != nil {
+			return err
+		}
+		at := playground.End
+		if q.At != nil {
+			at = *q.At
+		}
+		answer, err := playground.Play(r.Context(), q.Lines, at)
+		if err != nil {
+			return &QuestionError{err}
+		}
+		return s.sendJSON(w, answer)
+	}
+	return methodNotAllowed(w, "GET, HEAD, POST")
+}
+
+func readExperiment(w http.ResponseWriter, r *http.Request) (*experiment, error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, "send the experiment as application/json")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxExperiment))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the experiment is larger than %s", units.Size(maxExperiment))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var q experiment
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, badRequest("the experiment cannot be read: %v", err)
+	}
+	if q.Version != playground.Version {
+		return nil, badRequest("the experiment is of version %d; this ashlar plays version %d: use the one that made the link", q.Version, playground.Version)
+	}
+	return &q, nil
+}

@@ -1,0 +1,166 @@
+// The question: settings, bounds, or a search.
+
+import { useState } from 'preact/hooks';
+import { size } from '../format';
+import { Choice, Select } from '../parts/basic';
+import { Swatch } from '../parts/lines';
+import { lineStyle } from '../palette';
+import { theme } from '../theme';
+import type { Meta } from '../types';
+import { budgets, presets, usual, type Question } from './question';
+
+export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Meta; busy: boolean; onAsk: (q: Question) => void }) {
+  const [sets, setSets] = useState<readonly string[]>(first && first.tune === null ? first.sets : usual);
+  const [limit, setLimit] = useState(first?.limit ?? '');
+  const [memory, setMemory] = useState(first?.memory ?? '');
+  const [skip, setSkip] = useState(first?.skip ?? false);
+  const [budget, setBudget] = useState(first?.tune ?? 10);
+  const ask = (tune: number | null) => onAsk({ sets, limit: limit.trim(), memory: memory.trim(), skip, tune });
+  const change = (i: number, conf: string) => setSets(sets.map((s, k) => (k === i ? conf : s)));
+  return (
+    <form
+      class="whatif-form"
+      aria-label="What to try"
+      onSubmit={(e) => {
+        e.preventDefault();
+        ask(null);
+      }}
+    >
+      <h2>Settings to try</h2>
+      <ol class="variants">
+        {sets.map((conf, i) => {
+          const style = lineStyle(i, theme.value);
+          return (
+            <li>
+              <Swatch colour={style.colour} dash={style.dash} />
+              <input
+                type="text"
+                name={`set-${i}`}
+                value={conf}
+                placeholder="PyTorch's defaults"
+                aria-label={`Settings ${i + 1}, as for PYTORCH_CUDA_ALLOC_CONF`}
+                title={conf}
+                spellcheck={false}
+                autocomplete="off"
+                onInput={(e) => change(i, e.currentTarget.value)}
+              />
+              <button
+                type="button"
+                class="plain"
+                aria-label={`Take away ${conf || 'the defaults'}`}
+                title="Take away"
+                onClick={() => setSets(sets.filter((_, k) => k !== i))}
+              >
+                ✕
+              </button>
+            </li>
+          );
+        })}
+      </ol>
+      <div class="presets" role="group" aria-label="Add settings">
+        {presets.map((p) => (
+          <button
+            type="button"
+            class="small"
+            title={`${p.conf || 'the defaults'}: ${p.title}`}
+            disabled={sets.includes(p.conf)}
+            data-preset={p.conf}
+            onClick={() => setSets([...sets, p.conf])}
+          >
+            + {p.text}
+          </button>
+        ))}
+        <button type="button" class="small" onClick={() => setSets([...sets, 'max_split_size_mb:256'])} title="A line to write your own into">
+          + another
+        </button>
+      </div>
+      <h2>Under</h2>
+      <div class="bounds">
+        <Bound
+          label="limit"
+          name="limit"
+          value={limit}
+          onText={setLimit}
+          own={m.limit.bytes}
+          none="none recorded"
+          title="The cap on reserved memory: a size such as 40GiB, or none. Empty: as the recording shows."
+        />
+        <Bound
+          label="device memory"
+          name="memory"
+          value={memory}
+          onText={setMemory}
+          own={m.available_bytes}
+          none="without end"
+          title="What the device has for the allocator: a size, or none for without end. Empty: as the recording shows."
+        />
+        <span class="muted">at a failure</span>
+        <Choice
+          label="At a request that fails"
+          value={skip ? 'skip' : 'die'}
+          options={[
+            { value: 'die', text: 'end' },
+            { value: 'skip', text: 'leave out, go on' },
+          ]}
+          onPick={(v) => setSkip(v === 'skip')}
+        />
+      </div>
+      <button type="submit" class="main" disabled={busy} data-ask="try">
+        Try them
+      </button>
+      <h2>Or let it search</h2>
+      <p class="muted small-text">
+        Tune replays the run under some hundred settings, also values that are in no list, and names the ones that need least.
+      </p>
+      <div class="tune-line">
+        <Select
+          label="for"
+          name="budget"
+          value={String(budget)}
+          options={budgets.map((b) => ({ value: String(b), text: b < 60 ? `${b} s` : `${b / 60} min` }))}
+          onPick={(v) => setBudget(Number(v))}
+        />
+        <button type="button" disabled={busy} data-ask="tune" onClick={() => ask(budget)}>
+          Tune
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Bound({
+  label,
+  name,
+  value,
+  onText,
+  own,
+  none,
+  title,
+}: {
+  label: string;
+  name: string;
+  value: string;
+  onText: (v: string) => void;
+  own: number | null;
+  none: string;
+  title: string;
+}) {
+  return (
+    <>
+      <label class="muted" for={`whatif-${name}`}>
+        {label}
+      </label>
+      <input
+        id={`whatif-${name}`}
+        type="text"
+        name={name}
+        value={value}
+        title={title}
+        placeholder={own === null ? none : `${size(own)}, as recorded`}
+        spellcheck={false}
+        autocomplete="off"
+        onInput={(e) => onText(e.currentTarget.value)}
+      />
+    </>
+  );
+}

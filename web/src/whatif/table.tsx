@@ -1,0 +1,220 @@
+// What became of the run under each of the settings.
+
+import { count, plural, seconds } from '../format';
+import { Bytes, Copy, Delta, Go, Stack } from '../parts/basic';
+import { Swatch } from '../parts/lines';
+import { siteText } from '../site';
+import { confText, variantOf, type Question } from './question';
+import type { Answer, Choice, Failure, Result } from './types';
+
+export interface Look {
+  colour: string;
+  dash: readonly number[];
+}
+
+export function Outcomes({
+  answer,
+  choices,
+  waiting,
+  question,
+  recommended,
+  looks,
+  picked,
+  onPick,
+}: {
+  answer: Answer;
+  choices: ReadonlyMap<number, Choice>;
+  waiting: boolean; // for the choices
+  question: Question;
+  recommended: string | null;
+  looks: readonly Look[];
+  picked: number | null;
+  onPick: (i: number | null) => void;
+}) {
+  const own = answer.results.find((r) => r.recorded);
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Outcomes">
+      <table class="grid outcomes">
+        <thead>
+          <tr>
+            <th scope="col">Settings</th>
+            <th scope="col">Outcome</th>
+            <th scope="col" class="right" title="The most that was reserved; of a run that fails, up to there">
+              Peak reserved
+            </th>
+            <th scope="col" class="right" title="Against the recorded settings">
+              Against
+            </th>
+            <th scope="col" class="right" title="The lowest limit under which no request fails, found by bisection">
+              Smallest limit
+            </th>
+            <th
+              scope="col"
+              class="right"
+              title="The least memory with which the recording passes: expandable segments may go beyond a limit by a part of a granule"
+            >
+              Needs
+            </th>
+            <th scope="col" class="right" title="An estimate of how long the driver gives and takes memory, by costs measured on an H200">
+              Driver
+            </th>
+            <th scope="col" class="right" title="How often the cache was emptied to make room">
+              Retries
+            </th>
+            <th scope="col">Segments</th>
+            <th scope="col">Line to export</th>
+          </tr>
+        </thead>
+        <tbody>
+          {answer.results.map((r, i) => (
+            <Row
+              r={r}
+              choice={choices.get(i) ?? null}
+              waiting={waiting}
+              against={own && !r.recorded ? r.peak_reserved_bytes - own.peak_reserved_bytes : null}
+              question={question}
+              best={recommended !== null && recommended === r.settings && !r.recorded}
+              skip={answer.on_oom === 'skip'}
+              look={looks[i]!}
+              on={picked === i}
+              onPick={() => onPick(picked === i ? null : i)}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Row({
+  r,
+  choice,
+  waiting,
+  against,
+  question,
+  best,
+  skip,
+  look,
+  on,
+  onPick,
+}: {
+  r: Result;
+  choice: Choice | null;
+  waiting: boolean;
+  against: number | null;
+  question: Question;
+  best: boolean;
+  skip: boolean;
+  look: Look;
+  on: boolean;
+  onPick: () => void;
+}) {
+  const f = r.first_failure;
+  const at = f ? (f.event ?? -1) : (r.peak_reserved_at.event ?? -1);
+  return (
+    <tr class={on ? 'on' : ''} data-variant={r.recorded ? 'recorded' : r.settings} data-fails={r.fails}>
+      <th scope="row">
+        <button class="variant-name" aria-pressed={on} onClick={onPick} title="Bring out its curve">
+          <Swatch colour={look.colour} dash={look.dash} />
+          <span>
+            {r.recorded && <span class="muted">recorded: </span>}
+            <span class="mono">{confText(r.settings)}</span>
+            {best && <span class="tag good-tag">recommended</span>}
+          </span>
+        </button>
+      </th>
+      <td>
+        <span class={r.fails ? 'fails' : 'passes'} data-field="outcome">
+          {outcome(r, skip)}
+        </span>
+      </td>
+      <td class="right">
+        <Bytes n={r.peak_reserved_bytes} field="peak_reserved_bytes" />
+      </td>
+      <td class="right">{against === null ? <span class="muted">-</span> : <Delta n={against} field="against" />}</td>
+      <td class="right">
+        <Later choice={choice} waiting={waiting} n={choice?.smallest_limit_bytes ?? null} field="smallest_limit_bytes" />
+      </td>
+      <td class="right">
+        <Later choice={choice} waiting={waiting} n={choice?.need_bytes ?? null} field="need_bytes" />
+      </td>
+      <td class="right num" title={`${r.estimated_driver_ms} ms; ${plural(r.num_device_alloc, 'allocation')}, ${plural(r.num_device_free, 'free')}`}>
+        ~{driver(r.estimated_driver_ms)}
+      </td>
+      <td class="right num">{count(r.num_alloc_retries)}</td>
+      <td>
+        <Go screen="segments" change={{ event: at, ...variantOf(r, question) }} title="The segments as they would be then">
+          {f ? 'at the failure' : 'at the peak'}
+        </Go>
+      </td>
+      <td>{choice && !r.recorded ? <Copy text={choice.export} label="Copy" /> : <span class="muted">{r.recorded ? '' : '…'}</span>}</td>
+    </tr>
+  );
+}
+
+// Later is a number that takes longer than the rest.
+function Later({ choice, waiting, n, field }: { choice: Choice | null; waiting: boolean; n: number | null; field: string }) {
+  if (!choice) return <span class="muted">{waiting ? '…' : '-'}</span>;
+  if (n === null)
+    return (
+      <span class="muted" data-field={field} title="The device is too small: the recording passes under no limit.">
+        none
+      </span>
+    );
+  return <Bytes n={n} field={field} />;
+}
+
+function driver(ms: number): string {
+  return ms >= 1e4 ? `${(ms / 1e3).toFixed(0)} s` : ms >= 1e3 ? `${(ms / 1e3).toFixed(1)} s` : `${ms.toFixed(0)} ms`;
+}
+
+// outcome is the verdict as the command writes it.
+function outcome(r: Result, skip: boolean): string {
+  const f = r.first_failure;
+  if (!r.fails || !f) return 'passes';
+  if (f.at_start) return 'fails at the beginning';
+  if (skip) return `${count(r.num_ooms)} left out, first at ${count(f.event ?? 0)}`;
+  return `fails at ${when(f)}`;
+}
+
+function when(f: Failure): string {
+  const place = f.step !== null ? `, step ${f.step}` : f.since_start_us !== null ? `, ${seconds(f.since_start_us)}` : '';
+  return `${count(f.event ?? 0)}${place}`;
+}
+
+// Failures says for each run that fails which request failed first.
+export function Failures({ answer }: { answer: Answer }) {
+  const failing = answer.results.filter((r) => r.first_failure);
+  if (failing.length === 0) return <p>Nothing fails.</p>;
+  return (
+    <ul class="rows">
+      {failing.map((r) => {
+        const f = r.first_failure!;
+        return (
+          <li data-failure={r.recorded ? 'recorded' : r.settings}>
+            <details class="stack-line">
+              <summary>
+                <span class="bytes">
+                  <Bytes n={f.at_start ? f.reserved_bytes : f.size_bytes} field="first_failure.size_bytes" />
+                </span>
+                <span class="failure-text">
+                  <span class="mono">{confText(r.settings)}</span>{' '}
+                  {f.at_start ? (
+                    <>are reserved before the first event, after all that is cached was released: more than there is</>
+                  ) : (
+                    <>
+                      asked for at {siteText(f.stack)}; reserved <Bytes n={f.reserved_bytes} />, allocated <Bytes n={f.allocated_bytes} />,
+                      largest free block <Bytes n={f.largest_free_bytes} />
+                    </>
+                  )}
+                  {f.looks_caught && <span class="muted"> (may be caught by {f.caught_by})</span>}
+                </span>
+              </summary>
+              <Stack frames={f.stack} />
+            </details>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
