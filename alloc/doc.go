@@ -22,6 +22,7 @@
 // cached memory (release.go) and tries again. What remains is an
 // [*OutOfMemoryError] (oom.go). Free merges the block with its free neighbours
 // (free.go), or, if other streams use it, waits for them (streams.go).
+// Events tell what happened (event.go), decisions why (decision.go).
 //
 // # Truth
 //

@@ -83,3 +83,21 @@ func ExampleAllocator_NewMemPool() {
 	// Output:
 	// (0,1) 2097152
 }
+
+func ExampleWithExplainer() {
+	a := alloc.New(sim.New(sim.Config{}), alloc.WithExplainer(func(d alloc.Decision) {
+		switch d := d.(type) {
+		case alloc.BestFit:
+			fmt.Println("found a free block of", d.Block.Size)
+		case alloc.Splitting:
+			fmt.Println("remainder", d.Rest, "split:", d.Reason.Split())
+		}
+	}))
+	addr, _ := a.Malloc(12<<20, 0)
+	_ = a.Free(addr)
+	_, _ = a.Malloc(8<<20, 0)
+	// Output:
+	// remainder 0 split: false
+	// found a free block of 12582912
+	// remainder 4194304 split: true
+}

@@ -30,10 +30,10 @@ func told(t *testing.T, conf string, limit uint64, ops func(a *alloc.Allocator, 
 }
 
 // TestExplainer: the decisions of one operation, in order, with the numbers
-// that decided. Addresses are offsets from the first block.
+// that decided. Spans are offsets from the first block, or at a second one.
 func TestExplainer(t *testing.T) {
 	malloc := func(a *alloc.Allocator, size uint64) uint64 { return must(a.Malloc(size, 0)) }
-	var base uint64
+	var base, second uint64
 	at := func(offset, size uint64) alloc.Span { return alloc.Span{Addr: base + offset, Size: size} }
 	large := func(rounded uint64) alloc.PoolChoice {
 		return alloc.PoolChoice{Rounded: rounded, SmallMax: mib, Large: true}
@@ -98,7 +98,8 @@ func TestExplainer(t *testing.T) {
 			func(a *alloc.Allocator, _ *sim.Device, _ func()) { base = malloc(a, 33*mib) },
 			func() []alloc.Decision {
 				return []alloc.Decision{
-					alloc.Rounding{Request: 33 * mib, Rounded: 40 * mib, Unit: 8 * mib, Divisions: 4}, large(40 * mib),
+					alloc.Rounding{Request: 33 * mib, Rounded: 40 * mib, Unit: 8 * mib, Divisions: 4},
+					large(40 * mib),
 					alloc.NoFit{Rounded: 40 * mib, Large: true, Reason: alloc.TooSmall},
 					alloc.SegmentChoice{Rounded: 40 * mib, Segment: 40 * mib, Rule: alloc.OwnSegment, From: 10 * mib, Unit: 2 * mib},
 					alloc.NewSegment{at(0, 40*mib)},
@@ -112,11 +113,10 @@ func TestExplainer(t *testing.T) {
 				base = malloc(a, 100*mib)
 				check(a.Free(base))
 				last()
-				malloc(a, 60*mib) // would waste 40 MiB, more than 20
+				second = malloc(a, 60*mib) // would waste 40 MiB, more than 20
 			},
 			func() []alloc.Decision {
-				second := at(0, 60*mib)
-				second.Addr = base - 60*mib // the device hands out lower addresses
+				segment := alloc.Span{Addr: second, Size: 60 * mib}
 				return []alloc.Decision{
 					exact(60 * mib), large(60 * mib),
 					alloc.NoFit{
@@ -124,8 +124,8 @@ func TestExplainer(t *testing.T) {
 						Free: 100 * mib, Blocks: 1, Largest: 100 * mib,
 					},
 					alloc.SegmentChoice{Rounded: 60 * mib, Segment: 60 * mib, Rule: alloc.OwnSegment, From: 10 * mib, Unit: 2 * mib},
-					alloc.NewSegment{second},
-					alloc.Splitting{Block: second, Rounded: 60 * mib, Reason: alloc.RequestIsLarge, Bound: 50 * mib},
+					alloc.NewSegment{segment},
+					alloc.Splitting{Block: segment, Rounded: 60 * mib, Reason: alloc.RequestIsLarge, Bound: 50 * mib},
 				}
 			},
 		},
@@ -152,23 +152,26 @@ func TestExplainer(t *testing.T) {
 				last()
 				check(a.Free(malloc(a, 100)))
 				d.Complete(7)
-				malloc(a, 100)
+				second = malloc(a, 100)
 			},
 			func() []alloc.Decision {
 				small := alloc.PoolChoice{Rounded: 512, SmallMax: mib}
 				round := alloc.Rounding{Request: 100, Rounded: 512, Unit: 512}
-				seg := alloc.Span{Addr: base - 2*mib, Size: 2 * mib}
+				seg := alloc.Span{Addr: second, Size: 2 * mib}
 				split := alloc.Splitting{Block: seg, Rounded: 512, Rest: 2*mib - 512, Reason: alloc.RestIsBlock, Bound: 512}
 				return []alloc.Decision{
-					alloc.StillPending{Block: at(0, 12*mib), Stream: 7}, round, small,
+					alloc.StillPending{Block: at(0, 12*mib), Stream: 7},
+					round, small,
 					alloc.NoFit{Rounded: 512, Reason: alloc.TooSmall},
 					alloc.SegmentChoice{Rounded: 512, Segment: 2 * mib, Rule: alloc.SmallSegments, To: mib + 512},
-					alloc.NewSegment{seg}, split,
+					alloc.NewSegment{seg},
+					split,
 					alloc.Return{Block: alloc.Span{Addr: seg.Addr, Size: 512}, Right: 2*mib - 512, Whole: true},
 					alloc.Passed{Block: at(0, 12*mib)},
 					alloc.Return{Block: at(0, 12*mib), Whole: true, Large: true},
 					round, small,
-					alloc.BestFit{Rounded: 512, Block: seg, Smallest: seg}, split,
+					alloc.BestFit{Rounded: 512, Block: seg, Smallest: seg},
+					split,
 				}
 			},
 		},
@@ -176,16 +179,16 @@ func TestExplainer(t *testing.T) {
 			"collection, limit, release, failure", "garbage_collection_threshold:0.5", 100 * mib,
 			func(a *alloc.Allocator, _ *sim.Device, last func()) {
 				base = malloc(a, 4*mib)
-				b := malloc(a, 40*mib)
+				second = malloc(a, 40*mib)
 				check(a.Free(malloc(a, 4*mib)))
-				check(a.Free(b))
+				check(a.Free(second))
 				last()
 				if _, err := a.Malloc(90*mib, 0); err == nil {
 					panic("90 MiB fit")
 				}
 			},
 			func() []alloc.Decision {
-				segment := alloc.Span{Addr: base - 40*mib, Size: 40 * mib}
+				segment := alloc.Span{Addr: second, Size: 40 * mib}
 				refusal := alloc.LimitRefusal{Reserved: 20 * mib, Segment: 90 * mib, Limit: 100 * mib}
 				return []alloc.Decision{
 					exact(90 * mib), large(90 * mib),

@@ -39,6 +39,7 @@ type curves struct {
 	Lines                    []curveLine
 	YTicks, XTicks           []tick
 	Steps                    []tick
+	Timed                    bool // the file has times
 	Limit                    *limitMark
 	Failures                 []string // places on the x axis
 	Failure                  *failureMark
@@ -146,6 +147,7 @@ func newCurves(s *subject, d detail) *curves {
 	c := &curves{
 		Width: curveWidth, Height: curveHeight, Left: plotLeft, Right: plotRight, Top: plotTop, Bottom: plotBottom,
 		YTicks: p.yTicks(), XTicks: s.xTicks(p), Steps: s.stepTicks(p),
+		Timed: s.clock.First != trace.NoTime,
 	}
 	c.Reserved = p.area(p.path(columns, func(l *timeline.Level) uint64 { return l.Reserved }))
 	c.lines(s, p, columns)
@@ -166,10 +168,10 @@ func (c *curves) lines(s *subject, p plot, columns []column) {
 		c.Lines = append(c.Lines, curveLine{class, p.path(columns, of)})
 		c.Legend = append(c.Legend, legendKey{class, text})
 	}
-	pending, rounded := false, false
+	// A free that completes at once is pending for no time.
+	pending, rounded := s.peaks.Pending.Value > 0, false
 	for i := range columns {
 		h := &columns[i].high
-		pending = pending || h.Active != h.Allocated
 		rounded = rounded || float64(h.Active-min(h.Active, h.Requested)) > 0.01*float64(h.Active)
 	}
 	// What was served last is drawn last, on top.
@@ -278,11 +280,15 @@ func (p plot) yTicks() []tick {
 // xTicks are at round numbers of events, with the time below.
 func (s *subject) xTicks(p plot) []tick {
 	step := roundStep(p.events)
+	format := "%.2f s"
+	if s.clock.Last-s.clock.First < 1e6 {
+		format = "%.3f s"
+	}
 	var out []tick
 	for e := 0; e < p.events; e += step {
 		t := tick{At: px(p.x(float64(e))), Label: units.Count(int64(e))}
 		if at := s.clock.First; at != trace.NoTime {
-			t.Under = fmt.Sprintf("%.2f s", float64(s.clock.At(e)-at)/1e6)
+			t.Under = fmt.Sprintf(format, float64(s.clock.At(e)-at)/1e6)
 		}
 		out = append(out, t)
 	}

@@ -77,7 +77,7 @@ func (p *page) facts(s *subject, d detail) {
 func (p *page) numbers(s *subject, f *facts.Snapshot, d detail) {
 	add := func(label, field string, n *uint64, under string) {
 		if n != nil {
-			p.Numbers = append(p.Numbers, number{Label: label, Size: sizeOf(field, n), Under: d.clip(under)})
+			p.Numbers = append(p.Numbers, number{Label: label, Size: sizeOf(field, n), Under: d.say(under)})
 		}
 	}
 	when := func(l *facts.Level) string {
@@ -103,7 +103,7 @@ func (p *page) numbers(s *subject, f *facts.Snapshot, d detail) {
 		if l := s.Explain.Limit; l.Max != nil {
 			under := l.Source
 			if l.Min != nil && units.Size(*l.Min) != units.Size(*l.Max) {
-				under += ", from " + units.Size(*l.Min) + " on"
+				under += ", at least " + units.Size(*l.Min)
 			}
 			add("Limit", "limit.max_bytes", l.Max, under)
 		}
@@ -163,7 +163,7 @@ func (p *page) run(s *subject, f *facts.Snapshot, d detail) {
 	case f.Settings.Conf != nil:
 		add("Settings", "%s", *f.Settings.Conf)
 	}
-	if s.begunLate() {
+	if f.Events > 0 && s.begunLate() {
 		add("Beginning", "recording began in the middle of the run; the state before it is rebuilt from the end")
 	}
 	if f.Replay != nil {

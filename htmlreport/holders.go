@@ -64,7 +64,11 @@ func newHolders(s *subject, d detail) holders {
 		h.Lines = append(h.Lines, newHolder("", l.Bytes, l.Blocks, all, stack{Site: d.clip(l.Line.String())}))
 	}
 	for i, k := range stacks[:min(len(stacks), d.holders)] {
-		one := newHolder("holders."+strconv.Itoa(i), k.Bytes, k.Blocks, all, d.stack(k.Frames, k.Site))
+		at := d.stack(k.Frames, k.Site)
+		if i >= firstStacks { // the first ones fill a page already
+			at.Frames = nil
+		}
+		one := newHolder("holders."+strconv.Itoa(i), k.Bytes, k.Blocks, all, at)
 		one.Class, one.Name = k.Category, report.CategoryText(k.Category)+" ("+k.Confidence+")"
 		if i < firstStacks {
 			h.Stacks = append(h.Stacks, one)
@@ -72,7 +76,7 @@ func newHolders(s *subject, d detail) holders {
 			h.More = append(h.More, one)
 		}
 	}
-	for _, m := range modules[:min(len(modules), d.holders)] {
+	for _, m := range modules[:min(len(modules), d.holders/2)] {
 		h.Modules = append(h.Modules, newHolder("", m.Bytes, m.Blocks, all, stack{Site: d.clip(m.Module)}))
 	}
 	if more := len(stacks) - d.holders; more > 0 {
@@ -93,7 +97,11 @@ func part(n, all uint64) float64 {
 }
 
 func share100(n, all uint64) string {
-	return strconv.FormatFloat(100*part(n, all), 'f', 0, 64) + " %"
+	p := 100 * part(n, all)
+	if n > 0 && p < 0.5 {
+		return "<1 %"
+	}
+	return strconv.FormatFloat(p, 'f', 0, 64) + " %"
 }
 
 // held is who holds the memory at the moment: as explain has it or, where it
@@ -131,28 +139,61 @@ func (s *subject) held() ([]explain.Holder, []explain.LineHolder, []explain.Modu
 	return stacks, lines, nil, kinds
 }
 
-// pinner is a segment that live blocks keep from release.
-type pinner struct {
-	Text   string
-	Stuck  size
-	Blocks []holder
-	More   string
+// pinners are the segments that live blocks keep from release.
+type pinners struct {
+	First, More []pinner
+	Left        string
 }
 
-// pinnerStacks is how many call stacks of a segment are shown.
-const pinnerStacks = 4
+// pinner is such a segment, or several that look the same.
+type pinner struct {
+	Times             string
+	Stuck, Size, Live size
+	Blocks            string
+	Held              []holder
+	Left              string
+	alike             int
+	key               string
+}
 
-func newPinners(s *subject, d detail) []pinner {
+const (
+	firstPinners = 8 // are not folded away
+	pinnerStacks = 3 // call stacks of a segment that are shown
+)
+
+func newPinners(s *subject, d detail) pinners {
+	var out pinners
 	if s.Explain == nil {
-		return nil
+		return out
 	}
-	var out []pinner
-	list := s.Explain.Pinners
-	for i := range list[:min(len(list), d.pinned)] {
-		p := &list[i]
-		one := pinner{Text: report.PinnedText(p), Stuck: newSize("pinners.stuck_bytes", p.Stuck)}
-		one.Blocks, one.More = d.blocks(p.Blocks, p.Live, pinnerStacks)
-		out = append(out, one)
+	var list []*pinner
+	at := map[string]*pinner{}
+	for i := range s.Explain.Pinners {
+		p := &s.Explain.Pinners[i]
+		one := &pinner{
+			Stuck: newSize("pinners.stuck_bytes", p.Stuck), Size: newSize("", p.Size), Live: newSize("", p.Live),
+			Blocks: units.Count(int64(p.Count)), key: report.PinnedText(p),
+		}
+		one.Held, one.Left = d.blocks(p.Blocks, p.Live, pinnerStacks)
+		for _, h := range one.Held {
+			one.key += "\n" + h.Size.Text + " " + h.Stack.Site
+		}
+		if at[one.key] == nil {
+			at[one.key] = one
+			list = append(list, one)
+		}
+		at[one.key].alike++
+	}
+	for i, p := range list[:min(len(list), d.pinned)] {
+		p.Times = units.Count(int64(p.alike))
+		if i < firstPinners {
+			out.First = append(out.First, *p)
+		} else {
+			out.More = append(out.More, *p)
+		}
+	}
+	if n := len(list) - d.pinned; n > 0 {
+		out.Left = "and " + report.Plural(n, "more", "more")
 	}
 	return out
 }

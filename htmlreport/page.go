@@ -35,7 +35,7 @@ type page struct {
 	Map      *segmentMap
 	When     string // the moment of map and holders
 	At       string
-	Pinners  []pinner
+	Pinners  pinners
 	Holders  holders
 	Findings []finding
 	WhatIf   *whatIf

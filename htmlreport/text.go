@@ -1,6 +1,8 @@
 package htmlreport
 
 import (
+	"path"
+	"regexp"
 	"strconv"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -12,7 +14,12 @@ import (
 func (d detail) clip(name string) string { return clip(name, d.text) }
 
 // say does the same with a sentence, which may have several names in it.
-func (d detail) say(sentence string) string { return clip(sentence, 4*d.text) }
+// A number is kept on one line with its unit.
+func (d detail) say(sentence string) string {
+	return unit.ReplaceAllString(clip(sentence, 4*d.text), "$1\u00a0$2")
+}
+
+var unit = regexp.MustCompile(`(\d) (B|KiB|MiB|GiB|%|s|ms)\b`)
 
 // clip cuts the middle out of a text that is too long: of a path both ends tell
 // something.
@@ -81,8 +88,8 @@ type stack struct {
 }
 
 type frame struct {
-	Name, Place string
-	Own         bool // of the user's own program
+	Name, Folder, Place string // Place is the file and the line
+	Own                 bool   // of the user's own program
 }
 
 const noStack = "(no call stack in the file)"
@@ -93,7 +100,8 @@ func (d detail) stack(frames []timeline.Frame, site timeline.Site) stack {
 	}
 	out := stack{Site: d.clip(site.String())}
 	for _, f := range frames[:min(len(frames), d.frames)] {
-		g := frame{Name: d.clip(f.Name), Place: d.clip(f.Filename), Own: f.User()}
+		folder, file := path.Split(f.Filename)
+		g := frame{Name: d.clip(f.Name), Folder: d.clip(folder), Place: d.clip(file), Own: f.User()}
 		if f.Line > 0 {
 			g.Place += ":" + strconv.FormatInt(f.Line, 10)
 		}

@@ -1,6 +1,9 @@
 package htmlreport
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // grave are the gaps of a file that change what all the rest means. They stand
 // first; the others come at the end.
@@ -23,7 +26,7 @@ func (p *page) trust(s *subject, d detail) {
 		return
 	}
 	if c := r.SelfCheck; c != nil {
-		said := d.say("How far to trust it: " + c.Note + ".")
+		said := d.say(strings.ToUpper(c.Note[:1]) + c.Note[1:] + ".")
 		p.Trust = append(p.Trust, said)
 		if !c.Complete && c.Identical < c.Events {
 			p.Warnings = append(p.Warnings, said)

@@ -1,6 +1,8 @@
 package htmlreport
 
 import (
+	"fmt"
+
 	"github.com/ashlar-mem/ashlar/explain"
 	"github.com/ashlar-mem/ashlar/report"
 )
@@ -8,16 +10,19 @@ import (
 // verdict is why the run failed, how sure that is, and what to do.
 type verdict struct {
 	Class      string // good, bad, or open if nothing is known
-	Name       string // empty if there is none
+	Verdict    string // as explain has it; empty if there is none
+	Name       string // for people
 	Confidence string
 	Means      string
 	Summary    string
+	Found      []string // leaks and spikes, which matter whatever failed
 	Ignored    []string // settings that are not in force, though somebody believes so
 	Others     []string // what else it could be
 	OthersName string
 	Fixes      []fix
 	MoreFixes  []fix
 	FixesName  string
+	Tried      bool // by replay
 	Sum        []row
 	SumAt      string
 	Requested  *stack
@@ -57,9 +62,9 @@ func newVerdict(s *subject, d detail) verdict {
 		return verdict{Class: explain.Open, Means: "no verdict", Summary: d.say(s.NoVerdict)}
 	}
 	v := verdict{
-		Class: "bad", Name: r.Verdict, Confidence: r.Confidence, Summary: d.say(r.Summary),
+		Class: "bad", Verdict: r.Verdict, Name: r.Verdict, Confidence: r.Confidence, Summary: d.say(r.Summary),
 		Arithmetic: d.sayAll(r.Arithmetic, d.notes), Record: d.sayAll(r.Record, d.notes),
-		Sum: newRows(report.Sum(r), d), FixesName: "What would have helped", OthersName: "What else it could be",
+		Sum: newRows(report.Sum(r), d), Tried: r.SelfCheck != nil, FixesName: "What would have helped", OthersName: "What else it could be",
 	}
 	_, v.Means = report.VerdictText(r)
 	if r.UnderCap {
@@ -68,6 +73,7 @@ func newVerdict(s *subject, d detail) verdict {
 	switch r.Verdict {
 	case explain.None:
 		v.Class, v.FixesName = "good", "What would help"
+		v.Name, v.Means = v.Means, ""
 		if r.Confidence == explain.Open {
 			v.Class = explain.Open
 		}
@@ -87,10 +93,14 @@ func newVerdict(s *subject, d detail) verdict {
 		v.Health = newRows(report.Health(r.Health), d)
 	}
 	for _, f := range r.Findings {
-		if f.Kind == explain.Ignored && len(v.Ignored) < d.findings {
+		switch f.Kind {
+		case explain.Ignored:
 			v.Ignored = append(v.Ignored, d.say(f.Detail))
+		case explain.Leak, explain.Spike:
+			v.Found = append(v.Found, d.say(fmt.Sprintf("%s (%s): %s", f.Kind, f.Confidence, f.Detail)))
 		}
 	}
+	v.Ignored, v.Found = v.Ignored[:min(len(v.Ignored), d.findings)], v.Found[:min(len(v.Found), d.findings)]
 	for _, a := range r.Alternatives[:min(len(r.Alternatives), d.notes)] {
 		v.Others = append(v.Others, d.say(a.Verdict+", "+a.When))
 	}
@@ -99,10 +109,12 @@ func newVerdict(s *subject, d detail) verdict {
 }
 
 func (v *verdict) fixes(list []explain.Fix, d detail) {
+	proved := ""
 	for i := range list {
 		f := fix{Kind: list[i].Kind, Text: d.say(list[i].Detail), Needs: sizeOf("fixes.smallest_limit_bytes", list[i].SmallestLimit)}
 		if list[i].Export != "" {
-			f.Export, f.Text = d.say(list[i].Export), d.say(report.SettingText(&list[i]))
+			f.Export, f.Text = d.say(list[i].Export), d.say(report.SettingText(&list[i], list[i].Detail == proved))
+			proved = list[i].Detail
 		}
 		if i < firstFixes {
 			v.Fixes = append(v.Fixes, f)

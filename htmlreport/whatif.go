@@ -1,6 +1,9 @@
 package htmlreport
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/ashlar-mem/ashlar/explain"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/report"
@@ -15,11 +18,19 @@ type whatIf struct {
 	Width   int  // of the bars
 	Legend  []string
 	Left    string
+	// Failures are the first failing requests; results that fail alike are
+	// named together.
+	Failures []failures
+}
+
+type failures struct {
+	Names [][]string
+	Lines []string
 }
 
 // result is one setting.
 type result struct {
-	Name         string
+	Name         []string // in parts, where it may be broken
 	Recorded     bool
 	Fails        bool
 	Verdict      string
@@ -30,7 +41,6 @@ type result struct {
 	Retries      string
 	Driver       string
 	Needs        *size
-	Failure      []string // the first failing request, in lines
 }
 
 // resultBar is how wide the bar of the largest peak is.
@@ -52,7 +62,7 @@ func newWhatIf(s *subject, d detail) *whatIf {
 	}
 	for _, r := range list {
 		one := result{
-			Name: d.clip(report.ConfText(r.Settings)), Recorded: r.Recorded, Fails: r.Fails, Verdict: d.clip(report.ResultText(r, a.OnOOM)),
+			Name: confParts(d.clip(report.ConfText(r.Settings))), Recorded: r.Recorded, Fails: r.Fails, Verdict: d.clip(report.ResultText(r, a.OnOOM)),
 			PeakReserved: newSize("whatif.peak_reserved_bytes", r.PeakReserved), Bar: px(resultBar * part(r.PeakReserved, most)),
 			Allocated: newSize("whatif.peak_allocated_bytes", r.PeakAllocated),
 			Retries:   units.Count(r.Retries), Driver: report.DriverTime(r.DriverMS), Needs: needs[canonical(r)],
@@ -61,7 +71,7 @@ func newWhatIf(s *subject, d detail) *whatIf {
 			one.Against = units.Delta(int64(r.PeakReserved) - int64(list[0].PeakReserved))
 		}
 		if r.First != nil {
-			one.Failure = d.sayAll(report.FailureLines(r, a.OnOOM), d.notes)
+			w.fails(one.Name, d.sayAll(report.FailureLines(r, a.OnOOM), d.notes))
 		}
 		w.Needs = w.Needs || one.Needs != nil
 		w.Results = append(w.Results, one)
@@ -96,3 +106,16 @@ func neededLimits(r *explain.Report) map[string]*size {
 	}
 	return out
 }
+
+// fails adds a failing request.
+func (w *whatIf) fails(name, lines []string) {
+	at := slices.IndexFunc(w.Failures, func(f failures) bool { return slices.Equal(f.Lines, lines) })
+	if at < 0 {
+		at = len(w.Failures)
+		w.Failures = append(w.Failures, failures{Lines: lines})
+	}
+	w.Failures[at].Names = append(w.Failures[at].Names, name)
+}
+
+// confParts cuts settings behind their commas.
+func confParts(conf string) []string { return strings.SplitAfter(conf, ",") }

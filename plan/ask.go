@@ -106,6 +106,7 @@ func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planne
 	if execute == nil {
 		execute = preset517
 	}
+	q.Room.equip(j)
 	run, err := execute(ctx, j)
 	if err != nil {
 		return nil, err
@@ -118,16 +119,13 @@ func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planne
 	return p, err
 }
 
-// collectives tells whether the job communicates.
-func collectives(j *job.Job) bool { return j.Shard != (job.Shard{}) }
-
 // fits runs the program in the room. The failure is nil if it fits.
 func (p *planned) fits(ctx context.Context) (bool, *replay.Failure, error) {
 	room, s := &p.q.Room, p.q.Settings
-	if n := room.available(collectives(p.job)); p.reserved <= n && plain(s) {
+	if n := room.available(p.job); p.reserved <= n && plain(s) {
 		return true, nil, nil // nothing is ever in the way
 	}
-	o, err := p.program.Run(ctx, room.conditions(s, collectives(p.job)))
+	o, err := p.program.Run(ctx, room.conditions(s, p.job))
 	if err != nil {
 		return false, nil, err
 	}
@@ -177,17 +175,15 @@ func (p *planned) answer(assumed []string) *Answer {
 	phase := l.PhaseAt(p.at)
 	a := &Answer{
 		PeakAllocated: p.allocated, PeakReserved: p.reserved, PeakRequested: p.requested,
-		PeakDevice:   p.reserved + room.outside(collectives(p.job)),
+		PeakDevice:   p.reserved + room.outside(p.job),
 		BindingPhase: phase.Name, BindingStep: phase.Step,
 		Components: components(l, p.at, p.sizes),
-		Context:    room.Context, ContextEstimated: room.Estimated,
+		Collectives: room.collectives(p.job),
 		Model: p.q.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.q.Conf,
 		Measured: measured(p.job), Levers: []Lever{},
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
-	if collectives(p.job) {
-		a.Collectives = room.Collectives
-	}
+	a.Context, a.ContextEstimated = room.context()
 	for _, x := range p.q.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}
@@ -217,7 +213,7 @@ func (p *planned) answerLimit(ctx context.Context, a *Answer) (err error) {
 	if a.SmallestLimit, err = p.program.SmallestLimit(ctx, p.q.Settings, p.requested, high); err != nil {
 		return err
 	}
-	n := p.q.Room.available(collectives(p.job))
+	n := p.q.Room.available(p.job)
 	if n == 0 {
 		return nil
 	}

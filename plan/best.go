@@ -131,7 +131,7 @@ const nearEnough = 1000
 func (b *bestSearch) search(ctx context.Context, none, full *candidate) (*candidate, error) {
 	e := newEstimate(none, full)
 	best := full
-	room := b.q.Room.available(collectives(none.job))
+	room := b.q.Room.available(none.job)
 	low, high := e.least(room), e.base+total(e.saved)+e.end
 	for budget := room; low < high; budget = low + (high-low)/2 {
 		c, err := b.within(ctx, e, budget)

@@ -36,9 +36,11 @@ func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
 	s := &largest{q: &q, of: of, known: map[int64]*trial{}}
 	// The first plan shows what is wrong with the other options.
 	start := q.Options.count(of, 1)
-	if _, _, err := q.Options.with(of, fmt.Sprint(start)).Job(q.Model); err != nil {
+	j, _, err := q.Options.with(of, fmt.Sprint(start)).Job(q.Model)
+	if err != nil {
 		return nil, err
 	}
+	s.room = q.Room.available(j)
 	if err := s.try(ctx, 1, 2); err != nil {
 		return nil, err
 	}
@@ -69,6 +71,7 @@ type largest struct {
 	of        string
 	known     map[int64]*trial
 	low, high int64
+	room      uint64
 }
 
 // try plans several values at once and narrows the search down.
@@ -137,7 +140,7 @@ const reach = 64
 // what is live, which is more. Between two neighbours of which one fits they
 // are thirds.
 func (s *largest) guesses() []int64 {
-	room := float64(s.q.Room.available(s.q.Options.Has("shard")))
+	room := float64(s.room)
 	if a, b := s.slope(); b != nil {
 		first := meet(a, b, room, func(t *trial) uint64 { return t.reserved })
 		second := meet(a, b, room, func(t *trial) uint64 { return t.requested })

@@ -14,7 +14,7 @@ import (
 // assumed where they are silent. The error says in one line what is wrong and
 // what to do.
 func (o Options) Job(m *config.Model) (j *job.Job, assumed []string, err error) {
-	r := request{o: o, m: m, j: &job.Job{Model: m, Steps: 3, Capability: defaultCapability, Workspace: defaultWorkspace}}
+	r := request{o: o, m: m, j: &job.Job{Model: m, Steps: 3}}
 	for _, f := range []func() error{r.mode, r.sizes, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard} {
 		if err := f(); err != nil {
 			return nil, nil, err
@@ -22,12 +22,6 @@ func (o Options) Job(m *config.Model) (j *job.Job, assumed []string, err error) 
 	}
 	return r.j, r.assumed, nil
 }
-
-// What cuBLAS takes on the card of the recordings, where no card is named.
-const (
-	defaultCapability = 90
-	defaultWorkspace  = 32 << 20
-)
 
 // request turns options into a job.
 type request struct {

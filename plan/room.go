@@ -1,50 +1,69 @@
 package plan
 
 import (
+	"github.com/ashlar-mem/ashlar/plan/gpu"
+	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // Room is what there is for a job: a card, a cap, both or neither.
 type Room struct {
-	// Card is what the device is called, Total its memory as the driver reports
-	// it; 0 if no card was named.
-	Card  string
-	Total uint64
-	// Context is what the process holds of the device beside the allocator's
-	// memory; Estimated if that was not measured on this card.
-	Context   uint64
-	Estimated bool
-	// Collectives is what communication libraries hold beside that, if the job
-	// communicates.
-	Collectives uint64
-	// Limit is the cap on reserved memory; 0 is none.
-	Limit uint64
+	Card  *gpu.Card // nil if none was named
+	Limit uint64    // cap on reserved memory; 0 is none
 }
 
 // given tells whether there is anything to fit into.
-func (r *Room) given() bool { return r.Total > 0 || r.Limit > 0 }
+func (r *Room) given() bool { return r.Card != nil || r.Limit > 0 }
 
-// device is what the card has for the allocator of a job; 0 without a card.
-func (r *Room) device(collectives bool) uint64 {
-	if r.Total == 0 {
-		return 0
+// card is the one that was named, or the one that measurements are of.
+func (r *Room) card() gpu.Card {
+	if r.Card != nil {
+		return *r.Card
 	}
-	outside := r.outside(collectives)
-	return max(r.Total-min(r.Total, outside), 1)
+	c, _ := gpu.Find("h200")
+	c.Context = gpu.Estimate
+	return c
 }
 
-// outside is what the process holds beside the allocator's memory.
-func (r *Room) outside(collectives bool) uint64 {
-	if collectives {
-		return r.Context + r.Collectives
+// context is what the process holds of the device beside the allocator's memory
+// and what communication takes.
+func (r *Room) context() (bytes uint64, estimated bool) {
+	c := r.card()
+	return c.OutsideBytes, c.Context != gpu.Measured
+}
+
+// collectives is what communication libraries hold for a job outside of the
+// allocator.
+func (r *Room) collectives(j *job.Job) uint64 {
+	if !communicates(j) {
+		return 0
 	}
-	return r.Context
+	n, _ := gpu.NCCL()
+	return n
+}
+
+// communicates tells whether a job has ranks to talk to. One rank alone counts:
+// DDP and FSDP set the library up for it too.
+func communicates(j *job.Job) bool { return j.Shard != (job.Shard{}) }
+
+// outside is what the process holds beside the allocator's memory.
+func (r *Room) outside(j *job.Job) uint64 {
+	n, _ := r.context()
+	return n + r.collectives(j)
+}
+
+// device is what the card has for the allocator of a job; 0 without a card.
+func (r *Room) device(j *job.Job) uint64 {
+	if r.Card == nil {
+		return 0
+	}
+	return max(r.Card.TotalBytes-min(r.Card.TotalBytes, r.outside(j)), 1)
 }
 
 // available is the most that may be reserved; 0 if nothing bounds it.
-func (r *Room) available(collectives bool) uint64 {
-	d := r.device(collectives)
+func (r *Room) available(j *job.Job) uint64 {
+	d := r.device(j)
 	switch {
 	case d == 0:
 		return r.Limit
@@ -55,6 +74,12 @@ func (r *Room) available(collectives bool) uint64 {
 }
 
 // conditions are those of a run in the room.
-func (r *Room) conditions(s settings.Settings, collectives bool) replay.Conditions {
-	return replay.Conditions{Settings: s, Limit: r.Limit, DeviceMemory: r.device(collectives)}
+func (r *Room) conditions(s settings.Settings, j *job.Job) replay.Conditions {
+	return replay.Conditions{Settings: s, Limit: r.Limit, DeviceMemory: r.device(j)}
+}
+
+// equip gives a job what it takes from the card.
+func (r *Room) equip(j *job.Job) {
+	c := r.card()
+	j.Workspace, j.Capability = int64(c.WorkspaceBytes()), 10*c.Major+c.Minor
 }

@@ -105,7 +105,7 @@ func (q *Question) cell(ctx context.Context, o Options, c *Cell) error {
 		return nil
 	}
 	c.PeakAllocated, c.PeakReserved = p.allocated, p.reserved
-	c.PeakDevice = p.reserved + q.Room.outside(collectives(p.job))
+	c.PeakDevice = p.reserved + q.Room.outside(p.job)
 	c.BindingPhase = p.run.ledger.PhaseAt(p.at).Name
 	if q.Room.given() {
 		ok, _, err := p.fits(ctx)

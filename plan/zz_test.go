@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/gpu"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -26,7 +27,7 @@ func TestZZ(t *testing.T) {
 	}
 	for range 3 {
 		b := time.Now()
-		q := Question{Model: m, Options: o, Settings: settings.Default(), Room: Room{Total: 80 << 30, Context: 749 << 20}, Points: 80, NoLevers: true}
+		q := Question{Model: m, Options: o, Settings: settings.Default(), Room: Room{Card: card("80GiB")}, Points: 80, NoLevers: true}
 		j, _, _ := o.Job(m)
 		e, err := preset517(context.Background(), j)
 		if err != nil {
@@ -64,7 +65,7 @@ func TestYY(t *testing.T) {
 	for _, kv := range [][2]string{{"batch", "2"}, {"seq", "4096"}, {"attention", "flash"}} {
 		o.Set(kv[0], kv[1])
 	}
-	q := Question{Model: m, Options: o, Settings: settings.Default(), Room: Room{Total: 120 << 30, Context: 749 << 20}}
+	q := Question{Model: m, Options: o, Settings: settings.Default(), Room: Room{Card: card("120GiB")}}
 	b := time.Now()
 	r, err := FindRecompute(context.Background(), q)
 	fmt.Println(time.Since(b), err)
@@ -81,3 +82,5 @@ func TestYY(t *testing.T) {
 	l, err = FindLargest(context.Background(), q, "seq")
 	fmt.Println(time.Since(b), l, err)
 }
+
+func card(n string) *gpu.Card { c, _ := gpu.Parse(n); return &c }

@@ -75,7 +75,15 @@ type Moment struct {
 
 	Segments []Segment `json:"segments"`
 	Blocks   []Block   `json:"blocks"`
+	Touched  *Touched  `json:"touched"`
 	NextName string    `json:"next_name"` // one that no line uses
+}
+
+// Touched is where the last step did something: the block that it handed out,
+// or the free block that came out of a free.
+type Touched struct {
+	Address uint64 `json:"address"`
+	Size    uint64 `json:"size_bytes"`
 }
 
 // The states of a block in a segment, as in api/segments of package view.
@@ -110,6 +118,5 @@ type Block struct {
 	Requested uint64   `json:"requested_bytes"`
 	Stream    uint64   `json:"stream"`
 	Pending   bool     `json:"pending"`
-	Uses      []uint64 `json:"uses"`  // other streams recorded on it
-	Fresh     bool     `json:"fresh"` // the last step made it
+	Uses      []uint64 `json:"uses"` // other streams recorded on it
 }

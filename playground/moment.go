@@ -50,6 +50,9 @@ func (g *game) moment() Moment {
 			}
 		}
 	}
+	if t := g.touched; t.Size > 0 {
+		m.Touched = &Touched{t.Addr, t.Size}
+	}
 	m.StrandedBytes = m.FreeBytes - m.ReleasableBytes
 	if m.ReservedBytes > 0 {
 		m.Fragmentation = float64(m.ReservedBytes-m.AllocatedBytes) / float64(m.ReservedBytes)
@@ -112,7 +115,10 @@ func (g *game) block(s *Segment, b *alloc.Block, pending bool) Block {
 		Stream: s.Stream, Pending: pending, Uses: []uint64{},
 	}
 	if h := g.held[b.Address]; h != nil {
-		out.Name, out.Uses, out.Fresh = h.name, list(h.uses), h == g.last
+		out.Name, out.Uses = h.name, list(h.uses)
+		if h == g.last {
+			g.touched = alloc.Span{Addr: b.Address, Size: b.Size}
+		}
 	}
 	return out
 }

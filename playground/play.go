@@ -63,7 +63,9 @@ type game struct {
 	held   map[uint64]*holder // blocks in use or pending, by address
 	failed map[string]bool    // names whose request failed
 	ranges []alloc.Span       // addresses reserved for expandable segments
-	last   *holder            // made by the last step
+
+	last    *holder    // made by the last step
+	touched alloc.Span // by the last step
 
 	hit                       bool // the last request was served by the cache
 	oom                       *alloc.OutOfMemoryError
@@ -105,6 +107,7 @@ func (g *game) heed(d alloc.Decision) {
 		g.hit = true
 	case alloc.Return:
 		delete(g.held, d.Block.Addr)
+		g.touched = d.Merged()
 	case alloc.StreamUse:
 		if h := g.held[d.Block.Addr]; h != nil && !d.Own && !slices.Contains(h.uses, d.Stream) {
 			h.uses = append(h.uses, d.Stream)
@@ -121,7 +124,7 @@ func (g *game) play(s *step, watched bool) (Step, error) {
 	if s.chapter != g.chapter {
 		g.chapter, g.chapterRequests, g.chapHits = s.chapter, 0, 0
 	}
-	g.hit, g.oom, g.last = false, nil, nil
+	g.hit, g.oom, g.last, g.touched = false, nil, nil, alloc.Span{}
 	if watched {
 		g.words = &words{game: g}
 	}
@@ -171,9 +174,7 @@ func (g *game) do(s *step) (outcome, answer string, err error) {
 		g.sayComplete(s.words[1])
 	default:
 		answer, err = g.runner.Run(s.text)
-		if answer == "" {
-			g.say(sayNothing, "Nothing is cached, so nothing can be given back.")
-		}
+		g.sayEmpty(answer)
 	}
 	return "", answer, err
 }

@@ -182,6 +182,10 @@ func (g *game) sayFailure(answer string) {
 	}
 	m := g.moment()
 	text := fmt.Sprintf("nothing gives %s in one piece", units.Size(g.oom.Rounded))
+	fits := g.runner.Allocator.Fits(alloc.PoolID{}, g.oom.Requested, g.oom.Stream)
+	if fits {
+		text = "no more memory can be had"
+	}
 	switch {
 	case m.FreeBytes >= g.oom.Rounded && m.LargestFreeBytes < g.oom.Rounded:
 		text += fmt.Sprintf(", though %s are free, in %s of at most %s", units.Size(m.FreeBytes), plural(m.FreeBlocks, "block"), units.Size(m.LargestFreeBytes))
@@ -191,7 +195,7 @@ func (g *game) sayFailure(answer string) {
 		text += "; all that is reserved is in use"
 	}
 	w.say(sayOOM, "%s.", text)
-	if g.runner.Allocator.Fits(alloc.PoolID{}, g.oom.Requested, g.oom.Stream) {
+	if fits {
 		w.say(sayNoSearch, "a block that would fit is free now, but PyTorch does not search again after a release.")
 	}
 }
@@ -217,6 +221,14 @@ func (g *game) sayLimit() {
 		text += fmt.Sprintf("; %s are reserved, which stay, but no more is given", units.Size(reserved))
 	}
 	g.say(sayLimitRule, "%s.", text)
+}
+
+// sayEmpty tells that a release, whose events are given, gave nothing.
+func (g *game) sayEmpty(events string) {
+	if g.words != nil && events == "" {
+		g.words.flush()
+		g.say(sayNothing, "no memory goes back to the driver.")
+	}
 }
 
 func (g *game) sayComplete(stream string) {

@@ -214,8 +214,9 @@ func MomentText(m *facts.Moment) string {
 	return momentOf(m)
 }
 
-// SettingText says what a setting was proved to do.
-func SettingText(f *explain.Fix) string { return settingText(f, false) }
+// SettingText says what a setting was proved to do; like the one before, if it
+// is the same.
+func SettingText(f *explain.Fix, same bool) string { return settingText(f, same) }
 
 // ConfText names settings.
 func ConfText(conf string) string { return confText(conf) }

@@ -38,8 +38,8 @@ segments and who holds the memory then, findings, what other settings would
 have done, and the statistics. It has no script, loads nothing, stays under 5 MB
 whatever the run, and prints well.
 
-The settings tried are the ones that explain tries; --set adds others, as in
-whatif. Numbers are those of explain, whatif and stats with the same flags.
+The settings tried are those that explain tries; --set and --settings add
+others. Numbers are those of explain, whatif and stats with the same flags.
 
 FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
 message, or a log with them; compressed with gzip, zstd or not; or - for standard
@@ -59,12 +59,13 @@ Exit status: 0 written, whatever the verdict; 2 the file, or a flag, is wrong.`,
 	flags.StringVarP(&o.out, "output", "o", "", "the `FILE` to write, or - for standard output (default the input's name with .html)")
 	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
 	flags.StringArrayVar(&o.confs, "set", nil, "settings to try too, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
-	flags.StringArrayVar(&o.confs, "settings", nil, "the same as --set")
+	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF to be, as for explain: `CONF`; it is tried too")
 	flags.StringVar(&o.message, "message", "", "the out-of-memory message, if the file lacks it: its `TEXT`, or a file with it")
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats()")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document about what was written")
 	o.device = addDeviceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.believed = cmd.Flags().Changed("settings")
 		settings, err := o.check(args[0])
 		if err != nil {
 			return err
@@ -98,6 +99,14 @@ func (o *reportOptions) check(file string) ([]whatif.Setting, error) {
 		s, err := whatif.ParseSetting(pastedSettings(conf))
 		if err != nil {
 			return nil, failure{fmt.Errorf("--set: %w", err)}
+		}
+		settings = append(settings, s)
+	}
+	if o.believed {
+		o.settings = pastedSettings(o.settings)
+		s, err := whatif.ParseSetting(o.settings)
+		if err != nil {
+			return nil, failure{fmt.Errorf("--settings: %w", err)}
 		}
 		settings = append(settings, s)
 	}
@@ -168,6 +177,9 @@ func (o *reportOptions) collect(ctx context.Context, std stdio, file string, set
 	e := &explained{device: o.device.number}
 	if o.limit.value != nil {
 		e.Limit = *o.limit.value
+	}
+	if o.believed {
+		e.Believed = &o.settings
 	}
 	if err := o.flags(ctx, std, e); err != nil {
 		return out, nil, err
@@ -261,7 +273,7 @@ func (o *reportOptions) facts(ctx context.Context, std stdio, in *input, t *trac
 // whatif tries the settings that explain tries, and those that were given.
 func (o *reportOptions) whatif(ctx context.Context, std stdio, e *explained, settings []whatif.Setting, out *htmlreport.Input) error {
 	var all []whatif.Setting
-	seen := map[string]bool{}
+	seen := map[string]bool{e.Program.Settings.String(): true} // the recorded ones come first anyway
 	for _, s := range settings {
 		if !seen[s.Parsed.String()] {
 			seen[s.Parsed.String()] = true

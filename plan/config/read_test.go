@@ -174,6 +174,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","quantization_config":{"quant_method":"fp8"}}`, "quantization_config is"},
 		{`{"model_type":"llama","num_local_experts":8}`, "num_local_experts is 8, which llama does not have"},
 		{`{"model_type":"qwen3_moe","n_routed_experts":8}`, "n_routed_experts is 8, which qwen3_moe does not have"},
+		{`{"model_type":"mixtral","moe_topk":[2,2]}`, "moe_topk is [2,2], which mixtral does not have"},
 		{`{"model_type":"mixtral","num_experts":4,"num_local_experts":8}`, "two names of one thing"},
 		{`{"model_type":"mixtral","num_experts_per_tok":9}`, "num_experts_per_tok 9 is more than the 8 experts"},
 		{`{"model_type":"qwen2","num_hidden_layers":2,"layer_types":["full_attention"]}`, "layer_types has 1 entries but num_hidden_layers is 2"},

@@ -51,6 +51,9 @@ var foreign = []struct {
 	{"num_experts", []string{"mixtral", "gpt_oss", "qwen3_moe", "qwen3_5_moe", "deepseek_v2"}},
 	{"n_routed_experts", []string{"deepseek_v2", "deepseek_v3"}},
 	{"moe_num_experts", nil},
+	{"moe_topk", nil},
+	{"moe_top_k", nil},
+	{"top_k_experts", nil},
 	{"n_shared_experts", []string{"deepseek_v2", "deepseek_v3"}},
 	{"num_shared_experts", nil},
 	{"shared_expert_intermediate_size", []string{"qwen3_5_moe"}},
@@ -106,13 +109,13 @@ var silent = []string{
 	"original_max_position_embeddings", "_from_model_config", "license",
 }
 
-// ignored lists the fields that nothing read: transformers would set them on
+// ignored lists the fields that nothing read and that say something: transformers would set them on
 // its configuration and no module would look at them.
 func (f *fields) ignored(fam *family) {
 	var names []string
 	for name, raw := range f.raw {
 		switch {
-		case f.used[name], isNull(raw), slices.Contains(silent, name), slices.Contains(fam.silent, name):
+		case f.used[name], nothing(raw), slices.Contains(silent, name), slices.Contains(fam.silent, name):
 		default:
 			names = append(names, name)
 		}

@@ -18,7 +18,7 @@ func (f *fields) text(fam *family) *fields {
 	if kind := inner.word("model_type"); kind != "" && kind != fam.types[0] && kind != f.m.ModelType {
 		inner.fail("text_config.model_type is %q; the text model of %s is %s", kind, f.m.ModelType, fam.types[0])
 	}
-	f.ignore("vision_config", "", "only the text model is planned, without the vision tower")
+	f.ignore("vision_config", "vision tower", "only the text model is planned")
 	f.used["vision_config"] = true
 	f.used["text_config"] = true
 	var beside []string

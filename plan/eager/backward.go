@@ -210,7 +210,9 @@ func (n *Node) accumulate(g *Tensor) {
 		c.Drop()
 		g.release()
 	}
-	leaf.grad.SetKind(ledger.Gradient)
+	if !n.owns {
+		leaf.grad.SetKind(ledger.Gradient)
+	}
 }
 
 // obeysLayout tells whether a gradient lies in memory as its leaf does.

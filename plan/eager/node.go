@@ -23,6 +23,7 @@ type Node struct {
 	saved    []saved
 	apply    Derivative
 	leaf     *Tensor // AccumulateGrad: whose gradient it adds to
+	owns     bool    // AccumulateGrad: it keeps the leaf
 	outputs  int     // 0 is one
 
 	// Hook is called after the node ran (DDP, FSDP).
@@ -188,6 +189,11 @@ func (n *Node) unref() {
 		if edges[i].node != nil {
 			edges[i].node.unref()
 		}
+	}
+	if n.owns {
+		n.owns = false
+		n.leaf.ZeroGrad()
+		n.leaf.release()
 	}
 }
 

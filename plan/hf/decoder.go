@@ -62,7 +62,7 @@ func (b *builder) head(e *embedding) *linear {
 	if c.Tied {
 		l.w.Drop()
 		l.w = e.w
-		b.r.params = b.r.params[:len(b.r.params)-1]
+		b.r.params[len(b.r.params)-1] = Parameter{Name: "lm_head.weight", Tensor: e.w, Tied: true}
 	}
 	return l
 }
@@ -76,6 +76,7 @@ func (d *decoder) loss(r *run, in *batch) *eager.Tensor {
 	logits := d.head.forward(r, s)
 	s.Drop()
 	loss := causalLoss(r, logits, in.labels)
+	r.output(logits)
 	eager.Drop(h, logits)
 	return loss
 }
@@ -93,13 +94,10 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	packedCheck(r, in.ids.Size(0), rows)
 	c := &shared{positions: positions}
 	c.rope = d.rotary.forward(r, x, positions)
-	h := x.Keep()
-	for i, l := range d.layers {
+	h := r.layers(d.layers, x, func(i int) shared {
 		c.layer = i
-		y := r.layer(l, h, c)
-		h.Drop()
-		h = y
-	}
+		return *c
+	})
 	y := d.norm.forward(r, h)
 	h.Drop()
 	c.rope.drop()

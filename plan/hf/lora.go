@@ -1,17 +1,56 @@
 package hf
 
-import "github.com/ashlar-mem/ashlar/plan/eager"
+import (
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/plan/eager"
+)
 
 // adapter is a LoRA pair around a frozen Linear.
 type adapter struct{ a, b *eager.Tensor }
 
+// adapt freezes the model and puts adapters around its Linears, all but the
+// head or those that are named. The embeddings are made to require a gradient,
+// without which a checkpoint of the first layer would have none.
+func (r *run) adapt() {
+	for _, p := range r.params {
+		p.Tensor.Freeze()
+	}
+	m, c := r.m, r.job.LoRA
+	d := r.dtype
+	if c.DType != "" {
+		d = dtypeOf(c.DType)
+	}
+	for _, l := range r.linears {
+		if len(c.Targets) > 0 && !slices.Contains(c.Targets, l.name) {
+			continue
+		}
+		before := m.Enter(l.label)
+		rank := int64(c.Rank)
+		l.adapter = &adapter{
+			a: m.Parameter(d, true, rank, l.w.Size(1)),
+			b: m.Parameter(d, true, l.w.Size(0), rank),
+		}
+		m.Enter(before)
+		path := m.Ledger.Text(l.label)
+		r.adapters = append(r.adapters,
+			Parameter{Name: path + ".a", Tensor: l.adapter.a}, Parameter{Name: path + ".b", Tensor: l.adapter.b})
+	}
+	r.inputGrad = true
+}
+
+// forward is base(x) + b·(a·x), in the type of the adapters.
 func (a *adapter) forward(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
 	m := r.m
 	base := m.Linear(x, l.w, l.bias)
-	low := m.Linear(x, a.a, nil)
+	in := m.To(x, a.a.DType())
+	low := m.Linear(in, a.a, nil)
+	in.Drop()
 	up := m.Linear(low, a.b, nil)
 	low.Drop()
-	y := m.Add(base, up)
-	eager.Drop(base, up)
+	out := m.To(up, x.DType())
+	up.Drop()
+	y := m.Add(base, out)
+	eager.Drop(base, out)
 	return y
 }

@@ -1,6 +1,8 @@
 package hf
 
 import (
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/plan/eager"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
@@ -9,7 +11,7 @@ import (
 type Parameter struct {
 	Name   string
 	Tensor *eager.Tensor
-	Tied   bool // the same weight is registered under another name before
+	Tied   bool // the same weight is there under another name before
 }
 
 // Elements is its number of elements.
@@ -93,14 +95,25 @@ func (l *linear) forward(r *run, x *eager.Tensor) *eager.Tensor {
 type embedding struct {
 	label ledger.Name
 	w     *eager.Tensor
+	input bool // it is get_input_embeddings()
 }
 
 func (b *builder) embedding(name string, rows, width int) *embedding {
-	return &embedding{label: b.label(name), w: b.in(name).weight("weight", int64(rows), int64(width))}
+	return &embedding{
+		label: b.label(name), w: b.in(name).weight("weight", int64(rows), int64(width)),
+		input: slices.Contains(inputEmbeddings, name),
+	}
 }
+
+// inputEmbeddings are the names of the table of tokens in the families.
+var inputEmbeddings = []string{"embed_tokens", "wte", "word_embeddings", "shared"}
 
 func (e *embedding) forward(r *run, ids *eager.Tensor) *eager.Tensor {
 	before := r.m.Enter(e.label)
 	defer r.m.Enter(before)
-	return r.m.Embedding(e.w, ids)
+	y := r.m.Embedding(e.w, ids)
+	if r.inputGrad && e.input {
+		r.m.RequireGrad(y)
+	}
+	return y
 }

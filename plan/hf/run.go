@@ -24,7 +24,9 @@ type Result struct {
 func (r *Result) Count() int64 {
 	var n int64
 	for _, p := range r.Parameters {
-		n += p.Elements()
+		if !p.Tied {
+			n += p.Elements()
+		}
 	}
 	return n
 }
@@ -40,7 +42,13 @@ type run struct {
 	trains   bool
 	params   []Parameter
 	linears  []*linear
-	optimize func(step int)
+	outputs  []*eager.Tensor // what of the model's output is held
+	trained  []*eager.Tensor // the parameters of the optimizer
+	adapters []Parameter     // of LoRA
+	// inputGrad: embeddings are made to require a gradient.
+	inputGrad bool
+	fsdp     *fsdp
+	notes    []string // what is not modelled
 }
 
 // Run plans a job.
@@ -72,18 +80,4 @@ func dtypeOf(d job.DType) eager.DType {
 		return eager.Float16
 	}
 	return eager.BFloat16
-}
-
-// layer runs a layer, or has it checkpointed. The checkpoint keeps all that
-// the layer is called with.
-func (r *run) layer(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
-	copied := *c
-	fn := func(args []*eager.Tensor) *eager.Tensor { return l.forward(r, args[0], &copied) }
-	switch r.job.Recompute.Mode {
-	case "full":
-		return r.m.Checkpoint(fn, x, c.rope.cos, c.rope.sin, c.mask, c.positions)
-	case "selective":
-		return r.m.CheckpointSelective(fn, x, c.rope.cos, c.rope.sin, c.mask, c.positions)
-	}
-	return l.forward(r, x, c)
 }

@@ -1,40 +1,102 @@
 package hf
 
 import (
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
 // train runs the training loop.
 func (r *run) train() error {
 	j, m := r.job, r.m
-	optimizer := newOptimizer(r)
+	r.prepare()
+	o := newOptimizer(r)
 	for step := 1; step <= max(j.Steps, 3); step++ {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-		for range max(j.Accumulate, 1) {
-			m.Ledger.Begin("forward", step)
-			in := r.batch()
-			var loss *eager.Tensor
-			forward := func() { loss = r.net.loss(r, in) }
-			if j.Autocast {
-				m.Autocast(eager.BFloat16, forward)
-			} else {
-				forward()
-			}
-			m.Ledger.Begin("backward", step)
-			m.Backward(loss)
-			loss.Drop()
-			in.drop()
+		if j.ZeroGrad == job.ZeroBefore {
+			o.zero()
 		}
-		m.Ledger.Begin("optimizer", step)
-		optimizer.step()
-		for _, p := range r.params {
-			p.Tensor.ZeroGrad()
+		for range max(j.Accumulate, 1) {
+			r.micro(step)
+		}
+		m.Ledger.Begin(ledger.Step, step)
+		if j.Clip {
+			clip(r)
+		}
+		o.step()
+		if j.ZeroGrad == job.ZeroNone || j.ZeroGrad == "" {
+			o.zero()
+		}
+		if j.Save == job.SaveSync {
+			m.Ledger.Begin(ledger.Saving, step)
+			r.save(o)
 		}
 	}
 	return nil
+}
+
+// prepare does what comes between the model and the optimizer: adapters and
+// wrappers. It leaves the list of parameters that train.
+func (r *run) prepare() {
+	if r.job.LoRA.Rank > 0 {
+		r.adapt()
+	}
+	if len(r.adapters) > 0 {
+		for _, p := range r.adapters {
+			r.trained = append(r.trained, p.Tensor)
+		}
+		return
+	}
+	for _, p := range r.params {
+		if !p.Tied {
+			r.trained = append(r.trained, p.Tensor)
+		}
+	}
+}
+
+// micro is the forward and the backward pass of one batch.
+func (r *run) micro(step int) {
+	m := r.m
+	m.Ledger.Begin(ledger.Forward, step)
+	in := r.batch()
+	held := r.outputs
+	r.outputs = nil
+	var loss *eager.Tensor
+	forward := func() { loss = r.loss(in) }
+	if r.job.Autocast {
+		m.Autocast(eager.BFloat16, forward)
+	} else {
+		forward()
+	}
+	// The outputs of the last batch live until the name is bound to new ones.
+	r.output(loss)
+	eager.Drop(held...)
+	m.Ledger.Begin(ledger.Backward, step)
+	m.Backward(loss)
+	loss.Drop()
+	in.drop()
+}
+
+// loss is the forward pass.
+func (r *run) loss(in *batch) *eager.Tensor {
+	return r.net.loss(r, in)
+}
+
+// output says that tensors are part of what the model returns. They are
+// dropped with it, unless the job holds it until the next batch.
+func (r *run) output(ts ...*eager.Tensor) {
+	if !r.job.HoldOutput {
+		return
+	}
+	for _, t := range ts {
+		if t != nil {
+			r.outputs = append(r.outputs, t.Keep())
+		}
+	}
 }
 
 // batch makes the tensors that a step is called with.
@@ -43,4 +105,56 @@ func (r *run) batch() *batch {
 	defer r.m.Kind(kind)
 	ids := r.m.Empty("randint", eager.Int64, r.job.Batch, r.job.Seq)
 	return &batch{ids: ids, labels: ids.Keep()}
+}
+
+// gradients lists the gradients there are.
+func (r *run) gradients() []*eager.Tensor {
+	var out []*eager.Tensor
+	for _, p := range r.trained {
+		if g := p.Grad(); g != nil {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// byType cuts tensors into groups of one type, as foreach ops want them.
+func byType(ts []*eager.Tensor) [][]*eager.Tensor {
+	var out [][]*eager.Tensor
+	for _, t := range ts {
+		i := slices.IndexFunc(out, func(g []*eager.Tensor) bool { return g[0].DType() == t.DType() })
+		if i < 0 {
+			out = append(out, nil)
+			i = len(out) - 1
+		}
+		out[i] = append(out[i], t)
+	}
+	return out
+}
+
+// clip is clip_grad_norm_: the norms of all gradients, their norm, and a factor.
+func clip(r *run) {
+	m := r.m
+	var norms []*eager.Tensor
+	for _, g := range byType(r.gradients()) {
+		norms = append(norms, m.ForeachNorm(g)...)
+	}
+	if len(norms) == 0 {
+		return
+	}
+	d := norms[0].DType()
+	for _, n := range norms {
+		d = max(d, n.DType())
+	}
+	stacked := m.Empty("stack", d, int64(len(norms)))
+	total := m.VectorNormAll(stacked)
+	stacked.Drop()
+	slices.Reverse(norms)
+	eager.Drop(norms...)
+	sum := m.Unary("add", total)
+	inverse := m.Unary("reciprocal", sum)
+	factor := m.Unary("mul", inverse)
+	eager.Drop(inverse, sum)
+	clamped := m.Unary("clamp", factor)
+	eager.Drop(factor, clamped, total)
 }

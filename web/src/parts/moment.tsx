@@ -2,7 +2,7 @@
 // ways from one event to the next.
 
 import { count, size } from '../format';
-import { block, event, screen } from '../route';
+import { block, event, place, screen } from '../route';
 import { allocation, jump, meta, moment, pin, ready, select, step, type Target } from '../state';
 import { signal } from '@preact/signals';
 import { get } from '../api';
@@ -71,6 +71,7 @@ export function MomentBar() {
       <div class="what">
         {now && (
           <span class="muted">
+            {place.value.params['variant'] !== undefined && 'in the recording: '}
             {now.action}
             {since(now.time) && ` at ${since(now.time)}`}
             {inStep && `, step ${inStep.number}`}

@@ -1,3 +1,274 @@
+// Compare: the curves of several runs on one axis, what changed from one to
+// another, and which is odd.
+
+import { useMemo } from 'preact/hooks';
+import { count, plural, size } from '../format';
+import { useKeys } from '../keys';
+import { Choice, Empty, Panel, Select, Trouble, Wait, type Option } from '../parts/basic';
+import { DropZone } from '../parts/files';
+import { Lines, Swatch, type Chart, type Line } from '../parts/lines';
+import { lineStyle, type LineStyle } from '../palette';
+import { number, place, put, run, visit } from '../route';
+import { current, load, runs } from '../state';
+import { theme } from '../theme';
+import { axisPlace, axisTicks, hasSteps, placed, type Align } from '../compare/align';
+import { compare, stopAll, type Answer } from '../compare/answers';
+import { Flame } from '../compare/flame';
+import { Stacks, Totals } from '../compare/pair';
+import { Divergence, RankTable } from '../compare/ranks';
+import type { Pair, Ranks } from '../compare/types';
+import type { Curve, Meta, Run } from '../types';
+import type { Query } from '../api';
+
+// peers are the runs that can be compared with the one that is chosen: those of
+// host memory have another allocator than devices.
+function peers(a: Run): Run[] {
+  return runs.value.filter((r) => r.state === 'ready' && r.host === a.host);
+}
+
 export function Compare() {
-  return <p>Compare</p>;
+  const a = current.value!;
+  const all = peers(a);
+  const params = place.value.params;
+  const others = all.filter((r) => r.id !== a.id);
+  const b = all.find((r) => r.id === number(params['b'])) ?? others[0] ?? a;
+  const self = b.id === a.id;
+  const at = params['at'] ?? (self ? 'peak' : '');
+  const bt = params['bt'] ?? (self ? 'end' : at);
+  const query: Query = { run: [a.id, b.id], ...(at || bt ? { at: [at || 'peak', bt || 'peak'] } : {}) };
+  const styles = useMemo(() => all.map((_, i) => lineStyle(i, theme.value)), [all.length, theme.value]);
+  useKeys('Compare', () => [{ keys: ['s'], text: 'Stop what is under way', run: stopAll }]);
+  return (
+    <div class="compare">
+      <Tools a={a} b={b} all={all} at={at} bt={bt} />
+      <div class="compare-main" tabIndex={0} role="region" aria-label="Comparison">
+        <Curves all={all} styles={styles} />
+        {others.length === 0 && (
+          <Panel title="Only one run" name="only">
+            <p>Below, two moments of it are compared. To compare it with another one, open that too.</p>
+            <DropZone />
+          </Panel>
+        )}
+        <PairPart query={query} />
+        {others.length > 0 && <RanksPart all={all} styles={styles} />}
+        <Flame query={query} />
+      </div>
+    </div>
+  );
+}
+
+// The moments that can be chosen: those of the address, and the ends of steps.
+const mostSteps = 200;
+
+function momentsOf(r: Run, chosen: string, self: boolean): Option[] {
+  const m = load<Meta>('meta', { run: r.id }).value.data;
+  const list: Option[] = [
+    ...(self ? [] : [{ value: '', text: 'peak, or end if there is none' }]),
+    { value: 'peak', text: 'peak' },
+    { value: 'end', text: 'end' },
+    ...(m?.steps ?? []).slice(0, mostSteps).map((s) => ({ value: `step:${s.number}`, text: `end of step ${s.number}` })),
+  ];
+  return list.some((o) => o.value === chosen) ? list : [...list, { value: chosen, text: /^\d+$/.test(chosen) ? `event ${count(Number(chosen))}` : chosen }];
+}
+
+function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at: string; bt: string }) {
+  const self = a.id === b.id;
+  return (
+    <div class="tools" role="toolbar" aria-label="Compare">
+      <span class="side-name">
+        <strong>A</strong> <span data-field="a">{a.label}</span>
+      </span>
+      <Select label="at" name="at" value={at} options={momentsOf(a, at, self)} onPick={(v) => put({ at: v || null }, 'push')} />
+      <Select
+        label="B"
+        name="b"
+        value={String(b.id)}
+        options={all.map((r) => ({ value: String(r.id), text: r.id === a.id ? `${r.label} (the same)` : r.label }))}
+        onPick={(v) => put({ b: v, at: null, bt: null }, 'push')}
+      />
+      <Select label="at" name="bt" value={bt} options={momentsOf(b, bt, self)} onPick={(v) => put({ bt: v || null }, 'push')} />
+      {!self && (
+        <button onClick={() => visit(b.id, 'compare', { ...place.value.params, b: a.id, at: bt || null, bt: at || null })} title="A becomes B, and B becomes A">
+          Swap
+        </button>
+      )}
+      <span class="grow" />
+      <span class="muted">B is compared with A: what is red, or has a plus, is more in B.</span>
+    </div>
+  );
+}
+
+// Coming is how far a comparison is, where it will be.
+function Coming({ got, what }: { got: Answer<unknown>; what: string }) {
+  if (got.error) return <Trouble>{got.error}</Trouble>;
+  const p = got.going?.progress;
+  return (
+    <div class="doing">
+      <Wait>{got.going?.waiting ? 'Waiting for other work' : p?.what ? `Replaying ${p.what.slice(p.what.lastIndexOf('/') + 1)}` : what}</Wait>
+      <progress aria-label="Progress" max={1} {...(p?.total ? { value: p.done / p.total } : {})} />
+      <button onClick={stopAll} title="Stop (s)">
+        Stop
+      </button>
+    </div>
+  );
+}
+
+function PairPart({ query }: { query: Query }) {
+  const got = compare<Pair>('pair', query).value;
+  const p = got.data;
+  if (!p) return <Coming got={got} what="Comparing" />;
+  return (
+    <div class="compare-grid">
+      <Panel title="A and B" name="totals">
+        <Totals p={p} />
+        {p.notes.length > 0 && (
+          <ul class="rows muted small-text">
+            {p.notes.map((n) => (
+              <li>{n}</li>
+            ))}
+          </ul>
+        )}
+      </Panel>
+      <Stacks p={p} />
+    </div>
+  );
+}
+
+function RanksPart({ all, styles }: { all: readonly Run[]; styles: readonly LineStyle[] }) {
+  const got = compare<Ranks>('ranks', { run: all.map((r) => r.id) }).value;
+  const off = hidden();
+  if (!got.data) return <Coming got={got} what="Comparing the calls of all runs" />;
+  return (
+    <div class="compare-grid">
+      <RankTable
+        r={got.data}
+        runs={all}
+        styles={styles}
+        off={off}
+        onOff={(id, hide) => {
+          const next = new Set(off);
+          if (hide) next.add(id);
+          else next.delete(id);
+          put({ off: [...next].join(',') || null });
+        }}
+      />
+      <Divergence r={got.data} runs={all} />
+    </div>
+  );
+}
+
+// hidden are the runs whose curves are not drawn.
+function hidden(): Set<number> {
+  return new Set((place.value.params['off'] ?? '').split(',').filter(Boolean).map(Number));
+}
+
+type What = 'both' | 'live' | 'reserved';
+
+// columns of a curve: enough for a wide screen.
+const columns = 1200;
+
+function Curves({ all, styles }: { all: readonly Run[]; styles: readonly LineStyle[] }) {
+  const params = place.value.params;
+  const off = hidden();
+  const metas = all.map((r) => load<Meta>('meta', { run: r.id }).value);
+  const ready = metas.every((m) => m.data);
+  const with_ = metas.flatMap((m) => (m.data && m.data.events > 0 ? [m.data] : []));
+  const steps = ready && with_.length > 0 && with_.every(hasSteps);
+  const times = ready && with_.length > 0 && with_.every((m) => m.first_time !== null);
+  const wanted = params['align'];
+  const align: Align = wanted === 'time' && times ? 'time' : wanted === 'event' || !steps ? 'event' : 'step';
+  const what = (['both', 'live', 'reserved'] as const).find((w) => w === params['lines']) ?? (all.length > 3 ? 'live' : 'both');
+  const curves = all.map((r, i) =>
+    metas[i]!.data && metas[i]!.data!.events > 0 && !off.has(r.id)
+      ? load<Curve>('curve', { run: r.id, n: columns, x: align === 'time' ? 'time' : 'event' }).value
+      : null,
+  );
+  const complete = curves.every((c) => c === null || c.data || c.error);
+  const chart = useMemo<Chart | null>(() => {
+    if (!ready || !complete) return null;
+    const lines = all.flatMap((r, i) => {
+      const c = curves[i]?.data;
+      return c ? linesOf(r, i, c, metas[i]!.data!, align, what, styles[i]!) : [];
+    });
+    const from = lines.reduce((n, l) => Math.min(n, l.xs[0] ?? 0), 0);
+    const to = lines.reduce((n, l) => Math.max(n, l.end), from + 1);
+    const last = with_.reduce((n, m) => Math.max(n, m.steps[m.steps.length - 1]?.number ?? 0), 0);
+    return {
+      lines,
+      from,
+      to,
+      rules: [],
+      failures: [],
+      ticks: (n) => axisTicks(align, from, to, n),
+      place: (x) => axisPlace(align, x, last),
+      label: `Memory of ${plural(all.length, 'run')} on one axis: ${metas.map((m, i) => `${all[i]!.label} reserves at most ${size(m.data?.max_reserved_bytes ?? 0)}`).join('; ')}.`,
+    };
+  }, [ready, complete, align, what, all.map((r) => r.id).join(), params['off'], styles]);
+  const trouble = [...metas, ...curves].find((x) => x?.error)?.error;
+  return (
+    <Panel
+      title="Memory"
+      name="curves"
+      aside={
+        <span class="legend">
+          <span>{what === 'both' ? 'live, and reserved as the fainter line' : what}</span>
+          <Choice
+            label="Lines"
+            value={what}
+            options={[
+              { value: 'both', text: 'both' },
+              { value: 'live', text: 'live' },
+              { value: 'reserved', text: 'reserved' },
+            ]}
+            onPick={(v) => put({ lines: v })}
+          />
+          <span>aligned by</span>
+          <Choice
+            label="Aligned by"
+            value={align}
+            options={[
+              ...(steps ? [{ value: 'step', text: 'step' }] : []),
+              { value: 'event', text: 'event' },
+              ...(times ? [{ value: 'time', text: 'time' }] : []),
+            ]}
+            onPick={(v) => put({ align: v })}
+          />
+        </span>
+      }
+    >
+      {trouble && <Trouble>{trouble}</Trouble>}
+      {ready && with_.length === 0 ? (
+        <Empty>None of the runs has events: there is no curve.</Empty>
+      ) : chart ? (
+        <Lines chart={chart} picked={null} />
+      ) : (
+        <div class="curve">
+          <Wait>Drawing the curves</Wait>
+        </div>
+      )}
+      <p class="legend run-legend">
+        {all.map((r, i) => (
+          <span class={off.has(r.id) ? 'run-key off' : 'run-key'}>
+            <Swatch {...styles[i]!} /> {r.label}
+            {r.id === run.value && ' (A)'}
+          </span>
+        ))}
+      </p>
+    </Panel>
+  );
+}
+
+function linesOf(r: Run, i: number, c: Curve, m: Meta, align: Align, what: What, style: LineStyle): Line[] {
+  const { xs, end } = placed(c, m, align);
+  const line = (ys: readonly number[], name: string, thin: boolean): Line => ({
+    name: `${r.label}${what === 'both' ? `, ${name}` : ''}`,
+    ...style,
+    xs,
+    ys,
+    end,
+    group: i,
+    thin,
+    fails: name === 'live' && m.ooms.length > 0 && m.ooms[m.ooms.length - 1]! >= m.events - 2,
+  });
+  return [...(what !== 'live' ? [line(c.reserved, 'reserved', what === 'both')] : []), ...(what !== 'reserved' ? [line(c.active, 'live', false)] : [])];
 }

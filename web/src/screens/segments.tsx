@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { Follower, get } from '../api';
+import { Follower, get, type Query } from '../api';
 import { areaOf, pen, Frames } from '../draw/canvas';
 import { address, count, plural, size } from '../format';
 import { useKeys } from '../keys';
@@ -15,6 +15,7 @@ import { blockAt, extent, rowOf, sorted, sorts, sum, type Row, type Sort } from 
 import { barScale, drawRow, labelWidth, rowHeight, type Look } from '../segments/map';
 import { RequestStrip } from '../segments/request';
 import { Scrub } from '../segments/scrub';
+import { variantQuery, VariantLine } from '../segments/variant';
 import { ink } from '../theme';
 import { free, type Segments as State } from '../types';
 import { effect } from '@preact/signals';
@@ -27,7 +28,7 @@ export function Segments() {
   const id = run.value;
   const follow = useMemo(
     () =>
-      new Follower<{ run: number; event: number }, State>(
+      new Follower<Query, State>(
         (q, signal) => get<State>('segments', q, signal),
         (s) => {
           state.value = s;
@@ -39,19 +40,27 @@ export function Segments() {
   );
   useEffect(() => () => follow.cancel(), []);
   const event = m && m.events === 0 ? -1 : at;
+  const variant = variantQuery(place.value.params);
   useEffect(() => {
-    if (event !== null && id !== null && m) follow.want({ run: id, event });
-  }, [event, id, m]);
+    if (event !== null && id !== null && m) follow.want({ run: id, event, ...variant });
+  }, [event, id, m, JSON.stringify(variant)]);
   if (!m) return <Wait>Asking what there is</Wait>;
   const s = state.value;
   return (
     <div class="segments">
       {m.events > 0 && <Scrub />}
+      {variant && <VariantLine failed={s?.first_failure ?? null} />}
       {error.value && <Trouble>{error.value}</Trouble>}
       {!s && !error.value && <Wait>Laying out the segments</Wait>}
       {s && <Layout s={s} late={s.event !== event} />}
     </div>
   );
+}
+
+// pinnersAt tells whether the pinners of explain are those of a moment. They are
+// of the recording, and have its addresses.
+function pinnersAt(event: number): boolean {
+  return explain.value.data?.failure?.event === event && !variantQuery(place.value.params);
 }
 
 const zoomStep = 1.6;
@@ -63,8 +72,7 @@ function Layout({ s, late }: { s: State; late: boolean }) {
   const rows = useMemo(() => sorted(s.segments.map(sum), sort), [s, sort]);
   const chosen = number(params['segment']);
   const row = rows.find((r) => r.segment.address === chosen) ?? null;
-  const failure = explain.value.data?.failure?.event ?? null;
-  const failing = failure !== null && failure === s.event;
+  const failing = pinnersAt(s.event);
   const pinned = failing ? explain.value.data!.pinners.length : 0;
   return (
     <>
@@ -145,7 +153,7 @@ function MapArea({ s, rows, stretched, chosen }: { s: State; rows: Row[]; stretc
     const c = pen(target, area);
     target.style.height = `${area.height}px`;
     target.style.width = `${area.width}px`;
-    const failing = explain.value.data?.failure?.event === s.event;
+    const failing = pinnersAt(s.event);
     const pinned = new Set(failing ? explain.value.data!.pinners.map((p) => p.segment) : []);
     const l = look();
     const marks = {

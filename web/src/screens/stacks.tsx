@@ -1,17 +1,15 @@
 // Stacks: who holds the memory, as an icicle graph of call stacks.
 
-import { effect, useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
 import { Follower, get, type Query } from '../api';
-import { areaOf, Frames, pen } from '../draw/canvas';
 import { count, plural, share, size } from '../format';
-import { useKeys } from '../keys';
 import { Bytes, Check, Choice, Empty, Field, Go, pattern, Trouble, Wait } from '../parts/basic';
 import { place, put, run } from '../route';
 import { meta, moment } from '../state';
-import { draw, nameOf, nodeAt, rowHeight, type Sight } from '../stacks/icicle';
-import { firstChild, lay, matching, path, sibling, type Tree } from '../stacks/tree';
-import { ink, theme } from '../theme';
+import { Graph } from '../stacks/graph';
+import { nameOf, plainLook } from '../stacks/icicle';
+import { lay, matching, path, type Tree } from '../stacks/tree';
 import type { Stacks as Answer } from '../types';
 
 const modes = [
@@ -110,124 +108,21 @@ export function Stacks() {
         (tree.nodes.length === 0 ? (
           <Empty>Nothing is allocated at this moment.</Empty>
         ) : (
-          <Graph tree={tree} marks={found.marks} searching={!!test} />
+          <Graph
+            tree={tree}
+            marks={found.marks}
+            searching={!!test}
+            look={plainLook}
+            label={`Call stacks of ${size(tree.total)}`}
+            onFold={() => put({ lib: place.value.params['lib'] === '1' ? null : '1' }, 'push')}
+            side={(i, zoom) => (
+              <>
+                <Node tree={tree} i={i} onPick={zoom} />
+                <Leaves tree={tree} onPick={zoom} />
+              </>
+            )}
+          />
         ))}
-    </div>
-  );
-}
-
-function Graph({ tree, marks, searching }: { tree: Tree; marks: Uint8Array; searching: boolean }) {
-  const scroller = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const root = useSignal(-1);
-  const selected = useSignal(-1);
-  const hover = useSignal(-1);
-  // Another moment has other nodes.
-  const known = useRef<Tree | null>(null);
-  if (known.current !== tree) {
-    known.current = tree;
-    root.value = selected.value = hover.value = -1;
-  }
-  const row = useSignal(20);
-  const sight = (): Sight => ({ tree, marks, searching, root: root.value, selected: selected.value, hover: hover.value, row: row.value });
-  const height = (tree.deepest + 2) * row.value;
-  useEffect(() => {
-    const box = scroller.current!;
-    const frames = new Frames(() => {
-      const area = areaOf(box);
-      const target = canvas.current;
-      if (!target) return;
-      row.value = rowHeight(tree.deepest, area.height);
-      const c = pen(target, area);
-      target.style.width = `${area.width}px`;
-      target.style.height = `${area.height}px`;
-      draw(c, sight(), area.width, area.height, box.scrollTop, theme.value, ink.value);
-    });
-    const stop = effect(() => {
-      void [root.value, selected.value, hover.value, ink.value];
-      frames.ask();
-    });
-    const watch = new ResizeObserver(frames.ask);
-    watch.observe(box);
-    box.addEventListener('scroll', frames.ask);
-    return () => {
-      stop();
-      watch.disconnect();
-      frames.stop();
-      box.removeEventListener('scroll', frames.ask);
-    };
-  }, [tree, marks, searching]);
-  const at = (e: MouseEvent): number => {
-    const box = scroller.current!;
-    const r = box.getBoundingClientRect();
-    return nodeAt(sight(), box.clientWidth, e.clientX - r.left, e.clientY - r.top + box.scrollTop);
-  };
-  const choose = (i: number) => {
-    selected.value = i;
-    const box = scroller.current!;
-    const y = ((tree.nodes[i]?.depth ?? -1) + 1) * row.value;
-    if (y < box.scrollTop) box.scrollTop = y;
-    if (y + row.value > box.scrollTop + box.clientHeight) box.scrollTop = y + row.value - box.clientHeight;
-  };
-  const zoom = (i: number) => {
-    root.value = i;
-    choose(i);
-  };
-  const nextMatch = () => {
-    for (let n = 1; n <= marks.length; n++) {
-      const i = (selected.value + n) % marks.length;
-      if (marks[i]) return zoom(i);
-    }
-  };
-  useKeys(
-    'Stacks',
-    () => [
-      { keys: ['ArrowDown'], text: 'To the callee', run: () => choose(selected.value < 0 ? 0 : firstChild(tree, selected.value)) },
-      { keys: ['ArrowUp'], text: 'To the caller', run: () => selected.value >= 0 && choose(tree.parent[selected.value]!) },
-      {
-        keys: ['ArrowLeft', 'ArrowRight'],
-        text: 'To the neighbour',
-        run: (e) => selected.value >= 0 && choose(sibling(tree, selected.value, e.key === 'ArrowRight' ? 1 : -1)),
-      },
-      { keys: ['z', 'Enter'], text: 'Zoom to the frame', run: () => zoom(selected.value) },
-      { keys: ['0', 'Home'], text: 'All', run: () => zoom(-1) },
-      { keys: ['m'], text: 'Next match of the search', run: nextMatch },
-      { keys: ['l'], text: 'Fold library frames or not', run: () => put({ lib: place.value.params['lib'] === '1' ? null : '1' }, 'push') },
-    ],
-    [tree, marks],
-  );
-  const told = hover.value >= 0 ? hover.value : selected.value;
-  return (
-    <div class="with-side">
-      <div class="icicle-box">
-        <div
-          class="icicle"
-          ref={scroller}
-          tabIndex={0}
-          role="application"
-          aria-label={`Call stacks of ${size(tree.total)}: ${count(tree.nodes.length)} frames, outermost at the top. Arrow keys move, z zooms.`}
-          data-keys="screen"
-          data-nodes={tree.nodes.length}
-          onMouseMove={(e) => (hover.value = Math.max(-1, at(e)))}
-          onMouseLeave={() => (hover.value = -1)}
-          onClick={(e) => {
-            const i = at(e);
-            if (i >= -1) zoom(i);
-          }}
-        >
-          <div
-            ref={(el) => {
-              if (el) el.style.height = `${height}px`;
-            }}
-          >
-            <canvas ref={canvas} class="map-canvas" />
-          </div>
-        </div>
-      </div>
-      <aside class="side" aria-label="Details">
-        <Node tree={tree} i={told} onPick={zoom} />
-        <Leaves tree={tree} onPick={zoom} />
-      </aside>
     </div>
   );
 }

@@ -1,3 +1,246 @@
+// What-if: the recorded calls under other settings and limits, replayed; or the
+// settings that a search finds best.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { count, percent, plural, size, ticks } from '../format';
+import { useKeys } from '../keys';
+import { Bytes, Copy, Empty, Panel, Trouble, Wait } from '../parts/basic';
+import { wholeCurve } from '../parts/curve';
+import { Lines, type Chart } from '../parts/lines';
+import { lineStyle } from '../palette';
+import { place, put, run } from '../route';
+import { meta, select } from '../state';
+import { ink, theme } from '../theme';
+import type { Meta } from '../types';
+import { Form } from '../whatif/form';
+import { asked, confText, inAddress, type Question } from '../whatif/question';
+import { same, start, stateOf, stop, type State } from '../whatif/state';
+import { Failures, Outcomes, type Look } from '../whatif/table';
+import type { Answer, Tune } from '../whatif/types';
+import type { Going } from '../work';
+
 export function WhatIf() {
-  return <p>What-if</p>;
+  const m = meta.value.data;
+  const id = run.value!;
+  const s = stateOf(id).value;
+  const q = asked(place.value.params);
+  const key = JSON.stringify(q);
+  // The address tells what was asked: a link asks it again.
+  useEffect(() => {
+    if (q && m && m.events > 0 && !same(stateOf(id).value.question, q)) start(id, q);
+  }, [key, id, !m]);
+  const ask = (next: Question) => {
+    put(inAddress(next), 'push');
+    start(id, next);
+  };
+  useKeys(
+    'What-if',
+    () => [
+      { keys: ['s'], text: 'Stop', run: () => stop(id) },
+      {
+        keys: ['r'],
+        text: 'Try the settings of the form',
+        run: () => document.querySelector<HTMLButtonElement>('[data-ask=try]')?.click(),
+      },
+      { keys: ['e'], text: 'Edit the settings', run: () => document.querySelector<HTMLInputElement>('.variants input')?.focus() },
+    ],
+    [id],
+  );
+  if (!m) return <Wait>Asking what there is</Wait>;
+  if (m.events === 0) return <Empty>The file has no events: recording was off. There is nothing to replay.</Empty>;
+  return (
+    <div class="whatif">
+      <div class="with-side">
+        <aside class="side at-left" aria-label="What to try">
+          <Form key={key} first={q} m={m} busy={s.going !== null} onAsk={ask} />
+        </aside>
+        <div class="whatif-main" tabIndex={0} role="region" aria-label="Answers">
+          {s.going && <Doing going={s.going} tuning={s.question?.tune != null && !s.tune} onStop={() => stop(id)} />}
+          {s.error && <Trouble>{s.error}</Trouble>}
+          {s.stopped && !s.going && <p class="muted">Stopped. {s.answer || s.tune ? 'What was known by then is shown.' : 'Nothing was known yet.'}</p>}
+          {s.tune && <Found t={s.tune} />}
+          {s.answer && s.question && <Answered s={s} answer={s.answer} question={s.question} m={m} />}
+          {!s.going && !s.answer && !s.error && !s.tune && !s.stopped && <Hint />}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Hint() {
+  return (
+    <Empty>
+      The calls of this recording are replayed through PyTorch's allocator rules under each of the settings, on a simulated device. Choose some
+      and try them; no GPU is needed.
+    </Empty>
+  );
+}
+
+function Doing({ going, tuning, onStop }: { going: Going; tuning: boolean; onStop: () => void }) {
+  const p = going.progress;
+  const budget = p?.budget_seconds ?? 0;
+  const part = p ? (p.total ? p.done / p.total : budget > 0 ? (p.seconds ?? 0) / budget : null) : null;
+  const text = going.stopping
+    ? 'Stopping'
+    : going.waiting
+      ? 'Waiting until the verdict is found'
+      : !p
+        ? 'Replaying the recording'
+        : tuning
+          ? `${plural(p.done, 'setting')} evaluated, ${Math.min(p.seconds ?? 0, budget).toFixed(0)} of ${budget} s`
+          : `${count(p.done)} of ${plural(p.total ?? 0, 'setting')} replayed`;
+  return (
+    <div class="doing">
+      <Wait>{text}</Wait>
+      <progress aria-label="Progress" max={1} {...(part === null ? {} : { value: Math.min(1, part) })} />
+      <button onClick={onStop} disabled={going.stopping} title="Stop (s)" data-ask="stop">
+        Stop
+      </button>
+    </div>
+  );
+}
+
+// Found is the answer of tune.
+function Found({ t }: { t: Tune }) {
+  const r = t.recommended;
+  return (
+    <Panel
+      title={r.recorded ? 'Keep the settings' : 'Recommended'}
+      name="tune"
+      aside={`${plural(t.evaluated, 'setting')} evaluated in ${t.elapsed_seconds.toFixed(1)} s${t.interrupted ? ', stopped' : t.finished ? ', all there are' : ', the time was up'}`}
+    >
+      {!r.recorded && (
+        <div class="export">
+          <code data-field="recommended.export">{r.export}</code>
+          <Copy text={r.export} />
+        </div>
+      )}
+      <p data-field="recommended.reason">{r.reason}</p>
+      {r.requires && <p class="muted">{r.requires}</p>}
+      <dl class="facts">
+        <dt>Smallest limit</dt>
+        <dd>
+          <Bytes n={r.smallest_limit_bytes} field="recommended.smallest_limit_bytes" />
+          {!r.recorded && (
+            <>
+              {' '}
+              <span class="muted">against</span> <Bytes n={t.current.smallest_limit_bytes} field="current.smallest_limit_bytes" />{' '}
+              <span class="muted">with the recorded settings</span>
+            </>
+          )}
+        </dd>
+        <dt>No setting needs less than</dt>
+        <dd>
+          <Bytes n={t.lower_bound_bytes} field="lower_bound_bytes" /> <span class="muted">the peak of live bytes</span>
+        </dd>
+      </dl>
+    </Panel>
+  );
+}
+
+function Answered({ s, answer, question, m }: { s: State; answer: Answer; question: Question; m: Meta }) {
+  const picked = useSignal<number | null>(null);
+  const i = ink.value;
+  const looks: Look[] = useMemo(
+    () => answer.results.map((r, k) => (r.recorded ? { colour: i.reserved, dash: [] } : lineStyle(k - 1, theme.value))),
+    [answer, i],
+  );
+  const live = wholeCurve().value.data;
+  const chart = useMemo<Chart>(() => {
+    const failures = answer.results.filter((r) => r.fails && r.recorded && r.first_failure?.event != null);
+    return {
+      lines: answer.results.flatMap((r, k) => {
+        const c = r.curve;
+        if (!c || c.event.length === 0) return [];
+        return [
+          {
+            name: `${r.recorded ? 'recorded: ' : ''}${confText(r.settings)}`,
+            ...looks[k]!,
+            xs: c.event.map((_, j) => (j === 0 ? 0 : c.event[j - 1]! + 1)),
+            ys: c.reserved_bytes,
+            end: c.event[c.event.length - 1]! + 1,
+            group: k,
+            fails: r.fails && answer.on_oom === 'die',
+          },
+        ];
+      }),
+      ...(live ? { ground: { xs: live.x, ys: live.active, end: m.events } } : {}),
+      from: 0,
+      to: Math.max(1, m.events),
+      rules: answer.limit.bytes !== null ? [{ bytes: answer.limit.bytes, text: 'limit' }] : [],
+      failures: failures.map((r) => r.first_failure!.event! + 0.5),
+      ticks: (n) =>
+        ticks(0, m.events, n)
+          .filter((t) => t % 1 === 0)
+          .map((t) => ({ at: t, text: t === 0 ? 'event 0' : count(t) })),
+      place: (x) => `event ${count(Math.min(m.events - 1, Math.floor(x)))}`,
+      label: `Reserved memory over ${count(m.events)} events: ${answer.results
+        .map((r) => `${confText(r.settings)} at most ${size(r.peak_reserved_bytes)}${r.fails ? ', fails' : ''}`)
+        .join('; ')}.`,
+    };
+  }, [answer, live, looks, m]);
+  return (
+    <>
+      <Panel
+        title="Reserved memory"
+        name="whatif-curves"
+        aside={
+          <span class="legend">
+            <span class="key live">live, as recorded</span>
+            <span>✕ a run ends with a failure</span>
+            <span>{conditions(answer)}</span>
+          </span>
+        }
+      >
+        <Lines chart={chart} picked={picked.value} onClick={(x) => select(Math.floor(x))} />
+      </Panel>
+      <Panel title="Outcomes" name="outcomes" aside={trust(answer)}>
+        <Outcomes
+          answer={answer}
+          choices={s.choices}
+          waiting={s.going !== null}
+          question={question}
+          recommended={s.tune ? s.tune.recommended.settings : null}
+          looks={looks}
+          picked={picked.value}
+          onPick={(k) => (picked.value = k)}
+        />
+        {answer.not_run.length > 0 && (
+          <p class="muted">Stopped before these were tried: {answer.not_run.map(confText).join('; ')}</p>
+        )}
+      </Panel>
+      <Panel title="What fails first" name="failures">
+        <Failures answer={answer} />
+      </Panel>
+      <Panel title="How far to trust it" name="trust">
+        <ul class="rows">
+          <li data-field="self_check">{answer.self_check.note}</li>
+          {answer.notes.map((n) => (
+            <li>{n}</li>
+          ))}
+          {(s.tune?.notes ?? []).filter((n) => !answer.notes.includes(n)).map((n) => (
+            <li>{n}</li>
+          ))}
+          <li class="muted">
+            Every line is a replay of the recorded calls: it holds as far as the program makes the same calls. Driver time is an estimate for
+            comparing settings.
+          </li>
+        </ul>
+      </Panel>
+    </>
+  );
+}
+
+const sources: Record<string, string> = { given: 'as given', recorded: 'as recorded', inferred: 'inferred from the recording' };
+
+function conditions(a: Answer): string {
+  const limit = a.limit.bytes === null ? 'no limit' : `limit ${size(a.limit.bytes)}, ${sources[a.limit.source] ?? a.limit.source}`;
+  const memory = a.device_memory.bytes;
+  return memory === null ? limit : `${limit}; device ${size(memory)}, ${sources[a.device_memory.source] ?? ''}`;
+}
+
+function trust(a: Answer): string {
+  const { identical, events } = a.self_check;
+  return `the model reproduces ${identical === events ? `all ${count(events)}` : percent(identical / Math.max(1, events))} recorded events`;
 }

@@ -17,7 +17,22 @@ export interface Sight {
   selected: number;
   hover: number;
   row: number; // height of a frame
+  look: Look;
 }
+
+// Look is what frames look like, apart from their width.
+export interface Look {
+  tint: (n: StackNode, theme: Theme, ink: Ink) => string;
+  text: (n: StackNode, total: number) => string; // of a frame that is wide enough
+  all: (total: number) => string;
+}
+
+// plainLook is that of one run: what was allocated below a frame.
+export const plainLook: Look = {
+  tint,
+  text: (n, total) => `${nameOf(n)}  ${size(n.bytes)}, ${share(n.bytes, total)}`,
+  all: (total) => `all: ${size(total)}`,
+};
 
 // rowHeight gives a shallow graph higher frames.
 export function rowHeight(deepest: number, room: number): number {
@@ -61,7 +76,7 @@ export function draw(c: CanvasRenderingContext2D, s: Sight, width: number, heigh
   const r = rangeOf(s);
   const k = width / Math.max(1, r.bytes);
   const depth = s.root < 0 ? -1 : t.nodes[s.root]!.depth;
-  frame(c, 0, -top, width, s.row, `all: ${size(t.total)}`, ink.panel, ink, false, false);
+  frame(c, 0, -top, width, s.row, s.look.all(t.total), ink.panel, ink, false, false);
   if (s.root >= 0) for (const i of path(t, s.root)) one(c, s, i, 0, width, top, theme, ink);
   for (let i = s.root + 1; i < t.nodes.length; i++) {
     const n = t.nodes[i]!;
@@ -78,8 +93,8 @@ function one(c: CanvasRenderingContext2D, s: Sight, i: number, x: number, w: num
   const n = s.tree.nodes[i]!;
   const y = (n.depth + 1) * s.row - top;
   const dim = s.searching && !s.marks[i];
-  const fill = s.searching && s.marks[i] ? ink.pinned : tint(n, theme, ink);
-  const text = w > 160 ? `${nameOf(n)}  ${size(n.bytes)}, ${share(n.bytes, s.tree.total)}` : nameOf(n);
+  const fill = s.searching && s.marks[i] ? ink.pinned : s.look.tint(n, theme, ink);
+  const text = w > 160 ? s.look.text(n, s.tree.total) : nameOf(n);
   frame(c, x, y, w, s.row, text, fill, ink, dim, s.searching && s.marks[i] === 1);
   if (i === s.selected || i === s.hover) {
     c.strokeStyle = i === s.selected ? ink.accent : ink.text;

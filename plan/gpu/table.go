@@ -1,0 +1,153 @@
+package gpu
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+//go:embed cards.json
+var cardsJSON []byte
+
+// file is cards.json.
+type file struct {
+	Estimate struct {
+		Context uint64 `json:"context_bytes"`
+		Outside uint64 `json:"outside_bytes"`
+		Source  string `json:"source"`
+	} `json:"context_estimate"`
+	NCCL struct {
+		Bytes  uint64 `json:"bytes"`
+		Source string `json:"source"`
+	} `json:"nccl"`
+	Cards []row `json:"cards"`
+}
+
+type row struct {
+	Card
+	Capability string `json:"capability"`
+}
+
+// table reads cards.json once. The file is part of the program, so that a
+// fault in it is a fault of the program; TestTable finds it.
+var table = sync.OnceValue(func() file {
+	var f file
+	if err := json.Unmarshal(cardsJSON, &f); err != nil {
+		panic("gpu: cards.json: " + err.Error())
+	}
+	for i := range f.Cards {
+		c := &f.Cards[i]
+		if _, err := fmt.Sscanf(c.Capability, "%d.%d", &c.Major, &c.Minor); err != nil {
+			panic("gpu: cards.json: " + c.Name + ": capability: " + err.Error())
+		}
+		if c.Context == "" {
+			c.setEstimate(f)
+		}
+	}
+	return f
+})
+
+// setEstimate gives a card the figures of the one that was measured.
+func (c *Card) setEstimate(f file) {
+	c.ContextBytes, c.OutsideBytes = f.Estimate.Context, f.Estimate.Outside
+	c.Context, c.ContextSource = Estimate, f.Estimate.Source
+}
+
+// NCCL is what a communicator of one rank takes outside PyTorch's allocator,
+// and where the figure is from.
+func NCCL() (bytes uint64, source string) {
+	n := table().NCCL
+	return n.Bytes, n.Source
+}
+
+// List returns all cards.
+func List() []Card {
+	rows := table().Cards
+	out := make([]Card, len(rows))
+	for i, r := range rows {
+		out[i] = r.Card
+		out[i].Aliases = slices.Clone(r.Aliases)
+	}
+	return out
+}
+
+// Find returns the card of a name: its own, an alias or its title, in any case
+// and with or without blanks, hyphens and NVIDIA's prefixes.
+func Find(name string) (Card, bool) {
+	want := plain(name)
+	if want == "" {
+		return Card{}, false
+	}
+	for _, c := range List() {
+		for _, n := range c.names() {
+			if plain(n) == want {
+				return c, true
+			}
+		}
+	}
+	return Card{}, false
+}
+
+func (c Card) names() []string { return append([]string{c.Name, c.Title}, c.Aliases...) }
+
+// plain reduces a name to what tells cards apart: "NVIDIA GeForce RTX 4090",
+// "rtx-4090" and "4090" are one.
+func plain(name string) string {
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return -1
+	}, name)
+	for _, prefix := range []string{"nvidia", "tesla", "geforce", "rtx"} {
+		s = strings.TrimPrefix(s, prefix)
+	}
+	return strings.TrimSuffix(s, "gb")
+}
+
+// minTotal is the smallest size that is taken for a card. A bare "3050" is more
+// likely a name than a number of bytes.
+const minTotal = 256 << 20
+
+// Parse reads what --gpu takes: the name of a card, or a size such as 80GiB for
+// a card of that total, of which nothing else is known: its compute capability
+// is taken to be 9.0 and its context to be the H200's.
+func Parse(text string) (Card, error) {
+	if c, ok := Find(text); ok {
+		return c, nil
+	}
+	if size, err := units.Parse(text); err == nil && size >= minTotal {
+		c := Card{
+			Name: strings.TrimSpace(text), Title: "a GPU of " + units.Size(size), TotalBytes: size, Total: Estimate,
+			TotalSource: "as given", Major: 9,
+		}
+		c.setEstimate(table())
+		return c, nil
+	}
+	return Card{}, &UnknownError{Name: text, Near: near(text)}
+}
+
+// UnknownError is a name that is not in the table.
+type UnknownError struct {
+	Name string
+	Near []string // names that are like it, best first
+}
+
+func (e *UnknownError) Error() string {
+	if len(e.Near) > 0 {
+		return fmt.Sprintf("gpu %q is not known; did you mean %s? Or give its memory, such as 80GiB", e.Name, strings.Join(e.Near, ", "))
+	}
+	var names []string
+	for _, c := range List() {
+		names = append(names, c.Name)
+	}
+	return fmt.Sprintf("gpu %q is not known; give its memory, such as 80GiB, or one of %s", e.Name, strings.Join(names, ", "))
+}

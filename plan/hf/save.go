@@ -1,0 +1,33 @@
+package hf
+
+import (
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// save copies the state of the model and of the optimizer on the GPU, and drops
+// the copies once they are written. A weight that is tied is in the state dict
+// under both its names, so there are two copies of it. Copies that go straight
+// to host memory take nothing on the GPU.
+func (r *run) save(o optimizer) {
+	m := r.m
+	kind := m.Kind(ledger.Copy)
+	defer m.Kind(kind)
+	var copies []*eager.Tensor
+	for _, t := range slices.Concat(r.stateDict(), o.state()) {
+		copies = append(copies, m.Unary("clone", t))
+	}
+	eager.Drop(copies...)
+}
+
+// stateDict lists the tensors of model.state_dict(): parameters in the order of
+// the modules, and buffers that are saved.
+func (r *run) stateDict() []*eager.Tensor {
+	var out []*eager.Tensor
+	for _, p := range slices.Concat(r.params, r.adapters) {
+		out = append(out, p.Tensor)
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package safetensors
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The names that transformers gives the files of a checkpoint.
+const (
+	singleName = "model.safetensors"
+	indexName  = "model.safetensors.index.json"
+	maxIndex   = 256 << 20
+)
+
+// Open reads the tensors of a .safetensors file, of an index, or of a folder
+// that holds a checkpoint: its shards, in the order of their names.
+func Open(path string) ([]Tensor, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	case info.IsDir():
+		return openFolder(path)
+	case strings.HasSuffix(path, ".index.json"):
+		return openIndex(path)
+	}
+	return openFile(path)
+}
+
+// openFolder prefers the index: a single file beside it would be the same
+// checkpoint saved twice.
+func openFolder(dir string) ([]Tensor, error) {
+	if index := filepath.Join(dir, indexName); exists(index) {
+		return openIndex(index)
+	}
+	if single := filepath.Join(dir, singleName); exists(single) {
+		return openFile(single)
+	}
+	return nil, fmt.Errorf("%s: neither %s nor %s in this folder", dir, singleName, indexName)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func openFile(path string) ([]Tensor, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	list, err := Read(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i := range list {
+		list[i].File = filepath.Base(path)
+	}
+	return list, nil
+}
+
+// openIndex reads all shards that an index names and checks that they hold
+// what it says.
+func openIndex(path string) ([]Tensor, error) {
+	where, err := readIndex(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var shards []string
+	for _, file := range where {
+		if !slices.Contains(shards, file) {
+			shards = append(shards, file)
+		}
+	}
+	slices.Sort(shards)
+	var out []Tensor
+	found := map[string]string{}
+	for _, shard := range shards {
+		list, err := openFile(filepath.Join(filepath.Dir(path), shard))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: it names %q, which is not there: download all shards", path, shard)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range list {
+			if other, twice := found[t.Name]; twice {
+				return nil, fmt.Errorf("%s: tensor %q is in %s and in %s", path, short(t.Name), other, shard)
+			}
+			found[t.Name] = shard
+		}
+		out = append(out, list...)
+	}
+	for _, name := range sorted(where) {
+		if found[name] != where[name] {
+			return nil, fmt.Errorf("%s: tensor %q should be in %s and is not", path, short(name), where[name])
+		}
+	}
+	return out, nil
+}
+
+// readIndex returns which file holds each tensor.
+func readIndex(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxIndex+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxIndex {
+		return nil, fmt.Errorf("more than %d MiB: not an index", maxIndex>>20)
+	}
+	return parseIndex(data)
+}
+
+func parseIndex(data []byte) (map[string]string, error) {
+	var index struct {
+		Where map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, fmt.Errorf("not an index: %s", oneLine(err))
+	}
+	if len(index.Where) == 0 {
+		return nil, errors.New("not an index: it has no weight_map")
+	}
+	for _, name := range sorted(index.Where) {
+		// A shard lies beside the index. Anything else could read any file.
+		file := index.Where[name]
+		if file == "" || file != filepath.Base(file) || strings.ContainsAny(file, `/\`) || file == ".." || file == "." {
+			return nil, fmt.Errorf("tensor %q: %q is not the name of a file beside the index", short(name), short(file))
+		}
+	}
+	return index.Where, nil
+}
+
+func sorted(m map[string]string) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

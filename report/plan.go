@@ -1,0 +1,227 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/plan"
+)
+
+// PlanHead says what a plan is about.
+type PlanHead struct {
+	Name    string // of the config
+	Options string // how the model is run, as on the command line
+	Room    plan.Room
+}
+
+// Plan writes an answer.
+func Plan(w io.Writer, head PlanHead, a *plan.Answer, style Style) error {
+	p := &page{w: w, style: style}
+	p.planHead(head, a)
+	p.planPeaks(a)
+	p.planComponents(a)
+	p.planTimeline(a)
+	p.planLevers(a)
+	p.list("Assumed", a.Assumed)
+	p.list("Not modelled", a.NotModelled)
+	return p.err
+}
+
+// planHead says whether it fits.
+func (p *page) planHead(head PlanHead, a *plan.Answer) {
+	p.planSubject(head, a.Model, a.Parameters, a.Preset)
+	p.printf("\n")
+	p.wrapped("", fitsText(head.Room, a))
+	if f := a.Failure; f != nil {
+		p.wrapped("  ", failedText(f))
+	}
+}
+
+// planSubject names the model and how it is run.
+func (p *page) planSubject(head PlanHead, model string, parameters int64, preset string) {
+	p.printf("%s\n", Clean(head.Name))
+	p.wrapped("  ", fmt.Sprintf("%s, %s parameters, as in preset %s", model, units.Count(parameters), preset))
+	if head.Options != "" {
+		p.wrapped("  ", head.Options)
+	}
+}
+
+// fitsText is the verdict.
+func fitsText(room plan.Room, a *plan.Answer) string {
+	need := units.SizeUp(a.SmallestLimit)
+	if a.Fits == nil {
+		return "It needs at least " + need + " for the allocator. Give --gpu or --limit to see whether that fits."
+	}
+	into := roomText(room, a)
+	spare := *a.Headroom
+	switch {
+	case *a.Fits && spare >= 0:
+		return fmt.Sprintf("FITS into %s, with %s to spare: the run needs at least %s.", into, units.Size(uint64(spare)), need)
+	case *a.Fits: // a lower limit than the one that was found passes too
+		return fmt.Sprintf("FITS into %s.", into)
+	case spare < 0:
+		return fmt.Sprintf("DOES NOT FIT into %s: %s are missing, the run needs at least %s.", into, units.Size(uint64(-spare)), need)
+	}
+	return fmt.Sprintf("DOES NOT FIT into %s, although %s would do: freeing at another moment turns out better there.", into, need)
+}
+
+// roomText says what there is.
+func roomText(room plan.Room, a *plan.Answer) string {
+	said := ""
+	if c := room.Card; c != nil {
+		said = fmt.Sprintf("%s, of whose %s %s are left for the allocator", c.Title, units.Size(c.TotalBytes), units.Size(c.TotalBytes-min(c.TotalBytes, a.Context+a.Collectives)))
+	}
+	if room.Limit > 0 {
+		if said != "" {
+			said += " and "
+		}
+		said += "the limit of " + units.Size(room.Limit)
+	}
+	return said
+}
+
+// failedText says where a run ends that does not fit.
+func failedText(f *plan.Failure) string {
+	said := fmt.Sprintf("It ends at a request for %s", units.Size(f.Bytes))
+	if f.Op != "" {
+		said += " by " + f.Op
+	}
+	if f.Module != "" {
+		said += " of " + f.Module
+	}
+	if f.Phase != "" {
+		said += ", in " + stepText(f.Phase, f.Step)
+	}
+	return said + fmt.Sprintf("; then %s are allocated and %s reserved.", units.Size(f.Allocated), units.Size(f.Reserved))
+}
+
+// stepText names a phase.
+func stepText(phase string, step int) string {
+	switch {
+	case step == 0:
+		return phase
+	case phase == "decode" || phase == "prefill":
+		return fmt.Sprintf("%s of token %d", phase, step)
+	}
+	return fmt.Sprintf("%s of step %d", phase, step)
+}
+
+// planPeaks writes the three totals with their ranges.
+func (p *page) planPeaks(a *plan.Answer) {
+	p.heading("Peaks", "")
+	const row = "  %-10s %12s   %s"
+	r := &a.Range
+	between := func(low, high uint64) string { return "from " + units.Size(low) + " to " + units.Size(high) }
+	p.line(row, "allocated", units.Size(a.PeakAllocated), between(r.Low, r.High))
+	p.line(row, "reserved", units.Size(a.PeakReserved), between(r.ReservedLow, r.ReservedHigh))
+	p.line(row, "device", units.Size(a.PeakDevice), between(r.DeviceLow, r.DeviceHigh)+"; "+outsideText(a))
+	p.line("  %-10s %12s   %s", "binds in", stepText(a.BindingPhase, a.BindingStep), "")
+	for _, x := range r.Reasons {
+		if said := reasonText(x); said != "" {
+			p.wrapped("  range: ", said)
+		}
+	}
+	if !a.Measured {
+		p.wrapped("  note: ", "runs over several ranks were not measured against the plan")
+	}
+}
+
+// outsideText says what a process holds beside the allocator's memory.
+func outsideText(a *plan.Answer) string {
+	said := units.Size(a.Context) + " of it CUDA's context"
+	if a.ContextEstimated {
+		said += " (estimated)"
+	}
+	if a.Collectives > 0 {
+		said += ", " + units.Size(a.Collectives) + " NCCL"
+	}
+	return said
+}
+
+// reasonText says what a reason comes to; nothing if that is nothing.
+func reasonText(x plan.Reason) string {
+	said := func(low, high uint64) string {
+		switch {
+		case low == 0 && high == 0:
+			return ""
+		case low == high:
+			return "+-" + units.Size(low)
+		}
+		return units.Delta(-int64(low)) + " to " + units.Delta(int64(high))
+	}
+	allocated, reserved := said(x.Low, x.High), said(x.ReservedLow, x.ReservedHigh)
+	switch {
+	case allocated == "" && reserved == "":
+		return ""
+	case allocated == reserved:
+		return x.Name + ": " + allocated
+	case allocated == "":
+		return x.Name + ": reserved " + reserved
+	case reserved == "":
+		return x.Name + ": allocated " + allocated
+	}
+	return x.Name + ": allocated " + allocated + ", reserved " + reserved
+}
+
+// barWidth is the length of the longest bar.
+const barWidth = 36
+
+// planComponents draws a bar for each part of the peak.
+func (p *page) planComponents(a *plan.Answer) {
+	p.heading("What the peak of allocated memory is made of", "")
+	var most uint64
+	for _, c := range a.Components {
+		most = max(most, c.Bytes)
+	}
+	for _, c := range a.Components {
+		n := int((c.Bytes*barWidth + most - 1) / max(most, 1))
+		p.line("  %-16s %12s %6s  %s", c.Name, units.Size(c.Bytes), share(c.Bytes, a.PeakAllocated), strings.Repeat("#", n))
+	}
+}
+
+// share is a part in percent.
+func share(part, all uint64) string {
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(all))
+}
+
+// planLevers lists what could be changed.
+func (p *page) planLevers(a *plan.Answer) {
+	if len(a.Levers) == 0 {
+		return
+	}
+	p.heading("What would save memory, the cheapest first", "")
+	for _, l := range a.Levers {
+		said := fmt.Sprintf("-%s", units.Size(l.Saving))
+		if l.Of != "allocated" {
+			said += " " + l.Of
+		}
+		said += ", " + l.Cost
+		if l.Fits != nil && a.Fits != nil && !*a.Fits {
+			if *l.Fits {
+				said += "; then it fits"
+			} else {
+				said += "; alone not enough"
+			}
+		}
+		p.wrapped("  "+l.Name+": ", said)
+		p.printf("      %s\n", l.Flags)
+	}
+	p.printf("\n")
+	p.wrapped("", "Each was planned: its saving is what the peak falls by, of allocated memory unless it says otherwise.")
+}
+
+// list writes a list of sentences under a heading.
+func (p *page) list(name string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	p.heading(name, "")
+	for _, l := range lines {
+		p.wrapped("  ", l)
+	}
+}

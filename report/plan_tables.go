@@ -1,0 +1,174 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/plan"
+)
+
+// PlanLargest writes the end of a search for the largest batch or sequence.
+func PlanLargest(w io.Writer, head PlanHead, l *plan.Largest, style Style) error {
+	p := &page{w: w, style: style}
+	p.printf("%s\n", Clean(head.Name))
+	p.wrapped("  ", head.Options)
+	p.printf("\n")
+	into := largestRoom(head.Room)
+	if l.Value == 0 {
+		p.wrapped("", fmt.Sprintf("Not even --%s %d fits into %s: %s.", l.Of, l.Next, into, l.Why))
+	} else {
+		p.wrapped("", fmt.Sprintf("The largest that fits into %s: --%s %d, with a peak of %s reserved.", into, l.Of, l.Value, units.Size(l.PeakReserved)))
+		next := fmt.Sprintf("--%s %d does not: %s", l.Of, l.Next, l.Why)
+		if l.NextPeakReserved > 0 {
+			next += fmt.Sprintf("; without a limit it would reserve %s", units.Size(l.NextPeakReserved))
+		}
+		p.wrapped("", next+".")
+	}
+	p.wrapped("", fmt.Sprintf("Both were planned in full and replayed, as were %d others on the way.", max(l.Plans-2, 0)))
+	return p.err
+}
+
+func largestRoom(room plan.Room) string {
+	switch {
+	case room.Card != nil && room.Limit > 0:
+		return room.Card.Title + " under the limit of " + units.Size(room.Limit)
+	case room.Card != nil:
+		return room.Card.Title
+	}
+	return "the limit of " + units.Size(room.Limit)
+}
+
+// PlanSweep writes a table of plans.
+func PlanSweep(w io.Writer, head PlanHead, axes []plan.Axis, cells []plan.Cell, style Style) error {
+	p := &page{w: w, style: style}
+	p.printf("%s\n", Clean(head.Name))
+	p.wrapped("  ", head.Options)
+	p.printf("\n")
+	widths := make([]int, len(axes))
+	names := ""
+	for i, a := range axes {
+		widths[i] = len(a.Name)
+		for _, v := range a.Values {
+			widths[i] = max(widths[i], len(v))
+		}
+		names += fmt.Sprintf("  %*s", widths[i], a.Name)
+	}
+	const row = "%s  %12s %12s %12s  %-10s %s"
+	p.line(row, names, "allocated", "reserved", "device", "binds in", "fits")
+	for _, c := range cells {
+		values := ""
+		for i, v := range c.Values {
+			values += fmt.Sprintf("  %*s", widths[i], v)
+		}
+		if c.Error != "" {
+			p.line("%s  %s", values, c.Error)
+			continue
+		}
+		fits := ""
+		if c.Fits != nil {
+			fits = "no"
+			if *c.Fits {
+				fits = "yes"
+			}
+		}
+		p.line(row, values, units.Size(c.PeakAllocated), units.Size(c.PeakReserved), units.Size(c.PeakDevice), c.BindingPhase, fits)
+	}
+	return p.err
+}
+
+// PlanRecompute writes the choice of layers to recompute beside others.
+func PlanRecompute(w io.Writer, b *plan.BestRecompute, style Style) error {
+	p := &page{w: w, style: style}
+	p.heading("Recomputation", "")
+	best := &b.Best
+	said := fmt.Sprintf("best: %s", best.Text())
+	switch {
+	case !best.Fits:
+		said = "No choice of layers fits. The one that takes least: " + best.Text()
+	case len(best.Layers) == 0:
+		said = "It fits without recomputing anything"
+	}
+	p.wrapped("  ", said+".")
+	const row = "  %-10s %7s %9s %12s %12s  %s"
+	p.line(row, "", "layers", "compute", "allocated", "reserved", "fits")
+	for _, r := range append([]plan.Recomputation{*best}, b.Others...) {
+		name := r.Name
+		if name == "none" && len(best.Layers) == 0 && best.Fits && r.Flags == best.Flags && name != best.Name {
+			continue
+		}
+		fits := "no"
+		if r.Fits {
+			fits = "yes"
+		}
+		compute := fmt.Sprintf("+%.1f %%", 100*r.Extra)
+		if name == "selective" {
+			compute = "*"
+		}
+		p.line(row, name, fmt.Sprint(len(r.Layers)), compute, units.Size(r.PeakAllocated), units.Size(r.PeakReserved), fits)
+	}
+	p.wrapped("  ", "compute: matrix products that are repeated, as a part of a step's; * none of them, only what lies between them")
+	p.printf("  %s\n", best.Flags)
+	return p.err
+}
+
+// maxTerms is how many terms of each kind are listed.
+const maxTerms = 12
+
+// PlanAgainst writes a plan beside a recording.
+func PlanAgainst(w io.Writer, name string, a *plan.Against, style Style) error {
+	p := &page{w: w, style: style}
+	p.heading("Against "+Clean(name), "")
+	p.wrapped("  ", fmt.Sprintf("allocations of %s or more, from %s to %s: %.2f %% of the recorded bytes are planned, in their order; %s recorded are missing in the plan, %s planned were not recorded",
+		units.Size(a.Least), a.From, a.To, 100*a.Covered, units.Size(a.Missing), units.Size(a.Extra)))
+	for _, n := range a.Notes {
+		p.wrapped("  note: ", n)
+	}
+	const row = "  %-10s %14s %14s %10s"
+	p.line(row, "peak", "planned", "measured", "error")
+	for _, x := range a.Peaks {
+		if x.Measured == nil {
+			p.line(row, x.Name, units.Size(x.Planned), "unknown", "")
+			continue
+		}
+		off := 100 * (float64(x.Planned)/float64(max(*x.Measured, 1)) - 1)
+		p.line(row, x.Name, units.Size(x.Planned), units.Size(*x.Measured), fmt.Sprintf("%+.2f %%", off))
+	}
+	if len(a.Curve.Planned) > 0 {
+		p.printf("\n")
+		p.chart(chart{
+			a: a.Curve.Planned, b: a.Curve.Measured, both: '#', onlyA: '+', onlyB: 'o', phases: a.Curve.Phases,
+			legend: "live bytes: # both   + only planned   o only measured",
+		})
+	}
+	p.againstTerms(a)
+	return p.err
+}
+
+// againstTerms lists what is missing, extra and matched.
+func (p *page) againstTerms(a *plan.Against) {
+	title := map[string]string{"missing": "Recorded, but not planned", "extra": "Planned, but not recorded", "matched": "Matched"}
+	shown := map[string]int{}
+	const row = "  %8s %12s %12s  %s"
+	for _, t := range a.Terms {
+		if shown[t.Change] == 0 {
+			p.heading(title[t.Change], "")
+			p.line(row, "times", "bytes", "largest", "")
+		}
+		shown[t.Change]++
+		if shown[t.Change] > maxTerms {
+			continue
+		}
+		what := t.Where
+		if t.Change != "missing" {
+			what = strings.TrimSuffix(t.What+" of "+t.Where, " of ")
+		}
+		p.line(row, units.Count(int64(t.Count)), units.Size(t.Bytes), units.Size(t.Most), cut(Clean(what), 60))
+	}
+	for _, change := range []string{"missing", "extra", "matched"} {
+		if n := shown[change] - maxTerms; n > 0 {
+			p.line("  and %s more that are %s", units.Count(int64(n)), change)
+		}
+	}
+}

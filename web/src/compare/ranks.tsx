@@ -1,0 +1,197 @@
+// Which run is odd, and where the runs part.
+
+import { count, delta, percent, plural } from '../format';
+import { Bytes, Panel, Stack } from '../parts/basic';
+import { Swatch } from '../parts/lines';
+import type { LineStyle } from '../palette';
+import { visit } from '../route';
+import { siteText } from '../site';
+import type { Run } from '../types';
+import type { Measure, Odd, Rank, Ranks } from './types';
+
+const names: Record<Measure, string> = {
+  peak_allocated: 'peak allocated',
+  peak_requested: 'peak requested',
+  peak_reserved: 'peak reserved',
+  cached_at_peak: 'in no tensor at peak',
+  oom_events: 'failed requests',
+  events: 'events',
+};
+
+export function RankTable({
+  r,
+  runs,
+  styles,
+  off,
+  onOff,
+}: {
+  r: Ranks;
+  runs: readonly Run[];
+  styles: readonly LineStyle[];
+  off: ReadonlySet<number>;
+  onOff: (id: number, off: boolean) => void;
+}) {
+  const used: Measure = r.sizes === 'requested' ? 'peak_requested' : 'peak_allocated';
+  const odd = (rank: number, m: Measure) => r.odd.find((o) => o.rank === rank && o.measure === m);
+  return (
+    <Panel title="Runs" name="ranks" aside={oddText(r)}>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
+        <table class="grid">
+          <thead>
+            <tr>
+              <th scope="col">Run</th>
+              <th scope="col" class="right">
+                {r.sizes === 'requested' ? 'Peak requested' : 'Peak allocated'}
+              </th>
+              <th scope="col" class="right">
+                Peak reserved
+              </th>
+              <th scope="col" class="right" title="Reserved and in no tensor, where reserved memory was highest">
+                In no tensor
+              </th>
+              <th scope="col" class="right">
+                Failed
+              </th>
+              <th scope="col" class="right">
+                Events
+              </th>
+              <th scope="col" class="right" title="Its first call that is not the majority's">
+                Parts at
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {r.ranks.map((k, i) => {
+              const run = runs[i]!;
+              return (
+                <tr data-rank={i} class={r.odd.some((o) => o.rank === i) ? 'odd' : ''}>
+                  <th scope="row">
+                    <label class="rank-name">
+                      <input
+                        type="checkbox"
+                        checked={!off.has(run.id)}
+                        onChange={(e) => onOff(run.id, !e.currentTarget.checked)}
+                        aria-label={`Draw ${run.label}`}
+                        title="Draw its curve"
+                      />
+                      <Swatch {...styles[i]!} />
+                      <span>{run.label}</span>
+                      {k.partial && <span class="tag">cut off</span>}
+                    </label>
+                  </th>
+                  <Cell odd={odd(i, used)} value={r.sizes === 'requested' ? k.peak_requested_bytes : k.peak_allocated_bytes} field="peak" />
+                  <Cell odd={odd(i, 'peak_reserved')} value={k.peak_reserved_bytes} field="peak_reserved_bytes" />
+                  <Cell odd={odd(i, 'cached_at_peak')} value={k.cached_at_peak_bytes} field="cached_at_peak_bytes" />
+                  <td class={'right num' + (odd(i, 'oom_events') ? ' odd-cell' : '')}>{count(k.oom_events)}</td>
+                  <td class={'right num' + (odd(i, 'events') ? ' odd-cell' : '')}>{count(k.events)}</td>
+                  <td class="right">
+                    <Parts rank={k} run={run} />
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+      {r.odd.length > 0 && (
+        <ul class="rows odd-list" data-panel="odd">
+          {r.odd.map((o) => (
+            <li>
+              <strong>{runs[o.rank]!.label}</strong> is odd in {names[o.measure]}: {away(o)}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function Cell({ odd, value, field }: { odd: Odd | undefined; value: number | null; field: string }) {
+  return (
+    <td class={'right' + (odd ? ' odd-cell' : '')} title={odd ? `odd: ${away(odd)}` : undefined}>
+      <Bytes n={value} field={field} />
+    </td>
+  );
+}
+
+function away(o: Odd): string {
+  const part = o.delta_fraction === null ? '' : ` (${o.delta_fraction > 0 ? '+' : ''}${percent(o.delta_fraction)})`;
+  const bytes = o.delta_bytes;
+  if (bytes !== null) return `${delta(bytes)}${part} from the median`;
+  return `${(o.delta_count ?? 0) > 0 ? '+' : ''}${count(o.delta_count ?? 0)}${part} from the median`;
+}
+
+function oddText(r: Ranks): string {
+  const odd = new Set(r.odd.map((o) => o.rank)).size;
+  if (odd === 0) return r.ranks.length > 2 ? 'none is odd' : '';
+  return `${plural(odd, 'run')} of ${count(r.ranks.length)} odd`;
+}
+
+function Parts({ rank, run }: { rank: Rank; run: Run }) {
+  const at = rank.diverges_at_event;
+  if (at === null) return <span class="muted">-</span>;
+  return (
+    <button class="link num" title="Look at this event of that run" onClick={() => visit(run.id, 'events', { event: at })}>
+      {count(at)}
+    </button>
+  );
+}
+
+// Divergence is the first call at which not all do the same.
+export function Divergence({ r, runs }: { r: Ranks; runs: readonly Run[] }) {
+  const d = r.divergence;
+  return (
+    <Panel title="Where they part" name="divergence" aside={r.calls_shifted ? 'they begin at different moments' : ''}>
+      {!r.calls_compared && <p class="muted">Fewer than two of the runs have events: there are no calls to compare.</p>}
+      {r.calls_compared && !d && (
+        <p>
+          All {plural(r.calls_in_common, 'call')} are the same: the same sizes allocated and freed in the same order.
+        </p>
+      )}
+      {d && (
+        <>
+          <p>
+            <span data-field="calls_in_common" data-value={d.calls_in_common}>
+              {plural(d.calls_in_common, 'call')}
+            </span>{' '}
+            are the same, then {d.majority ? 'the majority' : 'some'} and the others do something else:
+          </p>
+          <ul class="rows">
+            {d.branches.map((b, i) => (
+              <li data-branch={i}>
+                <details class="stack-line">
+                  <summary>
+                    <span class="bytes">
+                      <Bytes n={b.size_bytes} field="branch.size_bytes" />
+                    </span>
+                    <span class="times">{b.call}</span>
+                    <span class="site" data-site>
+                      {siteText(b.frames)}
+                    </span>
+                    <span class="muted">{who(b.ranks, runs)}</span>
+                  </summary>
+                  <Stack frames={b.frames} />
+                </details>{' '}
+                <button class="link small-text" onClick={() => visit(runs[b.ranks[0]!]!.id, 'timeline', { event: b.event })}>
+                  event {count(b.event)} of {runs[b.ranks[0]!]!.label}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {r.notes.length > 0 && (
+        <ul class="rows muted small-text">
+          {r.notes.map((n) => (
+            <li>{n}</li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function who(ranks: readonly number[], runs: readonly Run[]): string {
+  const some = ranks.slice(0, 3).map((i) => runs[i]!.label);
+  return ranks.length > 3 ? `${some.join(', ')} and ${count(ranks.length - 3)} more` : some.join(', ');
+}
