@@ -63,7 +63,8 @@ fuzz-short:
 # All fuzzers, for FUZZTIME each.
 FUZZTIME ?= 10m
 FUZZERS  := internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
-	settings:FuzzParse alloc:FuzzScript internal/units:FuzzParse replay:FuzzRead
+	settings:FuzzParse alloc:FuzzScript internal/units:FuzzParse replay:FuzzRead \
+	plan/config:FuzzRead plan/safetensors:FuzzRead plan/safetensors:FuzzIndex
 fuzz:
 	@set -e; for f in $(FUZZERS); do \
 		echo "./$${f%:*} $${f#*:}"; $(GO) test ./$${f%:*} -run '^$$' -fuzz $${f#*:} -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \

@@ -36,6 +36,9 @@ func TestAccessible(t *testing.T) {
 		{"segments", "#/1/segments?event=18434&alloc=100", "[data-panel=request]", ""},
 		{"stacks", "#/1/stacks?q=forward", "[data-field=matched]", ""},
 		{"events", "#/1/events?event=12345", ".list .row.on", ""},
+		{"playground", "#/1/playground?lesson=every-second&step=31", "[data-rule=out_of_memory]", ""},
+		{"playground-lessons", "#/1/playground?lesson=pools", ".lessons", ""},
+		{"playground-share", "#/1/playground?lesson=two-streams&step=8", "[data-field=at][data-at='8']", "s"},
 		{"keys", "#/1/timeline", ".plot", "?"},
 		{"files", "#/1/overview", "[data-field=verdict]", "F"},
 	}

@@ -64,7 +64,7 @@ func (p *page) facts(s *subject, d detail) {
 	p.About = d.say(report.CourseText(f))
 	p.numbers(s, f, d)
 	p.run(s, f, d)
-	for _, x := range f.Settings.NonDefault {
+	for _, x := range f.Settings.NonDefault[:min(len(f.Settings.NonDefault), maxGroups)] {
 		p.Settings = append(p.Settings, setting{d.clip(x.Key), d.clip(x.Value), d.say(x.Meaning)})
 	}
 	if len(f.Devices) > 1 {

@@ -157,8 +157,9 @@ type pinner struct {
 }
 
 const (
-	firstPinners = 8 // are not folded away
-	pinnerStacks = 3 // call stacks of a segment that are shown
+	maxPinners   = 50 // are looked at
+	firstPinners = 8  // are not folded away
+	pinnerStacks = 3  // call stacks of a segment that are shown
 )
 
 func newPinners(s *subject, d detail) pinners {
@@ -168,8 +169,9 @@ func newPinners(s *subject, d detail) pinners {
 	}
 	var list []*pinner
 	at := map[string]*pinner{}
-	for i := range s.Explain.Pinners {
-		p := &s.Explain.Pinners[i]
+	all := s.Explain.Pinners
+	for i := range all[:min(len(all), maxPinners)] {
+		p := &all[i]
 		one := &pinner{
 			Stuck: newSize("pinners.stuck_bytes", p.Stuck), Size: newSize("", p.Size), Live: newSize("", p.Live),
 			Blocks: units.Count(int64(p.Count)), key: report.PinnedText(p),

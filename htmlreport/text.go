@@ -19,7 +19,7 @@ func (d detail) say(sentence string) string {
 	return unit.ReplaceAllString(clip(sentence, 4*d.text), "$1\u00a0$2")
 }
 
-var unit = regexp.MustCompile(`(\d) (B|KiB|MiB|GiB|%|s|ms)\b`)
+var unit = regexp.MustCompile(`(\d) (B\b|KiB\b|MiB\b|GiB\b|s\b|ms\b|%)`)
 
 // clip cuts the middle out of a text that is too long: of a path both ends tell
 // something.

@@ -13,7 +13,7 @@ var grave = []string{"truncated", "events", "start", "replay"}
 func (p *page) trust(s *subject, d detail) {
 	if s.Facts != nil {
 		for _, m := range s.Facts.Missing {
-			if slices.Contains(grave, m.What) {
+			if slices.Contains(grave, m.What) && len(p.Warnings) < d.notes {
 				p.Warnings = append(p.Warnings, d.say("Not in the file: "+m.Text))
 			}
 			if len(p.Missing) < d.notes {

@@ -39,10 +39,8 @@ type row struct {
 
 // fix is something that would have helped.
 type fix struct {
-	Kind   string
 	Export string // the line of a shell
 	Text   string
-	Needs  *size
 }
 
 func newRows(rows []report.Row, d detail) []row {
@@ -92,15 +90,7 @@ func newVerdict(s *subject, d detail) verdict {
 	if r.Health != nil {
 		v.Health = newRows(report.Health(r.Health), d)
 	}
-	for _, f := range r.Findings {
-		switch f.Kind {
-		case explain.Ignored:
-			v.Ignored = append(v.Ignored, d.say(f.Detail))
-		case explain.Leak, explain.Spike:
-			v.Found = append(v.Found, d.say(fmt.Sprintf("%s (%s): %s", f.Kind, f.Confidence, f.Detail)))
-		}
-	}
-	v.Ignored, v.Found = v.Ignored[:min(len(v.Ignored), d.findings)], v.Found[:min(len(v.Found), d.findings)]
+	v.findings(r.Findings, d)
 	for _, a := range r.Alternatives[:min(len(r.Alternatives), d.notes)] {
 		v.Others = append(v.Others, d.say(a.Verdict+", "+a.When))
 	}
@@ -108,10 +98,22 @@ func newVerdict(s *subject, d detail) verdict {
 	return v
 }
 
+// findings takes those that change what is to be done.
+func (v *verdict) findings(list []explain.Finding, d detail) {
+	for i := range list {
+		switch f := &list[i]; {
+		case f.Kind == explain.Ignored && len(v.Ignored) < d.findings:
+			v.Ignored = append(v.Ignored, d.say(f.Detail))
+		case (f.Kind == explain.Leak || f.Kind == explain.Spike) && len(v.Found) < d.findings:
+			v.Found = append(v.Found, d.say(fmt.Sprintf("%s (%s): %s", f.Kind, f.Confidence, f.Detail)))
+		}
+	}
+}
+
 func (v *verdict) fixes(list []explain.Fix, d detail) {
 	proved := ""
 	for i := range list {
-		f := fix{Kind: list[i].Kind, Text: d.say(list[i].Detail), Needs: sizeOf("fixes.smallest_limit_bytes", list[i].SmallestLimit)}
+		f := fix{Text: d.say(list[i].Detail)}
 		if list[i].Export != "" {
 			f.Export, f.Text = d.say(list[i].Export), d.say(report.SettingText(&list[i], list[i].Detail == proved))
 			proved = list[i].Detail

@@ -19,6 +19,7 @@ type Question struct {
 	Room     Room
 	Settings settings.Settings // of the allocator
 	Conf     string            // the same as it was given
+	Weights  *Weights          // the checkpoint's files; nil if they are not known
 	// Points is the length of the timeline; 0 makes none.
 	Points int
 	// NoLevers leaves out what could be changed.
@@ -93,12 +94,13 @@ type planned struct {
 
 // plan runs a job symbolically and through the engine, without a limit.
 func (q *Question) plan(ctx context.Context, o Options, points int) (*planned, []string, error) {
+	o, chosen := q.Weights.choose(o)
 	j, assumed, err := o.Job(q.Model)
 	if err != nil {
 		return nil, nil, err
 	}
 	p, err := q.planJob(ctx, j, points)
-	return p, assumed, err
+	return p, append(chosen, assumed...), err
 }
 
 func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planned, error) {
@@ -172,7 +174,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 // answer has what needs no further run.
 func (p *planned) answer(assumed []string) *Answer {
 	l, room := p.run.ledger, &p.q.Room
-	phase := l.PhaseAt(p.at)
+	phase := p.binding()
 	a := &Answer{
 		PeakAllocated: p.allocated, PeakReserved: p.reserved, PeakRequested: p.requested,
 		PeakDevice:   p.reserved + room.outside(p.job),
@@ -188,6 +190,7 @@ func (p *planned) answer(assumed []string) *Answer {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}
 	a.Assumed = append(append(a.Assumed, assumed...), p.run.assumed...)
+	a.Assumed = append(a.Assumed, p.q.Weights.notes(p.run.parameters)...)
 	if p.reserved > 0 {
 		a.Fragmentation = 1 - float64(p.allocated)/float64(p.reserved)
 	}
@@ -195,6 +198,17 @@ func (p *planned) answer(assumed []string) *Answer {
 		a.Timeline = newTimeline(l, p.curve)
 	}
 	return a
+}
+
+// binding is the phase of the peak. What the loss takes, forward and backward,
+// is a phase of its own wherever the peak is reached by one of its tensors.
+func (p *planned) binding() ledger.Phase {
+	l := p.run.ledger
+	phase := l.PhaseAt(p.at)
+	if e := l.Events[p.at]; e >= 0 && l.Tensors[e].Kind == ledger.Loss && (phase.Name == ledger.Forward || phase.Name == ledger.Backward) {
+		phase.Name = ledger.LossPhase
+	}
+	return phase
 }
 
 // measured tells whether runs of this kind were compared with the plan: there

@@ -150,7 +150,58 @@ func (b *bestSearch) search(ctx context.Context, none, full *candidate) (*candid
 			high = min(high, budget) - min(high, room/nearEnough)
 		}
 	}
+	return b.fewer(ctx, best, len(e.work))
+}
+
+// fewer leaves layers out as long as that fits. The estimate knows sizes, not
+// the allocator's history, which is better for some layers than for others: the
+// first, the last, and what was found without its first or last.
+func (b *bestSearch) fewer(ctx context.Context, best *candidate, n int) (*candidate, error) {
+	for best.Fits && len(best.Layers) > 1 {
+		k := len(best.Layers) - 1
+		single := slices.Repeat([]int{1}, k)
+		choices := [][]int{
+			append([]int{-(n - k)}, single...), append(slices.Clone(single), -(n-k)),
+			only(best.Layers[1:], n), only(best.Layers[:k], n),
+		}
+		found := make([]*candidate, len(choices))
+		err := parallel(ctx, len(choices), func(i int) (err error) {
+			found[i], err = b.plan(ctx, Best, "groups:"+groupsText(choices[i]))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		next := best
+		for i, c := range found {
+			b.tried["groups:"+groupsText(choices[i])] = c
+			if c.better(next) {
+				next = c
+			}
+		}
+		if next == best {
+			break
+		}
+		best = next
+	}
 	return best, nil
+}
+
+// only are groups in which the given of n layers are recomputed one by one.
+func only(layers []int, n int) []int {
+	var out []int
+	at := 0
+	for _, l := range layers {
+		if l > at {
+			out = append(out, at-l)
+		}
+		out = append(out, 1)
+		at = l + 1
+	}
+	if at < n {
+		out = append(out, at-n)
+	}
+	return out
 }
 
 // within plans the cheapest choice within a budget; nil if there is none.
@@ -372,8 +423,8 @@ func joined(groups []int) []int {
 	return out
 }
 
-// apply makes the choice an option.
-func (r *Recomputation) apply(o Options) Options {
+// Apply makes the choice an option.
+func (r *Recomputation) Apply(o Options) Options {
 	return o.with("recompute", r.Flags[len("--recompute "):])
 }
 

@@ -9,9 +9,13 @@ import (
 // Groups of layers are written as their lengths: "-20,12*1" is twenty layers
 // that are not recomputed, then twelve that are, one by one.
 
+// maxLayers is more than any model has.
+const maxLayers = 1 << 14
+
 // parseGroups reads groups.
 func parseGroups(text string) ([]int, error) {
 	var out []int
+	layers := 0
 	for part := range strings.SplitSeq(text, ",") {
 		times, length, ok := strings.Cut(part, "*")
 		if !ok {
@@ -19,9 +23,10 @@ func parseGroups(text string) ([]int, error) {
 		}
 		n, err := strconv.Atoi(times)
 		k, err2 := strconv.Atoi(length)
-		if err != nil || err2 != nil || n < 1 || k == 0 || n > 1<<16 || k > 1<<16 || k < -(1<<16) || len(out)+n > 1<<16 {
+		if err != nil || err2 != nil || n < 1 || n > maxLayers || k == 0 || max(k, -k) > maxLayers || layers+n*max(k, -k) > maxLayers {
 			return nil, fmt.Errorf("%q: write lengths of runs of layers such as groups:-20,12*1; those not recomputed with a minus", text)
 		}
+		layers += n * max(k, -k)
 		for range n {
 			out = append(out, k)
 		}

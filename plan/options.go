@@ -234,3 +234,14 @@ func checkShard(value string) error {
 func checkPreset(value string) error {
 	return checkOneOf(presetNames()...)(value)
 }
+
+// String writes the options as flags, in the order of the catalogue.
+func (o Options) String() string {
+	var parts []string
+	for _, c := range catalogue {
+		if v := o.values[c.Name]; v != "" {
+			parts = append(parts, c.Name, v)
+		}
+	}
+	return flags(parts)
+}

@@ -106,7 +106,7 @@ func (q *Question) cell(ctx context.Context, o Options, c *Cell) error {
 	}
 	c.PeakAllocated, c.PeakReserved = p.allocated, p.reserved
 	c.PeakDevice = p.reserved + q.Room.outside(p.job)
-	c.BindingPhase = p.run.ledger.PhaseAt(p.at).Name
+	c.BindingPhase = p.binding().Name
 	if q.Room.given() {
 		ok, _, err := p.fits(ctx)
 		if err != nil {

@@ -176,7 +176,7 @@ func (p *page) planComponents(a *plan.Answer) {
 		most = max(most, c.Bytes)
 	}
 	for _, c := range a.Components {
-		n := int((c.Bytes*barWidth + most - 1) / max(most, 1))
+		n := int((c.Bytes*barWidth + most/2) / max(most, 1))
 		p.line("  %-16s %12s %6s  %s", c.Name, units.Size(c.Bytes), share(c.Bytes, a.PeakAllocated), strings.Repeat("#", n))
 	}
 }

@@ -16,10 +16,10 @@ const chartHeight = 10
 // chart draws two curves from a common zero: where both are, where only the
 // first is and where only the second is have marks of their own.
 type chart struct {
-	a, b                 []uint64
-	both, onlyA, onlyB   rune
-	phases               []plan.Span
-	nameA, nameB, legend string
+	a, b               []uint64
+	both, onlyA, onlyB rune
+	phases             []plan.Span
+	legend             string
 }
 
 func (p *page) chart(c chart) {
@@ -56,7 +56,7 @@ func (p *page) chart(c chart) {
 	}
 	p.line("  %11s |%s", "0", c.ruler())
 	if c.legend != "" {
-		p.wrapped("              ", c.legend)
+		p.line("              %s", c.legend)
 	}
 }
 
@@ -68,7 +68,9 @@ func (c chart) ruler() string {
 		if s.Begin >= len(line) {
 			break
 		}
-		line[s.Begin] = '|'
+		if s.Begin > 0 { // the axis is there
+			line[s.Begin] = '|'
+		}
 		end := min(s.End, len(line))
 		if room := end - s.Begin - 1; room < len(name) {
 			if room < 4 {
@@ -96,6 +98,6 @@ func (p *page) planTimeline(a *plan.Answer) {
 	p.heading(name, "")
 	p.chart(chart{
 		a: t.Allocated, b: t.Reserved, both: '#', onlyA: '#', onlyB: '.', phases: t.Phases,
-		legend: "# allocated   . reserved beside it   one column: equally many allocations and frees",
+		legend: "# allocated   . reserved   (columns of equally many allocations and frees)",
 	})
 }

@@ -36,10 +36,14 @@ gzip, zstd or not; several are several ranks or runs. Files can also be dropped
 onto the page. Nothing leaves the machine: the page is served on the loopback
 interface, under an address that nobody can guess.
 
+Without a FILE the page opens on the playground: PyTorch's allocator to play
+with, step by step or by hand, with every rule that it applies told in a
+sentence.
+
 Ctrl-C ends it.
 
 Exit status: 0 ended, 2 a FILE is not there or the port cannot be used.`,
-		Example: "  ashlar view snapshot.pickle\n  ashlar view rank*.pickle.gz\n  ashlar view --no-open --port 8080 snapshot.pickle",
+		Example: "  ashlar view snapshot.pickle\n  ashlar view rank*.pickle.gz\n  ashlar view --no-open --port 8080 snapshot.pickle\n  ashlar view",
 	}
 	cmd.Flags().IntVar(&o.port, "port", 0, "serve on this port; by default on one that is free")
 	cmd.Flags().BoolVar(&o.noOpen, "no-open", false, "do not open the browser")

@@ -3,7 +3,7 @@ package config
 // deepseekSilent are fields of deepseek's own code that transformers' does not
 // read, or that change no tensor.
 var deepseekSilent = []string{
-	"num_nextn_predict_layers", "num_mtp_layers", "routed_scaling_factor", "rope_interleave", "qk_head_dim",
+	"num_nextn_predict_layers", "num_mtp_layers", "routed_scaling_factor", "qk_head_dim",
 	"aux_loss_alpha", "seq_aux", "scoring_func", "ep_size", "moe_layer_freq",
 }
 
@@ -75,6 +75,7 @@ func readDeepseekV3(f *fields) {
 	f.decoder(shape{vocab: 129280, hidden: 7168, intermediate: 18432, layers: 61, heads: 128, positions: 4096})
 	f.kv(128)
 	f.readMLA(1, 2048, 3)
+	f.m.Rope.Interleaved = f.flag(true, "rope_interleave")
 	moe := f.m.MoE
 	moe.Experts = f.count(256, maxExperts, "n_routed_experts", "num_local_experts")
 	moe.TopK, _ = f.optional(8, maxExperts, "num_experts_per_tok")

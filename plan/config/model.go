@@ -112,6 +112,8 @@ type Rope struct {
 	Type string
 	// PartialFactor is the part of a head that rotates, 1 for all of it.
 	PartialFactor float64
+	// Interleaved: pairs that turn together lie next to each other (deepseek_v3).
+	Interleaved bool
 }
 
 // MoE is the mixture of experts of the layers that have one.

@@ -177,7 +177,7 @@ func (p *pass) add(n *Node, slot int, g *Tensor) {
 		return
 	}
 	// In place if nobody else has the tensor or its memory.
-	if old.owners == 1 && old.store.refs == 1 && !old.view && old.isDense() && old.IsContiguous() {
+	if old.owners == 1 && old.store.refs == 1 && !old.view && old.isDense() {
 		g.release()
 		return
 	}

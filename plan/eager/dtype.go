@@ -13,15 +13,16 @@ const (
 	BFloat16
 	Float32
 	Float64
+	Complex64
 )
 
-var dtypeSizes = [...]int64{1, 1, 4, 8, 2, 2, 4, 8}
+var dtypeSizes = [...]int64{1, 1, 4, 8, 2, 2, 4, 8, 8}
 
 // Size is the bytes of one element.
 func (d DType) Size() int64 { return dtypeSizes[d] }
 
 // IsFloat tells a floating-point type.
-func (d DType) IsFloat() bool { return d >= Float16 }
+func (d DType) IsFloat() bool { return d >= Float16 && d <= Float64 }
 
 // promote is the type of an op's result on tensors of both types.
 func promote(a, b DType) DType {

@@ -36,3 +36,15 @@ func (m *Machine) Detached(t *Tensor, d DType) *Tensor {
 	}
 	return m.aliasOf(t, t.Shape(), t.stride)
 }
+
+// OnGrad has f called whenever a gradient was added to that of t.
+func (t *Tensor) OnGrad(f func()) {
+	if t.sink != nil {
+		t.sink.hook = f
+	}
+}
+
+// ViewInto is a view of a part of a flat buffer that looks like t.
+func (m *Machine) ViewInto(buffer, t *Tensor) *Tensor {
+	return m.aliasOf(buffer, t.Shape(), t.stride)
+}

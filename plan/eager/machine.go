@@ -8,12 +8,12 @@ type Device struct {
 	ThreadsPerProc    int64
 	Capability        int   // e.g. 90
 	BlasWorkspace     int64 // of a cuBLAS handle on a stream
-	BlasLtWorkspace   int64 // of cuBLASLt, if it does not share that
+	BlasLtWorkspace   int64 // of cuBLASLt, which adds biases
 	SplitKeyWorkspace int64
 }
 
 // H200 is the device of the recordings.
-var H200 = Device{Multiprocessors: 132, ThreadsPerProc: 2048, Capability: 90, BlasWorkspace: 32 << 20}
+var H200 = Device{Multiprocessors: 132, ThreadsPerProc: 2048, Capability: 90, BlasWorkspace: 32 << 20, BlasLtWorkspace: 1 << 20}
 
 // Machine runs ops and enters what they allocate into a ledger.
 type Machine struct {
@@ -29,6 +29,7 @@ type Machine struct {
 	sequence int64
 	backward bool // on the thread of the backward pass
 	blas     [2]*storage
+	blasLt   [2]*storage
 	frame    *frame // of the checkpoint that is being run
 	scope    *scope
 	cached   *opCache // of a selective checkpoint
@@ -150,14 +151,22 @@ func (m *Machine) emptyLike(op string, x *Tensor, d DType) *Tensor {
 }
 
 // Handle takes the workspace of cuBLAS, once for each thread.
-func (m *Machine) Handle() {
+func (m *Machine) Handle() { m.workspace(&m.blas, m.Device.BlasWorkspace, "cuBLAS workspace") }
+
+// handleLt is Handle for cuBLASLt, which needs a handle of cuBLAS as well.
+func (m *Machine) handleLt() {
+	m.Handle()
+	m.workspace(&m.blasLt, m.Device.BlasLtWorkspace, "cuBLASLt workspace")
+}
+
+func (m *Machine) workspace(of *[2]*storage, bytes int64, op string) {
 	i := 0
 	if m.backward {
 		i = 1
 	}
-	if m.blas[i] == nil {
+	if of[i] == nil {
 		kind, module := m.Kind(ledger.Workspace), m.Enter(0)
-		m.blas[i] = m.alloc(m.Device.BlasWorkspace, "cuBLAS workspace")
+		of[i] = m.alloc(bytes, op)
 		m.Kind(kind)
 		m.Enter(module)
 	}

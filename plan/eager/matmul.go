@@ -96,6 +96,21 @@ func (m *Machine) linear(x, w, bias *Tensor) *Tensor {
 	return v
 }
 
+// Conv1D is bias + x·w for w [in, out], as transformers' Conv1D computes it.
+func (m *Machine) Conv1D(x, w, bias *Tensor) *Tensor {
+	shape := append([]int64(nil), x.Shape()...)
+	shape[len(shape)-1] = w.dim[1]
+	flat := m.View(x, -1, x.Size(-1))
+	w = m.Lower(w)
+	in := m.Lower(flat)
+	bias = m.Lower(bias)
+	p := m.addmm(bias, in, w)
+	Drop(bias, in, w, flat)
+	y := m.View(p, shape...)
+	p.Drop()
+	return y
+}
+
 // addmm is bias + a·b.
 func (m *Machine) addmm(bias, a, b *Tensor) *Tensor {
 	n := m.node("AddmmBackward0", bias, a, b)
@@ -105,7 +120,7 @@ func (m *Machine) addmm(bias, a, b *Tensor) *Tensor {
 	}
 	y := m.cachedOp(func() []*Tensor {
 		y := m.Empty("addmm", a.dtype, a.dim[0], b.dim[1])
-		m.Handle()
+		m.handleLt()
 		return []*Tensor{y}
 	})[0]
 	if n != nil {

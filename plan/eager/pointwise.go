@@ -169,7 +169,8 @@ func (m *Machine) Compare(op string, in ...*Tensor) *Tensor { return m.pointwise
 
 // Mul is a * b. Of two inputs the gradient of the second is computed first, as
 // everywhere in torch: derivatives come in the order of the names of the
-// arguments, and "other" is before "self".
+// arguments, and "other" is before "self". The engine casts them to the types
+// of the inputs.
 func (m *Machine) Mul(a, b *Tensor) *Tensor {
 	n := m.node("MulBackward0", a, b)
 	if n != nil {
@@ -182,31 +183,15 @@ func (m *Machine) Mul(a, b *Tensor) *Tensor {
 			out := make([]*Tensor, 2)
 			b, a := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
-				out[1] = m.mulGrad(g[0], a, n.edges[1].dtype)
+				out[1] = m.binary("mul", g[0], a)
 			}
 			if n.wants(0) {
-				out[0] = m.mulGrad(g[0], b, n.edges[0].dtype)
+				out[0] = m.binary("mul", g[0], b)
 			}
 			return out
 		}
 		n.made(y)
 	}
-	return y
-}
-
-// mulGrad is mul_tensor_backward: the product, in the type of the input.
-func (m *Machine) mulGrad(g, other *Tensor, d DType) *Tensor {
-	p := m.binary("mul", g, other)
-	return m.Become(p, d)
-}
-
-// Become is x in another type. It takes x over.
-func (m *Machine) Become(x *Tensor, d DType) *Tensor {
-	if x.dtype == d {
-		return x
-	}
-	y := m.toCopy(x, d)
-	x.Drop()
 	return y
 }
 
@@ -225,6 +210,17 @@ func (m *Machine) Scale(x *Tensor) *Tensor {
 	y := m.unary("mul", x)
 	if n != nil {
 		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.unary("mul", g[0])} }
+		n.made(y)
+	}
+	return y
+}
+
+// DivScalar is x / c.
+func (m *Machine) DivScalar(x *Tensor) *Tensor {
+	n := m.node("DivBackward0", x)
+	y := m.unary("div", x)
+	if n != nil {
+		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.unary("div", g[0])} }
 		n.made(y)
 	}
 	return y
@@ -335,12 +331,13 @@ func (m *Machine) Dropout(x *Tensor, p float64, training bool) *Tensor {
 		return x.Keep()
 	}
 	n := m.node("NativeDropoutBackward0", x)
-	y := m.unary("native_dropout", x)
 	mask := m.pointwise("native_dropout", Bool, x)
+	y := m.unary("native_dropout", x)
 	if n != nil {
 		n.saveOutput(mask)
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			return []*Tensor{m.pointwise("native_dropout_backward", g[0].dtype, g[0], n.unpack(0))}
+			n.unpack(0)
+			return []*Tensor{m.Empty("native_dropout_backward", g[0].dtype, g[0].Shape()...)}
 		}
 		n.made(y)
 	}

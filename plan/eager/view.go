@@ -240,11 +240,30 @@ func (m *Machine) Slice(x *Tensor, dim int, length int64) *Tensor {
 	if length == x.dim[dim] {
 		return x.Keep()
 	}
+	return m.Narrow(x, dim, length)
+}
+
+// Narrow is a slice that is a view even if it is of everything, as a slice is
+// that reaches beyond the end.
+func (m *Machine) Narrow(x *Tensor, dim int, length int64) *Tensor {
+	dim = x.axis(dim)
 	from := append([]int64(nil), x.Shape()...)
 	y := m.viewNode("SliceBackward0", x, x.Shape(), x.stride, func(_ *Node, g []*Tensor) []*Tensor {
 		return []*Tensor{m.Empty("slice_backward", g[0].dtype, from...)}
 	})
 	y.dim[dim] = length
+	return y
+}
+
+// Every is x[..., a::step] of the last dimension, for an a below the step.
+func (m *Machine) Every(x *Tensor, step int64) *Tensor {
+	from := append([]int64(nil), x.Shape()...)
+	y := m.viewNode("SliceBackward0", x, x.Shape(), x.stride, func(_ *Node, g []*Tensor) []*Tensor {
+		return []*Tensor{m.Empty("slice_backward", g[0].dtype, from...)}
+	})
+	last := int(x.dims) - 1
+	y.dim[last] /= step
+	y.stride[last] *= step
 	return y
 }
 

@@ -67,13 +67,17 @@ func (b *builder) head(e *embedding) *linear {
 	return l
 }
 
-func (d *decoder) loss(r *run, in *batch) *eager.Tensor {
+func (d *decoder) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, d, in) }
+
+// causalLM is the forward pass of a causal language model with labels.
+func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	m := r.m
-	h := d.base(r, in)
+	h := net.base(r, in)
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
+	r.phase(ledger.LossPhase)
 	s := m.Slice(h, 1, h.Size(1))
-	logits := d.head.forward(r, s)
+	logits := net.logits(r, s)
 	s.Drop()
 	loss := causalLoss(r, logits, in.labels)
 	r.output(logits)
@@ -81,21 +85,20 @@ func (d *decoder) loss(r *run, in *batch) *eager.Tensor {
 	return loss
 }
 
+// logits are the head's of some hidden states.
+func (d *decoder) logits(r *run, h *eager.Tensor) *eager.Tensor { return d.head.forward(r, h) }
+
 // base is the model without its head: the last hidden state.
 func (d *decoder) base(r *run, in *batch) *eager.Tensor {
-	m := r.m
 	x := d.embed.forward(r, in.ids)
-	rows := in.ids.Size(1)
-	a := m.Empty("arange", eager.Int64, rows)
-	p := m.Binary("add", a, a)
-	a.Drop()
-	positions := m.Unsqueeze(p, 0)
-	p.Drop()
-	packedCheck(r, in.ids.Size(0), rows)
+	positions := positionIDs(r, in.ids.Size(1))
+	ms := decoderMasks(r, maskArgs{x: x, attention: in.mask, positions: positions})
+	defer ms.drop()
+	types := r.job.Model.LayerTypes
 	c := &shared{positions: positions}
 	c.rope = d.rotary.forward(r, x, positions)
 	h := r.layers(d.layers, x, func(i int) shared {
-		c.layer = i
+		c.layer, c.mask = i, ms.of(types[i])
 		return *c
 	})
 	y := d.norm.forward(r, h)
@@ -103,6 +106,17 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	c.rope.drop()
 	eager.Drop(positions, x)
 	return y
+}
+
+// positionIDs is position_ids where none are given: [1, rows].
+func positionIDs(r *run, rows int64) *eager.Tensor {
+	m := r.m
+	a := m.Empty("arange", eager.Int64, rows)
+	p := m.Unary("add", a)
+	a.Drop()
+	ids := m.Unsqueeze(p, 0)
+	p.Drop()
+	return ids
 }
 
 // packedCheck is find_packed_sequence_indices, which looks whether positions

@@ -8,9 +8,15 @@ import (
 
 // llamaLayer is LlamaDecoderLayer.
 type llamaLayer struct {
-	attention     *llamaAttention
+	attention     mixer
 	mlp           feedForward
 	input, middle normer
+}
+
+// mixer is a layer's attention: its output, and the probabilities, which may be
+// nil.
+type mixer interface {
+	forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor)
 }
 
 // feedForward is what comes after attention.
@@ -28,7 +34,7 @@ func newLlama(r *run) network {
 		b := base.in(fmt.Sprintf("layers.%d", i))
 		l := &llamaLayer{}
 		l.attention = b.llamaAttention("self_attn")
-		l.mlp = b.gatedMLP("mlp", c.Hidden, c.Intermediate, c.MLPBias, c.Activation)
+		l.mlp = b.feedForward("mlp", i)
 		l.input = b.rmsNorm("input_layernorm", c.Hidden)
 		l.middle = b.rmsNorm("post_attention_layernorm", c.Hidden)
 		d.layers = append(d.layers, l)

@@ -27,10 +27,8 @@ func (r *run) adapt() {
 		}
 		before := m.Enter(l.label)
 		rank := int64(c.Rank)
-		l.adapter = &adapter{
-			a: m.Parameter(d, true, rank, l.w.Size(1)),
-			b: m.Parameter(d, true, l.w.Size(0), rank),
-		}
+		in, out := l.sizes()
+		l.adapter = &adapter{a: m.Parameter(d, true, rank, in), b: m.Parameter(d, true, out, rank)}
 		m.Enter(before)
 		path := m.Ledger.Text(l.label)
 		r.adapters = append(r.adapters,
@@ -42,7 +40,7 @@ func (r *run) adapt() {
 // forward is base(x) + b·(a·x), in the type of the adapters.
 func (a *adapter) forward(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
 	m := r.m
-	base := m.Linear(x, l.w, l.bias)
+	base := l.base(r, x)
 	in := m.To(x, a.a.DType())
 	low := m.Linear(in, a.a, nil)
 	in.Drop()

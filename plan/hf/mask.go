@@ -1,8 +1,11 @@
 package hf
 
 import (
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/job"
 )
 
 // maskArgs is what a mask is made for.
@@ -16,7 +19,7 @@ type maskArgs struct {
 
 // past is what a cache says about the lengths that a mask is made for.
 type past struct {
-	queryOffset  int64 // tokens seen before
+	seen         int64 // get_query_offset: tokens before
 	keys, offset int64 // get_mask_sizes: number of keys, and where they begin
 	// compileable is a static cache: its decoding steps always have a mask.
 	compileable bool
@@ -36,17 +39,257 @@ func (m *masks) of(t config.LayerType) *eager.Tensor {
 
 func (m *masks) drop() { eager.Drop(m.full, m.sliding) }
 
+// decoderMasks makes the masks that the layers of a decoder need. Mistral and
+// mixtral have one kind of layer, the others make a mask for full attention in
+// any case.
+func decoderMasks(r *run, a maskArgs) (ms masks) {
+	c := r.job.Model
+	sliding := slices.Contains(c.LayerTypes, config.SlidingAttention)
+	single := c.Family == "mistral" || c.Family == "mixtral"
+	if !sliding || !single {
+		ms.full = causalMask(r, a, 0)
+	}
+	if sliding {
+		ms.sliding = causalMask(r, a, int64(c.SlidingWindow))
+	}
+	return ms
+}
+
 // causalMask is create_causal_mask and, with a window, the sliding variant.
 // The caller holds the mask; it is nil if none is needed.
 func causalMask(r *run, a maskArgs, window int64) *eager.Tensor {
+	if r.job.Model.Bidirectional {
+		return bidirectionalMask(r, a, window)
+	}
+	b := newMask(r, a)
+	defer b.drop()
 	if a.attention == nil && a.past == nil && a.positions != nil {
 		packedCheck(r, a.x.Size(0), a.x.Size(1))
 	}
-	return nil
+	b.window = window
+	skip := !(a.past != nil && a.past.compileable && b.rows == 1)
+	if skip && r.job.Attention != job.Eager && b.needless() {
+		return nil
+	}
+	return b.build(b.causal)
 }
 
 // bidirectionalMask is create_bidirectional_mask and, with a window, the
 // sliding variant.
 func bidirectionalMask(r *run, a maskArgs, window int64) *eager.Tensor {
-	return nil
+	b := newMask(r, a)
+	defer b.drop()
+	b.window = window
+	if b.allSeen() && (window == 0 || b.keys < window) {
+		return nil
+	}
+	return b.build(b.bidirectional)
+}
+
+// maskBuilder is the state of sdpa_mask.
+type maskBuilder struct {
+	r    *run
+	args maskArgs
+
+	batch, rows, keys int64
+	seen, offset      int64 // of queries and keys
+	window            int64
+	padding           *eager.Tensor // the 2-D mask in bools
+	zeros             bool          // some of it is padding
+	later             int64         // columns at its end that a static cache has room for
+
+	q, k *eager.Tensor // positions
+}
+
+// newMask is _preprocess_mask_arguments and prepare_padding_mask.
+func newMask(r *run, a maskArgs) *maskBuilder {
+	m := r.m
+	b := &maskBuilder{r: r, args: a, batch: a.x.Size(0), rows: a.x.Size(1)}
+	b.keys = b.rows
+	if a.states != nil {
+		b.keys = a.states.Size(1)
+	}
+	if a.attention != nil {
+		b.padding = m.To(a.attention, eager.Bool)
+		b.keys = a.attention.Size(1)
+		b.zeros = r.padded()
+	}
+	if p := a.past; p != nil {
+		b.keys, b.offset, b.seen = p.keys, p.offset, p.seen
+	}
+	if b.padding != nil {
+		if b.later = b.keys + b.offset - b.padding.Size(1); b.later > 0 {
+			wide := m.Pad(b.padding, b.keys+b.offset)
+			b.padding.Drop()
+			b.padding = wide
+		}
+	}
+	return b
+}
+
+func (b *maskBuilder) drop() { b.padding.Drop() }
+
+// padded tells whether the batch's attention_mask has zeros. The first row
+// never has.
+func (r *run) padded() bool {
+	half := r.job.Seq / 2
+	switch r.job.Mask {
+	case job.LeftMask:
+		return r.job.Batch > 1 && half > 0
+	case job.RightMask:
+		return r.job.Batch > 1
+	}
+	return false
+}
+
+// needless is _ignore_causal_mask_sdpa: the kernel's own causal flag, or no
+// mask at all, is as good.
+func (b *maskBuilder) needless() bool {
+	m := b.r.m
+	padding := b.padding
+	if padding != nil && padding.Size(1) > b.keys {
+		at := b.arange(b.keys)
+		padding = m.Empty("index", eager.Bool, b.batch, b.keys)
+		at.Drop()
+		defer padding.Drop()
+	}
+	if b.window > 0 && b.keys >= b.window {
+		return false
+	}
+	if b.rows == 1 || b.keys == b.rows {
+		if padding == nil || b.fastAll(padding, !b.zeros && b.later <= 0) {
+			return true
+		}
+	}
+	if b.seen != 0 {
+		return false
+	}
+	if padding == nil {
+		return true
+	}
+	now := m.Slice(padding, 1, min(b.rows, padding.Size(1)))
+	ok := b.fastAll(now, !b.zeros)
+	now.Drop()
+	if !ok {
+		return false
+	}
+	rest := m.Slice(padding, 1, padding.Size(1)-min(b.rows, padding.Size(1)))
+	not := m.Unary("bitwise_not", rest)
+	rest.Drop()
+	ok = b.fastAll(not, true)
+	not.Drop()
+	return ok
+}
+
+// fastAll is fast_all, whose answer is known.
+func (b *maskBuilder) fastAll(x *eager.Tensor, answer bool) bool {
+	m := b.r.m
+	s := m.Total(x)
+	e := m.Compare("eq", s)
+	eager.Drop(s, e)
+	return answer
+}
+
+// allSeen is padding_mask.all(), or that there is none.
+func (b *maskBuilder) allSeen() bool {
+	if b.padding == nil {
+		return true
+	}
+	b.r.m.All(b.padding).Drop()
+	return !b.zeros && b.later <= 0
+}
+
+// build makes the mask [batch, 1, rows, keys]: bools, or for eager attention
+// numbers to add.
+func (b *maskBuilder) build(function func() *eager.Tensor) *eager.Tensor {
+	m := b.r.m
+	batch := m.Empty("arange", eager.Int64, b.batch)
+	head := m.Empty("arange", eager.Int64, 1)
+	q, k := b.arange(b.rows), b.arange(b.keys)
+	b.q, b.k = m.View(q, 1, 1, b.rows, 1), m.View(k, 1, 1, 1, b.keys)
+	var y *eager.Tensor
+	if b.padding != nil {
+		y = b.and(function, b.seenKeys)
+	} else {
+		y = function()
+	}
+	e := m.Expand(y, b.batch, -1, b.rows, b.keys)
+	eager.Drop(y, batch, head, q, k, b.q, b.k)
+	if b.r.job.Attention != job.Eager {
+		return e
+	}
+	f := m.WhereNumbers(e, b.args.x.DType())
+	e.Drop()
+	return f
+}
+
+// arange is torch.arange(n) + offset.
+func (b *maskBuilder) arange(n int64) *eager.Tensor {
+	a := b.r.m.Empty("arange", eager.Int64, n)
+	p := b.r.m.Unary("add", a)
+	a.Drop()
+	return p
+}
+
+// and is and_masks.
+func (b *maskBuilder) and(functions ...func() *eager.Tensor) *eager.Tensor {
+	m := b.r.m
+	result := m.Empty("new_ones", eager.Bool)
+	for _, f := range functions {
+		mask := f()
+		both := m.Binary("and", result, mask)
+		eager.Drop(mask, result)
+		result = both
+	}
+	return result
+}
+
+func (b *maskBuilder) causal() *eager.Tensor {
+	if b.window > 0 {
+		return b.and(b.near, b.before)
+	}
+	return b.before()
+}
+
+// before is causal_mask_function.
+func (b *maskBuilder) before() *eager.Tensor { return b.r.m.Compare("le", b.k, b.q) }
+
+// near is sliding_window_overlay.
+func (b *maskBuilder) near() *eager.Tensor {
+	first := b.r.m.Unary("sub", b.q)
+	y := b.r.m.Compare("gt", b.k, first)
+	first.Drop()
+	return y
+}
+
+func (b *maskBuilder) bidirectional() *eager.Tensor {
+	m := b.r.m
+	all := func() *eager.Tensor { return m.Compare("ge", b.q) }
+	if b.window == 0 {
+		return all()
+	}
+	return b.and(func() *eager.Tensor {
+		d := m.Binary("sub", b.q, b.k)
+		a := m.Unary("abs", d)
+		d.Drop()
+		y := m.Compare("le", a)
+		a.Drop()
+		return y
+	}, all)
+}
+
+// seenKeys is padding_mask_function: rows of the padding mask by an index. The
+// two indices are made contiguous where their strides differ.
+func (b *maskBuilder) seenKeys() *eager.Tensor {
+	m := b.r.m
+	var copies []*eager.Tensor
+	if b.keys > 1 {
+		copies = append(copies, m.Empty("clone", eager.Int64, b.batch, 1, 1, b.keys))
+	}
+	if b.batch > 1 {
+		copies = append(copies, m.Empty("clone", eager.Int64, b.batch, 1, 1, b.keys))
+	}
+	y := m.Empty("index", eager.Bool, b.batch, 1, 1, b.keys)
+	eager.Drop(copies...)
+	return y
 }

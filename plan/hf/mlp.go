@@ -29,8 +29,3 @@ func (l *gatedMLP) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	p.Drop()
 	return y
 }
-
-// activate is an activation function by its name in transformers.
-func activate(r *run, name string, x *eager.Tensor) *eager.Tensor {
-	return r.m.Activation(name, x)
-}

@@ -58,6 +58,7 @@ func (b *builder) weightOf(d eager.DType, name string, shape ...int64) *eager.Te
 func (b *builder) buffer(d eager.DType, name string, shape ...int64) *eager.Tensor {
 	before := b.r.m.Enter(b.label(name))
 	t := b.r.m.Empty("buffer", d, shape...).SetKind(ledger.Buffer)
+	b.r.buffers = append(b.r.buffers, t)
 	b.r.m.Enter(before)
 	return t
 }
@@ -67,6 +68,8 @@ type linear struct {
 	name    string // the last part of its path
 	label   ledger.Name
 	w, bias *eager.Tensor
+	// columns is transformers' Conv1D: its weight is [in, out].
+	columns bool
 	adapter *adapter
 }
 
@@ -82,13 +85,39 @@ func (b *builder) linear(name string, in, out int, bias bool) *linear {
 	return l
 }
 
+// conv1D makes a Conv1D: an nn.Linear whose weight lies the other way round.
+func (b *builder) conv1D(name string, in, out int) *linear {
+	l := &linear{name: name, label: b.label(name), columns: true}
+	c := b.in(name)
+	l.w = c.weight("weight", int64(in), int64(out))
+	l.bias = c.weight("bias", int64(out))
+	b.r.linears = append(b.r.linears, l)
+	return l
+}
+
 func (l *linear) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	before := r.m.Enter(l.label)
 	defer r.m.Enter(before)
 	if l.adapter != nil {
 		return l.adapter.forward(r, l, x)
 	}
+	return l.base(r, x)
+}
+
+// base is the module without its adapter.
+func (l *linear) base(r *run, x *eager.Tensor) *eager.Tensor {
+	if l.columns {
+		return r.m.Conv1D(x, l.w, l.bias)
+	}
 	return r.m.Linear(x, l.w, l.bias)
+}
+
+// sizes is the number of inputs and outputs.
+func (l *linear) sizes() (in, out int64) {
+	if l.columns {
+		return l.w.Size(0), l.w.Size(1)
+	}
+	return l.w.Size(1), l.w.Size(0)
 }
 
 // embedding is nn.Embedding.

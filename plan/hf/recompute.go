@@ -39,7 +39,12 @@ func (c *shared) kept(x *eager.Tensor) []*eager.Tensor {
 // layers runs a stack of layers on x, which it borrows. Layer i is called with
 // at(i).
 func (r *run) layers(ls []layer, x *eager.Tensor, at func(i int) shared) *eager.Tensor {
-	h := x.Keep()
+	return r.through(ls, x.Keep(), at)
+}
+
+// through is layers for an h whose name is bound to the output of each layer:
+// it takes h over.
+func (r *run) through(ls []layer, h *eager.Tensor, at func(i int) shared) *eager.Tensor {
 	for i := 0; i < len(ls); {
 		n := r.group(i)
 		var y *eager.Tensor

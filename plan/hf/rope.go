@@ -10,7 +10,17 @@ type rotary struct {
 	label ledger.Name
 	dim   int64
 	freq  *eager.Tensor
+	style ropeStyle
 }
+
+// ropeStyle is what a family's tables look like.
+type ropeStyle uint8
+
+const (
+	ropeTwice   ropeStyle = iota // each angle twice: for the halves of a head
+	ropeOnce                     // each angle once (gpt_oss)
+	ropeComplex                  // complex numbers, in the place of the cosines (deepseek_v2)
+)
 
 // tables are the cosines and sines, [1, rows, dim].
 type tables struct{ cos, sin *eager.Tensor }
@@ -38,7 +48,7 @@ func (b *builder) rotary(name string, dim int) *rotary {
 	}
 	ro := &rotary{label: b.label(name), dim: int64(dim)}
 	ro.freq = frequencies().SetKind(ledger.Buffer)
-	m.Unary("clone", ro.freq).SetKind(ledger.Buffer)
+	b.r.buffers = append(b.r.buffers, ro.freq, m.Unary("clone", ro.freq).SetKind(ledger.Buffer))
 	frequencies().Drop()
 	return ro
 }
@@ -58,7 +68,18 @@ func (ro *rotary) forward(r *run, x, positions *eager.Tensor) tables {
 	product := m.Bmm(freq, p32)
 	f := m.Transpose(product, 1, 2)
 	product.Drop()
-	emb := m.Cat(-1, f, f)
+	if ro.style == ropeComplex {
+		polar := m.Polar(f)
+		out := tables{cos: m.Unary("mul", polar)}
+		eager.Drop(polar, p32, f)
+		return out
+	}
+	var emb *eager.Tensor
+	if ro.style == ropeTwice {
+		emb = m.Cat(-1, f, f)
+	} else {
+		emb = f.Keep()
+	}
 	c := m.Unary("cos", emb)
 	cos := m.Unary("mul", c)
 	c.Drop()

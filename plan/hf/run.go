@@ -38,6 +38,7 @@ type run struct {
 	job *job.Job
 	net network
 
+	step     int // of training, from 1 on
 	dtype    eager.DType
 	trains   bool
 	params   []Parameter
@@ -45,10 +46,13 @@ type run struct {
 	outputs  []*eager.Tensor // what of the model's output is held
 	trained  []*eager.Tensor // the parameters of the optimizer
 	adapters []Parameter     // of LoRA
+	buffers  []*eager.Tensor // that modules registered
 	// inputGrad: embeddings are made to require a gradient.
 	inputGrad bool
-	fsdp     *fsdp
-	notes    []string // what is not modelled
+	ddp       *ddp
+	fsdp      *fsdp
+	notes     []string // what is not modelled
+	picked    picked
 }
 
 // Run plans a job.
@@ -70,6 +74,8 @@ func Run(ctx context.Context, j *job.Job) (*Result, error) {
 // families are the constructors of the networks.
 var families = map[string]func(*run) network{
 	"llama": newLlama, "mistral": newLlama, "qwen2": newLlama, "qwen3": newLlama,
+	"mixtral": newLlama, "qwen3_moe": newLlama,
+	"gpt2": newGPT2,
 }
 
 func dtypeOf(d job.DType) eager.DType {

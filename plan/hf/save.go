@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
@@ -12,6 +13,9 @@ import (
 // under both its names, so there are two copies of it. Copies that go straight
 // to host memory take nothing on the GPU.
 func (r *run) save(o optimizer) {
+	if r.job.Save != job.SaveSync {
+		return
+	}
 	m := r.m
 	kind := m.Kind(ledger.Copy)
 	defer m.Kind(kind)

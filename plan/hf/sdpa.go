@@ -3,32 +3,204 @@ package hf
 import (
 	"github.com/ashlar-mem/ashlar/plan/eager"
 	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/plan/sdpa"
 )
 
 // sdpaAttention is sdpa_attention_forward.
 func sdpaAttention(r *run, a attention) *eager.Tensor {
 	m := r.m
-	q, k, v, mask := m.LowerAttention(a.q, a.k, a.v, a.mask)
-	a.q, a.k, a.v, a.mask = q, k, v, mask
-	var y *eager.Tensor
-	switch r.backend(a) {
-	default:
-		y = m.Flash(a.q, a.k, a.v, a.dropout > 0)
+	k, v, bias := a.k.Keep(), a.v.Keep(), a.bias
+	groups := a.q.Size(1) / k.Size(1)
+	if groups > 1 && !groupsInKernel(a) {
+		k2 := repeatHeads(r, k, groups)
+		k.Drop()
+		k = k2
+		v2 := repeatHeads(r, v, groups)
+		v.Drop()
+		v = v2
 	}
-	eager.Drop(q, k, v, mask)
+	rows := a.q.Size(2)
+	causal := rows > 1 && a.mask == nil && !a.bidirectional
+	if causal && k.Size(2) > rows {
+		// A static cache: what it has beyond the queries is not looked at.
+		k2 := m.Slice(k, 2, rows)
+		k.Drop()
+		k = k2
+		v2 := m.Slice(v, 2, rows)
+		v.Drop()
+		v = v2
+		if bias != nil {
+			bias = m.Slice(bias, 3, rows)
+			defer bias.Drop()
+		}
+	}
+	mask := a.mask
+	if bias != nil {
+		mask = biasMask(r, bias, mask, causal, rows, k.Size(2))
+		defer mask.Drop()
+		causal = false
+	}
+	call := eager.Attention{Q: a.q, K: k, V: v, Mask: mask, Dropout: a.dropout > 0, Causal: causal}
+	y := m.SDPA(r.backend(call), call)
 	t := m.Transpose(y, 1, 2)
 	y.Drop()
 	c := m.Contiguous(t)
-	t.Drop()
+	eager.Drop(t, k, v)
 	return c
 }
 
-// backend is what torch computes the attention with.
-func (r *run) backend(_ attention) job.Attention {
-	return job.Flash
+// groupsInKernel is use_gqa_in_sdpa: the kernel itself lets several query heads
+// share a head of keys.
+func groupsInKernel(a attention) bool {
+	return a.mask == nil && a.k.Size(-1) == a.v.Size(-1) && a.v.Size(-1) <= 256
+}
+
+// repeatHeads is repeat_kv: a copy with each head as often as there are
+// queries for it.
+func repeatHeads(r *run, x *eager.Tensor, groups int64) *eager.Tensor {
+	if groups == 1 {
+		return x.Keep()
+	}
+	m := r.m
+	b, h, rows, d := x.Size(0), x.Size(1), x.Size(2), x.Size(3)
+	u := m.Unsqueeze(x, 2)
+	e := m.Expand(u, b, h, groups, rows, d)
+	u.Drop()
+	y := m.Reshape(e, b, h*groups, rows, d)
+	e.Drop()
+	return y
+}
+
+// biasMask is create_position_bias_mask.
+func biasMask(r *run, bias, mask *eager.Tensor, causal bool, rows, keys int64) *eager.Tensor {
+	m := r.m
+	switch {
+	case mask == nil && causal:
+		a := m.Empty("arange", eager.Int64, rows)
+		b := m.Empty("arange", eager.Int64, keys)
+		c := m.Empty("ge", eager.Bool, 1, 1, rows, keys)
+		eager.Drop(a, b)
+		y := m.Where(c, bias)
+		c.Drop()
+		return y
+	case mask == nil:
+		return bias.Keep()
+	case mask.DType() == eager.Bool:
+		return m.Where(mask, bias)
+	}
+	return m.Add(bias, mask)
+}
+
+// backend is the kernel that torch picks, or the one that the job pins.
+func (r *run) backend(a eager.Attention) eager.Backend {
+	switch r.job.Attention {
+	case job.Flash:
+		return eager.FlashAttention
+	case job.Efficient:
+		return eager.EfficientAttention
+	case job.CuDNN:
+		return eager.CuDNNAttention
+	case job.Math:
+		return eager.MathAttention
+	}
+	q := r.sdpaQuery(a)
+	if q != r.picked.query {
+		r.picked.query, r.picked.kernel = q, sdpa.Pick(q)
+	}
+	return kernels[r.picked.kernel]
+}
+
+// picked is the last choice of a kernel: most layers ask for the same.
+type picked struct {
+	query  sdpa.Query
+	kernel sdpa.Backend
+}
+
+var kernels = map[sdpa.Backend]eager.Backend{
+	sdpa.CuDNN: eager.CuDNNAttention, sdpa.Flash: eager.FlashAttention,
+	sdpa.Efficient: eager.EfficientAttention, sdpa.Math: eager.MathAttention,
+}
+
+// sdpaQuery is what a choice of kernel depends on.
+func (r *run) sdpaQuery(a eager.Attention) sdpa.Query {
+	q := sdpa.Query{
+		Major: r.m.Device.Capability / 10, Minor: r.m.Device.Capability % 10,
+		DType: sdpa.BFloat16,
+		QKDim: int(a.Q.Size(-1)), VDim: int(a.V.Size(-1)),
+		Queries: int(a.Q.Size(2)), Keys: int(a.K.Size(2)),
+		Heads: int(a.Q.Size(1)), KVHeads: int(a.K.Size(1)),
+		Grad: a.Q.NeedsGrad() || a.K.NeedsGrad() || a.V.NeedsGrad(),
+	}
+	switch r.m.Lowered(a.Q) {
+	case eager.Float32:
+		q.DType = sdpa.Float32
+	case eager.Float16:
+		q.DType = sdpa.Float16
+	}
+	switch {
+	case a.Mask == nil && a.Causal:
+		q.Mask = sdpa.Causal
+	case a.Mask == nil:
+	case a.Mask.NeedsGrad():
+		q.Mask = sdpa.GradMask
+	case a.Mask.DType() == eager.Bool:
+		q.Mask = sdpa.BoolMask
+	default:
+		q.Mask = sdpa.FloatMask
+	}
+	if a.Dropout {
+		q.Dropout = 0.5
+	}
+	return q
 }
 
 // eagerAttention is eager_attention_forward.
-func eagerAttention(_ *run, _ attention) (out, weights *eager.Tensor) {
-	panic("hf: eager attention")
+func eagerAttention(r *run, a attention) (out, weights *eager.Tensor) {
+	m := r.m
+	groups := a.q.Size(1) / a.k.Size(1)
+	k := repeatHeads(r, a.k, groups)
+	v := repeatHeads(r, a.v, groups)
+	kt := m.Transpose(k, 2, 3)
+	p := m.Matmul(a.q, kt)
+	kt.Drop()
+	w := m.Scale(p)
+	p.Drop()
+	then := func(y *eager.Tensor) {
+		w.Drop()
+		w = y
+	}
+	if a.softcap {
+		then(m.DivScalar(w))
+		then(m.ByResult("tanh", w))
+		then(m.Scale(w))
+	}
+	if a.bias != nil {
+		then(m.Add(w, a.bias))
+	}
+	if a.mask != nil {
+		then(m.Add(w, a.mask))
+	}
+	switch a.style {
+	case eagerWide:
+		s := m.Softmax(w, eager.Float32)
+		y := m.To(s, a.q.DType())
+		s.Drop()
+		then(y)
+	default:
+		then(m.Softmax(w, w.DType()))
+		if a.style == eagerGPT2 {
+			then(m.To(w, v.DType()))
+		}
+	}
+	then(m.Dropout(w, a.dropout, true))
+	y := m.Matmul(w, v)
+	t := m.Transpose(y, 1, 2)
+	y.Drop()
+	eager.Drop(k, v)
+	if a.style == eagerGPT2 {
+		return t, w
+	}
+	c := m.Contiguous(t)
+	t.Drop()
+	return c, w
 }

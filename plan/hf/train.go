@@ -10,20 +10,21 @@ import (
 
 // train runs the training loop.
 func (r *run) train() error {
-	j, m := r.job, r.m
+	j := r.job
 	r.prepare()
 	o := newOptimizer(r)
 	for step := 1; step <= max(j.Steps, 3); step++ {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
+		r.step = step
 		if j.ZeroGrad == job.ZeroBefore {
 			o.zero()
 		}
 		for range max(j.Accumulate, 1) {
-			r.micro(step)
+			r.micro()
 		}
-		m.Ledger.Begin(ledger.Step, step)
+		r.phase(ledger.Step)
 		if j.Clip {
 			clip(r)
 		}
@@ -31,8 +32,8 @@ func (r *run) train() error {
 		if j.ZeroGrad == job.ZeroNone || j.ZeroGrad == "" {
 			o.zero()
 		}
-		if j.Save == job.SaveSync {
-			m.Ledger.Begin(ledger.Saving, step)
+		if j.Save == job.SaveSync || j.Save == job.SaveAsync {
+			r.phase(ledger.Saving)
 			r.save(o)
 		}
 	}
@@ -45,23 +46,24 @@ func (r *run) prepare() {
 	if r.job.LoRA.Rank > 0 {
 		r.adapt()
 	}
-	if len(r.adapters) > 0 {
-		for _, p := range r.adapters {
-			r.trained = append(r.trained, p.Tensor)
-		}
-		return
+	trained := r.params
+	if r.job.LoRA.Rank > 0 {
+		trained = r.adapters
 	}
-	for _, p := range r.params {
+	for _, p := range trained {
 		if !p.Tied {
 			r.trained = append(r.trained, p.Tensor)
 		}
 	}
+	if r.job.Shard.DDP > 0 {
+		r.ddp = newDDP(r)
+	}
 }
 
 // micro is the forward and the backward pass of one batch.
-func (r *run) micro(step int) {
+func (r *run) micro() {
 	m := r.m
-	m.Ledger.Begin(ledger.Forward, step)
+	r.phase(ledger.Forward)
 	in := r.batch()
 	held := r.outputs
 	r.outputs = nil
@@ -75,7 +77,7 @@ func (r *run) micro(step int) {
 	// The outputs of the last batch live until the name is bound to new ones.
 	r.output(loss)
 	eager.Drop(held...)
-	m.Ledger.Begin(ledger.Backward, step)
+	r.phase(ledger.Backward)
 	m.Backward(loss)
 	loss.Drop()
 	in.drop()
@@ -83,8 +85,17 @@ func (r *run) micro(step int) {
 
 // loss is the forward pass.
 func (r *run) loss(in *batch) *eager.Tensor {
+	if r.ddp != nil {
+		r.ddp.forward()
+	}
+	if net, ok := r.net.(chunkable); ok && r.job.LossChunk > 0 {
+		return r.chunkedLoss(net, in)
+	}
 	return r.net.loss(r, in)
 }
+
+// phase begins a phase within a step.
+func (r *run) phase(name string) { r.m.Ledger.Begin(name, r.step) }
 
 // output says that tensors are part of what the model returns. They are
 // dropped with it, unless the job holds it until the next batch.
@@ -104,7 +115,11 @@ func (r *run) batch() *batch {
 	kind := r.m.Kind(ledger.Input)
 	defer r.m.Kind(kind)
 	ids := r.m.Empty("randint", eager.Int64, r.job.Batch, r.job.Seq)
-	return &batch{ids: ids, labels: ids.Keep()}
+	in := &batch{ids: ids, labels: ids.Keep()}
+	if k := r.job.Mask; k != job.NoMask && k != "" {
+		in.mask = r.m.Empty("ones", eager.Int64, r.job.Batch, r.job.Seq)
+	}
+	return in
 }
 
 // gradients lists the gradients there are.

@@ -51,6 +51,13 @@ export async function get<T>(path: string, query: Query = {}, signal?: AbortSign
   return (await reply.json()) as T;
 }
 
+// post asks a question that does not fit an address.
+export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  const init = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
+  const reply = await ask(path, {}, signal ? { ...init, signal } : init);
+  return (await reply.json()) as T;
+}
+
 export async function getBinary(path: string, query: Query, signal?: AbortSignal): Promise<ArrayBuffer> {
   const reply = await ask(path, query, signal ? { signal } : {});
   return reply.arrayBuffer();

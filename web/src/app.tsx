@@ -17,6 +17,7 @@ import { Stacks } from './screens/stacks';
 import { Events } from './screens/events';
 import { WhatIf } from './screens/whatif';
 import { Compare } from './screens/compare';
+import { Playground } from './screens/playground';
 
 const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
   overview: { title: 'Overview', page: Overview },
@@ -26,6 +27,7 @@ const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
   events: { title: 'Events', page: Events },
   whatif: { title: 'What-if', page: WhatIf },
   compare: { title: 'Compare', page: Compare },
+  playground: { title: 'Playground', page: Playground },
 };
 
 export function App() {
@@ -119,6 +121,7 @@ function RunPicker() {
 
 function Body() {
   const c = current.value;
+  if (screen.value === 'playground') return <Playground />; // it is about no run
   if (!listed.value) return <Wait>Asking for the files</Wait>;
   if (runs.value.length === 0) {
     return (

@@ -5,7 +5,7 @@
 
 import { computed, signal } from '@preact/signals';
 
-export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events', 'whatif', 'compare'] as const;
+export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events', 'whatif', 'compare', 'playground'] as const;
 export type Screen = (typeof screens)[number];
 export type Params = Readonly<Record<string, string>>;
 
@@ -100,15 +100,22 @@ export function link(name: Screen, change: Change = {}): string {
   return write(to(name, change));
 }
 
-export function show(name: Screen, change: Change = {}): void {
-  move(to(name, change), 'push');
+export function show(name: Screen, change: Change = {}, how: 'push' | 'replace' = 'push'): void {
+  move(to(name, change), how);
+}
+
+// forget drops what the screens of a run were set to. An experiment is of no run.
+function forget(): void {
+  const experiment = left.get('playground');
+  left.clear();
+  if (experiment) left.set('playground', experiment);
 }
 
 // visit goes to a screen of any run.
 export function visit(id: number, name: Screen, change: Change): void {
   if (id === place.value.run) show(name, change);
   else {
-    left.clear();
+    forget();
     move({ run: id, screen: name, params: merge({}, change) }, 'push');
   }
 }
@@ -119,9 +126,9 @@ const lasting = ['x', 'color', 'sort', 'mode', 'lib', 'what', 'bars', 'q', 'stac
 // open goes to another run. Moments and ranges of the old one mean nothing there.
 export function open(id: number, how: 'push' | 'replace' = 'push'): void {
   const params: Record<string, string> = {};
-  if (place.value.run !== null) left.clear();
+  if (place.value.run !== null) forget();
   for (const [key, value] of Object.entries(place.value.params)) {
-    if (place.value.run === null || lasting.includes(key)) params[key] = value;
+    if (place.value.run === null || place.value.screen === 'playground' || lasting.includes(key)) params[key] = value;
   }
   move({ ...place.value, run: id, params }, how);
 }

@@ -3,7 +3,7 @@
 
 import { computed, effect, signal, type Signal } from '@preact/signals';
 import { aborted, Failure, forget, get, send, words, type Query } from './api';
-import { event, open, place, put, run } from './route';
+import { event, open, place, put, run, screen, show } from './route';
 import type { Alloc, Explain, Meta, Run, Runs, Stats } from './types';
 
 // Loaded is a document on its way: neither value is there while it is asked for.
@@ -32,6 +32,8 @@ export async function watch(): Promise<void> {
       // A file with several devices begins with the one that the commands choose.
       const first = reply.runs.find((r) => r.chosen) ?? reply.runs.find((r) => r.state !== 'failed') ?? reply.runs[0];
       if (!shown && first) open(first.id, 'replace');
+      // Without a file there is something to play with.
+      if (!first && location.hash === '') show('playground', {}, 'replace');
     } catch (err) {
       lost.value = words(err);
       listed.value = true;
@@ -159,7 +161,10 @@ export async function take(files: Iterable<File>): Promise<void> {
         const made = await send(file, (part) => set({ part }));
         incoming.value = incoming.value.filter((i) => i.name !== file.name);
         runs.value = (await get<Runs>('runs')).runs;
-        if (made[0] !== undefined) open(made[0]);
+        if (made[0] !== undefined) {
+          open(made[0]);
+          if (screen.value === 'playground') show('overview');
+        }
       } catch (err) {
         set({ error: words(err) });
       }

@@ -23,6 +23,8 @@ type shot struct {
 
 const idle = "!document.querySelector('main .spin')"
 
+const answered = "document.querySelector('[data-panel=outcomes] tbody tr') && !document.querySelector('[data-ask=stop]')"
+
 var shots = []shot{
 	{"overview", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]') && document.querySelector('.curve canvas')", ""},
 	{"timeline", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", ""},
@@ -35,8 +37,25 @@ var shots = []shot{
 	{"stacks", "#/1/stacks?event=OOM", "document.querySelector('.icicle')?.dataset.nodes > 0", ""},
 	{"stacks-search", "#/1/stacks?event=OOM&lib=1&q=forward", "document.querySelector('.icicle')?.dataset.nodes > 0", ""},
 	{"events", "#/1/events?event=OOM", "document.querySelector('.list .row.on')", ""},
+	{"playground", "#/1/playground?lesson=every-second&step=31", played(31), ""},
+	{"playground-lessons", "#/1/playground", "document.querySelector('.lessons')", ""},
+	{"playground-warm-up", "#/1/playground?lesson=warm-up&step=244", played(244), ""},
+	{"playground-streams", "#/1/playground?lesson=two-streams&step=8", played(8), ""},
+	{"playground-expandable", "#/1/playground?lesson=expandable&step=26", played(26), ""},
+	{"playground-share", "#/1/playground?lesson=max-split&step=15", played(15), "s"},
 	{"keys", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", "?"},
+	{"whatif", "#/1/whatif?sets=expandable_segments:True;max_split_size_mb:128;max_split_size_mb:512;roundup_power2_divisions:4;garbage_collection_threshold:0.8", answered, ""},
+	{"whatif-empty", "#/1/whatif", "document.querySelector('.whatif-form')", ""},
+	{"whatif-tune", "#/1/whatif?tune=5", answered + " && document.querySelector('[data-panel=tune]')", ""},
+	{"whatif-segments", "#/1/segments?event=OOM&variant=roundup_power2_divisions:4", "document.querySelector('.map')?.dataset.rows > 0", ""},
+	{"compare", "#/1/compare", "document.querySelector('.icicle')?.dataset.nodes > 0 && document.querySelector('[data-panel=ranks]') && document.querySelector('.curve.lines')", ""},
+	{"compare-graph", "#/1/compare?width=larger&lib=1&align=event", "(document.querySelector('[data-panel=flame]')?.scrollIntoView(), document.querySelector('.icicle')?.dataset.nodes > 0)", ""},
 	{"files", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]')", "F"},
+}
+
+// played is when a step of the playground is shown.
+func played(step int) string {
+	return fmt.Sprintf("document.querySelector('[data-field=at]')?.dataset.at === '%d'", step)
 }
 
 func main() {

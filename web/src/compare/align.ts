@@ -56,7 +56,10 @@ export function axisTicks(align: Align, from: number, to: number, n: number): Ti
       return list.filter((t) => t % 1 === 0).map((t) => ({ at: t, text: t === 0 ? 'event 0' : count(t) }));
     case 'step':
       // A step's number stands in its middle.
-      return list.filter((t) => t % 1 === 0 && t >= 0 && t < to).map((t) => ({ at: t + 0.5, text: `step ${count(t + 1)}` }));
+      return [
+        ...(from < 0 ? [{ at: -0.5, text: 'before' }] : []),
+        ...list.filter((t) => t % 1 === 0 && t >= 0 && t + 0.5 < to).map((t) => ({ at: t + 0.5, text: `step ${count(t + 1)}` })),
+      ];
   }
 }
 

@@ -13,7 +13,7 @@ const names: Record<Measure, string> = {
   peak_allocated: 'peak allocated',
   peak_requested: 'peak requested',
   peak_reserved: 'peak reserved',
-  cached_at_peak: 'in no tensor at peak',
+  cached_at_peak: 'memory in no tensor at its peak',
   oom_events: 'failed requests',
   events: 'events',
 };

@@ -83,7 +83,7 @@ export function Lines({ chart, picked, onClick }: { chart: Chart; picked: number
       }
       c.save();
       c.beginPath();
-      c.rect(b.left, 0, b.width, b.top + b.height + 1);
+      c.rect(b.left, 0, b.width + 8, b.top + b.height + 1); // a mark at the end has room
       c.clip();
       if (chart.ground && chart.ground.xs.length > 0) {
         c.beginPath();

@@ -44,6 +44,7 @@ export function MomentBar() {
   useMoment();
   const m = meta.value.data;
   const e = moment.value;
+  if (screen.value === 'playground') return null; // it has moments of its own
   if (!m || e === null) return <footer class="moment" />;
   const now = at.value?.event === e ? at.value : null;
   const inStep = m.steps.find((s) => s.begin <= e && e < s.end);

@@ -42,7 +42,7 @@ export function Compare() {
     <div class="compare">
       <Tools a={a} b={b} all={all} at={at} bt={bt} />
       <div class="compare-main" tabIndex={0} role="region" aria-label="Comparison">
-        <Curves all={all} styles={styles} />
+        <Curves all={all} b={b} styles={styles} />
         {others.length === 0 && (
           <Panel title="Only one run" name="only">
             <p>Below, two moments of it are compared. To compare it with another one, open that too.</p>
@@ -63,7 +63,7 @@ const mostSteps = 200;
 function momentsOf(r: Run, chosen: string, self: boolean): Option[] {
   const m = load<Meta>('meta', { run: r.id }).value.data;
   const list: Option[] = [
-    ...(self ? [] : [{ value: '', text: 'peak, or end if there is none' }]),
+    ...(self ? [] : [{ value: '', text: 'peak (or end)' }]),
     { value: 'peak', text: 'peak' },
     { value: 'end', text: 'end' },
     ...(m?.steps ?? []).slice(0, mostSteps).map((s) => ({ value: `step:${s.number}`, text: `end of step ${s.number}` })),
@@ -92,8 +92,6 @@ function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at:
           Swap
         </button>
       )}
-      <span class="grow" />
-      <span class="muted">B is compared with A: what is red, or has a plus, is more in B.</span>
     </div>
   );
 }
@@ -139,7 +137,7 @@ function RanksPart({ all, styles }: { all: readonly Run[]; styles: readonly Line
   const off = hidden();
   if (!got.data) return <Coming got={got} what="Comparing the calls of all runs" />;
   return (
-    <div class="compare-grid">
+    <div class="compare-grid ranks-grid">
       <RankTable
         r={got.data}
         runs={all}
@@ -167,7 +165,7 @@ type What = 'both' | 'live' | 'reserved';
 // columns of a curve: enough for a wide screen.
 const columns = 1200;
 
-function Curves({ all, styles }: { all: readonly Run[]; styles: readonly LineStyle[] }) {
+function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: readonly LineStyle[] }) {
   const params = place.value.params;
   const off = hidden();
   const metas = all.map((r) => load<Meta>('meta', { run: r.id }).value);
@@ -251,6 +249,7 @@ function Curves({ all, styles }: { all: readonly Run[]; styles: readonly LineSty
           <span class={off.has(r.id) ? 'run-key off' : 'run-key'}>
             <Swatch {...styles[i]!} /> {r.label}
             {r.id === run.value && ' (A)'}
+            {r.id === b.id && b.id !== run.value && ' (B)'}
           </span>
         ))}
       </p>

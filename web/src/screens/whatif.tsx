@@ -15,7 +15,7 @@ import { ink, theme } from '../theme';
 import type { Meta } from '../types';
 import { Form } from '../whatif/form';
 import { asked, confText, inAddress, type Question } from '../whatif/question';
-import { same, start, stateOf, stop, type State } from '../whatif/state';
+import { same, start, stateOf, stop, worthDrawing, type State } from '../whatif/state';
 import { Failures, Outcomes, type Look } from '../whatif/table';
 import type { Answer, Tune } from '../whatif/types';
 import type { Going } from '../work';
@@ -130,6 +130,16 @@ function Found({ t }: { t: Tune }) {
             </>
           )}
         </dd>
+        {t.front.length > 0 && (
+          <>
+            <dt>Below</dt>
+            <dd>
+              the recommended settings, and {plural(t.front.length, 'setting')} that no other beats in need, peak and driver time
+              {!t.front_complete && <span class="muted"> as far as there was time to see</span>}
+              {worthDrawing(t).length < new Set(t.front.map((c) => c.settings)).size && <span class="muted">, the first of them</span>}
+            </dd>
+          </>
+        )}
         <dt>No setting needs less than</dt>
         <dd>
           <Bytes n={t.lower_bound_bytes} field="lower_bound_bytes" /> <span class="muted">the peak of live bytes</span>
@@ -188,14 +198,14 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
         aside={
           <span class="legend">
             <span class="key live">live, as recorded</span>
-            <span>✕ a run ends with a failure</span>
-            <span>{conditions(answer)}</span>
+            <span>✕ ends with a failure</span>
+            <span>{trust(answer)}</span>
           </span>
         }
       >
         <Lines chart={chart} picked={picked.value} onClick={(x) => select(Math.floor(x))} />
       </Panel>
-      <Panel title="Outcomes" name="outcomes" aside={trust(answer)}>
+      <Panel title="Outcomes" name="outcomes" aside={conditions(answer)}>
         <Outcomes
           answer={answer}
           choices={s.choices}

@@ -4,6 +4,7 @@ import { allocated, free, pending, unmapped, type Block, type Segment } from '..
 
 export interface Row {
   segment: Segment;
+  name?: string; // where segments have one
   allocated: number;
   free: number;
   pending: number;

@@ -55,7 +55,7 @@ function labels(c: CanvasRenderingContext2D, row: Row, y: number, pinned: boolea
   c.textAlign = 'left';
   c.font = `11px ${ink.mono}`;
   c.fillStyle = pinned ? ink.text : ink.muted;
-  c.fillText(address(s.address), 10, middle);
+  c.fillText(row.name ? `${row.name} ${address(s.address)}` : address(s.address), 10, middle);
   if (pinned) {
     c.fillStyle = ink.pinned;
     c.beginPath();
@@ -72,7 +72,15 @@ function labels(c: CanvasRenderingContext2D, row: Row, y: number, pinned: boolea
   c.fillText(row.free > 0 ? size(row.free) : '-', 254, middle);
   c.textAlign = 'left';
   c.fillText(shortStream(s.stream), 264, middle);
-  c.fillText(s.pool === null ? '?' : pool(s.pool) === 'default' ? '-' : pool(s.pool), 308, middle);
+  c.fillText(poolOf(row), 308, middle);
+}
+
+// poolOf names a private pool; where segments have names the default one tells
+// its kind.
+function poolOf({ segment: s, name }: Row): string {
+  if (s.pool === null) return '?';
+  if (pool(s.pool) !== 'default') return pool(s.pool);
+  return name ? (s.type ?? '-') : '-';
 }
 
 // shortStream keeps the end of a long handle, where handles differ.

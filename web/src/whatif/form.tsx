@@ -3,9 +3,6 @@
 import { useState } from 'preact/hooks';
 import { size } from '../format';
 import { Choice, Select } from '../parts/basic';
-import { Swatch } from '../parts/lines';
-import { lineStyle } from '../palette';
-import { theme } from '../theme';
 import type { Meta } from '../types';
 import { budgets, presets, usual, type Question } from './question';
 
@@ -28,34 +25,30 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
     >
       <h2>Settings to try</h2>
       <ol class="variants">
-        {sets.map((conf, i) => {
-          const style = lineStyle(i, theme.value);
-          return (
-            <li>
-              <Swatch colour={style.colour} dash={style.dash} />
-              <input
-                type="text"
-                name={`set-${i}`}
-                value={conf}
-                placeholder="PyTorch's defaults"
-                aria-label={`Settings ${i + 1}, as for PYTORCH_CUDA_ALLOC_CONF`}
-                title={conf}
-                spellcheck={false}
-                autocomplete="off"
-                onInput={(e) => change(i, e.currentTarget.value)}
-              />
-              <button
-                type="button"
-                class="plain"
-                aria-label={`Take away ${conf || 'the defaults'}`}
-                title="Take away"
-                onClick={() => setSets(sets.filter((_, k) => k !== i))}
-              >
-                ✕
-              </button>
-            </li>
-          );
-        })}
+        {sets.map((conf, i) => (
+          <li>
+            <input
+              type="text"
+              name={`set-${i}`}
+              value={conf}
+              placeholder="PyTorch's defaults"
+              aria-label={`Settings ${i + 1}, as for PYTORCH_CUDA_ALLOC_CONF`}
+              title={conf}
+              spellcheck={false}
+              autocomplete="off"
+              onInput={(e) => change(i, e.currentTarget.value)}
+            />
+            <button
+              type="button"
+              class="plain"
+              aria-label={`Take away ${conf || 'the defaults'}`}
+              title="Take away"
+              onClick={() => setSets(sets.filter((_, k) => k !== i))}
+            >
+              ✕
+            </button>
+          </li>
+        ))}
       </ol>
       <div class="presets" role="group" aria-label="Add settings">
         {presets.map((p) => (
@@ -110,7 +103,7 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
       </button>
       <h2>Or let it search</h2>
       <p class="muted small-text">
-        Tune replays the run under some hundred settings, also values that are in no list, and names the ones that need least.
+        Tune replays the run under hundreds of settings, also with values that are in no list, and names those that need least.
       </p>
       <div class="tune-line">
         <Select
@@ -156,7 +149,7 @@ function Bound({
         name={name}
         value={value}
         title={title}
-        placeholder={own === null ? none : `${size(own)}, as recorded`}
+        placeholder={own === null ? none : `${size(own)}, by the recording`}
         spellcheck={false}
         autocomplete="off"
         onInput={(e) => onText(e.currentTarget.value)}

@@ -118,7 +118,7 @@ function Row({
           <Swatch colour={look.colour} dash={look.dash} />
           <span>
             {r.recorded && <span class="muted">recorded: </span>}
-            <span class="mono">{confText(r.settings)}</span>
+            <Conf conf={r.settings} />
             {best && <span class="tag good-tag">recommended</span>}
           </span>
         </button>
@@ -149,6 +149,21 @@ function Row({
       </td>
       <td>{choice && !r.recorded ? <Copy text={choice.export} label="Copy" /> : <span class="muted">{r.recorded ? '' : '…'}</span>}</td>
     </tr>
+  );
+}
+
+// Conf is the text of settings, which may break behind a comma.
+export function Conf({ conf }: { conf: string }) {
+  const parts = confText(conf).split(/(?<=,)/);
+  return (
+    <span class="mono">
+      {parts.map((p, i) => (
+        <>
+          {i > 0 && <wbr />}
+          {p}
+        </>
+      ))}
+    </span>
   );
 }
 
@@ -198,12 +213,12 @@ export function Failures({ answer }: { answer: Answer }) {
                   <Bytes n={f.at_start ? f.reserved_bytes : f.size_bytes} field="first_failure.size_bytes" />
                 </span>
                 <span class="failure-text">
-                  <span class="mono">{confText(r.settings)}</span>{' '}
+                  <Conf conf={r.settings} />{' '}
                   {f.at_start ? (
                     <>are reserved before the first event, after all that is cached was released: more than there is</>
                   ) : (
                     <>
-                      asked for at {siteText(f.stack)}; reserved <Bytes n={f.reserved_bytes} />, allocated <Bytes n={f.allocated_bytes} />,
+                      {f.stack ? `asked for at ${siteText(f.stack)}` : 'asked for; the file has no call stack of it'}; reserved <Bytes n={f.reserved_bytes} />, allocated <Bytes n={f.allocated_bytes} />,
                       largest free block <Bytes n={f.largest_free_bytes} />
                     </>
                   )}

@@ -1,0 +1,175 @@
+package browsertests
+
+import (
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/browsertests/page"
+)
+
+const healthy = "../testdata/snapshots/leak_graph-default.pickle.gz"
+
+// openReport writes a report and opens it from the disk.
+func openReport(t *testing.T, width, height int64, dark bool, args ...string) *scene {
+	t.Helper()
+	// A name that a browser and a shell may stumble over.
+	file := filepath.Join(t.TempDir(), `a report <b>&"' 100%.html`)
+	if out, err := exec.Command(stage.ashlar, append([]string{"report", "-o", file}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("ashlar report %v: %v\n%s", args, err, out)
+	}
+	address := url.URL{Scheme: "file", Path: file}
+	p, err := stage.browser.Open(address.String(), width, height, dark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{T: t, page: p}
+	t.Cleanup(func() {
+		s.noProblems()
+		p.Close()
+	})
+	return s
+}
+
+// Somebody opens the report of a run that died from a mail, offline.
+func TestReport(t *testing.T) {
+	for _, c := range []struct{ file, verdict, fix string }{
+		{varlen, "fragmentation", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+		{stream, "pools", "torch.cuda.empty_cache() before"},
+		{healthy, "nothing failed", ""},
+		{state, "no failed request is known of", ""},
+	} {
+		s := openReport(t, 1160, 900, false, c.file)
+		if got := s.text("#verdict .name"); got != c.verdict {
+			t.Errorf("%s: the verdict is %q", c.file, got)
+		}
+		if got := s.text(".fixes"); !strings.Contains(got, c.fix) {
+			t.Errorf("%s: the fixes are %q", c.file, got)
+		}
+		if n := s.number("document.scripts.length + performance.getEntriesByType('resource').filter((r) => !r.name.startsWith('data:')).length"); n != 0 {
+			t.Errorf("%s: %v scripts and loaded things", c.file, n)
+		}
+		// The policy lets the style through, and the pictures have a size.
+		if got := s.text("title"); got == "" || s.number("document.querySelector('#verdict').getBoundingClientRect().height") < 100 ||
+			s.number("parseFloat(getComputedStyle(document.querySelector('#verdict')).borderLeftWidth)") != 5 {
+			t.Errorf("%s: it is not styled", c.file)
+		}
+		if n := s.number("[...document.querySelectorAll('svg')].filter((e) => e.getBoundingClientRect().height < 4).length"); n != 0 {
+			t.Errorf("%s: %v pictures are flat", c.file, n)
+		}
+	}
+}
+
+// The policy of the report refuses what somebody might put into it.
+func TestReportPolicy(t *testing.T) {
+	s := openReport(t, 1160, 900, false, stream)
+	s.hints = []string{"Content Security Policy"}
+	var ran bool
+	s.value(`(() => {
+		const e = document.createElement('script');
+		e.textContent = 'window.ran = true';
+		document.body.append(e);
+		document.body.setAttribute('onclick', 'window.ran = true');
+		document.body.click();
+		const i = document.createElement('img');
+		i.src = 'http://127.0.0.1:9/x.png';
+		document.body.append(i);
+		return window.ran === true;
+	})()`, &ran)
+	if ran {
+		t.Error("a script ran")
+	}
+	s.until("performance.getEntriesByType('resource').filter((r) => r.name.startsWith('http')).length === 0")
+	if len(s.page.Problems()) == 0 {
+		t.Error("nothing was refused")
+	}
+}
+
+// Stacks open by the keyboard alone, in light and dark, and nothing is too wide.
+func TestReportByKeyboard(t *testing.T) {
+	grounds := map[string]bool{}
+	for _, dark := range []bool{false, true} {
+		s := openReport(t, 1160, 900, dark, varlen)
+		s.value("document.querySelector('#holders details.stack summary').focus()", nil)
+		s.press(page.Enter)
+		s.until("document.querySelector('#holders details.stack').open && document.querySelector('#holders .frames').offsetHeight > 40")
+		var ground string
+		s.value("getComputedStyle(document.body).backgroundColor", &ground)
+		grounds[ground] = true
+		for _, width := range []int64{1160, 700, 400} {
+			s.must(s.page.Resize(width, 900))
+			if n := s.number("document.documentElement.scrollWidth - innerWidth"); n > 0 {
+				t.Errorf("dark %v: %v too wide for %d", dark, n, width)
+			}
+		}
+	}
+	if len(grounds) != 2 {
+		t.Errorf("light and dark have the ground %v", grounds)
+	}
+}
+
+// axe-core finds no serious fault in reports, light or dark, all unfolded.
+func TestReportAccessible(t *testing.T) {
+	script := axe(t)
+	for _, file := range []string{varlen, healthy, state} {
+		for _, dark := range []bool{false, true} {
+			s := openReport(t, 1160, 900, dark, file)
+			s.value("document.querySelectorAll('details').forEach((d) => { d.open = true; })", nil)
+			s.value(script+"\n;void 0", nil)
+			var faults []struct {
+				ID     string `json:"id"`
+				Impact string `json:"impact"`
+				Help   string `json:"help"`
+				Nodes  []struct {
+					HTML    string `json:"html"`
+					Summary string `json:"failureSummary"`
+				} `json:"nodes"`
+			}
+			s.value("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)", &faults)
+			for _, f := range faults {
+				t.Errorf("%s, dark %v: %s (%s): %s\n  %.300s\n  %s", filepath.Base(file), dark, f.ID, f.Impact, f.Help, f.Nodes[0].HTML, f.Nodes[0].Summary)
+			}
+		}
+	}
+}
+
+// The report is printed: a few pages, light, everything unfolded, no picture
+// higher than a page.
+func TestReportPrinted(t *testing.T) {
+	for _, c := range []struct {
+		file     string
+		min, max int
+	}{{varlen, 6, 11}, {healthy, 4, 10}, {state, 2, 4}} {
+		s := openReport(t, 1160, 900, true, c.file)
+		for name, paper := range map[string]page.Paper{"A4": page.A4, "Letter": page.Letter} {
+			pdf, err := s.page.PDF(paper)
+			s.must(err)
+			pages := len(regexp.MustCompile(`/Type\s*/Page\b[^s]`).FindAll(pdf, -1))
+			if pages < c.min || pages > c.max {
+				t.Errorf("%s on %s: %d pages", c.file, name, pages)
+			}
+			if dir := os.Getenv("REPORTS"); dir != "" { // to be looked at
+				s.must(os.WriteFile(filepath.Join(dir, strings.TrimSuffix(filepath.Base(c.file), ".pickle.gz")+"-"+name+".pdf"), pdf, 0o644))
+			}
+		}
+		s.must(s.page.OnPaper(703, 1032)) // A4 without its margins
+		if n := s.number("[...document.querySelectorAll('figure')].filter((e) => e.getBoundingClientRect().height > 1032).length"); n != 0 {
+			t.Errorf("%s: %v pictures do not fit a page", c.file, n)
+		}
+		if n := s.number("[...document.querySelectorAll('details > :not(summary)')].filter((e) => e.getBoundingClientRect().height === 0).length"); n != 0 {
+			t.Errorf("%s: %v things stay folded", c.file, n)
+		}
+		if n := s.number("document.documentElement.scrollWidth - innerWidth"); n > 0 {
+			t.Errorf("%s: %v too wide for the paper", c.file, n)
+		}
+		var ground string
+		s.value("getComputedStyle(document.body).backgroundColor", &ground)
+		if ground != "rgb(255, 255, 255)" {
+			t.Errorf("%s: printed on %s", c.file, ground)
+		}
+	}
+}

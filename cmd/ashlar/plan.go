@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/plan"
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/gpu"
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/whatif"
+)
+
+// planOptions are the flags of plan.
+type planOptions struct {
+	run     plan.Options
+	gpu     string
+	limit   boundFlag
+	conf    string
+	head    string
+	weights string
+	max     string
+	sweep   []string
+	out     string
+	trace   string
+	against string
+	curve   int
+	json    bool
+	device  *deviceFlag
+}
+
+func newPlan(std stdio) *cobra.Command {
+	var o planOptions
+	cmd := &cobra.Command{
+		Use:   "plan CONFIG --batch B --seq S [--gpu NAME]",
+		Short: "Predict the memory of a training or serving run from a model's config.json",
+		Long: `Plan runs a model symbolically, op by op, as PyTorch and transformers run it:
+building it, then three steps of training, or a prompt and some tokens. Every
+tensor with its birth and its death goes through the allocator engine. The peaks
+are those of the third step, when the optimizer's state is there, or of the whole
+generation.
+
+It says whether the run fits, the peaks of allocated and reserved memory and of
+what the device shows, what the peak is made of, and what would save memory, each
+planned. --max finds the largest batch or sequence that fits, --sweep plans
+many, --recompute best chooses the layers to recompute, --against holds the plan
+against a recording, --trace writes the planned run as a snapshot for view,
+explain and whatif.
+
+CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, or
+- for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...)
+or its memory (80GiB).
+
+Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit;
+2 the config or a flag is wrong.`,
+		Example: "  ashlar plan config.json --batch 8 --seq 4096 --gpu h100\n" +
+			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
+			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
+			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
+			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return errors.New("plan needs a CONFIG: a model's config.json")
+			case 1:
+				return nil
+			}
+			return errors.New("plan takes one CONFIG")
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.gpu, "gpu", "", "the card, by `NAME` or by its memory such as 80GiB")
+	flags.Var(&o.limit, "limit", "cap on reserved memory, as for whatif")
+	for _, c := range plan.Catalogue() {
+		f := flags.VarPF(&planFlag{&o.run, c}, c.Name, "", c.Usage)
+		if c.Value == "" {
+			f.NoOptDefVal = "true"
+		}
+	}
+	flags.StringVar(&o.conf, "settings", "", "settings of the allocator, as in PYTORCH_CUDA_ALLOC_`CONF`")
+	flags.StringVar(&o.head, "head", "", "what stands on the model: "+strings.Join(config.Heads(), ", ")+"; by default as the\nconfig's architectures say")
+	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: their headers are compared with the config")
+	flags.StringVar(&o.max, "max", "", "find the largest `batch or seq` that fits")
+	flags.StringArrayVar(&o.sweep, "sweep", nil, "plan each of some values, `OPTION=A,B,C`; may be given several times")
+	flags.StringVarP(&o.out, "output", "o", "", "with --sweep: draw the plans into an SVG `FILE`")
+	flags.StringVar(&o.trace, "trace", "", "write the planned run as a snapshot, a `FILE` ending in .pickle")
+	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
+	flags.IntVar(&o.curve, "curve", 0, "with --json: the course of the step in `N` points")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	o.device = addDeviceFlag(cmd)
+	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		quietPipe()
+		// A plan is done before much could be collected.
+		defer debug.SetGCPercent(debug.SetGCPercent(planGC))
+		return o.plan(cmd.Context(), std, args[0])
+	}
+	return cmd
+}
+
+// planGC lets the heap grow: a plan makes some ten MB of ledgers.
+const planGC = 800
+
+// planFlag is a flag that sets an option of the run.
+type planFlag struct {
+	to     *plan.Options
+	option plan.Option
+}
+
+func (f *planFlag) Set(s string) error { return f.to.Set(f.option.Name, s) }
+
+func (f *planFlag) Type() string { return f.option.Value }
+
+func (f *planFlag) String() string {
+	if f.to == nil {
+		return ""
+	}
+	return f.to.Get(f.option.Name)
+}
+
+// IsBoolFlag lets a switch stand without a value.
+func (f *planFlag) IsBoolFlag() bool { return f.option.Value == "" }
+
+// check looks at flags that exclude each other.
+func (o *planOptions) check() error {
+	searches := 0
+	best := o.run.Get("recompute") == plan.Best
+	for _, given := range []bool{o.max != "", len(o.sweep) > 0, best} {
+		if given {
+			searches++
+		}
+	}
+	switch {
+	case searches > 1:
+		return errors.New("--max, --sweep and --recompute best are searches of their own: give one of them")
+	case len(o.sweep) > 0 && (o.trace != "" || o.against != ""):
+		return errors.New("--trace and --against are about one run: leave --sweep out")
+	case o.out != "" && len(o.sweep) == 0:
+		return errors.New("-o draws a --sweep: give one")
+	case o.curve < 0 || o.curve > maxCurve:
+		return fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
+	case o.curve > 0 && !o.json:
+		return errors.New("--curve is for --json: give it too")
+	}
+	return nil
+}
+
+// question reads the config and the flags.
+func (o *planOptions) question(std stdio, file string) (plan.Question, error) {
+	q := plan.Question{Options: o.run, Conf: o.conf}
+	var err error
+	if file == "-" {
+		q.Model, err = config.Read(std.in, config.WithHead(o.head))
+	} else {
+		q.Model, err = config.Open(file, config.WithHead(o.head))
+	}
+	if err != nil {
+		return q, failure{err}
+	}
+	if o.gpu != "" {
+		card, err := gpu.Parse(o.gpu)
+		if err != nil {
+			return q, failure{fmt.Errorf("--gpu: %w", err)}
+		}
+		q.Room.Card = &card
+	}
+	if o.limit.bytes != nil {
+		q.Room.Limit = *o.limit.bytes
+	}
+	q.Settings = settings.Default()
+	if o.conf != "" {
+		s, err := whatif.ParseSetting(o.conf)
+		if err != nil {
+			return q, failure{fmt.Errorf("--settings: %w", err)}
+		}
+		q.Settings = s.Parsed
+	}
+	if o.weights != "" {
+		if err := o.readWeights(&q); err != nil {
+			return q, failure{err}
+		}
+	}
+	return q, nil
+}
+
+// planAnswer is the JSON form of an answer.
+type planAnswer struct {
+	File    string `json:"file"`
+	Options string `json:"options"`
+	*plan.Answer
+	Max       *plan.Largest       `json:"max,omitempty"`
+	Recompute *plan.BestRecompute `json:"recompute,omitempty"`
+	Against   *plan.Against       `json:"against,omitempty"`
+	Trace     string              `json:"trace,omitempty"`
+}
+
+func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
+	q, err := o.question(std, file)
+	if err != nil {
+		return err
+	}
+	if len(o.sweep) > 0 {
+		return o.runSweep(ctx, std, file, q)
+	}
+	out := planAnswer{File: inputName(file)}
+	if err := o.search(ctx, &q, &out); err != nil {
+		return err
+	}
+	q.Points = o.curve
+	if !o.json {
+		q.Points = report.ChartWidth
+	}
+	if out.Answer, err = plan.Ask(ctx, q); err != nil {
+		return planError(ctx, err)
+	}
+	out.Options = q.Options.String()
+	if o.against != "" {
+		if out.Against, err = o.compare(ctx, std, q); err != nil {
+			return err
+		}
+	}
+	if o.trace != "" {
+		if err := o.writeTrace(ctx, q); err != nil {
+			return err
+		}
+		out.Trace = o.trace
+	}
+	err = printAnswer(std, o.json, out, func(w io.Writer) error { return o.text(w, std, q, &out) })
+	if err != nil {
+		return err
+	}
+	if out.Fits != nil && !*out.Fits {
+		return status(exitBad)
+	}
+	return nil
+}
+
+// search finds the options that were left open.
+func (o *planOptions) search(ctx context.Context, q *plan.Question, out *planAnswer) (err error) {
+	switch {
+	case o.max != "":
+		if out.Max, err = plan.FindLargest(ctx, *q, o.max); err != nil {
+			return planError(ctx, err)
+		}
+		// If nothing fits, the answer is about the smallest that was tried.
+		value := out.Max.Value
+		if value == 0 {
+			value = out.Max.Next
+		}
+		return q.Options.Set(o.max, fmt.Sprint(value))
+	case q.Options.Get("recompute") == plan.Best:
+		if out.Recompute, err = plan.FindRecompute(ctx, *q); err != nil {
+			return planError(ctx, err)
+		}
+		q.Options = out.Recompute.Best.Apply(q.Options)
+	}
+	return nil
+}
+
+// text writes the answer for people.
+func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *planAnswer) error {
+	style := std.style()
+	head := report.PlanHead{Name: a.File, Options: a.Options, Room: q.Room}
+	if a.Max != nil {
+		if err := report.PlanLargest(w, head, a.Max, style); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	if err := report.Plan(w, head, a.Answer, style); err != nil {
+		return err
+	}
+	if a.Recompute != nil {
+		if err := report.PlanRecompute(w, a.Recompute, style); err != nil {
+			return err
+		}
+	}
+	if a.Against != nil {
+		if err := report.PlanAgainst(w, o.against, a.Against, style); err != nil {
+			return err
+		}
+	}
+	if a.Trace != "" {
+		_, err := fmt.Fprintf(w, "\n%s: the planned run as a snapshot; ashlar view opens it\n", a.Trace)
+		return err
+	}
+	return nil
+}
+
+// planError is what is wrong with a question, unless it was interrupted.
+func planError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return failure{err}
+}
+
+// inputName is what an answer calls a file.
+func inputName(file string) string {
+	if file == "-" {
+		return "stdin"
+	}
+	return file
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/ashlar-mem/ashlar/plan"
+	"github.com/ashlar-mem/ashlar/plan/safetensors"
+	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// runSweep plans many jobs.
+func (o *planOptions) runSweep(ctx context.Context, std stdio, file string, q plan.Question) error {
+	var axes []plan.Axis
+	for _, text := range o.sweep {
+		a, err := plan.ParseAxis(text)
+		if err != nil {
+			return fmt.Errorf("--sweep %w", err)
+		}
+		axes = append(axes, a)
+	}
+	if o.out != "" && filepath.Ext(o.out) != ".svg" {
+		return fmt.Errorf("-o %s: a sweep is drawn as SVG; let the name end in .svg", o.out)
+	}
+	cells, err := plan.Sweep(ctx, q, axes)
+	if err != nil {
+		return planError(ctx, err)
+	}
+	head := report.PlanHead{Name: inputName(file), Options: q.Options.String(), Room: q.Room}
+	if o.out != "" {
+		if err := writeFile(ctx, o.out, func(w io.Writer) error { return report.PlanSVG(w, head, axes, cells) }); err != nil {
+			return err
+		}
+	}
+	doc := struct {
+		File    string      `json:"file"`
+		Options string      `json:"options"`
+		Axes    []plan.Axis `json:"axes"`
+		Sweep   []plan.Cell `json:"sweep"`
+	}{head.Name, head.Options, axes, cells}
+	return printAnswer(std, o.json, doc, func(w io.Writer) error {
+		if err := report.PlanSweep(w, head, axes, cells, std.style()); err != nil || o.out == "" {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "\n%s: the same as a plot\n", o.out)
+		return err
+	})
+}
+
+// writeFile writes a file that appears when it is complete.
+func writeFile(ctx context.Context, name string, write func(io.Writer) error) error {
+	dst, err := createOutput(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer dst.abort()
+	if err := write(dst); err != nil {
+		return dst.failed(err)
+	}
+	return dst.commit()
+}
+
+// writeTrace writes the planned run as a snapshot.
+func (o *planOptions) writeTrace(ctx context.Context, q plan.Question) error {
+	name, _ := withoutCompression(o.trace)
+	if ext := filepath.Ext(name); ext != ".pickle" && ext != ".pkl" {
+		return fmt.Errorf("--trace %s: a snapshot is a pickle: let the name end in .pickle or .pkl, with .gz or .zst on top if you like", o.trace)
+	}
+	t, err := plan.Trace(ctx, q)
+	if err != nil {
+		return planError(ctx, err)
+	}
+	return writeFile(ctx, o.trace, func(w io.Writer) error {
+		return snapshot.WritePickle(w, &snapshot.File{Name: o.trace, Traces: []*trace.Trace{t}})
+	})
+}
+
+// compare holds the plan against a recording.
+func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (*plan.Against, error) {
+	f, err := readSnapshot(ctx, std, o.against)
+	if err != nil {
+		return nil, err
+	}
+	t, why, err := replayable(f, o.device)
+	if err != nil {
+		return nil, err
+	}
+	a, err := plan.Compare(ctx, q, t, report.ChartWidth)
+	if err != nil {
+		return nil, planError(ctx, fmt.Errorf("--against %s: %w", o.against, err))
+	}
+	if why != "" {
+		a.Notes = append(a.Notes, why)
+	}
+	return a, nil
+}
+
+// readWeights reads the headers of safetensors files into the question.
+func (o *planOptions) readWeights(q *plan.Question) error {
+	tensors, err := safetensors.Open(o.weights)
+	if err != nil {
+		return err
+	}
+	if len(tensors) == 0 {
+		return errors.New("--weights " + o.weights + ": it holds no tensors")
+	}
+	q.Weights = plan.NewWeights(tensors)
+	return nil
+}

@@ -1,0 +1,72 @@
+package eager
+
+// Elementwise functions that activations are made of, beside those whose
+// derivative is one kernel (Activation, ByResult).
+
+// Erf is the error function.
+func (m *Machine) Erf(x *Tensor) *Tensor {
+	n := m.node("ErfBackward0", x)
+	n.save(x)
+	y := m.unary("erf", x)
+	if n != nil {
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			p := m.unary("pow", n.unpack(0))
+			neg := m.unary("neg", p)
+			p.Drop()
+			e := m.unary("exp", neg)
+			neg.Drop()
+			c := m.unary("mul", e)
+			e.Drop()
+			out := m.binary("mul", c, g[0])
+			c.Drop()
+			return []*Tensor{out}
+		}
+		n.made(y)
+	}
+	return y
+}
+
+// Sqrt is the square root.
+func (m *Machine) Sqrt(x *Tensor) *Tensor {
+	n := m.node("SqrtBackward0", x)
+	y := m.unary("sqrt", x)
+	if n != nil {
+		n.saveOutput(y)
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			twice := m.unary("mul", n.unpack(0))
+			out := m.binary("div", g[0], twice)
+			twice.Drop()
+			return []*Tensor{out}
+		}
+		n.made(y)
+	}
+	return y
+}
+
+// Clamp keeps values between two numbers.
+func (m *Machine) Clamp(x *Tensor) *Tensor {
+	n := m.node("ClampBackward1", x)
+	n.save(x)
+	y := m.unary("clamp", x)
+	if n != nil {
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			x := n.unpack(0)
+			least := m.Compare("ge", x)
+			most := m.Compare("le", x)
+			most.Drop()
+			out := m.binary("where", least, g[0])
+			least.Drop()
+			return []*Tensor{out}
+		}
+		n.made(y)
+	}
+	return y
+}
+
+// Softplus is log(1 + exp(x)), in fp32 under autocast.
+func (m *Machine) Softplus(x *Tensor) *Tensor {
+	in := m.Upper(x)
+	y := m.Activation("softplus", in)
+	in.Drop()
+	return y
+}

@@ -1,0 +1,207 @@
+package hf
+
+import (
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// experts is a layer's experts, whose weights are stacked, as
+// grouped_mm_experts_forward runs them: the tokens are sorted by expert, and
+// one product does for all experts what a Linear does for one. What it
+// allocates does not depend on how tokens spread over the experts.
+type experts struct {
+	label        ledger.Name
+	gateUp, down *eager.Tensor // [experts, out, in], transposed: [experts, in, out]
+	// Biases are added per token; nil without.
+	gateUpBias, downBias *eager.Tensor
+	transposed           bool
+	count                int64
+	gate                 func(r *run, x *eager.Tensor) *eager.Tensor
+}
+
+// experts makes the stacked weights of experts of an intermediate width.
+func (b *builder) experts(name string) *experts {
+	c := b.r.job.Model
+	in := b.in(name)
+	e := &experts{label: b.label(name), count: int64(c.MoE.Experts)}
+	hidden, width := int64(c.Hidden), int64(c.MoE.Intermediate)
+	e.gateUp = in.weight("gate_up_proj", e.count, 2*width, hidden)
+	e.down = in.weight("down_proj", e.count, hidden, width)
+	e.gate = func(r *run, x *eager.Tensor) *eager.Tensor { return gateHalves(r, x, c.Activation) }
+	return e
+}
+
+// forward runs tokens x [tokens, hidden] through the experts that indices
+// [tokens, k] names, weighted with weights.
+func (e *experts) forward(r *run, x, indices, weights *eager.Tensor) *eager.Tensor {
+	m := r.m
+	before := m.Enter(e.label)
+	defer m.Enter(before)
+	tokens, k, hidden := x.Size(0), indices.Size(-1), x.Size(-1)
+	sample := m.Reshape(weights, -1)
+	ids := m.Reshape(indices, -1)
+	sorted, perm := m.Sort(ids)
+	token := m.Unary("floor_divide", perm)
+	selected := m.Index(x, token)
+	token.Drop()
+	share := m.Index(sample, perm)
+	narrow := m.To(sorted, eager.Int32)
+	counts := m.Histogram(narrow, e.count)
+	offsets := m.Cumsum(counts)
+	beyond := m.Compare("ge", sorted)
+	sentinel := m.Unsqueeze(beyond, -1)
+	beyond.Drop()
+	bias := e.biasOf(r, e.gateUpBias, sorted)
+	m.MaskedFillInPlace(selected, sentinel)
+	out := e.linear(r, selected, e.gateUp, bias, offsets)
+	out = replace(out, m.MaskedFill(out, sentinel))
+	out = replace(out, e.gate(r, out))
+	downBias := e.biasOf(r, e.downBias, sorted)
+	bias.Drop()
+	bias = downBias
+	out = replace(out, e.linear(r, out, e.down, bias, offsets))
+	out = replace(out, m.MaskedFill(out, sentinel))
+	column := m.Unsqueeze(share, -1)
+	weighted := m.Mul(out, column)
+	column.Drop()
+	inverse := m.Unary("empty_like", perm)
+	m.Unary("arange", perm).Drop()
+	weighted = replace(weighted, m.Index(weighted, inverse))
+	apart := m.View(weighted, tokens, k, hidden)
+	sum := m.Sum(apart, 1, false)
+	apart.Drop()
+	y := m.To(sum, x.DType())
+	eager.Drop(sample, ids, sorted, perm, selected, share, narrow, counts, offsets, sentinel, bias, out, weighted, inverse, sum)
+	return y
+}
+
+// replace binds a name anew: old is dropped once its successor is there.
+func replace(old, successor *eager.Tensor) *eager.Tensor {
+	old.Drop()
+	return successor
+}
+
+// biasOf is the bias of every token's expert, nil without biases.
+func (e *experts) biasOf(r *run, bias, ids *eager.Tensor) *eager.Tensor {
+	if bias == nil {
+		return nil
+	}
+	return r.m.Index(bias, ids)
+}
+
+// linear is _grouped_linear.
+func (e *experts) linear(r *run, x, w, bias, offsets *eager.Tensor) *eager.Tensor {
+	m := r.m
+	if e.transposed {
+		w = w.Keep()
+	} else {
+		w = m.Transpose(w, -2, -1)
+	}
+	in := m.To(x, w.DType())
+	y := m.GroupedMM(in, w, offsets)
+	eager.Drop(in, w)
+	if bias != nil {
+		m.AddInPlace(y, bias)
+	}
+	return y
+}
+
+// gateHalves is _default_apply_gate: the first half, activated, times the second.
+func gateHalves(r *run, x *eager.Tensor, act string) *eager.Tensor {
+	half := x.Size(-1) / 2
+	parts := r.m.Split(x, -1, half, half)
+	a := activate(r, act, parts[0])
+	y := r.m.Mul(a, parts[1])
+	eager.Drop(a, parts[0], parts[1])
+	return y
+}
+
+// router chooses experts: the logits, which the caller only drops, the weights
+// of the chosen experts and which they are.
+type router interface {
+	forward(r *run, x *eager.Tensor) (logits, weights, indices *eager.Tensor)
+}
+
+// softmaxRouter is the router of mixtral and qwen3_moe.
+type softmaxRouter struct {
+	label ledger.Name
+	w     *eager.Tensor
+	k     int64
+	norm  bool // the weights of the chosen experts are made to add up to one
+	wide  bool // mixtral: softmax of a copy in fp32, and the weights stay so
+}
+
+func (b *builder) softmaxRouter(name string) *softmaxRouter {
+	c := b.r.job.Model
+	return &softmaxRouter{
+		label: b.label(name), w: b.in(name).weight("weight", int64(c.MoE.Experts), int64(c.Hidden)),
+		k: int64(c.MoE.TopK), norm: c.MoE.NormTopK, wide: c.Family == "mixtral",
+	}
+}
+
+func (g *softmaxRouter) forward(r *run, x *eager.Tensor) (logits, weights, indices *eager.Tensor) {
+	m := r.m
+	before := m.Enter(g.label)
+	defer m.Enter(before)
+	logits = m.Linear(x, g.w, nil)
+	in := logits.Keep()
+	if g.wide {
+		in = replace(in, m.To(in, eager.Float32))
+	}
+	probs := m.Softmax(in, eager.Float32)
+	in.Drop()
+	weights, indices = m.TopK(probs, g.k)
+	if g.norm {
+		sum := m.Sum(weights, -1, true)
+		m.DivInPlace(weights, sum)
+		sum.Drop()
+	}
+	if !g.wide {
+		weights = replace(weights, m.To(weights, logits.DType()))
+	}
+	probs.Drop()
+	return logits, weights, indices
+}
+
+// sparseBlock is a router and its experts (mixtral, qwen3_moe).
+type sparseBlock struct {
+	label   ledger.Name
+	jitter  bool // the input is multiplied by noise in training
+	gate    router
+	experts *experts
+}
+
+// feedForward is what comes after attention in a layer: experts or an MLP.
+func (b *builder) feedForward(name string, layer int) feedForward {
+	c := b.r.job.Model
+	if !c.Sparse(layer) {
+		return b.gatedMLP(name, c.Hidden, c.Intermediate, c.MLPBias, c.Activation)
+	}
+	in := b.in(name)
+	s := &sparseBlock{label: b.label(name), jitter: c.MoE.JitterNoise}
+	if c.Family == "mixtral" {
+		s.gate = in.softmaxRouter("gate")
+		s.experts = in.experts("experts")
+	} else {
+		s.experts = in.experts("experts")
+		s.gate = in.softmaxRouter("gate")
+	}
+	return s
+}
+
+func (s *sparseBlock) forward(r *run, x *eager.Tensor) *eager.Tensor {
+	m := r.m
+	before := m.Enter(s.label)
+	defer m.Enter(before)
+	if s.jitter && r.trains {
+		noise := m.Unary("uniform", x)
+		m.MulInPlace(x, noise)
+		noise.Drop()
+	}
+	flat := m.View(x, -1, x.Size(-1))
+	logits, weights, indices := s.gate.forward(r, flat)
+	y := s.experts.forward(r, flat, indices, weights)
+	out := m.Reshape(y, x.Shape()...)
+	eager.Drop(y, logits, weights, indices, flat)
+	return out
+}

@@ -1,0 +1,62 @@
+// Sharing: the experiment as a link and as lines, and the way back.
+
+import { signal, useSignal } from '@preact/signals';
+import { Copy } from '../parts/basic';
+import { Sheet } from '../parts/sheet';
+import { answer, lines, link, read } from './game';
+
+export const shareShown = signal(false);
+
+export function ShareDialog() {
+  return (
+    <Sheet title="Share" shown={shareShown}>
+      <Share />
+    </Sheet>
+  );
+}
+
+function Share() {
+  const pasted = useSignal('');
+  const text = (lines.value ?? []).join('\n');
+  const address = link();
+  return (
+    <div class="share">
+      <p>
+        The link holds the whole experiment and the step. On another machine run <code>ashlar view</code> and paste it below: all but what
+        follows the # is this machine's own.
+      </p>
+      <div class="export">
+        <code data-field="link">{address.length > 300 ? address.slice(0, 300) + '…' : address}</code>
+        <Copy text={address} label="Copy the link" />
+      </div>
+      <h3>
+        The steps as text <Copy text={text} label="Copy the text" />
+      </h3>
+      <pre class="mono lines" tabIndex={0} data-field="lines">
+        {text}
+      </pre>
+      {answer.value && answer.value.steps.length === 0 && <p class="muted">There are no steps yet.</p>}
+      <h3>Open a link, or lines</h3>
+      <form
+        onSubmit={(e) => {
+          e.preventDefault();
+          void read(pasted.value).then((ok) => ok && (shareShown.value = false));
+        }}
+      >
+        <textarea
+          name="paste"
+          rows={5}
+          class="mono"
+          aria-label="A link or lines"
+          placeholder={'alloc a 4MiB\nalloc b 12MiB stream=1\nfree a'}
+          value={pasted.value}
+          spellcheck={false}
+          onInput={(e) => (pasted.value = e.currentTarget.value)}
+        />
+        <button type="submit" data-act="open">
+          Open
+        </button>
+      </form>
+    </div>
+  );
+}
