@@ -63,7 +63,7 @@ fuzz-short:
 # All fuzzers, for FUZZTIME each.
 FUZZTIME ?= 10m
 FUZZERS  := internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
-	settings:FuzzParse alloc:FuzzScript internal/units:FuzzParse replay:FuzzRead \
+	settings:FuzzParse alloc:FuzzScript playground:FuzzPlay internal/units:FuzzParse replay:FuzzRead \
 	plan/config:FuzzRead plan/safetensors:FuzzRead plan/safetensors:FuzzIndex
 fuzz:
 	@set -e; for f in $(FUZZERS); do \

@@ -39,6 +39,11 @@ func TestAccessible(t *testing.T) {
 		{"playground", "#/1/playground?lesson=every-second&step=31", "[data-rule=out_of_memory]", ""},
 		{"playground-lessons", "#/1/playground?lesson=pools", ".lessons", ""},
 		{"playground-share", "#/1/playground?lesson=two-streams&step=8", "[data-field=at][data-at='8']", "s"},
+		{"whatif", "#/1/whatif?sets=expandable_segments:True;defaults", "[data-panel=outcomes] [data-copy]", ""},
+		{"whatif, tuned", "#/1/whatif?tune=1", "[data-panel=tune]", ""},
+		{"a variant's segments", "#/1/segments?event=18434&variant=max_split_size_mb:512", ".variant-line", ""},
+		{"compare", "#/1/compare", "[data-panel=flame] .icicle", ""},
+		{"compare moments", "#/1/compare?b=1", "[data-panel=flame] .icicle", ""},
 		{"keys", "#/1/timeline", ".plot", "?"},
 		{"files", "#/1/overview", "[data-field=verdict]", "F"},
 	}
@@ -88,7 +93,7 @@ func TestAccessible(t *testing.T) {
 func TestSmallWindow(t *testing.T) {
 	s := openAt(t, "", 1280, 720, false, varlen, multi)
 	s.sees("[data-field=verdict]")
-	for _, screen := range []string{"overview", "timeline", "segments", "stacks", "events"} {
+	for _, screen := range []string{"overview", "timeline", "segments", "stacks", "events", "whatif", "compare"} {
 		s.must(s.page.Go("#/1/" + screen))
 		s.sees("main ." + screen)
 		s.until("!document.querySelector('main .spin')")

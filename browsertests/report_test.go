@@ -64,28 +64,41 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The policy of the report refuses what somebody might put into it.
+// A hostile name is a name, and the policy of the report refuses what somebody
+// might put into it.
 func TestReportPolicy(t *testing.T) {
-	s := openReport(t, 1160, 900, false, stream)
+	raw, err := os.ReadFile(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = `<img src=x onerror=alert(1)>"'&lt;.pickle.gz`
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openReport(t, 1160, 900, false, file)
+	if got := s.text("h1"); got != name || len(s.page.Problems()) > 0 {
+		t.Errorf("the heading is %q, the console says %q", got, s.page.Problems())
+	}
 	s.hints = []string{"Content Security Policy"}
-	var ran bool
 	s.value(`(() => {
+		window.refused = [];
+		document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.effectiveDirective));
 		const e = document.createElement('script');
 		e.textContent = 'window.ran = true';
 		document.body.append(e);
 		document.body.setAttribute('onclick', 'window.ran = true');
 		document.body.click();
+		document.body.setAttribute('style', 'color: red');
 		const i = document.createElement('img');
 		i.src = 'http://127.0.0.1:9/x.png';
 		document.body.append(i);
-		return window.ran === true;
-	})()`, &ran)
+	})()`, nil)
+	s.until("['script-src-elem', 'script-src-attr', 'style-src-attr', 'img-src'].every((d) => window.refused.includes(d))")
+	var ran bool
+	s.value("window.ran === true", &ran)
 	if ran {
 		t.Error("a script ran")
-	}
-	s.until("performance.getEntriesByType('resource').filter((r) => r.name.startsWith('http')).length === 0")
-	if len(s.page.Problems()) == 0 {
-		t.Error("nothing was refused")
 	}
 }
 
@@ -115,24 +128,25 @@ func TestReportByKeyboard(t *testing.T) {
 // axe-core finds no serious fault in reports, light or dark, all unfolded.
 func TestReportAccessible(t *testing.T) {
 	script := axe(t)
-	for _, file := range []string{varlen, healthy, state} {
-		for _, dark := range []bool{false, true} {
-			s := openReport(t, 1160, 900, dark, file)
-			s.value("document.querySelectorAll('details').forEach((d) => { d.open = true; })", nil)
-			s.value(script+"\n;void 0", nil)
-			var faults []struct {
-				ID     string `json:"id"`
-				Impact string `json:"impact"`
-				Help   string `json:"help"`
-				Nodes  []struct {
-					HTML    string `json:"html"`
-					Summary string `json:"failureSummary"`
-				} `json:"nodes"`
-			}
-			s.value("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)", &faults)
-			for _, f := range faults {
-				t.Errorf("%s, dark %v: %s (%s): %s\n  %.300s\n  %s", filepath.Base(file), dark, f.ID, f.Impact, f.Help, f.Nodes[0].HTML, f.Nodes[0].Summary)
-			}
+	for _, c := range []struct {
+		file string
+		dark bool
+	}{{varlen, false}, {healthy, true}, {state, false}, {stream, true}} {
+		s := openReport(t, 1160, 900, c.dark, c.file)
+		s.value("document.querySelectorAll('details').forEach((d) => { d.open = true; })", nil)
+		s.value(script+"\n;void 0", nil)
+		var faults []struct {
+			ID     string `json:"id"`
+			Impact string `json:"impact"`
+			Help   string `json:"help"`
+			Nodes  []struct {
+				HTML    string `json:"html"`
+				Summary string `json:"failureSummary"`
+			} `json:"nodes"`
+		}
+		s.value("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)", &faults)
+		for _, f := range faults {
+			t.Errorf("%s, dark %v: %s (%s): %s\n  %.300s\n  %s", filepath.Base(c.file), c.dark, f.ID, f.Impact, f.Help, f.Nodes[0].HTML, f.Nodes[0].Summary)
 		}
 	}
 }
@@ -145,7 +159,11 @@ func TestReportPrinted(t *testing.T) {
 		min, max int
 	}{{varlen, 6, 11}, {healthy, 4, 10}, {state, 2, 4}} {
 		s := openReport(t, 1160, 900, true, c.file)
-		for name, paper := range map[string]page.Paper{"A4": page.A4, "Letter": page.Letter} {
+		papers := map[string]page.Paper{"A4": page.A4}
+		if c.file == varlen {
+			papers["Letter"] = page.Letter
+		}
+		for name, paper := range papers {
 			pdf, err := s.page.PDF(paper)
 			s.must(err)
 			pages := len(regexp.MustCompile(`/Type\s*/Page\b[^s]`).FindAll(pdf, -1))

@@ -236,7 +236,7 @@ func TestSizes(t *testing.T) {
 	seen := map[int64]bool{}
 	for _, hash := range []string{
 		"#/1/overview", "#/1/timeline?event=9000&alloc=4000", "#/1/timeline?color=lifetime", "#/1/segments?event=9000&alloc=4000", "#/1/stacks?mode=area&lib=1",
-		"#/1/events?event=9000", "#/1/events?action=alloc&max_size=1100&event=100", "#/2/overview", "#/2/events?event=3000",
+		"#/1/events?event=9000", "#/1/events?action=alloc&max_size=1100&event=100", "#/2/overview", "#/2/events?event=3000", "#/1/compare", "#/1/whatif?sets=max_split_size_mb:128",
 	} {
 		s.must(s.page.Go(hash))
 		s.until("location.hash === " + page.Quote(hash) + " && !document.querySelector('main .spin') && document.querySelector('main [data-bytes]')")

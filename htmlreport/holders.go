@@ -218,7 +218,6 @@ func (d detail) blocks(list []explain.Block, all uint64, most int) (out []holder
 // finding is something beside the verdict that is worth knowing.
 type finding struct {
 	Kind, Confidence, Text string
-	Size                   size
 	Parts                  []holder
 	More                   string
 	Stack                  *stack
@@ -237,7 +236,7 @@ func newFindings(s *subject, d detail) []finding {
 		if f.Kind == explain.Ignored || len(out) >= d.findings {
 			continue
 		}
-		one := finding{Kind: f.Kind, Confidence: f.Confidence, Text: d.say(f.Detail), Size: newSize("findings."+f.Kind, f.Bytes)}
+		one := finding{Kind: f.Kind, Confidence: f.Confidence, Text: d.say(f.Detail)}
 		one.Parts, one.More = d.blocks(f.Parts, f.Bytes, min(findingParts, d.findings))
 		if len(f.Parts) == 0 && len(f.Frames) > 0 {
 			at := d.stack(f.Frames, f.Site)

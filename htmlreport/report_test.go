@@ -280,7 +280,7 @@ func TestAllFiles(t *testing.T) {
 // The same input makes the same bytes.
 func TestReproducible(t *testing.T) {
 	in := read(t, streams, true)
-	if write(t, in) != write(t, in) {
+	if first, second := write(t, in), write(t, in); first != second {
 		t.Error("two reports differ")
 	}
 }

@@ -83,6 +83,9 @@ func Compare(ctx context.Context, q Question, t *trace.Trace, points int) (*Agai
 		return nil, errors.New("no allocation of the recording has a planned size: it is of another model, batch or sequence")
 	}
 	c.terms()
+	if c.out.Covered < 0.5 {
+		c.out.Notes = append(c.out.Notes, "most of what was recorded is not planned: the recording seems to be of another model, batch or sequence")
+	}
 	if err := c.peaks(ctx, p); err != nil {
 		return nil, err
 	}
@@ -201,7 +204,7 @@ func (c *comparison) terms() {
 }
 
 // layerNumber is the number of a layer within a module's name.
-var layerNumber = regexp.MustCompile(`\.\d+(\.|$)`)
+var layerNumber = regexp.MustCompile(`\.\d+(\.|:|$)`)
 
 // name is what a planned tensor is, in whatever layer.
 func (c *comparison) name(e int32) (what, where string) {
@@ -215,7 +218,7 @@ func (c *comparison) site(event int) (what, where string) {
 	if !ok {
 		return "recorded without a stack", ""
 	}
-	return s.Inner.Name, s.String()
+	return s.Inner.Name, layerNumber.ReplaceAllString(s.String(), ".*$1")
 }
 
 // peaks compares the highest totals over what the recording covers.

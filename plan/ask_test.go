@@ -1,12 +1,15 @@
 package plan
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/replay"
 )
 
@@ -228,5 +231,23 @@ func TestAnswerFields(t *testing.T) {
 		if got := reflect.ValueOf(at).Kind(); got != kind {
 			t.Errorf("%s is %v (%v), want %v", path, at, got, kind)
 		}
+	}
+}
+
+// What the ledger marks as uncertain widens the range and is named.
+func TestUncertainTerms(t *testing.T) {
+	q := question(t, "batch", "4", "seq", "1000")
+	before := ask(t, q)
+	q.execute = func(ctx context.Context, j *job.Job) (*executed, error) {
+		e, err := byHand(ctx, j)
+		e.ledger.Uncertain = []ledger.Term{{Name: "a workspace", High: 8 << 20}}
+		return e, err
+	}
+	a := ask(t, q)
+	if a.Range.High != before.Range.High+8<<20 || a.Range.ReservedHigh != before.Range.ReservedHigh+8<<20 || a.Range.Low != before.Range.Low {
+		t.Errorf("%+v after %+v", a.Range, before.Range)
+	}
+	if !slices.ContainsFunc(a.Range.Reasons, func(r Reason) bool { return r.Name == "a workspace" }) {
+		t.Errorf("%+v", a.Range.Reasons)
 	}
 }

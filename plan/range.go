@@ -39,8 +39,9 @@ func (p *planned) answerRange(ctx context.Context, a *Answer) error {
 		return err
 	}
 	r.Reasons = append(r.Reasons, history)
-	for _, t := range p.run.uncertain {
-		r.Reasons = append(r.Reasons, Reason{t.Name, t.Low, t.High, t.Low, t.High})
+	for _, t := range p.run.ledger.Uncertain {
+		low, high := uint64(max(t.Low, 0)), uint64(max(t.High, 0))
+		r.Reasons = append(r.Reasons, Reason{t.Name, low, high, low, high})
 	}
 	if miss := p.miss(); miss != (Reason{}) {
 		r.Reasons = append(r.Reasons, miss)

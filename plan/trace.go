@@ -154,10 +154,12 @@ func (x *tracer) stackOf(k frameKey) trace.StackID {
 	if op := x.l.Text(k.op); op != "" {
 		add(op, "??", 0)
 	}
-	if module := x.l.Text(k.module); module != "" && k.phase != ledger.Step {
-		add(module, plannedFile, 1)
-	} else if module != "" {
-		add(module, "??", 0) // what an optimizer is called with is none of the program's lines
+	switch module := x.l.Text(k.module); {
+	case module == "":
+	case k.phase == ledger.Step: // what an optimizer is called with is none of the program's lines
+		add(module, "??", 0)
+	default: // in place of the file, which readers show where they cut names
+		add(k.phase, module, 1)
 	}
 	if f, ok := around[k.phase]; ok {
 		add(f[0], f[1], 1)

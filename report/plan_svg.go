@@ -21,7 +21,7 @@ func PlanSVG(w io.Writer, head PlanHead, axes []plan.Axis, cells []plan.Cell) er
 	p.printf(`<style>text{fill:#24292f}.grid{stroke:#d0d7de}.limit{stroke:#cf222e;stroke-dasharray:6 4}.card{fill:#fff}` +
 		`@media (prefers-color-scheme: dark){text{fill:#e6edf3}.grid{stroke:#30363d}.card{fill:#0d1117}}</style>` + "\n")
 	p.printf(`<rect class="card" width="%d" height="%d"/>`+"\n", svgWidth, svgHeight)
-	p.printf(`<text x="%d" y="24" font-size="14">%s</text>`+"\n", svgLeft, html.EscapeString(Clean(head.Name)+": peak reserved memory"))
+	p.printf(`<text x="%d" y="24" font-size="14">%s</text>`+"\n", svgLeft, html.EscapeString(Clean(head.Name)+": peak reserved memory; hollow does not fit"))
 	p.printf(`<text x="%d" y="42">%s</text>`+"\n", svgLeft, html.EscapeString(cut(head.Options, 110)))
 	d.draw(p)
 	p.printf("</svg>\n")
@@ -114,8 +114,7 @@ func (d *sweepDrawing) height(bytes uint64) float64 {
 }
 
 func (d *sweepDrawing) draw(p *page) {
-	for i := range 6 {
-		bytes := d.most / 5 * uint64(i)
+	for bytes := uint64(0); bytes <= d.most; bytes += gridStep(d.most) {
 		y := d.height(bytes)
 		p.printf(`<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`+"\n", svgLeft, y, svgWidth-svgRight, y)
 		p.printf(`<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", svgLeft-8, y+4, units.Size(bytes))
@@ -132,6 +131,21 @@ func (d *sweepDrawing) draw(p *page) {
 	for n, g := range d.groups {
 		d.line(p, g, n)
 	}
+}
+
+// gridStep is a round size of which four to ten make up the most.
+func gridStep(most uint64) uint64 {
+	step := uint64(1 << 20)
+	for n := 0; most/step >= 10; n++ {
+		if step < 1<<30 {
+			step *= 2 // powers of two up to a GiB, then 1, 2, 5, 10
+		} else if n%3 == 1 {
+			step = step * 5 / 2
+		} else {
+			step *= 2
+		}
+	}
+	return step
 }
 
 // line draws one combination; its name stands on the right.

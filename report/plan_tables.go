@@ -148,27 +148,30 @@ func PlanAgainst(w io.Writer, name string, a *plan.Against, style Style) error {
 
 // againstTerms lists what is missing, extra and matched.
 func (p *page) againstTerms(a *plan.Against) {
-	title := map[string]string{"missing": "Recorded, but not planned", "extra": "Planned, but not recorded", "matched": "Matched"}
-	shown := map[string]int{}
-	const row = "  %8s %12s %12s  %s"
-	for _, t := range a.Terms {
-		if shown[t.Change] == 0 {
-			p.heading(title[t.Change], "")
-			p.line(row, "times", "bytes", "largest", "")
+	for _, kind := range []struct{ change, title string }{
+		{"missing", "Recorded, but not planned"}, {"extra", "Planned, but not recorded"}, {"matched", "Matched"},
+	} {
+		var terms []plan.TermPair
+		for _, t := range a.Terms {
+			if t.Change == kind.change {
+				terms = append(terms, t)
+			}
 		}
-		shown[t.Change]++
-		if shown[t.Change] > maxTerms {
+		if len(terms) == 0 {
 			continue
 		}
-		what := t.Where
-		if t.Change != "missing" {
-			what = strings.TrimSuffix(t.What+" of "+t.Where, " of ")
+		p.heading(kind.title, "")
+		const row = "  %8s %12s %12s  %s"
+		p.line(row, "times", "bytes", "largest", "")
+		for _, t := range terms[:min(len(terms), maxTerms)] {
+			what := t.Where
+			if t.Change != "missing" {
+				what = strings.TrimSuffix(t.What+" of "+t.Where, " of ")
+			}
+			p.line(row, units.Count(int64(t.Count)), units.Size(t.Bytes), units.Size(t.Most), cut(Clean(what), 60))
 		}
-		p.line(row, units.Count(int64(t.Count)), units.Size(t.Bytes), units.Size(t.Most), cut(Clean(what), 60))
-	}
-	for _, change := range []string{"missing", "extra", "matched"} {
-		if n := shown[change] - maxTerms; n > 0 {
-			p.line("  and %s more that are %s", units.Count(int64(n)), change)
+		if n := len(terms) - maxTerms; n > 0 {
+			p.line("  and %s more", units.Count(int64(n)))
 		}
 	}
 }

@@ -52,7 +52,7 @@ The report appears when it is complete; until then an older one stays.
 Exit status: 0 written, whatever the verdict; 2 the file, or a flag, is wrong.`,
 		Example: "  ashlar report oom.pickle -o report.html\n" +
 			"  ashlar report oom.pickle --limit 40GiB --set max_split_size_mb:256\n" +
-			"  ashlar report oom.pickle -o - | mail-it",
+			"  ashlar report oom.pickle -o - | gzip > report.html.gz",
 		Args: oneFile,
 	}
 	flags := cmd.Flags()

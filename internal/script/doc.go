@@ -1,5 +1,6 @@
 // Package script drives the allocator engine with a tiny language, so that
-// its rules can be shown and tested in files that read like a dialogue:
+// its rules can be shown and tested in files that read like a dialogue, and
+// played with (package playground):
 //
 //	> alloc a 1000
 //	segment_alloc A 2097152

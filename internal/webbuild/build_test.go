@@ -21,7 +21,7 @@ func TestPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const limit = 160 << 10
+	const limit = 256 << 10
 	for _, f := range files {
 		text := string(f.data)
 		if len(text) > limit {

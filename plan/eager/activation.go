@@ -44,18 +44,30 @@ func (m *Machine) Sqrt(x *Tensor) *Tensor {
 }
 
 // Clamp keeps values between two numbers.
-func (m *Machine) Clamp(x *Tensor) *Tensor {
+func (m *Machine) Clamp(x *Tensor) *Tensor { return m.clamp(x, 2) }
+
+// ClampMax keeps values below a number.
+func (m *Machine) ClampMax(x *Tensor) *Tensor { return m.clamp(x, 1) }
+
+// clamp has one or two bounds. The derivative compares with each.
+func (m *Machine) clamp(x *Tensor, bounds int) *Tensor {
 	n := m.node("ClampBackward1", x)
 	n.save(x)
 	y := m.unary("clamp", x)
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			const op = "clamp_backward"
 			x := n.unpack(0)
-			least := m.Compare("ge", x)
-			most := m.Compare("le", x)
-			most.Drop()
-			out := m.binary("where", least, g[0])
-			least.Drop()
+			zero := m.Empty(op, g[0].dtype)
+			within := make([]*Tensor, bounds)
+			for i := range within {
+				within[i] = m.pointwise(op, Bool, x)
+			}
+			out := m.pointwise(op, g[0].dtype, within[0], g[0])
+			for i := len(within) - 1; i >= 0; i-- {
+				within[i].Drop()
+			}
+			zero.Drop()
 			return []*Tensor{out}
 		}
 		n.made(y)

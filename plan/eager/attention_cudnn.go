@@ -14,12 +14,11 @@ func (m *Machine) cudnn(q, k, v, bias *Tensor) *Tensor {
 		seed := m.Empty(op, Int64)
 		offset := m.Empty(op, Int64)
 		y := m.likeQuery(op, q, v.dim[3])
-		if n == nil {
-			m.Scratch(m.cudnnScratch(q, k), op)
-			return []*Tensor{y, nil, seed, offset}
+		var lse *Tensor
+		if n != nil {
+			lse = m.Empty(op, Float32, q.dim[0], q.dim[1], q.dim[2], 1)
 		}
-		lse := m.Empty(op, Float32, q.dim[0], q.dim[1], q.dim[2], 1)
-		m.Scratch(m.cudnnScratch(q, k), op)
+		m.Scratch(m.Device.cudnnScratch(q, k, v), op)
 		return []*Tensor{y, lse, seed, offset}
 	})
 	y := outs[0]
@@ -59,11 +58,39 @@ func (m *Machine) likeQuery(op string, q *Tensor, width int64) *Tensor {
 	return t
 }
 
-// cudnnScratch is the workspace of the forward kernel.
-func (m *Machine) cudnnScratch(q, k *Tensor) int64 { return cudnnAlign }
-
 // cudnnAlign is what a workspace has beside the buffers in it.
 const cudnnAlign = 256
+
+// cudnnScratch is the workspace of the forward kernel. A single query is
+// computed by another kernel, which may cut the keys into parts whose results
+// meet in the workspace.
+func (d Device) cudnnScratch(q, k, v *Tensor) int64 {
+	if q.dim[2] > 1 {
+		return cudnnAlign
+	}
+	parts := d.cudnnParts(q.dim[0]*k.dim[1], k.dim[2])
+	if parts == 1 {
+		return 0
+	}
+	const align = 128
+	rows := parts * q.dim[0] * q.dim[1]
+	return ceil(rows*v.dim[3]*4, align)*align + 2*ceil(rows*4, align)*align + align
+}
+
+// cudnnParts is into how many parts the keys of a single query are cut: as many
+// as keep the multiprocessors busy, in blocks of 128 keys. The source is not
+// public; this is what cuDNN 9.19 was seen to do.
+func (d Device) cudnnParts(heads, keys int64) int64 {
+	const fewKeys, most = 512, 64
+	if keys <= fewKeys || d.Multiprocessors*2 < heads {
+		return 1
+	}
+	parts := min(lastPower(d.Multiprocessors*2/heads), lastPower(keys/128), most)
+	if parts < 4 {
+		return 1
+	}
+	return parts
+}
 
 func (m *Machine) cudnnGrad(n *Node, g *Tensor) []*Tensor {
 	const op = "cudnn_attention_backward"

@@ -92,21 +92,28 @@ func (m *Machine) efficientGrad(n *Node, g *Tensor, dropout bool) []*Tensor {
 		out[3] = m.narrow(full, 3, keys)
 		full.Drop()
 	}
-	var delta *storage
-	if q.dtype == Float32 {
-		p := m.scratch(b*rows*h*v.dim[3]*4, op)
-		sum := m.scratch(b*rows*h*4, op)
-		m.unref(p)
-		delta = m.scratch(b*rows*h*4, op)
-		m.unref(sum)
-	} else {
-		delta = m.scratch(b*rows*h*4, op)
-	}
+	delta := m.efficientDelta(op, q.dtype, b, h, rows, v.dim[3])
 	work := m.scratch(m.Device.efficientScratch(q, v, keys, dropout), op)
+	delta.Drop()
 	m.unref(work)
-	m.unref(delta)
 	g2.Drop()
 	return out
+}
+
+// efficientDelta is the sums of the products of the result and its gradient,
+// [batch, heads, rows]. For half types the kernel computes them.
+func (m *Machine) efficientDelta(op string, d DType, b, h, rows, width int64) *Tensor {
+	if d != Float32 {
+		return m.Empty(op, Float32, b, h, rows)
+	}
+	p := m.Empty(op, Float32, b, rows, h, width)
+	sum := m.reduced(op, p, Float32, []int64{b, rows, h}, true)
+	p.Drop()
+	t := m.Transpose(sum, 1, 2)
+	sum.Drop()
+	c := m.Contiguous(t)
+	t.Drop()
+	return c
 }
 
 // efficientScratch is the workspace of the backward kernel: partial gradients
@@ -146,6 +153,6 @@ func (d Device) efficientScratch(q, v *Tensor, keys int64, dropout bool) int64 {
 		inK = splits * blockK * ceil(q.dim[3], blockQ) * blockQ
 		inV = splits * blockK * ceil(v.dim[3], blockQ) * blockQ
 	}
-	inQ := ceil(q.dim[2], blockQ) * ceil(q.dim[3], blockQ) * (4 + blockQ*blockQ)
+	inQ := ceil(q.dim[2], blockQ) * ceil(q.dim[3], blockK) * (4 + blockQ*blockK)
 	return heads * ceil(inK+inV+inQ, 4) * 4 * 4
 }

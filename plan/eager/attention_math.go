@@ -18,7 +18,8 @@ func (m *Machine) mathAttention(q, k, v, bias *Tensor, a Attention) *Tensor {
 		ones.Drop()
 		bias = m.additive(low, query.dtype)
 		low.Drop()
-		defer bias.Drop()
+	} else if bias != nil {
+		bias.Keep()
 	}
 	ke, ve := m.repeatHeads(ka, q.dim[1]), m.repeatHeads(va, q.dim[1])
 	kt := m.Transpose(ke, -2, -1)
@@ -26,7 +27,13 @@ func (m *Machine) mathAttention(q, k, v, bias *Tensor, a Attention) *Tensor {
 	kt.Drop()
 	scores := m.Matmul(query, ks)
 	ks.Drop()
-	if bias != nil {
+	switch {
+	case bias != nil && m.cached != nil:
+		// Under a dispatch mode, which a selective checkpoint is, not in place.
+		sum := m.Add(scores, bias)
+		scores.Drop()
+		scores = sum
+	case bias != nil:
 		m.addInPlace(scores, bias)
 	}
 	probs := m.safeSoftmax(scores)
@@ -40,7 +47,7 @@ func (m *Machine) mathAttention(q, k, v, bias *Tensor, a Attention) *Tensor {
 	narrow := m.To(probs, origin)
 	y := m.Matmul(probs, ve)
 	out := m.To(y, origin)
-	Drop(y, probs, ve, ke, query, va, ka, qa, narrow)
+	Drop(y, probs, ve, ke, query, bias, va, ka, qa, narrow)
 	return out
 }
 

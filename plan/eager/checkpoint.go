@@ -140,10 +140,10 @@ func (f *frame) unref(i int) {
 	}
 }
 
-// drop gives up the arguments.
+// drop gives up the arguments: those by name, then the first one.
 func (f *frame) drop() {
-	for _, a := range f.args {
-		if a != nil {
+	for i := range f.args {
+		if a := f.args[(i+1)%len(f.args)]; a != nil {
 			a.release()
 		}
 	}

@@ -11,7 +11,7 @@ func (m *Machine) Complex(x *Tensor) *Tensor {
 		stride[i] = x.stride[i] / 2
 	}
 	y := m.viewNode("ViewAsComplexBackward0", x, x.Shape()[:last], stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Real(g[0])}
+		return []*Tensor{m.viewed(g[0], m.Real)}
 	})
 	y.dtype = Complex64
 	return y
@@ -26,9 +26,17 @@ func (m *Machine) Real(x *Tensor) *Tensor {
 	}
 	stride[x.dims] = 1
 	y := m.viewNode("ViewAsRealBackward0", x, shape, stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Complex(g[0])}
+		return []*Tensor{m.viewed(g[0], m.Complex)}
 	})
 	y.dtype = Float32
+	return y
+}
+
+// viewed is a view of a gradient, of a copy where it is not contiguous.
+func (m *Machine) viewed(g *Tensor, view func(*Tensor) *Tensor) *Tensor {
+	c := m.Contiguous(g)
+	y := view(c)
+	c.Drop()
 	return y
 }
 

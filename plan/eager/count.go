@@ -32,3 +32,19 @@ func (m *Machine) meet(op string, r reduction) {
 	m.unref(s)
 	m.unref(b)
 }
+
+// CountUp is cumsum: the running sum of bools or whole numbers along the last dimension.
+// A single row goes through CUB, which takes a buffer.
+func (m *Machine) CountUp(x *Tensor) *Tensor {
+	y := m.Empty("cumsum", Int64, x.Shape()...)
+	wide := x.Keep()
+	if x.dtype != Int64 {
+		wide.Drop()
+		wide = m.toCopy(x, Int64)
+	}
+	if n := x.Elements(); n == x.Size(-1) {
+		m.Scratch(tileStates(n, sumTile), "cumsum")
+	}
+	wide.Drop()
+	return y
+}

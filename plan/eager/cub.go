@@ -13,7 +13,7 @@ const (
 	// Pairs of two 8-byte values, compute capability 9: up to oneTile pairs are
 	// sorted by a single block, others in tiles of sortTile.
 	oneTile  = 256 * 9
-	sortTile = 384 * 11
+	sortTile = 384 * 12
 	// A sort goes over portions of the pairs, which count in 32 bits.
 	sortPortion = (1<<28 - 1) / sortTile * sortTile
 )
@@ -50,6 +50,10 @@ func radixScratch(count, keyBits int64) int64 {
 
 // keyBits is the bits that keys up to the largest have.
 func keyBits(largest int64) int64 { return max(int64(bits.Len64(uint64(largest))), 1) }
+
+// tileStates is what blocks of a scan over 8-byte numbers tell each other, and
+// one byte that is always asked for: count items in tiles.
+func tileStates(count, tile int64) int64 { return cubBuffer((ceil(count, tile)+32)*16, 1) }
 
 // scanScratch is the temporary memory of a scan that one block does.
 const scanScratch = 1023

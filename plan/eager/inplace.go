@@ -47,18 +47,17 @@ func (m *Machine) divNode(a, b *Tensor, inPlace bool) *Node {
 	if n == nil {
 		return nil
 	}
-	switch {
-	case inPlace && n.wants(1):
+	n.save(b)
+	if inPlace && n.wants(1) {
 		c := m.emptyLike("clone", a, a.dtype)
 		n.save(c)
 		c.Drop()
-	default:
+	} else {
 		n.saveIf(1, a)
 	}
-	n.save(b)
 	n.apply = func(n *Node, g []*Tensor) []*Tensor {
 		out := make([]*Tensor, 2)
-		a, b := n.unpack(0), n.unpack(1)
+		b, a := n.unpack(0), n.unpack(1)
 		if n.wants(1) {
 			q := m.binary("div", a, b)
 			qq := m.binary("div", q, b)

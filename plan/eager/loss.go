@@ -21,11 +21,13 @@ func (m *Machine) NllLoss(logProbs, target *Tensor) *Tensor {
 	return y
 }
 
-// CrossEntropy is cross_entropy of logits [rows, classes].
+// CrossEntropy is cross_entropy of logits [rows, classes]. It asks for a softmax
+// in the type of the logits, so that autocast only widens its result.
 func (m *Machine) CrossEntropy(logits, target *Tensor) *Tensor {
-	in := m.Upper(logits)
-	p := m.LogSoftmax(in)
-	y := m.NllLoss(p, target)
-	Drop(p, in)
+	var p *Tensor
+	m.AutocastOff(func() { p = m.LogSoftmax(logits) })
+	in := m.Upper(p)
+	y := m.NllLoss(in, target)
+	Drop(in, p)
 	return y
 }

@@ -115,8 +115,8 @@ func (m *Machine) Conv1D(x, w, bias *Tensor) *Tensor {
 func (m *Machine) addmm(bias, a, b *Tensor) *Tensor {
 	n := m.node("AddmmBackward0", bias, a, b)
 	if n != nil {
-		n.saveIf(1, b)
 		n.saveIf(2, a)
+		n.saveIf(1, b)
 	}
 	y := m.cachedOp(func() []*Tensor {
 		y := m.Empty("addmm", a.dtype, a.dim[0], b.dim[1])
@@ -127,7 +127,7 @@ func (m *Machine) addmm(bias, a, b *Tensor) *Tensor {
 		aColumns, bColumns := columns(a), columns(b)
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
 			out := make([]*Tensor, 3)
-			b, a := n.unpack(0), n.unpack(1)
+			a, b := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
 				out[1] = m.matGrad(g[0], b, false, aColumns)
 			}

@@ -123,7 +123,7 @@ func (m *Machine) Mean(x *Tensor) *Tensor {
 	return y
 }
 
-// Sum is the sum over dimension dim.
+// Sum is the sum over dimension dim, in fp32 under autocast.
 func (m *Machine) Sum(x *Tensor, dim int, keep bool) *Tensor {
 	dim = x.axis(dim)
 	n := m.node("SumBackward1", x)
@@ -132,7 +132,7 @@ func (m *Machine) Sum(x *Tensor, dim int, keep bool) *Tensor {
 	if !keep {
 		shape = append(shape[:dim], shape[dim+1:]...)
 	}
-	y := m.reduced("sum", x, x.dtype, shape, x.stride[dim] == 1)
+	y := m.reduced("sum", x, m.upperResult(x), shape, x.stride[dim] == 1)
 	if n != nil {
 		from := append([]int64(nil), x.Shape()...)
 		n.apply = func(_ *Node, g []*Tensor) []*Tensor {

@@ -66,6 +66,15 @@ func (m *Machine) Sort(x *Tensor) (values, indices *Tensor) {
 // Histogram counts how often each of the integers below bins occurs.
 func (m *Machine) Histogram(x *Tensor, bins int64) *Tensor { return m.Empty("histc", x.dtype, bins) }
 
+// Bincount is x.bincount(minlength=bins). It looks for the least and the
+// largest integer first.
+func (m *Machine) Bincount(x *Tensor, bins int64) *Tensor {
+	for range 2 {
+		m.reduced("bincount", x, Int64, nil, true).Drop()
+	}
+	return m.Empty("bincount", Int64, bins)
+}
+
 // Cumsum is the running sum of a short vector.
 func (m *Machine) Cumsum(x *Tensor) *Tensor {
 	y := m.Empty("cumsum", x.dtype, x.Shape()...)
@@ -114,8 +123,8 @@ func (m *Machine) addRows(count int64, into, rows *Tensor) {
 // Gather is x.gather(-1, index).
 func (m *Machine) Gather(x, index *Tensor) *Tensor {
 	n := m.node("GatherBackward0", x)
-	n.save(x)
 	n.save(index)
+	n.save(x)
 	y := m.Empty("gather", x.dtype, index.Shape()...)
 	if n != nil {
 		from := append([]int64(nil), x.Shape()...)

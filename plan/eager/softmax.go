@@ -8,6 +8,13 @@ func (m *Machine) LogSoftmax(x *Tensor) *Tensor {
 // Softmax is softmax over the last dimension with a result of type d.
 func (m *Machine) Softmax(x *Tensor, d DType) *Tensor { return m.softmax("Softmax", "softmax", x, d) }
 
+// SoftmaxTo is softmax with the type of the result spelled out, which autocast
+// leaves as it is.
+func (m *Machine) SoftmaxTo(x *Tensor, d DType) (y *Tensor) {
+	m.AutocastOff(func() { y = m.Softmax(x, d) })
+	return y
+}
+
 func (m *Machine) softmax(name, op string, x *Tensor, d DType) *Tensor {
 	in := m.Upper(x)
 	defer in.Drop()

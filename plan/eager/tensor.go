@@ -114,11 +114,11 @@ func (t *Tensor) release() {
 	if t.owners < 0 {
 		panic("eager: a tensor was dropped twice")
 	}
-	t.m.unref(t.store)
 	if n := t.node; n != nil {
 		t.node = nil
 		n.unref()
 	}
+	t.m.unref(t.store)
 }
 
 // Drop gives up several names.

@@ -75,6 +75,11 @@ func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights
 	q2, k2 := applyRotary(r, q, k, c.rope)
 	eager.Drop(q, k)
 	q, k = q2, k2
+	if c.cache != nil {
+		k2, v2 := c.cache.update(r, c.layer, k, v)
+		eager.Drop(k, v)
+		k, v = k2, v2
+	}
 	out, weights := attend(r, attention{q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout)})
 	flat := m.Reshape(out, x.Size(0), x.Size(1), -1)
 	out.Drop()

@@ -27,7 +27,7 @@ const (
 	noCap        = 1 << 62
 )
 
-// wrap is the constructor: ranks compare the shapes of parameters, take over
+// newDDP is the constructor: ranks compare the shapes of parameters, take over
 // the values of rank 0, and make a bucket for all gradients of a type.
 func newDDP(r *run) *ddp {
 	d := &ddp{r: r, view: r.job.Shard.BucketView, home: map[*eager.Tensor]int{}}
@@ -109,14 +109,11 @@ func (d *ddp) rebuild() {
 	indices := m.Empty("bucket indices", eager.Int32, int64(len(d.ready))+1)
 	sizes := m.Empty("bucket sizes", eager.Int32, int64(len(groups)))
 	eager.Drop(sizes, indices)
-	old := d.buckets
+	// The process group keeps what its last collective was called with until a
+	// thread that looks ten times a second has seen that it is done. That is
+	// longer than a step of a small model; here the old buckets are free by now.
+	eager.Drop(d.buckets...)
 	d.allocate(groups)
-	// The process group keeps the tensors of its last collective until a
-	// watchdog saw that it is done. Views that Python has seen as gradients are
-	// never given back.
-	if !d.view {
-		eager.Drop(old...)
-	}
 }
 
 func (d *ddp) allocate(groups [][]*eager.Tensor) {
@@ -127,9 +124,13 @@ func (d *ddp) allocate(groups [][]*eager.Tensor) {
 	defer d.r.m.Kind(kind)
 	d.buckets = nil
 	for i, g := range groups {
-		d.buckets = append(d.buckets, d.r.m.Empty("bucket", g[0].DType(), elements(g)))
+		b := d.r.m.Empty("bucket", g[0].DType(), elements(g))
+		d.buckets = append(d.buckets, b)
 		for _, p := range g {
 			d.home[p] = i
+			if d.view && p.Grad() != nil {
+				p.SetGrad(d.r.m.ViewInto(b, p))
+			}
 		}
 	}
 }

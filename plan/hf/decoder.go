@@ -24,7 +24,7 @@ type batch struct {
 }
 
 func (b *batch) drop() {
-	eager.Drop(b.ids, b.labels, b.mask, b.pixels)
+	eager.Drop(b.ids, b.pixels, b.labels, b.mask)
 }
 
 // shared is what all layers are called with.
@@ -72,6 +72,7 @@ func (d *decoder) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, d, 
 // causalLM is the forward pass of a causal language model with labels.
 func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	m := r.m
+	r.collectRouters()
 	h := net.base(r, in)
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
@@ -79,7 +80,7 @@ func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	s := m.Slice(h, 1, h.Size(1))
 	logits := net.logits(r, s)
 	s.Drop()
-	loss := causalLoss(r, logits, in.labels)
+	loss := r.balance(causalLoss(r, logits, in.labels), in.mask)
 	r.output(logits)
 	eager.Drop(h, logits)
 	return loss
@@ -91,11 +92,18 @@ func (d *decoder) logits(r *run, h *eager.Tensor) *eager.Tensor { return d.head.
 // base is the model without its head: the last hidden state.
 func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	x := d.embed.forward(r, in.ids)
+	var past *cache
+	if r.job.UseCache {
+		past = newCache(r.job.Model)
+		defer past.drop()
+	}
 	positions := positionIDs(r, in.ids.Size(1))
-	ms := decoderMasks(r, maskArgs{x: x, attention: in.mask, positions: positions})
-	defer ms.drop()
+	ms := decoderMasks(r, maskArgs{x: x, attention: in.mask, positions: positions, cache: past})
 	types := r.job.Model.LayerTypes
-	c := &shared{positions: positions}
+	c := &shared{positions: positions, cache: past}
+	if k := r.job.Recompute.Mode; k == recomputeFull || k == recomputeSelective {
+		c.cache = nil // layers that are run again do without
+	}
 	c.rope = d.rotary.forward(r, x, positions)
 	h := r.layers(d.layers, x, func(i int) shared {
 		c.layer, c.mask = i, ms.of(types[i])
@@ -104,7 +112,13 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	y := d.norm.forward(r, h)
 	h.Drop()
 	c.rope.drop()
-	eager.Drop(positions, x)
+	if ms.mapped {
+		ms.drop()
+		eager.Drop(x, positions)
+	} else {
+		eager.Drop(positions, x)
+		ms.drop()
+	}
 	return y
 }
 
@@ -128,10 +142,9 @@ func packedCheck(r *run, batch, rows int64) {
 	diff := m.Empty("diff", eager.Int64, batch, rows)
 	joined.Drop()
 	ne := m.Empty("ne", eager.Bool, batch, rows)
-	sum := m.Empty("cumsum", eager.Int64, batch, rows)
-	m.Scratch(batch*rows*8, "to")
+	sum := m.CountUp(ne)
 	ne.Drop()
 	eq := m.Empty("eq", eager.Bool, batch)
-	all := m.Empty("all", eager.Bool)
+	all := m.All(eq)
 	eager.Drop(eq, all, first, diff, sum)
 }

@@ -133,24 +133,27 @@ func interleavedRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tens
 	cos, sin := half(t.cos), half(t.sin)
 	q1, q2 := m.Every(q, 2), m.Every(q, 2)
 	k1, k2 := m.Every(k, 2), m.Every(k, 2)
-	qOut := turnPairs(r, q1, q2, cos, sin)
-	kOut := turnPairs(r, k1, k2, cos, sin)
+	turn := func(a, b *eager.Tensor) *eager.Tensor {
+		first, second := turnPairs(r, a, b, cos, sin)
+		y := m.Cat(-1, first, second)
+		eager.Drop(second, first)
+		return y
+	}
+	qOut, kOut := turn(q1, q2), turn(k1, k2)
 	eager.Drop(cos, sin, q1, q2, k1, k2)
 	return qOut, kOut
 }
 
-// turnPairs is cat(a·cos - b·sin, b·cos + a·sin).
-func turnPairs(r *run, a, b, cos, sin *eager.Tensor) *eager.Tensor {
+// turnPairs is a·cos - b·sin and b·cos + a·sin.
+func turnPairs(r *run, a, b, cos, sin *eager.Tensor) (first, second *eager.Tensor) {
 	m := r.m
 	ac, bs := m.Mul(a, cos), m.Mul(b, sin)
-	first := m.Sub(ac, bs)
+	first = m.Sub(ac, bs)
 	eager.Drop(ac, bs)
 	bc, as := m.Mul(b, cos), m.Mul(a, sin)
-	second := m.Add(bc, as)
+	second = m.Add(bc, as)
 	eager.Drop(bc, as)
-	y := m.Cat(-1, first, second)
-	eager.Drop(first, second)
-	return y
+	return first, second
 }
 
 // turnRotary is deepseek_v2's apply_rotary_emb: pairs are complex numbers.
@@ -283,7 +286,7 @@ func (g *groupRouter) sigmoid(r *run, logits *eager.Tensor) (weights, indices *e
 		locals = append(locals, total)
 	}
 	weights = replace(weights, m.Scale(weights))
-	eager.Drop(scores, choice, of)
+	eager.Drop(scores, choice)
 	eager.Drop(locals...)
 	return weights, indices
 }
@@ -300,7 +303,6 @@ func (g *groupRouter) softmax(r *run, logits *eager.Tensor) (weights, indices *e
 		var masked *eager.Tensor
 		masked, locals = g.within(r, scores, of)
 		scores = replace(scores, masked)
-		locals = append(locals, of)
 	}
 	weights, indices = m.TopK(scores, g.k)
 	weights = replace(weights, m.Scale(weights))
@@ -310,7 +312,7 @@ func (g *groupRouter) softmax(r *run, logits *eager.Tensor) (weights, indices *e
 }
 
 // within is the scores with those outside of the best groups masked, and the
-// names that the router holds until it returns.
+// names that the router holds until it returns, the groups' scores among them.
 func (g *groupRouter) within(r *run, scores, of *eager.Tensor) (out *eager.Tensor, locals []*eager.Tensor) {
 	m := r.m
 	values, best := m.TopK(of, g.kGroups)
@@ -326,5 +328,5 @@ func (g *groupRouter) within(r *run, scores, of *eager.Tensor) (out *eager.Tenso
 	yes.Drop()
 	out = m.MaskedFill(scores, no)
 	no.Drop()
-	return out, []*eager.Tensor{best, chosen, mask}
+	return out, []*eager.Tensor{of, best, chosen, mask}
 }

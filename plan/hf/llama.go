@@ -33,7 +33,7 @@ func newLlama(r *run) network {
 	for i := range c.Layers {
 		b := base.in(fmt.Sprintf("layers.%d", i))
 		l := &llamaLayer{}
-		l.attention = b.llamaAttention("self_attn")
+		l.attention = b.mixer("self_attn")
 		l.mlp = b.feedForward("mlp", i)
 		l.input = b.rmsNorm("input_layernorm", c.Hidden)
 		l.middle = b.rmsNorm("post_attention_layernorm", c.Hidden)
@@ -41,8 +41,26 @@ func newLlama(r *run) network {
 	}
 	d.norm = base.rmsNorm("norm", c.Hidden)
 	d.rotary = base.rotary("rotary_emb", c.Rope.Dim)
+	switch c.Family {
+	case "deepseek_v2":
+		d.rotary.style = ropeComplex
+	case "gpt_oss":
+		d.rotary.style = ropeOnce
+	}
 	d.head = top.head(d.embed)
 	return d
+}
+
+// mixer makes the attention of a family whose layers are otherwise llama's.
+func (b *builder) mixer(name string) mixer {
+	c := b.r.job.Model
+	switch {
+	case c.MLA != nil:
+		return b.mla(name)
+	case c.Family == "gpt_oss":
+		return b.sinkAttention(name)
+	}
+	return b.llamaAttention(name)
 }
 
 func (b *builder) llamaAttention(name string) *llamaAttention {

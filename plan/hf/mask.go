@@ -15,6 +15,7 @@ type maskArgs struct {
 	positions *eager.Tensor // position_ids, looked at for packed sequences; nil if not passed
 	states    *eager.Tensor // encoder_hidden_states of a cross attention, nil otherwise
 	past      *past         // what the cache says, nil without a cache
+	cache     *cache        // of which past is asked for each kind of layer
 }
 
 // past is what a cache says about the lengths that a mask is made for.
@@ -27,7 +28,11 @@ type past struct {
 
 // masks are the masks of a forward pass by the type of layer. An entry is nil
 // where no mask is needed.
-type masks struct{ full, sliding *eager.Tensor }
+type masks struct {
+	full, sliding *eager.Tensor
+	// mapped: they are in a dict, which is dropped first.
+	mapped bool
+}
 
 // of is the mask for a type of layer, borrowed.
 func (m *masks) of(t config.LayerType) *eager.Tensor {
@@ -44,8 +49,16 @@ func (m *masks) drop() { eager.Drop(m.full, m.sliding) }
 // any case.
 func decoderMasks(r *run, a maskArgs) (ms masks) {
 	c := r.job.Model
+	switch c.Family {
+	case "qwen2", "qwen3", "gemma2", "gemma3", "gpt_oss", "qwen3_5", "qwen3_5_moe":
+		ms.mapped = true
+	}
 	sliding := slices.Contains(c.LayerTypes, config.SlidingAttention)
 	single := c.Family == "mistral" || c.Family == "mixtral"
+	if c.Family == "gpt_oss" {
+		// It makes both and does not look for packed sequences.
+		sliding, a.positions = true, nil
+	}
 	if !sliding || !single {
 		ms.full = causalMask(r, a, 0)
 	}
@@ -60,6 +73,9 @@ func decoderMasks(r *run, a maskArgs) (ms masks) {
 func causalMask(r *run, a maskArgs, window int64) *eager.Tensor {
 	if r.job.Model.Bidirectional {
 		return bidirectionalMask(r, a, window)
+	}
+	if a.cache != nil {
+		a.past = a.cache.past(window > 0, a.x.Size(1))
 	}
 	b := newMask(r, a)
 	defer b.drop()
@@ -290,6 +306,7 @@ func (b *maskBuilder) seenKeys() *eager.Tensor {
 		copies = append(copies, m.Empty("clone", eager.Int64, b.batch, 1, 1, b.keys))
 	}
 	y := m.Empty("index", eager.Bool, b.batch, 1, 1, b.keys)
+	slices.Reverse(copies)
 	eager.Drop(copies...)
 	return y
 }

@@ -163,7 +163,7 @@ func (g *softmaxRouter) forward(r *run, x *eager.Tensor) (logits, weights, indic
 	return logits, weights, indices
 }
 
-// sparseBlock is a router and its experts (mixtral, qwen3_moe).
+// sparseBlock is a router and its experts (mixtral, qwen3_moe, gpt_oss).
 type sparseBlock struct {
 	label   ledger.Name
 	jitter  bool // the input is multiplied by noise in training
@@ -177,12 +177,19 @@ func (b *builder) feedForward(name string, layer int) feedForward {
 	if !c.Sparse(layer) {
 		return b.gatedMLP(name, c.Hidden, c.Intermediate, c.MLPBias, c.Activation)
 	}
+	if c.MLA != nil {
+		return b.sharedBlock(name)
+	}
 	in := b.in(name)
 	s := &sparseBlock{label: b.label(name), jitter: c.MoE.JitterNoise}
-	if c.Family == "mixtral" {
+	switch c.Family {
+	case "mixtral":
 		s.gate = in.softmaxRouter("gate")
 		s.experts = in.experts("experts")
-	} else {
+	case "gpt_oss":
+		s.gate = in.biasedRouter("router")
+		s.experts = in.biasedExperts("experts")
+	default:
 		s.experts = in.experts("experts")
 		s.gate = in.softmaxRouter("gate")
 	}
@@ -200,6 +207,7 @@ func (s *sparseBlock) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	}
 	flat := m.View(x, -1, x.Size(-1))
 	logits, weights, indices := s.gate.forward(r, flat)
+	r.route(logits)
 	y := s.experts.forward(r, flat, indices, weights)
 	out := m.Reshape(y, x.Shape()...)
 	eager.Drop(y, logits, weights, indices, flat)

@@ -14,10 +14,14 @@ type normer interface {
 type rmsNorm struct {
 	label ledger.Name
 	w     *eager.Tensor
+	wide  bool // gpt_oss: the weight is multiplied with what is still fp32
 }
 
 func (b *builder) rmsNorm(name string, width int) *rmsNorm {
-	return &rmsNorm{label: b.label(name), w: b.in(name).weight("weight", int64(width))}
+	return &rmsNorm{
+		label: b.label(name), w: b.in(name).weight("weight", int64(width)),
+		wide: b.r.job.Model.Family == "gpt_oss",
+	}
 }
 
 func (n *rmsNorm) forward(r *run, x *eager.Tensor) *eager.Tensor {
@@ -33,8 +37,14 @@ func (n *rmsNorm) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	e.Drop()
 	scaled := m.Mul(h, s)
 	eager.Drop(s, h)
-	c := m.To(scaled, x.DType())
-	y := m.Mul(n.w, c)
+	var c, y *eager.Tensor
+	if n.wide {
+		c = m.Mul(n.w, scaled)
+		y = m.To(c, x.DType())
+	} else {
+		c = m.To(scaled, x.DType())
+		y = m.Mul(n.w, c)
+	}
 	eager.Drop(c, scaled, variance)
 	return y
 }

@@ -16,6 +16,9 @@ func (r *run) layer(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
 	fn := func(args []*eager.Tensor) *eager.Tensor { return r.call(l, args[0], &call) }
 	switch r.job.Recompute.Mode {
 	case recomputeFull:
+		if r.job.Recompute.Reentrant {
+			return r.m.CheckpointReentrant(fn, c.kept(x)...)
+		}
 		return r.m.Checkpoint(fn, c.kept(x)...)
 	case recomputeSelective:
 		return r.m.CheckpointSelective(fn, c.kept(x)...)
@@ -33,7 +36,7 @@ func (r *run) call(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
 
 // kept is what a checkpoint keeps: all that the layer is called with.
 func (c *shared) kept(x *eager.Tensor) []*eager.Tensor {
-	return []*eager.Tensor{x, c.rope.cos, c.rope.sin, c.mask, c.positions}
+	return []*eager.Tensor{x, c.mask, c.rope.sin, c.rope.cos, c.positions}
 }
 
 // layers runs a stack of layers on x, which it borrows. Layer i is called with

@@ -52,7 +52,10 @@ type run struct {
 	ddp       *ddp
 	fsdp      *fsdp
 	notes     []string // what is not modelled
-	picked    picked
+	// collecting: the routers' logits go to routers.
+	collecting bool
+	routers    []*eager.Tensor
+	picked     picked
 }
 
 // Run plans a job.
@@ -75,7 +78,8 @@ func Run(ctx context.Context, j *job.Job) (*Result, error) {
 var families = map[string]func(*run) network{
 	"llama": newLlama, "mistral": newLlama, "qwen2": newLlama, "qwen3": newLlama,
 	"mixtral": newLlama, "qwen3_moe": newLlama,
-	"gpt2": newGPT2,
+	"deepseek_v2": newLlama, "deepseek_v3": newLlama, "gpt_oss": newGptOss,
+	"gpt2": newGPT2, "bert": newBert, "vit": newViT,
 }
 
 func dtypeOf(d job.DType) eager.DType {

@@ -31,7 +31,11 @@ func (r *run) save(o optimizer) {
 func (r *run) stateDict() []*eager.Tensor {
 	var out []*eager.Tensor
 	for _, p := range slices.Concat(r.params, r.adapters) {
-		out = append(out, p.Tensor)
+		t := p.Tensor
+		if r.fsdp != nil {
+			t = r.fsdp.shards[t]
+		}
+		out = append(out, t)
 	}
 	return out
 }

@@ -194,13 +194,13 @@ func eagerAttention(r *run, a attention) (out, weights *eager.Tensor) {
 	}
 	then(m.Dropout(w, a.dropout, true))
 	y := m.Matmul(w, v)
-	t := m.Transpose(y, 1, 2)
+	out = m.Transpose(y, 1, 2)
 	y.Drop()
-	eager.Drop(k, v)
-	if a.style == eagerGPT2 {
-		return t, w
+	if a.style != eagerGPT2 {
+		c := m.Contiguous(out)
+		out.Drop()
+		out = c
 	}
-	c := m.Contiguous(t)
-	t.Drop()
-	return c, w
+	eager.Drop(k, v)
+	return out, w
 }

@@ -1,8 +1,10 @@
 package hf
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/eager"
 	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
@@ -13,7 +15,7 @@ func (r *run) train() error {
 	j := r.job
 	r.prepare()
 	o := newOptimizer(r)
-	for step := 1; step <= max(j.Steps, 3); step++ {
+	for step := 1; step <= cmp.Or(j.Steps, 3); step++ {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
@@ -55,8 +57,11 @@ func (r *run) prepare() {
 			r.trained = append(r.trained, p.Tensor)
 		}
 	}
-	if r.job.Shard.DDP > 0 {
+	switch {
+	case r.job.Shard.DDP > 0:
 		r.ddp = newDDP(r)
+	case r.job.Shard.FSDP > 0:
+		r.fsdp = newFSDP(r)
 	}
 }
 
@@ -79,15 +84,26 @@ func (r *run) micro() {
 	eager.Drop(held...)
 	r.phase(ledger.Backward)
 	m.Backward(loss)
+	if r.fsdp != nil {
+		r.fsdp.finish()
+	}
 	loss.Drop()
 	in.drop()
 }
 
 // loss is the forward pass.
 func (r *run) loss(in *batch) *eager.Tensor {
-	if r.ddp != nil {
+	switch {
+	case r.ddp != nil:
 		r.ddp.forward()
+	case r.fsdp != nil:
+		return r.fsdp.model(func() *eager.Tensor { return r.inner(in) })
 	}
+	return r.inner(in)
+}
+
+// inner is the forward pass of the model itself, without its wrapper.
+func (r *run) inner(in *batch) *eager.Tensor {
 	if net, ok := r.net.(chunkable); ok && r.job.LossChunk > 0 {
 		return r.chunkedLoss(net, in)
 	}
@@ -110,14 +126,24 @@ func (r *run) output(ts ...*eager.Tensor) {
 	}
 }
 
-// batch makes the tensors that a step is called with.
+// batch makes the tensors that a step is called with: images and their classes,
+// or tokens, which are their own labels unless there is a target.
 func (r *run) batch() *batch {
 	kind := r.m.Kind(ledger.Input)
 	defer r.m.Kind(kind)
-	ids := r.m.Empty("randint", eager.Int64, r.job.Batch, r.job.Seq)
-	in := &batch{ids: ids, labels: ids.Keep()}
-	if k := r.job.Mask; k != job.NoMask && k != "" {
-		in.mask = r.m.Empty("ones", eager.Int64, r.job.Batch, r.job.Seq)
+	m, j := r.m, r.job
+	if v := j.Model.ViT; v != nil {
+		pixels := m.Empty("randn", r.dtype, j.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
+		return &batch{pixels: pixels, labels: m.Empty("randint", eager.Int64, j.Batch)}
+	}
+	in := &batch{ids: m.Empty("randint", eager.Int64, j.Batch, j.Seq)}
+	if j.Model.Head == config.HeadSeq2Seq {
+		in.labels = m.Empty("randint", eager.Int64, j.Batch, j.TargetSeq)
+	} else {
+		in.labels = in.ids.Keep()
+	}
+	if k := j.Mask; k != job.NoMask && k != "" {
+		in.mask = m.Empty("ones", eager.Int64, j.Batch, j.Seq)
 	}
 	return in
 }

@@ -68,12 +68,21 @@ type Phase struct {
 	First int    // event
 }
 
+// Term is a part of a peak that is not certain: the bytes that the peak may be
+// lower or higher by because of it.
+type Term struct {
+	Name      string
+	Low, High int64
+}
+
 // Ledger is a run's allocations and frees.
 type Ledger struct {
 	Tensors []Tensor
 	// Events are in order: t is the birth of tensor t, ^t its death.
 	Events []int32
 	Phases []Phase
+	// Uncertain are parts of the run that whoever wrote it is not sure of.
+	Uncertain []Term
 
 	names []string
 	index map[string]Name

@@ -51,7 +51,7 @@ export interface Meta {
   device_bytes: number | null;
   streams: number[];
   pools: Pool[];
-  steps: { number: number; begin: number; end: number }[];
+  steps: { number: number; begin: number; end: number; complete: boolean }[];
   ranges: Range[];
   categories: string[];
   start: string;

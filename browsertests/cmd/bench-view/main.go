@@ -72,6 +72,9 @@ func run(ashlar, source string, deep bool) error {
 	if err := one(ashlar, b, million); err != nil {
 		return err
 	}
+	if err := answers(ashlar, b, source); err != nil {
+		return err
+	}
 	return many(ashlar, b, ranks)
 }
 

@@ -18,6 +18,7 @@ const most = 40;
 
 // compare asks for a document of the server: pair, changes or ranks.
 export function compare<T>(name: string, query: Query): Signal<Answer<T>> {
+  void rounds.value;
   const key = address(name, query);
   const known = answers.get(key);
   if (known) return known.answer as Signal<Answer<T>>;
@@ -28,14 +29,19 @@ export function compare<T>(name: string, query: Query): Signal<Answer<T>> {
       if (now.going) answer.value = { ...now, going: { ...now.going, ...change } };
     },
     document: (_, value) => (answer.value = { ...answer.value, data: value as T }),
-    over: (error, stopped) => {
-      answer.value = { ...answer.value, going: null, error: stopped ? 'It was stopped.' : error };
-      if (error !== null || stopped) answers.delete(key); // the next one asks again
-    },
+    over: (error, stopped) => (answer.value = { ...answer.value, going: null, error: stopped ? 'It was stopped.' : error }),
   });
   answers.set(key, { answer: answer as Signal<Answer<unknown>>, work });
   if (answers.size > most) answers.delete(answers.keys().next().value!);
   return answer;
+}
+
+const rounds = signal(0);
+
+// again asks for what failed or was stopped.
+export function again(): void {
+  for (const [key, a] of answers) if (a.answer.value.error !== null) answers.delete(key);
+  rounds.value++;
 }
 
 export function stopAll(): void {

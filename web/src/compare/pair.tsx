@@ -41,7 +41,9 @@ export function Totals({ p }: { p: Pair }) {
     <table class="grid totals">
       <thead>
         <tr>
-          <th scope="col" />
+          <th scope="col">
+            <span class="hidden">What</span>
+          </th>
           <th scope="col" class="right">
             A
           </th>
@@ -76,7 +78,7 @@ function signed(n: number): string {
 function moment(s: Side): string {
   const at = s.at;
   if (at.event === null) return at.asked;
-  return `${at.asked === String(at.event) ? '' : `${at.asked}, `}event ${count(at.event)}${at.step !== null ? `, step ${at.step}` : ''}`;
+  return `${at.asked === String(at.event) ? '' : `${at.asked}, `}event ${count(at.event)}`;
 }
 
 const kinds: readonly Exclude<Change, 'same'>[] = ['grown', 'new', 'shrunk', 'gone'];

@@ -165,7 +165,8 @@ function drawNames(c: CanvasRenderingContext2D, row: Row, y: number, look: Look,
     const x = left + (offset + bytes / 2) * k;
     c.fillStyle = state === allocated ? i.back : state === free ? i.muted : i.text;
     if (state === pending) {
-      c.lineWidth = 3;
+      c.lineWidth = 6; // legible on the hatching
+      c.lineJoin = 'round';
       c.strokeStyle = i.back;
       c.strokeText(text, x, y + rowHeight / 2);
     }

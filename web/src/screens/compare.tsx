@@ -12,7 +12,7 @@ import { number, place, put, run, visit } from '../route';
 import { current, load, runs } from '../state';
 import { theme } from '../theme';
 import { axisPlace, axisTicks, hasSteps, placed, type Align } from '../compare/align';
-import { compare, stopAll, type Answer } from '../compare/answers';
+import { again, compare, stopAll, type Answer } from '../compare/answers';
 import { Flame } from '../compare/flame';
 import { Stacks, Totals } from '../compare/pair';
 import { Divergence, RankTable } from '../compare/ranks';
@@ -66,7 +66,10 @@ function momentsOf(r: Run, chosen: string, self: boolean): Option[] {
     ...(self ? [] : [{ value: '', text: 'peak (or end)' }]),
     { value: 'peak', text: 'peak' },
     { value: 'end', text: 'end' },
-    ...(m?.steps ?? []).slice(0, mostSteps).map((s) => ({ value: `step:${s.number}`, text: `end of step ${s.number}` })),
+    ...(m?.steps ?? [])
+      .filter((s) => s.complete)
+      .slice(0, mostSteps)
+      .map((s) => ({ value: String(s.end - 1), text: `end of step ${s.number}` })),
   ];
   return list.some((o) => o.value === chosen) ? list : [...list, { value: chosen, text: /^\d+$/.test(chosen) ? `event ${count(Number(chosen))}` : chosen }];
 }
@@ -98,7 +101,16 @@ function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at:
 
 // Coming is how far a comparison is, where it will be.
 function Coming({ got, what }: { got: Answer<unknown>; what: string }) {
-  if (got.error) return <Trouble>{got.error}</Trouble>;
+  if (got.error) {
+    return (
+      <Trouble>
+        {got.error}{' '}
+        <button class="small" onClick={again}>
+          Try again
+        </button>
+      </Trouble>
+    );
+  }
   const p = got.going?.progress;
   return (
     <div class="doing">

@@ -1,0 +1,266 @@
+package hf
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// bert is BertForMaskedLM.
+type bert struct {
+	embed  *bertEmbeddings
+	layers []layer
+	head   *bertHead
+}
+
+func newBert(r *run) network {
+	c := r.job.Model
+	n := &bert{}
+	top := &builder{r: r}
+	base := top
+	if c.Head != config.HeadNone {
+		base = top.in("bert")
+	}
+	n.embed = base.bertEmbeddings("embeddings")
+	for i := range c.Layers {
+		n.layers = append(n.layers, base.bertLayer(fmt.Sprintf("encoder.layer.%d", i)))
+	}
+	if c.Head == config.HeadNone {
+		base.linear("pooler.dense", c.Hidden, c.Hidden, true)
+	}
+	n.embed.positionIDs(r).Drop() // when weights are initialised
+	if c.Head != config.HeadNone {
+		n.head = top.bertHead("cls.predictions", n.embed.words)
+	}
+	return n
+}
+
+func (n *bert) loss(r *run, in *batch) *eager.Tensor {
+	m := r.m
+	x := n.embed.forward(r, in.ids)
+	mask := bidirectionalMask(r, maskArgs{x: x, attention: in.mask}, 0)
+	h := r.layers(n.layers, x, func(i int) shared { return shared{mask: mask, layer: i} })
+	eager.Drop(x, mask)
+	kind := m.Kind(ledger.Loss)
+	defer m.Kind(kind)
+	r.phase(ledger.LossPhase)
+	logits := n.head.forward(r, h)
+	flat := m.View(logits, -1, logits.Size(2))
+	target := m.View(in.labels, -1)
+	loss := m.CrossEntropy(flat, target)
+	r.output(logits)
+	eager.Drop(flat, target, h, logits)
+	return loss
+}
+
+// bertEmbeddings is BertEmbeddings.
+type bertEmbeddings struct {
+	words, positions, types *embedding
+	norm                    *layerNorm
+	dropout                 float64
+	label                   ledger.Name
+	ids, typeIDs            *eager.Tensor // buffers [1, positions]
+}
+
+func (b *builder) bertEmbeddings(name string) *bertEmbeddings {
+	c := b.r.job.Model
+	in := b.in(name)
+	e := &bertEmbeddings{dropout: c.EmbeddingDropout, label: b.label(name)}
+	e.words = in.embedding("word_embeddings", c.Vocab, c.Hidden)
+	e.positions = in.embedding("position_embeddings", c.MaxPositions, c.Hidden)
+	e.types = in.embedding("token_type_embeddings", c.TypeVocab, c.Hidden)
+	e.norm = in.layerNorm("LayerNorm", c.Hidden)
+	e.ids = in.buffer(eager.Int64, "position_ids", 1, int64(c.MaxPositions))
+	e.typeIDs = in.buffer(eager.Int64, "token_type_ids", 1, int64(c.MaxPositions))
+	return e
+}
+
+// positionIDs is all positions once more.
+func (e *bertEmbeddings) positionIDs(r *run) *eager.Tensor {
+	before := r.m.Enter(e.label)
+	defer r.m.Enter(before)
+	return r.m.Unary("arange", e.ids)
+}
+
+func (e *bertEmbeddings) forward(r *run, ids *eager.Tensor) *eager.Tensor {
+	m := r.m
+	before := m.Enter(e.label)
+	defer m.Enter(before)
+	batch, rows := ids.Size(0), ids.Size(1)
+	positions := m.Slice(e.ids, 1, rows)
+	gathered := m.Unary("gather", positions)
+	types := m.Expand(gathered, batch, rows)
+	w := e.words.forward(r, ids)
+	t := e.types.forward(r, types)
+	h := m.Add(w, t)
+	p := e.positions.forward(r, positions)
+	h = replace(h, m.Add(h, p))
+	h = replace(h, e.norm.forward(r, h))
+	h = replace(h, m.Dropout(h, e.dropout, r.trains))
+	eager.Drop(positions, gathered, types, w, t, p)
+	return h
+}
+
+// bertLayer is BertLayer.
+type bertLayer struct {
+	attention *bertAttention
+	sum       *bertSum
+	up        *linear
+	act       string
+	down      *bertSum
+}
+
+func (b *builder) bertLayer(name string) *bertLayer {
+	c := b.r.job.Model
+	in := b.in(name)
+	return &bertLayer{
+		attention: in.bertAttention("attention.self"),
+		sum:       in.bertSum("attention.output", c.Hidden),
+		up:        in.linear("intermediate.dense", c.Hidden, c.Intermediate, true),
+		act:       c.Activation,
+		down:      in.bertSum("output", c.Intermediate),
+	}
+}
+
+func (l *bertLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
+	a, weights := l.attention.forward(r, x, c)
+	a = replace(a, l.sum.forward(r, a, x))
+	h := l.up.forward(r, a)
+	h = replace(h, activate(r, l.act, h))
+	y := l.down.forward(r, h, a)
+	eager.Drop(h, a, weights)
+	return y
+}
+
+// bertAttention is BertSelfAttention, without the projection of its output.
+type bertAttention struct {
+	label   ledger.Name
+	q, k, v *linear
+	headDim int64
+	dropout float64
+}
+
+func (b *builder) bertAttention(name string) *bertAttention {
+	c := b.r.job.Model
+	in := b.in(name)
+	width := c.Heads * c.HeadDim
+	return &bertAttention{
+		label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout,
+		q: in.linear("query", c.Hidden, width, true),
+		k: in.linear("key", c.Hidden, width, true),
+		v: in.linear("value", c.Hidden, width, true),
+	}
+}
+
+func (a *bertAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
+	m := r.m
+	before := m.Enter(a.label)
+	defer m.Enter(before)
+	q := inHeads(r, a.q, x, a.headDim)
+	k := inHeads(r, a.k, x, a.headDim)
+	v := inHeads(r, a.v, x, a.headDim)
+	out, weights := attend(r, attention{
+		q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout), bidirectional: true, style: eagerPlain,
+	})
+	y = m.Reshape(out, x.Size(0), x.Size(1), -1)
+	out.Drop()
+	y = replace(y, m.Contiguous(y))
+	eager.Drop(q, k, v)
+	return y, weights
+}
+
+// inHeads is the projection of x, cut into heads: [batch, heads, rows, d].
+func inHeads(r *run, l *linear, x *eager.Tensor, headDim int64) *eager.Tensor {
+	m := r.m
+	p := l.forward(r, x)
+	h := m.View(p, x.Size(0), x.Size(1), -1, headDim)
+	p.Drop()
+	return replace(h, m.Transpose(h, 1, 2))
+}
+
+// bertSum is BertSelfOutput and BertOutput: a projection that is added to the
+// residual stream and normalised with it.
+type bertSum struct {
+	dense   *linear
+	norm    *layerNorm
+	dropout float64
+}
+
+func (b *builder) bertSum(name string, width int) *bertSum {
+	c := b.r.job.Model
+	in := b.in(name)
+	return &bertSum{
+		dense:   in.linear("dense", width, c.Hidden, true),
+		norm:    in.layerNorm("LayerNorm", c.Hidden),
+		dropout: c.ResidualDropout,
+	}
+}
+
+func (s *bertSum) forward(r *run, h, x *eager.Tensor) *eager.Tensor {
+	m := r.m
+	p := s.dense.forward(r, h)
+	p = replace(p, m.Dropout(p, s.dropout, r.trains))
+	sum := m.Add(p, x)
+	y := s.norm.forward(r, sum)
+	eager.Drop(sum, p)
+	return y
+}
+
+// bertHead is BertLMPredictionHead.
+type bertHead struct {
+	dense   *linear
+	act     string
+	norm    *layerNorm
+	decoder *linear
+}
+
+func (b *builder) bertHead(name string, words *embedding) *bertHead {
+	r := b.r
+	c := r.job.Model
+	in := b.in(name)
+	first := len(r.params)
+	h := &bertHead{act: c.Activation}
+	h.dense = in.linear("transform.dense", c.Hidden, c.Hidden, true)
+	h.norm = in.layerNorm("transform.LayerNorm", c.Hidden)
+	h.decoder = in.linear("decoder", c.Hidden, c.Vocab, true)
+	r.linears = r.linears[:len(r.linears)-1]
+	bias := in.weight("bias", int64(c.Vocab))
+	if c.Tied {
+		bias = h.tie(r, words, bias)
+	}
+	// The parameter of the module itself is listed before those of its parts.
+	last := len(r.params) - 1
+	own := r.params[last]
+	r.params = slices.Insert(r.params[:last], first, own)
+	return h
+}
+
+// tie makes the decoder share the table of words and the head's own bias. With
+// each of them tie_weights pads the bias of the decoder, which copies it.
+func (h *bertHead) tie(r *run, words *embedding, bias *eager.Tensor) *eager.Tensor {
+	m := r.m
+	last := len(r.params) - 1
+	weight, own, head := &r.params[last-2], &r.params[last-1], &r.params[last]
+	h.decoder.w.Drop()
+	h.decoder.w = words.w
+	padded := m.Unary("pad", h.decoder.bias)
+	eager.Drop(h.decoder.bias, padded)
+	before := m.Enter(m.Ledger.Name(head.Name))
+	bias = replace(bias, m.Parameter(r.dtype, r.trains, bias.Size(0)))
+	m.Enter(before)
+	h.decoder.bias = bias
+	weight.Tensor, weight.Tied = words.w, true
+	own.Tensor, own.Tied = bias, true
+	head.Tensor = bias
+	return bias
+}
+
+func (h *bertHead) forward(r *run, x *eager.Tensor) *eager.Tensor {
+	t := h.dense.forward(r, x)
+	t = replace(t, activate(r, h.act, t))
+	t = replace(t, h.norm.forward(r, t))
+	return replace(t, h.decoder.forward(r, t))
+}
