@@ -192,7 +192,7 @@ func TestCompareRanks(t *testing.T) {
 	s.hash("off=3")
 	lines(2)
 	// From the place where they part to the event.
-	s.value("document.querySelector('[data-branch=\"1\"] > button').focus()", nil)
+	s.value("document.querySelector('[data-branch=\"1\"] p button').focus()", nil)
 	s.press(page.Enter)
 	s.hash(fmt.Sprintf("#/3/timeline?event=%d", want.Divergence.Branches[1].Event))
 	s.until(drawn)

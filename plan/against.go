@@ -73,7 +73,7 @@ func Compare(ctx context.Context, q Question, t *trace.Trace, points int) (*Agai
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{l: p.run.ledger, t: t, out: &Against{Least: leastCompared, Notes: []string{}}}
+	c := &comparison{l: p.run.ledger, t: t, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}}}
 	c.births()
 	if len(c.measured) == 0 {
 		return nil, errors.New("the recording has no allocation of 1 MiB or more: record the whole run, or at least a step")

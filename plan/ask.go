@@ -167,7 +167,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err := parallel(ctx, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
 		return nil, err
 	}
-	a.Levers = worthwhile(found)
+	a.Levers = named(found)
 	return a, nil
 }
 
@@ -179,9 +179,9 @@ func (p *planned) answer(assumed []string) *Answer {
 		PeakAllocated: p.allocated, PeakReserved: p.reserved, PeakRequested: p.requested,
 		PeakDevice:   p.reserved + room.outside(p.job),
 		BindingPhase: phase.Name, BindingStep: phase.Step,
-		Components: components(l, p.at, p.sizes),
+		Components:  components(l, p.at, p.sizes),
 		Collectives: room.collectives(p.job),
-		Model: p.q.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.q.Conf,
+		Model:       p.q.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.q.Conf,
 		Measured: measured(p.job), Levers: []Lever{},
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}

@@ -161,7 +161,7 @@ func (b *bestSearch) fewer(ctx context.Context, best *candidate, n int) (*candid
 		k := len(best.Layers) - 1
 		single := slices.Repeat([]int{1}, k)
 		choices := [][]int{
-			append([]int{-(n - k)}, single...), append(slices.Clone(single), -(n-k)),
+			append([]int{-(n - k)}, single...), append(slices.Clone(single), -(n - k)),
 			only(best.Layers[1:], n), only(best.Layers[:k], n),
 		}
 		found := make([]*candidate, len(choices))

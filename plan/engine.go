@@ -24,8 +24,8 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 
 // figures are what the engine makes of a ledger without a limit.
 type figures struct {
-	allocated, reserved, requested uint64 // peaks of the scored part
-	at                             int    // the event after which allocated is highest
+	allocated, reserved, requested uint64   // peaks of the scored part
+	at                             int      // the event after which allocated is highest
 	sizes                          []uint64 // tensor -> size of its block
 	curve                          []replay.Point
 }
@@ -67,7 +67,7 @@ func components(l *ledger.Ledger, at int, sizes []uint64) []Component {
 			extra += sizes[i] - uint64(t.Bytes)
 		}
 	}
-	var out []Component
+	out := []Component{}
 	for k, n := range sums {
 		if n > 0 {
 			out = append(out, Component{ledger.Kind(k).String(), n})

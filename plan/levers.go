@@ -147,7 +147,11 @@ func (p *planned) otherLevers() []lever {
 		}
 	}
 	add(j.DType == job.FP32 && !j.Autocast, "autocast", "matrix products in bf16: other rounding, faster", "autocast", "true")
-	add(j.DType == job.FP32, "bf16 weights", "other numerics: weights and optimizer state in bf16", "dtype", "bf16", "autocast", "", "attention", string(j.Attention))
+	bf16 := []string{"dtype", "bf16"}
+	if j.Autocast {
+		bf16 = append(bf16, "autocast", "")
+	}
+	add(j.DType == job.FP32, "bf16 weights", "other numerics: weights and optimizer state in bf16", bf16...)
 	add(j.Optimizer != job.SGD && j.Optimizer != job.SGDMomentum && j.Optimizer != job.SGDFused && j.LoRA.Rank == 0,
 		"SGD with momentum", "another optimizer", "optimizer", string(job.SGDFused))
 	add(j.LoRA.Rank == 0 && p.q.Model.Head == config.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
@@ -206,7 +210,7 @@ func (p *planned) pull(ctx context.Context, l *lever) (*Lever, error) {
 	if out.Of == "reserved" {
 		before, after = p.reserved, changed.reserved
 	}
-	if after >= before {
+	if after+before/worthwhile >= before {
 		return nil, nil
 	}
 	out.Saving = before - after
@@ -261,9 +265,12 @@ func flags(options []string) string {
 // defaults are the values that an option has when it is not given.
 var defaults = map[string]string{"zero-grad": string(job.ZeroNone), "attention": string(job.SDPA), "cache": "dynamic"}
 
-// worthwhile leaves out what saves next to nothing: less than a hundredth of a
-// percent is the noise of rounding.
-func worthwhile(found []*Lever) []Lever {
+// worthwhile is the part of the peak that a lever must save at least to be
+// named: less is the noise of rounding.
+const worthwhile = 1000
+
+// named are the levers that save something.
+func named(found []*Lever) []Lever {
 	out := []Lever{}
 	for _, l := range found {
 		if l != nil {

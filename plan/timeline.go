@@ -24,7 +24,7 @@ type Span struct {
 }
 
 func newTimeline(l *ledger.Ledger, curve []replay.Point) *Timeline {
-	t := &Timeline{}
+	t := &Timeline{Phases: []Span{}}
 	for _, p := range curve {
 		t.Allocated = append(t.Allocated, p.Allocated)
 		t.Reserved = append(t.Reserved, p.Reserved)

@@ -86,9 +86,9 @@ Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit;
 		}
 	}
 	flags.StringVar(&o.conf, "settings", "", "settings of the allocator, as in PYTORCH_CUDA_ALLOC_`CONF`")
-	flags.StringVar(&o.head, "head", "", "what stands on the model: "+strings.Join(config.Heads(), ", ")+"; by default as the\nconfig's architectures say")
+	flags.StringVar(&o.head, "head", "", "what stands on the model, a `NAME`: "+strings.Join(config.Heads(), ", ")+"; by default as the\nconfig's architectures say")
 	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: their headers are compared with the config")
-	flags.StringVar(&o.max, "max", "", "find the largest `batch or seq` that fits")
+	flags.StringVar(&o.max, "max", "", "find the largest that fits, `OF` batch or seq")
 	flags.StringArrayVar(&o.sweep, "sweep", nil, "plan each of some values, `OPTION=A,B,C`; may be given several times")
 	flags.StringVarP(&o.out, "output", "o", "", "with --sweep: draw the plans into an SVG `FILE`")
 	flags.StringVar(&o.trace, "trace", "", "write the planned run as a snapshot, a `FILE` ending in .pickle")
@@ -120,7 +120,12 @@ type planFlag struct {
 
 func (f *planFlag) Set(s string) error { return f.to.Set(f.option.Name, s) }
 
-func (f *planFlag) Type() string { return f.option.Value }
+func (f *planFlag) Type() string {
+	if f.option.Value == "" {
+		return "bool"
+	}
+	return f.option.Value
+}
 
 func (f *planFlag) String() string {
 	if f.to == nil {

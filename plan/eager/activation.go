@@ -46,18 +46,28 @@ func (m *Machine) Sqrt(x *Tensor) *Tensor {
 // Clamp keeps values between two numbers.
 func (m *Machine) Clamp(x *Tensor) *Tensor { return m.clamp(x, 2) }
 
+// ClampTo keeps values between two scalar tensors.
+func (m *Machine) ClampTo(x, least, most *Tensor) *Tensor { return m.clamp(x, 2, least, most) }
+
 // ClampMax keeps values below a number.
 func (m *Machine) ClampMax(x *Tensor) *Tensor { return m.clamp(x, 1) }
 
-// clamp has one or two bounds. The derivative compares with each.
-func (m *Machine) clamp(x *Tensor, bounds int) *Tensor {
+// clamp has one or two bounds, which may be tensors. The derivative compares
+// with each.
+func (m *Machine) clamp(x *Tensor, bounds int, tensors ...*Tensor) *Tensor {
 	n := m.node("ClampBackward1", x)
 	n.save(x)
+	for _, t := range tensors {
+		n.save(t)
+	}
 	y := m.unary("clamp", x)
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
 			const op = "clamp_backward"
 			x := n.unpack(0)
+			for i := range tensors {
+				n.unpack(1 + i)
+			}
 			zero := m.Empty(op, g[0].dtype)
 			within := make([]*Tensor, bounds)
 			for i := range within {

@@ -49,6 +49,8 @@ type llamaAttention struct {
 	qNorm, kNorm normer
 	headDim      int64
 	dropout      float64
+	rotate       func(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor)
+	attend       func(r *run, a attention) (out, weights *eager.Tensor)
 }
 
 // forward returns the output and the probabilities, which may be nil.
@@ -72,7 +74,7 @@ func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights
 	q := project(a.q, a.qNorm)
 	k := project(a.k, a.kNorm)
 	v := project(a.v, nil)
-	q2, k2 := applyRotary(r, q, k, c.rope)
+	q2, k2 := a.rotate(r, q, k, c.rope)
 	eager.Drop(q, k)
 	q, k = q2, k2
 	if c.cache != nil {
@@ -80,7 +82,7 @@ func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights
 		eager.Drop(k, v)
 		k, v = k2, v2
 	}
-	out, weights := attend(r, attention{q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout)})
+	out, weights := a.attend(r, attention{q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout)})
 	flat := m.Reshape(out, x.Size(0), x.Size(1), -1)
 	out.Drop()
 	flat2 := m.Contiguous(flat)

@@ -3,29 +3,41 @@ package hf
 import (
 	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
-// cache is a DynamicCache: keys and values of every layer, which grow by being
-// joined anew.
+// cache keeps the keys and values of every layer: a DynamicCache, which grows
+// by joining them anew, or a StaticCache of a fixed length.
 type cache struct{ layers []cached }
 
-// cached is a DynamicLayer, or with a window a DynamicSlidingWindowLayer.
+// cached is the cache of one layer: dynamic or static, with or without a
+// window.
 type cached struct {
 	keys, values *eager.Tensor // nil at first
 	seen, window int64
+	length       int64           // of a static layer, 0 of a dynamic one
+	states       []*eager.Tensor // of linear attention, as the family keeps them
 }
 
-func newCache(c *config.Model) *cache {
+// newCache makes the cache of a model; length is 0 for a dynamic one.
+func newCache(c *config.Model, length int64) *cache {
 	k := &cache{layers: make([]cached, c.Layers)}
 	for i := range k.layers {
-		k.layers[i].window = int64(c.Window(i))
+		l := &k.layers[i]
+		l.window = int64(c.Window(i))
+		l.length = length
+		if length > 0 && l.window > 0 {
+			l.length = min(length, l.window)
+		}
 	}
 	return k
 }
 
 func (c *cache) drop() {
 	for i := range c.layers {
-		eager.Drop(c.layers[i].keys, c.layers[i].values)
+		l := &c.layers[i]
+		eager.Drop(l.keys, l.values)
+		eager.Drop(l.states...)
 	}
 }
 
@@ -33,12 +45,34 @@ func (c *cache) drop() {
 // caller holds the results.
 func (c *cache) update(r *run, layer int, k, v *eager.Tensor) (keys, values *eager.Tensor) {
 	l := &c.layers[layer]
-	if l.keys == nil && l.window > 0 {
+	kind := ledger.Temporary
+	if !r.trains {
+		kind = ledger.Cache
+	}
+	before := r.m.Kind(kind)
+	defer r.m.Kind(before)
+	switch {
+	case l.length > 0 && l.window > 0:
+		return l.slide(r, k, v)
+	case l.length > 0:
+		return l.fill(r, k, v)
+	}
+	return l.grow(r, k, v)
+}
+
+// grow is DynamicLayer.update, and DynamicSlidingWindowLayer's.
+func (l *cached) grow(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
+	if l.window == 0 {
+		l.seen += k.Size(2)
+		l.keys = replace(l.keys, join(r, l.keys, k))
+		l.values = replace(l.values, join(r, l.values, v))
+		return l.keys.Keep(), l.values.Keep()
+	}
+	if l.keys == nil {
 		r.m.Empty("to", eager.Int64) // the window as a tensor
 	}
 	l.seen += k.Size(2)
-	keys = join(r, l.keys, k)
-	values = join(r, l.values, v)
+	keys, values = join(r, l.keys, k), join(r, l.values, v)
 	eager.Drop(l.keys, l.values)
 	l.keys, l.values = l.last(r, keys), l.last(r, values)
 	return keys, values
@@ -54,10 +88,62 @@ func join(r *run, old, x *eager.Tensor) *eager.Tensor {
 
 // last is the part of a layer's states that a window leaves: a view.
 func (l *cached) last(r *run, x *eager.Tensor) *eager.Tensor {
-	if l.window == 0 {
-		return x.Keep()
-	}
 	return r.m.Slice(x, 2, min(x.Size(2), max(l.window-1, 1)))
+}
+
+// begin is StaticLayer.lazy_initialization.
+func (l *cached) begin(r *run, k, v *eager.Tensor) {
+	if l.keys != nil {
+		return
+	}
+	room := func(x *eager.Tensor) *eager.Tensor {
+		return r.m.Empty("zeros", x.DType(), x.Size(0), x.Size(1), l.length, x.Size(3))
+	}
+	l.keys, l.values = room(k), room(v)
+	r.m.Empty("to", eager.Int64) // the number of tokens as a tensor
+}
+
+// fill is StaticLayer.update: new states are copied into their place.
+func (l *cached) fill(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
+	l.begin(r, k, v)
+	l.place(r, k.Size(2))
+	l.seen += k.Size(2)
+	return l.keys.Keep(), l.values.Keep()
+}
+
+// place computes where new states go.
+func (l *cached) place(r *run, rows int64) {
+	a := r.m.Empty("arange", eager.Int64, rows)
+	p := r.m.Unary("add", a)
+	eager.Drop(a, p)
+}
+
+// slide is StaticSlidingWindowLayer.update.
+func (l *cached) slide(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
+	m := r.m
+	l.begin(r, k, v)
+	rows, had := k.Size(2), l.seen
+	l.seen += rows
+	switch {
+	case had >= l.length && rows == 1:
+		nk, nv := m.Unary("roll", l.keys), m.Unary("roll", l.values)
+		at := m.Empty("to", eager.Int64, 1)
+		eager.Drop(nk, nv, at)
+	case had >= l.length || had > 0 && had+rows > l.length:
+		kept := min(had, l.length-1)
+		part := func(old, x *eager.Tensor) *eager.Tensor {
+			s := m.Slice(old, 2, kept)
+			y := m.Cat(2, s, x)
+			s.Drop()
+			return y
+		}
+		return part(l.keys, k), part(l.values, v)
+	case rows > l.length:
+		return k.Keep(), v.Keep()
+	default:
+		l.place(r, rows)
+	}
+	return l.keys.Keep(), l.values.Keep()
 }
 
 // past is what a mask needs to know for a layer's type: of the first layer with
@@ -70,8 +156,19 @@ func (c *cache) past(sliding bool, rows int64) *past {
 			break
 		}
 	}
-	p := &past{seen: l.seen, keys: l.seen + rows}
-	if l.window > 0 {
+	p := &past{seen: l.seen, keys: l.seen + rows, compileable: l.length > 0}
+	switch {
+	case l.length > 0 && l.window > 0:
+		p.offset = max(l.seen-l.length+1, 0)
+		switch {
+		case l.seen >= l.length:
+			p.keys = l.length + rows - 1
+		case l.seen+rows <= l.length:
+			p.keys = l.length
+		}
+	case l.length > 0:
+		p.keys = l.length
+	case l.window > 0:
 		p.offset = max(l.seen-l.window+1, 0)
 		if l.seen >= l.window {
 			p.keys = l.window - 1 + rows

@@ -12,15 +12,10 @@ type network interface {
 	loss(r *run, in *batch) *eager.Tensor
 }
 
-// generator is a model that can generate.
-type generator interface {
-	// step is model(ids, past_key_values=cache): the logits of the last token.
-	step(r *run, ids *eager.Tensor, cache *cache) *eager.Tensor
-}
-
 // batch is what a model is called with. Tensors may be nil.
 type batch struct {
 	ids, labels, mask, pixels *eager.Tensor
+	cache                     *cache
 }
 
 func (b *batch) drop() {
@@ -33,6 +28,7 @@ type shared struct {
 	mask      *eager.Tensor // nil if none is needed
 	positions *eager.Tensor
 	cache     *cache
+	t5        *t5Call // of a block of t5
 	layer     int
 }
 
@@ -53,7 +49,7 @@ type decoder struct {
 // head is lm_head, which may be the embedding again.
 func (b *builder) head(e *embedding) *linear {
 	c := b.r.job.Model
-	if c.Head == config.HeadNone {
+	if c.Head == config.HeadNone || b.r.sends() {
 		return nil
 	}
 	// The head's own weight is allocated before it is tied.
@@ -74,6 +70,9 @@ func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	m := r.m
 	r.collectRouters()
 	h := net.base(r, in)
+	if r.sends() {
+		return h
+	}
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
 	r.phase(ledger.LossPhase)
@@ -92,9 +91,9 @@ func (d *decoder) logits(r *run, h *eager.Tensor) *eager.Tensor { return d.head.
 // base is the model without its head: the last hidden state.
 func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	x := d.embed.forward(r, in.ids)
-	var past *cache
-	if r.job.UseCache {
-		past = newCache(r.job.Model)
+	past := in.cache
+	if past == nil && r.trains && r.job.UseCache {
+		past = newCache(r.job.Model, 0)
 		defer past.drop()
 	}
 	positions := positionIDs(r, in.ids.Size(1))
@@ -109,10 +108,14 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 		c.layer, c.mask = i, ms.of(types[i])
 		return *c
 	})
-	y := d.norm.forward(r, h)
+	y := r.last(d.norm, h)
 	h.Drop()
 	c.rope.drop()
 	if ms.mapped {
+		if r.job.Model.Family == "gpt_oss" { // whose dict is without positions
+			positions.Drop()
+			positions = nil
+		}
 		ms.drop()
 		eager.Drop(x, positions)
 	} else {

@@ -77,6 +77,11 @@ func (a *mla) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Ten
 	q2, k2 := a.rotate(r, qRot, kRot, c.rope)
 	eager.Drop(qRot, kRot)
 	qRot, kRot = q2, k2
+	if c.cache != nil { // which keeps them while they are narrow
+		kv2, k2 := c.cache.update(r, c.layer, kv, kRot)
+		eager.Drop(kv, kRot)
+		kv, kRot = kv2, k2
+	}
 	q := m.Cat(-1, qPass, qRot)
 	k, v := a.expand(r, kv, kRot)
 	out, weights := attend(r, attention{q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout)})

@@ -69,7 +69,7 @@ var inLayer = regexp.MustCompile(`^(.*\b(?:layers|layer|h|block)\.\d+)\.`)
 // shards are made, then the parameters are freed.
 func newFSDP(r *run) *fsdp {
 	f := &fsdp{
-		r: r, ranks: int64(r.job.Shard.FSDP), root: &unit{}, of: map[layer]*unit{}, shards: map[*eager.Tensor]*eager.Tensor{},
+		r: r, ranks: int64(max(r.job.Shard.FSDP, r.job.Shard.Zero)), root: &unit{}, of: map[layer]*unit{}, shards: map[*eager.Tensor]*eager.Tensor{},
 	}
 	names := map[string]*unit{}
 	for _, p := range r.withAdapters() {
@@ -177,7 +177,7 @@ func (f *fsdp) layer(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
 	in.Drop()
 	y := l.forward(f.r, hooked, c)
 	hooked.Drop()
-	if f.r.job.Shard.ReshardAfterForward {
+	if f.r.job.Shard.ReshardAfterForward || f.r.job.Shard.Zero > 0 {
 		f.reshard(u)
 	}
 	f.after(u)

@@ -46,10 +46,10 @@ func (g *gpt2) base(r *run, in *batch) *eager.Tensor {
 	ids := positionIDs(r, in.ids.Size(1))
 	p := g.positions.forward(r, ids)
 	h := m.Add(x, p)
-	mask := causalMask(r, maskArgs{x: x, attention: in.mask, positions: ids}, 0)
+	mask := causalMask(r, maskArgs{x: x, attention: in.mask, positions: ids, cache: in.cache}, 0)
 	h = replace(h, m.Dropout(h, g.dropout, r.trains))
 	h = r.through(g.layers, h, func(i int) shared {
-		return shared{mask: mask, positions: ids, layer: i}
+		return shared{mask: mask, positions: ids, cache: in.cache, layer: i}
 	})
 	h = replace(h, g.norm.forward(r, h))
 	eager.Drop(x, ids, p, mask)
@@ -121,6 +121,11 @@ func (a *gpt2Attention) forward(r *run, x *eager.Tensor, c *shared) (y, weights 
 	heads(1)
 	heads(2)
 	heads(0)
+	if c.cache != nil {
+		k, v := c.cache.update(r, c.layer, parts[1], parts[2])
+		eager.Drop(parts[1], parts[2])
+		parts[1], parts[2] = k, v
+	}
 	out, weights := attend(r, attention{
 		q: parts[0], k: parts[1], v: parts[2], mask: c.mask,
 		dropout: r.dropout(a.dropout), style: eagerGPT2,

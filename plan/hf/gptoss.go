@@ -17,82 +17,52 @@ func newGptOss(r *run) network {
 	return newLlama(r)
 }
 
-// sinkAttention is GptOssAttention: a learned score per head that takes a share
-// of the probabilities.
-type sinkAttention struct {
-	llamaAttention
-	sinks *eager.Tensor
-}
-
-func (b *builder) sinkAttention(name string) *sinkAttention {
-	c := b.r.job.Model
+// sinkAttention is GptOssAttention: llama's, with a learned score per head that
+// takes a share of the probabilities.
+func (b *builder) sinkAttention(name string) *llamaAttention {
 	first := len(b.r.params)
-	s := &sinkAttention{llamaAttention: *b.llamaAttention(name)}
-	s.sinks = b.in(name).weight("sinks", int64(c.Heads))
+	a := b.llamaAttention(name)
+	sinks := b.in(name).weight("sinks", int64(b.r.job.Model.Heads))
 	// A module's own parameters are listed before those of its parts.
 	list := b.r.params[first:]
 	own := list[len(list)-1]
 	copy(list[1:], list)
 	list[0] = own
-	return s
+	a.rotate = halvesRotary
+	a.attend = func(r *run, a attention) (out, weights *eager.Tensor) { return attendSinks(r, a, sinks) }
+	return a
 }
 
-func (a *sinkAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
+// attendSinks is gpt_oss' eager_attention_forward.
+func attendSinks(r *run, a attention, sinks *eager.Tensor) (out, weights *eager.Tensor) {
 	m := r.m
-	before := m.Enter(a.label)
-	defer m.Enter(before)
-	q, k, v := a.project(r, a.q, x), a.project(r, a.k, x), a.project(r, a.v, x)
-	q2, k2 := halvesRotary(r, q, k, c.rope)
-	eager.Drop(q, k)
-	q, k = q2, k2
-	out, weights := a.attend(r, q, k, v, c.mask)
-	flat := m.Reshape(out, x.Size(0), x.Size(1), -1)
-	out.Drop()
-	flat = replace(flat, m.Contiguous(flat))
-	y = a.o.forward(r, flat)
-	eager.Drop(flat, q, k, v)
-	return y, weights
-}
-
-// project is a projection with its heads apart, [batch, heads, rows, d].
-func (a *sinkAttention) project(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
-	p := l.forward(r, x)
-	h := r.m.View(p, x.Size(0), x.Size(1), -1, a.headDim)
-	t := r.m.Transpose(h, 1, 2)
-	eager.Drop(p, h)
-	return t
-}
-
-// attend is gpt_oss' eager_attention_forward.
-func (a *sinkAttention) attend(r *run, q, k, v, mask *eager.Tensor) (out, weights *eager.Tensor) {
-	m := r.m
-	groups := q.Size(1) / k.Size(1)
-	k, v = repeatHeads(r, k, groups), repeatHeads(r, v, groups)
+	q, groups := a.q, a.q.Size(1)/a.k.Size(1)
+	k, v := repeatHeads(r, a.k, groups), repeatHeads(r, a.v, groups)
 	kt := m.Transpose(k, 2, 3)
 	p := m.Matmul(q, kt)
 	kt.Drop()
 	weights = m.Scale(p)
 	p.Drop()
-	if mask != nil {
-		weights = replace(weights, m.Add(weights, mask))
+	if a.mask != nil {
+		weights = replace(weights, m.Add(weights, a.mask))
 	}
-	s := m.Reshape(a.sinks, 1, -1, 1, 1)
-	sinks := m.Expand(s, q.Size(0), -1, q.Size(2), -1)
+	s := m.Reshape(sinks, 1, -1, 1, 1)
+	column := m.Expand(s, q.Size(0), -1, q.Size(2), -1)
 	s.Drop()
-	logits := m.Cat(-1, weights, sinks)
+	logits := m.Cat(-1, weights, column)
 	top := m.Max(logits, true)
 	less := m.Sub(logits, top)
 	top.Drop()
 	logits = replace(logits, less)
 	probs := m.SoftmaxTo(logits, logits.DType())
 	scores := m.Narrow(probs, -1, probs.Size(-1)-1)
-	kept := m.Dropout(scores, r.dropout(a.dropout), true)
+	kept := m.Dropout(scores, a.dropout, true)
 	weights = replace(weights, m.To(kept, v.DType()))
 	kept.Drop()
 	o := m.Matmul(weights, v)
 	t := m.Transpose(o, 1, 2)
 	out = m.Contiguous(t)
-	eager.Drop(o, t, k, v, sinks, logits, probs, scores)
+	eager.Drop(o, t, k, v, column, logits, probs, scores)
 	return out, weights
 }
 

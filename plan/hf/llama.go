@@ -66,7 +66,10 @@ func (b *builder) mixer(name string) mixer {
 func (b *builder) llamaAttention(name string) *llamaAttention {
 	c := b.r.job.Model
 	a := b.in(name)
-	out := &llamaAttention{label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout}
+	out := &llamaAttention{
+		label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout,
+		rotate: applyRotary, attend: attend,
+	}
 	out.q = a.linear("q_proj", c.Hidden, c.Heads*c.HeadDim, c.QKVBias)
 	out.k = a.linear("k_proj", c.Hidden, c.KVHeads*c.HeadDim, c.QKVBias)
 	out.v = a.linear("v_proj", c.Hidden, c.KVHeads*c.HeadDim, c.QKVBias)

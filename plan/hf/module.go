@@ -140,9 +140,15 @@ var inputEmbeddings = []string{"embed_tokens", "wte", "word_embeddings", "shared
 func (e *embedding) forward(r *run, ids *eager.Tensor) *eager.Tensor {
 	before := r.m.Enter(e.label)
 	defer r.m.Enter(before)
+	if e.input && r.receives() {
+		return r.scatter(r.m.Received(e.w.DType(), ids.Size(0), ids.Size(1), e.w.Size(1)))
+	}
 	y := r.m.Embedding(e.w, ids)
 	if r.inputGrad && e.input {
 		r.m.RequireGrad(y)
+	}
+	if e.input {
+		y = r.scatter(y)
 	}
 	return y
 }

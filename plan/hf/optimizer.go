@@ -20,7 +20,11 @@ type optimizer interface {
 // newOptimizer makes the optimizer of a job. The kinds of Adam differ in their
 // arithmetic alone, as long as Adam has no weight decay.
 func newOptimizer(r *run) optimizer {
-	if r.job.Master {
+	switch stage := r.job.Shard.ZeroStage; {
+	case r.job.Shard.Zero > 0 && stage < 3:
+		r.zero = newZero(r)
+		return r.zero
+	case r.job.Master || r.job.Shard.Zero > 0:
 		return newMaster(r)
 	}
 	return optimizerOf(r, r.trained)

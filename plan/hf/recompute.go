@@ -36,7 +36,12 @@ func (r *run) call(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
 
 // kept is what a checkpoint keeps: all that the layer is called with.
 func (c *shared) kept(x *eager.Tensor) []*eager.Tensor {
-	return []*eager.Tensor{x, c.mask, c.rope.sin, c.rope.cos, c.positions}
+	return append([]*eager.Tensor{x, c.mask, c.rope.sin, c.rope.cos, c.positions}, c.t5.kept()...)
+}
+
+// checkpoints tells whether gradient_checkpointing_enable was called.
+func (r *run) checkpoints() bool {
+	return r.job.Recompute.Mode == recomputeFull || r.job.Recompute.Mode == recomputeSelective
 }
 
 // layers runs a stack of layers on x, which it borrows. Layer i is called with

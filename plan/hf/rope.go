@@ -33,19 +33,7 @@ func (b *builder) rotary(name string, dim int) *rotary {
 	m := b.r.m
 	before := m.Enter(b.label(name))
 	defer m.Enter(before)
-	half := int64(dim) / 2
-	frequencies := func() *eager.Tensor {
-		a := m.Empty("arange", eager.Float32, half)
-		d := m.Unary("div", a)
-		a.Drop()
-		p := m.Unary("pow", d)
-		m.Scratch(8, "scalar_tensor")
-		d.Drop()
-		i := m.Unary("reciprocal", p)
-		f := m.Unary("mul", i)
-		eager.Drop(i, p)
-		return f
-	}
+	frequencies := func() *eager.Tensor { return ropeFrequencies(m, b.r.job.Model.Rope.Type, int64(dim)/2) }
 	ro := &rotary{label: b.label(name), dim: int64(dim)}
 	ro.freq = frequencies().SetKind(ledger.Buffer)
 	b.r.buffers = append(b.r.buffers, ro.freq, m.Unary("clone", ro.freq).SetKind(ledger.Buffer))

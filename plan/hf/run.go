@@ -49,29 +49,68 @@ type run struct {
 	buffers  []*eager.Tensor // that modules registered
 	// inputGrad: embeddings are made to require a gradient.
 	inputGrad bool
+	stage     *stage // of a pipeline, nil without one
 	ddp       *ddp
+	zero      *zero
 	fsdp      *fsdp
 	notes     []string // what is not modelled
 	// collecting: the routers' logits go to routers.
 	collecting bool
 	routers    []*eager.Tensor
 	picked     picked
+	failed     error // the first reason why the job cannot run
+}
+
+// fail notes that PyTorch would refuse the job. The plan goes on to its end,
+// where the error is returned.
+func (r *run) fail(err error) {
+	if r.failed == nil {
+		r.failed = err
+	}
 }
 
 // Run plans a job.
 func Run(ctx context.Context, j *job.Job) (*Result, error) {
-	device := eager.H200
-	r := &run{ctx: ctx, m: eager.New(device), job: j, dtype: dtypeOf(j.DType), trains: j.Mode != job.Generate}
 	build, ok := families[j.Model.Family]
 	if !ok {
 		return nil, fmt.Errorf("preset %s does not know the family %s", Preset, j.Model.Family)
 	}
-	r.m.Ledger.Begin("build", 0)
-	r.net = build(r)
-	if err := r.train(); err != nil {
+	jobs, stages, assumed, err := parts(j)
+	if err != nil {
 		return nil, err
 	}
-	return &Result{Ledger: r.m.Ledger, Parameters: r.params}, nil
+	var most *run
+	for i, part := range jobs {
+		r := newRun(ctx, part)
+		r.stage = stages[i]
+		r.m.Ledger.Begin(ledger.Build, 0)
+		r.net = build(r)
+		work := r.train
+		if !r.trains {
+			work = r.generate
+		}
+		if err := work(); err != nil {
+			return nil, err
+		}
+		if r.failed != nil {
+			return nil, r.failed
+		}
+		if most == nil || peak(r.m.Ledger) > peak(most.m.Ledger) {
+			most = r
+		}
+	}
+	return &Result{Ledger: most.m.Ledger, Parameters: most.params, NotModelled: most.notes, Assumed: assumed}, nil
+}
+
+func newRun(ctx context.Context, j *job.Job) *run {
+	device := eager.H200
+	if j.Workspace > 0 {
+		device.BlasWorkspace = j.Workspace
+	}
+	if j.Capability > 0 {
+		device.Capability = j.Capability
+	}
+	return &run{ctx: ctx, m: eager.New(device), job: j, dtype: dtypeOf(j.DType), trains: j.Mode != job.Generate}
 }
 
 // families are the constructors of the networks.
@@ -79,7 +118,7 @@ var families = map[string]func(*run) network{
 	"llama": newLlama, "mistral": newLlama, "qwen2": newLlama, "qwen3": newLlama,
 	"mixtral": newLlama, "qwen3_moe": newLlama,
 	"deepseek_v2": newLlama, "deepseek_v3": newLlama, "gpt_oss": newGptOss,
-	"gpt2": newGPT2, "bert": newBert, "vit": newViT,
+	"gpt2": newGPT2, "bert": newBert, "vit": newViT, "t5": newT5,
 }
 
 func dtypeOf(d job.DType) eager.DType {

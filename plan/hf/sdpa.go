@@ -1,8 +1,9 @@
 package hf
 
 import (
+	"fmt"
+
 	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/sdpa"
 )
 
@@ -91,29 +92,28 @@ func biasMask(r *run, bias, mask *eager.Tensor, causal bool, rows, keys int64) *
 	return m.Add(bias, mask)
 }
 
-// backend is the kernel that torch picks, or the one that the job pins.
+// backend is the kernel that torch picks, or the one that the job pins. A
+// pinned one that refuses the inputs is an error.
 func (r *run) backend(a eager.Attention) eager.Backend {
-	switch r.job.Attention {
-	case job.Flash:
-		return eager.FlashAttention
-	case job.Efficient:
-		return eager.EfficientAttention
-	case job.CuDNN:
-		return eager.CuDNNAttention
-	case job.Math:
-		return eager.MathAttention
-	}
 	q := r.sdpaQuery(a)
-	if q != r.picked.query {
-		r.picked.query, r.picked.kernel = q, sdpa.Pick(q)
+	if q == r.picked.query {
+		return r.picked.kernel
 	}
-	return kernels[r.picked.kernel]
+	k := sdpa.Backend(r.job.Attention)
+	if _, ok := kernels[k]; !ok {
+		k = sdpa.Pick(q)
+	} else if why := q.Refuses(k); why != "" {
+		r.fail(fmt.Errorf("%s attention cannot run this: %s; leave the choice of the kernel to PyTorch (sdpa)", k, why))
+		k = sdpa.Math
+	}
+	r.picked.query, r.picked.kernel = q, kernels[k]
+	return r.picked.kernel
 }
 
 // picked is the last choice of a kernel: most layers ask for the same.
 type picked struct {
 	query  sdpa.Query
-	kernel sdpa.Backend
+	kernel eager.Backend
 }
 
 var kernels = map[sdpa.Backend]eager.Backend{

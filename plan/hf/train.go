@@ -23,9 +23,7 @@ func (r *run) train() error {
 		if j.ZeroGrad == job.ZeroBefore {
 			o.zero()
 		}
-		for range max(j.Accumulate, 1) {
-			r.micro()
-		}
+		r.batches()
 		r.phase(ledger.Step)
 		if j.Clip {
 			clip(r)
@@ -60,35 +58,75 @@ func (r *run) prepare() {
 	switch {
 	case r.job.Shard.DDP > 0:
 		r.ddp = newDDP(r)
-	case r.job.Shard.FSDP > 0:
+	case r.job.Shard.FSDP > 0 || r.job.Shard.ZeroStage == 3:
 		r.fsdp = newFSDP(r)
 	}
 }
 
-// micro is the forward and the backward pass of one batch.
-func (r *run) micro() {
-	m := r.m
+// batches runs the forward and backward passes of a step: one after the other,
+// or, in a pipeline, as many forward passes ahead as the stage has batches under
+// way.
+func (r *run) batches() {
+	n, ahead := max(r.job.Accumulate, 1), 1
+	if r.stage != nil {
+		ahead = r.stage.flying
+	}
+	var flying []flight
+	for i := range n {
+		flying = append(flying, r.forward())
+		if len(flying) == ahead || i == n-1 {
+			r.backward(flying[0])
+			flying = flying[1:]
+		}
+	}
+	for _, f := range flying {
+		r.backward(f)
+	}
+}
+
+// flight is a batch between its forward and its backward pass: the loss, or
+// what goes to the next stage of a pipeline.
+type flight struct {
+	in   *batch
+	loss *eager.Tensor
+}
+
+func (r *run) forward() flight {
 	r.phase(ledger.Forward)
 	in := r.batch()
 	held := r.outputs
 	r.outputs = nil
 	var loss *eager.Tensor
-	forward := func() { loss = r.loss(in) }
+	run := func() { loss = r.loss(in) }
 	if r.job.Autocast {
-		m.Autocast(eager.BFloat16, forward)
+		r.m.Autocast(eager.BFloat16, run)
 	} else {
-		forward()
+		run()
 	}
 	// The outputs of the last batch live until the name is bound to new ones.
 	r.output(loss)
 	eager.Drop(held...)
+	return flight{in, loss}
+}
+
+func (r *run) backward(f flight) {
 	r.phase(ledger.Backward)
-	m.Backward(loss)
+	if r.zero != nil {
+		r.zero.before()
+	}
+	if r.sends() {
+		r.m.BackwardFrom(f.loss)
+	} else {
+		r.m.Backward(f.loss)
+	}
 	if r.fsdp != nil {
 		r.fsdp.finish()
 	}
-	loss.Drop()
-	in.drop()
+	if r.zero != nil {
+		r.zero.after()
+	}
+	f.loss.Drop()
+	f.in.drop()
 }
 
 // loss is the forward pass.
@@ -104,7 +142,7 @@ func (r *run) loss(in *batch) *eager.Tensor {
 
 // inner is the forward pass of the model itself, without its wrapper.
 func (r *run) inner(in *batch) *eager.Tensor {
-	if net, ok := r.net.(chunkable); ok && r.job.LossChunk > 0 {
+	if net, ok := r.net.(chunkable); ok && r.job.LossChunk > 0 && !r.sends() {
 		return r.chunkedLoss(net, in)
 	}
 	return r.net.loss(r, in)

@@ -75,7 +75,7 @@ func (l *Ledger) Purposes() []Kind {
 			}
 		}
 		out[i] = t.Kind
-		if t.Kind == Temporary && forward && t.Death >= end {
+		if t.Kind == Temporary && forward && (t.Death == Lives || t.Death >= end) {
 			out[i] = Activation
 		}
 	}

@@ -90,15 +90,7 @@ func Pick(q Query) Backend { return Choose(q).Backend }
 
 // Choose is [Pick] with the reasons.
 func Choose(q Query) Choice {
-	if q.Major == 0 {
-		q.Major, q.Minor = 9, 0
-	}
-	if q.CuDNN == 0 {
-		q.CuDNN = CuDNNVersion
-	}
-	if q.KVHeads == 0 {
-		q.KVHeads = q.Heads
-	}
+	q.settle()
 	order := []Backend{Flash, Efficient}
 	if q.prefersCuDNN() {
 		order = []Backend{CuDNN, Flash, Efficient}
@@ -119,6 +111,29 @@ func Choose(q Query) Choice {
 // wrong for lengths that are no multiple of 128.
 func (q Query) prefersCuDNN() bool {
 	return q.CuDNN > 91500 && (q.Major == 9 || q.Major == 10) && (q.Minor == 0 || q.Minor == 3)
+}
+
+// Refuses says why a kernel cannot run the call when it is the only one
+// allowed, "" if it can. Math takes everything.
+func (q Query) Refuses(b Backend) string {
+	q.settle()
+	if b == Math {
+		return ""
+	}
+	return q.refuses(b)
+}
+
+// settle fills in what is left out.
+func (q *Query) settle() {
+	if q.Major == 0 {
+		q.Major, q.Minor = 9, 0
+	}
+	if q.CuDNN == 0 {
+		q.CuDNN = CuDNNVersion
+	}
+	if q.KVHeads == 0 {
+		q.KVHeads = q.Heads
+	}
 }
 
 // refuses says why a kernel cannot run the call, "" if it can.

@@ -168,13 +168,15 @@ export function Divergence({ r, runs }: { r: Ranks; runs: readonly Run[] }) {
                     <span class="site" data-site>
                       {siteText(b.frames)}
                     </span>
-                    <span class="muted">{who(b.ranks, runs)}</span>
                   </summary>
                   <Stack frames={b.frames} />
-                </details>{' '}
-                <button class="link small-text" onClick={() => visit(runs[b.ranks[0]!]!.id, 'timeline', { event: b.event })}>
-                  event {count(b.event)} of {runs[b.ranks[0]!]!.label}
-                </button>
+                </details>
+                <p class="branch-runs muted small-text">
+                  {who(b.ranks, runs)};{' '}
+                  <button class="link" onClick={() => visit(runs[b.ranks[0]!]!.id, 'timeline', { event: b.event })}>
+                    event {count(b.event)} in the timeline
+                  </button>
+                </p>
               </li>
             ))}
           </ul>

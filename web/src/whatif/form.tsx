@@ -79,7 +79,7 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
           title="The cap on reserved memory: a size such as 40GiB, or none. Empty: as the recording shows."
         />
         <Bound
-          label="device memory"
+          label="device"
           name="memory"
           value={memory}
           onText={setMemory}
@@ -149,7 +149,7 @@ function Bound({
         name={name}
         value={value}
         title={title}
-        placeholder={own === null ? none : `${size(own)}, by the recording`}
+        placeholder={own === null ? none : `${size(own)}, as recorded`}
         spellcheck={false}
         autocomplete="off"
         onInput={(e) => onText(e.currentTarget.value)}

@@ -1,0 +1,210 @@
+package hf
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// Parallelism over several ranks divides the job before it is run: what is
+// planned is one rank's part, as a model of smaller shapes or a shorter
+// sequence. No run on several ranks was measured.
+
+// stage is a stage of a pipeline. A run without one has all of the model.
+type stage struct {
+	first, last bool
+	flying      int // batches that are under way at the same time
+}
+
+// parts are the jobs of the ranks that may need most memory, with the stage of
+// each, and what is taken for granted about the others.
+func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err error) {
+	s := j.Shard
+	c := *j
+	m := *j.Model
+	c.Model = &m
+	if t := s.Tensor; t > 1 {
+		if err := divideHeads(&m, t); err != nil {
+			return nil, nil, nil, err
+		}
+		assumed = append(assumed, "tensor parallelism: heads, MLP and vocabulary are divided, sums over ranks are made in place")
+	}
+	if s.Sequence > 1 {
+		if j.Seq%int64(s.Sequence) != 0 {
+			return nil, nil, nil, fmt.Errorf("%d tokens cannot be divided among %d ranks of sequence parallelism", j.Seq, s.Sequence)
+		}
+		assumed = append(assumed, "sequence parallelism: norms and residuals are divided; what is gathered for a product is kept for its backward pass")
+	}
+	if n := int64(s.Context); n > 1 {
+		if j.Seq%n != 0 {
+			return nil, nil, nil, fmt.Errorf("%d tokens cannot be divided among %d ranks of context parallelism", j.Seq, n)
+		}
+		c.Seq = j.Seq / n
+		assumed = append(assumed, "context parallelism: keys and values travel in a ring, two blocks beside a rank's own")
+	}
+	if s.Expert > 1 {
+		if m.MoE == nil || m.MoE.Experts%s.Expert != 0 {
+			return nil, nil, nil, fmt.Errorf("the experts of %s cannot be divided among %d ranks", m.ModelType, s.Expert)
+		}
+		assumed = append(assumed, "expert parallelism: every rank gets as many tokens as it sends")
+	}
+	if s.Zero > 0 {
+		assumed = append(assumed, "ZeRO: as DeepSpeed does it, with its default bucket of 5e8 elements")
+	}
+	if s.Pipeline > 1 {
+		jobs, stages, err = pipeline(&c, s.Pipeline)
+		return jobs, stages, append(assumed, "pipeline: one forward and one backward pass in turn; the larger of the first and the last stage is shown"), err
+	}
+	return []*job.Job{&c}, []*stage{nil}, assumed, nil
+}
+
+// divideHeads makes a model one rank's part under tensor parallelism.
+func divideHeads(m *config.Model, t int) error {
+	if m.Heads%t != 0 || m.Intermediate%t != 0 {
+		return fmt.Errorf("%d heads and an MLP of width %d cannot be divided among %d ranks", m.Heads, m.Intermediate, t)
+	}
+	m.Heads /= t
+	m.KVHeads = max(m.KVHeads/t, 1)
+	m.Intermediate /= t
+	m.Vocab = (m.Vocab + t - 1) / t
+	if m.MoE != nil {
+		e := *m.MoE
+		e.Intermediate = (e.Intermediate + t - 1) / t
+		e.SharedIntermediate = (e.SharedIntermediate + t - 1) / t
+		m.MoE = &e
+	}
+	if m.Linear != nil {
+		l := *m.Linear
+		l.KeyHeads, l.ValueHeads = max(l.KeyHeads/t, 1), max(l.ValueHeads/t, 1)
+		m.Linear = &l
+	}
+	return nil
+}
+
+// pipeline makes the first and the last stage of p. Micro-batches are those of
+// gradient accumulation.
+func pipeline(j *job.Job, p int) ([]*job.Job, []*stage, error) {
+	m := j.Model
+	if p > m.Layers || m.T5 != nil || m.ViT != nil || m.Head != config.HeadCausal {
+		return nil, nil, fmt.Errorf("%s with %d layers cannot be cut into %d stages", m.ModelType, m.Layers, p)
+	}
+	n := (m.Layers + p - 1) / p
+	cut := func(from int) *job.Job {
+		c, part := *j, *m
+		part.Layers = n
+		part.LayerTypes = m.LayerTypes[from : from+n]
+		if m.MoE != nil {
+			e := *m.MoE
+			e.Sparse = e.Sparse[from : from+n]
+			part.MoE = &e
+		}
+		if j.Recompute.Mode == recomputeGroup {
+			c.Recompute.Groups = cutGroups(j.Recompute.Groups, from, n)
+		}
+		c.Model = &part
+		return &c
+	}
+	first := &stage{first: true, flying: min(p, max(j.Accumulate, 1))}
+	return []*job.Job{cut(0), cut(m.Layers - n)}, []*stage{first, {last: true, flying: 1}}, nil
+}
+
+// cutGroups is what groups of layers look like in the n layers from one on.
+func cutGroups(groups []int, from, n int) []int {
+	var out []int
+	at := 0
+	for _, g := range groups {
+		size := max(g, -g)
+		part := min(at+size, from+n) - max(at, from)
+		at += size
+		switch {
+		case part <= 0:
+		case g < 0:
+			out = append(out, -part)
+		default:
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// sends tells that what the layers make goes to another stage.
+func (r *run) sends() bool { return r.stage != nil && !r.stage.last }
+
+// receives tells that the input of the layers comes from another stage.
+func (r *run) receives() bool { return r.stage != nil && !r.stage.first }
+
+// last is the norm after the last layer, which the last stage has.
+func (r *run) last(n normer, h *eager.Tensor) *eager.Tensor {
+	if r.sends() {
+		return h.Keep()
+	}
+	return r.gather(n.forward(r, h))
+}
+
+// localExperts is how many experts of a layer a rank has.
+func (r *run) localExperts() int64 {
+	return int64(r.job.Model.MoE.Experts / max(r.job.Shard.Expert, 1))
+}
+
+// gather joins the parts of a sequence under sequence parallelism. It takes x
+// over.
+func (r *run) gather(x *eager.Tensor) *eager.Tensor {
+	if n := r.job.Shard.Sequence; n > 1 {
+		return replace(x, r.m.GatherRows(x, int64(n)))
+	}
+	return x
+}
+
+// scatter divides a sequence under sequence parallelism. It takes x over.
+func (r *run) scatter(x *eager.Tensor) *eager.Tensor {
+	if n := r.job.Shard.Sequence; n > 1 {
+		return replace(x, r.m.ScatterRows(x, int64(n)))
+	}
+	return x
+}
+
+// ring is attention under context parallelism: two blocks of keys and values
+// of other ranks are there while it is computed, in the backward pass those and
+// two blocks of their gradients.
+func (r *run) ring(a attention, compute func(a attention) *eager.Tensor) *eager.Tensor {
+	m := r.m
+	blocks := func(n int) []*eager.Tensor {
+		var out []*eager.Tensor
+		for range n {
+			out = append(out, m.Empty("ring", a.k.DType(), a.k.Shape()...), m.Empty("ring", a.v.DType(), a.v.Shape()...))
+		}
+		return out
+	}
+	var flying []*eager.Tensor
+	q := m.AfterBackward(a.q, func() {
+		eager.Drop(flying...)
+		flying = nil
+	})
+	a.q = q
+	travelling := blocks(2)
+	y := compute(a)
+	eager.Drop(travelling...)
+	q.Drop()
+	y.BeforeBackward(func() { flying = blocks(4) })
+	return y
+}
+
+// peak is the most bytes that are there at a time in the part that is reported.
+func peak(l *ledger.Ledger) int64 {
+	var live, most int64
+	from := l.Scored()
+	for i, e := range l.Events {
+		if e >= 0 {
+			live += l.Tensors[e].Bytes
+		} else {
+			live -= l.Tensors[^e].Bytes
+		}
+		if i >= from {
+			most = max(most, live)
+		}
+	}
+	return most
+}

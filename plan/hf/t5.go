@@ -1,0 +1,288 @@
+package hf
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
+
+// t5 is T5ForConditionalGeneration.
+type t5 struct {
+	encoder, decoder *t5Stack
+	head             *linear
+	scaled           bool // the head's input
+}
+
+func newT5(r *run) network {
+	c := r.job.Model
+	n := &t5{scaled: c.T5.ScaleDecoderOutputs}
+	top := &builder{r: r}
+	table := top.embedding("shared", c.Vocab, c.Hidden)
+	n.encoder = top.t5Stack("encoder", c.Layers, false)
+	n.decoder = top.t5Stack("decoder", c.T5.DecoderLayers, true)
+	if c.Head != config.HeadNone {
+		n.head = top.head(table)
+	}
+	n.encoder.tie(r, table)
+	n.decoder.tie(r, table)
+	return n
+}
+
+func (n *t5) loss(r *run, in *batch) *eager.Tensor {
+	m := r.m
+	states := n.encoder.forward(r, in.ids, in.mask, nil, nil)
+	ids := shiftRight(r, in.labels)
+	h := n.decoder.forward(r, ids, nil, states, in.mask)
+	kind := m.Kind(ledger.Loss)
+	defer m.Kind(kind)
+	r.phase(ledger.LossPhase)
+	x := h.Keep()
+	if n.scaled {
+		x = replace(x, m.Scale(x))
+	}
+	logits := n.head.forward(r, x)
+	flat := m.View(logits, -1, logits.Size(2))
+	target := m.View(in.labels, -1)
+	loss := m.CrossEntropy(flat, target)
+	r.output(logits, states)
+	eager.Drop(flat, target, states, ids, h, x, logits)
+	return loss
+}
+
+// shiftRight is _shift_right: what the decoder is fed with the labels.
+func shiftRight(r *run, labels *eager.Tensor) *eager.Tensor {
+	m := r.m
+	y := m.Unary("new_zeros", labels)
+	s := m.Slice(labels, 1, labels.Size(1)-1)
+	m.Unary("clone", s).Drop()
+	s.Drop()
+	m.Compare("eq", y).Drop()
+	return y
+}
+
+// t5Stack is T5Stack: the encoder or the decoder.
+type t5Stack struct {
+	embed   *embedding
+	param   int // of the embedding's own weight
+	blocks  []layer
+	norm    *t5Norm
+	dropout float64
+	decodes bool
+}
+
+func (b *builder) t5Stack(name string, layers int, decodes bool) *t5Stack {
+	c := b.r.job.Model
+	in := b.in(name)
+	s := &t5Stack{param: len(b.r.params), dropout: c.EmbeddingDropout, decodes: decodes}
+	s.embed = in.embedding("embed_tokens", c.Vocab, c.Hidden)
+	for i := range layers {
+		s.blocks = append(s.blocks, in.t5Block(fmt.Sprintf("block.%d", i), i == 0, decodes))
+	}
+	s.norm = in.t5Norm("final_layer_norm")
+	return s
+}
+
+// tie makes the stack use a table instead of its own.
+func (s *t5Stack) tie(r *run, table *embedding) {
+	s.embed.w.Drop()
+	s.embed.w = table.w
+	p := &r.params[s.param]
+	p.Tensor, p.Tied = table.w, true
+}
+
+// forward returns the last hidden state. A decoder is called with the states
+// of the encoder and with their mask.
+func (s *t5Stack) forward(r *run, ids, attention, states, statesMask *eager.Tensor) *eager.Tensor {
+	m := r.m
+	x := s.embed.forward(r, ids)
+	var mask, cross *eager.Tensor
+	if s.decodes {
+		mask = causalMask(r, maskArgs{x: x, attention: attention}, 0)
+		cross = bidirectionalMask(r, maskArgs{x: x, attention: statesMask, states: states}, 0)
+	} else {
+		mask = bidirectionalMask(r, maskArgs{x: x, attention: attention}, 0)
+	}
+	made := &t5Biases{}
+	h := m.Dropout(x, s.dropout, r.trains)
+	h = r.through(s.blocks, h, func(i int) shared {
+		return shared{mask: mask, layer: i, t5: &t5Call{states: states, mask: cross, t5Biases: *made, made: made}}
+	})
+	h = replace(h, s.norm.forward(r, h))
+	h = replace(h, m.Dropout(h, s.dropout, r.trains))
+	eager.Drop(x, mask, cross, made.self, made.cross)
+	made.self, made.cross = nil, nil
+	return h
+}
+
+// t5Call is what a block is called with beside its input.
+type t5Call struct {
+	states, mask *eager.Tensor // of the encoder, for a decoder
+	t5Biases                   // nil where the block has to make them
+	made         *t5Biases     // where those go that it makes
+}
+
+// t5Biases are the relative positions as numbers to add to the scores. The
+// first block of a stack makes them for all.
+type t5Biases struct{ self, cross *eager.Tensor }
+
+// kept is what a checkpoint keeps of the call.
+func (c *t5Call) kept() []*eager.Tensor {
+	if c == nil {
+		return nil
+	}
+	return []*eager.Tensor{c.states, c.mask, c.self, c.cross}
+}
+
+// t5Block is T5Block.
+type t5Block struct {
+	attention, cross *t5Attention // cross is nil in an encoder
+	norm, crossNorm  *t5Norm
+	feed             *t5FeedForward
+	dropout          float64
+}
+
+func (b *builder) t5Block(name string, first, decodes bool) *t5Block {
+	in := b.in(name)
+	l := &t5Block{dropout: b.r.job.Model.ResidualDropout}
+	l.attention = in.t5Attention("layer.0.SelfAttention", first, decodes)
+	l.norm = in.t5Norm("layer.0.layer_norm")
+	last := "layer.1"
+	if decodes {
+		l.cross = in.t5Attention("layer.1.EncDecAttention", false, decodes)
+		l.cross.crosses = true
+		l.crossNorm = in.t5Norm("layer.1.layer_norm")
+		last = "layer.2"
+	}
+	l.feed = in.t5FeedForward(last)
+	return l
+}
+
+func (l *t5Block) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
+	call := *c.t5
+	h, weights := l.attend(r, l.attention, l.norm, x, c.mask, &call.self, c.t5)
+	h = clampHalf(r, h)
+	if l.cross != nil {
+		y, w := l.attend(r, l.cross, l.crossNorm, h, call.mask, &call.cross, c.t5)
+		h, weights = replace(h, y), replace(weights, w)
+		h = clampHalf(r, h)
+	}
+	h = replace(h, l.feed.forward(r, h))
+	h = clampHalf(r, h)
+	weights.Drop()
+	return h
+}
+
+// attend is T5LayerSelfAttention and T5LayerCrossAttention. A bias that is not
+// there is made and left to the blocks that come after.
+func (l *t5Block) attend(
+	r *run, a *t5Attention, norm *t5Norm, x, mask *eager.Tensor, bias **eager.Tensor, c *t5Call,
+) (y, weights *eager.Tensor) {
+	m := r.m
+	n := norm.forward(r, x)
+	made := &c.made.self
+	if a.crosses {
+		made = &c.made.cross
+	}
+	out, weights := a.forward(r, n, c.states, mask, bias, made)
+	d := m.Dropout(out, l.dropout, r.trains)
+	y = m.Add(x, d)
+	eager.Drop(d, out, n)
+	return y, weights
+}
+
+// clampHalf keeps the infinities of fp16 out of the residual stream. It takes h
+// over.
+func clampHalf(r *run, h *eager.Tensor) *eager.Tensor {
+	if h.DType() != eager.Float16 {
+		return h
+	}
+	m := r.m
+	inf := m.Compare("isinf", h)
+	any := m.All(inf)
+	inf.Drop()
+	limit := m.WhereNumbers(any, eager.Float32)
+	any.Drop()
+	least := m.Unary("neg", limit)
+	h = replace(h, m.ClampTo(h, least, limit))
+	eager.Drop(least, limit)
+	return h
+}
+
+// t5Norm is T5LayerNorm.
+type t5Norm struct {
+	label ledger.Name
+	w     *eager.Tensor
+}
+
+func (b *builder) t5Norm(name string) *t5Norm {
+	return &t5Norm{label: b.label(name), w: b.in(name).weight("weight", int64(b.r.job.Model.Hidden))}
+}
+
+func (n *t5Norm) forward(r *run, x *eager.Tensor) *eager.Tensor {
+	m := r.m
+	before := m.Enter(n.label)
+	defer m.Enter(before)
+	p := m.To(x, eager.Float32)
+	p = replace(p, m.Pow(p))
+	variance := replace(p, m.Mean(p))
+	s := m.AddScalar(variance)
+	s = replace(s, m.Rsqrt(s))
+	h := replace(s, m.Mul(x, s))
+	if d := n.w.DType(); d != eager.Float32 {
+		h = replace(h, m.To(h, d))
+	}
+	y := m.Mul(n.w, h)
+	eager.Drop(h, variance)
+	return y
+}
+
+// t5FeedForward is T5LayerFF.
+type t5FeedForward struct {
+	in, gate, out *linear // gate is nil without gates
+	norm          *t5Norm
+	act           string
+	dropout       float64
+}
+
+func (b *builder) t5FeedForward(name string) *t5FeedForward {
+	c := b.r.job.Model
+	in := b.in(name)
+	dense := in.in("DenseReluDense")
+	f := &t5FeedForward{act: c.Activation, dropout: c.ResidualDropout}
+	if c.GatedMLP {
+		f.in = dense.linear("wi_0", c.Hidden, c.Intermediate, false)
+		f.gate = dense.linear("wi_1", c.Hidden, c.Intermediate, false)
+	} else {
+		f.in = dense.linear("wi", c.Hidden, c.Intermediate, false)
+	}
+	f.out = dense.linear("wo", c.Intermediate, c.Hidden, false)
+	f.norm = in.t5Norm("layer_norm")
+	return f
+}
+
+func (f *t5FeedForward) forward(r *run, x *eager.Tensor) *eager.Tensor {
+	m := r.m
+	n := f.norm.forward(r, x)
+	n = replace(n, f.dense(r, n))
+	d := m.Dropout(n, f.dropout, r.trains)
+	y := m.Add(x, d)
+	eager.Drop(d, n)
+	return y
+}
+
+// dense is T5DenseActDense and T5DenseGatedActDense.
+func (f *t5FeedForward) dense(r *run, x *eager.Tensor) *eager.Tensor {
+	m := r.m
+	h := f.in.forward(r, x)
+	h = replace(h, activate(r, f.act, h))
+	if f.gate != nil {
+		act, lin := h, f.gate.forward(r, x)
+		defer eager.Drop(act, lin)
+		h = m.Mul(act, lin)
+	}
+	h = replace(h, m.Dropout(h, f.dropout, r.trains))
+	h = replace(h, m.To(h, f.out.w.DType()))
+	return replace(h, f.out.forward(r, h))
+}

@@ -1,0 +1,134 @@
+package replay
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// made is a program of sizes in MiB; a negative one frees the tensor that has
+// that number, from 1 on.
+func made(t *testing.T, script ...int) *Program {
+	t.Helper()
+	tensors := 0
+	names := make([]int, len(script))
+	for i, n := range script {
+		names[i] = -n - 1
+		if n > 0 {
+			names[i] = tensors
+			tensors++
+		}
+	}
+	p, err := NewProgram(settings.Default(), len(script), func(i int) Call {
+		if script[i] < 0 {
+			return Call{Kind: CallFree, Tensor: names[i]}
+		}
+		return Call{Kind: CallAlloc, Tensor: names[i], Size: uint64(script[i]) << 20}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const mib = 1 << 20
+
+func TestNewProgram(t *testing.T) {
+	// 40 and 30 live, 30 goes, 20 takes its place and leaves 10.
+	p := made(t, 40, 30, -2, 20, -1, -3)
+	if p.Len() != 6 || p.Tensors() != 3 {
+		t.Fatalf("%d calls, %d tensors", p.Len(), p.Tensors())
+	}
+	if c := p.Call(3); c.Kind != CallAlloc || c.Tensor != 2 || c.Size != 20*mib || c.Event != 3 {
+		t.Errorf("%+v", c)
+	}
+	o, err := p.Run(t.Context(), Conditions{Settings: settings.Default(), BlockSizes: true, Points: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Fails || o.Allocated.Bytes != 70*mib || o.Allocated.Event != 1 || o.Reserved.Bytes != 70*mib {
+		t.Errorf("%+v", o)
+	}
+	if len(o.BlockSizes) != 3 || o.BlockSizes[0] != 40*mib || o.BlockSizes[2] != 20*mib {
+		t.Errorf("%v", o.BlockSizes)
+	}
+	if len(o.Curve) != 3 || o.Curve[1].Allocated != 70*mib || o.Curve[2].AllocatedNow != 0 {
+		t.Errorf("%+v", o.Curve)
+	}
+}
+
+// Peaks from a call on begin with what is there before it.
+func TestFrom(t *testing.T) {
+	p := made(t, 40, 30, -2, 20, -1, -3)
+	for _, tt := range []struct {
+		from      int
+		allocated uint64
+		at        int
+	}{{0, 70, 1}, {2, 70, 1}, {3, 60, 3}, {4, 60, 3}, {5, 20, 4}, {6, 0, 5}, {99, 0, 5}} {
+		o, err := p.Run(t.Context(), Conditions{Settings: settings.Default(), From: tt.from, Points: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Allocated.Bytes != tt.allocated*mib || o.Reserved.Bytes != 70*mib || tt.allocated > 0 && o.Allocated.Event != tt.at {
+			t.Errorf("from %d: allocated %+v, reserved %+v", tt.from, o.Allocated, o.Reserved)
+		}
+	}
+	// A failure before the peaks count is one all the same.
+	o, err := p.Run(t.Context(), Conditions{Settings: settings.Default(), From: 4, Limit: 50 * mib})
+	if err != nil || !o.Fails || o.First.Event != 1 {
+		t.Errorf("%+v %v", o, err)
+	}
+}
+
+func TestNewProgramRefuses(t *testing.T) {
+	for want, calls := range map[string][]Call{
+		"is not there":            {{Kind: CallAlloc, Size: 1}, {Kind: CallFree, Tensor: 1}},
+		"names tensor -1":         {{Kind: CallAlloc, Tensor: -1}},
+		"cannot have":             {{Kind: CallTry}},
+		"call 1 names tensor -12": {{Kind: CallAlloc, Size: 1}, {Kind: CallFree, Tensor: -12}},
+	} {
+		if _, err := NewProgram(settings.Default(), len(calls), func(i int) Call { return calls[i] }); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", calls, err)
+		}
+	}
+}
+
+// The smallest limit passes, 2 MiB less does not; for recorded runs too.
+func TestSmallestLimit(t *testing.T) {
+	expandable, split := settings.Default(), settings.Default()
+	expandable.ExpandableSegments = true
+	split.MaxSplitSize = 24 << 20
+	for _, s := range []settings.Settings{settings.Default(), expandable, split} {
+		for _, script := range [][]int{
+			{40, 30, -2, 20, -1, -3},
+			{10, 12, 14, -2, 13, -1, -3, 30, -4},
+			{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, -1, -3, -5, -7, -9, 24, 24},
+			{33, -1, 34, -2, 35, -3, 36, 1, -4, 37},
+		} {
+			p := made(t, script...)
+			free, err := p.Run(t.Context(), Conditions{Settings: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, high := range []uint64{0, free.Reserved.Bytes} {
+				if s.ExpandableSegments && high > 0 {
+					continue // granules are compared with a limit otherwise
+				}
+				got, err := p.SmallestLimit(t.Context(), s, free.Requested.Bytes, high)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, tt := range []struct {
+					limit uint64
+					fails bool
+				}{{got, false}, {got - 2*mib, true}} {
+					o, err := p.Run(t.Context(), Conditions{Settings: s, Limit: tt.limit})
+					if err != nil || o.Fails != tt.fails && tt.limit >= free.Requested.Bytes {
+						t.Errorf("%v: the smallest limit is %d MiB, but under %d MiB fails is %v (%v)", script, got/mib, tt.limit/mib, o.Fails, err)
+					}
+				}
+			}
+		}
+	}
+}
