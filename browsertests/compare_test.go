@@ -178,7 +178,10 @@ func TestCompareRanks(t *testing.T) {
 		}
 	}
 	// Curves: three runs, live and reserved; aligned three ways; one hidden.
-	lines := func(n int) { t.Helper(); s.until(fmt.Sprintf("document.querySelector('.curve.lines')?.dataset.lines === '%d'", n)) }
+	lines := func(n int) {
+		t.Helper()
+		s.until(fmt.Sprintf("document.querySelector('.curve.lines')?.dataset.lines === '%d'", n))
+	}
 	lines(6)
 	for _, align := range []string{"event", "time", "step"} {
 		s.click("[data-panel=curves] [data-choice=" + align + "]")
@@ -208,6 +211,9 @@ func TestCompareMoments(t *testing.T) {
 	s.hash("bt=" + value)
 	s.until("document.querySelector('[data-panel=totals] tbody tr td:nth-child(3)')?.innerText.replaceAll(',', '') === 'event " + value + "'")
 	s.checkPair(loose, "--at", "peak", "--at", value)
+	// A file without events has one moment.
+	quiet := open(t, "#/1/compare", state)
+	quiet.until("document.querySelector('[data-panel=only]')?.innerText.includes('one moment only')")
 	// A moment that is not there is said in words.
 	s.hints = []string{"status of 400"}
 	s.must(s.page.Go("#/1/compare?at=peak&bt=99999999"))

@@ -69,6 +69,9 @@ const leastCompared = 1 << 20
 
 // Compare holds a plan against a recording. points is the length of the curves.
 func Compare(ctx context.Context, q Question, t *trace.Trace, points int) (*Against, error) {
+	if err := q.prepare(); err != nil {
+		return nil, err
+	}
 	p, _, err := q.plan(ctx, q.Options, 0)
 	if err != nil {
 		return nil, err

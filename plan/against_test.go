@@ -8,6 +8,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // A plan held against itself: everything matches.
@@ -96,5 +98,37 @@ func TestCompareRefuses(t *testing.T) {
 	}
 	if _, err := Compare(t.Context(), q, other, 50); err == nil || !strings.Contains(err.Error(), "another model") {
 		t.Error(err)
+	}
+}
+
+// A plan against what was recorded of the real run.
+func TestCompareRecorded(t *testing.T) {
+	for _, name := range []string{"llama_full", "mixtral", "llama_gen"} {
+		r, err := recorded.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := r.Job()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := traceOf(t.Context(), r.Ledger, settings.Default(), "", j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := Question{Model: j.Model, Settings: settings.Default(), execute: func(ctx context.Context, _ *job.Job) (*executed, error) { return preset517(ctx, j) }}
+		q.Options = options(t, "batch", "1", "seq", "1") // the job is the recorded one
+		c, err := Compare(t.Context(), q, tr, 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Covered < 0.99 {
+			t.Errorf("%s: %.4f of the bytes are covered", name, c.Covered)
+		}
+		for _, p := range c.Peaks {
+			if off := float64(p.Planned)/float64(*p.Measured) - 1; off > 0.01 || off < -0.01 {
+				t.Errorf("%s: %s planned %d, measured %d", name, p.Name, p.Planned, *p.Measured)
+			}
+		}
 	}
 }

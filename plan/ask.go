@@ -83,6 +83,28 @@ type Failure struct {
 	Allocated uint64 `json:"allocated_bytes"`
 }
 
+// prepare checks what all answers need. A share of the device among the settings
+// becomes a limit: it is one, of all of the card's memory.
+func (q *Question) prepare() error {
+	if q.Model == nil {
+		return errors.New("there is no model to plan")
+	}
+	if q.Settings == (settings.Settings{}) {
+		q.Settings = settings.Default()
+	}
+	if f := q.Settings.PerProcessMemoryFraction; f < 1 {
+		if q.Room.Card == nil {
+			return errors.New("--settings per_process_memory_fraction is a part of a card: give --gpu")
+		}
+		part := max(uint64(f*float64(q.Room.Card.TotalBytes)), 1)
+		if q.Room.Limit == 0 || part < q.Room.Limit {
+			q.Room.Limit = part
+		}
+		q.Settings.PerProcessMemoryFraction = 1
+	}
+	return nil
+}
+
 // planned is a job with its ledger and what the engine makes of it.
 type planned struct {
 	q       *Question
@@ -136,13 +158,13 @@ func (p *planned) fits(ctx context.Context) (bool, *replay.Failure, error) {
 
 // plain tells whether a limit that is never reached changes nothing.
 func plain(s settings.Settings) bool {
-	return s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments && s.PerProcessMemoryFraction == 1
+	return s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments
 }
 
 // Ask plans a job. The error says in one line what is wrong with the question.
 func Ask(ctx context.Context, q Question) (*Answer, error) {
-	if q.Model == nil {
-		return nil, errors.New("there is no model to plan")
+	if err := q.prepare(); err != nil {
+		return nil, err
 	}
 	p, assumed, err := q.plan(ctx, q.Options, q.Points)
 	if err != nil {
@@ -154,16 +176,21 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 		levers = p.levers()
 	}
 	found := make([]*Lever, len(levers))
-	tasks := []func() error{
-		func() error { return p.answerLimit(ctx, a) },
-		func() error { return p.answerRange(ctx, a) },
-	}
+	// What takes longest begins first: the levers for which the job is run anew.
+	var long, short []func() error
 	for i := range levers {
-		tasks = append(tasks, func() (err error) {
+		pull := func() (err error) {
 			found[i], err = p.pull(ctx, &levers[i])
 			return err
-		})
+		}
+		if levers[i].conf == "" {
+			long = append(long, pull)
+		} else {
+			short = append(short, pull)
+		}
 	}
+	tasks := append(long, func() error { return p.answerLimit(ctx, a) }, func() error { return p.answerRange(ctx, a) })
+	tasks = append(tasks, short...)
 	if err := parallel(ctx, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
 		return nil, err
 	}

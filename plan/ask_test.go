@@ -138,6 +138,14 @@ func TestRoom(t *testing.T) {
 	if want := uint64(4<<30) - a.Context; *a.Available != want || *a.Headroom != int64(want)-int64(need) || !a.ContextEstimated {
 		t.Errorf("%+v", a)
 	}
+	part := under(t, q, "per_process_memory_fraction:0.25")
+	if a := ask(t, part); *a.Available != 1<<30 {
+		t.Errorf("a quarter of 4 GiB is %d", *a.Available)
+	}
+	part.Room.Card = nil
+	if _, err := Ask(t.Context(), part); err == nil || !strings.Contains(err.Error(), "give --gpu") {
+		t.Error(err)
+	}
 	q.Room.Limit = 1 << 30
 	if a := ask(t, q); *a.Available != 1<<30 || *a.Fits != (need <= 1<<30) {
 		t.Errorf("%+v", a)

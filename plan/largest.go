@@ -24,6 +24,9 @@ type Largest struct {
 // memory does not grow steadily with either, so a larger one that fits by luck
 // may be missed; that Value fits and Next does not, was replayed.
 func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
+	if err := q.prepare(); err != nil {
+		return nil, err
+	}
 	if of != "batch" && of != "seq" {
 		return nil, fmt.Errorf("--max %q: write batch or seq", of)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -166,7 +167,7 @@ func (p *planned) servingLevers() []lever {
 	if !p.q.Settings.ExpandableSegments {
 		out = append(out, lever{name: "expandable segments", cost: free, conf: expandable(p.q.Conf)})
 	}
-	if j.StaticCache == 0 {
+	if phase := p.binding().Name; j.StaticCache == 0 && phase == ledger.Decode {
 		out = append(out, lever{name: "static cache", cost: free, options: []string{"cache", fmt.Sprintf("static:%d", j.Seq+j.Tokens)}})
 	}
 	if j.Attention == job.Eager || j.Attention == job.Math {
@@ -188,7 +189,7 @@ func (p *planned) servingLevers() []lever {
 // can be planned.
 func (p *planned) pull(ctx context.Context, l *lever) (*Lever, error) {
 	out := &Lever{Name: l.name, Cost: l.cost, Of: "allocated"}
-	changed := *p
+	var changed planned
 	var err error
 	if l.conf != "" {
 		out.Flags, out.Of = "--settings "+l.conf, "reserved"
@@ -231,6 +232,7 @@ func (p *planned) under(ctx context.Context, conf string) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
+	s.PerProcessMemoryFraction = 1 // the room has it
 	q := *p.q
 	q.Settings, q.Conf = s, conf
 	out := *p

@@ -41,7 +41,11 @@ func (p *planned) answerRange(ctx context.Context, a *Answer) error {
 	r.Reasons = append(r.Reasons, history)
 	for _, t := range p.run.ledger.Uncertain {
 		low, high := uint64(max(t.Low, 0)), uint64(max(t.High, 0))
-		r.Reasons = append(r.Reasons, Reason{t.Name, low, high, low, high})
+		reason := Reason{Name: t.Name, ReservedLow: low, ReservedHigh: high}
+		if !t.Reserved {
+			reason.Low, reason.High = low, high
+		}
+		r.Reasons = append(r.Reasons, reason)
 	}
 	if miss := p.miss(); miss != (Reason{}) {
 		r.Reasons = append(r.Reasons, miss)
@@ -59,9 +63,10 @@ func (p *planned) answerRange(ctx context.Context, a *Answer) error {
 	return nil
 }
 
-// stray are sizes of tensors that a program may hold beside the planned ones: a
-// buffer, a batch that was fetched ahead. Each is of another class of segments.
-var stray = []uint64{512 << 10, 2 << 20, 16 << 20}
+// stray are sizes of tensors that a program may hold beside the planned ones, a
+// buffer or a batch that was fetched ahead: one that shares a segment with
+// others and one that gets its own.
+var stray = []uint64{2 << 20, 16 << 20}
 
 // history is what the past of the allocator decides: which free block a request
 // meets, and so what is left over beside it. It is found by replays of the run

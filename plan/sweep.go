@@ -51,6 +51,9 @@ type Cell struct {
 // Sweep plans every combination of the axes' values; those of the last axis
 // change fastest.
 func Sweep(ctx context.Context, q Question, axes []Axis) ([]Cell, error) {
+	if err := q.prepare(); err != nil {
+		return nil, err
+	}
 	n := 1
 	for i, a := range axes {
 		n *= len(a.Values)

@@ -15,7 +15,7 @@ type Timeline struct {
 }
 
 // Span is where in a timeline a phase lies: from a piece up to another, which
-// is not part of it.
+// is not part of it. Phases of one name that follow each other are one.
 type Span struct {
 	Name  string `json:"name"`
 	Step  int    `json:"step"`
@@ -41,7 +41,7 @@ func newTimeline(l *ledger.Ledger, curve []replay.Point) *Timeline {
 			continue
 		}
 		s := Span{Name: p.Name, Step: p.Step, Begin: piece(p.First), End: piece(end)}
-		if k := len(t.Phases); k > 0 && t.Phases[k-1].Name == s.Name && t.Phases[k-1].Step == s.Step {
+		if k := len(t.Phases); k > 0 && t.Phases[k-1].Name == s.Name { // of all tokens together
 			t.Phases[k-1].End = s.End
 			continue
 		}

@@ -16,6 +16,9 @@ import (
 // of the run would be: every event, the segments at the end, and annotations for
 // steps and phases. Frames name the op and the module; times count events.
 func Trace(ctx context.Context, q Question) (*trace.Trace, error) {
+	if err := q.prepare(); err != nil {
+		return nil, err
+	}
 	j, _, err := q.Options.Job(q.Model)
 	if err != nil {
 		return nil, err

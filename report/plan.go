@@ -100,9 +100,9 @@ func failedText(f *plan.Failure) string {
 // stepText names a phase.
 func stepText(phase string, step int) string {
 	switch {
-	case step == 0:
+	case step == 0 || phase == "prefill":
 		return phase
-	case phase == "decode" || phase == "prefill":
+	case phase == "decode":
 		return fmt.Sprintf("%s of token %d", phase, step)
 	}
 	return fmt.Sprintf("%s of step %d", phase, step)

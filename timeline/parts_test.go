@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -266,5 +267,33 @@ func TestHolders(t *testing.T) {
 	want := []Holder{{a, 35, 2}, {b, 30, 1}, {trace.NoStack, 3, 2}}
 	if diff := cmp.Diff(want, Holders(tr)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Frames that are of no trace any more are chosen as those of a trace are.
+func TestOwnFrames(t *testing.T) {
+	for _, name := range []string{"variety/cppstacks", "variety/compile", "snapshots/gpt2_varlen-tight-default"} {
+		tr := open(t, name+".pickle.gz")
+		own := make([]bool, tr.Stacks.NumFrames())
+		for i := range own {
+			own[i] = frame(tr, trace.FrameID(i)).User()
+		}
+		shorter := 0
+		for id := range trace.StackID(tr.Stacks.Len()) {
+			all := Frames(tr, id)
+			var want []Frame
+			for _, f := range OwnPath(tr, id, own) {
+				want = append(want, frame(tr, f))
+			}
+			if got := OwnFrames(all); !slices.Equal(got, want) {
+				t.Fatalf("%s, stack %d: %v, want %v", name, id, got, want)
+			}
+			if len(want) < len(all) {
+				shorter++
+			}
+		}
+		if shorter == 0 {
+			t.Errorf("%s: nothing is folded", name)
+		}
 	}
 }

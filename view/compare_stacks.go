@@ -55,9 +55,6 @@ func newChanges(d *diff.Diff, width string, own bool) *tree {
 		if w.bytes = max(w.a, w.b); width == widthChange {
 			w.bytes = math.Abs(w.b - w.a)
 		}
-		if w.bytes == 0 {
-			continue
-		}
 		path := slices.Clone(s.Frames)
 		slices.Reverse(path)
 		if own {

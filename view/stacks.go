@@ -139,7 +139,7 @@ func (t *tree) flatten() []treeNode {
 	least := leastShare * t.nodes[0].total.bytes
 	for {
 		out := t.list([]treeNode{}, 0, 0, least)
-		if t.none.blocks > 0 {
+		if t.none.bytes > 0 {
 			out = append(out, newTreeNode(noStackName, t.none, 0))
 		}
 		if len(out) <= maxNodes {
@@ -153,6 +153,9 @@ func (t *tree) list(out []treeNode, parent int32, depth int, least float64) []tr
 	var others weight
 	for _, id := range t.nodes[parent].children {
 		n := &t.nodes[id]
+		if n.total.bytes == 0 {
+			continue // nothing changed there
+		}
 		if n.total.bytes < least {
 			others.add(n.total)
 			continue

@@ -110,7 +110,7 @@ Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit;
 }
 
 // planGC lets the heap grow: a plan makes some ten MB of ledgers.
-const planGC = 800
+const planGC = 400
 
 // planFlag is a flag that sets an option of the run.
 type planFlag struct {

@@ -28,8 +28,9 @@ func newView(std stdio) *cobra.Command {
 		Use:   "view [FILE ...]",
 		Short: "Show snapshots in the browser",
 		Long: `View serves a page that shows memory snapshots: the verdict, the timeline of
-all allocations, the segments at any moment, who holds the memory, and the
-events. It prints the address of the page and opens it in the browser.
+all allocations, the segments at any moment, who holds the memory, the events,
+what other settings would have done, and how runs differ. It prints the address
+of the page and opens it in the browser.
 
 Each FILE is a memory snapshot of PyTorch as pickle or JSON, compressed with
 gzip, zstd or not; several are several ranks or runs. Files can also be dropped

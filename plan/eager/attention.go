@@ -35,6 +35,9 @@ func (m *Machine) SDPA(b Backend, a Attention) (y *Tensor) {
 	defer Drop(mask, v, k, q)
 	m.AutocastOff(func() {
 		bias := m.additive(mask, q.dtype)
+		if b == EfficientAttention && bias != nil {
+			bias = m.alignedBias(bias, q, k)
+		}
 		defer bias.Drop()
 		switch b {
 		case FlashAttention:
@@ -80,7 +83,7 @@ func (m *Machine) flash(q, k, v *Tensor, dropout bool) *Tensor {
 	wide := ceil(width, 8) * 8
 	q, k, v = m.Pad(q, wide), m.Pad(k, wide), m.Pad(v, wide)
 	y := m.flashOp(q, k, v, dropout)
-	Drop(q, k, v)
+	Drop(v, k, q)
 	s := m.Slice(y, -1, width)
 	y.Drop()
 	return s
@@ -124,8 +127,8 @@ func (m *Machine) flashOp(q, k, v *Tensor, dropout bool) *Tensor {
 			seed = s
 		}
 		if acc != nil {
-			m.unref(acc)
 			m.unref(accLse)
+			m.unref(acc)
 		}
 		return []*Tensor{y, lse, seed, unused}
 	})

@@ -1,13 +1,9 @@
 package eager
 
 // efficient is attention by the memory-efficient kernel of CUTLASS. The mask,
-// if there is one, is of numbers and may need a gradient.
+// if there is one, is what alignedBias made and may need a gradient.
 func (m *Machine) efficient(q, k, v, bias *Tensor, dropout bool) *Tensor {
 	const op = "efficient_attention"
-	if bias != nil {
-		bias = m.alignedBias(bias, q, k)
-		defer bias.Drop()
-	}
 	n := m.node("ScaledDotProductEfficientAttentionBackward0", q, k, v, bias)
 	if n != nil {
 		n.save(bias)
@@ -55,10 +51,10 @@ func (m *Machine) heads(op string, d DType, b, h, rows, width int64) *Tensor {
 }
 
 // alignedBias is preprocess_mask: rows of the mask begin at multiples of 8
-// elements, and it is seen as one for every head.
+// elements, and it is seen as one for every head. It takes the mask over.
 func (m *Machine) alignedBias(bias, q, k *Tensor) *Tensor {
 	const alignment = 8
-	x := bias.Keep()
+	x := bias
 	aligned := bias.stride[bias.dims-1] == 1
 	for i := range int(bias.dims) - 1 {
 		aligned = aligned && bias.stride[i]%alignment == 0
@@ -108,11 +104,9 @@ func (m *Machine) efficientDelta(op string, d DType, b, h, rows, width int64) *T
 	}
 	p := m.Empty(op, Float32, b, rows, h, width)
 	sum := m.reduced(op, p, Float32, []int64{b, rows, h}, true)
-	p.Drop()
 	t := m.Transpose(sum, 1, 2)
-	sum.Drop()
 	c := m.Contiguous(t)
-	t.Drop()
+	Drop(t, sum, p)
 	return c
 }
 

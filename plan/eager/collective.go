@@ -30,6 +30,17 @@ func (m *Machine) ScatterRows(x *Tensor, ranks int64) *Tensor {
 	return y
 }
 
+// Exchange is an all-to-all in which every rank gets as much as it sends.
+func (m *Machine) Exchange(x *Tensor) *Tensor {
+	n := m.node("AllToAll", x)
+	y := m.unary("all_to_all", x)
+	if n != nil {
+		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.unary("all_to_all", g[0])} }
+		n.made(y)
+	}
+	return y
+}
+
 // rows is a tensor like x with another length of dimension 1.
 func (m *Machine) rows(op string, x *Tensor, n int64) *Tensor {
 	shape := append([]int64(nil), x.Shape()...)

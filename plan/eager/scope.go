@@ -6,7 +6,15 @@ package eager
 type scope struct {
 	outer *scope
 	inner []*Tensor
-	kept  map[*Tensor]int32 // names made here of tensors from outside
+	// kept are names made here of tensors from outside, in the order of the
+	// first; place finds one in it.
+	kept  []name
+	place map[*Tensor]int
+}
+
+type name struct {
+	t     *Tensor
+	count int32
 }
 
 func (s *scope) made(t *Tensor) {
@@ -19,36 +27,31 @@ func (s *scope) keep(t *Tensor, n int32) {
 	if s == nil || t.scope == s {
 		return
 	}
-	if s.kept == nil {
-		s.kept = map[*Tensor]int32{}
+	i, ok := s.place[t]
+	if !ok {
+		if s.place == nil {
+			s.place = map[*Tensor]int{}
+		}
+		i = len(s.kept)
+		s.place[t] = i
+		s.kept = append(s.kept, name{t: t})
 	}
-	s.kept[t] += n
+	s.kept[i].count += n
 }
 
-// unwind gives up all names.
+// unwind gives up all names, the last ones first: they are in the innermost
+// frames.
 func (s *scope) unwind() {
-	for _, t := range s.inner {
+	for i := len(s.inner) - 1; i >= 0; i-- {
+		t := s.inner[i]
 		for ; t.held > 0; t.held-- {
 			t.release()
 		}
 	}
-	for t, n := range s.kept {
-		for ; n > 0; n-- {
-			t.held--
-			t.release()
+	for _, k := range s.kept {
+		for ; k.count > 0; k.count-- {
+			k.t.held--
+			k.t.release()
 		}
-	}
-}
-
-// close hands what is still held over to the scope around.
-func (s *scope) close() {
-	for _, t := range s.inner {
-		t.scope = s.outer
-		if t.held > 0 {
-			s.outer.made(t)
-		}
-	}
-	for t, n := range s.kept {
-		s.outer.keep(t, n)
 	}
 }

@@ -50,6 +50,9 @@ func (t *Tensor) Dims() int { return int(t.dims) }
 // Size is the length of dimension i; a negative i counts from the end.
 func (t *Tensor) Size(i int) int64 { return t.dim[t.axis(i)] }
 
+// LastStride is how far apart the elements of the last dimension are.
+func (t *Tensor) LastStride() int64 { return t.stride[t.dims-1] }
+
 // Shape is the lengths of the dimensions.
 func (t *Tensor) Shape() []int64 { return t.dim[:t.dims] }
 

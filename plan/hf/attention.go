@@ -39,7 +39,77 @@ func attend(r *run, a attention) (out, weights *eager.Tensor) {
 	if r.job.Attention == job.Eager {
 		return eagerAttention(r, a)
 	}
+	if r.job.Shard.Context > 1 {
+		return r.ring(a, func(a attention) *eager.Tensor { return sdpaAttention(r, a) }), nil
+	}
 	return sdpaAttention(r, a), nil
+}
+
+// eagerAttention is eager_attention_forward.
+func eagerAttention(r *run, a attention) (out, weights *eager.Tensor) {
+	m := r.m
+	groups := a.q.Size(1) / a.k.Size(1)
+	k := repeatHeads(r, a.k, groups)
+	v := repeatHeads(r, a.v, groups)
+	kt := m.Transpose(k, 2, 3)
+	p := m.Matmul(a.q, kt)
+	kt.Drop()
+	w := m.Scale(p)
+	p.Drop()
+	then := func(y *eager.Tensor) {
+		w.Drop()
+		w = y
+	}
+	if a.softcap {
+		then(m.DivScalar(w))
+		then(m.ByResult("tanh", w))
+		then(m.Scale(w))
+	}
+	if a.bias != nil {
+		then(m.Add(w, a.bias))
+	}
+	if a.mask != nil {
+		then(m.Add(w, a.mask))
+	}
+	switch a.style {
+	case eagerWide:
+		s := m.Softmax(w, eager.Float32)
+		y := m.To(s, a.q.DType())
+		s.Drop()
+		then(y)
+	default:
+		then(m.Softmax(w, w.DType()))
+		if a.style == eagerGPT2 {
+			then(m.To(w, v.DType()))
+		}
+	}
+	then(m.Dropout(w, a.dropout, true))
+	y := m.Matmul(w, v)
+	out = m.Transpose(y, 1, 2)
+	y.Drop()
+	if a.style != eagerGPT2 {
+		c := m.Contiguous(out)
+		out.Drop()
+		out = c
+	}
+	eager.Drop(k, v)
+	return out, w
+}
+
+// repeatHeads is repeat_kv: a copy with each head as often as there are
+// queries for it.
+func repeatHeads(r *run, x *eager.Tensor, groups int64) *eager.Tensor {
+	if groups == 1 {
+		return x.Keep()
+	}
+	m := r.m
+	b, h, rows, d := x.Size(0), x.Size(1), x.Size(2), x.Size(3)
+	u := m.Unsqueeze(x, 2)
+	e := m.Expand(u, b, h, groups, rows, d)
+	u.Drop()
+	y := m.Reshape(e, b, h*groups, rows, d)
+	e.Drop()
+	return y
 }
 
 // llamaAttention is LlamaAttention, and with norms on q and k Qwen3Attention.
@@ -47,6 +117,7 @@ type llamaAttention struct {
 	label        ledger.Name
 	q, k, v, o   *linear
 	qNorm, kNorm normer
+	normHeads    bool // gemma3: the norms come after the heads were put first
 	headDim      int64
 	dropout      float64
 	rotate       func(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor)
@@ -62,7 +133,7 @@ func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights
 		p := l.forward(r, x)
 		h := m.View(p, x.Size(0), x.Size(1), -1, a.headDim)
 		p.Drop()
-		if norm != nil {
+		if norm != nil && !a.normHeads {
 			n := norm.forward(r, h)
 			h.Drop()
 			h = n
@@ -74,6 +145,10 @@ func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights
 	q := project(a.q, a.qNorm)
 	k := project(a.k, a.kNorm)
 	v := project(a.v, nil)
+	if a.normHeads {
+		q = replace(q, a.qNorm.forward(r, q))
+		k = replace(k, a.kNorm.forward(r, k))
+	}
 	q2, k2 := a.rotate(r, q, k, c.rope)
 	eager.Drop(q, k)
 	q, k = q2, k2

@@ -1,6 +1,8 @@
 package hf
 
 import (
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/eager"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
@@ -33,9 +35,9 @@ func newCache(c *config.Model, length int64) *cache {
 	return k
 }
 
+// drop gives the cache up, the last layer first.
 func (c *cache) drop() {
-	for i := range c.layers {
-		l := &c.layers[i]
+	for _, l := range slices.Backward(c.layers) {
 		eager.Drop(l.keys, l.values)
 		eager.Drop(l.states...)
 	}
@@ -69,7 +71,7 @@ func (l *cached) grow(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
 		return l.keys.Keep(), l.values.Keep()
 	}
 	if l.keys == nil {
-		r.m.Empty("to", eager.Int64) // the window as a tensor
+		l.states = append(l.states, r.m.Empty("to", eager.Int64)) // the window as a tensor
 	}
 	l.seen += k.Size(2)
 	keys, values = join(r, l.keys, k), join(r, l.values, v)

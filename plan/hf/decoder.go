@@ -43,6 +43,7 @@ type decoder struct {
 	layers []layer
 	norm   normer
 	rotary *rotary
+	local  *rotary // of sliding layers, nil if they have the same
 	head   *linear
 }
 
@@ -69,6 +70,16 @@ func (d *decoder) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, d, 
 func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	m := r.m
 	r.collectRouters()
+	if r.caches() {
+		in.cache = newCache(r.job.Model, 0)
+		defer func() {
+			for _, l := range in.cache.layers {
+				r.output(l.keys, l.values)
+			}
+			in.cache.drop()
+			in.cache = nil
+		}()
+	}
 	h := net.base(r, in)
 	if r.sends() {
 		return h
@@ -77,12 +88,18 @@ func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	defer m.Kind(kind)
 	r.phase(ledger.LossPhase)
 	s := m.Slice(h, 1, h.Size(1))
-	logits := net.logits(r, s)
+	logits := capLogits(r, net.logits(r, s))
 	s.Drop()
 	loss := r.balance(causalLoss(r, logits, in.labels), in.mask)
 	r.output(logits)
 	eager.Drop(h, logits)
 	return loss
+}
+
+// caches tells whether a training step builds a cache. Where layers are run
+// again it does not, whatever was asked for.
+func (r *run) caches() bool {
+	return r.trains && r.job.UseCache && !r.checkpoints()
 }
 
 // logits are the head's of some hidden states.
@@ -91,26 +108,20 @@ func (d *decoder) logits(r *run, h *eager.Tensor) *eager.Tensor { return d.head.
 // base is the model without its head: the last hidden state.
 func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	x := d.embed.forward(r, in.ids)
-	past := in.cache
-	if past == nil && r.trains && r.job.UseCache {
-		past = newCache(r.job.Model, 0)
-		defer past.drop()
-	}
 	positions := positionIDs(r, in.ids.Size(1))
-	ms := decoderMasks(r, maskArgs{x: x, attention: in.mask, positions: positions, cache: past})
+	ms := decoderMasks(r, maskArgs{x: x, attention: in.mask, positions: positions, cache: in.cache})
 	types := r.job.Model.LayerTypes
-	c := &shared{positions: positions, cache: past}
-	if k := r.job.Recompute.Mode; k == recomputeFull || k == recomputeSelective {
-		c.cache = nil // layers that are run again do without
+	c := &shared{positions: positions, cache: in.cache}
+	turns := ropes{all: d.rotary.forward(r, x, positions)}
+	if d.local != nil {
+		turns.local = d.local.forward(r, x, positions)
 	}
-	c.rope = d.rotary.forward(r, x, positions)
 	h := r.layers(d.layers, x, func(i int) shared {
-		c.layer, c.mask = i, ms.of(types[i])
+		c.layer, c.mask, c.rope = i, ms.of(types[i]), turns.of(types[i])
 		return *c
 	})
 	y := r.last(d.norm, h)
 	h.Drop()
-	c.rope.drop()
 	if ms.mapped {
 		if r.job.Model.Family == "gpt_oss" { // whose dict is without positions
 			positions.Drop()
@@ -122,6 +133,7 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 		eager.Drop(positions, x)
 		ms.drop()
 	}
+	turns.drop()
 	return y
 }
 

@@ -63,7 +63,7 @@ type sharded struct {
 }
 
 // inLayer finds the layer that a parameter belongs to.
-var inLayer = regexp.MustCompile(`^(.*\b(?:layers|layer|h|block)\.\d+)\.`)
+var inLayer = regexp.MustCompile(`^(.*?\b(?:layers|layer|h|block)\.\d+)\.`)
 
 // newFSDP replaces the parameters by their shards: unit by unit, first all
 // shards are made, then the parameters are freed.

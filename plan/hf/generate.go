@@ -51,7 +51,7 @@ func (r *run) next(net chunkable, in *batch) *eager.Tensor {
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
 	s := m.Slice(h, 1, 1)
-	logits := net.logits(r, s)
+	logits := capLogits(r, net.logits(r, s))
 	eager.Drop(s, h)
 	return logits
 }

@@ -51,7 +51,7 @@ func (g *gpt2) base(r *run, in *batch) *eager.Tensor {
 	h = r.through(g.layers, h, func(i int) shared {
 		return shared{mask: mask, positions: ids, cache: in.cache, layer: i}
 	})
-	h = replace(h, g.norm.forward(r, h))
+	h = replace(h, r.last(g.norm, h))
 	eager.Drop(x, ids, p, mask)
 	return h
 }
@@ -98,8 +98,8 @@ func (b *builder) gpt2Attention(name string) *gpt2Attention {
 	c := b.r.job.Model
 	in := b.in(name)
 	return &gpt2Attention{
-		label: b.label(name), width: int64(c.Hidden), headDim: int64(c.HeadDim),
-		qkv: in.conv1D("c_attn", c.Hidden, 3*c.Hidden), out: in.conv1D("c_proj", c.Hidden, c.Hidden),
+		label: b.label(name), width: int64(c.Heads * c.HeadDim), headDim: int64(c.HeadDim),
+		qkv: in.conv1D("c_attn", c.Hidden, 3*c.Heads*c.HeadDim), out: in.conv1D("c_proj", c.Heads*c.HeadDim, c.Hidden),
 		dropout: c.AttentionDropout, residual: c.ResidualDropout,
 	}
 }

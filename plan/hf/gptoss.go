@@ -115,7 +115,7 @@ func (g *biasedRouter) forward(r *run, x *eager.Tensor) (logits, weights, indice
 func (b *builder) biasedExperts(name string) *experts {
 	c := b.r.job.Model
 	in := b.in(name)
-	e := &experts{label: b.label(name), count: int64(c.MoE.Experts), transposed: true, gate: gateClamped}
+	e := &experts{label: b.label(name), count: b.r.localExperts(), transposed: true, gate: gateClamped}
 	hidden, width := int64(c.Hidden), int64(c.MoE.Intermediate)
 	e.gateUp = in.weight("gate_up_proj", e.count, hidden, 2*width)
 	e.gateUpBias = in.weight("gate_up_proj_bias", e.count, 2*width)

@@ -83,14 +83,15 @@ func (b *builder) llamaAttention(name string) *llamaAttention {
 
 func (l *llamaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 	m := r.m
-	n := l.input.forward(r, x)
+	n := r.gather(l.input.forward(r, x))
 	a, weights := l.attention.forward(r, n, c)
 	defer weights.Drop()
 	n.Drop()
+	a = r.scatter(a)
 	h := m.Add(x, a)
 	a.Drop()
-	n = l.middle.forward(r, h)
-	f := l.mlp.forward(r, n)
+	n = r.gather(l.middle.forward(r, h))
+	f := r.scatter(l.mlp.forward(r, n))
 	n.Drop()
 	y := m.Add(h, f)
 	eager.Drop(f, h)

@@ -1,7 +1,11 @@
 package hf
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/plan/eager"
 )
@@ -12,7 +16,7 @@ type adapter struct{ a, b *eager.Tensor }
 // adapt freezes the model and puts adapters around its Linears, all but the
 // head or those that are named. The embeddings are made to require a gradient,
 // without which a checkpoint of the first layer would have none.
-func (r *run) adapt() {
+func (r *run) adapt() error {
 	for _, p := range r.params {
 		p.Tensor.Freeze()
 	}
@@ -21,8 +25,11 @@ func (r *run) adapt() {
 	if c.DType != "" {
 		d = dtypeOf(c.DType)
 	}
+	found := map[string]bool{}
 	for _, l := range r.linears {
-		if len(c.Targets) > 0 && !slices.Contains(c.Targets, l.name) {
+		name := l.name[strings.LastIndexByte(l.name, '.')+1:]
+		found[name] = true
+		if len(c.Targets) > 0 && !slices.Contains(c.Targets, name) {
 			continue
 		}
 		before := m.Enter(l.label)
@@ -34,7 +41,16 @@ func (r *run) adapt() {
 		r.adapters = append(r.adapters,
 			Parameter{Name: path + ".a", Tensor: l.adapter.a}, Parameter{Name: path + ".b", Tensor: l.adapter.b})
 	}
+	for _, t := range c.Targets {
+		if !found[t] {
+			return fmt.Errorf("LoRA: the model has no Linear named %s; it has %s", t, strings.Join(slices.Sorted(maps.Keys(found)), ", "))
+		}
+	}
+	if len(r.adapters) == 0 {
+		return errors.New("LoRA: the model has no Linear to put an adapter on")
+	}
 	r.inputGrad = true
+	return nil
 }
 
 // forward is base(x) + b·(a·x), in the type of the adapters.

@@ -55,7 +55,10 @@ func decoderMasks(r *run, a maskArgs) (ms masks) {
 	}
 	sliding := slices.Contains(c.LayerTypes, config.SlidingAttention)
 	single := c.Family == "mistral" || c.Family == "mixtral"
-	if c.Family == "gpt_oss" {
+	switch c.Family {
+	case "gemma2", "gemma3":
+		sliding = c.SlidingWindow > 0
+	case "gpt_oss":
 		// It makes both and does not look for packed sequences.
 		sliding, a.positions = true, nil
 	}
@@ -71,9 +74,6 @@ func decoderMasks(r *run, a maskArgs) (ms masks) {
 // causalMask is create_causal_mask and, with a window, the sliding variant.
 // The caller holds the mask; it is nil if none is needed.
 func causalMask(r *run, a maskArgs, window int64) *eager.Tensor {
-	if r.job.Model.Bidirectional {
-		return bidirectionalMask(r, a, window)
-	}
 	if a.cache != nil {
 		a.past = a.cache.past(window > 0, a.x.Size(1))
 	}
@@ -83,6 +83,10 @@ func causalMask(r *run, a maskArgs, window int64) *eager.Tensor {
 		packedCheck(r, a.x.Size(0), a.x.Size(1))
 	}
 	b.window = window
+	if c := r.job.Model; c.Bidirectional && c.Family == "gemma3" {
+		// The causal mask is widened, which leaves nothing to skip.
+		return b.build(b.bidirectional)
+	}
 	skip := !(a.past != nil && a.past.compileable && b.rows == 1)
 	if skip && r.job.Attention != job.Eager && b.needless() {
 		return nil

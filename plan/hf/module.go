@@ -124,14 +124,17 @@ func (l *linear) sizes() (in, out int64) {
 type embedding struct {
 	label ledger.Name
 	w     *eager.Tensor
-	input bool // it is get_input_embeddings()
+	input bool          // it is get_input_embeddings()
+	scale *eager.Tensor // gemma: what the rows are multiplied with
 }
 
 func (b *builder) embedding(name string, rows, width int) *embedding {
-	return &embedding{
-		label: b.label(name), w: b.in(name).weight("weight", int64(rows), int64(width)),
-		input: slices.Contains(inputEmbeddings, name),
+	e := &embedding{label: b.label(name), input: slices.Contains(inputEmbeddings, name)}
+	// A later stage of a pipeline has the table only if its head is the table.
+	if !e.input || !b.r.receives() || b.r.job.Model.Tied {
+		e.w = b.in(name).weight("weight", int64(rows), int64(width))
 	}
+	return e
 }
 
 // inputEmbeddings are the names of the table of tokens in the families.
@@ -141,14 +144,14 @@ func (e *embedding) forward(r *run, ids *eager.Tensor) *eager.Tensor {
 	before := r.m.Enter(e.label)
 	defer r.m.Enter(before)
 	if e.input && r.receives() {
-		return r.scatter(r.m.Received(e.w.DType(), ids.Size(0), ids.Size(1), e.w.Size(1)))
+		return r.m.Received(r.dtype, ids.Size(0), ids.Size(1), int64(r.job.Model.Hidden))
 	}
 	y := r.m.Embedding(e.w, ids)
+	if e.scale != nil {
+		y = replace(y, r.m.Mul(y, e.scale))
+	}
 	if r.inputGrad && e.input {
 		r.m.RequireGrad(y)
-	}
-	if e.input {
-		y = r.scatter(y)
 	}
 	return y
 }

@@ -23,7 +23,7 @@ type experts struct {
 func (b *builder) experts(name string) *experts {
 	c := b.r.job.Model
 	in := b.in(name)
-	e := &experts{label: b.label(name), count: int64(c.MoE.Experts)}
+	e := &experts{label: b.label(name), count: b.r.localExperts()}
 	hidden, width := int64(c.Hidden), int64(c.MoE.Intermediate)
 	e.gateUp = in.weight("gate_up_proj", e.count, 2*width, hidden)
 	e.down = in.weight("down_proj", e.count, hidden, width)
@@ -53,6 +53,7 @@ func (e *experts) forward(r *run, x, indices, weights *eager.Tensor) *eager.Tens
 	beyond.Drop()
 	bias := e.biasOf(r, e.gateUpBias, sorted)
 	m.MaskedFillInPlace(selected, sentinel)
+	selected = r.exchange(selected)
 	out := e.linear(r, selected, e.gateUp, bias, offsets)
 	out = replace(out, m.MaskedFill(out, sentinel))
 	out = replace(out, e.gate(r, out))
@@ -61,6 +62,7 @@ func (e *experts) forward(r *run, x, indices, weights *eager.Tensor) *eager.Tens
 	bias = downBias
 	out = replace(out, e.linear(r, out, e.down, bias, offsets))
 	out = replace(out, m.MaskedFill(out, sentinel))
+	out = r.exchange(out)
 	column := m.Unsqueeze(share, -1)
 	weighted := m.Mul(out, column)
 	column.Drop()

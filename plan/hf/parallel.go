@@ -2,6 +2,7 @@ package hf
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/eager"
@@ -22,8 +23,8 @@ type stage struct {
 // parts are the jobs of the ranks that may need most memory, with the stage of
 // each, and what is taken for granted about the others.
 func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err error) {
-	s := j.Shard
 	c := *j
+	s := &c.Shard
 	m := *j.Model
 	c.Model = &m
 	if t := s.Tensor; t > 1 {
@@ -36,7 +37,12 @@ func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err 
 		if j.Seq%int64(s.Sequence) != 0 {
 			return nil, nil, nil, fmt.Errorf("%d tokens cannot be divided among %d ranks of sequence parallelism", j.Seq, s.Sequence)
 		}
-		assumed = append(assumed, "sequence parallelism: norms and residuals are divided; what is gathered for a product is kept for its backward pass")
+		if slices.Contains(sequenceFamilies, m.Family) {
+			assumed = append(assumed, "sequence parallelism: norms and residuals are divided; what is gathered for a product is kept for its backward pass")
+		} else {
+			s.Sequence = 0
+			assumed = append(assumed, "sequence parallelism: norms and residuals of "+m.ModelType+" are shown whole")
+		}
 	}
 	if n := int64(s.Context); n > 1 {
 		if j.Seq%n != 0 {
@@ -59,6 +65,11 @@ func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err 
 		return jobs, stages, append(assumed, "pipeline: one forward and one backward pass in turn; the larger of the first and the last stage is shown"), err
 	}
 	return []*job.Job{&c}, []*stage{nil}, assumed, nil
+}
+
+// sequenceFamilies are the families whose layers divide the sequence.
+var sequenceFamilies = []string{
+	"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3", "gpt_oss",
 }
 
 // divideHeads makes a model one rank's part under tensor parallelism.
@@ -147,6 +158,15 @@ func (r *run) last(n normer, h *eager.Tensor) *eager.Tensor {
 // localExperts is how many experts of a layer a rank has.
 func (r *run) localExperts() int64 {
 	return int64(r.job.Model.MoE.Experts / max(r.job.Shard.Expert, 1))
+}
+
+// exchange sends tokens to the ranks that have their experts, and back. It takes
+// x over.
+func (r *run) exchange(x *eager.Tensor) *eager.Tensor {
+	if r.job.Shard.Expert > 1 {
+		return replace(x, r.m.Exchange(x))
+	}
+	return x
 }
 
 // gather joins the parts of a sequence under sequence parallelism. It takes x

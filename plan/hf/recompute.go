@@ -47,7 +47,7 @@ func (r *run) checkpoints() bool {
 // layers runs a stack of layers on x, which it borrows. Layer i is called with
 // at(i).
 func (r *run) layers(ls []layer, x *eager.Tensor, at func(i int) shared) *eager.Tensor {
-	return r.through(ls, x.Keep(), at)
+	return r.through(ls, r.scatter(x.Keep()), at)
 }
 
 // through is layers for an h whose name is bound to the output of each layer:

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/eager"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
@@ -25,20 +26,50 @@ const (
 // tables are the cosines and sines, [1, rows, dim].
 type tables struct{ cos, sin *eager.Tensor }
 
-func (t tables) drop() { eager.Drop(t.cos, t.sin) }
+// drop gives up the pair: the elements of a tuple die from the last on.
+func (t tables) drop() { eager.Drop(t.sin, t.cos) }
 
-// rotary makes the module. What its constructor computes is small and comes
-// twice: once there and once when weights are initialised.
-func (b *builder) rotary(name string, dim int) *rotary {
+// ropes are the tables of a forward pass. Local are those of sliding layers
+// where they have their own.
+type ropes struct{ all, local tables }
+
+// of is the tables of a type of layer.
+func (r *ropes) of(t config.LayerType) tables {
+	if t == config.SlidingAttention && r.local.cos != nil {
+		return r.local
+	}
+	return r.all
+}
+
+func (r *ropes) drop() {
+	r.all.drop()
+	r.local.drop()
+}
+
+// rotary makes the module.
+func (b *builder) rotary(name string, dim int) *rotary { return b.rotaries(name, dim, 1)[0] }
+
+// rotaries makes the module with frequencies for some types of layers. What its
+// constructor computes is small and comes twice: once there and once when
+// weights are initialised.
+func (b *builder) rotaries(name string, dim, types int) []*rotary {
 	m := b.r.m
 	before := m.Enter(b.label(name))
 	defer m.Enter(before)
 	frequencies := func() *eager.Tensor { return ropeFrequencies(m, b.r.job.Model.Rope.Type, int64(dim)/2) }
-	ro := &rotary{label: b.label(name), dim: int64(dim)}
-	ro.freq = frequencies().SetKind(ledger.Buffer)
-	b.r.buffers = append(b.r.buffers, ro.freq, m.Unary("clone", ro.freq).SetKind(ledger.Buffer))
-	frequencies().Drop()
-	return ro
+	out := make([]*rotary, types)
+	for i := range out {
+		ro := &rotary{label: b.label(name), dim: int64(dim)}
+		ro.freq = frequencies().SetKind(ledger.Buffer)
+		b.r.buffers = append(b.r.buffers, ro.freq, m.Unary("clone", ro.freq).SetKind(ledger.Buffer))
+		out[i] = ro
+	}
+	var again *eager.Tensor
+	for range out {
+		again = replace(again, frequencies())
+	}
+	again.Drop()
+	return out
 }
 
 // forward computes the tables for positions [1, rows], in the type of x.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/eager"
 	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
@@ -75,6 +76,9 @@ func Run(ctx context.Context, j *job.Job) (*Result, error) {
 	if !ok {
 		return nil, fmt.Errorf("preset %s does not know the family %s", Preset, j.Model.Family)
 	}
+	if j.Model.Head == config.HeadNone {
+		return nil, fmt.Errorf("%s alone has no head to train or to generate with: choose another with --head", j.Model.Class)
+	}
 	jobs, stages, assumed, err := parts(j)
 	if err != nil {
 		return nil, err
@@ -119,6 +123,7 @@ var families = map[string]func(*run) network{
 	"mixtral": newLlama, "qwen3_moe": newLlama,
 	"deepseek_v2": newLlama, "deepseek_v3": newLlama, "gpt_oss": newGptOss,
 	"gpt2": newGPT2, "bert": newBert, "vit": newViT, "t5": newT5,
+	"gemma2": newGemma, "gemma3": newGemma,
 }
 
 func dtypeOf(d job.DType) eager.DType {

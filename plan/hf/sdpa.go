@@ -56,22 +56,6 @@ func groupsInKernel(a attention) bool {
 	return a.mask == nil && a.k.Size(-1) == a.v.Size(-1) && a.v.Size(-1) <= 256
 }
 
-// repeatHeads is repeat_kv: a copy with each head as often as there are
-// queries for it.
-func repeatHeads(r *run, x *eager.Tensor, groups int64) *eager.Tensor {
-	if groups == 1 {
-		return x.Keep()
-	}
-	m := r.m
-	b, h, rows, d := x.Size(0), x.Size(1), x.Size(2), x.Size(3)
-	u := m.Unsqueeze(x, 2)
-	e := m.Expand(u, b, h, groups, rows, d)
-	u.Drop()
-	y := m.Reshape(e, b, h*groups, rows, d)
-	e.Drop()
-	return y
-}
-
 // biasMask is create_position_bias_mask.
 func biasMask(r *run, bias, mask *eager.Tensor, causal bool, rows, keys int64) *eager.Tensor {
 	m := r.m
@@ -105,6 +89,9 @@ func (r *run) backend(a eager.Attention) eager.Backend {
 	} else if why := q.Refuses(k); why != "" {
 		r.fail(fmt.Errorf("%s attention cannot run this: %s; leave the choice of the kernel to PyTorch (sdpa)", k, why))
 		k = sdpa.Math
+	}
+	if k == sdpa.CuDNN && r.m.Device.Capability != 90 {
+		r.note("cuDNN attention takes workspaces that were measured on compute capability 9.0 and are taken to be the same here")
 	}
 	r.picked.query, r.picked.kernel = q, kernels[k]
 	return r.picked.kernel
@@ -148,59 +135,9 @@ func (r *run) sdpaQuery(a eager.Attention) sdpa.Query {
 	default:
 		q.Mask = sdpa.FloatMask
 	}
+	q.MaskApart = a.Mask != nil && a.Mask.LastStride() != 1
 	if a.Dropout {
 		q.Dropout = 0.5
 	}
 	return q
-}
-
-// eagerAttention is eager_attention_forward.
-func eagerAttention(r *run, a attention) (out, weights *eager.Tensor) {
-	m := r.m
-	groups := a.q.Size(1) / a.k.Size(1)
-	k := repeatHeads(r, a.k, groups)
-	v := repeatHeads(r, a.v, groups)
-	kt := m.Transpose(k, 2, 3)
-	p := m.Matmul(a.q, kt)
-	kt.Drop()
-	w := m.Scale(p)
-	p.Drop()
-	then := func(y *eager.Tensor) {
-		w.Drop()
-		w = y
-	}
-	if a.softcap {
-		then(m.DivScalar(w))
-		then(m.ByResult("tanh", w))
-		then(m.Scale(w))
-	}
-	if a.bias != nil {
-		then(m.Add(w, a.bias))
-	}
-	if a.mask != nil {
-		then(m.Add(w, a.mask))
-	}
-	switch a.style {
-	case eagerWide:
-		s := m.Softmax(w, eager.Float32)
-		y := m.To(s, a.q.DType())
-		s.Drop()
-		then(y)
-	default:
-		then(m.Softmax(w, w.DType()))
-		if a.style == eagerGPT2 {
-			then(m.To(w, v.DType()))
-		}
-	}
-	then(m.Dropout(w, a.dropout, true))
-	y := m.Matmul(w, v)
-	out = m.Transpose(y, 1, 2)
-	y.Drop()
-	if a.style != eagerGPT2 {
-		c := m.Contiguous(out)
-		out.Drop()
-		out = c
-	}
-	eager.Drop(k, v)
-	return out, w
 }

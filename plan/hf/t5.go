@@ -27,6 +27,9 @@ func newT5(r *run) network {
 	}
 	n.encoder.tie(r, table)
 	n.decoder.tie(r, table)
+	if r.dtype == eager.Float16 {
+		r.notes = append(r.notes, "from_pretrained keeps wo in fp32 when t5 is loaded in fp16")
+	}
 	return n
 }
 
@@ -111,7 +114,7 @@ func (s *t5Stack) forward(r *run, ids, attention, states, statesMask *eager.Tens
 	})
 	h = replace(h, s.norm.forward(r, h))
 	h = replace(h, m.Dropout(h, s.dropout, r.trains))
-	eager.Drop(x, mask, cross, made.self, made.cross)
+	eager.Drop(mask, x, cross, made.self, made.cross)
 	made.self, made.cross = nil, nil
 	return h
 }
@@ -188,7 +191,11 @@ func (l *t5Block) attend(
 	out, weights := a.forward(r, n, c.states, mask, bias, made)
 	d := m.Dropout(out, l.dropout, r.trains)
 	y = m.Add(x, d)
-	eager.Drop(d, out, n)
+	if a.crosses {
+		eager.Drop(d, n, out)
+	} else {
+		eager.Drop(d, out, n)
+	}
 	return y, weights
 }
 

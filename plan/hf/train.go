@@ -13,7 +13,9 @@ import (
 // train runs the training loop.
 func (r *run) train() error {
 	j := r.job
-	r.prepare()
+	if err := r.prepare(); err != nil {
+		return err
+	}
 	o := newOptimizer(r)
 	for step := 1; step <= cmp.Or(j.Steps, 3); step++ {
 		if err := r.ctx.Err(); err != nil {
@@ -42,12 +44,12 @@ func (r *run) train() error {
 
 // prepare does what comes between the model and the optimizer: adapters and
 // wrappers. It leaves the list of parameters that train.
-func (r *run) prepare() {
-	if r.job.LoRA.Rank > 0 {
-		r.adapt()
-	}
+func (r *run) prepare() error {
 	trained := r.params
 	if r.job.LoRA.Rank > 0 {
+		if err := r.adapt(); err != nil {
+			return err
+		}
 		trained = r.adapters
 	}
 	for _, p := range trained {
@@ -61,6 +63,7 @@ func (r *run) prepare() {
 	case r.job.Shard.FSDP > 0 || r.job.Shard.ZeroStage == 3:
 		r.fsdp = newFSDP(r)
 	}
+	return nil
 }
 
 // batches runs the forward and backward passes of a step: one after the other,

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,6 +36,9 @@ func newViT(r *run) network {
 		base.linear("pooler.dense", c.Hidden, c.ViT.PoolerSize, true)
 	case c.NumLabels > 0:
 		n.classifier = top.linear("classifier", c.Hidden, c.NumLabels, true)
+		r.linears = r.linears[:len(r.linears)-1]
+	default:
+		r.fail(errors.New("num_labels is 0: a classifier needs labels to train with"))
 	}
 	return n
 }
@@ -97,6 +101,9 @@ func (e *vitEmbeddings) forward(r *run, pixels *eager.Tensor) *eager.Tensor {
 	flat := m.View(y, batch, width, -1)
 	y.Drop()
 	h := replace(flat, m.Transpose(flat, 1, 2))
+	if r.inputGrad {
+		m.RequireGrad(h)
+	}
 	class := m.Expand(e.class, batch, -1, -1)
 	h = replace(h, m.Cat(1, class, h))
 	h = replace(h, m.Add(h, e.position))

@@ -6,6 +6,8 @@
 // other replays it.
 package ledger
 
+import "slices"
+
 // Kind is what a tensor is for.
 type Kind uint8
 
@@ -73,6 +75,9 @@ type Phase struct {
 type Term struct {
 	Name      string
 	Low, High int64
+	// Reserved: what is allocated is certain; it is the memory that the allocator
+	// keeps for it that is not.
+	Reserved bool
 }
 
 // Ledger is a run's allocations and frees.
@@ -118,10 +123,22 @@ func (l *Ledger) Begin(name string, step int) {
 func (l *Ledger) Alloc(t Tensor) int32 {
 	id := int32(len(l.Tensors))
 	t.Birth, t.Death = int32(len(l.Events)), Lives
-	l.Tensors = append(l.Tensors, t)
-	l.Events = append(l.Events, id)
+	l.Tensors = append(room(l.Tensors), t)
+	l.Events = append(room(l.Events), id)
 	return id
 }
+
+// room doubles a slice that is full: append's own steps are smaller, which costs
+// more copies in runs of some hundred thousand events.
+func room[T any](s []T) []T {
+	if len(s) == cap(s) {
+		return slices.Grow(s, max(len(s), firstRoom))
+	}
+	return s
+}
+
+// firstRoom is enough for the small runs.
+const firstRoom = 1 << 12
 
 // Free enters the death of a tensor.
 func (l *Ledger) Free(id int32) {
@@ -129,5 +146,5 @@ func (l *Ledger) Free(id int32) {
 		panic("ledger: a tensor was freed twice")
 	}
 	l.Tensors[id].Death = int32(len(l.Events))
-	l.Events = append(l.Events, ^id)
+	l.Events = append(room(l.Events), ^id)
 }

@@ -56,8 +56,11 @@ type Query struct {
 	Queries, Keys  int // sequence lengths
 	Heads, KVHeads int // KVHeads of 0 is as many as Heads
 	Mask           Mask
-	Dropout        float64
-	Grad           bool // a gradient for query, key or value is wanted
+	// MaskApart is a mask whose last dimension has a stride other than 1, as
+	// t5's position bias has.
+	MaskApart bool
+	Dropout   float64
+	Grad      bool // a gradient for query, key or value is wanted
 }
 
 // Refusal is a kernel that was asked before the chosen one, and why it was not
@@ -140,6 +143,9 @@ func (q *Query) settle() {
 func (q Query) refuses(b Backend) string {
 	if q.Queries == 0 || q.Keys == 0 {
 		return "an empty sequence"
+	}
+	if q.MaskApart && q.Mask > Causal && b != Flash {
+		return "a mask whose keys are not next to each other"
 	}
 	switch b {
 	case CuDNN:

@@ -36,7 +36,7 @@ export function RankTable({
   return (
     <Panel title="Runs" name="ranks" aside={oddText(r)}>
       <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
-        <table class="grid">
+        <table class="grid rank-table">
           <thead>
             <tr>
               <th scope="col">Run</th>

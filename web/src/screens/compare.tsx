@@ -33,6 +33,7 @@ export function Compare() {
   const others = all.filter((r) => r.id !== a.id);
   const b = all.find((r) => r.id === number(params['b'])) ?? others[0] ?? a;
   const self = b.id === a.id;
+  const single = self && a.events === 0; // there is no second moment
   const at = params['at'] ?? (self ? 'peak' : '');
   const bt = params['bt'] ?? (self ? 'end' : at);
   const query: Query = { run: [a.id, b.id], ...(at || bt ? { at: [at || 'peak', bt || 'peak'] } : {}) };
@@ -45,13 +46,17 @@ export function Compare() {
         <Curves all={all} b={b} styles={styles} />
         {others.length === 0 && (
           <Panel title="Only one run" name="only">
-            <p>Below, two moments of it are compared. To compare it with another one, open that too.</p>
+            <p>
+              {single
+                ? 'It has no events, so there is one moment only. To compare it with another run, open that too.'
+                : 'Below, two moments of it are compared. To compare it with another run, open that too.'}
+            </p>
             <DropZone />
           </Panel>
         )}
-        <PairPart query={query} />
+        {!single && <PairPart query={query} />}
         {others.length > 0 && <RanksPart all={all} styles={styles} />}
-        <Flame query={query} />
+        {!single && <Flame query={query} />}
       </div>
     </div>
   );
@@ -114,7 +119,7 @@ function Coming({ got, what }: { got: Answer<unknown>; what: string }) {
   const p = got.going?.progress;
   return (
     <div class="doing">
-      <Wait>{got.going?.waiting ? 'Waiting for other work' : p?.what ? `Replaying ${p.what.slice(p.what.lastIndexOf('/') + 1)}` : what}</Wait>
+      <Wait>{got.going?.waiting ? 'Waiting: another replay is under way' : p?.what ? `Replaying ${p.what.slice(p.what.lastIndexOf('/') + 1)}` : what}</Wait>
       <progress aria-label="Progress" max={1} {...(p?.total ? { value: p.done / p.total } : {})} />
       <button onClick={stopAll} title="Stop (s)">
         Stop

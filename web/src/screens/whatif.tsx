@@ -84,7 +84,7 @@ function Doing({ going, tuning, onStop }: { going: Going; tuning: boolean; onSto
   const text = going.stopping
     ? 'Stopping'
     : going.waiting
-      ? 'Waiting until the verdict is found'
+      ? 'Waiting: another replay is under way'
       : !p
         ? 'Replaying the recording'
         : tuning

@@ -42,8 +42,8 @@ export function Outcomes({
             <th scope="col" class="right" title="The most that was reserved; of a run that fails, up to there">
               Peak reserved
             </th>
-            <th scope="col" class="right" title="Against the recorded settings">
-              Against
+            <th scope="col" class="right">
+              Against recorded
             </th>
             <th scope="col" class="right" title="The lowest limit under which no request fails, found by bisection">
               Smallest limit
