@@ -219,12 +219,12 @@ func TestEventsFind(t *testing.T) {
 func TestTheme(t *testing.T) {
 	s := openAt(t, "", 1280, 720, true, varlen, multi)
 	s.sees("[data-field=verdict]")
-	s.until("document.documentElement.dataset.theme === 'dark'")
+	s.until("document.documentElement?.dataset.theme === 'dark'")
 	s.press("t")
-	s.until("document.documentElement.dataset.theme === 'light'")
+	s.until("document.documentElement?.dataset.theme === 'light'")
 	s.value("location.reload()", nil)
 	s.sees("[data-field=verdict]")
-	s.until("document.documentElement.dataset.theme === 'light'")
+	s.until("document.documentElement?.dataset.theme === 'light'")
 	s.value("localStorage.clear()", nil)
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ashlar-mem/ashlar/plan/hf"
 	"github.com/ashlar-mem/ashlar/plan/job"
@@ -21,7 +22,14 @@ type executor func(ctx context.Context, j *job.Job) (*executed, error)
 
 // preset517 runs a job as transformers 5.17 does. Where steps are alike the
 // third is not run but taken from the second.
-func preset517(ctx context.Context, j *job.Job) (*executed, error) {
+func preset517(ctx context.Context, j *job.Job) (out *executed, err error) {
+	defer func() {
+		// Shapes that no recording has may go against what the ops expect. That
+		// is a fault of the preset, and no reason for the program to end.
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("preset %s cannot run this model with these options (%v): leave the unusual ones out, and please report it", hf.Preset, fault)
+		}
+	}()
 	short := *j
 	if repeats(j) {
 		short.Steps = 2

@@ -46,7 +46,7 @@ var catalogue = []Option{
 	{"lora-targets", "NAMES", "Linears with adapters, by name with commas; by default all but the head", nil},
 	{"lora-dtype", "TYPE", "of the adapters; by default the weights'", checkOneOf(job.FP32, job.BF16, job.FP16)},
 	{"mode", "MODE", "train or generate", checkOneOf(job.Train, job.Generate)},
-	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, 1<<20)},
+	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, maxTokens)},
 	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
 	{"cache", "HOW", "dynamic, or static:LEN", checkCache},
 	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, zero1:N, zero2:N, zero3:N, tp:N, sp:N, pp:N, cp:N,\nep:N; several with commas", checkShard},
@@ -64,6 +64,8 @@ var optimizers = []job.Optimizer{
 const (
 	maxCount = 1 << 30
 	maxSeq   = 1 << 23
+	// maxTokens are a few thousand events each, for all of which there is room.
+	maxTokens = 4096
 )
 
 // Catalogue lists all options, in the order in which help shows them.

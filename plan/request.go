@@ -173,6 +173,10 @@ func (r *request) optimizer() error {
 	j.ZeroGrad = job.ZeroGrad(r.pick("zero-grad", string(job.ZeroNone), ""))
 	j.Clip = r.o.Has("clip")
 	j.Accumulate = int(r.o.count("accumulate", 1))
+	if j.Accumulate > maxParts {
+		r.assumed = append(r.assumed, fmt.Sprintf("--accumulate %d: the parts of a step after the first %d are like those, and were not run", j.Accumulate, maxParts))
+		j.Accumulate = maxParts
+	}
 	j.Save = job.Save(r.pick("save", string(job.SaveNone), ""))
 	j.HoldOutput, j.UseCache = r.o.Has("hold-output"), r.o.Has("use-cache")
 	if j.UseCache && r.m.Head != config.HeadCausal {
@@ -180,6 +184,10 @@ func (r *request) optimizer() error {
 	}
 	return nil
 }
+
+// maxParts is how many parts of an accumulated step are run: from the second on
+// one is like the other, but for what the allocator makes of the first ones.
+const maxParts = 4
 
 // layers are those that are recomputed.
 func (r *request) layers() error {

@@ -102,15 +102,21 @@ Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit;
 			return err
 		}
 		quietPipe()
-		// A plan is done before much could be collected.
+		// Most plans are done before much could be collected; a long generation
+		// is not.
 		defer debug.SetGCPercent(debug.SetGCPercent(planGC))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(planMemory))
 		return o.plan(cmd.Context(), std, args[0])
 	}
 	return cmd
 }
 
-// planGC lets the heap grow: a plan makes some ten MB of ledgers.
-const planGC = 400
+// planGC lets the heap grow, as a plan makes some ten MB of ledgers; planMemory
+// is from where on it is collected all the same.
+const (
+	planGC     = 400
+	planMemory = 1 << 30
+)
 
 // planFlag is a flag that sets an option of the run.
 type planFlag struct {

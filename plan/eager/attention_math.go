@@ -47,7 +47,7 @@ func (m *Machine) mathAttention(q, k, v, bias *Tensor, a Attention) *Tensor {
 	narrow := m.To(probs, origin)
 	y := m.Matmul(probs, ve)
 	out := m.To(y, origin)
-	Drop(y, probs, ve, ke, query, bias, va, ka, qa, narrow)
+	Drop(y, probs, ke, ve, query, bias, va, ka, qa, narrow)
 	return out
 }
 

@@ -46,6 +46,8 @@ func (m *Machine) layerNormGrad(n *Node, g []*Tensor) []*Tensor {
 	if n.wants(2) {
 		out[2] = m.emptyLike(op, bias, bias.dtype)
 	}
+	dense := m.contiguousCopy(g[0])
+	defer dense.Drop()
 	width := x.Size(-1)
 	parts := m.Device.layerNormParts(x.Elements()/width, width)
 	if parts == 0 {

@@ -63,15 +63,27 @@ func (m *Machine) Sort(x *Tensor) (values, indices *Tensor) {
 	return values, indices
 }
 
-// Histogram counts how often each of the integers below bins occurs.
-func (m *Machine) Histogram(x *Tensor, bins int64) *Tensor { return m.Empty("histc", x.dtype, bins) }
+// Histogram counts how often each of the integers below bins occurs (histc).
+// With one bin the bounds are the same, which makes it look for better ones.
+func (m *Machine) Histogram(x *Tensor, bins int64) *Tensor {
+	y := m.Empty("histc", x.dtype, bins)
+	if bins == 1 {
+		m.bounds("histc", x)
+	}
+	return y
+}
+
+// bounds looks for the least and the largest element.
+func (m *Machine) bounds(op string, x *Tensor) {
+	for range 2 {
+		m.reduced(op, x, x.dtype, nil, true).Drop()
+	}
+}
 
 // Bincount is x.bincount(minlength=bins). It looks for the least and the
 // largest integer first.
 func (m *Machine) Bincount(x *Tensor, bins int64) *Tensor {
-	for range 2 {
-		m.reduced("bincount", x, Int64, nil, true).Drop()
-	}
+	m.bounds("bincount", x)
 	return m.Empty("bincount", Int64, bins)
 }
 

@@ -80,8 +80,11 @@ func (r *run) balance(loss, mask *eager.Tensor) *eager.Tensor {
 	eager.Drop(tokens, probs, flat, total, share, values, chosen, mean, each, sum)
 	part := m.Scale(aux)
 	m.AddInPlace(loss, part)
-	eager.Drop(part, aux)
-	eager.Drop(logits...)
+	part.Drop()
+	for _, l := range append(logits, aux) {
+		r.output(l)
+		l.Drop()
+	}
 	return loss
 }
 

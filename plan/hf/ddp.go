@@ -17,13 +17,6 @@ type ddp struct {
 	home    map[*eager.Tensor]int // parameter -> its bucket
 	ready   []*eager.Tensor       // parameters in the order of their first gradients
 	rebuilt bool
-	// old are the buckets of the first step. The process group keeps what its
-	// last collective was called with until a thread that looks ten times a second
-	// saw that it is done, and then until the next collective. A step that is not
-	// waited for is not done when the next one begins, so that they are there in
-	// the second step's forward pass, beside the new ones. They are dropped with
-	// the second bucket of its backward pass, as it was seen.
-	old []*eager.Tensor
 }
 
 const (
@@ -116,13 +109,16 @@ func (d *ddp) rebuild() {
 	indices := m.Empty("bucket indices", eager.Int32, int64(len(d.ready))+1)
 	sizes := m.Empty("bucket sizes", eager.Int32, int64(len(groups)))
 	eager.Drop(sizes, indices)
-	d.old = d.buckets
-	d.allocate(groups)
-	for _, b := range d.old {
+	// The process group keeps what its last collective was called with until a
+	// thread that looks ten times a second saw that it is done, and then until the
+	// next collective. Of 17 runs 11 had given the old buckets back by now.
+	for _, b := range d.buckets {
 		m.Ledger.Uncertain = append(m.Ledger.Uncertain, ledger.Term{
-			Name: "DDP: NCCL's watchdog may free the first step's bucket sooner", Low: b.Bytes(), Reserved: true,
+			Name: "DDP: NCCL's watchdog may give the first step's bucket back later", High: b.Bytes(), Reserved: true,
 		})
+		b.Drop()
 	}
+	d.allocate(groups)
 }
 
 func (d *ddp) allocate(groups [][]*eager.Tensor) {
@@ -151,10 +147,6 @@ func (d *ddp) arrived(p *eager.Tensor) {
 	}
 	if d.view {
 		p.SetGrad(d.r.m.ViewInto(d.buckets[d.home[p]], p))
-	}
-	if d.old != nil && (d.home[p] > 0 || len(d.buckets) == 1) {
-		eager.Drop(d.old...)
-		d.old = nil
 	}
 }
 

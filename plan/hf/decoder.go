@@ -15,7 +15,17 @@ type network interface {
 // batch is what a model is called with. Tensors may be nil.
 type batch struct {
 	ids, labels, mask, pixels *eager.Tensor
+	positions                 *eager.Tensor // position_ids; the model makes them where they are not given
+	states                    *eager.Tensor // what an encoder made of the prompt
 	cache                     *cache
+}
+
+// positionIDs are those that are given, or [1, rows].
+func (b *batch) positionIDs(r *run) *eager.Tensor {
+	if b.positions != nil {
+		return b.positions.Keep()
+	}
+	return positionIDs(r, b.ids.Size(1))
 }
 
 func (b *batch) drop() {
@@ -108,7 +118,7 @@ func (d *decoder) logits(r *run, h *eager.Tensor) *eager.Tensor { return d.head.
 // base is the model without its head: the last hidden state.
 func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	x := d.embed.forward(r, in.ids)
-	positions := positionIDs(r, in.ids.Size(1))
+	positions := in.positionIDs(r)
 	ms := decoderMasks(r, maskArgs{x: x, attention: in.mask, positions: positions, cache: in.cache})
 	types := r.job.Model.LayerTypes
 	c := &shared{positions: positions, cache: in.cache}

@@ -12,7 +12,7 @@
 //	generate.go   prompt and tokens
 //	module.go     parameters, Linear, Embedding
 //	decoder.go    the causal language model around the layers
-//	norm.go, rope.go, mlp.go, attention.go, mask.go, loss.go, cache.go
+//	norm.go, rope.go, mlp.go, attention.go, sdpa.go, mask.go, loss.go, cache.go
 //	llama.go      llama, mistral, qwen2, qwen3
 //
 // The order of statements matters: it is the order of allocations.

@@ -273,9 +273,10 @@ func (f *fsdp) wait(u *unit) {
 		cast.Drop()
 		return
 	}
+	// A local variable keeps the last unit's output until this is done.
+	var before *eager.Tensor
 	if u.state == forward {
-		f.flying.Drop()
-		f.flying = nil
+		before, f.flying = f.flying, nil
 	}
 	sizes := make([]int64, len(u.params))
 	for i, p := range u.params {
@@ -289,6 +290,7 @@ func (f *fsdp) wait(u *unit) {
 		u.gathered.Drop()
 	}
 	u.gathered = nil
+	before.Drop()
 }
 
 func (f *fsdp) reshard(u *unit) {
@@ -328,6 +330,10 @@ func (f *fsdp) reduce(u *unit) {
 	f.reduced = m.Empty("reduce_scatter_input", d, padded*f.ranks)
 	m.ChunkCatScratch(sizes)
 	slices.Reverse(grads)
+	var last *eager.Tensor
+	if f.ranks > 1 { // the variable of a loop over the gradients keeps the last one
+		last = grads[0].Keep()
+	}
 	eager.Drop(grads...)
 	stream := m.Stream(reduceStream)
 	m.Kind(ledger.Gradient)
@@ -344,7 +350,7 @@ func (f *fsdp) reduce(u *unit) {
 			p.shard.SetGrad(m.ViewInto(out, p.shard))
 		}
 	}
-	out.Drop()
+	eager.Drop(last, out)
 }
 
 // finish is the callback at the end of the backward pass: units that no

@@ -1,32 +1,90 @@
 package hf
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
-// generate runs the prompt and then the tokens one by one, as a loop around
-// the model does that picks the likeliest token.
-func (r *run) generate() error {
-	net, ok := r.net.(chunkable)
-	if !ok {
-		return fmt.Errorf("a %s model does not generate text: plan it with --mode train", r.job.Model.Family)
+// writer is a network that generates text.
+type writer interface {
+	// encode runs what comes once, before any token: an encoder's states, or
+	// nil. It borrows the prompt and its mask.
+	encode(r *run, prompt, mask *eager.Tensor) *eager.Tensor
+	// next is a forward pass with a cache: the logits of the last token.
+	next(r *run, in *batch) *eager.Tensor
+	// cache is an empty one.
+	cache(r *run) *cache
+}
+
+// writer is the network as one that generates.
+func (r *run) writer() (writer, error) {
+	switch net := r.net.(type) {
+	case writer:
+		return net, nil
+	case chunkable:
+		return causalWriter{net}, nil
 	}
+	return nil, fmt.Errorf("a %s model does not generate text: plan it with --mode train", r.job.Model.Family)
+}
+
+// causalWriter is a causal language model that writes its prompt on.
+type causalWriter struct{ net chunkable }
+
+func (causalWriter) encode(*run, *eager.Tensor, *eager.Tensor) *eager.Tensor { return nil }
+
+func (causalWriter) cache(r *run) *cache { return newCache(r.job.Model, r.job.StaticCache) }
+
+func (w causalWriter) next(r *run, in *batch) *eager.Tensor {
+	m := r.m
+	h := w.net.base(r, in)
+	kind := m.Kind(ledger.Loss)
+	defer m.Kind(kind)
+	s := m.Slice(h, 1, 1)
+	logits := capLogits(r, w.net.logits(r, s))
+	eager.Drop(s, h)
+	return logits
+}
+
+// generate runs the prompt and then the tokens one by one: as a loop around the
+// model does that picks the likeliest token, or as transformers' generate().
+func (r *run) generate() error {
+	w, err := r.writer()
+	if err != nil {
+		return err
+	}
+	if r.job.GenerateCall {
+		if r.job.StaticCache > 0 {
+			return errors.New("generate() compiles a model that has a static cache, and what compiled models allocate is not planned: " +
+				"leave --generate-call or --cache out")
+		}
+		r.m.NoGrad(true)
+		return r.generateCall(w)
+	}
+	return r.generateLoop(w)
+}
+
+// generateLoop is a loop of forward calls. A mask grows with the tokens.
+func (r *run) generateLoop(w writer) error {
 	m, j := r.m, r.job
 	m.NoGrad(true)
 	r.step = 1
 	r.phase(ledger.Prefill)
-	input := func(shape ...int64) *eager.Tensor {
-		kind := m.Kind(ledger.Input)
-		defer m.Kind(kind)
-		return m.Empty("ids", eager.Int64, shape...)
+	ids := r.input("ids", j.Batch, j.Seq)
+	var mask *eager.Tensor
+	if j.Mask != job.NoMask && j.Mask != "" {
+		mask = r.input("ones", j.Batch, j.Seq)
 	}
-	ids := input(j.Batch, j.Seq)
-	past := newCache(j.Model, j.StaticCache)
-	at := input(j.Seq)
-	logits := r.next(net, &batch{ids: ids, cache: past})
+	past := w.cache(r)
+	at := r.input("arange", j.Seq)
+	in := &batch{ids: ids, mask: mask, cache: past, states: w.encode(r, ids, mask)}
+	if in.states != nil { // an encoder took the prompt; the decoder begins with a token of its own
+		in.ids = r.input("full", j.Batch, 1)
+	}
+	logits := w.next(r, in)
 	at.Drop()
 	var token *eager.Tensor
 	for i := range j.Tokens {
@@ -35,23 +93,31 @@ func (r *run) generate() error {
 		}
 		r.step = int(i) + 1
 		r.phase(ledger.Decode)
-		token = replace(token, input(j.Batch, 1))
-		at := input(1)
-		more := r.next(net, &batch{ids: token, cache: past})
+		token = replace(token, r.pick(logits))
+		if mask != nil && in.states == nil {
+			one := r.input("new_ones", j.Batch, 1)
+			mask = replace(mask, m.Cat(1, mask, one))
+			one.Drop()
+		}
+		at := r.input("arange", 1)
+		in.ids, in.mask = token, mask
+		more := w.next(r, in)
 		at.Drop()
 		logits = replace(logits, more)
 	}
 	return nil
 }
 
-// next is a forward pass with a cache: the logits of the last token.
-func (r *run) next(net chunkable, in *batch) *eager.Tensor {
-	m := r.m
-	h := net.base(r, in)
-	kind := m.Kind(ledger.Loss)
-	defer m.Kind(kind)
-	s := m.Slice(h, 1, 1)
-	logits := capLogits(r, net.logits(r, s))
-	eager.Drop(s, h)
-	return logits
+// input is whole numbers that the program makes: ids, masks, positions.
+func (r *run) input(op string, shape ...int64) *eager.Tensor {
+	kind := r.m.Kind(ledger.Input)
+	defer r.m.Kind(kind)
+	return r.m.Empty(op, eager.Int64, shape...)
+}
+
+// pick is logits[:, -1:].argmax(-1).
+func (r *run) pick(logits *eager.Tensor) *eager.Tensor {
+	kind := r.m.Kind(ledger.Input)
+	defer r.m.Kind(kind)
+	return r.m.Argmax(logits)
 }

@@ -43,7 +43,7 @@ func (g *gpt2) logits(r *run, h *eager.Tensor) *eager.Tensor { return g.head.for
 func (g *gpt2) base(r *run, in *batch) *eager.Tensor {
 	m := r.m
 	x := g.tokens.forward(r, in.ids)
-	ids := positionIDs(r, in.ids.Size(1))
+	ids := in.positionIDs(r)
 	p := g.positions.forward(r, ids)
 	h := m.Add(x, p)
 	mask := causalMask(r, maskArgs{x: x, attention: in.mask, positions: ids, cache: in.cache}, 0)
@@ -52,7 +52,7 @@ func (g *gpt2) base(r *run, in *batch) *eager.Tensor {
 		return shared{mask: mask, positions: ids, cache: in.cache, layer: i}
 	})
 	h = replace(h, r.last(g.norm, h))
-	eager.Drop(x, ids, p, mask)
+	eager.Drop(ids, x, p, mask)
 	return h
 }
 

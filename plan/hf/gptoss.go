@@ -83,6 +83,11 @@ func halvesRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor) {
 	return q2, k2
 }
 
+// scoredBlock is GptOssMLP, which returns the weights of the experts too.
+type scoredBlock struct{ *sparseBlock }
+
+func (s *scoredBlock) scored(r *run, x *eager.Tensor) (y, scores *eager.Tensor) { return s.run(r, x) }
+
 // biasedRouter is GptOssTopKRouter: softmax over the chosen experts alone.
 type biasedRouter struct {
 	label   ledger.Name
@@ -116,7 +121,7 @@ func (b *builder) biasedExperts(name string) *experts {
 	c := b.r.job.Model
 	in := b.in(name)
 	e := &experts{label: b.label(name), count: b.r.localExperts(), transposed: true, gate: gateClamped}
-	hidden, width := int64(c.Hidden), int64(c.MoE.Intermediate)
+	hidden, width := b.aligned(c.Hidden), b.aligned(c.MoE.Intermediate)
 	e.gateUp = in.weight("gate_up_proj", e.count, hidden, 2*width)
 	e.gateUpBias = in.weight("gate_up_proj_bias", e.count, 2*width)
 	e.down = in.weight("down_proj", e.count, width, hidden)

@@ -24,6 +24,11 @@ type feedForward interface {
 	forward(r *run, x *eager.Tensor) *eager.Tensor
 }
 
+// scorer is a feedForward that returns the weights of the experts as well.
+type scorer interface {
+	scored(r *run, x *eager.Tensor) (y, scores *eager.Tensor)
+}
+
 func newLlama(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
@@ -85,13 +90,21 @@ func (l *llamaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 	m := r.m
 	n := r.gather(l.input.forward(r, x))
 	a, weights := l.attention.forward(r, n, c)
-	defer weights.Drop()
+	defer func() { weights.Drop() }()
 	n.Drop()
 	a = r.scatter(a)
 	h := m.Add(x, a)
 	a.Drop()
 	n = r.gather(l.middle.forward(r, h))
-	f := r.scatter(l.mlp.forward(r, n))
+	var f *eager.Tensor
+	if s, ok := l.mlp.(scorer); ok {
+		var scores *eager.Tensor
+		f, scores = s.scored(r, n)
+		weights = replace(weights, scores) // Python has one name for both
+	} else {
+		f = l.mlp.forward(r, n)
+	}
+	f = r.scatter(f)
 	n.Drop()
 	y := m.Add(h, f)
 	eager.Drop(f, h)

@@ -1,6 +1,8 @@
 package hf
 
 import (
+	"fmt"
+
 	"github.com/ashlar-mem/ashlar/plan/eager"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
@@ -24,11 +26,20 @@ func (b *builder) experts(name string) *experts {
 	c := b.r.job.Model
 	in := b.in(name)
 	e := &experts{label: b.label(name), count: b.r.localExperts()}
-	hidden, width := int64(c.Hidden), int64(c.MoE.Intermediate)
+	hidden, width := b.aligned(c.Hidden), b.aligned(c.MoE.Intermediate)
 	e.gateUp = in.weight("gate_up_proj", e.count, 2*width, hidden)
 	e.down = in.weight("down_proj", e.count, hidden, width)
 	e.gate = func(r *run, x *eager.Tensor) *eager.Tensor { return gateHalves(r, x, c.Activation) }
 	return e
+}
+
+// aligned is a width of the experts' matrices. Torch's grouped product refuses
+// those whose rows are not a multiple of 16 bytes.
+func (b *builder) aligned(width int) int64 {
+	if bytes := int64(width) * b.r.dtype.Size(); bytes%16 != 0 {
+		b.r.fail(fmt.Errorf("experts with rows of %d elements cannot run: grouped_mm needs rows of a multiple of 16 bytes, and these have %d", width, bytes))
+	}
+	return int64(width)
 }
 
 // forward runs tokens x [tokens, hidden] through the experts that indices
@@ -191,6 +202,7 @@ func (b *builder) feedForward(name string, layer int) feedForward {
 	case "gpt_oss":
 		s.gate = in.biasedRouter("router")
 		s.experts = in.biasedExperts("experts")
+		return &scoredBlock{s}
 	default:
 		s.experts = in.experts("experts")
 		s.gate = in.softmaxRouter("gate")
@@ -199,6 +211,13 @@ func (b *builder) feedForward(name string, layer int) feedForward {
 }
 
 func (s *sparseBlock) forward(r *run, x *eager.Tensor) *eager.Tensor {
+	y, weights := s.run(r, x)
+	weights.Drop()
+	return y
+}
+
+// run is the output and the weights of the experts.
+func (s *sparseBlock) run(r *run, x *eager.Tensor) (y, weights *eager.Tensor) {
 	m := r.m
 	before := m.Enter(s.label)
 	defer m.Enter(before)
@@ -210,8 +229,8 @@ func (s *sparseBlock) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	flat := m.View(x, -1, x.Size(-1))
 	logits, weights, indices := s.gate.forward(r, flat)
 	r.route(logits)
-	y := s.experts.forward(r, flat, indices, weights)
-	out := m.Reshape(y, x.Shape()...)
-	eager.Drop(y, logits, weights, indices, flat)
-	return out
+	h := s.experts.forward(r, flat, indices, weights)
+	y = m.Reshape(h, x.Shape()...)
+	eager.Drop(h, logits, indices, flat)
+	return y, weights
 }

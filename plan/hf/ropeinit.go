@@ -64,7 +64,7 @@ func llama3Frequencies(m *eager.Machine, freq *eager.Tensor) *eager.Tensor {
 	long := m.Compare("gt", wave)
 	slow := m.Unary("div", freq)
 	mixed := m.Unary("where", freq)
-	eager.Drop(slow, long)
+	eager.Drop(long, slow)
 	smooth := overNumber(m, wave)
 	smooth = replace(smooth, m.Unary("sub", smooth))
 	smooth = replace(smooth, m.Unary("div", smooth))

@@ -3,6 +3,7 @@ package hf
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/eager"
@@ -60,6 +61,15 @@ type run struct {
 	routers    []*eager.Tensor
 	picked     picked
 	failed     error // the first reason why the job cannot run
+	// decodes: generate() has the prompt behind it.
+	decodes bool
+}
+
+// note adds to what is not modelled, once.
+func (r *run) note(what string) {
+	if !slices.Contains(r.notes, what) {
+		r.notes = append(r.notes, what)
+	}
 }
 
 // fail notes that PyTorch would refuse the job. The plan goes on to its end,

@@ -56,6 +56,7 @@ type Spec struct {
 	LoRA      int    `json:"lora,omitempty"`
 	LoRADType string `json:"lora_dtype,omitempty"`
 	Dist      string `json:"dist,omitempty"`
+	World     int    `json:"world,omitempty"` // ranks of a process group that does nothing; 0 is one real rank
 	Save      string `json:"save,omitempty"`
 
 	Gen    int64 `json:"gen,omitempty"`

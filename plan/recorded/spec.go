@@ -62,6 +62,10 @@ func (c *Case) Job() (*job.Job, error) {
 		"fsdp":    {FSDP: 1, ReshardAfterForward: true},
 		"fsdp_mp": {FSDP: 1, ReshardAfterForward: true, ParamDType: job.BF16, ReduceDType: job.FP32},
 	})
+	if s.World > 1 {
+		j.Shard.DDP *= s.World
+		j.Shard.FSDP *= s.World
+	}
 	every, grouped := strings.CutPrefix(s.Ckpt, "every:")
 	if k, err := strconv.Atoi(every); grouped && err == nil && k > 0 {
 		j.Recompute = job.Recompute{Mode: "group", Groups: groups(m.Layers, k)}
