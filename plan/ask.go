@@ -24,6 +24,8 @@ type Question struct {
 	Points int
 	// NoLevers leaves out what could be changed.
 	NoLevers bool
+	// Progress is told each time that a job was planned, by several goroutines.
+	Progress func()
 
 	execute executor
 }
@@ -140,6 +142,9 @@ func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planne
 		return nil, err
 	}
 	p.figures, err = measure(ctx, run.ledger, p.program, q.Settings, points)
+	if q.Progress != nil {
+		q.Progress()
+	}
 	return p, err
 }
 
@@ -241,8 +246,18 @@ func (p *planned) binding() ledger.Phase {
 // measured tells whether runs of this kind were compared with the plan: there
 // was one GPU to do it on.
 func measured(j *job.Job) bool {
+	if unmeasuredGeneration(j) {
+		return false
+	}
 	s := j.Shard
 	return s.DDP <= 1 && s.FSDP <= 1 && s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
+}
+
+// unmeasuredGeneration tells whether a job generates in a way that no recording
+// has: with an encoder, or experts under generate(), which runs them otherwise
+// than a loop does.
+func unmeasuredGeneration(j *job.Job) bool {
+	return j.Mode == job.Generate && (j.Model.T5 != nil || j.GenerateCall && j.Model.MoE != nil)
 }
 
 // answerLimit finds the smallest limit and whether the job fits.

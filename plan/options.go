@@ -49,7 +49,7 @@ var catalogue = []Option{
 	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, maxTokens)},
 	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
 	{"cache", "HOW", "dynamic, or static:LEN", checkCache},
-	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, zero1:N, zero2:N, zero3:N, tp:N, sp:N, pp:N, cp:N,\nep:N; several with commas", checkShard},
+	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, fsdp-mixed:N (bf16 over fp32), zero1:N, zero2:N, zero3:N,\ntp:N, sp:N, pp:N, cp:N, ep:N; several with commas", checkShard},
 	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(job.SaveNone, job.SaveSync, job.SaveAsync)},
 	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkPreset},
 }
@@ -211,7 +211,7 @@ func checkCache(value string) error {
 
 // shardWords are the ways to spread work over ranks, by what job.Shard calls
 // them.
-var shardWords = []string{"ddp", "ddp-view", "fsdp", "zero1", "zero2", "zero3", "tp", "sp", "pp", "cp", "ep"}
+var shardWords = []string{"ddp", "ddp-view", "fsdp", "fsdp-mixed", "zero1", "zero2", "zero3", "tp", "sp", "pp", "cp", "ep"}
 
 func checkShard(value string) error {
 	seen := map[string]bool{}
@@ -222,7 +222,7 @@ func checkShard(value string) error {
 		word, n, ok := numbered(part)
 		if !ok || n == 0 || n > 1<<20 || !slices.Contains(shardWords, word) {
 			return fmt.Errorf("%q: write %s, with N ranks; several with commas", part, oneOf([]string{
-				"ddp:N", "ddp-view:N", "fsdp:N", "zero1:N", "zero2:N", "zero3:N", "tp:N", "sp:N", "pp:N", "cp:N", "ep:N",
+				"ddp:N", "ddp-view:N", "fsdp:N", "fsdp-mixed:N", "zero1:N", "zero2:N", "zero3:N", "tp:N", "sp:N", "pp:N", "cp:N", "ep:N",
 			}))
 		}
 		if seen[word] {

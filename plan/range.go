@@ -116,10 +116,14 @@ func beside(l *ledger.Ledger, p *replay.Program, size uint64) (*replay.Program, 
 // miss is how far plans of this kind were off where they were measured, and
 // what was never measured.
 func (p *planned) miss() Reason {
-	if measured(p.job) {
+	if generated := unmeasuredGeneration(p.job); generated || measured(p.job) {
 		of := presets[0]
+		name := of.missed
+		if generated {
+			name = "this way to generate was not measured; " + name
+		}
 		return Reason{
-			Name: of.missed,
+			Name: name,
 			Low:  part(p.allocated, of.missLow), High: part(p.allocated, of.missHigh),
 			ReservedLow: part(p.reserved, of.missReservedLow), ReservedHigh: part(p.reserved, of.missReservedHigh),
 		}

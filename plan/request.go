@@ -82,8 +82,8 @@ func (r *request) mode() error {
 	if j.Mode == job.Train {
 		return nil
 	}
-	if m.Head != config.HeadCausal {
-		return fmt.Errorf("%s has no causal head, so it cannot be planned for --mode generate: use --mode train", m.ModelType)
+	if m.Head != config.HeadCausal && m.Head != config.HeadSeq2Seq {
+		return fmt.Errorf("%s has no head that predicts tokens one by one, so it cannot be planned for --mode generate: use --mode train", m.ModelType)
 	}
 	j.Tokens = r.o.count("generate", 64)
 	if !r.o.Has("generate") {
@@ -93,6 +93,12 @@ func (r *request) mode() error {
 	word, n, _ := numbered(r.pick("cache", "dynamic", ""))
 	if word == "static" {
 		j.StaticCache = n
+	}
+	switch {
+	case j.StaticCache > 0 && m.T5 != nil:
+		return errors.New("--cache static is planned for models without an encoder: leave it out for t5")
+	case j.StaticCache > 0 && j.GenerateCall:
+		return errors.New("--cache static with --generate-call: generate() compiles the model then, which is not planned; leave one of them out")
 	}
 	return nil
 }
@@ -115,6 +121,10 @@ func (r *request) sizes() error {
 		return fmt.Errorf("--batch %d times --seq %d is more than %d tokens: give less", j.Batch, j.Seq, int64(maxCount))
 	}
 	switch {
+	case m.T5 != nil && j.Mode == job.Generate:
+		if r.o.Has("target-seq") {
+			return errors.New("--target-seq is what training predicts: with --mode generate leave it out, --generate says how many tokens come")
+		}
 	case m.T5 != nil && !r.o.Has("target-seq"):
 		j.TargetSeq = j.Seq
 		r.assume("target-seq", fmt.Sprint(j.Seq), "as long as --seq")

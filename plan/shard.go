@@ -26,6 +26,9 @@ func (r *request) shard() error {
 			s.DDP, s.BucketView = n, true
 		case "fsdp":
 			s.FSDP, s.ReshardAfterForward = n, true
+		case "fsdp-mixed":
+			s.FSDP, s.ReshardAfterForward = n, true
+			s.ParamDType, s.ReduceDType = job.BF16, job.FP32
 		case "zero1", "zero2", "zero3":
 			s.Zero, s.ZeroStage = n, int(word[4]-'0')
 		case "tp":

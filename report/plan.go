@@ -124,7 +124,7 @@ func (p *page) planPeaks(a *plan.Answer) {
 		}
 	}
 	if !a.Measured {
-		p.wrapped("  note: ", "runs over several ranks were not measured against the plan")
+		p.wrapped("  note: ", "runs of this kind were not measured against the plan")
 	}
 }
 

@@ -6,8 +6,9 @@ usage: measure.py all PREDICTED OUT        every case of cases.json, several at 
        measure.py sdpa                     which attention backend torch picks
        measure.py selftest                 checks cases.json without a GPU
 
-PREDICTED is what `go run ./internal/plandiff -predict` printed, a JSON line per case. It says how much memory a case
-needs, and the limits that `all` tries some cases under. Each case runs in a process of its own: three steps of
+PREDICTED is what `go run ./internal/plandiff -predict bench/plan/cases.json` printed, a JSON line per case; cases that
+it does not have are left out. It says how much memory a case needs, and the limits that `all` tries some cases under.
+Each case runs in a process of its own: three steps of
 training, the third one measured after a reset of the peaks, or a whole generation.
 
 A case: m (fields of the config, fam is the model_type), b, s, and optionally ts (target length), dtype (fp32, fp16;
@@ -321,7 +322,9 @@ def everything(predicted, out):
             plan[p["case"]] = p
     todo = []  # (what, arguments, GiB, alone)
     for name, c in cases().items():
-        need = plan[name].get("peak_reserved_bytes", 40 << 30) / 2**30 * 1.08 + 2 if name in plan else 60
+        if not plan.get(name, {}).get("peak_reserved_bytes"):
+            continue  # what was not planned before is not measured
+        need = plan[name]["peak_reserved_bytes"] / 2**30 * 1.08 + 2
         extra = ["--record", os.path.join(out, f"{name}.pickle.gz")] if c.get("record") else []
         todo.append((name, [name] + extra, need, bool(c.get("alone"))))
         if c.get("limits"):
@@ -348,7 +351,7 @@ def everything(predicted, out):
         end = "died" if rec.get("died") else rec.get("error", "ok")[-300:]
         print(f"{what}: allocated {gib:.3f} GiB, reserved {rec.get('peak_reserved', 0) / 2**30:.3f}, {end}", flush=True)
 
-    threads, running = [], 0
+    threads = []
     while todo:
         with lock:
             pick = next((t for t in todo if t[2] <= free[0] and (not t[3] or free[0] >= 133.9)), None)

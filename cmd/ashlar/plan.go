@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -221,6 +222,10 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	if err != nil {
 		return err
 	}
+	p := startProgress(std, 0, "jobs planned")
+	defer p.stop()
+	var planned atomic.Int64
+	q.Progress = func() { p.at(int(planned.Add(1)), 0) }
 	if len(o.sweep) > 0 {
 		return o.runSweep(ctx, std, file, q)
 	}
@@ -247,6 +252,7 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 		}
 		out.Trace = o.trace
 	}
+	p.stop()
 	err = printAnswer(std, o.json, out, func(w io.Writer) error { return o.text(w, std, q, &out) })
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func line(name string) result {
 	if err != nil {
 		return result{text: err.Error()}
 	}
-	planned, err := plan(&run.Case)
+	planned, err := execute(&run.Case)
 	if err != nil {
 		return result{text: err.Error()}
 	}

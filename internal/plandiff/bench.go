@@ -81,7 +81,7 @@ func printBench(out *bufio.Writer, only []string) error {
 }
 
 func planPeaks(c *recorded.Case) (recorded.Peaks, error) {
-	l, err := plan(c)
+	l, err := execute(c)
 	if err != nil {
 		return recorded.Peaks{}, err
 	}

@@ -29,7 +29,7 @@ func printCase(out *bufio.Writer, name string, o options) error {
 			return err
 		}
 		planned = other.Ledger
-	} else if planned, err = plan(&run.Case); err != nil {
+	} else if planned, err = execute(&run.Case); err != nil {
 		return err
 	}
 	d := recorded.Compare(planned, run)
@@ -102,7 +102,7 @@ func printMeasured(out *bufio.Writer, name string, missing error) error {
 	if i < 0 {
 		return missing
 	}
-	planned, err := plan(&cases[i])
+	planned, err := execute(&cases[i])
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@
 //	go run ./internal/plandiff llama -with llama_sdpa another recording in the place of the plan
 //	go run ./internal/plandiff -all ['llama*' ...]    a line for each recording
 //	go run ./internal/plandiff -table                 the measured cases and the bars
+//	go run ./internal/plandiff -predict FILE          the cases of bench/plan/cases.json, before they are measured
 //	go run ./internal/plandiff -pack DIR              recordings as the script wrote them -> testdata/plan/runs
 package main
 
@@ -52,7 +53,7 @@ func run(out *bufio.Writer, args []string) error {
 	var o options
 	var least string
 	var all, table bool
-	var pack string
+	var pack, cases string
 	f.StringVar(&o.phase, "phase", "", "show only this phase: forward2, or forward for all of them")
 	f.StringVar(&least, "min", "0", "show only tensors of at least so many bytes")
 	f.IntVar(&o.context, "context", 2, "equal events around a difference")
@@ -62,6 +63,7 @@ func run(out *bufio.Writer, args []string) error {
 	f.BoolVar(&all, "all", false, "a table of all recordings, or of those whose names match the arguments")
 	f.BoolVar(&table, "table", false, "a table of the measured cases")
 	f.StringVar(&pack, "pack", "", "compact the recordings of a folder")
+	f.StringVar(&cases, "predict", "", "plan the cases of a file, a JSON line each")
 	var names []string
 	for {
 		if err := f.Parse(args); err != nil {
@@ -80,6 +82,8 @@ func run(out *bufio.Writer, args []string) error {
 	switch {
 	case pack != "":
 		return packFolder(out, pack)
+	case cases != "":
+		return predict(out, cases)
 	case table:
 		return printBench(out, names)
 	case all || len(names) > 1 || len(names) == 1 && strings.ContainsAny(names[0], "*?["):
@@ -90,9 +94,9 @@ func run(out *bufio.Writer, args []string) error {
 	return errors.New("which case? A name, or -all, or -table")
 }
 
-// plan runs the planner. A panic of it is one case's error, so that the others
+// execute runs the planner. A panic of it is one case's error, so that the others
 // are still seen.
-func plan(c *recorded.Case) (l *ledger.Ledger, err error) {
+func execute(c *recorded.Case) (l *ledger.Ledger, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			l, err = nil, fmt.Errorf("panic: %v at %s", p, blame(string(debug.Stack())))

@@ -81,7 +81,7 @@ func TestRefuses(t *testing.T) {
 
 // A panic of the planner becomes an error that says where.
 func TestPlanSurvives(t *testing.T) {
-	if _, err := plan(nil); err == nil || !strings.Contains(err.Error(), "plan/recorded/spec.go") {
+	if _, err := execute(nil); err == nil || !strings.Contains(err.Error(), "plan/recorded/spec.go") {
 		t.Errorf("error %v", err)
 	}
 }

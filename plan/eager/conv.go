@@ -15,7 +15,7 @@ func (m *Machine) PatchConv(x, w, bias *Tensor) *Tensor {
 		n.save(w)
 	}
 	y := m.Empty(op, in.dtype, in.dim[0], w.dim[0], in.dim[2]/w.dim[2], in.dim[3]/w.dim[3])
-	m.Scratch(convScratch(in, w, y), op)
+	m.Scratch(patchesOf(in, w, y).forward(), op)
 	if n != nil {
 		n.apply = m.patchConvGrad
 		n.made(y)
@@ -31,7 +31,7 @@ func (m *Machine) patchConvGrad(n *Node, g []*Tensor) []*Tensor {
 	if n.wants(1) {
 		c := m.contiguousCopy(g[0])
 		out[1] = m.Empty(op, w.dtype, w.Shape()...)
-		m.Scratch(convGradScratch(x, w, c), op)
+		m.Scratch(patchesOf(x, w, c).backward(), op)
 		c.Drop()
 	}
 	if n.wants(2) {
@@ -42,26 +42,104 @@ func (m *Machine) patchConvGrad(n *Node, g []*Tensor) []*Tensor {
 	return out
 }
 
-// rowsOfChannels is the size of a tensor whose channels were put last and
-// filled up to 16 bytes, which is how cuDNN's kernels want images.
-func rowsOfChannels(t *Tensor) int64 {
-	each := 16 / t.dtype.Size()
-	return t.dim[0] * ceil(t.dim[1], each) * 16 * t.dim[2] * t.dim[3]
+// The workspaces below are those of cuDNN 9.19 on compute capability 9.0. Which
+// of its kernels cuDNN takes is its own secret; what it took was read off 650
+// convolutions of patches (testdata/plan/convolutions.jsonl.gz), and the rules
+// are what they have in common.
+
+// patches is what cuDNN's choice depends on.
+type patches struct {
+	x, w, y  [4]int64 // images, kernel, and what comes out
+	half     bool
+	brain    bool // bf16
+	size     int64
+	rows     int64 // patches of all images
+	channels int64 // that come out
 }
 
-// convScratch is what cuDNN wants for a convolution.
-func convScratch(x, w, y *Tensor) int64 {
-	if x.dtype == Float32 {
+func patchesOf(x, w, y *Tensor) patches {
+	p := patches{half: x.dtype != Float32, brain: x.dtype == BFloat16, size: x.dtype.Size()}
+	copy(p.x[:], x.Shape())
+	copy(p.w[:], w.Shape())
+	copy(p.y[:], y.Shape())
+	p.rows, p.channels = p.y[0]*p.y[2]*p.y[3], p.w[0]
+	return p
+}
+
+// channelsLast is the size of a tensor whose channels come last, which is how
+// fast kernels want them; padded fills them up to 16 bytes.
+func (p patches) channelsLast(t [4]int64, padded bool) int64 {
+	c := t[1]
+	if padded {
+		c = ceil(c, 16/p.size) * 16 / p.size
+	}
+	return ceil(t[0]*c*t[2]*t[3]*p.size, 16) * 16
+}
+
+// copies is the size of copies of all three tensors with their channels last.
+func (p patches) copies(padded bool) int64 {
+	return p.channelsLast(p.x, padded) + p.channelsLast(p.w, padded) + p.channelsLast(p.y, padded)
+}
+
+// huge tells whether images have too many elements for most kernels.
+func (p patches) huge() bool { return p.channelsLast(p.x, true)/p.size > 1<<27 }
+
+// forward is the workspace of the convolution.
+func (p patches) forward() int64 {
+	small := p.w[2]*p.w[3] < 32*32
+	large := p.x[2]*p.x[3] >= 512*512
+	switch {
+	case p.half && small && p.channels < 512:
 		return 0
+	case p.half && small && large && p.brain:
+		return 0
+	case p.half && small && large:
+		return p.copies(false) + 16
+	case p.half && small && p.huge():
+		return 3072
+	case p.half, p.x[0] >= 64 && p.x[0] < 256:
+		return p.copies(true) + 16
+	case p.x[0] >= 256:
+		return p.copies(true) - p.channelsLast(p.y, true) + 16
+	case p.channels >= 1024 && p.rows > 1024:
+		return p.copies(false) + 16
 	}
-	return rowsOfChannels(x) + rowsOfChannels(w) + rowsOfChannels(y) + 16
+	return 0
 }
 
-// convGradScratch is what it wants for the gradient of the kernel.
-func convGradScratch(x, w, g *Tensor) int64 {
-	all := rowsOfChannels(x) + rowsOfChannels(w) + rowsOfChannels(g)
-	if x.dtype == Float32 {
-		return all + 400
+// backward is the workspace of the gradient of the kernel, which is a sum over
+// the patches. Where there are many, several blocks sum parts of it in fp32.
+func (p patches) backward() int64 {
+	kernel := p.w[1] * p.w[2] * p.w[3]
+	lanes := 16 / p.size
+	// flags are what blocks of 256 x 64 results tell each other.
+	wide := ceil(p.channels, 256)
+	flags := 4 * wide * ceil(p.w[2]*p.w[3]*lanes, 64)
+	sums := 4 * p.channelsLast(p.w, true) / p.size
+	if !p.half {
+		switch {
+		case p.rows < 400:
+			return 4 * p.channels
+		case p.channels < 1024 && p.x[2]*p.x[3] > 256*256:
+			return p.copies(true) + 144 + flags
+		}
+		return p.copies(true) + 144
 	}
-	return all + 6*rowsOfChannels(w) + 144
+	switch {
+	case p.w[2]*p.w[3] >= 32*32 && p.channels < 1024 && p.rows > 512:
+		return 4*p.channels*kernel + 24*p.channels + 16
+	case p.huge():
+		return p.copies(true) + sums/p.channels*256*wide + flags + 175
+	case p.w[2]*p.w[3] < 32*32 && p.rows >= 3072:
+		splits := int64(3)
+		if p.x[0] >= 128 {
+			splits = 4
+		}
+		return p.copies(true) + splits*sums + 144
+	case p.channels >= 1024 && p.rows > 512:
+		return p.copies(true) + 2*p.channels + 144
+	case p.channels >= 1024:
+		return p.copies(true) + 144
+	}
+	return p.copies(true) + 16
 }

@@ -73,20 +73,22 @@ func (m *Machine) divNode(a, b *Tensor, inPlace bool) *Node {
 	return n
 }
 
-// CopyInto is base[..., a:b].copy_(x) along the last dimension. To autograd the
-// base becomes what the copy made; the derivative takes the gradient of the
-// base apart, on a copy of it.
+// CopyInto is part.copy_(x), where the part is a slice of the base along one
+// dimension. To autograd the base becomes what the copy made; the derivative
+// takes the gradient of the base apart, on a copy of it that lies in memory as
+// the base does.
 func (m *Machine) CopyInto(base, x *Tensor) {
 	n := m.node("CopySlices", base, x)
 	if n == nil {
 		return
 	}
 	d := x.dtype
-	shape := append([]int64(nil), x.Shape()...)
+	shape, stride := append([]int64(nil), x.Shape()...), base.stride
 	n.apply = func(n *Node, g []*Tensor) []*Tensor {
 		const op = "CopySlices"
 		out := make([]*Tensor, 2)
 		rest := m.Empty(op, g[0].dtype, g[0].Shape()...)
+		rest.stride = stride
 		part := m.Empty(op, g[0].dtype, shape...)
 		var zeros *Tensor
 		if n.wants(0) {

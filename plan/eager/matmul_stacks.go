@@ -32,16 +32,25 @@ func (m *Machine) stack(x *Tensor) *Tensor {
 }
 
 // Pad is pad(x, (0, width-x.size(-1))): the last dimension is filled up.
-func (m *Machine) Pad(x *Tensor, width int64) *Tensor {
+func (m *Machine) Pad(x *Tensor, width int64) *Tensor { return m.PadDim(x, -1, width) }
+
+// PadDim fills a dimension up. It copies even if there is nothing to fill.
+func (m *Machine) PadDim(x *Tensor, dim int, length int64) *Tensor {
+	const op = "constant_pad_nd"
+	dim = x.axis(dim)
 	n := m.node("ConstantPadNdBackward0", x)
-	shape := append([]int64(nil), x.Shape()...)
-	last := len(shape) - 1
-	from := shape[last]
-	shape[last] = width
-	y := m.Empty("constant_pad_nd", x.dtype, shape...)
+	from := x.dim[dim]
+	var y *Tensor
+	if from == length {
+		y = m.emptyLike(op, x, x.dtype)
+	} else {
+		shape := append([]int64(nil), x.Shape()...)
+		shape[dim] = length
+		y = m.Empty(op, x.dtype, shape...)
+	}
 	if n != nil {
 		n.apply = func(_ *Node, g []*Tensor) []*Tensor {
-			part := m.narrow(g[0], -1, from)
+			part := m.narrow(g[0], dim, from)
 			c := m.Clone(part)
 			part.Drop()
 			return []*Tensor{c}

@@ -180,3 +180,15 @@ func (m *Machine) SumTo(x *Tensor, shape []int64) *Tensor {
 	y.Drop()
 	return v
 }
+
+// Argmax is x.argmax(-1). What its blocks meet in are pairs of a number and
+// where it was.
+func (m *Machine) Argmax(x *Tensor) *Tensor {
+	const op = "argmax"
+	shape := x.Shape()
+	y := m.Empty(op, Int64, shape[:len(shape)-1]...)
+	m.meet(op, reduction{
+		outputs: max(y.Elements(), 1), inputs: x.Size(-1), inner: x.stride[x.dims-1] == 1, size: x.dtype.Size(), arg: 16,
+	})
+	return y
+}

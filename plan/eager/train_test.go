@@ -7,8 +7,8 @@ import (
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
-// births lists the sizes that fn allocates.
-func births(m *Machine, fn func()) []int64 {
+// sizesOf lists the sizes that fn allocates.
+func sizesOf(m *Machine, fn func()) []int64 {
 	from := len(m.Ledger.Tensors)
 	fn()
 	var out []int64
@@ -42,13 +42,13 @@ func TestVectorNorm(t *testing.T) {
 	} {
 		m := New(H200)
 		x := m.Empty("x", BFloat16, c.rows, c.columns)
-		if got := births(m, func() { m.VectorNormAll(x).Drop() }); !slices.Equal(got, c.all) {
+		if got := sizesOf(m, func() { m.VectorNormAll(x).Drop() }); !slices.Equal(got, c.all) {
 			t.Errorf("norm of [%d, %d] allocates %d, recorded %d", c.rows, c.columns, got, c.all)
 		}
-		if got := births(m, func() { m.VectorNorm(x, -2).Drop() }); !slices.Equal(got, c.down) {
+		if got := sizesOf(m, func() { m.VectorNorm(x, -2).Drop() }); !slices.Equal(got, c.down) {
 			t.Errorf("norm of the columns of [%d, %d] allocates %d, recorded %d", c.rows, c.columns, got, c.down)
 		}
-		if got := births(m, func() { m.VectorNorm(x, -1).Drop() }); !slices.Equal(got, []int64{2 * c.rows}) {
+		if got := sizesOf(m, func() { m.VectorNorm(x, -1).Drop() }); !slices.Equal(got, []int64{2 * c.rows}) {
 			t.Errorf("norm of the rows of [%d, %d] allocates %d", c.rows, c.columns, got)
 		}
 	}
@@ -59,7 +59,7 @@ func TestVectorNorm(t *testing.T) {
 func TestForeachNorm(t *testing.T) {
 	m := New(H200)
 	ts := []*Tensor{m.Empty("x", BFloat16, 5000, 896), m.Empty("x", BFloat16, 896)}
-	got := births(m, func() { Drop(m.ForeachNorm(ts)...) })
+	got := sizesOf(m, func() { Drop(m.ForeachNorm(ts)...) })
 	if want := []int64{2 * 69 * 4, 2, 2}; !slices.Equal(got, want) {
 		t.Errorf("allocates %d, want %d", got, want)
 	}
@@ -83,7 +83,7 @@ func TestCopyTables(t *testing.T) {
 		{"copy-out from eight ranks", func(m *Machine) { m.SplitCopyScratch(eighth, 8) }, 4624},
 	} {
 		m := New(H200)
-		if got := births(m, func() { c.run(m) }); len(got) != 1 || got[0] != c.want {
+		if got := sizesOf(m, func() { c.run(m) }); len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %d, recorded %d", c.what, got, c.want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestAutocastCache(t *testing.T) {
 		before := live(m)
 		casts := 0
 		m.Autocast(BFloat16, func() {
-			for _, n := range births(m, func() {
+			for _, n := range sizesOf(m, func() {
 				for range 2 {
 					y := m.Linear(x, w, nil)
 					y.Drop()

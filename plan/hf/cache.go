@@ -10,7 +10,12 @@ import (
 
 // cache keeps the keys and values of every layer: a DynamicCache, which grows
 // by joining them anew, or a StaticCache of a fixed length.
-type cache struct{ layers []cached }
+type cache struct {
+	layers []cached
+	// cross is that of an encoder-decoder's attention to the states of the
+	// encoder, nil otherwise. Its layers are filled once.
+	cross *cache
+}
 
 // cached is the cache of one layer: dynamic or static, with or without a
 // window.
@@ -40,6 +45,9 @@ func (c *cache) drop() {
 	for _, l := range slices.Backward(c.layers) {
 		eager.Drop(l.keys, l.values)
 		eager.Drop(l.states...)
+	}
+	if c.cross != nil {
+		c.cross.drop()
 	}
 }
 

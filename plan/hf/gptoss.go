@@ -13,6 +13,7 @@ func newGptOss(r *run) network {
 		j := *r.job
 		j.Attention = job.Eager
 		r.job = &j
+		r.assumed = append(r.assumed, "attention is eager: transformers has no other for gpt_oss without a flash kernel of its own")
 	}
 	return newLlama(r)
 }
@@ -86,7 +87,9 @@ func halvesRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor) {
 // scoredBlock is GptOssMLP, which returns the weights of the experts too.
 type scoredBlock struct{ *sparseBlock }
 
-func (s *scoredBlock) scored(r *run, x *eager.Tensor) (y, scores *eager.Tensor) { return s.run(r, x) }
+func (s *scoredBlock) scored(r *run, x *eager.Tensor) (y, scores *eager.Tensor) {
+	return s.run(r, x, true)
+}
 
 // biasedRouter is GptOssTopKRouter: softmax over the chosen experts alone.
 type biasedRouter struct {

@@ -48,6 +48,9 @@ func (e *experts) forward(r *run, x, indices, weights *eager.Tensor) *eager.Tens
 	m := r.m
 	before := m.Enter(e.label)
 	defer m.Enter(before)
+	if r.decodes {
+		return e.batched(r, x, indices, weights)
+	}
 	tokens, k, hidden := x.Size(0), indices.Size(-1), x.Size(-1)
 	sample := m.Reshape(weights, -1)
 	ids := m.Reshape(indices, -1)
@@ -211,13 +214,12 @@ func (b *builder) feedForward(name string, layer int) feedForward {
 }
 
 func (s *sparseBlock) forward(r *run, x *eager.Tensor) *eager.Tensor {
-	y, weights := s.run(r, x)
-	weights.Drop()
+	y, _ := s.run(r, x, false)
 	return y
 }
 
-// run is the output and the weights of the experts.
-func (s *sparseBlock) run(r *run, x *eager.Tensor) (y, weights *eager.Tensor) {
+// run is the output and, if they are to be kept, the weights of the experts.
+func (s *sparseBlock) run(r *run, x *eager.Tensor, keep bool) (y, weights *eager.Tensor) {
 	m := r.m
 	before := m.Enter(s.label)
 	defer m.Enter(before)
@@ -231,6 +233,11 @@ func (s *sparseBlock) run(r *run, x *eager.Tensor) (y, weights *eager.Tensor) {
 	r.route(logits)
 	h := s.experts.forward(r, flat, indices, weights)
 	y = m.Reshape(h, x.Shape()...)
-	eager.Drop(h, logits, indices, flat)
+	eager.Drop(h, logits)
+	if !keep {
+		weights.Drop()
+		weights = nil
+	}
+	eager.Drop(indices, flat)
 	return y, weights
 }

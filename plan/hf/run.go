@@ -56,6 +56,7 @@ type run struct {
 	zero      *zero
 	fsdp      *fsdp
 	notes     []string // what is not modelled
+	assumed   []string // what was taken instead of what was asked for
 	// collecting: the routers' logits go to routers.
 	collecting bool
 	routers    []*eager.Tensor
@@ -113,7 +114,7 @@ func Run(ctx context.Context, j *job.Job) (*Result, error) {
 			most = r
 		}
 	}
-	return &Result{Ledger: most.m.Ledger, Parameters: most.params, NotModelled: most.notes, Assumed: assumed}, nil
+	return &Result{Ledger: most.m.Ledger, Parameters: most.params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...)}, nil
 }
 
 func newRun(ctx context.Context, j *job.Job) *run {

@@ -35,23 +35,50 @@ func newT5(r *run) network {
 
 func (n *t5) loss(r *run, in *batch) *eager.Tensor {
 	m := r.m
-	states := n.encoder.forward(r, in.ids, in.mask, nil, nil)
+	states := n.encode(r, in.ids, in.mask)
 	ids := shiftRight(r, in.labels)
-	h := n.decoder.forward(r, ids, nil, states, in.mask)
+	h := n.decoder.forward(r, t5Input{ids: ids, states: states, statesMask: in.mask})
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
 	r.phase(ledger.LossPhase)
-	x := h.Keep()
-	if n.scaled {
-		x = replace(x, m.Scale(x))
-	}
-	logits := n.head.forward(r, x)
+	logits, x := n.logits(r, h)
 	flat := m.View(logits, -1, logits.Size(2))
 	target := m.View(in.labels, -1)
 	loss := m.CrossEntropy(flat, target)
 	r.output(logits, states)
 	eager.Drop(flat, target, states, ids, h, x, logits)
 	return loss
+}
+
+// encode runs the encoder.
+func (n *t5) encode(r *run, ids, mask *eager.Tensor) *eager.Tensor {
+	return n.encoder.forward(r, t5Input{ids: ids, mask: mask})
+}
+
+// logits are the head's of the decoder's states h, and what they were computed
+// from. The caller holds both.
+func (n *t5) logits(r *run, h *eager.Tensor) (logits, x *eager.Tensor) {
+	x = h.Keep()
+	if n.scaled {
+		x = replace(x, r.m.Scale(x))
+	}
+	return n.head.forward(r, x), x
+}
+
+// next is a step of generation.
+func (n *t5) next(r *run, in *batch) *eager.Tensor {
+	h := n.decoder.forward(r, t5Input{ids: in.ids, states: in.states, statesMask: in.mask, cache: in.cache})
+	kind := r.m.Kind(ledger.Loss)
+	defer r.m.Kind(kind)
+	logits, x := n.logits(r, h)
+	eager.Drop(h, x)
+	return logits
+}
+
+// cache is an EncoderDecoderCache.
+func (n *t5) cache(r *run) *cache {
+	layers := len(n.decoder.blocks)
+	return &cache{layers: make([]cached, layers), cross: &cache{layers: make([]cached, layers)}}
 }
 
 // shiftRight is _shift_right: what the decoder is fed with the labels.
@@ -95,22 +122,30 @@ func (s *t5Stack) tie(r *run, table *embedding) {
 	p.Tensor, p.Tied = table.w, true
 }
 
-// forward returns the last hidden state. A decoder is called with the states
-// of the encoder and with their mask.
-func (s *t5Stack) forward(r *run, ids, attention, states, statesMask *eager.Tensor) *eager.Tensor {
+// t5Input is what a stack is called with. A decoder gets the states of the
+// encoder and their mask, and when it generates a cache.
+type t5Input struct {
+	ids, mask, states, statesMask *eager.Tensor
+	cache                         *cache
+}
+
+// forward returns the last hidden state.
+func (s *t5Stack) forward(r *run, in t5Input) *eager.Tensor {
 	m := r.m
-	x := s.embed.forward(r, ids)
+	x := s.embed.forward(r, in.ids)
 	var mask, cross *eager.Tensor
 	if s.decodes {
-		mask = causalMask(r, maskArgs{x: x, attention: attention}, 0)
-		cross = bidirectionalMask(r, maskArgs{x: x, attention: statesMask, states: states}, 0)
+		mask = causalMask(r, maskArgs{x: x, attention: in.mask, cache: in.cache}, 0)
+		cross = bidirectionalMask(r, maskArgs{x: x, attention: in.statesMask, states: in.states}, 0)
 	} else {
-		mask = bidirectionalMask(r, maskArgs{x: x, attention: attention}, 0)
+		mask = bidirectionalMask(r, maskArgs{x: x, attention: in.mask}, 0)
 	}
 	made := &t5Biases{}
 	h := m.Dropout(x, s.dropout, r.trains)
 	h = r.through(s.blocks, h, func(i int) shared {
-		return shared{mask: mask, layer: i, t5: &t5Call{states: states, mask: cross, t5Biases: *made, made: made}}
+		return shared{
+			mask: mask, cache: in.cache, layer: i, t5: &t5Call{states: in.states, mask: cross, t5Biases: *made, made: made},
+		}
 	})
 	h = replace(h, s.norm.forward(r, h))
 	h = replace(h, m.Dropout(h, s.dropout, r.trains))
@@ -164,10 +199,10 @@ func (b *builder) t5Block(name string, first, decodes bool) *t5Block {
 
 func (l *t5Block) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 	call := *c.t5
-	h, weights := l.attend(r, l.attention, l.norm, x, c.mask, &call.self, c.t5)
+	h, weights := l.attend(r, l.attention, l.norm, x, c.mask, &call.self, c)
 	h = clampHalf(r, h)
 	if l.cross != nil {
-		y, w := l.attend(r, l.cross, l.crossNorm, h, call.mask, &call.cross, c.t5)
+		y, w := l.attend(r, l.cross, l.crossNorm, h, call.mask, &call.cross, c)
 		h, weights = replace(h, y), replace(weights, w)
 		h = clampHalf(r, h)
 	}
@@ -180,15 +215,15 @@ func (l *t5Block) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 // attend is T5LayerSelfAttention and T5LayerCrossAttention. A bias that is not
 // there is made and left to the blocks that come after.
 func (l *t5Block) attend(
-	r *run, a *t5Attention, norm *t5Norm, x, mask *eager.Tensor, bias **eager.Tensor, c *t5Call,
+	r *run, a *t5Attention, norm *t5Norm, x, mask *eager.Tensor, bias **eager.Tensor, c *shared,
 ) (y, weights *eager.Tensor) {
 	m := r.m
 	n := norm.forward(r, x)
-	made := &c.made.self
+	made := &c.t5.made.self
 	if a.crosses {
-		made = &c.made.cross
+		made = &c.t5.made.cross
 	}
-	out, weights := a.forward(r, n, c.states, mask, bias, made)
+	out, weights := a.forward(r, n, mask, bias, made, c)
 	d := m.Dropout(out, l.dropout, r.trains)
 	y = m.Add(x, d)
 	if a.crosses {

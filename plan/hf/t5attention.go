@@ -39,18 +39,13 @@ func (b *builder) t5Attention(name string, first, decodes bool) *t5Attention {
 // forward attends from x to the states, or to x itself without crossing. A bias
 // that is nil is made; it belongs to whoever holds made.
 func (a *t5Attention) forward(
-	r *run, x, states, mask *eager.Tensor, bias, made **eager.Tensor,
+	r *run, x, mask *eager.Tensor, bias, made **eager.Tensor, c *shared,
 ) (y, weights *eager.Tensor) {
 	m := r.m
 	before := m.Enter(a.label)
 	defer m.Enter(before)
-	from := x
-	if a.crosses {
-		from = states
-	}
 	q := inHeads(r, a.q, x, a.headDim)
-	k := inHeads(r, a.k, from, a.headDim)
-	v := inHeads(r, a.v, from, a.headDim)
+	k, v := a.keys(r, x, c)
 	if *bias == nil {
 		if *made == nil {
 			*made = a.bias(r, q, k.Size(2))
@@ -67,6 +62,28 @@ func (a *t5Attention) forward(
 	y = replace(flat, a.o.forward(r, flat))
 	eager.Drop(q, k, v)
 	return y, weights
+}
+
+// keys are the keys and values, joined to those of the cache where there is one.
+// Those of the encoder's states are computed once.
+func (a *t5Attention) keys(r *run, x *eager.Tensor, c *shared) (k, v *eager.Tensor) {
+	from, past := x, c.cache
+	if a.crosses {
+		from = c.t5.states
+		if past != nil {
+			past = past.cross
+			if l := &past.layers[c.layer]; l.keys != nil {
+				return l.keys.Keep(), l.values.Keep()
+			}
+		}
+	}
+	k, v = inHeads(r, a.k, from, a.headDim), inHeads(r, a.v, from, a.headDim)
+	if past == nil {
+		return k, v
+	}
+	k2, v2 := past.update(r, c.layer, k, v)
+	eager.Drop(k, v)
+	return k2, v2
 }
 
 // bias is what is added to the scores: looked up by distance, or zeros, which

@@ -1,6 +1,9 @@
 package recorded
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
@@ -48,7 +51,8 @@ type PhaseDiff struct {
 // Compare aligns a plan with a recording.
 func Compare(planned *ledger.Ledger, run *Run) *Diff {
 	d := &Diff{Planned: planned, Run: run, Match: nones(len(run.Ledger.Tensors)), Back: nones(len(planned.Tensors))}
-	d.Phases = pair(Spans(planned), Spans(run.Ledger))
+	recorded := Spans(run.Ledger)
+	d.Phases = pair(unmarked(Spans(planned), recorded), recorded)
 	for i := range d.Phases {
 		d.births(&d.Phases[i])
 	}
@@ -69,6 +73,24 @@ func Compare(planned *ledger.Ledger, run *Run) *Diff {
 		}
 	}
 	return d
+}
+
+// unmarked joins decoding to the prompt if the recording does not tell where it
+// begins: generate() makes no marks.
+func unmarked(planned, recorded []Span) []Span {
+	decodes := func(s Span) bool { return strings.HasPrefix(s.Label, ledger.Decode) }
+	if slices.ContainsFunc(recorded, decodes) {
+		return planned
+	}
+	var out []Span
+	for _, s := range planned {
+		if n := len(out); n > 0 && decodes(s) {
+			out[n-1].Last = s.Last
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func nones(n int) []int32 {

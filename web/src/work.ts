@@ -80,7 +80,7 @@ export class Work {
             ears.document(name, value);
         }
       }
-      if (!ended) error = 'ashlar view went away before the answer was there. Start it again in the terminal and open the address it prints.';
+      if (!ended) error = 'ashlar view went away before the answer was there. Start it again and open the address it prints.';
     } catch (err) {
       if (this.gone.signal.aborted || aborted(err)) return;
       error = words(err);

@@ -85,8 +85,8 @@ function Frame({ tree, i, onPick }: { tree: Laid; i: number; onPick: (i: number)
     return (
       <section class="muted">
         <p>
-          Outermost frames are at the top. A frame is red if what is allocated below it grew from A to B, blue if it shrank; the stronger, the
-          larger the part that changed. Click one to zoom, click the top row to go back.
+          Outermost frames are at the top. A frame is red if what is allocated below it grew from A to B, blue if it shrank; the
+          stronger, the larger the part that changed. Click one to zoom, click the top row to go back.
         </p>
       </section>
     );

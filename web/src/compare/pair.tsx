@@ -90,7 +90,9 @@ export function Stacks({ p }: { p: Pair }) {
   const [all, setAll] = useState(false);
   const q = place.value.params['q'] ?? '';
   const { test, wrong } = pattern(q);
-  const found = test ? p.stacks.filter((s) => test.test(siteText(s.frames)) || s.frames?.some((f) => test.test(`${f.filename}:${f.line} ${f.name}`))) : p.stacks;
+  const matches = (s: StackChange) =>
+    !test || test.test(siteText(s.frames)) || s.frames?.some((f) => test.test(`${f.filename}:${f.line} ${f.name}`));
+  const found = p.stacks.filter(matches);
   const shown = all ? found : found.slice(0, first);
   return (
     <Panel

@@ -90,7 +90,6 @@ export interface Branch {
 export interface Ranks {
   sizes: 'block' | 'requested';
   ranks: Rank[];
-  measures: { measure: Measure; median_bytes: number | null; threshold_bytes: number | null; median_count: number | null; threshold_count: number | null }[];
   odd: Odd[];
   calls_compared: boolean;
   calls_in_common: number;

@@ -76,7 +76,8 @@ function momentsOf(r: Run, chosen: string, self: boolean): Option[] {
       .slice(0, mostSteps)
       .map((s) => ({ value: String(s.end - 1), text: `end of step ${s.number}` })),
   ];
-  return list.some((o) => o.value === chosen) ? list : [...list, { value: chosen, text: /^\d+$/.test(chosen) ? `event ${count(Number(chosen))}` : chosen }];
+  if (list.some((o) => o.value === chosen)) return list;
+  return [...list, { value: chosen, text: /^\d+$/.test(chosen) ? `event ${count(Number(chosen))}` : chosen }];
 }
 
 function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at: string; bt: string }) {
@@ -96,7 +97,10 @@ function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at:
       />
       <Select label="at" name="bt" value={bt} options={momentsOf(b, bt, self)} onPick={(v) => put({ bt: v || null }, 'push')} />
       {!self && (
-        <button onClick={() => visit(b.id, 'compare', { ...place.value.params, b: a.id, at: bt || null, bt: at || null })} title="A becomes B, and B becomes A">
+        <button
+          onClick={() => visit(b.id, 'compare', { ...place.value.params, b: a.id, at: bt || null, bt: at || null })}
+          title="A becomes B, and B becomes A"
+        >
           Swap
         </button>
       )}
@@ -119,7 +123,13 @@ function Coming({ got, what }: { got: Answer<unknown>; what: string }) {
   const p = got.going?.progress;
   return (
     <div class="doing">
-      <Wait>{got.going?.waiting ? 'Waiting: another replay is under way' : p?.what ? `Replaying ${p.what.slice(p.what.lastIndexOf('/') + 1)}` : what}</Wait>
+      <Wait>
+        {got.going?.waiting
+          ? 'Waiting: another replay is under way'
+          : p?.what
+            ? `Replaying ${p.what.slice(p.what.lastIndexOf('/') + 1)}`
+            : what}
+      </Wait>
       <progress aria-label="Progress" max={1} {...(p?.total ? { value: p.done / p.total } : {})} />
       <button onClick={stopAll} title="Stop (s)">
         Stop
@@ -187,9 +197,9 @@ function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: reado
   const off = hidden();
   const metas = all.map((r) => load<Meta>('meta', { run: r.id }).value);
   const ready = metas.every((m) => m.data);
-  const with_ = metas.flatMap((m) => (m.data && m.data.events > 0 ? [m.data] : []));
-  const steps = ready && with_.length > 0 && with_.every(hasSteps);
-  const times = ready && with_.length > 0 && with_.every((m) => m.first_time !== null);
+  const eventful = metas.flatMap((m) => (m.data && m.data.events > 0 ? [m.data] : []));
+  const steps = ready && eventful.length > 0 && eventful.every(hasSteps);
+  const times = ready && eventful.length > 0 && eventful.every((m) => m.first_time !== null);
   const wanted = params['align'];
   const align: Align = wanted === 'time' && times ? 'time' : wanted === 'event' || !steps ? 'event' : 'step';
   const what = (['both', 'live', 'reserved'] as const).find((w) => w === params['lines']) ?? (all.length > 3 ? 'live' : 'both');
@@ -207,7 +217,7 @@ function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: reado
     });
     const from = lines.reduce((n, l) => Math.min(n, l.xs[0] ?? 0), 0);
     const to = lines.reduce((n, l) => Math.max(n, l.end), from + 1);
-    const last = with_.reduce((n, m) => Math.max(n, m.steps[m.steps.length - 1]?.number ?? 0), 0);
+    const last = eventful.reduce((n, m) => Math.max(n, m.steps[m.steps.length - 1]?.number ?? 0), 0);
     return {
       lines,
       from,
@@ -216,7 +226,9 @@ function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: reado
       failures: [],
       ticks: (n) => axisTicks(align, from, to, n),
       place: (x) => axisPlace(align, x, last),
-      label: `Memory of ${plural(all.length, 'run')} on one axis: ${metas.map((m, i) => `${all[i]!.label} reserves at most ${size(m.data?.max_reserved_bytes ?? 0)}`).join('; ')}.`,
+      label: `Memory of ${plural(all.length, 'run')} on one axis: ${metas
+        .map((m, i) => `${all[i]!.label} reserves at most ${size(m.data?.max_reserved_bytes ?? 0)}`)
+        .join('; ')}.`,
     };
   }, [ready, complete, align, what, all.map((r) => r.id).join(), params['off'], styles]);
   const trouble = [...metas, ...curves].find((x) => x?.error)?.error;
@@ -252,7 +264,7 @@ function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: reado
       }
     >
       {trouble && <Trouble>{trouble}</Trouble>}
-      {ready && with_.length === 0 ? (
+      {ready && eventful.length === 0 ? (
         <Empty>None of the runs has events: there is no curve.</Empty>
       ) : chart ? (
         <Lines chart={chart} picked={null} />
@@ -286,5 +298,8 @@ function linesOf(r: Run, i: number, c: Curve, m: Meta, align: Align, what: What,
     thin,
     fails: name === 'live' && m.ooms.length > 0 && m.ooms[m.ooms.length - 1]! >= m.events - 2,
   });
-  return [...(what !== 'live' ? [line(c.reserved, 'reserved', what === 'both')] : []), ...(what !== 'reserved' ? [line(c.active, 'live', false)] : [])];
+  return [
+    ...(what !== 'live' ? [line(c.reserved, 'reserved', what === 'both')] : []),
+    ...(what !== 'reserved' ? [line(c.active, 'live', false)] : []),
+  ];
 }

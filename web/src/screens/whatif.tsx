@@ -58,7 +58,9 @@ export function WhatIf() {
         <div class="whatif-main" tabIndex={0} role="region" aria-label="Answers">
           {s.going && <Doing going={s.going} tuning={s.question?.tune != null && !s.tune} onStop={() => stop(id)} />}
           {s.error && <Trouble>{s.error}</Trouble>}
-          {s.stopped && !s.going && <p class="muted">Stopped. {s.answer || s.tune ? 'What was known by then is shown.' : 'Nothing was known yet.'}</p>}
+          {s.stopped && !s.going && (
+            <p class="muted">Stopped. {s.answer || s.tune ? 'What was known by then is shown.' : 'Nothing was known yet.'}</p>
+          )}
           {s.tune && <Found t={s.tune} />}
           {s.answer && s.question && <Answered s={s} answer={s.answer} question={s.question} m={m} />}
           {!s.going && !s.answer && !s.error && !s.tune && !s.stopped && <Hint />}
@@ -71,8 +73,8 @@ export function WhatIf() {
 function Hint() {
   return (
     <Empty>
-      The calls of this recording are replayed through PyTorch's allocator rules under each of the settings, on a simulated device. Choose some
-      and try them; no GPU is needed.
+      The calls of this recording are replayed through PyTorch's allocator rules under each of the settings, on a simulated device.
+      Choose some and try them; no GPU is needed.
     </Empty>
   );
 }
@@ -101,6 +103,11 @@ function Doing({ going, tuning, onStop }: { going: Going; tuning: boolean; onSto
   );
 }
 
+function ending(t: Tune): string {
+  if (t.interrupted) return 'stopped';
+  return t.finished ? 'all there are' : 'the time was up';
+}
+
 // Found is the answer of tune.
 function Found({ t }: { t: Tune }) {
   const r = t.recommended;
@@ -108,7 +115,7 @@ function Found({ t }: { t: Tune }) {
     <Panel
       title={r.recorded ? 'Keep the settings' : 'Recommended'}
       name="tune"
-      aside={`${plural(t.evaluated, 'setting')} evaluated in ${t.elapsed_seconds.toFixed(1)} s${t.interrupted ? ', stopped' : t.finished ? ', all there are' : ', the time was up'}`}
+      aside={`${plural(t.evaluated, 'setting')} evaluated in ${t.elapsed_seconds.toFixed(1)} s, ${ending(t)}`}
     >
       {!r.recorded && (
         <div class="export">
@@ -233,8 +240,8 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
             <li>{n}</li>
           ))}
           <li class="muted">
-            Every line is a replay of the recorded calls: it holds as far as the program makes the same calls. Driver time is an estimate for
-            comparing settings.
+            Every line is a replay of the recorded calls: it holds as far as the program makes the same calls. Driver time is an estimate
+            for comparing settings.
           </li>
         </ul>
       </Panel>

@@ -41,7 +41,16 @@ export function Graph({
     root.value = selected.value = hover.value = -1;
   }
   const row = useSignal(20);
-  const sight = (): Sight => ({ tree, marks, searching, root: root.value, selected: selected.value, hover: hover.value, row: row.value, look });
+  const sight = (): Sight => ({
+    tree,
+    marks,
+    searching,
+    root: root.value,
+    selected: selected.value,
+    hover: hover.value,
+    row: row.value,
+    look,
+  });
   const height = (tree.deepest + 2) * row.value;
   useEffect(() => {
     const box = scroller.current!;

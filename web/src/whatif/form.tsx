@@ -63,7 +63,7 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
             + {p.text}
           </button>
         ))}
-        <button type="button" class="small" onClick={() => setSets([...sets, 'max_split_size_mb:256'])} title="A line to write your own into">
+        <button type="button" class="small" onClick={() => setSets([...sets, 'max_split_size_mb:256'])} title="A line to write into">
           + another
         </button>
       </div>
@@ -110,7 +110,10 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
           label="for"
           name="budget"
           value={String(budget)}
-          options={(budgets.includes(budget) ? budgets : [budget, ...budgets]).map((b) => ({ value: String(b), text: b < 60 ? `${b} s` : `${b / 60} min` }))}
+          options={(budgets.includes(budget) ? budgets : [budget, ...budgets]).map((b) => ({
+            value: String(b),
+            text: b < 60 ? `${b} s` : `${b / 60} min`,
+          }))}
           onPick={(v) => setBudget(Number(v))}
         />
         <button type="button" disabled={busy} data-ask="tune" onClick={() => ask(budget)}>

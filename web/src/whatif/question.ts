@@ -17,7 +17,11 @@ const between = ';';
 // The presets are lines that PyTorch's documentation, its error message and
 // issues of well-known programs advise.
 export const presets: readonly { conf: string; text: string; title: string }[] = [
-  { conf: 'expandable_segments:True', text: 'expandable segments', title: "What PyTorch's own message advises: segments grow instead of being many" },
+  {
+    conf: 'expandable_segments:True',
+    text: 'expandable segments',
+    title: "What PyTorch's own message advises: segments grow instead of being many",
+  },
   { conf: 'max_split_size_mb:128', text: 'max split 128', title: 'Blocks above 128 MiB are not split' },
   { conf: 'max_split_size_mb:512', text: 'max split 512', title: 'Blocks above 512 MiB are not split' },
   { conf: 'roundup_power2_divisions:4', text: 'round up ÷4', title: 'Sizes are rounded up to a quarter of a power of two' },

@@ -138,7 +138,10 @@ function Row({
       <td class="right">
         <Later choice={choice} waiting={waiting} n={choice?.need_bytes ?? null} field="need_bytes" />
       </td>
-      <td class="right num" title={`${r.estimated_driver_ms} ms; ${plural(r.num_device_alloc, 'allocation')}, ${plural(r.num_device_free, 'free')}`}>
+      <td
+        class="right num"
+        title={`${r.estimated_driver_ms} ms; ${plural(r.num_device_alloc, 'allocation')}, ${plural(r.num_device_free, 'free')}`}
+      >
         ~{driver(r.estimated_driver_ms)}
       </td>
       <td class="right num">{count(r.num_alloc_retries)}</td>
@@ -218,8 +221,9 @@ export function Failures({ answer }: { answer: Answer }) {
                     <>are reserved before the first event, after all that is cached was released: more than there is</>
                   ) : (
                     <>
-                      {f.stack ? `asked for at ${siteText(f.stack)}` : 'asked for; the file has no call stack of it'}; reserved <Bytes n={f.reserved_bytes} />, allocated <Bytes n={f.allocated_bytes} />,
-                      largest free block <Bytes n={f.largest_free_bytes} />
+                      {f.stack ? `asked for at ${siteText(f.stack)}` : 'asked for; the file has no call stack of it'}; reserved{' '}
+                      <Bytes n={f.reserved_bytes} />, allocated <Bytes n={f.allocated_bytes} />, largest free block{' '}
+                      <Bytes n={f.largest_free_bytes} />
                     </>
                   )}
                   {f.looks_caught && <span class="muted"> (may be caught by {f.caught_by})</span>}

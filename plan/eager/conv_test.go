@@ -1,0 +1,75 @@
+package eager
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// convolution is one of patches as cuDNN 9.19 ran it on an H200: the workspaces
+// it asked for.
+type convolution struct {
+	Batch, Height, Width, Patch, Out, Channels int64
+	DType                                      string
+	Forward, Backward                          int64
+}
+
+func readConvolutions(t *testing.T) []convolution {
+	t.Helper()
+	f, err := os.Open("../../testdata/plan/convolutions.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []convolution
+	in := bufio.NewScanner(z)
+	for in.Scan() {
+		var c convolution
+		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// cuDNN chooses kernels by rules that it does not tell. Those here must give
+// the workspaces of nearly all convolutions in half types, and of most in fp32.
+func TestPatchWorkspaces(t *testing.T) {
+	type score struct{ all, forward, backward int }
+	scores := map[string]*score{"bf16": {}, "fp16": {}, "fp32": {}}
+	for _, c := range readConvolutions(t) {
+		m := New(H200)
+		d := dtypes[c.DType]
+		x := m.Empty("x", d, c.Batch, c.Channels, c.Height, c.Width)
+		w := m.Empty("w", d, c.Out, c.Channels, c.Patch, c.Patch)
+		y := m.Empty("y", d, c.Batch, c.Out, c.Height/c.Patch, c.Width/c.Patch)
+		p := patchesOf(x, w, y)
+		s := scores[c.DType]
+		s.all++
+		if got := p.forward(); got == c.Forward {
+			s.forward++
+		} else if testing.Verbose() {
+			t.Logf("%+v: forward planned %d, %+d", c, got, got-c.Forward)
+		}
+		if got := p.backward(); got == c.Backward {
+			s.backward++
+		} else if testing.Verbose() {
+			t.Logf("%+v: backward planned %d, %+d", c, got, got-c.Backward)
+		}
+	}
+	for name, least := range map[string]score{
+		"bf16": {forward: 100, backward: 90}, "fp16": {forward: 100, backward: 90}, "fp32": {forward: 90, backward: 80},
+	} {
+		s := scores[name]
+		if s.all == 0 || 100*s.forward < least.forward*s.all || 100*s.backward < least.backward*s.all {
+			t.Errorf("%s: of %d forward %d, backward %d; want %d and %d %%", name, s.all, s.forward, s.backward, least.forward, least.backward)
+		}
+	}
+}
