@@ -243,14 +243,14 @@ func (p *planned) binding() ledger.Phase {
 	return phase
 }
 
-// measured tells whether runs of this kind were compared with the plan: there
-// was one GPU to do it on.
+// measured tells whether runs of this kind were compared with the plan: DDP and
+// FSDP were, the other ways to spread a model over ranks were not.
 func measured(j *job.Job) bool {
 	if unmeasuredGeneration(j) {
 		return false
 	}
 	s := j.Shard
-	return s.DDP <= 1 && s.FSDP <= 1 && s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
+	return s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
 }
 
 // unmeasuredGeneration tells whether a job generates in a way that no recording

@@ -158,9 +158,9 @@ func TestRoom(t *testing.T) {
 	if a := ask(t, q); a.Collectives == 0 || !a.Measured || a.PeakDevice != a.PeakReserved+a.Context+a.Collectives {
 		t.Errorf("%+v", a)
 	}
-	q.Options = options(t, "batch", "4", "seq", "1000", "shard", "fsdp:8")
+	q.Options = options(t, "batch", "4", "seq", "1000", "shard", "tp:2")
 	if a := ask(t, q); a.Measured {
-		t.Error("FSDP over 8 ranks was not measured")
+		t.Error("tensor parallelism was not measured")
 	}
 }
 

@@ -156,8 +156,14 @@ func (p *planned) otherLevers() []lever {
 	add(j.Optimizer != job.SGD && j.Optimizer != job.SGDMomentum && j.Optimizer != job.SGDFused && j.LoRA.Rank == 0,
 		"SGD with momentum", "another optimizer", "optimizer", string(job.SGDFused))
 	add(j.LoRA.Rank == 0 && p.q.Model.Head == config.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
-	add(j.Shard == (job.Shard{}), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
+	add(p.wantsRanks(), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
 	return out
+}
+
+// wantsRanks tells whether more GPUs are worth a thought: nobody spreads what is
+// spread already, or what fits.
+func (p *planned) wantsRanks() bool {
+	return p.job.Shard == (job.Shard{}) && (!p.q.Room.given() || p.reserved > p.q.Room.available(p.job))
 }
 
 // servingLevers are those of a served model.
@@ -179,7 +185,7 @@ func (p *planned) servingLevers() []lever {
 	if j.Batch > 1 {
 		out = append(out, lever{name: "half the batch", cost: "half as many requests at a time", options: []string{"batch", fmt.Sprint(j.Batch / 2)}})
 	}
-	if m := p.q.Model; j.Shard == (job.Shard{}) && m.Heads%2 == 0 && m.KVHeads%2 == 0 {
+	if m := p.q.Model; p.wantsRanks() && m.Heads%2 == 0 && m.KVHeads%2 == 0 {
 		out = append(out, lever{name: "tensor parallelism over 2 GPUs", cost: "2 GPUs, and their communication", options: []string{"shard", "tp:2"}})
 	}
 	return out

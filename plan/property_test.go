@@ -33,11 +33,13 @@ func peak(t interface{ Fatalf(string, ...any) }, tb testing.TB, config string, p
 	return p.requested
 }
 
-// More batch, more sequence or more layers never take less.
+// More batch, more sequence or more layers never take less. Sequences are whole
+// eights: kernels want that and copy what is not, so that a token more may spare
+// a copy.
 func TestMoreNeverTakesLess(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		config := rapid.SampledFrom(small).Draw(r, "config")
-		batch, seq, layers := rapid.IntRange(1, 4).Draw(r, "batch"), rapid.IntRange(8, 200).Draw(r, "seq"), rapid.IntRange(1, 4).Draw(r, "layers")
+		batch, seq, layers := rapid.IntRange(1, 4).Draw(r, "batch"), 8*rapid.IntRange(1, 25).Draw(r, "seq"), rapid.IntRange(1, 4).Draw(r, "layers")
 		how := rapid.SampledFrom([][]string{
 			{}, {"recompute", "full"}, {"generate", "3"}, {"optimizer", "adamw-foreach"}, {"accumulate", "2"}, {"attention", "eager"},
 		}).Draw(r, "how")
@@ -48,7 +50,7 @@ func TestMoreNeverTakesLess(t *testing.T) {
 			return peak(r, t, fmt.Sprintf(config, layers), append([]string{"batch", fmt.Sprint(batch), "seq", fmt.Sprint(seq)}, how...)...)
 		}
 		least := ask(batch, seq, layers)
-		for _, more := range [][3]int{{1, 0, 0}, {0, 1, 0}, {0, 17, 0}, {0, 0, 1}} {
+		for _, more := range [][3]int{{1, 0, 0}, {0, 8, 0}, {0, 64, 0}, {0, 0, 1}} {
 			if got := ask(batch+more[0], seq+more[1], layers+more[2]); got < least {
 				r.Fatalf("batch %d, seq %d, layers %d take %d; with %v more %d", batch, seq, layers, least, more, got)
 			}

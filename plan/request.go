@@ -183,9 +183,9 @@ func (r *request) optimizer() error {
 	j.ZeroGrad = job.ZeroGrad(r.pick("zero-grad", string(job.ZeroNone), ""))
 	j.Clip = r.o.Has("clip")
 	j.Accumulate = int(r.o.count("accumulate", 1))
-	if j.Accumulate > maxParts {
-		r.assumed = append(r.assumed, fmt.Sprintf("--accumulate %d: the parts of a step after the first %d are like those, and were not run", j.Accumulate, maxParts))
-		j.Accumulate = maxParts
+	if most := maxParts + r.stages(); j.Accumulate > most { // a pipeline has as many parts under way as stages
+		r.assumed = append(r.assumed, fmt.Sprintf("--accumulate %d: the parts of a step after the first %d are like those, and were not run", j.Accumulate, most))
+		j.Accumulate = most
 	}
 	j.Save = job.Save(r.pick("save", string(job.SaveNone), ""))
 	j.HoldOutput, j.UseCache = r.o.Has("hold-output"), r.o.Has("use-cache")

@@ -70,7 +70,7 @@ func TestJobRefuses(t *testing.T) {
 		{llama, []string{"batch", "2"}, "--seq is missing: "},
 		{vit, both, "vit takes no --seq: its pictures make sequences of 197"},
 		{vit, []string{"batch", "2", "mask", "left"}, "leave it out"},
-		{bert, append([]string{"generate", "4"}, both...), "bert has no causal head"},
+		{bert, append([]string{"generate", "4"}, both...), "bert has no head that predicts tokens"},
 		{bert, append([]string{"loss", "chunked:8"}, both...), "--loss chunked"},
 		{gpt2, []string{"batch", "2", "seq", "2000"}, "a table of 1024 positions, and 2000 are asked for"},
 		{gpt2, []string{"batch", "2", "seq", "1020", "generate", "8"}, "a table of 1024 positions, and 1028 are asked for"},

@@ -52,6 +52,16 @@ func (r *request) shard() error {
 	return r.divisible(s)
 }
 
+// stages is how many stages of a pipeline --shard asks for, 0 for none.
+func (r *request) stages() int {
+	for part := range strings.SplitSeq(r.o.Get("shard"), ",") {
+		if word, n, _ := numbered(part); word == "pp" {
+			return int(n)
+		}
+	}
+	return 0
+}
+
 func count(all ...bool) int {
 	n := 0
 	for _, b := range all {

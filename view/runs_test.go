@@ -185,7 +185,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	paths := []string{
 		"meta?", "curve?n=200&", "timeline?width=400&height=300&", "timeline?width=300&x=time&stack=forward&color=category&", "segments?event=300&", "stacks?peak=1&user=1&",
-		"stacks?area=1&", "events?count=50&stack=forward&", "events?count=50&action=oom&", "find?what=segment&", "alloc?id=5&", "legend?color=pool&", "stats?", "explain?", "whatif?set=&",
+		"stacks?area=1&", "events?count=50&stack=forward&", "events?count=50&action=oom&", "find?what=segment&", "alloc?id=5&", "legend?color=pool&", "stats?", "explain?", "whatif?set=&", "segments?set=expandable_segments:True&",
 	}
 	var wg sync.WaitGroup
 	for worker := range 6 {

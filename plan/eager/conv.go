@@ -87,7 +87,8 @@ func (p patches) huge() bool { return p.channelsLast(p.x, true)/p.size > 1<<27 }
 // forward is the workspace of the convolution.
 func (p patches) forward() int64 {
 	small := p.w[2]*p.w[3] < 32*32
-	large := p.x[2]*p.x[3] >= 512*512
+	pixels := p.x[2] * p.x[3]
+	large := pixels >= 1<<18
 	switch {
 	case p.half && small && p.channels < 512:
 		return 0
@@ -101,7 +102,7 @@ func (p patches) forward() int64 {
 		return p.copies(true) + 16
 	case p.x[0] >= 256:
 		return p.copies(true) - p.channelsLast(p.y, true) + 16
-	case p.channels >= 1024 && p.rows > 1024:
+	case p.channels >= 1024 && p.x[0]*pixels >= 1<<18:
 		return p.copies(false) + 16
 	}
 	return 0
@@ -110,36 +111,35 @@ func (p patches) forward() int64 {
 // backward is the workspace of the gradient of the kernel, which is a sum over
 // the patches. Where there are many, several blocks sum parts of it in fp32.
 func (p patches) backward() int64 {
-	kernel := p.w[1] * p.w[2] * p.w[3]
-	lanes := 16 / p.size
-	// flags are what blocks of 256 x 64 results tell each other.
+	area, pixels := p.w[2]*p.w[3], p.x[2]*p.x[3]
+	row := area * 16 / p.size // a row of the kernel, padded
 	wide := ceil(p.channels, 256)
-	flags := 4 * wide * ceil(p.w[2]*p.w[3]*lanes, 64)
-	sums := 4 * p.channelsLast(p.w, true) / p.size
+	all := p.copies(true)
 	if !p.half {
 		switch {
 		case p.rows < 400:
-			return 4 * p.channels
-		case p.channels < 1024 && p.x[2]*p.x[3] > 256*256:
-			return p.copies(true) + 144 + flags
+			return 0
+		case p.x[0] >= 128, pixels >= 1<<18, pixels > 1<<16 && p.channels < 1024:
+			return all + 144 + 4*wide*ceil(row, 64)
 		}
-		return p.copies(true) + 144
+		return all + 144
 	}
 	switch {
-	case p.w[2]*p.w[3] >= 32*32 && p.channels < 1024 && p.rows > 512:
-		return 4*p.channels*kernel + 24*p.channels + 16
+	case area >= 32*32 && p.channels < 1024 && p.rows > 512:
+		return 4*p.channels*area*p.w[1] + 24*p.channels + 16
 	case p.huge():
-		return p.copies(true) + sums/p.channels*256*wide + flags + 175
-	case p.w[2]*p.w[3] < 32*32 && p.rows >= 3072:
+		tiles := ceil(row, 128)
+		return all + 4*256*wide*128*tiles + 8*wide*tiles + 175
+	case area < 32*32 && p.rows >= 3072:
 		splits := int64(3)
 		if p.x[0] >= 128 {
 			splits = 4
 		}
-		return p.copies(true) + splits*sums + 144
+		return all + splits*4*p.channels*row + 144
 	case p.channels >= 1024 && p.rows > 512:
-		return p.copies(true) + 2*p.channels + 144
-	case p.channels >= 1024:
-		return p.copies(true) + 144
+		return all + 2*p.channels + 144
+	case p.channels >= 1024 && area < 32*32:
+		return all + 144
 	}
-	return p.copies(true) + 16
+	return all + 16
 }

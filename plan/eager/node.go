@@ -185,9 +185,9 @@ func (n *Node) unref() {
 	n.releaseSaved()
 	edges := n.edges
 	n.edges = nil
-	for i := range edges {
-		if edges[i].node != nil {
-			edges[i].node.unref()
+	for _, e := range slices.Backward(edges) { // torch deletes the graph behind the last input first
+		if e.node != nil {
+			e.node.unref()
 		}
 	}
 	if n.owns {

@@ -118,7 +118,7 @@ func (b *builder) bertLayer(name string) *bertLayer {
 	in := b.in(name)
 	return &bertLayer{
 		attention: in.bertAttention("attention.self"),
-		sum:       in.bertSum("attention.output", c.Hidden),
+		sum:       in.bertSum("attention.output", c.Heads*c.HeadDim),
 		up:        in.linear("intermediate.dense", c.Hidden, c.Intermediate, true),
 		act:       c.Activation,
 		down:      in.bertSum("output", c.Intermediate),

@@ -22,6 +22,7 @@ type cache struct {
 type cached struct {
 	keys, values *eager.Tensor // nil at first
 	seen, window int64
+	linear       bool            // it has states alone
 	length       int64           // of a static layer, 0 of a dynamic one
 	states       []*eager.Tensor // of linear attention, as the family keeps them
 }
@@ -32,6 +33,7 @@ func newCache(c *config.Model, length int64) *cache {
 	for i := range k.layers {
 		l := &k.layers[i]
 		l.window = int64(c.Window(i))
+		l.linear = c.LayerTypes[i] == config.LinearAttention
 		l.length = length
 		if length > 0 && l.window > 0 {
 			l.length = min(length, l.window)
@@ -157,11 +159,11 @@ func (l *cached) slide(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) 
 }
 
 // past is what a mask needs to know for a layer's type: of the first layer with
-// or without a window.
+// or without a window that has keys.
 func (c *cache) past(sliding bool, rows int64) *past {
 	l := &c.layers[0]
 	for i := range c.layers {
-		if (c.layers[i].window > 0) == sliding {
+		if (c.layers[i].window > 0) == sliding && !c.layers[i].linear {
 			l = &c.layers[i]
 			break
 		}

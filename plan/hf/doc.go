@@ -9,11 +9,18 @@
 //
 //	run.go        a job from its beginning to its end
 //	train.go      the training loop
+//	recompute.go  which layers are checkpointed, by themselves or in groups
+//	optimizer.go  Adam, SGD, Adafactor, fp32 copies of the weights
+//	lora.go, chunk.go, save.go
+//	ddp.go, fsdp.go, zero.go, parallel.go   more than one rank
 //	generate.go   prompt and tokens
 //	module.go     parameters, Linear, Embedding
 //	decoder.go    the causal language model around the layers
 //	norm.go, rope.go, mlp.go, attention.go, sdpa.go, mask.go, loss.go, cache.go
 //	llama.go      llama, mistral, qwen2, qwen3
+//	moe.go        routers and experts, mixtral and qwen3_moe; balance.go: their loss
+//	deepseek.go   deepseek_v2, deepseek_v3
+//	gptoss.go     gpt_oss
 //
 // The order of statements matters: it is the order of allocations.
 package hf

@@ -30,19 +30,23 @@ type past struct {
 // where no mask is needed.
 type masks struct {
 	full, sliding *eager.Tensor
+	linear        *eager.Tensor // what of the batch is padding, for linear attention
 	// mapped: they are in a dict, which is dropped first.
 	mapped bool
 }
 
 // of is the mask for a type of layer, borrowed.
 func (m *masks) of(t config.LayerType) *eager.Tensor {
-	if t == config.SlidingAttention {
+	switch t {
+	case config.SlidingAttention:
 		return m.sliding
+	case config.LinearAttention:
+		return m.linear
 	}
 	return m.full
 }
 
-func (m *masks) drop() { eager.Drop(m.full, m.sliding) }
+func (m *masks) drop() { eager.Drop(m.full, m.sliding, m.linear) }
 
 // decoderMasks makes the masks that the layers of a decoder need. Mistral and
 // mixtral have one kind of layer, the others make a mask for full attention in
@@ -68,7 +72,26 @@ func decoderMasks(r *run, a maskArgs) (ms masks) {
 	if sliding {
 		ms.sliding = causalMask(r, a, int64(c.SlidingWindow))
 	}
+	if c.Linear != nil {
+		ms.linear = recurrentMask(r, a)
+	}
 	return ms
+}
+
+// recurrentMask is create_recurrent_attention_mask: the batch's own mask if it
+// has padding.
+func recurrentMask(r *run, a maskArgs) *eager.Tensor {
+	if a.attention == nil || a.x.Size(1) == 1 {
+		return nil
+	}
+	m := r.m
+	ones := m.Compare("eq", a.attention)
+	all := m.All(ones)
+	eager.Drop(ones, all)
+	if !r.padded() {
+		return nil
+	}
+	return a.attention.Keep()
 }
 
 // causalMask is create_causal_mask and, with a window, the sliding variant.

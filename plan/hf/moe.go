@@ -193,8 +193,11 @@ func (b *builder) feedForward(name string, layer int) feedForward {
 	if !c.Sparse(layer) {
 		return b.gatedMLP(name, c.Hidden, c.Intermediate, c.MLPBias, c.Activation)
 	}
-	if c.MLA != nil {
+	switch {
+	case c.MLA != nil:
 		return b.sharedBlock(name)
+	case c.MoE.SharedIntermediate > 0:
+		return b.gatedShare(name)
 	}
 	in := b.in(name)
 	s := &sparseBlock{label: b.label(name), jitter: c.MoE.JitterNoise}

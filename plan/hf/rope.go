@@ -21,6 +21,7 @@ const (
 	ropeTwice   ropeStyle = iota // each angle twice: for the halves of a head
 	ropeOnce                     // each angle once (gpt_oss)
 	ropeComplex                  // complex numbers, in the place of the cosines (deepseek_v2)
+	ropeGrid                     // of three positions per token (qwen3_5)
 )
 
 // tables are the cosines and sines, [1, rows, dim].
@@ -49,27 +50,35 @@ func (r *ropes) drop() {
 // rotary makes the module.
 func (b *builder) rotary(name string, dim int) *rotary { return b.rotaries(name, dim, 1)[0] }
 
-// rotaries makes the module with frequencies for some types of layers. What its
-// constructor computes is small and comes twice: once there and once when
-// weights are initialised.
+// rotaries makes the module with frequencies for some types of layers, and
+// initialises it.
 func (b *builder) rotaries(name string, dim, types int) []*rotary {
+	out, initialise := b.rotaryModule(name, dim, types)
+	initialise()
+	return out
+}
+
+// rotaryModule makes the module alone. What its constructor computes is small
+// and comes twice: once there and once when weights are initialised.
+func (b *builder) rotaryModule(name string, dim, types int) (out []*rotary, initialise func()) {
 	m := b.r.m
 	before := m.Enter(b.label(name))
 	defer m.Enter(before)
 	frequencies := func() *eager.Tensor { return ropeFrequencies(m, b.r.job.Model.Rope.Type, int64(dim)/2) }
-	out := make([]*rotary, types)
+	out = make([]*rotary, types)
 	for i := range out {
 		ro := &rotary{label: b.label(name), dim: int64(dim)}
 		ro.freq = frequencies().SetKind(ledger.Buffer)
 		b.r.buffers = append(b.r.buffers, ro.freq, m.Unary("clone", ro.freq).SetKind(ledger.Buffer))
 		out[i] = ro
 	}
-	var again *eager.Tensor
-	for range out {
-		again = replace(again, frequencies())
+	return out, func() {
+		var again *eager.Tensor
+		for range out {
+			again = replace(again, frequencies())
+		}
+		again.Drop()
 	}
-	again.Drop()
-	return out
 }
 
 // forward computes the tables for positions [1, rows], in the type of x.
@@ -79,6 +88,9 @@ func (ro *rotary) forward(r *run, x, positions *eager.Tensor) tables {
 	defer m.Enter(before)
 	grad := m.NoGrad(true)
 	defer m.NoGrad(grad)
+	if ro.style == ropeGrid {
+		return ro.grid(r, x, positions)
+	}
 	batch, rows := positions.Size(0), positions.Size(1)
 	freq := m.Expand(m.View(ro.freq, 1, ro.dim/2, 1), batch, ro.dim/2, 1)
 	p := m.View(positions, batch, 1, rows)

@@ -14,10 +14,10 @@ import (
 // Preset names what the package models.
 const Preset = "hf-5.17"
 
-// Result is a planned run.
+// Result is a planned run, that of one rank where there are several.
 type Result struct {
 	Ledger      *ledger.Ledger
-	Parameters  []Parameter
+	Parameters  []Parameter // of the whole model
 	NotModelled []string
 	Assumed     []string
 }
@@ -114,7 +114,13 @@ func Run(ctx context.Context, j *job.Job) (*Result, error) {
 			most = r
 		}
 	}
-	return &Result{Ledger: most.m.Ledger, Parameters: most.params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...)}, nil
+	params := most.params
+	if sh := j.Shard; sh.Tensor > 1 || sh.Pipeline > 1 || sh.Expert > 1 {
+		whole := newRun(ctx, j)
+		build(whole)
+		params = whole.params
+	}
+	return &Result{Ledger: most.m.Ledger, Parameters: params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...)}, nil
 }
 
 func newRun(ctx context.Context, j *job.Job) *run {
@@ -134,7 +140,7 @@ var families = map[string]func(*run) network{
 	"mixtral": newLlama, "qwen3_moe": newLlama,
 	"deepseek_v2": newLlama, "deepseek_v3": newLlama, "gpt_oss": newGptOss,
 	"gpt2": newGPT2, "bert": newBert, "vit": newViT, "t5": newT5,
-	"gemma2": newGemma, "gemma3": newGemma,
+	"gemma2": newGemma, "gemma3": newGemma, "qwen3_5": newQwen35, "qwen3_5_moe": newQwen35,
 }
 
 func dtypeOf(d job.DType) eager.DType {

@@ -241,7 +241,8 @@ func clampHalf(r *run, h *eager.Tensor) *eager.Tensor {
 		return h
 	}
 	m := r.m
-	inf := m.Compare("isinf", h)
+	inf := m.Unary("abs", h)
+	inf = replace(inf, m.Compare("isinf", inf))
 	any := m.All(inf)
 	inf.Drop()
 	limit := m.WhereNumbers(any, eager.Float32)

@@ -1,6 +1,6 @@
 // What became of the run under each of the settings.
 
-import { count, plural, seconds } from '../format';
+import { count, delta, exact, plural, seconds } from '../format';
 import { Bytes, Copy, Delta, Go, Stack } from '../parts/basic';
 import { Swatch } from '../parts/lines';
 import { siteText } from '../site';
@@ -134,6 +134,7 @@ function Row({
       <td class="right">{against === null ? <span class="muted">-</span> : <Delta n={against} field="against" />}</td>
       <td class="right">
         <Later choice={choice} waiting={waiting} n={choice?.smallest_limit_bytes ?? null} field="smallest_limit_bytes" />
+        <Over n={choice?.smallest_limit_bytes ?? null} limit={r.limit_bytes} />
       </td>
       <td class="right">
         <Later choice={choice} waiting={waiting} n={choice?.need_bytes ?? null} field="need_bytes" />
@@ -155,9 +156,9 @@ function Row({
   );
 }
 
-// Conf is the text of settings, which may break behind a comma.
+// Conf is the text of settings, which may break behind its marks.
 export function Conf({ conf }: { conf: string }) {
-  const parts = confText(conf).split(/(?<=,)/);
+  const parts = confText(conf).split(/(?<=[,:_])/);
   return (
     <span class="mono">
       {parts.map((p, i) => (
@@ -180,6 +181,17 @@ function Later({ choice, waiting, n, field }: { choice: Choice | null; waiting: 
       </span>
     );
   return <Bytes n={n} field={field} />;
+}
+
+// Over says how much is missing. An inferred limit may be a byte short, which no
+// rounded number shows.
+function Over({ n, limit }: { n: number | null; limit: number | null }) {
+  if (n === null || limit === null || n <= limit) return null;
+  return (
+    <div class="muted over-limit" title={`${exact(n - limit)} above the limit`}>
+      limit {delta(n - limit)}
+    </div>
+  );
 }
 
 function driver(ms: number): string {

@@ -1,0 +1,73 @@
+package hf
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/job"
+)
+
+// Models have the parameters that transformers gives them, in its order, which
+// is that of the optimizer's state. Of the largest models the file lists the
+// first layer alone.
+func TestParameters(t *testing.T) {
+	f, err := os.Open("../../testdata/plan/params.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewScanner(z)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		var want struct {
+			Family string
+			Given  map[string]any
+			Params int64
+			Named  [][2]any
+		}
+		if err := json.Unmarshal(in.Bytes(), &want); err != nil {
+			t.Fatal(err)
+		}
+		if want.Family == "gemma3" { // planned as the text model that it has beside a vision model
+			continue
+		}
+		want.Given["model_type"] = want.Family
+		text, err := json.Marshal(want.Given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model, err := config.Read(strings.NewReader(string(text)))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		r := newRun(context.Background(), &job.Job{Model: model, Mode: job.Train, Batch: 1, Seq: 1, TargetSeq: 1})
+		families[model.Family](r)
+		if n := (&Result{Parameters: r.params}).Count(); n != want.Params {
+			t.Errorf("%s: %d parameters, transformers has %d", text, n, want.Params)
+		}
+		var names []string
+		for _, p := range r.params {
+			if !p.Tied {
+				names = append(names, p.Name)
+			}
+		}
+		for i, n := range want.Named {
+			at := slices.Index(names, n[0].(string))
+			if at < 0 || len(names) == len(want.Named) && at != i {
+				t.Errorf("%s: parameter %d is %s in transformers", text, i, n[0])
+				break
+			}
+		}
+	}
+}
