@@ -2,8 +2,8 @@ package eager
 
 // DepthwiseConv is conv1d of x [batch, channels, rows] with a kernel of its own
 // for each channel, w [channels, 1, taps], and rows of zeros on both sides. In
-// the lower type under autocast. It is PyTorch's own kernel, which takes what
-// is contiguous.
+// the lower type under autocast. Its kernel, PyTorch's own or for fp16 one of
+// cuDNN's, takes what is contiguous.
 func (m *Machine) DepthwiseConv(x, w *Tensor, padding int64) *Tensor {
 	w = m.Lower(w)
 	in := m.Lower(x)
@@ -27,12 +27,18 @@ func (m *Machine) depthwiseGrad(n *Node, g []*Tensor) []*Tensor {
 	out := make([]*Tensor, 2)
 	c := m.contiguousCopy(x)
 	dy := m.contiguousCopy(g[0])
-	if n.wants(1) {
-		out[1] = m.Empty(op, w.dtype, w.Shape()...)
+	wrt := []int{1, 0}
+	if x.dtype == Float16 && x.dim[1] >= cudnnChannels {
+		wrt = []int{0, 1}
 	}
-	if n.wants(0) {
-		out[0] = m.Empty(op, x.dtype, x.Shape()...)
+	for _, i := range wrt {
+		if t := []*Tensor{x, w}[i]; n.wants(i) {
+			out[i] = m.Empty(op, t.dtype, t.Shape()...)
+		}
 	}
 	Drop(dy, c)
 	return out
 }
+
+// cudnnChannels is from how many channels on cuDNN is asked.
+const cudnnChannels = 32

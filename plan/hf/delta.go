@@ -130,7 +130,7 @@ func (n *deltaNet) convolve(r *run, x *eager.Tensor, past *cached) *eager.Tensor
 	out = replace(out, m.To(out, x.DType()))
 	x.Drop()
 	if past != nil {
-		out = replace(out, m.Slice(out, 2, rows))
+		out = replace(out, m.Narrow(out, 2, rows))
 	}
 	return out
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
 
-// smallModels are one of each family, with four layers that can be divided.
+// smallModels are one of each family, with layers that can be divided.
 var smallModels = []string{
 	`{"model_type":"llama","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":300}`,
 	`{"model_type":"qwen3","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":4,"head_dim":32,"vocab_size":300,"tie_word_embeddings":true}`,
@@ -23,6 +23,8 @@ var smallModels = []string{
 	`{"model_type":"gemma3_text","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"vocab_size":300}`,
 	`{"model_type":"deepseek_v3","hidden_size":64,"intermediate_size":96,"moe_intermediate_size":32,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":4,"n_routed_experts":8,"num_experts_per_tok":2,"n_group":2,"topk_group":1,"first_k_dense_replace":1,"q_lora_rank":24,"kv_lora_rank":24,"qk_rope_head_dim":16,"qk_nope_head_dim":16,"v_head_dim":16,"vocab_size":300}`,
 	`{"model_type":"gpt_oss","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"num_local_experts":8,"num_experts_per_tok":2,"vocab_size":300}`,
+	`{"model_type":"qwen3_5_text","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":16,"linear_num_key_heads":4,"linear_num_value_heads":8,"linear_key_head_dim":16,"linear_value_head_dim":16,"vocab_size":300}`,
+	`{"model_type":"t5","d_model":64,"d_kv":16,"d_ff":96,"num_layers":4,"num_decoder_layers":4,"num_heads":4,"vocab_size":300}`,
 	`{"model_type":"bert","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"vocab_size":300}`,
 	`{"model_type":"vit","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"image_size":32,"patch_size":8}`,
 }
@@ -42,6 +44,9 @@ func smallJob(t *testing.T, text string) *job.Job {
 	}
 	if m.ViT != nil {
 		j.Seq = 0
+	}
+	if m.T5 != nil {
+		j.TargetSeq = 32
 	}
 	return j
 }
@@ -187,7 +192,7 @@ func TestRefused(t *testing.T) {
 		{0, func(j *job.Job) { j.Shard.Expert = 2 }, "the experts of llama cannot be divided among 2 ranks"},
 		{2, func(j *job.Job) { j.Shard.Expert = 3 }, "the experts of mixtral cannot be divided among 3 ranks"},
 		{0, func(j *job.Job) { j.Shard.Pipeline = 5 }, "llama with 4 layers cannot be cut into 5 stages"},
-		{7, func(j *job.Job) { j.Shard.Pipeline = 2 }, "bert with 4 layers cannot be cut into 2 stages"},
+		{9, func(j *job.Job) { j.Shard.Pipeline = 2 }, "bert with 4 layers cannot be cut into 2 stages"},
 		{0, func(j *job.Job) { j.LoRA = job.LoRA{Rank: 2, Targets: []string{"q_proj", "nobody"}} }, "the model has no Linear named nobody; it has down_proj, gate_proj"},
 	} {
 		j := smallJob(t, smallModels[c.model])

@@ -33,6 +33,9 @@ func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err 
 		}
 		assumed = append(assumed, "tensor parallelism: heads, MLP and vocabulary are divided, sums over ranks are made in place")
 	}
+	if j.Mode == job.Generate {
+		s.Sequence = 0 // one token at a time cannot be divided
+	}
 	if s.Sequence > 1 {
 		if j.Seq%int64(s.Sequence) != 0 {
 			return nil, nil, nil, fmt.Errorf("%d tokens cannot be divided among %d ranks of sequence parallelism", j.Seq, s.Sequence)

@@ -109,38 +109,50 @@ func (p Parameter) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{p.Name, p.Shape, p.DType})
 }
 
-// Measured reads the cases of which only the peaks were measured, from
-// testdata/plan/measured*.jsonl.
+// The files of which only the peaks were measured: the fourteen cases that the
+// planner was begun with, and options of training in combinations.
+const (
+	FirstCases    = "measured.jsonl"
+	TrainingCases = "measured_train.jsonl"
+)
+
+// Measured reads the cases of which only the peaks were measured. [Blind] has
+// those that were predicted before they were measured.
 func Measured() ([]Case, error) {
+	first, err := MeasuredIn(FirstCases)
+	if err != nil {
+		return nil, err
+	}
+	training, err := MeasuredIn(TrainingCases)
+	return append(first, training...), err
+}
+
+// MeasuredIn reads the cases of one file in testdata/plan.
+func MeasuredIn(file string) ([]Case, error) { return readLines[Case](file) }
+
+// readLines reads a file of testdata/plan that has a JSON document in each line.
+func readLines[T any](file string) ([]T, error) {
 	dir, err := Folder()
 	if err != nil {
 		return nil, err
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "measured*.jsonl"))
+	f, err := os.Open(filepath.Join(dir, file))
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(files)
-	var out []Case
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
+	defer f.Close()
+	var out []T
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for n := 1; in.Scan(); n++ {
+		var x T
+		if err := json.Unmarshal(in.Bytes(), &x); err != nil {
+			return nil, fmt.Errorf("%s line %d: %w", file, n, err)
 		}
-		in := bufio.NewScanner(f)
-		in.Buffer(nil, 1<<20)
-		for n := 1; in.Scan(); n++ {
-			var c Case
-			if err := json.Unmarshal(in.Bytes(), &c); err != nil {
-				f.Close()
-				return nil, fmt.Errorf("%s line %d: %w", filepath.Base(name), n, err)
-			}
-			out = append(out, c)
-		}
-		f.Close()
-		if err := in.Err(); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Base(name), err)
-		}
+		out = append(out, x)
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return out, nil
 }
