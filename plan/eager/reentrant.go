@@ -16,8 +16,6 @@ func (m *Machine) CheckpointReentrant(fn Function, args ...*Tensor) *Tensor {
 	m.NoGrad(grad)
 	n.apply = func(n *Node, g []*Tensor) []*Tensor {
 		leaf := m.Detached(n.unpack(0), x.dtype)
-		// The arguments that are no activations may be gone by name, but not by
-		// the checkpoint, which was called with them.
 		again := append([]*Tensor{leaf}, args[1:]...)
 		outer := m.cast
 		m.cast, m.noGrad = cast, false
@@ -37,6 +35,7 @@ func (m *Machine) CheckpointReentrant(fn Function, args ...*Tensor) *Tensor {
 		Drop(out, leaf)
 		return []*Tensor{gx}
 	}
+	// The function itself keeps the other arguments until it has run again.
 	for _, a := range args[1:] {
 		if a != nil {
 			n.saved = append(n.saved, saved{tensor: n.hold(a, false)})

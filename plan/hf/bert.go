@@ -229,7 +229,7 @@ func (b *builder) bertHead(name string, words *embedding) *bertHead {
 	r.linears = r.linears[:len(r.linears)-1]
 	bias := in.weight("bias", int64(c.Vocab))
 	if c.Tied {
-		bias = h.tie(r, words, bias)
+		h.tie(r, words, bias)
 	}
 	// The parameter of the module itself is listed before those of its parts.
 	last := len(r.params) - 1
@@ -240,7 +240,7 @@ func (b *builder) bertHead(name string, words *embedding) *bertHead {
 
 // tie makes the decoder share the table of words and the head's own bias. With
 // each of them tie_weights pads the bias of the decoder, which copies it.
-func (h *bertHead) tie(r *run, words *embedding, bias *eager.Tensor) *eager.Tensor {
+func (h *bertHead) tie(r *run, words *embedding, bias *eager.Tensor) {
 	m := r.m
 	last := len(r.params) - 1
 	weight, own, head := &r.params[last-2], &r.params[last-1], &r.params[last]
@@ -255,7 +255,6 @@ func (h *bertHead) tie(r *run, words *embedding, bias *eager.Tensor) *eager.Tens
 	weight.Tensor, weight.Tied = words.w, true
 	own.Tensor, own.Tied = bias, true
 	head.Tensor = bias
-	return bias
 }
 
 func (h *bertHead) forward(r *run, x *eager.Tensor) *eager.Tensor {

@@ -21,6 +21,7 @@
 //	moe.go        routers and experts, mixtral and qwen3_moe; balance.go: their loss
 //	deepseek.go   deepseek_v2, deepseek_v3
 //	gptoss.go     gpt_oss
+//	gpt2.go, bert.go, vit.go, t5.go and t5attention.go; layernorm.go, activation.go
 //
 // The order of statements matters: it is the order of allocations.
 package hf

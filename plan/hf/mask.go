@@ -108,7 +108,8 @@ func causalMask(r *run, a maskArgs, window int64) *eager.Tensor {
 	b.window = window
 	if c := r.job.Model; c.Bidirectional && c.Family == "gemma3" {
 		// The causal mask is widened, which leaves nothing to skip.
-		return b.build(b.bidirectional)
+		b.mapped = true
+		return b.build(b.widened)
 	}
 	skip := !(a.past != nil && a.past.compileable && b.rows == 1)
 	if skip && r.job.Attention != job.Eager && b.needless() {
@@ -142,6 +143,8 @@ type maskBuilder struct {
 	later             int64         // columns at its end that a static cache has room for
 
 	q, k *eager.Tensor // positions
+	// mapped: the functions are run by vmap, for which scalars have rows.
+	mapped bool
 }
 
 // newMask is _preprocess_mask_arguments and prepare_padding_mask.
@@ -277,13 +280,38 @@ func (b *maskBuilder) arange(n int64) *eager.Tensor {
 // and is and_masks.
 func (b *maskBuilder) and(functions ...func() *eager.Tensor) *eager.Tensor {
 	m := b.r.m
-	result := m.Empty("new_ones", eager.Bool)
+	result := b.scalar()
 	for _, f := range functions {
 		mask := f()
 		both := m.Binary("and", result, mask)
 		eager.Drop(mask, result)
 		result = both
 	}
+	return result
+}
+
+// scalar is what a combination of masks begins with.
+func (b *maskBuilder) scalar() *eager.Tensor {
+	if b.mapped {
+		return b.r.m.Compare("new_ones", b.q)
+	}
+	return b.r.m.Empty("new_ones", eager.Bool)
+}
+
+// widened is or_masks of gemma3's bidirectional attention: the causal mask, and
+// all keys or those of the window on both sides.
+func (b *maskBuilder) widened() *eager.Tensor {
+	m := b.r.m
+	result := b.scalar()
+	or := func(mask *eager.Tensor) { result = rebind(result, m.Binary("or", result, mask), mask) }
+	or(b.causal())
+	if b.window == 0 {
+		or(m.Empty("to", eager.Bool))
+		return result
+	}
+	d := m.Binary("sub", b.q, b.k)
+	d = replace(d, m.Unary("abs", d))
+	or(replace(d, m.Compare("lt", d)))
 	return result
 }
 

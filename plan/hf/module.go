@@ -21,7 +21,6 @@ func (p Parameter) Elements() int64 { return p.Tensor.Elements() }
 type builder struct {
 	r      *run
 	prefix string
-	layer  int
 }
 
 // in is a builder for a part of the module.

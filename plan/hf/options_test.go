@@ -111,6 +111,9 @@ func trainingJob(t *testing.T, rng *rand.Rand) *job.Job {
 	j.Save = oneOf(rng, job.SaveNone, job.SaveSync, job.SaveAsync)
 	j.Recompute = oneOf(rng, job.Recompute{Mode: "none"}, job.Recompute{Mode: "full"}, job.Recompute{Mode: "full", Reentrant: true},
 		job.Recompute{Mode: "selective"}, job.Recompute{Mode: "group", Groups: []int{3, 1}}, job.Recompute{Mode: "group", Groups: []int{-1, 2, -1}})
+	if j.Model.T5 != nil {
+		j.Recompute.Reentrant = false // a decoder would run the encoder's backward pass for each of its layers
+	}
 	if j.Model.Head == config.HeadCausal {
 		j.LossChunk = oneOf[int64](rng, 0, 0, 50, 1000)
 	}

@@ -46,7 +46,7 @@ func (n *t5) loss(r *run, in *batch) *eager.Tensor {
 	target := m.View(in.labels, -1)
 	loss := m.CrossEntropy(flat, target)
 	r.output(logits, states)
-	eager.Drop(flat, target, states, ids, h, x, logits)
+	eager.Drop(flat, target, ids, h, x, logits, states)
 	return loss
 }
 
