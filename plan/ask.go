@@ -161,6 +161,16 @@ func (p *planned) fits(ctx context.Context) (bool, *replay.Failure, error) {
 	return !o.Fails, o.First, nil
 }
 
+// passes is fits for those who do not ask why not. What is live is reserved, so
+// more than there is room for cannot pass.
+func (p *planned) passes(ctx context.Context) (bool, error) {
+	if p.requested > p.q.Room.available(p.job) {
+		return false, nil
+	}
+	ok, _, err := p.fits(ctx)
+	return ok, err
+}
+
 // plain tells whether a limit that is never reached changes nothing.
 func plain(s settings.Settings) bool {
 	return s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments
@@ -227,7 +237,7 @@ func (p *planned) answer(assumed []string) *Answer {
 		a.Fragmentation = 1 - float64(p.allocated)/float64(p.reserved)
 	}
 	if len(p.curve) > 0 {
-		a.Timeline = newTimeline(l, p.curve)
+		a.Timeline = newTimeline(l, p.curve, p.sizes)
 	}
 	return a
 }

@@ -120,7 +120,7 @@ func (b *bestSearch) plan(ctx context.Context, name, value string) (*candidate, 
 	w := workOf(p.job)
 	c.Extra = w.extra(c.Layers...)
 	c.PeakAllocated, c.PeakReserved = p.allocated, p.reserved
-	c.Fits, _, err = p.fits(ctx)
+	c.Fits, err = p.passes(ctx)
 	return c, err
 }
 

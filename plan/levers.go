@@ -223,7 +223,7 @@ func (p *planned) pull(ctx context.Context, l *lever) (*Lever, error) {
 	out.Saving = before - after
 	out.SavingReserved = int64(p.reserved) - int64(changed.reserved)
 	if p.q.Room.given() {
-		ok, _, err := changed.fits(ctx)
+		ok, err := changed.passes(ctx)
 		if err != nil {
 			return nil, err
 		}

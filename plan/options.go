@@ -21,7 +21,59 @@ type Option struct {
 	Name  string
 	Value string // what stands behind it; empty for a switch
 	Usage string
-	check func(value string) error
+	rule  *rule // nil: anything
+}
+
+// rule says what may be written for an option.
+type rule struct {
+	check       func(value string) error
+	words       []string // it is one of these,
+	numbered    []string // or one of these with a number, as in static:512
+	least, most int64    // or a number from least to most, if most is not 0
+}
+
+// Words are the values that an option may have; those of Numbered take a
+// number, as in chunked:1024. Both are empty for numbers and for free text.
+func (o Option) Words() []string {
+	if o.rule == nil {
+		return nil
+	}
+	return slices.Clone(o.rule.words)
+}
+
+// Numbered are the words that stand before a number.
+func (o Option) Numbered() []string {
+	if o.rule == nil {
+		return nil
+	}
+	return slices.Clone(o.rule.numbered)
+}
+
+// Bounds are those of an option that is a number; most is 0 if it is none.
+func (o Option) Bounds() (least, most int64) {
+	if o.rule == nil {
+		return 0, 0
+	}
+	return o.rule.least, o.rule.most
+}
+
+// Mode is the one that an option is for; empty if it is for all.
+func (o Option) Mode() job.Mode {
+	for mode, names := range ofMode {
+		if slices.Contains(names, o.Name) {
+			return mode
+		}
+	}
+	return ""
+}
+
+// ofMode are the options that one mode alone has.
+var ofMode = map[job.Mode][]string{
+	job.Train: {
+		"autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
+		"lora", "lora-targets", "lora-dtype", "save",
+	},
+	job.Generate: {"generate", "generate-call", "cache"},
 }
 
 // catalogue lists the options in the order of the help text.
@@ -36,10 +88,10 @@ var catalogue = []Option{
 	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(job.ZeroNone, job.ZeroBefore, job.ZeroKeep)},
 	{"clip", "", "the norm of the gradients is clipped before the step", nil},
 	{"accumulate", "N", "parts that a step's gradients are accumulated over", checkCount(1, 1<<20)},
-	{"recompute", "HOW", "none, full, selective (keep matrix products and attention), every:K (runs of K\nlayers), sqrt (runs of sqrt(L)), groups:LIST, or best (least extra compute that\nfits)", checkRecompute},
+	{"recompute", "HOW", "none, full, selective (keep matrix products and attention), every:K (runs of K\nlayers), sqrt (runs of sqrt(L)), groups:LIST, or best (least extra compute that\nfits)", checkRecompute()},
 	{"attention", "HOW", "flash, efficient, math, cudnn, eager, or sdpa: what torch 2.11 picks", checkOneOf(job.SDPA, job.Flash, job.Efficient, job.Math, job.CuDNN, job.Eager)},
 	{"mask", "HOW", "padding in the batch: none, left, right, or ones (a mask without padding)", checkOneOf(job.NoMask, job.LeftMask, job.RightMask, job.OnesMask)},
-	{"loss", "HOW", "plain, or chunked:N (N tokens at a time, recomputed in the backward pass)", checkLoss},
+	{"loss", "HOW", "plain, or chunked:N (N tokens at a time, recomputed in the backward pass)", checkNumbered([]string{"plain"}, []string{"chunked"})},
 	{"hold-output", "", "the program keeps the model's output, logits among it, until the next step", nil},
 	{"use-cache", "", "a training step builds a key-value cache", nil},
 	{"lora", "R", "adapters of rank R on frozen weights", checkCount(1, 1<<16)},
@@ -48,10 +100,10 @@ var catalogue = []Option{
 	{"mode", "MODE", "train or generate", checkOneOf(job.Train, job.Generate)},
 	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, maxTokens)},
 	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
-	{"cache", "HOW", "dynamic, or static:LEN", checkCache},
-	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, fsdp-mixed:N (bf16 over fp32), zero1:N, zero2:N, zero3:N,\ntp:N, sp:N, pp:N, cp:N, ep:N; several with commas", checkShard},
+	{"cache", "HOW", "dynamic, or static:LEN", checkNumbered([]string{"dynamic"}, []string{"static"})},
+	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, fsdp-mixed:N (bf16 over fp32), zero1:N, zero2:N, zero3:N,\ntp:N, sp:N, pp:N, cp:N, ep:N; several with commas", &rule{check: checkShard, words: []string{"none"}, numbered: shardWords}},
 	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(job.SaveNone, job.SaveSync, job.SaveAsync)},
-	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkPreset},
+	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkOneOf(presetNames()...)},
 }
 
 var optimizers = []job.Optimizer{
@@ -89,8 +141,8 @@ func (o *Options) Set(name, value string) error {
 		if on {
 			value = "true"
 		}
-	case c.check != nil:
-		if err := c.check(value); err != nil {
+	case c.rule != nil:
+		if err := c.rule.check(value); err != nil {
 			return err
 		}
 	}
@@ -137,27 +189,27 @@ func (o Options) count(name string, otherwise int64) int64 {
 	return n
 }
 
-func checkCount(least, most int64) func(string) error {
-	return func(value string) error {
+func checkCount(least, most int64) *rule {
+	return &rule{least: least, most: most, check: func(value string) error {
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < least || n > most {
 			return fmt.Errorf("%q: write a whole number from %d to %d", value, least, most)
 		}
 		return nil
-	}
+	}}
 }
 
-func checkOneOf[T ~string](names ...T) func(string) error {
-	return func(value string) error {
-		if slices.Contains(names, T(value)) {
+func checkOneOf[T ~string](names ...T) *rule {
+	words := make([]string, len(names))
+	for i, n := range names {
+		words[i] = string(n)
+	}
+	return &rule{words: words, check: func(value string) error {
+		if slices.Contains(words, value) {
 			return nil
 		}
-		words := make([]string, len(names))
-		for i, n := range names {
-			words[i] = string(n)
-		}
 		return fmt.Errorf("%q: write %s", value, oneOf(words))
-	}
+	}}
 }
 
 // oneOf lists words for a choice.
@@ -178,36 +230,40 @@ func numbered(value string) (word string, n int64, ok bool) {
 	return word, n, err == nil && n >= 1 && n <= maxCount
 }
 
-func checkNumbered(value string, plain []string, numberedWords []string) error {
-	word, n, ok := numbered(value)
-	if ok && (n == 0 && slices.Contains(plain, word) || n > 0 && slices.Contains(numberedWords, word)) {
-		return nil
-	}
-	words := slices.Clone(plain)
-	for _, w := range numberedWords {
-		words = append(words, w+":N")
-	}
-	return fmt.Errorf("%q: write %s", value, oneOf(words))
+func checkNumbered(plain []string, numberedWords []string) *rule {
+	return &rule{words: plain, numbered: numberedWords, check: func(value string) error {
+		word, n, ok := numbered(value)
+		if ok && (n == 0 && slices.Contains(plain, word) || n > 0 && slices.Contains(numberedWords, word)) {
+			return nil
+		}
+		return fmt.Errorf("%q: write %s", value, oneOf(append(slices.Clone(plain), withNumbers(numberedWords)...)))
+	}}
 }
 
-func checkRecompute(value string) error {
-	if text, ok := strings.CutPrefix(value, "groups:"); ok {
-		_, err := parseGroups(text)
-		return err
+// withNumbers writes words that take a number.
+func withNumbers(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w + ":N"
 	}
-	return checkNumbered(value, []string{"none", "full", "selective", "sqrt", Best}, []string{"every"})
+	return out
+}
+
+func checkRecompute() *rule {
+	r := checkNumbered([]string{"none", "full", "selective", "sqrt", Best}, []string{"every"})
+	usual := r.check
+	r.check = func(value string) error {
+		if text, ok := strings.CutPrefix(value, "groups:"); ok {
+			_, err := parseGroups(text)
+			return err
+		}
+		return usual(value)
+	}
+	return r
 }
 
 // Best is the --recompute that is searched for.
 const Best = "best"
-
-func checkLoss(value string) error {
-	return checkNumbered(value, []string{"plain"}, []string{"chunked"})
-}
-
-func checkCache(value string) error {
-	return checkNumbered(value, []string{"dynamic"}, []string{"static"})
-}
 
 // shardWords are the ways to spread work over ranks, by what job.Shard calls
 // them.
@@ -221,9 +277,7 @@ func checkShard(value string) error {
 		}
 		word, n, ok := numbered(part)
 		if !ok || n == 0 || n > 1<<20 || !slices.Contains(shardWords, word) {
-			return fmt.Errorf("%q: write %s, with N ranks; several with commas", part, oneOf([]string{
-				"ddp:N", "ddp-view:N", "fsdp:N", "fsdp-mixed:N", "zero1:N", "zero2:N", "zero3:N", "tp:N", "sp:N", "pp:N", "cp:N", "ep:N",
-			}))
+			return fmt.Errorf("%q: write %s, with N ranks; several with commas", part, oneOf(withNumbers(shardWords)))
 		}
 		if seen[word] {
 			return fmt.Errorf("%q is given twice", word)
@@ -231,10 +285,6 @@ func checkShard(value string) error {
 		seen[word] = true
 	}
 	return nil
-}
-
-func checkPreset(value string) error {
-	return checkOneOf(presetNames()...)(value)
 }
 
 // String writes the options as flags, in the order of the catalogue.

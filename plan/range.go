@@ -63,25 +63,25 @@ func (p *planned) answerRange(ctx context.Context, a *Answer) error {
 	return nil
 }
 
-// stray are sizes of tensors that a program may hold beside the planned ones, a
-// buffer or a batch that was fetched ahead: one that shares a segment with
-// others and one that gets its own.
-var stray = []uint64{2 << 20, 16 << 20}
+// others are circumstances that no plan knows: a tensor that a program holds
+// beside the planned ones, a buffer or a batch that was fetched ahead, and a
+// driver that places segments the other way round. A small tensor shares a
+// segment with others, a large one gets its own.
+var others = []struct {
+	stray    uint64
+	mirrored bool
+}{{2 << 20, false}, {16 << 20, true}}
 
-// history is what the past of the allocator decides: which free block a request
-// meets, and so what is left over beside it. It is found by replays of the run
-// beside a tensor that is none of the plan's.
+// history is what the past of the allocator and the driver decide: which free
+// block a request meets, and so what is left over beside it. It is found by
+// replays of the run under other circumstances.
 func (p *planned) history(ctx context.Context) (Reason, error) {
-	out := Reason{Name: "the allocator's history: which free blocks are met when other tensors are about"}
-	for _, size := range stray {
-		if size > p.allocated/20 {
+	out := Reason{Name: "the allocator's history: which free blocks are met when other tensors are about or segments lie elsewhere"}
+	for _, x := range others {
+		if x.stray > p.allocated/20 {
 			break // nothing beside, but a part of the run
 		}
-		program, err := beside(p.run.ledger, p.program, size)
-		if err != nil {
-			return out, err
-		}
-		o, err := program.Run(ctx, replay.Conditions{Settings: p.q.Settings, From: p.run.ledger.Scored() + 1, BlockSizes: true})
+		o, err := p.program.Beside(x.stray).Run(ctx, replay.Conditions{Settings: p.q.Settings, From: p.run.ledger.Scored() + 1, BlockSizes: true, Mirrored: x.mirrored})
 		if err != nil {
 			return out, err
 		}
@@ -101,24 +101,11 @@ func spread(low, high *uint64, planned, other uint64) {
 	}
 }
 
-// beside is a program with one more tensor, the last, which comes first and
-// stays.
-func beside(l *ledger.Ledger, p *replay.Program, size uint64) (*replay.Program, error) {
-	extra := len(l.Tensors)
-	return replay.NewProgram(p.Settings, p.Len()+1, func(i int) replay.Call {
-		if i == 0 {
-			return replay.Call{Kind: replay.CallAlloc, Tensor: extra, Size: size}
-		}
-		return p.Call(i - 1)
-	})
-}
-
-// miss is how far plans of this kind were off where they were measured, and
-// what was never measured.
+// miss is a margin for what no recording has shown, and what was never measured.
 func (p *planned) miss() Reason {
 	if generated := unmeasuredGeneration(p.job); generated || measured(p.job) {
 		of := presets[0]
-		name := of.missed
+		name := of.why
 		if generated {
 			name = "this way to generate was not measured; " + name
 		}

@@ -72,12 +72,10 @@ func (r *request) mode() error {
 	if j.Mode == job.Train && r.o.Has("generate") {
 		return errors.New("--generate with --mode train: leave one of them out")
 	}
-	if err := r.only(job.Train, "autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute",
-		"loss", "hold-output", "use-cache", "lora", "save"); err != nil {
-		return err
-	}
-	if err := r.only(job.Generate, "cache", "generate-call"); err != nil {
-		return err
+	for _, mode := range []job.Mode{job.Train, job.Generate} {
+		if err := r.only(mode, ofMode[mode]...); err != nil {
+			return err
+		}
 	}
 	if j.Mode == job.Train {
 		return nil

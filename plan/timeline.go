@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/replay"
 )
@@ -12,6 +14,15 @@ type Timeline struct {
 	Allocated []uint64 `json:"allocated_bytes"` // highest of each piece
 	Reserved  []uint64 `json:"reserved_bytes"`
 	Requested []uint64 `json:"requested_bytes"`
+	// Components are what is allocated when that is highest in each piece, by
+	// purpose: they sum to Allocated.
+	Components []Course `json:"components"`
+}
+
+// Course is a component over the pieces of a timeline.
+type Course struct {
+	Name  string   `json:"name"`
+	Bytes []uint64 `json:"bytes"`
 }
 
 // Span is where in a timeline a phase lies: from a piece up to another, which
@@ -23,8 +34,8 @@ type Span struct {
 	End   int    `json:"end"`
 }
 
-func newTimeline(l *ledger.Ledger, curve []replay.Point) *Timeline {
-	t := &Timeline{Phases: []Span{}}
+func newTimeline(l *ledger.Ledger, curve []replay.Point, sizes []uint64) *Timeline {
+	t := &Timeline{Phases: []Span{}, Components: courses(l, len(curve), sizes)}
 	for _, p := range curve {
 		t.Allocated = append(t.Allocated, p.Allocated)
 		t.Reserved = append(t.Reserved, p.Reserved)
@@ -48,4 +59,68 @@ func newTimeline(l *ledger.Ledger, curve []replay.Point) *Timeline {
 		t.Phases = append(t.Phases, s)
 	}
 	return t
+}
+
+// courses adds up what is live by purpose, in as many pieces as the curve has. A
+// piece begins with what the one before it left.
+func courses(l *ledger.Ledger, pieces int, sizes []uint64) []Course {
+	kinds := len(ledger.Kinds())
+	purposes := l.Purposes()
+	now := make([]uint64, kinds+1) // the last is rounding
+	var live, most uint64
+	all := make([][]uint64, kinds+1)
+	for k := range all {
+		all[k] = make([]uint64, pieces)
+	}
+	step := func(e int32) {
+		born := e >= 0
+		if !born {
+			e = ^e
+		}
+		asked, block := uint64(l.Tensors[e].Bytes), sizes[e]
+		if block == 0 {
+			return
+		}
+		if born {
+			now[purposes[e]] += asked
+			now[kinds] += block - asked
+			live += block
+		} else {
+			now[purposes[e]] -= asked
+			now[kinds] -= block - asked
+			live -= block
+		}
+	}
+	keep := func(piece int) {
+		most = live
+		for k, n := range now {
+			all[k][piece] = n
+		}
+	}
+	from, n := l.Scored(), len(l.Events)
+	for _, e := range l.Events[:from] {
+		step(e)
+	}
+	at := from
+	for piece := range pieces {
+		keep(piece)
+		for end := from + int(int64(n-from)*int64(piece+1)/int64(pieces)); at < end; at++ {
+			step(l.Events[at])
+			if live > most {
+				keep(piece)
+			}
+		}
+	}
+	out := []Course{}
+	for k, bytes := range all {
+		if slices.Max(bytes) == 0 {
+			continue
+		}
+		name := rounding
+		if k < kinds {
+			name = ledger.Kind(k).String()
+		}
+		out = append(out, Course{name, bytes})
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -19,19 +20,12 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 		calls:    make([]packed, n),
 		events:   make([]int32, n),
 	}
-	streams := map[uint64]uint32{}
 	for i := range n {
 		c := call(i)
 		to := packed{size: c.Size, tensor: int32(c.Tensor), where: uint32(c.Kind)}
 		switch c.Kind {
 		case CallAlloc:
-			at, ok := streams[c.Stream]
-			if !ok {
-				at = uint32(len(p.places))
-				streams[c.Stream] = at
-				p.places = append(p.places, place{stream: c.Stream})
-			}
-			to.where |= at << kindBits
+			to.where |= p.onStream(c.Stream) << kindBits
 			p.tensors = max(p.tensors, c.Tensor+1)
 		case CallFree:
 			if c.Tensor >= p.tensors {
@@ -47,6 +41,30 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 		p.calls[i], p.events[i] = to, int32(i)
 	}
 	return p, nil
+}
+
+// onStream is the place of a stream. There are few.
+func (p *Program) onStream(stream uint64) uint32 {
+	for i := range p.places {
+		if p.places[i].stream == stream {
+			return uint32(i)
+		}
+	}
+	p.places = append(p.places, place{stream: stream})
+	return uint32(len(p.places) - 1)
+}
+
+// Beside is a program that NewProgram made, with one more tensor, the last by
+// number: it is allocated before all others and stays. Calls and their events
+// are one later.
+func (p *Program) Beside(size uint64) *Program {
+	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1}
+	out.places = slices.Clone(p.places)
+	first := packed{size: size, tensor: int32(p.tensors), where: uint32(CallAlloc)}
+	first.where |= out.onStream(0) << kindBits
+	out.calls = append(append(make([]packed, 0, len(p.calls)+1), first), p.calls...)
+	out.events = append(append(make([]int32, 0, len(p.events)+1), p.events...), int32(len(p.events)))
+	return out
 }
 
 // time is when an event was, if there is a trace that tells.

@@ -29,6 +29,9 @@ type Conditions struct {
 	From int
 	// BlockSizes has the size of every tensor's block noted.
 	BlockSizes bool
+	// Mirrored has the driver place segments in the reverse order of addresses,
+	// if the program begins without any.
+	Mirrored bool
 	// Progress is told now and then how many calls are done.
 	Progress func(done, total int)
 }
@@ -159,6 +162,7 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 		return nil, err
 	}
 	config := sim.Config{TotalMemory: p.memory, Endless: true, Events: sim.Manual, Follow: p.follow}
+	config.Mirrored = c.Mirrored && len(p.initial) == 0 && len(p.follow) == 0
 	if c.DeviceMemory > 0 {
 		config.TotalMemory, config.Endless = c.DeviceMemory, false
 	}

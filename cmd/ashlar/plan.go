@@ -230,8 +230,8 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 		return o.runSweep(ctx, std, file, q)
 	}
 	out := planAnswer{File: inputName(file)}
-	if err := o.search(ctx, &q, &out); err != nil {
-		return err
+	if out.Max, out.Recompute, err = plan.Settle(ctx, &q, o.max); err != nil {
+		return planError(ctx, err)
 	}
 	q.Points = o.curve
 	if !o.json {
@@ -259,28 +259,6 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	}
 	if out.Fits != nil && !*out.Fits {
 		return status(exitBad)
-	}
-	return nil
-}
-
-// search finds the options that were left open.
-func (o *planOptions) search(ctx context.Context, q *plan.Question, out *planAnswer) (err error) {
-	switch {
-	case o.max != "":
-		if out.Max, err = plan.FindLargest(ctx, *q, o.max); err != nil {
-			return planError(ctx, err)
-		}
-		// If nothing fits, the answer is about the smallest that was tried.
-		value := out.Max.Value
-		if value == 0 {
-			value = out.Max.Next
-		}
-		return q.Options.Set(o.max, fmt.Sprint(value))
-	case q.Options.Get("recompute") == plan.Best:
-		if out.Recompute, err = plan.FindRecompute(ctx, *q); err != nil {
-			return planError(ctx, err)
-		}
-		q.Options = out.Recompute.Best.Apply(q.Options)
 	}
 	return nil
 }

@@ -90,7 +90,11 @@ func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (
 	if err != nil {
 		return nil, err
 	}
-	a, err := plan.Compare(ctx, q, t, report.ChartWidth)
+	points := report.ChartWidth
+	if o.curve > 0 {
+		points = o.curve
+	}
+	a, err := plan.Compare(ctx, q, t, points)
 	if err != nil {
 		return nil, planError(ctx, fmt.Errorf("--against %s: %w", o.against, err))
 	}

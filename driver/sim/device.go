@@ -37,6 +37,10 @@ type Config struct {
 	// requests are the same, so are the addresses; from the first other request
 	// on they come from the model.
 	Follow []Placement
+	// Mirrored turns the order of plain segments' addresses round: what would lie
+	// higher lies lower. It shows what of a result hangs on where a driver puts
+	// segments. It is for programs that adopt nothing.
+	Mirrored bool
 	// Events says when events are done.
 	Events EventMode
 	// Processes is what [Device.Processes] reports.
@@ -48,6 +52,7 @@ type Device struct {
 	total     uint64
 	usable    uint64
 	endless   bool
+	mirrored  bool
 	processes []driver.Process
 	delays    [kinds]atomic.Int64 // see Slow
 
@@ -79,6 +84,7 @@ func New(c Config) *Device {
 		events:    newEvents(c.Events),
 		faults:    newFaults(),
 		endless:   c.Endless,
+		mirrored:  c.Mirrored,
 		follow:    c.Follow,
 	}
 }
@@ -135,7 +141,16 @@ func (d *Device) Malloc(size, stream uint64) (addr uint64, err error) {
 	}
 	d.held += roundUp(size, page)
 	d.cost += mallocTime(size)
-	return addr, nil
+	return d.mirror(addr, size), nil
+}
+
+// mirror turns the address of a segment into the one that is handed out, and
+// back.
+func (d *Device) mirror(addr, size uint64) uint64 {
+	if d.mirrored {
+		return segmentsBase + segmentsTop - addr - roundUp(size, page)
+	}
+	return addr
 }
 
 // Free gives a segment back and completes the work of all streams.
@@ -144,6 +159,7 @@ func (d *Device) Free(addr, size uint64) error {
 		return err
 	}
 	defer d.mu.Unlock()
+	addr = d.mirror(addr, size)
 	if got, ok := d.segments.size(addr); !ok {
 		return misuse("free of %#x, where no segment begins", addr)
 	} else if got != size {

@@ -318,3 +318,38 @@ func BenchmarkMallocFree(b *testing.B) {
 		})
 	}
 }
+
+// A mirrored device hands out the same segments in the reverse order of
+// addresses, and takes them back.
+func TestMirrored(t *testing.T) {
+	const mib = 1 << 20
+	plain, mirrored := New(Config{}), New(Config{Mirrored: true})
+	sizes := []uint64{2 * mib, 20 * mib, 33 * mib, 7 * mib, 2 * mib}
+	var a, b []uint64
+	for _, size := range sizes {
+		x, err := plain.Malloc(size, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := mirrored.Malloc(size, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b = append(a, x), append(b, y)
+	}
+	for i := range a {
+		for j := range a {
+			if (a[i] < a[j]) != (b[i] > b[j]) {
+				t.Errorf("segments %d and %d are at %#x, %#x and mirrored at %#x, %#x", i, j, a[i], a[j], b[i], b[j])
+			}
+		}
+	}
+	for i, size := range sizes {
+		if err := mirrored.Free(b[i], size); err != nil {
+			t.Error(err)
+		}
+	}
+	if mirrored.Held() != 0 {
+		t.Errorf("%d bytes are held", mirrored.Held())
+	}
+}

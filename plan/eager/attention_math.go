@@ -93,8 +93,9 @@ func (m *Machine) safeSoftmax(x *Tensor) *Tensor {
 	Drop(all, masked)
 	if n != nil {
 		n.saveOutput(y)
+		d := x.dtype
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			return []*Tensor{m.softmaxGrad(op, g[0], n.unpack(0), x.dtype)}
+			return []*Tensor{m.softmaxGrad(op, g[0], n.unpack(0), d)}
 		}
 		n.made(y)
 	}

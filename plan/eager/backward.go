@@ -1,7 +1,7 @@
 package eager
 
 import (
-	"container/heap"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 )
@@ -9,11 +9,24 @@ import (
 // pass is one run of the backward engine.
 type pass struct {
 	m     *Machine
+	outer *pass // that it runs within
 	ready queue
-	// waiting counts, for a node, the edges whose gradients have not come yet.
-	waiting map[*Node]int
-	buffers map[*Node][]*Tensor
-	loans   []*Tensor // what unpack lent to the node that runs
+	loans []*Tensor // what unpack lent to the node that runs
+	// shadowed is what nodes have to do in an outer pass that take part in this
+	// one too.
+	shadowed []shadow
+}
+
+// turn is a node's part in a pass.
+type turn struct {
+	pass    *pass
+	waiting int32     // edges whose gradients have not come yet
+	buffer  []*Tensor // the gradients of its outputs that have
+}
+
+type shadow struct {
+	node *Node
+	turn turn
 }
 
 // Backward is loss.backward(): it runs the graph behind a tensor and leaves
@@ -29,22 +42,24 @@ func (m *Machine) Backward(loss *Tensor) {
 
 // run gives a gradient, which it takes over, to a node and runs all behind it.
 func (m *Machine) run(root *Node, slot int, g *Tensor) {
-	p := &pass{m: m, waiting: map[*Node]int{}, buffers: map[*Node][]*Tensor{}}
+	p := &pass{m: m, outer: m.pass}
 	p.count(root)
-	outer := m.pass
 	thread, grad, kind, module := m.backward, m.noGrad, m.kind, m.module
 	m.pass, m.backward, m.noGrad, m.kind = p, true, true, ledger.Temporary
 	p.add(root, slot, g)
-	heap.Push(&p.ready, root)
+	p.ready.push(root)
 	for len(p.ready) > 0 {
-		p.evaluate(heap.Pop(&p.ready).(*Node))
+		p.evaluate(p.ready.pop())
 	}
-	m.pass, m.backward, m.noGrad, m.kind, m.module = outer, thread, grad, kind, module
+	m.pass, m.backward, m.noGrad, m.kind, m.module = p.outer, thread, grad, kind, module
+	for _, s := range p.shadowed {
+		s.node.turn = s.turn
+	}
 }
 
 // count finds how many gradients each node waits for.
 func (p *pass) count(root *Node) {
-	seen := map[*Node]bool{root: true}
+	p.enter(root)
 	stack := []*Node{root}
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
@@ -54,20 +69,32 @@ func (p *pass) count(root *Node) {
 			if next == nil {
 				continue
 			}
-			p.waiting[next]++
-			if !seen[next] {
-				seen[next] = true
+			if next.turn.pass != p {
+				p.enter(next)
 				stack = append(stack, next)
 			}
+			next.turn.waiting++
 		}
 	}
+}
+
+// enter makes a node take part.
+func (p *pass) enter(n *Node) {
+	for o := p.outer; o != nil; o = o.outer {
+		if n.turn.pass == o {
+			before := n.turn
+			before.buffer = slices.Clone(before.buffer)
+			p.shadowed = append(p.shadowed, shadow{n, before})
+		}
+	}
+	n.turn = turn{pass: p}
 }
 
 // evaluate runs a node and hands its gradients on.
 func (p *pass) evaluate(n *Node) {
 	m := p.m
-	in := p.buffers[n]
-	delete(p.buffers, n)
+	in := n.turn.buffer
+	n.turn.buffer = nil
 	if n.leaf != nil {
 		n.accumulate(in[0])
 		if n.hook != nil {
@@ -114,14 +141,20 @@ func (p *pass) evaluate(n *Node) {
 			m.scope.keep(t, -1)
 			p.add(e.node, e.slot, t)
 		}
-		if p.waiting[e.node]--; p.waiting[e.node] == 0 {
-			delete(p.waiting, e.node)
-			if p.buffers[e.node] != nil {
-				heap.Push(&p.ready, e.node)
-			} else {
-				p.skip(e.node)
-			}
-		}
+		p.arrived(e.node)
+	}
+}
+
+// arrived says that one of the gradients has come that a node waits for, or
+// that it will not.
+func (p *pass) arrived(n *Node) {
+	n.turn.waiting--
+	switch {
+	case n.turn.waiting > 0:
+	case n.turn.buffer != nil:
+		p.ready.push(n)
+	default:
+		p.skip(n)
 	}
 }
 
@@ -130,17 +163,8 @@ func (p *pass) evaluate(n *Node) {
 func (p *pass) skip(n *Node) {
 	n.releaseSaved()
 	for i := range n.edges {
-		e := &n.edges[i]
-		if e.node == nil {
-			continue
-		}
-		if p.waiting[e.node]--; p.waiting[e.node] == 0 {
-			delete(p.waiting, e.node)
-			if p.buffers[e.node] != nil {
-				heap.Push(&p.ready, e.node)
-			} else {
-				p.skip(e.node)
-			}
+		if next := n.edges[i].node; next != nil {
+			p.arrived(next)
 		}
 	}
 }
@@ -166,10 +190,14 @@ func (p *pass) fit(g *Tensor, e *edge) *Tensor {
 
 // add puts a gradient, which it takes over, into the buffer of a node's input.
 func (p *pass) add(n *Node, slot int, g *Tensor) {
-	b := p.buffers[n]
+	b := n.turn.buffer
 	if b == nil {
-		b = make([]*Tensor, max(n.outputs, 1))
-		p.buffers[n] = b
+		b = n.one[:]
+		if n.outputs > 1 {
+			b = make([]*Tensor, n.outputs)
+		}
+		n.one[0] = nil
+		n.turn.buffer = b
 	}
 	old := b[slot]
 	if old == nil {
@@ -228,17 +256,44 @@ func obeysLayout(g, leaf *Tensor) bool {
 	return true
 }
 
-// queue has the node with the highest sequence number first.
+// queue is a heap with the highest sequence number first. Which of two equal
+// ones comes first is left to the order of swaps, which is that of
+// container/heap.
 type queue []*Node
 
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].sequence > q[j].sequence }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)        { *q = append(*q, x.(*Node)) }
+func (q queue) before(i, j int) bool { return q[i].sequence > q[j].sequence }
 
-func (q *queue) Pop() any {
-	old := *q
-	n := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return n
+func (q *queue) push(n *Node) {
+	*q = append(*q, n)
+	h := *q
+	for j := len(h) - 1; j > 0; {
+		i := (j - 1) / 2
+		if !h.before(j, i) {
+			break
+		}
+		h[i], h[j] = h[j], h[i]
+		j = i
+	}
+}
+
+func (q *queue) pop() *Node {
+	h := *q
+	n := len(h) - 1
+	h[0], h[n] = h[n], h[0]
+	for i := 0; ; {
+		j := 2*i + 1
+		if j >= n {
+			break
+		}
+		if j+1 < n && h.before(j+1, j) {
+			j++
+		}
+		if !h.before(j, i) {
+			break
+		}
+		h[i], h[j] = h[j], h[i]
+		i = j
+	}
+	*q = h[:n]
+	return h[n]
 }

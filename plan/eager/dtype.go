@@ -16,6 +16,9 @@ const (
 	Complex64
 )
 
+// noDType is that of a tensor that is gone.
+const noDType DType = 255
+
 var dtypeSizes = [...]int64{1, 1, 4, 8, 2, 2, 4, 8, 8}
 
 // Size is the bytes of one element.

@@ -34,6 +34,7 @@ type Machine struct {
 	scope    *scope
 	cached   *opCache // of a selective checkpoint
 	pass     *pass    // the backward pass that is running
+	arena    arena
 }
 
 // New returns a machine with an empty ledger.
@@ -43,20 +44,23 @@ func New(d Device) *Machine {
 
 // alloc enters an allocation. No bytes, no allocation.
 func (m *Machine) alloc(bytes int64, op string) *storage {
-	if bytes == 0 {
-		return &storage{refs: 1, id: noEntry}
+	s := m.arena.storages.take()
+	*s = storage{refs: 1, id: noEntry}
+	if bytes > 0 {
+		s.id = m.Ledger.Alloc(ledger.Tensor{Bytes: bytes, Op: m.nameOf(op), Module: m.module, Kind: m.kind, Stream: m.stream})
 	}
-	kind := m.kind
-	return &storage{refs: 1, id: m.Ledger.Alloc(ledger.Tensor{
-		Bytes: bytes, Op: m.Ledger.Name(op), Module: m.module, Kind: kind, Stream: m.stream,
-	})}
+	return s
 }
 
 func (m *Machine) unref(s *storage) {
 	s.refs--
-	if s.refs == 0 && s.id != noEntry {
+	if s.refs > 0 {
+		return
+	}
+	if s.id != noEntry {
 		m.Ledger.Free(s.id)
 	}
+	m.arena.storages.give(s)
 }
 
 // scratch allocates memory that the op frees itself with unref.
@@ -107,7 +111,8 @@ func (m *Machine) Empty(op string, d DType, shape ...int64) *Tensor {
 
 // tensor is a tensor without storage, held once.
 func (m *Machine) tensor(d DType, shape []int64) *Tensor {
-	t := &Tensor{m: m, dtype: d, dims: int8(len(shape)), owners: 1, held: 1, scope: m.scope}
+	t := m.arena.tensors.take()
+	*t = Tensor{m: m, dtype: d, dims: int8(len(shape)), owners: 1, held: 1, scope: m.scope}
 	copy(t.dim[:], shape)
 	m.scope.made(t)
 	return t

@@ -7,21 +7,21 @@ func (m *Machine) mm(a, b *Tensor) *Tensor {
 		n.saveIf(0, b)
 		n.saveIf(1, a)
 	}
-	y := m.cachedOp(func() []*Tensor {
+	y := m.cachedProduct(func() *Tensor {
 		y := m.Empty("mm", a.dtype, a.dim[0], b.dim[1])
 		m.Handle()
-		return []*Tensor{y}
-	})[0]
+		return y
+	})
 	if n != nil {
-		aColumns, bColumns := columns(a), columns(b)
+		n.byColumns = [2]bool{columns(a), columns(b)}
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			out := make([]*Tensor, 2)
+			out := n.give(nil, nil)
 			b, a := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
-				out[1] = m.matGrad(a, g[0], true, bColumns)
+				out[1] = n.m.matGrad(a, g[0], true, n.byColumns[1])
 			}
 			if n.wants(0) {
-				out[0] = m.matGrad(g[0], b, false, aColumns)
+				out[0] = n.m.matGrad(g[0], b, false, n.byColumns[0])
 			}
 			return out
 		}
@@ -71,8 +71,9 @@ func (m *Machine) linear(x, w, bias *Tensor) *Tensor {
 	t := m.Transpose(w, 0, 1)
 	defer t.Drop()
 	flat := x
-	shape := append([]int64(nil), x.Shape()...)
-	shape[len(shape)-1] = w.dim[0]
+	full := x.dim
+	full[x.dims-1] = w.dim[0]
+	shape := full[:x.dims]
 	if x.dims != 2 {
 		flat = m.Reshape(x, -1, x.Size(-1))
 		defer flat.Drop()
@@ -98,8 +99,9 @@ func (m *Machine) linear(x, w, bias *Tensor) *Tensor {
 
 // Conv1D is bias + x·w for w [in, out], as transformers' Conv1D computes it.
 func (m *Machine) Conv1D(x, w, bias *Tensor) *Tensor {
-	shape := append([]int64(nil), x.Shape()...)
-	shape[len(shape)-1] = w.dim[1]
+	full := x.dim
+	full[x.dims-1] = w.dim[1]
+	shape := full[:x.dims]
 	flat := m.View(x, -1, x.Size(-1))
 	w = m.Lower(w)
 	in := m.Lower(flat)
@@ -118,21 +120,21 @@ func (m *Machine) addmm(bias, a, b *Tensor) *Tensor {
 		n.saveIf(2, a)
 		n.saveIf(1, b)
 	}
-	y := m.cachedOp(func() []*Tensor {
+	y := m.cachedProduct(func() *Tensor {
 		y := m.Empty("addmm", a.dtype, a.dim[0], b.dim[1])
 		m.handleLt()
-		return []*Tensor{y}
-	})[0]
+		return y
+	})
 	if n != nil {
-		aColumns, bColumns := columns(a), columns(b)
+		n.byColumns = [2]bool{columns(a), columns(b)}
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			out := make([]*Tensor, 3)
+			out := n.give(nil, nil, nil)
 			a, b := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
-				out[1] = m.matGrad(g[0], b, false, aColumns)
+				out[1] = n.m.matGrad(g[0], b, false, n.byColumns[0])
 			}
 			if n.wants(2) {
-				out[2] = m.matGrad(a, g[0], true, bColumns)
+				out[2] = n.m.matGrad(a, g[0], true, n.byColumns[1])
 			}
 			if n.wants(0) {
 				out[0] = g[0].Keep()
@@ -155,7 +157,7 @@ func (m *Machine) Bmm(a, b *Tensor) *Tensor {
 	m.Handle()
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			out := make([]*Tensor, 2)
+			m, out := n.m, n.give(nil, nil)
 			b, a := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
 				t := m.Transpose(a, 1, 2)
@@ -212,6 +214,14 @@ func (m *Machine) cachedOp(run func() []*Tensor) []*Tensor {
 		c.kept = append(c.kept, keep)
 	}
 	return out
+}
+
+// cachedProduct is cachedOp for an op with one result.
+func (m *Machine) cachedProduct(run func() *Tensor) *Tensor {
+	if m.cached == nil {
+		return run()
+	}
+	return m.cachedOp(func() []*Tensor { return []*Tensor{run()} })[0]
 }
 
 func (c *opCache) drop() {

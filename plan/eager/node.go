@@ -25,6 +25,12 @@ type Node struct {
 	leaf     *Tensor // AccumulateGrad: whose gradient it adds to
 	owns     bool    // AccumulateGrad: it keeps the leaf
 	outputs  int     // 0 is one
+	turn     turn    // its part in a backward pass
+	one      [1]*Tensor
+	results  [3]*Tensor // what give returns
+	at       [2]int     // dimensions that the derivative needs
+	// byColumns tells of the matrices of a product how they lie in memory.
+	byColumns [2]bool
 
 	// Hook is called after the node ran (DDP, FSDP).
 	hook func()
@@ -64,23 +70,38 @@ func (m *Machine) node(name string, inputs ...*Tensor) *Node {
 	if !slices.ContainsFunc(inputs, func(t *Tensor) bool { return t != nil && t.needs }) {
 		return nil
 	}
-	n := &Node{m: m, name: name, module: m.module, kind: m.kind, sequence: m.sequence}
+	n := m.arena.nodes.take()
+	edges, saves := n.edges[:0], n.saved[:0]
+	if cap(edges) < len(inputs) {
+		edges = m.arena.edgesFor(len(inputs))
+	}
+	*n = Node{
+		m: m, name: name, module: m.module, kind: m.kind, sequence: m.sequence,
+		edges: edges[:len(inputs)], saved: saves,
+	}
 	m.sequence++
-	n.edges = make([]edge, len(inputs))
 	for i, t := range inputs {
+		e := &n.edges[i]
 		if t == nil || !t.needs {
+			e.node = nil
 			continue
 		}
-		e := edge{dtype: t.dtype, dims: t.dims, dim: t.dim}
-		if t.node != nil {
-			e.node, e.slot = t.node, t.slot
-		} else {
-			e.node = t.sink
+		*e = edge{node: t.node, slot: t.slot, dtype: t.dtype, dims: t.dims, dim: t.dim}
+		if t.node == nil {
+			e.node, e.slot = t.sink, 0
 		}
 		e.node.refs++
-		n.edges[i] = e
 	}
 	return n
+}
+
+// shape is that of input i, which needs its gradient.
+func (n *Node) shape(i int) []int64 { return n.edges[i].shape() }
+
+// give returns the gradients of the inputs, in their order.
+func (n *Node) give(gradients ...*Tensor) []*Tensor {
+	out := n.results[:0]
+	return append(out, gradients...)
 }
 
 // wants tells whether input i needs its gradient.
@@ -143,10 +164,11 @@ func (n *Node) hold(t *Tensor, output bool) *Tensor {
 
 // alias is a tensor on the same storage, without history, that no name holds.
 func (m *Machine) alias(t *Tensor) *Tensor {
-	a := *t
+	a := m.arena.tensors.take()
+	*a = *t
 	a.owners, a.held, a.node, a.sink, a.grad, a.needs, a.scope = 1, 0, nil, nil, nil, false, nil
 	a.store.refs++
-	return &a
+	return a
 }
 
 // unpack returns saved tensor i, held until the node has run.
@@ -183,11 +205,10 @@ func (n *Node) unref() {
 		return
 	}
 	n.releaseSaved()
-	edges := n.edges
-	n.edges = nil
-	for _, e := range slices.Backward(edges) { // torch deletes the graph behind the last input first
-		if e.node != nil {
-			e.node.unref()
+	for i := len(n.edges) - 1; i >= 0; i-- { // torch deletes the graph behind the last input first
+		if next := n.edges[i].node; next != nil {
+			n.edges[i].node = nil
+			next.unref()
 		}
 	}
 	if n.owns {
@@ -195,6 +216,7 @@ func (n *Node) unref() {
 		n.leaf.ZeroGrad()
 		n.leaf.release()
 	}
+	n.m.giveNode(n)
 }
 
 // releaseSaved frees what the node kept.

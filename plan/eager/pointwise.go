@@ -14,21 +14,20 @@ func (m *Machine) pointwise(op string, d DType, in ...*Tensor) *Tensor {
 	if same {
 		return m.emptyLike(op, first, d)
 	}
-	shape := broadcast(in)
-	t := m.tensor(d, shape)
+	var shape [MaxDims]int64
+	dims := broadcast(&shape, in)
+	t := m.tensor(d, shape[:dims])
 	t.stride = m.permuted(t.Shape(), in)
 	t.store = m.alloc(t.Bytes(), op)
 	return t
 }
 
-// broadcast is the common shape of tensors.
-func broadcast(in []*Tensor) []int64 {
-	dims := 0
+// broadcast writes the common shape of tensors and returns its length.
+func broadcast(shape *[MaxDims]int64, in []*Tensor) (dims int) {
 	for _, t := range in {
 		dims = max(dims, int(t.dims))
 	}
-	shape := make([]int64, dims)
-	for i := range shape {
+	for i := range dims {
 		shape[i] = 1
 	}
 	for _, t := range in {
@@ -39,7 +38,7 @@ func broadcast(in []*Tensor) []int64 {
 			}
 		}
 	}
-	return shape
+	return dims
 }
 
 // permuted is the strides that TensorIterator gives a new output: dense, with
@@ -110,11 +109,13 @@ func (m *Machine) Add(a, b *Tensor) *Tensor {
 
 // passOn gives the gradient itself to every input that wants it.
 func passOn(n *Node, g []*Tensor) []*Tensor {
-	out := make([]*Tensor, len(n.edges))
-	for i := range out {
+	out := n.give()
+	for i := range n.edges {
+		var same *Tensor
 		if n.wants(i) {
-			out[i] = g[0].Keep()
+			same = g[0].Keep()
 		}
+		out = append(out, same)
 	}
 	return out
 }
@@ -125,9 +126,9 @@ func (m *Machine) Sub(a, b *Tensor) *Tensor {
 	y := m.pointwise("sub", promote(a.dtype, b.dtype), a, b)
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			out := make([]*Tensor, 2)
+			out := n.give(nil, nil)
 			if n.wants(1) {
-				out[1] = m.unary("neg", g[0])
+				out[1] = n.m.unary("neg", g[0])
 			}
 			if n.wants(0) {
 				out[0] = g[0].Keep()
@@ -180,13 +181,13 @@ func (m *Machine) Mul(a, b *Tensor) *Tensor {
 	y := m.binary("mul", a, b)
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			out := make([]*Tensor, 2)
+			out := n.give(nil, nil)
 			b, a := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
-				out[1] = m.binary("mul", g[0], a)
+				out[1] = n.m.binary("mul", g[0], a)
 			}
 			if n.wants(0) {
-				out[0] = m.binary("mul", g[0], b)
+				out[0] = n.m.binary("mul", g[0], b)
 			}
 			return out
 		}
@@ -209,7 +210,7 @@ func (m *Machine) Scale(x *Tensor) *Tensor {
 	n := m.node("MulBackward0", x)
 	y := m.unary("mul", x)
 	if n != nil {
-		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.unary("mul", g[0])} }
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.unary("mul", g[0])) }
 		n.made(y)
 	}
 	return y
@@ -220,7 +221,7 @@ func (m *Machine) DivScalar(x *Tensor) *Tensor {
 	n := m.node("DivBackward0", x)
 	y := m.unary("div", x)
 	if n != nil {
-		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.unary("div", g[0])} }
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.unary("div", g[0])) }
 		n.made(y)
 	}
 	return y
@@ -231,7 +232,7 @@ func (m *Machine) Neg(x *Tensor) *Tensor {
 	n := m.node("NegBackward0", x)
 	y := m.unary("neg", x)
 	if n != nil {
-		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.unary("neg", g[0])} }
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.unary("neg", g[0])) }
 		n.made(y)
 	}
 	return y
@@ -240,12 +241,12 @@ func (m *Machine) Neg(x *Tensor) *Tensor {
 // Activation is a fused elementwise op whose derivative needs its input alone:
 // silu, gelu.
 func (m *Machine) Activation(op string, x *Tensor) *Tensor {
-	n := m.node(op+"Backward0", x)
+	n := m.node(op, x)
 	n.save(x)
 	y := m.unary(op, x)
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			return []*Tensor{m.binary(op+"_backward", g[0], n.unpack(0))}
+			return n.give(m.binary(op+"_backward", g[0], n.unpack(0)))
 		}
 		n.made(y)
 	}
@@ -255,12 +256,12 @@ func (m *Machine) Activation(op string, x *Tensor) *Tensor {
 // ByResult is an elementwise op whose derivative needs its result alone and is
 // computed by one kernel: tanh, sigmoid, relu.
 func (m *Machine) ByResult(op string, x *Tensor) *Tensor {
-	n := m.node(op+"Backward0", x)
+	n := m.node(op, x)
 	y := m.unary(op, x)
 	if n != nil {
 		n.saveOutput(y)
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			return []*Tensor{m.binary(op+"_backward", g[0], n.unpack(0))}
+			return n.give(m.binary(op+"_backward", g[0], n.unpack(0)))
 		}
 		n.made(y)
 	}
@@ -275,11 +276,12 @@ func (m *Machine) Pow(x *Tensor) *Tensor {
 	y := m.unary("pow", in)
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			m := n.m
 			p := m.unary("pow", n.unpack(0))
 			c := m.unary("mul", p)
 			out := m.binary("mul", g[0], c)
 			Drop(c, p)
-			return []*Tensor{out}
+			return n.give(out)
 		}
 		n.made(y)
 	}
@@ -295,11 +297,12 @@ func (m *Machine) Rsqrt(x *Tensor) *Tensor {
 	if n != nil {
 		n.saveOutput(y)
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			m := n.m
 			p := m.unary("pow", n.unpack(0))
 			h := m.unary("mul", g[0])
 			out := m.binary("mul", h, p)
 			Drop(h, p)
-			return []*Tensor{out}
+			return n.give(out)
 		}
 		n.made(y)
 	}
@@ -315,8 +318,7 @@ func (m *Machine) To(x *Tensor, d DType) *Tensor {
 	n := m.node("ToCopyBackward0", x)
 	y := m.toCopy(x, d)
 	if n != nil {
-		from := x.dtype
-		n.apply = func(_ *Node, g []*Tensor) []*Tensor { return []*Tensor{m.To(g[0], from)} }
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.To(g[0], n.edges[0].dtype)) }
 		n.made(y)
 	}
 	return y

@@ -107,16 +107,15 @@ func (m *Machine) reduced(op string, x *Tensor, d DType, shape []int64, inner bo
 // Mean is the mean over the last dimension, which stays with length one.
 func (m *Machine) Mean(x *Tensor) *Tensor {
 	n := m.node("MeanBackward1", x)
-	shape := append([]int64(nil), x.Shape()...)
-	shape[len(shape)-1] = 1
-	y := m.reduced("mean", x, x.dtype, shape, x.stride[x.dims-1] == 1)
+	shape := x.dim
+	shape[x.dims-1] = 1
+	y := m.reduced("mean", x, x.dtype, shape[:x.dims], x.stride[x.dims-1] == 1)
 	if n != nil {
-		from := append([]int64(nil), x.Shape()...)
-		n.apply = func(_ *Node, g []*Tensor) []*Tensor {
-			e := m.Expand(g[0], from...)
-			out := m.unary("div", e)
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			e := n.m.Expand(g[0], n.shape(0)...)
+			out := n.m.unary("div", e)
 			e.Drop()
-			return []*Tensor{out}
+			return n.give(out)
 		}
 		n.made(y)
 	}

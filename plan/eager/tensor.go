@@ -122,6 +122,7 @@ func (t *Tensor) release() {
 		n.unref()
 	}
 	t.m.unref(t.store)
+	t.m.giveTensor(t)
 }
 
 // Drop gives up several names.

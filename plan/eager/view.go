@@ -21,12 +21,20 @@ func (m *Machine) viewNode(name string, x *Tensor, shape []int64, stride [MaxDim
 	return y
 }
 
+// remember leaves dimensions to the derivative of a view, if it has one.
+func (t *Tensor) remember(dims ...int) {
+	if t.node != nil {
+		copy(t.node.at[:], dims)
+	}
+}
+
 // Transpose swaps two dimensions.
 func (m *Machine) Transpose(x *Tensor, i, j int) *Tensor {
 	i, j = x.axis(i), x.axis(j)
-	y := m.viewNode("TransposeBackward0", x, x.Shape(), x.stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Transpose(g[0], i, j)}
+	y := m.viewNode("TransposeBackward0", x, x.Shape(), x.stride, func(n *Node, g []*Tensor) []*Tensor {
+		return n.give(n.m.Transpose(g[0], n.at[0], n.at[1]))
 	})
+	y.remember(i, j)
 	y.dim[i], y.dim[j] = y.dim[j], y.dim[i]
 	y.stride[i], y.stride[j] = y.stride[j], y.stride[i]
 	return y
@@ -35,20 +43,19 @@ func (m *Machine) Transpose(x *Tensor, i, j int) *Tensor {
 // Permute reorders the dimensions.
 func (m *Machine) Permute(x *Tensor, order ...int) *Tensor {
 	back := make([]int, len(order))
-	shape := make([]int64, len(order))
-	var stride [MaxDims]int64
+	var shape, stride [MaxDims]int64
 	for i, o := range order {
 		back[o] = i
 		shape[i], stride[i] = x.dim[o], x.stride[o]
 	}
-	return m.viewNode("PermuteBackward0", x, shape, stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Permute(g[0], back...)}
+	return m.viewNode("PermuteBackward0", x, shape[:len(order)], stride, func(n *Node, g []*Tensor) []*Tensor {
+		return n.give(m.Permute(g[0], back...))
 	})
 }
 
-// fill replaces a -1 in a shape.
-func fill(x *Tensor, shape []int64) []int64 {
-	out := append([]int64(nil), shape...)
+// fill writes a shape into full, with a -1 replaced.
+func fill(full *[MaxDims]int64, x *Tensor, shape []int64) []int64 {
+	out := full[:copy(full[:], shape)]
 	known, at := int64(1), -1
 	for i, d := range out {
 		if d == -1 {
@@ -101,22 +108,24 @@ func viewStride(x *Tensor, shape []int64) (stride [MaxDims]int64, ok bool) {
 
 // View is x.view(shape). The shape must fit the strides.
 func (m *Machine) View(x *Tensor, shape ...int64) *Tensor {
-	shape = fill(x, shape)
+	var full [MaxDims]int64
+	shape = fill(&full, x, shape)
 	stride, ok := viewStride(x, shape)
 	if !ok {
 		panic("eager: a view that needs a copy")
 	}
-	from := append([]int64(nil), x.Shape()...)
-	return m.viewNode("ViewBackward0", x, shape, stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Reshape(g[0], from...)}
-	})
+	return m.viewNode("ViewBackward0", x, shape, stride, shapeBack)
 }
+
+// shapeBack gives a gradient the shape of the input.
+func shapeBack(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.Reshape(g[0], n.shape(0)...)) }
 
 // Reshape is x.reshape(shape): a view, or a copy where the strides allow none.
 func (m *Machine) Reshape(x *Tensor, shape ...int64) *Tensor {
-	shape = fill(x, shape)
-	if _, ok := viewStride(x, shape); ok {
-		return m.View(x, shape...)
+	var full [MaxDims]int64
+	shape = fill(&full, x, shape)
+	if stride, ok := viewStride(x, shape); ok {
+		return m.viewNode("ViewBackward0", x, shape, stride, shapeBack)
 	}
 	c := m.cloneContiguous(x)
 	y := m.unsafeView(c, shape...)
@@ -126,11 +135,9 @@ func (m *Machine) Reshape(x *Tensor, shape ...int64) *Tensor {
 
 // unsafeView is _unsafe_view: no view to autograd, so it keeps no base.
 func (m *Machine) unsafeView(x *Tensor, shape ...int64) *Tensor {
-	shape = fill(x, shape)
-	from := append([]int64(nil), x.Shape()...)
-	y := m.viewNode("UnsafeViewBackward0", x, shape, contiguous(shape), func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Reshape(g[0], from...)}
-	})
+	var full [MaxDims]int64
+	shape = fill(&full, x, shape)
+	y := m.viewNode("UnsafeViewBackward0", x, shape, contiguous(shape), shapeBack)
 	y.view = false
 	return y
 }
@@ -169,47 +176,56 @@ func (m *Machine) Unsqueeze(x *Tensor, at int) *Tensor {
 	if at < 0 {
 		at += int(x.dims) + 1
 	}
-	shape := make([]int64, 0, MaxDims)
-	var stride [MaxDims]int64
+	var shape, stride [MaxDims]int64
 	for i := range int(x.dims) + 1 {
 		switch {
 		case i == at && i < int(x.dims):
-			shape, stride[i] = append(shape, 1), x.dim[i]*x.stride[i]
+			shape[i], stride[i] = 1, x.dim[i]*x.stride[i]
 		case i == at:
-			shape, stride[i] = append(shape, 1), 1
+			shape[i], stride[i] = 1, 1
 		case i < at:
-			shape, stride[i] = append(shape, x.dim[i]), x.stride[i]
+			shape[i], stride[i] = x.dim[i], x.stride[i]
 		default:
-			shape, stride[i] = append(shape, x.dim[i-1]), x.stride[i-1]
+			shape[i], stride[i] = x.dim[i-1], x.stride[i-1]
 		}
 	}
-	return m.viewNode("UnsqueezeBackward0", x, shape, stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Squeeze(g[0], at)}
+	y := m.viewNode("UnsqueezeBackward0", x, shape[:x.dims+1], stride, func(n *Node, g []*Tensor) []*Tensor {
+		return n.give(n.m.Squeeze(g[0], n.at[0]))
 	})
+	y.remember(at)
+	return y
 }
 
 // Squeeze takes out a dimension of length one.
 func (m *Machine) Squeeze(x *Tensor, at int) *Tensor {
 	at = x.axis(at)
-	shape := make([]int64, 0, MaxDims)
-	var stride [MaxDims]int64
-	for i := range int(x.dims) {
+	shape, stride := x.without(at)
+	y := m.viewNode("SqueezeBackward1", x, shape[:x.dims-1], stride, func(n *Node, g []*Tensor) []*Tensor {
+		return n.give(n.m.Unsqueeze(g[0], n.at[0]))
+	})
+	y.remember(at)
+	return y
+}
+
+// without is the shape and the strides that are left when a dimension is taken
+// out.
+func (t *Tensor) without(at int) (shape, stride [MaxDims]int64) {
+	n := 0
+	for i := range int(t.dims) {
 		if i != at {
-			stride[len(shape)] = x.stride[i]
-			shape = append(shape, x.dim[i])
+			shape[n], stride[n] = t.dim[i], t.stride[i]
+			n++
 		}
 	}
-	return m.viewNode("SqueezeBackward1", x, shape, stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Unsqueeze(g[0], at)}
-	})
+	return shape, stride
 }
 
 // Expand repeats dimensions of length one without copying.
 func (m *Machine) Expand(x *Tensor, shape ...int64) *Tensor {
-	var stride [MaxDims]int64
+	var full, stride [MaxDims]int64
 	shift := len(shape) - int(x.dims)
-	full := append([]int64(nil), shape...)
-	for i := range full {
+	copy(full[:], shape)
+	for i := range shape {
 		if i < shift {
 			continue
 		}
@@ -220,9 +236,8 @@ func (m *Machine) Expand(x *Tensor, shape ...int64) *Tensor {
 			stride[i] = x.stride[i-shift]
 		}
 	}
-	from := append([]int64(nil), x.Shape()...)
-	return m.viewNode("ExpandBackward0", x, full, stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.SumTo(g[0], from)}
+	return m.viewNode("ExpandBackward0", x, full[:len(shape)], stride, func(n *Node, g []*Tensor) []*Tensor {
+		return n.give(n.m.SumTo(g[0], n.shape(0)))
 	})
 }
 
@@ -247,20 +262,19 @@ func (m *Machine) Slice(x *Tensor, dim int, length int64) *Tensor {
 // that reaches beyond the end.
 func (m *Machine) Narrow(x *Tensor, dim int, length int64) *Tensor {
 	dim = x.axis(dim)
-	from := append([]int64(nil), x.Shape()...)
-	y := m.viewNode("SliceBackward0", x, x.Shape(), x.stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Empty("slice_backward", g[0].dtype, from...)}
-	})
+	y := m.viewNode("SliceBackward0", x, x.Shape(), x.stride, sliceGrad)
 	y.dim[dim] = length
 	return y
 }
 
+// sliceGrad puts a gradient into zeros of the shape of the input.
+func sliceGrad(n *Node, g []*Tensor) []*Tensor {
+	return n.give(n.m.Empty("slice_backward", g[0].dtype, n.shape(0)...))
+}
+
 // Every is x[..., a::step] of the last dimension, for an a below the step.
 func (m *Machine) Every(x *Tensor, step int64) *Tensor {
-	from := append([]int64(nil), x.Shape()...)
-	y := m.viewNode("SliceBackward0", x, x.Shape(), x.stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Empty("slice_backward", g[0].dtype, from...)}
-	})
+	y := m.viewNode("SliceBackward0", x, x.Shape(), x.stride, sliceGrad)
 	last := int(x.dims) - 1
 	y.dim[last] /= step
 	y.stride[last] *= step
@@ -269,18 +283,9 @@ func (m *Machine) Every(x *Tensor, step int64) *Tensor {
 
 // Select is x[..., i, ...]: it takes a dimension out.
 func (m *Machine) Select(x *Tensor, dim int) *Tensor {
-	dim = x.axis(dim)
-	shape := make([]int64, 0, MaxDims)
-	var stride [MaxDims]int64
-	for i := range int(x.dims) {
-		if i != dim {
-			stride[len(shape)] = x.stride[i]
-			shape = append(shape, x.dim[i])
-		}
-	}
-	from := append([]int64(nil), x.Shape()...)
-	return m.viewNode("SelectBackward0", x, shape, stride, func(_ *Node, g []*Tensor) []*Tensor {
-		return []*Tensor{m.Empty("select_backward", g[0].dtype, from...)}
+	shape, stride := x.without(x.axis(dim))
+	return m.viewNode("SelectBackward0", x, shape[:x.dims-1], stride, func(n *Node, g []*Tensor) []*Tensor {
+		return n.give(n.m.Empty("select_backward", g[0].dtype, n.shape(0)...))
 	})
 }
 
@@ -322,15 +327,12 @@ func (m *Machine) Cat(dim int, in ...*Tensor) *Tensor {
 	n := m.node("CatBackward0", in...)
 	y := m.cat(in, dim)
 	if n != nil {
-		lengths := make([]int64, len(in))
-		for i, t := range in {
-			lengths[i] = t.dim[dim]
-		}
+		n.at[0] = dim
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			out := make([]*Tensor, len(lengths))
-			for i, l := range lengths {
+			out := make([]*Tensor, len(n.edges))
+			for i := range out {
 				if n.wants(i) {
-					out[i] = m.narrow(g[0], dim, l)
+					out[i] = n.m.narrow(g[0], n.at[0], n.shape(i)[n.at[0]])
 				}
 			}
 			return out
@@ -342,11 +344,11 @@ func (m *Machine) Cat(dim int, in ...*Tensor) *Tensor {
 
 // cat allocates the joined tensor, contiguous in all but channels-last orders.
 func (m *Machine) cat(in []*Tensor, dim int) *Tensor {
-	shape := append([]int64(nil), in[0].Shape()...)
+	shape := in[0].dim
 	d := in[0].dtype
 	for _, t := range in[1:] {
 		shape[dim] += t.dim[dim]
 		d = promote(d, t.dtype)
 	}
-	return m.Empty("cat", d, shape...)
+	return m.Empty("cat", d, shape[:in[0].dims]...)
 }

@@ -87,9 +87,7 @@ func (n *deltaNet) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eage
 		core, state = rule.chunks(r)
 	}
 	if past != nil && len(past.states) == 1 {
-		kind := m.Kind(ledger.Cache)
-		past.states = append(past.states, m.Unary("zeros_like", state))
-		m.Kind(kind)
+		past.addState(r, m.Unary("zeros_like", state))
 	}
 	core = replace(core, m.Reshape(core, -1, n.valueDim))
 	z = replace(z, m.Reshape(z, -1, n.valueDim))
@@ -165,13 +163,19 @@ func (l *cached) latest(r *run, x *eager.Tensor, taps int64) *eager.Tensor {
 	if len(l.states) > 0 {
 		return m.Cat(2, l.states[0], x)
 	}
-	kind := m.Kind(ledger.Cache)
-	l.states = append(l.states, m.Empty("zeros", x.DType(), x.Size(0), x.Size(1), taps))
-	m.Kind(kind)
+	l.addState(r, m.Empty("zeros", x.DType(), x.Size(0), x.Size(1), taps))
 	if x.Size(2) < taps {
 		return m.Pad(x, taps)
 	}
 	return x.Keep()
+}
+
+// addState takes a state over: the convolution's first, then the rule's.
+func (l *cached) addState(r *run, state *eager.Tensor) {
+	if !r.trains {
+		state.SetKind(ledger.Cache)
+	}
+	l.states = append(l.states, state)
 }
 
 // decays is g: -A_log.float().exp() * softplus(a.float() + dt_bias).

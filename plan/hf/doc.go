@@ -21,6 +21,8 @@
 //	moe.go        routers and experts, mixtral and qwen3_moe; balance.go: their loss
 //	deepseek.go   deepseek_v2, deepseek_v3
 //	gptoss.go     gpt_oss
+//	gemma.go      gemma2, gemma3
+//	qwen35.go     qwen3_5, qwen3_5_moe; delta.go, deltarule.go: their linear attention; sharedgate.go
 //	gpt2.go, bert.go, vit.go, t5.go and t5attention.go; layernorm.go, activation.go
 //
 // The order of statements matters: it is the order of allocations.

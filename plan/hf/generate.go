@@ -87,12 +87,19 @@ func (r *run) generateLoop(w writer) error {
 	logits := w.next(r, in)
 	at.Drop()
 	var token *eager.Tensor
+	first := 0 // event of a token
 	for i := range j.Tokens {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
 		r.step = int(i) + 1
 		r.phase(ledger.Decode)
+		if i == 1 {
+			if err := r.expect(first); err != nil {
+				return err
+			}
+		}
+		first = len(m.Ledger.Events)
 		token = replace(token, r.pick(logits))
 		if mask != nil && in.states == nil {
 			one := r.input("new_ones", j.Batch, 1)
@@ -105,6 +112,19 @@ func (r *run) generateLoop(w writer) error {
 		at.Drop()
 		logits = replace(logits, more)
 	}
+	return nil
+}
+
+// mostEvents is how many allocations and frees a plan may have: some GiB.
+const mostEvents = 1 << 27
+
+// expect makes room for all tokens, as one is like the next. The last of them
+// began at an event.
+func (r *run) expect(first int) error {
+	if n := int64(len(r.m.Ledger.Events) - first); n*r.job.Tokens > mostEvents {
+		return fmt.Errorf("%d tokens are more allocations than a plan holds: give --generate %d or less", r.job.Tokens, mostEvents/n)
+	}
+	r.m.Ledger.Expect(first, int(r.job.Tokens))
 	return nil
 }
 

@@ -38,10 +38,10 @@ func (r *run) generateCall(w writer) error {
 		g.anyOf(m.Empty("eq", eager.Bool, j.Batch))
 	}
 	g.ids, g.mask = prompt.Keep(), mask.Keep()
-	var first *eager.Tensor
+	var positions *eager.Tensor
 	if !encodes {
-		first = g.countPositions()
-		g.positions = first.Keep()
+		positions = g.countPositions()
+		g.positions = positions.Keep()
 	}
 	states := w.encode(r, prompt, mask)
 	if encodes {
@@ -50,10 +50,17 @@ func (r *run) generateCall(w writer) error {
 		one.Drop()
 	}
 	g.unfinished = r.input("ones", j.Batch)
+	first := 0 // event of a token
 	for i := range j.Tokens {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
+		if i == 2 {
+			if err := r.expect(first); err != nil {
+				return err
+			}
+		}
+		first = len(m.Ledger.Events)
 		logits := g.forward(i, past, states)
 		g.grow(encodes)
 		g.choose(logits)
@@ -62,7 +69,7 @@ func (r *run) generateCall(w writer) error {
 	}
 	// _sample returns, then generate, whose caller drops the result.
 	eager.Drop(g.mask, g.positions, g.unfinished, g.in.ids, g.in.positions, g.in.mask, g.wide, g.scores, g.tokens)
-	eager.Drop(tokens[0], first, states)
+	eager.Drop(tokens[0], positions, states)
 	past.drop()
 	eager.Drop(tokens[1:]...)
 	eager.Drop(mask, g.ids)

@@ -193,11 +193,12 @@ func (r *run) scatter(x *eager.Tensor) *eager.Tensor {
 // of other ranks are there while it is computed, in the backward pass those and
 // two blocks of their gradients.
 func (r *run) ring(a attention, compute func(a attention) *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m, d := r.m, a.k.DType()
+	keys, values := slices.Clone(a.k.Shape()), slices.Clone(a.v.Shape()) // they may be gone when gradients come
 	blocks := func(n int) []*eager.Tensor {
 		var out []*eager.Tensor
 		for range n {
-			out = append(out, m.Empty("ring", a.k.DType(), a.k.Shape()...), m.Empty("ring", a.v.DType(), a.v.Shape()...))
+			out = append(out, m.Empty("ring", d, keys...), m.Empty("ring", d, values...))
 		}
 		return out
 	}

@@ -42,7 +42,7 @@ func newQwen35(r *run) network {
 	d.rotary.style = ropeGrid
 	d.head = top.head(d.embed)
 	if len(nets) > 0 {
-		r.notes = append(r.notes, "flash-linear-attention and causal-conv1d: the gated delta rule is planned as transformers computes it without these packages, which with them takes less memory")
+		r.notes = append(r.notes, "flash-linear-attention and causal-conv1d: the gated delta rule is planned as transformers computes it without these packages; with them it takes other memory")
 	}
 	return d
 }

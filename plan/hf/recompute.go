@@ -12,18 +12,21 @@ const (
 // layer runs a layer, or has it checkpointed as gradient_checkpointing_enable
 // does.
 func (r *run) layer(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
-	call := *c
-	fn := func(args []*eager.Tensor) *eager.Tensor { return r.call(l, args[0], &call) }
-	switch r.job.Recompute.Mode {
-	case recomputeFull:
-		if r.job.Recompute.Reentrant {
-			return r.m.CheckpointReentrant(fn, c.kept(x)...)
-		}
-		return r.m.Checkpoint(fn, c.kept(x)...)
-	case recomputeSelective:
-		return r.m.CheckpointSelective(fn, c.kept(x)...)
+	if !r.checkpoints() {
+		return r.call(l, x, c)
 	}
-	return r.call(l, x, c)
+	return r.checkpointed(l, x, *c)
+}
+
+func (r *run) checkpointed(l layer, x *eager.Tensor, c shared) *eager.Tensor {
+	fn := func(args []*eager.Tensor) *eager.Tensor { return r.call(l, args[0], &c) }
+	switch {
+	case r.job.Recompute.Mode == recomputeSelective:
+		return r.m.CheckpointSelective(fn, c.kept(x)...)
+	case r.job.Recompute.Reentrant:
+		return r.m.CheckpointReentrant(fn, c.kept(x)...)
+	}
+	return r.m.Checkpoint(fn, c.kept(x)...)
 }
 
 // call is the layer's __call__: forward between the hooks of FSDP.

@@ -140,6 +140,14 @@ func room[T any](s []T) []T {
 // firstRoom is enough for the small runs.
 const firstRoom = 1 << 12
 
+// Expect makes room for what was entered since an event to come so many times
+// more.
+func (l *Ledger) Expect(since, times int) {
+	events := len(l.Events) - since
+	l.Events = slices.Grow(l.Events, events*times)
+	l.Tensors = slices.Grow(l.Tensors, events/2*times)
+}
+
 // Free enters the death of a tensor.
 func (l *Ledger) Free(id int32) {
 	if l.Tensors[id].Death != Lives {
