@@ -48,10 +48,13 @@ race:
 		$(GO) test -race ./cmd/ashlar -run 'Progress|Interrupt|Scripts/verify-(json|snapshot)'; \
 	else echo "race: left out, there is no C compiler"; fi
 
-# The invariants of the engine are checked after every operation.
+# The invariants of the engine are checked after every operation, and tensors of
+# a plan that are gone are spoilt.
 invariants:
 	$(GO) test -tags invariants ./alloc -rapid.checks=20
 	$(GO) test -tags invariants ./replay -skip 'Measured|OwnSettings|Programs|CutAnywhere|Curve|OnOOM|MidRun|DeviceMemory|Early'
+	$(GO) test -tags invariants ./plan/eager
+	$(GO) test -tags invariants ./plan/hf -run 'Options|Generate'
 
 # The parsers of files that come from elsewhere, 20 seconds each.
 fuzz-short:

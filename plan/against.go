@@ -96,9 +96,13 @@ func Compare(ctx context.Context, q Question, t *trace.Trace, points int) (*Agai
 	if c.matches == 0 {
 		return nil, errors.New("no allocation of the recording has a planned size: it is of another model, batch or sequence")
 	}
+	c.out.From, c.out.To = phaseText(c.l.PhaseAt(c.from)), phaseText(c.l.PhaseAt(c.to))
 	c.terms()
 	if c.out.Covered < 0.5 {
 		c.out.Notes = append(c.out.Notes, "most of what was recorded is not planned: the recording seems to be of another model, batch or sequence")
+	}
+	if c.out.Covered >= 0.5 && c.out.Extra > c.out.Matched/10 {
+		c.out.Notes = append(c.out.Notes, "a good part of what is planned was not recorded: the run seems to have had other options")
 	}
 	if err := c.peaks(ctx, p); err != nil {
 		return nil, err

@@ -52,11 +52,11 @@ func (c *comparison) measuredCurve(out []uint64, column func(int) int) {
 				return c.measured[k], column(int(c.l.Tensors[c.planned[c.partner[k]]].Birth))
 			}
 		}
-		return c.t.Events.Len(), column(c.to)
+		return c.end, column(c.to)
 	}
 	to, col := ahead(0)
-	for cur := line.Cursor(); cur.Next(); {
-		for cur.Index >= to && to < c.t.Events.Len() {
+	for cur := line.Cursor(); cur.Next() && cur.Index < c.end; {
+		for cur.Index >= to && to < c.end {
 			here, last = col, to
 			for next < len(c.measured) && c.measured[next] <= to {
 				next++

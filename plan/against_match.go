@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,10 +24,12 @@ type comparison struct {
 	partner  []int32 // of a measured one, its position in planned; -1
 	matches  int
 	from, to int // events of the plan that the recording covers
+	end      int // events of the recording from here on are not compared
 }
 
 // recordedBirths lists what of the recording is compared.
 func (c *comparison) recordedBirths() {
+	c.end = c.t.Events.Len()
 	for i := range c.t.Events.Len() {
 		if c.t.Events.Action.At(i) == alloc.ActionAlloc && c.t.Events.Size.At(i) >= leastCompared {
 			c.measured = append(c.measured, i)
@@ -34,99 +37,138 @@ func (c *comparison) recordedBirths() {
 	}
 }
 
-// plannedBirths lists what of the plan is compared.
-func (c *comparison) plannedBirths() {
-	c.planned = c.planned[:0]
-	for _, e := range c.l.Events {
+// mostSteps is how many steps of a recording are compared. Steps are alike, and
+// the time that a match takes grows with the square of their number.
+const mostSteps = 6
+
+// matchSteps matches the recording with as many planned steps as it has. Once a
+// run has its state one step is like the next, so the last planned one is
+// repeated. A recording may begin with the building of the model, with the
+// first step or somewhere later: what explains it best is taken.
+func (c *comparison) matchSteps() {
+	steps := c.recordedSteps()
+	if steps == 0 {
+		c.match(0, len(c.l.Events))
+		return
+	}
+	if steps > mostSteps {
+		c.cut(float64(mostSteps) / float64(steps))
+		c.out.Notes = append(c.out.Notes, fmt.Sprintf("the recording has about %d steps: the first %d are compared", steps, mostSteps))
+		steps = mostSteps
+	}
+	last := c.l.PhaseAt(c.l.Scored()).Step
+	for ; last < steps+parted+steady-1 && c.l.Repeat(); last++ {
+	}
+	var best *comparison
+	for n := steps; n <= steps+parted; n++ {
+		for _, x := range []struct{ from, to int }{{0, n}, {1, n}, {steady, n + steady - 1}} {
+			try := *c
+			try.match(c.begin(x.from), c.begin(x.to+1))
+			if best == nil || best.matches == 0 || try.matches > 0 && try.score() > best.score() {
+				best = &try
+			}
+			if best.matches == len(c.measured) && best.matches == len(best.planned) {
+				break
+			}
+		}
+	}
+	*c = *best
+}
+
+// parted is how many steps more there may be than whole ones: a recording may
+// begin and end within a step.
+const parted = 2
+
+// steady is the first step that is like all later ones.
+const steady = 3
+
+// begin is where a step begins; 0 is the building of the model.
+func (c *comparison) begin(step int) int {
+	if step == 0 {
+		return 0
+	}
+	for _, p := range c.l.Phases {
+		if p.Step >= step {
+			return p.First
+		}
+	}
+	return len(c.l.Events)
+}
+
+// recordedSteps is how many whole steps of training the recording has: how many
+// times as often as the planned step it has the sizes of that step, in the
+// median of its bytes. Sizes of weights are left out, which other parts of a run
+// have too. It is 0 if nothing is trained.
+func (c *comparison) recordedSteps() int {
+	from := c.l.Scored()
+	if p := c.l.PhaseAt(from); p.Step == 0 || p.Name == ledger.Prefill || p.Name == ledger.Decode {
+		return 0
+	}
+	built, planned, measured := map[int64]bool{}, map[int64]int{}, map[int64]int{}
+	first := c.begin(1)
+	for i, e := range c.l.Events {
+		if e < 0 || c.l.Tensors[e].Bytes < leastCompared {
+			continue
+		}
+		if size := c.l.Tensors[e].Bytes; i < first {
+			built[size] = true
+		} else if i >= from {
+			planned[size]++
+		}
+	}
+	for _, e := range c.measured {
+		measured[int64(c.t.Events.Size.At(e))]++
+	}
+	type ratio struct{ steps, bytes float64 }
+	var ratios []ratio
+	var all float64
+	for size, n := range planned {
+		if !built[size] {
+			r := ratio{float64(measured[size]) / float64(n), float64(size) * float64(n)}
+			ratios = append(ratios, r)
+			all += r.bytes
+		}
+	}
+	slices.SortFunc(ratios, func(a, b ratio) int { return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.bytes, b.bytes)) })
+	half := all / 2
+	for _, r := range ratios {
+		if half -= r.bytes; half <= 0 {
+			return max(int(r.steps), 1)
+		}
+	}
+	return 1
+}
+
+// cut leaves out the end of a recording.
+func (c *comparison) cut(keep float64) {
+	n := int(keep * float64(len(c.measured)))
+	c.measured, c.end = c.measured[:n], c.measured[n]
+}
+
+// score is what is common less what is not.
+func (c *comparison) score() (bytes int64) {
+	for i, k := range c.partner {
+		if k >= 0 {
+			bytes += 2 * int64(c.t.Events.Size.At(c.measured[i]))
+		}
+	}
+	for _, e := range c.planned {
+		if t := &c.l.Tensors[e]; int(t.Birth) >= c.from && int(t.Birth) <= c.to {
+			bytes -= t.Bytes
+		}
+	}
+	return bytes
+}
+
+// match pairs allocations by size and order, with the planned events from one
+// to before another.
+func (c *comparison) match(from, to int) {
+	c.planned = nil
+	for _, e := range c.l.Events[from:to] {
 		if e >= 0 && c.l.Tensors[e].Bytes >= leastCompared {
 			c.planned = append(c.planned, e)
 		}
 	}
-}
-
-// mostSteps is how many steps of a recording are compared.
-const mostSteps = 100
-
-// matchSteps matches, with as many steps planned as were recorded. Once a run
-// has its state one step is like the next, so the last one is repeated.
-func (c *comparison) matchSteps() {
-	c.plannedBirths()
-	steps, step := c.lastStep()
-	if step > 0 {
-		var planned, measured uint64
-		for _, e := range c.planned {
-			planned += uint64(c.l.Tensors[e].Bytes)
-		}
-		for i, e := range c.measured {
-			if measured += c.t.Events.Size.At(e); measured > planned+uint64(mostSteps-steps)*step {
-				c.measured = c.measured[:i]
-				c.out.Notes = append(c.out.Notes, "the recording has more than "+strconv.Itoa(mostSteps)+" steps: those after them are not compared")
-				break
-			}
-		}
-		if measured > planned {
-			steps = c.repeat(steps, (measured-planned+step-1)/step)
-		}
-	}
-	c.match()
-	// A recording that begins mid-run has more steps than it has bytes for with
-	// the building of the model.
-	if left := c.unmatchedAfter(); step > 0 && c.matches > 0 && left > step/2 {
-		c.repeat(steps, (left+step-1)/step)
-		c.match()
-	}
-}
-
-// lastStep is the last planned step and the bytes of what is compared of it; 0
-// if nothing is trained.
-func (c *comparison) lastStep() (step int, bytes uint64) {
-	from := c.l.Scored()
-	phase := c.l.PhaseAt(from)
-	if phase.Name == ledger.Prefill || phase.Name == ledger.Decode || phase.Name == ledger.Build {
-		return 0, 0
-	}
-	for _, e := range c.planned {
-		if int(c.l.Tensors[e].Birth) >= from {
-			bytes += uint64(c.l.Tensors[e].Bytes)
-		}
-	}
-	return phase.Step, bytes
-}
-
-// repeat plans more steps and returns how many there are then.
-func (c *comparison) repeat(steps int, more uint64) int {
-	for n := min(more, uint64(max(mostSteps-steps, 0))); n > 0 && c.l.Repeat(); n-- {
-		steps++
-	}
-	c.plannedBirths()
-	return steps
-}
-
-// unmatchedAfter is how much the recording has after the last allocation that
-// is planned, if the plan ends there too.
-func (c *comparison) unmatchedAfter() (bytes uint64) {
-	for i := len(c.partner) - 1; i >= 0; i-- {
-		if k := c.partner[i]; k >= 0 {
-			if _, step := c.lastStep(); int(k) < len(c.planned)-1 && c.plannedAfter(int(k)) > step/2 {
-				return 0
-			}
-			return bytes
-		}
-		bytes += c.t.Events.Size.At(c.measured[i])
-	}
-	return bytes
-}
-
-// plannedAfter is how much is planned after one of the planned.
-func (c *comparison) plannedAfter(k int) (bytes uint64) {
-	for _, e := range c.planned[k+1:] {
-		bytes += uint64(c.l.Tensors[e].Bytes)
-	}
-	return bytes
-}
-
-// match pairs allocations by size and order.
-func (c *comparison) match() {
 	a, b := make([]int64, len(c.measured)), make([]int64, len(c.planned))
 	for i, e := range c.measured {
 		a[i] = int64(c.t.Events.Size.At(e))
@@ -149,16 +191,14 @@ func (c *comparison) match() {
 		return
 	}
 	c.from, c.to = int(c.l.Tensors[c.planned[first]].Birth), int(c.l.Tensors[c.planned[last]].Birth)
-	// A recording of the whole run covers what comes before its first large
-	// allocation too.
+	// What is small before the first and after the last large allocation is
+	// covered too.
 	if first == 0 {
-		c.from = 0
+		c.from = from
 	}
 	if last == len(c.planned)-1 {
-		c.to = len(c.l.Events) - 1
+		c.to = to - 1
 	}
-	from, to := c.l.PhaseAt(c.from), c.l.PhaseAt(c.to)
-	c.out.From, c.out.To = phaseText(from), phaseText(to)
 }
 
 // terms adds up what is matched and what is not.

@@ -111,7 +111,7 @@ func (q *Question) cell(ctx context.Context, o Options, c *Cell) error {
 	c.PeakDevice = p.reserved + q.Room.outside(p.job)
 	c.BindingPhase = p.binding().Name
 	if q.Room.given() {
-		ok, _, err := p.fits(ctx)
+		ok, err := p.passes(ctx)
 		if err != nil {
 			return err
 		}

@@ -132,3 +132,26 @@ func TestSmallestLimit(t *testing.T) {
 		}
 	}
 }
+
+// A tensor beside a program is a first call, and all others come one later.
+func TestBeside(t *testing.T) {
+	p := made(t, 10, 12, -1, 14, -2, 30)
+	got := p.Beside(5 * mib)
+	want, err := NewProgram(p.Settings, p.Len()+1, func(i int) Call {
+		if i == 0 {
+			return Call{Kind: CallAlloc, Tensor: 4, Size: 5 * mib}
+		}
+		return p.Call(i - 1)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Len() != want.Len() || got.tensors != want.tensors {
+		t.Fatalf("%d calls on %d tensors, want %d on %d", got.Len(), got.tensors, want.Len(), want.tensors)
+	}
+	for i := range got.Len() {
+		if a, b := got.Call(i), want.Call(i); a != b {
+			t.Errorf("call %d is %+v, want %+v", i, a, b)
+		}
+	}
+}

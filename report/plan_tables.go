@@ -122,6 +122,9 @@ func PlanAgainst(w io.Writer, name string, a *plan.Against, style Style) error {
 	p.heading("Against "+Clean(name), "")
 	p.wrapped("  ", fmt.Sprintf("allocations of %s or more, from %s to %s: %.2f %% of the recorded bytes are planned, in their order; %s recorded are missing in the plan, %s planned were not recorded",
 		units.Size(a.Least), a.From, a.To, 100*a.Covered, units.Size(a.Missing), units.Size(a.Extra)))
+	if said := partsText(a.Parts); said != "" {
+		p.wrapped("  ", said)
+	}
 	for _, n := range a.Notes {
 		p.wrapped("  note: ", n)
 	}
@@ -144,6 +147,35 @@ func PlanAgainst(w io.Writer, name string, a *plan.Against, style Style) error {
 	}
 	p.againstTerms(a)
 	return p.err
+}
+
+// maxParts is how many parts of a run are told apart.
+const maxParts = 8
+
+// partsText says how much of each part of the run is planned, or of the worst
+// one if there are many.
+func partsText(parts []plan.PartPair) string {
+	if len(parts) < 2 {
+		return ""
+	}
+	said := func(x plan.PartPair) string { return fmt.Sprintf("%s %.2f %%", x.Name, 100*x.Covered) }
+	if len(parts) > maxParts {
+		worst := parts[0]
+		for _, x := range parts {
+			if x.Covered < worst.Covered {
+				worst = x
+			}
+		}
+		if worst.Covered == 1 {
+			return ""
+		}
+		return fmt.Sprintf("of %d parts the worst is %s", len(parts), said(worst))
+	}
+	all := make([]string, len(parts))
+	for i, x := range parts {
+		all[i] = said(x)
+	}
+	return "by part: " + strings.Join(all, ", ")
 }
 
 // againstTerms lists what is missing, extra and matched.

@@ -46,6 +46,7 @@ type Documents interface {
 	Tune(in *Input, d Device, a *tune.Answer) ([]byte, error)
 	Pair(d *diff.Diff) ([]byte, error)
 	Ranks(r *diff.Ranks) ([]byte, error)
+	Plan(p *Planned) ([]byte, error)
 }
 
 // Options say what to serve.
@@ -225,6 +226,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 	}
 	if name == "playground" {
 		return s.servePlayground(w, r)
+	}
+	if name == "plan" {
+		return s.servePlan(w, r, q)
 	}
 	if name == "work" {
 		return s.stopWork(w, r, q)

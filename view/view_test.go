@@ -37,6 +37,8 @@ func (stub) Pair(d *diff.Diff) ([]byte, error) { return json.Marshal(d) }
 
 func (stub) Ranks(r *diff.Ranks) ([]byte, error) { return json.Marshal(r) }
 
+func (stub) Plan(p *Planned) ([]byte, error) { return json.Marshal(p) }
+
 func openFile(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
 	f, err := snapshot.Open(ctx, file, snapshot.Options{Progress: progress})
 	if err != nil {

@@ -47,15 +47,23 @@ func (c conditions) of(r *run, p *replay.Program) (whatif.Limit, whatif.Memory) 
 	return whatif.Bounds(p, side.Read(r.input.File.Extra), c.limit, c.memory)
 }
 
+// replayable says why a run cannot be replayed; nil if it can.
+func (r *run) replayable() error {
+	switch {
+	case r.trace.Host:
+		return refuse(http.StatusUnprocessableEntity, "host memory has another allocator, which cannot be replayed: choose a device")
+	case r.events() == 0:
+		return refuse(http.StatusUnprocessableEntity,
+			"the file has no events, so there is nothing to replay: record with torch.cuda.memory._record_memory_history()")
+	}
+	return nil
+}
+
 // calls returns the calls of the run, checked against the recording. They are
 // read when they are first asked for, and kept.
 func (r *run) calls(ctx context.Context) (*replay.Program, error) {
-	switch {
-	case r.trace.Host:
-		return nil, refuse(http.StatusUnprocessableEntity, "host memory has another allocator, which cannot be replayed: choose a device")
-	case r.events() == 0:
-		return nil, refuse(http.StatusUnprocessableEntity,
-			"the file has no events, so there is nothing to replay: record with torch.cuda.memory._record_memory_history()")
+	if err := r.replayable(); err != nil {
+		return nil, err
 	}
 	select {
 	case r.checking <- struct{}{}:

@@ -137,35 +137,43 @@ func (s *Server) alone(ctx context.Context, waiting func(), f func() error) erro
 	return f()
 }
 
-// answer does work that takes all cores and answers with the document that it
-// makes. If the answer is asked for in lines, work gets them and writes its
-// documents itself.
+// answer does work about a run, which ends with it.
 func (r *request) answer(work func(ctx context.Context, out *lines) ([]byte, error)) error {
+	stream := r.q.flag("stream")
+	if r.q.err != nil {
+		return r.q.err
+	}
 	ctx, cancel := context.WithCancel(r.r.Context())
 	defer cancel()
 	defer context.AfterFunc(r.run.ctx, cancel)()
-	if !r.q.flag("stream") {
-		if r.q.err != nil {
-			return r.q.err
-		}
+	return r.server.perform(ctx, r.w, stream, work)
+}
+
+// perform does work that takes all cores and answers with the document that it
+// makes. If the answer is asked for in lines, work gets them and writes its
+// documents itself.
+func (s *Server) perform(ctx context.Context, w http.ResponseWriter, stream bool, work func(ctx context.Context, out *lines) ([]byte, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !stream {
 		var body []byte
-		err := r.server.alone(ctx, nil, func() (err error) {
+		err := s.alone(ctx, nil, func() (err error) {
 			body, err = work(ctx, nil)
 			return err
 		})
-		if err != nil {
-			return err
+		if err == nil {
+			s.send(w, http.StatusOK, "application/json", body)
 		}
-		return r.send("application/json", body)
+		return err
 	}
-	id := r.server.works.begin(cancel)
-	defer r.server.works.end(id)
-	r.w.Header().Set("Content-Type", "application/x-ndjson")
-	r.w.WriteHeader(http.StatusOK)
-	out := &lines{w: r.w, flush: http.NewResponseController(r.w).Flush}
+	id := s.works.begin(cancel)
+	defer s.works.end(id)
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.WriteHeader(http.StatusOK)
+	out := &lines{w: w, flush: http.NewResponseController(w).Flush}
 	out.send("work", id)
 	err := guard("the answer", func() error {
-		return r.server.alone(ctx, func() { out.send("waiting", true) }, func() error {
+		return s.alone(ctx, func() { out.send("waiting", true) }, func() error {
 			_, err := work(ctx, out)
 			return err
 		})

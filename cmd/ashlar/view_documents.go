@@ -82,6 +82,13 @@ func (documents) Ranks(r *diff.Ranks) ([]byte, error) {
 	return jsonBytes(ranksDocument{"ranks", r, []skippedFile{}})
 }
 
+// Plan is what ashlar plan --json prints.
+func (documents) Plan(p *view.Planned) ([]byte, error) {
+	return jsonBytes(planAnswer{
+		File: p.File, Options: p.Options, Answer: p.Answer, Max: p.Max, Recompute: p.Recompute, Against: p.Against,
+	})
+}
+
 func jsonBytes(v any) ([]byte, error) {
 	var out bytes.Buffer
 	err := writeJSON(&out, v)

@@ -44,7 +44,7 @@ type addressSpace struct {
 
 	holes       ranges
 	others      ranges            // neither holes nor chunks
-	units       map[uint64]*chunk // by 32 MiB of addresses
+	units       map[uint64]*chunk // by 32 MiB of addresses; nil until somebody asks
 	holeByLevel maxTree           // sizes of holes by the depth of their end below the top
 }
 
@@ -68,7 +68,7 @@ func (g gap) compare(h gap) int {
 }
 
 func newAddressSpace() addressSpace {
-	a := addressSpace{segments: map[uint64]segment{}, gaps: newRanges(), holes: newRanges(), others: newRanges(), units: map[uint64]*chunk{}}
+	a := addressSpace{segments: map[uint64]segment{}, gaps: newRanges(), holes: newRanges(), others: newRanges()}
 	a.addHole(segmentsBase, segmentsTop)
 	return a
 }
@@ -181,10 +181,30 @@ func (a *addressSpace) newChunk(start, end uint64) *chunk {
 	}
 	c := &chunk{start: start, end: end, index: len(a.chunks)}
 	a.chunks = append(a.chunks, c)
-	for u := start / chunkUnit; u < end/chunkUnit; u++ {
-		a.units[u] = c
+	if a.units != nil {
+		a.index(c)
 	}
 	return c
+}
+
+// chunkAt is the chunk at an address, or nil. Only recorded placements ask, so
+// the index of all chunks is made for the first.
+func (a *addressSpace) chunkAt(addr uint64) *chunk {
+	if a.units == nil {
+		a.units = map[uint64]*chunk{}
+		for _, c := range a.chunks {
+			if c != nil {
+				a.index(c)
+			}
+		}
+	}
+	return a.units[addr/chunkUnit]
+}
+
+func (a *addressSpace) index(c *chunk) {
+	for u := c.start / chunkUnit; u < c.end/chunkUnit; u++ {
+		a.units[u] = c
+	}
 }
 
 // place makes a segment at a given address, in the chunk that is there or in a
@@ -194,7 +214,7 @@ func (a *addressSpace) place(addr, size uint64) bool {
 	if addr%page != 0 || size == 0 || end < addr {
 		return false
 	}
-	c := a.units[addr/chunkUnit]
+	c := a.chunkAt(addr)
 	if c == nil {
 		start := addr &^ (chunkUnit - 1)
 		if !a.cutHole(start, start+chunkUnit) {
@@ -246,7 +266,7 @@ func (a *addressSpace) unearth(c *chunk, addr, end, size uint64) bool {
 // extend lets a chunk take over what follows it, a hole or another chunk: a
 // recorded segment that lies in both shows that they are one.
 func (a *addressSpace) extend(c *chunk) bool {
-	if next := a.units[c.end/chunkUnit]; next != nil {
+	if next := a.chunkAt(c.end); next != nil {
 		a.join(c, next)
 		return true
 	}

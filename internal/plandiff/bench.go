@@ -6,92 +6,145 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/plan/recorded"
 )
 
-// bar is what the errors over all measured cases may be.
+// bar is what errors over some runs may be.
 type bar struct {
 	what        string
 	median, max float64
-	value       func(recorded.Peaks) int64
 }
 
-var bars = []bar{
-	{"allocated", 0.001, 0.01, func(p recorded.Peaks) int64 { return p.Allocated }},
-	{"reserved", 0.015, 0.06, func(p recorded.Peaks) int64 { return p.Reserved }},
-}
+// The bars of the cases that the planner was begun with, and of those that were
+// planned before they were measured.
+var (
+	knownBars = []bar{{"allocated", 0.001, 0.01}, {"reserved", 0.015, 0.06}}
+	blindBars = []bar{{"allocated", 0.005, 0.03}, {"reserved", 0.015, 0.06}}
+
+	expandableBar = bar{"reserved", 0.03, 0.03}
+	deviceBar     = bar{"used on the device", 0.02, 0.02}
+)
 
 var errBars = errors.New("the plan is further off than it may be")
 
-// printBench prints the measured cases beside their plans. Cases whose plan is
-// refused count as wholly wrong.
+// bench prints measured runs beside their plans.
+type bench struct {
+	out    *bufio.Writer
+	only   []string
+	runs   int
+	failed bool
+}
+
+// printBench prints the tables of docs/plan.md. Cases whose plan is refused
+// count as wholly wrong.
 func printBench(out *bufio.Writer, only []string) error {
-	cases, err := recorded.Measured()
-	if err != nil {
-		return err
+	b := &bench{out: out, only: only}
+	for _, part := range []func() error{b.known, b.blind, b.training} {
+		if err := part(); err != nil {
+			return err
+		}
 	}
-	if len(only) > 0 {
-		cases = slices.DeleteFunc(cases, func(c recorded.Case) bool { return !slices.Contains(only, c.Name) })
-	}
-	if len(cases) == 0 {
+	switch {
+	case b.runs == 0:
 		return errors.New("there is no such measured case")
-	}
-	fmt.Fprintf(out, "%-14s %12s %12s %9s %12s %12s %9s %8s\n", "case", "allocated", "planned", "error", "reserved", "planned", "error", "ms")
-	errs := make([][]float64, len(bars))
-	for i := range cases {
-		c := &cases[i]
-		start := time.Now()
-		got, err := planPeaks(c)
-		took := time.Since(start)
-		want := c.Peaks()
-		fmt.Fprintf(out, "%-14s", c.Name)
-		for k, b := range bars {
-			if err != nil {
-				errs[k] = append(errs[k], math.Inf(1))
-				continue
-			}
-			e := recorded.Off(b.value(got), b.value(want))
-			errs[k] = append(errs[k], math.Abs(e))
-			fmt.Fprintf(out, " %12s %12s %+8.3f%%", units.Size(uint64(b.value(want))), units.Size(uint64(b.value(got))), 100*e)
-		}
-		if err != nil {
-			fmt.Fprintf(out, " %v\n", err)
-		} else {
-			fmt.Fprintf(out, " %8.1f\n", took.Seconds()*1e3)
-		}
-		out.Flush()
-	}
-	failed := false
-	for k, b := range bars {
-		median, worst, ok := b.holds(errs[k])
-		failed = failed || !ok
-		verdict := "holds"
-		if !ok {
-			verdict = "FAILS"
-		}
-		fmt.Fprintf(out, "%-10s median %.3f%% (bar %.1f%%), max %.3f%% (bar %.1f%%): %s\n", b.what, 100*median, 100*b.median, 100*worst, 100*b.max, verdict)
-	}
-	if failed {
+	case b.failed:
 		return errBars
 	}
 	return nil
 }
 
-func planPeaks(c *recorded.Case) (recorded.Peaks, error) {
-	l, err := execute(c)
+// wanted tells whether a case is to be shown.
+func (b *bench) wanted(name string) bool { return len(b.only) == 0 || slices.Contains(b.only, name) }
+
+// known are the cases that the planner was begun with.
+func (b *bench) known() error {
+	cases, err := recorded.MeasuredIn(recorded.FirstCases)
 	if err != nil {
-		return recorded.Peaks{}, err
+		return err
 	}
-	return recorded.Through(l)
+	rows, errs, err := b.peaks(cases)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	b.title("Measured before the planner was begun")
+	b.table(peakColumns, rows)
+	b.verdicts("", knownBars, errs)
+	return nil
+}
+
+// training are options of training in combinations: too many for a table.
+func (b *bench) training() error {
+	cases, err := recorded.MeasuredIn(recorded.TrainingCases)
+	if err != nil {
+		return err
+	}
+	rows, errs, err := b.peaks(cases)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	b.title("Options of training")
+	if len(b.only) > 0 {
+		b.table(peakColumns, rows)
+	}
+	b.verdicts("", knownBars, errs)
+	return nil
+}
+
+// peaks are the rows of a table of cases, and the errors of allocated and
+// reserved memory.
+func (b *bench) peaks(cases []recorded.Case) (rows [][]string, errs [2][]float64, err error) {
+	for i := range cases {
+		c := &cases[i]
+		if !b.wanted(c.Name) {
+			continue
+		}
+		b.runs++
+		got, want := recorded.Peaks{Allocated: math.MaxInt64, Reserved: math.MaxInt64}, c.Peaks()
+		l, err := execute(c)
+		if err == nil {
+			got, err = recorded.Through(l)
+		}
+		if err != nil {
+			fmt.Fprintf(b.out, "%s: %v\n", c.Name, err)
+		}
+		said, err := describe(c.Spec, c.Params)
+		if err != nil {
+			return nil, errs, err
+		}
+		row := []string{c.Name, said}
+		row = append(row, pair(&errs[0], uint64(got.Allocated), uint64(want.Allocated))...)
+		row = append(row, pair(&errs[1], uint64(got.Reserved), uint64(want.Reserved))...)
+		rows = append(rows, row)
+	}
+	return rows, errs, nil
+}
+
+// verdicts judges errors of allocated and reserved memory.
+func (b *bench) verdicts(of string, bars []bar, errs [2][]float64) {
+	for i, x := range bars {
+		b.verdict(of, x, errs[i])
+	}
+	fmt.Fprintln(b.out)
+}
+
+func (b *bench) verdict(of string, x bar, errs []float64) {
+	median, worst, ok := x.holds(errs)
+	said := "holds"
+	if !ok {
+		said, b.failed = "FAILS", true
+	}
+	fmt.Fprintf(b.out, "%s%s, %d runs: median %.4f %% (bar %g %%), worst %.4f %% (bar %g %%): %s\n",
+		of, x.what, len(errs), 100*median, 100*x.median, 100*worst, 100*x.max, said)
 }
 
 // holds gives the median and the largest error and judges them.
-func (b *bar) holds(errs []float64) (median, worst float64, ok bool) {
+func (x *bar) holds(errs []float64) (median, worst float64, ok bool) {
 	errs = slices.Sorted(slices.Values(errs))
 	n := len(errs)
+	if n == 0 {
+		return 0, 0, true
+	}
 	median, worst = (errs[(n-1)/2]+errs[n/2])/2, errs[n-1]
-	return median, worst, median <= b.median && worst <= b.max
+	return median, worst, median <= x.median && worst <= x.max
 }

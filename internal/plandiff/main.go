@@ -5,7 +5,7 @@
 //	go run ./internal/plandiff llama -min 1MiB        tensors from 1 MiB on
 //	go run ./internal/plandiff llama -with llama_sdpa another recording in the place of the plan
 //	go run ./internal/plandiff -all ['llama*' ...]    a line for each recording
-//	go run ./internal/plandiff -table                 the measured cases and the bars
+//	go run ./internal/plandiff -table [CASE ...]      the measured cases and the bars: the tables of docs/plan.md
 //	go run ./internal/plandiff -predict FILE          the cases of bench/plan/cases.json, before they are measured
 //	go run ./internal/plandiff -pack DIR              recordings as the script wrote them -> testdata/plan/runs
 package main
@@ -61,7 +61,7 @@ func run(out *bufio.Writer, args []string) error {
 	f.BoolVar(&o.full, "full", false, "print equal events too")
 	f.StringVar(&o.with, "with", "", "another recording to put in the place of the plan")
 	f.BoolVar(&all, "all", false, "a table of all recordings, or of those whose names match the arguments")
-	f.BoolVar(&table, "table", false, "a table of the measured cases")
+	f.BoolVar(&table, "table", false, "tables of the measured cases, or of those that are named")
 	f.StringVar(&pack, "pack", "", "compact the recordings of a folder")
 	f.StringVar(&cases, "predict", "", "plan the cases of a file, a JSON line each")
 	var names []string

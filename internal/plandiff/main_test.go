@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/recorded"
 )
 
 // Another recording stands in for the plan, so that what is printed does not
@@ -87,7 +86,7 @@ func TestPlanSurvives(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	b := bar{what: "allocated", median: 0.001, max: 0.01, value: func(p recorded.Peaks) int64 { return p.Allocated }}
+	b := bar{what: "allocated", median: 0.001, max: 0.01}
 	tests := []struct {
 		errs []float64
 		want bool

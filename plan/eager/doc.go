@@ -16,6 +16,11 @@
 //     torch's engine, frees what each kept once it ran, and adds gradients that
 //     meet in place where torch does and in a new tensor where it does not.
 //
+// A tensor is not to be looked at after its last name was dropped, not even for
+// its shape: the next tensor may have its struct. Derivatives, which run later,
+// take what they need from their node (what it saved, the shapes of its inputs)
+// or from copies, never from a tensor of the forward pass.
+//
 // Views share a storage and hold their base, as in torch, which is what decides
 // whether a gradient may be added in place. Strides are followed because a
 // reshape copies or does not copy by them.

@@ -26,11 +26,14 @@ type Node struct {
 	owns     bool    // AccumulateGrad: it keeps the leaf
 	outputs  int     // 0 is one
 	turn     turn    // its part in a backward pass
-	one      [1]*Tensor
-	results  [3]*Tensor // what give returns
-	at       [2]int     // dimensions that the derivative needs
-	// byColumns tells of the matrices of a product how they lie in memory.
-	byColumns [2]bool
+
+	// Room for what the pass and the derivative hand around.
+	one     [1]*Tensor // the buffer of a node with one output
+	results [3]*Tensor // what give returns
+
+	// What derivatives need beside tensors.
+	at        [2]int  // dimensions
+	byColumns [2]bool // how the matrices of a product lie in memory
 
 	// Hook is called after the node ran (DDP, FSDP).
 	hook func()

@@ -13,7 +13,8 @@
 //	optimizer.go  Adam, SGD, Adafactor, fp32 copies of the weights
 //	lora.go, chunk.go, save.go
 //	ddp.go, fsdp.go, zero.go, parallel.go   more than one rank
-//	generate.go   prompt and tokens
+//	generate.go   prompt and tokens; generatecall.go: transformers' generate(),
+//	              and moebatched.go what it does with experts
 //	module.go     parameters, Linear, Embedding
 //	decoder.go    the causal language model around the layers
 //	norm.go, rope.go, mlp.go, attention.go, sdpa.go, mask.go, loss.go, cache.go

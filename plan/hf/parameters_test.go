@@ -29,6 +29,7 @@ func TestParameters(t *testing.T) {
 	}
 	in := bufio.NewScanner(z)
 	in.Buffer(nil, 1<<20)
+	rows, counted := map[string]int{}, map[string]int64{} // the second: of models whose fields are all defaults
 	for in.Scan() {
 		var want struct {
 			Family string
@@ -39,9 +40,7 @@ func TestParameters(t *testing.T) {
 		if err := json.Unmarshal(in.Bytes(), &want); err != nil {
 			t.Fatal(err)
 		}
-		if want.Family == "gemma3" { // planned as the text model that it has beside a vision model
-			continue
-		}
+		defaults := len(want.Given) == 0
 		want.Given["model_type"] = want.Family
 		text, err := json.Marshal(want.Given)
 		if err != nil {
@@ -53,7 +52,15 @@ func TestParameters(t *testing.T) {
 		}
 		r := newRun(context.Background(), &job.Job{Model: model, Mode: job.Train, Batch: 1, Seq: 1, TargetSeq: 1})
 		families[model.Family](r)
-		if n := (&Result{Parameters: r.params}).Count(); n != want.Params {
+		n := (&Result{Parameters: r.params}).Count()
+		rows[model.Family]++
+		if defaults {
+			counted[want.Family] = n
+		}
+		if want.Family == "gemma3" { // with a vision model, which is not planned; see below
+			continue
+		}
+		if n != want.Params {
 			t.Errorf("%s: %d parameters, transformers has %d", text, n, want.Params)
 		}
 		var names []string
@@ -69,5 +76,17 @@ func TestParameters(t *testing.T) {
 				break
 			}
 		}
+	}
+	if err := in.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for family := range families {
+		if rows[family] < 9 {
+			t.Errorf("%s: %d models", family, rows[family])
+		}
+	}
+	// A gemma3 is planned as its text model.
+	if counted["gemma3"] == 0 || counted["gemma3"] != counted["gemma3_text"] {
+		t.Errorf("gemma3 has %d parameters, gemma3_text %d", counted["gemma3"], counted["gemma3_text"])
 	}
 }

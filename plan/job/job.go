@@ -150,7 +150,8 @@ type Job struct {
 	Tokens      int64 // to generate
 	StaticCache int64 // length of a static cache; 0 is a dynamic one
 	// GenerateCall: the tokens come from transformers' generate(), greedily,
-	// with a mask of ones; otherwise from a loop of forward calls.
+	// with the batch's mask and as many of them whatever the model says;
+	// otherwise from a loop of forward calls.
 	GenerateCall bool
 
 	// Workspace is what cuBLAS takes per thread and stream.

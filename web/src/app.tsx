@@ -18,6 +18,7 @@ import { Events } from './screens/events';
 import { WhatIf } from './screens/whatif';
 import { Compare } from './screens/compare';
 import { Playground } from './screens/playground';
+import { Plan } from './screens/plan';
 
 const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
   overview: { title: 'Overview', page: Overview },
@@ -28,6 +29,7 @@ const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
   whatif: { title: 'What-if', page: WhatIf },
   compare: { title: 'Compare', page: Compare },
   playground: { title: 'Playground', page: Playground },
+  plan: { title: 'Plan', page: Plan },
 };
 
 export function App() {
@@ -121,7 +123,8 @@ function RunPicker() {
 
 function Body() {
   const c = current.value;
-  if (screen.value === 'playground') return <Playground />; // it is about no run
+  if (screen.value === 'playground') return <Playground />; // they are about no run
+  if (screen.value === 'plan') return <Plan />;
   if (!listed.value) return <Wait>Asking for the files</Wait>;
   if (runs.value.length === 0) {
     return (

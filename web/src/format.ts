@@ -15,6 +15,15 @@ export function size(bytes: number): string {
   return `${sign}${decimals(n, gib)} GiB`;
 }
 
+// sizeUp writes a size that is never too small, for "at least this much".
+export function sizeUp(bytes: number): string {
+  if (bytes < kib) return size(bytes);
+  const [unit, name] = bytes < mib - kib / 200 ? [kib, 'KiB'] : bytes < gib - mib / 200 ? [mib, 'MiB'] : [gib, 'GiB'];
+  const hundredths = Math.ceil((bytes * 100) / unit); // exact: units are powers of two
+  if (hundredths >= 100 * kib && unit < gib) return sizeUp((hundredths / 100) * unit);
+  return `${(hundredths / 100).toFixed(2)} ${name}`;
+}
+
 // decimals writes a quotient with two digits. Halves go to the even digit as in
 // Go; toFixed would round them up.
 function decimals(n: number, unit: number): string {

@@ -108,6 +108,12 @@ export function cycle(colouring: Colouring, theme: Theme): number {
   return colouring === 'size' || colouring === 'lifetime' ? 64 : categorical(theme).length;
 }
 
+// part is the colour of a part of a sum; what has no number is grey.
+export function part(i: number, theme: Theme): Rgb {
+  const many = categorical(theme);
+  return i < 0 ? grey[theme] : many[i % many.length]!;
+}
+
 export interface Key {
   colour: string;
   text: string;

@@ -5,7 +5,7 @@
 
 import { computed, signal } from '@preact/signals';
 
-export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events', 'whatif', 'compare', 'playground'] as const;
+export const screens = ['overview', 'timeline', 'segments', 'stacks', 'events', 'whatif', 'compare', 'playground', 'plan'] as const;
 export type Screen = (typeof screens)[number];
 export type Params = Readonly<Record<string, string>>;
 
@@ -104,11 +104,16 @@ export function show(name: Screen, change: Change = {}, how: 'push' | 'replace' 
   move(to(name, change), how);
 }
 
-// forget drops what the screens of a run were set to. An experiment is of no run.
+// Screens that are about no run: an experiment, a plan.
+const runless: readonly Screen[] = ['playground', 'plan'];
+
+export function ofNoRun(name: Screen): boolean {
+  return runless.includes(name);
+}
+
+// forget drops what the screens of a run were set to.
 function forget(): void {
-  const experiment = left.get('playground');
-  left.clear();
-  if (experiment) left.set('playground', experiment);
+  for (const name of [...left.keys()]) if (!ofNoRun(name)) left.delete(name);
 }
 
 // visit goes to a screen of any run.
@@ -128,7 +133,7 @@ export function open(id: number, how: 'push' | 'replace' = 'push'): void {
   const params: Record<string, string> = {};
   if (place.value.run !== null) forget();
   for (const [key, value] of Object.entries(place.value.params)) {
-    if (place.value.run === null || place.value.screen === 'playground' || lasting.includes(key)) params[key] = value;
+    if (place.value.run === null || ofNoRun(place.value.screen) || lasting.includes(key)) params[key] = value;
   }
   move({ ...place.value, run: id, params }, how);
 }

@@ -33,8 +33,10 @@ export class Work {
   private wanted = false; // to stop, before the number is known
   private readonly gone = new AbortController();
 
-  constructor(path: string, query: Query, ears: Ears) {
-    void this.run(path, query, ears);
+  // A body is for questions that do not fit an address.
+  constructor(path: string, query: Query, ears: Ears, body?: unknown) {
+    const init = body === undefined ? {} : { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
+    void this.run(path, query, ears, init);
   }
 
   // stop has the server end the work and send what it knows.
@@ -48,12 +50,12 @@ export class Work {
     this.gone.abort();
   }
 
-  private async run(path: string, query: Query, ears: Ears): Promise<void> {
+  private async run(path: string, query: Query, ears: Ears, init: RequestInit): Promise<void> {
     let stopped = false;
     let ended = false;
     let error: string | null = null;
     try {
-      const reply = await ask(path, { ...query, stream: 1 }, { signal: this.gone.signal });
+      const reply = await ask(path, { ...query, stream: 1 }, { ...init, signal: this.gone.signal });
       for await (const line of linesOf(reply.body!)) {
         const [name, value] = Object.entries(JSON.parse(line) as Record<string, unknown>)[0]!;
         switch (name) {

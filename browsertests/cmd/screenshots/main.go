@@ -19,6 +19,7 @@ type shot struct {
 	name, hash string
 	ready      string // when it is all there
 	keys       string // pressed before
+	file       string // shown instead of the others
 }
 
 const idle = "!document.querySelector('main .spin')"
@@ -26,32 +27,47 @@ const idle = "!document.querySelector('main .spin')"
 const answered = "document.querySelector('[data-panel=outcomes] tbody tr') && !document.querySelector('[data-ask=stop]')"
 
 var shots = []shot{
-	{"overview", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]') && document.querySelector('.curve canvas')", ""},
-	{"timeline", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", ""},
-	{"timeline-zoomed", "#/1/timeline?from=FROM&to=TO&color=category&event=OOM", "document.querySelector('.plot')?.dataset.drawn > 0", ""},
-	{"timeline-block", "#/1/timeline?event=OOM&alloc=4000", "document.querySelector('.plot')?.dataset.drawn > 0 && document.querySelector('[data-panel=block] .facts')", ""},
-	{"segments-block", "#/1/segments?event=9000&alloc=4000&sort=free&bars=stretched", "document.querySelector('.map')?.dataset.rows > 0 && document.querySelector('[data-panel=block] .facts')", ""},
-	{"segments", "#/1/segments?event=OOM", "document.querySelector('.map')?.dataset.rows > 0", ""},
-	{"timeline-segments", "#/1/timeline?what=segments", "document.querySelector('.plot')?.dataset.drawn > 0", ""},
-	{"stacks-segments", "#/1/stacks?what=segments", "document.querySelector('.icicle')?.dataset.nodes > 0", ""},
-	{"stacks", "#/1/stacks?event=OOM", "document.querySelector('.icicle')?.dataset.nodes > 0", ""},
-	{"stacks-search", "#/1/stacks?event=OOM&lib=1&q=forward", "document.querySelector('.icicle')?.dataset.nodes > 0", ""},
-	{"events", "#/1/events?event=OOM", "document.querySelector('.list .row.on')", ""},
-	{"playground", "#/1/playground?lesson=every-second&step=31", played(31), ""},
-	{"playground-lessons", "#/1/playground", "document.querySelector('.lessons')", ""},
-	{"playground-warm-up", "#/1/playground?lesson=warm-up&step=244", played(244), ""},
-	{"playground-streams", "#/1/playground?lesson=two-streams&step=8", played(8), ""},
-	{"playground-expandable", "#/1/playground?lesson=expandable&step=26", played(26), ""},
-	{"playground-share", "#/1/playground?lesson=max-split&step=15", played(15), "s"},
-	{"keys", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", "?"},
-	{"whatif", "#/1/whatif?sets=expandable_segments:True;max_split_size_mb:128;max_split_size_mb:512;roundup_power2_divisions:4;garbage_collection_threshold:0.8", answered, ""},
-	{"whatif-empty", "#/1/whatif", "document.querySelector('.whatif-form')", ""},
-	{"whatif-tune", "#/1/whatif?tune=5", answered + " && document.querySelector('[data-panel=tune]')", ""},
-	{"whatif-segments", "#/1/segments?event=OOM&variant=roundup_power2_divisions:4", "document.querySelector('.map')?.dataset.rows > 0", ""},
-	{"compare", "#/1/compare", "document.querySelector('.icicle')?.dataset.nodes > 0 && document.querySelector('[data-panel=ranks]') && document.querySelector('.curve.lines')", ""},
-	{"compare-graph", "#/1/compare?width=larger&lib=1&align=event", "(document.querySelector('[data-panel=flame]')?.scrollIntoView(), document.querySelector('.icicle')?.dataset.nodes > 0)", ""},
-	{"files", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]')", "F"},
+	{"overview", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]') && document.querySelector('.curve canvas')", "", ""},
+	{"timeline", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", "", ""},
+	{"timeline-zoomed", "#/1/timeline?from=FROM&to=TO&color=category&event=OOM", "document.querySelector('.plot')?.dataset.drawn > 0", "", ""},
+	{"timeline-block", "#/1/timeline?event=OOM&alloc=4000", "document.querySelector('.plot')?.dataset.drawn > 0 && document.querySelector('[data-panel=block] .facts')", "", ""},
+	{"segments-block", "#/1/segments?event=9000&alloc=4000&sort=free&bars=stretched", "document.querySelector('.map')?.dataset.rows > 0 && document.querySelector('[data-panel=block] .facts')", "", ""},
+	{"segments", "#/1/segments?event=OOM", "document.querySelector('.map')?.dataset.rows > 0", "", ""},
+	{"timeline-segments", "#/1/timeline?what=segments", "document.querySelector('.plot')?.dataset.drawn > 0", "", ""},
+	{"stacks-segments", "#/1/stacks?what=segments", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
+	{"stacks", "#/1/stacks?event=OOM", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
+	{"stacks-search", "#/1/stacks?event=OOM&lib=1&q=forward", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
+	{"events", "#/1/events?event=OOM", "document.querySelector('.list .row.on')", "", ""},
+	{"playground", "#/1/playground?lesson=every-second&step=31", played(31), "", ""},
+	{"playground-lessons", "#/1/playground", "document.querySelector('.lessons')", "", ""},
+	{"playground-warm-up", "#/1/playground?lesson=warm-up&step=244", played(244), "", ""},
+	{"playground-streams", "#/1/playground?lesson=two-streams&step=8", played(8), "", ""},
+	{"playground-expandable", "#/1/playground?lesson=expandable&step=26", played(26), "", ""},
+	{"playground-share", "#/1/playground?lesson=max-split&step=15", played(15), "s", ""},
+	{"keys", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", "?", ""},
+	{"whatif", "#/1/whatif?sets=expandable_segments:True;max_split_size_mb:128;max_split_size_mb:512;roundup_power2_divisions:4;garbage_collection_threshold:0.8", answered, "", ""},
+	{"whatif-empty", "#/1/whatif", "document.querySelector('.whatif-form')", "", ""},
+	{"whatif-tune", "#/1/whatif?tune=5", answered + " && document.querySelector('[data-panel=tune]')", "", ""},
+	{"whatif-segments", "#/1/segments?event=OOM&variant=roundup_power2_divisions:4", "document.querySelector('.map')?.dataset.rows > 0", "", ""},
+	{"compare", "#/1/compare", "document.querySelector('.icicle')?.dataset.nodes > 0 && document.querySelector('[data-panel=ranks]') && document.querySelector('.curve.lines')", "", ""},
+	{"compare-graph", "#/1/compare?width=larger&lib=1&align=event", "(document.querySelector('[data-panel=flame]')?.scrollIntoView(), document.querySelector('.icicle')?.dataset.nodes > 0)", "", ""},
+	{"files", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]')", "F", ""},
+	{"plan", "#/1/plan?v=1&shape=llama-3.1-8b&batch=2&seq=4096&gpu=h100", planned, "", ""},
+	{"plan-empty", "#/1/plan", "document.querySelector('.plan-form')", "", ""},
+	{"plan-fits", "#/1/plan?v=1&shape=qwen3-1.7b&batch=8&seq=512&generate=256&gpu=4090", planned, "", ""},
+	{"plan-lever", "#/1/plan?v=1&shape=llama-3.2-1b&batch=8&seq=2048&attention=flash&gpu=a100-40", "(document.querySelector('.trail li:nth-child(2)') || document.querySelector('[data-lever^=\"--loss\"]')?.click(), document.querySelectorAll('.trail li').length === 2)", "", ""},
+	{"plan-best", "#/1/plan?v=1&shape=llama-3.1-8b&batch=4&seq=4096&gpu=h200&recompute=best", planned, "", ""},
+	{"plan-largest", "#/1/plan?v=1&shape=llama-3.1-8b&batch=1&seq=4096&gpu=h100&recompute=full&max=batch", planned, "", ""},
+	{"plan-error", "#/1/plan?v=1&shape=llama-3.1-8b&batch=1&seq=4096&dtype=fp32&attention=flash", "document.querySelector('[data-field=plan-trouble]')", "", ""},
+	{"plan-share", "#/1/plan?v=1&shape=gpt2&batch=8&seq=1024&gpu=3090", planned, "s", ""},
+	{"plan-against", "#/1/plan?v=1&shape=qwen3-1.7b&batch=3&seq=1777&dtype=bf16&gpu=h200&against=1", "(document.querySelector('[data-panel=against] .curve')?.scrollIntoView({block: 'center'}), document.querySelector('[data-panel=terms]'))", "", odd},
+	{"plan-against-top", "#/1/plan?v=1&shape=qwen3-1.7b&batch=3&seq=1777&dtype=bf16&gpu=h200&against=1", "document.querySelector('[data-panel=terms]')", "", odd},
 }
+
+const planned = "document.querySelector('[data-field=planned]') && !document.querySelector('[data-ask=stop]')"
+
+// odd is a recording of a run that can be planned.
+const odd = "../testdata/plan/recordings/odd.pickle.gz"
 
 // played is when a step of the playground is shown.
 func played(step int) string {
@@ -93,13 +109,26 @@ func run(ashlar, out, only string, files []string) error {
 				if only != "" && only != shot.name {
 					continue
 				}
-				if err := take(b, s, shot, size, dark, out); err != nil {
+				if err := takeOf(b, s, ashlar, shot, size, dark, out); err != nil {
 					return fmt.Errorf("%s: %w", shot.name, err)
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// takeOf takes a picture of the files, or of the shot's own.
+func takeOf(b *page.Browser, s *page.Server, ashlar string, shot shot, size [2]int64, dark bool, out string) error {
+	if shot.file != "" {
+		own, err := page.Serve(ashlar, shot.file)
+		if err != nil {
+			return err
+		}
+		defer own.Close()
+		s = own
+	}
+	return take(b, s, shot, size, dark, out)
 }
 
 func take(b *page.Browser, s *page.Server, shot shot, size [2]int64, dark bool, out string) error {

@@ -112,6 +112,9 @@ export function DropZone() {
 
 const over = signal(false);
 
+// taker may take dropped files that are no snapshots; it tells whether it did.
+export const taker = signal<((files: readonly File[]) => boolean) | null>(null);
+
 // DropAnywhere lets files fall on the whole page.
 export function DropAnywhere() {
   useEffect(() => {
@@ -134,6 +137,7 @@ export function DropAnywhere() {
       e.preventDefault();
       depth = 0;
       over.value = false;
+      if (taker.peek()?.([...e.dataTransfer!.files])) return;
       filesShown.value = true;
       void take(e.dataTransfer!.files).then(() => {
         if (!incoming.value.some((i) => i.error)) filesShown.value = false;

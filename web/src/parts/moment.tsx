@@ -2,7 +2,7 @@
 // ways from one event to the next.
 
 import { count, size } from '../format';
-import { block, event, place, screen } from '../route';
+import { block, event, ofNoRun, place, screen } from '../route';
 import { allocation, jump, meta, moment, pin, ready, select, step, type Target } from '../state';
 import { signal } from '@preact/signals';
 import { get } from '../api';
@@ -44,7 +44,7 @@ export function MomentBar() {
   useMoment();
   const m = meta.value.data;
   const e = moment.value;
-  if (screen.value === 'playground') return null; // it has moments of its own
+  if (ofNoRun(screen.value)) return null; // there is no moment of a run to move
   if (!m || e === null) return <footer class="moment" />;
   const now = at.value?.event === e ? at.value : null;
   const inStep = m.steps.find((s) => s.begin <= e && e < s.end);

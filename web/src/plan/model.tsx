@@ -1,0 +1,99 @@
+// Which model: one that comes with the page, or a config.json.
+
+import { useId, useRef } from 'preact/hooks';
+import { size } from '../format';
+import { Copy, Select } from '../parts/basic';
+import { say } from '../state';
+import { configText, pretty, tooLong, type Question } from './question';
+import { draft } from './state';
+import type { Offer } from './types';
+
+const own = 'own';
+
+// openConfig reads a file into the form.
+export async function openConfig(file: File, o: Offer): Promise<void> {
+  const now = draft.peek();
+  if (!now) return;
+  if (file.size > o.max_config_bytes) {
+    say(`${file.name} is larger than ${size(o.max_config_bytes)}: use ashlar plan on the command line.`);
+    return;
+  }
+  const config = await file.text();
+  draft.value = { ...now, shape: '', config, name: file.name };
+}
+
+// pick begins with a shape; sizes that were set stay where they suit it.
+function pick(q: Question, name: string, o: Offer): Question {
+  if (name === own) return { ...q, shape: '', config: pretty(configText(q, o)), name: '' };
+  const shape = o.shapes.find((s) => s.name === name)!;
+  const options: Record<string, string> = { ...q.options };
+  for (const key of ['batch', 'seq', 'target-seq']) {
+    const start = shape.start[key];
+    if (start === undefined) delete options[key];
+    else options[key] ||= start;
+  }
+  return { ...q, shape: name, config: '', name: '', options, head: '' };
+}
+
+export function Model({ q, o, onChange }: { q: Question; o: Offer; onChange: (q: Question) => void }) {
+  const id = useId();
+  const file = useRef<HTMLInputElement>(null);
+  const text = q.shape ? pretty(configText(q, o)) : q.config;
+  const long = tooLong(q.config, o);
+  return (
+    <section class="plan-model">
+      <h2>Model</h2>
+      <div class="plan-pick">
+        <Select
+          label="model"
+          name="shape"
+          value={q.shape || own}
+          options={[...o.shapes.map((s) => ({ value: s.name, text: s.title })), { value: own, text: q.name || 'your own config.json' }]}
+          onPick={(v) => onChange(pick(q, v, o))}
+        />
+        <label class="button" title="Open a config.json">
+          Open
+          <input
+            ref={file}
+            type="file"
+            name="config-file"
+            accept=".json,application/json"
+            onChange={(e) => {
+              const chosen = e.currentTarget.files?.[0];
+              if (chosen) void openConfig(chosen, o);
+              e.currentTarget.value = '';
+            }}
+          />
+        </label>
+      </div>
+      <details open={!q.shape}>
+        <summary>config.json</summary>
+        <label class="hidden" for={id}>
+          The model's config.json
+        </label>
+        <textarea
+          id={id}
+          name="config"
+          class="mono"
+          rows={10}
+          spellcheck={false}
+          placeholder={'Paste a config.json here, or drop the file on the page.'}
+          value={text}
+          aria-invalid={long ? 'true' : undefined}
+          onInput={(e) => onChange({ ...q, shape: '', config: e.currentTarget.value, name: q.shape ? '' : q.name })}
+        />
+        <div class="plan-config-tools">
+          <Copy text={text} label="Copy the config" />
+          <Select
+            label="head"
+            name="head"
+            value={q.head}
+            options={[{ value: '', text: 'as it says' }, ...o.heads.map((h) => ({ value: h, text: h }))]}
+            onPick={(head) => onChange({ ...q, head })}
+          />
+        </div>
+        {long && <p class="pending-text small-text">This is longer than {size(o.max_config_bytes)}: use ashlar plan on the command line.</p>}
+      </details>
+    </section>
+  );
+}

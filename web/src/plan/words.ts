@@ -1,0 +1,64 @@
+// What a plan says, in the words of the command.
+
+import { delta, size, sizeUp } from '../format';
+import type { Question } from './question';
+import type { Answer, Failure, Offer, Reason } from './types';
+
+// phaseText names a phase with its step.
+export function phaseText(phase: string, step: number): string {
+  if (step === 0 || phase === 'prefill') return phase;
+  return phase === 'decode' ? `${phase} of token ${step}` : `${phase} of step ${step}`;
+}
+
+// roomText says what there is to fit into.
+export function roomText(q: Question, a: Answer, o: Offer): string {
+  const card = o.cards.find((c) => c.name === q.gpu);
+  const parts: string[] = [];
+  if (card) parts.push(`${card.title}, of whose ${size(card.total_bytes)} ${size(Math.max(0, card.total_bytes - a.context_bytes - a.collectives_bytes))} are left for the allocator`);
+  else if (q.gpu) parts.push(`a GPU of ${q.gpu}`);
+  if (q.limit) parts.push(`the limit of ${q.limit}`);
+  return parts.join(' and ') || 'what the settings leave';
+}
+
+export interface Verdict {
+  mark: string;
+  text: string;
+  good: boolean | null;
+}
+
+export function verdict(q: Question, a: Answer, o: Offer): Verdict {
+  const need = sizeUp(a.smallest_limit_bytes);
+  if (a.fits === null || a.headroom_bytes === null) {
+    return { mark: `Needs ${need}`, text: 'for the allocator at least. Choose a GPU or a limit to see whether that fits.', good: null };
+  }
+  const into = roomText(q, a, o);
+  const spare = a.headroom_bytes;
+  if (a.fits && spare >= 0) return { mark: 'Fits', text: `into ${into}, with ${size(spare)} to spare: the run needs at least ${need}.`, good: true };
+  if (a.fits) return { mark: 'Fits', text: `into ${into}.`, good: true };
+  if (spare < 0) return { mark: 'Does not fit', text: `into ${into}: ${size(-spare)} are missing, the run needs at least ${need}.`, good: false };
+  return { mark: 'Does not fit', text: `into ${into}, although ${need} would do: freeing at another moment turns out better there.`, good: false };
+}
+
+export function failureText(f: Failure): string {
+  const by = f.op ? ` by ${f.op}` : '';
+  const of = f.module ? ` of ${f.module}` : '';
+  const where = f.phase ? `, in ${phaseText(f.phase, f.step)}` : '';
+  return `It ends at a request for ${size(f.bytes)}${by}${of}${where}; then ${size(f.allocated_bytes)} are allocated and ${size(f.reserved_bytes)} reserved.`;
+}
+
+// reasonText says what a reason for a range comes to; nothing if that is nothing.
+export function reasonText(r: Reason): string {
+  const said = (low: number, high: number) => (low === 0 && high === 0 ? '' : low === high ? `±${size(low)}` : `${delta(-low)} to ${delta(high)}`);
+  const allocated = said(r.low_bytes, r.high_bytes);
+  const reserved = said(r.reserved_low_bytes, r.reserved_high_bytes);
+  if (!allocated && !reserved) return '';
+  if (allocated === reserved) return `${r.name}: ${allocated}`;
+  const parts = [allocated && `allocated ${allocated}`, reserved && `reserved ${reserved}`].filter(Boolean);
+  return `${r.name}: ${parts.join(', ')}`;
+}
+
+// outsideText says what the process holds beside the allocator's memory.
+export function outsideText(a: Answer): string {
+  const nccl = a.collectives_bytes > 0 ? `, ${size(a.collectives_bytes)} NCCL` : '';
+  return `${size(a.context_bytes)} of it CUDA's context${a.context_estimated ? ' (estimated)' : ''}${nccl}`;
+}
