@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/gpu"
 	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/replay"
@@ -58,7 +59,10 @@ type Answer struct {
 
 	Context          uint64 `json:"context_bytes"`
 	ContextEstimated bool   `json:"context_estimated"`
-	Collectives      uint64 `json:"collectives_bytes"`
+	// TotalEstimated: what the card has in all was not measured, and no public
+	// output is known that tells.
+	TotalEstimated bool   `json:"total_estimated"`
+	Collectives    uint64 `json:"collectives_bytes"`
 
 	Failure  *Failure  `json:"first_failure"` // nil if it fits
 	Timeline *Timeline `json:"timeline"`
@@ -228,8 +232,12 @@ func (p *planned) answer(assumed []string) *Answer {
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = room.context()
+	a.TotalEstimated = room.Card != nil && room.Card.Total == gpu.Estimate
 	for _, x := range p.q.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
+	}
+	for _, x := range p.q.Model.Ignored {
+		a.NotModelled = append(a.NotModelled, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}
 	a.Assumed = append(append(a.Assumed, assumed...), p.run.assumed...)
 	a.Assumed = append(a.Assumed, p.q.Weights.notes(p.run.parameters)...)

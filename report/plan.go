@@ -71,7 +71,11 @@ func fitsText(room plan.Room, a *plan.Answer) string {
 func roomText(room plan.Room, a *plan.Answer) string {
 	said := ""
 	if c := room.Card; c != nil {
-		said = fmt.Sprintf("%s, of whose %s %s are left for the allocator", c.Title, units.Size(c.TotalBytes), units.Size(c.TotalBytes-min(c.TotalBytes, a.Context+a.Collectives)))
+		total := units.Size(c.TotalBytes)
+		if a.TotalEstimated {
+			total += " (an estimate)"
+		}
+		said = fmt.Sprintf("%s, of whose %s %s are left for the allocator", c.Title, total, units.Size(c.TotalBytes-min(c.TotalBytes, a.Context+a.Collectives)))
 	}
 	if room.Limit > 0 {
 		if said != "" {

@@ -6,8 +6,9 @@ type Kind string
 // The kinds of figures.
 const (
 	Measured Kind = "measured" // by this project
-	Reported Kind = "reported" // in public output that names the card
+	Reported Kind = "reported" // in public output that names the card, which the source names
 	Estimate Kind = "estimate"
+	Given    Kind = "given" // by whoever asks
 )
 
 // Card is a GPU.

@@ -9,8 +9,8 @@
 // has the smaller, so that a plan errs on the careful side.
 //
 // Every total is marked: measured by this project, reported in public output
-// that names the card, or an estimate; [Card.TotalSource] says from where. The
-// same holds for the memory outside PyTorch (the CUDA context, kernels, handles
+// that names the card and can be looked up, or an estimate; [Card.TotalSource]
+// says from where. Most are estimates, good to some hundred MiB. The same holds for the memory outside PyTorch (the CUDA context, kernels, handles
 // of libraries): it was measured on the H200 and is an estimate elsewhere.
 //
 // The data is one file, cards.json, one line per card.

@@ -28,6 +28,9 @@ func TestTable(t *testing.T) {
 		if c.TotalSource == "" || c.ContextSource == "" || c.Date == "" || c.Title == "" {
 			t.Errorf("%s: a source, date or title is missing: %+v", c.Name, c)
 		}
+		if (c.Total == gpu.Estimate) != strings.HasPrefix(c.TotalSource, "estimate: ") {
+			t.Errorf("%s: the total is %s, its source %q", c.Name, c.Total, c.TotalSource)
+		}
 		for _, k := range []gpu.Kind{c.Total, c.Context} {
 			if k != gpu.Measured && k != gpu.Reported && k != gpu.Estimate {
 				t.Errorf("%s: kind %q", c.Name, k)
@@ -81,7 +84,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	c, err := gpu.Parse("80GiB")
-	if err != nil || c.TotalBytes != 80<<30 || c.Context != gpu.Estimate || c.OutsideBytes != 749<<20 || c.Major != 9 {
+	if err != nil || c.TotalBytes != 80<<30 || c.Total != gpu.Given || c.Context != gpu.Estimate || c.OutsideBytes != 749<<20 || c.Major != 9 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for text, want := range map[string]string{

@@ -126,7 +126,7 @@ func Parse(text string) (Card, error) {
 	}
 	if size, err := units.Parse(text); err == nil && size >= minTotal {
 		c := Card{
-			Name: strings.TrimSpace(text), Title: "a GPU of " + units.Size(size), TotalBytes: size, Total: Estimate,
+			Name: strings.TrimSpace(text), Title: "a GPU of " + units.Size(size), TotalBytes: size, Total: Given,
 			TotalSource: "as given", Major: 9,
 		}
 		c.setEstimate(table())

@@ -100,6 +100,7 @@ func (l *llamaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 	if s, ok := l.mlp.(scorer); ok {
 		var scores *eager.Tensor
 		f, scores = s.scored(r, n)
+		n = replace(n, nil)                // names are bound from the left
 		weights = replace(weights, scores) // Python has one name for both
 	} else {
 		f = l.mlp.forward(r, n)

@@ -7,7 +7,7 @@ import { colourOf } from './colours';
 import { Square, Step } from './step';
 import type { Question } from './question';
 import type { Answer, Offer } from './types';
-import { failureText, outsideText, phaseText, reasonText, verdict } from './words';
+import { failureText, layersText, outsideText, phaseText, rangeText, reasonText, verdict } from './words';
 
 export function Verdict({ q, a, o }: { q: Question; a: Answer; o: Offer }) {
   const v = verdict(q, a, o);
@@ -17,6 +17,9 @@ export function Verdict({ q, a, o }: { q: Question; a: Answer; o: Offer }) {
         <strong data-field="fits">{v.mark}</strong> <span data-field="verdict">{v.text}</span>
       </p>
       {a.first_failure && <p data-field="failure">{failureText(a.first_failure)}</p>}
+      {a.fits && a.available_bytes !== null && a.peak_reserved_bytes > a.available_bytes && (
+        <p>With more room it would reserve {size(a.peak_reserved_bytes)}; here the allocator gives back what it has cached, and the run passes.</p>
+      )}
       {a.max && <Largest a={a} />}
       <FitBar q={q} a={a} o={o} />
       <p class="muted small-text">
@@ -152,9 +155,7 @@ function Total({
       <div class="value">
         <Bytes n={a[field]} field={field} />
       </div>
-      <div class="sub">
-        {size(low)} to {size(high)}
-      </div>
+      <div class="sub">{rangeText(low, high)}</div>
       <Change a={a[field]} b={before?.[field]} field={`change.${field}`} />
     </div>
   );
@@ -281,9 +282,12 @@ export function Recomputed({ a }: { a: Answer }) {
   return (
     <Panel title="Which layers to recompute" name="recompute" aside={`${count(r.plans)} were planned`}>
       <p>
-        {!r.best.fits && 'No choice of layers fits. The one that takes least: '}
-        {r.best.fits && r.best.layers.length === 0 && 'It fits without recomputing anything: '}
-        <code>{r.best.flags}</code>
+        {!r.best.fits
+          ? `No choice of layers fits. The one that takes least recomputes ${layersText(r.best.layers)}`
+          : r.best.layers.length === 0
+            ? 'It fits without recomputing anything'
+            : `The least to recompute: ${layersText(r.best.layers)}`}
+        : <code>{r.best.flags}</code>
       </p>
       <div class="scroll">
         <table class="grid">

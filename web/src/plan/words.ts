@@ -46,6 +46,21 @@ export function failureText(f: Failure): string {
   return `It ends at a request for ${size(f.bytes)}${by}${of}${where}; then ${size(f.allocated_bytes)} are allocated and ${size(f.reserved_bytes)} reserved.`;
 }
 
+// rangeText is from one size to another; a unit that both have is written once.
+export function rangeText(low: number, high: number): string {
+  const [from, to] = [size(low), size(high)];
+  const unit = to.slice(to.indexOf(' '));
+  return `${from.endsWith(unit) ? from.slice(0, -unit.length) : from} to ${to}`;
+}
+
+// layersText says which layers are recomputed.
+export function layersText(layers: readonly number[]): string {
+  const [one, last] = [layers[0], layers[layers.length - 1]];
+  if (one === undefined || last === undefined) return 'no layer';
+  if (one === last) return `layer ${one}`;
+  return last - one + 1 === layers.length ? `layers ${one} to ${last}` : `${layers.length} of the layers ${one} to ${last}`;
+}
+
 // reasonText says what a reason for a range comes to; nothing if that is nothing.
 export function reasonText(r: Reason): string {
   const said = (low: number, high: number) => (low === 0 && high === 0 ? '' : low === high ? `±${size(low)}` : `${delta(-low)} to ${delta(high)}`);

@@ -48,6 +48,11 @@ function Screen({ o }: { o: Offer }) {
       if (screen.peek() !== 'plan') drop();
     };
   }, []);
+  // What a search found is what the form goes on from.
+  const found = step.value;
+  useEffect(() => {
+    if (found && draft.peek() && same(fitting(draft.peek()!, o), found.question)) draft.value = settled(draft.peek()!, found.answer);
+  }, [found?.answer]);
   const { answers, pulled } = useFocus();
   const busy = going.value !== null;
   const shown = step.value;
@@ -74,7 +79,7 @@ function Screen({ o }: { o: Offer }) {
     'Plan',
     () => [
       { keys: ['r'], text: 'Plan what the form says', run: () => document.querySelector<HTMLButtonElement>('[data-ask=plan]')?.click() },
-      { keys: ['e'], text: 'Edit: to the batch', run: () => document.querySelector<HTMLInputElement>('.plan-form input[name=batch]')?.select() },
+      { keys: ['e'], text: 'Edit: to the batch', run: edit },
       { keys: ['u'], text: 'Undo: back to the plan before', run: () => document.querySelector<HTMLButtonElement>('[data-act=undo]')?.click() },
       { keys: ['s'], text: 'Stop, or share', run: () => (going.peek() ? stop() : (shareShown.value = true)) },
     ],
@@ -126,6 +131,12 @@ function useFocus() {
     answers.current?.querySelector<HTMLElement>('.plan-verdict')?.focus({ preventScroll: true });
   }, [now]);
   return { answers, pulled };
+}
+
+function edit(): void {
+  const field = document.querySelector<HTMLInputElement>('.plan-form input[name=batch]');
+  field?.focus();
+  field?.select();
 }
 
 function Planned({ s, o, busy, onPull }: { s: Step; o: Offer; busy: boolean; onPull: (l: Lever) => void }) {

@@ -1,0 +1,2 @@
+// Package detect tells which malloc a running process really uses.
+package detect

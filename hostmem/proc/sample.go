@@ -1,0 +1,233 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Sample is a tree of processes at one moment, summed.
+type Sample struct {
+	Time      time.Time
+	Processes int
+	Threads   int
+	RSSBytes  uint64
+
+	// Since the processes began, with those of children that have ended and
+	// were waited for. What a process did whose parent did not wait is lost.
+	MinorFaults, MajorFaults uint64
+	CPU                      time.Duration
+
+	Detail *Detail // nil in most samples of a [Sampler]
+}
+
+// Detail is what takes the kernel long to count.
+type Detail struct {
+	Rollup
+	// Since the threads that run now began.
+	VoluntarySwitches, InvoluntarySwitches uint64
+	// Unreadable counts processes of other users, which are not in the sums.
+	Unreadable int
+}
+
+// Measure takes one sample with all details of the given processes. Those that
+// have ended are left out; if all have, it returns [ErrNoProcess].
+func Measure(pids []int) (Sample, error) {
+	s := Sampler{fixed: true}
+	defer s.Close()
+	for _, pid := range pids {
+		s.follow(pid)
+	}
+	sample, err := s.SampleDetailed()
+	if err != nil && len(pids) > 0 {
+		err = classify(pids[0], os.ErrNotExist)
+	}
+	return sample, err
+}
+
+const (
+	// The tree is looked through for new processes this often.
+	treeEvery = time.Second
+	// Details are read this often, or less often where they cost more than
+	// this share of the time.
+	detailEvery = time.Second
+	detailShare = 250
+)
+
+// Sampler follows a process and its descendants. A descendant that has been
+// seen stays in the tree when its parent ends.
+type Sampler struct {
+	root      int
+	fixed     bool // no descendants
+	processes []*followed
+	buf       [1024]byte
+
+	treeAt     time.Time
+	detailAt   time.Time     // when the last details were read
+	detailCost time.Duration // how long that took
+}
+
+// followed is one process, with its stat held open: the descriptor goes on
+// meaning this process even if its number is given to another.
+type followed struct {
+	pid  int
+	stat *os.File
+	last Stat
+}
+
+// NewSampler follows a process and its descendants.
+func NewSampler(pid int) (*Sampler, error) {
+	s := &Sampler{root: pid}
+	if !s.follow(pid) {
+		return nil, classify(pid, os.ErrNotExist)
+	}
+	return s, nil
+}
+
+// Close releases the files.
+func (s *Sampler) Close() {
+	for _, p := range s.processes {
+		p.stat.Close()
+	}
+	s.processes = nil
+}
+
+// PIDs lists the processes that were running at the last sample.
+func (s *Sampler) PIDs() []int {
+	pids := make([]int, len(s.processes))
+	for i, p := range s.processes {
+		pids[i] = p.pid
+	}
+	return pids
+}
+
+// Sample takes a sample, with details when they are due. It returns
+// [ErrNoProcess] when all processes have ended.
+func (s *Sampler) Sample() (Sample, error) {
+	return s.sample(time.Since(s.detailAt) >= max(detailEvery, detailShare*s.detailCost))
+}
+
+// SampleDetailed takes a sample with details.
+func (s *Sampler) SampleDetailed() (Sample, error) { return s.sample(true) }
+
+func (s *Sampler) sample(detailed bool) (Sample, error) {
+	now := time.Now()
+	if !s.fixed && now.Sub(s.treeAt) >= treeEvery {
+		s.treeAt = now
+		s.grow()
+	}
+	sum := Sample{Time: now}
+	kept := s.processes[:0]
+	for _, p := range s.processes {
+		if err := p.read(s.buf[:]); err != nil || p.last.Ended() {
+			p.stat.Close()
+			continue
+		}
+		kept = append(kept, p)
+		sum.Processes++
+		sum.Threads += p.last.Threads
+		sum.RSSBytes += p.last.RSSBytes
+		sum.MinorFaults += p.last.MinorFaults + p.last.ChildrenMinorFaults
+		sum.MajorFaults += p.last.MajorFaults + p.last.ChildrenMajorFaults
+		sum.CPU += p.last.CPU + p.last.ChildrenCPU
+	}
+	clear(s.processes[len(kept):])
+	s.processes = kept
+	if sum.Processes == 0 {
+		return sum, classify(s.root, os.ErrNotExist)
+	}
+	if detailed {
+		sum.Detail = s.detail()
+		s.detailAt = time.Now()
+		s.detailCost = s.detailAt.Sub(now)
+	}
+	return sum, nil
+}
+
+// grow takes descendants into the tree that are new.
+func (s *Sampler) grow() {
+	for i := 0; i < len(s.processes); i++ {
+		kids, ok := children(s.processes[i].pid)
+		if !ok {
+			kids = scanTree(nil, s.processes[i].pid)[1:]
+		}
+		for _, pid := range kids {
+			s.follow(pid)
+		}
+	}
+}
+
+func (s *Sampler) follow(pid int) bool {
+	for _, p := range s.processes {
+		if p.pid == pid {
+			return true
+		}
+	}
+	f, err := os.Open(path(pid, "stat"))
+	if err != nil {
+		return false
+	}
+	p := &followed{pid: pid, stat: f}
+	if err := p.read(s.buf[:]); err != nil || p.last.Ended() {
+		f.Close()
+		return false
+	}
+	s.processes = append(s.processes, p)
+	return true
+}
+
+func (p *followed) read(buf []byte) error {
+	n, err := p.stat.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return p.last.parse(buf[:n])
+}
+
+func (s *Sampler) detail() *Detail {
+	var d Detail
+	for _, p := range s.processes {
+		r, err := ReadRollup(p.pid)
+		switch {
+		case errors.Is(err, ErrPermission):
+			d.Unreadable++
+			continue
+		case err != nil:
+			continue // it ended meanwhile
+		}
+		d.add(r)
+		tasks, _ := Threads(p.pid) // none: it ended
+		for _, tid := range tasks {
+			v, i := switches(p.pid, tid)
+			d.VoluntarySwitches += v
+			d.InvoluntarySwitches += i
+		}
+	}
+	return &d
+}
+
+// switches reads the context switches of one thread: those in /proc/PID/status
+// are of the first thread alone.
+func switches(pid, tid int) (voluntary, involuntary uint64) {
+	data, err := os.ReadFile(path(pid, "task/"+strconv.Itoa(tid)+"/status"))
+	if err != nil {
+		return 0, 0
+	}
+	return statusField(data, "voluntary_ctxt_switches"), statusField(data, "nonvoluntary_ctxt_switches")
+}
+
+// statusField reads a number of a status file.
+func statusField(data []byte, name string) uint64 {
+	_, rest, ok := bytes.Cut(data, []byte("\n"+name+":"))
+	if !ok {
+		return 0
+	}
+	words := bytes.Fields(rest)
+	if len(words) == 0 {
+		return 0
+	}
+	return number(words[0])
+}
