@@ -44,6 +44,11 @@ func TestAccessible(t *testing.T) {
 		{"a variant's segments", "#/1/segments?event=18434&variant=max_split_size_mb:512", ".variant-line", ""},
 		{"compare", "#/1/compare", "[data-panel=flame] .icicle", ""},
 		{"compare moments", "#/1/compare?b=1", "[data-panel=flame] .icicle", ""},
+		{"plan, not asked", "#/1/plan", ".plan-form", ""},
+		{"plan, beside a run", "#/1/plan?v=1&shape=gpt2&batch=8&seq=1024&gpu=3060&against=1", "[data-panel=against]", ""},
+		{"plan, two of them", "#/1/plan?v=1&shape=gpt2&batch=8&seq=1024&gpu=3060&recompute=best", "[data-step='1']", ""},
+		{"plan, wrong", "#/1/plan?v=2&shape=gpt2", ".plan-main .trouble", ""},
+		{"plan-share", "#/1/plan?v=1&shape=gpt2&batch=8&seq=1024&gpu=3060", "[data-field=planned]", "s"},
 		{"keys", "#/1/timeline", ".plot", "?"},
 		{"files", "#/1/overview", "[data-field=verdict]", "F"},
 	}

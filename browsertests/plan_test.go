@@ -134,6 +134,14 @@ func (s *scene) showsPlan(want planDocument) {
 	}
 }
 
+// reach clicks what may be out of view.
+func (s *scene) reach(selector string) {
+	s.Helper()
+	s.sees(selector)
+	s.value("document.querySelector("+page.Quote(selector)+").scrollIntoView({block: 'center'})", nil)
+	s.click(selector)
+}
+
 // Somebody without any file plans a model, sees that it does not fit, and presses
 // the lever that helps; then goes back. All by the keyboard.
 func TestPlanAndLever(t *testing.T) {
@@ -192,10 +200,10 @@ func TestPlanAndLever(t *testing.T) {
 	// A setting of the allocator, then another way from the first plan.
 	s.click("[data-step='0']")
 	s.until("document.querySelector('[data-field=planned]').dataset.at === '0'")
-	s.click("[data-lever='--batch 4 --accumulate 2']")
+	s.reach("[data-lever='--batch 4 --accumulate 2']")
 	s.until("document.querySelector('[data-field=planned]').dataset.at === '1'")
 	s.showsPlan(planOf(t, file, "--batch 4 --accumulate 2 --seq 2048 --attention flash --gpu a100-40"))
-	s.click("[data-lever='--settings expandable_segments:True']")
+	s.reach("[data-lever='--settings expandable_segments:True']")
 	s.until("document.querySelector('[data-field=planned]').dataset.at === '2'")
 	s.showsPlan(planOf(t, file, "--batch 4 --accumulate 2 --seq 2048 --attention flash --gpu a100-40 --settings expandable_segments:True"))
 	var labels []string
@@ -219,7 +227,7 @@ func TestPlanCommandLine(t *testing.T) {
 			s.must(s.page.Pick("select[name=gpu]", "size"))
 			s.must(s.page.Type("input[name=gpu-size]", "RTX 4090"))
 			s.must(s.page.Type("input[name=limit]", "20 GiB"))
-			s.click("input[name=clip]")
+			s.reach("input[name=clip]")
 			s.must(s.page.Type("input[name=recompute]", "every:7"))
 			s.must(s.page.Type("input[name=settings]", "max_split_size_mb:128"))
 			s.click("[data-ask=plan]")
@@ -285,7 +293,7 @@ func TestPlanErrors(t *testing.T) {
 	s.must(s.page.Type("input[name=shard]", "tp:3"))
 	s.press(page.Enter)
 	s.sees("[data-field=plan-trouble]")
-	if said := s.text("[data-field=plan-trouble]"); said != "shard tp:3: 32 heads cannot be divided among 3 ranks; write 2, 4 or 8" {
+	if said := s.text("[data-field=plan-trouble]"); !strings.HasPrefix(said, "shard tp:3: 32 heads cannot be divided among 3 ranks; write ") {
 		t.Errorf("%q", said)
 	}
 	// A search without anything to fit into.
@@ -297,7 +305,7 @@ func TestPlanErrors(t *testing.T) {
 // A plan is held against the recording of the run; what is no recording of it is
 // told, and the plan stays.
 func TestPlanAgainst(t *testing.T) {
-	s := open(t, "#/1/plan?v=1&shape=qwen3-1.7b&batch=3&seq=1777&dtype=bf16", odd, varlen)
+	s := open(t, "#/1/plan?v=1&shape=qwen3-1.7b&batch=3&seq=1777&dtype=bf16", odd, varlen, state)
 	s.until(settledPlan)
 	s.must(s.page.Pick("select[name=against]", "1"))
 	s.sees("[data-panel=terms]")
@@ -314,7 +322,7 @@ func TestPlanAgainst(t *testing.T) {
 			t.Errorf("%s: %v on the page, %+v by ashlar plan", p.Name, got, p)
 		}
 	}
-	s.click("[data-panel=terms] [data-choice=matched]")
+	s.reach("[data-panel=terms] [data-choice=matched]")
 	var bytes, listed []int64
 	for _, x := range a.Terms {
 		if x.Change == "matched" {
@@ -338,13 +346,15 @@ func TestPlanAgainst(t *testing.T) {
 	s.must(s.page.Pick("select[name=shape]", "gpt2"))
 	s.must(s.page.Type("input[name=seq]", "64"))
 	s.press(page.Enter)
-	s.sees("[data-field=against-trouble]")
-	if said := s.text("[data-field=against-trouble]"); !strings.Contains(said, "it is of another model, batch or sequence") {
-		t.Errorf("%q", said)
-	}
-	s.showsPlan(planOf(t, s.shapeFile("gpt2"), "--batch 3 --seq 64 --dtype bf16"))
+	s.until("document.querySelector('[data-panel=against]')?.innerText.includes('the recording seems to be of another model, batch or sequence')")
+	another := planOf(t, s.shapeFile("gpt2"), "--batch 3 --seq 64 --dtype bf16")
+	s.showsPlan(another)
 	s.must(s.page.Pick("select[name=against]", ""))
 	s.until("!document.querySelector('[data-panel=against]')")
+	// A recording without events: the plan stays.
+	s.must(s.page.Go("#/1/plan?v=1&shape=gpt2&batch=3&seq=64&dtype=bf16&against=3"))
+	s.until("document.querySelector('[data-field=against-trouble]')?.innerText.includes('the file has no events')")
+	s.showsPlan(another)
 }
 
 // A link holds the plan, a config of one's own among it. What somebody made up is
@@ -370,7 +380,7 @@ func TestPlanLinks(t *testing.T) {
 	if line := s.text("[data-field=command]"); line != "ashlar plan mine.json --batch 1 --seq 200 --gpu h100 --limit 2GiB" {
 		t.Errorf("%q", line)
 	}
-	s.click("[data-act=share]")
+	s.reach("[data-act=share]")
 	s.sees("dialog[open] [data-copy]")
 	var link string
 	s.value("document.querySelector('dialog[open] [data-copy]').dataset.copy", &link)
@@ -380,8 +390,7 @@ func TestPlanLinks(t *testing.T) {
 	other := open(t, "#//plan") // of another machine it is pasted
 	other.sees(".plan-form")
 	other.pressUntil("s", "dialog[open] textarea")
-	other.value("document.querySelector('dialog[open] textarea').focus()", nil)
-	other.press("http://127.0.0.1:9/elsewhere/" + link[strings.IndexByte(link, '#'):])
+	other.value("(() => { const e = document.querySelector('dialog[open] textarea'); e.value = "+page.Quote("http://127.0.0.1:9/elsewhere/"+link[strings.IndexByte(link, '#'):])+"; e.dispatchEvent(new Event('input', {bubbles: true})); })()", nil)
 	other.click("[data-act=open]")
 	other.showsPlan(want)
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/whatif"
 )
 
@@ -36,14 +37,18 @@ func (e *explainer) healthy() error {
 		part := 1 - float64(t.Allocated)/float64(t.Reserved)
 		h.FragmentationPeak = &part
 	}
+	state := timeline.NewState(e.t)
+	if h.AtLeast = e.t.Partial; h.AtLeast && state.Segments > 0 {
+		h.atLeast(state)
+	}
 	under := ""
 	if given > 0 {
 		if under, err = e.underGiven(h); err != nil {
 			return err
 		}
 	}
-	if l := e.limits; l.high > 0 && l.low == l.high && l.high >= o.Reserved.Bytes {
-		head := l.high - o.Reserved.Bytes
+	if l := e.limits; l.high > 0 && l.low == l.high && l.high >= h.PeakReserved && !h.AtLeast {
+		head := l.high - h.PeakReserved
 		h.Headroom = &head
 	}
 	r.Health = h
@@ -51,25 +56,42 @@ func (e *explainer) healthy() error {
 	reserved := uint64(o.Stats.ReservedBytes.All.Current)
 	free := reserved - min(reserved, uint64(o.Stats.ActiveBytes.All.Current))
 	pending := uint64(o.Stats.ActiveBytes.All.Current) - end
+	if h.AtLeast && state.Segments > 0 { // of a later moment than the events that are there
+		end, reserved, free, pending = state.Allocated, state.Reserved, state.Free, state.Pending
+	}
 	r.Evidence = Evidence{Live: &end, Reserved: &reserved, Free: &free, Pending: &pending}
 	if e.t.Events.Len() == 0 {
 		r.Summary = fmt.Sprintf("The file has no events, so whether a request failed is not in it. At its end %s are allocated and %s reserved.",
 			units.Size(end), units.Size(reserved))
 		return nil
 	}
-	where := "in this file"
+	where, most, the := "in this file", "At most", "the"
 	if e.t.Partial {
-		where = "in the part of the file that is there"
+		where, most, the = "in the part of the file that is there", "At least", "this"
 	}
-	r.Summary = fmt.Sprintf("Nothing failed "+where+". At most %s were allocated and %s reserved", units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
+	r.Summary = fmt.Sprintf("Nothing failed %s. %s %s were allocated and %s reserved", where, most, units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
 	if h.FragmentationPeak != nil {
-		r.Summary += fmt.Sprintf("; at the peak of reserved memory %.1f %% of it were not allocated", 100**h.FragmentationPeak)
+		r.Summary += fmt.Sprintf("; at %s peak of reserved memory %.1f %% of it were not allocated", the, 100**h.FragmentationPeak)
+	}
+	if e.t.Partial {
+		r.Summary += fmt.Sprintf("; in the events that are there at most %s and %s", units.Size(o.Allocated.Bytes), units.Size(o.Reserved.Bytes))
 	}
 	if h.Retries > 0 {
 		r.Summary += fmt.Sprintf("; the cache was flushed to make room, %s", times(uint64(h.Retries)))
 	}
 	r.Summary += "." + under
 	return nil
+}
+
+// atLeast raises the peaks to what the state of a file shows that ends within
+// its events.
+func (h *Health) atLeast(s *timeline.State) {
+	h.PeakAllocated = max(h.PeakAllocated, s.Allocated)
+	if s.Reserved > h.PeakReserved {
+		h.PeakReserved = s.Reserved
+		part := 1 - float64(s.Allocated)/float64(s.Reserved)
+		h.FragmentationPeak = &part
+	}
 }
 
 // underGiven says what the limit that was given would have done.
@@ -84,6 +106,8 @@ func (e *explainer) underGiven(h *Health) (string, error) {
 	switch {
 	case survives && o.Retries > h.Retries:
 		return fmt.Sprintf(" Under the limit given, %s, it passes too, with the cache flushed %s.", units.Size(e.Limit), times(uint64(o.Retries))), nil
+	case survives && o.StartReleased > 0:
+		return fmt.Sprintf(" Under the limit given, %s, it passes too, if what was cached before its first event was not kept.", units.Size(e.Limit)), nil
 	case survives:
 		return "", nil
 	case o.First.AtStart:

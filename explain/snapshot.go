@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/facts"
@@ -37,7 +38,22 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 		return nil, err
 	}
 	e.believed()
+	e.releasedAtStart()
 	return e.r, nil
+}
+
+// releasedAtStart says so if figures rest on a start from which something was
+// released.
+func (e *explainer) releasedAtStart() {
+	start := e.p.Start.Reserved()
+	below := func(f Fix) bool { return f.SmallestLimit != nil && *f.SmallestLimit < start }
+	given := e.r.Health != nil && e.r.Health.Survives != nil && e.Limit < start
+	if !given && !slices.ContainsFunc(e.r.Fixes, below) {
+		return
+	}
+	if n, err := e.p.StartCache(); err == nil && n > 0 {
+		e.r.Notes = append(e.r.Notes, whatif.ReleasedAtStart(e.p, n))
+	}
 }
 
 // explainer is one explanation in the making.
@@ -267,10 +283,7 @@ func (e *explainer) refutes(shown whatif.Limit) string {
 // first event. A mapping may exceed the limit by less than a granule, as the
 // limit is compared with the segment (spec 14 item 13).
 func (e *explainer) atFirst() uint64 {
-	var bytes uint64
-	for i := range e.p.Start.Segments {
-		bytes += e.p.Start.Segments[i].TotalSize
-	}
+	bytes := e.p.Start.Reserved()
 	if e.p.Settings.ExpandableSegments {
 		bytes -= min(bytes, e.p.Settings.LargeSegmentSize)
 	}

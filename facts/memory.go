@@ -24,7 +24,9 @@ type Memory struct {
 type Level struct {
 	Now  *uint64 `json:"now_bytes"`
 	Peak *uint64 `json:"peak_bytes"`
-	At   *Moment `json:"peak_at"`
+	At   *Moment `json:"peak_at"` // nil with a Peak: when the file was written, after the events that are there
+	// AtLeast: the file ends within its events, so it may have been more.
+	AtLeast bool `json:"peak_at_least"`
 }
 
 // Count is one number of things.
@@ -32,6 +34,8 @@ type Count struct {
 	Now  int     `json:"now"`
 	Peak *int    `json:"peak"`
 	At   *Moment `json:"peak_at"`
+
+	AtLeast bool `json:"peak_at_least"` // as in Level
 }
 
 // Moment is a place in the trace.
@@ -98,7 +102,10 @@ func (c *collector) memory() {
 			l.Now = &now
 		}
 		if peak != nil && c.t.Events.Len() > 0 {
-			l.Peak, l.At = &peak.Value, c.moment(peak.Event, peak.Time)
+			l.Peak, l.At, l.AtLeast = &peak.Value, c.moment(peak.Event, peak.Time), c.t.Partial
+			if c.t.Partial && known && now > peak.Value { // the state shows more than the events
+				l.Peak, l.At = &now, nil
+			}
 		}
 		return l
 	}
@@ -124,7 +131,10 @@ func (c *collector) memory() {
 	m.Blocks.Now = s.Blocks
 	if c.t.Events.Len() > 0 {
 		n := int(p.Blocks.Value)
-		m.Blocks.Peak, m.Blocks.At = &n, c.moment(p.Blocks.Event, p.Blocks.Time)
+		m.Blocks.Peak, m.Blocks.At, m.Blocks.AtLeast = &n, c.moment(p.Blocks.Event, p.Blocks.Time), c.t.Partial
+		if c.t.Partial && s.Blocks > n {
+			m.Blocks.Peak, m.Blocks.At = &s.Blocks, nil
+		}
 	}
 	m.FreeBytes, m.LargestFreeBytes, m.InactiveSplitBytes = s.Free, s.LargestFree, s.InactiveSplit
 
@@ -133,7 +143,9 @@ func (c *collector) memory() {
 		ReservedUnallocated: fraction(f.Cached), InactiveSplit: fraction(f.InactiveSplit),
 		Internal: fraction(f.Internal), External: fraction(f.External),
 	}
-	if at := p.Served.Totals; c.line.Exact && at.Reserved >= at.Allocated {
+	if m.Reserved.Peak != nil && m.Reserved.At == nil { // most is reserved at the end
+		c.out.Fragmentation.AtPeak = c.out.Fragmentation.ReservedUnallocated
+	} else if at := p.Served.Totals; c.line.Exact && at.Reserved >= at.Allocated {
 		c.out.Fragmentation.AtPeak = fraction(timeline.Fraction(at.Reserved-at.Allocated, at.Reserved))
 	}
 }

@@ -51,7 +51,7 @@ func (c *collector) truncatedMeans() string {
 	case c.line.AtLeast:
 		return "the state at the end is complete, the events before it are not, and totals over time are lower bounds"
 	case c.t.Partial:
-		return "the state at the end is complete, the events before it are not, and peaks are those of the events that are there"
+		return "the state at the end is complete, the events before it are not, and peaks are at least those of the events that are there"
 	case c.t.Events.Len() == 0:
 		return "what follows there is lost, the state may be too small"
 	}

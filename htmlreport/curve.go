@@ -258,6 +258,9 @@ func (c *curves) describe(s *subject, columns []column) {
 	if len(c.Steps) > 0 {
 		c.Caption += " Thin lines: where steps begin."
 	}
+	if s.Trace.Partial && !s.line.AtLeast {
+		c.Caption += " The file ends early: these are not all events."
+	}
 	if s.line.AtLeast {
 		c.Caption += " All sums are lower bounds: the file ends early and began with memory that it does not tell of."
 	}

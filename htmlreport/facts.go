@@ -80,18 +80,16 @@ func (p *page) numbers(s *subject, f *facts.Snapshot, d detail) {
 			p.Numbers = append(p.Numbers, number{Label: label, Size: sizeOf(field, n), Under: d.say(under)})
 		}
 	}
-	when := func(l *facts.Level) string {
-		if l.At == nil {
-			return ""
-		}
-		return report.MomentText(l.At)
-	}
 	m := &f.Memory
-	add("Reserved at most", "memory.reserved.peak_bytes", m.Reserved.Peak, when(&m.Reserved))
+	most := " at most"
+	if m.Reserved.AtLeast {
+		most = ", at least"
+	}
+	add("Reserved"+most, "memory.reserved.peak_bytes", m.Reserved.Peak, report.PeakText(&m.Reserved))
 	if m.Allocated.Peak != nil {
-		add("Allocated at most", "memory.allocated.peak_bytes", m.Allocated.Peak, when(&m.Allocated))
+		add("Allocated"+most, "memory.allocated.peak_bytes", m.Allocated.Peak, report.PeakText(&m.Allocated))
 	} else {
-		add("Requested at most", "memory.requested.peak_bytes", m.Requested.Peak, when(&m.Requested))
+		add("Requested"+most, "memory.requested.peak_bytes", m.Requested.Peak, report.PeakText(&m.Requested))
 	}
 	if s.Explain != nil && s.Explain.Failure != nil {
 		v := &s.Explain.Evidence
@@ -237,9 +235,7 @@ func newStatistics(f *facts.Snapshot, d detail) *statistics {
 	}
 	add := func(name string, l *facts.Level) {
 		one := level{Name: name, Now: sizeOf("memory."+name+".now_bytes", l.Now), Peak: sizeOf("memory."+name+".peak_bytes", l.Peak)}
-		if l.At != nil {
-			one.At = d.clip(report.MomentText(l.At))
-		}
+		one.At = d.clip(report.PeakText(l))
 		s.Levels = append(s.Levels, one)
 	}
 	add("reserved", &m.Reserved)

@@ -67,6 +67,9 @@ func (s *subject) findMoment() moment {
 		m = moment{event: s.peaks.OOMs[len(s.peaks.OOMs)-1].Index, failed: true, when: "when a request failed"}
 	default:
 		m = moment{event: s.analysis.PeakEvent(), when: "at the peak"}
+		if s.Trace.Partial {
+			m.when += " of the events that are there"
+		}
 	}
 	m.at = s.places.Event(m.event)
 	return m

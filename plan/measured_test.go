@@ -15,6 +15,12 @@ func TestRangesHoldMeasuredPeaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// DDP whose first bucket was given back late.
+	late, err := recorded.MeasuredIn("late_ddp.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases = append(cases, late...)
 	names, err := recorded.Names()
 	if err != nil {
 		t.Fatal(err)

@@ -45,6 +45,12 @@ type Outcome struct {
 	// Calls is how many calls were made: all of them unless a failure ended it.
 	Calls int
 
+	// StartReleased is what was cached at the beginning of a trace that starts
+	// mid-run and was released before the first call, because what was reserved
+	// then exceeds the limit or the device. Peaks and counts are of the run after
+	// it.
+	StartReleased uint64
+
 	Reserved, Allocated, Active, Requested High
 
 	Retries, OOMs             int64
@@ -146,6 +152,9 @@ type simulation struct {
 	routes  map[alloc.PoolID]*alloc.Capture
 	highs   highs
 	at      highs // of the current piece of the curve
+
+	calls0 sim.Counts // what the driver was asked for before the first call
+	cost0  time.Duration
 }
 
 // highs are the highest totals of a stretch, and the calls that reached them.
@@ -215,20 +224,27 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 
 // fitStart releases what is cached at the beginning of a trace that starts
 // mid-run, if it exceeds the limit or the device: under these the program would
-// not have got there with it.
+// not have got there with it. When it was released nobody knows, so it counts as
+// done before: peaks, counts and driver time begin after it.
 func (r *simulation) fitStart() error {
 	c := &r.out.Conditions
 	most := c.Cap()
 	if c.DeviceMemory > 0 && (most == 0 || c.DeviceMemory < most) {
 		most = c.DeviceMemory
 	}
-	if len(r.initial) == 0 || most == 0 || r.s.Totals().Reserved <= most {
+	before := r.s.Totals().Reserved
+	if len(r.initial) == 0 || most == 0 || before <= most {
 		return nil
 	}
 	if err := r.a.EmptyCache(); err != nil {
 		return err
 	}
-	if t := r.s.Totals(); t.Reserved > most {
+	t := r.s.Totals()
+	r.out.StartReleased = before - t.Reserved
+	r.a.ResetPeakStats()
+	r.a.ResetAccumulatedStats()
+	r.calls0, r.cost0 = r.dev.Calls(), r.dev.Cost()
+	if t.Reserved > most {
 		r.out.Fails = true
 		r.out.First = &Failure{
 			Event: -1, Time: trace.NoTime, AtStart: true, Active: t.Active, LargestFree: r.s.LargestFree(),
@@ -238,6 +254,18 @@ func (r *simulation) fitStart() error {
 		}
 	}
 	return nil
+}
+
+// StartCache is what [Outcome].StartReleased is of a run under a limit below what
+// was reserved at its start.
+func (p *Program) StartCache() (uint64, error) {
+	c := Conditions{Settings: p.Settings, Limit: 1}
+	c.Settings.PerProcessMemoryFraction = 1
+	r, err := p.simulate(c)
+	if err != nil {
+		return 0, err
+	}
+	return r.out.StartReleased, nil
 }
 
 // Cap is the limit in force, 0 for none: the lower of the one given and the
@@ -504,7 +532,7 @@ func (r *simulation) finish() *Outcome {
 	o.Retries, o.OOMs = o.Stats.NumAllocRetries, o.Stats.NumOOMs
 	o.DeviceAllocs, o.DeviceFrees = o.Stats.NumDeviceAlloc, o.Stats.NumDeviceFree
 	calls := r.dev.Calls()
-	o.Maps, o.Unmaps = int64(calls[sim.Map]), int64(calls[sim.Unmap])
-	o.DriverTime = r.dev.Cost()
+	o.Maps, o.Unmaps = int64(calls[sim.Map]-r.calls0[sim.Map]), int64(calls[sim.Unmap]-r.calls0[sim.Unmap])
+	o.DriverTime = r.dev.Cost() - r.cost0
 	return o
 }

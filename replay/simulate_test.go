@@ -225,3 +225,76 @@ func realFiles(t *testing.T) []string {
 	}
 	return files
 }
+
+// Under a limit below what was reserved at the start of a mid-run recording the
+// cache goes first, and nothing of that shows in the figures of the run.
+func TestStartReleased(t *testing.T) {
+	for _, file := range []string{"variety/ring", "variety/midrun"} {
+		p := checked(t, file)
+		start, held := p.Start.Reserved(), uint64(0)
+		cache, err := p.StartCache()
+		if err != nil || cache == 0 || cache >= start {
+			t.Fatalf("%s: %d of %d cached at the start, %v", file, cache, start, err)
+		}
+		for _, g := range p.Start.Segments {
+			for _, b := range g.Blocks {
+				held += b.RequestedSize
+			}
+		}
+		for _, conf := range []string{"", "expandable_segments:True", "max_split_size_mb:64"} {
+			s, err := settings.Parse(conf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, limit := range []uint64{0, start, start - 1, start - start/4, start - cache, held} {
+				o, err := p.Run(context.Background(), Conditions{Settings: s, Limit: limit, Points: 50})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := limit != 0 && limit < start; (o.StartReleased == cache) != want || (o.StartReleased == 0) == want {
+					t.Errorf("%s, %q under %d of %d: %d released at the start, %d are cached there", file, conf, limit, start, o.StartReleased, cache)
+				}
+				var highest uint64
+				for _, c := range o.Curve {
+					highest = max(highest, c.Reserved)
+				}
+				if highest != o.Reserved.Bytes {
+					t.Errorf("%s, %q under %d: the peak is %d, that of the curve %d", file, conf, limit, o.Reserved.Bytes, highest)
+				}
+				if grown := o.Reserved.Bytes - min(o.Reserved.Bytes, start-o.StartReleased); grown > 0 && o.DeviceAllocs == 0 {
+					t.Errorf("%s, %q under %d: %d grown with %d calls", file, conf, limit, grown, o.DeviceAllocs)
+				}
+				if o.Retries == 0 && s.MaxSplitSize == settings.None && (o.DeviceFrees > 0 || o.Unmaps > 0 || o.DeviceAllocs == 0 && o.DriverTime > 0) {
+					t.Errorf("%s, %q under %d: %d frees, %d unmaps and %v without a flush", file, conf, limit, o.DeviceFrees, o.Unmaps, o.DriverTime)
+				}
+			}
+		}
+	}
+}
+
+// The smallest limit of a mid-run recording is one: with it the run passes and
+// stays below it, and 2 MiB less fail.
+func TestSmallestLimitMidRun(t *testing.T) {
+	for _, file := range []string{"variety/ring", "variety/midrun"} {
+		p := checked(t, file)
+		limit, err := p.SmallestLimit(context.Background(), p.Settings, 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file == "variety/ring" && limit >= p.Start.Reserved() {
+			t.Errorf("%s: %d, what is cached at the start is not needed", file, limit)
+		}
+		for _, tt := range []struct {
+			limit uint64
+			fails bool
+		}{{limit, false}, {limit - limitStep, true}} {
+			o, err := p.Run(context.Background(), Conditions{Settings: p.Settings, Limit: tt.limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o.Fails != tt.fails || !o.Fails && o.Reserved.Bytes > tt.limit {
+				t.Errorf("%s under %d: fails %v with %d reserved", file, tt.limit, o.Fails, o.Reserved.Bytes)
+			}
+		}
+	}
+}

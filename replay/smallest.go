@@ -75,7 +75,11 @@ func (b *smallest) passes(ctx context.Context, limit uint64) (bool, error) {
 	}
 	b.low = limit + limitStep
 	if b.plain && o.Retries <= 1 && !o.First.AtStart {
-		b.low = max(b.low, upTo(o.First.Reserved+o.First.Segment))
+		same := upTo(o.First.Reserved + o.First.Segment)
+		if o.StartReleased > 0 {
+			same = min(same, upTo(b.p.Start.Reserved())) // from there on the start keeps its cache
+		}
+		b.low = max(b.low, same)
 	}
 	if b.high > 0 {
 		b.low = min(b.low, b.high)

@@ -25,6 +25,15 @@ type Start struct {
 	Notes    []string        // contradictions met on the way, and what the start looks like
 }
 
+// Reserved is what was reserved at the first event.
+func (s *Start) Reserved() uint64 {
+	var bytes uint64
+	for i := range s.Segments {
+		bytes += s.Segments[i].TotalSize
+	}
+	return bytes
+}
+
 // Begin recovers the state at the beginning of a trace from the state at its
 // end by undoing the events backwards (spec 16). Neighbouring free blocks are
 // always merged, so what is not live at the beginning is free.

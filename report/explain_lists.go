@@ -38,11 +38,7 @@ func (e *explanation) holders() {
 	if len(r.Holders) == 0 {
 		return
 	}
-	when := " when it failed"
-	if r.Failure == nil {
-		when = " at the peak"
-	}
-	e.heading("Who holds the memory"+when, "")
+	e.heading("Who holds the memory "+HoldersTime(r), "")
 	if len(r.ByKind) > 0 {
 		var kinds []string
 		for _, k := range r.ByKind[:min(len(r.ByKind), e.shown.kinds)] {

@@ -66,7 +66,7 @@ func (p *page) file(name string, f *facts.Snapshot) {
 func replayText(r *facts.Replay) string {
 	switch all := countText(r.Events); {
 	case r.Identical && !r.SegmentsIdentical:
-		return "all " + all + " events identical; the file ends within them, so peaks are those up to there"
+		return "all " + all + " events identical; the file ends within them, so peaks are at least those up to there"
 	case r.Identical && r.Start == replay.StartRebuilt:
 		return "all " + all + " events identical, so sizes of blocks and peaks since the first event are exact"
 	case r.Identical:
@@ -158,6 +158,10 @@ func (p *page) memory(f *facts.Snapshot) {
 		p.line("  %-9s %11s %11s %s", name, now, peak, peakText(at, f))
 	}
 	level := func(name string, l facts.Level) {
+		if l.Peak != nil && l.At == nil {
+			p.line("  %-9s %11s %11s    when dumped, after these events", name, sizeOr(l.Now), sizeOr(l.Peak))
+			return
+		}
 		row(name, sizeOr(l.Now), sizeOr(l.Peak), l.At)
 	}
 	level("reserved", m.Reserved)

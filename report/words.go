@@ -113,8 +113,12 @@ func thereText(r *explain.Report) string {
 func Health(h *explain.Health) []Row {
 	var rows []Row
 	add := func(value, text string) { rows = append(rows, Row{Value: value, Text: text}) }
-	rows = sizeRow(rows, "", &h.PeakAllocated, "allocated at most: in tensors")
-	rows = sizeRow(rows, "", &h.PeakReserved, "reserved at most: held of the device")
+	most := "at most"
+	if h.AtLeast {
+		most = "at some time, or more"
+	}
+	rows = sizeRow(rows, "", &h.PeakAllocated, "allocated "+most+": in tensors")
+	rows = sizeRow(rows, "", &h.PeakReserved, "reserved "+most+": held of the device")
 	if h.FragmentationPeak != nil {
 		add(percentText(h.FragmentationPeak), "of it in no tensor when most was reserved")
 	}
@@ -212,6 +216,30 @@ func MomentText(m *facts.Moment) string {
 		return "before the first event"
 	}
 	return momentOf(m)
+}
+
+// PeakText says when a sum was highest.
+func PeakText(l *facts.Level) string {
+	switch {
+	case l.Peak == nil:
+		return ""
+	case l.At == nil:
+		return "when the file was written, after the events that are there"
+	case l.AtLeast:
+		return MomentText(l.At) + ", of the events that are there"
+	}
+	return MomentText(l.At)
+}
+
+// HoldersTime says when the holders of an explanation hold the memory.
+func HoldersTime(r *explain.Report) string {
+	switch {
+	case r.Failure != nil:
+		return "when it failed"
+	case r.Health != nil && r.Health.AtLeast:
+		return "at the peak of the events that are there"
+	}
+	return "at the peak"
 }
 
 // SettingText says what a setting was proved to do; like the one before, if it

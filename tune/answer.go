@@ -33,6 +33,9 @@ type Choice struct {
 	Need          *uint64 `json:"need_bytes"`
 	PeakReserved  uint64  `json:"peak_reserved_bytes"`
 	DriverMS      float64 `json:"estimated_driver_ms"`
+	// StartReleased is what had to be released at the start of the runs that show
+	// SmallestLimit, as in [whatif.Result].
+	StartReleased uint64 `json:"start_released_bytes"`
 	// UnderLimit is the run under the limit of the answer; nil without one.
 	UnderLimit *whatif.Result `json:"under_limit"`
 	Recorded   bool           `json:"recorded"`
@@ -48,11 +51,22 @@ func NewChoice(p *replay.Program, c *Candidate) *Choice {
 	}
 	if c.Need > 0 {
 		out.SmallestLimit, out.Need = &c.SmallestLimit, &c.Need
+		if c.SmallestLimit > 0 && c.SmallestLimit < p.Start.Reserved() {
+			out.StartReleased, _ = p.StartCache() // the program was run, so it can be
+		}
 	}
 	if c.Limited != nil {
 		out.UnderLimit = whatif.NewResult(p, c.Limited)
 	}
 	return out
+}
+
+// released is what was released at the start of the runs that show the figures.
+func (c *Choice) released() uint64 {
+	if c.UnderLimit != nil {
+		return max(c.StartReleased, c.UnderLimit.StartReleased)
+	}
+	return c.StartReleased
 }
 
 // NewAnswer describes a result.
@@ -74,6 +88,13 @@ func NewAnswer(p *replay.Program, r *Result, limit whatif.Limit, memory whatif.M
 	}
 	for _, c := range r.Front {
 		a.Front = append(a.Front, choice(c))
+	}
+	released := max(a.Current.released(), a.Recommended.released())
+	for _, c := range a.Front {
+		released = max(released, c.released())
+	}
+	if released > 0 {
+		a.Notes = append(a.Notes, whatif.ReleasedAtStart(p, released))
 	}
 	return a
 }

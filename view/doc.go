@@ -15,7 +15,7 @@
 // page never holds more than it shows. How a million events fit into the few
 // thousand rectangles of a picture is said in lod.go.
 //
-// The documents stats, explain, whatif, tune and diff are those of the commands,
+// The documents stats, explain, whatif, tune, diff and plan are those of the commands,
 // byte for byte: whoever makes a Server passes the functions that give them
 // their form. What takes long is answered in lines, with progress, and can be
 // stopped (work.go).

@@ -47,12 +47,8 @@ func RestsOn(p *replay.Program) []string {
 	notes := append([]string{}, p.Check.Notes...)
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if p.Start.Kind == replay.StartRebuilt {
-		reserved := uint64(0)
-		for i := range p.Start.Segments {
-			reserved += p.Start.Segments[i].TotalSize
-		}
 		add("the replays begin with the %s that were reserved before the first event, as the recorded settings had laid them out: "+
-			"the settings tried here had no influence on them, so differences may be larger in a whole run", units.Size(reserved))
+			"the settings tried here had no influence on them, so differences may be larger in a whole run", units.Size(p.Start.Reserved()))
 	}
 	if p.Trace.Partial {
 		add("the file ends within the events: what comes after them is not replayed")
@@ -69,11 +65,22 @@ func RestsOn(p *replay.Program) []string {
 	return notes
 }
 
-// notes says what else the answer rests on. recorded is the outcome under the
-// recorded settings, nil if there was no time for it.
-func (q *Question) notes(p *replay.Program, recorded *replay.Outcome) []string {
-	notes := RestsOn(p)
+// ReleasedAtStart says what became of the start of a program under a limit, or
+// on a device, with less than was reserved there.
+func ReleasedAtStart(p *replay.Program, released uint64) string {
+	reserved := p.Start.Reserved()
+	return fmt.Sprintf("where a limit or the device has less than the %s that were reserved before the first event, the %s of it that were cached are released first, "+
+		"and the replay begins with %s: peaks, driver calls and driver time count from there", units.Size(reserved), units.Size(released), units.Size(reserved-released))
+}
+
+// notes says what else the answer rests on. The first outcome is that under the
+// recorded settings; those that there was no time for are nil.
+func (q *Question) notes(p *replay.Program, outcomes []*replay.Outcome) []string {
+	notes, recorded := RestsOn(p), outcomes[0]
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if i := slices.IndexFunc(outcomes, func(o *replay.Outcome) bool { return o != nil && o.StartReleased > 0 }); i >= 0 {
+		notes = append(notes, ReleasedAtStart(p, outcomes[i].StartReleased))
+	}
 	if slices.ContainsFunc(q.Settings, func(s Setting) bool { return s.Parsed.PerProcessMemoryFraction < 1 }) {
 		add("per_process_memory_fraction is taken of the device memory named here")
 	}

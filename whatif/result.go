@@ -20,6 +20,10 @@ type Result struct {
 	Fails bool     `json:"fails"` // a request failed
 	First *Failure `json:"first_failure"`
 
+	// StartReleased is what was cached before the first event and had to be
+	// released there because the limit or the device has less than was reserved.
+	StartReleased uint64 `json:"start_released_bytes"`
+
 	PeakReserved    uint64       `json:"peak_reserved_bytes"`
 	PeakReservedAt  facts.Moment `json:"peak_reserved_at"`
 	PeakActive      uint64       `json:"peak_active_bytes"`
@@ -95,7 +99,7 @@ func (t *teller) result(o *replay.Outcome) *Result {
 	r := &Result{
 		Settings: c.Settings.String(), Limit: bytes(c.Cap()), DeviceMemory: bytes(c.DeviceMemory),
 		Fails: o.Fails, Retries: o.Retries, OOMs: o.OOMs, DeviceAllocs: o.DeviceAllocs, DeviceFrees: o.DeviceFrees,
-		Maps: o.Maps, Unmaps: o.Unmaps, DriverMS: float64(o.DriverTime.Microseconds()) / 1e3,
+		StartReleased: o.StartReleased, Maps: o.Maps, Unmaps: o.Unmaps, DriverMS: float64(o.DriverTime.Microseconds()) / 1e3,
 	}
 	r.PeakReserved, r.PeakReservedAt = high(o.Reserved)
 	r.PeakActive, r.PeakActiveAt = high(o.Active)

@@ -117,7 +117,7 @@ func Ask(ctx context.Context, p *replay.Program, q Question) (*Answer, error) {
 		r.Settings, r.Recorded = runs[i].Conf, i == 0
 		a.Results = append(a.Results, r)
 	}
-	a.Notes = q.notes(p, outcomes[0])
+	a.Notes = q.notes(p, outcomes)
 	return a, nil
 }
 

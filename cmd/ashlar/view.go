@@ -39,7 +39,8 @@ interface, under an address that nobody can guess.
 
 Without a FILE the page opens on the playground: PyTorch's allocator to play
 with, step by step or by hand, with every rule that it applies told in a
-sentence.
+sentence. The screen Plan, which needs none either, predicts the memory of a run
+from a model's config.json.
 
 Ctrl-C ends it.
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"strings"
 	"testing"
-
 )
 
 // Another recording stands in for the plan, so that what is printed does not

@@ -137,3 +137,23 @@ func ExampleChoose() {
 	// efficient (flash: keys of 192 and values of 128)
 	// cudnn
 }
+
+// TestDocumented has the table of docs/plan.md, as `bench/plan/measure.py sdpa`
+// printed it.
+func TestDocumented(t *testing.T) {
+	for _, width := range [][2]int{{64, 64}, {128, 128}, {192, 128}, {256, 256}} {
+		for _, dropout := range []float64{0, 0.1} {
+			for mask, bf16 := range map[sdpa.Mask]sdpa.Backend{sdpa.Causal: sdpa.CuDNN, sdpa.BoolMask: sdpa.CuDNN, sdpa.GradMask: sdpa.Efficient} {
+				for dtype, want := range map[sdpa.DType]sdpa.Backend{sdpa.BFloat16: bf16, sdpa.Float32: sdpa.Efficient} {
+					q := sdpa.Query{
+						DType: dtype, QKDim: width[0], VDim: width[1], Queries: 1024, Keys: 1024, Heads: 8,
+						Mask: mask, Dropout: dropout, Grad: true,
+					}
+					if got := sdpa.Choose(q); got.Backend != want {
+						t.Errorf("%+v: %s, torch picked %s", q, got.Reason(), want)
+					}
+				}
+			}
+		}
+	}
+}

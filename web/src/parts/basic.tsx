@@ -104,7 +104,7 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
     setTimeout(() => setSaid(null), 1500);
   };
   return (
-    <button class="small" onClick={copy} data-copy={text}>
+    <button type="button" class="small" onClick={copy} data-copy={text}>
       <span role="status">{said ?? label}</span>
     </button>
   );
@@ -231,7 +231,7 @@ export function Choice({
   return (
     <div class="choice" role="group" aria-label={label}>
       {options.map((o) => (
-        <button aria-pressed={o.value === value} onClick={() => onPick(o.value)} data-choice={o.value}>
+        <button type="button" aria-pressed={o.value === value} onClick={() => onPick(o.value)} data-choice={o.value}>
           {o.text}
         </button>
       ))}

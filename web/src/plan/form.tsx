@@ -1,5 +1,6 @@
 // The question as a form. What can be set comes from the planner's own list.
 
+import { useSignal } from '@preact/signals';
 import { useId, useState } from 'preact/hooks';
 import { size } from '../format';
 import { Choice, Select } from '../parts/basic';
@@ -8,30 +9,35 @@ import { put, place } from '../route';
 import { runs } from '../state';
 import { Model } from './model';
 import { againstOf, modeOf, set, type Question } from './question';
-import { draft } from './state';
+import { draft, edit } from './state';
 import type { Offer, Option } from './types';
 
 // Options that have a place of their own in the form.
 const placed = ['batch', 'seq', 'mode'];
 
 export function Form({ q, o, busy, onAsk }: { q: Question; o: Offer; busy: boolean; onAsk: (q: Question) => void }) {
-  const change = (next: Question) => (draft.value = next);
+  // The meaning has one place of its own: beside the field it would move others
+  // away from under the pointer.
+  const meant = useSignal('');
+  const ask = (max: string) => draft.value && onAsk({ ...draft.value, max });
   const mode = modeOf(q);
   const single = (x: Option) => x.words.length === 1 && x.numbered.length === 0; // leaves no choice
   const rest = o.options.filter((x) => !placed.includes(x.name) && !single(x));
   const option = (name: string) => o.options.find((x) => x.name === name)!;
-  const field = (x: Option) => <OptionField o={x} value={q.options[x.name] ?? ''} onText={(v) => change(set(q, x.name, v))} />;
+  const field = (x: Option) => <OptionField o={x} value={q.options[x.name] ?? ''} onText={(v) => edit((now) => set(now, x.name, v))} />;
   return (
     <form
       class="plan-form"
       aria-label="What to plan"
       onSubmit={(e) => {
         e.preventDefault();
-        onAsk({ ...q, max: '' });
+        ask('');
       }}
+      onFocusIn={(e) => (meant.value = (e.target as Element).closest('.option')?.querySelector('.usage')?.textContent ?? '')}
+      onFocusOut={() => (meant.value = '')}
     >
       <div class="plan-fields">
-        <Model q={q} o={o} onChange={change} />
+        <Model q={q} o={o} />
         <section>
           <h2>
             Run
@@ -40,7 +46,7 @@ export function Form({ q, o, busy, onAsk }: { q: Question; o: Offer; busy: boole
                 label="What is planned"
                 value={mode}
                 options={option('mode').words.map((w) => ({ value: w, text: w }))}
-                onPick={(v) => change({ ...q, options: withMode(q, v) })}
+                onPick={(v) => edit((now) => ({ ...now, options: withMode(now, v) }))}
               />
             </span>
           </h2>
@@ -51,7 +57,7 @@ export function Form({ q, o, busy, onAsk }: { q: Question; o: Offer; busy: boole
         </section>
         <section>
           <h2>Fits into</h2>
-          <Room q={q} o={o} onChange={change} />
+          <Room q={q} o={o} />
         </section>
         <section>
           <h2>Options</h2>
@@ -66,20 +72,23 @@ export function Form({ q, o, busy, onAsk }: { q: Question; o: Offer; busy: boole
               value={q.settings}
               placeholder="PyTorch's defaults"
               usage="As for PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True."
-              onText={(settings) => change({ ...q, settings })}
+              onText={(settings) => edit((now) => ({ ...now, settings }))}
             />
           </div>
         </section>
         <Beside />
       </div>
+      <p class="plan-meaning" aria-hidden="true">
+        {meant.value || 'What an option means is said here while it has the focus.'}
+      </p>
       <div class="plan-asks">
         <button type="submit" class="main" disabled={busy} data-ask="plan" title="Plan (r)">
           Plan
         </button>
-        <button type="button" disabled={busy} data-ask="max-batch" onClick={() => onAsk({ ...q, max: 'batch' })} title="The largest batch that fits">
+        <button type="button" disabled={busy} data-ask="max-batch" onClick={() => ask('batch')} title="The largest batch that fits">
           Largest batch
         </button>
-        <button type="button" disabled={busy} data-ask="max-seq" onClick={() => onAsk({ ...q, max: 'seq' })} title="The longest sequence that fits">
+        <button type="button" disabled={busy} data-ask="max-seq" onClick={() => ask('seq')} title="The longest sequence that fits">
           Longest sequence
         </button>
       </div>
@@ -199,10 +208,10 @@ function Line({
   );
 }
 
-// Usage is seen beside the field that has the focus.
+// Usage is read out with its field, and shown by the form.
 function Usage({ id, text }: { id: string; text: string }) {
   return (
-    <span class="usage" id={`${id}-usage`}>
+    <span class="usage hidden" id={`${id}-usage`}>
       {text}
     </span>
   );
@@ -211,7 +220,7 @@ function Usage({ id, text }: { id: string; text: string }) {
 const bySize = 'size';
 
 // Room is a card, or one of some size, and a cap.
-function Room({ q, o, onChange }: { q: Question; o: Offer; onChange: (q: Question) => void }) {
+function Room({ q, o }: { q: Question; o: Offer }) {
   const id = useId();
   const [sized, setSized] = useState(false); // its field stays while it is emptied
   const known = o.cards.some((c) => c.name === q.gpu);
@@ -227,7 +236,7 @@ function Room({ q, o, onChange }: { q: Question; o: Offer; onChange: (q: Questio
           onChange={(e) => {
             const picked = e.currentTarget.value;
             setSized(picked === bySize);
-            onChange({ ...q, gpu: picked === bySize ? '80GiB' : picked });
+            edit((now) => ({ ...now, gpu: picked === bySize ? '80GiB' : picked }));
           }}
         >
           <option value="" selected={value === ''}>
@@ -250,7 +259,7 @@ function Room({ q, o, onChange }: { q: Question; o: Offer; onChange: (q: Questio
           value={q.gpu}
           placeholder="80GiB"
           usage="What the driver says the card has, such as 80GiB."
-          onText={(gpu) => onChange({ ...q, gpu })}
+          onText={(gpu) => edit((now) => ({ ...now, gpu }))}
         />
       )}
       <Line
@@ -259,7 +268,7 @@ function Room({ q, o, onChange }: { q: Question; o: Offer; onChange: (q: Questio
         value={q.limit}
         placeholder="none"
         usage="A cap on reserved memory, such as 40GiB."
-        onText={(limit) => onChange({ ...q, limit })}
+        onText={(limit) => edit((now) => ({ ...now, limit }))}
       />
     </div>
   );

@@ -5,21 +5,19 @@ import { size } from '../format';
 import { Copy, Select } from '../parts/basic';
 import { say } from '../state';
 import { configText, pretty, tooLong, type Question } from './question';
-import { draft } from './state';
+import { edit } from './state';
 import type { Offer } from './types';
 
 const own = 'own';
 
 // openConfig reads a file into the form.
 export async function openConfig(file: File, o: Offer): Promise<void> {
-  const now = draft.peek();
-  if (!now) return;
   if (file.size > o.max_config_bytes) {
     say(`${file.name} is larger than ${size(o.max_config_bytes)}: use ashlar plan on the command line.`);
     return;
   }
   const config = await file.text();
-  draft.value = { ...now, shape: '', config, name: file.name };
+  edit((now) => ({ ...now, shape: '', config, name: file.name }));
 }
 
 // pick begins with a shape; sizes that were set stay where they suit it.
@@ -35,7 +33,7 @@ function pick(q: Question, name: string, o: Offer): Question {
   return { ...q, shape: name, config: '', name: '', options, head: '' };
 }
 
-export function Model({ q, o, onChange }: { q: Question; o: Offer; onChange: (q: Question) => void }) {
+export function Model({ q, o }: { q: Question; o: Offer }) {
   const id = useId();
   const file = useRef<HTMLInputElement>(null);
   const text = q.shape ? pretty(configText(q, o)) : q.config;
@@ -49,7 +47,7 @@ export function Model({ q, o, onChange }: { q: Question; o: Offer; onChange: (q:
           name="shape"
           value={q.shape || own}
           options={[...o.shapes.map((s) => ({ value: s.name, text: s.title })), { value: own, text: q.name || 'your own config.json' }]}
-          onPick={(v) => onChange(pick(q, v, o))}
+          onPick={(v) => edit((now) => pick(now, v, o))}
         />
         <label class="button" title="Open a config.json">
           Open
@@ -80,7 +78,10 @@ export function Model({ q, o, onChange }: { q: Question; o: Offer; onChange: (q:
           placeholder={'Paste a config.json here, or drop the file on the page.'}
           value={text}
           aria-invalid={long ? 'true' : undefined}
-          onInput={(e) => onChange({ ...q, shape: '', config: e.currentTarget.value, name: q.shape ? '' : q.name })}
+          onInput={(e) => {
+            const config = e.currentTarget.value;
+            edit((now) => ({ ...now, shape: '', config, name: now.shape ? '' : now.name }));
+          }}
         />
         <div class="plan-config-tools">
           <Copy text={text} label="Copy the config" />
@@ -89,7 +90,7 @@ export function Model({ q, o, onChange }: { q: Question; o: Offer; onChange: (q:
             name="head"
             value={q.head}
             options={[{ value: '', text: 'as it says' }, ...o.heads.map((h) => ({ value: h, text: h }))]}
-            onPick={(head) => onChange({ ...q, head })}
+            onPick={(head) => edit((now) => ({ ...now, head }))}
           />
         </div>
         {long && <p class="pending-text small-text">This is longer than {size(o.max_config_bytes)}: use ashlar plan on the command line.</p>}

@@ -32,6 +32,12 @@ export const stopped = signal(false);
 // draft is what the form has; it is no question yet.
 export const draft = signal<Question | null>(null);
 
+// edit changes the draft as it is now: events may come faster than drawing.
+export function edit(change: (q: Question) => Question): void {
+  const now = draft.peek();
+  if (now) draft.value = change(now);
+}
+
 const most = 40;
 
 // pieces of the step: enough for a wide screen.

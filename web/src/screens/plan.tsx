@@ -56,7 +56,8 @@ function Screen({ o }: { o: Offer }) {
   const { answers, pulled } = useFocus();
   const busy = going.value !== null;
   const shown = step.value;
-  const astray = shown !== null && q !== null && !same(shown.question, q); // it could not be planned
+  // The address may have what could not be planned; the last plan is the way back.
+  const astray = trouble.value !== null || stopped.value || said?.error != null;
 
   const want = (next: Question) => {
     const fit = fitting(next, o);
@@ -71,15 +72,16 @@ function Screen({ o }: { o: Offer }) {
   };
   const goTo = (i: number) => {
     const s = trail.value[i];
-    if (s) put(inAddress(s.question, o), 'push');
+    if (!s) return;
+    put(inAddress(s.question, o), 'push');
+    ask(s.question, against, o);
   };
-  const undo = () => goTo(astray ? at.value : at.value - 1);
 
   useKeys(
     'Plan',
     () => [
       { keys: ['r'], text: 'Plan what the form says', run: () => document.querySelector<HTMLButtonElement>('[data-ask=plan]')?.click() },
-      { keys: ['e'], text: 'Edit: to the batch', run: edit },
+      { keys: ['e'], text: 'Edit: to the batch', run: toBatch },
       { keys: ['u'], text: 'Undo: back to the plan before', run: () => document.querySelector<HTMLButtonElement>('[data-act=undo]')?.click() },
       { keys: ['s'], text: 'Stop, or share', run: () => (going.peek() ? stop() : (shareShown.value = true)) },
     ],
@@ -102,14 +104,9 @@ function Screen({ o }: { o: Offer }) {
             </Trouble>
           )}
           {stopped.value && !busy && (
-            <p class="muted">
-              Stopped before there was an answer.{' '}
-              <button class="link" onClick={undo}>
-                Back to the plan before
-              </button>
-            </p>
+            <p class="muted">Stopped before there was an answer.</p>
           )}
-          {shown && q && (busy || !astray) && <Planned s={shown} o={o} busy={busy} onPull={pull} />}
+          {shown && q && !astray && <Planned s={shown} o={o} busy={busy} onPull={pull} />}
           {!busy && !q && !said?.error && <Hint />}
         </div>
       </div>
@@ -133,7 +130,7 @@ function useFocus() {
   return { answers, pulled };
 }
 
-function edit(): void {
+function toBatch(): void {
   const field = document.querySelector<HTMLInputElement>('.plan-form input[name=batch]');
   field?.focus();
   field?.select();

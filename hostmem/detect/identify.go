@@ -1,0 +1,144 @@
+package detect
+
+import (
+	"debug/elf"
+	"slices"
+	"strings"
+)
+
+// evidence says by what an allocator was known.
+type evidence string
+
+const (
+	byExports evidence = "its exported symbols"
+	bySymbols evidence = "its symbol table"
+	byTexts   evidence = "texts in its code"
+)
+
+// identify tells which allocator the malloc of an object is. The name is
+// [Unknown] if nothing tells it; why may then say more.
+func identify(o *object) (name string, by evidence, why string) {
+	for i := range allocators {
+		if o.exports(allocators[i].exports...) {
+			return allocators[i].name, byExports, ""
+		}
+	}
+	// A program with a malloc of its own exports little else.
+	symbols := symbolTable(o)
+	if len(symbols) > 0 {
+		for i := range allocators {
+			row := &allocators[i]
+			if hasAny(symbols, row.exports) && !isLibC(row.name) || hasAny(symbols, row.internals) {
+				return row.name, bySymbols, ""
+			}
+		}
+	}
+	return identifyByTexts(o)
+}
+
+// identifyByTexts is for what is stripped. It answers only if the texts are of
+// one allocator.
+func identifyByTexts(o *object) (name string, by evidence, why string) {
+	var found []string
+	for i := range allocators {
+		for _, text := range allocators[i].texts {
+			if o.has(text) {
+				found = append(found, allocators[i].name)
+				break
+			}
+		}
+	}
+	if len(found) == 2 && found[0] == Jemalloc && isLibC(found[1]) {
+		// Beside another malloc it has other names, and so has its variable.
+		if strings.Join(confNames(o), "") == "MALLOC_CONF" {
+			found = found[:1]
+		} else {
+			found = found[1:]
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Unknown, "", ""
+	case 1:
+		return found[0], byTexts, ""
+	}
+	return Unknown, byTexts, "it has texts of " + strings.Join(found, " and ")
+}
+
+func hasAny(symbols map[string]uint64, names []string) bool {
+	for _, n := range names {
+		if _, ok := symbols[n]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// symbolTable is the table that strip removes, as far as the table of
+// allocators names its symbols; nil if there is none.
+func symbolTable(o *object) map[string]uint64 {
+	if o.file == nil || o.symbolsRead {
+		return o.symbols
+	}
+	o.symbolsRead = true
+	f, err := elf.NewFile(o.file)
+	if err != nil {
+		return nil
+	}
+	all, err := f.Symbols()
+	if err != nil {
+		return nil
+	}
+	wanted := map[string]bool{"malloc": true}
+	for i := range allocators {
+		for _, n := range slices.Concat(allocators[i].exports, allocators[i].prefixed, allocators[i].internals) {
+			wanted[n] = true
+		}
+	}
+	o.symbols = map[string]uint64{}
+	for _, s := range all {
+		if s.Section != elf.SHN_UNDEF && wanted[s.Name] {
+			o.symbols[s.Name] = s.Value
+		}
+	}
+	return o.symbols
+}
+
+// others lists the allocators that are in the process and are not its malloc:
+// loaded but unused, or called by names of their own. The C library always is.
+func (t *target) others(used *object, name string) []Finding {
+	list := []Finding{}
+	for _, o := range t.objects {
+		for i := range allocators {
+			row := &allocators[i]
+			if isLibC(row.name) || o == used && row.name == name {
+				continue
+			}
+			if how, confidence := t.contains(o, row); how != "" {
+				list = append(list, Finding{
+					Allocator: row.name, Version: versionOf(row.name, o), Object: o.path, How: how, Confidence: confidence,
+				})
+			}
+		}
+	}
+	return list
+}
+
+const ownNames = "inside it under names of its own: only code that calls these uses it"
+
+// contains tells whether and how an allocator is in an object.
+func (t *target) contains(o *object, row *allocator) (how string, confidence Confidence) {
+	switch {
+	case o.exports(row.exports...) && o.exports("malloc"):
+		return "loaded, but malloc is another", Certain
+	case o.exports(row.exports...), o.exports(row.prefixed...):
+		return ownNames, Certain
+	case o != t.program:
+		return "", "" // to read all of every object takes too long
+	case hasAny(symbolTable(o), row.prefixed), hasAny(symbolTable(o), row.exports):
+		return ownNames, Certain
+	case slices.ContainsFunc(row.texts, o.has):
+		return "texts of it are in the program, which may call it under names of its own", Likely
+	}
+	return "", ""
+}

@@ -1,0 +1,158 @@
+package proc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Executable is the path of the program a process runs, as the process sees
+// it. A kernel thread has none: fs.ErrNotExist.
+func Executable(pid int) (name string, deleted bool, err error) {
+	name, err = os.Readlink(path(pid, "exe"))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, alive := os.Stat(path(pid, "stat")); alive == nil {
+				return "", false, fmt.Errorf("process %d has no program: %w", pid, fs.ErrNotExist)
+			}
+		}
+		return "", false, classify(pid, err)
+	}
+	name, deleted = strings.CutSuffix(name, deletedMark)
+	return name, deleted, nil
+}
+
+// OpenExecutable opens the program of a process, even if its file was removed.
+func OpenExecutable(pid int) (*os.File, error) {
+	f, err := os.Open(path(pid, "exe"))
+	return f, classify(pid, err)
+}
+
+// OpenFile opens a file by the name it has for the process, whose root may be
+// that of a container. A link in it leads where it leads for us: inside a
+// container it may be missed.
+func OpenFile(pid int, name string) (*os.File, error) {
+	from := "root"
+	if !strings.HasPrefix(name, "/") {
+		from = "cwd"
+	}
+	return os.Open(path(pid, from) + "/" + strings.TrimPrefix(name, "/"))
+}
+
+// OpenMapped opens the file behind a mapping: by its name, if it still is that
+// file, else through the kernel's own link, which only root may use.
+func OpenMapped(pid int, m *Mapping) (*os.File, error) {
+	if !m.Deleted {
+		f, err := OpenFile(pid, m.Path)
+		if err == nil {
+			if info, err := f.Stat(); err == nil && inode(info) == m.Inode {
+				return f, nil
+			}
+			f.Close()
+		}
+	}
+	f, err := os.Open(path(pid, fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
+	return f, classify(pid, err)
+}
+
+func inode(info fs.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
+}
+
+// Arguments are the words of the command line.
+func Arguments(pid int) ([]string, error) {
+	return words(pid, "cmdline")
+}
+
+// Environ is the environment that the process was started with, as
+// "NAME=value". What it has changed since is not seen.
+func Environ(pid int) ([]string, error) {
+	return words(pid, "environ")
+}
+
+func words(pid int, name string) ([]string, error) {
+	data, err := os.ReadFile(path(pid, name))
+	if err != nil {
+		return nil, classify(pid, err)
+	}
+	data = bytes.TrimRight(data, "\x00")
+	if len(data) == 0 {
+		return []string{}, nil
+	}
+	return strings.Split(string(data), "\x00"), nil
+}
+
+// Owner is the name, or number, of the user whom a process belongs to.
+func Owner(pid int) string {
+	info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return ""
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	id := strconv.FormatUint(uint64(s.Uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+// ThreadName is the name of one thread.
+func ThreadName(pid, tid int) string {
+	data, err := os.ReadFile(path(pid, "task/"+strconv.Itoa(tid)+"/comm"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(data), "\n")
+}
+
+// Memory is the memory of a process, by address. Reading a page that is not in
+// memory brings it there.
+type Memory struct {
+	file *os.File
+}
+
+// OpenMemory opens the memory of a process. That takes more rights than
+// reading its maps: where the kernel restricts ptrace, only those of an
+// ancestor or of root do.
+func OpenMemory(pid int) (*Memory, error) {
+	f, err := os.Open(path(pid, "mem"))
+	if err != nil {
+		return nil, classify(pid, err)
+	}
+	return &Memory{f}, nil
+}
+
+// Close releases the file.
+func (m *Memory) Close() error { return m.file.Close() }
+
+// ReadAt reads memory at an address; it implements [io.ReaderAt].
+func (m *Memory) ReadAt(p []byte, address int64) (int, error) {
+	n, err := m.file.ReadAt(p, address)
+	if errors.Is(err, syscall.EIO) { // nothing is mapped there
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Word reads a pointer of a process with the byte order of this machine.
+func (m *Memory) Word(address uint64) (uint64, error) {
+	var b [8]byte
+	if _, err := m.ReadAt(b[:], int64(address)); err != nil {
+		return 0, err
+	}
+	return binary.NativeEndian.Uint64(b[:]), nil
+}
