@@ -115,7 +115,7 @@ bench-replay: build
 	$(GO) test ./replay -run '^$$' -bench Run -benchtime 1s -cpu 1
 	scripts/bench-replay
 
-# Planned and measured peaks: the table of docs/plan.md. It fails if a bar does.
+# Planned and measured peaks: the tables of docs/plan.md. It fails if a bar does.
 bench-plan:
 	$(GO) run ./internal/plandiff -table
 

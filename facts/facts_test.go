@@ -1,6 +1,10 @@
 package facts
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -212,5 +216,49 @@ func TestMessage(t *testing.T) {
 	}
 	if s := m.ReservedUnallocated; s.Exact() || s.Low > 0.25 || s.High < 0.25 || s.High-s.Low > 0.01 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Peaks of a file that ends within its events are no lower than what its state
+// shows, and say that they are bounds.
+func TestPeaksOfACutFile(t *testing.T) {
+	data, err := os.ReadFile("../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		bytes int
+		later bool // the state shows more than the events
+	}{{len(whole) / 2, true}, {len(whole) - 20000, true}, {len(whole), false}} {
+		f, err := snapshot.Read(t.Context(), "cut.pickle", bytes.NewReader(whole[:tt.bytes]), snapshot.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := NewSnapshot(t.Context(), f, Options{Device: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, l := range map[string]Level{"reserved": s.Memory.Reserved, "allocated": s.Memory.Allocated, "active": s.Memory.Active, "requested": s.Memory.Requested} {
+			if l.Now == nil || l.Peak == nil || *l.Peak < *l.Now {
+				t.Errorf("%d bytes: %s is %v at the end, at most %v", tt.bytes, name, l.Now, l.Peak)
+			}
+			if l.AtLeast != (tt.bytes < len(whole)) {
+				t.Errorf("%d bytes: %s at least: %v", tt.bytes, name, l.AtLeast)
+			}
+			if (l.At == nil) != (*l.Peak == *l.Now && tt.later) {
+				t.Errorf("%d bytes: %s is %d at %+v", tt.bytes, name, *l.Peak, l.At)
+			}
+		}
+		if f := s.Fragmentation; tt.later && s.Memory.Reserved.At == nil && *f.AtPeak != *f.ReservedUnallocated {
+			t.Errorf("%d bytes: %v at the peak, which is the end: %v", tt.bytes, *f.AtPeak, *f.ReservedUnallocated)
+		}
 	}
 }

@@ -272,10 +272,9 @@ func measured(j *job.Job) bool {
 }
 
 // unmeasuredGeneration tells whether a job generates in a way that no recording
-// has: with an encoder, or experts under generate(), which runs them otherwise
-// than a loop does.
+// has: an encoder-decoder in a loop of forward calls.
 func unmeasuredGeneration(j *job.Job) bool {
-	return j.Mode == job.Generate && (j.Model.T5 != nil || j.GenerateCall && j.Model.MoE != nil)
+	return j.Mode == job.Generate && j.Model.T5 != nil && !j.GenerateCall
 }
 
 // answerLimit finds the smallest limit and whether the job fits.

@@ -18,7 +18,7 @@ func TestUnmeasuredGeneration(t *testing.T) {
 		config string
 		call   bool
 		want   bool
-	}{{llama, false, true}, {llama, true, true}, {moe, false, true}, {moe, true, false}, {t5, false, false}, {t5, true, false}} {
+	}{{llama, false, true}, {llama, true, true}, {moe, false, true}, {moe, true, true}, {t5, false, false}, {t5, true, true}} {
 		pairs := []string{"batch", "2", "seq", "64", "generate", "3"}
 		if c.call {
 			pairs = append(pairs, "generate-call", "true")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/export"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/report"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -214,7 +215,7 @@ func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapsh
 // said tells what was written.
 func said(w io.Writer, files []*output) error {
 	for _, f := range files {
-		if _, err := fmt.Fprintf(w, "%s: %s\n", f.path, units.Size(uint64(f.written))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", report.Clean(f.path), units.Size(uint64(f.written))); err != nil {
 			return written(err)
 		}
 	}

@@ -128,3 +128,32 @@ func TestGeneratedFileCannotBeAnnounced(t *testing.T) {
 		}
 	}
 }
+
+// Names of files go to the terminal without what it would obey.
+func TestHostileNames(t *testing.T) {
+	dir := t.TempDir()
+	data, err := os.ReadFile(graphs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "a\x1b[31mred.pickle.gz")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Skip("no such name here:", err)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"report", name}, exitOK},
+		{[]string{"convert", name, filepath.Join(dir, "b\x1b[2J.json")}, exitOK},
+		{[]string{"report", name, "-o", filepath.Join(dir, "no\x1b[2Jwhere", "x.html")}, exitInput},
+		{[]string{"explain", filepath.Join(dir, "missing\x1b[2J")}, exitInput},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), stdio{out: &stdout, err: &stderr}, tt.args)
+		said := stdout.String() + stderr.String()
+		if code != tt.code || strings.Contains(said, "\x1b") || !strings.Contains(said, "?[") || strings.Count(said, "\n") != 1 {
+			t.Errorf("%q: status %d, said %q", tt.args, code, said)
+		}
+	}
+}

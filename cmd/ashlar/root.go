@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/report"
 )
 
 // version is set by the linker for releases.
@@ -27,9 +29,14 @@ type stdio struct {
 	terminal bool // err is a terminal
 }
 
-// errorf tells the user that something is wrong.
+// errorf tells the user that something is wrong. Names of files are in it as
+// they are, so what a terminal would obey is taken out.
 func (s stdio) errorf(format string, args ...any) {
-	fmt.Fprintf(s.err, "ashlar: "+format+"\n", args...)
+	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	for i, l := range lines {
+		lines[i] = report.Clean(l)
+	}
+	fmt.Fprintf(s.err, "ashlar: %s\n", strings.Join(lines, "\n"))
 }
 
 // status is how a command ends without a message: it has said all there is.

@@ -59,6 +59,7 @@ var allocators = []allocator{
 	},
 	{
 		name:      Musl,
+		exports:   []string{"__dls3"}, // a stage of its loader, which is one with the library
 		internals: []string{"__libc_malloc_impl", "__malloc_alloc_meta"},
 		texts:     []string{"musl libc"},
 		version:   muslVersion,
@@ -92,7 +93,7 @@ func versionOf(name string, o *object) *string {
 
 // jemalloc has its version with the commit: "5.3.0-0-g54eaed1d...". A build
 // outside its repository does not know it and writes zeros.
-var jemallocRelease = regexp.MustCompile(`(\d+\.\d+\.\d+)-(\d+)-$`)
+var jemallocRelease = regexp.MustCompile(`(\d+\.\d+\.\d+)-(\d+)$`)
 
 func jemallocVersion(o *object) string {
 	version := ""

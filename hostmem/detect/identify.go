@@ -39,15 +39,7 @@ func identify(o *object) (name string, by evidence, why string) {
 // identifyByTexts is for what is stripped. It answers only if the texts are of
 // one allocator.
 func identifyByTexts(o *object) (name string, by evidence, why string) {
-	var found []string
-	for i := range allocators {
-		for _, text := range allocators[i].texts {
-			if o.has(text) {
-				found = append(found, allocators[i].name)
-				break
-			}
-		}
-	}
+	found := allocatorsByText(o)
 	if len(found) == 2 && found[0] == Jemalloc && isLibC(found[1]) {
 		// Beside another malloc it has other names, and so has its variable.
 		if strings.Join(confNames(o), "") == "MALLOC_CONF" {
@@ -63,6 +55,25 @@ func identifyByTexts(o *object) (name string, by evidence, why string) {
 		return found[0], byTexts, ""
 	}
 	return Unknown, byTexts, "it has texts of " + strings.Join(found, " and ")
+}
+
+// allocatorsByText lists the allocators of which an object has texts.
+func allocatorsByText(o *object) []string {
+	if o.textsRead {
+		return o.texts
+	}
+	o.textsRead = true
+	var all []string
+	for i := range allocators {
+		all = append(all, allocators[i].texts...)
+	}
+	has := o.which(all...)
+	for i := range allocators {
+		if slices.ContainsFunc(allocators[i].texts, func(t string) bool { return slices.Contains(has, t) }) {
+			o.texts = append(o.texts, allocators[i].name)
+		}
+	}
+	return o.texts
 }
 
 func hasAny(symbols map[string]uint64, names []string) bool {
@@ -137,7 +148,7 @@ func (t *target) contains(o *object, row *allocator) (how string, confidence Con
 		return "", "" // to read all of every object takes too long
 	case hasAny(symbolTable(o), row.prefixed), hasAny(symbolTable(o), row.exports):
 		return ownNames, Certain
-	case slices.ContainsFunc(row.texts, o.has):
+	case slices.Contains(allocatorsByText(o), row.name):
 		return "texts of it are in the program, which may call it under names of its own", Likely
 	}
 	return "", ""

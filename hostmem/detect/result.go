@@ -1,9 +1,5 @@
 package detect
 
-import (
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
-)
-
 // The allocators that are told apart. Anything else is Unknown, with the object
 // that holds it.
 const (
@@ -20,27 +16,27 @@ const (
 type Confidence string
 
 const (
-	Certain    Confidence = "certain" // read out of the process
-	Likely     Confidence = "likely"  // concluded from files
+	Certain    Confidence = "certain" // read out of the process or its symbols
+	Likely     Confidence = "likely"  // concluded
 	NotCertain Confidence = "unknown"
 )
 
 // Finding is which malloc it is and how that was found.
 type Finding struct {
 	Allocator  string     `json:"allocator"`
-	Version    *string    `json:"version"`
-	Object     string     `json:"object"` // the file that holds it
+	Version    *string    `json:"version"` // nil if it does not tell
+	Object     string     `json:"object"`  // the file that holds it, as the process sees it
 	How        string     `json:"how"`
 	Confidence Confidence `json:"confidence"`
 }
 
-// Variable is one environment variable that is about an allocator.
+// Variable is an environment variable that is about an allocator.
 type Variable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Ignored is a variable, or a part of one, that has no effect.
+// Ignored is a variable that has no effect, or a part of which has none.
 type Ignored struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -61,26 +57,6 @@ type Result struct {
 	IgnoredEnv []Ignored  `json:"ignored_env"`
 	Threads    int        `json:"threads"`
 	Memory
-	Growth *Growth `json:"growth"`
+	Children []Child `json:"children"`
+	Growth   *Growth `json:"growth"` // nil unless it was watched
 }
-
-// Process finds out which malloc a process uses. Its errors are
-// [proc.ErrNoProcess] and [proc.ErrPermission].
-func Process(pid int) (*Result, error) {
-	if _, err := proc.ReadStat(pid); err != nil {
-		return nil, err
-	}
-	return nil, proc.ErrPermission
-}
-
-// Memory is how much memory the process has and where.
-type Memory struct {
-	RSSBytes       uint64 `json:"rss_bytes"`
-	PSSBytes       uint64 `json:"pss_bytes"`
-	AnonymousBytes uint64 `json:"anonymous_bytes"`
-	LazyFreeBytes  uint64 `json:"lazy_free_bytes"`
-	HugePageBytes  uint64 `json:"huge_page_bytes"`
-}
-
-// Growth is how memory changed while the process was watched.
-type Growth struct{}

@@ -20,31 +20,43 @@ type window struct {
 // bytes on both sides, until f returns true.
 func (o *object) around(text string, reach int, f func(w window) bool) {
 	want := []byte(text)
-	overlap := 2*reach + len(want)
 	for _, s := range o.content() {
-		buf := make([]byte, min(s.size, searchChunk)+uint64(overlap))
-		for done := uint64(0); done < min(s.size, searchMost); done += searchChunk {
-			n, err := s.r.ReadAt(buf[:min(uint64(len(buf)), s.size-done)], int64(s.at+done))
-			if err != nil && !errors.Is(err, io.EOF) && n == 0 {
-				break
-			}
-			if searchIn(buf[:n], want, reach, done > 0, done+searchChunk < s.size, f) {
-				return
-			}
+		stop := s.chunks(2*reach+len(want), func(chunk []byte, first, last bool) bool {
+			return searchIn(chunk, want, reach, first, last, f)
+		})
+		if stop {
+			return
 		}
 	}
 }
 
+// chunks reads a section in pieces, each with some bytes of the next, until f
+// returns true.
+func (s section) chunks(overlap int, f func(chunk []byte, first, last bool) bool) bool {
+	size := min(s.size, searchMost)
+	buf := make([]byte, min(size, searchChunk+uint64(overlap)))
+	for done := uint64(0); done < size; done += searchChunk {
+		n, err := s.r.ReadAt(buf[:min(uint64(len(buf)), size-done)], int64(s.at+done))
+		if err != nil && !errors.Is(err, io.EOF) && n == 0 {
+			return false
+		}
+		if f(buf[:n], done == 0, done+searchChunk >= size) {
+			return true
+		}
+	}
+	return false
+}
+
 // searchIn looks through one chunk. Chunks overlap, so that every text lies far
 // enough from the ends of one of them; it is reported by that one alone.
-func searchIn(chunk, want []byte, reach int, notFirst, notLast bool, f func(w window) bool) bool {
+func searchIn(chunk, want []byte, reach int, first, last bool, f func(w window) bool) bool {
 	for at := 0; ; {
 		i := bytes.Index(chunk[at:], want)
 		if i < 0 {
 			return false
 		}
 		at += i
-		if !(notFirst && at < reach) && !(notLast && at >= searchChunk+reach) {
+		if (first || at >= reach) && (last || at < searchChunk+reach) {
 			if f(window{chunk[max(0, at-reach):at], chunk[at:min(len(chunk), at+len(want)+reach)]}) {
 				return true
 			}
@@ -54,8 +66,30 @@ func searchIn(chunk, want []byte, reach int, notFirst, notLast bool, f func(w wi
 }
 
 // has tells whether the object has a text anywhere.
-func (o *object) has(text string) bool {
-	found := false
-	o.around(text, 0, func(window) bool { found = true; return true })
-	return found
+func (o *object) has(text string) bool { return len(o.which(text)) > 0 }
+
+// which tells which of some texts the object has, in one pass.
+func (o *object) which(texts ...string) []string {
+	found := make([]bool, len(texts))
+	longest := 0
+	for _, t := range texts {
+		longest = max(longest, len(t))
+	}
+	for _, s := range o.content() {
+		s.chunks(longest, func(chunk []byte, _, _ bool) bool {
+			all := true
+			for i, t := range texts {
+				found[i] = found[i] || bytes.Contains(chunk, []byte(t))
+				all = all && found[i]
+			}
+			return all
+		})
+	}
+	var has []string
+	for i, t := range texts {
+		if found[i] {
+			has = append(has, t)
+		}
+	}
+	return has
 }

@@ -36,6 +36,8 @@ type object struct {
 
 	symbols     map[string]uint64 // what strip removes, once it was read
 	symbolsRead bool
+	texts       []string // the allocators of which it has texts, once it was read
+	textsRead   bool
 }
 
 func (o *object) name() string { return filepath.Base(o.path) }

@@ -27,6 +27,17 @@ func (m *Mapping) Size() uint64 { return m.End - m.Start }
 // Shared tells that writes are seen by others: a file or shared memory.
 func (m *Mapping) Shared() bool { return len(m.Perms) == 4 && m.Perms[3] == 's' }
 
+// OfDisk tells that there is a file which others can open by its name; shared
+// memory is a file too, but of the kernel's own.
+func (m *Mapping) OfDisk() bool {
+	for _, kernel := range []string{"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"} {
+		if strings.HasPrefix(m.Path, kernel) {
+			return false
+		}
+	}
+	return m.Inode != 0
+}
+
 // Executable tells that code may run there.
 func (m *Mapping) Executable() bool { return len(m.Perms) == 4 && m.Perms[2] == 'x' }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,14 +38,61 @@ func OpenExecutable(pid int) (*os.File, error) {
 }
 
 // OpenFile opens a file by the name it has for the process, whose root may be
-// that of a container. A link in it leads where it leads for us: inside a
-// container it may be missed.
+// that of a container.
 func OpenFile(pid int, name string) (*os.File, error) {
-	from := "root"
-	if !strings.HasPrefix(name, "/") {
-		from = "cwd"
+	real, err := resolve(pid, name)
+	if err != nil {
+		return nil, err
 	}
-	return os.Open(path(pid, from) + "/" + strings.TrimPrefix(name, "/"))
+	return os.Open(real)
+}
+
+// ReadLink reads a symbolic link by the name it has for the process.
+func ReadLink(pid int, name string) (string, error) {
+	dir, err := resolve(pid, filepath.Dir(name))
+	if err != nil {
+		return "", err
+	}
+	return os.Readlink(filepath.Join(dir, filepath.Base(name)))
+}
+
+const maxLinks = 40
+
+// resolve follows the links of a name as the process would: the kernel follows
+// those that begin with a slash from our root, not from that of a container.
+func resolve(pid int, name string) (string, error) {
+	root, dir := path(pid, "root"), path(pid, "root")
+	if !filepath.IsAbs(name) {
+		dir = path(pid, "cwd")
+	}
+	rest := strings.Split(name, "/")
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			if dir != root {
+				dir += "/.." // the kernel knows where that is
+			}
+			continue
+		}
+		next := dir + "/" + part
+		target, err := os.Readlink(next)
+		if err != nil { // no link
+			dir = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("%s: %w", name, syscall.ELOOP)
+		}
+		if filepath.IsAbs(target) {
+			dir = root
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return dir, nil
 }
 
 // OpenMapped opens the file behind a mapping: by its name, if it still is that

@@ -36,16 +36,12 @@ type Detail struct {
 // Measure takes one sample with all details of the given processes. Those that
 // have ended are left out; if all have, it returns [ErrNoProcess].
 func Measure(pids []int) (Sample, error) {
-	s := Sampler{fixed: true}
+	s, err := NewSamplerOf(pids...)
+	if err != nil {
+		return Sample{}, err
+	}
 	defer s.Close()
-	for _, pid := range pids {
-		s.follow(pid)
-	}
-	sample, err := s.SampleDetailed()
-	if err != nil && len(pids) > 0 {
-		err = classify(pids[0], os.ErrNotExist)
-	}
-	return sample, err
+	return s.SampleDetailed()
 }
 
 const (
@@ -83,6 +79,20 @@ func NewSampler(pid int) (*Sampler, error) {
 	s := &Sampler{root: pid}
 	if !s.follow(pid) {
 		return nil, classify(pid, os.ErrNotExist)
+	}
+	return s, nil
+}
+
+// NewSamplerOf follows these processes alone, without descendants. Those that
+// have ended are left out.
+func NewSamplerOf(pids ...int) (*Sampler, error) {
+	s := &Sampler{fixed: true}
+	for _, pid := range pids {
+		s.root = pids[0]
+		s.follow(pid)
+	}
+	if len(s.processes) == 0 {
+		return nil, classify(s.root, os.ErrNotExist)
 	}
 	return s, nil
 }

@@ -112,8 +112,16 @@ export function DropZone() {
 
 const over = signal(false);
 
-// taker may take dropped files that are no snapshots; it tells whether it did.
-export const taker = signal<((files: readonly File[]) => boolean) | null>(null);
+// taker may take a dropped file that is no snapshot; it tells whether it did.
+export const taker = signal<((file: File) => Promise<boolean>) | null>(null);
+
+async function receive(files: readonly File[]): Promise<void> {
+  const only = files.length === 1 ? files[0] : undefined;
+  if (only && (await taker.peek()?.(only))) return;
+  filesShown.value = true;
+  await take(files);
+  if (!incoming.value.some((i) => i.error)) filesShown.value = false;
+}
 
 // DropAnywhere lets files fall on the whole page.
 export function DropAnywhere() {
@@ -137,11 +145,7 @@ export function DropAnywhere() {
       e.preventDefault();
       depth = 0;
       over.value = false;
-      if (taker.peek()?.([...e.dataTransfer!.files])) return;
-      filesShown.value = true;
-      void take(e.dataTransfer!.files).then(() => {
-        if (!incoming.value.some((i) => i.error)) filesShown.value = false;
-      });
+      void receive([...e.dataTransfer!.files]); // the list is gone after the event
     };
     addEventListener('dragenter', enter);
     addEventListener('dragleave', leave);

@@ -10,14 +10,17 @@ import type { Offer } from './types';
 
 const own = 'own';
 
-// openConfig reads a file into the form.
-export async function openConfig(file: File, o: Offer): Promise<void> {
+// openConfig reads a file into the form. If it may be something else, it is left
+// alone unless it looks like a config: the answer tells whether it was taken.
+export async function openConfig(file: File, o: Offer, unsure = false): Promise<boolean> {
   if (file.size > o.max_config_bytes) {
-    say(`${file.name} is larger than ${size(o.max_config_bytes)}: use ashlar plan on the command line.`);
-    return;
+    if (!unsure) say(`${file.name} is larger than ${size(o.max_config_bytes)}: use ashlar plan on the command line.`);
+    return false;
   }
   const config = await file.text();
+  if (unsure && !/"model_type"\s*:/.test(config)) return false;
   edit((now) => ({ ...now, shape: '', config, name: file.name }));
+  return true;
 }
 
 // pick begins with a shape; sizes that were set stay where they suit it.

@@ -199,8 +199,9 @@ function quoted(word: string): string {
 }
 
 // command is the same question for the command line.
-export function command(q: Question, o: Offer, against: string | null): string {
-  const words = ['ashlar', 'plan', fileName(q)];
+export function command(q: Question, o: Offer, more: readonly string[]): string {
+  const file = fileName(q);
+  const words = ['ashlar', 'plan', file.startsWith('-') ? `./${file}` : file]; // it is no flag
   for (const x of o.options) {
     const value = q.options[x.name];
     if (!value) continue;
@@ -208,8 +209,7 @@ export function command(q: Question, o: Offer, against: string | null): string {
     if (x.value !== '') words.push(value);
   }
   for (const key of texts) if (q[key]) words.push(`--${key}`, q[key]);
-  if (against !== null) words.push('--against', against);
-  return words.map(quoted).join(' ');
+  return [...words, ...more].map(quoted).join(' ');
 }
 
 // changes says how a question differs from another, in a few words.

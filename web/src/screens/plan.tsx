@@ -16,6 +16,7 @@ import { CommandLine, Made, Recomputed, StepPanel, Totals, Trust, Verdict } from
 import { ShareDialog, shareShown } from '../plan/share';
 import { ask, at, before, draft, drop, going, offer, step, stop, stopped, trail, trouble, type Step } from '../plan/state';
 import type { Lever, Offer } from '../plan/types';
+import type { Run } from '../types';
 import type { Going } from '../work';
 
 export function Plan() {
@@ -38,11 +39,7 @@ function Screen({ o }: { o: Offer }) {
   }, [key, against]);
   useEffect(() => {
     draft.value ??= q ?? first(o);
-    taker.value = (files) => {
-      const config = files.length === 1 && /\.json$/i.test(files[0]!.name) && files[0]!.size <= o.max_config_bytes;
-      if (config) void openConfig(files[0]!, o);
-      return config;
-    };
+    taker.value = (file) => openConfig(file, o, true);
     return () => {
       taker.value = null;
       if (screen.peek() !== 'plan') drop();
@@ -136,6 +133,13 @@ function toBatch(): void {
   field?.select();
 }
 
+// recording is how the command names a run: by its file, and by its device where
+// the file has several.
+function recording(r: Run): string[] {
+  const several = runs.value.filter((other) => other.file === r.file).length > 1;
+  return ['--against', r.file, ...(several && r.device !== null ? ['--device', String(r.device)] : [])];
+}
+
 function Planned({ s, o, busy, onPull }: { s: Step; o: Offer; busy: boolean; onPull: (l: Lever) => void }) {
   const a = s.answer;
   const old = before.value?.answer ?? null;
@@ -152,11 +156,11 @@ function Planned({ s, o, busy, onPull }: { s: Step; o: Offer; busy: boolean; onP
         </div>
         <div class="column">
           <Levers a={a} busy={busy} onPull={onPull} />
+          <Trust a={a} />
         </div>
       </div>
       {s.against !== null && <Beside a={a.against ?? null} name={run?.label ?? `run ${s.against}`} trouble={s.trouble} />}
-      <CommandLine text={command(s.question, o, run?.file ?? null)} onShare={() => (shareShown.value = true)} />
-      <Trust a={a} />
+      <CommandLine text={command(s.question, o, run ? recording(run) : [])} onShare={() => (shareShown.value = true)} />
       <span hidden data-field="planned" data-key={keyOf(s.question)} data-at={at.value} />
     </>
   );

@@ -1,0 +1,90 @@
+package detect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/hostmem/proc"
+)
+
+// notes says what else a reader should know.
+func (t *target) notes(r *Result, used *object, tasks []int) []string {
+	var notes []string
+	if r.Allocator == Go {
+		notes = append(notes, t.goNote())
+	}
+	if used != nil && used.deleted {
+		notes = append(notes, "the file of "+used.path+" was removed or replaced; the process still has the old one")
+	}
+	if r.Allocator == Unknown && used != nil {
+		if next := t.behind(used); next != nil {
+			name, _, _ := identify(next)
+			notes = append(notes, fmt.Sprintf("if %s only passes calls on, it is to %s in %s", used.name(), name, next.path))
+		}
+	}
+	if r.Allocator == Jemalloc {
+		if n := t.backgroundThreads(tasks); n > 0 {
+			notes = append(notes, "jemalloc's background thread is running: it gives unused memory back while the program is idle")
+		}
+		if conf := t.jemallocLink(); conf != "" {
+			notes = append(notes, "jemalloc also reads /etc/malloc.conf: "+conf)
+		}
+	}
+	if note := t.pythonNote(); note != "" {
+		notes = append(notes, note)
+	}
+	return notes
+}
+
+// goNote says what a preload would do to a Go program.
+func (t *target) goNote() string {
+	if t.static() {
+		return "Go runtime: LD_PRELOAD has no effect"
+	}
+	f, _ := t.dynamic()
+	if f.Allocator == Unknown {
+		return "Go runtime: LD_PRELOAD has no effect on Go code"
+	}
+	return fmt.Sprintf("Go runtime: LD_PRELOAD has no effect on Go code; C code in the program uses %s in %s", f.Allocator, f.Object)
+}
+
+// behind is the next malloc in the loader's order: the one that a wrapper calls.
+func (t *target) behind(used *object) *object {
+	i := slices.Index(t.order, used)
+	if i < 0 {
+		return nil
+	}
+	return firstWith(t.order[i+1:], "malloc")
+}
+
+func (t *target) backgroundThreads(tasks []int) int {
+	n := 0
+	for _, tid := range tasks {
+		if proc.ThreadName(t.pid, tid) == "jemalloc_bg_thd" {
+			n++
+		}
+	}
+	return n
+}
+
+// jemallocLink is where the link /etc/malloc.conf leads: jemalloc takes that
+// name for options.
+func (t *target) jemallocLink() string {
+	text, err := proc.ReadLink(t.pid, "/etc/malloc.conf")
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// pythonNote says what of a Python program does not go through malloc.
+func (t *target) pythonNote() string {
+	if !slices.ContainsFunc(t.objects, isPython) {
+		return ""
+	}
+	if v := t.variable("PYTHONMALLOC"); strings.HasPrefix(v, "malloc") {
+		return "PYTHONMALLOC=" + v + ": Python takes small objects from malloc too"
+	}
+	return "Python takes objects of up to 512 bytes from an allocator of its own, which gets its memory by mmap; malloc has the rest"
+}

@@ -1,0 +1,378 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/hostmem/variant"
+)
+
+// Phase is a part of a run.
+type Phase string
+
+// The phases. A command that ends is in the first all the time.
+const (
+	Starting Phase = "start"
+	Driven   Phase = "load"
+	Settling Phase = "settle"
+)
+
+// Point is the memory of the whole tree at one moment.
+type Point struct {
+	At            time.Duration // since the start
+	Phase         Phase
+	RSSBytes      uint64
+	PSSBytes      uint64 // 0 in most points: it is dear
+	LazyFreeBytes uint64 // known where PSSBytes is
+}
+
+// Run is one run of the command under one variant.
+type Run struct {
+	Variant   string
+	Points    []Point
+	Exit      *Exit // nil if it was ended
+	Killed    bool  // it ignored SIGTERM
+	Left      []Process
+	Found     *detect.Result // nil if it could not be looked at
+	Verified  bool
+	Load      *Exit // of the load; nil if there was none, or it was ended
+	Err       string
+	CPU, Wall time.Duration
+	Peak      uint64
+	Faults    uint64
+	Switches  uint64 // of contexts
+	processes int    // the most at a time
+}
+
+// Exit is how a command ended by itself.
+type Exit struct {
+	Code   int
+	Signal string // empty: none
+}
+
+// Process names a process.
+type Process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
+}
+
+// one makes one run. Whatever goes wrong is in the run; the error is that of
+// the context.
+func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
+	r := &Run{Variant: v.Name}
+	if s.Ready != nil && s.Ready.URL != "" && s.Ready.answers(ctx) {
+		r.Err = s.Ready.URL + " answers before the command was started: something else is running there"
+		return r, nil
+	}
+	environ, _ := v.Environ(s.Environ)
+	ready := ""
+	if s.Ready != nil {
+		ready = s.Ready.Text
+	}
+	if ready != "" || s.Done != "" {
+		environ = unbuffered(environ)
+	}
+	out, texts, w, err := newOutput(ready, s.Done)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	p, err := startProcess(s.Command, environ, s.Dir, w)
+	w.Close()
+	if err != nil {
+		out.close()
+		r.Err = fmt.Sprintf("it cannot be started: %v", err)
+		return r, nil
+	}
+	m := &measuring{spec: s, variant: v, run: r, process: p, output: out, begin: begin}
+	if m.sampler, err = proc.NewSampler(p.group); err != nil {
+		m.sampler = nil // it has ended already
+	}
+	m.phases(ctx, texts[0], texts[1])
+	m.finish(ctx)
+	return r, context.Cause(ctx)
+}
+
+// unbuffered has Python print at once, so that its texts are seen when it
+// prints them.
+func unbuffered(environ []string) []string {
+	return append(environ, "PYTHONUNBUFFERED=1")
+}
+
+// measuring is a run under way.
+type measuring struct {
+	spec    *Spec
+	variant *variant.Ready
+	run     *Run
+	process *process
+	output  *output
+	begin   time.Time
+	sampler *proc.Sampler
+	phase   Phase
+	readyAt time.Duration
+
+	last   proc.Sample // the last one
+	verify verifier
+}
+
+// phases measures the command until it has ended or is to be ended.
+func (m *measuring) phases(ctx context.Context, ready, done <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m.phase = Starting
+	if !m.spec.Service() {
+		m.until(ctx, nil, 0)
+		return
+	}
+	if r := m.spec.Ready; r != nil {
+		switch m.until(ctx, r.wait(ctx, ready), m.spec.ReadyWithin) {
+		case timeout:
+			m.fail("%s", r.notReady(m.spec.ReadyWithin))
+			return
+		case ended:
+			m.fail("it ended before it was ready")
+			return
+		case interrupted:
+			return
+		}
+	}
+	m.look()
+	m.begun(Driven)
+	if !m.drive(ctx, done) {
+		return
+	}
+	m.run.Wall = time.Since(m.begin) - m.readyAt
+	m.look()
+	m.begun(Settling)
+	if m.spec.Settle > 0 && m.until(ctx, nil, m.spec.Settle) == ended {
+		m.fail("it ended while it was left alone")
+		return
+	}
+	m.sample(true)
+}
+
+// begun marks a phase, with a sample at its beginning.
+func (m *measuring) begun(p Phase) {
+	m.phase = p
+	if p == Driven {
+		m.readyAt = time.Since(m.begin)
+	}
+	m.sample(true)
+}
+
+// drive lets the load run, and tells whether the run goes on.
+func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
+	var over <-chan struct{}
+	var load *process
+	var loadOutput *output
+	switch {
+	case m.spec.Load != "":
+		out, _, w, err := newOutput()
+		if err != nil {
+			m.fail("the load cannot be started: %v", err)
+			return false
+		}
+		load, err = startProcess([]string{"/bin/sh", "-c", m.spec.Load}, m.spec.Environ, m.spec.Dir, w)
+		w.Close()
+		loadOutput = out
+		if err != nil {
+			out.close()
+			m.fail("the load cannot be started: %v", err)
+			return false
+		}
+		over = load.ended
+	case m.spec.Done != "":
+		over = done
+	case m.spec.For == 0:
+		return true
+	}
+	why := m.until(ctx, over, m.spec.For)
+	if load != nil {
+		terminated, _ := load.finish(interruptedGrace)
+		loadOutput.close()
+		// A load that was cut off has no exit code of its own.
+		if e := load.exit(); why == happened || (!terminated && e != nil) {
+			m.run.Load = e
+		}
+		if e := m.run.Load; e != nil && (e.Code != 0 || e.Signal != "") {
+			m.fail("the load ended with %s: %s", e, loadOutput.lastLine())
+			return false
+		}
+	}
+	switch why {
+	case ended:
+		m.fail("it ended while it was driven")
+		return false
+	case interrupted:
+		return false
+	}
+	return true
+}
+
+// outcome is why a wait was over.
+type outcome int
+
+const (
+	happened outcome = iota // what was waited for
+	timeout
+	ended // the command
+	interrupted
+)
+
+// until takes samples until the event, the end of the command, or for a time; 0
+// is without end.
+func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Duration) outcome {
+	var limit <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		limit = t.C
+	}
+	tick := time.NewTicker(m.spec.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-event:
+			return happened
+		case <-m.process.ended:
+			return ended
+		case <-limit:
+			return timeout
+		case <-ctx.Done():
+			return interrupted
+		case <-tick.C:
+			m.sample(false)
+			if m.verify.due(time.Since(m.begin)) && !m.spec.Service() {
+				m.look()
+			}
+		}
+	}
+}
+
+// sample measures the tree once.
+func (m *measuring) sample(detailed bool) {
+	if m.sampler == nil {
+		return
+	}
+	take := m.sampler.Sample
+	if detailed {
+		take = m.sampler.SampleDetailed
+	}
+	s, err := take()
+	if err != nil || s.RSSBytes == 0 {
+		return // it has ended, or its memory is gone already
+	}
+	m.last = s
+	point := Point{At: s.Time.Sub(m.begin), Phase: m.phase, RSSBytes: s.RSSBytes}
+	m.run.processes = max(m.run.processes, s.Processes)
+	if s.Detail != nil {
+		point.PSSBytes, point.LazyFreeBytes = s.Detail.PSSBytes, s.Detail.LazyFreeBytes
+		m.run.Switches = max(m.run.Switches, s.Detail.VoluntarySwitches+s.Detail.InvoluntarySwitches)
+	}
+	m.run.Points = append(m.run.Points, point)
+}
+
+// fail keeps the first thing that went wrong.
+func (m *measuring) fail(format string, args ...any) {
+	if m.run.Err == "" {
+		m.run.Err = fmt.Sprintf(format, args...)
+	}
+}
+
+// finish ends what still runs and adds up.
+func (m *measuring) finish(ctx context.Context) {
+	byItself := false
+	select {
+	case <-m.process.ended:
+		byItself = true
+	default:
+	}
+	wall := time.Since(m.begin)
+	grace := m.spec.Grace
+	if ctx.Err() != nil {
+		grace = min(grace, interruptedGrace)
+	}
+	own := ownMaxRSS()
+	_, m.run.Killed = m.process.finish(grace)
+	m.output.close()
+	if byItself {
+		m.run.Exit = m.process.exit()
+		if m.run.Err == "" || m.run.Wall == 0 {
+			m.run.Wall = wall
+		}
+		if m.run.Err != "" && m.run.Exit != nil {
+			m.run.Err += fmt.Sprintf(" with %s: %s", m.run.Exit, m.output.lastLine())
+		}
+	}
+	m.count(own)
+	m.verdict()
+	if m.sampler != nil {
+		if _, err := m.sampler.Sample(); err == nil {
+			m.run.Left = names(m.sampler.PIDs())
+		}
+		m.sampler.Close()
+	}
+}
+
+// count takes the totals: those of the kernel, which has seen all, or of the
+// last sample, which has seen processes that nobody waited for.
+func (m *measuring) count(own uint64) {
+	r := m.run
+	r.CPU = m.last.CPU
+	r.Faults = m.last.MinorFaults + m.last.MajorFaults
+	for _, p := range r.Points {
+		r.Peak = max(r.Peak, p.RSSBytes)
+	}
+	u := m.process.usage()
+	if u == nil {
+		return
+	}
+	r.CPU = max(r.CPU, time.Duration(u.Utime.Nano()+u.Stime.Nano()))
+	r.Faults = max(r.Faults, uint64(u.Minflt+u.Majflt))
+	r.Switches = max(r.Switches, uint64(u.Nvcsw+u.Nivcsw))
+	// Samples miss short peaks. The kernel's mark is that of one process.
+	if most := maxRSS(u); most > own {
+		r.Peak = max(r.Peak, most)
+	}
+}
+
+// exit is how the first process ended; nil if it was not collected.
+func (p *process) exit() *Exit {
+	state := p.cmd.ProcessState
+	if state == nil {
+		return nil
+	}
+	return exitOf(state)
+}
+
+func (e *Exit) String() string {
+	if e.Signal != "" {
+		return "signal " + e.Signal
+	}
+	return fmt.Sprintf("exit code %d", e.Code)
+}
+
+func names(pids []int) []Process {
+	var all []Process
+	for _, pid := range pids {
+		if s, err := proc.ReadStat(pid); err == nil {
+			all = append(all, Process{pid, s.Name})
+		}
+	}
+	return all
+}
+
+// exitOf reads how a process ended.
+func exitOf(state *os.ProcessState) *Exit {
+	if s, ok := state.Sys().(interface{ Signaled() bool }); ok && s.Signaled() {
+		return &Exit{Code: -1, Signal: signalName(state)}
+	}
+	return &Exit{Code: state.ExitCode()}
+}
+
+var errInterrupted = errors.New("interrupted")

@@ -1,0 +1,72 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+)
+
+// Spec says what to run and how to measure it.
+type Spec struct {
+	Command []string
+	Environ []string // what variants add theirs to
+	Dir     string   // empty: here
+
+	// Of a service. Without any of these the command runs to its end.
+	Ready  *Ready        // how to know that it is; nil: it is from the start
+	Load   string        // a shell command that drives it, once it is ready
+	Done   string        // a text it prints when the load is over
+	For    time.Duration // the longest the load takes; 0: until Load or Done
+	Settle time.Duration // how long it is left alone afterwards
+
+	ReadyWithin time.Duration // 0: DefaultReadyWithin
+	Interval    time.Duration // between samples; 0: DefaultInterval
+	Grace       time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
+}
+
+// What a Spec does not say.
+const (
+	DefaultReadyWithin = time.Minute
+	DefaultInterval    = 100 * time.Millisecond
+	DefaultGrace       = 10 * time.Second
+)
+
+// interruptedGrace is how long a command has to end when the user waits.
+const interruptedGrace = 2 * time.Second
+
+// Service tells that the command does not end by itself.
+func (s *Spec) Service() bool {
+	return s.Ready != nil || s.Load != "" || s.Done != "" || s.For > 0
+}
+
+// check looks at what cannot work, and fills in what is not said.
+func (s *Spec) check() error {
+	if len(s.Command) == 0 {
+		return errors.New("no command to run")
+	}
+	if s.Dir == "" {
+		if _, err := exec.LookPath(s.Command[0]); err != nil {
+			return fmt.Errorf("%s cannot be run: %w", s.Command[0], errors.Unwrap(err))
+		}
+	}
+	if s.ReadyWithin == 0 {
+		s.ReadyWithin = DefaultReadyWithin
+	}
+	if s.Interval == 0 {
+		s.Interval = DefaultInterval
+	}
+	if s.Grace == 0 {
+		s.Grace = DefaultGrace
+	}
+	return nil
+}
+
+// AtLeast is the time that a run of a service takes at least.
+func (s *Spec) AtLeast() time.Duration {
+	d := s.Settle
+	if s.Load == "" && s.Done == "" {
+		d += s.For
+	}
+	return d
+}

@@ -1,0 +1,125 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/hostmem/proc"
+)
+
+// verifier remembers what was seen of the mallocs of a run.
+type verifier struct {
+	next    time.Duration // when to look again
+	largest uint64        // memory of the process that found is about
+	found   *detect.Result
+	trimmed bool // it has the library of the variant mapped
+	err     error
+}
+
+// due tells when a command that may end at any moment is looked at: soon, and
+// then ever more seldom.
+func (v *verifier) due(at time.Duration) bool {
+	if at < v.next {
+		return false
+	}
+	v.next = max(200*time.Millisecond, 2*at)
+	return true
+}
+
+// look finds the malloc of the largest process. That is the one which matters:
+// the first may be a shell or a launcher.
+func (m *measuring) look() {
+	if m.sampler == nil {
+		return
+	}
+	var pid int
+	var most uint64
+	for _, p := range m.sampler.PIDs() {
+		if s, err := proc.ReadStat(p); err == nil && s.RSSBytes >= most {
+			pid, most = p, s.RSSBytes
+		}
+	}
+	if pid == 0 || most < m.verify.largest {
+		return
+	}
+	found, err := detect.Process(pid)
+	if err != nil {
+		m.verify.err = err
+		return
+	}
+	m.verify.found, m.verify.largest, m.verify.err = found, most, nil
+	if m.variant.Trim {
+		m.verify.trimmed = mapped(pid, m.variant.Preload)
+	}
+}
+
+// mapped tells whether a process has a file in its memory.
+func mapped(pid int, file string) bool {
+	maps, err := proc.ReadMaps(pid)
+	return err == nil && slices.ContainsFunc(maps, func(m proc.Mapping) bool { return sameFile(m.Path, file) })
+}
+
+// verdict tells whether the run was what its variant says. A run whose process
+// was gone before it could be looked at is neither wrong nor verified.
+func (m *measuring) verdict() {
+	v, r := &m.verify, m.run
+	r.Found = v.found
+	if v.found == nil {
+		if v.err != nil {
+			m.fail("its malloc cannot be looked up: %v", v.err)
+		}
+		return
+	}
+	if wrong := m.wrong(); wrong != "" {
+		m.fail("%s", wrong)
+		return
+	}
+	r.Verified = true
+}
+
+// wrong says what is not as the variant has it; empty if all is.
+func (m *measuring) wrong() string {
+	f, v := m.verify.found, m.variant
+	name := f.Allocator
+	if f.Version != nil {
+		name += " " + *f.Version
+	}
+	switch {
+	case f.Allocator == detect.Unknown && f.Confidence != detect.Certain:
+		return "its malloc is not known: " + f.How
+	case f.Allocator != v.Allocator && v.Preload == "":
+		return fmt.Sprintf("the program brings its own malloc, %s in %s", name, f.Object)
+	case f.Allocator != v.Allocator, v.Library != "" && !sameFile(f.Object, v.Preload):
+		return fmt.Sprintf("the preload of %s had no effect: %s is used (%s)", filepath.Base(v.Preload), name, f.Object)
+	case v.Trim && !m.verify.trimmed:
+		return fmt.Sprintf("the preload of %s had no effect: it is not in the process", filepath.Base(v.Preload))
+	case f.Version != nil && !v.Versions.Hold(*f.Version):
+		return fmt.Sprintf("it is not for %s: %s", name, v.Versions.Why)
+	}
+	for _, i := range f.IgnoredEnv {
+		for _, e := range v.Env {
+			if i.Name == e.Name {
+				return fmt.Sprintf("%s has no effect: %s", i.Name, strings.TrimSuffix(i.Why, "."))
+			}
+		}
+	}
+	return ""
+}
+
+// sameFile tells whether two names are those of one file.
+func sameFile(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
