@@ -214,6 +214,9 @@ type Return struct {
 	Block       Span
 	Left, Right uint64 // bytes of the free neighbours it merged with; 0 if none
 	Whole       bool   // what came out is the whole segment
+	// Of an expandable segment: Grows says that unmapped addresses follow what
+	// came out, Apart that no memory beside it is mapped.
+	Grows, Apart bool
 	Large       bool
 	Stream      uint64
 }

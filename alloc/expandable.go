@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // grow gets memory for a rounded size by mapping into an expandable segment
@@ -89,6 +90,17 @@ func (a *Allocator) reserve(h *home) (blockID, error) {
 		a.explain(Reservation{Range: Span{base, size}, Granule: granule, Large: h.pool.kind == large, Stream: h.stream})
 	}
 	return id, nil
+}
+
+// MappingProblem says why nothing can be mapped under some settings; empty if
+// memory can. CUDA maps in multiples of 2 MiB, and a granule of the large pool
+// is as large as large_segment_size_mb says.
+func MappingProblem(s settings.Settings) string {
+	if !s.ExpandableSegments || s.LargeSegmentSize%SmallSegment == 0 {
+		return ""
+	}
+	return fmt.Sprintf("large_segment_size_mb:%d with expandable segments: CUDA maps memory in multiples of 2 MiB, so PyTorch fails at the first mapping",
+		s.LargeSegmentSize>>20)
 }
 
 // mapFront puts memory behind the first n bytes of an unmapped block, rounded

@@ -74,9 +74,12 @@ func (a *Allocator) explainSplit(b *block, rounded uint64, why SplitReason) {
 
 // explainReturn tells of a block that had a place and a size and has merged.
 func (a *Allocator) explainReturn(b *block, h *home, addr, size uint64) {
+	before, behind := a.blocks[b.prev].state, a.blocks[b.next].state
 	a.explain(Return{
 		Block: Span{addr, size}, Left: addr - b.addr, Right: b.addr + b.size - (addr + size),
 		Whole: !b.split(), Large: h.pool.kind == large, Stream: h.stream,
+		Grows: behind == stateUnmapped,
+		Apart: b.expandable && (before == stateNone || before == stateUnmapped) && (behind == stateNone || behind == stateUnmapped),
 	})
 }
 

@@ -394,6 +394,12 @@ func TestPlanLinks(t *testing.T) {
 	other.click("[data-act=open]")
 	other.showsPlan(want)
 
+	// A name that would be a flag, and one that a shell would take for more.
+	for name, want := range map[string]string{"--trace=x.pickle": "./--trace=x.pickle", "$(touch x) y.json": "'$(touch x) y.json'"} {
+		other.must(other.page.Go("#//plan?" + url.Values{"v": {"1"}, "config": {config}, "name": {name}, "batch": {"1"}, "seq": {"8"}}.Encode()))
+		other.until("document.querySelector('[data-field=command]')?.textContent === " + page.Quote("ashlar plan "+want+" --batch 1 --seq 8"))
+	}
+
 	long := url.Values{"v": {"1"}, "shape": {"gpt2"}, "batch": {strings.Repeat("9", 2000)}}
 	for _, x := range [][2]string{
 		{"v=2&shape=gpt2", "The link is of version 2; this ashlar plans version 1."},

@@ -243,7 +243,7 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 	}
 	yes := true
 	f := &Fix{
-		Kind: FixSetting, Settings: s.String(), Export: tune.Export(s), PassesFailure: &yes, UntilEvent: &until,
+		Kind: FixSetting, Settings: s.String(), Export: s.Export(), PassesFailure: &yes, UntilEvent: &until,
 		SmallestLimit: &limit, PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o),
 	}
 	switch {

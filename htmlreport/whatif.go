@@ -67,9 +67,7 @@ func newWhatIf(s *subject, d detail) *whatIf {
 			Allocated: newSize("whatif.peak_allocated_bytes", r.PeakAllocated),
 			Retries:   units.Count(r.Retries), Driver: report.DriverTime(r.DriverMS), Needs: needs[canonical(r)],
 		}
-		if !r.Recorded {
-			one.Against = units.Delta(int64(r.PeakReserved) - int64(list[0].PeakReserved))
-		}
+		one.Against = report.AgainstText(list[0], r, a.OnOOM)
 		if r.First != nil {
 			w.fails(one.Name, d.sayAll(report.FailureLines(r, a.OnOOM), d.notes))
 		}

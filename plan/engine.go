@@ -6,13 +6,14 @@ import (
 	"sort"
 
 	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/plan/outside"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // Program is a ledger as calls of the allocator: call i is event i.
 func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
-	return replay.NewProgram(s, len(l.Events), func(i int) replay.Call {
+	p, err := replay.NewProgram(s, len(l.Events), func(i int) replay.Call {
 		e := l.Events[i]
 		if e < 0 {
 			return replay.Call{Kind: replay.CallFree, Tensor: int(^e)}
@@ -20,6 +21,15 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 		t := &l.Tensors[e]
 		return replay.Call{Kind: replay.CallAlloc, Tensor: int(e), Size: uint64(t.Bytes), Stream: uint64(t.Stream)}
 	})
+	if err != nil {
+		return nil, err
+	}
+	var others []replay.Taking
+	for _, t := range outside.Of(l) {
+		others = append(others, replay.Taking{Call: int(l.Tensors[t.Tensor].Birth), Bytes: t.Bytes})
+	}
+	p.Started(others)
+	return p, nil
 }
 
 // figures are what the engine makes of a ledger without a limit.

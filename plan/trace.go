@@ -8,6 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/plan/outside"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -64,7 +65,9 @@ func traceOf(ctx context.Context, l *ledger.Ledger, s settings.Settings, conf st
 	for _, k := range ledger.Kinds() {
 		x.kinds = append(x.kinds, x.t.Strings.Add(k.String()))
 	}
-	a := alloc.New(sim.New(sim.Config{Endless: true, Events: sim.Manual}), alloc.WithSettings(s), alloc.WithObserver(x.observe))
+	dev := sim.New(sim.Config{Endless: true, Started: true, Events: sim.Manual})
+	a := alloc.New(dev, alloc.WithSettings(s), alloc.WithObserver(x.observe))
+	others := outside.Of(l)
 	addrs := make([]uint64, len(l.Tensors))
 	purposes := l.Purposes()
 	next := 0
@@ -88,6 +91,9 @@ func traceOf(ctx context.Context, l *ledger.Ledger, s settings.Settings, conf st
 		}
 		t := &l.Tensors[e]
 		x.stack, x.kind = x.stackOf(frameKey{t.Op, t.Module, x.phase.Name}), x.kinds[purposes[e]]
+		if err := others.Before(e, dev.Occupy); err != nil {
+			return nil, err
+		}
 		addr, err := a.Malloc(uint64(t.Bytes), uint64(t.Stream))
 		if err != nil {
 			return nil, err

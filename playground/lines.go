@@ -127,7 +127,7 @@ var grammar = map[string]struct {
 	"record":   {[]argument{name, stream}, nil, "record NAME STREAM"},
 	"complete": {[]argument{streamOrAll}, nil, "complete STREAM, or complete all"},
 	"empty":    {nil, nil, "empty"},
-	"limit":    {[]argument{amount}, nil, "limit SIZE"},
+	"limit":    {[]argument{amountOrNone}, nil, "limit SIZE, or limit none"},
 	"set":      {nil, nil, "set SETTINGS"},
 }
 
@@ -234,6 +234,13 @@ func amount(word string) error {
 		return fmt.Errorf("%s is outside the bounds: 1 byte to %s", word, units.Size(MaxBytes))
 	}
 	return nil
+}
+
+func amountOrNone(word string) error {
+	if word == "none" {
+		return nil
+	}
+	return amount(word)
 }
 
 func stream(word string) error {

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // device describes what the experiment begins with.
 func (g *game) device(line string) Device {
 	return Device{
 		Line: line, TotalBytes: g.runner.Device.TotalMemory(),
-		LimitBytes: g.limit(), Settings: g.runner.Allocator.Settings().String(),
+		LimitBytes: g.limit(), Settings: g.settings().String(),
 	}
 }
 
@@ -21,6 +22,13 @@ func (g *game) limit() *uint64 {
 	return nil
 }
 
+// settings are those in force.
+func (g *game) settings() settings.Settings {
+	s := g.runner.Allocator.Settings()
+	s.PerProcessMemoryFraction = g.fraction
+	return s
+}
+
 // moment describes the state as it is now.
 func (g *game) moment() Moment {
 	a := g.runner.Allocator
@@ -28,7 +36,7 @@ func (g *game) moment() Moment {
 	stats := a.Stats()
 	m := Moment{
 		Sentences: list(g.sentences), Events: list(g.events), Message: g.message,
-		Settings: a.Settings().String(), LimitBytes: g.limit(),
+		Settings: g.settings().String(), LimitBytes: g.limit(),
 		ReservedBytes: t.Reserved, AllocatedBytes: t.Allocated, PendingBytes: t.Active - t.Allocated, RequestedBytes: t.Requested,
 		ReleasableBytes: a.Releasable(),
 		Requests:        g.requests, Hits: g.hits, ChapterRequests: g.chapterRequests, ChapterHits: g.chapHits,

@@ -67,6 +67,10 @@ type game struct {
 	last    *holder    // made by the last step
 	touched alloc.Span // by the last step
 
+	// fraction is the per_process_memory_fraction that is in force: that of the
+	// beginning, until a limit takes its place (spec 3.2).
+	fraction float64
+
 	hit                       bool // the last request was served by the cache
 	oom                       *alloc.OutOfMemoryError
 	requests, hits            int
@@ -93,6 +97,7 @@ func newGame(device string) (*game, error) {
 	if _, err := g.runner.Run(device); err != nil {
 		return nil, err
 	}
+	g.fraction = g.runner.Allocator.Settings().PerProcessMemoryFraction
 	return g, nil
 }
 
@@ -135,9 +140,11 @@ func (g *game) play(s *step, watched bool) (Step, error) {
 	if watched {
 		g.words.finish()
 		g.sentences, g.words = g.words.said, nil
-		g.events = strings.Split(strings.TrimSuffix(answer, "\n"), "\n")
-		if answer == "" {
-			g.events = nil
+		g.events = nil
+		for line := range strings.Lines(answer) {
+			if !strings.HasPrefix(line, "error: ") { // that is told in a sentence
+				g.events = append(g.events, strings.TrimSuffix(line, "\n"))
+			}
 		}
 		if g.oom != nil {
 			g.message = g.oom.Error()
@@ -168,6 +175,7 @@ func (g *game) do(s *step) (outcome, answer string, err error) {
 		answer, err = g.set(s)
 	case "limit":
 		answer, err = g.runner.Run(s.text)
+		g.fraction = 1
 		g.sayLimit()
 	case "complete":
 		answer, err = g.runner.Run(s.text)
@@ -216,13 +224,17 @@ func (g *game) alloc(s *step) (outcome, answer string, err error) {
 // before it found something wrong, and so does the engine.
 func (g *game) set(s *step) (string, error) {
 	conf := strings.Join(s.words[1:], " ")
-	now, err := g.runner.Allocator.Settings().Apply(conf)
+	_, err := g.runner.Allocator.Settings().Apply(conf)
 	var wrong *settings.Error
 	if err != nil && !errors.As(err, &wrong) {
 		return "", err
 	}
 	answer, failure := g.runner.Run(s.text)
-	g.saySettings(now, err)
+	g.saySettings(err)
+	if named, _ := settings.Parse(conf); named.PerProcessMemoryFraction != 1 && named.PerProcessMemoryFraction != g.fraction {
+		g.say(sayConf, "per_process_memory_fraction is read once, when CUDA is set up: here it has no effect. "+
+			"torch.cuda.set_per_process_memory_fraction, the limit of this page, works while the program runs.")
+	}
 	return answer, failure
 }
 

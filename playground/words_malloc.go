@@ -6,7 +6,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/settings"
 )
 
 func (w *words) rounding(d alloc.Rounding) {
@@ -177,6 +176,9 @@ func (g *game) sayFailure(answer string) {
 	w.flush()
 	if g.oom == nil { // the driver would not do it
 		_, problem, _ := strings.Cut(strings.TrimSpace(answer), "error: ")
+		if p := alloc.MappingProblem(g.runner.Allocator.Settings()); p != "" {
+			problem = p
+		}
 		w.say(sayDriver, "the request fails: %s.", problem)
 		return
 	}
@@ -191,6 +193,8 @@ func (g *game) sayFailure(answer string) {
 		text += fmt.Sprintf(", though %s are free, in %s of at most %s", units.Size(m.FreeBytes), plural(m.FreeBlocks, "block"), units.Size(m.LargestFreeBytes))
 	case m.FreeBytes > 0:
 		text += fmt.Sprintf("; %s of the reserved %s are free", units.Size(m.FreeBytes), units.Size(m.ReservedBytes))
+	case m.ReservedBytes == 0:
+		text += "; nothing is reserved yet"
 	default:
 		text += "; all that is reserved is in use"
 	}
@@ -201,8 +205,8 @@ func (g *game) sayFailure(answer string) {
 }
 
 // saySettings tells what holds from now on.
-func (g *game) saySettings(now settings.Settings, err error) {
-	text := now.String()
+func (g *game) saySettings(err error) {
+	text := g.settings().String()
 	if text == "" {
 		text = "the defaults"
 	}
@@ -214,7 +218,11 @@ func (g *game) saySettings(now settings.Settings, err error) {
 }
 
 func (g *game) sayLimit() {
-	limit, _ := g.runner.Allocator.Limit()
+	limit, limited := g.runner.Allocator.Limit()
+	if !limited {
+		g.say(sayLimitRule, "from here on there is none: only the device ends what may be reserved.")
+		return
+	}
 	reserved := g.runner.Allocator.Serial().Totals().Reserved
 	text := fmt.Sprintf("from here on at most %s may be reserved", units.Size(limit))
 	if reserved > limit {

@@ -41,6 +41,15 @@ func (p *pinned) add(d alloc.Pinned) {
 	}
 }
 
+// rest is what of a free block lies beside the granules that were unmapped.
+func (p *pinned) rest(d alloc.Unmapping) {
+	for _, size := range [...]uint64{d.Unmapped.Addr - d.Block.Addr, d.Block.End() - d.Unmapped.End()} {
+		if size > 0 {
+			p.add(alloc.Pinned{Block: alloc.Span{Size: size}, Granule: d.Granule})
+		}
+	}
+}
+
 // flush says what a release did, once it is over.
 func (w *words) flush() {
 	if g := w.given; g.count > 0 {
@@ -117,8 +126,13 @@ func (w *words) unmapping(d alloc.Unmapping) {
 		w.say(sayUnmapping, "the free %s %s are unmapped and go back to the driver.", units.Size(d.Unmapped.Size), w.where(d.Block.Addr))
 		return
 	}
-	w.say(sayUnmapping, "of the free %s %s the whole granules of %s, %s, are unmapped and go back to the driver.",
-		units.Size(d.Block.Size), w.where(d.Block.Addr), units.Size(d.Granule), units.Size(d.Unmapped.Size))
+	w.stuck.rest(d)
+	inside := "1 of them lies inside: it is unmapped and goes back to the driver"
+	if n := d.Unmapped.Size / d.Granule; n != 1 {
+		inside = fmt.Sprintf("%s of them lie inside: they are unmapped, and %s go back to the driver", units.Count(int64(n)), units.Size(d.Unmapped.Size))
+	}
+	w.say(sayUnmapping, "of the free %s %s only whole granules of %s can go. %s.",
+		units.Size(d.Block.Size), w.where(d.Block.Addr), units.Size(d.Granule), inside)
 }
 
 func (w *words) returned(d alloc.Return) {
@@ -135,10 +149,16 @@ func (w *words) returned(d alloc.Return) {
 	switch {
 	case len(with) == 0 && d.Whole:
 		w.say(sayMerge, "it is the whole of segment %s, there is nothing to merge with.", name)
+	case len(with) == 0 && d.Apart:
+		w.say(sayMerge, "none: no memory beside it is mapped, so it is no hole: empty_cache unmaps the whole granules in it.")
+	case len(with) == 0 && d.Grows:
+		w.say(sayMerge, "none: no neighbour is free. The %s are the end of what is mapped, so the segment can grow behind them.", units.Size(d.Block.Size))
 	case len(with) == 0:
 		w.say(sayMerge, "none: no neighbour is free, so a hole of %s is left.", units.Size(d.Block.Size))
 	case d.Whole:
 		w.say(sayMerge, "with %s: segment %s is one free block of %s again.", strings.Join(with, " and "), name, units.Size(merged.Size))
+	case d.Apart:
+		w.say(sayMerge, "with %s: one free block of %s, and no memory beside it is mapped.", strings.Join(with, " and "), units.Size(merged.Size))
 	default:
 		w.say(sayMerge, "with %s: one free block of %s.", strings.Join(with, " and "), units.Size(merged.Size))
 	}

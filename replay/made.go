@@ -54,11 +54,26 @@ func (p *Program) onStream(stream uint64) uint32 {
 	return uint32(len(p.places) - 1)
 }
 
+// Taking is memory of the device that something beside the allocator takes
+// before a call and keeps, a library or the driver. It lies among the segments.
+type Taking struct {
+	Call  int
+	Bytes uint64
+}
+
+// Started has a program that NewProgram made run in a process that has run a
+// kernel before ([sim.Config]) and in which others take memory too, in the order
+// of calls.
+func (p *Program) Started(others []Taking) { p.started, p.takings = true, others }
+
 // Beside is a program that NewProgram made, with one more tensor, the last by
 // number: it is allocated before all others and stays. Calls and their events
 // are one later.
 func (p *Program) Beside(size uint64) *Program {
-	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1}
+	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1, started: p.started}
+	for _, t := range p.takings {
+		out.takings = append(out.takings, Taking{t.Call + 1, t.Bytes})
+	}
 	out.places = slices.Clone(p.places)
 	first := packed{size: size, tensor: int32(p.tensors), where: uint32(CallAlloc)}
 	first.where |= out.onStream(0) << kindBits

@@ -65,6 +65,8 @@ type Program struct {
 	memory  uint64 // the device's, as far as it shows
 	waits   int    // made-up streams for frees that are completed later
 	freed   []wait // tensors whose frees were requested before the first call
+	started bool   // see Started
+	takings []Taking
 }
 
 // packed is a Call: the kind in the lowest byte of where, above it the place

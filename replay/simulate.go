@@ -118,9 +118,8 @@ func (p *Program) Runnable(c Conditions) error {
 		return &ConditionError{"the trace cannot be replayed: it begins mid-run and the file ends before its state"}
 	case c.Settings.Backend != settings.Native:
 		return &ConditionError{"backend:" + c.Settings.Backend + " is another allocator, which cannot be replayed"}
-	case c.Settings.ExpandableSegments && c.Settings.LargeSegmentSize%alloc.SmallSegment != 0:
-		return &ConditionError{fmt.Sprintf("large_segment_size_mb:%d with expandable segments: CUDA maps memory in multiples of 2 MiB, so PyTorch fails at the first mapping",
-			c.Settings.LargeSegmentSize>>20)}
+	case alloc.MappingProblem(c.Settings) != "":
+		return &ConditionError{alloc.MappingProblem(c.Settings)}
 	case c.Settings.PerProcessMemoryFraction < 1 && c.DeviceMemory == 0 && c.Limit == 0:
 		return &ConditionError{"per_process_memory_fraction is a part of the device, whose size is not known; give the device's memory or a limit"}
 	}
@@ -150,6 +149,7 @@ type simulation struct {
 	s       alloc.Serial
 	handles []alloc.Handle // tensor -> block; 0 while there is none
 	routes  map[alloc.PoolID]*alloc.Capture
+	others  []Taking // those that are to come
 	highs   highs
 	at      highs // of the current piece of the curve
 
@@ -171,12 +171,13 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 		return nil, err
 	}
 	config := sim.Config{TotalMemory: p.memory, Endless: true, Events: sim.Manual, Follow: p.follow}
+	config.Started = p.started
 	config.Mirrored = c.Mirrored && len(p.initial) == 0 && len(p.follow) == 0
 	if c.DeviceMemory > 0 {
 		config.TotalMemory, config.Endless = c.DeviceMemory, false
 	}
 	r := &simulation{
-		Program: p, out: &Outcome{Conditions: c}, dev: sim.New(config),
+		Program: p, out: &Outcome{Conditions: c}, dev: sim.New(config), others: p.takings,
 		handles: make([]alloc.Handle, p.tensors), routes: map[alloc.PoolID]*alloc.Capture{},
 	}
 	// The state at the beginning was made under the recorded settings.
@@ -340,8 +341,17 @@ func (r *simulation) reset(call int) {
 // ended reports whether a failure ended the run.
 func (r *simulation) ended() bool { return r.out.Fails && !r.out.Conditions.SkipOOM }
 
-// make makes the calls from i to end.
+// make makes the calls from i to end, or to where others take memory.
 func (r *simulation) make(i, end int) error {
+	for len(r.others) > 0 && r.others[0].Call <= i {
+		if err := r.dev.Occupy(r.others[0].Bytes); err != nil {
+			return err
+		}
+		r.others = r.others[1:]
+	}
+	if len(r.others) > 0 {
+		end = min(end, r.others[0].Call)
+	}
 	s, calls, handles, sizes := r.s, r.calls, r.handles, r.out.BlockSizes
 	for ; i < end; i++ {
 		c := calls[i]

@@ -211,12 +211,8 @@ func momentText(m *facts.Moment, f *facts.Snapshot) string {
 // placeText says where in the program a moment lies.
 func placeText(m *facts.Moment, f *facts.Snapshot) string {
 	var parts []string
-	if m.Step != nil && f.Steps != nil {
-		if *m.Step > f.Steps.Complete {
-			parts = append(parts, fmt.Sprintf("after step %d", f.Steps.Complete))
-		} else {
-			parts = append(parts, fmt.Sprintf("step %d", *m.Step))
-		}
+	if m.Step != nil {
+		parts = append(parts, fmt.Sprintf("step %d", *m.Step))
 	}
 	if m.Annotation != nil {
 		// Behind # stands which optimizer or which step.

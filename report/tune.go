@@ -83,6 +83,9 @@ func (p *page) underLimit(a *tune.Answer) {
 		said += "; the recorded ones " + verdictOf(now)
 	}
 	p.wrapped("  ", said+".")
+	if s := a.Recommended.SmallestLimit; r.Fails && s != nil && *s <= *r.Limit {
+		p.wrapped("  ", "They pass under "+units.SizeUp(*s)+": "+NotMonotone)
+	}
 	if r.Fails {
 		p.wrapped("  ", "No setting that was tried passes under this limit.")
 	}

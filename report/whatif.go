@@ -71,16 +71,26 @@ func (p *page) whatIfResults(results []*whatif.Result, onOOM string) {
 	p.line(row, "(event, step or time)", "reserved", "recorded", "allocated", "retries", "allocs", "frees", "time")
 	var recorded *whatif.Result
 	for _, r := range results {
-		against := ""
 		if r.Recorded {
 			recorded = r
-		} else if recorded != nil {
-			against = units.Delta(int64(r.PeakReserved) - int64(recorded.PeakReserved))
 		}
 		p.printf("%s\n", resultName(r))
-		p.line(row, cut(verdict(r, onOOM), verdictWidth), units.Size(r.PeakReserved), against, units.Size(r.PeakAllocated),
+		p.line(row, cut(verdict(r, onOOM), verdictWidth), units.Size(r.PeakReserved), AgainstText(recorded, r, onOOM), units.Size(r.PeakAllocated),
 			units.Count(r.Retries), units.Count(r.DeviceAllocs), units.Count(r.DeviceFrees), driverTime(r.DriverMS))
 	}
+}
+
+// AgainstText is the peak of a result against that of the recorded settings. The
+// peak of a run that ended at a failure goes only up to there, so it is compared
+// with no other.
+func AgainstText(recorded, r *whatif.Result, onOOM string) string {
+	switch {
+	case recorded == nil || r.Recorded:
+		return ""
+	case onOOM == whatif.OnOOMDie && (recorded.Fails || r.Fails):
+		return "-"
+	}
+	return units.Delta(int64(r.PeakReserved) - int64(recorded.PeakReserved))
 }
 
 // resultName says which settings a result is about.
@@ -118,8 +128,8 @@ func verdict(r *whatif.Result, onOOM string) string {
 func whenText(f *whatif.Failure) string {
 	s := countText(*f.Event)
 	switch {
-	case f.Place != "":
-		s += ", " + Clean(f.Place)
+	case f.Step != nil:
+		s += fmt.Sprintf(", step %d", *f.Step)
 	case f.Since != nil:
 		s += ", " + secondsText(*f.Since)
 	}

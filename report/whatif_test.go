@@ -71,9 +71,9 @@ func TestWhatIfWords(t *testing.T) {
 	const unet = "../testdata/snapshots/unet_multires-tight-default.pickle.gz"
 	die := whatIfText(t, unet, nil, "", "expandable_segments:True")
 	for _, part := range []string{
-		"fails at 7,052, after step 11 ", "What fails first\nrecorded: PyTorch's defaults\nPyTorch's defaults\n  event 7,052, after step 11: asked for 1.54 GiB; reserved",
+		"fails at 7,052, step 12 ", "What fails first\nrecorded: PyTorch's defaults\nPyTorch's defaults\n  event 7,052, step 12: asked for 1.54 GiB; reserved",
 		"failed in\n  the recording too\n  at conv.py:548 _conv_forward < train.py:115 forward\n  this failure may be caught, by a convolution", "--on-oom skip leaves",
-		"  passes  ", "+992.00 MiB", "Numbers of a run that fails", "The real limit may be lower",
+		"  passes                           9.77 GiB            -    9.66 GiB", "Numbers of a run that fails", "The real limit may be lower",
 	} {
 		if !strings.Contains(die, part) {
 			t.Errorf("no %q in\n%s", part, die)
@@ -83,7 +83,10 @@ func TestWhatIfWords(t *testing.T) {
 	if !strings.Contains(skip, "1 left out, event 7,052 ") || strings.Contains(skip, "--on-oom skip") {
 		t.Error(skip)
 	}
-	off := whatIfText(t, unet, func(q *whatif.Question) { q.Limit.Bound = whatif.Bound{Source: whatif.None} })
+	off := whatIfText(t, unet, func(q *whatif.Question) { q.Limit.Bound = whatif.Bound{Source: whatif.None} }, "expandable_segments:True")
+	if !strings.Contains(off, "  passes                           9.77 GiB    -3.80 GiB    9.66 GiB") {
+		t.Errorf("peaks of runs that pass are not compared:\n%s", off)
+	}
 	if !strings.Contains(off, "limit: none; the recording had one from 8.80 GiB to 9.98 GiB") || strings.Contains(off, "What fails first") {
 		t.Error(off)
 	}

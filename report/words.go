@@ -109,6 +109,10 @@ func thereText(r *explain.Report) string {
 	return fmt.Sprintf("the limit, inferred: %s to %s (--limit sets it)", sizeOr(l.Min), sizeOr(l.Max))
 }
 
+// NotMonotone says why settings can fail under a limit although they pass under
+// a lower one.
+const NotMonotone = "under a lower limit the cache is emptied at other moments, so more memory is not always better."
+
 // Health are the numbers of a run in which nothing failed.
 func Health(h *explain.Health) []Row {
 	var rows []Row
@@ -182,7 +186,7 @@ func Legend(a *whatif.Answer) []string {
 	fails := ""
 	for _, r := range a.Results {
 		if r.Fails && a.OnOOM == whatif.OnOOMDie {
-			fails = " Numbers of a run that fails are those up to there."
+			fails = " Numbers of a run that fails are those up to there, so its peak is compared with no other."
 		}
 	}
 	said := []string{"Every line is a replay of the recorded calls through PyTorch's allocator rules: it holds as far as the program makes the " +

@@ -46,7 +46,7 @@ type Choice struct {
 // NewChoice describes a setting whose figures are known.
 func NewChoice(p *replay.Program, c *Candidate) *Choice {
 	out := &Choice{
-		Settings: c.Settings.String(), Export: Export(c.Settings), PeakReserved: c.PeakReserved,
+		Settings: c.Settings.String(), Export: c.Settings.Export(), PeakReserved: c.PeakReserved,
 		DriverMS: float64(c.DriverTime.Microseconds()) / 1e3, Requires: Requires(c.Settings),
 	}
 	if c.Need > 0 {

@@ -208,7 +208,7 @@ func TestExport(t *testing.T) {
 		{func() settings.Settings { s := settings.Default(); s.ExpandableSegments = true; return s }(), "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
 		{normal(list), `export PYTORCH_CUDA_ALLOC_CONF="roundup_power2_divisions:[1:0,8:8]"`},
 	} {
-		if got := Export(c.s); got != c.want {
+		if got := c.s.Export(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

@@ -1,10 +1,7 @@
 package tune
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/replay"
@@ -214,16 +211,4 @@ func Requires(c settings.Settings) string {
 		return "large_segment_size_mb needs PyTorch 2.11 or later; earlier ones refuse to start with it"
 	}
 	return ""
-}
-
-// Export is the line that puts settings into force.
-func Export(c settings.Settings) string {
-	text := c.String()
-	if text == "" {
-		return "unset PYTORCH_CUDA_ALLOC_CONF"
-	}
-	if strings.ContainsAny(text, "[]>*") {
-		text = strconv.Quote(text)
-	}
-	return fmt.Sprintf("export PYTORCH_CUDA_ALLOC_CONF=%s", text)
 }

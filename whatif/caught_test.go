@@ -47,7 +47,7 @@ func TestCaughtInTheRecording(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	f := ask(t, p, question(p)).Results[0].First
-	if !f.LooksCaught || f.CaughtBy == nil || *f.CaughtBy != f.Caught.By || f.Place != "after step 11" {
+	if !f.LooksCaught || f.CaughtBy == nil || *f.CaughtBy != f.Caught.By || *f.Step != 12 {
 		t.Errorf("%+v", f)
 	}
 	more := open(t, "snapshots/unet_multires-tight-default.pickle.gz").Traces[0]

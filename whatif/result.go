@@ -1,8 +1,6 @@
 package whatif
 
 import (
-	"fmt"
-
 	"github.com/ashlar-mem/ashlar/facts"
 	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/timeline"
@@ -12,6 +10,7 @@ import (
 // Result is what became of a recorded run under some settings.
 type Result struct {
 	Settings string `json:"settings"` // as given, or in canonical form
+	Export   string `json:"export"`   // the line of a shell that puts them into force
 	Recorded bool   `json:"recorded"` // the settings are those of the recording
 
 	Limit        *uint64 `json:"limit_bytes"` // nil: none
@@ -64,7 +63,6 @@ type Failure struct {
 
 	Caught *Caught       `json:"-"` // nil unless LooksCaught
 	Site   timeline.Site `json:"-"` // if there is a Stack
-	Place  string        `json:"-"` // the step in words; empty if none is known
 }
 
 // Curve is the course of a run in pieces: the highest totals of each, and the
@@ -97,7 +95,7 @@ func (t *teller) result(o *replay.Outcome) *Result {
 	c := &o.Conditions
 	high := func(h replay.High) (uint64, facts.Moment) { return h.Bytes, t.places.At(h.Event, h.Time) }
 	r := &Result{
-		Settings: c.Settings.String(), Limit: bytes(c.Cap()), DeviceMemory: bytes(c.DeviceMemory),
+		Settings: c.Settings.String(), Export: c.Settings.Export(), Limit: bytes(c.Cap()), DeviceMemory: bytes(c.DeviceMemory),
 		Fails: o.Fails, Retries: o.Retries, OOMs: o.OOMs, DeviceAllocs: o.DeviceAllocs, DeviceFrees: o.DeviceFrees,
 		StartReleased: o.StartReleased, Maps: o.Maps, Unmaps: o.Unmaps, DriverMS: float64(o.DriverTime.Microseconds()) / 1e3,
 	}
@@ -121,12 +119,6 @@ func (t *teller) failure(f *replay.Failure, finite bool) *Failure {
 		Stack: timeline.Frames(t.t, f.Stack),
 	}
 	out.Site, _ = timeline.SiteOf(t.t, f.Stack)
-	if out.Step != nil {
-		out.Place = fmt.Sprintf("step %d", *out.Step)
-		if done := t.places.Program().Complete(); *out.Step > done {
-			out.Place = fmt.Sprintf("after step %d", done)
-		}
-	}
 	if finite {
 		out.DeviceFree = &f.DeviceFree
 	}

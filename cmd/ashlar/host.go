@@ -22,6 +22,6 @@ small.`,
 			return errors.New("no command given")
 		},
 	}
-	cmd.AddCommand(newHostDetect(std))
+	cmd.AddCommand(newHostDetect(std), newHostRun(std), newHostBench(std))
 	return cmd
 }

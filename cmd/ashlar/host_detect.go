@@ -1,17 +1,132 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/report"
 )
 
 func newHostDetect(std stdio) *cobra.Command {
-	return &cobra.Command{
+	var (
+		asJSON bool
+		watch  time.Duration
+		settle time.Duration
+	)
+	cmd := &cobra.Command{
 		Use:   "detect PID | -- COMMAND...",
 		Short: "Tell which malloc a process really uses",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return failure{errors.New("not there yet")}
-		},
+		Long: `Detect tells which malloc a process really uses: the object that its calls of
+malloc go to, read out of its memory, and known by that object's symbols. What
+is only loaded, or only named in LD_PRELOAD, does not count.
+
+It also shows how much memory the process has and where; which variables of its
+environment are about allocators, and which of these have no effect; other
+allocators in it; and its descendants.
+
+A COMMAND is started, looked into when it has run the same program for a second
+(--settle), and ended with all that it has started. One that ends sooner is
+looked into just before. What it prints is dropped.
+
+"certain" was read out of the process or its symbols. "likely" was concluded:
+from the order of linking where the memory may not be read (kernel.yama.
+ptrace_scope), or from texts in a stripped program.
+
+Exit status: 0 answered, also if the answer is "unknown"; 2 no such process, no
+permission, or the command cannot be started.`,
+		Example: "  ashlar host detect 4711\n  ashlar host detect --for 30s 4711\n" +
+			"  LD_PRELOAD=libjemalloc.so.2 ashlar host detect -- python3 app.py",
+		Args: cobra.ArbitraryArgs,
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().DurationVar(&watch, "for", 0, "watch its memory for this long, such as 30s")
+	cmd.Flags().DurationVar(&settle, "settle", time.Second, "how long a COMMAND must have run the same program")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		quietPipe()
+		if watch < 0 || settle < 0 {
+			return errors.New("a time cannot be negative")
+		}
+		command := cmd.ArgsLenAtDash() == 0
+		pid, err := detectArguments(command, args)
+		if err != nil {
+			return err
+		}
+		if !command && cmd.Flags().Changed("settle") {
+			return errors.New("--settle is for a COMMAND that is started")
+		}
+		p := startProgress(std, int(watch.Seconds()), "seconds watched")
+		defer p.stop()
+		var r *detect.Result
+		if command {
+			r, err = detect.Command(cmd.Context(), args, detect.Options{Settle: settle, For: watch})
+		} else {
+			r, err = detectProcess(cmd.Context(), pid, watch)
+		}
+		if err != nil {
+			return detectFailure(cmd.Context(), pid, err)
+		}
+		p.stop()
+		return printAnswer(std, asJSON, r, func(w io.Writer) error { return report.HostDetect(w, r, std.style()) })
+	}
+	return cmd
+}
+
+// detectArguments checks the arguments; without a command there is a process.
+func detectArguments(command bool, args []string) (pid int, err error) {
+	switch {
+	case command && len(args) == 0, len(args) == 0:
+		return 0, errors.New("detect needs a PID, or -- and a COMMAND")
+	case command:
+		return 0, nil
+	case len(args) > 1:
+		return 0, fmt.Errorf("detect takes one PID; a command stands behind --: ashlar host detect -- %s ...", args[0])
+	}
+	pid, err = strconv.Atoi(args[0])
+	if err != nil || pid <= 0 {
+		return 0, fmt.Errorf("%q is no process number; a command stands behind --: ashlar host detect -- %s", args[0], args[0])
+	}
+	return pid, nil
+}
+
+func detectProcess(ctx context.Context, pid int, watch time.Duration) (*detect.Result, error) {
+	r, err := detect.Process(pid)
+	if err != nil || watch == 0 {
+		return r, err
+	}
+	r.Growth, err = detect.Watch(ctx, pid, watch)
+	return r, err
+}
+
+// detectFailure words an error and what to do about it.
+func detectFailure(ctx context.Context, pid int, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, proc.ErrNoProcess) && pid > 0:
+		err = fmt.Errorf("there is no process %d", pid)
+	case errors.Is(err, proc.ErrPermission):
+		whose := "is not yours"
+		if owner := proc.Owner(pid); owner != "" && owner != currentUser() {
+			whose = "belongs to " + owner
+		}
+		err = fmt.Errorf("process %d %s: only its user or root may look into it (sudo ashlar host detect %d)", pid, whose, pid)
+	}
+	return failure{err}
+}
+
+func currentUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }

@@ -94,7 +94,7 @@ Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit;
 	flags.StringVarP(&o.out, "output", "o", "", "with --sweep: draw the plans into an SVG `FILE`")
 	flags.StringVar(&o.trace, "trace", "", "write the planned run as a snapshot, a `FILE` ending in .pickle")
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
-	flags.IntVar(&o.curve, "curve", 0, "with --json: the course of the step in `N` points")
+	flags.IntVar(&o.curve, "curve", 0, "with --json: the course of the step, and of --against, in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"

@@ -37,6 +37,10 @@ type Config struct {
 	// requests are the same, so are the addresses; from the first other request
 	// on they come from the model.
 	Follow []Placement
+	// Started is for programs of which the allocator is a part: the process has
+	// run a kernel, and addresses begin as they do there. Without it nothing has
+	// been done but to make a context.
+	Started bool
 	// Mirrored turns the order of plain segments' addresses round: what would lie
 	// higher lies lower. It shows what of a result hangs on where a driver puts
 	// segments. It is for programs that adopt nothing.
@@ -75,7 +79,7 @@ var (
 // New makes a device.
 func New(c Config) *Device {
 	total := cmp.Or(c.TotalMemory, 80<<30)
-	return &Device{
+	d := &Device{
 		total:     total,
 		usable:    total - min(c.Unusable, total),
 		processes: slices.Clone(c.Processes),
@@ -87,6 +91,8 @@ func New(c Config) *Device {
 		mirrored:  c.Mirrored,
 		follow:    c.Follow,
 	}
+	d.segments.started = c.Started
+	return d
 }
 
 // TotalMemory is the size of the device.

@@ -51,11 +51,11 @@ var allocators = []allocator{
 	{name: "tbbmalloc", exports: []string{"__TBB_malloc_proxy"}},
 	{name: "rpmalloc", exports: []string{"rpmalloc_initialize"}},
 	{
-		name:    Glibc,
-		exports: []string{"gnu_get_libc_version"},
+		name:      Glibc,
+		exports:   []string{"gnu_get_libc_version"},
 		internals: []string{"_int_malloc"},
-		texts:   []string{"corrupted double-linked list"},
-		version: glibcVersion,
+		texts:     []string{"corrupted double-linked list"},
+		version:   glibcVersion,
 	},
 	{
 		name:      Musl,

@@ -13,7 +13,7 @@ import (
 
 // variables sorts out what the environment says about allocators and which of
 // it has no effect.
-func (t *target) variables(f Finding, used *object) ([]Variable, []Ignored) {
+func (t *target) variables(f Finding, used *object, others []Finding) ([]Variable, []Ignored) {
 	env, ignored := []Variable{}, []Ignored{}
 	for _, entry := range t.env {
 		name, value, _ := strings.Cut(entry, "=")
@@ -22,6 +22,9 @@ func (t *target) variables(f Finding, used *object) ([]Variable, []Ignored) {
 			continue
 		}
 		env = append(env, Variable{name, value})
+		if family != f.Allocator && slices.ContainsFunc(others, func(o Finding) bool { return o.Allocator == family && o.How != loadedOnly }) {
+			continue // the one that is called by its own names may read it
+		}
 		for _, why := range t.ignored(family, name, value, f, used) {
 			ignored = append(ignored, Ignored{name, value, why})
 		}
@@ -29,6 +32,20 @@ func (t *target) variables(f Finding, used *object) ([]Variable, []Ignored) {
 	slices.SortStableFunc(env, func(a, b Variable) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(ignored, func(a, b Ignored) int { return strings.Compare(a.Name, b.Name) })
 	return env, ignored
+}
+
+// joinTunables undoes what the loader of glibc does to its own variable: it
+// cuts it into words where it lies.
+func joinTunables(env []string) []string {
+	var joined []string
+	for _, entry := range env {
+		if n := len(joined); n > 0 && strings.HasPrefix(entry, "glibc.") && strings.HasPrefix(joined[n-1], "GLIBC_TUNABLES=") {
+			joined[n-1] += ":" + entry
+			continue
+		}
+		joined = append(joined, entry)
+	}
+	return joined
 }
 
 // Families of variables that are no allocator's.
@@ -74,7 +91,7 @@ func (t *target) ignored(family, name, value string, f Finding, used *object) []
 		return nil // who knows what it reads
 	}
 	if f.Allocator != family {
-		return []string{fmt.Sprintf("it is for %s, and malloc is that of %s", familyText(family), familyText(f.Allocator))}
+		return []string{fmt.Sprintf("it is for %s; malloc here is that of %s", familyText(family), familyText(f.Allocator))}
 	}
 	switch family {
 	case Glibc:

@@ -135,13 +135,17 @@ func (t *target) others(used *object, name string) []Finding {
 	return list
 }
 
-const ownNames = "inside it under names of its own: only code that calls these uses it"
+// How an allocator is in a process without being its malloc.
+const (
+	loadedOnly = "loaded, but malloc is another"
+	ownNames   = "inside it under names of its own: only code that calls these uses it"
+)
 
 // contains tells whether and how an allocator is in an object.
 func (t *target) contains(o *object, row *allocator) (how string, confidence Confidence) {
 	switch {
 	case o.exports(row.exports...) && o.exports("malloc"):
-		return "loaded, but malloc is another", Certain
+		return loadedOnly, Certain
 	case o.exports(row.exports...), o.exports(row.prefixed...):
 		return ownNames, Certain
 	case o != t.program:

@@ -38,6 +38,7 @@ var (
 const (
 	maxHeaders = 512
 	maxTable   = 256 << 20
+	maxDynamic = 1 << 20
 	maxString  = 4096
 )
 
@@ -122,7 +123,7 @@ func (m *image) readHeaders(r io.ReaderAt, base uint64) error {
 
 func (m *image) readDynamic() error {
 	m.dyn = map[elf.DynTag]uint64{}
-	if m.dynAddr == 0 || m.dynSize > maxTable {
+	if m.dynAddr == 0 || m.dynSize > maxDynamic {
 		return nil
 	}
 	entries := make([]elf.Dyn64, m.dynSize/16)
@@ -195,6 +196,19 @@ func (m *image) decode(r io.ReaderAt, address uint64, data any) error {
 	}
 	_, err := binary.Decode(buf, m.order, data)
 	return err
+}
+
+// table reads a table of some size. It grows with what is really there, since
+// the size may be a lie.
+func (m *image) table(address, size uint64) ([]byte, error) {
+	if size > maxTable {
+		return nil, fmt.Errorf("a table of %d bytes is too large", size)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(m.space, int64(address), int64(size)))
+	if err == nil && uint64(len(data)) < size {
+		err = io.ErrUnexpectedEOF
+	}
+	return data, err
 }
 
 func readFull(r io.ReaderAt, p []byte, at uint64) error {

@@ -79,7 +79,7 @@ func lookOnce(pid int, withMemory bool) (r *Result, loading bool, err error) {
 	var used *object
 	r.Finding, used = t.find()
 	r.Others = t.others(used, r.Allocator)
-	r.Env, r.IgnoredEnv = t.variables(r.Finding, used)
+	r.Env, r.IgnoredEnv = t.variables(r.Finding, used, r.Others)
 	if r.Allocator == Glibc {
 		r.Arenas, r.ArenaBytes = t.arenas(usage)
 	}

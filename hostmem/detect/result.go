@@ -59,4 +59,5 @@ type Result struct {
 	Memory
 	Children []Child `json:"children"`
 	Growth   *Growth `json:"growth"` // nil unless it was watched
+	Exit     *Exit   `json:"exit"`   // nil unless it is a command that ended by itself
 }

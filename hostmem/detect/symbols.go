@@ -142,11 +142,11 @@ func (m *image) slots(name string) []uint64 {
 func (m *image) relocations(table, size elf.DynTag, name string) []uint64 {
 	at, ok := m.address(table)
 	n := m.dyn[size]
-	if !ok || n == 0 || n > maxTable || elf.DynTag(m.dyn[elf.DT_PLTREL]) == elf.DT_REL {
+	if !ok || n == 0 || elf.DynTag(m.dyn[elf.DT_PLTREL]) == elf.DT_REL {
 		return nil // entries without addend are of 32-bit machines
 	}
-	raw := make([]byte, n)
-	if readFull(m.space, raw, at) != nil {
+	raw, err := m.table(at, n)
+	if err != nil {
 		return nil
 	}
 	var last uint64
@@ -169,23 +169,20 @@ func (m *image) relocations(table, size elf.DynTag, name string) []uint64 {
 
 // namesakes is the set of symbols up to an index that have a name.
 func (m *image) namesakes(last uint64, name string) map[uint64]bool {
-	if last == 0 || last*elf.Sym64Size > maxTable || m.dyn[elf.DT_STRSZ] > maxTable {
+	symbols, ok := m.address(elf.DT_SYMTAB)
+	if !ok || last == 0 {
 		return nil
 	}
-	table, ok := m.address(elf.DT_SYMTAB)
-	if !ok {
-		return nil
-	}
-	raw := make([]byte, (last+1)*elf.Sym64Size)
-	if readFull(m.space, raw, table) != nil {
+	raw, err := m.table(symbols, (last+1)*elf.Sym64Size)
+	if err != nil {
 		return nil
 	}
 	texts, ok := m.address(elf.DT_STRTAB)
 	if !ok {
 		return nil
 	}
-	names := make([]byte, m.dyn[elf.DT_STRSZ])
-	if readFull(m.space, names, texts) != nil {
+	names, err := m.table(texts, m.dyn[elf.DT_STRSZ])
+	if err != nil {
 		return nil
 	}
 	want := append([]byte(name), 0)

@@ -72,9 +72,11 @@ func attach(pid int, withMemory bool) (*target, error) {
 		return nil, err
 	}
 	t := &target{pid: pid, maps: maps}
-	if t.env, err = proc.Environ(pid); err != nil {
+	env, err := proc.Environ(pid)
+	if err != nil {
 		return nil, err
 	}
+	t.env = joinTunables(env)
 	if withMemory {
 		t.mem, err = proc.OpenMemory(pid)
 		if err != nil && !errors.Is(err, proc.ErrPermission) {

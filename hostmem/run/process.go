@@ -19,7 +19,8 @@ type process struct {
 	collected chan struct{}
 }
 
-func startProcess(argv, environ []string, dir string, out *os.File) (*process, error) {
+// startProcess starts a command. Without an input it has an empty one.
+func startProcess(argv, environ []string, dir string, in, out *os.File) (*process, error) {
 	p := &process{
 		cmd:       exec.Command(argv[0], argv[1:]...),
 		ended:     make(chan struct{}),
@@ -28,6 +29,9 @@ func startProcess(argv, environ []string, dir string, out *os.File) (*process, e
 	}
 	p.cmd.Env, p.cmd.Dir = environ, dir
 	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if in != nil {
+		p.cmd.Stdin = in
+	}
 	p.cmd.SysProcAttr = ownGroup()
 	started := make(chan error, 1)
 	go p.live(started)

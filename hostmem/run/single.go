@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -36,10 +35,12 @@ type Run struct {
 	Variant   string
 	Points    []Point
 	Exit      *Exit // nil if it was ended
+	Settled   bool  // it was left alone at the end
 	Killed    bool  // it ignored SIGTERM
 	Left      []Process
 	Found     *detect.Result // nil if it could not be looked at
 	Verified  bool
+	NoEffect  bool // a preload was without effect
 	Load      *Exit // of the load; nil if there was none, or it was ended
 	Err       string
 	CPU, Wall time.Duration
@@ -81,21 +82,40 @@ func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now()
-	p, err := startProcess(s.Command, environ, s.Dir, w)
-	w.Close()
+	in, gate, err := s.gate()
 	if err != nil {
+		w.Close()
+		out.close()
+		return nil, err
+	}
+	begin := time.Now()
+	p, err := startProcess(s.Command, environ, s.Dir, in, w)
+	w.Close()
+	in.Close()
+	if err != nil {
+		gate.Close()
 		out.close()
 		r.Err = fmt.Sprintf("it cannot be started: %v", err)
 		return r, nil
 	}
-	m := &measuring{spec: s, variant: v, run: r, process: p, output: out, begin: begin}
+	m := &measuring{spec: s, variant: v, run: r, process: p, output: out, gate: gate, begin: begin}
 	if m.sampler, err = proc.NewSampler(p.group); err != nil {
 		m.sampler = nil // it has ended already
 	}
+	m.phase = Starting
+	m.sample(false)
 	m.phases(ctx, texts[0], texts[1])
 	m.finish(ctx)
 	return r, context.Cause(ctx)
+}
+
+// gate makes the input of a command that waits for its end; both are nil for
+// one that does not.
+func (s *Spec) gate() (in, gate *os.File, err error) {
+	if !s.Gate {
+		return nil, nil, nil
+	}
+	return os.Pipe()
 }
 
 // unbuffered has Python print at once, so that its texts are seen when it
@@ -111,6 +131,7 @@ type measuring struct {
 	run     *Run
 	process *process
 	output  *output
+	gate    *os.File // closed to let it go on; may be nil
 	begin   time.Time
 	sampler *proc.Sampler
 	phase   Phase
@@ -124,7 +145,6 @@ type measuring struct {
 func (m *measuring) phases(ctx context.Context, ready, done <-chan struct{}) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m.phase = Starting
 	if !m.spec.Service() {
 		m.until(ctx, nil, 0)
 		return
@@ -141,27 +161,27 @@ func (m *measuring) phases(ctx context.Context, ready, done <-chan struct{}) {
 			return
 		}
 	}
-	m.look()
 	m.begun(Driven)
+	m.look()
+	m.gate.Close()
+	m.readyAt = time.Since(m.begin)
 	if !m.drive(ctx, done) {
 		return
 	}
 	m.run.Wall = time.Since(m.begin) - m.readyAt
-	m.look()
 	m.begun(Settling)
+	m.look()
 	if m.spec.Settle > 0 && m.until(ctx, nil, m.spec.Settle) == ended {
 		m.fail("it ended while it was left alone")
 		return
 	}
 	m.sample(true)
+	m.run.Settled = m.spec.Settle > 0
 }
 
 // begun marks a phase, with a sample at its beginning.
 func (m *measuring) begun(p Phase) {
 	m.phase = p
-	if p == Driven {
-		m.readyAt = time.Since(m.begin)
-	}
 	m.sample(true)
 }
 
@@ -177,7 +197,7 @@ func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 			m.fail("the load cannot be started: %v", err)
 			return false
 		}
-		load, err = startProcess([]string{"/bin/sh", "-c", m.spec.Load}, m.spec.Environ, m.spec.Dir, w)
+		load, err = startProcess([]string{"/bin/sh", "-c", m.spec.Load}, m.spec.Environ, m.spec.Dir, nil, w)
 		w.Close()
 		loadOutput = out
 		if err != nil {
@@ -188,7 +208,7 @@ func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 		over = load.ended
 	case m.spec.Done != "":
 		over = done
-	case m.spec.For == 0:
+	case m.spec.For == 0 && !m.spec.ToEnd:
 		return true
 	}
 	why := m.until(ctx, over, m.spec.For)
@@ -206,12 +226,20 @@ func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 	}
 	switch why {
 	case ended:
-		m.fail("it ended while it was driven")
+		m.endedEarly(load != nil)
 		return false
 	case interrupted:
 		return false
 	}
 	return true
+}
+
+// endedEarly is about a command that has ended before it was to be ended. Left
+// to itself it may: then it was measured to its end.
+func (m *measuring) endedEarly(driven bool) {
+	if driven || m.spec.Done != "" {
+		m.fail("it ended while it was driven")
+	}
 }
 
 // outcome is why a wait was over.
@@ -286,6 +314,7 @@ func (m *measuring) fail(format string, args ...any) {
 
 // finish ends what still runs and adds up.
 func (m *measuring) finish(ctx context.Context) {
+	m.gate.Close()
 	byItself := false
 	select {
 	case <-m.process.ended:
@@ -302,15 +331,16 @@ func (m *measuring) finish(ctx context.Context) {
 	m.output.close()
 	if byItself {
 		m.run.Exit = m.process.exit()
-		if m.run.Err == "" || m.run.Wall == 0 {
-			m.run.Wall = wall
-		}
+		m.run.Wall = wall - m.readyAt
 		if m.run.Err != "" && m.run.Exit != nil {
 			m.run.Err += fmt.Sprintf(" with %s: %s", m.run.Exit, m.output.lastLine())
 		}
 	}
 	m.count(own)
 	m.verdict()
+	if len(m.run.Points) == 0 {
+		m.fail("it ended before it could be measured")
+	}
 	if m.sampler != nil {
 		if _, err := m.sampler.Sample(); err == nil {
 			m.run.Left = names(m.sampler.PIDs())
@@ -374,5 +404,3 @@ func exitOf(state *os.ProcessState) *Exit {
 	}
 	return &Exit{Code: state.ExitCode()}
 }
-
-var errInterrupted = errors.New("interrupted")

@@ -76,6 +76,7 @@ func (m *measuring) verdict() {
 		return
 	}
 	if wrong := m.wrong(); wrong != "" {
+		r.NoEffect = m.variant.Preload != ""
 		m.fail("%s", wrong)
 		return
 	}

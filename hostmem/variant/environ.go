@@ -3,13 +3,9 @@ package variant
 import (
 	"slices"
 	"strings"
-)
 
-// tuning are the beginnings of variables that mallocs read.
-var tuning = []string{
-	"MALLOC_ARENA_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_", "MALLOC_TCACHE_", "MALLOC_PERTURB_", "MALLOC_CHECK_",
-	"MALLOC_CONF", "_RJEM_MALLOC_CONF", "JE_MALLOC_CONF", "TCMALLOC_", "MIMALLOC_",
-}
+	"github.com/ashlar-mem/ashlar/hostmem/detect"
+)
 
 const (
 	preload  = "LD_PRELOAD"
@@ -24,33 +20,33 @@ func (r *Ready) Environ(base []string) (environ []string, removed []Variable) {
 	if r.Preload != "" {
 		loaded = append(loaded, r.Preload)
 	}
-	for _, entry := range base {
-		name, value, _ := strings.Cut(entry, "=")
+	for _, assignment := range base {
+		name, value, _ := strings.Cut(assignment, "=")
 		switch {
-		case slices.ContainsFunc(tuning, func(t string) bool { return strings.HasPrefix(name, t) }):
-			removed = append(removed, Variable{name, value})
-			continue
 		case name == tunables:
 			kept := withoutMalloc(value)
 			if kept != value {
-				removed = append(removed, Variable{name, value})
+				removed = append(removed, Variable{Name: name, Value: value})
 			}
 			if kept == "" {
 				continue
 			}
-			entry = name + "=" + kept
+			assignment = name + "=" + kept
 		case name == preload:
 			keep, drop := splitPreload(value)
 			if drop != "" {
-				removed = append(removed, Variable{name, drop})
+				removed = append(removed, Variable{Name: name, Value: drop})
 			}
 			loaded = append(loaded, keep...)
 			continue
+		case detect.Tunes(name, value) != "":
+			removed = append(removed, Variable{Name: name, Value: value})
+			continue
 		}
-		environ = append(environ, entry)
+		environ = append(environ, assignment)
 	}
 	for _, v := range r.Env {
-		environ = append(environ, v.String())
+		environ = append(environ, entry(v))
 	}
 	if len(loaded) > 0 {
 		environ = append(environ, preload+"="+strings.Join(loaded, ":"))
@@ -83,7 +79,7 @@ func splitPreload(value string) (keep []string, drop string) {
 func (r *Ready) Variables() []Variable {
 	vars := []Variable{}
 	if r.Preload != "" {
-		vars = append(vars, Variable{preload, r.Preload})
+		vars = append(vars, Variable{Name: preload, Value: r.Preload})
 	}
 	return append(vars, r.Env...)
 }

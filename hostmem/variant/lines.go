@@ -36,12 +36,12 @@ func (r *Ready) Lines() Lines {
 	}
 	for _, v := range vars {
 		l.Shell = append(l.Shell, "export "+v.Name+"="+v.Value)
-		l.Systemd = append(l.Systemd, "Environment="+v.String())
+		l.Systemd = append(l.Systemd, "Environment="+entry(v))
 		if v.Name == preload && !r.Trim {
 			// By its name alone it is found on every architecture.
 			v.Value = filepath.Base(v.Value)
 		}
-		l.Dockerfile = append(l.Dockerfile, "ENV "+v.String())
+		l.Dockerfile = append(l.Dockerfile, "ENV "+entry(v))
 	}
 	return l
 }

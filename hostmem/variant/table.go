@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/hostmem/detect"
 )
 
 // Variable is one environment variable.
-type Variable struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
+type Variable = detect.Variable
 
-func (v Variable) String() string { return v.Name + "=" + v.Value }
+// entry writes a variable as an environment has it.
+func entry(v Variable) string { return v.Name + "=" + v.Value }
 
 // Variant is a malloc and how it is tuned.
 type Variant struct {
@@ -44,7 +44,7 @@ var table = []Variant{
 	},
 	{
 		Name: "glibc-arena2", Allocator: "glibc",
-		Env:      []Variable{{"MALLOC_ARENA_MAX", "2"}},
+		Env:      []Variable{{Name: "MALLOC_ARENA_MAX", Value: "2"}},
 		Versions: Versions{From: "2.10", Why: "arenas can be limited from then on"},
 		What:     "two arenas for all threads, not eight a core",
 	},
@@ -59,7 +59,7 @@ var table = []Variant{
 	},
 	{
 		Name: "jemalloc-bg", Allocator: "jemalloc", Library: "jemalloc",
-		Env:      []Variable{{"MALLOC_CONF", "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0"}},
+		Env:      []Variable{{Name: "MALLOC_CONF", Value: "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0"}},
 		Versions: Versions{From: "5.0", Why: "background threads came with it"},
 		What:     "a background thread gives free pages back within a second, also when the program is idle",
 	},
@@ -69,7 +69,7 @@ var table = []Variant{
 	},
 	{
 		Name: "tcmalloc-decommit", Allocator: "tcmalloc", Library: "tcmalloc",
-		Env: []Variable{{"TCMALLOC_AGGRESSIVE_DECOMMIT", "t"}},
+		Env: []Variable{{Name: "TCMALLOC_AGGRESSIVE_DECOMMIT", Value: "t"}},
 		Versions: Versions{
 			From: "2.2", Not: []string{"2.8"},
 			Why: "the variable came with 2.2; 2.8 crashes with it",
@@ -83,7 +83,7 @@ var table = []Variant{
 	{
 		Name: "mimalloc-reset", Allocator: "mimalloc", Library: "mimalloc",
 		// Called decommit_delay and purge_delay later; all versions take this name.
-		Env:      []Variable{{"MIMALLOC_RESET_DELAY", "0"}},
+		Env:      []Variable{{Name: "MIMALLOC_RESET_DELAY", Value: "0"}},
 		Versions: Versions{From: "1.6", Why: "the variable came with it"},
 		What:     "pages go back as soon as they are free",
 	},

@@ -19,7 +19,7 @@
 //	record NAME STREAM               record_stream
 //	empty                            empty_cache
 //	set CONF                         change the settings at run time
-//	limit SIZE | fraction F
+//	limit SIZE | limit none | fraction F
 //	pool NAME [use_on_oom] [no_split]
 //	begin POOL [thread=N] | end POOL | close POOL
 //	capture NAME STREAM,... [pool=NAME] | endcapture NAME | release NAME

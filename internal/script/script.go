@@ -307,6 +307,9 @@ func (r *Runner) set(words []string) error {
 }
 
 func (r *Runner) limit(words []string) error {
+	if words[0] == "none" {
+		return r.Allocator.SetMemoryFraction(1)
+	}
 	n, err := size(words[0])
 	if err == nil {
 		r.Allocator.SetLimit(n)

@@ -6,6 +6,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/plan/outside"
 )
 
 // Peaks are the highest totals of step 3, or of a generation.
@@ -47,14 +48,18 @@ func Check(l *ledger.Ledger) error {
 	return nil
 }
 
-// Through runs a ledger through the engine on a device without a limit and
-// returns the statistics that PyTorch would show, the peaks being reset where
+// Through runs a planned ledger through the engine on a device without a limit
+// and returns the statistics that PyTorch would show, the peaks being reset where
 // the measured part begins.
-func Through(l *ledger.Ledger) (Peaks, error) {
+func Through(l *ledger.Ledger) (Peaks, error) { return through(l, outside.Of(l)) }
+
+// through runs a ledger beside which others take memory.
+func through(l *ledger.Ledger, others outside.Takings) (Peaks, error) {
 	if err := Check(l); err != nil {
 		return Peaks{}, err
 	}
-	a := alloc.New(sim.New(sim.Config{Endless: true}))
+	dev := sim.New(sim.Config{Endless: true, Started: true})
+	a := alloc.New(dev)
 	from := l.Scored()
 	addrs := make([]uint64, len(l.Tensors))
 	for i, e := range l.Events {
@@ -63,6 +68,9 @@ func Through(l *ledger.Ledger) (Peaks, error) {
 		}
 		var err error
 		if e >= 0 {
+			if err := others.Before(e, dev.Occupy); err != nil {
+				return Peaks{}, err
+			}
 			t := l.Tensors[e]
 			addrs[e], err = a.Malloc(uint64(t.Bytes), uint64(t.Stream))
 		} else {

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	hostrun "github.com/ashlar-mem/ashlar/hostmem/run"
+	"github.com/ashlar-mem/ashlar/hostmem/workload"
+	"github.com/ashlar-mem/ashlar/report"
+)
+
+// hostBenchOptions are the flags of bench.
+type hostBenchOptions struct {
+	hostOptions
+	python string
+}
+
+func newHostBench(std stdio) *cobra.Command {
+	var o hostBenchOptions
+	cmd := &cobra.Command{
+		Use:   "bench [WORKLOAD...]",
+		Short: "Compare the mallocs of this machine on small workloads",
+		Long: `Bench runs small programs under each malloc, as run does with a command of
+yours, and compares what they hold and how long they take. Without a name it runs
+all of them:
+
+` + workloadHelp() + `
+The first five are in Python, for the memory that is held; the others are in C,
+for speed, and are left out where there is no C compiler. For the decision about
+a program of your own run that one: ashlar host run.
+
+Exit status: 0 answered; 2 nothing could be run, a preload had no effect, a flag
+is wrong, or it was interrupted, after printing what was known.`,
+		Example: "  ashlar host bench\n" +
+			"  ashlar host bench burst threads\n" +
+			"  ashlar host bench lesson --variants jemalloc,tcmalloc,mimalloc --repeat 5 --json",
+		ValidArgs: workload.Names(),
+	}
+	o.add(cmd, 6*time.Second)
+	flags := cmd.Flags()
+	flags.StringVar(&o.python, "python", "python3", "the interpreter, a `FILE` or a name on the PATH")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		chosen, err := workload.Choose(args)
+		if err != nil {
+			return err
+		}
+		quietPipe()
+		ctx, stop := untilEnded(cmd.Context())
+		defer stop()
+		return o.run(ctx, std, chosen)
+	}
+	return cmd
+}
+
+func workloadHelp() string {
+	var b strings.Builder
+	all, _ := workload.Choose(nil) // all of them are there
+	for _, w := range all {
+		fmt.Fprintf(&b, "  %-11s %s\n", w.Name, w.What)
+	}
+	return b.String()
+}
+
+// benchAnswer is the JSON form of a bench.
+type benchAnswer struct {
+	Workloads []benched `json:"workloads"`
+	Skipped   []skipped `json:"skipped"`
+}
+
+type benched struct {
+	Workload string `json:"workload"`
+	What     string `json:"what"`
+	*hostrun.Comparison
+}
+
+type skipped struct {
+	Workload string `json:"workload"`
+	Why      string `json:"why"`
+}
+
+func (o *hostBenchOptions) run(ctx context.Context, std stdio, chosen []workload.Workload) error {
+	h, err := o.prepare(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	bench := workload.Bench{Scratch: h.scratch, Python: o.python, Settle: o.settle}
+	a := benchAnswer{Workloads: []benched{}, Skipped: []skipped{}}
+	var last error
+	for i, w := range chosen {
+		spec, err := bench.Spec(ctx, w)
+		if err != nil {
+			a.Skipped = append(a.Skipped, skipped{w.Name, err.Error()})
+			std.errorf("%s is left out: %v", w.Name, err)
+			continue
+		}
+		c, err := h.compare(ctx, spec, "runs of "+w.Name)
+		if err != nil {
+			return err
+		}
+		c.Command[len(c.Command)-1] = w.Name
+		a.Workloads = append(a.Workloads, benched{w.Name, w.What, c})
+		if !o.json {
+			if err := o.text(std, i, w, c); err != nil {
+				return err
+			}
+		}
+		if err := hostStatus(std, c); err != nil {
+			last = err
+		}
+		if c.Interrupted {
+			break
+		}
+	}
+	if o.json {
+		if err := printAnswer(std, true, a, nil); err != nil {
+			return err
+		}
+	}
+	if len(a.Workloads) == 0 {
+		return failure{fmt.Errorf("no workload could be run")}
+	}
+	return last
+}
+
+func (o *hostBenchOptions) text(std stdio, i int, w workload.Workload, c *hostrun.Comparison) error {
+	return printAnswer(std, false, nil, func(out io.Writer) error {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		return report.Host(out, w.Name+": "+w.What, c, std.style())
+	})
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	hostrun "github.com/ashlar-mem/ashlar/hostmem/run"
+	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/report"
+)
+
+// hostOptions are the flags that run and bench share.
+type hostOptions struct {
+	variants string
+	repeat   int
+	settle   time.Duration
+	out      string
+	json     bool
+}
+
+func (o *hostOptions) add(cmd *cobra.Command, settle time.Duration) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&o.variants, "variants", "", "some of the variants, a `LIST` with commas; by default all of\n"+strings.Join(variant.Names(), ", "))
+	flags.IntVar(&o.repeat, "repeat", 3, "runs of each variant, `N`; without a second one there is no spread, and no advice")
+	flags.DurationVar(&o.settle, "settle", settle, "how long it is left alone, and measured, after the load")
+}
+
+func (o *hostOptions) check() error {
+	switch {
+	case runtime.GOOS != "linux":
+		return failure{errors.New("host needs Linux: it measures through /proc")}
+	case o.repeat < 1 || o.repeat > maxRepeat:
+		return fmt.Errorf("--repeat is %d: it must be from 1 to %d", o.repeat, maxRepeat)
+	case o.settle < 0:
+		return fmt.Errorf("--settle is %v: give a time such as 15s", o.settle)
+	case o.out != "" && filepath.Ext(o.out) != ".svg":
+		return fmt.Errorf("-o %s: the plot is an SVG; let the name end in .svg", o.out)
+	}
+	return nil
+}
+
+const maxRepeat = 100
+
+// hostRunOptions are the flags of run.
+type hostRunOptions struct {
+	hostOptions
+	ready       string
+	readyWithin time.Duration
+	load        string
+	duration    time.Duration
+}
+
+func newHostRun(std stdio) *cobra.Command {
+	var o hostRunOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND...",
+		Short: "Run a command under each malloc and compare what it holds",
+		Long: `Run starts the command under each malloc, tuned or as shipped, several times,
+interleaved, and measures all its processes: memory, CPU time, faults. Every run
+is verified: which malloc its largest process uses is looked up in its memory.
+
+A command that ends is measured to its end. A service is one that is given any of
+--ready, --load and --for: when it is ready it is driven, then left alone for
+--settle, then ended: SIGTERM, after 10 s SIGKILL, to its own process group only.
+--load is a shell command; the load is over when it ends, or after --for. The
+malloc is the command's alone, not that of the load.
+
+What is recommended holds less in the end than glibc by more than the spread of
+the runs, and has the least memory times CPU time; else it is glibc itself.
+
+What the command prints is not shown. With --ready TEXT it is watched for the
+text, and Python is told not to buffer it (PYTHONUNBUFFERED).
+
+Exit status: 0 answered; 2 the command cannot be run, a preload had no effect, a
+flag is wrong, or it was interrupted, after printing what was known. That of the
+command is in the result.`,
+		Example: "  ashlar host run -- python3 train.py\n" +
+			"  ashlar host run --ready http://127.0.0.1:8000/health --load 'wrk -d 20s http://127.0.0.1:8000/' -- python3 server.py\n" +
+			"  ashlar host run --ready 'startup complete' --for 60s --settle 30s --variants jemalloc-bg,glibc-trim -o rss.svg -- ./service",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("run needs a COMMAND, after --")
+			}
+			return nil
+		},
+	}
+	o.add(cmd, 15*time.Second)
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	flags.StringVar(&o.ready, "ready", "", "what shows that it is ready: a `URL|TEXT` that answers, or that it prints")
+	flags.DurationVar(&o.readyWithin, "ready-within", hostrun.DefaultReadyWithin, "how long it may take to be ready")
+	flags.StringVar(&o.load, "load", "", "a shell `CMD` that drives it when it is ready")
+	flags.DurationVar(&o.duration, "for", 0, "how long it runs when it is ready, or the load at most")
+	flags.StringVarP(&o.out, "output", "o", "", "draw the runs into an SVG `FILE`")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		spec, err := o.spec(cmd, args)
+		if err != nil {
+			return err
+		}
+		quietPipe()
+		ctx, stop := untilEnded(cmd.Context())
+		defer stop()
+		return o.run(ctx, std, spec)
+	}
+	return cmd
+}
+
+// untilEnded is a context that also ends when this program is asked to end:
+// commands that it has started must not outlive it.
+func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+func (o *hostRunOptions) spec(cmd *cobra.Command, args []string) (hostrun.Spec, error) {
+	s := hostrun.Spec{Command: args, Environ: os.Environ(), Load: o.load, For: o.duration, ReadyWithin: o.readyWithin}
+	if err := o.check(); err != nil {
+		return s, err
+	}
+	if o.duration < 0 || o.readyWithin <= 0 {
+		return s, errors.New("--for and --ready-within are times such as 30s")
+	}
+	if cmd.Flags().Changed("ready") {
+		ready, err := hostrun.ParseReady(o.ready)
+		if err != nil {
+			return s, fmt.Errorf("--ready: %w", err)
+		}
+		s.Ready = ready
+	}
+	if s.Service() {
+		s.Settle = o.settle
+	} else if cmd.Flags().Changed("settle") {
+		return s, errors.New("--settle is for a service: give --ready, --load or --for too")
+	}
+	return s, nil
+}
+
+func (o *hostRunOptions) run(ctx context.Context, std stdio, spec hostrun.Spec) error {
+	h, err := o.prepare(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	c, err := h.compare(ctx, spec, "runs")
+	if err != nil {
+		return err
+	}
+	title := strings.Join(spec.Command, " ")
+	if o.out != "" {
+		// Also after an interrupt: what is known is drawn.
+		err := writeFile(context.WithoutCancel(ctx), o.out, func(w io.Writer) error { return report.HostSVG(w, title, c) })
+		if err != nil {
+			return err
+		}
+	}
+	err = printAnswer(std, o.json, c, func(w io.Writer) error {
+		if err := report.Host(w, title, c, std.style()); err != nil || o.out == "" {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "\n%s: all of them as a plot\n", o.out)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return hostStatus(std, c)
+}
+
+// hostStatus is how the command ends after its answer.
+func hostStatus(std stdio, c *hostrun.Comparison) error {
+	switch {
+	case c.Interrupted:
+		std.errorf("interrupted: what was running has been ended")
+		return status(exitInput)
+	case c.Failed():
+		std.errorf("%s could not be measured under any variant: %s", c.Command[0], *c.Results[0].Error)
+		return status(exitInput)
+	case c.NoEffect() != nil:
+		r := c.NoEffect()
+		std.errorf("%s: %s", r.Variant, *r.Error)
+		return status(exitInput)
+	}
+	return nil
+}
+
+// hostRunner is variants that are ready to run.
+type hostRunner struct {
+	std     stdio
+	repeat  int
+	scratch string
+	ready   []variant.Ready
+	missing []variant.Missing
+}
+
+// prepare finds the variants and what they need.
+func (o *hostOptions) prepare(ctx context.Context, std stdio) (*hostRunner, error) {
+	chosen, err := variant.Choose(o.variants)
+	if err != nil {
+		return nil, fmt.Errorf("--variants: %w", err)
+	}
+	scratch, err := os.MkdirTemp("", "ashlar-host-")
+	if err != nil {
+		return nil, failure{err}
+	}
+	h := &hostRunner{std: std, repeat: o.repeat, scratch: scratch}
+	h.ready, h.missing = variant.Search(ctx, chosen, scratch)
+	return h, nil
+}
+
+func (h *hostRunner) close() { os.RemoveAll(h.scratch) }
+
+// compare runs one command under all variants.
+func (h *hostRunner) compare(ctx context.Context, spec hostrun.Spec, what string) (*hostrun.Comparison, error) {
+	p := startProgress(h.std, len(h.ready)*h.repeat, what)
+	defer p.stop()
+	c, err := hostrun.Compare(ctx, spec, h.ready, h.repeat, func(done int, _ string) { p.at(done, len(h.ready)*h.repeat) })
+	if err != nil {
+		return nil, failure{err}
+	}
+	if h.missing != nil {
+		c.Missing = h.missing
+	}
+	return c, nil
+}

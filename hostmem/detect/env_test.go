@@ -1,0 +1,100 @@
+//go:build linux
+
+package detect
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestVariables(t *testing.T) {
+	program := compile(t, "hold")
+	for _, test := range []struct {
+		name, library string
+		env           []string
+		ignored       map[string]string // last reason by name
+	}{
+		{
+			"glibc", "",
+			[]string{
+				"MALLOC_ARENA_MAX=2", "MALLOC_TRIM_THRESHOLD_=1000", "MALLOC_TRIM_THRESHOLD=1000", "MALLOC_NONSENSE=1", "MALLOC_CHECK_=3",
+				"GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.nonsense=1:glibc.malloc.arena_test=3",
+				"MALLOC_CONF=narenas:1", "TCMALLOC_RELEASE_RATE=10", "MIMALLOC_RESET_DELAY=0", "PYTHONMALLOC=malloc",
+				"LD_PRELOAD=/nowhere/libjemalloc.so.2",
+				"HOME=/root",
+			},
+			map[string]string{
+				"MALLOC_TRIM_THRESHOLD": "glibc's name is MALLOC_TRIM_THRESHOLD_",
+				"MALLOC_NONSENSE":       "this glibc does not have the name",
+				"MALLOC_CHECK_":         "it only has an effect with libc_malloc_debug.so.0 preloaded",
+				"GLIBC_TUNABLES":        "this glibc does not have glibc.malloc.nonsense",
+				"MALLOC_CONF":           "it is for jemalloc; malloc here is that of glibc",
+				"TCMALLOC_RELEASE_RATE": "it is for tcmalloc; malloc here is that of glibc",
+				"MIMALLOC_RESET_DELAY":  "it is for mimalloc; malloc here is that of glibc",
+				"PYTHONMALLOC":          "the program is not Python",
+				"LD_PRELOAD":            "/nowhere/libjemalloc.so.2 is not loaded",
+			},
+		},
+		{
+			"jemalloc", jemalloc(t),
+			[]string{"MALLOC_CONF=background_thread:true,dirty_decay_ms:1000,no_such:1", "JE_MALLOC_CONF=narenas:1", "MALLOC_ARENA_MAX=2"},
+			map[string]string{
+				"MALLOC_CONF":      "this jemalloc does not have the option no_such",
+				"JE_MALLOC_CONF":   "this jemalloc reads MALLOC_CONF",
+				"MALLOC_ARENA_MAX": "it is for glibc; malloc here is that of jemalloc",
+			},
+		},
+		{
+			"tcmalloc", tcmalloc(t),
+			[]string{"TCMALLOC_RELEASE_RATE=10", "TCMALLOC_AGGRESSIVE_DECOMMIT=1", "TCMALLOC_AGGRESSIVE=1"},
+			map[string]string{"TCMALLOC_AGGRESSIVE": "this tcmalloc does not have the name"},
+		},
+		{
+			"mimalloc", mimalloc(t),
+			[]string{"MIMALLOC_RESET_DELAY=0", "mimalloc_page_reset=1", "MIMALLOC_SEGMENT_RESET=1", "MIMALLOC_NO_SUCH=1"},
+			map[string]string{
+				"MIMALLOC_SEGMENT_RESET": "this mimalloc does not have the option",
+				"MIMALLOC_NO_SUCH":       "this mimalloc does not have the option",
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			env := append(preload(test.library), test.env...)
+			r, err := look(running(t, env, program), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, i := range r.IgnoredEnv {
+				got[i.Name] = i.Why
+			}
+			if d := cmp.Diff(test.ignored, got); d != "" {
+				t.Error(d)
+			}
+			want := len(env)
+			for _, v := range env {
+				if v == "HOME=/root" {
+					want-- // it is not about allocators
+				}
+			}
+			if len(r.Env) != want {
+				t.Errorf("%d variables, want %d: %+v", len(r.Env), want, r.Env)
+			}
+		})
+	}
+}
+
+func TestOldGlibc(t *testing.T) {
+	for _, test := range []struct {
+		version string
+		before  bool
+	}{{"2.17", true}, {"2.26", false}, {"2.36", false}, {"1.99", true}, {"3.0", false}, {"x", false}} {
+		if got := before(&test.version, 2, 26); got != test.before {
+			t.Errorf("%s: %v", test.version, got)
+		}
+	}
+	if before(nil, 2, 26) {
+		t.Error("no version")
+	}
+}

@@ -1,0 +1,130 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// Recommendation is the variant to use, and why. It is the baseline where
+// nothing is better.
+type Recommendation struct {
+	Variant string        `json:"variant"`
+	Reason  string        `json:"reason"`
+	Cost    string        `json:"cost"` // in time; empty for the baseline
+	Lines   variant.Lines `json:"lines"`
+}
+
+// outside tells whether a holds less in the end than b by more than the spread:
+// the gap between their runs is wider than the runs of either lie apart.
+//
+// Two variants that are the same pass this with three runs each in about one of
+// a hundred cases; that the runs of one are all below those of the other would
+// happen in five.
+func outside(a, b *Result) bool {
+	if a.Spread == nil || b.Spread == nil {
+		return false
+	}
+	x, y := a.Spread.FinalRSS, b.Spread.FinalRSS
+	return x.High < y.Low && y.Low-x.High > max(x.High-x.Low, y.High-y.Low)
+}
+
+// weight is memory times CPU time: where one is halved and the other doubled,
+// nothing is won.
+func (r *Result) weight() float64 { return float64(*r.FinalRSS) * *r.CPUS }
+
+// eligible tells whether a variant can be recommended: all of its runs
+// succeeded and were verified.
+func (r *Result) eligible() bool {
+	return r.Runs > 0 && r.Failed == 0 && r.Error == nil && r.Verified
+}
+
+// recommend chooses among the variants that hold less than the baseline by more
+// than the spread the one whose memory times CPU time is the least, if that is
+// less than the baseline's.
+func recommend(results []Result, ready []variant.Ready) Recommendation {
+	stay := Recommendation{Variant: variant.Baseline, Lines: (&variant.Ready{}).Lines()}
+	var base *Result
+	for i := range results {
+		if results[i].Variant == variant.Baseline {
+			base = &results[i]
+		}
+	}
+	switch {
+	case base == nil || base.Runs == 0:
+		stay.Reason = "stay on glibc: it could not be measured, so nothing can be compared with it"
+		return stay
+	case base.Spread == nil:
+		stay.Reason = "stay on glibc: one run each does not show the spread; repeat them (--repeat 3)"
+		return stay
+	}
+	var best *Result
+	var dear []*Result
+	for i := range results {
+		r := &results[i]
+		switch {
+		case r == base || !r.eligible() || !outside(r, base):
+		case r.weight() >= base.weight():
+			dear = append(dear, r)
+		case best == nil || r.weight() < best.weight():
+			best = r
+		}
+	}
+	if best == nil {
+		stay.Reason = stayReason(base, dear)
+		return stay
+	}
+	rec := Recommendation{Variant: best.Variant, Reason: betterReason(best, base), Cost: cost(best, base)}
+	for i := range ready {
+		if ready[i].Name == best.Variant {
+			rec.Lines = ready[i].Lines()
+		}
+	}
+	return rec
+}
+
+func betterReason(r, base *Result) string {
+	return fmt.Sprintf("%s holds %s %s, glibc %s: %s less, and the runs of neither lie further apart than %s",
+		r.Variant, units.Size(*r.FinalRSS), finally(r), units.Size(*base.FinalRSS), units.Size(*base.FinalRSS-*r.FinalRSS),
+		units.Size(max(width(r), width(base))))
+}
+
+func width(r *Result) uint64 { return r.Spread.FinalRSS.High - r.Spread.FinalRSS.Low }
+
+func finally(r *Result) string {
+	if *r.Final == FinalAtExit {
+		return "at its end"
+	}
+	return "when it is idle"
+}
+
+func stayReason(base *Result, dear []*Result) string {
+	if len(dear) == 0 {
+		return fmt.Sprintf("stay on glibc: nothing holds less than its %s %s by more than the spread", units.Size(*base.FinalRSS), finally(base))
+	}
+	var each []string
+	for _, r := range dear {
+		each = append(each, fmt.Sprintf("%s holds %.2f of glibc's memory for %.2f of its CPU time", r.Variant, *r.Ratio, *r.CPUS / *base.CPUS))
+	}
+	return "stay on glibc: memory times CPU time is least with it; " + strings.Join(each, ", ")
+}
+
+// cost says what a variant costs in time.
+func cost(r, base *Result) string {
+	text := "CPU time " + against(*r.CPUS, *base.CPUS, r.Spread.CPUS, base.Spread.CPUS)
+	return text + "; time " + against(*r.WallS, *base.WallS, r.Spread.WallS, base.Spread.WallS)
+}
+
+// against words a time beside that of the baseline.
+func against(a, b float64, x, y Range[float64]) string {
+	if b == 0 {
+		return fmt.Sprintf("%.2f s", a)
+	}
+	text := fmt.Sprintf("%+.0f %% (%.2f s, glibc %.2f s)", 100*(a/b-1), a, b)
+	if x.Low <= y.High && y.Low <= x.High {
+		text += ", within the spread"
+	}
+	return text
+}

@@ -1,0 +1,11 @@
+// Package workload has small programs that use memory as services do, so that
+// mallocs can be compared without a program of one's own.
+//
+// Those in Python are for how much memory is held; all their buffers are larger
+// than 512 bytes, since smaller ones go to Python's own allocator and not to
+// malloc. Those in C, compiled when they are needed, are for how fast malloc
+// and free are.
+//
+// Every one prints "ready" and begins at the end of its input. Some then print
+// "done" and stay, idle; the others work until they end.
+package workload

@@ -1,0 +1,240 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/hostmem/run"
+	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/plan"
+)
+
+// Host writes a command under all variants: the figures, their curves, and what
+// to use.
+func Host(w io.Writer, title string, c *run.Comparison, style Style) error {
+	p := &page{w: w, style: style}
+	p.wrapped("", title)
+	p.wrapped("  ", hostRuns(c))
+	for _, n := range c.Notes {
+		p.wrapped("  note: ", n)
+	}
+	p.hostTable(c)
+	p.hostBars(c)
+	p.hostCourse(c)
+	if !c.Interrupted {
+		p.hostAdvice(&c.Recommendation)
+	}
+	return p.err
+}
+
+func hostRuns(c *run.Comparison) string {
+	text := fmt.Sprintf("%s, %s each, interleaved", plural(len(c.Results), "variant", "variants"), plural(c.Repeat, "run", "runs"))
+	if c.Interrupted {
+		done := 0
+		for _, r := range c.Results {
+			done += r.Runs + r.Failed
+		}
+		return text + "; interrupted after " + plural(done, "run", "runs") + ": this is what is known"
+	}
+	if !slices.ContainsFunc(c.Results, func(r run.Result) bool { return !r.Verified }) {
+		text += "; the malloc of every run was looked up in its process"
+	}
+	return text
+}
+
+const hostRow = "  %-18s %9s %9s %11s %11s %12s %6s  %s"
+
+func (p *page) hostTable(c *run.Comparison) {
+	p.heading("What it holds", "")
+	p.line(hostRow, "", "time", "CPU", "peak", "final", "retained", "of", "spread")
+	p.line(hostRow, "", "", "time", "", "", "", "glibc", "of final")
+	atExit := false
+	for i := range c.Results {
+		r := &c.Results[i]
+		if r.Runs > 0 {
+			p.hostResult(r)
+			atExit = atExit || *r.Final == run.FinalAtExit
+		}
+		switch {
+		case r.Error != nil && r.Failed > 1:
+			p.wrapped(fmt.Sprintf("  %-18s failed %s: ", r.Variant, plural(r.Failed, "time", "times")), *r.Error)
+		case r.Error != nil:
+			p.wrapped(fmt.Sprintf("  %-18s failed: ", r.Variant), *r.Error)
+		case r.Runs == 0:
+			p.line("  %-18s was not reached", r.Variant)
+		case !r.Verified:
+			p.line("  %-18s ended too soon for its malloc to be looked up", "")
+		}
+		if r.ExitCode != nil && *r.ExitCode != 0 && r.Error == nil {
+			p.line("  %-18s exit code %d", "", *r.ExitCode)
+		}
+	}
+	for _, m := range c.Missing {
+		p.wrapped(fmt.Sprintf("  %-18s ", m.Variant), "left out: it needs "+m.Needs+installText(m))
+	}
+	p.printf("\n")
+	p.wrapped("  ", hostLegend(atExit))
+}
+
+func installText(m variant.Missing) string {
+	if m.Install == "" {
+		return ""
+	}
+	return "; " + m.Install
+}
+
+func (p *page) hostResult(r *run.Result) {
+	retained, ratio, spread := "-", "-", "not known"
+	if r.Retained != nil {
+		retained = units.Delta(*r.Retained)
+	}
+	if r.Ratio != nil {
+		ratio = fmt.Sprintf("%.2f", *r.Ratio)
+	}
+	if s := r.Spread; s != nil {
+		spread = units.Size(s.FinalRSS.High - s.FinalRSS.Low)
+	}
+	p.line(hostRow, r.Variant, hostSeconds(*r.WallS), hostSeconds(*r.CPUS), units.Size(*r.PeakRSS), units.Size(*r.FinalRSS), retained, ratio, spread)
+}
+
+func hostSeconds(s float64) string {
+	if s >= 100 {
+		return fmt.Sprintf("%.0f s", s)
+	}
+	return fmt.Sprintf("%.2f s", s)
+}
+
+func hostLegend(atExit bool) string {
+	final := "the median while it was left alone"
+	if atExit {
+		final = "that of the last sample before it ended"
+	}
+	return "Memory is RSS, summed over all processes of the command. Final is " + final +
+		"; retained is final less what it held when it was ready. Figures are medians over the runs; the spread is from the least to the most."
+}
+
+// hostBars draws final and peak of each variant.
+func (p *page) hostBars(c *run.Comparison) {
+	const columns = 58
+	var most uint64
+	for _, r := range c.Results {
+		if r.Runs > 0 {
+			most = max(most, *r.PeakRSS)
+		}
+	}
+	if most == 0 {
+		return
+	}
+	p.heading("Final and peak", "")
+	for _, r := range c.Results {
+		if r.Runs == 0 {
+			continue
+		}
+		final := int((*r.FinalRSS*columns + most/2) / most)
+		peak := int((*r.PeakRSS*columns + most/2) / most)
+		p.line("  %-18s %s%s", r.Variant, strings.Repeat("#", final), strings.Repeat(".", max(0, peak-final)))
+	}
+	p.line("  %-18s # final   . up to the peak of %s", "", units.Size(most))
+}
+
+// hostCourse draws the baseline and the best of the others over time.
+func (p *page) hostCourse(c *run.Comparison) {
+	base, other := hostPair(c)
+	if base == nil || other == nil {
+		return
+	}
+	length := max(base.Points[len(base.Points)-1].At, other.Points[len(other.Points)-1].At)
+	if length <= 0 {
+		return
+	}
+	p.heading("Over time", fmt.Sprintf(": %s beside %s, a typical run of each", base.Variant, other.Variant))
+	p.chart(chart{
+		a: hostColumns(base, length), b: hostColumns(other, length), both: '#', onlyA: '.', onlyB: '+',
+		phases: hostPhases(base, length),
+		legend: fmt.Sprintf("# both   . only %s   + only %s   (%s in all)", base.Variant, other.Variant, hostSeconds(length.Seconds())),
+	})
+}
+
+// hostPair finds the runs to draw: the baseline's, and that of the recommended
+// variant or of the one that holds least.
+func hostPair(c *run.Comparison) (base, other *run.Run) {
+	var best *run.Result
+	for i := range c.Results {
+		r := &c.Results[i]
+		switch {
+		case r.Runs == 0:
+		case r.Variant == variant.Baseline:
+			base = r.Typical()
+		case r.Variant == c.Recommendation.Variant:
+			return base, r.Typical()
+		case best == nil || *r.FinalRSS < *best.FinalRSS:
+			best = r
+		}
+	}
+	if best == nil {
+		return base, nil
+	}
+	return base, best.Typical()
+}
+
+// hostColumns is the memory of a run in columns of equal time: the most in each,
+// and where there is no sample what there was before. After its end it is 0.
+func hostColumns(r *run.Run, length time.Duration) []uint64 {
+	columns := make([]uint64, ChartWidth)
+	last := 0
+	for _, p := range r.Points {
+		column := hostColumn(p.At, length)
+		for i := last + 1; i < column; i++ {
+			columns[i] = columns[last]
+		}
+		columns[column] = max(columns[column], p.RSSBytes)
+		last = column
+	}
+	return columns
+}
+
+func hostColumn(at, length time.Duration) int {
+	return min(int(int64(at)*ChartWidth/int64(length)), ChartWidth-1)
+}
+
+// hostPhases places the phases below the chart.
+func hostPhases(r *run.Run, length time.Duration) []plan.Span {
+	var spans []plan.Span
+	for _, p := range r.Points {
+		column := hostColumn(p.At, length)
+		if n := len(spans); n > 0 && spans[n-1].Name == string(p.Phase) {
+			spans[n-1].End = column + 1
+			continue
+		}
+		if n := len(spans); n > 0 {
+			spans[n-1].End = column
+		}
+		spans = append(spans, plan.Span{Name: string(p.Phase), Begin: column, End: column + 1})
+	}
+	return spans
+}
+
+func (p *page) hostAdvice(a *run.Recommendation) {
+	p.heading("Recommended", "")
+	p.printf("%s\n", a.Variant)
+	p.wrapped("  ", a.Reason+".")
+	if a.Cost != "" {
+		p.wrapped("  it costs: ", a.Cost+".")
+	}
+	for _, l := range []struct {
+		where string
+		lines []string
+	}{{"shell", a.Lines.Shell}, {"Dockerfile", a.Lines.Dockerfile}, {"systemd, in [Service]", a.Lines.Systemd}} {
+		if len(l.lines) == 0 {
+			continue
+		}
+		p.printf("\n  %s\n", l.where)
+		for _, line := range l.lines {
+			p.line("    %s", line)
+		}
+	}
+}
