@@ -26,7 +26,7 @@ test: lint unit typecheck race invariants fuzz-short browser
 	@echo "all tests passed"
 
 lint:
-	@scripts/setup gcc python3
+	@scripts/setup gcc python3 mallocs static-mallocs musl-gcc
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "not formatted (go tool gofumpt -w .):"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
 	cd browsertests && $(GO) vet ./...

@@ -26,7 +26,7 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 	}
 	var others []replay.Taking
 	for _, t := range outside.Of(l) {
-		others = append(others, replay.Taking{Call: int(l.Tensors[t.Tensor].Birth), Bytes: t.Bytes})
+		others = append(others, replay.Taking{Call: int(l.Tensors[t.Tensor].Birth), Taking: t.Taking})
 	}
 	p.Started(others)
 	return p, nil

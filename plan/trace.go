@@ -91,7 +91,7 @@ func traceOf(ctx context.Context, l *ledger.Ledger, s settings.Settings, conf st
 		}
 		t := &l.Tensors[e]
 		x.stack, x.kind = x.stackOf(frameKey{t.Op, t.Module, x.phase.Name}), x.kinds[purposes[e]]
-		if err := others.Before(e, dev.Occupy); err != nil {
+		if err := others.Before(e, dev); err != nil {
 			return nil, err
 		}
 		addr, err := a.Malloc(uint64(t.Bytes), uint64(t.Stream))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -54,16 +55,15 @@ func (p *Program) onStream(stream uint64) uint32 {
 	return uint32(len(p.places) - 1)
 }
 
-// Taking is memory of the device that something beside the allocator takes
-// before a call and keeps, a library or the driver. It lies among the segments.
+// Taking is what something beside the allocator takes before a call.
 type Taking struct {
-	Call  int
-	Bytes uint64
+	Call int
+	sim.Taking
 }
 
 // Started has a program that NewProgram made run in a process that has run a
-// kernel before ([sim.Config]) and in which others take memory too, in the order
-// of calls.
+// kernel before ([sim.Config]) and in which others take addresses too, in the
+// order of calls.
 func (p *Program) Started(others []Taking) { p.started, p.takings = true, others }
 
 // Beside is a program that NewProgram made, with one more tensor, the last by
@@ -72,7 +72,7 @@ func (p *Program) Started(others []Taking) { p.started, p.takings = true, others
 func (p *Program) Beside(size uint64) *Program {
 	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1, started: p.started}
 	for _, t := range p.takings {
-		out.takings = append(out.takings, Taking{t.Call + 1, t.Bytes})
+		out.takings = append(out.takings, Taking{t.Call + 1, t.Taking})
 	}
 	out.places = slices.Clone(p.places)
 	first := packed{size: size, tensor: int32(p.tensors), where: uint32(CallAlloc)}

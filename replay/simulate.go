@@ -341,10 +341,10 @@ func (r *simulation) reset(call int) {
 // ended reports whether a failure ended the run.
 func (r *simulation) ended() bool { return r.out.Fails && !r.out.Conditions.SkipOOM }
 
-// make makes the calls from i to end, or to where others take memory.
+// make makes the calls from i to end, or to where others take addresses.
 func (r *simulation) make(i, end int) error {
 	for len(r.others) > 0 && r.others[0].Call <= i {
-		if err := r.dev.Occupy(r.others[0].Bytes); err != nil {
+		if err := r.dev.Take(r.others[0].Taking); err != nil {
 			return err
 		}
 		r.others = r.others[1:]

@@ -58,25 +58,27 @@ type overview struct {
 		Allocated peakAt `json:"allocated"`
 		Reserved  peakAt `json:"reserved"`
 	} `json:"peak"`
-	Exact       bool                `json:"exact"`
-	AtLeast     bool                `json:"at_least"`
-	OOMs        []int               `json:"ooms"`
-	OOMCount    int                 `json:"oom_count"`
-	Limit       limit               `json:"limit"`
-	DeviceBytes *uint64             `json:"device_bytes"`
-	Available   *uint64             `json:"available_bytes"`
-	Streams     []uint64            `json:"streams"`
-	Pools       [][2]uint64         `json:"pools"`
-	Steps       []step              `json:"steps"`
-	StepsSource string              `json:"steps_source"`
-	StepsDetail string              `json:"steps_detail"`
-	Ranges      []span              `json:"ranges"`
-	Categories  []findings.Category `json:"categories"`
-	Start       string              `json:"start"`
-	Older       int                 `json:"older"`
-	Allocs      int                 `json:"allocs"`
-	MaxLive     uint64              `json:"max_live_bytes"`
-	MaxReserved uint64              `json:"max_reserved_bytes"`
+	Exact       bool    `json:"exact"`
+	AtLeast     bool    `json:"at_least"`
+	OOMs        []int   `json:"ooms"`
+	OOMCount    int     `json:"oom_count"`
+	Limit       limit   `json:"limit"`
+	DeviceBytes *uint64 `json:"device_bytes"`
+	Available   *uint64 `json:"available_bytes"`
+	// AvailableFrom is where Available comes from, as in [whatif.Bound].
+	AvailableFrom string              `json:"available_source"`
+	Streams       []uint64            `json:"streams"`
+	Pools         [][2]uint64         `json:"pools"`
+	Steps         []step              `json:"steps"`
+	StepsSource   string              `json:"steps_source"`
+	StepsDetail   string              `json:"steps_detail"`
+	Ranges        []span              `json:"ranges"`
+	Categories    []findings.Category `json:"categories"`
+	Start         string              `json:"start"`
+	Older         int                 `json:"older"`
+	Allocs        int                 `json:"allocs"`
+	MaxLive       uint64              `json:"max_live_bytes"`
+	MaxReserved   uint64              `json:"max_reserved_bytes"`
 }
 
 // meta is api/meta.
@@ -125,7 +127,7 @@ func (r *run) allocatedPeak() peakAt {
 
 // bounds finds the limit and the size of the device, as whatif does.
 func (r *run) bounds(o *overview) {
-	o.Limit.Source = whatif.None
+	o.Limit.Source, o.AvailableFrom = whatif.None, whatif.None
 	if r.trace.Host {
 		return
 	}
@@ -133,7 +135,8 @@ func (r *run) bounds(o *overview) {
 	p := &replay.Program{Trace: r.trace, Check: r.replayed}
 	l := whatif.LimitOf(p, f)
 	o.Limit = limit{l.Bytes, l.Min, l.Max, l.Source}
-	o.Available = whatif.MemoryOf(p, f).Bytes
+	memory := whatif.MemoryOf(p, f)
+	o.Available, o.AvailableFrom = memory.Bytes, memory.Source
 	if f != nil {
 		if d := f.DeviceFacts(r.trace.Device); d != nil {
 			if o.DeviceBytes = d.TotalBytes; o.DeviceBytes == nil {

@@ -174,16 +174,24 @@ func (a *addressSpace) setLargest(c *chunk) {
 
 // addChunk makes a chunk of that size without gaps.
 func (a *addressSpace) addChunk(size uint64) (*chunk, bool) {
-	level := a.holeByLevel.first(size + 1)
-	if level < 0 {
+	end, ok := a.cutTop(size, size+1)
+	if !ok {
 		return nil, false
 	}
-	end := segmentsTop - uint64(level)*chunkUnit
+	return a.newChunk(end-size, end), true
+}
+
+// cutTop cuts size bytes off the upper end of the highest hole that has least.
+func (a *addressSpace) cutTop(size, least uint64) (end uint64, ok bool) {
+	level := a.holeByLevel.first(least)
+	if level < 0 {
+		return 0, false
+	}
+	end = segmentsTop - uint64(level)*chunkUnit
 	start, _ := a.holes.endingAt(end)
 	a.removeHole(start, end)
 	a.addHole(start, end-size)
-
-	return a.newChunk(end-size, end), true
+	return end, true
 }
 
 // newChunk adds a chunk over a range that is no hole any more.

@@ -158,17 +158,16 @@ func TestStarted(t *testing.T) {
 	}
 }
 
-func TestOccupy(t *testing.T) {
+func TestTake(t *testing.T) {
 	const mib = 1 << 20
 	d := New(Config{Started: true})
-	if err := d.Occupy(0); !errors.Is(err, ErrMisuse) {
-		t.Error("0 bytes:", err)
-	}
-	if err := d.Occupy(1 << 60); !errors.Is(err, ErrMisuse) {
-		t.Error("more than there are:", err)
+	for _, bad := range []Taking{{}, {Host: true}, {Bytes: 1 << 60}, {Bytes: 1<<64 - 1}, {Bytes: 1 << 60, Host: true}, {Bytes: 1<<64 - 1, Host: true}} {
+		if err := d.Take(bad); !errors.Is(err, ErrMisuse) {
+			t.Errorf("%+v: %v", bad, err)
+		}
 	}
 	plain := New(Config{Started: true})
-	if err := d.Occupy(5*mib + 1); err != nil {
+	if err := d.Take(Taking{Bytes: 5*mib + 1}); err != nil {
 		t.Fatal(err)
 	}
 	// 6 MiB are the whole rest of the newest chunk, so the next goes to the other.
@@ -184,6 +183,33 @@ func TestOccupy(t *testing.T) {
 		t.Errorf("%d bytes are held", d.Held())
 	}
 	if err := d.Free(b, 2*mib); !errors.Is(err, ErrMisuse) {
-		t.Error("what is occupied cannot be freed:", err)
+		t.Error("what others have taken cannot be freed:", err)
+	}
+}
+
+// A library is mapped at the upper end of the highest hole where it fits, which
+// may be exact; chunks then go below it.
+func TestTakeHost(t *testing.T) {
+	const mib = 1 << 20
+	hole := uint64(segmentsTop - contextChunk) // its end
+	for _, tt := range []struct {
+		library, want uint64
+	}{
+		{0, hole - 64*mib},
+		{1, hole - 96*mib},
+		{64 * mib, hole - 128*mib},
+		{stacksChunk - 64*mib, hole - stacksChunk - newStacks - 64*mib}, // a chunk wants more than its size
+		{stacksChunk, hole - stacksChunk - newStacks - 64*mib},
+		{stacksChunk + 1, hole - 64*mib}, // it fits below only
+	} {
+		d := New(Config{Started: true})
+		if tt.library > 0 {
+			if err := d.Take(Taking{Bytes: tt.library, Host: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := d.Malloc(40*mib, 0); err != nil || got != tt.want {
+			t.Errorf("a library of %d bytes: a chunk at %#x, want %#x; %v", tt.library, got, tt.want, err)
+		}
 	}
 }

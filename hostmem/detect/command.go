@@ -165,40 +165,55 @@ func (c *child) said() string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// end ends the command and everything it has started. What has left its group
-// is known by a variable in its environment.
+// end ends the command and everything it has started, and waits until all of it
+// is gone.
 func (c *child) end() {
+	defer c.stderr.Close()
 	c.letGo()
-	if !c.isDone() {
-		proc.EndGroup(c.pid, endGrace)
-		<-c.done
+	for _, round := range []struct {
+		signal syscall.Signal
+		within time.Duration
+	}{{syscall.SIGTERM, endGrace}, {syscall.SIGKILL, killedWithin}} {
+		asked := map[int]bool{} // new ones may come while others go
+		pause := commandPoll
+		for wait := time.Now().Add(round.within); time.Now().Before(wait); time.Sleep(pause) {
+			left := c.running()
+			if c.isDone() && len(left) == 0 {
+				return
+			}
+			for _, pid := range left {
+				if !asked[pid] {
+					asked[pid] = true
+					syscall.Kill(pid, round.signal)    // gone already: fine
+					syscall.Kill(pid, syscall.SIGCONT) // what is stopped cannot follow
+				}
+			}
+			pause = min(2*pause, 10*commandPoll)
+		}
 	}
-	left := c.marked()
-	for _, pid := range left {
-		syscall.Kill(pid, syscall.SIGTERM) // gone already: fine
-	}
-	for wait := time.Now().Add(endGrace); len(left) > 0 && time.Now().Before(wait); left = c.marked() {
-		time.Sleep(commandPoll)
-	}
-	for _, pid := range left {
-		syscall.Kill(pid, syscall.SIGKILL)
-	}
-	c.stderr.Close()
 }
 
-// markName is the variable by which the descendants of a command are known.
+// killedWithin is how long processes may take to be gone after SIGKILL.
+const killedWithin = 5 * time.Second
+
+// markName is the variable by which the descendants of a command are known, even
+// if they have left its process group and were left by their parents.
 const markName = "ASHLAR_HOST_DETECT"
 
-// marked lists the running processes that descend from the command.
-func (c *child) marked() []int {
+// running lists the processes that belong to the command.
+func (c *child) running() []int {
 	var pids []int
 	for _, s := range proc.All() {
 		if s.Ended() {
 			continue
 		}
-		if env, err := proc.Environ(s.PID); err == nil && slices.Contains(env, c.mark) {
-			pids = append(pids, s.PID)
+		if s.Group != c.pid {
+			env, err := proc.Environ(s.PID)
+			if err != nil || !slices.Contains(env, c.mark) {
+				continue
+			}
 		}
+		pids = append(pids, s.PID)
 	}
 	return pids
 }

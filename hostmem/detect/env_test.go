@@ -3,6 +3,8 @@
 package detect
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,11 +54,8 @@ func TestVariables(t *testing.T) {
 		},
 		{
 			"mimalloc", mimalloc(t),
-			[]string{"MIMALLOC_RESET_DELAY=0", "mimalloc_page_reset=1", "MIMALLOC_SEGMENT_RESET=1", "MIMALLOC_NO_SUCH=1"},
-			map[string]string{
-				"MIMALLOC_SEGMENT_RESET": "this mimalloc does not have the option",
-				"MIMALLOC_NO_SUCH":       "this mimalloc does not have the option",
-			},
+			[]string{"MIMALLOC_SHOW_ERRORS=0", "mimalloc_max_errors=1", "MIMALLOC_NO_SUCH=1"},
+			map[string]string{"MIMALLOC_NO_SUCH": "this mimalloc does not have the option"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -82,6 +81,26 @@ func TestVariables(t *testing.T) {
 				t.Errorf("%d variables, want %d: %+v", len(r.Env), want, r.Env)
 			}
 		})
+	}
+}
+
+// A linker keeps a text that is the end of another only once.
+func TestMimallocOptions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "object")
+	if err := os.WriteFile(file, []byte("\x00deprecated_segment_reset\x00abandoned_page_reset\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for name, want := range map[string]bool{
+		"MIMALLOC_PAGE_RESET": true, "mimalloc_abandoned_page_reset": true, "MIMALLOC_SEGMENT_RESET": false, "MIMALLOC_PAGE": false,
+	} {
+		if got := mimallocKnows(&object{file: f}, name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

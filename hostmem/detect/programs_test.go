@@ -50,7 +50,7 @@ func jemalloc(t *testing.T) string { return library(t, "libjemalloc.so.2", "libj
 func tcmalloc(t *testing.T) string {
 	return library(t, "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4")
 }
-func mimalloc(t *testing.T) string { return library(t, "libmimalloc.so.2.0", "libmimalloc2.0") }
+func mimalloc(t *testing.T) string { return library(t, "libmimalloc.so.*", "libmimalloc2.0") }
 
 // running starts a program with variables added to its environment and waits
 // until it says that it is up.

@@ -1,21 +1,24 @@
 package outside
 
-import "github.com/ashlar-mem/ashlar/plan/ledger"
+import (
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/plan/ledger"
+)
 
-// Taking is memory that is taken before the birth of a tensor and kept.
+// Taking is what is taken before the birth of a tensor.
 type Taking struct {
 	Tensor int32
-	Bytes  uint64
+	sim.Taking
 }
 
 // Takings are in the order of births.
 type Takings []Taking
 
-// Before hands what is taken before a birth to occupy, and forgets it. Births
-// must come in order.
-func (t *Takings) Before(tensor int32, occupy func(bytes uint64) error) error {
+// Before takes what is taken before a birth, and forgets it. Births must come in
+// order.
+func (t *Takings) Before(tensor int32, dev *sim.Device) error {
 	for len(*t) > 0 && (*t)[0].Tensor <= tensor {
-		if err := occupy((*t)[0].Bytes); err != nil {
+		if err := dev.Take((*t)[0].Taking); err != nil {
 			return err
 		}
 		*t = (*t)[1:]
@@ -32,6 +35,10 @@ const (
 	// from the start. Between 15 and 22 the results are the same.
 	loadedOps = 19
 )
+
+// cudnnLibraries are the mappings of the libraries that cuDNN loads when it is
+// first used.
+var cudnnLibraries = []uint64{253780528, 69210648, 37775008}
 
 // does is what an op does as far as it matters here.
 type does uint8
@@ -85,19 +92,17 @@ type run struct {
 	out   Takings
 	kinds int // of ops that were called
 
-	messages, staged, blas, convolved, loaded bool
-	cudnn                                     [2]bool // on the program's thread and on autograd's
+	messages, staged, blas, convolved, mapped, loaded bool
+
+	cudnn [2]bool // on the program's thread and on autograd's
 }
 
-func (r *run) take(before int32, bytes uint64) {
+// take enters memory of the device that is taken before a birth.
+func (r *run) take(before int32, bytes uint64) { r.enter(before, sim.Taking{Bytes: bytes}) }
+
+func (r *run) enter(before int32, t sim.Taking) {
 	if int(before) < len(r.l.Tensors) {
-		r.out = append(r.out, Taking{before, bytes})
-	}
-}
-
-func (r *run) pages(before int32, n int) {
-	for range n {
-		r.take(before, pageBytes)
+		r.out = append(r.out, Taking{before, t})
 	}
 }
 
@@ -171,7 +176,15 @@ func (r *run) library(i int32, op does, backward bool) {
 			n++
 		}
 	}
-	r.pages(i+1, n)
+	for range n {
+		r.take(i+1, pageBytes)
+	}
+	if !r.mapped {
+		r.mapped = true
+		for _, bytes := range cudnnLibraries {
+			r.enter(i+1, sim.Taking{Bytes: bytes, Host: true})
+		}
+	}
 }
 
 // same tells whether two tensors are of the same op.

@@ -53,7 +53,7 @@ func Check(l *ledger.Ledger) error {
 // the measured part begins.
 func Through(l *ledger.Ledger) (Peaks, error) { return through(l, outside.Of(l)) }
 
-// through runs a ledger beside which others take memory.
+// through runs a ledger beside which others take addresses.
 func through(l *ledger.Ledger, others outside.Takings) (Peaks, error) {
 	if err := Check(l); err != nil {
 		return Peaks{}, err
@@ -68,7 +68,7 @@ func through(l *ledger.Ledger, others outside.Takings) (Peaks, error) {
 		}
 		var err error
 		if e >= 0 {
-			if err := others.Before(e, dev.Occupy); err != nil {
+			if err := others.Before(e, dev); err != nil {
 				return Peaks{}, err
 			}
 			t := l.Tensors[e]

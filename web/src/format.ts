@@ -114,7 +114,7 @@ export interface Tick {
 // the upper end.
 export function sizeTicks(from: number, to: number, n: number): Tick[] {
   const [unit, name] = to >= gib ? [gib, 'GiB'] : to >= mib ? [mib, 'MiB'] : to >= kib ? [kib, 'KiB'] : [1, 'B'];
-  const list = ticks(from / unit, to / unit, n);
+  const list = ticks(from / unit, to / unit, n).filter((t) => unit > 1 || t % 1 === 0);
   const step = list.length > 1 ? list[1]! - list[0]! : 1;
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   return list.map((t) => ({ at: t * unit, text: t === 0 ? '0' : `${t.toFixed(digits)} ${name}` }));

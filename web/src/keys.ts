@@ -29,7 +29,7 @@ export function useKeys(title: string, bindings: () => readonly Binding[], input
 // In a field letters are text; in lists and sliders arrows have their own meaning.
 function taken(e: KeyboardEvent): boolean {
   const t = e.target;
-  if (document.querySelector('dialog[open]')) return e.key !== '?';
+  if (e.key !== '?' && document.querySelector('dialog[open]')) return true;
   if (!(t instanceof HTMLElement)) return false;
   if (t instanceof HTMLSelectElement || t instanceof HTMLTextAreaElement) return true;
   if (t instanceof HTMLInputElement && !['checkbox', 'radio', 'button', 'range'].includes(t.type)) return true;

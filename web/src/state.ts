@@ -118,6 +118,11 @@ export function say(text: string): void {
   noticeEnds = setTimeout(() => (notice.value = null), 4000);
 }
 
+// hush takes back what was said: it does not hold any more.
+export function hush(): void {
+  notice.value = null;
+}
+
 const names: Record<Target, string> = { oom: 'out-of-memory event', peak: 'peak', segment: 'segment event', alloc: 'allocation' };
 
 // jump goes to the next or previous event of a kind; if no moment is selected,

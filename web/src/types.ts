@@ -62,6 +62,7 @@ export interface Meta {
   oom_count: number;
   steps_detail: string;
   available_bytes: number | null;
+  available_source: string;
 }
 
 export interface Peak {
@@ -211,6 +212,7 @@ export interface Level {
   now_bytes: number | null;
   peak_bytes: number | null;
   peak_at: Moment | null;
+  peak_at_least: boolean;
 }
 
 export interface Stats {
@@ -327,6 +329,7 @@ export interface Explain {
   health: {
     peak_reserved_bytes: number | null;
     peak_allocated_bytes: number | null;
+    peaks_at_least: boolean;
     fragmentation_at_peak: number | null;
     headroom_bytes: number | null;
     num_alloc_retries: number | null;

@@ -5,16 +5,23 @@ import type { Curve, Meta } from '../types';
 
 export type Align = 'step' | 'event' | 'time';
 
-// Step n goes from n - 1 to n. What comes before the first step and after the
-// last one has the width of a step each.
+// Step n goes from n - 1 to n. What comes before the first step has the width of
+// a step. A last step that was not finished, and what comes after the last one,
+// are as wide as their events are of those of a usual step: a run that died early
+// in a step ends there, and not where others finish it.
 export function stepPlace(m: Meta): (event: number) => number {
   const all = m.steps;
   const first = all[0]!;
   const last = all[all.length - 1]!;
+  const lengths = all.filter((s) => s.complete).map((s) => s.end - s.begin).sort((x, y) => x - y);
+  const usual = lengths[lengths.length >> 1] ?? 0;
+  const width = (events: number) => (usual > 0 ? Math.min(1, events / usual) : 1);
+  const ending = last.complete ? 1 : width(last.end - last.begin);
+  const rest = width(m.events - last.end);
   const between = (x: number, from: number, to: number, place: number) => place + (to > from ? (x - from) / (to - from) : 0);
   return (event) => {
     if (event < first.begin) return between(event, 0, first.begin, first.number - 2);
-    if (event >= last.end) return between(Math.min(event, m.events), last.end, m.events, last.number);
+    if (event >= last.end) return last.number - 1 + ending + rest * between(Math.min(event, m.events), last.end, m.events, 0);
     let low = 0;
     let high = all.length - 1;
     while (low < high) {
@@ -23,7 +30,7 @@ export function stepPlace(m: Meta): (event: number) => number {
       else high = mid - 1;
     }
     const s = all[low]!;
-    return between(Math.min(event, s.end), s.begin, s.end, s.number - 1);
+    return s.number - 1 + (s === last ? ending : 1) * between(Math.min(event, s.end), s.begin, s.end, 0);
   };
 }
 

@@ -77,8 +77,9 @@ function signed(n: number): string {
 
 function moment(s: Side): string {
   const at = s.at;
-  if (at.event === null) return at.asked;
-  return `${at.asked === String(at.event) ? '' : `${at.asked}, `}event ${count(at.event)}`;
+  const asked = at.asked.replace(/^step:/, 'end of step ');
+  if (at.event === null) return asked;
+  return `${at.asked === String(at.event) ? '' : `${asked}, `}event ${count(at.event)}`;
 }
 
 const kinds: readonly Exclude<Change, 'same'>[] = ['grown', 'new', 'shrunk', 'gone'];

@@ -189,10 +189,14 @@ export function drawFailure(c: CanvasRenderingContext2D, b: Box, x: number, ink:
   c.fill();
 }
 
+// leastAxis is how far up an axis goes where nothing is reserved: the smallest
+// segment there is.
+export const leastAxis = 2 * 2 ** 20;
+
 // ceiling is how far up the axis goes: what was reserved at most, and the limit
 // if that is near enough to leave the curve its room.
 export function ceiling(meta: Meta): number {
-  const most = Math.max(meta.max_reserved_bytes, meta.max_live_bytes, 1);
+  const most = Math.max(meta.max_reserved_bytes, meta.max_live_bytes) || leastAxis;
   let top = most;
   for (const l of [meta.limit.max_bytes, meta.device_bytes]) {
     if (l !== null && l > top && l <= most * 1.35) top = l;

@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals';
 import { useDrawing } from '../draw/canvas';
-import { drawFailure, drawSizes, label, xOf, yOf, type Box, type Scale } from '../draw/curve';
+import { drawFailure, drawSizes, label, leastAxis, xOf, yOf, type Box, type Scale } from '../draw/curve';
 import { exact, size, tickSize, type Tick } from '../format';
 import { ink } from '../theme';
 
@@ -59,8 +59,9 @@ function walk(c: CanvasRenderingContext2D, b: Box, s: Scale, l: { xs: readonly n
 }
 
 function ceiling(chart: Chart): number {
-  let most = 1;
+  let most = 0;
   for (const l of [...chart.lines, ...(chart.ground ? [chart.ground] : [])]) for (const y of l.ys) most = Math.max(most, y);
+  if (most === 0) most = leastAxis;
   let top = most;
   for (const r of chart.rules) if (r.bytes > top && r.bytes <= most * 1.35) top = r.bytes;
   return top * 1.05;
@@ -83,7 +84,7 @@ export function Lines({ chart, picked, onClick }: { chart: Chart; picked: number
       }
       c.save();
       c.beginPath();
-      c.rect(b.left, 0, b.width + 8, b.top + b.height + 1); // a mark at the end has room
+      c.rect(b.left - 8, 0, b.width + 16, b.top + b.height + 6); // marks at the ends have room
       c.clip();
       if (chart.ground && chart.ground.xs.length > 0) {
         c.beginPath();

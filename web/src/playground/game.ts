@@ -8,7 +8,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { Follower, post } from '../api';
 import { number, place, put, screen } from '../route';
-import { load, say } from '../state';
+import { hush, load, say } from '../state';
 import type { Answer, Experiment, Lessons } from './types';
 
 const separator = ';';
@@ -52,6 +52,7 @@ const follow = new Follower<Question, Answer>(
   (a, q) => {
     answer.value = a;
     trouble.value = null;
+    hush();
     // What a person sees is what was asked for last.
     if (q.at === at.peek()) asking.value = false;
   },
@@ -134,25 +135,33 @@ export function choose(name: string): void {
   put({ lesson: name, s: null, v: null, step: null }, 'push');
 }
 
-// use plays other lines, if the server takes them: what it refuses is told and
-// changes nothing.
-export async function use(next: readonly string[], step: number | null): Promise<boolean> {
+// use plays other lines, if the server takes them. What it refuses changes
+// nothing, and why is returned; null if it took them.
+async function use(next: readonly string[], step: number | null): Promise<string | null> {
   playing.value = false;
   const version = lessons.value.data?.version ?? 0;
   const text = next.join(separator);
-  if (new URLSearchParams({ s: text }).toString().length > longest) {
-    say('The experiment is too long for a link: begin a new one.');
-    return false;
-  }
+  if (new URLSearchParams({ s: text }).toString().length > longest) return 'The experiment is too long for a link: begin a new one.';
   try {
     const got = await post<Answer>('playground', { version, lines: next, at: step ?? undefined });
     trouble.value = null;
+    hush();
     put({ lesson: null, s: text, v: version, step: got.at || null }, 'push');
-    return true;
+    return null;
   } catch (err) {
-    say(err instanceof Error ? err.message : String(err));
-    return false;
+    return err instanceof Error ? err.message : String(err);
   }
+}
+
+// told says what is wrong with what somebody did in a form. Lines from the given
+// one on are the form's own: nobody wrote them, so their number means nothing.
+function told(problem: string | null, from: number, to = Infinity): boolean {
+  if (problem === null) return true;
+  const line = /^line (\d+), "(?:[^"\\]|\\.)*": /.exec(problem);
+  const own = line && Number(line[1]) >= from && Number(line[1]) <= to;
+  const text = own ? problem.slice(line[0].length) : problem;
+  say(text.charAt(0).toUpperCase() + text.slice(1));
+  return false;
 }
 
 // add does steps by hand, after the one that is looked at: those that followed
@@ -163,7 +172,7 @@ export async function add(...more: string[]): Promise<boolean> {
   if (!now || !answer.peek()) return false;
   const next = s[at.peek()];
   const kept = next ? withoutHeadings(now.slice(0, next.line)) : now;
-  return use([...kept, ...more], null);
+  return told(await use([...kept, ...more], null), kept.length + 1);
 }
 
 // withoutHeadings leaves out the headings at the end, under which nothing is.
@@ -177,7 +186,7 @@ function withoutHeadings(l: readonly string[]): readonly string[] {
 export async function restart(device: string): Promise<boolean> {
   const now = lines.peek();
   if (!now) return false;
-  return use([device, ...now.filter((l) => l.split(' ')[0] !== 'device')], at.peek());
+  return told(await use([device, ...now.filter((l) => l.split(' ')[0] !== 'device')], at.peek()), 1, 1);
 }
 
 export function begin(): void {
@@ -185,8 +194,8 @@ export function begin(): void {
   put({ lesson: null, s: lessons.value.data?.default_device ?? '', v: lessons.value.data?.version ?? 0, step: null }, 'push');
 }
 
-// link is the address of what is shown; on another machine its last part means
-// the same.
+// link is what is shown, as the end of an address: it means the same behind that
+// of any ashlar view, and tells nothing of this one.
 export function link(): string {
   const p = new URLSearchParams();
   if (lesson.value) p.set('lesson', lesson.value.name);
@@ -195,11 +204,12 @@ export function link(): string {
     p.set('s', script.value ?? '');
   }
   if (at.value > 0) p.set('step', String(at.value));
-  return `${location.href.split('#')[0]}#//playground?${p}`;
+  return `#//playground?${p}`;
 }
 
-// read takes a link, from whatever machine, or lines.
-export async function read(text: string): Promise<boolean> {
+// read takes a link, from whatever machine, or lines. It returns what is wrong
+// with them; null if nothing is.
+export async function read(text: string): Promise<string | null> {
   const hash = text.indexOf('#//playground?');
   const other = text.search(/#\/\d*\/playground\?/);
   const begins = hash >= 0 ? hash : other;
@@ -207,27 +217,19 @@ export async function read(text: string): Promise<boolean> {
     const p = new URLSearchParams(text.slice(text.indexOf('?', begins) + 1).trim());
     if (p.has('s')) {
       const version = lessons.value.data?.version;
-      if (number(p.get('v') ?? undefined) !== version) {
-        say(`The link is of version ${p.get('v') ?? 'none'}; this ashlar plays version ${version}.`);
-        return false;
-      }
+      if (number(p.get('v') ?? undefined) !== version)
+        return `The link is of version ${p.get('v') ?? 'none'}; this ashlar plays version ${version}.`;
       return use(p.get('s')!.split(separator), number(p.get('step') ?? undefined));
     }
     const named = list.value.find((e) => e.name === p.get('lesson'));
-    if (!named) {
-      say('There is no such lesson here.');
-      return false;
-    }
+    if (!named) return 'There is no such lesson here.';
     put({ lesson: named.name, s: null, v: null, step: number(p.get('step') ?? undefined) }, 'push');
-    return true;
+    return null;
   }
   const typed = text
     .split(/[\n;]/)
     .map((l) => l.trim())
     .filter(Boolean);
-  if (typed.length === 0) {
-    say('Paste a link, or lines such as alloc a 4MiB.');
-    return false;
-  }
+  if (typed.length === 0) return 'Paste a link, or lines such as alloc a 4MiB.';
   return use(typed, null);
 }

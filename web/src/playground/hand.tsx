@@ -1,7 +1,7 @@
 // What is done by hand: allocate, free, note a stream, empty the cache, change
 // settings and limits.
 
-import { useSignal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
 import { size } from '../format';
 import { add, answer, restart } from './game';
 import { chosen } from './map';
@@ -153,11 +153,15 @@ function bytes(n: number): string {
   return String(n);
 }
 
+// Whenever the form was used it shows again what is in force: a setting may have
+// had no effect.
+const uses = signal(0);
+
 function Settings({ a }: { a: Answer }) {
   const m = a.moment;
   return (
     <Form
-      key={`${m.settings} ${m.limit_bytes} ${a.device.total_bytes}`}
+      key={`${m.settings} ${m.limit_bytes} ${a.device.total_bytes} ${uses.value}`}
       settings={m.settings}
       limit={m.limit_bytes === null ? '' : bytes(m.limit_bytes)}
       total={bytes(a.device.total_bytes)}
@@ -171,6 +175,8 @@ function Form(now: { settings: string; limit: string; total: string; manual: boo
   const limit = useSignal(now.limit);
   const total = useSignal(now.total);
   const clean = (t: string) => t.replace(/\s+/g, '');
+  const wanted = clean(limit.value) === 'none' ? '' : clean(limit.value);
+  const used = (done: Promise<boolean>) => void done.then((ok) => ok && uses.value++);
   return (
     <section aria-label="Settings">
       <h2>Settings</h2>
@@ -224,12 +230,12 @@ function Form(now: { settings: string; limit: string; total: string; manual: boo
       <div class="hand">
         <button
           title="Adds a step that changes the settings while the program runs"
-          disabled={clean(settings.value) === now.settings && (clean(limit.value) === now.limit || clean(limit.value) === '')}
+          disabled={clean(settings.value) === now.settings && wanted === now.limit}
           onClick={() => {
             const more: string[] = [];
             if (clean(settings.value) !== now.settings) more.push(`set ${clean(settings.value)}`.trim());
-            if (clean(limit.value) !== now.limit && clean(limit.value) !== '') more.push(`limit ${clean(limit.value)}`);
-            void add(...more);
+            if (wanted !== now.limit) more.push(`limit ${wanted || 'none'}`);
+            used(add(...more));
           }}
           data-act="set"
         >
@@ -239,10 +245,10 @@ function Form(now: { settings: string; limit: string; total: string; manual: boo
           title="The same steps with these settings from the beginning"
           onClick={() => {
             const words = ['device', `total=${clean(total.value)}`];
-            if (clean(limit.value)) words.push(`limit=${clean(limit.value)}`);
+            if (wanted) words.push(`limit=${wanted}`);
             if (clean(settings.value)) words.push(`conf=${clean(settings.value)}`);
             if (now.manual) words.push('events=manual');
-            void restart(words.join(' '));
+            used(restart(words.join(' ')));
           }}
           data-act="restart"
         >

@@ -1,7 +1,7 @@
 // Sharing: the experiment as a link and as lines, and the way back.
 
 import { signal, useSignal } from '@preact/signals';
-import { Copy } from '../parts/basic';
+import { Copy, Trouble } from '../parts/basic';
 import { Sheet } from '../parts/sheet';
 import { answer, lines, link, read } from './game';
 
@@ -17,13 +17,14 @@ export function ShareDialog() {
 
 function Share() {
   const pasted = useSignal('');
+  const problem = useSignal<string | null>(null);
   const text = (lines.value ?? []).join('\n');
   const address = link();
   return (
     <div class="share">
       <p>
-        The link holds the whole experiment and the step. On another machine run <code>ashlar view</code> and paste it below: all but what
-        follows the # is this machine's own.
+        The link holds the whole experiment and the step, and nothing of this machine. Run <code>ashlar view</code> anywhere and paste it
+        below, or put it behind the address that it prints.
       </p>
       <div class="export">
         <code data-field="link">{address.length > 300 ? address.slice(0, 300) + '…' : address}</code>
@@ -40,7 +41,10 @@ function Share() {
       <form
         onSubmit={(e) => {
           e.preventDefault();
-          void read(pasted.value).then((ok) => ok && (shareShown.value = false));
+          void read(pasted.value).then((wrong) => {
+            problem.value = wrong;
+            if (wrong === null) shareShown.value = false;
+          });
         }}
       >
         <textarea
@@ -51,12 +55,16 @@ function Share() {
           placeholder={'alloc a 4MiB\nalloc b 12MiB stream=1\nfree a'}
           value={pasted.value}
           spellcheck={false}
-          onInput={(e) => (pasted.value = e.currentTarget.value)}
+          onInput={(e) => {
+            pasted.value = e.currentTarget.value;
+            problem.value = null;
+          }}
         />
         <button type="submit" data-act="open">
           Open
         </button>
       </form>
+      {problem.value && <Trouble>{problem.value}</Trouble>}
     </div>
   );
 }

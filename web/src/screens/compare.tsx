@@ -35,8 +35,8 @@ export function Compare() {
   const self = b.id === a.id;
   const single = self && a.events === 0; // there is no second moment
   const at = params['at'] ?? (self ? 'peak' : '');
-  const bt = params['bt'] ?? (self ? 'end' : at);
-  const query: Query = { run: [a.id, b.id], ...(at || bt ? { at: [at || 'peak', bt || 'peak'] } : {}) };
+  const bt = params['bt'] ?? (self ? 'end' : ''); // empty: as A
+  const query: Query = { run: [a.id, b.id], ...(at || bt ? { at: [at || own(a), bt || at || own(b)] } : {}) };
   const styles = useMemo(() => all.map((_, i) => lineStyle(i, theme.value)), [all.length, theme.value]);
   useKeys('Compare', () => [{ keys: ['s'], text: 'Stop what is under way', run: stopAll }]);
   return (
@@ -62,22 +62,34 @@ export function Compare() {
   );
 }
 
-// The moments that can be chosen: those of the address, and the ends of steps.
+// own is the moment of a run for which none was chosen.
+function own(r: Run): string {
+  return r.events > 0 ? 'peak' : 'end';
+}
+
+// The moments that can be chosen: those of the address, and the ends of steps. A
+// step is named as the command names it, so that it is the same one in both runs.
 const mostSteps = 200;
 
-function momentsOf(r: Run, chosen: string, self: boolean): Option[] {
+function momentsOf(r: Run, chosen: string, unset: string | null): Option[] {
   const m = load<Meta>('meta', { run: r.id }).value.data;
   const list: Option[] = [
-    ...(self ? [] : [{ value: '', text: 'peak (or end)' }]),
+    ...(unset === null ? [] : [{ value: '', text: unset }]),
     { value: 'peak', text: 'peak' },
     { value: 'end', text: 'end' },
     ...(m?.steps ?? [])
       .filter((s) => s.complete)
       .slice(0, mostSteps)
-      .map((s) => ({ value: String(s.end - 1), text: `end of step ${s.number}` })),
+      .map((s) => ({ value: `step:${s.number}`, text: `end of step ${s.number}` })),
   ];
   if (list.some((o) => o.value === chosen)) return list;
-  return [...list, { value: chosen, text: /^\d+$/.test(chosen) ? `event ${count(Number(chosen))}` : chosen }];
+  return [...list, { value: chosen, text: momentText(chosen) }];
+}
+
+function momentText(at: string): string {
+  const step = /^step:(\d+)$/.exec(at);
+  if (step) return `end of step ${step[1]}`;
+  return /^\d+$/.test(at) ? `event ${count(Number(at))}` : at || 'peak (or end)';
 }
 
 function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at: string; bt: string }) {
@@ -87,7 +99,7 @@ function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at:
       <span class="side-name">
         <strong>A</strong> <span data-field="a">{a.label}</span>
       </span>
-      <Select label="at" name="at" value={at} options={momentsOf(a, at, self)} onPick={(v) => put({ at: v || null }, 'push')} />
+      <Select label="at" name="at" value={at} options={momentsOf(a, at, self ? null : 'peak (or end)')} onPick={(v) => put({ at: v || null }, 'push')} />
       <Select
         label="B"
         name="b"
@@ -95,10 +107,16 @@ function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at:
         options={all.map((r) => ({ value: String(r.id), text: r.id === a.id ? `${r.label} (the same)` : r.label }))}
         onPick={(v) => put({ b: v, at: null, bt: null }, 'push')}
       />
-      <Select label="at" name="bt" value={bt} options={momentsOf(b, bt, self)} onPick={(v) => put({ bt: v || null }, 'push')} />
+      <Select
+        label="at"
+        name="bt"
+        value={bt}
+        options={momentsOf(b, bt, self ? null : `as A: ${momentText(at)}`)}
+        onPick={(v) => put({ bt: v || null }, 'push')}
+      />
       {!self && (
         <button
-          onClick={() => visit(b.id, 'compare', { ...place.value.params, b: a.id, at: bt || null, bt: at || null })}
+          onClick={() => visit(b.id, 'compare', { ...place.value.params, b: a.id, at: bt || at || null, bt: bt ? at || own(a) : null })}
           title="A becomes B, and B becomes A"
         >
           Swap

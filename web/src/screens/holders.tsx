@@ -72,7 +72,7 @@ export function Holders() {
   const failed = x.failure?.event != null;
   return (
     <Panel
-      title={failed ? 'Who holds the memory when it failed' : 'Who holds the memory at the peak'}
+      title={`Who holds the memory ${failed ? 'when it failed' : x.health?.peaks_at_least ? 'at the peak of the events that are there' : 'at the peak'}`}
       name="holders"
       aside={
         <button class="link" onClick={() => openStacks(x)}>

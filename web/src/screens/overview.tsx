@@ -14,8 +14,14 @@ export function Overview() {
   const m = meta.value.data;
   if (got.error) return <Trouble>{got.error}</Trouble>;
   const s = got.data?.snapshot;
+  const cut = s?.truncated ? s.missing.find((m) => m.what === 'truncated') : undefined;
   return (
     <div class="overview">
+      {cut && (
+        <p class="warning" role="note" data-warning="truncated">
+          Not in the file: {cut.text}.
+        </p>
+      )}
       <div class="strip" role="list" aria-label="Key numbers">
         {s ? <Numbers s={s} /> : <Wait>Adding up</Wait>}
       </div>
@@ -64,11 +70,11 @@ function Numbers({ s }: { s: Snapshot }) {
   const { memory: mem, fragmentation: f } = s;
   return (
     <>
-      <Peak name="reserved" label="Reserved, peak" level={mem.reserved} />
+      <Peak name="reserved" label="Reserved" level={mem.reserved} />
       {mem.allocated.peak_bytes !== null ? (
-        <Peak name="allocated" label="Allocated, peak" level={mem.allocated} />
+        <Peak name="allocated" label="Allocated" level={mem.allocated} />
       ) : (
-        <Peak name="requested" label="Requested, peak" level={mem.requested} />
+        <Peak name="requested" label="Requested" level={mem.requested} />
       )}
       <Item
         label="Allocated at the end"
@@ -133,14 +139,15 @@ function Peak({ name, label, level }: { name: string; label: string; level: Leve
   const at = level.peak_at;
   return (
     <Item
-      label={label}
+      label={`${label}, ${level.peak_at_least ? 'at least' : 'peak'}`}
+      {...(level.peak_at_least ? { title: 'The file ends within its events: it may have been more.' } : {})}
       sub={
-        at === null || at.event === null ? (
-          level.peak_bytes === null ? (
-            ''
-          ) : (
-            'before the first event'
-          )
+        level.peak_bytes === null ? (
+          ''
+        ) : at === null ? (
+          'when the file was written'
+        ) : at.event === null ? (
+          'before the first event'
         ) : (
           <>
             event <At event={at.event} />
@@ -218,7 +225,7 @@ function Missing({ s }: { s: Snapshot }) {
         {r && (
           <li class="muted">
             {r.identical
-              ? `Replayed: all ${count(r.events)} events identical, so block sizes and peaks are exact.`
+              ? `Replayed: all ${count(r.events)} events identical, so block sizes ${s.truncated ? 'are exact; peaks are bounds, as events are missing' : 'and peaks are exact'}.`
               : `Replayed: ${count(r.identical_events)} of ${count(r.events)} events identical; sizes are those requested.`}
           </li>
         )}

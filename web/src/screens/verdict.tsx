@@ -64,7 +64,11 @@ export function Verdict() {
       )}
       <Sum x={x} />
       <Health x={x} />
-      {x.self_check && <p class="muted small-text">How far to trust it: {x.self_check.note}.</p>}
+      {x.self_check && (
+        <p class={(x.self_check.identical < x.self_check.events ? 'doubt' : 'muted') + ' small-text'} data-field="trust">
+          How far to trust it: {x.self_check.note}.
+        </p>
+      )}
     </Panel>
   );
 }

@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { count, percent, plural, size, ticks } from '../format';
+import { count, plural, size, ticks } from '../format';
 import { useKeys } from '../keys';
 import { Bytes, Copy, Empty, Panel, Trouble, Wait } from '../parts/basic';
 import { wholeCurve } from '../parts/curve';
@@ -14,7 +14,7 @@ import { meta, select } from '../state';
 import { ink, theme } from '../theme';
 import type { Meta } from '../types';
 import { Form } from '../whatif/form';
-import { asked, confText, inAddress, type Question } from '../whatif/question';
+import { asInAddress, asked, confText, inAddress, sources, wrongly, type Question } from '../whatif/question';
 import { same, start, stateOf, stop, worthDrawing, type State } from '../whatif/state';
 import { Failures, Outcomes, type Look } from '../whatif/table';
 import type { Answer, Tune } from '../whatif/types';
@@ -23,16 +23,20 @@ import type { Going } from '../work';
 export function WhatIf() {
   const m = meta.value.data;
   const id = run.value!;
-  const s = stateOf(id).value;
   const q = asked(place.value.params);
+  const wrong = wrongly(place.value.params);
   const key = JSON.stringify(q);
+  // What the address does not ask is not answered: going back takes the answer
+  // away with the question.
+  const last = stateOf(id).value;
+  const s = q ? last : { ...last, answer: null, tune: null, error: null, stopped: false };
   // The address tells what was asked: a link asks it again.
   useEffect(() => {
     if (q && m && m.events > 0 && !same(stateOf(id).value.question, q)) start(id, q);
   }, [key, id, !m]);
   const ask = (next: Question) => {
     put(inAddress(next), 'push');
-    start(id, next);
+    start(id, asInAddress(next));
   };
   useKeys(
     'What-if',
@@ -53,29 +57,38 @@ export function WhatIf() {
     <div class="whatif">
       <div class="with-side">
         <aside class="side at-left" aria-label="What to try">
-          <Form key={key} first={q} m={m} busy={s.going !== null} onAsk={ask} />
+          <Form key={key} run={id} about={key} first={q} m={m} busy={s.going !== null} onAsk={ask} />
         </aside>
         <div class="whatif-main" tabIndex={0} role="region" aria-label="Answers">
           {s.going && <Doing going={s.going} tuning={s.question?.tune != null && !s.tune} onStop={() => stop(id)} />}
-          {s.error && <Trouble>{s.error}</Trouble>}
+          {(wrong ?? s.error) && <Trouble>{wrong ?? s.error}</Trouble>}
           {s.stopped && !s.going && (
             <p class="muted">Stopped. {s.answer || s.tune ? 'What was known by then is shown.' : 'Nothing was known yet.'}</p>
           )}
           {s.tune && <Found t={s.tune} />}
           {s.answer && s.question && <Answered s={s} answer={s.answer} question={s.question} m={m} />}
-          {!s.going && !s.answer && !s.error && !s.tune && !s.stopped && <Hint />}
+          {!s.going && !s.answer && !s.error && !s.tune && !s.stopped && <Hint last={q ? null : last.question} />}
         </div>
       </div>
     </div>
   );
 }
 
-function Hint() {
+function Hint({ last }: { last: Question | null }) {
   return (
-    <Empty>
-      The calls of this recording are replayed through PyTorch's allocator rules under each of the settings, on a simulated device.
-      Choose some and try them; no GPU is needed.
-    </Empty>
+    <>
+      <Empty>
+        The calls of this recording are replayed through PyTorch's allocator rules under each of the settings, on a simulated device.
+        Choose some and try them; no GPU is needed.
+      </Empty>
+      {last && (
+        <p class="empty">
+          <button class="link" data-ask="last" onClick={() => put(inAddress(last), 'push')}>
+            Show the last answer again
+          </button>
+        </p>
+      )}
+    </>
   );
 }
 
@@ -158,6 +171,7 @@ function Found({ t }: { t: Tune }) {
 
 function Answered({ s, answer, question, m }: { s: State; answer: Answer; question: Question; m: Meta }) {
   const picked = useSignal<number | null>(null);
+  const released = Math.max(0, ...[...s.choices.values()].map((c) => c.start_released_bytes));
   const i = ink.value;
   const looks: Look[] = useMemo(
     () => answer.results.map((r, k) => (r.recorded ? { colour: i.reserved, dash: [] } : lineStyle(k - 1, theme.value))),
@@ -206,7 +220,9 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
           <span class="legend">
             <span class="key live">live, as recorded</span>
             <span>✕ ends with a failure</span>
-            <span>{trust(answer)}</span>
+            <span class={answer.self_check.identical < answer.self_check.events ? 'doubt' : undefined} data-field="trust">
+              {trust(answer)}
+            </span>
           </span>
         }
       >
@@ -232,10 +248,18 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
       </Panel>
       <Panel title="How far to trust it" name="trust">
         <ul class="rows">
-          <li data-field="self_check">{answer.self_check.note}</li>
+          <li data-field="self_check" class={answer.self_check.identical < answer.self_check.events ? 'doubt' : undefined}>
+            {answer.self_check.note}
+          </li>
           {answer.notes.map((n) => (
             <li>{n}</li>
           ))}
+          {released > 0 && answer.results.every((r) => r.start_released_bytes === 0) && (
+            <li>
+              Smallest limits and needs are of replays that begin without the {size(released)} that were cached before the first event:
+              with less than was reserved there, the run would not have come there with them.
+            </li>
+          )}
           {(s.tune?.notes ?? []).filter((n) => !answer.notes.includes(n)).map((n) => (
             <li>{n}</li>
           ))}
@@ -249,8 +273,6 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
   );
 }
 
-const sources: Record<string, string> = { given: 'as given', recorded: 'as recorded', inferred: 'inferred from the recording' };
-
 function conditions(a: Answer): string {
   const limit = a.limit.bytes === null ? 'no limit' : `limit ${size(a.limit.bytes)}, ${sources[a.limit.source] ?? a.limit.source}`;
   const memory = a.device_memory.bytes;
@@ -259,5 +281,5 @@ function conditions(a: Answer): string {
 
 function trust(a: Answer): string {
   const { identical, events } = a.self_check;
-  return `the model reproduces ${identical === events ? `all ${count(events)}` : percent(identical / Math.max(1, events))} recorded events`;
+  return `the model reproduces ${identical === events ? 'all' : `${count(identical)} of the`} ${count(events)} recorded events`;
 }

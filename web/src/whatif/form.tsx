@@ -4,14 +4,42 @@ import { useState } from 'preact/hooks';
 import { size } from '../format';
 import { Choice, Select } from '../parts/basic';
 import type { Meta } from '../types';
-import { budgets, presets, usual, type Question } from './question';
+import { budgets, presets, sources, usual, type Question } from './question';
+import { draftOf, keepDraft, type Draft } from './state';
 
-export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Meta; busy: boolean; onAsk: (q: Question) => void }) {
-  const [sets, setSets] = useState<readonly string[]>(first && first.tune === null ? first.sets : usual);
-  const [limit, setLimit] = useState(first?.limit ?? '');
-  const [memory, setMemory] = useState(first?.memory ?? '');
-  const [skip, setSkip] = useState(first?.skip ?? false);
-  const [budget, setBudget] = useState(first?.tune ?? 10);
+export function Form({
+  run,
+  about,
+  first,
+  m,
+  busy,
+  onAsk,
+}: {
+  run: number;
+  about: string;
+  first: Question | null;
+  m: Meta;
+  busy: boolean;
+  onAsk: (q: Question) => void;
+}) {
+  const [draft, setDraft] = useState<Draft>(
+    () =>
+      draftOf(run, about) ?? {
+        about,
+        sets: first && first.tune === null ? first.sets : usual,
+        limit: first?.limit ?? '',
+        memory: first?.memory ?? '',
+        skip: first?.skip ?? false,
+        budget: first?.tune ?? 10,
+      },
+  );
+  const put = (change: Partial<Draft>) => {
+    const next = { ...draft, ...change };
+    keepDraft(run, next);
+    setDraft(next);
+  };
+  const { sets, limit, memory, skip, budget } = draft;
+  const setSets = (list: readonly string[]) => put({ sets: list });
   const ask = (tune: number | null) => onAsk({ sets, limit: limit.trim(), memory: memory.trim(), skip, tune });
   const change = (i: number, conf: string) => setSets(sets.map((s, k) => (k === i ? conf : s)));
   return (
@@ -73,8 +101,9 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
           label="limit"
           name="limit"
           value={limit}
-          onText={setLimit}
+          onText={(v) => put({ limit: v })}
           own={m.limit.bytes}
+          source={m.limit.source}
           none="none recorded"
           title="The cap on reserved memory: a size such as 40GiB, or none. Empty: as the recording shows."
         />
@@ -82,8 +111,9 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
           label="device"
           name="memory"
           value={memory}
-          onText={setMemory}
+          onText={(v) => put({ memory: v })}
           own={m.available_bytes}
+          source={m.available_source}
           none="without end"
           title="What the device has for the allocator: a size, or none for without end. Empty: as the recording shows."
         />
@@ -95,7 +125,7 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
             { value: 'die', text: 'end' },
             { value: 'skip', text: 'leave out, go on' },
           ]}
-          onPick={(v) => setSkip(v === 'skip')}
+          onPick={(v) => put({ skip: v === 'skip' })}
         />
       </div>
       <button type="submit" class="main" disabled={busy} data-ask="try">
@@ -114,7 +144,7 @@ export function Form({ first, m, busy, onAsk }: { first: Question | null; m: Met
             value: String(b),
             text: b < 60 ? `${b} s` : `${b / 60} min`,
           }))}
-          onPick={(v) => setBudget(Number(v))}
+          onPick={(v) => put({ budget: Number(v) })}
         />
         <button type="button" disabled={busy} data-ask="tune" onClick={() => ask(budget)}>
           Tune
@@ -130,6 +160,7 @@ function Bound({
   value,
   onText,
   own,
+  source,
   none,
   title,
 }: {
@@ -138,6 +169,7 @@ function Bound({
   value: string;
   onText: (v: string) => void;
   own: number | null;
+  source: string;
   none: string;
   title: string;
 }) {
@@ -152,7 +184,7 @@ function Bound({
         name={name}
         value={value}
         title={title}
-        placeholder={own === null ? none : `${size(own)}, as recorded`}
+        placeholder={own === null ? none : `${size(own)}, ${sources[source] ?? source}`}
         spellcheck={false}
         autocomplete="off"
         onInput={(e) => onText(e.currentTarget.value)}

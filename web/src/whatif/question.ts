@@ -11,8 +11,19 @@ export interface Question {
   tune: number | null; // seconds to search for; the settings do not matter then
 }
 
-// Settings are written with commas and colons, so that this is free.
+// Settings are written with commas and colons, so that this is free; what
+// somebody types may have it all the same.
 const between = ';';
+
+function hide(conf: string): string {
+  const code = (c: string) => '%' + c.charCodeAt(0).toString(16).padStart(2, '0');
+  const own = conf === 'none' || conf === 'defaults'; // words of the address
+  return own ? code(conf[0]!) + conf.slice(1) : conf.replace(/[%;]/g, code);
+}
+
+function unhide(text: string): string {
+  return text.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(parseInt(code, 16)));
+}
 
 // The presets are lines that PyTorch's documentation, its error message and
 // issues of well-known programs advise.
@@ -34,6 +45,9 @@ export const presets: readonly { conf: string; text: string; title: string }[] =
   { conf: '', text: 'defaults', title: 'Nothing set' },
 ];
 
+// Where a bound comes from, in words.
+export const sources: Readonly<Record<string, string>> = { given: 'as given', recorded: 'as recorded', inferred: 'inferred' };
+
 // The first question offers five.
 export const usual: readonly string[] = presets.slice(0, 5).map((p) => p.conf);
 
@@ -43,12 +57,24 @@ export function confText(conf: string): string {
   return conf === '' ? "PyTorch's defaults" : conf;
 }
 
+// The longest search that the server makes, in seconds.
+const longest = 600;
+
+// wrongly says what is wrong with a question in the address; null if nothing is.
+export function wrongly(p: Params): string | null {
+  const tune = p['tune'];
+  if (tune === undefined || (Number(tune) > 0 && Number(tune) <= longest)) return null;
+  return `tune is "${tune}" in the address: write how many seconds to search, up to ${longest}.`;
+}
+
 // asked reads the question off the address; null if none was asked.
 export function asked(p: Params): Question | null {
-  const tune = Number(p['tune'] ?? '') || null;
+  if (wrongly(p) !== null) return null;
+  const tune = p['tune'] === undefined ? null : Number(p['tune']);
   if (p['sets'] === undefined && tune === null) return null;
   return {
-    sets: p['sets'] === undefined || p['sets'] === 'none' ? [] : p['sets'].split(between).map((s) => (s === 'defaults' ? '' : s)),
+    sets:
+      p['sets'] === undefined || p['sets'] === 'none' ? [] : p['sets'].split(between).map((s) => (s === 'defaults' ? '' : unhide(s))),
     limit: p['limit'] ?? '',
     memory: p['memory'] ?? '',
     skip: p['oom'] === 'skip',
@@ -59,12 +85,19 @@ export function asked(p: Params): Question | null {
 // inAddress writes a question so that asked reads it.
 export function inAddress(q: Question): Change {
   return {
-    sets: q.tune !== null ? null : q.sets.length === 0 ? 'none' : q.sets.map((s) => s || 'defaults').join(between),
+    sets: q.tune !== null ? null : q.sets.length === 0 ? 'none' : q.sets.map((s) => hide(s) || 'defaults').join(between),
     limit: q.limit || null,
     memory: q.memory || null,
     oom: q.skip ? 'skip' : null,
     tune: q.tune,
   };
+}
+
+// asInAddress is a question as the address will tell it, so that it is not asked
+// twice.
+export function asInAddress(q: Question): Question {
+  const written = Object.entries(inAddress(q)).filter(([, v]) => v !== null);
+  return asked(Object.fromEntries(written.map(([key, v]) => [key, String(v)]))) ?? q;
 }
 
 // variantOf is how the segments of a result are addressed.

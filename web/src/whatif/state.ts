@@ -34,6 +34,28 @@ export function same(a: Question | null, b: Question | null): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
+// Draft is what the form says and nobody asked yet.
+export interface Draft {
+  about: string; // the question in the address that it began with
+  sets: readonly string[];
+  limit: string;
+  memory: string;
+  skip: boolean;
+  budget: number;
+}
+
+const drafts = new Map<number, Draft>();
+
+// draftOf is what was typed for a run, also while another screen is shown.
+export function draftOf(run: number, about: string): Draft | null {
+  const d = drafts.get(run);
+  return d?.about === about ? d : null;
+}
+
+export function keepDraft(run: number, d: Draft): void {
+  drafts.set(run, d);
+}
+
 // columns of a curve: enough for a wide screen.
 const points = 1000;
 

@@ -1,6 +1,6 @@
 // What became of the run under each of the settings.
 
-import { count, delta, exact, plural, seconds } from '../format';
+import { count, delta, exact, plural, seconds, sizeUp } from '../format';
 import { Bytes, Copy, Delta, Go, Stack } from '../parts/basic';
 import { Swatch } from '../parts/lines';
 import { siteText } from '../site';
@@ -71,7 +71,7 @@ export function Outcomes({
               r={r}
               choice={choices.get(i) ?? null}
               waiting={waiting}
-              against={own && !r.recorded ? r.peak_reserved_bytes - own.peak_reserved_bytes : null}
+              against={own && !r.recorded ? { own, ended: answer.on_oom === 'die' && (own.fails || r.fails) } : null}
               question={question}
               best={recommended !== null && recommended === r.settings && !r.recorded}
               skip={answer.on_oom === 'skip'}
@@ -101,7 +101,7 @@ function Row({
   r: Result;
   choice: Choice | null;
   waiting: boolean;
-  against: number | null;
+  against: { own: Result; ended: boolean } | null; // ended: one of the two did at a failure
   question: Question;
   best: boolean;
   skip: boolean;
@@ -127,11 +127,14 @@ function Row({
         <span class={r.fails ? 'fails' : 'passes'} data-field="outcome">
           {outcome(r, skip)}
         </span>
+        <Lower r={r} choice={choice} />
       </td>
       <td class="right">
         <Bytes n={r.peak_reserved_bytes} field="peak_reserved_bytes" />
       </td>
-      <td class="right">{against === null ? <span class="muted">-</span> : <Delta n={against} field="against" />}</td>
+      <td class="right">
+        <Against r={r} against={against} />
+      </td>
       <td class="right">
         <Later choice={choice} waiting={waiting} n={choice?.smallest_limit_bytes ?? null} field="smallest_limit_bytes" />
         <Over n={choice?.smallest_limit_bytes ?? null} limit={r.limit_bytes} />
@@ -151,8 +154,49 @@ function Row({
           {f ? 'at the failure' : 'at the peak'}
         </Go>
       </td>
-      <td>{choice && !r.recorded ? <Copy text={choice.export} label="Copy" /> : <span class="muted">{r.recorded ? '' : '…'}</span>}</td>
+      <td class="line">
+        {!r.recorded && (
+          <>
+            <code title={r.export}>{r.export}</code> <Copy text={r.export} label="Copy" />
+          </>
+        )}
+      </td>
     </tr>
+  );
+}
+
+// Against is the peak against that of the recorded settings. The peak of a run that
+// ended at a failure goes only up to there, so it is compared with no other.
+function Against({ r, against }: { r: Result; against: { own: Result; ended: boolean } | null }) {
+  if (against === null) return <span class="muted">-</span>;
+  const { own, ended } = against;
+  if (!ended) return <Delta n={r.peak_reserved_bytes - own.peak_reserved_bytes} field="against" />;
+  const died = own.fails ? own : r;
+  const at = died.first_failure?.at_start ? 'the start' : count(died.first_failure?.event ?? 0);
+  return (
+    <span
+      class="muted"
+      data-field="against"
+      title={`${own.fails ? 'The recorded settings' : 'These settings'} end at a failure: their peak goes only up to there and is compared with no other.`}
+    >
+      {own.fails ? 'recorded died' : 'died'} at {at}
+    </span>
+  );
+}
+
+// Lower says that settings which fail pass under a lower limit: then the cache is
+// emptied at other moments.
+function Lower({ r, choice }: { r: Result; choice: Choice | null }) {
+  const n = choice?.smallest_limit_bytes ?? null;
+  if (!r.fails || n === null || r.limit_bytes === null || n > r.limit_bytes) return null;
+  return (
+    <div
+      class="muted small-text"
+      data-field="passes-lower"
+      title="Under a lower limit the cache is emptied at other moments, so more memory is not always better."
+    >
+      but passes under {sizeUp(n)}
+    </div>
   );
 }
 

@@ -18,10 +18,12 @@ export interface Failure extends Moment {
 
 export interface Result {
   settings: string;
+  export: string;
   recorded: boolean;
   limit_bytes: number | null;
   fails: boolean;
   first_failure: Failure | null;
+  start_released_bytes: number;
   peak_reserved_bytes: number;
   peak_reserved_at: Moment;
   peak_allocated_bytes: number;
@@ -59,6 +61,7 @@ export interface Choice {
   settings: string;
   export: string;
   smallest_limit_bytes: number | null;
+  start_released_bytes: number;
   need_bytes: number | null;
   peak_reserved_bytes: number;
   estimated_driver_ms: number;
