@@ -1,9 +1,12 @@
 package replay
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -153,5 +156,63 @@ func TestBeside(t *testing.T) {
 		if a, b := got.Call(i), want.Call(i); a != b {
 			t.Errorf("call %d is %+v, want %+v", i, a, b)
 		}
+	}
+}
+
+// Others take addresses before the calls that they are said to, also when a
+// tensor is put beside the program's, and the peaks begin at any call.
+func TestStartedProgram(t *testing.T) {
+	script := []int{62, 32, 30, -2, 30, -1, -3, 30, 40}
+	program := func(others ...Taking) *Program {
+		p := made(t, script...)
+		p.Started(others)
+		return p
+	}
+	taking := func(call int, mb uint64) Taking { return Taking{call, sim.Taking{Bytes: mb * mib}} }
+	addresses := func(p *Program, call int) []uint64 {
+		m, err := p.hold(t.Context(), Conditions{Settings: settings.Default()}, call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []uint64
+		for _, s := range m.r.a.Segments() {
+			out = append(out, s.Address)
+		}
+		return out
+	}
+	plain := addresses(program(), 3)
+	for _, tt := range []struct {
+		name   string
+		others []Taking
+		call   int
+		same   bool
+	}{
+		{"none", nil, 3, true},
+		{"before the first call", []Taking{taking(0, 64)}, 3, false},
+		{"before a later one", []Taking{taking(2, 64)}, 3, false},
+		{"before one that is not made", []Taking{taking(3, 64)}, 3, true},
+		{"into a gap that nobody wanted", []Taking{taking(1, 2)}, 3, true},
+	} {
+		if got := addresses(program(tt.others...), tt.call); slices.Equal(got, plain) != tt.same {
+			t.Errorf("%s: segments at %x, without others at %x", tt.name, got, plain)
+		}
+		one := program(tt.others...).Beside(mib / 2)
+		base := addresses(program().Beside(mib/2), tt.call+1)
+		if got := addresses(one, tt.call+1); slices.Equal(got, base) != tt.same {
+			t.Errorf("%s: segments at %x with a tensor beside, without others at %x", tt.name, got, base)
+		}
+	}
+	for from := range len(script) {
+		a, err := program(taking(1, 2), taking(4, 10), taking(4, 64)).Run(t.Context(), Conditions{Settings: settings.Default(), From: from, Points: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Calls != len(script) || a.Fails {
+			t.Errorf("from %d: %d calls, %v", from, a.Calls, a.Fails)
+		}
+	}
+	// What cannot be had is an error, not a failed request.
+	if _, err := program(taking(2, 1<<30)).Run(t.Context(), Conditions{Settings: settings.Default()}); !errors.Is(err, sim.ErrMisuse) {
+		t.Error(err)
 	}
 }

@@ -131,8 +131,8 @@ func (p *page) hostGrowth(g *detect.Growth) {
 		return
 	}
 	p.heading("Growth", fmt.Sprintf(" in %.1f s, %s", g.Seconds, plural(g.Samples, "sample", "samples")))
-	p.line("  RSS %s at first, %s at last (%s); between %s and %s", units.Size(g.FirstRSSBytes), units.Size(g.LastRSSBytes),
-		units.Delta(int64(g.LastRSSBytes)-int64(g.FirstRSSBytes)), units.Size(g.MinRSSBytes), units.Size(g.MaxRSSBytes))
+	p.wrapped("  ", fmt.Sprintf("RSS %s at first, %s at last (%s); between %s and %s", units.Size(g.FirstRSSBytes), units.Size(g.LastRSSBytes),
+		units.Delta(int64(g.LastRSSBytes)-int64(g.FirstRSSBytes)), units.Size(g.MinRSSBytes), units.Size(g.MaxRSSBytes)))
 	p.line("  the line that fits best: %s an hour", units.Delta(int64(g.BytesPerHour)))
 	if g.Ended {
 		p.line("  the process ended before the time was over")

@@ -12,6 +12,7 @@
 //	ashlar events FILE       list the events of a snapshot with running totals
 //	ashlar convert IN OUT    write a snapshot as pickle, JSON, Parquet or Perfetto trace
 //	ashlar gen IN OUT        make a snapshot of any size from a recorded one
+//	ashlar host detect PID   tell which malloc a process uses
 //	ashlar verify FILE...    replay recordings and snapshots, compare everything with PyTorch
 //
 // Text and JSON go to standard output; errors, warnings and progress go to

@@ -41,7 +41,7 @@ is wrong, or it was interrupted, after printing what was known.`,
 			"  ashlar host bench lesson --variants jemalloc,tcmalloc,mimalloc --repeat 5 --json",
 		ValidArgs: workload.Names(),
 	}
-	o.add(cmd, 6*time.Second)
+	o.add(cmd, 4*time.Second)
 	flags := cmd.Flags()
 	flags.StringVar(&o.python, "python", "python3", "the interpreter, a `FILE` or a name on the PATH")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")

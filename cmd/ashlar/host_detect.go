@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
 	"os/user"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,18 +66,18 @@ permission, or the command cannot be started.`,
 		if !command && cmd.Flags().Changed("settle") {
 			return errors.New("--settle is for a COMMAND that is started")
 		}
-		p := startProgress(std, int(watch.Seconds()), "seconds watched")
-		defer p.stop()
+		// A command that was started must not outlive us.
+		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
 		var r *detect.Result
 		if command {
-			r, err = detect.Command(cmd.Context(), args, detect.Options{Settle: settle, For: watch})
+			r, err = detect.Command(ctx, args, detect.Options{Settle: settle, For: watch})
 		} else {
-			r, err = detectProcess(cmd.Context(), pid, watch)
+			r, err = detectProcess(ctx, pid, watch)
 		}
 		if err != nil {
-			return detectFailure(cmd.Context(), pid, err)
+			return detectFailure(ctx, pid, err)
 		}
-		p.stop()
 		return printAnswer(std, asJSON, r, func(w io.Writer) error { return report.HostDetect(w, r, std.style()) })
 	}
 	return cmd
@@ -83,12 +86,12 @@ permission, or the command cannot be started.`,
 // detectArguments checks the arguments; without a command there is a process.
 func detectArguments(command bool, args []string) (pid int, err error) {
 	switch {
-	case command && len(args) == 0, len(args) == 0:
+	case len(args) == 0:
 		return 0, errors.New("detect needs a PID, or -- and a COMMAND")
 	case command:
 		return 0, nil
 	case len(args) > 1:
-		return 0, fmt.Errorf("detect takes one PID; a command stands behind --: ashlar host detect -- %s ...", args[0])
+		return 0, fmt.Errorf("detect takes one PID; a command stands behind --: ashlar host detect -- %s", strings.Join(args, " "))
 	}
 	pid, err = strconv.Atoi(args[0])
 	if err != nil || pid <= 0 {
@@ -110,7 +113,7 @@ func detectProcess(ctx context.Context, pid int, watch time.Duration) (*detect.R
 func detectFailure(ctx context.Context, pid int, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return context.Canceled
 	case errors.Is(err, proc.ErrNoProcess) && pid > 0:
 		err = fmt.Errorf("there is no process %d", pid)
 	case errors.Is(err, proc.ErrPermission):

@@ -24,9 +24,9 @@ type Options struct {
 
 // Exit says how a command ended that was not ended by us.
 type Exit struct {
-	Seconds float64 `json:"seconds"`
-	Status  int     `json:"status"` // -1 if a signal ended it
-	Signal  string  `json:"signal"` // empty if none did
+	Seconds float64 `json:"after_s"`
+	Status  *int    `json:"status"` // nil if a signal ended it
+	Signal  *string `json:"signal"` // nil if none did
 	// Said is the last line of its standard error.
 	Said string `json:"said"`
 }
@@ -122,11 +122,14 @@ func (c *child) endedTooSoon(err error) error {
 
 // Text says how the command ended in a few words.
 func (e *Exit) Text() string {
-	if e.Signal != "" {
-		return "signal: " + e.Signal
+	if e.Status == nil {
+		if e.Signal == nil {
+			return "how is not known"
+		}
+		return "signal: " + *e.Signal
 	}
-	text := fmt.Sprintf("exit status %d", e.Status)
-	if e.Status != 0 && e.Said != "" {
+	text := fmt.Sprintf("exit status %d", *e.Status)
+	if *e.Status != 0 && e.Said != "" {
 		text += ", " + e.Said
 	}
 	return text
@@ -141,12 +144,14 @@ func (c *child) exit() *Exit {
 	case <-time.After(endGrace):
 		return nil
 	}
-	e := &Exit{Seconds: c.ended.Sub(c.started).Seconds(), Status: -1, Said: c.said()}
+	e := &Exit{Seconds: c.ended.Sub(c.started).Seconds(), Said: c.said()}
 	switch {
 	case c.status.Exited():
-		e.Status = c.status.ExitStatus()
+		n := c.status.ExitStatus()
+		e.Status = &n
 	case c.status.Signaled():
-		e.Signal = c.status.Signal().String()
+		name := c.status.Signal().String()
+		e.Signal = &name
 	}
 	return e
 }

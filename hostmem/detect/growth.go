@@ -10,7 +10,7 @@ import (
 
 // Growth is how the RSS of a process changed while it was watched.
 type Growth struct {
-	Seconds       float64 `json:"seconds"`
+	Seconds       float64 `json:"watched_s"`
 	Samples       int     `json:"samples"`
 	FirstRSSBytes uint64  `json:"first_rss_bytes"`
 	LastRSSBytes  uint64  `json:"last_rss_bytes"`

@@ -125,7 +125,11 @@ func (t *target) others(used *object, name string) []Finding {
 			if isLibC(row.name) || o == used && row.name == name {
 				continue
 			}
-			if how, confidence := t.contains(o, row); how != "" {
+			how, confidence := t.contains(o, row)
+			if name == Go && confidence == Likely {
+				continue // a Go program may well be about allocators, but does not hold one
+			}
+			if how != "" {
 				list = append(list, Finding{
 					Allocator: row.name, Version: versionOf(row.name, o), Object: o.path, How: how, Confidence: confidence,
 				})

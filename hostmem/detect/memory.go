@@ -59,9 +59,10 @@ func newMemory(all []proc.Usage) Memory {
 // and its first one holds the arena itself.
 const arenaHeap = 64 << 20
 
-// arenas counts the arenas of glibc and the memory of their heaps. It is nil
-// where the memory of the process may not be read: other memory may lie at such
-// addresses too.
+// arenas counts the arenas of glibc and the memory of their heaps; that of
+// other memory which the kernel has made one mapping with them is counted too.
+// It is nil where the memory of the process may not be read: what is no heap may
+// lie at such addresses as well.
 func (t *target) arenas(all []proc.Usage) (count *int, bytes *uint64) {
 	if t.mem == nil {
 		return nil, nil

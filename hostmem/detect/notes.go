@@ -14,7 +14,7 @@ func (t *target) notes(r *Result, used *object, tasks []int) []string {
 	if r.Allocator == Go {
 		notes = append(notes, t.goNote())
 	}
-	if used != nil && used.deleted {
+	if used != nil && used.deleted && !strings.HasPrefix(used.path, "/memfd:") { // those never had a file
 		notes = append(notes, "the file of "+used.path+" was removed or replaced; the process still has the old one")
 	}
 	if r.Allocator == Unknown && used != nil {

@@ -124,7 +124,7 @@ func TestSampler(t *testing.T) {
 
 // CPU time of a child that has ended is with its parent.
 func TestSampleKeepsCPU(t *testing.T) {
-	cmd := shell(t, "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo up; read x")
+	cmd := shell(t, "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo up; sleep 1000; :")
 	s, err := Measure([]int{cmd.Process.Pid})
 	if err != nil || s.CPU < 2*tick {
 		t.Errorf("%v, %v", s.CPU, err)

@@ -45,8 +45,10 @@ func Measure(pids []int) (Sample, error) {
 }
 
 const (
-	// The tree is looked through for new processes this often.
+	// The tree is looked through for new processes this often, and at every
+	// sample while it is young: that is when programs start theirs.
 	treeEvery = time.Second
+	treeYoung = 3 * time.Second
 	// Details are read this often, or less often where they cost more than
 	// this share of the time.
 	detailEvery = time.Second
@@ -61,6 +63,7 @@ type Sampler struct {
 	processes []*followed
 	buf       [1024]byte
 
+	bornAt     time.Time // when the first sample was taken
 	treeAt     time.Time
 	detailAt   time.Time     // when the last details were read
 	detailCost time.Duration // how long that took
@@ -125,7 +128,10 @@ func (s *Sampler) SampleDetailed() (Sample, error) { return s.sample(true) }
 
 func (s *Sampler) sample(detailed bool) (Sample, error) {
 	now := time.Now()
-	if !s.fixed && now.Sub(s.treeAt) >= treeEvery {
+	if s.bornAt.IsZero() {
+		s.bornAt = now
+	}
+	if !s.fixed && (now.Sub(s.treeAt) >= treeEvery || now.Sub(s.bornAt) < treeYoung) {
 		s.treeAt = now
 		s.grow()
 	}

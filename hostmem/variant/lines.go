@@ -25,12 +25,9 @@ func (r *Ready) Lines() Lines {
 	}
 	if r.Trim {
 		vars[0].Value = trimHome
-		l.Shell = append(l.Shell, trimBuild("sudo ")...)
-		l.Dockerfile = append(l.Dockerfile, "RUN "+install("gcc libc6-dev"))
-		build := trimBuild("")
-		build[0] = "RUN " + build[0]
-		l.Dockerfile = append(l.Dockerfile, build...)
-		l.Systemd = append(l.Systemd, "# first build "+trimHome+", as for the shell")
+		l.Shell = append(l.Shell, trimBuild()...)
+		l.Dockerfile = append(l.Dockerfile, "# built as for the shell, on the same distribution", "COPY "+trimName+" "+trimHome)
+		l.Systemd = append(l.Systemd, "# built as for the shell")
 	} else if r.Library != "" {
 		l.Dockerfile = append(l.Dockerfile, "RUN "+install(libraryOf(r.Library).packages["debian"]))
 	}
@@ -51,8 +48,8 @@ func install(packages string) string {
 }
 
 // trimBuild builds the library from source on the command line.
-func trimBuild(root string) []string {
-	lines := []string{root + "cc -O2 -pthread -shared -fPIC -o " + trimHome + " -x c - <<'END'"}
+func trimBuild() []string {
+	lines := []string{"sudo cc -O2 -pthread -shared -fPIC -o " + trimHome + " -x c - <<'END'"}
 	for line := range strings.Lines(trimSource) {
 		lines = append(lines, strings.TrimRight(line, "\n"))
 	}

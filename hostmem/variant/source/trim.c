@@ -1,14 +1,10 @@
-/* Gives the free memory of glibc's malloc back once a second. */
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 static void *trim(void *unused) {
-  for (;;) {
-    sleep(1);
-    malloc_trim(0);
-  }
+  for (;; sleep(1)) malloc_trim(0);
   return unused;
 }
 

@@ -157,7 +157,10 @@ function Row({
       <td class="line">
         {!r.recorded && (
           <>
-            <code title={r.export}>{r.export}</code> <Copy text={r.export} label="Copy" />
+            <code title={r.export}>{r.export}</code>{' '}
+            <span title={r.export}>
+              <Copy text={r.export} label="Copy" />
+            </span>
           </>
         )}
       </td>
@@ -272,12 +275,15 @@ export function Failures({ answer }: { answer: Answer }) {
                   <Bytes n={f.at_start ? f.reserved_bytes : f.size_bytes} field="first_failure.size_bytes" />
                 </span>
                 <span class="failure-text">
-                  <Conf conf={r.settings} />{' '}
                   {f.at_start ? (
-                    <>are reserved before the first event, after all that is cached was released: more than there is</>
+                    <>
+                      under <Conf conf={r.settings} />: reserved before the first event, after all that is cached was released; more than
+                      there is
+                    </>
                   ) : (
                     <>
-                      {f.stack ? `asked for at ${siteText(f.stack)}` : 'asked for; the file has no call stack of it'}; reserved{' '}
+                      asked for under <Conf conf={r.settings} />
+                      {f.stack ? ` at ${siteText(f.stack)}` : ', the file has no call stack of it'}; reserved{' '}
                       <Bytes n={f.reserved_bytes} />, allocated <Bytes n={f.allocated_bytes} />, largest free block{' '}
                       <Bytes n={f.largest_free_bytes} />
                     </>
