@@ -2,6 +2,7 @@ package browsertests
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,8 +209,11 @@ func TestCompareMoments(t *testing.T) {
 	var value string
 	s.value("[...document.querySelectorAll('select[name=bt] option')].find((o) => o.innerText === 'end of step 2').value", &value)
 	s.must(s.page.Pick("select[name=bt]", value))
-	s.hash("bt=" + value)
-	s.until("document.querySelector('[data-panel=totals] tbody tr td:nth-child(3)')?.innerText.replaceAll(',', '') === 'event " + value + "'")
+	if value != "step:2" {
+		t.Errorf("the end of step 2 is %q", value)
+	}
+	s.hash("bt=step%3A2")
+	s.until("document.querySelector('[data-panel=totals] tbody tr td:nth-child(3)')?.innerText.startsWith('end of step 2, event')")
 	s.checkPair(loose, "--at", "peak", "--at", value)
 	// A file without events has one moment.
 	quiet := open(t, "#/1/compare", state)
@@ -218,4 +222,67 @@ func TestCompareMoments(t *testing.T) {
 	s.hints = []string{"status of 400"}
 	s.must(s.page.Go("#/1/compare?at=peak&bt=99999999"))
 	s.until("document.querySelector('main .trouble')?.innerText.includes('there is no event 99,999,999')")
+}
+
+// The moment of B is that of A until another is chosen, and can be so again; a
+// step is the same step in both runs.
+func TestCompareFollows(t *testing.T) {
+	chosen := func(s *scene, name string) string {
+		t.Helper()
+		var text string
+		s.value("document.querySelector('select[name="+name+"]').selectedOptions[0].text", &text)
+		return text
+	}
+	s := open(t, "#/1/compare", loose, fixed)
+	s.checkPair(loose, fixed)
+	s.must(s.page.Pick("select[name=at]", "step:3"))
+	s.until("document.querySelector('[data-panel=totals] tbody tr')?.innerText.match(/end of step 3/g)?.length === 2")
+	s.checkPair(loose, fixed, "--at", "step:3")
+	if got := chosen(s, "bt"); got != "as A: end of step 3" {
+		t.Errorf("B is at %q", got)
+	}
+	s.must(s.page.Pick("select[name=bt]", "end"))
+	s.until("document.querySelector('[data-panel=totals] tbody td:nth-child(3)')?.innerText.startsWith('end, event')")
+	s.checkPair(loose, fixed, "--at", "step:3", "--at", "end")
+	s.must(s.page.Pick("select[name=bt]", ""))
+	s.until("document.querySelector('[data-panel=totals] tbody tr')?.innerText.match(/end of step 3/g)?.length === 2")
+	if got := chosen(s, "bt"); got != "as A: end of step 3" {
+		t.Errorf("B is at %q again", got)
+	}
+	s.must(s.page.Pick("select[name=at]", ""))
+	s.until("!location.hash.includes('at=')")
+	s.checkPair(loose, fixed)
+}
+
+// The step in which a run died is as wide as it got: the curve of the run ends
+// there, and not where others finish the step.
+func TestCompareUnfinishedStep(t *testing.T) {
+	s := open(t, "#/1/compare?align=step&lines=live", loose, varlen)
+	s.until("document.querySelector('.curve.lines')?.dataset.lines === '2'")
+	var meta struct {
+		Events int `json:"events"`
+		Steps  []struct {
+			Number   int  `json:"number"`
+			Begin    int  `json:"begin"`
+			End      int  `json:"end"`
+			Complete bool `json:"complete"`
+		} `json:"steps"`
+	}
+	s.api("meta?run=2", &meta)
+	last := meta.Steps[len(meta.Steps)-1]
+	if last.Complete {
+		t.Fatalf("the last step is complete: %+v", last)
+	}
+	var lengths []int
+	for _, x := range meta.Steps {
+		if x.Complete {
+			lengths = append(lengths, x.End-x.Begin)
+		}
+	}
+	slices.Sort(lengths)
+	want := float64(last.Number-1) + min(1, float64(last.End-last.Begin)/float64(lengths[len(lengths)/2]))
+	end := s.number("Number(document.querySelector('.curve.lines').dataset.ends.split(' ')[1])")
+	if end != want || want == float64(last.Number) {
+		t.Errorf("the curve ends at step %v, want %v", end, want)
+	}
 }

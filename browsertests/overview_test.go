@@ -1,7 +1,11 @@
 package browsertests
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -231,4 +235,43 @@ func TestDropGood(t *testing.T) {
 	s.click("dialog[open] button[aria-label='Forget mine.json']")
 	s.until("document.querySelectorAll('select[name=run] option').length === 1")
 	s.hash("#/1/overview")
+}
+
+// A file that was cut off: the page says so first, and its numbers are bounds
+// that its own state does not disprove.
+func TestTruncated(t *testing.T) {
+	file, err := os.Open(varlen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.pickle")
+	if err := os.WriteFile(cut, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, "", cut)
+	s.sees("[data-warning=truncated]")
+	var stats map[string]any
+	command(t, &stats, "stats", cut)
+	for _, name := range []string{"reserved", "allocated"} {
+		peak, now := s.bytes("memory."+name+".peak_bytes"), s.bytes("memory."+name+".now_bytes")
+		if want := lookup(stats, "snapshot.memory."+name+".peak_bytes").(float64); float64(peak) != want || peak < now {
+			t.Errorf("%s: peak %d, now %d, %v by ashlar stats", name, peak, now, want)
+		}
+	}
+	if got := s.text(".strip"); !strings.Contains(got, "Reserved, at least") || strings.Contains(got, ", peak") {
+		t.Errorf("the numbers are called %q", got)
+	}
+	s.sees("[data-field=verdict]")
+	if got := s.text("[data-panel=holders] h2"); !strings.Contains(got, "of the events that are there") {
+		t.Errorf("%q", got)
+	}
 }

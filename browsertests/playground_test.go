@@ -125,7 +125,7 @@ func TestPlaygroundLessons(t *testing.T) {
 		"expandable": {
 			{3, "Mapping: 2.00 MiB are missing; 20.00 MiB are mapped at A+20.00 MiB, whole granules of 20.00 MiB."},
 			{24, "Growth: the free 6.00 MiB at A+54.00 MiB can be extended: unmapped addresses follow."},
-			{27, "Unmapping: of the free 38.00 MiB at A+42.00 MiB the whole granules of 20.00 MiB, 20.00 MiB, are unmapped and go back to the driver."},
+			{27, "Unmapping: of the free 38.00 MiB at A+42.00 MiB only whole granules of 20.00 MiB can go. 1 of them lies inside: it is unmapped and goes back to the driver."},
 		},
 		"garbage-collection": {
 			{11, "Garbage collection: 170.00 MiB are reserved, not more than 200.00 MiB, garbage_collection_threshold times the limit of 400.00 MiB: nothing to do."},
@@ -288,7 +288,7 @@ func TestPlaygroundByHand(t *testing.T) {
 	s.sees("dialog[open] [data-copy]")
 	var link string
 	s.value("document.querySelector('dialog[open] [data-copy]').dataset.copy", &link)
-	_, hash, found := strings.Cut(link, "#")
+	hash, found := strings.CutPrefix(link, "#") // nothing of this machine is in it
 	if !found || !strings.Contains(hash, "v=1") {
 		t.Fatalf("the link is %q", link)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 )
@@ -245,6 +246,29 @@ func TestStatusField(t *testing.T) {
 	}
 }
 
+// What is dear is done less often.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		count := func(cost time.Duration) (n int) {
+			p = pace{}
+			for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(100 * time.Millisecond) {
+				if p.due() {
+					p.do(func() { time.Sleep(cost) })
+					n++
+				}
+			}
+			return n
+		}
+		if n := count(time.Millisecond); n != 60 {
+			t.Errorf("what is cheap is done %d times a minute", n)
+		}
+		if n := count(20 * time.Millisecond); n != 8 {
+			t.Errorf("what takes 20 ms is done %d times a minute", n)
+		}
+	})
+}
+
 // A sample of eight processes, ten of which are taken a second. BenchmarkDetail
 // is what [Sampler] does at most once a second.
 func BenchmarkSample(b *testing.B) {
@@ -273,7 +297,7 @@ func BenchmarkDetail(b *testing.B) {
 	defer s.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		s.treeAt = time.Time{}
+		s.tree = pace{}
 		if _, err := s.SampleDetailed(); err != nil {
 			b.Fatal(err)
 		}

@@ -64,9 +64,22 @@ type Sampler struct {
 	buf       [1024]byte
 
 	bornAt     time.Time // when the first sample was taken
-	treeAt     time.Time
-	detailAt   time.Time     // when the last details were read
-	detailCost time.Duration // how long that took
+	tree, details pace
+}
+
+// pace spaces out what is dear.
+type pace struct {
+	at   time.Time     // when it was done last
+	cost time.Duration // how long that took
+}
+
+func (p *pace) due() bool { return time.Since(p.at) >= max(dearEvery, dearShare*p.cost) }
+
+// do does it and sees how long it takes.
+func (p *pace) do(f func()) {
+	p.at = time.Now()
+	f()
+	p.cost = time.Since(p.at)
 }
 
 // followed is one process, with its stat held open: the descriptor goes on
@@ -120,7 +133,7 @@ func (s *Sampler) PIDs() []int {
 // Sample takes a sample, with details when they are due. It returns
 // [ErrNoProcess] when all processes have ended.
 func (s *Sampler) Sample() (Sample, error) {
-	return s.sample(time.Since(s.detailAt) >= max(detailEvery, detailShare*s.detailCost))
+	return s.sample(s.details.due())
 }
 
 // SampleDetailed takes a sample with details.
@@ -156,9 +169,7 @@ func (s *Sampler) sample(detailed bool) (Sample, error) {
 		return sum, classify(s.root, os.ErrNotExist)
 	}
 	if detailed {
-		sum.Detail = s.detail()
-		s.detailAt = time.Now()
-		s.detailCost = s.detailAt.Sub(now)
+		s.details.do(func() { sum.Detail = s.detail() })
 	}
 	return sum, nil
 }

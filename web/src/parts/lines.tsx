@@ -123,6 +123,7 @@ export function Lines({ chart, picked, onClick }: { chart: Chart; picked: number
       role="img"
       aria-label={chart.label}
       data-lines={chart.lines.length}
+      data-ends={chart.lines.map((l) => l.end).join(' ')}
       onMouseMove={(e) => (over.value = at(e.currentTarget, e.clientX))}
       onMouseLeave={() => (over.value = null)}
       onClick={(e) => {
