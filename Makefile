@@ -67,7 +67,8 @@ fuzz-short:
 FUZZTIME ?= 10m
 FUZZERS  := internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
 	settings:FuzzParse alloc:FuzzScript playground:FuzzPlay internal/units:FuzzParse replay:FuzzRead \
-	plan/config:FuzzRead plan/safetensors:FuzzRead plan/safetensors:FuzzIndex
+	plan/config:FuzzRead plan/safetensors:FuzzRead plan/safetensors:FuzzIndex \
+	hostmem/detect:FuzzImage hostmem/proc:FuzzSmaps
 fuzz:
 	@set -e; for f in $(FUZZERS); do \
 		echo "./$${f%:*} $${f#*:}"; $(GO) test ./$${f%:*} -run '^$$' -fuzz $${f#*:} -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \

@@ -384,13 +384,13 @@ func TestPlanLinks(t *testing.T) {
 	s.sees("dialog[open] [data-copy]")
 	var link string
 	s.value("document.querySelector('dialog[open] [data-copy]').dataset.copy", &link)
-	if !strings.HasPrefix(link, s.server.Address+"#//plan?") {
+	if !strings.HasPrefix(link, "#//plan?") { // nothing of this machine is in it
 		t.Fatalf("%q", link)
 	}
 	other := open(t, "#//plan") // of another machine it is pasted
 	other.sees(".plan-form")
 	other.pressUntil("s", "dialog[open] textarea")
-	other.value("(() => { const e = document.querySelector('dialog[open] textarea'); e.value = "+page.Quote("http://127.0.0.1:9/elsewhere/"+link[strings.IndexByte(link, '#'):])+"; e.dispatchEvent(new Event('input', {bubbles: true})); })()", nil)
+	other.value("(() => { const e = document.querySelector('dialog[open] textarea'); e.value = "+page.Quote("http://127.0.0.1:9/elsewhere/"+link)+"; e.dispatchEvent(new Event('input', {bubbles: true})); })()", nil)
 	other.click("[data-act=open]")
 	other.showsPlan(want)
 

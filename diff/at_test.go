@@ -111,5 +111,16 @@ func TestEndOfPartialTrace(t *testing.T) {
 	if s := sides[0]; s.At.Event != nil || len(s.notes) == 0 || !strings.Contains(s.notes[len(s.notes)-1], "when it was dumped") || s.Reserved == sides[1].Reserved {
 		t.Errorf("%+v", s)
 	}
+	for _, s := range sides {
+		if *s.PeakReserved < s.Reserved || *s.PeakReserved < sides[0].Reserved || *s.PeakRequested < *sides[0].Requested {
+			t.Errorf("the peaks are below what the state shows: %+v", s)
+		}
+	}
+	few := open(t, "variety/expand_tight")
+	few.Partial = true
+	few.Events.Cut(10)
+	if s := NewTable().mustSides(t, few, End)[0]; *s.PeakReserved != s.Reserved {
+		t.Errorf("after ten events the peak is %d, the state has %d", *s.PeakReserved, s.Reserved)
+	}
 	checkDiff(t, x.Compare(sides[0], sides[1]))
 }

@@ -63,6 +63,9 @@ func follow(ctx context.Context, t *trace.Trace, o Options) (*history, error) {
 	h.line = timeline.New(t, timeline.Options{Observed: seen})
 	h.peaks = h.line.Peaks()
 	h.program = timeline.NewProgram(t)
+	if t.Partial && !h.line.AtLeast {
+		h.note("the file ends within its events: peaks are at least what it shows")
+	}
 	switch {
 	case h.line.AtLeast:
 		h.note("what was there before the first event is not known: totals are lower bounds")
@@ -74,6 +77,15 @@ func follow(ctx context.Context, t *trace.Trace, o Options) (*history, error) {
 
 func (h *history) note(format string, args ...any) {
 	h.notes = append(h.notes, fmt.Sprintf(format, args...))
+}
+
+// atLeast is a peak of the events. Of a file that ends within them it is no lower
+// than what its state shows.
+func (h *history) atLeast(peak, now uint64) *uint64 {
+	if h.t.Partial {
+		peak = max(peak, now)
+	}
+	return &peak
 }
 
 // peak is the peak of allocated bytes or, without block sizes, of requested.

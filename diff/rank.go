@@ -70,9 +70,11 @@ func (x *Table) Rank(ctx context.Context, s Source, name string, o Options) (*Ra
 		r.notes = append(r.notes, "there are no events: the memory at the end stands for its peaks")
 		return r, ctx.Err()
 	}
-	r.atPeak, r.PeakReserved, r.PeakRequested = h.peaks.Served.Totals, h.peaks.Reserved.Value, &h.peaks.Requested.Value
+	end := timeline.NewState(t)
+	r.atPeak, r.PeakReserved = h.peaks.Served.Totals, *h.atLeast(h.peaks.Reserved.Value, end.Reserved)
+	r.PeakRequested = h.atLeast(h.peaks.Requested.Value, end.Requested)
 	if h.line.Exact {
-		r.PeakAllocated = &h.peaks.Allocated.Value
+		r.PeakAllocated = h.atLeast(h.peaks.Allocated.Value, end.Allocated)
 	}
 	return r, ctx.Err()
 }

@@ -117,9 +117,10 @@ func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
 		side.Settings = &t.Settings.Conf
 	}
 	if t.Events.Len() > 0 {
-		side.PeakReserved, side.PeakRequested = &h.peaks.Reserved.Value, &h.peaks.Requested.Value
+		s := timeline.NewState(t)
+		side.PeakReserved, side.PeakRequested = h.atLeast(h.peaks.Reserved.Value, s.Reserved), h.atLeast(h.peaks.Requested.Value, s.Requested)
 		if h.line.Exact {
-			side.PeakAllocated = &h.peaks.Allocated.Value
+			side.PeakAllocated = h.atLeast(h.peaks.Allocated.Value, s.Allocated)
 		}
 	}
 	if live.Sized {

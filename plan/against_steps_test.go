@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -73,7 +74,7 @@ func TestCompareManySteps(t *testing.T) {
 			t.Fatal("steps are not alike")
 		}
 	}
-	whole, err := traceOf(t.Context(), e.ledger, settings.Default(), "", j)
+	whole, err := traceOf(t.Context(), e.ledger, replay.Conditions{Settings: settings.Default()}, "", j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestCompareFirstSteps(t *testing.T) {
 	for range 30 {
 		e.ledger.Repeat()
 	}
-	tr, err := traceOf(t.Context(), e.ledger, settings.Default(), "", j)
+	tr, err := traceOf(t.Context(), e.ledger, replay.Conditions{Settings: settings.Default()}, "", j)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -112,7 +113,7 @@ func TestCompareRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := traceOf(t.Context(), r.Ledger, settings.Default(), "", j)
+		tr, err := traceOf(t.Context(), r.Ledger, replay.Conditions{Settings: settings.Default()}, "", j)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/gpu"
@@ -29,6 +30,7 @@ type Question struct {
 	Progress func()
 
 	execute executor
+	chosen  []string // what the weights' files decided
 }
 
 // Answer is what the ledger and the engine tell.
@@ -36,6 +38,8 @@ type Answer struct {
 	// Fits tells whether no request fails; nil if nothing was named to fit into.
 	Fits *bool `json:"fits"`
 
+	// The peaks are those of a run that may have what it wants. Under a limit the
+	// allocator gives cached memory back before it fails: see Limited.
 	PeakAllocated uint64 `json:"peak_allocated_bytes"`
 	PeakReserved  uint64 `json:"peak_reserved_bytes"`
 	PeakDevice    uint64 `json:"peak_device_bytes"`
@@ -47,6 +51,11 @@ type Answer struct {
 	// it. Headroom is by how much that is more than SmallestLimit.
 	Available *uint64 `json:"available_bytes"`
 	Headroom  *int64  `json:"headroom_bytes"`
+
+	// Limited is the run in the room; nil if there is none or it does not fit.
+	Limited *Limited `json:"limited"`
+	// Tight: it fits, but Headroom is less than Range has above PeakReserved.
+	Tight bool `json:"tight"`
 
 	Range Range `json:"range"`
 
@@ -98,6 +107,11 @@ func (q *Question) prepare() error {
 	if q.Settings == (settings.Settings{}) {
 		q.Settings = settings.Default()
 	}
+	o, chosen, err := q.Weights.choose(q.Options)
+	if err != nil {
+		return err
+	}
+	q.Options, q.chosen = o, append(q.chosen, chosen...)
 	if f := q.Settings.PerProcessMemoryFraction; f < 1 {
 		if q.Room.Card == nil {
 			return errors.New("--settings per_process_memory_fraction is a part of a card: give --gpu")
@@ -122,13 +136,15 @@ type planned struct {
 
 // plan runs a job symbolically and through the engine, without a limit.
 func (q *Question) plan(ctx context.Context, o Options, points int) (*planned, []string, error) {
-	o, chosen := q.Weights.choose(o)
 	j, assumed, err := o.Job(q.Model)
 	if err != nil {
 		return nil, nil, err
 	}
 	p, err := q.planJob(ctx, j, points)
-	return p, append(chosen, assumed...), err
+	if err == nil {
+		err = q.Weights.check(q.Model, p.run.weights)
+	}
+	return p, append(slices.Clone(q.chosen), assumed...), err
 }
 
 func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planned, error) {
@@ -150,34 +166,6 @@ func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planne
 		q.Progress()
 	}
 	return p, err
-}
-
-// fits runs the program in the room. The failure is nil if it fits.
-func (p *planned) fits(ctx context.Context) (bool, *replay.Failure, error) {
-	room, s := &p.q.Room, p.q.Settings
-	if n := room.available(p.job); p.reserved <= n && plain(s) {
-		return true, nil, nil // nothing is ever in the way
-	}
-	o, err := p.program.Run(ctx, room.conditions(s, p.job))
-	if err != nil {
-		return false, nil, err
-	}
-	return !o.Fails, o.First, nil
-}
-
-// passes is fits for those who do not ask why not. What is live is reserved, so
-// more than there is room for cannot pass.
-func (p *planned) passes(ctx context.Context) (bool, error) {
-	if p.requested > p.q.Room.available(p.job) {
-		return false, nil
-	}
-	ok, _, err := p.fits(ctx)
-	return ok, err
-}
-
-// plain tells whether a limit that is never reached changes nothing.
-func plain(s settings.Settings) bool {
-	return s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments
 }
 
 // Ask plans a job. The error says in one line what is wrong with the question.
@@ -213,7 +201,19 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err := parallel(ctx, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
 		return nil, err
 	}
+	if a.Headroom != nil && *a.Fits {
+		a.Tight = *a.Headroom < int64(a.Range.ReservedHigh-a.PeakReserved)
+	}
 	a.Levers = named(found)
+	if a.Fits != nil && !*a.Fits {
+		more, err := p.together(ctx, levers, found)
+		if err != nil {
+			return nil, err
+		}
+		if more != nil {
+			a.Levers = append(a.Levers, *more)
+		}
+	}
 	return a, nil
 }
 
@@ -240,7 +240,8 @@ func (p *planned) answer(assumed []string) *Answer {
 		a.NotModelled = append(a.NotModelled, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}
 	a.Assumed = append(append(a.Assumed, assumed...), p.run.assumed...)
-	a.Assumed = append(a.Assumed, p.q.Weights.notes(p.run.parameters)...)
+	files, unknown := p.q.Weights.notes(p.run.parameters, p.job.DType)
+	a.Assumed, a.NotModelled = append(a.Assumed, files...), append(a.NotModelled, unknown...)
 	if p.reserved > 0 {
 		a.Fragmentation = 1 - float64(p.allocated)/float64(p.reserved)
 	}
@@ -262,13 +263,14 @@ func (p *planned) binding() ledger.Phase {
 }
 
 // measured tells whether runs of this kind were compared with the plan: DDP and
-// FSDP were, the other ways to spread a model over ranks were not.
+// FSDP were, with a model that was built whole. The other ways to spread a model
+// over ranks were not.
 func measured(j *job.Job) bool {
 	if unmeasuredGeneration(j) {
 		return false
 	}
 	s := j.Shard
-	return s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
+	return !s.BuildSharded && s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
 }
 
 // unmeasuredGeneration tells whether a job generates in a way that no recording
@@ -292,11 +294,12 @@ func (p *planned) answerLimit(ctx context.Context, a *Answer) (err error) {
 	}
 	headroom := int64(n) - int64(a.SmallestLimit)
 	a.Available, a.Headroom = &n, &headroom
-	ok, failed, err := p.fits(ctx)
+	limited, failed, err := p.fits(ctx)
 	if err != nil {
 		return err
 	}
-	a.Fits = &ok
+	ok := limited != nil
+	a.Fits, a.Limited = &ok, limited
 	if failed != nil {
 		a.Failure = describe(p.run.ledger, failed)
 	}

@@ -34,7 +34,9 @@ type BestRecompute struct {
 // and of the fully recomputed run; dynamic programming over the layers finds
 // the cheapest choice within a budget. The choice is then planned in full and
 // replayed, and the budget moved until it fits and the next cheaper one does
-// not.
+// not. Then choices of one layer less are planned in full: the first and the last
+// layers, in groups of one to four, and the choice without an end of it. Best is
+// the least among those; that no other choice is less is not proved.
 func FindRecompute(ctx context.Context, q Question) (*BestRecompute, error) {
 	if err := q.prepare(); err != nil {
 		return nil, err
@@ -44,6 +46,8 @@ func FindRecompute(ctx context.Context, q Question) (*BestRecompute, error) {
 		return nil, errors.New("--recompute best needs something to fit into: give --gpu or --limit")
 	case q.Model.T5 != nil:
 		return nil, errors.New("--recompute best is for models with one stack of layers, and t5 has two: use full")
+	case q.Options.Has("use-cache"):
+		return nil, cacheInGroups(Best)
 	}
 	b := &bestSearch{q: &q, tried: map[string]*candidate{}}
 	names := []string{"none", "selective", "sqrt", "full"}
@@ -154,17 +158,23 @@ func (b *bestSearch) search(ctx context.Context, none, full *candidate) (*candid
 	return b.fewer(ctx, best, len(e.work))
 }
 
+// longNeighbour is the length of the longest groups that are tried beside what
+// the estimate proposes.
+const longNeighbour = 4
+
 // fewer leaves layers out as long as that fits. The estimate knows sizes, not
 // the allocator's history, which is better for some layers than for others: the
-// first, the last, and what was found without its first or last.
+// first, the last, what was found without its first or last, and the same
+// number of layers in longer groups, of which less is kept.
 func (b *bestSearch) fewer(ctx context.Context, best *candidate, n int) (*candidate, error) {
 	for best.Fits && len(best.Layers) > 1 {
 		k := len(best.Layers) - 1
-		single := slices.Repeat([]int{1}, k)
-		choices := [][]int{
-			append([]int{-(n - k)}, single...), append(slices.Clone(single), -(n - k)),
-			only(best.Layers[1:], n), only(best.Layers[:k], n),
+		choices := [][]int{only(best.Layers[1:], n), only(best.Layers[:k], n)}
+		for size := 1; size <= min(longNeighbour, k); size++ {
+			groups := groupsOf(k, size)
+			choices = append(choices, append([]int{k - n}, groups...), append(slices.Clone(groups), k-n))
 		}
+		choices = slices.DeleteFunc(choices, func(groups []int) bool { return b.tried["groups:"+groupsText(groups)] != nil })
 		found := make([]*candidate, len(choices))
 		err := parallel(ctx, len(choices), func(i int) (err error) {
 			found[i], err = b.plan(ctx, Best, "groups:"+groupsText(choices[i]))

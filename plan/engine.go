@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/plan/outside"
 	"github.com/ashlar-mem/ashlar/replay"
@@ -49,14 +50,19 @@ type Component struct {
 // rounding names what blocks have beyond what was asked for.
 const rounding = "rounding"
 
+// addresses is how much driver/sim has room for side by side, far more than any
+// device has memory.
+const addresses = 15 << 40
+
 // measure runs a program without a limit.
 func measure(ctx context.Context, l *ledger.Ledger, p *replay.Program, s settings.Settings, points int) (*figures, error) {
 	o, err := p.Run(ctx, replay.Conditions{Settings: s, From: l.Scored(), BlockSizes: true, Points: points})
 	if err != nil {
 		return nil, err
 	}
-	if o.Fails { // a single tensor that no device could hold
-		return nil, fmt.Errorf("a tensor of %d bytes is more than any device has: give a smaller --batch or --seq", o.First.Requested)
+	if o.Fails { // there are no more addresses
+		return nil, fmt.Errorf("a request for %s with %s reserved is more than the %s of addresses that a plan has: give a smaller --batch or --seq",
+			units.Size(o.First.Requested), units.Size(o.First.Reserved), units.Size(addresses))
 	}
 	return &figures{
 		allocated: o.Allocated.Bytes, reserved: o.Reserved.Bytes, requested: o.Requested.Bytes,

@@ -13,6 +13,7 @@ import (
 type executed struct {
 	ledger      *ledger.Ledger
 	parameters  int64
+	weights     []hf.Parameter // of the whole model
 	assumed     []string
 	notModelled []string
 }
@@ -41,7 +42,7 @@ func preset517(ctx context.Context, j *job.Job) (out *executed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &executed{ledger: r.Ledger, parameters: r.Count(), assumed: r.Assumed, notModelled: r.NotModelled}, nil
+	return &executed{ledger: r.Ledger, parameters: r.Count(), weights: r.Parameters, assumed: r.Assumed, notModelled: r.NotModelled}, nil
 }
 
 // repeats tells whether the third step of a job is like the second. With DDP it

@@ -10,14 +10,17 @@ import (
 // Largest is the end of a search for the largest batch or sequence that fits.
 type Largest struct {
 	Of    string `json:"of"`    // batch or seq
-	Value int64  `json:"value"` // 0 if not even 1 fits
-	// Next is the value above, which was planned too and does not fit, and Why.
+	Value int64  `json:"value"` // 0 if not even the smallest fits
+	// Next is the value above that can be run, which was planned too and does
+	// not fit, and Why.
 	Next int64  `json:"next"`
 	Why  string `json:"why"`
-	// Peaks of both; those of Value are 0 if it is 0.
+	// Peaks of both without a limit; those of Value are 0 if it is 0.
 	PeakReserved     uint64 `json:"peak_reserved_bytes"`
 	NextPeakReserved uint64 `json:"next_peak_reserved_bytes"`
-	Plans            int    `json:"plans"` // how many jobs were planned
+	// Limited is the run of Value in the room; nil if Value is 0.
+	Limited *Limited `json:"limited"`
+	Plans   int      `json:"plans"` // how many jobs were planned
 }
 
 // FindLargest looks for the largest batch or sequence that fits. Reserved
@@ -36,15 +39,8 @@ func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
 	if of == "seq" && q.Model.ViT != nil {
 		return nil, errors.New("--max seq: vit has no --seq; use --max batch")
 	}
-	s := &largest{q: &q, of: of, known: map[int64]*trial{}}
-	// The first plan shows what is wrong with the other options.
-	start := q.Options.count(of, 1)
-	j, _, err := q.Options.with(of, fmt.Sprint(start)).Job(q.Model)
-	if err != nil {
-		return nil, err
-	}
-	s.room = q.Room.available(j)
-	if err := s.try(ctx, 1, 2); err != nil {
+	s := &largest{q: &q, of: of, unit: q.Options.unit(of), known: map[int64]*trial{}}
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	for s.low+1 != s.high {
@@ -52,26 +48,68 @@ func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
 			return nil, err
 		}
 	}
-	out := &Largest{Of: of, Value: s.low, Next: s.high, Why: s.known[s.high].why, Plans: len(s.known)}
-	out.NextPeakReserved = s.known[s.high].reserved
-	if s.low > 0 {
-		out.PeakReserved = s.known[s.low].reserved
+	next := s.known[s.high]
+	out := &Largest{Of: of, Next: s.high * s.unit, Why: next.why, Plans: len(s.known)}
+	out.NextPeakReserved = next.reserved
+	if t := s.known[s.low]; t != nil && t.fits {
+		out.Value, out.PeakReserved, out.Limited = s.low*s.unit, t.reserved, t.limited
 	}
 	return out, nil
+}
+
+// unit is what values of an option must be multiples of: a sequence is divided
+// among ranks without a rest.
+func (o Options) unit(of string) int64 {
+	if of != "seq" {
+		return 1
+	}
+	return max(o.ranks("cp"), 1) * max(o.ranks("sp"), 1)
+}
+
+// firstValues is how many of the smallest values may be refused: there are jobs
+// that a sequence of one token makes impossible.
+const firstValues = 4
+
+// begin finds the smallest value that can be planned. If none can, that shows
+// what is wrong with the other options.
+func (s *largest) begin(ctx context.Context) error {
+	var refusal error
+	for v := int64(1); v <= firstValues; v++ {
+		j, _, err := s.q.Options.with(s.of, fmt.Sprint(v*s.unit)).Job(s.q.Model)
+		if err == nil {
+			var t *trial
+			if t, err = s.trial(ctx, v); err != nil {
+				return err
+			}
+			if err = t.refused; err == nil {
+				s.room = s.q.Room.available(j)
+				s.known[v], s.low = t, v-1
+				return s.try(ctx, v, v+1)
+			}
+		}
+		if refusal == nil {
+			refusal = err
+		}
+	}
+	return refusal
 }
 
 // trial is one value that was planned.
 type trial struct {
 	fits                bool
+	limited             *Limited
 	why                 string // it does not
+	refused             error  // it could not be planned
 	reserved, requested uint64 // without a limit; 0 if it could not be planned
 }
 
-// largest is the state of a search: low fits, or is 0; high does not, or is 0
-// while nothing is known that does not.
+// largest is the state of a search, in units: low fits, or is below the first
+// that can be planned; high does not, or is 0 while nothing is known that does
+// not.
 type largest struct {
 	q         *Question
 	of        string
+	unit      int64
 	known     map[int64]*trial
 	low, high int64
 	room      uint64
@@ -81,6 +119,12 @@ type largest struct {
 func (s *largest) try(ctx context.Context, values ...int64) error {
 	var mu sync.Mutex
 	err := parallel(ctx, len(values), func(i int) error {
+		mu.Lock()
+		known := s.known[values[i]] != nil
+		mu.Unlock()
+		if known {
+			return nil
+		}
 		t, err := s.trial(ctx, values[i])
 		if err != nil {
 			return err
@@ -107,25 +151,26 @@ func (s *largest) try(ctx context.Context, values ...int64) error {
 }
 
 func (s *largest) trial(ctx context.Context, v int64) (*trial, error) {
-	o := s.q.Options.with(s.of, fmt.Sprint(v))
+	o := s.q.Options.with(s.of, fmt.Sprint(v*s.unit))
 	j, _, err := o.Job(s.q.Model)
 	if err != nil {
-		return &trial{why: err.Error()}, nil
+		return &trial{why: err.Error(), refused: err}, nil
 	}
 	p, err := s.q.planJob(ctx, j, 0)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return &trial{why: err.Error()}, nil
+		return &trial{why: err.Error(), refused: err}, nil
 	}
 	t := &trial{reserved: p.reserved, requested: p.requested}
 	var failed *Failure
-	ok, f, err := p.fits(ctx)
+	l, f, err := p.fits(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if t.fits = ok; !ok {
+	t.limited = l
+	if t.fits = l != nil; !t.fits {
 		failed = describe(p.run.ledger, f)
 		t.why = "it runs out of memory in " + failed.Phase
 		if failed.Step > 0 {

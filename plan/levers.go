@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/job"
@@ -21,7 +22,7 @@ type Lever struct {
 	Of             string `json:"of"`
 	SavingReserved int64  `json:"saving_reserved_bytes"` // below 0 if it grows
 	Cost           string `json:"cost"`
-	Fits           *bool  `json:"fits"` // with this lever alone; nil if nothing was named to fit into
+	Fits           *bool  `json:"fits"` // with this lever and no other; nil if nothing was named to fit into
 }
 
 // lever is a Lever that is yet to be pulled.
@@ -192,30 +193,48 @@ func (p *planned) servingLevers() []lever {
 }
 
 // pull plans the job with a lever pulled. It is nil if the job is then none that
-// can be planned.
+// can be planned, or saves nothing.
 func (p *planned) pull(ctx context.Context, l *lever) (*Lever, error) {
-	out := &Lever{Name: l.name, Cost: l.cost, Of: "allocated"}
-	var changed planned
-	var err error
-	if l.conf != "" {
-		out.Flags, out.Of = "--settings "+l.conf, "reserved"
-		if changed, err = p.under(ctx, l.conf); err != nil {
-			return nil, err
-		}
-	} else {
-		out.Flags = flags(l.options)
-		next, _, err := p.q.plan(ctx, p.q.Options.with(l.options...), 0)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if err != nil {
-			return nil, nil
-		}
-		changed = *next
+	changed, err := p.changed(ctx, l.options, l.conf)
+	if changed == nil || err != nil {
+		return nil, err
 	}
+	return p.compare(ctx, l, changed)
+}
+
+// changed is the job with other options, other settings of the allocator or
+// both. It is nil if that is no job that can be planned.
+func (p *planned) changed(ctx context.Context, options []string, conf string) (*planned, error) {
+	out := *p
+	var err error
+	if len(options) > 0 {
+		var next *planned
+		if next, _, err = p.q.plan(ctx, p.q.Options.with(options...), 0); err == nil {
+			out = *next
+		}
+	}
+	if err == nil && conf != "" {
+		out, err = out.under(ctx, conf)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return &out, nil
+}
+
+// compare says what a lever brings. It is nil if that is next to nothing.
+func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lever, error) {
+	out := &Lever{Name: l.name, Cost: l.cost, Of: "allocated", Flags: flags(l.options)}
 	before, after := p.allocated, changed.allocated
-	if out.Of == "reserved" {
+	if len(l.options) == 0 {
+		out.Of = "reserved"
 		before, after = p.reserved, changed.reserved
+	}
+	if l.conf != "" {
+		out.Flags = strings.TrimSpace(out.Flags + " --settings " + l.conf)
 	}
 	if after+before/worthwhile >= before {
 		return nil, nil

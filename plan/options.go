@@ -71,7 +71,7 @@ func (o Option) Mode() job.Mode {
 var ofMode = map[job.Mode][]string{
 	job.Train: {
 		"autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
-		"lora", "lora-targets", "lora-dtype", "save",
+		"lora", "lora-targets", "lora-dtype", "build", "save",
 	},
 	job.Generate: {"generate", "generate-call", "cache"},
 }
@@ -81,7 +81,7 @@ var catalogue = []Option{
 	{"batch", "B", "sequences (or pictures) in a step on one GPU; with --accumulate in one of its parts", checkCount(1, maxCount)},
 	{"seq", "S", "tokens in a sequence; of the prompt when generating. vit has none", checkCount(1, maxSeq)},
 	{"target-seq", "S", "tokens of an encoder-decoder's target; by default as many as --seq", checkCount(1, maxSeq)},
-	{"dtype", "TYPE", "of the weights: fp32, bf16 or fp16; by default the config's", checkOneOf(job.FP32, job.BF16, job.FP16)},
+	{"dtype", "TYPE", "of the weights: fp32, bf16 or fp16; by default that of the files of --weights, else the\nconfig's", checkOneOf(job.FP32, job.BF16, job.FP16)},
 	{"autocast", "", "matrix products in bf16 over weights of --dtype, which is fp32 then by default", nil},
 	{"optimizer", "NAME", "adamw-fused, adamw-foreach, adamw (a loop), adam-..., sgd, sgd-momentum,\nsgd-momentum-fused, adafactor", checkOneOf(optimizers...)},
 	{"master-weights", "", "the optimizer works on fp32 copies of the weights", nil},
@@ -102,6 +102,7 @@ var catalogue = []Option{
 	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
 	{"cache", "HOW", "dynamic, or static:LEN", checkNumbered([]string{"dynamic"}, []string{"static"})},
 	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, fsdp-mixed:N (bf16 over fp32), zero1:N, zero2:N, zero3:N,\ntp:N, sp:N, pp:N, cp:N, ep:N; several with commas", &rule{check: checkShard, words: []string{"none"}, numbered: shardWords}},
+	{"build", "HOW", "sharded: each rank makes only its shard (meta device, zero.Init); whole: the model is\nbuilt on every GPU first, as from_config under torch.device('cuda') does", checkOneOf(buildWhole, buildSharded)},
 	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(job.SaveNone, job.SaveSync, job.SaveAsync)},
 	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkOneOf(presetNames()...)},
 }
@@ -110,6 +111,12 @@ var optimizers = []job.Optimizer{
 	job.AdamWFused, job.AdamWForeach, job.AdamW, job.AdamFused, job.AdamForeach, job.Adam,
 	job.SGD, job.SGDMomentum, job.SGDFused, job.Adafactor,
 }
+
+// The values of --build.
+const (
+	buildWhole   = "whole"
+	buildSharded = "sharded"
+)
 
 // maxCount tokens, of which a sequence has at most maxSeq, keep the bytes of the
 // largest tensor, attention scores written out, within 64 bits.

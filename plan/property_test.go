@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -94,6 +95,10 @@ func TestMorePicturesNeverTakeLess(t *testing.T) {
 }
 
 // More ranks of the same sharding never take more.
+//
+// There is one exception, and it is real: FSDP divides the first dimension and
+// pads it. More ranks than a parameter has rows, than there are experts say, keep
+// a row each and gather one for every rank. ZeRO divides elements.
 func TestMoreRanksNeverTakeMore(t *testing.T) {
 	for _, tt := range []struct {
 		config, shard string
@@ -105,6 +110,8 @@ func TestMoreRanksNeverTakeMore(t *testing.T) {
 		{small[0], "zero1:%d", []int{1, 2, 4, 8}},
 		{small[0], "zero2:%d", []int{1, 2, 4, 8}},
 		{small[0], "zero3:%d", []int{1, 2, 4, 8}},
+		{small[2], "zero3:%d", []int{1, 2, 4, 8, 16}},
+		{small[5], "zero3:%d", []int{1, 3, 8, 20, 64}},
 		{small[0], "tp:%d", []int{1, 2, 4}},
 		{small[1], "tp:%d", []int{1, 2, 4, 8}},
 		{small[0], "tp:%[1]d,sp:%[1]d", []int{1, 2, 4}},
@@ -126,5 +133,58 @@ func TestMoreRanksNeverTakeMore(t *testing.T) {
 		if !slices.IsSortedFunc(peaks, func(a, b uint64) int { return cmp.Compare(b, a) }) || peaks[len(peaks)-1] == peaks[0] {
 			t.Errorf("%s over %v ranks takes %d", tt.shard, tt.ranks, peaks)
 		}
+	}
+}
+
+// FSDP with more ranks than experts pads: a rank's part stays one expert, and
+// what is gathered is one for each rank.
+func TestRanksBeyondTheExpertsArePadded(t *testing.T) {
+	// The layers are larger than what is around them.
+	config := strings.Replace(fmt.Sprintf(small[2], 4), `"vocab_size": 3000`, `"vocab_size": 100`, 1)
+	ask := func(ranks int) *planned {
+		q := Question{Model: model(t, config), Options: options(t, "batch", "2", "seq", "128", "shard", fmt.Sprintf("fsdp:%d", ranks)), Settings: settings.Default()}
+		p, _, err := q.plan(t.Context(), q.Options, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	const expert = 3 * 256 * 256 * 2 // gate, up and down
+	gathered := func(p *planned) (most int64) {
+		for _, x := range p.run.ledger.Tensors {
+			if p.run.ledger.Text(x.Op) == "all_gather" {
+				most = max(most, x.Bytes)
+			}
+		}
+		return most
+	}
+	four, eight := gathered(ask(4)), gathered(ask(8))
+	if got := eight - four; got < 4*expert || got > 4*expert+1<<18 {
+		t.Errorf("8 ranks gather %d bytes more than 4, want four experts of %d", got, expert)
+	}
+}
+
+// A way of sharding that was not measured never has a narrower range than one
+// that was.
+func TestUnmeasuredIsNotMoreCertain(t *testing.T) {
+	width := func(shard string) (allocated float64, a *Answer) {
+		a, err := Ask(t.Context(), Question{
+			Model: model(t, fmt.Sprintf(small[0], 4)), Options: options(t, "batch", "8", "seq", "512", "shard", shard), NoLevers: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := a.Range
+		return float64(r.High-r.Low) / float64(a.PeakAllocated), a
+	}
+	for _, shard := range []string{"tp:2", "tp:2,sp:2", "cp:2", "pp:2", "zero1:4", "zero2:4", "zero3:4", "fsdp:4"} {
+		allocated, a := width(shard)
+		// The margin on both sides, less rounding.
+		if least := presets[0].missLow + presets[0].missHigh - 1e-6; allocated < least || a.Measured {
+			t.Errorf("%s: measured %v, allocated from %d to %d", shard, a.Measured, a.Range.Low, a.Range.High)
+		}
+	}
+	if _, a := width("ddp:4"); !a.Measured {
+		t.Error("DDP was measured")
 	}
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 
+	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/replay"
 )
@@ -47,8 +48,9 @@ func (p *planned) answerRange(ctx context.Context, a *Answer) error {
 		}
 		r.Reasons = append(r.Reasons, reason)
 	}
-	if miss := p.miss(); miss != (Reason{}) {
-		r.Reasons = append(r.Reasons, miss)
+	r.Reasons = append(r.Reasons, p.miss())
+	if x, ok := p.collectives(); ok {
+		r.Reasons = append(r.Reasons, x)
 	}
 	var low, high, reservedLow, reservedHigh uint64
 	for _, x := range r.Reasons {
@@ -101,22 +103,35 @@ func spread(low, high *uint64, planned, other uint64) {
 	}
 }
 
-// miss is a margin for what no recording has shown, and what was never measured.
+// miss is a margin for what no recording has shown.
 func (p *planned) miss() Reason {
-	if generated := unmeasuredGeneration(p.job); generated || measured(p.job) {
-		of := presets[0]
-		name := of.why
-		if generated {
-			name = "this way to generate was not measured; " + name
-		}
-		return Reason{
-			Name: name,
-			Low:  part(p.allocated, of.missLow), High: part(p.allocated, of.missHigh),
-			ReservedLow: part(p.reserved, of.missReservedLow), ReservedHigh: part(p.reserved, of.missReservedHigh),
-		}
+	of := presets[0]
+	name := of.why
+	if unmeasuredGeneration(p.job) {
+		name = "this way to generate was not measured; " + name
+	}
+	if p.job.Shard.BuildSharded {
+		name = "weights of which each rank builds its part were not measured; " + name
+	}
+	return Reason{
+		Name: name,
+		Low:  part(p.allocated, of.missLow), High: part(p.allocated, of.missHigh),
+		ReservedLow: part(p.reserved, of.missReservedLow), ReservedHigh: part(p.reserved, of.missReservedHigh),
+	}
+}
+
+// collectives is what is not known about ways to spread a model over ranks that
+// were not measured. It comes on top of the margin, so that none of them looks
+// more certain than one that was. The collectives of FSDP were measured, however
+// the model was built.
+func (p *planned) collectives() (Reason, bool) {
+	whole := *p.job
+	whole.Shard.BuildSharded = false
+	if whole.Shard == (job.Shard{}) || measured(&whole) {
+		return Reason{}, false
 	}
 	n := p.live(ledger.Collective)
-	return Reason{"buffers of collectives: this way of sharding was not measured", n, n, n, n}
+	return Reason{"buffers of collectives: this way of sharding was not measured", n, n, n, n}, true
 }
 
 func part(bytes uint64, fraction float64) uint64 { return uint64(float64(bytes) * fraction) }

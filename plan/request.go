@@ -15,7 +15,7 @@ import (
 // what to do.
 func (o Options) Job(m *config.Model) (j *job.Job, assumed []string, err error) {
 	r := request{o: o, m: m, j: &job.Job{Model: m, Steps: 3}}
-	for _, f := range []func() error{r.mode, r.sizes, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard} {
+	for _, f := range []func() error{r.mode, r.sizes, r.quantised, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard, r.spread} {
 		if err := f(); err != nil {
 			return nil, nil, err
 		}
@@ -152,7 +152,7 @@ func (r *request) types() error {
 			r.assume("dtype", "fp32", "--autocast is for fp32 weights")
 		case j.DType == "":
 			j.DType = job.FP32
-			r.assume("dtype", "fp32", "the config names none, and fp32 is torch's default")
+			r.assume("dtype", "fp32", "the config names none, and from_config takes torch's default; from_pretrained may load another type, that of the checkpoint")
 		default:
 			r.assume("dtype", string(j.DType), "the config's dtype")
 		}
@@ -232,7 +232,16 @@ func (r *request) layers() error {
 	default:
 		j.Recompute = job.Recompute{Mode: word}
 	}
+	if j.UseCache && j.Recompute.Mode == "group" {
+		return cacheInGroups(text)
+	}
 	return nil
+}
+
+// cacheInGroups: transformers drops the cache only where its own gradient
+// checkpointing is on; groups of layers are checkpointed by the program.
+func cacheInGroups(how string) error {
+	return fmt.Errorf("--use-cache with --recompute %s: layers that run again would add to the cache twice; leave one of them out", how)
 }
 
 // groupsOf cuts n layers into runs of k.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/plan/config"
 	"github.com/ashlar-mem/ashlar/plan/job"
 )
 
@@ -13,7 +14,7 @@ import (
 func (r *request) shard() error {
 	text := r.o.Get("shard")
 	if text == "" || text == "none" {
-		return nil
+		return r.build()
 	}
 	s := &r.j.Shard
 	for part := range strings.SplitSeq(text, ",") {
@@ -49,7 +50,33 @@ func (r *request) shard() error {
 	if n := count(s.DDP > 0, s.FSDP > 0, s.Zero > 0); n > 1 {
 		return errors.New("--shard: ddp, fsdp and zero exclude each other; choose one")
 	}
-	return r.divisible(s)
+	if err := r.divisible(s); err != nil {
+		return err
+	}
+	return r.build()
+}
+
+// build reads how the model comes onto the GPUs. Where ranks divide the weights
+// each makes its own part by default: a model that is larger than a card could
+// not be built in another way.
+func (r *request) build() error {
+	s := &r.j.Shard
+	ranks := s.FSDP
+	if s.ZeroStage == 3 {
+		ranks = s.Zero
+	}
+	how := r.o.Get("build")
+	switch {
+	case how == buildSharded && ranks == 0:
+		return errors.New("--build sharded is for ranks that divide the weights: give --shard fsdp:N or zero3:N, or leave it out")
+	case how == "" && ranks > 1:
+		how = buildSharded
+		r.assume("build", how, "each rank makes only its part of the weights (meta device, zero.Init), which was not measured")
+	case how == "" && ranks == 1:
+		r.assume("build", buildWhole, "one rank has all of the weights")
+	}
+	s.BuildSharded = how == buildSharded
+	return nil
 }
 
 // stages is how many stages of a pipeline --shard asks for, 0 for none.
@@ -84,6 +111,13 @@ func (r *request) divisible(s *job.Shard) error {
 			return fmt.Errorf("--shard tp:%d: %d key-value heads can neither be divided among %d ranks nor repeated; %s", t, kv, t, divisors(m.Heads, t))
 		case m.Intermediate%t != 0:
 			return fmt.Errorf("--shard tp:%d: an MLP of width %d cannot be divided among %d ranks; %s", t, m.Intermediate, t, divisors(m.Intermediate, t))
+		case m.MoE != nil && m.MoE.Intermediate%t != 0:
+			return fmt.Errorf("--shard tp:%d: experts of width %d cannot be divided among %d ranks; %s", t, m.MoE.Intermediate, t, divisors(m.MoE.Intermediate, t))
+		case m.MoE != nil && m.MoE.SharedIntermediate%t != 0:
+			return fmt.Errorf("--shard tp:%d: shared experts of width %d cannot be divided among %d ranks; %s", t, m.MoE.SharedIntermediate, t, divisors(m.MoE.SharedIntermediate, t))
+		case m.Linear != nil && (m.Linear.KeyHeads%t != 0 || m.Linear.ValueHeads%t != 0):
+			return fmt.Errorf("--shard tp:%d: %d key and %d value heads of linear attention cannot be divided among %d ranks; %s",
+				t, m.Linear.KeyHeads, m.Linear.ValueHeads, t, divisors(m.Linear.KeyHeads, t))
 		}
 	}
 	if s.Sequence > 1 && s.Sequence != s.Tensor {
@@ -96,6 +130,12 @@ func (r *request) divisible(s *job.Shard) error {
 		if c.n > 1 && r.j.Seq%int64(c.n) != 0 {
 			return fmt.Errorf("--shard %s:%d: %d tokens cannot be divided among %d ranks; give a --seq that is a multiple of %d", c.name, c.n, r.j.Seq, c.n, c.n)
 		}
+		if c.n > 1 && r.j.TargetSeq%int64(c.n) != 0 {
+			return fmt.Errorf("--shard %s:%d: a target of %d tokens cannot be divided among %d ranks; give a --target-seq that is a multiple of %d", c.name, c.n, r.j.TargetSeq, c.n, c.n)
+		}
+	}
+	if s.Pipeline > 1 && m.Head != config.HeadCausal {
+		return fmt.Errorf("--shard pp:%d: pipelines are planned for models that predict the next token, not for %s; leave it out", s.Pipeline, m.ModelType)
 	}
 	if s.Pipeline > m.Layers {
 		return fmt.Errorf("--shard pp:%d: the model has only %d layers; give fewer stages", s.Pipeline, m.Layers)

@@ -44,7 +44,9 @@ type Cell struct {
 	PeakAllocated uint64   `json:"peak_allocated_bytes"`
 	PeakReserved  uint64   `json:"peak_reserved_bytes"`
 	PeakDevice    uint64   `json:"peak_device_bytes"`
-	BindingPhase  string   `json:"binding_phase"`
+	// Limited is the run in the room; nil if there is none or it does not fit.
+	Limited      *Limited `json:"limited"`
+	BindingPhase string   `json:"binding_phase"`
 	Error         string   `json:"error,omitempty"` // why it cannot be planned
 }
 
@@ -111,10 +113,10 @@ func (q *Question) cell(ctx context.Context, o Options, c *Cell) error {
 	c.PeakDevice = p.reserved + q.Room.outside(p.job)
 	c.BindingPhase = p.binding().Name
 	if q.Room.given() {
-		ok, err := p.passes(ctx)
-		if err != nil {
+		if c.Limited, err = p.within(ctx); err != nil {
 			return err
 		}
+		ok := c.Limited != nil
 		c.Fits = &ok
 	}
 	return nil

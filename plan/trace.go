@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -9,13 +11,15 @@ import (
 	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
 	"github.com/ashlar-mem/ashlar/plan/outside"
+	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Trace runs a job through the engine and returns what PyTorch's memory history
 // of the run would be: every event, the segments at the end, and annotations for
-// steps and phases. Frames name the op and the module; times count events.
+// steps and phases. Frames name the op and the module; times count events. With
+// a room it is the run in there, which ends at the request that fails.
 func Trace(ctx context.Context, q Question) (*trace.Trace, error) {
 	if err := q.prepare(); err != nil {
 		return nil, err
@@ -28,7 +32,7 @@ func Trace(ctx context.Context, q Question) (*trace.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return traceOf(ctx, p.run.ledger, q.Settings, q.Conf, j)
+	return traceOf(ctx, p.run.ledger, q.Room.conditions(q.Settings, j), q.Conf, j)
 }
 
 // tick is how many microseconds apart events of a planned run are. Nothing is
@@ -54,19 +58,27 @@ type frameKey struct {
 	phase      string
 }
 
-func traceOf(ctx context.Context, l *ledger.Ledger, s settings.Settings, conf string, j *job.Job) (*trace.Trace, error) {
+func traceOf(ctx context.Context, l *ledger.Ledger, room replay.Conditions, conf string, j *job.Job) (*trace.Trace, error) {
 	x := &tracer{
 		l: l, stacks: map[frameKey]trace.StackID{}, live: map[uint64]trace.StackID{},
 		t: &trace.Trace{
 			Strings: &trace.Strings{}, Stacks: trace.NewStacks(),
-			Settings: trace.Settings{Known: true, Conf: conf, Parsed: s, Fields: trace.Extra{{Name: settings.Variables[0], Value: conf}}},
+			Settings: trace.Settings{Known: true, Conf: conf, Parsed: room.Settings, Fields: trace.Extra{{Name: settings.Variables[0], Value: conf}}},
 		},
 	}
 	for _, k := range ledger.Kinds() {
 		x.kinds = append(x.kinds, x.t.Strings.Add(k.String()))
 	}
-	dev := sim.New(sim.Config{Endless: true, Started: true, Events: sim.Manual})
-	a := alloc.New(dev, alloc.WithSettings(s), alloc.WithObserver(x.observe))
+	// The program knows how large an endless device must look.
+	program, err := Program(l, room.Settings)
+	if err != nil {
+		return nil, err
+	}
+	dev := sim.New(sim.Config{TotalMemory: cmp.Or(room.DeviceMemory, program.Memory()), Endless: room.DeviceMemory == 0, Started: true, Events: sim.Manual})
+	a := alloc.New(dev, alloc.WithSettings(room.Settings), alloc.WithObserver(x.observe))
+	if room.Limit > 0 {
+		a.SetLimit(room.Limit)
+	}
 	others := outside.Of(l)
 	addrs := make([]uint64, len(l.Tensors))
 	purposes := l.Purposes()
@@ -95,6 +107,9 @@ func traceOf(ctx context.Context, l *ledger.Ledger, s settings.Settings, conf st
 			return nil, err
 		}
 		addr, err := a.Malloc(uint64(t.Bytes), uint64(t.Stream))
+		if full := (*alloc.OutOfMemoryError)(nil); errors.As(err, &full) && (room.Limit > 0 || room.DeviceMemory > 0) {
+			break // the program ends here
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -2,64 +2,152 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/plan/hf"
 	"github.com/ashlar-mem/ashlar/plan/job"
 	"github.com/ashlar-mem/ashlar/plan/safetensors"
 )
 
 // Weights is what the files of a checkpoint hold.
 type Weights struct {
+	tensors  []safetensors.Tensor
 	elements int64
-	dtype    job.DType // of most bytes; empty if it is none that can be planned
-	mixed    []string  // other types in the files
+	most     string      // the type of most bytes, in the words of the files
+	dtype    job.DType   // the same; empty if it is none that can be planned
+	others   []otherType // other types in the files
 }
+
+// otherType is what the files hold in a type that is not that of most of them.
+type otherType struct {
+	name  string
+	bytes uint64
+}
+
+// fileTypes are the types of files that can be planned.
+var fileTypes = map[string]job.DType{"F32": job.FP32, "BF16": job.BF16, "F16": job.FP16}
 
 // NewWeights sums up the headers of a checkpoint.
 func NewWeights(tensors []safetensors.Tensor) *Weights {
-	w := &Weights{}
+	w := &Weights{tensors: tensors}
 	sums := map[string]uint64{}
-	most := ""
 	var order []string
 	for i := range tensors {
 		t := &tensors[i]
 		w.elements += int64(t.Elements())
-		if sums[t.DType] == 0 {
+		if !slices.Contains(order, t.DType) {
 			order = append(order, t.DType)
 		}
 		sums[t.DType] += t.Bytes
-		if sums[t.DType] > sums[most] {
-			most = t.DType
+		if w.most == "" || sums[t.DType] > sums[w.most] {
+			w.most = t.DType
 		}
 	}
-	w.dtype = map[string]job.DType{"F32": job.FP32, "BF16": job.BF16, "F16": job.FP16}[most]
+	w.dtype = fileTypes[w.most]
 	for _, d := range order {
-		if d != most {
-			w.mixed = append(w.mixed, fmt.Sprintf("%s of %s", units.Size(sums[d]), d))
+		if d != w.most {
+			w.others = append(w.others, otherType{d, sums[d]})
 		}
 	}
 	return w
 }
 
-// choose takes the type of the weights from the files, if nobody named it.
-func (w *Weights) choose(o Options) (Options, []string) {
-	if w == nil || w.dtype == "" || o.Has("dtype") || o.Has("autocast") {
-		return o, nil
+// choose takes the type of the weights from the files, if nobody named it: that
+// is what from_pretrained loads them in. The config's comes after it.
+func (w *Weights) choose(o Options) (Options, []string, error) {
+	switch {
+	case w == nil || o.Has("dtype"):
+		return o, nil, nil
+	case w.dtype == "":
+		return o, nil, fmt.Errorf("the weights' files are mostly %s, and plans are for fp32, bf16 and fp16: give --dtype bf16 to plan the model in that type", w.most)
+	case o.Has("autocast"):
+		return o, nil, nil
 	}
-	return o.with("dtype", string(w.dtype)), []string{fmt.Sprintf("--dtype %s: the type of the weights' files", w.dtype)}
+	return o.with("dtype", string(w.dtype)), []string{fmt.Sprintf("--dtype %s: the type of the weights' files", w.dtype)}, nil
 }
 
-// notes say where files and plan differ.
-func (w *Weights) notes(parameters int64) []string {
-	if w == nil {
+// check holds the files against the model that the config makes. Names that
+// only one of them has are no fault: files may be some of several, have buffers,
+// and transformers joins the experts of older ones.
+func (w *Weights) check(m *config.Model, params []hf.Parameter) error {
+	if w == nil || len(params) == 0 {
 		return nil
 	}
-	var out []string
+	shapes, kinds := map[string][]int64{}, map[string]bool{}
+	base := baseName(params)
+	for _, p := range params {
+		for _, name := range []string{p.Name, strings.TrimPrefix(p.Name, base)} {
+			shapes[name] = p.Tensor.Shape()
+			kinds[layerNumber.ReplaceAllString(name, ".*$1")] = true
+		}
+	}
+	found := false
+	for i := range w.tensors {
+		t := &w.tensors[i]
+		// A multimodal model has the text's names under its own.
+		name := t.Name
+		for _, outer := range []string{"language_model.", "model.language_model."} {
+			if _, ok := shapes[name]; !ok {
+				name = strings.TrimPrefix(name, outer)
+			}
+		}
+		shape, ok := shapes[name]
+		switch {
+		case ok && !sameShape(shape, t.Shape):
+			return fmt.Errorf("the files are of another model: %s is %v there, and the config makes it %v", t.Name, t.Shape, shape)
+		case ok:
+			found = true
+		case kinds[layerNumber.ReplaceAllString(name, ".*$1")] && m.Family != "deepseek_v3": // which has a layer more, for another objective
+			return fmt.Errorf("the files are of another model: they have %s, and the config has %d layers", t.Name, m.Layers)
+		}
+	}
+	if !found {
+		return fmt.Errorf("the files are of another model: %s has no parameter that is named as theirs are, %s for one", m.Class, w.tensors[0].Name)
+	}
+	return nil
+}
+
+// baseName is what the names of the base model begin with. Checkpoints of the
+// base alone do not have it.
+func baseName(params []hf.Parameter) string {
+	for _, prefix := range []string{"model.", "transformer.", "bert.", "vit."} {
+		if slices.ContainsFunc(params, func(p hf.Parameter) bool { return strings.HasPrefix(p.Name, prefix) }) {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// sameShape compares shapes without regard to dimensions of one.
+func sameShape(a, b []int64) bool {
+	plain := func(s []int64) []int64 {
+		return slices.DeleteFunc(slices.Clone(s), func(n int64) bool { return n == 1 })
+	}
+	return slices.Equal(plain(a), plain(b))
+}
+
+// notes say where files and plan differ: what is assumed, and what is not
+// modelled.
+func (w *Weights) notes(parameters int64, planned job.DType) (assumed, notModelled []string) {
+	if w == nil {
+		return nil, nil
+	}
 	if w.elements != parameters {
-		out = append(out, fmt.Sprintf("the weights' files hold %s elements and the config makes %s parameters: the config is planned", units.Count(w.elements), units.Count(parameters)))
+		assumed = append(assumed, fmt.Sprintf("the weights' files hold %s elements and the config makes %s parameters: the config is planned", units.Count(w.elements), units.Count(parameters)))
 	}
-	for _, m := range w.mixed {
-		out = append(out, "the weights' files hold "+m+": planned as all the others")
+	if w.dtype == "" {
+		notModelled = append(notModelled, fmt.Sprintf("the weights' files are mostly %s: planned as %s", w.most, planned))
 	}
-	return out
+	for _, o := range w.others {
+		text := fmt.Sprintf("the weights' files hold %s of %s: planned as %s", units.Size(o.bytes), o.name, planned)
+		if fileTypes[o.name] != "" {
+			assumed = append(assumed, text+" as all the others")
+		} else {
+			notModelled = append(notModelled, text)
+		}
+	}
+	return assumed, notModelled
 }

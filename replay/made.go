@@ -21,6 +21,8 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 		calls:    make([]packed, n),
 		events:   make([]int32, n),
 	}
+	var sizes []uint64 // of tensors
+	var live, most uint64
 	for i := range n {
 		c := call(i)
 		to := packed{size: c.Size, tensor: int32(c.Tensor), where: uint32(c.Kind)}
@@ -28,9 +30,20 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 		case CallAlloc:
 			to.where |= p.onStream(c.Stream) << kindBits
 			p.tensors = max(p.tensors, c.Tensor+1)
+			for len(sizes) < p.tensors {
+				sizes = append(sizes, 0)
+			}
+			if c.Tensor >= 0 {
+				sizes[c.Tensor] = c.Size
+			}
+			live += c.Size
+			most = max(most, live)
 		case CallFree:
 			if c.Tensor >= p.tensors {
 				return nil, fmt.Errorf("call %d frees tensor %d, which is not there", i, c.Tensor)
+			}
+			if c.Tensor >= 0 {
+				live -= sizes[c.Tensor]
 			}
 		case CallEmptyCache:
 		default:
@@ -41,7 +54,21 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 		}
 		p.calls[i], p.events[i] = to, int32(i)
 	}
+	p.memory = madeMemory(most)
 	return p, nil
+}
+
+// Memory is the size of the device that a program runs on where its conditions
+// name none; 0 is that of driver/sim.
+func (p *Program) Memory() uint64 { return p.memory }
+
+// madeMemory is the size of the device that a made program is run on when it
+// may have what it wants: an expandable segment has addresses for a little more
+// than the device's memory, and what is live must find room in one.
+// Beyond the largest, several segments would no longer lie side by side.
+func madeMemory(live uint64) uint64 {
+	const usual, largest = 80 << 30, 12 << 40
+	return min(max(usual, 2*min(live, largest)), largest)
 }
 
 // onStream is the place of a stream. There are few.
@@ -70,7 +97,7 @@ func (p *Program) Started(others []Taking) { p.started, p.takings = true, others
 // number: it is allocated before all others and stays. Calls and their events
 // are one later.
 func (p *Program) Beside(size uint64) *Program {
-	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1, started: p.started}
+	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1, started: p.started, memory: p.memory}
 	for _, t := range p.takings {
 		out.takings = append(out.takings, Taking{t.Call + 1, t.Taking})
 	}

@@ -58,7 +58,11 @@ func fitsText(room plan.Room, a *plan.Answer) string {
 	spare := *a.Headroom
 	switch {
 	case *a.Fits && spare >= 0:
-		return fmt.Sprintf("FITS into %s, with %s to spare: the run needs at least %s.", into, units.Size(uint64(spare)), need)
+		said := fmt.Sprintf("FITS into %s, with %s to spare: the run needs at least %s.", into, units.Size(uint64(spare)), need)
+		if a.Tight {
+			said += fmt.Sprintf(" That is less than the %s by which the plan may be too low: it may not fit.", units.Size(a.Range.ReservedHigh-a.PeakReserved))
+		}
+		return said
 	case *a.Fits: // a lower limit than the one that was found passes too
 		return fmt.Sprintf("FITS into %s.", into)
 	case spare < 0:
@@ -122,6 +126,9 @@ func (p *page) planPeaks(a *plan.Answer) {
 	p.line(row, "reserved", units.Size(a.PeakReserved), between(r.ReservedLow, r.ReservedHigh))
 	p.line(row, "device", units.Size(a.PeakDevice), between(r.DeviceLow, r.DeviceHigh)+"; "+outsideText(a))
 	p.line("  %-10s %12s   %s", "binds in", stepText(a.BindingPhase, a.BindingStep), "")
+	if l := a.Limited; l != nil && (l.Retries > 0 || l.PeakReserved < a.PeakReserved) {
+		p.wrapped("  in this room: ", limitedText(l)+". The peaks above are of a run without a limit")
+	}
 	for _, x := range r.Reasons {
 		if said := reasonText(x); said != "" {
 			p.wrapped("  range: ", said)
@@ -130,6 +137,18 @@ func (p *page) planPeaks(a *plan.Answer) {
 	if !a.Measured {
 		p.wrapped("  note: ", "runs of this kind were not measured against the plan")
 	}
+}
+
+// limitedText says how a run goes that has less than it would take.
+func limitedText(l *plan.Limited) string {
+	said := fmt.Sprintf("%s reserved, %s of the device", units.Size(l.PeakReserved), units.Size(l.PeakDevice))
+	switch {
+	case l.Retries == 1:
+		said += "; cached memory is given back once on the way, which takes time"
+	case l.Retries > 1:
+		said += fmt.Sprintf("; cached memory is given back %s times on the way, which takes time", units.Count(l.Retries))
+	}
+	return said
 }
 
 // outsideText says what a process holds beside the allocator's memory.
@@ -193,6 +212,9 @@ func share(part, all uint64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(all))
 }
 
+// longLever is from where on a lever's name leaves no room beside it.
+const longLever = 48
+
 // planLevers lists what could be changed.
 func (p *page) planLevers(a *plan.Answer) {
 	if len(a.Levers) == 0 {
@@ -212,7 +234,11 @@ func (p *page) planLevers(a *plan.Answer) {
 				said += "; alone not enough"
 			}
 		}
-		p.wrapped("  "+l.Name+": ", said)
+		if name := "  " + l.Name + ": "; len(name) <= longLever {
+			p.wrapped(name, said)
+		} else {
+			p.wrapped("  ", l.Name+": "+said)
+		}
 		p.printf("      %s\n", l.Flags)
 	}
 	p.printf("\n")

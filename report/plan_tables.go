@@ -19,14 +19,23 @@ func PlanLargest(w io.Writer, head PlanHead, l *plan.Largest, style Style) error
 	if l.Value == 0 {
 		p.wrapped("", fmt.Sprintf("Not even --%s %d fits into %s: %s.", l.Of, l.Next, into, l.Why))
 	} else {
-		p.wrapped("", fmt.Sprintf("The largest that fits into %s: --%s %d, with a peak of %s reserved.", into, l.Of, l.Value, units.Size(l.PeakReserved)))
+		p.wrapped("", fmt.Sprintf("The largest that fits into %s: --%s %d, with a peak of %s.", into, l.Of, l.Value, limitedText(l.Limited)))
 		next := fmt.Sprintf("--%s %d does not: %s", l.Of, l.Next, l.Why)
 		if l.NextPeakReserved > 0 {
 			next += fmt.Sprintf("; without a limit it would reserve %s", units.Size(l.NextPeakReserved))
 		}
 		p.wrapped("", next+".")
 	}
-	p.wrapped("", fmt.Sprintf("Both were planned in full and replayed, as were %d others on the way.", max(l.Plans-2, 0)))
+	switch others := l.Plans - 2; {
+	case l.Value == 0:
+		p.wrapped("", "That was planned in full and replayed.")
+	case others < 1:
+		p.wrapped("", "Both were planned in full and replayed.")
+	case others == 1:
+		p.wrapped("", "Both were planned in full and replayed, as was one other on the way.")
+	default:
+		p.wrapped("", fmt.Sprintf("Both were planned in full and replayed, as were %d others on the way.", others))
+	}
 	return p.err
 }
 
@@ -55,6 +64,7 @@ func PlanSweep(w io.Writer, head PlanHead, axes []plan.Axis, cells []plan.Cell, 
 		}
 		names += fmt.Sprintf("  %*s", widths[i], a.Name)
 	}
+	retries := false
 	const row = "%s  %12s %12s %12s  %-10s %s"
 	p.line(row, names, "allocated", "reserved", "device", "binds in", "fits")
 	for _, c := range cells {
@@ -72,8 +82,15 @@ func PlanSweep(w io.Writer, head PlanHead, axes []plan.Axis, cells []plan.Cell, 
 			if *c.Fits {
 				fits = "yes"
 			}
+			if c.Limited != nil && c.Limited.Retries > 0 {
+				fits, retries = "yes *", true
+			}
 		}
 		p.line(row, values, units.Size(c.PeakAllocated), units.Size(c.PeakReserved), units.Size(c.PeakDevice), c.BindingPhase, fits)
+	}
+	if retries {
+		p.printf("\n")
+		p.wrapped("", "The peaks are those of runs without a limit. * cached memory is given back on the way, which takes time.")
 	}
 	return p.err
 }
@@ -108,7 +125,7 @@ func PlanRecompute(w io.Writer, b *plan.BestRecompute, style Style) error {
 		}
 		p.line(row, name, fmt.Sprint(len(r.Layers)), compute, units.Size(r.PeakAllocated), units.Size(r.PeakReserved), fits)
 	}
-	p.wrapped("  ", "compute: matrix products that are repeated, as a part of a step's; * none of them, only what lies between them")
+	p.wrapped("  ", "compute: matrix products that are repeated, as a part of a step's; * none of them, only what lies between them; reserved: without a limit, under one less is cached")
 	p.printf("  %s\n", best.Flags)
 	return p.err
 }

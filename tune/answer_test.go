@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,5 +64,35 @@ func TestAnswer(t *testing.T) {
 		back.Recommended.Smallest > limit || back.Recommended.Smallest < back.Lower || back.Recommended.Reason == "" ||
 		back.Recommended.Export != "export PYTORCH_CUDA_ALLOC_CONF="+back.Recommended.Settings || len(back.Front) == 0 || back.Evaluated < 100 {
 		t.Errorf("%s", raw)
+	}
+}
+
+// What a mid-run recording needs is less than what it had cached when it began,
+// and its figures say that they are of a start without that.
+func TestMidRunNeed(t *testing.T) {
+	p := program(t, "variety/ring")
+	lower, err := LowerBound(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Measure(t.Context(), p, p.Settings, 0, lower)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := p.Start.Reserved()
+	if c.PeakReserved < start || c.Need >= start/2 || c.Need < lower || c.SmallestLimit > c.Need {
+		t.Errorf("begun with %d, live at most %d: peak %d, need %d, smallest limit %d", start, lower, c.PeakReserved, c.Need, c.SmallestLimit)
+	}
+	cache, err := p.StartCache()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made := NewChoice(p, c); made.StartReleased != cache || cache == 0 {
+		t.Errorf("%d released at the start, %d are cached there", made.StartReleased, cache)
+	}
+	r := &Result{Current: c, Recommended: c}
+	a := NewAnswer(p, r, whatif.GivenLimit(p, 0), whatif.GivenMemory(0))
+	if !slices.Contains(a.Notes, whatif.ReleasedAtStart(p, cache)) {
+		t.Errorf("notes %q", a.Notes)
 	}
 }

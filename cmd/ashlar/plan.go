@@ -88,7 +88,7 @@ Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit;
 	}
 	flags.StringVar(&o.conf, "settings", "", "settings of the allocator, as in PYTORCH_CUDA_ALLOC_`CONF`")
 	flags.StringVar(&o.head, "head", "", "what stands on the model, a `NAME`: "+strings.Join(config.Heads(), ", ")+"; by default as the\nconfig's architectures say")
-	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: their headers are compared with the config")
+	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: names and shapes in their headers are compared\nwith the config, and give the --dtype")
 	flags.StringVar(&o.max, "max", "", "find the largest that fits, `OF` batch or seq")
 	flags.StringArrayVar(&o.sweep, "sweep", nil, "plan each of some values, `OPTION=A,B,C`; may be given several times")
 	flags.StringVarP(&o.out, "output", "o", "", "with --sweep: draw the plans into an SVG `FILE`")

@@ -45,14 +45,14 @@ func Measure(pids []int) (Sample, error) {
 }
 
 const (
-	// The tree is looked through for new processes this often, and at every
-	// sample while it is young: that is when programs start theirs.
-	treeEvery = time.Second
+	// The tree is looked through for new processes, and details are read, this
+	// often, or less often where each would take more than this share of the
+	// time: a quarter of a percent.
+	dearEvery = time.Second
+	dearShare = 400
+	// While it is young the tree is looked through at every sample: that is
+	// when programs start theirs.
 	treeYoung = 3 * time.Second
-	// Details are read this often, or less often where they cost more than
-	// this share of the time.
-	detailEvery = time.Second
-	detailShare = 250
 )
 
 // Sampler follows a process and its descendants. A descendant that has been
@@ -63,7 +63,7 @@ type Sampler struct {
 	processes []*followed
 	buf       [1024]byte
 
-	bornAt     time.Time // when the first sample was taken
+	bornAt        time.Time // when the first sample was taken
 	tree, details pace
 }
 
@@ -144,9 +144,8 @@ func (s *Sampler) sample(detailed bool) (Sample, error) {
 	if s.bornAt.IsZero() {
 		s.bornAt = now
 	}
-	if !s.fixed && (now.Sub(s.treeAt) >= treeEvery || now.Sub(s.bornAt) < treeYoung) {
-		s.treeAt = now
-		s.grow()
+	if !s.fixed && (now.Sub(s.bornAt) < treeYoung || s.tree.due()) {
+		s.tree.do(s.grow)
 	}
 	sum := Sample{Time: now}
 	kept := s.processes[:0]

@@ -20,9 +20,9 @@ type Recommendation struct {
 // outside tells whether a holds less in the end than b by more than the spread:
 // the gap between their runs is wider than the runs of either lie apart.
 //
-// Two variants that are the same pass this with three runs each in about one of
-// a hundred cases; that the runs of one are all below those of the other would
-// happen in five.
+// With three runs each, two variants that are the same pass this in fewer than
+// one of a hundred cases; that all runs of one are below those of the other
+// happens in five.
 func outside(a, b *Result) bool {
 	if a.Spread == nil || b.Spread == nil {
 		return false

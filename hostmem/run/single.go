@@ -275,7 +275,7 @@ func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Dur
 			return interrupted
 		case <-tick.C:
 			m.sample(false)
-			if m.verify.due(time.Since(m.begin)) && !m.spec.Service() {
+			if m.verify.due(time.Since(m.begin)) {
 				m.look()
 			}
 		}
@@ -332,9 +332,7 @@ func (m *measuring) finish(ctx context.Context) {
 	if byItself {
 		m.run.Exit = m.process.exit()
 		m.run.Wall = wall - m.readyAt
-		if m.run.Err != "" && m.run.Exit != nil {
-			m.run.Err += fmt.Sprintf(" with %s: %s", m.run.Exit, m.output.lastLine())
-		}
+		m.crash()
 	}
 	m.count(own)
 	m.verdict()
@@ -346,6 +344,24 @@ func (m *measuring) finish(ctx context.Context) {
 			m.run.Left = names(m.sampler.PIDs())
 		}
 		m.sampler.Close()
+	}
+}
+
+// crash words the end of a command that was not to end, or that a signal ended.
+func (m *measuring) crash() {
+	e := m.run.Exit
+	switch {
+	case e == nil:
+		return
+	case m.run.Err != "":
+		m.run.Err += " with " + e.String()
+	case e.Signal != "":
+		m.run.Err = "it ended with " + e.String()
+	default:
+		return
+	}
+	if said := m.output.lastLine(); said != "" {
+		m.run.Err += ": " + said
 	}
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,8 +22,8 @@ type verifier struct {
 	err     error
 }
 
-// due tells when a command that may end at any moment is looked at: soon, and
-// then ever more seldom.
+// due tells when to look, besides at the turns of a service, as a command may
+// end at any moment: soon, and then ever more seldom.
 func (v *verifier) due(at time.Duration) bool {
 	if at < v.next {
 		return false
@@ -70,7 +71,7 @@ func (m *measuring) verdict() {
 	v, r := &m.verify, m.run
 	r.Found = v.found
 	if v.found == nil {
-		if v.err != nil {
+		if v.err != nil && !errors.Is(v.err, proc.ErrNoProcess) {
 			m.fail("its malloc cannot be looked up: %v", v.err)
 		}
 		return

@@ -42,6 +42,9 @@ type Model struct {
 	// DType is the file's dtype: "float32", "bfloat16", "float16", or "" where
 	// the file names none.
 	DType string
+	// Quantised is the method that the file's weights are quantised with, such as
+	// "fp8" or "mxfp4"; "" where they are not. Shapes are those without it.
+	Quantised string
 
 	Hidden       int // width of the residual stream: hidden_size, n_embd, d_model
 	Intermediate int // width of a dense MLP: intermediate_size, n_inner, d_ff

@@ -119,6 +119,10 @@ func (m *Model) read(top map[string]json.RawMessage, set options) error {
 			return err
 		}
 	}
+	m.Quantised = outer.quantised()
+	if outer != inner && m.Quantised == "" {
+		m.Quantised = inner.quantised()
+	}
 	m.DType = inner.dtype(outer)
 	if outer != inner {
 		inner.tieFrom(outer, arch)

@@ -25,7 +25,6 @@ func (f *fields) known(field, name string) {
 // matters are fields that change memory in ways that are not modelled, each
 // with what to do. They may be there as long as they say nothing.
 var matters = []struct{ field, what string }{
-	{"quantization_config", "plans are for unquantised weights: remove it to plan the same model in another dtype"},
 	{"per_layer_config", "layers of different shapes are not modelled: remove it"},
 	{"pruned_heads", "pruned heads are not modelled: remove it"},
 	{"output_hidden_states", "keeping every layer's output is not modelled: set it to false"},
@@ -88,6 +87,27 @@ func (f *fields) refuse(fam *family) error {
 		}
 	}
 	return f.err
+}
+
+// quantised is how the file's weights are quantised, in the words of
+// quantization_config; empty if they are not.
+func (f *fields) quantised() string {
+	const name = "quantization_config"
+	raw, ok := f.raw[name]
+	if !ok {
+		return ""
+	}
+	f.used[name] = true
+	if nothing(raw) {
+		return ""
+	}
+	var method struct {
+		Name string `json:"quant_method"`
+	}
+	if json.Unmarshal(raw, &method) == nil && method.Name != "" {
+		return show(json.RawMessage(method.Name))
+	}
+	return show(raw)
 }
 
 // nothing says whether a value is null, false, zero or empty.

@@ -127,6 +127,16 @@ func (m *Machine) Parameter(d DType, trains bool, shape ...int64) *Tensor {
 	return t
 }
 
+// MetaParameter is a weight on the meta device: it has no memory until
+// AllocStorage gives it some.
+func (m *Machine) MetaParameter(d DType, trains bool, shape ...int64) *Tensor {
+	t := m.tensor(d, shape)
+	t.stride = contiguous(shape)
+	t.store = m.alloc(0, "")
+	t.Train(trains)
+	return t
+}
+
 // Train says whether a leaf needs a gradient.
 func (t *Tensor) Train(yes bool) {
 	t.needs = yes

@@ -249,7 +249,7 @@ func (h *bertHead) tie(r *run, words *embedding, bias *eager.Tensor) {
 	padded := m.Unary("pad", h.decoder.bias)
 	eager.Drop(h.decoder.bias, padded)
 	before := m.Enter(m.Ledger.Name(head.Name))
-	bias = replace(bias, m.Parameter(r.dtype, r.trains, bias.Size(0)))
+	bias = replace(bias, r.parameter(r.dtype, r.trains, bias.Size(0)))
 	m.Enter(before)
 	h.decoder.bias = bias
 	weight.Tensor, weight.Tied = words.w, true

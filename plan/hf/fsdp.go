@@ -1,9 +1,7 @@
 package hf
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/ashlar-mem/ashlar/plan/eager"
 	"github.com/ashlar-mem/ashlar/plan/ledger"
@@ -19,6 +17,7 @@ import (
 type fsdp struct {
 	r     *run
 	ranks int64
+	flat  bool // ZeRO: parts are cut from the elements, not from the rows
 	root  *unit
 	units []*unit
 	// of is the unit of a layer; units are taken in the order of the first calls.
@@ -60,77 +59,6 @@ const (
 type sharded struct {
 	whole, shard *eager.Tensor
 	padded       int64 // elements of a part; the last ones may be padding
-}
-
-// inLayer finds the layer that a parameter belongs to.
-var inLayer = regexp.MustCompile(`^(.*?\b(?:layers|layer|h|block)\.\d+)\.`)
-
-// newFSDP replaces the parameters by their shards: unit by unit, first all
-// shards are made, then the parameters are freed.
-func newFSDP(r *run) *fsdp {
-	f := &fsdp{
-		r: r, ranks: int64(max(r.job.Shard.FSDP, r.job.Shard.Zero)), root: &unit{}, of: map[layer]*unit{}, shards: map[*eager.Tensor]*eager.Tensor{},
-	}
-	names := map[string]*unit{}
-	for _, p := range r.withAdapters() {
-		u := f.root
-		if m := inLayer.FindStringSubmatch(p.Name); m != nil {
-			if u = names[m[1]]; u == nil {
-				u = &unit{}
-				names[m[1]] = u
-				f.units = append(f.units, u)
-			}
-		}
-		u.params = append(u.params, &sharded{whole: p.Tensor})
-	}
-	for _, u := range append(f.units[:len(f.units):len(f.units)], f.root) {
-		f.shard(u)
-	}
-	for i, t := range r.trained {
-		r.trained[i] = f.shards[t]
-	}
-	return f
-}
-
-// withAdapters lists the parameters in the order in which fully_shard meets
-// them: a Linear's adapter comes after it.
-func (r *run) withAdapters() []Parameter {
-	adapters := map[string][]Parameter{}
-	for _, a := range r.adapters {
-		path := a.Name[:strings.LastIndexByte(a.Name, '.')]
-		adapters[path] = append(adapters[path], a)
-	}
-	var out []Parameter
-	for i, p := range r.params {
-		if p.Tied {
-			continue
-		}
-		out = append(out, p)
-		path := p.Name[:strings.LastIndexByte(p.Name, '.')]
-		if i+1 == len(r.params) || !strings.HasPrefix(r.params[i+1].Name, path+".") {
-			out = append(out, adapters[path]...)
-		}
-	}
-	return out
-}
-
-func (f *fsdp) shard(u *unit) {
-	m := f.r.m
-	kind := m.Kind(ledger.Weight)
-	for _, p := range u.params {
-		// The parts are those of the first dimension; the first rank has a whole one.
-		shape := append([]int64(nil), p.whole.Shape()...)
-		rest := p.whole.Elements() / shape[0]
-		shape[0] = (shape[0] + f.ranks - 1) / f.ranks
-		p.padded = shape[0] * rest
-		p.shard = m.Empty("shard", p.whole.DType(), shape...)
-		f.shards[p.whole] = p.shard
-	}
-	m.Kind(kind)
-	for _, p := range u.params {
-		m.FreeStorage(p.whole)
-		p.whole.SetDType(f.computeType(p))
-	}
 }
 
 // computeType is the type that a parameter is gathered in.

@@ -35,7 +35,7 @@ func (r *run) adapt() error {
 		before := m.Enter(l.label)
 		rank := int64(c.Rank)
 		in, out := l.sizes()
-		l.adapter = &adapter{a: m.Parameter(d, true, rank, in), b: m.Parameter(d, true, out, rank)}
+		l.adapter = &adapter{a: r.parameter(d, true, rank, in), b: r.parameter(d, true, out, rank)}
 		m.Enter(before)
 		path := m.Ledger.Text(l.label)
 		r.adapters = append(r.adapters,

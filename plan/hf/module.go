@@ -47,10 +47,19 @@ func (b *builder) weight(name string, shape ...int64) *eager.Tensor {
 
 func (b *builder) weightOf(d eager.DType, name string, shape ...int64) *eager.Tensor {
 	before := b.r.m.Enter(b.label(name))
-	t := b.r.m.Parameter(d, b.r.trains, shape...)
+	t := b.r.parameter(d, b.r.trains, shape...)
 	b.r.m.Enter(before)
 	b.r.params = append(b.r.params, Parameter{Name: b.path(name), Tensor: t})
 	return t
+}
+
+// parameter makes a weight. Where ranks build only their parts it has no memory
+// yet: newFSDP makes the parts.
+func (r *run) parameter(d eager.DType, trains bool, shape ...int64) *eager.Tensor {
+	if s := &r.job.Shard; s.BuildSharded && (s.FSDP > 0 || s.ZeroStage == 3) {
+		return r.m.MetaParameter(d, trains, shape...)
+	}
+	return r.m.Parameter(d, trains, shape...)
 }
 
 // buffer allocates what a module keeps beside its parameters.

@@ -48,10 +48,10 @@ func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err 
 		}
 	}
 	if n := int64(s.Context); n > 1 {
-		if j.Seq%n != 0 {
-			return nil, nil, nil, fmt.Errorf("%d tokens cannot be divided among %d ranks of context parallelism", j.Seq, n)
+		if j.Seq%n != 0 || j.TargetSeq%n != 0 {
+			return nil, nil, nil, fmt.Errorf("%d tokens cannot be divided among %d ranks of context parallelism", max(j.Seq, j.TargetSeq), n)
 		}
-		c.Seq = j.Seq / n
+		c.Seq, c.TargetSeq = j.Seq/n, j.TargetSeq/n
 		assumed = append(assumed, "context parallelism: keys and values travel in a ring, two blocks beside a rank's own")
 	}
 	if s.Expert > 1 {

@@ -112,6 +112,9 @@ type Shard struct {
 	Pipeline, Context   int
 	Expert              int
 	ReshardAfterForward bool
+	// BuildSharded: each rank makes only its part of the weights, where they are
+	// divided. Otherwise every GPU holds the whole model first.
+	BuildSharded bool
 	// FSDP's mixed precision: the type that parameters are gathered in and the
 	// type that gradients are reduced in; empty is the weights'.
 	ParamDType, ReduceDType DType

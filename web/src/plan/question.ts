@@ -87,12 +87,12 @@ export function inAddress(q: Question, o: Offer): Change {
   return change;
 }
 
-// link is the address of a question; on another machine its last part means the
-// same.
+// link is a question as the end of an address: it means the same behind that of
+// any ashlar view, and tells nothing of this one.
 export function link(q: Question, o: Offer): string {
   const p = new URLSearchParams();
   for (const [key, value] of Object.entries(inAddress(q, o))) if (value !== null && value !== '') p.set(key, String(value));
-  return `${location.href.split('#')[0]}#//plan?${p}`;
+  return `#//plan?${p}`;
 }
 
 // paramsOf takes what a link to a plan says, from whatever machine; null if the

@@ -1,9 +1,8 @@
 // Sharing: the question as a link, and the way back.
 
 import { signal, useSignal } from '@preact/signals';
-import { Copy } from '../parts/basic';
+import { Copy, Trouble } from '../parts/basic';
 import { Sheet } from '../parts/sheet';
-import { say } from '../state';
 import { asked, link, paramsOf, type Question } from './question';
 import type { Offer } from './types';
 
@@ -19,12 +18,13 @@ export function ShareDialog({ q, o, onOpen }: { q: Question | null; o: Offer; on
 
 function Share({ q, o, onOpen }: { q: Question | null; o: Offer; onOpen: (q: Question) => void }) {
   const pasted = useSignal('');
+  const problem = useSignal<string | null>(null);
   const address = q ? link(q, o) : '';
   const open = () => {
     const params = paramsOf(pasted.value);
     const found = params && asked({ ...params }, o);
-    if (!found) return say('This is no link to a plan: it has #//plan? in it.');
-    if (found.error !== null) return say(found.error);
+    problem.value = found ? found.error : 'This is no link to a plan: one has #//plan? in it.';
+    if (!found || found.error !== null) return;
     shareShown.value = false;
     onOpen(found.question);
   };
@@ -33,8 +33,8 @@ function Share({ q, o, onOpen }: { q: Question | null; o: Offer; onOpen: (q: Que
       {q ? (
         <>
           <p>
-            The link holds the model and all options, but no recording. On another machine run <code>ashlar view</code> and paste it
-            below: all but what follows the # is this machine's own.
+            The link holds the model and all options, but no recording, and nothing of this machine. Run <code>ashlar view</code> anywhere
+            and paste it below, or put it behind the address that it prints.
           </p>
           <div class="export">
             <code data-field="link">{address.length > 300 ? address.slice(0, 300) + '…' : address}</code>
@@ -56,15 +56,19 @@ function Share({ q, o, onOpen }: { q: Question | null; o: Offer; onOpen: (q: Que
           rows={3}
           class="mono"
           aria-label="A link to a plan"
-          placeholder="http://127.0.0.1:…/#//plan?v=1&shape=…"
+          placeholder="#//plan?v=1&shape=…"
           value={pasted.value}
           spellcheck={false}
-          onInput={(e) => (pasted.value = e.currentTarget.value)}
+          onInput={(e) => {
+            pasted.value = e.currentTarget.value;
+            problem.value = null;
+          }}
         />
         <button type="submit" data-act="open">
           Open
         </button>
       </form>
+      {problem.value && <Trouble>{problem.value}</Trouble>}
     </div>
   );
 }

@@ -178,7 +178,7 @@ function Against({ r, against }: { r: Result; against: { own: Result; ended: boo
   const at = died.first_failure?.at_start ? 'the start' : count(died.first_failure?.event ?? 0);
   return (
     <span
-      class="muted"
+      class="muted died"
       data-field="against"
       title={`${own.fails ? 'The recorded settings' : 'These settings'} end at a failure: their peak goes only up to there and is compared with no other.`}
     >
@@ -255,7 +255,7 @@ function outcome(r: Result, skip: boolean): string {
 }
 
 function when(f: Failure): string {
-  const place = f.step !== null ? `, step ${f.step}` : f.since_start_us !== null ? `, ${seconds(f.since_start_us)}` : '';
+  const place = f.step !== null ? `, step ${f.step}` : f.since_start_us !== null ? `, ${seconds(f.since_start_us).replace(' ', '\u00a0')}` : '';
   return `${count(f.event ?? 0)}${place}`;
 }
 

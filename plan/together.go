@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// together looks for levers that make a job fit of which none does alone. They
+// are pulled one after the other, the cheapest first, until it fits; then the
+// dearest that are not needed are let go. It is nil if one alone does, or all of
+// them do not.
+func (p *planned) together(ctx context.Context, levers []lever, found []*Lever) (*Lever, error) {
+	var pulled []lever
+	for i, f := range found {
+		if f == nil {
+			continue
+		}
+		if *f.Fits {
+			return nil, nil
+		}
+		next := append(without(pulled, &levers[i]), levers[i])
+		ok, changed, err := p.fitsWith(ctx, next)
+		if err != nil {
+			return nil, err
+		}
+		if changed == nil {
+			continue // it does not go with the others
+		}
+		if pulled = next; ok {
+			return p.fewest(ctx, pulled)
+		}
+	}
+	return nil, nil
+}
+
+// fewest lets go what is not needed, from the dearest on. The last is: without
+// it nothing fitted.
+func (p *planned) fewest(ctx context.Context, pulled []lever) (*Lever, error) {
+	for i := len(pulled) - 2; i >= 0; i-- {
+		fewer := slices.Delete(slices.Clone(pulled), i, i+1)
+		ok, _, err := p.fitsWith(ctx, fewer)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			pulled = fewer
+		}
+	}
+	_, changed, err := p.fitsWith(ctx, pulled)
+	if err != nil {
+		return nil, err
+	}
+	all := joinLevers(pulled)
+	return p.compare(ctx, &all, changed)
+}
+
+// fitsWith plans the job with levers pulled. The plan is nil if there is none.
+func (p *planned) fitsWith(ctx context.Context, pulled []lever) (bool, *planned, error) {
+	all := joinLevers(pulled)
+	changed, err := p.changed(ctx, all.options, all.conf)
+	if changed == nil || err != nil {
+		return false, nil, err
+	}
+	ok, err := changed.passes(ctx)
+	return ok, changed, err
+}
+
+// without leaves out levers that another one goes over: those that set nothing
+// but what it sets too.
+func without(pulled []lever, over *lever) []lever {
+	return slices.DeleteFunc(slices.Clone(pulled), func(l lever) bool {
+		for i := 0; i < len(l.options); i += 2 {
+			if !sets(over, l.options[i]) {
+				return false
+			}
+		}
+		return l.conf == ""
+	})
+}
+
+// sets tells whether a lever changes an option.
+func sets(l *lever, name string) bool {
+	for i := 0; i < len(l.options); i += 2 {
+		if l.options[i] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// joinLevers makes one lever of several.
+func joinLevers(pulled []lever) lever {
+	var out lever
+	var names, costs []string
+	for _, l := range pulled {
+		names = append(names, l.name)
+		if l.cost != free {
+			costs = append(costs, l.cost)
+		}
+		out.options = append(out.options, l.options...)
+		if l.conf != "" {
+			out.conf = l.conf
+		}
+	}
+	if len(costs) == 0 {
+		costs = []string{free}
+	}
+	out.name, out.cost = "together: "+strings.Join(names, ", "), strings.Join(costs, "; ")
+	return out
+}
