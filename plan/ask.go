@@ -28,6 +28,9 @@ type Question struct {
 	NoLevers bool
 	// Progress is told each time that a job was planned, by several goroutines.
 	Progress func()
+	// Events is told now and then how many events the run of a job has so far,
+	// by several goroutines.
+	Events func(n int)
 
 	execute executor
 	chosen  []string // what the weights' files decided
@@ -150,7 +153,7 @@ func (q *Question) plan(ctx context.Context, o Options, points int) (*planned, [
 func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planned, error) {
 	execute := q.execute
 	if execute == nil {
-		execute = preset517
+		execute = watched(q.Events)
 	}
 	q.Room.equip(j)
 	run, err := execute(ctx, j)

@@ -23,7 +23,7 @@ type executor func(ctx context.Context, j *job.Job) (*executed, error)
 
 // preset517 runs a job as transformers 5.17 does. Where steps are alike the
 // third is not run but taken from the second.
-func preset517(ctx context.Context, j *job.Job) (out *executed, err error) {
+func preset517(ctx context.Context, j *job.Job, options ...hf.Option) (out *executed, err error) {
 	defer func() {
 		// Shapes that no recording has may go against what the ops expect. That
 		// is a fault of the preset, and no reason for the program to end.
@@ -35,14 +35,21 @@ func preset517(ctx context.Context, j *job.Job) (out *executed, err error) {
 	if repeats(j) {
 		short.Steps = 2
 	}
-	r, err := hf.Run(ctx, &short)
+	r, err := hf.Run(ctx, &short, options...)
 	if err == nil && short.Steps == 2 && !r.Ledger.Repeat() {
-		r, err = hf.Run(ctx, j)
+		r, err = hf.Run(ctx, j, options...)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &executed{ledger: r.Ledger, parameters: r.Count(), weights: r.Parameters, assumed: r.Assumed, notModelled: r.NotModelled}, nil
+}
+
+// watched is preset517 with somebody told how many events a run has so far.
+func watched(progress func(events int)) executor {
+	return func(ctx context.Context, j *job.Job) (*executed, error) {
+		return preset517(ctx, j, hf.Progress(progress))
+	}
 }
 
 // repeats tells whether the third step of a job is like the second. With DDP it

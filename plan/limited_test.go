@@ -172,3 +172,20 @@ func TestTogether(t *testing.T) {
 		}
 	}
 }
+
+// A choice of one layer less in longer groups is found beside what the estimate
+// of single layers proposes.
+func TestFindRecomputeLongerGroups(t *testing.T) {
+	q := byPreset(t, "batch", "3", "seq", "4096")
+	q.Model = model(t, `{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": false, "dtype": "bfloat16"}`)
+	q.Room.Limit = 80 << 30
+	b, err := FindRecompute(t.Context(), q)
+	if err != nil || !b.Best.Fits || len(b.Best.Layers) > 26 {
+		t.Errorf("%+v %v", b.Best, err)
+	}
+	q.Options = q.Options.with("use-cache", "true")
+	if _, err := FindRecompute(t.Context(), q); err == nil || !strings.Contains(err.Error(), "--use-cache with --recompute best: ") {
+		t.Error(err)
+	}
+}

@@ -276,6 +276,9 @@ const Best = "best"
 // them.
 var shardWords = []string{"ddp", "ddp-view", "fsdp", "fsdp-mixed", "zero1", "zero2", "zero3", "tp", "sp", "pp", "cp", "ep"}
 
+// maxRanks is more than any cluster has.
+const maxRanks = 1 << 20
+
 func checkShard(value string) error {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(value, ",") {
@@ -283,8 +286,8 @@ func checkShard(value string) error {
 			return nil
 		}
 		word, n, ok := numbered(part)
-		if !ok || n == 0 || n > 1<<20 || !slices.Contains(shardWords, word) {
-			return fmt.Errorf("%q: write %s, with N ranks; several with commas", part, oneOf(withNumbers(shardWords)))
+		if !ok || n == 0 || n > maxRanks || !slices.Contains(shardWords, word) {
+			return fmt.Errorf("%q: write %s, with N from 1 to %d ranks; several with commas", part, oneOf(withNumbers(shardWords)), maxRanks)
 		}
 		if seen[word] {
 			return fmt.Errorf("%q is given twice", word)

@@ -39,7 +39,8 @@ func peak(t interface{ Fatalf(string, ...any) }, tb testing.TB, config string, p
 
 // More batch, more sequence or more layers never take less.
 //
-// There are two exceptions, and both are real. Efficient attention wants the rows
+// There are exceptions where the code does something else because of a shape.
+// docs/plan.md lists them; two are within what is drawn here. Efficient attention wants the rows
 // of a bias to begin at whole eights and copies a bias whose rows do not. T5 has
 // one, so 192 tokens may take less than 191, by a few parts in a thousand; its
 // sequences are whole eights here. And for one token alone torch takes flash

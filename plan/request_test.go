@@ -46,6 +46,9 @@ func TestJob(t *testing.T) {
 	if j, _, err := options(t, "batch", "2", "seq", "64", "recompute", "sqrt").Job(m); err != nil || !equal(j.Recompute.Groups, []int{3, 3, 2}) {
 		t.Errorf("%+v %v", j, err)
 	}
+	if _, assumed, err := options(t, "batch", "2", "seq", "64", "shard", "tp:8").Job(m); err != nil || !slices.Contains(assumed, "--shard tp:8: each of the 2 key-value heads is on 4 ranks") {
+		t.Errorf("%q %v", assumed, err)
+	}
 	if j, _, err := options(t, "batch", "2", "seq", "64", "autocast", "true").Job(m); err != nil || j.DType != job.FP32 || !j.Autocast {
 		t.Errorf("%+v %v", j, err)
 	}
@@ -102,6 +105,8 @@ func TestJobRefuses(t *testing.T) {
 		{gpt2, append([]string{"use-cache", "true", "recompute", "groups:12"}, both...), "leave one of them out"},
 		{llama, append([]string{"shard", "pp:9"}, both...), "only 8 layers"},
 		{llama, append([]string{"shard", "ep:2"}, both...), "llama has no experts"},
+		{`{"model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864, "num_attention_heads": 14, "num_key_value_heads": 2}`, append([]string{"shard", "tp:4"}, both...), "among 4 ranks; write 2"},
+		{llama, append([]string{"shard", "tp:5", "dtype", "bf16"}, both...), "among 5 ranks; write 4 or 8"},
 		{moe, append([]string{"shard", "ep:3"}, both...), "8 experts cannot be divided among 3 ranks; write 2 or 4"},
 		{llama, append([]string{"shard", "ddp:2,fsdp:2"}, both...), "exclude each other"},
 		{llama, append([]string{"shard", "fsdp:2", "generate", "4"}, both...), "tp and ep"},
@@ -127,6 +132,7 @@ func TestOptions(t *testing.T) {
 		{"loss", "chunked", "write plain or chunked:N"},
 		{"cache", "static", "write dynamic or static:N"},
 		{"shard", "tp", "write ddp:N"},
+		{"shard", "fsdp:9999999", "with N from 1 to 1048576 ranks"},
 		{"shard", "tp:2,tp:4", "given twice"},
 		{"shard", "magic:2", "write ddp:N"},
 		{"preset", "hf-4", "write hf-5.17"},

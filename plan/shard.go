@@ -103,21 +103,8 @@ func count(all ...bool) int {
 func (r *request) divisible(s *job.Shard) error {
 	m := r.m
 	if t := s.Tensor; t > 1 {
-		kv := max(m.KVHeads, 1)
-		switch {
-		case m.Heads%t != 0:
-			return fmt.Errorf("--shard tp:%d: %d heads cannot be divided among %d ranks; %s", t, m.Heads, t, divisors(m.Heads, t))
-		case kv%t != 0 && t%kv != 0:
-			return fmt.Errorf("--shard tp:%d: %d key-value heads can neither be divided among %d ranks nor repeated; %s", t, kv, t, divisors(m.Heads, t))
-		case m.Intermediate%t != 0:
-			return fmt.Errorf("--shard tp:%d: an MLP of width %d cannot be divided among %d ranks; %s", t, m.Intermediate, t, divisors(m.Intermediate, t))
-		case m.MoE != nil && m.MoE.Intermediate%t != 0:
-			return fmt.Errorf("--shard tp:%d: experts of width %d cannot be divided among %d ranks; %s", t, m.MoE.Intermediate, t, divisors(m.MoE.Intermediate, t))
-		case m.MoE != nil && m.MoE.SharedIntermediate%t != 0:
-			return fmt.Errorf("--shard tp:%d: shared experts of width %d cannot be divided among %d ranks; %s", t, m.MoE.SharedIntermediate, t, divisors(m.MoE.SharedIntermediate, t))
-		case m.Linear != nil && (m.Linear.KeyHeads%t != 0 || m.Linear.ValueHeads%t != 0):
-			return fmt.Errorf("--shard tp:%d: %d key and %d value heads of linear attention cannot be divided among %d ranks; %s",
-				t, m.Linear.KeyHeads, m.Linear.ValueHeads, t, divisors(m.Linear.KeyHeads, t))
+		if why := undivided(m, t); why != "" {
+			return fmt.Errorf("--shard tp:%d: %s; %s", t, why, tensorRanks(m, t))
 		}
 	}
 	if s.Sequence > 1 && s.Sequence != s.Tensor {
@@ -153,22 +140,5 @@ func (r *request) divisible(s *job.Shard) error {
 
 // divisors names the numbers next to n that divide a total.
 func divisors(total, n int) string {
-	below, above := 0, 0
-	for d := 1; d <= total; d++ {
-		if total%d != 0 {
-			continue
-		}
-		if d < n {
-			below = d
-		} else if d > n && above == 0 {
-			above = d
-		}
-	}
-	switch {
-	case below > 1 && above > 0:
-		return fmt.Sprintf("write %d or %d", below, above)
-	case above > 0:
-		return fmt.Sprintf("write %d", above)
-	}
-	return fmt.Sprintf("write %d", max(below, 1))
+	return nearest(total, n, func(d int) bool { return total%d == 0 })
 }

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/plan/config"
 )
 
 // ranks is how many ranks --shard asks for by a word, 0 for none.
@@ -19,6 +21,9 @@ func (o Options) ranks(word string) int64 {
 // made, whatever its numbers.
 func (r *request) spread() error {
 	s, m := &r.j.Shard, r.m
+	if t, kv := s.Tensor, max(m.KVHeads, 1); t > kv {
+		r.assumed = append(r.assumed, fmt.Sprintf("--shard tp:%d: each of the %d key-value heads is on %d ranks", t, kv, t/kv))
+	}
 	if m.ViT != nil && s.Context > 1 {
 		return fmt.Errorf("--shard cp:%d: the sequences of vit are %d positions of a picture, which are not divided among ranks; leave cp out", s.Context, m.ViT.Tokens())
 	}
@@ -31,4 +36,54 @@ func (r *request) spread() error {
 		return fmt.Errorf("--loss chunked with one token on a rank: it has no next one to predict, so there is no loss to go back from; give a --seq of %d or more", 2*max(s.Context, 1))
 	}
 	return nil
+}
+
+// undivided says why tensor parallelism cannot divide a model among t ranks;
+// nothing if it can.
+func undivided(m *config.Model, t int) string {
+	kv := max(m.KVHeads, 1)
+	switch {
+	case m.Heads%t != 0:
+		return fmt.Sprintf("%d heads cannot be divided among %d ranks", m.Heads, t)
+	case kv%t != 0 && t%kv != 0:
+		return fmt.Sprintf("%d key-value heads can neither be divided among %d ranks nor repeated", kv, t)
+	case m.Intermediate%t != 0:
+		return fmt.Sprintf("an MLP of width %d cannot be divided among %d ranks", m.Intermediate, t)
+	case m.MoE != nil && m.MoE.Intermediate%t != 0:
+		return fmt.Sprintf("experts of width %d cannot be divided among %d ranks", m.MoE.Intermediate, t)
+	case m.MoE != nil && m.MoE.SharedIntermediate%t != 0:
+		return fmt.Sprintf("shared experts of width %d cannot be divided among %d ranks", m.MoE.SharedIntermediate, t)
+	case m.Linear != nil && (m.Linear.KeyHeads%t != 0 || m.Linear.ValueHeads%t != 0):
+		return fmt.Sprintf("%d key and %d value heads of linear attention cannot be divided among %d ranks", m.Linear.KeyHeads, m.Linear.ValueHeads, t)
+	}
+	return ""
+}
+
+// tensorRanks names the numbers of ranks next to t that a model can be divided
+// among.
+func tensorRanks(m *config.Model, t int) string {
+	return nearest(m.Heads, t, func(n int) bool { return undivided(m, n) == "" })
+}
+
+// nearest names the numbers next to n, up to a highest one, that are right.
+func nearest(highest, n int, right func(int) bool) string {
+	below, above := 0, 0
+	for d := 2; d <= highest && above == 0; d++ {
+		switch {
+		case d == n || !right(d):
+		case d < n:
+			below = d
+		default:
+			above = d
+		}
+	}
+	switch {
+	case below > 0 && above > 0:
+		return fmt.Sprintf("write %d or %d", below, above)
+	case above > 0:
+		return fmt.Sprintf("write %d", above)
+	case below > 0:
+		return fmt.Sprintf("write %d", below)
+	}
+	return "leave it out"
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ type Cell struct {
 	// Limited is the run in the room; nil if there is none or it does not fit.
 	Limited      *Limited `json:"limited"`
 	BindingPhase string   `json:"binding_phase"`
-	Error         string   `json:"error,omitempty"` // why it cannot be planned
+	Error        string   `json:"error,omitempty"` // why it cannot be planned
 }
 
 // Sweep plans every combination of the axes' values; those of the last axis
@@ -104,6 +105,10 @@ func (q *Question) cell(ctx context.Context, o Options, c *Cell) error {
 	p, _, err := q.plan(ctx, o, 0)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	var wrong *OtherModelError
+	if errors.As(err, &wrong) {
+		return err // whatever the values
 	}
 	if err != nil {
 		c.Error = err.Error()

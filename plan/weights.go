@@ -97,17 +97,26 @@ func (w *Weights) check(m *config.Model, params []hf.Parameter) error {
 		shape, ok := shapes[name]
 		switch {
 		case ok && !sameShape(shape, t.Shape):
-			return fmt.Errorf("the files are of another model: %s is %v there, and the config makes it %v", t.Name, t.Shape, shape)
+			return otherModel("%s is %v there, and the config makes it %v", t.Name, t.Shape, shape)
 		case ok:
 			found = true
 		case kinds[layerNumber.ReplaceAllString(name, ".*$1")] && m.Family != "deepseek_v3": // which has a layer more, for another objective
-			return fmt.Errorf("the files are of another model: they have %s, and the config has %d layers", t.Name, m.Layers)
+			return otherModel("they have %s, and the config has %d layers", t.Name, m.Layers)
 		}
 	}
 	if !found {
-		return fmt.Errorf("the files are of another model: %s has no parameter that is named as theirs are, %s for one", m.Class, w.tensors[0].Name)
+		return otherModel("%s has no parameter that is named as theirs are, %s for one", m.Class, w.tensors[0].Name)
 	}
 	return nil
+}
+
+// OtherModelError says that the weights' files are not those of the config.
+type OtherModelError struct{ What string }
+
+func (e *OtherModelError) Error() string { return "the files are of another model: " + e.What }
+
+func otherModel(format string, args ...any) error {
+	return &OtherModelError{What: fmt.Sprintf(format, args...)}
 }
 
 // baseName is what the names of the base model begin with. Checkpoints of the

@@ -57,6 +57,10 @@ func TestWeightsAreOfTheModel(t *testing.T) {
 			}
 			q := Question{Model: model(t, config), Options: options(t, "batch", "1", "seq", "32"), Weights: NewWeights(c.tensors), NoLevers: true}
 			_, err := Ask(t.Context(), q)
+			axis := Axis{Name: "batch", Values: []string{"1", "2"}}
+			if _, swept := Sweep(t.Context(), q, []Axis{axis}); (swept == nil) != (err == nil) {
+				t.Errorf("%s of %.40s: a sweep says %v, a plan %v", name, config, swept, err)
+			}
 			if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused) || strings.Contains(err.Error(), "\n")) {
 				t.Errorf("%s of %.40s: %v, want %q", name, config, err, c.refused)
 			}

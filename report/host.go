@@ -76,6 +76,9 @@ func (p *page) hostTable(c *run.Comparison) {
 	for _, m := range c.Missing {
 		p.wrapped(fmt.Sprintf("  %-18s ", m.Variant), "left out: it needs "+m.Needs+installText(m))
 	}
+	if !slices.ContainsFunc(c.Results, func(r run.Result) bool { return r.Runs > 0 }) {
+		return
+	}
 	p.printf("\n")
 	p.wrapped("  ", hostLegend(atExit))
 }

@@ -59,8 +59,8 @@ CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, or
 - for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...)
 or its memory (80GiB).
 
-Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit;
-2 the config or a flag is wrong.`,
+Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit, or
+nothing of a --sweep does; 2 the config or a flag is wrong.`,
 		Example: "  ashlar plan config.json --batch 8 --seq 4096 --gpu h100\n" +
 			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
 			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
@@ -99,7 +99,7 @@ Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit;
 	o.device = addDeviceFlag(cmd)
 	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.check(); err != nil {
+		if err := o.check(cmd.Flags().Changed); err != nil {
 			return err
 		}
 		quietPipe()
@@ -144,12 +144,12 @@ func (f *planFlag) String() string {
 // IsBoolFlag lets a switch stand without a value.
 func (f *planFlag) IsBoolFlag() bool { return f.option.Value == "" }
 
-// check looks at flags that exclude each other.
-func (o *planOptions) check() error {
+// check looks at flags that exclude or need each other.
+func (o *planOptions) check(given func(flag string) bool) error {
 	searches := 0
 	best := o.run.Get("recompute") == plan.Best
-	for _, given := range []bool{o.max != "", len(o.sweep) > 0, best} {
-		if given {
+	for _, search := range []bool{o.max != "", len(o.sweep) > 0, best} {
+		if search {
 			searches++
 		}
 	}
@@ -160,7 +160,13 @@ func (o *planOptions) check() error {
 		return errors.New("--trace and --against are about one run: leave --sweep out")
 	case o.out != "" && len(o.sweep) == 0:
 		return errors.New("-o draws a --sweep: give one")
-	case o.curve < 0 || o.curve > maxCurve:
+	case given("gpu") && strings.TrimSpace(o.gpu) == "":
+		return errors.New("--gpu is empty: name a card such as h100, or its memory such as 80GiB")
+	case (o.max == "batch" || o.max == "seq") && o.run.Has(o.max):
+		return fmt.Errorf("--%s with --max %s: that is what is searched for; leave one of them out", o.max, o.max)
+	case given("device") && o.against == "":
+		return errors.New("--device chooses in the snapshot of --against: give one")
+	case given("curve") && (o.curve < 1 || o.curve > maxCurve):
 		return fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
 	case o.curve > 0 && !o.json:
 		return errors.New("--curve is for --json: give it too")
@@ -225,7 +231,12 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	p := startProgress(std, 0, "jobs planned")
 	defer p.stop()
 	var planned atomic.Int64
-	q.Progress = func() { p.at(int(planned.Add(1)), 0) }
+	q.Progress = func() { p.say(int(planned.Add(1)), "jobs planned") }
+	q.Events = func(n int) {
+		if planned.Load() == 0 { // a long first job
+			p.say(n, "events of the run planned")
+		}
+	}
 	if len(o.sweep) > 0 {
 		return o.runSweep(ctx, std, file, q)
 	}
@@ -287,7 +298,11 @@ func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *planAnswe
 		}
 	}
 	if a.Trace != "" {
-		_, err := fmt.Fprintf(w, "\n%s: the planned run as a snapshot; ashlar view opens it\n", a.Trace)
+		what := "the planned run as a snapshot; ashlar view opens it"
+		if a.Fits != nil && !*a.Fits {
+			what = "the planned run as a snapshot, up to the request that fails; ashlar explain and view open it"
+		}
+		_, err := fmt.Fprintf(w, "\n%s: %s\n", a.Trace, what)
 		return err
 	}
 	return nil

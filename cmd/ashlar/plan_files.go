@@ -43,13 +43,31 @@ func (o *planOptions) runSweep(ctx context.Context, std stdio, file string, q pl
 		Axes    []plan.Axis `json:"axes"`
 		Sweep   []plan.Cell `json:"sweep"`
 	}{head.Name, head.Options, axes, cells}
-	return printAnswer(std, o.json, doc, func(w io.Writer) error {
+	err = printAnswer(std, o.json, doc, func(w io.Writer) error {
 		if err := report.PlanSweep(w, head, axes, cells, std.style()); err != nil || o.out == "" {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "\n%s: the same as a plot\n", o.out)
 		return err
 	})
+	if err == nil && !anyFits(cells) {
+		return status(exitBad)
+	}
+	return err
+}
+
+// anyFits tells whether something fits, or nothing was named to fit into.
+func anyFits(cells []plan.Cell) bool {
+	asked := false
+	for _, c := range cells {
+		if c.Fits != nil {
+			if *c.Fits {
+				return true
+			}
+			asked = true
+		}
+	}
+	return !asked
 }
 
 // writeFile writes a file that appears when it is complete.

@@ -56,6 +56,13 @@ func (p *progress) at(done, total int) {
 	p.done, p.total = done, total
 }
 
+// say is at for work of which the total is not known and what is counted changes.
+func (p *progress) say(done int, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done, p.total, p.what = done, 0, what
+}
+
 // pause counts one piece of work as done and runs f, which prints its result,
 // with the line out of the way.
 func (p *progress) pause(f func()) {

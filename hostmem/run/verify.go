@@ -53,16 +53,15 @@ func (m *measuring) look() {
 		m.verify.err = err
 		return
 	}
-	m.verify.found, m.verify.largest, m.verify.err = found, most, nil
+	trimmed := false
 	if m.variant.Trim {
-		m.verify.trimmed = mapped(pid, m.variant.Preload)
+		maps, err := proc.ReadMaps(pid)
+		if err != nil || len(maps) == 0 {
+			return // it ended between the two
+		}
+		trimmed = slices.ContainsFunc(maps, func(x proc.Mapping) bool { return sameFile(x.Path, m.variant.Preload) })
 	}
-}
-
-// mapped tells whether a process has a file in its memory.
-func mapped(pid int, file string) bool {
-	maps, err := proc.ReadMaps(pid)
-	return err == nil && slices.ContainsFunc(maps, func(m proc.Mapping) bool { return sameFile(m.Path, file) })
+	m.verify = verifier{next: m.verify.next, largest: most, found: found, trimmed: trimmed}
 }
 
 // verdict tells whether the run was what its variant says. A run whose process

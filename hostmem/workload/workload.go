@@ -64,6 +64,9 @@ func Choose(names []string) ([]Workload, error) {
 	return chosen, nil
 }
 
+// workInterval is between samples of what works and is soon done.
+const workInterval = 20 * time.Millisecond
+
 // Idle tells that it is measured after its work, idle.
 func (w *Workload) Idle() bool { return w.idle }
 
@@ -83,7 +86,7 @@ func (b *Bench) Spec(ctx context.Context, w Workload) (run.Spec, error) {
 	if w.idle {
 		s.Done, s.Settle = "done", b.Settle
 	} else {
-		s.ToEnd = true
+		s.ToEnd, s.Interval = true, workInterval
 	}
 	source, err := sources.ReadFile("source/" + w.file)
 	if err != nil {

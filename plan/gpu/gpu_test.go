@@ -89,12 +89,17 @@ func TestParse(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"a100": "did you mean a100-40, a100-pcie-40, a100-80", "4091": "4090", "h10": "h100", "v100": "v100-16, v100-32",
-		"3050": "is not known", "": "is not known", "banana": "give its memory, such as 80GiB, or one of h200", "12": "is not known", "-5GiB": "is not known",
+		"3050": "is not known", "": "is not known", "banana": "give its memory, such as 80GiB, or one of h200", "12": "is not known",
 	} {
 		_, err := gpu.Parse(text)
 		var unknown *gpu.UnknownError
 		if !errors.As(err, &unknown) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	for _, text := range []string{"0GiB", "-5GiB", "0"} {
+		if _, err := gpu.Parse(text); err == nil || !strings.Contains(err.Error(), "must be more than nothing") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -132,6 +132,10 @@ func Parse(text string) (Card, error) {
 		c.setEstimate(table())
 		return c, nil
 	}
+	size, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
+	if n, err := units.Parse(size); err == nil && (negative || n == 0) {
+		return Card{}, fmt.Errorf("%q: a card's memory must be more than nothing, such as 80GiB", text)
+	}
 	return Card{}, &UnknownError{Name: text, Near: near(text)}
 }
 

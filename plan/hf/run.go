@@ -82,7 +82,16 @@ func (r *run) fail(err error) {
 }
 
 // Run plans a job.
-func Run(ctx context.Context, j *job.Job) (*Result, error) {
+func Run(ctx context.Context, j *job.Job, options ...Option) (out *Result, err error) {
+	defer func() {
+		if err == nil {
+			err = stopped(recover())
+		}
+	}()
+	var w watch
+	for _, o := range options {
+		o(&w)
+	}
 	build, ok := families[j.Model.Family]
 	if !ok {
 		return nil, fmt.Errorf("preset %s does not know the family %s", Preset, j.Model.Family)
@@ -98,6 +107,7 @@ func Run(ctx context.Context, j *job.Job) (*Result, error) {
 	for i, part := range jobs {
 		r := newRun(ctx, part)
 		r.stage = stages[i]
+		r.m.Ledger.Watch = w.of(ctx)
 		r.m.Ledger.Begin(ledger.Build, 0)
 		r.net = build(r)
 		work := r.train
@@ -110,6 +120,7 @@ func Run(ctx context.Context, j *job.Job) (*Result, error) {
 		if r.failed != nil {
 			return nil, r.failed
 		}
+		r.m.Ledger.Watch = nil
 		if most == nil || peak(r.m.Ledger) > peak(most.m.Ledger) {
 			most = r
 		}

@@ -88,6 +88,9 @@ type Ledger struct {
 	Phases []Phase
 	// Uncertain are parts of the run that whoever wrote it is not sure of.
 	Uncertain []Term
+	// Watch, if there is one, is told now and then how many events there are. It
+	// may panic to end a run that has become too long.
+	Watch func(events int)
 
 	names []string
 	index map[string]Name
@@ -125,8 +128,14 @@ func (l *Ledger) Alloc(t Tensor) int32 {
 	t.Birth, t.Death = int32(len(l.Events)), Lives
 	l.Tensors = append(room(l.Tensors), t)
 	l.Events = append(room(l.Events), id)
+	if l.Watch != nil && id%watchEvery == 0 {
+		l.Watch(len(l.Events))
+	}
 	return id
 }
+
+// watchEvery is how many tensors lie between two calls of Watch.
+const watchEvery = 1 << 14
 
 // room doubles a slice that is full: append's own steps are smaller, which costs
 // more copies in runs of some hundred thousand events.

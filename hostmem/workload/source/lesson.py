@@ -6,7 +6,7 @@ import random
 import sys
 
 SIZES = (100, 1000, 10000, 100000)
-ROUNDS, BATCH, HOLD = 400, 500, 100
+ROUNDS, BATCH, HOLD = 200, 500, 100
 
 random.seed(1)
 print("ready", flush=True)
