@@ -123,7 +123,8 @@ const (
 const (
 	maxCount = 1 << 30
 	maxSeq   = 1 << 23
-	// maxTokens are a few thousand events each, for all of which there is room.
+	// maxTokens are some thousand events each; hf.MaxEvents bounds those of the
+	// largest models.
 	maxTokens = 4096
 )
 

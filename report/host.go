@@ -80,7 +80,7 @@ func (p *page) hostTable(c *run.Comparison) {
 		return
 	}
 	p.printf("\n")
-	p.wrapped("  ", hostLegend(atExit))
+	p.wrapped("  ", hostLegend(c, atExit))
 }
 
 func installText(m variant.Missing) string {
@@ -111,12 +111,15 @@ func hostSeconds(s float64) string {
 	return fmt.Sprintf("%.2f s", s)
 }
 
-func hostLegend(atExit bool) string {
-	final := "the median while it was left alone"
+func hostLegend(c *run.Comparison, atExit bool) string {
+	final, of := "the median while it was left alone", "the load"
 	if atExit {
-		final = "that of the last sample before it ended"
+		final, of = "that of the last sample before it ended", "the whole run"
+		if slices.ContainsFunc(c.Results, func(r run.Result) bool { return r.Retained != nil }) {
+			of = "the work after it was ready"
+		}
 	}
-	return "Memory is RSS, summed over all processes of the command. Final is " + final +
+	return "Time is that of " + of + ", CPU time that of the whole run. Memory is RSS, summed over all processes of the command. Final is " + final +
 		"; retained is final less what it held when it was ready. Figures are medians over the runs; the spread is from the least to the most."
 }
 

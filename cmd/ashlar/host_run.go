@@ -80,7 +80,7 @@ malloc is the command's alone, not that of the load.
 What is recommended holds less in the end than glibc by more than the spread of
 the runs, and has the least memory times CPU time; else it is glibc itself.
 
-What the command prints is not shown. With --ready TEXT it is watched for the
+The command has an empty input, and what it prints is not shown. With --ready TEXT it is watched for the
 text, and Python is told not to buffer it (PYTHONUNBUFFERED).
 
 Exit status: 0 answered; 2 the command cannot be run, a preload had no effect, a

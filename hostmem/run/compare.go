@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/hostmem/detect"
 	"github.com/ashlar-mem/ashlar/hostmem/variant"
 )
 
@@ -30,8 +31,8 @@ func Compare(ctx context.Context, s Spec, ready []variant.Ready, repeat int, pro
 	if progress == nil {
 		progress = func(int, string) {}
 	}
-	c := &Comparison{Command: s.Command, Repeat: repeat, Missing: []variant.Missing{}, Notes: removedNotes(s.Environ, ready)}
 	runs := make([][]*Run, len(ready))
+	notes := removedNotes(s.Environ, ready)
 	done := 0
 	for round := range repeat {
 		for i := range ready {
@@ -40,34 +41,41 @@ func Compare(ctx context.Context, s Spec, ready []variant.Ready, repeat int, pro
 			progress(done, ready[n].Name)
 			r, err := s.one(ctx, &ready[n])
 			if r != nil {
-				c.notes(r)
+				notes = append(notes, oddities(r)...)
 			}
 			if ctx.Err() != nil {
-				c.Interrupted = true
-				c.conclude(&s, ready, runs)
+				c := Summarize(&s, ready, runs, repeat)
+				c.Notes, c.Interrupted = once(notes), true
 				return c, nil
 			}
 			if err != nil {
 				return nil, err
 			}
+			if f := r.Found; f != nil && f.Allocator == detect.Go {
+				return nil, fmt.Errorf("%s is a Go program, with a memory manager of its own: LD_PRELOAD has no effect (%s)", s.Command[0], f.Executable)
+			}
 			runs[n] = append(runs[n], r)
 			done++
 		}
 	}
-	c.conclude(&s, ready, runs)
+	c := Summarize(&s, ready, runs, repeat)
+	c.Notes = once(notes)
 	return c, nil
 }
 
-func (c *Comparison) conclude(s *Spec, ready []variant.Ready, runs [][]*Run) {
+// Summarize compares runs that were made: those of each variant.
+func Summarize(s *Spec, ready []variant.Ready, runs [][]*Run, repeat int) *Comparison {
+	c := &Comparison{Command: s.Command, Repeat: repeat, Results: []Result{}, Missing: []variant.Missing{}, Notes: []string{}}
 	for i := range ready {
 		c.Results = append(c.Results, newResult(s, &ready[i], runs[i]))
 	}
 	compare(c.Results)
 	c.Recommendation = recommend(c.Results, ready)
+	return c
 }
 
-// notes keeps what is odd about a run, once.
-func (c *Comparison) notes(r *Run) {
+// oddities says what is odd about a run.
+func oddities(r *Run) []string {
 	var notes []string
 	if r.Killed {
 		notes = append(notes, fmt.Sprintf("under %s it ignored SIGTERM and was killed", r.Variant))
@@ -75,11 +83,18 @@ func (c *Comparison) notes(r *Run) {
 	for _, p := range r.Left {
 		notes = append(notes, fmt.Sprintf("under %s it left process %d (%s) running: it is in another process group and was not signalled", r.Variant, p.PID, p.Name))
 	}
+	return notes
+}
+
+// once drops what was said before.
+func once(notes []string) []string {
+	kept := []string{}
 	for _, n := range notes {
-		if !slices.Contains(c.Notes, n) {
-			c.Notes = append(c.Notes, n)
+		if !slices.Contains(kept, n) {
+			kept = append(kept, n)
 		}
 	}
+	return kept
 }
 
 // removedNotes says which variables of the environment no variant sees.

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-var sleep = flag.Bool("sleep", false, "be a program that runs for a second")
+var sleep = flag.Bool("sleep", false, "be a program that runs for a while")
 
 // TestSleeper is the Go program that TestGoProgram runs.
 func TestSleeper(t *testing.T) {
 	if *sleep {
-		time.Sleep(time.Second)
+		time.Sleep(500 * time.Millisecond)
 	}
 }

@@ -120,8 +120,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// Workers that were forked have no background thread of jemalloc's; the thread
-// that trims glibc is started in them anew.
+// The thread that trims glibc is started anew in workers that were forked.
 func TestForked(t *testing.T) {
 	t.Parallel()
 	c := compared(t, "forked", "glibc-trim", 1, 4*time.Second)

@@ -167,10 +167,14 @@ export function set(q: Question, name: string, value: string): Question {
 }
 
 // withFlags applies what a lever says. Settings of the allocator are one flag,
-// whatever is written behind it.
+// the last, whatever is written behind it.
 export function withFlags(q: Question, flags: string): Question {
   const conf = '--settings ';
-  if (flags.startsWith(conf)) return { ...q, settings: flags.slice(conf.length) };
+  const at = ` ${flags}`.indexOf(` ${conf}`);
+  if (at >= 0) {
+    const rest = at > 0 ? withFlags(q, flags.slice(0, at - 1)) : q;
+    return { ...rest, settings: flags.slice(at + conf.length) };
+  }
   let options: Record<string, string> = { ...q.options };
   const words = flags.split(' ');
   for (let i = 0; i < words.length; i++) {
