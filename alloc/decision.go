@@ -217,8 +217,8 @@ type Return struct {
 	// Of an expandable segment: Grows says that unmapped addresses follow what
 	// came out, Apart that no memory beside it is mapped.
 	Grows, Apart bool
-	Large       bool
-	Stream      uint64
+	Large        bool
+	Stream       uint64
 }
 
 // Merged is the free block that came out.

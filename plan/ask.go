@@ -171,6 +171,10 @@ func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planne
 	return p, err
 }
 
+// maxLeverEvents is up to how many events a run is planned anew for each lever:
+// a dozen of them take as many times its seconds and its memory.
+const maxLeverEvents = 4_000_000
+
 // Ask plans a job. The error says in one line what is wrong with the question.
 func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err := q.prepare(); err != nil {
@@ -182,7 +186,9 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	}
 	a := p.answer(assumed)
 	var levers []lever
-	if !q.NoLevers {
+	if events := len(p.run.ledger.Events); events > maxLeverEvents {
+		a.NotModelled = append(a.NotModelled, fmt.Sprintf("levers: the run has %d events, and each lever would plan it anew; plan with other options to compare", events))
+	} else if !q.NoLevers {
 		levers = p.levers()
 	}
 	found := make([]*Lever, len(levers))

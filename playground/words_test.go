@@ -23,40 +23,49 @@ func TestSaid(t *testing.T) {
 	}{
 		{
 			"the fraction is read once", "device total=512MiB\nset per_process_memory_fraction:0.1,max_split_size_mb:20",
-			[]string{"from here on max_split_size_mb:20.", "per_process_memory_fraction is read once, when CUDA is set up: here it has no effect."}, "fraction:0.1",
+			[]string{"from here on max_split_size_mb:20.", "per_process_memory_fraction is read once, when CUDA is set up: here it has no effect."},
+			"fraction:0.1",
 		},
 		{
 			"the fraction of the start stays", "device total=512MiB conf=per_process_memory_fraction:0.5\nset per_process_memory_fraction:0.5",
-			[]string{"from here on per_process_memory_fraction:0.5."}, "no effect",
+			[]string{"from here on per_process_memory_fraction:0.5."},
+			"no effect",
 		},
 		{
 			"another than that of the start", "device total=512MiB conf=per_process_memory_fraction:0.5\nset per_process_memory_fraction:0.1",
-			[]string{"from here on per_process_memory_fraction:0.5.", "has no effect"}, "fraction:0.1",
+			[]string{"from here on per_process_memory_fraction:0.5.", "has no effect"},
+			"fraction:0.1",
 		},
 		{
 			"a limit in its place", "device total=512MiB conf=per_process_memory_fraction:0.5\nlimit 100MiB\nset max_split_size_mb:20",
-			[]string{"from here on max_split_size_mb:20."}, "fraction",
+			[]string{"from here on max_split_size_mb:20."},
+			"fraction",
 		},
 		{"no limit", "device total=512MiB limit=10MiB\nlimit none", []string{"Limit: from here on there is none"}, ""},
 		{
 			"all that is mapped is freed", "device total=512MiB conf=expandable_segments:True\nalloc a 60MiB\nfree a",
-			[]string{"Merge: none: no memory beside it is mapped, so it is no hole"}, "hole of",
+			[]string{"Merge: none: no memory beside it is mapped, so it is no hole"},
+			"hole of",
 		},
 		{
 			"the end of what is mapped", "device total=512MiB conf=expandable_segments:True\nalloc a 20MiB\nalloc b 20MiB\nfree b",
-			[]string{"The 20.00 MiB are the end of what is mapped, so the segment can grow behind them."}, "hole",
+			[]string{"The 20.00 MiB are the end of what is mapped, so the segment can grow behind them."},
+			"hole",
 		},
 		{
 			"between blocks in use", "device total=512MiB conf=expandable_segments:True\nalloc a 20MiB\nalloc b 20MiB\nalloc c 20MiB\nfree b",
-			[]string{"so a hole of 20.00 MiB is left"}, "grow",
+			[]string{"so a hole of 20.00 MiB is left"},
+			"grow",
 		},
 		{
 			"several granules", "device total=512MiB conf=expandable_segments:True\nalloc a 6MiB\nalloc b 54MiB\nalloc c 20MiB\nfree b\nempty",
-			[]string{"of the free 54.00 MiB at A+6.00 MiB only whole granules of 20.00 MiB can go. 2 of them lie inside: they are unmapped, and 40.00 MiB go back to the driver."}, "",
+			[]string{"of the free 54.00 MiB at A+6.00 MiB only whole granules of 20.00 MiB can go. 2 of them lie inside: they are unmapped, and 40.00 MiB go back to the driver."},
+			"",
 		},
 		{
 			"granules that CUDA cannot map", "device total=512MiB conf=expandable_segments:True,large_segment_size_mb:33\nalloc a 20MiB",
-			[]string{"large_segment_size_mb:33 with expandable segments: CUDA maps memory in multiples of 2 MiB"}, "invalid argument",
+			[]string{"large_segment_size_mb:33 with expandable segments: CUDA maps memory in multiples of 2 MiB"},
+			"invalid argument",
 		},
 		{"nothing is reserved", "device total=512MiB limit=10MiB\nalloc a 20MiB", []string{"nothing is reserved yet"}, "in use"},
 		{"all is in use", "device total=512MiB limit=30MiB\nalloc a 20MiB\nalloc b 20MiB", []string{"all that is reserved is in use"}, "nothing is reserved"},

@@ -30,7 +30,7 @@ yours, and compares what they hold and how long they take. Without a name it run
 all of them:
 
 ` + workloadHelp() + `
-The first five are in Python, for the memory that is held; the others are in C,
+The first six are in Python, for the memory that is held; the others are in C,
 for speed, and are left out where there is no C compiler. For the decision about
 a program of your own run that one: ashlar host run.
 
@@ -107,7 +107,6 @@ func (o *hostBenchOptions) run(ctx context.Context, std stdio, chosen []workload
 		if err != nil {
 			return err
 		}
-		c.Command[len(c.Command)-1] = w.Name
 		a.Workloads = append(a.Workloads, benched{w.Name, w.What, c})
 		if !o.json {
 			if err := o.text(std, i, w, c); err != nil {

@@ -40,7 +40,7 @@ type Run struct {
 	Left      []Process
 	Found     *detect.Result // nil if it could not be looked at
 	Verified  bool
-	NoEffect  bool // a preload was without effect
+	NoEffect  bool  // a preload was without effect
 	Load      *Exit // of the load; nil if there was none, or it was ended
 	Err       string
 	CPU, Wall time.Duration

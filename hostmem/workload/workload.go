@@ -29,7 +29,8 @@ type Workload struct {
 }
 
 var table = []Workload{
-	{Name: "lesson", file: "lesson.py", What: "batches of buffers of 100 B to 100 KB, a fifth of them held for a while; measured while it works"},
+	{Name: "lesson", file: "lesson.py", mode: "work", What: "batches of buffers of 100 B to 100 KB, a fifth of them held for a while; measured while it works"},
+	{Name: "lesson-idle", file: "lesson.py", mode: "idle", idle: true, What: "the same, but then everything is freed; measured when it is idle"},
 	{Name: "burst", file: "burst.py", idle: true, What: "a burst of 260 MB, of which 15 MB stay; measured when it is idle"},
 	{Name: "threads", file: "threads.py", idle: true, What: "16 threads with batches of 12 MB; measured when they are done"},
 	{Name: "forked", file: "forked.py", idle: true, What: "4 forked workers with a burst of 76 MB each; measured when they are idle"},
@@ -108,6 +109,9 @@ func (b *Bench) Spec(ctx context.Context, w Workload) (run.Spec, error) {
 	}
 	// Nothing but the standard library: what a site adds would be measured too.
 	s.Command = []string{b.python, "-I", "-S", file}
+	if w.mode != "" {
+		s.Command = append(s.Command, w.mode)
+	}
 	return s, nil
 }
 

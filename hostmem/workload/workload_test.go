@@ -13,7 +13,7 @@ import (
 )
 
 func TestChoose(t *testing.T) {
-	want := []string{"lesson", "burst", "threads", "forked", "growth", "throughput", "contention", "producer"}
+	want := []string{"lesson", "lesson-idle", "burst", "threads", "forked", "growth", "throughput", "contention", "producer"}
 	if !slices.Equal(Names(), want) {
 		t.Errorf("%v", Names())
 	}
@@ -25,7 +25,7 @@ func TestChoose(t *testing.T) {
 	if err != nil || len(some) != 2 || some[0].Name != "growth" || some[1].Name != "lesson" {
 		t.Errorf("%v, %v", some, err)
 	}
-	if _, err := Choose([]string{"brust"}); err == nil || !strings.Contains(err.Error(), `"brust": there are lesson, burst`) {
+	if _, err := Choose([]string{"brust"}); err == nil || !strings.Contains(err.Error(), `"brust": there are lesson, lesson-idle, burst`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -34,7 +34,7 @@ func TestNothingToRunWith(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("CC", "")
 	b := Bench{Scratch: t.TempDir(), Python: "python3"}
-	for i, want := range map[int]string{0: "python3 cannot be run", 5: "there is no C compiler (cc)"} {
+	for i, want := range map[int]string{0: "python3 cannot be run", 6: "there is no C compiler (cc)"} {
 		if _, err := b.Spec(t.Context(), table[i]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", table[i].Name, err)
 		}
@@ -144,7 +144,7 @@ func TestRun(t *testing.T) {
 
 func TestUnknownMode(t *testing.T) {
 	b := Bench{Scratch: t.TempDir()}
-	s, err := b.Spec(t.Context(), table[5])
+	s, err := b.Spec(t.Context(), table[6])
 	if err != nil {
 		t.Skip(err)
 	}

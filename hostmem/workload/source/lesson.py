@@ -1,9 +1,12 @@
+# usage: lesson.py work|idle
 # Batches of buffers of four sizes; a fifth of each batch is held for a while,
-# the rest goes at once. It never pauses: what it holds at the end is what such
-# a service holds while it works.
+# the rest goes at once. To work is never to pause: what it holds at the end is
+# what such a service holds while it works. To be idle is to free everything and
+# to do nothing any more.
 import os
 import random
 import sys
+import time
 
 SIZES = (100, 1000, 10000, 100000)
 ROUNDS, BATCH, HOLD = 200, 500, 100
@@ -18,4 +21,9 @@ for _ in range(ROUNDS):
     if len(held) > 1000:
         held = held[-500:]
     del batch
-os._exit(0)  # without taking everything apart first
+if sys.argv[1] == "work":
+    os._exit(0)  # without taking everything apart first
+del held
+print("done", flush=True)
+while True:
+    time.sleep(3600)
