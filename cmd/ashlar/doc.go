@@ -13,6 +13,8 @@
 //	ashlar convert IN OUT    write a snapshot as pickle, JSON, Parquet or Perfetto trace
 //	ashlar gen IN OUT        make a snapshot of any size from a recorded one
 //	ashlar host detect PID   tell which malloc a process uses
+//	ashlar host run -- CMD   run a command under each malloc and compare what it holds
+//	ashlar host bench        compare the mallocs of this machine on small workloads
 //	ashlar verify FILE...    replay recordings and snapshots, compare everything with PyTorch
 //
 // Text and JSON go to standard output; errors, warnings and progress go to

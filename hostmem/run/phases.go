@@ -1,0 +1,147 @@
+package run
+
+import (
+	"context"
+	"time"
+)
+
+// phases measures the command until it has ended or is to be ended.
+func (m *measuring) phases(ctx context.Context, ready, done <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !m.spec.Service() {
+		m.until(ctx, nil, 0)
+		return
+	}
+	if r := m.spec.Ready; r != nil {
+		switch m.until(ctx, r.wait(ctx, ready), m.spec.ReadyWithin) {
+		case timeout:
+			m.fail("%s", r.notReady(m.spec.ReadyWithin))
+			return
+		case ended:
+			m.fail("it ended before it was ready")
+			return
+		case interrupted:
+			return
+		}
+	}
+	m.begun(Driven)
+	m.look()
+	m.gate.Close()
+	m.readyAt = time.Since(m.begin)
+	if !m.drive(ctx, done) {
+		return
+	}
+	m.run.Wall = time.Since(m.begin) - m.readyAt
+	m.begun(Settling)
+	m.look()
+	if m.spec.Settle > 0 && m.until(ctx, nil, m.spec.Settle) == ended {
+		m.fail("it ended while it was left alone")
+		return
+	}
+	m.sample(true)
+	m.run.Settled = m.spec.Settle > 0
+}
+
+// begun marks a phase, with a sample at its beginning.
+func (m *measuring) begun(p Phase) {
+	m.phase = p
+	m.sample(true)
+}
+
+// drive lets the load run, and tells whether the run goes on.
+func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
+	var over <-chan struct{}
+	var load *process
+	var loadOutput *output
+	switch {
+	case m.spec.Load != "":
+		out, _, w, err := newOutput()
+		if err != nil {
+			m.fail("the load cannot be started: %v", err)
+			return false
+		}
+		load, err = startProcess([]string{"/bin/sh", "-c", m.spec.Load}, m.spec.Environ, m.spec.Dir, nil, w)
+		w.Close()
+		loadOutput = out
+		if err != nil {
+			out.close()
+			m.fail("the load cannot be started: %v", err)
+			return false
+		}
+		over = load.ended
+	case m.spec.Done != "":
+		over = done
+	case m.spec.For == 0 && !m.spec.ToEnd:
+		return true
+	}
+	why := m.until(ctx, over, m.spec.For)
+	if load != nil {
+		terminated, _ := load.finish(interruptedGrace)
+		loadOutput.close()
+		// A load that was cut off has no exit code of its own.
+		if e := load.exit(); why == happened || (!terminated && e != nil) {
+			m.run.Load = e
+		}
+		if e := m.run.Load; e != nil && (e.Code != 0 || e.Signal != "") {
+			m.fail("the load ended with %s: %s", e, loadOutput.lastLine())
+			return false
+		}
+	}
+	switch why {
+	case ended:
+		m.endedEarly(load != nil)
+		return false
+	case interrupted:
+		return false
+	}
+	return true
+}
+
+// endedEarly is about a command that has ended before it was to be ended. Left
+// to itself it may: then it was measured to its end.
+func (m *measuring) endedEarly(driven bool) {
+	if driven || m.spec.Done != "" {
+		m.fail("it ended while it was driven")
+	}
+}
+
+// outcome is why a wait was over.
+type outcome int
+
+const (
+	happened outcome = iota // what was waited for
+	timeout
+	ended // the command
+	interrupted
+)
+
+// until takes samples until the event, the end of the command, or for a time; 0
+// is without end.
+func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Duration) outcome {
+	var limit <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		limit = t.C
+	}
+	tick := time.NewTicker(m.spec.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-event:
+			return happened
+		case <-m.process.ended:
+			return ended
+		case <-limit:
+			return timeout
+		case <-ctx.Done():
+			return interrupted
+		case <-tick.C:
+			m.sample(false)
+			if m.verify.due(time.Since(m.begin)) {
+				m.look()
+			}
+		}
+	}
+}
