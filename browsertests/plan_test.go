@@ -242,7 +242,7 @@ func TestPlanCommandLine(t *testing.T) {
 		{"gpt2", func(s *scene) {
 			s.must(s.page.Pick("select[name=gpu]", "3060"))
 			s.click("[data-ask=max-batch]")
-		}, "ashlar plan gpt2.json --batch 8 --seq 1024 --gpu 3060 --max batch"},
+		}, "ashlar plan gpt2.json --seq 1024 --gpu 3060 --max batch"},
 		{"vit-large", func(s *scene) { s.click("[data-ask=plan]") }, "ashlar plan vit-large.json --batch 32 --gpu h100"},
 	} {
 		s := open(t, "#//plan")

@@ -208,7 +208,7 @@ export function command(q: Question, o: Offer, more: readonly string[]): string 
   const words = ['ashlar', 'plan', file.startsWith('-') ? `./${file}` : file]; // it is no flag
   for (const x of o.options) {
     const value = q.options[x.name];
-    if (!value) continue;
+    if (!value || x.name === q.max) continue; // what is searched for is not given
     words.push(`--${x.name}`);
     if (x.value !== '') words.push(value);
   }
