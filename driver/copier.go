@@ -1,0 +1,41 @@
+package driver
+
+// A Copier is a Driver whose memory holds bytes that a program can reach:
+// driver/cuda on a GPU and driver/host in the memory of this machine. Work on
+// one stream is done in order; work on different streams is ordered only by
+// events. Stream 0 always exists.
+//
+// A call that queues work returns before the work is done: host memory named
+// in it must stay as it is until the stream has passed it.
+type Copier interface {
+	Driver
+
+	// NewStream makes a stream that does not wait for stream 0.
+	NewStream() (stream uint64, err error)
+
+	// CloseStream ends a stream once its work is done.
+	CloseStream(stream uint64) error
+
+	// Synchronize waits until all work queued on stream is done, and reports
+	// what went wrong in it.
+	Synchronize(stream uint64) error
+
+	// StreamWait lets work queued on stream from now on wait for the event,
+	// without making the caller wait.
+	StreamWait(stream uint64, ev Event) error
+
+	// AllocHost gets page-locked memory of the host, which copies can run from
+	// and to while the program does something else.
+	AllocHost(size uint64) ([]byte, error)
+
+	// FreeHost gives back memory got by AllocHost.
+	FreeHost(mem []byte) error
+
+	// CopyToDevice, CopyToHost and CopyOnDevice queue a copy on stream.
+	CopyToDevice(dst uint64, src []byte, stream uint64) error
+	CopyToHost(dst []byte, src, stream uint64) error
+	CopyOnDevice(dst, src, size, stream uint64) error
+
+	// Fill queues setting size bytes at addr to value on stream.
+	Fill(addr uint64, value byte, size, stream uint64) error
+}
