@@ -36,9 +36,11 @@ type Allocator struct {
 
 	uses      []streamUses // usesID -> streams
 	spareUses []usesID
-	queues    []*eventQueue // ascending by stream
-	deferred  []blockID     // freed while a route was active
-	queued    int           // events in queues
+	queues    []*eventQueue   // ascending by stream
+	deferred  []blockID       // freed while a route was active
+	queued    int             // events in queues
+	waiting   [numKinds]int64 // bytes asked for in freed blocks that other streams use
+	lendings  uint64          // see Waiting.Seq
 
 	reserved uint64
 	stats    counters
@@ -48,6 +50,7 @@ type Allocator struct {
 	meta     string
 	reclaim  []func() bool
 	onOOM    []func(*OutOfMemoryError)
+	retry    *oomRetry
 
 	undefined *UndefinedError
 	scratch   []blockID
@@ -75,13 +78,15 @@ func WithObserver(f func(Event)) Option {
 
 // WithReclaimer has f called when no cached block fits, before new memory is
 // asked for; if it reports true the search is repeated (spec 3 step 6). It
-// runs without the allocator's lock and may free memory.
+// runs without the allocator's lock and may free memory. It is called often and
+// must be cheap: what costs something belongs into [WithOOMRetry].
 func WithReclaimer(f func() bool) Option {
 	return func(a *Allocator) { a.reclaim = append(a.reclaim, f) }
 }
 
 // WithOOMObserver has f called for each out-of-memory error before it is
-// returned. It runs without the allocator's lock.
+// returned, when nothing can be done about it any more. It runs without the
+// allocator's lock.
 func WithOOMObserver(f func(*OutOfMemoryError)) Option {
 	return func(a *Allocator) { a.onOOM = append(a.onOOM, f) }
 }

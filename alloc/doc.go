@@ -24,6 +24,17 @@
 // (free.go), or, if other streams use it, waits for them (streams.go).
 // Events tell what happened (event.go), decisions why (decision.go).
 //
+// # When memory runs out
+//
+// Three functions of the program can be called on the way, none of them under
+// the allocator's lock. [WithReclaimer] comes first, whenever no cached block
+// fits: it gives back what the program itself keeps for later.
+// [WithOOMRetry] comes when the release of cached memory did not help and the
+// request is about to fail: it may drop what is dear, and have the request tried
+// again. [WithOOMObserver] comes last and is only told: the request has failed.
+// The [*OutOfMemoryError] that the latter two see holds the numbers at that
+// moment.
+//
 // # Truth
 //
 // The rules are judged by recordings of the real allocator: every event,

@@ -101,3 +101,51 @@ func ExampleWithExplainer() {
 	// found a free block of 12582912
 	// remainder 4194304 split: true
 }
+
+// A program that keeps results for later drops them when memory runs out.
+func ExampleWithOOMRetry() {
+	var a *alloc.Allocator
+	var results []uint64 // oldest first
+	a = alloc.New(sim.New(sim.Config{TotalMemory: 100 << 20}), alloc.WithOOMRetry(10, func(e *alloc.OutOfMemoryError) bool {
+		if len(results) == 0 {
+			return false
+		}
+		fmt.Println("dropping a result for a request of", e.Requested)
+		err := a.Free(results[0])
+		results = results[1:]
+		return err == nil
+	}))
+	for range 4 {
+		addr, err := a.Malloc(40<<20, 0)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		results = append(results, addr)
+	}
+	fmt.Println(len(results), "results kept,", a.Stats().NumOOMs, "requests failed")
+	// Output:
+	// dropping a result for a request of 41943040
+	// dropping a result for a request of 41943040
+	// 2 results kept, 0 requests failed
+}
+
+// Giving back cached memory only if it is worth while.
+func ExampleAllocator_Trim() {
+	a := alloc.New(sim.New(sim.Config{}))
+	addr, err := a.Malloc(100<<20, 0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := a.Free(addr); err != nil {
+		fmt.Println(err)
+	}
+	for _, least := range []uint64{1 << 30, 64 << 20} {
+		released, err := a.Trim(least)
+		fmt.Println(released, err)
+	}
+	// Output:
+	// 0 <nil>
+	// 104857600 <nil>
+}

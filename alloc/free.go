@@ -52,6 +52,7 @@ func (a *Allocator) freeBlock(id blockID) error {
 	if a.explain != nil {
 		a.explain(Pending{Block: b.span(), Streams: slices.Clone(a.uses[b.uses].streams)})
 	}
+	a.waiting[h.pool.kind] += int64(b.requested)
 	if len(a.routes) != 0 {
 		a.deferFree(id)
 		return nil

@@ -24,7 +24,11 @@ func (a *Allocator) MallocOn(size, stream, thread uint64) (uint64, error) {
 		return 0, &OutOfMemoryError{Device: a.device, Requested: size, TooLarge: true}
 	}
 	a.mu.Lock()
-	addr, err := a.malloc(size, stream, thread)
+	id, err := a.mallocBlock(size, stream, thread)
+	if err != nil {
+		id, err = a.lastResort(err, size, stream, thread)
+	}
+	addr := a.blocks[id].addr // of noBlock: 0
 	a.afterOperation()
 	a.mu.Unlock()
 	if err != nil {
@@ -52,14 +56,6 @@ type request struct {
 	stream     uint64
 	home       *home
 	expandable bool // flag E of the spec
-}
-
-func (a *Allocator) malloc(size, stream, thread uint64) (uint64, error) {
-	id, err := a.mallocBlock(size, stream, thread)
-	if err != nil {
-		return 0, err
-	}
-	return a.blocks[id].addr, nil
 }
 
 func (a *Allocator) mallocBlock(size, stream, thread uint64) (blockID, error) {

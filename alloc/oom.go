@@ -44,6 +44,15 @@ const oomAdvice = " If reserved but unallocated memory is large try setting PYTO
 // Error gives the message in PyTorch's words (spec 13.1).
 func (e *OutOfMemoryError) Error() string {
 	if e.TooLarge {
+		return e.Numbers()
+	}
+	return e.Numbers() + oomAdvice
+}
+
+// Numbers is the part of the message that says what happened, without
+// PyTorch's advice.
+func (e *OutOfMemoryError) Numbers() string {
+	if e.TooLarge {
 		return "CUDA out of memory. Tried to allocate more than 1EB memory."
 	}
 	var m strings.Builder
@@ -69,11 +78,11 @@ func (e *OutOfMemoryError) Error() string {
 	if e.PrivateCached > 0 {
 		say("with ", units.Torch(e.PrivateCached), " allocated in private pools (e.g., CUDA Graphs), ")
 	}
-	say("and ", units.Torch(e.Reserved-e.Allocated-e.PrivateCached), " is reserved by PyTorch but unallocated.", oomAdvice)
+	say("and ", units.Torch(e.Reserved-e.Allocated-e.PrivateCached), " is reserved by PyTorch but unallocated.")
 	return m.String()
 }
 
-// outOfMemory records the failure of a request and describes it (spec 3.3).
+// outOfMemory describes a request that cannot be served (spec 3.3).
 func (a *Allocator) outOfMemory(r *request) error {
 	e := &OutOfMemoryError{
 		Device: a.device, Requested: r.size, Rounded: r.rounded, Segment: r.segment, Stream: r.stream,
@@ -83,8 +92,6 @@ func (a *Allocator) outOfMemory(r *request) error {
 		e.Pool = p.id
 	}
 	e.DeviceFree, e.DeviceTotal, e.DriverError = a.dev.MemInfo()
-	a.emit(ActionOOM, e.DeviceFree, r.rounded, r.home)
-	a.stats.ooms++
 	for k := range a.stats.kinds {
 		e.Allocated += uint64(a.stats.kinds[k].current(statAllocatedBytes))
 	}

@@ -128,6 +128,10 @@ func (a *Allocator) releasePool(p *pool) error {
 func (a *Allocator) Releasable() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.releasableBytes()
+}
+
+func (a *Allocator) releasableBytes() uint64 {
 	var bytes uint64
 	for _, p := range a.pools {
 		for _, id := range p.freeBlocks(nil) {

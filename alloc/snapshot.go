@@ -65,6 +65,7 @@ func (s *Segment) Type() string {
 
 // Snapshot is the state of an allocator at one moment, with its trace.
 type Snapshot struct {
+	Device   int
 	Segments []Segment
 	Events   []Event
 	Settings settings.Settings
@@ -75,7 +76,7 @@ type Snapshot struct {
 func (a *Allocator) Snapshot() Snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := Snapshot{Segments: a.segmentList(), Events: a.history.events(), Settings: a.cfg}
+	s := Snapshot{Device: a.device, Segments: a.segmentList(), Events: a.history.events(), Settings: a.cfg}
 	var active uint64
 	for i := range s.Segments {
 		active += s.Segments[i].ActiveSize

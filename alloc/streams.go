@@ -221,7 +221,9 @@ func (a *Allocator) giveBackAll(ready []blockID) {
 		if a.explain != nil {
 			a.explain(Passed{Block: b.span()})
 		}
-		a.giveBack(id, b, a.homes[b.home], a.tick())
+		h := a.homes[b.home]
+		a.waiting[h.pool.kind] -= int64(b.requested)
+		a.giveBack(id, b, h, a.tick())
 	}
 }
 

@@ -46,7 +46,7 @@ func waitedRecording() *Recording {
 
 func TestCompletionWhileWaiting(t *testing.T) {
 	rec := waitedRecording()
-	if v, err := attempt(t.Context(), rec, nil); err != nil || v.diff == nil || v.diff.Event != 4 {
+	if v, err := attempt(t.Context(), rec, nil, nil); err != nil || v.diff == nil || v.diff.Event != 4 {
 		t.Fatalf("the plain reading: %v, %v; want a difference at event 4", v.diff, err)
 	}
 	r, err := Verify(t.Context(), rec)

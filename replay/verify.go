@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/recorded"
 )
 
 // Result says how far a replay and its recording agree.
@@ -20,6 +22,7 @@ type Result struct {
 	Segments        int // in the recording, at its end
 	First           *Difference
 	Stats           map[string]int64 // the engine's statistics where the run ended
+	Waited          []int            // of a recording: the reading that was taken, see recorded.Config
 
 	// Of a snapshot only:
 	SegmentsIdentical bool
@@ -37,7 +40,15 @@ type Result struct {
 // The error is that of the context, or says that the recording's own settings
 // cannot be used.
 func Verify(ctx context.Context, rec *Recording) (*Result, error) {
-	v, err := attempt(ctx, rec, nil)
+	return VerifyOver(ctx, rec, nil)
+}
+
+// VerifyOver is Verify with a driver that dresses up the recorded one: it asks
+// the recorded driver everything, so that the engine gets the recorded answers,
+// and may do the same on a real device besides. It is made anew for every
+// reading of the recording that is tried.
+func VerifyOver(ctx context.Context, rec *Recording, wrap func(*recorded.Driver) driver.Driver) (*Result, error) {
+	v, err := attempt(ctx, rec, nil, wrap)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +71,7 @@ func (v *verifier) otherReadings(ctx context.Context) (*Result, error) {
 			tries++
 			waited := append(slices.Clone(v.waited), at)
 			slices.Sort(waited)
-			w, err := attempt(ctx, v.rec, waited)
+			w, err := attempt(ctx, v.rec, waited, v.wrap)
 			if err != nil {
 				return nil, err
 			}
@@ -80,6 +91,7 @@ type verifier struct {
 	rec    *Recording
 	run    *run
 	waited []int
+	wrap   func(*recorded.Driver) driver.Driver
 
 	op          int // the operation that runs
 	events      int // identical so far
@@ -90,10 +102,10 @@ type verifier struct {
 	undefined   *Difference // where PyTorch became undefined; often nothing visible follows
 }
 
-func attempt(ctx context.Context, rec *Recording, waited []int) (*verifier, error) {
-	v := &verifier{rec: rec, waited: waited}
+func attempt(ctx context.Context, rec *Recording, waited []int, wrap func(*recorded.Driver) driver.Driver) (*verifier, error) {
+	v := &verifier{rec: rec, waited: waited, wrap: wrap}
 	var err error
-	if v.run, err = newRun(rec, waited, v.observe); err != nil {
+	if v.run, err = newRun(rec, waited, wrap, v.observe); err != nil {
 		return nil, err
 	}
 	for i := range rec.Ops {
@@ -127,6 +139,7 @@ func (v *verifier) result() *Result {
 		Segments:        len(v.rec.Segments),
 		First:           v.diff,
 		Stats:           v.run.a.Stats().Map(),
+		Waited:          v.waited,
 	}
 }
 

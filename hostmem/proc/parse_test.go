@@ -19,7 +19,7 @@ func TestParseStat(t *testing.T) {
 	want := Stat{
 		PID: 123, Name: "a ) (b", State: 'S', Parent: 7, Group: 8, Session: 9, Threads: 5, Start: 987654,
 		MinorFaults: 100, ChildrenMinorFaults: 200, MajorFaults: 3, ChildrenMajorFaults: 4,
-		CPU: 2 * time.Second, ChildrenCPU: 500 * time.Millisecond, RSSBytes: 77 * page,
+		CPU: 2 * time.Second, ChildrenCPU: 500 * time.Millisecond, VirtualBytes: 1000000, RSSBytes: 77 * page,
 	}
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)

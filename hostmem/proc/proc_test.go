@@ -103,7 +103,7 @@ func TestSampler(t *testing.T) {
 	syscall.Kill(pids[0], syscall.SIGKILL)
 	cmd.Wait()
 	third, err := s.Sample()
-	if err != nil || third.Processes != 2 || !slices.Equal(s.PIDs(), pids[1:]) {
+	if err != nil || third.Processes != 2 || third.Left != 1 || !slices.Equal(s.PIDs(), pids[1:]) {
 		t.Errorf("%+v, %v", third, err)
 	}
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -120,6 +120,36 @@ func TestSampler(t *testing.T) {
 	}
 	if _, err := NewSamplerOf(); !errors.Is(err, ErrNoProcess) {
 		t.Errorf("of nothing: %v", err)
+	}
+}
+
+// Who has left is counted, and who came instead is seen at once.
+func TestSampleSeesSuccessor(t *testing.T) {
+	pid := shell(t, "sleep 1000 & echo up; wait; sleep 1001; :").Process.Pid
+	s, err := NewSampler(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	first, err := s.Sample()
+	if err != nil || first.Processes != 2 || first.Left != 0 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	// The tree is old: it would not be looked through for a second.
+	s.bornAt, s.tree = time.Now().Add(-time.Hour), pace{at: time.Now().Add(time.Minute), cost: -time.Hour}
+	child := s.PIDs()[1]
+	syscall.Kill(child, syscall.SIGKILL)
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if tree, err := Tree(pid); err == nil && len(tree) == 2 && tree[1] != child {
+			break
+		}
+	}
+	second, err := s.Sample()
+	if err != nil || second.Processes != 2 || second.Left != 1 || s.PIDs()[1] == child {
+		t.Errorf("%+v of %v, %v", second, s.PIDs(), err)
+	}
+	if third, err := s.Sample(); err != nil || third.Left != 0 {
+		t.Errorf("%+v, %v", third, err)
 	}
 }
 

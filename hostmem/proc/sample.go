@@ -13,6 +13,7 @@ import (
 type Sample struct {
 	Time      time.Time
 	Processes int
+	Left      int // processes that have ended since the sample before
 	Threads   int
 	RSSBytes  uint64
 
@@ -53,6 +54,9 @@ const (
 	// While it is young the tree is looked through at every sample: that is
 	// when programs start theirs.
 	treeYoung = 3 * time.Second
+	// And when a process has left, as a script starts one after the other, but
+	// in no more than this share of the time: a twentieth.
+	treeShare = 20
 )
 
 // Sampler follows a process and its descendants. A descendant that has been
@@ -144,17 +148,15 @@ func (s *Sampler) sample(detailed bool) (Sample, error) {
 	if s.bornAt.IsZero() {
 		s.bornAt = now
 	}
-	if !s.fixed && (now.Sub(s.bornAt) < treeYoung || s.tree.due()) {
+	look := now.Sub(s.bornAt) < treeYoung || s.tree.due()
+	if look && !s.fixed {
 		s.tree.do(s.grow)
 	}
-	sum := Sample{Time: now}
-	kept := s.processes[:0]
+	sum := Sample{Time: now, Left: s.read()}
+	if sum.Left > 0 && !look && !s.fixed && time.Since(s.tree.at) >= treeShare*s.tree.cost {
+		s.tree.do(s.grow)
+	}
 	for _, p := range s.processes {
-		if err := p.read(s.buf[:]); err != nil || p.last.Ended() {
-			p.stat.Close()
-			continue
-		}
-		kept = append(kept, p)
 		sum.Processes++
 		sum.Threads += p.last.Threads
 		sum.RSSBytes += p.last.RSSBytes
@@ -162,8 +164,6 @@ func (s *Sampler) sample(detailed bool) (Sample, error) {
 		sum.MajorFaults += p.last.MajorFaults + p.last.ChildrenMajorFaults
 		sum.CPU += p.last.CPU + p.last.ChildrenCPU
 	}
-	clear(s.processes[len(kept):])
-	s.processes = kept
 	if sum.Processes == 0 {
 		return sum, classify(s.root, os.ErrNotExist)
 	}
@@ -171,6 +171,22 @@ func (s *Sampler) sample(detailed bool) (Sample, error) {
 		s.details.do(func() { sum.Detail = s.detail() })
 	}
 	return sum, nil
+}
+
+// read reads all processes and drops those that have ended. It tells how many.
+func (s *Sampler) read() (left int) {
+	kept := s.processes[:0]
+	for _, p := range s.processes {
+		if err := p.read(s.buf[:]); err != nil || p.last.Empty() {
+			p.stat.Close()
+			continue
+		}
+		kept = append(kept, p)
+	}
+	left = len(s.processes) - len(kept)
+	clear(s.processes[len(kept):])
+	s.processes = kept
+	return left
 }
 
 // grow takes descendants into the tree that are new.
@@ -197,7 +213,7 @@ func (s *Sampler) follow(pid int) bool {
 		return false
 	}
 	p := &followed{pid: pid, stat: f}
-	if err := p.read(s.buf[:]); err != nil || p.last.Ended() {
+	if err := p.read(s.buf[:]); err != nil || p.last.Empty() {
 		f.Close()
 		return false
 	}

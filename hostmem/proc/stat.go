@@ -23,11 +23,15 @@ type Stat struct {
 	MinorFaults, MajorFaults                 uint64 // its own
 	ChildrenMinorFaults, ChildrenMajorFaults uint64 // of children that it waited for
 	CPU, ChildrenCPU                         time.Duration
-	RSSBytes                                 uint64
+	VirtualBytes, RSSBytes                   uint64
 }
 
 // Ended tells that the process runs no more and only waits to be collected.
 func (s *Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
+
+// Empty tells that the process has no memory any more: it has ended, or is about
+// to. The kernel takes its memory first, and that of a large one takes a while.
+func (s *Stat) Empty() bool { return s.Ended() || s.VirtualBytes == 0 }
 
 // tick is the unit of times in /proc: USER_HZ is 100 on every platform Go
 // knows, whatever the kernel's own rate.
@@ -66,6 +70,7 @@ const (
 	fieldChildSystem = 17
 	fieldThreads     = 20
 	fieldStart       = 22
+	fieldVirtual     = 23
 	fieldRSS         = 24
 )
 
@@ -111,6 +116,7 @@ func (s *Stat) parse(line []byte) error {
 	s.CPU = time.Duration(values[fieldUser]+values[fieldSystem]) * tick
 	s.ChildrenCPU = time.Duration(values[fieldChildUser]+values[fieldChildSystem]) * tick
 	s.Threads, s.Start = int(values[fieldThreads]), values[fieldStart]
+	s.VirtualBytes = values[fieldVirtual]
 	s.RSSBytes = values[fieldRSS] * uint64(os.Getpagesize())
 	return nil
 }

@@ -77,6 +77,9 @@ func Summarize(s *Spec, ready []variant.Ready, runs [][]*Run, repeat int) *Compa
 // oddities says what is odd about a run.
 func oddities(r *Run) []string {
 	var notes []string
+	if e := r.Exit; e != nil && e.Code > 0 && r.Err == "" {
+		notes = append(notes, fmt.Sprintf("it ended with %s%s", e, r.said()))
+	}
 	if r.Killed {
 		notes = append(notes, fmt.Sprintf("under %s it ignored SIGTERM and was killed", r.Variant))
 	}

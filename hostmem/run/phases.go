@@ -35,12 +35,15 @@ func (m *measuring) phases(ctx context.Context, ready, done <-chan struct{}) {
 	m.run.Wall = time.Since(m.begin) - m.readyAt
 	m.begun(Settling)
 	m.look()
-	if m.spec.Settle > 0 && m.until(ctx, nil, m.spec.Settle) == ended {
+	if m.spec.Settle == 0 {
+		return
+	}
+	if m.until(ctx, nil, m.spec.Settle) == ended {
 		m.fail("it ended while it was left alone")
 		return
 	}
 	m.sample(true)
-	m.run.Settled = m.spec.Settle > 0
+	m.run.Settled = true
 }
 
 // begun marks a phase, with a sample at its beginning.
@@ -72,7 +75,7 @@ func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 		over = load.ended
 	case m.spec.Done != "":
 		over = done
-	case m.spec.For == 0 && !m.spec.ToEnd:
+	case m.spec.For == 0:
 		return true
 	}
 	why := m.until(ctx, over, m.spec.For)
@@ -125,8 +128,8 @@ func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Dur
 		defer t.Stop()
 		limit = t.C
 	}
-	tick := time.NewTicker(m.spec.Interval)
-	defer tick.Stop()
+	next := time.NewTimer(m.pause())
+	defer next.Stop()
 	for {
 		select {
 		case <-event:
@@ -137,11 +140,26 @@ func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Dur
 			return timeout
 		case <-ctx.Done():
 			return interrupted
-		case <-tick.C:
+		case <-next.C:
+			next.Reset(m.pause())
 			m.sample(false)
 			if m.verify.due(time.Since(m.begin)) {
 				m.look()
 			}
 		}
 	}
+}
+
+// firstInterval is between the first samples.
+const firstInterval = 5 * time.Millisecond
+
+// pause is the time until the next sample. A command may end at any moment, and
+// the last sample is to be near that: so while it is young samples are close, a
+// twentieth of its age apart. When it settles they are all equally far apart: the
+// median is one over time.
+func (m *measuring) pause() time.Duration {
+	if m.phase == Settling {
+		return m.spec.Interval
+	}
+	return min(m.spec.Interval, max(firstInterval, time.Since(m.begin)/20))
 }

@@ -35,6 +35,11 @@ func outside(a, b *Result) bool {
 // nothing is won.
 func (r *Result) weight() float64 { return float64(*r.FinalRSS) * *r.CPUS }
 
+// weights is from the least weight of a run to the most.
+func (r *Result) weights() Range[float64] {
+	return span(over(r.runs, func(x *Run) float64 { return float64(x.final()) * x.CPU.Seconds() }))
+}
+
 // eligible tells whether a variant can be recommended: all of its runs
 // succeeded and were verified.
 func (r *Result) eligible() bool {
@@ -42,8 +47,8 @@ func (r *Result) eligible() bool {
 }
 
 // recommend chooses among the variants that hold less than the baseline by more
-// than the spread the one whose memory times CPU time is the least, if that is
-// less than the baseline's.
+// than the spread the one whose memory times CPU time is the least, if that of
+// all its runs is less than that of all of the baseline's.
 func recommend(results []Result, ready []variant.Ready) Recommendation {
 	stay := Recommendation{Variant: variant.Baseline, Lines: (&variant.Ready{}).Lines()}
 	var base *Result
@@ -66,7 +71,7 @@ func recommend(results []Result, ready []variant.Ready) Recommendation {
 		r := &results[i]
 		switch {
 		case r == base || !r.eligible() || !outside(r, base):
-		case r.weight() >= base.weight():
+		case r.weights().High >= base.weights().Low:
 			dear = append(dear, r)
 		case best == nil || r.weight() < best.weight():
 			best = r
@@ -108,7 +113,7 @@ func stayReason(base *Result, dear []*Result) string {
 	for _, r := range dear {
 		each = append(each, fmt.Sprintf("%s holds %.2f of glibc's memory for %.2f of its CPU time", r.Variant, *r.Ratio, *r.CPUS / *base.CPUS))
 	}
-	return "stay on glibc: memory times CPU time is least with it; " + strings.Join(each, ", ")
+	return "stay on glibc: nothing has less memory times CPU time in all runs; " + strings.Join(each, ", ")
 }
 
 // cost says what a variant costs in time.

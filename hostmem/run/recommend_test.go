@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ashlar-mem/ashlar/hostmem/variant"
 )
@@ -13,15 +14,19 @@ func measured(name string, cpu float64, final ...uint64) Result {
 	var runs []*Run
 	for _, f := range final {
 		runs = append(runs, &Run{
-			Variant: name, Verified: true, Settled: true, Peak: f << 20,
+			Variant: name, Verified: true, Settled: true, Peak: f << 20, CPU: time.Duration(cpu * 1e9),
 			Points: []Point{{Phase: Driven, RSSBytes: 10 << 20}, {Phase: Settling, RSSBytes: f << 20}},
 		})
 	}
-	r := newResult(&Spec{Ready: &Ready{}}, &variant.Ready{Variant: variant.Variant{Name: name}}, runs)
-	r.CPUS = &cpu
-	if r.Spread != nil {
-		r.Spread.CPUS = Range[float64]{cpu, cpu}
+	return newResult(&Spec{Ready: &Ready{}}, &variant.Ready{Variant: variant.Variant{Name: name}}, runs)
+}
+
+// noisy is measured with other CPU times.
+func noisy(r Result, cpu ...time.Duration) Result {
+	for i, c := range cpu {
+		r.runs[i].CPU = c
 	}
+	r.sumUp(true)
 	return r
 }
 
@@ -44,6 +49,9 @@ func TestRecommend(t *testing.T) {
 		{"the gap is within the spread", []Result{measured("glibc", 1, 100, 110, 120), measured("jemalloc", 1, 90, 91, 92)}, "glibc", "by more than the spread"},
 		{"worse", []Result{measured("glibc", 1, 100, 101, 102), measured("jemalloc", 1, 150, 151, 152)}, "glibc", "by more than the spread"},
 		{"too dear", []Result{measured("glibc", 1, 100, 101, 102), measured("mimalloc-reset", 9, 50, 51, 50)}, "glibc", "mimalloc-reset holds 0.50 of glibc's memory for 9.00 of its CPU time"},
+		{"the gain is within the spread of CPU time", []Result{
+			measured("glibc", 1, 1000, 1001, 1002), noisy(measured("jemalloc", 1, 980, 981, 980), 900*time.Millisecond, 950*time.Millisecond, 1030*time.Millisecond),
+		}, "glibc", "in all runs; jemalloc holds 0.98 of glibc's memory for 0.95 of its CPU time"},
 		{"one run", []Result{measured("glibc", 1, 100), measured("jemalloc", 1, 10)}, "glibc", "--repeat 3"},
 		{"glibc failed", []Result{measured("glibc", 1), measured("jemalloc", 1, 10, 10)}, "glibc", "could not be measured"},
 		{"not verified", []Result{measured("glibc", 1, 100, 101, 102), unverified}, "glibc", ""},

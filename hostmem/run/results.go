@@ -12,7 +12,7 @@ import (
 // How the final memory was measured.
 const (
 	FinalSettled = "settled" // the median while it settled
-	FinalAtExit  = "at_exit" // the last sample before it ended
+	FinalAtExit  = "at_exit" // the last sample before its processes went
 )
 
 // Result is what the runs of one variant came to: medians over those that
@@ -73,7 +73,7 @@ func (r *Result) Typical() *Run {
 // final is the memory in the end.
 func (r *Run) final() uint64 {
 	if !r.Settled {
-		return r.Points[len(r.Points)-1].RSSBytes
+		return r.Points[r.last()].RSSBytes
 	}
 	return median(r.settled(func(p Point) uint64 { return p.RSSBytes }))
 }
@@ -89,9 +89,9 @@ func (r *Run) settled(value func(Point) uint64) []uint64 {
 	return all
 }
 
-// detailed is the last point with details; nil if there is none.
+// detailed is the last point with details, before the end; nil if there is none.
 func (r *Run) detailed() *Point {
-	for i := len(r.Points) - 1; i >= 0; i-- {
+	for i := r.last(); i >= 0; i-- {
 		if r.Points[i].PSSBytes > 0 {
 			return &r.Points[i]
 		}

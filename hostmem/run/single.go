@@ -25,6 +25,7 @@ const (
 type Point struct {
 	At            time.Duration // since the start
 	Phase         Phase
+	Left          int // processes that have ended since the point before
 	RSSBytes      uint64
 	PSSBytes      uint64 // 0 in most points: it is dear
 	LazyFreeBytes uint64 // known where PSSBytes is
@@ -34,9 +35,11 @@ type Point struct {
 type Run struct {
 	Variant   string
 	Points    []Point
-	Exit      *Exit // nil if it was ended
-	Settled   bool  // it was left alone at the end
-	Killed    bool  // it ignored SIGTERM
+	Exit      *Exit         // nil if it was ended
+	Ended     time.Duration // when it ended by itself, since the start
+	LastLine  string        // that it printed, if it failed
+	Settled   bool          // it was left alone at the end
+	Killed    bool          // it ignored SIGTERM
 	Left      []Process
 	Found     *detect.Result // nil if it could not be looked at
 	Verified  bool
@@ -155,7 +158,7 @@ func (m *measuring) sample(detailed bool) {
 		return // it has ended, or its memory is gone already
 	}
 	m.last = s
-	point := Point{At: s.Time.Sub(m.begin), Phase: m.phase, RSSBytes: s.RSSBytes}
+	point := Point{At: s.Time.Sub(m.begin), Phase: m.phase, Left: s.Left, RSSBytes: s.RSSBytes}
 	m.run.processes = max(m.run.processes, s.Processes)
 	if s.Detail != nil {
 		point.PSSBytes, point.LazyFreeBytes = s.Detail.PSSBytes, s.Detail.LazyFreeBytes
@@ -190,13 +193,14 @@ func (m *measuring) finish(ctx context.Context) {
 	m.output.close()
 	if byItself {
 		m.run.Exit = m.process.exit()
+		m.run.Ended = wall
 		m.run.Wall = wall - m.readyAt
 		m.crash()
 	}
 	m.count(own)
 	m.verdict()
-	if len(m.run.Points) == 0 {
-		m.fail("it ended before it could be measured")
+	if m.run.unseen() {
+		m.fail("it ended after %v%s, before it could be measured%s", wall.Round(time.Millisecond), m.run.failure(" with "), m.run.said())
 	}
 	if m.sampler != nil {
 		if _, err := m.sampler.Sample(); err == nil {
@@ -209,19 +213,37 @@ func (m *measuring) finish(ctx context.Context) {
 // crash words the end of a command that was not to end, or that a signal ended.
 func (m *measuring) crash() {
 	e := m.run.Exit
-	switch {
-	case e == nil:
+	if e == nil {
 		return
+	}
+	if m.run.Err != "" || m.run.failure("") != "" {
+		m.run.LastLine = m.output.lastLine()
+	}
+	switch {
 	case m.run.Err != "":
 		m.run.Err += " with " + e.String()
 	case e.Signal != "":
 		m.run.Err = "it ended with " + e.String()
-	default:
-		return
 	}
-	if said := m.output.lastLine(); said != "" {
-		m.run.Err += ": " + said
+	if m.run.Err != "" {
+		m.run.Err += m.run.said()
 	}
+}
+
+// failure is how the command ended if that is not with success, after a word.
+func (r *Run) failure(with string) string {
+	if r.Exit == nil || r.Exit.Signal == "" && r.Exit.Code == 0 {
+		return ""
+	}
+	return with + r.Exit.String()
+}
+
+// said is what the command said last if it failed.
+func (r *Run) said() string {
+	if r.LastLine == "" {
+		return ""
+	}
+	return ": " + r.LastLine
 }
 
 // count takes the totals: those of the kernel, which has seen all, or of the

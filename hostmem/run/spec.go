@@ -19,11 +19,10 @@ type Spec struct {
 	Done   string        // a text it prints when the load is over
 	For    time.Duration // the longest the load takes; 0: until Load or Done
 	Settle time.Duration // how long it is left alone afterwards
-	ToEnd  bool          // it ends by itself once it was ready
 	Gate   bool          // it waits for the end of its input before it goes on
 
 	ReadyWithin time.Duration // 0: DefaultReadyWithin
-	Interval    time.Duration // between samples; 0: DefaultInterval
+	Interval    time.Duration // between samples, at most; 0: DefaultInterval
 	Grace       time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
 }
 

@@ -6,6 +6,7 @@
 // malloc. Those in C, compiled when they are needed, are for how fast malloc
 // and free are.
 //
-// Every one prints "ready" and begins at the end of its input. Some then print
-// "done" and stay, idle; the others work until they end.
+// Every one prints "ready", begins at the end of its input, prints "done" and
+// stays until it is ended. Some are measured the moment they are done, and so
+// show what is held while they work; the others when they have been idle.
 package workload

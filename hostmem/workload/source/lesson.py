@@ -1,9 +1,8 @@
 # usage: lesson.py work|idle
 # Batches of buffers of four sizes; a fifth of each batch is held for a while,
-# the rest goes at once. To work is never to pause: what it holds at the end is
-# what such a service holds while it works. To be idle is to free everything and
-# to do nothing any more.
-import os
+# the rest goes at once. To work is to be measured the moment the last batch is
+# done: what it holds then is what such a service holds while it works. To be idle
+# is to free everything and to be measured afterwards.
 import random
 import sys
 import time
@@ -21,9 +20,8 @@ for _ in range(ROUNDS):
     if len(held) > 1000:
         held = held[-500:]
     del batch
-if sys.argv[1] == "work":
-    os._exit(0)  # without taking everything apart first
-del held
+if sys.argv[1] == "idle":
+    del held
 print("done", flush=True)
 while True:
     time.sleep(3600)

@@ -1,11 +1,13 @@
 /* usage: mallocs throughput|contention|producer
  * A fixed number of allocations and frees, by one thread, by several at once, or
- * freed by another thread than the one that allocated. */
+ * freed by another thread than the one that allocated. When it is done it keeps
+ * what is live, and its threads, so that one can see what malloc holds for them. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SLOTS = 1 << 14, OPS = 6000000, THREADS = 4, RING = 1 << 12 };
 
@@ -30,6 +32,9 @@ static void *get(uint64_t r) {
   return p;
 }
 
+/* All threads meet here when they are done. */
+static pthread_barrier_t finish;
+
 static void churn(uint64_t seed, long ops) {
   void **slots = calloc(SLOTS, sizeof *slots);
   uint64_t state = seed * 2654435761u + 1;
@@ -39,13 +44,16 @@ static void churn(uint64_t seed, long ops) {
     free(*slot);
     *slot = get(next(&state));
   }
-  for (int i = 0; i < SLOTS; i++) free(slots[i]);
-  free(slots);
+}
+
+static void *stay(void) {
+  pthread_barrier_wait(&finish);
+  for (;;) pause();
 }
 
 static void *churner(void *seed) {
   churn((uintptr_t)seed, OPS / THREADS);
-  return 0;
+  return stay();
 }
 
 /* A ring between a producer and a consumer. */
@@ -71,7 +79,7 @@ static void *producer(void *which) {
     pthread_cond_signal(&q->changed);
     pthread_mutex_unlock(&q->lock);
   }
-  return 0;
+  return stay();
 }
 
 static void *consumer(void *which) {
@@ -88,17 +96,18 @@ static void *consumer(void *which) {
     pthread_mutex_unlock(&q->lock);
     for (int k = 0; k < BATCH; k++) free(batch[k]);
   }
-  return 0;
+  return stay();
 }
 
 static void together(void *(*even)(void *), void *(*odd)(void *)) {
-  pthread_t threads[THREADS];
+  pthread_t thread;
+  pthread_barrier_init(&finish, 0, THREADS + 1);
   for (uintptr_t i = 0; i < THREADS; i++) {
     void *(*work)(void *) = i % 2 ? odd : even;
     void *arg = (void *)(even == odd ? i + 1 : i / 2);
-    if (pthread_create(&threads[i], 0, work, arg)) abort();
+    if (pthread_create(&thread, 0, work, arg)) abort();
   }
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], 0);
+  pthread_barrier_wait(&finish);
 }
 
 int main(int argc, char **argv) {
@@ -120,5 +129,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "mallocs: unknown mode %s\n", mode);
     return 2;
   }
-  return 0;
+  puts("done");
+  fflush(stdout);
+  for (;;) pause();
 }

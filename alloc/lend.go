@@ -1,0 +1,117 @@
+package alloc
+
+// Alignment is the unit of addresses and sizes: every block begins at a
+// multiple of it and is a whole number of it long.
+const Alignment = minBlock
+
+// Lent is a block given to a caller that may keep it when it is freed and hand
+// it out again by itself: a cache in front of the allocator.
+type Lent struct {
+	Addr  uint64
+	Size  uint64 // of the block
+	Large bool   // the kind of its pool
+
+	// Again says that serving the same size on the same stream with this block
+	// again, without asking, differs from a Return and a Lend only in where
+	// memory lies. It holds until somebody records another stream on the block,
+	// and as long as the settings stay and Lends reports true.
+	Again bool
+
+	Waiting Waiting // after the request
+}
+
+// Waiting are the blocks that were freed and wait for other streams. They come
+// back at the next Lend that asks the allocator, so as long as there are any a
+// cache in front of it should ask.
+type Waiting struct {
+	// Seq rises with every Lend and Return, so that of two answers the later
+	// one can be told.
+	Seq          uint64
+	Small, Large WaitingBlocks
+}
+
+// WaitingBlocks are the sums over the blocks of one kind of pool.
+type WaitingBlocks struct {
+	Blocks, Bytes, Requested int64
+}
+
+// Lend is Malloc with a description of the block. A non-empty meta replaces
+// the text of [Allocator.SetMetadata] for the events of this call.
+func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
+	if size == 0 {
+		return Lent{}, nil
+	}
+	if size >= maxRequest {
+		return Lent{}, &OutOfMemoryError{Device: a.device, Requested: size, TooLarge: true}
+	}
+	a.mu.Lock()
+	before := a.meta
+	if meta != "" {
+		a.meta = meta
+	}
+	id, err := a.mallocBlock(size, stream, 0)
+	if err != nil {
+		id, err = a.lastResort(err, size, stream, 0)
+	}
+	a.meta = before
+	a.afterOperation()
+	l := Lent{Waiting: a.waitingNow()}
+	if err == nil {
+		b := &a.blocks[id]
+		p := a.homes[b.home].pool
+		l.Addr, l.Size, l.Large = b.addr, b.size, p.kind == large
+		l.Again = p.private == nil && b.size < a.cfg.MaxSplitSize && a.lends()
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return l, a.report(err)
+	}
+	return l, nil
+}
+
+// Return is Free for a block that was lent.
+func (a *Allocator) Return(addr uint64, meta string) (Waiting, error) {
+	a.mu.Lock()
+	before := a.meta
+	if meta != "" {
+		a.meta = meta
+	}
+	err := a.free(addr)
+	a.meta = before
+	a.afterOperation()
+	w := a.waitingNow()
+	a.mu.Unlock()
+	return w, err
+}
+
+// Lends reports whether any block may be handed out again without asking. It
+// may not while a route decides where requests go, while somebody wants to see
+// every event, and while garbage collection counts the searches.
+func (a *Allocator) Lends() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lends()
+}
+
+func (a *Allocator) lends() bool {
+	return len(a.routes) == 0 && !a.armed && !a.tracing() && a.explain == nil
+}
+
+// Waiting returns the sums over the blocks that wait for other streams.
+func (a *Allocator) Waiting() Waiting {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.waitingNow()
+}
+
+func (a *Allocator) waitingNow() Waiting {
+	a.lendings++
+	w := Waiting{Seq: a.lendings}
+	for k, to := range [numKinds]*WaitingBlocks{&w.Small, &w.Large} {
+		c := &a.stats.kinds[k]
+		to.Blocks = c.current(statActive) - c.current(statAllocation)
+		to.Bytes = c.current(statActiveBytes) - c.current(statAllocatedBytes)
+		to.Requested = a.waiting[k]
+	}
+	return w
+}

@@ -1,0 +1,71 @@
+package alloc
+
+import "errors"
+
+// oomRetry is the hook of WithOOMRetry.
+type oomRetry struct {
+	times int
+	ask   func(*OutOfMemoryError) bool
+}
+
+// WithOOMRetry has f called when a request is about to fail, after cached
+// memory was released and the driver refused all the same. If f reports true the
+// request is tried again from the start, at most times times; after that, or
+// when f reports false, it fails. A request that was saved so is no failure: it
+// is not counted among the out-of-memory errors, and the trace does not show it.
+//
+// f runs without the allocator's lock, on the goroutine of the request, and may
+// be called by several at once. It may free memory, empty the cache or wait for
+// others to do so. It must not allocate from the same allocator: that request
+// could fail too and call f again. Requests of 2^60 bytes and more fail without
+// it. A second hook replaces the first.
+func WithOOMRetry(times int, f func(*OutOfMemoryError) bool) Option {
+	return func(a *Allocator) {
+		a.retry = nil
+		if times > 0 && f != nil {
+			a.retry = &oomRetry{times, f}
+		}
+	}
+}
+
+// lastResort is what is left when mallocBlock has failed with err, for callers
+// that hold the lock: the hook may make room, else the failure is recorded.
+// With the hook the request starts afresh, for routes and pools may be others by
+// then.
+func (a *Allocator) lastResort(err error, size, stream, thread uint64) (blockID, error) {
+	if a.retry != nil {
+		for range a.retry.times {
+			var oom *OutOfMemoryError
+			if !errors.As(err, &oom) || !a.askUnlocked(oom) {
+				break
+			}
+			var id blockID
+			if id, err = a.mallocBlock(size, stream, thread); err == nil {
+				return id, nil
+			}
+		}
+	}
+	a.countFailure(err)
+	return noBlock, err
+}
+
+func (a *Allocator) askUnlocked(oom *OutOfMemoryError) bool {
+	a.mu.Unlock()
+	defer a.mu.Lock()
+	return a.retry.ask(oom)
+}
+
+// countFailure records that a request failed for good (spec 3.3).
+func (a *Allocator) countFailure(err error) {
+	var oom *OutOfMemoryError
+	if !errors.As(err, &oom) {
+		return
+	}
+	a.stats.ooms++
+	// The home of the request may be gone since the lock was released.
+	h := home{stream: oom.Stream, pool: &pool{}}
+	if oom.Pool != (PoolID{}) {
+		h.pool.private = &privatePool{id: oom.Pool}
+	}
+	a.emit(ActionOOM, oom.DeviceFree, oom.Rounded, &h)
+}

@@ -1,0 +1,90 @@
+//go:build cgo
+
+/* What Go asks of the front. */
+#include "bridge.h"
+
+#include <string.h>
+
+#include "bins.h"
+#include "count.h"
+
+int front_take(int device, uint64_t *out, int room) {
+    struct front *f = front_known(device);
+    if (f == NULL) return 0;
+    lock_lock(&f->lock);
+    int n = bins_take(f, LARGE, out, room);
+    n += bins_take(f, SMALL, out + n, room - n);
+    lock_unlock(&f->lock);
+    return n;
+}
+
+void front_mode(int device, int off) {
+    struct front *f = front_known(device);
+    if (f == NULL && (f = front_make(device)) == NULL) return;
+    lock_lock(&f->lock);
+    f->off = (uint32_t)off;
+    f->epoch++;
+    lock_unlock(&f->lock);
+}
+
+void front_read(int device, struct front_state *out) {
+    memset(out, 0, sizeof *out);
+    struct front *f = front_known(device);
+    if (f == NULL) return;
+    lock_lock(&f->lock);
+    out->counts = f->counts;
+    out->hits = f->hits;
+    out->misses = f->misses;
+    out->held = f->held;
+    out->direct = f->direct;
+    out->returned = f->returned;
+    out->turns = f->lock.turns;
+    out->stolen = f->lock.stolen;
+    out->unknown = atomic_load(&front_unknown);
+    out->keep_blocks = f->shelves[SMALL].blocks;
+    out->keep_bytes = f->shelves[SMALL].bytes;
+    out->brief_blocks = f->shelves[LARGE].blocks;
+    out->brief_bytes = f->shelves[LARGE].bytes;
+    out->off = f->off;
+    out->waiting = f->waiting;
+    lock_unlock(&f->lock);
+}
+
+void front_reset_peaks(int device) {
+    struct front *f = front_known(device);
+    if (f == NULL) return;
+    lock_lock(&f->lock);
+    struct counts *c = &f->counts;
+    for (int k = SMALL; k <= LARGE; k++) {
+        c->peak[k] = c->live[k];
+        c->active_peak[k] = sums_of(&c->live[k], &c->waiting[k]);
+    }
+    c->peak[ALL] = sums_of(&c->peak[SMALL], &c->peak[LARGE]);
+    c->active_peak[ALL] = sums_of(&c->active_peak[SMALL], &c->active_peak[LARGE]);
+    lock_unlock(&f->lock);
+}
+
+void front_reset_sums(int device) {
+    struct front *f = front_known(device);
+    if (f == NULL) return;
+    lock_lock(&f->lock);
+    struct counts *c = &f->counts;
+    for (int k = SMALL; k <= LARGE; k++) {
+        c->up[k] = (struct sums){0};
+        c->live0[k] = c->live[k];
+        c->waiting0[k] = c->waiting[k];
+    }
+    lock_unlock(&f->lock);
+}
+
+void front_waiting(int device, const struct reply *r) {
+    struct front *f = front_known(device);
+    if (f == NULL) return;
+    lock_lock(&f->lock);
+    count_waiting(f, r);
+    lock_unlock(&f->lock);
+}
+
+bool front_accepts(bool (*accept)(void *ctx, void *stream), void *ctx, uint64_t stream) {
+    return accept(ctx, (void *)stream);
+}

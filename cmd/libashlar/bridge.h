@@ -1,0 +1,71 @@
+/*
+ * bridge.h: what C and Go tell each other.
+ */
+#ifndef ASHLAR_BRIDGE_H
+#define ASHLAR_BRIDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+enum { FRONT_UNIT = 512 }; /* blocks begin at multiples of it */
+
+/* ---- Statistics, as the caller sees them: count.c. */
+
+struct sums {
+    int64_t blocks, bytes, requested;
+};
+
+enum { SMALL, LARGE, ALL };
+
+/* The numbers of what was handed out. up and the peaks are since the last
+ * reset, live and waiting are now; small, large, and for peaks both. */
+struct counts {
+    struct sums live[2];
+    struct sums up[2];
+    struct sums peak[3];        /* of live */
+    struct sums active_peak[3]; /* of live + waiting, at moments when some were waiting */
+    struct sums waiting[2];     /* freed, in use on other streams; the engine tells */
+    uint64_t waiting_seq;
+    struct sums live0[2], waiting0[2]; /* at the last reset of the sums */
+};
+
+/* ---- What Go answers to a request or a return. */
+
+struct reply {
+    uint64_t addr, size;
+    uint64_t waiting_seq;
+    struct sums waiting[2];
+    uint64_t tried, total, free; /* of an out-of-memory error */
+    char *text;                  /* of a failure; malloc'd */
+    uint8_t large, again;
+};
+
+/* ---- What Go asks of the front: bridge.c. */
+
+struct front_state {
+    struct counts counts;
+    uint64_t hits, misses, held, direct, returned;
+    uint64_t turns, stolen, unknown;
+    uint64_t keep_blocks, keep_bytes, brief_blocks, brief_bytes;
+    uint32_t off;
+    bool waiting;
+};
+
+/* Takes up to room held blocks out, for Go to give back. */
+int front_take(int device, uint64_t *out, int room);
+/* Sets whether blocks may be held. Blocks handed out before will not be. */
+void front_mode(int device, int off);
+void front_read(int device, struct front_state *out);
+void front_reset_peaks(int device);
+void front_reset_sums(int device);
+/* The engine's word on what waits, from a call that did not come through C. */
+void front_waiting(int device, const struct reply *r);
+
+/* Calls a function of the shim. */
+bool front_accepts(bool (*accept)(void *ctx, void *stream), void *ctx, uint64_t stream);
+
+#pragma GCC visibility pop
+
+#endif

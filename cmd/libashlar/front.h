@@ -1,0 +1,150 @@
+/*
+ * front.h: the front cache from the inside. doc.go explains it.
+ */
+#ifndef ASHLAR_FRONT_H
+#define ASHLAR_FRONT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ashlar.h"
+#include "bridge.h"
+#include "lock.h"
+
+enum {
+    FRONT_DEVICES = 64,
+    FRONT_UNIT_BITS = 9, /* blocks begin at multiples of 512 bytes */
+    FRONT_BATCH = 256,   /* blocks that go back in one crossing */
+    FRONT_SETS = 1024,   /* of bins, by hash of size and stream */
+    FRONT_WAYS = 4,
+    FRONT_BINS = FRONT_SETS * FRONT_WAYS,
+};
+
+/* What a front may hold. Brief blocks go back with the next miss, so few of
+ * them are enough; the bytes bound what a block freed and never asked for
+ * again keeps from being merged. */
+#define FRONT_KEEP_BLOCKS 8192
+#define FRONT_KEEP_BYTES (64ull << 20)
+#define FRONT_BRIEF_BYTES (4ull << 30)
+
+#pragma GCC visibility push(hidden)
+
+/* ---- table.c: from an address to what is known of the block there. */
+
+enum record_state { RECORD_SPARE, RECORD_LIVE, RECORD_HELD };
+
+struct record {
+    uint64_t addr;
+    uint64_t size;      /* of the block */
+    uint64_t requested; /* bytes asked for */
+    uint64_t stream;
+    uint32_t next;  /* in its bin, or among the spare ones; 0 ends the list */
+    uint32_t epoch; /* of the front when it was handed out */
+    uint8_t device;
+    uint8_t large; /* kind of its pool */
+    uint8_t again; /* the engine allows to hand it out again */
+    uint8_t state;
+    _Alignas(64) char end[];
+};
+
+enum { LEAF_BITS = 21, ROOT_BITS = 49 - FRONT_UNIT_BITS - LEAF_BITS, CHUNK_BITS = 12, CHUNKS = 1 << 14 };
+
+extern _Atomic(_Atomic uint32_t *) table_root[1 << ROOT_BITS];
+extern _Atomic(struct record *) record_chunks[CHUNKS];
+
+static inline struct record *record_at(uint32_t id) {
+    return atomic_load_explicit(&record_chunks[id >> CHUNK_BITS], memory_order_acquire) + (id & ((1u << CHUNK_BITS) - 1));
+}
+
+/* The record of the block that begins at addr, or 0. */
+static inline uint32_t table_get(uint64_t addr) {
+    const uint64_t unit = addr >> FRONT_UNIT_BITS;
+    if (__builtin_expect((addr & ((1u << FRONT_UNIT_BITS) - 1)) != 0 || unit >> (LEAF_BITS + ROOT_BITS) != 0, 0)) return 0;
+    _Atomic uint32_t *leaf = atomic_load_explicit(&table_root[unit >> LEAF_BITS], memory_order_acquire);
+    if (__builtin_expect(leaf == NULL, 0)) return 0;
+    return atomic_load_explicit(&leaf[unit & ((1u << LEAF_BITS) - 1)], memory_order_acquire);
+}
+
+/* Reports whether there was memory for it. Id 0 clears. */
+bool table_set(uint64_t addr, uint32_t id);
+
+/* Makes 2^CHUNK_BITS records, the first of which is *first. */
+bool record_chunk(uint32_t *first);
+
+/* ---- fork.c: whether Go may be entered. */
+
+enum gate { GATE_OPEN, GATE_FORKED, GATE_EXITING };
+extern _Atomic int gate;
+static inline bool gate_open(void) {
+    return __builtin_expect(atomic_load_explicit(&gate, memory_order_relaxed) == GATE_OPEN, 1);
+}
+int gate_refuse(void); /* sets the error text, returns ASHLAR_FAILED */
+
+/* ---- error.c: texts of the thread. */
+
+int error_set(int code, const char *text);  /* returns code */
+int error_take(int code, char *text);       /* the same; frees text */
+const char *metadata_current(void);         /* NULL for none */
+void observers_call(int device, uint64_t tried, uint64_t total, uint64_t free_bytes);
+
+/* ---- front.c: the cache; bins.h and bins.c: what it holds; count.h: what it counts. */
+
+/* The free blocks of one size and stream, newest first. */
+struct bin {
+    uint64_t size; /* as requested */
+    uint64_t stream;
+    uint32_t head;
+    uint16_t listed; /* it is in its shelf's list */
+    uint16_t large;
+};
+
+/* All held blocks of one kind: those of the small pool may stay, those of the
+ * large pool go back with the next miss. */
+struct shelf {
+    uint32_t listed; /* bins in the list; some may be empty by now */
+    uint32_t blocks;
+    uint64_t bytes;
+    uint16_t bins[FRONT_BINS];
+};
+
+struct front {
+    struct lock lock;
+
+    _Alignas(64) uint32_t off; /* nothing is held, everything asks the engine */
+    uint32_t epoch;            /* rises when blocks handed out before may not be held */
+    bool waiting;              /* freed blocks wait for other streams: the engine wants to be asked */
+    uint8_t device;
+    uint32_t spare;            /* records */
+    struct counts counts;
+
+    /* Requests served and passed on, frees held and passed on, held blocks
+     * given back. */
+    uint64_t hits, misses, held, direct, returned;
+    struct shelf shelves[2];
+    struct bin bins[FRONT_BINS];
+};
+
+struct front *front_make(int device); /* NULL and an error text if there cannot be one */
+extern _Atomic(struct front *) fronts[FRONT_DEVICES];
+
+/* The front of a device; NULL if it was never used. */
+static inline struct front *front_known(int device) {
+    if (__builtin_expect((unsigned)device >= FRONT_DEVICES, 0)) return NULL;
+    return atomic_load_explicit(&fronts[device], memory_order_acquire);
+}
+
+/* Takes up to room held blocks of a kind out, oldest bins first, and forgets
+ * their records: they go back to the engine. */
+int bins_take(struct front *f, int kind, uint64_t *out, int room);
+
+uint32_t record_new(struct front *f); /* 0 if there is no memory */
+void record_forget(struct front *f, uint32_t id, struct record *r);
+
+/* Unknown pointers that were freed. */
+extern _Atomic uint64_t front_unknown;
+
+#pragma GCC visibility pop
+
+#endif

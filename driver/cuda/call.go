@@ -1,0 +1,130 @@
+package cuda
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// Capture modes of a thread.
+const captureRelaxed = 2
+
+// A call is one visit to the driver. It holds what the driver reads and writes
+// through pointers: the driver must not be given a goroutine's stack, which
+// moves when it grows. Calls are used again and cost nothing in steady state.
+type call struct {
+	lib     *Library
+	context uintptr // current when the visit began
+	pushed  bool    // another context was pushed for the visit
+	relaxed bool    // the thread's capture mode was exchanged
+	mode    int32   // the mode to put back
+
+	a, b   uint64
+	i      int32
+	f      float32
+	ptr    unsafe.Pointer // host memory that the driver gets or gives
+	prop   allocationProp
+	access accessDesc
+	uuid   [16]byte
+	text   [256]byte
+}
+
+func (l *Library) take() *call {
+	if c, ok := l.calls.Get().(*call); ok {
+		return c
+	}
+	return &call{lib: l}
+}
+
+func (l *Library) put(c *call) {
+	c.ptr = nil
+	l.calls.Put(c)
+}
+
+// out is the address of a field of c for the driver. c is on the heap and is
+// kept alive by the put that ends every visit.
+func (c *call) out(p unsafe.Pointer) uintptr { return uintptr(p) }
+
+// raw calls the driver and returns its result code.
+func (l *Library) raw(s symbol, args ...uintptr) int {
+	r, _, _ := purego.SyscallN(l.addr[s], args...)
+	return int(int32(r))
+}
+
+// do calls the driver and makes its refusal an error.
+func (l *Library) do(s symbol, args ...uintptr) error {
+	if l.addr[s] == 0 {
+		return fmt.Errorf("%w: CUDA %s has no %s", ErrOldDriver, l.version, symbolNames[s])
+	}
+	if code := l.raw(s, args...); code != 0 {
+		return l.fail(s, code)
+	}
+	return nil
+}
+
+func (c *call) do(s symbol, args ...uintptr) error { return c.lib.do(s, args...) }
+
+// enter begins a visit in the device's context. Every enter without an error
+// is followed by a leave on the same goroutine.
+func (d *Device) enter() (*call, error) {
+	if d.closed.Load() {
+		return nil, ErrClosed
+	}
+	runtime.LockOSThread()
+	l := d.lib
+	c := l.take()
+	c.pushed, c.relaxed = false, false
+	c.context = 0
+	code, s := l.raw(symCtxGetCurrent, c.out(unsafe.Pointer(&c.context))), symCtxGetCurrent
+	if code == 0 && c.context != d.context {
+		code, s = l.raw(symCtxPushCurrent, d.context), symCtxPushCurrent
+		c.pushed = code == 0
+	}
+	if code != 0 {
+		l.put(c)
+		runtime.UnlockOSThread()
+		return nil, l.fail(s, code)
+	}
+	return c, nil
+}
+
+// enterRelaxed is enter for calls that could break a capture.
+func (d *Device) enterRelaxed() (*call, error) {
+	c, err := d.enter()
+	if err != nil {
+		return nil, err
+	}
+	c.mode = captureRelaxed
+	if code := c.lib.raw(symThreadExchangeCaptureMode, c.out(unsafe.Pointer(&c.mode))); code != 0 {
+		c.leave()
+		return nil, d.lib.fail(symThreadExchangeCaptureMode, code)
+	}
+	c.relaxed = true
+	return c, nil
+}
+
+// leave puts the thread back as enter found it. The results of the visit must
+// have been read.
+func (c *call) leave() {
+	if c.relaxed {
+		c.lib.raw(symThreadExchangeCaptureMode, c.out(unsafe.Pointer(&c.mode)))
+	}
+	if c.pushed {
+		c.lib.raw(symCtxPopCurrent, c.out(unsafe.Pointer(&c.context)))
+	}
+	c.lib.put(c)
+	runtime.UnlockOSThread()
+}
+
+// Bind makes the device's context current on the calling goroutine's thread
+// and keeps the goroutine there until release is called, on the same
+// goroutine. Calls in between find their context and are cheaper.
+func (d *Device) Bind() (release func(), err error) {
+	c, err := d.enter()
+	if err != nil {
+		return nil, err
+	}
+	return c.leave, nil
+}

@@ -1,0 +1,140 @@
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// PoolStats are the figures of the device's default pool for stream-ordered
+// allocation, in bytes. The highs count from the last ResetPoolHighs.
+type PoolStats struct {
+	ReleaseThreshold uint64 // reserved memory above it goes back at the next synchronisation
+	Used, UsedHigh   uint64 // handed out
+	Reserved         uint64 // got from the device
+	ReservedHigh     uint64
+}
+
+// Attributes of a pool.
+const (
+	poolReleaseThreshold = 4
+	poolReserved         = 5
+	poolReservedHigh     = 6
+	poolUsed             = 7
+	poolUsedHigh         = 8
+)
+
+// MallocAsync gets memory from the device's default pool in the order of
+// stream: work queued on it from now on may use the memory.
+func (d *Device) MallocAsync(size, stream uint64) (addr uint64, err error) {
+	c, err := d.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer c.leave()
+	pool, err := d.defaultPool(c)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.do(symMemAllocFromPoolAsync, c.out(unsafe.Pointer(&c.a)), uintptr(size), pool, uintptr(stream)); err != nil {
+		return 0, err
+	}
+	return c.a, nil
+}
+
+// FreeAsync gives memory of MallocAsync back once stream has come so far.
+func (d *Device) FreeAsync(addr, stream uint64) error {
+	c, err := d.enter()
+	if err != nil {
+		return err
+	}
+	defer c.leave()
+	return c.do(symMemFreeAsync, uintptr(addr), uintptr(stream))
+}
+
+// PoolStats reads the figures of the default pool.
+func (d *Device) PoolStats() (PoolStats, error) {
+	c, err := d.enterRelaxed()
+	if err != nil {
+		return PoolStats{}, err
+	}
+	defer c.leave()
+	pool, err := d.defaultPool(c)
+	if err != nil {
+		return PoolStats{}, err
+	}
+	var s PoolStats
+	for _, a := range []struct {
+		attr uintptr
+		to   *uint64
+	}{
+		{poolReleaseThreshold, &s.ReleaseThreshold},
+		{poolUsed, &s.Used},
+		{poolUsedHigh, &s.UsedHigh},
+		{poolReserved, &s.Reserved},
+		{poolReservedHigh, &s.ReservedHigh},
+	} {
+		if err := c.do(symMemPoolGetAttribute, pool, a.attr, c.out(unsafe.Pointer(&c.a))); err != nil {
+			return PoolStats{}, err
+		}
+		*a.to = c.a
+	}
+	return s, nil
+}
+
+// SetReleaseThreshold lets the default pool keep so much memory that nobody
+// uses when the device is synchronised. It is 0 at first.
+func (d *Device) SetReleaseThreshold(bytes uint64) error {
+	return d.setPool(poolReleaseThreshold, bytes)
+}
+
+// ResetPoolHighs lets the highs of the default pool begin anew.
+func (d *Device) ResetPoolHighs() error {
+	if err := d.setPool(poolReservedHigh, 0); err != nil {
+		return err
+	}
+	return d.setPool(poolUsedHigh, 0)
+}
+
+// TrimPool gives memory of the default pool that nobody uses back to the
+// device, but keeps at least so many bytes.
+func (d *Device) TrimPool(keep uint64) error {
+	c, err := d.enterRelaxed()
+	if err != nil {
+		return err
+	}
+	defer c.leave()
+	pool, err := d.defaultPool(c)
+	if err != nil {
+		return err
+	}
+	return c.do(symMemPoolTrimTo, pool, uintptr(keep))
+}
+
+func (d *Device) setPool(attr uintptr, value uint64) error {
+	c, err := d.enterRelaxed()
+	if err != nil {
+		return err
+	}
+	defer c.leave()
+	pool, err := d.defaultPool(c)
+	if err != nil {
+		return err
+	}
+	c.a = value
+	return c.do(symMemPoolSetAttribute, pool, attr, c.out(unsafe.Pointer(&c.a)))
+}
+
+func (d *Device) defaultPool(c *call) (uintptr, error) {
+	if !d.info.MemoryPools {
+		return 0, fmt.Errorf("GPU %d (%s) has no stream-ordered allocation", d.info.Index, d.info.Name)
+	}
+	d.pool.mu.Lock()
+	defer d.pool.mu.Unlock()
+	if d.pool.handle == 0 {
+		if err := c.do(symDeviceGetDefaultMemPool, c.out(unsafe.Pointer(&c.a)), uintptr(d.handle)); err != nil {
+			return 0, err
+		}
+		d.pool.handle = uintptr(c.a)
+	}
+	return d.pool.handle, nil
+}

@@ -1,0 +1,182 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ashlar-mem/ashlar/internal/units"
+)
+
+// read says in sentences what the rows show. A sentence whose rows are not
+// there is left out.
+func (b *Bench) read() []string {
+	reading := []string{}
+	for _, say := range []func() string{b.readPairs, b.readGrowth, b.readRange, b.readContention, b.readCopies, b.readManaged} {
+		if text := say(); text != "" {
+			reading = append(reading, text)
+		}
+	}
+	return reading
+}
+
+// engine is the hot pair of the engine with the default settings.
+func (b *Bench) engine() *Row {
+	for _, r := range b.Find(GroupEngine, CaseHot, PartAll) {
+		return r
+	}
+	return nil
+}
+
+// readPairs compares the ways to a block of one size.
+func (b *Bench) readPairs() string {
+	hot := b.engine()
+	plain := b.find(GroupDriver, CasePair, PartAll, readingSize)
+	if hot == nil || plain == nil {
+		return ""
+	}
+	text := fmt.Sprintf("The driver takes %s for cuMemAlloc and cuMemFree of %s, as long as %s of the engine (%s each, from its cache)",
+		units.Duration(plain.Median), units.Size(*plain.Size), pairs(plain.Median/hot.Median), units.Duration(hot.Median))
+	if async := b.find(GroupAsync, CasePair, PartAll, readingSize); async != nil {
+		text += fmt.Sprintf("; its own pool takes %s, as long as %s", units.Duration(async.Median), pairs(async.Median/hot.Median))
+	}
+	return text + "."
+}
+
+// readGrowth says what a request costs that the cache cannot serve.
+func (b *Bench) readGrowth() string {
+	var plain, expandable *Row
+	for _, r := range b.Find(GroupGrowth, "", PartMalloc) {
+		switch {
+		case *r.Size != readingSize:
+		case *r.Settings == SettingsExpandable:
+			expandable = r
+		default:
+			plain = r
+		}
+	}
+	hot := b.engine()
+	if plain == nil || expandable == nil || hot == nil {
+		return ""
+	}
+	return fmt.Sprintf("A malloc of %s for which the engine needs new memory takes %s with a segment of its own and %s with an expandable segment: "+
+		"as long as %s and %s from the cache.", units.Size(readingSize), units.Duration(plain.Median), units.Duration(expandable.Median),
+		pairs(plain.Median/hot.Median), pairs(expandable.Median/hot.Median))
+}
+
+// readRange compares many handles with one of about the same size.
+func (b *Bench) readRange() string {
+	many := last(b.Find(GroupRange, "", PartSetAccess))
+	if many == nil {
+		return ""
+	}
+	text := fmt.Sprintf("Setting access to %s handles of %s in one call takes %s, %s a handle", units.Count(int64(*many.Handles)),
+		units.Size(*many.Size), units.Duration(many.Median), units.Duration(many.PerHandle()))
+	if one := last(b.Find(GroupHandle, "", PartSetAccess)); one != nil {
+		text += fmt.Sprintf("; to one handle of %s %s", units.Size(*one.Size), units.Duration(one.Median))
+	}
+	return text + "."
+}
+
+// readContention compares the fewest goroutines with the most.
+func (b *Bench) readContention() string {
+	rows := b.Find(GroupContention, "", PartAll)
+	if len(rows) < 2 {
+		return ""
+	}
+	first, most := rows[0], last(rows)
+	return fmt.Sprintf("From %s the engine serves %s pairs a second in all, from %s %s.", goroutines(*first.Goroutines), perSecond(first),
+		goroutines(*most.Goroutines), perSecond(most))
+}
+
+func goroutines(n int) string {
+	if n == 1 {
+		return "one goroutine"
+	}
+	return fmt.Sprintf("%d goroutines", n)
+}
+
+// perSecond is how many a second there are, with three digits.
+func perSecond(r *Row) string {
+	n := 1e9 / r.Median
+	unit := math.Pow(10, max(0, math.Floor(math.Log10(n))-2))
+	return units.Count(int64(math.Round(n/unit) * unit))
+}
+
+// readCopies compares page-locked with ordinary memory.
+func (b *Bench) readCopies() string {
+	text := ""
+	for _, way := range []struct{ part, name string }{{PartToDevice, "to the device"}, {PartToHost, "to the host"}} {
+		pinned := last(b.Find(GroupCopy, CasePinned, way.part))
+		pageable := last(b.Find(GroupCopy, CasePageable, way.part))
+		if pinned == nil || pageable == nil {
+			continue
+		}
+		if text == "" {
+			text = "Copies with page-locked memory run at "
+		} else {
+			text += ", and "
+		}
+		text += fmt.Sprintf("%s %s, with ordinary memory at %s (%s)", Rate(pinned), way.name, Rate(pageable), compared(pageable, pinned))
+	}
+	if text == "" {
+		return ""
+	}
+	return text + "."
+}
+
+// Rate writes how fast the bytes of a row moved.
+func Rate(r *Row) string { return units.Size(uint64(r.BytesPerSecond())) + "/s" }
+
+// readManaged compares managed memory with copies, at the largest size.
+func (b *Bench) readManaged() string {
+	explicit := last(b.Find(GroupManaged, CaseExplicit, PartAll))
+	if explicit == nil {
+		return ""
+	}
+	size := *explicit.Size
+	demand := b.find(GroupManaged, CaseOnDemand, PartAll, size)
+	prefetch := b.find(GroupManaged, CasePrefetch, PartAll, size)
+	if demand == nil || prefetch == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s to the device, through a kernel and back take %s by copies of page-locked memory; managed memory takes %s on demand (%s) and %s with prefetching (%s).",
+		units.Size(size), units.Duration(explicit.Median), units.Duration(demand.Median), compared(demand, explicit),
+		units.Duration(prefetch.Median), compared(prefetch, explicit))
+}
+
+// compared says how much longer or shorter a took than b; where the middle
+// halves of their rounds overlap they are not told apart.
+func compared(a, b *Row) string {
+	switch {
+	case a.Low <= b.High && b.Low <= a.High:
+		return "no difference beyond the spread"
+	case a.Median > b.Median:
+		return ratio(a.Median/b.Median) + " times as long"
+	}
+	return ratio(b.Median/a.Median) + " times as fast"
+}
+
+func pairs(n float64) string {
+	if ratio(n) == "1.00" {
+		return "one pair"
+	}
+	return ratio(n) + " pairs"
+}
+
+// ratio writes a number with three digits or more.
+func ratio(v float64) string {
+	switch {
+	case v >= 99.5:
+		return units.Count(int64(math.Round(v)))
+	case v >= 9.95:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func last(rows []*Row) *Row {
+	if len(rows) == 0 {
+		return nil
+	}
+	return rows[len(rows)-1]
+}

@@ -1,0 +1,567 @@
+"""Ashlar as the CUDA allocator of a PyTorch job.
+
+    import ashlar_torch  # before the first CUDA call
+
+or, for a script that should not be changed:
+
+    python ashlar_torch.py train.py --batch 8
+    python -m ashlar_torch -m package.train --batch 8
+
+The module needs Python 3.9, PyTorch 2.4 for CUDA or later, and libashlar.so,
+which `go build -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar` makes.
+It is looked for at ASHLAR_LIBRARY, beside this file, in ../bin, and then where
+the loader looks (LD_LIBRARY_PATH).
+
+Environment:
+
+  ASHLAR=0         import does nothing; PyTorch keeps its own allocator
+  ASHLAR_LIBRARY   the path of libashlar.so
+  ASHLAR_CONF      settings: PyTorch's keys and Ashlar's own. Without it
+                   PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF is read.
+
+What a job sees:
+
+* torch.cuda.memory_stats() and all that rests on it (memory_allocated, peaks and
+  their resets, memory_summary), memory_snapshot, _record_memory_history,
+  _snapshot, _dump_snapshot, out-of-memory observers, set_per_process_memory_fraction,
+  empty_cache and the memory functions of torch.accelerator answer from Ashlar.
+* Exhaustion is torch.OutOfMemoryError, with a diagnosis in its text.
+* CUDA graphs own their memory until they are released.
+* torch.cuda.get_allocator_backend() says "pluggable".
+* Processes that are forked (DataLoader workers) cannot use CUDA, as always.
+  Those that are spawned load Ashlar if they import this module themselves.
+
+What PyTorch offers to no allocator but its own: torch.cuda.MemPool, sharing of
+CUDA tensors between processes, and the checkpoints of memory that
+torch.compile(mode="reduce-overhead") takes. They raise RuntimeError "... does
+not yet support ...". torch.backends.cudnn.benchmark works with the interface
+to cuDNN that PyTorch uses since 1.13; where PyTorch was built for the older
+one, its search asks the allocator for its largest free block and the same
+error names cacheInfo: set torch.backends.cudnn.benchmark to False there.
+"""
+import atexit
+import collections
+import ctypes
+import json
+import os
+import pickle
+import re
+import sys
+import threading
+import traceback
+import types
+
+__all__ = ["enabled", "settings", "snapshot", "stats"]
+
+NAME = "libashlar.so"
+BUILD = "go build -buildmode=c-shared -o bin/%s ./cmd/libashlar" % NAME
+TORCH = (2, 4)  # the first with all that is called here
+
+_TEXT = ctypes.c_void_p  # a string that has to be given back
+_WITNESS = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+_OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
+
+# What is called here of ashlar.h, with result and arguments.
+_API = {
+    "ashlar_configure": (ctypes.c_int, ctypes.c_char_p),
+    "ashlar_error_text": (ctypes.c_char_p,),
+    "ashlar_get_memory_fraction": (ctypes.c_double, ctypes.c_int),
+    "ashlar_get_metadata": (ctypes.c_char_p,),
+    "ashlar_record_history": (ctypes.c_int, ctypes.c_int, ctypes.c_uint64),
+    "ashlar_reset_accumulated_stats": (ctypes.c_int, ctypes.c_int),
+    "ashlar_reset_peak_stats": (ctypes.c_int, ctypes.c_int),
+    "ashlar_set_metadata": (ctypes.c_int, ctypes.c_char_p),
+    "ashlar_set_oom_observer": (ctypes.c_int, _OBSERVER),
+    "ashlar_set_witness": (None, _WITNESS),
+    "ashlar_settings_json": (_TEXT,),
+    "ashlar_snapshot_pickle": (_TEXT, ctypes.c_int, ctypes.POINTER(ctypes.c_size_t)),
+    "ashlar_snapshot_write": (ctypes.c_int, ctypes.c_char_p, ctypes.c_int),
+    "ashlar_stats_json": (_TEXT, ctypes.c_int),
+    "ashlar_string_free": (None, ctypes.c_void_p),
+    "ashlar_version": (ctypes.c_char_p,),
+}
+
+# What PyTorch calls by address: the setter, and the function.
+_SETTERS = {
+    "set_init_fn": "ashlar_torch_init",
+    "set_reset_fn": "ashlar_torch_reset",
+    "set_memory_fraction_fn": "ashlar_torch_set_memory_fraction",
+    "set_base_alloc_fn": "ashlar_base_alloc",
+    "set_record_stream_fn": "ashlar_record_stream",
+    "set_begin_allocate_to_pool": "ashlar_begin_allocate_to_pool",
+    "set_end_allocate_to_pool_fn": "ashlar_end_allocate_to_pool",
+    "set_release_pool": "ashlar_release_pool",
+}
+
+ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot")
+
+
+# The library.
+
+
+def _candidates():
+    here = os.path.dirname(os.path.realpath(__file__))
+    return [os.path.join(here, NAME), os.path.normpath(os.path.join(here, "..", "bin", NAME))]
+
+
+def _open():
+    """Load the library; returns it and the name it was loaded by."""
+    path = os.environ.get("ASHLAR_LIBRARY")
+    if path:
+        if not os.path.exists(path):
+            raise ImportError("ashlar_torch: there is no file at ASHLAR_LIBRARY=%s" % path)
+        return _load(os.path.abspath(path))
+    for path in _candidates():
+        if os.path.exists(path):
+            return _load(path)
+    try:
+        return _load(NAME)
+    except ImportError as e:
+        raise ImportError(
+            "ashlar_torch: %s was not found at %s, nor by the loader (%s). Build it with `%s` and set ASHLAR_LIBRARY to its path."
+            % (NAME, " or ".join(_candidates()), e.__cause__, BUILD)
+        ) from None
+
+
+def _load(path):
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as e:
+        raise ImportError("ashlar_torch: %s cannot be loaded: %s" % (path, e)) from e
+    missing = [name for name in [*_API, *_SETTERS.values()] if not hasattr(library, name)]
+    if missing:
+        raise ImportError("ashlar_torch: %s is of another version than %s: it has no %s. Build it anew: `%s`" % (path, __file__, missing[0], BUILD))
+    for name, (result, *arguments) in _API.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library, path
+
+
+class _Ashlar:
+    """The library with Python's types and exceptions."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def error(self):
+        return RuntimeError((self.library.ashlar_error_text() or b"").decode("utf-8", "replace") or "ashlar: failed")
+
+    def do(self, name, *args):
+        if getattr(self.library, name)(*args) != 0:
+            raise self.error()
+
+    def take(self, pointer, length=None):
+        """The bytes of a string of the library, which is given back."""
+        if not pointer:
+            raise self.error()
+        try:
+            return ctypes.string_at(pointer) if length is None else ctypes.string_at(pointer, length)
+        finally:
+            self.library.ashlar_string_free(pointer)
+
+    def settings(self):
+        return json.loads(self.take(self.library.ashlar_settings_json()))
+
+    def stats(self, device):
+        return json.loads(self.take(self.library.ashlar_stats_json(device)))
+
+    def snapshot(self):
+        length = ctypes.c_size_t()
+        pointer = self.library.ashlar_snapshot_pickle(-1, ctypes.byref(length))
+        return pickle.loads(self.take(pointer, length.value))
+
+
+# The history. The library keeps the events; the stacks are gathered here,
+# because only Python and PyTorch can tell them.
+
+
+class _History:
+    """What is recorded, and the stack of each call that is in it."""
+
+    ALLOC, FREE, OOM = range(3)  # ASHLAR_TOLD_ in ashlar.h
+
+    def __init__(self, torch, ashlar):
+        self.ashlar = ashlar
+        self.profiler = getattr(torch._C, "_profiler", None)
+        self.max_entries = None  # None: not recording
+        self.skip = frozenset()
+        self.context = None
+        self.log = collections.deque()  # (what, device, address, size, stack), in the order of the calls
+        self.live = {}  # (device, address) -> stack of the block's allocation
+        self.gather = self.cpp = None
+        self.witness = None  # told, as the library sees it
+
+    def record(self, enabled="all", context="all", stacks="all", max_entries=sys.maxsize, clear_history=False, compile_context=False,
+               global_record_annotations=False, skip_actions=()):
+        """torch._C._cuda_record_memory_history"""
+        for value, name, allowed in ((enabled, "state", ("state", "all", None)), (context, "context", ("state", "alloc", "all", None)), (stacks, "stacks", ("python", "all"))):
+            if value not in allowed:
+                raise RuntimeError("expected %s to be %s" % (name, ", ".join("or None" if a is None else repr(a) for a in allowed)))
+        for action in skip_actions or ():
+            if action not in ACTIONS:
+                raise RuntimeError("Unknown TraceEntry action: %s" % action)
+        if enabled is None:
+            self.stop()
+            return
+        max_entries = 1 if enabled == "state" else max(1, int(max_entries))
+        self.skip = frozenset(skip_actions or ())
+        if clear_history or self.max_entries != max_entries:
+            self.forget(max_entries)
+            # The library counts in 64 bits, and 0 keeps all.
+            self.ashlar.do("ashlar_record_history", 1, 0 if max_entries >= 1 << 62 else max_entries)
+            self.max_entries = max_entries
+        self.watch(context, stacks)
+
+    def record_legacy(self, enabled, record_context=True, trace_alloc_max_entries=1, trace_alloc_record_context=False, record_context_cpp=False,
+                      clear_history=False, compile_context=False, global_record_annotations=False, skip_actions=()):
+        """torch._C._cuda_record_memory_history_legacy"""
+        context = None
+        if record_context:
+            context = "alloc" if trace_alloc_record_context else "state"
+        self.record("all" if enabled else None, context, "all" if record_context_cpp else "python", trace_alloc_max_entries, clear_history,
+                    compile_context, global_record_annotations, skip_actions)
+
+    def stop(self):
+        self.watch(None, None)
+        self.max_entries = None
+        self.forget(1)
+        self.ashlar.do("ashlar_record_history", 0, 0)
+
+    def forget(self, max_entries):
+        self.log = collections.deque(maxlen=min(max_entries, sys.maxsize))
+        self.live = {}
+
+    def watch(self, context, stacks):
+        """Have stacks gathered from now on, or not."""
+        self.gather = getattr(self.profiler, "gather_traceback", None)
+        self.context = context if self.gather is not None else None
+        self.cpp = stacks == "all"
+        if self.context is not None and self.witness is None:
+            self.witness = _WITNESS(self.told)
+            _forever.append(self.witness)
+        self.ashlar.library.ashlar_set_witness(_WITNESS() if self.context is None else self.witness)
+
+    def told(self, what, device, address, size):
+        """Called by the library; ctypes prints what is raised and goes on.
+
+        It is one frame of Python, so that it is easily told from the job's.
+        """
+        context = self.context
+        if what == self.FREE:
+            self.live.pop((device, address), None)
+            if context != "all":
+                return
+        if context is None:  # stopped meanwhile
+            return
+        stack = self.gather(python=True, script=True, cpp=self.cpp)
+        if what == self.ALLOC:
+            self.live[device, address] = stack
+        if context != "state":
+            self.log.append((what, device, address, size, stack))
+
+    def add_stacks(self, snapshot):
+        """Put the stacks into a snapshot, where PyTorch has them."""
+        if not self.log and not self.live:
+            return
+        wanted = []  # (dictionary, stack)
+        live = dict(self.live)
+        for segment in snapshot["segments"]:
+            for block in segment["blocks"]:
+                stack = live.get((segment["device"], block["address"]))
+                if stack is not None and block["state"] == "active_allocated":
+                    wanted.append((block, stack))
+        log = list(self.log)
+        for device, trace in enumerate(snapshot["device_traces"]):
+            wanted += _matched(trace, [entry for entry in log if entry[1] == device], self.context)
+        distinct = {id(stack): stack for _, stack in wanted}
+        frames = dict(zip(distinct, self.profiler.symbolize_tracebacks(list(distinct.values()))))
+        frames = {key: _without_witness(value) for key, value in frames.items()}
+        for place, stack in wanted:
+            place["frames"] = frames[id(stack)]
+
+
+_WHO = _History.told.__code__
+
+
+def _matched(trace, log, context):
+    """Pairs of an event and its stack.
+
+    Allocations and frees of one address take turns, so the newest event of an
+    address belongs to the newest call, and so on back in time. A call that is
+    under way in another thread while the snapshot is taken can shift the stacks of
+    its address by one; the size tells if the call was another.
+    """
+    calls = collections.defaultdict(list)
+    for what, _, address, size, stack in log:
+        calls[what, address].append((size, stack))
+
+    def newest(what, address, size):
+        entries = calls.get((what, address))
+        if entries and (size is None or entries[-1][0] == size):
+            return entries.pop()[1]
+        return None
+
+    pairs, around = [], None  # around: the stack of the malloc that the event is part of
+    for event in reversed(trace):
+        action, stack = event["action"], None
+        if action == "alloc":
+            around = stack = newest(_History.ALLOC, event["addr"], event["size"])
+        elif action == "oom":
+            around = stack = newest(_History.OOM, None, None)
+        elif action == "free_requested":
+            stack = newest(_History.FREE, event["addr"], event["size"])
+        elif action in ("segment_alloc", "segment_map"):
+            stack = around
+        if stack is not None:
+            pairs.append((event, stack))
+    # The end of a free has the stack of what began it: its request, or the allocation.
+    known = {id(event): stack for event, stack in pairs}
+    begun = {}
+    for event in trace:
+        action = event["action"]
+        if action == ("alloc" if context == "alloc" else "free_requested"):
+            begun[event["addr"]] = known.get(id(event))
+        elif action in ("free_requested", "free_completed") and begun.get(event["addr"]) is not None:
+            pairs.append((event, begun[event["addr"]]))
+    return pairs
+
+
+def _without_witness(frames):
+    """Leave out the frame that gathered the stack, and those inside of it."""
+    for i, frame in enumerate(frames):
+        if frame.get("name") == _WHO.co_name and frame.get("filename") == _WHO.co_filename:
+            return frames[i + 1:]
+    return frames
+
+
+# What PyTorch asks its allocator, answered by Ashlar.
+
+
+class _Answers:
+    """Functions that take the place of those of torch._C."""
+
+    def __init__(self, torch, ashlar):
+        self.torch, self.ashlar = torch, ashlar
+        self.history = _History(torch, ashlar)
+        self.observers = []
+        self.observer = None
+        self.lock = threading.Lock()
+        self.replaced = {}
+
+    def install(self):
+        history = self.history
+        for name, function in {
+            "_cuda_memoryStats": self.ashlar.stats,
+            "_cuda_resetPeakMemoryStats": self.reset_peak,
+            "_cuda_resetAccumulatedMemoryStats": self.reset_accumulated,
+            "_cuda_memorySnapshot": self.snapshot,
+            "_cuda_record_memory_history": history.record,
+            "_cuda_record_memory_history_legacy": history.record_legacy,
+            "_cuda_isHistoryEnabled": lambda: history.max_entries is not None,
+            "_cuda_getMemoryFraction": self.fraction,
+            "_cuda_attach_out_of_memory_observer": self.attach,
+            "_cuda_setMemoryMetadata": self.set_metadata,
+            "_cuda_getMemoryMetadata": self.get_metadata,
+            "_cuda_cudaCachingAllocator_set_allocator_settings": self.configurer("_cuda_cudaCachingAllocator_set_allocator_settings"),
+            "_accelerator_setAllocatorSettings": self.configurer("_accelerator_setAllocatorSettings"),
+            # These may ask PyTorch's own allocator, which nobody uses.
+            "_accelerator_isAllocatorInitialized": lambda: self.torch.cuda.is_initialized(),
+            "_accelerator_emptyCache": lambda: self.torch.cuda.empty_cache(),
+            "_accelerator_getDeviceStats": self.ashlar.stats,
+            "_accelerator_resetPeakStats": self.reset_peak,
+            "_accelerator_resetAccumulatedStats": self.reset_accumulated,
+        }.items():
+            if hasattr(self.torch._C, name):  # not all are in every version
+                self.replaced[name] = getattr(self.torch._C, name)
+                setattr(self.torch._C, name, function)
+
+    def reset_peak(self, device):
+        self.ashlar.do("ashlar_reset_peak_stats", device)
+
+    def reset_accumulated(self, device):
+        self.ashlar.do("ashlar_reset_accumulated_stats", device)
+
+    def snapshot(self, which=None):
+        """which: None, or the two numbers of a pool and whether traces are wanted."""
+        data = self.ashlar.snapshot()
+        if which is not None and len(which) > 2 and not which[2]:
+            data["device_traces"] = []
+        if which is not None and tuple(which[:2]) != (0, 0):
+            data["segments"] = [s for s in data["segments"] if tuple(s["segment_pool_id"]) == tuple(which[:2])]
+        self.history.add_stacks(data)
+        if self.history.skip:
+            data["device_traces"] = [[e for e in trace if e["action"] not in self.history.skip] for trace in data["device_traces"]]
+        return data
+
+    def fraction(self, device):
+        value = self.ashlar.library.ashlar_get_memory_fraction(device)
+        if value < 0:
+            raise self.ashlar.error()
+        return value
+
+    def set_metadata(self, text):
+        self.ashlar.do("ashlar_set_metadata", text.encode())
+
+    def get_metadata(self):
+        return (self.ashlar.library.ashlar_get_metadata() or b"").decode("utf-8", "replace")
+
+    def attach(self, observer):
+        """An observer is called with device, bytes tried, limit, bytes free."""
+        with self.lock:
+            if self.observer is None:
+                self.observer = _OBSERVER(self.observe)
+                _forever.append(self.observer)  # the library never lets go of it
+                self.ashlar.do("ashlar_set_oom_observer", self.observer)
+            self.observers.append(observer)
+
+    def observe(self, device, tried, total, free):
+        for observer in list(self.observers):
+            try:
+                observer(device, tried, total, free)
+            except Exception:
+                traceback.print_exc()
+
+    def configurer(self, name):
+        def configure(conf):
+            self.ashlar.do("ashlar_configure", conf.encode())
+            # Page-locked memory of the host stays PyTorch's.
+            pinned = ",".join(item for item in conf.split(",") if item.strip().startswith("pinned_"))
+            if pinned:
+                self.replaced[name](pinned)
+
+        return configure
+
+    def close(self):
+        """Before Python ends, after which it must not be called back."""
+        self.observers = []
+        self.ashlar.library.ashlar_set_witness(_WITNESS())
+
+
+# Installing.
+
+_forever = []  # what C code may still point at
+_answers = None  # None: not installed
+
+
+def _install():
+    global _answers
+    if os.environ.get("ASHLAR") == "0":
+        return
+    import torch
+
+    found = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
+    if found is None or tuple(map(int, found.groups())) < TORCH:
+        raise ImportError("ashlar_torch: needs PyTorch %d.%d or later; this is %s" % (*TORCH, torch.__version__))
+    if torch.version.cuda is None:
+        raise ImportError("ashlar_torch: PyTorch %s is built without CUDA; set ASHLAR=0 to run without Ashlar" % torch.__version__)
+    if torch.cuda._is_in_bad_fork():
+        return  # a fork of a process that uses CUDA, and cannot itself
+    if torch.cuda.is_initialized():
+        raise RuntimeError("ashlar_torch: CUDA is in use already; import ashlar_torch before the first CUDA call")
+    library, path = _open()
+    ashlar = _Ashlar(library)
+    ashlar.settings()  # wrong settings are told now
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "ashlar_malloc", "ashlar_free")
+    for setter, name in _SETTERS.items():
+        function = getattr(allocator.allocator(), setter, None)
+        if function is None:
+            raise ImportError("ashlar_torch: PyTorch %s does not offer %s" % (torch.__version__, setter))
+        function(ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+    try:
+        torch.cuda.memory.change_current_allocator(allocator)
+    except RuntimeError as e:
+        raise RuntimeError("ashlar_torch: PyTorch does not change its allocator any more (%s); import ashlar_torch before the first CUDA call" % e) from None
+    _forever.extend([library, allocator])
+    # Tensors that are alive at the end are freed after this module is gone.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(allocator.allocator()))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_forever))
+    answers = _Answers(torch, ashlar)
+    answers.install()
+    atexit.register(answers.close)
+    _answers = answers
+
+
+def _installed():
+    if _answers is None:
+        raise RuntimeError("ashlar_torch: not installed (ASHLAR=0, or a forked process)")
+    return _answers
+
+
+def enabled():
+    """Whether PyTorch takes its memory from Ashlar."""
+    return _answers is not None
+
+
+def stats(device=None):
+    """The statistics of a device, as torch.cuda.memory_stats_as_nested_dict()
+    gives them. device: int, str, torch.device, or None for the current one."""
+    answers = _installed()
+    cuda = answers.torch.cuda
+    if device is not None and not isinstance(device, int):
+        device = answers.torch.device(device).index
+    if device is None:
+        device = cuda.current_device() if cuda.is_initialized() else 0
+    return answers.ashlar.stats(device)
+
+
+def settings():
+    """The settings in force."""
+    return _installed().ashlar.settings()
+
+
+def snapshot(path):
+    """Write a memory snapshot of all devices; `ashlar view PATH` shows it."""
+    answers = _installed()
+    if answers.history.log or answers.history.live:
+        with open(path, "wb") as f:
+            pickle.dump(answers.snapshot(), f)
+    else:
+        answers.ashlar.do("ashlar_snapshot_write", os.fsencode(path), -1)
+
+
+# The runner.
+
+USAGE = """usage: python ashlar_torch.py SCRIPT [ARGS...]
+       python ashlar_torch.py -m MODULE [ARGS...]
+
+Runs SCRIPT with Ashlar as PyTorch's CUDA allocator.
+"""
+
+
+def _main(argv):
+    module = argv[:1] == ["-m"]
+    argv = argv[1:] if module else list(argv)
+    if not argv or argv[0].startswith("-"):
+        sys.stderr.write(USAGE)
+        return 0 if argv[:1] == ["--help"] else 2
+    sys.modules["ashlar_torch"] = sys.modules[__name__]  # the script may import it, too
+    sys.argv = argv
+    if not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(argv[0]))
+    try:
+        _install()
+    except (ImportError, RuntimeError) as e:
+        sys.stderr.write("%s\n" % e)
+        return 2
+    if module:
+        import runpy
+
+        runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
+        return 0
+    try:
+        with open(argv[0], "rb") as f:
+            source = f.read()
+    except OSError as e:
+        sys.stderr.write("ashlar_torch: cannot read the script: %s\n" % e)
+        return 2
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__file__ = os.path.abspath(argv[0])
+    main.__builtins__ = __builtins__
+    exec(compile(source, main.__file__, "exec", dont_inherit=True), main.__dict__)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))
+else:
+    _install()

@@ -1,0 +1,188 @@
+"""A fake: the part of torch that ashlar_torch.py works with, for its tests.
+
+There is no GPU; behind it is the real libashlar.so over its simulated driver.
+torch.cuda.memory asks torch._C, as PyTorch's does, and torch._C answers as it
+does under a pluggable allocator: not at all. take() and drop() are what a
+tensor does to the allocator, by the addresses that were set.
+"""
+import collections
+import ctypes
+import os
+import sys
+import types
+
+__version__ = os.environ.get("FAKE_TORCH", "2.11.0+fake")
+version = types.SimpleNamespace(cuda="13.0" if "cpu" not in __version__ else None, hip=None)
+
+calls = []  # of interest to the tests
+_process = None  # that initialised CUDA
+
+
+class device:
+    def __init__(self, name):
+        kind, _, index = str(name).partition(":")
+        self.type, self.index = kind, int(index) if index else None
+
+    def __str__(self):
+        return self.type if self.index is None else "%s:%d" % (self.type, self.index)
+
+
+def _index(which):
+    if isinstance(which, int):
+        return which
+    if which is None or device(which).index is None:
+        return cuda.current_device()
+    return device(which).index
+
+
+# torch._C
+
+
+def _unsupported(name):
+    def function(*args):
+        raise RuntimeError("CUDAPluggableAllocator does not yet support %s. If you need it, please file an issue describing your use case." % name)
+
+    return function
+
+
+class _PluggableAllocator:
+    def __init__(self, alloc, free):
+        self.alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)(alloc)
+        self.free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)(free)
+        self.addresses = {}
+
+    def __getattr__(self, name):
+        if name not in SETTERS:
+            raise AttributeError(name)
+        return lambda address: self.addresses.__setitem__(name, address)
+
+    def call(self, name, *types):
+        return ctypes.CFUNCTYPE(None, *types)(self.addresses[name])
+
+
+SETTERS = ["set_init_fn", "set_reset_fn", "set_memory_fraction_fn", "set_base_alloc_fn", "set_record_stream_fn", "set_begin_allocate_to_pool",
+           "set_end_allocate_to_pool_fn", "set_release_pool"]
+_allocator = None
+
+
+def _change(allocator):
+    global _allocator
+    if _allocator is not None:
+        raise RuntimeError("Can't swap an already initialized allocator")
+    _allocator = allocator
+
+
+_C = types.ModuleType("torch._C")
+for _name in (
+    "_cuda_memoryStats", "_cuda_resetPeakMemoryStats", "_cuda_resetAccumulatedMemoryStats", "_cuda_memorySnapshot", "_cuda_record_memory_history",
+    "_cuda_record_memory_history_legacy", "_cuda_isHistoryEnabled", "_cuda_getMemoryFraction", "_cuda_attach_out_of_memory_observer",
+    "_accelerator_getDeviceStats", "_accelerator_resetPeakStats", "_accelerator_resetAccumulatedStats", "_accelerator_emptyCache",
+):
+    setattr(_C, _name, _unsupported(_name))
+_C._cuda_setMemoryMetadata = _C._cuda_getMemoryMetadata = _unsupported("metadata")
+_C._accelerator_isAllocatorInitialized = lambda: False
+_C._accelerator_setAllocatorSettings = lambda conf: calls.append(("settings", conf))
+_C._cuda_customAllocator = _PluggableAllocator
+_C._cuda_changeCurrentAllocator = _change
+_C._cuda_emptyCache = lambda: _allocator.call("set_reset_fn")()
+_C._cuda_setMemoryFraction = lambda fraction, index: _allocator.call("set_memory_fraction_fn", ctypes.c_double, ctypes.c_int)(fraction, index)
+
+
+def _gather(python, script, cpp):
+    """Innermost first, as PyTorch's."""
+    stack, frame = [], sys._getframe(1)
+    while frame is not None:
+        stack.append({"name": frame.f_code.co_name, "filename": frame.f_code.co_filename, "line": frame.f_lineno})
+        frame = frame.f_back
+    if cpp:
+        stack.insert(0, {"name": "gather", "filename": "??", "line": 0})
+    return stack
+
+
+_C._profiler = types.SimpleNamespace(gather_traceback=_gather, symbolize_tracebacks=lambda stacks: [list(s) for s in stacks])
+
+
+# torch.cuda
+
+
+class _CUDAPluggableAllocator:
+    def __init__(self, path, alloc, free):
+        library = ctypes.CDLL(path)
+        address = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in (alloc, free)]
+        self._allocator = _C._cuda_customAllocator(*address)
+
+    def allocator(self):
+        return self._allocator
+
+
+def _init():
+    global _process
+    if _process is None:
+        _process = os.getpid()
+        if _allocator is not None:
+            _allocator.call("set_init_fn", ctypes.c_int)(1)
+
+
+def _nested(device=None):
+    return _C._cuda_memoryStats(_index(device)) if cuda.is_initialized() else {}
+
+
+def _flat(stats):
+    out = []
+
+    def add(prefix, value):
+        if isinstance(value, dict):
+            for k, v in value.items():
+                add(prefix + "." + k if prefix else k, v)
+        else:
+            out.append((prefix, value))
+
+    add("", stats)
+    return collections.OrderedDict(sorted(out))
+
+
+cuda = types.ModuleType("torch.cuda")
+cuda.init = _init
+cuda.is_initialized = lambda: _process == os.getpid()
+cuda._is_in_bad_fork = lambda: _process not in (None, os.getpid())
+cuda.current_device = lambda: (_init(), 0)[1]
+cuda.empty_cache = lambda: _C._cuda_emptyCache() if cuda.is_initialized() else None
+cuda.memory_stats_as_nested_dict = _nested
+cuda.memory_stats = lambda device=None: _flat(_nested(device))
+cuda.memory_allocated = lambda device=None: cuda.memory_stats(device).get("allocated_bytes.all.current", 0)
+cuda.max_memory_allocated = lambda device=None: cuda.memory_stats(device).get("allocated_bytes.all.peak", 0)
+cuda.memory_reserved = lambda device=None: cuda.memory_stats(device).get("reserved_bytes.all.current", 0)
+cuda.reset_peak_memory_stats = lambda device=None: _C._cuda_resetPeakMemoryStats(_index(device))
+cuda.reset_accumulated_memory_stats = lambda device=None: _C._cuda_resetAccumulatedMemoryStats(_index(device))
+cuda.set_per_process_memory_fraction = lambda fraction, device=None: _C._cuda_setMemoryFraction(fraction, _index(device))
+cuda.get_per_process_memory_fraction = lambda device=None: _C._cuda_getMemoryFraction(_index(device))
+cuda.memory_snapshot = lambda pool=None, include_traces=True: _C._cuda_memorySnapshot((*(pool or (0, 0)), include_traces))["segments"]
+cuda.memory = types.SimpleNamespace(
+    CUDAPluggableAllocator=_CUDAPluggableAllocator,
+    change_current_allocator=lambda allocator: _C._cuda_changeCurrentAllocator(allocator.allocator()),
+    _snapshot=lambda: _C._cuda_memorySnapshot(None),
+)
+
+
+def _record_memory_history(enabled="all", *args, **kwargs):
+    if isinstance(enabled, bool):
+        return _C._cuda_record_memory_history_legacy(enabled, *args, **kwargs)
+    names = ["context", "stacks", "max_entries", "clear_history", "compile_context", "global_record_annotations", "skip_actions"]
+    values = dict(zip(names, ["all", "all", sys.maxsize, False, False, False, []]), **kwargs)
+    return _C._cuda_record_memory_history(enabled, *args, *[values[n] for n in names[len(args):]])
+
+
+cuda.memory._record_memory_history = _record_memory_history
+
+
+# What a tensor does.
+
+
+def take(size, stream=0):
+    _init()
+    return _allocator.alloc(size, 0, stream), size, stream
+
+
+def drop(block):
+    address, size, stream = block
+    _allocator.free(address, size, 0, stream)

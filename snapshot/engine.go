@@ -1,0 +1,67 @@
+package snapshot
+
+import (
+	"time"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// FromEngine makes a snapshot of the states of allocators of this program, one
+// for each device, ready for [WritePickle]. The file shows what the engine
+// knows: there are no call stacks, and segments that PyTorch would have lost are
+// left out, as PyTorch does.
+func FromEngine(states ...alloc.Snapshot) *File {
+	f := &File{Format: "pickle"}
+	texts, stacks := &trace.Strings{}, trace.NewStacks()
+	for i := range states {
+		s := &states[i]
+		conf := s.Settings.String()
+		t := &trace.Trace{
+			Device: s.Device, Strings: texts, Stacks: stacks,
+			Settings: trace.Settings{
+				Known: true, Conf: conf, Parsed: s.Settings,
+				Fields: trace.Extra{{Name: settings.Variable, Value: conf}},
+			},
+		}
+		for j := range s.Segments {
+			if g := &s.Segments[j]; !g.Lost {
+				t.Segments = append(t.Segments, engineSegment(g))
+			}
+		}
+		for j := range s.Events {
+			appendEngine(t, &s.Events[j])
+		}
+		f.Traces = append(f.Traces, t)
+	}
+	return f
+}
+
+func engineSegment(s *alloc.Segment) trace.Segment {
+	out := trace.Segment{
+		Address: s.Address, TotalSize: s.TotalSize, AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize,
+		RequestedSize: s.RequestedSize, Stream: s.Stream, Type: s.Type(), Pool: s.Pool, HasPool: true,
+		Expandable: s.Expandable, Stack: trace.EmptyStack, Blocks: make([]trace.Block, len(s.Blocks)),
+	}
+	for i, b := range s.Blocks {
+		out.Blocks[i] = trace.Block{
+			Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String(), Stack: trace.EmptyStack,
+		}
+	}
+	return out
+}
+
+func appendEngine(t *trace.Trace, e *alloc.Event) {
+	ev := trace.Event{
+		Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: trace.NoTime,
+		Stack: trace.EmptyStack, Pool: t.Events.PoolRef(e.Pool),
+	}
+	if e.Time != 0 {
+		ev.Time = e.Time / int64(time.Microsecond)
+	}
+	if e.Meta != "" {
+		ev.Meta = t.Strings.Add(e.Meta)
+	}
+	t.Events.Append(ev)
+}
