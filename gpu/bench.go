@@ -1,6 +1,9 @@
 package gpu
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Groups of rows.
 const (
@@ -112,6 +115,24 @@ func (b *Bench) find(group, kind, part string, size uint64) *Row {
 		}
 	}
 	return nil
+}
+
+// key is what tells a row from the others.
+func (r *Row) key() [7]string {
+	k := [7]string{r.Group, r.Case, r.Part}
+	if r.Settings != nil {
+		k[3] = *r.Settings
+	}
+	if r.Size != nil {
+		k[4] = fmt.Sprint(*r.Size)
+	}
+	if r.Handles != nil {
+		k[5] = fmt.Sprint(*r.Handles)
+	}
+	if r.Goroutines != nil {
+		k[6] = fmt.Sprint(*r.Goroutines)
+	}
+	return k
 }
 
 // PerHandle is the median divided by the number of handles.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"os"
 	"time"
-
-	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // copySteps time copies between the host and the device, of a size that shows
@@ -19,7 +17,7 @@ func (r *runner) copySteps() []step {
 	for _, kind := range []string{CasePinned, CasePageable, CaseDevice} {
 		for _, size := range []uint64{4 * kib, large} {
 			steps = append(steps, step{
-				group: GroupCopy, kind: kind, size: size, need: 2 * size, what: "copies of " + units.Size(size),
+				group: GroupCopy, kind: kind, size: size, need: 2 * size,
 				run: func() error { return r.copies(kind, size) },
 			})
 		}

@@ -3,8 +3,6 @@ package gpu
 import (
 	"errors"
 	"time"
-
-	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // pairSteps time cuMemAlloc and cuMemFree.
@@ -12,7 +10,7 @@ func (r *runner) pairSteps() []step {
 	var steps []step
 	for _, size := range []uint64{4 * kib, 2 * mib, 20 * mib, 200 * mib, 2 * gib} {
 		steps = append(steps, step{
-			group: GroupDriver, kind: CasePair, size: size, need: size, what: "cuMemAlloc of " + units.Size(size),
+			group: GroupDriver, kind: CasePair, size: size, need: size,
 			run: func() error { return r.pair(size) },
 		})
 	}
@@ -50,7 +48,7 @@ func (r *runner) asyncSteps() []step {
 				run = func() error { return r.asyncSyncPair(size) }
 			}
 			steps = append(steps, step{
-				group: GroupAsync, kind: kind, size: size, need: size, what: "cuMemAllocAsync of " + units.Size(size),
+				group: GroupAsync, kind: kind, size: size, need: size,
 				run: func() error { return r.withPool(kind == CasePair, run) },
 			})
 		}
@@ -78,7 +76,11 @@ func (r *runner) withPool(keeps bool, f func() error) error {
 
 // asyncPair times pairs from a pool that has the memory.
 func (r *runner) asyncPair(size uint64) error {
-	samples, n, err := r.many(func(n int) error {
+	row := Row{
+		Group: GroupAsync, Case: CasePair, Part: PartAll, Size: &size,
+		What: "cuMemAllocAsync and cuMemFreeAsync, the pool keeps its memory",
+	}
+	return r.addMany(row, func(n int) error {
 		for range n {
 			if err := r.asyncOnce(size); err != nil {
 				return err
@@ -86,14 +88,6 @@ func (r *runner) asyncPair(size uint64) error {
 		}
 		return r.dev.Synchronize(r.stream)
 	})
-	if err != nil {
-		return err
-	}
-	r.add(Row{
-		Group: GroupAsync, Case: CasePair, Part: PartAll, Size: &size,
-		What: "cuMemAllocAsync and cuMemFreeAsync, the pool keeps its memory",
-	}, samples, n)
-	return nil
 }
 
 // asyncSyncPair times pairs with the release threshold a pool has at first: it

@@ -30,7 +30,7 @@ func (r *runner) engineSteps() []step {
 			{CaseRecordStream, 2 * mib, func(a *alloc.Allocator) (func(n int) error, error) { return recordPairs(a, r.stream) }},
 		} {
 			steps = append(steps, step{
-				group: GroupEngine, kind: c.kind, need: c.need, what: "pairs of the engine",
+				group: GroupEngine, kind: c.kind, need: c.need,
 				run: func() error {
 					return r.withEngine(conf, func(a *alloc.Allocator) error { return r.enginePairs(a, conf, c.kind, c.run) })
 				},
@@ -39,7 +39,7 @@ func (r *runner) engineSteps() []step {
 	}
 	for _, n := range []int{1, 2, 4, 8} {
 		steps = append(steps, step{
-			group: GroupContention, kind: CaseHot, need: 2 * mib, what: "pairs of the engine",
+			group: GroupContention, kind: CaseHot, need: 2 * mib,
 			run: func() error {
 				return r.withEngine(SettingsPlain, func(a *alloc.Allocator) error { return r.contend(a, n) })
 			},
@@ -81,12 +81,8 @@ func (r *runner) enginePairs(a *alloc.Allocator, conf, kind string, prepare func
 	if err != nil {
 		return err
 	}
-	samples, n, err := r.many(do)
-	if err = errors.Join(err, do(-1)); err != nil {
-		return err
-	}
-	r.add(Row{Group: GroupEngine, Case: kind, Part: PartAll, What: engineWhat[kind], Settings: &conf}, samples, n)
-	return nil
+	err = r.addMany(Row{Group: GroupEngine, Case: kind, Part: PartAll, What: engineWhat[kind], Settings: &conf}, do)
+	return errors.Join(err, do(-1))
 }
 
 const hotSize = 4 * kib
@@ -193,32 +189,27 @@ func windowPairs(a *alloc.Allocator) (func(n int) error, error) {
 // contend times pairs from several goroutines, per pair over all of them.
 func (r *runner) contend(a *alloc.Allocator, goroutines int) error {
 	pairs, _ := hotPairs(a)
-	if err := pairs(1); err != nil {
-		return err
+	conf := SettingsPlain
+	row := Row{
+		Group: GroupContention, Case: CaseHot, Part: PartAll, Goroutines: &goroutines, Settings: &conf,
+		What: "malloc and free of 4 KiB from the cache, per pair over all goroutines",
 	}
-	samples, n, err := r.many(func(n int) error {
-		each := max(n/goroutines, 1)
+	return r.addMany(row, func(n int) error {
 		errs := make([]error, goroutines)
 		var start, done sync.WaitGroup
 		start.Add(1)
 		for g := range goroutines {
+			share := n / goroutines
+			if g < n%goroutines {
+				share++
+			}
 			done.Go(func() {
 				start.Wait()
-				errs[g] = pairs(each)
+				errs[g] = pairs(share)
 			})
 		}
 		start.Done()
 		done.Wait()
 		return errors.Join(errs...)
 	})
-	if err != nil {
-		return err
-	}
-	r.add(Row{
-		Group: GroupContention, Case: CaseHot, Part: PartAll, Goroutines: &goroutines, Settings: settingsOf(SettingsPlain),
-		What: "malloc and free of 4 KiB from the cache, per pair over all goroutines",
-	}, samples, max(n/goroutines, 1)*goroutines)
-	return nil
 }
-
-func settingsOf(conf string) *string { return &conf }

@@ -2,11 +2,9 @@ package gpu
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/driver/cuda"
-	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // handleSteps time the calls that put memory behind a range of addresses: one
@@ -17,8 +15,7 @@ func (r *runner) handleSteps() []step {
 		size = r.mappable(size)
 		steps = append(steps, step{
 			group: group, kind: CaseMapping, size: size, need: size * uint64(handles),
-			what: fmt.Sprintf("mapping of %d x %s", handles, units.Size(size)),
-			run:  func() error { return r.mapping(group, size, handles) },
+			run: func() error { return r.mapping(group, size, handles) },
 		})
 	}
 	for _, size := range []uint64{2 * mib, 20 * mib, 200 * mib, gib} {

@@ -26,7 +26,7 @@ func (r *runner) managedSteps() []step {
 	for _, size := range sizes {
 		for _, kind := range []string{CaseExplicit, CaseOnDemand, CasePrefetch} {
 			steps = append(steps, step{
-				group: GroupManaged, kind: kind, size: size, need: size + 2*mib, what: units.Size(size) + " there and back",
+				group: GroupManaged, kind: kind, size: size, need: size + 2*mib,
 				run: func() error { return r.thereAndBack(kind, size) },
 			})
 		}
@@ -60,9 +60,9 @@ func (r *runner) thereAndBack(kind string, size uint64) (err error) {
 	if begin != nil {
 		return begin
 	}
-	// A round takes long and needs no more warming up than one.
+	// A round takes long; one is enough to warm up.
 	calm := r.timer
-	calm.warm, calm.least = 1, (r.least+1)/2+1
+	calm.warm, calm.least = 1, min(r.least, 3)
 	samples, err := calm.rounds(2, func(took []time.Duration) error {
 		mark := time.Now()
 		if err := r.there(set, j); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/driver/cuda"
@@ -15,15 +16,18 @@ import (
 
 // Options say how Run works.
 type Options struct {
-	Quick    bool                               // fewer sizes and rounds
-	Progress func(done, total int, what string) // called before each case; may be nil
+	Quick    bool                  // fewer sizes and rounds
+	Progress func(done, total int) // called before each case; may be nil
+
+	pace *pace // of tests
 }
 
 // What a bench may take.
 const (
-	fullTime  = 50 * time.Second
-	quickTime = 12 * time.Second
+	fullTime  = 45 * time.Second
+	quickTime = 10 * time.Second
 
+	passes    = 2
 	freeShare = 2 // no case takes more than one part in so many of what is free
 )
 
@@ -40,7 +44,6 @@ const readingSize = 20 * mib
 // step is a case: some rows that are timed together.
 type step struct {
 	group, kind string
-	what        string // for the line that shows progress
 	size        uint64 // 0 if it has none
 	need        uint64 // memory of the device
 	run         func() error
@@ -54,6 +57,7 @@ type runner struct {
 	set    *kernels.Set
 	quick  bool
 	bench  *Bench
+	times  [][]time.Duration // of the rounds of each row
 }
 
 // Run times calls on a device. An interrupt is no error: the bench says so and
@@ -82,6 +86,9 @@ func Run(ctx context.Context, lib *cuda.Library, device int, o Options) (*Bench,
 	if o.Quick {
 		r.end = begin.Add(quickTime)
 	}
+	if o.pace != nil {
+		r.pace = *o.pace
+	}
 	if r.bench.FreeBytes, _, err = dev.MemInfo(); err != nil {
 		return nil, err
 	}
@@ -92,24 +99,36 @@ func Run(ctx context.Context, lib *cuda.Library, device int, o Options) (*Bench,
 	if err := r.all(o.Progress); err != nil {
 		return nil, err
 	}
+	for i := range r.bench.Rows {
+		r.bench.Rows[i].summarise(r.times[i])
+	}
 	r.bench.ElapsedS = time.Since(begin).Seconds()
 	r.bench.Reading = r.bench.read()
 	return r.bench, nil
 }
 
-// all does the cases in turn.
-func (r *runner) all(progress func(done, total int, what string)) error {
+// all does the cases in turn, all of them in each pass: what slows the machine
+// down for a while is then in the spread, and not in one case alone.
+func (r *runner) all(progress func(done, total int)) error {
 	var steps []step
 	for _, list := range [][]step{r.pairSteps(), r.asyncSteps(), r.handleSteps(), r.engineSteps(), r.growthSteps(), r.copySteps(), r.managedSteps()} {
 		steps = append(steps, list...)
 	}
 	defer r.unload()
-	for i, s := range steps {
+	timed := make([]bool, len(steps))
+	for i := range passes * len(steps) {
 		if progress != nil {
-			progress(i, len(steps), s.what)
+			progress(i, passes*len(steps))
 		}
-		if why := r.refuses(&s); why != "" {
-			r.skip(&s, why)
+		s := &steps[i%len(steps)]
+		again := i >= len(steps)
+		if again && !timed[i%len(steps)] {
+			continue
+		}
+		if why := r.refuses(s); why != "" {
+			if !again {
+				r.skip(s, why)
+			}
 			continue
 		}
 		err := s.run()
@@ -121,7 +140,9 @@ func (r *runner) all(progress func(done, total int, what string)) error {
 		case errors.Is(err, cuda.ErrExiting), errors.Is(err, cuda.ErrClosed):
 			return err
 		case err != nil:
-			r.skip(&s, err.Error())
+			r.skip(s, err.Error())
+		default:
+			timed[i%len(steps)] = true
 		}
 	}
 	return nil
@@ -157,10 +178,40 @@ func (r *runner) skip(s *step, why string) {
 	r.bench.Skipped = append(r.bench.Skipped, skipped)
 }
 
-// add appends a row with the figures of its rounds.
-func (r *runner) add(row Row, samples []time.Duration, perRound int) {
-	row.summarise(samples, perRound)
-	r.bench.Rows = append(r.bench.Rows, row)
+// add appends a row with the times of its rounds, or the times to the row that
+// is there from an earlier pass.
+func (r *runner) add(row Row, rounds []time.Duration, perRound int) {
+	i := r.row(&row)
+	if i < 0 {
+		i = len(r.times)
+		row.PerRound = perRound
+		r.bench.Rows = append(r.bench.Rows, row)
+		r.times = append(r.times, nil)
+	}
+	r.times[i] = append(r.times[i], rounds...)
+}
+
+// row finds the row of the same case; -1 if there is none.
+func (r *runner) row(of *Row) int {
+	return slices.IndexFunc(r.bench.Rows, func(b Row) bool { return b.key() == of.key() })
+}
+
+// perRound is how many calls a round of the same case has, 0 if there is none.
+func (r *runner) perRound(of *Row) int {
+	if i := r.row(of); i >= 0 {
+		return r.bench.Rows[i].PerRound
+	}
+	return 0
+}
+
+// addMany times calls that are too short to be timed alone.
+func (r *runner) addMany(row Row, do func(n int) error) error {
+	rounds, n, err := r.many(r.perRound(&row), do)
+	if err != nil {
+		return err
+	}
+	r.add(row, rounds, n)
+	return nil
 }
 
 // addParts appends a row for each part and one for all of them together.

@@ -16,15 +16,15 @@ type pace struct {
 	round  time.Duration // what a round of short calls fills
 }
 
-// paceOf is the pace of a full or of a quick bench.
+// paceOf is the pace of each pass of a full or of a quick bench.
 func paceOf(quick bool) pace {
 	if quick {
-		return pace{warm: 1, least: 3, most: 50, budget: 60 * time.Millisecond, round: 2 * time.Millisecond}
+		return pace{warm: 1, least: 2, most: 50, budget: 30 * time.Millisecond, round: 2 * time.Millisecond}
 	}
-	return pace{warm: 3, least: 7, most: 200, budget: 350 * time.Millisecond, round: 5 * time.Millisecond}
+	return pace{warm: 2, least: 4, most: 100, budget: 175 * time.Millisecond, round: 5 * time.Millisecond}
 }
 
-// timer does the rounds of one case.
+// timer does the rounds of one case in one pass.
 type timer struct {
 	pace
 	ctx context.Context
@@ -62,19 +62,13 @@ func (t *timer) rounds(parts int, round func(took []time.Duration) error) ([][]t
 }
 
 // many times a call that is too short to be timed alone: do does it n times. It
-// returns how often a round did.
-func (t *timer) many(do func(n int) error) (samples []time.Duration, n int, err error) {
-	n = 1
-	for {
-		begin := time.Now()
-		if err := do(n); err != nil {
+// returns how many a round has; if that is known from before it is given.
+func (t *timer) many(n int, do func(n int) error) ([]time.Duration, int, error) {
+	if n == 0 {
+		var err error
+		if n, err = t.calibrate(do); err != nil {
 			return nil, 0, err
 		}
-		took := time.Since(begin)
-		if took >= t.round || n >= 1<<24 {
-			break
-		}
-		n *= 2
 	}
 	all, err := t.rounds(1, func(took []time.Duration) error {
 		begin := time.Now()
@@ -88,11 +82,36 @@ func (t *timer) many(do func(n int) error) (samples []time.Duration, n int, err 
 	return all[0], n, nil
 }
 
+// calibrate finds how many calls fill a round. The fastest of several tries
+// counts: a pause of the machine must not pass for a slow call.
+func (t *timer) calibrate(do func(n int) error) (int, error) {
+	const most, tries = 1 << 24, 5
+	for n := 1; ; n *= 2 {
+		filled := 0
+		for filled < tries {
+			if err := t.ctx.Err(); err != nil {
+				return 0, err
+			}
+			begin := time.Now()
+			if err := do(n); err != nil {
+				return 0, err
+			}
+			if time.Since(begin) < t.round {
+				break
+			}
+			filled++
+		}
+		if filled == tries || n >= most {
+			return n, nil
+		}
+	}
+}
+
 // summarise fills in the figures of a row from its rounds.
-func (r *Row) summarise(samples []time.Duration, perRound int) {
-	sorted := slices.Sorted(slices.Values(samples))
-	at := func(q float64) float64 { return quantile(sorted, q) / float64(perRound) }
-	r.Rounds, r.PerRound = len(samples), perRound
+func (r *Row) summarise(rounds []time.Duration) {
+	sorted := slices.Sorted(slices.Values(rounds))
+	at := func(q float64) float64 { return quantile(sorted, q) / float64(r.PerRound) }
+	r.Rounds = len(rounds)
 	r.Median, r.Low, r.High, r.Least, r.Most = at(0.5), at(0.25), at(0.75), at(0), at(1)
 }
 

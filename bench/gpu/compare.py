@@ -9,16 +9,19 @@ limit just above the live peak of the default run each allocator survives or die
 runs share the GPU with the next workload's first passes, which are not timed.
 """
 import argparse
+import gc
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import allocators  # noqa: E402
 import bars  # noqa: E402
 import children  # noqa: E402
-from report import Report, mib, table  # noqa: E402
+import probe  # noqa: E402
+from report import Report, mib, short, table  # noqa: E402
 
 LANES = (("native_a", "native"), ("native_b", "native"), ("expandable", "expandable"),
          ("ashlar_a", "ashlar"), ("ashlar_b", "ashlar"))
@@ -26,7 +29,7 @@ NATIVE, OURS = ("native_a", "native_b"), ("ashlar_a", "ashlar_b")
 TIGHT = ("native", "expandable", "ashlar")
 EXTRA = "streams_graphs"  # no bar: its peaks follow the GPU's timing
 PASS_S = 3.0  # a timed pass covers the first steps that took this long when five ran at once
-FIRST_PASS_S = 75
+FIRST_PASS_S = 60
 ROUNDS = (3, 15)
 
 
@@ -75,6 +78,8 @@ def first_passes(args, report, group, before):
         if worker in tight:
             before.tight[lane] = answer
         elif error:
+            if not group.errors:  # the others fail alike more often than not
+                report.note(short(error, 900))
             group.fail(lane, error)
         elif answer["oom"]:
             group.fail(lane, "out of memory without a limit: " + answer["oom"][:200])
@@ -111,7 +116,7 @@ def timed_passes(group, seconds):
     group.passes = {lane: [] for lane in lanes}
     cost = None
     for n in range(ROUNDS[1] + 1):
-        spent = 0.0
+        begin = time.monotonic()
         for lane in lanes if n % 2 == 0 else lanes[::-1]:
             if lane not in group.workers:
                 continue
@@ -121,9 +126,9 @@ def timed_passes(group, seconds):
             except children.Failed as e:
                 group.fail(lane, e)
                 continue
-            spent += sum(answer["seconds"])
             if n > 0:  # the first round warms up what the contended pass left cold
                 group.passes[lane].append(answer["seconds"])
+        spent = time.monotonic() - begin
         cost = spent if cost is None else min(cost, spent)
         seconds -= spent
         if n >= ROUNDS[0] and seconds < cost:
@@ -139,7 +144,7 @@ def judge(report, group, timed):
 
     missing = [lane for lane, _ in LANES if lane in group.errors]
     if missing:
-        say("runs", False, "; ".join(f"{lane}: {group.errors[lane][:300]}" for lane in missing))
+        say("runs", False, f"{', '.join(missing)} failed; {missing[0]}: {group.errors[missing[0]]}")
 
     if all(lane in group.first for lane in NATIVE):
         a, b = (group.first[lane]["numbers"] for lane in NATIVE)
@@ -187,7 +192,7 @@ def judge_tight(group, say):
     def outcome(lane):
         answer = group.tight[lane]
         if isinstance(answer, children.Failed):
-            return None, f"error: {answer}"[:300]
+            return None, f"error: {short(answer)}"
         return answer["oom"] is None, "ok" if answer["oom"] is None else f"OOM after {len(answer['numbers'])} steps"
 
     (them, their_text), (we, our_text) = outcome("expandable"), outcome("ashlar")
@@ -215,25 +220,6 @@ def overview(groups):
     table(head, rows)
 
 
-def can_fork(report):
-    """Whether a forked child can start CUDA, and whether each allocator installs at all."""
-    fork, ok = True, True
-    for allocator in ("native", "expandable", "ashlar"):
-        for attempt in (fork, False):
-            worker = children.Worker("probe", "probe", {"allocator": allocator}, None, attempt)
-            try:
-                report.note(f"{allocator}: {worker.receive(60)}")
-                worker.stop()
-                fork = fork and attempt
-                break
-            except children.Failed as e:
-                report.note(f"{allocator} does not start ({'forked' if attempt else 'fresh'} process): {e}")
-                if not attempt:
-                    ok = False
-                    break
-    return fork, ok
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then tmp/gpu/libashlar.so)")
@@ -254,8 +240,10 @@ def main():
     import workloads
 
     workloads.preload()
+    gc.collect()
+    gc.freeze()  # what was imported is not looked through again in every child
     report.note(f"torch {workloads.torch.__version__} and the models' code are imported")
-    args.fork, usable = can_fork(report)
+    args.fork, usable = probe.starts(report, TIGHT)
     if not usable:
         report.bar(3, "set-up", False, "an allocator does not start: see above")
         sys.exit(report.close())

@@ -11,10 +11,17 @@ def mib(n):
     return "-" if n is None else f"{n / MIB:,.0f}"
 
 
+def short(text, limit=300):
+    """Text on one line; too long a one loses its middle, since the end of an error says most."""
+    text = " ".join(str(text).split())
+    return text if len(text) <= limit else text[:limit // 3] + " ... " + text[-(limit - limit // 3):]
+
+
 def table(head, rows):
     """A table in Markdown, so that it can go into a page as it is."""
-    cells = [[str(c) for c in row] for row in [head, *rows]]
+    cells = [[short(c) for c in row] for row in [head, *rows]]
     width = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    width[-1] = len(head[-1])  # the last column is free text
     for n, row in enumerate(cells):
         print("| " + " | ".join(c.ljust(w) for c, w in zip(row, width)) + " |")
         if n == 0:

@@ -27,6 +27,7 @@ func freePort(t *testing.T) int {
 // A real service under all variants: it is ready when it answers, is driven by
 // requests, settles, and nothing of it is left.
 func TestHostService(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("processes can be measured on Linux only")
 	}
@@ -36,8 +37,8 @@ func TestHostService(t *testing.T) {
 	port := fmt.Sprint(freePort(t))
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), stdio{out: &stdout, err: &stderr}, []string{
-		"host", "run", "--json", "--repeat", "1", "--settle", "1500ms", "--for", "60s",
-		"--ready", "http://127.0.0.1:" + port + "/", "--load", "python3 ../../testdata/host/load.py " + port + " 60",
+		"host", "run", "--json", "--repeat", "1", "--settle", "600ms", "--for", "60s",
+		"--ready", "http://127.0.0.1:" + port + "/", "--load", "python3 ../../testdata/host/load.py " + port + " 40",
 		"--", "python3", "../../testdata/host/server.py", port,
 	})
 	if code != exitOK || stderr.Len() > 0 {

@@ -46,8 +46,9 @@ ASHLAR_API void ashlar_free(void *p, size_t size, int device, void *stream) ASHL
 ASHLAR_API void ashlar_record_stream(void *p, void *stream) ASHLAR_NOTHROW;
 
 /* Have a function told of every ashlar_malloc(), after it, and ashlar_free(),
- * before it, on the calling thread and with no lock held; NULL for none. That is
- * how ashlar_torch.py learns the stacks of a recorded history. */
+ * before it, on the calling thread and with no lock held; NULL for none. It waits
+ * until the function before is not being called any more. That is how
+ * ashlar_torch.py learns the stacks of a recorded history. */
 enum { ASHLAR_TOLD_ALLOC = 0, ASHLAR_TOLD_FREE = 1, ASHLAR_TOLD_OOM = 2 };
 typedef void (*ashlar_witness)(int told, int device, void *p, size_t size);
 ASHLAR_API void ashlar_set_witness(ashlar_witness witness);

@@ -1,3 +1,5 @@
+//go:build cgo
+
 // The pool functions of PyTorch's allocator interface: a CUDA graph's memory
 // comes from a pool of its own, and is not used for anything else until the
 // graph is gone.
@@ -81,7 +83,7 @@ ASHLAR_EXPORT void ashlar_begin_allocate_to_pool(int device, ashlar::PoolId id, 
   const int code = ashlar_front_begin_pool(device, id.first, id.second, ashlar::accept, route);
   if (code == ASHLAR_OK) return;
   delete ashlar::routes().take(device, id);
-  ashlar::throw_code(code);
+  ashlar::throw_code(code, ashlar_error_text());
 }
 
 // PyTorch ends and releases pools in destructors too: nothing is thrown.

@@ -1,3 +1,5 @@
+//go:build cgo
+
 #include "throw.h"
 
 #include <cxxabi.h>
@@ -138,8 +140,7 @@ void throw_out_of_memory(const char *text) {
 
 void throw_failure(const char *text) { throw std::runtime_error(text); }
 
-void throw_code(int code) {
-  const char *text = ashlar_error_text();
+void throw_code(int code, const char *text) {
   if (text == nullptr || *text == '\0') text = "ashlar: the request failed, and no reason was given";
   if (code == ASHLAR_OOM) throw_out_of_memory(text);
   throw_failure(text);

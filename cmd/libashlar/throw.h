@@ -23,9 +23,8 @@ namespace ashlar {
 // Throws std::runtime_error, which Python sees as RuntimeError.
 [[noreturn]] void throw_failure(const char *text);
 
-// Throws what a code of ashlar.h other than ASHLAR_OK stands for, with the
-// text of the thread's last failure.
-[[noreturn]] void throw_code(int code);
+// Throws what a code of ashlar.h other than ASHLAR_OK stands for.
+[[noreturn]] void throw_code(int code, const char *text);
 
 // One line on standard error for failures where nothing may be thrown.
 void complain(const char *where) noexcept;

@@ -1,3 +1,5 @@
+//go:build cgo
+
 // The constructor with the std::string from before C++11, in a file of its own
 // because the choice of the string holds for a whole file.
 #define _GLIBCXX_USE_CXX11_ABI 0

@@ -73,6 +73,7 @@ func mustCompare(t *testing.T, s Spec, ready []variant.Ready, repeat int) *Compa
 }
 
 func TestToItsEnd(t *testing.T) {
+	t.Parallel()
 	c := mustCompare(t, Spec{Command: shell("sleep 0.4; exit 3")}, plain(t), 2)
 	r := c.Results[0]
 	if r.Runs != 2 || *r.ExitCode != 3 || *r.Final != FinalAtExit || r.Error != nil || !r.Verified || *r.PeakRSS == 0 {
@@ -85,6 +86,7 @@ func TestToItsEnd(t *testing.T) {
 
 // A service is driven, settles, and is ended with all it has started.
 func TestService(t *testing.T) {
+	t.Parallel()
 	seen := filepath.Join(t.TempDir(), "loaded")
 	c := mustCompare(t, Spec{
 		Command: shell("sleep 1000 & sleep 0.3; echo up; sleep 1000"), Ready: &Ready{Text: "up"},
@@ -109,6 +111,7 @@ func TestService(t *testing.T) {
 }
 
 func TestLoadIsCutOff(t *testing.T) {
+	t.Parallel()
 	c := mustCompare(t, Spec{Command: shell("sleep 1000"), Load: "sleep 1000", For: 200 * time.Millisecond}, plain(t), 1)
 	if r := c.Results[0]; r.Error != nil || *r.WallS > 100 {
 		t.Errorf("%+v", r)
@@ -117,6 +120,7 @@ func TestLoadIsCutOff(t *testing.T) {
 
 // What goes wrong is told in the row.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	busy := httptest.NewServer(http.NotFoundHandler())
 	defer busy.Close()
 	answering := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -149,6 +153,7 @@ func TestFailures(t *testing.T) {
 
 // A command may end before its time is over.
 func TestEndsEarly(t *testing.T) {
+	t.Parallel()
 	c := mustCompare(t, Spec{Command: shell("sleep 0.3"), For: time.Hour, Settle: time.Hour}, plain(t), 1)
 	if r := c.Results[0]; r.Error != nil || *r.Final != FinalAtExit || *r.ExitCode != 0 {
 		t.Errorf("%+v", r)
@@ -156,6 +161,7 @@ func TestEndsEarly(t *testing.T) {
 }
 
 func TestIgnoresSIGTERM(t *testing.T) {
+	t.Parallel()
 	s := Spec{Command: shell("trap '' TERM; echo up; while :; do sleep 1; done"), Ready: &Ready{Text: "up"}, Grace: 300 * time.Millisecond}
 	c := mustCompare(t, s, plain(t), 1)
 	if want := []string{"under glibc it ignored SIGTERM and was killed"}; !slices.Equal(c.Notes, want) || c.Results[0].Error != nil {
@@ -165,6 +171,7 @@ func TestIgnoresSIGTERM(t *testing.T) {
 
 // What a command leaves behind when it ends is ended too.
 func TestLeavesChildren(t *testing.T) {
+	t.Parallel()
 	c := mustCompare(t, Spec{Command: shell("sleep 1000 & sleep 0.3")}, plain(t), 1)
 	if r := c.Results[0]; r.Error != nil || *r.ExitCode != 0 {
 		t.Errorf("%+v", r)
@@ -173,6 +180,7 @@ func TestLeavesChildren(t *testing.T) {
 
 // Signals go to the group of the command alone; who has left it is told.
 func TestAnotherGroup(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
@@ -191,6 +199,7 @@ func TestAnotherGroup(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := find(t, "glibc-arena2")
 	s := Spec{Command: shell("trap '' TERM; sleep 0.4; [ -z \"$MALLOC_ARENA_MAX\" ] || while :; do sleep 1; done"), Environ: marked(t), Grace: 200 * time.Millisecond}
@@ -209,6 +218,7 @@ func TestInterrupted(t *testing.T) {
 
 // All variants once, then again, beginning with another.
 func TestInterleaved(t *testing.T) {
+	t.Parallel()
 	var order []string
 	ready := find(t, "glibc-arena2")
 	if _, err := Compare(t.Context(), Spec{Command: []string{"true"}}, ready, 2, func(_ int, v string) { order = append(order, v) }); err != nil {
@@ -222,6 +232,7 @@ func TestInterleaved(t *testing.T) {
 // A preload that does not reach the program is an error, a crash under one
 // variant a row.
 func TestVerified(t *testing.T) {
+	t.Parallel()
 	ready := find(t, "jemalloc,glibc-trim")
 	c := mustCompare(t, Spec{Command: shell("sleep 0.5; sleep 0.1")}, ready, 1)
 	for _, r := range c.Results {
@@ -252,6 +263,7 @@ func TestVerified(t *testing.T) {
 
 // A Go program is not run under one malloc after the other.
 func TestGoProgram(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

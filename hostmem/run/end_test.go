@@ -45,6 +45,7 @@ func TestLast(t *testing.T) {
 // A shell that outlives its only large process by a moment is not what the
 // command held in the end.
 func TestFinalOfTree(t *testing.T) {
+	t.Parallel()
 	script := "(x=$(head -c 20000000 /dev/zero | tr '\\0' x); sleep 2; :); sleep 0.05"
 	c := mustCompare(t, Spec{Command: shell(script), Interval: 10 * time.Millisecond}, plain(t), 1)
 	r := c.Results[0]
@@ -59,6 +60,7 @@ func TestFinalOfTree(t *testing.T) {
 
 // What is over at once is not measured, and says so.
 func TestOverAtOnce(t *testing.T) {
+	t.Parallel()
 	var r Result
 	for range 20 { // on a busy machine it may be there for a while
 		if r = mustCompare(t, Spec{Command: shell("echo bad luck; exit 3")}, plain(t), 1).Results[0]; r.Runs == 0 {

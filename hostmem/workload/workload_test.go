@@ -102,7 +102,7 @@ func TestLesson(t *testing.T) {
 // to do so.
 func TestBurst(t *testing.T) {
 	t.Parallel()
-	c := compared(t, "burst", "jemalloc-bg", 1, 6*time.Second)
+	c := compared(t, "burst", "jemalloc-bg", 1, 4*time.Second)
 	glibc, jemalloc := *c.Results[0].Retained, *c.Results[1].Retained
 	if 3*jemalloc > glibc {
 		t.Errorf("jemalloc-bg retains %d, glibc %d", jemalloc, glibc)
@@ -113,7 +113,7 @@ func TestBurst(t *testing.T) {
 // that have ended.
 func TestThreads(t *testing.T) {
 	t.Parallel()
-	c := compared(t, "threads", "jemalloc", 1, 3*time.Second)
+	c := compared(t, "threads", "jemalloc", 1, 2*time.Second)
 	glibc, jemalloc := c.Results[0], c.Results[1]
 	if 2**jemalloc.FinalRSS > *glibc.FinalRSS || 2**jemalloc.Retained > *glibc.Retained {
 		t.Errorf("jemalloc holds %d and retains %d, glibc %d and %d", *jemalloc.FinalRSS, *jemalloc.Retained, *glibc.FinalRSS, *glibc.Retained)
@@ -123,7 +123,7 @@ func TestThreads(t *testing.T) {
 // The thread that trims glibc is started anew in workers that were forked.
 func TestForked(t *testing.T) {
 	t.Parallel()
-	c := compared(t, "forked", "glibc-trim", 1, 4*time.Second)
+	c := compared(t, "forked", "glibc-trim", 1, 3*time.Second)
 	glibc, trim := c.Results[0], c.Results[1]
 	if 2**trim.FinalRSS > *glibc.FinalRSS || glibc.Processes != 5 {
 		t.Errorf("glibc-trim holds %d, glibc %d in %d processes", *trim.FinalRSS, *glibc.FinalRSS, glibc.Processes)

@@ -45,8 +45,8 @@ func (d deviceInfo) String() string {
 }
 
 func describeDevice(dev driver.Copier) deviceInfo {
-	free, total, _ := dev.MemInfo() // figures for the reader; the checks do not need them
-	d := deviceInfo{Name: "a device", TotalBytes: total, FreeBytes: free}
+	free, _, _ := dev.MemInfo() // for the reader; the checks do not need it
+	d := deviceInfo{Name: "a device", TotalBytes: dev.TotalMemory(), FreeBytes: free}
 	switch dev := dev.(type) {
 	case *cuda.Device:
 		d.Name = dev.Info().Name

@@ -54,10 +54,12 @@ func (l *opLog) begin() {
 	l.entries, l.decisions, l.err = l.entries[:0], l.decisions[:0], nil
 }
 
-func (l *opLog) options() []alloc.Option {
+// options let an allocator write the log; then is called after every event.
+func (l *opLog) options(then func()) []alloc.Option {
 	return []alloc.Option{
 		alloc.WithObserver(func(e alloc.Event) {
 			l.add(entry{e.Action.String(), e.Addr, e.Size, e.Stream, e.Pool})
+			then()
 		}),
 		alloc.WithExplainer(func(d alloc.Decision) { l.decisions = append(l.decisions, d) }),
 	}
@@ -85,6 +87,7 @@ type lockstep struct {
 
 	streams   map[uint64]uint64 // recorded handle -> real one
 	reordered int               // releases that came in another order, by address alone
+	ties      []*tie            // shown, in order; all but a last one were settled
 }
 
 // newLockstep sets both engines up. Streams stand for the recorded ones by
@@ -98,15 +101,15 @@ func newLockstep(rec *replay.Recording, waited []int, dev driver.Copier, streams
 	l.recDr = recorded.New(recorded.Config{TotalMemory: rec.TotalMemory, Events: recorded.List(rec.Trace), Waited: waited})
 	ref := &reference{Driver: l.recDr, guide: l.guide, log: &l.ref.log, event: map[driver.Event]int{}}
 	real := &guided{Copier: dev, total: rec.TotalMemory, guide: l.guide, log: &l.dev.log, event: map[driver.Event]int{}}
-	if err := l.ref.open(rec, ref, rec.Streams); err != nil {
+	if err := l.ref.open(rec, ref, rec.Streams, l.ref.log.options(l.recDr.Advance)); err != nil {
 		return nil, err
 	}
-	return l, l.dev.open(rec, real, streams, opts...)
+	return l, l.dev.open(rec, real, streams, append(l.dev.log.options(func() {}), opts...))
 }
 
-func (s *side) open(rec *replay.Recording, d driver.Driver, streams []uint64, opts ...alloc.Option) error {
+func (s *side) open(rec *replay.Recording, d driver.Driver, streams []uint64, opts []alloc.Option) error {
 	var err error
-	if s.a, err = rec.Allocator(d, append(s.log.options(), opts...)...); err != nil {
+	if s.a, err = rec.Allocator(d, opts...); err != nil {
 		return err
 	}
 	s.p, err = replay.NewPerformer(rec, s.a, streams)
@@ -140,6 +143,8 @@ type difference struct {
 	What      string `json:"what"`
 	Recorded  string `json:"recorded,omitempty"`
 	Device    string `json:"device,omitempty"`
+	Tie       *tie   `json:"tie,omitempty"`       // it is one
+	NotTie    string `json:"not_a_tie,omitempty"` // why it is none
 
 	ref, dev []entry // that differ: one each, or a run of releases
 }
@@ -201,7 +206,7 @@ func (l *lockstep) compareEntry(i int, ref, dev entry) *difference {
 		if at, ok := l.match.toDev(ref.Addr); !ok || at != dev.Addr {
 			d := l.differ(i, "the device did the same at another place", l.place(ref, l.match.refPlace), l.place(dev, l.match.devPlace))
 			d.ref, d.dev = []entry{ref}, []entry{dev}
-			return d
+			return l.settle(d)
 		}
 	}
 	return nil
@@ -252,7 +257,9 @@ func (l *lockstep) compareReleases(i int, ref, dev []entry) *difference {
 	if !same {
 		d := l.differ(i, "the device gave other memory back", describe(ref), describe(dev))
 		d.ref, d.dev = slices.Clone(ref), slices.Clone(dev)
-		return d
+		if d = l.settle(d); d != nil {
+			return d
+		}
 	}
 	for _, e := range ref {
 		if e.Action != alloc.ActionSegmentUnmap.String() {
@@ -297,25 +304,20 @@ func (l *lockstep) statistics(want map[string]int64) []string {
 	return slices.Sorted(maps.Keys(wrong))
 }
 
-// run performs the whole recording. It returns the outcome up to the first
-// difference in the layout, and goes on after it: the statistics tell how much
-// it matters.
+// run performs the whole recording. It goes on after the runs have parted:
+// the statistics tell how much it matters.
 func (l *lockstep) run(ctx context.Context) (*outcome, error) {
-	out := &outcome{Checkpoints: len(l.rec.Checkpoints)}
+	out := &outcome{}
 	next := 0
 	check := func(i int) {
 		for ; next < len(l.rec.Checkpoints) && l.rec.Checkpoints[next].Ops == i; next++ {
-			wrong := l.statistics(l.rec.Checkpoints[next].Stats)
-			switch {
-			case len(wrong) == 0:
-				out.Equal++
-			case out.first == nil:
-				want, got := l.rec.Checkpoints[next].Stats, l.dev.a.Stats().Map()
-				out.first = l.differ(i-1, fmt.Sprintf("checkpoint %d: %d statistics differ, the first is %s", next, len(wrong), wrong[0]),
-					fmt.Sprint(want[wrong[0]]), fmt.Sprint(got[wrong[0]]))
-			}
-			if out.first == nil {
-				out.Before++
+			want := l.rec.Checkpoints[next].Stats
+			wrong := l.statistics(want)
+			if len(wrong) == 0 {
+				out.equal++
+			} else if out.parted == nil {
+				out.parted = l.differ(i-1, fmt.Sprintf("checkpoint %d: %d statistics differ, the first is %s", next, len(wrong), wrong[0]),
+					fmt.Sprint(want[wrong[0]]), fmt.Sprint(l.dev.a.Stats().Map()[wrong[0]]))
 			}
 		}
 	}
@@ -325,39 +327,27 @@ func (l *lockstep) run(ctx context.Context) (*outcome, error) {
 		}
 		check(i)
 		l.do(i)
-		if out.first == nil {
-			if out.first = l.compare(i); out.first != nil {
-				out.tie, out.notTie = l.tie(out.first)
-			}
+		if out.parted == nil {
+			out.parted = l.compare(i)
 		} else if l.compareError(i) != nil {
 			// An allocation failed in one run only: from here on the
 			// operations are not the same any more.
-			out.Stopped = i
-			break
+			return out, nil
 		}
-		out.Performed = i + 1
+		out.performed = i + 1
 	}
 	check(len(l.rec.Ops))
-	if out.first == nil {
-		out.first = l.compareLayout()
+	if out.parted == nil {
+		out.parted = l.compareLayout()
 	}
-	out.Reordered, out.Events = l.reordered, l.guide
 	return out, nil
 }
 
 // outcome is how far the engine on the device did as PyTorch did.
 type outcome struct {
-	Performed   int
-	Checkpoints int
-	Equal       int // checkpoints with all statistics equal
-	Before      int // of them before the first difference
-	Stopped     int // operation at which the two could not go on together; 0 if none
-	Reordered   int
-	Events      *guide
-
-	first  *difference
-	tie    *tie
-	notTie string
+	performed int
+	equal     int         // checkpoints with all statistics equal
+	parted    *difference // nil if the layout was the same from beginning to end
 }
 
 // compareLayout compares the segments and blocks at the end with those that
@@ -387,13 +377,19 @@ func (l *lockstep) compareLayout() *difference {
 	return nil
 }
 
-// relative describes everything about a segment but where it is.
+// relative describes everything about a segment but where it is. A free block
+// still names the request that used it last, which says nothing any more once
+// free segments have been exchanged.
 func (l *lockstep) relative(s alloc.Segment, stream uint64) string {
 	base := s.Address
 	s.Address, s.Stream = 0, stream
 	s.Blocks = slices.Clone(s.Blocks)
 	for i := range s.Blocks {
-		s.Blocks[i].Address -= base
+		b := &s.Blocks[i]
+		b.Address -= base
+		if b.State == alloc.Inactive && len(l.ties) > 0 {
+			b.RequestedSize = 0
+		}
 	}
 	return fmt.Sprintf("%+v", s)
 }

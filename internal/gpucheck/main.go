@@ -12,6 +12,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/ashlar-mem/ashlar/replay"
 )
 
 func main() {
@@ -23,9 +25,12 @@ func main() {
 // The exit codes.
 const (
 	exitGood  = 0
-	exitBad   = 1 // something is not as it should be
+	exitBad   = 1 // something is not as it should be, or the device failed
 	exitUsage = 2 // no such device, wrong arguments, unreadable file
 )
+
+// errUsage marks what is wrong with the arguments.
+var errUsage = errors.New("wrong arguments")
 
 // report is what a subcommand found.
 type report interface {
@@ -91,7 +96,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "gpucheck:", err)
-		return exitUsage
+		var input *replay.InputError
+		if errors.As(err, &input) || errors.Is(err, errUsage) {
+			return exitUsage
+		}
+		return exitBad
 	}
 	if a.json {
 		enc := json.NewEncoder(stdout)
@@ -128,7 +137,7 @@ func oracleFlags(f *flag.FlagSet, a *arguments) {
 
 func runOracle(ctx context.Context, r *rig, a *arguments, progress io.Writer) (report, error) {
 	if len(a.files) == 0 {
-		return nil, errors.New("name the recordings to perform")
+		return nil, fmt.Errorf("%w: name the recordings to perform", errUsage)
 	}
 	c := &checker{dev: r.dev, both: a.both}
 	n := 0

@@ -22,7 +22,7 @@ var confs = []string{
 
 // fullPlan keeps a GPU busy for less than a minute.
 var fullPlan = plan{
-	seed: 1, operations: 15000, longest: 12 * time.Second,
+	seed: 1, operations: 15000, longest: 10 * time.Second,
 	limit: 1 << 30, largest: 96 << 20, streams: 4, slots: 4096, spin: 2 * time.Millisecond, confs: confs,
 }
 

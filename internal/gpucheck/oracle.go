@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/recorded"
-	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/replay"
 )
 
@@ -32,14 +28,16 @@ type oracleResult struct {
 	Error      string `json:"error,omitempty"`
 	Operations int    `json:"operations"`
 	Performed  int    `json:"operations_performed"`
+	TotalBytes uint64 `json:"recorded_total_bytes"` // memory of the recorded device, by which limits are scaled
 
 	// At the addresses that the device gave.
 	Checkpoints      int         `json:"checkpoints"`
 	CheckpointsEqual int         `json:"checkpoints_equal"` // with every statistic as recorded
 	LayoutEqual      bool        `json:"layout_equal"`
-	Parted           *difference `json:"parted,omitempty"` // the first difference
-	Tie              *tie        `json:"tie,omitempty"`    // which was a tie
-	NotTie           string      `json:"not_a_tie,omitempty"`
+	Ties             int         `json:"ties"`
+	FirstTie         *tie        `json:"first_tie,omitempty"`
+	Parted           *difference `json:"parted,omitempty"` // what could not be settled
+	Explained        bool        `json:"explained"`        // Parted is a tie, or follows from one
 	Reordered        int         `json:"releases_reordered"`
 	EventsDone       int64       `json:"events_done"`   // when the recording had them done
 	EventsWaited     int64       `json:"events_waited"` // for the device, which had not
@@ -115,16 +113,16 @@ func (c *checker) recording(ctx context.Context, rec *replay.Recording) (*oracle
 	if err != nil {
 		return nil, err
 	}
-	r := &oracleResult{Operations: len(rec.Ops), Checkpoints: len(rec.Checkpoints)}
+	r := &oracleResult{Operations: len(rec.Ops), Checkpoints: len(rec.Checkpoints), TotalBytes: rec.TotalMemory}
 	if err := c.native(ctx, rec, known.Waited, streams, r); err != nil {
 		return nil, err
 	}
 	r.OK = r.LayoutEqual && r.CheckpointsEqual == r.Checkpoints
-	if r.Tie != nil || c.both {
+	if r.Explained || c.both {
 		if err := c.inRecordedOrder(ctx, rec, streams, r); err != nil {
 			return nil, err
 		}
-		r.OK = (r.OK || r.Tie != nil) && r.Recorded.Identical
+		r.OK = (r.OK || r.Explained) && r.Recorded.Identical
 	}
 	return r, nil
 }
@@ -141,11 +139,21 @@ func (c *checker) native(ctx context.Context, rec *replay.Recording, waited []in
 	if err != nil {
 		return err
 	}
-	r.Performed, r.CheckpointsEqual = out.Performed, out.Equal
-	r.LayoutEqual = out.first == nil
-	r.Parted, r.Tie, r.NotTie = out.first, out.tie, out.notTie
-	r.Reordered = out.Reordered
-	r.EventsDone, r.EventsWaited, r.EventsHeld = out.Events.instant, out.Events.waited, out.Events.held
+	r.Performed, r.CheckpointsEqual = out.performed, out.equal
+	r.Parted, r.LayoutEqual = out.parted, out.parted == nil
+	if r.Ties = len(l.ties); r.Ties > 0 {
+		r.FirstTie = l.ties[0]
+	}
+	if d := out.parted; d != nil {
+		// Segments that were exchanged have not been free for equally long,
+		// which garbage collection looks at: what it does then follows from
+		// the exchange.
+		_, limited := l.dev.a.Limit()
+		collects := limited && l.dev.a.Settings().GarbageCollectionThreshold > 0
+		r.Explained = d.Tie != nil || collects && len(l.ties) > 0
+	}
+	r.Reordered = l.reordered
+	r.EventsDone, r.EventsWaited, r.EventsHeld = l.guide.instant, l.guide.waited, l.guide.held
 	r.Calls = dev.count()
 	return nil
 }
@@ -206,113 +214,4 @@ func (c *checker) close() {
 		_ = c.dev.CloseStream(s)
 	}
 	c.streams = nil
-}
-
-// write prints the report as a table, and below it the proof of every tie.
-func (r *oracleReport) write(w io.Writer) {
-	fmt.Fprintf(w, "%s\n\n", r.Device)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "recording\toperations\tstatistics\tlayout\tties as recorded\t")
-	good, equal, ties := 0, 0, 0
-	for i := range r.Recordings {
-		x := &r.Recordings[i]
-		if x.OK {
-			good++
-		}
-		if x.Tie != nil {
-			ties++
-		} else if x.LayoutEqual {
-			equal++
-		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t\n", strings.TrimSuffix(x.File, ".json.gz"), x.Operations, x.statistics(), x.layout(), x.inOrder())
-	}
-	tw.Flush()
-	for i := range r.Recordings {
-		r.Recordings[i].explain(w)
-	}
-	fmt.Fprintf(w, "\n%d of %d recordings: layout and statistics equal in %d, parted at a tie that is shown in %d, otherwise different in %d\n",
-		good, len(r.Recordings), equal, ties, len(r.Recordings)-equal-ties)
-}
-
-func (r *oracleResult) statistics() string {
-	s := fmt.Sprintf("%d of %d", r.CheckpointsEqual, r.Checkpoints)
-	if r.Tie != nil {
-		s += " (parted)"
-	}
-	return s
-}
-
-func (r *oracleResult) layout() string {
-	switch {
-	case r.Error != "":
-		return "failed"
-	case r.LayoutEqual:
-		return "equal"
-	case r.Tie != nil:
-		return fmt.Sprintf("parted at operation %d: a tie", r.Tie.Operation)
-	}
-	return fmt.Sprintf("DIFFERENT at operation %d", r.Parted.Operation)
-}
-
-func (r *oracleResult) inOrder() string {
-	switch {
-	case r.Recorded == nil:
-		return "-"
-	case r.Recorded.Identical:
-		return fmt.Sprintf("identical, %s events", units.Count(int64(r.Recorded.Events)))
-	}
-	return "DIFFERENT"
-}
-
-// candidatesShown is how many blocks of a tie are listed.
-const candidatesShown = 8
-
-// explain prints what a reader needs to judge a recording that is not equal.
-func (r *oracleResult) explain(w io.Writer) {
-	switch {
-	case r.Error != "":
-		fmt.Fprintf(w, "\n%s: %s\n", r.File, r.Error)
-		return
-	case r.Parted != nil:
-		d := r.Parted
-		fmt.Fprintf(w, "\n%s, operation %d (%s): %s\n", r.File, d.Operation, d.Text, d.What)
-		fmt.Fprintf(w, "  recorded:      %s\n  on the device: %s\n", orNothing(d.Recorded), orNothing(d.Device))
-	}
-	switch {
-	case r.Tie != nil:
-		r.Tie.write(w)
-	case r.NotTie != "":
-		fmt.Fprintf(w, "  not a tie: %s\n", r.NotTie)
-	}
-	if r.Recorded != nil && !r.Recorded.Identical {
-		fmt.Fprintf(w, "  with ties broken as recorded: %s\n", r.Recorded.First)
-	}
-}
-
-func orNothing(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
-}
-
-func (t *tie) write(w io.Writer) {
-	half := "small"
-	if t.Large {
-		half = "large"
-	}
-	fmt.Fprintf(w, "  a tie: the %s is one of %d of %s in the %s pool of stream %d; the addresses decide:\n",
-		t.Choice, len(t.Candidates), units.Size(t.SizeBytes), half, t.Stream)
-	for i, c := range t.Candidates {
-		mark := ""
-		if c.Recorded {
-			mark += "  <- taken in the recording"
-		}
-		if c.Device {
-			mark += "  <- taken on the device"
-		}
-		if i < candidatesShown || mark != "" {
-			fmt.Fprintf(w, "    recorded %#x  device %#x%s\n", c.RecordedAddr, c.DeviceAddr, mark)
-		}
-	}
 }

@@ -36,6 +36,18 @@ func (p *pairing) find(ref uint64) int {
 	return i
 }
 
+// whole reports whether size bytes at ref are a segment.
+func (p *pairing) whole(ref, size uint64) bool {
+	i := p.find(ref)
+	return i < len(p.pairs) && p.pairs[i].ref == ref && p.pairs[i].size == size
+}
+
+// exchange matches two segments of one size the other way round.
+func (p *pairing) exchange(ref1, ref2 uint64) {
+	x, y := &p.pairs[p.find(ref1)], &p.pairs[p.find(ref2)]
+	x.dev, y.dev = y.dev, x.dev
+}
+
 // toDev translates an address of the reference run.
 func (p *pairing) toDev(ref uint64) (uint64, bool) {
 	i := p.find(ref)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -170,17 +169,11 @@ func (p *program) delay() time.Duration {
 	return time.Duration(p.rng.Int64N(int64(p.plan.spin)) + 1)
 }
 
-// size is a random size: every order of magnitude is as likely as the others,
-// and every size is one of whole words.
-func (p *program) size() uint64 {
-	return max(8, uint64(math.Exp(p.rng.Float64()*math.Log(float64(p.plan.largest)))))&^7 + 8*p.rng.Uint64N(2)
-}
-
 // malloc gets a block and fills it. If there is no memory it frees a third of
 // what it has.
 func (p *program) malloc() error {
 	home := p.rng.IntN(len(p.streams))
-	b := &held{id: p.ids, size: p.size(), seed: p.rng.Uint64(), home: home}
+	b := &held{id: p.ids, size: randomSize(p.rng, p.plan.largest), seed: p.rng.Uint64(), home: home}
 	addr, err := p.a.Malloc(b.size, p.streams[home])
 	var oom *alloc.OutOfMemoryError
 	if errors.As(err, &oom) {
@@ -292,7 +285,11 @@ func (p *program) order(before, after int) error {
 // that. Half of the time the other stream writes: then the home stream waits.
 func (p *program) share(b *held) error {
 	user := p.rng.IntN(len(p.streams))
-	if user == b.home {
+	if user == b.home || p.pooled {
+		// While a pool receives allocations, PyTorch takes record_stream for
+		// that of a graph capture and forgets it if the block is freed before
+		// the end (spec 5.5). A program that wants to be safe does not rely
+		// on it there.
 		return nil
 	}
 	p.report.OtherStreams++
@@ -309,6 +306,13 @@ func (p *program) share(b *held) error {
 	}
 	if err := p.verify(b, user); err != nil || p.rng.IntN(2) == 0 {
 		return err
+	}
+	for _, reader := range b.users { // who may not have read it yet
+		if reader != user {
+			if err := p.order(reader, user); err != nil {
+				return err
+			}
+		}
 	}
 	b.seed = p.rng.Uint64()
 	p.report.WrittenBytes += b.size

@@ -21,6 +21,11 @@ type tie struct {
 	Large     bool   `json:"large"`
 	Stream    int    `json:"stream"` // position in the recording
 
+	// Settled says that the choice was between whole segments. They are alike
+	// while they are free, so it makes no difference which of them is which:
+	// the matching exchanges them and goes on.
+	Settled bool `json:"settled"`
+
 	// Candidates are all blocks of that size that were free in that pool, by
 	// recorded address.
 	Candidates []candidate `json:"candidates"`
@@ -46,6 +51,33 @@ type shelf struct {
 	stream uint64 // recorded handle
 	large  bool
 	pool   alloc.PoolID
+}
+
+// settle looks whether a difference is a tie. If it is one between whole free
+// segments it exchanges them and returns nil: nothing differs any more.
+func (l *lockstep) settle(d *difference) *difference {
+	d.Tie, d.NotTie = l.tie(d)
+	if d.Tie == nil {
+		return d
+	}
+	l.ties = append(l.ties, d.Tie)
+	var ref, dev []candidate // taken in one run only
+	for _, c := range d.Tie.Candidates {
+		switch {
+		case c.Recorded:
+			ref = append(ref, c)
+		case c.Device:
+			dev = append(dev, c)
+		}
+		if (c.Recorded || c.Device) && !l.match.whole(c.RecordedAddr, d.Tie.SizeBytes) {
+			return d
+		}
+	}
+	for i := range ref {
+		l.match.exchange(ref[i].RecordedAddr, dev[i].RecordedAddr)
+	}
+	d.Tie.Settled = true
+	return nil
 }
 
 // tie shows that a difference is a tie, or says why it is none. It is called
@@ -189,7 +221,9 @@ func (l *lockstep) decide(d *difference, choice string, ref, dev []alloc.Span, f
 	devShelf := at
 	devShelf.stream = l.streams[at.stream]
 	for _, a := range freeBlocks(l.dev.a, devShelf, size) {
-		there[a] = true
+		if _, ok := l.match.toRef(a); ok { // else it was got in this operation
+			there[a] = true
+		}
 	}
 	for _, s := range dev {
 		there[s.Addr] = true

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/gpu"
+	"github.com/ashlar-mem/ashlar/report"
+)
+
+func newGPU(std stdio) *cobra.Command {
+	var asJSON bool
+	when := contextFlag(gpu.Idle)
+	cmd := &cobra.Command{
+		Use:   "gpu",
+		Short: "The GPUs of this machine: memory, processes, and what memory costs",
+		Long: `Gpu shows the GPUs of this machine: their memory as programs and as nvidia-smi see
+it, who holds it, how busy they are, and what a context costs: the memory that
+each process takes on a GPU before it has allocated anything.
+
+That cost is measured by making a context, which takes some hundred MiB for a
+moment. Where somebody uses the GPU that could end a job that has filled it, so
+by default it is done only where NVML sees no process and half of the memory is
+free; --context always does it everywhere, --context never nowhere.
+
+It needs NVIDIA's driver and nothing else of CUDA. GPUs are those that
+CUDA_VISIBLE_DEVICES shows, counted as CUDA does.
+
+Exit status: 0 answered; 2 there is no driver or no GPU, and the line says what
+to do.`,
+		Example: "  ashlar gpu\n  ashlar gpu --context always --json\n  ashlar gpu bench",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q", "gpu "+args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			quietPipe()
+			lib, err := cuda.Open()
+			if err != nil {
+				return failure{err}
+			}
+			info, err := gpu.Look(lib, gpu.When(when))
+			if err != nil {
+				return failure{err}
+			}
+			return printAnswer(std, asJSON, info, func(w io.Writer) error { return report.GPU(w, info, std.style()) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().Var(&when, "context", "make contexts `WHEN`: idle, always or never")
+	cmd.AddCommand(newGPUBench(std))
+	return cmd
+}
+
+// contextFlag is --context.
+type contextFlag gpu.When
+
+func (c *contextFlag) Set(s string) error {
+	switch w := gpu.When(s); w {
+	case gpu.Idle, gpu.Always, gpu.Never:
+		*c = contextFlag(w)
+		return nil
+	}
+	return fmt.Errorf("write %s, %s or %s", gpu.Idle, gpu.Always, gpu.Never)
+}
+
+func (c *contextFlag) Type() string { return "WHEN" }
+
+func (c *contextFlag) String() string { return string(*c) }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/gpu"
+	"github.com/ashlar-mem/ashlar/report"
+)
+
+// gpuBenchOptions are the flags of gpu bench.
+type gpuBenchOptions struct {
+	device int
+	quick  bool
+	json   bool
+}
+
+func newGPUBench(std stdio) *cobra.Command {
+	var o gpuBenchOptions
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Time what memory costs on a GPU: driver, engine, copies, managed memory",
+		Long: `Bench times, on one GPU of this machine:
+
+  the driver's cuMemAlloc and cuMemFree; its pool (cuMemAllocAsync); the calls
+  that put memory behind a range of addresses, for one handle and for many;
+  Ashlar's engine over the same driver: pairs from its cache, from several
+  goroutines, and requests for which it must grow;
+  copies between host and device; and managed memory, with and without
+  prefetching, against copies.
+
+Everything is timed in rounds; the table has medians, the range in which half of
+the rounds lie, and how many there were. Nothing else should use the GPU.
+
+No case takes more than half of the memory that is free; what does not fit is
+left out and listed. It takes less than a minute, with --quick less than 15 s.
+
+Exit status: 0 answered; 2 there is no driver or no GPU, nothing could be timed,
+or it was interrupted, after printing what was known.`,
+		Example: "  ashlar gpu bench\n  ashlar gpu bench --device 1 --quick\n  ashlar gpu bench --json > costs.json",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errors.New("bench takes no argument")
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&o.device, "device", 0, "the GPU, `N` as CUDA counts")
+	flags.BoolVar(&o.quick, "quick", false, "fewer sizes and rounds")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		quietPipe()
+		return o.run(cmd, std)
+	}
+	return cmd
+}
+
+func (o *gpuBenchOptions) run(cmd *cobra.Command, std stdio) error {
+	lib, err := cuda.Open()
+	if err != nil {
+		return failure{err}
+	}
+	// Memory must be given back, also when this program is asked to end.
+	ctx, stop := untilEnded(cmd.Context())
+	defer stop()
+	p := startProgress(std, 0, "cases timed")
+	b, err := gpu.Run(ctx, lib, o.device, gpu.Options{Quick: o.quick, Progress: p.at})
+	p.stop()
+	if err != nil {
+		return failure{fmt.Errorf("GPU %d: %w", o.device, err)}
+	}
+	if err := printAnswer(std, o.json, b, func(w io.Writer) error { return report.GPUBench(w, b, std.style()) }); err != nil {
+		return err
+	}
+	switch {
+	case b.Interrupted:
+		std.errorf("interrupted: all memory has been given back")
+		return status(exitInput)
+	case len(b.Rows) == 0:
+		return failure{fmt.Errorf("GPU %d: nothing could be timed: %s", o.device, b.Skipped[0].Why)}
+	}
+	return nil
+}

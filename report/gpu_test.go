@@ -1,0 +1,189 @@
+package report
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ashlar-mem/ashlar/gpu"
+)
+
+func gpuCard() gpu.Card {
+	return gpu.Card{
+		Index: 0, Name: "NVIDIA H200", UUID: "GPU-01234567-89ab-cdef-0123-456789abcdef", PCIBusID: "0000:19:00.0",
+		ComputeCapability: "9.0", Multiprocessors: 132, TotalBytes: 150109880320,
+	}
+}
+
+const gpuText = `driver 580.159.03, CUDA 13.0, 2 GPUs
+  note: CUDA_VISIBLE_DEVICES=0,1 is set: other GPUs of this machine are not
+        shown, and the numbers count from 0
+
+0: NVIDIA H200
+  compute capability 9.0, 132 multiprocessors, 139.80 GiB
+  GPU-01234567-89ab-cdef-0123-456789abcdef at 0000:19:00.0
+  memory                total         free         used
+    CUDA           139.80 GiB   139.30 GiB   515.55 MiB  as programs see it
+    NVML           140.40 GiB   139.81 GiB   605.00 MiB  as nvidia-smi does
+  utilisation    a kernel ran 0 % of the time, memory was busy 0 %
+  context        512.00 MiB: what each process takes before it allocates anything
+  processes      NVML sees none here
+
+1: Bad?[31mname
+  compute capability 9.0, 132 multiprocessors, 139.80 GiB
+  GPU-01234567-89ab-cdef-0123-456789abcdef at 0000:19:00.0
+  memory                total         free         used
+    NVML           140.40 GiB    13.00 GiB   127.40 GiB  as nvidia-smi does
+  utilisation    a kernel ran 97 % of the time, memory was busy 42 %
+  context        not measured: the device is in use, and a context takes memory;
+                               --context always makes one anyhow
+  processes               pid         used
+                         4711   126.00 GiB  python3
+                      1234567   512.00 MiB  not visible here
+                         4712    not known  ashlar (this one)
+  note: something is odd
+`
+
+func TestGPU(t *testing.T) {
+	busy := gpuCard()
+	busy.Index, busy.Name = 1, "Bad\x1b[31mname"
+	info := &gpu.Info{
+		DriverVersion: ptr("580.159.03"), CUDAVersion: "13.0",
+		Notes: []string{"CUDA_VISIBLE_DEVICES=0,1 is set: other GPUs of this machine are not shown, and the numbers count from 0"},
+		Devices: []gpu.Device{
+			{
+				Card:   gpuCard(),
+				Driver: &gpu.Memory{TotalBytes: 150109880320, FreeBytes: 149569290240, UsedBytes: 540590080},
+				NVML:   &gpu.Memory{TotalBytes: 150754820096, FreeBytes: 150120431616, UsedBytes: 634388480}, ContextBytes: ptr[uint64](512 << 20),
+				GPUUtilisation: ptr(0.0), MemoryUtilisation: ptr(0.0),
+			},
+			{
+				Card:           busy,
+				NVML:           &gpu.Memory{TotalBytes: 150754820096, FreeBytes: 13 << 30, UsedBytes: 136796176384},
+				GPUUtilisation: ptr(0.97), MemoryUtilisation: ptr(0.42),
+				ContextNotMeasured: ptr("the device is in use, and a context takes memory; --context always makes one anyhow"),
+				Processes: []gpu.Process{
+					{PID: 4711, Name: ptr("python3"), UsedBytes: ptr[uint64](126 << 30)},
+					{PID: 1234567, UsedBytes: ptr[uint64](512 << 20)},
+					{PID: 4712, Name: ptr("ashlar"), Self: true},
+				},
+				Notes: []string{"something is odd"},
+			},
+		},
+	}
+	var b bytes.Buffer
+	if err := GPU(&b, info, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(gpuText, b.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// gpuRow is a row whose rounds lie a tenth around the median.
+func gpuRow(group, kind, part string, median float64, size uint64) gpu.Row {
+	r := gpu.Row{
+		Group: group, Case: kind, Part: part, Rounds: 40, PerRound: 1, Median: median,
+		Low: 0.9 * median, High: 1.1 * median, Least: 0.5 * median, Most: 4 * median,
+	}
+	if size > 0 {
+		r.Size = &size
+	}
+	return r
+}
+
+func gpuBench() *gpu.Bench {
+	b := &gpu.Bench{
+		Device: gpuCard(), DriverVersion: ptr("580.159.03"), CUDAVersion: "13.0", CPUs: 16, FreeBytes: 149569290240, ElapsedS: 31.42,
+		Skipped: []gpu.Skipped{
+			{Group: gpu.GroupDriver, Case: gpu.CasePair, Size: ptr[uint64](2 << 30), Why: "it needs 2.00 GiB and may take half of the 3.00 GiB that are free"},
+			{Group: gpu.GroupEngine, Case: gpu.CaseWindow, Why: "out of memory"},
+		},
+		Reading: []string{"One sentence that is computed elsewhere and takes 94.0 us and more than a single line.", "Another."},
+	}
+	add := func(rows ...gpu.Row) { b.Rows = append(b.Rows, rows...) }
+	const us, mib = 1e3, 1 << 20
+	for _, size := range []uint64{4 << 10, 20 * mib} {
+		add(gpuRow(gpu.GroupDriver, gpu.CasePair, gpu.PartAlloc, 39*us, size), gpuRow(gpu.GroupDriver, gpu.CasePair, gpu.PartFree, 28*us, size),
+			gpuRow(gpu.GroupDriver, gpu.CasePair, gpu.PartAll, 67*us, size))
+	}
+	async := gpuRow(gpu.GroupAsync, gpu.CasePair, gpu.PartAll, 800, 20*mib)
+	async.PerRound = 8192
+	add(async, gpuRow(gpu.GroupAsync, gpu.CaseSyncPair, gpu.PartAll, 150*us, 20*mib))
+	for _, n := range []int{1, 10, 500} {
+		group := gpu.GroupRange
+		if n == 1 {
+			group = gpu.GroupHandle
+		}
+		all := 0.0
+		for i, part := range []string{gpu.PartCreate, gpu.PartMap, gpu.PartSetAccess, gpu.PartUnmap, gpu.PartRelease, gpu.PartAll} {
+			each := []float64{13.9, 1, 52, 28, 13, 0}[i] * us * float64(n)
+			all += each
+			if part == gpu.PartAll {
+				each = all
+			}
+			r := gpuRow(group, gpu.CaseMapping, part, each, 2*mib)
+			r.Handles = &n
+			add(r)
+		}
+	}
+	for _, conf := range []string{gpu.SettingsPlain, gpu.SettingsExpandable} {
+		for i, kind := range []string{gpu.CaseHot, gpu.CaseWindow, gpu.CaseRecordStream} {
+			r := gpuRow(gpu.GroupEngine, kind, gpu.PartAll, []float64{93.3, 180.6, 2400}[i], 0)
+			r.Settings, r.PerRound = &conf, 65536
+			add(r)
+		}
+		for i, part := range []string{gpu.PartMalloc, gpu.PartEmpty, gpu.PartAll} {
+			r := gpuRow(gpu.GroupGrowth, gpu.CaseGrow, part, []float64{41, 50, 91}[i]*us, 20*mib)
+			r.Settings = &conf
+			add(r)
+		}
+	}
+	for _, n := range []int{1, 8} {
+		r := gpuRow(gpu.GroupContention, gpu.CaseHot, gpu.PartAll, 100+float64(n), 0)
+		r.Goroutines, r.PerRound = &n, 65536
+		add(r)
+	}
+	for _, size := range []uint64{256 * mib, 4 << 10} {
+		add(gpuRow(gpu.GroupCopy, gpu.CasePinned, gpu.PartToDevice, 5e6, size), gpuRow(gpu.GroupCopy, gpu.CasePinned, gpu.PartToHost, 5.1e6, size),
+			gpuRow(gpu.GroupCopy, gpu.CasePageable, gpu.PartToDevice, 2e7, size), gpuRow(gpu.GroupCopy, gpu.CasePageable, gpu.PartToHost, 3e7, size),
+			gpuRow(gpu.GroupCopy, gpu.CaseDevice, gpu.PartOnDevice, 2e5, size))
+	}
+	for i, kind := range []string{gpu.CaseExplicit, gpu.CaseOnDemand, gpu.CasePrefetch} {
+		there := []float64{2e7, 2e8, 2.2e7}[i]
+		add(gpuRow(gpu.GroupManaged, kind, gpu.PartToDevice, there, 1<<30), gpuRow(gpu.GroupManaged, kind, gpu.PartToHost, 2*there, 1<<30),
+			gpuRow(gpu.GroupManaged, kind, gpu.PartAll, 3*there, 1<<30))
+	}
+	return b
+}
+
+func TestGPUBench(t *testing.T) {
+	var b bytes.Buffer
+	if err := GPUBench(&b, gpuBench(), Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(gpuBenchText, b.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Without rows there are no empty tables.
+func TestGPUBenchInterrupted(t *testing.T) {
+	var b bytes.Buffer
+	bench := &gpu.Bench{Device: gpuCard(), CUDAVersion: "12.8", CPUs: 1, Interrupted: true}
+	if err := GPUBench(&b, bench, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `0: NVIDIA H200, CUDA 12.8
+  0 B free, 1 CPU, 0.0 s; interrupted: this is what is known. Times are medians
+  over the rounds; half of the rounds lie in the range behind. They are those of
+  the host: it makes the calls through driver/cuda and waits where waiting is
+  named.
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+const gpuBenchText = ``
