@@ -34,15 +34,8 @@ lint:
 	@if command -v python3 >/dev/null; then python3 bench/torch/table.py --selftest; fi
 	@if command -v python3 >/dev/null; then python3 -B -m unittest discover -q -s python; fi
 
-# Tests that run programs under several mallocs and measure them have a target of
-# their own: host.
-HOST_TESTS := TestHostService|TestScripts/host-(run|bench)
 unit:
-	$(GO) test -skip '$(HOST_TESTS)' $$($(GO) list ./... | grep -v -e '/hostmem/run$$' -e '/hostmem/workload$$')
-
-host:
-	$(GO) test -count=1 ./hostmem/...
-	$(GO) test -count=1 -run '$(HOST_TESTS)' ./cmd/ashlar
+	$(GO) test ./...
 
 # The race detector needs cgo, and so a C compiler.
 race:

@@ -88,10 +88,13 @@ type Row struct {
 
 // Skipped is a case that was not timed.
 type Skipped struct {
-	Group string  `json:"group"`
-	Case  string  `json:"case"`
-	Size  *uint64 `json:"size_bytes"`
-	Why   string  `json:"why"`
+	Group      string  `json:"group"`
+	Case       string  `json:"case"`
+	Settings   *string `json:"settings"`
+	Size       *uint64 `json:"size_bytes"`
+	Handles    *int    `json:"handles"`
+	Goroutines *int    `json:"goroutines"`
+	Why        string  `json:"why"`
 }
 
 // Find returns the rows of a case, one for each size, number of handles or

@@ -17,7 +17,7 @@ func (r *runner) copySteps() []step {
 	for _, kind := range []string{CasePinned, CasePageable, CaseDevice} {
 		for _, size := range []uint64{4 * kib, large} {
 			steps = append(steps, step{
-				group: GroupCopy, kind: kind, size: size, need: 2 * size,
+				of: Row{Group: GroupCopy, Case: kind, Size: &size}, need: 2 * size,
 				run: func() error { return r.copies(kind, size) },
 			})
 		}
@@ -35,18 +35,21 @@ func (r *runner) copies(kind string, size uint64) (err error) {
 	case CaseDevice:
 		return r.copyOnDevice(addr, size)
 	case CasePinned:
-		host, err := r.dev.AllocHost(size)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, r.dev.FreeHost(host)) }()
-		return r.copyBothWays(kind, addr, host)
+		return r.copyPinned(addr, size)
 	}
 	host := make([]byte, size)
 	for i := 0; i < len(host); i += os.Getpagesize() {
 		host[i] = 1 // else the first copies would also pay for its pages
 	}
 	return r.copyBothWays(kind, addr, host)
+}
+
+func (r *runner) copyPinned(addr, size uint64) error {
+	host, err := r.dev.AllocHost(size)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.copyBothWays(CasePinned, addr, host), r.dev.FreeHost(host))
 }
 
 func (r *runner) copyBothWays(kind string, addr uint64, host []byte) error {

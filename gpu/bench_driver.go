@@ -10,7 +10,7 @@ func (r *runner) pairSteps() []step {
 	var steps []step
 	for _, size := range []uint64{4 * kib, 2 * mib, 20 * mib, 200 * mib, 2 * gib} {
 		steps = append(steps, step{
-			group: GroupDriver, kind: CasePair, size: size, need: size,
+			of: Row{Group: GroupDriver, Case: CasePair, Size: &size}, need: size,
 			run: func() error { return r.pair(size) },
 		})
 	}
@@ -48,7 +48,7 @@ func (r *runner) asyncSteps() []step {
 				run = func() error { return r.asyncSyncPair(size) }
 			}
 			steps = append(steps, step{
-				group: GroupAsync, kind: kind, size: size, need: size,
+				of: Row{Group: GroupAsync, Case: kind, Size: &size}, need: size,
 				run: func() error { return r.withPool(kind == CasePair, run) },
 			})
 		}

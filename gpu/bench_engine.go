@@ -30,7 +30,7 @@ func (r *runner) engineSteps() []step {
 			{CaseRecordStream, 2 * mib, func(a *alloc.Allocator) (func(n int) error, error) { return recordPairs(a, r.stream) }},
 		} {
 			steps = append(steps, step{
-				group: GroupEngine, kind: c.kind, need: c.need,
+				of: Row{Group: GroupEngine, Case: c.kind, Settings: &conf}, need: c.need,
 				run: func() error {
 					return r.withEngine(conf, func(a *alloc.Allocator) error { return r.enginePairs(a, conf, c.kind, c.run) })
 				},
@@ -39,7 +39,7 @@ func (r *runner) engineSteps() []step {
 	}
 	for _, n := range []int{1, 2, 4, 8} {
 		steps = append(steps, step{
-			group: GroupContention, kind: CaseHot, need: 2 * mib,
+			of: Row{Group: GroupContention, Case: CaseHot, Goroutines: &n}, need: 2 * mib,
 			run: func() error {
 				return r.withEngine(SettingsPlain, func(a *alloc.Allocator) error { return r.contend(a, n) })
 			},

@@ -16,7 +16,7 @@ func (r *runner) growthSteps() []step {
 	for _, conf := range []string{SettingsPlain, SettingsExpandable} {
 		for _, size := range []uint64{mib, 20 * mib, 200 * mib, gib} {
 			steps = append(steps, step{
-				group: GroupGrowth, kind: CaseGrow, size: size, need: 3 * size,
+				of: Row{Group: GroupGrowth, Case: CaseGrow, Settings: &conf, Size: &size}, need: 3 * size,
 				run: func() error {
 					return r.withEngine(conf, func(a *alloc.Allocator) error { return r.grow(a, conf, size) })
 				},

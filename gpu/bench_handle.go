@@ -14,7 +14,7 @@ func (r *runner) handleSteps() []step {
 	add := func(group string, size uint64, handles int) {
 		size = r.mappable(size)
 		steps = append(steps, step{
-			group: group, kind: CaseMapping, size: size, need: size * uint64(handles),
+			of: Row{Group: group, Case: CaseMapping, Size: &size, Handles: &handles}, need: size * uint64(handles),
 			run: func() error { return r.mapping(group, size, handles) },
 		})
 	}

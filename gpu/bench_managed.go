@@ -26,7 +26,7 @@ func (r *runner) managedSteps() []step {
 	for _, size := range sizes {
 		for _, kind := range []string{CaseExplicit, CaseOnDemand, CasePrefetch} {
 			steps = append(steps, step{
-				group: GroupManaged, kind: kind, size: size, need: size + 2*mib,
+				of: Row{Group: GroupManaged, Case: kind, Size: &size}, need: size + 2*mib,
 				run: func() error { return r.thereAndBack(kind, size) },
 			})
 		}

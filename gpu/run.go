@@ -43,10 +43,9 @@ const readingSize = 20 * mib
 
 // step is a case: some rows that are timed together.
 type step struct {
-	group, kind string
-	size        uint64 // 0 if it has none
-	need        uint64 // memory of the device
-	run         func() error
+	of   Row    // what they have in common
+	need uint64 // memory of the device
+	run  func() error
 }
 
 // runner times the cases of a bench.
@@ -171,11 +170,9 @@ func (r *runner) limit() time.Duration {
 }
 
 func (r *runner) skip(s *step, why string) {
-	skipped := Skipped{Group: s.group, Case: s.kind, Why: why}
-	if s.size > 0 {
-		skipped.Size = &s.size
-	}
-	r.bench.Skipped = append(r.bench.Skipped, skipped)
+	r.bench.Skipped = append(r.bench.Skipped, Skipped{
+		Group: s.of.Group, Case: s.of.Case, Settings: s.of.Settings, Size: s.of.Size, Handles: s.of.Handles, Goroutines: s.of.Goroutines, Why: why,
+	})
 }
 
 // add appends a row with the times of its rounds, or the times to the row that

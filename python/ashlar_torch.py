@@ -137,6 +137,22 @@ def _load(path):
     return library, path
 
 
+# The keys of the statistics in PyTorch's order.
+_ORDER = {key: i for i, key in enumerate("""
+    num_alloc_retries num_ooms max_split_size num_sync_all_streams num_device_alloc num_device_free
+    allocation segment active inactive_split allocated_bytes reserved_bytes active_bytes inactive_split_bytes requested_bytes
+    oversize_allocations oversize_segments
+    all small_pool large_pool
+    current peak allocated freed
+""".split())}
+
+
+def _ordered(value):
+    if not isinstance(value, dict):
+        return value
+    return {key: _ordered(value[key]) for key in sorted(value, key=lambda key: _ORDER.get(key, len(_ORDER)))}
+
+
 class _Ashlar:
     """The library with Python's types and exceptions."""
 
@@ -163,7 +179,7 @@ class _Ashlar:
         return json.loads(self.take(self.library.ashlar_settings_json()))
 
     def stats(self, device):
-        return json.loads(self.take(self.library.ashlar_stats_json(device)))
+        return _ordered(json.loads(self.take(self.library.ashlar_stats_json(device))))
 
     def snapshot(self):
         length = ctypes.c_size_t()
@@ -194,9 +210,12 @@ class _History:
     def record(self, enabled="all", context="all", stacks="all", max_entries=sys.maxsize, clear_history=False, compile_context=False,
                global_record_annotations=False, skip_actions=()):
         """torch._C._cuda_record_memory_history"""
-        for value, name, allowed in ((enabled, "state", ("state", "all", None)), (context, "context", ("state", "alloc", "all", None)), (stacks, "stacks", ("python", "all"))):
-            if value not in allowed:
-                raise RuntimeError("expected %s to be %s" % (name, ", ".join("or None" if a is None else repr(a) for a in allowed)))
+        if enabled not in ("state", "all", None):
+            raise RuntimeError("expected state to be 'state', 'all', or None")
+        if context not in ("state", "alloc", "all", None):
+            raise RuntimeError("expected context to be 'state', 'alloc', 'all', or None")
+        if stacks not in ("python", "all"):
+            raise RuntimeError("expected stacks to be 'python', or 'all'")
         for action in skip_actions or ():
             if action not in ACTIONS:
                 raise RuntimeError("Unknown TraceEntry action: %s" % action)
@@ -460,7 +479,7 @@ def _install():
         raise RuntimeError("ashlar_torch: CUDA is in use already; import ashlar_torch before the first CUDA call")
     library, path = _open()
     ashlar = _Ashlar(library)
-    ashlar.settings()  # wrong settings are told now
+    conf = ashlar.settings()  # wrong settings are told now
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "ashlar_malloc", "ashlar_free")
     for setter, name in _SETTERS.items():
         function = getattr(allocator.allocator(), setter, None)
@@ -476,6 +495,7 @@ def _install():
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(allocator.allocator()))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_forever))
     answers = _Answers(torch, ashlar)
+    answers.history.max_entries = conf["history"] or None
     answers.install()
     atexit.register(answers.close)
     _answers = answers

@@ -59,9 +59,9 @@ class JobCase(unittest.TestCase):
         return subprocess.run([sys.executable, *args], cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               universal_newlines=True, timeout=60)
 
-    def job(self, text, **environment):
+    def job(self, text, end="", **environment):
         """Run a job that must end well and silently; returns what it printed."""
-        done = self.start("-c", "import ashlar_torch, torch\n" + textwrap.dedent(text), **environment)
+        done = self.start("-c", "import ashlar_torch, torch\n" + textwrap.dedent(text) + end, **environment)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 
@@ -193,7 +193,7 @@ class TestAnswers(JobCase):
             torch.cuda.memory._record_memory_history(context="alloc", stacks="python", clear_history=True)
             backward(forward())
             dump("alloc.pickle")
-            torch.cuda.memory._record_memory_history("state")
+            torch.cuda.memory._record_memory_history("state", context="state")
             second = forward()
             dump("state.pickle")
             torch.cuda.memory._record_memory_history(None)
@@ -240,7 +240,7 @@ class TestAnswers(JobCase):
         """)
         self.assertEqual(out.splitlines(), [
             "expected state to be 'state', 'all', or None", "expected context to be 'state', 'alloc', 'all', or None",
-            "expected stacks to be 'python', 'all'", "Unknown TraceEntry action: some",
+            "expected stacks to be 'python', or 'all'", "Unknown TraceEntry action: some",
         ])
 
     def test_observers(self):
@@ -350,7 +350,7 @@ class TestProcess(JobCase):
                     while True:
                         torch.drop(torch.take(5000))
                 threading.Thread(target=work, daemon=True).start()
-            """ + end)
+            """, end)
 
     def test_fork(self):
         self.job("""

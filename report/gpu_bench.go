@@ -47,8 +47,17 @@ func gpuBenchHow(b *gpu.Bench) string {
 
 func gpuSkipped(s *gpu.Skipped) string {
 	text := s.Group + " " + s.Case
+	if s.Handles != nil && *s.Handles > 1 {
+		text += fmt.Sprintf(" %d x", *s.Handles)
+	}
 	if s.Size != nil {
 		text += " " + units.Size(*s.Size)
+	}
+	if s.Goroutines != nil {
+		text += " " + plural(*s.Goroutines, "goroutine", "goroutines")
+	}
+	if s.Settings != nil && *s.Settings == gpu.SettingsExpandable {
+		text += " expandable"
 	}
 	return text
 }
@@ -119,7 +128,7 @@ func (p *page) gpuPairs(b *gpu.Bench) {
 func (p *page) gpuAsync(b *gpu.Bench) {
 	for _, t := range []struct{ kind, name, rest string }{
 		{gpu.CasePair, "The driver's pool", ": cuMemAllocAsync and cuMemFreeAsync; it keeps its memory"},
-		{gpu.CaseSyncPair, "The driver's pool when it is waited for", ": release threshold 0, it gives its memory back"},
+		{gpu.CaseSyncPair, "The same, waited for", ": release threshold 0, the pool gives its memory back"},
 	} {
 		var lines [][]string
 		for _, r := range b.Find(gpu.GroupAsync, t.kind, gpu.PartAll) {

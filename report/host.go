@@ -25,14 +25,17 @@ func Host(w io.Writer, title string, c *run.Comparison, style Style) error {
 	p.hostTable(c)
 	p.hostBars(c)
 	p.hostCourse(c)
-	if !c.Interrupted {
+	if !c.Interrupted && !c.Failed() {
 		p.hostAdvice(&c.Recommendation)
 	}
 	return p.err
 }
 
 func hostRuns(c *run.Comparison) string {
-	text := fmt.Sprintf("%s, %s each, interleaved", plural(len(c.Results), "variant", "variants"), plural(c.Repeat, "run", "runs"))
+	text := fmt.Sprintf("%s, %s each", plural(len(c.Results), "variant", "variants"), plural(c.Repeat, "run", "runs"))
+	if len(c.Results) > 1 && c.Repeat > 1 {
+		text += ", interleaved"
+	}
 	if c.Interrupted {
 		done := 0
 		for _, r := range c.Results {
@@ -65,7 +68,7 @@ func (p *page) hostTable(c *run.Comparison) {
 		case r.Error != nil:
 			p.wrapped(fmt.Sprintf("  %-18s failed: ", r.Variant), *r.Error)
 		case r.Runs == 0:
-			p.line("  %-18s was not reached", r.Variant)
+			p.line("  %-18s no run of it was finished", r.Variant)
 		case !r.Verified:
 			p.line("  %-18s ended too soon for its malloc to be looked up", "")
 		}
@@ -112,15 +115,19 @@ func hostSeconds(s float64) string {
 }
 
 func hostLegend(c *run.Comparison, atExit bool) string {
-	final, of := "the median while it was left alone", "the load"
-	if atExit {
-		final, of = "that of the last sample before it ended", "the whole run"
-		if slices.ContainsFunc(c.Results, func(r run.Result) bool { return r.Retained != nil }) {
-			of = "the work after it was ready"
-		}
+	ready := slices.ContainsFunc(c.Results, func(r run.Result) bool { return r.Retained != nil })
+	times, final := "Time is that of the load, CPU time that of the whole run", "the median while it was left alone"
+	switch {
+	case atExit && ready:
+		times, final = "Time is that of the work after it was ready, CPU time that of the whole run", "what it held when the work was done"
+	case atExit:
+		times, final = "Times are those of the whole run", "that of the last sample before its processes went"
 	}
-	return "Time is that of " + of + ", CPU time that of the whole run. Memory is RSS, summed over all processes of the command. Final is " + final +
-		"; retained is final less what it held when it was ready. Figures are medians over the runs; the spread is from the least to the most."
+	text := times + ". Memory is RSS, summed over all processes of the command. Final is " + final
+	if ready {
+		text += "; retained is final less what it held when it was ready"
+	}
+	return text + ". Figures are medians over the runs; the spread is from the least to the most."
 }
 
 // hostBars draws final and peak of each variant.

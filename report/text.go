@@ -71,7 +71,7 @@ func words(text string) []string {
 	var out []string
 	for _, w := range strings.Fields(text) {
 		switch strings.TrimRight(w, ",;.:)") {
-		case "B", "KiB", "MiB", "GiB", "s", "%":
+		case "B", "KiB", "MiB", "GiB", "s", "ms", "us", "ns", "%":
 			if n := len(out); n > 0 {
 				out[n-1] += " " + w
 				continue

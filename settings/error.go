@@ -60,6 +60,9 @@ func (p *parser) unknownKey(pos int) *Error {
 	for _, o := range options {
 		names = append(names, o.key)
 	}
+	for _, o := range p.more {
+		names = append(names, o.key)
+	}
 	return &Error{
 		Key: key, Allowed: strings.Join(names, ", "), Hint: hint(key), Pos: pos, Kind: ValueError,
 		PyTorch: fmt.Sprintf("Unrecognized key '%s' in %s allocator config.", key, place),

@@ -6,7 +6,8 @@ import "fmt"
 type parser struct {
 	s       Settings
 	tokens  []string
-	running bool // a change at run time, not the environment
+	running bool     // a change at run time, not the environment
+	more    []option // keys beside PyTorch's
 }
 
 // field is one key of the text and the place of its value.
@@ -27,7 +28,7 @@ func (p *parser) parse() error {
 		return err
 	}
 	for i := 0; i < len(p.tokens); {
-		o := lookup(p.tokens[i])
+		o := p.lookup(p.tokens[i])
 		if o == nil {
 			return p.unknownKey(i)
 		}

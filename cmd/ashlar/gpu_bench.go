@@ -55,6 +55,9 @@ or it was interrupted, after printing what was known.`,
 	flags.BoolVar(&o.quick, "quick", false, "fewer sizes and rounds")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.device < 0 {
+			return fmt.Errorf("--device is %d: GPUs count from 0", o.device)
+		}
 		quietPipe()
 		return o.run(cmd, std)
 	}
@@ -73,7 +76,7 @@ func (o *gpuBenchOptions) run(cmd *cobra.Command, std stdio) error {
 	b, err := gpu.Run(ctx, lib, o.device, gpu.Options{Quick: o.quick, Progress: p.at})
 	p.stop()
 	if err != nil {
-		return failure{fmt.Errorf("GPU %d: %w", o.device, err)}
+		return failure{err}
 	}
 	if err := printAnswer(std, o.json, b, func(w io.Writer) error { return report.GPUBench(w, b, std.style()) }); err != nil {
 		return err

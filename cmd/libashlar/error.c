@@ -2,14 +2,33 @@
 
 /* Texts that belong to a thread: why its last call failed, what its events are
  * marked with; and who wants to hear of out-of-memory errors. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "front.h"
 
-/* An out-of-memory text lists the processes on the device, so it may be long. */
-static __thread char last_error[8192];
-static __thread char metadata[1024];
+/* Go's part of the library needs room in the static block for thread-local
+ * variables, of which a process has little left when it loads a library. So a
+ * thread keeps no more than a pointer there. */
+struct texts {
+    char error[8192]; /* an out-of-memory text lists the processes on the device */
+    char metadata[1024];
+};
+static __thread struct texts *texts;
+
+static pthread_key_t at_thread_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void make_key(void) { pthread_key_create(&at_thread_end, free); }
+
+/* The texts of this thread; NULL if there is no memory for them. */
+static struct texts *own_texts(void) {
+    if (texts == NULL && (texts = calloc(1, sizeof *texts)) != NULL) {
+        pthread_once(&once, make_key);
+        pthread_setspecific(at_thread_end, texts);
+    }
+    return texts;
+}
 
 static void copy(char *to, size_t room, const char *from) {
     const size_t n = strnlen(from, room - 1);
@@ -18,28 +37,31 @@ static void copy(char *to, size_t room, const char *from) {
 }
 
 int error_set(int code, const char *text) {
-    copy(last_error, sizeof last_error, text);
+    struct texts *t = own_texts();
+    if (t != NULL) copy(t->error, sizeof t->error, text);
     return code;
 }
 
 int error_take(int code, char *text) {
     if (text != NULL) {
-        copy(last_error, sizeof last_error, text);
+        error_set(code, text);
         free(text);
     }
     return code;
 }
 
-const char *ashlar_error_text(void) { return last_error; }
+const char *ashlar_error_text(void) { return texts != NULL ? texts->error : ""; }
 
-const char *metadata_current(void) { return metadata[0] != 0 ? metadata : NULL; }
+const char *metadata_current(void) { return texts != NULL && texts->metadata[0] != 0 ? texts->metadata : NULL; }
 
 int ashlar_set_metadata(const char *text) {
-    copy(metadata, sizeof metadata, text != NULL ? text : "");
+    struct texts *t = own_texts();
+    if (t == NULL) return ASHLAR_FAILED;
+    copy(t->metadata, sizeof t->metadata, text != NULL ? text : "");
     return ASHLAR_OK;
 }
 
-const char *ashlar_get_metadata(void) { return metadata; }
+const char *ashlar_get_metadata(void) { return texts != NULL ? texts->metadata : ""; }
 
 enum { OBSERVERS = 16 };
 static _Atomic(ashlar_oom_observer) observers[OBSERVERS];
@@ -58,3 +80,5 @@ void observers_call(int device, uint64_t tried, uint64_t total, uint64_t free_by
         if (observer != NULL) observer(device, tried, total, free_bytes);
     }
 }
+
+const char *ashlar_version(void) { return "0.1.0-dev"; }

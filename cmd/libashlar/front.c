@@ -151,14 +151,13 @@ static __attribute__((noinline, cold)) void unknown(const void *p) {
         fprintf(stderr, "ashlar: %p was freed but is not allocated: freed twice, or not from here; further ones are only counted\n", p);
 }
 
-/* A block that is not held. Called with the lock, returns without. */
-static __attribute__((noinline)) void free_direct(struct front *f, uint32_t id, struct record *r) {
+/* A block that is not held, because it may not or because there is no room:
+ * then some is made. Called with the lock, returns without. */
+static __attribute__((noinline)) void free_direct(struct front *f, uint32_t id, struct record *r, bool crowded) {
     uint64_t back[FRONT_BATCH];
-    const int kind = r->large;
     back[0] = r->addr;
     int n = 1;
-    /* If it is for lack of room, make some. */
-    if (f->shelves[kind].blocks > 0) n += bins_take(f, kind, back + 1, FRONT_BATCH - 1);
+    if (crowded) n += bins_take(f, r->large, back + 1, FRONT_BATCH - 1);
     f->direct++;
     record_forget(f, id, r);
     lock_unlock(&f->lock);
@@ -183,12 +182,13 @@ void ashlar_front_free(void *p, size_t size, int device, void *stream) {
         return;
     }
     count_free(f, r);
-    if (__builtin_expect(r->again && r->epoch == f->epoch && !f->off && bins_push(f, id, r), 1)) {
+    const bool may = r->again && r->epoch == f->epoch && !f->off;
+    if (__builtin_expect(may && bins_push(f, id, r), 1)) {
         f->held++;
         lock_unlock(&f->lock);
         return;
     }
-    free_direct(f, id, r);
+    free_direct(f, id, r, may);
 }
 
 int ashlar_front_record_stream(void *p, void *stream) {

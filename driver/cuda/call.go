@@ -21,6 +21,7 @@ type call struct {
 	relaxed bool    // the thread's capture mode was exchanged
 	mode    int32   // the mode to put back
 
+	args   [11]uintptr // as many as cuLaunchKernel has
 	a, b   uint64
 	i      int32
 	f      float32
@@ -29,6 +30,8 @@ type call struct {
 	access accessDesc
 	uuid   [16]byte
 	text   [256]byte
+	params [maxArgs]uint64         // of a kernel
+	where  [maxArgs]unsafe.Pointer // each of them
 }
 
 func (l *Library) take() *call {
@@ -47,24 +50,24 @@ func (l *Library) put(c *call) {
 // kept alive by the put that ends every visit.
 func (c *call) out(p unsafe.Pointer) uintptr { return uintptr(p) }
 
-// raw calls the driver and returns its result code.
-func (l *Library) raw(s symbol, args ...uintptr) int {
-	r, _, _ := purego.SyscallN(l.addr[s], args...)
+// raw calls the driver and returns its result code. The arguments go through
+// memory of the call, because SyscallN lets its own escape to the heap.
+func (c *call) raw(s symbol, args ...uintptr) int {
+	n := copy(c.args[:], args)
+	r, _, _ := purego.SyscallN(c.lib.addr[s], c.args[:n]...)
 	return int(int32(r))
 }
 
 // do calls the driver and makes its refusal an error.
-func (l *Library) do(s symbol, args ...uintptr) error {
-	if l.addr[s] == 0 {
-		return fmt.Errorf("%w: CUDA %s has no %s", ErrOldDriver, l.version, symbolNames[s])
+func (c *call) do(s symbol, args ...uintptr) error {
+	if c.lib.addr[s] == 0 {
+		return fmt.Errorf("%w: CUDA %s has no %s", ErrOldDriver, c.lib.version, symbolNames[s])
 	}
-	if code := l.raw(s, args...); code != 0 {
-		return l.fail(s, code)
+	if code := c.raw(s, args...); code != 0 {
+		return c.lib.fail(s, code)
 	}
 	return nil
 }
-
-func (c *call) do(s symbol, args ...uintptr) error { return c.lib.do(s, args...) }
 
 // enter begins a visit in the device's context. Every enter without an error
 // is followed by a leave on the same goroutine.
@@ -77,9 +80,9 @@ func (d *Device) enter() (*call, error) {
 	c := l.take()
 	c.pushed, c.relaxed = false, false
 	c.context = 0
-	code, s := l.raw(symCtxGetCurrent, c.out(unsafe.Pointer(&c.context))), symCtxGetCurrent
+	code, s := c.raw(symCtxGetCurrent, c.out(unsafe.Pointer(&c.context))), symCtxGetCurrent
 	if code == 0 && c.context != d.context {
-		code, s = l.raw(symCtxPushCurrent, d.context), symCtxPushCurrent
+		code, s = c.raw(symCtxPushCurrent, d.context), symCtxPushCurrent
 		c.pushed = code == 0
 	}
 	if code != 0 {
@@ -97,7 +100,7 @@ func (d *Device) enterRelaxed() (*call, error) {
 		return nil, err
 	}
 	c.mode = captureRelaxed
-	if code := c.lib.raw(symThreadExchangeCaptureMode, c.out(unsafe.Pointer(&c.mode))); code != 0 {
+	if code := c.raw(symThreadExchangeCaptureMode, c.out(unsafe.Pointer(&c.mode))); code != 0 {
 		c.leave()
 		return nil, d.lib.fail(symThreadExchangeCaptureMode, code)
 	}
@@ -109,10 +112,10 @@ func (d *Device) enterRelaxed() (*call, error) {
 // have been read.
 func (c *call) leave() {
 	if c.relaxed {
-		c.lib.raw(symThreadExchangeCaptureMode, c.out(unsafe.Pointer(&c.mode)))
+		c.raw(symThreadExchangeCaptureMode, c.out(unsafe.Pointer(&c.mode)))
 	}
 	if c.pushed {
-		c.lib.raw(symCtxPopCurrent, c.out(unsafe.Pointer(&c.context)))
+		c.raw(symCtxPopCurrent, c.out(unsafe.Pointer(&c.context)))
 	}
 	c.lib.put(c)
 	runtime.UnlockOSThread()

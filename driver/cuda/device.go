@@ -64,7 +64,9 @@ func (l *Library) release(handle int32) error {
 	if l.addr[s] == 0 {
 		s = symPrimaryCtxReleaseOld
 	}
-	return l.do(s, uintptr(handle))
+	c := l.take()
+	defer l.put(c)
+	return c.do(s, uintptr(handle))
 }
 
 // Close gives back the device's events and its share of the primary context.

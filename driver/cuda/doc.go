@@ -31,8 +31,8 @@
 // driver call over the range, gives it back. So there is no list of handles to
 // keep, and Unmap either happens or does not.
 //
-// Mapped memory is open to its own card only. What cuMemAlloc gives can be
-// opened to other cards with cuCtxEnablePeerAccess; mapped memory cannot.
+// Mapped memory is opened to its own card only. What Malloc gives becomes open
+// to other cards with cuCtxEnablePeerAccess, mapped memory does not.
 //
 // # Captures
 //

@@ -87,7 +87,7 @@ func (l *Library) errorText(s symbol, code int, otherwise string) string {
 	c := l.take()
 	defer l.put(c)
 	c.ptr = nil
-	if l.addr[s] == 0 || l.raw(s, uintptr(code), c.out(unsafe.Pointer(&c.ptr))) != 0 || c.ptr == nil {
+	if l.addr[s] == 0 || c.raw(s, uintptr(code), c.out(unsafe.Pointer(&c.ptr))) != 0 || c.ptr == nil {
 		return otherwise
 	}
 	return cString(c.ptr)

@@ -113,7 +113,7 @@ func (d *Device) EventDone(ev driver.Event) (bool, error) {
 		return false, err
 	}
 	defer c.leave()
-	switch code := c.lib.raw(symEventQuery, handle); code {
+	switch code := c.raw(symEventQuery, handle); code {
 	case 0:
 		d.events.recycle(ev)
 		return true, nil

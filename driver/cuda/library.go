@@ -74,7 +74,9 @@ func (l *Library) missing() string {
 
 // init starts the driver and looks for a GPU.
 func (l *Library) init() error {
-	switch code := l.raw(symInit, 0); code {
+	c := l.take()
+	defer l.put(c)
+	switch code := c.raw(symInit, 0); code {
 	case 0:
 	case codeNoDevice:
 		return fmt.Errorf("%w: the driver in %s finds none%s", ErrNoDevice, l.path, visible())
@@ -83,8 +85,6 @@ func (l *Library) init() error {
 	default:
 		return fmt.Errorf("the NVIDIA driver in %s does not start: %w; nvidia-smi may tell more", l.path, l.fail(symInit, code))
 	}
-	c := l.take()
-	defer l.put(c)
 	if err := c.do(symDriverGetVersion, c.out(unsafe.Pointer(&c.i))); err != nil {
 		return err
 	}

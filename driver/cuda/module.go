@@ -19,6 +19,8 @@ type Function struct {
 	handle uintptr
 }
 
+const maxArgs = 16 // of a kernel
+
 // Dim is the extent of a grid or block; a 0 counts as 1.
 type Dim struct{ X, Y, Z uint32 }
 
@@ -82,14 +84,6 @@ func (m *Module) Close() error {
 	return c.do(symModuleUnload, m.handle)
 }
 
-// launch holds the arguments of a kernel and the addresses of them.
-type launch struct {
-	args  [maxArgs]uint64
-	where [maxArgs]unsafe.Pointer
-}
-
-const maxArgs = 16
-
 // Launch queues a kernel on stream. Every argument is passed as its lowest
 // bytes: addresses and integers as they are, floats as their bits.
 func (f *Function) Launch(stream uint64, grid, block Dim, args ...uint64) error {
@@ -101,13 +95,11 @@ func (f *Function) Launch(stream uint64, grid, block Dim, args ...uint64) error 
 		return err
 	}
 	defer c.leave()
-	n := new(launch)
 	for i, a := range args {
-		n.args[i] = a
-		n.where[i] = unsafe.Pointer(&n.args[i])
+		c.params[i] = a
+		c.where[i] = unsafe.Pointer(&c.params[i])
 	}
-	c.ptr = unsafe.Pointer(n)
 	one := func(v uint32) uintptr { return uintptr(max(v, 1)) }
 	return c.do(symLaunchKernel, f.handle, one(grid.X), one(grid.Y), one(grid.Z), one(block.X), one(block.Y), one(block.Z),
-		0, uintptr(stream), c.out(unsafe.Pointer(&n.where)), 0)
+		0, uintptr(stream), c.out(unsafe.Pointer(&c.where)), 0)
 }

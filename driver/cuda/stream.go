@@ -61,7 +61,7 @@ func (c *call) synchronize(stream uint64) error {
 // Stream 0 does when it would have to wait for one that does.
 func (c *call) capturing(stream uint64) (bool, error) {
 	c.i = 0
-	switch code := c.lib.raw(symStreamIsCapturing, uintptr(stream), c.out(unsafe.Pointer(&c.i))); code {
+	switch code := c.raw(symStreamIsCapturing, uintptr(stream), c.out(unsafe.Pointer(&c.i))); code {
 	case 0:
 		return c.i != 0, nil
 	case codeCaptureImplicit:

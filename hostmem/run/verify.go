@@ -16,7 +16,8 @@ import (
 // verifier remembers what was seen of the mallocs of a run.
 type verifier struct {
 	next    time.Duration // when to look again
-	largest uint64        // memory of the process that found is about
+	pid     int           // the process that found is about
+	largest uint64        // its memory
 	found   *detect.Result
 	trimmed bool // it has the library of the variant mapped
 	err     error
@@ -45,10 +46,10 @@ func (m *measuring) look() {
 			pid, most = p, s.RSSBytes
 		}
 	}
-	if pid == 0 || most < m.verify.largest {
+	if pid == 0 || most < m.verify.largest || m.known(pid) {
 		return
 	}
-	found, err := detect.Process(pid)
+	found, err := detect.Alone(pid)
 	if err != nil {
 		m.verify.err = err
 		return
@@ -61,7 +62,18 @@ func (m *measuring) look() {
 		}
 		trimmed = slices.ContainsFunc(maps, func(x proc.Mapping) bool { return sameFile(x.Path, m.variant.Preload) })
 	}
-	m.verify = verifier{next: m.verify.next, largest: most, found: found, trimmed: trimmed}
+	m.verify = verifier{next: m.verify.next, pid: pid, largest: most, found: found, trimmed: trimmed}
+}
+
+// known tells that the malloc of a process was looked up, was the right one, and
+// cannot be another by now: it is still the same program.
+func (m *measuring) known(pid int) bool {
+	f := m.verify.found
+	if f == nil || pid != m.verify.pid || f.Confidence != detect.Certain || m.wrong() != "" {
+		return false
+	}
+	program, _, err := proc.Executable(pid)
+	return err == nil && program == f.Executable
 }
 
 // verdict tells whether the run was what its variant says. A run whose process

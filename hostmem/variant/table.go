@@ -92,17 +92,6 @@ var table = []Variant{
 // All lists the variants.
 func All() []Variant { return slices.Clone(table) }
 
-// AsShipped lists the names of the mallocs without any tuning.
-func AsShipped() []string {
-	var names []string
-	for _, v := range table {
-		if len(v.Env) == 0 && !v.Trim {
-			names = append(names, v.Name)
-		}
-	}
-	return names
-}
-
 // Names lists the names of all variants.
 func Names() []string {
 	names := make([]string, len(table))

@@ -17,9 +17,6 @@ func TestTable(t *testing.T) {
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"glibc", "jemalloc", "tcmalloc", "mimalloc"}, AsShipped()); diff != "" {
-		t.Error(diff)
-	}
 	for _, v := range All() {
 		if v.Library != "" && libraryOf(v.Library) == nil {
 			t.Errorf("%s: no library is called %s", v.Name, v.Library)

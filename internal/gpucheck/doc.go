@@ -22,9 +22,11 @@
 // the lowest address is taken, and the two runs may part there. Then the
 // program lists the blocks, which were free in both runs and equally large, and
 // shows that each run took the lowest of its own addresses; anything else is a
-// difference. From there on the two runs cannot be compared any more, so the
-// recording is performed a second time with ties broken as they were recorded,
-// on real memory all the same, and then everything has to be identical.
+// difference. A tie between whole free segments is settled: they are alike, so
+// the matching exchanges them and the comparison goes on. After any other the
+// two runs cannot be compared any more, so the recording is performed a second
+// time with ties broken as they were recorded, on real memory all the same, and
+// then everything has to be identical.
 //
 // When other streams have passed a freed block is a matter of time. An event is
 // taken as done when the recording has it done, and not before the device has.

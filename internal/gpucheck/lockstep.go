@@ -160,6 +160,10 @@ func (l *lockstep) differ(i int, what, ref, dev string) *difference {
 // compare looks for a difference in what operation i did, and matches the
 // segments it got.
 func (l *lockstep) compare(i int) *difference {
+	var oom *alloc.OutOfMemoryError
+	if err := l.dev.log.err; err != nil && !errors.As(err, &oom) {
+		return l.differ(i, "the operation failed on the device", outcomeOf(l.ref.log.err), err.Error())
+	}
 	ref, dev := l.ref.log.entries, l.dev.log.entries
 	for len(ref) > 0 && len(dev) > 0 {
 		if ref[0].gives() && dev[0].gives() {
@@ -286,7 +290,7 @@ func (l *lockstep) compareError(i int) *difference {
 	case errors.As(ref, &oom) && errors.As(dev, &oom):
 		return nil
 	}
-	return l.differ(i, "the operation ended otherwise", fmt.Sprint(ref), fmt.Sprint(dev))
+	return l.differ(i, "the operation ended in another way", outcomeOf(ref), outcomeOf(dev))
 }
 
 // statistics lists the names of the statistics of the engine under test that
@@ -350,46 +354,10 @@ type outcome struct {
 	parted    *difference // nil if the layout was the same from beginning to end
 }
 
-// compareLayout compares the segments and blocks at the end with those that
-// PyTorch listed, place by place.
-func (l *lockstep) compareLayout() *difference {
-	n := len(l.rec.Ops)
-	got := map[uint64]alloc.Segment{}
-	for _, s := range l.dev.a.Segments() {
-		if !s.Lost {
-			got[s.Address] = s
-		}
+// outcomeOf says how an operation ended.
+func outcomeOf(err error) string {
+	if err == nil {
+		return "done"
 	}
-	for _, want := range l.rec.Segments {
-		at, ok := l.match.toDev(want.Address)
-		have, found := got[at]
-		if !ok || !found {
-			return l.differ(n, "a segment is missing at the end", fmt.Sprintf("segment of %d bytes at %#x", want.TotalSize, want.Address), "")
-		}
-		delete(got, at)
-		if a, b := l.relative(want, l.streams[want.Stream]), l.relative(have, have.Stream); a != b {
-			return l.differ(n, "a segment differs at the end", a, b)
-		}
-	}
-	for _, s := range got {
-		return l.differ(n, "a segment too many at the end", "", fmt.Sprintf("segment of %d bytes at %#x", s.TotalSize, s.Address))
-	}
-	return nil
-}
-
-// relative describes everything about a segment but where it is. A free block
-// still names the request that used it last, which says nothing any more once
-// free segments have been exchanged.
-func (l *lockstep) relative(s alloc.Segment, stream uint64) string {
-	base := s.Address
-	s.Address, s.Stream = 0, stream
-	s.Blocks = slices.Clone(s.Blocks)
-	for i := range s.Blocks {
-		b := &s.Blocks[i]
-		b.Address -= base
-		if b.State == alloc.Inactive && len(l.ties) > 0 {
-			b.RequestedSize = 0
-		}
-	}
-	return fmt.Sprintf("%+v", s)
+	return err.Error()
 }

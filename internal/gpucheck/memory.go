@@ -23,7 +23,7 @@ var confs = []string{
 // fullPlan keeps a GPU busy for less than a minute.
 var fullPlan = plan{
 	seed: 1, operations: 15000, longest: 10 * time.Second,
-	limit: 1 << 30, largest: 96 << 20, streams: 4, slots: 4096, spin: 2 * time.Millisecond, confs: confs,
+	limit: 1 << 30, largest: 96 << 20, streams: 4, slots: 1024, spin: 2 * time.Millisecond, confs: confs,
 }
 
 // smallPlan is for a run under compute-sanitizer, which makes every access

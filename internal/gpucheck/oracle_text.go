@@ -36,7 +36,14 @@ func (r *oracleReport) write(w io.Writer) {
 		fmt.Fprintf(tw, "%s\t%d\t%d of %d\t%s\t%s\n", strings.TrimSuffix(x.File, ".json.gz"), x.Operations, x.CheckpointsEqual, x.Checkpoints, x.layout(), x.inOrder())
 	}
 	tw.Flush()
-	fmt.Fprintf(w, "\n%d recordings: layout and statistics equal in %d; parted at a tie that is shown, and identical with ties as recorded, in %d; wrong in %d\n",
+	var done, waited, held int64
+	for i := range r.Recordings {
+		x := &r.Recordings[i]
+		done, waited, held = done+x.EventsDone, waited+x.EventsWaited, held+x.EventsHeld
+	}
+	fmt.Fprintf(w, "\nof the events that the recordings have done, %s were done on the device too and %s were waited for; %s answers \"not done\" came from the recordings\n",
+		units.Count(done), units.Count(waited), units.Count(held))
+	fmt.Fprintf(w, "%d recordings: layout and statistics equal in %d; parted at a tie that is shown, and identical with ties as recorded, in %d; wrong in %d\n",
 		len(r.Recordings), equal, explained, len(r.Recordings)-equal-explained)
 }
 

@@ -71,10 +71,26 @@ func newCUDAPainter(dev *cuda.Device, set *kernels.Set, slots int) (*cudaPainter
 		binary.LittleEndian.PutUint64(p.clean[i:], 0)
 		binary.LittleEndian.PutUint64(p.clean[i+8:], math.MaxUint64)
 	}
-	if err := p.clear(len(p.clean)); err != nil {
+	if err := errors.Join(p.warmUp(), p.clear(len(p.clean))); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
+}
+
+// warmUp launches every kernel once. The driver loads a kernel when it is first
+// launched and may wait for the device then, which would undo the delays that
+// the checks rely on.
+func (p *cudaPainter) warmUp() error {
+	if err := p.write(p.found, kernels.OutcomeSize, 0, 0); err != nil {
+		return err
+	}
+	if err := p.check(p.found, kernels.OutcomeSize, 0, 0, 1); err != nil {
+		return err
+	}
+	if err := p.spin(0, time.Microsecond); err != nil {
+		return err
+	}
+	return p.dev.Synchronize(0)
 }
 
 func (p *cudaPainter) clear(bytes int) error {

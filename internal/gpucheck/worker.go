@@ -28,7 +28,7 @@ type worker struct {
 	problems               []string
 }
 
-const workerSlots = 1024
+const workerSlots = 256
 
 func (s *soaker) newWorker(i int) (*worker, error) {
 	w := &worker{soaker: s, number: i, rng: rand.New(rand.NewPCG(s.plan.seed, uint64(i)))}

@@ -1,4 +1,4 @@
-// Package units writes and reads sizes and counts, in one place so that every
+// Package units writes and reads sizes, counts and times, in one place so that every
 // table, message and flag agrees.
 //
 // Sizes are written in powers of two with two decimals, "1.50 GiB", and read in

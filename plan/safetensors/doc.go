@@ -13,5 +13,6 @@
 // Only headers are read, so that a checkpoint of hundreds of gigabytes takes
 // milliseconds. A header is checked as it is read: offsets that do not fit
 // the shape and type, overlap, leave gaps or lie beyond the end of the file are
-// errors that name the tensor.
+// errors that name the tensor. [Layout] is the way back: it makes the header of a
+// file to be written.
 package safetensors

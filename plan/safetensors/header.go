@@ -44,7 +44,7 @@ func Read(r io.Reader, size int64) ([]Tensor, error) {
 	}
 	list := make([]placed, 0, len(raw))
 	for name, value := range raw {
-		if name == "__metadata__" {
+		if name == metadataKey {
 			continue
 		}
 		p, err := parse(name, value)

@@ -1,4 +1,4 @@
-# usage: lesson.py work|idle
+# usage: lesson.py work|idle [ROUNDS]
 # Batches of buffers of four sizes; a fifth of each batch is held for a while,
 # the rest goes at once. To work is to be measured the moment the last batch is
 # done: what it holds then is what such a service holds while it works. To be idle
@@ -8,13 +8,14 @@ import sys
 import time
 
 SIZES = (100, 1000, 10000, 100000)
-ROUNDS, BATCH, HOLD = 200, 500, 100
+BATCH, HOLD = 500, 100
+rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 
 random.seed(1)
 print("ready", flush=True)
 sys.stdin.read()
 held = []
-for _ in range(ROUNDS):
+for _ in range(rounds):
     batch = [bytearray(random.choice(SIZES)) for _ in range(BATCH)]
     held += batch[:HOLD]
     if len(held) > 1000:

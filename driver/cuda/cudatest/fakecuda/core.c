@@ -15,7 +15,7 @@ static long calls;
 static struct { char name[64]; long left; int code; } faults[16];
 
 // The contexts of a thread, the current one last.
-static __thread struct { CUcontext stack[32]; int depth; int mode; int number; } thread;
+static __thread struct { CUcontext stack[32]; int depth, mode, number, failed; } thread;
 static int threads;
 
 int thread_number(void)
@@ -73,8 +73,9 @@ long fake_count(const char *what)
 	return -1;
 }
 
-// Calls that put things back, and that nobody can make up for, fail only when
-// they are named.
+// Calls that put things back fail only when they are named: nobody can make up
+// for it. For the same reason no call fails by count right after another one
+// has failed, since it may undo what was begun.
 static int fails_by_count(const char *name)
 {
 	return strcmp(name, "cuCtxPopCurrent_v2") && strcmp(name, "cuThreadExchangeStreamCaptureMode") && strcmp(name, "cuMemRelease");
@@ -91,8 +92,10 @@ CUresult begin(const char *name)
 	if (counts)
 		calls++;
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-		int hit = *faults[i].name ? !strcmp(faults[i].name, name) : counts;
-		if (faults[i].left > 0 && hit && --faults[i].left == 0)
+		int named = *faults[i].name, hit = named ? !strcmp(faults[i].name, name) : counts;
+		if (faults[i].left <= 0 || !hit || (!named && faults[i].left == 1 && thread.failed))
+			continue;
+		if (--faults[i].left == 0)
 			code = faults[i].code;
 	}
 	return code;
@@ -100,6 +103,7 @@ CUresult begin(const char *name)
 
 CUresult end(CUresult code)
 {
+	thread.failed = code && code != NOT_READY;
 	pthread_mutex_unlock(&fake_lock);
 	return code;
 }

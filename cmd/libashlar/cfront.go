@@ -1,0 +1,53 @@
+package main
+
+// #include "bridge.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// The table in C is made for blocks that begin where alloc says they do.
+const _ = -uint(alloc.Alignment ^ C.FRONT_UNIT)
+
+// cFront is the front in C.
+type cFront struct{}
+
+func (cFront) take(device int, out []uint64) int {
+	return int(C.front_take(C.int(device), (*C.uint64_t)(unsafe.Pointer(&out[0])), C.int(len(out))))
+}
+
+func (cFront) mode(device int, off bool) { C.front_mode(C.int(device), C.int(flag(off))) }
+func (cFront) resetPeaks(device int)     { C.front_reset_peaks(C.int(device)) }
+func (cFront) resetSums(device int)      { C.front_reset_sums(C.int(device)) }
+
+func (cFront) waiting(device int, w *alloc.Waiting) {
+	var r C.struct_reply
+	fillWaiting(w, &r)
+	C.front_waiting(C.int(device), &r)
+}
+
+func (cFront) read(device int) frontState {
+	var s C.struct_front_state
+	C.front_read(C.int(device), &s)
+	c := &s.counts
+	return frontState{
+		Counts: counts{
+			Live: two(c.live), Up: two(c.up), Peak: three(c.peak), ActivePeak: three(c.active_peak),
+			Waiting: two(c.waiting), Live0: two(c.live0), Waiting0: two(c.waiting0),
+		},
+		Hits: uint64(s.hits), Misses: uint64(s.misses), Held: uint64(s.held), Direct: uint64(s.direct),
+		Returned: uint64(s.returned), Turns: uint64(s.turns), Stolen: uint64(s.stolen), Unknown: uint64(s.unknown),
+		KeepBlocks: uint64(s.keep_blocks), KeepBytes: uint64(s.keep_bytes),
+		BriefBlocks: uint64(s.brief_blocks), BriefBytes: uint64(s.brief_bytes),
+		Off: s.off != 0, Asking: bool(s.waiting),
+	}
+}
+
+func one(s C.struct_sums) sums { return sums{int64(s.blocks), int64(s.bytes), int64(s.requested)} }
+
+func two(s [2]C.struct_sums) [2]sums { return [2]sums{one(s[0]), one(s[1])} }
+
+func three(s [3]C.struct_sums) [3]sums { return [3]sums{one(s[0]), one(s[1]), one(s[2])} }

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+)
+
+// maxDevices is how many devices a process can use.
+const maxDevices = 64
+
+// batch is the largest number of blocks that cross at once.
+const batch = 256
+
+// front is the cache in C as Go sees it.
+type front interface {
+	// take moves held blocks into out, for the engine to have back.
+	take(device int, out []uint64) int
+	// mode says whether blocks may be held. Blocks that are out already will
+	// not be held.
+	mode(device int, off bool)
+	read(device int) frontState
+	resetPeaks(device int)
+	resetSums(device int)
+	waiting(device int, w *alloc.Waiting)
+}
+
+// library is the one instance of everything in the process.
+type library struct {
+	front front
+	open  func(n int) (driver.Driver, error)
+
+	devices [maxDevices]atomic.Pointer[device] // made at first use
+
+	mu      sync.Mutex // guards what follows, and the making of devices
+	cfg     config
+	failed  error // why there is none
+	history historyMode
+	gone    map[string]bool // paths of oom_snapshot that were written
+}
+
+// historyMode says whether events are recorded.
+type historyMode struct {
+	on  bool
+	max int // events to keep; 0 for all
+}
+
+func newLibrary(f front, lookup func(string) (string, bool)) *library {
+	o := &opener{lookup: lookup}
+	l := &library{front: f, open: o.open, gone: map[string]bool{}}
+	l.cfg, l.failed = readConfig(lookup)
+	if n := l.cfg.own.history; n > 0 {
+		l.history = historyMode{on: true, max: n}
+	}
+	setCollector(l.history.on)
+	return l
+}
+
+// heapLimit is where garbage is collected while no history is recorded.
+const heapLimit = 64 << 20
+
+// setCollector keeps Go's garbage collector away. Serving memory makes no
+// garbage, so that there is nothing to collect but what statistics and
+// snapshots leave behind, and for that a limit is enough: without it the
+// runtime would collect every two minutes, with all cores, for nothing. A
+// history grows, so then the collector runs as usual.
+func setCollector(history bool) {
+	if history {
+		debug.SetMemoryLimit(1<<63 - 1)
+		debug.SetGCPercent(100)
+		return
+	}
+	debug.SetMemoryLimit(heapLimit)
+	debug.SetGCPercent(-1)
+}
+
+// device is an allocator with its place in the process.
+type device struct {
+	n   int
+	lib *library
+	a   *alloc.Allocator
+
+	flushing sync.Mutex // guards back
+	back     [batch]uint64
+
+	mu       sync.Mutex // guards what follows
+	fraction float64
+	captures map[alloc.PoolID][]*alloc.Capture // begun and not released
+}
+
+// device returns the device with that number, making it at first use.
+func (l *library) device(n int) (*device, error) {
+	if uint(n) >= maxDevices {
+		return nil, fmt.Errorf("there is no device %d", n)
+	}
+	if d := l.devices[n].Load(); d != nil {
+		return d, nil
+	}
+	return l.makeDevice(n)
+}
+
+func (l *library) makeDevice(n int) (*device, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d := l.devices[n].Load(); d != nil {
+		return d, nil
+	}
+	if l.failed != nil {
+		return nil, l.failed
+	}
+	drv, err := l.open(n)
+	if err != nil {
+		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
+	}
+	d := &device{n: n, lib: l, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
+	d.a = alloc.New(drv, alloc.WithDevice(n), alloc.WithSettings(l.cfg.engine), alloc.WithReclaimer(d.flush))
+	if l.history.on {
+		d.a.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
+	}
+	d.setMode(l.cfg.own.frontCache)
+	l.devices[n].Store(d)
+	return d, nil
+}
+
+// inUse calls f for every device that was made.
+func (l *library) inUse(f func(*device) error) error {
+	var failed []error
+	for n := range l.devices {
+		if d := l.devices[n].Load(); d != nil {
+			if err := f(d); err != nil {
+				failed = append(failed, fmt.Errorf("device %d: %w", n, err))
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// setMode tells the front whether it may hold blocks, as things are now.
+func (d *device) setMode(wanted bool) {
+	d.lib.front.mode(d.n, !wanted || !d.a.Lends())
+}
+
+// change makes a change to the engine that decides what the front may do. The
+// front is empty and off meanwhile.
+func (d *device) change(frontCache bool, f func() error) error {
+	d.lib.front.mode(d.n, true)
+	d.flush()
+	err := f()
+	d.setMode(frontCache)
+	return err
+}
+
+// flush gives everything that the front holds back to the engine and reports
+// whether there was anything.
+func (d *device) flush() bool {
+	d.flushing.Lock()
+	defer d.flushing.Unlock()
+	any := false
+	for {
+		n := d.lib.front.take(d.n, d.back[:])
+		if n == 0 {
+			return any
+		}
+		any = true
+		for _, addr := range d.back[:n] {
+			if _, err := d.a.Return(addr, ""); err != nil {
+				fmt.Fprintf(os.Stderr, "ashlar: giving back %#x: %v\n", addr, err)
+			}
+		}
+	}
+}
+
+// frontCache is the setting.
+func (l *library) frontCache() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cfg.own.frontCache
+}
+
+// configure changes the settings of all devices.
+func (l *library) configure(conf string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return l.failed
+	}
+	failed := l.cfg.read(conf, true)
+	l.cfg.conf, l.cfg.variable = conf, ""
+	err := l.inUse(func(d *device) error {
+		return d.change(l.cfg.own.frontCache, func() error {
+			d.a.Use(l.cfg.engine)
+			return nil
+		})
+	})
+	return errors.Join(failed, err)
+}
+
+// emptyCache gives cached memory of all devices back to the driver.
+func (l *library) emptyCache() error {
+	return l.inUse(func(d *device) error {
+		d.flush()
+		err := d.a.EmptyCache()
+		d.tellWaiting()
+		return err
+	})
+}
+
+// tellWaiting tells the front what still waits for other streams after a call
+// that did not come through it.
+func (d *device) tellWaiting() {
+	w := d.a.Waiting()
+	d.lib.front.waiting(d.n, &w)
+}
+
+func (l *library) setFraction(n int, fraction float64) error {
+	d, err := l.device(n)
+	if err != nil {
+		return err
+	}
+	return d.change(l.frontCache(), func() error {
+		if err := d.a.SetMemoryFraction(fraction); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		d.fraction = fraction
+		d.mu.Unlock()
+		return nil
+	})
+}
+
+func (l *library) getFraction(n int) (float64, error) {
+	d, err := l.device(n)
+	if err != nil {
+		return -1, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fraction, nil
+}
+
+// recordHistory starts or stops recording on all devices, those of later too.
+func (l *library) recordHistory(m historyMode) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.history = m
+	setCollector(m.on)
+	err := l.inUse(func(d *device) error {
+		return d.change(l.cfg.own.frontCache, func() error {
+			if m.on {
+				d.a.RecordHistory(alloc.HistoryOptions{MaxEntries: m.max})
+			} else {
+				d.a.StopHistory()
+			}
+			return nil
+		})
+	})
+	if !m.on {
+		runtime.GC() // the history was most of the heap
+	}
+	return err
+}

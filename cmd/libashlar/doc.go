@@ -1,0 +1,2 @@
+// Libashlar is the allocator as a shared library for PyTorch.
+package main

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// beginPool directs the requests of the streams that accept names to a pool.
+// Several captures may share one, one after another; each is released by
+// itself.
+func (l *library) beginPool(n int, id alloc.PoolID, accept func(stream uint64) bool) error {
+	if id == (alloc.PoolID{}) {
+		return fmt.Errorf("pool %v is the default pool: captures need one of their own", id)
+	}
+	d, err := l.device(n)
+	if err != nil {
+		return err
+	}
+	return d.change(l.frontCache(), func() error {
+		c, err := d.a.BeginCapture(id, accept)
+		if err != nil {
+			return err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.captures[id] = append(d.captures[id], c)
+		return nil
+	})
+}
+
+// endPool stops directing requests to the pool.
+func (l *library) endPool(n int, id alloc.PoolID) error {
+	d, err := l.device(n)
+	if err != nil {
+		return err
+	}
+	c := d.newest(id)
+	if c == nil {
+		return &alloc.PoolError{ID: id, Problem: "does not receive allocations"}
+	}
+	return d.change(l.frontCache(), c.End)
+}
+
+// newest is the capture that was begun last for a pool: only that one can be
+// the one that receives allocations.
+func (d *device) newest(id alloc.PoolID) *alloc.Capture {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.captures[id]
+	if len(list) == 0 {
+		return nil
+	}
+	return list[len(list)-1]
+}
+
+// releasePool pays back one beginPool. After the last one the pool's memory may
+// be released.
+func (l *library) releasePool(n int, id alloc.PoolID) error {
+	d, err := l.device(n)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.captures[id]
+	if len(list) == 0 {
+		return &alloc.PoolError{ID: id, Problem: "is not held by an ended capture"}
+	}
+	if err := list[0].Release(); err != nil {
+		return err
+	}
+	if len(list) == 1 {
+		delete(d.captures, id)
+		return nil
+	}
+	d.captures[id] = list[1:]
+	return nil
+}

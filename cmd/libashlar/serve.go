@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// The codes of ashlar.h.
+const (
+	codeOK     = 0
+	codeOOM    = 1
+	codeFailed = 2
+)
+
+// answer is what a request gets.
+type answer struct {
+	lent alloc.Lent
+	text string // of a failure
+	oom  *alloc.OutOfMemoryError
+}
+
+// malloc gives blocks back and serves a request: one crossing. It makes no
+// garbage unless it fails.
+func (l *library) malloc(n int, size, stream uint64, back []uint64, meta string, out *answer) int {
+	d, err := l.device(n)
+	if err != nil {
+		out.text = err.Error()
+		return codeFailed
+	}
+	for _, addr := range back {
+		if _, err := d.a.Return(addr, ""); err != nil {
+			out.text = err.Error()
+			return codeFailed
+		}
+	}
+	if out.lent, err = d.a.Lend(size, stream, meta); err == nil {
+		return codeOK
+	}
+	if errors.As(err, &out.oom) {
+		out.text = d.outOfMemory(out.oom)
+		return codeOOM
+	}
+	out.text = err.Error()
+	return codeFailed
+}
+
+// free gives blocks back.
+func (l *library) free(n int, back []uint64, meta string, out *answer) {
+	d, err := l.device(n)
+	if err != nil {
+		out.text = err.Error()
+		return
+	}
+	for _, addr := range back {
+		w, err := d.a.Return(addr, meta)
+		out.lent.Waiting = w
+		if err != nil && out.text == "" {
+			out.text = err.Error()
+		}
+	}
+}
+
+func (l *library) recordStream(n int, addr, stream uint64) error {
+	d, err := l.device(n)
+	if err != nil {
+		return err
+	}
+	return d.a.RecordStream(addr, stream)
+}

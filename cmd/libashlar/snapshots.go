@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// snapshot is the state of one device, or of all for -1.
+func (l *library) snapshot(n int) (*snapshot.File, error) {
+	if n >= 0 {
+		if _, err := l.device(n); err != nil {
+			return nil, err
+		}
+	}
+	var states []alloc.Snapshot
+	err := l.inUse(func(d *device) error {
+		if n < 0 || n == d.n {
+			d.flush()
+			states = append(states, d.a.Snapshot())
+		}
+		return nil
+	})
+	f := snapshot.FromEngine(states...)
+	for _, t := range f.Traces {
+		t.Settings.Fields = settingsFields(t.Settings.Conf, t.Settings.Parsed)
+	}
+	return f, err
+}
+
+// settingsFields are the allocator_settings of a snapshot (spec 10.8).
+func settingsFields(conf string, s settings.Settings) trace.Extra {
+	divisions := make(trace.Extra, len(s.RoundupPower2Divisions))
+	for i, d := range s.RoundupPower2Divisions {
+		divisions[i] = trace.Field{Name: strconv.Itoa(1 << i), Value: int64(d)}
+	}
+	return trace.Extra{
+		{Name: settings.Variable, Value: conf},
+		{Name: "max_split_size", Value: int64(s.MaxSplitSize)},
+		{Name: "garbage_collection_threshold", Value: s.GarbageCollectionThreshold},
+		{Name: "expandable_segments", Value: s.ExpandableSegments},
+		{Name: "pinned_num_register_threads", Value: int64(s.PinnedNumRegisterThreads)},
+		{Name: "release_lock_on_cudamalloc", Value: s.ReleaseLockOnMalloc},
+		{Name: "pinned_use_cuda_host_register", Value: s.PinnedUseHostRegister},
+		{Name: "graph_capture_record_stream_reuse", Value: s.GraphCaptureRecordStreamReuse},
+		{Name: "roundup_power2_divisions", Value: divisions},
+	}
+}
+
+// encode writes a snapshot somewhere, in one of the forms of package snapshot.
+func (l *library) encode(w io.Writer, n int, form func(io.Writer, *snapshot.File) error) error {
+	f, err := l.snapshot(n)
+	if err != nil {
+		return err
+	}
+	defer runtime.GC() // a snapshot leaves more behind than everything else
+	return form(w, f)
+}
+
+func (l *library) encoded(n int, form func(io.Writer, *snapshot.File) error) ([]byte, error) {
+	var b bytes.Buffer
+	err := l.encode(&b, n, form)
+	return b.Bytes(), err
+}
+
+// writeSnapshot writes the file that torch.cuda.memory._dump_snapshot would
+// have written. The file appears whole or not at all.
+func (l *library) writeSnapshot(path string, n int) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // gone already if all went well
+	err = l.encode(tmp, n, snapshot.WritePickle)
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(tmp.Name(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

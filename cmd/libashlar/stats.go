@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+)
+
+// sums are the three numbers that count.h keeps of a set of blocks.
+type sums struct {
+	Blocks    int64 `json:"blocks"`
+	Bytes     int64 `json:"bytes"`
+	Requested int64 `json:"requested_bytes"`
+}
+
+// counts are the statistics of the front, as in bridge.h; by kind of pool:
+// small, large, and for peaks both together.
+type counts struct {
+	Live       [2]sums `json:"live"`
+	Up         [2]sums `json:"up"`
+	Peak       [3]sums `json:"peak"`
+	ActivePeak [3]sums `json:"active_peak"`
+	Waiting    [2]sums `json:"waiting"`
+	Live0      [2]sums `json:"live_at_reset"`
+	Waiting0   [2]sums `json:"waiting_at_reset"`
+}
+
+// frontState is what the front did and holds.
+type frontState struct {
+	Counts      counts `json:"counts"`
+	Hits        uint64 `json:"hits"`
+	Misses      uint64 `json:"misses"`
+	Held        uint64 `json:"held_frees"`
+	Direct      uint64 `json:"direct_frees"`
+	Returned    uint64 `json:"returned_blocks"`
+	Turns       uint64 `json:"lock_turns"`
+	Stolen      uint64 `json:"lock_turns_abandoned"`
+	Unknown     uint64 `json:"unknown_frees"`
+	KeepBlocks  uint64 `json:"keep_blocks"`
+	KeepBytes   uint64 `json:"keep_bytes"`
+	BriefBlocks uint64 `json:"brief_blocks"`
+	BriefBytes  uint64 `json:"brief_bytes"`
+	Off         bool   `json:"off"`
+	Asking      bool   `json:"asking"` // freed blocks wait for other streams
+}
+
+// all is the sum over both kinds.
+func all(s [2]sums) sums {
+	return sums{s[0].Blocks + s[1].Blocks, s[0].Bytes + s[1].Bytes, s[0].Requested + s[1].Requested}
+}
+
+// merge replaces what the engine knows of blocks that are out by what the front
+// knows: to the engine a block that the front holds is still in use.
+func (c *counts) merge(s alloc.Stats) alloc.Stats {
+	type pick func(sums) int64
+	blocks := func(x sums) int64 { return x.Blocks }
+	bytes := func(x sums) int64 { return x.Bytes }
+	requested := func(x sums) int64 { return x.Requested }
+	fill := func(to *alloc.PoolStat, of pick, active bool) {
+		for i, st := range [3]*alloc.Stat{&to.Small, &to.Large, &to.All} {
+			at := func(per [2]sums) int64 {
+				if i == 2 {
+					return of(all(per))
+				}
+				return of(per[i])
+			}
+			st.Current, st.Peak, st.Allocated = at(c.Live), of(c.Peak[i]), at(c.Up)
+			st.Freed = st.Allocated + at(c.Live0) - st.Current
+			if active {
+				st.Current += at(c.Waiting)
+				st.Peak = max(st.Peak, of(c.ActivePeak[i]))
+				st.Freed += at(c.Waiting0) - at(c.Waiting)
+			}
+		}
+	}
+	fill(&s.Allocation, blocks, false)
+	fill(&s.AllocatedBytes, bytes, false)
+	fill(&s.Active, blocks, true)
+	fill(&s.ActiveBytes, bytes, true)
+	fill(&s.RequestedBytes, requested, true)
+	return s
+}
+
+// stats returns the statistics as if there were no front.
+func (d *device) stats() alloc.Stats {
+	d.flush()
+	d.tellWaiting()
+	s := d.a.Stats()
+	c := d.lib.front.read(d.n).Counts
+	return c.merge(s)
+}
+
+// nested gives flat keys the shape of torch._C._cuda_memoryStats().
+func nested(flat map[string]int64) map[string]any {
+	root := map[string]any{}
+	for key, value := range flat {
+		at := root
+		parts := strings.Split(key, ".")
+		for _, p := range parts[:len(parts)-1] {
+			next, ok := at[p].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[p] = next
+			}
+			at = next
+		}
+		at[parts[len(parts)-1]] = value
+	}
+	return root
+}
+
+func (l *library) statsJSON(n int) (string, error) {
+	d, err := l.device(n)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(nested(d.stats().Map()))
+	return string(text), err
+}
+
+func (l *library) resetPeaks(n int) error {
+	d, err := l.device(n)
+	if err != nil {
+		return err
+	}
+	d.flush()
+	d.a.ResetPeakStats()
+	l.front.resetPeaks(n)
+	return nil
+}
+
+func (l *library) resetSums(n int) error {
+	d, err := l.device(n)
+	if err != nil {
+		return err
+	}
+	d.flush()
+	d.a.ResetAccumulatedStats()
+	l.front.resetSums(n)
+	return nil
+}
+
+// frontJSON is the document of ashlar_front_counters_json. It changes nothing:
+// the engine's own numbers still count what the front holds.
+func (l *library) frontJSON(n int) (string, error) {
+	d, err := l.device(n)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(struct {
+		frontState
+		Engine map[string]any `json:"engine"`
+	}{l.front.read(n), nested(d.a.Stats().Map())})
+	return string(text), err
+}

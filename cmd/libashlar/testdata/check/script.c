@@ -1,0 +1,105 @@
+/* Runs the commands of standard input, one a line, and prints one line for
+ * each: the tests say what to do and judge what comes out. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "load.h"
+
+enum { BLOCKS = 1 << 16 };
+static void *blocks[BLOCKS];
+
+static bool accept_stream(void *ctx, void *stream) { return ctx == stream; }
+
+static void observer(int device, uint64_t tried, uint64_t total, uint64_t free_bytes) {
+    printf("observed %d %" PRIu64 " %" PRIu64 " %" PRIu64 " ", device, tried, total, free_bytes);
+}
+
+static void code(int c) {
+    if (c == ASHLAR_OK)
+        printf("ok\n");
+    else
+        printf("%s %s\n", c == ASHLAR_OOM ? "oom" : "failed", lib.error_text());
+}
+
+static void text(char *s) {
+    printf("%s\n", s != NULL ? s : lib.error_text());
+    lib.string_free(s);
+}
+
+int main(int argc, char **argv) {
+    static char line[4096], rest[4096];
+    if (argc != 2) return 3;
+    load(argv[1]);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        uint64_t a = 0, b = 0, c = 0, d = 0;
+        char op[32] = "";
+        line[strcspn(line, "\n")] = 0;
+        rest[0] = 0;
+        sscanf(line, "%31s %[^\n]", op, rest);
+        sscanf(line, "%*s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c, &d);
+        if (strcmp(op, "malloc") == 0) { /* slot size stream device */
+            const int rc = lib.front_malloc(b, (int)d, (void *)c, &blocks[a % BLOCKS]);
+            if (rc == ASHLAR_OK)
+                printf("%" PRIu64 "\n", (uint64_t)blocks[a % BLOCKS]);
+            else
+                code(rc);
+        } else if (strcmp(op, "free") == 0) { /* slot */
+            lib.front_free(blocks[a % BLOCKS], 0, 0, NULL);
+            printf("ok\n");
+        } else if (strcmp(op, "freeaddr") == 0) {
+            lib.front_free((void *)a, 0, 0, NULL);
+            printf("ok\n");
+        } else if (strcmp(op, "record") == 0) { /* slot stream */
+            code(lib.front_record_stream(blocks[a % BLOCKS], (void *)b));
+        } else if (strcmp(op, "begin") == 0) { /* device id1 id2 stream */
+            code(lib.front_begin_pool((int)a, b, c, accept_stream, (void *)d));
+        } else if (strcmp(op, "end") == 0) {
+            code(lib.front_end_pool((int)a, b, c));
+        } else if (strcmp(op, "release") == 0) {
+            code(lib.front_release_pool((int)a, b, c));
+        } else if (strcmp(op, "stats") == 0) {
+            text(lib.stats_json((int)a));
+        } else if (strcmp(op, "front") == 0) {
+            text(lib.front_counters_json((int)a));
+        } else if (strcmp(op, "snapshot") == 0) {
+            text(lib.snapshot_json((int)(int64_t)a));
+        } else if (strcmp(op, "write") == 0) {
+            code(lib.snapshot_write(rest, -1));
+        } else if (strcmp(op, "pickle") == 0) {
+            size_t n;
+            char *p = lib.snapshot_pickle(-1, &n);
+            printf("%zu\n", p != NULL ? n : 0);
+            lib.string_free(p);
+        } else if (strcmp(op, "empty") == 0) {
+            code(lib.reset());
+        } else if (strcmp(op, "peaks") == 0) {
+            code(lib.reset_peak_stats((int)a));
+        } else if (strcmp(op, "sums") == 0) {
+            code(lib.reset_accumulated_stats((int)a));
+        } else if (strcmp(op, "fraction") == 0) { /* millionths device */
+            code(lib.set_memory_fraction((double)a / 1e6, (int)b));
+        } else if (strcmp(op, "fractionof") == 0) {
+            printf("%g\n", lib.get_memory_fraction((int)a));
+        } else if (strcmp(op, "configure") == 0) {
+            code(lib.configure(rest));
+        } else if (strcmp(op, "settings") == 0) {
+            text(lib.settings_json());
+        } else if (strcmp(op, "history") == 0) { /* on entries */
+            code(lib.record_history((int)a, b));
+        } else if (strcmp(op, "metadata") == 0) {
+            code(lib.set_metadata(rest));
+        } else if (strcmp(op, "metadataof") == 0) {
+            printf("%s\n", lib.get_metadata());
+        } else if (strcmp(op, "observe") == 0) {
+            code(lib.set_oom_observer(observer));
+        } else if (strcmp(op, "init") == 0) {
+            code(lib.init((int)a));
+        } else if (strcmp(op, "gc") == 0) {
+            code(lib.force_gc());
+        } else {
+            printf("unknown command %s\n", op);
+        }
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,560 @@
+package cuda_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver/cuda/kernels"
+)
+
+// TestGPU does everything once on a real GPU:
+//
+//	go test -c ./driver/cuda && ./cuda.test -test.run TestGPU -test.v
+//
+// With -v every check prints a line with what it measured.
+func TestGPU(t *testing.T) {
+	lib, err := cuda.Open()
+	if errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.ErrNoDevice) {
+		t.Skip(err)
+	}
+	check(t, err)
+	t.Logf("%s supports CUDA %s and shows %d GPUs", lib.Path(), lib.Version(), must(lib.Devices()))
+	t.Logf("%+v", must(lib.Info(0)))
+	// Only before the context is made.
+	cost, err := lib.ContextCost(0)
+	if err != nil || cost < 10*mib || cost > 4*gib {
+		t.Errorf("a context costs %d bytes: %v", cost, err)
+	}
+	t.Logf("a context costs %.0f MiB", float64(cost)/mib)
+
+	d := must(lib.Device(0))
+	k, err := kernels.Load(d)
+	check(t, err)
+	g := gpu{d, k, must(d.NewStream()), must(d.NewStream())}
+	if _, err := lib.ContextCost(0); !errors.Is(err, cuda.ErrContextExists) {
+		t.Errorf("the cost of a context that exists: %v", err)
+	}
+	for _, c := range []struct {
+		name  string
+		check func(gpu, *testing.T)
+	}{
+		{"plain", gpu.plain},
+		{"kernels", gpu.kernelsWork},
+		{"events", gpu.events},
+		{"copies", gpu.copies},
+		{"virtual", gpu.virtual},
+		{"virtual-oom", gpu.virtualOOM},
+		{"async", gpu.async},
+		{"managed", gpu.managed},
+		{"errors", gpu.errors},
+		{"capture", gpu.capture},
+		{"engine", gpu.engine},
+		{"engine-expandable", gpu.engineExpandable},
+		{"threads", gpu.threads},
+		{"costs", gpu.costs},
+		{"usage", gpu.usage},
+	} {
+		before := free(t, d)
+		t.Run(c.name, func(t *testing.T) {
+			defer survive(t) // the other checks are worth doing
+			c.check(g, t)
+		})
+		check(t, d.SynchronizeDevice())
+		// Others may use the GPU too, and the driver keeps a little for itself.
+		if after := free(t, d); after+64*mib < before {
+			t.Errorf("%s: %d bytes did not come back", c.name, before-after)
+		}
+	}
+	check(t, errors.Join(k.Close(), d.CloseStream(g.s), d.CloseStream(g.other), d.Close()))
+}
+
+// survive makes a panic of must a failure of the test.
+func survive(t *testing.T) {
+	if r := recover(); r != nil {
+		t.Errorf("%v\n%s", r, debug.Stack())
+	}
+}
+
+// gpu is a GPU with what the checks need.
+type gpu struct {
+	*cuda.Device
+	k        *kernels.Set
+	s, other uint64
+}
+
+// second is about so many cycles.
+const second = 1_800_000_000
+
+func (g gpu) plain(t *testing.T) {
+	before, total, err := g.MemInfo()
+	check(t, err)
+	addr := must(g.Malloc(256*mib, g.s))
+	if got := free(t, g.Device); before-got < 256*mib || total != g.TotalMemory() {
+		t.Errorf("256 MiB cost %d bytes of %d", before-got, total)
+	}
+	check(t, g.Free(addr, 256*mib))
+	if err := g.Free(addr, 256*mib); code(err) != 1 {
+		t.Errorf("freed twice: %v", err)
+	}
+	_, err = g.Malloc(2*total, g.s)
+	if !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("twice the GPU: %v", err)
+	}
+	t.Logf("%.1f of %.1f GiB free; twice as much: %v", float64(before)/gib, float64(total)/gib, err)
+}
+
+func (g gpu) kernelsWork(t *testing.T) {
+	const words = 10_000_003
+	addr := must(g.Malloc(8*words, g.s))
+	outcome := must(g.Malloc(kernels.OutcomeSize, g.s))
+	check(t, g.k.Write(addr, words, 42, g.s))
+	check(t, g.k.Clear(outcome, g.s))
+	check(t, g.k.Check(addr, words, 42, outcome, g.s))
+	if o := must(g.k.Outcome(outcome, g.s)); o != (kernels.Outcome{First: math.MaxUint64}) {
+		t.Errorf("the pattern is not what was written: %+v", o)
+	}
+	mem := make([]byte, 8*words)
+	check(t, g.CopyToHost(mem, addr, g.s))
+	var sum uint64
+	for i := range uint64(words) {
+		w := binary.LittleEndian.Uint64(mem[8*i:])
+		if w != kernels.Word(42, i) {
+			t.Fatalf("word %d is %#x, the host expects %#x", i, w, kernels.Word(42, i))
+		}
+		sum += w
+	}
+	check(t, g.Fill(addr+8*7_654_321, 0, 24, g.s))
+	check(t, g.k.Check(addr, words, 42, outcome, g.s))
+	if o := must(g.k.Outcome(outcome, g.s)); o != (kernels.Outcome{Wrong: 3, First: 7_654_321}) {
+		t.Errorf("three spoiled words: %+v", o)
+	}
+	check(t, g.k.Write(addr, words, 42, g.s))
+	check(t, g.Fill(outcome, 0, 8, g.s))
+	check(t, g.k.Sum(addr, words, outcome, g.s))
+	if o := must(g.k.Outcome(outcome, g.s)); o.Wrong != sum {
+		t.Errorf("the sum is %#x, the host's %#x", o.Wrong, sum)
+	}
+	check(t, errors.Join(g.Free(addr, 8*words), g.Free(outcome, kernels.OutcomeSize)))
+	t.Logf("written, checked and added up %d words", words)
+}
+
+func (g gpu) events(t *testing.T) {
+	start, end := must(g.NewTimingEvent()), must(g.NewTimingEvent())
+	check(t, start.Record(g.s))
+	check(t, g.k.Spin(second/5, g.s))
+	check(t, end.Record(g.s))
+	busy := must(g.RecordEvent(g.s, 0))
+	waits := must(g.RecordEvent(g.other, 0))
+	check(t, g.WaitEvent(waits)) // another stream does not wait for it
+	if must(g.EventDone(busy)) {
+		t.Error("the event is done while its stream is busy")
+	}
+	if _, err := end.Since(start); code(err) != 600 {
+		t.Errorf("the time of work that goes on: %v", err)
+	}
+	check(t, g.StreamWait(g.other, busy))
+	after := must(g.RecordEvent(g.other, 0))
+	if must(g.EventDone(after)) {
+		t.Error("the other stream did not wait")
+	}
+	began := time.Now()
+	check(t, g.WaitEvent(busy))
+	waited := time.Since(began)
+	check(t, g.Synchronize(g.other))
+	if !must(g.EventDone(after)) {
+		t.Error("the event is not done though its stream is")
+	}
+	if _, err := g.EventDone(busy); err == nil {
+		t.Error("an old name was accepted")
+	}
+	took := must(end.Since(start))
+	if took < 20*time.Millisecond || took > 5*time.Second || waited > took+100*time.Millisecond {
+		t.Errorf("the kernel took %v, the host waited for %v", took, waited)
+	}
+	check(t, errors.Join(start.Close(), end.Close()))
+	t.Logf("%d cycles took %v", second/5, took)
+}
+
+func (g gpu) copies(t *testing.T) {
+	const size = 64 * mib
+	addr := must(g.Malloc(2*size, g.s))
+	host, back := must(g.AllocHost(size)), must(g.AllocHost(size))
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := 0; i < size; i += 8 {
+		binary.LittleEndian.PutUint64(host[i:], r.Uint64())
+	}
+	check(t, g.k.Spin(second/10, g.s))
+	began := time.Now()
+	check(t, g.CopyToDevice(addr, host, g.s))
+	check(t, g.CopyOnDevice(addr+size, addr, size, g.s))
+	check(t, g.CopyToHost(back, addr+size, g.s))
+	queued := time.Since(began)
+	check(t, g.Synchronize(g.s))
+	done := time.Since(began)
+	if !bytes.Equal(host, back) {
+		t.Error("what came back differs")
+	}
+	if queued > done/2 {
+		t.Errorf("copies of page-locked memory made the caller wait: %v of %v", queued, done)
+	}
+	plain := make([]byte, size) // memory of Go
+	check(t, g.CopyToHost(plain, addr, g.s))
+	check(t, g.Fill(addr, 0x5a, size, g.s))
+	check(t, g.CopyToDevice(addr+size, plain, g.s))
+	check(t, g.CopyToHost(back, addr+size, g.s))
+	check(t, g.Synchronize(g.s))
+	if !bytes.Equal(host, plain) || !bytes.Equal(host, back) {
+		t.Error("what came through memory of Go differs")
+	}
+	check(t, errors.Join(g.Free(addr, 2*size), g.FreeHost(host), g.FreeHost(back)))
+	t.Logf("queued in %v, done after %v", queued, done)
+}
+
+func (g gpu) virtual(t *testing.T) {
+	const granule = 20 * mib
+	before := free(t, g.Device)
+	base := must(g.Reserve(gib/granule*granule, g.s))
+	check(t, g.Map(base, 3*granule, granule))
+	check(t, g.Map(base+3*granule, 2*granule, granule))
+	if got := before - free(t, g.Device); got < 5*granule {
+		t.Errorf("five granules cost %d bytes", got)
+	}
+	outcome := must(g.Malloc(kernels.OutcomeSize, g.s))
+	check(t, g.Clear(outcome))
+	check(t, g.k.Write(base, 5*granule/8, 1, g.s)) // across both calls of Map
+	check(t, g.k.Check(base, 5*granule/8, 1, outcome, g.s))
+	// Unmap a hole while the stream is busy on it, and fill it again.
+	check(t, g.k.Spin(second/20, g.s))
+	check(t, g.k.Write(base+granule, 2*granule/8, 2, g.s))
+	check(t, g.Unmap(base+granule, 3*granule, granule, g.s))
+	check(t, g.Map(base+granule, 3*granule, granule))
+	check(t, g.k.Write(base+granule, 3*granule/8, 3, g.s))
+	check(t, g.k.Check(base+granule, 3*granule/8, 3, outcome, g.s))
+	check(t, g.k.Check(base, granule/8, 1, outcome, g.s))
+	if o := must(g.k.Outcome(outcome, g.s)); o.Wrong != 0 {
+		t.Errorf("mapped memory does not hold what was written: %+v", o)
+	}
+	if err := g.Map(base, granule, granule); code(err) == 0 {
+		t.Errorf("mapped twice: %v", err)
+	}
+	if err := g.Map(base+5*granule, mib, mib); err == nil {
+		t.Error("a granule of 1 MiB was accepted")
+	}
+	check(t, g.Unmap(base, 5*granule, granule, g.s))
+	if err := g.Unmap(base, granule, granule, g.s); code(err) == 0 {
+		t.Errorf("unmapped twice: %v", err)
+	}
+	check(t, errors.Join(g.Unreserve(base, gib/granule*granule), g.Free(outcome, kernels.OutcomeSize)))
+	t.Logf("granularity %d, RDMA %t", g.Granularity(), g.Info().RDMA)
+}
+
+// Clear prepares an outcome on the first stream.
+func (g gpu) Clear(outcome uint64) error { return g.k.Clear(outcome, g.s) }
+
+// virtualOOM maps more than there is: all of it must be undone.
+func (g gpu) virtualOOM(t *testing.T) {
+	const granule = 512 * mib
+	before := free(t, g.Device)
+	size := (g.TotalMemory()/granule + 1) * granule
+	base := must(g.Reserve(size, g.s))
+	began := time.Now()
+	err := g.Map(base, size, granule)
+	if !errors.Is(err, driver.ErrOutOfMemory) {
+		t.Errorf("more than there is: %v", err)
+	}
+	took := time.Since(began)
+	if after := free(t, g.Device); after+64*mib < before {
+		t.Errorf("%d bytes stayed mapped", before-after)
+	}
+	check(t, g.Unreserve(base, size)) // fails if anything is mapped
+	t.Logf("refused and undone in %v: %v", took, err)
+}
+
+func (g gpu) async(t *testing.T) {
+	check(t, g.SetReleaseThreshold(gib))
+	check(t, g.ResetPoolHighs())
+	addr := must(g.MallocAsync(64*mib, g.s))
+	check(t, g.Fill(addr, 1, 64*mib, g.s))
+	check(t, g.Synchronize(g.s))
+	in := must(g.PoolStats())
+	check(t, g.FreeAsync(addr, g.s))
+	check(t, g.Synchronize(g.s))
+	out := must(g.PoolStats())
+	if in.Used < 64*mib || in.UsedHigh < in.Used || out.Used != in.Used-64*mib || out.Reserved < 64*mib || out.ReleaseThreshold != gib {
+		t.Errorf("with memory %+v\nwithout %+v", in, out)
+	}
+	check(t, g.TrimPool(0))
+	trimmed := must(g.PoolStats())
+	if trimmed.Reserved >= out.Reserved {
+		t.Errorf("trimming left %+v", trimmed)
+	}
+	check(t, g.SetReleaseThreshold(0))
+	t.Logf("used %d, reserved %d, after trimming %d", in.Used, in.Reserved, trimmed.Reserved)
+}
+
+func (g gpu) managed(t *testing.T) {
+	const size = 64 * mib
+	addr, mem, err := g.AllocManaged(size)
+	check(t, err)
+	for i := range mem {
+		mem[i] = 1
+	}
+	result := must(g.Malloc(8, g.s))
+	if g.Info().PageFaults {
+		check(t, g.Advise(addr, size, cuda.PreferPlace, cuda.OnDevice))
+		check(t, g.Advise(addr, size, cuda.AccessedFrom, cuda.OnHost))
+		check(t, g.Prefetch(addr, size, cuda.OnDevice, g.s))
+	}
+	check(t, g.Fill(result, 0, 8, g.s))
+	check(t, g.k.Sum(addr, size/8, result, g.s))
+	check(t, g.k.Write(addr, size/8, 9, g.s))
+	if g.Info().PageFaults {
+		check(t, g.Advise(addr, size, cuda.PreferNoPlace, cuda.OnDevice))
+		check(t, g.Prefetch(addr, size, cuda.OnHost, g.s))
+	}
+	sum := make([]byte, 8)
+	check(t, g.CopyToHost(sum, result, g.s))
+	check(t, g.Synchronize(g.s))
+	var want uint64
+	for range size / 8 {
+		want += 0x0101010101010101
+	}
+	if got := binary.LittleEndian.Uint64(sum); got != want {
+		t.Errorf("the device read %#x, want %#x", got, want)
+	}
+	for _, i := range []uint64{0, 1, size/8 - 1} {
+		if got := binary.LittleEndian.Uint64(mem[8*i:]); got != kernels.Word(9, i) {
+			t.Errorf("the host reads %#x at word %d, want %#x", got, i, kernels.Word(9, i))
+		}
+	}
+	check(t, errors.Join(g.Free(addr, size), g.Free(result, 8)))
+	t.Logf("page faults %t", g.Info().PageFaults)
+}
+
+func (g gpu) errors(t *testing.T) {
+	_, err := g.LoadPTX(".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry broken() { nonsense; }\n")
+	if code(err) == 0 || !strings.Contains(err.Error(), "line 4") {
+		t.Errorf("the compiler's words are missing: %v", err)
+	}
+	t.Logf("%v", err)
+	m := must(g.LoadPTX(".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nothing() { ret; }\n"))
+	if _, err := m.Function("something"); code(err) != 500 {
+		t.Errorf("a kernel that is not there: %v", err)
+	}
+	f := must(m.Function("nothing"))
+	check(t, f.Launch(g.s, cuda.Dim{X: 2, Y: 3, Z: 4}, cuda.Dim{X: 8, Y: 8}))
+	err = f.Launch(g.s, cuda.Dim{}, cuda.Dim{X: 4096})
+	if code(err) != 1 {
+		t.Errorf("a block too large: %v", err)
+	}
+	t.Logf("%v", err)
+	check(t, g.Synchronize(g.s))
+	check(t, m.Close())
+}
+
+// capture lets the engine and another thread work while a graph is captured in
+// the mode in which the driver refuses most.
+func (g gpu) capture(t *testing.T) {
+	for _, conf := range []string{"", "expandable_segments:True"} {
+		release := must(g.Bind())
+		a := alloc.New(g.Device, alloc.WithSettings(parse(t, conf)))
+		outcome := must(a.Malloc(kernels.OutcomeSize, g.s))
+		cached := must(a.Malloc(100*mib, g.other))
+		// The driver may load a kernel only when it is first launched, and a
+		// capture is no time for that.
+		check(t, g.k.Write(cached, 1, 5, g.s))
+		check(t, g.Clear(outcome))
+		check(t, g.k.Check(cached, 1, 5, outcome, g.s))
+		check(t, g.Synchronize(g.s))
+		check(t, a.Free(cached))
+		base := must(g.Reserve(20*mib, g.s))
+		check(t, g.Map(base, 20*mib, 20*mib))
+
+		c := must(a.BeginCapture(alloc.PoolID{}, func(stream uint64) bool { return stream == g.s }))
+		check(t, g.BeginCapture(g.s, cuda.CaptureGlobal))
+		addr := must(a.Malloc(50*mib, g.s))
+		check(t, g.k.Write(addr, 50*mib/8, 5, g.s))
+		check(t, g.Clear(outcome))
+		check(t, g.k.Check(addr, 50*mib/8, 5, outcome, g.s))
+		for name, err := range map[string]error{"Unmap": g.Unmap(base, 20*mib, 20*mib, g.s), "Synchronize": g.Synchronize(g.s)} {
+			if !errors.Is(err, cuda.ErrCapturing) {
+				t.Errorf("%s of a captured stream: %v", name, err)
+			}
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { // on another thread: this goroutine is bound to its own
+			defer survive(t)
+			plain := must(g.Malloc(30*mib, g.other))
+			check(t, g.Fill(plain, 1, 30*mib, g.other))
+			ev := must(g.RecordEvent(g.other, plain))
+			for !must(g.EventDone(ev)) {
+				time.Sleep(time.Millisecond)
+			}
+			_, _, err := g.MemInfo()
+			check(t, err)
+			check(t, g.WaitEvent(must(g.RecordEvent(g.other, plain))))
+			check(t, g.Free(plain, 30*mib))
+			host := must(g.AllocHost(mib))
+			check(t, g.FreeHost(host))
+			if !must(g.Capturing(g.s)) || must(g.Capturing(g.other)) {
+				t.Error("the wrong streams are captured")
+			}
+		})
+		wg.Wait()
+		graph, err := g.EndCapture(g.s)
+		if err != nil {
+			t.Fatalf("%q: the capture was broken: %v", conf, err)
+		}
+		check(t, c.End())
+		for range 10 {
+			check(t, g.Fill(addr, 0, 50*mib, g.s))
+			check(t, graph.Launch(g.s))
+			if o := must(g.k.Outcome(outcome, g.s)); o.Wrong != 0 {
+				t.Errorf("%q: the graph's memory holds other things: %+v", conf, o)
+			}
+		}
+		check(t, g.Unmap(base, 20*mib, 20*mib, g.s))
+		check(t, errors.Join(graph.Close(), g.Unreserve(base, 20*mib), a.Free(addr), a.Free(outcome), c.Release(), a.EmptyCache()))
+		release()
+		t.Logf("%q: captured and launched ten times", conf)
+	}
+}
+
+func (g gpu) engine(t *testing.T)           { g.random(t, "") }
+func (g gpu) engineExpandable(t *testing.T) { g.random(t, "expandable_segments:True") }
+
+// random runs the engine under pressure. Every block is filled as a whole on
+// its stream and checked before it is freed.
+func (g gpu) random(t *testing.T, conf string) {
+	a := alloc.New(g.Device, alloc.WithSettings(parse(t, conf)))
+	outcome := must(g.Malloc(kernels.OutcomeSize, g.s))
+	check(t, g.Clear(outcome))
+	check(t, g.Synchronize(g.s))
+	a.SetLimit(700 * mib)
+	p := program{Rand: rand.New(rand.NewPCG(5, 5)), a: a, streams: []uint64{0, g.s, g.other}}
+	p.filled = func(b block) error { return g.k.Write(b.addr, b.size/8, b.addr^b.size, b.stream) }
+	checked := 0
+	p.leaving = func(b block) error {
+		checked++
+		return g.k.Check(b.addr, b.size/8, b.addr^b.size, outcome, b.stream)
+	}
+	ooms := 0
+	for i := range 3000 {
+		var oom *alloc.OutOfMemoryError
+		switch err := p.step(); {
+		case err == nil:
+		case errors.As(err, &oom) || strings.Contains(err.Error(), "out of memory"):
+			ooms++
+		default:
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+	for _, b := range p.live {
+		check(t, p.leaving(b))
+	}
+	p.finish(t)
+	check(t, g.SynchronizeDevice())
+	if o := must(g.k.Outcome(outcome, g.s)); o.Wrong != 0 {
+		t.Errorf("blocks were overwritten: %+v", o)
+	}
+	s := a.Stats()
+	if ooms == 0 || s.NumAllocRetries == 0 {
+		t.Errorf("%d requests failed, %d retried: there was no pressure", ooms, s.NumAllocRetries)
+	}
+	check(t, a.CheckInvariants())
+	check(t, g.Free(outcome, kernels.OutcomeSize))
+	t.Logf("%d blocks checked, %d requests refused, %d retries, %d segments or mappings made", checked, ooms, s.NumAllocRetries, s.NumDeviceAlloc)
+}
+
+func (g gpu) threads(t *testing.T) {
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for i := range 20 {
+				addr, err := g.Malloc(4*mib, g.s)
+				if err == nil {
+					mem := make([]byte, 4096)
+					err = errors.Join(g.Fill(addr, byte(n), 4*mib, g.s), g.CopyToHost(mem, addr+2*mib, g.s), g.Synchronize(g.s), g.Free(addr, 4*mib))
+					if err == nil && (mem[0] != byte(n) || mem[4095] != byte(n)) {
+						err = fmt.Errorf("read %d, want %d", mem[0], n)
+					}
+				}
+				if err != nil {
+					t.Errorf("goroutine %d, round %d: %v", n, i, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("8 goroutines, 160 pairs")
+}
+
+// costs tells what the calls that the engine makes all the time cost.
+func (g gpu) costs(t *testing.T) {
+	event := func() {
+		ev, err := g.RecordEvent(g.s, 0)
+		check(t, err)
+		for done := false; !done; {
+			done, err = g.EventDone(ev)
+			check(t, err)
+		}
+	}
+	measure := func(where string) {
+		for _, c := range []struct {
+			name string
+			f    func()
+		}{
+			{"RecordEvent and EventDone", event},
+			{"MemInfo", func() { free(t, g.Device) }},
+			{"Malloc and Free of 2 MiB", func() { check(t, g.Free(must(g.Malloc(2*mib, 0)), 2*mib)) }},
+		} {
+			c.f()
+			const n = 200
+			began := time.Now()
+			for range n {
+				c.f()
+			}
+			took := time.Since(began) / n
+			garbage := testing.AllocsPerRun(50, c.f)
+			if garbage != 0 && !raced {
+				t.Errorf("%s, %s: %v allocations", c.name, where, garbage)
+			}
+			t.Logf("%s, %s: %v", c.name, where, took)
+		}
+	}
+	measure("context pushed")
+	release := must(g.Bind())
+	measure("context current")
+	release()
+}
+
+func (g gpu) usage(t *testing.T) {
+	u, err := g.Usage()
+	if err != nil || u.Total == 0 || u.Used == 0 || u.Free > u.Total {
+		t.Errorf("%+v, %v", u, err)
+	}
+	t.Logf("%+v", u)
+	all, err := g.Processes()
+	check(t, err)
+	self := false
+	for _, p := range all {
+		self = self || p.Self && p.Used > 0
+		t.Logf("%+v", p)
+	}
+	if !self {
+		t.Error("NVML does not list this process (in a container it may see only the host's process numbers)")
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package cuda_test
+
+const raced = true // under the race detector
