@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
@@ -106,22 +107,27 @@ func perSecond(r *Row) string {
 func (b *Bench) readCopies() string {
 	text := ""
 	for _, way := range []struct{ part, name string }{{PartToDevice, "to the device"}, {PartToHost, "to the host"}} {
-		pinned := last(b.Find(GroupCopy, CasePinned, way.part))
-		pageable := last(b.Find(GroupCopy, CasePageable, way.part))
-		if pinned == nil || pageable == nil {
+		pinned, pageable := b.bothCopies(way.part)
+		if pinned == nil {
 			continue
 		}
-		if text == "" {
-			text = "Copies with page-locked memory run at "
-		} else {
-			text += ", and "
+		if text != "" {
+			text += " "
 		}
-		text += fmt.Sprintf("%s %s, with ordinary memory at %s (%s)", Rate(pinned), way.name, Rate(pageable), compared(pageable, pinned))
+		text += fmt.Sprintf("Copies of %s %s run at %s with page-locked memory and at %s with ordinary memory (%s).",
+			units.Size(*pinned.Size), way.name, Rate(pinned), Rate(pageable), compared(pageable, pinned))
 	}
-	if text == "" {
-		return ""
+	return text
+}
+
+// bothCopies are the copies of the largest size that both kinds of memory have.
+func (b *Bench) bothCopies(part string) (pinned, pageable *Row) {
+	for _, r := range slices.Backward(b.Find(GroupCopy, CasePinned, part)) {
+		if other := b.find(GroupCopy, CasePageable, part, *r.Size); other != nil {
+			return r, other
+		}
 	}
-	return text + "."
+	return nil, nil
 }
 
 // Rate writes how fast the bytes of a row moved.

@@ -24,9 +24,6 @@ type Options struct {
 
 // What a bench may take.
 const (
-	fullTime  = 45 * time.Second
-	quickTime = 10 * time.Second
-
 	passes    = 2
 	freeShare = 2 // no case takes more than one part in so many of what is free
 )
@@ -74,19 +71,17 @@ func Run(ctx context.Context, lib *cuda.Library, device int, o Options) (*Bench,
 	}
 	defer release()
 	begin := time.Now()
+	p := paceOf(o.Quick)
+	if o.pace != nil {
+		p = *o.pace
+	}
 	r := &runner{
-		timer: timer{pace: paceOf(o.Quick), ctx: ctx, end: begin.Add(fullTime)},
+		timer: timer{pace: p, ctx: ctx, end: begin.Add(p.limit)},
 		dev:   dev, quick: o.Quick,
 		bench: &Bench{
 			Device: card(dev.Info()), CUDAVersion: lib.Version().String(), DriverVersion: driverVersion(lib),
 			CPUs: runtime.GOMAXPROCS(0), Quick: o.Quick, Rows: []Row{}, Skipped: []Skipped{}, Reading: []string{},
 		},
-	}
-	if o.Quick {
-		r.end = begin.Add(quickTime)
-	}
-	if o.pace != nil {
-		r.pace = *o.pace
 	}
 	if r.bench.FreeBytes, _, err = dev.MemInfo(); err != nil {
 		return nil, err
@@ -150,7 +145,7 @@ func (r *runner) all(progress func(done, total int)) error {
 // refuses says why a case cannot be timed; empty if it can.
 func (r *runner) refuses(s *step) string {
 	if time.Now().After(r.end) {
-		return fmt.Sprintf("the %.0f s that a bench may take were used up", r.limit().Seconds())
+		return fmt.Sprintf("the %g s that a bench may take were used up", r.limit.Seconds())
 	}
 	free, _, err := r.dev.MemInfo()
 	if err != nil {
@@ -160,13 +155,6 @@ func (r *runner) refuses(s *step) string {
 		return fmt.Sprintf("it needs %s and may take half of the %s that are free", units.Size(s.need), units.Size(free))
 	}
 	return ""
-}
-
-func (r *runner) limit() time.Duration {
-	if r.quick {
-		return quickTime
-	}
-	return fullTime
 }
 
 func (r *runner) skip(s *step, why string) {

@@ -19,7 +19,7 @@ import (
 )
 
 // once is the pace of tests: one round of each case.
-func once() *pace { return &pace{least: 1, most: 1} }
+func once() *pace { return &pace{least: 1, most: 1, limit: time.Hour} }
 
 // left lists what the stand-in still holds.
 func left(fake *cudatest.Library) string {
@@ -139,6 +139,31 @@ func TestRunInterrupted(t *testing.T) {
 	}})
 	if err != nil || !b.Interrupted || len(b.Rows) != 9 || b.Rows[8].Rounds != 1 || len(b.Skipped) > 0 {
 		t.Errorf("%+v, %v", b, err)
+	}
+	if s := left(fake); s != "" {
+		t.Errorf("left behind: %s", s)
+	}
+}
+
+// When the time is used up the rest is left out; what was timed stays.
+func TestRunTimeOver(t *testing.T) {
+	fake := cudatest.Use(t)
+	p := once()
+	p.limit = 200 * time.Millisecond
+	b, err := Run(t.Context(), mustOpen(t), 0, Options{Quick: true, pace: p, Progress: func(n, _ int) {
+		if n == 2 {
+			time.Sleep(p.limit)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two cases of three rows each were timed before.
+	if len(b.Rows) != 6 || len(b.Skipped) < 40 || b.Interrupted {
+		t.Errorf("%d rows, %d left out", len(b.Rows), len(b.Skipped))
+	}
+	if why := b.Skipped[0].Why; why != "the 0.2 s that a bench may take were used up" {
+		t.Error(why)
 	}
 	if s := left(fake); s != "" {
 		t.Errorf("left behind: %s", s)

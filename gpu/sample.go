@@ -14,14 +14,15 @@ type pace struct {
 	most   int           // rounds there are at most
 	budget time.Duration // after which no further round begins
 	round  time.Duration // what a round of short calls fills
+	limit  time.Duration // of all cases together
 }
 
 // paceOf is the pace of each pass of a full or of a quick bench.
 func paceOf(quick bool) pace {
 	if quick {
-		return pace{warm: 1, least: 2, most: 50, budget: 30 * time.Millisecond, round: 2 * time.Millisecond}
+		return pace{warm: 1, least: 2, most: 50, budget: 30 * time.Millisecond, round: 2 * time.Millisecond, limit: 10 * time.Second}
 	}
-	return pace{warm: 2, least: 4, most: 100, budget: 175 * time.Millisecond, round: 5 * time.Millisecond}
+	return pace{warm: 2, least: 4, most: 100, budget: 175 * time.Millisecond, round: 5 * time.Millisecond, limit: 45 * time.Second}
 }
 
 // timer does the rounds of one case in one pass.

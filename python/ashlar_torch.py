@@ -42,6 +42,7 @@ error names cacheInfo: set torch.backends.cudnn.benchmark to False there.
 import atexit
 import collections
 import ctypes
+import functools
 import json
 import os
 import pickle
@@ -78,7 +79,6 @@ _API = {
     "ashlar_snapshot_write": (ctypes.c_int, ctypes.c_char_p, ctypes.c_int),
     "ashlar_stats_json": (_TEXT, ctypes.c_int),
     "ashlar_string_free": (None, ctypes.c_void_p),
-    "ashlar_version": (ctypes.c_char_p,),
 }
 
 # What PyTorch calls by address: the setter, and the function.
@@ -147,10 +147,15 @@ _ORDER = {key: i for i, key in enumerate("""
 """.split())}
 
 
+@functools.lru_cache(maxsize=None)
+def _order(keys):
+    return sorted(keys, key=lambda key: _ORDER.get(key, len(_ORDER)))
+
+
 def _ordered(value):
     if not isinstance(value, dict):
         return value
-    return {key: _ordered(value[key]) for key in sorted(value, key=lambda key: _ORDER.get(key, len(_ORDER)))}
+    return {key: _ordered(value[key]) for key in _order(tuple(value))}
 
 
 class _Ashlar:
@@ -179,7 +184,7 @@ class _Ashlar:
         return json.loads(self.take(self.library.ashlar_settings_json()))
 
     def stats(self, device):
-        return _ordered(json.loads(self.take(self.library.ashlar_stats_json(device))))
+        return _ordered(json.loads(self.take(self.library.ashlar_stats_json(int(device)))))
 
     def snapshot(self):
         length = ctypes.c_size_t()
@@ -353,6 +358,21 @@ def _without_witness(frames):
     return frames
 
 
+def _event(event):
+    """An event with the keys that PyTorch gives it, in its order, and pool_id as
+    later versions have it."""
+    frames = event.pop("frames", None)
+    pool = event.pop("pool_id", None)
+    metadata = event.pop("user_metadata", "")
+    event["compile_context"] = event.pop("compile_context", "N/A")
+    event["user_metadata"] = metadata
+    if pool is not None:
+        event["pool_id"] = pool
+    if frames:
+        event["frames"] = frames
+    return event
+
+
 # What PyTorch asks its allocator, answered by Ashlar.
 
 
@@ -366,6 +386,7 @@ class _Answers:
         self.observer = None
         self.lock = threading.Lock()
         self.replaced = {}
+        self.process = os.getpid()
 
     def install(self):
         history = self.history
@@ -403,13 +424,15 @@ class _Answers:
     def snapshot(self, which=None):
         """which: None, or the two numbers of a pool and whether traces are wanted."""
         data = self.ashlar.snapshot()
-        if which is not None and len(which) > 2 and not which[2]:
-            data["device_traces"] = []
         if which is not None and tuple(which[:2]) != (0, 0):
             data["segments"] = [s for s in data["segments"] if tuple(s["segment_pool_id"]) == tuple(which[:2])]
+        if which is not None and len(which) > 2 and not which[2]:
+            data["device_traces"] = []
+        else:
+            traces = data["device_traces"]
+            traces += [[] for _ in range(self.torch.cuda.device_count() - len(traces))]
         self.history.add_stacks(data)
-        if self.history.skip:
-            data["device_traces"] = [[e for e in trace if e["action"] not in self.history.skip] for trace in data["device_traces"]]
+        data["device_traces"] = [[_event(e) for e in trace if e["action"] not in self.history.skip] for trace in data["device_traces"]]
         return data
 
     def fraction(self, device):
@@ -453,7 +476,8 @@ class _Answers:
     def close(self):
         """Before Python ends, after which it must not be called back."""
         self.observers = []
-        self.ashlar.library.ashlar_set_witness(_WITNESS())
+        if os.getpid() == self.process:
+            self.ashlar.library.ashlar_set_witness(_WITNESS())
 
 
 # Installing.

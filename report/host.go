@@ -121,7 +121,7 @@ func hostLegend(c *run.Comparison, atExit bool) string {
 	case atExit && ready:
 		times, final = "Time is that of the work after it was ready, CPU time that of the whole run", "what it held when the work was done"
 	case atExit:
-		times, final = "Times are those of the whole run", "that of the last sample before its processes went"
+		times, final = "Times are those of the whole run", "the median of the last tenth of that, until a process went"
 	}
 	text := times + ". Memory is RSS, summed over all processes of the command. Final is " + final
 	if ready {

@@ -22,7 +22,8 @@ func ran(t *testing.T, device int, conf string) *alloc.Allocator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := alloc.New(sim.New(sim.Config{TotalMemory: 1 << 30}), alloc.WithSettings(set), alloc.WithDevice(device))
+	a := alloc.New(sim.New(sim.Config{}), alloc.WithSettings(set), alloc.WithDevice(device))
+	a.SetLimit(1 << 30)
 	a.RecordHistory(alloc.HistoryOptions{})
 	r := rand.New(rand.NewPCG(uint64(device), 1))
 	var live []uint64

@@ -49,7 +49,7 @@ def oom_caught():
     def fill():
         held = []
         try:
-            while True:
+            while len(held) < 1000:
                 held.append(torch.empty(40 * MIB, dtype=torch.uint8, device="cuda"))
         except torch.OutOfMemoryError as e:
             texts.append(str(e))

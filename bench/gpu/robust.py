@@ -2,8 +2,8 @@
 
 usage: python3 bench/gpu/robust.py [--library PATH] [--ashlar BINARY] [--budget S] [--jobs N] [--only TEXT]
 
-Every case is a process with a time limit. Most also run under PyTorch's own allocator:
-where that control fails too, the case says nothing about ours and is shown as such.
+Every case is a process with a time limit. Most also run under PyTorch's own allocator: where
+that control fails too, the verdict says so, and the case itself is what to look at first.
 """
 import argparse
 import json

@@ -17,9 +17,9 @@ func newGPU(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gpu",
 		Short: "The GPUs of this machine: memory, processes, and what memory costs",
-		Long: `Gpu shows the GPUs of this machine: their memory as programs and as nvidia-smi see
-it, who holds it, how busy they are, and what a context costs: the memory that
-each process takes on a GPU before it has allocated anything.
+		Long: `Gpu shows the GPUs of this machine: their memory as programs and as nvidia-smi
+see it, who holds it, how busy they are, and what a context costs: the memory
+that each process takes on a GPU before it has allocated anything.
 
 That cost is measured by making a context, which takes some hundred MiB for a
 moment. Where somebody uses the GPU that could end a job that has filled it, so

@@ -157,7 +157,7 @@ func (o *hostRunOptions) run(ctx context.Context, std stdio, spec hostrun.Spec) 
 	if err != nil {
 		return err
 	}
-	title := strings.Join(spec.Command, " ")
+	title := strings.Join(strings.Fields(strings.Join(spec.Command, " ")), " ")
 	if o.out != "" {
 		// Also after an interrupt: what is known is drawn.
 		err := writeFile(context.WithoutCancel(ctx), o.out, func(w io.Writer) error { return report.HostSVG(w, title, c) })

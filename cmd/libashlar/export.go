@@ -12,8 +12,8 @@ typedef bool (*accept_fn)(void *ctx, void *stream);
 import "C"
 
 import (
-	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -24,7 +24,19 @@ import (
 func main() {}
 
 // lib is the library: a process has one, made at the first call.
-var lib = sync.OnceValue(func() *library { return newLibrary(cFront{}, os.LookupEnv) })
+var lib = sync.OnceValue(func() *library { return newLibrary(cFront{}, lookupEnv) })
+
+// lookupEnv asks C: in a library Go knows the environment that the process
+// started with, and nothing of what a script has set since.
+func lookupEnv(name string) (string, bool) {
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	v := C.getenv(n)
+	if v == nil {
+		return "", false
+	}
+	return C.GoString(v), true
+}
 
 // goBlocks is a list of blocks in C's memory.
 func goBlocks(back *C.uint64_t, n C.int) []uint64 {
@@ -194,7 +206,7 @@ func ashlarGoSnapshotPickle(device C.int, length *C.size_t, text **C.char) *C.ch
 //export ashlarGoSnapshotJSON
 func ashlarGoSnapshotJSON(device C.int, text **C.char) *C.char {
 	b, err := lib().encoded(int(device), snapshot.WriteJSON)
-	return result(string(b), err, text)
+	return result(strings.TrimSuffix(string(b), "\n"), err, text)
 }
 
 //export ashlarGoFrontCounters

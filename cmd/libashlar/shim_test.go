@@ -3,6 +3,7 @@ package main
 import (
 	"debug/elf"
 	"fmt"
+	"go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 // shimLibrary is the path of the library, built once.
 func shimLibrary(t *testing.T) string {
 	t.Helper()
+	if !build.Default.CgoEnabled {
+		t.Skip("cgo is off: there is no library to test")
+	}
 	path, err := builtLibrary()
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ constexpr unsigned long kErrorBytes = 1024;
 void construct_new_string(void *construct, void *memory, const char *text);
 void construct_old_string(void *construct, void *memory, const char *text);
 
-// The type's first argument as c10::Error declares it.
+// c10::SourceLocation, the constructor's first argument.
 struct SourceLocation {
   const char *function;
   const char *file;

@@ -96,6 +96,12 @@ func TestThreadAsFound(t *testing.T) {
 		asFound(fmt.Sprintf("call %d fails", n), 0)
 	}
 
+	lib.Fail("cuThreadExchangeStreamCaptureMode", 1, 999)
+	if _, _, err := d.MemInfo(); code(err) != 999 {
+		t.Errorf("the capture mode cannot be set: %v", err)
+	}
+	asFound("the capture mode cannot be set", 0)
+
 	release := must(other.Bind())
 	asFound("bound", 1)
 	everyMethod(d)

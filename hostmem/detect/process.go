@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/hostmem/proc"
@@ -27,8 +28,8 @@ func Alone(pid int) (*Result, error) { return look(pid, true) }
 // ErrKernelThread says that a process is a part of the kernel.
 var ErrKernelThread = errors.New("a kernel thread: it has no malloc")
 
-// While the loader is at work, which is seldom and short, its list is not
-// whole.
+// While the kernel starts a program or the loader is at work, which is seldom and
+// short, not all is there yet.
 const (
 	loadingTries = 50
 	loadingPause = 10 * time.Millisecond
@@ -36,50 +37,64 @@ const (
 
 // look answers for one process, without its children.
 func look(pid int, withMemory bool) (*Result, error) {
+	var before []proc.Mapping
 	for try := 1; ; try++ {
-		r, loading, err := lookOnce(pid, withMemory)
-		if err != nil || !loading || try == loadingTries {
+		r, t, err := lookOnce(pid, withMemory)
+		if err != nil || try == loadingTries {
 			return r, err
 		}
+		// What is not known may be so because the program is just starting. It
+		// is the answer when the program waits, and has changed nothing.
+		waits := t.state != 'R' && t.state != 'D'
+		starting := r.Allocator == Unknown && !(waits && slices.Equal(t.maps, before))
+		if !t.loading && !starting {
+			return r, nil
+		}
+		before = t.maps
 		time.Sleep(loadingPause)
 	}
 }
 
-func lookOnce(pid int, withMemory bool) (r *Result, loading bool, err error) {
+// lookOnce looks at a process as it is. The target has been left again.
+func lookOnce(pid int, withMemory bool) (*Result, *target, error) {
 	stat, err := proc.ReadStat(pid)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	if stat.Ended() {
-		return nil, false, fmt.Errorf("process %d has ended: %w", pid, proc.ErrNoProcess)
+		return nil, nil, ended(pid)
 	}
-	r = &Result{PID: pid, Notes: []string{}, Children: []Child{}}
+	r := &Result{PID: pid, Notes: []string{}, Children: []Child{}}
 	if r.Executable, _, err = proc.Executable(pid); err != nil {
-		if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, proc.ErrNoProcess) {
+		switch {
+		case stat.Kernel:
 			err = fmt.Errorf("process %d is %w", pid, ErrKernelThread)
+		case errors.Is(err, fs.ErrNotExist):
+			err = ended(pid)
 		}
-		return nil, false, err
+		return nil, nil, err
 	}
 	// Memory first: what is read later may bring pages in.
 	usage, err := proc.ReadSmaps(pid)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	r.Memory = newMemory(usage)
 	if r.Command, err = proc.Arguments(pid); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	tasks, err := proc.Threads(pid)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	r.Threads = len(tasks)
 
 	t, err := attach(pid, withMemory)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	defer t.close()
+	t.state = stat.State
 	var used *object
 	r.Finding, used = t.find()
 	r.Others = t.others(used, r.Allocator)
@@ -88,8 +103,19 @@ func lookOnce(pid int, withMemory bool) (r *Result, loading bool, err error) {
 		r.Arenas, r.ArenaBytes = t.arenas(usage)
 	}
 	r.Notes = append(r.Notes, t.notes(r, used, tasks)...)
-	return r, t.loading, nil
+	program, _, err := proc.Executable(pid)
+	switch {
+	case err != nil && r.Confidence != Certain:
+		return nil, nil, ended(pid)
+	case err == nil && program != r.Executable:
+		// It began to run another program, and half was seen before that.
+		t.loading = true
+	}
+	return r, t, nil
 }
+
+// ended says that a process has ended while it was looked at.
+func ended(pid int) error { return fmt.Errorf("process %d has ended: %w", pid, proc.ErrNoProcess) }
 
 // Child is a descendant of the process, in short.
 type Child struct {

@@ -3,6 +3,7 @@
 package detect
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ashlar-mem/ashlar/hostmem/proc"
 )
 
 // want is what must be found; a version is a pattern, empty if none is told.
@@ -243,5 +247,32 @@ func TestGo(t *testing.T) {
 	}
 	if len(r.IgnoredEnv) != 2 {
 		t.Errorf("ignored: %+v", r.IgnoredEnv)
+	}
+}
+
+// A process may run another program, or end, while it is looked at. Then the
+// answer is about one of the programs, or that it has ended, and nothing else.
+func TestChanges(t *testing.T) {
+	looks := 0
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		cmd := exec.Command("sh", "-c", "exec env sh -c 'exec true'")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			r, err := Alone(cmd.Process.Pid)
+			if errors.Is(err, proc.ErrNoProcess) {
+				break
+			}
+			if err != nil || r.Allocator == Unknown {
+				t.Errorf("%+v, %v", r, err)
+				break
+			}
+			looks++
+		}
+		cmd.Wait()
+	}
+	if looks == 0 {
+		t.Error("nothing was seen")
 	}
 }

@@ -12,6 +12,7 @@ import (
 // target is a process being looked into.
 type target struct {
 	pid     int
+	state   byte // as in [proc.Stat]
 	maps    []proc.Mapping
 	mem     *proc.Memory // nil if it may not be read
 	env     []string
@@ -20,7 +21,7 @@ type target struct {
 	// order is the loader's list of objects, in which it looks for symbols;
 	// nil if it cannot be read.
 	order []*object
-	// loading tells that the loader is not done yet.
+	// loading tells that the loader is not done yet, or begins anew.
 	loading bool
 }
 
@@ -70,6 +71,9 @@ func attach(pid int, withMemory bool) (*target, error) {
 	maps, err := proc.ReadMaps(pid)
 	if err != nil {
 		return nil, err
+	}
+	if len(maps) == 0 {
+		return nil, ended(pid)
 	}
 	t := &target{pid: pid, maps: maps}
 	env, err := proc.Environ(pid)

@@ -24,6 +24,9 @@ func TestParseStat(t *testing.T) {
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
 	}
+	if err := s.parse([]byte(strings.Replace(line, "4194560", "69238848", 1))); err != nil || !s.Kernel {
+		t.Errorf("no kernel thread: %+v, %v", s, err)
+	}
 	for _, bad := range []string{"", "1", "1 (x", "x (y) S 1", "1 (x) S 1 2 3"} {
 		if err := s.parse([]byte(bad)); err == nil {
 			t.Errorf("%q is no stat", bad)

@@ -51,11 +51,11 @@ const (
 	// time: a quarter of a percent.
 	dearEvery = time.Second
 	dearShare = 400
-	// While it is young the tree is looked through at every sample: that is
-	// when programs start theirs.
-	treeYoung = 3 * time.Second
+	// While it is young the tree is looked through more often, as that is when
+	// programs start theirs: when it is a twentieth older than the last time.
 	// And when a process has left, as a script starts one after the other, but
-	// in no more than this share of the time: a twentieth.
+	// in no more than a twentieth of the time.
+	treeYoung = 3 * time.Second
 	treeShare = 20
 )
 
@@ -148,7 +148,8 @@ func (s *Sampler) sample(detailed bool) (Sample, error) {
 	if s.bornAt.IsZero() {
 		s.bornAt = now
 	}
-	look := now.Sub(s.bornAt) < treeYoung || s.tree.due()
+	age := now.Sub(s.bornAt)
+	look := s.tree.due() || age < treeYoung && now.Sub(s.tree.at) >= age/treeShare
 	if look && !s.fixed {
 		s.tree.do(s.grow)
 	}

@@ -17,6 +17,7 @@ type Stat struct {
 	Parent  int
 	Group   int
 	Session int
+	Kernel  bool // it is a thread of the kernel
 	Threads int
 	Start   uint64 // clock ticks after boot; with PID it names one process for ever
 
@@ -60,6 +61,7 @@ const (
 	fieldParent      = 4
 	fieldGroup       = 5
 	fieldSession     = 6
+	fieldFlags       = 9
 	fieldMinor       = 10
 	fieldChildMinor  = 11
 	fieldMajor       = 12
@@ -73,6 +75,9 @@ const (
 	fieldVirtual     = 23
 	fieldRSS         = 24
 )
+
+// kernelThread is a flag: PF_KTHREAD.
+const kernelThread = 0x200000
 
 // parse reads one line of stat. It keeps s.Name when that has not changed, so
 // that reading the same process again allocates nothing.
@@ -111,6 +116,7 @@ func (s *Stat) parse(line []byte) error {
 		n++
 	}
 	s.Parent, s.Group, s.Session = int(values[fieldParent]), int(values[fieldGroup]), int(values[fieldSession])
+	s.Kernel = values[fieldFlags]&kernelThread != 0
 	s.MinorFaults, s.MajorFaults = values[fieldMinor], values[fieldMajor]
 	s.ChildrenMinorFaults, s.ChildrenMajorFaults = values[fieldChildMinor], values[fieldChildMajor]
 	s.CPU = time.Duration(values[fieldUser]+values[fieldSystem]) * tick

@@ -9,27 +9,35 @@ const (
 	endMost  = 10 * time.Second
 )
 
-// last is the point that shows what the command held in the end. Of one that was
-// ended that is the last point.
+// end is the points that show what the command held in the end, at least one of
+// them. Of one that was ended that is its last point.
 //
 // One that ends by itself goes piece by piece: workers first, then who has waited
-// for them. What is left while it does so says nothing about it, so the last point
-// is taken before any process leaves in its end. One that left earlier was done
-// with its part: the others worked on without it.
-func (r *Run) last() int {
-	n := len(r.Points) - 1
+// for them; and before it goes, an interpreter takes its objects apart. What is
+// left while that happens says little, and which part of it the last sample has
+// seen is luck. So all points in its end count, until a process leaves. One that
+// left earlier was done with its part: the others worked on without it.
+func (r *Run) end() []Point {
+	all := r.Points
 	if r.Exit == nil {
-		return n
+		return all[len(all)-1:]
 	}
 	begin := r.Ended - min(r.Ended/endShare, endMost)
-	for i, p := range r.Points {
-		if i > 0 && p.At > begin && p.Left > 0 {
-			return i - 1
+	first, beyond := len(all), len(all)
+	for i := len(all) - 1; i > 0 && all[i].At >= begin; i-- {
+		first = i
+		if all[i].Left > 0 {
+			beyond = i
 		}
 	}
-	return n
+	if first == beyond {
+		first--
+	}
+	return all[first:beyond]
 }
 
-// unseen tells that the command was over before there was anything to see: its
-// only point is that of its start, when the program was not even loaded.
-func (r *Run) unseen() bool { return len(r.Points) == 0 || r.Exit != nil && r.last() == 0 }
+// unseen tells that the command was over before there was anything to see but
+// its start, when the program was not even loaded.
+func (r *Run) unseen() bool {
+	return len(r.Points) == 0 || r.Exit != nil && &r.end()[0] == &r.Points[0]
+}

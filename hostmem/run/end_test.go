@@ -7,22 +7,24 @@ import (
 )
 
 // What a command held in the end is seen before its processes go.
-func TestLast(t *testing.T) {
-	const s = time.Second
+func TestEnd(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
 	for _, tt := range []struct {
 		name  string
 		ended time.Duration // 0: it was ended
 		at    []time.Duration
 		left  []int
-		want  int
+		want  [2]int
 	}{
-		{"one process", 10 * s, []time.Duration{0, 5 * s, 9900 * time.Millisecond}, []int{0, 0, 0}, 2},
-		{"workers go, one after the other", 10 * s, []time.Duration{0, 5 * s, 9100 * time.Millisecond, 9300 * time.Millisecond, 9700 * time.Millisecond, 9900 * time.Millisecond}, []int{0, 0, 0, 1, 0, 6}, 2},
-		{"some went long before", 10 * s, []time.Duration{0, 1 * s, 2 * s, 9900 * time.Millisecond}, []int{0, 3, 0, 0}, 3},
-		{"one is cleaned up after by another", 10 * s, []time.Duration{0, 8900 * time.Millisecond, 9500 * time.Millisecond, 9600 * time.Millisecond}, []int{0, 0, 1, 0}, 1},
-		{"the end is ten seconds at most", 1000 * s, []time.Duration{0, 980 * s, 989 * s, 999 * s}, []int{0, 0, 1, 0}, 3},
-		{"it was ended", 0, []time.Duration{0, 5 * s, 9900 * time.Millisecond}, []int{0, 0, 1}, 2},
-		{"nothing but its start", time.Millisecond, []time.Duration{0}, []int{0}, 0},
+		{"one process", 10 * s, []time.Duration{0, 5 * s, 9100 * ms, 9500 * ms, 9900 * ms}, []int{0, 0, 0, 0, 0}, [2]int{2, 5}},
+		{"workers go, one after the other", 10 * s, []time.Duration{0, 5 * s, 9100 * ms, 9300 * ms, 9700 * ms, 9900 * ms}, []int{0, 0, 0, 1, 0, 6}, [2]int{2, 3}},
+		{"some went long before", 10 * s, []time.Duration{0, 1 * s, 2 * s, 9900 * ms}, []int{0, 3, 0, 0}, [2]int{3, 4}},
+		{"one is cleaned up after by another", 10 * s, []time.Duration{0, 8900 * ms, 9500 * ms, 9600 * ms}, []int{0, 0, 1, 0}, [2]int{1, 2}},
+		{"the end is ten seconds at most", 1000 * s, []time.Duration{0, 980 * s, 989 * s, 999 * s}, []int{0, 0, 1, 0}, [2]int{3, 4}},
+		{"no sample in its end", 10 * s, []time.Duration{0, 5 * s}, []int{0, 0}, [2]int{1, 2}},
+		{"it was ended", 0, []time.Duration{0, 5 * s, 9900 * ms}, []int{0, 0, 1}, [2]int{2, 3}},
+		{"nothing but its start", ms, []time.Duration{0}, []int{0}, [2]int{0, 1}},
+		{"it went at once", 3 * ms, []time.Duration{0, 2900 * time.Microsecond}, []int{0, 1}, [2]int{0, 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &Run{Ended: tt.ended}
@@ -32,10 +34,11 @@ func TestLast(t *testing.T) {
 			for i, at := range tt.at {
 				r.Points = append(r.Points, Point{At: at, Left: tt.left[i], RSSBytes: uint64(100 + i), PSSBytes: uint64(50 + i)})
 			}
-			if got := r.last(); got != tt.want {
-				t.Errorf("point %d", got)
+			from, to := tt.want[0], tt.want[1]
+			if got := r.end(); len(got) != to-from || got[0] != r.Points[from] {
+				t.Errorf("%+v", got)
 			}
-			if r.final() != uint64(100+tt.want) || r.detailed().PSSBytes != uint64(50+tt.want) || r.unseen() != (tt.want == 0) {
+			if final := uint64(100 + (from+to-1)/2); r.final() != final || r.detailed().PSSBytes != uint64(50+to-1) || r.unseen() != (from == 0) {
 				t.Errorf("final %d, PSS %d, unseen %v", r.final(), r.detailed().PSSBytes, r.unseen())
 			}
 		})

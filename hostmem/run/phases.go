@@ -154,12 +154,12 @@ func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Dur
 const firstInterval = 5 * time.Millisecond
 
 // pause is the time until the next sample. A command may end at any moment, and
-// the last sample is to be near that: so while it is young samples are close, a
-// twentieth of its age apart. When it settles they are all equally far apart: the
+// its end is to have several samples: so while it is young they are close, a
+// fiftieth of its age apart. When it settles they are all equally far apart: the
 // median is one over time.
 func (m *measuring) pause() time.Duration {
 	if m.phase == Settling {
 		return m.spec.Interval
 	}
-	return min(m.spec.Interval, max(firstInterval, time.Since(m.begin)/20))
+	return min(m.spec.Interval, max(firstInterval, time.Since(m.begin)/50))
 }

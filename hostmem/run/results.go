@@ -12,7 +12,7 @@ import (
 // How the final memory was measured.
 const (
 	FinalSettled = "settled" // the median while it settled
-	FinalAtExit  = "at_exit" // the last sample before its processes went
+	FinalAtExit  = "at_exit" // when it was done; the median in the end of one that ended by itself
 )
 
 // Result is what the runs of one variant came to: medians over those that
@@ -72,28 +72,27 @@ func (r *Result) Typical() *Run {
 
 // final is the memory in the end.
 func (r *Run) final() uint64 {
+	points := r.Points
 	if !r.Settled {
-		return r.Points[r.last()].RSSBytes
+		points = r.end()
 	}
-	return median(r.settled(func(p Point) uint64 { return p.RSSBytes }))
-}
-
-// settled lists a value of the points while it settled.
-func (r *Run) settled(value func(Point) uint64) []uint64 {
 	var all []uint64
-	for _, p := range r.Points {
-		if p.Phase == Settling {
-			all = append(all, value(p))
+	for _, p := range points {
+		if !r.Settled || p.Phase == Settling {
+			all = append(all, p.RSSBytes)
 		}
 	}
-	return all
+	return median(all)
 }
 
-// detailed is the last point with details, before the end; nil if there is none.
+// detailed is the last point with details before its processes go; nil if there
+// is none.
 func (r *Run) detailed() *Point {
-	for i := r.last(); i >= 0; i-- {
-		if r.Points[i].PSSBytes > 0 {
-			return &r.Points[i]
+	end := r.end()
+	last := end[len(end)-1].At
+	for i := len(r.Points) - 1; i >= 0; i-- {
+		if p := &r.Points[i]; p.At <= last && p.PSSBytes > 0 {
+			return p
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ type verifier struct {
 	largest uint64        // its memory
 	found   *detect.Result
 	trimmed bool // it has the library of the variant mapped
+	unknown int  // how often it could not be told
 	err     error
 }
 
@@ -62,7 +63,10 @@ func (m *measuring) look() {
 		}
 		trimmed = slices.ContainsFunc(maps, func(x proc.Mapping) bool { return sameFile(x.Path, m.variant.Preload) })
 	}
-	m.verify = verifier{next: m.verify.next, pid: pid, largest: most, found: found, trimmed: trimmed}
+	m.verify = verifier{next: m.verify.next, pid: pid, largest: most, found: found, trimmed: trimmed, unknown: m.verify.unknown}
+	if found.Allocator == detect.Unknown && found.Confidence != detect.Certain {
+		m.verify.unknown++
+	}
 }
 
 // known tells that the malloc of a process was looked up, was the right one, and
@@ -87,7 +91,11 @@ func (m *measuring) verdict() {
 		}
 		return
 	}
-	if wrong := m.wrong(); wrong != "" {
+	wrong := m.wrong()
+	if v.unknown == 1 && v.found.Allocator == detect.Unknown && r.Exit != nil {
+		return // it was seen once, when it began or ended
+	}
+	if wrong != "" {
 		r.NoEffect = m.variant.Preload != ""
 		m.fail("%s", wrong)
 		return

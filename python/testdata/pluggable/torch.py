@@ -145,6 +145,7 @@ cuda = types.ModuleType("torch.cuda")
 cuda.init = _init
 cuda.is_initialized = lambda: _process == os.getpid()
 cuda._is_in_bad_fork = lambda: _process not in (None, os.getpid())
+cuda.device_count = lambda: 1
 cuda.current_device = lambda: (_init(), 0)[1]
 cuda.empty_cache = lambda: _C._cuda_emptyCache() if cuda.is_initialized() else None
 cuda.memory_stats_as_nested_dict = _nested

@@ -127,6 +127,31 @@ void base(Library &lib) {
   lib.release(second, 4096, 0, nullptr);
 }
 
+// A witness is told of calls, after an allocation and before a free, until it
+// is taken away.
+std::string told;
+
+void witness(int action, int device, void *block, size_t size) {
+  char line[64];
+  std::snprintf(line, sizeof line, "%d:%d:%s:%zu ", action, device, block != nullptr ? "block" : "null", size);
+  told += line;
+}
+
+void witnessed(Library &lib) {
+  auto set = symbol<void (*)(void (*)(int, int, void *, size_t))>(lib.handle, "ashlar_set_witness");
+  set(witness);
+  void *block = lib.request(700, 0, nullptr);
+  lib.request(0, 0, nullptr);
+  try {
+    lib.request(size_t(1) << 40, 0, nullptr);
+  } catch (const std::runtime_error &) {
+  }
+  lib.release(block, 700, 0, nullptr);
+  set(nullptr);
+  lib.release(lib.request(800, 0, nullptr), 800, 0, nullptr);
+  CHECK(told == "0:0:block:700 2:0:null:1099511627776 1:0:block:700 ", "%s", told.c_str());
+}
+
 }  // namespace
 
 int main(int, char **argv) {
@@ -137,6 +162,7 @@ int main(int, char **argv) {
   refused(lib);
   without_pytorch(lib);
   base(lib);
+  witnessed(lib);
   never_throws(lib);
   std::puts("ok");
 }

@@ -1,0 +1,223 @@
+// How fast the library answers behind PyTorch's pluggable layer.
+//
+// PyTorch keeps a std::mutex and an unordered_map around each call of a
+// pluggable allocator. Layer is a stand-in for it, so that the whole path can
+// be measured where there is no PyTorch and no GPU: the library runs on its
+// simulated driver (ASHLAR_DRIVER=sim), where memory is nothing but addresses.
+//
+//   front libashlar.so [milliseconds per case]
+//
+// Each case is measured several times in short samples; the median and the
+// best are printed, in nanoseconds per malloc and free over all threads.
+#include <dlfcn.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+// What PyTorch does around an allocator.
+class Layer {
+ public:
+  using Malloc = std::function<void *(size_t, int, void *)>;
+  using Free = std::function<void(void *, size_t, int, void *)>;
+
+  Layer(Malloc malloc, Free free) : malloc_(std::move(malloc)), free_(std::move(free)) {}
+
+  void *allocate(size_t size, void *stream) {
+    void *p = malloc_(size, 0, stream);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    known_.emplace(p, Known{size, 0, stream});
+    return p;
+  }
+
+  void release(void *p) {
+    Known k;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = known_.find(p);
+      if (it == known_.end()) std::abort();
+      k = it->second;
+      known_.erase(it);
+    }
+    free_(p, k.size, k.device, k.stream);
+  }
+
+ private:
+  struct Known {
+    size_t size;
+    int device;
+    void *stream;
+  };
+  Malloc malloc_;
+  Free free_;
+  std::mutex mutex_;
+  std::unordered_map<void *, Known> known_;
+};
+
+// An allocator that costs nothing: the floor of the layer.
+void *nothing_malloc(size_t, int, void *) {
+  static std::atomic<uintptr_t> next{0x700000000000};
+  thread_local uintptr_t base = next.fetch_add(1u << 30);
+  thread_local unsigned i = 0;
+  return reinterpret_cast<void *>(base + 512 * (i++ & 1023));
+}
+void nothing_free(void *, size_t, int, void *) {}
+
+struct Result {
+  double median, best;
+};
+
+Result of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return {samples[samples.size() / 2], samples.front()};
+}
+
+// Pairs from several threads at once, in samples of a fixed time.
+Result hammer(Layer &layer, int threads, double milliseconds, size_t size) {
+  std::vector<double> samples;
+  for (int s = 0; s < 5; s++) {
+    std::atomic<int> ready{0};
+    std::atomic<bool> go{false}, stop{false};
+    std::atomic<uint64_t> pairs{0};
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; t++)
+      all.emplace_back([&] {
+        for (int i = 0; i < 100; i++) layer.release(layer.allocate(size, nullptr));
+        ready++;
+        while (!go) sched_yield();
+        uint64_t n = 0;
+        while (!stop.load(std::memory_order_relaxed)) {
+          for (int i = 0; i < 10; i++) layer.release(layer.allocate(size, nullptr));
+          n += 10;
+        }
+        pairs += n;
+      });
+    while (ready < threads) sched_yield();
+    const auto start = Clock::now();
+    go = true;
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(milliseconds / 5));
+    stop = true;
+    for (auto &t : all) t.join();
+    samples.push_back(since(start) / static_cast<double>(pairs));
+  }
+  return of(samples);
+}
+
+// A window of live blocks of mixed sizes, one replaced at a time.
+Result window(Layer &layer, double milliseconds, int live, bool varied) {
+  std::mt19937_64 rng(1);
+  std::vector<size_t> sizes;
+  for (int i = 0; i < 64; i++) sizes.push_back(static_cast<size_t>(512 * std::pow(2.0, 16.0 * static_cast<double>(rng() % 1000) / 1000)));
+  const auto pick = [&] {
+    const size_t s = sizes[rng() % sizes.size()];
+    return varied ? s + rng() % s : s;
+  };
+  std::vector<void *> blocks;
+  for (int i = 0; i < live; i++) blocks.push_back(layer.allocate(pick(), nullptr));
+  std::vector<double> samples;
+  for (int s = 0; s < 5; s++) {
+    const auto start = Clock::now();
+    uint64_t n = 0;
+    while (since(start) < milliseconds / 5 * 1e6)
+      for (int i = 0; i < 50; i++, n++) {
+        void *&b = blocks[rng() % blocks.size()];
+        layer.release(b);
+        b = layer.allocate(pick(), nullptr);
+      }
+    samples.push_back(since(start) / static_cast<double>(n));
+  }
+  for (void *b : blocks) layer.release(b);
+  return of(samples);
+}
+
+// One call after a millisecond of other work. A hit asks for what was freed
+// last, a miss for a size that the front cache does not hold.
+void latency(Layer &layer, const char *name, bool hit) {
+  std::vector<double> samples;
+  size_t size = 8192;
+  for (int i = 0; i < 300; i++) {
+    layer.release(layer.allocate(size, nullptr));
+    if (!hit) size += 512;
+    const auto idle = Clock::now();
+    while (since(idle) < 1e6) {
+    }
+    const auto start = Clock::now();
+    void *p = layer.allocate(size, nullptr);
+    samples.push_back(since(start));
+    layer.release(p);
+  }
+  std::sort(samples.begin(), samples.end());
+  std::printf("%-14s one malloc after 1 ms, %-4s  p50 %8.0f  p99 %8.0f  max %8.0f ns\n", name, hit ? "hit" : "miss",
+              samples[samples.size() / 2], samples[samples.size() * 99 / 100], samples.back());
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: front libashlar.so [milliseconds per case]\n");
+    return 2;
+  }
+  const double ms = argc > 2 ? std::atof(argv[2]) : 300;
+  setenv("ASHLAR_DRIVER", "sim", 0);
+  void *so = dlopen(argv[1], RTLD_NOW);
+  if (so == nullptr) {
+    std::fprintf(stderr, "%s\n", dlerror());
+    return 2;
+  }
+  const auto malloc_fn = reinterpret_cast<void *(*)(size_t, int, void *)>(dlsym(so, "ashlar_malloc"));
+  const auto free_fn = reinterpret_cast<void (*)(void *, size_t, int, void *)>(dlsym(so, "ashlar_free"));
+  const auto configure = reinterpret_cast<int (*)(const char *)>(dlsym(so, "ashlar_configure"));
+  const auto counters = reinterpret_cast<char *(*)(int)>(dlsym(so, "ashlar_front_counters_json"));
+
+  struct Case {
+    const char *name, *conf;
+    bool library;
+  };
+  for (const Case c : {Case{"nothing", "", false}, Case{"ashlar", "front_cache:True", true},
+                       Case{"ashlar, no front", "front_cache:False", true}}) {
+    Layer layer = c.library ? Layer(malloc_fn, free_fn) : Layer(nothing_malloc, nothing_free);
+    layer.release(layer.allocate(4096, nullptr));
+    if (c.library && configure(c.conf) != 0) return 2;
+    for (const size_t size : {size_t{4096}, size_t{1} << 20, size_t{20} << 20}) {
+      const Result r = hammer(layer, 1, ms, size);
+      std::printf("%-18s 1 thread, %8zu bytes          median %8.1f  best %8.1f ns\n", c.name, size, r.median, r.best);
+    }
+    for (const int threads : {2, 4, 8, 16}) {
+      const Result r = hammer(layer, threads, ms, 4096);
+      std::printf("%-18s %d threads, 4096 bytes            median %8.1f  best %8.1f ns\n", c.name, threads, r.median, r.best);
+    }
+    if (!c.library) continue;
+    for (const bool varied : {false, true}) {
+      const Result r = window(layer, ms, 512, varied);
+      std::printf("%-18s 512 live, %-22s median %8.1f  best %8.1f ns\n", c.name, varied ? "sizes never the same" : "64 sizes", r.median, r.best);
+    }
+    latency(layer, c.name, true);
+    latency(layer, c.name, false);
+    std::fflush(stdout);
+  }
+  const std::string text = counters(0);
+  const auto at = text.find("\"hits\"");
+  std::printf("%s\n", text.substr(at, text.find(",\"engine\"") - at).c_str());
+  return 0;
+}

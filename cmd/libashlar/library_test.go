@@ -1,0 +1,185 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// emptyFront is a front that never holds anything.
+type emptyFront struct{ off bool }
+
+func (*emptyFront) take(int, []uint64) int      { return 0 }
+func (f *emptyFront) mode(_ int, off bool)      { f.off = off }
+func (*emptyFront) read(int) frontState         { return frontState{} }
+func (*emptyFront) resetPeaks(int)              {}
+func (*emptyFront) resetSums(int)               {}
+func (*emptyFront) waiting(int, *alloc.Waiting) {}
+func environment(vars ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, v := range vars {
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+// TestNoGarbage: serving memory allocates nothing on Go's heap.
+func TestNoGarbage(t *testing.T) {
+	l := newLibrary(&emptyFront{}, environment("ASHLAR_DRIVER=sim"))
+	back := make([]uint64, 0, 4)
+	var out answer
+	body := func() {
+		for _, size := range []uint64{4096, 3 << 20, 40 << 20} {
+			out = answer{}
+			if code := l.malloc(0, size, 1, back, "", &out); code != codeOK {
+				t.Fatal(out.text)
+			}
+			back = append(back[:0], out.lent.Addr) // goes back with the next request
+		}
+		l.free(0, back, "", &out)
+		back = back[:0]
+	}
+	body()
+	if n := testing.AllocsPerRun(1000, body); n != 0 {
+		t.Errorf("%v allocations for three requests", n)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	l := newLibrary(&emptyFront{}, environment("ASHLAR_DRIVER=sim"))
+	dev := sim.New(sim.Config{TotalMemory: 1 << 30})
+	l.open = func(int) (driver.Driver, error) { return dev, nil }
+	var out answer
+	broken := errors.New("the driver is broken")
+	dev.FailNth(1, broken)
+	if code := l.malloc(0, 1<<20, 0, nil, "", &out); code != codeFailed || !strings.Contains(out.text, broken.Error()) {
+		t.Errorf("code %d, text %q", code, out.text)
+	}
+	out = answer{}
+	if code := l.malloc(0, 2<<30, 0, nil, "", &out); code != codeOOM || out.oom == nil {
+		t.Errorf("code %d, text %q", code, out.text)
+	}
+	out = answer{}
+	if code := l.malloc(0, 1<<62, 0, nil, "", &out); code != codeOOM || !strings.Contains(out.text, "1EB") {
+		t.Errorf("code %d, text %q", code, out.text)
+	}
+	out = answer{}
+	if l.free(0, []uint64{4096}, "", &out); !strings.Contains(out.text, "invalid device pointer") {
+		t.Errorf("text %q", out.text)
+	}
+	if err := l.setFraction(0, 2); err == nil {
+		t.Error("a fraction of 2 was accepted")
+	}
+}
+
+func TestReadConfig(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		env  []string
+		want string // settings in canonical form
+		from string
+		err  string
+		note string
+	}{
+		{name: "nothing set", want: "expandable_segments:True"},
+		{
+			name: "ours", env: []string{"ASHLAR_CONF=front_cache:False,max_split_size_mb:64,history:100,oom_snapshot:/x/%p.pickle", "PYTORCH_CUDA_ALLOC_CONF=garbage"},
+			want: "max_split_size_mb:64,expandable_segments:True,front_cache:False,history:100,oom_snapshot:/x/%p.pickle", from: "ASHLAR_CONF",
+		},
+		{name: "empty", env: []string{"ASHLAR_CONF=", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False"}, want: "expandable_segments:True", from: "ASHLAR_CONF"},
+		{name: "PyTorch's", env: []string{"PYTORCH_ALLOC_CONF=expandable_segments:False"}, want: "expandable_segments:False", from: "PYTORCH_ALLOC_CONF"},
+		{name: "backend", env: []string{"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync"}, want: "expandable_segments:True", from: settings.Variable, note: "backend:cudaMallocAsync"},
+		{name: "later key", env: []string{"PYTORCH_CUDA_ALLOC_CONF=throw_on_cudamalloc_oom:True"}, want: "expandable_segments:True", from: settings.Variable, note: "throw_on_cudamalloc_oom"},
+		{name: "pinned", env: []string{"ASHLAR_CONF=pinned_num_register_threads:8"}, want: "expandable_segments:True,pinned_num_register_threads:8", from: "ASHLAR_CONF", note: "pinned_"},
+		{name: "unknown", env: []string{"ASHLAR_CONF=frontcache:True"}, from: "ASHLAR_CONF", err: `"frontcache"`},
+		{name: "bad value", env: []string{"ASHLAR_CONF=history:many"}, from: "ASHLAR_CONF", err: `"history": "many" is not allowed; allowed: a whole number`},
+		{name: "bad value of PyTorch's", env: []string{"ASHLAR_CONF=max_split_size_mb:1"}, from: "ASHLAR_CONF", err: `"max_split_size_mb"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := readConfig(environment(tt.env...))
+			if c.variable != tt.from {
+				t.Errorf("read from %q", c.variable)
+			}
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(err.Error(), tt.from) {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if err != nil || c.text() != tt.want {
+				t.Errorf("got %q, %v", c.text(), err)
+			}
+			if notes := strings.Join(c.notes, "; "); !strings.Contains(notes, tt.note) || tt.note == "" && notes != "" {
+				t.Errorf("notes %q", notes)
+			}
+			again := defaults()
+			if err := again.read(c.text(), false); err != nil || again.text() != c.text() {
+				t.Errorf("its own text reads back as %q, %v", again.text(), err)
+			}
+		})
+	}
+}
+
+func TestDiagnosis(t *testing.T) {
+	const gib = 1 << 30
+	base := alloc.OutOfMemoryError{Rounded: 2 * gib, Segment: 2 * gib, DeviceTotal: 10 * gib, DeviceFree: gib, Reserved: 9 * gib, Allocated: 6 * gib}
+	limited := base
+	limited.Limited, limited.Limit, limited.DeviceFree = true, 7*gib, 3*gib
+	full := base
+	full.Allocated = 9 * gib
+	tight := base
+	tight.Allocated, tight.Reserved, tight.Rounded, tight.Segment = 9*gib, 9*gib, gib, gib+2<<20
+	for _, tt := range []struct {
+		name string
+		e    alloc.OutOfMemoryError
+		s    alloc.Shortage
+		want string
+	}{
+		{
+			"capacity", full,
+			alloc.Shortage{},
+			"Ashlar: what is in use (9.00 GiB) and the request (2.00 GiB) need 1.00 GiB more than the 10.00 GiB that can be had on the device, however it is laid out.",
+		},
+		{
+			"limit", limited,
+			alloc.Shortage{},
+			"Ashlar: what is in use (6.00 GiB) and the request (2.00 GiB) need 1.00 GiB more than the 7.00 GiB that are allowed, however it is laid out." +
+				" The device itself could give 12.00 GiB: the limit is what stops it (set_per_process_memory_fraction).",
+		},
+		{
+			"fragmentation", base,
+			alloc.Shortage{Usable: 2 * gib, Largest: gib, Streams: gib},
+			"Ashlar: what is in use (6.00 GiB) and the request (2.00 GiB) would fit into the 10.00 GiB that can be had on the device;" +
+				" 3.00 GiB is free but cannot serve it: 2.00 GiB in pieces of at most 1.00 GiB, 1.00 GiB belongs to other streams." +
+				" With expandable_segments:True free pieces need not lie side by side.",
+		},
+		{
+			"waiting in a capture", base,
+			alloc.Shortage{Kinds: gib, Private: gib, Waiting: gib, Routed: true, Expandable: true},
+			"Ashlar: what is in use (6.00 GiB) and the request (2.00 GiB) would fit into the 10.00 GiB that can be had on the device;" +
+				" 2.00 GiB is free but cannot serve it: 1.00 GiB lies in the pool for requests of another size, 1.00 GiB lies in pools that the request may not use." +
+				" 1.00 GiB more was freed but is still in use on other streams." +
+				" Nothing could be given back to the device, because a graph is being captured or a pool is in use.",
+		},
+		{
+			"granule", tight,
+			alloc.Shortage{Expandable: true},
+			"Ashlar: what is in use (9.00 GiB) and the request (1.00 GiB) would fit into the 10.00 GiB that can be had on the device," +
+				" but not with segments of this size: it takes one of 1.00 GiB.",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := diagnosis(&tt.e, tt.s); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+// Checkpoint saves the weights of a model to disk every few steps while the
+// training goes on.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/save"
+)
+
+var folder = flag.String("o", ".", "the folder for checkpoints")
+
+func main() { device.Main(run, device.CUDA, device.Host) }
+
+const (
+	layers    = 4
+	layerSize = 8 << 20
+	steps     = 6
+	every     = 2
+)
+
+func run(w io.Writer, d driver.Driver) error {
+	dev := d.(driver.Copier)
+	a := alloc.New(dev)
+	compute, err := dev.NewStream()
+	if err != nil {
+		return err
+	}
+	saver, err := save.New(dev, save.Options{Chunk: 4 << 20})
+	if err != nil {
+		return err
+	}
+
+	weights := make([]save.Item, layers)
+	for i := range weights {
+		addr, err := a.Malloc(layerSize, compute)
+		if err != nil {
+			return err
+		}
+		weights[i] = save.Item{Name: fmt.Sprintf("layer.%d", i), Addr: addr, Size: layerSize, DType: "F32", Shape: []int64{layerSize / 4}}
+	}
+
+	saves := map[string]*save.Pending{}
+	for step := 1; step <= steps; step++ {
+		// The training: real programs launch kernels here.
+		for _, x := range weights {
+			if err := dev.Fill(x.Addr, byte(step), x.Size, compute); err != nil {
+				return err
+			}
+		}
+		if step%every != 0 {
+			continue
+		}
+		path := filepath.Join(*folder, fmt.Sprintf("step-%d.safetensors", step))
+		p, err := saver.Save(context.Background(), path, weights, compute)
+		if err != nil {
+			return err
+		}
+		// The next step changes the weights. The device must not begin it before
+		// they were copied; the program goes on.
+		if err := p.Fence(compute); err != nil {
+			return err
+		}
+		saves[path] = p
+	}
+
+	for path, p := range saves {
+		if err := p.Wait(); err != nil { // a full disk would show here
+			return err
+		}
+		if err := check(path); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "%d steps done, %d checkpoints written and checked\n", steps, len(saves))
+	return errors.Join(saver.Close(), dev.Synchronize(compute), dev.CloseStream(compute))
+}
+
+// check compares the data of a file with what its step wrote.
+func check(path string) error {
+	var step byte
+	if _, err := fmt.Sscanf(filepath.Base(path), "step-%d.safetensors", &step); err != nil {
+		return err
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for i, b := range file[len(file)-layers*layerSize:] {
+		if b != step {
+			return fmt.Errorf("%s: byte %d is of step %d", path, i, b)
+		}
+	}
+	return nil
+}

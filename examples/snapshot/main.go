@@ -1,0 +1,61 @@
+// Snapshot records what a program does with device memory and writes it to a
+// file that `ashlar view`, `ashlar explain` and PyTorch's own viewer open.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/snapshot"
+)
+
+var out = flag.String("o", "snapshot.pickle", "the file to write")
+
+func main() { device.Main(run, device.CUDA, device.Host, device.Sim) }
+
+func run(w io.Writer, d driver.Driver) error {
+	a := alloc.New(d)
+	a.SetLimit(512 << 20)
+	a.RecordHistory(alloc.HistoryOptions{MaxEntries: 100_000}) // the newest ones
+
+	err := work(a)
+	var oom *alloc.OutOfMemoryError
+	if !errors.As(err, &oom) {
+		return fmt.Errorf("the work was to run out of memory: %w", err)
+	}
+	fmt.Fprintln(w, "the work ran out of memory, as it should")
+
+	s := a.Snapshot()
+	f, err := os.Create(*out)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(snapshot.WritePickle(f, snapshot.FromEngine(s)), f.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%d events and %d segments are in the file; look at them with\n  ashlar view %s\n", len(s.Events), len(s.Segments), *out)
+	return nil
+}
+
+// work keeps a little more in each step, until there is no room.
+func work(a *alloc.Allocator) error {
+	for step := uint64(1); ; step++ {
+		a.SetMetadata(fmt.Sprint("step ", step)) // the file shows it with each event
+		batch, err := a.Malloc(step*5<<20, 0)
+		if err != nil {
+			return err
+		}
+		if _, err := a.Malloc(3<<20, 0); err != nil { // never freed
+			return err
+		}
+		if err := a.Free(batch); err != nil {
+			return err
+		}
+	}
+}
