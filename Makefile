@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: build demo test lint unit host race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan truth web typecheck browser screenshots help
+.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser screenshots help
 
 build:
 	@scripts/setup
@@ -120,6 +120,18 @@ bench-replay: build
 bench-plan:
 	$(GO) run ./internal/plandiff -table
 
+# The workloads and the service of docs/host.md under every malloc, twenty minutes,
+# and what measuring itself costs.
+HOST_PORT ?= 8471
+host: build
+	$(BIN) host bench
+	$(BIN) host run --ready http://127.0.0.1:$(HOST_PORT)/ --load 'python3 testdata/host/load.py $(HOST_PORT) 400' \
+		--for 60s -o bin/host.svg -- python3 testdata/host/server.py $(HOST_PORT)
+
+bench-host:
+	$(GO) test ./hostmem/proc -run '^$$' -bench .
+	$(GO) test ./hostmem/run -run '^$$' -bench Overhead -benchtime 1x
+
 # What-if against runs that were measured on a GPU under every setting: the table of docs/whatif.md.
 truth:
 	$(GO) test ./replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
@@ -135,6 +147,8 @@ help:
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"
 	@echo "make bench-view    speed and memory of the page with a million events"
 	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
+	@echo "make host          every malloc under the workloads and the service of docs/host.md"
+	@echo "make bench-host    what it costs to measure processes"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make web           rebuild the page's bundle"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"

@@ -9,7 +9,12 @@
 //     plans and tests, with failures on demand;
 //   - driver/recorded answers with the addresses and completions of a
 //     recording of a real device, so that the engine can be compared with it
-//     event by event.
+//     event by event;
+//   - driver/cuda is a GPU, reached through NVIDIA's driver;
+//   - driver/host is a device in the memory of this machine, with real bytes:
+//     what is written for a GPU runs on it where there is none.
+//
+// The last two hold bytes that a program can copy: they are a [Copier].
 //
 // A driver has no policy. It does not round, cache, retry or count.
 package driver

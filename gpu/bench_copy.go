@@ -9,13 +9,9 @@ import (
 // copySteps time copies between the host and the device, of a size that shows
 // what a copy costs at least and of one that shows how fast bytes move.
 func (r *runner) copySteps() []step {
-	large := uint64(256 * mib)
-	if r.quick {
-		large = 64 * mib
-	}
 	var steps []step
 	for _, kind := range []string{CasePinned, CasePageable, CaseDevice} {
-		for _, size := range []uint64{4 * kib, large} {
+		for _, size := range []uint64{4 * kib, r.copied} {
 			steps = append(steps, step{
 				of: Row{Group: GroupCopy, Case: kind, Size: &size}, need: 2 * size,
 				run: func() error { return r.copies(kind, size) },

@@ -18,12 +18,8 @@ const mostManaged = 4 * gib
 // managedSteps send data to the device, through a kernel and back: by copies of
 // page-locked memory, and as managed memory with and without prefetching.
 func (r *runner) managedSteps() []step {
-	sizes := []uint64{256 * mib, 512 * mib, gib}
-	if r.quick {
-		sizes = sizes[:1]
-	}
 	var steps []step
-	for _, size := range sizes {
+	for _, size := range r.managed {
 		for _, kind := range []string{CaseExplicit, CaseOnDemand, CasePrefetch} {
 			steps = append(steps, step{
 				of: Row{Group: GroupManaged, Case: kind, Size: &size}, need: size + 2*mib,

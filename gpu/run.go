@@ -22,9 +22,8 @@ type Options struct {
 	pace *pace // of tests
 }
 
-// What a bench may take.
 const (
-	passes    = 2
+	passes    = 2 // how often all cases are gone through
 	freeShare = 2 // no case takes more than one part in so many of what is free
 )
 
@@ -51,7 +50,6 @@ type runner struct {
 	dev    *cuda.Device
 	stream uint64 // does not wait for stream 0
 	set    *kernels.Set
-	quick  bool
 	bench  *Bench
 	times  [][]time.Duration // of the rounds of each row
 }
@@ -77,7 +75,7 @@ func Run(ctx context.Context, lib *cuda.Library, device int, o Options) (*Bench,
 	}
 	r := &runner{
 		timer: timer{pace: p, ctx: ctx, end: begin.Add(p.limit)},
-		dev:   dev, quick: o.Quick,
+		dev:   dev,
 		bench: &Bench{
 			Device: card(dev.Info()), CUDAVersion: lib.Version().String(), DriverVersion: driverVersion(lib),
 			CPUs: runtime.GOMAXPROCS(0), Quick: o.Quick, Rows: []Row{}, Skipped: []Skipped{}, Reading: []string{},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pace is how long and how often a case is timed.
+// pace is how long and how often a case is timed, and how much data moves.
 type pace struct {
 	warm   int           // rounds that are not counted
 	least  int           // rounds there are at least
@@ -15,14 +15,23 @@ type pace struct {
 	budget time.Duration // after which no further round begins
 	round  time.Duration // what a round of short calls fills
 	limit  time.Duration // of all cases together
+
+	copied  uint64   // by the large copies
+	managed []uint64 // sent there and back
 }
 
 // paceOf is the pace of each pass of a full or of a quick bench.
 func paceOf(quick bool) pace {
 	if quick {
-		return pace{warm: 1, least: 2, most: 50, budget: 30 * time.Millisecond, round: 2 * time.Millisecond, limit: 10 * time.Second}
+		return pace{
+			warm: 1, least: 2, most: 50, budget: 30 * time.Millisecond, round: 2 * time.Millisecond, limit: 10 * time.Second,
+			copied: 64 * mib, managed: []uint64{256 * mib},
+		}
 	}
-	return pace{warm: 2, least: 4, most: 100, budget: 175 * time.Millisecond, round: 5 * time.Millisecond, limit: 45 * time.Second}
+	return pace{
+		warm: 2, least: 4, most: 100, budget: 175 * time.Millisecond, round: 5 * time.Millisecond, limit: 45 * time.Second,
+		copied: 256 * mib, managed: []uint64{256 * mib, 512 * mib, gib},
+	}
 }
 
 // timer does the rounds of one case in one pass.

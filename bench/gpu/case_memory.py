@@ -289,6 +289,8 @@ def record_stream(marked=True, rounds=60):
         del others, late
     if marked:
         check(wrong == 0, f"{wrong} of {rounds} sums are wrong: memory in use by another stream was given away")
+    else:
+        check(wrong > 0, "nothing went wrong without record_stream: the case cannot tell")
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     check(torch.cuda.memory_allocated() == 0, f"{torch.cuda.memory_allocated()} bytes stay allocated")

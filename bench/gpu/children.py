@@ -106,6 +106,8 @@ class Worker:
         Worker.live.append(self)
 
     def send(self, message):
+        if self.ended:  # its file descriptors may be somebody else's by now
+            raise Failed(f"{self.name}: has ended before")
         try:
             self.channel.send(message)
         except OSError:

@@ -50,7 +50,8 @@ def judge(report, who, samples, final, warm_up, bar):
     plan = bars.soak_plan(final["peak_live_by_stream"])
     top = max(s["reserved"] for s in kept)
     say("reserved against the plan", top <= plan,
-        f"{mib(top)} MiB, plan {mib(plan)}; live at its peak {mib(final['peak_live'])}, the streams' peaks together {mib(sum(final['peak_live_by_stream']))}")
+        f"{mib(top)} MiB, plan {mib(plan)}; live at its peak {mib(final['peak_live'])}, "
+        f"the streams' peaks together {mib(sum(final['peak_live_by_stream']))}")
     a, b = max(s["reserved"] for s in middle), max(s["reserved"] for s in last)
     say("reserved does not grow", b <= a * 1.02 + 2 * bars.GRANULE, f"{mib(a)} MiB in the middle third, {mib(b)} in the last")
     slope = bars.slope([(s["at"] / 60, s["rss"]) for s in kept])
@@ -113,7 +114,8 @@ def main():
             for name in names:
                 if samples[name]:
                     s = samples[name][-1]
-                    report.note(f"{name}: {s['at']:.0f} s, reserved {mib(s['reserved'])} MiB, live {mib(s['live'])}, RSS {mib(s['rss'])}, {s['operations']} operations")
+                    report.note(f"{name}: {s['at']:.0f} s, reserved {mib(s['reserved'])} MiB, live {mib(s['live'])}, "
+                                f"RSS {mib(s['rss'])}, {s['operations']} operations")
     print("\nMiB by minute")
     table(["allocator", "minute", "reserved", "live", "host RSS", "operations"],
           [[n, f"{s['at'] / 60:.0f}", mib(s["reserved"]), mib(s["live"]), mib(s["rss"]), s["operations"]]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -331,5 +332,35 @@ func TestBuildsWithoutCgo(t *testing.T) {
 		if !strings.HasSuffix(f, ".h") && !strings.HasPrefix(string(text), "//go:build cgo\n") {
 			t.Errorf("%s would break a build without cgo: it must begin with //go:build cgo", f)
 		}
+	}
+}
+
+// TestSanitizers runs the C side alone under the compiler's sanitizers, with
+// threads that share blocks, a lock that hands out turns, and an engine that
+// notices a block that comes back twice.
+func TestSanitizers(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no cc: the C side is not tested by itself")
+	}
+	for _, kind := range []string{"thread", "address,undefined"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			out := filepath.Join(t.TempDir(), "stub")
+			args := []string{"-O1", "-g", "-fsanitize=" + kind, "-Wall", "-Wextra", "-Werror", "-I", "testdata/check/stub", "-I", ".", "-o", out, "testdata/check/stub/stub.c"}
+			args = append(args, "front.c", "bins.c", "bridge.c", "table.c", "lock.c", "fork.c", "error.c", "-pthread")
+			if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+				if strings.Contains(string(text), "cannot find") {
+					t.Skipf("the compiler has no -fsanitize=%s", kind)
+				}
+				t.Fatalf("%v\n%s", err, text)
+			}
+			cmd := exec.Command(out)
+			cmd.Env = append(os.Environ(), "ASHLAR_FRONT_LOCK=engage=2,window=100000")
+			text, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%.3000s", err, text)
+			}
+			t.Logf("%s", text)
+		})
 	}
 }

@@ -87,6 +87,7 @@ type device struct {
 	lib *library
 	a   *alloc.Allocator
 
+	changing sync.Mutex // one change at a time
 	flushing sync.Mutex // guards back
 	back     [batch]uint64
 
@@ -150,6 +151,8 @@ func (d *device) setMode(wanted bool) {
 // change makes a change to the engine that decides what the front may do. The
 // front is empty and off meanwhile.
 func (d *device) change(frontCache bool, f func() error) error {
+	d.changing.Lock()
+	defer d.changing.Unlock()
 	d.lib.front.mode(d.n, true)
 	d.flush()
 	err := f()

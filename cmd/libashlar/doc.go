@@ -1,2 +1,78 @@
-// Libashlar is the allocator as a shared library for PyTorch.
+// Libashlar is the allocator as a shared library for PyTorch and for anything
+// else that can call C.
+//
+//	go build -buildmode=c-shared -o libashlar.so ./cmd/libashlar
+//
+//	alloc = torch.cuda.memory.CUDAPluggableAllocator("libashlar.so", "ashlar_malloc", "ashlar_free")
+//	torch.cuda.memory.change_current_allocator(alloc)
+//
+// Package alloc does all the work; python/ashlar_torch.py installs the library
+// with everything that PyTorch offers around it. The functions are in ashlar.h.
+//
+// # Layers
+//
+//	entry.cpp, pools.cpp   what PyTorch calls: C++ types, exceptions (throw.cpp)
+//	front.c                the front cache: answers without entering Go
+//	export.go              the way into Go: one crossing for each miss
+//	devices.go, serve.go   an allocator for each device, made at its first use
+//	drivers.go             where memory comes from: driver/cuda, or driver/sim
+//
+// # Why there is C
+//
+// A call from C into Go costs a tenth of a microsecond when calls follow each
+// other closely, and ten microseconds after a millisecond in C, because the
+// runtime's processors have gone to sleep by then. PyTorch calls at both paces.
+// So most requests must not enter Go at all.
+//
+// The front cache knows no rule of the allocator. It holds blocks that were
+// freed, by exact size and stream, and hands them out again for the same size
+// and stream (bins.h). The engine says of each block whether that is allowed
+// ([alloc.Lent]), and the answer is no for whatever has rules of its own:
+// private pools, blocks that another stream uses, requests that max_split_size
+// treats apart, everything while a graph is captured, while history is
+// recorded, or while garbage collection counts the searches.
+//
+//   - Blocks of the small pool stay until they are asked for or called back.
+//   - Blocks of the large pool stay until the next request that the front
+//     cannot answer. They travel with that request: one crossing gives them
+//     back and gets the new block, so the engine chooses among all of them.
+//   - Everything goes back before memory grows ([alloc.WithReclaimer]), is given
+//     back to the driver, or anything is told: statistics, snapshots, errors;
+//     before a pool receives allocations and before settings change.
+//   - While freed blocks wait for other streams every request goes to the
+//     engine, which looks after them at each request, as PyTorch does.
+//
+// So a front never makes memory grow, and the caller's view is that of an
+// engine without one: what is handed out and freed is counted in C (count.h)
+// and put in the place of the engine's numbers where statistics leave
+// (stats.go). What may differ is where blocks lie, and with it inactive_split.
+// front_cache:False switches it off.
+//
+// A pointer leads to its record through a table over the bits of the address
+// (table.c). One lock guards a device's front; lock.h says how many threads
+// share it.
+//
+// # What a library in a foreign process must not do
+//
+// It does not enter Go in a forked child nor while the process exits (fork.c).
+// It does not throw through Go: Go returns a code and a text, and the shim
+// throws after Go has returned. It handles no signals. It makes no garbage
+// while it serves memory, and keeps the collector off (setCollector). It reads
+// the environment through C, because Go sees the one the process began with.
+// It keeps one pointer of thread-local memory: the static block that a Go
+// library needs is small.
+//
+// # Settings
+//
+// ASHLAR_CONF has PyTorch's keys and these; without it PyTorch's own variables
+// are read.
+//
+//	front_cache:False     no front cache
+//	history:N             record the newest N events from the start
+//	oom_snapshot:PATH     write a snapshot at the first out-of-memory error;
+//	                      %p is the process, %d the device
+//
+// expandable_segments is True unless it is set. ASHLAR_DRIVER=sim and
+// ASHLAR_SIM_MEMORY=80GiB put the library on a device that exists only as
+// numbers; ASHLAR_FRONT_LOCK changes the times of the lock (lock.c).
 package main

@@ -90,15 +90,8 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
         code = ashlarGoMalloc(f->device, size, stream, back, n, (char *)metadata_current(), &reply);
     else if (n > 0)
         give_back(f, back, n);
-    struct record *r = id != 0 ? record_at(id) : NULL;
-    if (code == ASHLAR_OK && !table_set(reply.addr, id)) {
-        give_back(f, &reply.addr, 1);
-        code = ASHLAR_FAILED;
-    }
-
-    lock_lock(&f->lock);
-    count_waiting(f, &reply);
     if (code == ASHLAR_OK) {
+        struct record *r = record_at(id);
         r->addr = reply.addr;
         r->size = reply.size;
         r->requested = size;
@@ -108,8 +101,19 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
         r->large = reply.large;
         r->again = reply.again;
         r->state = RECORD_LIVE;
-        count_malloc(f, r);
+        if (!table_set(reply.addr, id)) {
+            give_back(f, &reply.addr, 1);
+            code = ASHLAR_FAILED;
+        }
+    }
+
+    lock_lock(&f->lock);
+    count_waiting(f, &reply);
+    if (code == ASHLAR_OK) {
+        count_malloc(f, record_at(id));
     } else if (id != 0) {
+        struct record *r = record_at(id);
+        r->state = RECORD_SPARE;
         r->next = f->spare;
         f->spare = id;
     }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cuda_test
 
 import (
@@ -62,4 +64,3 @@ func BenchmarkCalls(b *testing.B) {
 		run(b)
 	})
 }
-

@@ -99,13 +99,19 @@ func (d *Device) enterRelaxed() (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mode = captureRelaxed
-	if code := c.raw(symThreadExchangeCaptureMode, c.out(unsafe.Pointer(&c.mode))); code != 0 {
+	if err := c.relax(); err != nil {
 		c.leave()
-		return nil, d.lib.fail(symThreadExchangeCaptureMode, code)
+		return nil, err
 	}
-	c.relaxed = true
 	return c, nil
+}
+
+// relax lets the rest of the visit make calls that could break a capture.
+func (c *call) relax() error {
+	c.mode = captureRelaxed
+	err := c.do(symThreadExchangeCaptureMode, c.out(unsafe.Pointer(&c.mode)))
+	c.relaxed = err == nil
+	return err
 }
 
 // leave puts the thread back as enter found it. The results of the visit must

@@ -90,6 +90,9 @@ func (d *Device) RecordEvent(stream, _ uint64) (driver.Event, error) {
 	defer c.leave()
 	ev, handle, ok := d.events.reuse()
 	if !ok {
+		if err := c.relax(); err != nil {
+			return 0, err
+		}
 		if handle, err = c.newEvent(eventWithoutTime); err != nil {
 			return 0, err
 		}

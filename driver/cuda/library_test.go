@@ -1,3 +1,5 @@
+//go:build linux
+
 package cuda_test
 
 import (
@@ -29,28 +31,38 @@ func TestOpenFails(t *testing.T) {
 		{
 			"no library",
 			map[string]string{"ASHLAR_LIBCUDA": filepath.Join(t.TempDir(), "libcuda.so.1")},
-			cuda.ErrNoDriver, []string{"no NVIDIA driver", "libcuda.so.1", "install NVIDIA's driver"},
+			cuda.ErrNoDriver,
+			[]string{"no NVIDIA driver", "libcuda.so.1", "install NVIDIA's driver"},
 		},
 		{
 			"not libcuda", // a library that is loaded anyway
 			map[string]string{"ASHLAR_LIBCUDA": "libc.so.6"},
-			cuda.ErrOldDriver, []string{"too old", "libc.so.6 has no cuInit", "install driver 440"},
+			cuda.ErrOldDriver,
+			[]string{"too old", "libc.so.6 has no cuInit", "install driver 440"},
 		},
 		{
-			"no device", map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "100"},
-			cuda.ErrNoDevice, []string{"no GPU", "nvidia-smi -L"},
+			"no device",
+			map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "100"},
+			cuda.ErrNoDevice,
+			[]string{"no GPU", "nvidia-smi -L"},
 		},
 		{
-			"stub", map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "34"},
-			cuda.ErrNoDriver, []string{"stub"},
+			"stub",
+			map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "34"},
+			cuda.ErrNoDriver,
+			[]string{"stub"},
 		},
 		{
-			"broken", map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "3"},
-			nil, []string{"does not start", "cuInit", "CUDA_ERROR_NOT_INITIALIZED, code 3", "nvidia-smi"},
+			"broken",
+			map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "3"},
+			nil,
+			[]string{"does not start", "cuInit", "CUDA_ERROR_NOT_INITIALIZED, code 3", "nvidia-smi"},
 		},
 		{
-			"hidden", map[string]string{"ASHLAR_LIBCUDA": fake, "CUDA_VISIBLE_DEVICES": "-1"},
-			cuda.ErrNoDevice, []string{`CUDA_VISIBLE_DEVICES="-1" hides`},
+			"hidden",
+			map[string]string{"ASHLAR_LIBCUDA": fake, "CUDA_VISIBLE_DEVICES": "-1"},
+			cuda.ErrNoDevice,
+			[]string{`CUDA_VISIBLE_DEVICES="-1" hides`},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 package cuda
 
 import (
-	"fmt"
+	"errors"
 	"unsafe"
 )
 
@@ -18,7 +18,8 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 	return c.a, c.b, nil
 }
 
-// Malloc gets memory with cuMemAlloc. The driver rounds it up to 2 MiB.
+// Malloc gets memory with cuMemAlloc, of which the driver takes whole pages of
+// 2 MiB.
 func (d *Device) Malloc(size, _ uint64) (addr uint64, err error) {
 	c, err := d.enterRelaxed()
 	if err != nil {
@@ -36,7 +37,7 @@ func (d *Device) Malloc(size, _ uint64) (addr uint64, err error) {
 func (d *Device) Free(addr, _ uint64) error {
 	if addr == 0 {
 		// The driver accepts it silently; here it is always a mistake.
-		return fmt.Errorf("Free: address 0 was never allocated")
+		return errors.New("Free: address 0 was never allocated")
 	}
 	c, err := d.enterRelaxed()
 	if err != nil {

@@ -39,6 +39,7 @@ func run(w io.Writer, d driver.Driver) error {
 	if err != nil {
 		return err
 	}
+	defer saver.Close()
 
 	weights := make([]save.Item, layers)
 	for i := range weights {

@@ -12,7 +12,7 @@ func TestRun(t *testing.T) {
 }
 
 const want = `
-while the consumer reads: a request gets another block
-when it has read: a request gets the same block
+while the consumer reads a request gets other memory
+when it has read a request gets the same memory
 the consumer has read what the producer wrote
 `

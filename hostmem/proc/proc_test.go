@@ -276,6 +276,37 @@ func TestStatusField(t *testing.T) {
 	}
 }
 
+// A plain sample of eight processes takes less than a millisecond of CPU time: a
+// hundredth of a core at ten samples a second. It takes a twentieth of that, so
+// that there is room for a busy machine.
+func TestSampleIsCheap(t *testing.T) {
+	s, err := NewSampler(shell(t, eight).Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if first, err := s.Sample(); err != nil || first.Processes < 8 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	s.fixed = true
+	const n = 200
+	var before, after syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	for range n {
+		if _, err := s.sample(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	cpu := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+	if cpu > n*time.Millisecond {
+		t.Errorf("%v a sample", cpu/n)
+	}
+	if allocs := testing.AllocsPerRun(20, func() { s.sample(false) }); allocs > 0 {
+		t.Errorf("%.0f allocations a sample", allocs)
+	}
+}
+
 // What is dear is done less often.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

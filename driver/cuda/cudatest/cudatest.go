@@ -209,4 +209,6 @@ func (l *Library) Processes(n int, withoutMemory bool) {
 func (l *Library) ContextDepth() int { return int(l.call("fake_context_depth")) }
 
 // CaptureMode is the calling thread's capture mode.
-func (l *Library) CaptureMode() cuda.CaptureMode { return cuda.CaptureMode(l.call("fake_capture_mode")) }
+func (l *Library) CaptureMode() cuda.CaptureMode {
+	return cuda.CaptureMode(l.call("fake_capture_mode"))
+}

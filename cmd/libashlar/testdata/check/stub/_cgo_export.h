@@ -1,0 +1,9 @@
+/* What cgo writes for the real library; here Go is stub.c. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bridge.h"
+
+int ashlarGoMalloc(int device, uint64_t size, uint64_t stream, uint64_t *back, int n, char *meta, struct reply *r);
+void ashlarGoFree(int device, uint64_t *back, int n, char *meta, struct reply *r);
+int ashlarGoRecordStream(int device, uint64_t addr, uint64_t stream, char **text);

@@ -1,0 +1,133 @@
+/* The C side alone, for the compiler's sanitizers: threads hammer the front
+ * over an engine that is as simple as can be. Blocks have real memory behind
+ * them here, which each owner fills and checks. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../../../front.h"
+#include "_cgo_export.h"
+
+enum { THREADS = 8, UNITS = 1 << 16, OPERATIONS = 30000 };
+
+static char *memory;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static unsigned char used[UNITS]; /* by the engine's reckoning: units of 512 bytes */
+static int waiting;               /* a free said that a block waits; the next malloc ends it */
+static uint64_t seq;
+
+static uint64_t units_of(uint64_t size) { return (size + 511) / 512; }
+static uint64_t sizes[UNITS];
+
+static void put_back(const uint64_t *back, int n) {
+    for (int i = 0; i < n; i++) {
+        const uint64_t at = (back[i] - (uint64_t)memory) / 512;
+        if (sizes[at] == 0) abort(); /* given back twice */
+        memset(used + at, 0, units_of(sizes[at]));
+        sizes[at] = 0;
+    }
+}
+
+static void say_waiting(struct reply *r) {
+    r->waiting_seq = ++seq;
+    r->waiting[SMALL].blocks = waiting;
+}
+
+int ashlarGoMalloc(int device, uint64_t size, uint64_t stream, uint64_t *back, int n, char *meta, struct reply *r) {
+    (void)device, (void)stream, (void)meta;
+    pthread_mutex_lock(&mutex);
+    put_back(back, n);
+    waiting = 0;
+    const uint64_t want = units_of(size);
+    uint64_t at = 0, run = 0;
+    while (at < UNITS && run < want) run = used[at++] ? 0 : run + 1;
+    if (run < want) {
+        say_waiting(r);
+        pthread_mutex_unlock(&mutex);
+        r->text = strdup("full");
+        return ASHLAR_OOM;
+    }
+    at -= want;
+    memset(used + at, 1, want);
+    sizes[at] = size;
+    r->addr = (uint64_t)memory + at * 512;
+    r->size = want * 512;
+    r->large = size > 4096;
+    r->again = size % 5 != 0;
+    say_waiting(r);
+    pthread_mutex_unlock(&mutex);
+    return ASHLAR_OK;
+}
+
+void ashlarGoFree(int device, uint64_t *back, int n, char *meta, struct reply *r) {
+    (void)device, (void)meta;
+    pthread_mutex_lock(&mutex);
+    put_back(back, n);
+    waiting = seq % 50 == 0;
+    say_waiting(r);
+    pthread_mutex_unlock(&mutex);
+}
+
+int ashlarGoRecordStream(int device, uint64_t addr, uint64_t stream, char **text) {
+    (void)device, (void)addr, (void)stream, (void)text;
+    return ASHLAR_OK;
+}
+
+static void *work(void *number) {
+    unsigned rng = (unsigned)(uintptr_t)number;
+    struct {
+        char *p;
+        size_t size;
+        char mark;
+    } own[16] = {{0}};
+    for (int i = 0; i < OPERATIONS; i++) {
+        rng = rng * 1664525u + 1013904223u;
+        const unsigned k = (rng >> 10) % 16;
+        if (own[k].p == NULL) {
+            static const size_t some[] = {512, 700, 1024, 5000, 6000, 20001};
+            own[k].size = some[(rng >> 16) % 6];
+            own[k].mark = (char)(rng >> 24);
+            void *p;
+            if (ashlar_front_malloc(own[k].size, 0, (void *)(uintptr_t)((rng >> 20) % 2), &p) == ASHLAR_OK) {
+                own[k].p = p;
+                memset(p, own[k].mark, own[k].size);
+            }
+            continue;
+        }
+        for (size_t j = 0; j < own[k].size; j += 100)
+            if (own[k].p[j] != own[k].mark) abort(); /* somebody else writes there */
+        if (rng >> 28 == 0) ashlar_front_record_stream(own[k].p, (void *)3);
+        ashlar_front_free(own[k].p, 0, 0, NULL);
+        own[k].p = NULL;
+        if (rng % 997 == 0) {
+            uint64_t back[FRONT_BATCH];
+            struct reply r = {0};
+            const int n = front_take(0, back, FRONT_BATCH);
+            if (n > 0) ashlarGoFree(0, back, n, NULL, &r);
+            front_mode(0, rng % 3 == 0);
+            front_reset_peaks(0);
+        }
+    }
+    for (int k = 0; k < 16; k++) ashlar_front_free(own[k].p, 0, 0, NULL);
+    return NULL;
+}
+
+int main(void) {
+    memory = mmap((void *)0x10000000000, UNITS * 512ull, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || (uint64_t)memory >> 49 != 0) return 3;
+    front_mode(0, 0);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    uint64_t back[FRONT_BATCH];
+    for (int n; (n = front_take(0, back, FRONT_BATCH)) > 0;) put_back(back, n);
+    for (int i = 0; i < UNITS; i++)
+        if (used[i]) return 4;
+    struct front_state s;
+    front_read(0, &s);
+    if (s.counts.live[SMALL].blocks != 0 || s.counts.live[LARGE].bytes != 0 || s.unknown != 0) return 5;
+    printf("%llu hits, %llu misses, %llu turns\n", (unsigned long long)s.hits, (unsigned long long)s.misses, (unsigned long long)s.turns);
+    return s.hits > 1000 && s.turns > 0 ? 0 : 6;
+}
