@@ -155,14 +155,13 @@ def exit_live(kind):
     elif kind == "thread":
         started = threading.Event()
 
+        # It waits outside torch: a thread that is inside of it when the interpreter ends is ended by
+        # force there, which torch does not survive under any allocator.
         def work():
-            kept = []
-            while True:
-                kept.append(torch.empty(100_000, device="cuda"))
-                if len(kept) > 10:
-                    kept.clear()
-                started.set()
-                time.sleep(0.0002)
+            kept = [torch.empty(100_000, device="cuda") for _ in range(100)]
+            del kept[::2]
+            started.set()
+            threading.Event().wait()
 
         LIVE["thread"] = threading.Thread(target=work, daemon=True)
         LIVE["thread"].start()
