@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser screenshots help
+.PHONY: gpu build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser screenshots help
 
 build:
 	@scripts/setup
@@ -31,7 +31,7 @@ lint:
 	$(GO) vet ./...
 	cd browsertests && $(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	@if command -v python3 >/dev/null; then python3 bench/torch/table.py --selftest; fi
+	@if command -v python3 >/dev/null; then python3 bench/torch/table.py --selftest && python3 -B bench/gpu/bars.py --selftest; fi
 	@if command -v python3 >/dev/null; then python3 -B -m unittest discover -q -s python; fi
 
 unit:
@@ -42,7 +42,7 @@ race:
 	@if command -v $${CC:-gcc} >/dev/null; then \
 		set -e; set -x; export CGO_ENABLED=1; \
 		$(GO) test -race ./alloc -rapid.checks=10; \
-		$(GO) test -race ./driver/... ./internal/spin; \
+		$(GO) test -race ./driver/... ./save ./monitor ./examples/... ./internal/spin; \
 		$(GO) test -race ./replay -run 'VerifyAll|Cancel'; \
 		$(GO) test -race ./view -run Concurrent; \
 		$(GO) test -race ./cmd/ashlar -run 'Progress|Interrupt|Scripts/verify-(json|snapshot)'; \
@@ -81,6 +81,14 @@ bench:
 # carry bin/alloc.test there and run bench/torch/run.sh bin/alloc.test.
 bench-device:
 	CGO_ENABLED=0 $(GO) test -c -o bin/alloc.test ./alloc
+
+# For a machine with a GPU and no Go: carry bin/gpu there. docs/gpu.md says what to run.
+gpu:
+	@scripts/setup gcc
+	$(GO) build -ldflags '-s -w' -buildmode=c-shared -o bin/gpu/libashlar.so ./cmd/libashlar
+	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/ ./cmd/ashlar ./internal/gpucheck
+	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/examples/ ./examples/...
+	CGO_ENABLED=0 $(GO) test -ldflags '-s -w' -c -o bin/gpu/cuda.test ./driver/cuda
 
 # Reading speed and memory beside Python's pickle.load, on generated files.
 bench-load: build
@@ -142,6 +150,7 @@ help:
 	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer, the page in a browser"
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
+	@echo "make gpu           build what is carried to a machine with a GPU into bin/gpu (docs/gpu.md)"
 	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (bench/torch/README.md)"
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"

@@ -18,6 +18,8 @@ Environment:
   ASHLAR_LIBRARY   the path of libashlar.so
   ASHLAR_CONF      settings: PyTorch's keys and Ashlar's own. Without it
                    PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF is read.
+  ASHLAR_PATCH_TORCH=0
+                   leaves PyTorch's classes as they are (the last paragraph)
 
 What a job sees:
 
@@ -34,10 +36,14 @@ What a job sees:
 What PyTorch offers to no allocator but its own: torch.cuda.MemPool, sharing of
 CUDA tensors between processes, and the checkpoints of memory that
 torch.compile(mode="reduce-overhead") takes. They raise RuntimeError "... does
-not yet support ...". torch.backends.cudnn.benchmark works with the interface
-to cuDNN that PyTorch uses since 1.13; where PyTorch was built for the older
-one, its search asks the allocator for its largest free block and the same
-error names cacheInfo: set torch.backends.cudnn.benchmark to False there.
+not yet support ...".
+
+torch.backends.cudnn.benchmark = True has cuDNN ask the allocator for its largest
+free block (cacheInfo). PyTorch has no setter for the answer, so the library puts
+its own function into the class's table of virtual functions, in the memory of
+this process. info() tells whether it could. Where it could not, or must not
+(ASHLAR_PATCH_TORCH=0), the search raises RuntimeError "CUDAPluggableAllocator
+does not yet support cacheInfo": leave torch.backends.cudnn.benchmark False there.
 """
 import atexit
 import collections
@@ -52,7 +58,7 @@ import threading
 import traceback
 import types
 
-__all__ = ["enabled", "settings", "snapshot", "stats"]
+__all__ = ["enabled", "info", "settings", "snapshot", "stats"]
 
 NAME = "libashlar.so"
 BUILD = "go build -buildmode=c-shared -o bin/%s ./cmd/libashlar" % NAME
@@ -64,6 +70,7 @@ _OBSERVER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint6
 
 # What is called here of ashlar.h, with result and arguments.
 _API = {
+    "ashlar_complete_torch": (ctypes.c_int,),
     "ashlar_configure": (ctypes.c_int, ctypes.c_char_p),
     "ashlar_error_text": (ctypes.c_char_p,),
     "ashlar_get_memory_fraction": (ctypes.c_double, ctypes.c_int),
@@ -79,6 +86,7 @@ _API = {
     "ashlar_snapshot_write": (ctypes.c_int, ctypes.c_char_p, ctypes.c_int),
     "ashlar_stats_json": (_TEXT, ctypes.c_int),
     "ashlar_string_free": (None, ctypes.c_void_p),
+    "ashlar_version": (ctypes.c_char_p,),
 }
 
 # What PyTorch calls by address: the setter, and the function.
@@ -161,11 +169,28 @@ def _ordered(value):
 class _Ashlar:
     """The library with Python's types and exceptions."""
 
-    def __init__(self, library):
-        self.library = library
+    def __init__(self, library, path):
+        self.library, self.path = library, path
+        self.cache_info_missing = None  # why; None: it is served
+
+    def why(self):
+        """Why the last call of this thread failed."""
+        return (self.library.ashlar_error_text() or b"").decode("utf-8", "replace") or "ashlar: failed"
 
     def error(self):
-        return RuntimeError((self.library.ashlar_error_text() or b"").decode("utf-8", "replace") or "ashlar: failed")
+        return RuntimeError(self.why())
+
+    def complete_torch(self):
+        """Have what PyTorch asks and has no setter for answered, too."""
+        self.cache_info_missing = None if self.library.ashlar_complete_torch() else self.why()
+
+    def info(self):
+        return {
+            "library": self.path,
+            "version": self.library.ashlar_version().decode(),
+            "cache_info": self.cache_info_missing is None,
+            "cache_info_missing": self.cache_info_missing,
+        }
 
     def do(self, name, *args):
         if getattr(self.library, name)(*args) != 0:
@@ -502,7 +527,7 @@ def _install():
     if torch.cuda.is_initialized():
         raise RuntimeError("ashlar_torch: CUDA is in use already; import ashlar_torch before the first CUDA call")
     library, path = _open()
-    ashlar = _Ashlar(library)
+    ashlar = _Ashlar(library, path)
     conf = ashlar.settings()  # wrong settings are told now
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "ashlar_malloc", "ashlar_free")
     for setter, name in _SETTERS.items():
@@ -514,6 +539,7 @@ def _install():
         torch.cuda.memory.change_current_allocator(allocator)
     except RuntimeError as e:
         raise RuntimeError("ashlar_torch: PyTorch does not change its allocator any more (%s); import ashlar_torch before the first CUDA call" % e) from None
+    ashlar.complete_torch()
     _forever.extend([library, allocator])
     # Tensors that are alive at the end are freed after this module is gone.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(allocator.allocator()))
@@ -534,6 +560,13 @@ def _installed():
 def enabled():
     """Whether PyTorch takes its memory from Ashlar."""
     return _answers is not None
+
+
+def info():
+    """What is installed: library (its path), version, cache_info: whether
+    torch.backends.cudnn.benchmark = True can be used, and if not, why:
+    cache_info_missing."""
+    return _installed().ashlar.info()
 
 
 def stats(device=None):

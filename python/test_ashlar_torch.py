@@ -275,6 +275,30 @@ class TestInstall(JobCase):
             assert len(set(addresses.values())) == 8 and all(addresses.values())
         """)
 
+    def test_cache_info(self):
+        """Of a library like PyTorch's, which throws; it says 1 then."""
+        self.job("""
+            info = ashlar_torch.info()
+            assert (info["cache_info"], info["cache_info_missing"]) == (False, "libtorch_cuda.so is not loaded"), info
+            assert info["library"] == %r and info["version"], info
+        """ % BUILT["path"])
+        path = os.path.join(self.folder, "libtorch_cuda.so")
+        source = os.path.join(os.path.dirname(HERE), "cmd", "libashlar", "testdata", "standin", "torch_cuda.cpp")
+        subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", "-Wl,-z,relro,-z,now", "-o", path, source], check=True)
+        text = """
+            import ctypes
+            ask = ctypes.CDLL("./libtorch_cuda.so").standin_cache_info
+            ask.argtypes = [ctypes.c_byte, ctypes.POINTER(ctypes.c_ulong)]
+            largest = ctypes.c_ulong(1)
+            print(ask(0, largest), largest.value)
+            import ashlar_torch, torch
+            torch.drop(torch.take(40 << 20))
+            print(ask(0, largest), largest.value >> 20, ashlar_torch.info()["cache_info"], ashlar_torch.info()["cache_info_missing"])
+        """
+        for environment, want in ({}, "1 1\n0 40 True None\n"), ({"ASHLAR_PATCH_TORCH": "0"}, "1 1\n1 0 False ASHLAR_PATCH_TORCH=0\n"):
+            done = self.start("-c", textwrap.dedent(text), **environment)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, want, ""))
+
     def test_off(self):
         out = self.job("""
             print(ashlar_torch.enabled(), torch._allocator)

@@ -123,6 +123,32 @@ Result hammer(Layer &layer, int threads, double milliseconds, size_t size) {
   return of(samples);
 }
 
+// Threads that do other work between their calls: what a pair takes then. Turns
+// must not be in the way of those who do not hammer.
+void spaced(Layer &layer, const char *name, int threads, double work_ns) {
+  std::vector<std::vector<double>> samples(threads);
+  std::vector<std::thread> all;
+  const auto begin = Clock::now();
+  for (int t = 0; t < threads; t++)
+    all.emplace_back([&, t] {
+      for (int i = 0; i < 20000; i++) {
+        const auto idle = Clock::now();
+        while (since(idle) < work_ns) {
+        }
+        const auto start = Clock::now();
+        layer.release(layer.allocate(4096, nullptr));
+        samples[t].push_back(since(start));
+      }
+    });
+  for (auto &t : all) t.join();
+  const double each = since(begin) / 20000;  // of a thread's rounds; work_ns if nobody ever waits
+  std::vector<double> flat;
+  for (const auto &s : samples) flat.insert(flat.end(), s.begin(), s.end());
+  std::sort(flat.begin(), flat.end());
+  std::printf("%-18s %d threads, a pair each %4.1f us   round %8.1f  p50 %8.0f  p99 %8.0f  max %8.0f ns\n", name, threads, work_ns / 1000,
+              each, flat[flat.size() / 2], flat[flat.size() * 99 / 100], flat.back());
+}
+
 // A window of live blocks of mixed sizes, one replaced at a time.
 Result window(Layer &layer, double milliseconds, int live, bool varied) {
   std::mt19937_64 rng(1);
@@ -207,6 +233,8 @@ int main(int argc, char **argv) {
       const Result r = hammer(layer, threads, ms, 4096);
       std::printf("%-18s %d threads, 4096 bytes            median %8.1f  best %8.1f ns\n", c.name, threads, r.median, r.best);
     }
+    for (const int threads : {2, 8})
+      for (const double work : {500.0, 2000.0, 10000.0}) spaced(layer, c.name, threads, work);
     if (!c.library) continue;
     for (const bool varied : {false, true}) {
       const Result r = window(layer, ms, 512, varied);

@@ -18,7 +18,7 @@ SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "ASHLAR_CONF", "ASH
 
 def library_path():
     """Where libashlar.so is: ASHLAR_LIBRARY, or what `make gpu` builds."""
-    return os.path.abspath(os.environ.get("ASHLAR_LIBRARY") or os.path.join(ROOT, "tmp", "gpu", "libashlar.so"))
+    return os.path.abspath(os.environ.get("ASHLAR_LIBRARY") or os.path.join(ROOT, "bin", "gpu", "libashlar.so"))
 
 
 def module_dir():

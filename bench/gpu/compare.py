@@ -222,7 +222,7 @@ def overview(groups):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then tmp/gpu/libashlar.so)")
+    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
     parser.add_argument("--budget", type=float, default=235, help="seconds for everything")
     parser.add_argument("--only", help="workloads, separated by commas")
     parser.add_argument("--no-time", action="store_true", help="losses, peaks and limits only")

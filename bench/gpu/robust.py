@@ -234,8 +234,8 @@ def read_snapshot(report, args, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then tmp/gpu/libashlar.so)")
-    parser.add_argument("--ashlar", default=os.path.join(allocators.ROOT, "tmp", "gpu", "ashlar"), help="the ashlar program")
+    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
+    parser.add_argument("--ashlar", default=os.path.join(allocators.ROOT, "bin", "gpu", "ashlar"), help="the ashlar program")
     parser.add_argument("--budget", type=float, default=200, help="seconds for everything")
     parser.add_argument("--jobs", type=int, default=max(2, min(12, (os.cpu_count() or 2) - 2)), help="processes at a time")
     parser.add_argument("--only", help="cases whose name or function contains this text")

@@ -8,7 +8,7 @@ set -uo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$HERE/../.." && pwd)
 export OUT=${OUT:-.}
-export ASHLAR_LIBRARY=${ASHLAR_LIBRARY:-$ROOT/tmp/gpu/libashlar.so}
+export ASHLAR_LIBRARY=${ASHLAR_LIBRARY:-$ROOT/bin/gpu/libashlar.so}
 export PYTHONUNBUFFERED=1
 LOG=$OUT/bars.log
 # Seconds for each.

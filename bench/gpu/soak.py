@@ -75,7 +75,7 @@ def one(worker):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then tmp/gpu/libashlar.so)")
+    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
     parser.add_argument("--seconds", type=float, default=480)
     parser.add_argument("--warm-up", type=float, default=WARM_UP)
     parser.add_argument("--threads", type=int, default=6)

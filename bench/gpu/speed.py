@@ -210,7 +210,7 @@ def judge_cpp(report, samples):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then tmp/gpu/libashlar.so)")
+    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
     parser.add_argument("--budget", type=float, default=120, help="seconds for everything")
     parser.add_argument("--cuda-include", default="/usr/local/cuda/include", help="folder of cuda_runtime_api.h")
     parser.add_argument("--rounds", type=int, default=3, help="processes per allocator and station in the Python part")

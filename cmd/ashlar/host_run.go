@@ -71,22 +71,24 @@ func newHostRun(std stdio) *cobra.Command {
 interleaved, and measures all its processes: memory, CPU time, faults. Every run
 is verified: which malloc its largest process uses is looked up in its memory.
 
-A command that ends is measured to its end. A service is one that is given any of
---ready, --load and --for: when it is ready it is driven, then left alone for
---settle, then ended: SIGTERM, after 10 s SIGKILL, to its own process group only.
---load is a shell command; the load is over when it ends, or after --for. The
-malloc is the command's alone, not that of the load.
+A command that ends is measured to its end: what it holds then is the median over
+the last tenth of its time. A service is one that is given any of --ready, --load
+and --for: when it is ready it is driven, then left alone for --settle, then ended:
+SIGTERM, after 10 s SIGKILL, to its own process group only. --load is a shell
+command; the load is over when it ends, or after --for. The malloc is the
+command's alone, not that of the load.
 
 What is recommended holds less in the end than glibc by more than the spread of
-the runs, and has the least memory times CPU time; else it is glibc itself.
+the runs, and has the least memory times CPU time, less in every run than glibc in
+any; else it is glibc itself.
 
-The command has an empty input, and what it prints is not shown. With --ready TEXT it is watched for the
-text, and Python is told not to buffer it (PYTHONUNBUFFERED).
+The command has an empty input, and what it prints is not shown. With --ready TEXT
+it is watched for the text, and Python is told not to buffer it (PYTHONUNBUFFERED).
 
 Exit status: 0 answered; 2 the command cannot be run, a preload had no effect, a
 flag is wrong, or it was interrupted, after printing what was known. That of the
 command is in the result.`,
-		Example: "  ashlar host run -- python3 train.py\n" +
+		Example: "  ashlar host run -- python3 job.py\n" +
 			"  ashlar host run --ready http://127.0.0.1:8000/health --load 'wrk -d 20s http://127.0.0.1:8000/' -- python3 server.py\n" +
 			"  ashlar host run --ready 'startup complete' --for 60s --settle 30s --variants jemalloc-bg,glibc-trim -o rss.svg -- ./service",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -223,6 +225,9 @@ func (h *hostRunner) close() { os.RemoveAll(h.scratch) }
 
 // compare runs one command under all variants.
 func (h *hostRunner) compare(ctx context.Context, spec hostrun.Spec, what string) (*hostrun.Comparison, error) {
+	if d := spec.AtLeast(); d > 0 {
+		what += fmt.Sprintf(", each %v or more", d)
+	}
 	p := startProgress(h.std, len(h.ready)*h.repeat, what)
 	defer p.stop()
 	c, err := hostrun.Compare(ctx, spec, h.ready, h.repeat, func(done int, _ string) { p.at(done, len(h.ready)*h.repeat) })

@@ -40,6 +40,7 @@ char *ashlar_settings_json(void) { STRING(ashlarGoSettings(&text)); }
 
 int ashlar_reset(void) { CALL(ashlarGoEmptyCache(&text)); }
 int ashlar_set_memory_fraction(double fraction, int device) { CALL(ashlarGoSetFraction(device, fraction, &text)); }
+int ashlar_cache_info(int device, size_t *largest) { CALL(ashlarGoCacheInfo(device, largest, &text)); }
 char *ashlar_stats_json(int device) { STRING(ashlarGoStats(device, &text)); }
 int ashlar_reset_peak_stats(int device) { CALL(ashlarGoResetPeaks(device, &text)); }
 int ashlar_reset_accumulated_stats(int device) { CALL(ashlarGoResetSums(device, &text)); }

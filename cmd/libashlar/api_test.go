@@ -272,8 +272,18 @@ func TestFrontGivesBack(t *testing.T) {
 	s.expect("ok", "end 0 1 0")
 	fill()
 	held(30)
+	s.address(nil, "malloc 200 777 0 0")
 	s.expect("ok", "configure garbage_collection_threshold:0.5")
 	held(0)
+	s.expect("ok", "free 200") // handed out under other settings
+	held(0)
+	s.address(nil, "malloc 201 %d 0 0", 5<<20)
+	s.expect("ok", "free 201")
+	s.contains([]string{`"brief_blocks":1,`}, "front 0")
+	s.address(nil, "malloc 202 999 0 0") // a miss takes it along
+	s.contains([]string{`"brief_blocks":0,`}, "front 0")
+	s.expect("ok", "free 202")
+	s.say(func(string) {}, "stats 0")
 	fill()
 	held(30)
 	s.expect("ok", "fraction 900000 0") // now collection counts every request
@@ -287,14 +297,14 @@ func TestThreads(t *testing.T) {
 		t.Run(conf, func(t *testing.T) {
 			t.Parallel()
 			out, said := run(t, "threads.cpp", "", confVariable+"="+conf, memoryVariable+"=24GiB",
-				"ASHLAR_FRONT_LOCK=engage=2,window=100000,slice=20000") // so that turns are taken
+				"ASHLAR_FRONT_LOCK=engage=2,window=100000,slice=20000,gap=100000,rest=1000") // so that turns are taken
 			lines := strings.Split(out, "\n")
 			got := flatten("", decode[map[string]any](t, lines[0]), map[string]int64{})
 			if got["allocation.all.current"] != 0 || got["allocated_bytes.all.current"] != 0 || got["allocation.all.freed"] < 50_000 {
 				t.Errorf("%d of %d blocks are left", got["allocation.all.current"], got["allocation.all.allocated"])
 			}
 			f := decode[frontState](t, lines[1])
-			t.Logf("%d hits, %d misses, %d turns, %d abandoned", f.Hits, f.Misses, f.Turns, f.Stolen)
+			t.Logf("%d hits, %d misses, %d turns, %d wasted", f.Hits, f.Misses, f.Turns, f.Wasted)
 			if f.Unknown != 0 || said != "" {
 				t.Errorf("%d unknown frees, standard error: %s", f.Unknown, said)
 			}
@@ -355,7 +365,7 @@ func TestSanitizers(t *testing.T) {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			cmd := exec.Command(out)
-			cmd.Env = append(os.Environ(), "ASHLAR_FRONT_LOCK=engage=2,window=100000")
+			cmd.Env = append(os.Environ(), "ASHLAR_FRONT_LOCK=engage=2,window=100000,gap=100000,rest=1000")
 			text, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%.3000s", err, text)

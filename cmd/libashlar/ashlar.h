@@ -63,6 +63,14 @@ ASHLAR_API void ashlar_torch_set_memory_fraction(double fraction, int device);
  * p itself if it is not of this library. */
 ASHLAR_API void *ashlar_base_alloc(void *p, size_t *size) ASHLAR_NOTHROW;
 
+/* Has PyTorch's CUDAPluggableAllocator::cacheInfo() answered by
+ * ashlar_cache_info(): PyTorch's own only throws, and cuDNN's search for
+ * algorithms (torch.backends.cudnn.benchmark) calls it. There is no setter for
+ * it, so the entry in the class's table of virtual functions is changed. Returns
+ * 1 if it is served, 0 if PyTorch was left as it is; ashlar_error_text() then
+ * says why. ASHLAR_PATCH_TORCH=0 forbids it. May be called again. */
+ASHLAR_API int ashlar_complete_torch(void) ASHLAR_NOTHROW;
+
 /* ---- The same without exceptions: front.c. For C, and for entry.cpp. */
 
 /* Puts the address of size bytes for use on stream into *out. Size 0 gives
@@ -119,6 +127,10 @@ ASHLAR_API int ashlar_set_memory_fraction(double fraction, int device);
 
 /* The fraction in force; 1 without a limit; negative if it failed. */
 ASHLAR_API double ashlar_get_memory_fraction(int device);
+
+/* Raises *largest to the size of the device's largest free block; 0 is first
+ * replaced by what the device has free. Untouched if it failed. */
+ASHLAR_API int ashlar_cache_info(int device, size_t *largest);
 
 /* torch._C._cuda_memoryStats(device): the nested dictionary, as JSON. */
 ASHLAR_API char *ashlar_stats_json(int device);

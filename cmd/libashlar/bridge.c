@@ -39,7 +39,7 @@ void front_read(int device, struct front_state *out) {
     out->direct = f->direct;
     out->returned = f->returned;
     out->turns = f->lock.turns;
-    out->stolen = f->lock.stolen;
+    out->wasted = f->lock.wasted;
     out->unknown = atomic_load(&front_unknown);
     out->keep_blocks = f->shelves[SMALL].blocks;
     out->keep_bytes = f->shelves[SMALL].bytes;

@@ -47,7 +47,7 @@ struct reply {
 struct front_state {
     struct counts counts;
     uint64_t hits, misses, held, direct, returned;
-    uint64_t turns, stolen, unknown;
+    uint64_t turns, wasted, unknown;
     uint64_t keep_blocks, keep_bytes, brief_blocks, brief_bytes;
     uint32_t off;
     bool waiting;

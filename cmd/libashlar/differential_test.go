@@ -32,9 +32,9 @@ type twin struct {
 }
 
 type slot struct {
-	n    int
-	size uint64
-	addr uint64 // in the engine
+	n            int
+	size, stream uint64
+	addr         uint64 // in the engine
 }
 
 var twinSizes = []uint64{1, 512, 513, 4096, 4096, 4096, 100_000, 1 << 20, 1<<20 + 1, 3 << 20, 3 << 20, 12 << 20, 25<<20 + 7, 60 << 20}
@@ -81,7 +81,19 @@ func (w *twin) step() {
 		w.pool()
 	case dice < 993:
 		w.compare()
-	default:
+	case dice == 999: // more sizes than the front can tell apart
+		first := len(w.live)
+		for range 2 {
+			for i := range uint64(1500) {
+				for stream := range uint64(3) {
+					w.mallocSize(1+i*3, stream)
+				}
+			}
+			w.compare()
+			for len(w.live) > first {
+				w.free(len(w.live) - 1)
+			}
+		}
 	}
 }
 
@@ -100,7 +112,7 @@ func (w *twin) mallocSize(size, stream uint64) {
 	n := w.slots
 	w.slots++
 	w.address(func(a uint64) { w.addrs[n] = a }, "malloc %d %d %d 0", n, size, stream)
-	w.live = append(w.live, slot{n, size, addr})
+	w.live = append(w.live, slot{n, size, stream, addr})
 	w.requested += int64(size)
 	w.count++
 	w.mallocs++
@@ -175,9 +187,11 @@ func (w *twin) compareLayout(live []slot, text string) {
 		Size          uint64 `json:"size"`
 		RequestedSize uint64 `json:"requested_size"`
 		State         string `json:"state"`
+		stream        uint64
 	}
 	s := decode[struct {
 		Segments []struct {
+			Stream uint64  `json:"stream"`
 			Blocks []block `json:"blocks"`
 		} `json:"segments"`
 	}](w.t, text)
@@ -190,14 +204,15 @@ func (w *twin) compareLayout(live []slot, text string) {
 			}
 			end = b.Address + b.Size
 			if b.State == "active_allocated" {
+				b.stream = seg.Stream
 				allocated[b.Address] = b
 			}
 		}
 	}
 	for _, l := range live {
 		b, ok := allocated[w.addrs[l.n]]
-		if !ok || b.RequestedSize != l.size || b.Size < l.size {
-			w.t.Errorf("the block of %d bytes at %#x is not allocated so: %+v", l.size, w.addrs[l.n], b)
+		if !ok || b.RequestedSize != l.size || b.Size < l.size || b.stream != l.stream {
+			w.t.Errorf("the block of %d bytes on stream %d at %#x is not allocated so: %+v", l.size, l.stream, w.addrs[l.n], b)
 		}
 		delete(allocated, w.addrs[l.n])
 	}
@@ -247,8 +262,8 @@ func TestDifferential(t *testing.T) {
 				w.compare()
 				w.say(func(text string) {
 					f := decode[frontState](t, text)
-					if off := strings.Contains(c.conf, "front_cache:False"); off != (f.Hits == 0) {
-						t.Errorf("%d hits, front off: %v", f.Hits, off)
+					if off := strings.Contains(c.conf, "front_cache:False"); off != (f.Hits == 0) || off != (f.Held == 0) {
+						t.Errorf("%d hits, %d blocks held, front off: %v", f.Hits, f.Held, off)
 					}
 					t.Logf("%d hits, %d misses; peak of reserved %s, without a front %s",
 						f.Hits, f.Misses, units.Size(uint64(w.reserved)), units.Size(uint64(w.reserved0)))

@@ -12,6 +12,7 @@
 // # Layers
 //
 //	entry.cpp, pools.cpp   what PyTorch calls: C++ types, exceptions (throw.cpp)
+//	complete.cpp           what PyTorch asks and has no setter for
 //	front.c                the front cache: answers without entering Go
 //	export.go              the way into Go: one crossing for each miss
 //	devices.go, serve.go   an allocator for each device, made at its first use
@@ -74,5 +75,6 @@
 //
 // expandable_segments is True unless it is set. ASHLAR_DRIVER=sim and
 // ASHLAR_SIM_MEMORY=80GiB put the library on a device that exists only as
-// numbers; ASHLAR_FRONT_LOCK changes the times of the lock (lock.c).
+// numbers; ASHLAR_FRONT_LOCK changes the times of the lock (lock.c);
+// ASHLAR_PATCH_TORCH=0 keeps the library from changing PyTorch (complete.cpp).
 package main

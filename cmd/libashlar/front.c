@@ -57,20 +57,21 @@ uint32_t record_new(struct front *f) {
 }
 
 void record_forget(struct front *f, uint32_t id, struct record *r) {
-    table_set(r->addr, 0);
+    table_set(r->addr, r->size, 0);
     r->state = RECORD_SPARE;
     r->next = f->spare;
     f->spare = id;
 }
 
-/* Gives blocks back to the engine. */
+/* Gives blocks back to the engine. A free has nobody to tell that it failed:
+ * the first time it goes to stderr. */
 static void give_back(struct front *f, uint64_t *back, int n) {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
     struct reply reply = {0};
     ashlarGoFree(f->device, back, n, (char *)metadata_current(), &reply);
-    if (reply.text != NULL) {
-        fprintf(stderr, "ashlar: %s\n", reply.text);
-        free(reply.text);
-    }
+    if (reply.text != NULL && !atomic_flag_test_and_set(&told))
+        fprintf(stderr, "ashlar: a free failed: %s; further failures are not shown\n", reply.text);
+    free(reply.text);
     lock_lock(&f->lock);
     count_waiting(f, &reply);
     lock_unlock(&f->lock);
@@ -101,7 +102,7 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
         r->large = reply.large;
         r->again = reply.again;
         r->state = RECORD_LIVE;
-        if (!table_set(reply.addr, id)) {
+        if (!table_set(reply.addr, reply.size, id)) {
             give_back(f, &reply.addr, 1);
             code = ASHLAR_FAILED;
         }

@@ -36,7 +36,7 @@ enum {
 enum record_state { RECORD_SPARE, RECORD_LIVE, RECORD_HELD };
 
 struct record {
-    uint64_t addr;
+    _Atomic uint64_t addr;
     uint64_t size;      /* of the block */
     uint64_t requested; /* bytes asked for */
     uint64_t stream;
@@ -49,9 +49,23 @@ struct record {
     _Alignas(64) char end[];
 };
 
-enum { LEAF_BITS = 21, ROOT_BITS = 49 - FRONT_UNIT_BITS - LEAF_BITS, CHUNK_BITS = 12, CHUNKS = 1 << 14 };
+enum {
+    LEAF_BITS = 30,  /* a leaf covers a GiB of addresses */
+    WIDE_BITS = 20,  /* blocks of at least a MiB have entries of their own */
+    ROOT_BITS = 49 - LEAF_BITS,
+    CHUNK_BITS = 12,
+    CHUNKS = 1 << 14,
+};
 
-extern _Atomic(_Atomic uint32_t *) table_root[1 << ROOT_BITS];
+/* The records of the blocks that begin in a GiB. Two blocks of at least a MiB
+ * cannot begin in the same MiB, so those need few entries; the others have one
+ * for each unit. */
+struct leaf {
+    _Atomic uint32_t wide[1 << (LEAF_BITS - WIDE_BITS)];
+    _Atomic uint32_t narrow[1 << (LEAF_BITS - FRONT_UNIT_BITS)];
+};
+
+extern _Atomic(struct leaf *) table_root[1 << ROOT_BITS];
 extern _Atomic(struct record *) record_chunks[CHUNKS];
 
 static inline struct record *record_at(uint32_t id) {
@@ -60,15 +74,18 @@ static inline struct record *record_at(uint32_t id) {
 
 /* The record of the block that begins at addr, or 0. */
 static inline uint32_t table_get(uint64_t addr) {
-    const uint64_t unit = addr >> FRONT_UNIT_BITS;
-    if (__builtin_expect((addr & ((1u << FRONT_UNIT_BITS) - 1)) != 0 || unit >> (LEAF_BITS + ROOT_BITS) != 0, 0)) return 0;
-    _Atomic uint32_t *leaf = atomic_load_explicit(&table_root[unit >> LEAF_BITS], memory_order_acquire);
+    if (__builtin_expect(addr % FRONT_UNIT != 0 || addr >> (LEAF_BITS + ROOT_BITS) != 0, 0)) return 0;
+    struct leaf *leaf = atomic_load_explicit(&table_root[addr >> LEAF_BITS], memory_order_acquire);
     if (__builtin_expect(leaf == NULL, 0)) return 0;
-    return atomic_load_explicit(&leaf[unit & ((1u << LEAF_BITS) - 1)], memory_order_acquire);
+    const uint64_t at = addr & ((1u << LEAF_BITS) - 1);
+    const uint32_t id = atomic_load_explicit(&leaf->wide[at >> WIDE_BITS], memory_order_acquire);
+    if (id != 0 && atomic_load_explicit(&record_at(id)->addr, memory_order_relaxed) == addr) return id;
+    return atomic_load_explicit(&leaf->narrow[at >> FRONT_UNIT_BITS], memory_order_acquire);
 }
 
-/* Reports whether there was memory for it. Id 0 clears. */
-bool table_set(uint64_t addr, uint32_t id);
+/* Enters a record, or 0 instead of it, for a block of size bytes. Reports
+ * whether there was memory for it. */
+bool table_set(uint64_t addr, uint64_t size, uint32_t id);
 
 /* Makes 2^CHUNK_BITS records, the first of which is *first. */
 bool record_chunk(uint32_t *first);

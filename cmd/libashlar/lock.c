@@ -24,8 +24,10 @@ static struct {
     {"idle", 1500},    /* a holder that stays away so long has lost it */
     {"poll", 1500},    /* pause of a waiting thread, times the number of them */
     {"yield", 200000}, /* from then on a waiting thread lets others run */
+    {"gap", 400},      /* a holder that comes less often does not need a turn */
+    {"rest", 1000000}, /* then there are none for so long, doubling up to 64 times */
 };
-enum { ENGAGE, WINDOW, SLICE, IDLE, POLL, YIELD, KNOBS };
+enum { ENGAGE, WINDOW, SLICE, IDLE, POLL, YIELD, GAP, REST, KNOBS };
 
 /* The clock: what the processor counts, and how much of it a knob is. */
 #if defined(__x86_64__)
@@ -80,6 +82,30 @@ static void measure(void) {
     for (int k = 0; k < KNOBS; k++) knob[k] = k == ENGAGE ? knobs[k].value : (uint64_t)((double)knobs[k].value * rate);
 }
 
+static void begin_turn(struct lock *l, uintptr_t me, uint64_t now) {
+    l->turns++;
+    l->uses = 0;
+    l->began = now;
+    atomic_store_explicit(&l->until, now + knob[SLICE], memory_order_relaxed);
+    atomic_store_explicit(&l->seen, now, memory_order_relaxed);
+    atomic_store_explicit(&l->holder, me, memory_order_relaxed);
+}
+
+/* Ends a turn and looks at what was made of it. */
+static void end_turn(struct lock *l, uint64_t now, bool abandoned) {
+    atomic_store_explicit(&l->holder, 0, memory_order_relaxed);
+    if (!abandoned && now - l->began <= l->uses * knob[GAP]) {
+        l->vain = 0;
+        return;
+    }
+    l->resting = now + (knob[REST] << (l->vain < 6 ? l->vain : 6));
+    l->vain++;
+    l->wasted++;
+    l->heat = 0;
+}
+
+static bool resting(const struct lock *l, uint64_t now) { return (int64_t)(now - l->resting) < 0; }
+
 /* The lock came into other hands. If that happens again and again the new
  * owner gets the turn. */
 void lock_changed(struct lock *l, uintptr_t me) {
@@ -88,23 +114,20 @@ void lock_changed(struct lock *l, uintptr_t me) {
     l->heat = now - l->switched < knob[WINDOW] ? l->heat + 1 : 0;
     l->last = me;
     l->switched = now;
-    if (knob[ENGAGE] == 0 || l->heat < knob[ENGAGE]) return;
-    l->turns++;
-    atomic_store_explicit(&l->until, now + knob[SLICE], memory_order_relaxed);
-    atomic_store_explicit(&l->seen, now, memory_order_relaxed);
-    atomic_store_explicit(&l->holder, me, memory_order_relaxed);
+    if (knob[ENGAGE] != 0 && l->heat >= knob[ENGAGE] && !resting(l, now)) begin_turn(l, me, now);
 }
 
 /* The holder is here again. Once its time is over anybody may have the turn;
  * if nobody waits the rush is over. */
 void lock_used(struct lock *l) {
     const uint64_t now = ticks();
+    l->uses++;
     if (now < atomic_load_explicit(&l->until, memory_order_relaxed)) {
         atomic_store_explicit(&l->seen, now, memory_order_relaxed);
         return;
     }
+    end_turn(l, now, false);
     if (atomic_load_explicit(&l->waiters, memory_order_relaxed) == 0) l->heat = 0;
-    atomic_store_explicit(&l->holder, 0, memory_order_relaxed);
 }
 
 enum turn { TAKEN, OVER, ABANDONED };
@@ -138,21 +161,10 @@ void lock_wait(struct lock *l, uintptr_t me) {
     }
     atomic_fetch_sub_explicit(&l->waiters, 1, memory_order_relaxed);
     const uint64_t now = ticks();
+    if (atomic_load_explicit(&l->holder, memory_order_relaxed) != 0) end_turn(l, now, t == ABANDONED);
     l->last = me;
     l->switched = now;
-    uintptr_t next = me;
-    if (t == ABANDONED) {
-        /* The holder was doing something else: this is not what turns are for. */
-        l->stolen++;
-        l->heat = l->heat > knob[ENGAGE] / 4 ? l->heat - (uint32_t)(knob[ENGAGE] / 4) - 1 : 0;
-        if (l->heat < knob[ENGAGE] / 2) next = 0;
-    } else {
-        l->heat = (uint32_t)knob[ENGAGE];
-    }
-    l->turns += next != 0;
-    atomic_store_explicit(&l->until, now + knob[SLICE], memory_order_relaxed);
-    atomic_store_explicit(&l->seen, now, memory_order_relaxed);
-    atomic_store_explicit(&l->holder, next, memory_order_relaxed);
+    if (!resting(l, now)) begin_turn(l, me, now);
 }
 
 /* The word of the lock: spin for as long as a critical section may take, then

@@ -10,7 +10,9 @@
  *
  * A turn is handed out only after the lock has changed hands many times in a
  * row within a microsecond or so each, and it ends early when its holder stays
- * away. Threads that allocate now and then never wait for one.
+ * away. If it turns out that the holder did not make much of it, because it has
+ * other things to do between its calls, turns would only keep the others from
+ * theirs: then there are none for a millisecond, and for longer each time.
  */
 #ifndef ASHLAR_LOCK_H
 #define ASHLAR_LOCK_H
@@ -30,7 +32,10 @@ struct lock {
     _Atomic uintptr_t holder;    /* whose turn it is; 0 for nobody's */
     _Atomic uint64_t until;      /* when the turn ends */
     _Atomic uint64_t seen;       /* when the holder was here last */
-    uint64_t turns, stolen;      /* statistics; guarded */
+    uint32_t uses;               /* of the lock in this turn; guarded, as what follows */
+    uint32_t vain;               /* turns in a row of which little was made */
+    uint64_t began, resting;     /* when the turn began; no turns until then */
+    uint64_t turns, wasted;      /* statistics */
     _Alignas(64) _Atomic uint32_t waiters; /* threads that wait for their turn */
 };
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
 )
 
 // The codes of ashlar.h.
@@ -55,7 +56,8 @@ func (l *library) free(n int, back []uint64, meta string, out *answer) {
 	for _, addr := range back {
 		w, err := d.a.Return(addr, meta)
 		out.lent.Waiting = w
-		if err != nil && out.text == "" {
+		// A driver that has shut down has taken its memory with it.
+		if err != nil && out.text == "" && !errors.Is(err, cuda.ErrExiting) {
 			out.text = err.Error()
 		}
 	}

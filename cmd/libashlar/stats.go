@@ -35,7 +35,7 @@ type frontState struct {
 	Direct      uint64 `json:"direct_frees"`
 	Returned    uint64 `json:"returned_blocks"`
 	Turns       uint64 `json:"lock_turns"`
-	Stolen      uint64 `json:"lock_turns_abandoned"`
+	Wasted      uint64 `json:"lock_turns_wasted"`
 	Unknown     uint64 `json:"unknown_frees"`
 	KeepBlocks  uint64 `json:"keep_blocks"`
 	KeepBytes   uint64 `json:"keep_bytes"`
@@ -85,7 +85,6 @@ func (c *counts) merge(s alloc.Stats) alloc.Stats {
 // stats returns the statistics as if there were no front.
 func (d *device) stats() alloc.Stats {
 	d.flush()
-	d.tellWaiting()
 	s := d.a.Stats()
 	c := d.lib.front.read(d.n).Counts
 	return c.merge(s)

@@ -3,16 +3,16 @@
 /*
  * The table finds the record of a block by its address, without a lock and
  * without hashing. It has two levels over the bits of the address: a root with
- * an entry for each GiB, and leaves with 4 bytes for each 512 bytes of it.
- * Leaves are made when a block appears there, and their pages when they are
- * touched: a page of a leaf covers 512 KiB of device memory.
+ * an entry for each GiB, and leaves. Leaves are made when a block appears
+ * there, and their pages when they are touched: a page covers 512 KiB of
+ * memory in small blocks, and a GiB in large ones.
  */
 #define _GNU_SOURCE
 #include "front.h"
 
 #include <sys/mman.h>
 
-_Atomic(_Atomic uint32_t *) table_root[1 << ROOT_BITS];
+_Atomic(struct leaf *) table_root[1 << ROOT_BITS];
 _Atomic(struct record *) record_chunks[CHUNKS];
 static _Atomic uint32_t next_chunk;
 
@@ -20,27 +20,29 @@ _Static_assert(sizeof(struct record) == 64, "a record is a cache line");
 
 static void *pages(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
+    if (p == MAP_FAILED) return NULL;
+    madvise(p, bytes, MADV_NOHUGEPAGE); /* most of it is never touched */
+    return p;
 }
 
-static _Atomic uint32_t *leaf_for(uint64_t unit) {
-    _Atomic(_Atomic uint32_t *) *slot = &table_root[unit >> LEAF_BITS];
-    _Atomic uint32_t *leaf = atomic_load_explicit(slot, memory_order_acquire);
+static struct leaf *leaf_for(uint64_t addr) {
+    _Atomic(struct leaf *) *slot = &table_root[addr >> LEAF_BITS];
+    struct leaf *leaf = atomic_load_explicit(slot, memory_order_acquire);
     if (leaf != NULL) return leaf;
-    const size_t bytes = sizeof(uint32_t) << LEAF_BITS;
-    _Atomic uint32_t *made = pages(bytes);
+    struct leaf *made = pages(sizeof *made);
     if (made == NULL) return NULL;
     if (atomic_compare_exchange_strong(slot, &leaf, made)) return made;
-    munmap((void *)made, bytes); /* another thread was faster */
+    munmap(made, sizeof *made); /* another thread was faster */
     return leaf;
 }
 
-bool table_set(uint64_t addr, uint32_t id) {
-    const uint64_t unit = addr >> FRONT_UNIT_BITS;
-    if (unit << FRONT_UNIT_BITS != addr || unit >> (LEAF_BITS + ROOT_BITS) != 0) return false;
-    _Atomic uint32_t *leaf = leaf_for(unit);
+bool table_set(uint64_t addr, uint64_t size, uint32_t id) {
+    if (addr % FRONT_UNIT != 0 || addr >> (LEAF_BITS + ROOT_BITS) != 0) return false;
+    struct leaf *leaf = leaf_for(addr);
     if (leaf == NULL) return false;
-    atomic_store_explicit(&leaf[unit & ((1u << LEAF_BITS) - 1)], id, memory_order_release);
+    const uint64_t at = addr & ((1u << LEAF_BITS) - 1);
+    _Atomic uint32_t *entry = size >> WIDE_BITS != 0 ? &leaf->wide[at >> WIDE_BITS] : &leaf->narrow[at >> FRONT_UNIT_BITS];
+    atomic_store_explicit(entry, id, memory_order_release);
     return true;
 }
 

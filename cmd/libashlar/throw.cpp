@@ -4,17 +4,16 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <link.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
 
 #include "ashlar.h"
+#include "loaded.h"
 
 namespace ashlar {
 namespace {
@@ -35,46 +34,10 @@ constexpr const char *kConstructOld = "_ZN3c105ErrorC2ENS_14SourceLocationESs";
 constexpr const char *kVtable = "_ZTVN3c1016OutOfMemoryErrorE";
 constexpr const char *kType = "_ZTIN3c1016OutOfMemoryErrorE";
 
-// Where to look, and the beginning of the name for packages that rename the
-// files. The class has no key function: each library that throws it has a copy
-// of the vtable, and any will do, types are compared by name.
-struct Library {
-  const char *name;
-  const char *prefix;
-};
-constexpr Library kLibraries[] = {
-    {"libc10.so", "libc10"},
-    {"libc10_cuda.so", "libc10_cuda"},
-    {"libtorch_cuda.so", "libtorch_cuda"},
-};
+// Where to look. The class has no key function: each library that throws it has
+// a copy of the vtable, and any will do, types are compared by name.
+constexpr Library kLibraries[] = {kC10, kC10Cuda, kTorchCuda};
 constexpr int kCount = sizeof kLibraries / sizeof kLibraries[0];
-
-struct Search {
-  const char *prefix;
-  char path[4096];
-};
-
-int match(dl_phdr_info *info, size_t, void *data) {
-  auto *search = static_cast<Search *>(data);
-  const char *slash = std::strrchr(info->dlpi_name, '/');
-  const char *base = slash != nullptr ? slash + 1 : info->dlpi_name;
-  const size_t length = std::strlen(search->prefix);
-  if (std::strncmp(base, search->prefix, length) != 0) return 0;
-  // libc10 must not find libc10_cuda.
-  if (base[length] != '.' && base[length] != '-') return 0;
-  if (std::strlen(info->dlpi_name) >= sizeof search->path) return 0;
-  std::strcpy(search->path, info->dlpi_name);
-  return 1;
-}
-
-// A handle of a library that is loaded already. It is never closed: what is
-// found in it must stay.
-void *loaded(const Library &library) {
-  if (void *handle = dlopen(library.name, RTLD_LAZY | RTLD_NOLOAD)) return handle;
-  Search search{library.prefix, {}};
-  if (dl_iterate_phdr(match, &search) == 0) return nullptr;
-  return dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);
-}
 
 void *find(void *const (&handles)[kCount], const char *symbol) {
   for (void *handle : handles) {

@@ -24,7 +24,7 @@ func (t *target) notes(r *Result, used *object, tasks []int) []string {
 		}
 	}
 	if r.Allocator == Jemalloc {
-		if n := t.backgroundThreads(tasks); n > 0 {
+		if backgroundThread(t.pid, tasks) {
 			notes = append(notes, "jemalloc's background thread is running: it gives unused memory back while the program is idle")
 		}
 		if conf := t.jemallocLink(); conf != "" {
@@ -58,14 +58,15 @@ func (t *target) behind(used *object) *object {
 	return firstWith(t.order[i+1:], "malloc")
 }
 
-func (t *target) backgroundThreads(tasks []int) int {
-	n := 0
-	for _, tid := range tasks {
-		if proc.ThreadName(t.pid, tid) == "jemalloc_bg_thd" {
-			n++
-		}
-	}
-	return n
+func backgroundThread(pid int, tasks []int) bool {
+	return slices.ContainsFunc(tasks, func(tid int) bool { return proc.ThreadName(pid, tid) == "jemalloc_bg_thd" })
+}
+
+// BackgroundThread tells whether jemalloc has a thread in the process that gives
+// memory back while the program is idle.
+func BackgroundThread(pid int) bool {
+	tasks, err := proc.Threads(pid)
+	return err == nil && backgroundThread(pid, tasks)
 }
 
 // jemallocLink is where the link /etc/malloc.conf leads: jemalloc takes that

@@ -83,6 +83,9 @@ func oddities(r *Run) []string {
 	if r.Killed {
 		notes = append(notes, fmt.Sprintf("under %s it ignored SIGTERM and was killed", r.Variant))
 	}
+	if r.Lonely {
+		notes = append(notes, fmt.Sprintf("under %s its largest process has no background thread: jemalloc stops it in forked processes, which give memory back only while they allocate", r.Variant))
+	}
 	for _, p := range r.Left {
 		notes = append(notes, fmt.Sprintf("under %s it left process %d (%s) running: it is in another process group and was not signalled", r.Variant, p.PID, p.Name))
 	}

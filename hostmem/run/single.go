@@ -44,6 +44,7 @@ type Run struct {
 	Found     *detect.Result // nil if it could not be looked at
 	Verified  bool
 	NoEffect  bool  // a preload was without effect
+	Lonely    bool  // its largest process has not got the background thread of the first
 	Load      *Exit // of the load; nil if there was none, or it was ended
 	Err       string
 	CPU, Wall time.Duration

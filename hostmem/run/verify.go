@@ -20,6 +20,7 @@ type verifier struct {
 	largest uint64        // its memory
 	found   *detect.Result
 	trimmed bool // it has the library of the variant mapped
+	lonely  bool // it was to have a background thread, and has none
 	unknown int  // how often it could not be told
 	err     error
 }
@@ -63,7 +64,8 @@ func (m *measuring) look() {
 		}
 		trimmed = slices.ContainsFunc(maps, func(x proc.Mapping) bool { return sameFile(x.Path, m.variant.Preload) })
 	}
-	m.verify = verifier{next: m.verify.next, pid: pid, largest: most, found: found, trimmed: trimmed, unknown: m.verify.unknown}
+	lonely := m.variant.Background() && !detect.BackgroundThread(pid)
+	m.verify = verifier{next: m.verify.next, pid: pid, largest: most, found: found, trimmed: trimmed, lonely: lonely, unknown: m.verify.unknown}
 	if found.Allocator == detect.Unknown && found.Confidence != detect.Certain {
 		m.verify.unknown++
 	}
@@ -101,6 +103,7 @@ func (m *measuring) verdict() {
 		return
 	}
 	r.Verified = true
+	r.Lonely = v.lonely && r.processes > 1
 }
 
 // wrong says what is not as the variant has it; empty if all is.

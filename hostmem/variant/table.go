@@ -89,6 +89,13 @@ var table = []Variant{
 	},
 }
 
+// Background tells that a thread of jemalloc is to give memory back.
+func (v *Variant) Background() bool {
+	return slices.ContainsFunc(v.Env, func(e Variable) bool {
+		return e.Name == "MALLOC_CONF" && strings.Contains(e.Value, "background_thread:true")
+	})
+}
+
 // All lists the variants.
 func All() []Variant { return slices.Clone(table) }
 

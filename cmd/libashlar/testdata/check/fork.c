@@ -14,7 +14,7 @@ static void *allocate(void *unused) {
     while (!stop) {
         void *p[8];
         for (int i = 0; i < 8; i++) lib.front_malloc(1000u * (unsigned)(i + 1), 0, NULL, &p[i]);
-        lib.front_record_stream(p[3], (void *)5); /* the free of this one enters Go */
+        lib.front_record_stream(p[3], (void *)1); /* the free of this one enters Go */
         for (int i = 0; i < 8; i++) lib.front_free(p[i], 0, 0, NULL);
     }
     return NULL;

@@ -5,7 +5,7 @@
 
 #include "load.h"
 
-enum { BLOCKS = 1 << 16 };
+enum { BLOCKS = 1 << 18 };
 static void *blocks[BLOCKS];
 
 static bool accept_stream(void *ctx, void *stream) { return ctx == stream; }

@@ -48,7 +48,7 @@ void work(unsigned seed, int operations) {
         if (dice < 50 || own.empty()) {
             Block b{0, sizes[rng() % 8] + (dice < 5 ? rng() % 5000 : 0)};
             void *p = nullptr;
-            void *stream = reinterpret_cast<void *>(static_cast<uintptr_t>(rng() % 3));
+            void *stream = reinterpret_cast<void *>(static_cast<uintptr_t>(rng() % 2));
             const int code = lib.front_malloc(b.size, 0, stream, &p);
             if (code == ASHLAR_OOM && strncmp(lib.error_text(), "CUDA out of memory", 18) == 0) continue;
             if (code != ASHLAR_OK || p == nullptr) {
@@ -57,7 +57,7 @@ void work(unsigned seed, int operations) {
             }
             b.addr = reinterpret_cast<uintptr_t>(p);
             enter(b);
-            if (rng() % 20 == 0) lib.front_record_stream(p, reinterpret_cast<void *>(7));
+            if (rng() % 20 == 0) lib.front_record_stream(p, reinterpret_cast<void *>(1));
             if (dice < 10) {
                 const std::lock_guard<std::mutex> lock(mutex);
                 shared.push_back(b);

@@ -1,0 +1,24 @@
+package main
+
+// #include <stddef.h>
+import "C"
+
+// cacheInfo is [alloc.Allocator.CacheInfo] of a device. Blocks that the front
+// holds are free to the caller, and have to be merged first.
+func (l *library) cacheInfo(n int, guess uint64) (uint64, error) {
+	d, err := l.device(n)
+	if err != nil {
+		return 0, err
+	}
+	d.flush()
+	return d.a.CacheInfo(guess)
+}
+
+//export ashlarGoCacheInfo
+func ashlarGoCacheInfo(device C.int, largest *C.size_t, text **C.char) C.int {
+	n, err := lib().cacheInfo(int(device), uint64(*largest))
+	if err == nil {
+		*largest = C.size_t(n)
+	}
+	return code(err, text)
+}
