@@ -218,13 +218,13 @@ int main(int argc, char **argv) {
 
   struct Case {
     const char *name, *conf;
-    bool library;
+    bool ours;
   };
   for (const Case c : {Case{"nothing", "", false}, Case{"ashlar", "front_cache:True", true},
                        Case{"ashlar, no front", "front_cache:False", true}}) {
-    Layer layer = c.library ? Layer(malloc_fn, free_fn) : Layer(nothing_malloc, nothing_free);
+    Layer layer = c.ours ? Layer(malloc_fn, free_fn) : Layer(nothing_malloc, nothing_free);
     layer.release(layer.allocate(4096, nullptr));
-    if (c.library && configure(c.conf) != 0) return 2;
+    if (c.ours && configure(c.conf) != 0) return 2;
     for (const size_t size : {size_t{4096}, size_t{1} << 20, size_t{20} << 20}) {
       const Result r = hammer(layer, 1, ms, size);
       std::printf("%-18s 1 thread, %8zu bytes          median %8.1f  best %8.1f ns\n", c.name, size, r.median, r.best);
@@ -235,7 +235,7 @@ int main(int argc, char **argv) {
     }
     for (const int threads : {2, 8})
       for (const double work : {500.0, 2000.0, 10000.0}) spaced(layer, c.name, threads, work);
-    if (!c.library) continue;
+    if (!c.ours) continue;
     for (const bool varied : {false, true}) {
       const Result r = window(layer, ms, 512, varied);
       std::printf("%-18s 512 live, %-22s median %8.1f  best %8.1f ns\n", c.name, varied ? "sizes never the same" : "64 sizes", r.median, r.best);

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -130,8 +131,11 @@ int pair_window(int live, int low, int high, long n, int samples, int cpu, doubl
   });
 }
 
-// out[s]: wall time over all pairs of all threads; thread t runs on cpus[t].
-int pair_threads(size_t bytes, int threads, long each, int samples, const int* cpus, double* out) {
+// out[s]: wall time over all pairs of all threads; thread t runs on cpus[t]. A thread that uses
+// the GPU has its context; one that never did pays about a microsecond for each
+// question which device is current, and those questions wait for each other
+// under any allocator: bound says which kind these threads are.
+int pair_threads(size_t bytes, int threads, long each, int samples, const int* cpus, int bound, double* out) {
   return guarded([=] {
     std::atomic<bool> failed{false};
     for (int s = 0; s < samples; s++) {
@@ -144,6 +148,7 @@ int pair_threads(size_t bytes, int threads, long each, int samples, const int* c
           try {
             pin(cpus[t]);
             c10::cuda::set_device(0);
+            if (bound && cudaFree(nullptr) != cudaSuccess) throw std::runtime_error("cudaFree(0) failed");
             for (int i = 0; i < 200; i++) give(get(bytes));
             ready.fetch_add(1);
             while (!go.load(std::memory_order_acquire)) {
@@ -189,6 +194,45 @@ int pair_latency(size_t bytes, size_t step, double gap_us, int calls, int cpu,
       begin = Clock::now();
       give(p);
       free_ns[i] = ns_since(begin);
+    }
+  });
+}
+
+// The calls of a real run, in order: call i allocates sizes[i] bytes, or frees what call of[i]
+// allocated if sizes[i] is 0. dirty_kb of memory are touched before each call, so that it finds the
+// caches as it does between the operators of a model. The pass is made twice; total_ns[0] and
+// [1] are what the mallocs and the frees of the second took in all.
+int pair_trace(const uint64_t* sizes, const int* of, int calls, int dirty_kb, int cpu, double* total_ns) {
+  return guarded([=] {
+    Pinned here(cpu);
+    std::vector<char> other(static_cast<size_t>(dirty_kb) * 1024 + 64);
+    std::vector<void*> got(static_cast<size_t>(calls));
+    double overhead = 1e9;  // of reading the clock twice
+    for (int i = 0; i < 1000; i++) {
+      const auto begin = Clock::now();
+      overhead = std::min(overhead, ns_since(begin));
+    }
+    for (int pass = 0; pass < 2; pass++) {
+      total_ns[0] = total_ns[1] = 0;
+      for (int i = 0; i < calls; i++) {
+        for (size_t b = 0; b < other.size(); b += 64) other[b]++;
+        const auto k = static_cast<size_t>(i);
+        if (sizes[k] != 0) {
+          const auto begin = Clock::now();
+          got[k] = get(sizes[k]);
+          total_ns[0] += ns_since(begin) - overhead;
+        } else {
+          void*& p = got[static_cast<size_t>(of[k])];
+          const auto begin = Clock::now();
+          give(p);
+          total_ns[1] += ns_since(begin) - overhead;
+          p = nullptr;
+        }
+      }
+      for (void*& p : got) {
+        if (p != nullptr) give(p);
+        p = nullptr;
+      }
     }
   });
 }

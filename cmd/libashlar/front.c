@@ -93,7 +93,7 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
         give_back(f, back, n);
     if (code == ASHLAR_OK) {
         struct record *r = record_at(id);
-        r->addr = reply.addr;
+        atomic_store_explicit(&r->addr, reply.addr, memory_order_relaxed);
         r->size = reply.size;
         r->requested = size;
         r->stream = stream;

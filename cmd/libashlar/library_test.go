@@ -35,15 +35,15 @@ func environment(vars ...string) func(string) (string, bool) {
 func TestNoGarbage(t *testing.T) {
 	l := newLibrary(&emptyFront{}, environment("ASHLAR_DRIVER=sim"))
 	back := make([]uint64, 0, 4)
-	var out answer
 	body := func() {
 		for _, size := range []uint64{4096, 3 << 20, 40 << 20} {
-			out = answer{}
+			var out answer // as the exported functions have it
 			if code := l.malloc(0, size, 1, back, "", &out); code != codeOK {
 				t.Fatal(out.text)
 			}
 			back = append(back[:0], out.lent.Addr) // goes back with the next request
 		}
+		var out answer
 		l.free(0, back, "", &out)
 		back = back[:0]
 	}

@@ -38,8 +38,9 @@ func (l *library) malloc(n int, size, stream uint64, back []uint64, meta string,
 	if out.lent, err = d.a.Lend(size, stream, meta); err == nil {
 		return codeOK
 	}
-	if errors.As(err, &out.oom) {
-		out.text = d.outOfMemory(out.oom)
+	var oom *alloc.OutOfMemoryError // not out.oom: that would put out on the heap
+	if errors.As(err, &oom) {
+		out.oom, out.text = oom, d.outOfMemory(oom)
 		return codeOOM
 	}
 	out.text = err.Error()

@@ -76,7 +76,8 @@ int main(int, char **argv) {
     CHECK(fails(request), "request %d", i);
   }
   const size_t after = mallinfo2().uordblks;
-  CHECK(after < before + 2048, "300 errors left %zu bytes", after - before);
+  // Go may start a thread meanwhile, which takes some 3 KiB of the heap.
+  CHECK(after < before + 16384, "300 errors left %zu bytes", after - before);
   as_error(request);
   as_exception(request);
   CHECK(c10::errors_made == 312, "%ld", c10::errors_made.load());
