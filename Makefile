@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: gpu build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser screenshots help
+.PHONY: lib gpu build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser screenshots help
 
 build:
 	@scripts/setup
@@ -82,6 +82,11 @@ bench:
 bench-device:
 	CGO_ENABLED=0 $(GO) test -c -o bin/alloc.test ./alloc
 
+# The allocator for PyTorch: python/ashlar_torch.py finds it in bin.
+lib:
+	@scripts/setup gcc
+	$(GO) build -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar
+
 # For a machine with a GPU and no Go: carry bin/gpu there. docs/gpu.md says what to run.
 gpu:
 	@scripts/setup gcc
@@ -150,6 +155,7 @@ help:
 	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer, the page in a browser"
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
+	@echo "make lib           build bin/libashlar.so, the allocator for PyTorch (docs/gpu.md)"
 	@echo "make gpu           build what is carried to a machine with a GPU into bin/gpu (docs/gpu.md)"
 	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (bench/torch/README.md)"
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
