@@ -13,9 +13,16 @@ type Lent struct {
 
 	// Again says that serving the same size on the same stream with this block
 	// again, without asking, differs from a Return and a Lend only in where
-	// memory lies. It holds until somebody records another stream on the block,
+	// memory lies, and not even in that if nothing was lent or returned in
+	// between. It holds until somebody records another stream on the block,
 	// and as long as the settings stay and Lends reports true.
 	Again bool
+
+	// Layout differs from that of the answer before if memory came from the
+	// driver or went back to it in between. While it stays the allocator is a
+	// stack: after the latest block was returned it is what it was before that
+	// block was lent, and would lend it again for the same size and stream.
+	Layout uint64
 
 	Waiting Waiting // after the request
 }
@@ -38,13 +45,28 @@ type WaitingBlocks struct {
 // Lend is Malloc with a description of the block. A non-empty meta replaces
 // the text of [Allocator.SetMetadata] for the events of this call.
 func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
-	if size == 0 {
-		return Lent{}, nil
+	return a.Exchange(nil, size, stream, meta)
+}
+
+// Exchange is a Return for each block of a list and a Lend, in one go. If a
+// block cannot be returned nothing is lent, and those after it are still out.
+func (a *Allocator) Exchange(back []uint64, size, stream uint64, meta string) (Lent, error) {
+	a.mu.Lock()
+	for _, addr := range back {
+		err := a.free(addr)
+		a.afterOperation()
+		if err != nil {
+			a.mu.Unlock()
+			return Lent{}, err
+		}
 	}
-	if size >= maxRequest {
+	if size == 0 || size >= maxRequest {
+		a.mu.Unlock()
+		if size == 0 {
+			return Lent{}, nil
+		}
 		return Lent{}, &OutOfMemoryError{Device: a.device, Requested: size, TooLarge: true}
 	}
-	a.mu.Lock()
 	before := a.meta
 	if meta != "" {
 		a.meta = meta
@@ -55,7 +77,7 @@ func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
 	}
 	a.meta = before
 	a.afterOperation()
-	l := Lent{Waiting: a.waitingNow()}
+	l := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceAllocs + a.stats.deviceFrees)}
 	if err == nil {
 		b := &a.blocks[id]
 		p := a.homes[b.home].pool
@@ -107,6 +129,9 @@ func (a *Allocator) Waiting() Waiting {
 func (a *Allocator) waitingNow() Waiting {
 	a.lendings++
 	w := Waiting{Seq: a.lendings}
+	if a.waiting == ([numKinds]int64{}) {
+		return w
+	}
 	for k, to := range [numKinds]*WaitingBlocks{&w.Small, &w.Large} {
 		c := &a.stats.kinds[k]
 		to.Blocks = c.current(statActive) - c.current(statAllocation)

@@ -5,7 +5,9 @@
 // be measured where there is no PyTorch and no GPU: the library runs on its
 // simulated driver (ASHLAR_DRIVER=sim), where memory is nothing but addresses.
 //
-//   front libashlar.so [milliseconds per case]
+//   front libashlar.so [milliseconds per case [window]]
+//
+// With "window" only the cases with many live blocks are measured.
 //
 // Each case is measured several times in short samples; the median and the
 // best are printed, in nanoseconds per malloc and free over all threads.
@@ -149,14 +151,20 @@ void spaced(Layer &layer, const char *name, int threads, double work_ns) {
               each, flat[flat.size() / 2], flat[flat.size() * 99 / 100], flat.back());
 }
 
-// A window of live blocks of mixed sizes, one replaced at a time.
-Result window(Layer &layer, double milliseconds, int live, bool varied) {
+// A window of live blocks of mixed sizes, one replaced at a time. Sizes are
+// spread evenly over the powers of two from 512 bytes to 32 MiB: 64 of them,
+// those and what lies between, or any.
+enum class Sizes { few, varied, any };
+
+Result window(Layer &layer, double milliseconds, int live, Sizes which) {
   std::mt19937_64 rng(1);
   std::vector<size_t> sizes;
   for (int i = 0; i < 64; i++) sizes.push_back(static_cast<size_t>(512 * std::pow(2.0, 16.0 * static_cast<double>(rng() % 1000) / 1000)));
+  std::uniform_real_distribution<double> exponent(9, 25);
   const auto pick = [&] {
+    if (which == Sizes::any) return static_cast<size_t>(std::exp2(exponent(rng)));
     const size_t s = sizes[rng() % sizes.size()];
-    return varied ? s + rng() % s : s;
+    return which == Sizes::varied ? s + rng() % s : s;
   };
   std::vector<void *> blocks;
   for (int i = 0; i < live; i++) blocks.push_back(layer.allocate(pick(), nullptr));
@@ -197,13 +205,28 @@ void latency(Layer &layer, const char *name, bool hit) {
               samples[samples.size() / 2], samples[samples.size() * 99 / 100], samples.back());
 }
 
+// Pairs at different paces.
+void paces(Layer &layer, const char *name, double ms) {
+  for (const size_t size : {size_t{4096}, size_t{1} << 20, size_t{20} << 20}) {
+    const Result r = hammer(layer, 1, ms, size);
+    std::printf("%-18s 1 thread, %8zu bytes          median %8.1f  best %8.1f ns\n", name, size, r.median, r.best);
+  }
+  for (const int threads : {2, 4, 8, 16}) {
+    const Result r = hammer(layer, threads, ms, 4096);
+    std::printf("%-18s %d threads, 4096 bytes            median %8.1f  best %8.1f ns\n", name, threads, r.median, r.best);
+  }
+  for (const int threads : {2, 8})
+    for (const double work : {500.0, 2000.0, 10000.0}) spaced(layer, name, threads, work);
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: front libashlar.so [milliseconds per case]\n");
+    std::fprintf(stderr, "usage: front libashlar.so [milliseconds per case [window]]\n");
     return 2;
   }
+  const bool all = argc <= 3;
   const double ms = argc > 2 ? std::atof(argv[2]) : 300;
   setenv("ASHLAR_DRIVER", "sim", 0);
   void *so = dlopen(argv[1], RTLD_NOW);
@@ -225,23 +248,15 @@ int main(int argc, char **argv) {
     Layer layer = c.ours ? Layer(malloc_fn, free_fn) : Layer(nothing_malloc, nothing_free);
     layer.release(layer.allocate(4096, nullptr));
     if (c.ours && configure(c.conf) != 0) return 2;
-    for (const size_t size : {size_t{4096}, size_t{1} << 20, size_t{20} << 20}) {
-      const Result r = hammer(layer, 1, ms, size);
-      std::printf("%-18s 1 thread, %8zu bytes          median %8.1f  best %8.1f ns\n", c.name, size, r.median, r.best);
-    }
-    for (const int threads : {2, 4, 8, 16}) {
-      const Result r = hammer(layer, threads, ms, 4096);
-      std::printf("%-18s %d threads, 4096 bytes            median %8.1f  best %8.1f ns\n", c.name, threads, r.median, r.best);
-    }
-    for (const int threads : {2, 8})
-      for (const double work : {500.0, 2000.0, 10000.0}) spaced(layer, c.name, threads, work);
+    if (all) paces(layer, c.name, ms);
     if (!c.ours) continue;
-    for (const bool varied : {false, true}) {
-      const Result r = window(layer, ms, 512, varied);
-      std::printf("%-18s 512 live, %-22s median %8.1f  best %8.1f ns\n", c.name, varied ? "sizes never the same" : "64 sizes", r.median, r.best);
+    for (const Sizes which : {Sizes::few, Sizes::varied, Sizes::any}) {
+      const char *names[] = {"64 sizes", "64 sizes and between", "any size"};
+      const Result r = window(layer, ms, 512, which);
+      std::printf("%-18s 512 live, %-22s median %8.1f  best %8.1f ns\n", c.name, names[static_cast<int>(which)], r.median, r.best);
     }
-    latency(layer, c.name, true);
-    latency(layer, c.name, false);
+    if (all) latency(layer, c.name, true);
+    if (all) latency(layer, c.name, false);
     std::fflush(stdout);
   }
   const std::string text = counters(0);

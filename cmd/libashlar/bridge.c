@@ -7,13 +7,17 @@
 
 #include "bins.h"
 #include "count.h"
+#include "queue.h"
+#include "stack.h"
 
 int front_take(int device, uint64_t *out, int room) {
     struct front *f = front_known(device);
     if (f == NULL) return 0;
     lock_lock(&f->lock);
-    int n = bins_take(f, LARGE, out, room);
-    n += bins_take(f, SMALL, out + n, room - n);
+    stack_forget(f);
+    bins_spill(f, FRONT_KEEP_BLOCKS);
+    const int n = queue_take(f, out, room);
+    if (n > 0) f->changes++;
     lock_unlock(&f->lock);
     return n;
 }
@@ -22,8 +26,10 @@ void front_mode(int device, int off) {
     struct front *f = front_known(device);
     if (f == NULL && (f = front_make(device)) == NULL) return;
     lock_lock(&f->lock);
+    stack_forget(f);
     f->off = (uint32_t)off;
     f->epoch++;
+    f->changes++;
     lock_unlock(&f->lock);
 }
 
@@ -36,15 +42,17 @@ void front_read(int device, struct front_state *out) {
     out->hits = f->hits;
     out->misses = f->misses;
     out->held = f->held;
+    out->queued = f->queued;
     out->direct = f->direct;
     out->returned = f->returned;
     out->turns = f->lock.turns;
     out->wasted = f->lock.wasted;
     out->unknown = atomic_load(&front_unknown);
-    out->keep_blocks = f->shelves[SMALL].blocks;
-    out->keep_bytes = f->shelves[SMALL].bytes;
-    out->brief_blocks = f->shelves[LARGE].blocks;
-    out->brief_bytes = f->shelves[LARGE].bytes;
+    out->keep_blocks = f->shelf.blocks;
+    out->keep_bytes = f->shelf.bytes;
+    out->stack_blocks = f->stack.top;
+    out->undone_blocks = f->stack.len - f->stack.top;
+    out->queued_blocks = f->queue.blocks;
     out->off = f->off;
     out->waiting = f->waiting;
     lock_unlock(&f->lock);
@@ -82,6 +90,7 @@ void front_waiting(int device, const struct reply *r) {
     if (f == NULL) return;
     lock_lock(&f->lock);
     count_waiting(f, r);
+    if (f->waiting) stack_forget(f);
     lock_unlock(&f->lock);
 }
 

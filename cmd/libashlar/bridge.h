@@ -39,6 +39,7 @@ struct reply {
     struct sums waiting[2];
     uint64_t tried, total, free; /* of an out-of-memory error */
     char *text;                  /* of a failure; malloc'd */
+    uint64_t layout;             /* alloc.Lent.Layout */
     uint8_t large, again;
 };
 
@@ -46,14 +47,15 @@ struct reply {
 
 struct front_state {
     struct counts counts;
-    uint64_t hits, misses, held, direct, returned;
+    uint64_t hits, misses, held, queued, direct, returned;
     uint64_t turns, wasted, unknown;
-    uint64_t keep_blocks, keep_bytes, brief_blocks, brief_bytes;
+    uint64_t keep_blocks, keep_bytes, stack_blocks, undone_blocks, queued_blocks;
     uint32_t off;
     bool waiting;
 };
 
-/* Takes up to room held blocks out, for Go to give back. */
+/* Takes up to room freed blocks out, for Go to give back. What it leaves in use
+ * can no longer be undone: Go is about to look at the engine, or to change it. */
 int front_take(int device, uint64_t *out, int room);
 /* Sets whether blocks may be held. Blocks handed out before will not be. */
 void front_mode(int device, int off);

@@ -38,10 +38,10 @@ func (cFront) read(device int) frontState {
 			Live: two(c.live), Up: two(c.up), Peak: three(c.peak), ActivePeak: three(c.active_peak),
 			Waiting: two(c.waiting), Live0: two(c.live0), Waiting0: two(c.waiting0),
 		},
-		Hits: uint64(s.hits), Misses: uint64(s.misses), Held: uint64(s.held), Direct: uint64(s.direct),
+		Hits: uint64(s.hits), Misses: uint64(s.misses), Held: uint64(s.held), Queued: uint64(s.queued), Direct: uint64(s.direct),
 		Returned: uint64(s.returned), Turns: uint64(s.turns), Wasted: uint64(s.wasted), Unknown: uint64(s.unknown),
 		KeepBlocks: uint64(s.keep_blocks), KeepBytes: uint64(s.keep_bytes),
-		BriefBlocks: uint64(s.brief_blocks), BriefBytes: uint64(s.brief_bytes),
+		StackBlocks: uint64(s.stack_blocks), UndoneBlocks: uint64(s.undone_blocks), QueuedBlocks: uint64(s.queued_blocks),
 		Off: s.off != 0, Asking: bool(s.waiting),
 	}
 }

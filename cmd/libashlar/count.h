@@ -65,6 +65,7 @@ static inline void count_waiting(struct front *f, const struct reply *r) {
     struct counts *c = &f->counts;
     if (r->waiting_seq <= c->waiting_seq) return;
     c->waiting_seq = r->waiting_seq;
+    if (!f->waiting && r->waiting[SMALL].blocks + r->waiting[LARGE].blocks == 0) return;
     for (int k = SMALL; k <= LARGE; k++) c->waiting[k] = r->waiting[k];
     f->waiting = c->waiting[SMALL].blocks + c->waiting[LARGE].blocks > 0;
 }

@@ -38,6 +38,7 @@ type library struct {
 	open  func(n int) (driver.Driver, error)
 
 	devices [maxDevices]atomic.Pointer[device] // made at first use
+	ooms    atomic.Uint64                      // requests that failed for want of memory
 
 	mu      sync.Mutex // guards what follows, and the making of devices
 	cfg     config

@@ -55,6 +55,7 @@ func goText(text *C.char) string {
 func (a *answer) fill(r *C.struct_reply) {
 	r.addr, r.size = C.uint64_t(a.lent.Addr), C.uint64_t(a.lent.Size)
 	r.large, r.again = flag(a.lent.Large), flag(a.lent.Again)
+	r.layout = C.uint64_t(a.lent.Layout)
 	fillWaiting(&a.lent.Waiting, r)
 	if a.text != "" {
 		r.text = C.CString(a.text)

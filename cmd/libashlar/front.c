@@ -16,6 +16,8 @@
 #include "_cgo_export.h"
 #include "bins.h"
 #include "count.h"
+#include "queue.h"
+#include "stack.h"
 
 _Atomic(struct front *) fronts[FRONT_DEVICES];
 _Atomic uint64_t front_unknown;
@@ -63,68 +65,132 @@ void record_forget(struct front *f, uint32_t id, struct record *r) {
     f->spare = id;
 }
 
+/* A call of the engine under way. What the stack says of the engine is true
+ * only if nobody else has called it meanwhile. changes tells: it rises with
+ * the beginning and the end of each call and with every free that the engine
+ * has yet to hear of. Called with the lock. */
+static uint64_t crossing_begin(struct front *f) {
+    f->crossings++;
+    return ++f->changes;
+}
+
+static bool crossing_end(struct front *f, uint64_t begun) {
+    f->crossings--;
+    return f->changes++ == begun && f->crossings == 0;
+}
+
+/* What every answer of the engine tells. */
+static void learn(struct front *f, const struct reply *r) {
+    count_waiting(f, r);
+    if (f->waiting) stack_forget(f); /* the engine changes by itself now */
+}
+
 /* Gives blocks back to the engine. A free has nobody to tell that it failed:
- * the first time it goes to stderr. */
+ * the first time it goes to stderr. Called with the lock, and gives it up
+ * meanwhile. */
 static void give_back(struct front *f, uint64_t *back, int n) {
     static atomic_flag told = ATOMIC_FLAG_INIT;
     struct reply reply = {0};
+    const uint64_t begun = crossing_begin(f);
+    lock_unlock(&f->lock);
     ashlarGoFree(f->device, back, n, (char *)metadata_current(), &reply);
     if (reply.text != NULL && !atomic_flag_test_and_set(&told))
         fprintf(stderr, "ashlar: a free failed: %s; further failures are not shown\n", reply.text);
     free(reply.text);
     lock_lock(&f->lock);
-    count_waiting(f, &reply);
-    lock_unlock(&f->lock);
+    crossing_end(f, begun);
+    learn(f, &reply);
+}
+
+/* Takes what is queued, to go back together with something else: what does not
+ * fit goes back at once. Called with the lock. */
+static int take_queue(struct front *f, uint64_t *back, int room) {
+    int n = queue_take(f, back, room);
+    while (f->queue.blocks > 0) {
+        give_back(f, back, n);
+        n = queue_take(f, back, room);
+    }
+    return n;
+}
+
+static void record_fill(struct front *f, struct record *r, const struct reply *reply, uint64_t size, uint64_t stream) {
+    atomic_store_explicit(&r->addr, reply->addr, memory_order_relaxed);
+    r->size = reply->size;
+    r->requested = size;
+    r->stream = stream;
+    r->device = f->device;
+    r->large = reply->large;
+    r->again = reply->again;
+    r->keep = 0;
+    r->state = RECORD_LIVE;
+}
+
+/* Decides what becomes of a block, or a failure, that the engine has answered
+ * with: alone says that nobody else has called it since the request was made.
+ * Called with the lock. */
+static void settle(struct front *f, uint32_t id, struct record *r, const struct reply *reply, bool alone) {
+    const bool moved = reply->layout != f->layout;
+    const bool undone = f->stack.top != f->stack.len; /* since the request was made */
+    f->layout = reply->layout;
+    if (r != NULL && !r->large) {
+        r->keep = bins_asked(f, r->requested, r->stream);
+        if (moved || !alone) stack_forget(f);
+        return;
+    }
+    /* A block of new memory does not go onto the stack either: freed, it may be
+     * one that max_split_size keeps for others, or not the best of those that a
+     * release has made. */
+    if (r != NULL && r->again && r->epoch == f->epoch && alone && !moved && !undone && !f->waiting)
+        stack_push(f, id, r);
+    else
+        stack_forget(f);
 }
 
 /* Asks the engine. Called with the lock, returns without. */
 static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64_t stream, void **out) {
     uint64_t back[FRONT_BATCH];
-    const int n = bins_take(f, LARGE, back, FRONT_BATCH);
+    stack_give_back(f);
+    const int n = take_queue(f, back, FRONT_BATCH);
     f->misses++;
     const uint32_t id = record_new(f), epoch = f->epoch;
-    lock_unlock(&f->lock);
-
+    struct record *r = id != 0 ? record_at(id) : NULL;
     struct reply reply = {0};
     int code = ASHLAR_FAILED;
-    if (id != 0)
-        code = ashlarGoMalloc(f->device, size, stream, back, n, (char *)metadata_current(), &reply);
-    else if (n > 0)
-        give_back(f, back, n);
+    if (r == NULL) {
+        if (n > 0) give_back(f, back, n);
+        lock_unlock(&f->lock);
+        return error_set(code, "no host memory to keep track of device memory");
+    }
+    const uint64_t begun = crossing_begin(f);
+    lock_unlock(&f->lock);
+    code = ashlarGoMalloc(f->device, size, stream, back, n, (char *)metadata_current(), &reply);
+    bool entered = false;
     if (code == ASHLAR_OK) {
-        struct record *r = record_at(id);
-        atomic_store_explicit(&r->addr, reply.addr, memory_order_relaxed);
-        r->size = reply.size;
-        r->requested = size;
-        r->stream = stream;
+        record_fill(f, r, &reply, size, stream);
         r->epoch = epoch;
-        r->device = f->device;
-        r->large = reply.large;
-        r->again = reply.again;
-        r->state = RECORD_LIVE;
-        if (!table_set(reply.addr, reply.size, id)) {
-            give_back(f, &reply.addr, 1);
-            code = ASHLAR_FAILED;
-        }
+        entered = table_set(reply.addr, reply.size, id);
     }
 
     lock_lock(&f->lock);
-    count_waiting(f, &reply);
-    if (code == ASHLAR_OK) {
-        count_malloc(f, record_at(id));
-    } else if (id != 0) {
-        struct record *r = record_at(id);
+    const bool alone = crossing_end(f, begun);
+    learn(f, &reply);
+    settle(f, id, entered ? r : NULL, &reply, alone);
+    if (entered) {
+        count_malloc(f, r);
+    } else {
         r->state = RECORD_SPARE;
         r->next = f->spare;
         f->spare = id;
+        if (code == ASHLAR_OK) give_back(f, &reply.addr, 1);
     }
     lock_unlock(&f->lock);
 
-    if (code == ASHLAR_OK) {
+    if (entered) {
         *out = (void *)reply.addr;
         return ASHLAR_OK;
     }
-    if (reply.text == NULL) return error_set(code, "no host memory to keep track of device memory");
+    if (code == ASHLAR_OK) return error_set(ASHLAR_FAILED, "no host memory to keep track of device memory");
+    if (reply.text == NULL) return error_set(code, "the allocator failed and did not say why");
     if (code == ASHLAR_OOM) observers_call(f->device, reply.tried, reply.total, reply.free);
     return error_take(code, reply.text);
 }
@@ -137,7 +203,8 @@ int ashlar_front_malloc(size_t size, int device, void *stream, void **out) {
     if (__builtin_expect(f == NULL, 0) && (f = front_make(device)) == NULL) return ASHLAR_FAILED;
     lock_lock(&f->lock);
     if (__builtin_expect(!f->off && !f->waiting, 1)) {
-        const uint32_t id = bins_pop(f, size, (uint64_t)stream);
+        uint32_t id = stack_redo(f, size, (uint64_t)stream);
+        if (id == 0) id = bins_pop(f, size, (uint64_t)stream);
         if (__builtin_expect(id != 0, 1)) {
             const struct record *r = record_at(id);
             count_malloc(f, r);
@@ -156,17 +223,21 @@ static __attribute__((noinline, cold)) void unknown(const void *p) {
         fprintf(stderr, "ashlar: %p was freed but is not allocated: freed twice, or not from here; further ones are only counted\n", p);
 }
 
-/* A block that is not held, because it may not or because there is no room:
- * then some is made. Called with the lock, returns without. */
-static __attribute__((noinline)) void free_direct(struct front *f, uint32_t id, struct record *r, bool crowded) {
+/* A block that is not held. It goes back with the next request, or now if the
+ * engine wants it at once or many are waiting. Called with the lock. */
+static __attribute__((noinline)) void give_up(struct front *f, uint32_t id, struct record *r, bool now) {
+    if (r->large) {
+        stack_forget(f); /* it was not the latest, or has rules of its own */
+        f->changes++;
+    } else if (r->keep && f->shelf.blocks > 0) {
+        bins_spill(f, FRONT_BATCH); /* there was no room */
+    }
+    *(now ? &f->direct : &f->queued) += 1;
+    queue_push(f, id, r);
+    if (!now && f->queue.blocks < FRONT_BATCH) return;
     uint64_t back[FRONT_BATCH];
-    back[0] = r->addr;
-    int n = 1;
-    if (crowded) n += bins_take(f, r->large, back + 1, FRONT_BATCH - 1);
-    f->direct++;
-    record_forget(f, id, r);
-    lock_unlock(&f->lock);
-    give_back(f, back, n);
+    const int n = take_queue(f, back, FRONT_BATCH);
+    if (n > 0) give_back(f, back, n);
 }
 
 void ashlar_front_free(void *p, size_t size, int device, void *stream) {
@@ -188,12 +259,11 @@ void ashlar_front_free(void *p, size_t size, int device, void *stream) {
     }
     count_free(f, r);
     const bool may = r->again && r->epoch == f->epoch && !f->off;
-    if (__builtin_expect(may && bins_push(f, id, r), 1)) {
+    if (__builtin_expect(may && (r->large ? stack_undo(f, id, r) : r->keep && bins_push(f, id, r)), 1))
         f->held++;
-        lock_unlock(&f->lock);
-        return;
-    }
-    free_direct(f, id, r, may);
+    else
+        give_up(f, id, r, !may);
+    lock_unlock(&f->lock);
 }
 
 int ashlar_front_record_stream(void *p, void *stream) {

@@ -17,17 +17,16 @@ enum {
     FRONT_DEVICES = 64,
     FRONT_UNIT_BITS = 9, /* blocks begin at multiples of 512 bytes */
     FRONT_BATCH = 256,   /* blocks that go back in one crossing */
+    FRONT_STACK = 4096,  /* large blocks that can be undone */
     FRONT_SETS = 1024,   /* of bins, by hash of size and stream */
     FRONT_WAYS = 4,
     FRONT_BINS = FRONT_SETS * FRONT_WAYS,
 };
 
-/* What a front may hold. Brief blocks go back with the next miss, so few of
- * them are enough; the bytes bound what a block freed and never asked for
- * again keeps from being merged. */
+/* How many small blocks a front may hold. They bound what a block freed and
+ * never asked for again keeps from being merged. */
 #define FRONT_KEEP_BLOCKS 8192
 #define FRONT_KEEP_BYTES (64ull << 20)
-#define FRONT_BRIEF_BYTES (4ull << 30)
 
 #pragma GCC visibility push(hidden)
 
@@ -40,11 +39,12 @@ struct record {
     uint64_t size;      /* of the block */
     uint64_t requested; /* bytes asked for */
     uint64_t stream;
-    uint32_t next;  /* in its bin, or among the spare ones; 0 ends the list */
+    uint32_t next;  /* in its bin, in the queue, or among the spare ones; 0 ends the list */
     uint32_t epoch; /* of the front when it was handed out */
     uint8_t device;
     uint8_t large; /* kind of its pool */
     uint8_t again; /* the engine allows to hand it out again */
+    uint8_t keep;  /* a small one of a size that comes again */
     uint8_t state;
     _Alignas(64) char end[];
 };
@@ -106,24 +106,42 @@ int error_take(int code, char *text);       /* the same; frees text */
 const char *metadata_current(void);         /* NULL for none */
 void observers_call(int device, uint64_t tried, uint64_t total, uint64_t free_bytes);
 
-/* ---- front.c: the cache; bins.h and bins.c: what it holds; count.h: what it counts. */
+/* ---- front.c: the cache; bins.h, stack.h, queue.h: what it holds; count.h: what it counts. */
 
 /* The free blocks of one size and stream, newest first. */
 struct bin {
     uint64_t size; /* as requested */
     uint64_t stream;
     uint32_t head;
-    uint16_t listed; /* it is in its shelf's list */
-    uint16_t large;
+    uint16_t listed; /* it is in the list of the shelf */
+    uint16_t asked;  /* how often it was asked for lately */
 };
 
-/* All held blocks of one kind: those of the small pool may stay, those of the
- * large pool go back with the next miss. */
+/* All held small blocks. */
 struct shelf {
     uint32_t listed; /* bins in the list; some may be empty by now */
     uint32_t blocks;
     uint64_t bytes;
     uint16_t bins[FRONT_BINS];
+};
+
+/* Frees that the engine has not heard of yet, in their order. */
+struct queue {
+    uint32_t first, last; /* records, linked by next */
+    uint32_t blocks;
+};
+
+/* A large block, and the request that it was the answer to. */
+struct given {
+    uint64_t size, stream;
+    uint32_t id;
+};
+
+/* Large blocks in the order in which the engine handed them out: the first top
+ * of them are in use, the others were freed in the reverse order. */
+struct stack {
+    uint32_t top, len;
+    struct given at[FRONT_STACK];
 };
 
 struct front {
@@ -134,12 +152,17 @@ struct front {
     bool waiting;              /* freed blocks wait for other streams: the engine wants to be asked */
     uint8_t device;
     uint32_t spare;            /* records */
+    uint32_t crossings;        /* calls of the engine under way */
+    uint64_t changes;          /* rises whenever the engine may have changed, see front.c */
+    uint64_t layout;           /* alloc.Lent.Layout of the last answer */
+    struct queue queue;
     struct counts counts;
 
-    /* Requests served and passed on, frees held and passed on, held blocks
-     * given back. */
-    uint64_t hits, misses, held, direct, returned;
-    struct shelf shelves[2];
+    /* Requests served and passed on; frees held, queued and passed on at once;
+     * held blocks given back. */
+    uint64_t hits, misses, held, queued, direct, returned;
+    struct stack stack;
+    struct shelf shelf;
     struct bin bins[FRONT_BINS];
 };
 
@@ -151,10 +174,6 @@ static inline struct front *front_known(int device) {
     if (__builtin_expect((unsigned)device >= FRONT_DEVICES, 0)) return NULL;
     return atomic_load_explicit(&fronts[device], memory_order_acquire);
 }
-
-/* Takes up to room held blocks of a kind out, oldest bins first, and forgets
- * their records: they go back to the engine. */
-int bins_take(struct front *f, int kind, uint64_t *out, int room);
 
 uint32_t record_new(struct front *f); /* 0 if there is no memory */
 void record_forget(struct front *f, uint32_t id, struct record *r);

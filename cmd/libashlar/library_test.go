@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -50,6 +51,29 @@ func TestNoGarbage(t *testing.T) {
 	body()
 	if n := testing.AllocsPerRun(1000, body); n != 0 {
 		t.Errorf("%v allocations for three requests", n)
+	}
+}
+
+// TestFailuresLeaveNothing: the garbage of out-of-memory errors does not pile
+// up although the collector is off.
+func TestFailuresLeaveNothing(t *testing.T) {
+	l := newLibrary(&emptyFront{}, environment("ASHLAR_DRIVER=sim", "ASHLAR_SIM_MEMORY=1GiB"))
+	fail := func(times int) (heap, system uint64) {
+		for range times {
+			var out answer
+			if code := l.malloc(0, 1100<<20, 0, nil, "", &out); code != codeOOM {
+				t.Fatal(code, out.text)
+			}
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, m.HeapSys
+	}
+	heap0, system0 := fail(100)
+	heap, system := fail(2000)
+	t.Logf("heap %d before and %d after, of the system %d and %d", heap0, heap, system0, system)
+	if heap > heap0+1<<20 || system > system0+4<<20 {
+		t.Errorf("the heap grew from %d to %d bytes, of the system from %d to %d", heap0, heap, system0, system)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"runtime"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/cuda"
@@ -29,22 +30,35 @@ func (l *library) malloc(n int, size, stream uint64, back []uint64, meta string,
 		out.text = err.Error()
 		return codeFailed
 	}
-	for _, addr := range back {
-		if _, err := d.a.Return(addr, ""); err != nil {
-			out.text = err.Error()
-			return codeFailed
-		}
-	}
-	if out.lent, err = d.a.Lend(size, stream, meta); err == nil {
+	if out.lent, err = d.a.Exchange(back, size, stream, meta); err == nil {
 		return codeOK
 	}
 	var oom *alloc.OutOfMemoryError // not out.oom: that would put out on the heap
 	if errors.As(err, &oom) {
 		out.oom, out.text = oom, d.outOfMemory(oom)
+		l.sweep()
 		return codeOOM
 	}
 	out.text = err.Error()
 	return codeFailed
+}
+
+// sweepEvery is how many failed requests leave their garbage lying: some
+// kilobytes each.
+const sweepEvery = 16
+
+// sweep collects the garbage of failed requests from time to time, since nobody
+// else does: setCollector has turned the collector off.
+func (l *library) sweep() {
+	if l.ooms.Add(1)%sweepEvery != 0 {
+		return
+	}
+	l.mu.Lock()
+	on := l.history.on
+	l.mu.Unlock()
+	if !on {
+		runtime.GC()
+	}
 }
 
 // free gives blocks back.

@@ -28,21 +28,23 @@ type counts struct {
 
 // frontState is what the front did and holds.
 type frontState struct {
-	Counts      counts `json:"counts"`
-	Hits        uint64 `json:"hits"`
-	Misses      uint64 `json:"misses"`
-	Held        uint64 `json:"held_frees"`
-	Direct      uint64 `json:"direct_frees"`
-	Returned    uint64 `json:"returned_blocks"`
-	Turns       uint64 `json:"lock_turns"`
-	Wasted      uint64 `json:"lock_turns_wasted"`
-	Unknown     uint64 `json:"unknown_frees"`
-	KeepBlocks  uint64 `json:"keep_blocks"`
-	KeepBytes   uint64 `json:"keep_bytes"`
-	BriefBlocks uint64 `json:"brief_blocks"`
-	BriefBytes  uint64 `json:"brief_bytes"`
-	Off         bool   `json:"off"`
-	Asking      bool   `json:"asking"` // freed blocks wait for other streams
+	Counts       counts `json:"counts"`
+	Hits         uint64 `json:"hits"`
+	Misses       uint64 `json:"misses"`
+	Held         uint64 `json:"held_frees"`
+	Queued       uint64 `json:"queued_frees"`
+	Direct       uint64 `json:"direct_frees"`
+	Returned     uint64 `json:"returned_blocks"`
+	Turns        uint64 `json:"lock_turns"`
+	Wasted       uint64 `json:"lock_turns_wasted"`
+	Unknown      uint64 `json:"unknown_frees"`
+	KeepBlocks   uint64 `json:"keep_blocks"`
+	KeepBytes    uint64 `json:"keep_bytes"`
+	StackBlocks  uint64 `json:"stack_blocks"`
+	UndoneBlocks uint64 `json:"undone_blocks"`
+	QueuedBlocks uint64 `json:"queued_blocks"`
+	Off          bool   `json:"off"`
+	Asking       bool   `json:"asking"` // freed blocks wait for other streams
 }
 
 // all is the sum over both kinds.

@@ -4,7 +4,7 @@
 // A command that ends is measured to its end. A service goes through phases: it
 // starts, it is ready, it is driven by a load, and it settles, idle; then it is
 // ended. What it holds in the end is its final memory: the median over the time
-// in which it settles, or the last sample of a command that has ended. What of
+// in which it settles, or over the end of a command that ends by itself. What of
 // that came since it was ready is retained.
 //
 // Three rules make the figures comparable:

@@ -39,5 +39,5 @@ func (r *Run) end() []Point {
 // unseen tells that the command was over before there was anything to see but
 // its start, when the program was not even loaded.
 func (r *Run) unseen() bool {
-	return len(r.Points) == 0 || r.Exit != nil && &r.end()[0] == &r.Points[0]
+	return len(r.Points) == 0 || r.Exit != nil && r.end()[0] == r.Points[0]
 }
