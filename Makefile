@@ -138,7 +138,7 @@ bench-plan:
 HOST_PORT ?= 8471
 host: build
 	$(BIN) host bench
-	$(BIN) host run --ready http://127.0.0.1:$(HOST_PORT)/ --load 'python3 testdata/host/load.py $(HOST_PORT) 2000' \
+	$(BIN) host run --repeat 5 --ready http://127.0.0.1:$(HOST_PORT)/ --load 'python3 testdata/host/load.py $(HOST_PORT) 2000' \
 		--for 60s -o bin/host.svg -- python3 testdata/host/server.py $(HOST_PORT)
 
 bench-host:

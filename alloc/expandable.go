@@ -62,6 +62,14 @@ func (a *Allocator) findRoom(h *home, rounded uint64) (blockID, error) {
 			}
 		}
 	}
+	// No reservation is large enough for what is larger than the device. PyTorch
+	// makes another one for each try and never gives them back; one that holds
+	// nothing serves as well, since the mapping fails.
+	for _, id := range h.unmapped {
+		if !a.blocks[id].split() {
+			return id, nil
+		}
+	}
 	return a.reserve(h)
 }
 

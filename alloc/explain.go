@@ -30,7 +30,11 @@ func (a *Allocator) explainRequest(size, rounded uint64, h *home, expandable boo
 func (a *Allocator) explainSearch(h *home, rounded uint64, id blockID, why MissReason, expandable bool) {
 	if why == missNone {
 		smallest := h.free.ceil(rounded)
-		a.explain(BestFit{Rounded: rounded, Block: a.blocks[id].span(), Smallest: a.blocks[smallest].span(), Expandable: expandable})
+		fit := BestFit{Rounded: rounded, Block: a.blocks[id].span(), Smallest: a.blocks[smallest].span(), Expandable: expandable}
+		if expandable && a.blocks[smallest].expandable {
+			fit.Room = a.room(id)
+		}
+		a.explain(fit)
 		return
 	}
 	n := NoFit{Rounded: rounded, Large: h.pool.kind == large, Stream: h.stream, Reason: why}

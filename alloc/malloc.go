@@ -232,17 +232,18 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 	return noBlock, a.outOfMemory(r)
 }
 
-// reclaimed runs the reclaimers without the lock, since they may free memory.
+// reclaimed runs the reclaimers without the lock, since they may free memory. As
+// with askUnlocked a panic leaves the lock free.
 func (a *Allocator) reclaimed() bool {
 	if len(a.reclaim) == 0 {
 		return false
 	}
 	a.mu.Unlock()
-	defer a.mu.Lock()
 	freed := false
 	for _, f := range a.reclaim {
 		freed = f() || freed
 	}
+	a.mu.Lock()
 	return freed
 }
 

@@ -18,7 +18,8 @@ type oomRetry struct {
 // be called by several at once. It may free memory, empty the cache or wait for
 // others to do so. It must not allocate from the same allocator: that request
 // could fail too and call f again. Requests of 2^60 bytes and more fail without
-// it. A second hook replaces the first.
+// it. A panic of f passes through the request and leaves the allocator usable. A
+// second hook replaces the first.
 func WithOOMRetry(times int, f func(*OutOfMemoryError) bool) Option {
 	return func(a *Allocator) {
 		a.retry = nil
@@ -49,10 +50,14 @@ func (a *Allocator) lastResort(err error, size, stream, thread uint64) (blockID,
 	return noBlock, err
 }
 
+// askUnlocked calls the hook without the lock. If the hook panics the lock stays
+// free: nobody between here and the caller of the allocator takes it or gives it
+// back, and nothing is half done.
 func (a *Allocator) askUnlocked(oom *OutOfMemoryError) bool {
 	a.mu.Unlock()
-	defer a.mu.Lock()
-	return a.retry.ask(oom)
+	again := a.retry.ask(oom)
+	a.mu.Lock()
+	return again
 }
 
 // countFailure records that a request failed for good (spec 3.3).

@@ -1,5 +1,18 @@
 package driver
 
+import "errors"
+
+// ErrCapturing is returned by calls that would have to wait for a stream which
+// is being captured into a graph, or would pull others into the capture.
+var ErrCapturing = errors.New("the stream is being captured")
+
+// A Capturer is a Copier whose streams can be captured into graphs: work queued
+// on them then is collected and not done.
+type Capturer interface {
+	// Capturing reports whether the stream takes part in a capture.
+	Capturing(stream uint64) (bool, error)
+}
+
 // A Copier is a Driver whose memory holds bytes that a program can reach:
 // driver/cuda on a GPU and driver/host in the memory of this machine. Work on
 // one stream is done in order; work on different streams is ordered only by
@@ -13,7 +26,13 @@ type Copier interface {
 	// NewStream makes a stream that does not wait for stream 0.
 	NewStream() (stream uint64, err error)
 
-	// CloseStream ends a stream once its work is done.
+	// CloseStream waits for the work of a stream, reports what went wrong in it
+	// as Synchronize does, and closes the stream all the same: it takes no more
+	// work. A closed stream is one whose work is done, and may still be named
+	// where that is the question. The allocator does so when a block used on it
+	// is freed, or memory cached for it is given back: RecordEvent then gives an
+	// event that is done, and StreamWait, Synchronize and Unmap find nothing to
+	// wait for.
 	CloseStream(stream uint64) error
 
 	// Synchronize waits until all work queued on stream is done, and reports
@@ -31,7 +50,8 @@ type Copier interface {
 	// FreeHost gives back memory got by AllocHost.
 	FreeHost(mem []byte) error
 
-	// CopyToDevice, CopyToHost and CopyOnDevice queue a copy on stream.
+	// CopyToDevice, CopyToHost and CopyOnDevice queue a copy on stream. Of 0
+	// bytes they do nothing, whatever else they are given, as does Fill.
 	CopyToDevice(dst uint64, src []byte, stream uint64) error
 	CopyToHost(dst []byte, src, stream uint64) error
 	CopyOnDevice(dst, src, size, stream uint64) error

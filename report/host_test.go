@@ -91,7 +91,7 @@ Over time: glibc beside jemalloc-bg, a typical run of each
 Recommended
 jemalloc-bg
   jemalloc-bg holds 30.50 MiB when it is idle, glibc 260.50 MiB: 230.00 MiB
-  less, and the runs of neither lie further apart than 1.00 MiB.
+  less. Its runs lie 1.00 MiB apart, those of glibc 1.00 MiB.
   it costs: CPU time +12 % (2.25 s, glibc 2.00 s); time +0 % (1.50 s, glibc
             1.50 s), within the spread.
 

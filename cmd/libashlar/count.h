@@ -37,7 +37,7 @@ static inline struct sums sums_of(const struct sums *x, const struct sums *y) {
     return s;
 }
 
-static inline void count_malloc(struct front *f, const struct record *r) {
+static inline __attribute__((always_inline)) void count_malloc(struct front *f, const struct record *r) {
     struct counts *c = &f->counts;
     const struct sums one = {1, (int64_t)r->size, (int64_t)r->requested};
     const int kind = r->large;

@@ -26,28 +26,40 @@
 // So most requests must not enter Go at all.
 //
 // The front cache knows no rule of the allocator. It holds blocks that were
-// freed, by exact size and stream, and hands them out again for the same size
-// and stream (bins.h). The engine says of each block whether that is allowed
-// ([alloc.Lent]), and the answer is no for whatever has rules of its own:
-// private pools, blocks that another stream uses, requests that max_split_size
-// treats apart, everything while a graph is captured, while history is
-// recorded, or while garbage collection counts the searches.
+// freed and hands them out again for the same size and stream. The engine says
+// of each block whether that is allowed ([alloc.Lent]), and the answer is no for
+// whatever has rules of its own: private pools, blocks that another stream uses,
+// requests that max_split_size treats apart, everything while a graph is
+// captured, while history is recorded, or while garbage collection counts the
+// searches.
 //
-//   - Blocks of the small pool stay until they are asked for or called back.
-//   - Blocks of the large pool stay until the next request that the front
-//     cannot answer. They travel with that request: one crossing gives them
-//     back and gets the new block, so the engine chooses among all of them.
+//   - Large blocks decide how much memory is reserved, so there the front is
+//     exact (stack.h). If the engine has heard nothing since it handed out a
+//     block, then after its free it would be as before the request, and the
+//     same request would get the same block. So the front hands that one out,
+//     and the engine hears of neither. This holds for a whole stack of blocks
+//     that are freed in the reverse order of their requests. A free in any other
+//     order ends it, and so does whatever else changes the engine: new or
+//     released memory, blocks that wait for other streams, a call of another
+//     thread at the same time.
+//   - Small blocks of sizes that come again stay until they are asked for or
+//     called back (bins.h).
+//   - All other frees wait for the next request that the front cannot answer,
+//     in their order, and go with it (queue.h): one crossing gives them back and
+//     gets the new block, so the engine chooses among all of them.
 //   - Everything goes back before memory grows ([alloc.WithReclaimer]), is given
 //     back to the driver, or anything is told: statistics, snapshots, errors;
 //     before a pool receives allocations and before settings change.
 //   - While freed blocks wait for other streams every request goes to the
 //     engine, which looks after them at each request, as PyTorch does.
 //
-// So a front never makes memory grow, and the caller's view is that of an
-// engine without one: what is handed out and freed is counted in C (count.h)
-// and put in the place of the engine's numbers where statistics leave
-// (stats.go). What may differ is where blocks lie, and with it inactive_split.
-// front_cache:False switches it off.
+// So for one thread large blocks lie where they would lie without a front, and
+// reserved bytes, retries and failures are the same. With small blocks among them
+// a front never makes memory grow while it holds some, but where small blocks
+// lie may differ, and with it inactive_split and a few MiB of reserved memory.
+// What is handed out and freed is counted in C (count.h) and put in the place of
+// the engine's numbers where statistics leave (stats.go). front_cache:False
+// switches the front off.
 //
 // A pointer leads to its record through a table over the bits of the address
 // (table.c). One lock guards a device's front; lock.h says how many threads

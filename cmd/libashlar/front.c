@@ -224,7 +224,8 @@ static __attribute__((noinline, cold)) void unknown(const void *p) {
 }
 
 /* A block that is not held. It goes back with the next request, or now if the
- * engine wants it at once or many are waiting. Called with the lock. */
+ * engine wants it at once or many are waiting. Called with the lock, returns
+ * without. */
 static __attribute__((noinline)) void give_up(struct front *f, uint32_t id, struct record *r, bool now) {
     if (r->large) {
         stack_forget(f); /* it was not the latest, or has rules of its own */
@@ -234,10 +235,12 @@ static __attribute__((noinline)) void give_up(struct front *f, uint32_t id, stru
     }
     *(now ? &f->direct : &f->queued) += 1;
     queue_push(f, id, r);
-    if (!now && f->queue.blocks < FRONT_BATCH) return;
-    uint64_t back[FRONT_BATCH];
-    const int n = take_queue(f, back, FRONT_BATCH);
-    if (n > 0) give_back(f, back, n);
+    if (now || f->queue.blocks >= FRONT_BATCH) {
+        uint64_t back[FRONT_BATCH];
+        const int n = take_queue(f, back, FRONT_BATCH);
+        if (n > 0) give_back(f, back, n);
+    }
+    lock_unlock(&f->lock);
 }
 
 void ashlar_front_free(void *p, size_t size, int device, void *stream) {
@@ -259,11 +262,12 @@ void ashlar_front_free(void *p, size_t size, int device, void *stream) {
     }
     count_free(f, r);
     const bool may = r->again && r->epoch == f->epoch && !f->off;
-    if (__builtin_expect(may && (r->large ? stack_undo(f, id, r) : r->keep && bins_push(f, id, r)), 1))
+    if (__builtin_expect(may && (r->large ? stack_undo(f, id, r) : r->keep && bins_push(f, id, r)), 1)) {
         f->held++;
-    else
-        give_up(f, id, r, !may);
-    lock_unlock(&f->lock);
+        lock_unlock(&f->lock);
+        return;
+    }
+    give_up(f, id, r, !may);
 }
 
 int ashlar_front_record_stream(void *p, void *stream) {

@@ -129,11 +129,17 @@ func (c *call) leave() {
 
 // Bind makes the device's context current on the calling goroutine's thread
 // and keeps the goroutine there until release is called, on the same
-// goroutine. Calls in between find their context and are cheaper.
+// goroutine. Calls in between find their context and are cheaper. Releasing
+// again does nothing.
 func (d *Device) Bind() (release func(), err error) {
 	c, err := d.enter()
 	if err != nil {
 		return nil, err
 	}
-	return c.leave, nil
+	return func() {
+		if c != nil {
+			c.leave()
+			c = nil // another visit may have it by now
+		}
+	}, nil
 }

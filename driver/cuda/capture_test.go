@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/cuda"
 )
 
@@ -104,4 +105,25 @@ func TestBrokenCapture(t *testing.T) {
 		t.Errorf("%v, %d graphs left", err, lib.Count("graphs"))
 	}
 	check(t, d.CloseStream(s))
+}
+
+// TestCloseCaptured: a stream that is being captured stays open.
+func TestCloseCaptured(t *testing.T) {
+	_, d := newDevice(t)
+	s := must(d.NewStream())
+	defer must(d.Bind())()
+	check(t, d.BeginCapture(s, cuda.CaptureGlobal))
+	if err := d.CloseStream(s); !errors.Is(err, driver.ErrCapturing) {
+		t.Errorf("closed during a capture: %v", err)
+	}
+	g := must(d.EndCapture(s))
+	check(t, g.Launch(s))
+	check(t, d.CloseStream(s))
+	if err := g.Launch(s); !errors.Is(err, cuda.ErrStreamClosed) {
+		t.Errorf("a launch on a closed stream: %v", err)
+	}
+	if err := d.BeginCapture(s, cuda.CaptureGlobal); !errors.Is(err, cuda.ErrStreamClosed) {
+		t.Errorf("a capture of a closed stream: %v", err)
+	}
+	check(t, g.Close())
 }

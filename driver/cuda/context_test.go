@@ -170,3 +170,38 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("%d events for 4 at once", n)
 	}
 }
+
+// TestReleaseTwice: releasing a second time, say once by hand and once deferred,
+// must not give one visit to two callers.
+func TestReleaseTwice(t *testing.T) {
+	lib, d := newDevice(t)
+	for range 3 {
+		release := must(d.Bind())
+		release()
+		release()
+	}
+	if n := lib.ContextDepth(); n != 0 {
+		t.Errorf("%d contexts are left on the thread", n)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	live := map[uint64]bool{}
+	for range 4 {
+		wg.Go(func() {
+			for range 2000 {
+				addr, err := d.Malloc(4096, 0)
+				mu.Lock()
+				if err != nil || live[addr] {
+					t.Errorf("address %#x, in use %v: %v", addr, live[addr], err)
+				}
+				live[addr] = true
+				delete(live, addr)
+				mu.Unlock()
+				if err := d.Free(addr, 4096); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

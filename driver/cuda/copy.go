@@ -12,6 +12,9 @@ func (d *Device) CopyToDevice(dst uint64, src []byte, stream uint64) error {
 	if len(src) == 0 {
 		return nil
 	}
+	if err := d.takesWork(stream); err != nil {
+		return err
+	}
 	c, err := d.enter()
 	if err != nil {
 		return err
@@ -29,6 +32,9 @@ func (d *Device) CopyToHost(dst []byte, src, stream uint64) error {
 	if len(dst) == 0 {
 		return nil
 	}
+	if err := d.takesWork(stream); err != nil {
+		return err
+	}
 	c, err := d.enter()
 	if err != nil {
 		return err
@@ -45,6 +51,9 @@ func (d *Device) CopyOnDevice(dst, src, size, stream uint64) error {
 	if size == 0 {
 		return nil
 	}
+	if err := d.takesWork(stream); err != nil {
+		return err
+	}
 	c, err := d.enter()
 	if err != nil {
 		return err
@@ -57,6 +66,9 @@ func (d *Device) CopyOnDevice(dst, src, size, stream uint64) error {
 func (d *Device) Fill(addr uint64, value byte, size, stream uint64) error {
 	if size == 0 {
 		return nil
+	}
+	if err := d.takesWork(stream); err != nil {
+		return err
 	}
 	c, err := d.enter()
 	if err != nil {

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -18,12 +19,14 @@ type Device struct {
 	granularity uint64 // 0 if memory cannot be mapped
 	closed      atomic.Bool
 	events      eventTable
+	streams     streamTable
 	pool        poolHandle
 }
 
 var (
 	_ driver.Driver        = (*Device)(nil)
 	_ driver.Copier        = (*Device)(nil)
+	_ driver.Capturer      = (*Device)(nil)
 	_ driver.ProcessLister = (*Device)(nil)
 )
 
@@ -69,14 +72,15 @@ func (l *Library) release(handle int32) error {
 	return c.do(s, uintptr(handle))
 }
 
-// Close gives back the device's events and its share of the primary context.
-// If the share was the last one, the context ends and all memory got from the
-// device is gone. No other call may be under way.
+// Close gives back the device's events, the streams that were closed, and its
+// share of the primary context. If the share was the last one, the context ends
+// and all memory got from the device is gone. No other call may be under way.
+// Closing again does nothing.
 func (d *Device) Close() error {
 	if d.closed.Load() {
-		return ErrClosed
+		return nil
 	}
-	err := d.closeEvents()
+	err := errors.Join(d.closeEvents(), d.closeStreams())
 	d.closed.Store(true)
 	if r := d.lib.release(d.handle); err == nil {
 		err = r

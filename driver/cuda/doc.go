@@ -23,6 +23,11 @@
 // A stream is the driver's handle as a number, the same number as PyTorch's
 // cudaStream_t. Stream 0 is the legacy default stream.
 //
+// A stream that was closed is kept, idle, until NewStream needs one or the
+// Device is closed. So a block that was used on it can still be freed, its
+// memory unmapped, and an event recorded on it is done; work for it is refused
+// with [ErrStreamClosed]. Streams that others made are theirs to keep.
+//
 // # Virtual memory
 //
 // Map makes one handle of physical memory per granule, maps them side by side

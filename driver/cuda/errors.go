@@ -26,9 +26,12 @@ var (
 
 	// ErrCapturing is returned by calls that would have to wait for a stream
 	// which is being captured. They have changed nothing.
-	ErrCapturing = errors.New("the stream is being captured")
+	ErrCapturing = driver.ErrCapturing
 
-	// ErrClosed is returned by every method of a closed Device.
+	// ErrStreamClosed is returned for work on a stream that CloseStream closed.
+	ErrStreamClosed = errors.New("the stream is closed")
+
+	// ErrClosed is returned by every method of a closed Device but Close.
 	ErrClosed = errors.New("the device is closed")
 
 	// ErrContextExists is returned by ContextCost if this process has a

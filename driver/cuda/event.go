@@ -81,7 +81,8 @@ func (t *eventTable) recycle(ev driver.Event) {
 	}
 }
 
-// RecordEvent marks the work queued on stream up to now.
+// RecordEvent marks the work queued on stream up to now. On a closed stream the
+// event is done.
 func (d *Device) RecordEvent(stream, _ uint64) (driver.Event, error) {
 	c, err := d.enter()
 	if err != nil {
@@ -97,6 +98,9 @@ func (d *Device) RecordEvent(stream, _ uint64) (driver.Event, error) {
 			return 0, err
 		}
 		ev = d.events.add(handle)
+	}
+	if d.streams.closed(stream) {
+		return ev, nil // an event that is new, or was done, is done
 	}
 	if err := c.do(symEventRecord, handle, uintptr(stream)); err != nil {
 		d.events.recycle(ev)
@@ -145,10 +149,11 @@ func (d *Device) WaitEvent(ev driver.Event) error {
 	return nil
 }
 
-// StreamWait lets work queued on stream from now on wait for the event.
+// StreamWait lets work queued on stream from now on wait for the event. A
+// closed stream has none.
 func (d *Device) StreamWait(stream uint64, ev driver.Event) error {
 	handle, err := d.events.find(ev)
-	if err != nil {
+	if err != nil || d.streams.closed(stream) {
 		return err
 	}
 	c, err := d.enter()

@@ -241,7 +241,7 @@ func TestClosed(t *testing.T) {
 	if _, err := d.Malloc(1, 0); !errors.Is(err, cuda.ErrClosed) {
 		t.Errorf("Malloc: %v", err)
 	}
-	if err := d.Close(); !errors.Is(err, cuda.ErrClosed) {
-		t.Errorf("Close: %v", err)
+	if err := d.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
 	}
 }

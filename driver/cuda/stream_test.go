@@ -53,8 +53,11 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%d events: one was lost by the record that failed", n)
 	}
 	check(t, d.CloseStream(s))
-	if err := d.CloseStream(s); code(err) != 400 {
+	if err := d.CloseStream(s); !errors.Is(err, cuda.ErrStreamClosed) {
 		t.Errorf("closed twice: %v", err)
+	}
+	if err := d.CloseStream(0xdead); code(err) != 400 {
+		t.Errorf("a stream that is none: %v", err)
 	}
 	if err := d.CloseStream(0); err == nil {
 		t.Error("stream 0 was closed")

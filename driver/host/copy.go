@@ -10,6 +10,9 @@ import (
 
 // CopyToDevice queues a copy from host memory.
 func (d *Device) CopyToDevice(dst uint64, src []byte, stream uint64) error {
+	if len(src) == 0 {
+		return nil
+	}
 	if err := d.begin(); err != nil {
 		return err
 	}
@@ -23,6 +26,9 @@ func (d *Device) CopyToDevice(dst uint64, src []byte, stream uint64) error {
 
 // CopyToHost queues a copy to host memory.
 func (d *Device) CopyToHost(dst []byte, src, stream uint64) error {
+	if len(dst) == 0 {
+		return nil
+	}
 	if err := d.begin(); err != nil {
 		return err
 	}
@@ -36,6 +42,9 @@ func (d *Device) CopyToHost(dst []byte, src, stream uint64) error {
 
 // CopyOnDevice queues a copy within the device. The ranges may overlap.
 func (d *Device) CopyOnDevice(dst, src, size, stream uint64) error {
+	if size == 0 {
+		return nil
+	}
 	if err := d.begin(); err != nil {
 		return err
 	}
@@ -53,6 +62,9 @@ func (d *Device) CopyOnDevice(dst, src, size, stream uint64) error {
 
 // Fill queues setting bytes.
 func (d *Device) Fill(addr uint64, value byte, size, stream uint64) error {
+	if size == 0 {
+		return nil
+	}
 	if err := d.begin(); err != nil {
 		return err
 	}

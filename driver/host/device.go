@@ -30,6 +30,7 @@ type Config struct {
 type Device struct {
 	total   uint64
 	workers sync.WaitGroup // the goroutines of streams
+	taking  sync.WaitGroup // calls that wait for work before they take memory away
 
 	mu         sync.Mutex
 	closed     bool
@@ -68,10 +69,11 @@ func (d *Device) Close() error {
 	}
 	d.closed = true
 	for _, s := range d.streams {
-		s.end()
+		s.end(false)
 	}
 	d.mu.Unlock()
 	d.workers.Wait()
+	d.taking.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	failed := d.unseen

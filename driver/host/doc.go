@@ -26,5 +26,8 @@
 // Synchronize reports, and the stream goes on. Go's race detector sees host
 // memory that is changed before a copy of it was done.
 //
+// A closed stream is one whose work is done: work for it is misuse, but an event
+// can be recorded on it and memory cached for it can be unmapped.
+//
 // Close ends all goroutines.
 package host

@@ -6,19 +6,23 @@ import "github.com/ashlar-mem/ashlar/driver"
 // after the device has forgotten its name.
 type event struct{ reached chan struct{} }
 
-// RecordEvent marks the end of the work on a stream.
+// RecordEvent marks the end of the work on a stream. On a closed one the event
+// is done when the work is.
 func (d *Device) RecordEvent(stream, addr uint64) (driver.Event, error) {
 	if err := d.begin(); err != nil {
 		return 0, err
 	}
 	defer d.mu.Unlock()
 	e := &event{reached: make(chan struct{})}
-	err := d.add(stream, work{doing: "an event", run: func() error {
+	queued, err := d.mark(stream, work{doing: "an event", run: func() error {
 		close(e.reached)
 		return nil
 	}})
 	if err != nil {
 		return 0, err
+	}
+	if !queued {
+		close(e.reached)
 	}
 	d.nextEvent++
 	d.events[d.nextEvent] = e
@@ -62,7 +66,8 @@ func (d *Device) WaitEvent(ev driver.Event) error {
 }
 
 // StreamWait lets a stream wait for an event. The event may be asked for, and
-// so be gone, before the stream has come that far.
+// so be gone, before the stream has come that far. A closed stream has no work
+// that could wait.
 func (d *Device) StreamWait(stream uint64, ev driver.Event) error {
 	if err := d.begin(); err != nil {
 		return err
@@ -72,10 +77,11 @@ func (d *Device) StreamWait(stream uint64, ev driver.Event) error {
 	if err != nil {
 		return err
 	}
-	return d.add(stream, work{doing: "waiting for an event", run: func() error {
+	_, err = d.mark(stream, work{doing: "waiting for an event", run: func() error {
 		<-e.reached
 		return nil
 	}})
+	return err
 }
 
 // event finds an event. The device is locked.

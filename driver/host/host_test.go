@@ -157,7 +157,8 @@ func TestMisuse(t *testing.T) {
 		"waiting for one":        d.StreamWait(0, ev),
 		"closing stream 0":       d.CloseStream(0),
 		"closing twice":          d.CloseStream(closed),
-		"synchronize":            d.Synchronize(closed),
+		"synchronize":            d.Synchronize(77),
+		"unmap for no stream":    d.Unmap(mapped, 2*mib, 2*mib, 77),
 		"slow":                   d.Slow(77, 0, 0),
 		"host memory of others":  d.FreeHost(buf),
 		"no host memory":         second(d.AllocHost(0)),
@@ -314,8 +315,10 @@ func TestClose(t *testing.T) {
 	check(t, d.Launch(0, func() error { return failed }))
 	s := must[uint64](t)(d.NewStream())
 	check(t, d.Launch(s, func() error { return lost }))
-	check(t, d.CloseStream(s))
-	if err := d.Close(); !errors.Is(err, failed) || !errors.Is(err, lost) {
+	if err := d.CloseStream(s); err != lost {
+		t.Errorf("CloseStream reports %v", err)
+	}
+	if err := d.Close(); !errors.Is(err, failed) || errors.Is(err, lost) {
 		t.Errorf("Close reports %v", err)
 	}
 	check(t, d.Close())
@@ -332,4 +335,70 @@ func TestClose(t *testing.T) {
 	if err := d.Fill(addrs["plain"], 1, 1, 0); !errors.Is(err, host.ErrClosed) {
 		t.Errorf("fill after Close: %v", err)
 	}
+}
+
+// TestCloseWhileTaking: Close comes while memory is being taken away.
+func TestCloseWhileTaking(t *testing.T) {
+	for name, take := range map[string]func(*host.Device) func() error{
+		"unmap": func(d *host.Device) func() error {
+			base := must[uint64](t)(d.Reserve(8*mib, 0))
+			check(t, d.Map(base, 4*mib, 2*mib))
+			return func() error { return d.Unmap(base, 4*mib, 2*mib, 0) }
+		},
+		"free": func(d *host.Device) func() error {
+			addr := must[uint64](t)(d.Malloc(4*mib, 0))
+			return func() error { return d.Free(addr, 4*mib) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := host.New(host.Config{Memory: 64 * mib})
+				f := take(d)
+				opens := gate(t, d, 0)
+				taken, closed := make(chan error, 1), make(chan error, 1)
+				go func() { taken <- f() }()
+				synctest.Wait()
+				go func() { closed <- d.Close() }()
+				synctest.Wait()
+				if len(taken)+len(closed) != 0 {
+					t.Fatal("nobody waited for the work")
+				}
+				opens()
+				check(t, <-taken)
+				check(t, <-closed)
+				if d.Held() != 0 {
+					t.Errorf("%d bytes are held", d.Held())
+				}
+			})
+		})
+	}
+}
+
+// TestMapWhileUnmapping: a range belongs to an Unmap until it has returned.
+func TestMapWhileUnmapping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := host.New(host.Config{Memory: 64 * mib})
+		base := must[uint64](t)(d.Reserve(8*mib, 0))
+		check(t, d.Map(base, 4*mib, 2*mib))
+		opens := gate(t, d, 0)
+		done := make(chan error, 1)
+		go func() { done <- d.Unmap(base, 4*mib, 2*mib, 0) }()
+		synctest.Wait()
+		for name, err := range map[string]error{
+			"map":       d.Map(base+2*mib, 4*mib, 2*mib),
+			"unmap":     d.Unmap(base, 2*mib, 2*mib, 0),
+			"unreserve": d.Unreserve(base, 8*mib),
+			"fill":      d.Fill(base, 1, 1, 0),
+		} {
+			if !errors.Is(err, host.ErrMisuse) {
+				t.Errorf("%s while an unmap waits: %v", name, err)
+			}
+		}
+		opens()
+		check(t, <-done)
+		check(t, d.Map(base, 4*mib, 2*mib))
+		check(t, d.Fill(base, 1, 4*mib, 0))
+		check(t, d.Synchronize(0))
+		check(t, d.Close())
+	})
 }

@@ -15,9 +15,18 @@ import (
 type space struct {
 	mem    []byte // all addresses; reading where nothing is mapped faults
 	base   uint64
-	size   uint64 // as asked for
-	mapped []bool // for each page of a reservation; nil for a plain segment
+	size   uint64      // as asked for
+	mapped []pageState // for each page of a reservation; nil for a plain segment
 }
+
+// pageState is what lies behind a page of a reservation.
+type pageState uint8
+
+const (
+	pageEmpty pageState = iota
+	pageMapped
+	pageLeaving // an Unmap waits for work before it takes the memory away
+)
 
 // newSpace wraps pages; mem is not empty.
 func newSpace(mem []byte, size uint64) *space {
@@ -28,7 +37,7 @@ func newSpace(mem []byte, size uint64) *space {
 func (s *space) mappedBytes() uint64 {
 	n := uint64(0)
 	for _, m := range s.mapped {
-		if m {
+		if m != pageEmpty {
 			n += page
 		}
 	}
@@ -36,7 +45,7 @@ func (s *space) mappedBytes() uint64 {
 }
 
 // pages are the places in mapped of a range within the space.
-func (s *space) pages(addr, size uint64) []bool {
+func (s *space) pages(addr, size uint64) []pageState {
 	first := (addr - s.base) / page
 	last := (addr - s.base + size + page - 1) / page
 	return s.mapped[first:last]
@@ -77,6 +86,8 @@ func (d *Device) Free(addr, size uint64) error {
 	// From here on no work can name the memory; what is queued is waited for.
 	d.remove(s)
 	waits := d.queuedWork()
+	d.taking.Add(1)
+	defer d.taking.Done()
 	d.mu.Unlock()
 	for _, wait := range waits {
 		wait()
@@ -106,7 +117,7 @@ func (d *Device) Reserve(size, stream uint64) (addr uint64, err error) {
 		return 0, fmt.Errorf("host: %w: reserving %s of addresses: %w", driver.ErrOutOfMemory, units.Size(size), err)
 	}
 	s := newSpace(mem, size)
-	s.mapped = make([]bool, size/page)
+	s.mapped = make([]pageState, size/page)
 	d.insert(s)
 	return s.base, nil
 }
@@ -142,8 +153,11 @@ func (d *Device) Map(addr, size, granule uint64) error {
 		return err
 	}
 	pages := s.pages(addr, size)
-	if slices.Contains(pages, true) {
+	if slices.Contains(pages, pageMapped) {
 		return misuse("map of %d bytes at %#x, where memory is mapped already", size, addr)
+	}
+	if slices.Contains(pages, pageLeaving) {
+		return misuse("map of %d bytes at %#x, where an unmap has not returned yet", size, addr)
 	}
 	if err := d.fits("map", size); err != nil {
 		return err
@@ -151,7 +165,7 @@ func (d *Device) Map(addr, size, granule uint64) error {
 	if err := openPages(s.mem[addr-s.base:][:size]); err != nil {
 		return fmt.Errorf("host: %w: map of %s: %w", driver.ErrOutOfMemory, units.Size(size), err)
 	}
-	set(pages, true)
+	set(pages, pageMapped)
 	d.held += size
 	return nil
 }
@@ -168,33 +182,40 @@ func (d *Device) Unmap(addr, size, granule, stream uint64) error {
 		return err
 	}
 	pages := s.pages(addr, size)
-	if slices.Contains(pages, false) {
+	if !all(pages, pageMapped) {
 		d.mu.Unlock()
 		return misuse("unmap of %d bytes at %#x, where not all is mapped", size, addr)
 	}
-	set(pages, false) // no more work for it from here on
-	// The work of a stream that was closed is waited for all the same.
-	wait := func() {}
-	if st := d.streams[stream]; st != nil {
-		wait = st.queued()
+	wait, err := d.passed(stream)
+	if err != nil {
+		d.mu.Unlock()
+		return err
 	}
+	set(pages, pageLeaving) // no more work for it from here on
+	d.taking.Add(1)
+	defer d.taking.Done()
 	d.mu.Unlock()
 	wait()
 	err = closePages(s.mem[addr-s.base:][:size])
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
-		set(pages, true)
+		set(pages, pageMapped)
 		return fmt.Errorf("host: unmap of %#x: %w", addr, err)
 	}
+	set(pages, pageEmpty)
 	d.held -= size
 	return nil
 }
 
-func set(pages []bool, to bool) {
+func set(pages []pageState, to pageState) {
 	for i := range pages {
 		pages[i] = to
 	}
+}
+
+func all(pages []pageState, are pageState) bool {
+	return !slices.ContainsFunc(pages, func(p pageState) bool { return p != are })
 }
 
 // fits checks the capacity.
@@ -243,7 +264,7 @@ func (d *Device) bytes(addr, size uint64) ([]byte, error) {
 	if s == nil || size > s.base+s.size-addr {
 		return nil, misuse("%d bytes at %#x are not memory of the device", size, addr)
 	}
-	if s.mapped != nil && size > 0 && slices.Contains(s.pages(addr, size), false) {
+	if s.mapped != nil && size > 0 && !all(s.pages(addr, size), pageMapped) {
 		return nil, misuse("%d bytes at %#x: not all of them are mapped", size, addr)
 	}
 	return s.mem[addr-s.base:][:size:size], nil

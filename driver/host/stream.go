@@ -27,8 +27,10 @@ type stream struct {
 	queue    []work
 	added    uint64 // number of pieces of work ever queued
 	done     uint64 // and done
-	ending   bool
-	err      error // the first one since Synchronize asked
+	ending   bool   // no more work is taken
+	ended    bool   // the goroutine looks at the queue no more
+	awaited  bool   // CloseStream reports the error
+	err      error  // the first one since Synchronize asked
 	perPiece time.Duration
 	perMiB   time.Duration
 }
@@ -52,8 +54,8 @@ func (d *Device) startStream() *stream {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.streams, s.id)
-		if s.err != nil {
-			d.unseen = append(d.unseen, s.err)
+		if err := s.leftError(); err != nil {
+			d.unseen = append(d.unseen, err)
 		}
 	})
 	return s
@@ -67,6 +69,7 @@ func (s *stream) serve() {
 	for {
 		for len(s.queue) == 0 {
 			if s.ending {
+				s.ended = true
 				return
 			}
 			s.changed.Wait()
@@ -106,13 +109,17 @@ func (s *stream) attempt(w *work) (err error) {
 	return w.run()
 }
 
-// add queues work.
-func (s *stream) add(w work) {
+// add queues work. It reports false if the stream has ended.
+func (s *stream) add(w work) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
 	s.queue = append(s.queue, w)
 	s.added++
 	s.changed.Broadcast()
+	return true
 }
 
 // queued returns a function that waits until the work queued by now is done.
@@ -129,12 +136,24 @@ func (s *stream) queued() func() {
 	}
 }
 
-// end lets the goroutine end after the work that is queued.
-func (s *stream) end() {
+// end lets the goroutine end after the work that is queued. If the end is
+// awaited, whoever waits takes the error.
+func (s *stream) end(awaited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ending = true
+	s.awaited = s.awaited || awaited
 	s.changed.Broadcast()
+}
+
+// leftError is the error of a stream that has ended, if nobody else will ask.
+func (s *stream) leftError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.awaited {
+		return nil
+	}
+	return s.err
 }
 
 func (s *stream) takeError() error {
@@ -155,7 +174,37 @@ func (d *Device) open(id uint64) (*stream, error) {
 			return s, nil
 		}
 	}
-	return nil, misuse("there is no stream %d", id)
+	return nil, d.noStream(id)
+}
+
+func (d *Device) noStream(id uint64) error {
+	if id < d.nextStream {
+		return misuse("stream %d is closed", id)
+	}
+	return misuse("there is no stream %d", id)
+}
+
+// mark queues work that only tells how far a stream has come, which is a fair
+// question also while it ends and after that. It reports false if the stream
+// has ended. The device is locked.
+func (d *Device) mark(id uint64, w work) (queued bool, err error) {
+	if id >= d.nextStream {
+		return false, d.noStream(id)
+	}
+	s := d.streams[id]
+	return s != nil && s.add(w), nil
+}
+
+// passed returns a function that waits for the work queued on a stream by now;
+// on a closed one there is none. The device is locked.
+func (d *Device) passed(id uint64) (func(), error) {
+	if id >= d.nextStream {
+		return nil, d.noStream(id)
+	}
+	if s := d.streams[id]; s != nil {
+		return s.queued(), nil
+	}
+	return func() {}, nil
 }
 
 // queuedWork returns for each stream what queued does.
@@ -176,33 +225,42 @@ func (d *Device) NewStream() (uint64, error) {
 	return d.startStream().id, nil
 }
 
-// CloseStream takes no more work for a stream and ends it when its work is
-// done, without waiting for that. What goes wrong in it is reported by Close.
+// CloseStream takes no more work for a stream, waits for what is queued and
+// reports the first error in it since the last Synchronize.
 func (d *Device) CloseStream(stream uint64) error {
 	if err := d.begin(); err != nil {
 		return err
 	}
-	defer d.mu.Unlock()
 	if stream == 0 {
+		d.mu.Unlock()
 		return misuse("stream 0 cannot be closed")
 	}
 	s, err := d.open(stream)
 	if err != nil {
+		d.mu.Unlock()
 		return err
 	}
-	s.end()
-	return nil
+	s.end(true)
+	wait := s.queued()
+	d.mu.Unlock()
+	wait()
+	return s.takeError()
 }
 
 // Synchronize waits for the work queued on a stream and reports the first
-// error in it since the last Synchronize.
+// error in it since the last Synchronize. Of a closed stream CloseStream has
+// reported it.
 func (d *Device) Synchronize(stream uint64) error {
 	if err := d.begin(); err != nil {
 		return err
 	}
 	s, err := d.open(stream)
 	if err != nil {
+		wait, err := d.passed(stream)
 		d.mu.Unlock()
+		if err == nil {
+			wait()
+		}
 		return err
 	}
 	wait := s.queued()
@@ -245,8 +303,8 @@ func (d *Device) enqueue(stream uint64, w work) error {
 // add queues work. The device is locked.
 func (d *Device) add(stream uint64, w work) error {
 	s, err := d.open(stream)
-	if err == nil {
-		s.add(w)
+	if err == nil && !s.add(w) {
+		err = d.noStream(stream)
 	}
 	return err
 }

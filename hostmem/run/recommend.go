@@ -1,7 +1,9 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/hostmem/variant"
@@ -17,18 +19,36 @@ type Recommendation struct {
 	Lines   variant.Lines `json:"lines"`
 }
 
-// outside tells whether a holds less in the end than b by more than the spread:
-// the gap between their runs is wider than the runs of either lie apart.
+// below tells whether a holds less in the end than b, in all its runs than b in
+// any.
+func below(a, b *Result) bool {
+	return a.Spread != nil && b.Spread != nil && a.Spread.FinalRSS.High < b.Spread.FinalRSS.Low
+}
+
+// outside tells whether a holds less in the end than b by more than the spread. It
+// is below, and that is no chance: either the gap between their runs is wider than
+// the runs of either lie apart, or there are many runs.
 //
-// With three runs each, two variants that are the same pass this in fewer than
-// one of a hundred cases; that all runs of one are below those of the other
-// happens in five.
+// With three runs each, two variants that are the same have such a gap in fewer
+// than one of a hundred cases; that one is only below happens in five.
 func outside(a, b *Result) bool {
-	if a.Spread == nil || b.Spread == nil {
+	if !below(a, b) {
 		return false
 	}
 	x, y := a.Spread.FinalRSS, b.Spread.FinalRSS
-	return x.High < y.Low && y.Low-x.High > max(x.High-x.Low, y.High-y.Low)
+	return y.Low-x.High > max(x.High-x.Low, y.High-y.Low) || choices(a.Runs+b.Runs, a.Runs) >= 100
+}
+
+// enoughRuns is how many runs of each suffice to be below.
+const enoughRuns = 5
+
+// choices is in how many ways k of n can be the lowest.
+func choices(n, k int) float64 {
+	ways := 1.0
+	for i := range k {
+		ways = ways * float64(n-i) / float64(i+1)
+	}
+	return ways
 }
 
 // weight is memory times CPU time: where one is halved and the other doubled,
@@ -66,11 +86,13 @@ func recommend(results []Result, ready []variant.Ready) Recommendation {
 		return stay
 	}
 	var best *Result
-	var dear []*Result
+	var dear, unsure []*Result
 	for i := range results {
 		r := &results[i]
 		switch {
-		case r == base || !r.eligible() || !outside(r, base):
+		case r == base || !r.eligible() || !below(r, base):
+		case !outside(r, base):
+			unsure = append(unsure, r)
 		case r.weights().High >= base.weights().Low:
 			dear = append(dear, r)
 		case best == nil || r.weight() < best.weight():
@@ -78,7 +100,7 @@ func recommend(results []Result, ready []variant.Ready) Recommendation {
 		}
 	}
 	if best == nil {
-		stay.Reason = stayReason(base, dear)
+		stay.Reason = stayReason(base, dear, unsure)
 		return stay
 	}
 	rec := Recommendation{Variant: best.Variant, Reason: betterReason(best, base), Cost: cost(best, base)}
@@ -91,9 +113,9 @@ func recommend(results []Result, ready []variant.Ready) Recommendation {
 }
 
 func betterReason(r, base *Result) string {
-	return fmt.Sprintf("%s holds %s %s, glibc %s: %s less, and the runs of neither lie further apart than %s",
+	return fmt.Sprintf("%s holds %s %s, glibc %s: %s less. Its runs lie %s apart, those of glibc %s",
 		r.Variant, units.Size(*r.FinalRSS), finally(r), units.Size(*base.FinalRSS), units.Size(*base.FinalRSS-*r.FinalRSS),
-		units.Size(max(width(r), width(base))))
+		units.Size(width(r)), units.Size(width(base)))
 }
 
 func width(r *Result) uint64 { return r.Spread.FinalRSS.High - r.Spread.FinalRSS.Low }
@@ -105,7 +127,15 @@ func finally(r *Result) string {
 	return "when it is idle"
 }
 
-func stayReason(base *Result, dear []*Result) string {
+func stayReason(base *Result, dear, unsure []*Result) string {
+	if len(unsure) > 0 {
+		var names []string
+		for _, r := range unsure {
+			names = append(names, r.Variant)
+		}
+		return fmt.Sprintf("stay on glibc, or repeat more often (--repeat %d): %s held less in all runs, but runs lie up to %s apart and could have done so by chance",
+			enoughRuns, strings.Join(names, ", "), units.Size(width(slices.MaxFunc(append(unsure, base), func(a, b *Result) int { return cmp.Compare(width(a), width(b)) }))))
+	}
 	if len(dear) == 0 {
 		return fmt.Sprintf("stay on glibc: nothing holds less than its %s %s by more than the spread", units.Size(*base.FinalRSS), finally(base))
 	}

@@ -45,8 +45,9 @@ func TestRecommend(t *testing.T) {
 		{"the cheaper of two that hold less", []Result{
 			measured("glibc", 1, 100, 101, 102), measured("jemalloc", 1.5, 50, 51, 50), measured("mimalloc", 1.1, 52, 53, 53),
 		}, "mimalloc", ""},
+		{"many runs are below", []Result{measured("glibc", 1, 100, 110, 120, 130, 140), measured("jemalloc", 1, 40, 80, 91, 92, 93)}, "jemalloc", "Its runs lie 53.00 MiB apart, those of glibc 40.00 MiB"},
 		{"runs overlap", []Result{measured("glibc", 1, 100, 140, 102), measured("jemalloc", 1, 90, 101, 90)}, "glibc", "by more than the spread"},
-		{"the gap is within the spread", []Result{measured("glibc", 1, 100, 110, 120), measured("jemalloc", 1, 90, 91, 92)}, "glibc", "by more than the spread"},
+		{"the gap is within the spread", []Result{measured("glibc", 1, 100, 110, 120), measured("jemalloc", 1, 90, 91, 92)}, "glibc", "(--repeat 5): jemalloc held less in all runs, but runs lie up to 20.00 MiB apart"},
 		{"worse", []Result{measured("glibc", 1, 100, 101, 102), measured("jemalloc", 1, 150, 151, 152)}, "glibc", "by more than the spread"},
 		{"too dear", []Result{measured("glibc", 1, 100, 101, 102), measured("mimalloc-reset", 9, 50, 51, 50)}, "glibc", "mimalloc-reset holds 0.50 of glibc's memory for 9.00 of its CPU time"},
 		{"the gain is within the spread of CPU time", []Result{
@@ -74,31 +75,35 @@ func TestRecommend(t *testing.T) {
 	}
 }
 
-// With three runs each, two variants that do not differ pass for different less
-// often than once in a hundred times; a real difference is seen.
+// Two variants that do not differ pass for different less often than once in a
+// hundred times; a real difference is seen, and with more runs a smaller one.
 func TestOutside(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	sample := func(mean float64) Result {
+	sample := func(runs int, mean float64) Result {
 		var final []uint64
-		for range 3 {
+		for range runs {
 			final = append(final, uint64(1000*(mean+rng.NormFloat64())))
 		}
-		return Result{Spread: &Spread{FinalRSS: span(final)}}
+		return Result{Runs: runs, Spread: &Spread{FinalRSS: span(final)}}
 	}
-	count := func(less float64) (n int) {
+	for _, tt := range []struct {
+		runs     int
+		less     float64 // in standard deviations
+		from, to int     // how often it is seen, of 10,000
+	}{
+		{3, 0, 0, 100}, {4, 0, 0, 100}, {enoughRuns, 0, 0, 100}, {10, 0, 0, 100},
+		{3, 8, 9500, 10000}, {enoughRuns, 4, 9000, 10000},
+	} {
+		n := 0
 		for range 10000 {
-			a, b := sample(100-less), sample(100)
+			a, b := sample(tt.runs, 100-tt.less), sample(tt.runs, 100)
 			if outside(&a, &b) {
 				n++
 			}
 		}
-		return n
-	}
-	if n := count(0); n > 100 {
-		t.Errorf("the same is told apart %d times in 10,000", n)
-	}
-	if n := count(8); n < 9500 {
-		t.Errorf("eight standard deviations are seen %d times in 10,000", n)
+		if n < tt.from || n > tt.to {
+			t.Errorf("with %d runs %g less is seen %d times in 10,000", tt.runs, tt.less, n)
+		}
 	}
 }
 

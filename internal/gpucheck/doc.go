@@ -26,7 +26,8 @@
 // the matching exchanges them and the comparison goes on. After any other the
 // two runs cannot be compared any more, so the recording is performed a second
 // time with ties broken as they were recorded, on real memory all the same, and
-// then everything has to be identical.
+// then everything has to be identical. The first run goes on to the end all the
+// same: a device that fails, or a run that could not be finished, is never good.
 //
 // When other streams have passed a freed block is a matter of time. An event is
 // taken as done when the recording has it done, and not before the device has.

@@ -45,6 +45,7 @@ func (e entry) gives() bool {
 type opLog struct {
 	entries   []entry
 	decisions []alloc.Decision
+	addr      uint64 // of an allocation
 	err       error
 }
 
@@ -128,7 +129,7 @@ func (l *lockstep) do(i int) {
 			l.guide.rank[e.Addr] = n
 		}
 	}
-	_, l.dev.log.err = l.dev.p.Do(i)
+	l.dev.log.addr, l.dev.log.err = l.dev.p.Do(i)
 	for _, e := range l.dev.log.entries {
 		if e.Action == alloc.ActionFreeCompleted.String() {
 			delete(l.guide.ours, e.Addr)
@@ -149,6 +150,11 @@ type difference struct {
 	ref, dev []entry // that differ: one each, or a run of releases
 }
 
+// release reports whether the difference is about memory given back.
+func (d *difference) release() bool {
+	return slices.ContainsFunc(slices.Concat(d.ref, d.dev), entry.gives)
+}
+
 func (l *lockstep) differ(i int, what, ref, dev string) *difference {
 	d := &difference{Operation: i, What: what, Recorded: ref, Device: dev}
 	if i < len(l.rec.Ops) {
@@ -160,8 +166,7 @@ func (l *lockstep) differ(i int, what, ref, dev string) *difference {
 // compare looks for a difference in what operation i did, and matches the
 // segments it got.
 func (l *lockstep) compare(i int) *difference {
-	var oom *alloc.OutOfMemoryError
-	if err := l.dev.log.err; err != nil && !errors.As(err, &oom) {
+	if err := l.failure(); err != nil {
 		return l.differ(i, "the operation failed on the device", outcomeOf(l.ref.log.err), err.Error())
 	}
 	ref, dev := l.ref.log.entries, l.dev.log.entries
@@ -181,9 +186,13 @@ func (l *lockstep) compare(i int) *difference {
 	}
 	switch {
 	case len(ref) > 0:
-		return l.differ(i, "something did not happen on the device", ref[0].String(), "")
+		d := l.differ(i, "something did not happen on the device", ref[0].String(), "")
+		d.ref = ref[:1:1]
+		return d
 	case len(dev) > 0:
-		return l.differ(i, "something happened on the device only", "", dev[0].String())
+		d := l.differ(i, "something happened on the device only", "", dev[0].String())
+		d.dev = dev[:1:1]
+		return d
 	}
 	return l.compareError(i)
 }
@@ -201,7 +210,9 @@ func (l *lockstep) compareEntry(i int, ref, dev entry) *difference {
 	oom := ref.Action == alloc.ActionOOM.String() // its address is the free memory of the device
 	obtained := ref.Action == alloc.ActionSegmentAlloc.String() || ref.Action == actionReserve
 	if !l.alike(ref, dev) {
-		return l.differ(i, "the device did something else", ref.String(), dev.String())
+		d := l.differ(i, "the device did something else", ref.String(), dev.String())
+		d.ref, d.dev = []entry{ref}, []entry{dev}
+		return d
 	}
 	switch {
 	case obtained:
@@ -231,8 +242,8 @@ func (l *lockstep) place(e entry, find func(uint64) (int, uint64, bool)) string 
 }
 
 // compareReleases compares a run of memory given back. A pool gives back its
-// free segments by size and those of one size by address, so among equal ones
-// the order is the addresses' and only the set counts.
+// free segments by size and those of one size by address. So the order of equal
+// ones may be another on the device, if it is that of the device's addresses.
 func (l *lockstep) compareReleases(i int, ref, dev []entry) *difference {
 	same := len(ref) == len(dev)
 	reordered := false
@@ -255,6 +266,11 @@ func (l *lockstep) compareReleases(i int, ref, dev []entry) *difference {
 			same = same && n == 0
 		}
 		if same {
+			if why := l.dev.log.misordered(); why != "" {
+				d := l.differ(i, "the device gave memory back in an order that no rule makes", describe(ref), describe(dev))
+				d.NotTie = why
+				return d
+			}
 			l.reordered++
 		}
 	}
@@ -331,12 +347,19 @@ func (l *lockstep) run(ctx context.Context) (*outcome, error) {
 		}
 		check(i)
 		l.do(i)
+		if out.failed = l.failure(); out.failed != nil {
+			if out.parted == nil {
+				out.parted = l.compare(i)
+			}
+			return out, nil
+		}
 		if out.parted == nil {
 			out.parted = l.compare(i)
 		} else if l.compareError(i) != nil {
-			// An allocation failed in one run only: from here on the
-			// operations are not the same any more.
-			return out, nil
+			if !l.refusedOnce(i) {
+				return out, nil
+			}
+			out.refused++
 		}
 		out.performed = i + 1
 	}
@@ -351,7 +374,9 @@ func (l *lockstep) run(ctx context.Context) (*outcome, error) {
 type outcome struct {
 	performed int
 	equal     int         // checkpoints with all statistics equal
+	refused   int         // allocations that the limit refused in one run only, after they had parted
 	parted    *difference // nil if the layout was the same from beginning to end
+	failed    error       // of the device, where the run was stopped
 }
 
 // outcomeOf says how an operation ended.

@@ -36,8 +36,10 @@ type oracleResult struct {
 	LayoutEqual      bool        `json:"layout_equal"`
 	Ties             int         `json:"ties"`
 	FirstTie         *tie        `json:"first_tie,omitempty"`
-	Parted           *difference `json:"parted,omitempty"` // what could not be settled
-	Explained        bool        `json:"explained"`        // Parted is a tie, or follows from one
+	Parted           *difference `json:"parted,omitempty"`   // what could not be settled
+	Explained        bool        `json:"explained"`          // Parted is a tie, or follows from one
+	Failed           string      `json:"failed,omitempty"`   // what the device answered, where the run was stopped
+	Refused          int         `json:"refused_in_one_run"` // by the limit, after the runs had parted
 	Reordered        int         `json:"releases_reordered"`
 	EventsDone       int64       `json:"events_done"`   // when the recording had them done
 	EventsWaited     int64       `json:"events_waited"` // for the device, which had not
@@ -117,12 +119,13 @@ func (c *checker) recording(ctx context.Context, rec *replay.Recording) (*oracle
 	if err := c.native(ctx, rec, known.Waited, streams, r); err != nil {
 		return nil, err
 	}
-	r.OK = r.LayoutEqual && r.CheckpointsEqual == r.Checkpoints
+	complete := r.Performed == r.Operations && r.Failed == ""
+	r.OK = complete && r.LayoutEqual && r.CheckpointsEqual == r.Checkpoints
 	if r.Explained || c.both {
 		if err := c.inRecordedOrder(ctx, rec, streams, r); err != nil {
 			return nil, err
 		}
-		r.OK = (r.OK || r.Explained) && r.Recorded.Identical
+		r.OK = complete && (r.OK || r.Explained) && r.Recorded.Identical
 	}
 	return r, nil
 }
@@ -146,13 +149,16 @@ func (c *checker) native(ctx context.Context, rec *replay.Recording, waited []in
 	}
 	if d := out.parted; d != nil {
 		// Segments that were exchanged have not been free for equally long,
-		// which garbage collection looks at: what it does then follows from
-		// the exchange.
+		// which garbage collection looks at: what it gives back then follows
+		// from the exchange.
 		_, limited := l.dev.a.Limit()
 		collects := limited && l.dev.a.Settings().GarbageCollectionThreshold > 0
-		r.Explained = d.Tie != nil || collects && len(l.ties) > 0
+		r.Explained = out.failed == nil && (d.Tie != nil || collects && len(l.ties) > 0 && d.release())
 	}
-	r.Reordered = l.reordered
+	if out.failed != nil {
+		r.Failed = out.failed.Error()
+	}
+	r.Reordered, r.Refused = l.reordered, out.refused
 	r.EventsDone, r.EventsWaited, r.EventsHeld = l.guide.instant, l.guide.waited, l.guide.held
 	r.Calls = dev.count()
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
@@ -21,8 +22,9 @@ type scattered struct {
 	used          map[uint64]bool
 	streams       uint64
 	events        driver.Event
-	slow          bool // no event is done before it is waited for
-	left          int  // segments it gives before it breaks; 0 is without end
+	slow          bool  // no event is done before it is waited for
+	left          int   // segments it gives before it breaks; 0 is without end
+	refusal       error // how it says that it is broken; errBroken if nil
 }
 
 const place = 1 << 38
@@ -36,7 +38,7 @@ var errBroken = errors.New("the device is broken")
 func (d *scattered) get() (uint64, error) {
 	if d.left > 0 {
 		if d.left--; d.left == 0 {
-			return 0, errBroken
+			return 0, cmp.Or(d.refusal, errBroken)
 		}
 	}
 	for {
@@ -276,23 +278,86 @@ func (d *swapping) Malloc(size, stream uint64) (uint64, error) {
 	return addr, err
 }
 
-// A device that fails is no tie either, and what it gave is given back.
+// A device that fails is never good, before a tie, after one, and where garbage
+// collection could explain a difference; and what it gave is given back.
 func TestOracleDeviceFails(t *testing.T) {
-	dev := newScattered(1)
-	dev.left = 30
-	c := &checker{dev: dev}
-	r, err := c.recording(t.Context(), load(t, "oracle/mixed-default-1"))
-	if err != nil {
-		t.Fatal(err)
+	for _, x := range []struct {
+		name    string
+		left    int
+		refusal error // instead of errBroken
+		after   bool  // a tie has parted the runs by then
+	}{
+		{name: "oracle/mixed-default-1", left: 30},
+		{name: "oracle/mixed-default-1", left: 60, after: true},
+		{name: "oracle/streams-default-1", left: 100, after: true},
+		{name: "oracle/steps-gc6-1", left: 100, after: true},
+		{name: "oracle/mixed-gc6-1", left: 30},
+		{name: "oracle/mixed-default-1", left: 60, refusal: driver.ErrOutOfMemory, after: true},
+	} {
+		dev := newScattered(1)
+		dev.left, dev.refusal = x.left, x.refusal
+		r, err := (&checker{dev: dev}).recording(t.Context(), load(t, x.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dev.left != 0 {
+			t.Errorf("%s: the device did not break", x.name)
+		}
+		if r.OK || r.Parted == nil {
+			t.Errorf("%s, %d segments: a broken device is good: %+v", x.name, x.left, r)
+		}
+		reason := "the device refused memory"
+		if x.refusal == nil {
+			reason = errBroken.Error()
+		}
+		if r.Performed == r.Operations || !strings.Contains(r.Failed, reason) || r.Explained {
+			t.Errorf("%s: performed %d of %d, explained %v, the reason is %q", x.name, r.Performed, r.Operations, r.Explained, r.Failed)
+		}
+		if tied := r.Parted != nil && r.Parted.Tie != nil; tied != x.after {
+			t.Errorf("%s, %d segments: parted at a tie: %v", x.name, x.left, tied)
+		}
+		if len(dev.used) != 0 {
+			t.Errorf("%s: %d places were not given back", x.name, len(dev.used))
+		}
 	}
-	if r.OK || r.Parted == nil || r.Explained {
-		t.Errorf("a broken device is good: %+v", r)
+}
+
+// Equal blocks go back in the order of their addresses within one walk.
+func TestMisordered(t *testing.T) {
+	free := func(addr, size uint64) alloc.Decision {
+		return alloc.Released{Segment: alloc.Span{Addr: addr, Size: size}}
 	}
-	if !strings.Contains(r.Parted.Device, errBroken.Error()) {
-		t.Errorf("the reason is not named: %+v", r.Parted)
+	unmap := func(addr, size uint64) alloc.Decision {
+		s := alloc.Span{Addr: addr, Size: size}
+		return alloc.Unmapping{Block: s, Unmapped: s, Granule: 2}
 	}
-	if len(dev.used) != 0 {
-		t.Errorf("%d places were not given back", len(dev.used))
+	full, aging := alloc.FullRelease{}, func(average float64) alloc.Decision { return alloc.Aging{Average: average, Released: true} }
+	for _, x := range []struct {
+		name      string
+		decisions []alloc.Decision
+		bad       bool
+	}{
+		{"ascending", []alloc.Decision{full, free(1, 20), free(2, 20), unmap(5, 20), unmap(6, 20)}, false},
+		{"descending", []alloc.Decision{full, free(2, 20), free(1, 20)}, true},
+		{"not side by side", []alloc.Decision{full, free(2, 20), unmap(7, 8), free(1, 20)}, true},
+		{"unmapped, descending", []alloc.Decision{full, unmap(6, 20), unmap(5, 20)}, true},
+		{"other sizes", []alloc.Decision{full, free(2, 20), free(1, 40)}, false},
+		{"another stream", []alloc.Decision{full, free(12, 20), free(1, 20)}, false},
+		{"another walk", []alloc.Decision{full, free(2, 20), full, free(1, 20)}, false},
+		{"rounds of a collection", []alloc.Decision{aging(3), free(2, 20), aging(4), free(1, 20)}, false},
+		{"one round", []alloc.Decision{aging(3), free(2, 20), aging(3), free(1, 20)}, true},
+		{"for one request", []alloc.Decision{alloc.TargetedRelease{Want: 30}, free(2, 20), free(1, 20)}, false},
+		{"without an event", []alloc.Decision{full, free(99, 20)}, true},
+	} {
+		l := opLog{decisions: x.decisions}
+		for addr := range uint64(20) {
+			for _, a := range []alloc.Action{alloc.ActionSegmentFree, alloc.ActionSegmentUnmap} {
+				l.add(entry{Action: a.String(), Addr: addr, Stream: addr / 10})
+			}
+		}
+		if why := l.misordered(); (why != "") != x.bad {
+			t.Errorf("%s: %q", x.name, why)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ func (r *oracleReport) write(w io.Writer) {
 		case x.OK:
 			explained++
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%d of %d\t%s\t%s\n", strings.TrimSuffix(x.File, ".json.gz"), x.Operations, x.CheckpointsEqual, x.Checkpoints, x.layout(), x.inOrder())
+		fmt.Fprintf(tw, "%s\t%d of %d\t%d of %d\t%s\t%s\n", strings.TrimSuffix(x.File, ".json.gz"), x.Performed, x.Operations, x.CheckpointsEqual, x.Checkpoints, x.layout(), x.inOrder())
 	}
 	tw.Flush()
 	var done, waited, held int64
@@ -51,6 +51,10 @@ func (r *oracleResult) layout() string {
 	switch {
 	case r.Error != "":
 		return "failed"
+	case r.Failed != "":
+		return fmt.Sprintf("the device failed at operation %d", r.Performed)
+	case r.Performed < r.Operations:
+		return fmt.Sprintf("stopped at operation %d: it ended in another way", r.Performed)
 	case r.LayoutEqual && r.Ties == 0:
 		return "equal"
 	case r.LayoutEqual:
@@ -103,6 +107,14 @@ func (r *oracleResult) explain(w io.Writer) {
 		case d.NotTie != "":
 			fmt.Fprintf(w, "  not a tie: %s\n", d.NotTie)
 		}
+	}
+	if r.Failed != "" {
+		fmt.Fprintf(w, "  the run was stopped at operation %d: %s\n", r.Performed, r.Failed)
+	} else if r.Performed < r.Operations {
+		fmt.Fprintf(w, "  the run was stopped at operation %d, which failed in one run only\n", r.Performed)
+	}
+	if r.Refused > 0 {
+		fmt.Fprintf(w, "  after that the limit refused %s in one run only\n", plural(r.Refused, "allocation"))
 	}
 	if r.Recorded != nil && !r.Recorded.Identical {
 		fmt.Fprintf(w, "  with ties broken as recorded: %s\n", r.Recorded.First)
