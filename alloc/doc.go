@@ -33,7 +33,14 @@
 // request is about to fail: it may drop what is dear, and have the request tried
 // again. [WithOOMObserver] comes last and is only told: the request has failed.
 // The [*OutOfMemoryError] that the latter two see holds the numbers at that
-// moment.
+// moment. Its text is PyTorch's sentence, word for word. Why the request failed,
+// and where the free memory is that could not serve it, says
+// [Allocator.Diagnose] in a sentence, and [Allocator.Shortage] in numbers:
+//
+//	var oom *alloc.OutOfMemoryError
+//	if errors.As(err, &oom) {
+//		log.Print(oom.Numbers(), " ", a.Diagnose(oom))
+//	}
 //
 // # Truth
 //

@@ -159,3 +159,39 @@ func TestOOMRetryConcurrent(t *testing.T) {
 		t.Errorf("%d failures, %d allocations", s.NumOOMs, s.Allocation.All.Allocated)
 	}
 }
+
+// A hook that panics takes the request with it and nothing else.
+func TestHookPanics(t *testing.T) {
+	for name, option := range map[string]alloc.Option{
+		"retry":     alloc.WithOOMRetry(3, func(*alloc.OutOfMemoryError) bool { panic("hook") }),
+		"reclaimer": alloc.WithReclaimer(func() bool { panic("hook") }),
+		"observer":  alloc.WithOOMObserver(func(*alloc.OutOfMemoryError) { panic("hook") }),
+	} {
+		for conf, request := range map[string]func(*alloc.Allocator) error{
+			"malloc": func(a *alloc.Allocator) error { _, err := a.Malloc(90*mib, 0); return err },
+			"lend":   func(a *alloc.Allocator) error { _, err := a.Lend(90*mib, 0, ""); return err },
+		} {
+			t.Run(name+" "+conf, func(t *testing.T) {
+				a := alloc.New(sim.New(sim.Config{TotalMemory: 64 * mib}), option)
+				func() {
+					defer func() {
+						if r := recover(); r != "hook" {
+							t.Errorf("recovered %v", r)
+						}
+					}()
+					t.Error("returned: ", request(a))
+				}()
+				done := make(chan error, 1)
+				go func() { done <- errors.Join(a.EmptyCache(), a.CheckInvariants()) }()
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Error(err)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatal("the allocator stays locked")
+				}
+			})
+		}
+	}
+}

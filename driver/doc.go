@@ -16,5 +16,12 @@
 //
 // The last two hold bytes that a program can copy: they are a [Copier].
 //
+// # The end
+//
+// What was built last goes first: savers and graphs are closed, blocks freed and
+// the allocator's cache emptied, then the device is closed. Streams can be closed
+// at any time before that, also while blocks that were used on them are
+// allocated; see [Copier]. A program that ends anyway need do none of it.
+//
 // A driver has no policy. It does not round, cache, retry or count.
 package driver

@@ -31,5 +31,7 @@
 // captured or a pool receives allocations. A release is not free: the driver
 // waits for the device, requests of the program wait meanwhile, and what was
 // given back is asked for again when the program needs it. It lowers the cached
-// share; pinned memory it cannot touch.
+// share; pinned memory it cannot touch. An alarm that a release ends within the
+// check that raised it is reported as Raised, with the sample that raised it in
+// Before.
 package monitor

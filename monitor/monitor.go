@@ -16,10 +16,12 @@ type Options struct {
 	Interval time.Duration
 
 	Measure Measure
-	High    float64 // a share above it raises the alarm
+	High    float64 // a share above it raises the alarm; below 1, which no share exceeds
 	Low     float64 // a share below it ends the alarm; 0 is nine tenths of High
 	// MinReserved is how much must be reserved for an alarm: a large share of
-	// little memory is little memory.
+	// little memory is little memory. An alarm that is on ends when less is
+	// reserved, whatever the share, as after a release of most of it. 0 asks for
+	// nothing.
 	MinReserved uint64
 
 	// Notify is told when an alarm is raised or ends, and of every release. It
@@ -38,7 +40,8 @@ type Report struct {
 	Sample  Sample  // after the release, if there was one
 	Share   float64 // of the measure, in that sample
 	Alarm   bool    // it is on
-	Changed bool    // by this check
+	Raised  bool    // by this check, even if the release ended it at once
+	Changed bool    // Alarm is not what it was before this check
 
 	Before        *Sample // the release; nil if there was none
 	ReleasedBytes uint64
@@ -80,8 +83,8 @@ func New(a *alloc.Allocator, o Options) (*Monitor, error) {
 		o.Low = 0.9 * o.High
 	}
 	switch {
-	case !(o.High > 0 && o.High <= 1):
-		return nil, fmt.Errorf("monitor: High is %v, it is a share above 0 and at most 1", o.High)
+	case !(o.High > 0 && o.High < 1):
+		return nil, fmt.Errorf("monitor: High is %v, it must be a share above 0 and below 1", o.High)
 	case !(o.Low > 0 && o.Low <= o.High):
 		return nil, fmt.Errorf("monitor: Low is %v, it must be above 0 and at most High, %v", o.Low, o.High)
 	case o.Measure >= measures:
@@ -116,8 +119,8 @@ func (m *Monitor) Check() Report {
 		m.release(&r)
 	}
 	r.Changed = r.Alarm != before
-	raised := !before && (r.Alarm || r.Before != nil)
-	if raised {
+	r.Raised = !before && (r.Alarm || r.Before != nil) // a release needs an alarm
+	if r.Raised {
 		m.counters.Alarms++
 	}
 	m.mu.Unlock()

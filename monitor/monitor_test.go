@@ -105,13 +105,13 @@ func TestHysteresis(t *testing.T) {
 		{"default low", monitor.Options{High: 0.5}, []step{{6, "raised"}, {5, ""}, {4, "ended"}, {0, ""}}},
 		{"little memory", monitor.Options{High: 0.5, MinReserved: 100*mib + 1}, []step{{10, ""}, {0, ""}}},
 		{"enough memory", monitor.Options{High: 0.5, MinReserved: 100 * mib}, []step{{10, "raised"}, {0, "ended"}}},
-		{"the highest", monitor.Options{High: 1}, []step{{10, ""}, {0, ""}}},
+		{"the highest", monitor.Options{High: 0.99}, []step{{9, ""}, {10, "raised"}, {0, "ended"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			told := ""
 			c.o.Notify = func(r monitor.Report) {
 				told = map[bool]string{true: "raised", false: "ended"}[r.Alarm]
-				if !r.Changed || r.Before != nil {
+				if !r.Changed || r.Raised != r.Alarm || r.Before != nil {
 					t.Errorf("told %+v", r)
 				}
 			}
@@ -171,7 +171,7 @@ func TestRun(t *testing.T) {
 		want := monitor.Counters{Samples: 3, Alarms: 1, Releases: 1, ReleasedBytes: 70 * mib}
 		expect("release", want, 30*mib)
 		if len(reports) != 1 || reports[0].ReleasedBytes != 70*mib || reports[0].Before.CachedBytes != 70*mib ||
-			reports[0].Sample.CachedBytes != 0 || reports[0].Alarm || reports[0].Err != nil {
+			reports[0].Sample.CachedBytes != 0 || !reports[0].Raised || reports[0].Alarm || reports[0].Changed || reports[0].Err != nil {
 			t.Errorf("reports %+v", reports)
 		}
 
@@ -247,6 +247,7 @@ func TestOptions(t *testing.T) {
 	a := alloc.New(sim.New(sim.Config{}))
 	for name, o := range map[string]monitor.Options{
 		"High is 0":             {},
+		"High is 1, it":         {High: 1},
 		"High is 1.5":           {High: 1.5},
 		"High is NaN":           {High: math.NaN()},
 		"Low is 0.6":            {High: 0.5, Low: 0.6},

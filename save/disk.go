@@ -15,7 +15,10 @@ import (
 
 // disk is the file system, which tests replace by one that fails.
 type disk interface {
-	create(path string) (file, error) // a file that is not there yet
+	// replace finds the file that a save to path replaces: where it is, if
+	// path is a link to it, and its mode. A new file gets the usual mode.
+	replace(path string) (target string, mode *fs.FileMode, err error)
+	create(path string, mode *fs.FileMode) (file, error) // a file that is not there yet
 	rename(from, to string) error
 	remove(path string) error
 	syncFolder(path string) error
@@ -34,12 +37,16 @@ type partFile struct {
 	name, path string // temporary and final
 }
 
-// create makes a temporary file in the folder of path.
+// create makes a temporary file in the folder of the file that path names.
 func create(d disk, path string) (*partFile, error) {
+	path, mode, err := d.replace(path)
+	if err != nil {
+		return nil, err
+	}
 	folder := filepath.Dir(path)
 	for range 100 {
 		name := filepath.Join(folder, fmt.Sprintf(".save-%08x.tmp", rand.Uint32()))
-		f, err := d.create(name)
+		f, err := d.create(name, mode)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -99,10 +106,41 @@ func (f *partFile) remove() { _ = f.disk.remove(f.name) }
 // realDisk is the file system of the machine.
 type realDisk struct{}
 
-func (realDisk) create(path string) (file, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+func (realDisk) replace(path string) (string, *fs.FileMode, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil, nil
+	}
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		// The link stays; what it names is replaced.
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return "", nil, fmt.Errorf("following the link: %w", err)
+		}
+		info, err = os.Stat(path)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return "", nil, fmt.Errorf("%s is there and is no regular file", path)
+	}
+	mode := info.Mode().Perm()
+	return path, &mode, nil
+}
+
+func (realDisk) create(path string, mode *fs.FileMode) (file, error) {
+	at := fs.FileMode(0o666)
+	if mode != nil {
+		at = *mode // nobody may read more of it than of the old one
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, at)
 	if err != nil {
 		return nil, err
+	}
+	if mode != nil {
+		if err := f.Chmod(at); err != nil { // the umask has taken some of it
+			return nil, errors.Join(err, f.Close(), os.Remove(path))
+		}
 	}
 	return f, nil
 }

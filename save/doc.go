@@ -21,4 +21,15 @@
 // synced, renamed, and the folder is synced. If anything fails before the rename
 // the temporary file is removed and what was there before stays; [Pending.Wait]
 // says what failed. A process that is killed leaves a file called .save-*.tmp.
+// A file that was there before keeps its permissions, not its owner; a symbolic
+// link stays, and the file that it names is replaced. Anything else that has the
+// name, a folder or a device, is left alone and is an error.
+//
+// # When the device fails
+//
+// If the device cannot say whether a copy has ended, the buffer may be written
+// to at any time. The saver is of no use then: that save fails, the saves that
+// wait for their turn fail, and so does every later call of Save, with the reason.
+// Files that were on disk by then are whole. Close it and make another one, if
+// the device still answers.
 package save

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,11 +31,11 @@ func (d *badDisk) fails(step string) error {
 	return nil
 }
 
-func (d *badDisk) create(path string) (file, error) {
+func (d *badDisk) create(path string, mode *fs.FileMode) (file, error) {
 	if err := d.fails("create"); err != nil {
 		return nil, err
 	}
-	f, err := d.realDisk.create(path)
+	f, err := d.realDisk.create(path, mode)
 	return &badFile{f, d}, err
 }
 

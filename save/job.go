@@ -61,7 +61,7 @@ func (j *job) queue(inFlight chan<- filling) {
 		return
 	}
 	left := j.pieces
-	for len(left) > 0 {
+	for len(left) > 0 && j.ctx.Err() == nil {
 		var buf []byte
 		select {
 		case buf = <-j.s.free:
@@ -84,9 +84,6 @@ func (j *job) queue(inFlight chan<- filling) {
 			return
 		}
 		inFlight <- f
-		if j.ctx.Err() != nil {
-			return
-		}
 	}
 }
 

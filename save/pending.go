@@ -42,7 +42,9 @@ func (p *Pending) Wait() error {
 // Fence lets work queued on stream from now on wait until the memory was
 // copied. The caller waits only until the last copy is queued: not at all if
 // what is saved fits into the saver's buffers and no other save is before it,
-// else until the disk has taken enough of it.
+// else until the disk has taken enough of it. A stream that is being captured
+// cannot wait for anything outside its graph: the error is [driver.ErrCapturing],
+// and the capture goes on.
 func (p *Pending) Fence(stream uint64) error {
 	<-p.queued
 	p.mu.Lock()
@@ -52,8 +54,11 @@ func (p *Pending) Fence(stream uint64) error {
 	}
 	if p.hasLast {
 		defer p.mu.Unlock()
+		if err := capturing(p.dev, stream); err != nil {
+			return fmt.Errorf("save: letting the copies come first: %w", err)
+		}
 		if err := p.dev.StreamWait(stream, p.last); err != nil {
-			return fmt.Errorf("save: letting stream %d wait for the copies: %w", stream, err)
+			return fmt.Errorf("save: letting stream %#x wait for the copies: %w", stream, err)
 		}
 		return nil
 	}

@@ -291,12 +291,16 @@ func TestClose(t *testing.T) {
 	for _, p := range all {
 		<-p.Copied()
 		check(t, p.Fence(0))
-		if err := p.Wait(); !errors.Is(err, save.ErrClosed) {
+		if err := p.Wait(); !errors.Is(err, save.ErrClosed) || strings.Count(err.Error(), "save: ") != 1 {
 			t.Errorf("error %v", err)
 		}
 	}
-	if _, err := s.Save(t.Context(), "out", nil, 0); !errors.Is(err, save.ErrClosed) {
+	parent := &parent{Context: t.Context()}
+	if _, err := s.Save(parent, "out", nil, 0); !errors.Is(err, save.ErrClosed) || strings.Count(err.Error(), "save: ") != 1 {
 		t.Errorf("save after Close: %v", err)
+	}
+	if parent.children != 0 {
+		t.Error("a save that was refused left its context behind")
 	}
 	if files := must[[]os.DirEntry](t)(os.ReadDir(folder)); len(files) > 0 {
 		t.Errorf("files left: %v", files)
@@ -307,5 +311,67 @@ func TestClose(t *testing.T) {
 	}
 	if n := runtime.NumGoroutine(); n > before {
 		t.Errorf("%d goroutines are left", n-before)
+	}
+}
+
+// parent counts the contexts that depend on it.
+type parent struct {
+	context.Context
+	children int
+}
+
+func (p *parent) AfterFunc(f func()) func() bool {
+	p.children++
+	stop := context.AfterFunc(p.Context, f)
+	return func() bool {
+		p.children--
+		return stop()
+	}
+}
+
+// TestReplace: what has the name of the file already keeps what is its own.
+func TestReplace(t *testing.T) {
+	d := device(t)
+	s := saver(t, d, save.Options{Chunk: 1000})
+	addr := must[uint64](t)(d.Malloc(mib, 0))
+	write := func(path string) error {
+		p, err := s.Save(t.Context(), path, []save.Item{{Name: "x", Addr: addr, Size: mib}}, 0)
+		check(t, err)
+		return p.Wait()
+	}
+	folder := t.TempDir()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	for _, mode := range []fs.FileMode{0o600, 0o666, 0o444} {
+		check(t, os.WriteFile(in("old"), []byte("old"), 0o600))
+		check(t, os.Chmod(in("old"), mode)) // whatever the umask is
+		check(t, write(in("old")))
+		if now := must[fs.FileInfo](t)(os.Stat(in("old"))).Mode(); now != mode || len(read(t, in("old"))["x"]) != mib {
+			t.Errorf("a file of mode %v has %v now", mode, now)
+		}
+		check(t, os.Remove(in("old")))
+	}
+
+	check(t, os.Mkdir(in("there"), 0o777))
+	check(t, os.WriteFile(in("there/file"), []byte("old"), 0o640))
+	check(t, os.Symlink("there/file", in("link")))
+	check(t, write(in("link")))
+	if must[fs.FileInfo](t)(os.Lstat(in("link"))).Mode()&fs.ModeSymlink == 0 || len(read(t, in("there/file"))["x"]) != mib {
+		t.Error("the link was replaced and not the file that it names")
+	}
+	if mode := must[fs.FileInfo](t)(os.Stat(in("there/file"))).Mode(); mode != 0o640 {
+		t.Errorf("behind a link: mode %v", mode)
+	}
+
+	check(t, os.Symlink("nowhere", in("dangling")))
+	check(t, os.Symlink("there", in("to a folder")))
+	for _, name := range []string{"dangling", "there", "to a folder"} {
+		err := write(in(name))
+		if err == nil || !strings.Contains(err.Error(), "link") && !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	left := must[[]string](t)(filepath.Glob(in("*/.save-*")))
+	if left = append(left, must[[]string](t)(filepath.Glob(in(".save-*")))...); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrClosed is the error of saves that Close ended, and of those begun after it.
-var ErrClosed = errors.New("save: the saver is closed")
+var ErrClosed = errors.New("the saver is closed")
 
 // Options say how a Saver works. The zero value will do.
 type Options struct {
@@ -30,7 +30,7 @@ type Saver struct {
 	queue   []*job
 	working bool
 	closed  bool
-	broken  error // the buffers cannot be trusted any more
+	broken  error // why the buffers cannot be trusted any more
 	worker  sync.WaitGroup
 	ctx     context.Context // of all saves
 	cancel  context.CancelCauseFunc
@@ -67,6 +67,9 @@ func New(dev driver.Copier, o Options) (*Saver, error) {
 // memory as it is after the work queued on stream by now; what happens to it
 // afterwards is the caller's care, see [Pending]. The context ends the save
 // early.
+//
+// A stream that is being captured into a graph has no state to save: the error
+// is [driver.ErrCapturing] then, and the capture goes on.
 func (s *Saver) Save(ctx context.Context, path string, items []Item, stream uint64) (*Pending, error) {
 	if path == "" {
 		return nil, errors.New("save: there is no path")
@@ -79,18 +82,15 @@ func (s *Saver) Save(ctx context.Context, path string, items []Item, stream uint
 		return nil, fmt.Errorf("save: %s: %w", path, context.Cause(ctx))
 	}
 	j := &job{s: s, path: path, header: header, pieces: pieces, p: newPending(s.dev)}
-	j.ctx, j.cancel = context.WithCancelCause(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	if s.broken != nil {
-		return nil, s.broken
+	if err := s.refuses(stream); err != nil {
+		return nil, fmt.Errorf("save: %s: %w", path, err)
 	}
 	if j.begin, err = s.dev.RecordEvent(stream, 0); err != nil {
-		return nil, fmt.Errorf("save: %s: marking stream %d: %w", path, stream, err)
+		return nil, fmt.Errorf("save: %s: marking stream %#x: %w", path, stream, err)
 	}
+	j.ctx, j.cancel = context.WithCancelCause(ctx)
 	j.stop = context.AfterFunc(s.ctx, func() { j.cancel(context.Cause(s.ctx)) })
 	s.queue = append(s.queue, j)
 	if !s.working {
@@ -98,6 +98,34 @@ func (s *Saver) Save(ctx context.Context, path string, items []Item, stream uint
 		s.worker.Go(s.work)
 	}
 	return j.p, nil
+}
+
+// refuses says why no save can begin. The saver is locked.
+func (s *Saver) refuses(stream uint64) error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.broken != nil:
+		return s.broken
+	}
+	return capturing(s.dev, stream)
+}
+
+// capturing refuses a stream that is being captured: an event recorded there
+// would pull whoever waits for it into the graph, and a wait would break it.
+func capturing(dev driver.Copier, stream uint64) error {
+	c, ok := dev.(driver.Capturer)
+	if !ok {
+		return nil
+	}
+	yes, err := c.Capturing(stream)
+	if err != nil {
+		return fmt.Errorf("asking whether stream %#x is being captured: %w", stream, err)
+	}
+	if yes {
+		return fmt.Errorf("stream %#x: %w; end the capture first", stream, driver.ErrCapturing)
+	}
+	return nil
 }
 
 // work does one job after the other until none is left.
@@ -111,17 +139,22 @@ func (s *Saver) work() {
 		}
 		j := s.queue[0]
 		s.queue = s.queue[1:]
+		if s.broken != nil {
+			j.cancel(s.broken)
+		}
 		s.mu.Unlock()
 		j.run()
 	}
 }
 
-// breakDown makes all later saves fail.
+// breakDown makes all saves after the one under way fail, those that wait for
+// their turn included: a copy that nobody could wait for may still write into a
+// buffer.
 func (s *Saver) breakDown(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken == nil {
-		s.broken = fmt.Errorf("save: an earlier save left copies that may still be running: %w", err)
+		s.broken = fmt.Errorf("an earlier save left copies that may still be running, make another saver: %w", err)
 	}
 }
 

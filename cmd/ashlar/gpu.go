@@ -24,7 +24,9 @@ that each process takes on a GPU before it has allocated anything.
 That cost is measured by making a context, which takes some hundred MiB for a
 moment. Where somebody uses the GPU that could end a job that has filled it, so
 by default it is done only where NVML sees no process and half of the memory is
-free; --context always does it everywhere, --context never nowhere.
+free; --context always does it everywhere, --context never nowhere. Without NVML
+nobody can tell who uses the GPU or what a context costs; one is then made all
+the same, unless --context never, to see how much memory is free.
 
 It needs NVIDIA's driver and nothing else of CUDA. GPUs are those that
 CUDA_VISIBLE_DEVICES shows, counted as CUDA does.

@@ -11,6 +11,7 @@ import (
 // Library is the driver, loaded and initialised.
 type Library struct {
 	path    string
+	given   bool // by ASHLAR_LIBCUDA
 	version Version
 	addr    [symbols]uintptr
 	calls   sync.Pool // of *call
@@ -35,7 +36,11 @@ func Open() (*Library, error) {
 		l.addr[s] = lookup(handle, symbolNames[s])
 	}
 	if s := l.missing(); s != "" {
-		return nil, fmt.Errorf("%w: %s has no %s; install driver 440 (CUDA 10.2) or newer", ErrOldDriver, l.path, s)
+		hint := "install driver 440 (CUDA 10.2) or newer"
+		if l.given {
+			hint = "is it NVIDIA's driver, 440 (CUDA 10.2) or newer?"
+		}
+		return nil, fmt.Errorf("%w: %s has no %s; %s", ErrOldDriver, l.file(), s, hint)
 	}
 	if err := l.init(); err != nil {
 		return nil, err
@@ -47,7 +52,7 @@ func Open() (*Library, error) {
 func (l *Library) load() (uintptr, error) {
 	names := []string{"libcuda.so.1", "libcuda.so"}
 	if other := os.Getenv("ASHLAR_LIBCUDA"); other != "" {
-		names = []string{other}
+		names, l.given = []string{other}, true
 	}
 	var reasons []string
 	for _, name := range names {
@@ -58,8 +63,20 @@ func (l *Library) load() (uintptr, error) {
 		}
 		reasons = append(reasons, err.Error())
 	}
+	if l.given {
+		return 0, fmt.Errorf("%w: ASHLAR_LIBCUDA=%s cannot be loaded: %s; correct it, or unset it to use the system's driver",
+			ErrNoDriver, names[0], reasons[0])
+	}
 	return 0, fmt.Errorf("%w: %s; install NVIDIA's driver, or start the container with its GPUs (docker run --gpus all)",
 		ErrNoDriver, strings.Join(reasons, "; "))
+}
+
+// file names the library in messages, and says so if the environment chose it.
+func (l *Library) file() string {
+	if l.given {
+		return l.path + " (named by ASHLAR_LIBCUDA)"
+	}
+	return l.path
 }
 
 // missing names a function that every driver must have and this one has not.
@@ -79,11 +96,11 @@ func (l *Library) init() error {
 	switch code := c.raw(symInit, 0); code {
 	case 0:
 	case codeNoDevice:
-		return fmt.Errorf("%w: the driver in %s finds none%s", ErrNoDevice, l.path, visible())
+		return fmt.Errorf("%w: the driver in %s finds none%s", ErrNoDevice, l.file(), visible())
 	case codeStubLibrary:
-		return fmt.Errorf("%w: %s is the stub that programs are linked with; install NVIDIA's driver", ErrNoDriver, l.path)
+		return fmt.Errorf("%w: %s is the stub that programs are linked with; install NVIDIA's driver", ErrNoDriver, l.file())
 	default:
-		return fmt.Errorf("the NVIDIA driver in %s does not start: %w; nvidia-smi may tell more", l.path, l.fail(symInit, code))
+		return fmt.Errorf("the NVIDIA driver in %s does not start: %w; nvidia-smi may tell more", l.file(), l.fail(symInit, code))
 	}
 	if err := c.do(symDriverGetVersion, c.out(unsafe.Pointer(&c.i))); err != nil {
 		return err
@@ -91,7 +108,7 @@ func (l *Library) init() error {
 	l.version = Version(c.i)
 	n, err := l.Devices()
 	if err == nil && n == 0 {
-		err = fmt.Errorf("%w: the driver in %s finds none%s", ErrNoDevice, l.path, visible())
+		err = fmt.Errorf("%w: the driver in %s finds none%s", ErrNoDevice, l.file(), visible())
 	}
 	return err
 }

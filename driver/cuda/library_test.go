@@ -32,31 +32,31 @@ func TestOpenFails(t *testing.T) {
 			"no library",
 			map[string]string{"ASHLAR_LIBCUDA": filepath.Join(t.TempDir(), "libcuda.so.1")},
 			cuda.ErrNoDriver,
-			[]string{"no NVIDIA driver", "libcuda.so.1", "install NVIDIA's driver"},
+			[]string{"no NVIDIA driver", "libcuda.so.1", "correct it, or unset it"},
 		},
 		{
 			"not libcuda", // a library that is loaded anyway
 			map[string]string{"ASHLAR_LIBCUDA": "libc.so.6"},
 			cuda.ErrOldDriver,
-			[]string{"too old", "libc.so.6 has no cuInit", "install driver 440"},
+			[]string{"too old", "libc.so.6 (named by ASHLAR_LIBCUDA) has no cuInit", "440 (CUDA 10.2)"},
 		},
 		{
 			"no device",
 			map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "100"},
 			cuda.ErrNoDevice,
-			[]string{"no GPU", "nvidia-smi -L"},
+			[]string{"no GPU", "(named by ASHLAR_LIBCUDA)", "nvidia-smi -L"},
 		},
 		{
 			"stub",
 			map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "34"},
 			cuda.ErrNoDriver,
-			[]string{"stub"},
+			[]string{"stub", "(named by ASHLAR_LIBCUDA)"},
 		},
 		{
 			"broken",
 			map[string]string{"ASHLAR_LIBCUDA": fake, "FAKECUDA_INIT": "3"},
 			nil,
-			[]string{"does not start", "cuInit", "CUDA_ERROR_NOT_INITIALIZED, code 3", "nvidia-smi"},
+			[]string{"does not start", "(named by ASHLAR_LIBCUDA)", "cuInit", "CUDA_ERROR_NOT_INITIALIZED, code 3", "nvidia-smi"},
 		},
 		{
 			"hidden",

@@ -73,13 +73,13 @@ func (n *nvml) start() error {
 		return n.err
 	}
 	n.tried = true
-	name := "libnvidia-ml.so.1"
+	name, from := "libnvidia-ml.so.1", ""
 	if other := os.Getenv("ASHLAR_LIBNVML"); other != "" {
-		name = other
+		name, from = other, " from ASHLAR_LIBNVML="+other
 	}
 	handle, err := open(name)
 	if err != nil {
-		n.err = fmt.Errorf("NVML, which knows how GPUs are used, cannot be loaded: %w", err)
+		n.err = fmt.Errorf("NVML, which knows how GPUs are used, cannot be loaded%s: %w", from, err)
 		return n.err
 	}
 	n.device = map[string]uintptr{}

@@ -76,7 +76,10 @@ func run(w io.Writer, d driver.Driver) error {
 	if !errors.As(err, &oom) {
 		return fmt.Errorf("60 MiB: %w", err)
 	}
-	diagnose(w, a, oom)
+	// The state is that of the failure: nothing has happened since.
+	fmt.Fprintf(w, "asked for %s; limit %s, reserved %s, allocated %s\n",
+		units.Size(oom.Requested), units.Size(oom.Limit), units.Size(oom.Reserved), units.Size(oom.Allocated))
+	fmt.Fprintln(w, a.Diagnose(oom))
 	return nil
 }
 
@@ -104,25 +107,4 @@ func fragment(a *alloc.Allocator) error {
 		}
 	}
 	return nil
-}
-
-// diagnose puts the numbers of the error beside the state of the allocator.
-func diagnose(w io.Writer, a *alloc.Allocator, oom *alloc.OutOfMemoryError) {
-	var free, largest uint64
-	for _, s := range a.Segments() {
-		for _, b := range s.Blocks {
-			if b.State == alloc.Inactive {
-				free += b.Size
-				largest = max(largest, b.Size)
-			}
-		}
-	}
-	fmt.Fprintf(w, "asked for %s; limit %s, reserved %s, allocated %s\n",
-		units.Size(oom.Requested), units.Size(oom.Limit), units.Size(oom.Reserved), units.Size(oom.Allocated))
-	if free >= oom.Rounded && largest < oom.Rounded {
-		fmt.Fprintf(w, "fragmentation: %s are free, but the largest piece is %s; %s of them could be given back\n",
-			units.Size(free), units.Size(largest), units.Size(a.Releasable()))
-	} else {
-		fmt.Fprintln(w, "too little memory: less than that is free")
-	}
 }

@@ -19,5 +19,5 @@ served, with 3 results left and 0 failures
 
 no room for 60.00 MiB, and nothing left to drop
 asked for 60.00 MiB; limit 256.00 MiB, reserved 240.00 MiB, allocated 120.00 MiB
-fragmentation: 120.00 MiB are free, but the largest piece is 20.00 MiB; 0 B of them could be given back
+what is in use (120.00 MiB) and the request (60.00 MiB) would fit into the 256.00 MiB that are allowed; 120.00 MiB is free but cannot serve it: 120.00 MiB in pieces of at most 20.00 MiB. With expandable_segments:True free pieces need not lie side by side.
 `
