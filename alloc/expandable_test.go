@@ -53,3 +53,22 @@ func TestReservationsStay(t *testing.T) {
 		check(a.CheckInvariants())
 	}
 }
+
+// A search among blocks of expandable segments tells the room that it went by.
+func TestBestFitRoom(t *testing.T) {
+	const total = 1 << 30
+	for conf, want := range map[string]uint64{"": 0, "expandable_segments:True": 58 * 20 * mib} { // 9/8 of it in whole granules
+		var fit alloc.BestFit
+		a := alloc.New(sim.New(sim.Config{TotalMemory: total}), alloc.WithSettings(parse(t, conf)),
+			alloc.WithExplainer(func(d alloc.Decision) {
+				if b, ok := d.(alloc.BestFit); ok {
+					fit = b
+				}
+			}))
+		check(a.Free(must(a.Malloc(30*mib, 0))))
+		must(a.Malloc(30*mib, 0))
+		if fit.Block.Size == 0 || fit.Room != want {
+			t.Errorf("%q: %+v, want room %d", conf, fit, want)
+		}
+	}
+}

@@ -40,6 +40,10 @@ def deterministic(seed):
     # Filling every torch.empty would hide reads of memory that nobody wrote, and cost time.
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.backends.cudnn.deterministic = True
+    if os.environ.get("COMPARE_SDP") == "math":  # the fused kernels' backward adds up in any order
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cudnn.benchmark = False
     torch.manual_seed(seed)
 

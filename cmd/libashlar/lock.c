@@ -19,15 +19,16 @@ static struct {
     uint64_t value;
 } knobs[] = {
     {"engage", 16},    /* quick changes of hands before turns begin */
-    {"window", 1000},  /* what quick means */
-    {"slice", 30000},  /* how long a turn lasts */
-    {"idle", 1500},    /* a holder that stays away so long has lost it */
+    {"window", 3000},  /* what quick means */
+    {"slice", 100000}, /* how long a turn lasts */
+    {"idle", 5000},    /* a holder that stays away so long has lost it */
+    {"grace", 50000},  /* the same at the beginning of a turn */
     {"poll", 1500},    /* pause of a waiting thread, times the number of them */
     {"yield", 200000}, /* from then on a waiting thread lets others run */
     {"gap", 400},      /* a holder that comes less often does not need a turn */
     {"rest", 1000000}, /* then there are none for so long, doubling up to 64 times */
 };
-enum { ENGAGE, WINDOW, SLICE, IDLE, POLL, YIELD, GAP, REST, KNOBS };
+enum { ENGAGE, WINDOW, SLICE, IDLE, GRACE, POLL, YIELD, GAP, REST, KNOBS };
 
 /* The clock: what the processor counts, and how much of it a knob is. */
 #if defined(__x86_64__)
@@ -84,7 +85,7 @@ static void measure(void) {
 
 static void begin_turn(struct lock *l, uintptr_t me, uint64_t now) {
     l->turns++;
-    l->uses = 0;
+    atomic_store_explicit(&l->uses, 0, memory_order_relaxed);
     l->began = now;
     atomic_store_explicit(&l->until, now + knob[SLICE], memory_order_relaxed);
     atomic_store_explicit(&l->seen, now, memory_order_relaxed);
@@ -94,7 +95,7 @@ static void begin_turn(struct lock *l, uintptr_t me, uint64_t now) {
 /* Ends a turn and looks at what was made of it. */
 static void end_turn(struct lock *l, uint64_t now, bool abandoned) {
     atomic_store_explicit(&l->holder, 0, memory_order_relaxed);
-    if (!abandoned && now - l->began <= l->uses * knob[GAP]) {
+    if (!abandoned && now - l->began <= atomic_load_explicit(&l->uses, memory_order_relaxed) * knob[GAP]) {
         l->vain = 0;
         return;
     }
@@ -121,7 +122,7 @@ void lock_changed(struct lock *l, uintptr_t me) {
  * if nobody waits the rush is over. */
 void lock_used(struct lock *l) {
     const uint64_t now = ticks();
-    l->uses++;
+    atomic_store_explicit(&l->uses, atomic_load_explicit(&l->uses, memory_order_relaxed) + 1, memory_order_relaxed);
     if (now < atomic_load_explicit(&l->until, memory_order_relaxed)) {
         atomic_store_explicit(&l->seen, now, memory_order_relaxed);
         return;
@@ -131,6 +132,7 @@ void lock_used(struct lock *l) {
 }
 
 enum turn { TAKEN, OVER, ABANDONED };
+enum { FRESH = 8 }; /* uses of the lock from which on a holder is under way */
 
 static enum turn turn_of(struct lock *l, uintptr_t me) {
     const uintptr_t holder = atomic_load_explicit(&l->holder, memory_order_relaxed);
@@ -138,7 +140,9 @@ static enum turn turn_of(struct lock *l, uintptr_t me) {
     const uint64_t now = ticks();
     if ((int64_t)(now - atomic_load_explicit(&l->until, memory_order_relaxed)) >= 0) return OVER;
     const int64_t away = (int64_t)(now - atomic_load_explicit(&l->seen, memory_order_relaxed));
-    return away > (int64_t)knob[IDLE] ? ABANDONED : TAKEN;
+    /* At first the holder may still stand in the queue at PyTorch's mutex. */
+    const bool fresh = atomic_load_explicit(&l->uses, memory_order_relaxed) < FRESH;
+    return away > (int64_t)knob[fresh ? GRACE : IDLE] ? ABANDONED : TAKEN;
 }
 
 /* Waits for the end of another thread's turn, and takes the lock and the turn. */

@@ -9,7 +9,7 @@
  * alone, and the others wait here instead of meeting at PyTorch's mutex.
  *
  * A turn is handed out only after the lock has changed hands many times in a
- * row within a microsecond or so each, and it ends early when its holder stays
+ * row within some microseconds each, and it ends early when its holder stays
  * away. If it turns out that the holder did not make much of it, because it has
  * other things to do between its calls, turns would only keep the others from
  * theirs: then there are none for a millisecond, and for longer each time.
@@ -32,8 +32,8 @@ struct lock {
     _Atomic uintptr_t holder;    /* whose turn it is; 0 for nobody's */
     _Atomic uint64_t until;      /* when the turn ends */
     _Atomic uint64_t seen;       /* when the holder was here last */
-    uint32_t uses;               /* of the lock in this turn; guarded, as what follows */
-    uint32_t vain;               /* turns in a row of which little was made */
+    _Atomic uint32_t uses;       /* of the lock in this turn */
+    uint32_t vain;               /* turns in a row of which little was made; guarded, as what follows */
     uint64_t began, resting;     /* when the turn began; no turns until then */
     uint64_t turns, wasted;      /* statistics */
     _Alignas(64) _Atomic uint32_t waiters; /* threads that wait for their turn */

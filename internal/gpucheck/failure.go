@@ -42,3 +42,16 @@ func (l *lockstep) refusedOnce(i int) bool {
 	}
 	return l.dev.a.Free(l.dev.log.addr) == nil
 }
+
+// explained reports whether the runs parted at a tie, or at what follows from
+// one: segments that were exchanged have not been free for equally long, which
+// garbage collection looks at, so it may give others back. A device that failed
+// explains itself.
+func (l *lockstep) explained(out *outcome) bool {
+	if out.parted == nil || out.failed != nil {
+		return false
+	}
+	_, limited := l.dev.a.Limit()
+	collects := limited && l.dev.a.Settings().GarbageCollectionThreshold > 0
+	return out.parted.Tie != nil || collects && len(l.ties) > 0 && out.parted.release()
+}

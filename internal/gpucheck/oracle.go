@@ -147,14 +147,7 @@ func (c *checker) native(ctx context.Context, rec *replay.Recording, waited []in
 	if r.Ties = len(l.ties); r.Ties > 0 {
 		r.FirstTie = l.ties[0]
 	}
-	if d := out.parted; d != nil {
-		// Segments that were exchanged have not been free for equally long,
-		// which garbage collection looks at: what it gives back then follows
-		// from the exchange.
-		_, limited := l.dev.a.Limit()
-		collects := limited && l.dev.a.Settings().GarbageCollectionThreshold > 0
-		r.Explained = out.failed == nil && (d.Tie != nil || collects && len(l.ties) > 0 && d.release())
-	}
+	r.Explained = l.explained(out)
 	if out.failed != nil {
 		r.Failed = out.failed.Error()
 	}
