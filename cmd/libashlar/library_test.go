@@ -176,7 +176,7 @@ func TestDiagnosis(t *testing.T) {
 			"limit", limited,
 			alloc.Shortage{},
 			"Ashlar: what is in use (6.00 GiB) and the request (2.00 GiB) need 1.00 GiB more than the 7.00 GiB that are allowed, however it is laid out." +
-				" The device itself could give 12.00 GiB: the limit is what stops it (set_per_process_memory_fraction).",
+				" The device itself could give 12.00 GiB: the limit is what stops it (per_process_memory_fraction).",
 		},
 		{
 			"fragmentation", base,
