@@ -45,6 +45,7 @@ race:
 		$(GO) test -race ./driver/... ./save ./monitor ./examples/... ./internal/spin; \
 		$(GO) test -race ./replay -run 'VerifyAll|Cancel'; \
 		$(GO) test -race ./view -run Concurrent; \
+		$(GO) test -race ./hostmem/run -run 'Service|Interrupted|Output|Failures'; \
 		$(GO) test -race ./cmd/ashlar -run 'Progress|Interrupt|Scripts/verify-(json|snapshot)'; \
 	else echo "race: left out, there is no C compiler"; fi
 

@@ -324,7 +324,7 @@ func TestPace(t *testing.T) {
 		if n := count(time.Millisecond); n != 60 {
 			t.Errorf("what is cheap is done %d times a minute", n)
 		}
-		if n := count(20 * time.Millisecond); n != 8 {
+		if n := count(20 * time.Millisecond); n != 4 {
 			t.Errorf("what takes 20 ms is done %d times a minute", n)
 		}
 	})

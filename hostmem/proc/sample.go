@@ -48,9 +48,9 @@ func Measure(pids []int) (Sample, error) {
 const (
 	// The tree is looked through for new processes, and details are read, this
 	// often, or less often where each would take more than this share of the
-	// time: a quarter of a percent.
+	// time: an eighth of a percent.
 	dearEvery = time.Second
-	dearShare = 400
+	dearShare = 800
 	// While it is young the tree is looked through more often, as that is when
 	// programs start theirs: when it is a twentieth older than the last time.
 	// And when a process has left, as a script starts one after the other, but

@@ -91,8 +91,12 @@ func TestOutside(t *testing.T) {
 		less     float64 // in standard deviations
 		from, to int     // how often it is seen, of 10,000
 	}{
-		{3, 0, 0, 100}, {4, 0, 0, 100}, {enoughRuns, 0, 0, 100}, {10, 0, 0, 100},
-		{3, 8, 9500, 10000}, {enoughRuns, 4, 9000, 10000},
+		{3, 0, 0, 100},
+		{4, 0, 0, 100},
+		{enoughRuns, 0, 0, 100},
+		{10, 0, 0, 100},
+		{3, 8, 9500, 10000},
+		{enoughRuns, 4, 9000, 10000},
 	} {
 		n := 0
 		for range 10000 {
