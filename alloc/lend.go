@@ -45,20 +45,27 @@ type WaitingBlocks struct {
 // Lend is Malloc with a description of the block. A non-empty meta replaces
 // the text of [Allocator.SetMetadata] for the events of this call.
 func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
-	return a.Exchange(nil, size, stream, meta)
+	return a.Exchange(nil, size, stream, meta, nil)
 }
 
 // Exchange is a Return for each block of a list and a Lend, in one go. If a
-// block cannot be returned nothing is lent, and those after it are still out.
-func (a *Allocator) Exchange(back []uint64, size, stream uint64, meta string) (Lent, error) {
+// block cannot be returned nothing is lent. returned, if there is one, is told
+// how many have been: before memory is looked for, and under the lock.
+func (a *Allocator) Exchange(back []uint64, size, stream uint64, meta string, returned func(n int)) (Lent, error) {
 	a.mu.Lock()
+	var failed error
 	for _, addr := range back {
-		err := a.free(addr)
-		a.afterOperation()
-		if err != nil {
-			a.mu.Unlock()
-			return Lent{}, err
+		if err := a.free(addr); err != nil && failed == nil {
+			failed = err
 		}
+		a.afterOperation()
+	}
+	if returned != nil {
+		returned(len(back))
+	}
+	if failed != nil {
+		a.mu.Unlock()
+		return Lent{}, failed
 	}
 	if size == 0 || size >= maxRequest {
 		a.mu.Unlock()

@@ -79,8 +79,8 @@ command; the load is over when it ends, or after --for. The malloc is the
 command's alone, not that of the load.
 
 What is recommended holds less in the end than glibc by more than the spread of
-the runs, and has the least memory times CPU time, less in every run than glibc in
-any; else it is glibc itself.
+the runs, and so it is with memory times CPU time, of which it has the least; if
+there is no such variant, it is glibc itself.
 
 The command has an empty input, and what it prints is not shown. With --ready TEXT
 it is watched for the text, and Python is told not to buffer it (PYTHONUNBUFFERED).

@@ -29,7 +29,7 @@
     } while (0)
 
 int ashlar_front_begin_pool(int device, uint64_t id1, uint64_t id2, bool (*accept)(void *, void *), void *ctx) {
-    CALL(ashlarGoBeginPool(device, id1, id2, (void *)accept, ctx, &text));
+    CALL(ashlarGoBeginPool(device, id1, id2, (void *)accept, (uintptr_t)ctx, &text));
 }
 int ashlar_front_end_pool(int device, uint64_t id1, uint64_t id2) { CALL(ashlarGoEndPool(device, id1, id2, &text)); }
 int ashlar_front_release_pool(int device, uint64_t id1, uint64_t id2) { CALL(ashlarGoReleasePool(device, id1, id2, &text)); }

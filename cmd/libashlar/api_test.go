@@ -314,6 +314,15 @@ func TestThreads(t *testing.T) {
 	}
 }
 
+// TestHandover: what was freed can be had by others at once, wherever it is on
+// its way back.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	if out, said := run(t, "handover.cpp", "", memoryVariable+"=100MiB"); out != "0 refused\n" || said != "" {
+		t.Errorf("%s%s", out, said)
+	}
+}
+
 func TestFork(t *testing.T) {
 	t.Parallel()
 	if out, said := run(t, "fork.c", ""); out != "ok\n" || said != "" {

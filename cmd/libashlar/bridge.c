@@ -22,6 +22,15 @@ int front_take(int device, uint64_t *out, int room) {
     return n;
 }
 
+uint64_t front_carried(int device) {
+    struct front *f = front_known(device);
+    if (f == NULL) return 0;
+    lock_lock(&f->lock);
+    const uint64_t n = f->carried;
+    lock_unlock(&f->lock);
+    return n;
+}
+
 void front_mode(int device, int off) {
     struct front *f = front_known(device);
     if (f == NULL && (f = front_make(device)) == NULL) return;
@@ -94,6 +103,6 @@ void front_waiting(int device, const struct reply *r) {
     lock_unlock(&f->lock);
 }
 
-bool front_accepts(bool (*accept)(void *ctx, void *stream), void *ctx, uint64_t stream) {
-    return accept(ctx, (void *)stream);
+bool front_accepts(bool (*accept)(void *ctx, void *stream), uintptr_t ctx, uint64_t stream) {
+    return accept((void *)ctx, (void *)stream);
 }

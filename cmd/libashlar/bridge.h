@@ -57,6 +57,9 @@ struct front_state {
 /* Takes up to room freed blocks out, for Go to give back. What it leaves in use
  * can no longer be undone: Go is about to look at the engine, or to change it. */
 int front_take(int device, uint64_t *out, int room);
+/* How many blocks calls have taken along into Go so far. They have left the
+ * front and are not back in the engine before Go has counted them too. */
+uint64_t front_carried(int device);
 /* Sets whether blocks may be held. Blocks handed out before will not be. */
 void front_mode(int device, int off);
 void front_read(int device, struct front_state *out);
@@ -66,7 +69,8 @@ void front_reset_sums(int device);
 void front_waiting(int device, const struct reply *r);
 
 /* Calls a function of the shim. */
-bool front_accepts(bool (*accept)(void *ctx, void *stream), void *ctx, uint64_t stream);
+/* ctx is whatever the caller chose, so that Go must not take it for a pointer. */
+bool front_accepts(bool (*accept)(void *ctx, void *stream), uintptr_t ctx, uint64_t stream);
 
 #pragma GCC visibility pop
 

@@ -19,6 +19,8 @@ func (cFront) take(device int, out []uint64) int {
 	return int(C.front_take(C.int(device), (*C.uint64_t)(unsafe.Pointer(&out[0])), C.int(len(out))))
 }
 
+func (cFront) carried(device int) uint64 { return uint64(C.front_carried(C.int(device))) }
+
 func (cFront) mode(device int, off bool) { C.front_mode(C.int(device), C.int(flag(off))) }
 func (cFront) resetPeaks(device int)     { C.front_reset_peaks(C.int(device)) }
 func (cFront) resetSums(device int)      { C.front_reset_sums(C.int(device)) }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
@@ -23,6 +24,8 @@ const batch = 256
 type front interface {
 	// take moves held blocks into out, for the engine to have back.
 	take(device int, out []uint64) int
+	// carried is how many blocks calls have brought along so far.
+	carried(device int) uint64
 	// mode says whether blocks may be held. Blocks that are out already will
 	// not be held.
 	mode(device int, off bool)
@@ -88,6 +91,9 @@ type device struct {
 	lib *library
 	a   *alloc.Allocator
 
+	delivered atomic.Uint64 // of the blocks that calls brought along, those the engine has
+	deliver   func(n int)   // counts them
+
 	changing sync.Mutex // one change at a time
 	flushing sync.Mutex // guards back
 	back     [batch]uint64
@@ -122,6 +128,7 @@ func (l *library) makeDevice(n int) (*device, error) {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
 	d := &device{n: n, lib: l, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
+	d.deliver = func(n int) { d.delivered.Add(uint64(n)) }
 	d.a = alloc.New(drv, alloc.WithDevice(n), alloc.WithSettings(l.cfg.engine), alloc.WithReclaimer(d.flush))
 	if l.history.on {
 		d.a.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
@@ -170,7 +177,7 @@ func (d *device) flush() bool {
 	for {
 		n := d.lib.front.take(d.n, d.back[:])
 		if n == 0 {
-			return any
+			return d.await() || any
 		}
 		any = true
 		for _, addr := range d.back[:n] {
@@ -179,6 +186,21 @@ func (d *device) flush() bool {
 			}
 		}
 	}
+}
+
+// await waits for blocks that other threads have taken out of the front and not
+// yet given to the engine, so that no memory counts as used whose free is over.
+// It reports whether there were any. Those threads need nothing that the
+// caller holds; should one of them never come, the wait ends.
+func (d *device) await() bool {
+	carried := d.lib.front.carried(d.n)
+	if d.delivered.Load() >= carried {
+		return false
+	}
+	for end := time.Now().Add(time.Second); d.delivered.Load() < carried && time.Now().Before(end); {
+		runtime.Gosched()
+	}
+	return true
 }
 
 // frontCache is the setting.

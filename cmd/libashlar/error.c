@@ -19,7 +19,12 @@ static __thread struct texts *texts;
 
 static pthread_key_t at_thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void make_key(void) { pthread_key_create(&at_thread_end, free); }
+/* Other destructors of the thread may still call the library: they find none. */
+static void forget(void *own) {
+    texts = NULL;
+    free(own);
+}
+static void make_key(void) { pthread_key_create(&at_thread_end, forget); }
 
 /* The texts of this thread; NULL if there is no memory for them. */
 static struct texts *own_texts(void) {

@@ -103,7 +103,7 @@ func ashlarGoRecordStream(device C.int, addr, stream C.uint64_t, text **C.char) 
 }
 
 //export ashlarGoBeginPool
-func ashlarGoBeginPool(device C.int, id1, id2 C.uint64_t, accept, ctx unsafe.Pointer, text **C.char) C.int {
+func ashlarGoBeginPool(device C.int, id1, id2 C.uint64_t, accept unsafe.Pointer, ctx C.uintptr_t, text **C.char) C.int {
 	filter := func(stream uint64) bool {
 		return bool(C.front_accepts(C.accept_fn(accept), ctx, C.uint64_t(stream)))
 	}

@@ -90,6 +90,7 @@ static void learn(struct front *f, const struct reply *r) {
  * meanwhile. */
 static void give_back(struct front *f, uint64_t *back, int n) {
     static atomic_flag told = ATOMIC_FLAG_INIT;
+    f->carried += (uint64_t)n;
     struct reply reply = {0};
     const uint64_t begun = crossing_begin(f);
     lock_unlock(&f->lock);
@@ -162,6 +163,7 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
         return error_set(code, "no host memory to keep track of device memory");
     }
     const uint64_t begun = crossing_begin(f);
+    f->carried += (uint64_t)n;
     lock_unlock(&f->lock);
     code = ashlarGoMalloc(f->device, size, stream, back, n, (char *)metadata_current(), &reply);
     bool entered = false;

@@ -155,6 +155,7 @@ struct front {
     uint32_t crossings;        /* calls of the engine under way */
     uint64_t changes;          /* rises whenever the engine may have changed, see front.c */
     uint64_t layout;           /* alloc.Lent.Layout of the last answer */
+    uint64_t carried;          /* blocks that calls of the engine took along */
     struct queue queue;
     struct counts counts;
 

@@ -15,6 +15,8 @@ import (
 // emptyFront is a front that never holds anything.
 type emptyFront struct{ off bool }
 
+func (*emptyFront) carried(int) uint64 { return 0 }
+
 func (*emptyFront) take(int, []uint64) int      { return 0 }
 func (f *emptyFront) mode(_ int, off bool)      { f.off = off }
 func (*emptyFront) read(int) frontState         { return frontState{} }

@@ -30,7 +30,7 @@ func (l *library) malloc(n int, size, stream uint64, back []uint64, meta string,
 		out.text = err.Error()
 		return codeFailed
 	}
-	if out.lent, err = d.a.Exchange(back, size, stream, meta); err == nil {
+	if out.lent, err = d.a.Exchange(back, size, stream, meta, d.deliver); err == nil {
 		return codeOK
 	}
 	var oom *alloc.OutOfMemoryError // not out.oom: that would put out on the heap
@@ -70,6 +70,7 @@ func (l *library) free(n int, back []uint64, meta string, out *answer) {
 	}
 	for _, addr := range back {
 		w, err := d.a.Return(addr, meta)
+		d.deliver(1)
 		out.lent.Waiting = w
 		// A driver that has shut down has taken its memory with it.
 		if err != nil && out.text == "" && !errors.Is(err, cuda.ErrExiting) {

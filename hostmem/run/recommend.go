@@ -32,11 +32,12 @@ func below(a, b *Result) bool {
 // With three runs each, two variants that are the same have such a gap in fewer
 // than one of a hundred cases; that one is only below happens in five.
 func outside(a, b *Result) bool {
-	if !below(a, b) {
-		return false
-	}
-	x, y := a.Spread.FinalRSS, b.Spread.FinalRSS
-	return y.Low-x.High > max(x.High-x.Low, y.High-y.Low) || choices(a.Runs+b.Runs, a.Runs) >= 100
+	return below(a, b) && apart(a.Spread.FinalRSS, b.Spread.FinalRSS, a.Runs, b.Runs)
+}
+
+// apart tells whether all of n runs are below m others, and not by chance.
+func apart[T uint64 | float64](x, y Range[T], n, m int) bool {
+	return x.High < y.Low && (y.Low-x.High > max(x.High-x.Low, y.High-y.Low) || choices(n+m, n) >= 100)
 }
 
 // enoughRuns is how many runs of each suffice to be below.
@@ -67,8 +68,8 @@ func (r *Result) eligible() bool {
 }
 
 // recommend chooses among the variants that hold less than the baseline by more
-// than the spread the one whose memory times CPU time is the least, if that of
-// all its runs is less than that of all of the baseline's.
+// than the spread the one whose memory times CPU time is the least, if that, too,
+// is less than the baseline's by more than the spread.
 func recommend(results []Result, ready []variant.Ready) Recommendation {
 	stay := Recommendation{Variant: variant.Baseline, Lines: (&variant.Ready{}).Lines()}
 	var base *Result
@@ -93,7 +94,7 @@ func recommend(results []Result, ready []variant.Ready) Recommendation {
 		case r == base || !r.eligible() || !below(r, base):
 		case !outside(r, base):
 			unsure = append(unsure, r)
-		case r.weights().High >= base.weights().Low:
+		case !apart(r.weights(), base.weights(), r.Runs, base.Runs):
 			dear = append(dear, r)
 		case best == nil || r.weight() < best.weight():
 			best = r
@@ -143,7 +144,7 @@ func stayReason(base *Result, dear, unsure []*Result) string {
 	for _, r := range dear {
 		each = append(each, fmt.Sprintf("%s holds %.2f of glibc's memory for %.2f of its CPU time", r.Variant, *r.Ratio, *r.CPUS / *base.CPUS))
 	}
-	return "stay on glibc: nothing has less memory times CPU time in all runs; " + strings.Join(each, ", ")
+	return "stay on glibc: nothing has less memory times CPU time by more than the spread; " + strings.Join(each, ", ")
 }
 
 // cost says what a variant costs in time.

@@ -115,7 +115,8 @@ func TestBurst(t *testing.T) {
 // that have ended.
 func TestThreads(t *testing.T) {
 	t.Parallel()
-	c := compared(t, "threads", "jemalloc", 1, 2*time.Second)
+	// In one of 25 runs one more arena of jemalloc keeps its memory: medians.
+	c := compared(t, "threads", "jemalloc", 5, 500*time.Millisecond)
 	glibc, jemalloc := c.Results[0], c.Results[1]
 	if 2**jemalloc.FinalRSS > *glibc.FinalRSS || 2**jemalloc.Retained > *glibc.Retained {
 		t.Errorf("jemalloc holds %d and retains %d, glibc %d and %d", *jemalloc.FinalRSS, *jemalloc.Retained, *glibc.FinalRSS, *glibc.Retained)
