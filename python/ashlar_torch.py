@@ -170,30 +170,30 @@ class _Ashlar:
     """The library with Python's types and exceptions."""
 
     def __init__(self, library, path):
-        self.library, self.path = library, path
+        self.so, self.path = library, path
         self.cache_info_missing = None  # why; None: it is served
 
     def why(self):
         """Why the last call of this thread failed."""
-        return (self.library.ashlar_error_text() or b"").decode("utf-8", "replace") or "ashlar: failed"
+        return (self.so.ashlar_error_text() or b"").decode("utf-8", "replace") or "ashlar: failed"
 
     def error(self):
         return RuntimeError(self.why())
 
     def complete_torch(self):
         """Have what PyTorch asks and has no setter for answered, too."""
-        self.cache_info_missing = None if self.library.ashlar_complete_torch() else self.why()
+        self.cache_info_missing = None if self.so.ashlar_complete_torch() else self.why()
 
     def info(self):
         return {
             "library": self.path,
-            "version": self.library.ashlar_version().decode(),
+            "version": self.so.ashlar_version().decode(),
             "cache_info": self.cache_info_missing is None,
             "cache_info_missing": self.cache_info_missing,
         }
 
     def do(self, name, *args):
-        if getattr(self.library, name)(*args) != 0:
+        if getattr(self.so, name)(*args) != 0:
             raise self.error()
 
     def take(self, pointer, length=None):
@@ -203,17 +203,17 @@ class _Ashlar:
         try:
             return ctypes.string_at(pointer) if length is None else ctypes.string_at(pointer, length)
         finally:
-            self.library.ashlar_string_free(pointer)
+            self.so.ashlar_string_free(pointer)
 
     def settings(self):
-        return json.loads(self.take(self.library.ashlar_settings_json()))
+        return json.loads(self.take(self.so.ashlar_settings_json()))
 
     def stats(self, device):
-        return _ordered(json.loads(self.take(self.library.ashlar_stats_json(int(device)))))
+        return _ordered(json.loads(self.take(self.so.ashlar_stats_json(int(device)))))
 
     def snapshot(self):
         length = ctypes.c_size_t()
-        pointer = self.library.ashlar_snapshot_pickle(-1, ctypes.byref(length))
+        pointer = self.so.ashlar_snapshot_pickle(-1, ctypes.byref(length))
         return pickle.loads(self.take(pointer, length.value))
 
 
@@ -288,7 +288,7 @@ class _History:
         if self.context is not None and self.witness is None:
             self.witness = _WITNESS(self.told)
             _forever.append(self.witness)
-        self.ashlar.library.ashlar_set_witness(_WITNESS() if self.context is None else self.witness)
+        self.ashlar.so.ashlar_set_witness(_WITNESS() if self.context is None else self.witness)
 
     def told(self, what, device, address, size):
         """Called by the library; ctypes prints what is raised and goes on.
@@ -461,7 +461,7 @@ class _Answers:
         return data
 
     def fraction(self, device):
-        value = self.ashlar.library.ashlar_get_memory_fraction(device)
+        value = self.ashlar.so.ashlar_get_memory_fraction(device)
         if value < 0:
             raise self.ashlar.error()
         return value
@@ -470,7 +470,7 @@ class _Answers:
         self.ashlar.do("ashlar_set_metadata", text.encode())
 
     def get_metadata(self):
-        return (self.ashlar.library.ashlar_get_metadata() or b"").decode("utf-8", "replace")
+        return (self.ashlar.so.ashlar_get_metadata() or b"").decode("utf-8", "replace")
 
     def attach(self, observer):
         """An observer is called with device, bytes tried, limit, bytes free."""
@@ -502,7 +502,7 @@ class _Answers:
         """Before Python ends, after which it must not be called back."""
         self.observers = []
         if os.getpid() == self.process:
-            self.ashlar.library.ashlar_set_witness(_WITNESS())
+            self.ashlar.so.ashlar_set_witness(_WITNESS())
 
 
 # Installing.

@@ -258,7 +258,7 @@ class TestAnswers(JobCase):
             torch._C._cuda_attach_out_of_memory_observer(broken)
             torch._C._cuda_attach_out_of_memory_observer(observe)
             block = torch.take(1000)
-            front = ashlar_torch._answers.ashlar.library.ashlar_front_malloc
+            front = ashlar_torch._answers.ashlar.so.ashlar_front_malloc
             front.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
             assert front(1 << 40, 0, None, ctypes.byref(ctypes.c_void_p())) == 1
             print(seen)

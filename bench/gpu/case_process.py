@@ -25,23 +25,23 @@ class Collector:
     """Has the library's garbage collector run again and again on a thread."""
 
     def __init__(self):
-        self.library, self.stop, self.runs = ashlar_library(), threading.Event(), 0
+        self.so, self.stop, self.runs = ashlar_library(), threading.Event(), 0
         self.thread = threading.Thread(target=self.work, daemon=True)
 
     def work(self):
         while not self.stop.is_set():
-            self.library.ashlar_force_gc()
+            self.so.ashlar_force_gc()
             self.runs += 1
             time.sleep(0.0005)
 
     def __enter__(self):
-        if self.library:
+        if self.so:
             self.thread.start()
         return self
 
     def __exit__(self, *_):
         self.stop.set()
-        if self.library:
+        if self.so:
             self.thread.join(20)
             check(not self.thread.is_alive(), "the thread that collects hangs")
 
@@ -81,7 +81,7 @@ def loader(epochs=3, workers=4):
     torch.cuda.synchronize()
     check(seen == 256 * epochs, f"{seen} rows came")
     check(all(float(h.min()) == 1 == float(h.max()) for h in held), "tensors of the parent changed")
-    if collector.library:
+    if collector.so:
         check(collector.runs > 20, f"the collector ran only {collector.runs} times")
     return {"rows": seen, "collections": collector.runs}
 

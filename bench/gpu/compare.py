@@ -222,14 +222,14 @@ def overview(groups):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
+    parser.add_argument("--library", dest="so", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
     parser.add_argument("--budget", type=float, default=235, help="seconds for everything")
     parser.add_argument("--only", help="workloads, separated by commas")
     parser.add_argument("--no-time", action="store_true", help="losses, peaks and limits only")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    if args.library:
-        os.environ["ASHLAR_LIBRARY"] = args.library
+    if args.so:
+        os.environ["ASHLAR_LIBRARY"] = args.so
     allocators.clean_environment()
     # Deterministic matrix products need this before CUDA starts; it is the same for every lane.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

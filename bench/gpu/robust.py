@@ -234,14 +234,14 @@ def read_snapshot(report, args, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
+    parser.add_argument("--library", dest="so", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
     parser.add_argument("--ashlar", default=os.path.join(allocators.ROOT, "bin", "gpu", "ashlar"), help="the ashlar program")
     parser.add_argument("--budget", type=float, default=200, help="seconds for everything")
     parser.add_argument("--jobs", type=int, default=max(2, min(12, (os.cpu_count() or 2) - 2)), help="processes at a time")
     parser.add_argument("--only", help="cases whose name or function contains this text")
     args = parser.parse_args()
-    if args.library:
-        os.environ["ASHLAR_LIBRARY"] = args.library
+    if args.so:
+        os.environ["ASHLAR_LIBRARY"] = args.so
     allocators.clean_environment()
     os.environ.update(OMP_NUM_THREADS="1", CUBLAS_WORKSPACE_CONFIG=":4096:8", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
                       TORCHINDUCTOR_COMPILE_THREADS="1",

@@ -75,7 +75,7 @@ def one(worker):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
+    parser.add_argument("--library", dest="so", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
     parser.add_argument("--seconds", type=float, default=480)
     parser.add_argument("--warm-up", type=float, default=WARM_UP)
     parser.add_argument("--threads", type=int, default=6)
@@ -83,8 +83,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-control", action="store_true")
     args = parser.parse_args()
-    if args.library:
-        os.environ["ASHLAR_LIBRARY"] = args.library
+    if args.so:
+        os.environ["ASHLAR_LIBRARY"] = args.so
     allocators.clean_environment()
     os.environ.update(OMP_NUM_THREADS="1")
     report = Report("soak", args.seconds + 90)

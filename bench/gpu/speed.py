@@ -210,7 +210,7 @@ def judge_cpp(report, samples):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
+    parser.add_argument("--library", dest="so", help="libashlar.so (default: ASHLAR_LIBRARY, then bin/gpu/libashlar.so)")
     parser.add_argument("--budget", type=float, default=120, help="seconds for everything")
     parser.add_argument("--cuda-include", default="/usr/local/cuda/include", help="folder of cuda_runtime_api.h")
     parser.add_argument("--rounds", type=int, default=6, help="processes per allocator and station in the Python part")
@@ -218,8 +218,8 @@ def main():
     parser.add_argument("--scale", type=float, default=1.0, help="size of the C++ samples")
     parser.add_argument("--part", choices=("python", "c++", "both"), default="both")
     args = parser.parse_args()
-    if args.library:
-        os.environ["ASHLAR_LIBRARY"] = args.library
+    if args.so:
+        os.environ["ASHLAR_LIBRARY"] = args.so
     allocators.clean_environment()
     os.environ.update(OMP_NUM_THREADS="1", PYTORCH_NVML_BASED_CUDA_CHECK="1", PYTHONWARNINGS="ignore")
     report = Report("speed", args.budget)

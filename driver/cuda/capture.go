@@ -23,10 +23,7 @@ type Graph struct {
 // every mode but CaptureRelaxed the capture must end on the thread that began
 // it: the goroutine must stay on it ([Device.Bind]).
 func (d *Device) BeginCapture(stream uint64, mode CaptureMode) error {
-	if err := d.takesWork(stream); err != nil {
-		return err
-	}
-	c, err := d.enter()
+	c, err := d.enterFor(stream)
 	if err != nil {
 		return err
 	}
@@ -66,10 +63,7 @@ func (d *Device) Capturing(stream uint64) (bool, error) {
 
 // Launch queues the captured work on stream.
 func (g *Graph) Launch(stream uint64) error {
-	if err := g.dev.takesWork(stream); err != nil {
-		return err
-	}
-	c, err := g.dev.enter()
+	c, err := g.dev.enterFor(stream)
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,7 @@ func (d *Device) CopyToDevice(dst uint64, src []byte, stream uint64) error {
 	if len(src) == 0 {
 		return nil
 	}
-	if err := d.takesWork(stream); err != nil {
-		return err
-	}
-	c, err := d.enter()
+	c, err := d.enterFor(stream)
 	if err != nil {
 		return err
 	}
@@ -32,10 +29,7 @@ func (d *Device) CopyToHost(dst []byte, src, stream uint64) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	if err := d.takesWork(stream); err != nil {
-		return err
-	}
-	c, err := d.enter()
+	c, err := d.enterFor(stream)
 	if err != nil {
 		return err
 	}
@@ -51,10 +45,7 @@ func (d *Device) CopyOnDevice(dst, src, size, stream uint64) error {
 	if size == 0 {
 		return nil
 	}
-	if err := d.takesWork(stream); err != nil {
-		return err
-	}
-	c, err := d.enter()
+	c, err := d.enterFor(stream)
 	if err != nil {
 		return err
 	}
@@ -67,10 +58,7 @@ func (d *Device) Fill(addr uint64, value byte, size, stream uint64) error {
 	if size == 0 {
 		return nil
 	}
-	if err := d.takesWork(stream); err != nil {
-		return err
-	}
-	c, err := d.enter()
+	c, err := d.enterFor(stream)
 	if err != nil {
 		return err
 	}

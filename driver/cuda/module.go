@@ -90,10 +90,7 @@ func (f *Function) Launch(stream uint64, grid, block Dim, args ...uint64) error 
 	if len(args) > maxArgs {
 		return fmt.Errorf("Launch: %d arguments, at most %d are possible", len(args), maxArgs)
 	}
-	if err := f.dev.takesWork(stream); err != nil {
-		return err
-	}
-	c, err := f.dev.enter()
+	c, err := f.dev.enterFor(stream)
 	if err != nil {
 		return err
 	}

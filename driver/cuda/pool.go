@@ -26,10 +26,7 @@ const (
 // MallocAsync gets memory from the device's default pool in the order of
 // stream: work queued on it from now on may use the memory.
 func (d *Device) MallocAsync(size, stream uint64) (addr uint64, err error) {
-	if err := d.takesWork(stream); err != nil {
-		return 0, err
-	}
-	c, err := d.enter()
+	c, err := d.enterFor(stream)
 	if err != nil {
 		return 0, err
 	}

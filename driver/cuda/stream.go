@@ -82,12 +82,13 @@ func (t *streamTable) closed(stream uint64) bool {
 	return slices.Contains(t.parked, stream)
 }
 
-// takesWork refuses a stream that CloseStream has closed.
-func (d *Device) takesWork(stream uint64) error {
+// enterFor is enter for calls that queue work: a stream that CloseStream has
+// closed takes none.
+func (d *Device) enterFor(stream uint64) (*call, error) {
 	if d.streams.closed(stream) {
-		return fmt.Errorf("stream %#x: %w", stream, ErrStreamClosed)
+		return nil, fmt.Errorf("stream %#x: %w", stream, ErrStreamClosed)
 	}
-	return nil
+	return d.enter()
 }
 
 // NewStream makes a stream that does not wait for stream 0, or takes one that

@@ -1,44 +1,23 @@
 package detect
 
 import (
-	"os"
 	"reflect"
-	"strings"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/documented"
 )
 
 // Every field of the JSON is documented.
 func TestFieldsAreDocumented(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(raw), "\n## ashlar host detect\n")
-	if !found {
-		t.Fatal("docs/json.md has no section on host detect")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	n := 0
-	var walk func(typ reflect.Type)
-	walk = func(typ reflect.Type) {
-		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
-			typ = typ.Elem()
+	for command, tt := range map[string]struct {
+		typ   reflect.Type
+		least int
+	}{
+		"host detect": {reflect.TypeFor[Result](), 50},
+	} {
+		missing, n, err := documented.Missing("../../docs/json.md", command, tt.typ)
+		if err != nil || len(missing) > 0 || n < tt.least {
+			t.Errorf("%s: %d fields, not in docs/json.md: %q; %v", command, n, missing, err)
 		}
-		if typ.Kind() != reflect.Struct {
-			return
-		}
-		for f := range typ.Fields() {
-			if !f.Anonymous {
-				n++
-				if name := f.Tag.Get("json"); name == "" || !strings.Contains(section, "`"+name+"`") {
-					t.Errorf("%s.%s (%q) is not in docs/json.md", typ.Name(), f.Name, name)
-				}
-			}
-			walk(f.Type)
-		}
-	}
-	walk(reflect.TypeFor[Result]())
-	if n < 50 {
-		t.Errorf("only %d fields were looked at", n)
 	}
 }
