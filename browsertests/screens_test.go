@@ -291,6 +291,14 @@ func TestEventsLong(t *testing.T) {
 	s.until(first + " === 0")
 	s.value("(() => { const e = document.querySelector('.list'); e.scrollTop = (e.scrollHeight - e.clientHeight) / 2; })()", nil)
 	s.until("Math.abs(" + first + " - 373685 / 2) < 100")
+	// A bar that is pulled before the browser has told of the key counts too: one
+	// event stands for both.
+	s.value(`(() => {
+		const e = document.querySelector('.list');
+		e.dispatchEvent(new KeyboardEvent('keydown', {key: 'Home', bubbles: true}));
+		e.scrollTop = (e.scrollHeight - e.clientHeight) / 4;
+	})()`, nil)
+	s.until("Math.abs(" + first + " - 373685 / 4) < 100")
 	was := s.number(first)
 	box, err := s.page.Box(".list")
 	s.must(err)
@@ -301,4 +309,18 @@ func TestEventsLong(t *testing.T) {
 	if h := s.number("document.querySelector('.list').scrollHeight"); h > 1e7 {
 		t.Errorf("the list is %.0f pixels high", h)
 	}
+}
+
+// A screen takes its keys from the moment that it is there.
+func TestKeysAtOnce(t *testing.T) {
+	s := open(t, "", varlen)
+	s.sees("[data-field=verdict]")
+	s.value(`void new MutationObserver((_, watch) => {
+		const map = document.querySelector('.map');
+		if (!map) return;
+		watch.disconnect();
+		map.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown', bubbles: true}));
+	}).observe(document.body, {childList: true, subtree: true})`, nil)
+	s.press("3")
+	s.sees("[data-panel=segment]")
 }

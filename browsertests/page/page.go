@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +23,9 @@ type Page struct {
 	problems []string
 }
 
-// Open makes a tab of a size and goes to an address.
+// Open makes a tab of a size and goes to an address. ASHLAR_SLOW=6 in the
+// environment makes the page's scripts six times slower: what a test takes for
+// granted while the page is still at it shows then.
 func (b *Browser) Open(address string, width, height int64, dark bool) (*Page, error) {
 	ctx, closeTab := chromedp.NewContext(b.ctx)
 	p := &Page{ctx: ctx, close: closeTab}
@@ -34,6 +38,9 @@ func (b *Browser) Open(address string, width, height int64, dark bool) (*Page, e
 	err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height))
 	if err == nil {
 		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, media)
+	}
+	if slow, _ := strconv.ParseFloat(os.Getenv("ASHLAR_SLOW"), 64); err == nil && slow > 1 {
+		_, err = chromedp.Call(ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: slow})
 	}
 	if err == nil {
 		err = chromedp.Do(ctx, chromedp.Navigate(address))

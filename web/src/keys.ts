@@ -1,7 +1,7 @@
 // Keys. Every screen says which it takes; the sheet behind ? lists them.
 
 import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 
 export interface Binding {
   keys: readonly string[]; // values of KeyboardEvent.key
@@ -18,8 +18,9 @@ export interface Group {
 
 export const groups = signal<readonly Group[]>([]);
 
+// A screen takes its keys as soon as it can be seen, not a frame later.
 export function useKeys(title: string, bindings: () => readonly Binding[], inputs: readonly unknown[] = []): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const group = { title, bindings: bindings() };
     groups.value = [...groups.peek(), group];
     return () => (groups.value = groups.peek().filter((g) => g !== group));

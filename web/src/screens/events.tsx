@@ -1,7 +1,7 @@
 // Events: a virtual list of any length, filtered and walked through by jumps.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { EventPanel } from '../events/panel';
 import { Source } from '../events/source';
 import { address, count, plural, pool, seconds, stream } from '../format';
@@ -129,7 +129,7 @@ function List({ filter }: { filter: Record<string, string> }) {
   const n = Math.max(0, source.length);
   const height = Math.min(tallest, n * rowHeight);
   const most = Math.max(0, n - visible.value);
-  const own = useRef(false); // the next scroll event is our own doing
+  const own = useRef(0); // where we scrolled to ourselves
 
   const scrollTo = (to: number) => {
     const box = scroller.current;
@@ -138,11 +138,11 @@ function List({ filter }: { filter: Record<string, string> }) {
     const range = box.scrollHeight - box.clientHeight;
     const top = most > 0 ? (first.value / most) * range : 0;
     if (Math.abs(box.scrollTop - top) >= 1) {
-      own.current = true;
       box.scrollTop = top;
+      own.current = box.scrollTop;
     }
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const box = scroller.current!;
     const resize = () => (visible.value = Math.max(1, Math.floor((box.clientHeight - rowHeight) / rowHeight)));
     const watch = new ResizeObserver(resize);
@@ -151,13 +151,13 @@ function List({ filter }: { filter: Record<string, string> }) {
     return () => watch.disconnect();
   }, []);
   const mapped = n * rowHeight > tallest;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const box = scroller.current!;
+    // A browser tells of all scrolling of a frame once: what is to be told apart is
+    // where the bar stands, not whose event it is.
     const scroll = () => {
-      if (own.current) {
-        own.current = false;
-        return;
-      }
+      if (box.scrollTop === own.current) return;
+      own.current = box.scrollTop;
       const range = box.scrollHeight - box.clientHeight;
       first.value = range > 0 ? (box.scrollTop / range) * most : 0;
     };

@@ -1,6 +1,6 @@
 // Plan: what a run will take before it is made, from a model's config.json.
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { count } from '../format';
 import { useKeys } from '../keys';
 import { Empty, Trouble, Wait } from '../parts/basic';
@@ -31,13 +31,14 @@ function Screen({ o }: { o: Offer }) {
   const q = said?.question ?? null;
   const against = againstOf(place.value.params);
   const key = q ? keyOf(q) : '';
-  // The address tells what was asked: a link asks it again. The form follows it.
-  useEffect(() => {
+  // The address tells what was asked: a link asks it again. The form follows it,
+  // before anybody can have typed into it.
+  useLayoutEffect(() => {
     if (!q) return;
     if (!draft.peek() || !same(fitting(draft.peek()!, o), q)) draft.value = q;
     ask(q, against, o);
   }, [key, against]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     draft.value ??= q ?? first(o);
     taker.value = (file) => openConfig(file, o, true);
     return () => {
@@ -47,7 +48,7 @@ function Screen({ o }: { o: Offer }) {
   }, []);
   // What a search found is what the form goes on from.
   const found = step.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (found && draft.peek() && same(fitting(draft.peek()!, o), found.question)) draft.value = settled(draft.peek()!, found.answer);
   }, [found?.answer]);
   const { answers, pulled } = useFocus();
@@ -118,7 +119,7 @@ function useFocus() {
   const answers = useRef<HTMLDivElement>(null);
   const pulled = useRef(false);
   const now = step.value?.answer;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!pulled.current) return;
     pulled.current = false;
     answers.current?.scrollTo({ top: 0 });

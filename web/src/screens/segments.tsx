@@ -1,7 +1,7 @@
 // Segments: the allocator's map at any moment.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { Follower, get, type Query } from '../api';
 import { areaOf, pen, Frames } from '../draw/canvas';
 import { address, count, plural, size } from '../format';
@@ -217,7 +217,7 @@ function MapArea({ s, rows, stretched, chosen }: { s: State; rows: Row[]; stretc
     const offset = (now.offset + at) * (next / now.factor) - at;
     zoom.value = { factor: next, offset: clampOffset(offset, next, look().width) };
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const box = scroller.current!;
     const wheel = (e: WheelEvent) => {
       if (!(e.altKey || e.ctrlKey || e.shiftKey) || stretched) return;

@@ -2,7 +2,7 @@
 // settings that a search finds best.
 
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useLayoutEffect, useMemo } from 'preact/hooks';
 import { count, plural, size, ticks } from '../format';
 import { useKeys } from '../keys';
 import { Bytes, Copy, Empty, Panel, Trouble, Wait } from '../parts/basic';
@@ -30,8 +30,9 @@ export function WhatIf() {
   // away with the question.
   const last = stateOf(id).value;
   const s = q ? last : { ...last, answer: null, tune: null, error: null, stopped: false };
-  // The address tells what was asked: a link asks it again.
-  useEffect(() => {
+  // The address tells what was asked: a link asks it again. At once: an effect that
+  // waits for a frame may come after somebody has asked something else.
+  useLayoutEffect(() => {
     if (q && m && m.events > 0 && !same(stateOf(id).value.question, q)) start(id, q);
   }, [key, id, !m]);
   const ask = (next: Question) => {
