@@ -29,7 +29,7 @@ const (
 
 // soon is how long the page may take for anything; it is generous because the
 // machine may be busy.
-const soon = 15 * time.Second
+const soon = 30 * time.Second
 
 // stage has what all tests share: the program, the browser, a server for each
 // set of files.
@@ -109,6 +109,26 @@ func openAt(t *testing.T, hash string, width, height int64, dark bool, files ...
 		}
 		stage.servers[key] = server
 	}
+	return show(t, server, hash, width, height, dark)
+}
+
+// openAlone has a server of its own: for tests after which there are other runs.
+func openAlone(t *testing.T, hash string, files ...string) *scene {
+	t.Helper()
+	server, err := page.Serve(stage.ashlar, files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return show(t, server, hash, 1600, 900, false)
+}
+
+func show(t *testing.T, server *page.Server, hash string, width, height int64, dark bool) *scene {
+	t.Helper()
 	p, err := stage.browser.Open(server.Address+hash, width, height, dark)
 	if err != nil {
 		t.Fatal(err)

@@ -218,7 +218,7 @@ func TestDropBroken(t *testing.T) {
 
 // A good file that is dropped opens, and can be forgotten.
 func TestDropGood(t *testing.T) {
-	s := open(t, "", midrun)
+	s := openAlone(t, "", midrun)
 	s.sees("[data-field=verdict]")
 	// A snapshot of one segment, written by hand.
 	const snapshot = `{"segments":[{"device":0,"address":140000000000000,"total_size":2097152,"allocated_size":512,"active_size":512,"requested_size":400,` +

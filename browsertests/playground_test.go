@@ -359,7 +359,7 @@ func TestPlaygroundSmallWindow(t *testing.T) {
 // A file that is dropped on the playground opens on its overview; the
 // experiment is still there.
 func TestPlaygroundDrop(t *testing.T) {
-	s := open(t, "#/1/playground?lesson=pools&step=4", state)
+	s := openAlone(t, "#/1/playground?lesson=pools&step=4", state)
 	s.at(4)
 	const snapshot = `{"segments":[{"device":0,"address":140000000000000,"total_size":2097152,"stream":0,"segment_type":"small",` +
 		`"blocks":[{"address":140000000000000,"size":2097152,"requested_size":2097152,"state":"active_allocated","frames":[]}]}],"device_traces":[[]]}`
