@@ -50,19 +50,6 @@ func (s *scene) outcomes() []outcome {
 	return out
 }
 
-// pressUntil presses a key until something is there: a key means what it does on
-// a screen a frame after the screen is drawn.
-func (s *scene) pressUntil(key, selector string) {
-	s.Helper()
-	for range 20 {
-		s.press(key)
-		if s.page.Until("document.querySelector("+page.Quote(selector)+")", soon/20) == nil {
-			return
-		}
-	}
-	s.sees(selector)
-}
-
 const settledWhatIf = "document.querySelector('[data-panel=outcomes] tbody tr') && !document.querySelector('[data-ask=stop]')"
 
 var usual = []string{"expandable_segments:True", "max_split_size_mb:128", "max_split_size_mb:512", "roundup_power2_divisions:4", "garbage_collection_threshold:0.8"}
@@ -158,7 +145,8 @@ func TestWhatIfSurvivor(t *testing.T) {
 	s.value("document.querySelector('.map').focus()", nil)
 	s.press(page.Down)
 	s.sees("[data-panel=segment]")
-	s.pressUntil(page.Right, "[data-panel=block] .facts")
+	s.press(page.Right)
+	s.sees("[data-panel=block] .facts")
 	// The address tells it all: another tab shows the same, and the recording is a
 	// button away.
 	s.click(".variant-line button")
