@@ -147,13 +147,15 @@ func (s *scene) reach(selector string) {
 func TestPlanAndLever(t *testing.T) {
 	s := open(t, "")
 	s.sees(".lessons, [data-field=at]")
-	s.pressUntil("9", ".plan-form")
+	s.press("9")
+	s.sees(".plan-form")
 	s.must(s.page.Pick("select[name=shape]", "llama-3.2-1b"))
 	s.must(s.page.Pick("select[name=gpu]", "a100-40"))
 	s.must(s.page.Pick("select[name=attention]", "flash"))
 	s.must(s.page.Type("input[name=seq]", "2048"))
 	s.press(page.Escape)
-	s.pressUntil("e", "input[name=batch]:focus")
+	s.press("e")
+	s.sees("input[name=batch]:focus")
 	s.must(s.page.Type("input[name=batch]", "8"))
 	s.press(page.Enter)
 	file := s.shapeFile("llama-3.2-1b")
@@ -389,7 +391,8 @@ func TestPlanLinks(t *testing.T) {
 	}
 	other := open(t, "#//plan") // of another machine it is pasted
 	other.sees(".plan-form")
-	other.pressUntil("s", "dialog[open] textarea")
+	other.press("s")
+	other.sees("dialog[open] textarea")
 	other.value("(() => { const e = document.querySelector('dialog[open] textarea'); e.value = "+page.Quote("http://127.0.0.1:9/elsewhere/"+link)+"; e.dispatchEvent(new Event('input', {bubbles: true})); })()", nil)
 	other.click("[data-act=open]")
 	other.showsPlan(want)

@@ -52,7 +52,8 @@ func TestPlaygroundSharePasted(t *testing.T) {
 	s := open(t, "#//playground?lesson=pools")
 	s.hints = append(s.hints, "400 (Bad Request)")
 	s.at(0)
-	s.pressUntil("s", "dialog[open] textarea")
+	s.press("s")
+	s.sees("dialog[open] textarea")
 	s.must(s.page.Type("dialog[open] textarea", "alloc a 4MiB?"))
 	if n := s.number("document.querySelectorAll('dialog[open]').length"); n != 1 {
 		t.Errorf("%v dialogs are open after a question mark in a field", n)
