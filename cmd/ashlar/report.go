@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/explain"
 	"github.com/ashlar-mem/ashlar/facts"
 	"github.com/ashlar-mem/ashlar/htmlreport"
+	"github.com/ashlar-mem/ashlar/internal/version"
 	"github.com/ashlar-mem/ashlar/report"
 	"github.com/ashlar-mem/ashlar/trace"
 	"github.com/ashlar-mem/ashlar/whatif"
@@ -168,7 +169,7 @@ func (o *reportOptions) answer(r *explain.Report, e *explained, out *output) rep
 
 // collect gathers all that a report has.
 func (o *reportOptions) collect(ctx context.Context, std stdio, file string, settings []whatif.Setting) (htmlreport.Input, *explained, error) {
-	out := htmlreport.Input{Version: version}
+	out := htmlreport.Input{Version: version.Text}
 	in, err := readInput(ctx, std, file)
 	if err != nil {
 		return out, nil, err

@@ -9,11 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/version"
 	"github.com/ashlar-mem/ashlar/report"
 )
-
-// version is set by the linker for releases.
-var version = "0.1.0-dev"
 
 // The exit statuses.
 const (
@@ -83,7 +81,7 @@ func newRoot(std stdio) *cobra.Command {
 		Short: "Explain GPU memory of PyTorch programs",
 		Long: "Ashlar explains GPU memory to the people who train and serve models with PyTorch.\n" +
 			"It never sends anything anywhere.",
-		Version:       version,
+		Version:       version.Text,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/version"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
@@ -26,6 +27,7 @@ func TestPointers(t *testing.T) {
 		}, "malloc %d %d %d %d", i, 1+i*37, i%3, i%2)
 	}
 	s.expect("0", "malloc 900 0 0 0")
+	s.expect(version.Text, "version")
 	s.expect("ok", "free 900") // null
 	s.expect("ok", "free 0")
 	s.address(func(a uint64) { delete(seen, a) }, "malloc 0 1 0 0") // may be the same one

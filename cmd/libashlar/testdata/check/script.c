@@ -94,6 +94,8 @@ int main(int argc, char **argv) {
             code(lib.set_oom_observer(observer));
         } else if (strcmp(op, "init") == 0) {
             code(lib.init((int)a));
+        } else if (strcmp(op, "version") == 0) {
+            printf("%s\n", lib.version());
         } else if (strcmp(op, "gc") == 0) {
             code(lib.force_gc());
         } else {
