@@ -26,12 +26,25 @@ function peers(a: Run): Run[] {
   return runs.value.filter((r) => r.state === 'ready' && r.host === a.host);
 }
 
+// partner is the run that another is compared with: the chosen one, else the
+// first, also if it is still being read. Which file is read first changes nothing.
+function partner(a: Run, chosen: number | null): Run {
+  const able = runs.value.filter((r) => r.state === 'loading' || (r.state === 'ready' && r.host === a.host));
+  return able.find((r) => r.id === chosen) ?? able.find((r) => r.id !== a.id) ?? a;
+}
+
 export function Compare() {
   const a = current.value!;
+  const b = partner(a, number(place.value.params['b']));
+  if (b.state === 'loading') return <Wait>Reading {b.label}, to compare with it</Wait>;
+  return <Both a={a} b={b} />;
+}
+
+function Both({ a, b }: { a: Run; b: Run }) {
   const all = peers(a);
   const params = place.value.params;
   const others = all.filter((r) => r.id !== a.id);
-  const b = all.find((r) => r.id === number(params['b'])) ?? others[0] ?? a;
+  const coming = runs.value.filter((r) => r.state === 'loading').length;
   const self = b.id === a.id;
   const single = self && a.events === 0; // there is no second moment
   const at = params['at'] ?? (self ? 'peak' : '');
@@ -55,7 +68,7 @@ export function Compare() {
           </Panel>
         )}
         {!single && <PairPart query={query} />}
-        {others.length > 0 && <RanksPart all={all} styles={styles} />}
+        {others.length > 0 && (coming > 0 ? <Wait>Reading {plural(coming, 'more file')}</Wait> : <RanksPart all={all} styles={styles} />)}
         {!single && <Flame query={query} />}
       </div>
     </div>
