@@ -49,6 +49,8 @@ type Allocator struct {
 	explain  func(Decision)
 	meta     string
 	reclaim  []func() bool
+	borrower Borrower
+	recalled []uint64 // room for the borrower's blocks
 	onOOM    []func(*OutOfMemoryError)
 	retry    *oomRetry
 

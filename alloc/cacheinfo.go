@@ -9,6 +9,9 @@ package alloc
 func (a *Allocator) CacheInfo(guess uint64) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, err := a.recall(true); err != nil {
+		return 0, err
+	}
 	if guess == 0 {
 		free, _, err := a.dev.MemInfo()
 		if err != nil {

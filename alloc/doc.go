@@ -28,7 +28,8 @@
 //
 // Three functions of the program can be called on the way, none of them under
 // the allocator's lock. [WithReclaimer] comes first, whenever no cached block
-// fits: it gives back what the program itself keeps for later.
+// fits: it gives back what the program itself keeps for later. (A cache of freed
+// blocks in front of the allocator is a [Borrower], and is asked under the lock.)
 // [WithOOMRetry] comes when the release of cached memory did not help and the
 // request is about to fail: it may drop what is dear, and have the request tried
 // again. [WithOOMObserver] comes last and is only told: the request has failed.

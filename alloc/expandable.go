@@ -77,8 +77,7 @@ func (a *Allocator) findRoom(h *home, rounded uint64) (blockID, error) {
 // for nine eighths of the device's memory (spec 6.1).
 func (a *Allocator) reserve(h *home) (blockID, error) {
 	granule := a.granule(h.pool.kind)
-	total := a.dev.TotalMemory()
-	size := roundUp(total+total/8, granule)
+	size := ReservationSize(a.dev.TotalMemory(), granule)
 	base, err := a.dev.Reserve(size, h.stream)
 	if errors.Is(err, driver.ErrOutOfMemory) {
 		return noBlock, nil
@@ -99,6 +98,10 @@ func (a *Allocator) reserve(h *home) (blockID, error) {
 	}
 	return id, nil
 }
+
+// ReservationSize is how many addresses an expandable segment has on a device
+// with so much memory (spec 6.1).
+func ReservationSize(total, granule uint64) uint64 { return roundUp(total+total/8, granule) }
 
 // MappingProblem says why nothing can be mapped under some settings; empty if
 // memory can. CUDA maps in multiples of 2 MiB, and a granule of the large pool

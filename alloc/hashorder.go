@@ -11,6 +11,7 @@ type hashOrder struct {
 	homes int // number of home slots: 0 or a power of two
 	slots []hashSlot
 	n     int
+	loose bool // probes have no limit, see grow
 }
 
 type hashSlot struct {
@@ -30,7 +31,12 @@ func (h *hashOrder) home(id PoolID) int {
 }
 
 // maxProbe is the probe length at which the table grows.
-func (h *hashOrder) maxProbe() int { return max(4, bits.Len(uint(h.homes))-1) }
+func (h *hashOrder) maxProbe() int {
+	if h.loose {
+		return h.n + 1
+	}
+	return max(4, bits.Len(uint(h.homes))-1)
+}
 
 func (h *hashOrder) find(id PoolID) int {
 	if h.homes == 0 {
@@ -50,7 +56,7 @@ func (h *hashOrder) insert(id PoolID) {
 	if h.has(id) {
 		return
 	}
-	if 2*(h.n+1) > h.homes {
+	if 2*(h.n+1) > h.homes || h.loose {
 		h.grow()
 	}
 	for !h.place(id) {
@@ -81,10 +87,18 @@ func (h *hashOrder) place(id PoolID) bool {
 	}
 }
 
+// sparse is how many home slots for an entry there may be. Ids that differ only in
+// what the hash does not look at never come apart, and PyTorch's table would grow
+// until memory is used up; PyTorch itself makes no such ids.
+const sparse = 1 << 10
+
 func (h *hashOrder) grow() {
 	old := h.slots
-	h.homes = max(4, 2*h.homes)
+	if !h.loose {
+		h.homes = max(4, 2*h.homes)
+	}
 	for {
+		h.loose = h.loose || h.homes > sparse*(h.n+1)
 		h.slots = make([]hashSlot, h.homes+h.maxProbe()+1)
 		fits := true
 		for _, s := range old {

@@ -1,5 +1,7 @@
 package alloc
 
+import "cmp"
+
 // Alignment is the unit of addresses and sizes: every block begins at a
 // multiple of it and is a whole number of it long.
 const Alignment = minBlock
@@ -43,29 +45,13 @@ type WaitingBlocks struct {
 }
 
 // Lend is Malloc with a description of the block. A non-empty meta replaces
-// the text of [Allocator.SetMetadata] for the events of this call.
+// the text of [Allocator.SetMetadata] for the events of this call. What a borrower
+// has given up is taken back first; if that fails nothing is lent.
 func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
-	return a.Exchange(nil, size, stream, meta, nil)
-}
-
-// Exchange is a Return for each block of a list and a Lend, in one go. If a
-// block cannot be returned nothing is lent. returned, if there is one, is told
-// how many have been: before memory is looked for, and under the lock.
-func (a *Allocator) Exchange(back []uint64, size, stream uint64, meta string, returned func(n int)) (Lent, error) {
 	a.mu.Lock()
-	var failed error
-	for _, addr := range back {
-		if err := a.free(addr); err != nil && failed == nil {
-			failed = err
-		}
-		a.afterOperation()
-	}
-	if returned != nil {
-		returned(len(back))
-	}
-	if failed != nil {
+	if _, err := a.recall(false); err != nil {
 		a.mu.Unlock()
-		return Lent{}, failed
+		return Lent{}, err
 	}
 	if size == 0 || size >= maxRequest {
 		a.mu.Unlock()
@@ -98,9 +84,16 @@ func (a *Allocator) Exchange(back []uint64, size, stream uint64, meta string, re
 	return l, nil
 }
 
-// Return is Free for a block that was lent.
+// Return is Free for a block that was lent, after what a borrower has given up;
+// with an address of 0 for that alone.
 func (a *Allocator) Return(addr uint64, meta string) (Waiting, error) {
 	a.mu.Lock()
+	_, failed := a.recall(false)
+	if addr == 0 {
+		w := a.waitingNow()
+		a.mu.Unlock()
+		return w, failed
+	}
 	before := a.meta
 	if meta != "" {
 		a.meta = meta
@@ -110,7 +103,7 @@ func (a *Allocator) Return(addr uint64, meta string) (Waiting, error) {
 	a.afterOperation()
 	w := a.waitingNow()
 	a.mu.Unlock()
-	return w, err
+	return w, cmp.Or(failed, err)
 }
 
 // Lends reports whether any block may be handed out again without asking. It

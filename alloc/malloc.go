@@ -88,7 +88,9 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64) (blockID, error) {
 	if id == noBlock {
 		r := request{size: size, rounded: rounded, segment: a.segmentSize(rounded), stream: stream, home: h, expandable: expandable}
 		var err error
-		if id, err = a.miss(&r); err != nil {
+		if id, err = a.miss(&r); err == errAfresh {
+			return a.mallocBlock(size, stream, thread)
+		} else if err != nil {
 			return noBlock, err
 		}
 		expandable = r.expandable
@@ -178,7 +180,14 @@ func (a *Allocator) nextPlain(h *home, id blockID) blockID {
 
 // miss gets a block when none is cached: steps 6 to 11 of spec 3.
 func (a *Allocator) miss(r *request) (blockID, error) {
-	if a.reclaimed() {
+	freed, err := a.recall(true)
+	if err != nil {
+		return noBlock, err
+	}
+	if freed = a.reclaimed() || freed; a.deleted(r.home.pool) {
+		return noBlock, errAfresh
+	}
+	if freed {
 		if id := a.search(r.home, r.rounded, r.expandable); id != noBlock {
 			return id, nil
 		}
@@ -230,6 +239,17 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 		}
 	}
 	return noBlock, a.outOfMemory(r)
+}
+
+// errAfresh says that the pool of a request was deleted while the lock was
+// released for somebody else's code: the request begins again, and may be another
+// pool's by then.
+var errAfresh = errors.New("the pool was deleted during an allocation")
+
+// deleted reports whether a pool is gone. It can be only after the lock was
+// released.
+func (a *Allocator) deleted(p *pool) bool {
+	return p.private != nil && a.private.byID[p.private.id] != p.private
 }
 
 // reclaimed runs the reclaimers without the lock, since they may free memory. As
@@ -297,12 +317,13 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 	if err := checkRange(addr, r.segment); err != nil {
 		return noBlock, errors.Join(err, a.driverFree(p.private, addr, r.segment))
 	}
-	if p.private != nil {
-		if a.private.byID[p.private.id] != p.private {
-			// Only possible while the lock was released for the driver call.
-			return noBlock, errors.Join(fmt.Errorf("pool %v was deleted during an allocation", p.private.id),
-				a.driverFree(p.private, addr, r.segment))
+	if a.deleted(p) {
+		if err := a.driverFree(p.private, addr, r.segment); err != nil {
+			return noBlock, err
 		}
+		return noBlock, errAfresh
+	}
+	if p.private != nil {
 		p.private.segments++
 		p.private.bytes += r.segment
 	}

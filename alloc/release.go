@@ -7,6 +7,9 @@ import "fmt"
 func (a *Allocator) EmptyCache() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, err := a.recall(true); err != nil {
+		return err
+	}
 	if a.explain != nil {
 		a.explain(FullRelease{})
 	}

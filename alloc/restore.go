@@ -20,9 +20,10 @@ import (
 // no events are emitted: the segments are taken as obtained earlier, under the
 // same settings. Statistics start
 // from the restored state. Of an expandable segment each mapped run is given
-// as one segment; runs of one pool and stream within reach of each other are
-// taken as one reservation that begins where the first one does.
-func (a *Allocator) Restore(segments []Segment) error {
+// as one segment, and the addresses reserved for it may be given too. Where they
+// are not, runs of one pool and stream within reach of each other are taken as
+// one reservation that begins where the first one does.
+func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.blocks) > 1 || len(a.private.byID) > 0 {
@@ -35,13 +36,40 @@ func (a *Allocator) Restore(segments []Segment) error {
 		if i > 0 && segments[i-1].Address+segments[i-1].TotalSize > s.Address {
 			return fmt.Errorf("restoring a state: the segments at %#x and %#x overlap", segments[i-1].Address, s.Address)
 		}
-		if err := cmp.Or(checkRange(s.Address, s.TotalSize), a.restoreSegment(s, reach(segments, i))); err != nil {
+		if err := cmp.Or(checkRange(s.Address, s.TotalSize), a.restoreSegment(s, a.reservation(segments, i, reserved))); err != nil {
 			return fmt.Errorf("restoring the segment at %#x: %w", s.Address, err)
 		}
 	}
 	a.stats.settle()
 	a.afterOperation()
 	return nil
+}
+
+// reservation is the addresses that were reserved for an expandable segment, of
+// which one mapped run is given.
+func (a *Allocator) reservation(segments []Segment, i int, given []Span) Span {
+	s := &segments[i]
+	if !s.Expandable {
+		return Span{}
+	}
+	for _, g := range given {
+		if g.Addr <= s.Address && s.Address+s.TotalSize <= g.End() {
+			return g
+		}
+	}
+	granule := a.granule(kindOfSegment(s))
+	size := max(ReservationSize(a.dev.TotalMemory(), granule), roundUp(s.TotalSize, granule))
+	if room := (reach(segments, i) - s.Address) / granule * granule; room >= s.TotalSize {
+		size = min(size, room)
+	}
+	return Span{s.Address, size}
+}
+
+func kindOfSegment(s *Segment) poolKind {
+	if s.Large {
+		return large
+	}
+	return small
 }
 
 // reach is where the expandable segment that a run lies in ends at the latest:
@@ -56,11 +84,8 @@ func reach(segments []Segment, i int) uint64 {
 	return math.MaxUint64
 }
 
-func (a *Allocator) restoreSegment(s *Segment, reach uint64) error {
-	kind := small
-	if s.Large {
-		kind = large
-	}
+func (a *Allocator) restoreSegment(s *Segment, reserved Span) error {
+	kind := kindOfSegment(s)
 	p := a.pools[kind]
 	if s.Pool != (PoolID{}) {
 		private := a.private.byID[s.Pool]
@@ -78,7 +103,7 @@ func (a *Allocator) restoreSegment(s *Segment, reach uint64) error {
 	r := restorer{a: a, h: h, at: s.Address}
 	if s.Expandable {
 		var err error
-		if r.seg, r.last, err = a.reservationFor(h, s, reach); err != nil {
+		if r.seg, r.last, err = a.reservationFor(h, s, reserved); err != nil {
 			return err
 		}
 	} else {
@@ -101,42 +126,45 @@ func (a *Allocator) restoreSegment(s *Segment, reach uint64) error {
 // reservationFor finds or makes the expandable segment that a mapped run lies
 // in, and returns it with the block that the run follows. What is left of the
 // reservation behind the run is unmapped again.
-func (a *Allocator) reservationFor(h *home, s *Segment, reach uint64) (segmentID, blockID, error) {
-	for id := range a.segments {
-		r := &a.segments[id]
-		if !r.expandable() || r.home != h.id || s.Address+s.TotalSize > r.base+r.size {
-			continue
+func (a *Allocator) reservationFor(h *home, s *Segment, reserved Span) (segmentID, blockID, error) {
+	seg, rest := a.unmappedAt(h, s)
+	if rest == noBlock {
+		if ad, ok := a.dev.(driver.Adopter); ok {
+			if err := ad.AdoptRange(reserved.Addr, reserved.Size); err != nil {
+				return 0, noBlock, err
+			}
 		}
-		// The last block is the unmapped rest; the run cuts it in up to three.
-		rest := h.unmapped[len(h.unmapped)-1]
-		a.leaveUnmapped(rest)
-		b := &a.blocks[rest]
-		end := b.addr + b.size
-		last := rest
-		if gap := s.Address - b.addr; gap > 0 {
-			b.size = gap
-			a.enterUnmapped(rest)
-		} else {
-			last = b.prev
-			a.blocks[last].next = noBlock
-			a.dropBlock(rest)
+		seg = a.newSegment(segment{base: reserved.Addr, size: reserved.Size, granule: a.granule(h.pool.kind), home: h.id})
+		rest = a.restoreUnmapped(h, seg, reserved.Addr, reserved.End())
+		a.segments[seg].head = rest
+	}
+	// The run cuts the unmapped rest in up to three.
+	a.leaveUnmapped(rest)
+	b := &a.blocks[rest]
+	end := b.addr + b.size
+	last := rest
+	if gap := s.Address - b.addr; gap > 0 {
+		b.size = gap
+		a.enterUnmapped(rest)
+	} else {
+		last = b.prev
+		a.blocks[last].next = noBlock
+		a.dropBlock(rest)
+	}
+	a.restoreUnmapped(h, seg, s.Address+s.TotalSize, end)
+	return seg, last, a.adoptMapped(s, a.segments[seg].granule)
+}
+
+// unmappedAt is the unmapped block that a run lies in, with its segment; noBlock
+// if its addresses are not reserved yet.
+func (a *Allocator) unmappedAt(h *home, s *Segment) (segmentID, blockID) {
+	if n := len(h.unmapped); n > 0 {
+		id := h.unmapped[n-1]
+		if b := &a.blocks[id]; b.addr <= s.Address && s.Address+s.TotalSize <= b.addr+b.size {
+			return b.seg, id
 		}
-		a.restoreUnmapped(h, segmentID(id), s.Address+s.TotalSize, end)
-		return segmentID(id), last, a.adoptMapped(s, r.granule)
 	}
-	granule := a.granule(h.pool.kind)
-	size := roundUp(max(a.dev.TotalMemory()/8*9, s.TotalSize), granule)
-	if room := (reach - s.Address) / granule * granule; room >= s.TotalSize {
-		size = min(size, room)
-	}
-	seg := a.newSegment(segment{base: s.Address, size: size, granule: granule, home: h.id})
-	a.restoreUnmapped(h, seg, s.Address+s.TotalSize, s.Address+size)
-	if ad, ok := a.dev.(driver.Adopter); ok {
-		if err := ad.AdoptRange(s.Address, size); err != nil {
-			return 0, noBlock, err
-		}
-	}
-	return seg, noBlock, a.adoptMapped(s, granule)
+	return 0, noBlock
 }
 
 // adoptMapped tells the driver of a mapped run.
@@ -149,13 +177,14 @@ func (a *Allocator) adoptMapped(s *Segment, granule uint64) error {
 
 // restoreUnmapped makes the unmapped rest of a reservation. It is linked to the
 // run in front of it when the run's blocks are there.
-func (a *Allocator) restoreUnmapped(h *home, seg segmentID, from, to uint64) {
+func (a *Allocator) restoreUnmapped(h *home, seg segmentID, from, to uint64) blockID {
 	if from == to {
-		return
+		return noBlock
 	}
 	id := a.newBlock()
 	a.blocks[id] = block{addr: from, size: to - from, home: h.id, seg: seg, expandable: true}
 	a.enterUnmapped(id)
+	return id
 }
 
 // restorer lays out the blocks of one segment from left to right.

@@ -76,6 +76,49 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// Of an expandable segment the addresses may be given: what is unmapped in front
+// of the first run is used again before what is behind the last one.
+func TestRestoreReserved(t *testing.T) {
+	const base = sim.RangesBegin
+	segments := []alloc.Segment{
+		{Address: base + 40*mib, TotalSize: 20 * mib, Large: true, Expandable: true, Blocks: []alloc.Block{
+			{Address: base + 40*mib, Size: 20 * mib, RequestedSize: 20 * mib, State: alloc.ActiveAllocated},
+		}},
+		{Address: base + 80*mib, TotalSize: 20 * mib, Large: true, Expandable: true, Blocks: []alloc.Block{
+			{Address: base + 80*mib, Size: 20 * mib, RequestedSize: 20 * mib, State: alloc.ActiveAllocated},
+		}},
+	}
+	for _, test := range []struct {
+		reserved []alloc.Span
+		want     []uint64 // where 20 MiB go, offsets in MiB
+	}{
+		{nil, []uint64{60, 100, 120}},
+		{[]alloc.Span{{Addr: base, Size: 160 * mib}}, []uint64{0, 20, 60, 100, 120, 140, 160}}, // the last one in a new segment
+		{[]alloc.Span{{Addr: base + 20*mib, Size: 80 * mib}}, []uint64{20, 60}},
+		{[]alloc.Span{{Addr: base + 40*mib, Size: 20 * mib}, {Addr: base + 80*mib, Size: 40 * mib}}, []uint64{100}},
+	} {
+		a := alloc.New(sim.New(sim.Config{TotalMemory: 1 << 30}), alloc.WithSettings(parse(t, "expandable_segments:True")))
+		if err := a.Restore(segments, test.reserved...); err != nil {
+			t.Fatalf("%v: %v", test.reserved, err)
+		}
+		if err := a.CheckInvariants(); err != nil {
+			t.Fatalf("%v: %v", test.reserved, err)
+		}
+		for _, want := range test.want {
+			if got := must(a.Malloc(20*mib, 0)); got != base+want*mib {
+				t.Errorf("%v: at %d MiB, want %d", test.reserved, (got-base)/mib, want)
+			}
+		}
+		for _, s := range segments {
+			check(a.Free(s.Address))
+		}
+		check(a.EmptyCache())
+		if err := a.CheckInvariants(); err != nil {
+			t.Errorf("%v: %v", test.reserved, err)
+		}
+	}
+}
+
 func TestRestoreErrors(t *testing.T) {
 	block := func(addr, size, requested uint64) alloc.Block {
 		return alloc.Block{Address: addr, Size: size, RequestedSize: requested, State: alloc.ActiveAllocated}

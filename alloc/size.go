@@ -105,11 +105,15 @@ func segmentRule(rounded uint64) SegmentRule {
 }
 
 // granule is the size of the handles that an expandable segment is mapped with.
-func (a *Allocator) granule(k poolKind) uint64 {
-	if k == small {
-		return smallSeg
+func (a *Allocator) granule(k poolKind) uint64 { return Granule(a.cfg, k == large) }
+
+// Granule is the unit in which the large or the small pool maps memory into
+// expandable segments.
+func Granule(s settings.Settings, large bool) uint64 {
+	if large {
+		return s.LargeSegmentSize
 	}
-	return a.cfg.LargeSegmentSize
+	return smallSeg
 }
 
 // roundUp rounds n up to a multiple of unit.

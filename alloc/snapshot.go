@@ -76,6 +76,7 @@ type Snapshot struct {
 func (a *Allocator) Snapshot() Snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	_, _ = a.recall(true) // what cannot be freed is shown as it is
 	s := Snapshot{Device: a.device, Segments: a.segmentList(), Events: a.history.events(), Settings: a.cfg}
 	var active uint64
 	for i := range s.Segments {

@@ -34,6 +34,9 @@ func (a *Allocator) Trim(least uint64) (released uint64, err error) {
 	if len(a.routes) != 0 {
 		return 0, &RouteActiveError{Doing: "trimming"}
 	}
+	if _, err := a.recall(true); err != nil {
+		return 0, err
+	}
 	if n := a.releasableBytes(); n == 0 || n < least {
 		return 0, nil
 	}

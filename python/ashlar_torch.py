@@ -10,7 +10,8 @@ or, for a script that should not be changed:
 The module needs Python 3.9, PyTorch 2.4 for CUDA or later, and libashlar.so,
 which `go build -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar` makes.
 It is looked for at ASHLAR_LIBRARY, beside this file, in ../bin, and then where
-the loader looks (LD_LIBRARY_PATH).
+the loader looks (LD_LIBRARY_PATH). Without -o Go calls it libashlar and puts it
+where it was started; that name is found beside this file and in the folder above.
 
 Environment:
 
@@ -30,13 +31,24 @@ What a job sees:
 * Exhaustion is torch.OutOfMemoryError, with a diagnosis in its text.
 * CUDA graphs own their memory until they are released.
 * torch.cuda.get_allocator_backend() says "pluggable".
-* Processes that are forked (DataLoader workers) cannot use CUDA, as always.
-  Those that are spawned load Ashlar if they import this module themselves.
+* A process that is forked after the import can never use CUDA. PyTorch alone
+  allows it as long as the parent has not started CUDA (accelerate's
+  notebook_launcher, multiprocessing with fork); here it raises RuntimeError,
+  because the library's runtime does not survive a fork. Either spawn, where each
+  process imports this module itself, or fork first and import it in the children
+  only (not with `python ashlar_torch.py`, which imports it in the parent). Forked
+  processes that leave CUDA alone (DataLoader workers) are fine.
 
 What PyTorch offers to no allocator but its own: torch.cuda.MemPool, sharing of
 CUDA tensors between processes, and the checkpoints of memory that
 torch.compile(mode="reduce-overhead") takes. They raise RuntimeError "... does
 not yet support ...".
+
+What has no effect: caching cannot be switched off (caching_allocator_enable(False),
+caching_allocator_disabled(), PYTORCH_NO_CUDA_MEMORY_CACHING) and page-locked memory
+is not recorded (record_pinned_host_memory): each warns once. Silently: a profiler
+with profile_memory=True sees no allocations of the device; snapshots have no
+external_annotations (record_function, _annotate_memory) and no compile_context.
 
 torch.backends.cudnn.benchmark = True has cuDNN ask the allocator for its largest
 free block (cacheInfo). PyTorch has no setter for the answer, so the library puts
@@ -49,6 +61,7 @@ import atexit
 import collections
 import ctypes
 import functools
+import inspect
 import json
 import os
 import pickle
@@ -57,12 +70,19 @@ import sys
 import threading
 import traceback
 import types
+import warnings
 
 __all__ = ["enabled", "info", "settings", "snapshot", "stats"]
 
 NAME = "libashlar.so"
+PLAIN = "libashlar"  # as `go build` without -o names it
 BUILD = "go build -buildmode=c-shared -o bin/%s ./cmd/libashlar" % NAME
 TORCH = (2, 4)  # the first with all that is called here
+INVALID = "Invalid device argument %d: did you call init?"  # PyTorch's words
+FORKED = (
+    "ashlar_torch: CUDA cannot be used in this process, which was forked from one with Ashlar in it. Start processes with spawn "
+    "(torch.multiprocessing.set_start_method(\"spawn\")), or import ashlar_torch only in the children, after the fork."
+)
 
 _TEXT = ctypes.c_void_p  # a string that has to be given back
 _WITNESS = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
@@ -101,7 +121,7 @@ _SETTERS = {
     "set_release_pool": "ashlar_release_pool",
 }
 
-ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot")
+ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot", "annotate")
 
 
 # The library.
@@ -109,7 +129,8 @@ ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segmen
 
 def _candidates():
     here = os.path.dirname(os.path.realpath(__file__))
-    return [os.path.join(here, NAME), os.path.normpath(os.path.join(here, "..", "bin", NAME))]
+    above = os.path.dirname(here)
+    return [os.path.join(here, NAME), os.path.join(above, "bin", NAME), os.path.join(here, PLAIN), os.path.join(above, PLAIN)]
 
 
 def _open():
@@ -120,14 +141,14 @@ def _open():
             raise ImportError("ashlar_torch: there is no file at ASHLAR_LIBRARY=%s" % path)
         return _load(os.path.abspath(path))
     for path in _candidates():
-        if os.path.exists(path):
+        if os.path.isfile(path):
             return _load(path)
     try:
         return _load(NAME)
     except ImportError as e:
         raise ImportError(
             "ashlar_torch: %s was not found at %s, nor by the loader (%s). Build it with `%s` and set ASHLAR_LIBRARY to its path."
-            % (NAME, " or ".join(_candidates()), e.__cause__, BUILD)
+            % (NAME, " or ".join(_candidates()[:2]), e.__cause__, BUILD)
         ) from None
 
 
@@ -146,13 +167,12 @@ def _load(path):
 
 
 # The keys of the statistics in PyTorch's order.
-_ORDER = {key: i for i, key in enumerate("""
-    num_alloc_retries num_ooms max_split_size num_sync_all_streams num_device_alloc num_device_free
-    allocation segment active inactive_split allocated_bytes reserved_bytes active_bytes inactive_split_bytes requested_bytes
-    oversize_allocations oversize_segments
-    all small_pool large_pool
-    current peak allocated freed
-""".split())}
+_COUNTERS = "num_alloc_retries num_ooms max_split_size num_sync_all_streams num_device_alloc num_device_free".split()
+_BY_POOL = "allocation segment active inactive_split allocated_bytes reserved_bytes active_bytes inactive_split_bytes requested_bytes".split()
+_OVERSIZE = "oversize_allocations oversize_segments".split()
+_POOLS = "all small_pool large_pool".split()
+_FIGURES = "current peak allocated freed".split()
+_ORDER = {key: i for i, key in enumerate([*_COUNTERS, *_BY_POOL, *_OVERSIZE, *_POOLS, *_FIGURES])}
 
 
 @functools.lru_cache(maxsize=None)
@@ -211,10 +231,25 @@ class _Ashlar:
     def stats(self, device):
         return _ordered(json.loads(self.take(self.so.ashlar_stats_json(int(device)))))
 
+    def unused_stats(self):
+        """The statistics of a device that was not used."""
+
+        def figures():
+            return dict.fromkeys(_FIGURES, 0)
+
+        stats = dict.fromkeys(_COUNTERS, 0)
+        stats["max_split_size"] = self.settings()["max_split_size_bytes"]
+        stats.update((key, {pool: figures() for pool in _POOLS}) for key in _BY_POOL)
+        stats.update((key, figures()) for key in _OVERSIZE)
+        return stats
+
     def snapshot(self):
+        """The snapshot of all devices that are in use; its keys are always the same."""
         length = ctypes.c_size_t()
         pointer = self.so.ashlar_snapshot_pickle(-1, ctypes.byref(length))
-        return pickle.loads(self.take(pointer, length.value))
+        data = pickle.loads(self.take(pointer, length.value))
+        data.setdefault("external_annotations", [])
+        return data
 
 
 # The history. The library keeps the events; the stacks are gathered here,
@@ -238,8 +273,12 @@ class _History:
         self.witness = None  # told, as the library sees it
 
     def record(self, enabled="all", context="all", stacks="all", max_entries=sys.maxsize, clear_history=False, compile_context=False,
-               global_record_annotations=False, skip_actions=()):
-        """torch._C._cuda_record_memory_history"""
+               global_record_annotations=False, skip_actions=(), record_pinned_host_memory=False, record_cuda=True, *later, **named_later):
+        """torch._C._cuda_record_memory_history
+
+        PyTorch 2.4 passes the first four; every version passes what it knows, and
+        what versions to come may add is left aside.
+        """
         if enabled not in ("state", "all", None):
             raise RuntimeError("expected state to be 'state', 'all', or None")
         if context not in ("state", "alloc", "all", None):
@@ -249,6 +288,10 @@ class _History:
         for action in skip_actions or ():
             if action not in ACTIONS:
                 raise RuntimeError("Unknown TraceEntry action: %s" % action)
+        if enabled is not None and record_pinned_host_memory:
+            _warn_once("page-locked host memory is not recorded (record_pinned_host_memory): PyTorch tells of it only together with its own allocator")
+        if not record_cuda:
+            return
         if enabled is None:
             self.stop()
             return
@@ -262,13 +305,10 @@ class _History:
         self.watch(context, stacks)
 
     def record_legacy(self, enabled, record_context=True, trace_alloc_max_entries=1, trace_alloc_record_context=False, record_context_cpp=False,
-                      clear_history=False, compile_context=False, global_record_annotations=False, skip_actions=()):
-        """torch._C._cuda_record_memory_history_legacy"""
-        context = None
-        if record_context:
-            context = "alloc" if trace_alloc_record_context else "state"
-        self.record("all" if enabled else None, context, "all" if record_context_cpp else "python", trace_alloc_max_entries, clear_history,
-                    compile_context, global_record_annotations, skip_actions)
+                      *others, **named):
+        """torch._C._cuda_record_memory_history_legacy: it goes on as the other does after max_entries."""
+        context = "alloc" if trace_alloc_record_context else "state" if record_context else None
+        self.record("all" if enabled else None, context, "all" if record_context_cpp else "python", trace_alloc_max_entries, *others, **named)
 
     def stop(self):
         self.watch(None, None)
@@ -307,6 +347,13 @@ class _History:
             self.live[device, address] = stack
         if context != "state":
             self.log.append((what, device, address, size, stack))
+
+    def traceback(self, address):
+        """The stack of the live allocation that begins there, or None."""
+        for (_, begin), stack in list(self.live.items()):
+            if begin == address:
+                return _without_witness(self.profiler.symbolize_tracebacks([stack])[0])
+        return None
 
     def add_stacks(self, snapshot):
         """Put the stacks into a snapshot, where PyTorch has them."""
@@ -400,6 +447,15 @@ def _event(event):
 
 # What PyTorch asks its allocator, answered by Ashlar.
 
+_warned = set()
+
+
+def _warn_once(text):
+    """Of a function that took the place of one of torch._C; the warning names who called PyTorch."""
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn("ashlar_torch: " + text, RuntimeWarning, stacklevel=4)
+
 
 class _Answers:
     """Functions that take the place of those of torch._C."""
@@ -412,43 +468,93 @@ class _Answers:
         self.lock = threading.Lock()
         self.replaced = {}
         self.process = os.getpid()
+        self.started = set()  # devices that are in use
+        parameters = inspect.signature(torch.cuda.memory._record_memory_history).parameters
+        self.knows_host = "record_pinned_host_memory" in parameters  # then snapshots have keys for it
 
     def install(self):
         history = self.history
         for name, function in {
-            "_cuda_memoryStats": self.ashlar.stats,
-            "_cuda_resetPeakMemoryStats": self.reset_peak,
-            "_cuda_resetAccumulatedMemoryStats": self.reset_accumulated,
+            "_cuda_init": self.start,
+            "_cuda_memoryStats": self.stats,
+            "_cuda_resetPeakMemoryStats": self.resetter("ashlar_reset_peak_stats", early=False),
+            "_cuda_resetAccumulatedMemoryStats": self.resetter("ashlar_reset_accumulated_stats", early=False),
             "_cuda_memorySnapshot": self.snapshot,
             "_cuda_record_memory_history": history.record,
             "_cuda_record_memory_history_legacy": history.record_legacy,
             "_cuda_isHistoryEnabled": lambda: history.max_entries is not None,
+            "_cuda_allocationTraceback": history.traceback,
             "_cuda_getMemoryFraction": self.fraction,
             "_cuda_attach_out_of_memory_observer": self.attach,
             "_cuda_setMemoryMetadata": self.set_metadata,
             "_cuda_getMemoryMetadata": self.get_metadata,
+            "_cuda_memoryMetadataSupported": lambda: True,
+            "_cuda_cudaCachingAllocator_enable": self.enable_caching,
             "_cuda_cudaCachingAllocator_set_allocator_settings": self.configurer("_cuda_cudaCachingAllocator_set_allocator_settings"),
             "_accelerator_setAllocatorSettings": self.configurer("_accelerator_setAllocatorSettings"),
             # These may ask PyTorch's own allocator, which nobody uses.
             "_accelerator_isAllocatorInitialized": lambda: self.torch.cuda.is_initialized(),
             "_accelerator_emptyCache": lambda: self.torch.cuda.empty_cache(),
-            "_accelerator_getDeviceStats": self.ashlar.stats,
-            "_accelerator_resetPeakStats": self.reset_peak,
-            "_accelerator_resetAccumulatedStats": self.reset_accumulated,
+            "_accelerator_getDeviceStats": self.stats,
+            "_accelerator_resetPeakStats": self.resetter("ashlar_reset_peak_stats", early=True),
+            "_accelerator_resetAccumulatedStats": self.resetter("ashlar_reset_accumulated_stats", early=True),
         }.items():
             if hasattr(self.torch._C, name):  # not all are in every version
                 self.replaced[name] = getattr(self.torch._C, name)
                 setattr(self.torch._C, name, function)
 
-    def reset_peak(self, device):
-        self.ashlar.do("ashlar_reset_peak_stats", device)
+    def start(self):
+        """The first thing that PyTorch calls to use CUDA."""
+        if os.getpid() != self.process:
+            raise RuntimeError(FORKED)
+        return self.replaced["_cuda_init"]()
 
-    def reset_accumulated(self, device):
-        self.ashlar.do("ashlar_reset_accumulated_stats", device)
+    def used(self, device):
+        """Whether the device is in use.
+
+        The library opens a device that it is asked about, which makes a context of
+        some hundred MiB where there is none. PyTorch's own allocator answers without.
+        """
+        if os.getpid() != self.process:
+            raise RuntimeError(FORKED)
+        cuda = self.torch.cuda
+        if device in self.started:
+            return True
+        if not cuda.is_initialized():
+            return False
+        if not 0 <= device < cuda.device_count():
+            raise RuntimeError(INVALID % device)
+        has_context = getattr(self.torch._C, "_cuda_hasPrimaryContext", None)
+        if has_context and not has_context(device):
+            return False
+        self.started.add(device)
+        return True
+
+    def stats(self, device):
+        return self.ashlar.stats(device) if self.used(device) else self.ashlar.unused_stats()
+
+    def resetter(self, function, early):
+        """early: whether it may be called before CUDA has started."""
+
+        def reset(device):
+            if self.used(device):
+                self.ashlar.do(function, device)
+            elif not early and not self.torch.cuda.is_initialized():
+                raise RuntimeError(INVALID % device)
+
+        return reset
+
+    def enable_caching(self, on):
+        if not on:
+            _warn_once("caching cannot be switched off (caching_allocator_enable, caching_allocator_disabled): memory is cached as before; "
+                       "run with ASHLAR=0 to have it off")
+        return self.replaced["_cuda_cudaCachingAllocator_enable"](on)
 
     def snapshot(self, which=None):
         """which: None, or the two numbers of a pool and whether traces are wanted."""
         data = self.ashlar.snapshot()
+        if self.knows_host:
+            data.update(host_segments=[], host_traces=[])
         if which is not None and tuple(which[:2]) != (0, 0):
             data["segments"] = [s for s in data["segments"] if tuple(s["segment_pool_id"]) == tuple(which[:2])]
         if which is not None and len(which) > 2 and not which[2]:
@@ -461,6 +567,8 @@ class _Answers:
         return data
 
     def fraction(self, device):
+        if not self.used(device):
+            return float(self.ashlar.settings()["per_process_memory_fraction"])
         value = self.ashlar.so.ashlar_get_memory_fraction(device)
         if value < 0:
             raise self.ashlar.error()
@@ -526,6 +634,8 @@ def _install():
         return  # a fork of a process that uses CUDA, and cannot itself
     if torch.cuda.is_initialized():
         raise RuntimeError("ashlar_torch: CUDA is in use already; import ashlar_torch before the first CUDA call")
+    if "PYTORCH_NO_CUDA_MEMORY_CACHING" in os.environ:
+        _warn_once("PYTORCH_NO_CUDA_MEMORY_CACHING has no effect: memory is cached; run with ASHLAR=0 to have it off")
     library, path = _open()
     ashlar = _Ashlar(library, path)
     conf = ashlar.settings()  # wrong settings are told now
@@ -571,14 +681,15 @@ def info():
 
 def stats(device=None):
     """The statistics of a device, as torch.cuda.memory_stats_as_nested_dict()
-    gives them. device: int, str, torch.device, or None for the current one."""
+    gives them; zeros if it was not used. device: int, str, torch.device, or None
+    for the current one."""
     answers = _installed()
     cuda = answers.torch.cuda
     if device is not None and not isinstance(device, int):
         device = answers.torch.device(device).index
     if device is None:
         device = cuda.current_device() if cuda.is_initialized() else 0
-    return answers.ashlar.stats(device)
+    return answers.stats(device)
 
 
 def settings():
@@ -589,7 +700,8 @@ def settings():
 def snapshot(path):
     """Write a memory snapshot of all devices; `ashlar view PATH` shows it."""
     answers = _installed()
-    if answers.history.log or answers.history.live:
+    devices = range(answers.torch.cuda.device_count())
+    if answers.history.log or answers.history.live or not any(map(answers.used, devices)):
         with open(path, "wb") as f:
             pickle.dump(answers.snapshot(), f)
     else:

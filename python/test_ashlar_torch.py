@@ -1,80 +1,16 @@
-"""Tests of ashlar_torch.py without a GPU: torch is the fake in
-testdata/pluggable, libashlar.so is the real one over its simulated driver.
-
-The library brings Go's runtime, which cannot be unloaded, so each test is a
-job in a process of its own.
+"""Tests of ashlar_torch.py without a GPU: what a job sees, installing, the
+runner. test_torch_bounds.py has the rest.
 """
 import collections
 import os
-import pickle
 import shutil
 import subprocess
-import sys
-import tempfile
 import textwrap
 import unittest
 from unittest import mock
 
 from recorder_case import HERE, load_module
-
-MIB = 1 << 20
-MODULE = os.path.join(HERE, "ashlar_torch.py")
-FAKE = os.path.join(HERE, "testdata", "pluggable")
-BUILT = {}  # the library, built once
-
-
-def setUpModule():
-    missing = [tool for tool in ("go", "gcc", "g++") if shutil.which(tool) is None]
-    if missing:
-        BUILT["skip"] = "libashlar.so cannot be built: no " + ", ".join(missing)
-        return
-    folder = BUILT["folder"] = tempfile.mkdtemp()
-    path = os.path.join(folder, "libashlar.so")
-    done = subprocess.run(["go", "build", "-buildmode=c-shared", "-o", path, "./cmd/libashlar"], cwd=os.path.dirname(HERE), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
-    if done.returncode != 0:
-        raise RuntimeError("go build: " + done.stdout)
-    BUILT["path"] = path
-
-
-def tearDownModule():
-    if "folder" in BUILT:
-        shutil.rmtree(BUILT["folder"])
-
-
-class JobCase(unittest.TestCase):
-    def setUp(self):
-        if "skip" in BUILT:
-            self.skipTest(BUILT["skip"])
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = os.path.realpath(folder.name)
-        self.home = HERE  # where ashlar_torch.py is
-
-    def start(self, *args, **environment):
-        clean = {k: v for k, v in os.environ.items() if "ALLOC_CONF" not in k and not k.startswith("ASHLAR")}
-        path = os.pathsep.join([self.home, FAKE])
-        clean.update(ASHLAR_DRIVER="sim", ASHLAR_SIM_MEMORY=str(256 * MIB), ASHLAR_LIBRARY=BUILT["path"], PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1")
-        clean["PYTHONWARNINGS"] = "ignore::DeprecationWarning"  # Python 3.12 on forks of processes with threads
-        clean.update(environment)
-        environment = {k: v for k, v in clean.items() if v is not None}
-        return subprocess.run([sys.executable, *args], cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              universal_newlines=True, timeout=60)
-
-    def job(self, text, end="", **environment):
-        """Run a job that must end well and silently; returns what it printed."""
-        done = self.start("-c", "import ashlar_torch, torch\n" + textwrap.dedent(text) + end, **environment)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout
-
-    def refused(self, text="import ashlar_torch", **environment):
-        """Run a job that must die; returns the last line of its error."""
-        done = self.start("-c", textwrap.dedent(text), **environment)
-        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
-        return done.stderr.splitlines()[-1]
-
-    def load(self, name):
-        with open(os.path.join(self.folder, name), "rb") as f:
-            return pickle.load(f)
+from torch_case import MIB, MODULE, JobCase, library
 
 
 class TestAnswers(JobCase):
@@ -281,7 +217,7 @@ class TestInstall(JobCase):
             info = ashlar_torch.info()
             assert (info["cache_info"], info["cache_info_missing"]) == (False, "libtorch_cuda.so is not loaded"), info
             assert info["library"] == %r and info["version"], info
-        """ % BUILT["path"])
+        """ % library())
         path = os.path.join(self.folder, "libtorch_cuda.so")
         source = os.path.join(os.path.dirname(HERE), "cmd", "libashlar", "testdata", "standin", "torch_cuda.cpp")
         subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", "-Wl,-z,relro,-z,now", "-o", path, source], check=True)
@@ -327,11 +263,11 @@ class TestInstall(JobCase):
         for part in (os.path.join(self.home, "libashlar.so"), os.path.join(self.folder, "bin", "libashlar.so"), "go build -buildmode=c-shared", "ASHLAR_LIBRARY"):
             self.assertIn(part, line)
         # By the loader's path, in ../bin, beside the file.
-        self.job("assert ashlar_torch.enabled()", **dict(environment, LD_LIBRARY_PATH=BUILT["folder"]))
+        self.job("assert ashlar_torch.enabled()", **dict(environment, LD_LIBRARY_PATH=os.path.dirname(library())))
         for folder in (os.path.join(self.folder, "bin"), self.home):
             os.makedirs(folder, exist_ok=True)
             link = os.path.join(folder, "libashlar.so")
-            os.symlink(BUILT["path"], link)
+            os.symlink(library(), link)
             self.job("assert ashlar_torch.enabled()", **environment)
             os.remove(link)
 
@@ -377,36 +313,6 @@ class TestProcess(JobCase):
                         torch.drop(torch.take(5000))
                 threading.Thread(target=work, daemon=True).start()
             """, end)
-
-    def test_fork(self):
-        self.job("""
-            import gc, os
-            kept = [torch.take(1000 + i) for i in range(10)]
-            child = os.fork()
-            if child == 0:
-                assert torch.cuda.memory_stats() == {}
-                torch.drop(kept.pop())
-                try:
-                    ashlar_torch.stats(0)
-                except RuntimeError as e:
-                    assert "spawn" in str(e), e
-                    os._exit(7)
-                os._exit(1)
-            assert os.waitpid(child, 0)[1] >> 8 == 7
-            assert torch.cuda.memory_allocated() == 9 * 1024 + 1024
-        """)
-
-    def test_import_in_a_fork(self):
-        self.job("""
-            import os, sys
-            torch.cuda.init()
-            child = os.fork()
-            if child == 0:
-                del sys.modules["ashlar_torch"]
-                import ashlar_torch as again
-                os._exit(3 if not again.enabled() else 1)
-            assert os.waitpid(child, 0)[1] >> 8 == 3
-        """)
 
 
 class TestRunner(JobCase):

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // Limit is what a trace tells about the cap on reserved memory: it was at
@@ -12,26 +13,37 @@ import (
 // snapshot.
 type Limit struct {
 	Min uint64
-	Max uint64 // 0: nothing was ever refused
+	Max uint64 // 0: nothing was ever refused, or the device refused it
 }
 
 // watched is the recorded device, watched for what its answers tell about the
 // limit. The device answers by the recording; every request it serves shows
-// that the limit allowed it, every one it refuses that the limit did not.
+// that the limit allowed it, every one it refuses that the limit did not,
+// unless the device had no room.
 type watched struct {
 	*recorded.Driver
 	bounds
+	room     *room
+	settings settings.Settings
+
 	reserved uint64
+	rounded  uint64 // size of the block that this call looks for
 	segment  uint64 // size the engine compares with the limit in this call
 	maps     int    // mappings since the call began or released something
+	cut      bool   // the first event may be amid a call
+	failing  bool   // this call fails in the recording
+	refused  bool   // something was, in this call
+	unasked  bool   // this call gets memory that is mapped already, see grown
 }
 
-type bounds struct{ low, high uint64 }
+// bounds are what is known of the limit: it is low or more, and high or less, or
+// sure or less if what may have been collected is left aside.
+type bounds struct{ low, high, sure uint64 }
 
-func newBounds() bounds { return bounds{high: math.MaxUint64} }
+func newBounds() bounds { return bounds{high: math.MaxUint64, sure: math.MaxUint64} }
 
 func (w *watched) begin() {
-	w.maps = 0
+	w.maps, w.refused, w.unasked = 0, false, false
 	w.BeginOp(-1)
 }
 
@@ -39,17 +51,37 @@ func (w *watched) observe(e alloc.Event) {
 	switch e.Action {
 	case alloc.ActionSegmentAlloc:
 		w.reserved += e.Size
+		w.maps++
 	case alloc.ActionSegmentMap:
 		w.reserved += e.Size
 		w.maps++
 	case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
 		w.reserved -= e.Size
 		w.maps = 0
+	case alloc.ActionAlloc:
+		// After a refusal the cached blocks are not searched again, so that the
+		// limit allowed what was mapped already.
+		if w.unasked || w.refused && w.maps == 0 {
+			w.low = max(w.low, w.reserved+w.segment)
+		}
 	}
 }
 
-// learn notes the answer to a request for memory.
-func (w *watched) learn(err error) {
+// grown notes where an expandable segment is to grow. If enough is mapped there,
+// which the search for a cached block passed over, the driver is not asked; but
+// the limit is looked at before.
+func (w *watched) grown(d alloc.Decision) {
+	switch d := d.(type) {
+	case alloc.Growth:
+		w.unasked = d.Free >= d.Rounded
+	}
+}
+
+// learn notes the answer to a request for so much of the device's memory.
+func (w *watched) learn(bytes uint64, err error) {
+	if err != nil {
+		w.refused = true
+	}
 	if w.maps > 0 {
 		return // within one attempt the limit is looked at once
 	}
@@ -57,20 +89,30 @@ func (w *watched) learn(err error) {
 		w.low = max(w.low, w.reserved+w.segment)
 		return
 	}
-	if free, told := w.NextOOM(); !told || free >= w.segment {
-		w.high = min(w.high, w.reserved+w.segment-1)
+	if device, known := w.room.at(w.Cursor()); known && w.reserved+bytes > device {
+		return // the device refused, whatever the limit was
+	}
+	if w.cut && w.Cursor() == 0 && !w.NextIs(recorded.OOM) {
+		return // refused before the first event, with more reserved
+	}
+	above := w.reserved + w.segment - 1
+	w.high = min(w.high, above)
+	// Where garbage is collected perhaps nothing was refused: a collection looks
+	// like a flush.
+	if w.failing || w.settings.GarbageCollectionThreshold == 0 || !w.NextIs(alloc.ActionSegmentFree.String()) {
+		w.sure = min(w.sure, above)
 	}
 }
 
 func (w *watched) Malloc(size, stream uint64) (uint64, error) {
 	addr, err := w.Driver.Malloc(size, stream)
-	w.learn(err)
+	w.learn(size, err)
 	return addr, err
 }
 
 func (w *watched) Map(addr, size, granule uint64) error {
 	err := w.Driver.Map(addr, size, granule)
-	w.learn(err)
+	w.learn(size, err)
 	return err
 }
 
@@ -79,7 +121,8 @@ func (w *watched) Map(addr, size, granule uint64) error {
 func (w *watched) Reserve(size, stream uint64) (uint64, error) {
 	if !w.NextIs(recorded.SegmentMap) {
 		err := w.Refuse("addresses for stream %d", stream)
-		w.learn(err)
+		granule := max(alloc.Granule(w.settings, w.segment != alloc.SmallSegment), 1)
+		w.learn((w.rounded+granule-1)/granule*granule, err)
 		return 0, err
 	}
 	return w.Driver.Reserve(size, stream)

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type player struct {
 	quiet   bool      // events are not compared: the start is being made
 	half    bool      // the next event is not compared: it came before the first row
 	guess   *conflict // what the pool inference should look at
+	granted uint64    // the engine gave what only a limit below this can have refused; 0: it did not
 	flushed bool      // the last call waited for all streams; known if garbage is collected
 	waiting map[uint64]uint64
 	idle    []uint64 // made-up streams free for use
@@ -46,7 +48,10 @@ type playConfig struct {
 	settings settings.Settings
 	start    *Start
 	total    uint64
+	reserved []alloc.Span // the addresses of expandable segments at the start
+	room     *room
 	limit    uint64 // 0: none; the recorded refusals decide
+	atMost   uint64 // the limit is this or less; 0: nothing tells
 	pools    *poolMap
 	waited   []int // see recorded.Config
 	// unrefused: no limit explains what was refused, so that nothing was, and no
@@ -54,17 +59,32 @@ type playConfig struct {
 	unrefused bool
 }
 
+// device sets the size of the device.
+func (c *playConfig) device(f *reservations, memory uint64) {
+	c.total, c.reserved = memory, f.spans(memory)
+}
+
 func newPlayer(r *rows, c playConfig) (*player, error) {
 	p := &player{
 		t: r.t, rows: r, pools: c.pools, config: c,
 		waiting: map[uint64]uint64{}, routes: map[alloc.PoolID]*alloc.Capture{}, routed: map[int32]alloc.PoolID{},
 	}
-	p.dev = &watched{Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}), bounds: newBounds()}
-	p.a = alloc.New(p.dev, alloc.WithDevice(r.t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe))
-	if c.limit != 0 {
-		p.a.SetLimit(c.limit)
+	p.dev = &watched{
+		Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}),
+		bounds: newBounds(), room: c.room, settings: c.settings, cut: c.start.Kind == StartRebuilt,
 	}
-	if err := p.a.Restore(c.start.Segments); err != nil {
+	options := []alloc.Option{alloc.WithDevice(r.t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe)}
+	if c.settings.ExpandableSegments && c.settings.MaxSplitSize != settings.None {
+		options = append(options, alloc.WithExplainer(p.dev.grown))
+	}
+	p.a = alloc.New(p.dev, options...)
+	if c.atMost != 0 {
+		p.dev.high, p.dev.sure = c.atMost, c.atMost
+	}
+	if limit := cmp.Or(c.limit, c.atMost); limit != 0 {
+		p.a.SetLimit(limit)
+	}
+	if err := p.a.Restore(c.start.Segments, c.reserved...); err != nil {
 		return nil, err
 	}
 	for i := range c.start.Segments {
@@ -244,7 +264,8 @@ func (p *player) malloc(i, j int) error {
 		pool = p.pools.last(j)
 		p.routed[int32(j)] = pool
 	}
-	p.dev.segment = p.a.SegmentSize(e.Size)
+	p.dev.failing = e.Action == recorded.OOM
+	p.dev.rounded, p.dev.segment = p.a.Rounded(e.Size), p.a.SegmentSize(e.Size)
 	if pool == (alloc.PoolID{}) {
 		return expected(p.a.Malloc(e.Size, e.Stream))
 	}
@@ -304,6 +325,9 @@ func (p *player) observe(e alloc.Event) {
 	if want.Action != action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
 		p.note(DiffEvent, "another event", want.String(), e.String(), addressOf(want.Action, want.Addr), addressOf(action, e.Addr))
 		p.guess = &conflict{at: p.pos, want: want, got: e}
+		if e.Action == alloc.ActionAlloc && p.dev.unasked {
+			p.granted = p.dev.reserved + p.dev.segment
+		}
 		return
 	}
 	if e.Action == alloc.ActionFreeCompleted {

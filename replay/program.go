@@ -54,19 +54,20 @@ type Program struct {
 	// Ignored counts events that contradict the ones before them.
 	Ignored int
 
-	calls   []packed
-	events  []int32 // call -> event
-	early   int     // so many calls come first that the trace has later, see Early
-	places  []place
-	tensors int
-	initial []alloc.Segment // Start.Segments, moved to where driver/sim has addresses
-	first   []uint64        // tensor -> address of its block in initial
-	follow  []sim.Placement
-	memory  uint64 // the device's, as far as it shows
-	waits   int    // made-up streams for frees that are completed later
-	freed   []wait // tensors whose frees were requested before the first call
-	started bool   // see Started
-	takings []Taking
+	calls    []packed
+	events   []int32 // call -> event
+	early    int     // so many calls come first that the trace has later, see Early
+	places   []place
+	tensors  int
+	initial  []alloc.Segment // Start.Segments, moved to where driver/sim has addresses
+	reserved []alloc.Span    // of expandable segments, moved likewise
+	first    []uint64        // tensor -> address of its block in initial
+	follow   []sim.Placement
+	memory   uint64 // the device's, as far as it shows
+	waits    int    // made-up streams for frees that are completed later
+	freed    []wait // tensors whose frees were requested before the first call
+	started  bool   // see Started
+	takings  []Taking
 }
 
 // packed is a Call: the kind in the lowest byte of where, above it the place
@@ -116,8 +117,12 @@ func CheckProgram(ctx context.Context, t *trace.Trace) (*Program, error) {
 
 // program is the calls of the trace by the reading of a player.
 func (v *traceVerifier) program(p *player) *Program {
+	c := &p.config
+	if c.start == nil {
+		c = &v.config
+	}
 	b := builder{
-		Program: &Program{Trace: v.t, Start: v.start, Settings: v.config.settings, memory: v.config.total},
+		Program: &Program{Trace: v.t, Start: v.start, Settings: v.settings, memory: c.total, reserved: c.reserved},
 		rows:    v.rows, player: p,
 		live: map[uint64]int32{}, pending: map[uint64]wait{}, placeIDs: map[place]int{},
 	}
@@ -406,6 +411,9 @@ func (b *builder) placements() {
 			plain.add(s.Address, s.TotalSize)
 		}
 	}
+	for _, r := range b.reserved {
+		mapped.add(r.Addr, r.Size)
+	}
 	for i := range b.rows.Len() {
 		switch a := b.rows.action(i); a {
 		case alloc.ActionSegmentAlloc, alloc.ActionSegmentFree:
@@ -422,6 +430,10 @@ func (b *builder) placements() {
 	moveMapped := uint64(0)
 	if mapped.low < sim.RangesBegin || mapped.high > sim.RangesEnd {
 		moveMapped = sim.RangesBegin - mapped.low
+	}
+	b.reserved = slices.Clone(b.reserved)
+	for i := range b.reserved {
+		b.reserved[i].Addr += moveMapped
 	}
 	for _, s := range b.Start.Segments {
 		by := move

@@ -184,7 +184,7 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	r.a = alloc.New(r.dev, alloc.WithDevice(p.Trace.Device), alloc.WithSettings(p.Settings))
 	if len(p.initial) == 0 {
 		r.a = alloc.New(r.dev, alloc.WithDevice(p.Trace.Device), alloc.WithSettings(c.Settings))
-	} else if err := r.a.Restore(p.initial); err != nil {
+	} else if err := r.a.Restore(p.initial, p.reserved...); err != nil {
 		return nil, fmt.Errorf("starting from the state at the beginning: %w", err)
 	}
 	r.a.Use(c.Settings)
@@ -230,6 +230,11 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 func (r *simulation) fitStart() error {
 	c := &r.out.Conditions
 	most := c.Cap()
+	if most > 0 && r.Settings.ExpandableSegments && c.Settings.ExpandableSegments {
+		// A mapping may exceed the limit by less than a granule, as the limit is
+		// compared with the segment (spec 14 item 13).
+		most += max(alloc.Granule(r.Settings, true), 1) - 1
+	}
 	if c.DeviceMemory > 0 && (most == 0 || c.DeviceMemory < most) {
 		most = c.DeviceMemory
 	}
@@ -262,6 +267,7 @@ func (r *simulation) fitStart() error {
 func (p *Program) StartCache() (uint64, error) {
 	c := Conditions{Settings: p.Settings, Limit: 1}
 	c.Settings.PerProcessMemoryFraction = 1
+	c.Settings.ExpandableSegments = false // these may exceed a limit
 	r, err := p.simulate(c)
 	if err != nil {
 		return 0, err

@@ -149,21 +149,54 @@ func (u *undo) event(i int) {
 	case alloc.ActionSegmentUnmap:
 		u.mapped = append(u.mapped, alloc.Segment{
 			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
-			Large: u.largeMapping(e.Addr, e.Size), Expandable: true,
+			Large: u.largeMapping(e.Addr, e.Size, e.Stream), Expandable: true,
 		})
 	}
 }
 
 // largeMapping tells whether a range of an expandable segment is in the large
-// pool: as the nearest run of the final state, or by its granule.
-func (u *undo) largeMapping(addr, size uint64) bool {
-	best, large := uint64(1)<<38, size%cmp.Or(u.t.Settings.Parsed.LargeSegmentSize, settings.Default().LargeSegmentSize) == 0
+// pool: it is not if it is no whole granules of that, else as the nearest run of
+// its stream in the final state.
+func (u *undo) largeMapping(addr, size, stream uint64) bool {
+	if size%cmp.Or(u.t.Settings.Parsed.LargeSegmentSize, settings.Default().LargeSegmentSize) != 0 {
+		return false
+	}
+	best, large := uint64(1)<<38, true
 	for _, s := range u.t.Segments {
-		if d := max(s.Address, addr) - min(s.Address, addr); s.Expandable && d < best {
+		if d := max(s.Address, addr) - min(s.Address, addr); s.Expandable && s.Stream == stream && d < best {
 			best, large = d, s.Type == "large"
 		}
 	}
 	return large
+}
+
+// kinds corrects the pools of mapped runs by what lies in them: the small pool
+// has no block for a request of more than 1 MiB, the large one none for less. A
+// run that touches one of the same stream is of the same pool.
+func (u *undo) kinds() {
+	slices.SortFunc(u.mapped, byAddress)
+	sure := make([]bool, len(u.mapped))
+	for addr, b := range u.live {
+		i, found := slices.BinarySearchFunc(u.mapped, addr, func(s alloc.Segment, a uint64) int { return cmp.Compare(s.Address, a) })
+		if !found {
+			i--
+		}
+		if i >= 0 && addr-u.mapped[i].Address < u.mapped[i].TotalSize && b.RequestedSize > 0 {
+			u.mapped[i].Large, sure[i] = b.RequestedSize > alloc.SmallSegment/2, true
+		}
+	}
+	spread := func(from, to int) {
+		x, y := &u.mapped[min(from, to)], &u.mapped[max(from, to)]
+		if sure[from] && !sure[to] && x.Address+x.TotalSize == y.Address && x.Stream == y.Stream {
+			u.mapped[to].Large, sure[to] = u.mapped[from].Large, true
+		}
+	}
+	for i := 1; i < len(u.mapped); i++ {
+		spread(i-1, i)
+	}
+	for i := len(u.mapped) - 1; i > 0; i-- {
+		spread(i, i-1)
+	}
 }
 
 // cutRun removes a range from the mapped runs.
@@ -200,8 +233,8 @@ func (u *undo) contradiction(i int, format string, args ...any) {
 // segments lists the state at the beginning.
 func (u *undo) segments() []alloc.Segment {
 	out := slices.Collect(maps.Values(u.plain))
+	u.kinds()
 	// Runs that touch were one.
-	slices.SortFunc(u.mapped, byAddress)
 	for _, r := range u.mapped {
 		if n := len(out); n > 0 && out[n-1].Expandable && out[n-1].Address+out[n-1].TotalSize == r.Address &&
 			out[n-1].Stream == r.Stream && out[n-1].Pool == r.Pool && out[n-1].Large == r.Large {

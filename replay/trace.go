@@ -36,9 +36,7 @@ func (v *traceVerifier) checked(ctx context.Context, p *player) (*Result, error)
 // then refuse what was refused and serve what was served.
 func (v *traceVerifier) confirm(ctx context.Context, p *player, r *Result) error {
 	for _, limit := range []uint64{r.Limit.Min, r.Limit.Max} {
-		c := p.config
-		c.limit = limit
-		q, err := v.attempt(ctx, c)
+		q, err := v.under(ctx, p, limit)
 		if err != nil {
 			return err
 		}
@@ -52,13 +50,23 @@ func (v *traceVerifier) confirm(ctx context.Context, p *player, r *Result) error
 	return nil
 }
 
+// under replays as a player did, under a limit.
+func (v *traceVerifier) under(ctx context.Context, p *player, limit uint64) (*player, error) {
+	c := p.config
+	c.limit = limit
+	return v.attempt(ctx, c)
+}
+
 type traceVerifier struct {
-	t      *trace.Trace
-	start  *Start
-	rows   *rows
-	config playConfig
-	pools  *poolMap // built when needed
-	notes  []string
+	t        *trace.Trace
+	start    *Start
+	rows     *rows
+	room     *room
+	found    *reservations
+	settings settings.Settings
+	config   playConfig
+	pools    *poolMap // built when needed
+	notes    []string
 }
 
 func newTraceVerifier(t *trace.Trace) *traceVerifier {
@@ -67,11 +75,16 @@ func newTraceVerifier(t *trace.Trace) *traceVerifier {
 	if skipped := t.Events.Len() - v.rows.Len(); skipped > 0 {
 		v.notes = append(v.notes, fmt.Sprintf("%d events of kinds that PyTorch 2.11 does not have are left out: %v", skipped, t.Events.Others))
 	}
-	v.config = playConfig{start: v.start, total: deviceMemory(t, v.start), settings: t.Settings.Parsed}
+	v.settings = t.Settings.Parsed
 	if !t.Settings.Known {
-		v.config.settings = settings.Default()
+		v.settings = settings.Default()
 		v.notes = append(v.notes, "the file has no allocator settings: the defaults are assumed")
 	}
+	v.room = newRoom(v.rows, v.start)
+	v.found = findReservations(t, v.start, v.settings, v.room)
+	v.config = playConfig{start: v.start, settings: v.settings, room: v.room}
+	v.config.device(v.found, v.found.memory)
+	v.config.settings.PerProcessMemoryFraction = 1 // of a device that nobody knows: the answers tell the limit
 	if slices.ContainsFunc(t.Segments, func(s trace.Segment) bool { return s.Pool != alloc.PoolID{} }) {
 		v.config.pools = newPoolMap(v.rows, v.start)
 	}
@@ -81,11 +94,18 @@ func newTraceVerifier(t *trace.Trace) *traceVerifier {
 // best plays the trace, and if it goes wrong tries what the file may have left
 // unsaid: other pools, and the limit at which garbage was collected.
 func (v *traceVerifier) best(ctx context.Context) (*player, error) {
-	p, err := v.attempt(ctx, v.config)
-	if err != nil || p.diff == nil {
-		return v.unrefused(ctx, p, err)
+	p, err := v.attemptLimited(ctx, v.config)
+	if err == nil && p.diff != nil {
+		p, err = v.otherDevice(ctx, p)
 	}
-	if v.config.settings.GarbageCollectionThreshold > 0 {
+	collects := v.settings.GarbageCollectionThreshold > 0
+	if err != nil || p.diff == nil {
+		if p, err = v.unrefused(ctx, p, err); err == nil && collects {
+			return v.collected(ctx, p)
+		}
+		return p, err
+	}
+	if collects {
 		if q, err := v.searchLimit(ctx, p); err != nil {
 			return nil, err
 		} else if q.pos > p.pos || q.diff == nil {
@@ -93,6 +113,55 @@ func (v *traceVerifier) best(ctx context.Context) (*player, error) {
 		}
 	}
 	return v.search(ctx, p)
+}
+
+// otherDevice looks for another size of the device, among those that the
+// addresses allow, with which the replay gets further.
+func (v *traceVerifier) otherDevice(ctx context.Context, p *player) (*player, error) {
+	for _, memory := range v.found.others {
+		c := v.config
+		c.device(v.found, memory)
+		q, err := v.attemptLimited(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if q.diff == nil || q.pos > p.pos {
+			p, v.config = q, c
+		}
+		if q.diff == nil {
+			break
+		}
+	}
+	return p, nil
+}
+
+// attemptLimited plays the trace. Where the replay gets memory that is mapped
+// already and the recorded run was refused, the driver had no say: a limit
+// refused, and it is tried; or, where stacks do not tell, an empty_cache came
+// before.
+func (v *traceVerifier) attemptLimited(ctx context.Context, c playConfig) (*player, error) {
+	p, err := v.attempt(ctx, c)
+	if err != nil || p.granted == 0 {
+		return p, err
+	}
+	best := p
+	for q := p; q.granted > 0; {
+		c.atMost = q.granted - 1
+		next, err := v.attempt(ctx, c)
+		if err != nil || next.diff == nil {
+			return next, err
+		}
+		if next.pos <= q.pos {
+			break
+		}
+		best, q = next, next
+	}
+	c.atMost, c.unrefused = 0, true
+	q, err := v.attempt(ctx, c)
+	if err != nil || q.pos > best.pos || q.diff == nil {
+		return q, err
+	}
+	return best, nil
 }
 
 // unrefused looks at a replay in which requests are refused that no limit
@@ -191,78 +260,12 @@ func (v *traceVerifier) readings(p *player) []playConfig {
 	return out
 }
 
-// searchLimit looks for a limit under which the garbage collector does what
-// the trace shows. It runs whenever more than the threshold's share of the
-// limit is reserved: under too low a limit it releases where the trace does
-// not, under too high a one the trace releases where it does not.
-func (v *traceVerifier) searchLimit(ctx context.Context, p *player) (*player, error) {
-	low := max(v.peakReserved(), 1)
-	high := uint64(float64(low)/v.config.settings.GarbageCollectionThreshold) + 1
-	best, err := v.bisectLimit(ctx, p, low, high)
-	if err != nil || best.diff != nil {
-		return best, err
-	}
-	// What was refused narrows the limit down, too.
-	if l := best.dev.limit(); l.Max != 0 && (best.config.limit < l.Min || best.config.limit > l.Max) {
-		if q, err := v.bisectLimit(ctx, p, max(low, l.Min), min(high, l.Max)); err != nil || q.diff == nil {
-			return q, err
-		}
-	}
-	return best, nil
-}
-
-// bisectLimit looks for a limit between two others; it returns the attempt that
-// got furthest, p included.
-func (v *traceVerifier) bisectLimit(ctx context.Context, p *player, low, high uint64) (*player, error) {
-	best := p
-	for low <= high {
-		c := v.config
-		c.limit = low + (high-low)/2
-		q, err := v.attempt(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		if q.diff == nil || q.pos > best.pos {
-			best = q
-		}
-		switch {
-		case q.diff == nil:
-			return q, nil
-		case !q.flushed && q.guess != nil && q.guess.got.Action == alloc.ActionSegmentFree:
-			low = c.limit + 1
-		default:
-			high = c.limit - 1
-		}
-	}
-	return best, nil
-}
-
-// peakReserved is the most memory that was reserved at any event.
-func (v *traceVerifier) peakReserved() uint64 {
-	var reserved uint64
-	for _, s := range v.start.Segments {
-		reserved += s.TotalSize
-	}
-	peak := reserved
-	for i := range v.rows.Len() {
-		size := v.t.Events.Size.At(v.rows.event(i))
-		switch v.rows.action(i) {
-		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
-			reserved += size
-			peak = max(peak, reserved)
-		case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
-			reserved -= size
-		}
-	}
-	return peak
-}
-
 func (v *traceVerifier) result(p *player) *Result {
 	r := &Result{
 		Kind: "snapshot", Events: v.rows.Len(), IdenticalEvents: p.pos, Segments: len(v.t.Segments),
 		Start: v.start.Kind, Limit: p.dev.limit(), Notes: v.notes,
 	}
-	if limit, ok := p.a.Limit(); ok {
+	if limit := p.config.limit; limit != 0 {
 		r.CollectLimit = limit
 		r.Notes = append(r.Notes, fmt.Sprintf("garbage is collected as under a limit of %d bytes", limit))
 	}
@@ -285,6 +288,9 @@ func (v *traceVerifier) result(p *player) *Result {
 		} else {
 			r.SegmentsIdentical = true
 		}
+	}
+	if p.diff != nil && v.start.Kind == StartRebuilt && v.settings.GarbageCollectionThreshold > 0 {
+		r.Notes = append(r.Notes, "which segments the garbage collector takes depends on how long they were unused, and of those cached before the first event the file does not tell")
 	}
 	if v.start.Kind == StartUnknown {
 		p.diff = &Difference{Kind: DiffEvent, What: "the trace cannot be replayed: it begins mid-run and ends before the state in the file"}
@@ -317,45 +323,6 @@ func forgetRequested(segments []alloc.Segment) {
 			segments[i].Blocks[j].RequestedSize = 0
 		}
 	}
-}
-
-// deviceMemory estimates the size of the device from the distance between
-// expandable segments: each reserves addresses for nine eighths of it. It
-// matters for nothing else.
-func deviceMemory(t *trace.Trace, start *Start) uint64 {
-	const (
-		unknown = 256 << 30
-		apart   = 4 << 30 // memory further apart is in different segments
-	)
-	var mapped []span64
-	for i := range t.Events.Len() {
-		switch t.Events.Action.At(i) {
-		case alloc.ActionSegmentMap, alloc.ActionSegmentUnmap:
-			mapped = append(mapped, span64{t.Events.Addr.At(i), t.Events.Addr.At(i) + t.Events.Size.At(i)})
-		}
-	}
-	for _, s := range t.Segments {
-		if s.Expandable {
-			mapped = append(mapped, span64{s.Address, s.Address + s.TotalSize})
-		}
-	}
-	for _, s := range start.Segments {
-		if s.Expandable {
-			mapped = append(mapped, span64{s.Address, s.Address + s.TotalSize})
-		}
-	}
-	slices.SortFunc(mapped, func(x, y span64) int { return cmp.Compare(x.low, y.low) })
-	gap, first, end := uint64(unknown)/8*9, uint64(0), uint64(0)
-	for i, m := range mapped {
-		if i == 0 {
-			first = m.low
-		} else if m.low > end && m.low-end > apart {
-			gap = min(gap, m.low-first)
-			first = m.low
-		}
-		end = max(end, m.high)
-	}
-	return (gap - 64<<20) / 9 * 8
 }
 
 // inferred is the number of segments whose pool is a guess.

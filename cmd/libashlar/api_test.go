@@ -325,6 +325,37 @@ func TestHandover(t *testing.T) {
 	}
 }
 
+// TestCrowd: a request that has room once all that was freed is back gets it,
+// however many threads free and allocate meanwhile, and their churn makes memory
+// grow no more than without the front.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	peak := map[string]int64{}
+	for _, conf := range []string{"front_cache:False", "front_cache:True"} {
+		out, said := run(t, "crowd.cpp", "", memoryVariable+"=100MiB", confVariable+"="+conf)
+		refused, stats, _ := strings.Cut(out, "\n")
+		if refused != "0 refused" || said != "" {
+			t.Errorf("%s: %s%s", conf, refused, said)
+		}
+		peak[conf] = flatten("", decode[map[string]any](t, stats), map[string]int64{})["reserved_bytes.small_pool.peak"]
+	}
+	t.Logf("small blocks: %v bytes reserved at most", peak)
+	if peak["front_cache:True"] > 2*peak["front_cache:False"] {
+		t.Errorf("small blocks have %v bytes reserved at most", peak)
+	}
+}
+
+// TestPoolsComeAndGo: pools are made and deleted while other threads allocate on
+// the streams that go to them.
+func TestPoolsComeAndGo(t *testing.T) {
+	t.Parallel()
+	for _, conf := range []string{"", "expandable_segments:False", "expandable_segments:False,release_lock_on_cudamalloc:True"} {
+		if out, said := run(t, "pools.cpp", "", memoryVariable+"=1GiB", confVariable+"="+conf); out != "0 failed\n" || said != "" {
+			t.Errorf("%s: %s%s", conf, out, said)
+		}
+	}
+}
+
 func TestFork(t *testing.T) {
 	t.Parallel()
 	if out, said := run(t, "fork.c", ""); out != "ok\n" || said != "" {

@@ -11,6 +11,8 @@
 
 #include "front.h"
 
+#pragma GCC visibility push(hidden)
+
 enum { BINS_ASKED_MAX = 255 };
 
 static inline struct bin *bins_set(struct front *f, uint64_t size, uint64_t stream) {
@@ -64,5 +66,7 @@ bool bins_asked(struct front *f, uint64_t size, uint64_t stream);
 
 /* Moves up to n held blocks into the queue, oldest bins first. */
 void bins_spill(struct front *f, uint32_t n);
+
+#pragma GCC visibility pop
 
 #endif

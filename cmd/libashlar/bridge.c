@@ -10,25 +10,22 @@
 #include "queue.h"
 #include "stack.h"
 
-int front_take(int device, uint64_t *out, int room) {
+struct outbox *front_outbox(int device) {
     struct front *f = front_known(device);
-    if (f == NULL) return 0;
-    lock_lock(&f->lock);
-    stack_forget(f);
-    bins_spill(f, FRONT_KEEP_BLOCKS);
-    const int n = queue_take(f, out, room);
-    if (n > 0) f->changes++;
-    lock_unlock(&f->lock);
-    return n;
+    return f != NULL ? &f->outbox : NULL;
 }
 
-uint64_t front_carried(int device) {
+void front_fill(int device, bool all) {
     struct front *f = front_known(device);
-    if (f == NULL) return 0;
-    lock_lock(&f->lock);
-    const uint64_t n = f->carried;
+    if (f == NULL) return;
+    lock_word(&f->lock); /* whoever has the turn may be waiting for the engine's lock */
+    if (all) {
+        stack_forget(f);
+        bins_spill(f, FRONT_KEEP_BLOCKS);
+        if (f->queue.blocks > 0) f->changes++;
+    }
+    queue_send(f);
     lock_unlock(&f->lock);
-    return n;
 }
 
 void front_mode(int device, int off) {
@@ -61,7 +58,7 @@ void front_read(int device, struct front_state *out) {
     out->keep_bytes = f->shelf.bytes;
     out->stack_blocks = f->stack.top;
     out->undone_blocks = f->stack.len - f->stack.top;
-    out->queued_blocks = f->queue.blocks;
+    out->queued_blocks = f->queue.blocks + queue_sent(f);
     out->off = f->off;
     out->waiting = f->waiting;
     lock_unlock(&f->lock);

@@ -54,12 +54,24 @@ struct front_state {
     bool waiting;
 };
 
-/* Takes up to room freed blocks out, for Go to give back. What it leaves in use
- * can no longer be undone: Go is about to look at the engine, or to change it. */
-int front_take(int device, uint64_t *out, int room);
-/* How many blocks calls have taken along into Go so far. They have left the
- * front and are not back in the engine before Go has counted them too. */
-uint64_t front_carried(int device);
+enum { OUTBOX = 2048 };
+
+/* Freed blocks on their way to the engine: a ring that C fills under the front's
+ * lock, and that Go empties under the engine's without a call of C. Both only
+ * ever count up. */
+struct outbox {
+    uint64_t taken;          /* Go's count */
+    uint64_t put;            /* C's count */
+    uint64_t rest;           /* blocks that wait for room in it */
+    uint64_t block[OUTBOX];  /* number n at n % OUTBOX */
+};
+
+struct outbox *front_outbox(int device); /* NULL if the device was never used */
+/* Fills the outbox: with what is queued, or also with all that is held. With all,
+ * what it leaves in use can no longer be undone: Go is about to look at the
+ * engine, or to change it. Go calls it with the engine's lock, so nobody may
+ * enter Go with the front's. */
+void front_fill(int device, bool all);
 /* Sets whether blocks may be held. Blocks handed out before will not be. */
 void front_mode(int device, int off);
 void front_read(int device, struct front_state *out);

@@ -3,14 +3,12 @@ package main
 // #include <stddef.h>
 import "C"
 
-// cacheInfo is [alloc.Allocator.CacheInfo] of a device. Blocks that the front
-// holds are free to the caller, and have to be merged first.
+// cacheInfo is [alloc.Allocator.CacheInfo] of a device.
 func (l *library) cacheInfo(n int, guess uint64) (uint64, error) {
 	d, err := l.device(n)
 	if err != nil {
 		return 0, err
 	}
-	d.flush()
 	return d.a.CacheInfo(guess)
 }
 

@@ -4,7 +4,7 @@ package main
 import "C"
 
 import (
-	"unsafe"
+	"sync/atomic"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 )
@@ -15,11 +15,23 @@ const _ = -uint(alloc.Alignment ^ C.FRONT_UNIT)
 // cFront is the front in C.
 type cFront struct{}
 
-func (cFront) take(device int, out []uint64) int {
-	return int(C.front_take(C.int(device), (*C.uint64_t)(unsafe.Pointer(&out[0])), C.int(len(out))))
+// cBox is the outbox of a device, in C's memory.
+type cBox struct{ in *C.struct_outbox }
+
+func (cFront) box(device int) outbox { return cBox{C.front_outbox(C.int(device))} }
+
+func (b cBox) read(out []uint64) (n int) {
+	taken, put := uint64(b.in.taken), atomic.LoadUint64((*uint64)(&b.in.put))
+	for ; n < len(out) && taken != put; n, taken = n+1, taken+1 {
+		out[n] = uint64(b.in.block[taken%C.OUTBOX])
+	}
+	atomic.StoreUint64((*uint64)(&b.in.taken), taken)
+	return n
 }
 
-func (cFront) carried(device int) uint64 { return uint64(C.front_carried(C.int(device))) }
+func (b cBox) rest() bool { return atomic.LoadUint64((*uint64)(&b.in.rest)) != 0 }
+
+func (cFront) fill(device int, all bool) { C.front_fill(C.int(device), C.bool(all)) }
 
 func (cFront) mode(device int, off bool) { C.front_mode(C.int(device), C.int(flag(off))) }
 func (cFront) resetPeaks(device int)     { C.front_reset_peaks(C.int(device)) }

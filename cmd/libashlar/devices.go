@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
@@ -17,15 +16,12 @@ import (
 // maxDevices is how many devices a process can use.
 const maxDevices = 64
 
-// batch is the largest number of blocks that cross at once.
-const batch = 256
-
 // front is the cache in C as Go sees it.
 type front interface {
-	// take moves held blocks into out, for the engine to have back.
-	take(device int, out []uint64) int
-	// carried is how many blocks calls have brought along so far.
-	carried(device int) uint64
+	// box is where the front puts blocks for the engine to have back.
+	box(device int) outbox
+	// fill puts blocks there that were queued, or also all that are held.
+	fill(device int, all bool)
 	// mode says whether blocks may be held. Blocks that are out already will
 	// not be held.
 	mode(device int, off bool)
@@ -33,6 +29,14 @@ type front interface {
 	resetPeaks(device int)
 	resetSums(device int)
 	waiting(device int, w *alloc.Waiting)
+}
+
+// outbox holds freed blocks for the engine.
+type outbox interface {
+	// read moves blocks into out.
+	read(out []uint64) int
+	// rest reports whether others wait until there is room for them.
+	rest() bool
 }
 
 // library is the one instance of everything in the process.
@@ -90,13 +94,9 @@ type device struct {
 	n   int
 	lib *library
 	a   *alloc.Allocator
-
-	delivered atomic.Uint64 // of the blocks that calls brought along, those the engine has
-	deliver   func(n int)   // counts them
+	box outbox
 
 	changing sync.Mutex // one change at a time
-	flushing sync.Mutex // guards back
-	back     [batch]uint64
 
 	mu       sync.Mutex // guards what follows
 	fraction float64
@@ -128,11 +128,12 @@ func (l *library) makeDevice(n int) (*device, error) {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
 	d := &device{n: n, lib: l, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
-	d.deliver = func(n int) { d.delivered.Add(uint64(n)) }
-	d.a = alloc.New(drv, alloc.WithDevice(n), alloc.WithSettings(l.cfg.engine), alloc.WithReclaimer(d.flush))
+	d.a = alloc.New(drv, alloc.WithDevice(n), alloc.WithSettings(l.cfg.engine), alloc.WithBorrower(d))
 	if l.history.on {
 		d.a.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
 	}
+	d.lib.front.mode(n, true) // there is a front now, and its outbox
+	d.box = l.front.box(n)
 	d.setMode(l.cfg.own.frontCache)
 	l.devices[n].Store(d)
 	return d, nil
@@ -162,45 +163,32 @@ func (d *device) change(frontCache bool, f func() error) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	d.lib.front.mode(d.n, true)
-	d.flush()
+	d.flush(nil)
 	err := f()
 	d.setMode(frontCache)
 	return err
 }
 
-// flush gives everything that the front holds back to the engine and reports
-// whether there was anything.
-func (d *device) flush() bool {
-	d.flushing.Lock()
-	defer d.flushing.Unlock()
-	any := false
-	for {
-		n := d.lib.front.take(d.n, d.back[:])
-		if n == 0 {
-			return d.await() || any
-		}
-		any = true
-		for _, addr := range d.back[:n] {
-			if _, err := d.a.Return(addr, ""); err != nil {
-				fmt.Fprintf(os.Stderr, "ashlar: giving back %#x: %v\n", addr, err)
-			}
-		}
+// Recall makes the front a borrower of the engine. What is in the outbox costs
+// no call of C.
+func (d *device) Recall(out []uint64, all bool) int {
+	if all {
+		d.lib.front.fill(d.n, true)
 	}
+	n := d.box.read(out)
+	for n < len(out) && d.box.rest() {
+		d.lib.front.fill(d.n, false)
+		n += d.box.read(out[n:])
+	}
+	return n
 }
 
-// await waits for blocks that other threads have taken out of the front and not
-// yet given to the engine, so that no memory counts as used whose free is over.
-// It reports whether there were any. Those threads need nothing that the
-// caller holds; should one of them never come, the wait ends.
-func (d *device) await() bool {
-	carried := d.lib.front.carried(d.n)
-	if d.delivered.Load() >= carried {
-		return false
+// flush gives everything that the front holds back to the engine, and calls then
+// with the engine's statistics before anything can change.
+func (d *device) flush(then func(*alloc.Stats)) {
+	if err := d.a.Recall(then); err != nil {
+		fmt.Fprintf(os.Stderr, "ashlar: giving memory back: %v\n", err)
 	}
-	for end := time.Now().Add(time.Second); d.delivered.Load() < carried && time.Now().Before(end); {
-		runtime.Gosched()
-	}
-	return true
 }
 
 // frontCache is the setting.
@@ -231,7 +219,6 @@ func (l *library) configure(conf string) error {
 // emptyCache gives cached memory of all devices back to the driver.
 func (l *library) emptyCache() error {
 	return l.inUse(func(d *device) error {
-		d.flush()
 		err := d.a.EmptyCache()
 		d.tellWaiting()
 		return err

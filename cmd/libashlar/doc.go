@@ -44,12 +44,15 @@
 //     thread at the same time.
 //   - Small blocks of sizes that come again stay until they are asked for or
 //     called back (bins.h).
-//   - All other frees wait for the next request that the front cannot answer,
-//     in their order, and go with it (queue.h): one crossing gives them back and
-//     gets the new block, so the engine chooses among all of them.
-//   - Everything goes back before memory grows ([alloc.WithReclaimer]), is given
-//     back to the driver, or anything is told: statistics, snapshots, errors;
-//     before a pool receives allocations and before settings change.
+//   - All other frees wait for the next request that the front cannot answer
+//     (queue.h): the engine takes them back first, in their order, so it chooses
+//     among all of them. One crossing does both.
+//   - The front is a borrower of the engine ([alloc.Borrower]), which takes
+//     everything back before memory grows, is given back to the driver, or
+//     anything is told: statistics, snapshots, errors; before a pool receives
+//     allocations and before settings change. It does so under its own lock: with
+//     any number of threads a freed block is either in the front or in the engine,
+//     and no request fails for want of one that is on its way.
 //   - While freed blocks wait for other streams every request goes to the
 //     engine, which looks after them at each request, as PyTorch does.
 //

@@ -38,11 +38,6 @@ func lookupEnv(name string) (string, bool) {
 	return C.GoString(v), true
 }
 
-// goBlocks is a list of blocks in C's memory.
-func goBlocks(back *C.uint64_t, n C.int) []uint64 {
-	return unsafe.Slice((*uint64)(unsafe.Pointer(back)), int(n))
-}
-
 // goText is a text of C's; most often there is none.
 func goText(text *C.char) string {
 	if text == nil {
@@ -83,17 +78,17 @@ func flag(b bool) C.uint8_t {
 }
 
 //export ashlarGoMalloc
-func ashlarGoMalloc(device C.int, size, stream C.uint64_t, back *C.uint64_t, n C.int, meta *C.char, r *C.struct_reply) C.int {
+func ashlarGoMalloc(device C.int, size, stream C.uint64_t, meta *C.char, r *C.struct_reply) C.int {
 	var out answer
-	code := lib().malloc(int(device), uint64(size), uint64(stream), goBlocks(back, n), goText(meta), &out)
+	code := lib().malloc(int(device), uint64(size), uint64(stream), goText(meta), &out)
 	out.fill(r)
 	return C.int(code)
 }
 
 //export ashlarGoFree
-func ashlarGoFree(device C.int, back *C.uint64_t, n C.int, meta *C.char, r *C.struct_reply) {
+func ashlarGoFree(device C.int, addr C.uint64_t, meta *C.char, r *C.struct_reply) {
 	var out answer
-	lib().free(int(device), goBlocks(back, n), goText(meta), &out)
+	lib().free(int(device), uint64(addr), goText(meta), &out)
 	out.fill(r)
 }
 

@@ -29,7 +29,7 @@ __attribute__((constructor)) static void loaded(void) {
 int gate_refuse(void) {
     if (atomic_load(&gate) == GATE_FORKED)
         return error_set(ASHLAR_FAILED,
-                         "CUDA memory cannot be used in a forked process; use the spawn start method "
-                         "(torch.multiprocessing.set_start_method(\"spawn\"))");
+                         "CUDA memory cannot be used in a process that was forked from one with Ashlar in it; use the spawn "
+                         "start method (torch.multiprocessing.set_start_method(\"spawn\")), or load Ashlar in the children only");
     return error_set(ASHLAR_FAILED, "the process is exiting");
 }

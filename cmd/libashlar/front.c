@@ -85,33 +85,22 @@ static void learn(struct front *f, const struct reply *r) {
     if (f->waiting) stack_forget(f); /* the engine changes by itself now */
 }
 
-/* Gives blocks back to the engine. A free has nobody to tell that it failed:
- * the first time it goes to stderr. Called with the lock, and gives it up
- * meanwhile. */
-static void give_back(struct front *f, uint64_t *back, int n) {
+/* Has the engine take back what is queued, and a block that is not, if addr is
+ * not 0. A free has nobody to tell that it failed: the first time it goes to
+ * stderr. Called with the lock, and gives it up meanwhile. */
+static void give_back(struct front *f, uint64_t addr) {
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    f->carried += (uint64_t)n;
     struct reply reply = {0};
+    queue_send(f);
     const uint64_t begun = crossing_begin(f);
     lock_unlock(&f->lock);
-    ashlarGoFree(f->device, back, n, (char *)metadata_current(), &reply);
+    ashlarGoFree(f->device, addr, (char *)metadata_current(), &reply);
     if (reply.text != NULL && !atomic_flag_test_and_set(&told))
         fprintf(stderr, "ashlar: a free failed: %s; further failures are not shown\n", reply.text);
     free(reply.text);
     lock_lock(&f->lock);
     crossing_end(f, begun);
     learn(f, &reply);
-}
-
-/* Takes what is queued, to go back together with something else: what does not
- * fit goes back at once. Called with the lock. */
-static int take_queue(struct front *f, uint64_t *back, int room) {
-    int n = queue_take(f, back, room);
-    while (f->queue.blocks > 0) {
-        give_back(f, back, n);
-        n = queue_take(f, back, room);
-    }
-    return n;
 }
 
 static void record_fill(struct front *f, struct record *r, const struct reply *reply, uint64_t size, uint64_t stream) {
@@ -147,25 +136,23 @@ static void settle(struct front *f, uint32_t id, struct record *r, const struct 
         stack_forget(f);
 }
 
-/* Asks the engine. Called with the lock, returns without. */
+/* Asks the engine, which takes what is queued back first. Called with the lock,
+ * returns without. */
 static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64_t stream, void **out) {
-    uint64_t back[FRONT_BATCH];
     stack_give_back(f);
-    const int n = take_queue(f, back, FRONT_BATCH);
+    queue_send(f);
     f->misses++;
     const uint32_t id = record_new(f), epoch = f->epoch;
     struct record *r = id != 0 ? record_at(id) : NULL;
     struct reply reply = {0};
     int code = ASHLAR_FAILED;
     if (r == NULL) {
-        if (n > 0) give_back(f, back, n);
         lock_unlock(&f->lock);
         return error_set(code, "no host memory to keep track of device memory");
     }
     const uint64_t begun = crossing_begin(f);
-    f->carried += (uint64_t)n;
     lock_unlock(&f->lock);
-    code = ashlarGoMalloc(f->device, size, stream, back, n, (char *)metadata_current(), &reply);
+    code = ashlarGoMalloc(f->device, size, stream, (char *)metadata_current(), &reply);
     bool entered = false;
     if (code == ASHLAR_OK) {
         record_fill(f, r, &reply, size, stream);
@@ -183,7 +170,7 @@ static __attribute__((noinline)) int miss(struct front *f, uint64_t size, uint64
         r->state = RECORD_SPARE;
         r->next = f->spare;
         f->spare = id;
-        if (code == ASHLAR_OK) give_back(f, &reply.addr, 1);
+        if (code == ASHLAR_OK) give_back(f, reply.addr);
     }
     lock_unlock(&f->lock);
 
@@ -225,9 +212,9 @@ static __attribute__((noinline, cold)) void unknown(const void *p) {
         fprintf(stderr, "ashlar: %p was freed but is not allocated: freed twice, or not from here; further ones are only counted\n", p);
 }
 
-/* A block that is not held. It goes back with the next request, or now if the
- * engine wants it at once or many are waiting. Called with the lock, returns
- * without. */
+/* A block that is not held. It goes back with the next request, or when many are
+ * waiting; now if the engine wants it at once, with what this thread has to say of
+ * it. Called with the lock, returns without. */
 static __attribute__((noinline)) void give_up(struct front *f, uint32_t id, struct record *r, bool now) {
     if (r->large) {
         stack_forget(f); /* it was not the latest, or has rules of its own */
@@ -235,12 +222,15 @@ static __attribute__((noinline)) void give_up(struct front *f, uint32_t id, stru
     } else if (r->keep && f->shelf.blocks > 0) {
         bins_spill(f, FRONT_BATCH); /* there was no room */
     }
-    *(now ? &f->direct : &f->queued) += 1;
-    queue_push(f, id, r);
-    if (now || f->queue.blocks >= FRONT_BATCH) {
-        uint64_t back[FRONT_BATCH];
-        const int n = take_queue(f, back, FRONT_BATCH);
-        if (n > 0) give_back(f, back, n);
+    if (now) {
+        const uint64_t addr = r->addr;
+        f->direct++;
+        record_forget(f, id, r);
+        give_back(f, addr);
+    } else {
+        f->queued++;
+        queue_push(f, id, r);
+        if (f->queue.blocks >= FRONT_BATCH) give_back(f, 0);
     }
     lock_unlock(&f->lock);
 }

@@ -16,7 +16,7 @@
 enum {
     FRONT_DEVICES = 64,
     FRONT_UNIT_BITS = 9, /* blocks begin at multiples of 512 bytes */
-    FRONT_BATCH = 256,   /* blocks that go back in one crossing */
+    FRONT_BATCH = 256,   /* queued frees that are worth a crossing */
     FRONT_STACK = 4096,  /* large blocks that can be undone */
     FRONT_SETS = 1024,   /* of bins, by hash of size and stream */
     FRONT_WAYS = 4,
@@ -155,8 +155,8 @@ struct front {
     uint32_t crossings;        /* calls of the engine under way */
     uint64_t changes;          /* rises whenever the engine may have changed, see front.c */
     uint64_t layout;           /* alloc.Lent.Layout of the last answer */
-    uint64_t carried;          /* blocks that calls of the engine took along */
     struct queue queue;
+    struct outbox outbox;
     struct counts counts;
 
     /* Requests served and passed on; frees held, queued and passed on at once;

@@ -15,14 +15,38 @@ import (
 // emptyFront is a front that never holds anything.
 type emptyFront struct{ off bool }
 
-func (*emptyFront) carried(int) uint64 { return 0 }
-
-func (*emptyFront) take(int, []uint64) int      { return 0 }
+func (*emptyFront) box(int) outbox              { return emptyBox{} }
+func (*emptyFront) fill(int, bool)              {}
 func (f *emptyFront) mode(_ int, off bool)      { f.off = off }
 func (*emptyFront) read(int) frontState         { return frontState{} }
 func (*emptyFront) resetPeaks(int)              {}
 func (*emptyFront) resetSums(int)               {}
 func (*emptyFront) waiting(int, *alloc.Waiting) {}
+
+type emptyBox struct{}
+
+func (emptyBox) read([]uint64) int { return 0 }
+func (emptyBox) rest() bool        { return false }
+
+// queueFront has blocks that were freed in its outbox.
+type queueFront struct {
+	emptyFront
+	queue []uint64
+}
+
+func (f *queueFront) box(int) outbox { return queueBox{f} }
+
+type queueBox struct{ *queueFront }
+
+func (b queueBox) rest() bool { return false }
+
+func (b queueBox) read(out []uint64) int {
+	f := b.queueFront
+	n := copy(out, f.queue)
+	f.queue = f.queue[:copy(f.queue, f.queue[n:])]
+	return n
+}
+
 func environment(vars ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, v := range vars {
@@ -36,19 +60,21 @@ func environment(vars ...string) func(string) (string, bool) {
 
 // TestNoGarbage: serving memory allocates nothing on Go's heap.
 func TestNoGarbage(t *testing.T) {
-	l := newLibrary(&emptyFront{}, environment("ASHLAR_DRIVER=sim"))
-	back := make([]uint64, 0, 4)
+	f := &queueFront{queue: make([]uint64, 0, 4)}
+	l := newLibrary(f, environment("ASHLAR_DRIVER=sim"))
 	body := func() {
 		for _, size := range []uint64{4096, 3 << 20, 40 << 20} {
 			var out answer // as the exported functions have it
-			if code := l.malloc(0, size, 1, back, "", &out); code != codeOK {
+			if code := l.malloc(0, size, 1, "", &out); code != codeOK {
 				t.Fatal(out.text)
 			}
-			back = append(back[:0], out.lent.Addr) // goes back with the next request
+			f.queue = append(f.queue, out.lent.Addr) // goes back with the next request
 		}
 		var out answer
-		l.free(0, back, "", &out)
-		back = back[:0]
+		l.free(0, 0, "", &out)
+		if len(f.queue) != 0 {
+			t.Fatal("not all was taken back")
+		}
 	}
 	body()
 	if n := testing.AllocsPerRun(1000, body); n != 0 {
@@ -63,7 +89,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 	fail := func(times int) (heap, system uint64) {
 		for range times {
 			var out answer
-			if code := l.malloc(0, 1100<<20, 0, nil, "", &out); code != codeOOM {
+			if code := l.malloc(0, 1100<<20, 0, "", &out); code != codeOOM {
 				t.Fatal(code, out.text)
 			}
 		}
@@ -86,19 +112,19 @@ func TestFailures(t *testing.T) {
 	var out answer
 	broken := errors.New("the driver is broken")
 	dev.FailNth(1, broken)
-	if code := l.malloc(0, 1<<20, 0, nil, "", &out); code != codeFailed || !strings.Contains(out.text, broken.Error()) {
+	if code := l.malloc(0, 1<<20, 0, "", &out); code != codeFailed || !strings.Contains(out.text, broken.Error()) {
 		t.Errorf("code %d, text %q", code, out.text)
 	}
 	out = answer{}
-	if code := l.malloc(0, 2<<30, 0, nil, "", &out); code != codeOOM || out.oom == nil {
+	if code := l.malloc(0, 2<<30, 0, "", &out); code != codeOOM || out.oom == nil {
 		t.Errorf("code %d, text %q", code, out.text)
 	}
 	out = answer{}
-	if code := l.malloc(0, 1<<62, 0, nil, "", &out); code != codeOOM || !strings.Contains(out.text, "1EB") {
+	if code := l.malloc(0, 1<<62, 0, "", &out); code != codeOOM || !strings.Contains(out.text, "1EB") {
 		t.Errorf("code %d, text %q", code, out.text)
 	}
 	out = answer{}
-	if l.free(0, []uint64{4096}, "", &out); !strings.Contains(out.text, "invalid device pointer") {
+	if l.free(0, 4096, "", &out); !strings.Contains(out.text, "invalid device pointer") {
 		t.Errorf("text %q", out.text)
 	}
 	if err := l.setFraction(0, 2); err == nil {

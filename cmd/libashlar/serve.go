@@ -22,15 +22,15 @@ type answer struct {
 	oom  *alloc.OutOfMemoryError
 }
 
-// malloc gives blocks back and serves a request: one crossing. It makes no
-// garbage unless it fails.
-func (l *library) malloc(n int, size, stream uint64, back []uint64, meta string, out *answer) int {
+// malloc serves a request, after what the front has queued was taken back: one
+// crossing. It makes no garbage unless it fails.
+func (l *library) malloc(n int, size, stream uint64, meta string, out *answer) int {
 	d, err := l.device(n)
 	if err != nil {
 		out.text = err.Error()
 		return codeFailed
 	}
-	if out.lent, err = d.a.Exchange(back, size, stream, meta, d.deliver); err == nil {
+	if out.lent, err = d.a.Lend(size, stream, meta); err == nil {
 		return codeOK
 	}
 	var oom *alloc.OutOfMemoryError // not out.oom: that would put out on the heap
@@ -61,21 +61,17 @@ func (l *library) sweep() {
 	}
 }
 
-// free gives blocks back.
-func (l *library) free(n int, back []uint64, meta string, out *answer) {
+// free takes back what the front has queued, and then a block, if addr is not 0.
+func (l *library) free(n int, addr uint64, meta string, out *answer) {
 	d, err := l.device(n)
 	if err != nil {
 		out.text = err.Error()
 		return
 	}
-	for _, addr := range back {
-		w, err := d.a.Return(addr, meta)
-		d.deliver(1)
-		out.lent.Waiting = w
-		// A driver that has shut down has taken its memory with it.
-		if err != nil && out.text == "" && !errors.Is(err, cuda.ErrExiting) {
-			out.text = err.Error()
-		}
+	out.lent.Waiting, err = d.a.Return(addr, meta)
+	// A driver that has shut down has taken its memory with it.
+	if err != nil && !errors.Is(err, cuda.ErrExiting) {
+		out.text = err.Error()
 	}
 }
 

@@ -24,11 +24,15 @@ func (l *library) snapshot(n int) (*snapshot.File, error) {
 	var states []alloc.Snapshot
 	err := l.inUse(func(d *device) error {
 		if n < 0 || n == d.n {
-			d.flush()
 			states = append(states, d.a.Snapshot())
 		}
 		return nil
 	})
+	if len(states) == 0 { // nothing was used yet, and the settings are known all the same
+		l.mu.Lock()
+		states = append(states, alloc.Snapshot{Settings: l.cfg.engine})
+		l.mu.Unlock()
+	}
 	f := snapshot.FromEngine(states...)
 	for _, t := range f.Traces {
 		t.Settings.Fields = settingsFields(t.Settings.Conf, t.Settings.Parsed)

@@ -86,10 +86,12 @@ func (c *counts) merge(s alloc.Stats) alloc.Stats {
 
 // stats returns the statistics as if there were no front.
 func (d *device) stats() alloc.Stats {
-	d.flush()
-	s := d.a.Stats()
-	c := d.lib.front.read(d.n).Counts
-	return c.merge(s)
+	var all alloc.Stats
+	d.flush(func(s *alloc.Stats) {
+		c := d.lib.front.read(d.n).Counts
+		all = c.merge(*s)
+	})
+	return all
 }
 
 // nested gives flat keys the shape of torch._C._cuda_memoryStats().
@@ -125,7 +127,7 @@ func (l *library) resetPeaks(n int) error {
 	if err != nil {
 		return err
 	}
-	d.flush()
+	d.flush(nil)
 	d.a.ResetPeakStats()
 	l.front.resetPeaks(n)
 	return nil
@@ -136,7 +138,7 @@ func (l *library) resetSums(n int) error {
 	if err != nil {
 		return err
 	}
-	d.flush()
+	d.flush(nil)
 	d.a.ResetAccumulatedStats()
 	l.front.resetSums(n)
 	return nil

@@ -79,6 +79,7 @@ var (
 	_ driver.Driver         = (*Driver)(nil)
 	_ driver.Sequencer      = (*Driver)(nil)
 	_ driver.CaptureTracker = (*Driver)(nil)
+	_ driver.Adopter        = (*Driver)(nil)
 )
 
 // New makes a Driver with its cursor at the first event.

@@ -123,6 +123,27 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// What was reserved before the first event can be given back, and until then
+// nothing else is reserved there.
+func TestAdoptRange(t *testing.T) {
+	d := newDriver(row(SegmentMap, 0x12000, 4096, 1), row(SegmentMap, 0x40000, 4096, 1))
+	if err := errors.Join(d.Adopt(0x1000, 0x1000), d.AdoptRange(0x10000, 0x8000), d.AdoptMapped(0x11000, 0x1000, 0x1000), d.AdoptRange(0x14000, 0x8000)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Reserve(0x8000, 1); err != nil || got != 0x40000 {
+		t.Errorf("reserved at %#x, %v; want 0x40000", got, err)
+	}
+	if err := d.Unreserve(0x14000, 0x8000); err == nil {
+		t.Error("gave back a range that overlaps an adopted one")
+	}
+	if err := d.Unreserve(0x10000, 0x8000); err != nil {
+		t.Error(err)
+	}
+	if got, err := d.Reserve(0x8000, 1); err != nil || got != 0x12000 {
+		t.Errorf("reserved at %#x, %v; want 0x12000", got, err)
+	}
+}
+
 func TestMemInfo(t *testing.T) {
 	d := newDriver(row(OOM, 111, 512, 0), row("alloc", 1, 1, 0), row(OOM, 222, 512, 0), row("alloc", 1, 1, 0))
 	for i, want := range []uint64{111, 222, 222, 0, 0} {

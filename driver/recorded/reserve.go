@@ -38,6 +38,22 @@ func (d *Driver) Unreserve(addr, size uint64) error {
 	return nil
 }
 
+// Adopt takes over a plain segment, which has no addresses of its own here.
+func (d *Driver) Adopt(addr, size uint64) error { return nil }
+
+// AdoptRange takes over a reservation that was made before the first event, so
+// that it can be given back and no other one is made in it. One that overlaps
+// another is not there.
+func (d *Driver) AdoptRange(addr, size uint64) error {
+	if at, free := d.place(addr, size); free {
+		d.reserved = slices.Insert(d.reserved, at, span{addr, size})
+	}
+	return nil
+}
+
+// AdoptMapped takes over memory mapped before the first event.
+func (d *Driver) AdoptMapped(addr, size, granule uint64) error { return nil }
+
 // place finds where [addr, addr+size) stands among the live reservations: the
 // position of the first that ends after addr, and whether the range is clear
 // of it.

@@ -6,7 +6,9 @@ does under a pluggable allocator: not at all. take() and drop() are what a
 tensor does to the allocator, by the addresses that were set.
 """
 import collections
+import contextlib
 import ctypes
+import inspect
 import os
 import sys
 import types
@@ -14,8 +16,11 @@ import types
 __version__ = os.environ.get("FAKE_TORCH", "2.11.0+fake")
 version = types.SimpleNamespace(cuda="13.0" if "cpu" not in __version__ else None, hip=None)
 
+DEVICES = int(os.environ.get("FAKE_DEVICES", "1"))
+
 calls = []  # of interest to the tests
 _process = None  # that initialised CUDA
+_contexts = set()  # devices that have one
 
 
 class device:
@@ -77,15 +82,28 @@ for _name in (
     "_cuda_memoryStats", "_cuda_resetPeakMemoryStats", "_cuda_resetAccumulatedMemoryStats", "_cuda_memorySnapshot", "_cuda_record_memory_history",
     "_cuda_record_memory_history_legacy", "_cuda_isHistoryEnabled", "_cuda_getMemoryFraction", "_cuda_attach_out_of_memory_observer",
     "_accelerator_getDeviceStats", "_accelerator_resetPeakStats", "_accelerator_resetAccumulatedStats", "_accelerator_emptyCache",
+    "_cuda_allocationTraceback",
 ):
     setattr(_C, _name, _unsupported(_name))
 _C._cuda_setMemoryMetadata = _C._cuda_getMemoryMetadata = _unsupported("metadata")
+_C._cuda_memoryMetadataSupported = lambda: False
+_C._cuda_cudaCachingAllocator_enable = lambda on: calls.append(("enable", on))
+_C._cuda_cudaCachingAllocator_is_enabled = lambda: True
+_C._cuda_hasPrimaryContext = lambda index: index in _contexts
+_C._cuda_init = lambda: _allocator.call("set_init_fn", ctypes.c_int)(DEVICES) if _allocator is not None else None
 _C._accelerator_isAllocatorInitialized = lambda: False
 _C._accelerator_setAllocatorSettings = lambda conf: calls.append(("settings", conf))
 _C._cuda_customAllocator = _PluggableAllocator
 _C._cuda_changeCurrentAllocator = _change
 _C._cuda_emptyCache = lambda: _allocator.call("set_reset_fn")()
-_C._cuda_setMemoryFraction = lambda fraction, index: _allocator.call("set_memory_fraction_fn", ctypes.c_double, ctypes.c_int)(fraction, index)
+
+
+def _set_fraction(fraction, index):
+    _contexts.add(index)  # which the library needs for it
+    _allocator.call("set_memory_fraction_fn", ctypes.c_double, ctypes.c_int)(fraction, index)
+
+
+_C._cuda_setMemoryFraction = _set_fraction
 
 
 def _gather(python, script, cpp):
@@ -117,10 +135,11 @@ class _CUDAPluggableAllocator:
 
 def _init():
     global _process
+    if cuda._is_in_bad_fork():
+        raise RuntimeError("Cannot re-initialize CUDA in forked subprocess")
     if _process is None:
+        _C._cuda_init()
         _process = os.getpid()
-        if _allocator is not None:
-            _allocator.call("set_init_fn", ctypes.c_int)(1)
 
 
 def _nested(device=None):
@@ -145,7 +164,7 @@ cuda = types.ModuleType("torch.cuda")
 cuda.init = _init
 cuda.is_initialized = lambda: _process == os.getpid()
 cuda._is_in_bad_fork = lambda: _process not in (None, os.getpid())
-cuda.device_count = lambda: 1
+cuda.device_count = lambda: DEVICES
 cuda.current_device = lambda: (_init(), 0)[1]
 cuda.empty_cache = lambda: _C._cuda_emptyCache() if cuda.is_initialized() else None
 cuda.memory_stats_as_nested_dict = _nested
@@ -165,23 +184,55 @@ cuda.memory = types.SimpleNamespace(
 )
 
 
+# What PyTorch passes on, always by position: the first four in 2.4, all of them in 2.14, and versions between go up to one between.
+HISTORY = ["enabled", "context", "stacks", "max_entries", "clear_history", "compile_context", "global_record_annotations", "skip_actions",
+           "record_pinned_host_memory", "record_cuda"]
+LEGACY = ["enabled", "record_context", "trace_alloc_max_entries", "trace_alloc_record_context", "record_context_cpp", *HISTORY[4:]]
+DEFAULTS = dict(context="all", stacks="all", max_entries=sys.maxsize, record_context=True, trace_alloc_max_entries=1, skip_actions=[], record_cuda=True)
+_known = int(os.environ.get("FAKE_HISTORY", "8"))  # of the first list
+_later = [object()] * (_known - len(HISTORY))  # of versions to come
+
+
 def _record_memory_history(enabled="all", *args, **kwargs):
-    if isinstance(enabled, bool):
-        return _C._cuda_record_memory_history_legacy(enabled, *args, **kwargs)
-    names = ["context", "stacks", "max_entries", "clear_history", "compile_context", "global_record_annotations", "skip_actions"]
-    values = dict(zip(names, ["all", "all", sys.maxsize, False, False, False, []]), **kwargs)
-    return _C._cuda_record_memory_history(enabled, *args, *[values[n] for n in names[len(args):]])
+    legacy = isinstance(enabled, bool)
+    names = LEGACY[:_known + 1] if legacy else HISTORY[:_known]
+    values = dict(zip(names[1:], args), **kwargs)
+    unknown = set(values) - set(names)
+    if unknown:
+        raise TypeError("_record_memory_history() got an unexpected keyword argument %r" % unknown.pop())
+    function = _C._cuda_record_memory_history_legacy if legacy else _C._cuda_record_memory_history
+    return function(enabled, *[values.get(name, DEFAULTS.get(name, False)) for name in names[1:]], *_later)
 
 
+_record_memory_history.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in HISTORY[:_known]])
 cuda.memory._record_memory_history = _record_memory_history
+cuda.memory._allocation_traceback = lambda pointer: _C._cuda_allocationTraceback(pointer)
+
+
+def _enable_caching(on=True):
+    if cuda.is_initialized():
+        _C._cuda_cudaCachingAllocator_enable(on)
+
+
+@contextlib.contextmanager
+def _without_caching():
+    before = _C._cuda_cudaCachingAllocator_is_enabled()
+    _enable_caching(False)
+    yield
+    _enable_caching(before)
+
+
+cuda.memory.caching_allocator_enable = _enable_caching
+cuda.memory.caching_allocator_disabled = _without_caching
 
 
 # What a tensor does.
 
 
-def take(size, stream=0):
+def take(size, stream=0, index=0):
     _init()
-    return _allocator.alloc(size, 0, stream), size, stream
+    _contexts.add(index)
+    return _allocator.alloc(size, index, stream), size, stream
 
 
 def drop(block):

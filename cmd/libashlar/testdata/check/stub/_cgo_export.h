@@ -4,6 +4,6 @@
 
 #include "bridge.h"
 
-int ashlarGoMalloc(int device, uint64_t size, uint64_t stream, uint64_t *back, int n, char *meta, struct reply *r);
-void ashlarGoFree(int device, uint64_t *back, int n, char *meta, struct reply *r);
+int ashlarGoMalloc(int device, uint64_t size, uint64_t stream, char *meta, struct reply *r);
+void ashlarGoFree(int device, uint64_t addr, char *meta, struct reply *r);
 int ashlarGoRecordStream(int device, uint64_t addr, uint64_t stream, char **text);

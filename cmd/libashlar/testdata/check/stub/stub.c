@@ -21,12 +21,25 @@ static uint64_t seq;
 static uint64_t units_of(uint64_t size) { return (size + 511) / 512; }
 static uint64_t sizes[UNITS];
 
-static void put_back(const uint64_t *back, int n) {
-    for (int i = 0; i < n; i++) {
-        const uint64_t at = (back[i] - (uint64_t)memory) / 512;
-        if (sizes[at] == 0) abort(); /* given back twice */
-        memset(used + at, 0, units_of(sizes[at]));
-        sizes[at] = 0;
+static void put_back(uint64_t addr) {
+    const uint64_t at = (addr - (uint64_t)memory) / 512;
+    if (sizes[at] == 0) abort(); /* given back twice */
+    memset(used + at, 0, units_of(sizes[at]));
+    sizes[at] = 0;
+}
+
+/* What the engine does under its lock. */
+static bool recall(bool all) {
+    struct outbox *o = front_outbox(0);
+    const uint64_t begin = o->taken;
+    if (all) front_fill(0, true);
+    for (;;) {
+        const uint64_t put = __atomic_load_n(&o->put, __ATOMIC_ACQUIRE);
+        uint64_t taken = o->taken;
+        for (; taken != put; taken++) put_back(o->block[taken % OUTBOX]);
+        __atomic_store_n(&o->taken, taken, __ATOMIC_RELEASE);
+        if (__atomic_load_n(&o->rest, __ATOMIC_RELAXED) == 0) return o->taken != begin;
+        front_fill(0, false);
     }
 }
 
@@ -35,14 +48,17 @@ static void say_waiting(struct reply *r) {
     r->waiting[SMALL].blocks = waiting;
 }
 
-int ashlarGoMalloc(int device, uint64_t size, uint64_t stream, uint64_t *back, int n, char *meta, struct reply *r) {
+int ashlarGoMalloc(int device, uint64_t size, uint64_t stream, char *meta, struct reply *r) {
     (void)device, (void)stream, (void)meta;
     pthread_mutex_lock(&mutex);
-    put_back(back, n);
+    recall(false);
     waiting = 0;
     const uint64_t want = units_of(size);
-    uint64_t at = 0, run = 0;
-    while (at < UNITS && run < want) run = used[at++] ? 0 : run + 1;
+    uint64_t at, run;
+    do {
+        at = run = 0;
+        while (at < UNITS && run < want) run = used[at++] ? 0 : run + 1;
+    } while (run < want && recall(true));
     if (run < want) {
         say_waiting(r);
         pthread_mutex_unlock(&mutex);
@@ -61,10 +77,11 @@ int ashlarGoMalloc(int device, uint64_t size, uint64_t stream, uint64_t *back, i
     return ASHLAR_OK;
 }
 
-void ashlarGoFree(int device, uint64_t *back, int n, char *meta, struct reply *r) {
+void ashlarGoFree(int device, uint64_t addr, char *meta, struct reply *r) {
     (void)device, (void)meta;
     pthread_mutex_lock(&mutex);
-    put_back(back, n);
+    recall(false);
+    if (addr != 0) put_back(addr);
     waiting = seq % 50 == 0;
     say_waiting(r);
     pthread_mutex_unlock(&mutex);
@@ -102,10 +119,9 @@ static void *work(void *number) {
         ashlar_front_free(own[k].p, 0, 0, NULL);
         own[k].p = NULL;
         if (rng % 997 == 0) {
-            uint64_t back[FRONT_BATCH];
-            struct reply r = {0};
-            const int n = front_take(0, back, FRONT_BATCH);
-            if (n > 0) ashlarGoFree(0, back, n, NULL, &r);
+            pthread_mutex_lock(&mutex);
+            recall(true);
+            pthread_mutex_unlock(&mutex);
             front_mode(0, rng % 3 == 0);
             front_reset_peaks(0);
         }
@@ -121,8 +137,7 @@ int main(void) {
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)(i + 1));
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    uint64_t back[FRONT_BATCH];
-    for (int n; (n = front_take(0, back, FRONT_BATCH)) > 0;) put_back(back, n);
+    recall(true);
     for (int i = 0; i < UNITS; i++)
         if (used[i]) return 4;
     struct front_state s;

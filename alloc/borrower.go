@@ -1,0 +1,60 @@
+package alloc
+
+// Borrower is a cache in front of the allocator: it gets blocks by
+// [Allocator.Lend] and may keep those that were freed, to hand them out again by
+// itself. The allocator asks for them under its lock, so that a block is at every
+// moment either with the borrower or with the allocator: no request grows memory,
+// and none fails, while a block that was freed is on its way.
+type Borrower interface {
+	// Recall moves blocks that nobody uses into out and says how many. They are
+	// those that the borrower has given up, in the order in which they were freed,
+	// or with all also those that it kept to serve requests. It runs under the
+	// allocator's lock and must not call the allocator.
+	Recall(out []uint64, all bool) int
+}
+
+// recallBatch is how many blocks are recalled at once.
+const recallBatch = 256
+
+// WithBorrower has the allocator take back what b holds before memory grows or
+// is given back to the driver.
+func WithBorrower(b Borrower) Option {
+	return func(a *Allocator) {
+		a.borrower, a.recalled = b, make([]uint64, recallBatch)
+	}
+}
+
+// recall frees what the borrower has, and reports whether there was anything. A
+// block that cannot be freed keeps none of the others from it.
+func (a *Allocator) recall(all bool) (freed bool, failed error) {
+	if a.borrower == nil {
+		return false, nil
+	}
+	for {
+		n := a.borrower.Recall(a.recalled, all)
+		for _, addr := range a.recalled[:n] {
+			if err := a.free(addr); err != nil && failed == nil {
+				failed = err
+			}
+			a.afterOperation()
+		}
+		freed = freed || n > 0
+		if n < len(a.recalled) {
+			return freed, failed
+		}
+	}
+}
+
+// Recall takes back all that the borrower holds, and then calls then, if there is
+// one, with the statistics of that moment. It runs under the lock, so that what it
+// reads of the borrower belongs to them, and must not call the allocator.
+func (a *Allocator) Recall(then func(*Stats)) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, err := a.recall(true)
+	if then != nil {
+		s := a.stats.read()
+		then(&s)
+	}
+	return err
+}
