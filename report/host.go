@@ -43,18 +43,19 @@ func hostRuns(c *run.Comparison) string {
 		}
 		return text + "; interrupted after " + plural(done, "run", "runs") + ": this is what is known"
 	}
-	if !slices.ContainsFunc(c.Results, func(r run.Result) bool { return !r.Verified }) {
+	if !c.Failed() && !slices.ContainsFunc(c.Results, func(r run.Result) bool { return !r.Verified }) {
 		text += "; the malloc of every run was looked up in its process"
 	}
 	return text
 }
 
-const hostRow = "  %-18s %9s %9s %11s %11s %12s %6s  %s"
+// hostRow fits into 80 columns.
+const hostRow = "  %-17s %5s %5s %11s %11s %11s %5s %6s"
 
 func (p *page) hostTable(c *run.Comparison) {
 	p.heading("What it holds", "")
 	p.line(hostRow, "", "time", "CPU", "peak", "final", "retained", "of", "spread")
-	p.line(hostRow, "", "", "time", "", "", "", "glibc", "of final")
+	p.line(hostRow, "", "in s", "in s", "", "", "", "glibc", "")
 	atExit := false
 	for i := range c.Results {
 		r := &c.Results[i]
@@ -64,20 +65,20 @@ func (p *page) hostTable(c *run.Comparison) {
 		}
 		switch {
 		case r.Error != nil && r.Failed > 1:
-			p.wrapped(fmt.Sprintf("  %-18s failed %s: ", r.Variant, plural(r.Failed, "time", "times")), *r.Error)
+			p.wrapped(fmt.Sprintf("  %-17s failed %s: ", r.Variant, plural(r.Failed, "time", "times")), *r.Error)
 		case r.Error != nil:
-			p.wrapped(fmt.Sprintf("  %-18s failed: ", r.Variant), *r.Error)
+			p.wrapped(fmt.Sprintf("  %-17s failed: ", r.Variant), *r.Error)
 		case r.Runs == 0:
-			p.line("  %-18s no run of it was finished", r.Variant)
+			p.line("  %-17s no run of it was finished", r.Variant)
 		case !r.Verified:
-			p.line("  %-18s ended too soon for its malloc to be looked up", "")
+			p.line("  %-17s ended too soon for its malloc to be looked up", "")
 		}
 		if r.ExitCode != nil && *r.ExitCode != 0 && r.Error == nil {
-			p.line("  %-18s exit code %d", "", *r.ExitCode)
+			p.line("  %-17s exit code %d", "", *r.ExitCode)
 		}
 	}
 	for _, m := range c.Missing {
-		p.wrapped(fmt.Sprintf("  %-18s ", m.Variant), "left out: it needs "+m.Needs+installText(m))
+		p.wrapped(fmt.Sprintf("  %-17s ", m.Variant), "left out: it needs "+m.Needs+installText(m))
 	}
 	if !slices.ContainsFunc(c.Results, func(r run.Result) bool { return r.Runs > 0 }) {
 		return
@@ -94,7 +95,7 @@ func installText(m variant.Missing) string {
 }
 
 func (p *page) hostResult(r *run.Result) {
-	retained, ratio, spread := "-", "-", "not known"
+	retained, ratio, spread := "-", "-", "-"
 	if r.Retained != nil {
 		retained = units.Delta(*r.Retained)
 	}
@@ -102,16 +103,28 @@ func (p *page) hostResult(r *run.Result) {
 		ratio = fmt.Sprintf("%.2f", *r.Ratio)
 	}
 	if s := r.Spread; s != nil {
-		spread = units.Size(s.FinalRSS.High - s.FinalRSS.Low)
+		spread = hostSpread(s.FinalRSS, *r.FinalRSS)
 	}
-	p.line(hostRow, r.Variant, hostSeconds(*r.WallS), hostSeconds(*r.CPUS), units.Size(*r.PeakRSS), units.Size(*r.FinalRSS), retained, ratio, spread)
+	p.line(hostRow, r.Variant, hostTime(*r.WallS), hostTime(*r.CPUS), units.Size(*r.PeakRSS), units.Size(*r.FinalRSS), retained, ratio, spread)
 }
 
-func hostSeconds(s float64) string {
-	if s >= 100 {
-		return fmt.Sprintf("%.0f s", s)
+// hostSpread is how far runs lie apart, in percent of their median.
+func hostSpread(s run.Range[uint64], median uint64) string {
+	percent := 100 * float64(s.High-s.Low) / float64(max(median, 1))
+	if percent < 9.95 {
+		return fmt.Sprintf("%.1f %%", percent)
 	}
-	return fmt.Sprintf("%.2f s", s)
+	return fmt.Sprintf("%.0f %%", percent)
+}
+
+func hostSeconds(s float64) string { return hostTime(s) + " s" }
+
+// hostTime is a number of seconds.
+func hostTime(s float64) string {
+	if s >= 99.995 {
+		return fmt.Sprintf("%.0f", s)
+	}
+	return fmt.Sprintf("%.2f", s)
 }
 
 func hostLegend(c *run.Comparison, atExit bool) string {
@@ -127,7 +140,7 @@ func hostLegend(c *run.Comparison, atExit bool) string {
 	if ready {
 		text += "; retained is final less what it held when it was ready"
 	}
-	return text + ". Figures are medians over the runs; the spread is from the least to the most."
+	return text + ". Figures are medians over the runs; the spread is how far apart the least and the most final memory are, of the median."
 }
 
 // hostBars draws final and peak of each variant.
@@ -149,9 +162,9 @@ func (p *page) hostBars(c *run.Comparison) {
 		}
 		final := int((*r.FinalRSS*columns + most/2) / most)
 		peak := int((*r.PeakRSS*columns + most/2) / most)
-		p.line("  %-18s %s%s", r.Variant, strings.Repeat("#", final), strings.Repeat(".", max(0, peak-final)))
+		p.line("  %-17s %s%s", r.Variant, strings.Repeat("#", final), strings.Repeat(".", max(0, peak-final)))
 	}
-	p.line("  %-18s # final   . up to the peak of %s", "", units.Size(most))
+	p.line("  %-17s # final   . up to the peak of %s", "", units.Size(most))
 }
 
 // hostCourse draws the baseline and the best of the others over time.
@@ -194,10 +207,13 @@ func hostPair(c *run.Comparison) (base, other *run.Run) {
 	return base, best.Typical()
 }
 
+// hostChart is how many columns the chart has: with its scale it fills 80.
+const hostChart = ChartWidth - 1
+
 // hostColumns is the memory of a run in columns of equal time: the most in each,
 // and where there is no sample what there was before. After its end it is 0.
 func hostColumns(r *run.Run, length time.Duration) []uint64 {
-	columns := make([]uint64, ChartWidth)
+	columns := make([]uint64, hostChart)
 	last := 0
 	for _, p := range r.Points {
 		column := hostColumn(p.At, length)
@@ -211,7 +227,7 @@ func hostColumns(r *run.Run, length time.Duration) []uint64 {
 }
 
 func hostColumn(at, length time.Duration) int {
-	return min(int(int64(at)*ChartWidth/int64(length)), ChartWidth-1)
+	return min(int(int64(at)*hostChart/int64(length)), hostChart-1)
 }
 
 // hostPhases places the phases below the chart.

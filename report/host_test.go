@@ -55,37 +55,38 @@ const hostText = `serve <x>
   note: under glibc it ignored SIGTERM and was killed
 
 What it holds
-                          time       CPU        peak       final     retained     of  spread
-                                    time                                       glibc  of final
-  glibc                 1.50 s    2.00 s  260.00 MiB  260.50 MiB  +250.50 MiB   1.00  1.00 MiB
-  jemalloc-bg           1.50 s    2.25 s  260.00 MiB   30.50 MiB   +20.50 MiB   0.12  1.00 MiB
-  mimalloc           failed 2 times: it ended with signal segmentation fault:
-                                     <oh>
-  tcmalloc           left out: it needs libtcmalloc_minimal.so; apt-get install
-                     libtcmalloc-minimal4
+                     time   CPU        peak       final    retained    of spread
+                     in s  in s                                     glibc
+  glibc              1.50  2.00  260.00 MiB  260.50 MiB +250.50 MiB  1.00  0.4 %
+  jemalloc-bg        1.50  2.25  260.00 MiB   30.50 MiB  +20.50 MiB  0.12  3.3 %
+  mimalloc          failed 2 times: it ended with signal segmentation fault:
+                                    <oh>
+  tcmalloc          left out: it needs libtcmalloc_minimal.so; apt-get install
+                    libtcmalloc-minimal4
 
   Time is that of the load, CPU time that of the whole run. Memory is RSS,
   summed over all processes of the command. Final is the median while it was
   left alone; retained is final less what it held when it was ready. Figures are
-  medians over the runs; the spread is from the least to the most.
+  medians over the runs; the spread is how far apart the least and the most
+  final memory are, of the median.
 
 Final and peak
-  glibc              ##########################################################
-  jemalloc-bg        #######...................................................
-                     # final   . up to the peak of 260.00 MiB
+  glibc             ##########################################################
+  jemalloc-bg       #######...................................................
+                    # final   . up to the peak of 260.00 MiB
 
 Over time: glibc beside jemalloc-bg, a typical run of each
-   260.00 MiB |                                #.................................
-              |                            #####.................................
-              |                           ######.................................
-              |                       ##########.................................
-              |                      ###########.................................
-   130.00 MiB |                  ###############.................................
-              |                #################.................................
-              |               ##################.................................
-              |           ######################.................................
-              |          ########################################################
-            0 |-start--|load--------------------|settle--------------------------
+   260.00 MiB |                               ##................................
+              |                            #####................................
+              |                          #######................................
+              |                       ##########................................
+              |                     ############................................
+   130.00 MiB |                  ###############................................
+              |                #################................................
+              |               ##################................................
+              |           ######################................................
+              |          #######################################################
+            0 |-start--|load--------------------|settle-------------------------
               # both   . only glibc   + only jemalloc-bg   (3.90 s in all)
 
 Recommended
@@ -116,6 +117,43 @@ func TestHost(t *testing.T) {
 	}
 	if diff := cmp.Diff(hostText, b.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The figures fit into 80 columns, with the longest name and the largest numbers;
+// lines to copy are as long as they are.
+func TestHostWidth(t *testing.T) {
+	c := hostService(t)
+	r := &c.Results[1]
+	r.Variant, r.WallS, r.CPUS, r.Ratio = "tcmalloc-decommit", new(99.994), new(12345.6), new(12.34)
+	r.PeakRSS, r.FinalRSS, r.Retained = new(uint64(1<<30-1<<20)), new(uint64(1<<30-1<<20)), new(int64(999<<20))
+	r.Spread.FinalRSS.High = 10 << 30
+	var b bytes.Buffer
+	if err := Host(&b, "serve", c, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	figures, _, ok := strings.Cut(b.String(), "\nRecommended")
+	row := "  tcmalloc-decommit 99.99 12346 1023.00 MiB 1023.00 MiB +999.00 MiB 12.34  998 %\n"
+	if !ok || !strings.Contains(figures, row) {
+		t.Errorf("no %q in:\n%s", row, figures)
+	}
+	for line := range strings.Lines(figures) {
+		if n := width(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// Nothing is said about the malloc of runs that all failed.
+func TestHostAllFailed(t *testing.T) {
+	c := hostService(t)
+	c.Results = c.Results[2:]
+	var b bytes.Buffer
+	if err := Host(&b, "serve", c, Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); !c.Results[0].Verified || strings.Contains(text, "looked up") || !strings.Contains(text, "failed 2 times") {
+		t.Errorf("verified %v\n%s", c.Results[0].Verified, text)
 	}
 }
 

@@ -46,7 +46,7 @@ is wrong, or it was interrupted, after printing what was known.`,
 	flags.StringVar(&o.python, "python", "python3", "the interpreter, a `FILE` or a name on the PATH")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.check(); err != nil {
+		if err := o.check(cmd); err != nil {
 			return err
 		}
 		chosen, err := workload.Choose(args)
@@ -54,9 +54,9 @@ is wrong, or it was interrupted, after printing what was known.`,
 			return err
 		}
 		quietPipe()
-		ctx, stop := untilEnded(cmd.Context())
+		ctx, again, stop := untilHurried(cmd.Context())
 		defer stop()
-		return o.run(ctx, std, chosen)
+		return o.run(ctx, again, std, chosen)
 	}
 	return cmd
 }
@@ -87,8 +87,8 @@ type skipped struct {
 	Why      string `json:"why"`
 }
 
-func (o *hostBenchOptions) run(ctx context.Context, std stdio, chosen []workload.Workload) error {
-	h, err := o.prepare(ctx, std)
+func (o *hostBenchOptions) run(ctx context.Context, again <-chan struct{}, std stdio, chosen []workload.Workload) error {
+	h, err := o.prepare(ctx, std, true)
 	if err != nil {
 		return err
 	}
@@ -103,6 +103,7 @@ func (o *hostBenchOptions) run(ctx context.Context, std stdio, chosen []workload
 			std.errorf("%s is left out: %v", w.Name, err)
 			continue
 		}
+		spec.Kill = again
 		c, err := h.compare(ctx, spec, "runs of "+w.Name)
 		if err != nil {
 			return err
@@ -116,7 +117,10 @@ func (o *hostBenchOptions) run(ctx context.Context, std stdio, chosen []workload
 		if err := hostStatus(std, c); err != nil {
 			last = err
 		}
-		if c.Interrupted {
+		if ctx.Err() != nil {
+			if !c.Interrupted && i+1 < len(chosen) {
+				last = std.interrupted()
+			}
 			break
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
-	"os/user"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,7 +38,8 @@ allocators in it; and its descendants.
 
 A COMMAND is started, looked into when it has run the same program for a second
 (--settle), and ended with all that it has started. One that ends sooner is
-looked into just before. What it prints is dropped.
+looked into just before. What it prints is dropped. If the process begins to run
+another program while it is watched (--for), the answer is about that one.
 
 "certain" was read out of the process or its symbols. "likely" was concluded:
 from the order of linking where the memory may not be read (kernel.yama.
@@ -101,12 +102,10 @@ func detectArguments(command bool, args []string) (pid int, err error) {
 }
 
 func detectProcess(ctx context.Context, pid int, watch time.Duration) (*detect.Result, error) {
-	r, err := detect.Process(pid)
-	if err != nil || watch == 0 {
-		return r, err
+	if watch == 0 {
+		return detect.Process(pid)
 	}
-	r.Growth, err = detect.Watch(ctx, pid, watch)
-	return r, err
+	return detect.Watched(ctx, pid, watch)
 }
 
 // detectFailure words an error and what to do about it.
@@ -114,22 +113,11 @@ func detectFailure(ctx context.Context, pid int, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Canceled
+	case errors.Is(err, detect.ErrZombie): // it says all
 	case errors.Is(err, proc.ErrNoProcess) && pid > 0:
 		err = fmt.Errorf("there is no process %d", pid)
-	case errors.Is(err, proc.ErrPermission):
-		whose := "is not yours"
-		if owner := proc.Owner(pid); owner != "" && owner != currentUser() {
-			whose = "belongs to " + owner
-		}
-		err = fmt.Errorf("process %d %s: only its user or root may look into it (sudo ashlar host detect %d)", pid, whose, pid)
+	case errors.Is(err, proc.ErrPermission) && pid > 0 && os.Geteuid() != 0:
+		err = fmt.Errorf("%w (sudo ashlar host detect %d)", err, pid)
 	}
 	return failure{err}
-}
-
-func currentUser() string {
-	u, err := user.Current()
-	if err != nil {
-		return ""
-	}
-	return u.Username
 }

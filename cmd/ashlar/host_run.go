@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,7 +38,7 @@ func (o *hostOptions) add(cmd *cobra.Command, settle time.Duration) {
 	flags.DurationVar(&o.settle, "settle", settle, "how long it is left alone, and measured, after the load")
 }
 
-func (o *hostOptions) check() error {
+func (o *hostOptions) check(cmd *cobra.Command) error {
 	switch {
 	case runtime.GOOS != "linux":
 		return failure{errors.New("host needs Linux: it measures through /proc")}
@@ -45,7 +46,9 @@ func (o *hostOptions) check() error {
 		return fmt.Errorf("--repeat is %d: it must be from 1 to %d", o.repeat, maxRepeat)
 	case o.settle < 0:
 		return fmt.Errorf("--settle is %v: give a time such as 15s", o.settle)
-	case o.out != "" && filepath.Ext(o.out) != ".svg":
+	case cmd.Flags().Changed("variants") && strings.TrimSpace(o.variants) == "":
+		return fmt.Errorf("--variants: give names, with commas: there are %s", strings.Join(variant.Names(), ", "))
+	case (o.out != "" || cmd.Flags().Changed("output")) && filepath.Ext(o.out) != ".svg":
 		return fmt.Errorf("-o %s: the plot is an SVG; let the name end in .svg", o.out)
 	}
 	return nil
@@ -74,9 +77,11 @@ is verified: which malloc its largest process uses is looked up in its memory.
 A command that ends is measured to its end: what it holds then is the median over
 the last tenth of its time. A service is one that is given any of --ready, --load
 and --for: when it is ready it is driven, then left alone for --settle, then ended:
-SIGTERM, after 10 s SIGKILL, to its own process group only. --load is a shell
-command; the load is over when it ends, or after --for. The malloc is the
-command's alone, not that of the load.
+SIGTERM, after 10 s SIGKILL, to its own process group, then to those of its
+descendants that have left the group, and to nothing else. A service that goes to
+the background is measured there. After Ctrl-C it has 2 s to end, after a second
+one none; a run that was already measured counts. --load is a shell command; the load is over when
+it ends, or after --for. The malloc is the command's alone, not that of the load.
 
 What is recommended holds less in the end than glibc by more than the spread of
 the runs, and so it is with memory times CPU time, of which it has the least; if
@@ -101,7 +106,7 @@ command is in the result.`,
 	o.add(cmd, 15*time.Second)
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVar(&o.ready, "ready", "", "what shows that it is ready: a `URL|TEXT` that answers, or that it prints")
+	flags.StringVar(&o.ready, "ready", "", "what shows that it is ready: a `URL|TEXT` that answers, with any status\nbelow 500, or that it prints")
 	flags.DurationVar(&o.readyWithin, "ready-within", hostrun.DefaultReadyWithin, "how long it may take to be ready")
 	flags.StringVar(&o.load, "load", "", "a shell `CMD` that drives it when it is ready")
 	flags.DurationVar(&o.duration, "for", 0, "how long it runs when it is ready, or the load at most")
@@ -113,8 +118,9 @@ command is in the result.`,
 			return err
 		}
 		quietPipe()
-		ctx, stop := untilEnded(cmd.Context())
+		ctx, again, stop := untilHurried(cmd.Context())
 		defer stop()
+		spec.Kill = again
 		return o.run(ctx, std, spec)
 	}
 	return cmd
@@ -128,8 +134,11 @@ func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func (o *hostRunOptions) spec(cmd *cobra.Command, args []string) (hostrun.Spec, error) {
 	s := hostrun.Spec{Command: args, Environ: os.Environ(), Load: o.load, For: o.duration, ReadyWithin: o.readyWithin}
-	if err := o.check(); err != nil {
+	if err := o.check(cmd); err != nil {
 		return s, err
+	}
+	if cmd.Flags().Changed("load") && strings.TrimSpace(o.load) == "" {
+		return s, errors.New("--load: give a shell command that drives the service")
 	}
 	if o.duration < 0 || o.readyWithin <= 0 {
 		return s, errors.New("--for and --ready-within are times such as 30s")
@@ -150,7 +159,7 @@ func (o *hostRunOptions) spec(cmd *cobra.Command, args []string) (hostrun.Spec, 
 }
 
 func (o *hostRunOptions) run(ctx context.Context, std stdio, spec hostrun.Spec) error {
-	h, err := o.prepare(ctx, std)
+	h, err := o.prepare(ctx, std, false)
 	if err != nil {
 		return err
 	}
@@ -180,12 +189,17 @@ func (o *hostRunOptions) run(ctx context.Context, std stdio, spec hostrun.Spec) 
 	return hostStatus(std, c)
 }
 
+// interrupted tells the user so.
+func (s stdio) interrupted() error {
+	s.errorf("interrupted: what was running has been ended")
+	return status(exitInput)
+}
+
 // hostStatus is how the command ends after its answer.
 func hostStatus(std stdio, c *hostrun.Comparison) error {
 	switch {
 	case c.Interrupted:
-		std.errorf("interrupted: what was running has been ended")
-		return status(exitInput)
+		return std.interrupted()
 	case c.Failed():
 		std.errorf("%s could not be measured under any variant: %s", c.Command[0], *c.Results[0].Error)
 		return status(exitInput)
@@ -206,22 +220,28 @@ type hostRunner struct {
 	missing []variant.Missing
 }
 
-// prepare finds the variants and what they need.
-func (o *hostOptions) prepare(ctx context.Context, std stdio) (*hostRunner, error) {
+// prepare finds the variants and what they need. There is a folder for what has
+// to be built, if anything has.
+func (o *hostOptions) prepare(ctx context.Context, std stdio, folder bool) (*hostRunner, error) {
 	chosen, err := variant.Choose(o.variants)
 	if err != nil {
 		return nil, fmt.Errorf("--variants: %w", err)
 	}
-	scratch, err := os.MkdirTemp("", "ashlar-host-")
-	if err != nil {
-		return nil, failure{err}
+	h := &hostRunner{std: std, repeat: o.repeat}
+	if folder || slices.ContainsFunc(chosen, func(v variant.Variant) bool { return v.Trim }) {
+		if h.scratch, err = os.MkdirTemp("", "ashlar-host-"); err != nil {
+			return nil, failure{err}
+		}
 	}
-	h := &hostRunner{std: std, repeat: o.repeat, scratch: scratch}
-	h.ready, h.missing = variant.Search(ctx, chosen, scratch)
+	h.ready, h.missing = variant.Search(ctx, chosen, h.scratch)
 	return h, nil
 }
 
-func (h *hostRunner) close() { os.RemoveAll(h.scratch) }
+func (h *hostRunner) close() {
+	if h.scratch != "" {
+		os.RemoveAll(h.scratch)
+	}
+}
 
 // compare runs one command under all variants.
 func (h *hostRunner) compare(ctx context.Context, spec hostrun.Spec, what string) (*hostrun.Comparison, error) {

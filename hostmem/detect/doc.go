@@ -24,5 +24,6 @@
 //   - A Go program does not use malloc.
 //
 // Variables that tune an allocator are judged by the allocator: those whose
-// names it does not contain, it does not read.
+// names it does not contain, it does not read. Values are judged by its rules,
+// as its source has them and the tests find them in the libraries themselves.
 package detect

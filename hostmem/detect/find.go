@@ -50,15 +50,25 @@ func (t *target) staticProgram() Finding {
 	p := t.program
 	name, by, why := identify(p)
 	f := Finding{Allocator: name, Object: p.path, Version: versionOf(name, p)}
+	symbols := symbolTable(p)
+	kind := "the program is static"
+	if symbols == nil && p.file != nil {
+		kind += " and stripped"
+	}
+	_, ownMalloc := symbols["malloc"]
 	switch {
+	case name == Unknown && ownMalloc:
+		f.How, f.Confidence = kind+" and has a malloc of its own, which is none of those that are known", NotCertain
 	case name == Unknown && why != "":
-		f.How, f.Confidence = "the program is static and stripped, and "+why, NotCertain
+		f.How, f.Confidence = kind+", and "+why, NotCertain
+	case name == Unknown && symbols != nil:
+		f.How, f.Confidence = kind+" and has no malloc that is known", NotCertain
 	case name == Unknown:
-		f.How, f.Confidence = "the program is static and stripped, and no text in it tells", NotCertain
+		f.How, f.Confidence = kind+", and no text in it tells", NotCertain
 	case by == byTexts:
-		f.How, f.Confidence = "the program is static and stripped: "+string(by), Likely
+		f.How, f.Confidence = kind+": "+string(by), Likely
 	default:
-		f.How, f.Confidence = "the program is static: "+string(by), Certain
+		f.How, f.Confidence = kind+": "+string(by), Certain
 	}
 	return f
 }

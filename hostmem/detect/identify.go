@@ -2,6 +2,7 @@ package detect
 
 import (
 	"debug/elf"
+	"math"
 	"slices"
 	"strings"
 )
@@ -24,16 +25,33 @@ func identify(o *object) (name string, by evidence, why string) {
 		}
 	}
 	// A program with a malloc of its own exports little else.
-	symbols := symbolTable(o)
-	if len(symbols) > 0 {
-		for i := range allocators {
-			row := &allocators[i]
-			if hasAny(symbols, row.exports) && !isLibC(row.name) || hasAny(symbols, row.internals) {
-				return row.name, bySymbols, ""
+	if name := ownerOfMalloc(symbolTable(o)); name != "" {
+		return name, bySymbols, ""
+	}
+	return identifyByTexts(o)
+}
+
+// ownerOfMalloc tells which allocator the malloc of a table of symbols belongs
+// to; empty if none is there. Where there are several, one of them is called by
+// names of its own: malloc lies beside the functions of the other, as they come
+// from one source file.
+func ownerOfMalloc(symbols map[string]uint64) string {
+	malloc := symbols["malloc"]
+	owner, nearest := "", uint64(math.MaxUint64)
+	for i := range allocators {
+		row := &allocators[i]
+		names := row.internals
+		if !isLibC(row.name) {
+			names = slices.Concat(names, row.exports)
+		}
+		for _, n := range names {
+			address, ok := symbols[n]
+			if distance := max(address, malloc) - min(address, malloc); ok && distance < nearest {
+				owner, nearest = row.name, distance
 			}
 		}
 	}
-	return identifyByTexts(o)
+	return owner
 }
 
 // identifyByTexts is for what is stripped. It answers only if the texts are of
@@ -108,17 +126,31 @@ func symbolTable(o *object) map[string]uint64 {
 	}
 	o.symbols = map[string]uint64{}
 	for _, s := range all {
-		if s.Section != elf.SHN_UNDEF && wanted[s.Name] {
+		if s.Section != elf.SHN_UNDEF && (wanted[s.Name] || isPrefixed(s.Name)) {
 			o.symbols[s.Name] = s.Value
 		}
 	}
 	return o.symbols
 }
 
+// isPrefixed tells that a symbol is jemalloc's with a prefix, which may be any.
+func isPrefixed(name string) bool { return strings.HasSuffix(name, "_mallctl") }
+
+// prefixedJemalloc tells that there is a jemalloc with a prefix.
+func prefixedJemalloc(symbols map[string]uint64) bool {
+	for name := range symbols {
+		if isPrefixed(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // others lists the allocators that are in the process and are not its malloc:
 // loaded but unused, or called by names of their own. The C library always is.
 func (t *target) others(used *object, name string) []Finding {
 	list := []Finding{}
+	next := t.behind(used)
 	for _, o := range t.objects {
 		for i := range allocators {
 			row := &allocators[i]
@@ -126,6 +158,9 @@ func (t *target) others(used *object, name string) []Finding {
 				continue
 			}
 			how, confidence := t.contains(o, row)
+			if how == loadedOnly && o == next {
+				how = "loaded; it may be used behind " + used.name()
+			}
 			if name == Go && confidence == Likely {
 				continue // a Go program may well be about allocators, but does not hold one
 			}
@@ -143,6 +178,7 @@ func (t *target) others(used *object, name string) []Finding {
 const (
 	loadedOnly = "loaded, but malloc is another"
 	ownNames   = "inside it under names of its own: only code that calls these uses it"
+	ownTexts   = "texts of it are in the program, which may call it under names of its own"
 )
 
 // contains tells whether and how an allocator is in an object.
@@ -154,10 +190,10 @@ func (t *target) contains(o *object, row *allocator) (how string, confidence Con
 		return ownNames, Certain
 	case o != t.program:
 		return "", "" // to read all of every object takes too long
-	case hasAny(symbolTable(o), row.prefixed), hasAny(symbolTable(o), row.exports):
+	case hasAny(symbolTable(o), row.prefixed), hasAny(symbolTable(o), row.exports), row.name == Jemalloc && prefixedJemalloc(symbolTable(o)):
 		return ownNames, Certain
 	case slices.Contains(allocatorsByText(o), row.name):
-		return "texts of it are in the program, which may call it under names of its own", Likely
+		return ownTexts, Likely
 	}
 	return "", ""
 }

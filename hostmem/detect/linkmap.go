@@ -14,6 +14,7 @@ import (
 const (
 	debugMap      = 8
 	debugState    = 24
+	mapName       = 8
 	mapDynamic    = 16
 	mapNext       = 24
 	stateComplete = 0
@@ -47,6 +48,9 @@ func (t *target) readLinkMap() {
 		// What is not found here is the kernel's own, the vDSO.
 		if o := t.objectAt(dynamic); o != nil {
 			order = append(order, o)
+			if name, err := t.mem.Word(next + mapName); err == nil && name != 0 {
+				o.loaded = (&image{space: t.mem}).cstring(name)
+			}
 		}
 		if next, err = t.mem.Word(next + mapNext); err != nil {
 			return

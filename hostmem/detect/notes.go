@@ -2,6 +2,7 @@ package detect
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,19 +18,17 @@ func (t *target) notes(r *Result, used *object, tasks []int) []string {
 	if used != nil && used.deleted && !strings.HasPrefix(used.path, "/memfd:") { // those never had a file
 		notes = append(notes, "the file of "+used.path+" was removed or replaced; the process still has the old one")
 	}
-	if r.Allocator == Unknown && used != nil {
-		if next := t.behind(used); next != nil {
-			name, _, _ := identify(next)
-			notes = append(notes, fmt.Sprintf("if %s only passes calls on, it is to %s in %s", used.name(), name, next.path))
+	if next := t.behind(used); next != nil {
+		name, _, _ := identify(next)
+		notes = append(notes, fmt.Sprintf("if %s only passes calls on, it is to %s in %s", used.name(), name, next.path))
+	}
+	for _, o := range r.Others {
+		if o.How == ownNames || o.How == ownTexts {
+			notes = append(notes, fmt.Sprintf("%s may take memory from %s by calling it by names of its own, as the global allocator of a Rust program does: that does not go through malloc", filepath.Base(o.Object), o.Allocator))
 		}
 	}
 	if r.Allocator == Jemalloc {
-		if backgroundThread(t.pid, tasks) {
-			notes = append(notes, "jemalloc's background thread is running: it gives unused memory back while the program is idle")
-		}
-		if conf := t.jemallocLink(); conf != "" {
-			notes = append(notes, "jemalloc also reads /etc/malloc.conf: "+conf)
-		}
+		notes = append(notes, t.jemallocNotes(r, used, tasks)...)
 	}
 	if note := t.pythonNote(); note != "" {
 		notes = append(notes, note)
@@ -49,13 +48,26 @@ func (t *target) goNote() string {
 	return fmt.Sprintf("Go runtime: LD_PRELOAD has no effect on Go code; C code in the program uses %s in %s", f.Allocator, f.Object)
 }
 
-// behind is the next malloc in the loader's order: the one that a wrapper calls.
-func (t *target) behind(used *object) *object {
-	i := slices.Index(t.order, used)
-	if i < 0 {
-		return nil
+// NoBackgroundThread says of a process that was to have the background thread of
+// jemalloc what it means that it has none.
+const NoBackgroundThread = "no background thread: jemalloc stops it in forked processes, which give memory back only while they allocate"
+
+func (t *target) jemallocNotes(r *Result, used *object, tasks []int) []string {
+	var notes []string
+	link, env := t.jemallocLink(), ""
+	for _, name := range confNames(used) {
+		env += t.variable(name) // there is one
 	}
-	return firstWith(t.order[i+1:], "malloc")
+	switch {
+	case backgroundThread(t.pid, tasks):
+		notes = append(notes, "jemalloc's background thread is running: it gives unused memory back while the program is idle")
+	case confBackground(r.Version, link, env):
+		notes = append(notes, "although its options ask for one, it has "+NoBackgroundThread)
+	}
+	if link != "" {
+		notes = append(notes, "jemalloc also reads /etc/malloc.conf: "+link)
+	}
+	return notes
 }
 
 func backgroundThread(pid int, tasks []int) bool {

@@ -64,21 +64,34 @@ func (t *target) variable(name string) string {
 	return ""
 }
 
+// searchOrder is the loader's list of objects or, where that cannot be read,
+// what can be said of it from files.
+func (t *target) searchOrder() []*object {
+	if t.order != nil {
+		return t.order
+	}
+	return t.linkOrder()
+}
+
 // named finds the object that the loader means by a name: a path, or the name
-// a library gives itself or its file has.
+// a library gives itself or its file has. What the loader itself remembers
+// counts first: files may have been replaced since.
 func (t *target) named(name string) *object {
-	if strings.Contains(name, "/") {
-		if !strings.Contains(name, "$") {
-			return t.atPath(name)
-		}
-		name = filepath.Base(name) // $ORIGIN and $LIB are the loader's
+	isPath := strings.Contains(name, "/")
+	if isPath && strings.Contains(name, "$") {
+		name, isPath = filepath.Base(name), false // $ORIGIN and $LIB are the loader's
 	}
 	for _, o := range t.objects {
-		if o.soname == name || o.name() == name {
+		if o.loaded == name || !isPath && (filepath.Base(o.loaded) == name || o.soname == name || o.name() == name) {
 			return o
 		}
 	}
-	return nil
+	if isPath {
+		if o := t.atPath(name); o != nil {
+			return o
+		}
+	}
+	return t.replaced(name)
 }
 
 // atPath finds an object by a path, which may be a link to it.
@@ -99,4 +112,63 @@ func (t *target) atPath(path string) *object {
 		}
 	}
 	return nil
+}
+
+// replaced finds the object that a name led to until its file was removed or
+// another one took its place: the same path, the same library of another
+// version under the name, or a file whose name goes on with its version.
+func (t *target) replaced(name string) *object {
+	for _, o := range t.objects {
+		if !o.deleted {
+			continue
+		}
+		path := name
+		switch {
+		case !strings.Contains(name, "/"):
+			path = filepath.Join(filepath.Dir(o.path), name)
+		case !filepath.IsAbs(name):
+			dir, err := proc.Directory(t.pid)
+			if err != nil {
+				continue
+			}
+			path = filepath.Join(dir, name)
+		}
+		versioned := strings.HasPrefix(o.name(), filepath.Base(path)+".") && t.sameDirectory(filepath.Dir(path), filepath.Dir(o.path))
+		if o.path == path || versioned || o.soname != "" && t.sonameAt(path) == o.soname {
+			return o
+		}
+	}
+	return nil
+}
+
+// sonameAt is the name that the library at a path gives itself; empty if there
+// is none.
+func (t *target) sonameAt(path string) string {
+	f, err := proc.OpenFile(t.pid, path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	m, err := newImageOfFile(f)
+	if err != nil {
+		return ""
+	}
+	return m.soname
+}
+
+func (t *target) sameDirectory(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err := proc.OpenFile(t.pid, a)
+	if err != nil {
+		return false
+	}
+	defer x.Close()
+	y, err := proc.OpenFile(t.pid, b)
+	if err != nil {
+		return false
+	}
+	defer y.Close()
+	return sameFile(x, y)
 }

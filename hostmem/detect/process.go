@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,39 @@ func Process(pid int) (*Result, error) {
 		return nil, err
 	}
 	r.Children = children(pid)
+	return r, nil
+}
+
+// Watched is [Process] with the growth of its memory in some time. If the process
+// begins to run another program meanwhile, the answer is about that one.
+func Watched(ctx context.Context, pid int, d time.Duration) (*Result, error) {
+	r, err := Process(pid)
+	if err != nil {
+		return nil, err
+	}
+	return r.watch(ctx, d)
+}
+
+// watch adds growth to what was found.
+func (r *Result) watch(ctx context.Context, d time.Duration) (*Result, error) {
+	growth, err := watchProcess(ctx, r.PID, d, r.program)
+	if err != nil {
+		return nil, err
+	}
+	if growth.Execs > 0 {
+		first := r.Executable
+		later, err := Process(r.PID)
+		switch {
+		case err == nil:
+			r = later
+			r.Notes = append(r.Notes, fmt.Sprintf("it began to run another program while it was watched: %s before, %s at the end; growth is that since then", first, r.Executable))
+		case errors.Is(err, proc.ErrNoProcess):
+			r.Notes = append(r.Notes, "it began to run another program while it was watched, and ended: growth is that of the last one, all else is about the first")
+		default:
+			return nil, err
+		}
+	}
+	r.Growth = growth
 	return r, nil
 }
 
@@ -40,6 +74,9 @@ func look(pid int, withMemory bool) (*Result, error) {
 	var before []proc.Mapping
 	for try := 1; ; try++ {
 		r, t, err := lookOnce(pid, withMemory)
+		if errors.Is(err, proc.ErrPermission) {
+			err = refused(pid)
+		}
 		if err != nil || try == loadingTries {
 			return r, err
 		}
@@ -61,11 +98,22 @@ func lookOnce(pid int, withMemory bool) (*Result, *target, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if stat.Ended() {
-		return nil, nil, ended(pid)
-	}
 	r := &Result{PID: pid, Notes: []string{}, Children: []Child{}}
-	if r.Executable, _, err = proc.Executable(pid); err != nil {
+	leader := true // the first thread runs
+	if stat.Ended() {
+		// The other threads go on: the process is read through one of them.
+		zombie := stat
+		if pid = proc.LivingThread(r.PID); pid == 0 {
+			return nil, nil, endedAs(zombie)
+		}
+		if stat, err = proc.ReadStat(pid); err != nil {
+			return nil, nil, ended(r.PID)
+		}
+		leader = false
+		r.Notes = append(r.Notes, "its first thread has ended, the others go on")
+	}
+	r.program = programOf(pid)
+	if r.Executable, err = executable(pid); err != nil {
 		switch {
 		case stat.Kernel:
 			err = fmt.Errorf("process %d is %w", pid, ErrKernelThread)
@@ -88,6 +136,9 @@ func lookOnce(pid int, withMemory bool) (*Result, *target, error) {
 		return nil, nil, err
 	}
 	r.Threads = len(tasks)
+	if !leader {
+		r.Threads--
+	}
 
 	t, err := attach(pid, withMemory)
 	if err != nil {
@@ -103,7 +154,7 @@ func lookOnce(pid int, withMemory bool) (*Result, *target, error) {
 		r.Arenas, r.ArenaBytes = t.arenas(usage)
 	}
 	r.Notes = append(r.Notes, t.notes(r, used, tasks)...)
-	program, _, err := proc.Executable(pid)
+	program, err := executable(pid)
 	switch {
 	case err != nil && r.Confidence != Certain:
 		return nil, nil, ended(pid)
@@ -112,6 +163,29 @@ func lookOnce(pid int, withMemory bool) (*Result, *target, error) {
 		t.loading = true
 	}
 	return r, t, nil
+}
+
+// zombieError says that a process has ended but is not collected yet. It is a
+// [proc.ErrNoProcess] with more to tell.
+type zombieError struct{ pid, parent int }
+
+func (e *zombieError) Error() string {
+	return fmt.Sprintf("process %d is a zombie: it has ended, and its parent (process %d) has not asked for its status", e.pid, e.parent)
+}
+
+func (e *zombieError) Is(target error) bool {
+	return target == proc.ErrNoProcess || target == ErrZombie
+}
+
+// ErrZombie says that a process has ended and waits for its parent.
+var ErrZombie = errors.New("a zombie")
+
+// endedAs says that a process has ended, by its stat.
+func endedAs(s *proc.Stat) error {
+	if s.State == 'Z' {
+		return &zombieError{s.PID, s.Parent}
+	}
+	return ended(s.PID)
 }
 
 // ended says that a process has ended while it was looked at.
@@ -133,6 +207,9 @@ const maxChildren = 64
 // others are left out.
 func children(pid int) []Child {
 	list := []Child{}
+	if s, err := proc.ReadStat(pid); err == nil && s.Ended() {
+		pid = proc.LivingThread(pid)
+	}
 	tree, err := proc.Tree(pid)
 	if err != nil {
 		return list

@@ -36,7 +36,8 @@ type Variable struct {
 	Value string `json:"value"`
 }
 
-// Ignored is a variable that has no effect, or a part of which has none.
+// Ignored is a variable that has no effect, or a part of which has none, or whose
+// value is read as another than it looks like.
 type Ignored struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -60,4 +61,6 @@ type Result struct {
 	Children []Child `json:"children"`
 	Growth   *Growth `json:"growth"` // nil unless it was watched
 	Exit     *Exit   `json:"exit"`   // nil unless it is a command that ended by itself
+
+	program string // a mark of the program that all this is about
 }

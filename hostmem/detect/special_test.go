@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -127,8 +128,21 @@ func TestAnotherUser(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	cmd.Dir = "/"
 	out, err := cmd.CombinedOutput()
-	said := fmt.Sprintf("true process %d: no permission to look into the process", os.Getpid())
+	said := fmt.Sprintf("true process %d belongs to root: only its user or root may look into it", os.Getpid())
 	if err != nil || string(out) != said {
+		t.Errorf("%v, %q, want %q", err, out, said)
+	}
+
+	// One's own process may be closed too.
+	closed := exec.Command(copyFile(t, compile(t, "hold", "-DCLOSED"), filepath.Join(publicDir(t), "hold")))
+	closed.SysProcAttr = cmd.SysProcAttr
+	pid := start(t, closed, nil)
+	again := exec.Command(cmd.Path)
+	again.Env = []string{fmt.Sprintf("DETECT_AS_NOBODY=%d", pid)}
+	again.SysProcAttr, again.Dir = cmd.SysProcAttr, "/"
+	out, err = again.CombinedOutput()
+	said = fmt.Sprintf("true process %d is yours, but is not dumpable: ", pid)
+	if err != nil || !strings.HasPrefix(string(out), said) {
 		t.Errorf("%v, %q, want %q", err, out, said)
 	}
 
@@ -149,6 +163,50 @@ func TestWrapper(t *testing.T) {
 	}
 }
 
+// What is preloaded behind a wrapper may be used by it; what comes after that is
+// not, and nothing is behind a malloc that cannot pass calls on.
+func TestBehindWrapper(t *testing.T) {
+	wrap := compileWith(t, "cc", "libwrap.so", "-shared", "-fPIC", "testdata/wrap.c", "-ldl")
+	own := compileWith(t, "cc", "libown.so", "-shared", "-fPIC", "testdata/own.c")
+	other := compileWith(t, "cc", "libother.so", "-shared", "-fPIC", "-DOTHER_NAME", "testdata/wrap.c")
+	program, je, tc := compile(t, "hold"), jemalloc(t), tcmalloc(t)
+	for _, test := range []struct {
+		preload []string
+		ignored []string
+		behind  string
+	}{
+		{[]string{wrap, je}, nil, "loaded; it may be used behind libwrap.so"},
+		{[]string{wrap, je, tc}, []string{tc + " is loaded, but malloc is that of " + wrap + ", or behind it that of " + real(t, je)}, "loaded; it may be used behind libwrap.so"},
+		{[]string{other}, nil, ""},
+		{[]string{own, je}, []string{je + " is loaded, but malloc is that of " + own}, loadedOnly},
+	} {
+		pid := running(t, preload(strings.Join(test.preload, ":")), program)
+		for _, withMemory := range []bool{true, false} {
+			r, err := look(pid, withMemory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ignored []string
+			for _, i := range r.IgnoredEnv {
+				ignored = append(ignored, i.Why)
+			}
+			if !slices.Equal(ignored, test.ignored) {
+				t.Errorf("%v, memory %v: ignored %q", test.preload, withMemory, ignored)
+			}
+			if test.behind == "" {
+				if len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "if libother.so only passes calls on, it is to glibc in ") {
+					t.Errorf("%v, memory %v: notes %q", test.preload, withMemory, r.Notes)
+				}
+				continue
+			}
+			i := slices.IndexFunc(r.Others, func(o Finding) bool { return o.Allocator == Jemalloc })
+			if i < 0 || r.Others[i].How != test.behind || len(r.Notes) > 0 != (test.behind != loadedOnly) {
+				t.Errorf("%v, memory %v: others %+v, notes %q", test.preload, withMemory, r.Others, r.Notes)
+			}
+		}
+	}
+}
+
 func TestOwnNames(t *testing.T) {
 	program := compile(t, "hold", "testdata/inside.c")
 	r, err := look(running(t, []string{"JE_MALLOC_CONF=narenas:1", "TCMALLOC_X=1"}, program), true)
@@ -159,6 +217,26 @@ func TestOwnNames(t *testing.T) {
 	if len(r.IgnoredEnv) != 1 || r.IgnoredEnv[0].Name != "TCMALLOC_X" {
 		t.Errorf("ignored: %+v", r.IgnoredEnv)
 	}
+	const note = "hold may take memory from jemalloc by calling it by names of its own"
+	if len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], note) {
+		t.Errorf("notes: %q", r.Notes)
+	}
+
+	// The same in one file: not all of its names have the prefix.
+	program = compile(t, "hold", "testdata/inside.c", "-DPARTLY", "-static")
+	r, err = look(running(t, nil, program), true)
+	want{Glibc, "", program, symbolTexts, Certain}.check(t, r, err)
+	if len(r.Others) != 1 || r.Others[0].Allocator != Jemalloc || r.Others[0].How != ownNames || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], note) {
+		t.Errorf("others: %+v, notes: %q", r.Others, r.Notes)
+	}
+}
+
+func TestStaticMallocOfItsOwn(t *testing.T) {
+	program := compile(t, "hold", "testdata/own.c", "-static")
+	r, err := look(running(t, nil, program), true)
+	want{Unknown, "", program, "static and has a malloc of its own, which is none", NotCertain}.check(t, r, err)
+	r, err = look(running(t, nil, strip(t, program)), true)
+	want{Unknown, "", program + ".stripped", "static and stripped, and no text in it tells", NotCertain}.check(t, r, err)
 }
 
 // In a container the same names are other files, and links lead elsewhere.
@@ -201,6 +279,9 @@ func TestContainer(t *testing.T) {
 		if len(r.IgnoredEnv) > 0 {
 			t.Errorf("ignored: %+v", r.IgnoredEnv)
 		}
+		if r.Object != "/opt/real/libm.so" || r.Executable != "/hold" {
+			t.Errorf("object %s of %s: not as the process sees them", r.Object, r.Executable)
+		}
 	}
 }
 
@@ -239,7 +320,8 @@ func TestNoProcess(t *testing.T) {
 			break
 		}
 	}
-	if _, err := Process(cmd.Process.Pid); !errors.Is(err, proc.ErrNoProcess) {
+	said := fmt.Sprintf("process %d is a zombie: it has ended, and its parent (process %d) has not asked for its status", cmd.Process.Pid, os.Getpid())
+	if _, err := Process(cmd.Process.Pid); !errors.Is(err, proc.ErrNoProcess) || !errors.Is(err, ErrZombie) || err.Error() != said {
 		t.Errorf("a process that has ended: %v", err)
 	}
 }

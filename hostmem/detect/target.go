@@ -23,12 +23,16 @@ type target struct {
 	order []*object
 	// loading tells that the loader is not done yet, or begins anew.
 	loading bool
+	// unread tells that there are objects that cannot be read: their files were
+	// removed, and we may read neither the memory nor the files without names.
+	unread bool
 }
 
 // object is an ELF file in a process.
 type object struct {
 	*image
-	path      string
+	path      string // as the process sees it
+	loaded    string // the name by which the loader opened it; empty for the program
 	deleted   bool
 	base      uint64 // where its first byte is
 	bias      uint64 // what is added to the addresses of the file
@@ -74,6 +78,12 @@ func attach(pid int, withMemory bool) (*target, error) {
 	}
 	if len(maps) == 0 {
 		return nil, ended(pid)
+	}
+	root := proc.Root(pid)
+	for i := range maps {
+		if maps[i].Inode != 0 {
+			maps[i].Path = proc.Inside(root, maps[i].Path)
+		}
 	}
 	t := &target{pid: pid, maps: maps}
 	env, err := proc.Environ(pid)
@@ -121,6 +131,8 @@ func (t *target) findObjects() {
 		if o := t.open(m); o != nil {
 			t.objects = append(t.objects, o)
 			last = o
+		} else if m.Deleted {
+			t.unread = true
 		}
 	}
 }
@@ -191,7 +203,7 @@ func (t *target) findProgram() error {
 		}
 	}
 	// Its file has no name any more, or it is not laid out as usual.
-	path, _, err := proc.Executable(t.pid)
+	path, err := executable(t.pid)
 	if err != nil {
 		return err
 	}
@@ -202,6 +214,15 @@ func (t *target) findProgram() error {
 		}
 	}
 	return nil
+}
+
+// executable is the path of the program, as the process sees it.
+func executable(pid int) (string, error) {
+	path, _, err := proc.Executable(pid)
+	if err != nil {
+		return "", err
+	}
+	return proc.Inside(proc.Root(pid), path), nil
 }
 
 func sameFile(a, b *os.File) bool {

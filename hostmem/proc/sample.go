@@ -63,7 +63,8 @@ const (
 // seen stays in the tree when its parent ends.
 type Sampler struct {
 	root      int
-	fixed     bool // no descendants
+	fixed     bool         // no descendants
+	list      func() []int // lists the tree; nil: it is the root with its descendants
 	processes []*followed
 	buf       [1024]byte
 
@@ -103,6 +104,13 @@ func NewSampler(pid int) (*Sampler, error) {
 	return s, nil
 }
 
+// NewSamplerFunc follows what a function lists: the tree of a process, by rules of
+// the caller. It is asked as often as a tree is looked through; there may be
+// none at first.
+func NewSamplerFunc(pid int, list func() []int) *Sampler {
+	return &Sampler{root: pid, list: list}
+}
+
 // NewSamplerOf follows these processes alone, without descendants. Those that
 // have ended are left out.
 func NewSamplerOf(pids ...int) (*Sampler, error) {
@@ -140,8 +148,11 @@ func (s *Sampler) Sample() (Sample, error) {
 	return s.sample(s.details.due())
 }
 
-// SampleDetailed takes a sample with details.
-func (s *Sampler) SampleDetailed() (Sample, error) { return s.sample(true) }
+// SampleDetailed takes a sample with details, of the tree as it is now.
+func (s *Sampler) SampleDetailed() (Sample, error) {
+	s.tree.at = time.Time{}
+	return s.sample(true)
+}
 
 func (s *Sampler) sample(detailed bool) (Sample, error) {
 	now := time.Now()
@@ -154,7 +165,8 @@ func (s *Sampler) sample(detailed bool) (Sample, error) {
 		s.tree.do(s.grow)
 	}
 	sum := Sample{Time: now, Left: s.read()}
-	if sum.Left > 0 && !look && !s.fixed && time.Since(s.tree.at) >= treeShare*s.tree.cost {
+	// When nobody is left that was known, there are only others.
+	if !look && !s.fixed && (len(s.processes) == 0 || sum.Left > 0 && time.Since(s.tree.at) >= treeShare*s.tree.cost) {
 		s.tree.do(s.grow)
 	}
 	for _, p := range s.processes {
@@ -192,6 +204,12 @@ func (s *Sampler) read() (left int) {
 
 // grow takes descendants into the tree that are new.
 func (s *Sampler) grow() {
+	if s.list != nil {
+		for _, pid := range s.list() {
+			s.follow(pid)
+		}
+		return
+	}
 	for i := 0; i < len(s.processes); i++ {
 		kids, ok := children(s.processes[i].pid)
 		if !ok {

@@ -38,6 +38,21 @@ func appendTree(tree []int, root int) []int {
 	return tree
 }
 
+// Children lists the children of a process, also those that have ended and were
+// not collected.
+func Children(pid int) []int {
+	if kids, ok := children(pid); ok {
+		return kids
+	}
+	var kids []int
+	for _, s := range All() {
+		if s.Parent == pid {
+			kids = append(kids, s.PID)
+		}
+	}
+	return kids
+}
+
 // children lists the children of a process. It is false where the kernel was
 // built without that file.
 func children(pid int) ([]int, bool) {

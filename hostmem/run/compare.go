@@ -32,34 +32,37 @@ func Compare(ctx context.Context, s Spec, ready []variant.Ready, repeat int, pro
 		progress = func(int, string) {}
 	}
 	runs := make([][]*Run, len(ready))
+	var left leavers
 	notes := removedNotes(s.Environ, ready)
 	done := 0
+rounds:
 	for round := range repeat {
 		for i := range ready {
 			// Another variant begins each round: none is always after the same.
 			n := (i + round) % len(ready)
 			progress(done, ready[n].Name)
 			r, err := s.one(ctx, &ready[n])
-			if r != nil {
-				notes = append(notes, oddities(r)...)
-			}
-			if ctx.Err() != nil {
-				c := Summarize(&s, ready, runs, repeat)
-				c.Notes, c.Interrupted = once(notes), true
-				return c, nil
-			}
 			if err != nil {
 				return nil, err
 			}
-			if f := r.Found; f != nil && f.Allocator == detect.Go {
+			notes = append(notes, oddities(r)...)
+			left.add(r)
+			if f := r.Found; !r.Cut && f != nil && f.Allocator == detect.Go {
 				return nil, fmt.Errorf("%s is a Go program, with a memory manager of its own: LD_PRELOAD has no effect (%s)", s.Command[0], f.Executable)
 			}
-			runs[n] = append(runs[n], r)
-			done++
+			// One that was only to be ended when the user came is measured.
+			if !r.Cut {
+				runs[n] = append(runs[n], r)
+				done++
+			}
+			if ctx.Err() != nil {
+				break rounds
+			}
 		}
 	}
 	c := Summarize(&s, ready, runs, repeat)
-	c.Notes = once(notes)
+	c.Notes = once(slices.Concat(notes, left.notes(), fallingNotes(c.Results)))
+	c.Interrupted = done < repeat*len(ready)
 	return c, nil
 }
 
@@ -85,9 +88,6 @@ func oddities(r *Run) []string {
 	}
 	if r.Lonely {
 		notes = append(notes, fmt.Sprintf("under %s its largest process has no background thread: jemalloc stops it in forked processes, which give memory back only while they allocate", r.Variant))
-	}
-	for _, p := range r.Left {
-		notes = append(notes, fmt.Sprintf("under %s it left process %d (%s) running: it is in another process group and was not signalled", r.Variant, p.PID, p.Name))
 	}
 	return notes
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -121,10 +122,12 @@ func TestLoadIsCutOff(t *testing.T) {
 // What goes wrong is told in the row.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	busy := httptest.NewServer(http.NotFoundHandler())
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer busy.Close()
-	answering := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	answering := httptest.NewServer(http.NotFoundHandler())
 	defer answering.Close()
+	nobody := httptest.NewServer(nil)
+	nobody.Close()
 	for _, tt := range []struct {
 		name string
 		spec Spec
@@ -132,16 +135,18 @@ func TestFailures(t *testing.T) {
 	}{
 		{"crash", Spec{Command: shell("echo oh no; kill -SEGV $$")}, "it ended with signal segmentation fault: oh no"},
 		{"not ready", Spec{Command: shell("sleep 1000"), Ready: &Ready{Text: "up"}, ReadyWithin: 100 * time.Millisecond}, `it did not print "up" within 100ms`},
-		{"no answer", Spec{Command: shell("sleep 1000"), Ready: &Ready{URL: busy.URL}, ReadyWithin: 200 * time.Millisecond}, busy.URL + " did not answer within 200ms"},
+		{"no answer", Spec{Command: shell("sleep 1000"), Ready: &Ready{URL: nobody.URL}, ReadyWithin: 200 * time.Millisecond}, nobody.URL + " did not answer within 200ms: connection refused"},
+		{"not yet", Spec{Command: shell("sleep 1000"), Ready: &Ready{URL: busy.URL}, ReadyWithin: 200 * time.Millisecond}, "it was not ready within 200ms: " + busy.URL + " answers with status 503 Service Unavailable"},
 		{"another answers", Spec{Command: shell("sleep 1000"), Ready: &Ready{URL: answering.URL}}, "answers before the command was started"},
 		{"ends first", Spec{Command: shell("echo port taken; exit 4"), Ready: &Ready{Text: "up"}}, "it ended before it was ready with exit code 4: port taken"},
 		{"load fails", Spec{Command: shell("sleep 1000"), Load: "echo refused; exit 7"}, "the load ended with exit code 7: refused"},
+		{"load fails in silence", Spec{Command: shell("sleep 1000"), Load: "exit 7"}, "the load ended with exit code 7"},
 		{"ends under load", Spec{Command: shell("sleep 0.2"), Load: "sleep 1000"}, "it ended while it was driven with exit code 0"},
 		{"ends alone", Spec{Command: shell("sleep 0.3"), For: time.Millisecond, Settle: time.Hour}, "it ended while it was left alone with exit code 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := mustCompare(t, tt.spec, plain(t), 1)
-			if e := c.Results[0].Error; e == nil || !strings.Contains(*e, tt.want) || !c.Failed() {
+			if e := c.Results[0].Error; e == nil || !strings.Contains(*e, tt.want) || strings.HasSuffix(*e, ":") || !c.Failed() {
 				t.Errorf("%v", *e)
 			}
 		})
@@ -178,13 +183,14 @@ func TestLeavesChildren(t *testing.T) {
 	}
 }
 
-// Signals go to the group of the command alone; who has left it is told.
+// Where orphans do not come to this program, signals go to the group of the
+// command alone; who has left it is told. It runs alone: another run would have
+// them come.
 func TestAnotherGroup(t *testing.T) {
-	t.Parallel()
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
-	s := Spec{Command: shell("setsid sleep 1000 & sleep 1000"), For: 300 * time.Millisecond, Environ: marked(t)}
+	s := Spec{Command: shell("setsid sleep 1000 & sleep 1000"), For: 300 * time.Millisecond, Environ: marked(t), unadopted: true}
 	c, err := Compare(t.Context(), s, plain(t), 1, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +199,7 @@ func TestAnotherGroup(t *testing.T) {
 	for _, pid := range left {
 		defer syscall.Kill(pid, syscall.SIGKILL)
 	}
-	if len(left) != 1 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], fmt.Sprintf("left process %d (sleep) running", left[0])) {
+	if len(left) != 1 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], fmt.Sprintf("left process %d (sleep 1000) running: it is in another process group and was not signalled", left[0])) {
 		t.Errorf("%v, %q", left, c.Notes)
 	}
 }
@@ -213,6 +219,62 @@ func TestInterrupted(t *testing.T) {
 	}
 	if left := leftOver(t); len(left) > 0 {
 		t.Errorf("left running: %v", left)
+	}
+}
+
+// A run that is measured, and only has to end, counts when the user interrupts.
+// Ending it then takes 2 s, and no time when the user asks again. What has left its
+// group has no time of its own.
+func TestInterruptedAtItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		again bool
+		least time.Duration
+		most  time.Duration
+		notes string
+	}{
+		{"once", false, interruptedGrace, 2*interruptedGrace - 300*time.Millisecond, "under glibc it ignored SIGTERM and was killed\nunder glibc it left process .* it ignored SIGTERM and was killed"},
+		{"twice", true, 0, interruptedGrace - 300*time.Millisecond, "under glibc it left process .* SIGKILL has ended it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath("setsid"); err != nil {
+				t.Skip(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			kill := make(chan struct{})
+			asked := filepath.Join(t.TempDir(), "asked")
+			deaf := "(trap '' TERM; exec setsid sleep 1000) & trap \"echo > '" + asked + "'\" TERM; echo up; while :; do sleep 0.1; done"
+			s := Spec{Command: shell(deaf), Environ: marked(t), Ready: &Ready{Text: "up"}, Settle: 200 * time.Millisecond, Grace: time.Hour, Kill: kill}
+			var begin time.Time
+			go func() {
+				for ctx.Err() == nil {
+					if _, err := os.Stat(asked); err == nil {
+						begin = time.Now()
+						cancel()
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if tt.again {
+					close(kill)
+				}
+			}()
+			c, err := Compare(ctx, s, plain(t), 2, nil)
+			took := time.Since(begin)
+			if err != nil || !c.Interrupted || c.Results[0].Runs != 1 || *c.Results[0].Final != FinalSettled {
+				t.Errorf("%+v, %v", c, err)
+			}
+			if took < tt.least || took > tt.most {
+				t.Errorf("it took %v", took)
+			}
+			if !regexp.MustCompile("^" + tt.notes + "$").MatchString(strings.Join(c.Notes, "\n")) {
+				t.Errorf("%q", c.Notes)
+			}
+			if left := leftOver(t); len(left) > 0 {
+				t.Errorf("left running: %v", left)
+			}
+		})
 	}
 }
 

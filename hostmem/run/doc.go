@@ -15,6 +15,19 @@
 //     up in its memory. A preload without effect is an error, not a result.
 //   - A difference counts when it is outside the spread of the repeats.
 //
-// A command runs in a process group of its own. Signals go to that group and to
-// nothing else; a run is over when the group is empty.
+// A command runs in a process group of its own, and that group is signalled when
+// it is to end. Some of its descendants may have left the group, as daemons do:
+// they are measured with the others, and when the group is empty each of them is
+// signalled by itself. Nothing else ever is: not what this program has started
+// besides, and not a process that only has the number of one that was seen.
+//
+// To know its descendants, this program has their orphans come to it while a
+// command runs, as Linux allows (PR_SET_CHILD_SUBREAPER), and marks the command
+// before it does anything. Where that cannot be had, only the group is signalled;
+// who has left it is told.
+//
+// A service whose first process ends with success, and leaves a daemon behind, has
+// gone to the background: it is measured there, and over when the daemon ends.
+//
+// If this program is killed, a guard in each group kills the group.
 package run

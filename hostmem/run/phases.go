@@ -14,12 +14,13 @@ func (m *measuring) phases(ctx context.Context, ready, done <-chan struct{}) {
 		return
 	}
 	if r := m.spec.Ready; r != nil {
-		switch m.until(ctx, r.wait(ctx, ready), m.spec.ReadyWithin) {
+		w := r.wait(ctx, ready)
+		switch m.until(ctx, w.ready, m.spec.ReadyWithin) {
 		case timeout:
-			m.fail("%s", r.notReady(m.spec.ReadyWithin))
+			m.fail("%s", w.notReady(m.spec.ReadyWithin))
 			return
 		case ended:
-			m.fail("it ended before it was ready")
+			m.fail("it ended %s it was ready", w.beforeOrWhen())
 			return
 		case interrupted:
 			return
@@ -64,7 +65,7 @@ func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 			m.fail("the load cannot be started: %v", err)
 			return false
 		}
-		load, err = startProcess([]string{"/bin/sh", "-c", m.spec.Load}, m.spec.Environ, m.spec.Dir, nil, w)
+		load, err = startProcess([]string{"/bin/sh", "-c", m.spec.Load}, m.spec.Environ, m.spec.Dir, nil, w, !m.spec.unadopted)
 		w.Close()
 		loadOutput = out
 		if err != nil {
@@ -80,14 +81,18 @@ func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 	}
 	why := m.until(ctx, over, m.spec.For)
 	if load != nil {
-		terminated, _ := load.finish(interruptedGrace)
+		terminated, _, left := load.finish(m.patience, interruptedGrace)
 		loadOutput.close()
+		for _, p := range left {
+			p.OfLoad = true
+			m.run.Left = append(m.run.Left, p)
+		}
 		// A load that was cut off has no exit code of its own.
 		if e := load.exit(); why == happened || (!terminated && e != nil) {
 			m.run.Load = e
 		}
 		if e := m.run.Load; e != nil && (e.Code != 0 || e.Signal != "") {
-			m.fail("the load ended with %s: %s", e, loadOutput.lastLine())
+			m.fail("the load ended with %s%s", e, after(": ", loadOutput.lastLine()))
 			return false
 		}
 	}
@@ -134,11 +139,14 @@ func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Dur
 		select {
 		case <-event:
 			return happened
-		case <-m.process.ended:
-			return ended
+		case <-m.ended:
+			if m.over() {
+				return ended
+			}
 		case <-limit:
 			return timeout
 		case <-ctx.Done():
+			m.run.Cut = true
 			return interrupted
 		case <-next.C:
 			next.Reset(m.pause())
@@ -148,6 +156,17 @@ func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Dur
 			}
 		}
 	}
+}
+
+// over tells whether the command is, when its first process has ended: a service
+// may have gone to the background. Then it is over when the daemon has ended.
+func (m *measuring) over() bool {
+	p := m.process
+	m.gone = m.gone || !m.spec.Service() || p.kin == nil || !p.success || !p.kin.background()
+	if !m.gone {
+		m.ended = p.kin.daemonEnded
+	}
+	return m.gone
 }
 
 // firstInterval is between the first samples.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -14,45 +15,63 @@ import (
 type process struct {
 	cmd       *exec.Cmd
 	group     int
+	kin       *kin          // its descendants; nil: orphans among them are not seen
+	guard     *guard        // ends the group if this program cannot
 	ended     chan struct{} // closed when the first process of the group has ended
+	success   bool          // so it has ended
 	release   chan struct{} // closed to have it collected
 	collected chan struct{}
 }
 
-// startProcess starts a command. Without an input it has an empty one.
-func startProcess(argv, environ []string, dir string, in, out *os.File) (*process, error) {
+// startProcess starts a command. Without an input it has an empty one. If it is
+// to be adopted, its descendants are known wherever they go.
+func startProcess(argv, environ []string, dir string, in, out *os.File, adopted bool) (*process, error) {
 	p := &process{
-		cmd:       exec.Command(argv[0], argv[1:]...),
 		ended:     make(chan struct{}),
 		release:   make(chan struct{}),
 		collected: make(chan struct{}),
 	}
-	p.cmd.Env, p.cmd.Dir = environ, dir
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	if in != nil {
-		p.cmd.Stdin = in
+	newCommand := func() *exec.Cmd {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Env, cmd.Dir = environ, dir
+		cmd.Stdout, cmd.Stderr = out, out
+		if in != nil {
+			cmd.Stdin = in
+		}
+		cmd.SysProcAttr = ownGroup()
+		return cmd
 	}
-	p.cmd.SysProcAttr = ownGroup()
 	started := make(chan error, 1)
-	go p.live(started)
+	go p.live(newCommand, started, adopted)
 	if err := <-started; err != nil {
 		return nil, err
 	}
 	p.group = p.cmd.Process.Pid
+	p.guard = newGuard(p.group)
 	return p, nil
 }
 
 // live starts the command and waits for it. If this program is killed, the
 // kernel kills the command when the thread that started it is gone: so this
 // thread has to stay, and does nothing else.
-func (p *process) live(started chan<- error) {
+func (p *process) live(newCommand func() *exec.Cmd, started chan<- error, adopted bool) {
 	runtime.LockOSThread()
-	err := p.cmd.Start()
+	var release func()
+	if adopted {
+		release, adopted = holdOrphans()
+	}
+	var err error
+	if adopted {
+		err = p.startAdopted(newCommand, release)
+	} else {
+		p.cmd = newCommand()
+		err = p.cmd.Start()
+	}
 	started <- err
 	if err != nil {
 		return
 	}
-	awaitEnd(p.cmd.Process.Pid)
+	p.success = awaitEnd(p.cmd.Process.Pid)
 	close(p.ended)
 	// Until it is collected, its number, which is also that of the group,
 	// cannot become another's.
@@ -61,48 +80,105 @@ func (p *process) live(started chan<- error) {
 	close(p.collected)
 }
 
+// startAdopted starts a command whose descendants are known by a mark. It gets
+// it before it does anything, if it can be held so long.
+func (p *process) startAdopted(newCommand func() *exec.Cmd, release func()) error {
+	p.cmd = newCommand()
+	held := holdAtStart(p.cmd)
+	err := p.cmd.Start()
+	if err != nil && held {
+		held = false
+		p.cmd = newCommand()
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		release()
+		return err
+	}
+	pid := p.cmd.Process.Pid
+	if m, ok := newMark(pid); ok {
+		p.kin = &kin{first: pid, mark: m, release: release, seen: map[int]uint64{}}
+	} else {
+		release()
+	}
+	if held {
+		letStart(pid)
+	}
+	return nil
+}
+
+// sampler samples the command with its descendants; it is nil if there are none.
+func (p *process) sampler() *proc.Sampler {
+	if p.kin != nil {
+		return proc.NewSamplerFunc(p.group, p.kin.pids)
+	}
+	s, err := proc.NewSampler(p.group)
+	if err != nil {
+		return nil // it has ended already
+	}
+	return s
+}
+
 // killedWithin is how long processes may take to be gone after SIGKILL.
 const killedWithin = 5 * time.Second
 
-// finish ends what is left of the group and collects the first process. It
-// tells whether anything had to be ended, and whether SIGTERM was ignored.
-func (p *process) finish(grace time.Duration) (terminated, killed bool) {
-	if len(proc.Group(p.group)) > 0 {
+// finish ends what is left of the group, then who has left the group, and
+// collects the first process. It tells whether anything of the group had to be
+// ended, whether SIGTERM was ignored, and who had left it.
+func (p *process) finish(wait *patience, grace time.Duration) (terminated, deaf bool, left []Process) {
+	if p.runs() {
 		terminated = true
 		signalGroup(p.group, syscall.SIGTERM)
-		if !p.goneWithin(grace) {
-			killed = true
+		begin := time.Now()
+		if !p.gone(wait, func() bool { return wait.over(begin, grace) }) {
+			deaf = !wait.none()
 			signalGroup(p.group, syscall.SIGKILL)
-			p.goneWithin(killedWithin)
+			begin = time.Now()
+			p.gone(wait, func() bool { return time.Since(begin) >= killedWithin })
 		}
 	}
-	if len(proc.Group(p.group)) == 0 {
+	if p.kin != nil {
+		left = p.kin.end(wait, grace)
+		p.kin.close()
+	}
+	p.guard.dismiss()
+	if !p.runs() {
 		close(p.release)
 		<-p.collected
 	}
-	return terminated, killed
+	return terminated, deaf, left
 }
 
-// goneWithin waits until no process of the group runs.
-func (p *process) goneWithin(d time.Duration) bool {
-	pause := 5 * time.Millisecond
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) {
-		if len(proc.Group(p.group)) == 0 {
-			return true
+// runs tells whether anything of the group does.
+func (p *process) runs() bool {
+	return slices.ContainsFunc(proc.Group(p.group), func(pid int) bool { return pid != p.guard.pid() })
+}
+
+// gone waits until nothing of the group runs, or the time is over.
+func (p *process) gone(wait *patience, over func() bool) bool {
+	for pause := 5 * time.Millisecond; p.runs(); pause = min(2*pause, moment) {
+		if over() {
+			return false
 		}
-		pause = min(2*pause, 100*time.Millisecond)
+		wait.pause(pause)
 	}
-	return len(proc.Group(p.group)) == 0
+	return true
 }
 
 // usage is what the kernel counted for the first process and all that it waited
-// for; nil if it was not collected.
-func (p *process) usage() *syscall.Rusage {
+// for, and for orphans; none if it was not collected.
+func (p *process) usage() totals {
+	var sum totals
 	if p.cmd.ProcessState == nil {
-		return nil
+		return sum
 	}
-	u, _ := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return u
+	if u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		sum = totalsOf(u)
+	}
+	if p.kin != nil {
+		sum.add(p.kin.used)
+	}
+	return sum
 }
 
 // signalName names the signal that ended a process: "segmentation fault".

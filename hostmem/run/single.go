@@ -40,6 +40,7 @@ type Run struct {
 	LastLine  string        // that it printed, if it failed
 	Settled   bool          // it was left alone at the end
 	Killed    bool          // it ignored SIGTERM
+	Cut       bool          // the user interrupted it before it was measured
 	Left      []Process
 	Found     *detect.Result // nil if it could not be looked at
 	Verified  bool
@@ -60,19 +61,14 @@ type Exit struct {
 	Signal string // empty: none
 }
 
-// Process names a process.
-type Process struct {
-	PID  int    `json:"pid"`
-	Name string `json:"name"`
-}
-
-// one makes one run. Whatever goes wrong is in the run; the error is that of
-// the context.
+// one makes one run. Whatever goes wrong with the command is in the run.
 func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
 	r := &Run{Variant: v.Name}
-	if s.Ready != nil && s.Ready.URL != "" && s.Ready.answers(ctx) {
-		r.Err = s.Ready.URL + " answers before the command was started: something else is running there"
-		return r, nil
+	if s.Ready != nil && s.Ready.URL != "" {
+		if ok, _ := s.Ready.ask(ctx); ok {
+			r.Err = s.Ready.URL + " answers before the command was started: something else is running there"
+			return r, nil
+		}
 	}
 	environ, _ := v.Environ(s.Environ)
 	ready := ""
@@ -93,7 +89,7 @@ func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
 		return nil, err
 	}
 	begin := time.Now()
-	p, err := startProcess(s.Command, environ, s.Dir, in, w)
+	p, err := startProcess(s.Command, environ, s.Dir, in, w, !s.unadopted)
 	w.Close()
 	in.Close()
 	if err != nil {
@@ -103,14 +99,13 @@ func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
 		return r, nil
 	}
 	m := &measuring{spec: s, variant: v, run: r, process: p, output: out, gate: gate, begin: begin}
-	if m.sampler, err = proc.NewSampler(p.group); err != nil {
-		m.sampler = nil // it has ended already
-	}
+	m.patience = &patience{ctx: ctx, kill: s.Kill}
+	m.ended, m.sampler = p.ended, p.sampler()
 	m.phase = Starting
 	m.sample(false)
 	m.phases(ctx, texts[0], texts[1])
-	m.finish(ctx)
-	return r, context.Cause(ctx)
+	m.finish()
+	return r, nil
 }
 
 // gate makes the input of a command that waits for its end; both are nil for
@@ -134,12 +129,16 @@ type measuring struct {
 	variant *variant.Ready
 	run     *Run
 	process *process
+	ended   <-chan struct{} // closed when it has ended, or seems to: see over
+	gone    bool            // it has ended
 	output  *output
 	gate    *os.File // closed to let it go on; may be nil
 	begin   time.Time
 	sampler *proc.Sampler
 	phase   Phase
 	readyAt time.Duration
+
+	patience *patience // with what has to end
 
 	last   proc.Sample // the last one
 	verify verifier
@@ -176,24 +175,25 @@ func (m *measuring) fail(format string, args ...any) {
 }
 
 // finish ends what still runs and adds up.
-func (m *measuring) finish(ctx context.Context) {
+func (m *measuring) finish() {
 	m.gate.Close()
 	byItself := false
 	select {
-	case <-m.process.ended:
-		byItself = true
+	case <-m.ended:
+		byItself = m.over()
 	default:
 	}
 	wall := time.Since(m.begin)
-	grace := m.spec.Grace
-	if ctx.Err() != nil {
-		grace = min(grace, interruptedGrace)
-	}
 	own := ownMaxRSS()
-	_, m.run.Killed = m.process.finish(grace)
+	var left []Process
+	_, m.run.Killed, left = m.process.finish(m.patience, m.spec.Grace)
+	m.run.Left = append(m.run.Left, left...)
 	m.output.close()
 	if byItself {
 		m.run.Exit = m.process.exit()
+		if m.spec.Service() {
+			m.run.Exit = m.process.kin.failed(m.run.Exit)
+		}
 		m.run.Ended = wall
 		m.run.Wall = wall - m.readyAt
 		m.crash()
@@ -204,8 +204,8 @@ func (m *measuring) finish(ctx context.Context) {
 		m.fail("it ended after %v%s, before it could be measured%s", wall.Round(time.Millisecond), m.run.failure(" with "), m.run.said())
 	}
 	if m.sampler != nil {
-		if _, err := m.sampler.Sample(); err == nil {
-			m.run.Left = names(m.sampler.PIDs())
+		if _, err := m.sampler.Sample(); err == nil && m.process.kin == nil {
+			m.run.Left = append(m.run.Left, untouched(m.sampler.PIDs())...)
 		}
 		m.sampler.Close()
 	}
@@ -241,10 +241,15 @@ func (r *Run) failure(with string) string {
 
 // said is what the command said last if it failed.
 func (r *Run) said() string {
-	if r.LastLine == "" {
+	return after(": ", r.LastLine)
+}
+
+// after puts a lead before a text, if there is one.
+func after(lead, text string) string {
+	if text == "" {
 		return ""
 	}
-	return ": " + r.LastLine
+	return lead + text
 }
 
 // count takes the totals: those of the kernel, which has seen all, or of the
@@ -257,20 +262,21 @@ func (m *measuring) count(own uint64) {
 		r.Peak = max(r.Peak, p.RSSBytes)
 	}
 	u := m.process.usage()
-	if u == nil {
-		return
-	}
-	r.CPU = max(r.CPU, time.Duration(u.Utime.Nano()+u.Stime.Nano()))
-	r.Faults = max(r.Faults, uint64(u.Minflt+u.Majflt))
-	r.Switches = max(r.Switches, uint64(u.Nvcsw+u.Nivcsw))
+	r.CPU = max(r.CPU, u.cpu)
+	r.Faults = max(r.Faults, u.faults)
+	r.Switches = max(r.Switches, u.switches)
 	// Samples miss short peaks. The kernel's mark is that of one process.
-	if most := maxRSS(u); most > own {
-		r.Peak = max(r.Peak, most)
+	if u.maxRSS > own {
+		r.Peak = max(r.Peak, u.maxRSS)
 	}
 }
 
-// exit is how the first process ended; nil if it was not collected.
+// exit is how the first process ended, or the daemon that went on for it; nil if
+// it was not collected.
 func (p *process) exit() *Exit {
+	if p.kin != nil && p.kin.daemon != 0 {
+		return p.kin.daemonExit
+	}
 	state := p.cmd.ProcessState
 	if state == nil {
 		return nil
@@ -285,11 +291,12 @@ func (e *Exit) String() string {
 	return fmt.Sprintf("exit code %d", e.Code)
 }
 
-func names(pids []int) []Process {
+// untouched names processes that nobody has signalled.
+func untouched(pids []int) []Process {
 	var all []Process
 	for _, pid := range pids {
 		if s, err := proc.ReadStat(pid); err == nil {
-			all = append(all, Process{pid, s.Name})
+			all = append(all, Process{PID: pid, Name: command(s)})
 		}
 	}
 	return all

@@ -24,6 +24,12 @@ type Spec struct {
 	ReadyWithin time.Duration // 0: DefaultReadyWithin
 	Interval    time.Duration // between samples, at most; 0: DefaultInterval
 	Grace       time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
+
+	// Kill is closed to have what runs killed, when it is to end and does not
+	// fast enough; may be nil.
+	Kill <-chan struct{}
+
+	unadopted bool // of tests: as where orphans do not come to this program
 }
 
 // What a Spec does not say.
@@ -32,9 +38,6 @@ const (
 	DefaultInterval    = 100 * time.Millisecond
 	DefaultGrace       = 10 * time.Second
 )
-
-// interruptedGrace is how long a command has to end when the user waits.
-const interruptedGrace = 2 * time.Second
 
 // Service tells that the command does not end by itself.
 func (s *Spec) Service() bool {

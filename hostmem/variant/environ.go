@@ -1,7 +1,6 @@
 package variant
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/hostmem/detect"
@@ -24,14 +23,15 @@ func (r *Ready) Environ(base []string) (environ []string, removed []Variable) {
 		name, value, _ := strings.Cut(assignment, "=")
 		switch {
 		case name == tunables:
-			kept := withoutMalloc(value)
-			if kept != value {
-				removed = append(removed, Variable{Name: name, Value: value})
+			keep, drop := splitTunables(value)
+			if drop == "" {
+				break
 			}
-			if kept == "" {
+			removed = append(removed, Variable{Name: name, Value: drop})
+			if keep == "" {
 				continue
 			}
-			assignment = name + "=" + kept
+			assignment = name + "=" + keep
 		case name == preload:
 			keep, drop := splitPreload(value)
 			if drop != "" {
@@ -54,11 +54,17 @@ func (r *Ready) Environ(base []string) (environ []string, removed []Variable) {
 	return environ, removed
 }
 
-// withoutMalloc leaves the tunables that are not about malloc.
-func withoutMalloc(value string) string {
-	return strings.Join(slices.DeleteFunc(strings.Split(value, ":"), func(t string) bool {
-		return strings.HasPrefix(t, "glibc.malloc.")
-	}), ":")
+// splitTunables tells the tunables that are about malloc from the others.
+func splitTunables(value string) (keep, drop string) {
+	var kept, dropped []string
+	for t := range strings.SplitSeq(value, ":") {
+		if strings.HasPrefix(t, "glibc.malloc.") {
+			dropped = append(dropped, t)
+		} else {
+			kept = append(kept, t)
+		}
+	}
+	return strings.Join(kept, ":"), strings.Join(dropped, ":")
 }
 
 // splitPreload tells the mallocs among preloaded libraries from the others. The

@@ -61,7 +61,7 @@ var table = []Variant{
 		Name: "jemalloc-bg", Allocator: "jemalloc", Library: "jemalloc",
 		Env:      []Variable{{Name: "MALLOC_CONF", Value: "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0"}},
 		Versions: Versions{From: "5.0", Why: "background threads came with it"},
-		What:     "a background thread gives free pages back within a second, also when the program is idle",
+		What:     "a background thread gives free pages back within two seconds or so, also when the program is idle",
 	},
 	{
 		Name: "tcmalloc", Allocator: "tcmalloc", Library: "tcmalloc",

@@ -20,6 +20,25 @@ static void *keep(void *ready) {
 #include <dlfcn.h>
 #endif
 
+#ifdef CLOSED
+#include <sys/prctl.h>
+#endif
+
+#ifdef LEADERLESS // the first thread ends, another goes on
+#include <pthread.h>
+static void *go_on(void *first) {
+	char c;
+	char *p = malloc(100000);
+	memset(p, 1, 100000);
+	pthread_join(*(pthread_t *)first, NULL);
+	if (write(1, "up\n", 3) != 3) return p;
+	while (read(0, &c, 1) > 0)
+		;
+	exit(0);
+}
+static pthread_t first;
+#endif
+
 #ifdef ADDRESS // the program's own stub becomes the address of malloc
 static void *(*volatile address)(size_t);
 #endif
@@ -43,6 +62,22 @@ int main(int argc, char **argv) {
 		fprintf(stderr, "%s\n", dlerror());
 		return 1;
 	}
+#endif
+#ifdef CLOSED
+	if (prctl(PR_SET_DUMPABLE, 0)) return 1;
+#endif
+#ifdef FORKED // the child is the one to look into
+	if (fork()) {
+		while (read(0, &c, 1) > 0)
+			;
+		return 0;
+	}
+#endif
+#ifdef LEADERLESS
+	pthread_t t;
+	first = pthread_self();
+	if (pthread_create(&t, NULL, go_on, &first)) return 1;
+	pthread_exit(NULL);
 #endif
 #ifdef NEVER // malloc is imported but not called yet
 	if (argc > 99) free(malloc(argc));

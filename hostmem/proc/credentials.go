@@ -1,0 +1,61 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// Credentials are the rights of a process, as everybody may know them.
+type Credentials struct {
+	RealUID, UID, SavedUID int
+	Capabilities           uint64 // those in effect
+	// Closed tells that the kernel shows its files as those of root: the
+	// process is not dumpable. It cannot be told of one of root's.
+	Closed bool
+}
+
+// capPtrace is the number of CAP_SYS_PTRACE.
+const capPtrace = 19
+
+// MayTrace tells that the process may look into those of other users.
+func (c *Credentials) MayTrace() bool { return c.Capabilities>>capPtrace&1 == 1 }
+
+// ReadCredentials reads the rights of a process out of /proc/PID/status.
+func ReadCredentials(pid int) (*Credentials, error) {
+	data, err := os.ReadFile(path(pid, "status"))
+	if err != nil {
+		return nil, classify(pid, err)
+	}
+	var c Credentials
+	for line := range bytes.Lines(data) {
+		name, rest, _ := bytes.Cut(line, []byte(":"))
+		words := bytes.Fields(rest)
+		switch {
+		case string(name) == "Uid" && len(words) >= 3:
+			c.RealUID, c.UID, c.SavedUID = int(number(words[0])), int(number(words[1])), int(number(words[2]))
+		case string(name) == "CapEff" && len(words) == 1:
+			c.Capabilities, _ = strconv.ParseUint(string(words[0]), 16, 64) // none, if it is no number
+		}
+	}
+	// The directory keeps its owner, what is in it does not.
+	info, err := os.Stat(path(pid, "status"))
+	if err != nil {
+		return nil, classify(pid, err)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		c.Closed = c.UID != 0 && int(s.Uid) != c.UID
+	}
+	return &c, nil
+}
+
+// UserName is the name of a user, or the number if there is none.
+func UserName(uid int) string {
+	id := strconv.Itoa(uid)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}

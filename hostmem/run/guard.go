@@ -1,0 +1,51 @@
+package run
+
+import (
+	"os"
+	"os/exec"
+)
+
+// guard is a small process in the group of a command that kills the group when
+// this program is gone without having ended it, killed itself perhaps. It sees
+// that by the end of its input. Being of the group it needs no number, which might
+// be another's by then. The kernel alone would end only the first process.
+type guard struct {
+	cmd  *exec.Cmd
+	hold *os.File
+}
+
+const guardScript = `trap "" HUP INT TERM; read -r _; kill -KILL 0`
+
+// newGuard is nil if there is no shell, or nothing left to guard.
+func newGuard(group int) *guard {
+	in, hold, err := os.Pipe()
+	if err != nil {
+		return nil
+	}
+	defer in.Close()
+	cmd := exec.Command("/bin/sh", "-c", guardScript)
+	cmd.Env, cmd.Stdin, cmd.SysProcAttr = []string{}, in, inGroup(group)
+	if cmd.Start() != nil {
+		hold.Close()
+		return nil
+	}
+	return &guard{cmd, hold}
+}
+
+// pid is that of the guard; 0 if there is none.
+func (g *guard) pid() int {
+	if g == nil {
+		return 0
+	}
+	return g.cmd.Process.Pid
+}
+
+// dismiss ends the guard.
+func (g *guard) dismiss() {
+	if g == nil {
+		return
+	}
+	g.cmd.Process.Kill()
+	g.cmd.Wait() // it was killed
+	g.hold.Close()
+}
