@@ -50,7 +50,7 @@ type Allocator struct {
 	meta     string
 	reclaim  []func() bool
 	borrower Borrower
-	recalled []uint64 // room for the borrower's blocks
+	back     []uint64 // room for the borrower's blocks
 	onOOM    []func(*OutOfMemoryError)
 	retry    *oomRetry
 

@@ -20,7 +20,7 @@ const recallBatch = 256
 // is given back to the driver.
 func WithBorrower(b Borrower) Option {
 	return func(a *Allocator) {
-		a.borrower, a.recalled = b, make([]uint64, recallBatch)
+		a.borrower, a.back = b, make([]uint64, recallBatch)
 	}
 }
 
@@ -31,30 +31,30 @@ func (a *Allocator) recall(all bool) (freed bool, failed error) {
 		return false, nil
 	}
 	for {
-		n := a.borrower.Recall(a.recalled, all)
-		for _, addr := range a.recalled[:n] {
+		n := a.borrower.Recall(a.back, all)
+		for _, addr := range a.back[:n] {
 			if err := a.free(addr); err != nil && failed == nil {
 				failed = err
 			}
 			a.afterOperation()
 		}
 		freed = freed || n > 0
-		if n < len(a.recalled) {
+		if n < len(a.back) {
 			return freed, failed
 		}
 	}
 }
 
 // Recall takes back all that the borrower holds, and then calls then, if there is
-// one, with the statistics of that moment. It runs under the lock, so that what it
+// one, with the numbers of that moment. It runs under the lock, so that what it
 // reads of the borrower belongs to them, and must not call the allocator.
-func (a *Allocator) Recall(then func(*Stats)) error {
+func (a *Allocator) Recall(then func(*Stats, *Waiting)) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, err := a.recall(true)
 	if then != nil {
-		s := a.stats.read()
-		then(&s)
+		s, w := a.stats.read(), a.waitingNow()
+		then(&s, &w)
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func TestBorrower(t *testing.T) {
 			return a.Stats().AllocatedBytes.All.Current - 30<<20
 		}},
 		{"statistics", func() (n int64) {
-			check(a.Recall(func(s *alloc.Stats) { n = s.AllocatedBytes.All.Current }))
+			check(a.Recall(func(s *alloc.Stats, _ *alloc.Waiting) { n = s.AllocatedBytes.All.Current }))
 			return n - 30<<20
 		}},
 		{"release", func() int64 { check(a.EmptyCache()); return a.Stats().AllocatedBytes.All.Current - 30<<20 }},
@@ -155,5 +155,107 @@ func TestPoolIDsAlike(t *testing.T) {
 	check(a.EmptyCache())
 	if n := a.Stats().ReservedBytes.All.Current; n != 0 {
 		t.Errorf("%d bytes are left", n)
+	}
+}
+
+// hooked is a device before whose next allocation something happens.
+type hooked struct {
+	*sim.Device
+	before func()
+}
+
+func (h *hooked) Malloc(size, stream uint64) (uint64, error) {
+	if f := h.before; f != nil {
+		h.before = nil
+		f()
+	}
+	return h.Device.Malloc(size, stream)
+}
+
+// TestBorrowerMeanwhile: what is freed into the borrower while the lock is
+// released is not missed.
+func TestBorrowerMeanwhile(t *testing.T) {
+	const mib = 1 << 20
+	s := &shelf{}
+	dev := &hooked{Device: sim.New(sim.Config{TotalMemory: 100 * mib})}
+	reclaim := func() bool { return false }
+	a := alloc.New(dev, alloc.WithBorrower(s), alloc.WithSettings(parse(t, "release_lock_on_cudamalloc:True")),
+		alloc.WithReclaimer(func() bool { return reclaim() }))
+	lend := func(size uint64) uint64 {
+		t.Helper()
+		l, err := a.Lend(size, 0, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.Addr
+	}
+	first := lend(60 * mib)
+	dev.before = func() { s.put(first) } // by another thread, during the driver's call
+	second := lend(80 * mib)
+	reclaim = func() bool {
+		s.put(second)
+		reclaim = func() bool { return false }
+		return true
+	}
+	if got := lend(70 * mib); got != second || a.Stats().NumAllocRetries != 1 {
+		t.Errorf("got %#x, want the reclaimed %#x, and %d retries", got, second, a.Stats().NumAllocRetries)
+	}
+}
+
+// TestPoolDeletedByRelease: a pool that somebody released without the lock is
+// deleted by the request's own full release, or by somebody while the driver is
+// asked.
+func TestPoolDeletedByRelease(t *testing.T) {
+	const mib = 1 << 20
+	for _, conf := range []string{"", "expandable_segments:True"} {
+		var a *alloc.Allocator
+		var c *alloc.Capture
+		a = alloc.New(sim.New(sim.Config{TotalMemory: 100 * mib}), alloc.WithSettings(parse(t, conf)), alloc.WithReclaimer(func() bool {
+			if c != nil {
+				check(c.End())
+				check(c.Release())
+				c = nil
+			}
+			return false
+		}))
+		check(a.Free(must(a.Malloc(80*mib, 0)))) // cached: the request has to release it
+		c = capture(t, a, 7)
+		addr := must(a.Malloc(60*mib, 7))
+		if p := a.Segments()[0].Pool; p != (alloc.PoolID{}) {
+			t.Errorf("%q: the block is in pool %v, which is gone", conf, p)
+		}
+		check(a.Free(addr))
+	}
+
+	dev := &hooked{Device: sim.New(sim.Config{TotalMemory: 100 * mib})}
+	a := alloc.New(dev, alloc.WithSettings(parse(t, "release_lock_on_cudamalloc:True")))
+	cached := must(a.Malloc(80*mib, 7))
+	must(a.Malloc(10*mib, 7))
+	check(a.Free(cached))
+	c := capture(t, a, 7)
+	capture(t, a, 8) // so that there is no full release
+	dev.before = func() {
+		check(c.End())
+		check(c.Release())
+		check(a.EmptyCache())
+	}
+	if got := must(a.Malloc(30*mib, 7)); got != cached {
+		t.Errorf("got %#x, want the cached %#x", got, cached)
+	}
+}
+
+// TestLayoutOutlivesReset: a reset of the statistics does not make new memory look
+// like old.
+func TestLayoutOutlivesReset(t *testing.T) {
+	a := alloc.New(sim.New(sim.Config{}))
+	seen := map[uint64]bool{}
+	for size := range uint64(4) {
+		l, err := a.Lend(30<<20*(size+1), 0, "")
+		check(err)
+		if seen[l.Layout] {
+			t.Errorf("layout %d twice", l.Layout)
+		}
+		seen[l.Layout] = true
+		a.ResetAccumulatedStats()
 	}
 }

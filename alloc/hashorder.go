@@ -33,7 +33,7 @@ func (h *hashOrder) home(id PoolID) int {
 // maxProbe is the probe length at which the table grows.
 func (h *hashOrder) maxProbe() int {
 	if h.loose {
-		return h.n + 1
+		return len(h.slots)
 	}
 	return max(4, bits.Len(uint(h.homes))-1)
 }
@@ -56,7 +56,7 @@ func (h *hashOrder) insert(id PoolID) {
 	if h.has(id) {
 		return
 	}
-	if 2*(h.n+1) > h.homes || h.loose {
+	if 2*(h.n+1) > h.homes || h.loose && h.homes+h.n+2 > len(h.slots) {
 		h.grow()
 	}
 	for !h.place(id) {
@@ -68,7 +68,10 @@ func (h *hashOrder) insert(id PoolID) {
 // place puts an id into the table, or reports false and leaves the table as it
 // was if some entry would end up too far from home.
 func (h *hashOrder) place(id PoolID) bool {
-	undo := append([]hashSlot(nil), h.slots...)
+	var undo []hashSlot
+	if !h.loose {
+		undo = append(undo, h.slots...)
+	}
 	in := hashSlot{id: id, dist: 1}
 	for i := h.home(id); ; i++ {
 		if in.dist > h.maxProbe() {
@@ -94,12 +97,16 @@ const sparse = 1 << 10
 
 func (h *hashOrder) grow() {
 	old := h.slots
-	if !h.loose {
+	if !h.loose || 2*(h.n+1) > h.homes {
 		h.homes = max(4, 2*h.homes)
 	}
 	for {
 		h.loose = h.loose || h.homes > sparse*(h.n+1)
-		h.slots = make([]hashSlot, h.homes+h.maxProbe()+1)
+		behind := h.maxProbe() + 1
+		if h.loose {
+			behind = 2 * (h.n + 8)
+		}
+		h.slots = make([]hashSlot, h.homes+behind)
 		fits := true
 		for _, s := range old {
 			fits = fits && (s.dist == 0 || h.place(s.id))

@@ -70,7 +70,7 @@ func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
 	}
 	a.meta = before
 	a.afterOperation()
-	l := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceAllocs + a.stats.deviceFrees)}
+	l := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceBefore + a.stats.deviceAllocs + a.stats.deviceFrees)}
 	if err == nil {
 		b := &a.blocks[id]
 		p := a.homes[b.home].pool

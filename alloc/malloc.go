@@ -180,17 +180,8 @@ func (a *Allocator) nextPlain(h *home, id blockID) blockID {
 
 // miss gets a block when none is cached: steps 6 to 11 of spec 3.
 func (a *Allocator) miss(r *request) (blockID, error) {
-	freed, err := a.recall(true)
-	if err != nil {
-		return noBlock, err
-	}
-	if freed = a.reclaimed() || freed; a.deleted(r.home.pool) {
-		return noBlock, errAfresh
-	}
-	if freed {
-		if id := a.search(r.home, r.rounded, r.expandable); id != noBlock {
-			return id, nil
-		}
+	if id, err := a.recalled(r, a.reclaimed()); id != noBlock || err != nil {
+		return id, err
 	}
 	if a.armed {
 		if err := a.collect(); err != nil {
@@ -201,6 +192,10 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 		a.explainSegment(r)
 	}
 	if id, err := a.obtain(r); id != noBlock || err != nil {
+		return id, err
+	}
+	// What was freed while the lock was released for the driver.
+	if id, err := a.recalled(r, false); id != noBlock || err != nil {
 		return id, err
 	}
 	if r.home.pool.private == nil {
@@ -239,6 +234,22 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 		}
 	}
 	return noBlock, a.outOfMemory(r)
+}
+
+// recalled takes back what the borrower has, and searches again if that, or
+// somebody before, has freed anything.
+func (a *Allocator) recalled(r *request, freed bool) (blockID, error) {
+	more, err := a.recall(true)
+	if err != nil {
+		return noBlock, err
+	}
+	if a.deleted(r.home.pool) {
+		return noBlock, errAfresh
+	}
+	if !freed && !more {
+		return noBlock, nil
+	}
+	return a.search(r.home, r.rounded, r.expandable), nil
 }
 
 // errAfresh says that the pool of a request was deleted while the lock was
@@ -288,6 +299,9 @@ func (a *Allocator) searchOverflow(r *request) blockID {
 // obtain makes one attempt to get new memory (spec 3.1). It returns noBlock if
 // the limit or the driver refuses.
 func (a *Allocator) obtain(r *request) (blockID, error) {
+	if a.deleted(r.home.pool) {
+		return noBlock, errAfresh
+	}
 	if a.limited && (a.reserved > a.limit || r.segment > a.limit-a.reserved) {
 		if a.explain != nil {
 			a.explain(LimitRefusal{Reserved: a.reserved, Segment: r.segment, Limit: a.limit})

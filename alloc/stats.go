@@ -39,6 +39,7 @@ type counters struct {
 
 	allocRetries, ooms, syncs int64
 	deviceAllocs, deviceFrees int64
+	deviceBefore              int64 // both, before the last reset
 	maxSplitSize              int64
 }
 
@@ -276,6 +277,7 @@ func (a *Allocator) ResetAccumulatedStats() {
 	for _, o := range []*Stat{&s.oversizeAllocations, &s.oversizeSegments} {
 		o.Allocated, o.Freed = 0, 0
 	}
+	s.deviceBefore += s.deviceAllocs + s.deviceFrees
 	s.allocRetries, s.ooms, s.syncs, s.deviceAllocs, s.deviceFrees = 0, 0, 0, 0, 0
 }
 

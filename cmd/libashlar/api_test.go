@@ -345,6 +345,16 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// TestActive: no reading of the statistics shows more active than reserved.
+func TestActive(t *testing.T) {
+	t.Parallel()
+	for _, conf := range []string{"", "front_cache:False"} {
+		if out, said := run(t, "active.cpp", "", memoryVariable+"=1GiB", confVariable+"="+conf); out != "0 and 0\n" || said != "" {
+			t.Errorf("%q: %s%s", conf, out, said)
+		}
+	}
+}
+
 // TestPoolsComeAndGo: pools are made and deleted while other threads allocate on
 // the streams that go to them.
 func TestPoolsComeAndGo(t *testing.T) {

@@ -1,6 +1,7 @@
 //go:build cgo
 
-/* What Go asks of the front. */
+/* What Go asks of the front, most often with the engine's lock. Whoever has the
+ * turn may be waiting for that one, so nobody waits for turns here. */
 #include "bridge.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ struct outbox *front_outbox(int device) {
 void front_fill(int device, bool all) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_word(&f->lock); /* whoever has the turn may be waiting for the engine's lock */
+    lock_word(&f->lock);
     if (all) {
         stack_forget(f);
         bins_spill(f, FRONT_KEEP_BLOCKS);
@@ -43,7 +44,7 @@ void front_read(int device, struct front_state *out) {
     memset(out, 0, sizeof *out);
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_lock(&f->lock);
+    lock_word(&f->lock);
     out->counts = f->counts;
     out->hits = f->hits;
     out->misses = f->misses;
@@ -67,7 +68,7 @@ void front_read(int device, struct front_state *out) {
 void front_reset_peaks(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_lock(&f->lock);
+    lock_word(&f->lock);
     struct counts *c = &f->counts;
     for (int k = SMALL; k <= LARGE; k++) {
         c->peak[k] = c->live[k];
@@ -81,7 +82,7 @@ void front_reset_peaks(int device) {
 void front_reset_sums(int device) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_lock(&f->lock);
+    lock_word(&f->lock);
     struct counts *c = &f->counts;
     for (int k = SMALL; k <= LARGE; k++) {
         c->up[k] = (struct sums){0};
@@ -94,9 +95,10 @@ void front_reset_sums(int device) {
 void front_waiting(int device, const struct reply *r) {
     struct front *f = front_known(device);
     if (f == NULL) return;
-    lock_lock(&f->lock);
+    lock_word(&f->lock);
     count_waiting(f, r);
-    if (f->waiting) stack_forget(f);
+    stack_forget(f); /* memory may have been released */
+    f->changes++;
     lock_unlock(&f->lock);
 }
 

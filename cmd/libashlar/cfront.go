@@ -18,7 +18,12 @@ type cFront struct{}
 // cBox is the outbox of a device, in C's memory.
 type cBox struct{ in *C.struct_outbox }
 
-func (cFront) box(device int) outbox { return cBox{C.front_outbox(C.int(device))} }
+func (cFront) box(device int) outbox {
+	if b := C.front_outbox(C.int(device)); b != nil {
+		return cBox{b}
+	}
+	return nil
+}
 
 func (b cBox) read(out []uint64) (n int) {
 	taken, put := uint64(b.in.taken), atomic.LoadUint64((*uint64)(&b.in.put))

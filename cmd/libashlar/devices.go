@@ -18,7 +18,8 @@ const maxDevices = 64
 
 // front is the cache in C as Go sees it.
 type front interface {
-	// box is where the front puts blocks for the engine to have back.
+	// box is where the front puts blocks for the engine to have back; nil if there
+	// can be none.
 	box(device int) outbox
 	// fill puts blocks there that were queued, or also all that are held.
 	fill(device int, all bool)
@@ -133,7 +134,9 @@ func (l *library) makeDevice(n int) (*device, error) {
 		d.a.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
 	}
 	d.lib.front.mode(n, true) // there is a front now, and its outbox
-	d.box = l.front.box(n)
+	if d.box = l.front.box(n); d.box == nil {
+		return nil, fmt.Errorf("device %d cannot be used: no host memory for the front cache", n)
+	}
 	d.setMode(l.cfg.own.frontCache)
 	l.devices[n].Store(d)
 	return d, nil
@@ -183,10 +186,17 @@ func (d *device) Recall(out []uint64, all bool) int {
 	return n
 }
 
-// flush gives everything that the front holds back to the engine, and calls then
-// with the engine's statistics before anything can change.
+// flush gives everything that the front holds back to the engine and tells it what
+// waits for other streams, and then calls then with the engine's statistics before
+// anything can change.
 func (d *device) flush(then func(*alloc.Stats)) {
-	if err := d.a.Recall(then); err != nil {
+	err := d.a.Recall(func(s *alloc.Stats, w *alloc.Waiting) {
+		d.lib.front.waiting(d.n, w)
+		if then != nil {
+			then(s)
+		}
+	})
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "ashlar: giving memory back: %v\n", err)
 	}
 }

@@ -127,9 +127,9 @@ func (l *library) resetPeaks(n int) error {
 	if err != nil {
 		return err
 	}
-	d.flush(nil)
+	// In this order no peak of blocks is above that of reserved memory.
 	d.a.ResetPeakStats()
-	l.front.resetPeaks(n)
+	d.flush(func(*alloc.Stats) { l.front.resetPeaks(n) })
 	return nil
 }
 
@@ -138,9 +138,8 @@ func (l *library) resetSums(n int) error {
 	if err != nil {
 		return err
 	}
-	d.flush(nil)
 	d.a.ResetAccumulatedStats()
-	l.front.resetSums(n)
+	d.flush(func(*alloc.Stats) { l.front.resetSums(n) })
 	return nil
 }
 
