@@ -246,7 +246,7 @@ func TestInterruptedAtItsEnd(t *testing.T) {
 			kill := make(chan struct{})
 			asked := filepath.Join(t.TempDir(), "asked")
 			deaf := "(trap '' TERM; exec setsid sleep 1000) & trap \"echo > '" + asked + "'\" TERM; echo up; while :; do sleep 0.1; done"
-			s := Spec{Command: shell(deaf), Environ: marked(t), Ready: &Ready{Text: "up"}, Settle: 200 * time.Millisecond, Grace: time.Hour, Kill: kill}
+			s := Spec{Command: shell(deaf), Environ: marked(t), Ready: &Ready{Text: "up"}, Settle: 200 * time.Millisecond, Grace: 20 * time.Second, Kill: kill}
 			var begin time.Time
 			go func() {
 				for ctx.Err() == nil {

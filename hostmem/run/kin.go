@@ -56,13 +56,17 @@ func (k *kin) look() []*proc.Stat {
 			}
 		}
 	}
+	found := make(map[int]bool, len(all))
+	for _, s := range all {
+		k.seen[s.PID], found[s.PID] = s.Start, true
+	}
 	for pid, start := range k.seen {
+		if found[pid] {
+			continue
+		}
 		if s, err := proc.ReadStat(pid); err != nil || s.Start != start {
 			delete(k.seen, pid)
 		}
-	}
-	for _, s := range all {
-		k.seen[s.PID] = s.Start
 	}
 	return all
 }
