@@ -193,7 +193,7 @@ func TestTakeHost(t *testing.T) {
 	const mib = 1 << 20
 	hole := uint64(segmentsTop - contextChunk) // its end
 	for _, tt := range []struct {
-		library, want uint64
+		mapped, want uint64
 	}{
 		{0, hole - 64*mib},
 		{1, hole - 96*mib},
@@ -203,13 +203,13 @@ func TestTakeHost(t *testing.T) {
 		{stacksChunk + 1, hole - 64*mib}, // it fits below only
 	} {
 		d := New(Config{Started: true})
-		if tt.library > 0 {
-			if err := d.Take(Taking{Bytes: tt.library, Host: true}); err != nil {
+		if tt.mapped > 0 {
+			if err := d.Take(Taking{Bytes: tt.mapped, Host: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got, err := d.Malloc(40*mib, 0); err != nil || got != tt.want {
-			t.Errorf("a library of %d bytes: a chunk at %#x, want %#x; %v", tt.library, got, tt.want, err)
+			t.Errorf("a library of %d bytes: a chunk at %#x, want %#x; %v", tt.mapped, got, tt.want, err)
 		}
 	}
 }

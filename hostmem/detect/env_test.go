@@ -14,9 +14,9 @@ import (
 func TestVariables(t *testing.T) {
 	program := compile(t, "hold")
 	for _, test := range []struct {
-		name, library string
-		env           []string
-		ignored       map[string]string // last reason by name
+		name, object string
+		env          []string
+		ignored      map[string]string // last reason by name
 	}{
 		{
 			"glibc", "",
@@ -96,7 +96,7 @@ func TestVariables(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			env := append(preload(test.library), test.env...)
+			env := append(preload(test.object), test.env...)
 			r, err := look(running(t, env, program), true)
 			if err != nil {
 				t.Fatal(err)

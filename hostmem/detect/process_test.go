@@ -101,7 +101,7 @@ func TestPreloaded(t *testing.T) {
 	program := compile(t, "hold")
 	for _, test := range []struct {
 		name    string
-		library func(*testing.T) string
+		object  func(*testing.T) string
 		version string
 	}{
 		{Jemalloc, jemalloc, `5\.\d+\.\d+.*`},
@@ -109,7 +109,7 @@ func TestPreloaded(t *testing.T) {
 		{Mimalloc, mimalloc, `\d+\.\d+\.\d+`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			lib := test.library(t)
+			lib := test.object(t)
 			r := both(t, running(t, []string{"LD_PRELOAD=" + lib}, program), want{test.name, test.version, lib, slotOfHold, Certain})
 			if len(r.IgnoredEnv) > 0 || len(r.Others) > 0 {
 				t.Errorf("ignored %v, others %v", r.IgnoredEnv, r.Others)

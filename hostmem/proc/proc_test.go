@@ -227,8 +227,8 @@ func TestSelf(t *testing.T) {
 	if _, err := f.ReadAt(magic[:], 0); err != nil || string(magic[:]) != "\x7fELF" {
 		t.Errorf("%q, %v", magic, err)
 	}
-	if ThreadName(pid, pid) == "" || Owner(pid) == "" || Owner(1<<30) != "" {
-		t.Errorf("thread %q of %q", ThreadName(pid, pid), Owner(pid))
+	if ThreadName(pid, pid) == "" {
+		t.Error("the first thread has no name")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -139,23 +138,6 @@ func words(pid int, name string) ([]string, error) {
 		return []string{}, nil
 	}
 	return strings.Split(string(data), "\x00"), nil
-}
-
-// Owner is the name, or number, of the user whom a process belongs to.
-func Owner(pid int) string {
-	info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
-	if err != nil {
-		return ""
-	}
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return ""
-	}
-	id := strconv.FormatUint(uint64(s.Uid), 10)
-	if u, err := user.LookupId(id); err == nil {
-		return u.Username
-	}
-	return id
 }
 
 // ThreadName is the name of one thread.

@@ -87,7 +87,7 @@ func oddities(r *Run) []string {
 		notes = append(notes, fmt.Sprintf("under %s it ignored SIGTERM and was killed", r.Variant))
 	}
 	if r.Lonely {
-		notes = append(notes, fmt.Sprintf("under %s its largest process has no background thread: jemalloc stops it in forked processes, which give memory back only while they allocate", r.Variant))
+		notes = append(notes, fmt.Sprintf("under %s its largest process has %s", r.Variant, detect.NoBackgroundThread))
 	}
 	return notes
 }

@@ -216,11 +216,11 @@ func TestFind(t *testing.T) {
 		put("libtcmalloc_minimal_debug.so.4", real), put("libtcmalloc.so.4", real), put("libtcmalloc_minimal.so.4", real),
 		put("libmimalloc.so.2", self), // a program
 	}
-	for _, tt := range []struct{ library, want string }{
+	for _, tt := range []struct{ object, want string }{
 		{"jemalloc", "libjemalloc.so.2"}, {"tcmalloc", "libtcmalloc_minimal.so.4"}, {"mimalloc", "."},
 	} {
-		if got := filepath.Base(libraryOf(tt.library).find(files)); got != tt.want {
-			t.Errorf("%s: %s", tt.library, got)
+		if got := filepath.Base(libraryOf(tt.object).find(files)); got != tt.want {
+			t.Errorf("%s: %s", tt.object, got)
 		}
 	}
 }
