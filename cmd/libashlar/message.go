@@ -14,7 +14,7 @@ import (
 func (d *device) outOfMemory(e *alloc.OutOfMemoryError) string {
 	text := e.Numbers()
 	if !e.TooLarge {
-		text += " " + diagnosis(e, d.a.Shortage(e))
+		text += " Ashlar: " + d.a.Diagnose(e)
 	}
 	if path := d.oomSnapshot(); path != "" {
 		if err := d.lib.writeSnapshot(path, -1); err != nil {
@@ -40,9 +40,4 @@ func (d *device) oomSnapshot() string {
 	}
 	l.gone[path] = true
 	return path
-}
-
-// diagnosis says in a sentence or two why a request failed.
-func diagnosis(e *alloc.OutOfMemoryError, s alloc.Shortage) string {
-	return "Ashlar: " + e.Diagnosis(s)
 }

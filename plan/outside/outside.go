@@ -134,7 +134,7 @@ func (r *run) birth(i int32, backward bool) {
 		r.take(i+1, pageBytes)
 	}
 	if *op&cudnn != 0 {
-		r.library(i, *op, backward)
+		r.inLibrary(i, *op, backward)
 	}
 	if *op&seen == 0 {
 		*op |= seen
@@ -151,9 +151,9 @@ func (r *run) load(i int32, op does) {
 	}
 }
 
-// library is a call of cuDNN. It takes its memory after its results have been
+// inLibrary is a call of cuDNN. It takes its memory after its results have been
 // allocated and before its workspace, which is the last of a call's tensors.
-func (r *run) library(i int32, op does, backward bool) {
+func (r *run) inLibrary(i int32, op does, backward bool) {
 	thread := 0
 	if backward {
 		thread = 1
