@@ -9,7 +9,7 @@ DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 .PHONY: lib gpu build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser screenshots help
 
 build:
-	@scripts/setup
+	@tools/scripts/setup
 	$(GO) build -o $(BIN) ./cmd/ashlar
 
 demo: build
@@ -26,26 +26,30 @@ test: lint unit typecheck race invariants fuzz-short browser
 	@echo "all tests passed"
 
 lint:
-	@scripts/setup gcc python3 mallocs static-mallocs musl-gcc
-	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "not formatted (go tool gofumpt -w .):"; echo "$$out"; exit 1; }
+	@tools/scripts/setup gcc python3 mallocs static-mallocs musl-gcc
+	$(GO) -C tools build -o ../bin/tools/ mvdan.cc/gofumpt honnef.co/go/tools/cmd/staticcheck
+	@out=$$(bin/tools/gofumpt -l .); test -z "$$out" || { echo "not formatted (bin/tools/gofumpt -w .):"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
 	cd browsertests && $(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	@if command -v python3 >/dev/null; then python3 bench/torch/table.py --selftest && python3 -B bench/gpu/bars.py --selftest; fi
+	cd tools && $(GO) vet ./...
+	bin/tools/staticcheck ./...
+	cd tools && ../bin/tools/staticcheck ./...
+	@if command -v python3 >/dev/null; then python3 tools/bench/torch/table.py --selftest && python3 -B tools/bench/gpu/bars.py --selftest; fi
 	@if command -v python3 >/dev/null; then python3 -B -m unittest discover -q -s python; fi
 
 unit:
 	$(GO) test ./...
+	$(GO) -C tools test ./...
 
 # The race detector needs cgo, and so a C compiler.
 race:
 	@if command -v $${CC:-gcc} >/dev/null; then \
 		set -e; set -x; export CGO_ENABLED=1; \
 		$(GO) test -race ./alloc -rapid.checks=10; \
-		$(GO) test -race ./driver/... ./save ./monitor ./examples/... ./internal/spin; \
-		$(GO) test -race ./replay -run 'VerifyAll|Cancel'; \
-		$(GO) test -race ./view -run Concurrent; \
-		$(GO) test -race ./hostmem/run -run 'Service|Interrupted|Output|Failures'; \
+		$(GO) test -race ./driver/... ./alloc/monitor ./examples/... ./internal/spin; \
+		$(GO) test -race ./internal/replay -run 'VerifyAll|Cancel'; \
+		$(GO) test -race ./internal/view -run Concurrent; \
+		$(GO) test -race ./internal/hostmem/run -run 'Service|Interrupted|Output|Failures'; \
 		$(GO) test -race ./cmd/ashlar -run 'Progress|Interrupt|Scripts/verify-(json|snapshot)'; \
 	else echo "race: left out, there is no C compiler"; fi
 
@@ -53,9 +57,9 @@ race:
 # a plan that are gone are spoilt.
 invariants:
 	$(GO) test -tags invariants ./alloc -rapid.checks=20
-	$(GO) test -tags invariants ./replay -skip 'Measured|OwnSettings|Programs|CutAnywhere|Curve|OnOOM|MidRun|DeviceMemory|Early'
-	$(GO) test -tags invariants ./plan/eager
-	$(GO) test -tags invariants ./plan/hf -run 'Options|Generate'
+	$(GO) test -tags invariants ./internal/replay -skip 'Measured|OwnSettings|Programs|CutAnywhere|Curve|OnOOM|MidRun|DeviceMemory|Early'
+	$(GO) test -tags invariants ./internal/plan/eager
+	$(GO) test -tags invariants ./internal/plan/hf -run 'Options|Generate'
 
 # The parsers of files that come from elsewhere, 20 seconds each.
 fuzz-short:
@@ -67,9 +71,9 @@ fuzz-short:
 # All fuzzers, for FUZZTIME each.
 FUZZTIME ?= 10m
 FUZZERS  := internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
-	settings:FuzzParse alloc:FuzzScript playground:FuzzPlay internal/units:FuzzParse replay:FuzzRead \
-	plan/config:FuzzRead plan/safetensors:FuzzRead plan/safetensors:FuzzIndex \
-	hostmem/detect:FuzzImage hostmem/proc:FuzzSmaps
+	settings:FuzzParse alloc:FuzzScript internal/playground:FuzzPlay internal/units:FuzzParse internal/replay:FuzzRead \
+	internal/plan/model:FuzzRead internal/safetensors:FuzzRead internal/safetensors:FuzzIndex \
+	internal/hostmem/detect:FuzzImage internal/hostmem/proc:FuzzSmaps
 fuzz:
 	@set -e; for f in $(FUZZERS); do \
 		echo "./$${f%:*} $${f#*:}"; $(GO) test ./$${f%:*} -run '^$$' -fuzz $${f#*:} -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
@@ -79,30 +83,31 @@ bench:
 	$(GO) test ./alloc -run '^$$' -bench . -benchtime 1s -cpu 1
 
 # For a machine with a GPU, PyTorch 2.11 and a C++ compiler, but without Go:
-# carry bin/alloc.test there and run bench/torch/run.sh bin/alloc.test.
+# carry bin/alloc.test there and run tools/bench/torch/run.sh bin/alloc.test.
 bench-device:
 	CGO_ENABLED=0 $(GO) test -c -o bin/alloc.test ./alloc
 
 # The allocator for PyTorch: python/ashlar_torch.py finds it in bin.
 lib:
-	@scripts/setup gcc
+	@tools/scripts/setup gcc
 	$(GO) build -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar
 
 # For a machine with a GPU and no Go: carry bin/gpu there. docs/gpu.md says what to run.
 gpu:
-	@scripts/setup gcc
+	@tools/scripts/setup gcc
 	$(GO) build -ldflags '-s -w' -buildmode=c-shared -o bin/gpu/libashlar.so ./cmd/libashlar
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/ ./cmd/ashlar ./internal/gpucheck
+	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/ ./cmd/ashlar
+	CGO_ENABLED=0 $(GO) -C tools build -ldflags '-s -w' -o ../bin/gpu/ ./gpucheck
 	CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o bin/gpu/examples/ ./examples/...
 	CGO_ENABLED=0 $(GO) test -ldflags '-s -w' -c -o bin/gpu/cuda.test ./driver/cuda
 
 # Reading speed and memory beside Python's pickle.load, on generated files.
 bench-load: build
-	scripts/bench-load
+	tools/scripts/bench-load
 
 # The page of ashlar view. Its bundle is committed; a test compares it with what web makes.
 web:
-	$(GO) run ./internal/webbuild
+	$(GO) -C tools run ./webbuild
 
 # Types are checked where Node is: the bundle itself needs none.
 typecheck:
@@ -112,7 +117,7 @@ typecheck:
 
 # The page in a real browser.
 browser: build
-	@scripts/setup chromium
+	@tools/scripts/setup chromium
 	@if command -v chromium >/dev/null; then cd browsertests && $(GO) test -count 1 ./...; \
 	else echo "browser: left out, there is no chromium"; fi
 
@@ -127,12 +132,12 @@ bench-view: build
 
 # Events a second of what-if runs on one core; memory beside that of reading.
 bench-replay: build
-	$(GO) test ./replay -run '^$$' -bench Run -benchtime 1s -cpu 1
-	scripts/bench-replay
+	$(GO) test ./internal/replay -run '^$$' -bench Run -benchtime 1s -cpu 1
+	tools/scripts/bench-replay
 
 # Planned and measured peaks: the tables of docs/plan.md. It fails if a bar does.
 bench-plan:
-	$(GO) run ./internal/plandiff -table
+	$(GO) -C tools run ./plandiff -table
 
 # The workloads and the service of docs/host.md under every malloc, twenty minutes,
 # and what measuring itself costs.
@@ -143,12 +148,12 @@ host: build
 		--for 60s -o bin/host.svg -- python3 testdata/host/server.py $(HOST_PORT)
 
 bench-host:
-	$(GO) test ./hostmem/proc -run '^$$' -bench .
-	$(GO) test ./hostmem/run -run '^$$' -bench Overhead -benchtime 1x
+	$(GO) test ./internal/hostmem/proc -run '^$$' -bench .
+	$(GO) test ./internal/hostmem/run -run '^$$' -bench Overhead -benchtime 1x
 
 # What-if against runs that were measured on a GPU under every setting: the table of docs/whatif.md.
 truth:
-	$(GO) test ./replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
+	$(GO) test ./internal/replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
 	@cat bin/truth.md
 
 help:
@@ -158,7 +163,7 @@ help:
 	@echo "make bench         benchmarks of the engine"
 	@echo "make lib           build bin/libashlar.so, the allocator for PyTorch (docs/gpu.md)"
 	@echo "make gpu           build what is carried to a machine with a GPU into bin/gpu (docs/gpu.md)"
-	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (bench/torch/README.md)"
+	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (tools/bench/torch/README.md)"
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"
 	@echo "make bench-view    speed and memory of the page with a million events"

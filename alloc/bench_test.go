@@ -10,7 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 )
 
-// The benchmarks mirror bench/torch/torch_alloc.cpp: the same sizes and the
+// The benchmarks mirror tools/bench/torch/torch_alloc.cpp: the same sizes and the
 // same order, so that the two can be compared on one machine.
 
 func newBenchAllocator() *alloc.Allocator {

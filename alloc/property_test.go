@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/internal/script"
+	"github.com/ashlar-mem/ashlar/internal/test/script"
 )
 
 var confs = []string{

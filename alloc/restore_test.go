@@ -11,7 +11,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/internal/script"
+	"github.com/ashlar-mem/ashlar/internal/test/script"
 )
 
 // TestRestore: an allocator restored from the segments of another has the same

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/internal/script"
+	"github.com/ashlar-mem/ashlar/internal/test/script"
 )
 
 var update = flag.Bool("update", false, "rewrite the scripts in testdata/alloc with what happens now")

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/browsertests/page"
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 const drawn = "document.querySelector('.plot')?.dataset.drawn > 0 && !document.querySelector('.caption .spin')"
@@ -156,7 +156,7 @@ func totals(t *testing.T, file string) []timeline.Totals {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := facts.Observe(ctx, f.Traces[0], nil)
+	seen, err := stats.Observe(ctx, f.Traces[0], nil)
 	if err != nil {
 		t.Fatal(err)
 	}

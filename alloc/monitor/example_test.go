@@ -5,8 +5,8 @@ import (
 	"log"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/alloc/monitor"
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/monitor"
 )
 
 // A monitor that is asked after each batch instead of running by itself.

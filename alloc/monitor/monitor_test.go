@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/alloc/monitor"
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/monitor"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 

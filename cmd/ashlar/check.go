@@ -11,14 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/check"
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/check"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // checkOptions are the flags of check.
@@ -211,7 +211,7 @@ func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules ch
 	if o.json {
 		err = writeJSON(out, answer)
 	} else {
-		err = report.Check(out, m.name, m.reason, answer.Report, std.style())
+		err = text.Check(out, m.name, m.reason, answer.Report, std.style())
 	}
 	if err := written(errors.Join(err, out.Flush())); err != nil {
 		return err
@@ -257,9 +257,9 @@ func (o *checkOptions) measure(ctx context.Context, std stdio, file string, pref
 		m.Measures, m.NoProgram = check.MeasureDump(dump), "a memory_stats() dump has no events: give a snapshot"
 		return m, nil
 	}
-	t, why, err := facts.Pick(in.snapshot, o.device.number, o.device.host)
+	t, why, err := stats.Pick(in.snapshot, o.device.number, o.device.host)
 	if prefer != nil && o.device.number < 0 && !o.device.host {
-		if same, _, err := facts.Pick(in.snapshot, *prefer, false); err == nil {
+		if same, _, err := stats.Pick(in.snapshot, *prefer, false); err == nil {
 			t = same
 		}
 	}
@@ -272,7 +272,7 @@ func (o *checkOptions) measure(ctx context.Context, std stdio, file string, pref
 	}
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
-	if m.Measures, err = check.MeasureTrace(ctx, t, side.Read(in.snapshot.Extra), p.at); err != nil {
+	if m.Measures, err = check.MeasureTrace(ctx, t, recorder.Read(in.snapshot.Extra), p.at); err != nil {
 		return nil, err
 	}
 	if program {

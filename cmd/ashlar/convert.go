@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/export"
+	"github.com/ashlar-mem/ashlar/internal/present/export"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/report"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -215,7 +215,7 @@ func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapsh
 // said tells what was written.
 func said(w io.Writer, files []*output) error {
 	for _, f := range files {
-		if _, err := fmt.Fprintf(w, "%s: %s\n", report.Clean(f.path), units.Size(uint64(f.written))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", text.Clean(f.path), units.Size(uint64(f.written))); err != nil {
 			return written(err)
 		}
 	}

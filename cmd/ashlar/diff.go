@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/diff"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 // diffOptions are the flags of diff.
@@ -157,7 +157,7 @@ func sidesOf(ctx context.Context, std stdio, table *diff.Table, arg string, at [
 	if err != nil {
 		return nil, err
 	}
-	t, why, err := facts.Pick(in.snapshot, o.device.number, o.device.host)
+	t, why, err := stats.Pick(in.snapshot, o.device.number, o.device.host)
 	if err != nil {
 		return nil, failure{err}
 	}
@@ -211,7 +211,7 @@ func writeDiff(std stdio, d *diff.Diff, o *diffOptions) error {
 	if o.json {
 		err = writeJSON(out, newPairDocument(d, o.full))
 	} else {
-		err = report.Diff(out, d, report.DiffOptions{Full: o.full, Style: std.style()})
+		err = text.Diff(out, d, text.DiffOptions{Full: o.full, Style: std.style()})
 	}
 	return written(errors.Join(err, out.Flush()))
 }

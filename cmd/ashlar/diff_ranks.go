@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/diff"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -164,7 +164,7 @@ func (r *rankReader) file(ctx context.Context, arg string) error {
 func (r *rankReader) snapshot(ctx context.Context, arg string, f *snapshot.File) error {
 	traces := withContent(f)
 	if r.device.host || r.device.number >= 0 || len(traces) == 0 {
-		t, _, err := facts.Pick(f, r.device.number, r.device.host)
+		t, _, err := stats.Pick(f, r.device.number, r.device.host)
 		if err != nil {
 			return failure{err}
 		}
@@ -214,7 +214,7 @@ func (r *rankReader) write(o *diffOptions) error {
 	if o.json {
 		err = writeJSON(out, ranksDocument{"ranks", ranks, r.skipped})
 	} else {
-		err = report.Ranks(out, r.title, ranks, report.DiffOptions{Full: o.full, Style: r.std.style()})
+		err = text.Ranks(out, r.title, ranks, text.DiffOptions{Full: o.full, Style: r.std.style()})
 	}
 	return written(errors.Join(err, out.Flush()))
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // eventsOptions are the flags of events.
@@ -81,7 +81,7 @@ var kindNames = map[string]string{
 }
 
 func listEvents(ctx context.Context, std stdio, in *input, f *filter, o *eventsOptions) error {
-	t, why, err := facts.Pick(in.snapshot, o.device.number, o.device.host)
+	t, why, err := stats.Pick(in.snapshot, o.device.number, o.device.host)
 	if err != nil {
 		return failure{err}
 	}

@@ -7,9 +7,9 @@ import (
 	"strconv"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -30,7 +30,7 @@ func newEventTable(out *bufio.Writer, l *timeline.Timeline) *eventTable {
 	e := &eventTable{out: out, trace: t, start: startTime(t), stream: len("stream"), sites: make([]string, t.Stacks.Len())}
 	e.index = max(len("event"), len(strconv.Itoa(max(0, t.Events.Len()-1))))
 	for _, s := range t.Events.Streams {
-		e.stream = max(e.stream, len(report.Stream(s)))
+		e.stream = max(e.stream, len(text.Stream(s)))
 	}
 	e.pools = len(t.Events.Pools) > 1
 	for i := range t.Segments {
@@ -67,13 +67,13 @@ func (e *eventTable) event(c *timeline.Cursor) {
 		b = right(b, strconv.FormatFloat(float64(ev.Time-e.start)/1000, 'f', 3, 64), timeWidth)
 	}
 	b = append(b, ' ', ' ')
-	b = left(b, report.Clean(e.trace.Events.ActionName(ev.Action)), actionWidth)
+	b = left(b, text.Clean(e.trace.Events.ActionName(ev.Action)), actionWidth)
 	b = append(b, ' ')
 	b = right(b, units.Size(ev.Size), sizeWidth)
 	b = append(b, ' ', ' ')
 	b = left(b, address(ev), addrWidth)
 	b = append(b, ' ')
-	b = left(b, report.Stream(ev.Stream), e.stream)
+	b = left(b, text.Stream(ev.Stream), e.stream)
 	if e.pools {
 		b = append(b, ' ')
 		pool := "-"
@@ -107,18 +107,18 @@ func address(e *trace.Event) string {
 
 // site returns what the last column says.
 func (e *eventTable) site(ev *trace.Event) string {
-	text := "-"
+	site := "-"
 	if ev.Stack > trace.EmptyStack {
 		if e.sites[ev.Stack] == "" {
 			s, _ := timeline.SiteOf(e.trace, ev.Stack)
-			e.sites[ev.Stack] = report.Clean(s.String())
+			e.sites[ev.Stack] = text.Clean(s.String())
 		}
-		text = e.sites[ev.Stack]
+		site = e.sites[ev.Stack]
 	}
 	if ev.Action == alloc.ActionOOM {
-		text = "driver has " + units.Size(ev.Addr) + " free; " + text
+		site = "driver has " + units.Size(ev.Addr) + " free; " + site
 	}
-	return text
+	return site
 }
 
 func right(b []byte, s string, width int) []byte {

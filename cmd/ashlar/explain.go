@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 // explainOptions are the flags of explain.
@@ -159,8 +159,8 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 	if o.json {
 		err = writeJSON(out, e.answer(r, len(args) > 0))
 	} else {
-		err = report.Explain(out, report.ExplainHead{Name: e.name, About: strings.Join(e.about, "; ")}, r,
-			report.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
+		err = text.Explain(out, text.ExplainHead{Name: e.name, About: strings.Join(e.about, "; ")}, r,
+			text.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
 	}
 	return written(errors.Join(err, out.Flush()))
 }

@@ -8,11 +8,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
-	"github.com/ashlar-mem/ashlar/snapshot/stats"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
+	memorystats "github.com/ashlar-mem/ashlar/snapshot/stats"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -70,7 +70,7 @@ func (e *explained) lastDump(in *input) error {
 	if device < 0 && e.Message != nil {
 		device = e.Message.Device
 	}
-	var found []*stats.Dump
+	var found []*memorystats.Dump
 	for _, d := range in.dumps {
 		if device < 0 || d.Device < 0 || d.Device == device {
 			found = append(found, d)
@@ -93,7 +93,7 @@ func (e *explained) lastDump(in *input) error {
 
 // snapshot adds a snapshot and what the recorder wrote into it.
 func (e *explained) snapshot(ctx context.Context, f *snapshot.File) error {
-	e.Side = side.Read(f.Extra)
+	e.Side = recorder.Read(f.Extra)
 	t, why, err := e.pick(f)
 	if err != nil {
 		return failure{err}
@@ -130,13 +130,13 @@ func (e *explained) snapshot(ctx context.Context, f *snapshot.File) error {
 
 // stateOf is the state at the end of a trace, as far as memory_stats() would
 // tell it.
-func stateOf(t *trace.Trace) *stats.Dump {
+func stateOf(t *trace.Trace) *memorystats.Dump {
 	var reserved, allocated, active, requested uint64
 	for i := range t.Segments {
 		s := &t.Segments[i]
 		reserved, allocated, active, requested = reserved+s.TotalSize, allocated+s.AllocatedSize, active+s.ActiveSize, requested+s.RequestedSize
 	}
-	return stats.FromValues(t.Device, map[string]int64{
+	return memorystats.FromValues(t.Device, map[string]int64{
 		"reserved_bytes.all.current": int64(reserved), "allocated_bytes.all.current": int64(allocated),
 		"active_bytes.all.current": int64(active), "requested_bytes.all.current": int64(requested),
 	})
@@ -145,12 +145,12 @@ func stateOf(t *trace.Trace) *stats.Dump {
 // pick chooses the device: that of the message, if nobody said which.
 func (e *explained) pick(f *snapshot.File) (t *trace.Trace, why string, err error) {
 	if m := e.Message; e.device < 0 && m != nil && m.Device >= 0 {
-		if t, _, err := facts.Pick(f, m.Device, false); err == nil {
+		if t, _, err := stats.Pick(f, m.Device, false); err == nil {
 			return t, "", nil
 		}
 		e.notes = append(e.notes, fmt.Sprintf("the message is about device %d, of which %s has nothing", m.Device, f.Name))
 	}
-	t, why, err = facts.Pick(f, e.device, false)
+	t, why, err = stats.Pick(f, e.device, false)
 	if err == nil && t.Host {
 		return nil, "", fmt.Errorf("%s: host memory has another allocator, which is not explained", f.Name)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 )
 
 // explainJSON runs the command and reads its answer.
@@ -37,7 +37,7 @@ func explainJSON(t *testing.T, args ...string) *explain.Report {
 // What the recorder wrote beside a snapshot counts, unless a flag says
 // otherwise.
 func TestExplainSide(t *testing.T) {
-	const file = "../../snapshot/side/testdata/oom.pickle"
+	const file = "../../snapshot/recorder/testdata/oom.pickle"
 	r := explainJSON(t, file)
 	if r.Limit.Source != "recorded" || *r.Limit.Max != 40<<20 || r.Evidence.DeviceTotal == nil {
 		t.Errorf("limit %+v, device %v", r.Limit, r.Evidence.DeviceTotal)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/generate"
+	"github.com/ashlar-mem/ashlar/internal/replay/generate"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/driver/cuda"
-	"github.com/ashlar-mem/ashlar/gpu"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/gpu"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 func newGPU(std stdio) *cobra.Command {
@@ -50,7 +50,7 @@ to do.`,
 			if err != nil {
 				return failure{err}
 			}
-			return printAnswer(std, asJSON, info, func(w io.Writer) error { return report.GPU(w, info, std.style()) })
+			return printAnswer(std, asJSON, info, func(w io.Writer) error { return text.GPU(w, info, std.style()) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/driver/cuda"
-	"github.com/ashlar-mem/ashlar/gpu"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/gpu"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 // gpuBenchOptions are the flags of gpu bench.
@@ -78,7 +78,7 @@ func (o *gpuBenchOptions) run(cmd *cobra.Command, std stdio) error {
 	if err != nil {
 		return failure{err}
 	}
-	if err := printAnswer(std, o.json, b, func(w io.Writer) error { return report.GPUBench(w, b, std.style()) }); err != nil {
+	if err := printAnswer(std, o.json, b, func(w io.Writer) error { return text.GPUBench(w, b, std.style()) }); err != nil {
 		return err
 	}
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/driver/cuda/cudatest"
-	"github.com/ashlar-mem/ashlar/gpu"
+	"github.com/ashlar-mem/ashlar/internal/gpu"
 )
 
 // runGPU runs a command; without a GPU of its own the machine has the stand-in.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	hostrun "github.com/ashlar-mem/ashlar/hostmem/run"
-	"github.com/ashlar-mem/ashlar/hostmem/workload"
-	"github.com/ashlar-mem/ashlar/report"
+	hostrun "github.com/ashlar-mem/ashlar/internal/hostmem/run"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/workload"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 // hostBenchOptions are the flags of bench.
@@ -140,6 +140,6 @@ func (o *hostBenchOptions) text(std stdio, i int, w workload.Workload, c *hostru
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		return report.Host(out, w.Name+": "+w.What, c, std.style())
+		return text.Host(out, w.Name+": "+w.What, c, std.style())
 	})
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/hostmem/detect"
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 func newHostDetect(std stdio) *cobra.Command {
@@ -79,7 +79,7 @@ permission, or the command cannot be started.`,
 		if err != nil {
 			return detectFailure(ctx, pid, err)
 		}
-		return printAnswer(std, asJSON, r, func(w io.Writer) error { return report.HostDetect(w, r, std.style()) })
+		return printAnswer(std, asJSON, r, func(w io.Writer) error { return text.HostDetect(w, r, std.style()) })
 	}
 	return cmd
 }

@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	hostrun "github.com/ashlar-mem/ashlar/hostmem/run"
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
-	"github.com/ashlar-mem/ashlar/report"
+	hostrun "github.com/ashlar-mem/ashlar/internal/hostmem/run"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 // hostOptions are the flags that run and bench share.
@@ -171,13 +171,13 @@ func (o *hostRunOptions) run(ctx context.Context, std stdio, spec hostrun.Spec) 
 	title := strings.Join(strings.Fields(strings.Join(spec.Command, " ")), " ")
 	if o.out != "" {
 		// Also after an interrupt: what is known is drawn.
-		err := writeFile(context.WithoutCancel(ctx), o.out, func(w io.Writer) error { return report.HostSVG(w, title, c) })
+		err := writeFile(context.WithoutCancel(ctx), o.out, func(w io.Writer) error { return text.HostSVG(w, title, c) })
 		if err != nil {
 			return err
 		}
 	}
 	err = printAnswer(std, o.json, c, func(w io.Writer) error {
-		if err := report.Host(w, title, c, std.style()); err != nil || o.out == "" {
+		if err := text.Host(w, title, c, std.style()); err != nil || o.out == "" {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "\n%s: all of them as a plot\n", o.out)

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
-	hostrun "github.com/ashlar-mem/ashlar/hostmem/run"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
+	hostrun "github.com/ashlar-mem/ashlar/internal/hostmem/run"
 )
 
 // freePort is a port that nobody listens on.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newLoad is for scripts/bench-load: it reads a snapshot and does nothing else.
+// newLoad is for tools/scripts/bench-load: it reads a snapshot and does nothing else.
 func newLoad(std stdio) *cobra.Command {
 	return &cobra.Command{
 		Use:    "load FILE",

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 // quietPipe has a reader that goes away, as head does, show up as an error of
@@ -37,9 +37,9 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // style tells how text for the standard output may be dressed up.
-func (s stdio) style() report.Style {
+func (s stdio) style() text.Style {
 	f, ok := s.out.(*os.File)
-	return report.Style{Bold: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
+	return text.Style{Bold: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
 }
 
 // width is how wide the text for the standard output may be: as COLUMNS says, or

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/plan"
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/settings"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // planOptions are the flags of plan.
@@ -87,7 +87,7 @@ nothing of a --sweep does; 2 the config or a flag is wrong.`,
 		}
 	}
 	flags.StringVar(&o.conf, "settings", "", "settings of the allocator, as in PYTORCH_CUDA_ALLOC_`CONF`")
-	flags.StringVar(&o.head, "head", "", "what stands on the model, a `NAME`: "+strings.Join(config.Heads(), ", ")+"; by default as the\nconfig's architectures say")
+	flags.StringVar(&o.head, "head", "", "what stands on the model, a `NAME`: "+strings.Join(model.Heads(), ", ")+"; by default as the\nconfig's architectures say")
 	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: names and shapes in their headers are compared\nwith the config, and give the --dtype")
 	flags.StringVar(&o.max, "max", "", "find the largest that fits, `OF` batch or seq")
 	flags.StringArrayVar(&o.sweep, "sweep", nil, "plan each of some values, `OPTION=A,B,C`; may be given several times")
@@ -179,15 +179,15 @@ func (o *planOptions) question(std stdio, file string) (plan.Question, error) {
 	q := plan.Question{Options: o.run, Conf: o.conf}
 	var err error
 	if file == "-" {
-		q.Model, err = config.Read(std.in, config.WithHead(o.head))
+		q.Model, err = model.Read(std.in, model.WithHead(o.head))
 	} else {
-		q.Model, err = config.Open(file, config.WithHead(o.head))
+		q.Model, err = model.Open(file, model.WithHead(o.head))
 	}
 	if err != nil {
 		return q, failure{err}
 	}
 	if o.gpu != "" {
-		card, err := gpu.Parse(o.gpu)
+		card, err := cards.Parse(o.gpu)
 		if err != nil {
 			return q, failure{fmt.Errorf("--gpu: %w", err)}
 		}
@@ -246,7 +246,7 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	}
 	q.Points = o.curve
 	if !o.json {
-		q.Points = report.ChartWidth
+		q.Points = text.ChartWidth
 	}
 	if out.Answer, err = plan.Ask(ctx, q); err != nil {
 		return planError(ctx, err)
@@ -277,23 +277,23 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 // text writes the answer for people.
 func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *planAnswer) error {
 	style := std.style()
-	head := report.PlanHead{Name: a.File, Options: a.Options, Room: q.Room}
+	head := text.PlanHead{Name: a.File, Options: a.Options, Room: q.Room}
 	if a.Max != nil {
-		if err := report.PlanLargest(w, head, a.Max, style); err != nil {
+		if err := text.PlanLargest(w, head, a.Max, style); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)
 	}
-	if err := report.Plan(w, head, a.Answer, style); err != nil {
+	if err := text.Plan(w, head, a.Answer, style); err != nil {
 		return err
 	}
 	if a.Recompute != nil {
-		if err := report.PlanRecompute(w, a.Recompute, style); err != nil {
+		if err := text.PlanRecompute(w, a.Recompute, style); err != nil {
 			return err
 		}
 	}
 	if a.Against != nil {
-		if err := report.PlanAgainst(w, o.against, a.Against, style); err != nil {
+		if err := text.PlanAgainst(w, o.against, a.Against, style); err != nil {
 			return err
 		}
 	}

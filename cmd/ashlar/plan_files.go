@@ -7,9 +7,9 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/ashlar-mem/ashlar/plan"
-	"github.com/ashlar-mem/ashlar/plan/safetensors"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/safetensors"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -31,9 +31,9 @@ func (o *planOptions) runSweep(ctx context.Context, std stdio, file string, q pl
 	if err != nil {
 		return planError(ctx, err)
 	}
-	head := report.PlanHead{Name: inputName(file), Options: q.Options.String(), Room: q.Room}
+	head := text.PlanHead{Name: inputName(file), Options: q.Options.String(), Room: q.Room}
 	if o.out != "" {
-		if err := writeFile(ctx, o.out, func(w io.Writer) error { return report.PlanSVG(w, head, axes, cells) }); err != nil {
+		if err := writeFile(ctx, o.out, func(w io.Writer) error { return text.PlanSVG(w, head, axes, cells) }); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (o *planOptions) runSweep(ctx context.Context, std stdio, file string, q pl
 		Sweep   []plan.Cell `json:"sweep"`
 	}{head.Name, head.Options, axes, cells}
 	err = printAnswer(std, o.json, doc, func(w io.Writer) error {
-		if err := report.PlanSweep(w, head, axes, cells, std.style()); err != nil || o.out == "" {
+		if err := text.PlanSweep(w, head, axes, cells, std.style()); err != nil || o.out == "" {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "\n%s: the same as a plot\n", o.out)
@@ -108,7 +108,7 @@ func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (
 	if err != nil {
 		return nil, err
 	}
-	points := report.ChartWidth
+	points := text.ChartWidth
 	if o.curve > 0 {
 		points = o.curve
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/htmlreport"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/present/html"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/version"
-	"github.com/ashlar-mem/ashlar/report"
 	"github.com/ashlar-mem/ashlar/trace"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // reportOptions are the flags of report.
@@ -137,14 +137,14 @@ func (o *reportOptions) write(ctx context.Context, std stdio, file string, setti
 		return err
 	}
 	if o.out == "-" {
-		return written(htmlreport.Write(ctx, std.out, in))
+		return written(html.Write(ctx, std.out, in))
 	}
 	out, err := createOutput(ctx, o.out)
 	if err != nil {
 		return err
 	}
 	defer out.abort()
-	if err := htmlreport.Write(ctx, out, in); err != nil {
+	if err := html.Write(ctx, out, in); err != nil {
 		return out.failed(err)
 	}
 	if err := out.commit(); err != nil {
@@ -168,8 +168,8 @@ func (o *reportOptions) answer(r *explain.Report, e *explained, out *output) rep
 }
 
 // collect gathers all that a report has.
-func (o *reportOptions) collect(ctx context.Context, std stdio, file string, settings []whatif.Setting) (htmlreport.Input, *explained, error) {
-	out := htmlreport.Input{Version: version.Text}
+func (o *reportOptions) collect(ctx context.Context, std stdio, file string, settings []whatif.Setting) (html.Input, *explained, error) {
+	out := html.Input{Version: version.Text}
 	in, err := readInput(ctx, std, file)
 	if err != nil {
 		return out, nil, err
@@ -194,7 +194,7 @@ func (o *reportOptions) collect(ctx context.Context, std stdio, file string, set
 }
 
 // text reports on a dump or a message.
-func (o *reportOptions) text(ctx context.Context, std stdio, in *input, e *explained, out *htmlreport.Input) error {
+func (o *reportOptions) text(ctx context.Context, std stdio, in *input, e *explained, out *html.Input) error {
 	if err := e.read(ctx, in); err != nil {
 		return err
 	}
@@ -202,12 +202,12 @@ func (o *reportOptions) text(ctx context.Context, std stdio, in *input, e *expla
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	w := bufio.NewWriter(&text)
-	if err := errors.Join(s.text(w, report.Style{}), w.Flush()); err != nil {
+	var facts bytes.Buffer
+	w := bufio.NewWriter(&facts)
+	if err := errors.Join(s.text(w, text.Style{}), w.Flush()); err != nil {
 		return err
 	}
-	out.Text = text.String()
+	out.Text = facts.String()
 	out.NoWhatIf = "Other settings can be tried on a snapshot with events only: " + in.name + " is " + kindNames[in.kind] + "."
 	out.Explain, err = e.report(ctx, std)
 	return err
@@ -215,7 +215,7 @@ func (o *reportOptions) text(ctx context.Context, std stdio, in *input, e *expla
 
 // snapshot reports on a snapshot. What cannot be replayed is reported on without
 // a verdict.
-func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input, e *explained, settings []whatif.Setting, out *htmlreport.Input) error {
+func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input, e *explained, settings []whatif.Setting, out *html.Input) error {
 	notes := e.notes
 	if _, _, err := e.pick(in.snapshot); err != nil {
 		return failure{err}
@@ -225,7 +225,7 @@ func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input, e *e
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	t, _, err := facts.Pick(in.snapshot, e.device, false)
+	t, _, err := stats.Pick(in.snapshot, e.device, false)
 	if err != nil {
 		return failure{err}
 	}
@@ -253,9 +253,9 @@ func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input, e *e
 
 // facts are those of the statistics, with the sizes of blocks that a replay
 // finds.
-func (o *reportOptions) facts(ctx context.Context, std stdio, in *input, t *trace.Trace, out *htmlreport.Input) error {
+func (o *reportOptions) facts(ctx context.Context, std stdio, in *input, t *trace.Trace, out *html.Input) error {
 	p := startProgress(std, 0, "events replayed")
-	seen, err := facts.Observe(ctx, t, p.at)
+	seen, err := stats.Observe(ctx, t, p.at)
 	p.stop()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -272,7 +272,7 @@ func (o *reportOptions) facts(ctx context.Context, std stdio, in *input, t *trac
 }
 
 // whatif tries the settings that explain tries, and those that were given.
-func (o *reportOptions) whatif(ctx context.Context, std stdio, e *explained, settings []whatif.Setting, out *htmlreport.Input) error {
+func (o *reportOptions) whatif(ctx context.Context, std stdio, e *explained, settings []whatif.Setting, out *html.Input) error {
 	var all []whatif.Setting
 	seen := map[string]bool{e.Program.Settings.String(): true} // the recorded ones come first anyway
 	for _, s := range settings {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/htmlreport"
+	"github.com/ashlar-mem/ashlar/internal/present/html"
 )
 
 // numbersOf reads the exact numbers of a report by what they are.
@@ -164,7 +164,7 @@ func TestReportOfLongRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := at(doc, "report_bytes"); n != float64(info.Size()) || info.Size() > htmlreport.MaxBytes/10 {
+	if n := at(doc, "report_bytes"); n != float64(info.Size()) || info.Size() > html.MaxBytes/10 {
 		t.Errorf("the report of 373,685 events has %d bytes, it says %v", info.Size(), n)
 	}
 	if at(doc, "verdict") != "fragmentation" || at(doc, "report") != out || at(doc, "device") != 0.0 {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/version"
-	"github.com/ashlar-mem/ashlar/report"
 )
 
 // The exit statuses.
@@ -32,7 +32,7 @@ type stdio struct {
 func (s stdio) errorf(format string, args ...any) {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	for i, l := range lines {
-		lines[i] = report.Clean(l)
+		lines[i] = text.Clean(l)
 	}
 	fmt.Fprintf(s.err, "ashlar: %s\n", strings.Join(lines, "\n"))
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 func newStats(std stdio) *cobra.Command {
@@ -72,16 +72,16 @@ func oneFile(cmd *cobra.Command, args []string) error {
 type fileStats struct {
 	File     string           `json:"file"`
 	Kind     string           `json:"kind"`
-	Snapshot *facts.Snapshot  `json:"snapshot"`
-	Dumps    []*facts.Dump    `json:"memory_stats"`
-	Messages []*facts.Message `json:"oom_messages"`
+	Snapshot *stats.Snapshot  `json:"snapshot"`
+	Dumps    []*stats.Dump    `json:"memory_stats"`
+	Messages []*stats.Message `json:"oom_messages"`
 }
 
 func collectStats(ctx context.Context, std stdio, in *input, device *deviceFlag) (*fileStats, error) {
-	s := &fileStats{File: in.name, Kind: in.kind, Dumps: []*facts.Dump{}, Messages: []*facts.Message{}}
+	s := &fileStats{File: in.name, Kind: in.kind, Dumps: []*stats.Dump{}, Messages: []*stats.Message{}}
 	if in.snapshot != nil {
 		p := startProgress(std, 0, "events replayed")
-		f, err := facts.NewSnapshot(ctx, in.snapshot, facts.Options{
+		f, err := stats.NewSnapshot(ctx, in.snapshot, stats.Options{
 			Device: device.number, Host: device.host, FileBytes: in.bytes, Writer: in.writer,
 			Progress: p.at, Observed: in.seen,
 		})
@@ -96,12 +96,12 @@ func collectStats(ctx context.Context, std stdio, in *input, device *deviceFlag)
 	}
 	for _, d := range in.dumps {
 		if device.number < 0 || d.Device < 0 || d.Device == device.number {
-			s.Dumps = append(s.Dumps, facts.NewDump(d))
+			s.Dumps = append(s.Dumps, stats.NewDump(d))
 		}
 	}
 	for _, m := range in.messages {
 		if device.number < 0 || m.Device < 0 || m.Device == device.number {
-			s.Messages = append(s.Messages, facts.NewMessage(m))
+			s.Messages = append(s.Messages, stats.NewMessage(m))
 		}
 	}
 	if s.Snapshot == nil && len(s.Dumps)+len(s.Messages) == 0 {
@@ -110,16 +110,16 @@ func collectStats(ctx context.Context, std stdio, in *input, device *deviceFlag)
 	return s, nil
 }
 
-func (s *fileStats) text(w *bufio.Writer, style report.Style) error {
+func (s *fileStats) text(w *bufio.Writer, style text.Style) error {
 	if s.Snapshot != nil {
-		return report.Snapshot(w, s.File, s.Snapshot, style)
+		return text.Snapshot(w, s.File, s.Snapshot, style)
 	}
-	fmt.Fprintln(w, report.Clean(s.File))
-	if err := report.Dumps(w, s.Dumps, style); err != nil {
+	fmt.Fprintln(w, text.Clean(s.File))
+	if err := text.Dumps(w, s.Dumps, style); err != nil {
 		return err
 	}
 	if len(s.Dumps) > 0 && len(s.Messages) > 0 {
 		fmt.Fprintln(w)
 	}
-	return report.Messages(w, s.Messages, style)
+	return text.Messages(w, s.Messages, style)
 }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
-	"github.com/ashlar-mem/ashlar/tune"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 // tuneOptions are the flags of tune.
@@ -83,7 +83,7 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	if err != nil {
 		return err
 	}
-	limit, memory := whatif.Bounds(program, side.Read(f.Extra), o.bounds.limit.bytes, o.bounds.memory.bytes)
+	limit, memory := whatif.Bounds(program, recorder.Read(f.Extra), o.bounds.limit.bytes, o.bounds.memory.bytes)
 	p := startProgress(std, 0, "settings evaluated")
 	defer p.stop()
 	r, err := tune.Search(ctx, program, tune.Options{
@@ -100,7 +100,7 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	a := tune.NewAnswer(program, r, limit, memory)
 	a.Interrupted = ctx.Err() != nil
 	err = printAnswer(std, o.json, tuneAnswer{subject: newSubject(f, t, why), Answer: a}, func(w io.Writer) error {
-		return report.Tune(w, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
+		return text.Tune(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
 	})
 	if err != nil {
 		return err

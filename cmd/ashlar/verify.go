@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/report"
 )
 
 // verifyOptions are the flags of verify.
@@ -177,7 +177,7 @@ func (v *verification) one(name string, r *replay.Result, err error) {
 	}
 	fmt.Fprintln(v.out, resultText(name, r))
 	if v.options.summary {
-		fmt.Fprint(v.out, report.MemorySummary(r.Stats, 0, false))
+		fmt.Fprint(v.out, text.MemorySummary(r.Stats, 0, false))
 	}
 	v.out.Flush() // an error is kept and reported at the end
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/view"
+	"github.com/ashlar-mem/ashlar/internal/view"
 )
 
 // viewOptions are the flags of view.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ashlar-mem/ashlar/diff"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/tune"
-	"github.com/ashlar-mem/ashlar/view"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/view"
 )
 
 // documents makes what the commands print with --json, by their own code.
@@ -67,7 +67,7 @@ func (documents) Tune(in *view.Input, d view.Device, a *tune.Answer) ([]byte, er
 
 // viewSubject names what an answer is about, as the command would choose it.
 func viewSubject(in *view.Input, d view.Device) (subject, error) {
-	t, why, err := facts.Pick(in.File, d.Number, d.Host)
+	t, why, err := stats.Pick(in.File, d.Number, d.Host)
 	if err != nil {
 		return subject{}, err
 	}

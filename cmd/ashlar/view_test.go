@@ -94,7 +94,7 @@ func TestViewSaysWhatTheCommandsSay(t *testing.T) {
 	files := []string{
 		filepath.Join(dir, "snapshots", "gpt2_varlen-tight-default.pickle.gz"), filepath.Join(dir, "variety", "expand_tight.pickle.gz"),
 		filepath.Join(dir, "variety", "nocontext.pickle.gz"), filepath.Join(dir, "variety", "ring.pickle.gz"),
-		filepath.Join("..", "..", "snapshot", "side", "testdata", "oom.pickle"),
+		filepath.Join("..", "..", "snapshot", "recorder", "testdata", "oom.pickle"),
 	}
 	several := filepath.Join(t.TempDir(), "several.pickle")
 	if code := run(t.Context(), stdio{out: io.Discard, err: os.Stderr},

@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // whatifOptions are the flags of whatif.
@@ -139,7 +139,7 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 		return err
 	}
 	err = printAnswer(std, o.json, a, func(w io.Writer) error {
-		return report.WhatIf(w, report.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a.Answer, std.style())
+		return text.WhatIf(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a.Answer, std.style())
 	})
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, q 
 	if err != nil {
 		return a, nil, "", err
 	}
-	q.Limit, q.Memory = whatif.Bounds(program, side.Read(f.Extra), o.limit.bytes, o.memory.bytes)
+	q.Limit, q.Memory = whatif.Bounds(program, recorder.Read(f.Extra), o.limit.bytes, o.memory.bytes)
 	answer, err := whatif.Ask(ctx, program, q)
 	if err != nil {
 		return a, nil, "", failure{fmt.Errorf("%s: %w", f.Name, err)}
@@ -176,7 +176,7 @@ func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, q 
 
 // replayable picks the trace of a device that can be replayed.
 func replayable(f *snapshot.File, d *deviceFlag) (t *trace.Trace, why string, err error) {
-	t, why, err = facts.Pick(f, d.number, d.host)
+	t, why, err = stats.Pick(f, d.number, d.host)
 	switch {
 	case err != nil:
 		return nil, "", failure{err}

@@ -13,7 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/cuda"
 	"github.com/ashlar-mem/ashlar/driver/cuda/cudatest"
-	"github.com/ashlar-mem/ashlar/save"
+	"github.com/ashlar-mem/ashlar/driver/save"
 )
 
 // A save through driver/cuda and a stand-in for NVIDIA's driver, whose work is

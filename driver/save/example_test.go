@@ -11,7 +11,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/host"
-	"github.com/ashlar-mem/ashlar/save"
+	"github.com/ashlar-mem/ashlar/driver/save"
 )
 
 // Saving a buffer while work on it goes on.

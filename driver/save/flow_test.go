@@ -11,7 +11,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/host"
-	"github.com/ashlar-mem/ashlar/save"
+	"github.com/ashlar-mem/ashlar/driver/save"
 )
 
 // watched is a device that notes what is done to the program's streams by

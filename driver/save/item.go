@@ -3,7 +3,7 @@ package save
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/plan/safetensors"
+	"github.com/ashlar-mem/ashlar/internal/safetensors"
 )
 
 // Item is a piece of device memory to save.

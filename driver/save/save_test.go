@@ -20,8 +20,8 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/host"
-	"github.com/ashlar-mem/ashlar/plan/safetensors"
-	"github.com/ashlar-mem/ashlar/save"
+	"github.com/ashlar-mem/ashlar/driver/save"
+	"github.com/ashlar-mem/ashlar/internal/safetensors"
 )
 
 const mib = 1 << 20

@@ -5,7 +5,7 @@ import (
 )
 
 // What the calls of the driver cost, in microseconds: the mean of two runs of
-// bench/driver/costs.py on an H200, which differed by a factor of up to 1.8.
+// tools/bench/driver/costs.py on an H200, which differed by a factor of up to 1.8.
 // Other devices differ too; the figures are for comparing settings, not for
 // predicting seconds.
 var (

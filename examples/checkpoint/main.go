@@ -13,8 +13,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/save"
 	"github.com/ashlar-mem/ashlar/examples/internal/device"
-	"github.com/ashlar-mem/ashlar/save"
 )
 
 var folder = flag.String("o", ".", "the folder for checkpoints")

@@ -7,10 +7,10 @@ import (
 	"io"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/alloc/monitor"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/examples/internal/device"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/monitor"
 )
 
 func main() { device.Main(run, device.CUDA, device.Host, device.Sim) }

@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/examples/internal/device"
 	"github.com/ashlar-mem/ashlar/examples/internal/exampletest"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 

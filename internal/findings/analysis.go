@@ -3,7 +3,7 @@ package findings
 import (
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

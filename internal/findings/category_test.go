@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/internal/scenario"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/test/scenario"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -134,7 +134,7 @@ func TestCategoriesOfOneStep(t *testing.T) {
 
 // Without stacks the optimizer's marks and the lives of blocks are left.
 func TestCategoriesWithoutStacks(t *testing.T) {
-	tr := open(t, "..", "testdata", "variety", "nocontext")
+	tr := open(t, "..", "..", "testdata", "variety", "nocontext")
 	a := New(tr, Options{})
 	var begins []int
 	for _, r := range timeline.NewProgram(tr).Ranges {

@@ -1,6 +1,6 @@
 package findings
 
-import "github.com/ashlar-mem/ashlar/timeline"
+import "github.com/ashlar-mem/ashlar/internal/timeline"
 
 // Category returns what one block is for. Blocks are numbered as in
 // timeline.Lives: those older than the trace first, then one for each alloc

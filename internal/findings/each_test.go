@@ -4,13 +4,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 // Block by block the categories add up to those of the holders.
 func TestCategoryOfEachBlock(t *testing.T) {
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", "snapshots", "gpt2_varlen-tight-default.pickle.gz"), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "testdata", "snapshots", "gpt2_varlen-tight-default.pickle.gz"), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/ashlar-mem/ashlar/findings"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 func Example() {
 	ctx := context.Background()
-	f, err := snapshot.Open(ctx, "../testdata/snapshots/leak_graph-default.pickle.gz", snapshot.Options{})
+	f, err := snapshot.Open(ctx, "../../testdata/snapshots/leak_graph-default.pickle.gz", snapshot.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

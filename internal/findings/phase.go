@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

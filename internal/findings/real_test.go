@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -92,7 +92,7 @@ func TestRecordings(t *testing.T) {
 	for _, tt := range recordings {
 		dir := "testdata"
 		if tt.dir != "" {
-			dir = filepath.Join("..", "testdata", tt.dir)
+			dir = filepath.Join("..", "..", "testdata", tt.dir)
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			tr := open(t, dir, tt.name)
@@ -150,7 +150,7 @@ func (want truth) checkSpike(t *testing.T, a *Analysis, s *Spike) {
 // AdamW keeps two numbers for each, and a backward pass leaves one.
 func TestCategoriesOfGPT2(t *testing.T) {
 	const parameters = 124_439_808 * 4
-	tr := open(t, "..", "testdata", "snapshots", "gpt2_fixed-default")
+	tr := open(t, "..", "..", "testdata", "snapshots", "gpt2_fixed-default")
 	a := New(tr, Options{})
 	program := timeline.NewProgram(tr)
 	updates := 0
@@ -195,10 +195,10 @@ func TestCategoriesOfOthers(t *testing.T) {
 		path  []string
 		state float64 // for each byte of gradients
 	}{
-		{[]string{"..", "testdata", "snapshots", "llama_ckpt-default"}, 2},
-		{[]string{"..", "testdata", "snapshots", "moe_train-default"}, 2},
-		{[]string{"..", "testdata", "snapshots", "unet_multires-default"}, 2},
-		{[]string{"..", "testdata", "snapshots", "leak_graph-tight-default"}, 2},
+		{[]string{"..", "..", "testdata", "snapshots", "llama_ckpt-default"}, 2},
+		{[]string{"..", "..", "testdata", "snapshots", "moe_train-default"}, 2},
+		{[]string{"..", "..", "testdata", "snapshots", "unet_multires-default"}, 2},
+		{[]string{"..", "..", "testdata", "snapshots", "leak_graph-tight-default"}, 2},
 		{[]string{"testdata", "accum"}, 2},
 		{[]string{"testdata", "evalloop"}, 0},
 	} {
@@ -230,10 +230,10 @@ func TestCategoriesOfOthers(t *testing.T) {
 // Every way to add the holders up gives the active memory of the timeline.
 func TestHoldersAddUp(t *testing.T) {
 	for _, path := range [][]string{
-		{"..", "testdata", "snapshots", "streams_graphs-default"},
-		{"..", "testdata", "snapshots", "leak_graph-default"},
-		{"..", "testdata", "variety", "midrun"},
-		{"..", "testdata", "variety", "stateonly"},
+		{"..", "..", "testdata", "snapshots", "streams_graphs-default"},
+		{"..", "..", "testdata", "snapshots", "leak_graph-default"},
+		{"..", "..", "testdata", "variety", "midrun"},
+		{"..", "..", "testdata", "variety", "stateonly"},
 		{"testdata", "prefetch"},
 	} {
 		tr := open(t, path...)
@@ -270,7 +270,7 @@ func TestHoldersAddUp(t *testing.T) {
 }
 
 func BenchmarkServeGenerate(b *testing.B) {
-	tr := open(b, "..", "testdata", "snapshots", "serve_generate-default")
+	tr := open(b, "..", "..", "testdata", "snapshots", "serve_generate-default")
 	b.ReportAllocs()
 	for b.Loop() {
 		a := New(tr, Options{})

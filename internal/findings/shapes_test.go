@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 )
 
 // serve answers requests: a prompt, then tokens one by one, each with a cache

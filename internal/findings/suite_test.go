@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 )
 
 // keep allocates something that nobody ever frees.

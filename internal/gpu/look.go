@@ -9,7 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/cuda"
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

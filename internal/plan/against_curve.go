@@ -1,6 +1,6 @@
 package plan
 
-import "github.com/ashlar-mem/ashlar/timeline"
+import "github.com/ashlar-mem/ashlar/internal/timeline"
 
 // curve draws both over the planned events: what was measured between two
 // matched allocations lies between their planned ones.

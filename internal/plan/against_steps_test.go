@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -16,7 +16,7 @@ import (
 // Three of the blind runs were recorded whole. Held against them the plan has
 // nine tenths of the bytes of step 3 at least, in order; it has nearly all.
 func TestCompareSnapshots(t *testing.T) {
-	dir, err := recorded.Folder()
+	dir, err := plancompare.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -105,7 +105,7 @@ func TestCompareRefuses(t *testing.T) {
 // A plan against what was recorded of the real run.
 func TestCompareRecorded(t *testing.T) {
 	for _, name := range []string{"llama_full", "mixtral", "llama_gen"} {
-		r, err := recorded.Open(name)
+		r, err := plancompare.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}

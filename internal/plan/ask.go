@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // Question is what is asked about a model.
 type Question struct {
-	Model    *config.Model
+	Model    *model.Model
 	Options  Options
 	Room     Room
 	Settings settings.Settings // of the allocator
@@ -241,7 +241,7 @@ func (p *planned) answer(assumed []string) *Answer {
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = room.context()
-	a.TotalEstimated = room.Card != nil && room.Card.Total == gpu.Estimate
+	a.TotalEstimated = room.Card != nil && room.Card.Total == cards.Estimate
 	for _, x := range p.q.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 func ask(t testing.TB, q Question) *Answer {

@@ -7,21 +7,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
-	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // blind are the runs that were planned before they were measured, with those
 // plans.
-func blind(t *testing.T) ([]recorded.BlindCase, map[string]recorded.Prediction) {
+func blind(t *testing.T) ([]plancompare.BlindCase, map[string]plancompare.Prediction) {
 	t.Helper()
-	cases, err := recorded.Blind()
+	cases, err := plancompare.Blind()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := recorded.Predicted()
+	before, err := plancompare.Predicted()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func blind(t *testing.T) ([]recorded.BlindCase, map[string]recorded.Prediction) 
 }
 
 // blindQuestion is a case as `ashlar plan --gpu h200` gets it.
-func blindQuestion(t *testing.T, f recorded.Fields) Question {
+func blindQuestion(t *testing.T, f plancompare.Fields) Question {
 	t.Helper()
 	q := Question{NoLevers: true, Conf: f.Conf(), Room: Room{Card: gpuOf(t, "h200")}}
 	var err error

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 func planOf(t *testing.T, config string, pairs ...string) (*planned, []string) {
 	t.Helper()
-	q := Question{Model: model(t, config), Options: options(t, pairs...), Settings: settings.Default()}
+	q := Question{Model: readModel(t, config), Options: options(t, pairs...), Settings: settings.Default()}
 	p, assumed, err := q.plan(t.Context(), q.Options, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestBuild(t *testing.T) {
 		{[]string{"shard", "zero1:2", "build", "sharded"}, false, "--build sharded is for ranks that divide the weights"},
 		{[]string{"shard", "tp:2", "build", "whole", "generate", "3"}, false, "--build is for --mode train"},
 	} {
-		j, _, err := options(t, append([]string{"batch", "1", "seq", "64"}, tt.pairs...)...).Job(model(t, config))
+		j, _, err := options(t, append([]string{"batch", "1", "seq", "64"}, tt.pairs...)...).Job(readModel(t, config))
 		switch {
 		case tt.refused != "":
 			if err == nil || !strings.Contains(err.Error(), tt.refused) {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/outside"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/outside"
-	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 

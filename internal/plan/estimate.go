@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // estimate is what layers take, from the ledgers of two plans.

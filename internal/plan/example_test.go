@@ -5,20 +5,20 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan"
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 func ExampleAsk() {
-	model, err := config.Read(strings.NewReader(`{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
+	model, err := model.Read(strings.NewReader(`{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192,
 		"num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
 		"tie_word_embeddings": true, "dtype": "bfloat16"}`))
 	if err != nil {
 		panic(err)
 	}
-	card, err := gpu.Parse("a100-40")
+	card, err := cards.Parse("a100-40")
 	if err != nil {
 		panic(err)
 	}

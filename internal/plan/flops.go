@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // work is the arithmetic of one forward pass, in floating-point operations of
@@ -74,7 +74,7 @@ func (w work) extraAll() float64 {
 func (w work) extraHead() float64 { return w.head / w.total() }
 
 type counter struct {
-	m          *config.Model
+	m          *model.Model
 	batch, seq float64
 }
 
@@ -86,7 +86,7 @@ func (c counter) layer(i int) float64 {
 	n := 2 * c.tokens()
 	var sum float64
 	switch {
-	case m.Linear != nil && i < len(m.LayerTypes) && m.LayerTypes[i] == config.LinearAttention:
+	case m.Linear != nil && i < len(m.LayerTypes) && m.LayerTypes[i] == model.LinearAttention:
 		keys, values := float64(m.Linear.KeyHeads*m.Linear.KeyDim), float64(m.Linear.ValueHeads*m.Linear.ValueDim)
 		sum = n * float64(m.Hidden) * (2*keys + 3*values + 2*float64(m.Linear.ValueHeads))
 		// The state of each value head is read, changed and written once a token.

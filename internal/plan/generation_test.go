@@ -23,7 +23,7 @@ func TestUnmeasuredGeneration(t *testing.T) {
 		if c.call {
 			pairs = append(pairs, "generate-call", "true")
 		}
-		q := Question{Model: model(t, c.config), Options: options(t, pairs...), Settings: settings.Default(), NoLevers: true}
+		q := Question{Model: readModel(t, c.config), Options: options(t, pairs...), Settings: settings.Default(), NoLevers: true}
 		a, err := Ask(context.Background(), q)
 		if err != nil {
 			t.Fatal(err)

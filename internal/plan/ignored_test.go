@@ -15,7 +15,7 @@ func TestLeftOutIsSaid(t *testing.T) {
 		`{"model_type": "llama", "made_up": 3, ` + text + `}`:                                           "made_up = 3: the llama code of transformers does not read it",
 		`{"model_type": "llama", ` + text + `}`:                                                         "",
 	} {
-		q := Question{Model: model(t, config), Options: options(t, "batch", "1", "seq", "64"), Settings: settings.Default(), NoLevers: true}
+		q := Question{Model: readModel(t, config), Options: options(t, "batch", "1", "seq", "64"), Settings: settings.Default(), NoLevers: true}
 		if got := strings.Join(ask(t, q).NotModelled, "\n"); got != want {
 			t.Errorf("%s: %q, want %q", config, got, want)
 		}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -86,7 +86,7 @@ func (p *planned) computeLevers() []lever {
 	j, m := p.job, p.q.Model
 	w := workOf(j)
 	var out []lever
-	if m.Head == config.HeadCausal && j.LossChunk == 0 && j.Batch*j.Seq > lossChunk {
+	if m.Head == model.HeadCausal && j.LossChunk == 0 && j.Batch*j.Seq > lossChunk {
 		out = append(out, lever{
 			name: "chunk the loss", cost: computeText(w.extraHead()), options: []string{"loss", fmt.Sprintf("chunked:%d", lossChunk)},
 		})
@@ -156,7 +156,7 @@ func (p *planned) otherLevers() []lever {
 	add(j.DType == job.FP32, "bf16 weights", "other numerics: weights and optimizer state in bf16", bf16...)
 	add(j.Optimizer != job.SGD && j.Optimizer != job.SGDMomentum && j.Optimizer != job.SGDFused && j.LoRA.Rank == 0,
 		"SGD with momentum", "another optimizer", "optimizer", string(job.SGDFused))
-	add(j.LoRA.Rank == 0 && p.q.Model.Head == config.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
+	add(j.LoRA.Rank == 0 && p.q.Model.Head == model.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
 	add(p.wantsRanks(), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
 	return out
 }

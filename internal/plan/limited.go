@@ -3,7 +3,7 @@ package plan
 import (
 	"context"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 

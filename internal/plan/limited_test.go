@@ -177,7 +177,7 @@ func TestTogether(t *testing.T) {
 // of single layers proposes.
 func TestFindRecomputeLongerGroups(t *testing.T) {
 	q := byPreset(t, "batch", "3", "seq", "4096")
-	q.Model = model(t, `{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+	q.Model = readModel(t, `{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
  "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": false, "dtype": "bfloat16"}`)
 	q.Room.Limit = 80 << 30
 	b, err := FindRecompute(t.Context(), q)

@@ -3,30 +3,30 @@ package plan
 import (
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // Measured peaks lie within the ranges of their plans in nineteen of twenty
 // cases, and ranges are narrow.
 func TestRangesHoldMeasuredPeaks(t *testing.T) {
-	cases, err := recorded.Measured()
+	cases, err := plancompare.Measured()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// DDP whose first bucket was given back late.
-	late, err := recorded.MeasuredIn("late_ddp.jsonl")
+	late, err := plancompare.MeasuredIn("late_ddp.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cases = append(cases, late...)
-	names, err := recorded.Names()
+	names, err := plancompare.Names()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		r, err := recorded.Open(name)
+		r, err := plancompare.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ var small = []string{
 
 // peak is the peak of requested bytes of a job.
 func peak(t interface{ Fatalf(string, ...any) }, tb testing.TB, config string, pairs ...string) uint64 {
-	q := Question{Model: model(tb, config), Options: options(tb, pairs...), Settings: settings.Default()}
+	q := Question{Model: readModel(tb, config), Options: options(tb, pairs...), Settings: settings.Default()}
 	p, _, err := q.plan(tb.Context(), q.Options, 0)
 	if err != nil {
 		t.Fatalf("%s %v: %v", config, pairs, err)
@@ -60,7 +60,7 @@ func TestMoreNeverTakesLess(t *testing.T) {
 			{"mask", "left"},
 			{"lora", "8"},
 		}).Draw(r, "how")
-		m := model(t, fmt.Sprintf(config, layers))
+		m := readModel(t, fmt.Sprintf(config, layers))
 		if m.Head != "causal" && len(how) > 0 && how[0] == "generate" {
 			how = nil
 		}
@@ -143,7 +143,7 @@ func TestRanksBeyondTheExpertsArePadded(t *testing.T) {
 	// The layers are larger than what is around them.
 	config := strings.Replace(fmt.Sprintf(small[2], 4), `"vocab_size": 3000`, `"vocab_size": 100`, 1)
 	ask := func(ranks int) *planned {
-		q := Question{Model: model(t, config), Options: options(t, "batch", "2", "seq", "128", "shard", fmt.Sprintf("fsdp:%d", ranks)), Settings: settings.Default()}
+		q := Question{Model: readModel(t, config), Options: options(t, "batch", "2", "seq", "128", "shard", fmt.Sprintf("fsdp:%d", ranks)), Settings: settings.Default()}
 		p, _, err := q.plan(t.Context(), q.Options, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func TestRanksBeyondTheExpertsArePadded(t *testing.T) {
 func TestUnmeasuredIsNotMoreCertain(t *testing.T) {
 	width := func(shard string) (allocated float64, a *Answer) {
 		a, err := Ask(t.Context(), Question{
-			Model: model(t, fmt.Sprintf(small[0], 4)), Options: options(t, "batch", "8", "seq", "512", "shard", shard), NoLevers: true,
+			Model: readModel(t, fmt.Sprintf(small[0], 4)), Options: options(t, "batch", "8", "seq", "512", "shard", shard), NoLevers: true,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -5,21 +5,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
 // Two steps and the second once more are three steps.
 func TestRepeatIsTheThirdStep(t *testing.T) {
-	names, err := recorded.Names()
+	names, err := plancompare.Names()
 	if err != nil {
 		t.Fatal(err)
 	}
 	compared, not := 0, 0
 	for _, name := range names {
-		c, err := recorded.Open(name)
+		c, err := plancompare.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}

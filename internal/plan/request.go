@@ -6,14 +6,14 @@ import (
 	"math"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // Job makes the job that the options describe for a model, with what was
 // assumed where they are silent. The error says in one line what is wrong and
 // what to do.
-func (o Options) Job(m *config.Model) (j *job.Job, assumed []string, err error) {
+func (o Options) Job(m *model.Model) (j *job.Job, assumed []string, err error) {
 	r := request{o: o, m: m, j: &job.Job{Model: m, Steps: 3}}
 	for _, f := range []func() error{r.mode, r.sizes, r.quantised, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard, r.spread} {
 		if err := f(); err != nil {
@@ -26,7 +26,7 @@ func (o Options) Job(m *config.Model) (j *job.Job, assumed []string, err error) 
 // request turns options into a job.
 type request struct {
 	o       Options
-	m       *config.Model
+	m       *model.Model
 	j       *job.Job
 	assumed []string
 }
@@ -80,7 +80,7 @@ func (r *request) mode() error {
 	if j.Mode == job.Train {
 		return nil
 	}
-	if m.Head != config.HeadCausal && m.Head != config.HeadSeq2Seq {
+	if m.Head != model.HeadCausal && m.Head != model.HeadSeq2Seq {
 		return fmt.Errorf("%s has no head that predicts tokens one by one, so it cannot be planned for --mode generate: use --mode train", m.ModelType)
 	}
 	j.Tokens = r.o.count("generate", 64)
@@ -187,7 +187,7 @@ func (r *request) optimizer() error {
 	}
 	j.Save = job.Save(r.pick("save", string(job.SaveNone), ""))
 	j.HoldOutput, j.UseCache = r.o.Has("hold-output"), r.o.Has("use-cache")
-	if j.UseCache && r.m.Head != config.HeadCausal {
+	if j.UseCache && r.m.Head != model.HeadCausal {
 		return fmt.Errorf("--use-cache is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
 	}
 	return nil
@@ -275,7 +275,7 @@ func (r *request) loss() error {
 	if word != "chunked" {
 		return nil
 	}
-	if r.m.Head != config.HeadCausal {
+	if r.m.Head != model.HeadCausal {
 		return fmt.Errorf("--loss chunked is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
 	}
 	r.j.LossChunk = n

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
-func model(t testing.TB, text string) *config.Model {
+func readModel(t testing.TB, text string) *model.Model {
 	t.Helper()
-	m, err := config.Read(strings.NewReader(text))
+	m, err := model.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestJobRefuses(t *testing.T) {
 		{llama, append([]string{"shard", "fsdp:2", "generate", "4"}, both...), "tp and ep"},
 		{llama, []string{"batch", "1000000", "seq", "8000000"}, "give less"},
 	} {
-		m := model(t, tt.config)
+		m := readModel(t, tt.config)
 		_, _, err := options(t, tt.options...).Job(m)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s %v: %v, want %q", m.ModelType, tt.options, err, tt.want)

@@ -1,28 +1,28 @@
 package plan
 
 import (
-	"github.com/ashlar-mem/ashlar/plan/gpu"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // Room is what there is for a job: a card, a cap, both or neither.
 type Room struct {
-	Card  *gpu.Card // nil if none was named
-	Limit uint64    // cap on reserved memory; 0 is none
+	Card  *cards.Card // nil if none was named
+	Limit uint64      // cap on reserved memory; 0 is none
 }
 
 // given tells whether there is anything to fit into.
 func (r *Room) given() bool { return r.Card != nil || r.Limit > 0 }
 
 // card is the one that was named, or the one that measurements are of.
-func (r *Room) card() gpu.Card {
+func (r *Room) card() cards.Card {
 	if r.Card != nil {
 		return *r.Card
 	}
-	c, _ := gpu.Find("h200")
-	c.Context = gpu.Estimate
+	c, _ := cards.Find("h200")
+	c.Context = cards.Estimate
 	return c
 }
 
@@ -30,7 +30,7 @@ func (r *Room) card() gpu.Card {
 // and what communication takes.
 func (r *Room) context() (bytes uint64, estimated bool) {
 	c := r.card()
-	return c.OutsideBytes, c.Context != gpu.Measured
+	return c.OutsideBytes, c.Context != cards.Measured
 }
 
 // collectives is what communication libraries hold for a job outside of the
@@ -39,7 +39,7 @@ func (r *Room) collectives(j *job.Job) uint64 {
 	if !communicates(j) {
 		return 0
 	}
-	n, _ := gpu.NCCL()
+	n, _ := cards.NCCL()
 	return n
 }
 

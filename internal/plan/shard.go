@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // shard reads how the work is spread, and refuses what the model's shape does
@@ -121,7 +121,7 @@ func (r *request) divisible(s *job.Shard) error {
 			return fmt.Errorf("--shard %s:%d: a target of %d tokens cannot be divided among %d ranks; give a --target-seq that is a multiple of %d", c.name, c.n, r.j.TargetSeq, c.n, c.n)
 		}
 	}
-	if s.Pipeline > 1 && m.Head != config.HeadCausal {
+	if s.Pipeline > 1 && m.Head != model.HeadCausal {
 		return fmt.Errorf("--shard pp:%d: pipelines are planned for models that predict the next token, not for %s; leave it out", s.Pipeline, m.ModelType)
 	}
 	if s.Pipeline > m.Layers {

@@ -24,7 +24,7 @@ func TestIndivisible(t *testing.T) {
 		{linear, []string{"shard", "tp:2"}, ""},
 		{bert, []string{"shard", "pp:1"}, ""},
 	} {
-		_, _, err := options(t, append([]string{"batch", "1", "seq", "64"}, tt.pairs...)...).Job(model(t, tt.config))
+		_, _, err := options(t, append([]string{"batch", "1", "seq", "64"}, tt.pairs...)...).Job(readModel(t, tt.config))
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
 			t.Errorf("%v: %v, want %q", tt.pairs, err, tt.want)
 		}

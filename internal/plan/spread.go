@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // ranks is how many ranks --shard asks for by a word, 0 for none.
@@ -40,7 +40,7 @@ func (r *request) spread() error {
 
 // undivided says why tensor parallelism cannot divide a model among t ranks;
 // nothing if it can.
-func undivided(m *config.Model, t int) string {
+func undivided(m *model.Model, t int) string {
 	kv := max(m.KVHeads, 1)
 	switch {
 	case m.Heads%t != 0:
@@ -61,7 +61,7 @@ func undivided(m *config.Model, t int) string {
 
 // tensorRanks names the numbers of ranks next to t that a model can be divided
 // among.
-func tensorRanks(m *config.Model, t int) string {
+func tensorRanks(m *model.Model, t int) string {
 	return nearest(m.Heads, t, func(n int) bool { return undivided(m, n) == "" })
 }
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -17,9 +17,9 @@ import (
 const toyConfig = `{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 8,
  "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 32000, "tie_word_embeddings": false, "dtype": "bfloat16"}`
 
-func toyModel(t testing.TB) *config.Model {
+func toyModel(t testing.TB) *model.Model {
 	t.Helper()
-	m, err := config.Read(strings.NewReader(toyConfig))
+	m, err := model.Read(strings.NewReader(toyConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,9 @@ func question(t testing.TB, pairs ...string) Question {
 	return Question{Model: toyModel(t), Options: options(t, pairs...), Settings: settings.Default(), execute: byHand}
 }
 
-func gpuOf(t testing.TB, name string) *gpu.Card {
+func gpuOf(t testing.TB, name string) *cards.Card {
 	t.Helper()
-	c, err := gpu.Parse(name)
+	c, err := cards.Parse(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package plan
 import (
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // Timeline is the course of the part whose peaks are reported, in pieces of

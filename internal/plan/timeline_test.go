@@ -5,15 +5,15 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // In every piece of a timeline the components sum to what is allocated, and at
 // the peak they are those of the answer.
 func TestTimelineComponents(t *testing.T) {
-	llama, err := config.Open("../testdata/plan/llama-1b.json")
+	llama, err := model.Open("../../testdata/plan/llama-1b.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/outside"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/outside"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/safetensors"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/safetensors"
 )
 
 // Weights is what the files of a checkpoint hold.
@@ -72,7 +72,7 @@ func (w *Weights) choose(o Options) (Options, []string, error) {
 // check holds the files against the model that the config makes. Names that
 // only one of them has are no fault: files may be some of several, have buffers,
 // and transformers joins the experts of older ones.
-func (w *Weights) check(m *config.Model, params []hf.Parameter) error {
+func (w *Weights) check(m *model.Model, params []hf.Parameter) error {
 	if w == nil || len(params) == 0 {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/safetensors"
+	"github.com/ashlar-mem/ashlar/internal/safetensors"
 )
 
 // files are the tensors of a checkpoint of a config, in a type.
@@ -55,7 +55,7 @@ func TestWeightsAreOfTheModel(t *testing.T) {
 			if name == "more layers" && strings.Contains(config, "deepseek_v3") {
 				c.refused = "" // its checkpoints have a layer that is not built
 			}
-			q := Question{Model: model(t, config), Options: options(t, "batch", "1", "seq", "32"), Weights: NewWeights(c.tensors), NoLevers: true}
+			q := Question{Model: readModel(t, config), Options: options(t, "batch", "1", "seq", "32"), Weights: NewWeights(c.tensors), NoLevers: true}
 			_, err := Ask(t.Context(), q)
 			axis := Axis{Name: "batch", Values: []string{"1", "2"}}
 			if _, swept := Sweep(t.Context(), q, []Axis{axis}); (swept == nil) != (err == nil) {
@@ -89,7 +89,7 @@ func TestTypeOfTheWeights(t *testing.T) {
 		"fp8":         {eight, nil, "", "", "the weights' files are mostly F8_E4M3, and plans are for fp32, bf16 and fp16: give --dtype bf16"},
 		"fp8 as bf16": {eight, []string{"dtype", "bf16"}, "", "the weights' files are mostly F8_E4M3: planned as bf16", ""},
 	} {
-		q := Question{Model: model(t, config), Options: options(t, append([]string{"batch", "1", "seq", "32"}, tt.pairs...)...), NoLevers: true}
+		q := Question{Model: readModel(t, config), Options: options(t, append([]string{"batch", "1", "seq", "32"}, tt.pairs...)...), NoLevers: true}
 		if tt.tensors != nil {
 			q.Weights = NewWeights(tt.tensors)
 		}
@@ -113,7 +113,7 @@ func TestTypeOfTheWeights(t *testing.T) {
 func TestQuantised(t *testing.T) {
 	plain := fmt.Sprintf(small[0], 2)
 	config := strings.Replace(plain, "{", `{"quantization_config": {"quant_method": "fp8"}, `, 1)
-	_, _, err := options(t, "batch", "1", "seq", "32").Job(model(t, config))
+	_, _, err := options(t, "batch", "1", "seq", "32").Job(readModel(t, config))
 	if err == nil || !strings.Contains(err.Error(), "give --dtype bf16 to plan the dequantised model") {
 		t.Errorf("%v", err)
 	}

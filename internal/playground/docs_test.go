@@ -11,7 +11,7 @@ import (
 
 // The documentation has every step, every lesson and the bounds.
 func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "playground.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "playground.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

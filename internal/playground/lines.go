@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/internal/script"
+	"github.com/ashlar-mem/ashlar/internal/test/script"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )

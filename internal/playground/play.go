@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/script"
+	"github.com/ashlar-mem/ashlar/internal/test/script"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 

@@ -11,7 +11,7 @@ import (
 // BenchmarkRun replays real traces under other settings, on one core.
 func BenchmarkRun(b *testing.B) {
 	for _, name := range []string{"serve_generate", "gpt2_varlen", "llama_ckpt"} {
-		file, err := snapshot.Open(context.Background(), "../testdata/snapshots/"+name+"-default.pickle.gz", snapshot.Options{})
+		file, err := snapshot.Open(context.Background(), "../../testdata/snapshots/"+name+"-default.pickle.gz", snapshot.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

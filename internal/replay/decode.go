@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 // decode reads the JSON of a recording in either format and checks it.

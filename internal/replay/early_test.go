@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 )
 
 // A tensor that was allocated last comes first: it has an address of its own

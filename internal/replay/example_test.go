@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 func ExampleVerify() {
 	ctx := context.Background()
-	rec, err := replay.Load(ctx, replay.File("../testdata/oracle/lessons-default-1.json.gz"))
+	rec, err := replay.Load(ctx, replay.File("../../testdata/oracle/lessons-default-1.json.gz"))
 	if err != nil {
 		log.Fatal(err)
 	}

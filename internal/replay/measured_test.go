@@ -42,7 +42,7 @@ var measuredSets = []struct {
 
 func measurements(t testing.TB, file string) []measured {
 	t.Helper()
-	raw, err := os.ReadFile("../testdata/" + file)
+	raw, err := os.ReadFile("../../testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func measurements(t testing.TB, file string) []measured {
 
 func checked(t testing.TB, file string) *Program {
 	t.Helper()
-	f, err := snapshot.Open(context.Background(), "../testdata/"+file+".pickle.gz", snapshot.Options{})
+	f, err := snapshot.Open(context.Background(), "../../testdata/"+file+".pickle.gz", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 func observeFile(t *testing.T, name string) (*trace.Trace, *Observed) {
 	t.Helper()
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name+".pickle.gz"), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "testdata", name+".pickle.gz"), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestObserveFreeAtOOM(t *testing.T) {
 }
 
 func TestObserveStops(t *testing.T) {
-	f, err := snapshot.Open(t.Context(), "../testdata/variety/ring.pickle.gz", snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), "../../testdata/variety/ring.pickle.gz", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestObserveStops(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	// Without time to search it tells how far the first reading goes.
-	f, err = snapshot.Open(t.Context(), "../testdata/snapshots/streams_graphs-default.pickle.gz", snapshot.Options{})
+	f, err = snapshot.Open(t.Context(), "../../testdata/snapshots/streams_graphs-default.pickle.gz", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 // Events of PyTorch 2.11 do not tell their pool. Segments that are still there

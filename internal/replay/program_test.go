@@ -15,7 +15,7 @@ import (
 // their own settings they do again what was recorded; under others nothing
 // breaks, and what does not depend on the settings stays the same.
 func TestRecordingsAsPrograms(t *testing.T) {
-	files, err := filepath.Glob("../testdata/oracle/*.json.gz")
+	files, err := filepath.Glob("../../testdata/oracle/*.json.gz")
 	if err != nil || len(files) != 54 {
 		t.Fatal(len(files), err)
 	}

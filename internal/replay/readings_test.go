@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 // waitedRecording is a run in which a pending free completed only when the
@@ -66,7 +66,7 @@ func TestCompletionWhileWaiting(t *testing.T) {
 func tinyRecording(t testing.TB, name string) []byte {
 	t.Helper()
 	const ops = 40
-	files, err := filepath.Glob("../testdata/verify/recordings/" + name + "-*.json.gz")
+	files, err := filepath.Glob("../../testdata/verify/recordings/" + name + "-*.json.gz")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v: %v", name, err)
 	}

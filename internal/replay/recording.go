@@ -2,7 +2,7 @@ package replay
 
 import (
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 // Format names the layout a recording was written in.

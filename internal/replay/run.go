@@ -3,7 +3,7 @@ package replay
 import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 // run drives the operations of a recording through an allocator whose device

@@ -216,12 +216,12 @@ func forgetOrder(stats ...map[string]int64) {
 
 func realFiles(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../testdata/*/*.pickle.gz")
+	files, err := filepath.Glob("../../testdata/*/*.pickle.gz")
 	if err != nil || len(files) < 30 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for i := range files {
-		files[i] = strings.TrimSuffix(strings.TrimPrefix(files[i], "../testdata/"), ".pickle.gz")
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(files[i], "../../testdata/"), ".pickle.gz")
 	}
 	return files
 }

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 const (
-	plainFile = "../testdata/oracle/lessons-default-1.json.gz"
-	oomFile   = "../testdata/oracle/pressure-default-1.json.gz"
-	poolFile  = "../testdata/verify/recordings/pools-0-1.json.gz"
+	plainFile = "../../testdata/oracle/lessons-default-1.json.gz"
+	oomFile   = "../../testdata/oracle/pressure-default-1.json.gz"
+	poolFile  = "../../testdata/verify/recordings/pools-0-1.json.gz"
 )
 
 func verify(t *testing.T, rec *Recording) *Result {
@@ -188,8 +188,8 @@ func TestCancelled(t *testing.T) {
 }
 
 func BenchmarkVerify(b *testing.B) {
-	for _, file := range []string{"../testdata/oracle/mixed-default-1.json.gz", "../testdata/oracle/pressure-expand-1.json.gz"} {
-		b.Run(file[len("../testdata/oracle/"):], func(b *testing.B) {
+	for _, file := range []string{"../../testdata/oracle/mixed-default-1.json.gz", "../../testdata/oracle/pressure-expand-1.json.gz"} {
+		b.Run(file[len("../../testdata/oracle/"):], func(b *testing.B) {
 			rec := load(b, file)
 			for b.Loop() {
 				if _, err := Verify(context.Background(), rec); err != nil {
@@ -203,6 +203,6 @@ func BenchmarkVerify(b *testing.B) {
 
 func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
-		load(b, "../testdata/oracle/mixed-default-1.json.gz")
+		load(b, "../../testdata/oracle/mixed-default-1.json.gz")
 	}
 }

@@ -33,7 +33,7 @@ var rebuilt = []string{"midrun", "ring", "stateonly"}
 // TestSnapshotsAreIdentical replays every snapshot of a real workload from the
 // file alone.
 func TestSnapshotsAreIdentical(t *testing.T) {
-	files, err := filepath.Glob("../testdata/*/*.pickle.gz")
+	files, err := filepath.Glob("../../testdata/*/*.pickle.gz")
 	if err != nil || len(files) != 53 {
 		t.Fatalf("%d snapshots, want 53 (%v)", len(files), err)
 	}
@@ -65,7 +65,7 @@ func TestLimitIsInferred(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := verifyFile(t, "../testdata/snapshots/"+name+"-tight-default.pickle.gz")
+			r := verifyFile(t, "../../testdata/snapshots/"+name+"-tight-default.pickle.gz")
 			// The limit was set as a fraction of the device, so it is a little off.
 			limit := mib << 20
 			if r.Limit.Min > limit || r.Limit.Max+1<<10 < limit {
@@ -79,7 +79,7 @@ func TestLimitIsInferred(t *testing.T) {
 // statistics that the process itself reported, all 122; of an incomplete one
 // with the same currents.
 func TestStatsOfSnapshots(t *testing.T) {
-	files, err := filepath.Glob("../testdata/variety/*.side.json")
+	files, err := filepath.Glob("../../testdata/variety/*.side.json")
 	if err != nil || len(files) != 13 {
 		t.Fatalf("%d side files, want 13 (%v)", len(files), err)
 	}
@@ -148,7 +148,7 @@ func asTrace(t *testing.T, rec *Recording) *trace.Trace {
 func TestRecordingsAsSnapshots(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"oracle/*", "verify/recordings/p[el]*", "verify/recordings/*oompool*"} {
-		more, err := filepath.Glob("../testdata/" + pattern + ".json.gz")
+		more, err := filepath.Glob("../../testdata/" + pattern + ".json.gz")
 		if err != nil {
 			t.Fatal(err)
 		}

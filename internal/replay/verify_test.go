@@ -8,7 +8,7 @@ import (
 
 func recordings(t testing.TB, dir string, want int) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "testdata", dir, "*.json.gz"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", dir, "*.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/plan/safetensors"
+	"github.com/ashlar-mem/ashlar/internal/safetensors"
 )
 
 // What Layout writes Read reads, with the data in the order that Layout says.

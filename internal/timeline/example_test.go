@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 func Example() {
 	ctx := context.Background()
-	f, err := snapshot.Open(ctx, "../testdata/variety/expand_tight.pickle.gz", snapshot.Options{})
+	f, err := snapshot.Open(ctx, "../../testdata/variety/expand_tight.pickle.gz", snapshot.Options{})
 	if err != nil {
 		panic(err)
 	}

@@ -12,7 +12,7 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // memoryStats reads the memory_stats() that PyTorch gave when the snapshot was
@@ -30,7 +30,7 @@ func memoryStats(t *testing.T, file string) map[string]int64 {
 // The sums at the end are PyTorch's own, and so are the peaks if recording
 // began with the process.
 func TestAgainstMemoryStats(t *testing.T) {
-	sides, err := filepath.Glob("../testdata/variety/*.side.json")
+	sides, err := filepath.Glob("../../testdata/variety/*.side.json")
 	if err != nil || len(sides) < 10 {
 		t.Fatalf("%v, %v", sides, err)
 	}

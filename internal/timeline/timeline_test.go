@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 func open(t testing.TB, name string) *trace.Trace {
 	t.Helper()
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "testdata", name), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +158,12 @@ func all(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for _, pattern := range []string{"snapshots/*.pickle.gz", "variety/*.pickle.gz"} {
-		files, err := filepath.Glob(filepath.Join("..", "testdata", pattern))
+		files, err := filepath.Glob(filepath.Join("..", "..", "testdata", pattern))
 		if err != nil || len(files) < 10 {
 			t.Fatalf("%v, %v", files, err)
 		}
 		for _, f := range files {
-			out = append(out, strings.TrimPrefix(filepath.ToSlash(f), "../testdata/"))
+			out = append(out, strings.TrimPrefix(filepath.ToSlash(f), "../../testdata/"))
 		}
 	}
 	return out

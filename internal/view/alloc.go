@@ -5,8 +5,8 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/ashlar-mem/ashlar/findings"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

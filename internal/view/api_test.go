@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -22,7 +22,7 @@ func TestMeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := facts.NewSnapshot(t.Context(), r.input.File, facts.Options{Device: -1})
+	f, err := stats.NewSnapshot(t.Context(), r.input.File, stats.Options{Device: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/generate"
+	"github.com/ashlar-mem/ashlar/internal/replay/generate"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

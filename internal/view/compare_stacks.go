@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/diff"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

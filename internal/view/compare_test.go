@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 )
 
 // changesReply is the answer of api/changes.

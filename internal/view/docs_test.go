@@ -9,7 +9,7 @@ import (
 
 // The documentation has every path of the API and every colouring.
 func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "view.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "view.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func questions(events int) []string {
 
 // Whatever the file has or lacks, each question gets an answer.
 func TestEveryKindOfFile(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "testdata", "variety", "*.pickle.gz"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "variety", "*.pickle.gz"))
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)
 	}

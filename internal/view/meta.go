@@ -3,11 +3,11 @@ package view
 import (
 	"math"
 
-	"github.com/ashlar-mem/ashlar/findings"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // The longest lists that every screen gets.
@@ -131,7 +131,7 @@ func (r *run) bounds(o *overview) {
 	if r.trace.Host {
 		return
 	}
-	f := side.Read(r.input.File.Extra)
+	f := recorder.Read(r.input.File.Extra)
 	p := &replay.Program{Trace: r.trace, Check: r.replayed}
 	l := whatif.LimitOf(p, f)
 	o.Limit = limit{l.Bytes, l.Min, l.Max, l.Source}

@@ -13,13 +13,13 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan"
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
 	"github.com/ashlar-mem/ashlar/settings"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // Planned is what ashlar plan answers: about a config, with what was searched
@@ -133,7 +133,7 @@ func (s *Server) planAgainst(ctx context.Context, q plan.Question, id, points in
 	if err := r.replayable(); err != nil {
 		return nil, err
 	}
-	_, why, err := facts.Pick(r.input.File, r.device.Number, r.device.Host)
+	_, why, err := stats.Pick(r.input.File, r.device.Number, r.device.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -197,11 +197,11 @@ func (q *planQuestion) question() (plan.Question, error) {
 	if out.Options, err = q.options(); err != nil {
 		return out, err
 	}
-	if out.Model, err = config.Read(strings.NewReader(q.Config), config.WithHead(q.Head)); err != nil {
+	if out.Model, err = model.Read(strings.NewReader(q.Config), model.WithHead(q.Head)); err != nil {
 		return out, err
 	}
 	if q.GPU != "" {
-		card, err := gpu.Parse(q.GPU)
+		card, err := cards.Parse(q.GPU)
 		if err != nil {
 			return out, err
 		}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/plan"
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // planForm is what the page needs to ask for a plan.
@@ -62,14 +62,14 @@ var shapes = sync.OnceValue(func() []shape {
 })
 
 func newPlanForm() planForm {
-	f := planForm{Version: planVersion, MaxConfig: maxConfig, MaxValue: maxValue, Heads: config.Heads(), Shapes: shapes()}
+	f := planForm{Version: planVersion, MaxConfig: maxConfig, MaxValue: maxValue, Heads: model.Heads(), Shapes: shapes()}
 	for _, c := range plan.Catalogue() {
 		o := planOption{Name: c.Name, Value: c.Value, Usage: c.Usage, Words: []string{}, Numbered: []string{}, Mode: string(c.Mode())}
 		o.Words, o.Numbered = append(o.Words, c.Words()...), append(o.Numbered, c.Numbered()...)
 		o.Least, o.Most = c.Bounds()
 		f.Options = append(f.Options, o)
 	}
-	for _, c := range gpu.List() {
+	for _, c := range cards.List() {
 		f.Cards = append(f.Cards, planCard{c.Name, c.Title, c.TotalBytes})
 	}
 	return f

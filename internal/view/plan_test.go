@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/plan"
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -56,7 +56,7 @@ func TestPlanForm(t *testing.T) {
 	var f planForm
 	c.json("api/plan", &f)
 	all := plan.Catalogue()
-	if len(f.Options) != len(all) || len(f.Cards) != len(gpu.List()) || len(f.Shapes) != len(shapes()) || len(f.Heads) == 0 {
+	if len(f.Options) != len(all) || len(f.Cards) != len(cards.List()) || len(f.Shapes) != len(shapes()) || len(f.Heads) == 0 {
 		t.Fatalf("%d options, %d cards, %d shapes", len(f.Options), len(f.Cards), len(f.Shapes))
 	}
 	for i, o := range f.Options {
@@ -81,7 +81,7 @@ func TestShapes(t *testing.T) {
 		"gpt2": 124_439_808, "bert-base": 109_514_298, "t5-large": 737_668_096, "vit-large": 304_715_752,
 	}
 	for _, s := range shapes() {
-		m, err := config.Read(bytes.NewReader(s.Config))
+		m, err := model.Read(bytes.NewReader(s.Config))
 		if err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 			continue
@@ -112,11 +112,11 @@ func TestPlan(t *testing.T) {
 	c := serve(t, nil)
 	asked := asking(t, "qwen3-1.7b", "batch", "3", "seq", "700", "clip", "true", "autocast", "false")
 	asked.GPU, asked.Limit, asked.Settings, asked.Curve, asked.Name = "4090", "20GiB", "expandable_segments:True", 50, "dir/mine.json"
-	model, err := config.Read(strings.NewReader(asked.Config))
+	model, err := model.Read(strings.NewReader(asked.Config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	card, _ := gpu.Find("4090")
+	card, _ := cards.Find("4090")
 	s, _ := settings.Parse(asked.Settings)
 	q := plan.Question{Model: model, Settings: s, Conf: asked.Settings, Room: plan.Room{Card: &card, Limit: 20 << 30}, Points: 50}
 	for _, o := range [][2]string{{"batch", "3"}, {"seq", "700"}, {"clip", "true"}} {

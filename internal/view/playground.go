@@ -7,8 +7,8 @@ import (
 	"mime"
 	"net/http"
 
+	"github.com/ashlar-mem/ashlar/internal/playground"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/playground"
 )
 
 // maxExperiment is the size of the largest question about an experiment: its

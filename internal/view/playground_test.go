@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/playground"
+	"github.com/ashlar-mem/ashlar/internal/playground"
 )
 
 // The playground works without any file.

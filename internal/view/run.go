@@ -4,10 +4,10 @@ import (
 	"context"
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/findings"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -60,7 +60,7 @@ var confidences = []findings.Confidence{findings.Guess, findings.Likely, finding
 
 // newRun goes through a trace a few times and keeps what answers need.
 func newRun(ctx context.Context, in *Input, t *trace.Trace, d Device) (*run, error) {
-	seen, err := facts.Observe(ctx, t, nil)
+	seen, err := stats.Observe(ctx, t, nil)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )

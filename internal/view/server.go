@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/diff"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/tune"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // Input is a file that was read.

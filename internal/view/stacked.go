@@ -3,7 +3,7 @@ package view
 import (
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/diff"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/tune"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // stub makes documents that say what they were asked for.
@@ -55,7 +55,7 @@ func readFile(ctx context.Context, name string, r io.Reader, size int64) (*Input
 	return &Input{Name: name, File: f, Bytes: size}, nil
 }
 
-func testdata(name string) string { return filepath.Join("..", "testdata", name+".pickle.gz") }
+func testdata(name string) string { return filepath.Join("..", "..", "testdata", name+".pickle.gz") }
 
 // loadRun makes the run of a file without a server.
 func loadRun(t testing.TB, name string) *run {

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
-	"github.com/ashlar-mem/ashlar/tune"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 // maxVariants is how many settings one question may have: more than anybody
@@ -44,7 +44,7 @@ func (q *query) bound(name string) *uint64 {
 
 // of are the bounds for a program.
 func (c conditions) of(r *run, p *replay.Program) (whatif.Limit, whatif.Memory) {
-	return whatif.Bounds(p, side.Read(r.input.File.Extra), c.limit, c.memory)
+	return whatif.Bounds(p, recorder.Read(r.input.File.Extra), c.limit, c.memory)
 }
 
 // replayable says why a run cannot be replayed; nil if it can.

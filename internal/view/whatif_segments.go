@@ -1,10 +1,10 @@
 package view
 
 import (
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/settings"
-	"github.com/ashlar-mem/ashlar/timeline"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // variant is the state of a what-if at a moment, in the form of the recording's.

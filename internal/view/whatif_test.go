@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/tune"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 const fragmented = "snapshots/gpt2_varlen-tight-default" // died of fragmentation

@@ -9,4 +9,4 @@
 // Nothing here is needed to read a snapshot, so nothing here is an error. What a
 // file does not tell is nil or empty. A value of the wrong type counts as not
 // told, and Facts.Warnings says which one it was.
-package side
+package recorder

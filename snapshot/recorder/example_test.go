@@ -1,4 +1,4 @@
-package side_test
+package recorder_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 // What the recorder adds to a snapshot.
@@ -16,7 +16,7 @@ func ExampleRead() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	f := side.Read(file.Extra)
+	f := recorder.Read(file.Extra)
 	if f == nil {
 		log.Fatal("a snapshot without facts")
 	}

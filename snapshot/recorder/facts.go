@@ -1,4 +1,4 @@
-package side
+package recorder
 
 import (
 	"sort"

@@ -1,4 +1,4 @@
-package side_test
+package recorder_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -31,7 +31,7 @@ func open(t testing.TB) *snapshot.File {
 }
 
 func TestSample(t *testing.T) {
-	f := side.Read(open(t).Extra)
+	f := recorder.Read(open(t).Extra)
 	if f == nil {
 		t.Fatal("no facts")
 	}
@@ -44,11 +44,11 @@ func TestSample(t *testing.T) {
 		"settings": f.Settings, "stats": len(f.MemoryStats), "devices": len(f.Devices), "steps": len(f.Steps),
 	}
 	want := map[string]any{
-		"version": int64(1), "torch": "2.11.0+fake", "cuda": "13.0", "hip": "", "reason": side.OOM, "late": false, "note": "",
+		"version": int64(1), "torch": "2.11.0+fake", "cuda": "13.0", "hip": "", "reason": recorder.OOM, "late": false, "note": "",
 		"time": int64(1_700_000_000_000_100), "pid": int64(4242), "rank": int64(3), "device": 0, "step": int64(12),
 		"request": uint64(30 << 20), "segment": uint64(30 << 20), "free": uint64(140_000_000_000), "limit": uint64(40 << 20), "known": true,
 		"ooms": int64(1), "entries": int64(500_000), "conf": "expandable_segments:True", "set": true, "extra": 0, "warnings": 0,
-		"settings": []side.Variable{{Name: "PYTORCH_ALLOC_CONF", Text: "expandable_segments:True"}}, "stats": 1, "devices": 2, "steps": 2,
+		"settings": []recorder.Variable{{Name: "PYTORCH_ALLOC_CONF", Text: "expandable_segments:True"}}, "stats": 1, "devices": 2, "steps": 2,
 	}
 	for key := range want {
 		if !reflect.DeepEqual(got[key], want[key]) {
@@ -79,7 +79,7 @@ func TestSample(t *testing.T) {
 // the message is one that package message reads.
 func TestSampleAgrees(t *testing.T) {
 	file := open(t)
-	f := side.Read(file.Extra)
+	f := recorder.Read(file.Extra)
 	tr, _, err := file.Pick(*f.Device)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestSampleAgrees(t *testing.T) {
 	if m := all[0]; !m.TriedBytes.Contains(*f.SegmentBytes) || !m.LimitBytes.Contains(*f.LimitBytes) || !m.FreeBytes.Contains(*f.DeviceFreeBytes) {
 		t.Errorf("message %+v", m)
 	}
-	if !reflect.DeepEqual(side.Read(tr.Extra), f) {
+	if !reflect.DeepEqual(recorder.Read(tr.Extra), f) {
 		t.Error("the fields of the trace give other facts than those of the file")
 	}
 }
@@ -110,7 +110,7 @@ func TestSampleAgrees(t *testing.T) {
 // TestConvert: the facts survive writing the file in either format.
 func TestConvert(t *testing.T) {
 	file := open(t)
-	want := side.Read(file.Extra)
+	want := recorder.Read(file.Extra)
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"pickle": func(b *bytes.Buffer) error { return snapshot.WritePickle(b, file) },
 		"json":   func(b *bytes.Buffer) error { return snapshot.WriteJSON(b, file) },
@@ -123,7 +123,7 @@ func TestConvert(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := side.Read(again.Extra); !reflect.DeepEqual(got, want) {
+		if got := recorder.Read(again.Extra); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
@@ -134,10 +134,10 @@ func TestOtherFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := side.Read(f.Extra); got != nil {
+	if got := recorder.Read(f.Extra); got != nil {
 		t.Errorf("facts in a plain snapshot: %+v", got)
 	}
-	if got := side.Read(nil); got != nil {
+	if got := recorder.Read(nil); got != nil {
 		t.Errorf("facts in nothing: %+v", got)
 	}
 }
@@ -190,7 +190,7 @@ func TestWrongTypes(t *testing.T) {
 		if c.name == "ashlar" {
 			fields = trace.Extra{{Name: c.name, Value: c.value}}
 		}
-		f := side.Read(fields)
+		f := recorder.Read(fields)
 		var want []string
 		if c.warning != "" {
 			want = []string{c.warning}
@@ -207,14 +207,14 @@ func TestWrongTypes(t *testing.T) {
 // TestEveryPlace puts something wrong into every place of the sample. Nothing
 // panics, the rest is read, and there is a warning unless the value fits.
 func TestEveryPlace(t *testing.T) {
-	whole := open(t).Extra.Get(side.Key).(trace.Extra)
+	whole := open(t).Extra.Get(recorder.Key).(trace.Extra)
 	wrong := []any{nil, true, int64(-7), int64(7), uint64(math.MaxUint64), new(big.Int), 0.5, math.Inf(1), "text", trace.List{}, trace.List{nil, nil}, trace.Extra{}, trace.Extra{{Name: "x"}}}
 	silent := 0
 	tried := 0
 	for _, path := range places(whole, nil) {
 		for _, w := range wrong {
 			changed := replace(whole, path, w).(trace.Extra)
-			f := side.Read(trace.Extra{{Name: side.Key, Value: changed}})
+			f := recorder.Read(trace.Extra{{Name: recorder.Key, Value: changed}})
 			tried++
 			if len(f.Warnings) == 0 {
 				silent++
@@ -299,15 +299,15 @@ func TestManyWarnings(t *testing.T) {
 	for range 500 {
 		steps = append(steps, "wrong")
 	}
-	f := side.Read(trace.Extra{{Name: side.Key, Value: trace.Extra{{Name: "steps", Value: steps}}}})
+	f := recorder.Read(trace.Extra{{Name: recorder.Key, Value: trace.Extra{{Name: "steps", Value: steps}}}})
 	if len(f.Warnings) != 21 || f.Warnings[20] != `480 more values under "ashlar" are not as expected` {
 		t.Errorf("%d warnings, the last %q", len(f.Warnings), f.Warnings[len(f.Warnings)-1])
 	}
 }
 
 func TestLimit(t *testing.T) {
-	read := func(fields ...trace.Field) *side.Facts {
-		return side.Read(trace.Extra{{Name: side.Key, Value: trace.Extra(fields)}})
+	read := func(fields ...trace.Field) *recorder.Facts {
+		return recorder.Read(trace.Extra{{Name: recorder.Key, Value: trace.Extra(fields)}})
 	}
 	known := trace.Field{Name: "limit_known", Value: true}
 	if f := read(known, trace.Field{Name: "limit_bytes"}); !f.LimitKnown || f.LimitBytes != nil {
@@ -336,13 +336,13 @@ func TestConf(t *testing.T) {
 		for _, name := range c.variables {
 			variables = append(variables, trace.Field{Name: name, Value: name})
 		}
-		f := side.Read(trace.Extra{{Name: side.Key, Value: trace.Extra{{Name: "settings", Value: variables}}}})
+		f := recorder.Read(trace.Extra{{Name: recorder.Key, Value: trace.Extra{{Name: "settings", Value: variables}}}})
 		if conf, ok := f.Conf(); conf != c.want || ok != (c.want != "") {
 			t.Errorf("%v: %q %v, want %q", c.variables, conf, ok, c.want)
 		}
 	}
 	// A variable that is set but empty hides the others.
-	f := &side.Facts{Settings: []side.Variable{{Name: "PYTORCH_CUDA_ALLOC_CONF"}, {Name: "PYTORCH_ALLOC_CONF", Text: "backend:native"}}}
+	f := &recorder.Facts{Settings: []recorder.Variable{{Name: "PYTORCH_CUDA_ALLOC_CONF"}, {Name: "PYTORCH_ALLOC_CONF", Text: "backend:native"}}}
 	if conf, ok := f.Conf(); conf != "" || !ok {
 		t.Errorf("%q %v", conf, ok)
 	}
@@ -353,7 +353,7 @@ func TestStepAt(t *testing.T) {
 	for _, mark := range [][2]int64{{5, 100}, {7, 300}, {6, 200}, {8, 300}} {
 		steps = append(steps, trace.List{mark[0], mark[1]})
 	}
-	f := side.Read(trace.Extra{{Name: side.Key, Value: trace.Extra{{Name: "steps", Value: steps}}}})
+	f := recorder.Read(trace.Extra{{Name: recorder.Key, Value: trace.Extra{{Name: "steps", Value: steps}}}})
 	for time, want := range map[int64]int64{99: -1, 100: 5, 199: 5, 200: 6, 299: 6, 300: 8, 9999: 8} {
 		n, ok := f.StepAt(time)
 		if !ok {
@@ -363,7 +363,7 @@ func TestStepAt(t *testing.T) {
 			t.Errorf("at %d: step %d, want %d", time, n, want)
 		}
 	}
-	if _, ok := (&side.Facts{}).StepAt(1); ok {
+	if _, ok := (&recorder.Facts{}).StepAt(1); ok {
 		t.Error("a step of no steps")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // failure is the error of the operation on the device, unless it is that the

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 // What a device does on its own time is not decided by the operations: when

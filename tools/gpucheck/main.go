@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 func main() {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 // oracleReport is what `gpucheck oracle` found.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 // shadow is a device that tells the engine the recorded addresses and does

@@ -7,12 +7,12 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
 // printAll prints a line for each recording.
 func printAll(out *bufio.Writer, patterns []string) error {
-	names, err := recorded.Names()
+	names, err := plancompare.Names()
 	if err != nil {
 		return err
 	}
@@ -36,23 +36,23 @@ func printAll(out *bufio.Writer, patterns []string) error {
 	fmt.Fprintf(out, "%-26s %24s %21s  %25s %10s\n", "", "births covered (bytes)", "of step 3", "error of peak", "")
 	fmt.Fprintf(out, "%-26s %11s %12s %10s %10s  %10s %10s %10s %9s  %s\n", "case", ">= 1 MiB", "all", ">= 1 MiB", "all", "requested", "allocated", "reserved", "rows off", "level")
 	lines := parallel(chosen, line)
-	count := map[recorded.Level]int{}
+	count := map[plancompare.Level]int{}
 	for i, l := range lines {
 		fmt.Fprintf(out, "%-26s %s\n", chosen[i], l.text)
 		count[l.level]++
 	}
 	fmt.Fprintf(out, "%d recordings: %d the same in every event, %d more with all peaks exact, %d more within the bars, %d far, %d refused\n",
-		len(lines), count[recorded.Same], count[recorded.Exact], count[recorded.Near], count[recorded.Far], count[""])
+		len(lines), count[plancompare.Same], count[plancompare.Exact], count[plancompare.Near], count[plancompare.Far], count[""])
 	return nil
 }
 
 type result struct {
 	text  string
-	level recorded.Level // empty if there is no plan
+	level plancompare.Level // empty if there is no plan
 }
 
 func line(name string) result {
-	run, err := recorded.Open(name)
+	run, err := plancompare.Open(name)
 	if err != nil {
 		return result{text: err.Error()}
 	}
@@ -60,14 +60,14 @@ func line(name string) result {
 	if err != nil {
 		return result{text: err.Error()}
 	}
-	f, err := recorded.Compare(planned, run).Figures()
+	f, err := plancompare.Compare(planned, run).Figures()
 	if err != nil {
 		return result{text: err.Error()}
 	}
 	return result{level: f.Level(), text: fmt.Sprintf("%10.2f%% %11.2f%% %9.2f%% %9.2f%%  %+9.3f%% %+9.3f%% %+9.3f%% %9d  %s",
 		100*f.Large.Share(), 100*f.All.Share(), 100*f.LargeScored.Share(), 100*f.AllScored.Share(),
-		100*recorded.Off(f.Planned.Requested, f.Measured.Requested), 100*recorded.Off(f.Planned.Allocated, f.Measured.Allocated),
-		100*recorded.Off(f.Planned.Reserved, f.Measured.Reserved), f.Differing, f.Level())}
+		100*plancompare.Off(f.Planned.Requested, f.Measured.Requested), 100*plancompare.Off(f.Planned.Allocated, f.Measured.Allocated),
+		100*plancompare.Off(f.Planned.Reserved, f.Measured.Reserved), f.Differing, f.Level())}
 }
 
 // parallel calls f for each name and keeps the order.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
 // bar is what errors over some runs may be.
@@ -59,7 +59,7 @@ func (b *bench) wanted(name string) bool { return len(b.only) == 0 || slices.Con
 
 // known are the cases that the planner was begun with.
 func (b *bench) known() error {
-	cases, err := recorded.MeasuredIn(recorded.FirstCases)
+	cases, err := plancompare.MeasuredIn(plancompare.FirstCases)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (b *bench) known() error {
 
 // training are options of training in combinations: too many for a table.
 func (b *bench) training() error {
-	cases, err := recorded.MeasuredIn(recorded.TrainingCases)
+	cases, err := plancompare.MeasuredIn(plancompare.TrainingCases)
 	if err != nil {
 		return err
 	}
@@ -93,17 +93,17 @@ func (b *bench) training() error {
 
 // peaks are the rows of a table of cases, and the errors of allocated and
 // reserved memory.
-func (b *bench) peaks(cases []recorded.Case) (rows [][]string, errs [2][]float64, err error) {
+func (b *bench) peaks(cases []plancompare.Case) (rows [][]string, errs [2][]float64, err error) {
 	for i := range cases {
 		c := &cases[i]
 		if !b.wanted(c.Name) {
 			continue
 		}
 		b.runs++
-		got, want := recorded.Peaks{Allocated: math.MaxInt64, Reserved: math.MaxInt64}, c.Peaks()
+		got, want := plancompare.Peaks{Allocated: math.MaxInt64, Reserved: math.MaxInt64}, c.Peaks()
 		l, err := execute(c)
 		if err == nil {
-			got, err = recorded.Through(l)
+			got, err = plancompare.Through(l)
 		}
 		if err != nil {
 			fmt.Fprintf(b.out, "%s: %v\n", c.Name, err)

@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
 )
 
 // blind are the runs that were planned before they were measured. What was
 // committed then is compared; the plans of today are judged too.
 func (b *bench) blind() error {
-	cases, err := recorded.Blind()
+	cases, err := plancompare.Blind()
 	if err != nil {
 		return err
 	}
-	before, err := recorded.Predicted()
+	before, err := plancompare.Predicted()
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (b *bench) blind() error {
 
 // limits are the runs that had a cap. One that ends otherwise than planned is a
 // failure.
-func (b *bench) limits(cases []recorded.BlindCase, before map[string]recorded.Prediction) (rows [][]string) {
+func (b *bench) limits(cases []plancompare.BlindCase, before map[string]plancompare.Prediction) (rows [][]string) {
 	verb := map[bool]string{true: "survives", false: "dies"}
 	for i := range cases {
 		c := &cases[i]

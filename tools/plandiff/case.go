@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
 )
 
 // printCase prints a summary of each phase, then what differs.
 func printCase(out *bufio.Writer, name string, o options) error {
-	run, err := recorded.Open(name)
+	run, err := plancompare.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return printMeasured(out, name, err)
 	}
@@ -24,7 +24,7 @@ func printCase(out *bufio.Writer, name string, o options) error {
 	}
 	var planned *ledger.Ledger
 	if o.with != "" {
-		other, err := recorded.Open(o.with)
+		other, err := plancompare.Open(o.with)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func printCase(out *bufio.Writer, name string, o options) error {
 	} else if planned, err = execute(&run.Case); err != nil {
 		return err
 	}
-	d := recorded.Compare(planned, run)
+	d := plancompare.Compare(planned, run)
 	printSummary(out, d)
 	printPeaks(out, d)
 	p := printer{Diff: d, options: o, out: out}
@@ -49,7 +49,7 @@ func printCase(out *bufio.Writer, name string, o options) error {
 	return nil
 }
 
-func printSummary(out *bufio.Writer, d *recorded.Diff) {
+func printSummary(out *bufio.Writer, d *plancompare.Diff) {
 	rec := d.Run.Ledger
 	fmt.Fprintf(out, "%-12s %9s %9s %9s %9s %9s %9s  %8s  %11s %11s %10s\n",
 		"phase", "recorded", "planned", "equal", "missing", "extra", "moved", ">=1 MiB", "recorded", "planned", "peak")
@@ -58,16 +58,16 @@ func printSummary(out *bufio.Writer, d *recorded.Diff) {
 		for _, r := range p.Rows {
 			n[r.Mark]++
 		}
-		large := recorded.Within(d.Planned, rec, p.Planned, p.Recorded, recorded.Large)
-		rp, _ := recorded.Peak(rec, p.Recorded.First, p.Recorded.Last)
-		pp, _ := recorded.Peak(d.Planned, p.Planned.First, p.Planned.Last)
+		large := plancompare.Within(d.Planned, rec, p.Planned, p.Recorded, plancompare.Large)
+		rp, _ := plancompare.Peak(rec, p.Recorded.First, p.Recorded.Last)
+		pp, _ := plancompare.Peak(d.Planned, p.Planned.First, p.Planned.Last)
 		fmt.Fprintf(out, "%-12s %9d %9d %9d %9d %9d %9d  %7.2f%%  %11s %11s %10s\n", p.Label,
-			p.Recorded.Last-p.Recorded.First, p.Planned.Last-p.Planned.First, n[recorded.Equal], n[recorded.Missing], n[recorded.Extra],
-			max(n[recorded.MovedR], n[recorded.MovedP]), 100*large.Share(), units.Size(uint64(rp)), units.Size(uint64(pp)), units.Delta(pp-rp))
+			p.Recorded.Last-p.Recorded.First, p.Planned.Last-p.Planned.First, n[plancompare.Equal], n[plancompare.Missing], n[plancompare.Extra],
+			max(n[plancompare.MovedR], n[plancompare.MovedP]), 100*large.Share(), units.Size(uint64(rp)), units.Size(uint64(pp)), units.Delta(pp-rp))
 	}
 }
 
-func printPeaks(out *bufio.Writer, d *recorded.Diff) {
+func printPeaks(out *bufio.Writer, d *plancompare.Diff) {
 	f, err := d.Figures()
 	fmt.Fprintf(out, "births covered: >= 1 MiB %.2f %% (step 3 %.2f %%), all %.2f %% (step 3 %.2f %%)\n",
 		100*f.Large.Share(), 100*f.LargeScored.Share(), 100*f.All.Share(), 100*f.AllScored.Share())
@@ -78,7 +78,7 @@ func printPeaks(out *bufio.Writer, d *recorded.Diff) {
 	printErrors(out, f.Planned, f.Measured)
 }
 
-func printErrors(out *bufio.Writer, planned, measured recorded.Peaks) {
+func printErrors(out *bufio.Writer, planned, measured plancompare.Peaks) {
 	for _, x := range []struct {
 		what          string
 		planned, real int64
@@ -88,17 +88,17 @@ func printErrors(out *bufio.Writer, planned, measured recorded.Peaks) {
 		{"reserved", planned.Reserved, measured.Reserved},
 	} {
 		fmt.Fprintf(out, "peak %-10s measured %11s  planned %11s  %+.3f %% (%s B)\n", x.what, units.Size(uint64(x.real)), units.Size(uint64(x.planned)),
-			100*recorded.Off(x.planned, x.real), units.Count(x.planned-x.real))
+			100*plancompare.Off(x.planned, x.real), units.Count(x.planned-x.real))
 	}
 }
 
 // printMeasured prints a case of which only the peaks are known.
 func printMeasured(out *bufio.Writer, name string, missing error) error {
-	cases, err := recorded.Measured()
+	cases, err := plancompare.Measured()
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(cases, func(c recorded.Case) bool { return c.Name == name })
+	i := slices.IndexFunc(cases, func(c plancompare.Case) bool { return c.Name == name })
 	if i < 0 {
 		return missing
 	}
@@ -106,13 +106,13 @@ func printMeasured(out *bufio.Writer, name string, missing error) error {
 	if err != nil {
 		return err
 	}
-	got, err := recorded.Through(planned)
+	got, err := plancompare.Through(planned)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%-12s %9s %11s\n", "phase", "events", "peak")
-	for _, s := range recorded.Spans(planned) {
-		bytes, _ := recorded.Peak(planned, s.First, s.Last)
+	for _, s := range plancompare.Spans(planned) {
+		bytes, _ := plancompare.Peak(planned, s.First, s.Last)
 		fmt.Fprintf(out, "%-12s %9d %11s\n", s.Label, s.Last-s.First, units.Size(uint64(bytes)))
 	}
 	printErrors(out, got, cases[i].Peaks())
@@ -120,7 +120,7 @@ func printMeasured(out *bufio.Writer, name string, missing error) error {
 }
 
 type printer struct {
-	*recorded.Diff
+	*plancompare.Diff
 	options
 	out     *bufio.Writer
 	printed int
@@ -128,13 +128,13 @@ type printer struct {
 }
 
 // phase prints the differing regions of a phase with their context.
-func (p *printer) phase(ph *recorded.PhaseDiff) {
-	var rows []recorded.Row
+func (p *printer) phase(ph *plancompare.PhaseDiff) {
+	var rows []plancompare.Row
 	differs := false
 	for _, r := range ph.Rows {
 		if p.tensor(r).Bytes >= p.least {
 			rows = append(rows, r)
-			differs = differs || r.Mark != recorded.Equal
+			differs = differs || r.Mark != plancompare.Equal
 		}
 	}
 	if !differs && !p.full {
@@ -145,7 +145,7 @@ func (p *printer) phase(ph *recorded.PhaseDiff) {
 	}
 	near := make([]bool, len(rows))
 	for i, r := range rows {
-		if r.Mark == recorded.Equal && !p.full {
+		if r.Mark == plancompare.Equal && !p.full {
 			continue
 		}
 		for j := max(0, i-p.context); j <= min(len(rows)-1, i+p.context); j++ {
@@ -159,7 +159,7 @@ func (p *printer) phase(ph *recorded.PhaseDiff) {
 			continue
 		}
 		if p.limit > 0 && p.printed >= p.limit {
-			if r.Mark != recorded.Equal {
+			if r.Mark != plancompare.Equal {
 				p.cut++
 			}
 			continue
@@ -169,14 +169,14 @@ func (p *printer) phase(ph *recorded.PhaseDiff) {
 			skipped = 0
 		}
 		p.row(r)
-		if r.Mark != recorded.Equal {
+		if r.Mark != plancompare.Equal {
 			p.printed++
 		}
 	}
 }
 
 // tensor is what a row is about, the recorded one if there is a choice.
-func (p *printer) tensor(r recorded.Row) *ledger.Tensor {
+func (p *printer) tensor(r plancompare.Row) *ledger.Tensor {
 	if r.Recorded >= 0 {
 		e := p.Run.Ledger.Events[r.Recorded]
 		return &p.Run.Ledger.Tensors[max(e, ^e)]
@@ -185,7 +185,7 @@ func (p *printer) tensor(r recorded.Row) *ledger.Tensor {
 	return &p.Planned.Tensors[max(e, ^e)]
 }
 
-func (p *printer) row(r recorded.Row) {
+func (p *printer) row(r plancompare.Row) {
 	var plan, rec, left, right string
 	kind := "A"
 	if r.Planned >= 0 {
@@ -211,13 +211,13 @@ func (p *printer) row(r recorded.Row) {
 		}
 	}
 	switch r.Mark {
-	case recorded.MovedP:
+	case plancompare.MovedP:
 		right = p.elsewhere("recorded", p.Run.Ledger.Tensors[p.Back[^p.Planned.Events[r.Planned]]].Death, p.RowOfRecorded, p.PhaseOfRecorded, p.RowOfPlanned[r.Planned], p.PhaseOfPlanned[r.Planned])
-	case recorded.MovedR:
+	case plancompare.MovedR:
 		left = p.elsewhere("planned", p.Planned.Tensors[p.Match[^p.Run.Ledger.Events[r.Recorded]]].Death, p.RowOfPlanned, p.PhaseOfPlanned, p.RowOfRecorded[r.Recorded], p.PhaseOfRecorded[r.Recorded])
 	}
 	mark := string(rune(r.Mark))
-	if r.Mark == recorded.Equal {
+	if r.Mark == plancompare.Equal {
 		mark = " "
 	}
 	fmt.Fprintf(p.out, "%s %-7s %-7s %s %14s  %-*s | %s\n", mark, plan, rec, kind, units.Count(p.tensor(r).Bytes), opWidth+1+moduleWidth, left, right)

@@ -1,13 +1,13 @@
 // Plandiff shows where a plan differs from a recording of the real run.
 //
-//	go run ./internal/plandiff llama                  what differs, phase by phase
-//	go run ./internal/plandiff llama -phase forward2  one phase; -phase backward means all of them
-//	go run ./internal/plandiff llama -min 1MiB        tensors from 1 MiB on
-//	go run ./internal/plandiff llama -with llama_sdpa another recording in the place of the plan
-//	go run ./internal/plandiff -all ['llama*' ...]    a line for each recording
-//	go run ./internal/plandiff -table [CASE ...]      the measured cases and the bars: the tables of docs/plan.md
-//	go run ./internal/plandiff -predict FILE          the cases of bench/plan/cases.json, before they are measured
-//	go run ./internal/plandiff -pack DIR              recordings as the script wrote them -> testdata/plan/runs
+//	go -C tools run ./plandiff llama                  what differs, phase by phase
+//	go -C tools run ./plandiff llama -phase forward2  one phase; -phase backward means all of them
+//	go -C tools run ./plandiff llama -min 1MiB        tensors from 1 MiB on
+//	go -C tools run ./plandiff llama -with llama_sdpa another recording in the place of the plan
+//	go -C tools run ./plandiff -all ['llama*' ...]    a line for each recording
+//	go -C tools run ./plandiff -table [CASE ...]      the measured cases and the bars: the tables of docs/plan.md
+//	go -C tools run ./plandiff -predict FILE          the cases of tools/bench/plan/cases.json, before they are measured
+//	go -C tools run ./plandiff -pack DIR              recordings as the script wrote them -> testdata/plan/runs
 package main
 
 import (
@@ -20,10 +20,10 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
 )
 
 func main() {
@@ -96,7 +96,7 @@ func run(out *bufio.Writer, args []string) error {
 
 // execute runs the planner. A panic of it is one case's error, so that the others
 // are still seen.
-func execute(c *recorded.Case) (l *ledger.Ledger, err error) {
+func execute(c *plancompare.Case) (l *ledger.Ledger, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			l, err = nil, fmt.Errorf("panic: %v at %s", p, blame(string(debug.Stack())))

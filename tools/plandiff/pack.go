@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
 )
 
 // packFolder compacts NAME.txt with NAME.json, for each of them in a folder.
 func packFolder(out *bufio.Writer, dir string) error {
-	to, err := recorded.Folder()
+	to, err := plancompare.Folder()
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func packOne(base, to string) (int64, error) {
 		return 0, err
 	}
 	defer events.Close()
-	r, err := recorded.ReadText(facts, events)
+	r, err := plancompare.ReadText(facts, events)
 	if err != nil {
 		return 0, err
 	}

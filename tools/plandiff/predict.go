@@ -10,13 +10,13 @@ import (
 	"os"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// predict plans the cases of bench/plan/cases.json as `ashlar plan` does, for
+// predict plans the cases of tools/bench/plan/cases.json as `ashlar plan` does, for
 // an H200, and prints a JSON line for each.
 func predict(out *bufio.Writer, path string) error {
 	cases, err := readCases(path)
@@ -25,7 +25,7 @@ func predict(out *bufio.Writer, path string) error {
 	}
 	lines := json.NewEncoder(out)
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		p := recorded.Prediction{Case: name}
+		p := plancompare.Prediction{Case: name}
 		if a, err := ask(cases[name]); err != nil {
 			p.Error = err.Error()
 		} else {
@@ -41,14 +41,14 @@ func predict(out *bufio.Writer, path string) error {
 }
 
 // readCases reads the cases with their models written out.
-func readCases(path string) (map[string]recorded.Fields, error) {
+func readCases(path string) (map[string]plancompare.Fields, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	var file struct {
-		Models map[string]map[string]any  `json:"models"`
-		Cases  map[string]recorded.Fields `json:"cases"`
+		Models map[string]map[string]any     `json:"models"`
+		Cases  map[string]plancompare.Fields `json:"cases"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func readCases(path string) (map[string]recorded.Fields, error) {
 }
 
 // ask plans a case as `ashlar plan --gpu h200` does, without levers.
-func ask(c recorded.Fields) (*plan.Answer, error) {
+func ask(c plancompare.Fields) (*plan.Answer, error) {
 	q := plan.Question{NoLevers: true, Conf: c.Conf()}
 	var err error
 	if q.Model, err = c.Model(); err != nil {
@@ -79,7 +79,7 @@ func ask(c recorded.Fields) (*plan.Answer, error) {
 			return nil, err
 		}
 	}
-	card, ok := gpu.Find("h200")
+	card, ok := cards.Find("h200")
 	if !ok {
 		return nil, errors.New("no h200 among the cards")
 	}

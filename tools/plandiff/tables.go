@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
 )
 
 // Tables are printed in Markdown, as they stand in docs/plan.md.
@@ -47,7 +47,7 @@ func (b *bench) table(columns []string, rows [][]string) {
 // pair is three cells: what was measured, what was planned, and the error, which
 // is noted.
 func pair(errs *[]float64, planned, measured uint64) []string {
-	e := recorded.Off(int64(planned), int64(measured))
+	e := plancompare.Off(int64(planned), int64(measured))
 	*errs = append(*errs, math.Abs(e))
 	d := int64(planned - measured)
 	said := fmt.Sprintf("%+.2f %%", 100*e)

@@ -2,8 +2,8 @@
 // one style sheet and the document that loads them, in view/dist, from where
 // package view embeds them.
 //
-//	go run ./internal/webbuild          writes view/dist
-//	go run ./internal/webbuild -check   fails if view/dist is not what web makes
+//	go -C tools run ./webbuild          writes view/dist
+//	go -C tools run ./webbuild -check   fails if view/dist is not what web makes
 //
 // It needs neither Node nor a network. The bundler is a Go library, and the few
 // modules that the page uses are kept in web/vendor as they were published.

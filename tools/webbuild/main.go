@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	root := flag.String("root", ".", "directory of the module")
+	root := flag.String("root", "..", "root of the repository")
 	check := flag.Bool("check", false, "compare view/dist with what would be written, and write nothing")
 	flag.Parse()
 	if err := run(*root, *check); err != nil {
@@ -25,7 +25,7 @@ func run(root string, check bool) error {
 	if err != nil {
 		return err
 	}
-	dist := filepath.Join(root, "view", "dist")
+	dist := filepath.Join(root, "internal", "view", "dist")
 	if check {
 		return compare(dist, files)
 	}
@@ -51,7 +51,7 @@ func compare(dist string, files []file) error {
 		want[f.name] = true
 		got, err := os.ReadFile(filepath.Join(dist, filepath.FromSlash(f.name)))
 		if err != nil || !bytes.Equal(got, f.data) {
-			wrong = append(wrong, fmt.Errorf("view/dist/%s is not what web makes: run go run ./internal/webbuild", f.name))
+			wrong = append(wrong, fmt.Errorf("internal/view/dist/%s is not what web makes: run make web", f.name))
 		}
 	}
 	err := filepath.WalkDir(dist, func(path string, d fs.DirEntry, err error) error {

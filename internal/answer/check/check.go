@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // Rules are the bounds that a file is held against; nil is no rule. Sizes are

@@ -10,18 +10,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
-	"github.com/ashlar-mem/ashlar/snapshot/stats"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
+	memorystats "github.com/ashlar-mem/ashlar/snapshot/stats"
 	"github.com/ashlar-mem/ashlar/trace"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 func open(t *testing.T, name string) *snapshot.File {
 	t.Helper()
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "..", "testdata", name), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestSpans(t *testing.T) {
 func TestValuesAreThoseOfStats(t *testing.T) {
 	for _, name := range []string{"variety/midrun", "variety/expand_tight", "snapshots/gpt2_varlen-tight-default", "snapshots/streams_graphs-default"} {
 		f := open(t, name+".pickle.gz")
-		want, err := facts.NewSnapshot(t.Context(), f, facts.Options{Device: -1})
+		want, err := stats.NewSnapshot(t.Context(), f, stats.Options{Device: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +301,7 @@ func TestLowerBoundsBreakRules(t *testing.T) {
 }
 
 func TestDumps(t *testing.T) {
-	d, err := stats.Parse([]byte(`{"reserved_bytes.all.peak": 1000, "allocated_bytes.all.peak": 750, "reserved_bytes.all.current": 10}`))
+	d, err := memorystats.Parse([]byte(`{"reserved_bytes.all.peak": 1000, "allocated_bytes.all.peak": 750, "reserved_bytes.all.current": 10}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,22 +315,22 @@ func TestDumps(t *testing.T) {
 			t.Errorf("%+v, want %s", x, want[i])
 		}
 	}
-	if _, err := OneDump([]*stats.Dump{d, d}, -1); err == nil || !strings.Contains(err.Error(), "--device") {
+	if _, err := OneDump([]*memorystats.Dump{d, d}, -1); err == nil || !strings.Contains(err.Error(), "--device") {
 		t.Error(err)
 	}
 	other := *d
 	d.Device, other.Device = 0, 1
-	if got, err := OneDump([]*stats.Dump{d, &other}, 1); err != nil || got != &other {
+	if got, err := OneDump([]*memorystats.Dump{d, &other}, 1); err != nil || got != &other {
 		t.Error(got, err)
 	}
-	if _, err := OneDump([]*stats.Dump{d, &other}, 2); err == nil {
+	if _, err := OneDump([]*memorystats.Dump{d, &other}, 2); err == nil {
 		t.Error("a dump of device 2")
 	}
 }
 
 func TestRecordedLimit(t *testing.T) {
 	tr := open(t, "variety/graphs.pickle.gz").Traces[0]
-	f := &side.Facts{Devices: []side.Device{{Index: 0, LimitBytes: ptr[uint64](1 << 40), LimitKnown: true}}}
+	f := &recorder.Facts{Devices: []recorder.Device{{Index: 0, LimitBytes: ptr[uint64](1 << 40), LimitKnown: true}}}
 	m, err := MeasureTrace(t.Context(), tr, f, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -368,7 +368,7 @@ func TestCancelAndBadSettings(t *testing.T) {
 
 // Every field of the JSON is documented, and every rule.
 func TestFieldsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/json.md")
+	doc, err := os.ReadFile("../../../docs/json.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // Measures are the values of a file that rules are about.
@@ -30,7 +30,7 @@ const searchTime = 10 * time.Second
 // MeasureTrace takes the values of a trace. It replays the trace, because block
 // sizes are in no event. f is what a recorder wrote down; it may be nil. The
 // error is the context's.
-func MeasureTrace(ctx context.Context, t *trace.Trace, f *side.Facts, progress func(done, total int)) (*Measures, error) {
+func MeasureTrace(ctx context.Context, t *trace.Trace, f *recorder.Facts, progress func(done, total int)) (*Measures, error) {
 	if t.Events.Len() == 0 {
 		const why = "the file has no events, and peaks come from events (torch.cuda.memory._record_memory_history() records them)"
 		s := timeline.NewState(t)

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 func open(t testing.TB, name string) *trace.Trace {
 	t.Helper()
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name+".pickle.gz"), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "..", "testdata", name+".pickle.gz"), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // Divergence is the first call at which the ranks do not all do the same.

@@ -9,7 +9,7 @@ import (
 
 // Every field of the JSON is documented in its part of docs/json.md.
 func TestFieldsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/json.md")
+	doc, err := os.ReadFile("../../../docs/json.md")
 	if err != nil {
 		t.Fatal(err)
 	}

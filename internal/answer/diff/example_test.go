@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 func Example() {
 	ctx := context.Background()
-	f, err := snapshot.Open(ctx, "../testdata/snapshots/leak_graph-default.pickle.gz", snapshot.Options{})
+	f, err := snapshot.Open(ctx, "../../../testdata/snapshots/leak_graph-default.pickle.gz", snapshot.Options{})
 	if err != nil {
 		panic(err)
 	}

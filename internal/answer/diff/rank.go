@@ -3,8 +3,8 @@ package diff
 import (
 	"context"
 
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // Rank is the summary of one device among several.

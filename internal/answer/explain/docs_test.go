@@ -9,7 +9,7 @@ import (
 
 // Every field of the JSON is documented.
 func TestFieldsAreDocumented(t *testing.T) {
-	raw, err := os.ReadFile("../docs/json.md")
+	raw, err := os.ReadFile("../../../docs/json.md")
 	if err != nil {
 		t.Fatal(err)
 	}

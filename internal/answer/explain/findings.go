@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/findings"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

@@ -3,10 +3,10 @@ package explain
 import (
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
-	"github.com/ashlar-mem/ashlar/timeline"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // healthy reports on a run in which nothing failed.

@@ -1,9 +1,9 @@
 package explain
 
 import (
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
 )
 
@@ -11,7 +11,7 @@ import (
 // of Program, Message and Stats.
 type Input struct {
 	Program *replay.Program // checked
-	Side    *side.Facts     // what the recorder wrote beside the snapshot
+	Side    *recorder.Facts // what the recorder wrote beside the snapshot
 
 	Message *message.OOM
 	Stats   *stats.Dump

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -17,7 +17,7 @@ import (
 
 func checked(t testing.TB, file string) *replay.Program {
 	t.Helper()
-	f, err := snapshot.Open(context.Background(), "../testdata/"+file+".pickle.gz", snapshot.Options{})
+	f, err := snapshot.Open(context.Background(), "../../../testdata/"+file+".pickle.gz", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ type realRun struct {
 
 func realRuns(t *testing.T, file string) []realRun {
 	t.Helper()
-	raw, err := os.ReadFile("../testdata/" + file)
+	raw, err := os.ReadFile("../../../testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestRealSpike(t *testing.T) {
 // A run with expandable segments and too low a limit: the message advises what
 // is already on.
 func TestRealCapacity(t *testing.T) {
-	raw, err := os.ReadFile("../testdata/variety/expand_tight.side.json")
+	raw, err := os.ReadFile("../../../testdata/variety/expand_tight.side.json")
 	if err != nil {
 		t.Fatal(err)
 	}

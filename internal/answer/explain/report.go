@@ -1,9 +1,9 @@
 package explain
 
 import (
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/timeline"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // The verdicts, in the order in which they are tried.
@@ -74,7 +74,7 @@ type Limit struct {
 
 // Failure is the request that is explained.
 type Failure struct {
-	facts.Moment
+	stats.Moment
 	Stream uint64           `json:"stream"`
 	Pool   *[2]uint64       `json:"pool"` // nil: the default pool
 	OOMs   int              `json:"ooms"` // failed requests in the file

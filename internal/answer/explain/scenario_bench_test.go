@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/generate"
-	"github.com/ashlar-mem/ashlar/internal/scenario"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/generate"
+	"github.com/ashlar-mem/ashlar/internal/test/scenario"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -20,7 +20,7 @@ import (
 // makes a request that fails for fragmentation.
 func million(b *testing.B) *trace.Trace {
 	b.Helper()
-	recorded, err := snapshot.Open(b.Context(), "../testdata/snapshots/serve_generate-tight-default.pickle.gz", snapshot.Options{})
+	recorded, err := snapshot.Open(b.Context(), "../../../testdata/snapshots/serve_generate-tight-default.pickle.gz", snapshot.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 )
 
 // training makes steps that leave nothing behind: 40 MiB of weights, two

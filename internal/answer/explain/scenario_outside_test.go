@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 // knows tells the size of the device, as the recorder writes it down.
 func knows(total uint64) explain.Input {
-	return explain.Input{Side: &side.Facts{Devices: []side.Device{{TotalBytes: &total}}}}
+	return explain.Input{Side: &recorder.Facts{Devices: []recorder.Device{{TotalBytes: &total}}}}
 }
 
 // said tells it as the message does.

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/internal/scenario"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -102,7 +102,7 @@ var ways = []way{
 	{name: "limit given", input: func(s *story, in *explain.Input) { in.Limit = s.room }, source: "given"},
 	{name: "limit unknown", source: "inferred"},
 	{name: "limit recorded", source: "recorded", input: func(s *story, in *explain.Input) {
-		in.Side = &side.Facts{Devices: []side.Device{{LimitBytes: &s.room, LimitKnown: true}}}
+		in.Side = &recorder.Facts{Devices: []recorder.Device{{LimitBytes: &s.room, LimitKnown: true}}}
 	}},
 	{name: "full device", device: true, source: "none"},
 	{name: "mid-run, limit unknown", midrun: true, source: "inferred"},

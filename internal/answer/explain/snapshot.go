@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // FromSnapshot explains the failed request of a recorded run, with whatever
@@ -330,7 +330,7 @@ func (e *explainer) failure(fromMessage bool) {
 		f.Pool = &[2]uint64{e.f.call.Pool.First, e.f.call.Pool.Second}
 	}
 	if !fromMessage {
-		f.Moment = facts.NewPlaces(e.t).Event(e.event)
+		f.Moment = stats.NewPlaces(e.t).Event(e.event)
 		stack := e.t.Events.Stack.At(e.event)
 		f.Frames = timeline.Frames(e.t, stack)
 		f.Site, _ = timeline.SiteOf(e.t, stack)

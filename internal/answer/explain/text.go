@@ -6,11 +6,11 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 // FromText explains a failed request without a snapshot: by the arithmetic of
@@ -227,7 +227,7 @@ func (a *account) requestOf(segment units.Range) *units.Range {
 // fromSide takes what a recorder wrote down, which is exact.
 func (a *account) fromSide() {
 	s := a.Side
-	if s == nil || s.Reason != side.OOM || s.SegmentBytes == nil || a.segment != nil && !a.segment.Contains(*s.SegmentBytes) {
+	if s == nil || s.Reason != recorder.OOM || s.SegmentBytes == nil || a.segment != nil && !a.segment.Contains(*s.SegmentBytes) {
 		return
 	}
 	a.segment = exactly(*s.SegmentBytes)

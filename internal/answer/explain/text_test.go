@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/snapshot/message"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
 )
 
@@ -161,7 +161,7 @@ type measuredRun struct {
 
 func measured(t *testing.T) []measuredRun {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "testdata", "measured.jsonl"))
+	f, err := os.Open(filepath.Join("..", "..", "..", "testdata", "measured.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,9 +294,9 @@ func TestSameMoment(t *testing.T) {
 // TestSide: what the recorder wrote down is exact, without a message too.
 func TestSide(t *testing.T) {
 	device, number := 0, func(n uint64) *uint64 { return &n }
-	facts := &side.Facts{
-		Reason: side.OOM, Device: &device, RequestBytes: number(1 << 30), SegmentBytes: number(1 << 30), DeviceFreeBytes: number(70 << 30),
-		LimitBytes: number(8 << 30), LimitKnown: true, Devices: []side.Device{{Index: 0, TotalBytes: number(80 << 30), LimitBytes: number(8 << 30), LimitKnown: true}},
+	facts := &recorder.Facts{
+		Reason: recorder.OOM, Device: &device, RequestBytes: number(1 << 30), SegmentBytes: number(1 << 30), DeviceFreeBytes: number(70 << 30),
+		LimitBytes: number(8 << 30), LimitKnown: true, Devices: []recorder.Device{{Index: 0, TotalBytes: number(80 << 30), LimitBytes: number(8 << 30), LimitKnown: true}},
 	}
 	for _, tt := range []struct {
 		live, reserved      int64
@@ -325,7 +325,7 @@ func TestSide(t *testing.T) {
 
 // TestVariety: the message and the statistics of recorded runs.
 func TestVariety(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "testdata", "variety", "*.side.json"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "variety", "*.side.json"))
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)
 	}

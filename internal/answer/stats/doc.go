@@ -7,4 +7,4 @@
 // documents. What a file does not tell is nil, never zero by accident, and
 // Snapshot.Missing says in words what is not there and what that means for the
 // other numbers.
-package facts
+package stats

@@ -1,4 +1,4 @@
-package facts
+package stats
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 // Every field of the JSON is documented.
 func TestFieldsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/json.md")
+	doc, err := os.ReadFile("../../../docs/json.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package facts
+package stats
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 
 func collect(t *testing.T, name string, change func(*snapshot.File)) *Snapshot {
 	t.Helper()
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "..", "testdata", name), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestMessage(t *testing.T) {
 // Peaks of a file that ends within its events are no lower than what its state
 // shows, and say that they are bounds.
 func TestPeaksOfACutFile(t *testing.T) {
-	data, err := os.ReadFile("../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz")
+	data, err := os.ReadFile("../../../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

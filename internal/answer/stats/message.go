@@ -1,4 +1,4 @@
-package facts
+package stats
 
 import (
 	"github.com/ashlar-mem/ashlar/internal/units"

@@ -3,8 +3,8 @@ package tune
 import (
 	"time"
 
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // Answer is a Result in the form of `ashlar tune --json`.

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 )
 
 // Every field of the JSON is documented.
 func TestDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/json.md")
+	doc, err := os.ReadFile("../../../docs/json.md")
 	if err != nil {
 		t.Fatal(err)
 	}

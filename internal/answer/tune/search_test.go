@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 func program(t testing.TB, file string) *replay.Program {
 	t.Helper()
-	f, err := snapshot.Open(context.Background(), "../testdata/"+file+".pickle.gz", snapshot.Options{})
+	f, err := snapshot.Open(context.Background(), "../../../testdata/"+file+".pickle.gz", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,10 @@ import (
 	"errors"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -79,7 +79,7 @@ func ParseBound(text string) (uint64, error) {
 
 // Bounds returns the bounds that were given, else those that the recording
 // shows: nil stands for one that was not given, 0 for none. f may be nil.
-func Bounds(p *replay.Program, f *side.Facts, limit, memory *uint64) (Limit, Memory) {
+func Bounds(p *replay.Program, f *recorder.Facts, limit, memory *uint64) (Limit, Memory) {
 	l, m := Limit{}, Memory{}
 	if limit != nil {
 		l = GivenLimit(p, *limit)
@@ -97,7 +97,7 @@ func Bounds(p *replay.Program, f *side.Facts, limit, memory *uint64) (Limit, Mem
 // LimitOf returns the limit that a recording was made under: as the recorder
 // wrote it down, else the upper end of the range that the events leave if they
 // show one at all. f may be nil.
-func LimitOf(p *replay.Program, f *side.Facts) Limit {
+func LimitOf(p *replay.Program, f *recorder.Facts) Limit {
 	l := shownLimit(p)
 	if l.Max != nil {
 		l.Bound = Bound{l.Max, Inferred}
@@ -112,7 +112,7 @@ func LimitOf(p *replay.Program, f *side.Facts) Limit {
 
 // RecordedLimit returns the limit of a device that a recorder wrote down, nil if
 // there is none or nobody did. f may be nil.
-func RecordedLimit(f *side.Facts, device int) *uint64 {
+func RecordedLimit(f *recorder.Facts, device int) *uint64 {
 	if f == nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func shownLimit(p *replay.Program) Limit {
 //
 // Other processes come and go, so the device may have had less later. It did
 // have what the recording reserved, and the bound is never below that.
-func MemoryOf(p *replay.Program, f *side.Facts) Memory {
+func MemoryOf(p *replay.Program, f *recorder.Facts) Memory {
 	peaks := timeline.New(p.Trace, timeline.Options{}).Peaks()
 	for _, o := range peaks.OOMs {
 		bytes := o.Event.Addr + o.Totals.Reserved

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -15,13 +15,13 @@ func TestLimitOf(t *testing.T) {
 	capped := program(t, "snapshots/resnet_batches-tight-default.pickle.gz")
 	low, high := capped.Check.Limit.Min, capped.Check.Limit.Max
 	free := program(t, "variety/graphs.pickle.gz")
-	device := func(limit *uint64) *side.Facts {
-		return &side.Facts{Devices: []side.Device{{Index: 0, LimitBytes: limit, LimitKnown: true}}}
+	device := func(limit *uint64) *recorder.Facts {
+		return &recorder.Facts{Devices: []recorder.Device{{Index: 0, LimitBytes: limit, LimitKnown: true}}}
 	}
 	got := []Limit{
 		LimitOf(capped, nil), LimitOf(capped, device(ptr(low+1))), LimitOf(capped, device(ptr(high+1))), LimitOf(capped, device(ptr(low-1))),
-		LimitOf(capped, device(nil)), LimitOf(capped, &side.Facts{Device: ptr(0), LimitBytes: ptr(low + 2), LimitKnown: true}),
-		LimitOf(capped, &side.Facts{Device: ptr(1), LimitBytes: ptr(low + 2), LimitKnown: true}),
+		LimitOf(capped, device(nil)), LimitOf(capped, &recorder.Facts{Device: ptr(0), LimitBytes: ptr(low + 2), LimitKnown: true}),
+		LimitOf(capped, &recorder.Facts{Device: ptr(1), LimitBytes: ptr(low + 2), LimitKnown: true}),
 		GivenLimit(capped, 5), GivenLimit(capped, 0),
 	}
 	want := []Bound{
@@ -88,7 +88,7 @@ func TestMemoryOf(t *testing.T) {
 	for _, s := range p.Trace.Segments {
 		sum += s.TotalSize
 	}
-	facts := &side.Facts{Devices: []side.Device{{Index: 0, FreeBytes: ptr[uint64](1 << 30)}}}
+	facts := &recorder.Facts{Devices: []recorder.Device{{Index: 0, FreeBytes: ptr[uint64](1 << 30)}}}
 	if m := MemoryOf(p, facts); m.Source != Recorded || m.Value() != max(sum+1<<30, 0) || m.Event != nil {
 		t.Errorf("%+v, %d in segments", m, sum)
 	}

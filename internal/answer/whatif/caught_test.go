@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 func TestLooksCaught(t *testing.T) {
@@ -65,7 +65,7 @@ func TestCaughtInTheRecording(t *testing.T) {
 
 // Every field of the JSON is documented.
 func TestFieldsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/json.md")
+	doc, err := os.ReadFile("../../../docs/json.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
 	"github.com/ashlar-mem/ashlar/settings"
-	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 // SelfCheck says how much of the recording the model reproduces under the

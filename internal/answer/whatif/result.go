@@ -1,9 +1,9 @@
 package whatif
 
 import (
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -24,13 +24,13 @@ type Result struct {
 	StartReleased uint64 `json:"start_released_bytes"`
 
 	PeakReserved    uint64       `json:"peak_reserved_bytes"`
-	PeakReservedAt  facts.Moment `json:"peak_reserved_at"`
+	PeakReservedAt  stats.Moment `json:"peak_reserved_at"`
 	PeakActive      uint64       `json:"peak_active_bytes"`
-	PeakActiveAt    facts.Moment `json:"peak_active_at"`
+	PeakActiveAt    stats.Moment `json:"peak_active_at"`
 	PeakAllocated   uint64       `json:"peak_allocated_bytes"`
-	PeakAllocatedAt facts.Moment `json:"peak_allocated_at"`
+	PeakAllocatedAt stats.Moment `json:"peak_allocated_at"`
 	PeakRequested   uint64       `json:"peak_requested_bytes"`
-	PeakRequestedAt facts.Moment `json:"peak_requested_at"`
+	PeakRequestedAt stats.Moment `json:"peak_requested_at"`
 
 	Retries      int64 `json:"num_alloc_retries"`
 	OOMs         int64 `json:"num_ooms"`
@@ -46,7 +46,7 @@ type Result struct {
 
 // Failure is the first request that failed.
 type Failure struct {
-	facts.Moment
+	stats.Moment
 	Size        uint64           `json:"size_bytes"`    // asked for by the program
 	Segment     uint64           `json:"segment_bytes"` // asked of the driver for it
 	Stream      uint64           `json:"stream"`
@@ -84,16 +84,16 @@ func NewResult(p *replay.Program, o *replay.Outcome) *Result { return newTeller(
 // teller knows when and where in the program events are.
 type teller struct {
 	t      *trace.Trace
-	places *facts.Places
+	places *stats.Places
 }
 
 func newTeller(p *replay.Program) *teller {
-	return &teller{t: p.Trace, places: facts.NewPlaces(p.Trace)}
+	return &teller{t: p.Trace, places: stats.NewPlaces(p.Trace)}
 }
 
 func (t *teller) result(o *replay.Outcome) *Result {
 	c := &o.Conditions
-	high := func(h replay.High) (uint64, facts.Moment) { return h.Bytes, t.places.At(h.Event, h.Time) }
+	high := func(h replay.High) (uint64, stats.Moment) { return h.Bytes, t.places.At(h.Event, h.Time) }
 	r := &Result{
 		Settings: c.Settings.String(), Export: c.Settings.Export(), Limit: bytes(c.Cap()), DeviceMemory: bytes(c.DeviceMemory),
 		Fails: o.Fails, Retries: o.Retries, OOMs: o.OOMs, DeviceAllocs: o.DeviceAllocs, DeviceFrees: o.DeviceFrees,

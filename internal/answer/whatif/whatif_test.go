@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -20,7 +20,7 @@ import (
 
 func open(t *testing.T, name string) *snapshot.File {
 	t.Helper()
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "..", "testdata", name), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,22 +67,22 @@ func ask(t *testing.T, p *replay.Program, q Question) *Answer {
 // The recorded settings, replayed on a simulated device, have the peaks that
 // stats reads off the recording.
 func TestRecordedPeaksAreThoseOfStats(t *testing.T) {
-	files, err := filepath.Glob("../testdata/variety/*.pickle.gz")
+	files, err := filepath.Glob("../../../testdata/variety/*.pickle.gz")
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)
 	}
 	for _, name := range []string{"gpt2_varlen-tight", "streams_graphs", "streams_graphs-tight", "resnet_batches-tight", "unet_multires-tight", "ckpt_spike"} {
-		files = append(files, "../testdata/snapshots/"+name+"-default.pickle.gz")
+		files = append(files, "../../../testdata/snapshots/"+name+"-default.pickle.gz")
 	}
 	for _, file := range files {
-		name := strings.TrimPrefix(file, "../testdata/")
+		name := strings.TrimPrefix(file, "../../../testdata/")
 		if name == "variety/stateonly.pickle.gz" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := open(t, name)
-			want, err := facts.NewSnapshot(t.Context(), f, facts.Options{Device: -1})
+			want, err := stats.NewSnapshot(t.Context(), f, stats.Options{Device: -1})
 			if err != nil {
 				t.Fatal(err)
 			}

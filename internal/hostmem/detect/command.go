@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // Options say how a command is looked into.

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/documented"
+	"github.com/ashlar-mem/ashlar/internal/test/documented"
 )
 
 // Every field of the JSON is documented.
@@ -15,7 +15,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}{
 		"host detect": {reflect.TypeFor[Result](), 50},
 	} {
-		missing, n, err := documented.Missing("../../docs/json.md", command, tt.typ)
+		missing, n, err := documented.Missing("../../../docs/json.md", command, tt.typ)
 		if err != nil || len(missing) > 0 || n < tt.least {
 			t.Errorf("%s: %d fields, not in docs/json.md: %q; %v", command, n, missing, err)
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // Growth is how the RSS of a process changed while it was watched.

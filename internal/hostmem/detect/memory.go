@@ -1,7 +1,7 @@
 package detect
 
 import (
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // Memory is how much memory a process has and where. The five shares at the

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // notes says what else a reader should know.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // Process finds out which malloc a process uses. Errors that a caller may act

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // want is what must be found; a version is a pattern, empty if none is told.

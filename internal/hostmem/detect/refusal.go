@@ -5,7 +5,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // refusedError says why the kernel does not let us look into a process, and

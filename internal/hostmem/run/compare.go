@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/hostmem/detect"
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 // Comparison is a command under all variants.

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 // plain is glibc alone.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 // Memory that falls while it settles, and does not only scatter, is told.

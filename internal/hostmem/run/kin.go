@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // kin is a command with all its descendants, also those that have left its

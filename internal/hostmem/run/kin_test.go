@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // daemonMemory is what the daemons of these tests hold, in bytes.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // Fate is what became of a process that has left the group of its command.

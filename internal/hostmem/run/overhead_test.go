@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 // eight is a Python process with seven forked workers, each with so many MB.

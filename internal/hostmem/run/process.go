@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // process is a command in a process group of its own.

@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"syscall"
 
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // Other systems have no /proc to measure by: nothing of this is reached.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 // measured is a result of runs with these final sizes, in MiB, and CPU times.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 // How the final memory was measured.

@@ -23,7 +23,7 @@ func service(t *testing.T) Spec {
 	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
 	return Spec{
-		Command: []string{"python3", "../../testdata/host/server.py", port, "deaf"},
+		Command: []string{"python3", "../../../testdata/host/server.py", port, "deaf"},
 		Ready:   &Ready{URL: "http://127.0.0.1:" + port + "/"},
 		Load:    "python3 ../../testdata/host/load.py " + port + " 10",
 		Grace:   300 * time.Millisecond,

@@ -6,9 +6,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/detect"
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 // Phase is a part of a run.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/detect"
-	"github.com/ashlar-mem/ashlar/hostmem/proc"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
 // verifier remembers what was seen of the mallocs of a run.

@@ -3,7 +3,7 @@ package variant
 import (
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/detect"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/detect"
 )
 
 // Variable is one environment variable.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/run"
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/run"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 //go:embed source

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/run"
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/run"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 func TestChoose(t *testing.T) {

@@ -1,4 +1,4 @@
-package gpu
+package cards
 
 // Kind says how a figure is known.
 type Kind string

@@ -14,4 +14,4 @@
 // of libraries): it was measured on the H200 and is an estimate elsewhere.
 //
 // The data is one file, cards.json, one line per card.
-package gpu
+package cards

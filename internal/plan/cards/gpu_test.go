@@ -1,4 +1,4 @@
-package gpu_test
+package cards_test
 
 import (
 	"errors"
@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan/gpu"
 )
 
 func TestTable(t *testing.T) {
 	seen := map[string]string{}
-	for _, c := range gpu.List() {
+	for _, c := range cards.List() {
 		if c.TotalBytes < 4<<30 || c.TotalBytes > 400<<30 {
 			t.Errorf("%s: total %s", c.Name, units.Size(c.TotalBytes))
 		}
@@ -28,16 +28,16 @@ func TestTable(t *testing.T) {
 		if c.TotalSource == "" || c.ContextSource == "" || c.Date == "" || c.Title == "" {
 			t.Errorf("%s: a source, date or title is missing: %+v", c.Name, c)
 		}
-		if (c.Total == gpu.Estimate) != strings.HasPrefix(c.TotalSource, "estimate: ") {
+		if (c.Total == cards.Estimate) != strings.HasPrefix(c.TotalSource, "estimate: ") {
 			t.Errorf("%s: the total is %s, its source %q", c.Name, c.Total, c.TotalSource)
 		}
-		for _, k := range []gpu.Kind{c.Total, c.Context} {
-			if k != gpu.Measured && k != gpu.Reported && k != gpu.Estimate {
+		for _, k := range []cards.Kind{c.Total, c.Context} {
+			if k != cards.Measured && k != cards.Reported && k != cards.Estimate {
 				t.Errorf("%s: kind %q", c.Name, k)
 			}
 		}
 		for _, name := range append([]string{c.Name, c.Title}, c.Aliases...) {
-			got, ok := gpu.Find(name)
+			got, ok := cards.Find(name)
 			if !ok || got.Name != c.Name {
 				t.Errorf("%q finds %q, want %q", name, got.Name, c.Name)
 			}
@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, name := range strings.Fields(`h200 h100 h100-pcie h100-nvl h20 b200 gh200 a100-40 a100-80 a800 a10 a10g a40 a6000 rtx6000ada
 		l4 l40 l40s t4 v100-16 v100-32 3060 3070 3080 3090 4070 4080 4090 5090 rtx-pro-6000`) {
-		if _, ok := gpu.Find(name); !ok {
+		if _, ok := cards.Find(name); !ok {
 			t.Errorf("%s is missing", name)
 		}
 	}
@@ -57,18 +57,18 @@ func TestTable(t *testing.T) {
 
 // TestMeasured pins the figures that were measured.
 func TestMeasured(t *testing.T) {
-	c, ok := gpu.Find("h200")
-	if !ok || c.TotalBytes != 150109880320 || c.ContextBytes != 619<<20 || c.OutsideBytes != 749<<20 || c.Context != gpu.Measured {
+	c, ok := cards.Find("h200")
+	if !ok || c.TotalBytes != 150109880320 || c.ContextBytes != 619<<20 || c.OutsideBytes != 749<<20 || c.Context != cards.Measured {
 		t.Errorf("%+v", c)
 	}
-	if n, source := gpu.NCCL(); n != 512<<20 || source == "" {
+	if n, source := cards.NCCL(); n != 512<<20 || source == "" {
 		t.Errorf("NCCL %d, %q", n, source)
 	}
 }
 
 func TestWorkspace(t *testing.T) {
 	for name, want := range map[string]uint64{"h200": 32 << 20, "h20": 32 << 20, "a100-80": 8519680, "l40s": 8519680, "b200": 8519680, "5090": 8519680} {
-		if c, _ := gpu.Find(name); c.WorkspaceBytes() != want {
+		if c, _ := cards.Find(name); c.WorkspaceBytes() != want {
 			t.Errorf("%s: %d, want %d", name, c.WorkspaceBytes(), want)
 		}
 	}
@@ -79,26 +79,26 @@ func TestParse(t *testing.T) {
 		"H100": "h100", "NVIDIA H100 80GB HBM3": "h100", " RTX 4090 ": "4090", "GeForce RTX 3090 Ti": "3090ti",
 		"A100-SXM4-80GB": "a100-80", "a100-80gb": "a100-80", "L40S": "l40s", "rtx_pro_6000": "rtx-pro-6000",
 	} {
-		if c, err := gpu.Parse(text); err != nil || c.Name != want {
+		if c, err := cards.Parse(text); err != nil || c.Name != want {
 			t.Errorf("%q: %q, %v", text, c.Name, err)
 		}
 	}
-	c, err := gpu.Parse("80GiB")
-	if err != nil || c.TotalBytes != 80<<30 || c.Total != gpu.Given || c.Context != gpu.Estimate || c.OutsideBytes != 749<<20 || c.Major != 9 {
+	c, err := cards.Parse("80GiB")
+	if err != nil || c.TotalBytes != 80<<30 || c.Total != cards.Given || c.Context != cards.Estimate || c.OutsideBytes != 749<<20 || c.Major != 9 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for text, want := range map[string]string{
 		"a100": "did you mean a100-40, a100-pcie-40, a100-80", "4091": "4090", "h10": "h100", "v100": "v100-16, v100-32",
 		"3050": "is not known", "": "is not known", "banana": "give its memory, such as 80GiB, or one of h200", "12": "is not known",
 	} {
-		_, err := gpu.Parse(text)
-		var unknown *gpu.UnknownError
+		_, err := cards.Parse(text)
+		var unknown *cards.UnknownError
 		if !errors.As(err, &unknown) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	for _, text := range []string{"0GiB", "-5GiB", "0"} {
-		if _, err := gpu.Parse(text); err == nil || !strings.Contains(err.Error(), "must be more than nothing") {
+		if _, err := cards.Parse(text); err == nil || !strings.Contains(err.Error(), "must be more than nothing") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -106,16 +106,16 @@ func TestParse(t *testing.T) {
 
 // TestListIsACopy: a caller that changes what it got changes nothing else.
 func TestListIsACopy(t *testing.T) {
-	list := gpu.List()
+	list := cards.List()
 	list[0].Name, list[0].Aliases[0] = "x", "y"
-	if again := gpu.List(); again[0].Name == "x" || again[0].Aliases[0] == "y" {
+	if again := cards.List(); again[0].Name == "x" || again[0].Aliases[0] == "y" {
 		t.Error("the table was changed")
 	}
 }
 
 func ExampleParse() {
 	for _, text := range []string{"h200", "24GiB", "h300"} {
-		c, err := gpu.Parse(text)
+		c, err := cards.Parse(text)
 		if err != nil {
 			fmt.Println(err)
 			continue

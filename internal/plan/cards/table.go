@@ -1,4 +1,4 @@
-package gpu
+package cards
 
 import (
 	_ "embed"

@@ -2,7 +2,7 @@ package eager
 
 import (
 	"github.com/ashlar-mem/ashlar/internal/invariants"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // arena hands out the small structs that a run makes by the hundred thousand.

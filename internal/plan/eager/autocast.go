@@ -1,6 +1,6 @@
 package eager
 
-import "github.com/ashlar-mem/ashlar/plan/ledger"
+import "github.com/ashlar-mem/ashlar/internal/plan/ledger"
 
 // autocast is torch.autocast: matrix products, convolutions and attention run
 // in the lower type; powers, norms, softmax and losses run in fp32; all else

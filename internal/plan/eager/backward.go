@@ -3,7 +3,7 @@ package eager
 import (
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // pass is one run of the backward engine.

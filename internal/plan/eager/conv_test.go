@@ -18,7 +18,7 @@ type convolution struct {
 
 func readConvolutions(t *testing.T) []convolution {
 	t.Helper()
-	f, err := os.Open("../../testdata/plan/convolutions.jsonl.gz")
+	f, err := os.Open("../../../testdata/plan/convolutions.jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type kernel struct {
 
 func readKernels(t *testing.T) []kernel {
 	t.Helper()
-	f, err := os.Open("../../testdata/plan/kernels.jsonl.gz")
+	f, err := os.Open("../../../testdata/plan/kernels.jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 package eager
 
-import "github.com/ashlar-mem/ashlar/plan/ledger"
+import "github.com/ashlar-mem/ashlar/internal/plan/ledger"
 
 // Device is what of the GPU shows in the allocations of ops.
 type Device struct {

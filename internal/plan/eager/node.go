@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // last is the sequence number of nodes that run as soon as they can.

@@ -3,7 +3,7 @@ package eager
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // MaxDims is the most dimensions a tensor has.

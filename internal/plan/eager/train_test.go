@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // sizesOf lists the sizes that fn allocates.

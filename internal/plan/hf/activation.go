@@ -1,6 +1,6 @@
 package hf
 
-import "github.com/ashlar-mem/ashlar/plan/eager"
+import "github.com/ashlar-mem/ashlar/internal/plan/eager"
 
 // activate is an activation function by its name in transformers. Some are one
 // op; others are written out in Python, and each of their steps is a tensor.

@@ -1,6 +1,6 @@
 package hf
 
-import "github.com/ashlar-mem/ashlar/plan/eager"
+import "github.com/ashlar-mem/ashlar/internal/plan/eager"
 
 // collectRouters has the routers' logits kept for the balancing loss, if the
 // model has one. A recomputation does not collect.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // llama8 is Llama-3.1-8B's shape.
@@ -17,7 +17,7 @@ const llama8 = `{"model_type": "llama", "hidden_size": 4096, "intermediate_size"
 // BenchmarkRun8B is the symbolic run alone, of 8 billion parameters: two steps of
 // training, of which a plan makes three, or 64 tokens.
 func BenchmarkRun8B(b *testing.B) {
-	m, err := config.Read(strings.NewReader(llama8))
+	m, err := model.Read(strings.NewReader(llama8))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // bert is BertForMaskedLM.
@@ -21,18 +21,18 @@ func newBert(r *run) network {
 	n := &bert{}
 	top := &builder{r: r}
 	base := top
-	if c.Head != config.HeadNone {
+	if c.Head != model.HeadNone {
 		base = top.in("bert")
 	}
 	n.embed = base.bertEmbeddings("embeddings")
 	for i := range c.Layers {
 		n.layers = append(n.layers, base.bertLayer(fmt.Sprintf("encoder.layer.%d", i)))
 	}
-	if c.Head == config.HeadNone {
+	if c.Head == model.HeadNone {
 		base.linear("pooler.dense", c.Hidden, c.Hidden, true)
 	}
 	n.embed.positionIDs(r).Drop() // when weights are initialised
-	if c.Head != config.HeadNone {
+	if c.Head != model.HeadNone {
 		n.head = top.bertHead("cls.predictions", n.embed.words)
 	}
 	return n

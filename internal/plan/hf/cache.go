@@ -3,9 +3,9 @@ package hf
 import (
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // cache keeps the keys and values of every layer: a DynamicCache, which grows
@@ -28,12 +28,12 @@ type cached struct {
 }
 
 // newCache makes the cache of a model; length is 0 for a dynamic one.
-func newCache(c *config.Model, length int64) *cache {
+func newCache(c *model.Model, length int64) *cache {
 	k := &cache{layers: make([]cached, c.Layers)}
 	for i := range k.layers {
 		l := &k.layers[i]
 		l.window = int64(c.Window(i))
-		l.linear = c.LayerTypes[i] == config.LinearAttention
+		l.linear = c.LayerTypes[i] == model.LinearAttention
 		l.length = length
 		if length > 0 && l.window > 0 {
 			l.length = min(length, l.window)

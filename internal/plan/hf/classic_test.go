@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 func classic(t *testing.T, text string, change func(*job.Job)) (*hf.Result, error) {
 	t.Helper()
-	m, err := config.Read(strings.NewReader(text))
+	m, err := model.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

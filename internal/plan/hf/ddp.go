@@ -3,8 +3,8 @@ package hf
 import (
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // ddp is DistributedDataParallel: gradients are copied into buckets that are

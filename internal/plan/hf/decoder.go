@@ -1,9 +1,9 @@
 package hf
 
 import (
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // network is a model that can be trained.
@@ -60,7 +60,7 @@ type decoder struct {
 // head is lm_head, which may be the embedding again.
 func (b *builder) head(e *embedding) *linear {
 	c := b.r.job.Model
-	if c.Head == config.HeadNone || b.r.sends() {
+	if c.Head == model.HeadNone || b.r.sends() {
 		return nil
 	}
 	// The head's own weight is allocated before it is tied.

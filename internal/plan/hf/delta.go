@@ -1,8 +1,8 @@
 package hf
 
 import (
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // deltaNet is Qwen3_5GatedDeltaNet: linear attention by the gated delta rule,

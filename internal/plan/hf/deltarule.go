@@ -1,6 +1,6 @@
 package hf
 
-import "github.com/ashlar-mem/ashlar/plan/eager"
+import "github.com/ashlar-mem/ashlar/internal/plan/eager"
 
 // deltaRule is a call of the gated delta rule. The tensors are borrowed: q, k
 // and v [batch, rows, heads, d], beta and decay [batch, rows, heads].

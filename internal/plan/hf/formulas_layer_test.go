@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // The closed formulas of planner.md, section 4, as tests of the ledger: what the
@@ -37,7 +37,7 @@ func decoderConfig(family, more string) string {
 // formulaJob is a bf16 training job of a config with so many layers.
 func formulaJob(t *testing.T, text string, layers int, change func(*job.Job)) *job.Job {
 	t.Helper()
-	m, err := config.Read(strings.NewReader(strings.ReplaceAll(text, "LAYERS", fmt.Sprint(layers))))
+	m, err := model.Read(strings.NewReader(strings.ReplaceAll(text, "LAYERS", fmt.Sprint(layers))))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

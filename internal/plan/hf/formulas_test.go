@@ -3,9 +3,9 @@ package hf_test
 import (
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
 // most is the highest sum of the live tensors of some kinds within a phase of
@@ -126,7 +126,7 @@ func TestLossFormula(t *testing.T) {
 // Peaks by the formulas of 4.4 and 4.6, for cases of section 8: what is there
 // throughout, and what one layer takes for a moment.
 func TestPeakFormulas(t *testing.T) {
-	cases, err := recorded.MeasuredIn(recorded.FirstCases)
+	cases, err := plancompare.MeasuredIn(plancompare.FirstCases)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestPeakFormulas(t *testing.T) {
 		n++
 		l := runJob(t, j).Ledger
 		// What is left: counters of the optimizer, frequencies, the loss.
-		if got, _ := recorded.Peak(l, l.Scored(), len(l.Events)); got < want || got > want+16<<10 {
+		if got, _ := plancompare.Peak(l, l.Scored(), len(l.Events)); got < want || got > want+16<<10 {
 			t.Errorf("%s: the peak is %d, the formula says %d: %+d", c.Name, got, want, got-want)
 		}
 	}

@@ -3,8 +3,8 @@ package hf
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // gemmaLayer is Gemma2DecoderLayer, and Gemma3's: llama's with norms after

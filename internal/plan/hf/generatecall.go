@@ -1,8 +1,8 @@
 package hf
 
 import (
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // generation is a call of model.generate(ids, attention_mask=mask,

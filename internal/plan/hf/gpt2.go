@@ -3,9 +3,9 @@ package hf
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // gpt2 is GPT2LMHeadModel.
@@ -22,7 +22,7 @@ func newGPT2(r *run) network {
 	g := &gpt2{dropout: c.EmbeddingDropout}
 	top := &builder{r: r}
 	base := top
-	if c.Head != config.HeadNone {
+	if c.Head != model.HeadNone {
 		base = top.in("transformer")
 	}
 	g.tokens = base.embedding("wte", c.Vocab, c.Hidden)

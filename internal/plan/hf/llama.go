@@ -3,7 +3,7 @@ package hf
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 )
 
 // llamaLayer is LlamaDecoderLayer.

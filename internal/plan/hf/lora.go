@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 )
 
 // adapter is a LoRA pair around a frozen Linear.

@@ -1,6 +1,6 @@
 package hf
 
-import "github.com/ashlar-mem/ashlar/plan/eager"
+import "github.com/ashlar-mem/ashlar/internal/plan/eager"
 
 // causalLoss is ForCausalLMLoss: logits in fp32, labels moved by one.
 func causalLoss(r *run, logits, labels *eager.Tensor) *eager.Tensor {

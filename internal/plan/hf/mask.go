@@ -3,9 +3,9 @@ package hf
 import (
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // maskArgs is what a mask is made for.
@@ -36,11 +36,11 @@ type masks struct {
 }
 
 // of is the mask for a type of layer, borrowed.
-func (m *masks) of(t config.LayerType) *eager.Tensor {
+func (m *masks) of(t model.LayerType) *eager.Tensor {
 	switch t {
-	case config.SlidingAttention:
+	case model.SlidingAttention:
 		return m.sliding
-	case config.LinearAttention:
+	case model.LinearAttention:
 		return m.linear
 	}
 	return m.full
@@ -57,7 +57,7 @@ func decoderMasks(r *run, a maskArgs) (ms masks) {
 	case "qwen2", "qwen3", "gemma2", "gemma3", "gpt_oss", "qwen3_5", "qwen3_5_moe":
 		ms.mapped = true
 	}
-	sliding := slices.Contains(c.LayerTypes, config.SlidingAttention)
+	sliding := slices.Contains(c.LayerTypes, model.SlidingAttention)
 	single := c.Family == "mistral" || c.Family == "mixtral"
 	switch c.Family {
 	case "gemma2", "gemma3":

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
 // planCase plans a measured case.
-func planCase(t *testing.T, c *recorded.Case) (*ledger.Ledger, recorded.Peaks) {
+func planCase(t *testing.T, c *plancompare.Case) (*ledger.Ledger, plancompare.Peaks) {
 	t.Helper()
 	j, err := c.Job()
 	if err != nil {
@@ -26,7 +26,7 @@ func planCase(t *testing.T, c *recorded.Case) (*ledger.Ledger, recorded.Peaks) {
 	if err != nil {
 		t.Fatalf("%s: %v", c.Name, err)
 	}
-	p, err := recorded.Through(r.Ledger)
+	p, err := plancompare.Through(r.Ledger)
 	if err != nil {
 		t.Fatalf("%s: %v", c.Name, err)
 	}
@@ -36,7 +36,7 @@ func planCase(t *testing.T, c *recorded.Case) (*ledger.Ledger, recorded.Peaks) {
 // Options of training in combinations that were measured: nothing was fitted to
 // them, and the peaks are the measured ones.
 func TestMeasured(t *testing.T) {
-	cases, err := recorded.Measured()
+	cases, err := plancompare.Measured()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestMeasured(t *testing.T) {
 			{"allocated", got.Allocated, want.Allocated},
 			{"reserved", got.Reserved, want.Reserved},
 		} {
-			if off := recorded.Off(x.planned, x.real); off > 1e-4 || off < -1e-4 {
+			if off := plancompare.Off(x.planned, x.real); off > 1e-4 || off < -1e-4 {
 				t.Errorf("%s: peak %s is %d, measured %d: %+.3f %%", c.Name, x.what, x.planned, x.real, 100*off)
 			}
 		}
@@ -70,7 +70,7 @@ func TestMeasured(t *testing.T) {
 // In these runs NCCL gave the first step's bucket back later than the plan
 // assumes. What is reserved is then more, by no more than the plan says.
 func TestLateBucket(t *testing.T) {
-	dir, err := recorded.Folder()
+	dir, err := plancompare.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestLateBucket(t *testing.T) {
 	}
 	n := 0
 	for in := bufio.NewScanner(bytes.NewReader(data)); in.Scan(); n++ {
-		var c recorded.Case
+		var c plancompare.Case
 		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
 			t.Fatal(err)
 		}

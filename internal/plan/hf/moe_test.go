@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 func moeJob(t *testing.T, text string) *job.Job {
 	t.Helper()
-	c, err := config.Read(strings.NewReader(text))
+	c, err := model.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

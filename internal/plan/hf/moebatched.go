@@ -1,6 +1,6 @@
 package hf
 
-import "github.com/ashlar-mem/ashlar/plan/eager"
+import "github.com/ashlar-mem/ashlar/internal/plan/eager"
 
 // batched is batched_mm_experts_forward, which generate() switches to once the
 // prompt is done: every token multiplies with copies of the weights of its

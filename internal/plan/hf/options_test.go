@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // smallModels are one of each family, with layers that can be divided.
@@ -31,7 +31,7 @@ var smallModels = []string{
 
 func smallJob(t *testing.T, text string) *job.Job {
 	t.Helper()
-	m, err := config.Read(strings.NewReader(text))
+	m, err := model.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -114,7 +114,7 @@ func trainingJob(t *testing.T, rng *rand.Rand) *job.Job {
 	if j.Model.T5 != nil {
 		j.Recompute.Reentrant = false // a decoder would run the encoder's backward pass for each of its layers
 	}
-	if j.Model.Head == config.HeadCausal {
+	if j.Model.Head == model.HeadCausal {
 		j.LossChunk = oneOf[int64](rng, 0, 0, 50, 1000)
 	}
 	if rng.Intn(3) == 0 && j.Model.ViT == nil {
@@ -150,7 +150,7 @@ func TestRanks(t *testing.T) {
 				j := smallJob(t, text)
 				j.Shard = shard(n)
 				if mode == "ep" && j.Model.MoE == nil || mode == "cp" && j.Model.ViT != nil ||
-					mode == "tp,sp" && j.Model.ViT != nil || mode == "pp" && j.Model.Head != config.HeadCausal {
+					mode == "tp,sp" && j.Model.ViT != nil || mode == "pp" && j.Model.Head != model.HeadCausal {
 					continue
 				}
 				r, err := hf.Run(context.Background(), j)

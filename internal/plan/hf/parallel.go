@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // Parallelism over several ranks divides the job before it is run: what is
@@ -76,7 +76,7 @@ var sequenceFamilies = []string{
 }
 
 // divideHeads makes a model one rank's part under tensor parallelism.
-func divideHeads(m *config.Model, t int) error {
+func divideHeads(m *model.Model, t int) error {
 	if m.Heads%t != 0 || m.Intermediate%t != 0 {
 		return fmt.Errorf("%d heads and an MLP of width %d cannot be divided among %d ranks", m.Heads, m.Intermediate, t)
 	}
@@ -102,7 +102,7 @@ func divideHeads(m *config.Model, t int) error {
 // gradient accumulation.
 func pipeline(j *job.Job, p int) ([]*job.Job, []*stage, error) {
 	m := j.Model
-	if p > m.Layers || m.T5 != nil || m.ViT != nil || m.Head != config.HeadCausal {
+	if p > m.Layers || m.T5 != nil || m.ViT != nil || m.Head != model.HeadCausal {
 		return nil, nil, fmt.Errorf("%s with %d layers cannot be cut into %d stages", m.ModelType, m.Layers, p)
 	}
 	n := (m.Layers + p - 1) / p

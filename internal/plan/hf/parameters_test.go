@@ -10,15 +10,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // Models have the parameters that transformers gives them, in its order, which
 // is that of the optimizer's state. Of the largest models the file lists the
 // first layer alone.
 func TestParameters(t *testing.T) {
-	f, err := os.Open("../../testdata/plan/params.jsonl.gz")
+	f, err := os.Open("../../../testdata/plan/params.jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestParameters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model, err := config.Read(strings.NewReader(string(text)))
+		model, err := model.Read(strings.NewReader(string(text)))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

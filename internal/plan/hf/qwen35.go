@@ -3,9 +3,9 @@ package hf
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // newQwen35 makes qwen3_5 and qwen3_5_moe: most layers mix tokens with a gated
@@ -20,7 +20,7 @@ func newQwen35(r *run) network {
 	for i := range c.Layers {
 		b := base.in(fmt.Sprintf("layers.%d", i))
 		l := &llamaLayer{}
-		if c.LayerTypes[i] == config.LinearAttention {
+		if c.LayerTypes[i] == model.LinearAttention {
 			n := b.deltaNet("linear_attn")
 			nets = append(nets, n)
 			l.attention = n

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // Odd shapes and all ways of attention either run or are refused with a reason,
@@ -65,7 +65,7 @@ func attentionJob(t *testing.T, rng *rand.Rand) (string, *job.Job) {
 		`"num_attention_heads":%d,"num_key_value_heads":%d,"head_dim":%d,"vocab_size":300,`+
 		`"tie_word_embeddings":%v,"attention_dropout":%s%s}`,
 		family, heads*width, heads, kv, width, rng.Intn(2) == 0, oneOf(rng, "0", "0.1"), more)
-	m, err := config.Read(strings.NewReader(text))
+	m, err := model.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
 var update = flag.Bool("update", false, "raise the levels in testdata/plan/levels.txt to what holds now")
@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "raise the levels in testdata/plan/level
 // says how well each agrees: what was reached once is kept. A recording that is
 // not in it has no plan yet.
 func TestRecorded(t *testing.T) {
-	names, err := recorded.Names()
+	names, err := plancompare.Names()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func TestRecorded(t *testing.T) {
 		switch {
 		case ok && !got.Reaches(want):
 			t.Errorf("%s: %s, and it was %s: %d rows differ, peaks %+v, measured %+v, births of step 3 covered %.2f %%; "+
-				"go run ./internal/plandiff %s shows where", name, got, want, f.Differing, f.Planned, f.Measured, 100*f.LargeScored.Share(), name)
-		case got != want && got != recorded.Far:
+				"go -C tools run ./plandiff %s shows where", name, got, want, f.Differing, f.Planned, f.Measured, 100*f.LargeScored.Share(), name)
+		case got != want && got != plancompare.Far:
 			levels[name] = got
 		}
 	}
@@ -58,13 +58,13 @@ var errPanic = errors.New("panic")
 
 // figures plans a run and compares it. A panic is this run's error, so that the
 // others are still compared.
-func figures(name string) (f recorded.Figures, err error) {
+func figures(name string) (f plancompare.Figures, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errPanic, p)
 		}
 	}()
-	run, err := recorded.Open(name)
+	run, err := plancompare.Open(name)
 	if err != nil {
 		return f, err
 	}
@@ -79,40 +79,40 @@ func figures(name string) (f recorded.Figures, err error) {
 	if n := r.Count(); n != run.Params {
 		return f, fmt.Errorf("%d parameters, transformers has %d", n, run.Params)
 	}
-	return recorded.Compare(r.Ledger, run).Figures()
+	return plancompare.Compare(r.Ledger, run).Figures()
 }
 
 func levelsFile(t *testing.T) string {
 	t.Helper()
-	dir, err := recorded.Folder()
+	dir, err := plancompare.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "levels.txt")
 }
 
-func readLevels(t *testing.T) map[string]recorded.Level {
+func readLevels(t *testing.T) map[string]plancompare.Level {
 	t.Helper()
 	data, err := os.ReadFile(levelsFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	levels := map[string]recorded.Level{}
+	levels := map[string]plancompare.Level{}
 	in := bufio.NewScanner(bytes.NewReader(data))
 	for in.Scan() {
 		if strings.HasPrefix(in.Text(), "#") {
 			continue
 		}
 		name, level, _ := strings.Cut(in.Text(), " ")
-		levels[name] = recorded.Level(level)
-		if !levels[name].Reaches(recorded.Near) {
+		levels[name] = plancompare.Level(level)
+		if !levels[name].Reaches(plancompare.Near) {
 			t.Fatalf("levels.txt: %q is no level", in.Text())
 		}
 	}
 	return levels
 }
 
-func writeLevels(t *testing.T, names []string, levels map[string]recorded.Level) {
+func writeLevels(t *testing.T, names []string, levels map[string]plancompare.Level) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("# How well the plan of each recorded run agrees with the recording: every event the same,\n" +

@@ -1,9 +1,9 @@
 package hf
 
 import (
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // rotary computes the tables of rotary positions.
@@ -35,8 +35,8 @@ func (t tables) drop() { eager.Drop(t.sin, t.cos) }
 type ropes struct{ all, local tables }
 
 // of is the tables of a type of layer.
-func (r *ropes) of(t config.LayerType) tables {
-	if t == config.SlidingAttention && r.local.cos != nil {
+func (r *ropes) of(t model.LayerType) tables {
+	if t == model.SlidingAttention && r.local.cos != nil {
 		return r.local
 	}
 	return r.all

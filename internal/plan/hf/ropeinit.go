@@ -1,6 +1,6 @@
 package hf
 
-import "github.com/ashlar-mem/ashlar/plan/eager"
+import "github.com/ashlar-mem/ashlar/internal/plan/eager"
 
 // ropeFrequencies computes the frequencies that a rotary module keeps, by its
 // rope_type. All of this is small, but it shifts what is allocated after it.

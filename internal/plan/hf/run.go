@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // Preset names what the package models.
@@ -96,7 +96,7 @@ func Run(ctx context.Context, j *job.Job, options ...Option) (out *Result, err e
 	if !ok {
 		return nil, fmt.Errorf("preset %s does not know the family %s", Preset, j.Model.Family)
 	}
-	if j.Model.Head == config.HeadNone {
+	if j.Model.Head == model.HeadNone {
 		return nil, fmt.Errorf("%s alone has no head to train or to generate with: choose another with --head", j.Model.Class)
 	}
 	jobs, stages, assumed, err := parts(j)

@@ -3,8 +3,8 @@ package hf
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/sdpa"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/sdpa"
 )
 
 // sdpaAttention is sdpa_attention_forward.

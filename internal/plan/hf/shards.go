@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // inLayer finds the layer that a parameter belongs to.

@@ -3,9 +3,9 @@ package hf
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // t5 is T5ForConditionalGeneration.
@@ -22,7 +22,7 @@ func newT5(r *run) network {
 	table := top.embedding("shared", c.Vocab, c.Hidden)
 	n.encoder = top.t5Stack("encoder", c.Layers, false)
 	n.decoder = top.t5Stack("decoder", c.T5.DecoderLayers, true)
-	if c.Head != config.HeadNone {
+	if c.Head != model.HeadNone {
 		n.head = top.head(table)
 	}
 	n.encoder.tie(r, table)

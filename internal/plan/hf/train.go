@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/job"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // train runs the training loop.
@@ -178,7 +178,7 @@ func (r *run) batch() *batch {
 		return &batch{pixels: pixels, labels: m.Empty("randint", eager.Int64, j.Batch)}
 	}
 	in := &batch{ids: m.Empty("randint", eager.Int64, j.Batch, j.Seq)}
-	if j.Model.Head == config.HeadSeq2Seq {
+	if j.Model.Head == model.HeadSeq2Seq {
 		in.labels = m.Empty("randint", eager.Int64, j.Batch, j.TargetSeq)
 	} else {
 		in.labels = in.ids.Keep()

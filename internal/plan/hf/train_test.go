@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
 )
 
 // The first bucket of a type closes at 1 MiB, the others at 25 MiB; a tensor is

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // vit is ViTForImageClassification.
@@ -23,7 +23,7 @@ func newViT(r *run) network {
 	n := &vit{}
 	top := &builder{r: r}
 	base := top
-	if c.Head != config.HeadNone {
+	if c.Head != model.HeadNone {
 		base = top.in("vit")
 	}
 	n.embed = base.vitEmbeddings("embeddings")
@@ -32,7 +32,7 @@ func newViT(r *run) network {
 	}
 	n.norm = base.layerNorm("layernorm", c.Hidden)
 	switch {
-	case c.Head == config.HeadNone:
+	case c.Head == model.HeadNone:
 		base.linear("pooler.dense", c.Hidden, c.ViT.PoolerSize, true)
 	case c.NumLabels > 0:
 		n.classifier = top.linear("classifier", c.Hidden, c.NumLabels, true)

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // A run that becomes too long ends with a line that says so, one that nobody
 // waits for ends too, and somebody is told how far it is.
 func TestWatch(t *testing.T) {
-	m, err := config.Read(strings.NewReader(`{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+	m, err := model.Read(strings.NewReader(`{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
  "num_attention_heads": 4, "vocab_size": 100, "dtype": "bfloat16"}`))
 	if err != nil {
 		t.Fatal(err)

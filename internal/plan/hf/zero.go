@@ -1,8 +1,8 @@
 package hf
 
 import (
-	"github.com/ashlar-mem/ashlar/plan/eager"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // zero is DeepSpeed's ZeRO in stages 1 and 2: the optimizer works on one rank's

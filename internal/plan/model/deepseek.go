@@ -1,4 +1,4 @@
-package config
+package model
 
 // deepseekSilent are fields of deepseek's own code that transformers' does not
 // read, or that change no tensor.

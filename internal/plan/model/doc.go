@@ -22,4 +22,4 @@
 //
 // A multimodal file (gemma3, qwen3_5) is read through its text_config; the
 // vision tower is not planned and is listed as ignored.
-package config
+package model

@@ -1,14 +1,14 @@
-package config_test
+package model_test
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 func ExampleRead() {
-	m, err := config.Read(strings.NewReader(`{
+	m, err := model.Read(strings.NewReader(`{
 		"model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 32,
 		"num_key_value_heads": 4, "head_dim": 128, "num_experts": 128, "decoder_sparse_step": 2, "vocab_size": null
 	}`))

@@ -1,4 +1,4 @@
-package config
+package model
 
 import (
 	"bufio"
@@ -26,7 +26,7 @@ type record struct {
 
 func records(t testing.TB, name string) []record {
 	t.Helper()
-	file, err := os.Open(filepath.Join("..", "..", "testdata", "plan", name))
+	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "plan", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@ package outside
 
 import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // Taking is what is taken before the birth of a tensor.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // script makes a ledger of births: an op, with its bytes if they matter, or =phase.

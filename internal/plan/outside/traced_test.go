@@ -11,15 +11,15 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/outside"
-	"github.com/ashlar-mem/ashlar/plan/recorded"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/outside"
+	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
 // traced is a run of which every range of device memory is known.
 type traced struct {
-	recorded.Case
+	plancompare.Case
 	segments []segment
 	outside  []uint64 // bytes, from the first segment on
 }
@@ -28,7 +28,7 @@ type segment struct{ size, addr uint64 }
 
 func tracedRuns(t *testing.T) []traced {
 	t.Helper()
-	f, err := os.Open("../../testdata/plan/traced.jsonl.gz")
+	f, err := os.Open("../../../testdata/plan/traced.jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

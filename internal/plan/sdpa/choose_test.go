@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/sdpa"
+	"github.com/ashlar-mem/ashlar/internal/plan/sdpa"
 )
 
 // TestRecorded compares with torch._fused_sdp_choice of PyTorch 2.11 on an
 // H200 with cuDNN 9.19.
 func TestRecorded(t *testing.T) {
-	file, err := os.Open(filepath.Join("..", "..", "testdata", "plan", "sdpa.jsonl.gz"))
+	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "plan", "sdpa.jsonl.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func ExampleChoose() {
 	// cudnn
 }
 
-// TestDocumented has the table of docs/plan.md, as `bench/plan/measure.py sdpa`
+// TestDocumented has the table of docs/plan.md, as `tools/bench/plan/measure.py sdpa`
 // printed it.
 func TestDocumented(t *testing.T) {
 	for _, width := range [][2]int{{64, 64}, {128, 128}, {192, 128}, {256, 256}} {

@@ -7,13 +7,13 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/ashlar-mem/ashlar/export"
+	"github.com/ashlar-mem/ashlar/internal/present/export"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 func ExampleParquet() {
 	ctx := context.Background()
-	f, err := snapshot.Open(ctx, "../testdata/variety/midrun.pickle.gz", snapshot.Options{})
+	f, err := snapshot.Open(ctx, "../../../testdata/variety/midrun.pickle.gz", snapshot.Options{})
 	if err != nil {
 		panic(err)
 	}

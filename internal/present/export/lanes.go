@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // Slices of one track must lie inside each other. What overlaps otherwise goes

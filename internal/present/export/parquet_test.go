@@ -17,7 +17,7 @@ import (
 
 func open(t testing.TB, name string) *snapshot.File {
 	t.Helper()
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "..", "testdata", name), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func open(t testing.TB, name string) *snapshot.File {
 func recordings(t testing.TB) []string {
 	var names []string
 	for _, dir := range []string{"snapshots", "variety"} {
-		files, err := filepath.Glob(filepath.Join("..", "testdata", dir, "*.pickle.gz"))
+		files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", dir, "*.pickle.gz"))
 		if err != nil || len(files) == 0 {
 			t.Fatal("no recordings", err)
 		}

@@ -1,12 +1,12 @@
-package htmlreport
+package html
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -195,7 +195,7 @@ func (c *curves) mark(s *subject, p plot, d detail) {
 		if peak.Value == 0 {
 			return
 		}
-		m := report.MomentText(s.place(peak))
+		m := text.MomentText(s.place(peak))
 		c.Peaks = append(c.Peaks, dot{
 			X: px(p.x(float64(peak.Event) + 0.5)), Y: px(p.y(peak.Value)), Class: class,
 			Title: d.clip(fmt.Sprintf("peak of %s: %s, %s", name, units.Size(peak.Value), m)),
@@ -249,7 +249,7 @@ func (c *curves) failure(s *subject, p plot, need uint64) {
 
 func (c *curves) describe(s *subject, columns []column) {
 	c.Desc = fmt.Sprintf("Reserved and allocated memory over %s. Peak of reserved %s.",
-		report.Plural(s.events(), "event", "events"), units.Size(s.peaks.Reserved.Value))
+		text.Plural(s.events(), "event", "events"), units.Size(s.peaks.Reserved.Value))
 	c.Caption = "Each event of the allocator takes the same width, whatever time it took"
 	if n := s.events() / len(columns); n > 1 {
 		c.Caption += fmt.Sprintf("; each column shows the highest of about %s events", units.Count(int64(n)))

@@ -29,4 +29,4 @@
 // many events there are. The map of segments is drawn to one scale: the area of
 // each colour is its share of the bytes, even where blocks are much smaller than
 // a pixel. See curve.go and segments.go.
-package htmlreport
+package html

@@ -1,4 +1,4 @@
-package htmlreport
+package html
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/report"
 )
 
 // number is one of the few that everybody looks for first.
@@ -61,7 +61,7 @@ func (p *page) facts(s *subject, d detail) {
 	if f == nil {
 		return
 	}
-	p.About = d.say(report.CourseText(f))
+	p.About = d.say(text.CourseText(f))
 	p.numbers(s, f, d)
 	p.run(s, f, d)
 	for _, x := range f.Settings.NonDefault[:min(len(f.Settings.NonDefault), maxGroups)] {
@@ -74,7 +74,7 @@ func (p *page) facts(s *subject, d detail) {
 }
 
 // numbers are the key numbers.
-func (p *page) numbers(s *subject, f *facts.Snapshot, d detail) {
+func (p *page) numbers(s *subject, f *stats.Snapshot, d detail) {
 	add := func(label, field string, n *uint64, under string) {
 		if n != nil {
 			p.Numbers = append(p.Numbers, number{Label: label, Size: sizeOf(field, n), Under: d.say(under)})
@@ -85,11 +85,11 @@ func (p *page) numbers(s *subject, f *facts.Snapshot, d detail) {
 	if m.Reserved.AtLeast {
 		most = ", at least"
 	}
-	add("Reserved"+most, "memory.reserved.peak_bytes", m.Reserved.Peak, report.PeakText(&m.Reserved))
+	add("Reserved"+most, "memory.reserved.peak_bytes", m.Reserved.Peak, text.PeakText(&m.Reserved))
 	if m.Allocated.Peak != nil {
-		add("Allocated"+most, "memory.allocated.peak_bytes", m.Allocated.Peak, report.PeakText(&m.Allocated))
+		add("Allocated"+most, "memory.allocated.peak_bytes", m.Allocated.Peak, text.PeakText(&m.Allocated))
 	} else {
-		add("Requested"+most, "memory.requested.peak_bytes", m.Requested.Peak, report.PeakText(&m.Requested))
+		add("Requested"+most, "memory.requested.peak_bytes", m.Requested.Peak, text.PeakText(&m.Requested))
 	}
 	if s.Explain != nil && s.Explain.Failure != nil {
 		v := &s.Explain.Evidence
@@ -114,7 +114,7 @@ func (p *page) numbers(s *subject, f *facts.Snapshot, d detail) {
 }
 
 // run says what the file is and under which circumstances it was written.
-func (p *page) run(s *subject, f *facts.Snapshot, d detail) {
+func (p *page) run(s *subject, f *stats.Snapshot, d detail) {
 	add := func(name, format string, args ...any) {
 		p.Run = append(p.Run, fact{name, d.say(fmt.Sprintf(format, args...))})
 	}
@@ -165,7 +165,7 @@ func (p *page) run(s *subject, f *facts.Snapshot, d detail) {
 		add("Beginning", "recording began in the middle of the run; the state before it is rebuilt from the end")
 	}
 	if f.Replay != nil {
-		add("Replay", "%s", report.ReplayText(f.Replay))
+		add("Replay", "%s", text.ReplayText(f.Replay))
 	}
 }
 
@@ -203,7 +203,7 @@ func (p *page) recorder(s *subject, add func(name, format string, args ...any)) 
 	}
 }
 
-func (p *page) devices(f *facts.Snapshot) {
+func (p *page) devices(f *stats.Snapshot) {
 	for i, x := range f.Devices {
 		if i == maxGroups {
 			break
@@ -220,22 +220,22 @@ func (p *page) devices(f *facts.Snapshot) {
 			notes = append(notes, "this report")
 		}
 		if x.OOMs > 0 {
-			notes = append(notes, report.Plural(x.OOMs, "failed request", "failed requests"))
+			notes = append(notes, text.Plural(x.OOMs, "failed request", "failed requests"))
 		}
 		one.Notes = strings.Join(notes, ", ")
 		p.Devices = append(p.Devices, one)
 	}
 }
 
-func newStatistics(f *facts.Snapshot, d detail) *statistics {
+func newStatistics(f *stats.Snapshot, d detail) *statistics {
 	m := &f.Memory
 	s := &statistics{
-		Peaks: f.Events > 0, Fragmentation: newRows(report.Fragmentation(&f.Fragmentation), d),
+		Peaks: f.Events > 0, Fragmentation: newRows(text.Fragmentation(&f.Fragmentation), d),
 		Blocks: units.Count(int64(m.Blocks.Now)), Free: units.Size(m.FreeBytes) + ", the largest block " + units.Size(m.LargestFreeBytes),
 	}
-	add := func(name string, l *facts.Level) {
+	add := func(name string, l *stats.Level) {
 		one := level{Name: name, Now: sizeOf("memory."+name+".now_bytes", l.Now), Peak: sizeOf("memory."+name+".peak_bytes", l.Peak)}
-		one.At = d.clip(report.PeakText(l))
+		one.At = d.clip(text.PeakText(l))
 		s.Levels = append(s.Levels, one)
 	}
 	add("reserved", &m.Reserved)
@@ -247,7 +247,7 @@ func newStatistics(f *facts.Snapshot, d detail) *statistics {
 	}
 	for i, g := range f.Segments {
 		if i == maxGroups {
-			s.LeftGroups = "and " + report.Plural(len(f.Segments)-i, "more group", "more groups")
+			s.LeftGroups = "and " + text.Plural(len(f.Segments)-i, "more group", "more groups")
 			break
 		}
 		s.Groups = append(s.Groups, newGroup(&g, d))
@@ -263,9 +263,9 @@ func newStatistics(f *facts.Snapshot, d detail) *statistics {
 	return s
 }
 
-func newGroup(g *facts.Group, d detail) group {
+func newGroup(g *stats.Group, d detail) group {
 	out := group{
-		Kind: "other", Stream: report.Stream(g.Stream), Pool: "?", Count: units.Count(int64(g.Segments)),
+		Kind: "other", Stream: text.Stream(g.Stream), Pool: "?", Count: units.Count(int64(g.Segments)),
 		Reserved: newSize("", g.ReservedBytes), Allocated: newSize("", g.AllocatedBytes), Free: newSize("", g.FreeBytes), Large: newSize("", g.LargestFreeBytes),
 	}
 	if g.Type != nil {

@@ -1,12 +1,12 @@
-package htmlreport
+package html
 
 import (
 	"strconv"
 
-	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 // holders is who holds the memory at the moment.
@@ -55,7 +55,7 @@ func newHolders(s *subject, d detail) holders {
 	for _, k := range kinds {
 		width := kindsWidth * part(k.Bytes, all)
 		h.Kinds = append(h.Kinds, kind{
-			Class: k.Category, Name: report.CategoryText(k.Category), Confidence: k.Confidence, Size: newSize("categories."+k.Category, k.Bytes),
+			Class: k.Category, Name: text.CategoryText(k.Category), Confidence: k.Confidence, Size: newSize("categories."+k.Category, k.Bytes),
 			Blocks: units.Count(int64(k.Blocks)), X: px(x), Width: px(width), Share: share100(k.Bytes, all),
 		})
 		x += width
@@ -69,7 +69,7 @@ func newHolders(s *subject, d detail) holders {
 			at.Frames = nil
 		}
 		one := newHolder("holders."+strconv.Itoa(i), k.Bytes, k.Blocks, all, at)
-		one.Class, one.Name = k.Category, report.CategoryText(k.Category)+" ("+k.Confidence+")"
+		one.Class, one.Name = k.Category, text.CategoryText(k.Category)+" ("+k.Confidence+")"
 		if i < firstStacks {
 			h.Stacks = append(h.Stacks, one)
 		} else {
@@ -80,7 +80,7 @@ func newHolders(s *subject, d detail) holders {
 		h.Modules = append(h.Modules, newHolder("", m.Bytes, m.Blocks, all, stack{Site: d.clip(m.Module)}))
 	}
 	if more := len(stacks) - d.holders; more > 0 {
-		h.Left = "and " + report.Plural(more, "more call stack", "more call stacks")
+		h.Left = "and " + text.Plural(more, "more call stack", "more call stacks")
 	}
 	return h
 }
@@ -174,7 +174,7 @@ func newPinners(s *subject, d detail) pinners {
 		p := &all[i]
 		one := &pinner{
 			Stuck: newSize("pinners.stuck_bytes", p.Stuck), Size: newSize("", p.Size), Live: newSize("", p.Live),
-			Blocks: units.Count(int64(p.Count)), key: report.PinnedText(p),
+			Blocks: units.Count(int64(p.Count)), key: text.PinnedText(p),
 		}
 		one.Held, one.Left = d.blocks(p.Blocks, p.Live, pinnerStacks)
 		for _, h := range one.Held {
@@ -195,7 +195,7 @@ func newPinners(s *subject, d detail) pinners {
 		}
 	}
 	if n := len(list) - d.pinned; n > 0 {
-		out.Left = "and " + report.Plural(n, "more", "more")
+		out.Left = "and " + text.Plural(n, "more", "more")
 	}
 	return out
 }
@@ -210,7 +210,7 @@ func (d detail) blocks(list []explain.Block, all uint64, most int) (out []holder
 		out = append(out, newHolder("", b.Bytes, b.Count, all, stack{Site: site}))
 	}
 	if n := len(list) - most; n > 0 {
-		more = "and " + report.Plural(n, "more call stack", "more call stacks")
+		more = "and " + text.Plural(n, "more call stack", "more call stacks")
 	}
 	return out, more
 }

@@ -1,4 +1,4 @@
-package htmlreport
+package html
 
 import (
 	"bytes"
@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/timeline"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // hostile are names that try to get out of the place where they stand.
@@ -143,10 +143,10 @@ func TestSizeBound(t *testing.T) {
 		r.Alternatives = append(r.Alternatives, explain.Alternative{Verdict: endless, When: endless})
 		r.Notes, r.Arithmetic, r.Record = append(r.Notes, endless), append(r.Arithmetic, endless), append(r.Record, endless)
 		in.WhatIf.Results = append(in.WhatIf.Results, &whatif.Result{Settings: endless})
-		in.Facts.Missing = append(in.Facts.Missing, facts.Missing{What: "replay", Text: endless})
-		in.Facts.Segments = append(in.Facts.Segments, facts.Group{Type: &endless})
-		in.Facts.Devices = append(in.Facts.Devices, facts.Device{})
-		in.Facts.Settings.NonDefault = append(in.Facts.Settings.NonDefault, facts.Setting{Key: endless, Value: endless, Meaning: endless})
+		in.Facts.Missing = append(in.Facts.Missing, stats.Missing{What: "replay", Text: endless})
+		in.Facts.Segments = append(in.Facts.Segments, stats.Group{Type: &endless})
+		in.Facts.Devices = append(in.Facts.Devices, stats.Device{})
+		in.Facts.Settings.NonDefault = append(in.Facts.Settings.NonDefault, stats.Setting{Key: endless, Value: endless, Meaning: endless})
 	}
 	html := write(t, in)
 	checkAlone(t, html)

@@ -1,4 +1,4 @@
-package htmlreport
+package html
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // MaxBytes is what a report takes at most: mail and ticket systems refuse more.
@@ -25,8 +25,8 @@ type Input struct {
 
 	Trace    *trace.Trace     // nil if there is no snapshot
 	Observed *replay.Observed // of the trace, as facts.Observe has it
-	Facts    *facts.Snapshot  // of the trace
-	Side     *side.Facts      // what the recorder wrote beside the trace
+	Facts    *stats.Snapshot  // of the trace
+	Side     *recorder.Facts  // what the recorder wrote beside the trace
 
 	Explain   *explain.Report
 	NoVerdict string // why Explain is nil, in a sentence

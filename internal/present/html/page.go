@@ -1,4 +1,4 @@
-package htmlreport
+package html
 
 import (
 	"crypto/sha256"
@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 //go:embed page.html parts.html style.css
@@ -56,7 +56,7 @@ func newPage(s *subject, d detail) *page {
 	}
 	if s.Trace != nil {
 		if s.moment.at.Event != nil {
-			p.At = d.clip(report.MomentText(&s.moment.at))
+			p.At = d.clip(text.MomentText(&s.moment.at))
 		}
 		if p.Curves == nil {
 			p.NoCurves = "The file has no events: recording was off. It tells only what was there when it was written."
@@ -73,18 +73,18 @@ func newPage(s *subject, d detail) *page {
 }
 
 // plain is a text of several lines.
-func (d detail) plain(text string) string {
-	if text == "" {
+func (d detail) plain(lined string) string {
+	if lined == "" {
 		return ""
 	}
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(lined, "\n"), "\n")
 	more := len(lines) - d.lines
 	lines = lines[:min(len(lines), d.lines)]
 	for i, l := range lines {
 		lines[i] = d.clip(l)
 	}
 	if more > 0 {
-		lines = append(lines, "and "+report.Plural(more, "more line", "more lines"))
+		lines = append(lines, "and "+text.Plural(more, "more line", "more lines"))
 	}
 	return strings.Join(lines, "\n")
 }

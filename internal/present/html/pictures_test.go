@@ -1,4 +1,4 @@
-package htmlreport
+package html
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // The columns have every event once, and no peak is lost in them.

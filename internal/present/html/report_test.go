@@ -1,4 +1,4 @@
-package htmlreport
+package html
 
 import (
 	"bytes"
@@ -17,25 +17,25 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/snapshot/side"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files with what the reports have now")
 
 // The files that the tests report on.
 const (
-	fragmented = "../testdata/snapshots/gpt2_fixed-tight-default.pickle.gz"
-	healthy    = "../testdata/snapshots/leak_graph-default.pickle.gz"
-	streams    = "../testdata/snapshots/streams_graphs-tight-default.pickle.gz" // pending frees, private pools
-	expandable = "../testdata/variety/expand_tight.pickle.gz"
-	midrun     = "../testdata/variety/midrun.pickle.gz"
-	stateOnly  = "../testdata/variety/stateonly.pickle.gz"
-	long       = "../testdata/snapshots/serve_generate-tight-default.pickle.gz" // 373,685 events
+	fragmented = "../../../testdata/snapshots/gpt2_fixed-tight-default.pickle.gz"
+	healthy    = "../../../testdata/snapshots/leak_graph-default.pickle.gz"
+	streams    = "../../../testdata/snapshots/streams_graphs-tight-default.pickle.gz" // pending frees, private pools
+	expandable = "../../../testdata/variety/expand_tight.pickle.gz"
+	midrun     = "../../../testdata/variety/midrun.pickle.gz"
+	stateOnly  = "../../../testdata/variety/stateonly.pickle.gz"
+	long       = "../../../testdata/snapshots/serve_generate-tight-default.pickle.gz" // 373,685 events
 )
 
 // read makes an input from a file as the command does; without an explanation
@@ -46,11 +46,11 @@ func read(t *testing.T, file string, explained bool) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Name: filepath.Base(file), Version: "test", Trace: f.Traces[0], Side: side.Read(f.Extra), NoVerdict: "Nobody asked."}
-	if in.Observed, err = facts.Observe(t.Context(), in.Trace, nil); err != nil {
+	in := Input{Name: filepath.Base(file), Version: "test", Trace: f.Traces[0], Side: recorder.Read(f.Extra), NoVerdict: "Nobody asked."}
+	if in.Observed, err = stats.Observe(t.Context(), in.Trace, nil); err != nil {
 		t.Fatal(err)
 	}
-	if in.Facts, err = facts.NewSnapshot(t.Context(), f, facts.Options{Device: -1, Observed: in.Observed}); err != nil {
+	if in.Facts, err = stats.NewSnapshot(t.Context(), f, stats.Options{Device: -1, Observed: in.Observed}); err != nil {
 		t.Fatal(err)
 	}
 	if !explained {
@@ -263,7 +263,7 @@ func checkPictures(t *testing.T, html string) {
 
 // All files in testdata make reports that stand alone.
 func TestAllFiles(t *testing.T) {
-	files, err := filepath.Glob("../testdata/variety/*.pickle.gz")
+	files, err := filepath.Glob("../../../testdata/variety/*.pickle.gz")
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)
 	}

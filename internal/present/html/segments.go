@@ -1,4 +1,4 @@
-package htmlreport
+package html
 
 import (
 	"cmp"
@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 // The map of segments, in units of its own. Segments lie side by side in rows,
@@ -248,7 +248,7 @@ func (w *mapDrawing) together(small []*timeline.MapSegment, y float64) float64 {
 		}
 	}
 	w.out.Labels = append(w.out.Labels, label{px(0.5), px(y - 3), fmt.Sprintf("%s of less than %s put together: %s, %s free",
-		report.Plural(len(small), "segment", "segments"), units.Size(uint64(leastWidth/w.scale)), units.Size(bytes), units.Size(free))})
+		text.Plural(len(small), "segment", "segments"), units.Size(uint64(leastWidth/w.scale)), units.Size(bytes), units.Size(free))})
 	return y + mapBar + mapRowGap
 }
 
@@ -313,7 +313,7 @@ func className(class string) string {
 	case classUnmapped:
 		return "not mapped"
 	}
-	return report.CategoryText(class)
+	return text.CategoryText(class)
 }
 
 // hits has the widest blocks tell what they are when somebody points at them.
@@ -336,7 +336,7 @@ func (w *mapDrawing) describe(m *timeline.Map) {
 	add := func(field string, bytes uint64, text string) {
 		w.out.Totals = append(w.out.Totals, total{newSize(field, bytes), text})
 	}
-	add("segments.reserved_bytes", level.Reserved, "reserved, in "+report.Plural(len(m.Segments), "segment", "segments"))
+	add("segments.reserved_bytes", level.Reserved, "reserved, in "+text.Plural(len(m.Segments), "segment", "segments"))
 	add("segments.allocated_bytes", level.Allocated, "allocated")
 	if p := level.Pending(); p > 0 {
 		add("segments.pending_bytes", p, "freed, waiting for another stream")
@@ -344,7 +344,7 @@ func (w *mapDrawing) describe(m *timeline.Map) {
 	add("segments.free_bytes", m.Free, "free")
 	add("segments.largest_free_bytes", m.LargestFree, "the largest free block")
 	w.out.Desc = fmt.Sprintf("%s with %s reserved, %s free, the largest free block %s.",
-		report.Plural(len(m.Segments), "segment", "segments"), units.Size(level.Reserved), units.Size(m.Free), units.Size(m.LargestFree))
+		text.Plural(len(m.Segments), "segment", "segments"), units.Size(level.Reserved), units.Size(m.Free), units.Size(m.LargestFree))
 	w.out.Caption = "Every box is a segment, the largest first, all to one scale. Where blocks are smaller than a column, its height shows how much of it is live."
 	if !w.s.lives.Exact {
 		w.out.Caption += " Blocks are drawn as large as they were requested."

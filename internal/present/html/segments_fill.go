@@ -1,11 +1,11 @@
-package htmlreport
+package html
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/findings"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // columns fills a piece. A column of one unit shows the shares of what is in it,

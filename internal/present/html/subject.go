@@ -1,11 +1,11 @@
-package htmlreport
+package html
 
 import (
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/findings"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -20,7 +20,7 @@ type subject struct {
 	clock    *timeline.Clock
 	peaks    *timeline.Peaks
 	analysis *findings.Analysis
-	places   *facts.Places
+	places   *stats.Places
 
 	moment moment
 }
@@ -30,7 +30,7 @@ type moment struct {
 	event  int    // after it; -1 is before the first one
 	failed bool   // a request failed then
 	when   string // "when it failed"
-	at     facts.Moment
+	at     stats.Moment
 }
 
 func newSubject(in Input) *subject {
@@ -45,7 +45,7 @@ func newSubject(in Input) *subject {
 	s.clock = timeline.NewClock(in.Trace)
 	s.peaks = s.line.Peaks()
 	s.analysis = findings.New(in.Trace, findings.Options{Observed: in.Observed, Start: s.line.Start})
-	s.places = facts.NewPlaces(in.Trace)
+	s.places = stats.NewPlaces(in.Trace)
 	s.moment = s.findMoment()
 	return s
 }
@@ -120,7 +120,7 @@ func (s *subject) site(id trace.StackID) string {
 func (s *subject) begunLate() bool { return s.line != nil && s.line.Start.Kind == replay.StartRebuilt }
 
 // place says when a peak was.
-func (s *subject) place(p timeline.Peak) *facts.Moment {
+func (s *subject) place(p timeline.Peak) *stats.Moment {
 	m := s.places.At(p.Event, p.Time)
 	return &m
 }

@@ -1,13 +1,13 @@
-package htmlreport
+package html
 
 import (
 	"path"
 	"regexp"
 	"strconv"
 
+	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 // clip makes a name printable and short enough.
@@ -23,15 +23,15 @@ var unit = regexp.MustCompile(`(\d) (B\b|KiB\b|MiB\b|GiB\b|s\b|ms\b|%)`)
 
 // clip cuts the middle out of a text that is too long: of a path both ends tell
 // something.
-func clip(text string, most int) string {
+func clip(name string, most int) string {
 	// What is far too long is cut first, so that cleaning it costs nothing.
-	if longest := 8 * most; len(text) > longest {
-		text = text[:longest/2] + text[len(text)-longest/2:]
+	if longest := 8 * most; len(name) > longest {
+		name = name[:longest/2] + name[len(name)-longest/2:]
 	}
-	text = report.Clean(text)
-	r := []rune(text)
+	name = text.Clean(name)
+	r := []rune(name)
 	if len(r) <= most {
-		return text
+		return name
 	}
 	head := most * 2 / 3
 	return string(r[:head]) + " ... " + string(r[len(r)-(most-head):])

@@ -1,10 +1,10 @@
-package htmlreport
+package html
 
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/report"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
 // verdict is why the run failed, how sure that is, and what to do.
@@ -43,7 +43,7 @@ type fix struct {
 	Text   string
 }
 
-func newRows(rows []report.Row, d detail) []row {
+func newRows(rows []text.Row, d detail) []row {
 	var out []row
 	for _, r := range rows {
 		out = append(out, row{Mark: r.Mark, Value: r.Value, Size: sizeOf("", r.Bytes), Text: d.say(r.Text)})
@@ -62,9 +62,9 @@ func newVerdict(s *subject, d detail) verdict {
 	v := verdict{
 		Class: "bad", Verdict: r.Verdict, Name: r.Verdict, Confidence: r.Confidence, Summary: d.say(r.Summary),
 		Arithmetic: d.sayAll(r.Arithmetic, d.notes), Record: d.sayAll(r.Record, d.notes),
-		Sum: newRows(report.Sum(r), d), Tried: r.SelfCheck != nil, FixesName: "What would have helped", OthersName: "What else it could be",
+		Sum: newRows(text.Sum(r), d), Tried: r.SelfCheck != nil, FixesName: "What would have helped", OthersName: "What else it could be",
 	}
-	_, v.Means = report.VerdictText(r)
+	_, v.Means = text.VerdictText(r)
 	if r.UnderCap {
 		v.Means += ", under a per-process limit"
 	}
@@ -80,7 +80,7 @@ func newVerdict(s *subject, d detail) verdict {
 	}
 	if f := r.Failure; f != nil {
 		if f.Event != nil {
-			v.SumAt = d.say(report.MomentText(&f.Moment))
+			v.SumAt = d.say(text.MomentText(&f.Moment))
 		}
 		if len(f.Frames) > 0 {
 			at := d.stack(f.Frames, f.Site)
@@ -88,7 +88,7 @@ func newVerdict(s *subject, d detail) verdict {
 		}
 	}
 	if r.Health != nil {
-		v.Health = newRows(report.Health(r.Health), d)
+		v.Health = newRows(text.Health(r.Health), d)
 	}
 	v.findings(r.Findings, d)
 	for _, a := range r.Alternatives[:min(len(r.Alternatives), d.notes)] {
@@ -115,7 +115,7 @@ func (v *verdict) fixes(list []explain.Fix, d detail) {
 	for i := range list {
 		f := fix{Text: d.say(list[i].Detail)}
 		if list[i].Export != "" {
-			f.Export, f.Text = d.say(list[i].Export), d.say(report.SettingText(&list[i], list[i].Detail == proved))
+			f.Export, f.Text = d.say(list[i].Export), d.say(text.SettingText(&list[i], list[i].Detail == proved))
 			proved = list[i].Detail
 		}
 		if i < firstFixes {

@@ -1,13 +1,13 @@
-package htmlreport
+package html
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/report"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // whatIf is what other settings would have done to the run.
@@ -52,7 +52,7 @@ func newWhatIf(s *subject, d detail) *whatIf {
 		return nil
 	}
 	w := &whatIf{
-		Bounds: []string{report.LimitText(a.Limit), report.MemoryText(a.DeviceMemory)}, Legend: report.Legend(a), Width: resultBar,
+		Bounds: []string{text.LimitText(a.Limit), text.MemoryText(a.DeviceMemory)}, Legend: text.Legend(a), Width: resultBar,
 	}
 	needs := neededLimits(s.Explain)
 	list := a.Results[:min(len(a.Results), d.results)]
@@ -62,20 +62,20 @@ func newWhatIf(s *subject, d detail) *whatIf {
 	}
 	for _, r := range list {
 		one := result{
-			Name: confParts(d.clip(report.ConfText(r.Settings))), Recorded: r.Recorded, Fails: r.Fails, Verdict: d.clip(report.ResultText(r, a.OnOOM)),
+			Name: confParts(d.clip(text.ConfText(r.Settings))), Recorded: r.Recorded, Fails: r.Fails, Verdict: d.clip(text.ResultText(r, a.OnOOM)),
 			PeakReserved: newSize("whatif.peak_reserved_bytes", r.PeakReserved), Bar: px(resultBar * part(r.PeakReserved, most)),
 			Allocated: newSize("whatif.peak_allocated_bytes", r.PeakAllocated),
-			Retries:   units.Count(r.Retries), Driver: report.DriverTime(r.DriverMS), Needs: needs[canonical(r)],
+			Retries:   units.Count(r.Retries), Driver: text.DriverTime(r.DriverMS), Needs: needs[canonical(r)],
 		}
-		one.Against = report.AgainstText(list[0], r, a.OnOOM)
+		one.Against = text.AgainstText(list[0], r, a.OnOOM)
 		if r.First != nil {
-			w.fails(one.Name, d.sayAll(report.FailureLines(r, a.OnOOM), d.notes))
+			w.fails(one.Name, d.sayAll(text.FailureLines(r, a.OnOOM), d.notes))
 		}
 		w.Needs = w.Needs || one.Needs != nil
 		w.Results = append(w.Results, one)
 	}
 	if more := len(a.Results) - len(list); more > 0 {
-		w.Left = "and " + report.Plural(more, "more setting", "more settings")
+		w.Left = "and " + text.Plural(more, "more setting", "more settings")
 	}
 	return w
 }

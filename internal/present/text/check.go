@@ -1,10 +1,10 @@
-package report
+package text
 
 import (
 	"io"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/check"
+	"github.com/ashlar-mem/ashlar/internal/answer/check"
 )
 
 // Check writes the answer of a gate: a line for each rule, then what the file

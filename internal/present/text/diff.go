@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

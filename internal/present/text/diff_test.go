@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -56,12 +56,12 @@ func fits(t *testing.T, text string, full bool) {
 
 // Whatever is compared fits into a ticket, and all of it is there if asked for.
 func TestDiffFitsATicket(t *testing.T) {
-	files, err := filepath.Glob("../testdata/variety/*.pickle.gz")
+	files, err := filepath.Glob("../../../testdata/variety/*.pickle.gz")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	x := diff.NewTable()
-	first := sideOf(t, x, "../testdata/snapshots/moe_train-tight-default.pickle.gz", traceOf(t, "../testdata/snapshots/moe_train-tight-default.pickle.gz"), diff.Peak)
+	first := sideOf(t, x, "../../../testdata/snapshots/moe_train-tight-default.pickle.gz", traceOf(t, "../../../testdata/snapshots/moe_train-tight-default.pickle.gz"), diff.Peak)
 	for _, file := range files {
 		tr := traceOf(t, file)
 		at := diff.Peak
@@ -86,7 +86,7 @@ func TestDiffFitsATicket(t *testing.T) {
 // Many notes take room from the stacks, not from the ticket.
 func TestDiffWithManyNotes(t *testing.T) {
 	x := diff.NewTable()
-	tr := traceOf(t, "../testdata/snapshots/moe_train-tight-default.pickle.gz")
+	tr := traceOf(t, "../../../testdata/snapshots/moe_train-tight-default.pickle.gz")
 	d := x.Compare(sideOf(t, x, "a", tr, diff.Event(0)), sideOf(t, x, "b", tr, diff.Peak))
 	plain := strings.Count(diffText(t, d, DiffOptions{}), "\n")
 	for i := range 9 {
@@ -104,7 +104,7 @@ func TestDiffWithManyNotes(t *testing.T) {
 
 func TestDiffOfTheSameMoment(t *testing.T) {
 	x := diff.NewTable()
-	tr := traceOf(t, "../testdata/variety/graphs.pickle.gz")
+	tr := traceOf(t, "../../../testdata/variety/graphs.pickle.gz")
 	s := sideOf(t, x, "a", tr, diff.Peak)
 	text := diffText(t, x.Compare(s, s), DiffOptions{})
 	if !strings.Contains(text, ": 0 B in all\n") || !strings.Contains(text, " the same\n") || strings.Contains(text, "B - A\n") && strings.Contains(text, "more") {
@@ -120,7 +120,7 @@ func TestDiffOfTheSameMoment(t *testing.T) {
 // A file cannot send sequences to the terminal.
 func TestDiffIsCleaned(t *testing.T) {
 	x := diff.NewTable()
-	tr := traceOf(t, "../testdata/variety/graphs.pickle.gz")
+	tr := traceOf(t, "../../../testdata/variety/graphs.pickle.gz")
 	tr.Settings.Known, tr.Settings.Conf = true, "\x1b[2J"
 	evil := tr.Strings.Add("\x1b]0;owned\x07\n")
 	stack := tr.Stacks.Add([]trace.FrameID{tr.Stacks.AddFrame(trace.Frame{Name: evil, File: evil, Line: 1})})
@@ -128,7 +128,7 @@ func TestDiffIsCleaned(t *testing.T) {
 		tr.Events.Stack.Set(i, stack)
 	}
 	a := sideOf(t, x, "\x1b[1mfile", tr, diff.Peak)
-	b := sideOf(t, x, "b", traceOf(t, "../testdata/variety/graphs.pickle.gz"), diff.Event(3))
+	b := sideOf(t, x, "b", traceOf(t, "../../../testdata/variety/graphs.pickle.gz"), diff.Event(3))
 	text := diffText(t, x.Compare(a, b), DiffOptions{})
 	var ranks strings.Builder
 	var all []*diff.Rank
@@ -154,7 +154,7 @@ func ranksOf(t *testing.T, n int, change func(i int, r *diff.Rank, tr *trace.Tra
 	x := diff.NewTable()
 	var all []*diff.Rank
 	for i := range n {
-		tr := traceOf(t, "../testdata/variety/graphs.pickle.gz")
+		tr := traceOf(t, "../../../testdata/variety/graphs.pickle.gz")
 		change(i, nil, tr)
 		r, err := x.Rank(t.Context(), diff.Source{File: fmt.Sprintf("dir/rank%d.pickle", i), Trace: tr}, fmt.Sprintf("rank%d.pickle", i), diff.Options{})
 		if err != nil {

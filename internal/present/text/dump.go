@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"fmt"
@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/snapshot/stats"
+	memorystats "github.com/ashlar-mem/ashlar/snapshot/stats"
 )
 
 // Dumps writes the facts of the memory_stats() dumps in a file: PyTorch's table
 // of each, and the fractions that follow.
-func Dumps(w io.Writer, dumps []*facts.Dump, style Style) error {
+func Dumps(w io.Writer, dumps []*stats.Dump, style Style) error {
 	p := &page{w: w, style: style}
 	for i, d := range dumps {
 		if i > 0 {
@@ -25,12 +25,12 @@ func Dumps(w io.Writer, dumps []*facts.Dump, style Style) error {
 }
 
 var dumpSources = map[string]string{
-	stats.JSON:    "memory_stats() as JSON",
-	stats.Python:  "memory_stats() as printed by Python",
-	stats.Summary: "the table of memory_summary()",
+	memorystats.JSON:    "memory_stats() as JSON",
+	memorystats.Python:  "memory_stats() as printed by Python",
+	memorystats.Summary: "the table of memory_summary()",
 }
 
-func (p *page) dump(d *facts.Dump) {
+func (p *page) dump(d *stats.Dump) {
 	about := dumpSources[d.Source]
 	if d.Line > 1 {
 		about += fmt.Sprintf(", line %s", countText(d.Line))
@@ -53,7 +53,7 @@ func (p *page) dump(d *facts.Dump) {
 
 	f := &d.Fragmentation
 	p.heading("Fragmentation", "")
-	row := func(s *facts.Share, name, meaning string) {
+	row := func(s *stats.Share, name, meaning string) {
 		p.printf("  %14s  %-15s %s\n", shareText(s), name, meaning)
 	}
 	row(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: in no tensor")
@@ -66,7 +66,7 @@ func (p *page) dump(d *facts.Dump) {
 }
 
 // dumpCounters tells what is not in the table.
-func (p *page) dumpCounters(d *facts.Dump) {
+func (p *page) dumpCounters(d *stats.Dump) {
 	var said []string
 	for _, c := range []struct{ key, name string }{
 		{"num_device_alloc", "memory got from the driver"},
@@ -86,7 +86,7 @@ func (p *page) dumpCounters(d *facts.Dump) {
 	}
 }
 
-func (p *page) dumpMissing(d *facts.Dump) {
+func (p *page) dumpMissing(d *stats.Dump) {
 	if len(d.Missing) == 0 {
 		return
 	}
@@ -109,7 +109,7 @@ func inSummary(key string) bool {
 }
 
 // shareText writes a share, or the range it lies in.
-func shareText(s *facts.Share) string {
+func shareText(s *stats.Share) string {
 	switch {
 	case s == nil:
 		return "-"

@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"bytes"
@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/facts"
-	"github.com/ashlar-mem/ashlar/timeline"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // ExplainHead says what an explanation is made from.
@@ -184,7 +184,7 @@ func momentLine(f *explain.Failure) string {
 	return " at " + momentOf(&f.Moment)
 }
 
-func momentOf(m *facts.Moment) string {
+func momentOf(m *stats.Moment) string {
 	s := "event " + countText(*m.Event)
 	if m.Since != nil {
 		s += ", " + secondsText(*m.Since)

@@ -1,11 +1,11 @@
-package report
+package text
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"bytes"
@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
-	"github.com/ashlar-mem/ashlar/timeline"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -34,7 +34,7 @@ func large() *explain.Report {
 		Verdict: explain.Fragmentation, Confidence: explain.Open, UnderCap: true, Summary: "A request failed. " + long,
 		Limit:     explain.Limit{Min: ptr(uint64(6 << 30)), Max: ptr(uint64(7 << 30)), Source: "inferred"},
 		SelfCheck: &whatif.SelfCheck{Events: 9, Identical: 9, Note: "the model reproduces 9 of 9 recorded events"},
-		Failure:   &explain.Failure{Moment: facts.Moment{Event: ptr(8), Since: ptr(int64(1500000)), Step: ptr(3)}},
+		Failure:   &explain.Failure{Moment: stats.Moment{Event: ptr(8), Since: ptr(int64(1500000)), Step: ptr(3)}},
 		Evidence: explain.Evidence{
 			Live: ptr(uint64(5 << 30)), Request: ptr(uint64(1 << 30)), Rounded: ptr(uint64(1<<30 + 512)), Segment: ptr(uint64(1<<30 + 2<<20)),
 			Free: ptr(uint64(1 << 29)), LargestFree: ptr(uint64(1 << 28)), FreeUsable: ptr(uint64(1 << 28)), LargestUsable: ptr(uint64(1 << 27)),
@@ -153,7 +153,7 @@ func TestExplainBounds(t *testing.T) {
 
 // The messages of measured runs give pages that need not be cut.
 func TestExplainMessages(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "testdata", "measured.jsonl"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "measured.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

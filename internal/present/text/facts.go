@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"fmt"
@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/replay"
-	"github.com/ashlar-mem/ashlar/timeline"
 )
 
 // Snapshot writes the facts about a snapshot, at most 80 columns wide where
 // names and numbers allow it.
-func Snapshot(w io.Writer, name string, f *facts.Snapshot, style Style) error {
+func Snapshot(w io.Writer, name string, f *stats.Snapshot, style Style) error {
 	p := &page{w: w, style: style}
 	p.file(name, f)
 	p.settings(&f.Settings)
@@ -29,7 +29,7 @@ func Snapshot(w io.Writer, name string, f *facts.Snapshot, style Style) error {
 }
 
 // file says what the file is and what it is about.
-func (p *page) file(name string, f *facts.Snapshot) {
+func (p *page) file(name string, f *stats.Snapshot) {
 	kind := []string{"snapshot: " + f.Format}
 	if f.Writer != nil {
 		kind[0] += " by " + *f.Writer
@@ -63,7 +63,7 @@ func (p *page) file(name string, f *facts.Snapshot) {
 }
 
 // replayText says how well the replay matched.
-func replayText(r *facts.Replay) string {
+func replayText(r *stats.Replay) string {
 	switch all := countText(r.Events); {
 	case r.Identical && !r.SegmentsIdentical:
 		return "all " + all + " events identical; the file ends within them, so peaks are at least those up to there"
@@ -79,7 +79,7 @@ func replayText(r *facts.Replay) string {
 }
 
 // course is what happened, in one sentence.
-func course(f *facts.Snapshot) string {
+func course(f *stats.Snapshot) string {
 	var parts []string
 	device := "host memory"
 	if f.Device != nil {
@@ -106,7 +106,7 @@ func course(f *facts.Snapshot) string {
 }
 
 // devices lists the devices if there are several.
-func (p *page) devices(f *facts.Snapshot) {
+func (p *page) devices(f *stats.Snapshot) {
 	if len(f.Devices) < 2 {
 		return
 	}
@@ -129,7 +129,7 @@ func (p *page) devices(f *facts.Snapshot) {
 	}
 }
 
-func (p *page) settings(s *facts.Settings) {
+func (p *page) settings(s *stats.Settings) {
 	switch {
 	case !s.Known:
 		p.printf("  settings: not in the file\n")
@@ -144,7 +144,7 @@ func (p *page) settings(s *facts.Settings) {
 	}
 }
 
-func (p *page) memory(f *facts.Snapshot) {
+func (p *page) memory(f *stats.Snapshot) {
 	m := &f.Memory
 	heading := "      at the end"
 	if f.Replay != nil && f.Replay.Identical && !f.Replay.SegmentsIdentical {
@@ -154,10 +154,10 @@ func (p *page) memory(f *facts.Snapshot) {
 		heading += "        peak  at event      time"
 	}
 	p.heading("Memory", heading)
-	row := func(name, now, peak string, at *facts.Moment) {
+	row := func(name, now, peak string, at *stats.Moment) {
 		p.line("  %-9s %11s %11s %s", name, now, peak, peakText(at, f))
 	}
-	level := func(name string, l facts.Level) {
+	level := func(name string, l stats.Level) {
 		if l.Peak != nil && l.At == nil {
 			p.line("  %-9s %11s %11s    when dumped, after these events", name, sizeOr(l.Now), sizeOr(l.Peak))
 			return
@@ -182,7 +182,7 @@ func (p *page) memory(f *facts.Snapshot) {
 }
 
 // peakText is momentText in columns.
-func peakText(m *facts.Moment, f *facts.Snapshot) string {
+func peakText(m *stats.Moment, f *stats.Snapshot) string {
 	switch {
 	case m == nil:
 		return ""
@@ -197,7 +197,7 @@ func peakText(m *facts.Moment, f *facts.Snapshot) string {
 }
 
 // momentText says when something was.
-func momentText(m *facts.Moment, f *facts.Snapshot) string {
+func momentText(m *stats.Moment, f *stats.Snapshot) string {
 	s := "event " + countText(*m.Event)
 	if m.Since != nil {
 		s += ", " + secondsText(*m.Since)
@@ -209,7 +209,7 @@ func momentText(m *facts.Moment, f *facts.Snapshot) string {
 }
 
 // placeText says where in the program a moment lies.
-func placeText(m *facts.Moment, f *facts.Snapshot) string {
+func placeText(m *stats.Moment, f *stats.Snapshot) string {
 	var parts []string
 	if m.Step != nil {
 		parts = append(parts, fmt.Sprintf("step %d", *m.Step))
@@ -227,14 +227,14 @@ func placeText(m *facts.Moment, f *facts.Snapshot) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *page) fragmentation(f *facts.Snapshot) {
+func (p *page) fragmentation(f *stats.Snapshot) {
 	p.heading("Fragmentation", " at the end")
 	for _, r := range Fragmentation(&f.Fragmentation) {
 		p.printf("  %7s  %-14s %s\n", r.Value, r.Mark, r.Text)
 	}
 }
 
-func (p *page) segments(f *facts.Snapshot) {
+func (p *page) segments(f *stats.Snapshot) {
 	if len(f.Segments) == 0 {
 		return
 	}
@@ -274,7 +274,7 @@ func (p *page) segments(f *facts.Snapshot) {
 		p.line("  %s"+numbers, columns(kind, Stream(g.Stream), pool), countText(g.Segments), units.Size(g.ReservedBytes),
 			units.Size(g.AllocatedBytes), units.Size(g.FreeBytes), units.Size(g.LargestFreeBytes))
 	}
-	if slices.ContainsFunc(f.Segments, func(g facts.Group) bool { return g.Expandable }) {
+	if slices.ContainsFunc(f.Segments, func(g stats.Group) bool { return g.Expandable }) {
 		p.printf("  + expandable\n")
 	}
 	if pools {
@@ -290,7 +290,7 @@ func Stream(handle uint64) string {
 	return fmt.Sprintf("%#x", handle)
 }
 
-func (p *page) ooms(f *facts.Snapshot) {
+func (p *page) ooms(f *stats.Snapshot) {
 	if len(f.OOMs) == 0 {
 		return
 	}
@@ -318,7 +318,7 @@ func (p *page) ooms(f *facts.Snapshot) {
 	}
 }
 
-func (p *page) holders(f *facts.Snapshot) {
+func (p *page) holders(f *stats.Snapshot) {
 	if len(f.Holders) == 0 {
 		return
 	}
@@ -340,7 +340,7 @@ func (p *page) holders(f *facts.Snapshot) {
 	}
 }
 
-func (p *page) missing(f *facts.Snapshot) {
+func (p *page) missing(f *stats.Snapshot) {
 	if len(f.Missing) == 0 {
 		return
 	}

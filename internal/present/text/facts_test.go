@@ -1,11 +1,11 @@
-package report
+package text
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -19,7 +19,7 @@ func snapshotText(t *testing.T, path string, change func(*snapshot.File), style 
 	if change != nil {
 		change(f)
 	}
-	s, err := facts.NewSnapshot(t.Context(), f, facts.Options{Device: -1, FileBytes: 123456, Writer: "Python (protocol 4)"})
+	s, err := stats.NewSnapshot(t.Context(), f, stats.Options{Device: -1, FileBytes: 123456, Writer: "Python (protocol 4)"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +32,11 @@ func snapshotText(t *testing.T, path string, change func(*snapshot.File), style 
 
 // Whatever a file is like, what is said about it fits on 80 columns.
 func TestSnapshotFitsOn80Columns(t *testing.T) {
-	files, err := filepath.Glob("../testdata/variety/*.pickle.gz")
+	files, err := filepath.Glob("../../../testdata/variety/*.pickle.gz")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	files = append(files, "../testdata/snapshots/streams_graphs-tight-default.pickle.gz", "../testdata/snapshots/moe_train-tight-default.pickle.gz")
+	files = append(files, "../../../testdata/snapshots/streams_graphs-tight-default.pickle.gz", "../../../testdata/snapshots/moe_train-tight-default.pickle.gz")
 	for _, file := range files {
 		text := snapshotText(t, file, nil, Style{})
 		for line := range strings.Lines(text) {
@@ -55,7 +55,7 @@ func TestSnapshotFitsOn80Columns(t *testing.T) {
 
 // A file cannot send sequences to the terminal.
 func TestTextOfTheFileIsCleaned(t *testing.T) {
-	text := snapshotText(t, "../testdata/variety/graphs.pickle.gz", func(f *snapshot.File) {
+	text := snapshotText(t, "../../../testdata/variety/graphs.pickle.gz", func(f *snapshot.File) {
 		tr := f.Traces[0]
 		evil := tr.Strings.Add("\x1b]0;owned\x07\n")
 		stack := tr.Stacks.Add([]trace.FrameID{tr.Stacks.AddFrame(trace.Frame{Name: evil, File: evil, Line: 1})})
@@ -77,7 +77,7 @@ func TestTextOfTheFileIsCleaned(t *testing.T) {
 }
 
 func TestStyle(t *testing.T) {
-	const file = "../testdata/variety/graphs.pickle.gz"
+	const file = "../../../testdata/variety/graphs.pickle.gz"
 	plain, bold := snapshotText(t, file, nil, Style{}), snapshotText(t, file, nil, Style{Bold: true})
 	if strings.Contains(plain, "\x1b") || !strings.Contains(bold, "\n\x1b[1mMemory\x1b[0m ") {
 		t.Errorf("plain:\n%s\nbold:\n%s", plain, bold)

@@ -1,10 +1,10 @@
-package report
+package text
 
 import (
 	"fmt"
 	"io"
 
-	"github.com/ashlar-mem/ashlar/gpu"
+	"github.com/ashlar-mem/ashlar/internal/gpu"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/gpu"
+	"github.com/ashlar-mem/ashlar/internal/gpu"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

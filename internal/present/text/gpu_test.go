@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/gpu"
+	"github.com/ashlar-mem/ashlar/internal/gpu"
 )
 
 func gpuCard() gpu.Card {

@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/hostmem/detect"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/detect"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

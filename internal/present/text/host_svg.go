@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/hostmem/run"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

@@ -1,4 +1,4 @@
-package report
+package text
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/hostmem/run"
-	"github.com/ashlar-mem/ashlar/hostmem/variant"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/run"
+	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
 // hostService is a service of which glibc keeps all and jemalloc-bg little,

@@ -1,16 +1,16 @@
-package report
+package text
 
 import (
 	"fmt"
 	"io"
 
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // Messages writes the facts of the out-of-memory messages in a file, each as a
 // table of its numbers and how exact they are.
-func Messages(w io.Writer, messages []*facts.Message, style Style) error {
+func Messages(w io.Writer, messages []*stats.Message, style Style) error {
 	p := &page{w: w, style: style}
 	for i, m := range messages {
 		if i > 0 {
@@ -21,7 +21,7 @@ func Messages(w io.Writer, messages []*facts.Message, style Style) error {
 	return p.err
 }
 
-func (p *page) message(m *facts.Message) {
+func (p *page) message(m *stats.Message) {
 	about := "out-of-memory message, line " + countText(m.Line)
 	if m.Exception != nil {
 		about += ", " + *m.Exception

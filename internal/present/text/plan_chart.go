@@ -1,10 +1,10 @@
-package report
+package text
 
 import (
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan"
 )
 
 // ChartWidth is how many columns a chart in the terminal has.

@@ -1,12 +1,12 @@
-package report
+package text
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/plan"
 )
 
 // PlanLargest writes the end of a search for the largest batch or sequence.

@@ -1,11 +1,11 @@
-package report
+package text
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 

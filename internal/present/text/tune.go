@@ -1,12 +1,12 @@
-package report
+package text
 
 import (
 	"fmt"
 	"io"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/tune"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // Tune writes the answer of a search.

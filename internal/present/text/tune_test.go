@@ -1,11 +1,11 @@
-package report
+package text
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/tune"
-	"github.com/ashlar-mem/ashlar/whatif"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 )
 
 // A recommendation that fails under the limit, and passes under a lower one, says

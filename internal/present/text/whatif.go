@@ -1,12 +1,12 @@
-package report
+package text
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // WhatIfHead says what an answer is about.

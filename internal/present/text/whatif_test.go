@@ -1,13 +1,13 @@
-package report
+package text
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/check"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/answer/check"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 func whatIfText(t *testing.T, path string, change func(*whatif.Question), confs ...string) string {
@@ -51,7 +51,7 @@ func TestWhatIfFitsOn100Columns(t *testing.T) {
 	}
 	for _, file := range []string{"variety/cppstacks", "variety/ring", "variety/graphs", "snapshots/unet_multires-tight-default", "snapshots/streams_graphs-tight-default"} {
 		for _, change := range []func(*whatif.Question){nil, few} {
-			text := whatIfText(t, "../testdata/"+file+".pickle.gz", change, "expandable_segments:True", "max_split_size_mb:64")
+			text := whatIfText(t, "../../../testdata/"+file+".pickle.gz", change, "expandable_segments:True", "max_split_size_mb:64")
 			for line := range strings.Lines(text) {
 				line = strings.TrimSuffix(line, "\n")
 				if width(line) > whatIfWidth || strings.TrimRight(line, " ") != line || Clean(line) != line {
@@ -68,7 +68,7 @@ func TestWhatIfFitsOn100Columns(t *testing.T) {
 }
 
 func TestWhatIfWords(t *testing.T) {
-	const unet = "../testdata/snapshots/unet_multires-tight-default.pickle.gz"
+	const unet = "../../../testdata/snapshots/unet_multires-tight-default.pickle.gz"
 	die := whatIfText(t, unet, nil, "", "expandable_segments:True")
 	for _, part := range []string{
 		"fails at 7,052, step 12 ", "What fails first\nrecorded: PyTorch's defaults\nPyTorch's defaults\n  event 7,052, step 12: asked for 1.54 GiB; reserved",

@@ -1,13 +1,13 @@
-package report
+package text
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/explain"
-	"github.com/ashlar-mem/ashlar/facts"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/whatif"
 )
 
 // The words here are shared by the text and by the page of package htmlreport,
@@ -135,7 +135,7 @@ func Health(h *explain.Health) []Row {
 }
 
 // Fragmentation are the fractions of reserved memory that are lost, by name.
-func Fragmentation(f *facts.Fragmentation) []Row {
+func Fragmentation(f *stats.Fragmentation) []Row {
 	var rows []Row
 	add := func(v *float64, name, meaning string) {
 		rows = append(rows, Row{Mark: name, Value: percentText(v), Text: meaning})
@@ -215,7 +215,7 @@ func VerdictText(r *explain.Report) (verdict, means string) {
 }
 
 // MomentText says when something was: the event, the time, the step.
-func MomentText(m *facts.Moment) string {
+func MomentText(m *stats.Moment) string {
 	if m == nil || m.Event == nil {
 		return "before the first event"
 	}
@@ -223,7 +223,7 @@ func MomentText(m *facts.Moment) string {
 }
 
 // PeakText says when a sum was highest.
-func PeakText(l *facts.Level) string {
+func PeakText(l *stats.Level) string {
 	switch {
 	case l.Peak == nil:
 		return ""
@@ -266,10 +266,10 @@ func FailureLines(r *whatif.Result, onOOM string) []string {
 func DriverTime(ms float64) string { return driverTime(ms) }
 
 // CourseText is what happened in a file, in one sentence.
-func CourseText(f *facts.Snapshot) string { return course(f) }
+func CourseText(f *stats.Snapshot) string { return course(f) }
 
 // ReplayText says how well the replay of a file matched it.
-func ReplayText(r *facts.Replay) string { return replayText(r) }
+func ReplayText(r *stats.Replay) string { return replayText(r) }
 
 // Plural writes a number with its noun.
 func Plural(n int, one, many string) string { return plural(n, one, many) }

@@ -5,14 +5,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/generate"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/generate"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 func ExampleWrite() {
 	ctx := context.Background()
-	recorded, err := snapshot.Open(ctx, "../testdata/variety/graphs.pickle.gz", snapshot.Options{})
+	recorded, err := snapshot.Open(ctx, "../../../testdata/variety/graphs.pickle.gz", snapshot.Options{})
 	if err != nil {
 		panic(err)
 	}

@@ -9,15 +9,15 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
-	"github.com/ashlar-mem/ashlar/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 func open(t testing.TB, name string) *trace.Trace {
 	t.Helper()
-	f, err := snapshot.Open(t.Context(), filepath.Join("..", "testdata", name+".pickle.gz"), snapshot.Options{})
+	f, err := snapshot.Open(t.Context(), filepath.Join("..", "..", "..", "testdata", name+".pickle.gz"), snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func check(t *trace.Trace) error {
 func recordings(t testing.TB) []string {
 	var names []string
 	for _, dir := range []string{"snapshots", "variety"} {
-		files, err := filepath.Glob(filepath.Join("..", "testdata", dir, "*.pickle.gz"))
+		files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", dir, "*.pickle.gz"))
 		if err != nil || len(files) == 0 {
 			t.Fatal("no recordings", err)
 		}

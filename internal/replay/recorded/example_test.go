@@ -3,7 +3,7 @@ package recorded_test
 import (
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
 func Example() {

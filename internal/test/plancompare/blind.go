@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
-// Fields are a case of bench/plan/cases.json, in the words of the script that
+// Fields are a case of tools/bench/plan/cases.json, in the words of the script that
 // measures it.
 type Fields map[string]any
 
@@ -73,7 +73,7 @@ func (f Fields) Conf() string {
 }
 
 // Model is the config that the case's fields make.
-func (f Fields) Model() (*config.Model, error) {
+func (f Fields) Model() (*model.Model, error) {
 	given, ok := f["m"].(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("no model: m is %v", f["m"])
@@ -85,7 +85,7 @@ func (f Fields) Model() (*config.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Read(bytes.NewReader(text))
+	return model.Read(bytes.NewReader(text))
 }
 
 // Options are the case as flags of `ashlar plan`: pairs of name and value. The

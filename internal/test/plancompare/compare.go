@@ -1,10 +1,10 @@
-package recorded
+package plancompare
 
 import (
 	"math"
 	"slices"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // Large is the size from which on births are counted in the figure that a plan

@@ -1,10 +1,10 @@
-package recorded
+package plancompare
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // Mark says on which side a row of a [Diff] is.

@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // script makes a ledger: "=name step" begins a phase, "+a 100" is a birth, "-a"

@@ -14,4 +14,4 @@
 //
 // The recordings are in testdata/plan/runs, one file each. The package is for
 // tests and for the developer's tool internal/plandiff; no command needs it.
-package recorded
+package plancompare

@@ -1,12 +1,12 @@
-package recorded
+package plancompare
 
 import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/plan/ledger"
-	"github.com/ashlar-mem/ashlar/plan/outside"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/outside"
 )
 
 // Peaks are the highest totals of step 3, or of a generation.

@@ -1,10 +1,10 @@
-package recorded
+package plancompare
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // Peaks are those since the last step began; what is there then counts.

@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"bufio"
@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // A file is gzip around a line with a magic word, a line of JSON (header) and

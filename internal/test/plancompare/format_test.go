@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 const facts = `{"case": "tiny", "spec": {"m": {"fam": "llama"}, "b": 1, "s": 2, "ckpt": "full"}, "params": 7,

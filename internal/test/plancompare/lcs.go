@@ -1,6 +1,6 @@
-package recorded
+package plancompare
 
-import "github.com/ashlar-mem/ashlar/plan/ledger"
+import "github.com/ashlar-mem/ashlar/internal/plan/ledger"
 
 // common finds a longest common subsequence of two sequences. It returns for
 // every element of a the element of b that it is matched with, or -1.

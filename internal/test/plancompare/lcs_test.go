@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"math/rand/v2"

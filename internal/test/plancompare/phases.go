@@ -1,9 +1,9 @@
-package recorded
+package plancompare
 
 import (
 	"strconv"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // Span is a phase as both sides have it. The loss is a part of the forward

@@ -1,10 +1,10 @@
-package recorded
+package plancompare
 
 import (
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/plan/hf"
-	"github.com/ashlar-mem/ashlar/plan/outside"
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/outside"
 )
 
 // Every recording, run through the engine, gives the peaks that PyTorch

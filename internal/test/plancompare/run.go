@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // Run is a recording of a whole run.
@@ -63,19 +63,20 @@ func Names() ([]string, error) {
 
 const extension = ".gz"
 
-// Folder is testdata/plan of the module that the working directory is in.
+// Folder is the testdata/plan at or above the working directory.
 func Folder() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(dir, "testdata", "plan"), nil
+		folder := filepath.Join(dir, "testdata", "plan")
+		if _, err := os.Stat(folder); err == nil {
+			return folder, nil
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", errors.New("no go.mod above the working directory; run this within the module")
+			return "", errors.New("no testdata/plan above the working directory; run this inside the repository")
 		}
 		dir = up
 	}

@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/config"
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // The recordings were made on an H200.
@@ -79,7 +79,7 @@ func (c *Case) Job() (*job.Job, error) {
 
 // model is the config as it was before the run. Recompute by groups changes
 // num_hidden_layers in the recorded one, so the given fields are put over it.
-func (c *Case) model() (*config.Model, error) {
+func (c *Case) model() (*model.Model, error) {
 	fields := maps.Clone(c.Config)
 	if fields == nil {
 		fields = map[string]json.RawMessage{}
@@ -94,7 +94,7 @@ func (c *Case) model() (*config.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Read(bytes.NewReader(data))
+	return model.Read(bytes.NewReader(data))
 }
 
 // groups cuts n layers into runs of k.

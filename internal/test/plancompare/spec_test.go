@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/job"
 )
 
 // The recording scripts have defaults of their own: fused AdamW on bf16 weights,

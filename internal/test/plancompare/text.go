@@ -1,4 +1,4 @@
-package recorded
+package plancompare
 
 import (
 	"bufio"
@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // ReadText reads a recording as the recording script writes it: facts is its

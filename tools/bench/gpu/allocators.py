@@ -10,7 +10,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 NAMES = ("native", "expandable", "ashlar", "ashlar_nofront", "noop")
 SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "ASHLAR_CONF", "ASHLAR", "ASHLAR_DRIVER",
             "PYTORCH_NO_CUDA_MEMORY_CACHING")

@@ -1,6 +1,6 @@
 """Bar 3: real training and serving under libashlar.so beside PyTorch's own allocator.
 
-usage: python3 bench/gpu/compare.py [--library PATH] [--budget S] [--only NAME,...] [--no-time] [--seed N]
+usage: python3 tools/bench/gpu/compare.py [--library PATH] [--budget S] [--only NAME,...] [--no-time] [--seed N]
 
 For each workload five processes start together: native twice, native with expandable
 segments, ours twice. Each makes one pass: its losses bit by bit, its peaks. Then, with

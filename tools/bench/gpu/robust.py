@@ -1,6 +1,6 @@
 """Bars 5 and 6, without the soak: what must not break a job.
 
-usage: python3 bench/gpu/robust.py [--library PATH] [--ashlar BINARY] [--budget S] [--jobs N] [--only TEXT]
+usage: python3 tools/bench/gpu/robust.py [--library PATH] [--ashlar BINARY] [--budget S] [--jobs N] [--only TEXT]
 
 Every case is a process with a time limit. Most also run under PyTorch's own allocator: where
 that control fails too, the verdict says so, and the case itself is what to look at first.

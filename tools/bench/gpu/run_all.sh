@@ -6,7 +6,7 @@
 set -uo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-ROOT=$(cd "$HERE/../.." && pwd)
+ROOT=$(cd "$HERE/../../.." && pwd)
 export OUT=${OUT:-.}
 export ASHLAR_LIBRARY=${ASHLAR_LIBRARY:-$ROOT/bin/gpu/libashlar.so}
 export PYTHONUNBUFFERED=1

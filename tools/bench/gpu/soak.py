@@ -1,6 +1,6 @@
 """Bar 5, the soak: random sizes, streams and threads for minutes; nothing may grow.
 
-usage: python3 bench/gpu/soak.py [--library PATH] [--seconds S] [--threads N] [--no-control]
+usage: python3 tools/bench/gpu/soak.py [--library PATH] [--seconds S] [--threads N] [--no-control]
 
 Threads fill tensors with a number of their own, hold them a while, read them back and drop
 them; some they hand to another thread, which reads them on its stream (record_stream). What is

@@ -1,6 +1,6 @@
 """Bar 4: what an allocation costs, through Python and through torch's C++ interface.
 
-usage: python3 bench/gpu/speed.py [--library PATH] [--budget S] [--cuda-include DIR]
+usage: python3 tools/bench/gpu/speed.py [--library PATH] [--budget S] [--cuda-include DIR]
 
 Python: torch.empty + del in many short processes that take turns on the same CPU, native,
 expandable, ours; several such rows at once on CPUs of their own. Their timing falls into

@@ -6,7 +6,7 @@ usage: measure.py all PREDICTED OUT        every case of cases.json, several at 
        measure.py sdpa                     which attention backend torch picks
        measure.py selftest                 checks cases.json without a GPU
 
-PREDICTED is what `go run ./internal/plandiff -predict bench/plan/cases.json` printed, a JSON line per case; cases that
+PREDICTED is what `go -C tools run ./plandiff -predict tools/bench/plan/cases.json` printed, a JSON line per case; cases that
 it does not have are left out. It says how much memory a case needs, and the limits that `all` tries some cases under.
 Each case runs in a process of its own: three steps of
 training, the third one measured after a reset of the peaks, or a whole generation.
