@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -42,7 +42,7 @@ func TestCompareSame(t *testing.T) {
 func TestCompareOther(t *testing.T) {
 	q := question(t, "batch", "2", "seq", "600")
 	recorded := written(t, q)
-	q.execute = func(ctx context.Context, j *job.Job) (*executed, error) {
+	q.execute = func(ctx context.Context, j *model.Job) (*executed, error) {
 		e, err := byHand(ctx, j)
 		l := ledger.New()
 		ids := map[int32]int32{}
@@ -91,7 +91,7 @@ func TestCompareOther(t *testing.T) {
 func TestCompareRefuses(t *testing.T) {
 	q := question(t, "batch", "2", "seq", "600")
 	other := written(t, q)
-	q.execute = func(context.Context, *job.Job) (*executed, error) {
+	q.execute = func(context.Context, *model.Job) (*executed, error) {
 		l := ledger.New()
 		l.Begin(ledger.Build, 0)
 		l.Alloc(ledger.Tensor{Bytes: 12345678})
@@ -117,7 +117,7 @@ func TestCompareRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := Question{Model: j.Model, Settings: settings.Default(), execute: func(ctx context.Context, _ *job.Job) (*executed, error) { return preset517(ctx, j) }}
+		q := Question{Model: j.Model, Settings: settings.Default(), execute: func(ctx context.Context, _ *model.Job) (*executed, error) { return preset517(ctx, j) }}
 		q.Options = options(t, "batch", "1", "seq", "1") // the job is the recorded one
 		c, err := Compare(t.Context(), q, tr, 60)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/replay"
@@ -131,7 +130,7 @@ func (q *Question) prepare() error {
 // planned is a job with its ledger and what the engine makes of it.
 type planned struct {
 	q       *Question
-	job     *job.Job
+	job     *model.Job
 	run     *executed
 	program *replay.Program
 	*figures
@@ -150,7 +149,7 @@ func (q *Question) plan(ctx context.Context, o Options, points int) (*planned, [
 	return p, append(slices.Clone(q.chosen), assumed...), err
 }
 
-func (q *Question) planJob(ctx context.Context, j *job.Job, points int) (*planned, error) {
+func (q *Question) planJob(ctx context.Context, j *model.Job, points int) (*planned, error) {
 	execute := q.execute
 	if execute == nil {
 		execute = watched(q.Events)
@@ -274,7 +273,7 @@ func (p *planned) binding() ledger.Phase {
 // measured tells whether runs of this kind were compared with the plan: DDP and
 // FSDP were, with a model that was built whole. The other ways to spread a model
 // over ranks were not.
-func measured(j *job.Job) bool {
+func measured(j *model.Job) bool {
 	if unmeasuredGeneration(j) {
 		return false
 	}
@@ -284,8 +283,8 @@ func measured(j *job.Job) bool {
 
 // unmeasuredGeneration tells whether a job generates in a way that no recording
 // has: an encoder-decoder in a loop of forward calls.
-func unmeasuredGeneration(j *job.Job) bool {
-	return j.Mode == job.Generate && j.Model.T5 != nil && !j.GenerateCall
+func unmeasuredGeneration(j *model.Job) bool {
+	return j.Mode == model.Generate && j.Model.T5 != nil && !j.GenerateCall
 }
 
 // answerLimit finds the smallest limit and whether the job fits.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
@@ -246,7 +246,7 @@ func TestAnswerFields(t *testing.T) {
 func TestUncertainTerms(t *testing.T) {
 	q := question(t, "batch", "4", "seq", "1000")
 	before := ask(t, q)
-	q.execute = func(ctx context.Context, j *job.Job) (*executed, error) {
+	q.execute = func(ctx context.Context, j *model.Job) (*executed, error) {
 		e, err := byHand(ctx, j)
 		e.ledger.Uncertain = []ledger.Term{{Name: "a workspace", High: 8 << 20}}
 		return e, err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // executed is a job that was run symbolically.
@@ -19,11 +19,11 @@ type executed struct {
 }
 
 // executor runs jobs. Tests have their own.
-type executor func(ctx context.Context, j *job.Job) (*executed, error)
+type executor func(ctx context.Context, j *model.Job) (*executed, error)
 
 // preset517 runs a job as transformers 5.17 does. Where steps are alike the
 // third is not run but taken from the second.
-func preset517(ctx context.Context, j *job.Job, options ...hf.Option) (out *executed, err error) {
+func preset517(ctx context.Context, j *model.Job, options ...hf.Option) (out *executed, err error) {
 	defer func() {
 		// Shapes that no recording has may go against what the ops expect. That
 		// is a fault of the preset, and no reason for the program to end.
@@ -47,11 +47,11 @@ func preset517(ctx context.Context, j *job.Job, options ...hf.Option) (out *exec
 
 // watched is preset517 with somebody told how many events a run has so far.
 func watched(progress func(events int)) executor {
-	return func(ctx context.Context, j *job.Job) (*executed, error) {
+	return func(ctx context.Context, j *model.Job) (*executed, error) {
 		return preset517(ctx, j, hf.Progress(progress))
 	}
 }
 
 // repeats tells whether the third step of a job is like the second. With DDP it
 // is not: the buckets are built anew in between.
-func repeats(j *job.Job) bool { return j.Mode == job.Train && j.Steps == 3 && j.Shard.DDP == 0 }
+func repeats(j *model.Job) bool { return j.Mode == model.Train && j.Steps == 3 && j.Shard.DDP == 0 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -15,7 +14,7 @@ type work struct {
 }
 
 // workOf counts the arithmetic of a job.
-func workOf(j *job.Job) work {
+func workOf(j *model.Job) work {
 	m := j.Model
 	c := counter{m: m, batch: float64(j.Batch), seq: float64(j.Seq)}
 	if m.ViT != nil {

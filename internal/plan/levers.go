@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -35,7 +34,7 @@ type lever struct {
 // levers lists what could be changed, the cheapest first: what costs nothing,
 // what costs some arithmetic, what changes the training, what takes more GPUs.
 func (p *planned) levers() []lever {
-	if p.job.Mode == job.Generate {
+	if p.job.Mode == model.Generate {
 		return p.servingLevers()
 	}
 	out := append(p.freeLevers(), p.computeLevers()...)
@@ -56,12 +55,12 @@ func (p *planned) freeLevers() []lever {
 	for from, to := range fusedOf {
 		add(j.Optimizer == from, "fused optimizer", free, "optimizer", string(to))
 	}
-	add(j.ZeroGrad == job.ZeroKeep, "set gradients to None", free, "zero-grad", "")
-	add(j.ZeroGrad == job.ZeroBefore, "set gradients to None after the step, not before the next", free, "zero-grad", "")
+	add(j.ZeroGrad == model.ZeroKeep, "set gradients to None", free, "zero-grad", "")
+	add(j.ZeroGrad == model.ZeroBefore, "set gradients to None after the step, not before the next", free, "zero-grad", "")
 	add(j.HoldOutput, "drop the model's output", free, "hold-output", "")
 	add(j.UseCache, "no cache while training", free, "use-cache", "")
 	add(j.Shard.DDP > 0 && !j.Shard.BucketView, "gradients as views of DDP's buckets", free, "shard", fmt.Sprintf("ddp-view:%d", j.Shard.DDP))
-	add(j.Attention == job.Eager || j.Attention == job.Math, "fused attention", "faster", "attention", "")
+	add(j.Attention == model.Eager || j.Attention == model.Math, "fused attention", "faster", "attention", "")
 	if !p.q.Settings.ExpandableSegments {
 		out = append(out, lever{name: "expandable segments", cost: free, conf: expandable(p.q.Conf)})
 	}
@@ -69,9 +68,9 @@ func (p *planned) freeLevers() []lever {
 }
 
 // fusedOf are the optimizers that have a fused form.
-var fusedOf = map[job.Optimizer]job.Optimizer{
-	job.AdamWForeach: job.AdamWFused, job.AdamW: job.AdamWFused,
-	job.AdamForeach: job.AdamFused, job.Adam: job.AdamFused, job.SGDMomentum: job.SGDFused,
+var fusedOf = map[model.Optimizer]model.Optimizer{
+	model.AdamWForeach: model.AdamWFused, model.AdamW: model.AdamWFused,
+	model.AdamForeach: model.AdamFused, model.Adam: model.AdamFused, model.SGDMomentum: model.SGDFused,
 }
 
 func expandable(conf string) string {
@@ -114,7 +113,7 @@ func (p *planned) computeLevers() []lever {
 const lossChunk = 1024
 
 // extraOf is the arithmetic that a job repeats as it is.
-func (w work) extraOf(j *job.Job) float64 {
+func (w work) extraOf(j *model.Job) float64 {
 	switch j.Recompute.Mode {
 	case "full":
 		return w.extraAll()
@@ -148,14 +147,14 @@ func (p *planned) otherLevers() []lever {
 			out = append(out, lever{name: name, cost: cost, options: options})
 		}
 	}
-	add(j.DType == job.FP32 && !j.Autocast, "autocast", "matrix products in bf16: other rounding, faster", "autocast", "true")
+	add(j.DType == model.FP32 && !j.Autocast, "autocast", "matrix products in bf16: other rounding, faster", "autocast", "true")
 	bf16 := []string{"dtype", "bf16"}
 	if j.Autocast {
 		bf16 = append(bf16, "autocast", "")
 	}
-	add(j.DType == job.FP32, "bf16 weights", "other numerics: weights and optimizer state in bf16", bf16...)
-	add(j.Optimizer != job.SGD && j.Optimizer != job.SGDMomentum && j.Optimizer != job.SGDFused && j.LoRA.Rank == 0,
-		"SGD with momentum", "another optimizer", "optimizer", string(job.SGDFused))
+	add(j.DType == model.FP32, "bf16 weights", "other numerics: weights and optimizer state in bf16", bf16...)
+	add(j.Optimizer != model.SGD && j.Optimizer != model.SGDMomentum && j.Optimizer != model.SGDFused && j.LoRA.Rank == 0,
+		"SGD with momentum", "another optimizer", "optimizer", string(model.SGDFused))
 	add(j.LoRA.Rank == 0 && p.q.Model.Head == model.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
 	add(p.wantsRanks(), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
 	return out
@@ -164,7 +163,7 @@ func (p *planned) otherLevers() []lever {
 // wantsRanks tells whether more GPUs are worth a thought: nobody spreads what is
 // spread already, or what fits.
 func (p *planned) wantsRanks() bool {
-	return p.job.Shard == (job.Shard{}) && (!p.q.Room.given() || p.reserved > p.q.Room.available(p.job))
+	return p.job.Shard == (model.Shard{}) && (!p.q.Room.given() || p.reserved > p.q.Room.available(p.job))
 }
 
 // servingLevers are those of a served model.
@@ -177,10 +176,10 @@ func (p *planned) servingLevers() []lever {
 	if phase := p.binding().Name; j.StaticCache == 0 && phase == ledger.Decode {
 		out = append(out, lever{name: "static cache", cost: free, options: []string{"cache", fmt.Sprintf("static:%d", j.Seq+j.Tokens)}})
 	}
-	if j.Attention == job.Eager || j.Attention == job.Math {
+	if j.Attention == model.Eager || j.Attention == model.Math {
 		out = append(out, lever{name: "fused attention", cost: "faster", options: []string{"attention", ""}})
 	}
-	if j.DType == job.FP32 {
+	if j.DType == model.FP32 {
 		out = append(out, lever{name: "bf16 weights", cost: "other numerics", options: []string{"dtype", "bf16"}})
 	}
 	if j.Batch > 1 {
@@ -290,7 +289,7 @@ func flags(options []string) string {
 }
 
 // defaults are the values that an option has when it is not given.
-var defaults = map[string]string{"zero-grad": string(job.ZeroNone), "attention": string(job.SDPA), "cache": "dynamic"}
+var defaults = map[string]string{"zero-grad": string(model.ZeroNone), "attention": string(model.SDPA), "cache": "dynamic"}
 
 // worthwhile is the part of the peak that a lever must save at least to be
 // named: less is the noise of rounding.

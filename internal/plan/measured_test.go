@@ -3,7 +3,7 @@ package plan
 import (
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -45,7 +45,7 @@ func TestRangesHoldMeasuredPeaks(t *testing.T) {
 			t.Logf("%s: %v", c.Name, err)
 			continue
 		}
-		if j.Mode == job.Generate && p.run.ledger.PhaseAt(p.at).Name != "prefill" && p.run.ledger.PhaseAt(p.at).Name != "decode" {
+		if j.Mode == model.Generate && p.run.ledger.PhaseAt(p.at).Name != "prefill" && p.run.ledger.PhaseAt(p.at).Name != "decode" {
 			continue
 		}
 		a := p.answer(nil)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // Options say how a model is run, in the words of the command line. The zero
@@ -58,7 +58,7 @@ func (o Option) Bounds() (least, most int64) {
 }
 
 // Mode is the one that an option is for; empty if it is for all.
-func (o Option) Mode() job.Mode {
+func (o Option) Mode() model.Mode {
 	for mode, names := range ofMode {
 		if slices.Contains(names, o.Name) {
 			return mode
@@ -68,12 +68,12 @@ func (o Option) Mode() job.Mode {
 }
 
 // ofMode are the options that one mode alone has.
-var ofMode = map[job.Mode][]string{
-	job.Train: {
+var ofMode = map[model.Mode][]string{
+	model.Train: {
 		"autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
 		"lora", "lora-targets", "lora-dtype", "build", "save",
 	},
-	job.Generate: {"generate", "generate-call", "cache"},
+	model.Generate: {"generate", "generate-call", "cache"},
 }
 
 // catalogue lists the options in the order of the help text.
@@ -81,35 +81,35 @@ var catalogue = []Option{
 	{"batch", "B", "sequences (or pictures) in a step on one GPU; with --accumulate in one of its parts", checkCount(1, maxCount)},
 	{"seq", "S", "tokens in a sequence; of the prompt when generating. vit has none", checkCount(1, maxSeq)},
 	{"target-seq", "S", "tokens of an encoder-decoder's target; by default as many as --seq", checkCount(1, maxSeq)},
-	{"dtype", "TYPE", "of the weights: fp32, bf16 or fp16; by default that of the files of --weights, else the\nconfig's", checkOneOf(job.FP32, job.BF16, job.FP16)},
+	{"dtype", "TYPE", "of the weights: fp32, bf16 or fp16; by default that of the files of --weights, else the\nconfig's", checkOneOf(model.FP32, model.BF16, model.FP16)},
 	{"autocast", "", "matrix products in bf16 over weights of --dtype, which is fp32 then by default", nil},
 	{"optimizer", "NAME", "adamw-fused, adamw-foreach, adamw (a loop), adam-..., sgd, sgd-momentum,\nsgd-momentum-fused, adafactor", checkOneOf(optimizers...)},
 	{"master-weights", "", "the optimizer works on fp32 copies of the weights", nil},
-	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(job.ZeroNone, job.ZeroBefore, job.ZeroKeep)},
+	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(model.ZeroNone, model.ZeroBefore, model.ZeroKeep)},
 	{"clip", "", "the norm of the gradients is clipped before the step", nil},
 	{"accumulate", "N", "parts that a step's gradients are accumulated over", checkCount(1, 1<<20)},
 	{"recompute", "HOW", "none, full, selective (keep matrix products and attention), every:K (runs of K\nlayers), sqrt (runs of sqrt(L)), groups:LIST, or best (least extra compute that\nfits)", checkRecompute()},
-	{"attention", "HOW", "flash, efficient, math, cudnn, eager, or sdpa: what torch 2.11 picks", checkOneOf(job.SDPA, job.Flash, job.Efficient, job.Math, job.CuDNN, job.Eager)},
-	{"mask", "HOW", "padding in the batch: none, left, right, or ones (a mask without padding)", checkOneOf(job.NoMask, job.LeftMask, job.RightMask, job.OnesMask)},
+	{"attention", "HOW", "flash, efficient, math, cudnn, eager, or sdpa: what torch 2.11 picks", checkOneOf(model.SDPA, model.Flash, model.Efficient, model.Math, model.CuDNN, model.Eager)},
+	{"mask", "HOW", "padding in the batch: none, left, right, or ones (a mask without padding)", checkOneOf(model.NoMask, model.LeftMask, model.RightMask, model.OnesMask)},
 	{"loss", "HOW", "plain, or chunked:N (N tokens at a time, recomputed in the backward pass)", checkNumbered([]string{"plain"}, []string{"chunked"})},
 	{"hold-output", "", "the program keeps the model's output, logits among it, until the next step", nil},
 	{"use-cache", "", "a training step builds a key-value cache", nil},
 	{"lora", "R", "adapters of rank R on frozen weights", checkCount(1, 1<<16)},
 	{"lora-targets", "NAMES", "Linears with adapters, by name with commas; by default all but the head", nil},
-	{"lora-dtype", "TYPE", "of the adapters; by default the weights'", checkOneOf(job.FP32, job.BF16, job.FP16)},
-	{"mode", "MODE", "train or generate", checkOneOf(job.Train, job.Generate)},
+	{"lora-dtype", "TYPE", "of the adapters; by default the weights'", checkOneOf(model.FP32, model.BF16, model.FP16)},
+	{"mode", "MODE", "train or generate", checkOneOf(model.Train, model.Generate)},
 	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, maxTokens)},
 	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
 	{"cache", "HOW", "dynamic, or static:LEN", checkNumbered([]string{"dynamic"}, []string{"static"})},
 	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, fsdp-mixed:N (bf16 over fp32), zero1:N, zero2:N, zero3:N,\ntp:N, sp:N, pp:N, cp:N, ep:N; several with commas", &rule{check: checkShard, words: []string{"none"}, numbered: shardWords}},
 	{"build", "HOW", "sharded: each rank makes only its shard (meta device, zero.Init); whole: the model is\nbuilt on every GPU first, as from_config under torch.device('cuda') does", checkOneOf(buildWhole, buildSharded)},
-	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(job.SaveNone, job.SaveSync, job.SaveAsync)},
+	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(model.SaveNone, model.SaveSync, model.SaveAsync)},
 	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkOneOf(presetNames()...)},
 }
 
-var optimizers = []job.Optimizer{
-	job.AdamWFused, job.AdamWForeach, job.AdamW, job.AdamFused, job.AdamForeach, job.Adam,
-	job.SGD, job.SGDMomentum, job.SGDFused, job.Adafactor,
+var optimizers = []model.Optimizer{
+	model.AdamWFused, model.AdamWForeach, model.AdamW, model.AdamFused, model.AdamForeach, model.Adam,
+	model.SGD, model.SGDMomentum, model.SGDFused, model.Adafactor,
 }
 
 // The values of --build.

@@ -3,8 +3,8 @@ package plan
 import (
 	"context"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
@@ -127,7 +127,7 @@ func (p *planned) miss() Reason {
 func (p *planned) collectives() (Reason, bool) {
 	whole := *p.job
 	whole.Shard.BuildSharded = false
-	if whole.Shard == (job.Shard{}) || measured(&whole) {
+	if whole.Shard == (model.Shard{}) || measured(&whole) {
 		return Reason{}, false
 	}
 	n := p.live(ledger.Collective)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
@@ -24,7 +24,7 @@ func TestRepeatIsTheThirdStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		j, err := c.Job()
-		if err != nil || j.Mode != job.Train {
+		if err != nil || j.Mode != model.Train {
 			continue
 		}
 		three, err := hf.Run(t.Context(), j)

@@ -6,15 +6,14 @@ import (
 	"math"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // Job makes the job that the options describe for a model, with what was
 // assumed where they are silent. The error says in one line what is wrong and
 // what to do.
-func (o Options) Job(m *model.Model) (j *job.Job, assumed []string, err error) {
-	r := request{o: o, m: m, j: &job.Job{Model: m, Steps: 3}}
+func (o Options) Job(m *model.Model) (j *model.Job, assumed []string, err error) {
+	r := request{o: o, m: m, j: &model.Job{Model: m, Steps: 3}}
 	for _, f := range []func() error{r.mode, r.sizes, r.quantised, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard, r.spread} {
 		if err := f(); err != nil {
 			return nil, nil, err
@@ -27,7 +26,7 @@ func (o Options) Job(m *model.Model) (j *job.Job, assumed []string, err error) {
 type request struct {
 	o       Options
 	m       *model.Model
-	j       *job.Job
+	j       *model.Job
 	assumed []string
 }
 
@@ -48,7 +47,7 @@ func (r *request) pick(name, otherwise, why string) string {
 }
 
 // only refuses options of another mode.
-func (r *request) only(mode job.Mode, names ...string) error {
+func (r *request) only(mode model.Mode, names ...string) error {
 	if r.j.Mode == mode {
 		return nil
 	}
@@ -62,22 +61,22 @@ func (r *request) only(mode job.Mode, names ...string) error {
 
 func (r *request) mode() error {
 	j, m := r.j, r.m
-	j.Mode = job.Mode(r.o.Get("mode"))
+	j.Mode = model.Mode(r.o.Get("mode"))
 	if j.Mode == "" {
-		j.Mode = job.Train
+		j.Mode = model.Train
 		if r.o.Has("generate") {
-			j.Mode = job.Generate
+			j.Mode = model.Generate
 		}
 	}
-	if j.Mode == job.Train && r.o.Has("generate") {
+	if j.Mode == model.Train && r.o.Has("generate") {
 		return errors.New("--generate with --mode train: leave one of them out")
 	}
-	for _, mode := range []job.Mode{job.Train, job.Generate} {
+	for _, mode := range []model.Mode{model.Train, model.Generate} {
 		if err := r.only(mode, ofMode[mode]...); err != nil {
 			return err
 		}
 	}
-	if j.Mode == job.Train {
+	if j.Mode == model.Train {
 		return nil
 	}
 	if m.Head != model.HeadCausal && m.Head != model.HeadSeq2Seq {
@@ -119,7 +118,7 @@ func (r *request) sizes() error {
 		return fmt.Errorf("--batch %d times --seq %d is more than %d tokens: give less", j.Batch, j.Seq, int64(maxCount))
 	}
 	switch {
-	case m.T5 != nil && j.Mode == job.Generate:
+	case m.T5 != nil && j.Mode == model.Generate:
 		if r.o.Has("target-seq") {
 			return errors.New("--target-seq is what training predicts: with --mode generate leave it out, --generate says how many tokens come")
 		}
@@ -143,26 +142,26 @@ func (r *request) sizes() error {
 func (r *request) types() error {
 	j, m := r.j, r.m
 	j.Autocast = r.o.Has("autocast")
-	j.DType = job.DType(r.o.Get("dtype"))
+	j.DType = model.DType(r.o.Get("dtype"))
 	if j.DType == "" {
-		j.DType = map[string]job.DType{"bfloat16": job.BF16, "float16": job.FP16, "float32": job.FP32}[m.DType]
+		j.DType = map[string]model.DType{"bfloat16": model.BF16, "float16": model.FP16, "float32": model.FP32}[m.DType]
 		switch {
-		case j.Autocast && j.DType != job.FP32:
-			j.DType = job.FP32
+		case j.Autocast && j.DType != model.FP32:
+			j.DType = model.FP32
 			r.assume("dtype", "fp32", "--autocast is for fp32 weights")
 		case j.DType == "":
-			j.DType = job.FP32
+			j.DType = model.FP32
 			r.assume("dtype", "fp32", "the config names none, and from_config takes torch's default; from_pretrained may load another type, that of the checkpoint")
 		default:
 			r.assume("dtype", string(j.DType), "the config's dtype")
 		}
 	}
-	j.Attention = job.Attention(r.pick("attention", string(job.SDPA), "transformers' default, with the kernel that torch 2.11 picks"))
-	if j.Attention == job.Flash && j.DType == job.FP32 && !j.Autocast {
+	j.Attention = model.Attention(r.pick("attention", string(model.SDPA), "transformers' default, with the kernel that torch 2.11 picks"))
+	if j.Attention == model.Flash && j.DType == model.FP32 && !j.Autocast {
 		return errors.New("--attention flash with fp32: the kernel takes bf16 and fp16 only; use --dtype bf16, --autocast or --attention sdpa")
 	}
-	j.Mask = job.Mask(r.pick("mask", string(job.NoMask), ""))
-	if j.Mask != job.NoMask && m.ViT != nil {
+	j.Mask = model.Mask(r.pick("mask", string(model.NoMask), ""))
+	if j.Mask != model.NoMask && m.ViT != nil {
 		return errors.New("--mask is for sequences with padding, which vit has not: leave it out")
 	}
 	return nil
@@ -170,22 +169,22 @@ func (r *request) types() error {
 
 func (r *request) optimizer() error {
 	j := r.j
-	if j.Mode != job.Train {
+	if j.Mode != model.Train {
 		return nil
 	}
-	j.Optimizer = job.Optimizer(r.pick("optimizer", string(job.AdamWFused), "what transformers' Trainer takes with torch 2.8 and later"))
+	j.Optimizer = model.Optimizer(r.pick("optimizer", string(model.AdamWFused), "what transformers' Trainer takes with torch 2.8 and later"))
 	j.Master = r.o.Has("master-weights")
-	if j.Master && j.DType == job.FP32 {
+	if j.Master && j.DType == model.FP32 {
 		return errors.New("--master-weights with fp32 weights would keep them twice: leave it out, or use --dtype bf16")
 	}
-	j.ZeroGrad = job.ZeroGrad(r.pick("zero-grad", string(job.ZeroNone), ""))
+	j.ZeroGrad = model.ZeroGrad(r.pick("zero-grad", string(model.ZeroNone), ""))
 	j.Clip = r.o.Has("clip")
 	j.Accumulate = int(r.o.count("accumulate", 1))
 	if most := maxParts + r.stages(); j.Accumulate > most { // a pipeline has as many parts under way as stages
 		r.assumed = append(r.assumed, fmt.Sprintf("--accumulate %d: the parts of a step after the first %d are like those, and were not run", j.Accumulate, most))
 		j.Accumulate = most
 	}
-	j.Save = job.Save(r.pick("save", string(job.SaveNone), ""))
+	j.Save = model.Save(r.pick("save", string(model.SaveNone), ""))
 	j.HoldOutput, j.UseCache = r.o.Has("hold-output"), r.o.Has("use-cache")
 	if j.UseCache && r.m.Head != model.HeadCausal {
 		return fmt.Errorf("--use-cache is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
@@ -217,7 +216,7 @@ func (r *request) layers() error {
 		if k > int64(n) {
 			return fmt.Errorf("--recompute every:%d: the model has %d layers; give at most that", k, n)
 		}
-		j.Recompute = job.Recompute{Mode: "group", Groups: groupsOf(n, int(k))}
+		j.Recompute = model.Recompute{Mode: "group", Groups: groupsOf(n, int(k))}
 	case "groups":
 		groups, _ := parseGroups(strings.TrimPrefix(text, "groups:"))
 		if m.T5 != nil {
@@ -226,11 +225,11 @@ func (r *request) layers() error {
 		if got := layersOf(groups); got != n {
 			return fmt.Errorf("--recompute groups names %d layers, and the model has %d: their lengths must add up to that", got, n)
 		}
-		j.Recompute = job.Recompute{Mode: "group", Groups: groups}
+		j.Recompute = model.Recompute{Mode: "group", Groups: groups}
 	case Best:
 		return errors.New("--recompute best is a search of its own: leave it out here, or choose none, full, selective, sqrt or every:K")
 	default:
-		j.Recompute = job.Recompute{Mode: word}
+		j.Recompute = model.Recompute{Mode: word}
 	}
 	if j.UseCache && j.Recompute.Mode == "group" {
 		return cacheInGroups(text)
@@ -266,7 +265,7 @@ func (r *request) lora() error {
 			l.Targets = append(l.Targets, t)
 		}
 	}
-	l.DType = job.DType(r.o.Get("lora-dtype"))
+	l.DType = model.DType(r.o.Get("lora-dtype"))
 	return nil
 }
 

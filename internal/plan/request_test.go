@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -24,7 +23,7 @@ func TestJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.Mode != job.Train || j.DType != job.BF16 || j.Optimizer != job.AdamWFused || j.Attention != job.SDPA || j.Accumulate != 1 || j.Recompute.Mode != "none" || j.ZeroGrad != job.ZeroNone || j.Save != job.SaveNone || j.Steps != 3 {
+	if j.Mode != model.Train || j.DType != model.BF16 || j.Optimizer != model.AdamWFused || j.Attention != model.SDPA || j.Accumulate != 1 || j.Recompute.Mode != "none" || j.ZeroGrad != model.ZeroNone || j.Save != model.SaveNone || j.Steps != 3 {
 		t.Errorf("%+v", j)
 	}
 	for _, want := range []string{"--dtype bf16: the config's", "--optimizer adamw-fused: ", "--attention sdpa: "} {
@@ -33,14 +32,14 @@ func TestJob(t *testing.T) {
 		}
 	}
 	j, assumed, err = options(t, "batch", "2", "seq", "64", "generate", "8", "cache", "static:100").Job(m)
-	if err != nil || j.Mode != job.Generate || j.Tokens != 8 || j.StaticCache != 100 {
+	if err != nil || j.Mode != model.Generate || j.Tokens != 8 || j.StaticCache != 100 {
 		t.Errorf("%+v %v %v", j, assumed, err)
 	}
 	j, _, err = options(t, "batch", "2", "seq", "64", "recompute", "every:3", "lora", "8", "lora-targets", "q_proj, v_proj", "lora-dtype", "fp32", "loss", "chunked:32", "shard", "fsdp:4,tp:2").Job(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !equal(j.Recompute.Groups, []int{3, 3, 2}) || j.LoRA.Rank != 8 || len(j.LoRA.Targets) != 2 || j.LoRA.DType != job.FP32 || j.LossChunk != 32 || j.Shard.FSDP != 4 || j.Shard.Tensor != 2 {
+	if !equal(j.Recompute.Groups, []int{3, 3, 2}) || j.LoRA.Rank != 8 || len(j.LoRA.Targets) != 2 || j.LoRA.DType != model.FP32 || j.LossChunk != 32 || j.Shard.FSDP != 4 || j.Shard.Tensor != 2 {
 		t.Errorf("%+v", j)
 	}
 	if j, _, err := options(t, "batch", "2", "seq", "64", "recompute", "sqrt").Job(m); err != nil || !equal(j.Recompute.Groups, []int{3, 3, 2}) {
@@ -49,7 +48,7 @@ func TestJob(t *testing.T) {
 	if _, assumed, err := options(t, "batch", "2", "seq", "64", "shard", "tp:8").Job(m); err != nil || !slices.Contains(assumed, "--shard tp:8: each of the 2 key-value heads is on 4 ranks") {
 		t.Errorf("%q %v", assumed, err)
 	}
-	if j, _, err := options(t, "batch", "2", "seq", "64", "autocast", "true").Job(m); err != nil || j.DType != job.FP32 || !j.Autocast {
+	if j, _, err := options(t, "batch", "2", "seq", "64", "autocast", "true").Job(m); err != nil || j.DType != model.FP32 || !j.Autocast {
 		t.Errorf("%+v %v", j, err)
 	}
 }

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -35,7 +35,7 @@ func (r *Room) context() (bytes uint64, estimated bool) {
 
 // collectives is what communication libraries hold for a job outside of the
 // allocator.
-func (r *Room) collectives(j *job.Job) uint64 {
+func (r *Room) collectives(j *model.Job) uint64 {
 	if !communicates(j) {
 		return 0
 	}
@@ -45,16 +45,16 @@ func (r *Room) collectives(j *job.Job) uint64 {
 
 // communicates tells whether a job has ranks to talk to. One rank alone counts:
 // DDP and FSDP set the library up for it too.
-func communicates(j *job.Job) bool { return j.Shard != (job.Shard{}) }
+func communicates(j *model.Job) bool { return j.Shard != (model.Shard{}) }
 
 // outside is what the process holds beside the allocator's memory.
-func (r *Room) outside(j *job.Job) uint64 {
+func (r *Room) outside(j *model.Job) uint64 {
 	n, _ := r.context()
 	return n + r.collectives(j)
 }
 
 // device is what the card has for the allocator of a job; 0 without a card.
-func (r *Room) device(j *job.Job) uint64 {
+func (r *Room) device(j *model.Job) uint64 {
 	if r.Card == nil {
 		return 0
 	}
@@ -62,7 +62,7 @@ func (r *Room) device(j *job.Job) uint64 {
 }
 
 // available is the most that may be reserved; 0 if nothing bounds it.
-func (r *Room) available(j *job.Job) uint64 {
+func (r *Room) available(j *model.Job) uint64 {
 	d := r.device(j)
 	switch {
 	case d == 0:
@@ -74,12 +74,12 @@ func (r *Room) available(j *job.Job) uint64 {
 }
 
 // conditions are those of a run in the room.
-func (r *Room) conditions(s settings.Settings, j *job.Job) replay.Conditions {
+func (r *Room) conditions(s settings.Settings, j *model.Job) replay.Conditions {
 	return replay.Conditions{Settings: s, Limit: r.Limit, DeviceMemory: r.device(j)}
 }
 
 // equip gives a job what it takes from the card.
-func (r *Room) equip(j *job.Job) {
+func (r *Room) equip(j *model.Job) {
 	c := r.card()
 	j.Workspace, j.Capability = int64(c.WorkspaceBytes()), 10*c.Major+c.Minor
 }

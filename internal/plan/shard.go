@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -29,7 +28,7 @@ func (r *request) shard() error {
 			s.FSDP, s.ReshardAfterForward = n, true
 		case "fsdp-mixed":
 			s.FSDP, s.ReshardAfterForward = n, true
-			s.ParamDType, s.ReduceDType = job.BF16, job.FP32
+			s.ParamDType, s.ReduceDType = model.BF16, model.FP32
 		case "zero1", "zero2", "zero3":
 			s.Zero, s.ZeroStage = n, int(word[4]-'0')
 		case "tp":
@@ -44,7 +43,7 @@ func (r *request) shard() error {
 			s.Expert = n
 		}
 	}
-	if r.j.Mode == job.Generate && (s.DDP > 0 || s.FSDP > 0 || s.Zero > 0 || s.Pipeline > 0 || s.Context > 0) {
+	if r.j.Mode == model.Generate && (s.DDP > 0 || s.FSDP > 0 || s.Zero > 0 || s.Pipeline > 0 || s.Context > 0) {
 		return errors.New("--shard in --mode generate: tp and ep are the ways to spread a served model; leave the others out")
 	}
 	if n := count(s.DDP > 0, s.FSDP > 0, s.Zero > 0); n > 1 {
@@ -100,7 +99,7 @@ func count(all ...bool) int {
 }
 
 // divisible checks that what is divided among ranks can be.
-func (r *request) divisible(s *job.Shard) error {
+func (r *request) divisible(s *model.Shard) error {
 	m := r.m
 	if t := s.Tensor; t > 1 {
 		if why := undivided(m, t); why != "" {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -57,13 +56,13 @@ func gpuOf(t testing.TB, name string) *cards.Card {
 // saved activations, a loss, gradients and Adam's state.
 type hand struct {
 	l        *ledger.Ledger
-	j        *job.Job
+	j        *model.Job
 	weights  []int32
 	state    []int32
 	perLayer int64 // saved by a layer
 }
 
-func byHand(_ context.Context, j *job.Job) (*executed, error) {
+func byHand(_ context.Context, j *model.Job) (*executed, error) {
 	h := &hand{l: ledger.New(), j: j, perLayer: j.Batch * j.Seq * int64(j.Model.Hidden) * 30}
 	h.l.Begin(ledger.Build, 0)
 	weight := int64(j.Model.Hidden) * int64(j.Model.Hidden) * 24
@@ -146,7 +145,7 @@ func (h *hand) step(n int) {
 		if n == 1 {
 			h.state = append(h.state, h.alloc("zeros_like", fmt.Sprintf("model.layers.%d.weight", i), ledger.Optimizer, 2*bytes))
 		}
-		if j.Optimizer == job.AdamWForeach {
+		if j.Optimizer == model.AdamWForeach {
 			h.l.Free(h.alloc("_foreach_sqrt", "", ledger.Temporary, bytes))
 		}
 	}

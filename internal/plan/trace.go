@@ -8,8 +8,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/outside"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -58,7 +58,7 @@ type frameKey struct {
 	phase      string
 }
 
-func traceOf(ctx context.Context, l *ledger.Ledger, room replay.Conditions, conf string, j *job.Job) (*trace.Trace, error) {
+func traceOf(ctx context.Context, l *ledger.Ledger, room replay.Conditions, conf string, j *model.Job) (*trace.Trace, error) {
 	x := &tracer{
 		l: l, stacks: map[frameKey]trace.StackID{}, live: map[uint64]trace.StackID{},
 		t: &trace.Trace{
@@ -202,7 +202,7 @@ type marks struct {
 	optim string
 }
 
-func newMarks(x *tracer, j *job.Job) *marks {
+func newMarks(x *tracer, j *model.Job) *marks {
 	return &marks{x: x, optim: "Optimizer.step#" + string(j.Optimizer) + ".step"}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/safetensors"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -17,7 +16,7 @@ type Weights struct {
 	tensors  []safetensors.Tensor
 	elements int64
 	most     string      // the type of most bytes, in the words of the files
-	dtype    job.DType   // the same; empty if it is none that can be planned
+	dtype    model.DType // the same; empty if it is none that can be planned
 	others   []otherType // other types in the files
 }
 
@@ -28,7 +27,7 @@ type otherType struct {
 }
 
 // fileTypes are the types of files that can be planned.
-var fileTypes = map[string]job.DType{"F32": job.FP32, "BF16": job.BF16, "F16": job.FP16}
+var fileTypes = map[string]model.DType{"F32": model.FP32, "BF16": model.BF16, "F16": model.FP16}
 
 // NewWeights sums up the headers of a checkpoint.
 func NewWeights(tensors []safetensors.Tensor) *Weights {
@@ -140,7 +139,7 @@ func sameShape(a, b []int64) bool {
 
 // notes say where files and plan differ: what is assumed, and what is not
 // modelled.
-func (w *Weights) notes(parameters int64, planned job.DType) (assumed, notModelled []string) {
+func (w *Weights) notes(parameters int64, planned model.DType) (assumed, notModelled []string) {
 	if w == nil {
 		return nil, nil
 	}

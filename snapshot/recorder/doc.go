@@ -1,4 +1,4 @@
-// Package side reads what python/ashlar.py keeps beside a snapshot.
+// Package recorder reads what python/ashlar.py keeps beside a snapshot.
 //
 // A snapshot of PyTorch has the segments and the events, but not the statistics,
 // the limit, the size of the device, the error or the number of the step. The

@@ -1,4 +1,4 @@
-// Package facts collects what a file says about the memory of a device,
+// Package stats collects what a file says about the memory of a device,
 // without judging it: the numbers behind `ashlar stats`.
 //
 // A [Snapshot] is what a memory snapshot tells, a [Dump] what a memory_stats()

@@ -1,4 +1,4 @@
-// Package gpu is the table of cards: how much memory the driver of each says it
+// Package cards is the table of cards: how much memory the driver of each says it
 // has, what is gone before PyTorch takes anything, and what else a plan must
 // know of a card.
 //

@@ -2,8 +2,8 @@ package hf
 
 import (
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // attention is a call of transformers' attention interface.
@@ -36,7 +36,7 @@ const (
 // probabilities, which only eager attention has, nil otherwise. The caller
 // holds both.
 func attend(r *run, a attention) (out, weights *eager.Tensor) {
-	if r.job.Attention == job.Eager {
+	if r.job.Attention == model.Eager {
 		return eagerAttention(r, a)
 	}
 	if r.job.Shard.Context > 1 {

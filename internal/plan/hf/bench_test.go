@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -21,17 +20,17 @@ func BenchmarkRun8B(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	train := job.Job{
-		Model: m, Mode: job.Train, Batch: 2, Seq: 4096, DType: job.BF16, Optimizer: job.AdamWFused, Steps: 2,
-		Attention: job.SDPA, Recompute: job.Recompute{Mode: "none"}, Accumulate: 1,
+	train := model.Job{
+		Model: m, Mode: model.Train, Batch: 2, Seq: 4096, DType: model.BF16, Optimizer: model.AdamWFused, Steps: 2,
+		Attention: model.SDPA, Recompute: model.Recompute{Mode: "none"}, Accumulate: 1,
 	}
 	full := train
 	full.Recompute.Mode = "full"
 	generate := train
-	generate.Mode, generate.Batch, generate.Tokens = job.Generate, 8, 64
+	generate.Mode, generate.Batch, generate.Tokens = model.Generate, 8, 64
 	for _, c := range []struct {
 		name string
-		job  *job.Job
+		job  *model.Job
 	}{{"train", &train}, {"full", &full}, {"generate", &generate}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

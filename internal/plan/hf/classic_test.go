@@ -7,18 +7,17 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
-func classic(t *testing.T, text string, change func(*job.Job)) (*hf.Result, error) {
+func classic(t *testing.T, text string, change func(*model.Job)) (*hf.Result, error) {
 	t.Helper()
 	m, err := model.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job.Job{Model: m, Mode: job.Train, Batch: 2, Seq: 16, TargetSeq: 8, DType: job.BF16, Attention: job.SDPA}
+	j := &model.Job{Model: m, Mode: model.Train, Batch: 2, Seq: 16, TargetSeq: 8, DType: model.BF16, Attention: model.SDPA}
 	if change != nil {
 		change(j)
 	}
@@ -49,7 +48,7 @@ func TestNoHead(t *testing.T) {
 func TestGroupsOfBlocks(t *testing.T) {
 	for _, text := range []string{tinyBert, tinyT5, tinyViT, tinyGPT2} {
 		for _, groups := range [][]int{{2, 1}, {-1, 2}, {1, 1, 1}} {
-			r, err := classic(t, text, func(j *job.Job) { j.Recompute = job.Recompute{Mode: "group", Groups: groups} })
+			r, err := classic(t, text, func(j *model.Job) { j.Recompute = model.Recompute{Mode: "group", Groups: groups} })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +84,7 @@ func TestAdaptersOfClassics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := classic(t, text, func(j *job.Job) { j.LoRA.Rank = 4 })
+		r, err := classic(t, text, func(j *model.Job) { j.LoRA.Rank = 4 })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +105,7 @@ func TestAdaptersOfClassics(t *testing.T) {
 // In fp16 the residual stream of t5 is clamped, and from_pretrained would leave
 // some weights in fp32: that is said.
 func TestHalfT5(t *testing.T) {
-	r, err := classic(t, tinyT5, func(j *job.Job) { j.DType = job.FP16 })
+	r, err := classic(t, tinyT5, func(j *model.Job) { j.DType = model.FP16 })
 	if err != nil {
 		t.Fatal(err)
 	}

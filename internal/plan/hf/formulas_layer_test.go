@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
@@ -35,15 +34,15 @@ func decoderConfig(family, more string) string {
 }
 
 // formulaJob is a bf16 training job of a config with so many layers.
-func formulaJob(t *testing.T, text string, layers int, change func(*job.Job)) *job.Job {
+func formulaJob(t *testing.T, text string, layers int, change func(*model.Job)) *model.Job {
 	t.Helper()
 	m, err := model.Read(strings.NewReader(strings.ReplaceAll(text, "LAYERS", fmt.Sprint(layers))))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	j := &job.Job{
-		Model: m, Mode: job.Train, Batch: fB, Seq: fS, DType: job.BF16, Optimizer: job.AdamWFused, Steps: 3, Accumulate: 1,
-		Attention: job.Flash, Recompute: job.Recompute{Mode: "none"}, Workspace: 32 << 20, Capability: 90,
+	j := &model.Job{
+		Model: m, Mode: model.Train, Batch: fB, Seq: fS, DType: model.BF16, Optimizer: model.AdamWFused, Steps: 3, Accumulate: 1,
+		Attention: model.Flash, Recompute: model.Recompute{Mode: "none"}, Workspace: 32 << 20, Capability: 90,
 	}
 	if m.ViT != nil {
 		j.Seq = 0
@@ -54,7 +53,7 @@ func formulaJob(t *testing.T, text string, layers int, change func(*job.Job)) *j
 	return j
 }
 
-func runJob(t *testing.T, j *job.Job) *hf.Result {
+func runJob(t *testing.T, j *model.Job) *hf.Result {
 	t.Helper()
 	r, err := hf.Run(context.Background(), j)
 	if err != nil {
@@ -118,7 +117,7 @@ func TestSavedByLayer(t *testing.T) {
 	linears := int64(2*fH*fQ*fD + 2*fH*fKV*fD + 3*fH*fI)
 	for _, tt := range []struct {
 		name, config string
-		change       func(*job.Job)
+		change       func(*model.Job)
 		want         int64
 	}{
 		{"llama", decoderConfig("llama", ""), nil, decoder + flashState},
@@ -144,28 +143,28 @@ func TestSavedByLayer(t *testing.T) {
 		{
 			// The page lacks the copy of the attention's output, whose heads cuDNN
 			// does not leave side by side if values are narrower than keys.
-			"deepseek_v3, a dense layer", `{"model_type":"deepseek_v3",` + mla + `}`, func(j *job.Job) { j.Attention = job.CuDNN },
+			"deepseek_v3, a dense layer", `{"model_type":"deepseek_v3",` + mla + `}`, func(j *model.Job) { j.Attention = model.CuDNN },
 			n*(2*rms+swiglu+2*fH+(8*ql+4)+(8*kl+4)+2*2*nh*(dn+dr)+2*nh*(dn+dv)+2*nh*dv+4*nh) + n*2*nh*dv + cudnnState,
 		},
 		{
-			"autocast over fp32 weights", decoderConfig("llama", ""), func(j *job.Job) { j.DType, j.Autocast = job.FP32, true },
+			"autocast over fp32 weights", decoderConfig("llama", ""), func(j *model.Job) { j.DType, j.Autocast = model.FP32, true },
 			n*(26*fH+8*fI+4*fQ*fD+4*fKV*fD+4*fQ+8) + 2*linears + flashState, // with the casts of the weights
 		},
-		{"eager attention", decoderConfig("llama", ""), func(j *job.Job) { j.Attention = job.Eager }, decoder - 4*n*fQ + expanded + 6*fB*fQ*fS*fS},
+		{"eager attention", decoderConfig("llama", ""), func(j *model.Job) { j.Attention = model.Eager }, decoder - 4*n*fQ + expanded + 6*fB*fQ*fS*fS},
 		{
-			"a mask", decoderConfig("llama", ""), func(j *job.Job) { j.Attention, j.Mask = job.Efficient, job.LeftMask },
+			"a mask", decoderConfig("llama", ""), func(j *model.Job) { j.Attention, j.Mask = model.Efficient, model.LeftMask },
 			decoder + expanded + 2*fB*fS*fS,
 		},
-		{"full recompute", decoderConfig("llama", ""), func(j *job.Job) { j.Recompute.Mode = "full" }, 2 * n * fH},
+		{"full recompute", decoderConfig("llama", ""), func(j *model.Job) { j.Recompute.Mode = "full" }, 2 * n * fH},
 		{
 			// The page leaves out logsumexp.
-			"selective recompute", decoderConfig("llama", ""), func(j *job.Job) { j.Recompute.Mode = "selective" },
+			"selective recompute", decoderConfig("llama", ""), func(j *model.Job) { j.Recompute.Mode = "selective" },
 			n*(6*fH+4*fQ*fD+4*fKV*fD+4*fI) + 4*n*fQ + flashState,
 		},
 		{
 			// Norms do not train, so they keep no normalised rows; each of the seven
 			// Linears keeps what its adapter has between its two products.
-			"LoRA in bf16", decoderConfig("llama", ""), func(j *job.Job) { j.LoRA.Rank = 16 },
+			"LoRA in bf16", decoderConfig("llama", ""), func(j *model.Job) { j.LoRA.Rank = 16 },
 			decoder - 2*2*n*fH + 7*2*16*n + flashState,
 		},
 	} {

@@ -3,8 +3,8 @@ package hf_test
 import (
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
@@ -38,7 +38,7 @@ func most(l *ledger.Ledger, phase string, kinds ...ledger.Kind) int64 {
 	return high
 }
 
-func fp32(j *job.Job) { j.DType, j.Attention = job.FP32, job.SDPA }
+func fp32(j *model.Job) { j.DType, j.Attention = model.FP32, model.SDPA }
 
 // Bytes of a parameter (4.1): weights, gradients, state, and what the step takes
 // for a moment.
@@ -46,20 +46,20 @@ func TestBytesPerParameter(t *testing.T) {
 	const scalar = 4 // of a step counter
 	for _, tt := range []struct {
 		name                          string
-		change                        func(*job.Job)
+		change                        func(*model.Job)
 		weight, gradient, state, temp int64 // bytes of a parameter
 		master                        int64
 		counters                      bool // a counter on the GPU for each tensor
 	}{
-		{"fp32, AdamW foreach", func(j *job.Job) { fp32(j); j.Optimizer = job.AdamWForeach }, 4, 4, 8, 4, 0, false},
+		{"fp32, AdamW foreach", func(j *model.Job) { fp32(j); j.Optimizer = model.AdamWForeach }, 4, 4, 8, 4, 0, false},
 		{"fp32, AdamW fused", fp32, 4, 4, 8, 0, 0, true},
 		{"bf16, AdamW fused", nil, 2, 2, 4, 0, 0, true},
-		{"bf16, AdamW foreach", func(j *job.Job) { j.Optimizer = job.AdamWForeach }, 2, 2, 4, 2, 0, false},
-		{"autocast", func(j *job.Job) { j.DType, j.Autocast = job.FP32, true }, 4, 4, 8, 0, 0, true},
-		{"fp32, SGD with momentum", func(j *job.Job) { fp32(j); j.Optimizer = job.SGDMomentum }, 4, 4, 4, 0, 0, false},
-		{"bf16, SGD", func(j *job.Job) { j.Optimizer = job.SGD }, 2, 2, 0, 0, 0, false},
+		{"bf16, AdamW foreach", func(j *model.Job) { j.Optimizer = model.AdamWForeach }, 2, 2, 4, 2, 0, false},
+		{"autocast", func(j *model.Job) { j.DType, j.Autocast = model.FP32, true }, 4, 4, 8, 0, 0, true},
+		{"fp32, SGD with momentum", func(j *model.Job) { fp32(j); j.Optimizer = model.SGDMomentum }, 4, 4, 4, 0, 0, false},
+		{"bf16, SGD", func(j *model.Job) { j.Optimizer = model.SGD }, 2, 2, 0, 0, 0, false},
 		// Gradients are cast one by one: beside the casts the last one is there.
-		{"fp32 copies of bf16 weights", func(j *job.Job) { j.Master = true }, 2, 4, 8, 0, 4, true},
+		{"fp32 copies of bf16 weights", func(j *model.Job) { j.Master = true }, 2, 4, 8, 0, 4, true},
 	} {
 		r := runJob(t, formulaJob(t, decoderConfig("llama", `,"tie_word_embeddings":false`), 4, tt.change))
 		l, p := r.Ledger, r.Count()
@@ -93,12 +93,12 @@ func TestLossFormula(t *testing.T) {
 	const nv, labels, scalars = fN * fV, 8 * fN, 32
 	for _, tt := range []struct {
 		name                    string
-		change                  func(*job.Job)
+		change                  func(*model.Job)
 		forward, kept, backward int64 // bytes of a logit
 	}{
 		{"bf16", nil, 10, 4, 12},
 		// Those of the step before are still there.
-		{"bf16, the logits are held", func(j *job.Job) { j.HoldOutput = true }, 12, 6, 14},
+		{"bf16, the logits are held", func(j *model.Job) { j.HoldOutput = true }, 12, 6, 14},
 		{"fp32", fp32, 8, 4, 12},
 	} {
 		l := runJob(t, formulaJob(t, decoderConfig("llama", `,"tie_word_embeddings":false`), 2, tt.change)).Ledger
@@ -173,7 +173,7 @@ func TestPeakFormulas(t *testing.T) {
 // a Linear is its rank times its sides.
 func TestSmallState(t *testing.T) {
 	config := decoderConfig("llama", `,"tie_word_embeddings":false`)
-	r := runJob(t, formulaJob(t, config, 4, func(j *job.Job) { fp32(j); j.Optimizer = job.Adafactor }))
+	r := runJob(t, formulaJob(t, config, 4, func(j *model.Job) { fp32(j); j.Optimizer = model.Adafactor }))
 	var want int64
 	for _, p := range r.Parameters {
 		if shape := p.Tensor.Shape(); len(shape) == 2 {
@@ -187,7 +187,7 @@ func TestSmallState(t *testing.T) {
 	}
 	const rank, layers = 16, 4
 	sides := int64(2*(fH+fQ*fD) + 2*(fH+fKV*fD) + 3*(fH+fI))
-	r = runJob(t, formulaJob(t, config, layers, func(j *job.Job) { j.LoRA.Rank = rank }))
+	r = runJob(t, formulaJob(t, config, layers, func(j *model.Job) { j.LoRA.Rank = rank }))
 	if got, want := most(r.Ledger, ledger.Step, ledger.Gradient), 2*rank*layers*sides; got != want {
 		t.Errorf("LoRA has gradients of %d bytes, want %d", got, want)
 	}

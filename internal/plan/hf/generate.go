@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // writer is a network that generates text.
@@ -75,7 +75,7 @@ func (r *run) generateLoop(w writer) error {
 	r.phase(ledger.Prefill)
 	ids := r.input("ids", j.Batch, j.Seq)
 	var mask *eager.Tensor
-	if j.Mask != job.NoMask && j.Mask != "" {
+	if j.Mask != model.NoMask && j.Mask != "" {
 		mask = r.input("ones", j.Batch, j.Seq)
 	}
 	past := w.cache(r)

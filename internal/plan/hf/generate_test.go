@@ -7,20 +7,20 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // generating is a job that generates, of the first small model of a type.
-func generating(t *testing.T, modelType string) *job.Job {
+func generating(t *testing.T, modelType string) *model.Job {
 	t.Helper()
 	at := slices.IndexFunc(smallModels, func(s string) bool { return strings.Contains(s, `"`+modelType+`"`) })
 	j := smallJob(t, smallModels[at])
-	j.Mode, j.Tokens, j.TargetSeq = job.Generate, 5, 0
+	j.Mode, j.Tokens, j.TargetSeq = model.Generate, 5, 0
 	return j
 }
 
-func planned(t *testing.T, j *job.Job) *ledger.Ledger {
+func planned(t *testing.T, j *model.Job) *ledger.Ledger {
 	t.Helper()
 	r, err := hf.Run(context.Background(), j)
 	if err != nil {
@@ -66,8 +66,8 @@ func TestGenerateCallLeavesNothing(t *testing.T) {
 		if j.Model.Family == "bert" || j.Model.Family == "vit" {
 			continue
 		}
-		j.Mode, j.Tokens, j.TargetSeq, j.GenerateCall = job.Generate, 4, 0, true
-		for _, mask := range []job.Mask{job.NoMask, job.LeftMask} {
+		j.Mode, j.Tokens, j.TargetSeq, j.GenerateCall = model.Generate, 4, 0, true
+		for _, mask := range []model.Mask{model.NoMask, model.LeftMask} {
 			j.Mask = mask
 			l := planned(t, j)
 			for _, kind := range []ledger.Kind{ledger.Cache, ledger.Loss, ledger.Temporary} {
@@ -119,7 +119,7 @@ func TestExpertsUnderGenerate(t *testing.T) {
 func TestLoopWithMask(t *testing.T) {
 	j := generating(t, "llama")
 	plain := planned(t, j)
-	j.Mask = job.LeftMask
+	j.Mask = model.LeftMask
 	masked := planned(t, j)
 	count := func(l *ledger.Ledger) (n int) {
 		for i := range l.Tensors {
@@ -140,7 +140,7 @@ func TestCannotGenerate(t *testing.T) {
 	endless := generating(t, "llama")
 	endless.Tokens = 1 << 40
 	for _, c := range []struct {
-		j    *job.Job
+		j    *model.Job
 		want string
 	}{
 		{generating(t, "bert"), "does not generate text"},

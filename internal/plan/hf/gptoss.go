@@ -2,16 +2,16 @@ package hf
 
 import (
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // newGptOss makes gpt_oss. It has no scaled_dot_product_attention: whatever is
 // asked for, its attention is eager.
 func newGptOss(r *run) network {
-	if r.job.Attention != job.Eager {
+	if r.job.Attention != model.Eager {
 		j := *r.job
-		j.Attention = job.Eager
+		j.Attention = model.Eager
 		r.job = &j
 		r.assumed = append(r.assumed, "attention is eager: transformers has no other for gpt_oss without a flash kernel of its own")
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -112,7 +111,7 @@ func causalMask(r *run, a maskArgs, window int64) *eager.Tensor {
 		return b.build(b.widened)
 	}
 	skip := !(a.past != nil && a.past.compileable && b.rows == 1)
-	if skip && r.job.Attention != job.Eager && b.needless() {
+	if skip && r.job.Attention != model.Eager && b.needless() {
 		return nil
 	}
 	return b.build(b.causal)
@@ -180,9 +179,9 @@ func (b *maskBuilder) drop() { b.padding.Drop() }
 func (r *run) padded() bool {
 	half := r.job.Seq / 2
 	switch r.job.Mask {
-	case job.LeftMask:
+	case model.LeftMask:
 		return r.job.Batch > 1 && half > 0
-	case job.RightMask:
+	case model.RightMask:
 		return r.job.Batch > 1
 	}
 	return false
@@ -261,7 +260,7 @@ func (b *maskBuilder) build(function func() *eager.Tensor) *eager.Tensor {
 	}
 	e := m.Expand(y, b.batch, -1, b.rows, b.keys)
 	eager.Drop(y, batch, head, q, k, b.q, b.k)
-	if b.r.job.Attention != job.Eager {
+	if b.r.job.Attention != model.Eager {
 		return e
 	}
 	f := m.WhereNumbers(e, b.args.x.DType())

@@ -7,19 +7,18 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
-func moeJob(t *testing.T, text string) *job.Job {
+func moeJob(t *testing.T, text string) *model.Job {
 	t.Helper()
 	c, err := model.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &job.Job{
-		Model: c, Mode: job.Train, Batch: 2, Seq: 256, DType: job.BF16,
-		Attention: job.SDPA, Optimizer: job.AdamWFused,
+	return &model.Job{
+		Model: c, Mode: model.Train, Batch: 2, Seq: 256, DType: model.BF16,
+		Attention: model.SDPA, Optimizer: model.AdamWFused,
 	}
 }
 
@@ -28,14 +27,14 @@ func moeJob(t *testing.T, text string) *job.Job {
 func TestExpertAlignment(t *testing.T) {
 	for _, c := range []struct {
 		name, sizes string
-		dtype       job.DType
+		dtype       model.DType
 		refused     bool
 	}{
-		{"whole", `"hidden_size":896,"intermediate_size":1280`, job.BF16, false},
-		{"width of an expert", `"hidden_size":896,"intermediate_size":1284`, job.BF16, true},
-		{"the same in fp32", `"hidden_size":896,"intermediate_size":1284`, job.FP32, false},
-		{"width of an expert in fp32", `"hidden_size":896,"intermediate_size":1282`, job.FP32, true},
-		{"width of the model", `"hidden_size":900,"intermediate_size":1280`, job.BF16, true},
+		{"whole", `"hidden_size":896,"intermediate_size":1280`, model.BF16, false},
+		{"width of an expert", `"hidden_size":896,"intermediate_size":1284`, model.BF16, true},
+		{"the same in fp32", `"hidden_size":896,"intermediate_size":1284`, model.FP32, false},
+		{"width of an expert in fp32", `"hidden_size":896,"intermediate_size":1282`, model.FP32, true},
+		{"width of the model", `"hidden_size":900,"intermediate_size":1280`, model.BF16, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := moeJob(t, `{"model_type":"mixtral","num_hidden_layers":1,"num_attention_heads":4,"num_key_value_heads":2,`+
@@ -55,7 +54,7 @@ func TestGptOssIsEager(t *testing.T) {
 	const text = `{"model_type":"gpt_oss","num_hidden_layers":2,"hidden_size":256,"intermediate_size":128,
 		"num_attention_heads":4,"num_key_value_heads":2,"num_local_experts":4,"num_experts_per_tok":2,"vocab_size":1000}`
 	var plans []*hf.Result
-	for _, a := range []job.Attention{job.Eager, job.SDPA, job.Flash} {
+	for _, a := range []model.Attention{model.Eager, model.SDPA, model.Flash} {
 		j := moeJob(t, text)
 		j.Attention = a
 		r, err := hf.Run(context.Background(), j)

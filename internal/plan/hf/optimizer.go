@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // optimizer is a torch.optim optimizer.
@@ -33,15 +33,15 @@ func newOptimizer(r *run) optimizer {
 func optimizerOf(r *run, params []*eager.Tensor) optimizer {
 	b := base{r: r, params: params, states: map[*eager.Tensor][]*eager.Tensor{}}
 	switch r.job.Optimizer {
-	case job.SGD:
+	case model.SGD:
 		return &sgd{base: b}
-	case job.SGDMomentum, job.SGDFused:
+	case model.SGDMomentum, model.SGDFused:
 		return &sgd{base: b, momentum: true}
-	case job.Adafactor:
+	case model.Adafactor:
 		return &adafactor{base: b}
-	case job.AdamWForeach, job.AdamForeach:
+	case model.AdamWForeach, model.AdamForeach:
 		return &adam{base: b, foreach: true}
-	case job.AdamW, job.Adam:
+	case model.AdamW, model.Adam:
 		return &adam{base: b}
 	}
 	return &adam{base: b, fused: true}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
@@ -29,18 +28,18 @@ var smallModels = []string{
 	`{"model_type":"vit","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"image_size":32,"patch_size":8}`,
 }
 
-func smallJob(t *testing.T, text string) *job.Job {
+func smallJob(t *testing.T, text string) *model.Job {
 	t.Helper()
 	m, err := model.Read(strings.NewReader(text))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	j := &job.Job{
-		Model: m, Mode: job.Train, Batch: 2, Seq: 64, DType: job.BF16, Optimizer: job.AdamWFused, Steps: 3,
-		Attention: job.SDPA, Mask: job.NoMask, Recompute: job.Recompute{Mode: "none"}, Capability: 90,
+	j := &model.Job{
+		Model: m, Mode: model.Train, Batch: 2, Seq: 64, DType: model.BF16, Optimizer: model.AdamWFused, Steps: 3,
+		Attention: model.SDPA, Mask: model.NoMask, Recompute: model.Recompute{Mode: "none"}, Capability: 90,
 	}
 	if m.Family == "gpt_oss" {
-		j.Attention = job.Eager
+		j.Attention = model.Eager
 	}
 	if m.ViT != nil {
 		j.Seq = 0
@@ -68,7 +67,7 @@ func TestOptionsOfTraining(t *testing.T) {
 			t.Errorf("%s: two runs differ", name)
 		}
 		left := leftAfterSteps(r.Ledger)
-		if n := len(left); n != 3 || left[1] != left[2] && j.ZeroGrad != job.ZeroBefore {
+		if n := len(left); n != 3 || left[1] != left[2] && j.ZeroGrad != model.ZeroBefore {
 			t.Errorf("%s: bytes at the end of each step: %d", name, left)
 		}
 	}
@@ -97,20 +96,20 @@ func leftAfterSteps(l *ledger.Ledger) []int64 {
 	return append(out, live)
 }
 
-func trainingJob(t *testing.T, rng *rand.Rand) *job.Job {
+func trainingJob(t *testing.T, rng *rand.Rand) *model.Job {
 	j := smallJob(t, oneOf(rng, smallModels...))
-	j.DType = oneOf(rng, job.BF16, job.FP32)
-	j.Autocast = j.DType == job.FP32 && rng.Intn(2) == 0
-	j.Optimizer = oneOf(rng, job.AdamWFused, job.AdamWForeach, job.AdamW, job.AdamFused, job.AdamForeach, job.Adam,
-		job.SGD, job.SGDMomentum, job.SGDFused, job.Adafactor)
-	j.ZeroGrad = oneOf(rng, job.ZeroNone, job.ZeroKeep, job.ZeroBefore)
+	j.DType = oneOf(rng, model.BF16, model.FP32)
+	j.Autocast = j.DType == model.FP32 && rng.Intn(2) == 0
+	j.Optimizer = oneOf(rng, model.AdamWFused, model.AdamWForeach, model.AdamW, model.AdamFused, model.AdamForeach, model.Adam,
+		model.SGD, model.SGDMomentum, model.SGDFused, model.Adafactor)
+	j.ZeroGrad = oneOf(rng, model.ZeroNone, model.ZeroKeep, model.ZeroBefore)
 	j.Master = rng.Intn(5) == 0
 	j.Clip = rng.Intn(3) == 0
 	j.Accumulate = oneOf(rng, 1, 1, 2, 3)
 	j.HoldOutput = rng.Intn(4) == 0
-	j.Save = oneOf(rng, job.SaveNone, job.SaveSync, job.SaveAsync)
-	j.Recompute = oneOf(rng, job.Recompute{Mode: "none"}, job.Recompute{Mode: "full"}, job.Recompute{Mode: "full", Reentrant: true},
-		job.Recompute{Mode: "selective"}, job.Recompute{Mode: "group", Groups: []int{3, 1}}, job.Recompute{Mode: "group", Groups: []int{-1, 2, -1}})
+	j.Save = oneOf(rng, model.SaveNone, model.SaveSync, model.SaveAsync)
+	j.Recompute = oneOf(rng, model.Recompute{Mode: "none"}, model.Recompute{Mode: "full"}, model.Recompute{Mode: "full", Reentrant: true},
+		model.Recompute{Mode: "selective"}, model.Recompute{Mode: "group", Groups: []int{3, 1}}, model.Recompute{Mode: "group", Groups: []int{-1, 2, -1}})
 	if j.Model.T5 != nil {
 		j.Recompute.Reentrant = false // a decoder would run the encoder's backward pass for each of its layers
 	}
@@ -118,30 +117,30 @@ func trainingJob(t *testing.T, rng *rand.Rand) *job.Job {
 		j.LossChunk = oneOf[int64](rng, 0, 0, 50, 1000)
 	}
 	if rng.Intn(3) == 0 && j.Model.ViT == nil {
-		j.LoRA = job.LoRA{Rank: 4, DType: oneOf(rng, "", job.FP32)}
+		j.LoRA = model.LoRA{Rank: 4, DType: oneOf(rng, "", model.FP32)}
 	}
-	j.Shard = oneOf(rng, job.Shard{}, job.Shard{DDP: 1}, job.Shard{DDP: 2, BucketView: true},
-		job.Shard{FSDP: 1, ReshardAfterForward: true}, job.Shard{FSDP: 3, ReshardAfterForward: true}, job.Shard{FSDP: 2},
-		job.Shard{Zero: 4, ZeroStage: 1}, job.Shard{Zero: 4, ZeroStage: 2}, job.Shard{Zero: 4, ZeroStage: 3},
-		job.Shard{Tensor: 2}, job.Shard{Tensor: 2, Sequence: 2}, job.Shard{Context: 2})
+	j.Shard = oneOf(rng, model.Shard{}, model.Shard{DDP: 1}, model.Shard{DDP: 2, BucketView: true},
+		model.Shard{FSDP: 1, ReshardAfterForward: true}, model.Shard{FSDP: 3, ReshardAfterForward: true}, model.Shard{FSDP: 2},
+		model.Shard{Zero: 4, ZeroStage: 1}, model.Shard{Zero: 4, ZeroStage: 2}, model.Shard{Zero: 4, ZeroStage: 3},
+		model.Shard{Tensor: 2}, model.Shard{Tensor: 2, Sequence: 2}, model.Shard{Context: 2})
 	if j.Shard.Context > 1 && j.Model.ViT != nil {
-		j.Shard = job.Shard{}
+		j.Shard = model.Shard{}
 	}
 	return j
 }
 
 // More ranks never need more memory on each.
 func TestRanks(t *testing.T) {
-	modes := map[string]func(n int) job.Shard{
-		"fsdp":  func(n int) job.Shard { return job.Shard{FSDP: n, ReshardAfterForward: true} },
-		"zero1": func(n int) job.Shard { return job.Shard{Zero: n, ZeroStage: 1} },
-		"zero2": func(n int) job.Shard { return job.Shard{Zero: n, ZeroStage: 2} },
-		"zero3": func(n int) job.Shard { return job.Shard{Zero: n, ZeroStage: 3} },
-		"tp":    func(n int) job.Shard { return job.Shard{Tensor: n} },
-		"tp,sp": func(n int) job.Shard { return job.Shard{Tensor: n, Sequence: n} },
-		"cp":    func(n int) job.Shard { return job.Shard{Context: n} },
-		"ep":    func(n int) job.Shard { return job.Shard{Expert: n} },
-		"pp":    func(n int) job.Shard { return job.Shard{Pipeline: n} },
+	modes := map[string]func(n int) model.Shard{
+		"fsdp":  func(n int) model.Shard { return model.Shard{FSDP: n, ReshardAfterForward: true} },
+		"zero1": func(n int) model.Shard { return model.Shard{Zero: n, ZeroStage: 1} },
+		"zero2": func(n int) model.Shard { return model.Shard{Zero: n, ZeroStage: 2} },
+		"zero3": func(n int) model.Shard { return model.Shard{Zero: n, ZeroStage: 3} },
+		"tp":    func(n int) model.Shard { return model.Shard{Tensor: n} },
+		"tp,sp": func(n int) model.Shard { return model.Shard{Tensor: n, Sequence: n} },
+		"cp":    func(n int) model.Shard { return model.Shard{Context: n} },
+		"ep":    func(n int) model.Shard { return model.Shard{Expert: n} },
+		"pp":    func(n int) model.Shard { return model.Shard{Pipeline: n} },
 	}
 	for _, text := range smallModels {
 		for mode, shard := range modes {
@@ -187,16 +186,16 @@ func peakOf(l *ledger.Ledger) int64 {
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		model  int
-		change func(j *job.Job)
+		change func(j *model.Job)
 		want   string
 	}{
-		{0, func(j *job.Job) { j.Shard.Tensor = 3 }, "4 heads and an MLP of width 96 cannot be divided among 3 ranks"},
-		{0, func(j *job.Job) { j.Shard.Context = 3 }, "64 tokens cannot be divided among 3 ranks of context parallelism"},
-		{0, func(j *job.Job) { j.Shard.Expert = 2 }, "the experts of llama cannot be divided among 2 ranks"},
-		{2, func(j *job.Job) { j.Shard.Expert = 3 }, "the experts of mixtral cannot be divided among 3 ranks"},
-		{0, func(j *job.Job) { j.Shard.Pipeline = 5 }, "llama with 4 layers cannot be cut into 5 stages"},
-		{9, func(j *job.Job) { j.Shard.Pipeline = 2 }, "bert with 4 layers cannot be cut into 2 stages"},
-		{0, func(j *job.Job) { j.LoRA = job.LoRA{Rank: 2, Targets: []string{"q_proj", "nobody"}} }, "the model has no Linear named nobody; it has down_proj, gate_proj"},
+		{0, func(j *model.Job) { j.Shard.Tensor = 3 }, "4 heads and an MLP of width 96 cannot be divided among 3 ranks"},
+		{0, func(j *model.Job) { j.Shard.Context = 3 }, "64 tokens cannot be divided among 3 ranks of context parallelism"},
+		{0, func(j *model.Job) { j.Shard.Expert = 2 }, "the experts of llama cannot be divided among 2 ranks"},
+		{2, func(j *model.Job) { j.Shard.Expert = 3 }, "the experts of mixtral cannot be divided among 3 ranks"},
+		{0, func(j *model.Job) { j.Shard.Pipeline = 5 }, "llama with 4 layers cannot be cut into 5 stages"},
+		{9, func(j *model.Job) { j.Shard.Pipeline = 2 }, "bert with 4 layers cannot be cut into 2 stages"},
+		{0, func(j *model.Job) { j.LoRA = model.LoRA{Rank: 2, Targets: []string{"q_proj", "nobody"}} }, "the model has no Linear named nobody; it has down_proj, gate_proj"},
 	} {
 		j := smallJob(t, smallModels[c.model])
 		c.change(j)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
@@ -22,7 +21,7 @@ type stage struct {
 
 // parts are the jobs of the ranks that may need most memory, with the stage of
 // each, and what is taken for granted about the others.
-func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err error) {
+func parts(j *model.Job) (jobs []*model.Job, stages []*stage, assumed []string, err error) {
 	c := *j
 	s := &c.Shard
 	m := *j.Model
@@ -33,7 +32,7 @@ func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err 
 		}
 		assumed = append(assumed, "tensor parallelism: heads, MLP and vocabulary are divided, sums over ranks are made in place")
 	}
-	if j.Mode == job.Generate {
+	if j.Mode == model.Generate {
 		s.Sequence = 0 // one token at a time cannot be divided
 	}
 	if s.Sequence > 1 {
@@ -67,7 +66,7 @@ func parts(j *job.Job) (jobs []*job.Job, stages []*stage, assumed []string, err 
 		jobs, stages, err = pipeline(&c, s.Pipeline)
 		return jobs, stages, append(assumed, "pipeline: one forward and one backward pass in turn; the larger of the first and the last stage is shown"), err
 	}
-	return []*job.Job{&c}, []*stage{nil}, assumed, nil
+	return []*model.Job{&c}, []*stage{nil}, assumed, nil
 }
 
 // sequenceFamilies are the families whose layers divide the sequence.
@@ -100,13 +99,13 @@ func divideHeads(m *model.Model, t int) error {
 
 // pipeline makes the first and the last stage of p. Micro-batches are those of
 // gradient accumulation.
-func pipeline(j *job.Job, p int) ([]*job.Job, []*stage, error) {
+func pipeline(j *model.Job, p int) ([]*model.Job, []*stage, error) {
 	m := j.Model
 	if p > m.Layers || m.T5 != nil || m.ViT != nil || m.Head != model.HeadCausal {
 		return nil, nil, fmt.Errorf("%s with %d layers cannot be cut into %d stages", m.ModelType, m.Layers, p)
 	}
 	n := (m.Layers + p - 1) / p
-	cut := func(from int) *job.Job {
+	cut := func(from int) *model.Job {
 		c, part := *j, *m
 		part.Layers = n
 		part.LayerTypes = m.LayerTypes[from : from+n]
@@ -122,7 +121,7 @@ func pipeline(j *job.Job, p int) ([]*job.Job, []*stage, error) {
 		return &c
 	}
 	first := &stage{first: true, flying: min(p, max(j.Accumulate, 1))}
-	return []*job.Job{cut(0), cut(m.Layers - n)}, []*stage{first, {last: true, flying: 1}}, nil
+	return []*model.Job{cut(0), cut(m.Layers - n)}, []*stage{first, {last: true, flying: 1}}, nil
 }
 
 // cutGroups is what groups of layers look like in the n layers from one on.

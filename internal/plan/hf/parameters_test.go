@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -46,14 +45,14 @@ func TestParameters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model, err := model.Read(strings.NewReader(string(text)))
+		m, err := model.Read(strings.NewReader(string(text)))
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		r := newRun(context.Background(), &job.Job{Model: model, Mode: job.Train, Batch: 1, Seq: 1, TargetSeq: 1})
-		families[model.Family](r)
+		r := newRun(context.Background(), &model.Job{Model: m, Mode: model.Train, Batch: 1, Seq: 1, TargetSeq: 1})
+		families[m.Family](r)
 		n := (&Result{Parameters: r.params}).Count()
-		rows[model.Family]++
+		rows[m.Family]++
 		if defaults {
 			counted[want.Family] = n
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
@@ -48,7 +47,7 @@ func TestAttentionJobs(t *testing.T) {
 func oneOf[T any](rng *rand.Rand, of ...T) T { return of[rng.Intn(len(of))] }
 
 // attentionJob makes up a small model and how it is trained.
-func attentionJob(t *testing.T, rng *rand.Rand) (string, *job.Job) {
+func attentionJob(t *testing.T, rng *rand.Rand) (string, *model.Job) {
 	t.Helper()
 	family := oneOf(rng, "llama", "mistral", "qwen2", "qwen3")
 	kv := oneOf(rng, 1, 2, 4)
@@ -69,14 +68,14 @@ func attentionJob(t *testing.T, rng *rand.Rand) (string, *job.Job) {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return text, &job.Job{
-		Model: m, Mode: job.Train,
+	return text, &model.Job{
+		Model: m, Mode: model.Train,
 		Batch: oneOf[int64](rng, 1, 2, 3), Seq: oneOf[int64](rng, 1, 2, 17, 64, 100, 129),
-		DType: oneOf(rng, job.BF16, job.FP32, job.FP16), Autocast: rng.Intn(4) == 0,
-		Optimizer: job.AdamWFused, Steps: 3, UseCache: rng.Intn(5) == 0,
-		Attention:  oneOf(rng, job.SDPA, job.SDPA, job.SDPA, job.Eager, job.Math, job.Flash, job.Efficient, job.CuDNN),
-		Mask:       oneOf(rng, job.NoMask, job.LeftMask, job.RightMask, job.OnesMask),
-		Recompute:  job.Recompute{Mode: oneOf(rng, "none", "full", "selective")},
+		DType: oneOf(rng, model.BF16, model.FP32, model.FP16), Autocast: rng.Intn(4) == 0,
+		Optimizer: model.AdamWFused, Steps: 3, UseCache: rng.Intn(5) == 0,
+		Attention:  oneOf(rng, model.SDPA, model.SDPA, model.SDPA, model.Eager, model.Math, model.Flash, model.Efficient, model.CuDNN),
+		Mask:       oneOf(rng, model.NoMask, model.LeftMask, model.RightMask, model.OnesMask),
+		Recompute:  model.Recompute{Mode: oneOf(rng, "none", "full", "selective")},
 		Capability: oneOf(rng, 90, 80, 89, 75),
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
@@ -37,7 +36,7 @@ func (r *Result) Count() int64 {
 type run struct {
 	ctx context.Context
 	m   *eager.Machine
-	job *job.Job
+	job *model.Job
 	net network
 
 	step     int // of training, from 1 on
@@ -82,7 +81,7 @@ func (r *run) fail(err error) {
 }
 
 // Run plans a job.
-func Run(ctx context.Context, j *job.Job, options ...Option) (out *Result, err error) {
+func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err error) {
 	defer func() {
 		if err == nil {
 			err = stopped(recover())
@@ -134,7 +133,7 @@ func Run(ctx context.Context, j *job.Job, options ...Option) (out *Result, err e
 	return &Result{Ledger: most.m.Ledger, Parameters: params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...)}, nil
 }
 
-func newRun(ctx context.Context, j *job.Job) *run {
+func newRun(ctx context.Context, j *model.Job) *run {
 	device := eager.H200
 	if j.Workspace > 0 {
 		device.BlasWorkspace = j.Workspace
@@ -142,7 +141,7 @@ func newRun(ctx context.Context, j *job.Job) *run {
 	if j.Capability > 0 {
 		device.Capability = j.Capability
 	}
-	return &run{ctx: ctx, m: eager.New(device), job: j, dtype: dtypeOf(j.DType), trains: j.Mode != job.Generate}
+	return &run{ctx: ctx, m: eager.New(device), job: j, dtype: dtypeOf(j.DType), trains: j.Mode != model.Generate}
 }
 
 // families are the constructors of the networks.
@@ -154,11 +153,11 @@ var families = map[string]func(*run) network{
 	"gemma2": newGemma, "gemma3": newGemma, "qwen3_5": newQwen35, "qwen3_5_moe": newQwen35,
 }
 
-func dtypeOf(d job.DType) eager.DType {
+func dtypeOf(d model.DType) eager.DType {
 	switch d {
-	case job.FP32:
+	case model.FP32:
 		return eager.Float32
-	case job.FP16:
+	case model.FP16:
 		return eager.Float16
 	}
 	return eager.BFloat16

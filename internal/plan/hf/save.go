@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // save copies the state of the model and of the optimizer on the GPU, and drops
@@ -13,7 +13,7 @@ import (
 // under both its names, so there are two copies of it. Copies that go straight
 // to host memory take nothing on the GPU.
 func (r *run) save(o optimizer) {
-	if r.job.Save != job.SaveSync {
+	if r.job.Save != model.SaveSync {
 		return
 	}
 	m := r.m

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
@@ -22,7 +21,7 @@ func (r *run) train() error {
 			return err
 		}
 		r.step = step
-		if j.ZeroGrad == job.ZeroBefore {
+		if j.ZeroGrad == model.ZeroBefore {
 			o.zero()
 		}
 		r.batches()
@@ -31,10 +30,10 @@ func (r *run) train() error {
 			clip(r)
 		}
 		o.step()
-		if j.ZeroGrad == job.ZeroNone || j.ZeroGrad == "" {
+		if j.ZeroGrad == model.ZeroNone || j.ZeroGrad == "" {
 			o.zero()
 		}
-		if j.Save == job.SaveSync || j.Save == job.SaveAsync {
+		if j.Save == model.SaveSync || j.Save == model.SaveAsync {
 			r.phase(ledger.Saving)
 			r.save(o)
 		}
@@ -183,7 +182,7 @@ func (r *run) batch() *batch {
 	} else {
 		in.labels = in.ids.Keep()
 	}
-	if k := j.Mask; k != job.NoMask && k != "" {
+	if k := j.Mask; k != model.NoMask && k != "" {
 		in.mask = m.Empty("ones", eager.Int64, j.Batch, j.Seq)
 	}
 	return in

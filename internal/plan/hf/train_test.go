@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // The first bucket of a type closes at 1 MiB, the others at 25 MiB; a tensor is
@@ -34,7 +34,7 @@ func TestBuckets(t *testing.T) {
 
 // A group is begun by its first layer alone; negative ones are not recomputed.
 func TestGroups(t *testing.T) {
-	r := &run{job: &job.Job{Recompute: job.Recompute{Mode: recomputeGroup, Groups: []int{2, -3, 1, 2}}}}
+	r := &run{job: &model.Job{Recompute: model.Recompute{Mode: recomputeGroup, Groups: []int{2, -3, 1, 2}}}}
 	var got []int
 	for i := range 10 {
 		got = append(got, r.group(i))

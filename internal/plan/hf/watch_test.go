@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -17,9 +16,9 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &job.Job{
-		Model: m, Mode: job.Train, Steps: 3, Batch: 1, Seq: 4096, LossChunk: 1, DType: job.BF16,
-		Attention: job.SDPA, Mask: job.NoMask, Optimizer: job.AdamWFused, Accumulate: 1, Recompute: job.Recompute{Mode: "none"},
+	j := &model.Job{
+		Model: m, Mode: model.Train, Steps: 3, Batch: 1, Seq: 4096, LossChunk: 1, DType: model.BF16,
+		Attention: model.SDPA, Mask: model.NoMask, Optimizer: model.AdamWFused, Accumulate: 1, Recompute: model.Recompute{Mode: "none"},
 	}
 	told := 0
 	if _, err := Run(t.Context(), j, Progress(func(n int) { told = max(told, n) })); err != nil || told < 100_000 {

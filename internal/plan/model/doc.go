@@ -1,4 +1,6 @@
-// Package config reads a model's config.json, the file in which Hugging Face's
+// Package model says what is to be planned: a model and how it is run ([Job]).
+//
+// It reads a model's config.json, the file in which Hugging Face's
 // transformers keeps a model's shape, into one [Model].
 //
 // The same fact has many spellings there: the width of the residual stream is

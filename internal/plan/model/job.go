@@ -1,7 +1,4 @@
-// Package job says what is to be planned: a model and how it is run.
-package job
-
-import "github.com/ashlar-mem/ashlar/internal/plan/model"
+package model
 
 // DType is the type of a tensor's elements, as far as a job chooses it.
 type DType string
@@ -122,7 +119,7 @@ type Shard struct {
 
 // Job is one run of a model on one GPU.
 type Job struct {
-	Model *model.Model
+	Model *Model
 
 	Mode      Mode
 	Batch     int64

@@ -1,4 +1,4 @@
-// Package htmlreport writes the report that is attached to a ticket or a mail:
+// Package html writes the report that is attached to a ticket or a mail:
 // one HTML file with the verdict on a run, its curves, the map of its segments,
 // who holds the memory, and what other settings would have done.
 //

@@ -1,4 +1,4 @@
-// Package recorded compares planned runs with recordings of real ones.
+// Package plancompare compares planned runs with recordings of real ones.
 //
 // A recording is what PyTorch's memory history tells of a whole run: every
 // allocation and every free in order, with the op and the Python frames that

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -19,48 +18,48 @@ const (
 )
 
 // Job is the case as a job for the planner.
-func (c *Case) Job() (*job.Job, error) {
+func (c *Case) Job() (*model.Job, error) {
 	m, err := c.model()
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	s := &c.Spec
-	j := &job.Job{
-		Model: m, Mode: job.Train, Batch: s.B, Seq: s.S, TargetSeq: s.TS,
+	j := &model.Job{
+		Model: m, Mode: model.Train, Batch: s.B, Seq: s.S, TargetSeq: s.TS,
 		Autocast: s.Autocast, Clip: s.Clip, Steps: 3, Accumulate: max(1, s.Accum),
 		LossChunk: s.Chunk, HoldOutput: s.Hold, UseCache: s.Cache,
-		LoRA:      job.LoRA{Rank: s.LoRA},
+		LoRA:      model.LoRA{Rank: s.LoRA},
 		Workspace: workspace, Capability: capability,
 	}
 	if m.ViT != nil {
 		j.Seq = 0
 	}
 	if s.Gen > 0 {
-		j.Mode, j.Tokens, j.StaticCache, j.GenerateCall = job.Generate, s.Gen, s.Static, s.HFGen
+		j.Mode, j.Tokens, j.StaticCache, j.GenerateCall = model.Generate, s.Gen, s.Static, s.HFGen
 	}
 	set := chooser{}
-	j.DType = choose(&set, "dtype", s.DType, map[string]job.DType{"": job.BF16, "bf16": job.BF16, "fp16": job.FP16, "fp32": job.FP32})
-	j.LoRA.DType = choose(&set, "lora_dtype", s.LoRADType, map[string]job.DType{"": "", "bf16": job.BF16, "fp16": job.FP16, "fp32": job.FP32})
-	j.Optimizer = choose(&set, "opt", s.Opt, map[string]job.Optimizer{
-		"": job.AdamWFused, "adamw_fused": job.AdamWFused, "adamw_foreach": job.AdamWForeach, "adamw_loop": job.AdamW,
-		"adam_foreach": job.AdamForeach, "sgd": job.SGD, "sgdm": job.SGDMomentum, "sgdm_fused": job.SGDFused,
-		"adafactor": job.Adafactor, "master": job.AdamWFused,
+	j.DType = choose(&set, "dtype", s.DType, map[string]model.DType{"": model.BF16, "bf16": model.BF16, "fp16": model.FP16, "fp32": model.FP32})
+	j.LoRA.DType = choose(&set, "lora_dtype", s.LoRADType, map[string]model.DType{"": "", "bf16": model.BF16, "fp16": model.FP16, "fp32": model.FP32})
+	j.Optimizer = choose(&set, "opt", s.Opt, map[string]model.Optimizer{
+		"": model.AdamWFused, "adamw_fused": model.AdamWFused, "adamw_foreach": model.AdamWForeach, "adamw_loop": model.AdamW,
+		"adam_foreach": model.AdamForeach, "sgd": model.SGD, "sgdm": model.SGDMomentum, "sgdm_fused": model.SGDFused,
+		"adafactor": model.Adafactor, "master": model.AdamWFused,
 	})
 	j.Master = s.Opt == "master"
-	j.ZeroGrad = choose(&set, "zero", s.Zero, map[string]job.ZeroGrad{"": job.ZeroNone, "keep": job.ZeroKeep, "before": job.ZeroBefore})
-	j.Mask = choose(&set, "mask", s.Mask, map[string]job.Mask{"": job.NoMask, "left": job.LeftMask, "right": job.RightMask, "ones": job.OnesMask})
-	j.Save = choose(&set, "save", s.Save, map[string]job.Save{"": job.SaveNone, "sync": job.SaveSync, "async": job.SaveAsync})
+	j.ZeroGrad = choose(&set, "zero", s.Zero, map[string]model.ZeroGrad{"": model.ZeroNone, "keep": model.ZeroKeep, "before": model.ZeroBefore})
+	j.Mask = choose(&set, "mask", s.Mask, map[string]model.Mask{"": model.NoMask, "left": model.LeftMask, "right": model.RightMask, "ones": model.OnesMask})
+	j.Save = choose(&set, "save", s.Save, map[string]model.Save{"": model.SaveNone, "sync": model.SaveSync, "async": model.SaveAsync})
 	// The script pins flash unless it is told otherwise.
-	j.Attention = choose(&set, "sdpa", s.SDPA, map[string]job.Attention{
-		"": job.Flash, "flash": job.Flash, "default": job.SDPA, "math": job.Math, "efficient": job.Efficient, "cudnn": job.CuDNN,
+	j.Attention = choose(&set, "sdpa", s.SDPA, map[string]model.Attention{
+		"": model.Flash, "flash": model.Flash, "default": model.SDPA, "math": model.Math, "efficient": model.Efficient, "cudnn": model.CuDNN,
 	})
 	if choose(&set, "attn", s.Attn, map[string]bool{"": false, "sdpa": false, "eager": true}) {
-		j.Attention = job.Eager
+		j.Attention = model.Eager
 	}
-	j.Shard = choose(&set, "dist", s.Dist, map[string]job.Shard{
+	j.Shard = choose(&set, "dist", s.Dist, map[string]model.Shard{
 		"": {}, "ddp": {DDP: 1}, "ddp_view": {DDP: 1, BucketView: true},
 		"fsdp":    {FSDP: 1, ReshardAfterForward: true},
-		"fsdp_mp": {FSDP: 1, ReshardAfterForward: true, ParamDType: job.BF16, ReduceDType: job.FP32},
+		"fsdp_mp": {FSDP: 1, ReshardAfterForward: true, ParamDType: model.BF16, ReduceDType: model.FP32},
 	})
 	if s.World > 1 {
 		j.Shard.DDP *= s.World
@@ -68,9 +67,9 @@ func (c *Case) Job() (*job.Job, error) {
 	}
 	every, grouped := strings.CutPrefix(s.Ckpt, "every:")
 	if k, err := strconv.Atoi(every); grouped && err == nil && k > 0 {
-		j.Recompute = job.Recompute{Mode: "group", Groups: groups(m.Layers, k)}
+		j.Recompute = model.Recompute{Mode: "group", Groups: groups(m.Layers, k)}
 	} else {
-		j.Recompute = choose(&set, "ckpt", s.Ckpt, map[string]job.Recompute{
+		j.Recompute = choose(&set, "ckpt", s.Ckpt, map[string]model.Recompute{
 			"": {Mode: "none"}, "full": {Mode: "full"}, "selective": {Mode: "selective"}, "reentrant": {Mode: "full", Reentrant: true},
 		})
 	}

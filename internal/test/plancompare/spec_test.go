@@ -6,54 +6,56 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ashlar-mem/ashlar/internal/plan/job"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // The recording scripts have defaults of their own: fused AdamW on bf16 weights,
 // attention pinned to flash, gradients set to None.
-func plainJob() job.Job {
-	return job.Job{
-		Mode: job.Train, Batch: 3, Seq: 1152, DType: job.BF16, Optimizer: job.AdamWFused, ZeroGrad: job.ZeroNone,
-		Steps: 3, Accumulate: 1, Attention: job.Flash, Mask: job.NoMask, Recompute: job.Recompute{Mode: "none"},
-		Save: job.SaveNone, Workspace: 32 << 20, Capability: 90,
+func plainJob() model.Job {
+	return model.Job{
+		Mode: model.Train, Batch: 3, Seq: 1152, DType: model.BF16, Optimizer: model.AdamWFused, ZeroGrad: model.ZeroNone,
+		Steps: 3, Accumulate: 1, Attention: model.Flash, Mask: model.NoMask, Recompute: model.Recompute{Mode: "none"},
+		Save: model.SaveNone, Workspace: 32 << 20, Capability: 90,
 	}
 }
 
 func TestJob(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(*job.Job)
+		change func(*model.Job)
 	}{
-		{"llama", func(*job.Job) {}},
-		{"llama_sdpa", func(j *job.Job) { j.Attention = job.SDPA }},
-		{"llama_eager", func(j *job.Job) { j.Attention = job.Eager }},
-		{"llama_cudnn", func(j *job.Job) { j.Attention = job.CuDNN }},
-		{"llama_autocast_foreach", func(j *job.Job) { j.DType, j.Autocast, j.Optimizer = job.FP32, true, job.AdamWForeach }},
-		{"llama_loop", func(j *job.Job) { j.Optimizer = job.AdamW }},
-		{"llama_sgdm_fused", func(j *job.Job) { j.Optimizer = job.SGDFused }},
-		{"llama_master", func(j *job.Job) { j.Master = true }},
-		{"llama_every2", func(j *job.Job) { j.Recompute = job.Recompute{Mode: "group", Groups: []int{2, 2, 1}} }},
-		{"llama_reentrant", func(j *job.Job) { j.Recompute = job.Recompute{Mode: "full", Reentrant: true} }},
-		{"llama_selective", func(j *job.Job) { j.Recompute.Mode = "selective" }},
-		{"llama_left_math", func(j *job.Job) { j.Attention, j.Mask = job.Math, job.LeftMask }},
-		{"llama_accum", func(j *job.Job) { j.Accumulate = 2 }},
-		{"llama_zero_before", func(j *job.Job) { j.ZeroGrad = job.ZeroBefore }},
-		{"llama_clip", func(j *job.Job) { j.Clip = true }},
-		{"llama_noclose", func(j *job.Job) { j.HoldOutput = true }},
-		{"llama_cache", func(j *job.Job) { j.UseCache = true }},
-		{"llama_lora_fp32", func(j *job.Job) { j.LoRA = job.LoRA{Rank: 16, DType: job.FP32} }},
-		{"llama_save_async", func(j *job.Job) { j.Save = job.SaveAsync }},
-		{"llama_ddp_view", func(j *job.Job) { j.Shard = job.Shard{DDP: 1, BucketView: true} }},
-		{"llama_fsdp_mp", func(j *job.Job) {
-			j.DType = job.FP32
-			j.Shard = job.Shard{FSDP: 1, ReshardAfterForward: true, ParamDType: job.BF16, ReduceDType: job.FP32}
+		{"llama", func(*model.Job) {}},
+		{"llama_sdpa", func(j *model.Job) { j.Attention = model.SDPA }},
+		{"llama_eager", func(j *model.Job) { j.Attention = model.Eager }},
+		{"llama_cudnn", func(j *model.Job) { j.Attention = model.CuDNN }},
+		{"llama_autocast_foreach", func(j *model.Job) { j.DType, j.Autocast, j.Optimizer = model.FP32, true, model.AdamWForeach }},
+		{"llama_loop", func(j *model.Job) { j.Optimizer = model.AdamW }},
+		{"llama_sgdm_fused", func(j *model.Job) { j.Optimizer = model.SGDFused }},
+		{"llama_master", func(j *model.Job) { j.Master = true }},
+		{"llama_every2", func(j *model.Job) { j.Recompute = model.Recompute{Mode: "group", Groups: []int{2, 2, 1}} }},
+		{"llama_reentrant", func(j *model.Job) { j.Recompute = model.Recompute{Mode: "full", Reentrant: true} }},
+		{"llama_selective", func(j *model.Job) { j.Recompute.Mode = "selective" }},
+		{"llama_left_math", func(j *model.Job) { j.Attention, j.Mask = model.Math, model.LeftMask }},
+		{"llama_accum", func(j *model.Job) { j.Accumulate = 2 }},
+		{"llama_zero_before", func(j *model.Job) { j.ZeroGrad = model.ZeroBefore }},
+		{"llama_clip", func(j *model.Job) { j.Clip = true }},
+		{"llama_noclose", func(j *model.Job) { j.HoldOutput = true }},
+		{"llama_cache", func(j *model.Job) { j.UseCache = true }},
+		{"llama_lora_fp32", func(j *model.Job) { j.LoRA = model.LoRA{Rank: 16, DType: model.FP32} }},
+		{"llama_save_async", func(j *model.Job) { j.Save = model.SaveAsync }},
+		{"llama_ddp_view", func(j *model.Job) { j.Shard = model.Shard{DDP: 1, BucketView: true} }},
+		{"llama_fsdp_mp", func(j *model.Job) {
+			j.DType = model.FP32
+			j.Shard = model.Shard{FSDP: 1, ReshardAfterForward: true, ParamDType: model.BF16, ReduceDType: model.FP32}
 		}},
-		{"llama_generate", func(j *job.Job) { j.Mode, j.Tokens, j.Attention, j.GenerateCall = job.Generate, 6, job.SDPA, true }},
-		{"mistral_win_static", func(j *job.Job) {
-			j.Mode, j.Tokens, j.Attention, j.StaticCache = job.Generate, 6, job.SDPA, 1280
+		{"llama_generate", func(j *model.Job) {
+			j.Mode, j.Tokens, j.Attention, j.GenerateCall = model.Generate, 6, model.SDPA, true
 		}},
-		{"t5_fp32", func(j *job.Job) { j.TargetSeq, j.DType, j.Attention = 384, job.FP32, job.SDPA }},
-		{"vit", func(j *job.Job) { j.Batch, j.Seq, j.Attention = 6, 0, job.SDPA }},
+		{"mistral_win_static", func(j *model.Job) {
+			j.Mode, j.Tokens, j.Attention, j.StaticCache = model.Generate, 6, model.SDPA, 1280
+		}},
+		{"t5_fp32", func(j *model.Job) { j.TargetSeq, j.DType, j.Attention = 384, model.FP32, model.SDPA }},
+		{"vit", func(j *model.Job) { j.Batch, j.Seq, j.Attention = 6, 0, model.SDPA }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
