@@ -25,7 +25,7 @@ func service(t *testing.T) Spec {
 	return Spec{
 		Command: []string{"python3", "../../../testdata/host/server.py", port, "deaf"},
 		Ready:   &Ready{URL: "http://127.0.0.1:" + port + "/"},
-		Load:    "python3 ../../testdata/host/load.py " + port + " 10",
+		Load:    "python3 ../../../testdata/host/load.py " + port + " 10",
 		Grace:   300 * time.Millisecond,
 	}
 }
