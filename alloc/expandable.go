@@ -86,7 +86,7 @@ func (a *Allocator) reserve(h *home) (blockID, error) {
 		return noBlock, fmt.Errorf("reserving %d bytes of addresses: %w", size, err)
 	}
 	if err := checkRange(base, size); err != nil {
-		return noBlock, errors.Join(err, a.dev.Unreserve(base, size))
+		return noBlock, errors.Join(fmt.Errorf("the driver returned %w", err), a.dev.Unreserve(base, size))
 	}
 	seg := a.newSegment(segment{base: base, size: size, granule: granule, home: h.id})
 	id := a.newBlock()

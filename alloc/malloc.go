@@ -329,7 +329,7 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 		return noBlock, fmt.Errorf("getting a segment of %d bytes: %w", r.segment, err)
 	}
 	if err := checkRange(addr, r.segment); err != nil {
-		return noBlock, errors.Join(err, a.driverFree(p.private, addr, r.segment))
+		return noBlock, errors.Join(fmt.Errorf("the driver returned %w", err), a.driverFree(p.private, addr, r.segment))
 	}
 	if a.deleted(p) {
 		if err := a.driverFree(p.private, addr, r.segment); err != nil {
@@ -362,7 +362,7 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 // checkRange refuses memory whose blocks the free sets could not order.
 func checkRange(addr, size uint64) error {
 	if size >= maxBlockSize || addr >= maxAddress || addr+size > maxAddress {
-		return fmt.Errorf("the driver returned %d bytes at %#x: addresses must end below %#x and segments must be smaller than %d bytes",
+		return fmt.Errorf("%d bytes at %#x: addresses must end below %#x and segments must be smaller than %d bytes",
 			size, addr, maxAddress, maxBlockSize)
 	}
 	return nil

@@ -33,15 +33,30 @@ func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 	slices.SortFunc(segments, func(x, y Segment) int { return cmp.Compare(x.Address, y.Address) })
 	for i := range segments {
 		s := &segments[i]
+		if err := checkWhole("segment", Span{s.Address, s.TotalSize}); err != nil {
+			return fmt.Errorf("restoring a state: %w", err)
+		}
 		if i > 0 && segments[i-1].Address+segments[i-1].TotalSize > s.Address {
 			return fmt.Errorf("restoring a state: the segments at %#x and %#x overlap", segments[i-1].Address, s.Address)
 		}
-		if err := cmp.Or(checkRange(s.Address, s.TotalSize), a.restoreSegment(s, a.reservation(segments, i, reserved))); err != nil {
+		if err := a.restoreSegment(s, a.reservation(segments, i, reserved)); err != nil {
 			return fmt.Errorf("restoring the segment at %#x: %w", s.Address, err)
 		}
 	}
 	a.stats.settle()
 	a.afterOperation()
+	return nil
+}
+
+// checkWhole refuses what no segment or reservation can be. The end of one that
+// passes can be computed.
+func checkWhole(what string, s Span) error {
+	if err := checkRange(s.Addr, s.Size); err != nil {
+		return fmt.Errorf("a %s of %w", what, err)
+	}
+	if s.Size == 0 || s.Size%minBlock != 0 {
+		return fmt.Errorf("a %s of %d bytes at %#x: the size must be a multiple of %d, and not 0", what, s.Size, s.Addr, minBlock)
+	}
 	return nil
 }
 
@@ -127,8 +142,12 @@ func (a *Allocator) restoreSegment(s *Segment, reserved Span) error {
 // in, and returns it with the block that the run follows. What is left of the
 // reservation behind the run is unmapped again.
 func (a *Allocator) reservationFor(h *home, s *Segment, reserved Span) (segmentID, blockID, error) {
-	seg, rest := a.unmappedAt(h, s)
+	rest := a.unmappedAt(h, s.Address)
+	seg := a.blocks[rest].seg
 	if rest == noBlock {
+		if err := checkWhole("reservation", reserved); err != nil {
+			return 0, noBlock, err
+		}
 		if ad, ok := a.dev.(driver.Adopter); ok {
 			if err := ad.AdoptRange(reserved.Addr, reserved.Size); err != nil {
 				return 0, noBlock, err
@@ -139,32 +158,36 @@ func (a *Allocator) reservationFor(h *home, s *Segment, reserved Span) (segmentI
 		a.segments[seg].head = rest
 	}
 	// The run cuts the unmapped rest in up to three.
-	a.leaveUnmapped(rest)
 	b := &a.blocks[rest]
 	end := b.addr + b.size
+	if s.Address < b.addr || s.Address+s.TotalSize > end || (s.Address-b.addr)%minBlock != 0 {
+		return 0, noBlock, fmt.Errorf("its %d bytes do not fit what is reserved, %#x to %#x", s.TotalSize, b.addr, end)
+	}
+	a.leaveUnmapped(rest)
 	last := rest
 	if gap := s.Address - b.addr; gap > 0 {
 		b.size = gap
 		a.enterUnmapped(rest)
 	} else {
-		last = b.prev
-		a.blocks[last].next = noBlock
+		if last = b.prev; last != noBlock {
+			return 0, noBlock, errors.New("it touches the mapped run before it: give both as one segment")
+		}
 		a.dropBlock(rest)
 	}
 	a.restoreUnmapped(h, seg, s.Address+s.TotalSize, end)
 	return seg, last, a.adoptMapped(s, a.segments[seg].granule)
 }
 
-// unmappedAt is the unmapped block that a run lies in, with its segment; noBlock
-// if its addresses are not reserved yet.
-func (a *Allocator) unmappedAt(h *home, s *Segment) (segmentID, blockID) {
+// unmappedAt is the unmapped block that a run begins in; noBlock if the address is
+// not reserved yet.
+func (a *Allocator) unmappedAt(h *home, addr uint64) blockID {
 	if n := len(h.unmapped); n > 0 {
 		id := h.unmapped[n-1]
-		if b := &a.blocks[id]; b.addr <= s.Address && s.Address+s.TotalSize <= b.addr+b.size {
-			return b.seg, id
+		if b := &a.blocks[id]; b.addr <= addr && addr < b.addr+b.size {
+			return id
 		}
 	}
-	return 0, noBlock
+	return noBlock
 }
 
 // adoptMapped tells the driver of a mapped run.
@@ -212,7 +235,7 @@ func (r *restorer) blocks(s *Segment) error {
 	for i, b := range active {
 		limit := end
 		if i+1 < len(active) {
-			limit = active[i+1].Address
+			limit = min(limit, active[i+1].Address)
 		}
 		if b.Address < r.at || b.Address >= end {
 			return fmt.Errorf("the block at %#x overlaps another or lies outside", b.Address)
@@ -220,7 +243,7 @@ func (r *restorer) blocks(s *Segment) error {
 		if b.Size == 0 {
 			b.Size = a.impliedSize(r.h.pool, b.RequestedSize, limit-b.Address)
 		}
-		if b.Size == 0 || b.Size%minBlock != 0 || b.Size > limit-b.Address || b.RequestedSize > b.Size {
+		if b.Size == 0 || b.Size%minBlock != 0 || (b.Address-s.Address)%minBlock != 0 || b.Size > limit-b.Address || b.RequestedSize > b.Size {
 			return fmt.Errorf("a block of %d bytes for a request of %d does not fit at %#x", b.Size, b.RequestedSize, b.Address)
 		}
 		r.free(b.Address, stale)

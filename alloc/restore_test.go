@@ -2,6 +2,7 @@ package alloc_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,8 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/internal/test/script"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // TestRestore: an allocator restored from the segments of another has the same
@@ -130,6 +134,11 @@ func TestRestoreErrors(t *testing.T) {
 		"odd size":             {{Address: 1 << 30, TotalSize: 2 * mib, Blocks: []alloc.Block{block(1<<30, 700, 1)}}},
 		"too small":            {{Address: 1 << 30, TotalSize: 2 * mib, Blocks: []alloc.Block{block(1<<30, 512, 1000)}}},
 		"address too high":     {{Address: 1 << 60, TotalSize: 2 * mib}},
+		"no bytes":             {{Address: 1 << 30}},
+		"64 TiB":               {{Address: 1 << 30, TotalSize: 64 << 40, Large: true}},
+		"half a block":         {{Address: 1 << 30, TotalSize: 2*mib + 256}},
+		"block between blocks": {{Address: 1 << 30, TotalSize: 2 * mib, Blocks: []alloc.Block{block(1<<30+100, 512, 1)}}},
+		"-1 bytes, expandable": {{Address: 1 << 33, TotalSize: math.MaxUint64, Large: true, Expandable: true}},
 	} {
 		if err := alloc.New(sim.New(sim.Config{})).Restore(segments); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -139,6 +148,69 @@ func TestRestoreErrors(t *testing.T) {
 	must(a.Malloc(1, 0))
 	if a.Restore(nil) == nil {
 		t.Error("a used allocator was restored")
+	}
+}
+
+// Whatever numbers a state has, it is refused or the allocator works from there.
+func TestRestoreAnyNumbers(t *testing.T) {
+	const base = 0x400000000
+	numbers := []uint64{
+		0, 1, 512, 700, 2 * mib, 20 * mib, base - 512, base, base + 100, base + 20*mib, base + 40*mib,
+		1 << 46, 1<<46 - 512, 1 << 49, 1<<49 - 512, 1 << 62, 1 << 63, math.MaxUint64 - 511, math.MaxUint64,
+	}
+	// Each number in each place of a state that is right otherwise.
+	places := []func(s []alloc.Segment, r *alloc.Span) *uint64{
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[0].Address },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[0].TotalSize },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[1].Address },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[1].TotalSize },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[0].Blocks[0].Address },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[0].Blocks[0].Size },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[0].Blocks[0].RequestedSize },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[0].Blocks[1].Address },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[0].Blocks[1].Size },
+		func(s []alloc.Segment, _ *alloc.Span) *uint64 { return &s[0].Blocks[1].RequestedSize },
+		func(_ []alloc.Segment, r *alloc.Span) *uint64 { return &r.Addr },
+		func(_ []alloc.Segment, r *alloc.Span) *uint64 { return &r.Size },
+	}
+	devices := []func() driver.Driver{
+		func() driver.Driver { return sim.New(sim.Config{TotalMemory: 1 << 30}) },
+		func() driver.Driver { return recorded.New(recorded.Config{TotalMemory: 1 << 30}) }, // adopts anything
+	}
+	confs := map[bool]settings.Settings{true: parse(t, "expandable_segments:True"), false: settings.Default()}
+	accepted := 0
+	for p, place := range places {
+		for q, other := range places[p:] {
+			for i, n := range numbers {
+				for j, m := range numbers {
+					expandable, device := (i+j)%2 == 0, devices[(i+j)/2%2]
+					s := []alloc.Segment{
+						{Address: base, TotalSize: 20 * mib, Large: true, Expandable: expandable, Blocks: []alloc.Block{
+							{Address: base, Size: 2 * mib, RequestedSize: 2 * mib, State: alloc.ActiveAllocated},
+							{Address: base + 4*mib, Size: 2 * mib, RequestedSize: 2 * mib, State: alloc.ActivePendingFree},
+						}},
+						{Address: base + 40*mib, TotalSize: 20 * mib, Large: true, Expandable: expandable},
+					}
+					r := alloc.Span{Addr: base, Size: 1 << 30}
+					*place(s, &r) = n
+					*other(s, &r) = m
+					a := alloc.New(device(), alloc.WithSettings(confs[expandable]))
+					if a.Restore(s, r) != nil {
+						continue
+					}
+					accepted++
+					_, _ = a.Malloc(2*mib, 0) // it may be refused
+					_ = a.Free(s[0].Blocks[0].Address)
+					_ = a.EmptyCache()
+					if err := a.CheckInvariants(); err != nil {
+						t.Fatalf("places %d and %d, numbers %#x and %#x, expandable %v: %v", p, p+q, n, m, expandable, err)
+					}
+				}
+			}
+		}
+	}
+	if accepted == 0 {
+		t.Error("every state was refused")
 	}
 }
 
