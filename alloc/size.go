@@ -74,9 +74,14 @@ func roundToDivision(request, d uint64) uint64 {
 }
 
 // divisionStep is the distance of d equal steps from the power of two at or
-// below the request to the next one.
+// below the request to the next one. Where there are fewer bytes than steps it is
+// the whole distance.
 func divisionStep(request, d uint64) uint64 {
-	return uint64(1) << (bits.Len64(request) - 1) / d
+	floor := uint64(1) << (bits.Len64(request) - 1)
+	if d > floor { // from 2^55 on minBlock*d is 0, as in PyTorch
+		return floor
+	}
+	return floor / d
 }
 
 // segmentSize is the size of the plain segment that a rounded size asks for

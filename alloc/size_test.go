@@ -27,6 +27,9 @@ func TestRound(t *testing.T) {
 		"roundup_power2_divisions:[256:1,512:2,1024:4,>:8]": {
 			314572800: 314572800, 629145600: 805306368, 1153433600: 1342177280, 2202009600: 2415919104,
 		},
+		"roundup_power2_divisions:9223372036854775808": { // more divisions than bytes: the next power of two
+			513: 1024, 1024: 1024, 1048577: 2097152,
+		},
 	} {
 		s, err := settings.Parse(conf)
 		if err != nil {
