@@ -64,7 +64,7 @@ func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
 	if meta != "" {
 		a.meta = meta
 	}
-	id, err := a.mallocBlock(size, stream, 0)
+	id, err := a.mallocBlock(size, stream, 0, true)
 	if err != nil {
 		id, err = a.lastResort(err, size, stream, 0)
 	}

@@ -24,7 +24,7 @@ func (a *Allocator) MallocOn(size, stream, thread uint64) (uint64, error) {
 		return 0, &OutOfMemoryError{Device: a.device, Requested: size, TooLarge: true}
 	}
 	a.mu.Lock()
-	id, err := a.mallocBlock(size, stream, thread)
+	id, err := a.mallocBlock(size, stream, thread, true)
 	if err != nil {
 		id, err = a.lastResort(err, size, stream, thread)
 	}
@@ -56,9 +56,12 @@ type request struct {
 	stream     uint64
 	home       *home
 	expandable bool // flag E of the spec
+	locked     bool // the caller holds the lock
 }
 
-func (a *Allocator) mallocBlock(size, stream, thread uint64) (blockID, error) {
+// mallocBlock serves a request. locked says that the caller holds the lock, which
+// may then be released for somebody else's code.
+func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (blockID, error) {
 	var private *privatePool
 	if len(a.routes) == 0 {
 		if a.queued != 0 || len(a.deferred) != 0 {
@@ -86,10 +89,10 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64) (blockID, error) {
 	}
 	id := a.search(h, rounded, expandable)
 	if id == noBlock {
-		r := request{size: size, rounded: rounded, segment: a.segmentSize(rounded), stream: stream, home: h, expandable: expandable}
+		r := request{size: size, rounded: rounded, segment: a.segmentSize(rounded), stream: stream, home: h, expandable: expandable, locked: locked}
 		var err error
 		if id, err = a.miss(&r); err == errAfresh {
-			return a.mallocBlock(size, stream, thread)
+			return a.mallocBlock(size, stream, thread, locked)
 		} else if err != nil {
 			return noBlock, err
 		}
@@ -180,7 +183,7 @@ func (a *Allocator) nextPlain(h *home, id blockID) blockID {
 
 // miss gets a block when none is cached: steps 6 to 11 of spec 3.
 func (a *Allocator) miss(r *request) (blockID, error) {
-	if id, err := a.recalled(r, a.reclaimed()); id != noBlock || err != nil {
+	if id, err := a.recalled(r, a.reclaimed(r.locked)); id != noBlock || err != nil {
 		return id, err
 	}
 	if a.armed {
@@ -265,16 +268,20 @@ func (a *Allocator) deleted(p *pool) bool {
 
 // reclaimed runs the reclaimers without the lock, since they may free memory. As
 // with askUnlocked a panic leaves the lock free.
-func (a *Allocator) reclaimed() bool {
+func (a *Allocator) reclaimed(locked bool) bool {
 	if len(a.reclaim) == 0 {
 		return false
 	}
-	a.mu.Unlock()
+	if locked {
+		a.mu.Unlock()
+	}
 	freed := false
 	for _, f := range a.reclaim {
 		freed = f() || freed
 	}
-	a.mu.Lock()
+	if locked {
+		a.mu.Lock()
+	}
 	return freed
 }
 
@@ -318,7 +325,7 @@ func (a *Allocator) obtain(r *request) (blockID, error) {
 // no set yet.
 func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 	p := r.home.pool
-	addr, err := a.driverMalloc(p.private, r.segment, r.stream)
+	addr, err := a.driverMalloc(r)
 	if errors.Is(err, driver.ErrOutOfMemory) {
 		if a.explain != nil {
 			a.explain(DriverRefusal{Size: r.segment})
@@ -369,15 +376,15 @@ func checkRange(addr, size uint64) error {
 }
 
 // driverMalloc asks the driver, or the private pool's own source.
-func (a *Allocator) driverMalloc(p *privatePool, size, stream uint64) (uint64, error) {
-	if a.cfg.ReleaseLockOnMalloc {
+func (a *Allocator) driverMalloc(r *request) (uint64, error) {
+	if r.locked && a.cfg.ReleaseLockOnMalloc {
 		a.mu.Unlock()
 		defer a.mu.Lock()
 	}
-	if p != nil && p.source != nil {
-		return p.source.Malloc(size, stream)
+	if p := r.home.pool.private; p != nil && p.source != nil {
+		return p.source.Malloc(r.segment, r.stream)
 	}
-	return a.dev.Malloc(size, stream)
+	return a.dev.Malloc(r.segment, r.stream)
 }
 
 func (a *Allocator) driverFree(p *privatePool, addr, size uint64) error {

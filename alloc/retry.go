@@ -41,7 +41,7 @@ func (a *Allocator) lastResort(err error, size, stream, thread uint64) (blockID,
 				break
 			}
 			var id blockID
-			if id, err = a.mallocBlock(size, stream, thread); err == nil {
+			if id, err = a.mallocBlock(size, stream, thread, true); err == nil {
 				return id, nil
 			}
 		}

@@ -6,10 +6,9 @@ type Handle uint32
 // Serial is the entry to an allocator for a caller that is alone with it, as
 // the replay of a trace is: it takes no lock and names blocks by handles, not
 // by addresses. The allocator's other methods may be called in between; while
-// a Serial method runs nobody else may use the allocator. Functions that the
-// allocator calls without its lock, [WithReclaimer] and [WithOOMRetry], have no
-// place there: an allocator with a reclaimer cannot be used so, and a request
-// that fails is not tried again.
+// a Serial method runs nobody else may use the allocator, except the reclaimers
+// that it calls. A request that fails is not tried again: [WithOOMRetry] has no
+// effect.
 type Serial struct{ a *Allocator }
 
 // Serial returns the allocator's unlocked entry.
@@ -24,7 +23,7 @@ func (s Serial) Malloc(size, stream uint64) (Handle, error) {
 	if size >= maxRequest {
 		return 0, &OutOfMemoryError{Device: a.device, Requested: size, TooLarge: true}
 	}
-	id, err := a.mallocBlock(size, stream, 0)
+	id, err := a.mallocBlock(size, stream, 0, false)
 	if err != nil {
 		a.countFailure(err)
 	}

@@ -93,6 +93,25 @@ func TestSerial(t *testing.T) {
 	}
 }
 
+// A reclaimer may free through the lock that the unlocked entry does not hold.
+func TestSerialReclaimer(t *testing.T) {
+	var a *Allocator
+	var kept uint64
+	a = New(sim.New(sim.Config{}), WithReclaimer(func() bool {
+		freed := kept != 0 && a.Free(kept) == nil
+		kept = 0
+		return freed
+	}))
+	first, err := a.Malloc(30<<20, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept = first
+	if h, err := a.Serial().Malloc(30<<20, 0); err != nil || a.Serial().Address(h) != first {
+		t.Errorf("handle %d, %v: the block that the reclaimer freed was not used", h, err)
+	}
+}
+
 func TestSerialMisuse(t *testing.T) {
 	s := New(sim.New(sim.Config{})).Serial()
 	h, err := s.Malloc(1000, 0)
