@@ -11,7 +11,7 @@ type rows[T any] struct {
 func (r *rows[T]) add(v T) int {
 	last := len(r.chunks) - 1
 	if last < 0 || len(r.chunks[last]) == cap(r.chunks[last]) {
-		size := min(16<<len(r.chunks), 4096)
+		size := 16 << min(len(r.chunks), 8)
 		r.chunks = append(r.chunks, make([]T, 0, size))
 		r.starts = append(r.starts, r.n)
 		last++
