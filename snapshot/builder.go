@@ -30,7 +30,8 @@ type builder struct {
 
 	frames      []trace.FrameID // of the stack being made
 	frameExtras map[string]int32
-	expanded    int // values in Extras
+	expanded    int    // values in Extras
+	reserved    uint64 // bytes of all segments
 	shared      map[pickle.Value]expanded
 
 	// problem is the first dictionary that looks like one of the known things
@@ -147,16 +148,16 @@ func (b *builder) Tuple(_ *pickle.Machine, items []pickle.Value) (pickle.Value, 
 	return pickle.MakeRecord(recPair, id), nil
 }
 
-// fieldError is a field of a known thing with a value of the wrong kind.
+// fieldError is a field of a known thing with a value that it cannot have.
 type fieldError struct {
 	rec  uint8
 	key  trace.StringID
-	got  pickle.Kind
+	got  string
 	want string
 }
 
 func (e *fieldError) Error() string {
-	return fmt.Sprintf("%s has a %q that is %v instead of %s", recNames[e.rec], keyTexts[e.key], e.got, e.want)
+	return fmt.Sprintf("%s has a %q that is %s instead of %s", recNames[e.rec], keyTexts[e.key], e.got, e.want)
 }
 
 var recNames = [...]string{
@@ -171,7 +172,18 @@ func (b *builder) bits(rec uint8, key trace.StringID, v pickle.Value) (uint64, e
 	if n, ok := b.m.Bits(v); ok {
 		return n, nil
 	}
-	return 0, &fieldError{rec, key, b.m.KindOf(v), "an integer of 64 bits"}
+	return 0, &fieldError{rec, key, b.m.KindOf(v).String(), "an integer of 64 bits"}
+}
+
+// size returns the value of a field that must be a number of bytes. Half of what
+// 64 bits hold is allowed, so that two can be added.
+func (b *builder) size(rec uint8, key trace.StringID, v pickle.Value) (uint64, error) {
+	n, err := b.bits(rec, key, v)
+	if err == nil && n > math.MaxInt64 {
+		number, _ := b.m.Big(v)
+		return 0, &fieldError{rec, key, number.String(), "a size, from 0 to 2^63-1: the file is damaged, record it again"}
+	}
+	return n, err
 }
 
 // text returns the value of a field that must be a text.
@@ -179,7 +191,7 @@ func (b *builder) text(rec uint8, key trace.StringID, v pickle.Value) (trace.Str
 	if id, ok := b.optionalText(v); ok {
 		return id, nil
 	}
-	return 0, &fieldError{rec, key, b.m.KindOf(v), "a text"}
+	return 0, &fieldError{rec, key, b.m.KindOf(v).String(), "a text"}
 }
 
 // stack returns the value of a field that should be a list of frames.

@@ -1,7 +1,9 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/ashlar-mem/ashlar/internal/pickle"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -25,13 +27,13 @@ func (b *builder) segment(s *shape, pairs []pickle.Value) (pickle.Value, error) 
 		case keyAddress:
 			seg.Address, err = b.bits(recSegment, key, v)
 		case keyTotalSize:
-			seg.TotalSize, err = b.bits(recSegment, key, v)
+			seg.TotalSize, err = b.size(recSegment, key, v)
 		case keyAllocatedSize:
-			seg.AllocatedSize, err = b.bits(recSegment, key, v)
+			seg.AllocatedSize, err = b.size(recSegment, key, v)
 		case keyActiveSize:
-			seg.ActiveSize, err = b.bits(recSegment, key, v)
+			seg.ActiveSize, err = b.size(recSegment, key, v)
 		case keyRequestedSize:
-			seg.RequestedSize, err = b.bits(recSegment, key, v)
+			seg.RequestedSize, err = b.size(recSegment, key, v)
 		case keyStream:
 			seg.Stream, err = b.bits(recSegment, key, v)
 		case keySegmentType:
@@ -59,6 +61,9 @@ func (b *builder) segment(s *shape, pairs []pickle.Value) (pickle.Value, error) 
 			return 0, err
 		}
 	}
+	if b.reserved += seg.TotalSize; b.reserved > math.MaxInt64 {
+		return 0, errors.New("the segments have more than 2^63 bytes together: the file is damaged, record it again")
+	}
 	b.addressBlocks(seg)
 	return pickle.MakeRecord(recSegment, b.segments.add(row)), nil
 }
@@ -66,11 +71,11 @@ func (b *builder) segment(s *shape, pairs []pickle.Value) (pickle.Value, error) 
 // blocksOf returns the blocks in a list.
 func (b *builder) blocksOf(v pickle.Value) ([]trace.Block, error) {
 	if b.m.KindOf(v) != pickle.List {
-		return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(v), "a list of blocks"}
+		return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(v).String(), "a list of blocks"}
 	}
 	blocks, bad, err := listed(&b.blocks, recBlock, b.m.Items(v))
 	if bad != 0 {
-		return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(bad), "a list of blocks"}
+		return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(bad).String(), "a list of blocks"}
 	}
 	return blocks, err
 }
@@ -100,9 +105,9 @@ func (b *builder) block(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 		case keyAddress:
 			block.Address, err = b.bits(recBlock, key, v)
 		case keySize:
-			block.Size, err = b.bits(recBlock, key, v)
+			block.Size, err = b.size(recBlock, key, v)
 		case keyRequestedSize:
-			block.RequestedSize, err = b.bits(recBlock, key, v)
+			block.RequestedSize, err = b.size(recBlock, key, v)
 			requested = true
 		case keyState:
 			var id trace.StringID
@@ -181,7 +186,7 @@ func (b *builder) use(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 		case keyAddr:
 			use.Addr, err = b.bits(recUse, key, v)
 		case keyRealSize:
-			use.RealSize, err = b.bits(recUse, key, v)
+			use.RealSize, err = b.size(recUse, key, v)
 		case keyFrames:
 			if use.Stack, ok = b.stack(v); !ok {
 				use.Stack = trace.NoStack

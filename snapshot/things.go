@@ -15,6 +15,7 @@ import (
 func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 	ev := trace.Event{Time: trace.NoTime}
 	var extra trace.Extra
+	var size pickle.Value
 	var err error
 	for i, key := range s.ids {
 		if key == keySkip {
@@ -29,6 +30,7 @@ func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 			ev.Addr, err = b.bits(recEvent, key, v)
 		case keySize:
 			ev.Size, err = b.bits(recEvent, key, v)
+			size = v
 		case keyStream:
 			ev.Stream, err = b.bits(recEvent, key, v)
 		case keyTime:
@@ -56,6 +58,11 @@ func (b *builder) event(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 			extra, err = b.extra(extra, pairs[2*i], v)
 		}
 		if err != nil {
+			return 0, err
+		}
+	}
+	if ev.Action < alloc.ActionOOM { // any size may fail
+		if _, err := b.size(recEvent, keySize, size); err != nil {
 			return 0, err
 		}
 	}

@@ -99,6 +99,9 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*Resul
 	}
 	r, err := VerifyTrace(ctx, t)
 	if err != nil {
+		if ctx.Err() == nil {
+			err = fmt.Errorf("%s: the events cannot be replayed: %w", f.Name, err)
+		}
 		return nil, err
 	}
 	r.File = f.Name
