@@ -81,11 +81,14 @@ func (a *account) roomName(there units.Range, capped bool) string {
 // overVerdict is why there is too little: the memory itself, or those who hold
 // some of it.
 func (a *account) overVerdict(need units.Range, capped bool) string {
-	if !capped && a.total != nil && (a.limit == nil || need.Mid <= a.limit.Mid) && need.Mid+normalOutside <= a.total.Mid {
+	if !capped && a.outside() != nil && (a.limit == nil || need.Mid <= a.limit.Mid) && withContext(need).Mid <= a.total.Mid {
 		return Outside
 	}
 	return Capacity
 }
+
+// withContext is a size and what is normal to be outside of PyTorch.
+func withContext(r units.Range) units.Range { return r.Add(units.Exactly(normalOutside)) }
 
 // over is for a need of more than there is.
 func (a *account) over(need, there units.Range, capped bool) {
@@ -333,7 +336,7 @@ func (a *account) unknownRequest(there *units.Range, capped bool) {
 		a.line("%s: a larger request cannot be served, whatever the settings", units.Sum([]units.Term{{Bytes: there.Mid, What: "that there are"}, {Bytes: a.live.Mid, Minus: true, What: "live"}}, "at most for the request"))
 		a.decide(Unknown, Open, "A request failed with %s live, of %s that there were. How large it was, the text does not say.", units.Size(a.live.Mid), units.Size(there.Mid))
 		verdict := Capacity
-		if !capped && a.total != nil && there.Mid+normalOutside < a.total.Mid {
+		if !capped && a.total != nil && withContext(*there).Mid < a.total.Mid {
 			verdict = Outside
 		}
 		a.alternative(verdict, "it was for more than %s", units.Size(left.Mid))

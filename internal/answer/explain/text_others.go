@@ -51,7 +51,7 @@ func (a *account) asyncRest(need units.Range, who string) {
 			{Bytes: a.total.Mid, What: "on the device"}, {Bytes: a.free.Mid, Minus: true, What: "free"}, {Bytes: a.live.Mid, Minus: true, What: "in tensors"},
 		}, "in the driver's cache, in contexts and with others"))
 	}
-	if need.Low+normalOutside > a.total.High {
+	if withContext(need).Low > a.total.High {
 		a.decide(Capacity, Likely, "%s failed with %s live: together %s of the device's %s, and a CUDA context takes up to %s of the rest. %s.",
 			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(a.total.Mid), units.Size(normalOutside), who)
 		a.alternative(Fragmentation, "the driver's cache holds free memory in pieces that are too small")
@@ -92,7 +92,7 @@ func (a *account) metal() {
 	switch {
 	case surelyMore(*a.segment, *limit):
 		a.decide(Capacity, Certain, "%s failed. It alone is more than the %s that are allowed.", a.asked(), units.Size(limit.Mid))
-	case alone.High+normalOutside <= limit.Low:
+	case withContext(alone).High <= limit.Low:
 		a.decide(Outside, Certain, "%s. It would fit into the %s that are allowed, but other allocations of this process (Metal, other libraries) hold %s.",
 			asked, units.Size(limit.Mid), units.Size(other.Mid))
 	default:

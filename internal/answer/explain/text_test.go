@@ -114,7 +114,7 @@ func wrongSum(line string) string {
 			sum += n
 		}
 	}
-	if math.Abs(sum-result) > 1e-6 {
+	if math.Abs(sum-result) > max(1e-6, 1e-15*math.Abs(result)) { // what a float64 can tell
 		return fmt.Sprintf("%.2f is not %.2f", sum, result)
 	}
 	return ""

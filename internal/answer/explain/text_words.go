@@ -98,7 +98,7 @@ func (a *account) outsideLines() {
 	}
 	own, others := a.processes()
 	if len(others) > 0 {
-		a.line("other processes hold %s: %s", units.Size(total(others)), pids(others))
+		a.line("other processes hold %s: %s", units.Size(total(others).Mid), pids(others))
 	}
 	if own == nil || a.reserved == nil || own.Bytes.High < a.reserved.Low {
 		return
@@ -146,10 +146,10 @@ func (a *account) processes() (own *message.Process, others []message.Process) {
 }
 
 // total is what some processes hold.
-func total(all []message.Process) uint64 {
-	var sum uint64
+func total(all []message.Process) units.Range {
+	var sum units.Range
 	for _, p := range all {
-		sum += p.Bytes.Mid
+		sum = sum.Add(p.Bytes)
 	}
 	return sum
 }
@@ -174,7 +174,7 @@ func (a *account) holdersText() string {
 	case 1:
 		return fmt.Sprintf(", of which process %d holds %s", others[0].PID, units.Size(others[0].Bytes.Mid))
 	default:
-		return fmt.Sprintf(", of which %d other processes hold %s", len(others), units.Size(total(others)))
+		return fmt.Sprintf(", of which %d other processes hold %s", len(others), units.Size(total(others).Mid))
 	}
 	if own != nil {
 		return ": no other process is listed, so it is this one's context and libraries (NCCL, cuBLAS, CUDA graphs)"
@@ -198,11 +198,7 @@ func (a *account) lister() string {
 // heldByOthers is what other processes are listed with.
 func (a *account) heldByOthers() uint64 {
 	_, others := a.processes()
-	var sum uint64
-	for _, p := range others {
-		sum += p.Bytes.Low
-	}
-	return sum
+	return total(others).Low
 }
 
 // refusalLine says what refused a new segment.
