@@ -215,7 +215,7 @@ func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapsh
 // said tells what was written.
 func said(w io.Writer, files []*output) error {
 	for _, f := range files {
-		if _, err := fmt.Fprintf(w, "%s: %s\n", text.Clean(f.path), units.Size(uint64(f.written))); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", text.Clean(f.file.Target()), units.Size(uint64(f.file.Size()))); err != nil {
 			return written(err)
 		}
 	}

@@ -4,39 +4,32 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/ashlar-mem/ashlar/internal/atomicfile"
 )
 
-// output is a file being written. It appears under its name only when it is
-// complete: until then it is a temporary file beside it.
+// output is a file being written, compressed if its name says so.
 type output struct {
 	io.Writer
-	path    string
-	file    *os.File
-	close   []func() error // from the outermost writer in
-	written int64          // bytes of the file, once it is complete
+	file  *atomicfile.File
+	close []func() error // from the outermost writer in
 }
 
 // createOutput begins a file. If the name ends in .gz or .zst it will be
 // compressed.
 func createOutput(ctx context.Context, path string) (*output, error) {
-	target, err := outputTarget(path)
+	file, err := atomicfile.Create(path)
 	if err != nil {
 		return nil, failure{err}
 	}
-	file, err := os.CreateTemp(filepath.Dir(target), ".ashlar-*.part")
-	if err != nil {
-		return nil, failure{fmt.Errorf("%s cannot be written: %w", path, withoutPath(err))}
-	}
-	o := &output{path: target, file: file}
+	o := &output{file: file}
 	buffered := bufio.NewWriterSize(&contextWriter{ctx, file}, 1<<18)
 	o.close = []func() error{buffered.Flush}
 	o.Writer = buffered
@@ -55,81 +48,29 @@ func createOutput(ctx context.Context, path string) (*output, error) {
 	return o, nil
 }
 
-// outputTarget is where the file goes: a link is followed, and what is no
-// ordinary file is not replaced.
-func outputTarget(path string) (string, error) {
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return path, nil
-	case err != nil:
-		return "", fmt.Errorf("%s cannot be written: %w", path, withoutPath(err))
-	case info.IsDir():
-		return "", fmt.Errorf("%s is a directory: name a file in it", path)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no ordinary file: name one to be written", path)
-	}
-	return filepath.EvalSymlinks(path)
-}
-
 // commit completes the file and gives it its name.
 func (o *output) commit() error {
-	for _, f := range o.close {
+	for _, f := range append(o.close, o.file.Commit) {
 		if err := f(); err != nil {
 			return o.failed(err)
 		}
 	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(o.path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	if err := o.file.Chmod(mode); err != nil {
-		return o.failed(err)
-	}
-	if info, err := o.file.Stat(); err == nil {
-		o.written = info.Size()
-	}
-	if err := o.file.Close(); err != nil {
-		return o.failed(err)
-	}
-	if err := os.Rename(o.file.Name(), o.path); err != nil {
-		return o.failed(err)
-	}
-	o.file = nil
 	return nil
 }
 
 // abort removes what has been written. It does nothing after commit.
-func (o *output) abort() {
-	if o.file != nil {
-		o.file.Close() // possibly closed already
-		os.Remove(o.file.Name())
-	}
-}
+func (o *output) abort() { o.file.Abort() }
 
-// failed words an error met while writing.
+// failed words an error met while writing. If it is the file's own, it says all.
 func (o *output) failed(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
+	var file *atomicfile.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &path), errors.As(err, &link):
-		err = fmt.Errorf("%s cannot be written: %w", o.path, withoutPath(err))
+	case errors.As(err, &file):
+		err = file
 	}
 	return failure{err}
-}
-
-// withoutPath leaves out the name of the temporary file.
-func withoutPath(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
-		return path.Err
-	case errors.As(err, &link):
-		return link.Err
-	}
-	return err
 }
 
 // sameFile tells whether two names are those of one file.

@@ -159,7 +159,7 @@ func (o *reportOptions) write(ctx context.Context, std stdio, file string, setti
 func (o *reportOptions) answer(r *explain.Report, e *explained, out *output) reportAnswer {
 	about := e.answer(r, true)
 	a := reportAnswer{
-		File: e.name, Kind: e.kind, Device: about.Device, DeviceReason: about.DeviceReason, Report: out.path, ReportBytes: out.written,
+		File: e.name, Kind: e.kind, Device: about.Device, DeviceReason: about.DeviceReason, Report: out.file.Target(), ReportBytes: out.file.Size(),
 	}
 	if r != nil {
 		a.Verdict, a.Confidence, a.Summary = &r.Verdict, &r.Confidence, &r.Summary

@@ -7,7 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/version"
@@ -96,6 +99,64 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	if _, err := snapshot.Open(context.Background(), files[0], snapshot.Options{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSnapshotTargets: what is no ordinary file is not replaced by a snapshot,
+// and a link is followed.
+func TestSnapshotTargets(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	var pipes sync.WaitGroup
+	for _, name := range []string{"pipe", "behind"} {
+		if err := syscall.Mkfifo(in(name), 0o600); err != nil {
+			t.Skip(err)
+		}
+		pipes.Go(func() {
+			if _, err := snapshot.Open(context.Background(), in(name), snapshot.Options{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for from, to := range map[string]string{"link": "file", "oom": "behind"} {
+		if err := os.Symlink(to, in(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &script{t: t}
+	s.address(nil, "malloc 0 1 0 0")
+	s.expect("ok", "write %s", in("link"))
+	s.expect("ok", "write %s", in("pipe"))
+	s.expect("failed "+dir+" is a directory: name a file in it", "write %s", dir)
+	s.expect("failed / is a directory: name a file in it", "write /")
+	s.expect("failed the name of the file is empty: name a file to be written", "write")
+	s.expect("failed the name of the file is empty: name a file to be written", "writenull")
+	s.expect("ok", "configure oom_snapshot:%s", in("oom"))
+	s.contains([]string{"oom ", "A snapshot was written to " + in("oom")}, "malloc 1 %d 0 0", 2<<30)
+	s.run(memoryVariable + "=1GiB")
+	read := make(chan struct{})
+	go func() {
+		pipes.Wait()
+		close(read)
+	}()
+	select {
+	case <-read:
+	case <-time.After(time.Minute):
+		t.Fatal("a pipe was not written to")
+	}
+	if _, err := snapshot.Open(context.Background(), in("file"), snapshot.Options{}); err != nil {
+		t.Error(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := ""
+	for _, e := range entries {
+		kinds += e.Name() + " " + e.Type().String() + "\n"
+	}
+	if want := "behind p---------\nfile ----------\nlink L---------\noom L---------\npipe p---------\n"; kinds != want {
+		t.Errorf("got\n%swant\n%s", kinds, want)
 	}
 }
 

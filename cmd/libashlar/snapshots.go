@@ -3,12 +3,11 @@ package main
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/atomicfile"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -78,20 +77,13 @@ func (l *library) encoded(n int, form func(io.Writer, *snapshot.File) error) ([]
 // writeSnapshot writes the file that torch.cuda.memory._dump_snapshot would
 // have written. The file appears whole or not at all.
 func (l *library) writeSnapshot(path string, n int) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	f, err := atomicfile.Create(path)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // gone already if all went well
-	err = l.encode(tmp, n, snapshot.WritePickle)
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	defer f.Abort()
+	if err := l.encode(f, n, snapshot.WritePickle); err != nil {
 		return err
 	}
-	if err := os.Chmod(tmp.Name(), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return f.Commit()
 }

@@ -65,6 +65,8 @@ int main(int argc, char **argv) {
             text(lib.snapshot_json((int)(int64_t)a));
         } else if (strcmp(op, "write") == 0) {
             code(lib.snapshot_write(rest, -1));
+        } else if (strcmp(op, "writenull") == 0) {
+            code(lib.snapshot_write(NULL, -1));
         } else if (strcmp(op, "pickle") == 0) {
             size_t n;
             char *p = lib.snapshot_pickle(-1, &n);

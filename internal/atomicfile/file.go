@@ -1,0 +1,150 @@
+// Package atomicfile writes files that appear under their names when they are
+// complete, and not before.
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is a file being written. An ordinary file is a temporary one beside its
+// name until Commit. A pipe or a device is written to as it is: replacing it
+// would destroy it.
+type File struct {
+	path      string // as it was given
+	target    string // where links lead
+	file      *os.File
+	temporary bool
+	size      int64
+}
+
+// Create begins a file. A symbolic link is followed and stays. Opening a named
+// pipe waits for its reader. Errors of this package say which file, and what to
+// do about it.
+func Create(path string) (*File, error) {
+	f := &File{path: path, target: path}
+	if path == "" {
+		return nil, errors.New("the name of the file is empty: name a file to be written")
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.temporary = true
+		f.target, err = missingTarget(path)
+	case err != nil:
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory: name a file in it", path)
+	case info.Mode().IsRegular():
+		f.temporary = true
+		f.target, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	if f.temporary {
+		f.file, err = os.CreateTemp(filepath.Dir(f.target), ".ashlar-*.part")
+	} else {
+		f.file, err = os.OpenFile(path, os.O_WRONLY, 0)
+	}
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	return f, nil
+}
+
+// maxLinks is how many links Linux follows.
+const maxLinks = 40
+
+// missingTarget is the name of a file that is not there yet: the path, or where
+// the links end that begin there.
+func missingTarget(path string) (string, error) {
+	for range maxLinks {
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil // no link
+		}
+		if !filepath.IsAbs(to) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path)) // or .. would lead elsewhere
+			if err != nil {
+				return "", err
+			}
+			to = filepath.Join(dir, to)
+		}
+		path = to
+	}
+	return "", errors.New("too many links")
+}
+
+// Target is the file that is written: the path, or where it leads to if it is a
+// link.
+func (f *File) Target() string { return f.target }
+
+// Size is how many bytes have been written.
+func (f *File) Size() int64 { return f.size }
+
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.file.Write(p)
+	f.size += int64(n)
+	return n, f.failed(err)
+}
+
+// Commit completes the file and gives it its name. One that it replaces leaves
+// it its permissions.
+func (f *File) Commit() error {
+	if !f.temporary {
+		return f.failed(f.file.Close())
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(f.target); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := f.file.Chmod(mode); err != nil {
+		return f.failed(err)
+	}
+	if err := f.file.Close(); err != nil {
+		return f.failed(err)
+	}
+	if err := os.Rename(f.file.Name(), f.target); err != nil {
+		return f.failed(err)
+	}
+	f.temporary = false
+	return nil
+}
+
+// Abort removes what has been written, as far as that can be taken back. It does
+// nothing after Commit.
+func (f *File) Abort() {
+	f.file.Close() // possibly closed already
+	if f.temporary {
+		os.Remove(f.file.Name())
+	}
+}
+
+// Error says that a file cannot be written.
+type Error struct {
+	Path string // as it was given
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Path + " cannot be written: " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// failed words an error, without the name of the temporary file.
+func (f *File) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		err = path.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return &Error{f.path, err}
+}
