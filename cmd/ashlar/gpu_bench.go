@@ -69,9 +69,8 @@ func (o *gpuBenchOptions) run(cmd *cobra.Command, std stdio) error {
 	if err != nil {
 		return failure{err}
 	}
-	// Memory must be given back, also when this program is asked to end.
-	ctx, stop := untilEnded(cmd.Context())
-	defer stop()
+	ctx := cmd.Context()
+	takesTime(ctx) // memory must be given back
 	p := startProgress(std, 0, "cases timed")
 	b, err := gpu.Run(ctx, lib, o.device, gpu.Options{Quick: o.quick, Progress: p.at})
 	p.stop()

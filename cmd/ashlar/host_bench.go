@@ -54,9 +54,7 @@ is wrong, or it was interrupted, after printing what was known.`,
 			return err
 		}
 		quietPipe()
-		ctx, again, stop := untilHurried(cmd.Context())
-		defer stop()
-		return o.run(ctx, again, std, chosen)
+		return o.run(cmd.Context(), untilHurried(cmd.Context()), std, chosen)
 	}
 	return cmd
 }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,9 +65,8 @@ permission, or the command cannot be started.`,
 		if !command && cmd.Flags().Changed("settle") {
 			return errors.New("--settle is for a COMMAND that is started")
 		}
-		// A command that was started must not outlive us.
-		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGHUP)
-		defer stop()
+		ctx := cmd.Context()
+		takesTime(ctx) // a command that was started must not outlive us
 		var r *detect.Result
 		if command {
 			r, err = detect.Command(ctx, args, detect.Options{Settle: settle, For: watch})

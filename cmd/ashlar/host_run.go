@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,18 +116,10 @@ command is in the result.`,
 			return err
 		}
 		quietPipe()
-		ctx, again, stop := untilHurried(cmd.Context())
-		defer stop()
-		spec.Kill = again
-		return o.run(ctx, std, spec)
+		spec.Kill = untilHurried(cmd.Context())
+		return o.run(cmd.Context(), std, spec)
 	}
 	return cmd
-}
-
-// untilEnded is a context that also ends when this program is asked to end:
-// commands that it has started must not outlive it.
-func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 }
 
 func (o *hostRunOptions) spec(cmd *cobra.Command, args []string) (hostrun.Spec, error) {

@@ -86,7 +86,7 @@ func (r inputReader) read(arg string) (*input, error) {
 	if arg == "-" {
 		return r.stdin()
 	}
-	file, err := os.Open(arg)
+	file, err := unblocked(r.ctx, func() (*os.File, error) { return os.Open(arg) })
 	if err != nil {
 		return nil, openProblem(arg, err)
 	}
@@ -99,10 +99,13 @@ func (r inputReader) read(arg string) (*input, error) {
 		return nil, fmt.Errorf("%s: is a directory; name a file in it", arg)
 	}
 	in := &input{name: arg}
+	source := io.Reader(file)
 	if info.Mode().IsRegular() {
 		in.bytes = info.Size()
+	} else {
+		source = &waitingReader{ctx: r.ctx, r: file}
 	}
-	buffered := bufio.NewReaderSize(file, headBytes)
+	buffered := bufio.NewReaderSize(source, headBytes)
 	head, err := unpackedHead(buffered)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)

@@ -4,19 +4,34 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 
 	"golang.org/x/term"
+
+	"github.com/ashlar-mem/ashlar/internal/atomicfile"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	streams := stdio{
-		in:       os.Stdin,
+	end := &ending{again: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), endingKey{}, end))
+	std := stdio{
+		in:       &waitingReader{ctx: ctx, r: os.Stdin},
 		out:      os.Stdout,
 		err:      os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),
 	}
-	code := run(ctx, streams, os.Args[1:])
-	stop()
-	os.Exit(code)
+	var exit sync.Once
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, endSignals()...)
+	go end.watch(signals, cancel, func() {
+		exit.Do(func() {
+			signal.Reset() // a third one ends it, should standard error block
+			atomicfile.RemoveUnfinished()
+			std.clearLine()
+			std.errorf("interrupted")
+			os.Exit(exitInput)
+		})
+	})
+	code := run(ctx, std, os.Args[1:])
+	exit.Do(func() { os.Exit(code) })
 }

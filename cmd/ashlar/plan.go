@@ -41,7 +41,7 @@ func newPlan(std stdio) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan CONFIG --batch B --seq S [--gpu NAME]",
-		Short: "Predict the memory of a training or serving run from a model's config.json",
+		Short: "Predict the memory of a training or serving run from a model's model.json",
 		Long: `Plan runs a model symbolically, op by op, as PyTorch and transformers run it:
 building it, then three steps of training, or a prompt and some tokens. Every
 tensor with its birth and its death goes through the allocator engine. The peaks
@@ -55,21 +55,21 @@ many, --recompute best chooses the layers to recompute, --against holds the plan
 against a recording, --trace writes the planned run as a snapshot for view,
 explain and whatif.
 
-CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, or
+CONFIG is a model.json as on the Hugging Face hub, a folder that holds one, or
 - for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...)
 or its memory (80GiB).
 
 Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit, or
 nothing of a --sweep does; 2 the config or a flag is wrong.`,
-		Example: "  ashlar plan config.json --batch 8 --seq 4096 --gpu h100\n" +
-			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
-			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
-			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
-			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
+		Example: "  ashlar plan model.json --batch 8 --seq 4096 --gpu h100\n" +
+			"  ashlar plan model.json --seq 4096 --gpu h100 --max batch\n" +
+			"  ashlar plan model.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
+			"  ashlar plan model.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
+			"  ashlar plan model.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch len(args) {
 			case 0:
-				return errors.New("plan needs a CONFIG: a model's config.json")
+				return errors.New("plan needs a CONFIG: a model's model.json")
 			case 1:
 				return nil
 			}
@@ -175,13 +175,13 @@ func (o *planOptions) check(given func(flag string) bool) error {
 }
 
 // question reads the config and the flags.
-func (o *planOptions) question(std stdio, file string) (plan.Question, error) {
+func (o *planOptions) question(ctx context.Context, std stdio, file string) (plan.Question, error) {
 	q := plan.Question{Options: o.run, Conf: o.conf}
 	var err error
 	if file == "-" {
 		q.Model, err = model.Read(std.in, model.WithHead(o.head))
 	} else {
-		q.Model, err = model.Open(file, model.WithHead(o.head))
+		q.Model, err = unblocked(ctx, func() (*model.Model, error) { return model.Open(file, model.WithHead(o.head)) })
 	}
 	if err != nil {
 		return q, failure{err}
@@ -205,7 +205,7 @@ func (o *planOptions) question(std stdio, file string) (plan.Question, error) {
 		q.Settings = s.Parsed
 	}
 	if o.weights != "" {
-		if err := o.readWeights(&q); err != nil {
+		if err := o.readWeights(ctx, &q); err != nil {
 			return q, failure{err}
 		}
 	}
@@ -224,7 +224,7 @@ type planAnswer struct {
 }
 
 func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
-	q, err := o.question(std, file)
+	q, err := o.question(ctx, std, file)
 	if err != nil {
 		return err
 	}

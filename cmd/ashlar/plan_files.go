@@ -123,8 +123,8 @@ func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (
 }
 
 // readWeights reads the headers of safetensors files into the question.
-func (o *planOptions) readWeights(q *plan.Question) error {
-	tensors, err := safetensors.Open(o.weights)
+func (o *planOptions) readWeights(ctx context.Context, q *plan.Question) error {
+	tensors, err := unblocked(ctx, func() ([]safetensors.Tensor, error) { return safetensors.Open(o.weights) })
 	if err != nil {
 		return err
 	}

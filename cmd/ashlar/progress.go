@@ -86,7 +86,14 @@ func (p *progress) stop() {
 
 func (p *progress) clear() {
 	if p.shown {
-		fmt.Fprint(p.std.err, "\r\x1b[K")
+		p.std.clearLine()
 		p.shown = false
+	}
+}
+
+// clearLine removes a line of progress from the terminal, if there is one.
+func (s stdio) clearLine() {
+	if s.terminal {
+		fmt.Fprint(s.err, "\r\x1b[K")
 	}
 }

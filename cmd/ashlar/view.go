@@ -6,10 +6,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -59,8 +57,6 @@ Exit status: 0 ended, 2 a FILE is not there or the port cannot be used.`,
 }
 
 func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
-	defer stop()
 	stdin := false
 	for _, file := range files {
 		switch info, err := os.Stat(file); {

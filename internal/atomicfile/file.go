@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // File is a file being written. An ordinary file is a temporary one beside its
@@ -51,6 +52,9 @@ func Create(path string) (*File, error) {
 	}
 	if err != nil {
 		return nil, f.failed(err)
+	}
+	if f.temporary {
+		unfinished.Store(f.file.Name(), nil)
 	}
 	return f, nil
 }
@@ -111,6 +115,7 @@ func (f *File) Commit() error {
 		return f.failed(err)
 	}
 	f.temporary = false
+	unfinished.Delete(f.file.Name())
 	return nil
 }
 
@@ -120,7 +125,20 @@ func (f *File) Abort() {
 	f.file.Close() // possibly closed already
 	if f.temporary {
 		os.Remove(f.file.Name())
+		unfinished.Delete(f.file.Name())
 	}
+}
+
+// unfinished has the names of all temporary files.
+var unfinished sync.Map
+
+// RemoveUnfinished removes all temporary files, for a program that ends without
+// Abort.
+func RemoveUnfinished() {
+	unfinished.Range(func(name, _ any) bool {
+		os.Remove(name.(string))
+		return true
+	})
 }
 
 // Error says that a file cannot be written.

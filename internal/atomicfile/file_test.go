@@ -251,4 +251,25 @@ func TestFailure(t *testing.T) {
 	same(t, tree(t, dir), want)
 }
 
+// A program that ends without Abort leaves what is complete and nothing else.
+func TestRemoveUnfinished(t *testing.T) {
+	dir, path := target{path: "old"}.set(t)
+	want := tree(t, dir)
+	for _, name := range []string{path, path + "er"} {
+		if _, err := Create(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Create(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	RemoveUnfinished()
+	want["out"] = ""
+	same(t, tree(t, dir), want)
+}
+
 func second(_ int, err error) error { return err }

@@ -53,8 +53,8 @@ type Documents interface {
 type Options struct {
 	Port  int      // 0 takes one that is free
 	Files []string // are read in this order
-	// Open reads one of Files, Read a file that was dropped onto the page. Errors
-	// are shown to the user as they are.
+	// Open reads one of Files, Read a file that was dropped onto the page, until
+	// the context ends. Errors are shown to the user as they are.
 	Open      func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error)
 	Read      func(ctx context.Context, name string, r io.Reader, size int64) (*Input, error) // size -1: not known
 	Documents Documents
