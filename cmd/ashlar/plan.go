@@ -41,7 +41,7 @@ func newPlan(std stdio) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan CONFIG --batch B --seq S [--gpu NAME]",
-		Short: "Predict the memory of a training or serving run from a model's model.json",
+		Short: "Predict the memory of a training or serving run from a model's config.json",
 		Long: `Plan runs a model symbolically, op by op, as PyTorch and transformers run it:
 building it, then three steps of training, or a prompt and some tokens. Every
 tensor with its birth and its death goes through the allocator engine. The peaks
@@ -55,21 +55,21 @@ many, --recompute best chooses the layers to recompute, --against holds the plan
 against a recording, --trace writes the planned run as a snapshot for view,
 explain and whatif.
 
-CONFIG is a model.json as on the Hugging Face hub, a folder that holds one, or
+CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, or
 - for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...)
 or its memory (80GiB).
 
 Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit, or
 nothing of a --sweep does; 2 the config or a flag is wrong.`,
-		Example: "  ashlar plan model.json --batch 8 --seq 4096 --gpu h100\n" +
-			"  ashlar plan model.json --seq 4096 --gpu h100 --max batch\n" +
-			"  ashlar plan model.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
-			"  ashlar plan model.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
-			"  ashlar plan model.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
+		Example: "  ashlar plan config.json --batch 8 --seq 4096 --gpu h100\n" +
+			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
+			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
+			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
+			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch len(args) {
 			case 0:
-				return errors.New("plan needs a CONFIG: a model's model.json")
+				return errors.New("plan needs a CONFIG: a model's config.json")
 			case 1:
 				return nil
 			}
