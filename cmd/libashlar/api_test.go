@@ -243,7 +243,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("after the end of the history: %.300s", text)
 		}
 	}, "snapshot -1")
-	s.contains([]string{"failed open"}, "write /nowhere/at/all")
+	s.contains([]string{"failed /nowhere/at/all cannot be written: no such file or directory"}, "write /nowhere/at/all")
 	s.run()
 
 	f, err := snapshot.Open(context.Background(), path, snapshot.Options{})
