@@ -92,7 +92,7 @@ lib:
 	@tools/scripts/setup gcc
 	$(GO) build -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar
 
-# For a machine with a GPU and no Go: carry bin/gpu there. docs/gpu.md says what to run.
+# For a machine with a GPU and no Go: carry bin/gpu there. tools/bench/gpu/README.md says what to run.
 gpu:
 	@tools/scripts/setup gcc
 	$(GO) build -ldflags '-s -w' -buildmode=c-shared -o bin/gpu/libashlar.so ./cmd/libashlar
@@ -126,7 +126,7 @@ screenshots: build
 	cd browsertests && $(GO) run ./cmd/screenshots -ashlar ../bin/ashlar -out ../bin/screenshots \
 		../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz ../testdata/snapshots/leak_graph-default.pickle.gz
 
-# How fast the page is with a million events: the figures of docs/view.md.
+# How fast the page is with a million events: the figures of docs/measured/view.md.
 bench-view: build
 	cd browsertests && $(GO) run ./cmd/bench-view -ashlar ../bin/ashlar
 
@@ -135,11 +135,11 @@ bench-replay: build
 	$(GO) test ./internal/replay -run '^$$' -bench Run -benchtime 1s -cpu 1
 	tools/scripts/bench-replay
 
-# Planned and measured peaks: the tables of docs/plan.md. It fails if a bar does.
+# Planned and measured peaks: the tables of docs/measured/plan.md. It fails if a bar does.
 bench-plan:
 	$(GO) -C tools run ./plandiff -table
 
-# The workloads and the service of docs/host.md under every malloc, twenty minutes,
+# The workloads and the service of docs/measured/host.md under every malloc, twenty minutes,
 # and what measuring itself costs.
 HOST_PORT ?= 8471
 host: build
@@ -151,7 +151,7 @@ bench-host:
 	$(GO) test ./internal/hostmem/proc -run '^$$' -bench .
 	$(GO) test ./internal/hostmem/run -run '^$$' -bench Overhead -benchtime 1x
 
-# What-if against runs that were measured on a GPU under every setting: the table of docs/whatif.md.
+# What-if against runs that were measured on a GPU under every setting: the table of docs/measured/whatif.md.
 truth:
 	$(GO) test ./internal/replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
 	@cat bin/truth.md
@@ -162,13 +162,13 @@ help:
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
 	@echo "make lib           build bin/libashlar.so, the allocator for PyTorch (docs/gpu.md)"
-	@echo "make gpu           build what is carried to a machine with a GPU into bin/gpu (docs/gpu.md)"
+	@echo "make gpu           build what is carried to a machine with a GPU into bin/gpu (tools/bench/gpu/README.md)"
 	@echo "make bench-device  build bin/alloc.test to be timed beside PyTorch (tools/bench/torch/README.md)"
 	@echo "make bench-load    time and memory of reading snapshots, beside Python's pickle.load"
 	@echo "make bench-replay  speed and memory of what-if runs and of tune"
 	@echo "make bench-view    speed and memory of the page with a million events"
 	@echo "make bench-plan    planned peaks beside those that were measured on a GPU"
-	@echo "make host          every malloc under the workloads and the service of docs/host.md"
+	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make web           rebuild the page's bundle"

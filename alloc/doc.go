@@ -1,5 +1,6 @@
-// Package alloc is the allocator engine: PyTorch 2.11's caching CUDA
-// allocator, rule for rule, over any [driver.Driver].
+// Package alloc is the allocator engine: over any [driver.Driver] it behaves as
+// PyTorch 2.11's caching CUDA allocator does, rule for rule, as
+// [docs/spec/pytorch-2.11-allocator.md] specifies.
 //
 // # Vocabulary
 //
@@ -47,9 +48,9 @@
 //
 // The rules are judged by recordings of the real allocator: every event,
 // statistic, segment and block must come out the same. Comments cite the rule
-// they follow by its section in the specification of PyTorch's allocator
-// ("spec 7.3"). Where PyTorch itself is undefined the engine stays sound and
-// says so ([Allocator.Undefined]).
+// they follow by its section in the specification ("spec 7.3"). Where PyTorch
+// itself is undefined the engine stays sound and says so
+// ([Allocator.Undefined]).
 //
 // # Invariants
 //
@@ -66,4 +67,6 @@
 //
 // An Allocator serves one device and is safe for concurrent use; one mutex
 // guards it. In steady state Malloc and Free allocate nothing on Go's heap.
+//
+// [docs/spec/pytorch-2.11-allocator.md]: https://github.com/ashlar-mem/ashlar/blob/main/docs/spec/pytorch-2.11-allocator.md
 package alloc

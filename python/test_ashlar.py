@@ -18,7 +18,7 @@ from unittest import mock
 
 from recorder_case import HERE, Case
 
-SAMPLE = os.path.join(HERE, "..", "snapshot", "side", "testdata", "oom.pickle")
+SAMPLE = os.path.join(HERE, "..", "snapshot", "recorder", "testdata", "oom.pickle")
 
 # The opcodes that the memory_viz page of PyTorch 2.11 knows.
 PAGE = set("""PROTO FRAME STOP MARK MEMOIZE BINPUT LONG_BINPUT BINGET LONG_BINGET NONE NEWTRUE NEWFALSE BININT BININT1

@@ -4,7 +4,9 @@
 //	max_split_size_mb:128,garbage_collection_threshold:0.8,expandable_segments:True
 //
 // The grammar is that of PyTorch 2.11 with all its quirks, because a text must
-// mean here what it means there. The ones that surprise:
+// mean here what it means there; section 11 of
+// [docs/spec/pytorch-2.11-allocator.md] specifies it, and comments cite its
+// rules as "spec 11.2". The quirks that surprise:
 //
 //   - The text is a row of tokens: key, separator, value, separator, key, and
 //     so on. Separators are counted, not checked: any token will do.
@@ -22,6 +24,5 @@
 // PyTorch itself prints. [Settings.String] writes settings in one canonical
 // form that reads back to the same settings.
 //
-// Rules are cited as in "spec 11.2": section 11 of the project's behavioural
-// specification of the allocator.
+// [docs/spec/pytorch-2.11-allocator.md]: https://github.com/ashlar-mem/ashlar/blob/main/docs/spec/pytorch-2.11-allocator.md
 package settings

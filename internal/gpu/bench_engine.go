@@ -16,7 +16,7 @@ const (
 )
 
 // engineSteps time the engine over this device, with the cases of
-// docs/engine.md.
+// docs/measured/engine.md.
 func (r *runner) engineSteps() []step {
 	var steps []step
 	for _, conf := range []string{SettingsPlain, SettingsExpandable} {

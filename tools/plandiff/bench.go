@@ -36,7 +36,7 @@ type bench struct {
 	failed bool
 }
 
-// printBench prints the tables of docs/plan.md. Cases whose plan is refused
+// printBench prints the tables of docs/measured/plan.md. Cases whose plan is refused
 // count as wholly wrong.
 func printBench(out *bufio.Writer, only []string) error {
 	b := &bench{out: out, only: only}

@@ -12,7 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// Tables are printed in Markdown, as they stand in docs/plan.md.
+// Tables are printed in Markdown, as they stand in docs/measured/plan.md.
 
 var peakColumns = []string{"case", "run", "allocated", "planned", "error", "reserved", "planned", "error"}
 

@@ -5,7 +5,7 @@
 //	go run ./cmd/bench-view -ashlar ../bin/ashlar
 //
 // It makes a file of a million events and eight of 100,000 and removes them. The
-// figures go to docs/view.md.
+// figures go to docs/measured/view.md.
 package main
 
 import (

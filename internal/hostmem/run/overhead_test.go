@@ -62,7 +62,7 @@ func overhead(t testing.TB, megabytes int, d time.Duration) (share, seconds floa
 	return share, seconds
 }
 
-// The bar is 1 %, and what is measured is in docs/host.md; here is room for a
+// The bar is 1 %, and what is measured is in docs/measured/host.md; here is room for a
 // machine that is busy with other things.
 func TestOverhead(t *testing.T) {
 	share, seconds := overhead(t, 20, 4*time.Second)

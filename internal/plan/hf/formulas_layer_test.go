@@ -11,9 +11,10 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
-// The closed formulas of planner.md, section 4, as tests of the ledger: what the
-// symbolic run keeps is what arithmetic on the shapes says. Where the page only
-// comes near, the test has the exact sum and says what the page leaves out.
+// The closed formulas that people quote, as tests of the ledger: what the
+// symbolic run keeps is what arithmetic on the shapes says. Where a formula only
+// comes near, the test has the exact sum and says what the formula leaves out;
+// docs/measured/plan.md lists these places.
 
 // The shape of the small models.
 const (
@@ -104,7 +105,7 @@ func TestSavedByLayer(t *testing.T) {
 
 		// The router's softmax, the chosen experts (8 bytes each), their weights
 		// (4), the order of the rows and its inverse (8 each), which row is whose
-		// (8 and 4) and which rows are there (1). The page says about 8E + 32k.
+		// (8 and 4) and which rows are there (1). The usual formula says about 8E + 32k.
 		routing = n * (4*fE + 41*fK + 4)
 		experts = n*fK*(4*fH+8*fI) + routing + 4*fE
 
@@ -126,7 +127,7 @@ func TestSavedByLayer(t *testing.T) {
 		{"qwen3", decoderConfig("qwen3", ""), nil, decoder + n*(6*fQ*fD+6*fKV*fD+4*(fQ+fKV)) + flashState},
 		{"mixtral", decoderConfig("mixtral", `,"num_local_experts":8,"num_experts_per_tok":2`), nil, decoder - 8*n*fI + experts + flashState},
 		{
-			// The page's row for gemma3 leaves out the scalars of its norms and what
+			// The usual formula for gemma3 leaves out the scalars of its norms and what
 			// is 4w of each.
 			"gemma3", decoderConfig("gemma3_text", `,"sliding_window":4096,"layer_types":LISTED`), nil,
 			n*(4*(8*fH+4)+swiglu+heads+8*(fQ+fKV)*fD+4*(fQ+fKV)) + 4*(4*fH+2*fD) + flashState,
@@ -141,7 +142,7 @@ func TestSavedByLayer(t *testing.T) {
 			nil, fB*(14*14+1)*(16*fH+4*fI+4*fQ+16) + flashState,
 		},
 		{
-			// The page lacks the copy of the attention's output, whose heads cuDNN
+			// The usual formula lacks the copy of the attention's output, whose heads cuDNN
 			// does not leave side by side if values are narrower than keys.
 			"deepseek_v3, a dense layer", `{"model_type":"deepseek_v3",` + mla + `}`, func(j *model.Job) { j.Attention = model.CuDNN },
 			n*(2*rms+swiglu+2*fH+(8*ql+4)+(8*kl+4)+2*2*nh*(dn+dr)+2*nh*(dn+dv)+2*nh*dv+4*nh) + n*2*nh*dv + cudnnState,
@@ -157,7 +158,7 @@ func TestSavedByLayer(t *testing.T) {
 		},
 		{"full recompute", decoderConfig("llama", ""), func(j *model.Job) { j.Recompute.Mode = "full" }, 2 * n * fH},
 		{
-			// The page leaves out logsumexp.
+			// The usual formula leaves out logsumexp.
 			"selective recompute", decoderConfig("llama", ""), func(j *model.Job) { j.Recompute.Mode = "selective" },
 			n*(6*fH+4*fQ*fD+4*fKV*fD+4*fI) + 4*n*fQ + flashState,
 		},

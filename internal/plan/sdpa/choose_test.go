@@ -138,7 +138,7 @@ func ExampleChoose() {
 	// cudnn
 }
 
-// TestDocumented has the table of docs/plan.md, as `tools/bench/plan/measure.py sdpa`
+// TestDocumented has the table of docs/measured/plan.md, as `tools/bench/plan/measure.py sdpa`
 // printed it.
 func TestDocumented(t *testing.T) {
 	for _, width := range [][2]int{{64, 64}, {128, 128}, {192, 128}, {256, 256}} {
