@@ -1,4 +1,4 @@
-package replay
+package oracle
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 )
 
 // checkpoint compares the statistics at every checkpoint taken after n
@@ -40,7 +42,7 @@ func (v *verifier) compareStats(want map[string]int64) {
 	}
 	names := slices.Sorted(maps.Keys(keys))
 	first := names[0]
-	v.differ(DiffStatistic, fmt.Sprintf("at checkpoint %d, after this operation, %d statistics differ, the first is %s", v.checkpoints, len(names), first),
+	v.differ(replay.DiffStatistic, fmt.Sprintf("at checkpoint %d, after this operation, %d statistics differ, the first is %s", v.checkpoints, len(names), first),
 		fmt.Sprint(want[first]), fmt.Sprint(got[first]))
 	v.diff.State = v.surroundings()
 	for _, k := range names[1:] {
@@ -55,8 +57,8 @@ func (v *verifier) finish() {
 	}
 	if v.events < len(v.rec.Trace) {
 		e := v.rec.Trace[v.events]
-		v.differ(DiffEvent, fmt.Sprintf("%d events are missing at the end", len(v.rec.Trace)-v.events), e.String(),
-			"no further event", addressOf(e.Action, e.Addr))
+		v.differ(replay.DiffEvent, fmt.Sprintf("%d events are missing at the end", len(v.rec.Trace)-v.events), e.String(),
+			"no further event", verify.AddressOf(e.Action, e.Addr))
 	} else {
 		v.compareSegments(slices.DeleteFunc(v.run.a.Segments(), func(s alloc.Segment) bool { return s.Lost }))
 	}
@@ -66,86 +68,9 @@ func (v *verifier) finish() {
 }
 
 func (v *verifier) compareSegments(got []alloc.Segment) {
-	if d := segmentDifference(v.rec.Segments, got, false); d != nil {
-		v.differ(DiffSegment, d.what, d.want, d.got, d.addrs...)
+	if d := verify.CompareSegments(v.rec.Segments, got, false); d != nil {
+		v.differ(replay.DiffSegment, d.What, d.Want, d.Got, d.Addrs...)
 	}
-}
-
-// mismatch is the first thing that differs between two lists of segments.
-type mismatch struct {
-	what, want, got string
-	addrs           []uint64
-}
-
-// segmentDifference compares all fields of all segments and blocks. With stale
-// set the requested size of free blocks that were not used since the beginning
-// is not compared: it is a remainder of a use before.
-func segmentDifference(want, got []alloc.Segment, stale bool) *mismatch {
-	for i := range min(len(want), len(got)) {
-		if d := oneSegmentDifference(&want[i], &got[i], stale); d != nil {
-			return d
-		}
-	}
-	number := fmt.Sprintf("%d segments at the end instead of %d", len(got), len(want))
-	switch {
-	case len(got) < len(want):
-		s := &want[len(got)]
-		return &mismatch{number, segmentText(s), "no further segment", []uint64{s.Address}}
-	case len(got) > len(want):
-		s := &got[len(want)]
-		return &mismatch{number, "no further segment", segmentText(s), []uint64{s.Address}}
-	}
-	return nil
-}
-
-func oneSegmentDifference(want, got *alloc.Segment, stale bool) *mismatch {
-	for _, f := range []struct {
-		name      string
-		want, got any
-	}{
-		{"address", want.Address, got.Address},
-		{"device", want.Device, got.Device},
-		{"total_size", want.TotalSize, got.TotalSize},
-		{"allocated_size", want.AllocatedSize, got.AllocatedSize},
-		{"active_size", want.ActiveSize, got.ActiveSize},
-		{"requested_size", want.RequestedSize, got.RequestedSize},
-		{"stream", want.Stream, got.Stream},
-		{"segment_type", want.Type(), got.Type()},
-		{"segment_pool_id", want.Pool, got.Pool},
-		{"is_expandable", want.Expandable, got.Expandable},
-		{"number of blocks", len(want.Blocks), len(got.Blocks)},
-	} {
-		if f.want != f.got {
-			return &mismatch{
-				fmt.Sprintf("at the end, segment %#x: %s", want.Address, f.name),
-				fmt.Sprintf("%v in %s", f.want, segmentText(want)), fmt.Sprintf("%v in %s", f.got, segmentText(got)),
-				[]uint64{want.Address, got.Address},
-			}
-		}
-	}
-	for i := range want.Blocks {
-		w, g := want.Blocks[i], got.Blocks[i]
-		if stale && g.State == alloc.Inactive && g.RequestedSize == 0 {
-			g.RequestedSize = w.RequestedSize
-		}
-		if w != g {
-			return &mismatch{
-				fmt.Sprintf("at the end, block %d of segment %#x", i, want.Address),
-				blockText(w), blockText(g),
-				[]uint64{w.Address, g.Address},
-			}
-		}
-	}
-	return nil
-}
-
-func segmentText(s *alloc.Segment) string {
-	return fmt.Sprintf("%s segment %#x of %d bytes, allocated %d, active %d, stream %d, pool %v", s.Type(), s.Address, s.TotalSize,
-		s.AllocatedSize, s.ActiveSize, s.Stream, s.Pool)
-}
-
-func blockText(b alloc.Block) string {
-	return fmt.Sprintf("%#x %s, size %d, requested %d", b.Address, b.State, b.Size, b.RequestedSize)
 }
 
 // processes matches the list of processes in an out-of-memory message. Who else

@@ -1,4 +1,4 @@
-package replay
+package oracle
 
 import (
 	"encoding/json"
@@ -198,8 +198,7 @@ func (p *puller) event() recorded.Event {
 	if !ok {
 		p.failf("unknown action %.40q", name)
 	}
-	// action.String shares one text among all rows.
-	e := recorded.Event{Action: action.String(), Addr: p.unsigned(), Size: p.unsigned(), Stream: p.handle(), Op: -1}
+	e := recorded.Event{Action: action, Addr: p.unsigned(), Size: p.unsigned(), Stream: p.handle(), Op: -1}
 	if p.dec.More() {
 		if s := p.text(); s != "" {
 			n, err := strconv.Atoi(s)

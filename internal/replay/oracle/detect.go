@@ -1,4 +1,4 @@
-package replay
+package oracle
 
 import (
 	"bufio"
@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -23,7 +25,7 @@ type Options struct {
 const AnyDevice = -1
 
 // verifySource finds out what a source is and verifies it.
-func verifySource(ctx context.Context, src Source, opts Options) (*Result, error) {
+func verifySource(ctx context.Context, src Source, opts Options) (*replay.Result, error) {
 	in, err := src.Open()
 	if err != nil {
 		return nil, openError(src.Name, err)
@@ -87,7 +89,7 @@ func looksLikeSnapshot(in *bufio.Reader) bool {
 	return false
 }
 
-func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*Result, error) {
+func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*replay.Result, error) {
 	t, why, err := f.Pick(opts.Device)
 	if opts.Host {
 		if t, why, err = f.Host, "", nil; t == nil {
@@ -97,10 +99,11 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*Resul
 	if err != nil {
 		return nil, err
 	}
-	r, err := VerifyTrace(ctx, t)
+	v, err := verify.Run(ctx, t, verify.Options{})
 	if err != nil {
 		return nil, err
 	}
+	r := v.Result
 	r.File = f.Name
 	if why != "" {
 		r.Notes = append(r.Notes, why)
@@ -113,7 +116,7 @@ func verifySnapshot(ctx context.Context, f *snapshot.File, opts Options) (*Resul
 	return r, nil
 }
 
-func verifyRecording(ctx context.Context, src Source) (*Result, error) {
+func verifyRecording(ctx context.Context, src Source) (*replay.Result, error) {
 	rec, err := Load(ctx, src)
 	if err != nil {
 		return nil, err

@@ -1,20 +1,20 @@
-package replay_test
+package oracle_test
 
 import (
 	"context"
 	"fmt"
 	"log"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
 )
 
 func ExampleVerify() {
 	ctx := context.Background()
-	rec, err := replay.Load(ctx, replay.File("../../testdata/oracle/lessons-default-1.json.gz"))
+	rec, err := oracle.Load(ctx, oracle.File("../../../testdata/oracle/lessons-default-1.json.gz"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	result, err := replay.Verify(ctx, rec)
+	result, err := oracle.Verify(ctx, rec)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func ExampleVerify() {
 
 	// A recording that was tampered with differs, and the result says where.
 	rec.Trace[120].Size++
-	result, err = replay.Verify(ctx, rec)
+	result, err = oracle.Verify(ctx, rec)
 	if err != nil {
 		log.Fatal(err)
 	}

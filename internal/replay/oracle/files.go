@@ -1,9 +1,11 @@
-package replay
+package oracle
 
 import (
 	"context"
 	"runtime"
 	"sync"
+
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // VerifyAll loads and verifies the recordings and snapshots of all sources, as many at a time
@@ -11,9 +13,9 @@ import (
 // sources, as soon as it and those before it are done. The error given to each
 // is that of [Load] or [Verify]; the Result is then nil. VerifyAll itself
 // returns the context's error, if it ended before all was done.
-func VerifyAll(ctx context.Context, sources []Source, opts Options, each func(i int, r *Result, err error)) error {
+func VerifyAll(ctx context.Context, sources []Source, opts Options, each func(i int, r *replay.Result, err error)) error {
 	type outcome struct {
-		r   *Result
+		r   *replay.Result
 		err error
 	}
 	outcomes := make([]chan outcome, len(sources))

@@ -1,4 +1,4 @@
-package replay
+package oracle
 
 import (
 	"math/rand/v2"
@@ -9,11 +9,11 @@ import (
 // A damaged or hostile recording must end in a difference, never in a crash.
 func TestMutatedRecordings(t *testing.T) {
 	files := []string{
-		"../../testdata/oracle/lessons-expand-1.json.gz",
-		"../../testdata/verify/recordings/capture-26-2.json.gz",
-		"../../testdata/verify/recordings/pending-24-2.json.gz",
-		"../../testdata/verify/recordings/pools-18-2.json.gz",
-		"../../testdata/verify/recordings/toggle-10-1.json.gz",
+		"../../../testdata/oracle/lessons-expand-1.json.gz",
+		"../../../testdata/verify/recordings/capture-26-2.json.gz",
+		"../../../testdata/verify/recordings/pending-24-2.json.gz",
+		"../../../testdata/verify/recordings/pools-18-2.json.gz",
+		"../../../testdata/verify/recordings/toggle-10-1.json.gz",
 	}
 	rounds := 60
 	if testing.Short() {
@@ -33,7 +33,7 @@ func TestMutatedRecordings(t *testing.T) {
 					mutate(rng, &rec)
 				}
 				if rec.check() == nil {
-					verify(t, &rec)
+					verified(t, &rec)
 				}
 			}
 		})

@@ -1,4 +1,4 @@
-package replay
+package oracle
 
 import (
 	"path/filepath"
@@ -24,7 +24,7 @@ func (d *counting) Malloc(size, stream uint64) (uint64, error) {
 }
 
 func TestVerifyOver(t *testing.T) {
-	rec, err := Load(t.Context(), File(filepath.Join("..", "..", "testdata", "oracle", "lessons-default-1.json.gz")))
+	rec, err := Load(t.Context(), File(filepath.Join("..", "..", "..", "testdata", "oracle", "lessons-default-1.json.gz")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestVerifyOver(t *testing.T) {
 
 // The same operations can be made on any device.
 func TestPerformer(t *testing.T) {
-	rec, err := Load(t.Context(), File(filepath.Join("..", "..", "testdata", "oracle", "lessons-default-1.json.gz")))
+	rec, err := Load(t.Context(), File(filepath.Join("..", "..", "..", "testdata", "oracle", "lessons-default-1.json.gz")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package replay
+package oracle
 
 import (
 	"encoding/json"
@@ -29,13 +29,13 @@ func waitedRecording() *Recording {
 			{Kind: OpAlloc, ID: 2, Size: size, Addr: b},
 		},
 		Trace: []recorded.Event{
-			{Action: "segment_alloc", Addr: a, Size: size, Op: op0},
-			{Action: "alloc", Addr: a, Size: size, Op: op0},
-			{Action: "free_requested", Addr: a, Size: size, Op: 2},
-			{Action: "free_completed", Addr: a, Size: size, Op: op3},
-			{Action: "segment_free", Addr: a, Size: size, Op: op3},
-			{Action: "segment_alloc", Addr: b, Size: size, Op: op3},
-			{Action: "alloc", Addr: b, Size: size, Op: op3},
+			{Action: alloc.ActionSegmentAlloc, Addr: a, Size: size, Op: op0},
+			{Action: alloc.ActionAlloc, Addr: a, Size: size, Op: op0},
+			{Action: alloc.ActionFreeRequested, Addr: a, Size: size, Op: 2},
+			{Action: alloc.ActionFreeCompleted, Addr: a, Size: size, Op: op3},
+			{Action: alloc.ActionSegmentFree, Addr: a, Size: size, Op: op3},
+			{Action: alloc.ActionSegmentAlloc, Addr: b, Size: size, Op: op3},
+			{Action: alloc.ActionAlloc, Addr: b, Size: size, Op: op3},
 		},
 		Segments: []alloc.Segment{{
 			Address: b, TotalSize: size, AllocatedSize: size, ActiveSize: size, RequestedSize: size, Large: true,
@@ -66,7 +66,7 @@ func TestCompletionWhileWaiting(t *testing.T) {
 func tinyRecording(t testing.TB, name string) []byte {
 	t.Helper()
 	const ops = 40
-	files, err := filepath.Glob("../../testdata/verify/recordings/" + name + "-*.json.gz")
+	files, err := filepath.Glob("../../../testdata/verify/recordings/" + name + "-*.json.gz")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v: %v", name, err)
 	}
@@ -93,7 +93,7 @@ func tinyRecording(t testing.TB, name string) []byte {
 	events := [][]any{}
 	for _, e := range rec.Trace {
 		if e.Op < ops {
-			events = append(events, []any{e.Action, e.Addr, e.Size, e.Stream})
+			events = append(events, []any{e.Action.String(), e.Addr, e.Size, e.Stream})
 		}
 	}
 	for key, value := range map[string]any{"ops": rows, "trace": events, "streams": rec.Streams, "stats": []int{}, "segments": []int{}} {

@@ -1,8 +1,10 @@
-package replay
+package oracle
 
 import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Format names the layout a recording was written in.
@@ -36,4 +38,31 @@ type Recording struct {
 type Checkpoint struct {
 	Ops   int // operations done before it
 	Stats map[string]int64
+}
+
+// Snapshot returns what a snapshot of the recorded run would have told: the
+// events and the final segments, without the operations, the limit or the pools
+// of events.
+func (rec *Recording) Snapshot() (*trace.Trace, error) {
+	conf, err := settings.Parse(rec.Conf)
+	if err != nil {
+		return nil, err
+	}
+	t := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()}
+	t.Settings = trace.Settings{Known: true, Parsed: conf, Conf: rec.Conf}
+	for _, e := range rec.Trace {
+		t.Events.Append(trace.Event{Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: trace.NoTime})
+	}
+	for i := range rec.Segments {
+		g := &rec.Segments[i]
+		s := trace.Segment{
+			Address: g.Address, TotalSize: g.TotalSize, AllocatedSize: g.AllocatedSize, ActiveSize: g.ActiveSize,
+			RequestedSize: g.RequestedSize, Stream: g.Stream, Type: g.Type(), Pool: g.Pool, HasPool: true, Expandable: g.Expandable,
+		}
+		for _, b := range g.Blocks {
+			s.Blocks = append(s.Blocks, trace.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String()})
+		}
+		t.Segments = append(t.Segments, s)
+	}
+	return t, nil
 }

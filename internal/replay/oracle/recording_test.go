@@ -1,4 +1,4 @@
-package replay
+package oracle
 
 import (
 	"bytes"
@@ -96,9 +96,9 @@ func TestRead(t *testing.T) {
 			{20, map[string]int64{"num_ooms": 3}},
 		},
 		Trace: []recorded.Event{
-			{Action: "segment_alloc", Addr: 1<<53 + 1, Size: 2097152, Op: 0},
-			{Action: "oom", Addr: 123, Size: 512, Stream: top - 1, Op: 2},
-			{Action: "alloc", Addr: 1, Size: 2, Stream: 3, Op: -1},
+			{Action: alloc.ActionSegmentAlloc, Addr: 1<<53 + 1, Size: 2097152, Op: 0},
+			{Action: alloc.ActionOOM, Addr: 123, Size: 512, Stream: top - 1, Op: 2},
+			{Action: alloc.ActionAlloc, Addr: 1, Size: 2, Stream: 3, Op: -1},
 		},
 		Segments: []alloc.Segment{{
 			Address: 1<<53 + 1, TotalSize: 2097152, AllocatedSize: 1, ActiveSize: 2, RequestedSize: 3, Stream: top - 1,

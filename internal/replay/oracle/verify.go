@@ -1,4 +1,4 @@
-package replay
+package oracle
 
 import (
 	"context"
@@ -8,30 +8,10 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 )
-
-// Result says how far a replay and its recording agree.
-type Result struct {
-	File            string
-	Kind            string // what the file is: "recording" or "snapshot"
-	Identical       bool
-	Events          int // in the recording
-	IdenticalEvents int // from the first one on
-	Checkpoints     int // in the recording
-	Segments        int // in the recording, at its end
-	First           *Difference
-	Stats           map[string]int64 // the engine's statistics where the run ended
-	Waited          []int            // of a recording: the reading that was taken, see recorded.Config
-
-	// Of a snapshot only:
-	SegmentsIdentical bool
-	Start             string   // StartRecorded or StartRebuilt
-	Limit             *Limit   // what the file tells about the cap on reserved memory
-	CollectLimit      uint64   // a limit under which garbage is collected as recorded; 0 if none had to be assumed
-	Notes             []string // what was assumed or inferred
-	Warnings          []string // what is wrong with the file; among the notes too
-}
 
 // Verify runs the recording through the engine and compares everything the
 // recording tells: events, addresses, pool ids, statistics, final segments and
@@ -39,7 +19,7 @@ type Result struct {
 //
 // The error is that of the context, or says that the recording's own settings
 // cannot be used.
-func Verify(ctx context.Context, rec *Recording) (*Result, error) {
+func Verify(ctx context.Context, rec *Recording) (*replay.Result, error) {
 	return VerifyOver(ctx, rec, nil)
 }
 
@@ -47,7 +27,7 @@ func Verify(ctx context.Context, rec *Recording) (*Result, error) {
 // the recorded driver everything, so that the engine gets the recorded answers,
 // and may do the same on a real device besides. It is made anew for every
 // reading of the recording that is tried.
-func VerifyOver(ctx context.Context, rec *Recording, wrap func(*recorded.Driver) driver.Driver) (*Result, error) {
+func VerifyOver(ctx context.Context, rec *Recording, wrap func(*recorded.Driver) driver.Driver) (*replay.Result, error) {
 	v, err := attempt(ctx, rec, nil, wrap)
 	if err != nil {
 		return nil, err
@@ -63,7 +43,7 @@ const maxAttempts = 64
 // pending completed when the allocation began (before its search) or when it
 // waited for the device (after the search found nothing); the first is taken
 // unless only the second explains what follows. See recorded.Driver.Asked.
-func (v *verifier) otherReadings(ctx context.Context) (*Result, error) {
+func (v *verifier) otherReadings(ctx context.Context) (*replay.Result, error) {
 	for tries := 0; v.diff != nil; {
 		start, end := v.run.dev.Asked()
 		better := false
@@ -98,8 +78,8 @@ type verifier struct {
 	checkpoints int // identical so far
 	ooms        int // allocations failed so far
 	addrs       []uint64
-	diff        *Difference
-	undefined   *Difference // where PyTorch became undefined; often nothing visible follows
+	diff        *replay.Difference
+	undefined   *replay.Difference // where PyTorch became undefined; often nothing visible follows
 }
 
 func attempt(ctx context.Context, rec *Recording, waited []int, wrap func(*recorded.Driver) driver.Driver) (*verifier, error) {
@@ -126,11 +106,11 @@ func attempt(ctx context.Context, rec *Recording, waited []int, wrap func(*recor
 	return v, nil
 }
 
-func (v *verifier) result() *Result {
+func (v *verifier) result() *replay.Result {
 	if v.diff != nil && v.undefined != nil {
 		v.diff = v.undefined // whatever differs later is a consequence
 	}
-	return &Result{
+	return &replay.Result{
 		Kind:            "recording",
 		Identical:       v.diff == nil,
 		Events:          len(v.rec.Trace),
@@ -143,6 +123,11 @@ func (v *verifier) result() *Result {
 	}
 }
 
+// surroundings describes where the run stands.
+func (v *verifier) surroundings(addrs ...uint64) []string {
+	return verify.Surroundings(v.run.a, v.run.dev, recorded.List(v.rec.Trace), v.events, addrs)
+}
+
 // differ notes a difference unless there is one already; addrs are the
 // addresses it is about.
 func (v *verifier) differ(kind, what, expected, got string, addrs ...uint64) {
@@ -153,8 +138,8 @@ func (v *verifier) differ(kind, what, expected, got string, addrs ...uint64) {
 	v.addrs = addrs
 }
 
-func (v *verifier) difference(kind, what, expected, got string) *Difference {
-	d := &Difference{Kind: kind, Event: v.events, Operation: v.op, What: what, Expected: expected, Got: got}
+func (v *verifier) difference(kind, what, expected, got string) *replay.Difference {
+	d := &replay.Difference{Kind: kind, Event: v.events, Operation: v.op, What: what, Expected: expected, Got: got}
 	if v.op < len(v.rec.Ops) {
 		d.OperationText = v.rec.Ops[v.op].String()
 	}
@@ -167,19 +152,18 @@ func (v *verifier) observe(e alloc.Event) {
 	if v.diff != nil {
 		return
 	}
-	action := e.Action.String()
 	if v.events == len(v.rec.Trace) {
-		v.differ(DiffEvent, "an event too many", "no further event", e.String(), addressOf(action, e.Addr))
+		v.differ(replay.DiffEvent, "an event too many", "no further event", e.String(), verify.AddressOf(e.Action, e.Addr))
 		return
 	}
 	want := v.rec.Trace[v.events]
 	if want.Op >= 0 && want.Op != v.op {
-		v.differ(DiffEvent, "an event too many", fmt.Sprintf("no further event here; the next is %s in operation %d", want, want.Op),
-			e.String(), addressOf(action, e.Addr))
+		v.differ(replay.DiffEvent, "an event too many", fmt.Sprintf("no further event here; the next is %s in operation %d", want, want.Op),
+			e.String(), verify.AddressOf(e.Action, e.Addr))
 		return
 	}
-	if want.Action != action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
-		v.differ(DiffEvent, "another event", want.String(), e.String(), addressOf(want.Action, want.Addr), addressOf(action, e.Addr))
+	if want.Action != e.Action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
+		v.differ(replay.DiffEvent, "another event", want.String(), e.String(), verify.AddressOf(want.Action, want.Addr), verify.AddressOf(e.Action, e.Addr))
 		return
 	}
 	v.events++
@@ -190,17 +174,17 @@ func (v *verifier) step(i int) {
 	v.op = i
 	op := &v.rec.Ops[i]
 	if op.Kind == OpException {
-		v.differ(DiffException, "PyTorch itself raised an error; the recording cannot be compared any further", op.Text+": "+op.Detail, "")
+		v.differ(replay.DiffException, "PyTorch itself raised an error; the recording cannot be compared any further", op.Text+": "+op.Detail, "")
 	} else {
 		addr, err := v.run.do(i)
 		if e, ok := v.missing(i); ok {
-			v.differ(DiffEvent, "an event is missing", e, "no further event in this operation")
+			v.differ(replay.DiffEvent, "an event is missing", e, "no further event in this operation")
 		}
 		v.compareReturn(op, addr, err)
 	}
 	if v.undefined == nil {
 		if u := v.run.a.Undefined(); u != nil {
-			v.undefined = v.difference(DiffUndefined, u.Error(), "", "")
+			v.undefined = v.difference(replay.DiffUndefined, u.Error(), "", "")
 			v.undefined.State = v.surroundings()
 		}
 	}
@@ -224,10 +208,10 @@ func (v *verifier) compareReturn(op *Op, addr uint64, err error) {
 	case op.Kind == OpAlloc && (err == nil || errors.As(err, &oom)):
 		v.compareAlloc(op, addr, oom)
 	case err != nil:
-		v.differ(DiffRefused, "the engine refused the operation", "done", err.Error())
+		v.differ(replay.DiffRefused, "the engine refused the operation", "done", err.Error())
 	case op.Kind == OpNewPool:
 		if id := v.run.pools[op.ID].ID(); id != op.Pool {
-			v.differ(DiffPool, "the pool got another id", op.Pool.String(), id.String())
+			v.differ(replay.DiffPool, "the pool got another id", op.Pool.String(), id.String())
 		}
 	}
 }
@@ -235,13 +219,13 @@ func (v *verifier) compareReturn(op *Op, addr uint64, err error) {
 func (v *verifier) compareAlloc(op *Op, addr uint64, oom *alloc.OutOfMemoryError) {
 	switch {
 	case oom != nil && !op.Failed:
-		v.differ(DiffAddress, "the allocation failed", fmt.Sprintf("address %#x", op.Addr), oom.Error(), op.Addr)
+		v.differ(replay.DiffAddress, "the allocation failed", fmt.Sprintf("address %#x", op.Addr), oom.Error(), op.Addr)
 	case oom == nil && op.Failed:
-		v.differ(DiffAddress, "the allocation did not fail", "out of memory", fmt.Sprintf("address %#x", addr), addr)
+		v.differ(replay.DiffAddress, "the allocation did not fail", "out of memory", fmt.Sprintf("address %#x", addr), addr)
 	case oom != nil:
 		v.compareMessage(oom.Error())
 	case addr != op.Addr:
-		v.differ(DiffAddress, "the allocation returned another address", fmt.Sprintf("%#x", op.Addr), fmt.Sprintf("%#x", addr), op.Addr, addr)
+		v.differ(replay.DiffAddress, "the allocation returned another address", fmt.Sprintf("%#x", op.Addr), fmt.Sprintf("%#x", addr), op.Addr, addr)
 	}
 }
 
@@ -251,7 +235,7 @@ func (v *verifier) compareMessage(got string) {
 	if v.ooms < len(v.rec.OOMMessages) {
 		want := withoutProcesses(v.rec.OOMMessages[v.ooms])
 		if got = withoutProcesses(got); got != want {
-			v.differ(DiffMessage, "the out-of-memory message differs", want, got)
+			v.differ(replay.DiffMessage, "the out-of-memory message differs", want, got)
 		}
 	}
 	v.ooms++

@@ -1,14 +1,16 @@
-package replay
+package oracle
 
 import (
 	"context"
 	"path/filepath"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 func recordings(t testing.TB, dir string, want int) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", dir, "*.json.gz"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", dir, "*.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func TestPyTorchFails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Identical || r.First == nil || (r.First.Kind != DiffUndefined && r.First.Kind != DiffException) {
+			if r.Identical || r.First == nil || (r.First.Kind != replay.DiffUndefined && r.First.Kind != replay.DiffException) {
 				t.Fatalf("identical %v, first difference %v", r.Identical, r.First)
 			}
 			t.Logf("%d of %d events identical; %v", r.IdenticalEvents, r.Events, r.First)

@@ -1,4 +1,4 @@
-package replay
+package start
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package replay
+package start
 
 import (
 	"cmp"
@@ -13,20 +13,20 @@ import (
 
 // Where the state at the first event of a trace comes from.
 const (
-	StartRecorded = "recorded" // recording began before the first allocation
-	StartRebuilt  = "rebuilt"  // recovered by undoing the events from the final state
-	StartUnknown  = "unknown"  // the file ends within the events and begins mid-run
+	Recorded = "recorded" // recording began before the first allocation
+	Rebuilt  = "rebuilt"  // recovered by undoing the events from the final state
+	Unknown  = "unknown"  // the file ends within the events and begins mid-run
 )
 
-// Start is the state of the allocator at the first event of a trace.
-type Start struct {
+// State is the state of the allocator at the first event of a trace.
+type State struct {
 	Kind     string
 	Segments []alloc.Segment // empty if recorded; blocks of unknown size have size 0
 	Notes    []string        // contradictions met on the way, and what the start looks like
 }
 
 // Reserved is what was reserved at the first event.
-func (s *Start) Reserved() uint64 {
+func (s *State) Reserved() uint64 {
 	var bytes uint64
 	for i := range s.Segments {
 		bytes += s.Segments[i].TotalSize
@@ -34,17 +34,17 @@ func (s *Start) Reserved() uint64 {
 	return bytes
 }
 
-// Begin recovers the state at the beginning of a trace from the state at its
+// Find recovers the state at the beginning of a trace from the state at its
 // end by undoing the events backwards (spec 16). Neighbouring free blocks are
 // always merged, so what is not live at the beginning is free.
-func Begin(t *trace.Trace) *Start {
+func Find(t *trace.Trace) *State {
 	if t.Partial {
 		if !beginsEmpty(t) {
-			return &Start{Kind: StartUnknown, Notes: []string{
+			return &State{Kind: Unknown, Notes: []string{
 				"the file ends within the events and begins mid-run: the state at its beginning cannot be rebuilt, so it cannot be replayed",
 			}}
 		}
-		return &Start{Kind: StartRecorded, Notes: []string{
+		return &State{Kind: Recorded, Notes: []string{
 			"the file ends within the events: its segments are those of a later moment and are not compared",
 		}}
 	}
@@ -55,11 +55,11 @@ func Begin(t *trace.Trace) *Start {
 	for i := t.Events.Len() - 1; i >= 0; i-- {
 		u.event(i)
 	}
-	s := &Start{Kind: StartRecorded, Notes: u.notes}
+	s := &State{Kind: Recorded, Notes: u.notes}
 	if len(u.plain) == 0 && len(u.mapped) == 0 && len(u.live) == 0 {
 		return s
 	}
-	s.Kind = StartRebuilt
+	s.Kind = Rebuilt
 	s.Segments = u.segments()
 	findSizes(t, s.Segments)
 	if t.Events.Len() == 0 {
@@ -99,7 +99,7 @@ type undo struct {
 }
 
 func (u *undo) final(s *trace.Segment) {
-	seg := toSegment(u.t.Device, s)
+	seg := Segment(u.t.Device, s)
 	for _, b := range seg.Blocks {
 		if b.State != alloc.Inactive {
 			u.live[b.Address] = b
@@ -281,8 +281,8 @@ func overflowed(t *trace.Trace, live map[uint64]alloc.Block) string {
 	return "the trace starts mid-run, or the ring of events overflowed: the file does not tell which"
 }
 
-// toSegment is a segment of a file in the engine's form.
-func toSegment(device int, s *trace.Segment) alloc.Segment {
+// Segment returns a segment of a file in the engine's form.
+func Segment(device int, s *trace.Segment) alloc.Segment {
 	out := alloc.Segment{
 		Device: device, Address: s.Address, TotalSize: s.TotalSize,
 		AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize, RequestedSize: s.RequestedSize,

@@ -1,20 +1,13 @@
-package replay
+package verify
 
 import (
 	"math"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/settings"
 )
-
-// Limit is what a trace tells about the cap on reserved memory: it was at
-// least Min, and below Max if a request was refused. The cap itself is in no
-// snapshot.
-type Limit struct {
-	Min uint64
-	Max uint64 // 0: nothing was ever refused, or the device refused it
-}
 
 // watched is the recorded device, watched for what its answers tell about the
 // limit. The device answers by the recording; every request it serves shows
@@ -92,14 +85,14 @@ func (w *watched) learn(bytes uint64, err error) {
 	if device, known := w.room.at(w.Cursor()); known && w.reserved+bytes > device {
 		return // the device refused, whatever the limit was
 	}
-	if w.cut && w.Cursor() == 0 && !w.NextIs(recorded.OOM) {
+	if w.cut && w.Cursor() == 0 && !w.NextIs(alloc.ActionOOM) {
 		return // refused before the first event, with more reserved
 	}
 	above := w.reserved + w.segment - 1
 	w.high = min(w.high, above)
 	// Where garbage is collected perhaps nothing was refused: a collection looks
 	// like a flush.
-	if w.failing || w.settings.GarbageCollectionThreshold == 0 || !w.NextIs(alloc.ActionSegmentFree.String()) {
+	if w.failing || w.settings.GarbageCollectionThreshold == 0 || !w.NextIs(alloc.ActionSegmentFree) {
 		w.sure = min(w.sure, above)
 	}
 }
@@ -119,7 +112,7 @@ func (w *watched) Map(addr, size, granule uint64) error {
 // Reserve makes no reservation for a mapping that the recording refuses: the
 // limit is looked at before.
 func (w *watched) Reserve(size, stream uint64) (uint64, error) {
-	if !w.NextIs(recorded.SegmentMap) {
+	if !w.NextIs(alloc.ActionSegmentMap) {
 		err := w.Refuse("addresses for stream %d", stream)
 		granule := max(alloc.Granule(w.settings, w.segment != alloc.SmallSegment), 1)
 		w.learn((w.rounded+granule-1)/granule*granule, err)
@@ -130,8 +123,8 @@ func (w *watched) Reserve(size, stream uint64) (uint64, error) {
 
 // limit is the range that the answers leave; nothing if they contradict each
 // other, because the device and not a limit refused.
-func (b bounds) limit() *Limit {
-	l := &Limit{Min: b.low}
+func (b bounds) limit() *replay.Limit {
+	l := &replay.Limit{Min: b.low}
 	if b.high != math.MaxUint64 && b.high >= b.low {
 		l.Max = b.high
 	}

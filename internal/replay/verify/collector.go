@@ -1,10 +1,12 @@
-package replay
+package verify
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // The garbage collector works only under a limit, which no file tells, and what
@@ -16,11 +18,21 @@ import (
 // taking what stayed; and if none of those that are left is, there was none and
 // the device refused. What it does take was no flush, and tells nothing about the
 // limit.
-func (v *traceVerifier) collected(ctx context.Context, p *player) (*player, error) {
+func (v *verifier) collected(ctx context.Context, p *player) (*player, error) {
 	l := p.dev.limit()
 	if l.Max == 0 || p.config.limit != 0 {
 		return p, nil
 	}
+	q, err := v.collectedIn(ctx, p, l)
+	if errors.Is(err, errSpent) {
+		p.dev.high = math.MaxUint64 // nothing is known for sure
+		return p, nil
+	}
+	return q, err
+}
+
+// collectedIn narrows the range of a limit down.
+func (v *verifier) collectedIn(ctx context.Context, p *player, l *replay.Limit) (*player, error) {
 	best, err := v.under(ctx, p, l.Max)
 	if err != nil {
 		return nil, err
@@ -61,8 +73,15 @@ func (v *traceVerifier) collected(ctx context.Context, p *player) (*player, erro
 	return best, nil
 }
 
+// under replays as a player did, under a limit.
+func (v *verifier) under(ctx context.Context, p *player, limit uint64) (*player, error) {
+	c := p.config
+	c.limit = limit
+	return v.attempt(ctx, c)
+}
+
 // idle is a limit under which the collector never works.
-func (v *traceVerifier) idle() uint64 {
+func (v *verifier) idle() uint64 {
 	return uint64(float64(max(v.room.peak, 1))/v.settings.GarbageCollectionThreshold) + 1
 }
 
@@ -88,7 +107,7 @@ func bisect(low, high uint64, passes func(uint64) (bool, error)) (uint64, error)
 // the trace shows. It runs whenever more than the threshold's share of the
 // limit is reserved: under too low a limit it releases where the trace does
 // not, under too high a one the trace releases where it does not.
-func (v *traceVerifier) searchLimit(ctx context.Context, p *player) (*player, error) {
+func (v *verifier) searchLimit(ctx context.Context, p *player) (*player, error) {
 	low := max(v.room.peak, 1)
 	high := v.idle()
 	best, err := v.bisectLimit(ctx, p, low, high)
@@ -106,7 +125,7 @@ func (v *traceVerifier) searchLimit(ctx context.Context, p *player) (*player, er
 
 // bisectLimit looks for a limit between two others; it returns the attempt that
 // got furthest, p included.
-func (v *traceVerifier) bisectLimit(ctx context.Context, p *player, low, high uint64) (*player, error) {
+func (v *verifier) bisectLimit(ctx context.Context, p *player, low, high uint64) (*player, error) {
 	best := p
 	for low <= high {
 		c := v.config

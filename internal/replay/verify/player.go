@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"cmp"
@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -27,7 +29,8 @@ type player struct {
 	pos     int    // identical so far
 	doing   string // the call being made, and its row
 	at      int
-	diff    *Difference
+	diff    *replay.Difference
+	addrs   []uint64  // that the difference is about
 	quiet   bool      // events are not compared: the start is being made
 	half    bool      // the next event is not compared: it came before the first row
 	guess   *conflict // what the pool inference should look at
@@ -38,15 +41,18 @@ type player struct {
 	made    uint64
 	routes  map[alloc.PoolID]*alloc.Capture
 
-	// What the replay decided about the calls, for a [Program].
+	// What the replay decided about the calls; see reading.
 	flushes []int32                // rows at which a release of its own begins
 	routed  map[int32]alloc.PoolID // failed requests that were made under a route
+
+	sizes *Sizes
+	ooms  []FreeAtOOM
 }
 
 // playConfig is what one attempt at a trace assumes.
 type playConfig struct {
 	settings settings.Settings
-	start    *Start
+	start    *start.State
 	total    uint64
 	reserved []alloc.Span // the addresses of expandable segments at the start
 	room     *room
@@ -71,7 +77,7 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 	}
 	p.dev = &watched{
 		Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}),
-		bounds: newBounds(), room: c.room, settings: c.settings, cut: c.start.Kind == StartRebuilt,
+		bounds: newBounds(), room: c.room, settings: c.settings, cut: c.start.Kind == start.Rebuilt,
 	}
 	options := []alloc.Option{alloc.WithDevice(r.t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe)}
 	if c.settings.ExpandableSegments && c.settings.MaxSplitSize != settings.None {
@@ -94,7 +100,12 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 			return nil, err
 		}
 	}
-	return p, p.freeWaiting()
+	if err := p.freeWaiting(); err != nil {
+		return nil, err
+	}
+	before := p.a.Serial().Totals()
+	p.sizes = &Sizes{AllocatedBytes: before.Allocated, ActiveBytes: before.Active}
+	return p, nil
 }
 
 // freeWaiting frees the blocks whose frees were requested before the first
@@ -115,10 +126,15 @@ func (p *player) freeWaiting() error {
 }
 
 // play goes through the whole trace, up to the first difference.
-func (p *player) play(ctx context.Context) error {
+func (p *player) play(ctx context.Context, progress func(done, total int)) error {
 	for n := 0; p.pos < p.rows.Len() && p.diff == nil; n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+		if n%1024 == 0 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if progress != nil {
+				progress(p.pos, p.rows.Len())
+			}
 		}
 		p.once()
 	}
@@ -144,10 +160,10 @@ func (p *player) once() {
 		expected = p.rows.At(p.pos).String()
 	}
 	if err != nil {
-		p.differ(DiffRefused, "the engine refused the call", expected, err.Error())
+		p.note(replay.DiffRefused, "the engine refused the call", expected, err.Error())
 		return
 	}
-	p.differ(DiffEvent, "an event is missing", expected, "no event", addressOf(p.rows.At(from).Action, p.rows.addr(from)))
+	p.note(replay.DiffEvent, "an event is missing", expected, "no event", AddressOf(p.rows.At(from).Action, p.rows.addr(from)))
 }
 
 // step makes the call that causes the event at the cursor.
@@ -169,10 +185,10 @@ func (p *player) step() error {
 	e := p.rows.At(j)
 	p.at = j
 	switch e.Action {
-	case "free_requested":
+	case alloc.ActionFreeRequested:
 		p.doing = "free"
 		return p.free(j)
-	case "snapshot":
+	case alloc.ActionSnapshot:
 		p.doing = "snapshot"
 		p.a.Snapshot()
 		return nil
@@ -258,16 +274,17 @@ func (p *player) freeLater(addr uint64) error {
 func (p *player) malloc(i, j int) error {
 	e := p.rows.At(j)
 	pool := p.pools.at(j)
-	if e.Action == recorded.OOM && i == j && pool == (alloc.PoolID{}) && p.a.Releasable() > 0 {
+	if e.Action == alloc.ActionOOM && i == j && pool == (alloc.PoolID{}) && p.a.Releasable() > 0 {
 		// A flush would have released something, and there was none: the
 		// request was made under a route (spec 8.4).
 		pool = p.pools.last(j)
 		p.routed[int32(j)] = pool
 	}
-	p.dev.failing = e.Action == recorded.OOM
+	p.dev.failing = e.Action == alloc.ActionOOM
 	p.dev.rounded, p.dev.segment = p.a.Rounded(e.Size), p.a.SegmentSize(e.Size)
 	if pool == (alloc.PoolID{}) {
-		return expected(p.a.Malloc(e.Size, e.Stream))
+		_, err := p.a.Malloc(e.Size, e.Stream)
+		return p.expected(j, err)
 	}
 	c, err := p.a.BeginCapture(pool, func(uint64) bool { return true })
 	if err != nil {
@@ -282,16 +299,22 @@ func (p *player) malloc(i, j int) error {
 	} else if err := c.Release(); err != nil {
 		return err
 	}
-	return expected(0, failed)
+	return p.expected(j, failed)
 }
 
-// expected lets out-of-memory errors pass: the event shows them.
-func expected(_ uint64, err error) error {
+// maxOOMs bounds how many failed requests are looked at.
+const maxOOMs = 1000
+
+// expected lets out-of-memory errors pass: the event in a row shows them.
+func (p *player) expected(row int, err error) error {
 	var oom *alloc.OutOfMemoryError
-	if errors.As(err, &oom) {
-		return nil
+	if !errors.As(err, &oom) {
+		return err
 	}
-	return err
+	if p.pos > row && len(p.ooms) < maxOOMs {
+		p.ooms = append(p.ooms, freeNow(p.a, p.rows.event(row)))
+	}
+	return nil
 }
 
 // holdPool keeps a private pool alive as long as the trace does.
@@ -316,14 +339,13 @@ func (p *player) observe(e alloc.Event) {
 		p.half = false // the request came before the first row
 		return
 	}
-	action := e.Action.String()
 	if p.pos == p.rows.Len() {
-		p.note(DiffEvent, "an event too many", "no further event", e.String(), addressOf(action, e.Addr))
+		p.note(replay.DiffEvent, "an event too many", "no further event", e.String(), AddressOf(e.Action, e.Addr))
 		return
 	}
 	want := p.rows.At(p.pos)
-	if want.Action != action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
-		p.note(DiffEvent, "another event", want.String(), e.String(), addressOf(want.Action, want.Addr), addressOf(action, e.Addr))
+	if want.Action != e.Action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
+		p.note(replay.DiffEvent, "another event", want.String(), e.String(), AddressOf(want.Action, want.Addr), AddressOf(e.Action, e.Addr))
 		p.guess = &conflict{at: p.pos, want: want, got: e}
 		if e.Action == alloc.ActionAlloc && p.dev.unasked {
 			p.granted = p.dev.reserved + p.dev.segment
@@ -337,13 +359,16 @@ func (p *player) observe(e alloc.Event) {
 		}
 	}
 	p.dev.observe(e)
+	p.sizes.add(p.rows.event(p.pos), e.Block)
 	p.pos++
 	p.dev.Advance()
 }
 
-// note keeps a difference found under the allocator's lock.
+// note keeps a difference. It may be found under the allocator's lock, so its
+// surroundings are looked at later.
 func (p *player) note(kind, what, expected, got string, addrs ...uint64) {
-	p.diff = &Difference{Kind: kind, Event: p.pos, Operation: p.pos, OperationText: p.call(), What: what, Expected: expected, Got: got, addrs: addrs}
+	p.diff = &replay.Difference{Kind: kind, Event: p.pos, Operation: p.pos, OperationText: p.call(), What: what, Expected: expected, Got: got}
+	p.addrs = addrs
 }
 
 // call describes the call being made.
@@ -358,14 +383,9 @@ func (p *player) call() string {
 	return p.doing
 }
 
-// differ keeps a difference.
-func (p *player) differ(kind, what, expected, got string, addrs ...uint64) {
-	p.note(kind, what, expected, got, addrs...)
-}
-
 // describe adds the surroundings to the difference.
 func (p *player) describe() {
 	if p.diff != nil {
-		p.diff.State = surroundings(p.a, p.dev.Driver, p.rows, p.pos, p.diff.addrs)
+		p.diff.State = Surroundings(p.a, p.dev.Driver, p.rows, p.pos, p.addrs)
 	}
 }

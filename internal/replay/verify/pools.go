@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
 
 // Events of PyTorch 2.11 do not tell their pool. Segments that are still there
@@ -39,7 +40,7 @@ type conflict struct {
 }
 
 // newPoolMap finds the segment of every allocation and release.
-func newPoolMap(r *rows, start *Start) *poolMap {
+func newPoolMap(r *rows, start *start.State) *poolMap {
 	t := r.t
 	m := &poolMap{byRow: make([]int32, r.Len()), guess: map[int]alloc.PoolID{}}
 	type entry struct {
@@ -239,4 +240,12 @@ func (m *poolMap) candidates() []alloc.PoolID {
 		return cmp.Or(cmp.Compare(y.First, x.First), cmp.Compare(y.Second, x.Second))
 	})
 	return append([]alloc.PoolID{{First: madeUp, Second: n + 1}}, out...)
+}
+
+// inferred is the number of segments whose pool is a guess.
+func (m *poolMap) inferred() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.guess)
 }

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -26,7 +27,7 @@ import (
 // reservations are what a trace shows of its expandable segments.
 type reservations struct {
 	t        *trace.Trace
-	start    *Start
+	start    *start.State
 	settings settings.Settings
 	// memory is the device's, as large as the addresses allow.
 	memory uint64
@@ -47,9 +48,12 @@ type reservations struct {
 type reservation struct {
 	base   uint64
 	home   reservedFor
-	mapped []span64 // by address, none touches the next
-	first  uint64   // its first run before the first event, if there was one: it may begin lower
+	mapped []addresses // by address, none touches the next
+	first  uint64      // its first run before the first event, if there was one: it may begin lower
 }
+
+// addresses are those from low up to high.
+type addresses struct{ low, high uint64 }
 
 type reservedFor struct {
 	stream uint64
@@ -60,7 +64,7 @@ type reservedFor struct {
 // unlimited is a device whose segments have room for everything.
 const unlimited = 256 << 30
 
-func findReservations(t *trace.Trace, start *Start, s settings.Settings, m *room) *reservations {
+func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m *room) *reservations {
 	f := &reservations{t: t, start: start, settings: s, least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
 	// How long segments are tells where others begin.
 	const walks = 3
@@ -156,7 +160,7 @@ func (f *reservations) walk() {
 // before adds what is mapped before the first event.
 func (f *reservations) before(s *alloc.Segment) {
 	home := reservedFor{s.Stream, s.Large, s.Pool}
-	run := span64{s.Address, s.Address + s.TotalSize}
+	run := addresses{s.Address, s.Address + s.TotalSize}
 	if n := len(f.live); n > 0 {
 		r := f.live[n-1]
 		if r.home == home && run.high-r.base <= f.length(s.Large, f.memory) && (run.low-r.base)%f.granule(s.Large) == 0 {
@@ -164,7 +168,7 @@ func (f *reservations) before(s *alloc.Segment) {
 			return
 		}
 	}
-	r := &reservation{base: s.Address, home: home, mapped: []span64{run}, first: s.Address}
+	r := &reservation{base: s.Address, home: home, mapped: []addresses{run}, first: s.Address}
 	// Where it begins may have shown in the walk before.
 	if base, ok := f.began[s.Address]; ok {
 		r.base = base
@@ -176,7 +180,7 @@ func (f *reservations) before(s *alloc.Segment) {
 // beginning of a new one.
 func (f *reservations) mapping(addr, size, stream uint64) {
 	home := reservedFor{stream: stream, large: size != alloc.SmallSegment || f.granule(true) == alloc.SmallSegment}
-	run := span64{addr, addr + size}
+	run := addresses{addr, addr + size}
 	i := f.find(addr)
 	if i >= 0 {
 		r := f.live[i]
@@ -202,7 +206,7 @@ func (f *reservations) mapping(addr, size, stream uint64) {
 			return
 		}
 	}
-	f.live = slices.Insert(f.live, i, &reservation{base: addr, home: home, mapped: []span64{run}})
+	f.live = slices.Insert(f.live, i, &reservation{base: addr, home: home, mapped: []addresses{run}})
 	f.bound(i - 1)
 	f.bound(i)
 }
@@ -215,7 +219,7 @@ func (f *reservations) unmapping(addr, size uint64) {
 		return
 	}
 	r := f.live[i]
-	r.remove(span64{addr, addr + size})
+	r.remove(addresses{addr, addr + size})
 	if len(r.mapped) == 0 {
 		f.live = slices.Delete(f.live, i, i+1)
 	}
@@ -257,8 +261,8 @@ func (f *reservations) bound(i int) {
 }
 
 // add maps a range.
-func (r *reservation) add(run span64) {
-	i, _ := slices.BinarySearchFunc(r.mapped, run.low, func(s span64, a uint64) int { return cmp.Compare(s.low, a) })
+func (r *reservation) add(run addresses) {
+	i, _ := slices.BinarySearchFunc(r.mapped, run.low, func(s addresses, a uint64) int { return cmp.Compare(s.low, a) })
 	if i < len(r.mapped) && r.mapped[i].low == run.high {
 		run.high = r.mapped[i].high
 		r.mapped = slices.Delete(r.mapped, i, i+1)
@@ -271,22 +275,22 @@ func (r *reservation) add(run span64) {
 }
 
 // remove unmaps a range.
-func (r *reservation) remove(cut span64) {
-	i, _ := slices.BinarySearchFunc(r.mapped, cut.low, func(s span64, a uint64) int {
+func (r *reservation) remove(cut addresses) {
+	i, _ := slices.BinarySearchFunc(r.mapped, cut.low, func(s addresses, a uint64) int {
 		if s.high <= a {
 			return -1
 		}
 		return 1
 	})
 	end := i
-	var left []span64
+	var left []addresses
 	for ; end < len(r.mapped) && r.mapped[end].low < cut.high; end++ {
 		s := r.mapped[end]
 		if s.low < cut.low {
-			left = append(left, span64{s.low, cut.low})
+			left = append(left, addresses{s.low, cut.low})
 		}
 		if cut.high < s.high {
-			left = append(left, span64{cut.high, s.high})
+			left = append(left, addresses{cut.high, s.high})
 		}
 	}
 	r.mapped = slices.Replace(r.mapped, i, end, left...)

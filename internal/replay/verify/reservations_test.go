@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -75,7 +76,7 @@ func TestReservations(t *testing.T) {
 		for _, e := range test.events {
 			tr.Events.Append(e)
 		}
-		start := &Start{Kind: StartRebuilt, Segments: test.start}
+		start := &start.State{Kind: start.Rebuilt, Segments: test.start}
 		f := findReservations(tr, start, settings.Default(), newRoom(newRows(tr), start))
 		if got := f.memory / mib; got != test.memory {
 			t.Errorf("%s: a device of %d MiB, want %d", test.name, got, test.memory)

@@ -1,10 +1,11 @@
-package replay
+package verify
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
 
 // room is what the events tell about the device's memory.
@@ -23,7 +24,7 @@ type oomRoom struct {
 // nonsense is more than any device has.
 const nonsense = 1 << 48
 
-func newRoom(r *rows, start *Start) *room {
+func newRoom(r *rows, start *start.State) *room {
 	reserved := start.Reserved()
 	out := &room{peak: reserved}
 	for i := range r.Len() {

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -44,12 +44,12 @@ func (r *rows) event(i int) int {
 	return i
 }
 
-// At is a row as driver/recorded wants it.
+// At is a row as package recorded wants it.
 func (r *rows) At(i int) recorded.Event {
 	i = r.event(i)
 	e := &r.t.Events
 	return recorded.Event{
-		Action: e.Action.At(i).String(), Addr: e.Addr.At(i), Size: e.Size.At(i), Stream: e.Streams[e.Stream.At(i)], Op: -1,
+		Action: e.Action.At(i), Addr: e.Addr.At(i), Size: e.Size.At(i), Stream: e.Streams[e.Stream.At(i)], Op: -1,
 	}
 }
 

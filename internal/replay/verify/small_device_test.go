@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -138,17 +140,17 @@ func TestSmallDevices(t *testing.T) {
 	failed, limits := 0, 0
 	for _, m := range engineRuns() {
 		file := m.snapshot(t)
-		p, err := CheckProgram(t.Context(), file)
+		v, err := Run(t.Context(), file, Options{})
 		if err != nil {
 			t.Errorf("%v: %v", m, err)
 			continue
 		}
-		r := p.Check
+		p, r := v.Program(), v.Result
 		collects := p.Settings.GarbageCollectionThreshold > 0 && !p.Settings.ExpandableSegments
 		if !r.Identical || !r.SegmentsIdentical {
 			// How long cached segments had been unused is not in a file that begins
 			// amid the run. It has to say so.
-			if collects && r.Start == StartRebuilt && r.First.Event < r.Events &&
+			if collects && r.Start == start.Rebuilt && r.First.Event < r.Events &&
 				slices.ContainsFunc(r.Notes, func(s string) bool { return strings.Contains(s, "garbage collector") }) {
 				continue
 			}
@@ -166,10 +168,10 @@ func TestSmallDevices(t *testing.T) {
 		case limit != 0 && ooms > 0 && r.Limit.Max != 0:
 			limits++
 		}
-		if r.Start == StartRebuilt && isRelease(file.Events.Action.At(0)) {
+		if r.Start == start.Rebuilt && isRelease(file.Events.Action.At(0)) {
 			continue // it begins amid a flush, for a request that was refused with more reserved
 		}
-		o, err := p.Run(t.Context(), Conditions{Settings: p.Settings, Limit: limit, DeviceMemory: m.memory, SkipOOM: true})
+		o, err := p.Run(t.Context(), replay.Conditions{Settings: p.Settings, Limit: limit, DeviceMemory: m.memory, SkipOOM: true})
 		if err != nil {
 			t.Errorf("%v: %v", m, err)
 			continue

@@ -1,30 +1,79 @@
-package replay
+package verify
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// VerifyTrace replays the trace of a snapshot under its own settings and
-// compares every event and the final segments. What the file does not tell is
-// recovered: the state at the beginning, the limit, the pools.
-func VerifyTrace(ctx context.Context, t *trace.Trace) (*Result, error) {
-	v := newTraceVerifier(t)
+// Options are what is known beside a trace, and who wants to know more.
+type Options struct {
+	// Start is the state at the first event; nil has it found.
+	Start *start.State
+	// Progress is told now and then how many events of the trace are done.
+	Progress func(done, total int)
+}
+
+// Verified is a trace that went through the engine, and what the engine knows
+// of it that the trace does not tell.
+type Verified struct {
+	Trace  *trace.Trace
+	Start  *start.State
+	Result *replay.Result
+	// Sizes are those of blocks; nil unless every event came out again.
+	Sizes *Sizes
+	// OOMs tells of the first failed requests what was free at that moment, as far
+	// as the replay went.
+	OOMs []FreeAtOOM
+
+	program func() *replay.Program
+}
+
+// Program returns the calls that the replay shows. They are read off the events
+// when they are first asked for.
+func (v *Verified) Program() *replay.Program { return v.program() }
+
+// Run replays a trace under its own settings and compares every event and the
+// final segments. What the file does not tell is recovered: the state at the
+// beginning, the limit, the pools, the sizes of blocks.
+//
+// The error is the context's, or says why the state at the beginning cannot be
+// restored. A trace that the engine does not reproduce is no error: the Result
+// says where they part.
+func Run(ctx context.Context, t *trace.Trace, o Options) (*Verified, error) {
+	v := newVerifier(t, o)
 	p, err := v.best(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return v.checked(ctx, p)
+	r, err := v.checked(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	out := &Verified{Result: r, Trace: t, Start: v.start, OOMs: p.ooms}
+	if p.pos == v.rows.Len() && v.start.Kind != start.Unknown {
+		p.sizes.upTo(t.Events.Len())
+		out.Sizes = p.sizes
+	}
+	read := v.reading(p)
+	out.program = sync.OnceValue(func() *replay.Program {
+		program := read.program()
+		program.Check = r
+		return program
+	})
+	return out, nil
 }
 
 // checked is the result of a player, confirmed under the limits it allows.
-func (v *traceVerifier) checked(ctx context.Context, p *player) (*Result, error) {
+func (v *verifier) checked(ctx context.Context, p *player) (*replay.Result, error) {
 	r := v.result(p)
 	if r.Identical && r.Limit.Max != 0 && p.config.limit == 0 {
 		return r, v.confirm(ctx, p, r)
@@ -34,9 +83,11 @@ func (v *traceVerifier) checked(ctx context.Context, p *player) (*Result, error)
 
 // confirm replays under both ends of the inferred limit: the engine itself must
 // then refuse what was refused and serve what was served.
-func (v *traceVerifier) confirm(ctx context.Context, p *player, r *Result) error {
+func (v *verifier) confirm(ctx context.Context, p *player, r *replay.Result) error {
 	for _, limit := range []uint64{r.Limit.Min, r.Limit.Max} {
-		q, err := v.under(ctx, p, limit)
+		c := p.config
+		c.limit = limit
+		q, err := v.play(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -50,16 +101,9 @@ func (v *traceVerifier) confirm(ctx context.Context, p *player, r *Result) error
 	return nil
 }
 
-// under replays as a player did, under a limit.
-func (v *traceVerifier) under(ctx context.Context, p *player, limit uint64) (*player, error) {
-	c := p.config
-	c.limit = limit
-	return v.attempt(ctx, c)
-}
-
-type traceVerifier struct {
+type verifier struct {
 	t        *trace.Trace
-	start    *Start
+	start    *start.State
 	rows     *rows
 	room     *room
 	found    *reservations
@@ -67,10 +111,17 @@ type traceVerifier struct {
 	config   playConfig
 	pools    *poolMap // built when needed
 	notes    []string
+	progress func(done, total int)
+
+	most, spent work    // by the search
+	furthest    *player // so far
 }
 
-func newTraceVerifier(t *trace.Trace) *traceVerifier {
-	v := &traceVerifier{t: t, start: Begin(t), rows: newRows(t)}
+func newVerifier(t *trace.Trace, o Options) *verifier {
+	v := &verifier{t: t, start: o.Start, rows: newRows(t), progress: o.Progress, most: work{SearchReplays, SearchEvents}}
+	if v.start == nil {
+		v.start = start.Find(t)
+	}
 	v.notes = append(v.notes, v.start.Notes...)
 	if skipped := t.Events.Len() - v.rows.Len(); skipped > 0 {
 		v.notes = append(v.notes, fmt.Sprintf("%d events of kinds that PyTorch 2.11 does not have are left out: %v", skipped, t.Events.Others))
@@ -91,177 +142,8 @@ func newTraceVerifier(t *trace.Trace) *traceVerifier {
 	return v
 }
 
-// best plays the trace, and if it goes wrong tries what the file may have left
-// unsaid: other pools, and the limit at which garbage was collected.
-func (v *traceVerifier) best(ctx context.Context) (*player, error) {
-	p, err := v.attemptLimited(ctx, v.config)
-	if err == nil && p.diff != nil {
-		p, err = v.otherDevice(ctx, p)
-	}
-	collects := v.settings.GarbageCollectionThreshold > 0
-	if err != nil || p.diff == nil {
-		if p, err = v.unrefused(ctx, p, err); err == nil && collects {
-			return v.collected(ctx, p)
-		}
-		return p, err
-	}
-	if collects {
-		if q, err := v.searchLimit(ctx, p); err != nil {
-			return nil, err
-		} else if q.pos > p.pos || q.diff == nil {
-			p = q
-		}
-	}
-	return v.search(ctx, p)
-}
-
-// otherDevice looks for another size of the device, among those that the
-// addresses allow, with which the replay gets further.
-func (v *traceVerifier) otherDevice(ctx context.Context, p *player) (*player, error) {
-	for _, memory := range v.found.others {
-		c := v.config
-		c.device(v.found, memory)
-		q, err := v.attemptLimited(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		if q.diff == nil || q.pos > p.pos {
-			p, v.config = q, c
-		}
-		if q.diff == nil {
-			break
-		}
-	}
-	return p, nil
-}
-
-// attemptLimited plays the trace. Where the replay gets memory that is mapped
-// already and the recorded run was refused, the driver had no say: a limit
-// refused, and it is tried; or, where stacks do not tell, an empty_cache came
-// before.
-func (v *traceVerifier) attemptLimited(ctx context.Context, c playConfig) (*player, error) {
-	p, err := v.attempt(ctx, c)
-	if err != nil || p.granted == 0 {
-		return p, err
-	}
-	best := p
-	for q := p; q.granted > 0; {
-		c.atMost = q.granted - 1
-		next, err := v.attempt(ctx, c)
-		if err != nil || next.diff == nil {
-			return next, err
-		}
-		if next.pos <= q.pos {
-			break
-		}
-		best, q = next, next
-	}
-	c.atMost, c.unrefused = 0, true
-	q, err := v.attempt(ctx, c)
-	if err != nil || q.pos > best.pos || q.diff == nil {
-		return q, err
-	}
-	return best, nil
-}
-
-// unrefused looks at a replay in which requests are refused that no limit
-// explains, as more was granted at other times: where stacks do not tell, what
-// was taken for a flush inside an allocation was an empty_cache before it.
-func (v *traceVerifier) unrefused(ctx context.Context, p *player, err error) (*player, error) {
-	if err != nil || p.dev.high >= p.dev.low {
-		return p, err
-	}
-	c := p.config
-	c.unrefused = true
-	q, err := v.attempt(ctx, c)
-	if err != nil || q.diff == nil {
-		return q, err
-	}
-	return p, nil
-}
-
-func (v *traceVerifier) attempt(ctx context.Context, c playConfig) (*player, error) {
-	p, err := newPlayer(v.rows, c)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.play(ctx); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// The search for what a file leaves unsaid ends after so many attempts, or
-// after replaying so many events.
-const (
-	maxReadings = 400
-	maxReplayed = 100_000_000
-)
-
-// search looks for a reading of the trace under which the replay goes through,
-// or else as far as possible: the attempt that got furthest is varied first, of
-// equals the one that assumes least.
-func (v *traceVerifier) search(ctx context.Context, p *player) (*player, error) {
-	best, replayed := p, 0
-	open := []*player{p}
-	for tries := 0; len(open) > 0; {
-		next := open[0]
-		open = open[1:]
-		for _, c := range v.readings(next) {
-			if tries++; tries > maxReadings || replayed > maxReplayed {
-				return best, nil
-			}
-			q, err := v.attempt(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			replayed += q.pos
-			if q.diff == nil {
-				return q, nil
-			}
-			if q.pos > best.pos {
-				best = q
-			}
-			if q.pos >= next.pos {
-				i, _ := slices.BinarySearchFunc(open, q, func(x, y *player) int {
-					return cmp.Or(cmp.Compare(y.pos, x.pos), cmp.Compare(x.config.pools.inferred(), y.config.pools.inferred()), -1)
-				})
-				open = slices.Insert(open, i, q)
-			}
-		}
-	}
-	return best, nil
-}
-
-// readings are other ways to read the trace where the replay went wrong. A
-// pending free may have completed when the allocation began or while it waited
-// after finding nothing; a segment may belong to another pool.
-func (v *traceVerifier) readings(p *player) []playConfig {
-	var out []playConfig
-	start, end := p.dev.Asked()
-	for at := start; at < end; at++ {
-		c := p.config
-		c.waited = append(slices.Clone(c.waited), at)
-		slices.Sort(c.waited)
-		out = append(out, c)
-	}
-	pools := p.config.pools
-	if pools == nil {
-		if v.pools == nil {
-			v.pools = newPoolMap(v.rows, v.start)
-		}
-		pools = v.pools
-	}
-	for _, m := range pools.options(p.guess) {
-		c := p.config
-		c.pools = m
-		out = append(out, c)
-	}
-	return out
-}
-
-func (v *traceVerifier) result(p *player) *Result {
-	r := &Result{
+func (v *verifier) result(p *player) *replay.Result {
+	r := &replay.Result{
 		Kind: "snapshot", Events: v.rows.Len(), IdenticalEvents: p.pos, Segments: len(v.t.Segments),
 		Start: v.start.Kind, Limit: p.dev.limit(), Notes: v.notes,
 	}
@@ -275,26 +157,26 @@ func (v *traceVerifier) result(p *player) *Result {
 	if p.diff == nil && !v.t.Partial {
 		want := make([]alloc.Segment, 0, len(v.t.Segments))
 		for i := range v.t.Segments {
-			want = append(want, toSegment(v.t.Device, &v.t.Segments[i]))
+			want = append(want, start.Segment(v.t.Device, &v.t.Segments[i]))
 		}
-		slices.SortFunc(want, byAddress)
+		slices.SortFunc(want, func(x, y alloc.Segment) int { return cmp.Compare(x.Address, y.Address) })
 		got := slices.DeleteFunc(p.a.Segments(), func(s alloc.Segment) bool { return s.Lost })
 		if !requestedKnown(want) {
 			forgetRequested(got)
 			r.Notes = append(r.Notes, "the file does not tell the requested sizes of blocks: they are not compared")
 		}
-		if d := segmentDifference(want, got, v.start.Kind == StartRebuilt); d != nil {
-			p.note(DiffSegment, d.what, d.want, d.got, d.addrs...)
+		if d := CompareSegments(want, got, v.start.Kind == start.Rebuilt); d != nil {
+			p.note(replay.DiffSegment, d.What, d.Want, d.Got, d.Addrs...)
 		} else {
 			r.SegmentsIdentical = true
 		}
 	}
-	if p.diff != nil && v.start.Kind == StartRebuilt && v.settings.GarbageCollectionThreshold > 0 {
+	if p.diff != nil && v.start.Kind == start.Rebuilt && v.settings.GarbageCollectionThreshold > 0 {
 		r.Notes = append(r.Notes, "which segments the garbage collector takes depends on how long they were unused, and of those cached before the first event the file does not tell")
 	}
-	if v.start.Kind == StartUnknown {
-		p.diff = &Difference{Kind: DiffEvent, What: "the trace cannot be replayed: it begins mid-run and ends before the state in the file"}
-		r.Limit, r.IdenticalEvents = &Limit{}, 0
+	if v.start.Kind == start.Unknown {
+		p.diff = &replay.Difference{Kind: replay.DiffEvent, What: "the trace cannot be replayed: it begins mid-run and ends before the state in the file"}
+		r.Limit, r.IdenticalEvents = &replay.Limit{}, 0
 	}
 	p.describe()
 	r.First, r.Identical = p.diff, p.diff == nil
@@ -323,12 +205,4 @@ func forgetRequested(segments []alloc.Segment) {
 			segments[i].Blocks[j].RequestedSize = 0
 		}
 	}
-}
-
-// inferred is the number of segments whose pool is a guess.
-func (m *poolMap) inferred() int {
-	if m == nil {
-		return 0
-	}
-	return len(m.guess)
 }
