@@ -47,7 +47,7 @@ race:
 		set -e; set -x; export CGO_ENABLED=1; \
 		$(GO) test -race ./alloc -rapid.checks=10; \
 		$(GO) test -race ./driver/... ./alloc/monitor ./examples/... ./internal/spin; \
-		$(GO) test -race ./internal/replay -run 'VerifyAll|Cancel'; \
+		$(GO) test -race ./internal/replay/oracle -run 'VerifyAll|Cancel'; \
 		$(GO) test -race ./internal/view -run Concurrent; \
 		$(GO) test -race ./internal/hostmem/run -run 'Service|Interrupted|Output|Failures'; \
 		$(GO) test -race ./cmd/ashlar -run 'Progress|Interrupt|Scripts/verify-(json|snapshot)'; \
@@ -57,7 +57,7 @@ race:
 # a plan that are gone are spoilt.
 invariants:
 	$(GO) test -tags invariants ./alloc -rapid.checks=20
-	$(GO) test -tags invariants ./internal/replay -skip 'Measured|OwnSettings|Programs|CutAnywhere|Curve|OnOOM|MidRun|DeviceMemory|Early'
+	$(GO) test -tags invariants ./internal/replay ./internal/replay/verify ./internal/replay/oracle -skip 'Measured|OwnSettings|Programs|CutAnywhere|Curve|OnOOM|MidRun|DeviceMemory|Early'
 	$(GO) test -tags invariants ./internal/plan/eager
 	$(GO) test -tags invariants ./internal/plan/hf -run 'Options|Generate'
 
@@ -71,7 +71,7 @@ fuzz-short:
 # All fuzzers, for FUZZTIME each.
 FUZZTIME ?= 10m
 FUZZERS  := internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
-	settings:FuzzParse alloc:FuzzScript internal/playground:FuzzPlay internal/units:FuzzParse internal/replay:FuzzRead \
+	settings:FuzzParse alloc:FuzzScript internal/playground:FuzzPlay internal/units:FuzzParse internal/replay/oracle:FuzzRead \
 	internal/plan/model:FuzzRead internal/safetensors:FuzzRead internal/safetensors:FuzzIndex \
 	internal/hostmem/detect:FuzzImage internal/hostmem/proc:FuzzSmaps
 fuzz:

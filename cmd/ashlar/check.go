@@ -15,7 +15,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -291,12 +291,14 @@ func (m *measured) readProgram(ctx context.Context, t *trace.Trace) error {
 		m.NoProgram = "the file has no events: there is nothing to replay"
 		return nil
 	}
-	var err error
-	if m.Program, err = replay.CheckProgram(ctx, t); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	v, err := verify.Run(ctx, t, verify.Options{})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		m.NoProgram = fmt.Sprintf("the events cannot be replayed: %v", err)
+	default:
+		m.Program = v.Program()
 	}
 	return nil
 }

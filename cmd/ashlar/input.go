@@ -13,7 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
@@ -34,7 +34,7 @@ type input struct {
 	snapshot *snapshot.File
 	bytes    int64            // of the file; 0 if not known
 	writer   string           // what wrote a snapshot, "" if that cannot be told
-	seen     *replay.Observed // by a replay of the chosen device; nil if there was none yet
+	seen     *verify.Verified // by a replay of the chosen device; nil if there was none yet
 
 	dumps    []*stats.Dump
 	messages []*message.OOM // a log can have them beside dumps

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -68,19 +69,19 @@ Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
 }
 
 // verifySources turns the arguments into sources; - is standard input.
-func verifySources(stdin io.Reader, args []string) ([]replay.Source, error) {
-	var sources []replay.Source
+func verifySources(stdin io.Reader, args []string) ([]oracle.Source, error) {
+	var sources []oracle.Source
 	seen := false
 	for _, a := range args {
 		if a != "-" {
-			sources = append(sources, replay.File(a))
+			sources = append(sources, oracle.File(a))
 			continue
 		}
 		if seen {
 			return nil, errors.New("standard input (-) can be read only once")
 		}
 		seen = true
-		sources = append(sources, replay.Source{
+		sources = append(sources, oracle.Source{
 			Name: "stdin",
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil },
 		})
@@ -136,9 +137,9 @@ func newSnapshotFields(r *replay.Result) *snapshotFields {
 	return f
 }
 
-func (v *verification) run(cmd *cobra.Command, sources []replay.Source) error {
+func (v *verification) run(cmd *cobra.Command, sources []oracle.Source) error {
 	p := startProgress(v.std, len(sources), "files verified")
-	err := replay.VerifyAll(cmd.Context(), sources, replay.Options{Device: v.options.device.number, Host: v.options.device.host}, func(i int, r *replay.Result, err error) {
+	err := oracle.VerifyAll(cmd.Context(), sources, oracle.Options{Device: v.options.device.number, Host: v.options.device.host}, func(i int, r *replay.Result, err error) {
 		p.pause(func() { v.one(sources[i].Name, r, err) })
 	})
 	p.stop()

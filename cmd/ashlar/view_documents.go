@@ -10,7 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/view"
 )
 
@@ -21,7 +21,7 @@ type documents struct{}
 var silent = stdio{out: io.Discard, err: io.Discard}
 
 // Stats is what ashlar stats --json prints.
-func (documents) Stats(ctx context.Context, in *view.Input, d view.Device, seen *replay.Observed) ([]byte, error) {
+func (documents) Stats(ctx context.Context, in *view.Input, d view.Device, seen *verify.Verified) ([]byte, error) {
 	s, err := collectStats(ctx, silent, &input{
 		name: in.Name, kind: kindSnapshot, snapshot: in.File, bytes: in.Bytes, writer: in.Writer, seen: seen,
 	}, &deviceFlag{number: d.Number, host: d.Host})

@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -190,12 +191,12 @@ func replayable(f *snapshot.File, d *deviceFlag) (t *trace.Trace, why string, er
 
 // checkProgram reads the calls of a trace and checks the engine against it.
 func checkProgram(ctx context.Context, f *snapshot.File, t *trace.Trace) (*replay.Program, error) {
-	p, err := replay.CheckProgram(ctx, t)
+	v, err := verify.Run(ctx, t, verify.Options{})
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, failure{fmt.Errorf("%s: the events cannot be replayed: %w", f.Name, err)}
 	}
-	return p, nil
+	return v.Program(), nil
 }

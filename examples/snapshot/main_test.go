@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/examples/internal/device"
 	"github.com/ashlar-mem/ashlar/examples/internal/exampletest"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -25,10 +25,11 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := replay.VerifyTrace(t.Context(), trace)
+	v, err := verify.Run(t.Context(), trace, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := v.Result
 	if !r.Identical || r.Events != 365 {
 		t.Errorf("%d of %d events identical; %v", r.IdenticalEvents, r.Events, r.First)
 	}

@@ -3,7 +3,8 @@ package findings
 import (
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -40,11 +41,11 @@ func weaker(a, b Confidence) Confidence {
 
 // Options say what is known beside the trace.
 type Options struct {
-	// Observed has the sizes of blocks. They are used if the replay was
-	// identical in every event; otherwise requested sizes are.
-	Observed *replay.Observed
-	// Start is the state before the first event; nil has it rebuilt.
-	Start *replay.Start
+	// Start is the state before the first event; nil has it found.
+	Start *start.State
+	// Sizes are those of blocks, from a replay that reproduced every event; nil has
+	// the requested sizes used.
+	Sizes *verify.Sizes
 }
 
 // Analysis is what the findings and holders of one trace are read from. It does
@@ -68,14 +69,14 @@ type Analysis struct {
 func New(t *trace.Trace, o Options) *Analysis {
 	a := &Analysis{Trace: t}
 	var sizes *trace.Column[uint64]
-	if ob := o.Observed; ob != nil && ob.Result != nil && ob.IdenticalEvents == ob.Events && ob.Sizes.Len() == t.Events.Len() {
-		a.Exact, sizes = true, &ob.Sizes
+	if o.Sizes != nil {
+		a.Exact, sizes = true, &o.Sizes.Block
 	}
-	start := o.Start
-	if start == nil {
-		start = replay.Begin(t)
+	begin := o.Start
+	if begin == nil {
+		begin = start.Find(t)
 	}
-	a.lives = newLives(t, start, sizes)
+	a.lives = newLives(t, begin, sizes)
 	a.stacks = newStackFacts(t)
 	a.Steps = findSteps(t, a.lives, a.stacks)
 	a.phases = newPhases(t, a.lives, a.stacks, a.Steps)

@@ -2,7 +2,7 @@ package findings
 
 import (
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -41,11 +41,11 @@ func (l *lives) at(event int) uint64 {
 
 // newLives goes through the events once. sizes are those of the blocks; nil
 // takes what was requested.
-func newLives(t *trace.Trace, start *replay.Start, sizes *trace.Column[uint64]) *lives {
+func newLives(t *trace.Trace, begin *start.State, sizes *trace.Column[uint64]) *lives {
 	n := t.Events.Len()
 	l := &lives{blocks: make([]block, 0, n/3+64), live: make([]uint64, n)}
 	w := walk{lives: l, at: make(map[uint64]int32, 1024), sizes: sizes}
-	w.begin(t, start)
+	w.begin(t, begin)
 	live := uint64(0)
 	for i := range l.blocks {
 		live += l.blocks[i].size
@@ -116,9 +116,9 @@ func (w *walk) size(events *trace.Events, i int) uint64 {
 // begin takes the blocks that are older than the trace. Those that stay to the
 // end are in the file with size and stack; of the others only the request is
 // known here.
-func (w *walk) begin(t *trace.Trace, start *replay.Start) {
-	for i := range start.Segments {
-		for _, b := range start.Segments[i].Blocks {
+func (w *walk) begin(t *trace.Trace, begin *start.State) {
+	for i := range begin.Segments {
+		for _, b := range begin.Segments[i].Blocks {
 			if b.State == alloc.Inactive {
 				continue
 			}

@@ -3,9 +3,9 @@
 // memory at any moment.
 //
 // Everything is computed from one trace. The sizes of blocks come from a replay
-// ([Options].Observed); where that is not identical they are the requested ones.
+// ([Options].Sizes); where that is not identical they are the requested ones.
 //
-//	a := findings.New(t, findings.Options{Observed: observed})
+//	a := findings.New(t, findings.Options{Sizes: verified.Sizes})
 //	found := a.Find()                   // leaks, spikes, the transient of a step
 //	holders := a.Holders(a.PeakEvent()) // by stack, line, module, category
 //

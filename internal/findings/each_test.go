@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -14,11 +14,11 @@ func TestCategoryOfEachBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := replay.Observe(t.Context(), f.Traces[0], replay.ObserveOptions{})
+	v, err := verify.Run(t.Context(), f.Traces[0], verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(f.Traces[0], Options{Observed: o})
+	a := New(f.Traces[0], Options{Start: v.Start, Sizes: v.Sizes})
 	event := a.PeakEvent()
 	sums := map[Category]uint64{}
 	for i := range a.Blocks() {

@@ -6,7 +6,7 @@ import (
 	"log"
 
 	"github.com/ashlar-mem/ashlar/internal/findings"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -22,11 +22,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	observed, err := replay.Observe(ctx, t, replay.ObserveOptions{})
+	v, err := verify.Run(ctx, t, verify.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	a := findings.New(t, findings.Options{Observed: observed})
+	a := findings.New(t, findings.Options{Start: v.Start, Sizes: v.Sizes})
 	fmt.Printf("%d steps (%s): %s\n", a.Steps.Complete(), a.Steps.Confidence, a.Steps.Detail)
 	for _, l := range a.Leaks() {
 		site, _ := timeline.SiteOf(t, l.Stack)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -154,13 +154,13 @@ func analyse(t testing.TB, c scenario.Config, run func(*scenario.Scenario)) *Ana
 
 func observed(t testing.TB, tr *trace.Trace) *Analysis {
 	t.Helper()
-	ob, err := replay.Observe(t.Context(), tr, replay.ObserveOptions{})
+	v, err := verify.Run(t.Context(), tr, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(tr, Options{Observed: ob})
-	if a.Exact != ob.Identical {
-		t.Fatalf("exact %v, but the replay was identical: %v, %v", a.Exact, ob.Identical, ob.First)
+	a := New(tr, Options{Start: v.Start, Sizes: v.Sizes})
+	if a.Exact != v.Result.Identical {
+		t.Fatalf("exact %v, but the replay was identical: %v, %v", a.Exact, v.Result.Identical, v.Result.First)
 	}
 	return a
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -117,11 +119,11 @@ func (c *comparison) peaks(ctx context.Context, p *planned) error {
 	if err != nil {
 		return err
 	}
-	observed, err := replay.Observe(ctx, c.t, replay.ObserveOptions{})
+	v, err := verify.Run(ctx, c.t, verify.Options{})
 	if err != nil {
 		return err
 	}
-	peaks := timeline.New(c.t, timeline.Options{Observed: observed})
+	peaks := timeline.New(c.t, timeline.Options{Start: v.Start, Sizes: v.Sizes})
 	var requested, allocated, reserved uint64
 	before := peaks.Before()
 	requested, allocated, reserved = before.Requested, before.Allocated, before.Reserved
@@ -137,7 +139,7 @@ func (c *comparison) peaks(ctx context.Context, p *planned) error {
 		c.out.Peaks[0].Measured = nil
 		c.out.Notes = append(c.out.Notes, "the recording does not replay in every event, so what was allocated, block by block, is not known")
 	}
-	if peaks.Start.Kind != replay.StartRecorded {
+	if peaks.Start.Kind != start.Recorded {
 		c.out.Notes = append(c.out.Notes, "the recording starts mid-run: its peaks include what was there before, whatever that is")
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -35,10 +36,11 @@ func TestTrace(t *testing.T) {
 		q := under(t, question(t, "batch", "2", "seq", "600"), conf)
 		a := ask(t, q)
 		tr := written(t, q)
-		p, err := replay.CheckProgram(t.Context(), tr)
+		v, err := verify.Run(t.Context(), tr, verify.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		p := v.Program()
 		if !p.Check.Identical {
 			t.Errorf("%q: %d of %d events identical: %v", conf, p.Check.IdenticalEvents, p.Check.Events, p.Check.First)
 		}

@@ -1,9 +1,10 @@
-package replay
+package replay_test
 
 import (
 	"context"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
@@ -15,10 +16,7 @@ func BenchmarkRun(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		p, err := CheckProgram(context.Background(), file.Traces[0])
-		if err != nil {
-			b.Fatal(err)
-		}
+		p := programOf(b, file.Traces[0])
 		for _, conf := range []string{"", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4"} {
 			s, err := settings.Parse(conf)
 			if err != nil {
@@ -26,7 +24,7 @@ func BenchmarkRun(b *testing.B) {
 			}
 			b.Run(name+"/"+conf, func(b *testing.B) {
 				for b.Loop() {
-					if _, err := p.Run(context.Background(), Conditions{Settings: s}); err != nil {
+					if _, err := p.Run(context.Background(), replay.Conditions{Settings: s}); err != nil {
 						b.Fatal(err)
 					}
 				}

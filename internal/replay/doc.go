@@ -1,19 +1,34 @@
-// Package replay runs recorded work through the allocator engine and says
-// whether the engine did what PyTorch did.
+// Package replay answers what would have happened: it runs the calls of a
+// recorded or planned run again, through the allocator engine, under other
+// settings, limits and devices.
 //
-// A [Recording] is a list of operations (allocate, free, record_stream,
-// empty_cache, pools, captures, changed settings) together with everything
-// PyTorch answered: each event of its trace, each address, the statistics at
-// checkpoints, the final segments and the out-of-memory messages. [Read] loads
-// the two formats in which such runs were recorded and checks that the file is
-// whole and consistent.
+// A [Program] is the calls: allocate, free, empty_cache, and the requests that
+// failed. It has none of the answers that the allocator or the device gave.
+// Package verify reads the Program of a trace, and checks that the engine makes
+// the recorded events out of it again; [NewProgram] makes one of calls that
+// nobody recorded.
 //
-// [Verify] drives the operations through package alloc over
-// [github.com/ashlar-mem/ashlar/driver/recorded], which answers as the recorded
-// device did, and compares all of it. The run stops at the first [Difference]:
-// what follows one difference is its consequence. What cannot be compared is
-// left out by rule, never by tolerance: the list of processes inside an
-// out-of-memory message is the only such part.
+// [Conditions] are what a Program is run under: the settings of the allocator,
+// a limit on what it may reserve, the memory of the device. [Program.Run] makes
+// the calls over driver/sim and returns the [Outcome]: whether a request failed,
+// and where; the peaks of reserved, allocated, active and requested bytes; what
+// was asked of the driver, and a curve of it all.
 //
-// Positions of operations and events count from 0, like the lists of the file.
+//	o, err := p.Run(ctx, replay.Conditions{Settings: s, Limit: 20 << 30})
+//	if o.Fails { ... o.First.Event ... }
+//
+// [Program.Hold] stops just before a call. The [Moment] it returns shows the
+// allocator's state there, and lets a caller try what would have helped: free a
+// block, empty the cache, make the request again.
+//
+// Events and calls count from 0.
+//
+// The packages below this one:
+//
+//   - start finds the state of the allocator at the first event of a trace.
+//   - verify replays a trace, compares every event, and finds what the trace does
+//     not tell: pools, the limit, the sizes of blocks.
+//   - recorded is the driver that answers from a recording.
+//   - oracle replays recordings in which all answers of PyTorch are noted.
+//   - generate writes long snapshots of made-up runs.
 package replay

@@ -1,9 +1,10 @@
-package replay
+package replay_test
 
 import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 )
 
@@ -21,10 +22,7 @@ func TestEarly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := CheckProgram(t.Context(), tr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := programOf(t, tr)
 	state, event := -1, -1
 	for i := range p.Len() {
 		if c := p.Call(i); c.Size == 12*mib {
@@ -35,9 +33,9 @@ func TestEarly(t *testing.T) {
 	if e.Len() != p.Len() || e.Call(0).Tensor != state || e.Call(0).Event != event || p.Call(0).Tensor == state {
 		t.Fatalf("%d calls, the first %+v", e.Len(), e.Call(0))
 	}
-	c := Conditions{Settings: p.Settings}
+	c := replay.Conditions{Settings: p.Settings}
 	for _, tt := range []struct {
-		p       *Program
+		p       *replay.Program
 		segment uint64 // the only one at the end, after a flush
 	}{{p, 30 * mib}, {e, 12 * mib}, {e.Early(nil), 12 * mib}} {
 		m, err := tt.p.Hold(t.Context(), c, tr.Events.Len())

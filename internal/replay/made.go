@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -14,23 +16,15 @@ import (
 // from 0 on and each is allocated once. There is no trace behind it; the event
 // of a call is its position.
 func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, error) {
-	p := &Program{
-		Trace:    &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()},
-		Start:    &Start{Kind: StartRecorded},
-		Settings: s,
-		calls:    make([]packed, n),
-		events:   make([]int32, n),
-	}
+	none := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()}
+	b := NewBuilder(none, &start.State{Kind: start.Recorded}, s, n)
 	var sizes []uint64 // of tensors
 	var live, most uint64
 	for i := range n {
 		c := call(i)
-		to := packed{size: c.Size, tensor: int32(c.Tensor), where: uint32(c.Kind)}
 		switch c.Kind {
 		case CallAlloc:
-			to.where |= p.onStream(c.Stream) << kindBits
-			p.tensors = max(p.tensors, c.Tensor+1)
-			for len(sizes) < p.tensors {
+			for len(sizes) <= c.Tensor {
 				sizes = append(sizes, 0)
 			}
 			if c.Tensor >= 0 {
@@ -39,7 +33,7 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 			live += c.Size
 			most = max(most, live)
 		case CallFree:
-			if c.Tensor >= p.tensors {
+			if c.Tensor >= len(sizes) {
 				return nil, fmt.Errorf("call %d frees tensor %d, which is not there", i, c.Tensor)
 			}
 			if c.Tensor >= 0 {
@@ -52,10 +46,11 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 		if c.Kind != CallEmptyCache && c.Tensor < 0 {
 			return nil, fmt.Errorf("call %d names tensor %d", i, c.Tensor)
 		}
-		p.calls[i], p.events[i] = to, int32(i)
+		c.Event, c.Pool = i, alloc.PoolID{}
+		b.Add(c)
 	}
-	p.memory = madeMemory(most)
-	return p, nil
+	b.p.memory = madeMemory(most)
+	return b.p, nil
 }
 
 // Memory is the size of the device that a program runs on where its conditions
@@ -69,17 +64,6 @@ func (p *Program) Memory() uint64 { return p.memory }
 func madeMemory(live uint64) uint64 {
 	const usual, largest = 80 << 30, 12 << 40
 	return min(max(usual, 2*min(live, largest)), largest)
-}
-
-// onStream is the place of a stream. There are few.
-func (p *Program) onStream(stream uint64) uint32 {
-	for i := range p.places {
-		if p.places[i].stream == stream {
-			return uint32(i)
-		}
-	}
-	p.places = append(p.places, place{stream: stream})
-	return uint32(len(p.places) - 1)
 }
 
 // Taking is what something beside the allocator takes before a call.
@@ -102,11 +86,38 @@ func (p *Program) Beside(size uint64) *Program {
 		out.takings = append(out.takings, Taking{t.Call + 1, t.Taking})
 	}
 	out.places = slices.Clone(p.places)
-	first := packed{size: size, tensor: int32(p.tensors), where: uint32(CallAlloc)}
-	first.where |= out.onStream(0) << kindBits
+	at := slices.Index(out.places, place{})
+	if at < 0 {
+		at = len(out.places)
+		out.places = append(out.places, place{})
+	}
+	first := packed{size: size, tensor: int32(p.tensors), where: uint32(at)<<kindBits | uint32(CallAlloc)}
 	out.calls = append(append(make([]packed, 0, len(p.calls)+1), first), p.calls...)
 	out.events = append(append(make([]int32, 0, len(p.events)+1), p.events...), int32(len(p.events)))
 	return out
+}
+
+// Early returns the same program with some tensors allocated before everything
+// else, in their order: what would have become of a program that makes the
+// long-lived before the transient. Tensors of private pools, whose routes begin
+// later, and those that are there before the first call stay where they are.
+func (p *Program) Early(tensors map[int]bool) *Program {
+	out := *p
+	out.calls = make([]packed, 0, len(p.calls))
+	out.events = make([]int32, 0, len(p.events))
+	take := func(early bool) {
+		for i, c := range p.calls {
+			moves := c.kind() == CallAlloc && (i < p.early || tensors[int(c.tensor)] && p.places[c.at()].pool == (alloc.PoolID{}))
+			if moves == early {
+				out.calls = append(out.calls, c)
+				out.events = append(out.events, p.events[i])
+			}
+		}
+	}
+	take(true)
+	out.early = len(out.calls)
+	take(false)
+	return &out
 }
 
 // time is when an event was, if there is a trace that tells.

@@ -1,4 +1,4 @@
-package replay
+package replay_test
 
 import (
 	"bytes"
@@ -11,9 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 var table = flag.String("table", "", "write the comparison with the measured runs to this file, as Markdown")
@@ -59,17 +62,22 @@ func measurements(t testing.TB, file string) []measured {
 	return out
 }
 
-func checked(t testing.TB, file string) *Program {
+func checked(t testing.TB, file string) *replay.Program {
 	t.Helper()
 	f, err := snapshot.Open(context.Background(), "../../testdata/"+file+".pickle.gz", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := CheckProgram(context.Background(), f.Traces[0])
+	return programOf(t, f.Traces[0])
+}
+
+func programOf(t testing.TB, tr *trace.Trace) *replay.Program {
+	t.Helper()
+	v, err := verify.Run(context.Background(), tr, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return v.Program()
 }
 
 // The recording of each workload under default settings, run under every
@@ -80,7 +88,7 @@ func TestMeasured(t *testing.T) {
 	for _, set := range measuredSets {
 		fmt.Fprintf(&doc, "\n| %s: workload | setting | limit | measured peak reserved | predicted | error | measured outcome | predicted |\n", set.snapshots)
 		fmt.Fprintln(&doc, "|---|---|---|---|---|---|---|---|")
-		c := comparison{t: t, doc: &doc, programs: map[string]*Program{}}
+		c := comparison{t: t, doc: &doc, programs: map[string]*replay.Program{}}
 		for _, m := range measurements(t, set.file) {
 			c.compare(m, set.snapshots)
 		}
@@ -100,7 +108,7 @@ func TestMeasured(t *testing.T) {
 type comparison struct {
 	t                      *testing.T
 	doc                    *strings.Builder
-	programs               map[string]*Program
+	programs               map[string]*replay.Program
 	peaks, exact, verdicts int
 	worst                  float64
 }
@@ -118,7 +126,7 @@ func (c *comparison) compare(m measured, snapshots string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	o, err := p.Run(context.Background(), Conditions{Settings: s, Limit: m.LimitMB << 20})
+	o, err := p.Run(context.Background(), replay.Conditions{Settings: s, Limit: m.LimitMB << 20})
 	if err != nil {
 		c.t.Fatalf("%s %s: %v", m.Name, m.Label, err)
 	}

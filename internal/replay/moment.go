@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -173,7 +174,7 @@ func (m *Moment) Live() []Live {
 // blocks older than the first event are known from nowhere else.
 func (p *Program) finalStacks() map[uint64]trace.StackID {
 	out := map[uint64]trace.StackID{}
-	if p.Start.Kind != StartRebuilt {
+	if p.Start.Kind != start.Rebuilt {
 		return out
 	}
 	for i := range p.Trace.Segments {

@@ -1,12 +1,15 @@
-package replay
+package replay_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -34,23 +37,24 @@ func TestRecordingsAsPrograms(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			rec, err := Load(t.Context(), File(file))
+			rec, err := oracle.Load(t.Context(), oracle.File(file))
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := CheckProgram(t.Context(), asTrace(t, rec))
+			tr, err := rec.Snapshot()
 			if err != nil {
 				t.Fatal(err)
 			}
+			p := programOf(t, tr)
 			if !p.Check.Identical || p.Ignored != 0 {
 				t.Fatalf("%d of %d events identical, %d ignored", p.Check.IdenticalEvents, p.Check.Events, p.Ignored)
 			}
-			own, err := p.Run(t.Context(), Conditions{Settings: p.Settings, Limit: limitOf(p), SkipOOM: true})
+			own, err := p.Run(t.Context(), replay.Conditions{Settings: p.Settings, Limit: limitOf(p), SkipOOM: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			want, got := p.Check.Stats, own.Stats.Map()
-			if p.waits > 0 {
+			if p.Waits() {
 				forgetOrder(want, got)
 			}
 			// Without stacks a collection cannot be told from an empty_cache: then
@@ -61,7 +65,7 @@ func TestRecordingsAsPrograms(t *testing.T) {
 			}
 			for _, s := range others {
 				for _, limit := range []uint64{0, 3 << 30} {
-					p.tryAll(t, Conditions{Settings: s, Limit: limit, SkipOOM: true, Points: 7}, own)
+					tryAll(t, p, replay.Conditions{Settings: s, Limit: limit, SkipOOM: true, Points: 7}, own)
 				}
 			}
 		})
@@ -70,7 +74,7 @@ func TestRecordingsAsPrograms(t *testing.T) {
 
 // limitOf is a limit under which a program does what was recorded: one at which
 // garbage was collected, or the upper end of what was refused.
-func limitOf(p *Program) uint64 {
+func limitOf(p *replay.Program) uint64 {
 	if p.Check.CollectLimit > 0 {
 		return p.Check.CollectLimit
 	}
@@ -78,27 +82,17 @@ func limitOf(p *Program) uint64 {
 }
 
 // tryAll runs a program to its end and looks at the allocator.
-func (p *Program) tryAll(t *testing.T, c Conditions, own *Outcome) {
+func tryAll(t *testing.T, p *replay.Program, c replay.Conditions, own *replay.Outcome) {
 	t.Helper()
-	r, err := p.simulate(c)
+	o, err := p.RunChecked(t.Context(), c)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.run(context.Background()); err != nil {
 		t.Fatalf("%s, limit %d: %v", c.Settings, c.Limit, err)
 	}
-	if err := r.a.CheckInvariants(); err != nil {
-		t.Fatalf("%s, limit %d: %v", c.Settings, c.Limit, err)
-	}
-	o := r.finish()
 	if o.Calls != p.Len() || o.Fails != (o.OOMs > 0) || len(o.Curve) != 7 {
 		t.Errorf("%s: %d of %d calls, %d failures, %d points", c.Settings, o.Calls, p.Len(), o.OOMs, len(o.Curve))
 	}
 	if c.Limit == 0 && !own.Fails && !o.Fails && o.Requested != own.Requested {
 		t.Errorf("%s: the peak of requested bytes is %+v, under the recorded settings %+v", c.Settings, o.Requested, own.Requested)
-	}
-	if held := r.dev.Held(); held != uint64(o.Stats.ReservedBytes.All.Current) {
-		t.Errorf("%s: %d reserved, the device has given %d", c.Settings, o.Stats.ReservedBytes.All.Current, held)
 	}
 }
 
@@ -106,7 +100,7 @@ func (p *Program) tryAll(t *testing.T, c Conditions, own *Outcome) {
 func TestMidRun(t *testing.T) {
 	for _, file := range []string{"variety/midrun", "variety/ring"} {
 		p := checked(t, file)
-		if p.Start.Kind != StartRebuilt || p.Initial() == 0 {
+		if p.Start.Kind != start.Rebuilt || p.Initial() == 0 {
 			t.Fatalf("%s starts %s", file, p.Start.Kind)
 		}
 		for _, conf := range []string{"expandable_segments:True", "max_split_size_mb:128"} {
@@ -114,33 +108,23 @@ func TestMidRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o, err := p.Run(t.Context(), Conditions{Settings: s})
+			o, err := p.Run(t.Context(), replay.Conditions{Settings: s})
 			if err != nil {
 				t.Fatalf("%s %s: %v", file, conf, err)
 			}
-			if o.Fails || o.Reserved.Bytes < p.startBytes() {
+			if o.Fails || o.Reserved.Bytes < p.Start.Reserved() {
 				t.Errorf("%s %s: %+v", file, conf, o)
 			}
 		}
 	}
 }
 
-func (p *Program) startBytes() (n uint64) {
-	for _, s := range p.Start.Segments {
-		n += s.TotalSize
-	}
-	return n
-}
-
 // An expandable start is taken over too, and given back.
 func TestMidRunExpandable(t *testing.T) {
 	p := checked(t, "variety/expand")
 	half := cutFront(p.Trace, p.Trace.Events.Len()/2)
-	q, err := CheckProgram(t.Context(), half)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !q.Check.Identical || q.Start.Kind != StartRebuilt {
+	q := programOf(t, half)
+	if !q.Check.Identical || q.Start.Kind != start.Rebuilt {
 		t.Fatalf("%d of %d events identical, start %s", q.Check.IdenticalEvents, q.Check.Events, q.Start.Kind)
 	}
 	for _, conf := range []string{"expandable_segments:True", "", "expandable_segments:True,large_segment_size_mb:64"} {
@@ -149,7 +133,7 @@ func TestMidRunExpandable(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A limit below the peak makes it release what it began with.
-		o, err := q.Run(t.Context(), Conditions{Settings: s, Limit: 15 << 30, SkipOOM: true})
+		o, err := q.Run(t.Context(), replay.Conditions{Settings: s, Limit: 15 << 30, SkipOOM: true})
 		if err != nil {
 			t.Fatalf("%q: %v", conf, err)
 		}
@@ -170,12 +154,12 @@ func cutFront(tr *trace.Trace, n int) *trace.Trace {
 }
 
 func TestCalls(t *testing.T) {
-	p := ReadProgram(recipe(1))
-	var kinds []CallKind
+	p := verify.ReadProgram(recipe(1))
+	var kinds []replay.CallKind
 	for i := range p.Len() {
 		kinds = append(kinds, p.Call(i).Kind)
 	}
-	want := []CallKind{CallAlloc, CallAlloc, CallAlloc, CallAlloc, CallFree, CallFree}
+	want := []replay.CallKind{replay.CallAlloc, replay.CallAlloc, replay.CallAlloc, replay.CallAlloc, replay.CallFree, replay.CallFree}
 	if d := cmp.Diff(want, kinds); d != "" {
 		t.Error(d)
 	}
@@ -198,17 +182,14 @@ func TestCutAnywhere(t *testing.T) {
 			n, parted := tr.Events.Len(), 0
 			for k := 1; k < 24; k++ {
 				cut := n*k/24 + k%3
-				p, err := CheckProgram(t.Context(), cutFront(tr, cut))
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := programOf(t, cutFront(tr, cut))
 				if !p.Check.Identical {
 					parted++
 					t.Logf("cut at %d: %d of %d events identical: %v", cut, p.Check.IdenticalEvents, p.Check.Events, p.Check.First)
 				}
 				s := settings.Default()
 				s.ExpandableSegments = !p.Settings.ExpandableSegments
-				if _, err := p.Run(t.Context(), Conditions{Settings: s, SkipOOM: true}); err != nil {
+				if _, err := p.Run(t.Context(), replay.Conditions{Settings: s, SkipOOM: true}); err != nil {
 					t.Errorf("cut at %d, other settings: %v", cut, err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -114,7 +115,7 @@ func (e *ConditionError) Error() string { return e.Problem }
 // Runnable reports why a program cannot be run under some settings, or nil.
 func (p *Program) Runnable(c Conditions) error {
 	switch {
-	case p.Start.Kind == StartUnknown:
+	case p.Start.Kind == start.Unknown:
 		return &ConditionError{"the trace cannot be replayed: it begins mid-run and the file ends before its state"}
 	case c.Settings.Backend != settings.Native:
 		return &ConditionError{"backend:" + c.Settings.Backend + " is another allocator, which cannot be replayed"}

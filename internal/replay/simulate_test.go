@@ -1,4 +1,4 @@
-package replay
+package replay_test
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -21,15 +24,15 @@ func TestOwnSettings(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			p := checked(t, file)
-			if p.Start.Kind == StartUnknown || p.Trace.Events.Len() == 0 {
+			if p.Start.Kind == start.Unknown || p.Trace.Events.Len() == 0 {
 				t.Skip("nothing to run")
 			}
-			o, err := p.Run(context.Background(), Conditions{Settings: p.Settings, Limit: p.Check.Limit.Max, SkipOOM: true})
+			o, err := p.Run(context.Background(), replay.Conditions{Settings: p.Settings, Limit: p.Check.Limit.Max, SkipOOM: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			want, got := p.Check.Stats, o.Stats.Map()
-			if p.waits > 0 {
+			if p.Waits() {
 				forgetOrder(want, got)
 			}
 			if d := cmp.Diff(want, got); d != "" {
@@ -75,7 +78,7 @@ func TestRecipe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := ReadProgram(recipe(cycles)).Run(context.Background(), Conditions{Settings: s})
+		o, err := verify.ReadProgram(recipe(cycles)).Run(context.Background(), replay.Conditions{Settings: s})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,14 +101,14 @@ func TestRecipe(t *testing.T) {
 
 func TestCurve(t *testing.T) {
 	p := checked(t, "snapshots/gpt2_varlen-default")
-	o, err := p.Run(context.Background(), Conditions{Settings: p.Settings, Points: 100})
+	o, err := p.Run(context.Background(), replay.Conditions{Settings: p.Settings, Points: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(o.Curve) != 100 {
 		t.Fatalf("%d points", len(o.Curve))
 	}
-	var peak Point
+	var peak replay.Point
 	last := -1
 	for _, c := range o.Curve {
 		if c.Event <= last || c.Time == trace.NoTime {
@@ -120,7 +123,7 @@ func TestCurve(t *testing.T) {
 		peak.Active = max(peak.Active, c.Active)
 		peak.Requested = max(peak.Requested, c.Requested)
 	}
-	want := Point{Reserved: o.Reserved.Bytes, Allocated: o.Allocated.Bytes, Active: o.Active.Bytes, Requested: o.Requested.Bytes}
+	want := replay.Point{Reserved: o.Reserved.Bytes, Allocated: o.Allocated.Bytes, Active: o.Active.Bytes, Requested: o.Requested.Bytes}
 	if peak != want {
 		t.Errorf("the curve's peaks are %+v, the run's %+v", peak, want)
 	}
@@ -128,7 +131,7 @@ func TestCurve(t *testing.T) {
 	if got := uint64(o.Stats.AllocatedBytes.All.Current); end.AllocatedNow != got || end.Fragmentation() <= 0 || end.Fragmentation() >= 1 {
 		t.Errorf("at the end %+v, %d allocated", end, got)
 	}
-	plain, err := p.Run(context.Background(), Conditions{Settings: p.Settings})
+	plain, err := p.Run(context.Background(), replay.Conditions{Settings: p.Settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +143,7 @@ func TestCurve(t *testing.T) {
 // A failing request ends the run, or is left out together with its free.
 func TestOnOOM(t *testing.T) {
 	p := checked(t, "snapshots/unet_multires-default")
-	c := Conditions{Settings: p.Settings, Limit: 10213 << 20, Points: 20}
+	c := replay.Conditions{Settings: p.Settings, Limit: 10213 << 20, Points: 20}
 	die, err := p.Run(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +170,7 @@ func TestOnOOM(t *testing.T) {
 func TestDeviceMemory(t *testing.T) {
 	p := checked(t, "snapshots/gpt2_fixed-default")
 	for _, memory := range []uint64{7700 << 20, 7708 << 20} {
-		o, err := p.Run(context.Background(), Conditions{Settings: p.Settings, DeviceMemory: memory})
+		o, err := p.Run(context.Background(), replay.Conditions{Settings: p.Settings, DeviceMemory: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,26 +181,26 @@ func TestDeviceMemory(t *testing.T) {
 }
 
 func TestNotRunnable(t *testing.T) {
-	p := ReadProgram(recipe(1))
+	p := verify.ReadProgram(recipe(1))
 	for _, conf := range []string{"backend:cudaMallocAsync", "per_process_memory_fraction:0.5"} {
 		s, err := settings.Parse(conf)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var refused *ConditionError
-		if _, err := p.Run(context.Background(), Conditions{Settings: s}); !errors.As(err, &refused) {
+		var refused *replay.ConditionError
+		if _, err := p.Run(context.Background(), replay.Conditions{Settings: s}); !errors.As(err, &refused) {
 			t.Errorf("%s: %v", conf, err)
 		}
 	}
 	half := settings.Default()
 	half.PerProcessMemoryFraction = 0.5
-	o, err := p.Run(context.Background(), Conditions{Settings: half, DeviceMemory: 300 << 20})
+	o, err := p.Run(context.Background(), replay.Conditions{Settings: half, DeviceMemory: 300 << 20})
 	if err != nil || !o.Fails || o.First.Limit != 150<<20 {
 		t.Errorf("half of 300 MiB: %+v, %v", o, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := p.Run(ctx, Conditions{Settings: settings.Default()}); !errors.Is(err, context.Canceled) {
+	if _, err := p.Run(ctx, replay.Conditions{Settings: settings.Default()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -247,7 +250,7 @@ func TestStartReleased(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, limit := range []uint64{0, start, start - 1, start - start/4, start - cache, held} {
-				o, err := p.Run(context.Background(), Conditions{Settings: s, Limit: limit, Points: 50})
+				o, err := p.Run(context.Background(), replay.Conditions{Settings: s, Limit: limit, Points: 50})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -287,8 +290,8 @@ func TestSmallestLimitMidRun(t *testing.T) {
 		for _, tt := range []struct {
 			limit uint64
 			fails bool
-		}{{limit, false}, {limit - limitStep, true}} {
-			o, err := p.Run(context.Background(), Conditions{Settings: p.Settings, Limit: tt.limit})
+		}{{limit, false}, {limit - alloc.SmallSegment, true}} {
+			o, err := p.Run(context.Background(), replay.Conditions{Settings: p.Settings, Limit: tt.limit})
 			if err != nil {
 				t.Fatal(err)
 			}

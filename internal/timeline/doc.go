@@ -7,7 +7,7 @@
 // A trace tells the sizes that were requested, not those of the blocks. So a
 // [Timeline] has the reserved memory and the requested sizes of all traces, and
 // the sums of block sizes, which PyTorch calls allocated and active, only if it
-// is given the sizes that an identical replay found ([Options].Observed).
+// is given the sizes that an identical replay found ([Options].Sizes).
 //
 //	reserved   what segments hold
 //	allocated  blocks handed out and not yet freed

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -17,11 +17,11 @@ func Example() {
 		panic(err)
 	}
 	t := f.Traces[0]
-	seen, err := replay.Observe(ctx, t, replay.ObserveOptions{})
+	v, err := verify.Run(ctx, t, verify.Options{})
 	if err != nil {
 		panic(err)
 	}
-	line := timeline.New(t, timeline.Options{Observed: seen})
+	line := timeline.New(t, timeline.Options{Start: v.Start, Sizes: v.Sizes})
 
 	peak := line.Peaks().Allocated
 	fmt.Println("most was allocated at event", peak.Event, "in step", timeline.NewProgram(t).At(peak.Time).Step)

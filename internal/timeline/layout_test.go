@@ -13,6 +13,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -84,7 +85,7 @@ func TestTheLastMapIsThatOfTheFile(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name)
-			l := New(tr, Options{Observed: observed(t, tr)})
+			l := New(tr, exact(t, tr))
 			lives := NewLives(l)
 			if !lives.Exact {
 				t.Skip("block sizes are not known")
@@ -191,7 +192,7 @@ func TestMapsAreThoseOfASlowWalk(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name+".pickle.gz")
-			l := New(tr, Options{Observed: observed(t, tr)})
+			l := New(tr, exact(t, tr))
 			lives := NewLives(l)
 			layout := NewLayout(l, lives)
 			rng := rand.New(rand.NewPCG(7, 7))
@@ -214,12 +215,13 @@ func TestMapsAreThoseOfTheEngine(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name+".pickle.gz")
-			l := New(tr, Options{Observed: observed(t, tr)})
+			l := New(tr, exact(t, tr))
 			layout := NewLayout(l, NewLives(l))
-			p, err := replay.CheckProgram(t.Context(), tr)
+			v, err := verify.Run(t.Context(), tr, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			p := v.Program()
 			settings := p.Settings
 			settings.PerProcessMemoryFraction = 1
 			c := replay.Conditions{Settings: settings}
@@ -319,7 +321,7 @@ func TestMapOfAPartialTrace(t *testing.T) {
 // The unmapped pieces of a reservation are those that were mapped before.
 func TestUnmappedPieces(t *testing.T) {
 	tr := open(t, "variety/expand_tight.pickle.gz")
-	l := New(tr, Options{Observed: observed(t, tr)})
+	l := New(tr, exact(t, tr))
 	layout := NewLayout(l, NewLives(l))
 	unmapped := 0
 	for i := range tr.Events.Len() {
@@ -346,7 +348,7 @@ func TestUnmappedPieces(t *testing.T) {
 func TestSegmentOf(t *testing.T) {
 	for _, name := range []string{"variety/expand_tight", "snapshots/streams_graphs-default", "variety/ring"} {
 		tr := open(t, name+".pickle.gz")
-		l := New(tr, Options{Observed: observed(t, tr)})
+		l := New(tr, exact(t, tr))
 		lives := NewLives(l)
 		layout := NewLayout(l, lives)
 		for i := 0; i < lives.Len(); i += 1 + lives.Len()/20 {

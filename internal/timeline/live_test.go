@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -16,8 +16,8 @@ func TestLiveAddsUpToTheTotals(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name)
-			o := observed(t, tr)
-			l := New(tr, Options{Observed: o})
+			o := verified(t, tr)
+			l := New(tr, Options{Start: o.Start, Sizes: o.Sizes})
 			n := tr.Events.Len()
 			at := []int{n - 1, -1}
 			if n > 0 {
@@ -110,8 +110,8 @@ func TestLiveTakesStacksOfBlocks(t *testing.T) {
 		bare.Stack.Set(i, trace.NoStack)
 	}
 	tr.Events = bare
-	l := New(tr, Options{Observed: observed(t, tr)})
-	if l.Start.Kind != replay.StartRecorded || len(want) < 2 {
+	l := New(tr, exact(t, tr))
+	if l.Start.Kind != start.Recorded || len(want) < 2 {
 		t.Fatalf("start %s, %d holders", l.Start.Kind, len(want))
 	}
 	if got := l.LiveAt(tr.Events.Len() - 1)[0].Holders; !slices.Equal(got, want) {

@@ -27,7 +27,7 @@ func TestCourseIsThatOfTheCursor(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name)
-			for _, o := range []Options{{Observed: observed(t, tr)}, {}} {
+			for _, o := range []Options{exact(t, tr), {}} {
 				l := New(tr, o)
 				lives := NewLives(l)
 				course := NewCourse(l, lives)
@@ -58,7 +58,7 @@ func TestCourseIsThatOfTheCursor(t *testing.T) {
 
 func TestHighest(t *testing.T) {
 	tr := open(t, "snapshots/streams_graphs-default.pickle.gz")
-	l := New(tr, Options{Observed: observed(t, tr)})
+	l := New(tr, exact(t, tr))
 	course := NewCourse(l, NewLives(l))
 	rng := rand.New(rand.NewPCG(1, 2))
 	n := tr.Events.Len()
@@ -86,7 +86,7 @@ func TestAlive(t *testing.T) {
 	for _, name := range []string{"snapshots/streams_graphs-tight-default", "variety/ring", "variety/midrun", "variety/stateonly"} {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			tr := open(t, name+".pickle.gz")
-			l := New(tr, Options{Observed: observed(t, tr)})
+			l := New(tr, exact(t, tr))
 			lives := NewLives(l)
 			course := NewCourse(l, lives)
 			rng := rand.New(rand.NewPCG(1, 2))

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -30,7 +30,7 @@ type poolSpan struct {
 
 func byAddr(s poolSpan, addr uint64) int { return cmp.Compare(s.addr, addr) }
 
-func newPoolIndex(t *trace.Trace, start *replay.Start) *poolIndex {
+func newPoolIndex(t *trace.Trace, begin *start.State) *poolIndex {
 	x := &poolIndex{born: map[int]poolSpan{}}
 	final := map[uint64]poolSpan{}
 	for i := range t.Segments {
@@ -64,8 +64,8 @@ func newPoolIndex(t *trace.Trace, start *replay.Start) *poolIndex {
 		x.born[i] = final[addr]
 		delete(final, addr)
 	}
-	for i := range start.Segments {
-		if span, ok := final[start.Segments[i].Address]; ok && !start.Segments[i].Expandable {
+	for i := range begin.Segments {
+		if span, ok := final[begin.Segments[i].Address]; ok && !begin.Segments[i].Expandable {
 			x.start = append(x.start, span)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
 
 // memoryStats reads the memory_stats() that PyTorch gave when the snapshot was
@@ -54,8 +54,8 @@ func TestAgainstMemoryStats(t *testing.T) {
 			check("inactive_split_bytes.all.current", s.InactiveSplit)
 			check("active.all.current", uint64(s.Blocks))
 
-			l := New(tr, Options{Observed: observed(t, tr)})
-			if l.Start.Kind != replay.StartRecorded || tr.Events.Len() == 0 {
+			l := New(tr, exact(t, tr))
+			if l.Start.Kind != start.Recorded || tr.Events.Len() == 0 {
 				return
 			}
 			if !l.Exact {
@@ -79,7 +79,7 @@ func TestAgainstMemoryStats(t *testing.T) {
 // A peak is where the total is reached first, with the totals of that moment.
 func TestPeaksAreMoments(t *testing.T) {
 	tr := open(t, "variety/expand_tight.pickle.gz")
-	l := New(tr, Options{Observed: observed(t, tr)})
+	l := New(tr, exact(t, tr))
 	p := l.Peaks()
 	c := l.Cursor()
 	for c.Next() {

@@ -2,7 +2,8 @@ package timeline
 
 import (
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -21,9 +22,11 @@ type Totals struct {
 
 // Options say what is known beside the trace.
 type Options struct {
-	// Observed has the block sizes, from replay.Observe. They are used if the
-	// replay was identical in every event.
-	Observed *replay.Observed
+	// Start is the state before the first event; nil has it found.
+	Start *start.State
+	// Sizes are those of blocks, from a replay that reproduced every event; nil if
+	// there was none.
+	Sizes *verify.Sizes
 }
 
 // Timeline is the history of one device. It does not change the trace.
@@ -31,7 +34,7 @@ type Timeline struct {
 	Trace *trace.Trace
 	// Start is the state before the first event; its segments are empty if
 	// recording began with the first allocation or the trace is partial.
-	Start *replay.Start
+	Start *start.State
 	// Exact tells whether Totals have sums of block sizes.
 	Exact bool
 	// AtLeast tells that the totals are lower bounds: the trace is partial and
@@ -45,17 +48,20 @@ type Timeline struct {
 
 // New prepares the timeline of a trace.
 func New(t *trace.Trace, o Options) *Timeline {
-	l := &Timeline{Trace: t, Start: replay.Begin(t)}
+	l := &Timeline{Trace: t, Start: o.Start}
+	if l.Start == nil {
+		l.Start = start.Find(t)
+	}
 	if t.Partial {
 		l.before, l.AtLeast = leastBefore(&t.Events)
 	}
 	for i := range l.Start.Segments {
 		l.before.addSegment(&l.Start.Segments[i])
 	}
-	if ob := o.Observed; ob != nil && ob.Result != nil && ob.IdenticalEvents == ob.Events && !l.AtLeast {
+	if o.Sizes != nil && !l.AtLeast {
 		l.Exact = true
-		l.sizes = &ob.Sizes
-		l.before.Allocated, l.before.Active = ob.AllocatedBytes, ob.ActiveBytes
+		l.sizes = &o.Sizes.Block
+		l.before.Allocated, l.before.Active = o.Sizes.AllocatedBytes, o.Sizes.ActiveBytes
 	}
 	l.pools = newPoolIndex(t, l.Start)
 	return l

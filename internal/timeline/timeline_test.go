@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -26,13 +26,20 @@ func open(t testing.TB, name string) *trace.Trace {
 	return tr
 }
 
-func observed(t testing.TB, tr *trace.Trace) *replay.Observed {
+func verified(t testing.TB, tr *trace.Trace) *verify.Verified {
 	t.Helper()
-	o, err := replay.Observe(t.Context(), tr, replay.ObserveOptions{Search: time.Minute})
+	v, err := verify.Run(t.Context(), tr, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o
+	return v
+}
+
+// exact are options with block sizes.
+func exact(t testing.TB, tr *trace.Trace) Options {
+	t.Helper()
+	v := verified(t, tr)
+	return Options{Start: v.Start, Sizes: v.Sizes}
 }
 
 // naive keeps every block and segment by itself and adds them up each time.
@@ -122,17 +129,17 @@ func TestTotalsAreThoseOfANaiveWalk(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name+".pickle.gz")
-			o := observed(t, tr)
-			if !o.Identical {
-				t.Fatal(o.First)
+			o := verified(t, tr)
+			if !o.Result.Identical {
+				t.Fatal(o.Result.First)
 			}
-			l := New(tr, Options{Observed: o})
+			l := New(tr, Options{Start: o.Start, Sizes: o.Sizes})
 			n := newNaive(l.Start.Segments)
-			exact := l.Start.Kind == replay.StartRecorded // a rebuilt start lacks some block sizes
+			exact := l.Start.Kind == start.Recorded // a rebuilt start lacks some block sizes
 			every := max(1, tr.Events.Len()/500)
 			c := l.Cursor()
 			for c.Next() {
-				if err := n.event(c.Event, o.Sizes.At(c.Index)); err != nil {
+				if err := n.event(c.Event, o.Sizes.Block.At(c.Index)); err != nil {
 					t.Fatalf("event %d: %v", c.Index, err)
 				}
 				if c.Index%every != 0 && c.Index != tr.Events.Len()-1 {
@@ -175,11 +182,11 @@ func TestTheEventsLeadToTheFinalState(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name)
-			o := observed(t, tr)
-			l := New(tr, Options{Observed: o})
+			o := verified(t, tr)
+			l := New(tr, Options{Start: o.Start, Sizes: o.Sizes})
 			p, s := l.Peaks(), NewState(tr)
-			if o.Identical != l.Exact {
-				t.Errorf("identical %t, exact %t", o.Identical, l.Exact)
+			if o.Result.Identical != l.Exact {
+				t.Errorf("identical %t, exact %t", o.Result.Identical, l.Exact)
 			}
 			got := p.Last
 			if got.Reserved != s.Reserved || got.Requested != s.Requested || got.Blocks != s.Blocks {
@@ -258,7 +265,7 @@ func TestPartialTraces(t *testing.T) {
 
 func TestCursorAllocatesNothingPerEvent(t *testing.T) {
 	tr := open(t, "snapshots/streams_graphs-default.pickle.gz")
-	l := New(tr, Options{Observed: observed(t, tr)})
+	l := New(tr, exact(t, tr))
 	n := testing.AllocsPerRun(20, func() {
 		c := l.Cursor()
 		for c.Next() {
@@ -273,7 +280,7 @@ func TestCursorAllocatesNothingPerEvent(t *testing.T) {
 
 func BenchmarkCursor(b *testing.B) {
 	tr := open(b, "snapshots/serve_generate-default.pickle.gz")
-	l := New(tr, Options{Observed: observed(b, tr)})
+	l := New(tr, exact(b, tr))
 	b.ReportAllocs()
 	for b.Loop() {
 		c := l.Cursor()

@@ -7,6 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -35,7 +36,7 @@ type run struct {
 	checked  *replay.Program // its calls, once they were asked for; see calls
 	checking chan struct{}   // held while they are read
 
-	seen      *replay.Observed // until the documents have it
+	seen      *verify.Verified // until the documents have it
 	documents *documents
 	ctx       context.Context // ends when the run is forgotten
 	end       context.CancelFunc
@@ -67,7 +68,7 @@ func newRun(ctx context.Context, in *Input, t *trace.Trace, d Device) (*run, err
 	if err != nil {
 		seen = nil // the stats document says why
 	}
-	line := timeline.New(t, timeline.Options{Observed: seen})
+	line := timeline.New(t, lineOptions(seen))
 	lives := timeline.NewLives(line)
 	r := &run{
 		input: in, trace: t, device: d, seen: seen, line: line, lives: lives,
@@ -87,11 +88,19 @@ func newRun(ctx context.Context, in *Input, t *trace.Trace, d Device) (*run, err
 	for i := range line.Start.Segments {
 		r.stream(line.Start.Segments[i].Stream)
 	}
-	r.categorise(findings.New(t, findings.Options{Observed: seen, Start: line.Start}))
+	r.categorise(findings.New(t, findings.Options{Start: line.Start, Sizes: lineOptions(seen).Sizes}))
 	r.overview = sync.OnceValue(r.newOverview)
 	r.colours = sync.OnceValue(r.stackColours)
 	r.own = sync.OnceValue(r.ownFrames)
 	return r, ctx.Err()
+}
+
+// lineOptions is what a replay knows beside the trace. It may be nil.
+func lineOptions(v *verify.Verified) timeline.Options {
+	if v == nil {
+		return timeline.Options{}
+	}
+	return timeline.Options{Start: v.Start, Sizes: v.Sizes}
 }
 
 // stream adds a stream to the list.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -217,7 +217,7 @@ func TestConcurrent(t *testing.T) {
 // broken has faults of its own.
 type broken struct{ stub }
 
-func (broken) Stats(ctx context.Context, in *Input, d Device, seen *replay.Observed) ([]byte, error) {
+func (broken) Stats(ctx context.Context, in *Input, d Device, seen *verify.Verified) ([]byte, error) {
 	panic("a mistake")
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -39,7 +39,7 @@ type Device struct {
 // --json. They may be asked for from several goroutines.
 type Documents interface {
 	// Stats may use what facts.Observe found, nil if nothing.
-	Stats(ctx context.Context, in *Input, d Device, seen *replay.Observed) ([]byte, error)
+	Stats(ctx context.Context, in *Input, d Device, seen *verify.Verified) ([]byte, error)
 	Explain(ctx context.Context, in *Input, d Device) ([]byte, error)
 	// The rest is computed here, and put into the form of the command.
 	WhatIf(in *Input, d Device, a *whatif.Answer) ([]byte, error)

@@ -14,14 +14,14 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 // stub makes documents that say what they were asked for.
 type stub struct{}
 
-func (stub) Stats(ctx context.Context, in *Input, d Device, seen *replay.Observed) ([]byte, error) {
+func (stub) Stats(ctx context.Context, in *Input, d Device, seen *verify.Verified) ([]byte, error) {
 	return fmt.Appendf(nil, "{\"stats of\": %q, \"device\": %d}\n", filepath.Base(in.Name), d.Number), nil
 }
 

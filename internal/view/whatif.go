@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
@@ -74,15 +75,15 @@ func (r *run) calls(ctx context.Context) (*replay.Program, error) {
 	if r.checked != nil {
 		return r.checked, nil
 	}
-	p, err := replay.CheckProgram(ctx, r.trace)
+	v, err := verify.Run(ctx, r.trace, verify.Options{Start: r.line.Start})
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, refuse(http.StatusUnprocessableEntity, "the events cannot be replayed: %v", err)
 	}
-	r.checked = p
-	return p, nil
+	r.checked = v.Program()
+	return r.checked, nil
 }
 
 // whatif is api/whatif.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
 )
 
 // failure is the error of the operation on the device, unless it is that the
@@ -34,7 +34,7 @@ func (l *opLog) refused() bool {
 // one of them only, as it may once they have parted: nobody has the block then.
 // It reports false for any other end.
 func (l *lockstep) refusedOnce(i int) bool {
-	if l.rec.Ops[i].Kind != replay.OpAlloc || l.dev.log.refused() {
+	if l.rec.Ops[i].Kind != oracle.OpAlloc || l.dev.log.refused() {
 		return false
 	}
 	if l.dev.log.err != nil {

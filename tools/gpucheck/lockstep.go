@@ -9,7 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
@@ -69,7 +69,7 @@ func (l *opLog) options(then func()) []alloc.Option {
 // side is one of the two engines.
 type side struct {
 	a   *alloc.Allocator
-	p   *replay.Performer
+	p   *oracle.Performer
 	log opLog
 }
 
@@ -79,7 +79,7 @@ type side struct {
 // device is real. Whatever the second does differently is seen at the step
 // where it happens, with both states at hand.
 type lockstep struct {
-	rec   *replay.Recording
+	rec   *oracle.Recording
 	guide *guide
 	match *pairing
 	recDr *recorded.Driver
@@ -93,7 +93,7 @@ type lockstep struct {
 
 // newLockstep sets both engines up. Streams stand for the recorded ones by
 // position; waited is the reading of the recording.
-func newLockstep(rec *replay.Recording, waited []int, dev driver.Copier, streams []uint64, opts ...alloc.Option) (*lockstep, error) {
+func newLockstep(rec *oracle.Recording, waited []int, dev driver.Copier, streams []uint64, opts ...alloc.Option) (*lockstep, error) {
 	l := &lockstep{rec: rec, match: &pairing{}, streams: map[uint64]uint64{}}
 	l.guide = newGuide(l.match)
 	for i, s := range rec.Streams {
@@ -108,12 +108,12 @@ func newLockstep(rec *replay.Recording, waited []int, dev driver.Copier, streams
 	return l, l.dev.open(rec, real, streams, append(l.dev.log.options(func() {}), opts...))
 }
 
-func (s *side) open(rec *replay.Recording, d driver.Driver, streams []uint64, opts []alloc.Option) error {
+func (s *side) open(rec *oracle.Recording, d driver.Driver, streams []uint64, opts []alloc.Option) error {
 	var err error
 	if s.a, err = rec.Allocator(d, opts...); err != nil {
 		return err
 	}
-	s.p, err = replay.NewPerformer(rec, s.a, streams)
+	s.p, err = oracle.NewPerformer(rec, s.a, streams)
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
 )
 
 func main() {
@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "gpucheck:", err)
-		var input *replay.InputError
+		var input *oracle.InputError
 		if errors.As(err, &input) || errors.Is(err, errUsage) {
 			return exitUsage
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
@@ -79,7 +80,7 @@ func (c *checker) oracle(ctx context.Context, files []string, each func(*oracleR
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			var input *replay.InputError
+			var input *oracle.InputError
 			if errors.As(err, &input) {
 				return nil, err
 			}
@@ -95,7 +96,7 @@ func (c *checker) oracle(ctx context.Context, files []string, each func(*oracleR
 }
 
 func (c *checker) file(ctx context.Context, path string) (*oracleResult, error) {
-	rec, err := replay.Load(ctx, replay.File(path))
+	rec, err := oracle.Load(ctx, oracle.File(path))
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +104,8 @@ func (c *checker) file(ctx context.Context, path string) (*oracleResult, error) 
 }
 
 // recording performs one recording.
-func (c *checker) recording(ctx context.Context, rec *replay.Recording) (*oracleResult, error) {
-	known, err := replay.Verify(ctx, rec)
+func (c *checker) recording(ctx context.Context, rec *oracle.Recording) (*oracleResult, error) {
+	known, err := oracle.Verify(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (c *checker) recording(ctx context.Context, rec *replay.Recording) (*oracle
 }
 
 // native performs the recording at the addresses that the device gives.
-func (c *checker) native(ctx context.Context, rec *replay.Recording, waited []int, streams []uint64, r *oracleResult) (err error) {
+func (c *checker) native(ctx context.Context, rec *oracle.Recording, waited []int, streams []uint64, r *oracleResult) (err error) {
 	dev := newLedger(c.dev)
 	defer func() { err = errors.Join(err, dev.release()) }()
 	l, err := newLockstep(rec, waited, dev, streams, c.options...)
@@ -159,7 +160,7 @@ func (c *checker) native(ctx context.Context, rec *replay.Recording, waited []in
 
 // inRecordedOrder performs the recording on the device with ties broken as
 // they were in the recording.
-func (c *checker) inRecordedOrder(ctx context.Context, rec *replay.Recording, streams []uint64, r *oracleResult) (err error) {
+func (c *checker) inRecordedOrder(ctx context.Context, rec *oracle.Recording, streams []uint64, r *oracleResult) (err error) {
 	handles := map[uint64]uint64{}
 	for i, s := range rec.Streams {
 		handles[s] = streams[i]
@@ -171,7 +172,7 @@ func (c *checker) inRecordedOrder(ctx context.Context, rec *replay.Recording, st
 			cleanup = append(cleanup, dev.release())
 		}
 	}
-	got, err := replay.VerifyOver(ctx, rec, func(answers *recorded.Driver) driver.Driver {
+	got, err := oracle.VerifyOver(ctx, rec, func(answers *recorded.Driver) driver.Driver {
 		release()
 		dev = newLedger(c.dev)
 		return newShadow(answers, dev, handles)
@@ -187,7 +188,7 @@ func (c *checker) inRecordedOrder(ctx context.Context, rec *replay.Recording, st
 // streamsFor gives a real stream for each recorded one. Pools are walked in
 // the order of their streams' handles, so the real handles are in the same
 // order as the recorded ones. Stream 0 is the default stream everywhere.
-func (c *checker) streamsFor(rec *replay.Recording) ([]uint64, error) {
+func (c *checker) streamsFor(rec *oracle.Recording) ([]uint64, error) {
 	handles := slices.Clone(rec.Streams)
 	slices.Sort(handles)
 	handles = slices.DeleteFunc(slices.Compact(handles), func(h uint64) bool { return h == 0 })

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -79,9 +79,9 @@ func (d *scattered) NewStream() (uint64, error) {
 }
 func (d *scattered) CloseStream(stream uint64) error { return nil }
 
-func load(t *testing.T, name string) *replay.Recording {
+func load(t *testing.T, name string) *oracle.Recording {
 	t.Helper()
-	rec, err := replay.Load(t.Context(), replay.File(filepath.Join("..", "..", "testdata", name+".json.gz")))
+	rec, err := oracle.Load(t.Context(), oracle.File(filepath.Join("..", "..", "testdata", name+".json.gz")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func checkTie(t *testing.T, name string, x *tie) {
 
 // step runs a lockstep without the checks before it, so that a test can spoil
 // something on the way.
-func spoilt(t *testing.T, rec *replay.Recording, dev driver.Copier, opts []alloc.Option, spoil func(*lockstep)) (*lockstep, *outcome) {
+func spoilt(t *testing.T, rec *oracle.Recording, dev driver.Copier, opts []alloc.Option, spoil func(*lockstep)) (*lockstep, *outcome) {
 	t.Helper()
 	c := &checker{dev: dev}
 	streams, err := c.streamsFor(rec)
@@ -202,24 +202,24 @@ func TestOracleNotATie(t *testing.T) {
 	for _, x := range []struct {
 		name, file string
 		opts       []alloc.Option
-		spoil      func(*replay.Recording, *lockstep)
+		spoil      func(*oracle.Recording, *lockstep)
 		what       string // the difference must be about
 	}{
 		{"another split rule", "oracle/mixed-default-1", conf("max_split_size_mb:20"), nil, ""},
 		{"another rounding", "oracle/mixed-default-1", conf("roundup_power2_divisions:2"), nil, ""},
 		{"another kind of segment", "oracle/streams-default-1", conf("expandable_segments:True"), nil, "something else"},
-		{"another limit", "oracle/pressure-expand-1", nil, func(_ *replay.Recording, l *lockstep) {
+		{"another limit", "oracle/pressure-expand-1", nil, func(_ *oracle.Recording, l *lockstep) {
 			limit, _ := l.dev.a.Limit()
 			l.dev.a.SetLimit(limit - 64<<20)
 		}, ""},
-		{"a statistic", "oracle/lessons-default-1", nil, func(rec *replay.Recording, _ *lockstep) {
+		{"a statistic", "oracle/lessons-default-1", nil, func(rec *oracle.Recording, _ *lockstep) {
 			rec.Checkpoints[0].Stats["num_device_free"]++
 		}, "num_device_free"},
-		{"a block at the end", "oracle/mixed-expandgc6-1", nil, func(rec *replay.Recording, _ *lockstep) {
+		{"a block at the end", "oracle/mixed-expandgc6-1", nil, func(rec *oracle.Recording, _ *lockstep) {
 			b := rec.Segments[0].Blocks
 			b[len(b)-1].RequestedSize++
 		}, "differs at the end"},
-		{"events done too early", "verify/recordings/pending-5-1", nil, func(_ *replay.Recording, l *lockstep) {
+		{"events done too early", "verify/recordings/pending-5-1", nil, func(_ *oracle.Recording, l *lockstep) {
 			for n := range 10000 {
 				l.guide.done[n] = true
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	memorystats "github.com/ashlar-mem/ashlar/snapshot/stats"
@@ -142,10 +142,11 @@ func TestFragmentation(t *testing.T) {
 func TestRules(t *testing.T) {
 	tight := open(t, "snapshots/gpt2_varlen-tight-default.pickle.gz").Traces[0]
 	m := measure(t, tight)
-	program, err := replay.CheckProgram(t.Context(), tight)
+	v, err := verify.Run(t.Context(), tight, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	program := v.Program()
 	reserved, allocated := uint64(m.reserved.low), uint64(m.allocated.low)
 	bigger := &Measures{reserved: exactly(m.reserved.low * 2), allocated: exactly(m.allocated.low / 2)}
 	expand, err := whatif.ParseSetting("expandable_segments:True")
@@ -233,10 +234,11 @@ func TestUnknownValues(t *testing.T) {
 			s := Subject{Measures: measure(t, tr), NoProgram: "there is none"}
 			s.Old = s.Measures
 			if !tr.Host && tr.Events.Len() > 0 {
-				var err error
-				if s.Program, err = replay.CheckProgram(t.Context(), tr); err != nil {
+				v, err := verify.Run(t.Context(), tr, verify.Options{})
+				if err != nil {
 					t.Fatal(err)
 				}
+				s.Program = v.Program()
 			}
 			r := run(t, s, all)
 			var got []string
@@ -259,10 +261,11 @@ func TestUnknownValues(t *testing.T) {
 // The value of a run that fails is what it would have needed.
 func TestSurvivesValue(t *testing.T) {
 	tr := open(t, "snapshots/gpt2_fixed-default.pickle.gz").Traces[0]
-	p, err := replay.CheckProgram(t.Context(), tr)
+	v, err := verify.Run(t.Context(), tr, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := v.Program()
 	for _, limit := range []uint64{3 << 30, 20 << 30} {
 		x := run(t, Subject{Measures: &Measures{}, Program: p}, Rules{Survives: &limit}).Rules[0]
 		if *x.Passed != (*x.Value <= x.Bound) || *x.Passed != (limit == 20<<30) {
@@ -344,10 +347,11 @@ func TestRecordedLimit(t *testing.T) {
 func TestCancelAndBadSettings(t *testing.T) {
 	tr := open(t, "variety/graphs.pickle.gz").Traces[0]
 	m := measure(t, tr)
-	program, err := replay.CheckProgram(t.Context(), tr)
+	v, err := verify.Run(t.Context(), tr, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	program := v.Program()
 	async, err := whatif.ParseSetting("backend:cudaMallocAsync")
 	if err != nil {
 		t.Fatal(err)

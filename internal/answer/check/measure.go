@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
@@ -24,9 +24,6 @@ type Measures struct {
 	notes               []string
 }
 
-// searchTime is how long a replay may look for other readings of a trace.
-const searchTime = 10 * time.Second
-
 // MeasureTrace takes the values of a trace. It replays the trace, because block
 // sizes are in no event. f is what a recorder wrote down; it may be nil. The
 // error is the context's.
@@ -40,16 +37,20 @@ func MeasureTrace(ctx context.Context, t *trace.Trace, f *recorder.Facts, progre
 		}, nil
 	}
 	var (
-		seen *replay.Observed
-		err  error
+		seen  *verify.Verified
+		known timeline.Options
+		err   error
 	)
 	if !t.Host {
-		seen, err = replay.Observe(ctx, t, replay.ObserveOptions{Search: searchTime, Progress: progress})
+		seen, err = verify.Run(ctx, t, verify.Options{Progress: progress})
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		if err == nil {
+			known = timeline.Options{Start: seen.Start, Sizes: seen.Sizes}
+		}
 	}
-	m := measureLine(timeline.New(t, timeline.Options{Observed: seen}), seen, err)
+	m := measureLine(timeline.New(t, known), seen, err)
 	if s := timeline.NewState(t); s.Segments > 0 { // a peak is no lower than the end
 		m.reserved.raise(float64(s.Reserved))
 		m.allocated.raise(float64(s.Allocated))
@@ -62,7 +63,7 @@ func MeasureTrace(ctx context.Context, t *trace.Trace, f *recorder.Facts, progre
 
 // measureLine takes the values of a timeline. seen is nil without a replay; err
 // is why there was none.
-func measureLine(line *timeline.Timeline, seen *replay.Observed, err error) *Measures {
+func measureLine(line *timeline.Timeline, seen *verify.Verified, err error) *Measures {
 	peaks := line.Peaks()
 	why := noReplay(line, seen, err)
 	m := &Measures{
@@ -85,10 +86,10 @@ func measureLine(line *timeline.Timeline, seen *replay.Observed, err error) *Mea
 		}
 		m.fragmentation = unknown(why)
 	}
-	if seen != nil && seen.Limit != nil && seen.Limit.Max != 0 {
-		m.limit = span{low: float64(seen.Limit.Min), high: float64(seen.Limit.Max), why: "only a range follows from the file"}
+	if seen != nil && seen.Result.Limit.Max != 0 {
+		m.limit = span{low: float64(seen.Result.Limit.Min), high: float64(seen.Result.Limit.Max), why: "only a range follows from the file"}
 	}
-	if line.Start.Kind == replay.StartRebuilt {
+	if line.Start.Kind == start.Rebuilt {
 		m.note("the recording starts mid-run: peaks are those since its first event, what was held before is counted")
 	}
 	if n := len(peaks.OOMs); n > 0 {
@@ -98,7 +99,7 @@ func measureLine(line *timeline.Timeline, seen *replay.Observed, err error) *Mea
 }
 
 // noReplay says why there are no sums of block sizes.
-func noReplay(line *timeline.Timeline, seen *replay.Observed, err error) string {
+func noReplay(line *timeline.Timeline, seen *verify.Verified, err error) string {
 	switch {
 	case line.Trace.Host:
 		return "host memory has another allocator, which is not replayed, and block sizes come from the replay"
@@ -108,7 +109,7 @@ func noReplay(line *timeline.Timeline, seen *replay.Observed, err error) string 
 		return "the file begins mid-run and ends within the events, so they cannot be replayed, and block sizes come from the replay"
 	case seen != nil:
 		return fmt.Sprintf("a replay parts from the recording at event %s, and block sizes come from the replay (ashlar verify shows how)",
-			units.Count(int64(seen.IdenticalEvents)))
+			units.Count(int64(seen.Result.IdenticalEvents)))
 	}
 	return "the events were not replayed"
 }

@@ -3,9 +3,8 @@ package diff
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -18,9 +17,6 @@ type Options struct {
 // maxReplay is the number of events above which a trace is not replayed: the
 // replay of a longer one takes more memory than the trace.
 const maxReplay = 5_000_000
-
-// searchTime is how long a replay may look for other readings of a trace.
-const searchTime = 3 * time.Second
 
 // history is a trace that was replayed and walked through.
 type history struct {
@@ -41,7 +37,7 @@ type Replay struct {
 
 func follow(ctx context.Context, t *trace.Trace, o Options) (*history, error) {
 	h := &history{t: t}
-	var seen *replay.Observed
+	var known timeline.Options
 	switch n := t.Events.Len(); {
 	case n == 0:
 	case t.Host:
@@ -49,8 +45,7 @@ func follow(ctx context.Context, t *trace.Trace, o Options) (*history, error) {
 	case n > maxReplay:
 		h.note("traces of more than %s events are not replayed", count(maxReplay))
 	default:
-		var err error
-		seen, err = replay.Observe(ctx, t, replay.ObserveOptions{Search: searchTime, Progress: o.Progress})
+		v, err := verify.Run(ctx, t, verify.Options{Progress: o.Progress})
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -58,9 +53,10 @@ func follow(ctx context.Context, t *trace.Trace, o Options) (*history, error) {
 			h.note("the events cannot be replayed: %v", err)
 			break
 		}
-		h.replay = &Replay{seen.Identical, seen.Events, seen.IdenticalEvents}
+		h.replay = &Replay{v.Result.Identical, v.Result.Events, v.Result.IdenticalEvents}
+		known = timeline.Options{Start: v.Start, Sizes: v.Sizes}
 	}
-	h.line = timeline.New(t, timeline.Options{Observed: seen})
+	h.line = timeline.New(t, known)
 	h.peaks = h.line.Peaks()
 	h.program = timeline.NewProgram(t)
 	if t.Partial && !h.line.AtLeast {

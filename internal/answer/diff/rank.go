@@ -3,7 +3,7 @@ package diff
 import (
 	"context"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -52,7 +52,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string, o Options) (*Ra
 	r := &Rank{
 		File: s.File, Name: name, Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		Partial: t.Partial || h.line.AtLeast,
-		calls:   x.sequence(t), midrun: h.line.Start.Kind != replay.StartRecorded, notes: h.notes,
+		calls:   x.sequence(t), midrun: h.line.Start.Kind != start.Recorded, notes: h.notes,
 	}
 	if t.Partial {
 		r.notes = append(r.notes, "the file ends within its events: it is not called odd")

@@ -2,18 +2,14 @@ package explain
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/findings"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
 )
-
-// search is how long to look for another reading of a trace that does not
-// replay at once.
-const search = 2 * time.Second
 
 // sideWork is what is found while the verdict is being looked for.
 type sideWork struct {
@@ -28,15 +24,16 @@ func (e *explainer) startFindings() *sideWork {
 	w := &sideWork{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		var observed *replay.Observed
-		if e.p.Start.Kind != replay.StartUnknown {
-			var err error
-			if observed, err = replay.Observe(e.ctx, e.t, replay.ObserveOptions{Search: search}); err != nil {
+		known := findings.Options{Start: e.p.Start}
+		if e.p.Start.Kind != start.Unknown {
+			v, err := verify.Run(e.ctx, e.t, verify.Options{Start: e.p.Start})
+			if err != nil {
 				w.err = err
 				return
 			}
+			known.Sizes = v.Sizes
 		}
-		w.analysis = findings.New(e.t, findings.Options{Observed: observed, Start: e.p.Start})
+		w.analysis = findings.New(e.t, known)
 		w.found = w.analysis.Find()
 	}()
 	return w

@@ -7,7 +7,7 @@ import (
 	"sort"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -113,7 +113,7 @@ func (e *explainer) roundedUp(v string) error {
 		}
 	}
 	there, known := f.roomUnder(e.limits.high)
-	if v == Capacity && known && e.p.Start.Kind == replay.StartRebuilt && len(switchedOff(f.c.Settings)) > 0 && e.needAtLeast() <= there.bytes {
+	if v == Capacity && known && e.p.Start.Kind == start.Rebuilt && len(switchedOff(f.c.Settings)) > 0 && e.needAtLeast() <= there.bytes {
 		e.open(Setting, "if the blocks from before the first event are smaller under other settings: what was asked for is %s in all", units.Size(e.needAtLeast()))
 	}
 	return nil

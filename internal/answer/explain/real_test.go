@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -21,10 +22,11 @@ func checked(t testing.TB, file string) *replay.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := replay.CheckProgram(context.Background(), f.Traces[0])
+	v, err := verify.Run(context.Background(), f.Traces[0], verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := v.Program()
 	return p
 }
 

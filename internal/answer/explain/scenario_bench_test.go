@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/generate"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -32,7 +33,7 @@ func million(b *testing.B) *trace.Trace {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := replay.ReadProgram(made.Traces[0])
+	p := verify.ReadProgram(made.Traces[0])
 	o, err := p.Run(b.Context(), replay.Conditions{Settings: p.Settings})
 	if err != nil {
 		b.Fatal(err)
@@ -74,10 +75,11 @@ func BenchmarkExplain(b *testing.B) {
 	var checked time.Duration
 	for b.Loop() {
 		begin := time.Now()
-		p, err := replay.CheckProgram(b.Context(), tr)
+		v, err := verify.Run(b.Context(), tr, verify.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
+		p := v.Program()
 		checked += time.Since(begin)
 		r, err := explain.FromSnapshot(b.Context(), explain.Input{Program: p})
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
@@ -171,10 +171,11 @@ func (s *story) tell(t *testing.T, w way) (*explain.Report, *trace.Trace) {
 // explained explains a trace.
 func explained(t testing.TB, tr *trace.Trace, in explain.Input) *explain.Report {
 	t.Helper()
-	p, err := replay.CheckProgram(t.Context(), tr)
+	v, err := verify.Run(t.Context(), tr, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := v.Program()
 	in.Program = p
 	r, err := explain.FromSnapshot(t.Context(), in)
 	if err != nil {

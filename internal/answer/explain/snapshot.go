@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -120,10 +121,11 @@ func (e *explainer) look(given *replay.Call) (*failing, error) {
 	}
 	at := *e.t
 	at.Events = trace.Events{}
-	state, err := replay.CheckProgram(e.ctx, &at)
+	v, err := verify.Run(e.ctx, &at, verify.Options{})
 	if err != nil {
 		return nil, err
 	}
+	state := v.Program()
 	oom := e.t.Events.At(e.event)
 	call := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: oom.Size, Stream: oom.Stream, Event: e.event}
 	if e.limits.source == whatif.Inferred {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -137,7 +138,7 @@ func (f *failing) hold(ctx context.Context, c replay.Conditions) (*replay.Moment
 }
 
 // reservedAt is what a trace has reserved after an event, and at most until then.
-func reservedAt(t *trace.Trace, start *replay.Start, event int) (reserved, peak uint64) {
+func reservedAt(t *trace.Trace, start *start.State, event int) (reserved, peak uint64) {
 	for i := range start.Segments {
 		reserved += start.Segments[i].TotalSize
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -66,7 +66,7 @@ func (c *collector) missingStart() {
 			return
 		}
 	}
-	rebuilt := c.line.Start.Kind == replay.StartRebuilt
+	rebuilt := c.line.Start.Kind == start.Rebuilt
 	if c.t.Partial {
 		if c.line.AtLeast {
 			c.miss("start", "what was there before the first event: the events use memory that was there already")

@@ -3,9 +3,8 @@ package stats
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -93,15 +92,12 @@ type Options struct {
 	Writer    string
 	Progress  func(done, total int) // of the replay
 	// Observed is what [Observe] found in the trace; nil has it replayed here.
-	Observed *replay.Observed
+	Observed *verify.Verified
 }
 
 // maxReplay is the number of events above which a trace is not replayed: it
 // takes memory, and half a minute would be too long for a summary.
 const maxReplay = 5_000_000
-
-// searchTime is how long a replay may look for other readings of a trace.
-const searchTime = 3 * time.Second
 
 // topStacks is how many call stacks are listed.
 const topStacks = 10
@@ -114,7 +110,7 @@ type collector struct {
 	peaks   *timeline.Peaks
 	program *timeline.Program
 	state   *timeline.State
-	seen    *replay.Observed
+	seen    *verify.Verified
 	out     *Snapshot
 }
 
@@ -184,11 +180,11 @@ func (e *NoHostError) Error() string {
 // Observe replays a trace as it is done for the facts of a snapshot. The result
 // is nil for a trace that is not replayed: one without events, one of host
 // memory, or one that is too long.
-func Observe(ctx context.Context, t *trace.Trace, progress func(done, total int)) (*replay.Observed, error) {
+func Observe(ctx context.Context, t *trace.Trace, progress func(done, total int)) (*verify.Verified, error) {
 	if n := t.Events.Len(); n == 0 || n > maxReplay || t.Host {
 		return nil, nil
 	}
-	return replay.Observe(ctx, t, replay.ObserveOptions{Search: searchTime, Progress: progress})
+	return verify.Run(ctx, t, verify.Options{Progress: progress})
 }
 
 // follow replays the trace if that can help, and walks through it.
@@ -205,13 +201,18 @@ func (c *collector) follow(ctx context.Context, o Options) error {
 			c.miss("replay", "the events cannot be replayed: %v", err)
 		default:
 			c.seen = seen
+			r := seen.Result
 			c.out.Replay = &Replay{
-				Identical: seen.Identical, Events: seen.Events, IdenticalEvents: seen.IdenticalEvents,
-				SegmentsIdentical: seen.SegmentsIdentical, Start: seen.Start, Notes: append([]string{}, seen.Notes...),
+				Identical: r.Identical, Events: r.Events, IdenticalEvents: r.IdenticalEvents,
+				SegmentsIdentical: r.SegmentsIdentical, Start: r.Start, Notes: append([]string{}, r.Notes...),
 			}
 		}
 	}
-	c.line = timeline.New(c.t, timeline.Options{Observed: c.seen})
+	known := timeline.Options{}
+	if c.seen != nil {
+		known = timeline.Options{Start: c.seen.Start, Sizes: c.seen.Sizes}
+	}
+	c.line = timeline.New(c.t, known)
 	c.peaks = c.line.Peaks()
 	c.program = timeline.NewProgram(c.t)
 	c.state = timeline.NewState(c.t)

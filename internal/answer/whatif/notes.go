@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -46,7 +47,7 @@ func newSelfCheck(p *replay.Program) SelfCheck {
 func RestsOn(p *replay.Program) []string {
 	notes := append([]string{}, p.Check.Notes...)
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	if p.Start.Kind == replay.StartRebuilt {
+	if p.Start.Kind == start.Rebuilt {
 		add("the replays begin with the %s that were reserved before the first event, as the recorded settings had laid them out: "+
 			"the settings tried here had no influence on them, so differences may be larger in a whole run", units.Size(p.Start.Reserved()))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -29,10 +30,11 @@ func open(t *testing.T, name string) *snapshot.File {
 
 func checked(t *testing.T, tr *trace.Trace) *replay.Program {
 	t.Helper()
-	p, err := replay.CheckProgram(t.Context(), tr)
+	v, err := verify.Run(t.Context(), tr, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := v.Program()
 	return p
 }
 
@@ -193,7 +195,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if _, err := Ask(t.Context(), replay.ReadProgram(p.Trace), Question{}); err == nil {
+	if _, err := Ask(t.Context(), verify.ReadProgram(p.Trace), Question{}); err == nil {
 		t.Error("a program that was not checked is taken")
 	}
 	// A trace that cannot be replayed at all: no settings are to blame.

@@ -10,7 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -24,7 +24,7 @@ type Input struct {
 	Version string // of the program
 
 	Trace    *trace.Trace     // nil if there is no snapshot
-	Observed *replay.Observed // of the trace, as facts.Observe has it
+	Observed *verify.Verified // of the trace, as facts.Observe has it
 	Facts    *stats.Snapshot  // of the trace
 	Side     *recorder.Facts  // what the recorder wrote beside the trace
 

@@ -20,7 +20,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
@@ -56,10 +56,11 @@ func read(t *testing.T, file string, explained bool) Input {
 	if !explained {
 		return in
 	}
-	p, err := replay.CheckProgram(t.Context(), in.Trace)
+	v, err := verify.Run(t.Context(), in.Trace, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := v.Program()
 	if in.Explain, err = explain.FromSnapshot(t.Context(), explain.Input{Program: p, Side: in.Side}); err != nil {
 		t.Fatal(err)
 	}

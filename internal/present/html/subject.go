@@ -4,7 +4,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/findings"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -38,13 +38,17 @@ func newSubject(in Input) *subject {
 	if in.Trace == nil {
 		return s
 	}
-	s.line = timeline.New(in.Trace, timeline.Options{Observed: in.Observed})
+	var known timeline.Options
+	if in.Observed != nil {
+		known = timeline.Options{Start: in.Observed.Start, Sizes: in.Observed.Sizes}
+	}
+	s.line = timeline.New(in.Trace, known)
 	s.lives = timeline.NewLives(s.line)
 	s.course = timeline.NewCourse(s.line, s.lives)
 	s.layout = timeline.NewLayout(s.line, s.lives)
 	s.clock = timeline.NewClock(in.Trace)
 	s.peaks = s.line.Peaks()
-	s.analysis = findings.New(in.Trace, findings.Options{Observed: in.Observed, Start: s.line.Start})
+	s.analysis = findings.New(in.Trace, findings.Options{Start: s.line.Start, Sizes: known.Sizes})
 	s.places = stats.NewPlaces(in.Trace)
 	s.moment = s.findMoment()
 	return s
@@ -117,7 +121,7 @@ func (s *subject) site(id trace.StackID) string {
 }
 
 // begunLate tells that recording began in the middle of the run.
-func (s *subject) begunLate() bool { return s.line != nil && s.line.Start.Kind == replay.StartRebuilt }
+func (s *subject) begunLate() bool { return s.line != nil && s.line.Start.Kind == start.Rebuilt }
 
 // place says when a peak was.
 func (s *subject) place(p timeline.Peak) *stats.Moment {

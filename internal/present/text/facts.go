@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
@@ -67,7 +67,7 @@ func replayText(r *stats.Replay) string {
 	switch all := countText(r.Events); {
 	case r.Identical && !r.SegmentsIdentical:
 		return "all " + all + " events identical; the file ends within them, so peaks are at least those up to there"
-	case r.Identical && r.Start == replay.StartRebuilt:
+	case r.Identical && r.Start == start.Rebuilt:
 		return "all " + all + " events identical, so sizes of blocks and peaks since the first event are exact"
 	case r.Identical:
 		return "all " + all + " events identical, so sizes of blocks and peaks are exact"

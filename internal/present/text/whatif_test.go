@@ -6,7 +6,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -16,10 +16,11 @@ func whatIfText(t *testing.T, path string, change func(*whatif.Question), confs 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := replay.CheckProgram(t.Context(), f.Traces[0])
+	v, err := verify.Run(t.Context(), f.Traces[0], verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := v.Program()
 	q := whatif.Question{Limit: whatif.LimitOf(p, nil), Memory: whatif.MemoryOf(p, nil)}
 	for _, c := range confs {
 		s, err := whatif.ParseSetting(c)

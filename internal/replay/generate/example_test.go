@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/generate"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -25,10 +25,11 @@ func ExampleWrite() {
 	if err != nil {
 		panic(err)
 	}
-	result, err := replay.VerifyTrace(ctx, made.Traces[0])
+	v, err := verify.Run(ctx, made.Traces[0], verify.Options{})
 	if err != nil {
 		panic(err)
 	}
+	result := v.Result
 	fmt.Println(recorded.Traces[0].Events.Len(), result.Events, result.Identical)
 	// Output: 105 10000 true
 }

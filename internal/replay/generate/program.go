@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -45,7 +46,7 @@ func readProgram(t *trace.Trace) (*program, error) {
 	if t.Events.Len() == 0 {
 		return nil, errNoEvents
 	}
-	r := &reader{t: t, calls: replay.ReadProgram(t)}
+	r := &reader{t: t, calls: verify.ReadProgram(t)}
 	if r.tensors = r.calls.Tensors(); r.tensors == 0 {
 		return nil, errNoEvents
 	}

@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -163,11 +164,12 @@ func TestRepeatedRecordings(t *testing.T) {
 			if err := check(got); err != nil {
 				t.Error(err)
 			}
-			r, err := replay.VerifyTrace(t.Context(), got)
+			v, err := verify.Run(t.Context(), got, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !r.Identical || r.Start != replay.StartRecorded {
+			r := v.Result
+			if !r.Identical || r.Start != start.Recorded {
 				t.Errorf("start %s, %d of %d events identical: %v", r.Start, r.IdenticalEvents, r.Events, r.First)
 			}
 		})
@@ -178,7 +180,7 @@ func TestOnePass(t *testing.T) {
 	tr := open(t, "variety/midrun")
 	f, _ := generated(t, tr, Options{})
 	live := 0
-	for _, s := range replay.Begin(tr).Segments {
+	for _, s := range start.Find(tr).Segments {
 		live += len(s.Blocks)
 	}
 	// The segments that were there at the beginning are obtained as well.
@@ -283,8 +285,8 @@ func testDevices(t *testing.T, name string) {
 		if err := check(tr); err != nil {
 			t.Errorf("device %d: %v", i, err)
 		}
-		if r, err := replay.VerifyTrace(t.Context(), tr); err != nil || !r.Identical {
-			t.Errorf("device %d: %v, %v", i, err, r.First)
+		if v, err := verify.Run(t.Context(), tr, verify.Options{}); err != nil || !v.Result.Identical {
+			t.Errorf("device %d: %v, %+v", i, err, v)
 		}
 		for _, s := range tr.Segments {
 			if other, ok := seen[s.Address]; ok {

@@ -3,28 +3,21 @@ package recorded
 import (
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-)
-
-// The actions the driver looks for; the others only take a place in the order.
-const (
-	FreeCompleted = "free_completed"
-	SegmentAlloc  = "segment_alloc"
-	SegmentMap    = "segment_map"
-	OOM           = "oom"
 )
 
 // Event is one row of the recorded trace.
 type Event struct {
-	Action string // as PyTorch's snapshots name it
-	Addr   uint64 // for OOM the device's free memory
+	Action alloc.Action
+	Addr   uint64 // for an oom the device's free memory
 	Size   uint64
 	Stream uint64
 	Op     int // number of the operation that caused it; -1 if the recording does not say
 }
 
 func (e Event) String() string {
-	if e.Action == OOM {
+	if e.Action == alloc.ActionOOM {
 		return fmt.Sprintf("oom size %d stream %d device_free %d", e.Size, e.Stream, e.Addr)
 	}
 	return fmt.Sprintf("%s addr %#x size %d stream %d", e.Action, e.Addr, e.Size, e.Stream)
@@ -97,9 +90,9 @@ func New(c Config) *Driver {
 	}
 	for i := range d.events.Len() {
 		switch e := d.events.At(i); e.Action {
-		case OOM:
+		case alloc.ActionOOM:
 			d.ooms = append(d.ooms, i)
-		case SegmentMap:
+		case alloc.ActionSegmentMap:
 			d.maps[e.Stream] = append(d.maps[e.Stream], i)
 		}
 	}
@@ -152,7 +145,7 @@ func (d *Driver) NextOOM() (free uint64, ok bool) {
 
 // Malloc gives the address of the recorded segment_alloc at the cursor.
 func (d *Driver) Malloc(size, stream uint64) (uint64, error) {
-	if e, ok := d.next(); ok && e.Action == SegmentAlloc {
+	if e, ok := d.next(); ok && e.Action == alloc.ActionSegmentAlloc {
 		return e.Addr, nil
 	}
 	return 0, d.Refuse("a segment of %d bytes on stream %d", size, stream)
@@ -163,7 +156,7 @@ func (d *Driver) Free(addr, size uint64) error { return nil }
 
 // Map succeeds if the event at the cursor is this mapping.
 func (d *Driver) Map(addr, size, granule uint64) error {
-	if e, ok := d.next(); ok && e.Action == SegmentMap && e.Addr == addr && e.Size == size {
+	if e, ok := d.next(); ok && e.Action == alloc.ActionSegmentMap && e.Addr == addr && e.Size == size {
 		return nil
 	}
 	return d.Refuse("memory behind [%#x, +%d)", addr, size)
@@ -188,7 +181,7 @@ func (d *Driver) counts(i int) bool {
 }
 
 // NextIs reports whether the event at the cursor is of that kind.
-func (d *Driver) NextIs(action string) bool {
+func (d *Driver) NextIs(action alloc.Action) bool {
 	e, ok := d.next()
 	return ok && e.Action == action
 }

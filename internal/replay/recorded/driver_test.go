@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
@@ -13,7 +14,7 @@ func newDriver(events ...Event) *Driver {
 	return New(Config{TotalMemory: 1 << 30, Events: List(events)})
 }
 
-func row(action string, addr, size, stream uint64) Event {
+func row(action alloc.Action, addr, size, stream uint64) Event {
 	return Event{Action: action, Addr: addr, Size: size, Stream: stream, Op: -1}
 }
 
@@ -24,9 +25,9 @@ func inOp(op int, e Event) Event {
 
 func TestMalloc(t *testing.T) {
 	d := newDriver(
-		row(SegmentAlloc, 0x1000, 512, 0),
-		row("alloc", 0x1000, 512, 0),
-		row(SegmentAlloc, 0x2000, 512, 0),
+		row(alloc.ActionSegmentAlloc, 0x1000, 512, 0),
+		row(alloc.ActionAlloc, 0x1000, 512, 0),
+		row(alloc.ActionSegmentAlloc, 0x2000, 512, 0),
 	)
 	if a, err := d.Malloc(512, 0); a != 0x1000 || err != nil {
 		t.Fatalf("at a segment_alloc: %#x, %v", a, err)
@@ -54,7 +55,7 @@ func TestMalloc(t *testing.T) {
 }
 
 func TestOperationNumbers(t *testing.T) {
-	d := newDriver(inOp(1, row(SegmentAlloc, 0x1000, 512, 0)))
+	d := newDriver(inOp(1, row(alloc.ActionSegmentAlloc, 0x1000, 512, 0)))
 	d.BeginOp(0)
 	if _, err := d.Malloc(512, 0); !errors.Is(err, driver.ErrOutOfMemory) {
 		t.Errorf("the next operation's segment was handed out: %v", err)
@@ -72,7 +73,7 @@ func TestOperationNumbers(t *testing.T) {
 }
 
 func TestMap(t *testing.T) {
-	d := newDriver(row(SegmentMap, 0x1000, 4096, 7))
+	d := newDriver(row(alloc.ActionSegmentMap, 0x1000, 4096, 7))
 	for _, bad := range [][2]uint64{{0x2000, 4096}, {0x1000, 8192}} {
 		if err := d.Map(bad[0], bad[1], 4096); !errors.Is(err, driver.ErrOutOfMemory) {
 			t.Errorf("map %#x: %v, want out of memory", bad, err)
@@ -88,12 +89,12 @@ func TestMap(t *testing.T) {
 
 func TestReserve(t *testing.T) {
 	d := newDriver(
-		row(SegmentMap, 0x10000, 4096, 1),
-		row(SegmentMap, 0x11000, 4096, 1), // inside the first reservation
-		row(SegmentMap, 0x50000, 4096, 2), // another stream
-		row(SegmentMap, 0x40000, 4096, 1),
-		row(SegmentMap, 0x3f000, 4096, 1), // would run into the reservation at 0x40000
-		row(SegmentMap, 0x10000, 4096, 1),
+		row(alloc.ActionSegmentMap, 0x10000, 4096, 1),
+		row(alloc.ActionSegmentMap, 0x11000, 4096, 1), // inside the first reservation
+		row(alloc.ActionSegmentMap, 0x50000, 4096, 2), // another stream
+		row(alloc.ActionSegmentMap, 0x40000, 4096, 1),
+		row(alloc.ActionSegmentMap, 0x3f000, 4096, 1), // would run into the reservation at 0x40000
+		row(alloc.ActionSegmentMap, 0x10000, 4096, 1),
 	)
 	reserve := func(stream, want uint64) {
 		t.Helper()
@@ -126,7 +127,7 @@ func TestReserve(t *testing.T) {
 // What was reserved before the first event can be given back, and until then
 // nothing else is reserved there.
 func TestAdoptRange(t *testing.T) {
-	d := newDriver(row(SegmentMap, 0x12000, 4096, 1), row(SegmentMap, 0x40000, 4096, 1))
+	d := newDriver(row(alloc.ActionSegmentMap, 0x12000, 4096, 1), row(alloc.ActionSegmentMap, 0x40000, 4096, 1))
 	if err := errors.Join(d.Adopt(0x1000, 0x1000), d.AdoptRange(0x10000, 0x8000), d.AdoptMapped(0x11000, 0x1000, 0x1000), d.AdoptRange(0x14000, 0x8000)); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestAdoptRange(t *testing.T) {
 }
 
 func TestMemInfo(t *testing.T) {
-	d := newDriver(row(OOM, 111, 512, 0), row("alloc", 1, 1, 0), row(OOM, 222, 512, 0), row("alloc", 1, 1, 0))
+	d := newDriver(row(alloc.ActionOOM, 111, 512, 0), row(alloc.ActionAlloc, 1, 1, 0), row(alloc.ActionOOM, 222, 512, 0), row(alloc.ActionAlloc, 1, 1, 0))
 	for i, want := range []uint64{111, 222, 222, 0, 0} {
 		free, total, err := d.MemInfo()
 		if free != want || total != d.TotalMemory() || err != nil {
@@ -157,8 +158,8 @@ func TestMemInfo(t *testing.T) {
 
 func TestSequence(t *testing.T) {
 	d := newDriver(
-		row(FreeCompleted, 3, 0, 0), row(FreeCompleted, 1, 0, 0), row(FreeCompleted, 2, 0, 0),
-		row("alloc", 5, 0, 0), row(FreeCompleted, 4, 0, 0),
+		row(alloc.ActionFreeCompleted, 3, 0, 0), row(alloc.ActionFreeCompleted, 1, 0, 0), row(alloc.ActionFreeCompleted, 2, 0, 0),
+		row(alloc.ActionAlloc, 5, 0, 0), row(alloc.ActionFreeCompleted, 4, 0, 0),
 	)
 	addrs := []uint64{1, 5, 4, 2, 3}
 	d.Sequence(addrs)

@@ -3,6 +3,7 @@ package recorded_test
 import (
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
@@ -10,8 +11,8 @@ func Example() {
 	d := recorded.New(recorded.Config{
 		TotalMemory: 80 << 30,
 		Events: recorded.List{
-			{Action: recorded.SegmentAlloc, Addr: 0x7f0000000000, Size: 2 << 20, Op: -1},
-			{Action: "alloc", Addr: 0x7f0000000000, Size: 1000, Op: -1},
+			{Action: alloc.ActionSegmentAlloc, Addr: 0x7f0000000000, Size: 2 << 20, Op: -1},
+			{Action: alloc.ActionAlloc, Addr: 0x7f0000000000, Size: 1000, Op: -1},
 		},
 	})
 	addr, err := d.Malloc(2<<20, 0)

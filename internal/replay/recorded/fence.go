@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
@@ -104,7 +105,7 @@ func (d *Driver) lookAhead() {
 // cursor and counts for this operation.
 func (d *Driver) runEnd() int {
 	end := d.cursor
-	for end < d.events.Len() && d.events.At(end).Action == FreeCompleted && d.counts(end) {
+	for end < d.events.Len() && d.events.At(end).Action == alloc.ActionFreeCompleted && d.counts(end) {
 		end++
 	}
 	return end

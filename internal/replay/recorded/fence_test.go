@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
@@ -29,11 +30,11 @@ func checkDone(t *testing.T, d *Driver, ev driver.Event, want bool) {
 // completes.
 func TestEventsCompleteInStreamOrder(t *testing.T) {
 	d := newDriver(
-		row("free_requested", 0xb, 8, 0),
-		row(FreeCompleted, 0xc, 8, 0),
-		row("alloc", 0xd, 8, 0),
-		row(FreeCompleted, 0xb, 8, 0),
-		row("alloc", 0xe, 8, 0),
+		row(alloc.ActionFreeRequested, 0xb, 8, 0),
+		row(alloc.ActionFreeCompleted, 0xc, 8, 0),
+		row(alloc.ActionAlloc, 0xd, 8, 0),
+		row(alloc.ActionFreeCompleted, 0xb, 8, 0),
+		row(alloc.ActionAlloc, 0xe, 8, 0),
 	)
 	b1, b2 := record(t, d, 1, 0xb), record(t, d, 2, 0xb)
 	c1 := record(t, d, 1, 0xc)
@@ -62,7 +63,7 @@ func TestEventsCompleteInStreamOrder(t *testing.T) {
 
 // A later use of an address must not be mistaken for an earlier block there.
 func TestAddressReused(t *testing.T) {
-	d := newDriver(row(FreeCompleted, 0xb, 8, 0), row("alloc", 0xb, 8, 0), row("free_requested", 0xb, 8, 0), row("alloc", 0xd, 8, 0))
+	d := newDriver(row(alloc.ActionFreeCompleted, 0xb, 8, 0), row(alloc.ActionAlloc, 0xb, 8, 0), row(alloc.ActionFreeRequested, 0xb, 8, 0), row(alloc.ActionAlloc, 0xd, 8, 0))
 	checkDone(t, d, record(t, d, 1, 0xb), true)
 	for range 3 {
 		d.Advance()
@@ -73,13 +74,13 @@ func TestAddressReused(t *testing.T) {
 // An event recorded after the run was looked at still counts (undeferring
 // between two questions).
 func TestRecordedDuringRun(t *testing.T) {
-	d := newDriver(row(FreeCompleted, 0xa, 8, 0), row(FreeCompleted, 0xb, 8, 0))
+	d := newDriver(row(alloc.ActionFreeCompleted, 0xa, 8, 0), row(alloc.ActionFreeCompleted, 0xb, 8, 0))
 	checkDone(t, d, record(t, d, 1, 0xa), true)
 	checkDone(t, d, record(t, d, 2, 0xb), true)
 }
 
 func TestRunStopsAtOperation(t *testing.T) {
-	d := newDriver(inOp(4, row(FreeCompleted, 0xa, 8, 0)), inOp(5, row(FreeCompleted, 0xb, 8, 0)))
+	d := newDriver(inOp(4, row(alloc.ActionFreeCompleted, 0xa, 8, 0)), inOp(5, row(alloc.ActionFreeCompleted, 0xb, 8, 0)))
 	a, b := record(t, d, 1, 0xa), record(t, d, 2, 0xb)
 	d.BeginOp(4)
 	checkDone(t, d, b, false)
@@ -91,7 +92,7 @@ func TestRunStopsAtOperation(t *testing.T) {
 }
 
 func TestWaited(t *testing.T) {
-	events := []Event{row(FreeCompleted, 0xa, 8, 0), row(FreeCompleted, 0xb, 8, 0), row(FreeCompleted, 0xc, 8, 0), row("oom", 0, 8, 0)}
+	events := []Event{row(alloc.ActionFreeCompleted, 0xa, 8, 0), row(alloc.ActionFreeCompleted, 0xb, 8, 0), row(alloc.ActionFreeCompleted, 0xc, 8, 0), row(alloc.ActionOOM, 0, 8, 0)}
 	d := New(Config{Events: List(events), Waited: []int{1}})
 	a, b, c := record(t, d, 1, 0xa), record(t, d, 2, 0xb), record(t, d, 3, 0xc)
 	checkDone(t, d, c, false)
@@ -113,7 +114,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			events := make([]Event, n)
 			for i := range events {
-				events[i] = row(FreeCompleted, uint64(i), 8, 0)
+				events[i] = row(alloc.ActionFreeCompleted, uint64(i), 8, 0)
 			}
 			for b.Loop() {
 				d := newDriver(events...)

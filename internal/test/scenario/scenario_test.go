@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -113,10 +113,11 @@ func TestReplays(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tr := run(t, tt.config, tt.program)
-			r, err := replay.VerifyTrace(t.Context(), tr)
+			v, err := verify.Run(t.Context(), tr, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			r := v.Result
 			if !r.Identical {
 				t.Errorf("not identical: %v", r.First)
 			}

@@ -1,0 +1,136 @@
+package replay
+
+import (
+	"math"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Builder makes the [Program] of a trace, call by call. Package verify reads the
+// calls off the events.
+type Builder struct {
+	p        *Program
+	placeIDs map[place]int
+	last     int // place of the last call that had one
+}
+
+// NewBuilder begins a program of about n calls. The tensors of the start state
+// are numbered from 0 on, in the order of their addresses.
+func NewBuilder(t *trace.Trace, begin *start.State, s settings.Settings, n int) *Builder {
+	p := &Program{Trace: t, Start: begin, Settings: s, calls: make([]packed, 0, n), events: make([]int32, 0, n)}
+	for i := range begin.Segments {
+		p.tensors += len(begin.Segments[i].Blocks)
+	}
+	return &Builder{p: p, placeIDs: map[place]int{}}
+}
+
+// FreedBefore adds a free that was requested before the first call: it waits
+// for a made-up stream.
+func (b *Builder) FreedBefore(tensor, stream int) {
+	b.p.freed = append(b.p.freed, wait{int32(tensor), stream})
+	b.p.waits = max(b.p.waits, stream+1)
+}
+
+// Add adds a call.
+func (b *Builder) Add(c Call) {
+	at := 0
+	switch c.Kind {
+	case CallAlloc:
+		b.p.tensors = max(b.p.tensors, c.Tensor+1)
+		at = b.place(place{c.Stream, c.Pool})
+	case CallTry, CallClosePool:
+		at = b.place(place{c.Stream, c.Pool})
+	case CallFreeLater, CallComplete:
+		at = int(c.Stream)
+		b.p.waits = max(b.p.waits, at+1)
+	}
+	b.p.calls = append(b.p.calls, packed{size: c.Size, tensor: int32(c.Tensor), where: uint32(at)<<kindBits | uint32(c.Kind)})
+	b.p.events = append(b.p.events, int32(c.Event))
+}
+
+// place is the number of a stream and a pool.
+func (b *Builder) place(at place) int {
+	if b.last < len(b.p.places) && b.p.places[b.last] == at {
+		return b.last
+	}
+	id, ok := b.placeIDs[at]
+	if !ok {
+		id = min(len(b.p.places), maxPlaces-1)
+		if id == len(b.p.places) {
+			b.p.places = append(b.p.places, at)
+		}
+		b.placeIDs[at] = id
+	}
+	b.last = id
+	return id
+}
+
+// Device is where the recorded run had its memory.
+type Device struct {
+	Memory   uint64          // of the device, as far as it shows
+	Reserved []alloc.Span    // the addresses of expandable segments at the start
+	Segments []sim.Placement // the plain segments that were obtained and given back, in order
+}
+
+// Program returns the program of the calls so far. It moves all addresses to
+// where driver/sim has its own.
+func (b *Builder) Program(d Device) *Program {
+	p := b.p
+	p.memory, p.follow = d.Memory, d.Segments
+	plain, mapped := span{low: math.MaxUint64}, span{low: math.MaxUint64}
+	for i := range p.Start.Segments {
+		s := &p.Start.Segments[i]
+		if s.Expandable {
+			mapped.add(s.Address, s.TotalSize)
+		} else {
+			plain.add(s.Address, s.TotalSize)
+		}
+	}
+	for _, r := range d.Reserved {
+		mapped.add(r.Addr, r.Size)
+	}
+	for _, s := range d.Segments {
+		plain.add(s.Addr, s.Size)
+	}
+	const unit = 32 << 20
+	move := sim.SegmentsEnd - (plain.high+unit-1)/unit*unit
+	for i := range p.follow {
+		p.follow[i].Addr += move
+	}
+	moveMapped := uint64(0)
+	if mapped.low < sim.RangesBegin || mapped.high > sim.RangesEnd {
+		moveMapped = sim.RangesBegin - mapped.low
+	}
+	p.reserved = slices.Clone(d.Reserved)
+	for i := range p.reserved {
+		p.reserved[i].Addr += moveMapped
+	}
+	for _, s := range p.Start.Segments {
+		by := move
+		if s.Expandable {
+			by = moveMapped
+		}
+		blocks := make([]alloc.Block, len(s.Blocks))
+		for i, block := range s.Blocks {
+			block.Address += by
+			blocks[i] = block
+			p.first = append(p.first, block.Address)
+		}
+		s.Address += by
+		s.Blocks = blocks
+		p.initial = append(p.initial, s)
+	}
+	return p
+}
+
+// span is the range that addresses lie in.
+type span struct{ low, high uint64 }
+
+func (s *span) add(addr, size uint64) {
+	s.low, s.high = min(s.low, addr), max(s.high, addr+size)
+}

@@ -1,0 +1,68 @@
+package oracle
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Format names the layout a recording was written in.
+type Format string
+
+// The two layouts. They differ in a few names; the events of a scenario also
+// say which operation caused them, and its checkpoints list zero statistics.
+const (
+	FormatOracle   Format = "oracle"   // seeded workloads: "workload", "total_memory"
+	FormatScenario Format = "scenario" // pools, captures, pending frees: "scen", "total"
+)
+
+// Recording is a run of the real allocator: what it was asked and what it
+// answered.
+type Recording struct {
+	Format      Format
+	Torch       string  // version of PyTorch
+	Workload    string  // name of the workload or scenario
+	Conf        string  // PYTORCH_CUDA_ALLOC_CONF
+	Fraction    float64 // per-process memory fraction; negative if none was set
+	TotalMemory uint64
+	Streams     []uint64 // raw handles; operations name streams by position
+	Ops         []Op
+	Checkpoints []Checkpoint
+	Trace       []recorded.Event
+	Segments    []alloc.Segment // at the end, by address
+	OOMMessages []string        // of the first failing allocations, in order
+}
+
+// Checkpoint is memory_stats() at one point of the run.
+type Checkpoint struct {
+	Ops   int // operations done before it
+	Stats map[string]int64
+}
+
+// Snapshot returns what a snapshot of the recorded run would have told: the
+// events and the final segments, without the operations, the limit or the pools
+// of events.
+func (rec *Recording) Snapshot() (*trace.Trace, error) {
+	conf, err := settings.Parse(rec.Conf)
+	if err != nil {
+		return nil, err
+	}
+	t := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()}
+	t.Settings = trace.Settings{Known: true, Parsed: conf, Conf: rec.Conf}
+	for _, e := range rec.Trace {
+		t.Events.Append(trace.Event{Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: trace.NoTime})
+	}
+	for i := range rec.Segments {
+		g := &rec.Segments[i]
+		s := trace.Segment{
+			Address: g.Address, TotalSize: g.TotalSize, AllocatedSize: g.AllocatedSize, ActiveSize: g.ActiveSize,
+			RequestedSize: g.RequestedSize, Stream: g.Stream, Type: g.Type(), Pool: g.Pool, HasPool: true, Expandable: g.Expandable,
+		}
+		for _, b := range g.Blocks {
+			s.Blocks = append(s.Blocks, trace.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String()})
+		}
+		t.Segments = append(t.Segments, s)
+	}
+	return t, nil
+}

@@ -1,0 +1,79 @@
+package start
+
+import (
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// A block of the large pool may be larger than its request: a rest of up to
+// 1 MiB is not split off. Of a block that is older than the first event no event
+// tells its size, but what follows does. Free neighbours are always merged, so
+// behind a live block there is one free block, and allocations take a free block
+// from its beginning: the first one behind a live block begins where that ends.
+
+// olderSizes finds the sizes of blocks that are there at the beginning.
+type olderSizes struct {
+	t     *trace.Trace
+	sizes map[uint64]*uint64 // by address: of those not found yet
+	live  []uint64           // addresses of all live blocks, ascending
+}
+
+// findSizes fills in the sizes that the events show. Others stay 0, or what
+// they are.
+func findSizes(t *trace.Trace, segments []alloc.Segment) {
+	o := &olderSizes{t: t, sizes: map[uint64]*uint64{}}
+	for i := range segments {
+		s := &segments[i]
+		for j := range s.Blocks {
+			b := &s.Blocks[j]
+			o.live = append(o.live, b.Address)
+			if b.Size == 0 && s.Large && !s.Expandable {
+				o.sizes[b.Address] = &b.Size
+			}
+		}
+	}
+	slices.Sort(o.live)
+	for i := 0; i < t.Events.Len() && len(o.sizes) > 0; i++ {
+		o.event(i, segments)
+	}
+}
+
+func (o *olderSizes) event(i int, segments []alloc.Segment) {
+	addr := o.t.Events.Addr.At(i)
+	switch o.t.Events.Action.At(i) {
+	case alloc.ActionAlloc:
+		at, found := slices.BinarySearch(o.live, addr)
+		if found {
+			return // the file contradicts itself
+		}
+		if at > 0 {
+			below := o.live[at-1]
+			if size := o.sizes[below]; size != nil && sameSegment(segments, below, addr) {
+				*size = addr - below
+				delete(o.sizes, below)
+			}
+		}
+		o.live = slices.Insert(o.live, at, addr)
+	case alloc.ActionFreeCompleted:
+		if at, found := slices.BinarySearch(o.live, addr); found {
+			o.live = slices.Delete(o.live, at, at+1)
+		}
+		delete(o.sizes, addr)
+	}
+}
+
+// sameSegment tells whether two addresses lie in one of the segments.
+func sameSegment(segments []alloc.Segment, x, y uint64) bool {
+	i, found := slices.BinarySearchFunc(segments, x, func(s alloc.Segment, a uint64) int {
+		switch {
+		case a < s.Address:
+			return 1
+		case a-s.Address >= s.TotalSize:
+			return -1
+		}
+		return 0
+	})
+	return found && y-segments[i].Address < segments[i].TotalSize
+}

@@ -1,0 +1,307 @@
+package start
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Where the state at the first event of a trace comes from.
+const (
+	Recorded = "recorded" // recording began before the first allocation
+	Rebuilt  = "rebuilt"  // recovered by undoing the events from the final state
+	Unknown  = "unknown"  // the file ends within the events and begins mid-run
+)
+
+// State is the state of the allocator at the first event of a trace.
+type State struct {
+	Kind     string
+	Segments []alloc.Segment // empty if recorded; blocks of unknown size have size 0
+	Notes    []string        // contradictions met on the way, and what the start looks like
+}
+
+// Reserved is what was reserved at the first event.
+func (s *State) Reserved() uint64 {
+	var bytes uint64
+	for i := range s.Segments {
+		bytes += s.Segments[i].TotalSize
+	}
+	return bytes
+}
+
+// Find recovers the state at the beginning of a trace from the state at its
+// end by undoing the events backwards (spec 16). Neighbouring free blocks are
+// always merged, so what is not live at the beginning is free.
+func Find(t *trace.Trace) *State {
+	if t.Partial {
+		if !beginsEmpty(t) {
+			return &State{Kind: Unknown, Notes: []string{
+				"the file ends within the events and begins mid-run: the state at its beginning cannot be rebuilt, so it cannot be replayed",
+			}}
+		}
+		return &State{Kind: Recorded, Notes: []string{
+			"the file ends within the events: its segments are those of a later moment and are not compared",
+		}}
+	}
+	u := undo{t: t, live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
+	for i := range t.Segments {
+		u.final(&t.Segments[i])
+	}
+	for i := t.Events.Len() - 1; i >= 0; i-- {
+		u.event(i)
+	}
+	s := &State{Kind: Recorded, Notes: u.notes}
+	if len(u.plain) == 0 && len(u.mapped) == 0 && len(u.live) == 0 {
+		return s
+	}
+	s.Kind = Rebuilt
+	s.Segments = u.segments()
+	findSizes(t, s.Segments)
+	if t.Events.Len() == 0 {
+		s.Notes = append(s.Notes, "the file has no events: there is nothing to replay, only a state to rebuild")
+		return s
+	}
+	if note := overflowed(t, u.live); note != "" {
+		s.Notes = append(s.Notes, note)
+	}
+	return s
+}
+
+// beginsEmpty reports whether the first allocation lies in a segment obtained
+// after the first event, as it does if recording was on from the beginning.
+func beginsEmpty(t *trace.Trace) bool {
+	var got []trace.Event
+	for i := range t.Events.Len() {
+		switch e := t.Events.At(i); e.Action {
+		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
+			got = append(got, e)
+		case alloc.ActionAlloc:
+			return slices.ContainsFunc(got, func(s trace.Event) bool { return e.Addr >= s.Addr && e.Addr-s.Addr < s.Size })
+		case alloc.ActionFreeRequested, alloc.ActionFreeCompleted, alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
+			return false
+		}
+	}
+	return true
+}
+
+// undo goes backwards through a trace.
+type undo struct {
+	t      *trace.Trace
+	live   map[uint64]alloc.Block // active blocks by address
+	plain  map[uint64]alloc.Segment
+	mapped []alloc.Segment // mapped runs of expandable segments
+	notes  []string
+}
+
+func (u *undo) final(s *trace.Segment) {
+	seg := Segment(u.t.Device, s)
+	for _, b := range seg.Blocks {
+		if b.State != alloc.Inactive {
+			u.live[b.Address] = b
+		}
+	}
+	seg.Blocks = nil
+	if seg.Expandable {
+		u.mapped = append(u.mapped, seg)
+	} else {
+		u.plain[seg.Address] = seg
+	}
+}
+
+func (u *undo) event(i int) {
+	e := u.t.Events.At(i)
+	switch e.Action {
+	case alloc.ActionAlloc:
+		if _, ok := u.live[e.Addr]; !ok {
+			u.contradiction(i, "allocates %#x, which is not live afterwards", e.Addr)
+		}
+		delete(u.live, e.Addr)
+	case alloc.ActionFreeCompleted:
+		if _, ok := u.live[e.Addr]; ok {
+			u.contradiction(i, "frees %#x, which is live afterwards", e.Addr)
+		}
+		u.live[e.Addr] = alloc.Block{Address: e.Addr, RequestedSize: e.Size, State: alloc.ActivePendingFree}
+	case alloc.ActionFreeRequested:
+		b, ok := u.live[e.Addr]
+		if !ok {
+			u.contradiction(i, "frees %#x, which is not live afterwards", e.Addr)
+			b = alloc.Block{Address: e.Addr, RequestedSize: e.Size}
+		}
+		b.State = alloc.ActiveAllocated
+		u.live[e.Addr] = b
+	case alloc.ActionSegmentAlloc:
+		if _, ok := u.plain[e.Addr]; !ok {
+			u.contradiction(i, "obtains a segment at %#x that is not there afterwards", e.Addr)
+		}
+		delete(u.plain, e.Addr)
+	case alloc.ActionSegmentFree:
+		u.plain[e.Addr] = alloc.Segment{
+			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
+			Large: e.Size != alloc.SmallSegment,
+		}
+	case alloc.ActionSegmentMap:
+		u.mapped = cutRun(u.mapped, e.Addr, e.Size)
+	case alloc.ActionSegmentUnmap:
+		u.mapped = append(u.mapped, alloc.Segment{
+			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
+			Large: u.largeMapping(e.Addr, e.Size, e.Stream), Expandable: true,
+		})
+	}
+}
+
+// largeMapping tells whether a range of an expandable segment is in the large
+// pool: it is not if it is no whole granules of that, else as the nearest run of
+// its stream in the final state.
+func (u *undo) largeMapping(addr, size, stream uint64) bool {
+	if size%cmp.Or(u.t.Settings.Parsed.LargeSegmentSize, settings.Default().LargeSegmentSize) != 0 {
+		return false
+	}
+	best, large := uint64(1)<<38, true
+	for _, s := range u.t.Segments {
+		if d := max(s.Address, addr) - min(s.Address, addr); s.Expandable && s.Stream == stream && d < best {
+			best, large = d, s.Type == "large"
+		}
+	}
+	return large
+}
+
+// kinds corrects the pools of mapped runs by what lies in them: the small pool
+// has no block for a request of more than 1 MiB, the large one none for less. A
+// run that touches one of the same stream is of the same pool.
+func (u *undo) kinds() {
+	slices.SortFunc(u.mapped, byAddress)
+	sure := make([]bool, len(u.mapped))
+	for addr, b := range u.live {
+		i, found := slices.BinarySearchFunc(u.mapped, addr, func(s alloc.Segment, a uint64) int { return cmp.Compare(s.Address, a) })
+		if !found {
+			i--
+		}
+		if i >= 0 && addr-u.mapped[i].Address < u.mapped[i].TotalSize && b.RequestedSize > 0 {
+			u.mapped[i].Large, sure[i] = b.RequestedSize > alloc.SmallSegment/2, true
+		}
+	}
+	spread := func(from, to int) {
+		x, y := &u.mapped[min(from, to)], &u.mapped[max(from, to)]
+		if sure[from] && !sure[to] && x.Address+x.TotalSize == y.Address && x.Stream == y.Stream {
+			u.mapped[to].Large, sure[to] = u.mapped[from].Large, true
+		}
+	}
+	for i := 1; i < len(u.mapped); i++ {
+		spread(i-1, i)
+	}
+	for i := len(u.mapped) - 1; i > 0; i-- {
+		spread(i, i-1)
+	}
+}
+
+// cutRun removes a range from the mapped runs.
+func cutRun(runs []alloc.Segment, addr, size uint64) []alloc.Segment {
+	var out []alloc.Segment
+	for _, r := range runs {
+		end := r.Address + r.TotalSize
+		if addr >= end || addr+size <= r.Address {
+			out = append(out, r)
+			continue
+		}
+		if r.Address < addr {
+			front := r
+			front.TotalSize = addr - r.Address
+			out = append(out, front)
+		}
+		if addr+size < end {
+			back := r
+			back.Address, back.TotalSize = addr+size, end-addr-size
+			out = append(out, back)
+		}
+	}
+	return out
+}
+
+const maxNotes = 5
+
+func (u *undo) contradiction(i int, format string, args ...any) {
+	if len(u.notes) < maxNotes {
+		u.notes = append(u.notes, fmt.Sprintf("the file contradicts itself: event %d ", i)+fmt.Sprintf(format, args...))
+	}
+}
+
+// segments lists the state at the beginning.
+func (u *undo) segments() []alloc.Segment {
+	out := slices.Collect(maps.Values(u.plain))
+	u.kinds()
+	// Runs that touch were one.
+	for _, r := range u.mapped {
+		if n := len(out); n > 0 && out[n-1].Expandable && out[n-1].Address+out[n-1].TotalSize == r.Address &&
+			out[n-1].Stream == r.Stream && out[n-1].Pool == r.Pool && out[n-1].Large == r.Large {
+			out[n-1].TotalSize += r.TotalSize
+			continue
+		}
+		out = append(out, r)
+	}
+	slices.SortFunc(out, byAddress)
+	for _, addr := range slices.Sorted(maps.Keys(u.live)) {
+		i, found := slices.BinarySearchFunc(out, addr, func(s alloc.Segment, a uint64) int { return cmp.Compare(s.Address, a) })
+		if !found {
+			i--
+		}
+		if i < 0 || addr-out[i].Address >= out[i].TotalSize {
+			u.notes = append(u.notes, fmt.Sprintf("the file contradicts itself: a block at %#x is live at the beginning in no segment", addr))
+			continue
+		}
+		out[i].Blocks = append(out[i].Blocks, u.live[addr])
+	}
+	return out
+}
+
+func byAddress(x, y alloc.Segment) int { return cmp.Compare(x.Address, y.Address) }
+
+// overflowed looks for signs that recording was on before the first event: a
+// ring that lost its oldest events (spec 16).
+func overflowed(t *trace.Trace, live map[uint64]alloc.Block) string {
+	for i := range t.Segments {
+		for _, b := range t.Segments[i].Blocks {
+			if old, ok := live[b.Address]; ok && old.Size == b.Size && b.Stack > trace.EmptyStack && b.State != "inactive" {
+				return "the ring of events overflowed: blocks older than the first event carry stacks, so recording was on before it"
+			}
+		}
+	}
+	if n := t.Events.Len(); n > 0 {
+		first := t.Events.Time.At(0)
+		for _, a := range t.Annotations {
+			if first != trace.NoTime && a.Time != trace.NoTime && a.Time < first {
+				return "the ring of events overflowed: annotations are older than the first event"
+			}
+		}
+	}
+	return "the trace starts mid-run, or the ring of events overflowed: the file does not tell which"
+}
+
+// Segment returns a segment of a file in the engine's form.
+func Segment(device int, s *trace.Segment) alloc.Segment {
+	out := alloc.Segment{
+		Device: device, Address: s.Address, TotalSize: s.TotalSize,
+		AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize, RequestedSize: s.RequestedSize,
+		Stream: s.Stream, Large: s.Type == "large", Pool: s.Pool, Expandable: s.Expandable,
+	}
+	at := s.Address
+	for _, b := range s.Blocks {
+		block := alloc.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize}
+		if block.Address == 0 {
+			block.Address = at // old files do not tell
+		}
+		at = block.Address + block.Size
+		switch b.State {
+		case alloc.ActiveAllocated.String():
+			block.State = alloc.ActiveAllocated
+		case alloc.ActivePendingFree.String(), "active_awaiting_free":
+			block.State = alloc.ActivePendingFree
+		}
+		out.Blocks = append(out.Blocks, block)
+	}
+	return out
+}

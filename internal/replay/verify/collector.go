@@ -1,0 +1,150 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+)
+
+// The garbage collector works only under a limit, which no file tells, and what
+// it releases looks like what a refused request releases (spec 16).
+
+// collected plays a trace again that goes through without a limit, if something
+// was refused and a threshold for garbage is set: under a limit the collector
+// works, the sooner the lower it is. So the limit was high enough to keep it from
+// taking what stayed; and if none of those that are left is, there was none and
+// the device refused. What it does take was no flush, and tells nothing about the
+// limit.
+func (v *verifier) collected(ctx context.Context, p *player) (*player, error) {
+	l := p.dev.limit()
+	if l.Max == 0 || p.config.limit != 0 {
+		return p, nil
+	}
+	q, err := v.collectedIn(ctx, p, l)
+	if errors.Is(err, errSpent) {
+		p.dev.high = math.MaxUint64 // nothing is known for sure
+		return p, nil
+	}
+	return q, err
+}
+
+// collectedIn narrows the range of a limit down.
+func (v *verifier) collectedIn(ctx context.Context, p *player, l *replay.Limit) (*player, error) {
+	best, err := v.under(ctx, p, l.Max)
+	if err != nil {
+		return nil, err
+	}
+	if best.diff != nil {
+		p.dev.high = math.MaxUint64
+		return p, nil
+	}
+	most := l.Max
+	if best.dev.high > most {
+		top := min(p.dev.sure, v.idle())
+		most, err = bisect(most, top, func(limit uint64) (bool, error) {
+			q, err := v.under(ctx, p, limit)
+			return err == nil && q.diff == nil && q.dev.high >= limit, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	least := l.Min
+	if q, err := v.under(ctx, p, least); err != nil {
+		return nil, err
+	} else if q.diff != nil {
+		// The highest that fails; it is one more than that at least.
+		least, err = bisect(least, l.Max, func(limit uint64) (bool, error) {
+			q, err := v.under(ctx, p, limit)
+			return err == nil && q.diff != nil, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		least++
+	}
+	if best.a.Stats().NumAllocRetries == p.a.Stats().NumAllocRetries {
+		best = p // nothing was collected
+	}
+	best.dev.low, best.dev.high = least, most
+	return best, nil
+}
+
+// under replays as a player did, under a limit.
+func (v *verifier) under(ctx context.Context, p *player, limit uint64) (*player, error) {
+	c := p.config
+	c.limit = limit
+	return v.attempt(ctx, c)
+}
+
+// idle is a limit under which the collector never works.
+func (v *verifier) idle() uint64 {
+	return uint64(float64(max(v.room.peak, 1))/v.settings.GarbageCollectionThreshold) + 1
+}
+
+// bisect is the highest value from low to high that passes. low does, and what
+// is below one that does.
+func bisect(low, high uint64, passes func(uint64) (bool, error)) (uint64, error) {
+	for low < high {
+		middle := high - (high-low)/2
+		ok, err := passes(middle)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return low, nil
+}
+
+// searchLimit looks for a limit under which the garbage collector does what
+// the trace shows. It runs whenever more than the threshold's share of the
+// limit is reserved: under too low a limit it releases where the trace does
+// not, under too high a one the trace releases where it does not.
+func (v *verifier) searchLimit(ctx context.Context, p *player) (*player, error) {
+	low := max(v.room.peak, 1)
+	high := v.idle()
+	best, err := v.bisectLimit(ctx, p, low, high)
+	if err != nil || best.diff != nil {
+		return best, err
+	}
+	// What was refused narrows the limit down, too.
+	if l := best.dev.limit(); l.Max != 0 && (best.config.limit < l.Min || best.config.limit > l.Max) {
+		if q, err := v.bisectLimit(ctx, p, max(low, l.Min), min(high, l.Max)); err != nil || q.diff == nil {
+			return q, err
+		}
+	}
+	return best, nil
+}
+
+// bisectLimit looks for a limit between two others; it returns the attempt that
+// got furthest, p included.
+func (v *verifier) bisectLimit(ctx context.Context, p *player, low, high uint64) (*player, error) {
+	best := p
+	for low <= high {
+		c := v.config
+		c.limit = low + (high-low)/2
+		q, err := v.attempt(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if q.diff == nil || q.pos > best.pos {
+			best = q
+		}
+		switch {
+		case q.diff == nil:
+			return q, nil
+		case !q.flushed && q.guess != nil && q.guess.got.Action == alloc.ActionSegmentFree:
+			low = c.limit + 1
+		default:
+			high = c.limit - 1
+		}
+	}
+	return best, nil
+}

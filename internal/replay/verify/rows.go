@@ -1,0 +1,91 @@
+package verify
+
+import (
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// rows are the events of a trace that the engine can produce, read from the
+// trace's columns: nothing is copied.
+type rows struct {
+	t    *trace.Trace
+	kept []int32 // position -> event; nil if every event is kept
+}
+
+// newRows leaves out events of kinds that PyTorch 2.11 does not have.
+func newRows(t *trace.Trace) *rows {
+	r := &rows{t: t}
+	if len(t.Events.Others) == 0 {
+		return r
+	}
+	r.kept = make([]int32, 0, t.Events.Len())
+	for i := range t.Events.Len() {
+		if t.Events.Action.At(i) < trace.FirstOther {
+			r.kept = append(r.kept, int32(i))
+		}
+	}
+	return r
+}
+
+// Len is the number of rows.
+func (r *rows) Len() int {
+	if r.kept != nil {
+		return len(r.kept)
+	}
+	return r.t.Events.Len()
+}
+
+// event is the number of a row's event in the trace.
+func (r *rows) event(i int) int {
+	if r.kept != nil {
+		return int(r.kept[i])
+	}
+	return i
+}
+
+// At is a row as package recorded wants it.
+func (r *rows) At(i int) recorded.Event {
+	i = r.event(i)
+	e := &r.t.Events
+	return recorded.Event{
+		Action: e.Action.At(i), Addr: e.Addr.At(i), Size: e.Size.At(i), Stream: e.Streams[e.Stream.At(i)], Op: -1,
+	}
+}
+
+func (r *rows) action(i int) trace.Action { return r.t.Events.Action.At(r.event(i)) }
+func (r *rows) addr(i int) uint64         { return r.t.Events.Addr.At(r.event(i)) }
+func (r *rows) stack(i int) trace.StackID { return r.t.Events.Stack.At(r.event(i)) }
+
+func (r *rows) isMalloc(i int) bool  { return isMalloc(r.action(i)) }
+func (r *rows) isRelease(i int) bool { return isRelease(r.action(i)) }
+
+// cutFree is the address of a block whose free was requested just before the
+// first row and completed in it; 0 if the trace does not begin so.
+func (r *rows) cutFree() uint64 {
+	if r.Len() > 0 && r.action(0) == alloc.ActionFreeCompleted {
+		return r.addr(0)
+	}
+	return 0
+}
+
+// atOnce reports whether the free requested in a row is completed in the next.
+func (r *rows) atOnce(i int) bool {
+	if i+1 >= r.Len() || r.action(i+1) != alloc.ActionFreeCompleted || r.addr(i+1) != r.addr(i) {
+		return false
+	}
+	// One that an allocation completes has the allocation's stack.
+	x, y := r.stack(i), r.stack(i+1)
+	return x <= trace.EmptyStack || y <= trace.EmptyStack || x == y
+}
+
+// isCall tells the events that stand for a call from those it causes.
+func isCall(a trace.Action) bool {
+	return a == alloc.ActionFreeRequested || a == alloc.ActionSnapshot || isMalloc(a)
+}
+
+func isMalloc(a trace.Action) bool { return a == alloc.ActionAlloc || a == alloc.ActionOOM }
+
+func isRelease(a trace.Action) bool {
+	return a == alloc.ActionSegmentFree || a == alloc.ActionSegmentUnmap
+}
