@@ -2,6 +2,7 @@ package alloc_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -149,14 +150,14 @@ func TestHistory(t *testing.T) {
 	a.RecordHistory(alloc.HistoryOptions{MaxEntries: 5, Skip: []alloc.Action{alloc.ActionFreeRequested}})
 	for i := range uint64(4) {
 		a.SetMetadata(strings.Repeat("x", int(i)))
-		check(a.Free(must(a.Malloc(512*(i+1), 0))))
+		check(a.Free(must(a.Malloc(512*i+1, 0))))
 	}
 	var got []string
 	events := a.History()
 	for _, e := range events {
-		got = append(got, e.Action.String()+" "+e.Meta)
+		got = append(got, fmt.Sprintf("%v %d %s", e.Action, e.Block, e.Meta))
 	}
-	want := []string{"free_completed x", "alloc xx", "free_completed xx", "alloc xxx", "free_completed xxx"}
+	want := []string{"free_completed 1024 x", "alloc 1536 xx", "free_completed 1536 xx", "alloc 2048 xxx", "free_completed 2048 xxx"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}

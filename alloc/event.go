@@ -47,6 +47,7 @@ type Event struct {
 	Action Action
 	Addr   uint64 // for ActionOOM the device's free memory
 	Size   uint64
+	Block  uint64 // size of the block that is allocated or freed; 0 in other events
 	Stream uint64
 	Pool   PoolID
 	Time   int64  // nanoseconds since the Unix epoch; 0 without a clock

@@ -38,7 +38,7 @@ func (a *Allocator) freeBlock(id blockID) error {
 	var tick int64
 	if a.tracing() {
 		tick = a.tick()
-		a.emitAt(tick, ActionFreeRequested, b.addr, b.requested, h)
+		a.emitAt(tick, ActionFreeRequested, b.addr, b.requested, b.size, h)
 	}
 	if b.size >= a.cfg.MaxSplitSize {
 		a.stats.oversizeAllocations.add(-1)
@@ -64,7 +64,7 @@ func (a *Allocator) freeBlock(id blockID) error {
 // (spec 4.4). tick is the time of the event.
 func (a *Allocator) giveBack(id blockID, b *block, h *home, tick int64) {
 	if a.tracing() {
-		a.emitAt(tick, ActionFreeCompleted, b.addr, b.requested, h)
+		a.emitAt(tick, ActionFreeCompleted, b.addr, b.requested, b.size, h)
 	}
 	if p := h.pool.private; p != nil && p.orphan {
 		a.setUndefined(p.id, fmt.Sprintf("a block at %#x is returned to pool %v, which was deleted while the block was in use", b.addr, p.id))

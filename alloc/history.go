@@ -21,6 +21,7 @@ type history struct {
 type record struct {
 	ticks      int64
 	addr, size uint64
+	block      uint64
 	stream     uint64
 	meta, pool uint32
 	action     Action
@@ -78,22 +79,22 @@ func (a *Allocator) tick() int64 {
 	return 0
 }
 
-// emit records one event that happens now.
+// emit records one event that happens now and concerns no block.
 func (a *Allocator) emit(action Action, addr, size uint64, h *home) {
-	a.emitAt(a.tick(), action, addr, size, h)
+	a.emitAt(a.tick(), action, addr, size, 0, h)
 }
 
-// emitAt records one event.
-func (a *Allocator) emitAt(tick int64, action Action, addr, size uint64, h *home) {
+// emitAt records one event; block is the size of the block it concerns.
+func (a *Allocator) emitAt(tick int64, action Action, addr, size, block uint64, h *home) {
 	if a.history.on && !a.history.skip[action] {
 		r := a.history.slot()
 		r.ticks = tick
-		r.addr, r.size, r.stream = addr, size, h.stream
+		r.addr, r.size, r.block, r.stream = addr, size, block, h.stream
 		r.meta, r.pool = a.history.metaID(a.meta), a.history.poolID(h.pool)
 		r.action = action
 	}
 	if a.observer != nil {
-		e := Event{Action: action, Addr: addr, Size: size, Stream: h.stream, Meta: a.meta}
+		e := Event{Action: action, Addr: addr, Size: size, Block: block, Stream: h.stream, Meta: a.meta}
 		if p := h.pool.private; p != nil {
 			e.Pool = p.id
 		}
@@ -157,7 +158,7 @@ func (h *history) events() []Event {
 		}
 		r := &h.records[j/chunkLen][j%chunkLen]
 		out[i] = Event{
-			Action: r.action, Addr: r.addr, Size: r.size, Stream: r.stream,
+			Action: r.action, Addr: r.addr, Size: r.size, Block: r.block, Stream: r.stream,
 			Pool: h.pools[r.pool], Time: at.UnixNano(r.ticks), Meta: h.metas[r.meta],
 		}
 	}

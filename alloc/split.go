@@ -66,7 +66,7 @@ func (a *Allocator) takeSplit(id blockID, size, rounded uint64, split bool) bloc
 	b.requested = size
 	a.table.insert(b.addr, id)
 	if a.tracing() {
-		a.emit(ActionAlloc, b.addr, size, h)
+		a.emitAt(a.tick(), ActionAlloc, b.addr, size, b.size, h)
 	}
 	a.stats.handOut(p.kind, int64(b.size), int64(size))
 	if b.size >= a.cfg.MaxSplitSize {

@@ -10,6 +10,7 @@ import (
 // step by step: what the allocator's own, which take short cuts, must equal.
 type plainStats struct {
 	allocation, active, requested, reserved alloc.Stat
+	allocatedBytes, activeBytes             alloc.Stat
 }
 
 func (p *plainStats) count(e alloc.Event) {
@@ -22,15 +23,20 @@ func (p *plainStats) count(e alloc.Event) {
 			s.Freed -= x
 		}
 	}
-	switch size := int64(e.Size); e.Action {
+	size, block := int64(e.Size), int64(e.Block)
+	switch e.Action {
 	case alloc.ActionAlloc:
 		move(&p.allocation, 1)
+		move(&p.allocatedBytes, block)
 		move(&p.active, 1)
+		move(&p.activeBytes, block)
 		move(&p.requested, size)
 	case alloc.ActionFreeRequested:
 		move(&p.allocation, -1)
+		move(&p.allocatedBytes, -block)
 	case alloc.ActionFreeCompleted:
 		move(&p.active, -1)
+		move(&p.activeBytes, -block)
 		move(&p.requested, -size)
 	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
 		move(&p.reserved, size)
@@ -52,6 +58,8 @@ func (r *Runner) Check() error {
 	}{
 		{"allocation", s.Allocation.All, r.plain.allocation},
 		{"active", s.Active.All, r.plain.active},
+		{"allocated_bytes", s.AllocatedBytes.All, r.plain.allocatedBytes},
+		{"active_bytes", s.ActiveBytes.All, r.plain.activeBytes},
 		{"requested_bytes", s.RequestedBytes.All, r.plain.requested},
 		{"reserved_bytes", s.ReservedBytes.All, r.plain.reserved},
 	} {
