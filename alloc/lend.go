@@ -2,10 +2,6 @@ package alloc
 
 import "cmp"
 
-// Alignment is the unit of addresses and sizes: every block begins at a
-// multiple of it and is a whole number of it long.
-const Alignment = minBlock
-
 // Lent is a block given to a caller that may keep it when it is freed and hand
 // it out again by itself: a cache in front of the allocator.
 type Lent struct {

@@ -50,7 +50,7 @@ func TestLendAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l.Again != tt.again || l.Large != tt.large || l.Size < tt.size || l.Addr%alloc.Alignment != 0 {
+			if l.Again != tt.again || l.Large != tt.large || l.Size < tt.size || l.Addr%alloc.MinBlock != 0 {
 				t.Errorf("%+v", l)
 			}
 			if oversize := tt.name == "oversize"; a.Lends() != (tt.again || oversize) {

@@ -265,7 +265,9 @@ func (p *player) malloc(i, j int) error {
 		p.routed[int32(j)] = pool
 	}
 	p.dev.failing = e.Action == recorded.OOM
-	p.dev.rounded, p.dev.segment = p.a.Rounded(e.Size), p.a.SegmentSize(e.Size)
+	rules := p.a.Rules()
+	p.dev.rounded = rules.Round(e.Size)
+	p.dev.segment = rules.SegmentSize(p.dev.rounded)
 	if pool == (alloc.PoolID{}) {
 		return expected(p.a.Malloc(e.Size, e.Stream))
 	}
