@@ -16,7 +16,7 @@ type Allocator struct {
 	device int
 
 	cfg     settings.Settings
-	divided bool   // some entry of the rounding table is above 1
+	rules   Rules  // of cfg
 	limit   uint64 // cap on reserved bytes
 	limited bool
 	armed   bool // garbage collection can run: a limit and a threshold are set
@@ -120,10 +120,7 @@ func New(d driver.Driver, opts ...Option) *Allocator {
 
 // derive recomputes what follows from the settings and the limit.
 func (a *Allocator) derive() {
-	a.divided = false
-	for _, d := range a.cfg.RoundupPower2Divisions {
-		a.divided = a.divided || d > 1
-	}
+	a.rules = RulesOf(a.cfg)
 	a.armed = a.limited && a.cfg.GarbageCollectionThreshold > 0
 }
 
@@ -132,6 +129,13 @@ func (a *Allocator) Settings() settings.Settings {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.cfg
+}
+
+// Rules returns the rules under the settings in force.
+func (a *Allocator) Rules() Rules {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.rules
 }
 
 // Configure parses a settings string at run time. As in PyTorch some settings

@@ -1,7 +1,7 @@
 package alloc
 
 // Borrower is a cache in front of the allocator: it gets blocks by
-// [Allocator.Lend] and may keep those that were freed, to hand them out again by
+// [Lender.Lend] and may keep those that were freed, to hand them out again by
 // itself. The allocator asks for them under its lock, so that a block is at every
 // moment either with the borrower or with the allocator: no request grows memory,
 // and none fails, while a block that was freed is on its way.
@@ -43,18 +43,4 @@ func (a *Allocator) recall(all bool) (freed bool, failed error) {
 			return freed, failed
 		}
 	}
-}
-
-// Recall takes back all that the borrower holds, and then calls then, if there is
-// one, with the numbers of that moment. It runs under the lock, so that what it
-// reads of the borrower belongs to them, and must not call the allocator.
-func (a *Allocator) Recall(then func(*Stats, *Waiting)) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, err := a.recall(true)
-	if then != nil {
-		s, w := a.stats.read(), a.waitingNow()
-		then(&s, &w)
-	}
-	return err
 }

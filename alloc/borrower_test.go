@@ -40,7 +40,7 @@ func TestBorrower(t *testing.T) {
 	s := &shelf{}
 	a := alloc.New(sim.New(sim.Config{TotalMemory: 1 << 30}), alloc.WithBorrower(s))
 	lend := func(size uint64) uint64 {
-		l, err := a.Lend(size, 0, "")
+		l, err := a.Lender().Lend(size, 0, "")
 		check(err)
 		return l.Addr
 	}
@@ -57,7 +57,7 @@ func TestBorrower(t *testing.T) {
 			return a.Stats().AllocatedBytes.All.Current - 30<<20
 		}},
 		{"statistics", func() (n int64) {
-			check(a.Recall(func(s *alloc.Stats, _ *alloc.Waiting) { n = s.AllocatedBytes.All.Current }))
+			check(a.Lender().Recall(func(s *alloc.Stats, _ *alloc.Waiting) { n = s.AllocatedBytes.All.Current }))
 			return n - 30<<20
 		}},
 		{"release", func() int64 { check(a.EmptyCache()); return a.Stats().AllocatedBytes.All.Current - 30<<20 }},
@@ -77,7 +77,7 @@ func TestBorrower(t *testing.T) {
 	}
 	s.put(12345)
 	var invalid *alloc.InvalidPointerError
-	if _, err := a.Lend(100<<20, 0, ""); !errors.As(err, &invalid) {
+	if _, err := a.Lender().Lend(100<<20, 0, ""); !errors.As(err, &invalid) {
 		t.Errorf("a block that cannot be taken back: %v", err)
 	}
 }
@@ -93,7 +93,7 @@ func TestBorrowerCrowd(t *testing.T) {
 	for g := range uint64(4) {
 		crowd.Go(func() {
 			for i := uint64(1); !stop.Load(); i++ {
-				l, err := a.Lend(512*(1+(g+i*7)%600), 0, "")
+				l, err := a.Lender().Lend(512*(1+(g+i*7)%600), 0, "")
 				if err != nil {
 					t.Error(err)
 					return
@@ -103,7 +103,7 @@ func TestBorrowerCrowd(t *testing.T) {
 		})
 	}
 	for range 2000 {
-		l, err := a.Lend(52*mib, 0, "")
+		l, err := a.Lender().Lend(52*mib, 0, "")
 		if err != nil {
 			t.Error(err)
 			break
@@ -183,7 +183,7 @@ func TestBorrowerMeanwhile(t *testing.T) {
 		alloc.WithReclaimer(func() bool { return reclaim() }))
 	lend := func(size uint64) uint64 {
 		t.Helper()
-		l, err := a.Lend(size, 0, "")
+		l, err := a.Lender().Lend(size, 0, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func TestLayoutOutlivesReset(t *testing.T) {
 	a := alloc.New(sim.New(sim.Config{}))
 	seen := map[uint64]bool{}
 	for size := range uint64(4) {
-		l, err := a.Lend(30<<20*(size+1), 0, "")
+		l, err := a.Lender().Lend(30<<20*(size+1), 0, "")
 		check(err)
 		if seen[l.Layout] {
 			t.Errorf("layout %d twice", l.Layout)

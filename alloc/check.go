@@ -79,7 +79,7 @@ func (a *Allocator) checkSegment(seg segmentID, t *tally) error {
 		b := &a.blocks[id]
 		t.records++
 		switch {
-		case b.addr != addr || b.size == 0 || b.size%minBlock != 0:
+		case b.addr != addr || b.size == 0 || b.size%MinBlock != 0:
 			return fmt.Errorf("block at %#x size %d does not follow on %#x", b.addr, b.size, addr)
 		case b.prev != prev:
 			return fmt.Errorf("block at %#x is linked to %d on its left, want %d", b.addr, b.prev, prev)

@@ -15,7 +15,7 @@
 //
 // # The life of a request
 //
-// Malloc rounds the size (size.go), looks for the smallest cached block that
+// Malloc rounds the size (rules.go), looks for the smallest cached block that
 // fits, the lowest address among equals (malloc.go, freeset.go), and splits off
 // what is left (split.go). If nothing fits it collects garbage (collect.go),
 // asks the driver for a segment or maps more of an expandable one

@@ -76,7 +76,7 @@ func (a *Allocator) findRoom(h *home, rounded uint64) (blockID, error) {
 // reserve makes a new expandable segment: one unmapped block over addresses
 // for nine eighths of the device's memory (spec 6.1).
 func (a *Allocator) reserve(h *home) (blockID, error) {
-	granule := a.granule(h.pool.kind)
+	granule := a.rules.Granule(h.pool.kind == large)
 	size := ReservationSize(a.dev.TotalMemory(), granule)
 	base, err := a.dev.Reserve(size, h.stream)
 	if errors.Is(err, driver.ErrOutOfMemory) {
@@ -98,10 +98,6 @@ func (a *Allocator) reserve(h *home) (blockID, error) {
 	}
 	return id, nil
 }
-
-// ReservationSize is how many addresses an expandable segment has on a device
-// with so much memory (spec 6.1).
-func ReservationSize(total, granule uint64) uint64 { return roundUp(total+total/8, granule) }
 
 // MappingProblem says why nothing can be mapped under some settings; empty if
 // memory can. CUDA maps in multiples of 2 MiB, and a granule of the large pool
@@ -167,7 +163,7 @@ func (a *Allocator) unmap(id blockID) error {
 	b := &a.blocks[id]
 	h := a.homes[b.home]
 	seg := &a.segments[b.seg]
-	start, end := a.wholeGranules(b)
+	start, end := wholeGranules(seg.base, b.span(), seg.granule)
 	if start == end {
 		if a.explain != nil {
 			a.explainPinned(b)
@@ -211,14 +207,6 @@ func (a *Allocator) unmap(id blockID) error {
 		return a.unreserve(id)
 	}
 	return nil
-}
-
-// wholeGranules is the range of the granules that lie entirely in a block.
-func (a *Allocator) wholeGranules(b *block) (start, end uint64) {
-	seg := &a.segments[b.seg]
-	start = seg.base + roundUp(b.addr-seg.base, seg.granule)
-	end = seg.base + (b.addr+b.size-seg.base)/seg.granule*seg.granule
-	return start, max(start, end)
 }
 
 // cutFree makes a free block of a part of the block id, which is about to

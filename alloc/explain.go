@@ -13,12 +13,12 @@ func WithExplainer(f func(Decision)) Option {
 func (b *block) span() Span { return Span{b.addr, b.size} }
 
 func (a *Allocator) explainRequest(size, rounded uint64, h *home, expandable bool) {
-	r := Rounding{Request: size, Rounded: rounded, Unit: minBlock}
-	if d := a.divisions(size); d > 0 {
+	r := Rounding{Request: size, Rounded: rounded, Unit: MinBlock}
+	if d := a.rules.divisionsOf(size); d > 0 {
 		r.Divisions, r.Unit = d, divisionStep(size, d)
 	}
 	a.explain(r)
-	c := PoolChoice{Rounded: rounded, SmallMax: smallMax, Large: h.pool.kind == large, Stream: h.stream, Expandable: expandable}
+	c := PoolChoice{Rounded: rounded, SmallMax: SmallMax, Large: h.pool.kind == large, Stream: h.stream, Expandable: expandable}
 	if p := h.pool.private; p != nil {
 		c.Pool = p.id
 	}
@@ -67,9 +67,9 @@ func (a *Allocator) explainSplit(b *block, rounded uint64, why SplitReason) {
 	s := Splitting{Block: b.span(), Rounded: rounded, Rest: b.size - rounded, Reason: why}
 	switch why {
 	case RestBelowMinimum, RestIsBlock:
-		s.Bound = minBlock
+		s.Bound = MinBlock
 	case RestNotAboveBound, RestAboveBound:
-		s.Bound = splitRest
+		s.Bound = UnsplitMax
 	case RequestIsLarge:
 		s.Bound = a.cfg.MaxSplitSize
 	}
@@ -91,11 +91,11 @@ func (a *Allocator) explainSegment(r *request) {
 	s := SegmentChoice{Rounded: r.rounded, Segment: r.segment, Rule: segmentRule(r.rounded), Expandable: r.expandable, Limited: a.limited}
 	switch s.Rule {
 	case SmallSegments:
-		s.To = smallMax + minBlock
+		s.To = SmallMax + MinBlock
 	case MediumSegments:
-		s.From, s.To = smallMax+minBlock, largeMin
+		s.From, s.To = SmallMax+MinBlock, OwnSegmentMin
 	case OwnSegment:
-		s.From, s.Unit = largeMin, largeRound
+		s.From, s.Unit = OwnSegmentMin, SegmentUnit
 	}
 	a.explain(s)
 }

@@ -24,7 +24,7 @@ type class struct {
 	rest uint32  // tree of the others
 }
 
-// Sizes are counted in units of minBlock here. A key orders the blocks of a
+// Sizes are counted in units of MinBlock here. A key orders the blocks of a
 // class: the size above the class's lower bound in the upper 24 bits, the
 // address in units in the lower 40.
 const (

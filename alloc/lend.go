@@ -2,9 +2,14 @@ package alloc
 
 import "cmp"
 
-// Alignment is the unit of addresses and sizes: every block begins at a
-// multiple of it and is a whole number of it long.
-const Alignment = minBlock
+// Lender is the entry to an allocator for a cache in front of it, which keeps
+// freed blocks and hands them out again by itself: a [Borrower]. It lends blocks
+// with what the cache must know of them. The allocator's other methods may be
+// called in between.
+type Lender struct{ a *Allocator }
+
+// Lender returns the allocator's entry for a cache in front of it.
+func (a *Allocator) Lender() Lender { return Lender{a} }
 
 // Lent is a block given to a caller that may keep it when it is freed and hand
 // it out again by itself: a cache in front of the allocator.
@@ -44,10 +49,11 @@ type WaitingBlocks struct {
 	Blocks, Bytes, Requested int64
 }
 
-// Lend is Malloc with a description of the block. A non-empty meta replaces
+// Lend is [Allocator.Malloc] with a description of the block. A non-empty meta replaces
 // the text of [Allocator.SetMetadata] for the events of this call. What a borrower
 // has given up is taken back first; if that fails nothing is lent.
-func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
+func (l Lender) Lend(size, stream uint64, meta string) (Lent, error) {
+	a := l.a
 	a.mu.Lock()
 	if _, err := a.recall(false); err != nil {
 		a.mu.Unlock()
@@ -70,23 +76,24 @@ func (a *Allocator) Lend(size, stream uint64, meta string) (Lent, error) {
 	}
 	a.meta = before
 	a.afterOperation()
-	l := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceBefore + a.stats.deviceAllocs + a.stats.deviceFrees)}
+	lent := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceBefore + a.stats.deviceAllocs + a.stats.deviceFrees)}
 	if err == nil {
 		b := &a.blocks[id]
 		p := a.homes[b.home].pool
-		l.Addr, l.Size, l.Large = b.addr, b.size, p.kind == large
-		l.Again = p.private == nil && b.size < a.cfg.MaxSplitSize && a.lends()
+		lent.Addr, lent.Size, lent.Large = b.addr, b.size, p.kind == large
+		lent.Again = p.private == nil && b.size < a.cfg.MaxSplitSize && a.lends()
 	}
 	a.mu.Unlock()
 	if err != nil {
-		return l, a.report(err)
+		return lent, a.report(err)
 	}
-	return l, nil
+	return lent, nil
 }
 
-// Return is Free for a block that was lent, after what a borrower has given up;
+// Return is [Allocator.Free] for a block that was lent, after what a borrower has given up;
 // with an address of 0 for that alone.
-func (a *Allocator) Return(addr uint64, meta string) (Waiting, error) {
+func (l Lender) Return(addr uint64, meta string) (Waiting, error) {
+	a := l.a
 	a.mu.Lock()
 	_, failed := a.recall(false)
 	if addr == 0 {
@@ -109,21 +116,36 @@ func (a *Allocator) Return(addr uint64, meta string) (Waiting, error) {
 // Lends reports whether any block may be handed out again without asking. It
 // may not while a route decides where requests go, while somebody wants to see
 // every event, and while garbage collection counts the searches.
-func (a *Allocator) Lends() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.lends()
+func (l Lender) Lends() bool {
+	l.a.mu.Lock()
+	defer l.a.mu.Unlock()
+	return l.a.lends()
 }
 
 func (a *Allocator) lends() bool {
 	return len(a.routes) == 0 && !a.armed && !a.tracing() && a.explain == nil
 }
 
-// Waiting returns the sums over the blocks that wait for other streams.
-func (a *Allocator) Waiting() Waiting {
+// Recall takes back all that the borrower holds, and then calls then, if there is
+// one, with the numbers of that moment. It runs under the lock, so that what it
+// reads of the borrower belongs to them, and must not call the allocator.
+func (l Lender) Recall(then func(*Stats, *Waiting)) error {
+	a := l.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.waitingNow()
+	_, err := a.recall(true)
+	if then != nil {
+		s, w := a.stats.read(), a.waitingNow()
+		then(&s, &w)
+	}
+	return err
+}
+
+// Waiting returns the sums over the blocks that wait for other streams.
+func (l Lender) Waiting() Waiting {
+	l.a.mu.Lock()
+	defer l.a.mu.Unlock()
+	return l.a.waitingNow()
 }
 
 func (a *Allocator) waitingNow() Waiting {

@@ -46,21 +46,21 @@ func TestLendAgain(t *testing.T) {
 			if tt.setUp != nil {
 				tt.setUp(a)
 			}
-			l, err := a.Lend(tt.size, 7, "")
+			l, err := a.Lender().Lend(tt.size, 7, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l.Again != tt.again || l.Large != tt.large || l.Size < tt.size || l.Addr%alloc.Alignment != 0 {
+			if l.Again != tt.again || l.Large != tt.large || l.Size < tt.size || l.Addr%alloc.MinBlock != 0 {
 				t.Errorf("%+v", l)
 			}
-			if oversize := tt.name == "oversize"; a.Lends() != (tt.again || oversize) {
-				t.Errorf("Lends is %v", a.Lends())
+			if oversize := tt.name == "oversize"; a.Lender().Lends() != (tt.again || oversize) {
+				t.Errorf("Lends is %v", a.Lender().Lends())
 			}
-			if _, err := a.Return(l.Addr, ""); err != nil {
+			if _, err := a.Lender().Return(l.Addr, ""); err != nil {
 				t.Error(err)
 			}
 			var invalid *alloc.InvalidPointerError
-			if _, err := a.Return(l.Addr, ""); !errors.As(err, &invalid) {
+			if _, err := a.Lender().Return(l.Addr, ""); !errors.As(err, &invalid) {
 				t.Errorf("returned twice: %v", err)
 			}
 		})
@@ -80,7 +80,7 @@ func TestWaiting(t *testing.T) {
 	dev := sim.New(sim.Config{Events: sim.Manual})
 	a := alloc.New(dev)
 	lend := func(size uint64) alloc.Lent {
-		l, err := a.Lend(size, 1, "")
+		l, err := a.Lender().Lend(size, 1, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestWaiting(t *testing.T) {
 	}
 	var w alloc.Waiting
 	for _, l := range []alloc.Lent{small, large, plain} {
-		next, err := a.Return(l.Addr, "")
+		next, err := a.Lender().Return(l.Addr, "")
 		if err != nil || next.Seq <= w.Seq {
 			t.Fatal(next, err)
 		}

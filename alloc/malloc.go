@@ -75,7 +75,7 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (block
 		}
 		private = a.routed(stream, thread)
 	}
-	rounded := a.round(size)
+	rounded := a.rules.Round(size)
 	kind := kindOf(rounded)
 	p := a.pools[kind]
 	expandable := a.cfg.ExpandableSegments
@@ -89,7 +89,7 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (block
 	}
 	id := a.search(h, rounded, expandable)
 	if id == noBlock {
-		r := request{size: size, rounded: rounded, segment: a.segmentSize(rounded), stream: stream, home: h, expandable: expandable, locked: locked}
+		r := request{size: size, rounded: rounded, segment: a.rules.SegmentSize(rounded), stream: stream, home: h, expandable: expandable, locked: locked}
 		var err error
 		if id, err = a.miss(&r); err == errAfresh {
 			return a.mallocBlock(size, stream, thread, locked)

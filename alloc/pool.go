@@ -5,6 +5,15 @@ import (
 	"slices"
 )
 
+// poolKind tells the two pools of a pair apart.
+type poolKind uint8
+
+const (
+	small poolKind = iota
+	large
+	numKinds
+)
+
 // pool is the small or the large half of a pool pair (spec 0.1). The device
 // has a default pair; every private pool has one of its own.
 type pool struct {

@@ -139,7 +139,8 @@ func (a *Allocator) releasableBytes() uint64 {
 	for _, p := range a.pools {
 		for _, id := range p.freeBlocks(nil) {
 			if b := &a.blocks[id]; b.expandable {
-				start, end := a.wholeGranules(b)
+				seg := &a.segments[b.seg]
+				start, end := wholeGranules(seg.base, b.span(), seg.granule)
 				bytes += end - start
 			} else if !b.split() {
 				bytes += b.size

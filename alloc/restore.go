@@ -54,8 +54,8 @@ func checkWhole(what string, s Span) error {
 	if err := checkRange(s.Addr, s.Size); err != nil {
 		return fmt.Errorf("a %s of %w", what, err)
 	}
-	if s.Size == 0 || s.Size%minBlock != 0 {
-		return fmt.Errorf("a %s of %d bytes at %#x: the size must be a multiple of %d, and not 0", what, s.Size, s.Addr, minBlock)
+	if s.Size == 0 || s.Size%MinBlock != 0 {
+		return fmt.Errorf("a %s of %d bytes at %#x: the size must be a multiple of %d, and not 0", what, s.Size, s.Addr, MinBlock)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (a *Allocator) reservation(segments []Segment, i int, given []Span) Span {
 			return g
 		}
 	}
-	granule := a.granule(kindOfSegment(s))
+	granule := a.rules.Granule(s.Large)
 	size := max(ReservationSize(a.dev.TotalMemory(), granule), roundUp(s.TotalSize, granule))
 	if room := (reach(segments, i) - s.Address) / granule * granule; room >= s.TotalSize {
 		size = min(size, room)
@@ -153,14 +153,14 @@ func (a *Allocator) reservationFor(h *home, s *Segment, reserved Span) (segmentI
 				return 0, noBlock, err
 			}
 		}
-		seg = a.newSegment(segment{base: reserved.Addr, size: reserved.Size, granule: a.granule(h.pool.kind), home: h.id})
+		seg = a.newSegment(segment{base: reserved.Addr, size: reserved.Size, granule: a.rules.Granule(s.Large), home: h.id})
 		rest = a.restoreUnmapped(h, seg, reserved.Addr, reserved.End())
 		a.segments[seg].head = rest
 	}
 	// The run cuts the unmapped rest in up to three.
 	b := &a.blocks[rest]
 	end := b.addr + b.size
-	if s.Address < b.addr || s.Address+s.TotalSize > end || (s.Address-b.addr)%minBlock != 0 {
+	if s.Address < b.addr || s.Address+s.TotalSize > end || (s.Address-b.addr)%MinBlock != 0 {
 		return 0, noBlock, fmt.Errorf("its %d bytes do not fit what is reserved, %#x to %#x", s.TotalSize, b.addr, end)
 	}
 	a.leaveUnmapped(rest)
@@ -243,7 +243,7 @@ func (r *restorer) blocks(s *Segment) error {
 		if b.Size == 0 {
 			b.Size = a.impliedSize(r.h.pool, b.RequestedSize, limit-b.Address)
 		}
-		if b.Size == 0 || b.Size%minBlock != 0 || (b.Address-s.Address)%minBlock != 0 || b.Size > limit-b.Address || b.RequestedSize > b.Size {
+		if b.Size == 0 || b.Size%MinBlock != 0 || (b.Address-s.Address)%MinBlock != 0 || b.Size > limit-b.Address || b.RequestedSize > b.Size {
 			return fmt.Errorf("a block of %d bytes for a request of %d does not fit at %#x", b.Size, b.RequestedSize, b.Address)
 		}
 		r.free(b.Address, stale)
@@ -256,7 +256,7 @@ func (r *restorer) blocks(s *Segment) error {
 // impliedSize is the size of a live block with room bytes up to the next one:
 // its rounded request, unless the rest is too small to have been split off.
 func (a *Allocator) impliedSize(p *pool, request, room uint64) uint64 {
-	rounded := a.round(max(request, 1))
+	rounded := a.rules.Round(max(request, 1))
 	if rounded > room || !a.splitReason(p, rounded, room-rounded, a.cfg.ExpandableSegments).Split() {
 		return room
 	}
@@ -319,7 +319,7 @@ func (r *restorer) close(s *Segment) error {
 func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	rounded := a.round(size)
+	rounded := a.rules.Round(size)
 	p := a.pools[kindOf(rounded)]
 	expandable := a.cfg.ExpandableSegments
 	if pool != (PoolID{}) {
@@ -336,19 +336,4 @@ func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 	}
 	_, why := a.candidate(p.homes[i], rounded, expandable)
 	return why == missNone
-}
-
-// Rounded returns the size of the block that a request asks for.
-func (a *Allocator) Rounded(size uint64) uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.round(size)
-}
-
-// SegmentSize returns the size of the segment that a request asks for, which
-// is what the limit is compared with.
-func (a *Allocator) SegmentSize(size uint64) uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.segmentSize(a.round(size))
 }

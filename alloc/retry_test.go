@@ -169,7 +169,7 @@ func TestHookPanics(t *testing.T) {
 	} {
 		for conf, request := range map[string]func(*alloc.Allocator) error{
 			"malloc": func(a *alloc.Allocator) error { _, err := a.Malloc(90*mib, 0); return err },
-			"lend":   func(a *alloc.Allocator) error { _, err := a.Lend(90*mib, 0, ""); return err },
+			"lend":   func(a *alloc.Allocator) error { _, err := a.Lender().Lend(90*mib, 0, ""); return err },
 		} {
 			t.Run(name+" "+conf, func(t *testing.T) {
 				a := alloc.New(sim.New(sim.Config{TotalMemory: 64 * mib}), option)

@@ -7,13 +7,13 @@ func (a *Allocator) splitReason(p *pool, rounded, rest uint64, expandable bool) 
 	case p.noSplit:
 		return PoolNeverSplits
 	case p.kind == small || expandable:
-		if rest >= minBlock {
+		if rest >= MinBlock {
 			return RestIsBlock
 		}
 		return RestBelowMinimum
 	case rounded >= a.cfg.MaxSplitSize:
 		return RequestIsLarge
-	case rest > splitRest:
+	case rest > UnsplitMax:
 		return RestAboveBound
 	default:
 		return RestNotAboveBound

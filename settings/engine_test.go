@@ -9,7 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/host"
-	"github.com/ashlar-mem/ashlar/driver/recorded"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -53,9 +53,9 @@ var entries = []struct {
 		}}
 	}},
 	{"lent", func(a *alloc.Allocator) entry {
-		give := func(addr uint64) error { _, err := a.Return(addr, ""); return err }
+		give := func(addr uint64) error { _, err := a.Lender().Return(addr, ""); return err }
 		return entry{
-			func(size, stream uint64) (uint64, error) { l, err := a.Lend(size, stream, ""); return l.Addr, err },
+			func(size, stream uint64) (uint64, error) { l, err := a.Lender().Lend(size, stream, ""); return l.Addr, err },
 			give,
 			func(addr, stream uint64) error { return errors.Join(a.RecordStream(addr, stream), give(addr)) },
 		}

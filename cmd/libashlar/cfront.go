@@ -10,7 +10,7 @@ import (
 )
 
 // The table in C is made for blocks that begin where alloc says they do.
-const _ = -uint(alloc.Alignment ^ C.FRONT_UNIT)
+const _ = -uint(alloc.MinBlock ^ C.FRONT_UNIT)
 
 // cFront is the front in C.
 type cFront struct{}

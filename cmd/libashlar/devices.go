@@ -157,7 +157,7 @@ func (l *library) inUse(f func(*device) error) error {
 
 // setMode tells the front whether it may hold blocks, as things are now.
 func (d *device) setMode(wanted bool) {
-	d.lib.front.mode(d.n, !wanted || !d.a.Lends())
+	d.lib.front.mode(d.n, !wanted || !d.a.Lender().Lends())
 }
 
 // change makes a change to the engine that decides what the front may do. The
@@ -190,7 +190,7 @@ func (d *device) Recall(out []uint64, all bool) int {
 // waits for other streams, and then calls then with the engine's statistics before
 // anything can change.
 func (d *device) flush(then func(*alloc.Stats)) {
-	err := d.a.Recall(func(s *alloc.Stats, w *alloc.Waiting) {
+	err := d.a.Lender().Recall(func(s *alloc.Stats, w *alloc.Waiting) {
 		d.lib.front.waiting(d.n, w)
 		if then != nil {
 			then(s)
@@ -238,7 +238,7 @@ func (l *library) emptyCache() error {
 // tellWaiting tells the front what still waits for other streams after a call
 // that did not come through it.
 func (d *device) tellWaiting() {
-	w := d.a.Waiting()
+	w := d.a.Lender().Waiting()
 	d.lib.front.waiting(d.n, &w)
 }
 

@@ -30,7 +30,7 @@ func (l *library) malloc(n int, size, stream uint64, meta string, out *answer) i
 		out.text = err.Error()
 		return codeFailed
 	}
-	if out.lent, err = d.a.Lend(size, stream, meta); err == nil {
+	if out.lent, err = d.a.Lender().Lend(size, stream, meta); err == nil {
 		return codeOK
 	}
 	var oom *alloc.OutOfMemoryError // not out.oom: that would put out on the heap
@@ -68,7 +68,7 @@ func (l *library) free(n int, addr uint64, meta string, out *answer) {
 		out.text = err.Error()
 		return
 	}
-	out.lent.Waiting, err = d.a.Return(addr, meta)
+	out.lent.Waiting, err = d.a.Lender().Return(addr, meta)
 	// A driver that has shut down has taken its memory with it.
 	if err != nil && !errors.Is(err, cuda.ErrExiting) {
 		out.text = err.Error()

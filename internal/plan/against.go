@@ -3,13 +3,16 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -75,7 +78,7 @@ type PairCurve struct {
 
 // leastCompared is the size from which on allocations are compared: smaller
 // ones come from other segments.
-const leastCompared = 1 << 20
+const leastCompared = alloc.SmallMax
 
 // Compare holds a plan against a recording. points is the length of the curves.
 func Compare(ctx context.Context, q Question, t *trace.Trace, points int) (*Against, error) {
@@ -89,7 +92,7 @@ func Compare(ctx context.Context, q Question, t *trace.Trace, points int) (*Agai
 	c := &comparison{l: p.run.ledger, t: t, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
 	c.recordedBirths()
 	if len(c.measured) == 0 {
-		return nil, errors.New("the recording has no allocation of 1 MiB or more: record the whole run, or at least a step")
+		return nil, fmt.Errorf("the recording has no allocation of %s or more: record the whole run, or at least a step", units.Whole(leastCompared))
 	}
 	c.matchSteps()
 	if p.program, err = Program(c.l, q.Settings); err != nil {

@@ -88,12 +88,6 @@ func (m *Moment) PeakReserved() uint64 { return uint64(m.r.a.Stats().ReservedByt
 // Segments is the allocator's state.
 func (m *Moment) Segments() []alloc.Segment { return m.r.a.Segments() }
 
-// SegmentSize is the size of the segment that a request asks for.
-func (m *Moment) SegmentSize(size uint64) uint64 { return m.r.a.SegmentSize(size) }
-
-// Rounded is the size of the block that a request asks for.
-func (m *Moment) Rounded(size uint64) uint64 { return m.r.a.Rounded(size) }
-
 // WouldFit reports whether a cached block would serve a request.
 func (m *Moment) WouldFit(c Call) bool { return m.r.a.Fits(c.Pool, c.Size, c.Stream) }
 

@@ -234,7 +234,8 @@ func (r *simulation) fitStart() error {
 	if most > 0 && r.Settings.ExpandableSegments && c.Settings.ExpandableSegments {
 		// A mapping may exceed the limit by less than a granule, as the limit is
 		// compared with the segment (spec 14 item 13).
-		most += max(alloc.Granule(r.Settings, true), 1) - 1
+		rules := alloc.RulesOf(r.Settings)
+		most += rules.Granule(true) - 1
 	}
 	if c.DeviceMemory > 0 && (most == 0 || c.DeviceMemory < most) {
 		most = c.DeviceMemory

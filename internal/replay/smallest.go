@@ -10,8 +10,8 @@ import (
 )
 
 // SmallestLimit finds a cap on reserved memory under which no request of the
-// program fails while one does under 2 MiB less: segments are multiples of
-// that, so limits in between are alike. low is a bound from below, high a limit
+// program fails while one does under one step less: segments are multiples
+// of that, so limits in between are alike. low is a bound from below, high a limit
 // that is known to pass, or 0.
 //
 // A run tells more than whether it passes, which saves most of a bisection. One
@@ -47,7 +47,7 @@ func (p *Program) SmallestLimit(ctx context.Context, s settings.Settings, low, h
 }
 
 // limitStep is how far apart two limits are that can differ.
-const limitStep = alloc.SmallSegment
+const limitStep = alloc.SegmentUnit
 
 func upTo(bytes uint64) uint64 { return (bytes + limitStep - 1) / limitStep * limitStep }
 

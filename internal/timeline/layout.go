@@ -105,14 +105,10 @@ type MapBlock struct {
 // much is always left behind what is mapped.
 const apart = 512 << 20
 
-// leastBlock is the unit of block sizes (spec 1.1). Where only the requested
-// sizes are known, a gap smaller than that is the end of the block before it.
-const leastBlock = 512
-
 // NewLayout goes through the events of a timeline once.
 func NewLayout(l *Timeline, lives *Lives) *Layout {
 	w := layoutWalk{
-		Layout: &Layout{lives: lives}, line: l, pools: l.pools.walk(), plain: map[uint64]int32{},
+		Layout: &Layout{lives: lives}, line: l, rules: alloc.RulesOf(l.Trace.Settings.Parsed), pools: l.pools.walk(), plain: map[uint64]int32{},
 	}
 	for i := range l.Start.Segments {
 		w.start(&l.Start.Segments[i])
@@ -138,6 +134,7 @@ func NewLayout(l *Timeline, lives *Lives) *Layout {
 type layoutWalk struct {
 	*Layout
 	line   *Timeline
+	rules  alloc.Rules
 	pools  poolWalk
 	plain  map[uint64]int32 // address -> space
 	mapped []int32          // spaces, by address
@@ -167,11 +164,9 @@ func (w *layoutWalk) event(i int32, events *trace.Events) {
 	w.pools.apply(int(i), &e)
 	switch e.Action {
 	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
-		p := space{addr: e.Addr, size: e.Size, born: i, made: i, gone: Never, stream: e.Stream, stack: e.Stack, kind: KindLarge, in: -1}
-		// The small pool has segments, and maps memory, of this size only; the
-		// large one of none so small.
-		if e.Size == alloc.SmallSegment {
-			p.kind = KindSmall
+		p := space{addr: e.Addr, size: e.Size, born: i, made: i, gone: Never, stream: e.Stream, stack: e.Stack, kind: KindSmall, in: -1}
+		if w.rules.LargeSegment(e.Size) {
+			p.kind = KindLarge
 		}
 		p.pool, p.hasPool = w.pools.of(&e, events)
 		if e.Action == alloc.ActionSegmentMap {

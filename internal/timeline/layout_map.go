@@ -3,6 +3,8 @@ package timeline
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ashlar-mem/ashlar/alloc"
 )
 
 // mapBuilder puts the map of one moment together.
@@ -131,12 +133,13 @@ func (b *mapBuilder) place(pieces, used []MapBlock) []MapBlock {
 	return out
 }
 
-// gap adds what lies between two used blocks.
+// gap adds what lies between two used blocks. Where only the requested sizes are
+// known, a gap that is too small for a block is the end of the one before it.
 func (b *mapBuilder) gap(out []MapBlock, state BlockState, from, to uint64) []MapBlock {
 	if from >= to {
 		return out
 	}
-	if n := len(out); !b.exact && to-from < leastBlock && n > 0 && out[n-1].Life >= 0 {
+	if n := len(out); !b.exact && to-from < alloc.MinBlock && n > 0 && out[n-1].Life >= 0 {
 		out[n-1].Size += to - from
 		return out
 	}

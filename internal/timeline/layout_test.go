@@ -286,7 +286,7 @@ func TestMapWithoutBlockSizes(t *testing.T) {
 	for _, s := range flat(t, m) {
 		for _, b := range s.Blocks {
 			blocks++
-			if b.State == BlockFree && b.Size < leastBlock {
+			if b.State == BlockFree && b.Size < alloc.MinBlock {
 				t.Fatalf("a free block of %d bytes at %#x", b.Size, b.Address)
 			}
 		}

@@ -3,6 +3,7 @@ package units
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 const (
@@ -34,6 +35,24 @@ func Size(n uint64) string {
 		return strconv.FormatUint(n, 10) + " " + name
 	}
 	return decimals(n, unit) + " " + name
+}
+
+// Whole writes a size as [Size] does, without decimals where they are zero:
+// "20 MiB", "512 B", "1.50 GiB".
+func Whole(n uint64) string {
+	unit, name := unitOf(n)
+	if n%unit != 0 {
+		return Size(n)
+	}
+	return strconv.FormatUint(n/unit, 10) + " " + name
+}
+
+// FromTo writes a range of sizes as [Whole] writes each: "1 to 10 MiB", or
+// "512 B to 1 MiB" where the units differ.
+func FromTo(low, high uint64) string {
+	from, to := Whole(low), Whole(high)
+	_, unit, _ := strings.Cut(to, " ")
+	return strings.TrimSuffix(from, " "+unit) + " to " + to
 }
 
 // SizeUp writes a size as [Size] does but never too small, for "at least this

@@ -38,6 +38,26 @@ func TestTorch(t *testing.T) {
 	}
 }
 
+func TestWhole(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0 B", 512: "512 B", 1 << 10: "1 KiB", 1536: "1.50 KiB", 1<<20 - 1: "1.00 MiB", 1 << 20: "1 MiB", 1<<20 + 1: "1.00 MiB", 3 << 30: "3 GiB",
+	} {
+		if got := Whole(n); got != want {
+			t.Errorf("Whole(%d) = %q, want %q", n, got, want)
+		}
+	}
+	for _, tt := range []struct {
+		low, high uint64
+		want      string
+	}{
+		{1 << 20, 10 << 20, "1 to 10 MiB"}, {3 << 19, 2 << 20, "1.50 to 2 MiB"}, {512, 1 << 20, "512 B to 1 MiB"}, {512, 1000, "512 to 1000 B"},
+	} {
+		if got := FromTo(tt.low, tt.high); got != tt.want {
+			t.Errorf("FromTo(%d, %d) = %q, want %q", tt.low, tt.high, got, tt.want)
+		}
+	}
+}
+
 func TestSize(t *testing.T) {
 	for _, tt := range []struct {
 		n    uint64

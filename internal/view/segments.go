@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -141,12 +141,12 @@ func (r *run) failedRequest(event int) *failedRequest {
 	e := r.trace.Events.At(event)
 	out := &failedRequest{Size: e.Size, Stream: e.Stream, Event: event, Free: e.Addr, Segment: e.Size}
 	if e.Size < math.MaxInt64 {
-		// Only the engine knows what segment a request asks for.
-		a := alloc.New(sim.New(sim.Config{TotalMemory: 1 << 40}))
+		s := settings.Default()
 		if r.trace.Settings.Known {
-			a.Use(r.trace.Settings.Parsed)
+			s = r.trace.Settings.Parsed
 		}
-		out.Segment = a.SegmentSize(e.Size)
+		rules := alloc.RulesOf(s)
+		out.Segment = rules.SegmentSize(rules.Round(e.Size))
 	}
 	return out
 }

@@ -216,10 +216,6 @@ func (r *soakReport) add(w *worker) {
 	r.Problems = append(r.Problems, w.problems...)
 }
 
-// granuleBytes is how much more than the limit may be reserved: the limit is
-// compared with the size of a segment, and memory is mapped in granules.
-const granuleBytes = 20 << 20
-
 // judge compares with the plan.
 func (r *soakReport) judge(pl soakPlan) {
 	grown := func(what string, before, after, allowed uint64) {
@@ -230,7 +226,10 @@ func (r *soakReport) judge(pl soakPlan) {
 	}
 	grown("resident memory", r.Warm.RSS, r.End.RSS, pl.rss)
 	grown("memory in use on the device", r.Device.TotalBytes-r.Warm.DeviceFree, r.Device.TotalBytes-r.End.DeviceFree, pl.device)
-	if uint64(r.PeakBytes) > pl.limit+granuleBytes {
+	// The limit is compared with the size of a segment, and memory is mapped in
+	// granules, of which no plan changes the size.
+	rules := alloc.RulesOf(settings.Default())
+	if uint64(r.PeakBytes) > pl.limit+rules.Granule(true) {
 		r.Problems = append(r.Problems, fmt.Sprintf("%s were reserved at the peak: more than the limit and one granule", units.Size(uint64(r.PeakBytes))))
 	}
 	if r.Warm.Reserved != 0 || r.End.Reserved != 0 {

@@ -189,7 +189,7 @@ func (c *coder) allocateEarly() error {
 	pinning := map[uint64]bool{}
 	for i := range c.f.after {
 		s := &c.f.after[i]
-		if s.Pool == c.f.call.Pool && s.Large == c.f.isLarge() && s.TotalSize > s.ActiveSize && s.ActiveSize > 0 {
+		if s.Pool == c.f.call.Pool && s.Large == c.f.rules.Large(c.f.rounded) && s.TotalSize > s.ActiveSize && s.ActiveSize > 0 {
 			for _, b := range s.Blocks {
 				pinning[b.Address] = b.State == alloc.ActiveAllocated
 			}

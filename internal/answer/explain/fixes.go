@@ -260,25 +260,17 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 	return f, nil
 }
 
-// lowerBound is a limit below which no setting gets past the failure: what is
-// allocated at some time, in units of 512 bytes, as expandable segments have it.
+// lowerBound is a limit below which no setting gets past the failure: the least
+// that is allocated at some time until then.
 func (e *explainer) lowerBound() (uint64, error) {
-	s := settings.Default()
-	s.ExpandableSegments = true
-	c := replay.Conditions{Settings: s}
-	if e.f.earlier > 0 || e.event == e.t.Events.Len() {
-		m, err := e.p.Hold(e.ctx, c, e.f.at)
-		if err != nil {
-			return 0, err
-		}
-		return m.Totals().Allocated + m.Rounded(e.f.call.Size), nil
+	if e.f.earlier == 0 && e.event < e.t.Events.Len() {
+		return tune.LowerBound(e.ctx, e.p)
 	}
-	c.SkipOOM = true
-	o, err := e.p.Run(e.ctx, c)
+	m, err := e.p.Hold(e.ctx, replay.Conditions{Settings: alloc.Tightest()}, e.f.at)
 	if err != nil {
 		return 0, err
 	}
-	return o.Allocated.Bytes, nil
+	return m.Totals().Allocated + tightest.Round(e.f.call.Size), nil
 }
 
 // smallestLimit is the lowest limit under which the recording passes with some

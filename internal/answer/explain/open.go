@@ -3,7 +3,6 @@ package explain
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"sort"
 
 	"github.com/ashlar-mem/ashlar/alloc"
@@ -55,10 +54,11 @@ func (e *explainer) breakEven(v string) error {
 			from, low = need, other
 		}
 	}
-	// Reserved memory grows by whole pages.
-	pages := int(even/page - from/page)
-	n := sort.Search(pages, func(i int) bool {
-		other, failed := at((from/page + 1 + uint64(i)) * page)
+	// Reserved memory grows by whole units.
+	const unit = alloc.SegmentUnit
+	steps := int(even/unit - from/unit)
+	n := sort.Search(steps, func(i int) bool {
+		other, failed := at((from/unit + 1 + uint64(i)) * unit)
 		if failed != nil {
 			err = failed
 		} else if other != v {
@@ -69,8 +69,8 @@ func (e *explainer) breakEven(v string) error {
 	if err != nil {
 		return err
 	}
-	if n < pages {
-		even = (from/page + 1 + uint64(n)) * page
+	if n < steps {
+		even = (from/unit + 1 + uint64(n)) * unit
 	}
 	e.r.BreakEven = &even
 	if v == Fragmentation && low == Capacity && even-e.limits.low > e.limits.high-even {
@@ -82,12 +82,6 @@ func (e *explainer) breakEven(v string) error {
 	e.open(low, "if the limit was below %s", units.SizeUp(even))
 	return nil
 }
-
-// Segments are multiples of a page, blocks of a unit (spec 1.1).
-const (
-	page = alloc.SmallSegment
-	unit = 512
-)
 
 // roundedUp looks at sizes that a setting may have rounded up out of sight: that
 // of the request, of which the file has only the rounded size, and those of
@@ -119,18 +113,11 @@ func (e *explainer) roundedUp(v string) error {
 	return nil
 }
 
-// leastRequest is the smallest request that is rounded up to this one (spec 1.2).
-func (f *failing) leastRequest() uint64 {
-	power := uint64(1) << (bits.Len64(f.rounded-1) - 1) // of two, below it
-	for _, d := range f.c.Settings.RoundupPower2Divisions {
-		if d > 1 && power/d >= unit {
-			if least := f.rounded - power/d + unit; f.held.Rounded(least) == f.rounded {
-				return least
-			}
-		}
-	}
-	return f.rounded
-}
+// tightest are the rules under which a request takes least.
+var tightest = alloc.RulesOf(alloc.Tightest())
+
+// leastRequest is the least that a request takes that is rounded up to this one.
+func (f *failing) leastRequest() uint64 { return tightest.Round(f.rules.LeastRequest(f.rounded)) }
 
 // needAtLeast is what the live tensors and the request take under any setting.
 func (e *explainer) needAtLeast() uint64 {
@@ -139,7 +126,7 @@ func (e *explainer) needAtLeast() uint64 {
 		for _, l := range e.f.held.Live() {
 			size := l.Size
 			if l.Requested > 0 {
-				size = min(size, (l.Requested+unit-1)/unit*unit)
+				size = min(size, tightest.Round(l.Requested))
 			}
 			e.least += size
 		}

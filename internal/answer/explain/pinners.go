@@ -131,7 +131,7 @@ func (f *failing) smallestWindow() *window {
 	var best *window
 	for i := range f.after {
 		s := &f.after[i]
-		if s.Pool != f.call.Pool || s.Stream != f.call.Stream || s.Large != f.isLarge() || s.TotalSize < f.rounded {
+		if s.Pool != f.call.Pool || s.Stream != f.call.Stream || s.Large != f.rules.Large(f.rounded) || s.TotalSize < f.rounded {
 			continue
 		}
 		first := 0

@@ -225,10 +225,9 @@ func (e *explainer) fromMessage() *replay.Call {
 	if m == nil || m.TriedBytes == nil || m.Backend != message.Native || m.Device >= 0 && m.Device != e.t.Device {
 		return nil
 	}
-	c := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: whole(m.TriedBytes, m.Backend).Low}
-	if c.Size == alloc.SmallSegment {
-		c.Size /= 2 // the most that the small pool serves; more would ask for another segment
-	}
+	rules := alloc.RulesOf(e.p.Settings)
+	_, most := rules.Requests(whole(m.TriedBytes, m.Backend).Low)
+	c := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: most}
 	if n := e.t.Events.Len(); n > 0 {
 		c.Stream = e.t.Events.At(n - 1).Stream
 	} else if len(e.t.Segments) > 0 {
@@ -287,7 +286,8 @@ func (e *explainer) refutes(shown whatif.Limit) string {
 func (e *explainer) atFirst() uint64 {
 	bytes := e.p.Start.Reserved()
 	if e.p.Settings.ExpandableSegments {
-		bytes -= min(bytes, e.p.Settings.LargeSegmentSize)
+		rules := alloc.RulesOf(e.p.Settings)
+		bytes -= min(bytes, rules.Granule(true))
 	}
 	return max(bytes, 1)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -181,23 +182,15 @@ func releases(version string) (first, last int) {
 	return first, last
 }
 
-// Sizes of segments (spec 1.1).
-const (
-	smallRequest = 1 << 20
-	smallSegment = 2 << 20
-	midSegment   = 20 << 20
-	roundLarge   = 2 << 20
-	smallestSize = 512
-)
-
-// whole is the size of a segment, which is a multiple of 2 MiB: if the printed
+// whole is the size of a segment, which is a multiple of a unit: if the printed
 // text leaves only one, it is that.
 func whole(r *units.Range, backend string) *units.Range {
 	if r == nil || backend != message.Native {
 		return r
 	}
-	first := (r.Low + roundLarge - 1) / roundLarge * roundLarge
-	if r.Contains(first) && first+roundLarge > r.High {
+	const unit = alloc.SegmentUnit
+	first := (r.Low + unit - 1) / unit * unit
+	if r.Contains(first) && first+unit > r.High {
 		return exactly(first)
 	}
 	return r
@@ -206,21 +199,23 @@ func whole(r *units.Range, backend string) *units.Range {
 // requestOf is what a request can have been that asked the driver for a segment
 // (spec 1.3).
 func (a *account) requestOf(segment units.Range) *units.Range {
-	low, high := segment.Low-min(segment.Low, roundLarge), segment.High
-	switch large := uint64(midSegment); {
-	case a.Message != nil && (a.Message.Backend != message.Native || a.Message.Platform == apple):
+	if a.Message != nil && (a.Message.Backend != message.Native || a.Message.Platform == apple) {
 		return &segment // they print the request itself
-	case segment.Contains(smallSegment):
-		low, high = smallestSize, smallRequest
-	default:
-		if a.settings != nil {
-			large = a.settings.LargeSegmentSize
-		}
-		if segment.Contains(large) {
-			low = smallRequest
-		}
 	}
-	r := units.Between(max(low, smallestSize), high)
+	s := settings.Default()
+	if a.settings != nil {
+		s = *a.settings
+	}
+	rules := alloc.RulesOf(s)
+	low, _ := rules.Requests(segment.Low)
+	_, high := rules.Requests(segment.High)
+	if segment.Contains(s.LargeSegmentSize) {
+		low, _ = rules.Requests(s.LargeSegmentSize)
+	}
+	if segment.Contains(alloc.SmallSegment) {
+		low, high = rules.Requests(alloc.SmallSegment)
+	}
+	r := units.Between(max(low, alloc.MinBlock), high)
 	return &r
 }
 

@@ -4,24 +4,24 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
 
 // A message counts what blocks take, and a block can take more than its tensor
-// asked for: roundup_power2_divisions rounds requests up, and a rest of up to
-// 1 MiB is not split off a block of the large pool unless expandable segments
-// are on (spec 1.2 and 4.1), more of it with max_split_size_mb. That padding goes
+// asked for: roundup_power2_divisions rounds requests up, and a small rest is not
+// split off a block of the large pool unless expandable segments are on (spec 1.2
+// and 4.1), a larger one neither with max_split_size_mb. That padding goes
 // away with other settings. So what blocks take never proves that no setting
 // helps: only what tensors asked for does, which memory_stats() counts.
 
-// leastRequest is the least that the request can have been before it was rounded
-// up: two divisions, the coarsest, round up by less than one half.
+// leastRequest is the least that the request can take under other settings.
 func (a *account) leastRequest() uint64 {
 	if o := a.Message; o != nil && (o.Backend != message.Native || o.Platform == apple) {
 		return a.request.Low // they do not round
 	}
-	return a.request.Low / 3 * 2
+	return alloc.LeastRounded(a.request.Low)
 }
 
 // leastLive is the least that the live tensors asked for, 0 if that is not known.
@@ -58,7 +58,8 @@ func (a *account) settingsHelp(gap, there units.Range) (confidence, said string)
 
 // paddedBy names what may make blocks larger than their tensors.
 func (a *account) paddedBy() []string {
-	const rests = "rests that are not split off blocks (up to 1 MiB each, more with max_split_size_mb; expandable_segments:True splits them off)"
+	rests := fmt.Sprintf("rests that are not split off blocks (up to %s each, more with max_split_size_mb; expandable_segments:True splits them off)",
+		units.Whole(alloc.UnsplitMax))
 	if a.settings == nil {
 		return []string{"roundup_power2_divisions, if it is on,", rests}
 	}

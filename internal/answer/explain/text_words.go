@@ -6,13 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
 
 // loose tells whether the request may be much smaller than its segment, which
 // it then shares with others.
-func (a *account) loose() bool { return a.request.High-a.request.Low > roundLarge && a.segment.Exact() }
+func (a *account) loose() bool {
+	return a.request.High-a.request.Low > alloc.SegmentUnit && a.segment.Exact()
+}
 
 // asked describes the request that failed.
 func (a *account) asked() string {

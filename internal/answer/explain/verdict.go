@@ -22,6 +22,7 @@ const normalOutside = 1 << 30
 type failing struct {
 	p     *replay.Program
 	c     replay.Conditions // of the recorded run
+	rules alloc.Rules       // under their settings
 	event int               // of the request; the number of events if it is not among them
 	at    int               // where a run is held for it
 	call  replay.Call
@@ -57,7 +58,7 @@ type freeMemory struct {
 // lookAt replays the run up to an event and makes the request that failed: that
 // of the event, or a given one if the file ends before it.
 func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failing, error) {
-	f := &failing{p: p, c: c, event: event, at: before(p, event)}
+	f := &failing{p: p, c: c, rules: alloc.RulesOf(c.Settings), event: event, at: before(p, event)}
 	if event < p.Trace.Events.Len() {
 		if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
 			now, peak := reservedAt(p.Trace, p.Start, event)
@@ -84,7 +85,8 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 	}
 	t := m.Totals()
 	f.live, f.pending = t.Allocated, t.Active-t.Allocated
-	f.call, f.rounded, f.segment, f.releasable = call, m.Rounded(call.Size), m.SegmentSize(call.Size), m.Releasable()
+	f.call, f.rounded, f.releasable = call, f.rules.Round(call.Size), m.Releasable()
+	f.segment = f.rules.SegmentSize(f.rounded)
 	return f, f.request(m)
 }
 
@@ -162,13 +164,9 @@ func (f *failing) countFree() {
 		*largest = max(*largest, size)
 	}
 	var ignored uint64
-	large := f.rounded > 0 && f.isLarge()
+	large := f.rules.Large(f.rounded)
 	for i := range f.after {
 		s := &f.after[i]
-		whole := true
-		for _, b := range s.Blocks {
-			whole = whole && b.State == alloc.Inactive
-		}
 		for _, b := range s.Blocks {
 			if b.State != alloc.Inactive {
 				continue
@@ -195,33 +193,11 @@ func (f *failing) countFree() {
 			default:
 				f.free.private += b.Size
 				f.free.largestPrivate = max(f.free.largestPrivate, fitting)
-				f.free.privateWhole += f.releases(s, &b, whole)
+				f.free.privateWhole += f.rules.Releasable(s, &b)
 			}
 		}
 	}
 }
-
-// releases is what a flush takes of a free block if the pool is its own: a plain
-// segment as a whole, of an expandable one every whole granule (spec 6.4).
-func (f *failing) releases(s *alloc.Segment, b *alloc.Block, whole bool) uint64 {
-	if !s.Expandable {
-		if whole {
-			return b.Size
-		}
-		return 0
-	}
-	granule := uint64(alloc.SmallSegment)
-	if s.Large {
-		granule = f.c.Settings.LargeSegmentSize
-	}
-	from, to := b.Address-s.Address, b.Address-s.Address+b.Size
-	from, to = (from+granule-1)/granule*granule, to/granule*granule
-	return to - min(from, to)
-}
-
-// isLarge tells whether the request belongs to the large pool: its segment is
-// not the one of the small pool.
-func (f *failing) isLarge() bool { return f.segment != alloc.SmallSegment }
 
 // room is what there is for PyTorch: a limit, or the device.
 type room struct {

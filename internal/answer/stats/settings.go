@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -75,7 +76,7 @@ func meaning(s settings.Settings, key string) string {
 	case "max_non_split_rounding_mb":
 		return fmt.Sprintf("an unsplit block may be up to %s larger than the request", units.Size(s.MaxNonSplitRounding))
 	case "large_segment_size_mb":
-		return fmt.Sprintf("requests of 1 to 10 MiB share segments of %s", units.Size(s.LargeSegmentSize))
+		return fmt.Sprintf("requests of %s share segments of %s", units.FromTo(alloc.SmallMax, alloc.OwnSegmentMin), units.Size(s.LargeSegmentSize))
 	case "garbage_collection_threshold":
 		return fmt.Sprintf("above %.0f %% of the memory limit old cached blocks are freed", 100*s.GarbageCollectionThreshold)
 	case "roundup_power2_divisions":

@@ -5,18 +5,16 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// LowerBound is the peak of live bytes of a program: no setting passes below
-// it. Expandable segments split wherever they can, so that what is allocated
-// under them is what was asked for in units of 512 bytes.
+// LowerBound is the peak of live bytes of a program under the tightest settings:
+// no setting passes below it.
 func LowerBound(ctx context.Context, p *replay.Program) (uint64, error) {
-	s := settings.Default()
-	s.ExpandableSegments = true
-	o, err := p.Run(ctx, replay.Conditions{Settings: s, SkipOOM: true})
+	o, err := p.Run(ctx, replay.Conditions{Settings: alloc.Tightest(), SkipOOM: true})
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +47,7 @@ func SmallestLimit(ctx context.Context, p *replay.Program, s settings.Settings, 
 	})
 }
 
-// Bisect finds a limit that is good while 2 MiB less is not, from a lower bound
+// Bisect finds a limit that is good while one step less is not, from a lower bound
 // on.
 func Bisect(lower uint64, good func(limit uint64) (bool, error)) (uint64, error) {
 	low := (lower + step - 1) / step * step

@@ -67,7 +67,7 @@ type Result struct {
 }
 
 // step is how far apart two limits are that can differ.
-const step = alloc.SmallSegment
+const step = alloc.SegmentUnit
 
 // searchShare is how many tenths of the budget are for the search; the rest is
 // for the front.

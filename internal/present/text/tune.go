@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -44,7 +45,7 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 	}
 	p.printf("\n")
 	p.wrapped("", "Memory needed is the lowest limit on reserved memory under which the whole recording passes and that it does not exceed, "+
-		"bisected in steps of 2 MiB; the peak of live bytes is "+units.Size(a.LowerBound)+", and nothing can do with less. Peak reserved and driver time are those of a run without "+
+		"bisected in steps of "+units.Whole(alloc.SegmentUnit)+"; the peak of live bytes is "+units.Size(a.LowerBound)+", and nothing can do with less. Peak reserved and driver time are those of a run without "+
 		"a limit; driver time estimates what the calls cost on an H200, without waiting for the device. Every line was replayed through "+
 		"PyTorch's allocator rules: it holds as far as the program makes the same calls.")
 	return p.err

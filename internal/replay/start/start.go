@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -48,7 +47,7 @@ func Find(t *trace.Trace) *State {
 			"the file ends within the events: its segments are those of a later moment and are not compared",
 		}}
 	}
-	u := undo{t: t, live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
+	u := undo{t: t, rules: alloc.RulesOf(t.Settings.Parsed), live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
 	for i := range t.Segments {
 		u.final(&t.Segments[i])
 	}
@@ -92,6 +91,7 @@ func beginsEmpty(t *trace.Trace) bool {
 // undo goes backwards through a trace.
 type undo struct {
 	t      *trace.Trace
+	rules  alloc.Rules
 	live   map[uint64]alloc.Block // active blocks by address
 	plain  map[uint64]alloc.Segment
 	mapped []alloc.Segment // mapped runs of expandable segments
@@ -142,7 +142,7 @@ func (u *undo) event(i int) {
 	case alloc.ActionSegmentFree:
 		u.plain[e.Addr] = alloc.Segment{
 			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
-			Large: e.Size != alloc.SmallSegment,
+			Large: u.rules.LargeSegment(e.Size),
 		}
 	case alloc.ActionSegmentMap:
 		u.mapped = cutRun(u.mapped, e.Addr, e.Size)
@@ -158,7 +158,7 @@ func (u *undo) event(i int) {
 // pool: it is not if it is no whole granules of that, else as the nearest run of
 // its stream in the final state.
 func (u *undo) largeMapping(addr, size, stream uint64) bool {
-	if size%cmp.Or(u.t.Settings.Parsed.LargeSegmentSize, settings.Default().LargeSegmentSize) != 0 {
+	if size%u.rules.Granule(true) != 0 {
 		return false
 	}
 	best, large := uint64(1)<<38, true
@@ -171,7 +171,7 @@ func (u *undo) largeMapping(addr, size, stream uint64) bool {
 }
 
 // kinds corrects the pools of mapped runs by what lies in them: the small pool
-// has no block for a request of more than 1 MiB, the large one none for less. A
+// has no block for a request of the large one, nor the other way round. A
 // run that touches one of the same stream is of the same pool.
 func (u *undo) kinds() {
 	slices.SortFunc(u.mapped, byAddress)
@@ -182,7 +182,7 @@ func (u *undo) kinds() {
 			i--
 		}
 		if i >= 0 && addr-u.mapped[i].Address < u.mapped[i].TotalSize && b.RequestedSize > 0 {
-			u.mapped[i].Large, sure[i] = b.RequestedSize > alloc.SmallSegment/2, true
+			u.mapped[i].Large, sure[i] = u.rules.Large(b.RequestedSize), true
 		}
 	}
 	spread := func(from, to int) {

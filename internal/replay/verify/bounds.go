@@ -114,8 +114,8 @@ func (w *watched) Map(addr, size, granule uint64) error {
 func (w *watched) Reserve(size, stream uint64) (uint64, error) {
 	if !w.NextIs(alloc.ActionSegmentMap) {
 		err := w.Refuse("addresses for stream %d", stream)
-		granule := max(alloc.Granule(w.settings, w.segment != alloc.SmallSegment), 1)
-		w.learn((w.rounded+granule-1)/granule*granule, err)
+		rules := alloc.RulesOf(w.settings)
+		w.learn(rules.MappedSize(w.rounded, rules.Large(w.rounded)), err)
 		return 0, err
 	}
 	return w.Driver.Reserve(size, stream)

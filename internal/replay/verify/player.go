@@ -281,7 +281,9 @@ func (p *player) malloc(i, j int) error {
 		p.routed[int32(j)] = pool
 	}
 	p.dev.failing = e.Action == alloc.ActionOOM
-	p.dev.rounded, p.dev.segment = p.a.Rounded(e.Size), p.a.SegmentSize(e.Size)
+	rules := p.a.Rules()
+	p.dev.rounded = rules.Round(e.Size)
+	p.dev.segment = rules.SegmentSize(p.dev.rounded)
 	if pool == (alloc.PoolID{}) {
 		_, err := p.a.Malloc(e.Size, e.Stream)
 		return p.expected(j, err)

@@ -26,9 +26,9 @@ import (
 
 // reservations are what a trace shows of its expandable segments.
 type reservations struct {
-	t        *trace.Trace
-	start    *start.State
-	settings settings.Settings
+	t     *trace.Trace
+	start *start.State
+	rules alloc.Rules
 	// memory is the device's, as large as the addresses allow.
 	memory uint64
 	// tight is the kind of the shortest segment, which memory comes from.
@@ -65,7 +65,7 @@ type reservedFor struct {
 const unlimited = 256 << 30
 
 func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m *room) *reservations {
-	f := &reservations{t: t, start: start, settings: s, least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
+	f := &reservations{t: t, start: start, rules: alloc.RulesOf(s), least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
 	// How long segments are tells where others begin.
 	const walks = 3
 	for range walks {
@@ -114,15 +114,10 @@ func (f *reservations) spans(memory uint64) []alloc.Span {
 		if i+1 < len(f.first) {
 			end = min(end, f.first[i+1].base)
 		}
-		g := f.granule(r.home.large)
+		g := f.rules.Granule(r.home.large)
 		out[i] = alloc.Span{Addr: r.base, Size: (end - r.base) / g * g}
 	}
 	return out
-}
-
-// granule is the unit in which a kind of pool maps.
-func (f *reservations) granule(large bool) uint64 {
-	return cmp.Or(alloc.Granule(f.settings, large), alloc.SmallSegment)
 }
 
 // length is how many addresses a segment has on a device with so much memory.
@@ -130,7 +125,7 @@ func (f *reservations) length(large bool, memory uint64) uint64 {
 	if memory == math.MaxUint64 {
 		return math.MaxUint64
 	}
-	return alloc.ReservationSize(memory, f.granule(large))
+	return alloc.ReservationSize(memory, f.rules.Granule(large))
 }
 
 // walk goes through the trace with what is known so far and notes how long
@@ -163,7 +158,7 @@ func (f *reservations) before(s *alloc.Segment) {
 	run := addresses{s.Address, s.Address + s.TotalSize}
 	if n := len(f.live); n > 0 {
 		r := f.live[n-1]
-		if r.home == home && run.high-r.base <= f.length(s.Large, f.memory) && (run.low-r.base)%f.granule(s.Large) == 0 {
+		if r.home == home && run.high-r.base <= f.length(s.Large, f.memory) && (run.low-r.base)%f.rules.Granule(s.Large) == 0 {
 			r.mapped = append(r.mapped, run)
 			return
 		}
@@ -179,7 +174,7 @@ func (f *reservations) before(s *alloc.Segment) {
 // mapping adds what an event maps, to the segment that it lies in or as the
 // beginning of a new one.
 func (f *reservations) mapping(addr, size, stream uint64) {
-	home := reservedFor{stream: stream, large: size != alloc.SmallSegment || f.granule(true) == alloc.SmallSegment}
+	home := reservedFor{stream: stream, large: f.rules.LargeSegment(size) || f.rules.Granule(true) == f.rules.Granule(false)}
 	run := addresses{addr, addr + size}
 	i := f.find(addr)
 	if i >= 0 {
@@ -198,7 +193,7 @@ func (f *reservations) mapping(addr, size, stream uint64) {
 		if f.memory != math.MaxUint64 {
 			length = max(length, f.length(home.large, f.memory))
 		}
-		if r.first != 0 && f.alike(r, home) && room < length && room%f.granule(r.home.large) == 0 {
+		if r.first != 0 && f.alike(r, home) && room < length && room%f.rules.Granule(r.home.large) == 0 {
 			r.base = addr
 			f.began[r.first] = addr
 			r.add(run)
@@ -237,7 +232,7 @@ func (f *reservations) find(addr uint64) int {
 // alike tells whether memory mapped for a stream and kind of pool can be in a
 // segment. The pool itself is in no event.
 func (f *reservations) alike(r *reservation, home reservedFor) bool {
-	return r.home.stream == home.stream && (r.home.large == home.large || f.granule(true) == alloc.SmallSegment)
+	return r.home.stream == home.stream && (r.home.large == home.large || f.rules.Granule(true) == f.rules.Granule(false))
 }
 
 // bound notes that a segment ends where the next one begins, or before.
@@ -253,7 +248,7 @@ func (f *reservations) bound(i int) {
 	if room < f.length(r.home.large, f.least) {
 		return // the first of them begins lower than it shows
 	}
-	g := f.granule(r.home.large)
+	g := f.rules.Granule(r.home.large)
 	room = room / g * g
 	if memory := room - (room+8)/9; memory < f.memory {
 		f.memory, f.tight = memory, r.home.large
