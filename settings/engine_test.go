@@ -113,7 +113,8 @@ func work(a *alloc.Allocator, e entry) error {
 func state(s settings.Settings) []alloc.Segment {
 	addr, size := uint64(0x7e0000000000), uint64(64*mib)
 	if s.ExpandableSegments {
-		addr, size = 0x400000000, 2*alloc.Granule(s, true)
+		rules := alloc.RulesOf(s)
+		addr, size = 0x400000000, 2*rules.Granule(true)
 	}
 	return []alloc.Segment{{
 		Address: addr, TotalSize: size, Large: true, Expandable: s.ExpandableSegments,
@@ -163,7 +164,7 @@ func everyWay(t *testing.T, conf string) {
 		device := func() driver.Driver { return sim.New(sim.Config{TotalMemory: 128 * mib}) }
 		var trace recorded.List
 		want := run(0, device(), false, func(e alloc.Event) {
-			trace = append(trace, recorded.Event{Action: e.Action.String(), Addr: e.Addr, Size: e.Size, Stream: e.Stream, Op: -1})
+			trace = append(trace, recorded.Event{Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Op: -1})
 		})
 		for way := range entries {
 			for _, history := range []bool{false, true} {
