@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -65,42 +65,35 @@ Exit status: 0 answered, 2 the file or the flags are wrong.`,
 		if err != nil {
 			return err
 		}
-		if in.kind != kindSnapshot {
-			return failure{fmt.Errorf("%s has no events: it is %s; ashlar stats shows it", in.name, kindNames[in.kind])}
+		if in.Kind != input.Snapshot {
+			return failure{fmt.Errorf("%s has no events: it is %s; ashlar stats shows it", in.Name, in.Kind.Words())}
 		}
 		return listEvents(cmd.Context(), std, in, f, &o)
 	}
 	return cmd
 }
 
-// kindNames says what an input is, in words.
-var kindNames = map[string]string{
-	kindSnapshot: "a memory snapshot",
-	kindStats:    "a memory_stats() dump",
-	kindMessage:  "an out-of-memory message",
-}
-
-func listEvents(ctx context.Context, std stdio, in *input, f *filter, o *eventsOptions) error {
-	t, why, err := stats.Pick(in.snapshot, o.device.number, o.device.host)
+func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *eventsOptions) error {
+	t, why, err := input.Pick(in.Snapshot, o.device.choice())
 	if err != nil {
-		return failure{err}
+		return failed(ctx, err)
 	}
 	if t.Events.Len() == 0 {
-		std.errorf("%s has no events: recording was off; ashlar stats shows the state", in.name)
+		std.errorf("%s has no events: recording was off; ashlar stats shows the state", in.Name)
 	}
 	line := timeline.New(t, timeline.Options{})
 	if err := f.bind(t); err != nil {
-		return failure{fmt.Errorf("%s: %w", in.name, err)}
+		return failure{fmt.Errorf("%s: %w", in.Name, err)}
 	}
 	out := bufio.NewWriterSize(std.out, 64<<10)
 	var p eventPrinter = newEventTable(out, line)
 	if o.json {
-		p = newEventDocument(out, line, in.name, why)
+		p = newEventDocument(out, line, in.Name, why)
 	} else if why != "" {
-		std.errorf("%s: %s", in.name, why)
+		std.errorf("%s: %s", in.Name, why)
 	}
 	if line.AtLeast {
-		std.errorf("%s: what was there before the first event is not known, so reserved and live are lower bounds", in.name)
+		std.errorf("%s: what was there before the first event is not known, so reserved and live are lower bounds", in.Name)
 	}
 	shown, err := printEvents(ctx, out, line.Cursor(), f, p, o.limit)
 	if err != nil {
@@ -110,7 +103,7 @@ func listEvents(ctx context.Context, std stdio, in *input, f *filter, o *eventsO
 		return written(err)
 	}
 	if shown == 0 && t.Events.Len() > 0 {
-		std.errorf("%s: none of the %s events matches", in.name, count(t.Events.Len()))
+		std.errorf("%s: none of the %s events matches", in.Name, count(t.Events.Len()))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/view"
 )
 
@@ -59,16 +60,12 @@ Exit status: 0 ended, 2 a FILE is not there or the port cannot be used.`,
 func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error {
 	stdin := false
 	for _, file := range files {
-		switch info, err := os.Stat(file); {
-		case file == "-":
-			if stdin {
-				return fmt.Errorf("- is given twice: standard input can be read once")
-			}
-			stdin = true
-		case err != nil:
-			return failure{openProblem(file, err)}
-		case info.IsDir():
-			return failure{fmt.Errorf("%s: is a directory; name a file in it", file)}
+		if file == "-" && stdin {
+			return fmt.Errorf("- is given twice: standard input can be read once")
+		}
+		stdin = stdin || file == "-"
+		if err := input.Check(file); err != nil {
+			return failure{err}
 		}
 	}
 	// What is kept of a file is large and stays, so garbage is collected sooner.
@@ -76,7 +73,7 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 	s, err := view.New(view.Options{
 		Port: o.port, Files: files, Documents: documents{},
 		Open: func(ctx context.Context, file string, progress func(read, total int64)) (*view.Input, error) {
-			return viewInput(inputReader{ctx: ctx, std: quiet(std), progress: progress}.read(file))
+			return viewInput(input.Open(ctx, file, input.Options{Stdin: std.in, Progress: progress}))
 		},
 		Read: dropped,
 		Log:  func(text string) { std.errorf("%s", text) },
@@ -96,27 +93,24 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 	return nil
 }
 
-// quiet is for work whose progress shows elsewhere.
-func quiet(std stdio) stdio { return stdio{in: std.in, out: io.Discard, err: io.Discard} }
-
 // dropped reads a file that comes with a request.
 func dropped(ctx context.Context, name string, r io.Reader, size int64) (*view.Input, error) {
-	in, err := inputReader{ctx: ctx, std: quiet(stdio{in: r}), progress: func(read, total int64) {}}.named(name)
+	in, err := input.Read(ctx, name, r, input.Options{})
 	if err == nil && size > 0 {
-		in.bytes = size
+		in.Bytes = size
 	}
 	return viewInput(in, err)
 }
 
 // viewInput is an input as the page shows it.
-func viewInput(in *input, err error) (*view.Input, error) {
+func viewInput(in *input.Input, err error) (*view.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.snapshot == nil {
-		return nil, fmt.Errorf("%s is %s, not a memory snapshot: ashlar explain says what it tells", in.name, kindNames[in.kind])
+	if in.Snapshot == nil {
+		return nil, fmt.Errorf("%s is %s, not a memory snapshot: ashlar explain says what it tells", in.Name, in.Kind.Words())
 	}
-	return &view.Input{Name: in.name, File: in.snapshot, Bytes: in.bytes, Writer: in.writer}, nil
+	return &view.Input{Name: in.Name, File: in.Snapshot, Bytes: in.Bytes, Writer: in.Writer}, nil
 }
 
 // openBrowser shows the page if there is a screen to show it on. Whoever has

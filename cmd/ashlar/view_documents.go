@@ -1,15 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/view"
 )
@@ -17,18 +19,17 @@ import (
 // documents makes what the commands print with --json, by their own code.
 type documents struct{}
 
-// silent has nobody to show progress to.
-var silent = stdio{out: io.Discard, err: io.Discard}
+func inputOf(in *view.Input) *input.Input {
+	return &input.Input{Name: in.Name, Kind: input.Snapshot, Snapshot: in.File, Bytes: in.Bytes, Writer: in.Writer}
+}
 
 // Stats is what ashlar stats --json prints.
 func (documents) Stats(ctx context.Context, in *view.Input, d view.Device, seen *replay.Observed) ([]byte, error) {
-	s, err := collectStats(ctx, silent, &input{
-		name: in.Name, kind: kindSnapshot, snapshot: in.File, bytes: in.Bytes, writer: in.Writer, seen: seen,
-	}, &deviceFlag{number: d.Number, host: d.Host})
+	s, err := stats.NewDocument(ctx, inputOf(in), stats.Options{Device: input.Device(d), Observed: seen})
 	if err != nil {
 		return nil, err
 	}
-	return jsonBytes(s)
+	return answer.JSON(s)
 }
 
 // Explain is what ashlar explain --json prints.
@@ -36,15 +37,15 @@ func (documents) Explain(ctx context.Context, in *view.Input, d view.Device) ([]
 	if d.Host {
 		return nil, fmt.Errorf("%s: host memory has another allocator, which is not explained", in.Name)
 	}
-	e := &explained{device: d.Number, name: in.Name, kind: kindSnapshot}
-	if err := e.snapshot(ctx, in.File); err != nil {
+	c := explain.NewCase(d.Number)
+	if err := c.AddFile(ctx, inputOf(in)); err != nil {
 		return nil, err
 	}
-	r, err := e.report(ctx, silent)
+	r, err := c.Explain(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return jsonBytes(e.answer(r, true))
+	return answer.JSON(explain.NewDocument(c, r, true))
 }
 
 // WhatIf is what ashlar whatif --json prints.
@@ -53,7 +54,7 @@ func (documents) WhatIf(in *view.Input, d view.Device, a *whatif.Answer) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	return jsonBytes(whatifAnswer{subject: s, Answer: a})
+	return answer.JSON(whatif.NewDocument(s, a))
 }
 
 // Tune is what ashlar tune --json prints.
@@ -62,35 +63,31 @@ func (documents) Tune(in *view.Input, d view.Device, a *tune.Answer) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return jsonBytes(tuneAnswer{subject: s, Answer: a})
+	return answer.JSON(tune.NewDocument(s, a))
 }
 
 // viewSubject names what an answer is about, as the command would choose it.
-func viewSubject(in *view.Input, d view.Device) (subject, error) {
-	t, why, err := stats.Pick(in.File, d.Number, d.Host)
+func viewSubject(in *view.Input, d view.Device) (answer.Subject, error) {
+	t, why, err := input.Pick(in.File, input.Device(d))
 	if err != nil {
-		return subject{}, err
+		return answer.Subject{}, err
 	}
-	return newSubject(in.File, t, why), nil
+	return answer.NewSubject(in.File, t, why), nil
 }
 
 // Pair is what ashlar diff A B --json prints.
-func (documents) Pair(d *diff.Diff) ([]byte, error) { return jsonBytes(newPairDocument(d, false)) }
+func (documents) Pair(d *diff.Diff) ([]byte, error) {
+	return answer.JSON(diff.NewPairDocument(d, false))
+}
 
 // Ranks is what ashlar diff A B C --json prints.
 func (documents) Ranks(r *diff.Ranks) ([]byte, error) {
-	return jsonBytes(ranksDocument{"ranks", r, []skippedFile{}})
+	return answer.JSON(diff.NewRanksDocument(r, nil))
 }
 
 // Plan is what ashlar plan --json prints.
 func (documents) Plan(p *view.Planned) ([]byte, error) {
-	return jsonBytes(planAnswer{
+	return answer.JSON(&plan.Document{
 		File: p.File, Options: p.Options, Answer: p.Answer, Max: p.Max, Recompute: p.Recompute, Against: p.Against,
 	})
-}
-
-func jsonBytes(v any) ([]byte, error) {
-	var out bytes.Buffer
-	err := writeJSON(&out, v)
-	return out.Bytes(), err
 }

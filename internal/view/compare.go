@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 )
 
 // several reads all values of run. Those of host memory and of devices have
@@ -35,7 +35,7 @@ func (r *request) several() []*run {
 
 // source is a run as package diff takes it.
 func (r *run) source() diff.Source {
-	_, why, _ := stats.Pick(r.input.File, r.device.Number, r.device.Host) // it was picked before
+	_, why, _ := input.Pick(r.input.File, input.Device(r.device)) // it was picked before
 	return diff.Source{File: r.input.Name, Trace: r.trace, Reason: why}
 }
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -67,7 +67,7 @@ func (s *Server) newRuns(ctx context.Context, in *Input) ([]*run, error) {
 	if h := in.File.Host; h != nil && (h.Events.Len() > 0 || len(h.Segments) > 0) {
 		traces = append(traces, h)
 	}
-	chosen, _, _ := stats.Pick(in.File, -1, false) // without one, none is
+	chosen, _, _ := input.Pick(in.File, input.AnyDevice) // without one, none is
 	var runs []*run
 	for _, t := range traces {
 		// The only device of a file is the one that the commands take by themselves.

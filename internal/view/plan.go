@@ -13,8 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
@@ -133,7 +133,7 @@ func (s *Server) planAgainst(ctx context.Context, q plan.Question, id, points in
 	if err := r.replayable(); err != nil {
 		return nil, err
 	}
-	_, why, err := stats.Pick(r.input.File, r.device.Number, r.device.Host)
+	_, why, err := input.Pick(r.input.File, input.Device(r.device))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/ashlar-mem/ashlar/internal/answer/check"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/snapshot"
+)
+
+// gcPercent is how much garbage there may be while a snapshot is read or
+// replayed, on top of what is in use. Nearly all that is allocated then stays,
+// so little is lost by collecting the rest soon.
+const gcPercent = 50
+
+// saveMemory has garbage collected sooner, for work on a large trace that makes
+// little of it. The function it returns ends that.
+func saveMemory() (end func()) {
+	before := debug.SetGCPercent(gcPercent)
+	return func() { debug.SetGCPercent(before) }
+}
+
+// readInput reads FILE, or standard input for "-", and finds out what it is.
+// Warnings go to standard error.
+func readInput(ctx context.Context, std stdio, arg string) (*input.Input, error) {
+	defer saveMemory()()
+	p := sync.OnceValue(func() *progress { return startProgress(std, 0, "MiB of "+input.Name(arg)+" read") })
+	defer func() { p().stop() }()
+	in, err := input.Open(ctx, arg, input.Options{
+		Stdin:    std.in,
+		Progress: func(read, total int64) { p().at(int(read>>20), int(total>>20)) },
+		Warn: func(text string) {
+			p().stop()
+			std.errorf("%s", text)
+		},
+	})
+	if err != nil {
+		return nil, failed(ctx, err)
+	}
+	return in, nil
+}
+
+// readSnapshot reads an input that has to be a snapshot.
+func readSnapshot(ctx context.Context, std stdio, arg string) (*snapshot.File, error) {
+	in, err := readInput(ctx, std, arg)
+	if err != nil {
+		return nil, err
+	}
+	if in.Kind != input.Snapshot {
+		return nil, failure{fmt.Errorf("%s is %s: give a memory snapshot", in.Name, in.Kind.Words())}
+	}
+	return in.Snapshot, nil
+}
+
+// readMessage reads --message: a file if there is one of that name, else the
+// text itself.
+func readMessage(ctx context.Context, std stdio, text string) (*input.Input, error) {
+	if info, err := os.Stat(text); text == "-" || err == nil && !info.IsDir() {
+		in, err := readInput(ctx, std, text)
+		if err == nil && len(in.Messages) == 0 {
+			err = failure{fmt.Errorf("--message: %s has no out-of-memory message; paste the whole error", in.Name)}
+		}
+		return in, err
+	}
+	in, err := input.FromMessage(text)
+	if err != nil {
+		return nil, failure{fmt.Errorf("--message: %w", err)}
+	}
+	return in, nil
+}
+
+// failed is the error of work on an input, unless it was interrupted. Where a
+// flag would help it says so.
+func failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var (
+		memory *input.NoMemoryError
+		host   *input.NoHostError
+		other  *input.OtherDeviceError
+		dumps  *check.SeveralDumpsError
+	)
+	switch {
+	case errors.As(err, &memory):
+		err = fmt.Errorf("%w: leave out --device", err)
+	case errors.As(err, &host):
+		err = fmt.Errorf("%w: leave out --device host", err)
+	case errors.As(err, &other):
+		err = fmt.Errorf("%w; leave out --device", err)
+	case errors.As(err, &dumps):
+		err = fmt.Errorf("%w: choose one with --device, or give a file with one", err)
+	}
+	return failure{err}
+}
