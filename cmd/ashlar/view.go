@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -71,12 +70,8 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 	// What is kept of a file is large and stays, so garbage is collected sooner.
 	debug.SetGCPercent(gcPercent)
 	s, err := view.New(view.Options{
-		Port: o.port, Files: files, Documents: documents{},
-		Open: func(ctx context.Context, file string, progress func(read, total int64)) (*view.Input, error) {
-			return viewInput(input.Open(ctx, file, input.Options{Stdin: std.in, Progress: progress}))
-		},
-		Read: dropped,
-		Log:  func(text string) { std.errorf("%s", text) },
+		Port: o.port, Files: files, Stdin: std.in,
+		Log: func(text string) { std.errorf("%s", text) },
 	})
 	if err != nil {
 		return failure{err}
@@ -91,26 +86,6 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 		return failure{fmt.Errorf("the page cannot be served any more: %w", err)}
 	}
 	return nil
-}
-
-// dropped reads a file that comes with a request.
-func dropped(ctx context.Context, name string, r io.Reader, size int64) (*view.Input, error) {
-	in, err := input.Read(ctx, name, r, input.Options{})
-	if err == nil && size > 0 {
-		in.Bytes = size
-	}
-	return viewInput(in, err)
-}
-
-// viewInput is an input as the page shows it.
-func viewInput(in *input.Input, err error) (*view.Input, error) {
-	if err != nil {
-		return nil, err
-	}
-	if in.Snapshot == nil {
-		return nil, fmt.Errorf("%s is %s, not a memory snapshot: ashlar explain says what it tells", in.Name, in.Kind.Words())
-	}
-	return &view.Input{Name: in.Name, File: in.Snapshot, Bytes: in.Bytes, Writer: in.Writer}, nil
 }
 
 // openBrowser shows the page if there is a screen to show it on. Whoever has

@@ -23,7 +23,7 @@ func TestMeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := stats.NewSnapshot(t.Context(), r.input.File, stats.Options{Device: input.AnyDevice})
+	f, err := stats.NewSnapshot(t.Context(), r.input.Snapshot, stats.Options{Device: input.AnyDevice})
 	if err != nil {
 		t.Fatal(err)
 	}
