@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/present/export"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -82,13 +84,14 @@ func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *e
 		std.errorf("%s has no events: recording was off; ashlar stats shows the state", in.Name)
 	}
 	line := timeline.New(t, timeline.Options{})
-	if err := f.bind(t); err != nil {
+	start := timeline.NewClock(t).First
+	if err := f.bind(t, start); err != nil {
 		return failure{fmt.Errorf("%s: %w", in.Name, err)}
 	}
 	out := bufio.NewWriterSize(std.out, 64<<10)
-	var p eventPrinter = newEventTable(out, line)
+	var p eventPrinter = text.NewEvents(out, line, start)
 	if o.json {
-		p = newEventDocument(out, line, in.Name, why)
+		p = export.NewEvents(out, line, start, in.Name, why)
 	} else if why != "" {
 		std.errorf("%s: %s", in.Name, why)
 	}
@@ -110,9 +113,9 @@ func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *e
 
 // eventPrinter writes events one after the other.
 type eventPrinter interface {
-	begin()
-	event(c *timeline.Cursor)
-	end(shown int)
+	Begin()
+	Event(c *timeline.Cursor)
+	End(shown int)
 }
 
 // earlyLines are flushed at once, so that something is to be seen.
@@ -121,7 +124,7 @@ const earlyLines = 25
 // printEvents shows the events that pass the filter. Errors of writing stay in
 // the buffer, which is asked now and then.
 func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *filter, p eventPrinter, limit int) (shown int, err error) {
-	p.begin()
+	p.Begin()
 	for c.Next() {
 		if c.Index&0xfff == 0 {
 			if _, err := out.Write(nil); err != nil || ctx.Err() != nil {
@@ -134,7 +137,7 @@ func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *
 		if !f.passes(c) {
 			continue
 		}
-		p.event(c)
+		p.Event(c)
 		if shown++; shown == limit {
 			break
 		}
@@ -142,6 +145,6 @@ func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *
 			out.Flush() // an error shows up at the next write
 		}
 	}
-	p.end(shown)
+	p.End(shown)
 	return shown, out.Flush()
 }
