@@ -10,6 +10,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -85,6 +86,7 @@ func failed(ctx context.Context, err error) error {
 		host   *input.NoHostError
 		other  *input.OtherDeviceError
 		dumps  *check.SeveralDumpsError
+		plan   *problem.Error
 	)
 	switch {
 	case errors.As(err, &memory):
@@ -95,6 +97,8 @@ func failed(ctx context.Context, err error) error {
 		err = fmt.Errorf("%w; leave out --device", err)
 	case errors.As(err, &dumps):
 		err = fmt.Errorf("%w: choose one with --device, or give a file with one", err)
+	case errors.As(err, &plan):
+		err = errors.New(problem.Flags(err))
 	}
 	return failure{err}
 }

@@ -185,7 +185,7 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return model.Open(file, model.WithHead(o.head)) })
 	}
 	if err != nil {
-		return q, failure{err}
+		return q, failed(ctx, err)
 	}
 	if o.gpu != "" {
 		card, err := cards.Parse(o.gpu)

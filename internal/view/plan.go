@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -231,15 +230,12 @@ func (q *planQuestion) options() (out plan.Options, err error) {
 	return out, nil
 }
 
-// flagDashes are those that a name of an option has on the command line alone.
-var flagDashes = regexp.MustCompile(`(^|[^\w-])--([a-z])`)
-
-// planProblem words an error of package plan for the page, where an option is a
-// field that has its name.
+// planProblem answers with an error of package plan. Its text has the names of
+// the page's fields.
 func planProblem(err error) error {
 	var known *problem
 	if errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return badRequest("%s", flagDashes.ReplaceAllString(err.Error(), "$1$2"))
+	return badRequest("%v", err)
 }

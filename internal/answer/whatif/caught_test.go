@@ -27,7 +27,7 @@ func TestLooksCaught(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got := LooksCaught(tt.frames)
-		if (got == nil) != (tt.want == "") || got != nil && (!strings.Contains(got.By, tt.want) || got.Advice == "") {
+		if (got == nil) != (tt.want == "") || got != nil && (!strings.Contains(got.By, tt.want) || got.Restarts != (tt.want == "accelerate" || tt.want == "Lightning")) {
 			t.Errorf("%+v: %+v, want %q", tt.frames, got, tt.want)
 		}
 	}
