@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -12,13 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/snapshot/recorder"
-	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // checkOptions are the flags of check.
@@ -167,138 +163,58 @@ func (o *checkOptions) rules(file string) (check.Rules, error) {
 	return r, nil
 }
 
-// checkAnswer is the JSON form of the answer.
-type checkAnswer struct {
-	File         string  `json:"file"`
-	Device       *int    `json:"device"`
-	DeviceReason *string `json:"device_reason"`
-	Baseline     *string `json:"baseline"`
-	*check.Report
-}
-
-// measured is a file and what was found in it.
-type measured struct {
-	check.Subject
-	name   string
-	device *int   // nil if the file does not tell, or for host memory
-	reason string // why this device, if there was a choice
-}
-
 func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules check.Rules) error {
-	m, err := o.measure(ctx, std, file, nil, rules.Survives != nil)
+	f, err := o.measure(ctx, std, file, check.Choice{Device: o.device.choice(), Program: rules.Survives != nil})
 	if err != nil {
 		return err
 	}
-	answer := checkAnswer{File: m.name, Device: m.device}
-	if m.reason != "" {
-		answer.DeviceReason = &m.reason
-	}
+	var old *check.File
 	if o.baseline != "" {
-		old, err := o.measure(ctx, std, o.baseline, m.device, false)
-		if err != nil {
+		if old, err = o.measure(ctx, std, o.baseline, check.Choice{Device: o.device.choice(), Prefer: f.Device}); err != nil {
 			return err
 		}
-		m.Old, answer.Baseline = old.Measures, &old.name
+		f.Old = old.Measures
 	}
-	answer.Report, err = check.Run(ctx, m.Subject, rules)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return failure{fmt.Errorf("%s: %w", m.name, err)}
+	r, err := check.Run(ctx, f.Subject, rules)
+	if err != nil {
+		return failed(ctx, fmt.Errorf("%s: %w", f.Name, err))
 	}
-	out := bufio.NewWriter(std.out)
-	if o.json {
-		err = writeJSON(out, answer)
-	} else {
-		err = text.Check(out, m.name, m.reason, answer.Report, std.style())
-	}
-	if err := written(errors.Join(err, out.Flush())); err != nil {
+	err = printAnswer(std, o.json, check.NewDocument(f, old, r), func(w io.Writer) error {
+		return text.Check(w, f.Name, f.Reason, r, std.style())
+	})
+	if err != nil {
 		return err
 	}
-	return answer.status(std)
+	return checkStatus(std, f.Name, r)
 }
 
-// status is how the command ends.
-func (a *checkAnswer) status(std stdio) error {
-	for _, r := range a.Rules {
-		if r.Passed == nil {
-			std.errorf("%s: --%s cannot be told: %s", a.File, strings.ReplaceAll(r.Rule, "_", "-"), firstLine(r.Detail))
-		}
-	}
-	switch {
-	case a.Unknown():
-		return status(exitInput)
-	case !a.Passed:
-		return status(exitBad)
-	}
-	return nil
-}
-
-// measure finds the values of a file. Without --device it takes the preferred
-// device if the file has that.
-func (o *checkOptions) measure(ctx context.Context, std stdio, file string, prefer *int, program bool) (*measured, error) {
+// measure reads a file and finds its values.
+func (o *checkOptions) measure(ctx context.Context, std stdio, file string, c check.Choice) (*check.File, error) {
 	in, err := readInput(ctx, std, file)
 	if err != nil {
 		return nil, err
 	}
-	m := &measured{name: in.name}
-	switch in.kind {
-	case kindMessage:
-		return nil, failure{fmt.Errorf("%s is an out-of-memory message, which has no peaks: give a memory snapshot or a memory_stats() dump", in.name)}
-	case kindStats:
-		dump, err := check.OneDump(in.dumps, o.device.number)
-		if err != nil {
-			return nil, failure{fmt.Errorf("%s: %w", in.name, err)}
-		}
-		if dump.Device >= 0 {
-			m.device = &dump.Device
-		}
-		m.Measures, m.NoProgram = check.MeasureDump(dump), "a memory_stats() dump has no events: give a snapshot"
-		return m, nil
-	}
-	t, why, err := stats.Pick(in.snapshot, o.device.number, o.device.host)
-	if prefer != nil && o.device.number < 0 && !o.device.host {
-		if same, _, err := stats.Pick(in.snapshot, *prefer, false); err == nil {
-			t = same
-		}
-	}
-	if err != nil {
-		return nil, failure{err}
-	}
-	m.reason = why
-	if !t.Host {
-		m.device = &t.Device
-	}
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
-	if m.Measures, err = check.MeasureTrace(ctx, t, recorder.Read(in.snapshot.Extra), p.at); err != nil {
-		return nil, err
+	f, err := check.MeasureFile(ctx, in, c, p.at)
+	if err != nil {
+		return nil, failed(ctx, err)
 	}
-	if program {
-		return m, m.readProgram(ctx, t)
-	}
-	return m, nil
+	return f, nil
 }
 
-// readProgram reads the calls for --survives, or notes why there are none.
-func (m *measured) readProgram(ctx context.Context, t *trace.Trace) error {
-	switch {
-	case t.Host:
-		m.NoProgram = "host memory has another allocator, which cannot be replayed"
-		return nil
-	case t.Events.Len() == 0:
-		m.NoProgram = "the file has no events: there is nothing to replay"
-		return nil
+// checkStatus is how the command ends.
+func checkStatus(std stdio, file string, r *check.Report) error {
+	for _, rule := range r.Rules {
+		if rule.Passed == nil {
+			std.errorf("%s: --%s cannot be told: %s", file, strings.ReplaceAll(rule.Rule, "_", "-"), firstLine(rule.Detail))
+		}
 	}
-	v, err := verify.Run(ctx, t, verify.Options{})
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		m.NoProgram = fmt.Sprintf("the events cannot be replayed: %v", err)
-	default:
-		m.Program = v.Program()
+	case r.Unknown():
+		return status(exitInput)
+	case !r.Passed:
+		return status(exitBad)
 	}
 	return nil
 }

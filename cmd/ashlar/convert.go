@@ -136,18 +136,6 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 // stacksName is the second file of Parquet.
 func stacksName(out string) string { return strings.TrimSuffix(out, ".parquet") + ".stacks.parquet" }
 
-// readSnapshot reads an input that has to be a snapshot.
-func readSnapshot(ctx context.Context, std stdio, arg string) (*snapshot.File, error) {
-	in, err := readInput(ctx, std, arg)
-	if err != nil {
-		return nil, err
-	}
-	if in.kind != kindSnapshot {
-		return nil, failure{fmt.Errorf("%s is %s: give a memory snapshot", in.name, kindNames[in.kind])}
-	}
-	return in.snapshot, nil
-}
-
 // oneDevice leaves out the devices that were not asked for.
 func oneDevice(f *snapshot.File, d deviceFlag) (*snapshot.File, error) {
 	one := *f

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ashlar-mem/ashlar/internal/input"
 )
 
 // deviceFlag is --device: the number of a device, or host.
@@ -31,6 +33,9 @@ func (d *deviceFlag) Set(s string) error {
 	*d = deviceFlag{number: n}
 	return nil
 }
+
+// choice is what the flag says.
+func (d *deviceFlag) choice() input.Device { return input.Device{Number: d.number, Host: d.host} }
 
 func (d *deviceFlag) Type() string { return "N" }
 

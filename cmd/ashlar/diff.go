@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
@@ -73,7 +73,7 @@ func runDiff(ctx context.Context, std stdio, args []string, o *diffOptions) erro
 	if err := onceStdin(args); err != nil {
 		return err
 	}
-	files, directory, err := expandDirectories(args)
+	files, directory, err := input.Expand(args)
 	switch {
 	case err != nil:
 		return failure{err}
@@ -157,61 +157,36 @@ func sidesOf(ctx context.Context, std stdio, table *diff.Table, arg string, at [
 	if err != nil {
 		return nil, err
 	}
-	t, why, err := stats.Pick(in.snapshot, o.device.number, o.device.host)
+	t, why, err := input.Pick(in.Snapshot, o.device.choice())
 	if err != nil {
-		return nil, failure{err}
+		return nil, failed(ctx, err)
 	}
 	if len(at) == 0 {
 		at = diff.Moments(t)
 	}
-	p := startProgress(std, 0, "events of "+in.name+" replayed")
+	p := startProgress(std, 0, "events of "+in.Name+" replayed")
 	defer p.stop()
-	sides, err := table.Sides(ctx, diff.Source{File: in.name, Trace: t, Reason: why}, at, diff.Options{Progress: p.at})
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, failure{err}
+	sides, err := table.Sides(ctx, diff.Source{File: in.Name, Trace: t, Reason: why}, at, diff.Options{Progress: p.at})
+	if err != nil {
+		return nil, failed(ctx, err)
 	}
 	return &takenSides{table, sides}, nil
 }
 
 // readDiffInput reads a file that must be a snapshot.
-func readDiffInput(ctx context.Context, std stdio, arg string) (*input, error) {
+func readDiffInput(ctx context.Context, std stdio, arg string) (*input.Input, error) {
 	in, err := readInput(ctx, std, arg)
 	if err != nil {
 		return nil, err
 	}
-	if in.kind != kindSnapshot {
-		return nil, failure{fmt.Errorf("%s has no blocks to compare: it is %s; ashlar stats shows it", in.name, kindNames[in.kind])}
+	if in.Kind != input.Snapshot {
+		return nil, failure{fmt.Errorf("%s has no blocks to compare: it is %s; ashlar stats shows it", in.Name, in.Kind.Words())}
 	}
 	return in, nil
 }
 
-// pairDocument is the JSON form of the comparison of two sides.
-type pairDocument struct {
-	Kind string `json:"kind"`
-	*diff.Diff
-}
-
-// newPairDocument leaves out the stacks that are the same, unless all are asked
-// for.
-func newPairDocument(d *diff.Diff, full bool) pairDocument {
-	if !full {
-		some := *d
-		some.Stacks = d.Stacks[:d.Changed()]
-		d = &some
-	}
-	return pairDocument{"pair", d}
-}
-
 func writeDiff(std stdio, d *diff.Diff, o *diffOptions) error {
-	out := bufio.NewWriter(std.out)
-	var err error
-	if o.json {
-		err = writeJSON(out, newPairDocument(d, o.full))
-	} else {
-		err = text.Diff(out, d, text.DiffOptions{Full: o.full, Style: std.style()})
-	}
-	return written(errors.Join(err, out.Flush()))
+	return printAnswer(std, o.json, diff.NewPairDocument(d, o.full), func(w io.Writer) error {
+		return text.Diff(w, d, text.DiffOptions{Full: o.full, Style: std.style()})
+	})
 }

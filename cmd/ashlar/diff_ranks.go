@@ -1,93 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
+	"io"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
-
-// expandDirectories puts the files of a directory in its place. directory tells
-// whether there was one.
-func expandDirectories(args []string) (files []string, directory bool, err error) {
-	for _, arg := range args {
-		info, err := os.Stat(arg)
-		if arg == "-" || err != nil || !info.IsDir() {
-			files = append(files, arg) // what is wrong with it shows when it is read
-			continue
-		}
-		directory = true
-		inside, err := filesIn(arg)
-		if err != nil {
-			return nil, true, err
-		}
-		files = append(files, inside...)
-	}
-	return files, directory, nil
-}
-
-// filesIn lists the files of a directory, numbers in their names in order.
-func filesIn(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, openProblem(dir, err)
-	}
-	var out []string
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		info, err := os.Stat(path) // a link may lead to a file
-		if strings.HasPrefix(e.Name(), ".") || err == nil && !info.Mode().IsRegular() {
-			continue
-		}
-		out = append(out, path)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: there are no files in it; name a directory with a snapshot of each rank", dir)
-	}
-	slices.SortFunc(out, compareNatural)
-	return out, nil
-}
-
-// compareNatural orders names so that rank2 comes before rank10.
-func compareNatural(a, b string) int {
-	for a != "" && b != "" {
-		x, y := leadingDigits(a), leadingDigits(b)
-		if x == "" || y == "" {
-			if a[0] != b[0] {
-				return int(a[0]) - int(b[0])
-			}
-			a, b = a[1:], b[1:]
-			continue
-		}
-		p, q := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
-		switch {
-		case len(p) != len(q):
-			return len(p) - len(q)
-		case p != q:
-			return strings.Compare(p, q)
-		}
-		a, b = a[len(x):], b[len(y):]
-	}
-	return len(a) - len(b)
-}
-
-func leadingDigits(s string) string {
-	n := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
-	if n < 0 {
-		n = len(s)
-	}
-	return s[:n]
-}
 
 // rankReader collects ranks from files, one after the other.
 type rankReader struct {
@@ -97,19 +22,13 @@ type rankReader struct {
 	device  *deviceFlag
 	names   map[string]string // of files, for the table
 	ranks   []*diff.Rank
-	skipped []skippedFile
-}
-
-// skippedFile is a file that could not be read.
-type skippedFile struct {
-	File  string `json:"file"`
-	Error string `json:"error"`
+	skipped []diff.Skipped
 }
 
 func newRankReader(std stdio, args, files []string, o *diffOptions) *rankReader {
 	return &rankReader{
 		std: std, title: strings.Join(args, " "), table: diff.NewTable(), device: o.device,
-		names: diff.FileNames(files), skipped: []skippedFile{},
+		names: diff.FileNames(files),
 	}
 }
 
@@ -123,7 +42,7 @@ func diffRanks(ctx context.Context, std stdio, args, files []string, directory b
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			r.skipped = append(r.skipped, skippedFile{f, firstLine(err.Error())})
+			r.skipped = append(r.skipped, diff.Skipped{File: f, Error: firstLine(err.Error())})
 			std.errorf("%s; left out", firstLine(err.Error()))
 		}
 	}
@@ -143,10 +62,10 @@ func diffDevices(ctx context.Context, std stdio, arg string, o *diffOptions) err
 		return err
 	}
 	r := newRankReader(std, []string{arg}, []string{arg}, o)
-	if len(withContent(in.snapshot)) < 2 || o.device.host || o.device.number >= 0 {
-		return fmt.Errorf("%s is one side only: name a second FILE, or two moments, for instance --at peak --at end", in.name)
+	if len(input.Devices(in.Snapshot)) < 2 || o.device.choice().Given() {
+		return fmt.Errorf("%s is one side only: name a second FILE, or two moments, for instance --at peak --at end", in.Name)
 	}
-	if err := r.snapshot(ctx, arg, in.snapshot); err != nil {
+	if err := r.snapshot(ctx, arg, in.Snapshot); err != nil {
 		return err
 	}
 	return r.write(o)
@@ -158,15 +77,15 @@ func (r *rankReader) file(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	return r.snapshot(ctx, arg, in.snapshot)
+	return r.snapshot(ctx, arg, in.Snapshot)
 }
 
 func (r *rankReader) snapshot(ctx context.Context, arg string, f *snapshot.File) error {
-	traces := withContent(f)
-	if r.device.host || r.device.number >= 0 || len(traces) == 0 {
-		t, _, err := stats.Pick(f, r.device.number, r.device.host)
+	traces := input.Devices(f)
+	if d := r.device.choice(); d.Given() || len(traces) == 0 {
+		t, _, err := input.Pick(f, d)
 		if err != nil {
-			return failure{err}
+			return failed(ctx, err)
 		}
 		traces = []*trace.Trace{t}
 	}
@@ -183,24 +102,6 @@ func (r *rankReader) snapshot(ctx context.Context, arg string, f *snapshot.File)
 	return nil
 }
 
-// withContent lists the devices that a process used.
-func withContent(f *snapshot.File) []*trace.Trace {
-	var out []*trace.Trace
-	for _, t := range f.Traces {
-		if t.Events.Len() > 0 || len(t.Segments) > 0 {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// ranksDocument is the JSON form of the comparison of ranks.
-type ranksDocument struct {
-	Kind string `json:"kind"`
-	*diff.Ranks
-	Skipped []skippedFile `json:"skipped"`
-}
-
 func (r *rankReader) write(o *diffOptions) error {
 	switch len(r.ranks) {
 	case 0:
@@ -209,12 +110,7 @@ func (r *rankReader) write(o *diffOptions) error {
 		return failure{fmt.Errorf("%s is the only rank: there is nothing to compare it with; give a snapshot of each rank", r.ranks[0].Name)}
 	}
 	ranks := r.table.Ranks(r.ranks)
-	out := bufio.NewWriter(r.std.out)
-	var err error
-	if o.json {
-		err = writeJSON(out, ranksDocument{"ranks", ranks, r.skipped})
-	} else {
-		err = text.Ranks(out, r.title, ranks, text.DiffOptions{Full: o.full, Style: r.std.style()})
-	}
-	return written(errors.Join(err, out.Flush()))
+	return printAnswer(r.std, o.json, diff.NewRanksDocument(ranks, r.skipped), func(w io.Writer) error {
+		return text.Ranks(w, r.title, ranks, text.DiffOptions{Full: o.full, Style: r.std.style()})
+	})
 }

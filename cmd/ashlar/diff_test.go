@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"slices"
 	"testing"
 )
 
@@ -34,14 +33,5 @@ func TestDiffReportsFailures(t *testing.T) {
 		if want := "ashlar: interrupted\n"; code != exitInput || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
-	}
-}
-
-func TestCompareNatural(t *testing.T) {
-	names := []string{"r10", "r2", "r02b", "r", "rank_1.pickle", "r2a", "s1", "rank_11.pickle", "rank_2.pickle", "r99999999999999999999", "r100000000000000000000"}
-	want := []string{"r", "r2", "r2a", "r02b", "r10", "r99999999999999999999", "r100000000000000000000", "rank_1.pickle", "rank_2.pickle", "rank_11.pickle", "s1"}
-	slices.SortFunc(names, compareNatural)
-	if !slices.Equal(names, want) {
-		t.Errorf("got %v\nwant %v", names, want)
 	}
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/present/export"
+	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -65,42 +67,36 @@ Exit status: 0 answered, 2 the file or the flags are wrong.`,
 		if err != nil {
 			return err
 		}
-		if in.kind != kindSnapshot {
-			return failure{fmt.Errorf("%s has no events: it is %s; ashlar stats shows it", in.name, kindNames[in.kind])}
+		if in.Kind != input.Snapshot {
+			return failure{fmt.Errorf("%s has no events: it is %s; ashlar stats shows it", in.Name, in.Kind.Words())}
 		}
 		return listEvents(cmd.Context(), std, in, f, &o)
 	}
 	return cmd
 }
 
-// kindNames says what an input is, in words.
-var kindNames = map[string]string{
-	kindSnapshot: "a memory snapshot",
-	kindStats:    "a memory_stats() dump",
-	kindMessage:  "an out-of-memory message",
-}
-
-func listEvents(ctx context.Context, std stdio, in *input, f *filter, o *eventsOptions) error {
-	t, why, err := stats.Pick(in.snapshot, o.device.number, o.device.host)
+func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *eventsOptions) error {
+	t, why, err := input.Pick(in.Snapshot, o.device.choice())
 	if err != nil {
-		return failure{err}
+		return failed(ctx, err)
 	}
 	if t.Events.Len() == 0 {
-		std.errorf("%s has no events: recording was off; ashlar stats shows the state", in.name)
+		std.errorf("%s has no events: recording was off; ashlar stats shows the state", in.Name)
 	}
 	line := timeline.New(t, timeline.Options{})
-	if err := f.bind(t); err != nil {
-		return failure{fmt.Errorf("%s: %w", in.name, err)}
+	start := timeline.NewClock(t).First
+	if err := f.bind(t, start); err != nil {
+		return failure{fmt.Errorf("%s: %w", in.Name, err)}
 	}
 	out := bufio.NewWriterSize(std.out, 64<<10)
-	var p eventPrinter = newEventTable(out, line)
+	var p eventPrinter = text.NewEvents(out, line, start)
 	if o.json {
-		p = newEventDocument(out, line, in.name, why)
+		p = export.NewEvents(out, line, start, in.Name, why)
 	} else if why != "" {
-		std.errorf("%s: %s", in.name, why)
+		std.errorf("%s: %s", in.Name, why)
 	}
 	if line.AtLeast {
-		std.errorf("%s: what was there before the first event is not known, so reserved and live are lower bounds", in.name)
+		std.errorf("%s: what was there before the first event is not known, so reserved and live are lower bounds", in.Name)
 	}
 	shown, err := printEvents(ctx, out, line.Cursor(), f, p, o.limit)
 	if err != nil {
@@ -110,16 +106,16 @@ func listEvents(ctx context.Context, std stdio, in *input, f *filter, o *eventsO
 		return written(err)
 	}
 	if shown == 0 && t.Events.Len() > 0 {
-		std.errorf("%s: none of the %s events matches", in.name, count(t.Events.Len()))
+		std.errorf("%s: none of the %s events matches", in.Name, count(t.Events.Len()))
 	}
 	return nil
 }
 
 // eventPrinter writes events one after the other.
 type eventPrinter interface {
-	begin()
-	event(c *timeline.Cursor)
-	end(shown int)
+	Begin()
+	Event(c *timeline.Cursor)
+	End(shown int)
 }
 
 // earlyLines are flushed at once, so that something is to be seen.
@@ -128,7 +124,7 @@ const earlyLines = 25
 // printEvents shows the events that pass the filter. Errors of writing stay in
 // the buffer, which is asked now and then.
 func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *filter, p eventPrinter, limit int) (shown int, err error) {
-	p.begin()
+	p.Begin()
 	for c.Next() {
 		if c.Index&0xfff == 0 {
 			if _, err := out.Write(nil); err != nil || ctx.Err() != nil {
@@ -141,7 +137,7 @@ func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *
 		if !f.passes(c) {
 			continue
 		}
-		p.event(c)
+		p.Event(c)
 		if shown++; shown == limit {
 			break
 		}
@@ -149,6 +145,6 @@ func printEvents(ctx context.Context, out *bufio.Writer, c *timeline.Cursor, f *
 			out.Flush() // an error shows up at the next write
 		}
 	}
-	p.end(shown)
+	p.End(shown)
 	return shown, out.Flush()
 }

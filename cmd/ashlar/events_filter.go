@@ -140,8 +140,8 @@ func parsePool(text string) (*alloc.PoolID, error) {
 }
 
 // bind prepares the filter for a trace.
-func (f *filter) bind(t *trace.Trace) (err error) {
-	f.start = startTime(t)
+func (f *filter) bind(t *trace.Trace, start int64) (err error) {
+	f.start = start
 	if (f.from.timed || f.to.timed) && f.start == trace.NoTime && t.Events.Len() > 0 {
 		return errors.New("the events have no times; give --from and --to as numbers of events")
 	}
@@ -149,17 +149,6 @@ func (f *filter) bind(t *trace.Trace) (err error) {
 		return fmt.Errorf("--action %w", err)
 	}
 	return nil
-}
-
-// startTime is the time that moments are counted from.
-func startTime(t *trace.Trace) int64 {
-	first := int64(trace.NoTime)
-	for i := range t.Events.Len() {
-		if at := t.Events.Time.At(i); at != trace.NoTime && (first == trace.NoTime || at < first) {
-			first = at
-		}
-	}
-	return first
 }
 
 // past tells that no further event can pass.

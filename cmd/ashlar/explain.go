@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
@@ -115,159 +116,75 @@ func pastedSettings(text string) string {
 	return value
 }
 
-// explained is what an explanation is made from.
-type explained struct {
-	explain.Input
-	name, kind string
-	about      []string
-	device     int // -1 if not known
-	why        string
-	notes      []string
-}
-
-// explainAnswer is the JSON form of the answer.
-type explainAnswer struct {
-	File         *string `json:"file"`
-	Kind         string  `json:"kind"`
-	Device       *int    `json:"device"`
-	DeviceReason *string `json:"device_reason"`
-	*explain.Report
-}
-
 func (o *explainOptions) run(ctx context.Context, std stdio, args []string) error {
 	defer saveMemory()()
-	e := &explained{device: o.device.number}
-	if o.limit.value != nil {
-		e.Limit = *o.limit.value
-	}
-	if o.believed {
-		e.Believed = &o.settings
-	}
-	if err := o.flags(ctx, std, e); err != nil {
+	c, err := o.begin(ctx, std)
+	if err != nil {
 		return err
 	}
 	if len(args) > 0 {
-		if err := o.file(ctx, std, args[0], e); err != nil {
-			return err
-		}
-	}
-	r, err := e.report(ctx, std)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(std.out)
-	if o.json {
-		err = writeJSON(out, e.answer(r, len(args) > 0))
-	} else {
-		err = text.Explain(out, text.ExplainHead{Name: e.name, About: strings.Join(e.about, "; ")}, r,
-			text.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
-	}
-	return written(errors.Join(err, out.Flush()))
-}
-
-func (e *explained) answer(r *explain.Report, file bool) explainAnswer {
-	a := explainAnswer{Kind: e.kind, Report: r}
-	if file {
-		a.File = &e.name
-	}
-	device := e.device
-	if device < 0 && e.Message != nil {
-		device = e.Message.Device
-	}
-	if device >= 0 {
-		a.Device = &device
-	}
-	if e.why != "" {
-		a.DeviceReason = &e.why
-	}
-	return a
-}
-
-// flags reads the message and the dump that were given beside the file.
-func (o *explainOptions) flags(ctx context.Context, std stdio, e *explained) error {
-	if o.message != "" {
-		in, err := messageInput(ctx, std, o.message)
+		in, err := readInput(ctx, std, args[0])
 		if err != nil {
 			return err
 		}
-		e.name, e.kind = in.name, kindMessage
-		if err := e.lastMessage(in); err != nil {
-			return err
+		if err := c.AddFile(ctx, in); err != nil {
+			return failed(ctx, err)
+		}
+	}
+	r, err := explained(ctx, std, c)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	return printAnswer(std, o.json, explain.NewDocument(c, r, len(args) > 0), func(w io.Writer) error {
+		return text.Explain(w, text.ExplainHead{Name: c.Name, About: strings.Join(c.About, "; ")}, r,
+			text.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
+	})
+}
+
+// begin makes a case of what was given beside the file.
+func (o *explainOptions) begin(ctx context.Context, std stdio) (*explain.Case, error) {
+	c := explain.NewCase(o.device.number)
+	if o.limit.value != nil {
+		c.Limit = *o.limit.value
+	}
+	if o.believed {
+		c.Believed = &o.settings
+	}
+	if o.message != "" {
+		in, err := readMessage(ctx, std, o.message)
+		if err != nil {
+			return nil, err
+		}
+		c.Name, c.Kind = in.Name, input.OOMMessage
+		if err := c.AddMessage(in); err != nil {
+			return nil, failed(ctx, err)
 		}
 	}
 	if o.stats == "" {
-		return nil
+		return c, nil
 	}
 	in, err := readInput(ctx, std, o.stats)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(in.dumps) == 0 {
-		return failure{fmt.Errorf("--stats: %s has no dump of memory_stats(); give one as JSON or as Python prints it", in.name)}
+	if len(in.Dumps) == 0 {
+		return nil, failure{fmt.Errorf("--stats: %s has no dump of memory_stats(); give one as JSON or as Python prints it", in.Name)}
 	}
-	if e.name == "" {
-		e.name, e.kind = in.name, kindStats
+	if c.Name == "" {
+		c.Name, c.Kind = in.Name, input.MemoryStats
 	}
-	return e.lastDump(in)
+	if err := c.AddDump(in); err != nil {
+		return nil, failed(ctx, err)
+	}
+	return c, nil
 }
 
-// file reads FILE and adds what the flags did not give.
-func (o *explainOptions) file(ctx context.Context, std stdio, arg string, e *explained) error {
-	in, err := readInput(ctx, std, arg)
-	if err != nil {
-		return err
+// explained is the explanation of a case. What is replayed takes a while.
+func explained(ctx context.Context, std stdio, c *explain.Case) (*explain.Report, error) {
+	if c.Program != nil {
+		defer showSeconds(std, "s: replaying the run, and what would have helped")()
 	}
-	return e.read(ctx, in)
-}
-
-// read adds an input.
-func (e *explained) read(ctx context.Context, in *input) error {
-	e.name, e.kind = in.name, in.kind
-	if in.snapshot != nil {
-		return e.snapshot(ctx, in.snapshot)
-	}
-	if e.Message == nil && len(in.messages) > 0 {
-		// A log of one device may have dumps of another.
-		if err := e.lastMessage(in); err != nil && len(in.dumps) == 0 {
-			return err
-		}
-	}
-	if e.Stats == nil && len(in.dumps) > 0 {
-		if err := e.lastDump(in); err != nil && e.Message == nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// report is the explanation, with what is to be said about the input.
-func (e *explained) report(ctx context.Context, std stdio) (*explain.Report, error) {
-	r, err := e.explain(ctx, std)
-	if err == nil {
-		r.Notes = append(e.notes, r.Notes...)
-	}
-	return r, err
-}
-
-// explain asks for the explanation.
-func (e *explained) explain(ctx context.Context, std stdio) (*explain.Report, error) {
-	if e.Program == nil {
-		r, err := explain.FromText(e.Input)
-		if err != nil {
-			return nil, failure{err}
-		}
-		return r, nil
-	}
-	stop := showSeconds(std, "s: replaying the run, and what would have helped")
-	defer stop()
-	r, err := explain.FromSnapshot(ctx, e.Input)
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, failure{fmt.Errorf("%s: %w", e.name, err)}
-	}
-	return r, nil
+	return c.Explain(ctx)
 }
 
 // showSeconds shows on a terminal how long the work takes. The function it

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"io"
 	"os"
@@ -12,9 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf16"
-
-	"github.com/klauspost/compress/gzip"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 )
@@ -125,65 +121,6 @@ func TestShowSeconds(t *testing.T) {
 			t.Errorf("%q", s)
 		}
 	})
-}
-
-// A log is read whatever else is in it, and of a long one its end.
-func TestExplainLogs(t *testing.T) {
-	const oom = "CUDA out of memory. Tried to allocate 786.00 MiB. GPU 0 has a total capacity of 139.80 GiB of which 77.15 GiB is free. 7.43 GiB allowed; " +
-		"Of the allocated memory 6.05 GiB is allocated by PyTorch, and 712.20 MiB is reserved by PyTorch but unallocated.\n"
-	wide := func(text string, order binary.AppendByteOrder) []byte {
-		out := order.AppendUint16(nil, 0xfeff)
-		for _, c := range utf16.Encode([]rune(text)) {
-			out = order.AppendUint16(out, c)
-		}
-		return out
-	}
-	long := bytes.Repeat([]byte("step 1 loss=0.3 mem=12.3GiB\n"), (maxText+1<<20)/28)
-	for name, tt := range map[string]struct {
-		data []byte
-		said string
-	}{
-		"latin-1":         {[]byte("Schritt 1 f\xfcr Ger\xe4t 0\n" + oom), ""},
-		"NUL":             {[]byte("step 1\x00\n" + oom), ""},
-		"UTF-16":          {wide("step 1 \U0001f525\n"+oom, binary.LittleEndian), ""},
-		"UTF-16 big":      {wide("step 1\n"+oom, binary.BigEndian), ""},
-		"long":            {append(long, oom...), "its last 64 MiB are read"},
-		"long, as JSON":   {append([]byte("{\"a\": 1}\n"), append(long, oom...)...), "its last 64 MiB are read"},
-		"long compressed": {packedText(t, append(long, oom...)), "its last 64 MiB are read"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "train.log")
-			if err := os.WriteFile(file, tt.data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for _, arg := range []string{file, "-"} {
-				if arg == "-" && name == "long, as JSON" { // it is read as a snapshot, and then it is gone
-					continue
-				}
-				var stdout, stderr bytes.Buffer
-				code := run(t.Context(), stdio{in: bytes.NewReader(tt.data), out: &stdout, err: &stderr}, []string{"explain", arg})
-				if code != exitOK || !strings.Contains(stdout.String(), "Verdict: fragmentation (open)") || !strings.Contains(stderr.String(), tt.said) || tt.said == "" && stderr.Len() > 0 {
-					t.Errorf("%s: status %d, %q, %.200s", arg, code, &stderr, &stdout)
-				}
-			}
-		})
-	}
-}
-
-func packedText(t *testing.T, data []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
 
 // Settings may be pasted as they stand in a script.

@@ -68,23 +68,6 @@ func workloadHelp() string {
 	return b.String()
 }
 
-// benchAnswer is the JSON form of a bench.
-type benchAnswer struct {
-	Workloads []benched `json:"workloads"`
-	Skipped   []skipped `json:"skipped"`
-}
-
-type benched struct {
-	Workload string `json:"workload"`
-	What     string `json:"what"`
-	*hostrun.Comparison
-}
-
-type skipped struct {
-	Workload string `json:"workload"`
-	Why      string `json:"why"`
-}
-
 func (o *hostBenchOptions) run(ctx context.Context, again <-chan struct{}, std stdio, chosen []workload.Workload) error {
 	h, err := o.prepare(ctx, std, true)
 	if err != nil {
@@ -92,12 +75,12 @@ func (o *hostBenchOptions) run(ctx context.Context, again <-chan struct{}, std s
 	}
 	defer h.close()
 	bench := workload.Bench{Scratch: h.scratch, Python: o.python, Settle: o.settle}
-	a := benchAnswer{Workloads: []benched{}, Skipped: []skipped{}}
+	a := workload.NewDocument()
 	var last error
 	for i, w := range chosen {
 		spec, err := bench.Spec(ctx, w)
 		if err != nil {
-			a.Skipped = append(a.Skipped, skipped{w.Name, err.Error()})
+			a.Skip(w, err)
 			std.errorf("%s is left out: %v", w.Name, err)
 			continue
 		}
@@ -106,7 +89,7 @@ func (o *hostBenchOptions) run(ctx context.Context, again <-chan struct{}, std s
 		if err != nil {
 			return err
 		}
-		a.Workloads = append(a.Workloads, benched{w.Name, w.What, c})
+		a.Add(w, c)
 		if !o.json {
 			if err := o.text(std, i, w, c); err != nil {
 				return err

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ashlar-mem/ashlar/internal/atomicfile"
+	"github.com/ashlar-mem/ashlar/internal/input"
 )
 
 func main() {
 	end := &ending{again: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), endingKey{}, end))
 	std := stdio{
-		in:       &waitingReader{ctx: ctx, r: os.Stdin},
+		in:       input.Waiting(ctx, os.Stdin),
 		out:      os.Stdout,
 		err:      os.Stderr,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -26,14 +24,6 @@ func written(err error) error {
 		return nil
 	}
 	return failure{fmt.Errorf("writing the result: %w", err)}
-}
-
-// writeJSON writes one document.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // style tells how text for the standard output may be dressed up.

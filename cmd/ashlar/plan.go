@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
@@ -181,10 +182,10 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	if file == "-" {
 		q.Model, err = model.Read(std.in, model.WithHead(o.head))
 	} else {
-		q.Model, err = unblocked(ctx, func() (*model.Model, error) { return model.Open(file, model.WithHead(o.head)) })
+		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return model.Open(file, model.WithHead(o.head)) })
 	}
 	if err != nil {
-		return q, failure{err}
+		return q, failed(ctx, err)
 	}
 	if o.gpu != "" {
 		card, err := cards.Parse(o.gpu)
@@ -212,17 +213,6 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	return q, nil
 }
 
-// planAnswer is the JSON form of an answer.
-type planAnswer struct {
-	File    string `json:"file"`
-	Options string `json:"options"`
-	*plan.Answer
-	Max       *plan.Largest       `json:"max,omitempty"`
-	Recompute *plan.BestRecompute `json:"recompute,omitempty"`
-	Against   *plan.Against       `json:"against,omitempty"`
-	Trace     string              `json:"trace,omitempty"`
-}
-
 func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	q, err := o.question(ctx, std, file)
 	if err != nil {
@@ -240,16 +230,16 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	if len(o.sweep) > 0 {
 		return o.runSweep(ctx, std, file, q)
 	}
-	out := planAnswer{File: inputName(file)}
+	out := plan.Document{File: input.Name(file)}
 	if out.Max, out.Recompute, err = plan.Settle(ctx, &q, o.max); err != nil {
-		return planError(ctx, err)
+		return failed(ctx, err)
 	}
 	q.Points = o.curve
 	if !o.json {
 		q.Points = text.ChartWidth
 	}
 	if out.Answer, err = plan.Ask(ctx, q); err != nil {
-		return planError(ctx, err)
+		return failed(ctx, err)
 	}
 	out.Options = q.Options.String()
 	if o.against != "" {
@@ -275,7 +265,7 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 }
 
 // text writes the answer for people.
-func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *planAnswer) error {
+func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *plan.Document) error {
 	style := std.style()
 	head := text.PlanHead{Name: a.File, Options: a.Options, Room: q.Room}
 	if a.Max != nil {
@@ -306,20 +296,4 @@ func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *planAnswe
 		return err
 	}
 	return nil
-}
-
-// planError is what is wrong with a question, unless it was interrupted.
-func planError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return failure{err}
-}
-
-// inputName is what an answer calls a file.
-func inputName(file string) string {
-	if file == "-" {
-		return "stdin"
-	}
-	return file
 }

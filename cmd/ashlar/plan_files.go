@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/safetensors"
@@ -29,20 +30,15 @@ func (o *planOptions) runSweep(ctx context.Context, std stdio, file string, q pl
 	}
 	cells, err := plan.Sweep(ctx, q, axes)
 	if err != nil {
-		return planError(ctx, err)
+		return failed(ctx, err)
 	}
-	head := text.PlanHead{Name: inputName(file), Options: q.Options.String(), Room: q.Room}
+	head := text.PlanHead{Name: input.Name(file), Options: q.Options.String(), Room: q.Room}
 	if o.out != "" {
 		if err := writeFile(ctx, o.out, func(w io.Writer) error { return text.PlanSVG(w, head, axes, cells) }); err != nil {
 			return err
 		}
 	}
-	doc := struct {
-		File    string      `json:"file"`
-		Options string      `json:"options"`
-		Axes    []plan.Axis `json:"axes"`
-		Sweep   []plan.Cell `json:"sweep"`
-	}{head.Name, head.Options, axes, cells}
+	doc := &plan.SweepDocument{File: head.Name, Options: head.Options, Axes: axes, Sweep: cells}
 	err = printAnswer(std, o.json, doc, func(w io.Writer) error {
 		if err := text.PlanSweep(w, head, axes, cells, std.style()); err != nil || o.out == "" {
 			return err
@@ -50,24 +46,10 @@ func (o *planOptions) runSweep(ctx context.Context, std stdio, file string, q pl
 		_, err := fmt.Fprintf(w, "\n%s: the same as a plot\n", o.out)
 		return err
 	})
-	if err == nil && !anyFits(cells) {
+	if err == nil && !doc.Fits() {
 		return status(exitBad)
 	}
 	return err
-}
-
-// anyFits tells whether something fits, or nothing was named to fit into.
-func anyFits(cells []plan.Cell) bool {
-	asked := false
-	for _, c := range cells {
-		if c.Fits != nil {
-			if *c.Fits {
-				return true
-			}
-			asked = true
-		}
-	}
-	return !asked
 }
 
 // writeFile writes a file that appears when it is complete.
@@ -91,7 +73,7 @@ func (o *planOptions) writeTrace(ctx context.Context, q plan.Question) error {
 	}
 	t, err := plan.Trace(ctx, q)
 	if err != nil {
-		return planError(ctx, err)
+		return failed(ctx, err)
 	}
 	return writeFile(ctx, o.trace, func(w io.Writer) error {
 		return snapshot.WritePickle(w, &snapshot.File{Name: o.trace, Traces: []*trace.Trace{t}})
@@ -104,9 +86,9 @@ func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (
 	if err != nil {
 		return nil, err
 	}
-	t, why, err := replayable(f, o.device)
+	t, why, err := input.Replayable(f, o.device.choice())
 	if err != nil {
-		return nil, err
+		return nil, failed(ctx, err)
 	}
 	points := text.ChartWidth
 	if o.curve > 0 {
@@ -114,7 +96,7 @@ func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (
 	}
 	a, err := plan.Compare(ctx, q, t, points)
 	if err != nil {
-		return nil, planError(ctx, fmt.Errorf("--against %s: %w", o.against, err))
+		return nil, failed(ctx, fmt.Errorf("--against %s: %w", o.against, err))
 	}
 	if why != "" {
 		a.Notes = append(a.Notes, why)
@@ -124,7 +106,7 @@ func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (
 
 // readWeights reads the headers of safetensors files into the question.
 func (o *planOptions) readWeights(ctx context.Context, q *plan.Question) error {
-	tensors, err := unblocked(ctx, func() ([]safetensors.Tensor, error) { return safetensors.Open(o.weights) })
+	tensors, err := input.Unblocked(ctx, func() ([]safetensors.Tensor, error) { return safetensors.Open(o.weights) })
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/html"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/version"
@@ -114,25 +114,12 @@ func (o *reportOptions) check(file string) ([]whatif.Setting, error) {
 	return settings, nil
 }
 
-// reportAnswer is the JSON form of what was written.
-type reportAnswer struct {
-	File         string  `json:"file"`
-	Kind         string  `json:"kind"`
-	Device       *int    `json:"device"`
-	DeviceReason *string `json:"device_reason"`
-	Report       string  `json:"report"`
-	ReportBytes  int64   `json:"report_bytes"`
-	Verdict      *string `json:"verdict"`
-	Confidence   *string `json:"confidence"`
-	Summary      *string `json:"summary"`
-}
-
 func (o *reportOptions) write(ctx context.Context, std stdio, file string, settings []whatif.Setting) error {
 	defer saveMemory()()
 	if file != "-" && o.out != "-" && sameFile(file, o.out) {
 		return failure{fmt.Errorf("%s is the same file as FILE: name another", o.out)}
 	}
-	in, e, err := o.collect(ctx, std, file, settings)
+	in, c, err := o.collect(ctx, std, file, settings)
 	if err != nil {
 		return err
 	}
@@ -153,88 +140,67 @@ func (o *reportOptions) write(ctx context.Context, std stdio, file string, setti
 	if !o.json {
 		return said(std.out, []*output{out})
 	}
-	return printAnswer(std, true, o.answer(in.Explain, e, out), nil)
-}
-
-func (o *reportOptions) answer(r *explain.Report, e *explained, out *output) reportAnswer {
-	about := e.answer(r, true)
-	a := reportAnswer{
-		File: e.name, Kind: e.kind, Device: about.Device, DeviceReason: about.DeviceReason, Report: out.file.Target(), ReportBytes: out.file.Size(),
-	}
-	if r != nil {
-		a.Verdict, a.Confidence, a.Summary = &r.Verdict, &r.Confidence, &r.Summary
-	}
-	return a
+	return printAnswer(std, true, html.NewDocument(c, in.Explain, out.file.Target(), out.file.Size()), nil)
 }
 
 // collect gathers all that a report has.
-func (o *reportOptions) collect(ctx context.Context, std stdio, file string, settings []whatif.Setting) (html.Input, *explained, error) {
+func (o *reportOptions) collect(ctx context.Context, std stdio, file string, settings []whatif.Setting) (html.Input, *explain.Case, error) {
 	out := html.Input{Version: version.Text}
 	in, err := readInput(ctx, std, file)
 	if err != nil {
 		return out, nil, err
 	}
-	out.Name = in.name
-	e := &explained{device: o.device.number}
-	if o.limit.value != nil {
-		e.Limit = *o.limit.value
-	}
-	if o.believed {
-		e.Believed = &o.settings
-	}
-	if err := o.flags(ctx, std, e); err != nil {
+	out.Name = in.Name
+	c, err := o.begin(ctx, std)
+	if err != nil {
 		return out, nil, err
 	}
-	if in.snapshot == nil {
-		err = o.text(ctx, std, in, e, &out)
+	if in.Snapshot == nil {
+		err = o.text(ctx, std, in, c, &out)
 	} else {
-		err = o.snapshot(ctx, std, in, e, settings, &out)
+		err = o.snapshot(ctx, std, in, c, settings, &out)
 	}
-	return out, e, err
+	return out, c, err
 }
 
 // text reports on a dump or a message.
-func (o *reportOptions) text(ctx context.Context, std stdio, in *input, e *explained, out *html.Input) error {
-	if err := e.read(ctx, in); err != nil {
-		return err
+func (o *reportOptions) text(ctx context.Context, std stdio, in *input.Input, c *explain.Case, out *html.Input) error {
+	if err := c.AddFile(ctx, in); err != nil {
+		return failed(ctx, err)
 	}
-	s, err := collectStats(ctx, std, in, o.device)
+	d, err := collectStats(ctx, std, in, stats.Options{Device: o.device.choice()})
 	if err != nil {
 		return err
 	}
 	var facts bytes.Buffer
-	w := bufio.NewWriter(&facts)
-	if err := errors.Join(s.text(w, text.Style{}), w.Flush()); err != nil {
+	if err := text.Stats(&facts, d, text.Style{}); err != nil {
 		return err
 	}
 	out.Text = facts.String()
-	out.NoWhatIf = "Other settings can be tried on a snapshot with events only: " + in.name + " is " + kindNames[in.kind] + "."
-	out.Explain, err = e.report(ctx, std)
-	return err
+	out.NoWhatIf = "Other settings can be tried on a snapshot with events only: " + in.Name + " is " + in.Kind.Words() + "."
+	if out.Explain, err = explained(ctx, std, c); err != nil {
+		return failed(ctx, err)
+	}
+	return nil
 }
 
 // snapshot reports on a snapshot. What cannot be replayed is reported on without
 // a verdict.
-func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input, e *explained, settings []whatif.Setting, out *html.Input) error {
-	notes := e.notes
-	if _, _, err := e.pick(in.snapshot); err != nil {
-		return failure{err}
+func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input.Input, c *explain.Case, settings []whatif.Setting, out *html.Input) error {
+	t, _, err := c.Pick(in.Snapshot)
+	if err != nil {
+		return failed(ctx, err)
 	}
-	e.notes = notes // those of picking come again
-	unreplayable := e.read(ctx, in)
+	unreplayable := c.AddFile(ctx, in)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	t, _, err := stats.Pick(in.snapshot, e.device, false)
-	if err != nil {
-		return failure{err}
-	}
-	out.Trace, out.Side = t, e.Side
+	out.Trace, out.Side = t, c.Side
 	if err := o.facts(ctx, std, in, t, out); err != nil {
 		return err
 	}
 	if unreplayable == nil {
-		out.Explain, unreplayable = e.report(ctx, std)
+		out.Explain, unreplayable = explained(ctx, std, c)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -244,16 +210,16 @@ func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input, e *e
 		out.NoWhatIf = "Other settings cannot be tried: the events of the file cannot be replayed."
 		return nil
 	}
-	if e.Program == nil || t.Events.Len() == 0 {
+	if c.Program == nil || t.Events.Len() == 0 {
 		out.NoWhatIf = "Other settings cannot be tried: the file has no events to replay."
 		return nil
 	}
-	return o.whatif(ctx, std, e, settings, out)
+	return o.whatif(ctx, std, c, settings, out)
 }
 
 // facts are those of the statistics, with the sizes of blocks that a replay
 // finds.
-func (o *reportOptions) facts(ctx context.Context, std stdio, in *input, t *trace.Trace, out *html.Input) error {
+func (o *reportOptions) facts(ctx context.Context, std stdio, in *input.Input, t *trace.Trace, out *html.Input) error {
 	p := startProgress(std, 0, "events replayed")
 	seen, err := stats.Observe(ctx, t, p.at)
 	p.stop()
@@ -261,27 +227,27 @@ func (o *reportOptions) facts(ctx context.Context, std stdio, in *input, t *trac
 		return context.Cause(ctx)
 	}
 	if err == nil { // else the facts say why
-		in.seen, out.Observed = seen, seen
+		out.Observed = seen
 	}
-	s, err := collectStats(ctx, std, in, &deviceFlag{number: t.Device})
+	d, err := collectStats(ctx, std, in, stats.Options{Device: input.Device{Number: t.Device}, Observed: out.Observed})
 	if err != nil {
 		return err
 	}
-	out.Facts = s.Snapshot
+	out.Facts = d.Snapshot
 	return nil
 }
 
 // whatif tries the settings that explain tries, and those that were given.
-func (o *reportOptions) whatif(ctx context.Context, std stdio, e *explained, settings []whatif.Setting, out *html.Input) error {
+func (o *reportOptions) whatif(ctx context.Context, std stdio, c *explain.Case, settings []whatif.Setting, out *html.Input) error {
 	var all []whatif.Setting
-	seen := map[string]bool{e.Program.Settings.String(): true} // the recorded ones come first anyway
+	seen := map[string]bool{c.Program.Settings.String(): true} // the recorded ones come first anyway
 	for _, s := range settings {
 		if !seen[s.Parsed.String()] {
 			seen[s.Parsed.String()] = true
 			all = append(all, s)
 		}
 	}
-	for _, s := range explain.Remedies(e.Program.Settings) {
+	for _, s := range explain.Remedies(c.Program.Settings) {
 		if conf := s.String(); !seen[conf] {
 			seen[conf] = true
 			all = append(all, whatif.Setting{Conf: conf, Parsed: s})
@@ -290,14 +256,14 @@ func (o *reportOptions) whatif(ctx context.Context, std stdio, e *explained, set
 	p := startProgress(std, len(all)+1, "settings replayed")
 	defer p.stop()
 	q := whatif.Question{Settings: all, Progress: p.at}
-	q.Limit, q.Memory = whatif.Bounds(e.Program, e.Side, o.limit.value, nil)
-	a, err := whatif.Ask(ctx, e.Program, q)
+	q.Limit, q.Memory = whatif.Bounds(c.Program, c.Side, o.limit.value, nil)
+	a, err := whatif.Ask(ctx, c.Program, q)
 	var refused *whatif.SettingError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &refused):
-		return failure{fmt.Errorf("%s: %w", e.name, err)}
+		return failure{fmt.Errorf("%s: %w", c.Name, err)}
 	case err != nil: // whatever the settings
 		out.NoWhatIf = "Other settings cannot be tried: " + err.Error() + "."
 		return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -169,20 +168,5 @@ func TestReportOfLongRun(t *testing.T) {
 	}
 	if at(doc, "verdict") != "fragmentation" || at(doc, "report") != out || at(doc, "device") != 0.0 {
 		t.Errorf("%v", doc)
-	}
-}
-
-// Every field of what is said about a report is documented.
-func TestReportIsDocumented(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(raw), "\n## ashlar report\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for f := range reflect.TypeFor[reportAnswer]().Fields() {
-		if name := f.Tag.Get("json"); !found || !strings.Contains(section, "`"+name+"`") || !strings.Contains(section, `"`+name+`"`) {
-			t.Errorf("docs/json.md does not have %s", name)
-		}
 	}
 }

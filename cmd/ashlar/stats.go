@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
@@ -42,17 +42,11 @@ Exit status: 0 answered, 2 the file cannot be read.`,
 		if err != nil {
 			return err
 		}
-		s, err := collectStats(cmd.Context(), std, in, device)
+		d, err := collectStats(cmd.Context(), std, in, stats.Options{Device: device.choice()})
 		if err != nil {
 			return err
 		}
-		out := bufio.NewWriter(std.out)
-		if asJSON {
-			err = writeJSON(out, s)
-		} else {
-			err = s.text(out, std.style())
-		}
-		return written(errors.Join(err, out.Flush()))
+		return printAnswer(std, asJSON, d, func(w io.Writer) error { return text.Stats(w, d, std.style()) })
 	}
 	return cmd
 }
@@ -68,58 +62,14 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return errors.New(cmd.Name() + " takes one FILE")
 }
 
-// fileStats is the JSON form of the answer.
-type fileStats struct {
-	File     string           `json:"file"`
-	Kind     string           `json:"kind"`
-	Snapshot *stats.Snapshot  `json:"snapshot"`
-	Dumps    []*stats.Dump    `json:"memory_stats"`
-	Messages []*stats.Message `json:"oom_messages"`
-}
-
-func collectStats(ctx context.Context, std stdio, in *input, device *deviceFlag) (*fileStats, error) {
-	s := &fileStats{File: in.name, Kind: in.kind, Dumps: []*stats.Dump{}, Messages: []*stats.Message{}}
-	if in.snapshot != nil {
-		p := startProgress(std, 0, "events replayed")
-		f, err := stats.NewSnapshot(ctx, in.snapshot, stats.Options{
-			Device: device.number, Host: device.host, FileBytes: in.bytes, Writer: in.writer,
-			Progress: p.at, Observed: in.seen,
-		})
-		p.stop()
-		switch {
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case err != nil:
-			return nil, failure{err}
-		}
-		s.Snapshot = f
+// collectStats collects the facts of an input.
+func collectStats(ctx context.Context, std stdio, in *input.Input, o stats.Options) (*stats.Document, error) {
+	p := startProgress(std, 0, "events replayed")
+	defer p.stop()
+	o.Progress = p.at
+	d, err := stats.NewDocument(ctx, in, o)
+	if err != nil {
+		return nil, failed(ctx, err)
 	}
-	for _, d := range in.dumps {
-		if device.number < 0 || d.Device < 0 || d.Device == device.number {
-			s.Dumps = append(s.Dumps, stats.NewDump(d))
-		}
-	}
-	for _, m := range in.messages {
-		if device.number < 0 || m.Device < 0 || m.Device == device.number {
-			s.Messages = append(s.Messages, stats.NewMessage(m))
-		}
-	}
-	if s.Snapshot == nil && len(s.Dumps)+len(s.Messages) == 0 {
-		return nil, failure{errors.New(in.name + " has nothing about device " + device.String() + "; leave out --device")}
-	}
-	return s, nil
-}
-
-func (s *fileStats) text(w *bufio.Writer, style text.Style) error {
-	if s.Snapshot != nil {
-		return text.Snapshot(w, s.File, s.Snapshot, style)
-	}
-	fmt.Fprintln(w, text.Clean(s.File))
-	if err := text.Dumps(w, s.Dumps, style); err != nil {
-		return err
-	}
-	if len(s.Dumps) > 0 && len(s.Messages) > 0 {
-		fmt.Fprintln(w)
-	}
-	return text.Messages(w, s.Messages, style)
+	return d, nil
 }

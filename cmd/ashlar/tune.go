@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
@@ -63,25 +65,19 @@ known.`,
 	return cmd
 }
 
-// tuneAnswer is the JSON form of the answer.
-type tuneAnswer struct {
-	subject
-	*tune.Answer
-}
-
 func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	defer saveMemory()()
 	f, err := readSnapshot(ctx, std, file)
 	if err != nil {
 		return err
 	}
-	t, why, err := replayable(f, o.device)
+	t, why, err := input.Replayable(f, o.device.choice())
 	if err != nil {
-		return err
+		return failed(ctx, err)
 	}
-	program, err := checkProgram(ctx, f, t)
+	program, err := whatif.CheckedProgram(ctx, f.Name, t)
 	if err != nil {
-		return err
+		return failed(ctx, err)
 	}
 	limit, memory := whatif.Bounds(program, recorder.Read(f.Extra), o.bounds.limit.bytes, o.bounds.memory.bytes)
 	p := startProgress(std, 0, "settings evaluated")
@@ -91,15 +87,12 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 		Progress: func(n int) { p.at(n, 0) },
 	})
 	p.stop()
-	switch {
-	case r == nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case r == nil:
-		return failure{fmt.Errorf("%s: %w", f.Name, err)}
+	if r == nil {
+		return failed(ctx, fmt.Errorf("%s: %w", f.Name, err))
 	}
 	a := tune.NewAnswer(program, r, limit, memory)
 	a.Interrupted = ctx.Err() != nil
-	err = printAnswer(std, o.json, tuneAnswer{subject: newSubject(f, t, why), Answer: a}, func(w io.Writer) error {
+	err = printAnswer(std, o.json, tune.NewDocument(answer.NewSubject(f, t, why), a), func(w io.Writer) error {
 		return text.Tune(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
 	})
 	if err != nil {

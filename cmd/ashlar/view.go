@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/view"
 )
 
@@ -59,27 +59,19 @@ Exit status: 0 ended, 2 a FILE is not there or the port cannot be used.`,
 func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error {
 	stdin := false
 	for _, file := range files {
-		switch info, err := os.Stat(file); {
-		case file == "-":
-			if stdin {
-				return fmt.Errorf("- is given twice: standard input can be read once")
-			}
-			stdin = true
-		case err != nil:
-			return failure{openProblem(file, err)}
-		case info.IsDir():
-			return failure{fmt.Errorf("%s: is a directory; name a file in it", file)}
+		if file == "-" && stdin {
+			return fmt.Errorf("- is given twice: standard input can be read once")
+		}
+		stdin = stdin || file == "-"
+		if err := input.Check(file); err != nil {
+			return failure{err}
 		}
 	}
 	// What is kept of a file is large and stays, so garbage is collected sooner.
 	debug.SetGCPercent(gcPercent)
 	s, err := view.New(view.Options{
-		Port: o.port, Files: files, Documents: documents{},
-		Open: func(ctx context.Context, file string, progress func(read, total int64)) (*view.Input, error) {
-			return viewInput(inputReader{ctx: ctx, std: quiet(std), progress: progress}.read(file))
-		},
-		Read: dropped,
-		Log:  func(text string) { std.errorf("%s", text) },
+		Port: o.port, Files: files, Stdin: std.in,
+		Log: func(text string) { std.errorf("%s", text) },
 	})
 	if err != nil {
 		return failure{err}
@@ -94,29 +86,6 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 		return failure{fmt.Errorf("the page cannot be served any more: %w", err)}
 	}
 	return nil
-}
-
-// quiet is for work whose progress shows elsewhere.
-func quiet(std stdio) stdio { return stdio{in: std.in, out: io.Discard, err: io.Discard} }
-
-// dropped reads a file that comes with a request.
-func dropped(ctx context.Context, name string, r io.Reader, size int64) (*view.Input, error) {
-	in, err := inputReader{ctx: ctx, std: quiet(stdio{in: r}), progress: func(read, total int64) {}}.named(name)
-	if err == nil && size > 0 {
-		in.bytes = size
-	}
-	return viewInput(in, err)
-}
-
-// viewInput is an input as the page shows it.
-func viewInput(in *input, err error) (*view.Input, error) {
-	if err != nil {
-		return nil, err
-	}
-	if in.snapshot == nil {
-		return nil, fmt.Errorf("%s is %s, not a memory snapshot: ashlar explain says what it tells", in.name, kindNames[in.kind])
-	}
-	return &view.Input{Name: in.name, File: in.snapshot, Bytes: in.bytes, Writer: in.writer}, nil
 }
 
 // openBrowser shows the page if there is a screen to show it on. Whoever has

@@ -8,11 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
-	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -123,24 +122,22 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 	return q, nil
 }
 
-// whatifAnswer is the JSON form of the answer.
-type whatifAnswer struct {
-	subject
-	*whatif.Answer
-}
-
 func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whatif.Question) error {
 	defer saveMemory()()
 	f, err := readSnapshot(ctx, std, file)
 	if err != nil {
 		return err
 	}
-	a, t, why, err := o.ask(ctx, std, f, q)
+	t, why, err := input.Replayable(f, o.device.choice())
+	if err != nil {
+		return failed(ctx, err)
+	}
+	a, err := o.ask(ctx, std, f, t, q)
 	if err != nil {
 		return err
 	}
-	err = printAnswer(std, o.json, a, func(w io.Writer) error {
-		return text.WhatIf(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a.Answer, std.style())
+	err = printAnswer(std, o.json, whatif.NewDocument(answer.NewSubject(f, t, why), a), func(w io.Writer) error {
+		return text.WhatIf(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())
 	})
 	if err != nil {
 		return err
@@ -152,51 +149,21 @@ func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whati
 	return nil
 }
 
-// ask puts the question to a file. It also returns the trace that was chosen,
-// and why.
-func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, q whatif.Question) (a whatifAnswer, t *trace.Trace, why string, err error) {
-	if t, why, err = replayable(f, o.device); err != nil {
-		return a, nil, "", err
-	}
+// ask puts the question to a trace.
+func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, t *trace.Trace, q whatif.Question) (*whatif.Answer, error) {
 	p := startProgress(std, len(q.Settings)+1, "settings replayed")
 	defer p.stop()
 	if q.Progress == nil {
 		q.Progress = p.at
 	}
-	program, err := checkProgram(ctx, f, t)
+	program, err := whatif.CheckedProgram(ctx, f.Name, t)
 	if err != nil {
-		return a, nil, "", err
+		return nil, failed(ctx, err)
 	}
 	q.Limit, q.Memory = whatif.Bounds(program, recorder.Read(f.Extra), o.limit.bytes, o.memory.bytes)
-	answer, err := whatif.Ask(ctx, program, q)
+	a, err := whatif.Ask(ctx, program, q)
 	if err != nil {
-		return a, nil, "", failure{fmt.Errorf("%s: %w", f.Name, err)}
+		return nil, failure{fmt.Errorf("%s: %w", f.Name, err)}
 	}
-	return whatifAnswer{subject: newSubject(f, t, why), Answer: answer}, t, why, nil
-}
-
-// replayable picks the trace of a device that can be replayed.
-func replayable(f *snapshot.File, d *deviceFlag) (t *trace.Trace, why string, err error) {
-	t, why, err = stats.Pick(f, d.number, d.host)
-	switch {
-	case err != nil:
-		return nil, "", failure{err}
-	case t.Host:
-		return nil, "", failure{fmt.Errorf("%s: host memory has another allocator, which cannot be replayed; choose a device", f.Name)}
-	case t.Events.Len() == 0:
-		return nil, "", failure{fmt.Errorf("%s has no events, so there is nothing to replay: record with torch.cuda.memory._record_memory_history()", f.Name)}
-	}
-	return t, why, nil
-}
-
-// checkProgram reads the calls of a trace and checks the engine against it.
-func checkProgram(ctx context.Context, f *snapshot.File, t *trace.Trace) (*replay.Program, error) {
-	v, err := verify.Run(ctx, t, verify.Options{})
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, failure{fmt.Errorf("%s: the events cannot be replayed: %w", f.Name, err)}
-	}
-	return v.Program(), nil
+	return a, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -116,7 +117,7 @@ func (q *Question) prepare() error {
 	q.Options, q.chosen = o, append(q.chosen, chosen...)
 	if f := q.Settings.PerProcessMemoryFraction; f < 1 {
 		if q.Room.Card == nil {
-			return errors.New("--settings per_process_memory_fraction is a part of a card: give --gpu")
+			return problem.New("{settings} per_process_memory_fraction is a part of a card: give {gpu}")
 		}
 		part := max(uint64(f*float64(q.Room.Card.TotalBytes)), 1)
 		if q.Room.Limit == 0 || part < q.Room.Limit {

@@ -143,7 +143,7 @@ func TestRoom(t *testing.T) {
 		t.Errorf("a quarter of 4 GiB is %d", *a.Available)
 	}
 	part.Room.Card = nil
-	if _, err := Ask(t.Context(), part); err == nil || !strings.Contains(err.Error(), "give --gpu") {
+	if _, err := Ask(t.Context(), part); err == nil || !strings.Contains(err.Error(), "give gpu") {
 		t.Error(err)
 	}
 	q.Room.Limit = 1 << 30

@@ -2,9 +2,10 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // Recomputation is a choice of layers to recompute, and what it comes to.
@@ -43,9 +44,9 @@ func FindRecompute(ctx context.Context, q Question) (*BestRecompute, error) {
 	}
 	switch {
 	case !q.Room.given():
-		return nil, errors.New("--recompute best needs something to fit into: give --gpu or --limit")
+		return nil, problem.New("{recompute} best needs something to fit into: give {gpu} or {limit}")
 	case q.Model.T5 != nil:
-		return nil, errors.New("--recompute best is for models with one stack of layers, and t5 has two: use full")
+		return nil, problem.New("{recompute} best is for models with one stack of layers, and t5 has two: use full")
 	case q.Options.Has("use-cache"):
 		return nil, cacheInGroups(Best)
 	}

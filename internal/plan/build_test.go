@@ -92,10 +92,10 @@ func TestBuild(t *testing.T) {
 		{[]string{"shard", "fsdp:4"}, true, ""},
 		{[]string{"shard", "fsdp:4", "build", "whole"}, false, ""},
 		{[]string{"shard", "zero3:4,tp:2"}, true, ""},
-		{[]string{"build", "sharded"}, false, "--build sharded is for ranks that divide the weights"},
-		{[]string{"shard", "ddp:2", "build", "sharded"}, false, "--build sharded is for ranks that divide the weights"},
-		{[]string{"shard", "zero1:2", "build", "sharded"}, false, "--build sharded is for ranks that divide the weights"},
-		{[]string{"shard", "tp:2", "build", "whole", "generate", "3"}, false, "--build is for --mode train"},
+		{[]string{"build", "sharded"}, false, "build sharded is for ranks that divide the weights"},
+		{[]string{"shard", "ddp:2", "build", "sharded"}, false, "build sharded is for ranks that divide the weights"},
+		{[]string{"shard", "zero1:2", "build", "sharded"}, false, "build sharded is for ranks that divide the weights"},
+		{[]string{"shard", "tp:2", "build", "whole", "generate", "3"}, false, "build is for mode train"},
 	} {
 		j, _, err := options(t, append([]string{"batch", "1", "seq", "64"}, tt.pairs...)...).Job(readModel(t, config))
 		switch {

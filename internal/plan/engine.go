@@ -2,11 +2,11 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"sort"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/outside"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -61,7 +61,7 @@ func measure(ctx context.Context, l *ledger.Ledger, p *replay.Program, s setting
 		return nil, err
 	}
 	if o.Fails { // there are no more addresses
-		return nil, fmt.Errorf("a request for %s with %s reserved is more than the %s of addresses that a plan has: give a smaller --batch or --seq",
+		return nil, problem.New("a request for %s with %s reserved is more than the %s of addresses that a plan has: give a smaller {batch} or {seq}",
 			units.Size(o.First.Requested), units.Size(o.First.Reserved), units.Size(addresses))
 	}
 	return &figures{

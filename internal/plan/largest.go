@@ -2,9 +2,10 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // Largest is the end of a search for the largest batch or sequence that fits.
@@ -31,13 +32,13 @@ func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
 		return nil, err
 	}
 	if of != "batch" && of != "seq" {
-		return nil, fmt.Errorf("--max %q: write batch or seq", of)
+		return nil, problem.New("{max} %q: write batch or seq", of)
 	}
 	if !q.Room.given() {
-		return nil, errors.New("--max needs something to fit into: give --gpu or --limit")
+		return nil, problem.New("{max} needs something to fit into: give {gpu} or {limit}")
 	}
 	if of == "seq" && q.Model.ViT != nil {
-		return nil, errors.New("--max seq: vit has no --seq; use --max batch")
+		return nil, problem.New("{max} seq: vit has no {seq}; use {max} batch")
 	}
 	s := &largest{q: &q, of: of, unit: q.Options.unit(of), known: map[int64]*trial{}}
 	if err := s.begin(ctx); err != nil {
@@ -154,14 +155,14 @@ func (s *largest) trial(ctx context.Context, v int64) (*trial, error) {
 	o := s.q.Options.with(s.of, fmt.Sprint(v*s.unit))
 	j, _, err := o.Job(s.q.Model)
 	if err != nil {
-		return &trial{why: err.Error(), refused: err}, nil
+		return &trial{why: problem.Flags(err), refused: err}, nil
 	}
 	p, err := s.q.planJob(ctx, j, 0)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return &trial{why: err.Error(), refused: err}, nil
+		return &trial{why: problem.Flags(err), refused: err}, nil
 	}
 	t := &trial{reserved: p.reserved, requested: p.requested}
 	var failed *Failure

@@ -185,7 +185,7 @@ func TestFindRecomputeLongerGroups(t *testing.T) {
 		t.Errorf("%+v %v", b.Best, err)
 	}
 	q.Options = q.Options.with("use-cache", "true")
-	if _, err := FindRecompute(t.Context(), q); err == nil || !strings.Contains(err.Error(), "--use-cache with --recompute best: ") {
+	if _, err := FindRecompute(t.Context(), q); err == nil || !strings.Contains(err.Error(), "use-cache with recompute best: ") {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,10 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
+)
 
 // quantised refuses a config of quantised weights, unless somebody says which
 // type they are to be planned in: the model is then the one that dequantising
@@ -11,7 +15,7 @@ func (r *request) quantised() error {
 		return nil
 	}
 	if !r.o.Has("dtype") {
-		return fmt.Errorf("the config has a quantization_config (%s), and plans are for unquantised weights: give --dtype bf16 to plan the dequantised model", how)
+		return problem.New("the config has a quantization_config (%s), and plans are for unquantised weights: give {dtype} bf16 to plan the dequantised model", how)
 	}
 	r.assumed = append(r.assumed, fmt.Sprintf("quantization_config (%s) is left out: planned as dequantised %s weights", how, r.o.Get("dtype")))
 	return nil

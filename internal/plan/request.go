@@ -1,12 +1,12 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // Job makes the job that the options describe for a model, with what was
@@ -53,7 +53,7 @@ func (r *request) only(mode model.Mode, names ...string) error {
 	}
 	for _, n := range names {
 		if r.o.Has(n) {
-			return fmt.Errorf("--%s is for --mode %s: leave it out", n, mode)
+			return problem.New("%s is for {mode} %s: leave it out", problem.Name(n), mode)
 		}
 	}
 	return nil
@@ -69,7 +69,7 @@ func (r *request) mode() error {
 		}
 	}
 	if j.Mode == model.Train && r.o.Has("generate") {
-		return errors.New("--generate with --mode train: leave one of them out")
+		return problem.New("{generate} with {mode} train: leave one of them out")
 	}
 	for _, mode := range []model.Mode{model.Train, model.Generate} {
 		if err := r.only(mode, ofMode[mode]...); err != nil {
@@ -80,7 +80,7 @@ func (r *request) mode() error {
 		return nil
 	}
 	if m.Head != model.HeadCausal && m.Head != model.HeadSeq2Seq {
-		return fmt.Errorf("%s has no head that predicts tokens one by one, so it cannot be planned for --mode generate: use --mode train", m.ModelType)
+		return problem.New("%s has no head that predicts tokens one by one, so it cannot be planned for {mode} generate: use {mode} train", m.ModelType)
 	}
 	j.Tokens = r.o.count("generate", 64)
 	if !r.o.Has("generate") {
@@ -93,9 +93,9 @@ func (r *request) mode() error {
 	}
 	switch {
 	case j.StaticCache > 0 && m.T5 != nil:
-		return errors.New("--cache static is planned for models without an encoder: leave it out for t5")
+		return problem.New("{cache} static is planned for models without an encoder: leave it out for t5")
 	case j.StaticCache > 0 && j.GenerateCall:
-		return errors.New("--cache static with --generate-call: generate() compiles the model then, which is not planned; leave one of them out")
+		return problem.New("{cache} static with {generate-call}: generate() compiles the model then, which is not planned; leave one of them out")
 	}
 	return nil
 }
@@ -103,24 +103,24 @@ func (r *request) mode() error {
 func (r *request) sizes() error {
 	j, m := r.j, r.m
 	if !r.o.Has("batch") {
-		return errors.New("--batch is missing: say how many sequences one step takes, for instance --batch 8")
+		return problem.New("{batch} is missing: say how many sequences one step takes, for instance {batch} 8")
 	}
 	j.Batch = r.o.count("batch", 0)
 	if m.ViT != nil {
 		if r.o.Has("seq") || r.o.Has("target-seq") {
-			return fmt.Errorf("vit takes no --seq: its pictures make sequences of %d; leave it out", m.ViT.Tokens())
+			return problem.New("vit takes no {seq}: its pictures make sequences of %d; leave it out", m.ViT.Tokens())
 		}
 	} else if !r.o.Has("seq") {
-		return errors.New("--seq is missing: say how many tokens a sequence has, for instance --seq 4096")
+		return problem.New("{seq} is missing: say how many tokens a sequence has, for instance {seq} 4096")
 	}
 	j.Seq = r.o.count("seq", 0)
 	if float64(j.Batch)*float64(max(j.Seq, 1)) > maxCount {
-		return fmt.Errorf("--batch %d times --seq %d is more than %d tokens: give less", j.Batch, j.Seq, int64(maxCount))
+		return problem.New("{batch} %d times {seq} %d is more than %d tokens: give less", j.Batch, j.Seq, int64(maxCount))
 	}
 	switch {
 	case m.T5 != nil && j.Mode == model.Generate:
 		if r.o.Has("target-seq") {
-			return errors.New("--target-seq is what training predicts: with --mode generate leave it out, --generate says how many tokens come")
+			return problem.New("{target-seq} is what training predicts: with {mode} generate leave it out, {generate} says how many tokens come")
 		}
 	case m.T5 != nil && !r.o.Has("target-seq"):
 		j.TargetSeq = j.Seq
@@ -128,13 +128,13 @@ func (r *request) sizes() error {
 	case m.T5 != nil:
 		j.TargetSeq = r.o.count("target-seq", 0)
 	case r.o.Has("target-seq"):
-		return fmt.Errorf("--target-seq is for encoder-decoders such as t5, not for %s: leave it out", m.ModelType)
+		return problem.New("{target-seq} is for encoder-decoders such as t5, not for %s: leave it out", m.ModelType)
 	}
 	if n := int64(m.MaxPositions); n > 0 && m.Rope.Tables == 0 && m.T5 == nil && m.ViT == nil && j.Seq+j.Tokens > n {
-		return fmt.Errorf("%s has a table of %d positions, and %d are asked for: give a smaller --seq", m.ModelType, n, j.Seq+j.Tokens)
+		return problem.New("%s has a table of %d positions, and %d are asked for: give a smaller {seq}", m.ModelType, n, j.Seq+j.Tokens)
 	}
 	if j.StaticCache > 0 && j.StaticCache < j.Seq+j.Tokens {
-		return fmt.Errorf("--cache static:%d is too short for %d tokens of prompt and %d more: write static:%d or longer", j.StaticCache, j.Seq, j.Tokens, j.Seq+j.Tokens)
+		return problem.New("{cache} static:%d is too short for %d tokens of prompt and %d more: write static:%d or longer", j.StaticCache, j.Seq, j.Tokens, j.Seq+j.Tokens)
 	}
 	return m.Runnable()
 }
@@ -158,11 +158,11 @@ func (r *request) types() error {
 	}
 	j.Attention = model.Attention(r.pick("attention", string(model.SDPA), "transformers' default, with the kernel that torch 2.11 picks"))
 	if j.Attention == model.Flash && j.DType == model.FP32 && !j.Autocast {
-		return errors.New("--attention flash with fp32: the kernel takes bf16 and fp16 only; use --dtype bf16, --autocast or --attention sdpa")
+		return problem.New("{attention} flash with fp32: the kernel takes bf16 and fp16 only; use {dtype} bf16, {autocast} or {attention} sdpa")
 	}
 	j.Mask = model.Mask(r.pick("mask", string(model.NoMask), ""))
 	if j.Mask != model.NoMask && m.ViT != nil {
-		return errors.New("--mask is for sequences with padding, which vit has not: leave it out")
+		return problem.New("{mask} is for sequences with padding, which vit has not: leave it out")
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (r *request) optimizer() error {
 	j.Optimizer = model.Optimizer(r.pick("optimizer", string(model.AdamWFused), "what transformers' Trainer takes with torch 2.8 and later"))
 	j.Master = r.o.Has("master-weights")
 	if j.Master && j.DType == model.FP32 {
-		return errors.New("--master-weights with fp32 weights would keep them twice: leave it out, or use --dtype bf16")
+		return problem.New("{master-weights} with fp32 weights would keep them twice: leave it out, or use {dtype} bf16")
 	}
 	j.ZeroGrad = model.ZeroGrad(r.pick("zero-grad", string(model.ZeroNone), ""))
 	j.Clip = r.o.Has("clip")
@@ -187,7 +187,7 @@ func (r *request) optimizer() error {
 	j.Save = model.Save(r.pick("save", string(model.SaveNone), ""))
 	j.HoldOutput, j.UseCache = r.o.Has("hold-output"), r.o.Has("use-cache")
 	if j.UseCache && r.m.Head != model.HeadCausal {
-		return fmt.Errorf("--use-cache is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
+		return problem.New("{use-cache} is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
 	}
 	return nil
 }
@@ -211,23 +211,23 @@ func (r *request) layers() error {
 			k = int64(math.Round(math.Sqrt(float64(n))))
 		}
 		if m.T5 != nil {
-			return fmt.Errorf("--recompute %s is for models with one stack of layers, and t5 has two: use full", word)
+			return problem.New("{recompute} %s is for models with one stack of layers, and t5 has two: use full", word)
 		}
 		if k > int64(n) {
-			return fmt.Errorf("--recompute every:%d: the model has %d layers; give at most that", k, n)
+			return problem.New("{recompute} every:%d: the model has %d layers; give at most that", k, n)
 		}
 		j.Recompute = model.Recompute{Mode: "group", Groups: groupsOf(n, int(k))}
 	case "groups":
 		groups, _ := parseGroups(strings.TrimPrefix(text, "groups:"))
 		if m.T5 != nil {
-			return errors.New("--recompute groups is for models with one stack of layers, and t5 has two: use full")
+			return problem.New("{recompute} groups is for models with one stack of layers, and t5 has two: use full")
 		}
 		if got := layersOf(groups); got != n {
-			return fmt.Errorf("--recompute groups names %d layers, and the model has %d: their lengths must add up to that", got, n)
+			return problem.New("{recompute} groups names %d layers, and the model has %d: their lengths must add up to that", got, n)
 		}
 		j.Recompute = model.Recompute{Mode: "group", Groups: groups}
 	case Best:
-		return errors.New("--recompute best is a search of its own: leave it out here, or choose none, full, selective, sqrt or every:K")
+		return problem.New("{recompute} best is a search of its own: leave it out here, or choose none, full, selective, sqrt or every:K")
 	default:
 		j.Recompute = model.Recompute{Mode: word}
 	}
@@ -240,7 +240,7 @@ func (r *request) layers() error {
 // cacheInGroups: transformers drops the cache only where its own gradient
 // checkpointing is on; groups of layers are checkpointed by the program.
 func cacheInGroups(how string) error {
-	return fmt.Errorf("--use-cache with --recompute %s: layers that run again would add to the cache twice; leave one of them out", how)
+	return problem.New("{use-cache} with {recompute} %s: layers that run again would add to the cache twice; leave one of them out", how)
 }
 
 // groupsOf cuts n layers into runs of k.
@@ -257,7 +257,7 @@ func (r *request) lora() error {
 	l.Rank = int(r.o.count("lora", 0))
 	for _, n := range []string{"lora-targets", "lora-dtype"} {
 		if l.Rank == 0 && r.o.Has(n) {
-			return fmt.Errorf("--%s needs --lora R", n)
+			return problem.New("%s needs {lora} R", problem.Name(n))
 		}
 	}
 	for t := range strings.SplitSeq(r.o.Get("lora-targets"), ",") {
@@ -275,7 +275,7 @@ func (r *request) loss() error {
 		return nil
 	}
 	if r.m.Head != model.HeadCausal {
-		return fmt.Errorf("--loss chunked is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
+		return problem.New("{loss} chunked is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
 	}
 	r.j.LossChunk = n
 	return nil

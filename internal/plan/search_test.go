@@ -42,9 +42,9 @@ func TestFindLargestNothingFits(t *testing.T) {
 func TestFindLargestRefuses(t *testing.T) {
 	q := question(t, "seq", "512")
 	for _, tt := range []struct{ of, limit, want string }{
-		{"batch", "", "give --gpu or --limit"},
+		{"batch", "", "give gpu or limit"},
 		{"layers", "1", "write batch or seq"},
-		{"seq", "1", "--batch is missing"},
+		{"seq", "1", "batch is missing"},
 	} {
 		q.Room.Limit = uint64(len(tt.limit)) << 30
 		if _, err := FindLargest(t.Context(), q, tt.of); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -81,7 +81,7 @@ func TestSweep(t *testing.T) {
 	if err != nil || cells[0].Error != "" || !strings.Contains(cells[1].Error, "8 heads cannot be divided among 3 ranks") {
 		t.Errorf("%+v %v", cells, err)
 	}
-	if _, err = Sweep(t.Context(), q, axes[:1]); err == nil || !strings.Contains(err.Error(), "--batch is missing") {
+	if _, err = Sweep(t.Context(), q, axes[:1]); err == nil || !strings.Contains(err.Error(), "batch is missing") {
 		t.Error(err)
 	}
 }

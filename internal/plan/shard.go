@@ -1,11 +1,10 @@
 package plan
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // shard reads how the work is spread, and refuses what the model's shape does
@@ -44,10 +43,10 @@ func (r *request) shard() error {
 		}
 	}
 	if r.j.Mode == model.Generate && (s.DDP > 0 || s.FSDP > 0 || s.Zero > 0 || s.Pipeline > 0 || s.Context > 0) {
-		return errors.New("--shard in --mode generate: tp and ep are the ways to spread a served model; leave the others out")
+		return problem.New("{shard} in {mode} generate: tp and ep are the ways to spread a served model; leave the others out")
 	}
 	if n := count(s.DDP > 0, s.FSDP > 0, s.Zero > 0); n > 1 {
-		return errors.New("--shard: ddp, fsdp and zero exclude each other; choose one")
+		return problem.New("{shard}: ddp, fsdp and zero exclude each other; choose one")
 	}
 	if err := r.divisible(s); err != nil {
 		return err
@@ -67,7 +66,7 @@ func (r *request) build() error {
 	how := r.o.Get("build")
 	switch {
 	case how == buildSharded && ranks == 0:
-		return errors.New("--build sharded is for ranks that divide the weights: give --shard fsdp:N or zero3:N, or leave it out")
+		return problem.New("{build} sharded is for ranks that divide the weights: give {shard} fsdp:N or zero3:N, or leave it out")
 	case how == "" && ranks > 1:
 		how = buildSharded
 		r.assume("build", how, "each rank makes only its part of the weights (meta device, zero.Init), which was not measured")
@@ -103,35 +102,35 @@ func (r *request) divisible(s *model.Shard) error {
 	m := r.m
 	if t := s.Tensor; t > 1 {
 		if why := undivided(m, t); why != "" {
-			return fmt.Errorf("--shard tp:%d: %s; %s", t, why, tensorRanks(m, t))
+			return problem.New("{shard} tp:%d: %s; %s", t, why, tensorRanks(m, t))
 		}
 	}
 	if s.Sequence > 1 && s.Sequence != s.Tensor {
-		return fmt.Errorf("--shard sp:%d: sequence parallelism shares the ranks of tensor parallelism; write tp:%d,sp:%d", s.Sequence, s.Sequence, s.Sequence)
+		return problem.New("{shard} sp:%d: sequence parallelism shares the ranks of tensor parallelism; write tp:%d,sp:%d", s.Sequence, s.Sequence, s.Sequence)
 	}
 	for _, c := range []struct {
 		name string
 		n    int
 	}{{"cp", s.Context}, {"sp", s.Sequence}} {
 		if c.n > 1 && r.j.Seq%int64(c.n) != 0 {
-			return fmt.Errorf("--shard %s:%d: %d tokens cannot be divided among %d ranks; give a --seq that is a multiple of %d", c.name, c.n, r.j.Seq, c.n, c.n)
+			return problem.New("{shard} %s:%d: %d tokens cannot be divided among %d ranks; give a {seq} that is a multiple of %d", c.name, c.n, r.j.Seq, c.n, c.n)
 		}
 		if c.n > 1 && r.j.TargetSeq%int64(c.n) != 0 {
-			return fmt.Errorf("--shard %s:%d: a target of %d tokens cannot be divided among %d ranks; give a --target-seq that is a multiple of %d", c.name, c.n, r.j.TargetSeq, c.n, c.n)
+			return problem.New("{shard} %s:%d: a target of %d tokens cannot be divided among %d ranks; give a {target-seq} that is a multiple of %d", c.name, c.n, r.j.TargetSeq, c.n, c.n)
 		}
 	}
 	if s.Pipeline > 1 && m.Head != model.HeadCausal {
-		return fmt.Errorf("--shard pp:%d: pipelines are planned for models that predict the next token, not for %s; leave it out", s.Pipeline, m.ModelType)
+		return problem.New("{shard} pp:%d: pipelines are planned for models that predict the next token, not for %s; leave it out", s.Pipeline, m.ModelType)
 	}
 	if s.Pipeline > m.Layers {
-		return fmt.Errorf("--shard pp:%d: the model has only %d layers; give fewer stages", s.Pipeline, m.Layers)
+		return problem.New("{shard} pp:%d: the model has only %d layers; give fewer stages", s.Pipeline, m.Layers)
 	}
 	if e := s.Expert; e > 0 {
 		if m.MoE == nil {
-			return fmt.Errorf("--shard ep:%d: %s has no experts; leave it out", e, m.ModelType)
+			return problem.New("{shard} ep:%d: %s has no experts; leave it out", e, m.ModelType)
 		}
 		if m.MoE.Experts%e != 0 {
-			return fmt.Errorf("--shard ep:%d: %d experts cannot be divided among %d ranks; %s", e, m.MoE.Experts, e, divisors(m.MoE.Experts, e))
+			return problem.New("{shard} ep:%d: %d experts cannot be divided among %d ranks; %s", e, m.MoE.Experts, e, divisors(m.MoE.Experts, e))
 		}
 	}
 	return nil

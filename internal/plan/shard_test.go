@@ -16,10 +16,10 @@ func TestIndivisible(t *testing.T) {
 		pairs  []string
 		want   string
 	}{
-		{experts, []string{"shard", "tp:8"}, "--shard tp:8: experts of width 100 cannot be divided among 8 ranks; write 4"},
-		{linear, []string{"shard", "tp:4"}, "--shard tp:4: 2 key and 4 value heads of linear attention cannot be divided among 4 ranks; write 2"},
-		{bert, []string{"shard", "pp:2"}, "--shard pp:2: pipelines are planned for models that predict the next token, not for bert"},
-		{t5, []string{"shard", "cp:2", "target-seq", "33"}, "--shard cp:2: a target of 33 tokens cannot be divided among 2 ranks; give a --target-seq"},
+		{experts, []string{"shard", "tp:8"}, "shard tp:8: experts of width 100 cannot be divided among 8 ranks; write 4"},
+		{linear, []string{"shard", "tp:4"}, "shard tp:4: 2 key and 4 value heads of linear attention cannot be divided among 4 ranks; write 2"},
+		{bert, []string{"shard", "pp:2"}, "shard pp:2: pipelines are planned for models that predict the next token, not for bert"},
+		{t5, []string{"shard", "cp:2", "target-seq", "33"}, "shard cp:2: a target of 33 tokens cannot be divided among 2 ranks; give a target-seq"},
 		{experts, []string{"shard", "tp:4"}, ""},
 		{linear, []string{"shard", "tp:2"}, ""},
 		{bert, []string{"shard", "pp:1"}, ""},

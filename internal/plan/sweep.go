@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // Axis is an option and the values that a sweep gives it.
@@ -61,10 +63,10 @@ func Sweep(ctx context.Context, q Question, axes []Axis) ([]Cell, error) {
 	for i, a := range axes {
 		n *= len(a.Values)
 		if n > maxCells {
-			return nil, fmt.Errorf("--sweep: more than %d plans are asked for: give fewer values", maxCells)
+			return nil, problem.New("{sweep}: more than %d plans are asked for: give fewer values", maxCells)
 		}
 		if slices.ContainsFunc(axes[:i], func(b Axis) bool { return b.Name == a.Name }) {
-			return nil, fmt.Errorf("--sweep %s is given twice: write its values with commas", a.Name)
+			return nil, problem.New("{sweep} %s is given twice: write its values with commas", a.Name)
 		}
 	}
 	cells := make([]Cell, n)
@@ -78,7 +80,7 @@ func Sweep(ctx context.Context, q Question, axes []Axis) ([]Cell, error) {
 			rest /= len(a.Values)
 			cells[i].Values = append([]string{v}, cells[i].Values...)
 			if err := options[i].Set(a.Name, v); err != nil {
-				return nil, fmt.Errorf("--sweep %s: %w", a.Name, err)
+				return nil, problem.New("{sweep} %s: %w", a.Name, err)
 			}
 		}
 	}
@@ -86,7 +88,7 @@ func Sweep(ctx context.Context, q Question, axes []Axis) ([]Cell, error) {
 	bad := 0
 	for i := range options {
 		if _, _, err := options[i].Job(q.Model); err != nil {
-			cells[i].Error = err.Error()
+			cells[i].Error = problem.Flags(err)
 			if bad++; bad == n {
 				return nil, err
 			}
@@ -111,7 +113,7 @@ func (q *Question) cell(ctx context.Context, o Options, c *Cell) error {
 		return err // whatever the values
 	}
 	if err != nil {
-		c.Error = err.Error()
+		c.Error = problem.Flags(err)
 		return nil
 	}
 	c.PeakAllocated, c.PeakReserved = p.allocated, p.reserved

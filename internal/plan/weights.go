@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/internal/safetensors"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
@@ -61,7 +62,7 @@ func (w *Weights) choose(o Options) (Options, []string, error) {
 	case w == nil || o.Has("dtype"):
 		return o, nil, nil
 	case w.dtype == "":
-		return o, nil, fmt.Errorf("the weights' files are mostly %s, and plans are for fp32, bf16 and fp16: give --dtype bf16 to plan the model in that type", w.most)
+		return o, nil, problem.New("the weights' files are mostly %s, and plans are for fp32, bf16 and fp16: give {dtype} bf16 to plan the model in that type", w.most)
 	case o.Has("autocast"):
 		return o, nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -22,7 +23,7 @@ func TestMeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := stats.NewSnapshot(t.Context(), r.input.File, stats.Options{Device: -1})
+	f, err := stats.NewSnapshot(t.Context(), r.input.Snapshot, stats.Options{Device: input.AnyDevice})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay/generate"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -16,19 +17,19 @@ import (
 // million is a run of a million events, made from a recorded one.
 func million(b *testing.B, name string) *Server {
 	b.Helper()
-	recorded, err := openFile(b.Context(), testdata(name), nil)
+	recorded, err := input.Open(b.Context(), testdata(name), input.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	var file bytes.Buffer
-	if _, err := generate.Write(b.Context(), &file, recorded.File.Traces[0], generate.Options{Events: 1_000_000}); err != nil {
+	if _, err := generate.Write(b.Context(), &file, recorded.Snapshot.Traces[0], generate.Options{Events: 1_000_000}); err != nil {
 		b.Fatal(err)
 	}
-	in, err := readFile(b.Context(), "made", &file, 0)
+	in, err := input.Read(b.Context(), "made", &file, input.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := New(Options{Documents: stub{}})
+	s, err := New(Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 )
 
 // several reads all values of run. Those of host memory and of devices have
@@ -35,8 +35,7 @@ func (r *request) several() []*run {
 
 // source is a run as package diff takes it.
 func (r *run) source() diff.Source {
-	_, why, _ := stats.Pick(r.input.File, r.device.Number, r.device.Host) // it was picked before
-	return diff.Source{File: r.input.Name, Trace: r.trace, Reason: why}
+	return diff.Source{File: r.input.Name, Trace: r.trace, Reason: r.reason}
 }
 
 // pair is api/pair: what changed from one run, or moment, to another.
@@ -50,7 +49,7 @@ func (r *request) pair() error {
 		if err != nil {
 			return nil, err
 		}
-		body, err := r.server.opts.Documents.Pair(d)
+		body, err := answer.JSON(diff.NewPairDocument(d, false))
 		if err != nil || out == nil {
 			return body, err
 		}
@@ -178,7 +177,7 @@ func (r *request) ranks() error {
 		if err != nil {
 			return nil, err
 		}
-		body, err := r.server.opts.Documents.Ranks(found)
+		body, err := answer.JSON(diff.NewRanksDocument(found, nil))
 		if err != nil || out == nil {
 			return body, err
 		}

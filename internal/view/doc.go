@@ -16,8 +16,7 @@
 // thousand rectangles of a picture is said in lod.go.
 //
 // The documents stats, explain, whatif, tune, diff and plan are those of the commands,
-// byte for byte: whoever makes a Server passes the functions that give them
-// their form. What takes long is answered in lines, with progress, and can be
+// byte for byte: both take them from the packages that answer. What takes long is answered in lines, with progress, and can be
 // stopped (work.go).
 //
 // # Security

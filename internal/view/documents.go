@@ -2,7 +2,13 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"sync"
+
+	"github.com/ashlar-mem/ashlar/internal/answer"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // documents are what the commands say about a run. Stats and explain do not
@@ -12,24 +18,52 @@ type documents struct {
 }
 
 func (s *Server) newDocuments(r *run) *documents {
-	docs := s.opts.Documents
 	seen := r.seen
 	r.seen = nil
 	return &documents{
 		stats: &document{server: s, make: func(ctx context.Context) ([]byte, error) {
 			found := seen
 			seen = nil // the replay is of no use for anything else
-			return docs.Stats(ctx, r.input, r.device, found)
+			return s.stats(ctx, r, found)
 		}},
 		explain: &document{server: s, make: func(ctx context.Context) (body []byte, err error) {
 			err = s.alone(ctx, nil, func() (err error) {
-				body, err = docs.Explain(ctx, r.input, r.device)
+				body, err = s.explain(ctx, r)
 				return err
 			})
 			return body, err
 		}},
 	}
 }
+
+// statsDocument makes the document of stats. seen is what a replay found, nil if
+// there was none.
+func statsDocument(ctx context.Context, r *run, seen *replay.Observed) ([]byte, error) {
+	d, err := stats.NewDocument(ctx, r.input, stats.Options{Device: r.device, Observed: seen})
+	if err != nil {
+		return nil, err
+	}
+	return answer.JSON(d)
+}
+
+// explainDocument makes the document of explain.
+func explainDocument(ctx context.Context, r *run) ([]byte, error) {
+	if r.device.Host {
+		return nil, fmt.Errorf("%s: host memory has another allocator, which is not explained", r.input.Name)
+	}
+	c := explain.NewCase(r.device.Number)
+	if err := c.AddFile(ctx, r.input); err != nil {
+		return nil, err
+	}
+	report, err := c.Explain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return answer.JSON(explain.NewDocument(c, report, true))
+}
+
+// subject is what documents about the run say that they are about.
+func (r *run) subject() answer.Subject { return answer.NewSubject(r.input.Snapshot, r.trace, r.reason) }
 
 // document is made once, when it is first asked for, and goes on being made if
 // whoever asked goes away.

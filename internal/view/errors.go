@@ -25,7 +25,7 @@ func badRequest(format string, args ...any) error {
 	return refuse(http.StatusBadRequest, format, args...)
 }
 
-// QuestionError marks an error of [Documents] as the fault of the question: the
+// QuestionError marks an error as the fault of the question: the
 // answer is then "bad request", otherwise that the file cannot be worked with.
 type QuestionError struct{ Err error }
 

@@ -2,7 +2,6 @@ package view
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,12 +59,9 @@ func TestEveryKindOfFile(t *testing.T) {
 	}
 	files = append(files, bare)
 	var said bytes.Buffer
-	c := serve(t, func(o *Options) {
-		o.Files = files
-		o.Log = func(text string) { fmt.Fprintln(&said, text) }
-		o.Open = func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
-			return openFile(ctx, file, progress)
-		}
+	c := serve(t, func(s *Server) {
+		s.opts.Files = files
+		s.opts.Log = func(text string) { fmt.Fprintln(&said, text) }
 	})
 	l := c.runs()
 	for strings.Contains(fmt.Sprint(l.Runs), stateLoading) {

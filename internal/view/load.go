@@ -3,11 +3,11 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
-	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/internal/input"
 )
 
 // loadAll reads the files of the command line one after the other, and then
@@ -18,7 +18,7 @@ func (s *Server) loadAll(ctx context.Context) {
 		id := i + 1 // as announced
 		var runs []*run
 		err := guard(file, func() error {
-			in, err := s.opts.Open(ctx, file, func(read, total int64) { s.runs.progress(id, read, total) })
+			in, err := s.open(ctx, file, func(read, total int64) { s.runs.progress(id, read, total) })
 			if err == nil {
 				runs, err = s.newRuns(ctx, in)
 			}
@@ -56,22 +56,17 @@ func (s *Server) prepare(runs []*run) {
 
 // newRuns makes the runs of a file: one for each device that has something, in
 // the order of their numbers, then host memory.
-func (s *Server) newRuns(ctx context.Context, in *Input) ([]*run, error) {
-	var traces []*trace.Trace
-	for _, t := range in.File.Traces {
-		if t.Events.Len() > 0 || len(t.Segments) > 0 {
-			traces = append(traces, t)
-		}
-	}
+func (s *Server) newRuns(ctx context.Context, in *input.Input) ([]*run, error) {
+	traces := input.Devices(in.Snapshot)
 	devices := len(traces)
-	if h := in.File.Host; h != nil && (h.Events.Len() > 0 || len(h.Segments) > 0) {
+	if h := in.Snapshot.Host; h != nil && (h.Events.Len() > 0 || len(h.Segments) > 0) {
 		traces = append(traces, h)
 	}
-	chosen, _, _ := stats.Pick(in.File, -1, false) // without one, none is
+	chosen, _, _ := input.Pick(in.Snapshot, input.AnyDevice) // without one, none is
 	var runs []*run
 	for _, t := range traces {
 		// The only device of a file is the one that the commands take by themselves.
-		d := Device{Number: -1, Host: t.Host}
+		d := input.Device{Number: -1, Host: t.Host}
 		if devices > 1 && !t.Host {
 			d.Number = t.Device
 		}
@@ -80,6 +75,7 @@ func (s *Server) newRuns(ctx context.Context, in *Input) ([]*run, error) {
 			return nil, err
 		}
 		r.chosen = t == chosen
+		_, r.reason, _ = input.Pick(in.Snapshot, d) // it is there
 		r.ctx, r.end = context.WithCancel(s.ctx)
 		r.documents = s.newDocuments(r)
 		runs = append(runs, r)
@@ -88,6 +84,28 @@ func (s *Server) newRuns(ctx context.Context, in *Input) ([]*run, error) {
 		return nil, errors.New(in.Name + " has no device with an event or a segment")
 	}
 	return runs, nil
+}
+
+// openFile reads a file of the command line.
+func (s *Server) openFile(ctx context.Context, file string, progress func(read, total int64)) (*input.Input, error) {
+	return mustBeSnapshot(input.Open(ctx, file, input.Options{Stdin: s.opts.Stdin, Progress: progress}))
+}
+
+// readDropped reads a file that comes with a request; its size is -1 if that is
+// not known.
+func readDropped(ctx context.Context, name string, r io.Reader, size int64) (*input.Input, error) {
+	in, err := input.Read(ctx, name, r, input.Options{})
+	if err == nil && size > 0 {
+		in.Bytes = size
+	}
+	return mustBeSnapshot(in, err)
+}
+
+func mustBeSnapshot(in *input.Input, err error) (*input.Input, error) {
+	if err == nil && in.Kind != input.Snapshot {
+		return nil, fmt.Errorf("%s is %s, not a memory snapshot: ashlar explain says what it tells", in.Name, in.Kind.Words())
+	}
+	return in, err
 }
 
 // cappedBody keeps the error of a body that is too large, or that breaks off.

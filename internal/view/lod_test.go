@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -202,8 +203,8 @@ func madeRun(t testing.TB, events ...trace.Event) *run {
 	for _, e := range events {
 		tr.Events.Append(e)
 	}
-	in := &Input{Name: "made up", File: &snapshot.File{Traces: []*trace.Trace{tr}}}
-	r, err := newRun(t.Context(), in, tr, Device{Number: -1})
+	in := &input.Input{Name: "made up", Snapshot: &snapshot.File{Traces: []*trace.Trace{tr}}}
+	r, err := newRun(t.Context(), in, tr, input.AnyDevice)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func (r *run) bounds(o *overview) {
 	if r.trace.Host {
 		return
 	}
-	f := recorder.Read(r.input.File.Extra)
+	f := recorder.Read(r.input.Snapshot.Extra)
 	p := &replay.Program{Trace: r.trace, Check: r.replayed}
 	l := whatif.LimitOf(p, f)
 	o.Limit = limit{l.Bytes, l.Min, l.Max, l.Source}

@@ -8,12 +8,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
@@ -21,17 +20,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )
-
-// Planned is what ashlar plan answers: about a config, with what was searched
-// for and with what it was compared, if anything.
-type Planned struct {
-	File    string
-	Options string
-	*plan.Answer
-	Max       *plan.Largest
-	Recompute *plan.BestRecompute
-	Against   *plan.Against
-}
 
 // planVersion is the version of questions, and of links that hold them.
 const planVersion = 1
@@ -93,7 +81,7 @@ func (s *Server) servePlan(w http.ResponseWriter, r *http.Request, q *query) err
 // plan answers a question. In lines the plan itself comes before it is compared
 // with a run: it is of use whatever comes of that.
 func (s *Server) plan(ctx context.Context, asked *planQuestion, q plan.Question, out *lines) (body []byte, err error) {
-	p := &Planned{File: asked.Name}
+	p := &plan.Document{File: asked.Name}
 	if out != nil {
 		var planned atomic.Int64
 		q.Progress = func() { out.progress(progress{Done: int(planned.Add(1)), What: "jobs planned"}) }
@@ -106,7 +94,7 @@ func (s *Server) plan(ctx context.Context, asked *planQuestion, q plan.Question,
 		return nil, planProblem(err)
 	}
 	p.Options = q.Options.String()
-	if body, err = s.opts.Documents.Plan(p); err != nil {
+	if body, err = answer.JSON(p); err != nil {
 		return nil, err
 	}
 	if out != nil {
@@ -118,7 +106,7 @@ func (s *Server) plan(ctx context.Context, asked *planQuestion, q plan.Question,
 	if p.Against, err = s.planAgainst(ctx, q, asked.Against, asked.Curve); err != nil {
 		return nil, err
 	}
-	if body, err = s.opts.Documents.Plan(p); err == nil && out != nil {
+	if body, err = answer.JSON(p); err == nil && out != nil {
 		out.document("plan", body)
 	}
 	return body, err
@@ -133,16 +121,12 @@ func (s *Server) planAgainst(ctx context.Context, q plan.Question, id, points in
 	if err := r.replayable(); err != nil {
 		return nil, err
 	}
-	_, why, err := stats.Pick(r.input.File, r.device.Number, r.device.Host)
-	if err != nil {
-		return nil, err
-	}
 	a, err := plan.Compare(ctx, q, r.trace, points)
 	if err != nil {
 		return nil, planProblem(err)
 	}
-	if why != "" {
-		a.Notes = append(a.Notes, why)
+	if r.reason != "" {
+		a.Notes = append(a.Notes, r.reason)
 	}
 	return a, nil
 }
@@ -246,15 +230,12 @@ func (q *planQuestion) options() (out plan.Options, err error) {
 	return out, nil
 }
 
-// flagDashes are those that a name of an option has on the command line alone.
-var flagDashes = regexp.MustCompile(`(^|[^\w-])--([a-z])`)
-
-// planProblem words an error of package plan for the page, where an option is a
-// field that has its name.
+// planProblem answers with an error of package plan. Its text has the names of
+// the page's fields.
 func planProblem(err error) error {
 	var known *problem
 	if errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return badRequest("%s", flagDashes.ReplaceAllString(err.Error(), "$1$2"))
+	return badRequest("%v", err)
 }

@@ -132,7 +132,7 @@ func TestPlan(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
-	got := read[Planned](t, body)
+	got := read[plan.Document](t, body)
 	if diff := cmp.Diff(want, got.Answer); diff != "" {
 		t.Error(diff)
 	}
@@ -142,13 +142,13 @@ func TestPlan(t *testing.T) {
 	// Searches settle the options.
 	asked.Max = "batch"
 	status, body = c.post("api/plan", asked)
-	got = read[Planned](t, body)
+	got = read[plan.Document](t, body)
 	if status != http.StatusOK || got.Max == nil || got.Max.Value < 1 || got.Options != fmt.Sprintf("--batch %d --seq 700 --clip", got.Max.Value) || !*got.Fits {
 		t.Errorf("%d %.300s", status, body)
 	}
 	asked.Max, asked.Options["recompute"], asked.Options["seq"] = "", plan.Best, "2000"
 	status, body = c.post("api/plan", asked)
-	if got = read[Planned](t, body); status != http.StatusOK || got.Recompute == nil || !strings.Contains(got.Options, got.Recompute.Best.Flags) {
+	if got = read[plan.Document](t, body); status != http.StatusOK || got.Recompute == nil || !strings.Contains(got.Options, got.Recompute.Best.Flags) {
 		t.Errorf("%d %.300s", status, body)
 	}
 }
@@ -175,12 +175,12 @@ func TestPlanAgainstARun(t *testing.T) {
 	c := serve(t, nil, "plan/recordings/odd", "variety/stateonly")
 	asked := asking(t, "qwen3-1.7b", "batch", "3", "seq", "1777", "dtype", "bf16")
 	asked.Against, asked.Curve = 1, 300
-	var plans []Planned
+	var plans []plan.Document
 	var said []string
 	hear := func(name string, data json.RawMessage) {
 		switch name {
 		case "plan":
-			plans = append(plans, read[Planned](t, data))
+			plans = append(plans, read[plan.Document](t, data))
 		case "error":
 			said = append(said, read[string](t, data))
 		}
@@ -202,7 +202,7 @@ func TestPlanAgainstARun(t *testing.T) {
 		t.Error(diff)
 	}
 	status, body := c.post("api/plan", asked)
-	if got := read[Planned](t, body); status != http.StatusOK || cmp.Diff(a, got.Against) != "" {
+	if got := read[plan.Document](t, body); status != http.StatusOK || cmp.Diff(a, got.Against) != "" {
 		t.Errorf("%d, otherwise than in lines", status)
 	}
 	for run, want := range map[int]string{2: "no events", 3: "there is no run 3"} {

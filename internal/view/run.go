@@ -6,6 +6,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -15,9 +16,10 @@ import (
 // run is one device of one file, with the indices that answers are put together
 // from. It does not change once it is made, but for the caches.
 type run struct {
-	input  *Input
+	input  *input.Input
 	trace  *trace.Trace
-	device Device
+	device input.Device // as the commands would name it
+	reason string       // why they would choose it, if there is a choice
 	chosen bool
 
 	line    *timeline.Timeline
@@ -60,7 +62,7 @@ const categoryBits = 4
 var confidences = []findings.Confidence{findings.Guess, findings.Likely, findings.Certain}
 
 // newRun goes through a trace a few times and keeps what answers need.
-func newRun(ctx context.Context, in *Input, t *trace.Trace, d Device) (*run, error) {
+func newRun(ctx context.Context, in *input.Input, t *trace.Trace, d input.Device) (*run, error) {
 	seen, err := stats.Observe(ctx, t, nil)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -146,10 +148,10 @@ func (r *run) listing(id int, dropped bool) listing {
 	if !r.trace.Host {
 		l.Device = &r.trace.Device
 	}
-	if t := r.input.File.Truncated; t != nil {
+	if t := r.input.Snapshot.Truncated; t != nil {
 		l.Warnings = append(l.Warnings, t.String())
 	}
-	l.Warnings = append(l.Warnings, r.input.File.Warnings...)
+	l.Warnings = append(l.Warnings, r.input.Snapshot.Warnings...)
 	return l
 }
 

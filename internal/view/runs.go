@@ -308,7 +308,7 @@ func (s *Server) drop(w http.ResponseWriter, r *http.Request, q *query) error {
 		return r.Context().Err()
 	}
 	body := &cappedBody{r: http.MaxBytesReader(w, r.Body, s.opts.MaxBytes)}
-	in, err := s.opts.Read(r.Context(), name, body, r.ContentLength)
+	in, err := readDropped(r.Context(), name, body, r.ContentLength)
 	if body.err != nil { // whatever the reader made of it
 		return body.err
 	}

@@ -15,14 +15,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Files come up one after the other; broken ones say why.
 func TestRuns(t *testing.T) {
-	c := serve(t, func(o *Options) { o.Files = append(o.Files, "testdata/none.pickle") }, "variety/graphs", "snapshots/gpt2_fixed-default")
+	c := serve(t, func(s *Server) { s.opts.Files = append(s.opts.Files, "testdata/none.pickle") }, "variety/graphs", "snapshots/gpt2_fixed-default")
 	l := c.runs()
 	if len(l.Runs) != 3 || l.Runs[0].State != stateReady || !l.Runs[0].Chosen || l.Runs[2].State != stateFailed || l.Runs[2].Error == nil {
 		t.Fatalf("%+v", l)
@@ -74,19 +75,19 @@ func TestLabels(t *testing.T) {
 
 // A file of several devices is several runs; each device that has something.
 func TestDevices(t *testing.T) {
-	c := serve(t, func(o *Options) {
-		o.Files = []string{"two"}
-		o.Open = func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
-			in, err := openFile(ctx, testdata("variety/graphs"), nil)
+	c := serve(t, func(s *Server) {
+		s.opts.Files = []string{"two"}
+		s.open = func(ctx context.Context, file string, progress func(read, total int64)) (*input.Input, error) {
+			in, err := input.Open(ctx, testdata("variety/graphs"), input.Options{})
 			if err != nil {
 				return nil, err
 			}
-			second := *in.File.Traces[0]
+			second := *in.Snapshot.Traces[0]
 			second.Device = 3
-			host := *in.File.Traces[0]
+			host := *in.Snapshot.Traces[0]
 			host.Host = true
 			empty := &trace.Trace{Device: 1, Strings: second.Strings, Stacks: second.Stacks}
-			in.File = &snapshot.File{Name: "two", Traces: []*trace.Trace{in.File.Traces[0], empty, &second}, Host: &host}
+			in.Snapshot = &snapshot.File{Name: "two", Traces: []*trace.Trace{in.Snapshot.Traces[0], empty, &second}, Host: &host}
 			in.Name = "two"
 			return in, nil
 		}
@@ -108,13 +109,12 @@ func TestDevices(t *testing.T) {
 
 // slow makes explain documents when it is told to.
 type slow struct {
-	stub
 	begun, go_ chan struct{}
 	mu         sync.Mutex
 	made       int
 }
 
-func (s *slow) Explain(ctx context.Context, in *Input, d Device) ([]byte, error) {
+func (s *slow) explain(ctx context.Context, r *run) ([]byte, error) {
 	s.mu.Lock()
 	s.made++
 	s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *slow) Explain(ctx context.Context, in *Input, d Device) ([]byte, error)
 // who asks for it.
 func TestExplainIsMadeOnce(t *testing.T) {
 	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
-	c := serve(t, func(o *Options) { o.Documents = docs }, "variety/graphs")
+	c := serve(t, func(s *Server) { s.explain = docs.explain }, "variety/graphs")
 	<-docs.begun // without being asked
 	c.get("api/stats?run=1")
 	c.get("api/meta?run=1")
@@ -153,7 +153,7 @@ func TestExplainIsMadeOnce(t *testing.T) {
 // Ending the server ends what it is doing.
 func TestEndWhileBusy(t *testing.T) {
 	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
-	c := serve(t, func(o *Options) { o.Documents = docs }, "variety/graphs")
+	c := serve(t, func(s *Server) { s.explain = docs.explain }, "variety/graphs")
 	<-docs.begun
 	version := c.runs().Version
 	go func() {
@@ -214,27 +214,20 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// broken has faults of its own.
-type broken struct{ stub }
-
-func (broken) Stats(ctx context.Context, in *Input, d Device, seen *verify.Verified) ([]byte, error) {
-	panic("a mistake")
-}
-
 // A fault in the work on one file does not end the page.
 func TestFaults(t *testing.T) {
 	var mu sync.Mutex
 	var said []string
-	c := serve(t, func(o *Options) {
-		o.Documents = broken{}
-		o.Files = append(o.Files, "odd")
-		o.Open = func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
+	c := serve(t, func(s *Server) {
+		s.stats = func(context.Context, *run, *replay.Observed) ([]byte, error) { panic("a mistake") }
+		s.opts.Files = append(s.opts.Files, "odd")
+		s.open = func(ctx context.Context, file string, progress func(read, total int64)) (*input.Input, error) {
 			if file == "odd" {
 				panic("another mistake")
 			}
-			return openFile(ctx, file, progress)
+			return s.openFile(ctx, file, progress)
 		}
-		o.Log = func(text string) {
+		s.opts.Log = func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
 			said = append(said, text)

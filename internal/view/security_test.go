@@ -121,7 +121,7 @@ func TestHeaders(t *testing.T) {
 
 // All that is refused changes nothing.
 func TestRefusedRequestsChangeNothing(t *testing.T) {
-	c := serve(t, func(o *Options) { o.MaxBytes = 2000 }, "variety/graphs")
+	c := serve(t, func(s *Server) { s.opts.MaxBytes = 2000 }, "variety/graphs")
 	before := c.runs()
 	binary := "application/octet-stream"
 	own := "http://" + c.s.hosts[0]
@@ -175,7 +175,7 @@ func TestOversizeSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, room := range []int{len(data) - 1, len(data)} {
-		c := serve(t, func(o *Options) { o.MaxBytes = int64(room) })
+		c := serve(t, func(s *Server) { s.opts.MaxBytes = int64(room) })
 		status, _, body := c.do("POST", "api/runs?name=graphs.pickle.gz", io.MultiReader(bytes.NewReader(data)), "Content-Type", "application/octet-stream")
 		want := http.StatusOK
 		if room < len(data) {

@@ -13,51 +13,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/diff"
-	"github.com/ashlar-mem/ashlar/internal/answer/tune"
-	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
-	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
-
-// Input is a file that was read.
-type Input struct {
-	Name   string // as the user gave it
-	File   *snapshot.File
-	Bytes  int64  // of the file; 0 if not known
-	Writer string // what wrote it, "" if that cannot be told
-}
-
-// Device names a device of a file. Number is -1 if it is the only one with
-// anything in it.
-type Device struct {
-	Number int
-	Host   bool
-}
-
-// Documents makes the documents that the commands of the same names print with
-// --json. They may be asked for from several goroutines.
-type Documents interface {
-	// Stats may use what facts.Observe found, nil if nothing.
-	Stats(ctx context.Context, in *Input, d Device, seen *verify.Verified) ([]byte, error)
-	Explain(ctx context.Context, in *Input, d Device) ([]byte, error)
-	// The rest is computed here, and put into the form of the command.
-	WhatIf(in *Input, d Device, a *whatif.Answer) ([]byte, error)
-	Tune(in *Input, d Device, a *tune.Answer) ([]byte, error)
-	Pair(d *diff.Diff) ([]byte, error)
-	Ranks(r *diff.Ranks) ([]byte, error)
-	Plan(p *Planned) ([]byte, error)
-}
 
 // Options say what to serve.
 type Options struct {
-	Port  int      // 0 takes one that is free
-	Files []string // are read in this order
-	// Open reads one of Files, Read a file that was dropped onto the page, until
-	// the context ends. Errors are shown to the user as they are.
-	Open      func(ctx context.Context, file string, progress func(read, total int64)) (*Input, error)
-	Read      func(ctx context.Context, name string, r io.Reader, size int64) (*Input, error) // size -1: not known
-	Documents Documents
+	Port  int       // 0 takes one that is free
+	Files []string  // are read in this order
+	Stdin io.Reader // what - stands for; must end with the context
 	// Log is told what the user should know beside what the page shows; may be nil.
 	Log func(text string)
 	// MaxBytes is the size of the largest file that can be dropped; 0 stands for
@@ -79,9 +43,15 @@ type Server struct {
 	runs     *registry
 	works    works
 	pairs    pairs
-	heavy    chan struct{}   // held while a document is made that takes all cores
-	reading  chan struct{}   // held while a dropped file is read
-	ctx      context.Context // ends with the server
+	// How files are read and the documents made that do not depend on the
+	// question; tests put others in their place.
+	open    func(ctx context.Context, file string, progress func(read, total int64)) (*input.Input, error)
+	stats   func(ctx context.Context, r *run, seen *replay.Observed) ([]byte, error)
+	explain func(ctx context.Context, r *run) ([]byte, error)
+
+	heavy   chan struct{}   // held while a document is made that takes all cores
+	reading chan struct{}   // held while a dropped file is read
+	ctx     context.Context // ends with the server
 
 	mu     sync.Mutex
 	ending bool // nothing new is begun
@@ -138,10 +108,13 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	return &Server{
+	s := &Server{
 		opts: o, listener: listener, token: newToken(), hosts: hosts(listener.Addr().(*net.TCPAddr).Port), files: files,
 		runs: newRegistry(), heavy: make(chan struct{}, 1), reading: make(chan struct{}, 2),
-	}, nil
+		stats: statsDocument, explain: explainDocument,
+	}
+	s.open = s.openFile
+	return s, nil
 }
 
 // Address is where the page is.

@@ -11,48 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/diff"
-	"github.com/ashlar-mem/ashlar/internal/answer/tune"
-	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
-	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
-// stub makes documents that say what they were asked for.
-type stub struct{}
-
-func (stub) Stats(ctx context.Context, in *Input, d Device, seen *verify.Verified) ([]byte, error) {
-	return fmt.Appendf(nil, "{\"stats of\": %q, \"device\": %d}\n", filepath.Base(in.Name), d.Number), nil
+// stubStats and stubExplain make documents that say what they were asked for.
+func stubStats(ctx context.Context, r *run, seen *replay.Observed) ([]byte, error) {
+	return fmt.Appendf(nil, "{\"stats of\": %q, \"device\": %d}\n", filepath.Base(r.input.Name), r.device.Number), nil
 }
 
-func (stub) Explain(ctx context.Context, in *Input, d Device) ([]byte, error) {
-	return fmt.Appendf(nil, "{\"explain of\": %q, \"device\": %d}\n", filepath.Base(in.Name), d.Number), nil
-}
-
-func (stub) WhatIf(in *Input, d Device, a *whatif.Answer) ([]byte, error) { return json.Marshal(a) }
-
-func (stub) Tune(in *Input, d Device, a *tune.Answer) ([]byte, error) { return json.Marshal(a) }
-
-func (stub) Pair(d *diff.Diff) ([]byte, error) { return json.Marshal(d) }
-
-func (stub) Ranks(r *diff.Ranks) ([]byte, error) { return json.Marshal(r) }
-
-func (stub) Plan(p *Planned) ([]byte, error) { return json.Marshal(p) }
-
-func openFile(ctx context.Context, file string, progress func(read, total int64)) (*Input, error) {
-	f, err := snapshot.Open(ctx, file, snapshot.Options{Progress: progress})
-	if err != nil {
-		return nil, err
-	}
-	return &Input{Name: file, File: f, Bytes: 1}, nil
-}
-
-func readFile(ctx context.Context, name string, r io.Reader, size int64) (*Input, error) {
-	f, err := snapshot.Read(ctx, name, r, snapshot.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return &Input{Name: name, File: f, Bytes: size}, nil
+func stubExplain(ctx context.Context, r *run) ([]byte, error) {
+	return fmt.Appendf(nil, "{\"explain of\": %q, \"device\": %d}\n", filepath.Base(r.input.Name), r.device.Number), nil
 }
 
 func testdata(name string) string { return filepath.Join("..", "..", "testdata", name+".pickle.gz") }
@@ -60,15 +29,15 @@ func testdata(name string) string { return filepath.Join("..", "..", "testdata",
 // loadRun makes the run of a file without a server.
 func loadRun(t testing.TB, name string) *run {
 	t.Helper()
-	in, err := openFile(t.Context(), testdata(name), nil)
+	in, err := input.Open(t.Context(), testdata(name), input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, _, err := in.File.Pick(-1)
+	tr, _, err := in.Snapshot.Pick(-1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRun(t.Context(), in, tr, Device{Number: -1})
+	r, err := newRun(t.Context(), in, tr, input.AnyDevice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,18 +52,19 @@ type client struct {
 }
 
 // serve starts a server for files of testdata, and waits until they are read.
-func serve(t testing.TB, change func(*Options), files ...string) *client {
+func serve(t testing.TB, change func(*Server), files ...string) *client {
 	t.Helper()
-	o := Options{Open: openFile, Read: readFile, Documents: stub{}}
+	var o Options
 	for _, f := range files {
 		o.Files = append(o.Files, testdata(f))
-	}
-	if change != nil {
-		change(&o)
 	}
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	s.stats, s.explain = stubStats, stubExplain
+	if change != nil {
+		change(s)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/replay"
@@ -45,7 +46,7 @@ func (q *query) bound(name string) *uint64 {
 
 // of are the bounds for a program.
 func (c conditions) of(r *run, p *replay.Program) (whatif.Limit, whatif.Memory) {
-	return whatif.Bounds(p, recorder.Read(r.input.File.Extra), c.limit, c.memory)
+	return whatif.Bounds(p, recorder.Read(r.input.Snapshot.Extra), c.limit, c.memory)
 }
 
 // replayable says why a run cannot be replayed; nil if it can.
@@ -111,7 +112,7 @@ func (r *request) whatif() error {
 		case a.Interrupted && out == nil:
 			return nil, context.Cause(ctx)
 		}
-		body, err := r.server.opts.Documents.WhatIf(r.run.input, r.run.device, a)
+		body, err := answer.JSON(whatif.NewDocument(r.run.subject(), a))
 		if err != nil || out == nil {
 			return body, err
 		}
@@ -230,7 +231,7 @@ func (r *request) tune() error {
 		}
 		a := tune.NewAnswer(p, found, limit, memory)
 		a.Interrupted = ctx.Err() != nil
-		body, err := r.server.opts.Documents.Tune(r.run.input, r.run.device, a)
+		body, err := answer.JSON(tune.NewDocument(r.run.subject(), a))
 		if err != nil || out == nil {
 			return body, err
 		}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -161,24 +160,4 @@ func MeasureDump(d *stats.Dump) *Measures {
 		reserved: get("reserved_bytes.all.peak"), allocated: get("allocated_bytes.all.peak"),
 		fragmentation: unknown(noEvents), limit: unknown("a memory_stats() dump does not show a limit"),
 	}
-}
-
-// OneDump picks the dump of a device, -1 for the only one.
-func OneDump(dumps []*stats.Dump, device int) (*stats.Dump, error) {
-	var found []*stats.Dump
-	for _, d := range dumps {
-		if device < 0 || d.Device < 0 || d.Device == device {
-			found = append(found, d)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, fmt.Errorf("it has no memory_stats() dump of device %d", device)
-	case 1:
-		return found[0], nil
-	}
-	if device < 0 {
-		return nil, fmt.Errorf("it has %d memory_stats() dumps: choose one with --device, or give a file with one", len(found))
-	}
-	return nil, errors.New("it has several memory_stats() dumps of that device: give a file with one")
 }

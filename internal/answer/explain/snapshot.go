@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -88,7 +89,9 @@ func (e *explainer) explain() error {
 		if given = e.fromMessage(); given == nil {
 			return e.healthy()
 		}
-		if !e.sameMoment() {
+		// A file with events is taken to end at the failure unless the numbers
+		// say otherwise.
+		if same, known := input.SameMoment(e.t, e.Message); known && !same {
 			return e.byText()
 		}
 		e.event = e.t.Events.Len()
@@ -159,22 +162,6 @@ func (e *explainer) otherDevice() {
 		e.r.Notes = append(e.r.Notes, fmt.Sprintf("the message is about device %d and is not used: the file is about device %d", m.Device, e.t.Device))
 		e.Message = nil
 	}
-}
-
-// sameMoment tells whether the message and the end of the file agree on what is
-// allocated.
-func (e *explainer) sameMoment() bool {
-	if e.Message.AllocatedBytes == nil {
-		return true
-	}
-	var live, free uint64
-	for i := range e.t.Segments {
-		live += e.t.Segments[i].AllocatedSize
-		if e.t.Segments[i].Pool != (alloc.PoolID{}) {
-			free += e.t.Segments[i].TotalSize - e.t.Segments[i].AllocatedSize
-		}
-	}
-	return e.Message.AllocatedBytes.Contains(live) || e.Message.AllocatedBytes.Contains(live+free)
 }
 
 // byText takes the verdict from the message alone: the file is of another

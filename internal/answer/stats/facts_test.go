@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -27,7 +28,7 @@ func collect(t *testing.T, name string, change func(*snapshot.File)) *Snapshot {
 	if change != nil {
 		change(f)
 	}
-	s, err := NewSnapshot(t.Context(), f, Options{Device: -1})
+	s, err := NewSnapshot(t.Context(), f, Options{Device: input.AnyDevice})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,17 +168,6 @@ func TestSettingsExplained(t *testing.T) {
 	}
 }
 
-func TestPickHost(t *testing.T) {
-	f := &snapshot.File{Name: "x", Traces: []*trace.Trace{{}}}
-	if _, _, err := Pick(f, -1, true); err == nil || err.Error() != "x has no host memory: leave out --device host" {
-		t.Errorf("%v", err)
-	}
-	f.Host = &trace.Trace{Host: true}
-	if got, _, err := Pick(f, -1, true); err != nil || got != f.Host {
-		t.Errorf("%v, %v", got, err)
-	}
-}
-
 // Host memory is another allocator's: it is not replayed.
 func TestHostMemory(t *testing.T) {
 	s := collect(t, "variety/graphs.pickle.gz", func(f *snapshot.File) {
@@ -242,7 +232,7 @@ func TestPeaksOfACutFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := NewSnapshot(t.Context(), f, Options{Device: -1})
+		s, err := NewSnapshot(t.Context(), f, Options{Device: input.AnyDevice})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,9 +2,10 @@ package stats
 
 import (
 	"context"
-	"fmt"
+	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -86,8 +87,7 @@ type Missing struct {
 
 // Options say what is known beside the file and bound the work.
 type Options struct {
-	Device    int // -1 for the most interesting one
-	Host      bool
+	Device    input.Device
 	FileBytes int64 // 0 if not known
 	Writer    string
 	Progress  func(done, total int) // of the replay
@@ -116,7 +116,7 @@ type collector struct {
 
 // NewSnapshot collects the facts of a snapshot.
 func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, error) {
-	t, why, err := Pick(f, o.Device, o.Host)
+	t, why, err := input.Pick(f, o.Device)
 	if err != nil {
 		return nil, err
 	}
@@ -143,38 +143,6 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 	c.out.Settings = settingsOf(t)
 	c.missing()
 	return c.out, nil
-}
-
-// Pick chooses the trace: of the host, of a device, or the most interesting.
-func Pick(f *snapshot.File, device int, host bool) (t *trace.Trace, why string, err error) {
-	if host {
-		if f.Host == nil {
-			return nil, "", &NoHostError{f.Name}
-		}
-		return f.Host, "", nil
-	}
-	t, why, err = f.Pick(device)
-	if err == nil && t.Events.Len() == 0 && len(t.Segments) == 0 {
-		return nil, "", &NoMemoryError{f.Name, device}
-	}
-	return t, why, err
-}
-
-// NoMemoryError says that a file lists a device, but nothing about it.
-type NoMemoryError struct {
-	Name   string
-	Device int
-}
-
-func (e *NoMemoryError) Error() string {
-	return fmt.Sprintf("%s has no memory on device %d: leave out --device", e.Name, e.Device)
-}
-
-// NoHostError says that a file has no trace of host memory.
-type NoHostError struct{ Name string }
-
-func (e *NoHostError) Error() string {
-	return e.Name + " has no host memory: leave out --device host"
 }
 
 // Observe replays a trace as it is done for the facts of a snapshot. The result

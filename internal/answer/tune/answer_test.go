@@ -2,36 +2,11 @@ package tune
 
 import (
 	"encoding/json"
-	"os"
-	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 )
-
-// Every field of the JSON is documented.
-func TestDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(doc), "\n## ashlar tune\n")
-	if !ok {
-		t.Fatal("docs/json.md has no section")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	for _, v := range []any{Answer{}, Choice{}} {
-		typ := reflect.TypeOf(v)
-		for i := range typ.NumField() {
-			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-			if !strings.Contains(section, "`"+name+"`") {
-				t.Errorf("%s of %s is not documented", name, typ.Name())
-			}
-		}
-	}
-}
 
 func TestAnswer(t *testing.T) {
 	p := program(t, "snapshots/ckpt_spike-tight-default")

@@ -11,14 +11,11 @@ import (
 
 // Caught says that a failed request may not be the end of the program.
 type Caught struct {
-	By     string // who catches the error
-	Advice string // how to ask about what follows
+	By string // who catches the error
+	// Restarts: the program would begin again with less, which its calls cannot
+	// show. Otherwise it goes on without the request.
+	Restarts bool
 }
-
-const (
-	skipAdvice    = "--on-oom skip leaves such requests out and goes on"
-	restartAdvice = "the program would begin again with less, which these calls cannot show"
-)
 
 // catcher is code that catches out-of-memory errors and goes on with less.
 type catcher struct {
@@ -35,13 +32,13 @@ var catchers = []catcher{
 		// workspace of one can be had; in benchmark mode it halves the workspace.
 		// Python shows no more than the layer, whose output is allocated under
 		// the same frames. So it may be a workspace, no more than that.
-		Caught:    Caught{"a convolution: cuDNN tries algorithms until there is room for one", skipAdvice},
+		Caught:    Caught{"a convolution: cuDNN tries algorithms until there is room for one", false},
 		functions: []string{"_conv_forward"},
 		native:    []string{"cudnn", "convolution"},
 	},
 	{
 		// Inductor takes a kernel that cannot be timed for infinitely slow.
-		Caught: Caught{"torch.compile's search for the fastest kernel: one that fails is left out", skipAdvice},
+		Caught: Caught{"torch.compile's search for the fastest kernel: one that fails is left out", false},
 		functions: []string{
 			"benchmark_choice", "benchmark_choices", "benchmark_choice_in_current_process", "benchmark_in_current_process",
 		},
@@ -50,11 +47,11 @@ var catchers = []catcher{
 	{
 		// accelerate halves the batch and starts again, as Transformers does with
 		// auto_find_batch_size.
-		Caught: Caught{"accelerate's search for a batch size", restartAdvice},
+		Caught: Caught{"accelerate's search for a batch size", true},
 		files:  []string{"accelerate/utils/memory.py"},
 	},
 	{
-		Caught: Caught{"Lightning's search for a batch size", restartAdvice},
+		Caught: Caught{"Lightning's search for a batch size", true},
 		files:  []string{"/tuner/batch_size_scaling.py"},
 	},
 }
@@ -89,7 +86,7 @@ func contains(text string, parts []string) bool {
 func wasCaught(t *trace.Trace, event int) *Caught {
 	for i := event + 1; i < t.Events.Len(); i++ {
 		if t.Events.Action.At(i) == alloc.ActionAlloc {
-			return &Caught{"the recorded program, which went on allocating after this request had failed", skipAdvice}
+			return &Caught{"the recorded program, which went on allocating after this request had failed", false}
 		}
 	}
 	return nil

@@ -1,8 +1,6 @@
 package whatif
 
 import (
-	"os"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -29,7 +27,7 @@ func TestLooksCaught(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got := LooksCaught(tt.frames)
-		if (got == nil) != (tt.want == "") || got != nil && (!strings.Contains(got.By, tt.want) || got.Advice == "") {
+		if (got == nil) != (tt.want == "") || got != nil && (!strings.Contains(got.By, tt.want) || got.Restarts != (tt.want == "accelerate" || tt.want == "Lightning")) {
 			t.Errorf("%+v: %+v, want %q", tt.frames, got, tt.want)
 		}
 	}
@@ -60,43 +58,5 @@ func TestCaughtInTheRecording(t *testing.T) {
 	f = ask(t, p, Question{Limit: GivenLimit(p, 1<<30)}).Results[0].First
 	if f.RecordedToo || f.Site.Inner.Name == "" {
 		t.Errorf("%+v", f)
-	}
-}
-
-// Every field of the JSON is documented.
-func TestFieldsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, ok := strings.Cut(string(doc), "\n## ashlar whatif\n")
-	if !ok {
-		t.Fatal("docs/json.md has no section")
-	}
-	text, _, _ = strings.Cut(text, "\n## ")
-	seen := map[reflect.Type]bool{reflect.TypeFor[timeline.Frame](): true} // at the top of the page
-	var walk func(typ reflect.Type)
-	walk = func(typ reflect.Type) {
-		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
-			typ = typ.Elem()
-		}
-		if typ.Kind() != reflect.Struct || seen[typ] {
-			return
-		}
-		seen[typ] = true
-		for f := range typ.Fields() {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name == "-" {
-				continue
-			}
-			if name != "" && !strings.Contains(text, "`"+name+"`") && !strings.Contains(text, `"`+name+`"`) {
-				t.Errorf("%s.%s is not there", typ, name)
-			}
-			walk(f.Type)
-		}
-	}
-	walk(reflect.TypeFor[Answer]())
-	if len(seen) < 6 {
-		t.Errorf("only %d types were looked at", len(seen))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -84,7 +85,7 @@ func TestRecordedPeaksAreThoseOfStats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := open(t, name)
-			want, err := stats.NewSnapshot(t.Context(), f, stats.Options{Device: -1})
+			want, err := stats.NewSnapshot(t.Context(), f, stats.Options{Device: input.AnyDevice})
 			if err != nil {
 				t.Fatal(err)
 			}

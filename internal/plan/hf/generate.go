@@ -1,12 +1,10 @@
 package hf
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // writer is a network that generates text.
@@ -28,7 +26,7 @@ func (r *run) writer() (writer, error) {
 	case chunkable:
 		return causalWriter{net}, nil
 	}
-	return nil, fmt.Errorf("a %s model does not generate text: plan it with --mode train", r.job.Model.Family)
+	return nil, problem.New("a %s model does not generate text: plan it with {mode} train", r.job.Model.Family)
 }
 
 // causalWriter is a causal language model that writes its prompt on.
@@ -58,8 +56,8 @@ func (r *run) generate() error {
 	}
 	if r.job.GenerateCall {
 		if r.job.StaticCache > 0 {
-			return errors.New("generate() compiles a model that has a static cache, and what compiled models allocate is not planned: " +
-				"leave --generate-call or --cache out")
+			return problem.New("generate() compiles a model that has a static cache, and what compiled models allocate is not planned: " +
+				"leave {generate-call} or {cache} out")
 		}
 		r.m.NoGrad(true)
 		return r.generateCall(w)
@@ -122,7 +120,7 @@ const mostEvents = 1 << 27
 // began at an event.
 func (r *run) expect(first int) error {
 	if n := int64(len(r.m.Ledger.Events) - first); n*r.job.Tokens > mostEvents {
-		return fmt.Errorf("%d tokens are more allocations than a plan holds: give --generate %d or less", r.job.Tokens, mostEvents/n)
+		return problem.New("%d tokens are more allocations than a plan holds: give {generate} %d or less", r.job.Tokens, mostEvents/n)
 	}
 	r.m.Ledger.Expect(first, int(r.job.Tokens))
 	return nil

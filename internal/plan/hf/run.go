@@ -8,6 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // Preset names what the package models.
@@ -96,7 +97,7 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 		return nil, fmt.Errorf("preset %s does not know the family %s", Preset, j.Model.Family)
 	}
 	if j.Model.Head == model.HeadNone {
-		return nil, fmt.Errorf("%s alone has no head to train or to generate with: choose another with --head", j.Model.Class)
+		return nil, problem.New("%s alone has no head to train or to generate with: choose another with {head}", j.Model.Class)
 	}
 	jobs, stages, assumed, err := parts(j)
 	if err != nil {

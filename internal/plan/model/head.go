@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // Heads lists the names that [WithHead] takes.
@@ -47,7 +49,7 @@ func (m *Model) setHead(fam *family, arch, asked string) error {
 	default:
 		head, ok := fam.headOf(arch)
 		if !ok {
-			return fmt.Errorf("architectures names %q, a head that is not modelled for %s: choose one with --head %s or --head none",
+			return problem.New("architectures names %q, a head that is not modelled for %s: choose one with {head} %s or {head} none",
 				arch, m.ModelType, fam.head)
 		}
 		m.Head = head

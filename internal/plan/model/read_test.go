@@ -204,7 +204,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","dtype":"int8"}`, `dtype is "int8"; plans are for float32, bfloat16 and float16`},
 		{`{"model_type":"llama","rope_scaling":{"rope_type":"spiral"}}`, `rope_type "spiral" is not known`},
 		{`{"model_type":"qwen3_5_text","partial_rotary_factor":7}`, "partial_rotary_factor is 7"},
-		{`{"model_type":"llama","architectures":["LlamaForSequenceClassification"]}`, "--head causal or --head none"},
+		{`{"model_type":"llama","architectures":["LlamaForSequenceClassification"]}`, "head causal or head none"},
 		{`{"model_type":"llama","architectures":"LlamaForCausalLM"}`, "architectures is"},
 	} {
 		_, err := Read(strings.NewReader(c.text))

@@ -5,7 +5,9 @@
 // https://ui.perfetto.dev: the memory of each device as counters, the life of
 // each large allocation and the program's annotations as slices.
 //
-// Both go through the events once and hold a bounded part of their output in
+// [Events] is the list of events as one JSON document.
+//
+// All go through the events once and hold a bounded part of their output in
 // memory. The totals are those of package timeline: right from the first event
 // on, also if recording began in the middle of the run. They are named as in
 // torch.cuda.memory_stats(): reserved_bytes is what segments hold,

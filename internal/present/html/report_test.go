@@ -20,7 +20,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
@@ -50,7 +51,7 @@ func read(t *testing.T, file string, explained bool) Input {
 	if in.Observed, err = stats.Observe(t.Context(), in.Trace, nil); err != nil {
 		t.Fatal(err)
 	}
-	if in.Facts, err = stats.NewSnapshot(t.Context(), f, stats.Options{Device: -1, Observed: in.Observed}); err != nil {
+	if in.Facts, err = stats.NewSnapshot(t.Context(), f, stats.Options{Device: input.AnyDevice, Observed: in.Observed}); err != nil {
 		t.Fatal(err)
 	}
 	if !explained {

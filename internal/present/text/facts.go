@@ -12,6 +12,25 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
+// Stats writes what an input says about memory.
+func Stats(w io.Writer, d *stats.Document, style Style) error {
+	if d.Snapshot != nil {
+		return Snapshot(w, d.File, d.Snapshot, style)
+	}
+	if _, err := fmt.Fprintln(w, Clean(d.File)); err != nil {
+		return err
+	}
+	if err := Dumps(w, d.Dumps, style); err != nil {
+		return err
+	}
+	if len(d.Dumps) > 0 && len(d.Messages) > 0 {
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+	}
+	return Messages(w, d.Messages, style)
+}
+
 // Snapshot writes the facts about a snapshot, at most 80 columns wide where
 // names and numbers allow it.
 func Snapshot(w io.Writer, name string, f *stats.Snapshot, style Style) error {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -19,7 +20,7 @@ func snapshotText(t *testing.T, path string, change func(*snapshot.File), style 
 	if change != nil {
 		change(f)
 	}
-	s, err := stats.NewSnapshot(t.Context(), f, stats.Options{Device: -1, FileBytes: 123456, Writer: "Python (protocol 4)"})
+	s, err := stats.NewSnapshot(t.Context(), f, stats.Options{Device: input.AnyDevice, FileBytes: 123456, Writer: "Python (protocol 4)"})
 	if err != nil {
 		t.Fatal(err)
 	}

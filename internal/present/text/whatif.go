@@ -209,10 +209,18 @@ func failureText(r *whatif.Result, onOOM string) string {
 	if f.Caught != nil {
 		said += "\nthis failure may be caught, by " + f.Caught.By
 		if onOOM == whatif.OnOOMDie {
-			said += "; " + f.Caught.Advice
+			said += "; " + askOn(f.Caught)
 		}
 	}
 	return said
+}
+
+// askOn says how to ask about what follows a failure that is caught.
+func askOn(c *whatif.Caught) string {
+	if c.Restarts {
+		return "the program would begin again with less, which these calls cannot show"
+	}
+	return "--on-oom skip leaves such requests out and goes on"
 }
 
 // whatIfLegend says what the numbers are and how far they go.

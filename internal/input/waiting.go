@@ -1,14 +1,14 @@
-package main
+package input
 
 import (
 	"context"
 	"io"
 )
 
-// unblocked does what may wait for ever, as opening and reading a pipe do, and
+// Unblocked does what may wait for ever, as opening and reading a pipe do, and
 // gives up when the context ends. What was given up goes on until the program
 // ends, so it must not touch anything of the caller's.
-func unblocked[T any](ctx context.Context, do func() (T, error)) (T, error) {
+func Unblocked[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
@@ -27,6 +27,9 @@ func unblocked[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
+// Waiting reads from r, which may have nothing yet, until the context ends.
+func Waiting(ctx context.Context, r io.Reader) io.Reader { return &waitingReader{ctx: ctx, r: r} }
+
 // waitingReader reads from what may have nothing yet, until its context ends.
 type waitingReader struct {
 	ctx    context.Context
@@ -41,6 +44,6 @@ func (w *waitingReader) Read(p []byte) (int, error) {
 	if w.buffer == nil {
 		w.buffer = make([]byte, headBytes)
 	}
-	n, err := unblocked(w.ctx, func() (int, error) { return w.r.Read(w.buffer[:min(len(p), len(w.buffer))]) })
+	n, err := Unblocked(w.ctx, func() (int, error) { return w.r.Read(w.buffer[:min(len(p), len(w.buffer))]) })
 	return copy(p, w.buffer[:n]), err
 }

@@ -1,4 +1,4 @@
-package main
+package input
 
 import (
 	"bytes"
@@ -53,13 +53,13 @@ func wideOrder(head []byte) binary.ByteOrder {
 
 // plainText decompresses a text and makes it clean UTF-8. Of a long one it is
 // the end; cut tells that something before it is left out already.
-func (r inputReader) plainText(name string, head []byte, source io.Reader, cut bool) ([]byte, error) {
+func (r reader) plainText(name string, head []byte, source io.Reader, cut bool) ([]byte, error) {
 	text, dropped, err := r.unpackText(source)
 	if err != nil {
 		return nil, err
 	}
 	if cut || dropped {
-		r.std.errorf("%s: more than %d MiB of text; its last %d MiB are read, and lines are counted from there", name, maxText>>20, maxText>>20)
+		r.warn("%s: more than %d MiB of text; its last %d MiB are read, and lines are counted from there", name, maxText>>20, maxText>>20)
 	}
 	if order := wideOrder(head); order != nil {
 		text = narrow(text, order)
@@ -109,7 +109,7 @@ func lastPart(file *os.File, head []byte, size int64) (io.Reader, error) {
 }
 
 // unpackText decompresses a text, and keeps the end of a long one.
-func (r inputReader) unpackText(source io.Reader) (text []byte, dropped bool, err error) {
+func (r reader) unpackText(source io.Reader) (text []byte, dropped bool, err error) {
 	begin := make([]byte, 4)
 	n, err := io.ReadFull(source, begin)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {

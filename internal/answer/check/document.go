@@ -1,0 +1,22 @@
+package check
+
+import "github.com/ashlar-mem/ashlar/internal/answer"
+
+// Document is what ashlar check --json prints.
+type Document struct {
+	File         string  `json:"file"`
+	Device       *int    `json:"device"`
+	DeviceReason *string `json:"device_reason"`
+	Baseline     *string `json:"baseline"`
+	*Report
+}
+
+// NewDocument says what a report is about; old is the file to compare with, nil
+// if there is none.
+func NewDocument(f, old *File, r *Report) *Document {
+	d := &Document{File: f.Name, Device: f.Device, DeviceReason: answer.Known(f.Reason), Report: r}
+	if old != nil {
+		d.Baseline = &old.Name
+	}
+	return d
+}

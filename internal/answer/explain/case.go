@@ -1,0 +1,202 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// Case gathers what an explanation is made from: a file, and what was given
+// beside it. What was added first stays.
+type Case struct {
+	Input
+	Name   string // of the file, or of what there is instead
+	Kind   input.Kind
+	Device int      // that it is about; -1 if not known
+	Reason string   // why that device, if there was a choice
+	About  []string // what there is
+	Notes  []string // what is to be said about that
+}
+
+// NewCase begins a case about a device, -1 if that is not known.
+func NewCase(device int) *Case { return &Case{Device: device} }
+
+// AddMessage takes the last message about the device.
+func (c *Case) AddMessage(in *input.Input) error {
+	last, n, err := in.LastMessage(input.Device{Number: c.Device})
+	if err != nil {
+		return err
+	}
+	c.Message = last
+	about := "out-of-memory message"
+	if last.Version != "" {
+		about += " of PyTorch " + last.Version
+	}
+	if last.Device >= 0 {
+		about += fmt.Sprintf(", GPU %d", last.Device)
+	}
+	c.About = append(c.About, about)
+	if n > 1 {
+		c.note("%s has %s out-of-memory messages; the last one, on line %s, is explained", in.Name, count(n), count(last.Line))
+	}
+	return nil
+}
+
+// AddDump takes the last dump of the device of the failure.
+func (c *Case) AddDump(in *input.Input) error {
+	last, n, err := in.LastDump(input.Device{Number: c.failed()})
+	if err != nil {
+		return err
+	}
+	c.Stats = last
+	about := "dump of memory_stats()"
+	if last.Device >= 0 {
+		about += fmt.Sprintf(" of device %d", last.Device)
+	}
+	c.About = append(c.About, about)
+	if n > 1 {
+		c.note("%s has %s dumps of memory_stats(); the last one, on line %s, is used", in.Name, count(n), count(last.Line))
+	}
+	return nil
+}
+
+// failed is the device of the failure, -1 if not known.
+func (c *Case) failed() int {
+	if c.Device < 0 && c.Message != nil {
+		return c.Message.Device
+	}
+	return c.Device
+}
+
+// AddFile adds what a file tells and nothing else did.
+func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
+	c.Name, c.Kind = in.Name, in.Kind
+	if in.Snapshot != nil {
+		return c.addSnapshot(ctx, in.Snapshot)
+	}
+	if c.Message == nil && len(in.Messages) > 0 {
+		// A log of one device may have dumps of another.
+		if err := c.AddMessage(in); err != nil && len(in.Dumps) == 0 {
+			return err
+		}
+	}
+	if c.Stats == nil && len(in.Dumps) > 0 {
+		if err := c.AddDump(in); err != nil && c.Message == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSnapshot adds a snapshot and what the recorder wrote into it.
+func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
+	c.Side = recorder.Read(f.Extra)
+	t, why, err := c.Pick(f)
+	if err != nil {
+		return err
+	}
+	if m := c.Message; m != nil && c.Device < 0 && m.Device >= 0 && t.Device != m.Device {
+		c.note("the message is about device %d, of which %s has nothing", m.Device, f.Name)
+	}
+	c.Device, c.Reason = t.Device, why
+	about := why
+	if about == "" {
+		about = fmt.Sprintf("device %d", t.Device)
+	}
+	c.About = append([]string{about, count(t.Events.Len()) + " events"}, c.About...)
+	c.addRecorded(t.Device)
+	if t.Events.Len() > 0 || c.atFailure(t) {
+		c.Program, err = whatif.CheckedProgram(ctx, f.Name, t)
+		return err
+	}
+	note := f.Name + " has no events (recording was off): it tells only what was there when it was written, which ashlar stats shows"
+	if c.Message == nil && c.Stats == nil {
+		c.Stats = stateOf(t)
+	} else {
+		note += "; the message, or the dump, is explained without it"
+	}
+	c.Notes = append(c.Notes, note)
+	return nil
+}
+
+// addRecorded adds what the recorder wrote beside the snapshot.
+func (c *Case) addRecorded(device int) {
+	if c.Side == nil {
+		return
+	}
+	c.About = append(c.About, "with what python/ashlar.py wrote beside them")
+	c.Notes = append(c.Notes, c.Side.Warnings...)
+	if all, err := message.Parse(c.Side.Message); c.Message == nil && err == nil {
+		c.Message = all[len(all)-1]
+	}
+	if c.Stats == nil {
+		c.Stats = c.Side.MemoryStats[device]
+	}
+}
+
+// atFailure reports whether the message says that a file without events was
+// written at the failure.
+func (c *Case) atFailure(t *trace.Trace) bool {
+	if c.Message == nil {
+		return false
+	}
+	same, _ := input.SameMoment(t, c.Message)
+	return same
+}
+
+// stateOf is the state at the end of a trace, as far as memory_stats() would
+// tell it.
+func stateOf(t *trace.Trace) *stats.Dump {
+	var reserved, allocated, active, requested uint64
+	for i := range t.Segments {
+		s := &t.Segments[i]
+		reserved, allocated, active, requested = reserved+s.TotalSize, allocated+s.AllocatedSize, active+s.ActiveSize, requested+s.RequestedSize
+	}
+	return stats.FromValues(t.Device, map[string]int64{
+		"reserved_bytes.all.current": int64(reserved), "allocated_bytes.all.current": int64(allocated),
+		"active_bytes.all.current": int64(active), "requested_bytes.all.current": int64(requested),
+	})
+}
+
+// Pick chooses the device of a file: the one that was named, else that of the
+// message if the file has it.
+func (c *Case) Pick(f *snapshot.File) (t *trace.Trace, why string, err error) {
+	if m := c.Message; c.Device < 0 && m != nil && m.Device >= 0 {
+		if t, _, err := input.Pick(f, input.Device{Number: m.Device}); err == nil {
+			return t, "", nil
+		}
+	}
+	t, why, err = input.Pick(f, input.Device{Number: c.Device})
+	if err == nil && t.Host {
+		return nil, "", fmt.Errorf("%s: host memory has another allocator, which is not explained", f.Name)
+	}
+	return t, why, err
+}
+
+// Explain gives the verdict, with what is to be said about the case.
+func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
+	if c.Program == nil {
+		r, err = FromText(c.Input)
+	} else if r, err = FromSnapshot(ctx, c.Input); err != nil {
+		err = fmt.Errorf("%s: %w", c.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Notes = append(c.Notes, r.Notes...)
+	return r, nil
+}
+
+func (c *Case) note(format string, args ...any) {
+	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
+}
+
+func count(n int) string { return units.Count(int64(n)) }

@@ -1,0 +1,28 @@
+package explain
+
+import (
+	"github.com/ashlar-mem/ashlar/internal/answer"
+	"github.com/ashlar-mem/ashlar/internal/input"
+)
+
+// Document is what ashlar explain --json prints.
+type Document struct {
+	File         *string    `json:"file"`
+	Kind         input.Kind `json:"kind"`
+	Device       *int       `json:"device"`
+	DeviceReason *string    `json:"device_reason"`
+	*Report
+}
+
+// NewDocument says what a report is about. File tells whether the case has one,
+// or only what was given in place of it.
+func NewDocument(c *Case, r *Report, file bool) *Document {
+	d := &Document{Kind: c.Kind, DeviceReason: answer.Known(c.Reason), Report: r}
+	if file {
+		d.File = &c.Name
+	}
+	if device := c.failed(); device >= 0 {
+		d.Device = &device
+	}
+	return d
+}

@@ -1,0 +1,17 @@
+// Package input finds out what a FILE argument is and reads it.
+//
+// [Open] takes a name, or - for standard input, and [Read] a stream. Either may
+// hold a memory snapshot of PyTorch as pickle or JSON; a dump of memory_stats()
+// as JSON or as Python prints it, or the table of memory_summary(); or a log
+// with dumps and out-of-memory messages in it. All may be compressed with gzip
+// or zstd, and text may be in UTF-16. The content decides, never the name. What
+// was found is an [Input].
+//
+// Of a file with several devices [Pick] chooses one, the same for every
+// command. Of a log with several messages or dumps the last one about that
+// device counts ([Input.LastMessage], [Input.LastDump]). [SameMoment] reports
+// whether a message and a snapshot tell of one moment.
+//
+// Errors say what is wrong and what to do. They name no flag: those that
+// another choice of the device would cure have a type of their own.
+package input

@@ -1,0 +1,324 @@
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/snapshot/message"
+	"github.com/ashlar-mem/ashlar/snapshot/stats"
+)
+
+// Kind says what an input is.
+type Kind string
+
+// The kinds of inputs.
+const (
+	Snapshot    Kind = "snapshot"
+	MemoryStats Kind = "memory_stats"
+	OOMMessage  Kind = "oom_message"
+)
+
+// Words says what an input is in a sentence.
+func (k Kind) Words() string {
+	switch k {
+	case Snapshot:
+		return "a memory snapshot"
+	case MemoryStats:
+		return "a memory_stats() dump"
+	}
+	return "an out-of-memory message"
+}
+
+// Input is a file that was read.
+type Input struct {
+	Name string // as the user gave it
+	Kind Kind
+
+	Snapshot *snapshot.File // nil unless it is one
+	Bytes    int64          // of the file; 0 if not known
+	Writer   string         // what wrote a snapshot, "" if that cannot be told
+
+	Dumps    []*stats.Dump
+	Messages []*message.OOM // a log can have them beside dumps
+}
+
+// Options are where an input comes from and who is told about the work. The
+// zero value tells nobody.
+type Options struct {
+	Stdin    io.Reader               // what - stands for
+	Progress func(read, total int64) // of a snapshot; total is 0 if not known
+	Warn     func(text string)       // what is wrong with an input that can be used all the same
+}
+
+// headBytes is how much of a file is looked at to tell text from a pickle.
+const headBytes = 64 << 10
+
+// Open reads a file, or standard input for "-".
+func Open(ctx context.Context, arg string, o Options) (*Input, error) {
+	if arg == "-" {
+		return Read(ctx, Name(arg), o.Stdin, o)
+	}
+	r := reader{ctx, o}
+	file, err := Unblocked(ctx, func() (*os.File, error) { return os.Open(arg) })
+	if err != nil {
+		return nil, openProblem(arg, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, directoryProblem(arg)
+	}
+	in := &Input{Name: arg}
+	source := io.Reader(file)
+	if info.Mode().IsRegular() {
+		in.Bytes = info.Size()
+	} else {
+		source = Waiting(ctx, file)
+	}
+	buffered := bufio.NewReaderSize(source, headBytes)
+	head, err := unpackedHead(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	if !info.Mode().IsRegular() { // a pipe cannot be opened twice
+		return r.stream(in, buffered, head)
+	}
+	open := func(opts snapshot.Options) (*snapshot.File, error) { return snapshot.Open(ctx, arg, opts) }
+	if !isText(head) {
+		return r.load(in, head, open)
+	}
+	raw, err := io.ReadAll(io.LimitReader(buffered, maxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return r.text(in, head, raw, open, func() (io.Reader, error) { return lastPart(file, head, in.Bytes) })
+}
+
+// Name is what an answer calls a file.
+func Name(arg string) string {
+	if arg == "-" {
+		return "stdin"
+	}
+	return arg
+}
+
+// Check says what is wrong with a file that is to be read later.
+func Check(arg string) error {
+	switch info, err := os.Stat(arg); {
+	case arg == "-":
+		return nil
+	case err != nil:
+		return openProblem(arg, err)
+	case info.IsDir():
+		return directoryProblem(arg)
+	}
+	return nil
+}
+
+// Read reads what comes in, under a name.
+func Read(ctx context.Context, name string, from io.Reader, o Options) (*Input, error) {
+	buffered := bufio.NewReaderSize(from, headBytes)
+	head, err := unpackedHead(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return reader{ctx, o}.stream(&Input{Name: name}, buffered, head)
+}
+
+// FromMessage reads a text that was pasted in place of a file's name. The text
+// may be such a name with a mistake in it.
+func FromMessage(text string) (*Input, error) {
+	all, err := message.Parse(text)
+	if err == nil {
+		return &Input{Name: "the message", Kind: OOMMessage, Messages: all}, nil
+	}
+	if _, err := os.Stat(text); errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(text, " \n") {
+		return nil, fmt.Errorf("%s is neither a file nor an out-of-memory message; check the name, or paste the whole error", text)
+	}
+	return nil, errors.New("no out-of-memory message in the text; paste the whole error, from \"CUDA out of memory\" on")
+}
+
+// reader reads one input.
+type reader struct {
+	ctx context.Context
+	Options
+}
+
+func (r reader) warn(format string, args ...any) {
+	if r.Warn != nil {
+		r.Warn(fmt.Sprintf(format, args...))
+	}
+}
+
+// stream reads an input that comes once.
+func (r reader) stream(in *Input, all io.Reader, head []byte) (*Input, error) {
+	if !isText(head) {
+		return r.load(in, head, func(opts snapshot.Options) (*snapshot.File, error) { return snapshot.Read(r.ctx, in.Name, all, opts) })
+	}
+	raw, err := io.ReadAll(io.LimitReader(all, maxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.Name, err)
+	}
+	again := func() (io.Reader, error) { return io.MultiReader(bytes.NewReader(raw), all), nil }
+	return r.text(in, head, raw, func(opts snapshot.Options) (*snapshot.File, error) {
+		return snapshot.Read(r.ctx, in.Name, io.MultiReader(bytes.NewReader(raw), all), opts)
+	}, again)
+}
+
+type opener func(snapshot.Options) (*snapshot.File, error)
+
+// load reads a snapshot.
+func (r reader) load(in *Input, head []byte, open opener) (*Input, error) {
+	f, err := open(snapshot.Options{Progress: r.Progress})
+	if err != nil {
+		return nil, err
+	}
+	if f.Truncated != nil {
+		r.warn("%s: %v", f.Name, f.Truncated)
+	}
+	for _, w := range f.Warnings {
+		r.warn("%s: %s", f.Name, w)
+	}
+	in.Kind, in.Snapshot, in.Writer = Snapshot, f, writerOf(head)
+	return in, nil
+}
+
+// recordingHead matches the beginning of a recording.
+var recordingHead = regexp.MustCompile(`^\{\s*"torch"\s*:\s*"[^"]*"\s*,\s*"(workload|scen)"`)
+
+// text finds out what a text is. JSON may be a snapshot; what is none may have
+// a dump or a message in it, as may any other text. Of a long one only the end
+// is searched, where the error is: raw is its beginning then, and again gives
+// all of it, or at least that end.
+func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.Reader, error)) (*Input, error) {
+	var problem error
+	first := bytes.TrimLeft(head, " \t\r\n\ufeff")
+	if recordingHead.Match(first) { // also if it is truncated
+		return nil, fmt.Errorf("%s is a recording of the allocator's answers; ashlar verify replays it", in.Name)
+	}
+	long := len(raw) > maxText
+	if bytes.HasPrefix(first, []byte("{")) || bytes.HasPrefix(first, []byte("[")) || long && bytes.HasPrefix(first, []byte("(")) { // a pickle of protocol 0
+		got, err := r.load(in, head, open)
+		if err == nil || long && in.Bytes == 0 || r.ctx.Err() != nil { // a stream is gone now
+			return got, err
+		}
+		problem = err
+		var format *snapshot.FormatError
+		if errors.As(err, &format) && strings.HasPrefix(format.Seems, "a recording") {
+			return nil, fmt.Errorf("%s is %s; ashlar verify replays it", in.Name, format.Seems)
+		}
+	}
+	var source io.Reader = bytes.NewReader(raw)
+	if long {
+		var err error
+		if source, err = again(); err != nil {
+			return nil, fmt.Errorf("%s: %w", in.Name, err)
+		}
+	}
+	plain, err := r.plainText(in.Name, head, source, long)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.Name, err)
+	}
+	dumps, err := stats.ParseAll(plain)
+	in.Dumps = dumps
+	in.Messages, _ = message.Parse(string(plain))
+	var syntax *stats.SyntaxError
+	damaged := errors.As(err, &syntax)
+	switch {
+	case len(in.Dumps) > 0:
+		in.Kind = MemoryStats
+	case len(in.Messages) > 0:
+		in.Kind = OOMMessage
+	case damaged:
+		return nil, fmt.Errorf("%s: %w", in.Name, err)
+	case problem != nil:
+		return nil, problem
+	default:
+		return r.noText(in, head, open)
+	}
+	if damaged {
+		r.warn("%s: %v; it is left out", in.Name, err)
+	}
+	return in, nil
+}
+
+// noText ends with a text in which nothing was found. It may be a pickle of
+// protocol 0, which is text.
+func (r reader) noText(in *Input, head []byte, open opener) (*Input, error) {
+	got, err := r.load(in, head, open)
+	if err == nil {
+		return got, nil
+	}
+	var format *snapshot.FormatError
+	if len(head) == 0 {
+		return nil, fmt.Errorf("%s: the file is empty; give a snapshot, a memory_stats() dump or an out-of-memory message", in.Name)
+	}
+	if errors.As(err, &format) && format.Format == "" {
+		return nil, fmt.Errorf("%s: neither a memory snapshot nor text with a memory_stats() dump or an out-of-memory message;"+
+			" give a file of torch.cuda.memory._dump_snapshot(), or paste the whole error", in.Name)
+	}
+	return nil, err
+}
+
+// openProblem words why a file cannot be opened.
+func openProblem(name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: no such file; check the name", name)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: permission denied; make the file readable", name)
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("%s: cannot be opened: %w", name, err)
+}
+
+func directoryProblem(name string) error {
+	return fmt.Errorf("%s: is a directory; name a file in it", name)
+}
+
+// unpackedHead returns the beginning of what a file holds, without taking it
+// out of the reader.
+func unpackedHead(r *bufio.Reader) ([]byte, error) {
+	raw, err := r.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	plain, stop, err := unpack(bytes.NewReader(raw), raw)
+	if err != nil {
+		return nil, nil // package snapshot says what is wrong
+	}
+	defer stop()
+	head := make([]byte, 4<<10)
+	n, _ := io.ReadFull(plain, head) // the rest is cut off
+	return head[:n], nil
+}
+
+// writerOf tells from the beginning of a snapshot what wrote it (spec 10.1).
+func writerOf(head []byte) string {
+	switch {
+	case len(head) < 4 || head[0] != 0x80:
+		return ""
+	case head[1] == 2 && (head[3] == '(' || head[2] == ']' && head[3] != 'q'):
+		return "PyTorch's C++ code"
+	}
+	return fmt.Sprintf("Python (protocol %d)", head[1])
+}

@@ -1,0 +1,32 @@
+package html
+
+import (
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/input"
+)
+
+// Document is what ashlar report --json prints about the file that was written.
+type Document struct {
+	File         string     `json:"file"`
+	Kind         input.Kind `json:"kind"`
+	Device       *int       `json:"device"`
+	DeviceReason *string    `json:"device_reason"`
+	Report       string     `json:"report"`
+	ReportBytes  int64      `json:"report_bytes"`
+	Verdict      *string    `json:"verdict"`
+	Confidence   *string    `json:"confidence"`
+	Summary      *string    `json:"summary"`
+}
+
+// NewDocument is about a report on a case, in a file of that name and size.
+// There is a verdict unless r is nil.
+func NewDocument(c *explain.Case, r *explain.Report, report string, size int64) *Document {
+	about := explain.NewDocument(c, r, true)
+	d := &Document{
+		File: c.Name, Kind: c.Kind, Device: about.Device, DeviceReason: about.DeviceReason, Report: report, ReportBytes: size,
+	}
+	if r != nil {
+		d.Verdict, d.Confidence, d.Summary = &r.Verdict, &r.Confidence, &r.Summary
+	}
+	return d
+}
