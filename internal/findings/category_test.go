@@ -137,7 +137,7 @@ func TestCategoriesWithoutStacks(t *testing.T) {
 	tr := open(t, "..", "..", "testdata", "variety", "nocontext")
 	a := New(tr, Options{})
 	var begins []int
-	for _, r := range timeline.NewProgram(tr).Ranges {
+	for _, r := range timeline.NewAnnotations(tr).Ranges {
 		if r.Name == "Optimizer.step#AdamW.step" {
 			begins = append(begins, after(tr, r.Begin)-1)
 		}

@@ -152,7 +152,7 @@ func TestCategoriesOfGPT2(t *testing.T) {
 	const parameters = 124_439_808 * 4
 	tr := open(t, "..", "..", "testdata", "snapshots", "gpt2_fixed-default")
 	a := New(tr, Options{})
-	program := timeline.NewProgram(tr)
+	program := timeline.NewAnnotations(tr)
 	updates := 0
 	for _, r := range program.Ranges {
 		if !strings.HasPrefix(r.Name, "Optimizer.step#") {
@@ -205,7 +205,7 @@ func TestCategoriesOfOthers(t *testing.T) {
 		tr := open(t, tt.path...)
 		a := New(tr, Options{})
 		n := 0
-		for _, r := range timeline.NewProgram(tr).Ranges {
+		for _, r := range timeline.NewAnnotations(tr).Ranges {
 			if !strings.HasPrefix(r.Name, "Optimizer.step#") {
 				continue
 			}

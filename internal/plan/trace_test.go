@@ -60,7 +60,7 @@ func TestTrace(t *testing.T) {
 // The tools that read snapshots find steps, phases and purposes.
 func TestTraceIsUnderstood(t *testing.T) {
 	tr := written(t, question(t, "batch", "2", "seq", "600"))
-	program := timeline.NewProgram(tr)
+	program := timeline.NewAnnotations(tr)
 	if program.Complete() != 3 {
 		t.Errorf("%d steps", program.Complete())
 	}

@@ -11,19 +11,15 @@ type documents struct {
 	stats, explain *document
 }
 
-func (s *Server) newDocuments(r *run) *documents {
+func (s *Server) newDocuments(r *pageRun) *documents {
 	docs := s.opts.Documents
-	seen := r.seen
-	r.seen = nil
 	return &documents{
 		stats: &document{server: s, make: func(ctx context.Context) ([]byte, error) {
-			found := seen
-			seen = nil // the replay is of no use for anything else
-			return docs.Stats(ctx, r.input, r.device, found)
+			return docs.Stats(ctx, r.input, r.device, r.loaded)
 		}},
 		explain: &document{server: s, make: func(ctx context.Context) (body []byte, err error) {
 			err = s.alone(ctx, nil, func() (err error) {
-				body, err = docs.Explain(ctx, r.input, r.device)
+				body, err = docs.Explain(ctx, r.input, r.device, r.loaded)
 				return err
 			})
 			return body, err

@@ -13,10 +13,10 @@ import (
 // loadAll reads the files of the command line one after the other, and then
 // makes the documents that take long.
 func (s *Server) loadAll(ctx context.Context) {
-	var all []*run
+	var all []*pageRun
 	for i, file := range s.opts.Files {
 		id := i + 1 // as announced
-		var runs []*run
+		var runs []*pageRun
 		err := guard(file, func() error {
 			in, err := s.opts.Open(ctx, file, func(read, total int64) { s.runs.progress(id, read, total) })
 			if err == nil {
@@ -43,7 +43,7 @@ func (s *Server) loadAll(ctx context.Context) {
 }
 
 // prepare makes the documents that the page will ask for.
-func (s *Server) prepare(runs []*run) {
+func (s *Server) prepare(runs []*pageRun) {
 	for _, r := range runs {
 		r.documents.stats.wait(r.ctx)
 	}
@@ -56,7 +56,7 @@ func (s *Server) prepare(runs []*run) {
 
 // newRuns makes the runs of a file: one for each device that has something, in
 // the order of their numbers, then host memory.
-func (s *Server) newRuns(ctx context.Context, in *Input) ([]*run, error) {
+func (s *Server) newRuns(ctx context.Context, in *Input) ([]*pageRun, error) {
 	var traces []*trace.Trace
 	for _, t := range in.File.Traces {
 		if t.Events.Len() > 0 || len(t.Segments) > 0 {
@@ -68,7 +68,7 @@ func (s *Server) newRuns(ctx context.Context, in *Input) ([]*run, error) {
 		traces = append(traces, h)
 	}
 	chosen, _, _ := stats.Pick(in.File, -1, false) // without one, none is
-	var runs []*run
+	var runs []*pageRun
 	for _, t := range traces {
 		// The only device of a file is the one that the commands take by themselves.
 		d := Device{Number: -1, Host: t.Host}

@@ -16,7 +16,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -39,8 +39,8 @@ type Device struct {
 // --json. They may be asked for from several goroutines.
 type Documents interface {
 	// Stats may use what facts.Observe found, nil if nothing.
-	Stats(ctx context.Context, in *Input, d Device, seen *verify.Verified) ([]byte, error)
-	Explain(ctx context.Context, in *Input, d Device) ([]byte, error)
+	Stats(ctx context.Context, in *Input, d Device, r *run.Run) ([]byte, error)
+	Explain(ctx context.Context, in *Input, d Device, r *run.Run) ([]byte, error)
 	// The rest is computed here, and put into the form of the command.
 	WhatIf(in *Input, d Device, a *whatif.Answer) ([]byte, error)
 	Tune(in *Input, d Device, a *tune.Answer) ([]byte, error)
@@ -254,7 +254,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 // request is a question about a run.
 type request struct {
 	server *Server
-	run    *run
+	run    *pageRun
 	q      *query
 	w      http.ResponseWriter
 	r      *http.Request

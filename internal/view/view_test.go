@@ -58,7 +58,7 @@ func readFile(ctx context.Context, name string, r io.Reader, size int64) (*Input
 func testdata(name string) string { return filepath.Join("..", "..", "testdata", name+".pickle.gz") }
 
 // loadRun makes the run of a file without a server.
-func loadRun(t testing.TB, name string) *run {
+func loadRun(t testing.TB, name string) *pageRun {
 	t.Helper()
 	in, err := openFile(t.Context(), testdata(name), nil)
 	if err != nil {

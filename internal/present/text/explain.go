@@ -184,7 +184,7 @@ func momentLine(f *explain.Failure) string {
 	return " at " + momentOf(&f.Moment)
 }
 
-func momentOf(m *stats.Moment) string {
+func momentOf(m *timeline.Moment) string {
 	s := "event " + countText(*m.Event)
 	if m.Since != nil {
 		s += ", " + secondsText(*m.Since)

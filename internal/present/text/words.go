@@ -215,7 +215,7 @@ func VerdictText(r *explain.Report) (verdict, means string) {
 }
 
 // MomentText says when something was: the event, the time, the step.
-func MomentText(m *stats.Moment) string {
+func MomentText(m *timeline.Moment) string {
 	if m == nil || m.Event == nil {
 		return "before the first event"
 	}
