@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
