@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/browsertests/page"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
@@ -156,11 +156,11 @@ func totals(t *testing.T, file string) []timeline.Totals {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := stats.Observe(ctx, f.Traces[0], nil)
+	h, err := run.New(f.Traces[0], nil).History(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := timeline.New(f.Traces[0], timeline.Options{Observed: seen})
+	line := h.Timeline
 	if !line.Exact {
 		t.Fatalf("%s: block sizes are not known", file)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/driver/host"
-	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -55,7 +55,10 @@ var entries = []struct {
 	{"lent", func(a *alloc.Allocator) entry {
 		give := func(addr uint64) error { _, err := a.Lender().Return(addr, ""); return err }
 		return entry{
-			func(size, stream uint64) (uint64, error) { l, err := a.Lender().Lend(size, stream, ""); return l.Addr, err },
+			func(size, stream uint64) (uint64, error) {
+				l, err := a.Lender().Lend(size, stream, "")
+				return l.Addr, err
+			},
 			give,
 			func(addr, stream uint64) error { return errors.Join(a.RecordStream(addr, stream), give(addr)) },
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/run"
 )
 
 // diffOptions are the flags of diff.
@@ -166,7 +167,9 @@ func sidesOf(ctx context.Context, std stdio, table *diff.Table, arg string, at [
 	}
 	p := startProgress(std, 0, "events of "+in.Name+" replayed")
 	defer p.stop()
-	sides, err := table.Sides(ctx, diff.Source{File: in.Name, Trace: t, Reason: why}, at, diff.Options{Progress: p.at})
+	r := run.New(t, nil)
+	r.Progress = p.at
+	sides, err := table.Sides(ctx, diff.Source{File: in.Name, Run: r, Reason: why}, at)
 	if err != nil {
 		return nil, failed(ctx, err)
 	}

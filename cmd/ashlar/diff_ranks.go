@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -92,7 +93,9 @@ func (r *rankReader) snapshot(ctx context.Context, arg string, f *snapshot.File)
 	for _, t := range traces {
 		name := diff.RankName(r.names[arg], t, len(traces))
 		p := startProgress(r.std, 0, "events of "+name+" replayed")
-		rank, err := r.table.Rank(ctx, diff.Source{File: f.Name, Trace: t}, name, diff.Options{Progress: p.at})
+		loaded := run.New(t, nil)
+		loaded.Progress = p.at
+		rank, err := r.table.Rank(ctx, diff.Source{File: f.Name, Run: loaded}, name)
 		p.stop()
 		if err != nil {
 			return failure{err}

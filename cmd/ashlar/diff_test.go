@@ -20,16 +20,16 @@ func TestDiffReportsFailures(t *testing.T) {
 	for _, args := range diffCommands {
 		var stderr bytes.Buffer
 		out := &closedPipe{}
-		if code := run(t.Context(), stdio{out: out, err: &stderr}, args); code != exitOK || stderr.Len() > 0 || out.writes == 0 || out.writes > 2 {
+		if code := execute(t.Context(), stdio{out: out, err: &stderr}, args); code != exitOK || stderr.Len() > 0 || out.writes == 0 || out.writes > 2 {
 			t.Errorf("%v into a closed pipe: status %d, %d writes, stderr %q", args, code, out.writes, &stderr)
 		}
 		stderr.Reset()
-		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args)
+		code := execute(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args)
 		if want := "ashlar: writing the result: disk full\n"; code != exitInput || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
 		stderr.Reset()
-		code = run(stopped, stdio{out: io.Discard, err: &stderr}, args)
+		code = execute(stopped, stdio{out: io.Discard, err: &stderr}, args)
 		if want := "ashlar: interrupted\n"; code != exitInput || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}

@@ -36,7 +36,7 @@ func TestDocumentedSessions(t *testing.T) {
 			}
 			n++
 			var out, errs bytes.Buffer
-			if code := run(context.Background(), stdio{in: strings.NewReader(""), out: &out, err: &errs}, strings.Fields(command)); code != want.status || errs.Len() > 0 {
+			if code := execute(context.Background(), stdio{in: strings.NewReader(""), out: &out, err: &errs}, strings.Fields(command)); code != want.status || errs.Len() > 0 {
 				t.Fatalf("%s: exit status %d, %s", command, code, errs.String())
 			}
 			if out.String() != printed && !*updateDocs {

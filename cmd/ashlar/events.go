@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/export"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -83,7 +84,7 @@ func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *e
 	if t.Events.Len() == 0 {
 		std.errorf("%s has no events: recording was off; ashlar stats shows the state", in.Name)
 	}
-	line := timeline.New(t, timeline.Options{})
+	line := run.New(t, nil).Outline()
 	start := timeline.NewClock(t).First
 	if err := f.bind(t, start); err != nil {
 		return failure{fmt.Errorf("%s: %w", in.Name, err)}

@@ -127,7 +127,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 		if err != nil {
 			return err
 		}
-		if err := c.AddFile(ctx, in); err != nil {
+		if err := addFile(ctx, std, c, in); err != nil {
 			return failed(ctx, err)
 		}
 	}
@@ -179,9 +179,17 @@ func (o *explainOptions) begin(ctx context.Context, std stdio) (*explain.Case, e
 	return c, nil
 }
 
+// addFile adds a file to a case. A snapshot is replayed for it.
+func addFile(ctx context.Context, std stdio, c *explain.Case, in *input.Input) error {
+	p := startProgress(std, 0, "events replayed")
+	defer p.stop()
+	c.Progress = p.at
+	return c.AddFile(ctx, in)
+}
+
 // explained is the explanation of a case. What is replayed takes a while.
 func explained(ctx context.Context, std stdio, c *explain.Case) (*explain.Report, error) {
-	if c.Program != nil {
+	if c.Run != nil {
 		defer showSeconds(std, "s: replaying the run, and what would have helped")()
 	}
 	return c.Explain(ctx)

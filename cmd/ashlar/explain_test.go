@@ -19,7 +19,7 @@ import (
 func explainJSON(t *testing.T, args ...string) *explain.Report {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), stdio{in: strings.NewReader(""), out: &stdout, err: &stderr}, append([]string{"explain", "--json"}, args...))
+	code := execute(t.Context(), stdio{in: strings.NewReader(""), out: &stdout, err: &stderr}, append([]string{"explain", "--json"}, args...))
 	if code != exitOK || stderr.Len() > 0 {
 		t.Fatalf("status %d, stderr %q", code, &stderr)
 	}
@@ -80,16 +80,16 @@ func TestExplainReportsFailures(t *testing.T) {
 	stop()
 	for _, args := range [][]string{{"explain", died}, {"explain", "--json", died}} {
 		var stderr bytes.Buffer
-		if code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args); code != exitInput || stderr.String() != "ashlar: writing the result: disk full\n" {
+		if code := execute(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args); code != exitInput || stderr.String() != "ashlar: writing the result: disk full\n" {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
 		stderr.Reset()
-		if code := run(stopped, stdio{out: io.Discard, err: &stderr}, args); code != exitInput || stderr.String() != "ashlar: interrupted\n" {
+		if code := execute(stopped, stdio{out: io.Discard, err: &stderr}, args); code != exitInput || stderr.String() != "ashlar: interrupted\n" {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
 		out := &closedPipe{}
 		stderr.Reset()
-		if code := run(t.Context(), stdio{out: out, err: &stderr}, args); code != exitOK || stderr.Len() > 0 || out.writes == 0 {
+		if code := execute(t.Context(), stdio{out: out, err: &stderr}, args); code != exitOK || stderr.Len() > 0 || out.writes == 0 {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
 	}
@@ -100,7 +100,7 @@ func TestExplainInterrupted(t *testing.T) {
 	for _, after := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
 		ctx, cancel := context.WithTimeout(t.Context(), after)
 		var stdout, stderr bytes.Buffer
-		code := run(ctx, stdio{out: &stdout, err: &stderr}, []string{"explain", "../../testdata/snapshots/serve_generate-tight-default.pickle.gz"})
+		code := execute(ctx, stdio{out: &stdout, err: &stderr}, []string{"explain", "../../testdata/snapshots/serve_generate-tight-default.pickle.gz"})
 		cancel()
 		if code != exitInput || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("after %v: status %d, %d bytes, stderr %q", after, code, stdout.Len(), &stderr)

@@ -18,7 +18,7 @@ import (
 func runGPU(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(t.Context(), stdio{out: &out, err: &errs}, append([]string{"gpu"}, args...))
+	code = execute(t.Context(), stdio{out: &out, err: &errs}, append([]string{"gpu"}, args...))
 	return code, out.String(), errs.String()
 }
 

@@ -37,7 +37,7 @@ func TestHostService(t *testing.T) {
 	}
 	port := fmt.Sprint(freePort(t))
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), stdio{out: &stdout, err: &stderr}, []string{
+	code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, []string{
 		"host", "run", "--json", "--repeat", "1", "--settle", "600ms", "--for", "60s",
 		"--ready", "http://127.0.0.1:" + port + "/", "--load", "python3 ../../testdata/host/load.py " + port + " 40",
 		"--", "python3", "../../testdata/host/server.py", port,

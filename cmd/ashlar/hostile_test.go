@@ -28,7 +28,7 @@ func TestHostileFiles(t *testing.T) {
 					args = append(args, strings.NewReplacer("FILE", file, "OUT", filepath.Join(out, "out")).Replace(arg))
 				}
 				var stdout, stderr bytes.Buffer
-				code := run(t.Context(), stdio{out: &stdout, err: &stderr}, args)
+				code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, args)
 				if code < exitOK || code > exitInput {
 					t.Errorf("status %d", code)
 				}

@@ -33,6 +33,6 @@ func main() {
 			os.Exit(exitInput)
 		})
 	})
-	code := run(ctx, std, os.Args[1:])
+	code := execute(ctx, std, os.Args[1:])
 	exit.Do(func() { os.Exit(code) })
 }

@@ -51,7 +51,7 @@ func TestWritingInterrupted(t *testing.T) {
 
 	for _, args := range [][]string{{"gen", graphs}, {"convert", graphs}} {
 		var stdout, stderr bytes.Buffer
-		code := run(ctx, stdio{out: &stdout, err: &stderr}, append(args, filepath.Join(dir, "out.pickle")))
+		code := execute(ctx, stdio{out: &stdout, err: &stderr}, append(args, filepath.Join(dir, "out.pickle")))
 		if code != exitInput || stderr.String() != "ashlar: interrupted\n" || stdout.Len() > 0 || len(leftIn(t, dir)) > 0 {
 			t.Errorf("%v: status %d, stderr %q, left %v", args, code, &stderr, leftIn(t, dir))
 		}
@@ -80,7 +80,7 @@ func TestWritingFails(t *testing.T) {
 func TestGeneratedFileCannotBeAnnounced(t *testing.T) {
 	for _, command := range []string{"gen", "convert"} {
 		var stderr bytes.Buffer
-		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, []string{command, graphs, filepath.Join(t.TempDir(), "out.pickle")})
+		code := execute(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, []string{command, graphs, filepath.Join(t.TempDir(), "out.pickle")})
 		if code != exitInput || stderr.String() != "ashlar: writing the result: disk full\n" {
 			t.Errorf("%s: status %d, stderr %q", command, code, &stderr)
 		}
@@ -108,7 +108,7 @@ func TestHostileNames(t *testing.T) {
 		{[]string{"explain", filepath.Join(dir, "missing\x1b[2J")}, exitInput},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), stdio{out: &stdout, err: &stderr}, tt.args)
+		code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, tt.args)
 		said := stdout.String() + stderr.String()
 		if code != tt.code || strings.Contains(said, "\x1b") || !strings.Contains(said, "?[") || strings.Count(said, "\n") != 1 {
 			t.Errorf("%q: status %d, said %q", tt.args, code, said)

@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/safetensors"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -94,7 +95,7 @@ func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (
 	if o.curve > 0 {
 		points = o.curve
 	}
-	a, err := plan.Compare(ctx, q, t, points)
+	a, err := plan.Compare(ctx, q, run.New(t, nil), points)
 	if err != nil {
 		return nil, failed(ctx, fmt.Errorf("--against %s: %w", o.against, err))
 	}

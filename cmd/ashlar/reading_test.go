@@ -123,7 +123,7 @@ func TestClosedPipe(t *testing.T) {
 	for _, args := range readingCommands {
 		var stderr bytes.Buffer
 		out := &closedPipe{}
-		code := run(t.Context(), stdio{out: out, err: &stderr}, append(args, served))
+		code := execute(t.Context(), stdio{out: out, err: &stderr}, append(args, served))
 		if code != exitOK || stderr.Len() > 0 || out.writes == 0 || out.writes > 2 {
 			t.Errorf("%v: status %d, %d writes, stderr %q", args, code, out.writes, &stderr)
 		}
@@ -135,12 +135,12 @@ func TestReadingCommandsReportFailures(t *testing.T) {
 	stop()
 	for _, args := range readingCommands {
 		var stderr bytes.Buffer
-		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, append(args, served))
+		code := execute(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, append(args, served))
 		if want := "ashlar: writing the result: disk full\n"; code != exitInput || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
 		stderr.Reset()
-		code = run(stopped, stdio{out: io.Discard, err: &stderr}, append(args, served))
+		code = execute(stopped, stdio{out: io.Discard, err: &stderr}, append(args, served))
 		if want := "ashlar: interrupted\n"; code != exitInput || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
@@ -150,7 +150,7 @@ func TestReadingCommandsReportFailures(t *testing.T) {
 // All filters of events together are what one would do by hand.
 func TestEventFilters(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), stdio{out: &stdout, err: &stderr}, []string{"events", "--json", "../../testdata/variety/expand_tight.pickle.gz"})
+	code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, []string{"events", "--json", "../../testdata/variety/expand_tight.pickle.gz"})
 	if code != exitOK {
 		t.Fatal(stderr.String())
 	}
@@ -177,7 +177,7 @@ func TestEventFilters(t *testing.T) {
 		}
 	}
 	stdout.Reset()
-	code = run(t.Context(), stdio{out: &stdout, err: &stderr}, []string{
+	code = execute(t.Context(), stdio{out: &stdout, err: &stderr}, []string{
 		"events", "--json", "--from", "800ms", "--to", "9000", "--action", "alloc,segment_map",
 		"--min-size", "4K", "--max-size", "20MiB", "--stack", ` _init_`, "../../testdata/variety/expand_tight.pickle.gz",
 	})

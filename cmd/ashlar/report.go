@@ -15,7 +15,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/present/html"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/version"
-	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // reportOptions are the flags of report.
@@ -191,14 +190,16 @@ func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input.Input
 	if err != nil {
 		return failed(ctx, err)
 	}
-	unreplayable := c.AddFile(ctx, in)
+	unreplayable := addFile(ctx, std, c, in)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	out.Trace, out.Side = t, c.Side
-	if err := o.facts(ctx, std, in, t, out); err != nil {
+	out.Run = c.Loaded
+	d, err := collectStats(ctx, std, in, stats.Options{Device: input.Device{Number: t.Device}, Run: c.Loaded})
+	if err != nil {
 		return err
 	}
+	out.Facts = d.Snapshot
 	if unreplayable == nil {
 		out.Explain, unreplayable = explained(ctx, std, c)
 	}
@@ -210,44 +211,24 @@ func (o *reportOptions) snapshot(ctx context.Context, std stdio, in *input.Input
 		out.NoWhatIf = "Other settings cannot be tried: the events of the file cannot be replayed."
 		return nil
 	}
-	if c.Program == nil || t.Events.Len() == 0 {
+	if c.Run == nil || t.Events.Len() == 0 {
 		out.NoWhatIf = "Other settings cannot be tried: the file has no events to replay."
 		return nil
 	}
 	return o.whatif(ctx, std, c, settings, out)
 }
 
-// facts are those of the statistics, with the sizes of blocks that a replay
-// finds.
-func (o *reportOptions) facts(ctx context.Context, std stdio, in *input.Input, t *trace.Trace, out *html.Input) error {
-	p := startProgress(std, 0, "events replayed")
-	seen, err := stats.Observe(ctx, t, p.at)
-	p.stop()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err == nil { // else the facts say why
-		out.Observed = seen
-	}
-	d, err := collectStats(ctx, std, in, stats.Options{Device: input.Device{Number: t.Device}, Observed: out.Observed})
-	if err != nil {
-		return err
-	}
-	out.Facts = d.Snapshot
-	return nil
-}
-
 // whatif tries the settings that explain tries, and those that were given.
 func (o *reportOptions) whatif(ctx context.Context, std stdio, c *explain.Case, settings []whatif.Setting, out *html.Input) error {
 	var all []whatif.Setting
-	seen := map[string]bool{c.Program.Settings.String(): true} // the recorded ones come first anyway
+	seen := map[string]bool{c.Run.Program.Settings.String(): true} // the recorded ones come first anyway
 	for _, s := range settings {
 		if !seen[s.Parsed.String()] {
 			seen[s.Parsed.String()] = true
 			all = append(all, s)
 		}
 	}
-	for _, s := range explain.Remedies(c.Program.Settings) {
+	for _, s := range explain.Remedies(c.Run.Program.Settings) {
 		if conf := s.String(); !seen[conf] {
 			seen[conf] = true
 			all = append(all, whatif.Setting{Conf: conf, Parsed: s})
@@ -256,8 +237,8 @@ func (o *reportOptions) whatif(ctx context.Context, std stdio, c *explain.Case, 
 	p := startProgress(std, len(all)+1, "settings replayed")
 	defer p.stop()
 	q := whatif.Question{Settings: all, Progress: p.at}
-	q.Limit, q.Memory = whatif.Bounds(c.Program, c.Side, o.limit.value, nil)
-	a, err := whatif.Ask(ctx, c.Program, q)
+	q.Limit, q.Memory = whatif.Bounds(c.Run, o.limit.value, nil)
+	a, err := whatif.Ask(ctx, c.Run, q)
 	var refused *whatif.SettingError
 	switch {
 	case ctx.Err() != nil:

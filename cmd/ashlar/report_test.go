@@ -46,7 +46,7 @@ func at(doc any, path string) any {
 func commandOutput(t *testing.T, args ...string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), stdio{in: strings.NewReader(""), out: &out, err: &errs}, args); code != exitOK {
+	if code := execute(t.Context(), stdio{in: strings.NewReader(""), out: &out, err: &errs}, args); code != exitOK {
 		t.Fatalf("ashlar %v: status %d, %s", args, code, &errs)
 	}
 	return out.Bytes()

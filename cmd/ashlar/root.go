@@ -47,8 +47,8 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// run executes the command line and returns the exit status.
-func run(ctx context.Context, std stdio, args []string) int {
+// execute runs the command line and returns the exit status.
+func execute(ctx context.Context, std stdio, args []string) int {
 	root := newRoot(std)
 	root.SetArgs(args)
 	root.SetIn(std.in)

@@ -18,7 +18,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full
 func TestOutputCannotBeWritten(t *testing.T) {
 	for _, args := range [][]string{{"verify", lessons}, {"verify", "--json", lessons}} {
 		var stderr bytes.Buffer
-		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args)
+		code := execute(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args)
 		if want := "ashlar: writing the result: disk full\n"; code != exitInput || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
@@ -29,7 +29,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, stdio{out: &stdout, err: &stderr}, []string{"verify", lessons})
+	code := execute(ctx, stdio{out: &stdout, err: &stderr}, []string{"verify", lessons})
 	if code != exitInput || stdout.Len() > 0 || stderr.String() != "ashlar: interrupted\n" {
 		t.Errorf("status %d, stdout %q, stderr %q", code, &stdout, &stderr)
 	}

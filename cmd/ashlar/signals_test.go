@@ -92,7 +92,7 @@ func TestInterruptedOpening(t *testing.T) {
 		args = inPlace(args, pipe, dir)
 		var stdout, stderr bytes.Buffer
 		done := make(chan int, 1)
-		go func() { done <- run(ctx, stdio{out: &stdout, err: &stderr}, args) }()
+		go func() { done <- execute(ctx, stdio{out: &stdout, err: &stderr}, args) }()
 		select {
 		case code := <-done:
 			if want, said := interruptedAs(args); code != want || stderr.String() != said {

@@ -13,6 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
@@ -75,14 +76,14 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	if err != nil {
 		return failed(ctx, err)
 	}
-	program, err := whatif.CheckedProgram(ctx, f.Name, t)
+	checked, err := whatif.Check(ctx, f.Name, run.New(t, recorder.Read(f.Extra)))
 	if err != nil {
 		return failed(ctx, err)
 	}
-	limit, memory := whatif.Bounds(program, recorder.Read(f.Extra), o.bounds.limit.bytes, o.bounds.memory.bytes)
+	limit, memory := whatif.Bounds(checked, o.bounds.limit.bytes, o.bounds.memory.bytes)
 	p := startProgress(std, 0, "settings evaluated")
 	defer p.stop()
-	r, err := tune.Search(ctx, program, tune.Options{
+	r, err := tune.Search(ctx, checked.Program, tune.Options{
 		Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: o.budget,
 		Progress: func(n int) { p.at(n, 0) },
 	})
@@ -90,7 +91,7 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	if r == nil {
 		return failed(ctx, fmt.Errorf("%s: %w", f.Name, err))
 	}
-	a := tune.NewAnswer(program, r, limit, memory)
+	a := tune.NewAnswer(checked, r, limit, memory)
 	a.Interrupted = ctx.Err() != nil
 	err = printAnswer(std, o.json, tune.NewDocument(answer.NewSubject(f, t, why), a), func(w io.Writer) error {
 		return text.Tune(w, text.WhatIfHead{Name: f.Name, Device: t.Device, Reason: why, Events: t.Events.Len()}, a, std.style())

@@ -58,7 +58,7 @@ func TestViewPlansAsTheCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want, stderr bytes.Buffer
-		if code := run(t.Context(), stdio{out: &want, err: &stderr}, append([]string{"plan", "config.json", "--json"}, x.args...)); code == exitInput {
+		if code := execute(t.Context(), stdio{out: &want, err: &stderr}, append([]string{"plan", "config.json", "--json"}, x.args...)); code == exitInput {
 			t.Fatalf("%q: %s", x.args, &stderr)
 		}
 		text, err := json.Marshal(string(x.config))

@@ -27,7 +27,7 @@ func startView(t *testing.T, files ...string) (address string, end func() (int, 
 	var stderr bytes.Buffer
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, stdio{in: strings.NewReader(""), out: in, err: &stderr}, append([]string{"view", "--no-open"}, files...))
+		code <- execute(ctx, stdio{in: strings.NewReader(""), out: in, err: &stderr}, append([]string{"view", "--no-open"}, files...))
 		in.Close()
 	}()
 	lines := bufio.NewReader(out)
@@ -97,7 +97,7 @@ func TestViewSaysWhatTheCommandsSay(t *testing.T) {
 		filepath.Join("..", "..", "snapshot", "recorder", "testdata", "oom.pickle"),
 	}
 	several := filepath.Join(t.TempDir(), "several.pickle")
-	if code := run(t.Context(), stdio{out: io.Discard, err: os.Stderr},
+	if code := execute(t.Context(), stdio{out: io.Discard, err: os.Stderr},
 		[]string{"gen", files[0], several, "--events", "3000", "--devices", "2"}); code != 0 {
 		t.Fatal(code)
 	}
@@ -109,7 +109,7 @@ func TestViewSaysWhatTheCommandsSay(t *testing.T) {
 	}
 	command := func(args ...string) string {
 		var out, stderr bytes.Buffer
-		if code := run(t.Context(), stdio{out: &out, err: &stderr}, args); code != 0 {
+		if code := execute(t.Context(), stdio{out: &out, err: &stderr}, args); code != 0 {
 			t.Fatalf("%q: %d %s", args, code, &stderr)
 		}
 		return out.String()
@@ -191,7 +191,7 @@ func TestViewOfDroppedFiles(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	var want bytes.Buffer
-	if code := run(t.Context(), stdio{out: &want, err: io.Discard}, []string{"stats", "--json", "graphs.pickle.gz"}); code != 0 {
+	if code := execute(t.Context(), stdio{out: &want, err: io.Discard}, []string{"stats", "--json", "graphs.pickle.gz"}); code != 0 {
 		t.Fatal(code)
 	}
 	if status, body := fetch(t, address+"api/stats?run=2"); status != http.StatusOK || string(body) != want.String() {
@@ -210,7 +210,7 @@ func TestViewOnABusyPort(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), stdio{out: &stdout, err: &stderr}, []string{"view", "--no-open", "--port", fmt.Sprint(port)})
+	code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, []string{"view", "--no-open", "--port", fmt.Sprint(port)})
 	if want := fmt.Sprintf("ashlar: port %d cannot be used", port); code != exitInput || stdout.Len() > 0 ||
 		!strings.HasPrefix(stderr.String(), want) || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("status %d, stdout %q, stderr %q", code, &stdout, &stderr)
@@ -243,7 +243,7 @@ func TestViewComparesAndTunesAsTheCommands(t *testing.T) {
 		{[]string{"whatif", files[2], "--set", "expandable_segments:True", "--curve", "20"}, "whatif?run=3&set=expandable_segments:True&curve=20"},
 	} {
 		var out, stderr bytes.Buffer
-		if code := run(t.Context(), stdio{out: &out, err: &stderr}, append(x.args, "--json")); code != 0 {
+		if code := execute(t.Context(), stdio{out: &out, err: &stderr}, append(x.args, "--json")); code != 0 {
 			t.Fatalf("%q: %d %s", x.args, code, &stderr)
 		}
 		status, body := fetch(t, address+"api/"+x.path)

@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -156,12 +157,12 @@ func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, t 
 	if q.Progress == nil {
 		q.Progress = p.at
 	}
-	program, err := whatif.CheckedProgram(ctx, f.Name, t)
+	r, err := whatif.Check(ctx, f.Name, run.New(t, recorder.Read(f.Extra)))
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
-	q.Limit, q.Memory = whatif.Bounds(program, recorder.Read(f.Extra), o.limit.bytes, o.memory.bytes)
-	a, err := whatif.Ask(ctx, program, q)
+	q.Limit, q.Memory = whatif.Bounds(r, o.limit.bytes, o.memory.bytes)
+	a, err := whatif.Ask(ctx, r, q)
 	if err != nil {
 		return nil, failure{fmt.Errorf("%s: %w", f.Name, err)}
 	}

@@ -21,17 +21,17 @@ func TestAnsweringCommandsReportFailures(t *testing.T) {
 	stop()
 	for _, args := range answering {
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args)
+		code := execute(t.Context(), stdio{out: brokenWriter{}, err: &stderr}, args)
 		if want := "ashlar: writing the result: disk full\n"; code != exitInput || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}
 		stderr.Reset()
-		code = run(t.Context(), stdio{out: &closedPipe{}, err: &stderr}, args)
+		code = execute(t.Context(), stdio{out: &closedPipe{}, err: &stderr}, args)
 		if code != exitOK || stderr.Len() > 0 {
 			t.Errorf("%v: a closed pipe: status %d, stderr %q", args, code, &stderr)
 		}
 		stderr.Reset()
-		code = run(stopped, stdio{out: &stdout, err: &stderr}, args)
+		code = execute(stopped, stdio{out: &stdout, err: &stderr}, args)
 		if want := "ashlar: interrupted\n"; code != exitInput || stdout.Len() > 0 || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
 		}

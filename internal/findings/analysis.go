@@ -3,8 +3,7 @@ package findings
 import (
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/internal/replay/start"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -39,15 +38,6 @@ func weaker(a, b Confidence) Confidence {
 	return b
 }
 
-// Options say what is known beside the trace.
-type Options struct {
-	// Start is the state before the first event; nil has it found.
-	Start *start.State
-	// Sizes are those of blocks, from a replay that reproduced every event; nil has
-	// the requested sizes used.
-	Sizes *verify.Sizes
-}
-
 // Analysis is what the findings and holders of one trace are read from. It does
 // not change the trace and may be used from several goroutines.
 type Analysis struct {
@@ -65,21 +55,12 @@ type Analysis struct {
 	categories *categories
 }
 
-// New goes through a trace once and finds its steps.
-func New(t *trace.Trace, o Options) *Analysis {
-	a := &Analysis{Trace: t}
-	var sizes *trace.Column[uint64]
-	if o.Sizes != nil {
-		a.Exact, sizes = true, &o.Sizes.Block
-	}
-	begin := o.Start
-	if begin == nil {
-		begin = start.Find(t)
-	}
-	a.lives = newLives(t, begin, sizes)
-	a.stacks = newStackFacts(t)
-	a.Steps = findSteps(t, a.lives, a.stacks)
-	a.phases = newPhases(t, a.lives, a.stacks, a.Steps)
+// New finds the steps of a trace. program is what its annotations tell.
+func New(index *timeline.Lives, program *timeline.Annotations) *Analysis {
+	t := index.Trace
+	a := &Analysis{Trace: t, Exact: index.Exact, lives: newLives(index), stacks: newStackFacts(t)}
+	a.Steps = findSteps(t, program, a.lives, a.stacks)
+	a.phases = newPhases(t, program, a.lives, a.stacks, a.Steps)
 	return a
 }
 

@@ -141,8 +141,7 @@ func (s *sequence) teardown(steps []Step) int {
 	}
 	first := end
 	var had, gone uint64 // of set-up
-	for i := range s.lives.blocks {
-		b := &s.lives.blocks[i]
+	for b := range s.lives.all() {
 		if int(b.born) >= step.Begin {
 			break
 		}

@@ -53,16 +53,14 @@ func newCategories(a *Analysis) *categories {
 		t: a.Trace, lives: a.lives, phases: a.phases, steps: a.Steps,
 		sizes: map[uint64]bool{}, habits: map[trace.StackID]habit{},
 	}
-	for i := range c.lives.blocks {
-		b := &c.lives.blocks[i]
+	for b := range c.lives.all() {
 		if b.born >= 0 && c.isParameter(b) {
 			c.sizes[b.asked] = true
 		}
 	}
 	c.findTwins()
 	k := 0
-	for i := c.lives.older; i < len(c.lives.blocks); i++ {
-		b := &c.lives.blocks[i]
+	for b := range c.lives.allocated() {
 		for k < len(c.steps.List) && c.steps.List[k].End <= int(b.born) {
 			k++
 		}
@@ -109,8 +107,7 @@ func (c *categories) findTwins() {
 	before := map[key]*block{}
 	c.twins = map[int32]*block{}
 	last := c.steps.List[n-1]
-	for i := c.lives.older; i < len(c.lives.blocks); i++ {
-		b := &c.lives.blocks[i]
+	for b := range c.lives.allocated() {
 		if int(b.born) < c.steps.List[n-2].Begin {
 			continue
 		}
@@ -119,7 +116,8 @@ func (c *categories) findTwins() {
 		}
 		k := key{known(b.stack), ordinals[known(b.stack)]}
 		if int(b.born) < last.Begin {
-			before[k] = b
+			twin := *b
+			before[k] = &twin
 			ordinals[k.stack]++
 			continue
 		}

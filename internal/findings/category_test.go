@@ -82,8 +82,8 @@ func TestCategories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := New(tr, Options{}) // requested sizes, which are known
-			if tt.limit > 0 {       // the moment of the failure
+			a := analysisOf(tr, nil) // requested sizes, which are known
+			if tt.limit > 0 {        // the moment of the failure
 				moments = append(moments, moment{
 					"at the end", tr.Events.Len() - 1,
 					map[Category]uint64{Parameters: 28, Activations: 32, Workspace: 9, OptimizerState: 24},
@@ -121,7 +121,7 @@ func TestCategoriesOfOneStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := New(tr, Options{}).Holders(tr.Events.Len() - 1)
+	h := analysisOf(tr, nil).Holders(tr.Events.Len() - 1)
 	if diff := cmp.Diff(map[Category]uint64{Parameters: 24, Activations: 37, OptimizerState: 24}, by(h)); diff != "" {
 		t.Error(diff)
 	}
@@ -135,9 +135,9 @@ func TestCategoriesOfOneStep(t *testing.T) {
 // Without stacks the optimizer's marks and the lives of blocks are left.
 func TestCategoriesWithoutStacks(t *testing.T) {
 	tr := open(t, "..", "..", "testdata", "variety", "nocontext")
-	a := New(tr, Options{})
+	a := analysisOf(tr, nil)
 	var begins []int
-	for _, r := range timeline.NewProgram(tr).Ranges {
+	for _, r := range timeline.NewAnnotations(tr).Ranges {
 		if r.Name == "Optimizer.step#AdamW.step" {
 			begins = append(begins, after(tr, r.Begin)-1)
 		}

@@ -2,10 +2,10 @@
 // it is for: leaks, spikes, what a step's peak is made of, and who holds the
 // memory at any moment.
 //
-// Everything is computed from one trace. The sizes of blocks come from a replay
-// ([Options].Sizes); where that is not identical they are the requested ones.
+// Everything is computed from one trace. The sizes of blocks come from a replay;
+// where that is not identical they are the requested ones.
 //
-//	a := findings.New(t, findings.Options{Sizes: verified.Sizes})
+//	a := findings.New(lives, annotations)
 //	found := a.Find()                   // leaks, spikes, the transient of a step
 //	holders := a.Holders(a.PeakEvent()) // by stack, line, module, category
 //

@@ -7,7 +7,8 @@ import "github.com/ashlar-mem/ashlar/internal/timeline"
 // event, in order.
 func (a *Analysis) Category(block int) (Category, Confidence) {
 	a.once.Do(func() { a.categories = newCategories(a) })
-	v := a.categories.of(&a.lives.blocks[block])
+	b := a.lives.block(block)
+	v := a.categories.of(&b)
 	return v.category, v.confidence
 }
 
@@ -26,7 +27,7 @@ func (a *Analysis) Life(lives *timeline.Lives, i int) (Category, Confidence) {
 }
 
 // Blocks is the number of blocks.
-func (a *Analysis) Blocks() int { return len(a.lives.blocks) }
+func (a *Analysis) Blocks() int { return a.lives.len() }
 
 // Categories are all categories, in the order in which memory is mostly there.
 func Categories() []Category {

@@ -18,11 +18,11 @@ func TestCategoryOfEachBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(f.Traces[0], Options{Start: v.Start, Sizes: v.Sizes})
+	a := analysisOf(f.Traces[0], v)
 	event := a.PeakEvent()
 	sums := map[Category]uint64{}
 	for i := range a.Blocks() {
-		if b := &a.lives.blocks[i]; b.alive(int32(event)) {
+		if b := a.lives.block(i); b.alive(int32(event)) {
 			c, confidence := a.Category(i)
 			sums[c] += b.size
 			if confidence == "" {

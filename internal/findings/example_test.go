@@ -26,7 +26,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	a := findings.New(t, findings.Options{Start: v.Start, Sizes: v.Sizes})
+	line := timeline.New(t, timeline.Options{Start: v.Start, Sizes: v.Sizes})
+	a := findings.New(timeline.NewLives(line), timeline.NewAnnotations(t))
 	fmt.Printf("%d steps (%s): %s\n", a.Steps.Complete(), a.Steps.Confidence, a.Steps.Detail)
 	for _, l := range a.Leaks() {
 		site, _ := timeline.SiteOf(t, l.Stack)

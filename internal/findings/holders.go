@@ -77,8 +77,7 @@ func (a *Analysis) Holders(event int) *Holders {
 	}
 	stacks := map[key]int{}
 	cats := map[Category]int{}
-	for i := range a.lives.blocks {
-		b := &a.lives.blocks[i]
+	for b := range a.lives.all() {
 		if int(b.born) > event {
 			break
 		}

@@ -167,9 +167,7 @@ func (a *Analysis) keptRows(steps []Step, until int) []*keptRow {
 // eachKept visits the blocks that steps allocate and that are there at an event.
 func (a *Analysis) eachKept(steps []Step, until int, visit func(b *block, step int)) {
 	k := 0
-	blocks := a.lives.blocks[a.lives.older:]
-	for i := range blocks {
-		b := &blocks[i]
+	for b := range a.lives.allocated() {
 		if int(b.gone) < until || int(b.born) < steps[0].Begin {
 			continue
 		}
@@ -224,8 +222,7 @@ func (a *Analysis) levelRows(rows []*keptRow, steps []Step, until int) {
 	for i, s := range steps {
 		ends[i] = int32(s.End)
 	}
-	for i := range a.lives.blocks {
-		b := &a.lives.blocks[i]
+	for b := range a.lives.all() {
 		r := index[known(b.stack)]
 		if r == nil {
 			continue

@@ -20,7 +20,7 @@ type window struct {
 }
 
 // profilerSteps takes the ranges of torch.profiler.
-func profilerSteps(t *trace.Trace, seq *sequence, p *timeline.Program) *Steps {
+func profilerSteps(t *trace.Trace, seq *sequence, p *timeline.Annotations) *Steps {
 	if !strings.HasPrefix(p.StepName, "ProfilerStep") {
 		return nil
 	}
@@ -179,7 +179,7 @@ func markedSteps(t *trace.Trace, seq *sequence, source string, windows []window,
 // optimizer. A step begins with the first allocation after the optimizer's last
 // step whose stack occurs in all of them: what comes before that, such as
 // saving a checkpoint now and then, still belongs to the step before.
-func optimizerSteps(t *trace.Trace, seq *sequence, p *timeline.Program) *Steps {
+func optimizerSteps(t *trace.Trace, seq *sequence, p *timeline.Annotations) *Steps {
 	if !strings.HasPrefix(p.StepName, "Optimizer.step") {
 		return nil
 	}

@@ -37,12 +37,12 @@ type phases struct {
 // span is a range of events, the end excluded.
 type span struct{ begin, end int }
 
-func newPhases(t *trace.Trace, l *lives, f *stackFacts, s *Steps) *phases {
+func newPhases(t *trace.Trace, program *timeline.Annotations, l *lives, f *stackFacts, s *Steps) *phases {
 	p := &phases{stacks: f, steps: s.List}
 	if len(p.steps) > 0 {
 		p.first = p.steps[0].Begin
 	}
-	for _, r := range timeline.NewProgram(t).Ranges {
+	for _, r := range program.Ranges {
 		if strings.HasPrefix(r.Name, "Optimizer.step#") {
 			x := span{after(t, r.Begin), t.Events.Len()}
 			if r.End != math.MaxInt64 {
@@ -54,11 +54,10 @@ func newPhases(t *trace.Trace, l *lives, f *stackFacts, s *Steps) *phases {
 	slices.SortFunc(p.ranges, func(x, y span) int { return cmp.Compare(x.begin, y.begin) })
 	p.optimizer, p.backward = filled(len(p.steps)), filled(len(p.steps))
 	p.annotated = make([]bool, len(p.steps))
-	blocks := l.blocks[l.older:]
-	for i := range blocks {
-		switch f.kind(blocks[i].stack) {
+	for b := range l.allocated() {
+		switch f.kind(b.stack) {
 		case stackModule, stackBackward, stackRecompute:
-			if p.inOptimizer(int(blocks[i].born)) {
+			if p.inOptimizer(int(b.born)) {
 				p.ranges = nil // the whole step runs inside: the ranges tell nothing
 			}
 		}
@@ -69,8 +68,7 @@ func newPhases(t *trace.Trace, l *lives, f *stackFacts, s *Steps) *phases {
 		}
 	}
 	k := 0
-	for i := range blocks {
-		b := &blocks[i]
+	for b := range l.allocated() {
 		for k < len(p.steps) && p.steps[k].End <= int(b.born) {
 			k++
 		}

@@ -152,13 +152,22 @@ func analyse(t testing.TB, c scenario.Config, run func(*scenario.Scenario)) *Ana
 	return observed(t, tr)
 }
 
+// analysisOf looks at a trace; v may be nil.
+func analysisOf(tr *trace.Trace, v *verify.Verified) *Analysis {
+	o := timeline.Options{}
+	if v != nil {
+		o = timeline.Options{Start: v.Start, Sizes: v.Sizes}
+	}
+	return New(timeline.NewLives(timeline.New(tr, o)), timeline.NewAnnotations(tr))
+}
+
 func observed(t testing.TB, tr *trace.Trace) *Analysis {
 	t.Helper()
 	v, err := verify.Run(t.Context(), tr, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(tr, Options{Start: v.Start, Sizes: v.Sizes})
+	a := analysisOf(tr, v)
 	if a.Exact != v.Result.Identical {
 		t.Fatalf("exact %v, but the replay was identical: %v, %v", a.Exact, v.Result.Identical, v.Result.First)
 	}

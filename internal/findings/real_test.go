@@ -97,7 +97,7 @@ func TestRecordings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tr := open(t, dir, tt.name)
 			check := func(t *testing.T) {
-				a := New(tr, Options{}) // requested sizes: a replay of all would take seconds
+				a := analysisOf(tr, nil) // requested sizes: a replay of all would take seconds
 				if got := a.Steps.Complete(); got != tt.steps {
 					t.Fatalf("%d complete steps, want %d: %s", got, tt.steps, a.Steps.Detail)
 				}
@@ -151,8 +151,8 @@ func (want truth) checkSpike(t *testing.T, a *Analysis, s *Spike) {
 func TestCategoriesOfGPT2(t *testing.T) {
 	const parameters = 124_439_808 * 4
 	tr := open(t, "..", "..", "testdata", "snapshots", "gpt2_fixed-default")
-	a := New(tr, Options{})
-	program := timeline.NewProgram(tr)
+	a := analysisOf(tr, nil)
+	program := timeline.NewAnnotations(tr)
 	updates := 0
 	for _, r := range program.Ranges {
 		if !strings.HasPrefix(r.Name, "Optimizer.step#") {
@@ -203,9 +203,9 @@ func TestCategoriesOfOthers(t *testing.T) {
 		{[]string{"testdata", "evalloop"}, 0},
 	} {
 		tr := open(t, tt.path...)
-		a := New(tr, Options{})
+		a := analysisOf(tr, nil)
 		n := 0
-		for _, r := range timeline.NewProgram(tr).Ranges {
+		for _, r := range timeline.NewAnnotations(tr).Ranges {
 			if !strings.HasPrefix(r.Name, "Optimizer.step#") {
 				continue
 			}
@@ -273,7 +273,7 @@ func BenchmarkServeGenerate(b *testing.B) {
 	tr := open(b, "..", "..", "testdata", "snapshots", "serve_generate-default")
 	b.ReportAllocs()
 	for b.Loop() {
-		a := New(tr, Options{})
+		a := analysisOf(tr, nil)
 		a.Find()
 		a.Holders(a.PeakEvent())
 	}

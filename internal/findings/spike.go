@@ -116,7 +116,7 @@ func (a *Analysis) presence(steps []Step) []group {
 	stacks := map[trace.StackID]*seen{}
 	perStep := func(visit func(id trace.StackID, step int)) {
 		k := 0
-		for _, b := range a.lives.blocks[a.lives.older:] {
+		for b := range a.lives.allocated() {
 			for k < len(steps) && steps[k].End <= int(b.born) {
 				k++
 			}
@@ -214,7 +214,7 @@ func (a *Analysis) groupDeltas(groups []group, steps []Step) {
 		return
 	}
 	k := 0
-	for _, b := range a.lives.blocks[a.lives.older:] {
+	for b := range a.lives.allocated() {
 		for k < len(steps) && steps[k].End <= int(b.born) {
 			k++
 		}

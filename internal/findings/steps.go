@@ -61,9 +61,8 @@ func (s *Steps) Of(event int) int {
 }
 
 // findSteps asks the surest source first.
-func findSteps(t *trace.Trace, l *lives, f *stackFacts) *Steps {
+func findSteps(t *trace.Trace, program *timeline.Annotations, l *lives, f *stackFacts) *Steps {
 	seq := newSequence(t, l, f)
-	program := timeline.NewProgram(t)
 	for _, find := range []func() *Steps{
 		func() *Steps { return profilerSteps(t, seq, program) },
 		func() *Steps { return metadataSteps(t, seq) },
@@ -88,12 +87,12 @@ type sequence struct {
 }
 
 func newSequence(t *trace.Trace, l *lives, f *stackFacts) *sequence {
-	n := len(l.blocks) - l.older
+	n := l.len() - l.older
 	s := &sequence{lives: l, events: make([]int32, n), tokens: make([]int32, n), sized: !f.any}
 	byStack := make([]int32, t.Stacks.Len())
 	bySize := map[uint64]int32{}
 	for i := range n {
-		b := &l.blocks[l.older+i]
+		b := l.block(l.older + i)
 		s.events[i] = b.born
 		switch {
 		case s.sized:
@@ -118,7 +117,7 @@ func newSequence(t *trace.Trace, l *lives, f *stackFacts) *sequence {
 }
 
 // gone returns when the block of an allocation was free again.
-func (s *sequence) gone(i int) int32 { return s.lives.blocks[s.lives.older+i].gone }
+func (s *sequence) gone(i int) int32 { return s.lives.block(s.lives.older + i).gone }
 
 // first returns how many allocations come before an event.
 func (s *sequence) first(event int) int {

@@ -111,9 +111,7 @@ func (a *Analysis) ordinary(spikes []Spike) []Step {
 // at their peaks.
 func (a *Analysis) eachTransient(steps []Step, peaks []int32, visit func(step int, b *block)) {
 	k := 0
-	blocks := a.lives.blocks[a.lives.older:]
-	for i := range blocks {
-		b := &blocks[i]
+	for b := range a.lives.allocated() {
 		for k < len(steps) && steps[k].End <= int(b.born) {
 			k++
 		}

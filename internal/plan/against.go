@@ -10,10 +10,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
-	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Against is a plan beside a recording of the run.
@@ -81,7 +79,7 @@ type PairCurve struct {
 const leastCompared = alloc.SmallMax
 
 // Compare holds a plan against a recording. points is the length of the curves.
-func Compare(ctx context.Context, q Question, t *trace.Trace, points int) (*Against, error) {
+func Compare(ctx context.Context, q Question, r *run.Run, points int) (*Against, error) {
 	if err := q.prepare(); err != nil {
 		return nil, err
 	}
@@ -89,7 +87,7 @@ func Compare(ctx context.Context, q Question, t *trace.Trace, points int) (*Agai
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{l: p.run.ledger, t: t, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
+	c := &comparison{l: p.run.ledger, run: r, t: r.Trace, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
 	c.recordedBirths()
 	if len(c.measured) == 0 {
 		return nil, fmt.Errorf("the recording has no allocation of %s or more: record the whole run, or at least a step", units.Whole(leastCompared))
@@ -122,11 +120,11 @@ func (c *comparison) peaks(ctx context.Context, p *planned) error {
 	if err != nil {
 		return err
 	}
-	v, err := verify.Run(ctx, c.t, verify.Options{})
+	h, err := c.run.History(ctx)
 	if err != nil {
 		return err
 	}
-	peaks := timeline.New(c.t, timeline.Options{Start: v.Start, Sizes: v.Sizes})
+	peaks := h.Timeline
 	var requested, allocated, reserved uint64
 	before := peaks.Before()
 	requested, allocated, reserved = before.Requested, before.Allocated, before.Reserved

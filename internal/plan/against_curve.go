@@ -1,7 +1,5 @@
 package plan
 
-import "github.com/ashlar-mem/ashlar/internal/timeline"
-
 // curve draws both over the planned events: what was measured between two
 // matched allocations lies between their planned ones.
 func (c *comparison) curve(points int) {
@@ -42,7 +40,7 @@ func raise(at []uint64, i int, to uint64) { at[i] = max(at[i], to) }
 // measuredCurve adds the recording up. Its columns are those of the matched
 // allocations; what lies between two of them is spread evenly.
 func (c *comparison) measuredCurve(out []uint64, column func(int) int) {
-	line := timeline.New(c.t, timeline.Options{})
+	line := c.run.Outline()
 	next := 0 // of measured
 	here := column(c.from)
 	last := 0 // event of the recording that here is from

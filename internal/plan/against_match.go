@@ -9,6 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -16,6 +17,7 @@ import (
 // comparison is a plan beside a trace.
 type comparison struct {
 	l   *ledger.Ledger
+	run *run.Run
 	t   *trace.Trace
 	out *Against
 

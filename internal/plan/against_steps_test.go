@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -32,7 +33,7 @@ func TestCompareSnapshots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := Compare(t.Context(), blindQuestion(t, c.Spec), f.Traces[0], 60)
+		a, err := Compare(t.Context(), blindQuestion(t, c.Spec), run.New(f.Traces[0], nil), 60)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func TestCompareManySteps(t *testing.T) {
 	} {
 		tr := *whole
 		tr.Events = tail(whole, e.ledger, tt.from)
-		a, err := Compare(t.Context(), q, &tr, 40)
+		a, err := Compare(t.Context(), q, run.New(&tr, nil), 40)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -121,7 +122,7 @@ func TestCompareFirstSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Compare(t.Context(), q, tr, 40)
+	a, err := Compare(t.Context(), q, run.New(tr, nil), 40)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -16,7 +17,7 @@ import (
 // A plan held against itself: everything matches.
 func TestCompareSame(t *testing.T) {
 	q := question(t, "batch", "2", "seq", "600")
-	c, err := Compare(t.Context(), q, written(t, q), 50)
+	c, err := Compare(t.Context(), q, run.New(written(t, q), nil), 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestCompareOther(t *testing.T) {
 		e.ledger = l
 		return e, err
 	}
-	c, err := Compare(t.Context(), q, recorded, 50)
+	c, err := Compare(t.Context(), q, run.New(recorded, nil), 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestCompareRefuses(t *testing.T) {
 		l.Alloc(ledger.Tensor{Bytes: 12345678})
 		return &executed{ledger: l}, nil
 	}
-	if _, err := Compare(t.Context(), q, other, 50); err == nil || !strings.Contains(err.Error(), "another model") {
+	if _, err := Compare(t.Context(), q, run.New(other, nil), 50); err == nil || !strings.Contains(err.Error(), "another model") {
 		t.Error(err)
 	}
 }
@@ -119,7 +120,7 @@ func TestCompareRecorded(t *testing.T) {
 		}
 		q := Question{Model: j.Model, Settings: settings.Default(), execute: func(ctx context.Context, _ *model.Job) (*executed, error) { return preset517(ctx, j) }}
 		q.Options = options(t, "batch", "1", "seq", "1") // the job is the recorded one
-		c, err := Compare(t.Context(), q, tr, 60)
+		c, err := Compare(t.Context(), q, run.New(tr, nil), 60)
 		if err != nil {
 			t.Fatal(err)
 		}

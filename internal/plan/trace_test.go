@@ -60,11 +60,11 @@ func TestTrace(t *testing.T) {
 // The tools that read snapshots find steps, phases and purposes.
 func TestTraceIsUnderstood(t *testing.T) {
 	tr := written(t, question(t, "batch", "2", "seq", "600"))
-	program := timeline.NewProgram(tr)
+	program := timeline.NewAnnotations(tr)
 	if program.Complete() != 3 {
 		t.Errorf("%d steps", program.Complete())
 	}
-	a := findings.New(tr, findings.Options{})
+	a := findings.New(timeline.NewLives(timeline.New(tr, timeline.Options{})), program)
 	sums := map[findings.Category]uint64{}
 	for _, h := range a.Holders(a.PeakEvent()).Categories {
 		sums[h.Category] += h.Bytes

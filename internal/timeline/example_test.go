@@ -24,7 +24,7 @@ func Example() {
 	line := timeline.New(t, timeline.Options{Start: v.Start, Sizes: v.Sizes})
 
 	peak := line.Peaks().Allocated
-	fmt.Println("most was allocated at event", peak.Event, "in step", timeline.NewProgram(t).At(peak.Time).Step)
+	fmt.Println("most was allocated at event", peak.Event, "in step", timeline.NewAnnotations(t).At(peak.Time).Step)
 	fmt.Println(units.Size(peak.Value), "allocated of", units.Size(peak.Totals.Reserved), "reserved")
 
 	c := line.Cursor()

@@ -232,6 +232,13 @@ func (l *Lives) Events() int { return len(l.byEvent) }
 // Of returns the life that an event is about, or -1.
 func (l *Lives) Of(event int) int { return int(l.byEvent[event]) }
 
+// Replaced returns the life that an alloc event ended because it takes its
+// address: the file lacks its free.
+func (l *Lives) Replaced(event int) (life int, ok bool) {
+	old, ok := l.replaced[int32(event)]
+	return int(old), ok
+}
+
 // Address is where the block is.
 func (l *Lives) Address(i int) uint64 {
 	if i < l.Older {

@@ -56,7 +56,7 @@ func TestProgram(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tr := newTrace()
 			annotate(tr, tt.marks...)
-			p := NewProgram(tr)
+			p := NewAnnotations(tr)
 			if got := p.Complete(); got != tt.complete {
 				t.Errorf("%d steps, want %d", got, tt.complete)
 			}
@@ -76,11 +76,11 @@ func TestAnnotationsOfOtherDevicesDoNotCount(t *testing.T) {
 	tr := newTrace()
 	annotate(tr, "10+f", "20-f")
 	tr.Annotations[0].Device, tr.Annotations[1].Device = 1, 1
-	if p := NewProgram(tr); len(p.Ranges) != 0 {
+	if p := NewAnnotations(tr); len(p.Ranges) != 0 {
 		t.Errorf("%+v", p.Ranges)
 	}
 	tr.Device = 1
-	if got := NewProgram(tr).Names(); !cmp.Equal(got, []NameCount{{"f", 1}}) {
+	if got := NewAnnotations(tr).Names(); !cmp.Equal(got, []NameCount{{"f", 1}}) {
 		t.Errorf("%+v", got)
 	}
 }

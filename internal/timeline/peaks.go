@@ -13,8 +13,8 @@ type Peak struct {
 	Totals Totals // at that moment
 }
 
-// Moment is an event and the totals after it.
-type Moment struct {
+// EventTotals is an event and the totals after it.
+type EventTotals struct {
 	Index  int
 	Event  trace.Event
 	Totals Totals
@@ -31,7 +31,7 @@ type Peaks struct {
 
 	// Served is the end of the allocation in the course of which Reserved was
 	// reached: before it the memory that was asked for is in no tensor yet.
-	Served Moment
+	Served EventTotals
 
 	Last Totals // after the last event
 
@@ -39,7 +39,7 @@ type Peaks struct {
 	// trace.NoTime if the file does not tell.
 	First, End int64
 	Unordered  int // events with an earlier time than the one before
-	OOMs       []Moment
+	OOMs       []EventTotals
 	Actions    map[string]int
 }
 
@@ -49,7 +49,7 @@ func (l *Timeline) Peaks() *Peaks {
 	var count [256]int
 	before := trace.Event{Time: trace.NoTime}
 	p.look(l, -1, &before, &l.before)
-	p.Served = Moment{-1, before, l.before}
+	p.Served = EventTotals{-1, before, l.before}
 	c := l.Cursor()
 	last := int64(trace.NoTime)
 	for c.Next() {
@@ -62,7 +62,7 @@ func (l *Timeline) Peaks() *Peaks {
 			}
 		case alloc.ActionOOM:
 			p.serve(c)
-			p.OOMs = append(p.OOMs, Moment{c.Index, c.Event, c.Totals})
+			p.OOMs = append(p.OOMs, EventTotals{c.Index, c.Event, c.Totals})
 		}
 		if t := c.Event.Time; t != trace.NoTime {
 			if p.First == trace.NoTime || t < p.First {
@@ -91,7 +91,7 @@ func (l *Timeline) Peaks() *Peaks {
 // serve notes the end of an allocation.
 func (p *Peaks) serve(c *Cursor) {
 	if p.Served.Index < p.Reserved.Event {
-		p.Served = Moment{c.Index, c.Event, c.Totals}
+		p.Served = EventTotals{c.Index, c.Event, c.Totals}
 	}
 }
 

@@ -15,8 +15,8 @@ type Range struct {
 	Begin, End int64 // microseconds; the least and the largest number if the file does not tell
 }
 
-// Program is what the annotations of a file tell about the program's course.
-type Program struct {
+// Annotations are what a file's annotations tell about the program's course.
+type Annotations struct {
 	Ranges []Range // by beginning
 	// Steps are the steps of training or serving: those of the profiler if it
 	// ran, otherwise each reaches from the end of one Optimizer.step to the end
@@ -32,9 +32,9 @@ const (
 	optimizerStep = "Optimizer.step#"
 )
 
-// NewProgram pairs the annotations of a trace.
-func NewProgram(t *trace.Trace) *Program {
-	p := &Program{}
+// NewAnnotations pairs the annotations of a trace.
+func NewAnnotations(t *trace.Trace) *Annotations {
+	out := &Annotations{}
 	open := map[trace.StringID][]int{} // positions in Ranges
 	for i := range t.Annotations {
 		a := &t.Annotations[i]
@@ -42,39 +42,39 @@ func NewProgram(t *trace.Trace) *Program {
 			continue
 		}
 		if a.Begin {
-			open[a.Name] = append(open[a.Name], len(p.Ranges))
-			p.Ranges = append(p.Ranges, Range{t.Strings.Text(a.Name), a.Time, math.MaxInt64})
+			open[a.Name] = append(open[a.Name], len(out.Ranges))
+			out.Ranges = append(out.Ranges, Range{t.Strings.Text(a.Name), a.Time, math.MaxInt64})
 			continue
 		}
 		if waiting := open[a.Name]; len(waiting) > 0 {
-			p.Ranges[waiting[len(waiting)-1]].End = a.Time
+			out.Ranges[waiting[len(waiting)-1]].End = a.Time
 			open[a.Name] = waiting[:len(waiting)-1]
 			continue
 		}
-		p.Ranges = append(p.Ranges, Range{t.Strings.Text(a.Name), math.MinInt64, a.Time})
+		out.Ranges = append(out.Ranges, Range{t.Strings.Text(a.Name), math.MinInt64, a.Time})
 	}
-	slices.SortStableFunc(p.Ranges, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
-	p.findSteps()
-	return p
+	slices.SortStableFunc(out.Ranges, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
+	out.findSteps()
+	return out
 }
 
-func (p *Program) findSteps() {
+func (a *Annotations) findSteps() {
 	last := int64(math.MinInt64)
-	for _, r := range p.Ranges {
+	for _, r := range a.Ranges {
 		if strings.HasPrefix(r.Name, profilerStep) {
-			p.Steps = append(p.Steps, r)
+			a.Steps = append(a.Steps, r)
 		}
 	}
-	if len(p.Steps) > 0 {
-		p.StepName = strings.TrimSuffix(profilerStep, "#")
+	if len(a.Steps) > 0 {
+		a.StepName = strings.TrimSuffix(profilerStep, "#")
 		return
 	}
-	for _, r := range p.Ranges {
-		if !strings.HasPrefix(r.Name, optimizerStep) || p.StepName != "" && r.Name != p.StepName {
+	for _, r := range a.Ranges {
+		if !strings.HasPrefix(r.Name, optimizerStep) || a.StepName != "" && r.Name != a.StepName {
 			continue // a second optimizer steps along with the first
 		}
-		p.StepName = r.Name
-		p.Steps = append(p.Steps, Range{r.Name, last, r.End})
+		a.StepName = r.Name
+		a.Steps = append(a.Steps, Range{r.Name, last, r.End})
 		last = r.End
 	}
 }
@@ -89,12 +89,12 @@ type Place struct {
 }
 
 // At returns the place of a time.
-func (p *Program) At(time int64) Place {
+func (a *Annotations) At(time int64) Place {
 	var at Place
 	if time == trace.NoTime {
 		return at
 	}
-	for _, r := range p.Ranges {
+	for _, r := range a.Ranges {
 		if r.Begin > time {
 			break
 		}
@@ -102,23 +102,23 @@ func (p *Program) At(time int64) Place {
 			at.Annotation = r.Name // the latest to begin is the innermost
 		}
 	}
-	for i, s := range p.Steps {
+	for i, s := range a.Steps {
 		if s.Begin <= time && time <= s.End {
 			at.Step = i + 1
 			return at
 		}
 	}
-	if n := len(p.Steps); n > 0 && time > p.Steps[n-1].End {
+	if n := len(a.Steps); n > 0 && time > a.Steps[n-1].End {
 		at.Step = n + 1
 	}
 	return at
 }
 
 // Names counts the ranges by name, in the order of their first one.
-func (p *Program) Names() []NameCount {
+func (a *Annotations) Names() []NameCount {
 	var out []NameCount
 	at := map[string]int{}
-	for _, r := range p.Ranges {
+	for _, r := range a.Ranges {
 		i, ok := at[r.Name]
 		if !ok {
 			i = len(out)
@@ -137,9 +137,9 @@ type NameCount struct {
 }
 
 // Complete is the number of steps that came to an end.
-func (p *Program) Complete() int {
+func (a *Annotations) Complete() int {
 	n := 0
-	for _, s := range p.Steps {
+	for _, s := range a.Steps {
 		if s.End != math.MaxInt64 {
 			n++
 		}

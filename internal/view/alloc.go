@@ -68,7 +68,7 @@ func (r *request) alloc() error {
 	return r.json(r.run.allocation(id))
 }
 
-func (r *run) allocation(id int) *allocation {
+func (r *pageRun) allocation(id int) *allocation {
 	l := r.lives
 	a := &allocation{
 		ID: id, Size: l.Size[id], Requested: l.Requested(id), Address: l.Address(id), Stream: l.Stream(id), Predates: id < l.Older,
@@ -92,7 +92,7 @@ func (r *run) allocation(id int) *allocation {
 }
 
 // life says when an allocation was there.
-func (r *run) life(a *allocation) {
+func (r *pageRun) life(a *allocation) {
 	l := r.lives
 	event := func(i int32) *int {
 		if i < 0 || i == timeline.Never {
@@ -119,7 +119,7 @@ func (r *run) life(a *allocation) {
 }
 
 // origin says who made an allocation.
-func (r *run) origin(a *allocation) {
+func (r *pageRun) origin(a *allocation) {
 	stack := r.lives.Stack(a.ID)
 	if a.Frames = r.frames(stack); len(a.Frames) > 0 {
 		site := r.site(stack)
@@ -142,7 +142,7 @@ func (r *run) origin(a *allocation) {
 }
 
 // whyNoFrames says why an allocation has no stack.
-func (r *run) whyNoFrames(a *allocation) string {
+func (r *pageRun) whyNoFrames(a *allocation) string {
 	switch {
 	case a.AllocEvent != nil && r.trace.Stacks.Len() <= int(trace.EmptyStack)+1:
 		return "the file has no call stacks: recording with context=\"all\" and stacks keeps them"
@@ -154,7 +154,7 @@ func (r *run) whyNoFrames(a *allocation) string {
 	return "older than the first event, so its allocation is not recorded"
 }
 
-func (r *run) frames(id trace.StackID) []placedFrame {
+func (r *pageRun) frames(id trace.StackID) []placedFrame {
 	out := []placedFrame{}
 	for _, f := range r.trace.Stacks.Frames(id) {
 		p := placedFrame{Frame: r.frame(f), User: r.own()[f]}
@@ -167,7 +167,7 @@ func (r *run) frames(id trace.StackID) []placedFrame {
 }
 
 // text is a text of the trace, nil if the file does not have it.
-func (r *run) text(id trace.StringID) *string {
+func (r *pageRun) text(id trace.StringID) *string {
 	if id == trace.NoString {
 		return nil
 	}

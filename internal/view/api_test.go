@@ -369,7 +369,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func matches(r *run, id trace.StackID, re *regexp.Regexp) bool {
+func matches(r *pageRun, id trace.StackID, re *regexp.Regexp) bool {
 	for _, f := range timeline.Frames(r.trace, id) {
 		if re.MatchString(fmt.Sprintf("%s:%d %s", f.Filename, f.Line, f.Name)) {
 			return true

@@ -24,7 +24,7 @@ var colourings = []string{"stack", "size", "stream", "pool", "category", colourB
 
 // painter returns the function that gives things their colours: numbers of which
 // the page makes colours.
-func (r *run) painter(of *stacked, by string) func(i int32) uint32 {
+func (r *pageRun) painter(of *stacked, by string) func(i int32) uint32 {
 	switch by {
 	case "size":
 		return func(i int32) uint32 { return log2(of.Size[i]) }
@@ -50,7 +50,7 @@ func log2(n uint64) uint32 { return uint32(max(bits.Len64(n), 1) - 1) }
 
 // stackColours are hashes of the frames of stacks, so that a stack has the same
 // colour in all files.
-func (r *run) stackColours() []uint32 {
+func (r *pageRun) stackColours() []uint32 {
 	frames := make([]uint32, r.trace.Stacks.NumFrames())
 	for i := range frames {
 		f := r.frame(trace.FrameID(i))

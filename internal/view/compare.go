@@ -13,8 +13,8 @@ import (
 
 // several reads all values of run. Those of host memory and of devices have
 // little in common, but that is for whoever asks to judge.
-func (r *request) several() []*run {
-	out := []*run{r.run}
+func (r *request) several() []*pageRun {
+	out := []*pageRun{r.run}
 	for _, text := range r.q.values["run"][1:] {
 		id, err := strconv.Atoi(text)
 		if err != nil {
@@ -34,8 +34,8 @@ func (r *request) several() []*run {
 }
 
 // source is a run as package diff takes it.
-func (r *run) source() diff.Source {
-	return diff.Source{File: r.input.Name, Trace: r.trace, Reason: r.reason}
+func (r *pageRun) source() diff.Source {
+	return diff.Source{File: r.input.Name, Run: r.loaded, Reason: r.reason}
 }
 
 // pair is api/pair: what changed from one run, or moment, to another.
@@ -60,7 +60,7 @@ func (r *request) pair() error {
 
 // pairQuestion are two runs, or one twice, and the moments of them.
 type pairQuestion struct {
-	runs [2]*run
+	runs [2]*pageRun
 	at   []diff.At // none, or one of each
 	key  string
 }
@@ -82,7 +82,7 @@ func (r *request) pairQuestion() *pairQuestion {
 		r.q.bad("a run can be compared with itself at two moments: give at=MOMENT twice")
 		return q
 	}
-	q.runs = [2]*run(runs)
+	q.runs = [2]*pageRun(runs)
 	for _, text := range at {
 		m, err := diff.ParseAt(text)
 		if err != nil {
@@ -144,8 +144,8 @@ func (q *pairQuestion) compare(ctx context.Context, out *lines) (*diff.Diff, err
 	return table.CompareFirst(pair[0], pair[1]), nil
 }
 
-func (r *run) sides(ctx context.Context, table *diff.Table, at []diff.At, out *lines) ([]*diff.Side, error) {
-	sides, err := table.Sides(ctx, r.source(), at, out.replaying(r.input.Name))
+func (r *pageRun) sides(ctx context.Context, table *diff.Table, at []diff.At, out *lines) ([]*diff.Side, error) {
+	sides, err := table.Sides(ctx, r.source(), at)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -153,14 +153,6 @@ func (r *run) sides(ctx context.Context, table *diff.Table, at []diff.At, out *l
 		return nil, badRequest("%v", err)
 	}
 	return sides, nil
-}
-
-// replaying tells the progress of the replay of a file.
-func (l *lines) replaying(file string) diff.Options {
-	if l == nil {
-		return diff.Options{}
-	}
-	return diff.Options{Progress: func(done, total int) { l.progress(progress{Done: done, Total: total, What: file}) }}
 }
 
 // ranks is api/ranks: which of several runs is odd, and where they part.
@@ -186,7 +178,7 @@ func (r *request) ranks() error {
 	})
 }
 
-func rankAll(ctx context.Context, runs []*run, out *lines) (*diff.Ranks, error) {
+func rankAll(ctx context.Context, runs []*pageRun, out *lines) (*diff.Ranks, error) {
 	var files []string
 	devices := map[string]int{}
 	for _, r := range runs {
@@ -199,7 +191,7 @@ func rankAll(ctx context.Context, runs []*run, out *lines) (*diff.Ranks, error) 
 	var ranks []*diff.Rank
 	for _, r := range runs {
 		name := diff.RankName(names[r.input.Name], r.trace, devices[r.input.Name])
-		rank, err := table.Rank(ctx, diff.Source{File: r.input.Name, Trace: r.trace}, name, out.replaying(r.input.Name))
+		rank, err := table.Rank(ctx, diff.Source{File: r.input.Name, Run: r.loaded}, name)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)

@@ -8,7 +8,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
-	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // documents are what the commands say about a run. Stats and explain do not
@@ -17,15 +16,9 @@ type documents struct {
 	stats, explain *document
 }
 
-func (s *Server) newDocuments(r *run) *documents {
-	seen := r.seen
-	r.seen = nil
+func (s *Server) newDocuments(r *pageRun) *documents {
 	return &documents{
-		stats: &document{server: s, make: func(ctx context.Context) ([]byte, error) {
-			found := seen
-			seen = nil // the replay is of no use for anything else
-			return s.stats(ctx, r, found)
-		}},
+		stats: &document{server: s, make: func(ctx context.Context) ([]byte, error) { return s.stats(ctx, r) }},
 		explain: &document{server: s, make: func(ctx context.Context) (body []byte, err error) {
 			err = s.alone(ctx, nil, func() (err error) {
 				body, err = s.explain(ctx, r)
@@ -36,10 +29,9 @@ func (s *Server) newDocuments(r *run) *documents {
 	}
 }
 
-// statsDocument makes the document of stats. seen is what a replay found, nil if
-// there was none.
-func statsDocument(ctx context.Context, r *run, seen *replay.Observed) ([]byte, error) {
-	d, err := stats.NewDocument(ctx, r.input, stats.Options{Device: r.device, Observed: seen})
+// statsDocument makes the document of stats.
+func statsDocument(ctx context.Context, r *pageRun) ([]byte, error) {
+	d, err := stats.NewDocument(ctx, r.input, stats.Options{Device: r.device, Run: r.loaded})
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +39,12 @@ func statsDocument(ctx context.Context, r *run, seen *replay.Observed) ([]byte, 
 }
 
 // explainDocument makes the document of explain.
-func explainDocument(ctx context.Context, r *run) ([]byte, error) {
+func explainDocument(ctx context.Context, r *pageRun) ([]byte, error) {
 	if r.device.Host {
 		return nil, fmt.Errorf("%s: host memory has another allocator, which is not explained", r.input.Name)
 	}
 	c := explain.NewCase(r.device.Number)
+	c.Loaded = r.loaded
 	if err := c.AddFile(ctx, r.input); err != nil {
 		return nil, err
 	}
@@ -63,7 +56,9 @@ func explainDocument(ctx context.Context, r *run) ([]byte, error) {
 }
 
 // subject is what documents about the run say that they are about.
-func (r *run) subject() answer.Subject { return answer.NewSubject(r.input.Snapshot, r.trace, r.reason) }
+func (r *pageRun) subject() answer.Subject {
+	return answer.NewSubject(r.input.Snapshot, r.trace, r.reason)
+}
 
 // document is made once, when it is first asked for, and goes on being made if
 // whoever asked goes away.

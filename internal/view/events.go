@@ -162,7 +162,7 @@ func (r *request) events() error {
 }
 
 // row puts one event together.
-func (r *run) row(event int, frames bool) eventRow {
+func (r *pageRun) row(event int, frames bool) eventRow {
 	e, level := r.trace.Events.At(event), r.course.At(event)
 	out := eventRow{
 		Event: event, Action: r.trace.Events.ActionName(e.Action), Size: e.Size, Stream: e.Stream, Time: r.time(event),
@@ -197,7 +197,7 @@ func (r *run) row(event int, frames bool) eventRow {
 }
 
 // site names a stack.
-func (r *run) site(id trace.StackID) string {
+func (r *pageRun) site(id trace.StackID) string {
 	s, ok := timeline.SiteOf(r.trace, id)
 	if !ok {
 		return noStackName
@@ -232,7 +232,7 @@ type foundEvent struct {
 }
 
 // finder tells the events of a kind.
-func (r *run) finder(what string) func(event int) bool {
+func (r *pageRun) finder(what string) func(event int) bool {
 	action := func(event int) alloc.Action { return r.trace.Events.Action.At(event) }
 	switch what {
 	case "peak":

@@ -64,7 +64,7 @@ func (r *request) legend() error {
 }
 
 // colourLabel says in words what a colour stands for.
-func (r *run) colourLabel(by string, e *legendEntry) string {
+func (r *pageRun) colourLabel(by string, e *legendEntry) string {
 	switch by {
 	case "size":
 		return units.Size(1<<e.Colour) + " to " + units.Size(2<<e.Colour)

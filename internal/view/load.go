@@ -13,10 +13,10 @@ import (
 // loadAll reads the files of the command line one after the other, and then
 // makes the documents that take long.
 func (s *Server) loadAll(ctx context.Context) {
-	var all []*run
+	var all []*pageRun
 	for i, file := range s.opts.Files {
 		id := i + 1 // as announced
-		var runs []*run
+		var runs []*pageRun
 		err := guard(file, func() error {
 			in, err := s.open(ctx, file, func(read, total int64) { s.runs.progress(id, read, total) })
 			if err == nil {
@@ -43,7 +43,7 @@ func (s *Server) loadAll(ctx context.Context) {
 }
 
 // prepare makes the documents that the page will ask for.
-func (s *Server) prepare(runs []*run) {
+func (s *Server) prepare(runs []*pageRun) {
 	for _, r := range runs {
 		r.documents.stats.wait(r.ctx)
 	}
@@ -56,14 +56,14 @@ func (s *Server) prepare(runs []*run) {
 
 // newRuns makes the runs of a file: one for each device that has something, in
 // the order of their numbers, then host memory.
-func (s *Server) newRuns(ctx context.Context, in *input.Input) ([]*run, error) {
+func (s *Server) newRuns(ctx context.Context, in *input.Input) ([]*pageRun, error) {
 	traces := input.Devices(in.Snapshot)
 	devices := len(traces)
 	if h := in.Snapshot.Host; h != nil && (h.Events.Len() > 0 || len(h.Segments) > 0) {
 		traces = append(traces, h)
 	}
 	chosen, _, _ := input.Pick(in.Snapshot, input.AnyDevice) // without one, none is
-	var runs []*run
+	var runs []*pageRun
 	for _, t := range traces {
 		// The only device of a file is the one that the commands take by themselves.
 		d := input.Device{Number: -1, Host: t.Host}

@@ -20,7 +20,7 @@ var pictured = []string{
 }
 
 // randomWindow is any piece of a run.
-func randomWindow(r *run, rng *rand.Rand) *window {
+func randomWindow(r *pageRun, rng *rand.Rand) *window {
 	w := &window{time: r.clock.First != trace.NoTime && rng.IntN(2) == 0}
 	end := r.extent(w.time)
 	w.x0, w.x1 = 0, end
@@ -33,7 +33,7 @@ func randomWindow(r *run, rng *rand.Rand) *window {
 	return w
 }
 
-func (r *run) fullScale(height int) scale {
+func (r *pageRun) fullScale(height int) scale {
 	high, _ := r.course.Highest(0, r.events()-1)
 	return scale{0, max(1, high.Reserved, high.Active), height}
 }
@@ -70,7 +70,7 @@ func TestTheStackIsAsHighAsWhatIsLive(t *testing.T) {
 	}
 }
 
-func checkColumn(t *testing.T, r *run, w *window, y scale, p *picture, c int) {
+func checkColumn(t *testing.T, r *pageRun, w *window, y scale, p *picture, c int) {
 	t.Helper()
 	event := int(w.ends[c])
 	var here []rect
@@ -197,7 +197,7 @@ func TestVerticalZoom(t *testing.T) {
 }
 
 // madeRun is the run of events that somebody made up.
-func madeRun(t testing.TB, events ...trace.Event) *run {
+func madeRun(t testing.TB, events ...trace.Event) *pageRun {
 	t.Helper()
 	tr := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks(), Partial: true}
 	for _, e := range events {

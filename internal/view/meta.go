@@ -5,8 +5,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/findings"
-	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -84,7 +82,7 @@ type overview struct {
 // meta is api/meta.
 func (r *request) meta() error { return r.json(r.run.overview()) }
 
-func (r *run) newOverview() *overview {
+func (r *pageRun) newOverview() *overview {
 	high, _ := r.course.Highest(0, r.events()-1)
 	o := &overview{
 		Host: r.trace.Host, Events: r.events(), Exact: r.lives.Exact, AtLeast: r.line.AtLeast, OOMs: []int{}, OOMCount: len(r.peaks.OOMs),
@@ -115,7 +113,7 @@ func (r *run) newOverview() *overview {
 
 // allocatedPeak is by size of blocks if that is known, else by what was
 // requested.
-func (r *run) allocatedPeak() peakAt {
+func (r *pageRun) allocatedPeak() peakAt {
 	if r.line.Exact {
 		return peakAt{r.peaks.Allocated.Event, r.peaks.Allocated.Value}
 	}
@@ -126,18 +124,15 @@ func (r *run) allocatedPeak() peakAt {
 }
 
 // bounds finds the limit and the size of the device, as whatif does.
-func (r *run) bounds(o *overview) {
+func (r *pageRun) bounds(o *overview) {
 	o.Limit.Source, o.AvailableFrom = whatif.None, whatif.None
 	if r.trace.Host {
 		return
 	}
-	f := recorder.Read(r.input.Snapshot.Extra)
-	p := &replay.Program{Trace: r.trace, Check: r.replayed}
-	l := whatif.LimitOf(p, f)
+	l, memory := whatif.RecordedBounds(r.loaded, r.replayed, r.peaks)
 	o.Limit = limit{l.Bytes, l.Min, l.Max, l.Source}
-	memory := whatif.MemoryOf(p, f)
 	o.Available, o.AvailableFrom = memory.Bytes, memory.Source
-	if f != nil {
+	if f := r.loaded.Facts; f != nil {
 		if d := f.DeviceFacts(r.trace.Device); d != nil {
 			if o.DeviceBytes = d.TotalBytes; o.DeviceBytes == nil {
 				o.DeviceBytes = d.TotalMemory
@@ -147,7 +142,7 @@ func (r *run) bounds(o *overview) {
 }
 
 // ranges lists the named ranges of the program; a depth counts those around.
-func (r *run) ranges() []span {
+func (r *pageRun) ranges() []span {
 	var out []span
 	var open []int64 // ends of the ranges around
 	for _, g := range r.program.Ranges[:min(len(r.program.Ranges), maxRanges)] {

@@ -105,7 +105,7 @@ func (y scale) rect(out []byte, r *rect, name, colour uint32) []byte {
 }
 
 // columns writes the curves. What is pending is a height of its own.
-func (r *run) columns(out []byte, of *stacked, w *window, y scale, p *picture, highest bool) []byte {
+func (r *pageRun) columns(out []byte, of *stacked, w *window, y scale, p *picture, highest bool) []byte {
 	before := int(w.before)
 	for i, end := range w.ends {
 		level := r.course.At(int(end))

@@ -184,7 +184,7 @@ func TestColours(t *testing.T) {
 	// The same stack has the same colour in two files.
 	one, two := loadRun(t, "snapshots/gpt2_fixed-default"), loadRun(t, "snapshots/gpt2_fixed-tight-default")
 	colours := map[string]uint32{}
-	text := func(r *run, id int) string { return fmt.Sprint(r.frames(trace.StackID(id))) }
+	text := func(r *pageRun, id int) string { return fmt.Sprint(r.frames(trace.StackID(id))) }
 	for i, colour := range one.colours() {
 		colours[text(one, i)] = colour
 	}

@@ -121,7 +121,7 @@ func (s *Server) planAgainst(ctx context.Context, q plan.Question, id, points in
 	if err := r.replayable(); err != nil {
 		return nil, err
 	}
-	a, err := plan.Compare(ctx, q, r.trace, points)
+	a, err := plan.Compare(ctx, q, r.loaded, points)
 	if err != nil {
 		return nil, planProblem(err)
 	}

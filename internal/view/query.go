@@ -50,7 +50,7 @@ func (q *query) integer(name string, missing, least, most int) int {
 }
 
 // event reads an event of a run; -1 is before the first.
-func (q *query) event(name string, missing int, r *run) int {
+func (q *query) event(name string, missing int, r *pageRun) int {
 	text := q.values.Get(name)
 	if text == "" {
 		return missing

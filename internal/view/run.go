@@ -4,19 +4,20 @@ import (
 	"context"
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// run is one device of one file, with the indices that answers are put together
+// pageRun is a run of the page, with the indices that answers are put together
 // from. It does not change once it is made, but for the caches.
-type run struct {
+type pageRun struct {
 	input  *input.Input
+	loaded *run.Run
 	trace  *trace.Trace
 	device input.Device // as the commands would name it
 	reason string       // why they would choose it, if there is a choice
@@ -28,17 +29,13 @@ type run struct {
 	layout  *timeline.Layout
 	clock   *timeline.Clock
 	peaks   *timeline.Peaks
-	program *timeline.Program
+	program *timeline.Annotations
 	steps   *findings.Steps
 	// categories has for each life the position of its category in
 	// findings.Categories and, above categoryBits, of its confidence.
 	categories []uint8
 	replayed   *replay.Result // nil if the trace was not replayed
 
-	checked  *replay.Program // its calls, once they were asked for; see calls
-	checking chan struct{}   // held while they are read
-
-	seen      *verify.Verified // until the documents have it
 	documents *documents
 	ctx       context.Context // ends when the run is forgotten
 	end       context.CancelFunc
@@ -62,23 +59,17 @@ const categoryBits = 4
 var confidences = []findings.Confidence{findings.Guess, findings.Likely, findings.Certain}
 
 // newRun goes through a trace a few times and keeps what answers need.
-func newRun(ctx context.Context, in *input.Input, t *trace.Trace, d input.Device) (*run, error) {
-	seen, err := stats.Observe(ctx, t, nil)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
+func newRun(ctx context.Context, in *input.Input, t *trace.Trace, d input.Device) (*pageRun, error) {
+	loaded := run.New(t, recorder.Read(in.Snapshot.Extra))
+	x, err := loaded.Indices(ctx)
 	if err != nil {
-		seen = nil // the stats document says why
+		return nil, err
 	}
-	line := timeline.New(t, lineOptions(seen))
-	lives := timeline.NewLives(line)
-	r := &run{
-		input: in, trace: t, device: d, seen: seen, line: line, lives: lives,
-		course: timeline.NewCourse(line, lives), layout: timeline.NewLayout(line, lives), clock: timeline.NewClock(t),
-		peaks: line.Peaks(), program: timeline.NewProgram(t), streams: map[uint64]uint32{},
-		checking: make(chan struct{}, 1),
+	r := &pageRun{
+		input: in, trace: t, device: d, loaded: loaded, line: x.Timeline, lives: x.Lives, course: x.Course, layout: x.Layout,
+		clock: x.Clock, peaks: x.Peaks, program: loaded.Annotations(), streams: map[uint64]uint32{},
 	}
-	if seen != nil {
+	if seen, err := loaded.Replayed(ctx); err == nil && seen != nil { // else the stats document says why
 		r.replayed = seen.Result
 	}
 	for _, s := range t.Events.Streams {
@@ -87,26 +78,18 @@ func newRun(ctx context.Context, in *input.Input, t *trace.Trace, d input.Device
 	for i := range t.Segments {
 		r.stream(t.Segments[i].Stream)
 	}
-	for i := range line.Start.Segments {
-		r.stream(line.Start.Segments[i].Stream)
+	for i := range x.Timeline.Start.Segments {
+		r.stream(x.Timeline.Start.Segments[i].Stream)
 	}
-	r.categorise(findings.New(t, findings.Options{Start: line.Start, Sizes: lineOptions(seen).Sizes}))
+	r.categorise(x.Analysis)
 	r.overview = sync.OnceValue(r.newOverview)
 	r.colours = sync.OnceValue(r.stackColours)
 	r.own = sync.OnceValue(r.ownFrames)
 	return r, ctx.Err()
 }
 
-// lineOptions is what a replay knows beside the trace. It may be nil.
-func lineOptions(v *verify.Verified) timeline.Options {
-	if v == nil {
-		return timeline.Options{}
-	}
-	return timeline.Options{Start: v.Start, Sizes: v.Sizes}
-}
-
 // stream adds a stream to the list.
-func (r *run) stream(s uint64) {
+func (r *pageRun) stream(s uint64) {
 	if _, ok := r.streams[s]; !ok {
 		r.streams[s] = uint32(len(r.streamIDs))
 		r.streamIDs = append(r.streamIDs, s)
@@ -114,7 +97,7 @@ func (r *run) stream(s uint64) {
 }
 
 // categorise keeps what the lives are for.
-func (r *run) categorise(a *findings.Analysis) {
+func (r *pageRun) categorise(a *findings.Analysis) {
 	r.steps = a.Steps
 	at := map[findings.Category]uint8{}
 	for i, c := range findings.Categories() {
@@ -132,15 +115,15 @@ func (r *run) categorise(a *findings.Analysis) {
 }
 
 // category returns what a life is for.
-func (r *run) category(life int) (findings.Category, findings.Confidence) {
+func (r *pageRun) category(life int) (findings.Category, findings.Confidence) {
 	c := r.categories[life]
 	return findings.Categories()[c&(1<<categoryBits-1)], confidences[c>>categoryBits]
 }
 
-func (r *run) events() int { return r.trace.Events.Len() }
+func (r *pageRun) events() int { return r.trace.Events.Len() }
 
 // listing is how the page lists the run.
-func (r *run) listing(id int, dropped bool) listing {
+func (r *pageRun) listing(id int, dropped bool) listing {
 	l := listing{
 		ID: id, File: r.input.Name, Host: r.trace.Host, Chosen: r.chosen, State: stateReady, Events: r.events(),
 		Read: r.input.Bytes, Size: r.input.Bytes, Dropped: dropped, Warnings: []string{},
@@ -156,7 +139,7 @@ func (r *run) listing(id int, dropped bool) listing {
 }
 
 // ownFrames tells for each frame whether it is of the user's own program.
-func (r *run) ownFrames() []bool {
+func (r *pageRun) ownFrames() []bool {
 	own := make([]bool, r.trace.Stacks.NumFrames())
 	for i := range own {
 		own[i] = r.frame(trace.FrameID(i)).User()
@@ -164,7 +147,7 @@ func (r *run) ownFrames() []bool {
 	return own
 }
 
-func (r *run) frame(id trace.FrameID) timeline.Frame {
+func (r *pageRun) frame(id trace.FrameID) timeline.Frame {
 	f := r.trace.Stacks.Frame(id)
 	return timeline.Frame{Name: r.trace.Strings.Text(f.Name), Filename: r.trace.Strings.Text(f.File), Line: f.Line}
 }

@@ -42,7 +42,7 @@ type listing struct {
 // entry is a run, or a file of which the devices are not known yet.
 type entry struct {
 	listing
-	run *run // once it is ready
+	run *pageRun // once it is ready
 }
 
 // registry is the list of runs. Its version changes with every change.
@@ -103,7 +103,7 @@ func (g *registry) failed(id int, err error) {
 
 // replace puts the runs of a file in the place of its entry; without an entry,
 // id 0, behind all others.
-func (g *registry) replace(id int, dropped bool, runs []*run) []int {
+func (g *registry) replace(id int, dropped bool, runs []*pageRun) []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := g.find(id)
@@ -132,7 +132,7 @@ func (g *registry) find(id int) int {
 }
 
 // ready returns a run that can be asked.
-func (g *registry) ready(id int) (*run, error) {
+func (g *registry) ready(id int) (*pageRun, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if id == 0 {

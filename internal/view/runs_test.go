@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
-	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -114,7 +113,7 @@ type slow struct {
 	made       int
 }
 
-func (s *slow) explain(ctx context.Context, r *run) ([]byte, error) {
+func (s *slow) explain(ctx context.Context, r *pageRun) ([]byte, error) {
 	s.mu.Lock()
 	s.made++
 	s.mu.Unlock()
@@ -219,7 +218,7 @@ func TestFaults(t *testing.T) {
 	var mu sync.Mutex
 	var said []string
 	c := serve(t, func(s *Server) {
-		s.stats = func(context.Context, *run, *replay.Observed) ([]byte, error) { panic("a mistake") }
+		s.stats = func(context.Context, *pageRun) ([]byte, error) { panic("a mistake") }
 		s.opts.Files = append(s.opts.Files, "odd")
 		s.open = func(ctx context.Context, file string, progress func(read, total int64)) (*input.Input, error) {
 			if file == "odd" {

@@ -67,7 +67,7 @@ func (r *request) segments() error {
 }
 
 // time is the time of an event, nil if the file does not tell.
-func (r *run) time(event int) *int64 {
+func (r *pageRun) time(event int) *int64 {
 	if event < 0 {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (r *run) time(event int) *int64 {
 	return nil
 }
 
-func (r *run) appendSegment(b []byte, s *timeline.MapSegment) []byte {
+func (r *pageRun) appendSegment(b []byte, s *timeline.MapSegment) []byte {
 	b = append(b, `{"address":`...)
 	b = strconv.AppendUint(b, s.Address, 10)
 	b = append(b, `,"size_bytes":`...)
@@ -134,7 +134,7 @@ func (r *run) appendSegment(b []byte, s *timeline.MapSegment) []byte {
 }
 
 // failedRequest is the request that failed at an event, nil if none did.
-func (r *run) failedRequest(event int) *failedRequest {
+func (r *pageRun) failedRequest(event int) *failedRequest {
 	if event < 0 || r.trace.Events.Action.At(event) != alloc.ActionOOM {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
-	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // Options say what to serve.
@@ -46,8 +45,8 @@ type Server struct {
 	// How files are read and the documents made that do not depend on the
 	// question; tests put others in their place.
 	open    func(ctx context.Context, file string, progress func(read, total int64)) (*input.Input, error)
-	stats   func(ctx context.Context, r *run, seen *replay.Observed) ([]byte, error)
-	explain func(ctx context.Context, r *run) ([]byte, error)
+	stats   func(ctx context.Context, r *pageRun) ([]byte, error)
+	explain func(ctx context.Context, r *pageRun) ([]byte, error)
 
 	heavy   chan struct{}   // held while a document is made that takes all cores
 	reading chan struct{}   // held while a dropped file is read
@@ -227,7 +226,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 // request is a question about a run.
 type request struct {
 	server *Server
-	run    *run
+	run    *pageRun
 	q      *query
 	w      http.ResponseWriter
 	r      *http.Request

@@ -22,7 +22,7 @@ type stacked struct {
 const noName = 1<<32 - 1
 
 // blocks are the lives of blocks; together they are the active memory.
-func (r *run) blocks() *stacked {
+func (r *pageRun) blocks() *stacked {
 	l := r.lives
 	return &stacked{
 		Lifetimes: &l.Lifetimes, stack: l.Stack, stream: l.Stream,
@@ -35,7 +35,7 @@ func (r *run) blocks() *stacked {
 
 // spaces are the lives of segments; together they are the reserved memory. They
 // are asked for by the events that made them.
-func (r *run) spaces() *stacked {
+func (r *pageRun) spaces() *stacked {
 	y := r.layout
 	return &stacked{
 		Lifetimes: &y.Spaces,

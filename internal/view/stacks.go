@@ -41,7 +41,7 @@ const (
 
 // newTree adds stacks up by their frames, outermost first. Own leaves out the
 // frames of libraries, but for the one where memory was asked for.
-func (r *run) newTree(weights map[trace.StackID]weight, own bool) *tree {
+func (r *pageRun) newTree(weights map[trace.StackID]weight, own bool) *tree {
 	t := newEmptyTree(func(id trace.FrameID) (timeline.Frame, bool) { return r.frame(id), r.own()[id] })
 	for id, w := range weights {
 		var path []trace.FrameID
@@ -237,7 +237,7 @@ func unless(not bool, n int) *int {
 
 // averages are what stacks held on average between two events, over time if the
 // file tells times.
-func (r *run) averages(from, to int, s *selection) map[trace.StackID]weight {
+func (r *pageRun) averages(from, to int, s *selection) map[trace.StackID]weight {
 	place := func(event int) float64 { return float64(event) }
 	if r.clock.First != trace.NoTime && from < to && r.clock.At(from) < r.clock.At(to-1) {
 		place = func(event int) float64 { return float64(r.clock.At(min(event, to-1))) }

@@ -12,22 +12,21 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
-	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 // stubStats and stubExplain make documents that say what they were asked for.
-func stubStats(ctx context.Context, r *run, seen *replay.Observed) ([]byte, error) {
+func stubStats(ctx context.Context, r *pageRun) ([]byte, error) {
 	return fmt.Appendf(nil, "{\"stats of\": %q, \"device\": %d}\n", filepath.Base(r.input.Name), r.device.Number), nil
 }
 
-func stubExplain(ctx context.Context, r *run) ([]byte, error) {
+func stubExplain(ctx context.Context, r *pageRun) ([]byte, error) {
 	return fmt.Appendf(nil, "{\"explain of\": %q, \"device\": %d}\n", filepath.Base(r.input.Name), r.device.Number), nil
 }
 
 func testdata(name string) string { return filepath.Join("..", "..", "testdata", name+".pickle.gz") }
 
 // loadRun makes the run of a file without a server.
-func loadRun(t testing.TB, name string) *run {
+func loadRun(t testing.TB, name string) *pageRun {
 	t.Helper()
 	in, err := input.Open(t.Context(), testdata(name), input.Options{})
 	if err != nil {

@@ -12,10 +12,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
-	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
 
 // maxVariants is how many settings one question may have: more than anybody
@@ -44,13 +42,13 @@ func (q *query) bound(name string) *uint64 {
 	return &n
 }
 
-// of are the bounds for a program.
-func (c conditions) of(r *run, p *replay.Program) (whatif.Limit, whatif.Memory) {
-	return whatif.Bounds(p, recorder.Read(r.input.Snapshot.Extra), c.limit, c.memory)
+// of are the bounds for a run.
+func (c conditions) of(r *run.Checked) (whatif.Limit, whatif.Memory) {
+	return whatif.Bounds(r, c.limit, c.memory)
 }
 
 // replayable says why a run cannot be replayed; nil if it can.
-func (r *run) replayable() error {
+func (r *pageRun) replayable() error {
 	switch {
 	case r.trace.Host:
 		return refuse(http.StatusUnprocessableEntity, "host memory has another allocator, which cannot be replayed: choose a device")
@@ -61,30 +59,19 @@ func (r *run) replayable() error {
 	return nil
 }
 
-// calls returns the calls of the run, checked against the recording. They are
-// read when they are first asked for, and kept.
-func (r *run) calls(ctx context.Context) (*replay.Program, error) {
+// checked returns the run with its calls, checked against the recording.
+func (r *pageRun) checked(ctx context.Context) (*run.Checked, error) {
 	if err := r.replayable(); err != nil {
 		return nil, err
 	}
-	select {
-	case r.checking <- struct{}{}:
-		defer func() { <-r.checking }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if r.checked != nil {
-		return r.checked, nil
-	}
-	v, err := verify.Run(ctx, r.trace, verify.Options{Start: r.line.Start})
+	c, err := r.loaded.Check(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, refuse(http.StatusUnprocessableEntity, "the events cannot be replayed: %v", err)
 	}
-	r.checked = v.Program()
-	return r.checked, nil
+	return c, nil
 }
 
 // whatif is api/whatif.
@@ -94,15 +81,15 @@ func (r *request) whatif() error {
 		return r.q.err
 	}
 	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
-		p, err := r.run.calls(ctx)
+		of, err := r.run.checked(ctx)
 		if err != nil {
 			return nil, err
 		}
-		q.Limit, q.Memory = c.of(r.run, p)
+		q.Limit, q.Memory = c.of(of)
 		if out != nil {
 			q.Progress = func(done, total int) { out.progress(progress{Done: done, Total: total}) }
 		}
-		a, err := whatif.Ask(ctx, p, q)
+		a, err := whatif.Ask(ctx, of, q)
 		var refused *whatif.SettingError
 		switch {
 		case errors.As(err, &refused):
@@ -120,7 +107,7 @@ func (r *request) whatif() error {
 		if a.Interrupted {
 			return nil, nil
 		}
-		return nil, measureAll(ctx, p, &q, out)
+		return nil, measureAll(ctx, of, &q, out)
 	})
 }
 
@@ -156,7 +143,8 @@ type choice struct {
 
 // measureAll finds for each of the settings what tune would find for it, and tells
 // it as soon as it is known: the curves do not wait for that.
-func measureAll(ctx context.Context, p *replay.Program, q *whatif.Question, out *lines) error {
+func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, out *lines) error {
+	p := r.Program
 	all := []settings.Settings{p.Settings}
 	for _, s := range q.Settings {
 		all = append(all, s.Parsed)
@@ -182,7 +170,7 @@ func measureAll(ctx context.Context, p *replay.Program, q *whatif.Question, out 
 					errs[i] = err
 					return
 				}
-				made := tune.NewChoice(p, c)
+				made := tune.NewChoice(r, c)
 				made.Recorded = i == 0
 				out.send("choice", choice{i, made})
 			}
@@ -208,11 +196,11 @@ func (r *request) tune() error {
 		return r.q.err
 	}
 	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
-		p, err := r.run.calls(ctx)
+		of, err := r.run.checked(ctx)
 		if err != nil {
 			return nil, err
 		}
-		limit, memory := c.of(r.run, p)
+		limit, memory := c.of(of)
 		o := tune.Options{Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: budget}
 		if out != nil {
 			begin := time.Now()
@@ -220,7 +208,7 @@ func (r *request) tune() error {
 				out.progress(progress{Done: n, Seconds: time.Since(begin).Seconds(), Budget: budget.Seconds()})
 			}
 		}
-		found, err := tune.Search(ctx, p, o)
+		found, err := tune.Search(ctx, of.Program, o)
 		switch {
 		case found == nil && ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -229,7 +217,7 @@ func (r *request) tune() error {
 		case ctx.Err() != nil && out == nil:
 			return nil, context.Cause(ctx)
 		}
-		a := tune.NewAnswer(p, found, limit, memory)
+		a := tune.NewAnswer(of, found, limit, memory)
 		a.Interrupted = ctx.Err() != nil
 		body, err := answer.JSON(tune.NewDocument(r.run.subject(), a))
 		if err != nil || out == nil {

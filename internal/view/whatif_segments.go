@@ -34,15 +34,16 @@ func (r *request) variant(event int) (*variant, error) {
 		return nil, r.q.err
 	}
 	ctx := r.r.Context()
-	p, err := r.run.calls(ctx)
+	of, err := r.run.checked(ctx)
 	if err != nil {
 		return nil, err
 	}
+	p := of.Program
 	if recorded {
 		chosen = p.Settings
 		chosen.PerProcessMemoryFraction = 1 // it shows as the limit
 	}
-	limit, memory := bounds.of(r.run, p)
+	limit, memory := bounds.of(of)
 	c := replay.Conditions{Settings: chosen, Limit: limit.Value(), DeviceMemory: memory.Value()}
 	if err := p.Runnable(c); err != nil {
 		return nil, badRequest("%v", err)
@@ -54,7 +55,7 @@ func (r *request) variant(event int) (*variant, error) {
 	return r.run.newVariant(m, event), nil
 }
 
-func (r *run) newVariant(m *replay.Moment, event int) *variant {
+func (r *pageRun) newVariant(m *replay.Moment, event int) *variant {
 	owner := map[uint64]int32{}
 	older := map[uint64]int32{}
 	for i := range r.lives.Older {

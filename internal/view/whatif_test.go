@@ -17,7 +17,6 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
 const fragmented = "snapshots/gpt2_varlen-tight-default" // died of fragmentation
@@ -100,12 +99,12 @@ func TestWhatIfInLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.checked
-	if p == nil {
-		t.Fatal("the program is not kept")
+	of, err := r.checked(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	// Whatever the search names has the figures that the page shows for it.
-	found, err := tune.Search(t.Context(), p, tune.Options{DeviceMemory: plain.DeviceMemory.Value(), Budget: 2 * time.Second})
+	found, err := tune.Search(t.Context(), of.Program, tune.Options{DeviceMemory: plain.DeviceMemory.Value(), Budget: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +113,7 @@ func TestWhatIfInLines(t *testing.T) {
 		for _, got := range choices {
 			if got.Settings == f.Settings.String() {
 				same++
-				want := tune.NewChoice(p, f)
+				want := tune.NewChoice(of, f)
 				want.Recorded = got.Recorded
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Error(diff)
@@ -327,24 +326,6 @@ func TestVariantAtFailureAndPeak(t *testing.T) {
 			if s.Request == nil || s.Request.Size != f.Size || s.Request.Segment != f.Segment || s.Request.Event != *f.Event {
 				t.Errorf("%q, limit %q: request %+v, by what-if %+v", set, limit, s.Request, f)
 			}
-		}
-	}
-}
-
-// The calls are read once, however many ask.
-func TestCallsAreKept(t *testing.T) {
-	r := loadRun(t, fragmented)
-	got := make(chan *replay.Program)
-	for range 4 {
-		go func() {
-			p, _ := r.calls(t.Context())
-			got <- p
-		}()
-	}
-	first := <-got
-	for range 3 {
-		if p := <-got; p != first || p == nil {
-			t.Error("read again")
 		}
 	}
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // extent is where the x axis ends.
-func (r *run) extent(time bool) float64 {
+func (r *pageRun) extent(time bool) float64 {
 	if time {
 		return float64(r.clock.Last-r.clock.First) + 1
 	}
@@ -49,7 +49,7 @@ func (r *request) window(columns int) *window {
 }
 
 // cut makes the columns.
-func (r *run) cut(w *window, columns int) {
+func (r *pageRun) cut(w *window, columns int) {
 	w.before = r.lastBefore(w.x0, w.time)
 	w.ends = make([]int32, columns)
 	for c := range w.ends {
@@ -66,7 +66,7 @@ func (w *window) edge(column int) float64 {
 }
 
 // lastBefore is the last event that begins before a place on the x axis.
-func (r *run) lastBefore(x float64, time bool) int32 {
+func (r *pageRun) lastBefore(x float64, time bool) int32 {
 	x = math.Ceil(x)
 	if time {
 		return int32(r.clock.Before(r.clock.First+int64(x)) - 1)

@@ -8,7 +8,9 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Rules are the bounds that a file is held against; nil is no rule. Sizes are
@@ -28,7 +30,7 @@ type Subject struct {
 	*Measures
 	Old *Measures // the file to compare with; nil if there is none
 	// Program is needed for Survives only; NoProgram says why there is none.
-	Program   *replay.Program
+	Run       *run.Checked
 	NoProgram string
 }
 
@@ -208,17 +210,17 @@ func growth(now, old span) span {
 // its peak of reserved; of one that fails, what would have been reserved if the
 // request had been served.
 func (r *Report) survives(ctx context.Context, s Subject, limit uint64, conf *whatif.Setting) error {
-	if s.Program == nil {
+	if s.Run == nil {
 		r.add(Survives, Bytes, unknown(s.NoProgram), float64(limit), nil, "under", s.NoProgram)
 		return nil
 	}
 	// To survive with so much means not to hold more either: expandable segments
 	// may go beyond a limit, but not beyond a device.
-	q := whatif.Question{Limit: whatif.GivenLimit(s.Program, limit), Memory: whatif.GivenMemory(limit)}
+	q := whatif.Question{Limit: whatif.GivenLimit(s.Run, limit), Memory: whatif.GivenMemory(limit)}
 	if conf != nil {
 		q.Settings = []whatif.Setting{*conf}
 	}
-	a, err := whatif.Ask(ctx, s.Program, q)
+	a, err := whatif.Ask(ctx, s.Run, q)
 	switch {
 	case err != nil:
 		var condition *replay.ConditionError
@@ -234,7 +236,7 @@ func (r *Report) survives(ctx context.Context, s Subject, limit uint64, conf *wh
 	for _, n := range a.Notes {
 		r.Notes = append(r.Notes, "survives: "+n)
 	}
-	r.survived(s.Program, a.Results[len(a.Results)-1], limit)
+	r.survived(s.Run.Trace, a.Results[len(a.Results)-1], limit)
 	if c := a.SelfCheck; !c.Complete {
 		r.Notes = append(r.Notes, "survives: "+c.Note)
 		if c.Identical < c.Events {
@@ -248,7 +250,7 @@ func (r *Report) survives(ctx context.Context, s Subject, limit uint64, conf *wh
 	return nil
 }
 
-func (r *Report) survived(p *replay.Program, got *whatif.Result, limit uint64) {
+func (r *Report) survived(t *trace.Trace, got *whatif.Result, limit uint64) {
 	v := exactly(float64(got.PeakReserved))
 	name := "under PyTorch's defaults"
 	switch {
@@ -272,7 +274,7 @@ func (r *Report) survived(p *replay.Program, got *whatif.Result, limit uint64) {
 		if f.Caught != nil {
 			detail += "; this failure may be caught, by " + f.Caught.By
 		}
-	} else if p.Trace.Partial {
+	} else if t.Partial {
 		passed = nil
 		v = atLeast(v.low, "")
 		detail = "it passes the events that are there, but the file ends within them"

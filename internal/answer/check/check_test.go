@@ -13,7 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/test/documented"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
@@ -32,14 +32,14 @@ func open(t *testing.T, name string) *snapshot.File {
 
 func measure(t *testing.T, tr *trace.Trace) *Measures {
 	t.Helper()
-	m, err := MeasureTrace(t.Context(), tr, nil, nil)
+	m, err := MeasureRun(t.Context(), run.New(tr, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func run(t *testing.T, s Subject, r Rules) *Report {
+func report(t *testing.T, s Subject, r Rules) *Report {
 	t.Helper()
 	got, err := Run(t.Context(), s, r)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestValuesAreThoseOfStats(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := measure(t, f.Traces[0])
-		r := run(t, Subject{Measures: m}, Rules{
+		r := report(t, Subject{Measures: m}, Rules{
 			MaxReserved: want.Memory.Reserved.Peak, MaxAllocated: want.Memory.Allocated.Peak,
 		})
 		for i, v := range []uint64{*want.Memory.Reserved.Peak, *want.Memory.Allocated.Peak} {
@@ -144,11 +144,10 @@ func TestFragmentation(t *testing.T) {
 func TestRules(t *testing.T) {
 	tight := open(t, "snapshots/gpt2_varlen-tight-default.pickle.gz").Traces[0]
 	m := measure(t, tight)
-	v, err := verify.Run(t.Context(), tight, verify.Options{})
+	program, err := run.New(tight, nil).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := v.Program()
 	reserved, allocated := uint64(m.reserved.low), uint64(m.allocated.low)
 	bigger := &Measures{reserved: exactly(m.reserved.low * 2), allocated: exactly(m.allocated.low / 2)}
 	expand, err := whatif.ParseSetting("expandable_segments:True")
@@ -185,7 +184,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := run(t, Subject{Measures: m, Old: tt.old, Program: program}, tt.rules)
+			r := report(t, Subject{Measures: m, Old: tt.old, Run: program}, tt.rules)
 			var got, details []string
 			passed, open := true, false
 			for _, x := range r.Rules {
@@ -236,13 +235,13 @@ func TestUnknownValues(t *testing.T) {
 			s := Subject{Measures: measure(t, tr), NoProgram: "there is none"}
 			s.Old = s.Measures
 			if !tr.Host && tr.Events.Len() > 0 {
-				v, err := verify.Run(t.Context(), tr, verify.Options{})
+				c, err := run.New(tr, nil).Check(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.Program = v.Program()
+				s.Run = c
 			}
-			r := run(t, s, all)
+			r := report(t, s, all)
 			var got []string
 			for _, x := range r.Rules {
 				got = append(got, outcome(x.Passed))
@@ -263,13 +262,12 @@ func TestUnknownValues(t *testing.T) {
 // The value of a run that fails is what it would have needed.
 func TestSurvivesValue(t *testing.T) {
 	tr := open(t, "snapshots/gpt2_fixed-default.pickle.gz").Traces[0]
-	v, err := verify.Run(t.Context(), tr, verify.Options{})
+	p, err := run.New(tr, nil).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := v.Program()
 	for _, limit := range []uint64{3 << 30, 20 << 30} {
-		x := run(t, Subject{Measures: &Measures{}, Program: p}, Rules{Survives: &limit}).Rules[0]
+		x := report(t, Subject{Measures: &Measures{}, Run: p}, Rules{Survives: &limit}).Rules[0]
 		if *x.Passed != (*x.Value <= x.Bound) || *x.Passed != (limit == 20<<30) {
 			t.Errorf("%+v", x)
 		}
@@ -286,7 +284,7 @@ func TestStateAtTheEndCounts(t *testing.T) {
 	}
 	m := measure(t, tr)
 	for bound, want := range map[uint64]string{sum - 1: "broken", sum: "unknown"} {
-		if x := run(t, Subject{Measures: m}, Rules{MaxAllocated: &bound}).Rules[0]; outcome(x.Passed) != want {
+		if x := report(t, Subject{Measures: m}, Rules{MaxAllocated: &bound}).Rules[0]; outcome(x.Passed) != want {
 			t.Errorf("%+v, want %s", x, want)
 		}
 	}
@@ -297,7 +295,7 @@ func TestLowerBoundsBreakRules(t *testing.T) {
 	tr := open(t, "variety/split.pickle.gz").Traces[0]
 	tr.Events.Cut(5000)
 	tr.Partial = true
-	r := run(t, Subject{Measures: measure(t, tr)}, Rules{MaxReserved: ptr[uint64](1 << 20), MaxAllocated: ptr[uint64](1 << 20)})
+	r := report(t, Subject{Measures: measure(t, tr)}, Rules{MaxReserved: ptr[uint64](1 << 20), MaxAllocated: ptr[uint64](1 << 20)})
 	for _, x := range r.Rules {
 		if outcome(x.Passed) != "broken" || x.Value != nil || !strings.HasPrefix(x.Detail, "at least ") {
 			t.Errorf("%+v", x)
@@ -310,7 +308,7 @@ func TestDumps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, Subject{Measures: MeasureDump(d), NoProgram: "no events"}, Rules{
+	r := report(t, Subject{Measures: MeasureDump(d), NoProgram: "no events"}, Rules{
 		MaxReserved: ptr[uint64](999), MaxAllocated: ptr[uint64](750), MaxFragmentation: ptr(100.0), Survives: ptr[uint64](1 << 40),
 		MinHeadroom: ptr[uint64](24), Limit: ptr[uint64](1024),
 	})
@@ -337,11 +335,11 @@ func TestDumps(t *testing.T) {
 func TestRecordedLimit(t *testing.T) {
 	tr := open(t, "variety/graphs.pickle.gz").Traces[0]
 	f := &recorder.Facts{Devices: []recorder.Device{{Index: 0, LimitBytes: ptr[uint64](1 << 40), LimitKnown: true}}}
-	m, err := MeasureTrace(t.Context(), tr, f, nil)
+	m, err := MeasureRun(t.Context(), run.New(tr, f))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, Subject{Measures: m}, Rules{MinHeadroom: ptr[uint64](1 << 30)})
+	r := report(t, Subject{Measures: m}, Rules{MinHeadroom: ptr[uint64](1 << 30)})
 	if x := r.Rules[0]; !r.Passed || x.Value == nil || *x.Value != 1<<40-m.reserved.low {
 		t.Errorf("%+v", x)
 	}
@@ -350,25 +348,24 @@ func TestRecordedLimit(t *testing.T) {
 func TestCancelAndBadSettings(t *testing.T) {
 	tr := open(t, "variety/graphs.pickle.gz").Traces[0]
 	m := measure(t, tr)
-	v, err := verify.Run(t.Context(), tr, verify.Options{})
+	program, err := run.New(tr, nil).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := v.Program()
 	async, err := whatif.ParseSetting("backend:cudaMallocAsync")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var setting *whatif.SettingError
-	if _, err := Run(t.Context(), Subject{Measures: m, Program: program}, Rules{Survives: ptr[uint64](1), Settings: &async}); !errors.As(err, &setting) {
+	if _, err := Run(t.Context(), Subject{Measures: m, Run: program}, Rules{Survives: ptr[uint64](1), Settings: &async}); !errors.As(err, &setting) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, Subject{Measures: m, Program: program}, Rules{Survives: ptr[uint64](1)}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, Subject{Measures: m, Run: program}, Rules{Survives: ptr[uint64](1)}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := MeasureTrace(ctx, tr, nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := MeasureRun(ctx, run.New(tr, nil)); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

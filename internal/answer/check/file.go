@@ -6,10 +6,9 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
-	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // File is a file and what was found in it.
@@ -60,27 +59,29 @@ func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(d
 	if !t.Host {
 		m.Device = &t.Device
 	}
-	if m.Measures, err = MeasureTrace(ctx, t, recorder.Read(in.Snapshot.Extra), progress); err != nil {
+	r := run.New(t, recorder.Read(in.Snapshot.Extra))
+	r.Progress = progress
+	if m.Measures, err = MeasureRun(ctx, r); err != nil {
 		return nil, err
 	}
 	if c.Program {
-		return m, m.readProgram(ctx, t)
+		return m, m.readProgram(ctx, r)
 	}
 	return m, nil
 }
 
 // readProgram reads the calls, or notes why there are none.
-func (f *File) readProgram(ctx context.Context, t *trace.Trace) error {
+func (f *File) readProgram(ctx context.Context, r *run.Run) error {
 	switch {
-	case t.Host:
+	case r.Trace.Host:
 		f.NoProgram = "host memory has another allocator, which cannot be replayed"
 		return nil
-	case t.Events.Len() == 0:
+	case r.Events() == 0:
 		f.NoProgram = "the file has no events: there is nothing to replay"
 		return nil
 	}
 	var err error
-	if f.Program, err = replay.CheckProgram(ctx, t); err != nil {
+	if f.Run, err = r.Check(ctx); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

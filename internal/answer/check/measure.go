@@ -8,11 +8,10 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
-	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
-	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Measures are the values of a file that rules are about.
@@ -23,10 +22,10 @@ type Measures struct {
 	notes               []string
 }
 
-// MeasureTrace takes the values of a trace. It replays the trace, because block
-// sizes are in no event. f is what a recorder wrote down; it may be nil. The
-// error is the context's.
-func MeasureTrace(ctx context.Context, t *trace.Trace, f *recorder.Facts, progress func(done, total int)) (*Measures, error) {
+// MeasureRun takes the values of a run. It replays the trace, because block sizes
+// are in no event. The error is the context's.
+func MeasureRun(ctx context.Context, r *run.Run) (*Measures, error) {
+	t := r.Trace
 	if t.Events.Len() == 0 {
 		const why = "the file has no events, and peaks come from events (torch.cuda.memory._record_memory_history() records them)"
 		s := timeline.NewState(t)
@@ -36,25 +35,22 @@ func MeasureTrace(ctx context.Context, t *trace.Trace, f *recorder.Facts, progre
 		}, nil
 	}
 	var (
-		seen  *verify.Verified
-		known timeline.Options
-		err   error
+		seen *verify.Verified
+		why  error
 	)
 	if !t.Host {
-		seen, err = verify.Run(ctx, t, verify.Options{Progress: progress})
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if err == nil {
-			known = timeline.Options{Start: seen.Start, Sizes: seen.Sizes}
-		}
+		seen, why = r.Verified(ctx)
 	}
-	m := measureLine(timeline.New(t, known), seen, err)
+	h, err := r.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := measureLine(h.Timeline, h.Peaks, seen, why)
 	if s := timeline.NewState(t); s.Segments > 0 { // a peak is no lower than the end
 		m.reserved.raise(float64(s.Reserved))
 		m.allocated.raise(float64(s.Allocated))
 	}
-	if limit := whatif.RecordedLimit(f, t.Device); limit != nil && float64(*limit) >= m.limit.low && float64(*limit) <= m.limit.high {
+	if limit := whatif.RecordedLimit(r.Facts, t.Device); limit != nil && float64(*limit) >= m.limit.low && float64(*limit) <= m.limit.high {
 		m.limit = exactly(float64(*limit))
 	}
 	return m, nil
@@ -62,8 +58,7 @@ func MeasureTrace(ctx context.Context, t *trace.Trace, f *recorder.Facts, progre
 
 // measureLine takes the values of a timeline. seen is nil without a replay; err
 // is why there was none.
-func measureLine(line *timeline.Timeline, seen *verify.Verified, err error) *Measures {
-	peaks := line.Peaks()
+func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Verified, err error) *Measures {
 	why := noReplay(line, seen, err)
 	m := &Measures{
 		reserved:  exactly(float64(peaks.Reserved.Value)),

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -61,7 +62,7 @@ func TestMoments(t *testing.T) {
 		if test.change != nil {
 			test.change(tr)
 		}
-		sides, err := NewTable().Sides(t.Context(), Source{File: "f", Trace: tr}, []At{test.at}, Options{})
+		sides, err := NewTable().Sides(t.Context(), Source{File: "f", Run: run.New(tr, nil)}, []At{test.at})
 		switch {
 		case test.err != "":
 			if err == nil || !strings.Contains(err.Error(), test.err) || !strings.HasPrefix(err.Error(), "f: moment ") {
@@ -84,7 +85,7 @@ func TestMoments(t *testing.T) {
 func TestStepsEndWhereTheNextBegins(t *testing.T) {
 	for _, file := range []string{"snapshots/leak_graph-default", "variety/profiler"} {
 		tr := open(t, file)
-		h, err := follow(t.Context(), tr, Options{})
+		h, err := follow(t.Context(), run.New(tr, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

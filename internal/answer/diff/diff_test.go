@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -28,7 +29,7 @@ func open(t testing.TB, name string) *trace.Trace {
 
 func (x *Table) mustSides(t testing.TB, tr *trace.Trace, at ...At) []*Side {
 	t.Helper()
-	sides, err := x.Sides(t.Context(), Source{File: "file", Trace: tr}, at, Options{})
+	sides, err := x.Sides(t.Context(), Source{File: "file", Run: run.New(tr, nil)}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,10 +323,10 @@ func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	tr := open(t, "variety/graphs")
-	if _, err := NewTable().Sides(ctx, Source{Trace: tr}, []At{Peak}, Options{}); err == nil {
+	if _, err := NewTable().Sides(ctx, Source{Run: run.New(tr, nil)}, []At{Peak}); err == nil {
 		t.Error("Sides goes on")
 	}
-	if _, err := NewTable().Rank(ctx, Source{Trace: tr}, "", Options{}); err == nil {
+	if _, err := NewTable().Rank(ctx, Source{Run: run.New(tr, nil)}, ""); err == nil {
 		t.Error("Rank goes on")
 	}
 }

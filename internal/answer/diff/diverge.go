@@ -166,7 +166,7 @@ func (rs *Ranks) alignStarts() []int {
 func bestShift(a, b *sequence) int {
 	best, length := 0, minRun-1
 	try := func(shift int) {
-		if n := run(a, max(shift, 0), b, max(-shift, 0)); n > length {
+		if n := sameCalls(a, max(shift, 0), b, max(-shift, 0)); n > length {
 			best, length = shift, n
 		}
 	}
@@ -177,8 +177,8 @@ func bestShift(a, b *sequence) int {
 	return best
 }
 
-// run counts the calls that are the same from two places on, up to maxRun.
-func run(a *sequence, i int, b *sequence, j int) int {
+// sameCalls counts the calls that are the same from two places on, up to maxRun.
+func sameCalls(a *sequence, i int, b *sequence, j int) int {
 	n := 0
 	for ; n < maxRun && i+n < a.n && j+n < b.n; n++ {
 		if a.at(i+n) != b.at(j+n) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
@@ -16,8 +17,8 @@ func Example() {
 		panic(err)
 	}
 	table := diff.NewTable()
-	source := diff.Source{File: f.Name, Trace: f.Traces[0]}
-	sides, err := table.Sides(ctx, source, []diff.At{diff.Step(3), diff.Step(10)}, diff.Options{})
+	source := diff.Source{File: f.Name, Run: run.New(f.Traces[0], nil)}
+	sides, err := table.Sides(ctx, source, []diff.At{diff.Step(3), diff.Step(10)})
 	if err != nil {
 		panic(err)
 	}

@@ -3,6 +3,7 @@ package diff
 import (
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -23,7 +24,7 @@ func TestCompareFirst(t *testing.T) {
 	x := NewTable()
 	sides := func(name string) []*Side {
 		tr := open(t, name)
-		out, err := x.Sides(t.Context(), Source{File: name, Trace: tr}, Moments(tr), Options{})
+		out, err := x.Sides(t.Context(), Source{File: name, Run: run.New(tr, nil)}, Moments(tr))
 		if err != nil {
 			t.Fatal(err)
 		}

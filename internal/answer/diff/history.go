@@ -4,26 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
-
-// Options bound the work on one trace.
-type Options struct {
-	Progress func(done, total int) // of the replay
-}
-
-// maxReplay is the number of events above which a trace is not replayed: the
-// replay of a longer one takes more memory than the trace.
-const maxReplay = 5_000_000
 
 // history is a trace that was replayed and walked through.
 type history struct {
 	t       *trace.Trace
 	line    *timeline.Timeline
 	peaks   *timeline.Peaks
-	program *timeline.Program
+	program *timeline.Annotations
+	moments *timeline.Moments
 	replay  *Replay
 	notes   []string
 }
@@ -35,30 +27,27 @@ type Replay struct {
 	IdenticalEvents int  `json:"identical_events"`
 }
 
-func follow(ctx context.Context, t *trace.Trace, o Options) (*history, error) {
+func follow(ctx context.Context, r *run.Run) (*history, error) {
+	t := r.Trace
 	h := &history{t: t}
-	var known timeline.Options
-	switch n := t.Events.Len(); {
-	case n == 0:
+	switch seen, err := r.Replayed(ctx); {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		h.note("the events cannot be replayed: %v", err)
+	case seen != nil:
+		h.replay = &Replay{seen.Result.Identical, seen.Result.Events, seen.Result.IdenticalEvents}
+	case t.Events.Len() == 0:
 	case t.Host:
 		h.note("host memory has another allocator, which is not replayed")
-	case n > maxReplay:
-		h.note("traces of more than %s events are not replayed", count(maxReplay))
 	default:
-		v, err := verify.Run(ctx, t, verify.Options{Progress: o.Progress})
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if err != nil {
-			h.note("the events cannot be replayed: %v", err)
-			break
-		}
-		h.replay = &Replay{v.Result.Identical, v.Result.Events, v.Result.IdenticalEvents}
-		known = timeline.Options{Start: v.Start, Sizes: v.Sizes}
+		h.note("traces of more than %s events are not replayed", count(run.MaxReplay))
 	}
-	h.line = timeline.New(t, known)
-	h.peaks = h.line.Peaks()
-	h.program = timeline.NewProgram(t)
+	course, err := r.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.line, h.peaks, h.moments, h.program = course.Timeline, course.Peaks, course.Moments, r.Annotations()
 	if t.Partial && !h.line.AtLeast {
 		h.note("the file ends within its events: peaks are at least what it shows")
 	}

@@ -43,12 +43,12 @@ type Rank struct {
 
 // Rank sums up a trace for the comparison with others. The trace is not kept.
 // Without events the memory at the end stands for its peaks.
-func (x *Table) Rank(ctx context.Context, s Source, name string, o Options) (*Rank, error) {
-	h, err := follow(ctx, s.Trace, o)
+func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) {
+	h, err := follow(ctx, s.Run)
 	if err != nil {
 		return nil, err
 	}
-	t := s.Trace
+	t := h.t
 	r := &Rank{
 		File: s.File, Name: name, Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		Partial: t.Partial || h.line.AtLeast,

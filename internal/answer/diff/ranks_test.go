@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 func (x *Table) mustRank(t testing.TB, tr *trace.Trace, name string) *Rank {
 	t.Helper()
-	r, err := x.Rank(t.Context(), Source{File: name, Trace: tr}, name, Options{})
+	r, err := x.Rank(t.Context(), Source{File: name, Run: run.New(tr, nil)}, name)
 	if err != nil {
 		t.Fatal(err)
 	}

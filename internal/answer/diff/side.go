@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -41,12 +42,8 @@ type Side struct {
 
 // Moment is where a side is looked at.
 type Moment struct {
-	Asked      string  `json:"asked"` // peak, end, step:N or a number
-	Event      *int    `json:"event"` // nil: before the first one, or there are none
-	Time       *int64  `json:"time_us"`
-	Since      *int64  `json:"since_start_us"`
-	Step       *int    `json:"step"`
-	Annotation *string `json:"annotation"`
+	Asked string `json:"asked"` // peak, end, step:N or a number
+	timeline.Moment
 }
 
 // Fragmentation holds fractions from 0 to 1 at the moment of a side; nil is not
@@ -60,13 +57,13 @@ type Fragmentation struct {
 // Source names the trace that sides are taken of.
 type Source struct {
 	File   string
-	Trace  *trace.Trace
+	Run    *run.Run
 	Reason string // why this device, if there was a choice
 }
 
 // Sides looks at a trace at some moments. The trace is not kept.
-func (x *Table) Sides(ctx context.Context, s Source, at []At, o Options) ([]*Side, error) {
-	h, err := follow(ctx, s.Trace, o)
+func (x *Table) Sides(ctx context.Context, s Source, at []At) ([]*Side, error) {
+	h, err := follow(ctx, s.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +83,7 @@ func (x *Table) Sides(ctx context.Context, s Source, at []At, o Options) ([]*Sid
 	for i, live := range h.line.LiveAt(events...) {
 		lives[places[i]] = live
 	}
-	m := x.importer(s.Trace)
+	m := x.importer(h.t)
 	frames := m.allFrames()
 	x.sources++
 	out := make([]*Side, len(at))
@@ -103,7 +100,7 @@ func (x *Table) Sides(ctx context.Context, s Source, at []At, o Options) ([]*Sid
 }
 
 func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
-	t := s.Trace
+	t := h.t
 	side := &Side{
 		File: s.File, DeviceReason: text(s.Reason), Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		At: h.moment(live.Event), Reserved: live.Totals.Reserved, Blocks: live.Totals.Blocks,
@@ -149,22 +146,10 @@ func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
 
 // moment describes the place of an event.
 func (h *history) moment(event int) Moment {
-	var m Moment
-	if event < 0 {
-		return m
+	m := Moment{Moment: h.moments.Event(event)}
+	if m.Step != nil && *m.Step > len(h.program.Steps) {
+		m.Step = nil // after the last one
 	}
-	m.Event = &event
-	time := h.t.Events.Time.At(event)
-	if time == trace.NoTime {
-		return m
-	}
-	since := time - h.peaks.First
-	m.Time, m.Since = &time, &since
-	at := h.program.At(time)
-	if at.Step > 0 && at.Step <= len(h.program.Steps) {
-		m.Step = &at.Step
-	}
-	m.Annotation = text(at.Annotation)
 	return m
 }
 

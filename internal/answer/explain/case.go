@@ -6,6 +6,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -23,7 +24,11 @@ type Case struct {
 	Device int      // that it is about; -1 if not known
 	Reason string   // why that device, if there was a choice
 	About  []string // what there is
-	Notes  []string // what is to be said about that
+	// Loaded is the run of the snapshot's device; nil has it loaded when the file
+	// is added. Progress is told of its replay then; it may be nil.
+	Loaded   *run.Run
+	Progress func(done, total int)
+	Notes    []string // what is to be said about that
 }
 
 // NewCase begins a case about a device, -1 if that is not known.
@@ -107,6 +112,10 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		c.note("the message is about device %d, of which %s has nothing", m.Device, f.Name)
 	}
 	c.Device, c.Reason = t.Device, why
+	if c.Loaded == nil {
+		c.Loaded = run.New(t, c.Side)
+		c.Loaded.Progress = c.Progress
+	}
 	about := why
 	if about == "" {
 		about = fmt.Sprintf("device %d", t.Device)
@@ -114,7 +123,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	c.About = append([]string{about, count(t.Events.Len()) + " events"}, c.About...)
 	c.addRecorded(t.Device)
 	if t.Events.Len() > 0 || c.atFailure(t) {
-		c.Program, err = whatif.CheckedProgram(ctx, f.Name, t)
+		c.Run, err = whatif.Check(ctx, f.Name, c.Loaded)
 		return err
 	}
 	note := f.Name + " has no events (recording was off): it tells only what was there when it was written, which ashlar stats shows"
@@ -183,7 +192,7 @@ func (c *Case) Pick(f *snapshot.File) (t *trace.Trace, why string, err error) {
 
 // Explain gives the verdict, with what is to be said about the case.
 func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
-	if c.Program == nil {
+	if c.Run == nil {
 		r, err = FromText(c.Input)
 	} else if r, err = FromSnapshot(ctx, c.Input); err != nil {
 		err = fmt.Errorf("%s: %w", c.Name, err)

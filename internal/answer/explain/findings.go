@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/findings"
-	"github.com/ashlar-mem/ashlar/internal/replay/start"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -24,17 +22,9 @@ func (e *explainer) startFindings() *sideWork {
 	w := &sideWork{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		known := findings.Options{Start: e.p.Start}
-		if e.p.Start.Kind != start.Unknown {
-			v, err := verify.Run(e.ctx, e.t, verify.Options{Start: e.p.Start})
-			if err != nil {
-				w.err = err
-				return
-			}
-			known.Sizes = v.Sizes
+		if w.analysis, w.err = e.Run.Analysis(e.ctx); w.err == nil {
+			w.found, w.err = e.Run.Findings(e.ctx)
 		}
-		w.analysis = findings.New(e.t, known)
-		w.found = w.analysis.Find()
 	}()
 	return w
 }

@@ -1,17 +1,17 @@
 package explain
 
 import (
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
 )
 
 // Input is what an explanation is made from. All of it may be missing but one
-// of Program, Message and Stats.
+// of Run, Message and Stats.
 type Input struct {
-	Program *replay.Program // checked
-	Side    *recorder.Facts // what the recorder wrote beside the snapshot
+	Run  *run.Checked
+	Side *recorder.Facts // what the recorder wrote beside the snapshot
 
 	Message *message.OOM
 	Stats   *stats.Dump

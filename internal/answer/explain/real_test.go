@@ -9,30 +9,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
 
-func checked(t testing.TB, file string) *replay.Program {
+func checked(t testing.TB, file string) *run.Checked {
 	t.Helper()
 	f, err := snapshot.Open(context.Background(), "../../../testdata/"+file+".pickle.gz", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := verify.Run(context.Background(), f.Traces[0], verify.Options{})
+	c, err := run.New(f.Traces[0], nil).Check(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := v.Program()
-	return p
+	return c
 }
 
 func explainFile(t testing.TB, file string, in Input) *Report {
 	t.Helper()
-	in.Program = checked(t, file)
+	in.Run = checked(t, file)
 	r, err := FromSnapshot(context.Background(), in)
 	if err != nil {
 		t.Fatal(err)

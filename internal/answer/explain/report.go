@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
@@ -74,7 +73,7 @@ type Limit struct {
 
 // Failure is the request that is explained.
 type Failure struct {
-	stats.Moment
+	timeline.Moment
 	Stream uint64           `json:"stream"`
 	Pool   *[2]uint64       `json:"pool"` // nil: the default pool
 	OOMs   int              `json:"ooms"` // failed requests in the file

@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/generate"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -75,13 +76,12 @@ func BenchmarkExplain(b *testing.B) {
 	var checked time.Duration
 	for b.Loop() {
 		begin := time.Now()
-		v, err := verify.Run(b.Context(), tr, verify.Options{})
+		c, err := run.New(tr, nil).Check(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
-		p := v.Program()
 		checked += time.Since(begin)
-		r, err := explain.FromSnapshot(b.Context(), explain.Input{Program: p})
+		r, err := explain.FromSnapshot(b.Context(), explain.Input{Run: c})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
@@ -171,12 +171,11 @@ func (s *story) tell(t *testing.T, w way) (*explain.Report, *trace.Trace) {
 // explained explains a trace.
 func explained(t testing.TB, tr *trace.Trace, in explain.Input) *explain.Report {
 	t.Helper()
-	v, err := verify.Run(t.Context(), tr, verify.Options{})
+	c, err := run.New(tr, in.Side).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := v.Program()
-	in.Program = p
+	in.Run = c
 	r, err := explain.FromSnapshot(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)

@@ -2,16 +2,14 @@ package explain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -21,10 +19,7 @@ import (
 // FromSnapshot explains the failed request of a recorded run, with whatever
 // else is known about it.
 func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
-	if in.Program == nil || in.Program.Check == nil {
-		return nil, errors.New("explaining a snapshot: its program was not checked")
-	}
-	e := &explainer{Input: in, ctx: ctx, p: in.Program, t: in.Program.Trace}
+	e := &explainer{Input: in, ctx: ctx, p: in.Run.Program, t: in.Run.Trace}
 	check := whatif.NewSelfCheck(e.p)
 	e.r = &Report{
 		SelfCheck: &check, Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{},
@@ -124,11 +119,10 @@ func (e *explainer) look(given *replay.Call) (*failing, error) {
 	}
 	at := *e.t
 	at.Events = trace.Events{}
-	v, err := verify.Run(e.ctx, &at, verify.Options{})
+	state, err := run.New(&at, e.Side).Program(e.ctx)
 	if err != nil {
 		return nil, err
 	}
-	state := v.Program()
 	oom := e.t.Events.At(e.event)
 	call := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: oom.Size, Stream: oom.Stream, Event: e.event}
 	if e.limits.source == whatif.Inferred {
@@ -228,7 +222,7 @@ func (e *explainer) fromMessage() *replay.Call {
 // findLimit joins what is known of the cap.
 func (e *explainer) findLimit() {
 	l := limitRange{source: "none"}
-	b := whatif.LimitOf(e.p, e.Side)
+	b := whatif.LimitOf(e.Run)
 	if b.Max != nil {
 		l = limitRange{min(max(*b.Min, e.atFirst()), *b.Max), *b.Max, whatif.Inferred}
 	}
@@ -319,7 +313,7 @@ func (e *explainer) failure(fromMessage bool) {
 		f.Pool = &[2]uint64{e.f.call.Pool.First, e.f.call.Pool.Second}
 	}
 	if !fromMessage {
-		f.Moment = stats.NewPlaces(e.t).Event(e.event)
+		f.Moment = e.Run.Moments.Event(e.event)
 		stack := e.t.Events.Stack.At(e.event)
 		f.Frames = timeline.Frames(e.t, stack)
 		f.Site, _ = timeline.SiteOf(e.t, stack)

@@ -22,29 +22,20 @@ type Memory struct {
 
 // Level is one sum of bytes.
 type Level struct {
-	Now  *uint64 `json:"now_bytes"`
-	Peak *uint64 `json:"peak_bytes"`
-	At   *Moment `json:"peak_at"` // nil with a Peak: when the file was written, after the events that are there
+	Now  *uint64          `json:"now_bytes"`
+	Peak *uint64          `json:"peak_bytes"`
+	At   *timeline.Moment `json:"peak_at"` // nil with a Peak: when the file was written, after the events that are there
 	// AtLeast: the file ends within its events, so it may have been more.
 	AtLeast bool `json:"peak_at_least"`
 }
 
 // Count is one number of things.
 type Count struct {
-	Now  int     `json:"now"`
-	Peak *int    `json:"peak"`
-	At   *Moment `json:"peak_at"`
+	Now  int              `json:"now"`
+	Peak *int             `json:"peak"`
+	At   *timeline.Moment `json:"peak_at"`
 
 	AtLeast bool `json:"peak_at_least"` // as in Level
-}
-
-// Moment is a place in the trace.
-type Moment struct {
-	Event      *int    `json:"event"` // nil: before the first one
-	Time       *int64  `json:"time_us"`
-	Since      *int64  `json:"since_start_us"`
-	Step       *int    `json:"step"`
-	Annotation *string `json:"annotation"`
 }
 
 // Group is the memory in segments of one pool, stream and kind.
@@ -73,7 +64,7 @@ type Fragmentation struct {
 
 // OOM is a request that failed.
 type OOM struct {
-	Moment
+	timeline.Moment
 	RequestBytes     uint64           `json:"request_bytes"`
 	DeviceFreeBytes  uint64           `json:"device_free_bytes"`
 	Stream           uint64           `json:"stream"`
@@ -151,8 +142,8 @@ func (c *collector) memory() {
 }
 
 // moment describes the place of an event.
-func (c *collector) moment(event int, time int64) *Moment {
-	m := (&Places{first: c.peaks.First, program: c.program, t: c.t}).At(event, time)
+func (c *collector) moment(event int, time int64) *timeline.Moment {
+	m := c.moments.At(event, time)
 	return &m
 }
 

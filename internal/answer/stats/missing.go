@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -125,8 +126,8 @@ func (c *collector) missingReplay() {
 	case c.line.Exact || n == 0:
 	case c.t.Host:
 		c.miss("replay", "peaks of allocated and active: host memory has another allocator, which is not replayed")
-	case n > maxReplay:
-		c.miss("replay", "peaks of allocated and active: traces of more than %s events are not replayed here", units.Count(maxReplay))
+	case n > run.MaxReplay:
+		c.miss("replay", "peaks of allocated and active: traces of more than %s events are not replayed here", units.Count(run.MaxReplay))
 	case r != nil:
 		c.miss("replay", "peaks of allocated and active: a replay parts from the trace at event %s (ashlar verify shows how)",
 			units.Count(int64(r.IdenticalEvents)))

@@ -2,12 +2,13 @@ package stats
 
 import (
 	"context"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -85,19 +86,14 @@ type Missing struct {
 	Text string `json:"text"`
 }
 
-// Options say what is known beside the file and bound the work.
+// Options say what is asked for and what is known beside the file.
 type Options struct {
 	Device    input.Device
-	FileBytes int64 // 0 if not known
+	Run       *run.Run // of that device; nil has it loaded
+	FileBytes int64    // 0 if not known
 	Writer    string
-	Progress  func(done, total int) // of the replay
-	// Observed is what [Observe] found in the trace; nil has it replayed here.
-	Observed *verify.Verified
+	Progress  func(done, total int) // of the replay, if the run is loaded here
 }
-
-// maxReplay is the number of events above which a trace is not replayed: it
-// takes memory, and half a minute would be too long for a summary.
-const maxReplay = 5_000_000
 
 // topStacks is how many call stacks are listed.
 const topStacks = 10
@@ -108,17 +104,23 @@ type collector struct {
 	t       *trace.Trace
 	line    *timeline.Timeline
 	peaks   *timeline.Peaks
-	program *timeline.Program
+	moments *timeline.Moments
+	program *timeline.Annotations
 	state   *timeline.State
 	seen    *verify.Verified
 	out     *Snapshot
 }
 
-// NewSnapshot collects the facts of a snapshot.
+// NewSnapshot collects the facts of one device of a snapshot.
 func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, error) {
 	t, why, err := input.Pick(f, o.Device)
 	if err != nil {
 		return nil, err
+	}
+	r := o.Run
+	if r == nil {
+		r = run.New(t, recorder.Read(f.Extra))
+		r.Progress = o.Progress
 	}
 	c := &collector{file: f, t: t, out: &Snapshot{
 		Format: f.Format, UnpackedBytes: f.Bytes, Host: t.Host, Compression: text(f.Compression),
@@ -132,7 +134,7 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 		c.out.Truncated = &Truncated{f.Truncated.ReadBytes, f.Truncated.Where}
 	}
 	c.devices()
-	if err := c.follow(ctx, o); err != nil {
+	if err := c.follow(ctx, r); err != nil {
 		return nil, err
 	}
 	c.course()
@@ -145,44 +147,26 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 	return c.out, nil
 }
 
-// Observe replays a trace as it is done for the facts of a snapshot. The result
-// is nil for a trace that is not replayed: one without events, one of host
-// memory, or one that is too long.
-func Observe(ctx context.Context, t *trace.Trace, progress func(done, total int)) (*verify.Verified, error) {
-	if n := t.Events.Len(); n == 0 || n > maxReplay || t.Host {
-		return nil, nil
-	}
-	return verify.Run(ctx, t, verify.Options{Progress: progress})
-}
-
 // follow replays the trace if that can help, and walks through it.
-func (c *collector) follow(ctx context.Context, o Options) error {
-	seen, err := o.Observed, error(nil)
-	if seen == nil {
-		seen, err = Observe(ctx, c.t, o.Progress)
-	}
-	if seen != nil || err != nil {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			c.miss("replay", "the events cannot be replayed: %v", err)
-		default:
-			c.seen = seen
-			r := seen.Result
-			c.out.Replay = &Replay{
-				Identical: r.Identical, Events: r.Events, IdenticalEvents: r.IdenticalEvents,
-				SegmentsIdentical: r.SegmentsIdentical, Start: r.Start, Notes: append([]string{}, r.Notes...),
-			}
+func (c *collector) follow(ctx context.Context, r *run.Run) error {
+	switch seen, err := r.Replayed(ctx); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		c.miss("replay", "the events cannot be replayed: %v", err)
+	case seen != nil:
+		c.seen = seen
+		got := seen.Result
+		c.out.Replay = &Replay{
+			Identical: got.Identical, Events: got.Events, IdenticalEvents: got.IdenticalEvents,
+			SegmentsIdentical: got.SegmentsIdentical, Start: got.Start, Notes: append([]string{}, got.Notes...),
 		}
 	}
-	known := timeline.Options{}
-	if c.seen != nil {
-		known = timeline.Options{Start: c.seen.Start, Sizes: c.seen.Sizes}
+	h, err := r.History(ctx)
+	if err != nil {
+		return err
 	}
-	c.line = timeline.New(c.t, known)
-	c.peaks = c.line.Peaks()
-	c.program = timeline.NewProgram(c.t)
+	c.line, c.peaks, c.moments, c.program = h.Timeline, h.Peaks, h.Moments, r.Annotations()
 	c.state = timeline.NewState(c.t)
 	return ctx.Err()
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 )
 
 // Answer is a Result in the form of `ashlar tune --json`.
@@ -44,19 +44,19 @@ type Choice struct {
 }
 
 // NewChoice describes a setting whose figures are known.
-func NewChoice(p *replay.Program, c *Candidate) *Choice {
+func NewChoice(r *run.Checked, c *Candidate) *Choice {
 	out := &Choice{
 		Settings: c.Settings.String(), Export: c.Settings.Export(), PeakReserved: c.PeakReserved,
 		DriverMS: float64(c.DriverTime.Microseconds()) / 1e3, Requires: Requires(c.Settings),
 	}
 	if c.Need > 0 {
 		out.SmallestLimit, out.Need = &c.SmallestLimit, &c.Need
-		if c.SmallestLimit > 0 && c.SmallestLimit < p.Start.Reserved() {
-			out.StartReleased, _ = p.StartCache() // the program was run, so it can be
+		if c.SmallestLimit > 0 && c.SmallestLimit < r.Program.Start.Reserved() {
+			out.StartReleased, _ = r.Program.StartCache() // the program was run, so it can be
 		}
 	}
 	if c.Limited != nil {
-		out.UnderLimit = whatif.NewResult(p, c.Limited)
+		out.UnderLimit = whatif.NewResult(r, c.Limited)
 	}
 	return out
 }
@@ -70,14 +70,14 @@ func (c *Choice) released() uint64 {
 }
 
 // NewAnswer describes a result.
-func NewAnswer(p *replay.Program, r *Result, limit whatif.Limit, memory whatif.Memory) *Answer {
+func NewAnswer(of *run.Checked, r *Result, limit whatif.Limit, memory whatif.Memory) *Answer {
 	a := &Answer{
-		SelfCheck: whatif.NewSelfCheck(p), Limit: limit, DeviceMemory: memory,
+		SelfCheck: whatif.NewSelfCheck(of.Program), Limit: limit, DeviceMemory: memory,
 		Evaluated: r.Evaluated, Finished: r.Finished, FrontComplete: r.FrontComplete, LowerBound: r.LowerBound,
-		Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Notes: whatif.RestsOn(p), Front: []*Choice{},
+		Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Notes: whatif.RestsOn(of.Program), Front: []*Choice{},
 	}
 	choice := func(c *Candidate) *Choice {
-		out := NewChoice(p, c)
+		out := NewChoice(of, c)
 		out.Recorded = c == r.Current
 		return out
 	}
@@ -94,7 +94,7 @@ func NewAnswer(p *replay.Program, r *Result, limit whatif.Limit, memory whatif.M
 		released = max(released, c.released())
 	}
 	if released > 0 {
-		a.Notes = append(a.Notes, whatif.ReleasedAtStart(p, released))
+		a.Notes = append(a.Notes, whatif.ReleasedAtStart(of.Program, released))
 	}
 	return a
 }

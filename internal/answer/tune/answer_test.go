@@ -9,10 +9,11 @@ import (
 )
 
 func TestAnswer(t *testing.T) {
-	p := program(t, "snapshots/ckpt_spike-tight-default")
+	c := checked(t, "snapshots/ckpt_spike-tight-default")
+	p := c.Program
 	const limit = 2608 << 20
 	r := quick(t, p, Options{Limit: limit})
-	a := NewAnswer(p, r, whatif.GivenLimit(p, limit), whatif.GivenMemory(0))
+	a := NewAnswer(c, r, whatif.GivenLimit(c, limit), whatif.GivenMemory(0))
 	raw, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +46,8 @@ func TestAnswer(t *testing.T) {
 // What a mid-run recording needs is less than what it had cached when it began,
 // and its figures say that they are of a start without that.
 func TestMidRunNeed(t *testing.T) {
-	p := program(t, "variety/ring")
+	of := checked(t, "variety/ring")
+	p := of.Program
 	lower, err := LowerBound(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -62,11 +64,11 @@ func TestMidRunNeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made := NewChoice(p, c); made.StartReleased != cache || cache == 0 {
+	if made := NewChoice(of, c); made.StartReleased != cache || cache == 0 {
 		t.Errorf("%d released at the start, %d are cached there", made.StartReleased, cache)
 	}
 	r := &Result{Current: c, Recommended: c}
-	a := NewAnswer(p, r, whatif.GivenLimit(p, 0), whatif.GivenMemory(0))
+	a := NewAnswer(of, r, whatif.GivenLimit(of, 0), whatif.GivenMemory(0))
 	if !slices.Contains(a.Notes, whatif.ReleasedAtStart(p, cache)) {
 		t.Errorf("notes %q", a.Notes)
 	}

@@ -11,23 +11,27 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 func program(t testing.TB, file string) *replay.Program {
 	t.Helper()
+	return checked(t, file).Program
+}
+
+func checked(t testing.TB, file string) *run.Checked {
+	t.Helper()
 	f, err := snapshot.Open(context.Background(), "../../../testdata/"+file+".pickle.gz", snapshot.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := verify.Run(context.Background(), f.Traces[0], verify.Options{})
+	c, err := run.New(f.Traces[0], nil).Check(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := v.Program()
-	return p
+	return c
 }
 
 // quick is a search that ends by itself in well under a second.

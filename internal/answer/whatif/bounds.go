@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
@@ -50,8 +51,8 @@ type Limit struct {
 }
 
 // GivenLimit is a limit that somebody chose; 0 stands for none.
-func GivenLimit(p *replay.Program, n uint64) Limit {
-	l := shownLimit(p)
+func GivenLimit(r *run.Checked, n uint64) Limit {
+	l := shownLimit(r.Program.Check)
 	l.Bound = given(n)
 	return l
 }
@@ -78,32 +79,37 @@ func ParseBound(text string) (uint64, error) {
 }
 
 // Bounds returns the bounds that were given, else those that the recording
-// shows: nil stands for one that was not given, 0 for none. f may be nil.
-func Bounds(p *replay.Program, f *recorder.Facts, limit, memory *uint64) (Limit, Memory) {
+// shows: nil stands for one that was not given, 0 for none.
+func Bounds(r *run.Checked, limit, memory *uint64) (Limit, Memory) {
 	l, m := Limit{}, Memory{}
 	if limit != nil {
-		l = GivenLimit(p, *limit)
+		l = GivenLimit(r, *limit)
 	} else {
-		l = LimitOf(p, f)
+		l = LimitOf(r)
 	}
 	if memory != nil {
 		m = GivenMemory(*memory)
 	} else {
-		m = MemoryOf(p, f)
+		m = MemoryOf(r)
 	}
 	return l, m
 }
 
+// RecordedBounds returns the bounds that a recording was made under, for a run
+// whose calls nobody asked for. check is nil if it was not replayed.
+func RecordedBounds(r *run.Run, check *replay.Result, peaks *timeline.Peaks) (Limit, Memory) {
+	return limitOf(r, check), memoryOf(r, peaks)
+}
+
 // LimitOf returns the limit that a recording was made under: as the recorder
 // wrote it down, else the upper end of the range that the events leave if they
-// show one at all. f may be nil.
-func LimitOf(p *replay.Program, f *recorder.Facts) Limit {
-	l := shownLimit(p)
-	if l.Max != nil {
-		l.Bound = Bound{l.Max, Inferred}
-	}
+// show one at all.
+func LimitOf(r *run.Checked) Limit { return limitOf(r.Run, r.Program.Check) }
+
+func limitOf(r *run.Run, check *replay.Result) Limit {
+	l := inferredLimit(check)
 	// A limit that the events contradict was not in force all the time.
-	written := RecordedLimit(f, p.Trace.Device)
+	written := RecordedLimit(r.Facts, r.Trace.Device)
 	if written != nil && (l.Min == nil || *written >= *l.Min) && (l.Max == nil || *written <= *l.Max) {
 		l.Bound = Bound{written, Recorded}
 	}
@@ -125,10 +131,19 @@ func RecordedLimit(f *recorder.Facts, device int) *uint64 {
 	return nil
 }
 
+// inferredLimit is the limit that the events alone show.
+func inferredLimit(check *replay.Result) Limit {
+	l := shownLimit(check)
+	if l.Max != nil {
+		l.Bound = Bound{l.Max, Inferred}
+	}
+	return l
+}
+
 // shownLimit has no limit yet, but what the events show of it.
-func shownLimit(p *replay.Program) Limit {
+func shownLimit(c *replay.Result) Limit {
 	l := Limit{Bound: Bound{Source: None}}
-	if c := p.Check; c != nil && c.Limit != nil {
+	if c != nil && c.Limit != nil {
 		l.Min = &c.Limit.Min
 		if c.Limit.Max != 0 {
 			l.Max = &c.Limit.Max
@@ -139,12 +154,29 @@ func shownLimit(p *replay.Program) Limit {
 
 // MemoryOf returns what the device had for the allocator: its free memory and
 // what was reserved, at the moment of the snapshot if the recorder wrote it
-// down, else at the first failed request. f may be nil.
+// down, else at the first failed request.
 //
 // Other processes come and go, so the device may have had less later. It did
 // have what the recording reserved, and the bound is never below that.
-func MemoryOf(p *replay.Program, f *recorder.Facts) Memory {
-	peaks := timeline.New(p.Trace, timeline.Options{}).Peaks()
+func MemoryOf(r *run.Checked) Memory { return memoryOf(r.Run, r.Peaks) }
+
+func memoryOf(r *run.Run, peaks *timeline.Peaks) Memory {
+	if m := inferredMemory(peaks); m.Source != None || r.Facts == nil || r.Trace.Partial {
+		return m
+	}
+	if d := r.Facts.DeviceFacts(r.Trace.Device); d != nil && d.FreeBytes != nil {
+		bytes := *d.FreeBytes
+		for i := range r.Trace.Segments {
+			bytes += r.Trace.Segments[i].TotalSize
+		}
+		bytes = max(bytes, peaks.Reserved.Value)
+		return Memory{Bound: Bound{&bytes, Recorded}}
+	}
+	return GivenMemory(0)
+}
+
+// inferredMemory is what the events alone show.
+func inferredMemory(peaks *timeline.Peaks) Memory {
 	for _, o := range peaks.OOMs {
 		bytes := o.Event.Addr + o.Totals.Reserved
 		if o.Event.Addr == 0 || bytes < o.Event.Addr { // the file does not tell, or nonsense
@@ -152,17 +184,6 @@ func MemoryOf(p *replay.Program, f *recorder.Facts) Memory {
 		}
 		bytes = max(bytes, peaks.Reserved.Value)
 		return Memory{Bound{&bytes, Inferred}, &o.Index}
-	}
-	if f == nil || p.Trace.Partial {
-		return GivenMemory(0)
-	}
-	if d := f.DeviceFacts(p.Trace.Device); d != nil && d.FreeBytes != nil {
-		bytes := *d.FreeBytes
-		for i := range p.Trace.Segments {
-			bytes += p.Trace.Segments[i].TotalSize
-		}
-		bytes = max(bytes, peaks.Reserved.Value)
-		return Memory{Bound: Bound{&bytes, Recorded}}
 	}
 	return GivenMemory(0)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
@@ -13,15 +14,19 @@ func ptr[T any](v T) *T { return &v }
 
 func TestLimitOf(t *testing.T) {
 	capped := program(t, "snapshots/resnet_batches-tight-default.pickle.gz")
-	low, high := capped.Check.Limit.Min, capped.Check.Limit.Max
+	low, high := capped.Program.Check.Limit.Min, capped.Program.Check.Limit.Max
 	free := program(t, "variety/graphs.pickle.gz")
 	device := func(limit *uint64) *recorder.Facts {
 		return &recorder.Facts{Devices: []recorder.Device{{Index: 0, LimitBytes: limit, LimitKnown: true}}}
 	}
+	with := func(r *run.Checked, f *recorder.Facts) *run.Checked {
+		other := run.New(r.Trace, f)
+		return &run.Checked{Run: other, Program: r.Program, History: r.History}
+	}
 	got := []Limit{
-		LimitOf(capped, nil), LimitOf(capped, device(ptr(low+1))), LimitOf(capped, device(ptr(high+1))), LimitOf(capped, device(ptr(low-1))),
-		LimitOf(capped, device(nil)), LimitOf(capped, &recorder.Facts{Device: ptr(0), LimitBytes: ptr(low + 2), LimitKnown: true}),
-		LimitOf(capped, &recorder.Facts{Device: ptr(1), LimitBytes: ptr(low + 2), LimitKnown: true}),
+		LimitOf(capped), LimitOf(with(capped, device(ptr(low+1)))), LimitOf(with(capped, device(ptr(high+1)))), LimitOf(with(capped, device(ptr(low-1)))),
+		LimitOf(with(capped, device(nil))), LimitOf(with(capped, &recorder.Facts{Device: ptr(0), LimitBytes: ptr(low + 2), LimitKnown: true})),
+		LimitOf(with(capped, &recorder.Facts{Device: ptr(1), LimitBytes: ptr(low + 2), LimitKnown: true})),
 		GivenLimit(capped, 5), GivenLimit(capped, 0),
 	}
 	want := []Bound{
@@ -40,10 +45,10 @@ func TestLimitOf(t *testing.T) {
 			t.Errorf("%d: %+v, want %+v", i, l, want[i])
 		}
 	}
-	if l := LimitOf(free, nil); l.Source != None || l.Bytes != nil || l.Max != nil || l.Min == nil {
+	if l := LimitOf(free); l.Source != None || l.Bytes != nil || l.Max != nil || l.Min == nil {
 		t.Errorf("%+v", l)
 	}
-	if l := LimitOf(free, device(ptr[uint64](1<<40))); l.Source != Recorded || l.Value() != 1<<40 {
+	if l := LimitOf(with(free, device(ptr[uint64](1<<40)))); l.Source != Recorded || l.Value() != 1<<40 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -81,7 +86,7 @@ func TestDeviceThatWasFull(t *testing.T) {
 
 func TestMemoryOf(t *testing.T) {
 	p := program(t, "variety/graphs.pickle.gz")
-	if m := MemoryOf(p, nil); m.Source != None || m.Bytes != nil || m.Event != nil {
+	if m := MemoryOf(p); m.Source != None || m.Bytes != nil || m.Event != nil {
 		t.Errorf("%+v", m)
 	}
 	sum := uint64(0)
@@ -89,17 +94,18 @@ func TestMemoryOf(t *testing.T) {
 		sum += s.TotalSize
 	}
 	facts := &recorder.Facts{Devices: []recorder.Device{{Index: 0, FreeBytes: ptr[uint64](1 << 30)}}}
-	if m := MemoryOf(p, facts); m.Source != Recorded || m.Value() != max(sum+1<<30, 0) || m.Event != nil {
+	p.Facts = facts
+	if m := MemoryOf(p); m.Source != Recorded || m.Value() != max(sum+1<<30, 0) || m.Event != nil {
 		t.Errorf("%+v, %d in segments", m, sum)
 	}
 	facts.Devices[0].Index = 1
-	if m := MemoryOf(p, facts); m.Source != None {
+	if m := MemoryOf(p); m.Source != None {
 		t.Errorf("%+v", m)
 	}
 	// Old files do not tell what was free at an oom.
 	tr := open(t, "snapshots/leak_graph-tight-default.pickle.gz").Traces[0]
 	tr.Events.Addr.Set(tr.Events.Len()-1, 0)
-	if m := MemoryOf(checked(t, tr), nil); m.Source != None {
+	if m := MemoryOf(checked(t, tr)); m.Source != None {
 		t.Errorf("%+v", m)
 	}
 }
@@ -109,7 +115,7 @@ func TestMemoryIsNotBelowThePeak(t *testing.T) {
 	tr := open(t, "snapshots/gpt2_varlen-tight-default.pickle.gz").Traces[0]
 	tr.Events.Addr.Set(tr.Events.Len()-1, 1)
 	peaks := timeline.New(tr, timeline.Options{}).Peaks()
-	if m := MemoryOf(checked(t, tr), nil); m.Value() != peaks.Reserved.Value || peaks.OOMs[0].Totals.Reserved+1 >= peaks.Reserved.Value {
+	if m := MemoryOf(checked(t, tr)); m.Value() != peaks.Reserved.Value || peaks.OOMs[0].Totals.Reserved+1 >= peaks.Reserved.Value {
 		t.Errorf("%d, reserved %d and %d", m.Value(), peaks.OOMs[0].Totals.Reserved, peaks.Reserved.Value)
 	}
 }

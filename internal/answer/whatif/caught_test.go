@@ -51,7 +51,7 @@ func TestCaughtInTheRecording(t *testing.T) {
 	more := open(t, "snapshots/unet_multires-tight-default.pickle.gz").Traces[0]
 	more.Events.Append(more.Events.At(last - 1))
 	q := checked(t, more)
-	f = ask(t, q, Question{Limit: LimitOf(p, nil)}).Results[0].First
+	f = ask(t, q, Question{Limit: LimitOf(p)}).Results[0].First
 	if !f.RecordedToo || *f.Event != last || !strings.Contains(f.Caught.By, "the recorded program") {
 		t.Errorf("%+v", f)
 	}

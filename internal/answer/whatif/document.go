@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
-	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/internal/run"
 )
 
 // Document is what ashlar whatif --json prints.
@@ -18,15 +17,14 @@ type Document struct {
 // NewDocument says what an answer is about.
 func NewDocument(s answer.Subject, a *Answer) *Document { return &Document{s, a} }
 
-// CheckedProgram reads the calls of a trace and checks the engine against it.
-// Its error names the file.
-func CheckedProgram(ctx context.Context, file string, t *trace.Trace) (*replay.Program, error) {
-	p, err := replay.CheckProgram(ctx, t)
+// Check checks the engine against a run. Its error names the file.
+func Check(ctx context.Context, file string, r *run.Run) (*run.Checked, error) {
+	c, err := r.Check(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, fmt.Errorf("%s: the events cannot be replayed: %w", file, err)
 	}
-	return p, nil
+	return c, nil
 }

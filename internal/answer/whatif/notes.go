@@ -6,7 +6,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
-	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -21,9 +21,7 @@ type SelfCheck struct {
 }
 
 // NewSelfCheck describes the check of a program.
-func NewSelfCheck(p *replay.Program) SelfCheck { return newSelfCheck(p) }
-
-func newSelfCheck(p *replay.Program) SelfCheck {
+func NewSelfCheck(p *replay.Program) SelfCheck {
 	r := p.Check
 	s := SelfCheck{Events: r.Events, Identical: r.IdenticalEvents, Complete: r.Identical}
 	s.Note = fmt.Sprintf("the model reproduces %s of %s recorded events", units.Count(int64(s.Identical)), units.Count(int64(s.Events)))
@@ -76,7 +74,8 @@ func ReleasedAtStart(p *replay.Program, released uint64) string {
 
 // notes says what else the answer rests on. The first outcome is that under the
 // recorded settings; those that there was no time for are nil.
-func (q *Question) notes(p *replay.Program, outcomes []*replay.Outcome) []string {
+func (q *Question) notes(r *run.Checked, outcomes []*replay.Outcome) []string {
+	p := r.Program
 	notes, recorded := RestsOn(p), outcomes[0]
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if i := slices.IndexFunc(outcomes, func(o *replay.Outcome) bool { return o != nil && o.StartReleased > 0 }); i >= 0 {
@@ -88,7 +87,7 @@ func (q *Question) notes(p *replay.Program, outcomes []*replay.Outcome) []string
 	if q.collectsWithoutLimit(p) {
 		add("garbage_collection_threshold does nothing without a limit: PyTorch collects only if there is one")
 	}
-	if off := q.recordedIsOff(p, recorded); off != "" {
+	if off := q.recordedIsOff(r, recorded); off != "" {
 		notes = append(notes, off)
 	}
 	return notes
@@ -108,16 +107,16 @@ func (q *Question) collectsWithoutLimit(p *replay.Program) bool {
 // recordedIsOff compares the outcome under the recorded settings with what was
 // recorded, if the conditions are the recorded ones too. The check follows the
 // recorded addresses and answers of the driver, this replay its own.
-func (q *Question) recordedIsOff(p *replay.Program, o *replay.Outcome) string {
-	if o == nil || p.Trace.Partial || !q.asRecorded(p) {
+func (q *Question) recordedIsOff(r *run.Checked, o *replay.Outcome) string {
+	if o == nil || r.Trace.Partial || !q.asRecorded(r) {
 		return ""
 	}
-	want := timeline.New(p.Trace, timeline.Options{}).Peaks().Reserved.Value
+	want := r.Peaks.Reserved.Value
 	switch {
 	case o.Fails && !o.First.RecordedToo:
 		return fmt.Sprintf("replayed under its own settings the recording fails at event %s, where it did not: "+
 			"the limit or the device's memory is not what is assumed here", units.Count(int64(o.First.Event)))
-	case !q.SkipOOM && o.Fails && !EndsInOOM(p.Trace):
+	case !q.SkipOOM && o.Fails && !EndsInOOM(r.Trace):
 		return "" // the recording went on, the replay did not
 	case o.Reserved.Bytes != want:
 		return fmt.Sprintf("replayed under its own settings the recording reserves %s at its peak, recorded were %s: "+
@@ -126,11 +125,11 @@ func (q *Question) recordedIsOff(p *replay.Program, o *replay.Outcome) string {
 	return ""
 }
 
-// asRecorded tells whether the bounds are those of the recording, as far as it
-// shows them.
-func (q *Question) asRecorded(p *replay.Program) bool {
+// asRecorded reports whether the bounds are those of the recording, as far as its
+// events show them.
+func (q *Question) asRecorded(r *run.Checked) bool {
 	own := func(b, recorded Bound) bool {
 		return b.Source != Given && (b.Source != None || recorded.Source == None)
 	}
-	return own(q.Limit.Bound, LimitOf(p, nil).Bound) && own(q.Memory.Bound, MemoryOf(p, nil).Bound)
+	return own(q.Limit.Bound, inferredLimit(r.Program.Check).Bound) && own(q.Memory.Bound, inferredMemory(r.Peaks).Bound)
 }

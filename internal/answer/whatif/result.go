@@ -1,8 +1,8 @@
 package whatif
 
 import (
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -23,14 +23,14 @@ type Result struct {
 	// released there because the limit or the device has less than was reserved.
 	StartReleased uint64 `json:"start_released_bytes"`
 
-	PeakReserved    uint64       `json:"peak_reserved_bytes"`
-	PeakReservedAt  stats.Moment `json:"peak_reserved_at"`
-	PeakActive      uint64       `json:"peak_active_bytes"`
-	PeakActiveAt    stats.Moment `json:"peak_active_at"`
-	PeakAllocated   uint64       `json:"peak_allocated_bytes"`
-	PeakAllocatedAt stats.Moment `json:"peak_allocated_at"`
-	PeakRequested   uint64       `json:"peak_requested_bytes"`
-	PeakRequestedAt stats.Moment `json:"peak_requested_at"`
+	PeakReserved    uint64          `json:"peak_reserved_bytes"`
+	PeakReservedAt  timeline.Moment `json:"peak_reserved_at"`
+	PeakActive      uint64          `json:"peak_active_bytes"`
+	PeakActiveAt    timeline.Moment `json:"peak_active_at"`
+	PeakAllocated   uint64          `json:"peak_allocated_bytes"`
+	PeakAllocatedAt timeline.Moment `json:"peak_allocated_at"`
+	PeakRequested   uint64          `json:"peak_requested_bytes"`
+	PeakRequestedAt timeline.Moment `json:"peak_requested_at"`
 
 	Retries      int64 `json:"num_alloc_retries"`
 	OOMs         int64 `json:"num_ooms"`
@@ -46,7 +46,7 @@ type Result struct {
 
 // Failure is the first request that failed.
 type Failure struct {
-	stats.Moment
+	timeline.Moment
 	Size        uint64           `json:"size_bytes"`    // asked for by the program
 	Segment     uint64           `json:"segment_bytes"` // asked of the driver for it
 	Stream      uint64           `json:"stream"`
@@ -78,52 +78,40 @@ type Curve struct {
 	Fragmentation []float64 `json:"fragmentation"`
 }
 
-// NewResult describes an outcome of a program.
-func NewResult(p *replay.Program, o *replay.Outcome) *Result { return newTeller(p).result(o) }
-
-// teller knows when and where in the program events are.
-type teller struct {
-	t      *trace.Trace
-	places *stats.Places
-}
-
-func newTeller(p *replay.Program) *teller {
-	return &teller{t: p.Trace, places: stats.NewPlaces(p.Trace)}
-}
-
-func (t *teller) result(o *replay.Outcome) *Result {
+// NewResult describes an outcome of a run's program.
+func NewResult(r *run.Checked, o *replay.Outcome) *Result {
 	c := &o.Conditions
-	high := func(h replay.High) (uint64, stats.Moment) { return h.Bytes, t.places.At(h.Event, h.Time) }
-	r := &Result{
+	high := func(h replay.High) (uint64, timeline.Moment) { return h.Bytes, r.Moments.At(h.Event, h.Time) }
+	out := &Result{
 		Settings: c.Settings.String(), Export: c.Settings.Export(), Limit: bytes(c.Cap()), DeviceMemory: bytes(c.DeviceMemory),
 		Fails: o.Fails, Retries: o.Retries, OOMs: o.OOMs, DeviceAllocs: o.DeviceAllocs, DeviceFrees: o.DeviceFrees,
 		StartReleased: o.StartReleased, Maps: o.Maps, Unmaps: o.Unmaps, DriverMS: float64(o.DriverTime.Microseconds()) / 1e3,
 	}
-	r.PeakReserved, r.PeakReservedAt = high(o.Reserved)
-	r.PeakActive, r.PeakActiveAt = high(o.Active)
-	r.PeakAllocated, r.PeakAllocatedAt = high(o.Allocated)
-	r.PeakRequested, r.PeakRequestedAt = high(o.Requested)
+	out.PeakReserved, out.PeakReservedAt = high(o.Reserved)
+	out.PeakActive, out.PeakActiveAt = high(o.Active)
+	out.PeakAllocated, out.PeakAllocatedAt = high(o.Allocated)
+	out.PeakRequested, out.PeakRequestedAt = high(o.Requested)
 	if o.First != nil {
-		r.First = t.failure(o.First, c.DeviceMemory > 0)
+		out.First = newFailure(r, o.First, c.DeviceMemory > 0)
 	}
 	if c.Points > 0 {
-		r.Curve = newCurve(o.Curve)
+		out.Curve = newCurve(o.Curve)
 	}
-	return r
+	return out
 }
 
-func (t *teller) failure(f *replay.Failure, finite bool) *Failure {
+func newFailure(r *run.Checked, f *replay.Failure, finite bool) *Failure {
 	out := &Failure{
-		Moment: t.places.At(f.Event, f.Time), Size: f.Requested, Segment: f.Segment, Stream: f.Stream, Reserved: f.Reserved,
+		Moment: r.Moments.At(f.Event, f.Time), Size: f.Requested, Segment: f.Segment, Stream: f.Stream, Reserved: f.Reserved,
 		Allocated: f.Allocated, Active: f.Active, LargestFree: f.LargestFree, RecordedToo: f.RecordedToo, AtStart: f.AtStart,
-		Stack: timeline.Frames(t.t, f.Stack),
+		Stack: timeline.Frames(r.Trace, f.Stack),
 	}
-	out.Site, _ = timeline.SiteOf(t.t, f.Stack)
+	out.Site, _ = timeline.SiteOf(r.Trace, f.Stack)
 	if finite {
 		out.DeviceFree = &f.DeviceFree
 	}
 	if f.RecordedToo {
-		out.Caught = wasCaught(t.t, f.Event)
+		out.Caught = wasCaught(r.Trace, f.Event)
 	}
 	if out.Caught == nil {
 		out.Caught = LooksCaught(out.Stack)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -76,16 +77,13 @@ const (
 	OnOOMSkip = "skip" // the request is left out, with its free
 )
 
-// Ask replays a program under its recorded settings and under those of the
+// Ask replays a run under its recorded settings and under those of the
 // question. Results are in that order, whatever the number of cores. When the
 // context ends, what is known is returned.
 //
-// The program must be one that was checked. The error is a *[SettingError], or
-// says why nothing can be replayed.
-func Ask(ctx context.Context, p *replay.Program, q Question) (*Answer, error) {
-	if p.Check == nil {
-		return nil, errors.New("the program was not checked against its recording")
-	}
+// The error is a *[SettingError], or says why nothing can be replayed.
+func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
+	p := r.Program
 	runs := recordedAndOthers(p, q.Settings)
 	for i := range runs {
 		if err := p.Runnable(q.conditions(runs[i])); err != nil {
@@ -100,24 +98,23 @@ func Ask(ctx context.Context, p *replay.Program, q Question) (*Answer, error) {
 		return nil, err
 	}
 	a := &Answer{
-		SelfCheck: newSelfCheck(p), Limit: q.Limit, DeviceMemory: q.Memory, OnOOM: OnOOMDie,
+		SelfCheck: NewSelfCheck(p), Limit: q.Limit, DeviceMemory: q.Memory, OnOOM: OnOOMDie,
 		NotRun: []string{}, Results: []*Result{},
 	}
 	if q.SkipOOM {
 		a.OnOOM = OnOOMSkip
 	}
-	t := newTeller(p)
 	for i, o := range outcomes {
 		if o == nil {
 			a.Interrupted = true
 			a.NotRun = append(a.NotRun, runs[i].Conf)
 			continue
 		}
-		r := t.result(o)
-		r.Settings, r.Recorded = runs[i].Conf, i == 0
-		a.Results = append(a.Results, r)
+		out := NewResult(r, o)
+		out.Settings, out.Recorded = runs[i].Conf, i == 0
+		a.Results = append(a.Results, out)
 	}
-	a.Notes = q.notes(p, outcomes)
+	a.Notes = q.notes(r, outcomes)
 	return a, nil
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -29,17 +29,16 @@ func open(t *testing.T, name string) *snapshot.File {
 	return f
 }
 
-func checked(t *testing.T, tr *trace.Trace) *replay.Program {
+func checked(t *testing.T, tr *trace.Trace) *run.Checked {
 	t.Helper()
-	v, err := verify.Run(t.Context(), tr, verify.Options{})
+	c, err := run.New(tr, nil).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := v.Program()
-	return p
+	return c
 }
 
-func program(t *testing.T, name string) *replay.Program {
+func program(t *testing.T, name string) *run.Checked {
 	t.Helper()
 	return checked(t, open(t, name).Traces[0])
 }
@@ -54,11 +53,11 @@ func setting(t *testing.T, conf string) Setting {
 }
 
 // question asks about the recorded conditions.
-func question(p *replay.Program, settings ...Setting) Question {
-	return Question{Settings: settings, Limit: LimitOf(p, nil), Memory: MemoryOf(p, nil)}
+func question(p *run.Checked, settings ...Setting) Question {
+	return Question{Settings: settings, Limit: LimitOf(p), Memory: MemoryOf(p)}
 }
 
-func ask(t *testing.T, p *replay.Program, q Question) *Answer {
+func ask(t *testing.T, p *run.Checked, q Question) *Answer {
 	t.Helper()
 	a, err := Ask(t.Context(), p, q)
 	if err != nil {
@@ -196,9 +195,6 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if _, err := Ask(t.Context(), verify.ReadProgram(p.Trace), Question{}); err == nil {
-		t.Error("a program that was not checked is taken")
-	}
 	// A trace that cannot be replayed at all: no settings are to blame.
 	cut := *open(t, "variety/midrun.pickle.gz").Traces[0]
 	cut.Partial = true
@@ -269,10 +265,10 @@ func TestSelfCheckAndNotes(t *testing.T) {
 				tt.question(&q)
 			}
 			a := ask(t, p, q)
-			if !strings.HasPrefix(a.SelfCheck.Note, tt.check) || a.SelfCheck.Complete != (p.Check.First == nil) {
+			if !strings.HasPrefix(a.SelfCheck.Note, tt.check) || a.SelfCheck.Complete != (p.Program.Check.First == nil) {
 				t.Errorf("%+v", a.SelfCheck)
 			}
-			if len(a.Notes) < len(tt.notes) || p.Check.Identical && len(a.Notes) != len(tt.notes) {
+			if len(a.Notes) < len(tt.notes) || p.Program.Check.Identical && len(a.Notes) != len(tt.notes) {
 				t.Fatalf("%q", a.Notes)
 			}
 			for i, n := range tt.notes {

@@ -74,7 +74,7 @@ func (d *deviceWriter) annotations() error {
 	if !d.times {
 		return nil
 	}
-	for _, lane := range nest(timeline.NewProgram(d.t).Ranges) {
+	for _, lane := range nest(d.run.Annotations().Ranges) {
 		track, err := d.track(d.root, "annotations", rankAnnotations, false)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -54,7 +55,7 @@ func Parquet(ctx context.Context, events, stacks io.Writer, traces []*trace.Trac
 	used := map[trace.StackID]bool{}
 	for _, t := range traces {
 		e := &eventTable{table: w, t: t, used: used}
-		line := timeline.New(t, timeline.Options{})
+		line := run.New(t, nil).Outline()
 		if err := walk(ctx, line, p, e.add); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -46,8 +47,9 @@ func Perfetto(ctx context.Context, w io.Writer, traces []*trace.Trace, o Options
 	packets := newPacketWriter(w)
 	p := newProgress(traces, o)
 	for _, t := range traces {
+		r := run.New(t, nil)
 		d := &deviceWriter{
-			packetWriter: packets, t: t, line: timeline.New(t, timeline.Options{}),
+			packetWriter: packets, run: r, t: t, line: r.Outline(),
 			least: cmp.Or(o.MinSlice, DefaultMinSlice), live: map[uint64]uint64{}, stacks: map[trace.StackID]message{},
 		}
 		if err := d.write(ctx, p); err != nil {
@@ -60,6 +62,7 @@ func Perfetto(ctx context.Context, w io.Writer, traces []*trace.Trace, o Options
 // deviceWriter writes the tracks of one device.
 type deviceWriter struct {
 	*packetWriter
+	run   *run.Run
 	t     *trace.Trace
 	line  *timeline.Timeline
 	least uint64

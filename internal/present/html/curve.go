@@ -120,7 +120,7 @@ func (p plot) area(path string) string {
 
 // newCurves draws the run; nil if it has no events.
 func newCurves(s *subject, d detail) *curves {
-	if s.Trace == nil || s.events() == 0 {
+	if s.trace == nil || s.events() == 0 {
 		return nil
 	}
 	columns := s.columns()
@@ -258,7 +258,7 @@ func (c *curves) describe(s *subject, columns []column) {
 	if len(c.Steps) > 0 {
 		c.Caption += " Thin lines: where steps begin."
 	}
-	if s.Trace.Partial && !s.line.AtLeast {
+	if s.trace.Partial && !s.line.AtLeast {
 		c.Caption += " The file ends early: these are not all events."
 	}
 	if s.line.AtLeast {

@@ -171,11 +171,11 @@ func (p *page) run(s *subject, f *stats.Snapshot, d detail) {
 
 // recorder is what python/ashlar.py wrote beside the snapshot.
 func (p *page) recorder(s *subject, add func(name, format string, args ...any)) {
-	x := s.Side
+	x := s.Run.Facts
 	if x == nil {
 		return
 	}
-	if d := x.DeviceFacts(s.Trace.Device); d != nil {
+	if d := x.DeviceFacts(s.trace.Device); d != nil {
 		text := d.Name
 		if d.TotalBytes != nil {
 			text += ", " + units.Size(*d.TotalBytes)

@@ -110,7 +110,7 @@ func (s *subject) held() ([]explain.Holder, []explain.LineHolder, []explain.Modu
 	if r := s.Explain; r != nil && len(r.Holders) > 0 {
 		return r.Holders, r.ByLine, r.ByModule, r.ByKind
 	}
-	if s.Trace == nil {
+	if s.trace == nil {
 		return nil, nil, nil, nil
 	}
 	var (
@@ -122,9 +122,9 @@ func (s *subject) held() ([]explain.Holder, []explain.LineHolder, []explain.Modu
 	for _, k := range h.Stacks {
 		one := explain.Holder{
 			Bytes: k.Bytes, Blocks: k.Blocks, Category: string(k.Category), Confidence: string(k.Confidence),
-			Frames: timeline.Frames(s.Trace, k.Stack),
+			Frames: timeline.Frames(s.trace, k.Stack),
 		}
-		one.Site, _ = timeline.SiteOf(s.Trace, k.Stack)
+		one.Site, _ = timeline.SiteOf(s.trace, k.Stack)
 		stacks = append(stacks, one)
 	}
 	for _, l := range h.Lines {

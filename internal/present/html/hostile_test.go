@@ -155,7 +155,7 @@ func TestSizeBound(t *testing.T) {
 	var sizes []int
 	for _, d := range details {
 		var b bytes.Buffer
-		if err := render(&b, newPage(newSubject(in), d)); err != nil {
+		if err := render(&b, newPage(subjectOf(t, in), d)); err != nil {
 			t.Fatal(err)
 		}
 		sizes = append(sizes, b.Len())

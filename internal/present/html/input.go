@@ -10,9 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
-	"github.com/ashlar-mem/ashlar/snapshot/recorder"
-	"github.com/ashlar-mem/ashlar/trace"
+	"github.com/ashlar-mem/ashlar/internal/run"
 )
 
 // MaxBytes is what a report takes at most: mail and ticket systems refuse more.
@@ -23,10 +21,8 @@ type Input struct {
 	Name    string // of the file
 	Version string // of the program
 
-	Trace    *trace.Trace     // nil if there is no snapshot
-	Observed *verify.Verified // of the trace, as facts.Observe has it
-	Facts    *stats.Snapshot  // of the trace
-	Side     *recorder.Facts  // what the recorder wrote beside the trace
+	Run   *run.Run        // nil if there is no snapshot
+	Facts *stats.Snapshot // of the run
 
 	Explain   *explain.Report
 	NoVerdict string // why Explain is nil, in a sentence
@@ -65,7 +61,10 @@ func Write(ctx context.Context, w io.Writer, in Input) error {
 	if in.Explain == nil && in.Facts == nil && in.Text == "" {
 		return errors.New("there is nothing to report on")
 	}
-	s := newSubject(in)
+	s, err := newSubject(ctx, in)
+	if err != nil {
+		return err
+	}
 	var out bytes.Buffer
 	for _, d := range details {
 		if ctx.Err() != nil {

@@ -54,7 +54,7 @@ func newPage(s *subject, d detail) *page {
 		Curves: newCurves(s, d), Map: newSegmentMap(s, d), When: s.moment.when,
 		NoWhatIf: d.say(s.NoWhatIf), Text: d.plain(s.Text),
 	}
-	if s.Trace != nil {
+	if s.trace != nil {
 		if s.moment.at.Event != nil {
 			p.At = d.clip(text.MomentText(&s.moment.at))
 		}

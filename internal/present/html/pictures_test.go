@@ -14,7 +14,7 @@ import (
 // The columns have every event once, and no peak is lost in them.
 func TestColumns(t *testing.T) {
 	for _, file := range []string{streams, fragmented, midrun, long} {
-		s := newSubject(read(t, file, false))
+		s := subjectOf(t, read(t, file, false))
 		columns := s.columns()
 		if len(columns) > curveColumns {
 			t.Errorf("%s: %d columns", file, len(columns))
@@ -40,7 +40,7 @@ func TestColumns(t *testing.T) {
 
 // The curve of reserved memory reaches as high as the axis says.
 func TestCurveScale(t *testing.T) {
-	s := newSubject(read(t, fragmented, true))
+	s := subjectOf(t, read(t, fragmented, true))
 	c := newCurves(s, details[0])
 	top := math.Inf(1)
 	for _, m := range regexp.MustCompile(`V([0-9.]+)`).FindAllStringSubmatch(c.Reserved, -1) {
@@ -78,7 +78,7 @@ var rectangle = regexp.MustCompile(`M([0-9.]+) ([0-9.]+)h([0-9.]+)v([0-9.]+)h-[0
 // pending in them.
 func TestMapAreas(t *testing.T) {
 	for _, file := range []string{fragmented, healthy, streams, expandable, midrun, stateOnly, long} {
-		s := newSubject(read(t, file, false))
+		s := subjectOf(t, read(t, file, false))
 		m := newSegmentMap(s, details[0])
 		area := func(path string) (sum float64) {
 			for _, r := range rectangle.FindAllStringSubmatch(path, -1) {
@@ -180,7 +180,7 @@ func TestMoment(t *testing.T) {
 		{healthy, true, "11341 false at the peak"},
 		{stateOnly, false, "-1 false when the file was written"},
 	} {
-		m := newSubject(read(t, c.file, c.explained)).moment
+		m := subjectOf(t, read(t, c.file, c.explained)).moment
 		if got := fmt.Sprintf("%d %v %s", m.event, m.failed, m.when); got != c.want {
 			t.Errorf("%s: %s, want %s", c.file, got, c.want)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 )
@@ -47,33 +47,39 @@ func read(t *testing.T, file string, explained bool) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Name: filepath.Base(file), Version: "test", Trace: f.Traces[0], Side: recorder.Read(f.Extra), NoVerdict: "Nobody asked."}
-	if in.Observed, err = stats.Observe(t.Context(), in.Trace, nil); err != nil {
-		t.Fatal(err)
-	}
-	if in.Facts, err = stats.NewSnapshot(t.Context(), f, stats.Options{Device: input.AnyDevice, Observed: in.Observed}); err != nil {
+	in := Input{Name: filepath.Base(file), Version: "test", Run: run.New(f.Traces[0], recorder.Read(f.Extra)), NoVerdict: "Nobody asked."}
+	if in.Facts, err = stats.NewSnapshot(t.Context(), f, stats.Options{Device: input.AnyDevice, Run: in.Run}); err != nil {
 		t.Fatal(err)
 	}
 	if !explained {
 		return in
 	}
-	v, err := verify.Run(t.Context(), in.Trace, verify.Options{})
+	c, err := in.Run.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := v.Program()
-	if in.Explain, err = explain.FromSnapshot(t.Context(), explain.Input{Program: p, Side: in.Side}); err != nil {
+	if in.Explain, err = explain.FromSnapshot(t.Context(), explain.Input{Run: c, Side: in.Run.Facts}); err != nil {
 		t.Fatal(err)
 	}
 	q := whatif.Question{}
-	q.Limit, q.Memory = whatif.Bounds(p, in.Side, nil, nil)
-	for _, s := range explain.Remedies(p.Settings) {
+	q.Limit, q.Memory = whatif.Bounds(c, nil, nil)
+	for _, s := range explain.Remedies(c.Program.Settings) {
 		q.Settings = append(q.Settings, whatif.Setting{Conf: s.String(), Parsed: s})
 	}
-	if in.WhatIf, err = whatif.Ask(t.Context(), p, q); err != nil {
+	if in.WhatIf, err = whatif.Ask(t.Context(), c, q); err != nil {
 		t.Fatal(err)
 	}
 	return in
+}
+
+// subjectOf is what a report of an input is made from.
+func subjectOf(t *testing.T, in Input) *subject {
+	t.Helper()
+	s, err := newSubject(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func write(t *testing.T, in Input) string {

@@ -97,7 +97,7 @@ type mapRow struct {
 
 // newSegmentMap draws the map at the moment; nil if there are no segments then.
 func newSegmentMap(s *subject, d detail) *segmentMap {
-	if s.Trace == nil {
+	if s.trace == nil {
 		return nil
 	}
 	m := s.layout.At(s.moment.event)

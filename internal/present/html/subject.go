@@ -1,8 +1,9 @@
 package html
 
 import (
+	"context"
+
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -13,14 +14,15 @@ import (
 type subject struct {
 	Input
 
-	line     *timeline.Timeline // nil without a trace, like the next ones
+	trace    *trace.Trace // nil without a snapshot, like the next ones
+	line     *timeline.Timeline
 	lives    *timeline.Lives
 	course   *timeline.Course
 	layout   *timeline.Layout
 	clock    *timeline.Clock
 	peaks    *timeline.Peaks
 	analysis *findings.Analysis
-	places   *stats.Places
+	moments  *timeline.Moments
 
 	moment moment
 }
@@ -30,31 +32,25 @@ type moment struct {
 	event  int    // after it; -1 is before the first one
 	failed bool   // a request failed then
 	when   string // "when it failed"
-	at     stats.Moment
+	at     timeline.Moment
 }
 
-func newSubject(in Input) *subject {
+func newSubject(ctx context.Context, in Input) (*subject, error) {
 	s := &subject{Input: in}
-	if in.Trace == nil {
-		return s
+	if in.Run == nil {
+		return s, nil
 	}
-	var known timeline.Options
-	if in.Observed != nil {
-		known = timeline.Options{Start: in.Observed.Start, Sizes: in.Observed.Sizes}
+	x, err := in.Run.Indices(ctx)
+	if err != nil {
+		return nil, err
 	}
-	s.line = timeline.New(in.Trace, known)
-	s.lives = timeline.NewLives(s.line)
-	s.course = timeline.NewCourse(s.line, s.lives)
-	s.layout = timeline.NewLayout(s.line, s.lives)
-	s.clock = timeline.NewClock(in.Trace)
-	s.peaks = s.line.Peaks()
-	s.analysis = findings.New(in.Trace, findings.Options{Start: s.line.Start, Sizes: known.Sizes})
-	s.places = stats.NewPlaces(in.Trace)
+	s.trace, s.line, s.peaks, s.moments = in.Run.Trace, x.Timeline, x.Peaks, x.Moments
+	s.lives, s.course, s.layout, s.clock, s.analysis = x.Lives, x.Course, x.Layout, x.Clock, x.Analysis
 	s.moment = s.findMoment()
-	return s
+	return s, nil
 }
 
-func (s *subject) events() int { return s.Trace.Events.Len() }
+func (s *subject) events() int { return s.trace.Events.Len() }
 
 // findMoment chooses the failure that is explained, else the last one, else the
 // peak.
@@ -71,11 +67,11 @@ func (s *subject) findMoment() moment {
 		m = moment{event: s.peaks.OOMs[len(s.peaks.OOMs)-1].Index, failed: true, when: "when a request failed"}
 	default:
 		m = moment{event: s.analysis.PeakEvent(), when: "at the peak"}
-		if s.Trace.Partial {
+		if s.trace.Partial {
 			m.when += " of the events that are there"
 		}
 	}
-	m.at = s.places.Event(m.event)
+	m.at = s.moments.Event(m.event)
 	return m
 }
 
@@ -86,8 +82,8 @@ func (s *subject) request() uint64 {
 	case !s.moment.failed:
 	case r != nil && r.Evidence.Rounded != nil:
 		return *r.Evidence.Rounded
-	case s.moment.event >= 0 && s.Trace.Events.Action.At(s.moment.event) == alloc.ActionOOM:
-		return s.Trace.Events.Size.At(s.moment.event)
+	case s.moment.event >= 0 && s.trace.Events.Action.At(s.moment.event) == alloc.ActionOOM:
+		return s.trace.Events.Size.At(s.moment.event)
 	}
 	return 0
 }
@@ -113,7 +109,7 @@ func (s *subject) category(life int32) string {
 
 // site is where a life was allocated; empty if the file does not tell.
 func (s *subject) site(id trace.StackID) string {
-	site, ok := timeline.SiteOf(s.Trace, id)
+	site, ok := timeline.SiteOf(s.trace, id)
 	if !ok {
 		return ""
 	}
@@ -124,7 +120,7 @@ func (s *subject) site(id trace.StackID) string {
 func (s *subject) begunLate() bool { return s.line != nil && s.line.Start.Kind == start.Rebuilt }
 
 // place says when a peak was.
-func (s *subject) place(p timeline.Peak) *stats.Moment {
-	m := s.places.At(p.Event, p.Time)
+func (s *subject) place(p timeline.Peak) *timeline.Moment {
+	m := s.moments.At(p.Event, p.Time)
 	return &m
 }

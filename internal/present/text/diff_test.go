@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -22,7 +23,7 @@ func traceOf(t *testing.T, file string) *trace.Trace {
 
 func sideOf(t *testing.T, x *diff.Table, file string, tr *trace.Trace, at diff.At) *diff.Side {
 	t.Helper()
-	sides, err := x.Sides(t.Context(), diff.Source{File: file, Trace: tr}, []diff.At{at}, diff.Options{})
+	sides, err := x.Sides(t.Context(), diff.Source{File: file, Run: run.New(tr, nil)}, []diff.At{at})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestDiffIsCleaned(t *testing.T) {
 	var ranks strings.Builder
 	var all []*diff.Rank
 	for _, name := range []string{"\x1b[2Ja", "\x1b[2Jb", "\x1b[2Jc"} {
-		r, err := x.Rank(t.Context(), diff.Source{File: name, Trace: tr}, name, diff.Options{})
+		r, err := x.Rank(t.Context(), diff.Source{File: name, Run: run.New(tr, nil)}, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func ranksOf(t *testing.T, n int, change func(i int, r *diff.Rank, tr *trace.Tra
 	for i := range n {
 		tr := traceOf(t, "../../../testdata/variety/graphs.pickle.gz")
 		change(i, nil, tr)
-		r, err := x.Rank(t.Context(), diff.Source{File: fmt.Sprintf("dir/rank%d.pickle", i), Trace: tr}, fmt.Sprintf("rank%d.pickle", i), diff.Options{})
+		r, err := x.Rank(t.Context(), diff.Source{File: fmt.Sprintf("dir/rank%d.pickle", i), Run: run.New(tr, nil)}, fmt.Sprintf("rank%d.pickle", i))
 		if err != nil {
 			t.Fatal(err)
 		}

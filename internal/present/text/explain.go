@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -184,7 +183,7 @@ func momentLine(f *explain.Failure) string {
 	return " at " + momentOf(&f.Moment)
 }
 
-func momentOf(m *stats.Moment) string {
+func momentOf(m *timeline.Moment) string {
 	s := "event " + countText(*m.Event)
 	if m.Since != nil {
 		s += ", " + secondsText(*m.Since)

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
-	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -34,7 +33,7 @@ func large() *explain.Report {
 		Verdict: explain.Fragmentation, Confidence: explain.Open, UnderCap: true, Summary: "A request failed. " + long,
 		Limit:     explain.Limit{Min: ptr(uint64(6 << 30)), Max: ptr(uint64(7 << 30)), Source: "inferred"},
 		SelfCheck: &whatif.SelfCheck{Events: 9, Identical: 9, Note: "the model reproduces 9 of 9 recorded events"},
-		Failure:   &explain.Failure{Moment: stats.Moment{Event: ptr(8), Since: ptr(int64(1500000)), Step: ptr(3)}},
+		Failure:   &explain.Failure{Moment: timeline.Moment{Event: ptr(8), Since: ptr(int64(1500000)), Step: ptr(3)}},
 		Evidence: explain.Evidence{
 			Live: ptr(uint64(5 << 30)), Request: ptr(uint64(1 << 30)), Rounded: ptr(uint64(1<<30 + 512)), Segment: ptr(uint64(1<<30 + 2<<20)),
 			Free: ptr(uint64(1 << 29)), LargestFree: ptr(uint64(1 << 28)), FreeUsable: ptr(uint64(1 << 28)), LargestUsable: ptr(uint64(1 << 27)),

@@ -173,7 +173,7 @@ func (p *page) memory(f *stats.Snapshot) {
 		heading += "        peak  at event      time"
 	}
 	p.heading("Memory", heading)
-	row := func(name, now, peak string, at *stats.Moment) {
+	row := func(name, now, peak string, at *timeline.Moment) {
 		p.line("  %-9s %11s %11s %s", name, now, peak, peakText(at, f))
 	}
 	level := func(name string, l stats.Level) {
@@ -201,7 +201,7 @@ func (p *page) memory(f *stats.Snapshot) {
 }
 
 // peakText is momentText in columns.
-func peakText(m *stats.Moment, f *stats.Snapshot) string {
+func peakText(m *timeline.Moment, f *stats.Snapshot) string {
 	switch {
 	case m == nil:
 		return ""
@@ -216,7 +216,7 @@ func peakText(m *stats.Moment, f *stats.Snapshot) string {
 }
 
 // momentText says when something was.
-func momentText(m *stats.Moment, f *stats.Snapshot) string {
+func momentText(m *timeline.Moment, f *stats.Snapshot) string {
 	s := "event " + countText(*m.Event)
 	if m.Since != nil {
 		s += ", " + secondsText(*m.Since)
@@ -228,7 +228,7 @@ func momentText(m *stats.Moment, f *stats.Snapshot) string {
 }
 
 // placeText says where in the program a moment lies.
-func placeText(m *stats.Moment, f *stats.Snapshot) string {
+func placeText(m *timeline.Moment, f *stats.Snapshot) string {
 	var parts []string
 	if m.Step != nil {
 		parts = append(parts, fmt.Sprintf("step %d", *m.Step))

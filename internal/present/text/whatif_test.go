@@ -6,7 +6,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
@@ -16,14 +16,13 @@ func whatIfText(t *testing.T, path string, change func(*whatif.Question), confs 
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := verify.Run(t.Context(), f.Traces[0], verify.Options{})
+	c, err := run.New(f.Traces[0], nil).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := v.Program()
-	q := whatif.Question{Limit: whatif.LimitOf(p, nil), Memory: whatif.MemoryOf(p, nil)}
-	for _, c := range confs {
-		s, err := whatif.ParseSetting(c)
+	q := whatif.Question{Limit: whatif.LimitOf(c), Memory: whatif.MemoryOf(c)}
+	for _, conf := range confs {
+		s, err := whatif.ParseSetting(conf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,13 +31,13 @@ func whatIfText(t *testing.T, path string, change func(*whatif.Question), confs 
 	if change != nil {
 		change(&q)
 	}
-	a, err := whatif.Ask(t.Context(), p, q)
+	a, err := whatif.Ask(t.Context(), c, q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.Interrupted, a.NotRun = true, []string{"never:asked"}
 	var b strings.Builder
-	if err := WhatIf(&b, WhatIfHead{Name: "file\x1b", Events: p.Trace.Events.Len()}, a, Style{}); err != nil {
+	if err := WhatIf(&b, WhatIfHead{Name: "file\x1b", Events: c.Events()}, a, Style{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -7,6 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -215,7 +216,7 @@ func VerdictText(r *explain.Report) (verdict, means string) {
 }
 
 // MomentText says when something was: the event, the time, the step.
-func MomentText(m *stats.Moment) string {
+func MomentText(m *timeline.Moment) string {
 	if m == nil || m.Event == nil {
 		return "before the first event"
 	}

@@ -158,15 +158,15 @@ func TestSteps(t *testing.T) {
 	if want := []string{"", "step 0", "step 1", "step 2", "step 3"}; !slices.Equal(metas, want) {
 		t.Errorf("metadata %q", metas)
 	}
-	p := timeline.NewProgram(annotated)
-	if len(p.Steps) != 4 || p.Complete() != 4 || len(timeline.NewProgram(hidden).Steps) != 0 {
+	p := timeline.NewAnnotations(annotated)
+	if len(p.Steps) != 4 || p.Complete() != 4 || len(timeline.NewAnnotations(hidden).Steps) != 0 {
 		t.Errorf("%d steps, %d complete", len(p.Steps), p.Complete())
 	}
 	if at := p.At(annotated.Events.Time.At(annotated.Events.Len() - 1)); at.Step != 4 {
 		t.Errorf("the last event is in step %d", at.Step)
 	}
 	// A run that dies does not end its step.
-	p = timeline.NewProgram(run(t, scenario.Config{Limit: 48 * mib, Steps: scenario.Annotated}, training))
+	p = timeline.NewAnnotations(run(t, scenario.Config{Limit: 48 * mib, Steps: scenario.Annotated}, training))
 	if len(p.Steps) != p.Complete()+1 {
 		t.Errorf("%d steps, %d complete", len(p.Steps), p.Complete())
 	}
@@ -232,7 +232,7 @@ func ExampleRun() {
 	last := tr.Events.At(tr.Events.Len() - 1)
 	site, _ := timeline.SiteOf(tr, last.Stack)
 	fmt.Println(last.Action, last.Size, "bytes at", site)
-	fmt.Println("in step", timeline.NewProgram(tr).At(last.Time).Step)
+	fmt.Println("in step", timeline.NewAnnotations(tr).At(last.Time).Step)
 	// Output:
 	// oom 10485760 bytes at model.py:12 forward
 	// in step 4

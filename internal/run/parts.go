@@ -1,0 +1,117 @@
+package run
+
+import (
+	"context"
+
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/replay/start"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
+)
+
+// Start returns the state before the first event.
+func (r *Run) Start() *start.State {
+	s, _ := r.start.get(context.Background(), func() (*start.State, error) { return start.Find(r.Trace), nil })
+	return s
+}
+
+// Annotations returns what the annotations tell about the program's course.
+func (r *Run) Annotations() *timeline.Annotations {
+	a, _ := r.annotations.get(context.Background(), func() (*timeline.Annotations, error) {
+		return timeline.NewAnnotations(r.Trace), nil
+	})
+	return a
+}
+
+// Outline returns the timeline without block sizes, which needs no replay.
+func (r *Run) Outline() *timeline.Timeline {
+	l, _ := r.outline.get(context.Background(), func() (*timeline.Timeline, error) {
+		return timeline.New(r.Trace, timeline.Options{Start: r.Start()}), nil
+	})
+	return l
+}
+
+// History is the course of the totals.
+type History struct {
+	Timeline *timeline.Timeline // with block sizes if the trace replays
+	Peaks    *timeline.Peaks
+	Moments  *timeline.Moments
+}
+
+// History returns the course of the totals. The error is the context's.
+func (r *Run) History(ctx context.Context) (*History, error) {
+	return r.history.get(ctx, func() (*History, error) {
+		h := &History{}
+		if v, err := r.Replayed(ctx); err == nil && v != nil && v.Sizes != nil {
+			h.Timeline = timeline.New(r.Trace, timeline.Options{Start: r.Start(), Sizes: v.Sizes})
+		} else {
+			h.Timeline = r.Outline()
+		}
+		h.Peaks = h.Timeline.Peaks()
+		h.Moments = timeline.NewMoments(r.Trace, r.Annotations(), h.Peaks.First)
+		return h, nil
+	})
+}
+
+// Lives returns the lifetimes of all blocks. The error is the context's.
+func (r *Run) Lives(ctx context.Context) (*timeline.Lives, error) {
+	return r.lives.get(ctx, func() (*timeline.Lives, error) {
+		h, err := r.History(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return timeline.NewLives(h.Timeline), nil
+	})
+}
+
+// Analysis returns the steps, and what findings and holders are read from. The
+// error is the context's.
+func (r *Run) Analysis(ctx context.Context) (*findings.Analysis, error) {
+	return r.analysis.get(ctx, func() (*findings.Analysis, error) {
+		lives, err := r.Lives(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return findings.New(lives, r.Annotations()), nil
+	})
+}
+
+// Findings returns the leaks, the spikes, and what comes and goes in a step. The
+// error is the context's.
+func (r *Run) Findings(ctx context.Context) (*findings.Findings, error) {
+	return r.findings.get(ctx, func() (*findings.Findings, error) {
+		a, err := r.Analysis(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return a.Find(), nil
+	})
+}
+
+// Indices are what pictures are drawn from.
+type Indices struct {
+	History
+	Lives    *timeline.Lives
+	Course   *timeline.Course
+	Layout   *timeline.Layout
+	Clock    *timeline.Clock
+	Analysis *findings.Analysis
+}
+
+// Indices returns what pictures are drawn from. The error is the context's.
+func (r *Run) Indices(ctx context.Context) (*Indices, error) {
+	return r.indices.get(ctx, func() (*Indices, error) {
+		h, err := r.History(ctx)
+		if err != nil {
+			return nil, err
+		}
+		x := &Indices{History: *h, Clock: timeline.NewClock(r.Trace)}
+		if x.Lives, err = r.Lives(ctx); err != nil {
+			return nil, err
+		}
+		if x.Analysis, err = r.Analysis(ctx); err != nil {
+			return nil, err
+		}
+		x.Course, x.Layout = timeline.NewCourse(x.Timeline, x.Lives), timeline.NewLayout(x.Timeline, x.Lives)
+		return x, nil
+	})
+}
