@@ -15,6 +15,7 @@ import (
 type genOptions struct {
 	generate.Options
 	bytes  string
+	limit  boundFlag
 	device *deviceFlag
 }
 
@@ -31,12 +32,18 @@ on top compresses it.
 The calls that the trace shows are run through the allocator engine, so the
 events, addresses and final segments are what the allocator would have done:
 ashlar verify finds the result identical. What the recording leaves allocated
-stays; what it frees again is repeated. Out-of-memory failures and private pools
-are not repeated.
+stays; what it frees again is repeated, in its pools. Out-of-memory failures are
+not repeated.
+
+--limit caps the reserved memory of the repeated run, as
+torch.cuda.set_per_process_memory_fraction does, and OUT ends at the first
+request that fails: its oom event is the last, and the segments are those of
+that moment. If all requests are served, that is an error.
 
 --stack-depth and --distinct-stacks replace the recorded stacks by made-up ones
 that share their frames. The same flags and IN give the same bytes.`,
 		Example: "  ashlar gen run.pickle big.pickle --events 1000000\n" +
+			"  ashlar gen run.pickle oom.pickle --limit 6GiB\n" +
 			"  ashlar gen run.pickle huge.pickle.zst --bytes 2GB --stack-depth 40 --distinct-stacks 20000",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -54,6 +61,7 @@ that share their frames. The same flags and IN give the same bytes.`,
 	f := cmd.Flags()
 	f.Int64Var(&o.Events, "events", 0, "number of events, of all devices together (default as many as IN has)")
 	f.StringVar(&o.bytes, "bytes", "", "size of the uncompressed file instead, for instance 2GB")
+	f.Var(&o.limit, "limit", "cap on reserved memory; OUT ends at the first request that fails under it")
 	f.IntVar(&o.StackDepth, "stack-depth", 0, "frames of each stack (default as recorded)")
 	f.IntVar(&o.DistinctStacks, "distinct-stacks", 0, "number of different stacks (default as recorded)")
 	f.Uint64Var(&o.Seed, "seed", 0, "another number gives other stacks and pauses")
@@ -85,6 +93,9 @@ func (o *genOptions) check(cmd *cobra.Command) error {
 			return fmt.Errorf("--bytes is %s: it must be from 1 B to 1 PiB", o.bytes)
 		}
 		o.Bytes = int64(n)
+	}
+	if o.limit.bytes != nil {
+		o.Limit = *o.limit.bytes
 	}
 	return o.Options.Check()
 }

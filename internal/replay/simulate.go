@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/replay/private"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -149,7 +150,7 @@ type simulation struct {
 	a       *alloc.Allocator
 	s       alloc.Serial
 	handles []alloc.Handle // tensor -> block; 0 while there is none
-	routes  map[alloc.PoolID]*alloc.Capture
+	pools   *private.Pools
 	others  []Taking // those that are to come
 	highs   highs
 	at      highs // of the current piece of the curve
@@ -179,7 +180,7 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	}
 	r := &simulation{
 		Program: p, out: &Outcome{Conditions: c}, dev: sim.New(config), others: p.takings,
-		handles: make([]alloc.Handle, p.tensors), routes: map[alloc.PoolID]*alloc.Capture{},
+		handles: make([]alloc.Handle, p.tensors),
 	}
 	// The state at the beginning was made under the recorded settings.
 	r.a = alloc.New(r.dev, alloc.WithDevice(p.Trace.Device), alloc.WithSettings(p.Settings))
@@ -203,16 +204,10 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 			return nil, err
 		}
 	}
+	r.pools = private.New(r.a)
 	for i := range p.initial {
-		if id := p.initial[i].Pool; id != (alloc.PoolID{}) && r.routes[id] == nil {
-			c, err := r.a.BeginCapture(id, func(uint64) bool { return false })
-			if err != nil {
-				return nil, err
-			}
-			if err := c.End(); err != nil {
-				return nil, err
-			}
-			r.routes[id] = c
+		if err := r.pools.Hold(p.initial[i].Pool); err != nil {
+			return nil, err
 		}
 	}
 	if err := r.fitStart(); err != nil {
@@ -420,11 +415,7 @@ func (r *simulation) other(i int) error {
 	case CallEmptyCache:
 		return r.a.EmptyCache()
 	case CallClosePool:
-		id := r.places[c.at()].pool
-		if route := r.routes[id]; route != nil {
-			delete(r.routes, id)
-			return route.Close()
-		}
+		return r.pools.Close(r.places[c.at()].pool)
 	case CallTry:
 		return r.try(i)
 	}
@@ -446,24 +437,12 @@ func (r *simulation) try(i int) error {
 }
 
 // routed allocates from a private pool.
-func (r *simulation) routed(size uint64, at *place) (alloc.Handle, error) {
-	if at.pool == (alloc.PoolID{}) {
-		return r.s.Malloc(size, at.stream)
-	}
-	c, err := r.a.BeginCapture(at.pool, func(uint64) bool { return true })
-	if err != nil {
-		return 0, err
-	}
-	h, failed := r.s.Malloc(size, at.stream)
-	if err := c.End(); err != nil {
-		return 0, err
-	}
-	if r.routes[at.pool] == nil {
-		r.routes[at.pool] = c
-	} else if err := c.Release(); err != nil {
-		return 0, err
-	}
-	return h, failed
+func (r *simulation) routed(size uint64, at *place) (h alloc.Handle, err error) {
+	err = r.pools.Route(at.pool, func() (err error) {
+		h, err = r.s.Malloc(size, at.stream)
+		return err
+	})
+	return h, err
 }
 
 // failed notes that call i failed; errors other than out of memory are

@@ -1,9 +1,12 @@
 package generate
 
 import (
+	"context"
 	"errors"
 	"math"
+	"slices"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -16,6 +19,7 @@ type op struct {
 	tensor  int32
 	size    uint64
 	stream  uint64
+	pool    alloc.PoolID
 	time    int64 // since the program began
 	stack   trace.StackID
 	meta    trace.StringID
@@ -24,13 +28,14 @@ type op struct {
 
 // program is what a trace shows of the calls that were made.
 type program struct {
-	ops     []op
-	tensors int
-	timed   bool
-	begin   int64 // microseconds since the Unix epoch
-	span    int64 // from the first event or annotation to the last
-	repeats bool  // some op is not once
-	peak    uint64
+	ops        []op
+	tensors    int
+	timed      bool
+	begin      int64 // microseconds since the Unix epoch
+	span       int64 // from the first event or annotation to the last
+	repeats    bool  // some op is not once
+	peak       uint64
+	finalPools []alloc.PoolID // private ones that are there when the recording ends
 }
 
 // reader dresses the calls of a trace with what its events tell about them.
@@ -42,11 +47,15 @@ type reader struct {
 
 var errNoEvents = errors.New("it has no events that could be repeated: record with torch.cuda.memory._record_memory_history()")
 
-func readProgram(t *trace.Trace) (*program, error) {
+func readProgram(ctx context.Context, t *trace.Trace) (*program, error) {
 	if t.Events.Len() == 0 {
 		return nil, errNoEvents
 	}
-	r := &reader{t: t, calls: verify.ReadProgram(t)}
+	v, err := verify.Run(ctx, t, verify.Options{})
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{t: t, calls: v.Program()}
 	if r.tensors = r.calls.Tensors(); r.tensors == 0 {
 		return nil, errNoEvents
 	}
@@ -56,7 +65,18 @@ func readProgram(t *trace.Trace) (*program, error) {
 		r.call(r.calls.Call(i))
 	}
 	r.repetition()
+	r.listPools()
 	return &r.program, nil
+}
+
+// listPools lists the private pools of the final state. The file tells their
+// names; those of others are made up.
+func (r *reader) listPools() {
+	for i := range r.t.Segments {
+		if id := r.t.Segments[i].Pool; id != (alloc.PoolID{}) && !slices.Contains(r.finalPools, id) {
+			r.finalPools = append(r.finalPools, id)
+		}
+	}
 }
 
 // times finds out when the program begins and ends.
@@ -92,7 +112,7 @@ func (r *reader) start() {
 	for _, s := range r.calls.Start.Segments {
 		for _, b := range s.Blocks {
 			o := op{
-				kind: replay.CallAlloc, tensor: int32(len(r.ops)), size: b.RequestedSize, stream: s.Stream,
+				kind: replay.CallAlloc, tensor: int32(len(r.ops)), size: b.RequestedSize, stream: s.Stream, pool: s.Pool,
 				meta: ev.Meta, compile: ev.Compile,
 			}
 			if b.Size > 0 {
@@ -108,17 +128,14 @@ func (r *reader) start() {
 	}
 }
 
-// call adds a call, except those that a generated run does not make.
+// call adds a call, except requests that failed.
 func (r *reader) call(c replay.Call) {
-	switch c.Kind {
-	case replay.CallTry:
+	if c.Kind == replay.CallTry {
 		return
-	case replay.CallClosePool: // its memory comes from the default pool here
-		c.Kind = replay.CallEmptyCache
 	}
 	ev := r.t.Events.At(c.Event)
 	o := op{
-		kind: c.Kind, tensor: int32(c.Tensor), size: c.Size, stream: c.Stream,
+		kind: c.Kind, tensor: int32(c.Tensor), size: c.Size, stream: c.Stream, pool: c.Pool,
 		stack: ev.Stack, meta: ev.Meta, compile: ev.Compile,
 	}
 	if ev.Time != trace.NoTime {

@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/private"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -22,6 +23,7 @@ type runner struct {
 	stacks   *stackSource
 	seed     uint64
 	onePass  bool
+	limit    uint64 // on reserved bytes, with the first failure ending the run; 0 for none
 
 	// Set by run:
 	a       *alloc.Allocator
@@ -34,6 +36,11 @@ type runner struct {
 	emit    func(snapshot.StreamEvent) bool
 	events  int64
 	stopped bool
+	failed  bool // a request, under the limit
+
+	pools                  *private.Pools
+	names                  map[alloc.PoolID]alloc.PoolID // recorded -> in this run
+	lastGraph, lastMemPool uint64                        // in the names of pools
 }
 
 // A pass follows the one before after a pause of so many microseconds.
@@ -51,16 +58,20 @@ const (
 )
 
 // run runs the program until done says so, which it is asked after each call,
-// or emit returns false.
+// emit returns false, or a request fails under the limit.
 func (r *runner) run(ctx context.Context, emit func(snapshot.StreamEvent) bool, done func() bool) error {
 	r.dev = sim.New(sim.Config{TotalMemory: max(256<<30, 4*r.peak), Events: sim.Manual})
 	r.a = alloc.New(r.dev, alloc.WithDevice(r.device), alloc.WithSettings(r.settings), alloc.WithObserver(r.observe))
 	if err := r.a.SetMemoryFraction(1); err != nil {
 		return err
 	}
+	if r.limit > 0 {
+		r.a.SetLimit(r.limit)
+	}
+	r.namePools()
 	r.addrs = make([]uint64, r.tensors)
 	r.streams, r.idle = map[uint64]uint64{}, nil
-	r.emit, r.events, r.calls, r.stopped = emit, 0, 0, false
+	r.emit, r.events, r.calls, r.stopped, r.failed = emit, 0, 0, false, false
 	clock := newClock(r.program, r.seed)
 	for pass := 0; ; pass++ {
 		before := r.events
@@ -75,7 +86,7 @@ func (r *runner) run(ctx context.Context, emit func(snapshot.StreamEvent) bool, 
 			if err := r.call(o, clock.at(pass, o.time)); err != nil {
 				return err
 			}
-			if r.stopped || done() {
+			if r.stopped || r.failed || done() {
 				return nil
 			}
 		}
@@ -107,12 +118,7 @@ func (r *runner) call(o *op, now int64) error {
 	}
 	switch o.kind {
 	case replay.CallAlloc:
-		addr, err := r.a.Malloc(o.size, o.stream)
-		var oom *alloc.OutOfMemoryError
-		if err != nil && !errors.As(err, &oom) {
-			return err
-		}
-		r.addrs[o.tensor] = addr
+		return r.malloc(o)
 	case replay.CallFree:
 		r.addrs[o.tensor] = 0
 		return r.a.Free(addr)
@@ -128,10 +134,53 @@ func (r *runner) call(o *op, now int64) error {
 		}
 	case replay.CallEmptyCache:
 		return r.a.EmptyCache()
+	case replay.CallClosePool:
+		id := r.pool(o.pool)
+		delete(r.names, o.pool)
+		return r.pools.Close(id)
 	case replay.CallSnapshot:
 		r.a.Snapshot()
 	}
 	return nil
+}
+
+func (r *runner) malloc(o *op) error {
+	err := r.pools.Route(r.pool(o.pool), func() (err error) {
+		r.addrs[o.tensor], err = r.a.Malloc(o.size, o.stream)
+		return err
+	})
+	var oom *alloc.OutOfMemoryError
+	if errors.As(err, &oom) {
+		r.failed, err = r.limit > 0, nil
+	}
+	return err
+}
+
+// namePools lets the pools that the file names keep their names.
+func (r *runner) namePools() {
+	r.pools, r.names, r.lastGraph, r.lastMemPool = private.New(r.a), map[alloc.PoolID]alloc.PoolID{}, 0, 0
+	for _, id := range r.finalPools {
+		r.names[id] = id
+		r.lastGraph, r.lastMemPool = max(r.lastGraph, id.First), max(r.lastMemPool, id.Second)
+	}
+}
+
+// pool returns the pool that stands for a recorded one. As in PyTorch a name is
+// used once: a pool that was deleted comes back under another.
+func (r *runner) pool(recorded alloc.PoolID) alloc.PoolID {
+	id, ok := r.names[recorded]
+	switch {
+	case ok || recorded == alloc.PoolID{}:
+		return id
+	case recorded.First == 0:
+		r.lastMemPool++
+		id.Second = r.lastMemPool
+	default:
+		r.lastGraph++
+		id.First = r.lastGraph
+	}
+	r.names[recorded] = id
+	return id
 }
 
 // otherStream returns a stream that nothing else waits for. Which one it is

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -21,6 +22,10 @@ type Options struct {
 
 	StackDepth     int // frames of each stack; 0 as recorded
 	DistinctStacks int // different stacks; 0 as recorded
+
+	// Limit on reserved bytes, 0 for none. The run, with as many calls as it
+	// would have without, ends where a request fails under it.
+	Limit uint64
 
 	Devices int // with the same program; 0 is one
 	Seed    uint64
@@ -64,7 +69,7 @@ func Write(ctx context.Context, w io.Writer, t *trace.Trace, o Options) (*Result
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	p, err := readProgram(t)
+	p, err := readProgram(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +111,13 @@ func (g *generator) runner(n int) *runner {
 	return &runner{program: g.program, device: n, settings: g.settings, stacks: g.stacks, seed: g.o.Seed}
 }
 
+// limitedRunner is a runner under the limit, if there is one.
+func (g *generator) limitedRunner(n int) *runner {
+	r := g.runner(n)
+	r.limit = g.o.Limit
+	return r
+}
+
 // plan runs the program of one device for the first time.
 func (g *generator) plan(n int) error {
 	events := g.o.Events / int64(g.o.Devices)
@@ -117,6 +129,9 @@ func (g *generator) plan(n int) error {
 		plan, events = g.planBytes, g.o.Bytes/int64(g.o.Devices)
 	}
 	d, err := plan(n, events)
+	if err == nil && g.o.Limit > 0 {
+		d, err = g.planFailure(n, d.calls)
+	}
 	if err != nil {
 		return err
 	}
@@ -129,6 +144,23 @@ func (g *generator) plan(n int) error {
 func (g *generator) planEvents(n int, events int64) (device, error) {
 	r := g.runner(n)
 	r.onePass = events == 0
+	return g.outcome(r, func() bool { return events > 0 && r.events >= events })
+}
+
+// planFailure makes so many calls under the limit, one of which must fail.
+func (g *generator) planFailure(n int, calls int64) (device, error) {
+	r := g.limitedRunner(n)
+	d, err := g.outcome(r, func() bool { return r.calls >= calls })
+	if err == nil && !r.failed {
+		s := r.a.Stats()
+		err = fmt.Errorf("no request fails under a limit of %s: the run reserves at most %s and has at most %s allocated; set a lower limit",
+			units.Size(g.o.Limit), units.Size(uint64(s.ReservedBytes.All.Peak)), units.Size(uint64(s.AllocatedBytes.All.Peak)))
+	}
+	return d, err
+}
+
+// outcome runs a program and keeps how it ends.
+func (g *generator) outcome(r *runner, done func() bool) (device, error) {
 	d := device{}
 	live := map[uint64]trace.StackID{}
 	err := r.run(g.ctx, func(ev snapshot.StreamEvent) bool {
@@ -140,7 +172,7 @@ func (g *generator) planEvents(n int, events int64) (device, error) {
 		}
 		d.last = ev.Time
 		return true
-	}, func() bool { return events > 0 && r.events >= events })
+	}, done)
 	d.calls, d.events = r.calls, r.events
 	d.segments = g.segments(r, live)
 	return d, err
@@ -258,7 +290,7 @@ func (g *generator) events(n int, yield func(snapshot.StreamEvent) bool) {
 	if g.err != nil {
 		return
 	}
-	r := g.runner(n)
+	r := g.limitedRunner(n)
 	calls := g.devices[n].calls
 	g.err = r.run(g.ctx, func(ev snapshot.StreamEvent) bool {
 		if g.counted++; g.counted%4096 == 0 && g.o.Progress != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/private"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -39,7 +40,7 @@ type player struct {
 	waiting map[uint64]uint64
 	idle    []uint64 // made-up streams free for use
 	made    uint64
-	routes  map[alloc.PoolID]*alloc.Capture
+	private *private.Pools
 
 	// What the replay decided about the calls; see reading.
 	flushes []int32                // rows at which a release of its own begins
@@ -73,7 +74,7 @@ func (c *playConfig) device(f *reservations, memory uint64) {
 func newPlayer(r *rows, c playConfig) (*player, error) {
 	p := &player{
 		t: r.t, rows: r, pools: c.pools, config: c,
-		waiting: map[uint64]uint64{}, routes: map[alloc.PoolID]*alloc.Capture{}, routed: map[int32]alloc.PoolID{},
+		waiting: map[uint64]uint64{}, routed: map[int32]alloc.PoolID{},
 	}
 	p.dev = &watched{
 		Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}),
@@ -84,6 +85,7 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 		options = append(options, alloc.WithExplainer(p.dev.grown))
 	}
 	p.a = alloc.New(p.dev, options...)
+	p.private = private.New(p.a)
 	if c.atMost != 0 {
 		p.dev.high, p.dev.sure = c.atMost, c.atMost
 	}
@@ -96,7 +98,7 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 	for i := range c.start.Segments {
 		s := &c.start.Segments[i]
 		p.dev.reserved += s.TotalSize
-		if err := p.holdPool(s.Pool); err != nil {
+		if err := p.private.Hold(s.Pool); err != nil {
 			return nil, err
 		}
 	}
@@ -218,26 +220,18 @@ func (p *player) flushedBefore(i, j int) bool {
 
 // release empties the cache, or deletes the one pool whose segments go.
 func (p *player) release(i, j int) error {
-	private := map[alloc.PoolID]bool{}
+	pools := map[alloc.PoolID]bool{}
 	for k := i; k < j; k++ {
 		if p.rows.isRelease(k) {
-			private[p.pools.at(k)] = true
+			pools[p.pools.at(k)] = true
 		}
 	}
-	if len(private) == 1 && !private[alloc.PoolID{}] {
-		for id := range private {
-			if c := p.routes[id]; c != nil {
-				delete(p.routes, id)
-				return c.Close()
-			}
+	for id := range pools {
+		if len(pools) == 1 && p.private.Holds(id) {
+			return p.private.Close(id)
 		}
-	}
-	for id := range private {
-		if c := p.routes[id]; c != nil {
-			delete(p.routes, id)
-			if err := c.Release(); err != nil {
-				return err
-			}
+		if err := p.private.Release(id); err != nil {
+			return err
 		}
 	}
 	return p.a.EmptyCache()
@@ -284,24 +278,10 @@ func (p *player) malloc(i, j int) error {
 	rules := p.a.Rules()
 	p.dev.rounded = rules.Round(e.Size)
 	p.dev.segment = rules.SegmentSize(p.dev.rounded)
-	if pool == (alloc.PoolID{}) {
+	return p.expected(j, p.private.Route(pool, func() error {
 		_, err := p.a.Malloc(e.Size, e.Stream)
-		return p.expected(j, err)
-	}
-	c, err := p.a.BeginCapture(pool, func(uint64) bool { return true })
-	if err != nil {
 		return err
-	}
-	_, failed := p.a.Malloc(e.Size, e.Stream)
-	if err := c.End(); err != nil {
-		return err
-	}
-	if p.routes[pool] == nil {
-		p.routes[pool] = c
-	} else if err := c.Release(); err != nil {
-		return err
-	}
-	return p.expected(j, failed)
+	}))
 }
 
 // maxOOMs bounds how many failed requests are looked at.
@@ -317,19 +297,6 @@ func (p *player) expected(row int, err error) error {
 		p.ooms = append(p.ooms, freeNow(p.a, p.rows.event(row)))
 	}
 	return nil
-}
-
-// holdPool keeps a private pool alive as long as the trace does.
-func (p *player) holdPool(id alloc.PoolID) error {
-	if id == (alloc.PoolID{}) || p.routes[id] != nil {
-		return nil
-	}
-	c, err := p.a.BeginCapture(id, func(uint64) bool { return false })
-	if err != nil {
-		return err
-	}
-	p.routes[id] = c
-	return c.End()
 }
 
 // observe compares an event with the one in the trace.
