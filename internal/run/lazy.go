@@ -1,17 +1,13 @@
 package run
 
-import (
-	"context"
-	"sync/atomic"
-)
+import "context"
 
 // lazy is a value that is made when it is first asked for.
 type lazy[T any] struct {
 	turn  chan struct{} // held by whoever makes or reads the value
-	made  bool
+	made  int           // how often it was made to the end
 	value T
 	err   error
-	times atomic.Int32 // how often it was made to the end
 }
 
 func newLazy[T any]() lazy[T] { return lazy[T]{turn: make(chan struct{}, 1)} }
@@ -25,15 +21,15 @@ func (l *lazy[T]) get(ctx context.Context, build func() (T, error)) (T, error) {
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	}
-	if l.made {
+	if l.made > 0 {
 		return l.value, l.err
 	}
 	value, err := build()
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
-	l.value, l.err, l.made = value, err, true
-	l.times.Add(1)
+	l.value, l.err = value, err
+	l.made++
 	return value, err
 }
 
@@ -41,5 +37,11 @@ func (l *lazy[T]) get(ctx context.Context, build func() (T, error)) (T, error) {
 func (l *lazy[T]) ready() bool {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
-	return l.made && l.err == nil
+	return l.made > 0 && l.err == nil
+}
+
+func (l *lazy[T]) count() int {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return l.made
 }
