@@ -2,14 +2,13 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
@@ -94,47 +93,8 @@ type verification struct {
 	std        stdio
 	out        *bufio.Writer
 	options    verifyOptions
-	files      []verifiedFile
-	identical  int
+	document   oracle.Document
 	unreadable int
-}
-
-// verifiedFile is the JSON form of one result.
-type verifiedFile struct {
-	File            string             `json:"file"`
-	Kind            string             `json:"kind"`
-	Identical       bool               `json:"identical"`
-	Events          int                `json:"events"`
-	IdenticalEvents int                `json:"identical_events"`
-	FirstDifference *replay.Difference `json:"first_difference"`
-	*snapshotFields
-	Error string `json:"error,omitempty"`
-}
-
-// snapshotFields are there for snapshots only.
-type snapshotFields struct {
-	Start             string      `json:"start"`
-	Limit             limitFields `json:"limit"`
-	SegmentsIdentical bool        `json:"segments_identical"`
-	Notes             []string    `json:"notes"`
-}
-
-// limitFields is what a snapshot tells about the limit; null is unknown.
-type limitFields struct {
-	MinBytes uint64  `json:"min_bytes"`
-	MaxBytes *uint64 `json:"max_bytes"`
-}
-
-func newSnapshotFields(r *replay.Result) *snapshotFields {
-	if r.Kind != "snapshot" {
-		return nil
-	}
-	f := &snapshotFields{Start: r.Start, SegmentsIdentical: r.SegmentsIdentical, Notes: append([]string{}, r.Notes...)}
-	f.Limit.MinBytes = r.Limit.Min
-	if r.Limit.Max != 0 {
-		f.Limit.MaxBytes = &r.Limit.Max
-	}
-	return f
 }
 
 func (v *verification) run(cmd *cobra.Command, sources []oracle.Source) error {
@@ -152,7 +112,7 @@ func (v *verification) run(cmd *cobra.Command, sources []oracle.Source) error {
 	switch {
 	case v.unreadable > 0:
 		return status(exitInput)
-	case v.identical < len(sources):
+	case v.document.Identical < len(sources):
 		return status(exitBad)
 	}
 	return nil
@@ -160,23 +120,19 @@ func (v *verification) run(cmd *cobra.Command, sources []oracle.Source) error {
 
 // one prints or keeps the result of one file.
 func (v *verification) one(name string, r *replay.Result, err error) {
+	v.document.Add(name, r, err)
 	if err != nil {
 		v.unreadable++
 		v.std.errorf("%s", firstLine(err.Error()))
-		v.files = append(v.files, verifiedFile{File: name, Kind: "unknown", Error: err.Error()})
 		return
 	}
 	for _, w := range r.Warnings {
 		v.std.errorf("%s: %s", name, firstLine(w))
 	}
-	if r.Identical {
-		v.identical++
-	}
-	v.files = append(v.files, verifiedFile{name, r.Kind, r.Identical, r.Events, r.IdenticalEvents, r.First, newSnapshotFields(r), ""})
 	if v.options.json {
 		return
 	}
-	fmt.Fprintln(v.out, resultText(name, r))
+	fmt.Fprintln(v.out, text.Verified(name, r))
 	if v.options.summary {
 		fmt.Fprint(v.out, text.MemorySummary(r.Stats, 0, false))
 	}
@@ -185,55 +141,13 @@ func (v *verification) one(name string, r *replay.Result, err error) {
 
 func (v *verification) end() error {
 	if v.options.json {
-		enc := json.NewEncoder(v.out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		err := enc.Encode(struct {
-			Files     []verifiedFile `json:"files"`
-			Identical int            `json:"identical"`
-			Total     int            `json:"total"`
-		}{v.files, v.identical, len(v.files)})
-		if err != nil {
+		if err := answer.WriteJSON(v.out, &v.document); err != nil {
 			return err
 		}
-	} else if len(v.files) > 1 {
-		fmt.Fprintf(v.out, "%s of %s identical\n", count(v.identical), count(len(v.files)))
+	} else if v.document.Total > 1 {
+		fmt.Fprintf(v.out, "%s of %s identical\n", count(v.document.Identical), count(v.document.Total))
 	}
 	return v.out.Flush()
-}
-
-// resultText is what is said about one file that could be read.
-func resultText(name string, r *replay.Result) string {
-	var text strings.Builder
-	switch {
-	case r.Identical && r.Kind == "recording":
-		fmt.Fprintf(&text, "%s: identical: %s events, %s checkpoints, %s segments", name, count(r.Events), count(r.Checkpoints), count(r.Segments))
-	case r.Identical && !r.SegmentsIdentical:
-		fmt.Fprintf(&text, "%s: identical: %s events, start %s, limit %s", name, count(r.Events), r.Start, limitText(r.Limit))
-	case r.Identical:
-		fmt.Fprintf(&text, "%s: identical: %s events, %s segments, start %s, limit %s", name, count(r.Events), count(r.Segments), r.Start, limitText(r.Limit))
-	default:
-		verdict := "different"
-		if r.First.Kind == replay.DiffUndefined || r.First.Kind == replay.DiffException {
-			verdict = "not comparable"
-		}
-		fmt.Fprintf(&text, "%s: %s: %s of %s events identical", name, verdict, count(r.IdenticalEvents), count(r.Events))
-		for line := range strings.Lines(r.First.String()) {
-			text.WriteString("\n  " + strings.TrimSuffix(line, "\n"))
-		}
-	}
-	for _, n := range r.Notes {
-		text.WriteString("\n  note: " + n)
-	}
-	return text.String()
-}
-
-// limitText says what is known about the cap on reserved memory.
-func limitText(l *replay.Limit) string {
-	if l.Max == 0 {
-		return "none reached"
-	}
-	return units.Size(l.Min) + " to " + units.Size(l.Max)
 }
 
 func count(n int) string { return units.Count(int64(n)) }
