@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -61,27 +62,6 @@ func (l limit) MinOr() uint64 {
 	return *l.Min
 }
 
-type segmentsReply struct {
-	Event     int
-	Time      *int64
-	Reserved  uint64 `json:"reserved_bytes"`
-	Allocated uint64 `json:"allocated_bytes"`
-	Pending   uint64 `json:"pending_bytes"`
-	Free      uint64 `json:"free_bytes"`
-	Largest   uint64 `json:"largest_free_bytes"`
-	Request   *failedRequest
-	Segments  []struct {
-		Address    uint64
-		Size       uint64 `json:"size_bytes"`
-		Span       uint64 `json:"span_bytes"`
-		Stream     uint64
-		Pool       *[2]uint64
-		Type       *string
-		Expandable bool
-		Blocks     [][5]int64
-	}
-}
-
 // The sums over the blocks are the totals, at any moment.
 func TestSegments(t *testing.T) {
 	for _, name := range []string{"snapshots/streams_graphs-tight-default", "variety/expand_tight", "variety/ring"} {
@@ -99,8 +79,11 @@ func TestSegments(t *testing.T) {
 			moments = append(moments, m.Index)
 		}
 		for _, event := range moments {
-			var s segmentsReply
-			c.json(fmt.Sprintf("api/segments?run=1&event=%d", event), &s)
+			body := c.get(fmt.Sprintf("api/segments?run=1&event=%d", event))
+			s := read[segmentMap](t, body)
+			if again, err := jsonLine(s); err != nil || !bytes.Equal(again, body) {
+				t.Fatalf("event %d: %v, the answer is no segmentMap:\n%s\n%s", event, err, body, again)
+			}
 			var reserved, free, largest, allocated, pending uint64
 			for _, g := range s.Segments {
 				reserved += g.Size
@@ -129,7 +112,7 @@ func TestSegments(t *testing.T) {
 				}
 			}
 			level := r.course.At(event)
-			if reserved != s.Reserved || reserved != level.Reserved || free != s.Free || largest != s.Largest ||
+			if reserved != s.Reserved || reserved != level.Reserved || free != s.Free || largest != s.LargestFree ||
 				allocated != s.Allocated || allocated != level.Allocated || pending != s.Pending || reserved != free+allocated+pending {
 				t.Fatalf("event %d: %d reserved, %d allocated, %d pending, %d free in blocks; said %+v", event, reserved, allocated, pending, free, s)
 			}
@@ -197,14 +180,9 @@ func TestAlloc(t *testing.T) {
 	}
 }
 
-type stacksReply struct {
-	Total uint64 `json:"total_bytes"`
-	Nodes []treeNode
-}
-
 // check goes through a tree as the page does: children are inside their parents
 // and the roots are the whole.
-func (s *stacksReply) check(t *testing.T, what string) {
+func (s *stackTree) check(t *testing.T, what string) {
 	t.Helper()
 	roots := uint64(0)
 	var open []int // nodes around
@@ -242,7 +220,7 @@ func TestStacks(t *testing.T) {
 		for _, q := range []string{"peak=1", "event=100", "area=1", "area=1&from=50&to=500"} {
 			for _, user := range []string{"0", "1"} {
 				what := fmt.Sprintf("run=%d&%s&user=%s", id, q, user)
-				var s stacksReply
+				var s stackTree
 				c.json("api/stacks?"+what, &s)
 				s.check(t, what)
 				switch q {
@@ -270,7 +248,7 @@ func TestStacks(t *testing.T) {
 		t.Errorf("on average %v, want %v", got, want)
 	}
 	// Outermost first; a filter leaves the others out.
-	var all, some stacksReply
+	var all, some stackTree
 	c.json("api/stacks?run=1&peak=1", &all)
 	c.json("api/stacks?run=1&peak=1&min=10MiB", &some)
 	if some.Total == 0 || some.Total >= all.Total || all.Nodes[0].Name != "<module>" {
@@ -301,13 +279,6 @@ func TestLegend(t *testing.T) {
 	}
 }
 
-type eventsReply struct {
-	Total, Matches int
-	First          int `json:"first_match"`
-	Rows           []eventRow
-	Next           *int
-}
-
 // Filters of events find what a walk over all finds, forwards and backwards.
 func TestEvents(t *testing.T) {
 	c := serve(t, nil, "snapshots/streams_graphs-tight-default")
@@ -333,7 +304,7 @@ func TestEvents(t *testing.T) {
 		}
 		var got []int
 		for from, more := 0, true; more; {
-			var l eventsReply
+			var l eventList
 			c.json(fmt.Sprintf("api/events?run=1&count=1000&from=%d&%s", from, q), &l)
 			if l.Matches != len(want) || l.Total != r.events() || l.First != len(got) {
 				t.Fatalf("%s: %d matches, want %d; first %d", q, l.Matches, len(want), l.First)
@@ -352,7 +323,7 @@ func TestEvents(t *testing.T) {
 			continue
 		}
 		// From the middle by position, and backwards.
-		var l eventsReply
+		var l eventList
 		c.json(fmt.Sprintf("api/events?run=1&count=5&row=%d&%s", len(want)/2, q), &l)
 		if l.Rows[0].Event != want[len(want)/2] || l.First != len(want)/2 {
 			t.Errorf("%s: row %d is event %d", q, len(want)/2, l.Rows[0].Event)
@@ -382,7 +353,7 @@ func matches(r *pageRun, id trace.StackID, re *regexp.Regexp) bool {
 func TestEventRows(t *testing.T) {
 	c := serve(t, nil, "variety/expand_tight")
 	r, _ := c.s.runs.ready(1)
-	var l eventsReply
+	var l eventList
 	c.json("api/events?run=1&from=1000&count=500&frames=1", &l)
 	cursor := r.line.Cursor()
 	for range 1000 {

@@ -16,6 +16,14 @@ const (
 	widthChange = "change" // by how much its stacks differ
 )
 
+// changeTree is the tree of two runs.
+type changeTree struct {
+	A     uint64     `json:"a_bytes"`
+	B     uint64     `json:"b_bytes"`
+	Total uint64     `json:"total_bytes"`
+	Nodes []treeNode `json:"nodes"`
+}
+
 // changes is api/changes: the tree of call stacks of two runs, with the bytes of
 // both. Stacks that were matched are one, under the frames that the second run
 // has for it.
@@ -31,12 +39,7 @@ func (r *request) changes() error {
 			return nil, err
 		}
 		t := newChanges(d, width, own)
-		body, err := jsonLine(struct {
-			A     uint64     `json:"a_bytes"`
-			B     uint64     `json:"b_bytes"`
-			Total uint64     `json:"total_bytes"`
-			Nodes []treeNode `json:"nodes"`
-		}{d.ABytes, d.BBytes, whole(t.nodes[0].total.bytes), t.flatten()})
+		body, err := jsonLine(changeTree{d.ABytes, d.BBytes, whole(t.nodes[0].total.bytes), t.flatten()})
 		if err != nil || out == nil {
 			return body, err
 		}

@@ -12,14 +12,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 )
 
-// changesReply is the answer of api/changes.
-type changesReply struct {
-	A     uint64 `json:"a_bytes"`
-	B     uint64 `json:"b_bytes"`
-	Total uint64 `json:"total_bytes"`
-	Nodes []treeNode
-}
-
 // The graph has every byte of both sides, under any folding: none is lost, none
 // is counted twice.
 func TestChanges(t *testing.T) {
@@ -31,7 +23,7 @@ func TestChanges(t *testing.T) {
 			t.Fatalf("%s: %+v", pair, d)
 		}
 		for _, how := range []string{"", "&user=1", "&width=change", "&width=change&user=1"} {
-			var got changesReply
+			var got changeTree
 			c.json("api/changes?"+pair+how, &got)
 			if got.A != d.ABytes || got.B != d.BBytes {
 				t.Errorf("%s%s: %d and %d, the pair has %d and %d", pair, how, got.A, got.B, d.ABytes, d.BBytes)

@@ -31,6 +31,15 @@ type eventRow struct {
 	Frames     []timeline.Frame `json:"frames,omitempty"`
 }
 
+// eventList is a piece of the events that pass a filter.
+type eventList struct {
+	Total   int        `json:"total"`
+	Matches int        `json:"matches"`
+	First   int        `json:"first_match"`
+	Rows    []eventRow `json:"rows"`
+	Next    *int       `json:"next"`
+}
+
 // eventFilter reads the parameters that choose events. The text is the same for
 // the same filter; it is empty if there is none.
 func (r *request) eventFilter() (f timeline.Filter, text string) {
@@ -152,13 +161,7 @@ func (r *request) events() error {
 	case !backwards && last < list.len():
 		next = unless(false, list.at(last))
 	}
-	return r.json(struct {
-		Total   int        `json:"total"`
-		Matches int        `json:"matches"`
-		First   int        `json:"first_match"`
-		Rows    []eventRow `json:"rows"`
-		Next    *int       `json:"next"`
-	}{n, list.len(), first, rows, next})
+	return r.json(eventList{n, list.len(), first, rows, next})
 }
 
 // row puts one event together.

@@ -81,7 +81,7 @@ func TestEveryKindOfFile(t *testing.T) {
 			c.get(fmt.Sprintf("api/alloc?id=0&run=%d", r.ID))
 		}
 	}
-	var s segmentsReply
+	var s segmentMap
 	c.json(fmt.Sprintf("api/segments?run=%d&event=-1", l.Runs[len(l.Runs)-1].ID), &s)
 	if s.Allocated != 1024 || s.Free != 2096128 || len(s.Segments) != 1 || len(s.Segments[0].Blocks) != 2 {
 		t.Errorf("a file without events: %+v", s)

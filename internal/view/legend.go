@@ -23,6 +23,15 @@ type legendEntry struct {
 	life int32 // one of them
 }
 
+// legend is what the colours stand for at a moment.
+type legend struct {
+	Color   string        `json:"color"`
+	Event   int           `json:"event"`
+	Entries []legendEntry `json:"entries"`
+	Total   uint64        `json:"total_bytes"`
+	Others  uint64        `json:"others_bytes"`
+}
+
 // legend is api/legend.
 func (r *request) legend() error {
 	by, event := r.q.choice("color", colourings...), r.moment()
@@ -54,13 +63,7 @@ func (r *request) legend() error {
 			others += all[i].Bytes
 		}
 	}
-	return r.json(struct {
-		Color   string        `json:"color"`
-		Event   int           `json:"event"`
-		Entries []legendEntry `json:"entries"`
-		Total   uint64        `json:"total_bytes"`
-		Others  uint64        `json:"others_bytes"`
-	}{by, event, append([]legendEntry{}, all[:min(len(all), maxLegend)]...), total, others})
+	return r.json(legend{by, event, append([]legendEntry{}, all[:min(len(all), maxLegend)]...), total, others})
 }
 
 // colourLabel says in words what a colour stands for.

@@ -123,6 +123,20 @@ func (r *pageRun) columns(out []byte, of *stacked, w *window, y scale, p *pictur
 	return out
 }
 
+// curve has the highest sums of each column, and some at its end.
+type curve struct {
+	X         []float64 `json:"x"`
+	Event     []int32   `json:"event"`
+	Reserved  []uint64  `json:"reserved"`
+	Allocated []uint64  `json:"allocated"`
+	Active    []uint64  `json:"active"`
+	Requested []uint64  `json:"requested"`
+	Pending   []uint64  `json:"pending"` // above zero at every ordinary free
+	LiveEnd   []uint64  `json:"live_end"`
+	AskedEnd  []uint64  `json:"requested_end"`
+	WaitEnd   []uint64  `json:"pending_end"`
+}
+
 // curve is api/curve.
 func (r *request) curve() error {
 	n := r.q.integer("n", 1600, 1, maxWidth)
@@ -130,18 +144,7 @@ func (r *request) curve() error {
 	if r.q.err != nil {
 		return r.q.err
 	}
-	c := struct {
-		X         []float64 `json:"x"`
-		Event     []int32   `json:"event"`
-		Reserved  []uint64  `json:"reserved"`
-		Allocated []uint64  `json:"allocated"`
-		Active    []uint64  `json:"active"`
-		Requested []uint64  `json:"requested"`
-		Pending   []uint64  `json:"pending"`
-		LiveEnd   []uint64  `json:"live_end"`
-		AskedEnd  []uint64  `json:"requested_end"`
-		WaitEnd   []uint64  `json:"pending_end"`
-	}{Event: w.ends}
+	c := &curve{Event: w.ends}
 	before := int(w.before)
 	for i, end := range w.ends {
 		high, pending := r.run.course.Highest(before+1, int(end))
@@ -153,5 +156,5 @@ func (r *request) curve() error {
 		c.Pending, c.LiveEnd = append(c.Pending, pending), append(c.LiveEnd, level.Active)
 		c.AskedEnd, c.WaitEnd = append(c.AskedEnd, level.Requested), append(c.WaitEnd, level.Pending())
 	}
-	return r.json(&c)
+	return r.json(c)
 }

@@ -233,7 +233,7 @@ func TestPicturesOfSegments(t *testing.T) {
 				t.Fatalf("%s: a segment made by %s", name, a)
 			}
 		}
-		var s stacksReply
+		var s stackTree
 		c.json("api/stacks?run=1&what=segments&peak=1", &s)
 		s.check(t, name)
 		if s.Total != r.peaks.Reserved.Value {

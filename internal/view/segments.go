@@ -20,7 +20,39 @@ type failedRequest struct {
 	Free    uint64 `json:"device_free_bytes"`
 }
 
-// segments is api/segments. The list of blocks is long, so it is written without
+// segmentMap is the segments after an event and what is in them.
+type segmentMap struct {
+	segmentTotals
+	Segments []segment `json:"segments"`
+}
+
+type segmentTotals struct {
+	Event       int            `json:"event"`
+	Time        *int64         `json:"time"`
+	Reserved    uint64         `json:"reserved_bytes"`
+	Allocated   uint64         `json:"allocated_bytes"`
+	Active      uint64         `json:"active_bytes"`
+	Pending     uint64         `json:"pending_bytes"`
+	Requested   uint64         `json:"requested_bytes"`
+	Free        uint64         `json:"free_bytes"`
+	LargestFree uint64         `json:"largest_free_bytes"`
+	Request     *failedRequest `json:"request"`
+	Failed      *int           `json:"first_failure"` // of a what-if, so far
+}
+
+// segment is what appendSegment writes.
+type segment struct {
+	Address    uint64     `json:"address"`
+	Size       uint64     `json:"size_bytes"`
+	Span       uint64     `json:"span_bytes"` // with what is not mapped
+	Stream     uint64     `json:"stream"`
+	Pool       *[2]uint64 `json:"pool"`
+	Type       *string    `json:"type"`
+	Expandable bool       `json:"expandable"`
+	Blocks     [][5]int64 `json:"blocks"` // offset, size, state, allocation or -1, requested
+}
+
+// segments is api/segments: a segmentMap. The list of blocks is long, so it is written without
 // a detour.
 func (r *request) segments() error {
 	event := r.q.event("event", r.run.events()-1, r.run)
@@ -37,19 +69,7 @@ func (r *request) segments() error {
 		v.layout, v.level = r.run.layout.At(event), r.run.course.At(event)
 	}
 	m, level := v.layout, v.level
-	head, err := json.Marshal(struct {
-		Event       int            `json:"event"`
-		Time        *int64         `json:"time"`
-		Reserved    uint64         `json:"reserved_bytes"`
-		Allocated   uint64         `json:"allocated_bytes"`
-		Active      uint64         `json:"active_bytes"`
-		Pending     uint64         `json:"pending_bytes"`
-		Requested   uint64         `json:"requested_bytes"`
-		Free        uint64         `json:"free_bytes"`
-		LargestFree uint64         `json:"largest_free_bytes"`
-		Request     *failedRequest `json:"request"`
-		Failed      *int           `json:"first_failure"`
-	}{
+	head, err := json.Marshal(segmentTotals{
 		event, r.run.time(event), level.Reserved, level.Allocated, level.Active, level.Pending(), level.Requested,
 		m.Free, m.LargestFree, v.request, v.failed,
 	})

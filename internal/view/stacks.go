@@ -121,6 +121,13 @@ type treeNode struct {
 	B uint64 `json:"b_bytes,omitempty"`
 }
 
+// stackTree is a tree as the page has it: its nodes depth first.
+type stackTree struct {
+	Event *int       `json:"event"` // nil if it is of a piece of the run
+	Total uint64     `json:"total_bytes"`
+	Nodes []treeNode `json:"nodes"`
+}
+
 // newTreeNode is what has no frame.
 func newTreeNode(name string, w weight, depth int) treeNode {
 	return treeNode{Name: name, Bytes: whole(w.bytes), Blocks: w.blocks, Depth: depth, Self: whole(w.bytes), A: whole(w.a), B: whole(w.b)}
@@ -220,11 +227,7 @@ func (r *request) stacks() error {
 		weights = weigh(of.Alive(nil, event), chosen, func(i int32) float64 { return float64(of.Size[i]) })
 	}
 	t := r.run.newTree(weights, own)
-	return r.json(struct {
-		Event *int       `json:"event"`
-		Total uint64     `json:"total_bytes"`
-		Nodes []treeNode `json:"nodes"`
-	}{unless(area, event), whole(t.nodes[0].total.bytes), t.flatten()})
+	return r.json(stackTree{unless(area, event), whole(t.nodes[0].total.bytes), t.flatten()})
 }
 
 // unless is a number, or nil.

@@ -266,12 +266,12 @@ func TestVariantOfRecordedSettings(t *testing.T) {
 			}
 		}
 		for _, event := range moments {
-			var got, want segmentsReply
+			var got, want segmentMap
 			c.json(fmt.Sprintf("api/segments?run=1&event=%d", event), &want)
 			c.json(fmt.Sprintf("api/segments?run=1&recorded=1&event=%d", event), &got)
-			if got.Reserved != want.Reserved || got.Allocated != want.Allocated || got.Pending != want.Pending || got.Free != want.Free || got.Largest != want.Largest {
+			if got.Reserved != want.Reserved || got.Allocated != want.Allocated || got.Pending != want.Pending || got.Free != want.Free || got.LargestFree != want.LargestFree {
 				t.Errorf("%s after event %d: reserved %d, allocated %d, pending %d, free %d, largest %d; recorded %d, %d, %d, %d, %d", name, event,
-					got.Reserved, got.Allocated, got.Pending, got.Free, got.Largest, want.Reserved, want.Allocated, want.Pending, want.Free, want.Largest)
+					got.Reserved, got.Allocated, got.Pending, got.Free, got.LargestFree, want.Reserved, want.Allocated, want.Pending, want.Free, want.LargestFree)
 			}
 			if diff := cmp.Diff(owners(&want), owners(&got)); diff != "" {
 				t.Errorf("%s after event %d: whose the blocks are:\n%s", name, event, diff)
@@ -284,7 +284,7 @@ func TestVariantOfRecordedSettings(t *testing.T) {
 }
 
 // owners are the sizes of the allocated blocks by whose they are.
-func owners(s *segmentsReply) map[int64]int64 {
+func owners(s *segmentMap) map[int64]int64 {
 	out := map[int64]int64{}
 	for _, g := range s.Segments {
 		for _, b := range g.Blocks {
@@ -305,10 +305,7 @@ func TestVariantAtFailureAndPeak(t *testing.T) {
 			var a whatif.Answer
 			c.json("api/whatif?"+q.Encode(), &a)
 			r := a.Results[1]
-			var s struct {
-				segmentsReply
-				Failed *int `json:"first_failure"`
-			}
+			var s segmentMap
 			q.Set("event", fmt.Sprint(*r.PeakReservedAt.Event))
 			c.json("api/segments?"+q.Encode(), &s)
 			if s.Reserved != r.PeakReserved {
@@ -320,8 +317,8 @@ func TestVariantAtFailureAndPeak(t *testing.T) {
 			}
 			q.Set("event", fmt.Sprint(*f.Event))
 			c.json("api/segments?"+q.Encode(), &s)
-			if s.Reserved != f.Reserved || s.Allocated != f.Allocated || s.Largest != f.LargestFree || s.Failed == nil || *s.Failed != *f.Event {
-				t.Errorf("%q, limit %q: at the failure %+v, by what-if %+v", set, limit, s.segmentsReply.Reserved, f)
+			if s.Reserved != f.Reserved || s.Allocated != f.Allocated || s.LargestFree != f.LargestFree || s.Failed == nil || *s.Failed != *f.Event {
+				t.Errorf("%q, limit %q: at the failure %+v, by what-if %+v", set, limit, s.Reserved, f)
 			}
 			if s.Request == nil || s.Request.Size != f.Size || s.Request.Segment != f.Segment || s.Request.Event != *f.Event {
 				t.Errorf("%q, limit %q: request %+v, by what-if %+v", set, limit, s.Request, f)
