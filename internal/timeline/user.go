@@ -6,6 +6,9 @@ import "github.com/ashlar-mem/ashlar/trace"
 // package, of Python itself or of compiled code.
 func (f Frame) User() bool { return f.user() }
 
+// Native reports whether a frame is of compiled code, which has no line to show.
+func (f Frame) Native() bool { return f.native() }
+
 // OwnPath returns the frames of a stack that tell where in the user's program an
 // allocation was made, outermost first: the program's own frames, as own tells
 // for each frame, and at the end the place where the memory was asked for, if

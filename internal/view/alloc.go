@@ -46,13 +46,6 @@ type segmentOf struct {
 	Size    uint64 `json:"size_bytes"`
 }
 
-// placedFrame is a frame with what torch.fx tells of it.
-type placedFrame struct {
-	timeline.Frame
-	User  bool           `json:"user"`
-	Extra map[string]any `json:"extra,omitempty"`
-}
-
 // alloc is api/alloc.
 func (r *request) alloc() error {
 	id := r.q.integer("id", -1, 0, math.MaxInt32)
@@ -157,7 +150,7 @@ func (r *pageRun) whyNoFrames(a *allocation) string {
 func (r *pageRun) frames(id trace.StackID) []placedFrame {
 	out := []placedFrame{}
 	for _, f := range r.trace.Stacks.Frames(id) {
-		p := placedFrame{Frame: r.frame(f), User: r.own()[f]}
+		p := newPlacedFrame(r.frame(f))
 		if x := r.trace.Stacks.Frame(f).Extra; x > 0 {
 			p.Extra = plainExtra(r.trace.Stacks.Extra[x-1])
 		}

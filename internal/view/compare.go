@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 )
 
@@ -49,12 +48,7 @@ func (r *request) pair() error {
 		if err != nil {
 			return nil, err
 		}
-		body, err := answer.JSON(diff.NewPairDocument(d, false))
-		if err != nil || out == nil {
-			return body, err
-		}
-		out.document("pair", body)
-		return nil, nil
+		return r.document("pair", diff.NewPairDocument(d, false), out)
 	})
 }
 
@@ -169,12 +163,7 @@ func (r *request) ranks() error {
 		if err != nil {
 			return nil, err
 		}
-		body, err := answer.JSON(diff.NewRanksDocument(found, nil))
-		if err != nil || out == nil {
-			return body, err
-		}
-		out.document("ranks", body)
-		return nil, nil
+		return r.document("ranks", diff.NewRanksDocument(found, nil), out)
 	})
 }
 

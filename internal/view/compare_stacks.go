@@ -39,12 +39,11 @@ func (r *request) changes() error {
 			return nil, err
 		}
 		t := newChanges(d, width, own)
-		body, err := jsonLine(changeTree{d.ABytes, d.BBytes, whole(t.nodes[0].total.bytes), t.flatten()})
-		if err != nil || out == nil {
-			return body, err
+		found := changeTree{d.ABytes, d.BBytes, whole(t.nodes[0].total.bytes), t.flatten()}
+		if out == nil {
+			return jsonLine(found)
 		}
-		out.document("changes", body)
-		return nil, nil
+		return nil, out.send("changes", found)
 	})
 }
 

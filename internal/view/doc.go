@@ -16,8 +16,9 @@
 // thousand rectangles of a picture is said in lod.go.
 //
 // The documents stats, explain, whatif, tune, diff and plan are those of the commands,
-// byte for byte: both take them from the packages that answer. What takes long is answered in lines, with progress, and can be
-// stopped (work.go).
+// byte for byte: both take them from the packages that answer. For the page they
+// get their stacks in words as well (words.go). What takes long is answered in
+// lines, with progress, and can be stopped (work.go).
 //
 // # Security
 //

@@ -18,28 +18,24 @@ type documents struct {
 
 func (s *Server) newDocuments(r *pageRun) *documents {
 	return &documents{
-		stats: &document{server: s, make: func(ctx context.Context) ([]byte, error) { return s.stats(ctx, r) }},
-		explain: &document{server: s, make: func(ctx context.Context) (body []byte, err error) {
+		stats: &document{server: s, make: func(ctx context.Context) (any, error) { return s.stats(ctx, r) }},
+		explain: &document{server: s, make: func(ctx context.Context) (made any, err error) {
 			err = s.alone(ctx, nil, func() (err error) {
-				body, err = s.explain(ctx, r)
+				made, err = s.explain(ctx, r)
 				return err
 			})
-			return body, err
+			return made, err
 		}},
 	}
 }
 
 // statsDocument makes the document of stats.
-func statsDocument(ctx context.Context, r *pageRun) ([]byte, error) {
-	d, err := stats.NewDocument(ctx, r.input, stats.Options{Device: r.device, Run: r.loaded})
-	if err != nil {
-		return nil, err
-	}
-	return answer.JSON(d)
+func statsDocument(ctx context.Context, r *pageRun) (any, error) {
+	return stats.NewDocument(ctx, r.input, stats.Options{Device: r.device, Run: r.loaded})
 }
 
 // explainDocument makes the document of explain.
-func explainDocument(ctx context.Context, r *pageRun) ([]byte, error) {
+func explainDocument(ctx context.Context, r *pageRun) (any, error) {
 	if r.device.Host {
 		return nil, fmt.Errorf("%s: host memory has another allocator, which is not explained", r.input.Name)
 	}
@@ -52,7 +48,7 @@ func explainDocument(ctx context.Context, r *pageRun) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer.JSON(explain.NewDocument(c, report, true))
+	return explain.NewDocument(c, report, true), nil
 }
 
 // subject is what documents about the run say that they are about.
@@ -64,10 +60,10 @@ func (r *pageRun) subject() answer.Subject {
 // whoever asked goes away.
 type document struct {
 	server *Server
-	make   func(ctx context.Context) ([]byte, error)
+	make   func(ctx context.Context) (any, error)
 	once   sync.Once
 	done   chan struct{}
-	body   []byte
+	made   any
 	err    error
 }
 
@@ -78,7 +74,7 @@ func (d *document) begin(run context.Context) {
 		begun := d.server.spawn(func() {
 			defer close(d.done)
 			d.err = guard("a document", func() (err error) {
-				d.body, err = d.make(run)
+				d.made, err = d.make(run)
 				return err
 			})
 		})
@@ -96,24 +92,40 @@ func (d *document) wait(run context.Context) {
 }
 
 // get returns the document, as soon as it is made.
-func (d *document) get(ctx, run context.Context) ([]byte, error) {
+func (d *document) get(ctx, run context.Context) (any, error) {
 	d.begin(run)
 	select {
 	case <-d.done:
-		return d.body, d.err
+		return d.made, d.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (r *request) stats() error { return r.document(r.run.documents.stats) }
+func (r *request) stats() error { return r.kept(r.run.documents.stats) }
 
-func (r *request) explain() error { return r.document(r.run.documents.explain) }
+func (r *request) explain() error { return r.kept(r.run.documents.explain) }
 
-func (r *request) document(d *document) error {
-	body, err := d.get(r.r.Context(), r.run.ctx)
+func (r *request) kept(d *document) error {
+	made, err := d.get(r.r.Context(), r.run.ctx)
+	if err != nil {
+		return err
+	}
+	body, err := r.document("", made, nil)
 	if err != nil {
 		return err
 	}
 	return r.send("application/json", body)
+}
+
+// document answers with what a command says: in a line of out under a name, or
+// as the command prints it if there is no out.
+func (r *request) document(name string, made any, out *lines) ([]byte, error) {
+	if r.sites {
+		made = worded(made)
+	}
+	if out == nil {
+		return answer.JSON(made)
+	}
+	return nil, out.send(name, made)
 }

@@ -15,20 +15,20 @@ const maxRows = 1000
 
 // eventRow is an event with the totals after it.
 type eventRow struct {
-	Event      int              `json:"event"`
-	Action     string           `json:"action"`
-	Address    *uint64          `json:"address"`
-	Size       uint64           `json:"size_bytes"`
-	Stream     uint64           `json:"stream"`
-	Time       *int64           `json:"time"`
-	Since      *int64           `json:"since_us"`
-	Reserved   uint64           `json:"reserved_bytes"`
-	Allocated  uint64           `json:"allocated_bytes"`
-	Active     uint64           `json:"active_bytes"`
-	Alloc      *int             `json:"alloc"`
-	Site       *string          `json:"site"`
-	DeviceFree *uint64          `json:"device_free_bytes"`
-	Frames     []timeline.Frame `json:"frames,omitempty"`
+	Event      int           `json:"event"`
+	Action     string        `json:"action"`
+	Address    *uint64       `json:"address"`
+	Size       uint64        `json:"size_bytes"`
+	Stream     uint64        `json:"stream"`
+	Time       *int64        `json:"time"`
+	Since      *int64        `json:"since_us"`
+	Reserved   uint64        `json:"reserved_bytes"`
+	Allocated  uint64        `json:"allocated_bytes"`
+	Active     uint64        `json:"active_bytes"`
+	Alloc      *int          `json:"alloc"`
+	Site       *string       `json:"site"`
+	DeviceFree *uint64       `json:"device_free_bytes"`
+	Frames     []placedFrame `json:"frames,omitempty"`
 }
 
 // eventList is a piece of the events that pass a filter.
@@ -193,7 +193,9 @@ func (r *pageRun) row(event int, frames bool) eventRow {
 		site := r.site(stack)
 		out.Site = &site
 		if frames {
-			out.Frames = timeline.Frames(r.trace, stack)
+			for _, f := range timeline.Frames(r.trace, stack) {
+				out.Frames = append(out.Frames, newPlacedFrame(f))
+			}
 		}
 	}
 	return out

@@ -80,7 +80,7 @@ func (s *Server) servePlan(w http.ResponseWriter, r *http.Request, q *query) err
 
 // plan answers a question. In lines the plan itself comes before it is compared
 // with a run: it is of use whatever comes of that.
-func (s *Server) plan(ctx context.Context, asked *planQuestion, q plan.Question, out *lines) (body []byte, err error) {
+func (s *Server) plan(ctx context.Context, asked *planQuestion, q plan.Question, out *lines) (_ []byte, err error) {
 	p := &plan.Document{File: asked.Name}
 	if out != nil {
 		var planned atomic.Int64
@@ -94,22 +94,20 @@ func (s *Server) plan(ctx context.Context, asked *planQuestion, q plan.Question,
 		return nil, planProblem(err)
 	}
 	p.Options = q.Options.String()
-	if body, err = answer.JSON(p); err != nil {
-		return nil, err
+	if out != nil {
+		if err := out.send("plan", p); err != nil || asked.Against == 0 {
+			return nil, err
+		}
+	}
+	if asked.Against != 0 {
+		if p.Against, err = s.planAgainst(ctx, q, asked.Against, asked.Curve); err != nil {
+			return nil, err
+		}
 	}
 	if out != nil {
-		out.document("plan", body)
+		return nil, out.send("plan", p)
 	}
-	if asked.Against == 0 {
-		return body, nil
-	}
-	if p.Against, err = s.planAgainst(ctx, q, asked.Against, asked.Curve); err != nil {
-		return nil, err
-	}
-	if body, err = answer.JSON(p); err == nil && out != nil {
-		out.document("plan", body)
-	}
-	return body, err
+	return answer.JSON(p)
 }
 
 // planAgainst holds a plan against a run of the page.

@@ -45,8 +45,8 @@ type Server struct {
 	// How files are read and the documents made that do not depend on the
 	// question; tests put others in their place.
 	open    func(ctx context.Context, file string, progress func(read, total int64)) (*input.Input, error)
-	stats   func(ctx context.Context, r *pageRun) ([]byte, error)
-	explain func(ctx context.Context, r *pageRun) ([]byte, error)
+	stats   func(ctx context.Context, r *pageRun) (any, error)
+	explain func(ctx context.Context, r *pageRun) (any, error)
 
 	heavy   chan struct{}   // held while a document is made that takes all cores
 	reading chan struct{}   // held while a dropped file is read
@@ -212,7 +212,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return methodNotAllowed(w, "GET, HEAD")
 	}
-	id := q.integer("run", 0, 0, maxRuns)
+	id, sites := q.integer("run", 0, 0, maxRuns), q.flag("sites")
 	if q.err != nil {
 		return q.err
 	}
@@ -220,7 +220,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 	if err != nil {
 		return err
 	}
-	return f(&request{s, ready, q, w, r})
+	return f(&request{s, ready, q, sites, w, r})
 }
 
 // request is a question about a run.
@@ -228,6 +228,7 @@ type request struct {
 	server *Server
 	run    *pageRun
 	q      *query
+	sites  bool // documents of commands have their stacks in words
 	w      http.ResponseWriter
 	r      *http.Request
 }

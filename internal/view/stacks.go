@@ -116,6 +116,7 @@ type treeNode struct {
 	Depth  int    `json:"depth"`
 	Self   uint64 `json:"self"`
 	User   bool   `json:"user"`
+	Native bool   `json:"native"` // compiled code
 	// Of two runs that are compared.
 	A uint64 `json:"a_bytes,omitempty"`
 	B uint64 `json:"b_bytes,omitempty"`
@@ -169,7 +170,7 @@ func (t *tree) list(out []treeNode, parent int32, depth int, least float64) []tr
 		}
 		f, own := t.frame(n.frame)
 		one := newTreeNode(f.Name, n.total, depth)
-		one.File, one.Line, one.Self, one.User = f.Filename, f.Line, whole(n.self), own
+		one.File, one.Line, one.Self, one.User, one.Native = f.Filename, f.Line, whole(n.self), own, f.Native()
 		out = append(out, one)
 		if len(out) > maxNodes {
 			return out

@@ -14,13 +14,15 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/input"
 )
 
-// stubStats and stubExplain make documents that say what they were asked for.
-func stubStats(ctx context.Context, r *pageRun) ([]byte, error) {
-	return fmt.Appendf(nil, "{\"stats of\": %q, \"device\": %d}\n", filepath.Base(r.input.Name), r.device.Number), nil
+// about says what a document was asked for.
+type about struct {
+	File   string `json:"file"`
+	Device int    `json:"device"`
 }
 
-func stubExplain(ctx context.Context, r *pageRun) ([]byte, error) {
-	return fmt.Appendf(nil, "{\"explain of\": %q, \"device\": %d}\n", filepath.Base(r.input.Name), r.device.Number), nil
+// stub makes documents that say what they were asked for.
+func stub(ctx context.Context, r *pageRun) (any, error) {
+	return about{filepath.Base(r.input.Name), r.device.Number}, nil
 }
 
 func testdata(name string) string { return filepath.Join("..", "..", "testdata", name+".pickle.gz") }
@@ -61,7 +63,7 @@ func serve(t testing.TB, change func(*Server), files ...string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.stats, s.explain = stubStats, stubExplain
+	s.stats, s.explain = stub, stub
 	if change != nil {
 		change(s)
 	}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/run"
@@ -99,15 +98,14 @@ func (r *request) whatif() error {
 		case a.Interrupted && out == nil:
 			return nil, context.Cause(ctx)
 		}
-		body, err := answer.JSON(whatif.NewDocument(r.run.subject(), a))
-		if err != nil || out == nil {
+		body, err := r.document("whatif", whatif.NewDocument(r.run.subject(), a), out)
+		if err != nil || out == nil || a.Interrupted {
 			return body, err
 		}
-		out.document("whatif", body)
-		if a.Interrupted {
-			return nil, nil
-		}
-		return nil, measureAll(ctx, of, &q, out)
+		return nil, measureAll(ctx, of, &q, func(c choice) error {
+			_, err := r.document("choice", c, out)
+			return err
+		})
 	})
 }
 
@@ -143,7 +141,7 @@ type choice struct {
 
 // measureAll finds for each of the settings what tune would find for it, and tells
 // it as soon as it is known: the curves do not wait for that.
-func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, out *lines) error {
+func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, tell func(choice) error) error {
 	p := r.Program
 	all := []settings.Settings{p.Settings}
 	for _, s := range q.Settings {
@@ -166,13 +164,15 @@ func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, out *li
 					return
 				}
 				c, err := tune.Measure(ctx, p, all[i], q.Memory.Value(), lower)
+				if err == nil {
+					made := tune.NewChoice(r, c)
+					made.Recorded = i == 0
+					err = tell(choice{i, made})
+				}
 				if err != nil {
 					errs[i] = err
 					return
 				}
-				made := tune.NewChoice(r, c)
-				made.Recorded = i == 0
-				out.send("choice", choice{i, made})
 			}
 		})
 	}
@@ -219,12 +219,7 @@ func (r *request) tune() error {
 		}
 		a := tune.NewAnswer(of, found, limit, memory)
 		a.Interrupted = ctx.Err() != nil
-		body, err := answer.JSON(tune.NewDocument(r.run.subject(), a))
-		if err != nil || out == nil {
-			return body, err
-		}
-		out.document("tune", body)
-		return nil, nil
+		return r.document("tune", tune.NewDocument(r.run.subject(), a), out)
 	})
 }
 

@@ -42,20 +42,18 @@ type lines struct {
 }
 
 // send writes one line. Whoever asked may have gone, which ends the context.
-func (l *lines) send(name string, v any) {
+func (l *lines) send(name string, v any) error {
 	var b bytes.Buffer
-	if json.NewEncoder(&b).Encode(map[string]any{name: v}) != nil {
-		return // never: the values are our own
+	if err := json.NewEncoder(&b).Encode(map[string]any{name: v}); err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, err := l.w.Write(b.Bytes()); err == nil {
 		_ = l.flush() // as above
 	}
+	return nil
 }
-
-// document writes a document, which may have several lines of its own.
-func (l *lines) document(name string, body []byte) { l.send(name, json.RawMessage(body)) }
 
 // progress tells how far the work is, not too often.
 func (l *lines) progress(p progress) {
