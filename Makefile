@@ -105,7 +105,7 @@ gpu:
 bench-load: build
 	tools/scripts/bench-load
 
-# The page of ashlar view. Its bundle is committed; a test compares it with what web makes.
+# The page of ashlar view, and the types of what it gets. Both are committed; a test compares them with what would be made.
 web:
 	$(GO) -C tools run ./webbuild
 

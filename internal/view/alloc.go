@@ -23,14 +23,14 @@ type allocation struct {
 	Confidence findings.Confidence `json:"category_confidence"`
 	Segment    *segmentOf          `json:"segment"`
 
-	Predates   bool   `json:"predates"` // it is older than the trace
-	AllocEvent *int   `json:"alloc_event"`
-	AllocTime  *int64 `json:"alloc_time"`
-	FreeEvent  *int   `json:"free_event"`
-	FreeTime   *int64 `json:"free_time"`
-	Completed  *int   `json:"completed_event"`
-	StateAtEnd string `json:"state_at_end"`
-	Total      uint64 `json:"total_bytes"` // active when it was allocated
+	Predates   bool     `json:"predates"` // it is older than the trace
+	AllocEvent *int     `json:"alloc_event"`
+	AllocTime  *int64   `json:"alloc_time"`
+	FreeEvent  *int     `json:"free_event"`
+	FreeTime   *int64   `json:"free_time"`
+	Completed  *int     `json:"completed_event"`
+	StateAtEnd endState `json:"state_at_end"`
+	Total      uint64   `json:"total_bytes"` // active when it was allocated
 
 	Site       *string        `json:"site"`
 	Frames     []placedFrame  `json:"frames"`
@@ -40,6 +40,15 @@ type allocation struct {
 	Compile    *string        `json:"compile_context"`
 	Extra      map[string]any `json:"extra"`
 }
+
+// endState is what became of an allocation by the end of the trace.
+type endState string
+
+const (
+	endAllocated endState = "allocated"
+	endPending   endState = "pending"
+	endFreed     endState = "freed"
+)
 
 type segmentOf struct {
 	Address uint64 `json:"address"`
@@ -103,11 +112,11 @@ func (r *pageRun) life(a *allocation) {
 	}
 	switch {
 	case l.Freed[a.ID] == timeline.Never:
-		a.StateAtEnd = "allocated"
+		a.StateAtEnd = endAllocated
 	case l.Gone[a.ID] == timeline.Never:
-		a.StateAtEnd = "pending"
+		a.StateAtEnd = endPending
 	default:
-		a.StateAtEnd = "freed"
+		a.StateAtEnd = endFreed
 	}
 }
 

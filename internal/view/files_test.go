@@ -64,7 +64,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		s.opts.Log = func(text string) { fmt.Fprintln(&said, text) }
 	})
 	l := c.runs()
-	for strings.Contains(fmt.Sprint(l.Runs), stateLoading) {
+	for strings.Contains(fmt.Sprint(l.Runs), string(stateLoading)) {
 		l = c.runsSince(l.Version)
 	}
 	for _, r := range l.Runs {

@@ -15,11 +15,13 @@ import (
 // maxRuns is the largest number that a run can have.
 const maxRuns = 1 << 30
 
-// The states of a run.
+// runState says how far a run is.
+type runState string
+
 const (
-	stateLoading = "loading"
-	stateReady   = "ready"
-	stateFailed  = "failed"
+	stateLoading runState = "loading"
+	stateReady   runState = "ready"
+	stateFailed  runState = "failed"
 )
 
 // listing is what the page is told about a run.
@@ -30,7 +32,7 @@ type listing struct {
 	Host     bool     `json:"host"`
 	Chosen   bool     `json:"chosen"` // the device that the commands would choose
 	Label    string   `json:"label"`
-	State    string   `json:"state"`
+	State    runState `json:"state"`
 	Read     int64    `json:"read_bytes"`
 	Size     int64    `json:"file_bytes"`
 	Events   int      `json:"events"`

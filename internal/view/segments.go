@@ -49,8 +49,11 @@ type segment struct {
 	Pool       *[2]uint64 `json:"pool"`
 	Type       *string    `json:"type"`
 	Expandable bool       `json:"expandable"`
-	Blocks     [][5]int64 `json:"blocks"` // offset, size, state, allocation or -1, requested
+	Blocks     []block    `json:"blocks"`
 }
+
+// block is the offset, size, state, allocation or -1, and what was requested.
+type block [5]int64
 
 // segments is api/segments: a segmentMap. The list of blocks is long, so it is written without
 // a detour.

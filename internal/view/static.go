@@ -7,7 +7,7 @@ import (
 	"path"
 )
 
-// dist is the page as internal/webbuild makes it.
+// dist is the page as tools/webbuild makes it.
 //
 //go:embed all:dist
 var dist embed.FS

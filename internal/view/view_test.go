@@ -82,7 +82,7 @@ func serve(t testing.TB, change func(*Server), files ...string) *client {
 		}
 	})
 	c := &client{t, s, s.Address()}
-	for l := c.runs(); len(l.Runs) < len(files) || strings.Contains(fmt.Sprint(l.Runs), stateLoading); {
+	for l := c.runs(); len(l.Runs) < len(files) || strings.Contains(fmt.Sprint(l.Runs), string(stateLoading)); {
 		l = c.runsSince(l.Version)
 	}
 	return c

@@ -10,7 +10,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// A file is one of view/dist, by its slashed name.
+// A file that is made, by its name from the root of the repository.
 type file struct {
 	name string
 	data []byte
@@ -28,8 +28,11 @@ var vendored = map[string]string{
 // licences go into the head of the script: it holds copies of these modules.
 var licences = []string{"preact", "signals", "signals-core"}
 
-// build makes the files of view/dist from those of web.
-func build(root string) ([]file, error) {
+// distDir is where the page is.
+const distDir = "internal/view/dist"
+
+// page makes the files of the page from those of web.
+func page(root string) ([]file, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
@@ -78,7 +81,7 @@ func build(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{{"index.html", document}, {"assets/app.js", script}, {"assets/app.css", style}}, nil
+	return []file{{distDir + "/index.html", document}, {distDir + "/assets/app.js", script}, {distDir + "/assets/app.css", style}}, nil
 }
 
 // bundle makes one file of an entry point and all that it imports.

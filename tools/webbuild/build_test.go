@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The committed page is the one that the sources make.
-func TestDist(t *testing.T) {
+// The committed page and its types are those that the sources make.
+func TestCommitted(t *testing.T) {
 	if err := run("../..", true); err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +17,7 @@ func TestDist(t *testing.T) {
 // The script is small, and neither it nor the document loads anything from
 // elsewhere or asks for what the content security policy forbids.
 func TestPolicy(t *testing.T) {
-	files, err := build("../..")
+	files, err := page("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("%s has %q", f.name, bad)
 			}
 		}
-		if f.name == "index.html" && (strings.Contains(text, "style=") || strings.Contains(text, "<style") || strings.Contains(text, "onload")) {
+		if f.name == distDir+"/index.html" && (strings.Contains(text, "style=") || strings.Contains(text, "<style") || strings.Contains(text, "onload")) {
 			t.Errorf("%s has something inline", f.name)
 		}
 	}
@@ -42,19 +42,22 @@ func TestCompare(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "made", name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	files := []file{{"a", []byte("one")}}
+	if err := os.Mkdir(filepath.Join(dir, "made"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files := []file{{"made/a", []byte("one")}, {"elsewhere/c", nil}}
 	write("a", "one")
-	if err := compare(dir, files); err != nil {
+	if err := compare(dir, "made", files); err != nil {
 		t.Errorf("the same file: %v", err)
 	}
 	write("a", "two")
 	write("b", "left over")
-	err := compare(dir, files)
-	for _, want := range []string{"dist/a is not what web makes", "dist/b does not come from web"} {
+	err := compare(dir, "made", files)
+	for _, want := range []string{"made/a is not what is made", "made/b is not made here"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
@@ -63,7 +66,7 @@ func TestCompare(t *testing.T) {
 
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := build(dir); err == nil {
+	if _, err := page(dir); err == nil {
 		t.Error("a directory without sources was built")
 	}
 }

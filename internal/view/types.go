@@ -1,0 +1,32 @@
+package view
+
+import "reflect"
+
+// DocumentTypes returns the types of the documents that are the page's own, by
+// the names that the page has for them and for their parts. Parts that are not
+// listed have their Go names there.
+func DocumentTypes() map[string]reflect.Type {
+	return map[string]reflect.Type{
+		"Runs":      reflect.TypeFor[runList](),
+		"Run":       reflect.TypeFor[listing](),
+		"Meta":      reflect.TypeFor[overview](),
+		"Peak":      reflect.TypeFor[peakAt](),
+		"Range":     reflect.TypeFor[span](),
+		"Curve":     reflect.TypeFor[curve](),
+		"Alloc":     reflect.TypeFor[allocation](),
+		"Frame":     reflect.TypeFor[placedFrame](),
+		"FoundAt":   reflect.TypeFor[foundAlloc](),
+		"Found":     reflect.TypeFor[foundEvent](),
+		"Legend":    reflect.TypeFor[legend](),
+		"Segments":  reflect.TypeFor[segmentMap](),
+		"Stacks":    reflect.TypeFor[stackTree](),
+		"Changes":   reflect.TypeFor[changeTree](),
+		"StackNode": reflect.TypeFor[treeNode](),
+		"Events":    reflect.TypeFor[eventList](),
+		"Progress":  reflect.TypeFor[progress](),
+		"Choice":    reflect.TypeFor[choice](),
+		"Offer":     reflect.TypeFor[planForm](),
+		"Option":    reflect.TypeFor[planOption](),
+		"Lessons":   reflect.TypeFor[lessons](),
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"reflect"
+
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/playground"
+)
+
+// documents are the roots of what the page gets, beside those of package view.
+var documents = []reflect.Type{
+	reflect.TypeFor[stats.Document](),
+	reflect.TypeFor[explain.Document](),
+	reflect.TypeFor[whatif.Document](),
+	reflect.TypeFor[tune.Document](),
+	reflect.TypeFor[diff.PairDocument](),
+	reflect.TypeFor[diff.RanksDocument](),
+	reflect.TypeFor[plan.Document](),
+	reflect.TypeFor[playground.Answer](),
+}
+
+// present are the pointers that are never nil, nullable the lists that may be,
+// beside call stacks. TestAnswers finds a document that says otherwise.
+var (
+	present = map[string]bool{
+		"diff.PairDocument.a":       true,
+		"diff.PairDocument.b":       true,
+		"tune.Document.current":     true,
+		"tune.Document.recommended": true,
+	}
+	nullable = map[string]bool{
+		"explain.Document.notes":        true,
+		"view.allocation.extra":         true,
+		"view.allocation.free_frames":   true,
+		"plan.PairCurve.planned_bytes":  true,
+		"plan.PairCurve.measured_bytes": true,
+		"plan.PairCurve.phases":         true,
+	}
+)

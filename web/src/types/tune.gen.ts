@@ -1,0 +1,36 @@
+// Made by make web from the Go types of internal/answer/tune. Do not edit.
+
+import type { Limit, Memory, Result, SelfCheck } from './whatif.gen';
+
+export interface Choice {
+  settings: string;
+  export: string;
+  smallest_limit_bytes: number | null;
+  need_bytes: number | null;
+  peak_reserved_bytes: number;
+  estimated_driver_ms: number;
+  start_released_bytes: number;
+  under_limit: Result | null;
+  recorded: boolean;
+  reason?: string;
+  requires?: string;
+}
+
+export interface Document {
+  file: string;
+  device: number;
+  device_reason: string | null;
+  self_check: SelfCheck;
+  limit: Limit;
+  device_memory: Memory;
+  current: Choice;
+  recommended: Choice;
+  front: Choice[];
+  front_complete: boolean;
+  evaluated: number;
+  finished: boolean;
+  interrupted: boolean;
+  lower_bound_bytes: number;
+  elapsed_seconds: number;
+  notes: string[];
+}
