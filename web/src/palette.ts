@@ -3,7 +3,7 @@
 // loud for large areas and is Tol's sand here), each in three strengths; amounts
 // take a ramp from blue to yellow whose lightness rises evenly.
 
-import type { Meta } from './types';
+import type { Meta } from './types/view.gen';
 import type { Theme } from './theme';
 import { pool, stream, tickSize } from './format';
 

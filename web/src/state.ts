@@ -4,7 +4,9 @@
 import { computed, effect, signal, type Signal } from '@preact/signals';
 import { aborted, Failure, forget, get, send, words, type Query } from './api';
 import { event, open, place, put, run, screen, show } from './route';
-import type { Alloc, Explain, Meta, Run, Runs, Stats } from './types';
+import type { Document as Stats } from './types/stats.gen';
+import type { Document as Explain } from './types/explain.gen';
+import type { Alloc, Found, Meta, Run, Runs } from './types/view.gen';
 
 // Loaded is a document on its way: neither value is there while it is asked for.
 export interface Loaded<T> {
@@ -70,17 +72,17 @@ export function load<T>(path: string, query: Query): Signal<Loaded<T>> {
 
 const nothing = signal<Loaded<never>>({});
 
-function ofRun<T>(path: string) {
-  return computed<Loaded<T>>(() => (ready.value ? load<T>(path, { run: run.value }) : (nothing as Signal<Loaded<T>>)).value);
+function ofRun<T>(path: string, query: Query = {}) {
+  return computed<Loaded<T>>(() => (ready.value ? load<T>(path, { run: run.value, ...query }) : (nothing as Signal<Loaded<T>>)).value);
 }
 
 export const meta = ofRun<Meta>('meta');
-export const stats = ofRun<Stats>('stats');
+export const stats = ofRun<Stats>('stats', { sites: 1 });
 
 // The verdict takes longest and is therefore asked for when the rest is there.
 export const explain = computed<Loaded<Explain>>(() => {
   if (!ready.value || !(stats.value.data || stats.value.error)) return {};
-  return load<Explain>('explain', { run: run.value }).value;
+  return load<Explain>('explain', { run: run.value, sites: 1 }).value;
 });
 
 export function allocation(id: number): Signal<Loaded<Alloc>> {
@@ -129,7 +131,7 @@ const names: Record<Target, string> = { oom: 'out-of-memory event', peak: 'peak'
 // to the first or last one. Peaks, of which there are few, come round again.
 export async function jump(what: Target, dir: 1 | -1): Promise<void> {
   const from = place.value;
-  const find = (after: number | null) => get<{ event: number | null }>('find', { run: run.value, what, after, dir });
+  const find = (after: number | null) => get<Found>('find', { run: run.value, what, after, dir });
   try {
     let found = await find(event.value);
     if (found.event === null && what === 'peak') found = await find(null);

@@ -2,14 +2,7 @@
 // that says what it is, and can be stopped.
 
 import { aborted, ask, words, type Query } from './api';
-
-export interface Progress {
-  done: number;
-  total?: number;
-  seconds?: number;
-  budget_seconds?: number;
-  what?: string;
-}
+import type { Progress } from './types/view.gen';
 
 // Going is how far work is. Waiting: something else takes all cores.
 export interface Going {
@@ -55,7 +48,7 @@ export class Work {
     let ended = false;
     let error: string | null = null;
     try {
-      const reply = await ask(path, { ...query, stream: 1 }, { ...init, signal: this.gone.signal });
+      const reply = await ask(path, { ...query, sites: 1, stream: 1 }, { ...init, signal: this.gone.signal });
       for await (const line of linesOf(reply.body!)) {
         const [name, value] = Object.entries(JSON.parse(line) as Record<string, unknown>)[0]!;
         switch (name) {

@@ -1,7 +1,7 @@
 // One axis for several runs: the places of their events on it.
 
 import { count, seconds, ticks, type Tick } from '../format';
-import type { Curve, Meta } from '../types';
+import type { Curve, Meta } from '../types/view.gen';
 
 export type Align = 'step' | 'event' | 'time';
 

@@ -8,9 +8,8 @@ import { place, put } from '../route';
 import { Graph } from '../stacks/graph';
 import { nameOf, type Look } from '../stacks/icicle';
 import { lay, matching, path, type Tree as Laid } from '../stacks/tree';
-import type { StackNode } from '../types';
+import type { Changes as Tree, StackNode } from '../types/view.gen';
 import { compare } from './answers';
-import type { Tree } from './types';
 import type { Query } from '../api';
 
 function sides(n: StackNode): { a: number; b: number } {

@@ -3,10 +3,9 @@
 import { useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { count, percent, plural } from '../format';
-import { Bytes, Delta, Empty, Field, Panel, pattern, Stack } from '../parts/basic';
+import { Bytes, Delta, Empty, Field, noStack, Panel, pattern, Stack } from '../parts/basic';
 import { place, put } from '../route';
-import { siteText } from '../site';
-import type { Change, Pair, Side, StackChange } from './types';
+import type { PairDocument as Pair, Side, Stack as StackChange } from '../types/diff.gen';
 
 export function Totals({ p }: { p: Pair }) {
   const row = (label: string, of: (s: Side) => number | null, field: string) => {
@@ -82,7 +81,7 @@ function moment(s: Side): string {
   return `${at.asked === String(at.event) ? '' : `${asked}, `}event ${count(at.event)}`;
 }
 
-const kinds: readonly Exclude<Change, 'same'>[] = ['grown', 'new', 'shrunk', 'gone'];
+const kinds = ['grown', 'new', 'shrunk', 'gone'] as const;
 
 // How many stacks are shown before somebody asks for all.
 const first = 40;
@@ -92,7 +91,7 @@ export function Stacks({ p }: { p: Pair }) {
   const q = place.value.params['q'] ?? '';
   const { test, wrong } = pattern(q);
   const matches = (s: StackChange) =>
-    !test || test.test(siteText(s.frames)) || s.frames?.some((f) => test.test(`${f.filename}:${f.line} ${f.name}`));
+    !test || test.test(s.site ?? noStack) || s.frames?.some((f) => test.test(`${f.filename}:${f.line} ${f.name}`));
   const found = p.stacks.filter(matches);
   const shown = all ? found : found.slice(0, first);
   return (
@@ -160,8 +159,8 @@ function One({ s }: { s: StackChange }) {
         <span class="right num">
           {count(s.a_blocks)} → {count(s.b_blocks)}
         </span>
-        <span class="site" data-site title={siteText(s.frames)}>
-          {siteText(s.frames)}
+        <span class="site" data-site title={s.site ?? noStack}>
+          {s.site ?? noStack}
         </span>
       </summary>
       <div class="both-stacks">

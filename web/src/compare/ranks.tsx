@@ -1,15 +1,14 @@
 // Which run is odd, and where the runs part.
 
 import { count, delta, percent, plural } from '../format';
-import { Bytes, Panel, Stack } from '../parts/basic';
+import { Bytes, noStack, Panel, Stack } from '../parts/basic';
 import { Swatch } from '../parts/lines';
 import type { LineStyle } from '../palette';
 import { visit } from '../route';
-import { siteText } from '../site';
-import type { Run } from '../types';
-import type { Measure, Odd, Rank, Ranks } from './types';
+import type { Run } from '../types/view.gen';
+import type { Odd, Rank, RanksDocument as Ranks } from '../types/diff.gen';
 
-const names: Record<Measure, string> = {
+const names: Record<string, string> = {
   peak_allocated: 'peak allocated',
   peak_requested: 'peak requested',
   peak_reserved: 'peak reserved',
@@ -31,8 +30,8 @@ export function RankTable({
   off: ReadonlySet<number>;
   onOff: (id: number, off: boolean) => void;
 }) {
-  const used: Measure = r.sizes === 'requested' ? 'peak_requested' : 'peak_allocated';
-  const odd = (rank: number, m: Measure) => r.odd.find((o) => o.rank === rank && o.measure === m);
+  const used = r.sizes === 'requested' ? 'peak_requested' : 'peak_allocated';
+  const odd = (rank: number, m: string) => r.odd.find((o) => o.rank === rank && o.measure === m);
   return (
     <Panel title="Runs" name="ranks" aside={oddText(r)}>
       <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
@@ -97,7 +96,7 @@ export function RankTable({
         <ul class="rows odd-list" data-panel="odd">
           {r.odd.map((o) => (
             <li>
-              <strong>{runs[o.rank]!.label}</strong> is odd in {names[o.measure]}: {away(o)}
+              <strong>{runs[o.rank]!.label}</strong> is odd in {names[o.measure] ?? o.measure}: {away(o)}
             </li>
           ))}
         </ul>
@@ -166,7 +165,7 @@ export function Divergence({ r, runs }: { r: Ranks; runs: readonly Run[] }) {
                     </span>
                     <span class="times">{b.call}</span>
                     <span class="site" data-site>
-                      {siteText(b.frames)}
+                      {b.site ?? noStack}
                     </span>
                   </summary>
                   <Stack frames={b.frames} />

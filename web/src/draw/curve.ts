@@ -2,7 +2,7 @@
 
 import { sizeTicks, tickSize } from '../format';
 import type { Ink } from '../theme';
-import type { Curve, Meta } from '../types';
+import type { Curve, Meta } from '../types/view.gen';
 import { hatch } from './canvas';
 
 export interface Box {

@@ -2,7 +2,7 @@ import { count, seconds } from '../format';
 import { Bytes, Go, Stack, Trouble, Wait } from '../parts/basic';
 import { event, run } from '../route';
 import { load, moment } from '../state';
-import type { Events } from '../types';
+import type { Events } from '../types/view.gen';
 
 // EventPanel is the selected event with its own call stack.
 export function EventPanel() {

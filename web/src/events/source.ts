@@ -2,7 +2,7 @@
 
 import { get, words } from '../api';
 import { run } from '../route';
-import type { EventRow, Events } from '../types';
+import type { EventRow, Events } from '../types/view.gen';
 
 const page = 200; // rows of one question
 const mostPages = 60;

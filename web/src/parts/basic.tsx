@@ -3,8 +3,7 @@
 import { useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { count, delta, exact, seconds, size } from '../format';
-import { frameText, own } from '../site';
-import type { Frame } from '../types';
+import type { Frame } from '../types/view.gen';
 import { link, show, type Change, type Screen } from '../route';
 import { meta, moment, select } from '../state';
 
@@ -166,6 +165,9 @@ export function since(time: number | null | undefined): string | null {
   return time === null || time === undefined || first === null || first === undefined ? null : seconds(time - first);
 }
 
+// noStack stands where a call site would.
+export const noStack = '(no call stack)';
+
 // Stack is a call stack, innermost frame first. What is not the user's own
 // program stands back.
 export function Stack({ frames, why }: { frames: readonly Frame[] | null; why?: string }) {
@@ -175,8 +177,8 @@ export function Stack({ frames, why }: { frames: readonly Frame[] | null; why?: 
   return (
     <ol class="stack" tabIndex={0} aria-label="Call stack, innermost frame first">
       {frames.map((f) => (
-        <li class={own(f) ? 'own' : ''} title={`${f.filename}:${f.line} ${f.name}`}>
-          {frameText(f)}
+        <li class={f.user ? 'own' : ''} title={`${f.filename}:${f.line} ${f.name}`}>
+          {f.text}
           {f.extra && Object.entries(f.extra).map(([key, text]) => <pre>{`${key}: ${text}`}</pre>)}
         </li>
       ))}

@@ -3,7 +3,7 @@
 import { count, percent, plural, pool, span, stream, address } from '../format';
 import { block, put } from '../route';
 import { allocation, meta, moment, pin } from '../state';
-import type { Alloc } from '../types';
+import type { Alloc } from '../types/view.gen';
 import { At, Bytes, Go, since, Stack, Trouble, Wait } from './basic';
 
 export function BlockPanel({ hint }: { hint: string }) {

@@ -7,7 +7,7 @@ import { count, exact, size, ticks } from '../format';
 import { event, run, show } from '../route';
 import { load, meta, moment, select } from '../state';
 import { ink } from '../theme';
-import type { Curve, Meta } from '../types';
+import type { Curve, Meta } from '../types/view.gen';
 import { Trouble, Wait } from './basic';
 
 // columns of the curve: enough for a wide screen, and one answer for all widths.

@@ -6,7 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { count, percent, size } from '../format';
 import { open, run } from '../route';
 import { dismiss, incoming, remove, runs, take } from '../state';
-import type { Run } from '../types';
+import type { Run } from '../types/view.gen';
 import { Trouble } from './basic';
 import { Sheet } from './sheet';
 

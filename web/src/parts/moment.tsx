@@ -8,7 +8,7 @@ import { signal } from '@preact/signals';
 import { get } from '../api';
 import { run } from '../route';
 import { since } from './basic';
-import type { Events } from '../types';
+import type { Events } from '../types/view.gen';
 import { useEffect } from 'preact/hooks';
 
 // The time and totals at the moment, asked for when it rests.

@@ -9,7 +9,7 @@ import { Lines, Swatch, type Chart } from '../parts/lines';
 import { lineStyle } from '../palette';
 import { theme } from '../theme';
 import { phaseAt } from './step';
-import type { Against, Span, Term } from './types';
+import type { Against, Span, TermPair as Term } from '../types/plan.gen';
 import { phaseText } from './words';
 
 export function Beside({ a, name, trouble }: { a: Against | null; name: string; trouble: string | null }) {

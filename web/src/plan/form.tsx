@@ -10,7 +10,7 @@ import { runs } from '../state';
 import { Model } from './model';
 import { againstOf, modeOf, set, type Question } from './question';
 import { draft, edit } from './state';
-import type { Offer, Option } from './types';
+import type { Offer, Option } from '../types/view.gen';
 
 // Options that have a place of their own in the form.
 const placed = ['batch', 'seq', 'mode'];

@@ -4,7 +4,7 @@
 import { size } from '../format';
 import { Bytes, Panel } from '../parts/basic';
 import { at, before, trail } from './state';
-import type { Answer, Lever } from './types';
+import type { Document as Answer, Lever } from '../types/plan.gen';
 
 export function Levers({ a, busy, onPull }: { a: Answer; busy: boolean; onPull: (l: Lever) => void }) {
   return (

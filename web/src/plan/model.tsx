@@ -6,7 +6,7 @@ import { Copy, Select } from '../parts/basic';
 import { say } from '../state';
 import { configText, pretty, tooLong, type Question } from './question';
 import { edit } from './state';
-import type { Offer } from './types';
+import type { Offer } from '../types/view.gen';
 
 const own = 'own';
 

@@ -8,7 +8,8 @@
 //	gpu, limit, settings, head, max, against
 
 import { number, type Change, type Params } from '../route';
-import type { Answer, Offer } from './types';
+import type { Document as Answer } from '../types/plan.gen';
+import type { Offer } from '../types/view.gen';
 
 export interface Question {
   shape: string; // empty: config is somebody's own

@@ -6,7 +6,8 @@ import { theme } from '../theme';
 import { colourOf } from './colours';
 import { Square, Step } from './step';
 import type { Question } from './question';
-import type { Answer, Offer } from './types';
+import type { Document as Answer } from '../types/plan.gen';
+import type { Offer } from '../types/view.gen';
 import { failureText, layersText, outsideText, phaseText, rangeText, reasonText, verdict } from './words';
 
 export function Verdict({ q, a, o }: { q: Question; a: Answer; o: Offer }) {

@@ -4,7 +4,7 @@ import { signal, useSignal } from '@preact/signals';
 import { Copy, Trouble } from '../parts/basic';
 import { Sheet } from '../parts/sheet';
 import { asked, link, paramsOf, type Question } from './question';
-import type { Offer } from './types';
+import type { Offer } from '../types/view.gen';
 
 export const shareShown = signal(false);
 

@@ -5,7 +5,8 @@ import { computed, signal } from '@preact/signals';
 import { load } from '../state';
 import { begun, Work, type Going } from '../work';
 import { changes, configText, fileName, keyOf, same, type Question } from './question';
-import type { Answer, Offer } from './types';
+import type { Document as Answer } from '../types/plan.gen';
+import type { Offer } from '../types/view.gen';
 
 export const offer = computed(() => load<Offer>('plan', {}).value);
 

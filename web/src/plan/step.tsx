@@ -9,7 +9,7 @@ import { exact, size, tickSize } from '../format';
 import { ink, theme } from '../theme';
 import { colourOf, stacking } from './colours';
 import { phaseText } from './words';
-import type { Answer, Span, Timeline } from './types';
+import type { Document as Answer, Span, Timeline } from '../types/plan.gen';
 
 const left = 66;
 

@@ -2,7 +2,8 @@
 
 import { delta, size, sizeUp } from '../format';
 import type { Question } from './question';
-import type { Answer, Failure, Offer, Reason } from './types';
+import type { Document as Answer, Failure, Reason } from '../types/plan.gen';
+import type { Offer } from '../types/view.gen';
 
 // phaseText names a phase with its step.
 export function phaseText(phase: string, step: number): string {

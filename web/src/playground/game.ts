@@ -9,7 +9,8 @@ import { computed, effect, signal } from '@preact/signals';
 import { Follower, post } from '../api';
 import { number, place, put, screen } from '../route';
 import { hush, load, say } from '../state';
-import type { Answer, Experiment, Lessons } from './types';
+import type { Answer, Experiment } from '../types/playground.gen';
+import type { Lessons } from '../types/view.gen';
 
 const separator = ';';
 

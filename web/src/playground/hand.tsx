@@ -5,7 +5,7 @@ import { signal, useSignal } from '@preact/signals';
 import { size } from '../format';
 import { add, answer, restart } from './game';
 import { chosen } from './map';
-import type { Answer, Held, Moment } from './types';
+import type { Answer, Block as Held, Moment } from '../types/playground.gen';
 
 export function Hand() {
   const a = answer.value;

@@ -8,8 +8,8 @@ import { plural, size } from '../format';
 import { barScale, drawRow, labelWidth, rowHeight, type Look } from '../segments/map';
 import { blockAt, extent, sum, type Row } from '../segments/layout';
 import { ink, type Ink } from '../theme';
-import { allocated, free, pending } from '../types';
-import type { Moment } from './types';
+import { allocated, free, pending } from '../segments/layout';
+import type { Moment } from '../types/playground.gen';
 
 // The block that is chosen, by its name: the same through all steps.
 export const chosen = signal<string | null>(null);

@@ -5,9 +5,9 @@ import { useEffect, useRef } from 'preact/hooks';
 import { count, exact, percent, plural, size, span } from '../format';
 import { Bytes } from '../parts/basic';
 import { at, choose, go, lesson, lessons, playing, steps } from './game';
-import type { Answer, Moment } from './types';
+import type { Answer, Moment } from '../types/playground.gen';
 
-const outcomes = { '': '', hit: 'from the cache', new: 'new memory', oom: 'fails' };
+const outcomes: Record<string, string> = { hit: 'from the cache', new: 'new memory', oom: 'fails' };
 
 export function Told({ a }: { a: Answer }) {
   const step = a.steps[a.at - 1];
@@ -134,7 +134,7 @@ function Item({ label, sub, children, title }: { label: string; sub: string; chi
   );
 }
 
-const marks = { '': '', hit: '●', new: '○', oom: '✕' };
+const marks: Record<string, string> = { hit: '●', new: '○', oom: '✕' };
 
 // Steps are the lines, with the one that is looked at.
 export function Steps() {

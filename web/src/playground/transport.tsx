@@ -5,7 +5,7 @@ import { useDrawing } from '../draw/canvas';
 import { count } from '../format';
 import { Choice } from '../parts/basic';
 import { ink } from '../theme';
-import type { Curve } from '../types';
+import type { Curve } from '../types/view.gen';
 import { at, forward, go, playing, speed, speeds, steps, togglePlay, turn } from './game';
 
 export function Transport() {

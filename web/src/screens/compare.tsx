@@ -16,8 +16,8 @@ import { again, compare, stopAll, type Answer } from '../compare/answers';
 import { Flame } from '../compare/flame';
 import { Stacks, Totals } from '../compare/pair';
 import { Divergence, RankTable } from '../compare/ranks';
-import type { Pair, Ranks } from '../compare/types';
-import type { Curve, Meta, Run } from '../types';
+import type { PairDocument as Pair, RanksDocument as Ranks } from '../types/diff.gen';
+import type { Curve, Meta, Run } from '../types/view.gen';
 import type { Query } from '../api';
 
 // peers are the runs that can be compared with the one that is chosen: those of

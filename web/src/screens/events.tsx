@@ -10,7 +10,7 @@ import { Bytes, Empty, Field, pattern, Select, Trouble, Wait } from '../parts/ba
 import { BlockPanel } from '../parts/block';
 import { place, put, run } from '../route';
 import { meta, moment, say, select } from '../state';
-import type { EventRow, Meta } from '../types';
+import type { EventRow, Meta } from '../types/view.gen';
 
 const rowHeight = 22;
 

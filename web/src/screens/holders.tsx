@@ -2,11 +2,10 @@
 // what else stands out.
 
 import { count, percent, plural } from '../format';
-import { Bytes, Go, Panel, Stack } from '../parts/basic';
+import { Bytes, Go, noStack, Panel, Stack } from '../parts/basic';
 import { show } from '../route';
-import { siteText } from '../site';
 import { explain, select } from '../state';
-import type { Explain, Part } from '../types';
+import type { Block as Part, Document as Explain } from '../types/explain.gen';
 
 export function Pinners() {
   const x = explain.value.data;
@@ -56,7 +55,7 @@ export function StackLine({ part, category }: { part: Part; category?: string | 
         </span>
         <span class="times num">{count(part.blocks)}×</span>
         <span class="site" data-site>
-          {siteText(part.stack)}
+          {part.site ?? noStack}
         </span>
         {category && <span class="tag">{category.replaceAll('_', ' ')}</span>}
       </summary>
@@ -87,7 +86,7 @@ export function Holders() {
           <ul class="rows">
             {x.lines.slice(0, 5).map((l) => (
               <li>
-                <StackLine part={{ bytes: l.bytes, blocks: l.blocks, stack: [l.line] }} />
+                <StackLine part={{ bytes: l.bytes, blocks: l.blocks, stack: [l.line], site: l.line.text }} />
               </li>
             ))}
           </ul>

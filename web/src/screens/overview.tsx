@@ -5,7 +5,7 @@ import { count, percent, plural, pool, seconds, size, span, stream } from '../fo
 import { At, Bytes, Count, Empty, Go, Panel, Trouble, Wait } from '../parts/basic';
 import { CurvePanel, wholeCurve } from '../parts/curve';
 import { current, meta, stats } from '../state';
-import type { Level, Stats } from '../types';
+import type { Document as Stats, Level } from '../types/stats.gen';
 import { Findings, Holders, Notes, Pinners } from './holders';
 import { Fixes, Verdict } from './verdict';
 

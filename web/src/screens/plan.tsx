@@ -15,8 +15,8 @@ import { againstOf, asked, command, first, fitting, inAddress, keyOf, same, sett
 import { CommandLine, Made, Recomputed, StepPanel, Totals, Trust, Verdict } from '../plan/result';
 import { ShareDialog, shareShown } from '../plan/share';
 import { ask, at, before, draft, drop, going, offer, step, stop, stopped, trail, trouble, type Step } from '../plan/state';
-import type { Lever, Offer } from '../plan/types';
-import type { Run } from '../types';
+import type { Lever } from '../types/plan.gen';
+import type { Offer, Run } from '../types/view.gen';
 import type { Going } from '../work';
 
 export function Plan() {

@@ -17,7 +17,8 @@ import { RequestStrip } from '../segments/request';
 import { Scrub } from '../segments/scrub';
 import { variantQuery, VariantLine } from '../segments/variant';
 import { ink } from '../theme';
-import { free, type Segments as State } from '../types';
+import { free } from '../segments/layout';
+import type { Segments as State } from '../types/view.gen';
 import { effect } from '@preact/signals';
 
 export function Segments() {

@@ -10,7 +10,7 @@ import { meta, moment } from '../state';
 import { Graph } from '../stacks/graph';
 import { nameOf, plainLook } from '../stacks/icicle';
 import { lay, matching, path, type Tree } from '../stacks/tree';
-import type { Stacks as Answer } from '../types';
+import type { Stacks as Answer } from '../types/view.gen';
 
 const modes = [
   { value: 'moment', text: 'at the moment' },

@@ -14,7 +14,7 @@ import { momentText } from '../timeline/overlay';
 import { MiniMap } from '../timeline/minimap';
 import { Plot, type Hover } from '../timeline/plot';
 import { axis, colouring, hasTimes, look, lookAtAll, panBy, param, plain, shown, what, zoomed, zoomX, zoomY } from '../timeline/view';
-import type { Events, Legend as Answer, Meta } from '../types';
+import type { Events, Legend as Answer, Meta } from '../types/view.gen';
 
 export function Timeline() {
   const m = meta.value.data;

@@ -2,9 +2,9 @@
 
 import { percent, plural, seconds, size } from '../format';
 import { At, Bytes, Copy, Panel, Trouble, Wait } from '../parts/basic';
-import { siteText } from '../site';
 import { explain } from '../state';
-import type { Explain, Fix, Moment } from '../types';
+import type { Fix, Document as Explain } from '../types/explain.gen';
+import type { Moment } from '../types/timeline.gen';
 import type { ComponentChildren } from 'preact';
 
 const meanings: Record<string, string> = {
@@ -157,7 +157,7 @@ function Sum({ x }: { x: Explain }) {
         <tr>
           <td />
           <td class="right muted">asked at</td>
-          <td>{x.failure.frames ? siteText(x.failure.frames) : '(no call stack in the file)'}</td>
+          <td>{x.failure.site ?? '(no call stack in the file)'}</td>
         </tr>
       </tbody>
     </table>

@@ -12,12 +12,13 @@ import { lineStyle } from '../palette';
 import { place, put, run } from '../route';
 import { meta, select } from '../state';
 import { ink, theme } from '../theme';
-import type { Meta } from '../types';
+import type { Meta } from '../types/view.gen';
 import { Form } from '../whatif/form';
 import { asInAddress, asked, confText, inAddress, sources, wrongly, type Question } from '../whatif/question';
 import { same, start, stateOf, stop, worthDrawing, type State } from '../whatif/state';
 import { Failures, Outcomes, type Look } from '../whatif/table';
-import type { Answer, Tune } from '../whatif/types';
+import type { Document as Tune } from '../types/tune.gen';
+import type { Document as Answer } from '../types/whatif.gen';
 import type { Going } from '../work';
 
 export function WhatIf() {

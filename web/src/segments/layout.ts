@@ -1,6 +1,12 @@
 // Rows of the segment map: what each segment sums up to, in the order asked for.
 
-import { allocated, free, pending, unmapped, type Block, type Segment } from '../types';
+import type { Block, Segment } from '../types/view.gen';
+
+// The states of a block.
+export const free = 0;
+export const allocated = 1;
+export const pending = 2;
+export const unmapped = 3;
 
 export interface Row {
   segment: Segment;

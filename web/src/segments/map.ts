@@ -4,7 +4,7 @@
 import { dots, hatch } from '../draw/canvas';
 import { address, pool, size, stream } from '../format';
 import type { Ink } from '../theme';
-import { allocated, free, pending, unmapped } from '../types';
+import { allocated, free, pending, unmapped } from './layout';
 import type { Row } from './layout';
 
 export const rowHeight = 22;

@@ -3,7 +3,7 @@
 import { hatch, useDrawing } from '../draw/canvas';
 import { count, exact, size } from '../format';
 import { ink } from '../theme';
-import type { Segments } from '../types';
+import type { Segments } from '../types/view.gen';
 
 export function RequestStrip({ s }: { s: Segments }) {
   return s.request ? <Strip s={s} r={s.request} /> : null;

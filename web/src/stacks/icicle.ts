@@ -2,9 +2,8 @@
 
 import { short } from '../draw/canvas';
 import { share, size } from '../format';
-import { native } from '../site';
 import type { Ink, Theme } from '../theme';
-import type { StackNode } from '../types';
+import type { StackNode } from '../types/view.gen';
 import { path, type Tree } from './tree';
 
 const narrowest = 0.6;
@@ -49,9 +48,8 @@ export function rangeOf(s: Sight): Range {
 }
 
 export function nameOf(n: StackNode): string {
-  if (n.file === '' && n.line === 0) return n.name;
-  const file = n.file.slice(n.file.lastIndexOf('/') + 1);
-  return native({ name: n.name, filename: n.file, line: n.line }) ? n.name : `${n.name} ${file}:${n.line}`;
+  if (n.native || n.file === '') return n.name;
+  return `${n.name} ${n.file.slice(n.file.lastIndexOf('/') + 1)}:${n.line}`;
 }
 
 // Files have colours, so that what belongs together is seen; libraries stand back.

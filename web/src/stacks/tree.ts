@@ -1,7 +1,7 @@
 // The tree of call stacks as an icicle: a frame is as wide as the bytes below
 // it, its callees hang under it.
 
-import type { StackNode, Stacks } from '../types';
+import type { StackNode, Stacks } from '../types/view.gen';
 
 export interface Tree {
   nodes: readonly StackNode[];
@@ -11,7 +11,7 @@ export interface Tree {
   deepest: number;
 }
 
-export function lay(s: Stacks): Tree {
+export function lay(s: Pick<Stacks, 'nodes' | 'total_bytes'>): Tree {
   const n = s.nodes.length;
   const start = new Float64Array(n);
   const parent = new Int32Array(n);

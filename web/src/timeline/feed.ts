@@ -4,7 +4,7 @@
 
 import { signal } from '@preact/signals';
 import { aborted, get, getBinary, words } from '../api';
-import type { Curve } from '../types';
+import type { Curve } from '../types/view.gen';
 import { decode, type Picture, type Window } from './picture';
 
 export interface Question {

@@ -5,7 +5,7 @@ import { dots, short } from '../draw/canvas';
 import { drawFailure, drawLimits, drawSizes, label, xOf, yOf, type Box, type Scale } from '../draw/curve';
 import { count, seconds, span, ticks } from '../format';
 import type { Ink } from '../theme';
-import type { Curve, Meta } from '../types';
+import type { Curve, Meta } from '../types/view.gen';
 import { columnFloats, rectWords, type Layer, type Picture } from './picture';
 
 export const margin = { left: 64, top: 12, right: 12, bottom: 22 };

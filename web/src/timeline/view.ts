@@ -5,7 +5,7 @@ import { ceiling } from '../draw/curve';
 import { colourings, type Colouring } from '../palette';
 import { number, place, put, screen } from '../route';
 import { meta, moment } from '../state';
-import type { Meta } from '../types';
+import type { Meta } from '../types/view.gen';
 import type { Window } from './picture';
 
 export type Axis = 'event' | 'time';

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { size } from '../format';
 import { Choice, Select } from '../parts/basic';
-import type { Meta } from '../types';
+import type { Meta } from '../types/view.gen';
 import { budgets, presets, sources, usual, type Question } from './question';
 import { draftOf, keepDraft, type Draft } from './state';
 

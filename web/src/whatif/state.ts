@@ -4,7 +4,9 @@
 import { signal, type Signal } from '@preact/signals';
 import { begun, Work, type Going } from '../work';
 import type { Question } from './question';
-import type { Answer, Choice, Tune } from './types';
+import type { Document as Tune, Choice } from '../types/tune.gen';
+import type { Choice as Chosen } from '../types/view.gen';
+import type { Document as Answer } from '../types/whatif.gen';
 
 export interface State {
   question: Question | null;
@@ -101,7 +103,7 @@ function tryAll(run: number, q: Question, sets: readonly string[]): void {
       document: (name, value) => {
         if (name === 'whatif') set(run, { answer: value as Answer });
         if (name === 'choice') {
-          const { result, ...choice } = value as Choice & { result: number };
+          const { result, ...choice } = value as Chosen;
           set(run, { choices: new Map(slot(run).state.value.choices).set(result, choice) });
         }
       },

@@ -3,9 +3,9 @@
 import { count, delta, exact, plural, seconds, sizeUp } from '../format';
 import { Bytes, Copy, Delta, Go, Stack } from '../parts/basic';
 import { Swatch } from '../parts/lines';
-import { siteText } from '../site';
 import { confText, variantOf, type Question } from './question';
-import type { Answer, Choice, Failure, Result } from './types';
+import type { Choice } from '../types/tune.gen';
+import type { Document as Answer, Failure, Result } from '../types/whatif.gen';
 
 export interface Look {
   colour: string;
@@ -283,7 +283,7 @@ export function Failures({ answer }: { answer: Answer }) {
                   ) : (
                     <>
                       asked for under <Conf conf={r.settings} />
-                      {f.stack ? ` at ${siteText(f.stack)}` : ', the file has no call stack of it'}; reserved{' '}
+                      {f.site !== null ? ` at ${f.site}` : ', the file has no call stack of it'}; reserved{' '}
                       <Bytes n={f.reserved_bytes} />, allocated <Bytes n={f.allocated_bytes} />, largest free block{' '}
                       <Bytes n={f.largest_free_bytes} />
                     </>
