@@ -77,8 +77,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// The page writes call sites as package timeline does: the legend's labels come
-// from there, the overview's from the page.
+// The call sites of the overview are those of the legend: both are package
+// timeline's.
 func TestSites(t *testing.T) {
 	for _, file := range []string{varlen, expand, stream, "../testdata/variety/cppstacks.pickle.gz", "../testdata/variety/compile.pickle.gz"} {
 		s := open(t, "", file)
