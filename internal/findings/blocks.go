@@ -10,6 +10,7 @@ import (
 
 // block is the life of one block. Events are positions in the trace.
 type block struct {
+	id    int32 // its number
 	size  uint64
 	asked uint64 // what was requested
 	born  int32  // its alloc; -1 if it is older than the trace
@@ -66,14 +67,17 @@ func (l *lives) len() int { return l.index.Len() - l.index.Found }
 
 // block returns block i.
 func (l *lives) block(i int) block {
+	id, x := int32(i), l.index
 	if i >= l.older {
-		i += l.index.Found
+		i += x.Found
 	}
-	x := l.index
 	return block{
-		size: x.Size[i], asked: x.Requested(i), born: x.Born[i], freed: x.Freed[i], gone: x.Gone[i], stack: x.Stack(i),
+		id: id, size: x.Size[i], asked: x.Requested(i), born: x.Born[i], freed: x.Freed[i], gone: x.Gone[i], stack: x.Stack(i),
 	}
 }
+
+// stack returns the stack of allocation i of the trace.
+func (l *lives) stack(i int) trace.StackID { return l.index.Stack(l.index.Older + i) }
 
 // all yields every block; allocated those that the trace allocates. The block is
 // the same variable each time: copy it to keep it.

@@ -32,11 +32,13 @@ type categories struct {
 	steps  *Steps
 	// sizes are those requested for parameters; gradients have the same.
 	sizes map[uint64]bool
-	// twins is for the blocks of the last step their counterparts in the step
-	// before: the one that the same stack allocated as the so-many-th.
-	twins map[int32]*block
+	// twins has for the blocks of the last step, from firstTwin on, their
+	// counterparts in the step before: the one that the same stack allocated as
+	// the so-many-th; -1 if there is none.
+	twins     []int32
+	firstTwin int32
 	// habits is for each stack what its blocks were for whose life is known.
-	habits map[trace.StackID]habit
+	habits []habit
 }
 
 // habit sums up the blocks of one stack that the program itself allocates in
@@ -51,7 +53,7 @@ type habit struct {
 func newCategories(a *Analysis) *categories {
 	c := &categories{
 		t: a.Trace, lives: a.lives, phases: a.phases, steps: a.Steps,
-		sizes: map[uint64]bool{}, habits: map[trace.StackID]habit{},
+		sizes: map[uint64]bool{}, habits: make([]habit, a.Trace.Stacks.Len()),
 	}
 	for b := range c.lives.all() {
 		if b.born >= 0 && c.isParameter(b) {
@@ -73,7 +75,7 @@ func newCategories(a *Analysis) *categories {
 		if c.phases.at(int(b.born), b.stack) != phaseForward {
 			continue
 		}
-		h := c.habits[b.stack]
+		h := &c.habits[b.stack]
 		switch {
 		case c.stays(b, k):
 			h.stay++
@@ -88,7 +90,6 @@ func newCategories(a *Analysis) *categories {
 				h.activations += b.size
 			}
 		}
-		c.habits[b.stack] = h
 	}
 	return c
 }
@@ -99,13 +100,8 @@ func (c *categories) findTwins() {
 	if n < 2 {
 		return
 	}
-	type key struct {
-		stack   trace.StackID
-		ordinal int32
-	}
-	ordinals := map[trace.StackID]int32{}
-	before := map[key]*block{}
-	c.twins = map[int32]*block{}
+	before := make([][]int32, c.t.Stacks.Len()) // of each stack the blocks of the step before
+	paired := make([]int32, len(before))        // how many of them have a twin
 	last := c.steps.List[n-1]
 	for b := range c.lives.allocated() {
 		if int(b.born) < c.steps.List[n-2].Begin {
@@ -114,20 +110,30 @@ func (c *categories) findTwins() {
 		if int(b.born) >= last.End {
 			break
 		}
-		k := key{known(b.stack), ordinals[known(b.stack)]}
+		stack := known(b.stack)
 		if int(b.born) < last.Begin {
-			twin := *b
-			before[k] = &twin
-			ordinals[k.stack]++
+			before[stack] = append(before[stack], b.id)
 			continue
 		}
-		if len(before) > 0 && len(c.twins) == 0 {
-			clear(ordinals) // the last step begins
-			k.ordinal = 0
+		if len(c.twins) == 0 {
+			c.firstTwin = b.id
 		}
-		ordinals[k.stack]++
-		c.twins[b.born] = before[k]
+		twin := int32(-1)
+		if k := paired[stack]; int(k) < len(before[stack]) {
+			twin = before[stack][k]
+			paired[stack]++
+		}
+		c.twins = append(c.twins, twin)
 	}
+}
+
+// twin returns the counterpart of a block of the last step.
+func (c *categories) twin(b *block) (block, bool) {
+	i := int(b.id - c.firstTwin)
+	if i < 0 || i >= len(c.twins) || c.twins[i] < 0 {
+		return block{}, false
+	}
+	return c.lives.block(int(c.twins[i])), true
 }
 
 // isParameter tells whether a block comes from set-up and is there as long as
@@ -182,8 +188,8 @@ func (c *categories) of(b *block) verdict {
 	}
 	if b.freed == never {
 		// The trace ends before it tells, but the step before may.
-		if twin := c.twins[b.born]; twin != nil && twin.freed != never {
-			v := c.within(twin, step-1)
+		if twin, ok := c.twin(b); ok && twin.freed != never {
+			v := c.within(&twin, step-1)
 			return verdict{v.category, weaker(v.confidence, Likely)}
 		}
 	}

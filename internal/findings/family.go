@@ -133,7 +133,7 @@ func inTurn(a, b []int32) bool {
 // nn.Module or of an optimizer: a loop over layers, not over steps.
 func insideCall(t *trace.Trace, l *lives, f *stackFacts, occ *occurrences, tokens []int32) bool {
 	stack := func(token int32) []trace.FrameID {
-		return t.Stacks.Frames(l.block(l.older + int(occ.of(token)[0])).stack)
+		return t.Stacks.Frames(l.stack(int(occ.of(token)[0])))
 	}
 	common := stack(tokens[0])
 	for _, token := range tokens[1:] {
@@ -172,7 +172,7 @@ func (x *family) train(l *lives, f *stackFacts) {
 	n := 0
 	for k := 1; k < len(x.begin); k++ {
 		for i := x.begin[k-1]; i < x.begin[k]; i++ {
-			if kind := f.kind(l.block(l.older + int(i)).stack); kind == stackBackward || kind == stackRecompute || kind == stackOptimizer {
+			if kind := f.kind(l.stack(int(i))); kind == stackBackward || kind == stackRecompute || kind == stackOptimizer {
 				n++
 				break
 			}
@@ -266,7 +266,7 @@ func (x *family) join(l *lives, seq *sequence, f *stackFacts) {
 		begin := []int32{x.begin[0]}
 		for k := 1; k < len(x.begin); k++ {
 			for i := x.begin[k-1]; i < x.begin[k]; i++ {
-				if f.kind(l.block(l.older+int(i)).stack) == last {
+				if f.kind(l.stack(int(i))) == last {
 					begin = append(begin, x.begin[k])
 					break
 				}

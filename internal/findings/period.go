@@ -56,7 +56,7 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 	if s.Complete() >= 3 && s.Repeats >= oftenEnough {
 		s.Confidence = Likely
 	}
-	site, _ := timeline.SiteOf(t, l.block(l.older+int(step.begin[0])).stack)
+	site, _ := timeline.SiteOf(t, l.stack(int(step.begin[0])))
 	s.Detail = fmt.Sprintf("the allocations repeat: %d rounds, each begins at %s; %.0f%% of the allocations in the median round come from places that every round passes",
 		n, site, 100*s.Repeats)
 	return s

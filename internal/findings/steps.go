@@ -117,7 +117,7 @@ func newSequence(t *trace.Trace, l *lives, f *stackFacts) *sequence {
 }
 
 // gone returns when the block of an allocation was free again.
-func (s *sequence) gone(i int) int32 { return s.lives.block(s.lives.older + i).gone }
+func (s *sequence) gone(i int) int32 { return s.lives.index.Gone[s.lives.index.Older+i] }
 
 // first returns how many allocations come before an event.
 func (s *sequence) first(event int) int {

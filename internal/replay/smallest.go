@@ -19,11 +19,7 @@ import (
 // limit from there on. One whose only refusal is the request that kills it goes
 // the same way up to what that request needs.
 func (p *Program) SmallestLimit(ctx context.Context, s settings.Settings, low, high uint64) (uint64, error) {
-	b := smallest{p: p, s: s, low: upTo(low), high: upTo(high)}
-	// The collector works under any limit, and expandable segments are mapped
-	// in granules but compared with a limit by segments. With a largest block that
-	// may be split, what is released for a request depends on its size.
-	b.plain = s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments && s.MaxSplitSize == settings.None
+	b := smallest{p: p, s: s, low: upTo(low), high: upTo(high), plain: limitOnlyRefuses(s)}
 	// First upwards from the bound, in strides that double: what decides is
 	// mostly near it, and runs that fail end early.
 	try := b.low
@@ -44,6 +40,31 @@ func (p *Program) SmallestLimit(ctx context.Context, s settings.Settings, low, h
 		}
 	}
 	return b.high, nil
+}
+
+// Passed returns a limit under which a run is known to pass by the outcome of
+// another one with the same settings, 0 if there is none.
+func Passed(o *Outcome) uint64 {
+	c := &o.Conditions
+	rules := alloc.RulesOf(c.Settings)
+	// Where the limit ends before the device does, the device refuses nothing: a
+	// mapping goes beyond the limit by less than a granule.
+	free := c.DeviceMemory == 0 || c.Cap() > 0 && c.Cap()+rules.Granule(true) <= c.DeviceMemory
+	switch {
+	case o.Fails || c.SkipOOM || !free:
+		return 0
+	case limitOnlyRefuses(c.Settings):
+		return upTo(o.Reserved.Bytes)
+	}
+	return upTo(c.Cap())
+}
+
+// limitOnlyRefuses reports whether a run that stays below a limit goes as it does
+// without one. The collector works under any limit, and expandable segments are
+// mapped in granules but compared with a limit by segments. With a largest block
+// that may be split, what is released for a request depends on its size.
+func limitOnlyRefuses(s settings.Settings) bool {
+	return s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments && s.MaxSplitSize == settings.None
 }
 
 // limitStep is how far apart two limits are that can differ.

@@ -34,6 +34,12 @@ func (l *Lifetimes) add(born, freed, gone int32, size uint64) {
 	l.Size = append(l.Size, size)
 }
 
+// grow makes room for n things.
+func (l *Lifetimes) grow(n int) {
+	l.Born, l.Freed, l.Gone = make([]int32, 0, n), make([]int32, 0, n), make([]int32, 0, n)
+	l.Size = make([]uint64, 0, n)
+}
+
 // index is made when all things are there.
 func (l *Lifetimes) index() {
 	for i := 0; i < len(l.Gone); i += lifeRun {

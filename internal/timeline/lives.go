@@ -28,14 +28,11 @@ type Lives struct {
 	pools    []uint16 // life -> position in Pools; nil if no pool is known
 	byEvent  []int32  // event -> life, -1 if it is about none
 	replaced map[int32]int32
-	stacks   map[int32]trace.StackID // where only the final state tells it
+	stacks   []trace.StackID
 }
 
 // olderBlock is what is known of a block that no alloc event shows.
-type olderBlock struct {
-	addr, requested, stream uint64
-	stack                   trace.StackID
-}
+type olderBlock struct{ addr, requested, stream uint64 }
 
 // NoPoolKnown is the pool of lives of which the file does not tell it.
 const NoPoolKnown = math.MaxUint16
@@ -44,13 +41,14 @@ const NoPoolKnown = math.MaxUint16
 func NewLives(l *Timeline) *Lives {
 	n := l.Trace.Events.Len()
 	w := lifeWalk{
-		Lives: &Lives{Trace: l.Trace, Exact: l.Exact, byEvent: make([]int32, n), replaced: map[int32]int32{}, stacks: map[int32]trace.StackID{}},
+		Lives: &Lives{Trace: l.Trace, Exact: l.Exact, byEvent: make([]int32, n), replaced: map[int32]int32{}},
 		line:  l, at: make(map[uint64]int32, 1024), pools: l.pools.walk(), poolIDs: map[alloc.PoolID]uint16{},
 	}
 	// Without events the state is all there is, and it has the sizes.
 	w.Exact = w.Exact || n == 0 && !l.Trace.Partial
-	w.begin()
 	events := &l.Trace.Events
+	w.grow(events)
+	w.begin()
 	for i := range n {
 		w.event(int32(i), events)
 	}
@@ -65,6 +63,19 @@ type lifeWalk struct {
 	at      map[uint64]int32 // address -> active life
 	pools   poolWalk
 	poolIDs map[alloc.PoolID]uint16
+}
+
+// grow makes room for the lives that the events begin.
+func (w *lifeWalk) grow(events *trace.Events) {
+	begin := 0
+	for i := range events.Len() {
+		if events.Action.At(i) == alloc.ActionAlloc {
+			begin++
+		}
+	}
+	w.Lifetimes.grow(begin)
+	w.stacks = make([]trace.StackID, 0, begin)
+	w.Lives.pools = make([]uint16, 0, begin)
 }
 
 // begin takes the blocks that are older than the trace.
@@ -95,6 +106,7 @@ func (w *lifeWalk) addOlder(b olderBlock, size uint64, freed int32) {
 	w.older = append(w.older, b)
 	w.Lives.Older++
 	w.Lives.pools = append(w.Lives.pools, NoPoolKnown)
+	w.stacks = append(w.stacks, trace.NoStack)
 	w.add(-1, freed, Never, size)
 }
 
@@ -167,6 +179,7 @@ func (w *lifeWalk) alloc(i int32, events *trace.Events) {
 		size = w.line.sizes.At(int(i))
 	}
 	w.add(i, Never, Never, size)
+	w.stacks = append(w.stacks, e.Stack)
 	pool := uint16(NoPoolKnown)
 	if p, ok := w.pools.of(&e, events); ok {
 		pool = w.poolID(p)
@@ -216,11 +229,11 @@ func (w *lifeWalk) final(s *trace.Segment) {
 		}
 		switch {
 		case int(id) < w.Lives.Older:
-			w.older[id].stack = b.Stack
+			w.stacks[id] = b.Stack
 			if s.HasPool {
 				w.Lives.pools[id] = w.poolID(s.Pool)
 			}
-		case w.Stack(int(id)) <= trace.EmptyStack && b.Stack > trace.EmptyStack:
+		case w.stacks[id] <= trace.EmptyStack && b.Stack > trace.EmptyStack:
 			w.stacks[id] = b.Stack
 		}
 	}
@@ -264,18 +277,7 @@ func (l *Lives) Stream(i int) uint64 {
 }
 
 // Stack is the stack of the allocation, trace.NoStack if the file does not tell.
-func (l *Lives) Stack(i int) trace.StackID {
-	if i < l.Older {
-		return l.older[i].stack
-	}
-	stack := l.Trace.Events.Stack.At(int(l.Born[i]))
-	if stack <= trace.EmptyStack && len(l.stacks) > 0 {
-		if late, ok := l.stacks[int32(i)]; ok {
-			return late
-		}
-	}
-	return stack
-}
+func (l *Lives) Stack(i int) trace.StackID { return l.stacks[i] }
 
 // Pool is the position in Pools of the pool of a life, or NoPoolKnown.
 func (l *Lives) Pool(i int) int {

@@ -237,7 +237,7 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 	if later {
 		until = o.First.Event
 	}
-	limit, err := e.smallestLimit(s, lower)
+	limit, err := e.smallestLimit(s, lower, o)
 	if err != nil {
 		return nil, err
 	}
@@ -274,10 +274,10 @@ func (e *explainer) lowerBound() (uint64, error) {
 }
 
 // smallestLimit is the lowest limit under which the recording passes with some
-// settings.
-func (e *explainer) smallestLimit(s settings.Settings, lower uint64) (uint64, error) {
+// settings. o is what became of it under the limit that there was, or without one.
+func (e *explainer) smallestLimit(s settings.Settings, lower uint64, o *replay.Outcome) (uint64, error) {
 	if e.f.earlier == 0 && e.event < e.t.Events.Len() {
-		return tune.SmallestLimit(e.ctx, e.p, s, lower)
+		return e.p.SmallestLimit(e.ctx, s, lower, replay.Passed(o))
 	}
 	return tune.Bisect(lower, func(limit uint64) (bool, error) {
 		passes, _, err := e.f.passes(e.ctx, replay.Conditions{Settings: s, Limit: limit})
@@ -331,7 +331,11 @@ func (e *explainer) moreMemory() error {
 // roomToPass is the lowest limit, or the least memory of a device without one,
 // with which the recorded settings get past the failure.
 func (e *explainer) roomToPass(capped bool) (uint64, error) {
-	return tune.Bisect(e.f.live+e.f.rounded, func(bytes uint64) (bool, error) {
+	lower := e.f.live + e.f.rounded
+	if capped && e.f.earlier == 0 && e.endsThere() {
+		return e.p.SmallestLimit(e.ctx, e.conditions(0).Settings, lower, 0)
+	}
+	return tune.Bisect(lower, func(bytes uint64) (bool, error) {
 		c := e.conditions(bytes)
 		if !capped {
 			c.Limit, c.DeviceMemory = 0, bytes

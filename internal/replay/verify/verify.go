@@ -72,13 +72,24 @@ func Run(ctx context.Context, t *trace.Trace, o Options) (*Verified, error) {
 	return out, nil
 }
 
-// checked is the result of a player, confirmed under the limits it allows.
+// checked is the result of a player, confirmed under the limits it allows where
+// these do more than refuse.
 func (v *verifier) checked(ctx context.Context, p *player) (*replay.Result, error) {
 	r := v.result(p)
-	if r.Identical && r.Limit.Max != 0 && p.config.limit == 0 {
+	if r.Identical && r.Limit.Max != 0 && p.config.limit == 0 && !v.limitOnlyRefuses() {
 		return r, v.confirm(ctx, p, r)
 	}
 	return r, nil
+}
+
+// limitOnlyRefuses reports whether a limit has no effect but to refuse segments
+// (spec 3.2). Then the range that the answers leave is right by its making: a
+// limit within it refuses what the device refused and nothing else. The collector
+// also works below a limit (spec 7.3), and what an expandable segment asks the
+// device for is not what is compared with the limit.
+func (v *verifier) limitOnlyRefuses() bool {
+	return v.settings.GarbageCollectionThreshold == 0 && !v.settings.ExpandableSegments &&
+		!slices.ContainsFunc(v.start.Segments, func(s alloc.Segment) bool { return s.Expandable })
 }
 
 // confirm replays under both ends of the inferred limit: the engine itself must
