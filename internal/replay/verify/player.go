@@ -79,7 +79,7 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 	}
 	p.dev = &watched{
 		Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}),
-		bounds: newBounds(), room: c.room, settings: c.settings, cut: c.start.Kind == start.Rebuilt,
+		bounds: newBounds(), room: c.room, settings: c.settings, rules: alloc.RulesOf(c.settings), cut: c.start.Kind == start.Rebuilt,
 	}
 	options := []alloc.Option{alloc.WithDevice(r.t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe)}
 	if c.settings.ExpandableSegments && c.settings.MaxSplitSize != settings.None {
@@ -278,9 +278,7 @@ func (p *player) malloc(i, j int) error {
 		p.routed[int32(j)] = pool
 	}
 	p.dev.failing = e.Action == alloc.ActionOOM
-	rules := p.a.Rules()
-	p.dev.rounded = rules.Round(e.Size)
-	p.dev.segment = rules.SegmentSize(p.dev.rounded)
+	p.dev.request = e.Size
 	return p.expected(j, p.private.Route(pool, func() error {
 		_, err := p.a.Malloc(e.Size, e.Stream)
 		return err
@@ -323,7 +321,7 @@ func (p *player) observe(e alloc.Event) {
 		p.note(replay.DiffEvent, "another event", want.String(), e.String(), AddressOf(want.Action, want.Addr), AddressOf(e.Action, e.Addr))
 		p.guess = &conflict{at: p.pos, want: want, got: e}
 		if e.Action == alloc.ActionAlloc && p.dev.unasked {
-			p.granted = p.dev.reserved + p.dev.segment
+			p.granted = p.dev.reserved + p.dev.segment()
 		}
 		return
 	}
