@@ -7,7 +7,7 @@
 //
 //   - driver/sim is a device that exists only as numbers: for what-if answers,
 //     plans and tests, with failures on demand;
-//   - driver/recorded answers with the addresses and completions of a
+//   - internal/replay/recorded answers with the addresses and completions of a
 //     recording of a real device, so that the engine can be compared with it
 //     event by event;
 //   - driver/cuda is a GPU, reached through NVIDIA's driver;

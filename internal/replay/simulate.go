@@ -9,124 +9,8 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay/private"
-	"github.com/ashlar-mem/ashlar/internal/replay/start"
-	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
-
-// Conditions are what a [Program] is run under.
-type Conditions struct {
-	Settings settings.Settings
-	// Limit is the cap on reserved bytes; 0 is none.
-	Limit uint64
-	// DeviceMemory is what the device has for the allocator; 0 is without end.
-	DeviceMemory uint64
-	// SkipOOM leaves a failing request out, with its free, and goes on.
-	// Otherwise the run ends at the first one.
-	SkipOOM bool
-	// Points is the length of the curve; 0 makes none.
-	Points int
-	// From is the call from which on peaks and the curve count, as if the peaks
-	// were reset before it. What comes before is made all the same.
-	From int
-	// BlockSizes has the size of every tensor's block noted.
-	BlockSizes bool
-	// Mirrored has the driver place segments in the reverse order of addresses,
-	// if the program begins without any.
-	Mirrored bool
-	// Progress is told now and then how many calls are done.
-	Progress func(done, total int)
-}
-
-// Outcome is what became of a Program under some Conditions.
-type Outcome struct {
-	Conditions Conditions
-	// Fails tells whether a request failed; First is the first that did.
-	Fails bool
-	First *Failure
-	// Calls is how many calls were made: all of them unless a failure ended it.
-	Calls int
-
-	// StartReleased is what was cached at the beginning of a trace that starts
-	// mid-run and was released before the first call, because what was reserved
-	// then exceeds the limit or the device. Peaks and counts are of the run after
-	// it.
-	StartReleased uint64
-
-	Reserved, Allocated, Active, Requested High
-
-	Retries, OOMs             int64
-	DeviceAllocs, DeviceFrees int64 // as PyTorch counts them: mappings too
-	Maps, Unmaps              int64
-	// DriverTime estimates how long the driver was busy giving and taking
-	// memory; see driver/sim.
-	DriverTime time.Duration
-
-	Curve []Point
-	Stats alloc.Stats
-	// BlockSizes is for each tensor the size of its block, 0 if it got none; nil
-	// unless asked for.
-	BlockSizes []uint64
-}
-
-// High is the highest value of a total and the event at which it was reached.
-type High struct {
-	Bytes uint64
-	Event int   // -1: before the first event
-	Time  int64 // trace.NoTime if the file does not tell
-}
-
-// Failure is a request that could not be served.
-type Failure struct {
-	Event int
-	Time  int64
-	Stack trace.StackID
-	// RecordedToo: it failed in the recording as well.
-	RecordedToo bool
-	// AtStart: no request failed, but what cannot be released of the state at
-	// the beginning exceeds the limit or the device. Event is -1.
-	AtStart bool
-	*alloc.OutOfMemoryError
-	Active, LargestFree uint64 // when it failed
-}
-
-// Point is a piece of a curve: the highest totals since the point before, and
-// the state at its end.
-type Point struct {
-	Event                                  int
-	Time                                   int64
-	Reserved, Allocated, Active, Requested uint64 // highest
-	ReservedNow, AllocatedNow              uint64
-	LargestFree                            uint64
-}
-
-// Fragmentation is the part of reserved memory that was not allocated.
-func (p Point) Fragmentation() float64 {
-	if p.ReservedNow == 0 {
-		return 0
-	}
-	return 1 - float64(p.AllocatedNow)/float64(p.ReservedNow)
-}
-
-// ConditionError says that a program cannot be run under some conditions.
-type ConditionError struct{ Problem string }
-
-func (e *ConditionError) Error() string { return e.Problem }
-
-// Runnable reports why a program cannot be run under some settings, or nil.
-func (p *Program) Runnable(c Conditions) error {
-	switch {
-	case p.Start.Kind == start.Unknown:
-		return &ConditionError{"the trace cannot be replayed: it begins mid-run and the file ends before its state"}
-	case c.Settings.Backend != settings.Native:
-		return &ConditionError{"backend:" + c.Settings.Backend + " is another allocator, which cannot be replayed"}
-	case alloc.MappingProblem(c.Settings) != "":
-		return &ConditionError{alloc.MappingProblem(c.Settings)}
-	case c.Settings.PerProcessMemoryFraction < 1 && c.DeviceMemory == 0 && c.Limit == 0:
-		return &ConditionError{"per_process_memory_fraction is a part of the device, whose size is not known; give the device's memory or a limit"}
-	}
-	return nil
-}
 
 // Run makes the calls of the program under other conditions. The error is a
 // *[ConditionError], the context's, or one of the device that PyTorch would
@@ -270,18 +154,6 @@ func (p *Program) StartCache() (uint64, error) {
 		return 0, err
 	}
 	return r.out.StartReleased, nil
-}
-
-// Cap is the limit in force, 0 for none: the lower of the one given and the
-// fraction of the device that the settings name.
-func (c *Conditions) Cap() uint64 {
-	limit := c.Limit
-	if f := c.Settings.PerProcessMemoryFraction; f < 1 && c.DeviceMemory > 0 {
-		if part := max(uint64(f*float64(c.DeviceMemory)), 1); limit == 0 || part < limit {
-			limit = part
-		}
-	}
-	return limit
 }
 
 // stride is how many calls are made between two looks at the context.

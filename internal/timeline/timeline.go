@@ -42,7 +42,7 @@ type Timeline struct {
 	AtLeast bool
 
 	before Totals
-	sizes  *trace.Column[uint64]
+	sizes  *verify.Sizes
 	pools  *poolIndex
 }
 
@@ -60,7 +60,7 @@ func New(t *trace.Trace, o Options) *Timeline {
 	}
 	if o.Sizes != nil && !l.AtLeast {
 		l.Exact = true
-		l.sizes = &o.Sizes.Block
+		l.sizes = o.Sizes
 		l.before.Allocated, l.before.Active = o.Sizes.AllocatedBytes, o.Sizes.ActiveBytes
 	}
 	l.pools = newPoolIndex(t, l.Start)

@@ -139,7 +139,7 @@ func TestTotalsAreThoseOfANaiveWalk(t *testing.T) {
 			every := max(1, tr.Events.Len()/500)
 			c := l.Cursor()
 			for c.Next() {
-				if err := n.event(c.Event, o.Sizes.Block.At(c.Index)); err != nil {
+				if err := n.event(c.Event, o.Sizes.At(c.Index)); err != nil {
 					t.Fatalf("event %d: %v", c.Index, err)
 				}
 				if c.Index%every != 0 && c.Index != tr.Events.Len()-1 {

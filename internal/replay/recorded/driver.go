@@ -27,6 +27,7 @@ func (e Event) String() string {
 type Events interface {
 	Len() int
 	At(i int) Event
+	Action(i int) alloc.Action // of event i
 }
 
 // List is Events held in memory.
@@ -37,6 +38,9 @@ func (l List) Len() int { return len(l) }
 
 // At returns event i.
 func (l List) At(i int) Event { return l[i] }
+
+// Action returns the action of event i.
+func (l List) Action(i int) alloc.Action { return l[i].Action }
 
 // Config is what a Driver answers from.
 type Config struct {
@@ -89,11 +93,12 @@ func New(c Config) *Driver {
 		d.events = List(nil)
 	}
 	for i := range d.events.Len() {
-		switch e := d.events.At(i); e.Action {
+		switch d.events.Action(i) {
 		case alloc.ActionOOM:
 			d.ooms = append(d.ooms, i)
 		case alloc.ActionSegmentMap:
-			d.maps[e.Stream] = append(d.maps[e.Stream], i)
+			stream := d.events.At(i).Stream
+			d.maps[stream] = append(d.maps[stream], i)
 		}
 	}
 	return d
@@ -176,14 +181,16 @@ func (d *Driver) next() (Event, bool) {
 // counts reports whether the event at position i may belong to the current
 // operation.
 func (d *Driver) counts(i int) bool {
+	if d.op < 0 {
+		return true
+	}
 	op := d.events.At(i).Op
-	return op == d.op || op < 0 || d.op < 0
+	return op == d.op || op < 0
 }
 
 // NextIs reports whether the event at the cursor is of that kind.
 func (d *Driver) NextIs(action alloc.Action) bool {
-	e, ok := d.next()
-	return ok && e.Action == action
+	return d.cursor < d.events.Len() && d.counts(d.cursor) && d.events.Action(d.cursor) == action
 }
 
 // Refuse notes a refusal and why, for whoever has to explain a difference, and

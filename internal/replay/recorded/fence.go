@@ -105,7 +105,7 @@ func (d *Driver) lookAhead() {
 // cursor and counts for this operation.
 func (d *Driver) runEnd() int {
 	end := d.cursor
-	for end < d.events.Len() && d.events.At(end).Action == alloc.ActionFreeCompleted && d.counts(end) {
+	for end < d.events.Len() && d.events.Action(end) == alloc.ActionFreeCompleted && d.counts(end) {
 		end++
 	}
 	return end

@@ -52,6 +52,10 @@ func Find(t *trace.Trace) *State {
 		u.final(&t.Segments[i])
 	}
 	for i := t.Events.Len() - 1; i >= 0; i-- {
+		if u.freed(i) {
+			i-- // with its request
+			continue
+		}
 		u.event(i)
 	}
 	s := &State{Kind: Recorded, Notes: u.notes}
@@ -113,14 +117,33 @@ func (u *undo) final(s *trace.Segment) {
 	}
 }
 
+// freed undoes a free whose request is the event before it, as most are.
+func (u *undo) freed(i int) bool {
+	e := &u.t.Events
+	if i == 0 || e.Action.At(i) != alloc.ActionFreeCompleted || e.Action.At(i-1) != alloc.ActionFreeRequested {
+		return false
+	}
+	addr, live := e.Addr.At(i), len(u.live)
+	if e.Addr.At(i-1) != addr {
+		return false
+	}
+	u.live[addr] = alloc.Block{Address: addr, RequestedSize: e.Size.At(i), State: alloc.ActiveAllocated}
+	if len(u.live) == live {
+		u.contradiction(i, "frees %#x, which is live afterwards", addr)
+	}
+	return true
+}
+
 func (u *undo) event(i int) {
+	if u.t.Events.Action.At(i) == alloc.ActionAlloc {
+		addr, live := u.t.Events.Addr.At(i), len(u.live)
+		if delete(u.live, addr); len(u.live) == live {
+			u.contradiction(i, "allocates %#x, which is not live afterwards", addr)
+		}
+		return
+	}
 	e := u.t.Events.At(i)
 	switch e.Action {
-	case alloc.ActionAlloc:
-		if _, ok := u.live[e.Addr]; !ok {
-			u.contradiction(i, "allocates %#x, which is not live afterwards", e.Addr)
-		}
-		delete(u.live, e.Addr)
 	case alloc.ActionFreeCompleted:
 		if _, ok := u.live[e.Addr]; ok {
 			u.contradiction(i, "frees %#x, which is live afterwards", e.Addr)

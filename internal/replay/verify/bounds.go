@@ -18,10 +18,10 @@ type watched struct {
 	bounds
 	room     *room
 	settings settings.Settings
+	rules    alloc.Rules
 
 	reserved uint64
-	rounded  uint64 // size of the block that this call looks for
-	segment  uint64 // size the engine compares with the limit in this call
+	request  uint64 // size that this call asks for
 	maps     int    // mappings since the call began or released something
 	cut      bool   // the first event may be amid a call
 	failing  bool   // this call fails in the recording
@@ -34,6 +34,9 @@ type watched struct {
 type bounds struct{ low, high, sure uint64 }
 
 func newBounds() bounds { return bounds{high: math.MaxUint64, sure: math.MaxUint64} }
+
+// segment is the size that the engine compares with the limit in this call.
+func (w *watched) segment() uint64 { return w.rules.SegmentSize(w.rules.Round(w.request)) }
 
 func (w *watched) begin() {
 	w.maps, w.refused, w.unasked = 0, false, false
@@ -55,7 +58,7 @@ func (w *watched) observe(e alloc.Event) {
 		// After a refusal the cached blocks are not searched again, so that the
 		// limit allowed what was mapped already.
 		if w.unasked || w.refused && w.maps == 0 {
-			w.low = max(w.low, w.reserved+w.segment)
+			w.low = max(w.low, w.reserved+w.segment())
 		}
 	}
 }
@@ -79,7 +82,7 @@ func (w *watched) learn(bytes uint64, err error) {
 		return // within one attempt the limit is looked at once
 	}
 	if err == nil {
-		w.low = max(w.low, w.reserved+w.segment)
+		w.low = max(w.low, w.reserved+w.segment())
 		return
 	}
 	if device, known := w.room.at(w.Cursor()); known && w.reserved+bytes > device {
@@ -88,7 +91,7 @@ func (w *watched) learn(bytes uint64, err error) {
 	if w.cut && w.Cursor() == 0 && !w.NextIs(alloc.ActionOOM) {
 		return // refused before the first event, with more reserved
 	}
-	above := w.reserved + w.segment - 1
+	above := w.reserved + w.segment() - 1
 	w.high = min(w.high, above)
 	// Where garbage is collected perhaps nothing was refused: a collection looks
 	// like a flush.
@@ -114,8 +117,8 @@ func (w *watched) Map(addr, size, granule uint64) error {
 func (w *watched) Reserve(size, stream uint64) (uint64, error) {
 	if !w.NextIs(alloc.ActionSegmentMap) {
 		err := w.Refuse("addresses for stream %d", stream)
-		rules := alloc.RulesOf(w.settings)
-		w.learn(rules.MappedSize(w.rounded, rules.Large(w.rounded)), err)
+		rounded := w.rules.Round(w.request)
+		w.learn(w.rules.MappedSize(rounded, w.rules.Large(rounded)), err)
 		return 0, err
 	}
 	return w.Driver.Reserve(size, stream)

@@ -46,7 +46,7 @@ type player struct {
 	flushes []int32                // rows at which a release of its own begins
 	routed  map[int32]alloc.PoolID // failed requests that were made under a route
 
-	sizes *Sizes
+	sizes *Sizes // nil if they are not wanted
 	ooms  []FreeAtOOM
 }
 
@@ -61,6 +61,7 @@ type playConfig struct {
 	atMost   uint64 // the limit is this or less; 0: nothing tells
 	pools    *poolMap
 	waited   []int // see recorded.Config
+	sizes    bool  // of blocks are noted
 	// unrefused: no limit explains what was refused, so that nothing was, and no
 	// allocation released memory on its own account.
 	unrefused bool
@@ -78,7 +79,7 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 	}
 	p.dev = &watched{
 		Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}),
-		bounds: newBounds(), room: c.room, settings: c.settings, cut: c.start.Kind == start.Rebuilt,
+		bounds: newBounds(), room: c.room, settings: c.settings, rules: alloc.RulesOf(c.settings), cut: c.start.Kind == start.Rebuilt,
 	}
 	options := []alloc.Option{alloc.WithDevice(r.t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe)}
 	if c.settings.ExpandableSegments && c.settings.MaxSplitSize != settings.None {
@@ -105,8 +106,10 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 	if err := p.freeWaiting(); err != nil {
 		return nil, err
 	}
-	before := p.a.Serial().Totals()
-	p.sizes = &Sizes{AllocatedBytes: before.Allocated, ActiveBytes: before.Active}
+	if c.sizes {
+		before := p.a.Serial().Totals()
+		p.sizes = &Sizes{events: &r.t.Events, AllocatedBytes: before.Allocated, ActiveBytes: before.Active}
+	}
 	return p, nil
 }
 
@@ -176,7 +179,7 @@ func (p *player) step() error {
 		return p.a.Free(p.rows.addr(0))
 	}
 	j := i
-	for j < p.rows.Len() && !isCall(p.rows.action(j)) {
+	for j < p.rows.Len() && !isCall(p.rows.Action(j)) {
 		j++
 	}
 	if j > i && (j == p.rows.Len() || !p.rows.isMalloc(j) || p.flushedBefore(i, j)) {
@@ -275,9 +278,7 @@ func (p *player) malloc(i, j int) error {
 		p.routed[int32(j)] = pool
 	}
 	p.dev.failing = e.Action == alloc.ActionOOM
-	rules := p.a.Rules()
-	p.dev.rounded = rules.Round(e.Size)
-	p.dev.segment = rules.SegmentSize(p.dev.rounded)
+	p.dev.request = e.Size
 	return p.expected(j, p.private.Route(pool, func() error {
 		_, err := p.a.Malloc(e.Size, e.Stream)
 		return err
@@ -289,6 +290,9 @@ const maxOOMs = 1000
 
 // expected lets out-of-memory errors pass: the event in a row shows them.
 func (p *player) expected(row int, err error) error {
+	if err == nil {
+		return nil
+	}
 	var oom *alloc.OutOfMemoryError
 	if !errors.As(err, &oom) {
 		return err
@@ -317,7 +321,7 @@ func (p *player) observe(e alloc.Event) {
 		p.note(replay.DiffEvent, "another event", want.String(), e.String(), AddressOf(want.Action, want.Addr), AddressOf(e.Action, e.Addr))
 		p.guess = &conflict{at: p.pos, want: want, got: e}
 		if e.Action == alloc.ActionAlloc && p.dev.unasked {
-			p.granted = p.dev.reserved + p.dev.segment
+			p.granted = p.dev.reserved + p.dev.segment()
 		}
 		return
 	}
@@ -328,7 +332,9 @@ func (p *player) observe(e alloc.Event) {
 		}
 	}
 	p.dev.observe(e)
-	p.sizes.add(p.rows.event(p.pos), e.Block)
+	if p.sizes != nil {
+		p.sizes.add(p.rows.event(p.pos), e.Block-min(e.Size, e.Block))
+	}
 	p.pos++
 	p.dev.Advance()
 }

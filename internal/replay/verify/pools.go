@@ -75,7 +75,7 @@ func newPoolMap(r *rows, start *start.State) *poolMap {
 	releases := 0
 	for row := range r.Len() {
 		e := r.At(row)
-		switch r.action(row) {
+		switch r.Action(row) {
 		case alloc.ActionSegmentAlloc:
 			add(span{addr: e.Addr, size: e.Size})
 		case alloc.ActionSegmentFree:

@@ -77,7 +77,7 @@ type wait struct {
 func (r *reader) count() int {
 	n := len(r.flushes)
 	for i := range r.rows.Len() {
-		switch a := r.rows.action(i); {
+		switch a := r.rows.Action(i); {
 		case isCall(a):
 			n++
 		case a == alloc.ActionFreeCompleted && (i == 0 || r.rows.addr(i-1) != r.rows.addr(i)):
@@ -113,7 +113,7 @@ func (r *reader) tensor() int32 {
 func (r *reader) call(i int) int {
 	end := i
 	released := -1
-	for end < r.rows.Len() && !isCall(r.rows.action(end)) {
+	for end < r.rows.Len() && !isCall(r.rows.Action(end)) {
 		if released < 0 && r.rows.isRelease(end) {
 			released = end
 		}
@@ -129,7 +129,7 @@ func (r *reader) call(i int) int {
 			own = false
 			r.release(k, end)
 		}
-		if r.rows.action(k) == alloc.ActionFreeCompleted && k < late {
+		if r.rows.Action(k) == alloc.ActionFreeCompleted && k < late {
 			r.complete(k, k)
 		}
 	}
@@ -138,7 +138,7 @@ func (r *reader) call(i int) int {
 	}
 	next := r.request(end)
 	for k := late; k < end; k++ {
-		if r.rows.action(k) == alloc.ActionFreeCompleted {
+		if r.rows.Action(k) == alloc.ActionFreeCompleted {
 			r.complete(k, end)
 		}
 	}
@@ -157,7 +157,7 @@ func (r *reader) late(i, end int) int {
 
 // request reads the call that a row stands for and returns the row behind it.
 func (r *reader) request(end int) int {
-	switch r.rows.action(end) {
+	switch r.rows.Action(end) {
 	case alloc.ActionAlloc:
 		r.alloc(end)
 	case alloc.ActionOOM:
@@ -285,7 +285,7 @@ func (r *reader) release(i, end int) {
 func (r *reader) placements() []sim.Placement {
 	var out []sim.Placement
 	for i := range r.rows.Len() {
-		switch a := r.rows.action(i); a {
+		switch a := r.rows.Action(i); a {
 		case alloc.ActionSegmentAlloc, alloc.ActionSegmentFree:
 			out = append(out, sim.Placement{Addr: r.rows.addr(i), Size: r.size(i), Freed: a == alloc.ActionSegmentFree})
 		}

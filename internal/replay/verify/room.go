@@ -28,7 +28,7 @@ func newRoom(r *rows, start *start.State) *room {
 	reserved := start.Reserved()
 	out := &room{peak: reserved}
 	for i := range r.Len() {
-		switch size := r.t.Events.Size.At(r.event(i)); r.action(i) {
+		switch size := r.t.Events.Size.At(r.event(i)); r.Action(i) {
 		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
 			reserved += size
 			out.peak = max(out.peak, reserved)

@@ -53,17 +53,19 @@ func (r *rows) At(i int) recorded.Event {
 	}
 }
 
-func (r *rows) action(i int) trace.Action { return r.t.Events.Action.At(r.event(i)) }
+// Action is the action of a row.
+func (r *rows) Action(i int) trace.Action { return r.t.Events.Action.At(r.event(i)) }
+
 func (r *rows) addr(i int) uint64         { return r.t.Events.Addr.At(r.event(i)) }
 func (r *rows) stack(i int) trace.StackID { return r.t.Events.Stack.At(r.event(i)) }
 
-func (r *rows) isMalloc(i int) bool  { return isMalloc(r.action(i)) }
-func (r *rows) isRelease(i int) bool { return isRelease(r.action(i)) }
+func (r *rows) isMalloc(i int) bool  { return isMalloc(r.Action(i)) }
+func (r *rows) isRelease(i int) bool { return isRelease(r.Action(i)) }
 
 // cutFree is the address of a block whose free was requested just before the
 // first row and completed in it; 0 if the trace does not begin so.
 func (r *rows) cutFree() uint64 {
-	if r.Len() > 0 && r.action(0) == alloc.ActionFreeCompleted {
+	if r.Len() > 0 && r.Action(0) == alloc.ActionFreeCompleted {
 		return r.addr(0)
 	}
 	return 0
@@ -71,7 +73,7 @@ func (r *rows) cutFree() uint64 {
 
 // atOnce reports whether the free requested in a row is completed in the next.
 func (r *rows) atOnce(i int) bool {
-	if i+1 >= r.Len() || r.action(i+1) != alloc.ActionFreeCompleted || r.addr(i+1) != r.addr(i) {
+	if i+1 >= r.Len() || r.Action(i+1) != alloc.ActionFreeCompleted || r.addr(i+1) != r.addr(i) {
 		return false
 	}
 	// One that an allocation completes has the allocation's stack.

@@ -8,11 +8,11 @@ import (
 )
 
 // The search for what a file leaves unsaid ends after so many replays, or when
-// these have replayed so many events: what it finds does not depend on how fast
-// the machine is.
+// these have replayed so many events, which takes some ten seconds: what it finds
+// does not depend on how fast the machine is.
 const (
 	SearchReplays = 400
-	SearchEvents  = 100_000_000
+	SearchEvents  = 20_000_000
 )
 
 // work is what a search takes, beside the first replay.

@@ -1,30 +1,56 @@
 package verify
 
 import (
+	"math"
+
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Sizes are the sizes of blocks, which a trace gives only as requested.
 type Sizes struct {
-	// Block has for each alloc, free_requested and free_completed event of the
-	// trace the size of its block, and 0 for the other events.
-	Block trace.Column[uint64]
 	// AllocatedBytes and ActiveBytes are the sums of block sizes before the first
 	// event.
 	AllocatedBytes, ActiveBytes uint64
+
+	events *trace.Events
+	extra  trace.Column[uint32] // what a block has more than was requested
+	more   map[int]uint64       // event -> extra bytes, where these are many
 }
 
-// add notes the size of an event's block. Events in between were not replayed.
-func (s *Sizes) add(event int, bytes uint64) {
+// At returns the size of the block that an event allocates or frees, 0 for an
+// event that does neither.
+func (s *Sizes) At(event int) uint64 {
+	switch s.events.Action.At(event) {
+	case alloc.ActionAlloc, alloc.ActionFreeRequested, alloc.ActionFreeCompleted:
+	default:
+		return 0
+	}
+	extra := uint64(s.extra.At(event))
+	if extra == math.MaxUint32 {
+		extra = s.more[event]
+	}
+	return s.events.Size.At(event) + extra
+}
+
+// add notes how much larger than requested an event's block is. Events in
+// between were not replayed.
+func (s *Sizes) add(event int, extra uint64) {
 	s.upTo(event)
-	s.Block.Append(bytes)
+	if extra >= math.MaxUint32 {
+		if s.more == nil {
+			s.more = map[int]uint64{}
+		}
+		s.more[event] = extra
+		extra = math.MaxUint32
+	}
+	s.extra.Append(uint32(extra))
 }
 
 // upTo fills the column up to an event.
 func (s *Sizes) upTo(event int) {
-	for s.Block.Len() < event {
-		s.Block.Append(0)
+	for s.extra.Len() < event {
+		s.extra.Append(0)
 	}
 }
 

@@ -42,14 +42,14 @@ func TestSizes(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			tr := open(t, name)
 			v := run(t, tr)
-			if v.Sizes == nil || v.Sizes.Block.Len() != tr.Events.Len() {
+			if v.Sizes == nil || v.Sizes.extra.Len() != tr.Events.Len() {
 				t.Fatalf("no sizes of %d events", tr.Events.Len())
 			}
 			sizes := map[uint64]uint64{}
 			allocated, active := v.Sizes.AllocatedBytes, v.Sizes.ActiveBytes
 			for i := range tr.Events.Len() {
 				e := tr.Events.At(i)
-				size := v.Sizes.Block.At(i)
+				size := v.Sizes.At(i)
 				switch e.Action {
 				case alloc.ActionAlloc:
 					sizes[e.Addr] = size

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Start is the state at the first event; nil has it found.
 	Start *start.State
+	// NoSizes leaves the sizes of blocks out: they take 4 bytes for each event.
+	NoSizes bool
 	// Progress is told now and then how many events of the trace are done.
 	Progress func(done, total int)
 }
@@ -28,7 +30,8 @@ type Verified struct {
 	Trace  *trace.Trace
 	Start  *start.State
 	Result *replay.Result
-	// Sizes are those of blocks; nil unless every event came out again.
+	// Sizes are those of blocks; nil unless every event came out again and they are
+	// wanted.
 	Sizes *Sizes
 	// OOMs tells of the first failed requests what was free at that moment, as far
 	// as the replay went.
@@ -59,7 +62,7 @@ func Run(ctx context.Context, t *trace.Trace, o Options) (*Verified, error) {
 		return nil, err
 	}
 	out := &Verified{Result: r, Trace: t, Start: v.start, OOMs: p.ooms}
-	if p.pos == v.rows.Len() && v.start.Kind != start.Unknown {
+	if p.sizes != nil && v.start.Kind != start.Unknown {
 		p.sizes.upTo(t.Events.Len())
 		out.Sizes = p.sizes
 	}
@@ -97,7 +100,7 @@ func (v *verifier) limitOnlyRefuses() bool {
 func (v *verifier) confirm(ctx context.Context, p *player, r *replay.Result) error {
 	for _, limit := range []uint64{r.Limit.Min, r.Limit.Max} {
 		c := p.config
-		c.limit = limit
+		c.limit, c.sizes = limit, false
 		q, err := v.play(ctx, c)
 		if err != nil {
 			return err
@@ -144,7 +147,7 @@ func newVerifier(t *trace.Trace, o Options) *verifier {
 	}
 	v.room = newRoom(v.rows, v.start)
 	v.found = findReservations(t, v.start, v.settings, v.room)
-	v.config = playConfig{start: v.start, settings: v.settings, room: v.room}
+	v.config = playConfig{start: v.start, settings: v.settings, room: v.room, sizes: !o.NoSizes}
 	v.config.device(v.found, v.found.memory)
 	v.config.settings.PerProcessMemoryFraction = 1 // of a device that nobody knows: the answers tell the limit
 	if slices.ContainsFunc(t.Segments, func(s trace.Segment) bool { return s.Pool != alloc.PoolID{} }) {
