@@ -50,21 +50,27 @@ func (l *Timeline) Peaks() *Peaks {
 	before := trace.Event{Time: trace.NoTime}
 	p.look(l, -1, &before, &l.before)
 	p.Served = EventTotals{-1, before, l.before}
-	c := l.Cursor()
-	last := int64(trace.NoTime)
-	for c.Next() {
-		count[c.Event.Action]++
-		switch c.Event.Action {
+	// Only the columns that are needed are read: a cursor would put together all
+	// of each event.
+	events, totals, last := &l.Trace.Events, l.before, int64(trace.NoTime)
+	for i := range events.Len() {
+		e := trace.Event{Action: events.Action.At(i), Size: events.Size.At(i), Time: events.Time.At(i)}
+		totals.apply(&e)
+		if l.Exact {
+			totals.applyBlock(e.Action, l.sizes.At(i))
+		}
+		count[e.Action]++
+		switch e.Action {
 		case alloc.ActionAlloc, alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
-			p.look(l, c.Index, &c.Event, &c.Totals)
-			if c.Event.Action == alloc.ActionAlloc {
-				p.serve(c)
+			p.look(l, i, &e, &totals)
+			if e.Action == alloc.ActionAlloc {
+				p.serve(events, i, &totals)
 			}
 		case alloc.ActionOOM:
-			p.serve(c)
-			p.OOMs = append(p.OOMs, EventTotals{c.Index, c.Event, c.Totals})
+			p.serve(events, i, &totals)
+			p.OOMs = append(p.OOMs, EventTotals{i, events.At(i), totals})
 		}
-		if t := c.Event.Time; t != trace.NoTime {
+		if t := e.Time; t != trace.NoTime {
 			if p.First == trace.NoTime || t < p.First {
 				p.First = t
 			}
@@ -75,11 +81,14 @@ func (l *Timeline) Peaks() *Peaks {
 			last = t
 		}
 	}
-	p.Last = c.Totals
+	p.Last = totals
 	if p.Served.Index < p.Reserved.Event { // the file ends in the course of it
 		p.Served.Index, p.Served.Totals = p.Reserved.Event, p.Reserved.Totals
 	}
-	p.Pending.raise(c.Totals.Pending, max(c.Index, 0), &c.Event, &c.Totals)
+	if n := events.Len(); n > 0 {
+		e := events.At(n - 1)
+		p.Pending.raise(totals.Pending, n-1, &e, &totals)
+	}
 	for a, n := range count {
 		if n > 0 {
 			p.Actions[l.Trace.Events.ActionName(trace.Action(a))] = n
@@ -89,9 +98,9 @@ func (l *Timeline) Peaks() *Peaks {
 }
 
 // serve notes the end of an allocation.
-func (p *Peaks) serve(c *Cursor) {
+func (p *Peaks) serve(events *trace.Events, i int, t *Totals) {
 	if p.Served.Index < p.Reserved.Event {
-		p.Served = EventTotals{c.Index, c.Event, c.Totals}
+		p.Served = EventTotals{i, events.At(i), *t}
 	}
 }
 

@@ -46,8 +46,12 @@ func (w *sideWork) join(e *explainer) error {
 	if e.event < 0 { // nothing failed: the peak is what matters
 		at = peak
 	}
-	e.holders(w.analysis.Holders(at))
-	for _, h := range w.analysis.Holders(peak).Stacks {
+	held := w.analysis.Holders(at)
+	e.holders(held)
+	if at != peak {
+		held = w.analysis.Holders(peak)
+	}
+	for _, h := range held.Stacks {
 		if len(e.r.AtPeak) < maxHolders {
 			e.r.AtPeak = append(e.r.AtPeak, e.holder(h))
 		}

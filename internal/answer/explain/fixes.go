@@ -332,7 +332,7 @@ func (e *explainer) moreMemory() error {
 // with which the recorded settings get past the failure.
 func (e *explainer) roomToPass(capped bool) (uint64, error) {
 	lower := e.f.live + e.f.rounded
-	if capped && e.f.earlier == 0 && e.endsThere() {
+	if capped && e.f.earlier == 0 && e.event < e.t.Events.Len() && e.endsThere() {
 		return e.p.SmallestLimit(e.ctx, e.conditions(0).Settings, lower, 0)
 	}
 	return tune.Bisect(lower, func(bytes uint64) (bool, error) {
