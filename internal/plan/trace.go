@@ -116,7 +116,9 @@ func traceOf(ctx context.Context, l *ledger.Ledger, room replay.Conditions, conf
 		addrs[e] = addr
 	}
 	marks.end()
-	x.segments(a)
+	for _, s := range a.Segments() {
+		x.t.Segments = append(x.t.Segments, trace.FromEngine(&s, x.live))
+	}
 	return x.t, nil
 }
 
@@ -131,25 +133,6 @@ func (x *tracer) observe(e alloc.Event) {
 	x.t.Events.Append(trace.Event{
 		Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: x.now, Stack: x.stack, Meta: x.kind,
 	})
-}
-
-// segments lists the final state.
-func (x *tracer) segments(a *alloc.Allocator) {
-	for _, s := range a.Segments() {
-		seg := trace.Segment{
-			Address: s.Address, TotalSize: s.TotalSize, AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize,
-			RequestedSize: s.RequestedSize, Stream: s.Stream, Type: s.Type(), Pool: s.Pool, HasPool: true,
-			Expandable: s.Expandable, Stack: trace.EmptyStack,
-		}
-		for _, b := range s.Blocks {
-			block := trace.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String(), Stack: trace.EmptyStack}
-			if b.State != alloc.Inactive {
-				block.Stack = max(x.live[b.Address], trace.EmptyStack)
-			}
-			seg.Blocks = append(seg.Blocks, block)
-		}
-		x.t.Segments = append(x.t.Segments, seg)
-	}
 }
 
 // around are the frames of torch that a phase runs in, by which readers of
