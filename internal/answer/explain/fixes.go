@@ -3,13 +3,12 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -165,26 +164,18 @@ func (e *explainer) sites(addrs []uint64) string {
 func (e *explainer) settings() error {
 	list := Remedies(e.p.Settings)
 	fixes := make([]*Fix, len(list))
-	errs := make([]error, len(list))
 	lower, err := e.lowerBound()
 	if err != nil {
 		return err
 	}
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, workers())
-	for i, s := range list {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			fixes[i], errs[i] = e.setting(s, lower)
-		})
+	if err := parallel.Each(e.ctx, parallel.AllCores, len(list), func(i int) (err error) {
+		fixes[i], err = e.setting(list[i], lower)
+		return err
+	}); err != nil {
+		return err
 	}
-	wg.Wait()
 	var found []Fix
-	for i, f := range fixes {
-		if errs[i] != nil {
-			return errs[i]
-		}
+	for _, f := range fixes {
 		if f != nil {
 			found = append(found, *f)
 		}
@@ -340,6 +331,3 @@ func (e *explainer) roomToPass(capped bool) (uint64, error) {
 		return passes, err
 	})
 }
-
-// workers is how many replays are made at once.
-func workers() int { return runtime.GOMAXPROCS(0) }
