@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -268,9 +269,9 @@ func (e *explainer) lowerBound() (uint64, error) {
 // settings.
 func (e *explainer) smallestLimit(s settings.Settings, lower uint64) (uint64, error) {
 	if e.f.earlier == 0 && e.event < e.t.Events.Len() {
-		return tune.SmallestLimit(e.ctx, e.p, s, lower)
+		return e.p.SmallestLimit(e.ctx, s, lower, 0)
 	}
-	return tune.Bisect(lower, func(limit uint64) (bool, error) {
+	return bisect.New(lower, 0, alloc.SegmentUnit).Climb(func(limit uint64) (bool, error) {
 		passes, _, err := e.f.passes(e.ctx, replay.Conditions{Settings: s, Limit: limit})
 		return passes, err
 	})
@@ -322,7 +323,7 @@ func (e *explainer) moreMemory() error {
 // roomToPass is the lowest limit, or the least memory of a device without one,
 // with which the recorded settings get past the failure.
 func (e *explainer) roomToPass(capped bool) (uint64, error) {
-	return tune.Bisect(e.f.live+e.f.rounded, func(bytes uint64) (bool, error) {
+	return bisect.New(e.f.live+e.f.rounded, 0, alloc.SegmentUnit).Climb(func(bytes uint64) (bool, error) {
 		c := e.conditions(bytes)
 		if !capped {
 			c.Limit, c.DeviceMemory = 0, bytes

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -306,7 +307,7 @@ func (s *search) findNeed(ctx context.Context, c *Candidate) error {
 		high += (high/8 + step) / step * step
 	}
 	var err error
-	c.Need, err = bisect(s.floor(), high, func(limit uint64) (bool, error) { return s.suffices(ctx, c, limit) })
+	c.Need, err = bisect.New(s.floor(), high, step).Halve(func(limit uint64) (bool, error) { return s.suffices(ctx, c, limit) })
 	return err
 }
 
@@ -320,24 +321,6 @@ func (s *search) findLimit(ctx context.Context, c *Candidate) error {
 		floor = step // what is mapped may exceed a limit, even one below what is live
 	}
 	var err error
-	c.SmallestLimit, err = bisect(floor, c.Need, func(limit uint64) (bool, error) { return s.passes(ctx, c, limit) })
+	c.SmallestLimit, err = bisect.New(floor, c.Need, step).Halve(func(limit uint64) (bool, error) { return s.passes(ctx, c, limit) })
 	return err
-}
-
-// bisect finds a limit that is good while the next lower one is not; high is
-// known to be good.
-func bisect(low, high uint64, good func(limit uint64) (bool, error)) (uint64, error) {
-	for low < high {
-		middle := (low + (high-low)/2) / step * step
-		ok, err := good(middle)
-		switch {
-		case err != nil:
-			return 0, err
-		case ok:
-			high = middle
-		default:
-			low = middle + step
-		}
-	}
-	return high, nil
 }
