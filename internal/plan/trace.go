@@ -10,7 +10,6 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
-	"github.com/ashlar-mem/ashlar/internal/plan/outside"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -79,7 +78,7 @@ func traceOf(ctx context.Context, l *ledger.Ledger, room replay.Conditions, conf
 	if room.Limit > 0 {
 		a.SetLimit(room.Limit)
 	}
-	others := outside.Of(l)
+	others := l.External()
 	addrs := make([]uint64, len(l.Tensors))
 	purposes := l.Purposes()
 	next := 0

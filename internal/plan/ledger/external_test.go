@@ -1,17 +1,15 @@
-package outside
+package ledger
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // script makes a ledger of births: an op, with its bytes if they matter, or =phase.
-func script(births string) *ledger.Ledger {
-	l := ledger.New()
+func script(births string) *Ledger {
+	l := New()
 	step := 0
 	for _, w := range strings.Fields(births) {
 		if phase, ok := strings.CutPrefix(w, "="); ok {
@@ -22,7 +20,7 @@ func script(births string) *ledger.Ledger {
 			continue
 		}
 		op, size, _ := strings.Cut(w, ":")
-		t := ledger.Tensor{Bytes: 512, Op: l.Name(strings.ReplaceAll(op, "_workspace", " workspace"))}
+		t := Tensor{Bytes: 512, Op: l.Name(strings.ReplaceAll(op, "_workspace", " workspace"))}
 		if size != "" {
 			fmt.Sscan(size, &t.Bytes)
 		}
@@ -31,8 +29,8 @@ func script(births string) *ledger.Ledger {
 	return l
 }
 
-// text writes takings as birth:MiB, one after the other, h for the host's.
-func text(ts Takings) string {
+// text writes external memory as birth:MiB, one after the other, h for the host's.
+func text(ts Externals) string {
 	var out []string
 	for _, t := range ts {
 		s := fmt.Sprintf("%d:%.4g", t.Tensor, float64(t.Bytes)/(1<<20))
@@ -44,7 +42,7 @@ func text(ts Takings) string {
 	return strings.Join(out, " ")
 }
 
-func TestOf(t *testing.T) {
+func TestExternal(t *testing.T) {
 	const libraries = "242h 66h 36.03h"
 	cudnn := func(birth, pages int) string {
 		var out []string
@@ -77,22 +75,22 @@ func TestOf(t *testing.T) {
 		{"a page for more kernels than fit", "=forward a b c d e f g h i j k l m n o p q r s t u v cuBLAS_workspace a x y z", "22:2 22:64 25:2"},
 	}
 	for _, tt := range tests {
-		if got := text(Of(script(tt.births))); got != tt.want {
+		if got := text(script(tt.births).External()); got != tt.want {
 			t.Errorf("%s: %s\n\twant %s", tt.name, got, tt.want)
 		}
 	}
 }
 
-// Takings come in the order of births, whatever the ledger.
-func TestOrder(t *testing.T) {
+// External memory comes in the order of births, whatever the ledger.
+func TestExternalOrder(t *testing.T) {
 	words := []string{"to", "all:1", "cuBLAS_workspace", "cudnn_attention", "cudnn_convolution", "convolution_backward", "a", "b", "=backward", "=forward"}
 	for seed := range 2000 {
 		var births []string
 		for i, x := 0, seed*7+1; i < 12; i, x = i+1, x*1103515245+12345 {
 			births = append(births, words[x>>4&0xfff%len(words)])
 		}
-		ts := Of(script(strings.Join(births, " ")))
-		if !slices.IsSortedFunc(ts, func(a, b Taking) int { return int(a.Tensor - b.Tensor) }) {
+		ts := script(strings.Join(births, " ")).External()
+		if !slices.IsSortedFunc(ts, func(a, b External) int { return int(a.Tensor - b.Tensor) }) {
 			t.Fatalf("%v: %s", births, text(ts))
 		}
 	}

@@ -1,4 +1,4 @@
-package outside_test
+package ledger_test
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
-	"github.com/ashlar-mem/ashlar/internal/plan/outside"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
@@ -21,7 +20,7 @@ import (
 type traced struct {
 	plancompare.Case
 	segments []segment
-	outside  []uint64 // bytes, from the first segment on
+	external []uint64 // bytes, from the first segment on
 }
 
 type segment struct{ size, addr uint64 }
@@ -65,7 +64,7 @@ func tracedRuns(t *testing.T) []traced {
 			case what == `"segment"`:
 				run.segments = append(run.segments, segment{size, addr})
 			case what == `"outside"` && run.segments != nil:
-				run.outside = append(run.outside, size)
+				run.external = append(run.external, size)
 			}
 		}
 		out = append(out, run)
@@ -78,7 +77,7 @@ func tracedRuns(t *testing.T) []traced {
 
 // segments runs a ledger and returns the segments in the order in which they
 // were taken.
-func segments(t *testing.T, l *ledger.Ledger, started bool, others outside.Takings) []segment {
+func segments(t *testing.T, l *ledger.Ledger, started bool, others ledger.Externals) []segment {
 	t.Helper()
 	var out []segment
 	dev := sim.New(sim.Config{Endless: true, Started: started})
@@ -120,10 +119,10 @@ func ordered(got, want []segment) (right, pairs int) {
 	return right, pairs
 }
 
-// What the traced runs took beside the allocator is foretold, and with it the
+// What the traced runs took beside the allocator is predicted, and with it the
 // segments: the same ones in the same order of time, and nearly all of them in
 // the same order of addresses.
-func TestTraced(t *testing.T) {
+func TestExternalTraced(t *testing.T) {
 	type sum struct{ whole, right, pairs int }
 	var bare, with sum
 	add := func(s *sum, got, want []segment) {
@@ -133,7 +132,7 @@ func TestTraced(t *testing.T) {
 			s.whole++
 		}
 	}
-	foretold, missing, wrong := 0, 0, 0
+	predicted, missing, wrong := 0, 0, 0
 	for _, run := range tracedRuns(t) {
 		j, err := run.Job()
 		if err != nil {
@@ -143,13 +142,13 @@ func TestTraced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		others := outside.Of(planned.Ledger)
+		others := planned.Ledger.External()
 		add(&bare, segments(t, planned.Ledger, false, nil), run.segments)
 		got := segments(t, planned.Ledger, true, others)
 		add(&with, got, run.segments)
 
 		count := map[uint64]int{}
-		for _, bytes := range run.outside {
+		for _, bytes := range run.external {
 			count[bytes]++
 		}
 		for _, x := range others {
@@ -157,7 +156,7 @@ func TestTraced(t *testing.T) {
 				continue
 			}
 			if count[x.Bytes]--; count[x.Bytes] >= 0 {
-				foretold++
+				predicted++
 			} else {
 				wrong++
 			}
@@ -170,7 +169,7 @@ func TestTraced(t *testing.T) {
 	}
 	t.Logf("bare: %d of 13 runs take the same segments, %.2f %% of pairs in order", bare.whole, 100*float64(bare.right)/float64(bare.pairs))
 	t.Logf("with: %d of 13 runs take the same segments, %.2f %% of pairs in order", with.whole, 100*float64(with.right)/float64(with.pairs))
-	t.Logf("%d takings foretold, %d missing, %d wrong", foretold, missing, wrong)
+	t.Logf("%d takings predicted, %d missing, %d wrong", predicted, missing, wrong)
 	if with.whole != 13 || with.right*100 < with.pairs*98 {
 		t.Errorf("%+v", with)
 	}
@@ -178,6 +177,6 @@ func TestTraced(t *testing.T) {
 		t.Errorf("a bare device does as well: %+v", bare)
 	}
 	if missing > 8 || wrong > 1 {
-		t.Errorf("%d takings foretold, %d missing, %d wrong", foretold, missing, wrong)
+		t.Errorf("%d takings predicted, %d missing, %d wrong", predicted, missing, wrong)
 	}
 }
