@@ -72,7 +72,7 @@ func traceOf(ctx context.Context, l *ledger.Ledger, c replay.Conditions, conf st
 		stacks: map[frameKey]trace.StackID{}, live: map[uint64]trace.StackID{},
 		t: &trace.Trace{
 			Strings: &trace.Strings{}, Stacks: trace.NewStacks(),
-			Settings: trace.Settings{Known: true, Conf: conf, Parsed: c.Settings, Fields: trace.Extra{{Name: settings.Variables[0], Value: conf}}},
+			Settings: trace.Settings{Known: true, Conf: conf, Parsed: c.Settings, Fields: trace.Extra{{Name: settings.Variable, Value: conf}}},
 		},
 	}
 	x.marks = newMarks(x, j)

@@ -1,4 +1,4 @@
-package plancompare
+package ledger
 
 import (
 	"math/rand/v2"
@@ -26,7 +26,7 @@ func TestCommon(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := matched(t, tt.a, tt.b, common(tt.a, tt.b)); got != tt.want {
+			if got := matched(t, tt.a, tt.b, Common(tt.a, tt.b)); got != tt.want {
 				t.Errorf("%d matched, want %d", got, tt.want)
 			}
 		})
@@ -38,7 +38,7 @@ func TestCommonIsLongest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		few := rapid.SliceOfN(rapid.Int64Range(1, 5), 0, 40)
 		a, b := few.Draw(t, "a"), few.Draw(t, "b")
-		if got, want := matched(t, a, b, common(a, b)), longest(a, b); got != want {
+		if got, want := matched(t, a, b, Common(a, b)), longest(a, b); got != want {
 			t.Fatalf("%d matched, want %d", got, want)
 		}
 	})
@@ -93,6 +93,6 @@ func BenchmarkCommon(b *testing.B) {
 		y[r.IntN(len(y))]++
 	}
 	for b.Loop() {
-		common(x, y)
+		Common(x, y)
 	}
 }
