@@ -66,4 +66,14 @@ double ashlar_get_memory_fraction(int device) {
     return fraction;
 }
 
+/* The begin of the segment of a block. */
+void *ashlar_base_alloc(void *p, size_t *size) {
+    if (!gate_open()) return p;
+    uint64_t bytes = 0;
+    const uint64_t start = ashlarGoBase((uint64_t)(uintptr_t)p, &bytes);
+    if (start == 0) return p;
+    if (size != NULL) *size = bytes;
+    return (void *)(uintptr_t)start;
+}
+
 void ashlar_string_free(char *text) { free(text); }

@@ -1,8 +1,8 @@
 //go:build cgo
 
-#include "bins.h"
+#include "front_bins.h"
 
-#include "queue.h"
+#include "front_queue.h"
 
 /* Moves up to n blocks of a bin into the queue; returns how many. */
 static uint32_t spill(struct front *f, struct bin *b, uint32_t n) {

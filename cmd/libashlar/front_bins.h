@@ -1,13 +1,13 @@
 /*
- * bins.h: the small blocks that a front holds, by exact size and stream.
+ * front_bins.h: the small blocks that a front holds, by exact size and stream.
  *
  * A bin is a stack of blocks. Bins stand in sets of four that a hash of size
  * and stream chooses. A bin also counts how often its size was asked for: only
  * blocks of sizes that come again are held. All of it happens under the front's
  * lock.
  */
-#ifndef ASHLAR_BINS_H
-#define ASHLAR_BINS_H
+#ifndef ASHLAR_FRONT_BINS_H
+#define ASHLAR_FRONT_BINS_H
 
 #include "front.h"
 

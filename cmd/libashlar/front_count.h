@@ -1,5 +1,5 @@
 /*
- * count.h: the statistics as the caller sees them.
+ * front_count.h: the statistics as the caller sees them.
  *
  * The engine counts a block as allocated until it gets it back, the caller
  * until it frees it, and the front stands between the two. So everything that
@@ -8,8 +8,8 @@
  * free, comes with its answers. While there are any, no request is served
  * without asking the engine, so a moment with waiting blocks is never missed.
  */
-#ifndef ASHLAR_COUNT_H
-#define ASHLAR_COUNT_H
+#ifndef ASHLAR_FRONT_COUNT_H
+#define ASHLAR_FRONT_COUNT_H
 
 #include "front.h"
 

@@ -1,7 +1,7 @@
 //go:build cgo
 
 #define _GNU_SOURCE
-#include "lock.h"
+#include "front_lock.h"
 
 #include <linux/futex.h>
 #include <sched.h>

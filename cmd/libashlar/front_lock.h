@@ -1,5 +1,5 @@
 /*
- * lock.h: the lock of a front cache.
+ * front_lock.h: the lock of a front cache.
  *
  * Its critical sections last some tens of nanoseconds. What makes many threads
  * slow is not that they wait for each other but that every change of hands
@@ -14,8 +14,8 @@
  * other things to do between its calls, turns would only keep the others from
  * theirs: then there are none for a millisecond, and for longer each time.
  */
-#ifndef ASHLAR_LOCK_H
-#define ASHLAR_LOCK_H
+#ifndef ASHLAR_FRONT_LOCK_H
+#define ASHLAR_FRONT_LOCK_H
 
 #include <pthread.h>
 #include <stdatomic.h>

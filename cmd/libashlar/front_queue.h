@@ -1,13 +1,13 @@
 /*
- * queue.h: frees that the engine has not heard of yet.
+ * front_queue.h: frees that the engine has not heard of yet.
  *
  * The engine need not know of a free before it is asked for memory again. So
  * frees that the front has no use for wait here, in their order. With the next
  * request they are put where the engine finds them: the outbox (bridge.h). All of
  * it happens under the front's lock.
  */
-#ifndef ASHLAR_QUEUE_H
-#define ASHLAR_QUEUE_H
+#ifndef ASHLAR_FRONT_QUEUE_H
+#define ASHLAR_FRONT_QUEUE_H
 
 #include "front.h"
 

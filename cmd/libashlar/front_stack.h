@@ -1,5 +1,5 @@
 /*
- * stack.h: large blocks that are handed out again exactly as the engine would.
+ * front_stack.h: large blocks that are handed out again exactly as the engine would.
  *
  * If the engine has heard nothing since it handed a block out, then after the
  * free of that block it would be what it was before, and the same request would
@@ -9,15 +9,15 @@
  * the requests.
  *
  * A free in another order is the end of that. Then the engine has to hear of
- * all that was freed (queue.h) before the next request, and blocks handed out
+ * all that was freed (front_queue.h) before the next request, and blocks handed out
  * until then are ordinary: nothing is known of what would follow their free.
  * All of it happens under the front's lock.
  */
-#ifndef ASHLAR_STACK_H
-#define ASHLAR_STACK_H
+#ifndef ASHLAR_FRONT_STACK_H
+#define ASHLAR_FRONT_STACK_H
 
 #include "front.h"
-#include "queue.h"
+#include "front_queue.h"
 
 /* The block that the engine would hand out now, if that is known, or 0. */
 static inline uint32_t stack_redo(struct front *f, uint64_t size, uint64_t stream) {

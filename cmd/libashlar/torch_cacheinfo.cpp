@@ -21,9 +21,9 @@
 #include <mutex>
 
 #include "ashlar.h"
-#include "loaded.h"
+#include "torch_loaded.h"
 
-extern "C" __attribute__((visibility("hidden"))) int error_set(int code, const char *text);  // error.c
+extern "C" __attribute__((visibility("hidden"))) int error_set(int code, const char *text);  // ashlar_error.c
 
 namespace ashlar {
 namespace {

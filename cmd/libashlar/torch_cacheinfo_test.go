@@ -8,11 +8,11 @@ import (
 
 // PyTorch's table of virtual functions is changed where everything is as
 // expected, and not touched otherwise.
-func TestCompleteTorch(t *testing.T) {
+func TestCacheInfoOfTorch(t *testing.T) {
 	needCompiler(t)
 	library := shimLibrary(t)
-	program := filepath.Join(t.TempDir(), "complete")
-	compileStandin(t, program, "-rdynamic", "testdata/standin/complete.cpp", "-ldl")
+	program := filepath.Join(t.TempDir(), "cacheinfo")
+	compileStandin(t, program, "-rdynamic", "testdata/standin/cacheinfo.cpp", "-ldl")
 	for _, c := range []struct {
 		name  string
 		file  string // of PyTorch's library

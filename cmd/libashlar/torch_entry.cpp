@@ -9,7 +9,7 @@
 #include <string>
 
 #include "ashlar.h"
-#include "throw.h"
+#include "torch_throw.h"
 
 namespace {
 

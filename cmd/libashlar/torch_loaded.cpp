@@ -1,6 +1,6 @@
 //go:build cgo
 
-#include "loaded.h"
+#include "torch_loaded.h"
 
 #include <dlfcn.h>
 #include <link.h>

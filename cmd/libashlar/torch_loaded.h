@@ -2,8 +2,8 @@
 //
 // The library is built without PyTorch, so what it needs of it is looked up at
 // run time. It never loads anything: without PyTorch there is nothing to find.
-#ifndef ASHLAR_LOADED_H
-#define ASHLAR_LOADED_H
+#ifndef ASHLAR_TORCH_LOADED_H
+#define ASHLAR_TORCH_LOADED_H
 
 namespace ashlar {
 

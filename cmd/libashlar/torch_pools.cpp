@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "ashlar.h"
-#include "throw.h"
+#include "torch_throw.h"
 
 struct CUstream_st;
 

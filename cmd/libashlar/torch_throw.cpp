@@ -1,6 +1,6 @@
 //go:build cgo
 
-#include "throw.h"
+#include "torch_throw.h"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "ashlar.h"
-#include "loaded.h"
+#include "torch_loaded.h"
 
 namespace ashlar {
 namespace {

@@ -9,8 +9,8 @@
 //
 // Everything here runs after Go has returned: an exception cannot unwind
 // through Go frames.
-#ifndef ASHLAR_THROW_H
-#define ASHLAR_THROW_H
+#ifndef ASHLAR_TORCH_THROW_H
+#define ASHLAR_TORCH_THROW_H
 
 #define ASHLAR_EXPORT extern "C" __attribute__((visibility("default"), used))
 

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "throw.h"
+#include "torch_throw.h"
 
 namespace ashlar {
 

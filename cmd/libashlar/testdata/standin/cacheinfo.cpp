@@ -1,4 +1,4 @@
-// complete LIBRARY TORCH_CUDA WHY: what ashlar_complete_torch() does to a
+// cacheinfo LIBRARY TORCH_CUDA WHY: what ashlar_complete_torch() does to a
 // library like PyTorch's. WHY is empty if cacheInfo() must be served, else the
 // reason that must be given. The refusals of the system come from this program:
 // WHY "mprotect" has it refuse.
