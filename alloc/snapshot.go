@@ -30,6 +30,16 @@ func (s BlockState) String() string {
 	return fmt.Sprintf("BlockState(%d)", uint8(s))
 }
 
+// ParseBlockState finds the state with the given name.
+func ParseBlockState(name string) (BlockState, bool) {
+	for s := Inactive; s <= ActivePendingFree; s++ {
+		if s.String() == name {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
 // Block is a piece of a segment.
 type Block struct {
 	Address       uint64

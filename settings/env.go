@@ -1,8 +1,16 @@
 package settings
 
+import (
+	"strconv"
+	"strings"
+)
+
+// Variable is where PyTorch reads its allocator settings from.
+const Variable = "PYTORCH_CUDA_ALLOC_CONF"
+
 // Variables are the names of the environment variables that PyTorch looks at,
 // in that order (spec 11.1).
-var Variables = [...]string{"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}
+var Variables = [...]string{Variable, "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}
 
 // FromEnv returns the text that PyTorch would read and the variable it stands
 // in: the first one that is set, even if it is empty. Both are empty if none is
@@ -18,4 +26,16 @@ func FromEnv(lookup func(string) (string, bool)) (conf, variable string) {
 		}
 	}
 	return "", ""
+}
+
+// Export is the line of a shell that puts the settings into force.
+func (s Settings) Export() string {
+	text := s.String()
+	if text == "" {
+		return "unset " + Variable
+	}
+	if strings.ContainsAny(text, "[]>*") { // which a shell would read as a pattern or a file
+		text = strconv.Quote(text)
+	}
+	return "export " + Variable + "=" + text
 }

@@ -1,6 +1,9 @@
 package settings
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // parser walks the tokens of one text and changes s on its way.
 type parser struct {
@@ -132,4 +135,29 @@ func (p *parser) missing(f field, pos int) *Error {
 		PyTorch: "Index out of bounds in ConfigTokenizer",
 		fault:   "the text ends where a value should stand",
 	}
+}
+
+// tokenize cuts a text at , : [ and ], which are tokens themselves, and removes
+// all white space (spec 11.2).
+func tokenize(conf string) []string {
+	var tokens []string
+	var word strings.Builder
+	flush := func() {
+		if word.Len() > 0 {
+			tokens = append(tokens, word.String())
+			word.Reset()
+		}
+	}
+	for i := 0; i < len(conf); i++ {
+		switch c := conf[i]; c {
+		case ',', ':', '[', ']':
+			flush()
+			tokens = append(tokens, string(rune(c)))
+		case ' ', '\t', '\n', '\v', '\f', '\r':
+		default:
+			word.WriteByte(c)
+		}
+	}
+	flush()
+	return tokens
 }

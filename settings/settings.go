@@ -1,6 +1,9 @@
 package settings
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // None is the value of MaxSplitSize when no limit is set.
 const None uint64 = math.MaxUint64
@@ -81,4 +84,17 @@ func (s Settings) Apply(conf string) (Settings, error) {
 	p := parser{s: s, tokens: tokenize(conf), running: true}
 	err := p.parse()
 	return p.s, err
+}
+
+// String writes the settings in canonical form: only what differs from the
+// defaults, in a fixed order of keys. The empty text stands for the defaults.
+// Whatever [Parse] or [Settings.Apply] can return, Parse(s.String()) == s.
+func (s Settings) String() string {
+	var fields []string
+	for i := range options {
+		if value := options[i].format(s); value != "" {
+			fields = append(fields, options[i].key+":"+value)
+		}
+	}
+	return strings.Join(fields, ",")
 }

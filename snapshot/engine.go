@@ -27,7 +27,7 @@ func FromEngine(states ...alloc.Snapshot) *File {
 		}
 		for j := range s.Segments {
 			if g := &s.Segments[j]; !g.Lost {
-				t.Segments = append(t.Segments, engineSegment(g))
+				t.Segments = append(t.Segments, trace.FromEngine(g, nil))
 			}
 		}
 		for j := range s.Events {
@@ -36,20 +36,6 @@ func FromEngine(states ...alloc.Snapshot) *File {
 		f.Traces = append(f.Traces, t)
 	}
 	return f
-}
-
-func engineSegment(s *alloc.Segment) trace.Segment {
-	out := trace.Segment{
-		Address: s.Address, TotalSize: s.TotalSize, AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize,
-		RequestedSize: s.RequestedSize, Stream: s.Stream, Type: s.Type(), Pool: s.Pool, HasPool: true,
-		Expandable: s.Expandable, Stack: trace.EmptyStack, Blocks: make([]trace.Block, len(s.Blocks)),
-	}
-	for i, b := range s.Blocks {
-		out.Blocks[i] = trace.Block{
-			Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String(), Stack: trace.EmptyStack,
-		}
-	}
-	return out
 }
 
 func appendEngine(t *trace.Trace, e *alloc.Event) {

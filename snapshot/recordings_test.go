@@ -178,7 +178,7 @@ func checkSegments(t *testing.T, want *columns, tr *trace.Trace) {
 		}
 		for j, b := range s.Blocks {
 			v := w.Blocks[j]
-			got := fmt.Sprint(b.Address, b.Size, b.RequestedSize, b.State, stackText(tr, b.Stack), b.History, b.Extra)
+			got := fmt.Sprint(b.Address, b.Size, b.RequestedSize, b.StateName(), stackText(tr, b.Stack), b.History, b.Extra)
 			expect := fmt.Sprint(v.Address, v.Size, v.RequestedSize, v.State, want.stack(v.Frames), []trace.Use(nil), trace.Extra(nil))
 			if got != expect {
 				t.Fatalf("block %d of segment %d is %s, want %s", j, i, got, expect)

@@ -112,7 +112,7 @@ func (b *builder) block(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 		case keyState:
 			var id trace.StringID
 			id, err = b.text(recBlock, key, v)
-			block.State = b.strings.Text(id)
+			block.SetState(b.strings.Text(id))
 		case keyFrames:
 			if block.Stack, ok = b.stack(v); !ok {
 				block.Stack = trace.NoStack

@@ -174,6 +174,32 @@ func TestLaterVersionsWritten(t *testing.T) {
 	python(t, "compare.py", original, written)
 }
 
+// The state of a block is written as it was read, in whichever words.
+func TestBlockStatesWritten(t *testing.T) {
+	states := []string{"active_allocated", "active_awaiting_free", "asleep", ""}
+	var blocks []string
+	for _, s := range states {
+		blocks = append(blocks, `{"size": 512, "state": "`+s+`"}`)
+	}
+	f := readText(t, `{"segments": [{"device": 0, "address": 512, "total_size": 2048, "blocks": [`+strings.Join(blocks, ",")+`]}], "device_traces": [[]]}`)
+	for i, want := range []alloc.BlockState{alloc.ActiveAllocated, alloc.ActivePendingFree, trace.OtherState, trace.OtherState} {
+		if got := f.Traces[0].Segments[0].Blocks[i].State; got != want {
+			t.Errorf("block %d is %v, want %v", i, got, want)
+		}
+	}
+	written := asJSON(t, f)
+	for i, s := range states {
+		at := strings.Index(written, `"state":"`)
+		if at < 0 {
+			t.Fatalf("block %d has no state", i)
+		}
+		written = written[at+len(`"state":"`):]
+		if got, _, _ := strings.Cut(written, `"`); got != s {
+			t.Errorf("block %d is written as %q, want %q", i, got, s)
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
 	table := func(i int, n uint64) (d [16]uint64) {
 		d[i] = n

@@ -173,7 +173,7 @@ func (w *walker) block(b *trace.Block) {
 	w.key("requested_size")
 	w.int(int64(b.RequestedSize))
 	w.key("state")
-	w.text(b.State)
+	w.text(b.StateName())
 	if b.History != nil {
 		w.key("history")
 		w.beginList()

@@ -1,5 +1,7 @@
 package trace
 
+import "slices"
+
 // FrameID names a frame, StackID a call stack in a Stacks table.
 type (
 	FrameID uint32
@@ -73,7 +75,7 @@ func (s *Stacks) Add(frames []FrameID) StackID {
 	mask := uint64(len(s.slots) - 1)
 	i := h & mask
 	for ; s.slots[i].id != 0; i = (i + 1) & mask {
-		if s.slots[i].hash == uint32(h>>32) && equal(s.Frames(s.slots[i].id), frames) {
+		if s.slots[i].hash == uint32(h>>32) && slices.Equal(s.Frames(s.slots[i].id), frames) {
 			return s.slots[i].id
 		}
 	}
@@ -126,18 +128,6 @@ func hash(frames []FrameID) uint64 {
 		h ^= h >> 32
 	}
 	return h * k
-}
-
-func equal(a, b []FrameID) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i, f := range a {
-		if b[i] != f {
-			return false
-		}
-	}
-	return true
 }
 
 // Frames returns the frames of a stack, innermost first. The slice belongs to

@@ -1,9 +1,6 @@
 package trace
 
-import (
-	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/settings"
-)
+import "github.com/ashlar-mem/ashlar/settings"
 
 // Trace is the memory history of one device and the state it ended in.
 type Trace struct {
@@ -19,39 +16,6 @@ type Trace struct {
 
 	Settings Settings
 	Extra    Extra // further fields of the file
-}
-
-// Segment is memory got from the driver, as the file lists it.
-type Segment struct {
-	Address, TotalSize        uint64
-	AllocatedSize, ActiveSize uint64
-	RequestedSize             uint64
-	Stream                    uint64
-	Type                      string // "small" or "large"
-	Pool                      alloc.PoolID
-	HasPool                   bool // the file tells the pool
-	Expandable                bool
-	Stack                     StackID
-	Blocks                    []Block
-	Extra                     Extra
-}
-
-// Block is a piece of a segment.
-type Block struct {
-	Address, Size uint64
-	RequestedSize uint64
-	State         string // active_allocated, active_pending_free, inactive
-	Stack         StackID
-	History       []Use // PyTorch 2.0 lists who used the block instead of Stack
-	Extra         Extra
-}
-
-// Use is an entry of a block's history in files of PyTorch 2.0.
-type Use struct {
-	Addr     uint64
-	RealSize uint64
-	Stack    StackID
-	Extra    Extra
 }
 
 // Annotation is the begin or the end of a named range of the program.

@@ -472,7 +472,7 @@ func TestSanitizers(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "stub")
 			args := []string{"-O1", "-g", "-fsanitize=" + kind, "-Wall", "-Wextra", "-Werror", "-I", "testdata/check/stub", "-I", ".", "-o", out, "testdata/check/stub/stub.c"}
-			args = append(args, "front.c", "bins.c", "bridge.c", "table.c", "lock.c", "fork.c", "error.c", "-pthread")
+			args = append(args, "front.c", "front_bins.c", "front_table.c", "front_lock.c", "bridge.c", "ashlar_gate.c", "ashlar_error.c", "-pthread")
 			if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 				if strings.Contains(string(text), "cannot find") {
 					t.Skipf("the compiler has no -fsanitize=%s", kind)

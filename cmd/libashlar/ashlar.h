@@ -38,7 +38,7 @@ extern "C" {
 
 enum { ASHLAR_OK = 0, ASHLAR_OOM = 1, ASHLAR_FAILED = 2 };
 
-/* ---- What PyTorch calls: entry.cpp; pools.cpp has the functions with C++ types. */
+/* ---- What PyTorch calls: torch_entry.cpp; torch_pools.cpp has the functions with C++ types. */
 
 /* Throws a C++ exception if it fails. */
 ASHLAR_API void *ashlar_malloc(size_t size, int device, void *stream);
@@ -71,7 +71,7 @@ ASHLAR_API void *ashlar_base_alloc(void *p, size_t *size) ASHLAR_NOTHROW;
  * says why. ASHLAR_PATCH_TORCH=0 forbids it. May be called again. */
 ASHLAR_API int ashlar_complete_torch(void) ASHLAR_NOTHROW;
 
-/* ---- The same without exceptions: front.c. For C, and for entry.cpp. */
+/* ---- The same without exceptions: front.c. For C, and for torch_entry.cpp. */
 
 /* Puts the address of size bytes for use on stream into *out. Size 0 gives
  * NULL; every other pointer is unique among the live ones. */

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-#include "bins.h"
-#include "count.h"
-#include "queue.h"
-#include "stack.h"
+#include "front_bins.h"
+#include "front_count.h"
+#include "front_queue.h"
+#include "front_stack.h"
 
 struct outbox *front_outbox(int device) {
     struct front *f = front_known(device);

@@ -11,7 +11,7 @@
 
 enum { FRONT_UNIT = 512 }; /* blocks begin at multiples of it */
 
-/* ---- Statistics, as the caller sees them: count.c. */
+/* ---- Statistics, as the caller sees them: front_count.h. */
 
 struct sums {
     int64_t blocks, bytes, requested;

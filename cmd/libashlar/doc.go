@@ -11,9 +11,12 @@
 //
 // # Layers
 //
-//	entry.cpp, pools.cpp   what PyTorch calls: C++ types, exceptions (throw.cpp)
-//	complete.cpp           what PyTorch asks and has no setter for
-//	front.c                the front cache: answers without entering Go
+//	torch_*.cpp            what PyTorch calls: torch_entry, torch_pools (C++ types),
+//	                       torch_cacheinfo (it has no setter), torch_throw (exceptions)
+//	front.c, front_*       the front cache: answers without entering Go
+//	ashlar_*.c             the other functions of ashlar.h: ashlar_calls enters Go,
+//	                       ashlar_gate says whether that may be, ashlar_error why not
+//	bridge.c, cfront.go    what Go asks of the front
 //	export.go              the way into Go: one crossing for each miss
 //	devices.go, serve.go   an allocator for each device, made at its first use
 //	drivers.go             where memory comes from: driver/cuda, or driver/sim
@@ -34,8 +37,8 @@
 // searches.
 //
 //   - Large blocks decide how much memory is reserved, so there the front is
-//     exact (stack.h). If the engine has heard nothing since it handed out a
-//     block, then after its free it would be as before the request, and the
+//     exact (front_stack.h). If the engine has heard nothing since it handed out
+//     a block, then after its free it would be as before the request, and the
 //     same request would get the same block. So the front hands that one out,
 //     and the engine hears of neither. This holds for a whole stack of blocks
 //     that are freed in the reverse order of their requests. A free in any other
@@ -43,10 +46,10 @@
 //     released memory, blocks that wait for other streams, a call of another
 //     thread at the same time.
 //   - Small blocks of sizes that come again stay until they are asked for or
-//     called back (bins.h).
+//     called back (front_bins.h).
 //   - All other frees wait for the next request that the front cannot answer
-//     (queue.h): the engine takes them back first, in their order, so it chooses
-//     among all of them. One crossing does both.
+//     (front_queue.h): the engine takes them back first, in their order, so it
+//     chooses among all of them. One crossing does both.
 //   - The front is a borrower of the engine ([alloc.Borrower]), which takes
 //     everything back before memory grows, is given back to the driver, or
 //     anything is told: statistics, snapshots, errors; before a pool receives
@@ -60,18 +63,18 @@
 // reserved bytes, retries and failures are the same. With small blocks among them
 // a front never makes memory grow while it holds some, but where small blocks
 // lie may differ, and with it inactive_split and a few MiB of reserved memory.
-// What is handed out and freed is counted in C (count.h) and put in the place of
-// the engine's numbers where statistics leave (stats.go). front_cache:False
-// switches the front off.
+// What is handed out and freed is counted in C (front_count.h) and put in the
+// place of the engine's numbers where statistics leave (stats.go).
+// front_cache:False switches the front off.
 //
 // A pointer leads to its record through a table over the bits of the address
-// (table.c). One lock guards a device's front; lock.h says how many threads
-// share it.
+// (front_table.c). One lock guards a device's front; front_lock.h says how many
+// threads share it.
 //
 // # What a library in a foreign process must not do
 //
-// It does not enter Go in a forked child nor while the process exits (fork.c).
-// It does not throw through Go: Go returns a code and a text, and the shim
+// It does not enter Go in a forked child nor while the process exits
+// (ashlar_gate.c). It does not throw through Go: Go returns a code and a text, and the shim
 // throws after Go has returned. It handles no signals. It makes no garbage
 // while it serves memory, and keeps the collector off (setCollector). It reads
 // the environment through C, because Go sees the one the process began with.
@@ -90,6 +93,6 @@
 //
 // expandable_segments is True unless it is set. ASHLAR_DRIVER=sim and
 // ASHLAR_SIM_MEMORY=80GiB put the library on a device that exists only as
-// numbers; ASHLAR_FRONT_LOCK changes the times of the lock (lock.c);
-// ASHLAR_PATCH_TORCH=0 keeps the library from changing PyTorch (complete.cpp).
+// numbers; ASHLAR_FRONT_LOCK changes the times of the lock (front_lock.c);
+// ASHLAR_PATCH_TORCH=0 keeps the library from changing PyTorch (torch_cacheinfo.cpp).
 package main

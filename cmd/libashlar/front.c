@@ -14,10 +14,10 @@
 #include <sys/mman.h>
 
 #include "_cgo_export.h"
-#include "bins.h"
-#include "count.h"
-#include "queue.h"
-#include "stack.h"
+#include "front_bins.h"
+#include "front_count.h"
+#include "front_queue.h"
+#include "front_stack.h"
 
 _Atomic(struct front *) fronts[FRONT_DEVICES];
 _Atomic uint64_t front_unknown;

@@ -11,7 +11,7 @@
 
 #include "ashlar.h"
 #include "bridge.h"
-#include "lock.h"
+#include "front_lock.h"
 
 enum {
     FRONT_DEVICES = 64,
@@ -30,7 +30,7 @@ enum {
 
 #pragma GCC visibility push(hidden)
 
-/* ---- table.c: from an address to what is known of the block there. */
+/* ---- front_table.c: from an address to what is known of the block there. */
 
 enum record_state { RECORD_SPARE, RECORD_LIVE, RECORD_HELD };
 
@@ -90,7 +90,7 @@ bool table_set(uint64_t addr, uint64_t size, uint32_t id);
 /* Makes 2^CHUNK_BITS records, the first of which is *first. */
 bool record_chunk(uint32_t *first);
 
-/* ---- fork.c: whether Go may be entered. */
+/* ---- ashlar_gate.c: whether Go may be entered. */
 
 enum gate { GATE_OPEN, GATE_FORKED, GATE_EXITING };
 extern _Atomic int gate;
@@ -99,14 +99,14 @@ static inline bool gate_open(void) {
 }
 int gate_refuse(void); /* sets the error text, returns ASHLAR_FAILED */
 
-/* ---- error.c: texts of the thread. */
+/* ---- ashlar_error.c: texts of the thread. */
 
 int error_set(int code, const char *text);  /* returns code */
 int error_take(int code, char *text);       /* the same; frees text */
 const char *metadata_current(void);         /* NULL for none */
 void observers_call(int device, uint64_t tried, uint64_t total, uint64_t free_bytes);
 
-/* ---- front.c: the cache; bins.h, stack.h, queue.h: what it holds; count.h: what it counts. */
+/* ---- front.c: the cache; front_bins.h, front_stack.h, front_queue.h: what it holds; front_count.h: what it counts. */
 
 /* The free blocks of one size and stream, newest first. */
 struct bin {

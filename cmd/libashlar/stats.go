@@ -7,7 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 )
 
-// sums are the three numbers that count.h keeps of a set of blocks.
+// sums are the three numbers that front_count.h keeps of a set of blocks.
 type sums struct {
 	Blocks    int64 `json:"blocks"`
 	Bytes     int64 `json:"bytes"`

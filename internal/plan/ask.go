@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
@@ -207,7 +208,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	}
 	tasks := append(long, func() error { return p.answerLimit(ctx, a) }, func() error { return p.answerRange(ctx, a) })
 	tasks = append(tasks, short...)
-	if err := parallel(ctx, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
+	if err := parallel.Each(ctx, parallel.AllCores, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
 		return nil, err
 	}
 	if a.Headroom != nil && *a.Fits {

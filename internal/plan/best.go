@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
@@ -56,7 +57,7 @@ func FindRecompute(ctx context.Context, q Question) (*BestRecompute, error) {
 	if _, _, err := q.Options.with("recompute", "none").Job(q.Model); err != nil {
 		return nil, err
 	}
-	err := parallel(ctx, len(names), func(i int) (err error) {
+	err := parallel.Each(ctx, parallel.AllCores, len(names), func(i int) (err error) {
 		usual[i], err = b.plan(ctx, names[i], names[i])
 		return err
 	})
@@ -177,7 +178,7 @@ func (b *bestSearch) fewer(ctx context.Context, best *candidate, n int) (*candid
 		}
 		choices = slices.DeleteFunc(choices, func(groups []int) bool { return b.tried["groups:"+groupsText(groups)] != nil })
 		found := make([]*candidate, len(choices))
-		err := parallel(ctx, len(choices), func(i int) (err error) {
+		err := parallel.Each(ctx, parallel.AllCores, len(choices), func(i int) (err error) {
 			found[i], err = b.plan(ctx, Best, "groups:"+groupsText(choices[i]))
 			return err
 		})

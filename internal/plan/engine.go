@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
-	"github.com/ashlar-mem/ashlar/internal/plan/outside"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -26,7 +25,7 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 		return nil, err
 	}
 	var others []replay.Taking
-	for _, t := range outside.Of(l) {
+	for _, t := range l.External() {
 		others = append(others, replay.Taking{Call: int(l.Tensors[t.Tensor].Birth), Taking: t.Taking})
 	}
 	p.Started(others)

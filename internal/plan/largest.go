@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
@@ -119,7 +120,7 @@ type largest struct {
 // try plans several values at once and narrows the search down.
 func (s *largest) try(ctx context.Context, values ...int64) error {
 	var mu sync.Mutex
-	err := parallel(ctx, len(values), func(i int) error {
+	err := parallel.Each(ctx, parallel.AllCores, len(values), func(i int) error {
 		mu.Lock()
 		known := s.known[values[i]] != nil
 		mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
@@ -94,7 +95,7 @@ func Sweep(ctx context.Context, q Question, axes []Axis) ([]Cell, error) {
 			}
 		}
 	}
-	err := parallel(ctx, n, func(i int) error {
+	err := parallel.Each(ctx, parallel.AllCores, n, func(i int) error {
 		if cells[i].Error != "" {
 			return nil
 		}

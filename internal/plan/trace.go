@@ -1,16 +1,12 @@
 package plan
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
-	"github.com/ashlar-mem/ashlar/internal/plan/outside"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -41,12 +37,19 @@ const tick = 10
 
 // tracer turns the events of the engine into those of a trace.
 type tracer struct {
-	l      *ledger.Ledger
-	t      *trace.Trace
-	phase  ledger.Phase
-	stack  trace.StackID // of the running call
-	kind   trace.StringID
-	now    int64
+	l        *ledger.Ledger
+	t        *trace.Trace
+	purposes []ledger.Kind
+	marks    *marks
+	phases   []ledger.Phase // those to come
+	phase    ledger.Phase
+
+	// Of the running call.
+	call  int
+	now   int64
+	stack trace.StackID
+	kind  trace.StringID
+
 	stacks map[frameKey]trace.StackID
 	kinds  []trace.StringID
 	live   map[uint64]trace.StackID
@@ -58,70 +61,40 @@ type frameKey struct {
 	phase      string
 }
 
-func traceOf(ctx context.Context, l *ledger.Ledger, room replay.Conditions, conf string, j *model.Job) (*trace.Trace, error) {
-	x := &tracer{
-		l: l, stacks: map[frameKey]trace.StackID{}, live: map[uint64]trace.StackID{},
-		t: &trace.Trace{
-			Strings: &trace.Strings{}, Stacks: trace.NewStacks(),
-			Settings: trace.Settings{Known: true, Conf: conf, Parsed: room.Settings, Fields: trace.Extra{{Name: settings.Variables[0], Value: conf}}},
-		},
-	}
-	for _, k := range ledger.Kinds() {
-		x.kinds = append(x.kinds, x.t.Strings.Add(k.String()))
-	}
-	// The program knows how large an endless device must look.
-	program, err := Program(l, room.Settings)
+// traceOf runs a ledger under some conditions.
+func traceOf(ctx context.Context, l *ledger.Ledger, c replay.Conditions, conf string, j *model.Job) (*trace.Trace, error) {
+	program, err := Program(l, c.Settings)
 	if err != nil {
 		return nil, err
 	}
-	dev := sim.New(sim.Config{TotalMemory: cmp.Or(room.DeviceMemory, program.Memory()), Endless: room.DeviceMemory == 0, Started: true, Events: sim.Manual})
-	a := alloc.New(dev, alloc.WithSettings(room.Settings), alloc.WithObserver(x.observe))
-	if room.Limit > 0 {
-		a.SetLimit(room.Limit)
+	x := &tracer{
+		l: l, purposes: l.Purposes(), phases: l.Phases, call: -1,
+		stacks: map[frameKey]trace.StackID{}, live: map[uint64]trace.StackID{},
+		t: &trace.Trace{
+			Strings: &trace.Strings{}, Stacks: trace.NewStacks(),
+			Settings: trace.Settings{Known: true, Conf: conf, Parsed: c.Settings, Fields: trace.Extra{{Name: settings.Variable, Value: conf}}},
+		},
 	}
-	others := outside.Of(l)
-	addrs := make([]uint64, len(l.Tensors))
-	purposes := l.Purposes()
-	next := 0
-	marks := newMarks(x, j)
-	for i, e := range l.Events {
-		if i%4096 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		for ; next < len(l.Phases) && l.Phases[next].First <= i; next++ {
-			x.phase = l.Phases[next]
-			marks.begin(x.phase)
-		}
-		x.now += tick
-		if e < 0 {
-			t := &l.Tensors[^e]
-			x.stack, x.kind = x.stackOf(frameKey{module: t.Module, phase: x.phase.Name}), x.kinds[purposes[^e]]
-			if err := a.Free(addrs[^e]); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		t := &l.Tensors[e]
-		x.stack, x.kind = x.stackOf(frameKey{t.Op, t.Module, x.phase.Name}), x.kinds[purposes[e]]
-		if err := others.Before(e, dev); err != nil {
-			return nil, err
-		}
-		addr, err := a.Malloc(uint64(t.Bytes), uint64(t.Stream))
-		if full := (*alloc.OutOfMemoryError)(nil); errors.As(err, &full) && (room.Limit > 0 || room.DeviceMemory > 0) {
-			break // the program ends here
-		}
-		if err != nil {
-			return nil, err
-		}
-		addrs[e] = addr
+	x.marks = newMarks(x, j)
+	for _, k := range ledger.Kinds() {
+		x.kinds = append(x.kinds, x.t.Strings.Add(k.String()))
 	}
-	marks.end()
-	x.segments(a)
+	c.Observe = x.observe
+	o, err := program.Run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	x.moveTo(min(o.Calls, len(l.Events)-1)) // a failed call counts
+	x.marks.end()
+	for i := range o.Segments {
+		x.t.Segments = append(x.t.Segments, trace.FromEngine(&o.Segments[i], x.live))
+	}
 	return x.t, nil
 }
 
-// observe appends an event of the running call.
-func (x *tracer) observe(e alloc.Event) {
+// observe appends an event of a call.
+func (x *tracer) observe(call int, e alloc.Event) {
+	x.moveTo(call)
 	switch e.Action {
 	case alloc.ActionAlloc:
 		x.live[e.Addr] = x.stack
@@ -133,22 +106,25 @@ func (x *tracer) observe(e alloc.Event) {
 	})
 }
 
-// segments lists the final state.
-func (x *tracer) segments(a *alloc.Allocator) {
-	for _, s := range a.Segments() {
-		seg := trace.Segment{
-			Address: s.Address, TotalSize: s.TotalSize, AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize,
-			RequestedSize: s.RequestedSize, Stream: s.Stream, Type: s.Type(), Pool: s.Pool, HasPool: true,
-			Expandable: s.Expandable, Stack: trace.EmptyStack,
-		}
-		for _, b := range s.Blocks {
-			block := trace.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String(), Stack: trace.EmptyStack}
-			if b.State != alloc.Inactive {
-				block.Stack = max(x.live[b.Address], trace.EmptyStack)
-			}
-			seg.Blocks = append(seg.Blocks, block)
-		}
-		x.t.Segments = append(x.t.Segments, seg)
+// moveTo makes a call the running one.
+func (x *tracer) moveTo(call int) {
+	if call == x.call {
+		return
+	}
+	x.call = call
+	for len(x.phases) > 0 && x.phases[0].First <= call {
+		x.phase, x.phases = x.phases[0], x.phases[1:]
+		x.now = int64(x.phase.First) * tick
+		x.marks.begin(x.phase)
+	}
+	x.now = int64(call+1) * tick
+	if e := x.l.Events[call]; e < 0 {
+		x.stack = x.stackOf(frameKey{module: x.l.Tensors[^e].Module, phase: x.phase.Name})
+		x.kind = x.kinds[x.purposes[^e]]
+	} else {
+		t := &x.l.Tensors[e]
+		x.stack = x.stackOf(frameKey{t.Op, t.Module, x.phase.Name})
+		x.kind = x.kinds[x.purposes[e]]
 	}
 }
 

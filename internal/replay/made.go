@@ -53,10 +53,6 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 	return b.p, nil
 }
 
-// Memory is the size of the device that a program runs on where its conditions
-// name none; 0 is that of driver/sim.
-func (p *Program) Memory() uint64 { return p.memory }
-
 // madeMemory is the size of the device that a made program is run on when it
 // may have what it wants: an expandable segment has addresses for a little more
 // than the device's memory, and what is live must find room in one.

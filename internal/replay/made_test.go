@@ -2,10 +2,12 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -132,6 +134,47 @@ func TestSmallestLimit(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// An observed run is told every event with its call, the failing one too, and
+// ends as it does unobserved.
+func TestObserve(t *testing.T) {
+	p := made(t, 30, 40, -1, 30, 50, -2)
+	for _, tt := range []struct {
+		limit uint64
+		want  string
+		calls int
+		live  uint64
+	}{
+		{0, "0 segment_alloc, 0 alloc, 1 segment_alloc, 1 alloc, 2 free_requested, 2 free_completed, 3 alloc, " +
+			"4 segment_alloc, 4 alloc, 5 free_requested, 5 free_completed", 6, 80 * mib},
+		{100 * mib, "0 segment_alloc, 0 alloc, 1 segment_alloc, 1 alloc, 2 free_requested, 2 free_completed, 3 alloc, 4 oom", 4, 70 * mib},
+	} {
+		c := Conditions{Settings: settings.Default(), Limit: tt.limit, Points: 2}
+		plain, err := p.Run(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		c.Observe = func(call int, e alloc.Event) { got = append(got, fmt.Sprint(call, " ", e.Action)) }
+		o, err := p.Run(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := strings.Join(got, ", "); s != tt.want {
+			t.Errorf("limit %d: %s\n\twant %s", tt.limit, s, tt.want)
+		}
+		var live uint64
+		for i := range o.Segments {
+			live += o.Segments[i].AllocatedSize
+		}
+		if o.Calls != tt.calls || o.Calls != plain.Calls || live != tt.live || o.Stats != plain.Stats || !slices.Equal(o.Curve, plain.Curve) {
+			t.Errorf("limit %d: %d calls, %d live; unobserved %d calls", tt.limit, o.Calls, live, plain.Calls)
+		}
+		if plain.Segments != nil {
+			t.Errorf("limit %d: an unobserved run has segments", tt.limit)
 		}
 	}
 }

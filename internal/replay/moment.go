@@ -173,7 +173,7 @@ func (p *Program) finalStacks() map[uint64]trace.StackID {
 	}
 	for i := range p.Trace.Segments {
 		for _, b := range p.Trace.Segments[i].Blocks {
-			if b.State == alloc.ActiveAllocated.String() {
+			if b.State == alloc.ActiveAllocated {
 				out[b.Address] = b.Stack
 			}
 		}

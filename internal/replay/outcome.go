@@ -31,6 +31,9 @@ type Conditions struct {
 	Mirrored bool
 	// Progress is told now and then how many calls are done.
 	Progress func(done, total int)
+	// Observe is told every event of the allocator and the call that it is of. It
+	// must not call the allocator.
+	Observe func(call int, e alloc.Event)
 }
 
 // Cap is the limit in force, 0 for none: the lower of the one given and the
@@ -74,6 +77,8 @@ type Outcome struct {
 	// BlockSizes is for each tensor the size of its block, 0 if it got none; nil
 	// unless asked for.
 	BlockSizes []uint64
+	// Segments are those at the end; nil unless the run was observed.
+	Segments []alloc.Segment
 }
 
 // High is the highest value of a total and the event at which it was reached.

@@ -66,12 +66,19 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 		Program: p, out: &Outcome{Conditions: c}, dev: sim.New(config), others: p.takings,
 		handles: make([]alloc.Handle, p.tensors),
 	}
-	// The state at the beginning was made under the recorded settings.
-	r.a = alloc.New(r.dev, alloc.WithDevice(p.Trace.Device), alloc.WithSettings(p.Settings))
-	if len(p.initial) == 0 {
-		r.a = alloc.New(r.dev, alloc.WithDevice(p.Trace.Device), alloc.WithSettings(c.Settings))
-	} else if err := r.a.Restore(p.initial, p.reserved...); err != nil {
-		return nil, fmt.Errorf("starting from the state at the beginning: %w", err)
+	conf := c.Settings
+	if len(p.initial) > 0 {
+		conf = p.Settings // the state at the beginning was made under these
+	}
+	options := []alloc.Option{alloc.WithDevice(p.Trace.Device), alloc.WithSettings(conf)}
+	if c.Observe != nil {
+		options = append(options, alloc.WithObserver(func(e alloc.Event) { c.Observe(r.out.Calls, e) }))
+	}
+	r.a = alloc.New(r.dev, options...)
+	if len(p.initial) > 0 {
+		if err := r.a.Restore(p.initial, p.reserved...); err != nil {
+			return nil, fmt.Errorf("starting from the state at the beginning: %w", err)
+		}
 	}
 	r.a.Use(c.Settings)
 	if limit := c.Cap(); limit > 0 {
@@ -188,9 +195,14 @@ func (r *simulation) run(ctx context.Context) error {
 	return nil
 }
 
-// makeAll makes the calls up to end, or up to a failure that ends the run.
+// makeAll makes the calls up to end, or up to a failure that ends the run. An
+// observed run makes them one by one, so that Calls is the running one.
 func (r *simulation) makeAll(ctx context.Context, end int) error {
 	c := &r.out.Conditions
+	stride := stride
+	if c.Observe != nil {
+		stride = 1
+	}
 	for r.out.Calls < end && !r.ended() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -403,5 +415,8 @@ func (r *simulation) finish() *Outcome {
 	calls := r.dev.Calls()
 	o.Maps, o.Unmaps = int64(calls[sim.Map]-r.calls0[sim.Map]), int64(calls[sim.Unmap]-r.calls0[sim.Unmap])
 	o.DriverTime = r.dev.Cost() - r.cost0
+	if o.Conditions.Observe != nil {
+		o.Segments = r.a.Segments()
+	}
 	return o
 }

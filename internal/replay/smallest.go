@@ -2,10 +2,9 @@ package replay
 
 import (
 	"context"
-	"errors"
-	"math"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -19,27 +18,18 @@ import (
 // limit from there on. One whose only refusal is the request that kills it goes
 // the same way up to what that request needs.
 func (p *Program) SmallestLimit(ctx context.Context, s settings.Settings, low, high uint64) (uint64, error) {
-	b := smallest{p: p, s: s, low: upTo(low), high: upTo(high), plain: limitOnlyRefuses(s)}
-	// First upwards from the bound, in strides that double: what decides is
-	// mostly near it, and runs that fail end early.
-	try := b.low
-	for stride := upTo(b.low / 64); b.high == 0 || b.low < b.high && try < b.high; stride *= 2 {
-		if ok, err := b.passes(ctx, try); err != nil {
-			return 0, err
-		} else if ok {
-			break
+	r := bisect.New(low, high, alloc.SegmentUnit)
+	// Upwards, as what decides is mostly near the bound, and runs that fail end early.
+	return r.Climb(func(limit uint64) (bool, error) {
+		o, err := p.Run(ctx, Conditions{Settings: s, Limit: limit})
+		if err != nil {
+			return false, err
 		}
-		if try > math.MaxUint64/4 {
-			return 0, errors.New("no limit is large enough for the run")
+		if limitOnlyRefuses(s) {
+			p.narrow(r, limit, o)
 		}
-		try = max(try+stride, b.low)
-	}
-	for b.low < b.high {
-		if _, err := b.passes(ctx, (b.low+(b.high-b.low)/2)/limitStep*limitStep); err != nil {
-			return 0, err
-		}
-	}
-	return b.high, nil
+		return !o.Fails, nil
+	})
 }
 
 // Passed returns a limit under which a run is known to pass by the outcome of
@@ -54,9 +44,9 @@ func Passed(o *Outcome) uint64 {
 	case o.Fails || c.SkipOOM || !free:
 		return 0
 	case limitOnlyRefuses(c.Settings):
-		return upTo(o.Reserved.Bytes)
+		return o.Reserved.Bytes
 	}
-	return upTo(c.Cap())
+	return c.Cap()
 }
 
 // limitOnlyRefuses reports whether a run that stays below a limit goes as it does
@@ -67,43 +57,19 @@ func limitOnlyRefuses(s settings.Settings) bool {
 	return s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments && s.MaxSplitSize == settings.None
 }
 
-// limitStep is how far apart two limits are that can differ.
-const limitStep = alloc.SegmentUnit
-
-func upTo(bytes uint64) uint64 { return (bytes + limitStep - 1) / limitStep * limitStep }
-
-// smallest is the state of a search: the limit lies from low to high, and high
-// passes. It is 0 while no limit is known that does.
-type smallest struct {
-	p         *Program
-	s         settings.Settings
-	plain     bool
-	low, high uint64
-}
-
-// passes runs the program under a limit and narrows the search down.
-func (b *smallest) passes(ctx context.Context, limit uint64) (bool, error) {
-	o, err := b.p.Run(ctx, Conditions{Settings: b.s, Limit: limit})
-	if err != nil {
-		return false, err
-	}
+// narrow makes the range of the smallest limit as narrow as an outcome under a
+// limit allows.
+func (p *Program) narrow(r *bisect.Range, limit uint64, o *Outcome) {
 	if !o.Fails {
-		b.high = limit
-		if b.plain {
-			b.high = max(min(limit, upTo(o.Reserved.Bytes)), b.low)
-		}
-		return true, nil
+		r.High = max(min(limit, r.Up(o.Reserved.Bytes)), r.Low)
+		return
 	}
-	b.low = limit + limitStep
-	if b.plain && o.Retries <= 1 && !o.First.AtStart {
-		same := upTo(o.First.Reserved + o.First.Segment)
-		if o.StartReleased > 0 {
-			same = min(same, upTo(b.p.Start.Reserved())) // from there on the start keeps its cache
-		}
-		b.low = max(b.low, same)
+	if o.Retries > 1 || o.First.AtStart {
+		return
 	}
-	if b.high > 0 {
-		b.low = min(b.low, b.high)
+	same := r.Up(o.First.Reserved + o.First.Segment)
+	if o.StartReleased > 0 {
+		same = min(same, r.Up(p.Start.Reserved())) // from there on the start keeps its cache
 	}
-	return false, nil
+	r.Low = max(r.Low, same)
 }

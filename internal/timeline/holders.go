@@ -23,7 +23,7 @@ func Holders(t *trace.Trace) []Holder {
 	for i := range t.Segments {
 		for j := range t.Segments[i].Blocks {
 			b := &t.Segments[i].Blocks[j]
-			if b.State == alloc.Inactive.String() {
+			if b.State == alloc.Inactive {
 				continue
 			}
 			id := b.Stack

@@ -64,14 +64,18 @@ func flat(t *testing.T, m *Map) []flatSegment {
 	return out
 }
 
+// mapStates are the states of a file's blocks as the map has them.
+var mapStates = map[alloc.BlockState]BlockState{
+	alloc.Inactive: BlockFree, alloc.ActiveAllocated: BlockAllocated, alloc.ActivePendingFree: BlockPending,
+}
+
 // listed is what a file lists, in that form.
 func listed(tr *trace.Trace) []flatSegment {
-	states := map[string]BlockState{"active_allocated": BlockAllocated, "active_pending_free": BlockPending, "inactive": BlockFree}
 	var out []flatSegment
 	for _, s := range tr.Segments {
 		f := flatSegment{Address: s.Address, Size: s.TotalSize, Stream: s.Stream, Kind: s.Type, Expandable: s.Expandable}
 		for _, b := range s.Blocks {
-			f.Blocks = append(f.Blocks, flatBlock{b.Address, b.Size, states[b.State]})
+			f.Blocks = append(f.Blocks, flatBlock{b.Address, b.Size, mapStates[b.State]})
 		}
 		out = append(out, f)
 	}
@@ -262,13 +266,12 @@ func TestMapsAreThoseOfTheEngine(t *testing.T) {
 }
 
 func engineMap(segments []alloc.Segment) []flatSegment {
-	states := map[alloc.BlockState]BlockState{alloc.Inactive: BlockFree, alloc.ActiveAllocated: BlockAllocated, alloc.ActivePendingFree: BlockPending}
 	var out []flatSegment
 	for i := range segments {
 		s := &segments[i]
 		f := flatSegment{Address: s.Address, Size: s.TotalSize, Stream: s.Stream, Kind: s.Type(), Expandable: s.Expandable}
 		for _, b := range s.Blocks {
-			f.Blocks = append(f.Blocks, flatBlock{b.Address, b.Size, states[b.State]})
+			f.Blocks = append(f.Blocks, flatBlock{b.Address, b.Size, mapStates[b.State]})
 		}
 		out = append(out, f)
 	}

@@ -69,9 +69,9 @@ func (l *Timeline) LiveAtEnd() *Live {
 		for j := range seg.Blocks {
 			b := &seg.Blocks[j]
 			switch b.State {
-			case alloc.Inactive.String():
+			case alloc.Inactive:
 				continue
-			case alloc.ActiveAllocated.String():
+			case alloc.ActiveAllocated:
 			default:
 				out.Totals.PendingBlocks++
 			}
@@ -138,7 +138,7 @@ func (w *liveWalk) findLasting() {
 			if b.Address != 0 { // old files do not tell
 				at = b.Address
 			}
-			if b.State != alloc.Inactive.String() {
+			if b.State != alloc.Inactive {
 				w.stays[at] = lasting{-1, b.Stack, b.Size}
 			}
 			at += b.Size

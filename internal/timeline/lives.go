@@ -224,7 +224,7 @@ func (w *lifeWalk) final(s *trace.Segment) {
 		}
 		id, ok := w.at[at]
 		at += b.Size
-		if !ok || b.State == alloc.Inactive.String() {
+		if !ok || b.State == alloc.Inactive {
 			continue
 		}
 		switch {

@@ -230,10 +230,10 @@ func TestState(t *testing.T) {
 	tr := newTrace()
 	tr.Segments = []trace.Segment{
 		{TotalSize: 100, Type: "small", Blocks: []trace.Block{
-			{Size: 40, RequestedSize: 30, State: "active_allocated"}, {Size: 10, RequestedSize: 9, State: "active_pending_free"}, {Size: 50, State: "inactive"},
+			{Size: 40, RequestedSize: 30, State: alloc.ActiveAllocated}, {Size: 10, RequestedSize: 9, State: alloc.ActivePendingFree}, {Size: 50, State: alloc.Inactive},
 		}},
-		{TotalSize: 70, Type: "small", Blocks: []trace.Block{{Size: 70, State: "inactive"}}},
-		{TotalSize: 30, Type: "large", Expandable: true, Blocks: []trace.Block{{Size: 10, RequestedSize: 10, State: "active_allocated"}, {Size: 20, State: "inactive"}}},
+		{TotalSize: 70, Type: "small", Blocks: []trace.Block{{Size: 70, State: alloc.Inactive}}},
+		{TotalSize: 30, Type: "large", Expandable: true, Blocks: []trace.Block{{Size: 10, RequestedSize: 10, State: alloc.ActiveAllocated}, {Size: 20, State: alloc.Inactive}}},
 		{TotalSize: 200, AllocatedSize: 150, ActiveSize: 160, RequestedSize: 150, Type: "large"}, // blocks left out
 	}
 	s := NewState(tr)
@@ -257,12 +257,12 @@ func TestHolders(t *testing.T) {
 	tr := newTrace()
 	a, b := stack(tr, "a.py:1 f"), stack(tr, "b.py:1 f")
 	tr.Segments = []trace.Segment{{Blocks: []trace.Block{
-		{Size: 10, State: "active_allocated", Stack: a},
-		{Size: 30, State: "active_pending_free", Stack: b},
-		{Size: 99, State: "inactive", Stack: b},
-		{Size: 25, State: "active_allocated", Stack: a},
-		{Size: 1, State: "active_allocated", Stack: trace.EmptyStack},
-		{Size: 2, State: "active_allocated"},
+		{Size: 10, State: alloc.ActiveAllocated, Stack: a},
+		{Size: 30, State: alloc.ActivePendingFree, Stack: b},
+		{Size: 99, State: alloc.Inactive, Stack: b},
+		{Size: 25, State: alloc.ActiveAllocated, Stack: a},
+		{Size: 1, State: alloc.ActiveAllocated, Stack: trace.EmptyStack},
+		{Size: 2, State: alloc.ActiveAllocated},
 	}}}
 	want := []Holder{{a, 35, 2}, {b, 30, 1}, {trace.NoStack, 3, 2}}
 	if diff := cmp.Diff(want, Holders(tr)); diff != "" {

@@ -83,7 +83,7 @@ func (s *State) add(seg *trace.Segment) {
 	s.Reserved += seg.TotalSize
 	for i := range seg.Blocks {
 		b := &seg.Blocks[i]
-		if b.State == alloc.Inactive.String() {
+		if b.State == alloc.Inactive {
 			s.Free += b.Size
 			s.LargestFree = max(s.LargestFree, b.Size)
 			if !seg.Expandable && len(seg.Blocks) > 1 {
@@ -94,7 +94,7 @@ func (s *State) add(seg *trace.Segment) {
 		s.Active += b.Size
 		s.Requested += b.RequestedSize
 		s.Blocks++
-		if b.State == alloc.ActiveAllocated.String() {
+		if b.State == alloc.ActiveAllocated {
 			s.Allocated += b.Size
 			s.requestedAllocated += b.RequestedSize
 		} else {

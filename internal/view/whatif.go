@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -151,36 +149,19 @@ func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, tell fu
 	if err != nil {
 		return err
 	}
-	var (
-		next atomic.Int64
-		wg   sync.WaitGroup
-		errs = make([]error, len(all))
-	)
-	for range min(runtime.GOMAXPROCS(0), len(all)) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(all) {
-					return
-				}
-				c, err := tune.Measure(ctx, p, all[i], q.Memory.Value(), lower)
-				if err == nil {
-					made := tune.NewChoice(r, c)
-					made.Recorded = i == 0
-					err = tell(choice{i, made})
-				}
-				if err != nil {
-					errs[i] = err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	err = parallel.Each(ctx, parallel.AllCores, len(all), func(i int) error {
+		c, err := tune.Measure(ctx, p, all[i], q.Memory.Value(), lower)
+		if err != nil {
+			return err
+		}
+		made := tune.NewChoice(r, c)
+		made.Recorded = i == 0
+		return tell(choice{i, made})
+	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // How long tune may search.

@@ -2,11 +2,11 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"path"
-	"runtime"
-	"sync"
 
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
@@ -35,7 +35,13 @@ func printAll(out *bufio.Writer, patterns []string) error {
 	}
 	fmt.Fprintf(out, "%-26s %24s %21s  %25s %10s\n", "", "births covered (bytes)", "of step 3", "error of peak", "")
 	fmt.Fprintf(out, "%-26s %11s %12s %10s %10s  %10s %10s %10s %9s  %s\n", "case", ">= 1 MiB", "all", ">= 1 MiB", "all", "requested", "allocated", "reserved", "rows off", "level")
-	lines := parallel(chosen, line)
+	lines := make([]result, len(chosen))
+	if err := parallel.Each(context.Background(), parallel.AllCores, len(chosen), func(i int) error {
+		lines[i] = line(chosen[i])
+		return nil
+	}); err != nil {
+		return err
+	}
 	count := map[plancompare.Level]int{}
 	for i, l := range lines {
 		fmt.Fprintf(out, "%-26s %s\n", chosen[i], l.text)
@@ -68,24 +74,4 @@ func line(name string) result {
 		100*f.Large.Share(), 100*f.All.Share(), 100*f.LargeScored.Share(), 100*f.AllScored.Share(),
 		100*plancompare.Off(f.Planned.Requested, f.Measured.Requested), 100*plancompare.Off(f.Planned.Allocated, f.Measured.Allocated),
 		100*plancompare.Off(f.Planned.Reserved, f.Measured.Reserved), f.Differing, f.Level())}
-}
-
-// parallel calls f for each name and keeps the order.
-func parallel[T any](names []string, f func(string) T) []T {
-	out := make([]T, len(names))
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := range next {
-				out[i] = f(names[i])
-			}
-		})
-	}
-	for i := range names {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-	return out
 }

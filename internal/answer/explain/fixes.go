@@ -3,13 +3,13 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
+	"github.com/ashlar-mem/ashlar/internal/bisect"
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -165,26 +165,18 @@ func (e *explainer) sites(addrs []uint64) string {
 func (e *explainer) settings() error {
 	list := Remedies(e.p.Settings)
 	fixes := make([]*Fix, len(list))
-	errs := make([]error, len(list))
 	lower, err := e.lowerBound()
 	if err != nil {
 		return err
 	}
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, workers())
-	for i, s := range list {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			fixes[i], errs[i] = e.setting(s, lower)
-		})
+	if err := parallel.Each(e.ctx, parallel.AllCores, len(list), func(i int) (err error) {
+		fixes[i], err = e.setting(list[i], lower)
+		return err
+	}); err != nil {
+		return err
 	}
-	wg.Wait()
 	var found []Fix
-	for i, f := range fixes {
-		if errs[i] != nil {
-			return errs[i]
-		}
+	for _, f := range fixes {
 		if f != nil {
 			found = append(found, *f)
 		}
@@ -279,7 +271,7 @@ func (e *explainer) smallestLimit(s settings.Settings, lower uint64, o *replay.O
 	if e.f.earlier == 0 && e.event < e.t.Events.Len() {
 		return e.p.SmallestLimit(e.ctx, s, lower, replay.Passed(o))
 	}
-	return tune.Bisect(lower, func(limit uint64) (bool, error) {
+	return bisect.New(lower, 0, alloc.SegmentUnit).Climb(func(limit uint64) (bool, error) {
 		passes, _, err := e.f.passes(e.ctx, replay.Conditions{Settings: s, Limit: limit})
 		return passes, err
 	})
@@ -335,7 +327,7 @@ func (e *explainer) roomToPass(capped bool) (uint64, error) {
 	if capped && e.f.earlier == 0 && e.event < e.t.Events.Len() && e.endsThere() {
 		return e.p.SmallestLimit(e.ctx, e.conditions(0).Settings, lower, 0)
 	}
-	return tune.Bisect(lower, func(bytes uint64) (bool, error) {
+	return bisect.New(lower, 0, alloc.SegmentUnit).Climb(func(bytes uint64) (bool, error) {
 		c := e.conditions(bytes)
 		if !capped {
 			c.Limit, c.DeviceMemory = 0, bytes
@@ -344,6 +336,3 @@ func (e *explainer) roomToPass(capped bool) (uint64, error) {
 		return passes, err
 	})
 }
-
-// workers is how many replays are made at once.
-func workers() int { return runtime.GOMAXPROCS(0) }

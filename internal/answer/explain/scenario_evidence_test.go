@@ -58,9 +58,9 @@ func checkDump(r *explain.Report, tr *trace.Trace, fail func(string, ...any)) {
 		reserved += tr.Segments[i].TotalSize
 		for _, b := range tr.Segments[i].Blocks {
 			switch b.State {
-			case "active_allocated":
+			case alloc.ActiveAllocated:
 				live += b.Size
-			case "inactive":
+			case alloc.Inactive:
 				free += b.Size
 				largest = max(largest, b.Size)
 				if tr.Segments[i].Pool != (alloc.PoolID{}) {

@@ -94,7 +94,7 @@ func (c *collector) missingStacks() {
 	for i := range t.Segments {
 		for j := range t.Segments[i].Blocks {
 			b := &t.Segments[i].Blocks[j]
-			if b.State == alloc.Inactive.String() {
+			if b.State == alloc.Inactive {
 				continue
 			}
 			all++

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -63,10 +64,13 @@ func (s *search) settle(ctx context.Context) ([]*Candidate, bool) {
 			}
 		}
 		found := make([]bool, len(doubtful))
-		s.parallel(ctx, len(doubtful), func(i int) {
-			if ok, err := s.suffices(ctx, doubtful[i], needs[i]); ok && err == nil {
-				found[i] = s.findNeed(ctx, doubtful[i]) == nil
+		_ = parallel.Each(ctx, s.o.Workers, len(doubtful), func(i int) error { // found keeps what matters of the errors
+			ok, err := s.suffices(ctx, doubtful[i], needs[i])
+			if ok && err == nil {
+				err = s.findNeed(ctx, doubtful[i])
+				found[i] = err == nil
 			}
+			return err
 		})
 		if ctx.Err() != nil {
 			return s.knownFront(), false

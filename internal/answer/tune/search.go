@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/bisect"
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -78,11 +78,10 @@ const batch = 32
 
 // search is the state of a search.
 type search struct {
-	p       *replay.Program
-	o       Options
-	space   *space
-	ctx     context.Context // ends with the budget
-	workers int
+	p     *replay.Program
+	o     Options
+	space *space
+	ctx   context.Context // ends with the budget
 
 	current *Candidate
 	all     []*Candidate
@@ -100,10 +99,7 @@ func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) 
 		within, cancel = context.WithTimeout(ctx, o.Budget*searchShare/10)
 	}
 	defer cancel()
-	s := &search{p: p, o: o, space: newSpace(p, o.Limit > 0), ctx: within, workers: o.Workers}
-	if s.workers <= 0 {
-		s.workers = runtime.GOMAXPROCS(0)
-	}
+	s := &search{p: p, o: o, space: newSpace(p, o.Limit > 0), ctx: within}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
@@ -211,8 +207,10 @@ func (s *search) leaders(n int) []*Candidate {
 func (s *search) evaluate(group []*Candidate) bool {
 	best := s.best
 	ok := make([]bool, len(group))
-	s.parallel(s.ctx, len(group), func(i int) {
-		ok[i] = s.one(group[i], best) == nil
+	_ = parallel.Each(s.ctx, s.o.Workers, len(group), func(i int) error { // ok keeps what matters of the errors
+		err := s.one(group[i], best)
+		ok[i] = err == nil
+		return err
 	})
 	for i, c := range group {
 		if !ok[i] {
@@ -224,24 +222,6 @@ func (s *search) evaluate(group []*Candidate) bool {
 		}
 	}
 	return s.ctx.Err() == nil
-}
-
-// parallel runs f for 0 to n-1 on all workers, until the context ends.
-func (s *search) parallel(ctx context.Context, n int, f func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(s.workers, n) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n || ctx.Err() != nil {
-					return
-				}
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // one evaluates a candidate: its need only if that is below best, or near it if
@@ -327,7 +307,7 @@ func (s *search) findNeed(ctx context.Context, c *Candidate) error {
 		high += (high/8 + step) / step * step
 	}
 	var err error
-	c.Need, err = bisect(s.floor(), high, func(limit uint64) (bool, error) { return s.suffices(ctx, c, limit) })
+	c.Need, err = bisect.New(s.floor(), high, step).Halve(func(limit uint64) (bool, error) { return s.suffices(ctx, c, limit) })
 	return err
 }
 
@@ -341,24 +321,6 @@ func (s *search) findLimit(ctx context.Context, c *Candidate) error {
 		floor = step // what is mapped may exceed a limit, even one below what is live
 	}
 	var err error
-	c.SmallestLimit, err = bisect(floor, c.Need, func(limit uint64) (bool, error) { return s.passes(ctx, c, limit) })
+	c.SmallestLimit, err = bisect.New(floor, c.Need, step).Halve(func(limit uint64) (bool, error) { return s.passes(ctx, c, limit) })
 	return err
-}
-
-// bisect finds a limit that is good while the next lower one is not; high is
-// known to be good.
-func bisect(low, high uint64, good func(limit uint64) (bool, error)) (uint64, error) {
-	for low < high {
-		middle := (low + (high-low)/2) / step * step
-		ok, err := good(middle)
-		switch {
-		case err != nil:
-			return 0, err
-		case ok:
-			high = middle
-		default:
-			low = middle + step
-		}
-	}
-	return high, nil
 }

@@ -91,7 +91,7 @@ func TestResultIsTrue(t *testing.T) {
 	for _, mb := range splits[1:] {
 		s := settings.Default()
 		s.MaxSplitSize = mb * mib
-		need, err := SmallestLimit(context.Background(), p, s, r.LowerBound)
+		need, err := p.SmallestLimit(context.Background(), s, r.LowerBound, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
-	"sync/atomic"
 
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -137,45 +136,31 @@ func (q *Question) conditions(s Setting) replay.Conditions {
 // left no time for have no outcome. Of several errors it returns the one of the
 // first settings.
 func (q *Question) runAll(ctx context.Context, p *replay.Program, runs []Setting) ([]*replay.Outcome, error) {
-	outcomes, errs := make([]*replay.Outcome, len(runs)), make([]error, len(runs))
-	workers := q.Workers
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
+	outcomes := make([]*replay.Outcome, len(runs))
 	var (
-		next atomic.Int64
-		wg   sync.WaitGroup
 		mu   sync.Mutex
 		done int
 	)
-	for range min(workers, len(runs)) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(runs) {
-					return
-				}
-				o, err := p.Run(ctx, q.conditions(runs[i]))
-				switch {
-				case err == nil:
-					outcomes[i] = o
-				case ctx.Err() == nil:
-					errs[i] = &SettingError{runs[i].Conf, err}
-				}
-				if q.Progress != nil {
-					mu.Lock()
-					done++
-					q.Progress(done, len(runs))
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
+	err := parallel.Each(ctx, q.Workers, len(runs), func(i int) error {
+		o, err := p.Run(ctx, q.conditions(runs[i]))
+		switch {
+		case err == nil:
+			outcomes[i] = o
+		case ctx.Err() == nil:
+			err = &SettingError{runs[i].Conf, err}
+		default:
+			err = nil // there was no time
 		}
+		if q.Progress != nil {
+			mu.Lock()
+			done++
+			q.Progress(done, len(runs))
+			mu.Unlock()
+		}
+		return err
+	})
+	if refused := (*SettingError)(nil); errors.As(err, &refused) {
+		return nil, err
 	}
 	return outcomes, nil
 }

@@ -186,3 +186,47 @@ func (m *Memory) Word(address uint64) (uint64, error) {
 	}
 	return binary.NativeEndian.Uint64(b[:]), nil
 }
+
+// LivingThread is a thread of a process that has not ended; 0 if there is none.
+// The first thread may end before the others. The kernel then shows nothing
+// under the number of the process, but all of it under that of another thread.
+func LivingThread(pid int) int {
+	tasks, err := Threads(pid)
+	if err != nil {
+		return 0
+	}
+	for _, tid := range tasks {
+		if s, err := ReadStat(tid); err == nil && !s.Ended() {
+			return tid
+		}
+	}
+	return 0
+}
+
+// Root is the directory that a process has for its root, as we see it; empty if
+// that is our own.
+func Root(pid int) string {
+	root, err := os.Readlink(path(pid, "root"))
+	if err != nil || root == "/" {
+		return ""
+	}
+	return root
+}
+
+// Inside gives a name, as /proc shows it to us, as a process sees it that has a
+// root of its own.
+func Inside(root, name string) string {
+	if inside, ok := strings.CutPrefix(name, root+"/"); ok && root != "" {
+		return "/" + inside
+	}
+	return name
+}
+
+// Directory is the one that a process works in, as it sees it.
+func Directory(pid int) (string, error) {
+	dir, err := os.Readlink(path(pid, "cwd"))
+	if err != nil {
+		return "", classify(pid, err)
+	}
+	return Inside(Root(pid), strings.TrimSuffix(dir, deletedMark)), nil
+}

@@ -21,6 +21,11 @@ const noDType DType = 255
 
 var dtypeSizes = [...]int64{1, 1, 4, 8, 2, 2, 4, 8, 8}
 
+var dtypeNames = [...]string{"bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64"}
+
+// String returns torch's name.
+func (d DType) String() string { return dtypeNames[d] }
+
 // Size is the bytes of one element.
 func (d DType) Size() int64 { return dtypeSizes[d] }
 

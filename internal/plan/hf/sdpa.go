@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/sdpa"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // sdpaAttention is sdpa_attention_forward.
@@ -79,65 +79,32 @@ func biasMask(r *run, bias, mask *eager.Tensor, causal bool, rows, keys int64) *
 // backend is the kernel that torch picks, or the one that the job pins. A
 // pinned one that refuses the inputs is an error.
 func (r *run) backend(a eager.Attention) eager.Backend {
-	q := r.sdpaQuery(a)
+	q := r.m.AttentionQuery(a)
 	if q == r.picked.query {
 		return r.picked.kernel
 	}
-	k := sdpa.Backend(r.job.Attention)
-	if _, ok := kernels[k]; !ok {
-		k = sdpa.Pick(q)
+	k, pinned := kernels[r.job.Attention]
+	if !pinned {
+		k = q.Pick()
 	} else if why := q.Refuses(k); why != "" {
-		r.fail(fmt.Errorf("%s attention cannot run this: %s; leave the choice of the kernel to PyTorch (sdpa)", k, why))
-		k = sdpa.Math
+		r.fail(fmt.Errorf("%s attention cannot run this: %s; leave the choice of the kernel to PyTorch (sdpa)", r.job.Attention, why))
+		k = eager.MathAttention
 	}
-	if k == sdpa.CuDNN && r.m.Device.Capability != 90 {
+	if k == eager.CuDNNAttention && r.m.Device.Capability != 90 {
 		r.note("cuDNN attention takes workspaces that were measured on compute capability 9.0 and are taken to be the same here")
 	}
-	r.picked.query, r.picked.kernel = q, kernels[k]
-	return r.picked.kernel
+	r.picked.query, r.picked.kernel = q, k
+	return k
 }
 
 // picked is the last choice of a kernel: most layers ask for the same.
 type picked struct {
-	query  sdpa.Query
+	query  eager.AttentionQuery
 	kernel eager.Backend
 }
 
-var kernels = map[sdpa.Backend]eager.Backend{
-	sdpa.CuDNN: eager.CuDNNAttention, sdpa.Flash: eager.FlashAttention,
-	sdpa.Efficient: eager.EfficientAttention, sdpa.Math: eager.MathAttention,
-}
-
-// sdpaQuery is what a choice of kernel depends on.
-func (r *run) sdpaQuery(a eager.Attention) sdpa.Query {
-	q := sdpa.Query{
-		Major: r.m.Device.Capability / 10, Minor: r.m.Device.Capability % 10,
-		DType: sdpa.BFloat16,
-		QKDim: int(a.Q.Size(-1)), VDim: int(a.V.Size(-1)),
-		Queries: int(a.Q.Size(2)), Keys: int(a.K.Size(2)),
-		Heads: int(a.Q.Size(1)), KVHeads: int(a.K.Size(1)),
-		Grad: a.Q.NeedsGrad() || a.K.NeedsGrad() || a.V.NeedsGrad(),
-	}
-	switch r.m.Lowered(a.Q) {
-	case eager.Float32:
-		q.DType = sdpa.Float32
-	case eager.Float16:
-		q.DType = sdpa.Float16
-	}
-	switch {
-	case a.Mask == nil && a.Causal:
-		q.Mask = sdpa.Causal
-	case a.Mask == nil:
-	case a.Mask.NeedsGrad():
-		q.Mask = sdpa.GradMask
-	case a.Mask.DType() == eager.Bool:
-		q.Mask = sdpa.BoolMask
-	default:
-		q.Mask = sdpa.FloatMask
-	}
-	q.MaskApart = a.Mask != nil && a.Mask.LastStride() != 1
-	if a.Dropout {
-		q.Dropout = 0.5
-	}
-	return q
+// kernels are those that a job can pin.
+var kernels = map[model.Attention]eager.Backend{
+	model.CuDNN: eager.CuDNNAttention, model.Flash: eager.FlashAttention,
+	model.Efficient: eager.EfficientAttention, model.Math: eager.MathAttention,
 }

@@ -3,7 +3,8 @@
 //
 // A ledger is what the planner writes and what everything after it reads. It
 // knows nothing of models and nothing of the allocator: the one writes it, the
-// other replays it.
+// other replays it. [Ledger.External] predicts what the driver and NVIDIA's
+// libraries take beside it.
 package ledger
 
 import "slices"

@@ -47,7 +47,7 @@ func expectedRows(t *trace.Trace) []EventRow {
 	for _, s := range t.Segments {
 		reserved += int64(s.TotalSize)
 		for _, b := range s.Blocks {
-			if b.State != "inactive" {
+			if b.State != alloc.Inactive {
 				requested += int64(b.RequestedSize)
 			}
 		}

@@ -134,7 +134,7 @@ func checkAllocations(t *testing.T, s *shown, tr *trace.Trace) {
 	final := map[uint64]trace.StackID{}
 	for _, seg := range tr.Segments {
 		for _, b := range seg.Blocks {
-			if b.State != "inactive" && b.RequestedSize >= 1<<20 {
+			if b.State != alloc.Inactive && b.RequestedSize >= 1<<20 {
 				final[b.Address] = b.Stack
 			}
 		}

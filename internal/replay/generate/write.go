@@ -232,20 +232,12 @@ func (g *generator) segments(r *runner, live map[uint64]trace.StackID) []trace.S
 	hasPool := len(g.t.Segments) == 0 || g.t.Segments[0].HasPool
 	var out []trace.Segment
 	for _, s := range r.a.Segments() {
-		seg := trace.Segment{
-			Address: r.shift(s.Address), TotalSize: s.TotalSize, AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize,
-			RequestedSize: s.RequestedSize, Stream: s.Stream, Type: s.Type(), Pool: s.Pool, HasPool: hasPool,
-			Expandable: s.Expandable, Stack: trace.EmptyStack,
+		s.Address = r.shift(s.Address)
+		for i := range s.Blocks {
+			s.Blocks[i].Address = r.shift(s.Blocks[i].Address)
 		}
-		for _, b := range s.Blocks {
-			block := trace.Block{
-				Address: r.shift(b.Address), Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String(), Stack: trace.EmptyStack,
-			}
-			if b.State != alloc.Inactive {
-				block.Stack = max(live[block.Address], trace.EmptyStack)
-			}
-			seg.Blocks = append(seg.Blocks, block)
-		}
+		seg := trace.FromEngine(&s, live)
+		seg.HasPool = hasPool
 		out = append(out, seg)
 	}
 	return out

@@ -112,12 +112,12 @@ func check(t *trace.Trace) error {
 		delete(segments, s.Address)
 		for _, b := range s.Blocks {
 			switch b.State {
-			case "active_allocated":
+			case alloc.ActiveAllocated:
 				if live[b.Address] != b.RequestedSize {
 					return fmt.Errorf("block %#x: %d bytes requested, %d in the trace", b.Address, b.RequestedSize, live[b.Address])
 				}
 				delete(live, b.Address)
-			case "active_pending_free":
+			case alloc.ActivePendingFree:
 				delete(pending, b.Address)
 			}
 		}

@@ -92,11 +92,9 @@ func (p *puller) block() alloc.Block {
 
 func (p *puller) blockState() alloc.BlockState {
 	name := p.text()
-	for _, s := range []alloc.BlockState{alloc.Inactive, alloc.ActiveAllocated, alloc.ActivePendingFree} {
-		if s.String() == name {
-			return s
-		}
+	s, ok := alloc.ParseBlockState(name)
+	if !ok {
+		p.failf("unknown state of a block %.40q", name)
 	}
-	p.failf("unknown state of a block %.40q", name)
-	return 0
+	return s
 }

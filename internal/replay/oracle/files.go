@@ -2,9 +2,8 @@ package oracle
 
 import (
 	"context"
-	"runtime"
-	"sync"
 
+	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
@@ -22,27 +21,10 @@ func VerifyAll(ctx context.Context, sources []Source, opts Options, each func(i 
 	for i := range outcomes {
 		outcomes[i] = make(chan outcome, 1)
 	}
-	var (
-		wg   sync.WaitGroup
-		next = make(chan int)
-	)
-	for range min(runtime.GOMAXPROCS(0), len(sources)) {
-		wg.Go(func() {
-			for i := range next {
-				r, err := verifySource(ctx, sources[i], opts)
-				outcomes[i] <- outcome{r, err}
-			}
-		})
-	}
-	wg.Go(func() {
-		defer close(next)
-		for i := range sources {
-			select {
-			case next <- i:
-			case <-ctx.Done():
-				return
-			}
-		}
+	go parallel.Each(ctx, parallel.AllCores, len(sources), func(i int) error {
+		r, err := verifySource(ctx, sources[i], opts)
+		outcomes[i] <- outcome{r, err}
+		return nil
 	})
 	for i := range sources {
 		select {
@@ -56,6 +38,5 @@ func VerifyAll(ctx context.Context, sources []Source, opts Options, each func(i 
 			return context.Cause(ctx)
 		}
 	}
-	wg.Wait()
 	return nil
 }

@@ -54,15 +54,7 @@ func (rec *Recording) Snapshot() (*trace.Trace, error) {
 		t.Events.Append(trace.Event{Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: trace.NoTime})
 	}
 	for i := range rec.Segments {
-		g := &rec.Segments[i]
-		s := trace.Segment{
-			Address: g.Address, TotalSize: g.TotalSize, AllocatedSize: g.AllocatedSize, ActiveSize: g.ActiveSize,
-			RequestedSize: g.RequestedSize, Stream: g.Stream, Type: g.Type(), Pool: g.Pool, HasPool: true, Expandable: g.Expandable,
-		}
-		for _, b := range g.Blocks {
-			s.Blocks = append(s.Blocks, trace.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String()})
-		}
-		t.Segments = append(t.Segments, s)
+		t.Segments = append(t.Segments, trace.FromEngine(&rec.Segments[i], nil))
 	}
 	return t, nil
 }

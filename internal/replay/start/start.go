@@ -103,7 +103,7 @@ type undo struct {
 }
 
 func (u *undo) final(s *trace.Segment) {
-	seg := Segment(u.t.Device, s)
+	seg := s.ToEngine(u.t.Device)
 	for _, b := range seg.Blocks {
 		if b.State != alloc.Inactive {
 			u.live[b.Address] = b
@@ -288,7 +288,7 @@ func byAddress(x, y alloc.Segment) int { return cmp.Compare(x.Address, y.Address
 func overflowed(t *trace.Trace, live map[uint64]alloc.Block) string {
 	for i := range t.Segments {
 		for _, b := range t.Segments[i].Blocks {
-			if old, ok := live[b.Address]; ok && old.Size == b.Size && b.Stack > trace.EmptyStack && b.State != "inactive" {
+			if old, ok := live[b.Address]; ok && old.Size == b.Size && b.Stack > trace.EmptyStack && b.State != alloc.Inactive {
 				return "the ring of events overflowed: blocks older than the first event carry stacks, so recording was on before it"
 			}
 		}
@@ -302,29 +302,4 @@ func overflowed(t *trace.Trace, live map[uint64]alloc.Block) string {
 		}
 	}
 	return "the trace starts mid-run, or the ring of events overflowed: the file does not tell which"
-}
-
-// Segment returns a segment of a file in the engine's form.
-func Segment(device int, s *trace.Segment) alloc.Segment {
-	out := alloc.Segment{
-		Device: device, Address: s.Address, TotalSize: s.TotalSize,
-		AllocatedSize: s.AllocatedSize, ActiveSize: s.ActiveSize, RequestedSize: s.RequestedSize,
-		Stream: s.Stream, Large: s.Type == "large", Pool: s.Pool, Expandable: s.Expandable,
-	}
-	at := s.Address
-	for _, b := range s.Blocks {
-		block := alloc.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize}
-		if block.Address == 0 {
-			block.Address = at // old files do not tell
-		}
-		at = block.Address + block.Size
-		switch b.State {
-		case alloc.ActiveAllocated.String():
-			block.State = alloc.ActiveAllocated
-		case alloc.ActivePendingFree.String(), "active_awaiting_free":
-			block.State = alloc.ActivePendingFree
-		}
-		out.Blocks = append(out.Blocks, block)
-	}
-	return out
 }

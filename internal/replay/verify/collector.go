@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
@@ -43,28 +44,27 @@ func (v *verifier) collectedIn(ctx context.Context, p *player, l *replay.Limit) 
 	}
 	most := l.Max
 	if best.dev.high > most {
-		top := min(p.dev.sure, v.idle())
-		most, err = bisect(most, top, func(limit uint64) (bool, error) {
+		top := max(min(p.dev.sure, v.idle()), most)
+		most, err = bisect.New(most+1, top+1, 1).Halve(func(limit uint64) (bool, error) { // the lowest that is too high
 			q, err := v.under(ctx, p, limit)
-			return err == nil && q.diff == nil && q.dev.high >= limit, err
+			return err == nil && (q.diff != nil || q.dev.high < limit), err
 		})
 		if err != nil {
 			return nil, err
 		}
+		most--
 	}
 	least := l.Min
 	if q, err := v.under(ctx, p, least); err != nil {
 		return nil, err
 	} else if q.diff != nil {
-		// The highest that fails; it is one more than that at least.
-		least, err = bisect(least, l.Max, func(limit uint64) (bool, error) {
+		least, err = bisect.New(least+1, l.Max, 1).Halve(func(limit uint64) (bool, error) {
 			q, err := v.under(ctx, p, limit)
-			return err == nil && q.diff != nil, err
+			return err == nil && q.diff == nil, err
 		})
 		if err != nil {
 			return nil, err
 		}
-		least++
 	}
 	if best.a.Stats().NumAllocRetries == p.a.Stats().NumAllocRetries {
 		best = p // nothing was collected
@@ -83,24 +83,6 @@ func (v *verifier) under(ctx context.Context, p *player, limit uint64) (*player,
 // idle is a limit under which the collector never works.
 func (v *verifier) idle() uint64 {
 	return uint64(float64(max(v.room.peak, 1))/v.settings.GarbageCollectionThreshold) + 1
-}
-
-// bisect is the highest value from low to high that passes. low does, and what
-// is below one that does.
-func bisect(low, high uint64, passes func(uint64) (bool, error)) (uint64, error) {
-	for low < high {
-		middle := high - (high-low)/2
-		ok, err := passes(middle)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			low = middle
-		} else {
-			high = middle - 1
-		}
-	}
-	return low, nil
 }
 
 // searchLimit looks for a limit under which the garbage collector does what

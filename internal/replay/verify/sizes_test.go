@@ -78,7 +78,7 @@ func TestSizes(t *testing.T) {
 			for _, s := range tr.Segments {
 				allocated, active = allocated-s.AllocatedSize, active-s.ActiveSize
 				for _, b := range s.Blocks {
-					if size, ok := sizes[b.Address]; ok && (size != b.Size || b.State == "inactive") {
+					if size, ok := sizes[b.Address]; ok && (size != b.Size || b.State == alloc.Inactive) {
 						t.Errorf("%#x: found %d, the file has %d, %s", b.Address, size, b.Size, b.State)
 					}
 				}
@@ -96,7 +96,7 @@ func TestFreeAtOOM(t *testing.T) {
 	want := FreeAtOOM{Event: tr.Events.Len() - 1}
 	for _, s := range tr.Segments {
 		for _, b := range s.Blocks {
-			if b.State == "inactive" {
+			if b.State == alloc.Inactive {
 				want.FreeBytes += b.Size
 				want.LargestBytes = max(want.LargestBytes, b.Size)
 			}

@@ -171,7 +171,7 @@ func (v *verifier) result(p *player) *replay.Result {
 	if p.diff == nil && !v.t.Partial {
 		want := make([]alloc.Segment, 0, len(v.t.Segments))
 		for i := range v.t.Segments {
-			want = append(want, start.Segment(v.t.Device, &v.t.Segments[i]))
+			want = append(want, v.t.Segments[i].ToEngine(v.t.Device))
 		}
 		slices.SortFunc(want, func(x, y alloc.Segment) int { return cmp.Compare(x.Address, y.Address) })
 		got := slices.DeleteFunc(p.a.Segments(), func(s alloc.Segment) bool { return s.Lost })

@@ -37,7 +37,7 @@ func Within(planned, recorded *ledger.Ledger, inPlanned, inRecorded Span, least 
 	ps, rs := sizes(planned, p), sizes(recorded, r)
 	c.Planned, c.Recorded = len(p), len(r)
 	c.PlannedBytes, c.RecordedBytes = sum(ps), sum(rs)
-	for i, j := range common(rs, ps) {
+	for i, j := range ledger.Common(rs, ps) {
 		if j >= 0 {
 			c.Common++
 			c.CommonBytes += rs[i]

@@ -148,7 +148,7 @@ func (d *Diff) births(p *PhaseDiff) {
 	rec := d.Run.Ledger
 	pb := births(d.Planned, p.Planned, 0)
 	rb := births(rec, p.Recorded, 0)
-	for i, j := range common(sizes(rec, rb), sizes(d.Planned, pb)) {
+	for i, j := range ledger.Common(sizes(rec, rb), sizes(d.Planned, pb)) {
 		if j >= 0 {
 			d.Match[rb[i]], d.Back[pb[j]] = pb[j], rb[i]
 		}
@@ -200,7 +200,7 @@ func (d *Diff) between(p *PhaseDiff, i, i1, j, j1 int) {
 		}
 	}
 	first := j
-	for k, m := range common(rk, pk) {
+	for k, m := range ledger.Common(rk, pk) {
 		if m < 0 {
 			p.Rows = append(p.Rows, Row{d.missingMark(i + k), -1, int32(i + k)})
 			continue

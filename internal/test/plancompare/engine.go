@@ -6,7 +6,6 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
-	"github.com/ashlar-mem/ashlar/internal/plan/outside"
 )
 
 // Peaks are the highest totals of step 3, or of a generation.
@@ -51,10 +50,10 @@ func Check(l *ledger.Ledger) error {
 // Through runs a planned ledger through the engine on a device without a limit
 // and returns the statistics that PyTorch would show, the peaks being reset where
 // the measured part begins.
-func Through(l *ledger.Ledger) (Peaks, error) { return through(l, outside.Of(l)) }
+func Through(l *ledger.Ledger) (Peaks, error) { return through(l, l.External()) }
 
 // through runs a ledger beside which others take addresses.
-func through(l *ledger.Ledger, others outside.Takings) (Peaks, error) {
+func through(l *ledger.Ledger, others ledger.Externals) (Peaks, error) {
 	if err := Check(l); err != nil {
 		return Peaks{}, err
 	}

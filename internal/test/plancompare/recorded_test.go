@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
-	"github.com/ashlar-mem/ashlar/internal/plan/outside"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 )
 
 // Every recording, run through the engine, gives the peaks that PyTorch
@@ -30,7 +30,7 @@ func TestRecordingsGiveMeasuredPeaks(t *testing.T) {
 
 // others is what the run took beside the allocator. Not every recording says
 // which op a tensor is of, but the plan of the run does.
-func others(t *testing.T, run *Run) outside.Takings {
+func others(t *testing.T, run *Run) ledger.Externals {
 	j, err := run.Job()
 	if err != nil {
 		t.Fatal(run.Name, err)
@@ -39,7 +39,7 @@ func others(t *testing.T, run *Run) outside.Takings {
 	if err != nil {
 		return nil
 	}
-	return outside.Of(planned.Ledger)
+	return planned.Ledger.External()
 }
 
 // A recording is equal to itself, event by event.

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -26,27 +25,11 @@ func (s *Scenario) finish() {
 	}
 	for _, seg := range s.a.Segments() {
 		if !seg.Lost {
-			s.t.Segments = append(s.t.Segments, s.segment(&seg))
+			out := trace.FromEngine(&seg, s.stacks)
+			out.Stack = max(s.segments[seg.Address], trace.EmptyStack)
+			s.t.Segments = append(s.t.Segments, out)
 		}
 	}
-}
-
-func (s *Scenario) segment(seg *alloc.Segment) trace.Segment {
-	out := trace.Segment{
-		Address: seg.Address, TotalSize: seg.TotalSize, AllocatedSize: seg.AllocatedSize, ActiveSize: seg.ActiveSize,
-		RequestedSize: seg.RequestedSize, Stream: seg.Stream, Type: seg.Type(), Pool: seg.Pool, HasPool: true,
-		Expandable: seg.Expandable, Stack: max(s.segments[seg.Address], trace.EmptyStack),
-	}
-	for _, b := range seg.Blocks {
-		block := trace.Block{
-			Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State.String(), Stack: trace.EmptyStack,
-		}
-		if b.State != alloc.Inactive {
-			block.Stack = max(s.stacks[b.Address], trace.EmptyStack)
-		}
-		out.Blocks = append(out.Blocks, block)
-	}
-	return out
 }
 
 // intern returns a stack inside the frames of Call.
