@@ -1,9 +1,7 @@
 package replay_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -45,16 +44,8 @@ var measuredSets = []struct {
 
 func measurements(t testing.TB, file string) []measured {
 	t.Helper()
-	raw, err := os.ReadFile("../../testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out []measured
-	for line := range bytes.Lines(raw) {
-		var m measured
-		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range jsonl.Must[measured](t, "../../testdata/"+file) {
 		if m.Label != "async" { // another allocator
 			out = append(out, m)
 		}

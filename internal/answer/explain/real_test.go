@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -49,19 +49,7 @@ type realRun struct {
 
 func realRuns(t *testing.T, file string) []realRun {
 	t.Helper()
-	raw, err := os.ReadFile("../../../testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []realRun
-	for line := range bytes.Lines(raw) {
-		var m realRun
-		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, m)
-	}
-	return out
+	return jsonl.Must[realRun](t, "../../../testdata/"+file)
 }
 
 // Real runs under a limit of about 1.03 times the live peak: those that died

@@ -1,50 +1,33 @@
 package sdpa_test
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/sdpa"
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 )
 
 // TestRecorded compares with torch._fused_sdp_choice of PyTorch 2.11 on an
 // H200 with cuDNN 9.19.
 func TestRecorded(t *testing.T) {
-	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "plan", "sdpa.jsonl.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	in, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	masks := map[string]sdpa.Mask{
 		"none": sdpa.NoMask, "causal": sdpa.Causal, "bool": sdpa.BoolMask, "float": sdpa.FloatMask, "boolgrad": sdpa.GradMask,
 	}
-	seen, scan := map[sdpa.Backend]int{}, bufio.NewScanner(in)
-	rows := 0
-	for scan.Scan() {
-		var r struct {
-			DType   sdpa.DType   `json:"dtype"`
-			QK      int          `json:"dq"`
-			V       int          `json:"dv"`
-			S       int          `json:"s"`
-			Keys    int          `json:"sk"`
-			GQA     bool         `json:"gqa"`
-			Mask    string       `json:"mask"`
-			Dropout float64      `json:"dropout"`
-			Grad    bool         `json:"grad"`
-			Pick    sdpa.Backend `json:"pick"`
-		}
-		if err := json.Unmarshal(scan.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
+	type row struct {
+		DType   sdpa.DType   `json:"dtype"`
+		QK      int          `json:"dq"`
+		V       int          `json:"dv"`
+		S       int          `json:"s"`
+		Keys    int          `json:"sk"`
+		GQA     bool         `json:"gqa"`
+		Mask    string       `json:"mask"`
+		Dropout float64      `json:"dropout"`
+		Grad    bool         `json:"grad"`
+		Pick    sdpa.Backend `json:"pick"`
+	}
+	rows, seen := jsonl.Must[row](t, "../../../testdata/plan/sdpa.jsonl.gz"), map[sdpa.Backend]int{}
+	for _, r := range rows {
 		mask, ok := masks[r.Mask]
 		if !ok {
 			t.Fatalf("mask %q", r.Mask)
@@ -56,17 +39,13 @@ func TestRecorded(t *testing.T) {
 		if r.GQA {
 			q.KVHeads = 2
 		}
-		rows++
 		seen[r.Pick]++
 		if got := sdpa.Choose(q); got.Backend != r.Pick {
-			t.Errorf("%s: %s, torch picked %s", scan.Text(), got.Reason(), r.Pick)
+			t.Errorf("%+v: %s, torch picked %s", r, got.Reason(), r.Pick)
 		}
 	}
-	if err := scan.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if rows != 5400 || len(seen) != 4 {
-		t.Errorf("%d rows, picks %v", rows, seen)
+	if len(rows) != 5400 || len(seen) != 4 {
+		t.Errorf("%d rows, picks %v", len(rows), seen)
 	}
 }
 
