@@ -108,7 +108,7 @@ func blame(stack string) string {
 	_, stack, _ = strings.Cut(stack, "panic(")
 	var at []string
 	for line := range strings.Lines(stack) {
-		if i := strings.Index(line, "/plan/"); i >= 0 && strings.HasPrefix(line, "\t") {
+		if i := strings.Index(line, "/internal/"); i >= 0 && strings.HasPrefix(line, "\t") {
 			place, _, _ := strings.Cut(strings.TrimSpace(line[i+1:]), " ")
 			if at = append(at, place); len(at) == 3 {
 				break
