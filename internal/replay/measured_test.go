@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -75,6 +76,7 @@ func programOf(t testing.TB, tr *trace.Trace) *replay.Program {
 // setting and limit that was also run for real. Peaks of streams_graphs depend
 // on the timing of the GPU and are not judged.
 func TestMeasured(t *testing.T) {
+	short.Skip(t)
 	var doc strings.Builder
 	for _, set := range measuredSets {
 		fmt.Fprintf(&doc, "\n| %s: workload | setting | limit | measured peak reserved | predicted | error | measured outcome | predicted |\n", set.snapshots)

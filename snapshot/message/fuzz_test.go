@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/test/cost"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -36,10 +37,10 @@ func FuzzParse(f *testing.F) {
 // TestLong: texts that would be slow if anything were looked at again and again.
 // Each look copies what it looks at.
 func TestLong(t *testing.T) {
-	for _, piece := range []string{
+	for _, piece := range short.Some([]string{
 		"CUDA out of memory. ", "Tried to allocate ", "Tried to allocate 1.00 GiB. GPU ", "out of memory\n", "(GPU 0; ", "\n", " ", "\\", "[", "0", "0: ", "iB memory ",
 		"[rank0]: out of memory\n", "If reserved memory is ", "\x1b[", "this process has 1.00 GiB memory in use. ", "RuntimeError: CUDA out of memory\n", "Allocation on device\n",
-	} {
+	}, 4) {
 		parse := func(n int) {
 			text := strings.Repeat(piece, n/len(piece))
 			all, _ := Parse(text)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/test/cost"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // FuzzParse: no panic, no endless looking, and what is read is in order and consistent.
@@ -50,10 +51,10 @@ func FuzzParse(f *testing.F) {
 
 // TestLong: texts that would be slow, or deep, if nothing limited it.
 func TestLong(t *testing.T) {
-	for _, piece := range []string{
+	for _, piece := range short.Some([]string{
 		"[", "{", "(", "OrderedDict(", "OrderedDict([", "{'a':", "[1,", "{'active.all.peak': 1,", "'", "[\"", "1\n", "{'active.all.peak': 1}", "[[1],",
 		"|", "| Allocated memory |1|2|3|4|\n", "PyTorch CUDA memory summary, device ID 0\n", "| from small pool |\n", "{'num_ooms':{", "\\n", "O", "[('num_ooms', 1),",
-	} {
+	}, 4) {
 		parse := func(n int) {
 			text := "num_ooms " + strings.Repeat(piece, n/len(piece))
 			if all, err := ParseAll([]byte(text)); err == nil && len(all) == 0 {
