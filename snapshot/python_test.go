@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // python runs one of the scripts in testdata and returns what it prints.
@@ -36,7 +38,7 @@ func recordings(t testing.TB) []string {
 		}
 		all = append(all, paths...)
 	}
-	return all
+	return short.Files(t, all, 8)
 }
 
 // isLarge tells the recordings apart that take seconds in Python.

@@ -54,9 +54,6 @@ type columns struct {
 func TestRecordingsEqualPython(t *testing.T) {
 	for _, path := range recordings(t) {
 		t.Run(title(path), func(t *testing.T) {
-			if testing.Short() && isLarge(path) {
-				t.Skip("large")
-			}
 			t.Parallel()
 			r := bufio.NewReader(bytes.NewReader(python(t, "columns.py", path)))
 			head, err := r.ReadBytes('\n')
@@ -224,9 +221,6 @@ func TestWritersEqualPython(t *testing.T) {
 	folder := t.TempDir()
 	for _, path := range recordings(t) {
 		t.Run(title(path), func(t *testing.T) {
-			if testing.Short() && isLarge(path) {
-				t.Skip("large")
-			}
 			t.Parallel()
 			f := open(t, path)
 			check := func(ext string, write func(io.Writer, *File) error) {

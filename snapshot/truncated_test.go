@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -46,7 +49,8 @@ func TestTruncatedAnywhere(t *testing.T) {
 			files[name] = plain(t, path)
 		}
 	}
-	for name, data := range files {
+	for _, name := range short.Some(slices.Sorted(maps.Keys(files)), 2) {
+		data := files[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole, err := read1(data)

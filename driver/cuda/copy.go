@@ -42,19 +42,17 @@ func (d *Device) CopyToHost(dst []byte, src, stream uint64) error {
 
 // CopyOnDevice queues a copy between two places of the device.
 func (d *Device) CopyOnDevice(dst, src, size, stream uint64) error {
-	if size == 0 {
-		return nil
-	}
-	c, err := d.enterFor(stream)
-	if err != nil {
-		return err
-	}
-	defer c.leave()
-	return c.do(symMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(size), uintptr(stream))
+	return d.write(symMemcpyDtoDAsync, dst, src, size, stream)
 }
 
 // Fill queues setting size bytes at addr to value.
 func (d *Device) Fill(addr uint64, value byte, size, stream uint64) error {
+	return d.write(symMemsetD8Async, addr, uint64(value), size, stream)
+}
+
+// write queues a call that writes size bytes at addr, by what is there or at
+// source.
+func (d *Device) write(s symbol, addr, source, size, stream uint64) error {
 	if size == 0 {
 		return nil
 	}
@@ -63,5 +61,5 @@ func (d *Device) Fill(addr uint64, value byte, size, stream uint64) error {
 		return err
 	}
 	defer c.leave()
-	return c.do(symMemsetD8Async, uintptr(addr), uintptr(value), uintptr(size), uintptr(stream))
+	return c.do(s, uintptr(addr), uintptr(source), uintptr(size), uintptr(stream))
 }

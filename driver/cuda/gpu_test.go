@@ -168,9 +168,7 @@ func (g gpu) events(t *testing.T) {
 	if must(g.EventDone(after)) {
 		t.Error("the other stream did not wait")
 	}
-	began := time.Now()
 	check(t, g.WaitEvent(busy))
-	waited := time.Since(began)
 	check(t, g.Synchronize(g.other))
 	if !must(g.EventDone(after)) {
 		t.Error("the event is not done though its stream is")
@@ -179,8 +177,8 @@ func (g gpu) events(t *testing.T) {
 		t.Error("an old name was accepted")
 	}
 	took := must(end.Since(start))
-	if took < 20*time.Millisecond || took > 5*time.Second || waited > took+100*time.Millisecond {
-		t.Errorf("the kernel took %v, the host waited for %v", took, waited)
+	if took < 20*time.Millisecond {
+		t.Errorf("the kernel took %v", took)
 	}
 	check(t, errors.Join(start.Close(), end.Close()))
 	t.Logf("%d cycles took %v", second/5, took)
@@ -194,19 +192,17 @@ func (g gpu) copies(t *testing.T) {
 	for i := 0; i < size; i += 8 {
 		binary.LittleEndian.PutUint64(host[i:], r.Uint64())
 	}
-	check(t, g.k.Spin(second/10, g.s))
-	began := time.Now()
+	check(t, g.k.Spin(second/2, g.s))
 	check(t, g.CopyToDevice(addr, host, g.s))
 	check(t, g.CopyOnDevice(addr+size, addr, size, g.s))
 	check(t, g.CopyToHost(back, addr+size, g.s))
-	queued := time.Since(began)
-	check(t, g.Synchronize(g.s))
-	done := time.Since(began)
+	copied := must(g.RecordEvent(g.s, 0))
+	if must(g.EventDone(copied)) {
+		t.Error("copies of page-locked memory made the caller wait")
+	}
+	check(t, errors.Join(g.WaitEvent(copied), g.Synchronize(g.s)))
 	if !bytes.Equal(host, back) {
 		t.Error("what came back differs")
-	}
-	if queued > done/2 {
-		t.Errorf("copies of page-locked memory made the caller wait: %v of %v", queued, done)
 	}
 	plain := make([]byte, size) // memory of Go
 	check(t, g.CopyToHost(plain, addr, g.s))
@@ -218,7 +214,6 @@ func (g gpu) copies(t *testing.T) {
 		t.Error("what came through memory of Go differs")
 	}
 	check(t, errors.Join(g.Free(addr, 2*size), g.FreeHost(host), g.FreeHost(back)))
-	t.Logf("queued in %v, done after %v", queued, done)
 }
 
 func (g gpu) virtual(t *testing.T) {

@@ -47,11 +47,7 @@ func (d *Device) AllocManaged(size uint64) (addr uint64, mem []byte, err error) 
 
 // Prefetch queues moving managed memory to a place.
 func (d *Device) Prefetch(addr, size uint64, to Place, stream uint64) error {
-	place, err := d.place(to)
-	if err != nil {
-		return err
-	}
-	c, err := d.enter()
+	c, place, err := d.enterAbout(to)
 	if err != nil {
 		return err
 	}
@@ -61,16 +57,22 @@ func (d *Device) Prefetch(addr, size uint64, to Place, stream uint64) error {
 
 // Advise tells the driver how managed memory will be used, and where.
 func (d *Device) Advise(addr, size uint64, advice Advice, where Place) error {
-	place, err := d.place(where)
-	if err != nil {
-		return err
-	}
-	c, err := d.enter()
+	c, place, err := d.enterAbout(where)
 	if err != nil {
 		return err
 	}
 	defer c.leave()
 	return c.do(symMemAdvise, uintptr(addr), uintptr(size), uintptr(advice), place)
+}
+
+// enterAbout begins a call that names a place.
+func (d *Device) enterAbout(p Place) (*call, uintptr, error) {
+	place, err := d.place(p)
+	if err != nil {
+		return nil, 0, err
+	}
+	c, err := d.enter()
+	return c, place, err
 }
 
 // place is the driver's number for a place.

@@ -10,58 +10,34 @@ import (
 
 // CopyToDevice queues a copy from host memory.
 func (d *Device) CopyToDevice(dst uint64, src []byte, stream uint64) error {
-	if len(src) == 0 {
-		return nil
-	}
-	if err := d.begin(); err != nil {
-		return err
-	}
-	defer d.mu.Unlock()
-	to, err := d.bytes(dst, uint64(len(src)))
-	if err != nil {
-		return err
-	}
-	return d.add(stream, move("copy to the device", len(src), func() { copy(to, src) }))
+	return d.onMemory("copy to the device", []uint64{dst}, uint64(len(src)), stream, func(mem [][]byte) { copy(mem[0], src) })
 }
 
 // CopyToHost queues a copy to host memory.
 func (d *Device) CopyToHost(dst []byte, src, stream uint64) error {
-	if len(dst) == 0 {
-		return nil
-	}
-	if err := d.begin(); err != nil {
-		return err
-	}
-	defer d.mu.Unlock()
-	from, err := d.bytes(src, uint64(len(dst)))
-	if err != nil {
-		return err
-	}
-	return d.add(stream, move("copy to the host", len(dst), func() { copy(dst, from) }))
+	return d.onMemory("copy to the host", []uint64{src}, uint64(len(dst)), stream, func(mem [][]byte) { copy(dst, mem[0]) })
 }
 
 // CopyOnDevice queues a copy within the device. The ranges may overlap.
 func (d *Device) CopyOnDevice(dst, src, size, stream uint64) error {
-	if size == 0 {
-		return nil
-	}
-	if err := d.begin(); err != nil {
-		return err
-	}
-	defer d.mu.Unlock()
-	to, err := d.bytes(dst, size)
-	if err != nil {
-		return err
-	}
-	from, err := d.bytes(src, size)
-	if err != nil {
-		return err
-	}
-	return d.add(stream, move("copy on the device", len(to), func() { copy(to, from) }))
+	return d.onMemory("copy on the device", []uint64{dst, src}, size, stream, func(mem [][]byte) { copy(mem[0], mem[1]) })
 }
 
 // Fill queues setting bytes.
 func (d *Device) Fill(addr uint64, value byte, size, stream uint64) error {
+	return d.onMemory("fill", []uint64{addr}, size, stream, func(mem [][]byte) {
+		if value == 0 {
+			clear(mem[0])
+			return
+		}
+		for i := range mem[0] {
+			mem[0][i] = value
+		}
+	})
+}
+
+// onMemory queues work on ranges of the device's memory, all of one size.
+func (d *Device) onMemory(doing string, addrs []uint64, size, stream uint64, f func(mem [][]byte)) error {
 	if size == 0 {
 		return nil
 	}
@@ -69,26 +45,17 @@ func (d *Device) Fill(addr uint64, value byte, size, stream uint64) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	mem, err := d.bytes(addr, size)
-	if err != nil {
-		return err
+	mem := make([][]byte, len(addrs))
+	for i, addr := range addrs {
+		var err error
+		if mem[i], err = d.bytes(addr, size); err != nil {
+			return err
+		}
 	}
-	return d.add(stream, move("fill", len(mem), func() {
-		if value == 0 {
-			clear(mem)
-			return
-		}
-		for i := range mem {
-			mem[i] = value
-		}
-	}))
-}
-
-func move(doing string, bytes int, f func()) work {
-	return work{doing: doing, moves: true, bytes: uint64(bytes), run: func() error {
-		f()
+	return d.add(stream, work{doing: doing, moves: true, bytes: size, run: func() error {
+		f(mem)
 		return nil
-	}}
+	}})
 }
 
 // Bytes is the memory of a range of addresses, for functions that are given to

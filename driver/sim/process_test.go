@@ -1,13 +1,12 @@
 package sim
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"os"
 	"strconv"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 )
 
 // tracedRun is all device memory that a process took and gave back, the
@@ -36,29 +35,7 @@ func (r *tracedRange) UnmarshalJSON(data []byte) error {
 
 func tracedRuns(t *testing.T) []tracedRun {
 	t.Helper()
-	f, err := os.Open("../../testdata/plan/traced.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []tracedRun
-	in := bufio.NewScanner(z)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		var r tracedRun
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, r)
-	}
-	if in.Err() != nil || len(out) == 0 {
-		t.Fatal(in.Err(), len(out))
-	}
-	return out
+	return jsonl.Must[tracedRun](t, "../../testdata/plan/traced.jsonl.gz")
 }
 
 // Every range of every traced run lies in the chunk and at the place that the

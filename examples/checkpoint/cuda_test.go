@@ -5,14 +5,19 @@ package main
 import (
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
 	"github.com/ashlar-mem/ashlar/driver/cuda/cudatest"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
 	"github.com/ashlar-mem/ashlar/examples/internal/exampletest"
 )
 
-// The example over driver/cuda, with a stand-in for NVIDIA's driver.
+// The example on a GPU, with a stand-in for NVIDIA's driver.
 func TestRunCUDA(t *testing.T) {
 	cudatest.Use(t)
 	*folder = t.TempDir()
-	exampletest.Check(t, run, want, device.CUDA)
+	gpu, ok := open().(*cuda.Device)
+	if !ok {
+		t.Fatal("the GPU is not chosen")
+	}
+	exampletest.Check[driver.Copier](t, run, want, gpu)
 }

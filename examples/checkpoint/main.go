@@ -1,5 +1,3 @@
-// Checkpoint saves the weights of a model to disk every few steps while the
-// training goes on.
 package main
 
 import (
@@ -8,18 +6,25 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"path/filepath"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver/host"
 	"github.com/ashlar-mem/ashlar/driver/save"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
 )
 
 var folder = flag.String("o", ".", "the folder for checkpoints")
 
-func main() { device.Main(run, device.CUDA, device.Host) }
+func main() {
+	flag.Parse()
+	if err := run(os.Stdout, open()); err != nil {
+		log.Fatal(err)
+	}
+}
 
 const (
 	layers    = 4
@@ -28,8 +33,7 @@ const (
 	every     = 2
 )
 
-func run(w io.Writer, d driver.Driver) error {
-	dev := d.(driver.Copier)
+func run(w io.Writer, dev driver.Copier) error {
 	a := alloc.New(dev)
 	compute, err := dev.NewStream()
 	if err != nil {
@@ -102,4 +106,18 @@ func check(path string) error {
 		}
 	}
 	return nil
+}
+
+// open returns the first GPU, or host memory on a machine without one.
+func open() driver.Copier {
+	lib, err := cuda.Open()
+	if err == nil {
+		var gpu *cuda.Device
+		if gpu, err = lib.Device(0); err == nil {
+			log.Println("memory of", gpu.Info().Name)
+			return gpu
+		}
+	}
+	log.Println("no GPU is used:", err)
+	return host.New(host.Config{Memory: 8 << 30})
 }

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/examples/internal/exampletest"
 )
 
 func TestRun(t *testing.T) {
 	*folder = t.TempDir()
-	exampletest.Check(t, run, want, device.Host)
+	exampletest.Check[driver.Copier](t, run, want, exampletest.Host())
 
 	files, err := filepath.Glob(filepath.Join(*folder, "*"))
 	if err != nil || len(files) != 3 {

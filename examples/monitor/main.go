@@ -1,19 +1,23 @@
-// Monitor serves batches of very different sizes while a monitor looks at the
-// share of memory that lies idle, and gives it back when it is too much.
 package main
 
 import (
 	"fmt"
 	"io"
+	"log"
+	"os"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/alloc/monitor"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
-	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver/host"
 )
 
-func main() { device.Main(run, device.CUDA, device.Host, device.Sim) }
+func main() {
+	if err := run(os.Stdout, open()); err != nil {
+		log.Fatal(err)
+	}
+}
 
 const mib = 1 << 20
 
@@ -25,8 +29,8 @@ func run(w io.Writer, d driver.Driver) error {
 		Release: true, MinRelease: 50 * mib, MinPause: 1, // a nanosecond: at every alarm
 		Notify: func(r monitor.Report) {
 			if r.Before != nil {
-				fmt.Fprintf(w, "  %.0f %% of %s lay idle: gave %s back\n",
-					100*r.Before.Share(monitor.Cached), units.Size(r.Before.ReservedBytes), units.Size(r.ReleasedBytes))
+				fmt.Fprintf(w, "  %.0f %% of %d MiB lay idle: gave %d MiB back\n",
+					100*r.Before.Share(monitor.Cached), r.Before.ReservedBytes/mib, r.ReleasedBytes/mib)
 			} else {
 				fmt.Fprintf(w, "  alarm %v at %.0f %%\n", r.Alarm, 100*r.Share)
 			}
@@ -42,7 +46,7 @@ func run(w io.Writer, d driver.Driver) error {
 	// A service would say `go m.Run(ctx)`. Here the monitor is asked after each
 	// batch, so that the example says the same every time.
 	for _, size := range []uint64{20, 40, 80, 160, 320, 20} {
-		fmt.Fprintf(w, "a batch of %s\n", units.Size(size*mib))
+		fmt.Fprintf(w, "a batch of %d MiB\n", size)
 		batch, err := a.Malloc(size*mib, 0)
 		if err != nil {
 			return err
@@ -53,10 +57,24 @@ func run(w io.Writer, d driver.Driver) error {
 		m.Check()
 	}
 	c := m.Counters()
-	fmt.Fprintf(w, "%d samples, %d releases of %s in all; %s are reserved now\n",
-		c.Samples, c.Releases, units.Size(c.ReleasedBytes), units.Size(a.Usage().Reserved))
+	fmt.Fprintf(w, "%d samples, %d releases of %d MiB in all; %d MiB are reserved now\n",
+		c.Samples, c.Releases, c.ReleasedBytes/mib, a.Usage().Reserved/mib)
 	if err := a.Free(model); err != nil {
 		return err
 	}
 	return a.EmptyCache()
+}
+
+// open returns the first GPU, or host memory on a machine without one.
+func open() driver.Copier {
+	lib, err := cuda.Open()
+	if err == nil {
+		var gpu *cuda.Device
+		if gpu, err = lib.Device(0); err == nil {
+			log.Println("memory of", gpu.Info().Name)
+			return gpu
+		}
+	}
+	log.Println("no GPU is used:", err)
+	return host.New(host.Config{Memory: 8 << 30})
 }

@@ -1,20 +1,23 @@
-// Oom runs out of memory twice. The first time the program has something that
-// it can do without, and a hook saves the request. The second time it has not,
-// and the error says what the matter is.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"os"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
-	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver/host"
 )
 
-func main() { device.Main(run, device.CUDA, device.Host, device.Sim) }
+func main() {
+	if err := run(os.Stdout, open()); err != nil {
+		log.Fatal(err)
+	}
+}
 
 const mib = 1 << 20
 
@@ -39,10 +42,10 @@ func run(w io.Writer, d driver.Driver) error {
 	var cache results
 	a := alloc.New(d, alloc.WithOOMRetry(10, func(e *alloc.OutOfMemoryError) bool {
 		if !cache.drop() {
-			fmt.Fprintf(w, "no room for %s, and nothing left to drop\n", units.Size(e.Requested))
+			fmt.Fprintf(w, "no room for %d MiB, and nothing left to drop\n", e.Requested/mib)
 			return false // the request fails
 		}
-		fmt.Fprintf(w, "no room for %s: dropped a result\n", units.Size(e.Requested))
+		fmt.Fprintf(w, "no room for %d MiB: dropped a result\n", e.Requested/mib)
 		return true // it is tried again
 	}))
 	a.SetLimit(256 * mib)
@@ -77,8 +80,8 @@ func run(w io.Writer, d driver.Driver) error {
 		return fmt.Errorf("60 MiB: %w", err)
 	}
 	// The state is that of the failure: nothing has happened since.
-	fmt.Fprintf(w, "asked for %s; limit %s, reserved %s, allocated %s\n",
-		units.Size(oom.Requested), units.Size(oom.Limit), units.Size(oom.Reserved), units.Size(oom.Allocated))
+	fmt.Fprintf(w, "asked for %d MiB; limit %d MiB, reserved %d MiB, allocated %d MiB\n",
+		oom.Requested/mib, oom.Limit/mib, oom.Reserved/mib, oom.Allocated/mib)
 	fmt.Fprintln(w, a.Diagnose(oom))
 	return nil
 }
@@ -107,4 +110,18 @@ func fragment(a *alloc.Allocator) error {
 		}
 	}
 	return nil
+}
+
+// open returns the first GPU, or host memory on a machine without one.
+func open() driver.Copier {
+	lib, err := cuda.Open()
+	if err == nil {
+		var gpu *cuda.Device
+		if gpu, err = lib.Device(0); err == nil {
+			log.Println("memory of", gpu.Info().Name)
+			return gpu
+		}
+	}
+	log.Println("no GPU is used:", err)
+	return host.New(host.Config{Memory: 8 << 30})
 }

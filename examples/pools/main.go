@@ -1,20 +1,23 @@
-// Pools keeps the memory of two tenants apart: each has segments of its own, so
-// that neither fragments the other's, and what one of them used goes back to the
-// driver when its pool is closed.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"os"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
-	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver/host"
 )
 
-func main() { device.Main(run, device.CUDA, device.Host, device.Sim) }
+func main() {
+	if err := run(os.Stdout, open()); err != nil {
+		log.Fatal(err)
+	}
+}
 
 // tenant allocates from a pool. Its number says which requests are its own.
 type tenant struct {
@@ -92,10 +95,24 @@ func show(w io.Writer, a *alloc.Allocator, tenants []*tenant, when string) {
 	}
 	fmt.Fprintln(w, when)
 	line := func(name string, t total) {
-		fmt.Fprintf(w, "  %-7s segments: %d, reserved: %9s, allocated: %9s\n", name, t.segments, units.Size(t.reserved), units.Size(t.allocated))
+		fmt.Fprintf(w, "  %-7s %d segments, %2d MiB reserved, %4.1f MiB allocated\n", name, t.segments, t.reserved>>20, float64(t.allocated)/(1<<20))
 	}
 	line("default", pools[alloc.PoolID{}])
 	for _, t := range tenants {
 		line(t.name, pools[t.pool.ID()])
 	}
+}
+
+// open returns the first GPU, or host memory on a machine without one.
+func open() driver.Copier {
+	lib, err := cuda.Open()
+	if err == nil {
+		var gpu *cuda.Device
+		if gpu, err = lib.Device(0); err == nil {
+			log.Println("memory of", gpu.Info().Name)
+			return gpu
+		}
+	}
+	log.Println("no GPU is used:", err)
+	return host.New(host.Config{Memory: 8 << 30})
 }

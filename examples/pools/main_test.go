@@ -3,21 +3,21 @@ package main
 import (
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/examples/internal/exampletest"
 )
 
 func TestRun(t *testing.T) {
-	exampletest.Check(t, run, want, device.Host, device.Sim)
+	exampletest.Check[driver.Driver](t, run, want, exampletest.Host(), exampletest.Sim())
 }
 
 const want = `
 all at work
-  default segments: 1, reserved: 12.00 MiB, allocated: 12.00 MiB
-  search  segments: 2, reserved: 22.00 MiB, allocated: 15.29 MiB
-  chat    segments: 3, reserved: 90.00 MiB, allocated: 90.00 MiB
+  default 1 segments, 12 MiB reserved, 12.0 MiB allocated
+  search  2 segments, 22 MiB reserved, 15.3 MiB allocated
+  chat    3 segments, 90 MiB reserved, 90.0 MiB allocated
 chat has left
-  default segments: 1, reserved: 12.00 MiB, allocated: 12.00 MiB
-  search  segments: 2, reserved: 22.00 MiB, allocated: 15.29 MiB
-  chat    segments: 0, reserved:       0 B, allocated:       0 B
+  default 1 segments, 12 MiB reserved, 12.0 MiB allocated
+  search  2 segments, 22 MiB reserved, 15.3 MiB allocated
+  chat    0 segments,  0 MiB reserved,  0.0 MiB allocated
 `

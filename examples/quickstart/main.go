@@ -1,22 +1,25 @@
-// Quickstart allocates device memory, copies bytes in and out, and shows what
-// the allocator keeps when the memory is freed.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"os"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
-	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver/host"
 )
 
-func main() { device.Main(run, device.CUDA, device.Host) }
+func main() {
+	if err := run(os.Stdout, open()); err != nil {
+		log.Fatal(err)
+	}
+}
 
-func run(w io.Writer, d driver.Driver) error {
-	dev := d.(driver.Copier)
+func run(w io.Writer, dev driver.Copier) error {
 	a := alloc.New(dev)
 
 	// A request is served on a stream: work on it may use the memory at once.
@@ -53,5 +56,19 @@ func run(w io.Writer, d driver.Driver) error {
 
 func status(w io.Writer, a *alloc.Allocator, when string) {
 	u := a.Usage()
-	fmt.Fprintf(w, "%-25s %9s allocated, %9s reserved\n", when+":", units.Size(u.Allocated), units.Size(u.Reserved))
+	fmt.Fprintf(w, "%-25s %d MiB allocated, %2d MiB reserved\n", when+":", u.Allocated>>20, u.Reserved>>20)
+}
+
+// open returns the first GPU, or host memory on a machine without one.
+func open() driver.Copier {
+	lib, err := cuda.Open()
+	if err == nil {
+		var gpu *cuda.Device
+		if gpu, err = lib.Device(0); err == nil {
+			log.Println("memory of", gpu.Info().Name)
+			return gpu
+		}
+	}
+	log.Println("no GPU is used:", err)
+	return host.New(host.Config{Memory: 8 << 30})
 }

@@ -1,5 +1,3 @@
-// Snapshot records what a program does with device memory and writes it to a
-// file that `ashlar view`, `ashlar explain` and PyTorch's own viewer open.
 package main
 
 import (
@@ -7,17 +5,24 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver/host"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
 
 var out = flag.String("o", "snapshot.pickle", "the file to write")
 
-func main() { device.Main(run, device.CUDA, device.Host, device.Sim) }
+func main() {
+	flag.Parse()
+	if err := run(os.Stdout, open()); err != nil {
+		log.Fatal(err)
+	}
+}
 
 func run(w io.Writer, d driver.Driver) error {
 	a := alloc.New(d)
@@ -58,4 +63,18 @@ func work(a *alloc.Allocator) error {
 			return err
 		}
 	}
+}
+
+// open returns the first GPU, or host memory on a machine without one.
+func open() driver.Copier {
+	lib, err := cuda.Open()
+	if err == nil {
+		var gpu *cuda.Device
+		if gpu, err = lib.Device(0); err == nil {
+			log.Println("memory of", gpu.Info().Name)
+			return gpu
+		}
+	}
+	log.Println("no GPU is used:", err)
+	return host.New(host.Config{Memory: 8 << 30})
 }

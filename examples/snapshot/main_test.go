@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/examples/internal/exampletest"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -14,7 +14,7 @@ import (
 
 func TestRun(t *testing.T) {
 	*out = filepath.Join(t.TempDir(), "snapshot.pickle")
-	exampletest.Check(t, run, strings.ReplaceAll(want, "FILE", *out), device.Host, device.Sim)
+	exampletest.Check[driver.Driver](t, run, strings.ReplaceAll(want, "FILE", *out), exampletest.Host(), exampletest.Sim())
 
 	// What the commands make of the file: it is complete, and it ends as it did.
 	f, err := snapshot.Open(t.Context(), *out, snapshot.Options{})

@@ -1,6 +1,3 @@
-// Streams hands memory from one stream to another. Freed memory is reused at
-// once on its own stream; RecordStream tells the allocator that another stream
-// uses it too, so that it waits for that one.
 package main
 
 import (
@@ -8,18 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"os"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/driver/cuda"
+	"github.com/ashlar-mem/ashlar/driver/host"
 )
 
-func main() { device.Main(run, device.CUDA, device.Host) }
+func main() {
+	if err := run(os.Stdout, open()); err != nil {
+		log.Fatal(err)
+	}
+}
 
 const size = 16 << 20
 
-func run(w io.Writer, d driver.Driver) error {
-	dev := d.(driver.Copier)
+func run(w io.Writer, dev driver.Copier) error {
 	a := alloc.New(dev)
 	producer, err := dev.NewStream()
 	if err != nil {
@@ -115,4 +118,18 @@ func which(got, block uint64) string {
 		return "the same memory"
 	}
 	return "other memory"
+}
+
+// open returns the first GPU, or host memory on a machine without one.
+func open() driver.Copier {
+	lib, err := cuda.Open()
+	if err == nil {
+		var gpu *cuda.Device
+		if gpu, err = lib.Device(0); err == nil {
+			log.Println("memory of", gpu.Info().Name)
+			return gpu
+		}
+	}
+	log.Println("no GPU is used:", err)
+	return host.New(host.Config{Memory: 8 << 30})
 }

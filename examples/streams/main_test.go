@@ -3,12 +3,12 @@ package main
 import (
 	"testing"
 
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/driver"
 	"github.com/ashlar-mem/ashlar/examples/internal/exampletest"
 )
 
 func TestRun(t *testing.T) {
-	exampletest.Check(t, run, want, device.Host)
+	exampletest.Check[driver.Copier](t, run, want, exampletest.Host())
 }
 
 const want = `

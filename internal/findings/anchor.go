@@ -12,16 +12,7 @@ func (s *sequence) anchor(windows []window, firstToo bool) int32 {
 	if len(rest) == 0 {
 		return -1
 	}
-	seen := make([]int32, s.number) // in how many of rest
-	last := make([]int32, s.number) // the last window in which it was seen, plus one
-	for k, w := range rest {
-		for i := s.first(w.begin); i < s.first(w.end); i++ {
-			if t := s.tokens[i]; t >= 0 && last[t] != int32(k+1) {
-				last[t] = int32(k + 1)
-				seen[t]++
-			}
-		}
-	}
+	seen := s.rangesWith(len(rest), func(k int) (begin, end int) { return rest[k].begin, rest[k].end })
 	if firstToo {
 		present := make([]bool, s.number)
 		for i := s.first(first.begin); i < s.first(first.end); i++ {
@@ -165,19 +156,26 @@ func (s *sequence) teardown(steps []Step) int {
 	return first
 }
 
-// recurring tells of each token whether it occurs in some of the steps, and
-// whether in all.
-func (s *sequence) recurring(steps []Step) (seen, always []bool) {
+// rangesWith counts for each token the ranges of events in which it occurs.
+func (s *sequence) rangesWith(ranges int, of func(k int) (begin, end int)) []int32 {
 	count := make([]int32, s.number)
-	last := make([]int32, s.number)
-	for k, step := range steps {
-		for i := s.first(step.Begin); i < s.first(step.End); i++ {
+	last := make([]int32, s.number) // the last range in which it was seen, plus one
+	for k := range ranges {
+		begin, end := of(k)
+		for i := s.first(begin); i < s.first(end); i++ {
 			if t := s.tokens[i]; t >= 0 && last[t] != int32(k+1) {
 				last[t] = int32(k + 1)
 				count[t]++
 			}
 		}
 	}
+	return count
+}
+
+// recurring tells of each token whether it occurs in some of the steps, and
+// whether in all.
+func (s *sequence) recurring(steps []Step) (seen, always []bool) {
+	count := s.rangesWith(len(steps), func(k int) (begin, end int) { return steps[k].Begin, steps[k].End })
 	seen, always = make([]bool, s.number), make([]bool, s.number)
 	for t, n := range count {
 		seen[t] = n > 0

@@ -24,67 +24,69 @@ func open(t testing.TB, path ...string) *trace.Trace {
 	return tr
 }
 
+// growth is the leak of a real run.
+type growth struct {
+	at          string
+	least, most uint64 // MiB a step
+	atEnd       bool   // it goes with the program
+}
+
 // recordings are real runs with their number of complete steps, and what was
 // put into them. What is not named must not be found.
 var recordings = []struct {
 	dir, name string
-	truth
-	least, most uint64 // MiB of the leak, a step
-	atEnd       bool   // the leak goes with the program
-	unmarked    string // the steps cannot be found without marks: why
+	steps     int
+	top       string // what most of a step's peak is
+	leak      *growth
+	spike     *rise
+	unmarked  string // the steps cannot be found without marks: why
 }{
-	{dir: "snapshots", name: "gpt2_fixed-default", truth: truth{steps: 5}},
-	{dir: "snapshots", name: "gpt2_varlen-default", truth: truth{steps: 14}},
-	{dir: "snapshots", name: "llama_ckpt-default", truth: truth{steps: 8, top: "no frames"}},
-	{dir: "snapshots", name: "resnet_batches-default", truth: truth{steps: 11}},
-	{dir: "snapshots", name: "unet_multires-default", truth: truth{steps: 16}},
-	{dir: "snapshots", name: "streams_graphs-default", truth: truth{steps: 20}},
-	{dir: "snapshots", name: "serve_generate-default", truth: truth{steps: 10, top: "linear.py:134 forward"}},
-	{dir: "snapshots", name: "moe_train-default", truth: truth{steps: 8}},
-	{dir: "snapshots", name: "leak_graph-default", truth: truth{steps: 12, leak: "linear.py:134 forward"}, least: 26, most: 49, atEnd: true},
+	{dir: "snapshots", name: "gpt2_fixed-default", steps: 5, top: "activations.py:66 forward"},
+	{dir: "snapshots", name: "gpt2_varlen-default", steps: 14, top: "activations.py:66 forward"},
+	{dir: "snapshots", name: "llama_ckpt-default", steps: 8, top: noFrames},
+	{dir: "snapshots", name: "resnet_batches-default", steps: 11, top: "functional.py:2846 batch_norm"},
+	{dir: "snapshots", name: "unet_multires-default", steps: 16, top: "conv.py:548 _conv_forward"},
+	{dir: "snapshots", name: "streams_graphs-default", steps: 20, top: "linear.py:134 forward"},
+	{dir: "snapshots", name: "serve_generate-default", steps: 10, top: "linear.py:134 forward"},
+	{dir: "snapshots", name: "moe_train-default", steps: 8, top: noFrames},
+	{dir: "snapshots", name: "leak_graph-default", steps: 12, top: "activations.py:66 forward", leak: &growth{"linear.py:134 forward", 26, 49, true}},
 	{
-		dir: "snapshots", name: "ckpt_spike-default",
-		truth: truth{steps: 9, spikes: []string{"train.py:243 w_ckpt_spike", "train.py:242 w_ckpt_spike"}, in: []int{2, 5, 8}, every: 3, spikeMiB: 1257},
+		dir: "snapshots", name: "ckpt_spike-default", steps: 9, top: noFrames,
+		spike: &rise{[]string{"train.py:243 w_ckpt_spike", "train.py:242 w_ckpt_spike"}, []int{2, 5, 8}, 3, 1257},
 	},
-	{dir: "snapshots", name: "gpt2_fixed-tight-default", truth: truth{steps: 1}},
-	{dir: "snapshots", name: "gpt2_varlen-tight-default", truth: truth{steps: 4}},
-	{dir: "snapshots", name: "llama_ckpt-tight-default", truth: truth{steps: 4}},
-	{dir: "snapshots", name: "resnet_batches-tight-default", truth: truth{steps: 11}},
-	{dir: "snapshots", name: "unet_multires-tight-default", truth: truth{steps: 11}},
-	{dir: "snapshots", name: "streams_graphs-tight-default", truth: truth{steps: 20}},
-	{dir: "snapshots", name: "serve_generate-tight-default", truth: truth{steps: 9}},
-	{dir: "snapshots", name: "moe_train-tight-default", truth: truth{steps: 4}},
-	{dir: "snapshots", name: "leak_graph-tight-default", truth: truth{steps: 10, leak: "linear.py:134 forward"}, least: 26, most: 49},
-	{dir: "snapshots", name: "ckpt_spike-tight-default", truth: truth{steps: 1}},
+	{dir: "snapshots", name: "gpt2_fixed-tight-default", steps: 1, top: "activations.py:66 forward"},
+	{dir: "snapshots", name: "gpt2_varlen-tight-default", steps: 4, top: "activations.py:66 forward"},
+	{dir: "snapshots", name: "llama_ckpt-tight-default", steps: 4, top: noFrames},
+	{dir: "snapshots", name: "resnet_batches-tight-default", steps: 11, top: "functional.py:2846 batch_norm"},
+	{dir: "snapshots", name: "unet_multires-tight-default", steps: 11, top: "conv.py:548 _conv_forward"},
+	{dir: "snapshots", name: "streams_graphs-tight-default", steps: 20, top: "linear.py:134 forward"},
+	{dir: "snapshots", name: "serve_generate-tight-default", steps: 9, top: "linear.py:134 forward"},
+	{dir: "snapshots", name: "moe_train-tight-default", steps: 4, top: noFrames},
+	{dir: "snapshots", name: "leak_graph-tight-default", steps: 10, top: "activations.py:66 forward", leak: &growth{"linear.py:134 forward", 26, 49, false}},
+	{dir: "snapshots", name: "ckpt_spike-tight-default", steps: 1, top: noFrames},
 
-	{dir: "variety", name: "midrun", truth: truth{steps: 4}},
-	{dir: "variety", name: "profiler", truth: truth{steps: 4}},
-	{dir: "variety", name: "expand", truth: truth{steps: 6}},
-	{dir: "variety", name: "expand_serve", truth: truth{steps: 4}},
-	{dir: "variety", name: "nocontext", truth: truth{steps: 3}, unmarked: "the file has no stacks"},
-	{dir: "variety", name: "ring", truth: truth{steps: 0}},
-	{dir: "variety", name: "stateonly", truth: truth{steps: 0}},
+	{dir: "variety", name: "midrun", steps: 4, top: "activations.py:66 forward"},
+	{dir: "variety", name: "profiler", steps: 4, top: "activations.py:66 forward"},
+	{dir: "variety", name: "expand", steps: 6, top: "activations.py:66 forward"},
+	{dir: "variety", name: "expand_serve", steps: 4, top: "linear.py:134 forward"},
+	{dir: "variety", name: "nocontext", steps: 3, top: noFrames, unmarked: "the file has no stacks"},
+	{dir: "variety", name: "ring", steps: 0, top: ""},
+	{dir: "variety", name: "stateonly", steps: 0, top: ""},
 
-	{name: "accum", truth: truth{steps: 6}},
-	{name: "denoise", truth: truth{steps: 7}},
+	{name: "accum", steps: 6, top: noFrames},
+	{name: "denoise", steps: 7, top: "conv.py:548 _conv_forward"},
 	{
-		name: "evalloop",
-		truth: truth{
-			steps: 12, in: []int{3, 7, 11}, every: 4, spikeMiB: 588,
-			spikes: []string{"functional.py:2159 softmax", "linear.py:134 forward"},
-		},
+		name: "evalloop", steps: 12, top: noFrames,
+		spike: &rise{[]string{"functional.py:2159 softmax", "linear.py:134 forward"}, []int{3, 7, 11}, 4, 588},
 	},
-	{name: "gan", truth: truth{steps: 10}},
-	{name: "graphleak", truth: truth{steps: 8, leak: "linear.py:134 forward"}, least: 92, most: 94},
+	{name: "gan", steps: 10, top: noFrames},
+	{name: "graphleak", steps: 8, top: noFrames, leak: &growth{"linear.py:134 forward", 92, 94, false}},
 	{
-		name: "lightning",
-		truth: truth{
-			steps: 24, in: []int{7, 15, 23}, every: 8, spikeMiB: 293,
-			spikes: []string{"functional.py:3504 cross_entropy", "linear.py:134 forward"},
-		},
+		name: "lightning", steps: 24, top: noFrames,
+		spike: &rise{[]string{"functional.py:3504 cross_entropy", "linear.py:134 forward"}, []int{7, 15, 23}, 8, 293},
 	},
-	{name: "prefetch", truth: truth{steps: 15}},
-	{name: "serveleak", truth: truth{steps: 9, leak: "findings_validate.py:101 serveleak"}, least: 3, most: 13},
+	{name: "prefetch", steps: 15, top: noFrames},
+	{name: "serveleak", steps: 9, top: "linear.py:134 forward", leak: &growth{"findings_validate.py:101 serveleak", 3, 13, false}},
 }
 
 // Real programs, with the marks of their files and without any.
@@ -102,23 +104,15 @@ func TestRecordings(t *testing.T) {
 					t.Fatalf("%d complete steps, want %d: %s", got, tt.steps, a.Steps.Detail)
 				}
 				f := a.Find()
-				if tt.leak == "" || len(f.Leaks) != 1 {
-					tt.checkLeaks(t, a, f.Leaks)
-				} else if l := f.Leaks[0]; site(a, l.Stack) != tt.leak || l.LeastPerStep < tt.least*mib || l.MostPerStep > tt.most*mib ||
-					l.BytesPerStep < l.LeastPerStep || l.BytesPerStep > l.MostPerStep || l.AtEnd != tt.atEnd || len(l.KeptIn) != l.Steps {
-					t.Errorf("a leak at %s: %+v", site(a, l.Stack), l)
-				}
-				if tt.spikes == nil || len(f.Spikes) != 1 {
-					tt.checkSpikes(t, a, f.Spikes)
-				} else {
-					tt.checkSpike(t, a, &f.Spikes[0])
-				}
+				tt.leak.check(t, a, f.Leaks)
+				tt.spike.check(t, a, f.Spikes)
 				checkTransient(t, f)
-				if tt.top != "" && site(a, f.Transient.Stack) != strings.TrimPrefix(tt.top, "no frames") {
-					t.Errorf("the transient is at %q", site(a, f.Transient.Stack))
+				top := ""
+				if f.Transient != nil {
+					top = where(a, f.Transient.Stack)
 				}
-				if (f.Transient == nil) != (tt.steps == 0) {
-					t.Errorf("transient %+v", f.Transient)
+				if top != tt.top {
+					t.Errorf("most of a step's peak is of %q", top)
 				}
 			}
 			check(t)
@@ -130,17 +124,40 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// checkSpike looks at the largest parts; others are a few bytes.
-func (want truth) checkSpike(t *testing.T, a *Analysis, s *Spike) {
+func (want *growth) check(t *testing.T, a *Analysis, got []Leak) {
 	t.Helper()
+	if want == nil {
+		noLeaks(t, a, got)
+		return
+	}
+	if len(got) != 1 {
+		t.Fatalf("%d leaks", len(got))
+	}
+	if l := got[0]; site(a, l.Stack) != want.at || l.LeastPerStep < want.least*mib || l.MostPerStep > want.most*mib ||
+		l.BytesPerStep < l.LeastPerStep || l.BytesPerStep > l.MostPerStep || l.AtEnd != want.atEnd || len(l.KeptIn) != l.Steps {
+		t.Errorf("a leak at %s: %+v", site(a, l.Stack), l)
+	}
+}
+
+// check looks at the largest parts; others are a few bytes.
+func (want *rise) check(t *testing.T, a *Analysis, got []Spike) {
+	t.Helper()
+	if want == nil {
+		noSpikes(t, a, got)
+		return
+	}
+	if len(got) != 1 {
+		t.Fatalf("%d spikes", len(got))
+	}
+	s := &got[0]
 	var sites []string
-	for _, p := range s.Parts[:len(want.spikes)] {
+	for _, p := range s.Parts[:len(want.parts)] {
 		sites = append(sites, site(a, p.Stack))
 	}
-	if !slices.Equal(sites, want.spikes) || !slices.Equal(s.Steps, want.in) || s.Every != want.every {
+	if !slices.Equal(sites, want.parts) || !slices.Equal(s.Steps, want.in) || s.Every != want.every {
 		t.Errorf("parts %q in the steps %v, every %d", sites, s.Steps, s.Every)
 	}
-	if low := want.spikeMiB * mib * 98 / 100; s.Bytes < low || s.Bytes > want.spikeMiB*mib*101/100 ||
+	if low := want.mib * mib * 98 / 100; s.Bytes < low || s.Bytes > want.mib*mib*101/100 ||
 		s.LevelBytes < s.RestBytes+low || s.LevelBytes > s.RestBytes+s.Bytes+mib {
 		t.Errorf("%+v", s)
 	}

@@ -113,9 +113,9 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%d complete steps, want %d: %s", got, tt.steps, a.Steps.Detail)
 			}
 			f := a.Find()
-			(truth{}).checkLeaks(t, a, f.Leaks)
+			noLeaks(t, a, f.Leaks)
 			if tt.name != "an evaluation of many batches every second step" {
-				(truth{}).checkSpikes(t, a, f.Spikes)
+				noSpikes(t, a, f.Spikes)
 			}
 			a.Holders(a.Trace.Events.Len() - 1)
 		})
@@ -132,9 +132,13 @@ type behaviour struct {
 var behaviours = []behaviour{
 	{"healthy", func(*program, *rand.Rand, *truth) bool { return true }},
 	{"a leak", func(p *program, r *rand.Rand, want *truth) bool {
-		want.leak, want.perStep = "log.py:3 append", uint64(2+r.IntN(6))*mib
+		bytes := uint64(2+r.IntN(6)) * mib
+		want.leak = &kept{"log.py:3 append", bytes, bytes * uint64(p.steps), every(p.steps), Certain}
+		if p.steps <= leakSteps+1 {
+			want.leak.sure = Likely
+		}
 		p.after = func(s *scenario.Scenario, step int) {
-			keep(s, "output", step, want.perStep, "log.py:3 append", "train.py:30 train")
+			keep(s, "output", step, bytes, "log.py:3 append", "train.py:30 train")
 		}
 		return true
 	}},
@@ -175,10 +179,10 @@ var behaviours = []behaviour{
 				flash(s, 1+p.layers, size*mib, "save.py:4 <listcomp>", "train.py:41 train")
 			}
 		}
+		want.spike = &rise{parts: []string{"save.py:4 <listcomp>"}, every: every, mib: uint64(1+p.layers) * size}
 		for i := off; i < p.steps; i += every {
-			want.in = append(want.in, i)
+			want.spike.in = append(want.spike.in, i)
 		}
-		want.spikes, want.every, want.spikeMiB = []string{"save.py:4 <listcomp>"}, every, uint64(1+p.layers)*size
 		return p.steps >= 2*every+2
 	}},
 	{"an evaluation", func(p *program, r *rand.Rand, want *truth) bool {
@@ -191,10 +195,10 @@ var behaviours = []behaviour{
 				s.Free("batch")
 			}
 		}
+		want.spike = &rise{parts: []string{"layers.py:12 linear", "eval.py:5 evaluate"}, every: every, mib: uint64(1+p.layers) * size}
 		for i := off; i < p.steps; i += every {
-			want.in = append(want.in, i)
+			want.spike.in = append(want.spike.in, i)
 		}
-		want.spikes, want.every, want.spikeMiB = []string{"layers.py:12 linear", "eval.py:5 evaluate"}, every, uint64(1+p.layers)*size
 		return p.steps >= 2*every+2
 	}},
 }
@@ -220,7 +224,10 @@ func TestRandomPrograms(t *testing.T) {
 			}
 			name := fmt.Sprintf("%s, seed %d: %d steps, %d layers, %d batches, marks %d, optimizer %v",
 				b.name, seed, p.steps, p.layers, p.micro, c.Steps, p.optimizer)
-			t.Run(name, func(t *testing.T) { want.check(t, analyse(t, c, p.run)) })
+			t.Run(name, func(t *testing.T) {
+				a := analyse(t, c, p.run)
+				want.check(t, a, a.Find())
+			})
 		}
 	}
 }

@@ -147,16 +147,22 @@ func (r *runner) newJourney(kind string, size uint64) (j *journey, give func() e
 
 func (j *journey) words() uint64 { return j.size / 8 }
 
+// move queues bringing the data to a place. Some kinds of memory need no call.
+func (r *runner) move(j *journey, to cuda.Place) error {
+	switch {
+	case j.kind == CasePrefetch:
+		return r.dev.Prefetch(j.addr, j.size, to, r.stream)
+	case j.kind == CaseExplicit && to == cuda.OnDevice:
+		return r.dev.CopyToDevice(j.addr, j.host, r.stream)
+	case j.kind == CaseExplicit:
+		return r.dev.CopyToHost(j.host, j.addr, r.stream)
+	}
+	return nil
+}
+
 // there brings the data to the device and lets kernels go over it.
 func (r *runner) there(set *kernels.Set, j *journey) error {
-	var err error
-	switch j.kind {
-	case CaseExplicit:
-		err = r.dev.CopyToDevice(j.addr, j.host, r.stream)
-	case CasePrefetch:
-		err = r.dev.Prefetch(j.addr, j.size, cuda.OnDevice, r.stream)
-	}
-	if err != nil {
+	if err := r.move(j, cuda.OnDevice); err != nil {
 		return err
 	}
 	if err := set.Check(j.addr, j.words(), j.seed, j.outcome, r.stream); err != nil {
@@ -171,14 +177,7 @@ func (r *runner) there(set *kernels.Set, j *journey) error {
 
 // back brings the data to the host, which looks at every page.
 func (r *runner) back(j *journey) error {
-	var err error
-	switch j.kind {
-	case CaseExplicit:
-		err = r.dev.CopyToHost(j.host, j.addr, r.stream)
-	case CasePrefetch:
-		err = r.dev.Prefetch(j.addr, j.size, cuda.OnHost, r.stream)
-	}
-	if err != nil {
+	if err := r.move(j, cuda.OnHost); err != nil {
 		return err
 	}
 	if err := r.dev.Synchronize(r.stream); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -149,6 +150,7 @@ func TestMarginIsMeasured(t *testing.T) {
 // Today's plans of the same runs are as good, and their ranges hold what was
 // measured.
 func TestBlindCasesToday(t *testing.T) {
+	short.Skip(t)
 	cases, before := blind(t)
 	answers := map[string]*Answer{}
 	var held, n int

@@ -5,12 +5,14 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // Measured peaks lie within the ranges of their plans in nineteen of twenty
 // cases, and ranges are narrow.
 func TestRangesHoldMeasuredPeaks(t *testing.T) {
+	short.Skip(t)
 	cases, err := plancompare.Measured()
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/safetensors"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // files are the tensors of a checkpoint of a config, in a type.
@@ -25,6 +26,7 @@ func files(t *testing.T, config, dtype string) []safetensors.Tensor {
 // A config and the files of its own checkpoint go together, in the forms that
 // files come in; those of another model do not.
 func TestWeightsAreOfTheModel(t *testing.T) {
+	short.Skip(t)
 	for _, config := range small {
 		config = fmt.Sprintf(config, 2)
 		own := files(t, config, "BF16")

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ashlar-mem/ashlar/internal/test/cost"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files with what is said now")
@@ -346,20 +347,24 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The largest experiments are played while somebody waits.
+// The largest experiments are played while somebody waits: the work grows with
+// the lines, not with their square.
 func TestLargest(t *testing.T) {
-	var l lines
-	l.add("device total=1TiB limit=500GiB conf=garbage_collection_threshold:0.1,max_split_size_mb:30")
-	for i := len(l); i < MaxLines*2/3; i++ {
-		l.add("alloc b%d %dKiB stream=%d", i, 1+i*37%60000, i%4)
+	experiment := func(n int) (l lines) {
+		l.add("device total=1TiB limit=500GiB conf=garbage_collection_threshold:0.1,max_split_size_mb:30")
+		for i := len(l); i < n*2/3; i++ {
+			l.add("alloc b%d %dKiB stream=%d", i, 1+i*37%60000, i%4)
+		}
+		for i := 1; len(l) < n; i++ {
+			l.add("free b%d", i)
+		}
+		return l
 	}
-	for i := 1; len(l) < MaxLines; i++ {
-		l.add("free b%d", i)
-	}
-	begin := time.Now()
-	a := play(t, l, End)
-	if took := time.Since(begin); took > 3*time.Second {
-		t.Errorf("%d lines took %v", len(l), took)
+	few, all := experiment(MaxLines/4), experiment(MaxLines)
+	var a *Answer
+	less := cost.Bytes(func() { play(t, few, End) })
+	if more := cost.Bytes(func() { a = play(t, all, End) }); more > 8*less {
+		t.Errorf("%d lines allocate %d bytes, %d lines %d", len(few), less, len(all), more)
 	}
 	if problem := addsUp(&a.Moment); problem != "" {
 		t.Error(problem)

@@ -1,9 +1,7 @@
 package replay_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -13,6 +11,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -45,16 +45,8 @@ var measuredSets = []struct {
 
 func measurements(t testing.TB, file string) []measured {
 	t.Helper()
-	raw, err := os.ReadFile("../../testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out []measured
-	for line := range bytes.Lines(raw) {
-		var m measured
-		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range jsonl.Must[measured](t, "../../testdata/"+file) {
 		if m.Label != "async" { // another allocator
 			out = append(out, m)
 		}
@@ -84,6 +76,7 @@ func programOf(t testing.TB, tr *trace.Trace) *replay.Program {
 // setting and limit that was also run for real. Peaks of streams_graphs depend
 // on the timing of the GPU and are not judged.
 func TestMeasured(t *testing.T) {
+	short.Skip(t)
 	var doc strings.Builder
 	for _, set := range measuredSets {
 		fmt.Fprintf(&doc, "\n| %s: workload | setting | limit | measured peak reserved | predicted | error | measured outcome | predicted |\n", set.snapshots)

@@ -10,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/oracle"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -34,7 +35,7 @@ func TestRecordingsAsPrograms(t *testing.T) {
 		}
 		others = append(others, s)
 	}
-	for _, file := range files {
+	for _, file := range short.Files(t, files, 4) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			rec, err := oracle.Load(t.Context(), oracle.File(file))
@@ -175,6 +176,7 @@ func TestCalls(t *testing.T) {
 // block that is freed before anything is allocated behind it may have been
 // larger than thought, by up to 1 MiB, and rarely that matters.
 func TestCutAnywhere(t *testing.T) {
+	short.Skip(t)
 	for _, file := range []string{"variety/expand", "snapshots/leak_graph-tight-default", "variety/split", "fresh/unet_multires-default"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

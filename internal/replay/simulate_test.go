@@ -13,6 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -20,7 +21,7 @@ import (
 // Under its own settings and limit a program does on the simulated device what
 // its check did on the recorded one.
 func TestOwnSettings(t *testing.T) {
-	for _, file := range realFiles(t) {
+	for _, file := range short.Some(realFiles(t), 5) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			p := checked(t, file)

@@ -57,6 +57,37 @@ func limitOnlyRefuses(s settings.Settings) bool {
 	return s.GarbageCollectionThreshold == 0 && !s.ExpandableSegments && s.MaxSplitSize == settings.None
 }
 
+// PassesUnder returns a test of limits: whether no request fails under one. It
+// runs the program only where no run before it tells.
+func (p *Program) PassesUnder(ctx context.Context, s settings.Settings) bisect.Test {
+	type known struct {
+		from, to uint64 // limits
+		passes   bool
+	}
+	var all []known
+	return func(limit uint64) (bool, error) {
+		for _, k := range all {
+			if k.from <= limit && limit <= k.to {
+				return k.passes, nil
+			}
+		}
+		o, err := p.Run(ctx, Conditions{Settings: s, Limit: limit})
+		if err != nil {
+			return false, err
+		}
+		k := known{limit, limit, !o.Fails}
+		switch {
+		case !limitOnlyRefuses(s):
+		case !o.Fails:
+			k.from = min(limit, o.Reserved.Bytes)
+		case o.Retries <= 1 && !o.First.AtStart && o.StartReleased == 0:
+			k.to = max(limit, o.First.Reserved+o.First.Segment-1)
+		}
+		all = append(all, k)
+		return k.passes, nil
+	}
+}
+
 // narrow makes the range of the smallest limit as narrow as an outcome under a
 // limit allows.
 func (p *Program) narrow(r *bisect.Range, limit uint64, o *Outcome) {

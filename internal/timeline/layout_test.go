@@ -14,6 +14,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -189,10 +190,10 @@ func slowMap(l *Timeline, lives *Lives, event int) []flatSegment {
 
 // At any event the map is that of a slow walk from the first one.
 func TestMapsAreThoseOfASlowWalk(t *testing.T) {
-	for _, name := range []string{
+	for _, name := range short.Some([]string{
 		"snapshots/streams_graphs-default", "snapshots/resnet_batches-tight-default", "snapshots/serve_generate-tight-default",
 		"variety/graphs", "variety/expand_tight", "variety/expand_serve", "variety/midrun", "variety/ring",
-	} {
+	}, 2) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name+".pickle.gz")
@@ -365,7 +366,7 @@ func TestSegmentOf(t *testing.T) {
 
 // Random mapping and unmapping, whatever the pieces.
 func TestRandomMappings(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(short.Times(30)) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		tr := newTrace()
 		tr.Partial = true // so that nothing but the events counts

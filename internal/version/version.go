@@ -1,5 +1,3 @@
-// Package version names this version of Ashlar: the program and the library
-// say the same.
 package version
 
 // Text is what --version prints. cmd/libashlar has it once more, in C, where a

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -284,7 +283,6 @@ func TestPlanStops(t *testing.T) {
 	c := serve(t, nil)
 	asked := asking(t, "llama-3.1-70b", "batch", "8", "seq", "512", "generate", "4096")
 	body, _ := json.Marshal(asked)
-	begin := time.Now()
 	reply, err := http.Post(c.base+"api/plan?stream=1", "application/json", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -310,8 +308,5 @@ func TestPlanStops(t *testing.T) {
 	}
 	if status, said := c.post("api/plan", asking(t, "gpt2", "batch", "1", "seq", "64")); status != http.StatusOK {
 		t.Errorf("%d %s", status, said)
-	}
-	if d := time.Since(begin); d > 10*time.Second {
-		t.Errorf("it took %v", d)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/test/cost"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// FuzzParse: no panic, no hang, and what is found is in the text.
+// FuzzParse: no panic, no endless looking, and what is found is in the text.
 func FuzzParse(f *testing.F) {
 	for _, tt := range wild {
 		f.Add(tt.text)
@@ -17,8 +18,9 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add("\x1b[31mCUDA out of memory\x1b]0;x\x07\\u001b[0m \\n\\\\\\n{\"log\":\"Tried to allocate 1.00 GiB\",\"stream\":\"stderr\"}")
 	f.Fuzz(func(t *testing.T, text string) {
-		began := time.Now()
-		all, err := Parse(text)
+		var all []*OOM
+		var err error
+		used := cost.Bytes(func() { all, err = Parse(text) })
 		if (err == nil) != (len(all) > 0) {
 			t.Fatalf("%d messages, %v", len(all), err)
 		}
@@ -26,24 +28,26 @@ func FuzzParse(f *testing.F) {
 		if p := Plain(text); len(p) != len(text) {
 			t.Fatalf("%d bytes of %d", len(p), len(text))
 		}
-		if limit := time.Second + time.Duration(len(text))*20*time.Microsecond; time.Since(began) > limit {
-			t.Fatalf("took %v for %d bytes", time.Since(began), len(text))
+		if used > 4<<20+10_000*uint64(len(text)) {
+			t.Fatalf("%d bytes of memory for %d bytes", used, len(text))
 		}
 	})
 }
 
 // TestLong: texts that would be slow if anything were looked at again and again.
+// Each look copies what it looks at.
 func TestLong(t *testing.T) {
-	for _, piece := range []string{
+	for _, piece := range short.Some([]string{
 		"CUDA out of memory. ", "Tried to allocate ", "Tried to allocate 1.00 GiB. GPU ", "out of memory\n", "(GPU 0; ", "\n", " ", "\\", "[", "0", "0: ", "iB memory ",
 		"[rank0]: out of memory\n", "If reserved memory is ", "\x1b[", "this process has 1.00 GiB memory in use. ", "RuntimeError: CUDA out of memory\n", "Allocation on device\n",
-	} {
-		text := strings.Repeat(piece, (128<<10)/len(piece))
-		began := time.Now()
-		all, _ := Parse(text)
-		check(t, text, all[:min(len(all), 100)])
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%q repeated: %v", piece, took)
+	}, 4) {
+		parse := func(n int) {
+			text := strings.Repeat(piece, n/len(piece))
+			all, _ := Parse(text)
+			check(t, text, all[:min(len(all), 100)])
+		}
+		if cost.Grows(parse) {
+			t.Errorf("%q repeated four times as often takes far more than four times the work", piece)
 		}
 	}
 }

@@ -3,13 +3,12 @@ package message
 import (
 	"compress/gzip"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -17,22 +16,12 @@ const totalMemory = 150109880320 // of the recordings' device
 
 // TestMeasured: the messages of recorded runs that died under a limit.
 func TestMeasured(t *testing.T) {
-	f, err := os.Open(filepath.Join("..", "..", "testdata", "measured.jsonl"))
-	if err != nil {
-		t.Fatal(err)
+	type measured struct {
+		Name, Label, OOM string
+		LimitMB          float64 `json:"limit_mb"`
 	}
-	defer f.Close()
-	dec, n := json.NewDecoder(f), 0
-	for {
-		var run struct {
-			Name, Label, OOM string
-			LimitMB          float64 `json:"limit_mb"`
-		}
-		if err := dec.Decode(&run); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	n := 0
+	for _, run := range jsonl.Must[measured](t, "../../testdata/measured.jsonl") {
 		if run.OOM == "" {
 			continue // it survived
 		}

@@ -3,10 +3,12 @@ package stats
 import (
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/test/cost"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
-// FuzzParse: no panic, no hang, and what is read is in order and consistent.
+// FuzzParse: no panic, no endless looking, and what is read is in order and consistent.
 func FuzzParse(f *testing.F) {
 	s := sides(f)[0]
 	f.Add([]byte(s.Summary))
@@ -20,8 +22,9 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		began := time.Now()
-		all, err := ParseAll(data)
+		var all []*Dump
+		var err error
+		used := cost.Bytes(func() { all, err = ParseAll(data) })
 		if err == nil && len(all) == 0 {
 			t.Fatal("neither a dump nor an error")
 		}
@@ -40,25 +43,26 @@ func FuzzParse(f *testing.F) {
 				}
 			}
 		}
-		if limit := time.Second + time.Duration(len(data))*20*time.Microsecond; time.Since(began) > limit {
-			t.Fatalf("took %v for %d bytes", time.Since(began), len(data))
+		if used > 4<<20+10_000*uint64(len(data)) {
+			t.Fatalf("%d bytes of memory for %d bytes", used, len(data))
 		}
 	})
 }
 
 // TestLong: texts that would be slow, or deep, if nothing limited it.
 func TestLong(t *testing.T) {
-	for _, piece := range []string{
+	for _, piece := range short.Some([]string{
 		"[", "{", "(", "OrderedDict(", "OrderedDict([", "{'a':", "[1,", "{'active.all.peak': 1,", "'", "[\"", "1\n", "{'active.all.peak': 1}", "[[1],",
 		"|", "| Allocated memory |1|2|3|4|\n", "PyTorch CUDA memory summary, device ID 0\n", "| from small pool |\n", "{'num_ooms':{", "\\n", "O", "[('num_ooms', 1),",
-	} {
-		text := "num_ooms " + strings.Repeat(piece, (128<<10)/len(piece))
-		began := time.Now()
-		if all, err := ParseAll([]byte(text)); err == nil && len(all) == 0 {
-			t.Errorf("%q: neither a dump nor an error", piece)
+	}, 4) {
+		parse := func(n int) {
+			text := "num_ooms " + strings.Repeat(piece, n/len(piece))
+			if all, err := ParseAll([]byte(text)); err == nil && len(all) == 0 {
+				t.Errorf("%q: neither a dump nor an error", piece)
+			}
 		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%q repeated: %v", piece, took)
+		if cost.Grows(parse) {
+			t.Errorf("%q repeated four times as often takes far more than four times the work", piece)
 		}
 	}
 }

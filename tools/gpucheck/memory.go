@@ -103,18 +103,8 @@ func closeStreams(r *rig, streams []uint64) {
 
 // finish frees everything, reads the last results and gives all memory back.
 func (p *program) finish() error {
-	for len(p.live) > 0 {
-		if err := p.free(len(p.live) - 1); err != nil {
-			return err
-		}
-	}
-	if err := p.look(); err != nil {
+	if err := windUp(p.dev, len(p.live), p.free, p.look, &p.fences); err != nil {
 		return err
-	}
-	for _, ev := range p.fences {
-		if err := p.dev.WaitEvent(ev); err != nil {
-			return err
-		}
 	}
 	for _, pool := range p.pools {
 		if err := pool.Close(); err != nil {

@@ -41,53 +41,46 @@ func (d *shadow) real(addr uint64) (uint64, error) {
 }
 
 func (d *shadow) Malloc(size, stream uint64) (uint64, error) {
-	addr, err := d.Driver.Malloc(size, stream)
-	if err != nil {
-		return 0, err
-	}
-	at, err := d.dev.Malloc(size, d.streams[stream])
-	if err != nil {
-		return 0, failed("getting a segment", err)
-	}
-	d.places.add(addr, at, size)
-	return addr, nil
+	return d.get("getting a segment", size, stream, d.Driver.Malloc, d.dev.Malloc)
 }
 
 func (d *shadow) Free(addr, size uint64) error {
-	at, err := d.real(addr)
-	if err != nil {
-		return err
-	}
-	if err := d.dev.Free(at, size); err != nil {
-		return failed("giving a segment back", err)
-	}
-	d.places.remove(addr)
-	return d.Driver.Free(addr, size)
+	return d.giveBack("giving a segment back", addr, size, d.Driver.Free, d.dev.Free)
 }
 
 func (d *shadow) Reserve(size, stream uint64) (uint64, error) {
-	addr, err := d.Driver.Reserve(size, stream)
+	return d.get("reserving addresses", size, stream, d.Driver.Reserve, d.dev.Reserve)
+}
+
+func (d *shadow) Unreserve(addr, size uint64) error {
+	return d.giveBack("giving addresses back", addr, size, d.Driver.Unreserve, d.dev.Unreserve)
+}
+
+// get asks the recording and the device and pairs their addresses.
+func (d *shadow) get(doing string, size, stream uint64, recorded, real func(size, stream uint64) (uint64, error)) (uint64, error) {
+	addr, err := recorded(size, stream)
 	if err != nil {
 		return 0, err
 	}
-	at, err := d.dev.Reserve(size, d.streams[stream])
+	at, err := real(size, d.streams[stream])
 	if err != nil {
-		return 0, failed("reserving addresses", err)
+		return 0, failed(doing, err)
 	}
 	d.places.add(addr, at, size)
 	return addr, nil
 }
 
-func (d *shadow) Unreserve(addr, size uint64) error {
+// giveBack undoes get.
+func (d *shadow) giveBack(doing string, addr, size uint64, recorded, real func(addr, size uint64) error) error {
 	at, err := d.real(addr)
 	if err != nil {
 		return err
 	}
-	if err := d.dev.Unreserve(at, size); err != nil {
-		return failed("giving addresses back", err)
+	if err := real(at, size); err != nil {
+		return failed(doing, err)
 	}
 	d.places.remove(addr)
-	return d.Driver.Unreserve(addr, size)
+	return recorded(addr, size)
 }
 
 func (d *shadow) Map(addr, size, granule uint64) error {

@@ -196,19 +196,26 @@ func (w *worker) recycle() error {
 
 // finish frees everything that is left.
 func (w *worker) finish() error {
-	for len(w.live) > 0 {
-		if err := w.free(len(w.live) - 1); err != nil {
+	return windUp(w.dev, len(w.live), w.free, w.look, &w.fences)
+}
+
+// windUp frees what lives, the last first, reads the last results and waits for
+// the events.
+func windUp(dev *ledger, live int, free func(i int) error, look func() error, fences *[]driver.Event) error {
+	for live--; live >= 0; live-- {
+		if err := free(live); err != nil {
 			return err
 		}
 	}
-	if err := w.look(); err != nil {
+	if err := look(); err != nil {
 		return err
 	}
-	for _, ev := range w.fences {
-		if err := w.dev.WaitEvent(ev); err != nil {
+	// Looking may add events.
+	for _, ev := range *fences {
+		if err := dev.WaitEvent(ev); err != nil {
 			return err
 		}
 	}
-	w.fences = w.fences[:0]
+	*fences = (*fences)[:0]
 	return nil
 }

@@ -59,23 +59,17 @@ func (b *bench) wanted(name string) bool { return len(b.only) == 0 || slices.Con
 
 // known are the cases that the planner was begun with.
 func (b *bench) known() error {
-	cases, err := plancompare.MeasuredIn(plancompare.FirstCases)
-	if err != nil {
-		return err
-	}
-	rows, errs, err := b.peaks(cases)
-	if err != nil || len(rows) == 0 {
-		return err
-	}
-	b.title("Measured before the planner was begun")
-	b.table(peakColumns, rows)
-	b.verdicts("", knownBars, errs)
-	return nil
+	return b.measured("Measured before the planner was begun", plancompare.FirstCases, true)
 }
 
 // training are options of training in combinations: too many for a table.
 func (b *bench) training() error {
-	cases, err := plancompare.MeasuredIn(plancompare.TrainingCases)
+	return b.measured("Options of training", plancompare.TrainingCases, len(b.only) > 0)
+}
+
+// measured holds the cases of a file against their bars.
+func (b *bench) measured(title, file string, table bool) error {
+	cases, err := plancompare.MeasuredIn(file)
 	if err != nil {
 		return err
 	}
@@ -83,8 +77,8 @@ func (b *bench) training() error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	b.title("Options of training")
-	if len(b.only) > 0 {
+	b.title(title)
+	if table {
 		b.table(peakColumns, rows)
 	}
 	b.verdicts("", knownBars, errs)

@@ -79,7 +79,7 @@ func TestRefuses(t *testing.T) {
 
 // A panic of the planner becomes an error that says where.
 func TestPlanSurvives(t *testing.T) {
-	if _, err := execute(nil); err == nil || !strings.Contains(err.Error(), "plan/recorded/spec.go") {
+	if _, err := execute(nil); err == nil || !strings.Contains(err.Error(), "internal/test/plancompare/spec.go") {
 		t.Errorf("error %v", err)
 	}
 }

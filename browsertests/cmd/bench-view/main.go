@@ -1,11 +1,3 @@
-// Bench-view measures the page of ashlar view as a person meets it: from the
-// command to the numbers, the curve and the verdict, and how fast the timeline
-// answers. The browser runs already, with software GL, in a window of 1600x900.
-//
-//	go run ./cmd/bench-view -ashlar ../bin/ashlar
-//
-// It makes a file of a million events and eight of 100,000 and removes them. The
-// figures go to docs/measured/view.md.
 package main
 
 import (
@@ -69,13 +61,13 @@ func run(ashlar, source string, deep bool) error {
 	}
 	blank.Close()
 	fmt.Println("| what | measured | bar |\n|---|---:|---:|")
-	if err := one(ashlar, b, million); err != nil {
+	if err := shown(ashlar, b, []string{million}, func(s *page.Server, p *page.Page) error { return one(b, s, p) }); err != nil {
 		return err
 	}
 	if err := answers(ashlar, b, source); err != nil {
 		return err
 	}
-	return many(ashlar, b, ranks)
+	return shown(ashlar, b, ranks, many)
 }
 
 func generate(ashlar, source, out, events, seed string, more ...string) error {
@@ -95,9 +87,10 @@ const (
 	drawn   = `document.querySelector('.plot')?.dataset.drawn > 0`
 )
 
-// one measures a file of a million events.
-func one(ashlar string, b *page.Browser, file string) error {
-	s, err := page.Serve(ashlar, file)
+// shown serves files, opens their page and measures when the numbers of the
+// first are there.
+func shown(ashlar string, b *page.Browser, files []string, measure func(s *page.Server, p *page.Page) error) error {
+	s, err := page.Serve(ashlar, files...)
 	if err != nil {
 		return err
 	}
@@ -110,6 +103,11 @@ func one(ashlar string, b *page.Browser, file string) error {
 	if err := p.Until(numbers, patience); err != nil {
 		return err
 	}
+	return measure(s, p)
+}
+
+// one measures a file of a million events.
+func one(b *page.Browser, s *page.Server, p *page.Page) error {
 	row("numbers and curve, from the command on", seconds(time.Since(s.Started)), "4 s")
 	if err := p.Until(verdict, patience); err != nil {
 		return err
@@ -245,26 +243,13 @@ func tour(p *page.Page) error {
 }
 
 // many opens eight files together.
-func many(ashlar string, b *page.Browser, files []string) error {
-	s, err := page.Serve(ashlar, files...)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	p, err := b.Open(s.Address, 1600, 900, false)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	if err := p.Until(numbers, patience); err != nil {
-		return err
-	}
+func many(s *page.Server, p *page.Page) error {
 	row("eight files of 100,000 events: numbers and curve of the first", seconds(time.Since(s.Started)), "")
 	if err := p.Until("fetch('api/runs').then((r) => r.json()).then((d) => d.runs.every((r) => r.state === 'ready'))", patience); err != nil {
 		return err
 	}
 	row("all eight read", seconds(time.Since(s.Started)), "")
-	for id := range files {
+	for id := range 8 {
 		if err := p.Go(fmt.Sprintf("#/%d/timeline", id+1)); err != nil {
 			return err
 		}

@@ -1,5 +1,3 @@
-// Package exampletest runs an example on drivers that every machine has and
-// compares what it says.
 package exampletest
 
 import (
@@ -10,24 +8,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/driver"
-	"github.com/ashlar-mem/ashlar/examples/internal/device"
+	"github.com/ashlar-mem/ashlar/driver/host"
+	"github.com/ashlar-mem/ashlar/driver/sim"
 )
 
-// Check runs an example on each driver. After the line about the driver it must
-// say what is wanted.
-func Check(t *testing.T, run func(io.Writer, driver.Driver) error, want string, drivers ...string) {
+const memory = 8 << 30
+
+// Host returns a device that keeps its bytes in host memory.
+func Host() *host.Device { return host.New(host.Config{Memory: memory}) }
+
+// Sim returns a device without bytes.
+func Sim() *sim.Device { return sim.New(sim.Config{TotalMemory: memory}) }
+
+// Check runs an example on each device, closes the device and compares the
+// output.
+func Check[D driver.Driver](t *testing.T, run func(io.Writer, D) error, want string, devices ...D) {
 	t.Helper()
-	for _, name := range drivers {
+	for _, d := range devices {
 		var out strings.Builder
-		if err := device.Run(&out, name, run); err != nil {
-			t.Errorf("on %s: %v", name, err)
+		if err := run(&out, d); err != nil {
+			t.Errorf("on %T: %v", d, err)
 		}
-		first, rest, _ := strings.Cut(out.String(), "\n")
-		if !strings.HasSuffix(first, "driver "+name) {
-			t.Errorf("on %s it says %q", name, first)
+		if diff := cmp.Diff(strings.TrimLeft(want, "\n"), out.String()); diff != "" {
+			t.Errorf("on %T (-want +got):\n%s", d, diff)
 		}
-		if d := cmp.Diff(strings.TrimLeft(want, "\n"), rest); d != "" {
-			t.Errorf("on %s (-want +got):\n%s", name, d)
+		if c, ok := driver.Driver(d).(io.Closer); ok {
+			if err := c.Close(); err != nil {
+				t.Errorf("closing %T: %v", d, err)
+			}
 		}
 	}
 }

@@ -323,11 +323,11 @@ func (e *explainer) moreMemory() error {
 // roomToPass is the lowest limit, or the least memory of a device without one,
 // with which the recorded settings get past the failure.
 func (e *explainer) roomToPass(capped bool) (uint64, error) {
-	lower := e.f.live + e.f.rounded
+	r := bisect.New(e.f.live+e.f.rounded, 0, alloc.SegmentUnit)
 	if capped && e.f.earlier == 0 && e.event < e.t.Events.Len() && e.endsThere() {
-		return e.p.SmallestLimit(e.ctx, e.conditions(0).Settings, lower, 0)
+		return r.Climb(e.p.PassesUnder(e.ctx, e.conditions(0).Settings))
 	}
-	return bisect.New(lower, 0, alloc.SegmentUnit).Climb(func(bytes uint64) (bool, error) {
+	return r.Climb(func(bytes uint64) (bool, error) {
 		c := e.conditions(bytes)
 		if !capped {
 			c.Limit, c.DeviceMemory = 0, bytes

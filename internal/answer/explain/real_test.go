@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -49,19 +50,7 @@ type realRun struct {
 
 func realRuns(t *testing.T, file string) []realRun {
 	t.Helper()
-	raw, err := os.ReadFile("../../../testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []realRun
-	for line := range bytes.Lines(raw) {
-		var m realRun
-		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, m)
-	}
-	return out
+	return jsonl.Must[realRun](t, "../../../testdata/"+file)
 }
 
 // Real runs under a limit of about 1.03 times the live peak: those that died
@@ -69,6 +58,7 @@ func realRuns(t *testing.T, file string) []realRun {
 // MemPool; and the setting named first is one that survived when it was tried
 // for real.
 func TestRealRuns(t *testing.T) {
+	short.Skip(t)
 	for _, set := range []struct {
 		file, snapshots string
 		died            int
@@ -134,6 +124,7 @@ func survived(t *testing.T, runs []realRun, m realRun, conf string) bool {
 // Without the limit four of the runs leave open whether the memory was too
 // little, and name the limit that decides.
 func TestRealRunsWithoutLimit(t *testing.T) {
+	short.Skip(t)
 	for name, open := range map[string]bool{
 		"llama_ckpt": false, "serve_generate": false, "moe_train": false, "leak_graph": false,
 		"gpt2_fixed": true, "gpt2_varlen": true, "unet_multires": true, "ckpt_spike": true,

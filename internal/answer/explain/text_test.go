@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
@@ -161,22 +161,7 @@ type measuredRun struct {
 
 func measured(t *testing.T) []measuredRun {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "..", "testdata", "measured.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var out []measuredRun
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var m measuredRun
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, m)
-	}
-	return out
+	return jsonl.Must[measuredRun](t, "../../../testdata/measured.jsonl")
 }
 
 // TestMeasuredMessages: eight workloads died of fragmentation under a cap, and

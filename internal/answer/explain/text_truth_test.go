@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
 )
@@ -110,7 +111,7 @@ func TestTruth(t *testing.T) {
 	const slack = 48 << 20
 	r := rand.New(rand.NewPCG(5, 7))
 	seen := map[string]int{}
-	for n := 0; n < 12000; {
+	for n := 0; n < short.Times(12000); {
 		s, fails := randomTruth(r)
 		if !fails {
 			continue

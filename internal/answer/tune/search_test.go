@@ -12,6 +12,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
@@ -49,6 +50,7 @@ func quick(t *testing.T, p *replay.Program, o Options) *Result {
 
 // What a result says of a setting can be checked by single runs.
 func TestResultIsTrue(t *testing.T) {
+	short.Skip(t)
 	p := program(t, "snapshots/leak_graph-tight-default")
 	const limit = 1236 << 20
 	r := quick(t, p, Options{Limit: limit})
@@ -103,6 +105,7 @@ func TestResultIsTrue(t *testing.T) {
 
 // The runs that died although their data fitted are saved.
 func TestSavesRuns(t *testing.T) {
+	short.Skip(t)
 	for name, limit := range map[string]uint64{
 		"gpt2_fixed": 7609, "moe_train": 4633, "leak_graph": 1236, "ckpt_spike": 2608, "unet_multires": 10213, "llama_ckpt": 6667,
 	} {
@@ -140,6 +143,7 @@ func TestDeterministic(t *testing.T) {
 
 // Settings that cannot be beaten are said to be so.
 func TestNothingBeatsTheBest(t *testing.T) {
+	short.Skip(t)
 	p := program(t, "snapshots/ckpt_spike-default")
 	best := *p
 	best.Settings.ExpandableSegments = true

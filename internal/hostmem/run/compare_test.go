@@ -223,19 +223,17 @@ func TestInterrupted(t *testing.T) {
 }
 
 // A run that is measured, and only has to end, counts when the user interrupts.
-// Ending it then takes 2 s, and no time when the user asks again. What has left its
-// group has no time of its own.
+// Those that ignore SIGTERM are killed after a while, and at once when the user
+// asks again.
 func TestInterruptedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		again bool
-		least time.Duration
-		most  time.Duration
 		notes string
 	}{
-		{"once", false, interruptedGrace, 2*interruptedGrace - 300*time.Millisecond, "under glibc it ignored SIGTERM and was killed\nunder glibc it left process .* it ignored SIGTERM and was killed"},
-		{"twice", true, 0, interruptedGrace - 300*time.Millisecond, "under glibc it left process .* SIGKILL has ended it"},
+		{"once", false, "under glibc it ignored SIGTERM and was killed\nunder glibc it left process .* it ignored SIGTERM and was killed"},
+		{"twice", true, "under glibc it left process .* SIGKILL has ended it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -247,11 +245,9 @@ func TestInterruptedAtItsEnd(t *testing.T) {
 			asked := filepath.Join(t.TempDir(), "asked")
 			deaf := "(trap '' TERM; exec setsid sleep 1000) & trap \"echo > '" + asked + "'\" TERM; echo up; while :; do sleep 0.1; done"
 			s := Spec{Command: shell(deaf), Environ: marked(t), Ready: &Ready{Text: "up"}, Settle: 200 * time.Millisecond, Grace: 20 * time.Second, Kill: kill}
-			var begin time.Time
 			go func() {
 				for ctx.Err() == nil {
 					if _, err := os.Stat(asked); err == nil {
-						begin = time.Now()
 						cancel()
 					}
 					time.Sleep(10 * time.Millisecond)
@@ -261,12 +257,8 @@ func TestInterruptedAtItsEnd(t *testing.T) {
 				}
 			}()
 			c, err := Compare(ctx, s, plain(t), 2, nil)
-			took := time.Since(begin)
 			if err != nil || !c.Interrupted || c.Results[0].Runs != 1 || *c.Results[0].Final != FinalSettled {
 				t.Errorf("%+v, %v", c, err)
-			}
-			if took < tt.least || took > tt.most {
-				t.Errorf("it took %v", took)
 			}
 			if !regexp.MustCompile("^" + tt.notes + "$").MatchString(strings.Join(c.Notes, "\n")) {
 				t.Errorf("%q", c.Notes)

@@ -32,15 +32,21 @@ func (m *Machine) Sqrt(x *Tensor) *Tensor {
 	y := m.unary("sqrt", x)
 	if n != nil {
 		n.saveOutput(y)
-		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			twice := m.unary("mul", n.unpack(0))
-			out := m.binary("div", g[0], twice)
-			twice.Drop()
-			return []*Tensor{out}
-		}
+		n.apply = inTwo("mul", "div") // by twice the root
 		n.made(y)
 	}
 	return y
+}
+
+// inTwo is a derivative of two kernels: one makes something of what was saved,
+// the other takes the gradient and that.
+func inTwo(first, second string) func(n *Node, g []*Tensor) []*Tensor {
+	return func(n *Node, g []*Tensor) []*Tensor {
+		t := n.m.unary(first, n.unpack(0))
+		out := n.m.binary(second, g[0], t)
+		t.Drop()
+		return []*Tensor{out}
+	}
 }
 
 // Clamp keeps values between two numbers.

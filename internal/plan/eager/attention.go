@@ -132,19 +132,21 @@ func (m *Machine) flashOp(q, k, v *Tensor, dropout bool) *Tensor {
 		}
 		return []*Tensor{y, lse, seed, unused}
 	})
-	y := outs[0]
+	return attended(n, outs, [4]int{1, 0, 2, 3}, m.flashGrad)
+}
+
+// attended returns the first result of an attention kernel. The derivative needs
+// all four, in an order of its own.
+func attended(n *Node, outs []*Tensor, order [4]int, grad func(n *Node, g *Tensor) []*Tensor) *Tensor {
 	if n != nil {
-		n.saveOutput(outs[1])
-		n.saveOutput(y)
-		n.saveOutput(outs[2])
-		n.saveOutput(outs[3])
-		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			return m.flashGrad(n, g[0])
+		for _, i := range order {
+			n.saveOutput(outs[i])
 		}
-		n.made(y)
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return grad(n, g[0]) }
+		n.made(outs[0])
 	}
 	Drop(outs[1:]...)
-	return y
+	return outs[0]
 }
 
 // flashWidth is the width of a head in the kernel's own buffers.

@@ -21,19 +21,7 @@ func (m *Machine) cudnn(q, k, v, bias *Tensor) *Tensor {
 		m.Scratch(m.Device.cudnnScratch(q, k, v), op)
 		return []*Tensor{y, lse, seed, offset}
 	})
-	y := outs[0]
-	if n != nil {
-		n.saveOutput(outs[1])
-		n.saveOutput(y)
-		n.saveOutput(outs[3])
-		n.saveOutput(outs[2])
-		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			return m.cudnnGrad(n, g[0])
-		}
-		n.made(y)
-	}
-	Drop(outs[1:]...)
-	return y
+	return attended(n, outs, [4]int{1, 0, 3, 2}, m.cudnnGrad)
 }
 
 // likeQuery is an empty result: of the shape of q but for the width of a head,

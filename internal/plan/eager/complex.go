@@ -47,12 +47,7 @@ func (m *Machine) Turn(x, f *Tensor) *Tensor {
 	n.save(f)
 	y := m.binary("mul", x, f)
 	if n != nil {
-		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			conjugate := m.unary("clone", n.unpack(0))
-			out := m.binary("mul", g[0], conjugate)
-			conjugate.Drop()
-			return []*Tensor{out}
-		}
+		n.apply = inTwo("clone", "mul")
 		n.made(y)
 	}
 	return y

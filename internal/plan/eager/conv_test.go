@@ -1,11 +1,9 @@
 package eager
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"os"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 )
 
 // convolution is one of patches as cuDNN 9.19 ran it on an H200: the workspaces
@@ -18,25 +16,7 @@ type convolution struct {
 
 func readConvolutions(t *testing.T) []convolution {
 	t.Helper()
-	f, err := os.Open("../../../testdata/plan/convolutions.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []convolution
-	in := bufio.NewScanner(z)
-	for in.Scan() {
-		var c convolution
-		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, c)
-	}
-	return out
+	return jsonl.Must[convolution](t, "../../../testdata/plan/convolutions.jsonl.gz")
 }
 
 // cuDNN chooses kernels by rules that it does not tell. Those here must give

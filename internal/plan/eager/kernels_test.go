@@ -1,12 +1,10 @@
 package eager
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"os"
 	"slices"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 )
 
 // kernel is an op that was run on an H200 with PyTorch 2.11 and cuDNN 9.19, and
@@ -23,25 +21,7 @@ type kernel struct {
 
 func readKernels(t *testing.T) []kernel {
 	t.Helper()
-	f, err := os.Open("../../../testdata/plan/kernels.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []kernel
-	in := bufio.NewScanner(z)
-	for in.Scan() {
-		var k kernel
-		if err := json.Unmarshal(in.Bytes(), &k); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, k)
-	}
-	return out
+	return jsonl.Must[kernel](t, "../../../testdata/plan/kernels.jsonl.gz")
 }
 
 var dtypes = map[string]DType{"bf16": BFloat16, "fp16": Float16, "fp32": Float32, "i64": Int64, "bool": Bool}

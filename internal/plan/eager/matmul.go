@@ -7,11 +7,7 @@ func (m *Machine) mm(a, b *Tensor) *Tensor {
 		n.saveIf(0, b)
 		n.saveIf(1, a)
 	}
-	y := m.cachedProduct(func() *Tensor {
-		y := m.Empty("mm", a.dtype, a.dim[0], b.dim[1])
-		m.Handle()
-		return y
-	})
+	y := m.product("mm", a, b, (*Machine).Handle)
 	if n != nil {
 		n.byColumns = [2]bool{columns(a), columns(b)}
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
@@ -28,6 +24,15 @@ func (m *Machine) mm(a, b *Tensor) *Tensor {
 		n.made(y)
 	}
 	return y
+}
+
+// product is the result of a·b, made by an op that takes a handle of a library.
+func (m *Machine) product(op string, a, b *Tensor, handle func(*Machine)) *Tensor {
+	return m.cachedProduct(func() *Tensor {
+		y := m.Empty(op, a.dtype, a.dim[0], b.dim[1])
+		handle(m)
+		return y
+	})
 }
 
 // columns tells whether a matrix lies in memory column by column.
@@ -120,11 +125,7 @@ func (m *Machine) addmm(bias, a, b *Tensor) *Tensor {
 		n.saveIf(2, a)
 		n.saveIf(1, b)
 	}
-	y := m.cachedProduct(func() *Tensor {
-		y := m.Empty("addmm", a.dtype, a.dim[0], b.dim[1])
-		m.handleLt()
-		return y
-	})
+	y := m.product("addmm", a, b, (*Machine).handleLt)
 	if n != nil {
 		n.byColumns = [2]bool{columns(a), columns(b)}
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
@@ -136,9 +137,7 @@ func (m *Machine) addmm(bias, a, b *Tensor) *Tensor {
 			if n.wants(2) {
 				out[2] = n.m.matGrad(a, g[0], true, n.byColumns[1])
 			}
-			if n.wants(0) {
-				out[0] = g[0].Keep()
-			}
+			out[0] = n.passed(0, g[0])
 			return out
 		}
 		n.made(y)

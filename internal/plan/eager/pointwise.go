@@ -111,13 +111,17 @@ func (m *Machine) Add(a, b *Tensor) *Tensor {
 func passOn(n *Node, g []*Tensor) []*Tensor {
 	out := n.give()
 	for i := range n.edges {
-		var same *Tensor
-		if n.wants(i) {
-			same = g[0].Keep()
-		}
-		out = append(out, same)
+		out = append(out, n.passed(i, g[0]))
 	}
 	return out
+}
+
+// passed is the gradient itself if input i wants one.
+func (n *Node) passed(i int, g *Tensor) *Tensor {
+	if !n.wants(i) {
+		return nil
+	}
+	return g.Keep()
 }
 
 // Sub is a - b.
@@ -130,9 +134,7 @@ func (m *Machine) Sub(a, b *Tensor) *Tensor {
 			if n.wants(1) {
 				out[1] = n.m.unary("neg", g[0])
 			}
-			if n.wants(0) {
-				out[0] = g[0].Keep()
-			}
+			out[0] = n.passed(0, g[0])
 			return out
 		}
 		n.made(y)

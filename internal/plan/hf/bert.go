@@ -19,11 +19,7 @@ type bert struct {
 func newBert(r *run) network {
 	c := r.job.Model
 	n := &bert{}
-	top := &builder{r: r}
-	base := top
-	if c.Head != model.HeadNone {
-		base = top.in("bert")
-	}
+	top, base := r.builders("bert")
 	n.embed = base.bertEmbeddings("embeddings")
 	for i := range c.Layers {
 		n.layers = append(n.layers, base.bertLayer(fmt.Sprintf("encoder.layer.%d", i)))

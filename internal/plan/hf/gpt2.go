@@ -5,7 +5,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
-	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // gpt2 is GPT2LMHeadModel.
@@ -20,11 +19,7 @@ type gpt2 struct {
 func newGPT2(r *run) network {
 	c := r.job.Model
 	g := &gpt2{dropout: c.EmbeddingDropout}
-	top := &builder{r: r}
-	base := top
-	if c.Head != model.HeadNone {
-		base = top.in("transformer")
-	}
+	top, base := r.builders("transformer")
 	g.tokens = base.embedding("wte", c.Vocab, c.Hidden)
 	g.positions = base.embedding("wpe", c.MaxPositions, c.Hidden)
 	for i := range c.Layers {

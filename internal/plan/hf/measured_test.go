@@ -1,12 +1,7 @@
 package hf_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -70,20 +65,11 @@ func TestMeasured(t *testing.T) {
 // In these runs NCCL gave the first step's bucket back later than the plan
 // assumes. What is reserved is then more, by no more than the plan says.
 func TestLateBucket(t *testing.T) {
-	dir, err := plancompare.Folder()
+	cases, err := plancompare.MeasuredIn("late_ddp.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "late_ddp.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for in := bufio.NewScanner(bytes.NewReader(data)); in.Scan(); n++ {
-		var c plancompare.Case
-		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
-			t.Fatal(err)
-		}
+	for _, c := range cases {
 		l, got := planCase(t, &c)
 		var late int64
 		for _, u := range l.Uncertain {
@@ -95,8 +81,5 @@ func TestLateBucket(t *testing.T) {
 		if late += 20 << 20; c.PeakReserved < got.Reserved || c.PeakReserved > got.Reserved+late {
 			t.Errorf("%s: reserved %d measured, %d to %d planned", c.Name, c.PeakReserved, got.Reserved, got.Reserved+late)
 		}
-	}
-	if n == 0 {
-		t.Error("no cases")
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // Parameter is a weight of the model.
@@ -21,6 +22,16 @@ func (p Parameter) Elements() int64 { return p.Tensor.Elements() }
 type builder struct {
 	r      *run
 	prefix string
+}
+
+// builders returns one for the model with its head and one for the model inside
+// it; without a head they are the same.
+func (r *run) builders(inside string) (top, base *builder) {
+	top = &builder{r: r}
+	if r.job.Model.Head == model.HeadNone {
+		return top, top
+	}
+	return top, top.in(inside)
 }
 
 // in is a builder for a part of the module.

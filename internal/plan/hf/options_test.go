@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // smallModels are one of each family, with layers that can be divided.
@@ -53,7 +54,7 @@ func smallJob(t *testing.T, text string) *model.Job {
 // Options of training in any combination run, leave nothing behind from step to
 // step, and come out the same every time.
 func TestOptionsOfTraining(t *testing.T) {
-	for seed := range int64(120) {
+	for seed := range int64(short.Times(120)) {
 		rng := rand.New(rand.NewSource(seed))
 		j := trainingJob(t, rng)
 		name := fmt.Sprintf("seed %d, %s, %+v", seed, j.Model.ModelType, *j)

@@ -1,44 +1,28 @@
 package hf
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 )
 
 // Models have the parameters that transformers gives them, in its order, which
 // is that of the optimizer's state. Of the largest models the file lists the
 // first layer alone.
 func TestParameters(t *testing.T) {
-	f, err := os.Open("../../../testdata/plan/params.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := bufio.NewScanner(z)
-	in.Buffer(nil, 1<<20)
 	rows, counted := map[string]int{}, map[string]int64{} // the second: of models whose fields are all defaults
-	for in.Scan() {
-		var want struct {
-			Family string
-			Given  map[string]any
-			Params int64
-			Named  [][2]any
-		}
-		if err := json.Unmarshal(in.Bytes(), &want); err != nil {
-			t.Fatal(err)
-		}
+	type parameters struct {
+		Family string
+		Given  map[string]any
+		Params int64
+		Named  [][2]any
+	}
+	for _, want := range jsonl.Must[parameters](t, "../../../testdata/plan/params.jsonl.gz") {
 		defaults := len(want.Given) == 0
 		want.Given["model_type"] = want.Family
 		text, err := json.Marshal(want.Given)
@@ -75,9 +59,6 @@ func TestParameters(t *testing.T) {
 				break
 			}
 		}
-	}
-	if err := in.Err(); err != nil {
-		t.Fatal(err)
 	}
 	for family := range families {
 		if rows[family] < 9 {

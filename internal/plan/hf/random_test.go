@@ -10,13 +10,14 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // Odd shapes and all ways of attention either run or are refused with a reason,
 // and what a step allocates is gone after it.
 func TestAttentionJobs(t *testing.T) {
 	ran := 0
-	for seed := range int64(600) {
+	for seed := range int64(short.Times(600)) {
 		rng := rand.New(rand.NewSource(seed))
 		text, j := attentionJob(t, rng)
 		r, err := hf.Run(context.Background(), j)
@@ -39,7 +40,7 @@ func TestAttentionJobs(t *testing.T) {
 			}
 		}
 	}
-	if ran < 300 {
+	if ran < short.Times(600)/2 {
 		t.Errorf("only %d jobs ran", ran)
 	}
 }

@@ -21,11 +21,7 @@ type vit struct {
 func newViT(r *run) network {
 	c := r.job.Model
 	n := &vit{}
-	top := &builder{r: r}
-	base := top
-	if c.Head != model.HeadNone {
-		base = top.in("vit")
-	}
+	top, base := r.builders("vit")
 	n.embed = base.vitEmbeddings("embeddings")
 	for i := range c.Layers {
 		n.layers = append(n.layers, base.vitLayer(fmt.Sprintf("layers.%d", i)))

@@ -1,10 +1,7 @@
 package ledger_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
 )
 
@@ -27,33 +25,17 @@ type segment struct{ size, addr uint64 }
 
 func tracedRuns(t *testing.T) []traced {
 	t.Helper()
-	f, err := os.Open("../../../testdata/plan/traced.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
+	type row struct {
+		plancompare.Case
+		Ranges [][3]json.RawMessage `json:"ranges"`
 	}
 	var out []traced
-	in := bufio.NewScanner(z)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		var run traced
-		var more struct {
-			Ranges [][3]json.RawMessage `json:"ranges"`
-		}
-		if err := json.Unmarshal(in.Bytes(), &run.Case); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(in.Bytes(), &more); err != nil {
-			t.Fatal(err)
-		}
+	for _, row := range jsonl.Must[row](t, "../../../testdata/plan/traced.jsonl.gz") {
+		run := traced{Case: row.Case}
 		if run.Name == "plain" {
 			continue // no model
 		}
-		for _, r := range more.Ranges {
+		for _, r := range row.Ranges {
 			size, _ := strconv.ParseUint(string(r[1]), 10, 64)
 			text, _ := strconv.Unquote(string(r[2]))
 			addr, err := strconv.ParseUint(text, 16, 64)
@@ -69,8 +51,8 @@ func tracedRuns(t *testing.T) []traced {
 		}
 		out = append(out, run)
 	}
-	if len(out) != 13 || in.Err() != nil {
-		t.Fatalf("%d runs, %v", len(out), in.Err())
+	if len(out) != 13 {
+		t.Fatalf("%d runs", len(out))
 	}
 	return out
 }

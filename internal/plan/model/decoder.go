@@ -148,32 +148,28 @@ func readMixtral(f *fields) {
 	}
 }
 
-func readGemma2(f *fields) {
-	f.decoder(shape{vocab: 256000, hidden: 2304, intermediate: 9216, layers: 26, heads: 8, positions: 8192, tied: true})
+// gemma reads what Gemma 2 and 3 have in common.
+func (f *fields) gemma(vocab, positions int, finalSoftcap, attnSoftcap float64) {
+	f.decoder(shape{vocab: vocab, hidden: 2304, intermediate: 9216, layers: 26, heads: 8, positions: positions, tied: true})
 	f.m.KVHeads = f.count(4, maxWidth, "num_key_value_heads")
 	f.m.HeadDim = f.count(256, maxWidth, "head_dim")
 	f.wholeHeads()
 	f.attentionBias(false)
 	f.activation("gelu_pytorch_tanh", "hidden_activation")
-	f.m.FinalSoftcap = f.cap(30, "final_logit_softcapping")
-	f.m.AttnSoftcap = f.cap(50, "attn_logit_softcapping")
+	f.m.FinalSoftcap = f.cap(finalSoftcap, "final_logit_softcapping")
+	f.m.AttnSoftcap = f.cap(attnSoftcap, "attn_logit_softcapping")
 	f.m.Bidirectional = f.bidirectional()
 	f.m.SlidingWindow, _ = f.optional(4096, maxPositions, "sliding_window")
+}
+
+func readGemma2(f *fields) {
+	f.gemma(256000, 8192, 30, 50)
 	f.layers(every(f.m.Layers, 2, SlidingAttention), "every second layer is full attention")
 	f.rope(f.m.HeadDim)
 }
 
 func readGemma3(f *fields) {
-	f.decoder(shape{vocab: 262208, hidden: 2304, intermediate: 9216, layers: 26, heads: 8, positions: 131072, tied: true})
-	f.m.KVHeads = f.count(4, maxWidth, "num_key_value_heads")
-	f.m.HeadDim = f.count(256, maxWidth, "head_dim")
-	f.wholeHeads()
-	f.attentionBias(false)
-	f.activation("gelu_pytorch_tanh", "hidden_activation")
-	f.m.FinalSoftcap = f.cap(0, "final_logit_softcapping")
-	f.m.AttnSoftcap = f.cap(0, "attn_logit_softcapping")
-	f.m.Bidirectional = f.bidirectional()
-	f.m.SlidingWindow, _ = f.optional(4096, maxPositions, "sliding_window")
+	f.gemma(262208, 131072, 0, 0)
 	if f.m.Bidirectional && f.m.SlidingWindow > 0 {
 		// The window then reaches half as far to either side.
 		f.m.SlidingWindow = f.m.SlidingWindow/2 + 1

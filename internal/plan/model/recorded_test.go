@@ -1,18 +1,15 @@
 package model
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 )
 
 // record is a configuration as transformers 5.17 wrote it: what was given, and
@@ -26,31 +23,7 @@ type record struct {
 
 func records(t testing.TB, name string) []record {
 	t.Helper()
-	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "plan", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var in io.Reader = file
-	if strings.HasSuffix(name, ".gz") {
-		if in, err = gzip.NewReader(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	scan := bufio.NewScanner(in)
-	scan.Buffer(nil, 4<<20)
-	var out []record
-	for scan.Scan() {
-		var r record
-		if err := json.Unmarshal(scan.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, r)
-	}
-	if err := scan.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return jsonl.Must[record](t, "../../../testdata/plan/"+name)
 }
 
 // settled is how a field of transformers' settled configuration is found in a

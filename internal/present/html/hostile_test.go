@@ -13,6 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -121,6 +122,7 @@ func TestHostileNames(t *testing.T) {
 
 // Names without end, lists without end: the report stays small.
 func TestSizeBound(t *testing.T) {
+	short.Skip(t)
 	endless := strings.Repeat(`"&'<`, 1<<14)
 	frame := timeline.Frame{Name: endless, Filename: "/" + endless + ".py", Line: 1}
 	frames := slices.Repeat([]timeline.Frame{frame}, 500)

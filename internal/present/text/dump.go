@@ -14,12 +14,17 @@ import (
 // Dumps writes the facts of the memory_stats() dumps in a file: PyTorch's table
 // of each, and the fractions that follow.
 func Dumps(w io.Writer, dumps []*stats.Dump, style Style) error {
+	return each(w, dumps, style, (*page).dump)
+}
+
+// each writes one thing after the other, with a line between them.
+func each[T any](w io.Writer, things []T, style Style, write func(*page, T)) error {
 	p := &page{w: w, style: style}
-	for i, d := range dumps {
+	for i, t := range things {
 		if i > 0 {
 			p.printf("\n")
 		}
-		p.dump(d)
+		write(p, t)
 	}
 	return p.err
 }

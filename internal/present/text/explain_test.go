@@ -2,10 +2,7 @@ package text
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +10,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
@@ -152,16 +150,9 @@ func TestExplainBounds(t *testing.T) {
 
 // The messages of measured runs give pages that need not be cut.
 func TestExplainMessages(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "measured.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	type died struct{ OOM string }
 	n := 0
-	for line := range bytes.Lines(raw) {
-		var run struct{ OOM string }
-		if err := json.Unmarshal(line, &run); err != nil {
-			t.Fatal(err)
-		}
+	for _, run := range jsonl.Must[died](t, "../../../testdata/measured.jsonl") {
 		if run.OOM == "" {
 			continue
 		}

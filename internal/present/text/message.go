@@ -11,14 +11,7 @@ import (
 // Messages writes the facts of the out-of-memory messages in a file, each as a
 // table of its numbers and how exact they are.
 func Messages(w io.Writer, messages []*stats.Message, style Style) error {
-	p := &page{w: w, style: style}
-	for i, m := range messages {
-		if i > 0 {
-			p.printf("\n")
-		}
-		p.message(m)
-	}
-	return p.err
+	return each(w, messages, style, (*page).message)
 }
 
 func (p *page) message(m *stats.Message) {

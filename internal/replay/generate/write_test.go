@@ -11,6 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -144,7 +145,7 @@ func recordings(t testing.TB) []string {
 
 // Whatever is repeated, the result is consistent and its replay is identical.
 func TestRepeatedRecordings(t *testing.T) {
-	for _, name := range recordings(t) {
+	for _, name := range short.Some(recordings(t), 6) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name)
@@ -325,7 +326,7 @@ func TestAnnotations(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	for _, name := range []string{"snapshots/gpt2_fixed-default", "snapshots/gpt2_fixed-tight-default", "variety/ring"} {
-		for _, want := range []int{500_000, 7_000_000} {
+		for _, want := range short.Some([]int{500_000, 7_000_000}, 1) {
 			_, data := generated(t, open(t, name), Options{Bytes: int64(want)})
 			if n := len(data); n < want*97/100 || n > want*103/100 {
 				t.Errorf("%s: %d bytes, want %d", name, n, want)

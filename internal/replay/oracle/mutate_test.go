@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // A damaged or hostile recording must end in a difference, never in a crash.
@@ -15,15 +17,11 @@ func TestMutatedRecordings(t *testing.T) {
 		"../../../testdata/verify/recordings/pools-18-2.json.gz",
 		"../../../testdata/verify/recordings/toggle-10-1.json.gz",
 	}
-	rounds := 60
-	if testing.Short() {
-		rounds = 10
-	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			original := load(t, file)
-			for seed := range uint64(rounds) {
+			for seed := range uint64(short.Times(60)) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				rec := *original
 				rec.Ops = slices.Clone(rec.Ops)

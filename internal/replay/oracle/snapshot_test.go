@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // TestRecordingsAsSnapshots replays recordings as if only a snapshot had been
@@ -22,7 +23,7 @@ func TestRecordingsAsSnapshots(t *testing.T) {
 	if len(files) != 54+16+18 {
 		t.Fatalf("%d recordings", len(files))
 	}
-	for _, file := range files {
+	for _, file := range short.Files(t, files, 8) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			rec, err := Load(t.Context(), File(file))

@@ -41,7 +41,7 @@ func TestFind(t *testing.T) {
 	} {
 		tr := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks(), Segments: []trace.Segment{{
 			Address: segment, TotalSize: size, AllocatedSize: 512, ActiveSize: 512, RequestedSize: 500, Type: "small",
-			Blocks: []trace.Block{{Address: a, Size: 512, RequestedSize: 500, State: alloc.ActiveAllocated}, {Address: b, Size: size - 512, State: alloc.Inactive.String()}},
+			Blocks: []trace.Block{{Address: a, Size: 512, RequestedSize: 500, State: alloc.ActiveAllocated}, {Address: b, Size: size - 512, State: alloc.Inactive}},
 		}}}
 		for _, e := range tt.events {
 			tr.Events.Append(e)

@@ -1,12 +1,12 @@
 package plancompare
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 )
 
 // Case is what was run and what was measured.
@@ -136,23 +136,5 @@ func readLines[T any](file string) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(filepath.Join(dir, file))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var out []T
-	in := bufio.NewScanner(f)
-	in.Buffer(nil, 1<<20)
-	for n := 1; in.Scan(); n++ {
-		var x T
-		if err := json.Unmarshal(in.Bytes(), &x); err != nil {
-			return nil, fmt.Errorf("%s line %d: %w", file, n, err)
-		}
-		out = append(out, x)
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return out, nil
+	return jsonl.Read[T](filepath.Join(dir, file))
 }

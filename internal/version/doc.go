@@ -1,0 +1,3 @@
+// Package version names this version of Ashlar: the program and the library
+// say the same.
+package version
