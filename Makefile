@@ -153,6 +153,7 @@ bench-host:
 
 # What-if against runs that were measured on a GPU under every setting: the table of docs/measured/whatif.md.
 truth:
+	@mkdir -p bin
 	$(GO) test ./internal/replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
 	@cat bin/truth.md
 
