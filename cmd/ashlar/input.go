@@ -17,7 +17,7 @@ import (
 // gcPercent is how much garbage there may be while a snapshot is read or
 // replayed, on top of what is in use. Nearly all that is allocated then stays,
 // so little is lost by collecting the rest soon.
-const gcPercent = 50
+const gcPercent = 40
 
 // saveMemory has garbage collected sooner, for work on a large trace that makes
 // little of it. The function it returns ends that.
