@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build demo test lint unit race invariants fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser screenshots help
+.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser browser-matrix screenshots help
 
 build:
 	@tools/scripts/setup
@@ -25,6 +25,10 @@ demo: build
 test: lint unit typecheck race invariants fuzz-short browser
 	@echo "all tests passed"
 
+# What takes too long for every change: nothing is left out or shortened.
+test-all: test race-all invariants-all browser-matrix
+	@echo "all tests passed, the long ones too"
+
 lint:
 	@tools/scripts/setup gcc python3 mallocs static-mallocs musl-gcc
 	$(GO) -C tools build -o ../bin/tools/ mvdan.cc/gofumpt honnef.co/go/tools/cmd/staticcheck
@@ -37,29 +41,26 @@ lint:
 	@if command -v python3 >/dev/null; then python3 tools/bench/torch/table.py --selftest && python3 -B tools/bench/gpu/bars.py --selftest; fi
 	@if command -v python3 >/dev/null; then python3 -B -m unittest discover -q -s python; fi
 
+# lint has run vet already.
 unit:
-	$(GO) test ./...
-	$(GO) -C tools test ./...
+	$(GO) test -vet=off ./...
+	$(GO) -C tools test -vet=off ./...
 
-# The race detector needs cgo, and so a C compiler.
-race:
+# The race detector on all packages; slow tests do less under -short. It needs
+# cgo, and so a C compiler.
+race: HOW := -short
+race-all: HOW := -timeout 2h
+race race-all:
 	@if command -v $${CC:-gcc} >/dev/null; then \
-		set -e; set -x; export CGO_ENABLED=1; \
-		$(GO) test -race ./alloc -rapid.checks=10; \
-		$(GO) test -race ./driver/... ./alloc/monitor ./examples/... ./internal/spin; \
-		$(GO) test -race ./internal/replay/oracle -run 'VerifyAll|Cancel'; \
-		$(GO) test -race ./internal/view -run Concurrent; \
-		$(GO) test -race ./internal/hostmem/run -run 'Service|Interrupted|Output|Failures'; \
-		$(GO) test -race ./cmd/ashlar -run 'Progress|Interrupt|Scripts/verify-(json|snapshot)'; \
+		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off -race $(HOW) ./...; $(GO) -C tools test -vet=off -race $(HOW) ./...; \
 	else echo "race: left out, there is no C compiler"; fi
 
 # The invariants of the engine are checked after every operation, and tensors of
 # a plan that are gone are spoilt.
-invariants:
-	$(GO) test -tags invariants ./alloc -rapid.checks=20
-	$(GO) test -tags invariants ./internal/replay ./internal/replay/verify ./internal/replay/oracle -skip 'Measured|OwnSettings|Programs|CutAnywhere|Curve|OnOOM|MidRun|DeviceMemory|Early'
-	$(GO) test -tags invariants ./internal/plan/eager
-	$(GO) test -tags invariants ./internal/plan/hf -run 'Options|Generate'
+invariants: HOW := -short
+invariants-all: HOW := -timeout 2h
+invariants invariants-all:
+	$(GO) test -vet=off -tags invariants $(HOW) ./alloc/... ./internal/replay/... ./internal/plan/eager ./internal/plan/hf
 
 # The parsers of files that come from elsewhere, 20 seconds each.
 fuzz-short:
@@ -121,6 +122,13 @@ browser: build
 	@if command -v chromium >/dev/null; then cd browsertests && $(GO) test -count 1 ./...; \
 	else echo "browser: left out, there is no chromium"; fi
 
+# The page in every browser of the family that there is.
+BROWSERS ?= chromium chromium-browser google-chrome google-chrome-beta google-chrome-unstable microsoft-edge brave-browser
+browser-matrix: build
+	@for b in $(BROWSERS); do if path=$$(command -v $$b); then \
+		echo "the page in $$path"; (cd browsertests && CHROMIUM=$$path $(GO) test -count 1 ./...) || exit 1; \
+	fi; done
+
 # Every screen, light and dark, into bin/screenshots.
 screenshots: build
 	cd browsertests && $(GO) run ./cmd/screenshots -ashlar ../bin/ashlar -out ../bin/screenshots \
@@ -160,6 +168,7 @@ truth:
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer, the page in a browser"
+	@echo "make test-all      the same, then the race detector and the invariants on all of it, the page in every browser"
 	@echo "make build         build $(BIN)"
 	@echo "make bench         benchmarks of the engine"
 	@echo "make lib           build bin/libashlar.so, the allocator for PyTorch (docs/gpu.md)"

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // Every command that reads a file ends with an answer or with one line, also if
@@ -14,12 +16,12 @@ func TestHostileFiles(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)
 	}
-	for _, command := range []string{
+	for _, command := range short.Some([]string{
 		"stats FILE", "stats FILE --json", "events FILE", "explain FILE", "explain FILE --json", "verify FILE",
 		"report FILE -o OUT.html", "whatif FILE --set expandable_segments:True", "tune FILE", "check FILE --max-reserved 1GiB",
 		"check FILE --survives 1GiB", "diff FILE " + served, "diff " + served + " FILE", "convert FILE OUT.json", "convert FILE OUT.pickle",
 		"convert FILE OUT.perfetto", "convert FILE OUT.parquet",
-	} {
+	}, 4) {
 		for _, file := range files {
 			t.Run(command+" "+filepath.Base(file), func(t *testing.T) {
 				out := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/present/html"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // numbersOf reads the exact numbers of a report by what they are.
@@ -157,6 +158,7 @@ func checkReportWhatif(t *testing.T, html string, got map[string][]float64, args
 
 // A long run makes no long report.
 func TestReportOfLongRun(t *testing.T) {
+	short.Skip(t)
 	out := filepath.Join(t.TempDir(), "report.html")
 	doc := document(t, "report", "../../testdata/snapshots/serve_generate-tight-default.pickle.gz", "-o", out)
 	info, err := os.Stat(out)

@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // A plan on the page is the document of the command, to the byte.
 func TestViewPlansAsTheCommand(t *testing.T) {
+	short.Skip(t)
 	dir, err := filepath.Abs(filepath.Join("..", "..", "testdata"))
 	if err != nil {
 		t.Fatal(err)

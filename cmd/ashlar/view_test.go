@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // startView runs ashlar view and returns the address it prints. The function
@@ -220,6 +222,7 @@ func TestViewOnABusyPort(t *testing.T) {
 // The same holds for comparisons, and for a search that comes to its end, but for
 // the time it took.
 func TestViewComparesAndTunesAsTheCommands(t *testing.T) {
+	short.Skip(t)
 	dir := filepath.Join("..", "..", "testdata")
 	files := []string{
 		filepath.Join(dir, "snapshots", "leak_graph-default.pickle.gz"), filepath.Join(dir, "snapshots", "leak_graph-tight-default.pickle.gz"),

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -91,7 +92,7 @@ var recordings = []struct {
 
 // Real programs, with the marks of their files and without any.
 func TestRecordings(t *testing.T) {
-	for _, tt := range recordings {
+	for _, tt := range short.Some(recordings, 8) {
 		dir := "testdata"
 		if tt.dir != "" {
 			dir = filepath.Join("..", "..", "testdata", tt.dir)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -43,7 +44,7 @@ func built(l *ledger.Ledger) (peak, largest int64) {
 // Where ranks divide the weights each makes only its part: a model that is
 // larger than a card can be built. What a step takes is the same.
 func TestBuildSharded(t *testing.T) {
-	for i, config := range small {
+	for i, config := range short.Some(small, 2) {
 		config = fmt.Sprintf(config, 4)
 		for _, extra := range [][]string{nil, {"lora", "8"}} {
 			for _, shard := range []string{"fsdp:4", "fsdp-mixed:4", "zero3:4"} {

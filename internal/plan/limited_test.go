@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -82,6 +83,7 @@ func TestLimited(t *testing.T) {
 
 // A job may be as much too large as it likes: that is an answer.
 func TestFarTooLarge(t *testing.T) {
+	short.Skip(t)
 	for _, conf := range []string{"", "expandable_segments:True"} {
 		q := under(t, byPreset(t, "batch", "256", "seq", "4096"), conf)
 		q.NoLevers = false
@@ -176,6 +178,7 @@ func TestTogether(t *testing.T) {
 // A choice of one layer less in longer groups is found beside what the estimate
 // of single layers proposes.
 func TestFindRecomputeLongerGroups(t *testing.T) {
+	short.Skip(t)
 	q := byPreset(t, "batch", "3", "seq", "4096")
 	q.Model = readModel(t, `{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
  "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": false, "dtype": "bfloat16"}`)

@@ -7,12 +7,14 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // In every piece of a timeline the components sum to what is allocated, and at
 // the peak they are those of the answer.
 func TestTimelineComponents(t *testing.T) {
+	short.Skip(t)
 	llama, err := model.Open("../../testdata/plan/llama-1b.json")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -204,7 +205,7 @@ func TestColours(t *testing.T) {
 
 // Segments can be stacked as blocks are: together they are what is reserved.
 func TestPicturesOfSegments(t *testing.T) {
-	for _, name := range []string{"snapshots/gpt2_varlen-tight-default", "variety/expand_tight", "variety/ring", "variety/expand_serve"} {
+	for _, name := range short.Some([]string{"snapshots/gpt2_varlen-tight-default", "variety/expand_tight", "variety/ring", "variety/expand_serve"}, 1) {
 		c := serve(t, nil, name)
 		r, err := c.s.runs.ready(1)
 		if err != nil {

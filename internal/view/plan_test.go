@@ -15,6 +15,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -73,6 +74,7 @@ func TestPlanForm(t *testing.T) {
 
 // The shapes are the public models: their parameters are counted as published.
 func TestShapes(t *testing.T) {
+	short.Skip(t)
 	published := map[string]int64{
 		"llama-3.2-1b": 1_235_814_400, "llama-3.1-8b": 8_030_261_248, "llama-3.1-70b": 70_553_706_496,
 		"qwen3-1.7b": 1_720_574_976, "qwen3-8b": 8_190_735_360, "qwen3-30b-a3b": 30_532_122_624,
@@ -171,6 +173,7 @@ func (c *client) postLines(q planQuestion, got func(name string, data json.RawMe
 // A plan is held against a run of the page: first the plan, then both. What
 // cannot be compared leaves the plan.
 func TestPlanAgainstARun(t *testing.T) {
+	short.Skip(t)
 	c := serve(t, nil, "plan/recordings/odd", "variety/stateonly")
 	asked := asking(t, "qwen3-1.7b", "batch", "3", "seq", "1777", "dtype", "bf16")
 	asked.Against, asked.Curve = 1, 300

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -75,6 +76,7 @@ func one(f timeline.Frame) []timeline.Frame { return []timeline.Frame{f} }
 // Whatever changes about the frames of a program, nothing is lost: every stack
 // is found again as what became of it.
 func TestStacksAreFoundAgain(t *testing.T) {
+	short.Skip(t)
 	isFile := func(f timeline.Frame, names ...string) bool {
 		for _, n := range names {
 			if strings.HasSuffix(f.Filename, n) {
@@ -212,6 +214,7 @@ func checkDiff(t testing.TB, d *Diff) {
 // Any two files at any moments: the sum of the differences is the difference of
 // the sums.
 func TestDifferencesAddUp(t *testing.T) {
+	short.Skip(t)
 	x := NewTable()
 	var all []*Side
 	for _, name := range []string{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -266,6 +267,7 @@ func TestRanksWithoutReplay(t *testing.T) {
 }
 
 func TestSequence(t *testing.T) {
+	short.Skip(t)
 	tr := open(t, "snapshots/serve_generate-default")
 	s := NewTable().sequence(tr)
 	n := 0

@@ -177,6 +177,7 @@ func TestRealSpike(t *testing.T) {
 // A run with expandable segments and too low a limit: the message advises what
 // is already on.
 func TestRealCapacity(t *testing.T) {
+	short.Skip(t)
 	raw, err := os.ReadFile("../../../testdata/variety/expand_tight.side.json")
 	if err != nil {
 		t.Fatal(err)

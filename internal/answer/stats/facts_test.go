@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -140,6 +141,7 @@ func TestPeaksWithoutReplay(t *testing.T) {
 }
 
 func TestSettingsExplained(t *testing.T) {
+	short.Skip(t)
 	s := collect(t, "variety/expand_serve.pickle.gz", nil).Settings
 	want := []Setting{
 		{"garbage_collection_threshold", "0.8", "above 80 % of the memory limit old cached blocks are freed"},

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 func TestAnswer(t *testing.T) {
+	short.Skip(t)
 	c := checked(t, "snapshots/ckpt_spike-tight-default")
 	p := c.Program
 	const limit = 2608 << 20

@@ -15,6 +15,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -76,7 +77,7 @@ func TestRecordedPeaksAreThoseOfStats(t *testing.T) {
 	for _, name := range []string{"gpt2_varlen-tight", "streams_graphs", "streams_graphs-tight", "resnet_batches-tight", "unet_multires-tight", "ckpt_spike"} {
 		files = append(files, "../../../testdata/snapshots/"+name+"-default.pickle.gz")
 	}
-	for _, file := range files {
+	for _, file := range short.Files(t, files, 4) {
 		name := strings.TrimPrefix(file, "../../../testdata/")
 		if name == "variety/stateonly.pickle.gz" {
 			continue

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
 // The columns have every event once, and no peak is lost in them.
 func TestColumns(t *testing.T) {
-	for _, file := range []string{streams, fragmented, midrun, long} {
+	for _, file := range short.Files(t, []string{streams, fragmented, midrun, long}, 2) {
 		s := subjectOf(t, read(t, file, false))
 		columns := s.columns()
 		if len(columns) > curveColumns {
@@ -77,7 +78,7 @@ var rectangle = regexp.MustCompile(`M([0-9.]+) ([0-9.]+)h([0-9.]+)v([0-9.]+)h-[0
 // The areas of the map are the bytes: of all segments, and of what is live and
 // pending in them.
 func TestMapAreas(t *testing.T) {
-	for _, file := range []string{fragmented, healthy, streams, expandable, midrun, stateOnly, long} {
+	for _, file := range short.Files(t, []string{fragmented, healthy, streams, expandable, midrun, stateOnly, long}, 3) {
 		s := subjectOf(t, read(t, file, false))
 		m := newSegmentMap(s, details[0])
 		area := func(path string) (sum float64) {

@@ -276,7 +276,7 @@ func TestAllFiles(t *testing.T) {
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)
 	}
-	for _, file := range short.Some(append(files, long), 4) {
+	for _, file := range short.Files(t, append(files, long), 4) {
 		html := write(t, read(t, file, false))
 		checkAlone(t, html)
 		checkPictures(t, html)
