@@ -56,7 +56,7 @@ func TestPreloadReplaced(t *testing.T) {
 			if !withMemory && os.Getuid() != 0 {
 				continue // nothing is left to be read
 			}
-			r, err := look(pid, withMemory)
+			r, err := inspect(pid, withMemory)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
 package detect
 
-// The allocators that are told apart. Anything else is Unknown, with the object
+// The allocators that detect knows. Anything else is Unknown, with the object
 // that holds it.
 const (
 	Glibc    = "glibc"
@@ -44,7 +44,7 @@ type Ignored struct {
 	Why   string `json:"why"`
 }
 
-// Result is all that is told about one process.
+// Result is all that is known about one process.
 type Result struct {
 	PID        int      `json:"pid"`
 	Command    []string `json:"command"`

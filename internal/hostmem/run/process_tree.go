@@ -8,26 +8,26 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
-// kin is a command with all its descendants, also those that have left its
-// process group and were left by their parents, as daemons do. An orphan comes
-// to this program, which is the kernel's subreaper while a command runs, and is
-// the command's in either of two cases: it was seen in its tree before, or it has
-// the mark, which is given to the first process and inherited by all others.
-// Other children of this program have neither, and are left alone.
+// processTree is a command with all its descendants, including those that left
+// its process group and lost their parents, as daemons do. While a command runs,
+// this program is the subreaper: the kernel makes orphans its children. An orphan
+// belongs to the command if it was seen in the tree before, or if it has the
+// mark, which the first process gets and all others inherit. Other children of
+// this program have neither, and are left alone.
 //
-// The calls are made by one goroutine.
-type kin struct {
-	first   int // its first process, which others wait for
+// It is not safe for concurrent use.
+type processTree struct {
+	first   int // the first process, which others wait for
 	mark    mark
 	release func()         // lets orphans go to init again
-	seen    map[int]uint64 // those that were found and run, with when they began
+	seen    map[int]uint64 // start times of running processes, by PID
 	used    totals         // by orphans that were collected
 
-	daemon      int           // who goes on for the first process; 0: nobody does
+	daemon      int           // process that replaces the first one; 0: none
 	daemonEnded chan struct{} // closed when it has ended
 	daemonExit  *Exit         // once it was collected
 	failure     *Exit         // of the first orphan of another group that failed
-	ending      bool          // they are being ended: then it is no failure
+	ending      bool          // they are being stopped, so an exit is no failure
 }
 
 // totals is what the kernel has counted for processes that have ended.
@@ -44,10 +44,10 @@ func (t *totals) add(o totals) {
 	t.maxRSS = max(t.maxRSS, o.maxRSS)
 }
 
-// look finds all of them that run, parents before children, and collects the
-// orphans among those that have ended.
-func (k *kin) look() []*proc.Stat {
-	all := k.children()
+// scan returns the running processes, parents before children, and collects
+// orphans that have ended.
+func (t *processTree) scan() []*proc.Stat {
+	all := t.children()
 	for i := 0; i < len(all); i++ {
 		for _, pid := range proc.Children(all[i].PID) {
 			// Its number may be another's by now: so its parent counts.
@@ -58,24 +58,24 @@ func (k *kin) look() []*proc.Stat {
 	}
 	found := make(map[int]bool, len(all))
 	for _, s := range all {
-		k.seen[s.PID], found[s.PID] = s.Start, true
+		t.seen[s.PID], found[s.PID] = s.Start, true
 	}
-	for pid, start := range k.seen {
+	for pid, start := range t.seen {
 		if found[pid] {
 			continue
 		}
 		if s, err := proc.ReadStat(pid); err != nil || s.Start != start {
-			delete(k.seen, pid)
+			delete(t.seen, pid)
 		}
 	}
 	return all
 }
 
-// children finds those that are children of this program: the first process and
-// orphans. One that has ended since they were listed may have left orphans that
-// are not in the list: then there is another.
-func (k *kin) children() []*proc.Stat {
-	const lists = 10 // there may be no end of short processes
+// children returns the processes that are children of this program: the first
+// one and orphans. A process that ended since the listing may have left orphans
+// that are not listed; then children lists again.
+func (t *processTree) children() []*proc.Stat {
+	const lists = 10 // short processes may follow each other for ever
 	self := os.Getpid()
 	ended := map[int]bool{}
 	for n := 1; ; n++ {
@@ -83,7 +83,7 @@ func (k *kin) children() []*proc.Stat {
 		again := false
 		for _, pid := range proc.Children(self) {
 			s, err := proc.ReadStat(pid)
-			if err == nil && (s.Parent != self || !k.has(s)) {
+			if err == nil && (s.Parent != self || !t.owns(s)) {
 				continue // another's
 			}
 			if err == nil && !exited(s) {
@@ -92,8 +92,8 @@ func (k *kin) children() []*proc.Stat {
 			}
 			again = again || !ended[pid]
 			ended[pid] = true
-			if err == nil && pid != k.first {
-				k.collect(s)
+			if err == nil && pid != t.first {
+				t.collect(s)
 			}
 		}
 		if !again || n == lists {
@@ -102,30 +102,30 @@ func (k *kin) children() []*proc.Stat {
 	}
 }
 
-// exited tells whether a process has ended, not only its first thread: the others
+// exited reports whether a process has ended, not only its first thread: the others
 // may still have children.
 func exited(s *proc.Stat) bool { return s.Ended() && s.Threads <= 1 }
 
-// has tells whether a child of this program belongs to the command.
-func (k *kin) has(s *proc.Stat) bool {
-	start, seen := k.seen[s.PID]
-	return s.PID == k.first || seen && start == s.Start || k.mark.on(s.PID)
+// owns reports whether a child of this program belongs to the command.
+func (t *processTree) owns(s *proc.Stat) bool {
+	start, seen := t.seen[s.PID]
+	return s.PID == t.first || seen && start == s.Start || t.mark.on(s.PID)
 }
 
-// pids lists all of them that run, for a sampler.
-func (k *kin) pids() []int {
+// pids lists the running processes, for a sampler.
+func (t *processTree) pids() []int {
 	var pids []int
-	for _, s := range k.look() {
+	for _, s := range t.scan() {
 		pids = append(pids, s.PID)
 	}
 	return pids
 }
 
 // collect takes an orphan that has ended out of the table of processes.
-func (k *kin) collect(s *proc.Stat) {
-	if s.PID == k.daemon {
+func (t *processTree) collect(s *proc.Stat) {
+	if s.PID == t.daemon {
 		select {
-		case <-k.daemonEnded:
+		case <-t.daemonEnded:
 		default:
 			return // somebody still waits for it
 		}
@@ -134,49 +134,49 @@ func (k *kin) collect(s *proc.Stat) {
 	if !ok {
 		return
 	}
-	k.used.add(used)
-	if s.PID == k.daemon {
-		k.daemonExit = exit
+	t.used.add(used)
+	if s.PID == t.daemon {
+		t.daemonExit = exit
 	}
-	if *exit != (Exit{}) && s.Group != k.first && k.failure == nil && !k.ending {
-		k.failure = exit
+	if *exit != (Exit{}) && s.Group != t.first && t.failure == nil && !t.ending {
+		t.failure = exit
 	}
 }
 
-// failed is how a service ended that was over with success: a daemon may have
-// failed before it was known to be the one that goes on.
-func (k *kin) failed(e *Exit) *Exit {
-	if k != nil && e != nil && *e == (Exit{}) && k.failure != nil {
-		return k.failure
+// failed returns how a service that seems to have succeeded really ended: a
+// daemon may have failed before it was known to be the one that goes on.
+func (t *processTree) failed(e *Exit) *Exit {
+	if t != nil && e != nil && *e == (Exit{}) && t.failure != nil {
+		return t.failure
 	}
 	return e
 }
 
-// settledWithin is how long a command that goes to the background may take for
-// it after its first process has ended.
+// settledWithin is how long a command may take to go to the background after its
+// first process has ended.
 const settledWithin = 500 * time.Millisecond
 
-// background tells whether the command goes on in the background when who was it
-// until now has ended with success: as a daemon, in another process group, or as
-// what a script has started and left. Often there is one more between the first
-// process and the daemon, which ends soon; so do workers of the same group that
-// follow their master.
-func (k *kin) background() bool {
+// background reports whether the command goes on in the background after its
+// process ended with success: as a daemon, in another process group, or as
+// something that a script started and left. Often there is one more process
+// between the first one and the daemon, which ends soon; so do workers of the
+// same group that follow their master.
+func (t *processTree) background() bool {
 	for end := time.Now().Add(settledWithin); ; time.Sleep(5 * time.Millisecond) {
 		late := time.Now().After(end)
-		all := k.look()
-		if e := k.daemonExit; k.daemon != 0 && (e == nil || *e != (Exit{})) {
+		all := t.scan()
+		if e := t.daemonExit; t.daemon != 0 && (e == nil || *e != (Exit{})) {
 			return false
 		}
 		// The others will become children of this program too, if they stay.
 		var oldest *proc.Stat
 		for _, s := range all {
-			if s.Parent == os.Getpid() && (s.Group != k.first || late) && (oldest == nil || s.Start < oldest.Start) {
+			if s.Parent == os.Getpid() && (s.Group != t.first || late) && (oldest == nil || s.Start < oldest.Start) {
 				oldest = s
 			}
 		}
 		if oldest != nil {
-			k.await(oldest.PID)
+			t.await(oldest.PID)
 			return true
 		}
 		if len(all) == 0 || late {
@@ -185,22 +185,22 @@ func (k *kin) background() bool {
 	}
 }
 
-// await has the end of the daemon be that of the command.
-func (k *kin) await(daemon int) {
+// await makes the end of the daemon the end of the command.
+func (t *processTree) await(daemon int) {
 	ended := make(chan struct{})
-	k.daemon, k.daemonEnded, k.daemonExit = daemon, ended, nil
+	t.daemon, t.daemonEnded, t.daemonExit = daemon, ended, nil
 	go func() {
 		awaitEnd(daemon)
 		close(ended)
 	}()
 }
 
-// close collects what has ended. Orphans go to init again.
-func (k *kin) close() {
-	all := k.look()
-	if k.daemon != 0 && k.daemonExit == nil && !slices.ContainsFunc(all, func(s *proc.Stat) bool { return s.PID == k.daemon }) {
-		<-k.daemonEnded
-		k.look()
+// close collects what has ended and lets orphans go to init again.
+func (t *processTree) close() {
+	all := t.scan()
+	if t.daemon != 0 && t.daemonExit == nil && !slices.ContainsFunc(all, func(s *proc.Stat) bool { return s.PID == t.daemon }) {
+		<-t.daemonEnded
+		t.scan()
 	}
-	k.release()
+	t.release()
 }

@@ -5,46 +5,45 @@ import (
 	"time"
 )
 
-// interruptedGrace is how long commands have to end when the user waits: all that
-// run, together.
+// interruptedGrace is how long all running commands together may take to end
+// after an interrupt.
 const interruptedGrace = 2 * time.Second
 
-// patience is how long commands that are to end are waited for. It is less when
-// the user interrupts, also in the middle of it, and none when they are to be
-// killed.
-type patience struct {
+// stopDeadline decides how long to wait for commands that are to end. An
+// interrupt shortens the wait, even one that has begun, and kill ends it.
+type stopDeadline struct {
 	ctx   context.Context
-	kill  <-chan struct{} // closed: no more waiting; may be nil
-	since time.Time       // when the interrupt was noticed; zero: it was not
+	kill  <-chan struct{} // closed: do not wait; may be nil
+	since time.Time       // when the interrupt was noticed; zero: not yet
 }
 
-// none tells that what runs is to be killed at once.
-func (p *patience) none() bool {
+// killNow reports whether to kill running processes at once.
+func (s *stopDeadline) killNow() bool {
 	select {
-	case <-p.kill:
+	case <-s.kill:
 		return true
 	default:
 		return false
 	}
 }
 
-// over tells whether a grace that began then is.
-func (p *patience) over(begin time.Time, grace time.Duration) bool {
+// passed reports whether a grace period that started at begin is over.
+func (s *stopDeadline) passed(begin time.Time, grace time.Duration) bool {
 	now := time.Now()
-	if p.since.IsZero() && p.ctx.Err() != nil {
-		p.since = now
+	if s.since.IsZero() && s.ctx.Err() != nil {
+		s.since = now
 	}
-	return p.none() || now.Sub(begin) >= grace || !p.since.IsZero() && now.Sub(p.since) >= interruptedGrace
+	return s.killNow() || now.Sub(begin) >= grace || !s.since.IsZero() && now.Sub(s.since) >= interruptedGrace
 }
 
-// pause waits a little.
-func (p *patience) pause(d time.Duration) {
-	if p.none() {
+// pause waits for d, or less if kill is closed.
+func (s *stopDeadline) pause(d time.Duration) {
+	if s.killNow() {
 		time.Sleep(min(d, 5*time.Millisecond))
 		return
 	}
 	select {
-	case <-p.kill:
+	case <-s.kill:
 	case <-time.After(d):
 	}
 }
