@@ -7,35 +7,34 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// Room is what there is for a job: a card, a cap, both or neither.
-type Room struct {
+// Capacity is the memory that a job may use: a card, a limit, both or neither.
+type Capacity struct {
 	Card  *cards.Card // nil if none was named
-	Limit uint64      // cap on reserved memory; 0 is none
+	Limit uint64      // on reserved memory; 0 is none
 }
 
-// given tells whether there is anything to fit into.
-func (r *Room) given() bool { return r.Card != nil || r.Limit > 0 }
+// given reports whether there is a card or a limit.
+func (c *Capacity) given() bool { return c.Card != nil || c.Limit > 0 }
 
-// card is the one that was named, or the one that measurements are of.
-func (r *Room) card() cards.Card {
-	if r.Card != nil {
-		return *r.Card
+// card returns the card that was named, or the one that was measured.
+func (c *Capacity) card() cards.Card {
+	if c.Card != nil {
+		return *c.Card
 	}
-	c, _ := cards.Find("h200")
-	c.Context = cards.Estimate
-	return c
+	card, _ := cards.Find("h200")
+	card.Context = cards.Estimate
+	return card
 }
 
-// context is what the process holds of the device beside the allocator's memory
-// and what communication takes.
-func (r *Room) context() (bytes uint64, estimated bool) {
-	c := r.card()
-	return c.OutsideBytes, c.Context != cards.Measured
+// context returns what the process holds on the device, without the allocator's
+// memory and that of communication libraries.
+func (c *Capacity) context() (bytes uint64, estimated bool) {
+	card := c.card()
+	return card.OutsideBytes, card.Context != cards.Measured
 }
 
-// collectives is what communication libraries hold for a job outside of the
-// allocator.
-func (r *Room) collectives(j *model.Job) uint64 {
+// collectives returns what communication libraries hold outside the allocator.
+func (c *Capacity) collectives(j *model.Job) uint64 {
 	if !communicates(j) {
 		return 0
 	}
@@ -43,43 +42,43 @@ func (r *Room) collectives(j *model.Job) uint64 {
 	return n
 }
 
-// communicates tells whether a job has ranks to talk to. One rank alone counts:
-// DDP and FSDP set the library up for it too.
+// communicates reports whether a job uses a communication library. DDP and FSDP
+// set it up even for a single rank.
 func communicates(j *model.Job) bool { return j.Shard != (model.Shard{}) }
 
-// outside is what the process holds beside the allocator's memory.
-func (r *Room) outside(j *model.Job) uint64 {
-	n, _ := r.context()
-	return n + r.collectives(j)
+// outside returns what the process holds outside the allocator.
+func (c *Capacity) outside(j *model.Job) uint64 {
+	n, _ := c.context()
+	return n + c.collectives(j)
 }
 
-// device is what the card has for the allocator of a job; 0 without a card.
-func (r *Room) device(j *model.Job) uint64 {
-	if r.Card == nil {
+// device returns what the card has for the allocator of a job; 0 without a card.
+func (c *Capacity) device(j *model.Job) uint64 {
+	if c.Card == nil {
 		return 0
 	}
-	return max(r.Card.TotalBytes-min(r.Card.TotalBytes, r.outside(j)), 1)
+	return max(c.Card.TotalBytes-min(c.Card.TotalBytes, c.outside(j)), 1)
 }
 
-// available is the most that may be reserved; 0 if nothing bounds it.
-func (r *Room) available(j *model.Job) uint64 {
-	d := r.device(j)
+// available returns the most that may be reserved; 0 if nothing bounds it.
+func (c *Capacity) available(j *model.Job) uint64 {
+	d := c.device(j)
 	switch {
 	case d == 0:
-		return r.Limit
-	case r.Limit == 0:
+		return c.Limit
+	case c.Limit == 0:
 		return d
 	}
-	return min(d, r.Limit)
+	return min(d, c.Limit)
 }
 
-// conditions are those of a run in the room.
-func (r *Room) conditions(s settings.Settings, j *model.Job) replay.Conditions {
-	return replay.Conditions{Settings: s, Limit: r.Limit, DeviceMemory: r.device(j)}
+// conditions returns the conditions of a run within the capacity.
+func (c *Capacity) conditions(s settings.Settings, j *model.Job) replay.Conditions {
+	return replay.Conditions{Settings: s, Limit: c.Limit, DeviceMemory: c.device(j)}
 }
 
-// equip gives a job what it takes from the card.
-func (r *Room) equip(j *model.Job) {
-	c := r.card()
-	j.Workspace, j.Capability = int64(c.WorkspaceBytes()), 10*c.Major+c.Minor
+// equip sets the properties of a job that depend on the card.
+func (c *Capacity) equip(j *model.Job) {
+	card := c.card()
+	j.Workspace, j.Capability = int64(card.WorkspaceBytes()), 10*card.Major+card.Minor
 }
