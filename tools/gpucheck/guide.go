@@ -36,7 +36,7 @@ func (g *guide) begin() {
 	clear(g.rank)
 }
 
-// reference is the recorded device; it tells the guide what it answers.
+// reference is the recorded device; it reports its answers to the guide.
 type reference struct {
 	*recorded.Driver
 	guide *guide

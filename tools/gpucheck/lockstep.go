@@ -325,7 +325,7 @@ func (l *lockstep) statistics(want map[string]int64) []string {
 }
 
 // run performs the whole recording. It goes on after the runs have parted:
-// the statistics tell how much it matters.
+// the statistics show how much it matters.
 func (l *lockstep) run(ctx context.Context) (*outcome, error) {
 	out := &outcome{}
 	next := 0

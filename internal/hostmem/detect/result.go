@@ -24,7 +24,7 @@ const (
 // Finding is which malloc it is and how that was found.
 type Finding struct {
 	Allocator  string     `json:"allocator"`
-	Version    *string    `json:"version"` // nil if it does not tell
+	Version    *string    `json:"version"` // nil if unknown
 	Object     string     `json:"object"`  // the file that holds it, as the process sees it
 	How        string     `json:"how"`
 	Confidence Confidence `json:"confidence"`
