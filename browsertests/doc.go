@@ -1,6 +1,6 @@
-// Package browsertests shows the page of ashlar view to a real browser and does
-// what people do with it. It is a module of its own, so that nothing here weighs
-// on the program.
+// Package browsertests opens the page of ashlar view in a real browser and uses
+// it as people do. It is a module of its own, so that the program does not have
+// its dependencies.
 //
 //	go test .                        needs chromium
 //	go run ./cmd/screenshots         pictures of all screens

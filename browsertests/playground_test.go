@@ -22,7 +22,7 @@ func (s *scene) at(step int) {
 	s.sees(fmt.Sprintf("[data-field=at][data-at='%d'][data-wanted='%d']", step, step))
 }
 
-// sentences are what the page tells about the step, each with its rule.
+// sentences are what the page says about the step, each with its rule.
 func (s *scene) sentences() []string {
 	s.Helper()
 	var all []string

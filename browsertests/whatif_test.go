@@ -147,7 +147,7 @@ func TestWhatIfSurvivor(t *testing.T) {
 	s.sees("[data-panel=segment]")
 	s.press(page.Right)
 	s.sees("[data-panel=block] .facts")
-	// The address tells it all: another tab shows the same, and the recording is a
+	// The address holds it all: another tab shows the same, and the recording is a
 	// button away.
 	s.click(".variant-line button")
 	s.until("!document.querySelector('.variant-line')")

@@ -4,7 +4,7 @@
     ashlar.record()
 
 Copy this one file beside the job; it needs nothing but Python 3.9 and PyTorch
-2.1 or later. A script that should not be changed is run through it instead:
+2.1 or later. To leave a script unchanged, run it through this file instead:
 
     python ashlar.py train.py --batch 8
     torchrun --nproc-per-node 8 ashlar.py train.py --batch 8
@@ -12,11 +12,10 @@ Copy this one file beside the job; it needs nothing but Python 3.9 and PyTorch
 A file is written when the job runs out of GPU memory, at a signal
 (on_signal="SIGUSR1"), and at ashlar.dump(). It is the pickle that
 torch.cuda.memory._dump_snapshot() writes, with one more key, "ashlar": what a
-snapshot does not tell (the statistics, the message, the limit, the devices, the
-step). Ashlar reads it, pickle.load does without torch, and PyTorch's
-memory_viz page does.
+snapshot lacks (the statistics, the message, the limit, the devices, the step).
+Ashlar, pickle.load without torch, and PyTorch's memory_viz page can read it.
 
-Call ashlar.step() at the begin of each step to have the steps numbered.
+Call ashlar.step() at the beginning of each step to number the steps.
 
 How it behaves in a job:
 
@@ -28,15 +27,15 @@ How it behaves in a job:
   place: a better version replaces it.
 * Libraries provoke OOMs and catch them: cuDNN tries algorithms this way, and
   loops halve their batch. So the first OOM of a process is written under
-  `path`, and later ones replace `...-last`, not all of them: writing may take a
-  tenth of the time, and at least MIN_GAP seconds lie between two files. The OOM
-  that kills the job is not lost to this. If it was left out, the exception
-  that reaches the top of a thread, or the end of the process soon after, is the
-  occasion to write it; its event and what came before are in the history.
-* The text of the error is not known yet when PyTorch tells about an OOM. The
-  file is written without it, and written anew when the exception comes by:
-  at the top of a thread, or at a `with ashlar.guard():` for jobs that catch
-  exceptions themselves.
+  `path`, and some of the later ones replace `...-last`: writing may take a tenth
+  of the time, and at least MIN_GAP seconds lie between two files. The OOM that
+  kills the job is still written: if it was left out, the exception that reaches
+  the top of a thread, or the end of the process soon after, causes it to be
+  written; its event and what came before are in the history.
+* The text of the error is not known yet when PyTorch reports an OOM. The file
+  is written without it, and rewritten when the exception is seen: at the top of
+  a thread, or at a `with ashlar.guard():` for jobs that catch exceptions
+  themselves.
 
 docs/recording.md of Ashlar describes the file.
 """
@@ -137,7 +136,7 @@ def stop():
 
 
 class _Written:
-    """An OOM file: enough to write it anew with other facts."""
+    """An OOM file: enough to rewrite it with other facts."""
 
     def __init__(self, path, head, size, facts, ooms):
         self.path, self.head, self.size, self.facts, self.ooms = path, head, size, facts, ooms
@@ -158,7 +157,7 @@ class _Recorder:
         self.reset()
 
     def reset(self):
-        """Begin anew, as in a process that was forked."""
+        """Start afresh, as in a forked process."""
         self.pid = os.getpid()
         self.lock = threading.RLock()  # a signal may come between taking it and saying so
         self.writer = None  # the thread that is writing
@@ -206,7 +205,7 @@ class _Recorder:
             sys.meta_path.insert(0, self.finder)
 
     def arm(self):
-        """Have start called when CUDA is initialised, or now if it is."""
+        """Call start when CUDA is initialised, or now if it is."""
         torch = sys.modules["torch"]
         if not hasattr(torch._C, "_cuda_attach_out_of_memory_observer"):
             _log("nothing is recorded: this PyTorch has no CUDA")
@@ -269,7 +268,7 @@ class _Recorder:
             _log("OOM: %r" % e)
 
     def saw(self, error, fatal):
-        """An exception came by. fatal: nobody will catch it."""
+        """Note an exception. fatal: nobody will catch it."""
         try:
             error = _oom_of(error)
             if error is None or not self.on_oom or self.pid != os.getpid() or getattr(error, "_ashlar_seen", False):
@@ -318,7 +317,7 @@ class _Recorder:
             self.end(number)
 
     def end(self, number):
-        """Have a signal do what it had done without us."""
+        """Let a signal do what it would do without us."""
         try:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
@@ -326,7 +325,7 @@ class _Recorder:
             _log("signal %d: %r" % (number, e))
 
     def hook(self):
-        """See the exceptions that nobody catches, and the end."""
+        """Hook into uncaught exceptions and the end of the process."""
         top, thread_top = sys.excepthook, threading.excepthook
 
         def excepthook(kind, error, trace):
@@ -429,7 +428,7 @@ class _Recorder:
         return path.replace("{rank}", str(rank)).replace("{pid}", str(os.getpid()))
 
     def amend(self, message):
-        """Write the last OOM file anew, with the text of the error."""
+        """Rewrite the last OOM file with the text of the error."""
         lock = self.enter(WAIT)
         if lock is None:
             return False
@@ -466,7 +465,7 @@ class _Recorder:
 
 
 def _facts(torch, reason, request):
-    """What a snapshot does not tell. request: what the observer was given."""
+    """What a snapshot lacks. request: what the observer was given."""
     cuda = torch.cuda
     device, segment, allowed, free = request or (None, None, None, None)
     if device is None:
@@ -596,7 +595,7 @@ def _store(path, snapshot, facts):
 
 
 def _replace(path, head, facts):
-    """Write a file anew with other facts, and return its size."""
+    """Rewrite a file with other facts, and return its size."""
     tail = _tail(facts)
     with open(path, "rb") as old, _Part(path) as f:
         left = head

@@ -10,8 +10,8 @@ or, for a script that should not be changed:
 The module needs Python 3.9, PyTorch 2.4 for CUDA or later, and libashlar.so,
 which `go build -buildmode=c-shared -o bin/libashlar.so ./cmd/libashlar` makes.
 It is looked for at ASHLAR_LIBRARY, beside this file, in ../bin, and then where
-the loader looks (LD_LIBRARY_PATH). Without -o Go calls it libashlar and puts it
-where it was started; that name is found beside this file and in the folder above.
+the loader looks (LD_LIBRARY_PATH). Without -o, Go names it libashlar and writes it
+to the current directory; that name is found beside this file and in the folder above.
 
 Environment:
 
@@ -24,7 +24,7 @@ Environment:
 
 What a job sees:
 
-* torch.cuda.memory_stats() and all that rests on it (memory_allocated, peaks and
+* torch.cuda.memory_stats() and all that builds on it (memory_allocated, peaks and
   their resets, memory_summary), memory_snapshot, _record_memory_history,
   _snapshot, _dump_snapshot, out-of-memory observers, set_per_process_memory_fraction,
   empty_cache and the memory functions of torch.accelerator answer from Ashlar.
@@ -39,8 +39,8 @@ What a job sees:
   only (not with `python ashlar_torch.py`, which imports it in the parent). Forked
   processes that leave CUDA alone (DataLoader workers) are fine.
 
-What PyTorch offers to no allocator but its own: torch.cuda.MemPool, sharing of
-CUDA tensors between processes, and the checkpoints of memory that
+What PyTorch offers only with its own allocator: torch.cuda.MemPool, sharing of
+CUDA tensors between processes, and the memory checkpoints that
 torch.compile(mode="reduce-overhead") takes. They raise RuntimeError "... does
 not yet support ...".
 
@@ -53,7 +53,7 @@ external_annotations (record_function, _annotate_memory) and no compile_context.
 torch.backends.cudnn.benchmark = True has cuDNN ask the allocator for its largest
 free block (cacheInfo). PyTorch has no setter for the answer, so the library puts
 its own function into the class's table of virtual functions, in the memory of
-this process. info() tells whether it could. Where it could not, or must not
+this process. info() says whether it could. Where it could not, or must not
 (ASHLAR_PATCH_TORCH=0), the search raises RuntimeError "CUDAPluggableAllocator
 does not yet support cacheInfo": leave torch.backends.cudnn.benchmark False there.
 """
@@ -201,7 +201,7 @@ class _Ashlar:
         return RuntimeError(self.why())
 
     def complete_torch(self):
-        """Have what PyTorch asks and has no setter for answered, too."""
+        """Answer what PyTorch asks although it has no setter for it."""
         self.cache_info_missing = None if self.so.ashlar_complete_torch() else self.why()
 
     def info(self):
@@ -253,7 +253,7 @@ class _Ashlar:
 
 
 # The history. The library keeps the events; the stacks are gathered here,
-# because only Python and PyTorch can tell them.
+# because only Python and PyTorch know them.
 
 
 class _History:
@@ -321,7 +321,7 @@ class _History:
         self.live = {}
 
     def watch(self, context, stacks):
-        """Have stacks gathered from now on, or not."""
+        """Switch the gathering of stacks on or off."""
         self.gather = getattr(self.profiler, "gather_traceback", None)
         self.context = context if self.gather is not None else None
         self.cpp = stacks == "all"
@@ -385,7 +385,7 @@ def _matched(trace, log, context):
     Allocations and frees of one address take turns, so the newest event of an
     address belongs to the newest call, and so on back in time. A call that is
     under way in another thread while the snapshot is taken can shift the stacks of
-    its address by one; the size tells if the call was another.
+    its address by one; the size shows whether it was another call.
     """
     calls = collections.defaultdict(list)
     for what, _, address, size, stack in log:
@@ -451,14 +451,14 @@ _warned = set()
 
 
 def _warn_once(text):
-    """Of a function that took the place of one of torch._C; the warning names who called PyTorch."""
+    """Warn once, from a function that replaces one of torch._C; the warning names the caller of PyTorch."""
     if text not in _warned:
         _warned.add(text)
         warnings.warn("ashlar_torch: " + text, RuntimeWarning, stacklevel=4)
 
 
 class _Answers:
-    """Functions that take the place of those of torch._C."""
+    """Functions that replace those of torch._C."""
 
     def __init__(self, torch, ashlar):
         self.torch, self.ashlar = torch, ashlar

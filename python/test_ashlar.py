@@ -1,6 +1,6 @@
 """Tests of ashlar.py without a GPU: torch is the fake in testdata/fake.
 
-They check what ashlar.py does with what torch tells it, not what torch does;
+They check what ashlar.py does with what torch reports, not what torch does;
 device_check.py is for that.
 
 python3 -m unittest discover -s python

@@ -46,7 +46,7 @@ to do.`,
 			if err != nil {
 				return failure{err}
 			}
-			info, err := gpu.Look(lib, gpu.When(when))
+			info, err := gpu.Inspect(lib, gpu.When(when))
 			if err != nil {
 				return failure{err}
 			}

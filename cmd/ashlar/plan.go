@@ -192,10 +192,10 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 		if err != nil {
 			return q, failure{fmt.Errorf("--gpu: %w", err)}
 		}
-		q.Room.Card = &card
+		q.Capacity.Card = &card
 	}
 	if o.limit.bytes != nil {
-		q.Room.Limit = *o.limit.bytes
+		q.Capacity.Limit = *o.limit.bytes
 	}
 	q.Settings = settings.Default()
 	if o.conf != "" {
@@ -267,7 +267,7 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 // text writes the answer for people.
 func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *plan.Document) error {
 	style := std.style()
-	head := text.PlanHead{Name: a.File, Options: a.Options, Room: q.Room}
+	head := text.PlanHead{Name: a.File, Options: a.Options, Capacity: q.Capacity}
 	if a.Max != nil {
 		if err := text.PlanLargest(w, head, a.Max, style); err != nil {
 			return err

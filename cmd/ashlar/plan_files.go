@@ -33,7 +33,7 @@ func (o *planOptions) runSweep(ctx context.Context, std stdio, file string, q pl
 	if err != nil {
 		return failed(ctx, err)
 	}
-	head := text.PlanHead{Name: input.Name(file), Options: q.Options.String(), Room: q.Room}
+	head := text.PlanHead{Name: input.Name(file), Options: q.Options.String(), Capacity: q.Capacity}
 	if o.out != "" {
 		if err := writeFile(ctx, o.out, func(w io.Writer) error { return text.PlanSVG(w, head, axes, cells) }); err != nil {
 			return err

@@ -52,7 +52,7 @@ const (
 	PartOnDevice  = "on_device"
 )
 
-// Bench is what the memory of one device costs.
+// Bench is how long operations on the memory of one device take.
 type Bench struct {
 	Device        Card      `json:"device"`
 	DriverVersion *string   `json:"driver_version"`
@@ -120,7 +120,7 @@ func (b *Bench) find(group, kind, part string, size uint64) *Row {
 	return nil
 }
 
-// key is what tells a row from the others.
+// key is what distinguishes a row from the others.
 func (r *Row) key() [7]string {
 	k := [7]string{r.Group, r.Case, r.Part}
 	if r.Settings != nil {

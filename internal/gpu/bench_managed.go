@@ -11,7 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// mostManaged is the most managed memory there ever is at a time. Managed
+// mostManaged is the most managed memory that is allocated at a time. Managed
 // memory may be larger than the device, which can bring a machine to its knees.
 const mostManaged = 4 * gib
 
@@ -183,13 +183,13 @@ func (r *runner) back(j *journey) error {
 	if err := r.dev.Synchronize(r.stream); err != nil {
 		return err
 	}
-	j.seen += look(j.host)
+	j.seen += touchPages(j.host)
 	return nil
 }
 
-// look reads a byte of every page, which brings the page here. The sum keeps
-// the compiler from leaving the reading out.
-func look(mem []byte) byte {
+// touchPages reads a byte of every page, which moves the page to the host. The sum
+// keeps the compiler from optimising the reads away.
+func touchPages(mem []byte) byte {
 	var sum byte
 	for i := 0; i < len(mem); i += os.Getpagesize() {
 		sum += mem[i]

@@ -2,7 +2,7 @@ package gpu
 
 // Info is what the GPUs of this machine are doing.
 type Info struct {
-	DriverVersion *string  `json:"driver_version"` // as NVML tells it
+	DriverVersion *string  `json:"driver_version"` // as NVML reports it
 	CUDAVersion   string   `json:"cuda_version"`   // the newest that the driver supports
 	Devices       []Device `json:"devices"`
 	Notes         []string `json:"notes"`

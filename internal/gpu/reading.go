@@ -151,7 +151,7 @@ func (b *Bench) readManaged() string {
 }
 
 // compared says how much longer or shorter a took than b; where the middle
-// halves of their rounds overlap they are not told apart.
+// halves of their rounds overlap they count as equal.
 func compared(a, b *Row) string {
 	switch {
 	case a.Low <= b.High && b.Low <= a.High:

@@ -16,7 +16,7 @@ import (
 
 // Against is a plan beside a recording of the run.
 type Against struct {
-	// Least is the size from which on allocations are compared.
+	// Least is the smallest size that is compared.
 	Least uint64 `json:"least_bytes"`
 	// Matched, Missing and Extra are bytes of allocations that both have, that
 	// only the recording has and that only the plan has, each counted once for
@@ -52,7 +52,7 @@ type PartPair struct {
 type PeakPair struct {
 	Name     string  `json:"name"`
 	Planned  uint64  `json:"planned_bytes"`
-	Measured *uint64 `json:"measured_bytes"` // nil if the recording does not tell
+	Measured *uint64 `json:"measured_bytes"` // nil if the recording does not have it
 }
 
 // TermPair are the allocations of one kind: the same op of the same module in
@@ -74,11 +74,11 @@ type PairCurve struct {
 	Phases   []Span   `json:"phases"`
 }
 
-// leastCompared is the size from which on allocations are compared: smaller
-// ones come from other segments.
+// leastCompared is the smallest size that is compared: smaller allocations come
+// from other segments.
 const leastCompared = alloc.SmallMax
 
-// Compare holds a plan against a recording. points is the length of the curves.
+// Compare compares a plan with a recording. points is the length of the curves.
 func Compare(ctx context.Context, q Question, r *run.Run, points int) (*Against, error) {
 	if err := q.prepare(); err != nil {
 		return nil, err
@@ -87,19 +87,19 @@ func Compare(ctx context.Context, q Question, r *run.Run, points int) (*Against,
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{l: p.run.ledger, run: r, t: r.Trace, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
+	c := &comparison{ledger: p.run.ledger, run: r, trace: r.Trace, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
 	c.recordedBirths()
 	if len(c.measured) == 0 {
 		return nil, fmt.Errorf("the recording has no allocation of %s or more: record the whole run, or at least a step", units.Whole(leastCompared))
 	}
 	c.matchSteps()
-	if p.program, err = Program(c.l, q.Settings); err != nil {
+	if p.program, err = Program(c.ledger, q.Settings); err != nil {
 		return nil, err
 	}
 	if c.matches == 0 {
 		return nil, errors.New("no allocation of the recording has a planned size: it is of another model, batch or sequence")
 	}
-	c.out.From, c.out.To = phaseText(c.l.PhaseAt(c.from)), phaseText(c.l.PhaseAt(c.to))
+	c.out.From, c.out.To = phaseText(c.ledger.PhaseAt(c.from)), phaseText(c.ledger.PhaseAt(c.to))
 	c.terms()
 	if c.out.Covered < 0.5 {
 		c.out.Notes = append(c.out.Notes, "most of what was recorded is not planned: the recording seems to be of another model, batch or sequence")
@@ -116,7 +116,7 @@ func Compare(ctx context.Context, q Question, r *run.Run, points int) (*Against,
 
 // peaks compares the highest totals over what the recording covers.
 func (c *comparison) peaks(ctx context.Context, p *planned) error {
-	o, err := p.program.Run(ctx, replay.Conditions{Settings: p.q.Settings, From: c.from})
+	o, err := p.program.Run(ctx, replay.Conditions{Settings: p.question.Settings, From: c.from})
 	if err != nil {
 		return err
 	}

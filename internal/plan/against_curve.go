@@ -13,20 +13,20 @@ func (c *comparison) curve(points int) {
 	out.Planned, out.Measured = make([]uint64, points), make([]uint64, points)
 	var live uint64
 	for i := 0; i <= c.to; i++ {
-		if e := c.l.Events[i]; e >= 0 {
-			live += uint64(c.l.Tensors[e].Bytes)
+		if e := c.ledger.Events[i]; e >= 0 {
+			live += uint64(c.ledger.Tensors[e].Bytes)
 		} else {
-			live -= uint64(c.l.Tensors[^e].Bytes)
+			live -= uint64(c.ledger.Tensors[^e].Bytes)
 		}
 		if i >= c.from {
 			raise(out.Planned, column(i), live)
 		}
 	}
 	c.measuredCurve(out.Measured, column)
-	for i, p := range c.l.Phases {
-		end := len(c.l.Events)
-		if i+1 < len(c.l.Phases) {
-			end = c.l.Phases[i+1].First
+	for i, p := range c.ledger.Phases {
+		end := len(c.ledger.Events)
+		if i+1 < len(c.ledger.Phases) {
+			end = c.ledger.Phases[i+1].First
 		}
 		if end <= c.from || p.First > c.to {
 			continue
@@ -47,7 +47,7 @@ func (c *comparison) measuredCurve(out []uint64, column func(int) int) {
 	ahead := func(event int) (at, col int) {
 		for k := next; k < len(c.measured); k++ {
 			if c.partner[k] >= 0 && c.measured[k] >= event {
-				return c.measured[k], column(int(c.l.Tensors[c.planned[c.partner[k]]].Birth))
+				return c.measured[k], column(int(c.ledger.Tensors[c.planned[c.partner[k]]].Birth))
 			}
 		}
 		return c.end, column(c.to)

@@ -16,10 +16,10 @@ import (
 
 // comparison is a plan beside a trace.
 type comparison struct {
-	l   *ledger.Ledger
-	run *run.Run
-	t   *trace.Trace
-	out *Against
+	ledger *ledger.Ledger
+	run    *run.Run
+	trace  *trace.Trace
+	out    *Against
 
 	planned  []int32 // tensors that are compared, in order of birth
 	measured []int   // alloc events that are compared
@@ -29,11 +29,11 @@ type comparison struct {
 	end      int // events of the recording from here on are not compared
 }
 
-// recordedBirths lists what of the recording is compared.
+// recordedBirths lists the allocations of the recording that are compared.
 func (c *comparison) recordedBirths() {
-	c.end = c.t.Events.Len()
-	for i := range c.t.Events.Len() {
-		if c.t.Events.Action.At(i) == alloc.ActionAlloc && c.t.Events.Size.At(i) >= leastCompared {
+	c.end = c.trace.Events.Len()
+	for i := range c.trace.Events.Len() {
+		if c.trace.Events.Action.At(i) == alloc.ActionAlloc && c.trace.Events.Size.At(i) >= leastCompared {
 			c.measured = append(c.measured, i)
 		}
 	}
@@ -44,13 +44,13 @@ func (c *comparison) recordedBirths() {
 const mostSteps = 6
 
 // matchSteps matches the recording with as many planned steps as it has. Once a
-// run has its state one step is like the next, so the last planned one is
-// repeated. A recording may begin with the building of the model, with the
-// first step or somewhere later: what explains it best is taken.
+// run has its optimizer state, one step is like the next, so the last planned one
+// is repeated. A recording may begin with the building of the model, with the
+// first step or later: matchSteps takes the start that matches best.
 func (c *comparison) matchSteps() {
 	steps := c.recordedSteps()
 	if steps == 0 {
-		c.match(0, len(c.l.Events))
+		c.match(0, len(c.ledger.Events))
 		return
 	}
 	if steps > mostSteps {
@@ -58,14 +58,14 @@ func (c *comparison) matchSteps() {
 		c.out.Notes = append(c.out.Notes, fmt.Sprintf("the recording has about %d steps: the first %d are compared", steps, mostSteps))
 		steps = mostSteps
 	}
-	last := c.l.PhaseAt(c.l.Scored()).Step
-	for ; last < steps+parted+steady-1 && c.l.Repeat(); last++ {
+	last := c.ledger.PhaseAt(c.ledger.Scored()).Step
+	for ; last < steps+parted+steady-1 && c.ledger.Repeat(); last++ {
 	}
 	var best *comparison
 	for n := steps; n <= steps+parted; n++ {
 		for _, x := range []struct{ from, to int }{{0, n}, {1, n}, {steady, n + steady - 1}} {
 			try := *c
-			try.match(c.begin(x.from), c.begin(x.to+1))
+			try.match(c.stepStart(x.from), c.stepStart(x.to+1))
 			if best == nil || best.matches == 0 || try.matches > 0 && try.score() > best.score() {
 				best = &try
 			}
@@ -77,49 +77,49 @@ func (c *comparison) matchSteps() {
 	*c = *best
 }
 
-// parted is how many steps more there may be than whole ones: a recording may
-// begin and end within a step.
+// parted is how many incomplete steps there may be: a recording may begin and end
+// within a step.
 const parted = 2
 
 // steady is the first step that is like all later ones.
 const steady = 3
 
-// begin is where a step begins; 0 is the building of the model.
-func (c *comparison) begin(step int) int {
+// stepStart is where a step begins; 0 is the building of the model.
+func (c *comparison) stepStart(step int) int {
 	if step == 0 {
 		return 0
 	}
-	for _, p := range c.l.Phases {
+	for _, p := range c.ledger.Phases {
 		if p.Step >= step {
 			return p.First
 		}
 	}
-	return len(c.l.Events)
+	return len(c.ledger.Events)
 }
 
-// recordedSteps is how many whole steps of training the recording has: how many
-// times as often as the planned step it has the sizes of that step, in the
-// median of its bytes. Sizes of weights are left out, which other parts of a run
-// have too. It is 0 if nothing is trained.
+// recordedSteps estimates how many whole training steps the recording has: how
+// many times as often as the planned step it has the sizes of that step, as a
+// median weighted by bytes. Sizes of weights do not count, as they occur in other
+// parts of a run too. It is 0 if nothing is trained.
 func (c *comparison) recordedSteps() int {
-	from := c.l.Scored()
-	if p := c.l.PhaseAt(from); p.Step == 0 || p.Name == ledger.Prefill || p.Name == ledger.Decode {
+	from := c.ledger.Scored()
+	if p := c.ledger.PhaseAt(from); p.Step == 0 || p.Name == ledger.Prefill || p.Name == ledger.Decode {
 		return 0
 	}
 	built, planned, measured := map[int64]bool{}, map[int64]int{}, map[int64]int{}
-	first := c.begin(1)
-	for i, e := range c.l.Events {
-		if e < 0 || c.l.Tensors[e].Bytes < leastCompared {
+	first := c.stepStart(1)
+	for i, e := range c.ledger.Events {
+		if e < 0 || c.ledger.Tensors[e].Bytes < leastCompared {
 			continue
 		}
-		if size := c.l.Tensors[e].Bytes; i < first {
+		if size := c.ledger.Tensors[e].Bytes; i < first {
 			built[size] = true
 		} else if i >= from {
 			planned[size]++
 		}
 	}
 	for _, e := range c.measured {
-		measured[int64(c.t.Events.Size.At(e))]++
+		measured[int64(c.trace.Events.Size.At(e))]++
 	}
 	type ratio struct{ steps, bytes float64 }
 	var ratios []ratio
@@ -147,15 +147,15 @@ func (c *comparison) cut(keep float64) {
 	c.measured, c.end = c.measured[:n], c.measured[n]
 }
 
-// score is what is common less what is not.
+// score is what matches less what does not.
 func (c *comparison) score() (bytes int64) {
 	for i, k := range c.partner {
 		if k >= 0 {
-			bytes += 2 * int64(c.t.Events.Size.At(c.measured[i]))
+			bytes += 2 * int64(c.trace.Events.Size.At(c.measured[i]))
 		}
 	}
 	for _, e := range c.planned {
-		if t := &c.l.Tensors[e]; int(t.Birth) >= c.from && int(t.Birth) <= c.to {
+		if t := &c.ledger.Tensors[e]; int(t.Birth) >= c.from && int(t.Birth) <= c.to {
 			bytes -= t.Bytes
 		}
 	}
@@ -166,17 +166,17 @@ func (c *comparison) score() (bytes int64) {
 // to before another.
 func (c *comparison) match(from, to int) {
 	c.planned = nil
-	for _, e := range c.l.Events[from:to] {
-		if e >= 0 && c.l.Tensors[e].Bytes >= leastCompared {
+	for _, e := range c.ledger.Events[from:to] {
+		if e >= 0 && c.ledger.Tensors[e].Bytes >= leastCompared {
 			c.planned = append(c.planned, e)
 		}
 	}
 	a, b := make([]int64, len(c.measured)), make([]int64, len(c.planned))
 	for i, e := range c.measured {
-		a[i] = int64(c.t.Events.Size.At(e))
+		a[i] = int64(c.trace.Events.Size.At(e))
 	}
 	for i, e := range c.planned {
-		b[i] = c.l.Tensors[e].Bytes
+		b[i] = c.ledger.Tensors[e].Bytes
 	}
 	c.partner, c.matches = ledger.Common(a, b), 0
 	first, last := -1, -1
@@ -192,7 +192,7 @@ func (c *comparison) match(from, to int) {
 	if c.matches == 0 {
 		return
 	}
-	c.from, c.to = int(c.l.Tensors[c.planned[first]].Birth), int(c.l.Tensors[c.planned[last]].Birth)
+	c.from, c.to = int(c.ledger.Tensors[c.planned[first]].Birth), int(c.ledger.Tensors[c.planned[last]].Birth)
 	// What is small before the first and after the last large allocation is
 	// covered too.
 	if first == 0 {
@@ -218,12 +218,12 @@ func (c *comparison) terms() {
 		s.Most = max(s.Most, bytes)
 	}
 	taken := make([]bool, len(c.planned))
-	parts := newParts(c.l)
-	part := parts.of(c.from)
+	parts := newParts(c.ledger)
+	part := parts.partAt(c.from)
 	for i, k := range c.partner {
-		bytes := c.t.Events.Size.At(c.measured[i])
+		bytes := c.trace.Events.Size.At(c.measured[i])
 		if k >= 0 {
-			part = parts.of(int(c.l.Tensors[c.planned[k]].Birth))
+			part = parts.partAt(int(c.ledger.Tensors[c.planned[k]].Birth))
 		}
 		if k < 0 {
 			c.out.Missing += bytes
@@ -239,12 +239,12 @@ func (c *comparison) terms() {
 		add(what, where, "matched", bytes)
 	}
 	for k, e := range c.planned {
-		t := &c.l.Tensors[e]
+		t := &c.ledger.Tensors[e]
 		if taken[k] || int(t.Birth) < c.from || int(t.Birth) > c.to {
 			continue
 		}
 		c.out.Extra += uint64(t.Bytes)
-		parts.of(int(t.Birth)).Extra += uint64(t.Bytes)
+		parts.partAt(int(t.Birth)).Extra += uint64(t.Bytes)
 		what, where := c.name(e)
 		add(what, where, "extra", uint64(t.Bytes))
 	}
@@ -264,13 +264,13 @@ var layerNumber = regexp.MustCompile(`\.\d+(\.|:|$)`)
 
 // name is what a planned tensor is, in whatever layer.
 func (c *comparison) name(e int32) (what, where string) {
-	t := &c.l.Tensors[e]
-	return c.l.Text(t.Op), layerNumber.ReplaceAllString(c.l.Text(t.Module), ".*$1")
+	t := &c.ledger.Tensors[e]
+	return c.ledger.Text(t.Op), layerNumber.ReplaceAllString(c.ledger.Text(t.Module), ".*$1")
 }
 
 // site is where a recorded allocation was made.
 func (c *comparison) site(event int) (what, where string) {
-	s, ok := timeline.SiteOf(c.t, c.t.Events.Stack.At(event))
+	s, ok := timeline.SiteOf(c.trace, c.trace.Events.Stack.At(event))
 	if !ok {
 		return "recorded without a stack", ""
 	}
@@ -290,8 +290,8 @@ type parts struct {
 
 func newParts(l *ledger.Ledger) *parts { return &parts{l: l} }
 
-// of is the part that an event of the plan belongs to.
-func (p *parts) of(event int) *PartPair {
+// partAt returns the part that an event of the plan belongs to.
+func (p *parts) partAt(event int) *PartPair {
 	phase := p.l.PhaseAt(event)
 	name := phase.Name
 	if phase.Step > 0 && name != ledger.Prefill && name != ledger.Decode {

@@ -19,7 +19,7 @@ import (
 type Question struct {
 	Model    *model.Model
 	Options  Options
-	Room     Room
+	Capacity Capacity
 	Settings settings.Settings // of the allocator
 	Conf     string            // the same as it was given
 	Weights  *Weights          // the checkpoint's files; nil if they are not known
@@ -27,23 +27,23 @@ type Question struct {
 	Points int
 	// NoLevers leaves out what could be changed.
 	NoLevers bool
-	// Progress is told each time that a job was planned, by several goroutines.
+	// Progress is called each time a job was planned, by several goroutines.
 	Progress func()
-	// Events is told now and then how many events the run of a job has so far,
-	// by several goroutines.
+	// Events is called now and then with the number of events that a job has so
+	// far, by several goroutines.
 	Events func(n int)
 
 	execute executor
 	chosen  []string // what the weights' files decided
 }
 
-// Answer is what the ledger and the engine tell.
+// Answer is a plan: what the ledger and the engine say about a job.
 type Answer struct {
-	// Fits tells whether no request fails; nil if nothing was named to fit into.
+	// Fits is whether no request fails; nil without a card and a limit.
 	Fits *bool `json:"fits"`
 
-	// The peaks are those of a run that may have what it wants. Under a limit the
-	// allocator gives cached memory back before it fails: see Limited.
+	// The peaks are those of a run without a limit. Under a limit the allocator
+	// releases cached memory before a request fails: see Limited.
 	PeakAllocated uint64 `json:"peak_allocated_bytes"`
 	PeakReserved  uint64 `json:"peak_reserved_bytes"`
 	PeakDevice    uint64 `json:"peak_device_bytes"`
@@ -52,11 +52,11 @@ type Answer struct {
 	// passes.
 	SmallestLimit uint64 `json:"smallest_limit_bytes"`
 	// Available is the most that the allocator may reserve; nil if nothing bounds
-	// it. Headroom is by how much that is more than SmallestLimit.
+	// it. Headroom is Available less SmallestLimit.
 	Available *uint64 `json:"available_bytes"`
 	Headroom  *int64  `json:"headroom_bytes"`
 
-	// Limited is the run in the room; nil if there is none or it does not fit.
+	// Limited is the run within Capacity; nil without one or if it does not fit.
 	Limited *Limited `json:"limited"`
 	// Tight: it fits, but Headroom is less than Range has above PeakReserved.
 	Tight bool `json:"tight"`
@@ -72,8 +72,8 @@ type Answer struct {
 
 	Context          uint64 `json:"context_bytes"`
 	ContextEstimated bool   `json:"context_estimated"`
-	// TotalEstimated: what the card has in all was not measured, and no public
-	// output is known that tells.
+	// TotalEstimated: the card's total was neither measured nor found in public
+	// output.
 	TotalEstimated bool   `json:"total_estimated"`
 	Collectives    uint64 `json:"collectives_bytes"`
 
@@ -102,8 +102,8 @@ type Failure struct {
 	Allocated uint64 `json:"allocated_bytes"`
 }
 
-// prepare checks what all answers need. A share of the device among the settings
-// becomes a limit: it is one, of all of the card's memory.
+// prepare checks what all answers need. A memory fraction in the settings becomes
+// a limit, as a part of the card's total.
 func (q *Question) prepare() error {
 	if q.Model == nil {
 		return errors.New("there is no model to plan")
@@ -117,12 +117,12 @@ func (q *Question) prepare() error {
 	}
 	q.Options, q.chosen = o, append(q.chosen, chosen...)
 	if f := q.Settings.PerProcessMemoryFraction; f < 1 {
-		if q.Room.Card == nil {
+		if q.Capacity.Card == nil {
 			return problem.New("{settings} per_process_memory_fraction is a part of a card: give {gpu}")
 		}
-		part := max(uint64(f*float64(q.Room.Card.TotalBytes)), 1)
-		if q.Room.Limit == 0 || part < q.Room.Limit {
-			q.Room.Limit = part
+		part := max(uint64(f*float64(q.Capacity.Card.TotalBytes)), 1)
+		if q.Capacity.Limit == 0 || part < q.Capacity.Limit {
+			q.Capacity.Limit = part
 		}
 		q.Settings.PerProcessMemoryFraction = 1
 	}
@@ -131,10 +131,10 @@ func (q *Question) prepare() error {
 
 // planned is a job with its ledger and what the engine makes of it.
 type planned struct {
-	q       *Question
-	job     *model.Job
-	run     *executed
-	program *replay.Program
+	question *Question
+	job      *model.Job
+	run      *executed
+	program  *replay.Program
 	*figures
 }
 
@@ -156,12 +156,12 @@ func (q *Question) planJob(ctx context.Context, j *model.Job, points int) (*plan
 	if execute == nil {
 		execute = watched(q.Events)
 	}
-	q.Room.equip(j)
+	q.Capacity.equip(j)
 	run, err := execute(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	p := &planned{q: q, job: j, run: run}
+	p := &planned{question: q, job: j, run: run}
 	if p.program, err = Program(run.ledger, q.Settings); err != nil {
 		return nil, err
 	}
@@ -172,8 +172,8 @@ func (q *Question) planJob(ctx context.Context, j *model.Job, points int) (*plan
 	return p, err
 }
 
-// maxLeverEvents is up to how many events a run is planned anew for each lever:
-// a dozen of them take as many times its seconds and its memory.
+// maxLeverEvents is the most events of a run that is planned again for each lever:
+// a dozen levers take a dozen times its time and memory.
 const maxLeverEvents = 4_000_000
 
 // Ask plans a job. The error says in one line what is wrong with the question.
@@ -193,7 +193,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 		levers = p.levers()
 	}
 	found := make([]*Lever, len(levers))
-	// What takes longest begins first: the levers for which the job is run anew.
+	// What takes longest starts first: the levers, which plan the job again.
 	var long, short []func() error
 	for i := range levers {
 		pull := func() (err error) {
@@ -227,30 +227,30 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	return a, nil
 }
 
-// answer has what needs no further run.
+// answer makes the part of an answer that needs no further run.
 func (p *planned) answer(assumed []string) *Answer {
-	l, room := p.run.ledger, &p.q.Room
+	l, capacity := p.run.ledger, &p.question.Capacity
 	phase := p.binding()
 	a := &Answer{
 		PeakAllocated: p.allocated, PeakReserved: p.reserved, PeakRequested: p.requested,
-		PeakDevice:   p.reserved + room.outside(p.job),
+		PeakDevice:   p.reserved + capacity.outside(p.job),
 		BindingPhase: phase.Name, BindingStep: phase.Step,
 		Components:  components(l, p.at, p.sizes),
-		Collectives: room.collectives(p.job),
-		Model:       p.q.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.q.Conf,
+		Collectives: capacity.collectives(p.job),
+		Model:       p.question.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.question.Conf,
 		Measured: measured(p.job), Levers: []Lever{},
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
-	a.Context, a.ContextEstimated = room.context()
-	a.TotalEstimated = room.Card != nil && room.Card.Total == cards.Estimate
-	for _, x := range p.q.Model.Assumed {
+	a.Context, a.ContextEstimated = capacity.context()
+	a.TotalEstimated = capacity.Card != nil && capacity.Card.Total == cards.Estimate
+	for _, x := range p.question.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}
-	for _, x := range p.q.Model.Ignored {
+	for _, x := range p.question.Model.Ignored {
 		a.NotModelled = append(a.NotModelled, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}
 	a.Assumed = append(append(a.Assumed, assumed...), p.run.assumed...)
-	files, unknown := p.q.Weights.notes(p.run.parameters, p.job.DType)
+	files, unknown := p.question.Weights.notes(p.run.parameters, p.job.DType)
 	a.Assumed, a.NotModelled = append(a.Assumed, files...), append(a.NotModelled, unknown...)
 	if p.reserved > 0 {
 		a.Fragmentation = 1 - float64(p.allocated)/float64(p.reserved)
@@ -261,8 +261,8 @@ func (p *planned) answer(assumed []string) *Answer {
 	return a
 }
 
-// binding is the phase of the peak. What the loss takes, forward and backward,
-// is a phase of its own wherever the peak is reached by one of its tensors.
+// binding returns the phase of the peak. If a tensor of the loss reaches the peak,
+// forward or backward, that phase is the loss.
 func (p *planned) binding() ledger.Phase {
 	l := p.run.ledger
 	phase := l.PhaseAt(p.at)
@@ -272,7 +272,7 @@ func (p *planned) binding() ledger.Phase {
 	return phase
 }
 
-// measured tells whether runs of this kind were compared with the plan: DDP and
+// measured reports whether runs of this kind were compared with the plan: DDP and
 // FSDP were, with a model that was built whole. The other ways to spread a model
 // over ranks were not.
 func measured(j *model.Job) bool {
@@ -283,7 +283,7 @@ func measured(j *model.Job) bool {
 	return !s.BuildSharded && s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
 }
 
-// unmeasuredGeneration tells whether a job generates in a way that no recording
+// unmeasuredGeneration reports whether a job generates in a way that no recording
 // has: an encoder-decoder in a loop of forward calls.
 func unmeasuredGeneration(j *model.Job) bool {
 	return j.Mode == model.Generate && j.Model.T5 != nil && !j.GenerateCall
@@ -292,13 +292,13 @@ func unmeasuredGeneration(j *model.Job) bool {
 // answerLimit finds the smallest limit and whether the job fits.
 func (p *planned) answerLimit(ctx context.Context, a *Answer) (err error) {
 	high := uint64(0)
-	if plain(p.q.Settings) {
+	if plain(p.question.Settings) {
 		high = p.reserved
 	}
-	if a.SmallestLimit, err = p.program.SmallestLimit(ctx, p.q.Settings, p.requested, high); err != nil {
+	if a.SmallestLimit, err = p.program.SmallestLimit(ctx, p.question.Settings, p.requested, high); err != nil {
 		return err
 	}
-	n := p.q.Room.available(p.job)
+	n := p.question.Capacity.available(p.job)
 	if n == 0 {
 		return nil
 	}

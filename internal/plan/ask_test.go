@@ -87,7 +87,7 @@ func TestSmallestLimit(t *testing.T) {
 			limit uint64
 			fits  bool
 		}{{a.SmallestLimit, true}, {a.SmallestLimit - 2<<20, false}} {
-			q.Room.Limit = tt.limit
+			q.Capacity.Limit = tt.limit
 			b := ask(t, q)
 			if b.Fits == nil || *b.Fits != tt.fits {
 				t.Errorf("%q: under %d fits is %v", conf, tt.limit, b.Fits)
@@ -133,7 +133,7 @@ func TestSmallestLimitByHand(t *testing.T) {
 func TestRoom(t *testing.T) {
 	q := question(t, "batch", "4", "seq", "1000")
 	need := ask(t, q).SmallestLimit
-	q.Room.Card = gpuOf(t, "4GiB")
+	q.Capacity.Card = gpuOf(t, "4GiB")
 	a := ask(t, q)
 	if want := uint64(4<<30) - a.Context; *a.Available != want || *a.Headroom != int64(want)-int64(need) || !a.ContextEstimated {
 		t.Errorf("%+v", a)
@@ -142,15 +142,15 @@ func TestRoom(t *testing.T) {
 	if a := ask(t, part); *a.Available != 1<<30 {
 		t.Errorf("a quarter of 4 GiB is %d", *a.Available)
 	}
-	part.Room.Card = nil
+	part.Capacity.Card = nil
 	if _, err := Ask(t.Context(), part); err == nil || !strings.Contains(err.Error(), "give gpu") {
 		t.Error(err)
 	}
-	q.Room.Limit = 1 << 30
+	q.Capacity.Limit = 1 << 30
 	if a := ask(t, q); *a.Available != 1<<30 || *a.Fits != (need <= 1<<30) {
 		t.Errorf("%+v", a)
 	}
-	q.Room = Room{Card: gpuOf(t, "h200")}
+	q.Capacity = Capacity{Card: gpuOf(t, "h200")}
 	if a := ask(t, q); a.ContextEstimated || a.Collectives != 0 {
 		t.Errorf("%+v", a)
 	}
@@ -198,7 +198,7 @@ func TestLevers(t *testing.T) {
 	if at["chunk the loss"] > at["full recompute"] {
 		t.Error("chunking the loss is cheaper than recomputing everything")
 	}
-	q.Room.Limit = a.PeakAllocated - 1<<20
+	q.Capacity.Limit = a.PeakAllocated - 1<<20
 	for _, l := range ask(t, q).Levers {
 		if l.Fits == nil || l.Name == "half the batch, twice the accumulation" && !*l.Fits {
 			t.Errorf("%+v", l)
@@ -209,7 +209,7 @@ func TestLevers(t *testing.T) {
 // The names of the JSON document are promised.
 func TestAnswerFields(t *testing.T) {
 	q := question(t, "batch", "8", "seq", "1000")
-	q.Room.Limit = 1 << 30
+	q.Capacity.Limit = 1 << 30
 	data, err := json.Marshal(ask(t, q))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ const config8 = `{"model_type": "llama", "hidden_size": 4096, "intermediate_size
 
 func question8(b *testing.B, pairs ...string) Question {
 	b.Helper()
-	return Question{Model: readModel(b, config8), Options: options(b, pairs...), Settings: settings.Default(), Room: Room{Card: gpuOf(b, "h100")}, Points: 66}
+	return Question{Model: readModel(b, config8), Options: options(b, pairs...), Settings: settings.Default(), Capacity: Capacity{Card: gpuOf(b, "h100")}, Points: 66}
 }
 
 // BenchmarkAsk is a whole plan of 8 billion parameters, levers included.

@@ -9,12 +9,12 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
-// Recomputation is a choice of layers to recompute, and what it comes to.
+// Recomputation is a choice of layers to recompute, with its memory and its cost.
 type Recomputation struct {
 	Name   string `json:"name"`
 	Flags  string `json:"flags"`
 	Layers []int  `json:"layers"` // those that are computed again
-	// Extra is the arithmetic that is repeated, as a part of a step's.
+	// Extra is the repeated arithmetic, as a fraction of a step's.
 	Extra         float64 `json:"extra_compute"`
 	Fits          bool    `json:"fits"`
 	PeakAllocated uint64  `json:"peak_allocated_bytes"`
@@ -29,29 +29,29 @@ type BestRecompute struct {
 	Searched int             `json:"plans"` // how many jobs were planned
 }
 
-// FindRecompute looks for the cheapest recomputation that fits. If none does,
-// Best is the one that takes least memory.
+// FindRecompute finds the cheapest recomputation that fits. If none does, Best is
+// the one that takes least memory.
 //
-// What a choice takes is estimated layer by layer from the ledgers of the plain
-// and of the fully recomputed run; dynamic programming over the layers finds
-// the cheapest choice within a budget. The choice is then planned in full and
-// replayed, and the budget moved until it fits and the next cheaper one does
-// not. Then choices of one layer less are planned in full: the first and the last
-// layers, in groups of one to four, and the choice without an end of it. Best is
-// the least among those; that no other choice is less is not proved.
+// The memory of a choice is estimated layer by layer from the ledgers of the plain
+// and of the fully recomputed run; dynamic programming over the layers finds the
+// cheapest choice within a budget. That choice is planned in full and replayed,
+// and the budget moves until the choice fits and the next cheaper one does not.
+// Then choices with one layer less are planned in full: the first and the last
+// layers, in groups of one to four, and the choice without its first or last
+// layer. Best is the cheapest of those; a cheaper one may exist.
 func FindRecompute(ctx context.Context, q Question) (*BestRecompute, error) {
 	if err := q.prepare(); err != nil {
 		return nil, err
 	}
 	switch {
-	case !q.Room.given():
+	case !q.Capacity.given():
 		return nil, problem.New("{recompute} best needs something to fit into: give {gpu} or {limit}")
 	case q.Model.T5 != nil:
 		return nil, problem.New("{recompute} best is for models with one stack of layers, and t5 has two: use full")
 	case q.Options.Has("use-cache"):
 		return nil, cacheInGroups(Best)
 	}
-	b := &bestSearch{q: &q, tried: map[string]*candidate{}}
+	b := &bestSearch{question: &q, tried: map[string]*candidate{}}
 	names := []string{"none", "selective", "sqrt", "full"}
 	usual := make([]*candidate, len(names))
 	if _, _, err := q.Options.with("recompute", "none").Job(q.Model); err != nil {
@@ -90,8 +90,8 @@ type candidate struct {
 	*planned
 }
 
-// better tells whether a choice is to be preferred: it fits, and repeats less;
-// of those that do not fit the one that takes less.
+// better reports whether a choice is preferable: it fits and repeats less, or, if
+// neither fits, it takes less memory.
 func (c *candidate) better(o *candidate) bool {
 	switch {
 	case c.Fits != o.Fits:
@@ -103,13 +103,13 @@ func (c *candidate) better(o *candidate) bool {
 }
 
 type bestSearch struct {
-	q     *Question
-	tried map[string]*candidate // by groups
+	question *Question
+	tried    map[string]*candidate // by groups
 }
 
 // plan plans a choice.
 func (b *bestSearch) plan(ctx context.Context, name, value string) (*candidate, error) {
-	p, _, err := b.q.plan(ctx, b.q.Options.with("recompute", value), 0)
+	p, _, err := b.question.plan(ctx, b.question.Options.with("recompute", value), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (b *bestSearch) plan(ctx context.Context, name, value string) (*candidate, 
 	case "group":
 		c.Layers = append(c.Layers, recomputed(p.job.Recompute.Groups)...)
 	case "full":
-		for i := range b.q.Model.Layers {
+		for i := range b.question.Model.Layers {
 			c.Layers = append(c.Layers, i)
 		}
 	}
@@ -130,7 +130,7 @@ func (b *bestSearch) plan(ctx context.Context, name, value string) (*candidate, 
 	return c, err
 }
 
-// nearEnough is when the search for a budget ends, as a part of the room.
+// nearEnough is when the search for a budget ends, as a part of what is available.
 const nearEnough = 1000
 
 // search bisects the budget that the estimate is given, from the least that it
@@ -138,23 +138,23 @@ const nearEnough = 1000
 func (b *bestSearch) search(ctx context.Context, none, full *candidate) (*candidate, error) {
 	e := newEstimate(none, full)
 	best := full
-	room := b.q.Room.available(none.job)
-	low, high := e.least(room), e.base+total(e.saved)+e.end
-	for budget := room; low < high; budget = low + (high-low)/2 {
+	available := b.question.Capacity.available(none.job)
+	low, high := e.least(available), e.base+total(e.saved)+e.end
+	for budget := available; low < high; budget = low + (high-low)/2 {
 		c, err := b.within(ctx, e, budget)
 		switch {
 		case err != nil:
 			return nil, err
 		case c == nil:
-			low = budget + room/nearEnough
+			low = budget + available/nearEnough
 			continue
 		case c.better(best):
 			best = c
 		}
 		if c.Fits {
-			low = budget + room/nearEnough
+			low = budget + available/nearEnough
 		} else {
-			high = min(high, budget) - min(high, room/nearEnough)
+			high = min(high, budget) - min(high, available/nearEnough)
 		}
 	}
 	return b.fewer(ctx, best, len(e.work))

@@ -32,7 +32,7 @@ func blind(t *testing.T) ([]plancompare.BlindCase, map[string]plancompare.Predic
 // blindQuestion is a case as `ashlar plan --gpu h200` gets it.
 func blindQuestion(t *testing.T, f plancompare.Fields) Question {
 	t.Helper()
-	q := Question{NoLevers: true, Conf: f.Conf(), Room: Room{Card: gpuOf(t, "h200")}}
+	q := Question{NoLevers: true, Conf: f.Conf(), Capacity: Capacity{Card: gpuOf(t, "h200")}}
 	var err error
 	if q.Model, err = f.Model(); err != nil {
 		t.Fatal(err)

@@ -1,41 +1,40 @@
-// Package plan predicts the memory of a run before it is made: will it fit, what
-// is the peak made of, and what is the cheapest way to make it fit.
+// Package plan predicts the memory of a run before it starts: whether it fits,
+// what its peak consists of, and what is the cheapest way to make it fit.
 //
 // # How
 //
 // A plan is not a formula. The model that a config.json describes is run
 // symbolically, op by op, as PyTorch and transformers run it (packages hf and
 // eager): building it and three steps of training, or a prompt and the tokens
-// after it. What comes out is a [ledger.Ledger]: every tensor with its size, its
+// after it. The result is a [ledger.Ledger]: every tensor with its size, its
 // birth and its death, in order. The ledger is a program of calls to the
 // allocator, and the engine that replays recordings replays it too. So rounding,
-// blocks that are not split, segments and fragmentation are those of PyTorch,
-// and a plan answers for any setting of the allocator.
+// unsplit blocks, segments and fragmentation are those of PyTorch, and a plan
+// can be made for any allocator setting.
 //
 // Three steps are run because the optimizer's state is born in the first one,
-// among activations that were freed: that history decides what is reserved. The
-// peaks of the third step are reported, as a measurement does that resets the
+// among freed activations, and that history decides what is reserved. The plan
+// reports the peaks of the third step, like a measurement that resets the
 // statistics before it.
 //
 // # Answers
 //
-// [Ask] says whether the run fits, its peaks with ranges, the smallest limit it
-// passes under, what the peak is made of and what would save memory.
-// [FindLargest] looks for the largest batch or sequence, [FindRecompute] for the
-// layers to recompute, [Sweep] plans many. [Trace] writes the planned run as
-// PyTorch's memory history would have it, and [Compare] holds a plan against
-// such a history.
+// [Ask] answers whether the run fits, its peaks with ranges, the smallest limit
+// under which it runs, what the peak consists of and what would save memory.
+// [FindLargest] finds the largest batch or sequence, [FindRecompute] the layers
+// to recompute, and [Sweep] plans many jobs. [Trace] writes the planned run as
+// PyTorch's memory history, and [Compare] compares a plan with a recorded one.
 //
 // # Fits
 //
-// A run fits if its replay under the limit, on a device of that size, has no
-// request that fails. That is more than comparing two numbers: before it gives
-// up, the allocator releases what it has cached, and some runs pass with less
-// than they reserve when there is room.
+// A run fits if no request fails in its replay under the limit, on a device of
+// that size. That is more than comparing two numbers: before a request fails,
+// the allocator releases cached memory, and some runs get by with less than
+// they reserve without a limit.
 //
 // # Levers
 //
-// What would save memory is not looked up: each change is planned and replayed
-// like the job itself, and only what saves is named. What it costs is counted in
-// the matrix products that are repeated.
+// Savings are not looked up in a table: each change is planned and replayed like
+// the job itself, and only changes that save memory are listed. The cost of a
+// change is the matrix products that it repeats.
 package plan

@@ -49,8 +49,8 @@ type Component struct {
 // rounding names what blocks have beyond what was asked for.
 const rounding = "rounding"
 
-// addresses is how much driver/sim has room for side by side, far more than any
-// device has memory.
+// addresses is the size of driver/sim's address space, far more than the memory
+// of any device.
 const addresses = 15 << 40
 
 // measure runs a program without a limit.

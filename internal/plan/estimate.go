@@ -76,7 +76,7 @@ func keptByLayer(p *planned, n int) []uint64 {
 	for i := range l.Tensors {
 		t := &l.Tensors[i]
 		if int(t.Birth) >= from && int(t.Birth) < turn && t.Live(turn-1) {
-			if k := layers.of(t.Module); k >= 0 && k < n {
+			if k := layers.layer(t.Module); k >= 0 && k < n {
 				out[k] += p.sizes[i]
 			}
 		}
@@ -99,7 +99,7 @@ func gradientsAfter(p *planned, n int) []uint64 {
 		if ph := l.PhaseAt(int(t.Birth)); ph.Name != ledger.Backward || t.Death != ledger.Lives && l.PhaseAt(int(t.Death)).Name == ledger.Backward {
 			continue
 		}
-		k := layers.of(t.Module)
+		k := layers.layer(t.Module)
 		if k < 0 || k > n {
 			k = n
 		}
@@ -212,23 +212,23 @@ func joined(groups []int) []int {
 	return out
 }
 
-// layerNames tells the layer that a module is in by its name: the first number
-// of its path, as in model.layers.3.mlp.
+// layerNames finds the layer of a module by its name: the first number of its
+// path, as in model.layers.3.mlp.
 type layerNames struct {
-	l    *ledger.Ledger
-	seen map[ledger.Name]int
+	ledger *ledger.Ledger
+	seen   map[ledger.Name]int
 }
 
 func newLayerNames(l *ledger.Ledger) *layerNames {
-	return &layerNames{l: l, seen: map[ledger.Name]int{}}
+	return &layerNames{ledger: l, seen: map[ledger.Name]int{}}
 }
 
-// of is the number of the layer, or -1.
-func (n *layerNames) of(module ledger.Name) int {
+// layer returns the number of the layer, or -1.
+func (n *layerNames) layer(module ledger.Name) int {
 	k, ok := n.seen[module]
 	if !ok {
 		k = -1
-		for part := range strings.SplitSeq(n.l.Text(module), ".") {
+		for part := range strings.SplitSeq(n.ledger.Text(module), ".") {
 			if i, err := strconv.Atoi(part); err == nil && i >= 0 {
 				k = i
 				break

@@ -22,7 +22,7 @@ func ExampleAsk() {
 	if err != nil {
 		panic(err)
 	}
-	q := plan.Question{Model: model, Settings: settings.Default(), Room: plan.Room{Card: &card}}
+	q := plan.Question{Model: model, Settings: settings.Default(), Capacity: plan.Capacity{Card: &card}}
 	for name, value := range map[string]string{"batch": "8", "seq": "2048", "attention": "flash"} {
 		if err := q.Options.Set(name, value); err != nil {
 			panic(err)

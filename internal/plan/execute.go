@@ -27,7 +27,7 @@ type preset struct {
 	name string
 	// The range has a margin, as parts of the planned peaks, for what no recording
 	// has shown: a kernel of another shape, a block that is met by chance. why says
-	// what measurements tell; TestMarginIsMeasured has them.
+	// what measurements show; TestMarginIsMeasured has them.
 	why                               string
 	missLow, missHigh                 float64
 	missReservedLow, missReservedHigh float64
@@ -78,6 +78,6 @@ func watched(progress func(events int)) executor {
 	}
 }
 
-// repeats tells whether the third step of a job is like the second. With DDP it
+// repeats reports whether the third step of a job equals the second. With DDP it
 // is not: the buckets are built anew in between.
 func repeats(j *model.Job) bool { return j.Mode == model.Train && j.Steps == 3 && j.Shard.DDP == 0 }

@@ -16,7 +16,7 @@ type work struct {
 // workOf counts the arithmetic of a job.
 func workOf(j *model.Job) work {
 	m := j.Model
-	c := counter{m: m, batch: float64(j.Batch), seq: float64(j.Seq)}
+	c := counter{model: m, batch: float64(j.Batch), seq: float64(j.Seq)}
 	if m.ViT != nil {
 		c.seq = float64(m.ViT.Tokens())
 	}
@@ -73,7 +73,7 @@ func (w work) extraAll() float64 {
 func (w work) extraHead() float64 { return w.head / w.total() }
 
 type counter struct {
-	m          *model.Model
+	model      *model.Model
 	batch, seq float64
 }
 
@@ -81,7 +81,7 @@ func (c counter) tokens() float64 { return c.batch * c.seq }
 
 // layer is the arithmetic of one layer.
 func (c counter) layer(i int) float64 {
-	m := c.m
+	m := c.model
 	n := 2 * c.tokens()
 	var sum float64
 	switch {
@@ -102,7 +102,7 @@ func (c counter) layer(i int) float64 {
 
 // projections are the weights that attention multiplies a token with.
 func (c counter) projections() float64 {
-	m := c.m
+	m := c.model
 	h := float64(m.Hidden)
 	if a := m.MLA; a != nil {
 		heads := float64(m.Heads)
@@ -118,7 +118,7 @@ func (c counter) projections() float64 {
 
 // scores is attention itself: queries with keys, weights with values.
 func (c counter) scores(queries, keys float64) float64 {
-	m := c.m
+	m := c.model
 	width := 2 * float64(m.HeadDim)
 	if m.MLA != nil {
 		width = float64(m.MLA.QKHeadDim + m.MLA.VDim)
@@ -132,7 +132,7 @@ func (c counter) scores(queries, keys float64) float64 {
 
 // mlp are the weights that an MLP or the experts multiply a token with.
 func (c counter) mlp(i int) float64 {
-	m := c.m
+	m := c.model
 	h, mats := float64(m.Hidden), 2.0
 	if m.GatedMLP {
 		mats = 3

@@ -9,25 +9,25 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
-// Largest is the end of a search for the largest batch or sequence that fits.
+// Largest is the result of a search for the largest batch or sequence that fits.
 type Largest struct {
 	Of    string `json:"of"`    // batch or seq
 	Value int64  `json:"value"` // 0 if not even the smallest fits
-	// Next is the value above that can be run, which was planned too and does
-	// not fit, and Why.
+	// Next is the next value above Value that can be planned. It does not fit; Why
+	// says why.
 	Next int64  `json:"next"`
 	Why  string `json:"why"`
 	// Peaks of both without a limit; those of Value are 0 if it is 0.
 	PeakReserved     uint64 `json:"peak_reserved_bytes"`
 	NextPeakReserved uint64 `json:"next_peak_reserved_bytes"`
-	// Limited is the run of Value in the room; nil if Value is 0.
+	// Limited is the run of Value within the capacity; nil if Value is 0.
 	Limited *Limited `json:"limited"`
 	Plans   int      `json:"plans"` // how many jobs were planned
 }
 
-// FindLargest looks for the largest batch or sequence that fits. Reserved
-// memory does not grow steadily with either, so a larger one that fits by luck
-// may be missed; that Value fits and Next does not, was replayed.
+// FindLargest finds the largest batch or sequence that fits. Reserved memory does
+// not grow steadily with either, so it may miss a larger one that fits by luck.
+// Replays confirm that Value fits and Next does not.
 func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
 	if err := q.prepare(); err != nil {
 		return nil, err
@@ -35,18 +35,18 @@ func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
 	if of != "batch" && of != "seq" {
 		return nil, problem.New("{max} %q: write batch or seq", of)
 	}
-	if !q.Room.given() {
+	if !q.Capacity.given() {
 		return nil, problem.New("{max} needs something to fit into: give {gpu} or {limit}")
 	}
 	if of == "seq" && q.Model.ViT != nil {
 		return nil, problem.New("{max} seq: vit has no {seq}; use {max} batch")
 	}
-	s := &largest{q: &q, of: of, unit: q.Options.unit(of), known: map[int64]*trial{}}
-	if err := s.begin(ctx); err != nil {
+	s := &largest{question: &q, of: of, unit: q.Options.unit(of), known: map[int64]*trial{}}
+	if err := s.findFirst(ctx); err != nil {
 		return nil, err
 	}
 	for s.low+1 != s.high {
-		if err := s.try(ctx, s.guesses()...); err != nil {
+		if err := s.tryValues(ctx, s.guesses()...); err != nil {
 			return nil, err
 		}
 	}
@@ -59,8 +59,8 @@ func FindLargest(ctx context.Context, q Question, of string) (*Largest, error) {
 	return out, nil
 }
 
-// unit is what values of an option must be multiples of: a sequence is divided
-// among ranks without a rest.
+// unit is the number that values of an option must be multiples of: a sequence is
+// divided evenly among ranks.
 func (o Options) unit(of string) int64 {
 	if of != "seq" {
 		return 1
@@ -72,21 +72,21 @@ func (o Options) unit(of string) int64 {
 // that a sequence of one token makes impossible.
 const firstValues = 4
 
-// begin finds the smallest value that can be planned. If none can, that shows
-// what is wrong with the other options.
-func (s *largest) begin(ctx context.Context) error {
+// findFirst finds the smallest value that can be planned. If there is none, its
+// error says what is wrong with the other options.
+func (s *largest) findFirst(ctx context.Context) error {
 	var refusal error
 	for v := int64(1); v <= firstValues; v++ {
-		j, _, err := s.q.Options.with(s.of, fmt.Sprint(v*s.unit)).Job(s.q.Model)
+		j, _, err := s.question.Options.with(s.of, fmt.Sprint(v*s.unit)).Job(s.question.Model)
 		if err == nil {
 			var t *trial
 			if t, err = s.trial(ctx, v); err != nil {
 				return err
 			}
 			if err = t.refused; err == nil {
-				s.room = s.q.Room.available(j)
+				s.available = s.question.Capacity.available(j)
 				s.known[v], s.low = t, v-1
-				return s.try(ctx, v, v+1)
+				return s.tryValues(ctx, v, v+1)
 			}
 		}
 		if refusal == nil {
@@ -100,7 +100,7 @@ func (s *largest) begin(ctx context.Context) error {
 type trial struct {
 	fits                bool
 	limited             *Limited
-	why                 string // it does not
+	why                 string // why it does not fit
 	refused             error  // it could not be planned
 	reserved, requested uint64 // without a limit; 0 if it could not be planned
 }
@@ -109,16 +109,16 @@ type trial struct {
 // that can be planned; high does not, or is 0 while nothing is known that does
 // not.
 type largest struct {
-	q         *Question
+	question  *Question
 	of        string
 	unit      int64
 	known     map[int64]*trial
 	low, high int64
-	room      uint64
+	available uint64
 }
 
-// try plans several values at once and narrows the search down.
-func (s *largest) try(ctx context.Context, values ...int64) error {
+// tryValues plans several values at once and narrows the search down.
+func (s *largest) tryValues(ctx context.Context, values ...int64) error {
 	var mu sync.Mutex
 	err := parallel.Each(ctx, parallel.AllCores, len(values), func(i int) error {
 		mu.Lock()
@@ -153,12 +153,12 @@ func (s *largest) try(ctx context.Context, values ...int64) error {
 }
 
 func (s *largest) trial(ctx context.Context, v int64) (*trial, error) {
-	o := s.q.Options.with(s.of, fmt.Sprint(v*s.unit))
-	j, _, err := o.Job(s.q.Model)
+	o := s.question.Options.with(s.of, fmt.Sprint(v*s.unit))
+	j, _, err := o.Job(s.question.Model)
 	if err != nil {
 		return &trial{why: problem.Flags(err), refused: err}, nil
 	}
-	p, err := s.q.planJob(ctx, j, 0)
+	p, err := s.question.planJob(ctx, j, 0)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -185,15 +185,15 @@ func (s *largest) trial(ctx context.Context, v int64) (*trial, error) {
 // reach is how many times further than known a guess may go.
 const reach = 64
 
-// guesses are the values to try next: where a straight line through what is
-// known meets the room, by reserved memory, which is less than passes, and by
-// what is live, which is more. Between two neighbours of which one fits they
-// are thirds.
+// guesses returns the values to try next: where a straight line through known
+// points reaches what is available, by reserved memory, which gives too little,
+// and by requested memory, which gives too much. Otherwise they divide the gap
+// between low and high into thirds.
 func (s *largest) guesses() []int64 {
-	room := float64(s.room)
+	available := float64(s.available)
 	if a, b := s.slope(); b != nil {
-		first := meet(a, b, room, func(t *trial) uint64 { return t.reserved })
-		second := meet(a, b, room, func(t *trial) uint64 { return t.requested })
+		first := meet(a, b, available, func(t *trial) uint64 { return t.reserved })
+		second := meet(a, b, available, func(t *trial) uint64 { return t.requested })
 		var out []int64
 		for _, v := range []int64{first, first + 1, second, second + 1} {
 			if v > s.low && (s.high == 0 || v < s.high) && s.known[v] == nil && v <= max(s.low, 1)*reach {
@@ -217,11 +217,11 @@ func (s *largest) guesses() []int64 {
 
 // point is a value that was planned.
 type point struct {
-	v int64
+	value int64
 	*trial
 }
 
-// slope are the two known points nearest to where the search is.
+// slope returns the two known points nearest to where the search is.
 func (s *largest) slope() (a, b *point) {
 	for v, t := range s.known {
 		if t.requested == 0 {
@@ -229,9 +229,9 @@ func (s *largest) slope() (a, b *point) {
 		}
 		p := &point{v, t}
 		switch {
-		case b == nil || s.nearer(v, b.v):
+		case b == nil || s.nearer(v, b.value):
 			a, b = b, p
-		case a == nil || s.nearer(v, a.v):
+		case a == nil || s.nearer(v, a.value):
 			a = p
 		}
 	}
@@ -241,19 +241,19 @@ func (s *largest) slope() (a, b *point) {
 	return a, b
 }
 
-// nearer tells whether a value is nearer to the end of what fits than another;
-// of two that are as near the smaller one is.
+// nearer reports whether a value is nearer to low than another; of two that are
+// equally near the smaller one is.
 func (s *largest) nearer(v, than int64) bool {
 	d, e := max(v-s.low, s.low-v), max(than-s.low, s.low-than)
 	return d < e || d == e && v < than
 }
 
-// meet is where the line through two points reaches the room.
-func meet(a, b *point, room float64, of func(*trial) uint64) int64 {
-	rise := (float64(of(b.trial)) - float64(of(a.trial))) / float64(b.v-a.v)
+// meet returns where the line through two points reaches what is available.
+func meet(a, b *point, available float64, of func(*trial) uint64) int64 {
+	rise := (float64(of(b.trial)) - float64(of(a.trial))) / float64(b.value-a.value)
 	if rise <= 0 {
 		return 0
 	}
-	v := float64(b.v) + (room-float64(of(b.trial)))/rise
+	v := float64(b.value) + (available-float64(of(b.trial)))/rise
 	return int64(min(max(v, 0), maxCount))
 }

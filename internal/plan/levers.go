@@ -10,8 +10,8 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// Lever is something to change, with what that saves and costs. The saving was
-// found by planning the changed job.
+// Lever is a change with its saving and its cost. The saving was found by planning
+// the changed job.
 type Lever struct {
 	Name  string `json:"name"`
 	Flags string `json:"flags"`
@@ -24,7 +24,7 @@ type Lever struct {
 	Fits           *bool  `json:"fits"` // with this lever and no other; nil if nothing was named to fit into
 }
 
-// lever is a Lever that is yet to be pulled.
+// lever is a Lever before it is planned.
 type lever struct {
 	name, cost string
 	options    []string // names and values
@@ -61,8 +61,8 @@ func (p *planned) freeLevers() []lever {
 	add(j.UseCache, "no cache while training", free, "use-cache", "")
 	add(j.Shard.DDP > 0 && !j.Shard.BucketView, "gradients as views of DDP's buckets", free, "shard", fmt.Sprintf("ddp-view:%d", j.Shard.DDP))
 	add(j.Attention == model.Eager || j.Attention == model.Math, "fused attention", "faster", "attention", "")
-	if !p.q.Settings.ExpandableSegments {
-		out = append(out, lever{name: "expandable segments", cost: free, conf: expandable(p.q.Conf)})
+	if !p.question.Settings.ExpandableSegments {
+		out = append(out, lever{name: "expandable segments", cost: free, conf: expandable(p.question.Conf)})
 	}
 	return out
 }
@@ -82,7 +82,7 @@ func expandable(conf string) string {
 
 // computeLevers cost arithmetic.
 func (p *planned) computeLevers() []lever {
-	j, m := p.job, p.q.Model
+	j, m := p.job, p.question.Model
 	w := workOf(j)
 	var out []lever
 	if m.Head == model.HeadCausal && j.LossChunk == 0 && j.Batch*j.Seq > lossChunk {
@@ -155,23 +155,23 @@ func (p *planned) otherLevers() []lever {
 	add(j.DType == model.FP32, "bf16 weights", "other numerics: weights and optimizer state in bf16", bf16...)
 	add(j.Optimizer != model.SGD && j.Optimizer != model.SGDMomentum && j.Optimizer != model.SGDFused && j.LoRA.Rank == 0,
 		"SGD with momentum", "another optimizer", "optimizer", string(model.SGDFused))
-	add(j.LoRA.Rank == 0 && p.q.Model.Head == model.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
+	add(j.LoRA.Rank == 0 && p.question.Model.Head == model.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
 	add(p.wantsRanks(), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
 	return out
 }
 
-// wantsRanks tells whether more GPUs are worth a thought: nobody spreads what is
-// spread already, or what fits.
+// wantsRanks reports whether to propose more GPUs: not for a job that is already
+// spread over ranks, or that fits.
 func (p *planned) wantsRanks() bool {
-	return p.job.Shard == (model.Shard{}) && (!p.q.Room.given() || p.reserved > p.q.Room.available(p.job))
+	return p.job.Shard == (model.Shard{}) && (!p.question.Capacity.given() || p.reserved > p.question.Capacity.available(p.job))
 }
 
 // servingLevers are those of a served model.
 func (p *planned) servingLevers() []lever {
 	j := p.job
 	var out []lever
-	if !p.q.Settings.ExpandableSegments {
-		out = append(out, lever{name: "expandable segments", cost: free, conf: expandable(p.q.Conf)})
+	if !p.question.Settings.ExpandableSegments {
+		out = append(out, lever{name: "expandable segments", cost: free, conf: expandable(p.question.Conf)})
 	}
 	if phase := p.binding().Name; j.StaticCache == 0 && phase == ledger.Decode {
 		out = append(out, lever{name: "static cache", cost: free, options: []string{"cache", fmt.Sprintf("static:%d", j.Seq+j.Tokens)}})
@@ -185,14 +185,14 @@ func (p *planned) servingLevers() []lever {
 	if j.Batch > 1 {
 		out = append(out, lever{name: "half the batch", cost: "half as many requests at a time", options: []string{"batch", fmt.Sprint(j.Batch / 2)}})
 	}
-	if m := p.q.Model; p.wantsRanks() && m.Heads%2 == 0 && m.KVHeads%2 == 0 {
+	if m := p.question.Model; p.wantsRanks() && m.Heads%2 == 0 && m.KVHeads%2 == 0 {
 		out = append(out, lever{name: "tensor parallelism over 2 GPUs", cost: "2 GPUs, and their communication", options: []string{"shard", "tp:2"}})
 	}
 	return out
 }
 
-// pull plans the job with a lever pulled. It is nil if the job is then none that
-// can be planned, or saves nothing.
+// pull plans the job with a lever pulled. It returns nil if that job cannot be
+// planned or saves nothing.
 func (p *planned) pull(ctx context.Context, l *lever) (*Lever, error) {
 	changed, err := p.changed(ctx, l.options, l.conf)
 	if changed == nil || err != nil {
@@ -201,14 +201,14 @@ func (p *planned) pull(ctx context.Context, l *lever) (*Lever, error) {
 	return p.compare(ctx, l, changed)
 }
 
-// changed is the job with other options, other settings of the allocator or
-// both. It is nil if that is no job that can be planned.
+// changed plans the job with other options, other allocator settings or both. It
+// returns nil if that job cannot be planned.
 func (p *planned) changed(ctx context.Context, options []string, conf string) (*planned, error) {
 	out := *p
 	var err error
 	if len(options) > 0 {
 		var next *planned
-		if next, _, err = p.q.plan(ctx, p.q.Options.with(options...), 0); err == nil {
+		if next, _, err = p.question.plan(ctx, p.question.Options.with(options...), 0); err == nil {
 			out = *next
 		}
 	}
@@ -224,7 +224,7 @@ func (p *planned) changed(ctx context.Context, options []string, conf string) (*
 	return &out, nil
 }
 
-// compare says what a lever brings. It is nil if that is next to nothing.
+// compare returns what a lever saves; nil if that is next to nothing.
 func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lever, error) {
 	out := &Lever{Name: l.name, Cost: l.cost, Of: "allocated", Flags: flags(l.options)}
 	before, after := p.allocated, changed.allocated
@@ -240,7 +240,7 @@ func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lev
 	}
 	out.Saving = before - after
 	out.SavingReserved = int64(p.reserved) - int64(changed.reserved)
-	if p.q.Room.given() {
+	if p.question.Capacity.given() {
 		ok, err := changed.passes(ctx)
 		if err != nil {
 			return nil, err
@@ -256,11 +256,11 @@ func (p *planned) under(ctx context.Context, conf string) (planned, error) {
 	if err != nil {
 		return planned{}, err
 	}
-	s.PerProcessMemoryFraction = 1 // the room has it
-	q := *p.q
+	s.PerProcessMemoryFraction = 1 // Capacity.Limit has it
+	q := *p.question
 	q.Settings, q.Conf = s, conf
 	out := *p
-	out.q = &q
+	out.question = &q
 	out.figures, err = measure(ctx, p.run.ledger, p.program, s, 0)
 	return out, err
 }

@@ -26,7 +26,7 @@ func TestFindLargestStepsOver(t *testing.T) {
 		{"loss", "chunked:64", 1}, {"attention", "cudnn", 1}, {"shard", "cp:2", 2}, {"shard", "tp:2,sp:2", 2}, {"shard", "cp:3,tp:2,sp:2", 6},
 	} {
 		q := byPreset(t, "batch", "1", tt.option, tt.value)
-		q.Room.Limit = 600 << 20
+		q.Capacity.Limit = 600 << 20
 		l, err := FindLargest(t.Context(), q, "seq")
 		if err != nil {
 			t.Errorf("%s %s: %v", tt.option, tt.value, err)
@@ -38,7 +38,7 @@ func TestFindLargestStepsOver(t *testing.T) {
 	}
 	// What no sequence mends is an error.
 	q := byPreset(t, "batch", "1", "attention", "flash", "dtype", "fp32")
-	q.Room.Limit = 600 << 20
+	q.Capacity.Limit = 600 << 20
 	if _, err := FindLargest(t.Context(), q, "seq"); err == nil || !strings.Contains(err.Error(), "takes bf16 and fp16 only") {
 		t.Error(err)
 	}
@@ -56,23 +56,23 @@ func TestLimited(t *testing.T) {
 	if a.SmallestLimit >= a.PeakReserved {
 		t.Fatal("this run has nothing cached to give back")
 	}
-	q.Room.Limit = a.SmallestLimit
+	q.Capacity.Limit = a.SmallestLimit
 	b := ask(t, q)
-	if b.Limited == nil || b.Limited.PeakReserved > q.Room.Limit || b.Limited.Retries == 0 || b.PeakReserved != a.PeakReserved || !b.Tight {
+	if b.Limited == nil || b.Limited.PeakReserved > q.Capacity.Limit || b.Limited.Retries == 0 || b.PeakReserved != a.PeakReserved || !b.Tight {
 		t.Errorf("within the smallest limit: %+v, tight %v", b.Limited, b.Tight)
 	}
-	q.Room.Limit = 2 * a.PeakReserved
+	q.Capacity.Limit = 2 * a.PeakReserved
 	b = ask(t, q)
 	if b.Limited == nil || b.Limited.PeakReserved != a.PeakReserved || b.Limited.Retries != 0 || b.Tight {
 		t.Errorf("with much room: %+v, tight %v", b.Limited, b.Tight)
 	}
-	q.Room.Limit = a.PeakAllocated / 2
+	q.Capacity.Limit = a.PeakAllocated / 2
 	if b = ask(t, q); *b.Fits || b.Limited != nil {
 		t.Errorf("with too little: %+v", b.Limited)
 	}
-	q.Room.Limit = a.SmallestLimit
+	q.Capacity.Limit = a.SmallestLimit
 	l, err := FindLargest(t.Context(), q, "batch")
-	if err != nil || l.Limited == nil || l.Limited.PeakReserved > q.Room.Limit {
+	if err != nil || l.Limited == nil || l.Limited.PeakReserved > q.Capacity.Limit {
 		t.Errorf("%+v %v", l, err)
 	}
 	cells, err := Sweep(t.Context(), q, []Axis{{"batch", []string{"4"}}})
@@ -87,7 +87,7 @@ func TestFarTooLarge(t *testing.T) {
 	for _, conf := range []string{"", "expandable_segments:True"} {
 		q := under(t, byPreset(t, "batch", "256", "seq", "4096"), conf)
 		q.NoLevers = false
-		q.Room.Card = gpuOf(t, "h200")
+		q.Capacity.Card = gpuOf(t, "h200")
 		a := ask(t, q)
 		if *a.Fits || a.PeakAllocated < 500<<30 || a.Failure == nil {
 			t.Errorf("%q: fits %v, %d bytes", conf, *a.Fits, a.PeakAllocated)
@@ -107,7 +107,7 @@ func TestTraceUnderLimit(t *testing.T) {
 	q := question(t, "batch", "4", "seq", "1000")
 	q.NoLevers = true
 	whole := written(t, q)
-	q.Room.Limit = ask(t, q).SmallestLimit * 3 / 4
+	q.Capacity.Limit = ask(t, q).SmallestLimit * 3 / 4
 	a := ask(t, q)
 	tr := written(t, q)
 	n := tr.Events.Len()
@@ -128,7 +128,7 @@ func TestTraceUnderLimit(t *testing.T) {
 func TestTogether(t *testing.T) {
 	q := byPreset(t, "batch", "16", "seq", "1024")
 	q.NoLevers = false
-	q.Room.Limit = 1 << 30
+	q.Capacity.Limit = 1 << 30
 	a := ask(t, q)
 	last := a.Levers[len(a.Levers)-1]
 	if *a.Fits || !strings.HasPrefix(last.Name, "together: ") || !*last.Fits {
@@ -167,7 +167,7 @@ func TestTogether(t *testing.T) {
 		}
 	}
 	// One that is enough alone needs no others.
-	q.Room.Limit = a.SmallestLimit - 1<<20
+	q.Capacity.Limit = a.SmallestLimit - 1<<20
 	for _, l := range ask(t, q).Levers {
 		if strings.HasPrefix(l.Name, "together") {
 			t.Error(fmt.Sprint(l))
@@ -182,7 +182,7 @@ func TestFindRecomputeLongerGroups(t *testing.T) {
 	q := byPreset(t, "batch", "3", "seq", "4096")
 	q.Model = readModel(t, `{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
  "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": false, "dtype": "bfloat16"}`)
-	q.Room.Limit = 80 << 30
+	q.Capacity.Limit = 80 << 30
 	b, err := FindRecompute(t.Context(), q)
 	if err != nil || !b.Best.Fits || len(b.Best.Layers) > 26 {
 		t.Errorf("%+v %v", b.Best, err)

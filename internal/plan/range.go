@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
-// Range is how far a measured peak may lie from the planned one.
+// Range bounds the measured peak around the planned one.
 type Range struct {
 	Low  uint64 `json:"low_bytes"` // of allocated memory
 	High uint64 `json:"high_bytes"`
@@ -32,7 +32,7 @@ type Reason struct {
 	ReservedHigh uint64 `json:"reserved_high_bytes"`
 }
 
-// answerRange finds how far the peaks may be off.
+// answerRange estimates how far the peaks may be off.
 func (p *planned) answerRange(ctx context.Context, a *Answer) error {
 	r := &a.Range
 	history, err := p.history(ctx)
@@ -83,7 +83,7 @@ func (p *planned) history(ctx context.Context) (Reason, error) {
 		if x.stray > p.allocated/20 {
 			break // nothing beside, but a part of the run
 		}
-		o, err := p.program.Beside(x.stray).Run(ctx, replay.Conditions{Settings: p.q.Settings, From: p.run.ledger.Scored() + 1, BlockSizes: true, Mirrored: x.mirrored})
+		o, err := p.program.Beside(x.stray).Run(ctx, replay.Conditions{Settings: p.question.Settings, From: p.run.ledger.Scored() + 1, BlockSizes: true, Mirrored: x.mirrored})
 		if err != nil {
 			return out, err
 		}

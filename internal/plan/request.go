@@ -13,20 +13,20 @@ import (
 // assumed where they are silent. The error says in one line what is wrong and
 // what to do.
 func (o Options) Job(m *model.Model) (j *model.Job, assumed []string, err error) {
-	r := request{o: o, m: m, j: &model.Job{Model: m, Steps: 3}}
+	r := request{options: o, model: m, job: &model.Job{Model: m, Steps: 3}}
 	for _, f := range []func() error{r.mode, r.sizes, r.quantised, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard, r.spread} {
 		if err := f(); err != nil {
 			return nil, nil, err
 		}
 	}
-	return r.j, r.assumed, nil
+	return r.job, r.assumed, nil
 }
 
 // request turns options into a job.
 type request struct {
-	o       Options
-	m       *model.Model
-	j       *model.Job
+	options Options
+	model   *model.Model
+	job     *model.Job
 	assumed []string
 }
 
@@ -37,7 +37,7 @@ func (r *request) assume(name, value, why string) {
 
 // pick returns an option, or what is assumed for it.
 func (r *request) pick(name, otherwise, why string) string {
-	if v := r.o.Get(name); v != "" {
+	if v := r.options.Get(name); v != "" {
 		return v
 	}
 	if why != "" {
@@ -48,11 +48,11 @@ func (r *request) pick(name, otherwise, why string) string {
 
 // only refuses options of another mode.
 func (r *request) only(mode model.Mode, names ...string) error {
-	if r.j.Mode == mode {
+	if r.job.Mode == mode {
 		return nil
 	}
 	for _, n := range names {
-		if r.o.Has(n) {
+		if r.options.Has(n) {
 			return problem.New("%s is for {mode} %s: leave it out", problem.Name(n), mode)
 		}
 	}
@@ -60,15 +60,15 @@ func (r *request) only(mode model.Mode, names ...string) error {
 }
 
 func (r *request) mode() error {
-	j, m := r.j, r.m
-	j.Mode = model.Mode(r.o.Get("mode"))
+	j, m := r.job, r.model
+	j.Mode = model.Mode(r.options.Get("mode"))
 	if j.Mode == "" {
 		j.Mode = model.Train
-		if r.o.Has("generate") {
+		if r.options.Has("generate") {
 			j.Mode = model.Generate
 		}
 	}
-	if j.Mode == model.Train && r.o.Has("generate") {
+	if j.Mode == model.Train && r.options.Has("generate") {
 		return problem.New("{generate} with {mode} train: leave one of them out")
 	}
 	for _, mode := range []model.Mode{model.Train, model.Generate} {
@@ -82,11 +82,11 @@ func (r *request) mode() error {
 	if m.Head != model.HeadCausal && m.Head != model.HeadSeq2Seq {
 		return problem.New("%s has no head that predicts tokens one by one, so it cannot be planned for {mode} generate: use {mode} train", m.ModelType)
 	}
-	j.Tokens = r.o.count("generate", 64)
-	if !r.o.Has("generate") {
+	j.Tokens = r.options.count("generate", 64)
+	if !r.options.Has("generate") {
 		r.assume("generate", "64", "nobody said how many tokens")
 	}
-	j.GenerateCall = r.o.Has("generate-call")
+	j.GenerateCall = r.options.Has("generate-call")
 	word, n, _ := numbered(r.pick("cache", "dynamic", ""))
 	if word == "static" {
 		j.StaticCache = n
@@ -101,33 +101,33 @@ func (r *request) mode() error {
 }
 
 func (r *request) sizes() error {
-	j, m := r.j, r.m
-	if !r.o.Has("batch") {
+	j, m := r.job, r.model
+	if !r.options.Has("batch") {
 		return problem.New("{batch} is missing: say how many sequences one step takes, for instance {batch} 8")
 	}
-	j.Batch = r.o.count("batch", 0)
+	j.Batch = r.options.count("batch", 0)
 	if m.ViT != nil {
-		if r.o.Has("seq") || r.o.Has("target-seq") {
+		if r.options.Has("seq") || r.options.Has("target-seq") {
 			return problem.New("vit takes no {seq}: its pictures make sequences of %d; leave it out", m.ViT.Tokens())
 		}
-	} else if !r.o.Has("seq") {
+	} else if !r.options.Has("seq") {
 		return problem.New("{seq} is missing: say how many tokens a sequence has, for instance {seq} 4096")
 	}
-	j.Seq = r.o.count("seq", 0)
+	j.Seq = r.options.count("seq", 0)
 	if float64(j.Batch)*float64(max(j.Seq, 1)) > maxCount {
 		return problem.New("{batch} %d times {seq} %d is more than %d tokens: give less", j.Batch, j.Seq, int64(maxCount))
 	}
 	switch {
 	case m.T5 != nil && j.Mode == model.Generate:
-		if r.o.Has("target-seq") {
+		if r.options.Has("target-seq") {
 			return problem.New("{target-seq} is what training predicts: with {mode} generate leave it out, {generate} says how many tokens come")
 		}
-	case m.T5 != nil && !r.o.Has("target-seq"):
+	case m.T5 != nil && !r.options.Has("target-seq"):
 		j.TargetSeq = j.Seq
 		r.assume("target-seq", fmt.Sprint(j.Seq), "as long as --seq")
 	case m.T5 != nil:
-		j.TargetSeq = r.o.count("target-seq", 0)
-	case r.o.Has("target-seq"):
+		j.TargetSeq = r.options.count("target-seq", 0)
+	case r.options.Has("target-seq"):
 		return problem.New("{target-seq} is for encoder-decoders such as t5, not for %s: leave it out", m.ModelType)
 	}
 	if n := int64(m.MaxPositions); n > 0 && m.Rope.Tables == 0 && m.T5 == nil && m.ViT == nil && j.Seq+j.Tokens > n {
@@ -140,9 +140,9 @@ func (r *request) sizes() error {
 }
 
 func (r *request) types() error {
-	j, m := r.j, r.m
-	j.Autocast = r.o.Has("autocast")
-	j.DType = model.DType(r.o.Get("dtype"))
+	j, m := r.job, r.model
+	j.Autocast = r.options.Has("autocast")
+	j.DType = model.DType(r.options.Get("dtype"))
 	if j.DType == "" {
 		j.DType = map[string]model.DType{"bfloat16": model.BF16, "float16": model.FP16, "float32": model.FP32}[m.DType]
 		switch {
@@ -168,26 +168,26 @@ func (r *request) types() error {
 }
 
 func (r *request) optimizer() error {
-	j := r.j
+	j := r.job
 	if j.Mode != model.Train {
 		return nil
 	}
 	j.Optimizer = model.Optimizer(r.pick("optimizer", string(model.AdamWFused), "what transformers' Trainer takes with torch 2.8 and later"))
-	j.Master = r.o.Has("master-weights")
+	j.Master = r.options.Has("master-weights")
 	if j.Master && j.DType == model.FP32 {
 		return problem.New("{master-weights} with fp32 weights would keep them twice: leave it out, or use {dtype} bf16")
 	}
 	j.ZeroGrad = model.ZeroGrad(r.pick("zero-grad", string(model.ZeroNone), ""))
-	j.Clip = r.o.Has("clip")
-	j.Accumulate = int(r.o.count("accumulate", 1))
+	j.Clip = r.options.Has("clip")
+	j.Accumulate = int(r.options.count("accumulate", 1))
 	if most := maxParts + r.stages(); j.Accumulate > most { // a pipeline has as many parts under way as stages
 		r.assumed = append(r.assumed, fmt.Sprintf("--accumulate %d: the parts of a step after the first %d are like those, and were not run", j.Accumulate, most))
 		j.Accumulate = most
 	}
 	j.Save = model.Save(r.pick("save", string(model.SaveNone), ""))
-	j.HoldOutput, j.UseCache = r.o.Has("hold-output"), r.o.Has("use-cache")
-	if j.UseCache && r.m.Head != model.HeadCausal {
-		return problem.New("{use-cache} is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
+	j.HoldOutput, j.UseCache = r.options.Has("hold-output"), r.options.Has("use-cache")
+	if j.UseCache && r.model.Head != model.HeadCausal {
+		return problem.New("{use-cache} is for models that predict the next token, not for %s: leave it out", r.model.ModelType)
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ const maxParts = 4
 
 // layers are those that are recomputed.
 func (r *request) layers() error {
-	j, m := r.j, r.m
+	j, m := r.job, r.model
 	text := r.pick("recompute", "none", "")
 	word, k, _ := numbered(text)
 	n := m.Layers
@@ -253,19 +253,19 @@ func groupsOf(n, k int) []int {
 }
 
 func (r *request) lora() error {
-	l := &r.j.LoRA
-	l.Rank = int(r.o.count("lora", 0))
+	l := &r.job.LoRA
+	l.Rank = int(r.options.count("lora", 0))
 	for _, n := range []string{"lora-targets", "lora-dtype"} {
-		if l.Rank == 0 && r.o.Has(n) {
+		if l.Rank == 0 && r.options.Has(n) {
 			return problem.New("%s needs {lora} R", problem.Name(n))
 		}
 	}
-	for t := range strings.SplitSeq(r.o.Get("lora-targets"), ",") {
+	for t := range strings.SplitSeq(r.options.Get("lora-targets"), ",") {
 		if t = strings.TrimSpace(t); t != "" {
 			l.Targets = append(l.Targets, t)
 		}
 	}
-	l.DType = model.DType(r.o.Get("lora-dtype"))
+	l.DType = model.DType(r.options.Get("lora-dtype"))
 	return nil
 }
 
@@ -274,10 +274,10 @@ func (r *request) loss() error {
 	if word != "chunked" {
 		return nil
 	}
-	if r.m.Head != model.HeadCausal {
-		return problem.New("{loss} chunked is for models that predict the next token, not for %s: leave it out", r.m.ModelType)
+	if r.model.Head != model.HeadCausal {
+		return problem.New("{loss} chunked is for models that predict the next token, not for %s: leave it out", r.model.ModelType)
 	}
-	r.j.LossChunk = n
+	r.job.LossChunk = n
 	return nil
 }
 
@@ -285,13 +285,13 @@ func (r *request) loss() error {
 // type they are to be planned in: the model is then the one that dequantising
 // gives.
 func (r *request) quantised() error {
-	how := r.m.Quantised
+	how := r.model.Quantised
 	if how == "" {
 		return nil
 	}
-	if !r.o.Has("dtype") {
+	if !r.options.Has("dtype") {
 		return problem.New("the config has a quantization_config (%s), and plans are for unquantised weights: give {dtype} bf16 to plan the dequantised model", how)
 	}
-	r.assumed = append(r.assumed, fmt.Sprintf("quantization_config (%s) is left out: planned as dequantised %s weights", how, r.o.Get("dtype")))
+	r.assumed = append(r.assumed, fmt.Sprintf("quantization_config (%s) is left out: planned as dequantised %s weights", how, r.options.Get("dtype")))
 	return nil
 }

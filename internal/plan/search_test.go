@@ -10,7 +10,7 @@ func TestFindLargest(t *testing.T) {
 	for _, of := range []string{"batch", "seq"} {
 		q := question(t, "batch", "2", "seq", "512")
 		q.NoLevers = true
-		q.Room.Limit = 3 << 30
+		q.Capacity.Limit = 3 << 30
 		l, err := FindLargest(t.Context(), q, of)
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestFindLargest(t *testing.T) {
 
 func TestFindLargestNothingFits(t *testing.T) {
 	q := question(t, "seq", "512")
-	q.Room.Limit = 64 << 20
+	q.Capacity.Limit = 64 << 20
 	l, err := FindLargest(t.Context(), q, "batch")
 	if err != nil || l.Value != 0 || l.Next != 1 || !strings.Contains(l.Why, "memory in forward 1") {
 		t.Errorf("%+v %v", l, err)
@@ -46,7 +46,7 @@ func TestFindLargestRefuses(t *testing.T) {
 		{"layers", "1", "write batch or seq"},
 		{"seq", "1", "batch is missing"},
 	} {
-		q.Room.Limit = uint64(len(tt.limit)) << 30
+		q.Capacity.Limit = uint64(len(tt.limit)) << 30
 		if _, err := FindLargest(t.Context(), q, tt.of); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)
 		}
@@ -55,7 +55,7 @@ func TestFindLargestRefuses(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	q := question(t, "seq", "512")
-	q.Room.Limit = 1 << 30
+	q.Capacity.Limit = 1 << 30
 	axes := []Axis{{"recompute", []string{"none", "full"}}, {"batch", []string{"1", "4", "16"}}}
 	cells, err := Sweep(t.Context(), q, axes)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestFindRecompute(t *testing.T) {
 	none, full := peak("none"), peak("full")
 	find := func(limit uint64) *BestRecompute {
 		c := q
-		c.Room.Limit = limit
+		c.Capacity.Limit = limit
 		b, err := FindRecompute(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestFindRecompute(t *testing.T) {
 		// One layer less does not fit.
 		if n := len(best.Layers) - 1; n > 0 {
 			c := q
-			c.Room.Limit = limit
+			c.Capacity.Limit = limit
 			c.Options = c.Options.with("recompute", "groups:"+groupsText(append(slicesOf(1, n), -(8-n))))
 			a, b := ask(t, c), c
 			b.Options = c.Options.with("recompute", "groups:"+groupsText(append([]int{-(8 - n)}, slicesOf(1, n)...)))
@@ -158,7 +158,7 @@ func TestFindRecompute(t *testing.T) {
 		}
 		// What is proposed can be asked for.
 		c := q
-		c.Room.Limit = limit
+		c.Capacity.Limit = limit
 		c.Options = best.Apply(c.Options)
 		if a := ask(t, c); !*a.Fits || a.PeakReserved != best.PeakReserved {
 			t.Errorf("%s: %+v", best.Flags, a)

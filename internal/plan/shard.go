@@ -10,11 +10,11 @@ import (
 // shard reads how the work is spread, and refuses what the model's shape does
 // not allow.
 func (r *request) shard() error {
-	text := r.o.Get("shard")
+	text := r.options.Get("shard")
 	if text == "" || text == "none" {
 		return r.build()
 	}
-	s := &r.j.Shard
+	s := &r.job.Shard
 	for part := range strings.SplitSeq(text, ",") {
 		word, count, _ := numbered(part)
 		n := int(count)
@@ -42,7 +42,7 @@ func (r *request) shard() error {
 			s.Expert = n
 		}
 	}
-	if r.j.Mode == model.Generate && (s.DDP > 0 || s.FSDP > 0 || s.Zero > 0 || s.Pipeline > 0 || s.Context > 0) {
+	if r.job.Mode == model.Generate && (s.DDP > 0 || s.FSDP > 0 || s.Zero > 0 || s.Pipeline > 0 || s.Context > 0) {
 		return problem.New("{shard} in {mode} generate: tp and ep are the ways to spread a served model; leave the others out")
 	}
 	if n := count(s.DDP > 0, s.FSDP > 0, s.Zero > 0); n > 1 {
@@ -58,12 +58,12 @@ func (r *request) shard() error {
 // each makes its own part by default: a model that is larger than a card could
 // not be built in another way.
 func (r *request) build() error {
-	s := &r.j.Shard
+	s := &r.job.Shard
 	ranks := s.FSDP
 	if s.ZeroStage == 3 {
 		ranks = s.Zero
 	}
-	how := r.o.Get("build")
+	how := r.options.Get("build")
 	switch {
 	case how == buildSharded && ranks == 0:
 		return problem.New("{build} sharded is for ranks that divide the weights: give {shard} fsdp:N or zero3:N, or leave it out")
@@ -79,7 +79,7 @@ func (r *request) build() error {
 
 // stages is how many stages of a pipeline --shard asks for, 0 for none.
 func (r *request) stages() int {
-	for part := range strings.SplitSeq(r.o.Get("shard"), ",") {
+	for part := range strings.SplitSeq(r.options.Get("shard"), ",") {
 		if word, n, _ := numbered(part); word == "pp" {
 			return int(n)
 		}
@@ -99,7 +99,7 @@ func count(all ...bool) int {
 
 // divisible checks that what is divided among ranks can be.
 func (r *request) divisible(s *model.Shard) error {
-	m := r.m
+	m := r.model
 	if t := s.Tensor; t > 1 {
 		if why := undivided(m, t); why != "" {
 			return problem.New("{shard} tp:%d: %s; %s", t, why, tensorRanks(m, t))
@@ -112,11 +112,11 @@ func (r *request) divisible(s *model.Shard) error {
 		name string
 		n    int
 	}{{"cp", s.Context}, {"sp", s.Sequence}} {
-		if c.n > 1 && r.j.Seq%int64(c.n) != 0 {
-			return problem.New("{shard} %s:%d: %d tokens cannot be divided among %d ranks; give a {seq} that is a multiple of %d", c.name, c.n, r.j.Seq, c.n, c.n)
+		if c.n > 1 && r.job.Seq%int64(c.n) != 0 {
+			return problem.New("{shard} %s:%d: %d tokens cannot be divided among %d ranks; give a {seq} that is a multiple of %d", c.name, c.n, r.job.Seq, c.n, c.n)
 		}
-		if c.n > 1 && r.j.TargetSeq%int64(c.n) != 0 {
-			return problem.New("{shard} %s:%d: a target of %d tokens cannot be divided among %d ranks; give a {target-seq} that is a multiple of %d", c.name, c.n, r.j.TargetSeq, c.n, c.n)
+		if c.n > 1 && r.job.TargetSeq%int64(c.n) != 0 {
+			return problem.New("{shard} %s:%d: a target of %d tokens cannot be divided among %d ranks; give a {target-seq} that is a multiple of %d", c.name, c.n, r.job.TargetSeq, c.n, c.n)
 		}
 	}
 	if s.Pipeline > 1 && m.Head != model.HeadCausal {

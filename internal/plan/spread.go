@@ -21,7 +21,7 @@ func (o Options) ranks(word string) int64 {
 // spread refuses what cannot be spread over ranks because of how the model is
 // made, whatever its numbers.
 func (r *request) spread() error {
-	s, m := &r.j.Shard, r.m
+	s, m := &r.job.Shard, r.model
 	if t, kv := s.Tensor, max(m.KVHeads, 1); t > kv {
 		r.assumed = append(r.assumed, fmt.Sprintf("--shard tp:%d: each of the %d key-value heads is on %d ranks", t, kv, t/kv))
 	}
@@ -29,11 +29,11 @@ func (r *request) spread() error {
 		return problem.New("{shard} cp:%d: the sequences of vit are %d positions of a picture, which are not divided among ranks; leave cp out", s.Context, m.ViT.Tokens())
 	}
 	// Context parallelism comes first, sequence parallelism divides its parts.
-	if n := max(s.Context, 1) * max(s.Sequence, 1); s.Context > 1 && s.Sequence > 1 && r.j.Seq%int64(n) != 0 {
+	if n := max(s.Context, 1) * max(s.Sequence, 1); s.Context > 1 && s.Sequence > 1 && r.job.Seq%int64(n) != 0 {
 		return problem.New("{shard} cp:%d with sp:%d: %d tokens cannot be divided among %d times %d ranks; give a {seq} that is a multiple of %d",
-			s.Context, s.Sequence, r.j.Seq, s.Context, s.Sequence, n)
+			s.Context, s.Sequence, r.job.Seq, s.Context, s.Sequence, n)
 	}
-	if r.j.LossChunk > 0 && r.j.Seq <= int64(max(s.Context, 1)) {
+	if r.job.LossChunk > 0 && r.job.Seq <= int64(max(s.Context, 1)) {
 		return problem.New("{loss} chunked with one token on a rank: it has no next one to predict, so there is no loss to go back from; give a {seq} of %d or more", 2*max(s.Context, 1))
 	}
 	return nil

@@ -48,7 +48,7 @@ type Cell struct {
 	PeakAllocated uint64   `json:"peak_allocated_bytes"`
 	PeakReserved  uint64   `json:"peak_reserved_bytes"`
 	PeakDevice    uint64   `json:"peak_device_bytes"`
-	// Limited is the run in the room; nil if there is none or it does not fit.
+	// Limited is the run within Capacity; nil without one or if it does not fit.
 	Limited      *Limited `json:"limited"`
 	BindingPhase string   `json:"binding_phase"`
 	Error        string   `json:"error,omitempty"` // why it cannot be planned
@@ -118,9 +118,9 @@ func (q *Question) cell(ctx context.Context, o Options, c *Cell) error {
 		return nil
 	}
 	c.PeakAllocated, c.PeakReserved = p.allocated, p.reserved
-	c.PeakDevice = p.reserved + q.Room.outside(p.job)
+	c.PeakDevice = p.reserved + q.Capacity.outside(p.job)
 	c.BindingPhase = p.binding().Name
-	if q.Room.given() {
+	if q.Capacity.given() {
 		if c.Limited, err = p.within(ctx); err != nil {
 			return err
 		}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// together looks for levers that make a job fit of which none does alone. They
-// are pulled one after the other, the cheapest first, until it fits; then the
-// dearest that are not needed are let go. It is nil if one alone does, or all of
-// them do not.
+// together finds levers that make a job fit where no single one does. It pulls
+// them one after the other, the cheapest first, until the job fits, and then lets
+// go the most expensive ones that are not needed. It returns nil if one lever is
+// enough, or all of them are not.
 func (p *planned) together(ctx context.Context, levers []lever, found []*Lever) (*Lever, error) {
 	var pulled []lever
 	for i, f := range found {
@@ -34,8 +34,8 @@ func (p *planned) together(ctx context.Context, levers []lever, found []*Lever) 
 	return nil, nil
 }
 
-// fewest lets go what is not needed, from the dearest on. The last is: without
-// it nothing fitted.
+// fewest lets go levers that are not needed, the most expensive first. The last
+// one is needed: without it the job did not fit.
 func (p *planned) fewest(ctx context.Context, pulled []lever) (*Lever, error) {
 	for i := len(pulled) - 2; i >= 0; i-- {
 		fewer := slices.Delete(slices.Clone(pulled), i, i+1)
@@ -66,7 +66,7 @@ func (p *planned) fitsWith(ctx context.Context, pulled []lever) (bool, *planned,
 	return ok, changed, err
 }
 
-// without leaves out levers that another one goes over: those that set nothing
+// without leaves out levers that another one overrides: those that set nothing
 // but what it sets too.
 func without(pulled []lever, over *lever) []lever {
 	return slices.DeleteFunc(slices.Clone(pulled), func(l lever) bool {
@@ -79,7 +79,7 @@ func without(pulled []lever, over *lever) []lever {
 	})
 }
 
-// sets tells whether a lever changes an option.
+// sets reports whether a lever sets an option.
 func sets(l *lever, name string) bool {
 	for i := 0; i < len(l.options); i += 2 {
 		if l.options[i] == name {

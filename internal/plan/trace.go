@@ -15,7 +15,7 @@ import (
 // Trace runs a job through the engine and returns what PyTorch's memory history
 // of the run would be: every event, the segments at the end, and annotations for
 // steps and phases. Frames name the op and the module; times count events. With
-// a room it is the run in there, which ends at the request that fails.
+// a capacity the run ends at the request that fails.
 func Trace(ctx context.Context, q Question) (*trace.Trace, error) {
 	if err := q.prepare(); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func Trace(ctx context.Context, q Question) (*trace.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return traceOf(ctx, p.run.ledger, q.Room.conditions(q.Settings, j), q.Conf, j)
+	return traceOf(ctx, p.run.ledger, q.Capacity.conditions(q.Settings, j), q.Conf, j)
 }
 
 // tick is how many microseconds apart events of a planned run are. Nothing is
@@ -37,8 +37,8 @@ const tick = 10
 
 // tracer turns the events of the engine into those of a trace.
 type tracer struct {
-	l        *ledger.Ledger
-	t        *trace.Trace
+	ledger   *ledger.Ledger
+	trace    *trace.Trace
 	purposes []ledger.Kind
 	marks    *marks
 	phases   []ledger.Phase // those to come
@@ -68,16 +68,16 @@ func traceOf(ctx context.Context, l *ledger.Ledger, c replay.Conditions, conf st
 		return nil, err
 	}
 	x := &tracer{
-		l: l, purposes: l.Purposes(), phases: l.Phases, call: -1,
+		ledger: l, purposes: l.Purposes(), phases: l.Phases, call: -1,
 		stacks: map[frameKey]trace.StackID{}, live: map[uint64]trace.StackID{},
-		t: &trace.Trace{
+		trace: &trace.Trace{
 			Strings: &trace.Strings{}, Stacks: trace.NewStacks(),
 			Settings: trace.Settings{Known: true, Conf: conf, Parsed: c.Settings, Fields: trace.Extra{{Name: settings.Variable, Value: conf}}},
 		},
 	}
 	x.marks = newMarks(x, j)
 	for _, k := range ledger.Kinds() {
-		x.kinds = append(x.kinds, x.t.Strings.Add(k.String()))
+		x.kinds = append(x.kinds, x.trace.Strings.Add(k.String()))
 	}
 	c.Observe = x.observe
 	o, err := program.Run(ctx, c)
@@ -85,11 +85,11 @@ func traceOf(ctx context.Context, l *ledger.Ledger, c replay.Conditions, conf st
 		return nil, err
 	}
 	x.moveTo(min(o.Calls, len(l.Events)-1)) // a failed call counts
-	x.marks.end()
+	x.marks.closeAll()
 	for i := range o.Segments {
-		x.t.Segments = append(x.t.Segments, trace.FromEngine(&o.Segments[i], x.live))
+		x.trace.Segments = append(x.trace.Segments, trace.FromEngine(&o.Segments[i], x.live))
 	}
-	return x.t, nil
+	return x.trace, nil
 }
 
 // observe appends an event of a call.
@@ -101,7 +101,7 @@ func (x *tracer) observe(call int, e alloc.Event) {
 	case alloc.ActionFreeCompleted:
 		delete(x.live, e.Addr)
 	}
-	x.t.Events.Append(trace.Event{
+	x.trace.Events.Append(trace.Event{
 		Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Time: x.now, Stack: x.stack, Meta: x.kind,
 	})
 }
@@ -115,14 +115,14 @@ func (x *tracer) moveTo(call int) {
 	for len(x.phases) > 0 && x.phases[0].First <= call {
 		x.phase, x.phases = x.phases[0], x.phases[1:]
 		x.now = int64(x.phase.First) * tick
-		x.marks.begin(x.phase)
+		x.marks.beginPhase(x.phase)
 	}
 	x.now = int64(call+1) * tick
-	if e := x.l.Events[call]; e < 0 {
-		x.stack = x.stackOf(frameKey{module: x.l.Tensors[^e].Module, phase: x.phase.Name})
+	if e := x.ledger.Events[call]; e < 0 {
+		x.stack = x.stackOf(frameKey{module: x.ledger.Tensors[^e].Module, phase: x.phase.Name})
 		x.kind = x.kinds[x.purposes[^e]]
 	} else {
-		t := &x.l.Tensors[e]
+		t := &x.ledger.Tensors[e]
 		x.stack = x.stackOf(frameKey{t.Op, t.Module, x.phase.Name})
 		x.kind = x.kinds[x.purposes[e]]
 	}
@@ -149,12 +149,12 @@ func (x *tracer) stackOf(k frameKey) trace.StackID {
 	}
 	var frames []trace.FrameID
 	add := func(name, file string, line int64) {
-		frames = append(frames, x.t.Stacks.AddFrame(trace.Frame{Name: x.t.Strings.Add(name), File: x.t.Strings.Add(file), Line: line}))
+		frames = append(frames, x.trace.Stacks.AddFrame(trace.Frame{Name: x.trace.Strings.Add(name), File: x.trace.Strings.Add(file), Line: line}))
 	}
-	if op := x.l.Text(k.op); op != "" {
+	if op := x.ledger.Text(k.op); op != "" {
 		add(op, "??", 0)
 	}
-	switch module := x.l.Text(k.module); {
+	switch module := x.ledger.Text(k.module); {
 	case module == "":
 	case k.phase == ledger.Step: // what an optimizer is called with is none of the program's lines
 		add(module, "??", 0)
@@ -165,26 +165,26 @@ func (x *tracer) stackOf(k frameKey) trace.StackID {
 		add(f[0], f[1], 1)
 	}
 	add(k.phase, plannedFile, 1)
-	id = x.t.Stacks.Add(frames)
+	id = x.trace.Stacks.Add(frames)
 	x.stacks[k] = id
 	return id
 }
 
 // marks writes annotations for steps and phases.
 type marks struct {
-	x     *tracer
-	step  int
-	open  []string // the step and the phase that are open
-	optim string
+	tracer *tracer
+	step   int
+	open   []string // the step and the phase that are open
+	optim  string
 }
 
 func newMarks(x *tracer, j *model.Job) *marks {
-	return &marks{x: x, optim: "Optimizer.step#" + string(j.Optimizer) + ".step"}
+	return &marks{tracer: x, optim: "Optimizer.step#" + string(j.Optimizer) + ".step"}
 }
 
-func (m *marks) begin(p ledger.Phase) {
+func (m *marks) beginPhase(p ledger.Phase) {
 	if p.Step != m.step {
-		m.end()
+		m.closeAll()
 	} else if n := len(m.open); n > 0 {
 		m.mark(false, m.open[n-1])
 		m.open = m.open[:n-1]
@@ -205,8 +205,8 @@ func (m *marks) enter(name string) {
 	m.open = append(m.open, name)
 }
 
-// end closes what is open.
-func (m *marks) end() {
+// closeAll ends the open annotations.
+func (m *marks) closeAll() {
 	for i := len(m.open) - 1; i >= 0; i-- {
 		m.mark(false, m.open[i])
 	}
@@ -215,9 +215,9 @@ func (m *marks) end() {
 
 // mark is an annotation between the last event and the next.
 func (m *marks) mark(begin bool, name string) {
-	at := m.x.now + 1
+	at := m.tracer.now + 1
 	if begin {
-		at = m.x.now + tick - 1
+		at = m.tracer.now + tick - 1
 	}
-	m.x.t.Annotations = append(m.x.t.Annotations, trace.Annotation{Begin: begin, Name: m.x.t.Strings.Add(name), Device: 0, Time: at})
+	m.tracer.trace.Annotations = append(m.tracer.trace.Annotations, trace.Annotation{Begin: begin, Name: m.tracer.trace.Strings.Add(name), Device: 0, Time: at})
 }

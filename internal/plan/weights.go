@@ -16,8 +16,8 @@ import (
 type Weights struct {
 	tensors  []safetensors.Tensor
 	elements int64
-	most     string      // the type of most bytes, in the words of the files
-	dtype    model.DType // the same; empty if it is none that can be planned
+	most     string      // the type of most bytes, as the files name it
+	dtype    model.DType // the same; empty if it cannot be planned
 	others   []otherType // other types in the files
 }
 
@@ -69,9 +69,9 @@ func (w *Weights) choose(o Options) (Options, []string, error) {
 	return o.with("dtype", string(w.dtype)), []string{fmt.Sprintf("--dtype %s: the type of the weights' files", w.dtype)}, nil
 }
 
-// check holds the files against the model that the config makes. Names that
-// only one of them has are no fault: files may be some of several, have buffers,
-// and transformers joins the experts of older ones.
+// check compares the files with the model of the config. Names that only one of
+// them has are no error: some files may be missing, files may have buffers, and
+// transformers joins the experts of older ones.
 func (w *Weights) check(m *model.Model, params []hf.Parameter) error {
 	if w == nil || len(params) == 0 {
 		return nil

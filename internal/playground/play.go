@@ -16,7 +16,7 @@ import (
 // End stands for the last step.
 const End = -1
 
-// Play runs an experiment and tells what the state is after the given number of
+// Play runs an experiment and returns the state after the given number of
 // steps. Lines that cannot be played give a *[LineError].
 func Play(ctx context.Context, lines []string, at int) (*Answer, error) {
 	device, steps, err := read(lines)

@@ -157,7 +157,7 @@ func (w *words) mapping(d alloc.Mapping) {
 	}
 }
 
-// sayResult tells what a request got.
+// sayResult says what a request got.
 func (g *game) sayResult(name string, addr uint64) {
 	w := g.words
 	if w == nil {
@@ -167,7 +167,7 @@ func (g *game) sayResult(name string, addr uint64) {
 	w.say(sayHandedOut, "%s is %s %s.", name, units.Size(w.block), w.where(addr))
 }
 
-// sayFailure tells what a request that failed would have needed.
+// sayFailure says what a failed request would have needed.
 func (g *game) sayFailure(answer string) {
 	w := g.words
 	if w == nil {
@@ -204,7 +204,7 @@ func (g *game) sayFailure(answer string) {
 	}
 }
 
-// saySettings tells what holds from now on.
+// saySettings says which settings are in force from now on.
 func (g *game) saySettings(err error) {
 	text := g.settings().String()
 	if text == "" {
@@ -231,7 +231,7 @@ func (g *game) sayLimit() {
 	g.say(sayLimitRule, "%s.", text)
 }
 
-// sayEmpty tells that a release, whose events are given, gave nothing.
+// sayEmpty says that a release, whose events are given, released nothing.
 func (g *game) sayEmpty(events string) {
 	if g.words != nil && events == "" {
 		g.words.flush()

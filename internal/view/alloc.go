@@ -57,12 +57,12 @@ type segmentOf struct {
 
 // alloc is api/alloc.
 func (r *request) alloc() error {
-	id := r.q.integer("id", -1, 0, math.MaxInt32)
+	id := r.query.integer("id", -1, 0, math.MaxInt32)
 	if id < 0 {
-		r.q.bad("which allocation? give id=NUMBER")
+		r.query.bad("which allocation? give id=NUMBER")
 	}
-	if r.q.err != nil {
-		return r.q.err
+	if r.query.err != nil {
+		return r.query.err
 	}
 	if n := r.run.lives.Len(); id >= n {
 		return refuse(http.StatusNotFound, "there is no allocation %d: the run has %d", id, n)
@@ -204,16 +204,16 @@ func plainValue(v any) any {
 	return v
 }
 
-// at is api/at: the allocation at a height of the stack of all that is active.
-func (r *request) at() error {
-	event := r.q.event("event", r.run.events()-1, r.run)
-	if r.q.has("x") {
-		x := r.q.real("x", 0)
+// allocAt is api/at: the allocation at a height of the stack of active blocks.
+func (r *request) allocAt() error {
+	event := r.query.event("event", r.run.events()-1, r.run)
+	if r.query.has("x") {
+		x := r.query.real("x", 0)
 		event = int(r.run.lastBefore(min(max(math.Floor(x), 0), r.run.extent(false)-1)+1, false))
 	}
-	y := r.q.size("y", 0)
-	if r.q.err != nil {
-		return r.q.err
+	y := r.query.size("y", 0)
+	if r.query.err != nil {
+		return r.query.err
 	}
 	for _, i := range r.run.lives.Alive(nil, event) {
 		if size := r.run.lives.Size[i]; y < size {

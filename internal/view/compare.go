@@ -14,16 +14,16 @@ import (
 // little in common, but that is for whoever asks to judge.
 func (r *request) several() []*pageRun {
 	out := []*pageRun{r.run}
-	for _, text := range r.q.values["run"][1:] {
+	for _, text := range r.query.values["run"][1:] {
 		id, err := strconv.Atoi(text)
 		if err != nil {
-			r.q.bad("run is %q: write numbers of runs, as api/runs lists them", text)
+			r.query.bad("run is %q: write numbers of runs, as api/runs lists them", text)
 			return out
 		}
 		other, err := r.server.runs.ready(id)
 		if err != nil {
-			if r.q.err == nil {
-				r.q.err = err
+			if r.query.err == nil {
+				r.query.err = err
 			}
 			return out
 		}
@@ -40,8 +40,8 @@ func (r *pageRun) source() diff.Source {
 // pair is api/pair: what changed from one run, or moment, to another.
 func (r *request) pair() error {
 	q := r.pairQuestion()
-	if r.q.err != nil {
-		return r.q.err
+	if r.query.err != nil {
+		return r.query.err
 	}
 	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
 		d, err := r.compared(ctx, q, out)
@@ -61,26 +61,26 @@ type pairQuestion struct {
 
 // pairQuestion reads run, twice, and at, not at all, once or twice.
 func (r *request) pairQuestion() *pairQuestion {
-	runs, at := r.several(), r.q.values["at"]
-	q := &pairQuestion{key: strings.Join(r.q.values["run"], ",") + " " + strings.Join(at, ",")}
+	runs, at := r.several(), r.query.values["at"]
+	q := &pairQuestion{key: strings.Join(r.query.values["run"], ",") + " " + strings.Join(at, ",")}
 	switch {
-	case r.q.err != nil:
+	case r.query.err != nil:
 		return q
 	case len(runs) != 2:
-		r.q.bad("two runs are compared: give run=A&run=B, or the same one twice with two moments")
+		r.query.bad("two runs are compared: give run=A&run=B, or the same one twice with two moments")
 		return q
 	case len(at) > 2:
-		r.q.bad("%d moments are given: two can be compared", len(at))
+		r.query.bad("%d moments are given: two can be compared", len(at))
 		return q
 	case runs[0] == runs[1] && len(at) != 2:
-		r.q.bad("a run can be compared with itself at two moments: give at=MOMENT twice")
+		r.query.bad("a run can be compared with itself at two moments: give at=MOMENT twice")
 		return q
 	}
 	q.runs = [2]*pageRun(runs)
 	for _, text := range at {
 		m, err := diff.ParseAt(text)
 		if err != nil {
-			r.q.bad("%v", err)
+			r.query.bad("%v", err)
 		}
 		q.at = append(q.at, m)
 	}
@@ -152,11 +152,11 @@ func (r *pageRun) sides(ctx context.Context, table *diff.Table, at []diff.At, ou
 // ranks is api/ranks: which of several runs is odd, and where they part.
 func (r *request) ranks() error {
 	runs := r.several()
-	if r.q.err == nil && len(runs) < 2 {
-		r.q.bad("give at least two runs, as run=A&run=B")
+	if r.query.err == nil && len(runs) < 2 {
+		r.query.bad("give at least two runs, as run=A&run=B")
 	}
-	if r.q.err != nil {
-		return r.q.err
+	if r.query.err != nil {
+		return r.query.err
 	}
 	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
 		found, err := rankAll(ctx, runs, out)

@@ -28,10 +28,10 @@ type changeTree struct {
 // both. Stacks that were matched are one, under the frames that the second run
 // has for it.
 func (r *request) changes() error {
-	q, own := r.pairQuestion(), r.q.flag("user")
-	width := r.q.choice("width", widthLarger, widthChange)
-	if r.q.err != nil {
-		return r.q.err
+	q, own := r.pairQuestion(), r.query.flag("user")
+	width := r.query.choice("width", widthLarger, widthChange)
+	if r.query.err != nil {
+		return r.query.err
 	}
 	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
 		d, err := r.compared(ctx, q, out)

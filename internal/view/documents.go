@@ -10,16 +10,16 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 )
 
-// documents are what the commands say about a run. Stats and explain do not
-// depend on the question, so they are made once.
+// documents are the answers of commands about a run. Stats and explain do not
+// depend on the question, so each is built once.
 type documents struct {
 	stats, explain *document
 }
 
 func (s *Server) newDocuments(r *pageRun) *documents {
 	return &documents{
-		stats: &document{server: s, make: func(ctx context.Context) (any, error) { return s.stats(ctx, r) }},
-		explain: &document{server: s, make: func(ctx context.Context) (made any, err error) {
+		stats: &document{server: s, build: func(ctx context.Context) (any, error) { return s.stats(ctx, r) }},
+		explain: &document{server: s, build: func(ctx context.Context) (made any, err error) {
 			err = s.alone(ctx, nil, func() (err error) {
 				made, err = s.explain(ctx, r)
 				return err
@@ -29,12 +29,12 @@ func (s *Server) newDocuments(r *pageRun) *documents {
 	}
 }
 
-// statsDocument makes the document of stats.
+// statsDocument builds the document of stats.
 func statsDocument(ctx context.Context, r *pageRun) (any, error) {
 	return stats.NewDocument(ctx, r.input, stats.Options{Device: r.device, Run: r.loaded})
 }
 
-// explainDocument makes the document of explain.
+// explainDocument builds the document of explain.
 func explainDocument(ctx context.Context, r *pageRun) (any, error) {
 	if r.device.Host {
 		return nil, fmt.Errorf("%s: host memory has another allocator, which is not explained", r.input.Name)
@@ -51,30 +51,30 @@ func explainDocument(ctx context.Context, r *pageRun) (any, error) {
 	return explain.NewDocument(c, report, true), nil
 }
 
-// subject is what documents about the run say that they are about.
+// subject names the run in documents about it.
 func (r *pageRun) subject() answer.Subject {
 	return answer.NewSubject(r.input.Snapshot, r.trace, r.reason)
 }
 
-// document is made once, when it is first asked for, and goes on being made if
-// whoever asked goes away.
+// document is built once, when it is first requested, even if that request is
+// cancelled.
 type document struct {
 	server *Server
-	make   func(ctx context.Context) (any, error)
+	build  func(ctx context.Context) (any, error)
 	once   sync.Once
 	done   chan struct{}
 	made   any
 	err    error
 }
 
-// begin has the document made. The context is that of the run.
-func (d *document) begin(run context.Context) {
+// start starts building the document. The context is that of the run.
+func (d *document) start(run context.Context) {
 	d.once.Do(func() {
 		d.done = make(chan struct{})
 		begun := d.server.spawn(func() {
 			defer close(d.done)
 			d.err = guard("a document", func() (err error) {
-				d.made, err = d.make(run)
+				d.made, err = d.build(run)
 				return err
 			})
 		})
@@ -85,15 +85,15 @@ func (d *document) begin(run context.Context) {
 	})
 }
 
-// wait has the document made and waits until it is.
+// wait starts building the document and waits until it is done.
 func (d *document) wait(run context.Context) {
-	d.begin(run)
+	d.start(run)
 	<-d.done
 }
 
-// get returns the document, as soon as it is made.
+// get returns the document as soon as it is built.
 func (d *document) get(ctx, run context.Context) (any, error) {
-	d.begin(run)
+	d.start(run)
 	select {
 	case <-d.done:
 		return d.made, d.err
@@ -107,7 +107,7 @@ func (r *request) stats() error { return r.kept(r.run.documents.stats) }
 func (r *request) explain() error { return r.kept(r.run.documents.explain) }
 
 func (r *request) kept(d *document) error {
-	made, err := d.get(r.r.Context(), r.run.ctx)
+	made, err := d.get(r.http.Context(), r.run.ctx)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func (r *request) kept(d *document) error {
 	return r.send("application/json", body)
 }
 
-// document answers with what a command says: in a line of out under a name, or
-// as the command prints it if there is no out.
+// document writes the document of a command: as a line of out under a name, or as
+// the command prints it if out is nil.
 func (r *request) document(name string, made any, out *lines) ([]byte, error) {
 	if r.sites {
 		made = worded(made)

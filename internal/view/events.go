@@ -43,7 +43,7 @@ type eventList struct {
 // eventFilter reads the parameters that choose events. The text is the same for
 // the same filter; it is empty if there is none.
 func (r *request) eventFilter() (f timeline.Filter, text string) {
-	q := r.q
+	q := r.query
 	f = timeline.Filter{Min: q.size("min_size", 0), Addr: q.handle("addr"), Stream: q.handle("stream"), Pool: q.pool("pool")}
 	if q.has("max_size") {
 		most := q.size("max_size", 0)
@@ -84,8 +84,8 @@ func (r *request) matches(f timeline.Filter, text string) ([]int32, bool, error)
 		}
 		list := []int32{}
 		for c := r.run.line.Cursor(); c.Next(); {
-			if c.Index&0xffff == 0 && r.r.Context().Err() != nil {
-				return nil, r.r.Context().Err()
+			if c.Index&0xffff == 0 && r.http.Context().Err() != nil {
+				return nil, r.http.Context().Err()
 			}
 			if m.Matches(c) {
 				list = append(list, int32(c.Index))
@@ -110,7 +110,7 @@ func (l *rowList) len() int {
 	return l.all
 }
 
-func (l *rowList) at(i int) int {
+func (l *rowList) event(i int) int {
 	if l.filtered {
 		return int(l.some[i])
 	}
@@ -119,12 +119,12 @@ func (l *rowList) at(i int) int {
 
 // from is the position of the first event that is not before one.
 func (l *rowList) from(event int) int {
-	return sort.Search(l.len(), func(i int) bool { return l.at(i) >= event })
+	return sort.Search(l.len(), func(i int) bool { return l.event(i) >= event })
 }
 
 // events is api/events.
 func (r *request) events() error {
-	q, n := r.q, r.run.events()
+	q, n := r.query, r.run.events()
 	count, frames := q.integer("count", 100, 1, maxRows), q.flag("frames")
 	backwards := q.choice("dir", "1", "-1") == "-1"
 	start := 0
@@ -152,14 +152,14 @@ func (r *request) events() error {
 	}
 	rows := make([]eventRow, 0, last-first)
 	for i := first; i < last; i++ {
-		rows = append(rows, r.run.row(list.at(i), frames))
+		rows = append(rows, r.run.row(list.event(i), frames))
 	}
 	var next *int
 	switch {
 	case backwards && first > 0:
-		next = unless(false, list.at(first)) // rows before this one
+		next = unless(false, list.event(first)) // rows before this one
 	case !backwards && last < list.len():
-		next = unless(false, list.at(last))
+		next = unless(false, list.event(last))
 	}
 	return r.json(eventList{n, list.len(), first, rows, next})
 }
@@ -212,7 +212,7 @@ func (r *pageRun) site(id trace.StackID) string {
 
 // find is api/find.
 func (r *request) find() error {
-	q, n := r.q, r.run.events()
+	q, n := r.query, r.run.events()
 	what := q.choice("what", "oom", "peak", "segment", "alloc")
 	dir := 1
 	after := -1
@@ -236,7 +236,7 @@ type foundEvent struct {
 	Event *int `json:"event"`
 }
 
-// finder tells the events of a kind.
+// finder finds the events of a kind.
 func (r *pageRun) finder(what string) func(event int) bool {
 	action := func(event int) alloc.Action { return r.trace.Events.Action.At(event) }
 	switch what {

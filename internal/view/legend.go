@@ -34,9 +34,9 @@ type legend struct {
 
 // legend is api/legend.
 func (r *request) legend() error {
-	by, event := r.q.choice("color", colourings...), r.moment()
-	if r.q.err != nil {
-		return r.q.err
+	by, event := r.query.choice("color", colourings...), r.moment()
+	if r.query.err != nil {
+		return r.query.err
 	}
 	paint, lives := r.run.painter(r.run.blocks(), by), r.run.lives
 	at := map[uint32]int{}

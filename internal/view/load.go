@@ -34,7 +34,7 @@ func (s *Server) loadAll(ctx context.Context) {
 		}
 		s.runs.replace(id, false, runs)
 		for _, r := range runs { // what the page asks for first
-			r.documents.stats.begin(r.ctx)
+			r.documents.stats.start(r.ctx)
 			s.spawn(func() { r.overview() })
 		}
 		all = append(all, runs...)

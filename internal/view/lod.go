@@ -137,12 +137,12 @@ func (d *drawer) find(w *window) {
 	d.all = d.all[:0]
 	d.alive = l.Alive(d.alive[:0], int(first))
 	for _, i := range d.alive {
-		d.all = append(d.all, shown{i, 0, column.of(l.Freed[i]), column.of(l.Gone[i])})
+		d.all = append(d.all, shown{i, 0, column.column(l.Freed[i]), column.column(l.Gone[i])})
 	}
 	for i := l.Begun(int(first)); i < l.Len() && l.Born[i] <= last; i++ {
-		c0, c1 := column.of(l.Born[i]), column.of(l.Gone[i])
+		c0, c1 := column.column(l.Born[i]), column.column(l.Gone[i])
 		if c0 < c1 {
-			d.all = append(d.all, shown{int32(i), c0, column.of(l.Freed[i]), c1})
+			d.all = append(d.all, shown{int32(i), c0, column.column(l.Freed[i]), c1})
 		}
 	}
 }

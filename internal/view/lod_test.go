@@ -159,7 +159,7 @@ func TestTheLargestAreDrawn(t *testing.T) {
 	least, most := math.Inf(1), 0.0
 	column := w.columnOf(nil)
 	for i := range r.lives.Len() {
-		c0, c1 := column.of(r.lives.Born[i]), column.of(r.lives.Gone[i])
+		c0, c1 := column.column(r.lives.Born[i]), column.column(r.lives.Gone[i])
 		area := float64(r.lives.Size[i]) * float64(c1-c0)
 		switch {
 		case c0 >= c1:
@@ -225,7 +225,7 @@ func TestAllThatCanBeSeenIsDrawn(t *testing.T) {
 	}
 	column := w.columnOf(nil)
 	for i := range r.lives.Len() {
-		c0, c1 := column.of(r.lives.Born[i]), column.of(r.lives.Gone[i])
+		c0, c1 := column.column(r.lives.Born[i]), column.column(r.lives.Gone[i])
 		area := float64(r.lives.Size[i]) * y.perByte() * float64(max(c1-c0, 0))
 		if visible := area >= leastArea; visible != drawn[int32(i)] {
 			t.Fatalf("life %d in columns %d to %d, %v pixels, is drawn: %t", i, c0, c1, area, drawn[int32(i)])

@@ -25,7 +25,7 @@ const headroom = 1.05
 
 // timeline is api/timeline.
 func (r *request) timeline() error {
-	q := r.q
+	q := r.query
 	width, height := q.integer("width", 1600, 1, maxWidth), q.integer("height", 800, 1, maxHeight)
 	w := r.window(width)
 	of := r.stacked()
@@ -139,10 +139,10 @@ type curve struct {
 
 // curve is api/curve.
 func (r *request) curve() error {
-	n := r.q.integer("n", 1600, 1, maxWidth)
+	n := r.query.integer("n", 1600, 1, maxWidth)
 	w := r.window(n)
-	if r.q.err != nil {
-		return r.q.err
+	if r.query.err != nil {
+		return r.query.err
 	}
 	c := &curve{Event: w.ends}
 	before := int(w.before)

@@ -187,10 +187,10 @@ func (q *planQuestion) question() (plan.Question, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Room.Card = &card
+		out.Capacity.Card = &card
 	}
 	if q.Limit != "" {
-		if out.Room.Limit, err = whatif.ParseBound(q.Limit); err != nil {
+		if out.Capacity.Limit, err = whatif.ParseBound(q.Limit); err != nil {
 			return out, badRequest("limit is %q: %v", q.Limit, err)
 		}
 	}

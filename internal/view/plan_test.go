@@ -119,7 +119,7 @@ func TestPlan(t *testing.T) {
 	}
 	card, _ := cards.Find("4090")
 	s, _ := settings.Parse(asked.Settings)
-	q := plan.Question{Model: model, Settings: s, Conf: asked.Settings, Room: plan.Room{Card: &card, Limit: 20 << 30}, Points: 50}
+	q := plan.Question{Model: model, Settings: s, Conf: asked.Settings, Capacity: plan.Capacity{Card: &card, Limit: 20 << 30}, Points: 50}
 	for _, o := range [][2]string{{"batch", "3"}, {"seq", "700"}, {"clip", "true"}} {
 		if err := q.Options.Set(o[0], o[1]); err != nil {
 			t.Fatal(err)

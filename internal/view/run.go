@@ -13,8 +13,8 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// pageRun is a run of the page, with the indices that answers are put together
-// from. It does not change once it is made, but for the caches.
+// pageRun is a run of the page, with the indices that answers are built from. It
+// does not change once it is made, except for the caches.
 type pageRun struct {
 	input  *input.Input
 	loaded *run.Run
@@ -58,7 +58,7 @@ const categoryBits = 4
 // confidences are the degrees, as categories have them.
 var confidences = []findings.Confidence{findings.Guess, findings.Likely, findings.Certain}
 
-// newRun goes through a trace a few times and keeps what answers need.
+// newRun reads a trace a few times and keeps what answers need.
 func newRun(ctx context.Context, in *input.Input, t *trace.Trace, d input.Device) (*pageRun, error) {
 	loaded := run.New(t, recorder.Read(in.Snapshot.Extra))
 	x, err := loaded.Indices(ctx)
@@ -138,7 +138,7 @@ func (r *pageRun) listing(id int, dropped bool) listing {
 	return l
 }
 
-// ownFrames tells for each frame whether it is of the user's own program.
+// ownFrames reports for each frame whether it is of the user's own program.
 func (r *pageRun) ownFrames() []bool {
 	own := make([]bool, r.trace.Stacks.NumFrames())
 	for i := range own {
@@ -162,7 +162,7 @@ type cache[K comparable, V any] struct {
 // a few filters.
 const cached = 6
 
-// get returns a value, making it if it is not there. The lock must be held.
+// get returns a value, and makes it if it is missing. The lock must be held.
 func (c *cache[K, V]) get(key K, make func() (V, error)) (V, error) {
 	for i, k := range c.keys {
 		if k == key {

@@ -24,7 +24,7 @@ const (
 	stateFailed  runState = "failed"
 )
 
-// listing is what the page is told about a run.
+// listing is a run as the page lists it.
 type listing struct {
 	ID       int      `json:"id"`
 	File     string   `json:"file"`
@@ -54,7 +54,7 @@ type registry struct {
 	last    int // number given out
 	version int
 	changed chan struct{} // is closed at the next change
-	told    time.Time     // when progress was last told
+	told    time.Time     // when progress was last reported
 }
 
 func newRegistry() *registry { return &registry{changed: make(chan struct{}), version: 1} }
@@ -76,10 +76,10 @@ func (g *registry) announce(file string) {
 	g.change()
 }
 
-// progressEvery is how often the page is told how much of a file is read.
+// progressEvery is how often the page gets to know how much of a file is read.
 const progressEvery = 100 * time.Millisecond
 
-// progress tells how much of the file is read whose entry has a number.
+// progress sets how much of a file is read, by the number of its entry.
 func (g *registry) progress(id int, read, size int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -190,8 +190,8 @@ func (g *registry) list() (runList, chan struct{}) {
 // pollTime is how long an answer waits for something to change.
 const pollTime = 20 * time.Second
 
-// after lists the runs as soon as the version is another one.
-func (g *registry) after(ctx context.Context, version int) (runList, error) {
+// listAfter waits until the version differs from the given one, and lists the runs.
+func (g *registry) listAfter(ctx context.Context, version int) (runList, error) {
 	timer := time.NewTimer(pollTime)
 	defer timer.Stop()
 	for {
@@ -209,7 +209,7 @@ func (g *registry) after(ctx context.Context, version int) (runList, error) {
 	}
 }
 
-// label gives short names that tell the runs apart. The lock must be held.
+// label gives the runs short, distinct names. The lock must be held.
 func (g *registry) label() {
 	files := map[string]map[string]bool{} // base name -> files
 	devices := map[string]int{}
@@ -224,7 +224,7 @@ func (g *registry) label() {
 	seen := map[string]int{}
 	for _, e := range g.entries {
 		label := filepath.Base(e.File)
-		if len(files[label]) > 1 { // the directory tells ranks apart
+		if len(files[label]) > 1 { // the directory distinguishes ranks
 			label = path.Join(filepath.Base(filepath.Dir(e.File)), label)
 		}
 		switch {
@@ -248,7 +248,7 @@ func (s *Server) serveRuns(w http.ResponseWriter, r *http.Request, q *query) err
 		if q.err != nil {
 			return q.err
 		}
-		l, err := s.runs.after(r.Context(), since)
+		l, err := s.runs.listAfter(r.Context(), since)
 		if err != nil {
 			return err
 		}

@@ -58,12 +58,12 @@ type block [5]int64
 // segments is api/segments: a segmentMap. The list of blocks is long, so it is written without
 // a detour.
 func (r *request) segments() error {
-	event := r.q.event("event", r.run.events()-1, r.run)
-	if r.q.err != nil {
-		return r.q.err
+	event := r.query.event("event", r.run.events()-1, r.run)
+	if r.query.err != nil {
+		return r.query.err
 	}
 	v := &variant{request: r.run.failedRequest(event)}
-	if r.q.asVariant() {
+	if r.query.asVariant() {
 		var err error
 		if v, err = r.variant(event); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (r *request) segments() error {
 	return r.send("application/json", append(b, "]}\n"...))
 }
 
-// time is the time of an event, nil if the file does not tell.
+// time is the time of an event, nil if the file has none.
 func (r *pageRun) time(event int) *int64 {
 	if event < 0 {
 		return nil
@@ -135,7 +135,7 @@ func (r *pageRun) appendSegment(b []byte, s *timeline.MapSegment) []byte {
 		requested := uint64(0)
 		if block.Life >= 0 {
 			if requested = r.lives.Requested(int(block.Life)); requested == 0 {
-				requested = block.Size // old files do not tell
+				requested = block.Size // old files lack it
 			}
 		}
 		if i > 0 {

@@ -24,7 +24,7 @@ type selection struct {
 
 // selection reads stack, min, max, stream, pool, alive and never_freed.
 func (r *request) selection(of *stacked) *selection {
-	q := r.q
+	q := r.query
 	s := &selection{
 		of: of, min: q.size("min", 0), max: q.size("max", math.MaxUint64), stream: q.handle("stream"), pool: -1,
 		at: q.event("alive", -2, r.run), stays: q.flag("never_freed"),
@@ -41,16 +41,16 @@ func (r *request) selection(of *stacked) *selection {
 	return s
 }
 
-// nowhere is the position of a pool that the file does not tell of.
+// nowhere is the position of a pool that is not in the file.
 const nowhere = math.MaxInt
 
 // maxExpression is the longest expression: one that somebody typed.
 const maxExpression = 1000
 
-// matching tells for each stack whether it matches an expression.
+// matching reports for each stack whether it matches an expression.
 func (r *request) matching(text string) []bool {
 	if len(text) > maxExpression {
-		r.q.bad("stack is longer than %d characters", maxExpression)
+		r.query.bad("stack is longer than %d characters", maxExpression)
 		return nil
 	}
 	r.run.caches.Lock()
@@ -63,12 +63,12 @@ func (r *request) matching(text string) []bool {
 		return timeline.MatchStacks(r.run.trace, re), nil
 	})
 	if err != nil {
-		r.q.bad("stack is no regular expression: %v", err)
+		r.query.bad("stack is no regular expression: %v", err)
 	}
 	return out
 }
 
-// has tells whether one is chosen.
+// has reports whether the i-th block or segment is selected.
 func (s *selection) has(i int) bool {
 	of := s.of
 	switch {

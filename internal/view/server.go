@@ -19,9 +19,9 @@ import (
 // Options say what to serve.
 type Options struct {
 	Port  int       // 0 takes one that is free
-	Files []string  // are read in this order
-	Stdin io.Reader // what - stands for; must end with the context
-	// Log is told what the user should know beside what the page shows; may be nil.
+	Files []string  // read in this order
+	Stdin io.Reader // the file "-"; must end with the context
+	// Log gets what the user should know besides what the page shows; may be nil.
 	Log func(text string)
 	// MaxBytes is the size of the largest file that can be dropped; 0 stands for
 	// DefaultMaxBytes.
@@ -53,11 +53,12 @@ type Server struct {
 	ctx     context.Context // ends with the server
 
 	mu     sync.Mutex
-	ending bool // nothing new is begun
+	ending bool // nothing new is started
 	work   sync.WaitGroup
 }
 
-// spawn does something in the background, unless the server is ending.
+// spawn runs f in the background, unless the server is ending; it reports whether
+// it did.
 func (s *Server) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +68,8 @@ func (s *Server) spawn(f func()) bool {
 	return !s.ending
 }
 
-// end waits for what goes on in the background.
-func (s *Server) end() {
+// waitForWork lets no more work start and waits for what runs in the background.
+func (s *Server) waitForWork() {
 	s.mu.Lock()
 	s.ending = true
 	s.mu.Unlock()
@@ -87,7 +88,7 @@ func (e *PortError) Error() string {
 
 func (e *PortError) Unwrap() error { return e.Err }
 
-// New begins to listen. The error is a *[PortError].
+// New starts to listen. The error is a *[PortError].
 func New(o Options) (*Server, error) {
 	files, err := pageFiles()
 	if err != nil {
@@ -126,7 +127,7 @@ const (
 	endTime    = time.Second // for answers under way when the server ends
 )
 
-// Serve answers until the context ends. It returns when everything it began has
+// Serve answers until the context ends. It returns when everything it started has
 // ended.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -156,7 +157,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	cancel()
 	<-closed
-	s.end()
+	s.waitForWork()
 	return err
 }
 
@@ -227,10 +228,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 type request struct {
 	server *Server
 	run    *pageRun
-	q      *query
-	sites  bool // documents of commands have their stacks in words
-	w      http.ResponseWriter
-	r      *http.Request
+	query  *query
+	sites  bool // documents of commands have their stacks as text
+	writer http.ResponseWriter
+	http   *http.Request
 }
 
 // answers are the functions behind the paths of the API.
@@ -245,7 +246,7 @@ var answers = map[string]func(*request) error{
 	"meta":     (*request).meta,
 	"curve":    (*request).curve,
 	"timeline": (*request).timeline,
-	"at":       (*request).at,
+	"at":       (*request).allocAt,
 	"alloc":    (*request).alloc,
 	"segments": (*request).segments,
 	"stacks":   (*request).stacks,
@@ -254,9 +255,9 @@ var answers = map[string]func(*request) error{
 	"find":     (*request).find,
 }
 
-func (r *request) json(v any) error { return r.server.sendJSON(r.w, v) }
+func (r *request) json(v any) error { return r.server.sendJSON(r.writer, v) }
 
 func (r *request) send(kind string, body []byte) error {
-	r.server.send(r.w, http.StatusOK, kind, body)
+	r.server.send(r.writer, http.StatusOK, kind, body)
 	return nil
 }

@@ -61,7 +61,7 @@ func (r *pageRun) spaces() *stacked {
 
 // stacked reads what.
 func (r *request) stacked() *stacked {
-	if r.q.choice("what", "blocks", "segments") == "segments" {
+	if r.query.choice("what", "blocks", "segments") == "segments" {
 		return r.run.spaces()
 	}
 	return r.run.blocks()

@@ -201,25 +201,25 @@ func weigh(some []int32, s *selection, bytes func(i int32) float64) map[trace.St
 
 // moment reads event or peak: the moment that a question is about.
 func (r *request) moment() int {
-	if r.q.flag("peak") {
+	if r.query.flag("peak") {
 		return r.run.allocatedPeak().Event
 	}
-	return r.q.event("event", r.run.events()-1, r.run)
+	return r.query.event("event", r.run.events()-1, r.run)
 }
 
 // stacks is api/stacks.
 func (r *request) stacks() error {
 	of := r.stacked()
-	event, area, own, chosen := r.moment(), r.q.flag("area"), r.q.flag("user"), r.selection(of)
-	if r.q.values.Get("what") == "segments" && r.q.flag("peak") {
+	event, area, own, chosen := r.moment(), r.query.flag("area"), r.query.flag("user"), r.selection(of)
+	if r.query.values.Get("what") == "segments" && r.query.flag("peak") {
 		event = r.run.peaks.Reserved.Event
 	}
-	from, to := r.q.integer("from", 0, 0, r.run.events()), r.q.integer("to", r.run.events(), 0, r.run.events())
+	from, to := r.query.integer("from", 0, 0, r.run.events()), r.query.integer("to", r.run.events(), 0, r.run.events())
 	if area && from >= to && r.run.events() > 0 {
-		r.q.bad("from %d to %d is no piece of the run", from, to)
+		r.query.bad("from %d to %d is no piece of the run", from, to)
 	}
-	if r.q.err != nil {
-		return r.q.err
+	if r.query.err != nil {
+		return r.query.err
 	}
 	var weights map[trace.StackID]weight
 	if area {
@@ -240,7 +240,7 @@ func unless(not bool, n int) *int {
 }
 
 // averages are what stacks held on average between two events, over time if the
-// file tells times.
+// file has times.
 func (r *pageRun) averages(from, to int, s *selection) map[trace.StackID]weight {
 	place := func(event int) float64 { return float64(event) }
 	if r.clock.First != trace.NoTime && from < to && r.clock.At(from) < r.clock.At(to-1) {

@@ -58,7 +58,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) error
 	if name == "" {
 		kind = pageTypes[".html"]
 	}
-	w.Header().Set("Cache-Control", "no-cache") // the names do not tell versions
+	w.Header().Set("Cache-Control", "no-cache") // the names have no versions
 	s.send(w, http.StatusOK, kind, body)
 	return nil
 }

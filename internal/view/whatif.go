@@ -14,7 +14,7 @@ import (
 )
 
 // maxVariants is how many settings one question may have: more than anybody
-// compares by eye. tune is for more.
+// compares by eye. For more there is tune.
 const maxVariants = 64
 
 // conditions are the bounds of a what-if as the page has them: nil if the
@@ -39,8 +39,8 @@ func (q *query) bound(name string) *uint64 {
 	return &n
 }
 
-// of are the bounds for a run.
-func (c conditions) of(r *run.Checked) (whatif.Limit, whatif.Memory) {
+// bounds returns the bounds for a run.
+func (c conditions) bounds(r *run.Checked) (whatif.Limit, whatif.Memory) {
 	return whatif.Bounds(r, c.limit, c.memory)
 }
 
@@ -74,15 +74,15 @@ func (r *pageRun) checked(ctx context.Context) (*run.Checked, error) {
 // whatif is api/whatif.
 func (r *request) whatif() error {
 	q, c := r.question()
-	if r.q.err != nil {
-		return r.q.err
+	if r.query.err != nil {
+		return r.query.err
 	}
 	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
 		of, err := r.run.checked(ctx)
 		if err != nil {
 			return nil, err
 		}
-		q.Limit, q.Memory = c.of(of)
+		q.Limit, q.Memory = c.bounds(of)
 		if out != nil {
 			q.Progress = func(done, total int) { out.progress(progress{Done: done, Total: total}) }
 		}
@@ -109,21 +109,21 @@ func (r *request) whatif() error {
 
 // question reads the parameters of a what-if. The bounds need the program.
 func (r *request) question() (whatif.Question, conditions) {
-	confs, c := r.q.values["set"], r.q.conditions()
+	confs, c := r.query.values["set"], r.query.conditions()
 	q := whatif.Question{
-		SkipOOM: r.q.choice("on_oom", whatif.OnOOMDie, whatif.OnOOMSkip) == whatif.OnOOMSkip,
-		Points:  r.q.integer("curve", 0, 1, maxWidth),
+		SkipOOM: r.query.choice("on_oom", whatif.OnOOMDie, whatif.OnOOMSkip) == whatif.OnOOMSkip,
+		Points:  r.query.integer("curve", 0, 1, maxWidth),
 	}
 	switch {
-	case len(confs) == 0 && c == (conditions{}) && !r.q.flag("recorded"):
-		r.q.bad("there is nothing to try: add settings, or a limit or a device memory for the recorded ones")
+	case len(confs) == 0 && c == (conditions{}) && !r.query.flag("recorded"):
+		r.query.bad("there is nothing to try: add settings, or a limit or a device memory for the recorded ones")
 	case len(confs) > maxVariants:
-		r.q.bad("%d settings are more than %d: try fewer at a time, or let tune search", len(confs), maxVariants)
+		r.query.bad("%d settings are more than %d: try fewer at a time, or let tune search", len(confs), maxVariants)
 	}
 	for _, conf := range confs {
 		s, err := whatif.ParseSetting(conf)
 		if err != nil {
-			r.q.bad("%v", err)
+			r.query.bad("%v", err)
 			break
 		}
 		q.Settings = append(q.Settings, s)
@@ -137,8 +137,8 @@ type choice struct {
 	*tune.Choice
 }
 
-// measureAll finds for each of the settings what tune would find for it, and tells
-// it as soon as it is known: the curves do not wait for that.
+// measureAll finds for each of the settings what tune would find for it, and
+// reports it as soon as it is known: the curves do not wait for it.
 func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, tell func(choice) error) error {
 	p := r.Program
 	all := []settings.Settings{p.Settings}
@@ -172,16 +172,16 @@ const (
 
 // tune is api/tune.
 func (r *request) tune() error {
-	c, budget := r.q.conditions(), r.q.duration("budget", defaultBudget, maxBudget)
-	if r.q.err != nil {
-		return r.q.err
+	c, budget := r.query.conditions(), r.query.duration("budget", defaultBudget, maxBudget)
+	if r.query.err != nil {
+		return r.query.err
 	}
 	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
 		of, err := r.run.checked(ctx)
 		if err != nil {
 			return nil, err
 		}
-		limit, memory := c.of(of)
+		limit, memory := c.bounds(of)
 		o := tune.Options{Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: budget}
 		if out != nil {
 			begin := time.Now()

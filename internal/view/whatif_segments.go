@@ -15,25 +15,25 @@ type variant struct {
 	failed  *int // the event of the first failed request so far
 }
 
-// asVariant tells whether a question about segments is about a what-if.
+// asVariant reports whether a question about segments is about a what-if.
 func (q *query) asVariant() bool { return q.values.Has("set") || q.flag("recorded") }
 
 // variant replays the run under the settings of the question (set, or recorded=1
 // for the recorded ones) up to an event.
 func (r *request) variant(event int) (*variant, error) {
-	bounds, recorded := r.q.conditions(), r.q.flag("recorded")
+	bounds, recorded := r.query.conditions(), r.query.flag("recorded")
 	var chosen settings.Settings
 	if !recorded {
-		s, err := whatif.ParseSetting(r.q.values.Get("set"))
+		s, err := whatif.ParseSetting(r.query.values.Get("set"))
 		if err != nil {
-			r.q.bad("%v", err)
+			r.query.bad("%v", err)
 		}
 		chosen = s.Parsed
 	}
-	if r.q.err != nil {
-		return nil, r.q.err
+	if r.query.err != nil {
+		return nil, r.query.err
 	}
-	ctx := r.r.Context()
+	ctx := r.http.Context()
 	of, err := r.run.checked(ctx)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (r *request) variant(event int) (*variant, error) {
 		chosen = p.Settings
 		chosen.PerProcessMemoryFraction = 1 // it shows as the limit
 	}
-	limit, memory := bounds.of(of)
+	limit, memory := bounds.bounds(of)
 	c := replay.Conditions{Settings: chosen, Limit: limit.Value(), DeviceMemory: memory.Value()}
 	if err := p.Runnable(c); err != nil {
 		return nil, badRequest("%v", err)

@@ -33,15 +33,15 @@ func (r *pageRun) extent(time bool) float64 {
 
 // window reads x, from and to.
 func (r *request) window(columns int) *window {
-	w := &window{time: r.q.choice("x", "event", "time") == "time"}
+	w := &window{time: r.query.choice("x", "event", "time") == "time"}
 	if w.time && r.run.clock.First == trace.NoTime {
-		r.q.bad("the events of this file have no times: take x=event")
+		r.query.bad("the events of this file have no times: take x=event")
 		w.time = false
 	}
 	end := r.run.extent(w.time)
-	w.x0, w.x1 = max(r.q.real("from", 0), 0), min(r.q.real("to", end), end)
+	w.x0, w.x1 = max(r.query.real("from", 0), 0), min(r.query.real("to", end), end)
 	if !(w.x0 < w.x1) {
-		r.q.bad("from %v to %v is no piece of the run, which goes from 0 to %v", r.q.values.Get("from"), r.q.values.Get("to"), end)
+		r.query.bad("from %v to %v is no piece of the run, which goes from 0 to %v", r.query.values.Get("from"), r.query.values.Get("to"), end)
 		w.x0, w.x1 = 0, end
 	}
 	r.run.cut(w, columns)
@@ -99,8 +99,8 @@ func (w *window) columnOf(table []uint16) columnOf {
 	return c
 }
 
-// of returns the column of an event: the number of columns if it is behind them.
-func (c *columnOf) of(event int32) int32 {
+// column returns the column of an event; the number of columns if it is behind them.
+func (c *columnOf) column(event int32) int32 {
 	i := event - c.first
 	switch {
 	case i < 0:

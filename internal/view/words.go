@@ -14,7 +14,7 @@ type placedFrame struct {
 	timeline.Frame
 	Text  string         `json:"text"`
 	User  bool           `json:"user"`            // it is of the user's own program
-	Extra map[string]any `json:"extra,omitempty"` // what torch.fx tells of it
+	Extra map[string]any `json:"extra,omitempty"` // what torch.fx adds
 }
 
 func newPlacedFrame(f timeline.Frame) placedFrame {
@@ -62,8 +62,8 @@ func wordedValue(v reflect.Value) any {
 	return out
 }
 
-// siteText is nil for a site of no stack. What tells sites apart that look the
-// same is left out: the page opens the stacks.
+// siteText is nil for a site without a stack. It leaves out what distinguishes
+// sites that look the same: the page opens the stacks.
 func siteText(s timeline.Site) *string {
 	if s == (timeline.Site{}) {
 		return nil

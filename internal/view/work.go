@@ -21,7 +21,7 @@ import (
 //	{"stopped": true}    it was stopped before there was one
 //	{"end": true}        the last one
 //
-// Whoever closes the connection stops the work as well.
+// Closing the connection stops the work as well.
 
 // progress is how far work is. Those that know how much there is have a Total,
 // those that have a time to spend a Budget.
@@ -38,7 +38,7 @@ type lines struct {
 	mu    sync.Mutex
 	w     http.ResponseWriter
 	flush func() error
-	told  time.Time // when progress was last told
+	told  time.Time // when progress was last reported
 }
 
 // send writes one line. Whoever asked may have gone, which ends the context.
@@ -55,7 +55,7 @@ func (l *lines) send(name string, v any) error {
 	return nil
 }
 
-// progress tells how far the work is, not too often.
+// progress reports how far the work is, not too often.
 func (l *lines) progress(p progress) {
 	l.mu.Lock()
 	late := time.Since(l.told) >= progressEvery
@@ -75,7 +75,7 @@ type works struct {
 	stop map[int]context.CancelFunc
 }
 
-func (w *works) begin(stop context.CancelFunc) int {
+func (w *works) add(stop context.CancelFunc) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stop == nil {
@@ -86,7 +86,7 @@ func (w *works) begin(stop context.CancelFunc) int {
 	return w.last
 }
 
-func (w *works) end(id int) {
+func (w *works) remove(id int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.stop, id)
@@ -116,8 +116,8 @@ func (s *Server) stopWork(w http.ResponseWriter, r *http.Request, q *query) erro
 	return s.sendJSON(w, struct{}{})
 }
 
-// alone does what takes all cores, when nothing else does. waiting is called if
-// it has to wait; it may be nil.
+// alone runs work that takes all cores, once no other such work runs. It calls
+// waiting, which may be nil, if it has to wait.
 func (s *Server) alone(ctx context.Context, waiting func(), f func() error) error {
 	select {
 	case s.heavy <- struct{}{}:
@@ -135,16 +135,16 @@ func (s *Server) alone(ctx context.Context, waiting func(), f func() error) erro
 	return f()
 }
 
-// answer does work about a run, which ends with it.
+// answer does work about a run; it ends when the run is forgotten.
 func (r *request) answer(work func(ctx context.Context, out *lines) ([]byte, error)) error {
-	stream := r.q.flag("stream")
-	if r.q.err != nil {
-		return r.q.err
+	stream := r.query.flag("stream")
+	if r.query.err != nil {
+		return r.query.err
 	}
-	ctx, cancel := context.WithCancel(r.r.Context())
+	ctx, cancel := context.WithCancel(r.http.Context())
 	defer cancel()
 	defer context.AfterFunc(r.run.ctx, cancel)()
-	return r.server.perform(ctx, r.w, stream, work)
+	return r.server.perform(ctx, r.writer, stream, work)
 }
 
 // perform does work that takes all cores and answers with the document that it
@@ -164,8 +164,8 @@ func (s *Server) perform(ctx context.Context, w http.ResponseWriter, stream bool
 		}
 		return err
 	}
-	id := s.works.begin(cancel)
-	defer s.works.end(id)
+	id := s.works.add(cancel)
+	defer s.works.remove(id)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
 	out := &lines{w: w, flush: http.NewResponseController(w).Flush}

@@ -40,7 +40,7 @@ func (l *lockstep) refusedOnce(i int) bool {
 	if l.dev.log.err != nil {
 		return true // freeing what is not there does nothing
 	}
-	return l.dev.a.Free(l.dev.log.addr) == nil
+	return l.dev.allocator.Free(l.dev.log.addr) == nil
 }
 
 // explained reports whether the runs parted at a tie, or at what follows from
@@ -51,7 +51,7 @@ func (l *lockstep) explained(out *outcome) bool {
 	if out.parted == nil || out.failed != nil {
 		return false
 	}
-	_, limited := l.dev.a.Limit()
-	collects := limited && l.dev.a.Settings().GarbageCollectionThreshold > 0
+	_, limited := l.dev.allocator.Limit()
+	collects := limited && l.dev.allocator.Settings().GarbageCollectionThreshold > 0
 	return out.parted.Tie != nil || collects && len(l.ties) > 0 && out.parted.release()
 }

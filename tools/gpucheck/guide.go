@@ -30,13 +30,13 @@ func newGuide(match *pairing) *guide {
 	return &guide{done: map[int]bool{}, passed: map[uint64]bool{}, rank: map[uint64]int{}, ours: map[uint64]uint64{}, match: match}
 }
 
-// begin forgets what holds for one operation only.
-func (g *guide) begin() {
+// reset forgets what holds for one operation only.
+func (g *guide) reset() {
 	clear(g.passed)
 	clear(g.rank)
 }
 
-// reference is the recorded device; it tells the guide what it answers.
+// reference is the recorded device; it reports its answers to the guide.
 type reference struct {
 	*recorded.Driver
 	guide *guide

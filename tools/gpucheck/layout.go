@@ -11,7 +11,7 @@ import (
 func (l *lockstep) compareLayout() *difference {
 	n := len(l.rec.Ops)
 	got := map[uint64]alloc.Segment{}
-	for _, s := range l.dev.a.Segments() {
+	for _, s := range l.dev.allocator.Segments() {
 		if !s.Lost {
 			got[s.Address] = s
 		}

@@ -51,7 +51,7 @@ type opLog struct {
 
 func (l *opLog) add(e entry) { l.entries = append(l.entries, e) }
 
-func (l *opLog) begin() {
+func (l *opLog) reset() {
 	l.entries, l.decisions, l.err = l.entries[:0], l.decisions[:0], nil
 }
 
@@ -68,9 +68,9 @@ func (l *opLog) options(then func()) []alloc.Option {
 
 // side is one of the two engines.
 type side struct {
-	a   *alloc.Allocator
-	p   *oracle.Performer
-	log opLog
+	allocator *alloc.Allocator
+	performer *oracle.Performer
+	log       opLog
 }
 
 // lockstep performs a recording on two engines at once, operation by
@@ -110,26 +110,26 @@ func newLockstep(rec *oracle.Recording, waited []int, dev driver.Copier, streams
 
 func (s *side) open(rec *oracle.Recording, d driver.Driver, streams []uint64, opts []alloc.Option) error {
 	var err error
-	if s.a, err = rec.Allocator(d, opts...); err != nil {
+	if s.allocator, err = rec.Allocator(d, opts...); err != nil {
 		return err
 	}
-	s.p, err = oracle.NewPerformer(rec, s.a, streams)
+	s.performer, err = oracle.NewPerformer(rec, s.allocator, streams)
 	return err
 }
 
 // do performs operation i on both.
 func (l *lockstep) do(i int) {
-	l.guide.begin()
-	l.ref.log.begin()
-	l.dev.log.begin()
+	l.guide.reset()
+	l.ref.log.reset()
+	l.dev.log.reset()
 	l.recDr.BeginOp(i)
-	_, l.ref.log.err = l.ref.p.Do(i)
+	_, l.ref.log.err = l.ref.performer.Do(i)
 	for n, e := range l.ref.log.entries {
 		if e.Action == alloc.ActionFreeCompleted.String() {
 			l.guide.rank[e.Addr] = n
 		}
 	}
-	l.dev.log.addr, l.dev.log.err = l.dev.p.Do(i)
+	l.dev.log.addr, l.dev.log.err = l.dev.performer.Do(i)
 	for _, e := range l.dev.log.entries {
 		if e.Action == alloc.ActionFreeCompleted.String() {
 			delete(l.guide.ours, e.Addr)
@@ -312,7 +312,7 @@ func (l *lockstep) compareError(i int) *difference {
 // statistics lists the names of the statistics of the engine under test that
 // are not those PyTorch recorded. What a recording leaves out is zero.
 func (l *lockstep) statistics(want map[string]int64) []string {
-	got := l.dev.a.Stats().Map()
+	got := l.dev.allocator.Stats().Map()
 	wrong := map[string]bool{}
 	for _, m := range []map[string]int64{want, got} {
 		for k := range m {
@@ -325,7 +325,7 @@ func (l *lockstep) statistics(want map[string]int64) []string {
 }
 
 // run performs the whole recording. It goes on after the runs have parted:
-// the statistics tell how much it matters.
+// the statistics show how much it matters.
 func (l *lockstep) run(ctx context.Context) (*outcome, error) {
 	out := &outcome{}
 	next := 0
@@ -337,7 +337,7 @@ func (l *lockstep) run(ctx context.Context) (*outcome, error) {
 				out.equal++
 			} else if out.parted == nil {
 				out.parted = l.differ(i-1, fmt.Sprintf("checkpoint %d: %d statistics differ, the first is %s", next, len(wrong), wrong[0]),
-					fmt.Sprint(want[wrong[0]]), fmt.Sprint(l.dev.a.Stats().Map()[wrong[0]]))
+					fmt.Sprint(want[wrong[0]]), fmt.Sprint(l.dev.allocator.Stats().Map()[wrong[0]]))
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// try runs the program as from the command line.
-func try(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runCommand runs the program as from the command line.
+func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), args, &out, &errs)
@@ -34,7 +34,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"oracle", "-driver", "host", "nowhere.json.gz"}, "nowhere.json.gz"},
 		{[]string{"small", "-limit", "1"}, "flag provided but not defined"},
 	} {
-		code, out, errs := try(t, x.args...)
+		code, out, errs := runCommand(t, x.args...)
 		if code != exitUsage || out != "" || !strings.Contains(errs, x.want) {
 			t.Errorf("%q: exit %d, %q, %q", x.args, code, out, errs)
 		}
@@ -44,7 +44,7 @@ func TestUsage(t *testing.T) {
 // A device in host memory gives addresses from the top down, and so other ones
 // than a GPU in another order.
 func TestHostOracle(t *testing.T) {
-	code, out, errs := try(t, "oracle", "-driver", "host", recording("edges-default"), recording("streams-expand"))
+	code, out, errs := runCommand(t, "oracle", "-driver", "host", recording("edges-default"), recording("streams-expand"))
 	if code != exitGood {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
 	}
@@ -53,7 +53,7 @@ func TestHostOracle(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	code, out, errs = try(t, "oracle", "-driver", "host", "-json", "-both", recording("lessons-default"))
+	code, out, errs = runCommand(t, "oracle", "-driver", "host", "-json", "-both", recording("lessons-default"))
 	var doc oracleReport
 	if err := json.Unmarshal([]byte(out), &doc); code != exitGood || err != nil {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, out, errs)

@@ -103,7 +103,7 @@ func closeStreams(r *rig, streams []uint64) {
 
 // finish frees everything, reads the last results and gives all memory back.
 func (p *program) finish() error {
-	if err := windUp(p.dev, len(p.live), p.free, p.look, &p.fences); err != nil {
+	if err := windUp(p.dev, len(p.live), p.free, p.readResults, &p.fences); err != nil {
 		return err
 	}
 	for _, pool := range p.pools {
@@ -111,13 +111,13 @@ func (p *program) finish() error {
 			return err
 		}
 	}
-	if err := p.a.EmptyCache(); err != nil {
+	if err := p.allocator.EmptyCache(); err != nil {
 		return err
 	}
-	if err := p.a.CheckInvariants(); err != nil {
+	if err := p.allocator.CheckInvariants(); err != nil {
 		p.problem("%v", err)
 	}
-	s := p.a.Stats()
+	s := p.allocator.Stats()
 	p.report.Retries, p.report.OOMs, p.report.PeakBytes = s.NumAllocRetries, s.NumOOMs, s.ReservedBytes.All.Peak
 	if n := s.ReservedBytes.All.Current; n != 0 {
 		p.problem("%d bytes are reserved after everything was freed and the cache emptied", n)

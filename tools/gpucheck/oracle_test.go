@@ -209,8 +209,8 @@ func TestOracleNotATie(t *testing.T) {
 		{"another rounding", "oracle/mixed-default-1", conf("roundup_power2_divisions:2"), nil, ""},
 		{"another kind of segment", "oracle/streams-default-1", conf("expandable_segments:True"), nil, "something else"},
 		{"another limit", "oracle/pressure-expand-1", nil, func(_ *oracle.Recording, l *lockstep) {
-			limit, _ := l.dev.a.Limit()
-			l.dev.a.SetLimit(limit - 64<<20)
+			limit, _ := l.dev.allocator.Limit()
+			l.dev.allocator.SetLimit(limit - 64<<20)
 		}, ""},
 		{"a statistic", "oracle/lessons-default-1", nil, func(rec *oracle.Recording, _ *lockstep) {
 			rec.Checkpoints[0].Stats["num_device_free"]++

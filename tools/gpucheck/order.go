@@ -6,7 +6,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 )
 
-// phase tells apart the walks over free memory that one operation may make:
+// phase distinguishes the walks over free memory that one operation may make:
 // within a walk equal blocks go by address.
 type phase struct {
 	walk    int

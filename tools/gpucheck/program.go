@@ -38,13 +38,13 @@ type held struct {
 // stream only after an event, and records the use. Whatever it finds wrong is
 // the allocator's fault, or the device's.
 type program struct {
-	plan    plan
-	rng     *rand.Rand
-	dev     *ledger
-	paint   painter
-	a       *alloc.Allocator
-	streams []uint64
-	pools   []*alloc.MemPool
+	plan      plan
+	rng       *rand.Rand
+	dev       *ledger
+	paint     painter
+	allocator *alloc.Allocator
+	streams   []uint64
+	pools     []*alloc.MemPool
 
 	op     int
 	ids    uint64
@@ -106,8 +106,8 @@ func newProgram(r *rig, pl plan, conf string, streams []uint64, paint painter) (
 		plan: pl, rng: rand.New(rand.NewPCG(pl.seed, pl.seed)), dev: newLedger(r.dev), paint: paint, streams: streams,
 		report: programReport{Conf: conf, Problems: []string{}, Missing: []string{}},
 	}
-	p.a = alloc.New(p.dev, alloc.WithSettings(cfg))
-	p.a.SetLimit(pl.limit)
+	p.allocator = alloc.New(p.dev, alloc.WithSettings(cfg))
+	p.allocator.SetLimit(pl.limit)
 	return p, nil
 }
 
@@ -155,7 +155,7 @@ func (p *program) step() error {
 			return nil
 		}
 		p.report.EmptyCaches++
-		return p.a.EmptyCache()
+		return p.allocator.EmptyCache()
 	default:
 		if p.pooled {
 			return nil
@@ -174,7 +174,7 @@ func (p *program) delay() time.Duration {
 func (p *program) malloc() error {
 	home := p.rng.IntN(len(p.streams))
 	b := &held{id: p.ids, size: randomSize(p.rng, p.plan.largest), seed: p.rng.Uint64(), home: home}
-	addr, err := p.a.Malloc(b.size, p.streams[home])
+	addr, err := p.allocator.Malloc(b.size, p.streams[home])
 	var oom *alloc.OutOfMemoryError
 	if errors.As(err, &oom) {
 		return p.shed()
@@ -246,7 +246,7 @@ func (p *program) free(i int) error {
 	at, _ := slices.BinarySearchFunc(p.byAddr, b.addr, compareAddr)
 	p.byAddr = slices.Delete(p.byAddr, at, at+1)
 	p.report.Frees++
-	return p.a.Free(b.addr)
+	return p.allocator.Free(b.addr)
 }
 
 // verify queues a check of a block on its own stream (-1), or on another one,
@@ -260,7 +260,7 @@ func (p *program) verify(b *held, user int) error {
 		}
 	}
 	if len(p.checks) == p.plan.slots {
-		if err := p.look(); err != nil {
+		if err := p.readResults(); err != nil {
 			return err
 		}
 	}
@@ -293,7 +293,7 @@ func (p *program) share(b *held) error {
 		return nil
 	}
 	p.report.OtherStreams++
-	if err := p.a.RecordStream(b.addr, p.streams[user]); err != nil {
+	if err := p.allocator.RecordStream(b.addr, p.streams[user]); err != nil {
 		return err
 	}
 	if !slices.Contains(b.users, user) {
@@ -326,7 +326,7 @@ func (p *program) share(b *held) error {
 // gives a pool up, with blocks in it or without.
 func (p *program) usePool() error {
 	if len(p.pools) < 2 {
-		pool, err := p.a.NewMemPool(alloc.MemPoolOptions{NoSplit: p.rng.IntN(4) == 0, UseOnOOM: p.rng.IntN(4) == 0})
+		pool, err := p.allocator.NewMemPool(alloc.MemPoolOptions{NoSplit: p.rng.IntN(4) == 0, UseOnOOM: p.rng.IntN(4) == 0})
 		if err != nil {
 			return err
 		}
@@ -369,8 +369,8 @@ func (p *program) recycle() error {
 	return nil
 }
 
-// look waits for all streams and reads the results of the checks.
-func (p *program) look() error {
+// readResults waits for all streams and reads the results of the checks.
+func (p *program) readResults() error {
 	for _, s := range p.streams {
 		if err := p.dev.Synchronize(s); err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
-// shadow is a device that tells the engine the recorded addresses and does
+// shadow is a device that gives the engine the recorded addresses and does
 // everything it is asked on the real device too, at the real addresses. With
 // it ties fall as they fell in the recording; if all is identical then, the
 // order of addresses was the only thing that differed.

@@ -73,11 +73,11 @@ type soakReport struct {
 
 // soaker is the state that the goroutines share.
 type soaker struct {
-	plan  soakPlan
-	rig   *rig
-	dev   *ledger
-	a     *alloc.Allocator
-	inbox []chan parcel
+	plan      soakPlan
+	rig       *rig
+	dev       *ledger
+	allocator *alloc.Allocator
+	inbox     []chan parcel
 }
 
 // parcel is a block on its way to another goroutine, with the event after
@@ -97,8 +97,8 @@ func soak(ctx context.Context, r *rig, pl soakPlan, progress io.Writer) (*soakRe
 	}
 	start := time.Now()
 	s := &soaker{plan: pl, rig: r, dev: newLedger(r.dev)}
-	s.a = alloc.New(s.dev, alloc.WithSettings(cfg))
-	s.a.SetLimit(pl.limit)
+	s.allocator = alloc.New(s.dev, alloc.WithSettings(cfg))
+	s.allocator.SetLimit(pl.limit)
 	out := &soakReport{Device: describeDevice(r.dev), Conf: pl.conf, Workers: pl.workers, LimitBytes: pl.limit, Problems: []string{}}
 	if out.Start, err = s.level(); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func soak(ctx context.Context, r *rig, pl soakPlan, progress io.Writer) (*soakRe
 			return nil, err
 		}
 	}
-	st := s.a.Stats()
+	st := s.allocator.Stats()
 	out.PeakBytes, out.OOMs, out.Retries = st.ReservedBytes.All.Peak, st.NumOOMs, st.NumAllocRetries
 	out.Calls = s.dev.count()
 	if left := s.dev.left(); left != "" {
@@ -176,7 +176,7 @@ func (s *soaker) phase(ctx context.Context, workers []*worker, d time.Duration) 
 			return err
 		}
 	}
-	return s.a.EmptyCache()
+	return s.allocator.EmptyCache()
 }
 
 // level measures after Go has given back what it does not need.
@@ -186,7 +186,7 @@ func (s *soaker) level() (level, error) {
 	free, _, err := s.dev.MemInfo()
 	return level{
 		RSS: residentBytes(), DeviceFree: free,
-		Reserved: s.a.Stats().ReservedBytes.All.Current, Goroutines: runtime.NumGoroutine(),
+		Reserved: s.allocator.Stats().ReservedBytes.All.Current, Goroutines: runtime.NumGoroutine(),
 	}, err
 }
 

@@ -15,7 +15,7 @@ func TestStandIn(t *testing.T) {
 		{"small", "-operations", "250"},
 		{"oracle", "-both", recording("pressure-expand"), recording("streams-split64"), recording("lessons-default")},
 	} {
-		code, out, errs := try(t, args...)
+		code, out, errs := runCommand(t, args...)
 		if code != exitGood {
 			t.Errorf("%q: exit %d\n%s%s", args, code, out, errs)
 		}
@@ -30,12 +30,12 @@ func TestStandIn(t *testing.T) {
 	}
 	// A driver that fails in the middle is a failure, not a way to pass.
 	lib.Fail("cuMemAlloc_v2", 12, 700)
-	if code, out, errs := try(t, "oracle", recording("mixed-default")); code != exitBad || !strings.Contains(out, "CUDA_ERROR_ILLEGAL_ADDRESS") {
+	if code, out, errs := runCommand(t, "oracle", recording("mixed-default")); code != exitBad || !strings.Contains(out, "CUDA_ERROR_ILLEGAL_ADDRESS") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	lib.Heal()
 	lib.Fail("cuLaunchKernel", 30, 700)
-	if code, out, errs := try(t, "small"); code != exitBad || !strings.Contains(errs, "CUDA_ERROR_ILLEGAL_ADDRESS") {
+	if code, out, errs := runCommand(t, "small"); code != exitBad || !strings.Contains(errs, "CUDA_ERROR_ILLEGAL_ADDRESS") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -213,7 +213,7 @@ func (l *lockstep) decide(d *difference, choice string, ref, dev []alloc.Span, f
 		}
 		free[s.Addr] = &candidate{RecordedAddr: s.Addr, DeviceAddr: dev, Recorded: true}
 	}
-	for _, a := range freeBlocks(l.ref.a, at, size) {
+	for _, a := range freeBlocks(l.ref.allocator, at, size) {
 		if at, ok := l.match.toDev(a); ok && free[a] == nil {
 			free[a] = &candidate{RecordedAddr: a, DeviceAddr: at}
 		}
@@ -223,7 +223,7 @@ func (l *lockstep) decide(d *difference, choice string, ref, dev []alloc.Span, f
 	there := map[uint64]bool{}
 	devShelf := at
 	devShelf.stream = l.streams[at.stream]
-	for _, a := range freeBlocks(l.dev.a, devShelf, size) {
+	for _, a := range freeBlocks(l.dev.allocator, devShelf, size) {
 		if _, ok := l.match.toRef(a); ok { // else it was got in this operation
 			there[a] = true
 		}

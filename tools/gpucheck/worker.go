@@ -64,7 +64,7 @@ func (w *worker) work(ctx context.Context) error {
 		case x < 0.72:
 			err = w.send()
 		case x < 0.721:
-			err = w.a.EmptyCache()
+			err = w.allocator.EmptyCache()
 		default:
 			err = w.free(w.rng.IntN(len(w.live)))
 		}
@@ -78,7 +78,7 @@ func (w *worker) work(ctx context.Context) error {
 func (w *worker) malloc() error {
 	b := held{size: randomSize(w.rng, w.plan.largest), seed: w.rng.Uint64()}
 	var err error
-	b.addr, err = w.a.Malloc(b.size, w.stream)
+	b.addr, err = w.allocator.Malloc(b.size, w.stream)
 	var oom *alloc.OutOfMemoryError
 	if errors.As(err, &oom) {
 		for n := len(w.live) / 2; n > 0; n-- {
@@ -111,7 +111,7 @@ func (w *worker) free(i int) error {
 	if err := w.check(&b); err != nil {
 		return err
 	}
-	return w.a.Free(b.addr)
+	return w.allocator.Free(b.addr)
 }
 
 // send gives a block to another goroutine, if that one takes it.
@@ -143,18 +143,18 @@ func (w *worker) take(p parcel) error {
 	if err := w.dev.StreamWait(w.stream, p.ready); err != nil {
 		return err
 	}
-	if err := w.a.RecordStream(p.block.addr, w.stream); err != nil {
+	if err := w.allocator.RecordStream(p.block.addr, w.stream); err != nil {
 		return err
 	}
 	if err := w.check(&p.block); err != nil {
 		return err
 	}
-	return w.a.Free(p.block.addr)
+	return w.allocator.Free(p.block.addr)
 }
 
 func (w *worker) check(b *held) error {
 	if w.slots == workerSlots {
-		if err := w.look(); err != nil {
+		if err := w.readResults(); err != nil {
 			return err
 		}
 	}
@@ -163,8 +163,8 @@ func (w *worker) check(b *held) error {
 	return w.paint.check(b.addr, b.size, b.seed, w.stream, w.slots-1)
 }
 
-// look reads the results of the checks.
-func (w *worker) look() error {
+// readResults reads the results of the checks.
+func (w *worker) readResults() error {
 	if err := w.dev.Synchronize(w.stream); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (w *worker) recycle() error {
 
 // finish frees everything that is left.
 func (w *worker) finish() error {
-	return windUp(w.dev, len(w.live), w.free, w.look, &w.fences)
+	return windUp(w.dev, len(w.live), w.free, w.readResults, &w.fences)
 }
 
 // windUp frees what lives, the last first, reads the last results and waits for

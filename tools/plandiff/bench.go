@@ -54,7 +54,7 @@ func printBench(out *bufio.Writer, only []string) error {
 	return nil
 }
 
-// wanted tells whether a case is to be shown.
+// wanted reports whether to show a case.
 func (b *bench) wanted(name string) bool { return len(b.only) == 0 || slices.Contains(b.only, name) }
 
 // known are the cases that the planner was begun with.

@@ -252,7 +252,7 @@ func frames(s string) string {
 const opWidth, moduleWidth = 24, 36
 
 // sides sets an op and a module in columns. Of a long module the end is kept,
-// which tells more than the beginning.
+// which says more than the beginning.
 func sides(op, module string) string {
 	if r := []rune(op); len(r) > opWidth {
 		op = string(r[:opWidth-1]) + "…"

@@ -83,7 +83,7 @@ func ask(c plancompare.Fields) (*plan.Answer, error) {
 	if !ok {
 		return nil, errors.New("no h200 among the cards")
 	}
-	q.Room.Card = &card
+	q.Capacity.Card = &card
 	if q.Settings, err = settings.Parse(q.Conf); err != nil {
 		return nil, err
 	}

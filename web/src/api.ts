@@ -1,6 +1,6 @@
 // Requests to the server, which is at api/ beside the page.
 
-// Failure is an answer that is not the one asked for, in words for the reader.
+// Failure is an error answer, in words for the reader.
 export class Failure extends Error {
   constructor(
     message: string,
@@ -67,8 +67,8 @@ export async function forget(run: number): Promise<void> {
   await ask('runs', { run }, { method: 'DELETE' });
 }
 
-// send uploads a file and tells how far it is. XMLHttpRequest, because fetch
-// does not tell.
+// send uploads a file and reports progress. It uses XMLHttpRequest because fetch
+// reports none.
 export function send(file: File, progress: (part: number) => void): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const x = new XMLHttpRequest();
@@ -98,9 +98,9 @@ export function words(err: unknown): string {
   return err instanceof Error ? err.message : String(err);
 }
 
-// Follower asks for what is wanted now and, when the answer is there, for what
-// is wanted by then: something that changes faster than answers come is
-// followed without falling behind.
+// Follower asks for what is wanted now and, when the answer has come, for what
+// is wanted by then. So it keeps up with something that changes faster than
+// answers come.
 export class Follower<Q, T> {
   private wanted: Q | null = null;
   private stop: AbortController | null = null;

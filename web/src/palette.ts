@@ -39,7 +39,7 @@ const dark: Rgb = [17, 21, 28];
 
 function categorical(theme: Theme): Rgb[] {
   const out: Rgb[] = [];
-  // A touch of the ground makes large areas calm.
+  // A touch of the background makes large areas calm.
   const ground = theme === 'dark' ? dark : white;
   for (const part of theme === 'dark' ? [0.3, 0.55, 0.15] : [0.2, 0.48, 0.68]) {
     for (const h of hues) out.push(mix(h, ground, part));
@@ -139,8 +139,8 @@ export function legend(colouring: Colouring, theme: Theme, meta: Meta): Key[] {
   }
 }
 
-// Lines of a chart are told apart by colour and by dashes: two that lie on each
-// other show both. The hues are those that have contrast as thin lines.
+// Lines of a chart differ in colour and in dashes: of two that overlap both show.
+// The hues are those that have contrast as thin lines.
 const lineHues = [0, 5, 2, 3, 1, 4] as const;
 const dashes: readonly (readonly number[])[] = [[], [8, 3], [3, 3], [10, 3, 3, 3], [6, 6], [1, 3]];
 

@@ -1,4 +1,4 @@
-// The address of the page tells all that it shows: run, screen, the selected
+// The address of the page holds all that it shows: run, screen, the selected
 // moment (event) and block (alloc), and what the screen itself is set to.
 //
 //	#/RUN/SCREEN?event=E&alloc=N&...

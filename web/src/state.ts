@@ -191,7 +191,7 @@ export function dismiss(name: string): void {
   incoming.value = incoming.value.filter((i) => i.name !== name);
 }
 
-// The title tells tabs apart.
+// The title distinguishes tabs.
 effect(() => {
   const c = current.value;
   document.title = c ? `${c.label} - ${place.value.screen} - Ashlar` : 'Ashlar';

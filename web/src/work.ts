@@ -16,8 +16,8 @@ export const begun: Going = { progress: null, waiting: false, stopping: false };
 export interface Ears {
   going: (change: Partial<Going>) => void;
   document: (name: string, value: unknown) => void;
-  // The end: an error in words, or null; stopped tells that there is no answer
-  // because somebody stopped it.
+  // The end: an error in words, or null; stopped: there is no answer because
+  // somebody stopped it.
   over: (error: string | null, stopped: boolean) => void;
 }
 

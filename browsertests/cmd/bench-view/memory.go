@@ -33,7 +33,7 @@ func renderer(browser int) (int64, error) {
 	return most, nil
 }
 
-// descends tells whether a process was started by another, or by one that was.
+// descends reports whether a process was started by another, or by one that was.
 func descends(pid string, from int) bool {
 	for range 10 {
 		if pid == strconv.Itoa(from) {

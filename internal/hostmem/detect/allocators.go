@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// allocator is one row of the table of allocators: by what it is known.
+// allocator is one row of the table of allocators: how to recognise it.
 type allocator struct {
 	name string
-	// exports are functions of its own interface. Names that several of them
-	// have, such as __libc_malloc, tell nothing and are not here.
+	// exports are functions of its own interface. Names that several allocators
+	// have, such as __libc_malloc, prove nothing and are not here.
 	exports []string
 	// prefixed are such functions where it was built to live beside another
 	// malloc: a program with these calls it by name.
@@ -75,11 +75,10 @@ func rowOf(name string) *allocator {
 	return nil
 }
 
-// isLibC tells whether it is the malloc that comes with the C library.
+// isLibC reports whether it is the malloc that comes with the C library.
 func isLibC(name string) bool { return name == Glibc || name == Musl }
 
-// versionOf is the version of an allocator in an object, nil if it does not
-// tell.
+// versionOf returns the version of an allocator in an object, nil if unknown.
 func versionOf(name string, o *object) *string {
 	row := rowOf(name)
 	if row == nil || row.version == nil {

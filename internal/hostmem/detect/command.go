@@ -45,7 +45,7 @@ func Command(ctx context.Context, argv []string, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.end()
+	defer c.stop()
 	r, err := c.lookWhenUp(ctx, o.Settle)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (c *child) lookWhenUp(ctx context.Context, settle time.Duration) (*Result, 
 	return r, err
 }
 
-// endedTooSoon words the end of a command that could not be looked into.
+// endedTooSoon describes the end of a command that could not be inspected.
 func (c *child) endedTooSoon(err error) error {
 	if !errors.Is(err, proc.ErrNoProcess) {
 		return err
@@ -170,9 +170,9 @@ func (c *child) said() string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// end ends the command and everything it has started, and waits until all of it
+// stop ends the command and everything it has started, and waits until all of it
 // is gone.
-func (c *child) end() {
+func (c *child) stop() {
 	defer c.stderr.Close()
 	c.letGo()
 	for _, round := range []struct {

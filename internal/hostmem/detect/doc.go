@@ -1,29 +1,29 @@
-// Package detect tells which malloc a running process really uses.
+// Package detect finds out which malloc a running process really uses.
 //
-// What is loaded says little. A library may be loaded and unused, two may be
-// preloaded and one of them win, a file may be called what it is not, and
-// several libraries export the same names. So the question is put where the
-// program puts it: a call of malloc goes through a slot, a word in memory that
-// the dynamic loader fills with the address of a function. The object that this
-// address lies in is the answer, and it is known by functions that only it has.
+// The list of loaded libraries says little. A library may be loaded and unused,
+// one of two preloaded libraries wins, a file name may mislead, and several
+// libraries export the same names. So detect looks where the program looks: a
+// call of malloc goes through a slot, a word in memory that the dynamic loader
+// fills with the address of a function. The object that contains this address is
+// the answer; functions that only one allocator has identify it.
 //
 // The slot is found as the loader finds it: the program's relocations name a
-// symbol and a place. Objects are read from their files where these are still
-// the same, else from the process: both look alike once addresses are
-// translated, since only what the loader itself needs is read.
+// symbol and a place. Objects are read from their files if these are unchanged,
+// else from the process. Both look alike once addresses are translated, since
+// only what the loader itself needs is read.
 //
-// Where there is no slot, less is known, and the answer says so:
+// Without a usable slot less is known, and the answer says so:
 //
 //   - A slot that was never used leads to the loader, not to malloc. Then the
-//     loader's own list of objects gives the first that has a malloc.
-//   - The memory of a process may be forbidden where its maps are not. Then
-//     that list is rebuilt from the files: the program, preloaded objects, what
-//     these were linked with.
-//   - A static program has no slots. Its symbols tell, and if they were
-//     stripped, texts in its code.
+//     answer is the first object with a malloc in the loader's own list.
+//   - The memory of a process may be unreadable although its maps are readable.
+//     Then that list is rebuilt from the files: the program, preloaded objects,
+//     and what these were linked with.
+//   - A static program has no slots. Its symbols identify the allocator, or, if
+//     it is stripped, strings in its code.
 //   - A Go program does not use malloc.
 //
-// Variables that tune an allocator are judged by the allocator: those whose
-// names it does not contain, it does not read. Values are judged by its rules,
-// as its source has them and the tests find them in the libraries themselves.
+// The allocator also decides about variables that tune it: it does not read a
+// variable whose name it does not contain. Values are checked by the rules of
+// its source, which tests compare with the libraries themselves.
 package detect

@@ -114,8 +114,8 @@ func familyText(family string) string {
 	return family
 }
 
-// before compares a version; one that is not known is new.
-func before(version *string, major, minor int) bool {
+// olderThan reports whether a version is below major.minor; an unknown one is not.
+func olderThan(version *string, major, minor int) bool {
 	if version == nil {
 		return false
 	}
@@ -128,7 +128,7 @@ func before(version *string, major, minor int) bool {
 	return errA == nil && errB == nil && (a < major || a == major && b < minor)
 }
 
-// hasName tells whether the object has a variable's name among its texts, whole.
+// hasName reports whether the object contains the whole name of a variable.
 func (o *object) hasName(name string) bool {
 	found := false
 	o.around(name+"\x00", 1, func(w window) bool {

@@ -24,7 +24,7 @@ func (t *target) ignoredByGlibc(name, value string, f Finding, used *object) []s
 		return g.tunables(value)
 	}
 	switch {
-	case name == "MALLOC_CHECK_" && !before(f.Version, 2, 34) && t.named("libc_malloc_debug.so.0") == nil:
+	case name == "MALLOC_CHECK_" && !olderThan(f.Version, 2, 34) && t.named("libc_malloc_debug.so.0") == nil:
 		return []string{"it only has an effect with libc_malloc_debug.so.0 preloaded"}
 	case g.knows(name):
 		tunable := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(name, "MALLOC_"), "_"))
@@ -45,7 +45,7 @@ func (t *target) ignoredByGlibc(name, value string, f Finding, used *object) []s
 }
 
 // Before there were tunables, in 2.26, the names were not kept whole.
-func (g *glibcVariables) hasTunables() bool { return !before(g.version, 2, 26) }
+func (g *glibcVariables) hasTunables() bool { return !olderThan(g.version, 2, 26) }
 
 func (g *glibcVariables) knows(name string) bool {
 	if !g.hasTunables() {
@@ -59,9 +59,9 @@ var glibcNames = []string{
 	"MALLOC_PERTURB_", "MALLOC_TOP_PAD_", "MALLOC_TRIM_THRESHOLD_",
 }
 
-// says tells whether glibc has a message. Newer ones refuse what older ones read
-// somehow, and have a message for it; distributions bring such rules to older
-// versions, so the number of the version would not do.
+// says reports whether glibc contains a message. Newer versions refuse what older
+// ones accept, and have a message for it. Distributions backport such rules, so
+// the version number would not do.
 func (g *glibcVariables) says(text string) bool {
 	return slices.ContainsFunc(g.readers, func(o *object) bool { return o.has(text) })
 }

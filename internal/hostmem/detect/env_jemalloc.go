@@ -100,7 +100,7 @@ func confRuleOf(name string, version *string) (confRule, bool) {
 		if version == nil {
 			return confRule{}, false
 		}
-		if before(version, 5, 1) {
+		if olderThan(version, 5, 1) {
 			return confBool, true
 		}
 		return confRule{words: []string{"default", "always", "never"}, begins: true}, true
@@ -108,7 +108,7 @@ func confRuleOf(name string, version *string) (confRule, bool) {
 		return confRule{number: true, signed: true, least: -1}, true
 	case "narenas":
 		r := confRule{number: true, least: 1}
-		if !before(version, 5, 3) {
+		if !olderThan(version, 5, 3) {
 			r.words = []string{"default"}
 		}
 		return r, true
@@ -148,8 +148,8 @@ func (o confOption) refused(version *string) string {
 	return takes
 }
 
-// confBackground tells whether lists of options, the later over the earlier, ask
-// for a background thread.
+// confBackground reports whether lists of options ask for a background thread;
+// later lists override earlier ones.
 func confBackground(version *string, lists ...string) bool {
 	asked := false
 	for _, list := range lists {

@@ -31,8 +31,8 @@ func mimallocKnows(o *object, name string) bool {
 	return found
 }
 
-// mimallocTakes tells whether a value is taken. One rule is for all options, but
-// that some, more with each version, are sizes with a unit.
+// mimallocTakes reports whether a value is accepted. One rule holds for all
+// options, but some, more with each version, are sizes with a unit.
 func mimallocTakes(option, value string) bool {
 	value = strings.ToUpper(value)
 	// Most versions look for the value in these texts, so that parts of a word

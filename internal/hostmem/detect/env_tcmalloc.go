@@ -13,7 +13,7 @@ func ignoredByTcmalloc(name, value string, f Finding, used *object) []string {
 		return []string{"this tcmalloc does not have the name"}
 	}
 	if f.Version == nil {
-		return nil // that of Google, which tells no version, has rules of its own
+		return nil // Google's, which has no version, has rules of its own
 	}
 	switch strings.TrimPrefix(name, "TCMALLOC_") {
 	case "AGGRESSIVE_DECOMMIT", "DISABLE_MEMORY_RELEASE", "MEMFS_ABORT_ON_FAIL", "MEMFS_DISABLE_FALLBACK", "MEMFS_IGNORE_MMAP_FAIL",

@@ -97,7 +97,7 @@ func TestVariables(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			env := append(preload(test.object), test.env...)
-			r, err := look(running(t, env, program), true)
+			r, err := inspect(running(t, env, program), true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,11 +148,11 @@ func TestOldGlibc(t *testing.T) {
 		version string
 		before  bool
 	}{{"2.17", true}, {"2.26", false}, {"2.36", false}, {"1.99", true}, {"3.0", false}, {"x", false}} {
-		if got := before(&test.version, 2, 26); got != test.before {
+		if got := olderThan(&test.version, 2, 26); got != test.before {
 			t.Errorf("%s: %v", test.version, got)
 		}
 	}
-	if before(nil, 2, 26) {
+	if olderThan(nil, 2, 26) {
 		t.Error("no version")
 	}
 }

@@ -25,10 +25,11 @@ func (t *target) find() (Finding, *object) {
 	return t.dynamic()
 }
 
-// static tells that no loader takes part: all code is in one file.
+// static reports whether the program is static: there is no loader, and all code
+// is in one file.
 func (t *target) static() bool { return t.program.interp == "" && t.order == nil }
 
-// goVersion tells whether the Go linker made a program.
+// goVersion reports whether the Go linker made a program.
 func goVersion(p *object) (string, bool) {
 	if p.file == nil {
 		return "", false
@@ -118,7 +119,7 @@ func (t *target) provider() (o *object, how string, confidence Confidence) {
 	return nil, "no object of the process exports malloc", NotCertain
 }
 
-// hasOwnMalloc tells that calls in the program go to code in the program.
+// hasOwnMalloc reports whether the program calls a malloc of its own.
 // Then it does not import malloc.
 func (t *target) hasOwnMalloc(p *object) bool {
 	if p.exports("malloc") {
@@ -192,5 +193,5 @@ func (t *target) importers() []*object {
 	return sorted
 }
 
-// isPython tells that the interpreter of Python is in the object.
+// isPython reports whether the object contains the Python interpreter.
 func isPython(o *object) bool { return o.exports("Py_BytesMain", "Py_Main") }

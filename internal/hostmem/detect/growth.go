@@ -22,11 +22,11 @@ type Growth struct {
 	// Execs is how often it began to run another program. All figures are those
 	// since the last time.
 	Execs int `json:"execs"`
-	// Ended tells that the process ended before the time was over.
+	// Ended is set if the process ended before the time was over.
 	Ended bool `json:"ended"`
 }
 
-// growthEvery is the distance of samples: ten a second cost next to nothing.
+// growthEvery is the time between samples: ten a second cost next to nothing.
 const growthEvery = 100 * time.Millisecond
 
 // reading is what is seen of a process at one moment.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// evidence says by what an allocator was known.
+// evidence says how an allocator was recognised.
 type evidence string
 
 const (
@@ -16,8 +16,8 @@ const (
 	byTexts   evidence = "texts in its code"
 )
 
-// identify tells which allocator the malloc of an object is. The name is
-// [Unknown] if nothing tells it; why may then say more.
+// identify returns the allocator that the malloc of an object belongs to. The
+// name is [Unknown] if nothing shows it; why may then say more.
 func identify(o *object) (name string, by evidence, why string) {
 	for i := range allocators {
 		if o.exports(allocators[i].exports...) {
@@ -31,10 +31,10 @@ func identify(o *object) (name string, by evidence, why string) {
 	return identifyByTexts(o)
 }
 
-// ownerOfMalloc tells which allocator the malloc of a table of symbols belongs
-// to; empty if none is there. Where there are several, one of them is called by
-// names of its own: malloc lies beside the functions of the other, as they come
-// from one source file.
+// ownerOfMalloc returns the allocator that the malloc of a symbol table belongs
+// to; empty if there is none. If there are several allocators, the other is called
+// by names of its own: malloc lies beside the functions of its allocator, as they
+// come from one source file.
 func ownerOfMalloc(symbols map[string]uint64) string {
 	malloc := symbols["malloc"]
 	owner, nearest := "", uint64(math.MaxUint64)
@@ -133,10 +133,10 @@ func symbolTable(o *object) map[string]uint64 {
 	return o.symbols
 }
 
-// isPrefixed tells that a symbol is jemalloc's with a prefix, which may be any.
+// isPrefixed reports whether a symbol is jemalloc's, with any prefix.
 func isPrefixed(name string) bool { return strings.HasSuffix(name, "_mallctl") }
 
-// prefixedJemalloc tells that there is a jemalloc with a prefix.
+// prefixedJemalloc reports whether there is a jemalloc with prefixed names.
 func prefixedJemalloc(symbols map[string]uint64) bool {
 	for name := range symbols {
 		if isPrefixed(name) {
@@ -181,7 +181,7 @@ const (
 	ownTexts   = "texts of it are in the program, which may call it under names of its own"
 )
 
-// contains tells whether and how an allocator is in an object.
+// contains reports whether and how an allocator is in an object.
 func (t *target) contains(o *object, row *allocator) (how string, confidence Confidence) {
 	switch {
 	case o.exports(row.exports...) && o.exports("malloc"):

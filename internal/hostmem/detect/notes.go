@@ -74,7 +74,7 @@ func backgroundThread(pid int, tasks []int) bool {
 	return slices.ContainsFunc(tasks, func(tid int) bool { return proc.ThreadName(pid, tid) == "jemalloc_bg_thd" })
 }
 
-// BackgroundThread tells whether jemalloc has a thread in the process that gives
+// BackgroundThread reports whether jemalloc has a thread in the process that gives
 // memory back while the program is idle.
 func BackgroundThread(pid int) bool {
 	tasks, err := proc.Threads(pid)

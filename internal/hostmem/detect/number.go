@@ -16,7 +16,7 @@ type number struct {
 	rest     string // what follows it
 }
 
-// leadingNumber reads a number. With base 0 its beginning tells the base: 0x or 0.
+// leadingNumber reads a number. With base 0 a prefix sets the base: 0x or 0.
 func leadingNumber(s string, base uint64) number {
 	n := number{rest: s}
 	s = strings.TrimLeft(s, " \t\n\v\f\r")

@@ -35,8 +35,8 @@ func (t *target) ignoredPreloads(value string, f Finding, used *object) []string
 	return why
 }
 
-// mayBeUnnamed tells that there are objects whose files were removed, and that
-// the names by which the loader opened them cannot be read.
+// mayBeUnnamed reports whether there are objects whose files were removed and
+// whose names, as the loader opened them, cannot be read.
 func (t *target) mayBeUnnamed() bool {
 	return t.order == nil && (t.unread || slices.ContainsFunc(t.objects, func(o *object) bool { return o.deleted }))
 }

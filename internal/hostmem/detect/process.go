@@ -57,7 +57,7 @@ func (r *Result) watch(ctx context.Context, d time.Duration) (*Result, error) {
 
 // Alone is [Process] without the descendants, which takes a fraction of the
 // time.
-func Alone(pid int) (*Result, error) { return look(pid, true) }
+func Alone(pid int) (*Result, error) { return inspect(pid, true) }
 
 // ErrKernelThread says that a process is a part of the kernel.
 var ErrKernelThread = errors.New("a kernel thread: it has no malloc")
@@ -69,11 +69,11 @@ const (
 	loadingPause = 10 * time.Millisecond
 )
 
-// look answers for one process, without its children.
-func look(pid int, withMemory bool) (*Result, error) {
+// inspect answers for one process, without its children.
+func inspect(pid int, withMemory bool) (*Result, error) {
 	var before []proc.Mapping
 	for try := 1; ; try++ {
-		r, t, err := lookOnce(pid, withMemory)
+		r, t, err := inspectOnce(pid, withMemory)
 		if errors.Is(err, proc.ErrPermission) {
 			err = refused(pid)
 		}
@@ -92,8 +92,8 @@ func look(pid int, withMemory bool) (*Result, error) {
 	}
 }
 
-// lookOnce looks at a process as it is. The target has been left again.
-func lookOnce(pid int, withMemory bool) (*Result, *target, error) {
+// inspectOnce inspects a process as it is now. The returned target is closed.
+func inspectOnce(pid int, withMemory bool) (*Result, *target, error) {
 	stat, err := proc.ReadStat(pid)
 	if err != nil {
 		return nil, nil, err
@@ -166,7 +166,7 @@ func lookOnce(pid int, withMemory bool) (*Result, *target, error) {
 }
 
 // zombieError says that a process has ended but is not collected yet. It is a
-// [proc.ErrNoProcess] with more to tell.
+// [proc.ErrNoProcess] with more detail.
 type zombieError struct{ pid, parent int }
 
 func (e *zombieError) Error() string {
@@ -218,7 +218,7 @@ func children(pid int) []Child {
 		if len(list) == maxChildren {
 			break
 		}
-		r, err := look(kid, true)
+		r, err := inspect(kid, true)
 		if err != nil {
 			continue
 		}

@@ -71,11 +71,11 @@ const (
 // its confidence is not.
 func both(t *testing.T, pid int, w want) *Result {
 	t.Helper()
-	r, err := look(pid, true)
+	r, err := inspect(pid, true)
 	w.check(t, r, err)
 	if w.how == slotOfHold {
 		w.how, w.confidence = linkOrder, Likely
-		without, err := look(pid, false)
+		without, err := inspect(pid, false)
 		w.check(t, without, err)
 	}
 	return r
@@ -163,7 +163,7 @@ func TestNotBoundYet(t *testing.T) {
 	lib := jemalloc(t)
 	program := compile(t, "hold", "-DNEVER", "-Wl,-z,lazy")
 	for _, w := range []want{{Glibc, anyVersion, "", "the malloc slot of lib", Certain}, {Jemalloc, `5\..*`, lib, "the malloc slot of lib", Certain}} {
-		r, err := look(running(t, preload(w.object), program), true)
+		r, err := inspect(running(t, preload(w.object), program), true)
 		w.check(t, r, err)
 	}
 }
@@ -173,9 +173,9 @@ func TestNotBoundYet(t *testing.T) {
 func TestAddressTaken(t *testing.T) {
 	lib := jemalloc(t)
 	program := compile(t, "hold", "-DNEVER", "-DADDRESS", "-Wl,-z,lazy", "-no-pie", "-fno-pie")
-	r, err := look(running(t, nil, program), true)
+	r, err := inspect(running(t, nil, program), true)
 	want{Glibc, anyVersion, "", "link order: the loader has not looked malloc up yet", Likely}.check(t, r, err)
-	r, err = look(running(t, preload(lib), program), true)
+	r, err = inspect(running(t, preload(lib), program), true)
 	w := want{Jemalloc, `5\..*`, lib, "", Certain}
 	if err == nil && !strings.Contains(r.How, "slot") { // whether some library has called malloc is its own affair
 		w.confidence = Likely

@@ -56,7 +56,7 @@ func TestPreloadReplaced(t *testing.T) {
 			if !withMemory && os.Getuid() != 0 {
 				continue // nothing is left to be read
 			}
-			r, err := look(pid, withMemory)
+			r, err := inspect(pid, withMemory)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestPreloadReplaced(t *testing.T) {
 				want, ignored = Glibc, 1
 			}
 			if name == nameless && !withMemory {
-				want = Glibc // nothing tells where it stands in the order
+				want = Glibc // its place in the order is unknown
 			}
 			if r.Allocator != want || len(r.IgnoredEnv) != ignored {
 				t.Errorf("%s, memory %v: %s, ignored %+v", name, withMemory, r.Allocator, r.IgnoredEnv)

@@ -1,6 +1,6 @@
 package detect
 
-// The allocators that are told apart. Anything else is Unknown, with the object
+// The allocators that detect knows. Anything else is Unknown, with the object
 // that holds it.
 const (
 	Glibc    = "glibc"
@@ -24,7 +24,7 @@ const (
 // Finding is which malloc it is and how that was found.
 type Finding struct {
 	Allocator  string     `json:"allocator"`
-	Version    *string    `json:"version"` // nil if it does not tell
+	Version    *string    `json:"version"` // nil if unknown
 	Object     string     `json:"object"`  // the file that holds it, as the process sees it
 	How        string     `json:"how"`
 	Confidence Confidence `json:"confidence"`
@@ -44,7 +44,7 @@ type Ignored struct {
 	Why   string `json:"why"`
 }
 
-// Result is all that is told about one process.
+// Result is all that is known about one process.
 type Result struct {
 	PID        int      `json:"pid"`
 	Command    []string `json:"command"`

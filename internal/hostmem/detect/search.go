@@ -65,10 +65,10 @@ func searchIn(chunk, want []byte, reach int, first, last bool, f func(w window) 
 	}
 }
 
-// has tells whether the object has a text anywhere.
+// has reports whether the object contains a text.
 func (o *object) has(text string) bool { return len(o.which(text)) > 0 }
 
-// which tells which of some texts the object has, in one pass.
+// which returns those of some texts that the object contains, in one pass.
 func (o *object) which(texts ...string) []string {
 	found := make([]bool, len(texts))
 	longest := 0

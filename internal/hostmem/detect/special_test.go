@@ -23,7 +23,7 @@ func TestLoaderAsProgram(t *testing.T) {
 		t.Skip("the loader is elsewhere")
 	}
 	lib := jemalloc(t)
-	r, err := look(running(t, []string{"LD_PRELOAD=" + lib}, loader[0], compile(t, "hold")), true)
+	r, err := inspect(running(t, []string{"LD_PRELOAD=" + lib}, loader[0], compile(t, "hold")), true)
 	want{Jemalloc, `5\..*`, lib, slotOfHold, Certain}.check(t, r, err)
 }
 
@@ -38,7 +38,7 @@ func TestFilesOfTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyFile(t, tcmalloc(t), lib)
-	r, err := look(pid, true)
+	r, err := inspect(pid, true)
 	want{Jemalloc, `5\..*`, "", slotOfHold, Certain}.check(t, r, err)
 	if r.Object != lib || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "the file of "+lib+" was removed or replaced") {
 		t.Errorf("object %s, notes %q", r.Object, r.Notes)
@@ -84,7 +84,7 @@ func TestImageOfMemory(t *testing.T) {
 
 func TestArenas(t *testing.T) {
 	pid := running(t, nil, compile(t, "hold", "-DTHREADS=5", "-lpthread"))
-	r, err := look(pid, true)
+	r, err := inspect(pid, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestArenas(t *testing.T) {
 		t.Errorf("%d threads, %d arenas with %d bytes", r.Threads, *r.Arenas, *r.ArenaBytes)
 	}
 	pid = running(t, []string{"MALLOC_ARENA_MAX=2"}, compile(t, "hold", "-DTHREADS=5", "-lpthread"))
-	if r, err = look(pid, true); err != nil || *r.Arenas != 2 {
+	if r, err = inspect(pid, true); err != nil || *r.Arenas != 2 {
 		t.Errorf("%d arenas, %v", *r.Arenas, err)
 	}
 }
@@ -149,14 +149,14 @@ func TestAnotherUser(t *testing.T) {
 	// Root may look into the process of another.
 	hold := exec.Command(copyFile(t, compile(t, "hold"), filepath.Join(publicDir(t), "hold")))
 	hold.SysProcAttr = cmd.SysProcAttr
-	r, err := look(start(t, hold, nil), true)
+	r, err := inspect(start(t, hold, nil), true)
 	want{Glibc, anyVersion, "", slotOfHold, Certain}.check(t, r, err)
 }
 
 // A preloaded wrapper is not known, but what stands behind it is.
 func TestWrapper(t *testing.T) {
 	wrap := compileWith(t, "cc", "libwrap.so", "-shared", "-fPIC", "testdata/wrap.c", "-ldl")
-	r, err := look(running(t, preload(wrap), compile(t, "hold")), true)
+	r, err := inspect(running(t, preload(wrap), compile(t, "hold")), true)
 	want{Unknown, "", wrap, "the malloc slot of hold points into it; what it is, is not known", NotCertain}.check(t, r, err)
 	if len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "if libwrap.so only passes calls on, it is to glibc in ") {
 		t.Errorf("notes: %q", r.Notes)
@@ -182,7 +182,7 @@ func TestBehindWrapper(t *testing.T) {
 	} {
 		pid := running(t, preload(strings.Join(test.preload, ":")), program)
 		for _, withMemory := range []bool{true, false} {
-			r, err := look(pid, withMemory)
+			r, err := inspect(pid, withMemory)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestBehindWrapper(t *testing.T) {
 
 func TestOwnNames(t *testing.T) {
 	program := compile(t, "hold", "testdata/inside.c")
-	r, err := look(running(t, []string{"JE_MALLOC_CONF=narenas:1", "TCMALLOC_X=1"}, program), true)
+	r, err := inspect(running(t, []string{"JE_MALLOC_CONF=narenas:1", "TCMALLOC_X=1"}, program), true)
 	want{Glibc, anyVersion, "", slotOfHold, Certain}.check(t, r, err)
 	if len(r.Others) != 1 || r.Others[0].Allocator != Jemalloc || r.Others[0].Object != program || r.Others[0].How != ownNames {
 		t.Errorf("others: %+v", r.Others)
@@ -224,7 +224,7 @@ func TestOwnNames(t *testing.T) {
 
 	// The same in one file: not all of its names have the prefix.
 	program = compile(t, "hold", "testdata/inside.c", "-DPARTLY", "-static")
-	r, err = look(running(t, nil, program), true)
+	r, err = inspect(running(t, nil, program), true)
 	want{Glibc, "", program, symbolTexts, Certain}.check(t, r, err)
 	if len(r.Others) != 1 || r.Others[0].Allocator != Jemalloc || r.Others[0].How != ownNames || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], note) {
 		t.Errorf("others: %+v, notes: %q", r.Others, r.Notes)
@@ -233,9 +233,9 @@ func TestOwnNames(t *testing.T) {
 
 func TestStaticMallocOfItsOwn(t *testing.T) {
 	program := compile(t, "hold", "testdata/own.c", "-static")
-	r, err := look(running(t, nil, program), true)
+	r, err := inspect(running(t, nil, program), true)
 	want{Unknown, "", program, "static and has a malloc of its own, which is none", NotCertain}.check(t, r, err)
-	r, err = look(running(t, nil, strip(t, program)), true)
+	r, err = inspect(running(t, nil, strip(t, program)), true)
 	want{Unknown, "", program + ".stripped", "static and stripped, and no text in it tells", NotCertain}.check(t, r, err)
 }
 
@@ -270,7 +270,7 @@ func TestContainer(t *testing.T) {
 	cmd.Dir = "/"
 	pid := start(t, cmd, []string{"LD_PRELOAD=/opt/link/libm.so"})
 	for _, withMemory := range []bool{true, false} {
-		r, err := look(pid, withMemory)
+		r, err := inspect(pid, withMemory)
 		w := want{Jemalloc, `5\..*`, "", slotOfHold, Certain}
 		if !withMemory {
 			w.how, w.confidence = linkOrder, Likely
@@ -292,7 +292,7 @@ func TestPython(t *testing.T) {
 	}
 	script := "import sys; sys.stdout.write('up\\n'); sys.stdout.flush(); sys.stdin.read()"
 	for _, lib := range []string{"", jemalloc(t)} {
-		r, err := look(running(t, append(preload(lib), "PYTHONMALLOC=malloc"), python, "-c", script), true)
+		r, err := inspect(running(t, append(preload(lib), "PYTHONMALLOC=malloc"), python, "-c", script), true)
 		w := want{Glibc, anyVersion, lib, "the malloc slot of ", Certain}
 		if lib != "" {
 			w.allocator = Jemalloc

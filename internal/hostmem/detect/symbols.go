@@ -14,7 +14,7 @@ func (m *image) defined(name string) (address uint64, ok bool) {
 	return m.sysvLookup(name)
 }
 
-// exports tells whether the object exports any of the symbols.
+// exports reports whether the object exports any of the symbols.
 func (m *image) exports(names ...string) bool {
 	for _, name := range names {
 		if _, ok := m.defined(name); ok {

@@ -21,10 +21,10 @@ type target struct {
 	// order is the loader's list of objects, in which it looks for symbols;
 	// nil if it cannot be read.
 	order []*object
-	// loading tells that the loader is not done yet, or begins anew.
+	// loading is set while the loader is at work.
 	loading bool
-	// unread tells that there are objects that cannot be read: their files were
-	// removed, and we may read neither the memory nor the files without names.
+	// unread is set if some objects cannot be read: their files were removed, and
+	// we may read neither the memory nor the files without names.
 	unread bool
 }
 
@@ -137,7 +137,7 @@ func (t *target) findObjects() {
 	}
 }
 
-// hasCode tells whether the file of a mapping has code there or in one of the
+// hasCode reports whether the file of a mapping has code there or in one of the
 // mappings that follow: what is mapped as data is no object.
 func (t *target) hasCode(i int) bool {
 	first := t.maps[i]

@@ -43,7 +43,7 @@ func TestNoBackgroundThread(t *testing.T) {
 	for pid, want := range map[int]string{
 		parent: "jemalloc's background thread is running", kids[0]: "although its options ask for one, it has " + NoBackgroundThread,
 	} {
-		r, err := look(pid, true)
+		r, err := inspect(pid, true)
 		if err != nil || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], want) {
 			t.Errorf("%v, %v, want %q", r, err, want)
 		}

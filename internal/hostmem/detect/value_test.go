@@ -70,7 +70,7 @@ func TestMimallocValues(t *testing.T) {
 	}
 }
 
-// The loader tells what it has made of variables.
+// The loader reports what it has made of variables.
 func TestGlibcValues(t *testing.T) {
 	loader, err := filepath.Glob("/lib64/ld-linux-*.so.*")
 	if err != nil || len(loader) == 0 {
@@ -138,7 +138,7 @@ func TestGlibcValues(t *testing.T) {
 }
 
 // Newer versions of glibc refuse a list that they cannot read as a whole, and
-// values that are no numbers. Their messages tell that they do.
+// values that are no numbers. Their messages show that they do.
 func TestStrictGlibc(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ld.so")
 	names := "\x00glibc.malloc.arena_max\x00glibc.malloc.trim_threshold\x00"

@@ -12,15 +12,15 @@ import (
 type Credentials struct {
 	RealUID, UID, SavedUID int
 	Capabilities           uint64 // those in effect
-	// Closed tells that the kernel shows its files as those of root: the
-	// process is not dumpable. It cannot be told of one of root's.
+	// Closed is set if the kernel shows its files as root's: the process is not
+	// dumpable. For a process of root this cannot be seen.
 	Closed bool
 }
 
 // capPtrace is the number of CAP_SYS_PTRACE.
 const capPtrace = 19
 
-// MayTrace tells that the process may look into those of other users.
+// MayTrace reports whether the process may inspect those of other users.
 func (c *Credentials) MayTrace() bool { return c.Capabilities>>capPtrace&1 == 1 }
 
 // ReadCredentials reads the rights of a process out of /proc/PID/status.

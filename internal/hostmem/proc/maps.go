@@ -24,11 +24,11 @@ type Mapping struct {
 // Size is the length of the range.
 func (m *Mapping) Size() uint64 { return m.End - m.Start }
 
-// Shared tells that writes are seen by others: a file or shared memory.
+// Shared reports whether others see writes: a file or shared memory.
 func (m *Mapping) Shared() bool { return len(m.Perms) == 4 && m.Perms[3] == 's' }
 
-// OfDisk tells that there is a file which others can open by its name; shared
-// memory is a file too, but of the kernel's own.
+// OfDisk reports whether there is a file that others can open by name. Shared
+// memory is a file of the kernel, and has no such name.
 func (m *Mapping) OfDisk() bool {
 	for _, kernel := range []string{"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"} {
 		if strings.HasPrefix(m.Path, kernel) {
@@ -38,14 +38,14 @@ func (m *Mapping) OfDisk() bool {
 	return m.Inode != 0
 }
 
-// Executable tells that code may run there.
+// Executable reports whether code may run there.
 func (m *Mapping) Executable() bool { return len(m.Perms) == 4 && m.Perms[2] == 'x' }
 
-// Writable tells that the process may write there.
+// Writable reports whether the process may write there.
 func (m *Mapping) Writable() bool { return len(m.Perms) == 4 && m.Perms[1] == 'w' }
 
-// Anonymous tells that it is private memory of no file: what malloc gets from
-// the system. The heap of brk is, the stack of the first thread is not.
+// Anonymous reports whether it is private memory without a file: what malloc gets
+// from the system. The brk heap is, the stack of the first thread is not.
 func (m *Mapping) Anonymous() bool {
 	if m.Inode != 0 || m.Shared() {
 		return false

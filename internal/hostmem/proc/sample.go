@@ -72,7 +72,7 @@ type Sampler struct {
 	tree, details pace
 }
 
-// pace spaces out what is dear.
+// pace spaces out what is expensive.
 type pace struct {
 	at   time.Time     // when it was done last
 	cost time.Duration // how long that took
@@ -186,7 +186,7 @@ func (s *Sampler) sample(detailed bool) (Sample, error) {
 	return sum, nil
 }
 
-// read reads all processes and drops those that have ended. It tells how many.
+// read reads all processes, drops those that have ended and returns their number.
 func (s *Sampler) read() (left int) {
 	kept := s.processes[:0]
 	for _, p := range s.processes {

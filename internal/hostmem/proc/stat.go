@@ -27,11 +27,11 @@ type Stat struct {
 	VirtualBytes, RSSBytes                   uint64
 }
 
-// Ended tells that the process runs no more and only waits to be collected.
+// Ended reports whether the process has ended and only waits to be collected.
 func (s *Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
 
-// Empty tells that the process has no memory any more: it has ended, or is about
-// to. The kernel takes its memory first, and that of a large one takes a while.
+// Empty reports whether the process has no memory any more: it has ended, or is
+// about to. The kernel frees its memory first, which takes a while for a large one.
 func (s *Stat) Empty() bool { return s.Ended() || s.VirtualBytes == 0 }
 
 // tick is the unit of times in /proc: USER_HZ is 100 on every platform Go

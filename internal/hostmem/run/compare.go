@@ -32,7 +32,7 @@ func Compare(ctx context.Context, s Spec, ready []variant.Ready, repeat int, pro
 		progress = func(int, string) {}
 	}
 	runs := make([][]*Run, len(ready))
-	var left leavers
+	var left escaped
 	notes := removedNotes(s.Environ, ready)
 	done := 0
 rounds:
@@ -130,7 +130,7 @@ func (c *Comparison) NoEffect() *Result {
 	return nil
 }
 
-// Failed tells that not a single run succeeded.
+// Failed reports whether no run succeeded.
 func (c *Comparison) Failed() bool {
 	return !slices.ContainsFunc(c.Results, func(r Result) bool { return r.Runs > 0 })
 }

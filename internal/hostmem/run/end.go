@@ -9,15 +9,15 @@ const (
 	endMost  = 10 * time.Second
 )
 
-// end is the points that show what the command held in the end, at least one of
-// them. Of one that was ended that is its last point.
+// lastPoints returns the points that show what the command held in the end, at
+// least one of them. For a command that was stopped that is its last point.
 //
-// One that ends by itself goes piece by piece: workers first, then who has waited
-// for them; and before it goes, an interpreter takes its objects apart. What is
-// left while that happens says little, and which part of it the last sample has
-// seen is luck. So all points in its end count, until a process leaves. One that
-// left earlier was done with its part: the others worked on without it.
-func (r *Run) end() []Point {
+// A command that ends by itself goes piece by piece: workers first, then whoever
+// waited for them; and an interpreter frees its objects before it exits. What is
+// left meanwhile says little, and what the last sample sees of it is chance. So
+// all points of the end count, until a process exits. A process that exited
+// earlier was done: the others worked on without it.
+func (r *Run) lastPoints() []Point {
 	all := r.Points
 	if r.Exit == nil {
 		return all[len(all)-1:]
@@ -36,8 +36,8 @@ func (r *Run) end() []Point {
 	return all[first:beyond]
 }
 
-// unseen tells that the command was over before there was anything to see but
-// its start, when the program was not even loaded.
+// unseen reports whether nothing was measured but the start of the command, when
+// the program was not even loaded.
 func (r *Run) unseen() bool {
-	return len(r.Points) == 0 || r.Exit != nil && r.end()[0] == r.Points[0]
+	return len(r.Points) == 0 || r.Exit != nil && r.lastPoints()[0] == r.Points[0]
 }

@@ -35,7 +35,7 @@ func TestEnd(t *testing.T) {
 				r.Points = append(r.Points, Point{At: at, Left: tt.left[i], RSSBytes: uint64(100 + i), PSSBytes: uint64(50 + i)})
 			}
 			from, to := tt.want[0], tt.want[1]
-			if got := r.end(); len(got) != to-from || got[0] != r.Points[from] {
+			if got := r.lastPoints(); len(got) != to-from || got[0] != r.Points[from] {
 				t.Errorf("%+v", got)
 			}
 			if final := uint64(100 + (from+to-1)/2); r.final() != final || r.detailed().PSSBytes != uint64(50+to-1) || r.unseen() != (from == 0) {

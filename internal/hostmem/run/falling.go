@@ -7,18 +7,18 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// A run that settles is falling if it holds less at the end of that time than the
-// median of it, which counts as its final memory: had it been left alone for longer,
-// the median would be less. What it would be is not known.
+// A run that settles is falling if it holds less at the end of that time than its
+// median, which counts as its final memory: with more time the median would be
+// lower. How much lower is not known.
 const (
 	fallingEnd   = 5   // the last fifth of the time is its end
 	fallingLeast = 100 // less than a hundredth of the final memory is no fall
 )
 
-// falling tells whether a run was, and how much it held at the end. That is no
-// chance if all samples there are below all of the first half: with fifteen samples
-// that only scatter that happens once in 120 times. A run without a load may do its
-// work while it settles: it cannot fall before it has risen.
+// falling reports whether memory was still falling, and how much was held at the
+// end. All samples at the end must be below all of the first half: fifteen
+// samples that only scatter do that once in 120 times. A run without a load may
+// do its work while it settles: it cannot fall before it has risen.
 func (r *Run) falling() (end uint64, falling bool) {
 	var all []uint64
 	for _, p := range r.Points {

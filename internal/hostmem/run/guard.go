@@ -5,10 +5,10 @@ import (
 	"os/exec"
 )
 
-// guard is a small process in the group of a command that kills the group when
-// this program is gone without having ended it, killed itself perhaps. It sees
-// that by the end of its input. Being of the group it needs no number, which might
-// be another's by then. The kernel alone would end only the first process.
+// guard is a small process in the group of a command. It kills the group if this
+// program dies without stopping it, which it notices by the end of its input. As
+// a member it signals its own group, so a reused number cannot mislead it. The
+// kernel alone would kill only the first process.
 type guard struct {
 	cmd  *exec.Cmd
 	hold *os.File
@@ -16,7 +16,7 @@ type guard struct {
 
 const guardScript = `trap "" HUP INT TERM; read -r _; kill -KILL 0`
 
-// newGuard is nil if there is no shell, or nothing left to guard.
+// newGuard returns nil if there is no shell, or nothing left to guard.
 func newGuard(group int) *guard {
 	in, hold, err := os.Pipe()
 	if err != nil {
@@ -32,7 +32,7 @@ func newGuard(group int) *guard {
 	return &guard{cmd, hold}
 }
 
-// pid is that of the guard; 0 if there is none.
+// pid returns the PID of the guard; 0 if there is none.
 func (g *guard) pid() int {
 	if g == nil {
 		return 0

@@ -61,7 +61,7 @@ func newMark(pid int) (mark, bool) {
 	return m, unix.Prlimit(pid, limitRealTime, &limit, nil) == nil
 }
 
-// on tells whether a process has the mark, also one that waits to be collected.
+// on reports whether a process has the mark, also one that waits to be collected.
 func (m mark) on(pid int) bool {
 	var limit unix.Rlimit
 	return unix.Prlimit(pid, limitRealTime, nil, &limit) == nil && limit.Cur == uint64(m)

@@ -27,7 +27,7 @@ func (m *measuring) phases(ctx context.Context, ready, done <-chan struct{}) {
 		}
 	}
 	m.begun(Driven)
-	m.look()
+	m.checkMalloc()
 	m.gate.Close()
 	m.readyAt = time.Since(m.begin)
 	if !m.drive(ctx, done) {
@@ -35,7 +35,7 @@ func (m *measuring) phases(ctx context.Context, ready, done <-chan struct{}) {
 	}
 	m.run.Wall = time.Since(m.begin) - m.readyAt
 	m.begun(Settling)
-	m.look()
+	m.checkMalloc()
 	if m.spec.Settle == 0 {
 		return
 	}
@@ -53,7 +53,7 @@ func (m *measuring) begun(p Phase) {
 	m.sample(true)
 }
 
-// drive lets the load run, and tells whether the run goes on.
+// drive lets the load run, and reports whether the run goes on.
 func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 	var over <-chan struct{}
 	var load *process
@@ -81,7 +81,7 @@ func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 	}
 	why := m.until(ctx, over, m.spec.For)
 	if load != nil {
-		terminated, _, left := load.finish(m.patience, interruptedGrace)
+		terminated, _, left := load.finish(m.deadline, interruptedGrace)
 		loadOutput.close()
 		for _, p := range left {
 			p.OfLoad = true
@@ -106,15 +106,15 @@ func (m *measuring) drive(ctx context.Context, done <-chan struct{}) bool {
 	return true
 }
 
-// endedEarly is about a command that has ended before it was to be ended. Left
-// to itself it may: then it was measured to its end.
+// endedEarly handles a command that ended before it was to be stopped. That is an
+// error only while it was driven; otherwise it was measured to its end.
 func (m *measuring) endedEarly(driven bool) {
 	if driven || m.spec.Done != "" {
 		m.fail("it ended while it was driven")
 	}
 }
 
-// outcome is why a wait was over.
+// outcome says why a wait ended.
 type outcome int
 
 const (
@@ -124,8 +124,8 @@ const (
 	interrupted
 )
 
-// until takes samples until the event, the end of the command, or for a time; 0
-// is without end.
+// until takes samples until the event, the end of the command, or for d; 0 means
+// no time limit.
 func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Duration) outcome {
 	var limit <-chan time.Time
 	if d > 0 {
@@ -140,7 +140,7 @@ func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Dur
 		case <-event:
 			return happened
 		case <-m.ended:
-			if m.over() {
+			if m.hasEnded() {
 				return ended
 			}
 		case <-limit:
@@ -152,19 +152,19 @@ func (m *measuring) until(ctx context.Context, event <-chan struct{}, d time.Dur
 			next.Reset(m.pause())
 			m.sample(false)
 			if m.verify.due(time.Since(m.begin)) {
-				m.look()
+				m.checkMalloc()
 			}
 		}
 	}
 }
 
-// over tells whether the command is, when its first process has ended: a service
-// may have gone to the background. Then it is over when the daemon has ended.
-func (m *measuring) over() bool {
+// hasEnded reports whether the command has ended, once its first process has. A
+// service may have gone to the background; then it ends when the daemon does.
+func (m *measuring) hasEnded() bool {
 	p := m.process
-	m.gone = m.gone || !m.spec.Service() || p.kin == nil || !p.success || !p.kin.background()
+	m.gone = m.gone || !m.spec.Service() || p.tree == nil || !p.success || !p.tree.background()
 	if !m.gone {
-		m.ended = p.kin.daemonEnded
+		m.ended = p.tree.daemonEnded
 	}
 	return m.gone
 }
@@ -173,9 +173,9 @@ func (m *measuring) over() bool {
 const firstInterval = 5 * time.Millisecond
 
 // pause is the time until the next sample. A command may end at any moment, and
-// its end is to have several samples: so while it is young they are close, a
-// fiftieth of its age apart. When it settles they are all equally far apart: the
-// median is one over time.
+// its end needs several samples: so while it is young they are close, a fiftieth
+// of its age apart. While it settles they are evenly spaced, since the median is
+// taken over time.
 func (m *measuring) pause() time.Duration {
 	if m.phase == Settling {
 		return m.spec.Interval

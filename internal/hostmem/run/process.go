@@ -15,16 +15,16 @@ import (
 type process struct {
 	cmd       *exec.Cmd
 	group     int
-	kin       *kin          // its descendants; nil: orphans among them are not seen
+	tree      *processTree  // its descendants; nil: orphans among them are not seen
 	guard     *guard        // ends the group if this program cannot
 	ended     chan struct{} // closed when the first process of the group has ended
-	success   bool          // so it has ended
-	release   chan struct{} // closed to have it collected
+	success   bool          // it ended with success
+	release   chan struct{} // closed to collect it
 	collected chan struct{}
 }
 
-// startProcess starts a command. Without an input it has an empty one. If it is
-// to be adopted, its descendants are known wherever they go.
+// startProcess starts a command; a nil in is an empty input. The descendants of
+// an adopted command are known wherever they go.
 func startProcess(argv, environ []string, dir string, in, out *os.File, adopted bool) (*process, error) {
 	p := &process{
 		ended:     make(chan struct{}),
@@ -80,8 +80,8 @@ func (p *process) live(newCommand func() *exec.Cmd, started chan<- error, adopte
 	close(p.collected)
 }
 
-// startAdopted starts a command whose descendants are known by a mark. It gets
-// it before it does anything, if it can be held so long.
+// startAdopted starts a command whose descendants are known by a mark. If the
+// command can be held, it gets the mark before it runs any code.
 func (p *process) startAdopted(newCommand func() *exec.Cmd, release func()) error {
 	p.cmd = newCommand()
 	held := holdAtStart(p.cmd)
@@ -97,7 +97,7 @@ func (p *process) startAdopted(newCommand func() *exec.Cmd, release func()) erro
 	}
 	pid := p.cmd.Process.Pid
 	if m, ok := newMark(pid); ok {
-		p.kin = &kin{first: pid, mark: m, release: release, seen: map[int]uint64{}}
+		p.tree = &processTree{first: pid, mark: m, release: release, seen: map[int]uint64{}}
 	} else {
 		release()
 	}
@@ -107,10 +107,10 @@ func (p *process) startAdopted(newCommand func() *exec.Cmd, release func()) erro
 	return nil
 }
 
-// sampler samples the command with its descendants; it is nil if there are none.
+// sampler samples the command with its descendants; nil if the command has ended.
 func (p *process) sampler() *proc.Sampler {
-	if p.kin != nil {
-		return proc.NewSamplerFunc(p.group, p.kin.pids)
+	if p.tree != nil {
+		return proc.NewSamplerFunc(p.group, p.tree.pids)
 	}
 	s, err := proc.NewSampler(p.group)
 	if err != nil {
@@ -122,24 +122,24 @@ func (p *process) sampler() *proc.Sampler {
 // killedWithin is how long processes may take to be gone after SIGKILL.
 const killedWithin = 5 * time.Second
 
-// finish ends what is left of the group, then who has left the group, and
-// collects the first process. It tells whether anything of the group had to be
-// ended, whether SIGTERM was ignored, and who had left it.
-func (p *process) finish(wait *patience, grace time.Duration) (terminated, deaf bool, left []Process) {
+// finish stops what is left of the group, then processes that left the group, and
+// collects the first process. It reports whether anything in the group had to be
+// stopped, whether SIGTERM was ignored, and which processes had left the group.
+func (p *process) finish(deadline *stopDeadline, grace time.Duration) (terminated, deaf bool, left []Process) {
 	if p.runs() {
 		terminated = true
 		signalGroup(p.group, syscall.SIGTERM)
 		begin := time.Now()
-		if !p.gone(wait, func() bool { return wait.over(begin, grace) }) {
-			deaf = !wait.none()
+		if !p.gone(deadline, func() bool { return deadline.passed(begin, grace) }) {
+			deaf = !deadline.killNow()
 			signalGroup(p.group, syscall.SIGKILL)
 			begin = time.Now()
-			p.gone(wait, func() bool { return time.Since(begin) >= killedWithin })
+			p.gone(deadline, func() bool { return time.Since(begin) >= killedWithin })
 		}
 	}
-	if p.kin != nil {
-		left = p.kin.end(wait, grace)
-		p.kin.close()
+	if p.tree != nil {
+		left = p.tree.terminate(deadline, grace)
+		p.tree.close()
 	}
 	p.guard.dismiss()
 	if !p.runs() {
@@ -149,24 +149,24 @@ func (p *process) finish(wait *patience, grace time.Duration) (terminated, deaf 
 	return terminated, deaf, left
 }
 
-// runs tells whether anything of the group does.
+// runs reports whether any process of the group runs.
 func (p *process) runs() bool {
 	return slices.ContainsFunc(proc.Group(p.group), func(pid int) bool { return pid != p.guard.pid() })
 }
 
 // gone waits until nothing of the group runs, or the time is over.
-func (p *process) gone(wait *patience, over func() bool) bool {
+func (p *process) gone(deadline *stopDeadline, over func() bool) bool {
 	for pause := 5 * time.Millisecond; p.runs(); pause = min(2*pause, moment) {
 		if over() {
 			return false
 		}
-		wait.pause(pause)
+		deadline.pause(pause)
 	}
 	return true
 }
 
-// usage is what the kernel counted for the first process and all that it waited
-// for, and for orphans; none if it was not collected.
+// usage returns what the kernel counted for the first process, for all that it
+// waited for and for orphans; nothing if it was not collected.
 func (p *process) usage() totals {
 	var sum totals
 	if p.cmd.ProcessState == nil {
@@ -175,8 +175,8 @@ func (p *process) usage() totals {
 	if u, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		sum = totalsOf(u)
 	}
-	if p.kin != nil {
-		sum.add(p.kin.used)
+	if p.tree != nil {
+		sum.add(p.tree.used)
 	}
 	return sum
 }

@@ -22,8 +22,8 @@ func inGroup(group int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: group}
 }
 
-// awaitEnd waits until a child has ended, without collecting it. It tells
-// whether that was with success.
+// awaitEnd waits until a child has ended, without collecting it. It reports
+// whether the child succeeded.
 func awaitEnd(pid int) bool {
 	const byItself = 1 // CLD_EXITED
 	info, err := await(pid, syscall.WEXITED)

@@ -19,23 +19,22 @@ type Recommendation struct {
 	Lines   variant.Lines `json:"lines"`
 }
 
-// below tells whether a holds less in the end than b, in all its runs than b in
-// any.
+// below reports whether all runs of a hold less in the end than any run of b.
 func below(a, b *Result) bool {
 	return a.Spread != nil && b.Spread != nil && a.Spread.FinalRSS.High < b.Spread.FinalRSS.Low
 }
 
-// outside tells whether a holds less in the end than b by more than the spread. It
-// is below, and that is no chance: either the gap between their runs is wider than
-// the runs of either lie apart, or there are many runs.
+// outside reports whether a holds less in the end than b by more than the spread:
+// a is below b, and not by chance. Either the gap between their runs is wider than
+// the spread of either, or there are many runs.
 //
-// With three runs each, two variants that are the same have such a gap in fewer
-// than one of a hundred cases; that one is only below happens in five.
+// With three runs each, two equal variants have such a gap in fewer than one of a
+// hundred cases; that one is only below the other happens in five.
 func outside(a, b *Result) bool {
 	return below(a, b) && apart(a.Spread.FinalRSS, b.Spread.FinalRSS, a.Runs, b.Runs)
 }
 
-// apart tells whether all of n runs are below m others, and not by chance.
+// apart reports whether all of n runs are below m others, and not by chance.
 func apart[T uint64 | float64](x, y Range[T], n, m int) bool {
 	return x.High < y.Low && (y.Low-x.High > max(x.High-x.Low, y.High-y.Low) || choices(n+m, n) >= 100)
 }
@@ -61,7 +60,7 @@ func (r *Result) weights() Range[float64] {
 	return span(over(r.runs, func(x *Run) float64 { return float64(x.final()) * x.CPU.Seconds() }))
 }
 
-// eligible tells whether a variant can be recommended: all of its runs
+// eligible reports whether a variant can be recommended: all of its runs
 // succeeded and were verified.
 func (r *Result) eligible() bool {
 	return r.Runs > 0 && r.Failed == 0 && r.Error == nil && r.Verified

@@ -74,7 +74,7 @@ func (r *Result) Typical() *Run {
 func (r *Run) final() uint64 {
 	points := r.Points
 	if !r.Settled {
-		points = r.end()
+		points = r.lastPoints()
 	}
 	var all []uint64
 	for _, p := range points {
@@ -88,7 +88,7 @@ func (r *Run) final() uint64 {
 // detailed is the last point with details before its processes go; nil if there
 // is none.
 func (r *Run) detailed() *Point {
-	end := r.end()
+	end := r.lastPoints()
 	last := end[len(end)-1].At
 	for i := len(r.Points) - 1; i >= 0; i-- {
 		if p := &r.Points[i]; p.At <= last && p.PSSBytes > 0 {

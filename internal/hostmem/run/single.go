@@ -27,7 +27,7 @@ type Point struct {
 	Phase         Phase
 	Left          int // processes that have ended since the point before
 	RSSBytes      uint64
-	PSSBytes      uint64 // 0 in most points: it is dear
+	PSSBytes      uint64 // 0 in most points: it is expensive to read
 	LazyFreeBytes uint64 // known where PSSBytes is
 }
 
@@ -35,7 +35,7 @@ type Point struct {
 type Run struct {
 	Variant   string
 	Points    []Point
-	Exit      *Exit         // nil if it was ended
+	Exit      *Exit         // nil if it was stopped
 	Ended     time.Duration // when it ended by itself, since the start
 	LastLine  string        // that it printed, if it failed
 	Settled   bool          // it was left alone at the end
@@ -45,8 +45,8 @@ type Run struct {
 	Found     *detect.Result // nil if it could not be looked at
 	Verified  bool
 	NoEffect  bool  // a preload was without effect
-	Lonely    bool  // its largest process has not got the background thread of the first
-	Load      *Exit // of the load; nil if there was none, or it was ended
+	Lonely    bool  // its largest process lacks the background thread of the first
+	Load      *Exit // of the load; nil if there was none, or it was stopped
 	Err       string
 	CPU, Wall time.Duration
 	Peak      uint64
@@ -61,7 +61,7 @@ type Exit struct {
 	Signal string // empty: none
 }
 
-// one makes one run. Whatever goes wrong with the command is in the run.
+// one makes one run. Errors of the command are in the run.
 func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
 	r := &Run{Variant: v.Name}
 	if s.Ready != nil && s.Ready.URL != "" {
@@ -99,7 +99,7 @@ func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
 		return r, nil
 	}
 	m := &measuring{spec: s, variant: v, run: r, process: p, output: out, gate: gate, begin: begin}
-	m.patience = &patience{ctx: ctx, kill: s.Kill}
+	m.deadline = &stopDeadline{ctx: ctx, kill: s.Kill}
 	m.ended, m.sampler = p.ended, p.sampler()
 	m.phase = Starting
 	m.sample(false)
@@ -108,8 +108,8 @@ func (s *Spec) one(ctx context.Context, v *variant.Ready) (*Run, error) {
 	return r, nil
 }
 
-// gate makes the input of a command that waits for its end; both are nil for
-// one that does not.
+// gate makes the input of a command that waits until it is closed; both are nil
+// for other commands.
 func (s *Spec) gate() (in, gate *os.File, err error) {
 	if !s.Gate {
 		return nil, nil, nil
@@ -117,8 +117,7 @@ func (s *Spec) gate() (in, gate *os.File, err error) {
 	return os.Pipe()
 }
 
-// unbuffered has Python print at once, so that its texts are seen when it
-// prints them.
+// unbuffered makes Python print at once, so that its output is seen in time.
 func unbuffered(environ []string) []string {
 	return append(environ, "PYTHONUNBUFFERED=1")
 }
@@ -129,7 +128,7 @@ type measuring struct {
 	variant *variant.Ready
 	run     *Run
 	process *process
-	ended   <-chan struct{} // closed when it has ended, or seems to: see over
+	ended   <-chan struct{} // closed when it has ended, or seems to: see hasEnded
 	gone    bool            // it has ended
 	output  *output
 	gate    *os.File // closed to let it go on; may be nil
@@ -138,7 +137,7 @@ type measuring struct {
 	phase   Phase
 	readyAt time.Duration
 
-	patience *patience // with what has to end
+	deadline *stopDeadline // for what has to end
 
 	last   proc.Sample // the last one
 	verify verifier
@@ -174,25 +173,25 @@ func (m *measuring) fail(format string, args ...any) {
 	}
 }
 
-// finish ends what still runs and adds up.
+// finish stops what still runs and adds up.
 func (m *measuring) finish() {
 	m.gate.Close()
 	byItself := false
 	select {
 	case <-m.ended:
-		byItself = m.over()
+		byItself = m.hasEnded()
 	default:
 	}
 	wall := time.Since(m.begin)
 	own := ownMaxRSS()
 	var left []Process
-	_, m.run.Killed, left = m.process.finish(m.patience, m.spec.Grace)
+	_, m.run.Killed, left = m.process.finish(m.deadline, m.spec.Grace)
 	m.run.Left = append(m.run.Left, left...)
 	m.output.close()
 	if byItself {
 		m.run.Exit = m.process.exit()
 		if m.spec.Service() {
-			m.run.Exit = m.process.kin.failed(m.run.Exit)
+			m.run.Exit = m.process.tree.failed(m.run.Exit)
 		}
 		m.run.Ended = wall
 		m.run.Wall = wall - m.readyAt
@@ -204,14 +203,14 @@ func (m *measuring) finish() {
 		m.fail("it ended after %v%s, before it could be measured%s", wall.Round(time.Millisecond), m.run.failure(" with "), m.run.said())
 	}
 	if m.sampler != nil {
-		if _, err := m.sampler.Sample(); err == nil && m.process.kin == nil {
+		if _, err := m.sampler.Sample(); err == nil && m.process.tree == nil {
 			m.run.Left = append(m.run.Left, untouched(m.sampler.PIDs())...)
 		}
 		m.sampler.Close()
 	}
 }
 
-// crash words the end of a command that was not to end, or that a signal ended.
+// crash describes the end of a command that was not to end, or that a signal ended.
 func (m *measuring) crash() {
 	e := m.run.Exit
 	if e == nil {
@@ -231,7 +230,7 @@ func (m *measuring) crash() {
 	}
 }
 
-// failure is how the command ended if that is not with success, after a word.
+// failure says how the command failed, after a word; empty if it did not.
 func (r *Run) failure(with string) string {
 	if r.Exit == nil || r.Exit.Signal == "" && r.Exit.Code == 0 {
 		return ""
@@ -239,7 +238,7 @@ func (r *Run) failure(with string) string {
 	return with + r.Exit.String()
 }
 
-// said is what the command said last if it failed.
+// said returns the last line of a command that failed.
 func (r *Run) said() string {
 	return after(": ", r.LastLine)
 }
@@ -274,8 +273,8 @@ func (m *measuring) count(own uint64) {
 // exit is how the first process ended, or the daemon that went on for it; nil if
 // it was not collected.
 func (p *process) exit() *Exit {
-	if p.kin != nil && p.kin.daemon != 0 {
-		return p.kin.daemonExit
+	if p.tree != nil && p.tree.daemon != 0 {
+		return p.tree.daemonExit
 	}
 	state := p.cmd.ProcessState
 	if state == nil {

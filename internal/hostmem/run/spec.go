@@ -10,7 +10,7 @@ import (
 // Spec says what to run and how to measure it.
 type Spec struct {
 	Command []string
-	Environ []string // what variants add theirs to
+	Environ []string // environment that variants add to
 	Dir     string   // empty: here
 
 	// Of a service. Without any of these the command runs to its end.
@@ -25,8 +25,7 @@ type Spec struct {
 	Interval    time.Duration // between samples, at most; 0: DefaultInterval
 	Grace       time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
 
-	// Kill is closed to have what runs killed, when it is to end and does not
-	// fast enough; may be nil.
+	// Kill is closed to kill commands that do not end fast enough; may be nil.
 	Kill <-chan struct{}
 
 	unadopted bool // of tests: as where orphans do not come to this program
@@ -39,12 +38,12 @@ const (
 	DefaultGrace       = 10 * time.Second
 )
 
-// Service tells that the command does not end by itself.
+// Service reports whether the command runs until it is stopped.
 func (s *Spec) Service() bool {
 	return s.Ready != nil || s.Load != "" || s.Done != "" || s.For > 0
 }
 
-// check looks at what cannot work, and fills in what is not said.
+// check refuses what cannot work and fills in defaults.
 func (s *Spec) check() error {
 	if len(s.Command) == 0 {
 		return errors.New("no command to run")

@@ -21,12 +21,12 @@ type verifier struct {
 	found   *detect.Result
 	trimmed bool // it has the library of the variant mapped
 	lonely  bool // it was to have a background thread, and has none
-	unknown int  // how often it could not be told
+	unknown int  // how often it was not known
 	err     error
 }
 
-// due tells when to look, besides at the turns of a service, as a command may
-// end at any moment: soon, and then ever more seldom.
+// due reports whether to look again, besides at the phases of a service. A
+// command may end at any moment: so soon, and then ever more seldom.
 func (v *verifier) due(at time.Duration) bool {
 	if at < v.next {
 		return false
@@ -35,9 +35,9 @@ func (v *verifier) due(at time.Duration) bool {
 	return true
 }
 
-// look finds the malloc of the largest process. That is the one which matters:
-// the first may be a shell or a launcher.
-func (m *measuring) look() {
+// checkMalloc finds the malloc of the largest process, which is the one that
+// matters: the first may be a shell or a launcher.
+func (m *measuring) checkMalloc() {
 	if m.sampler == nil {
 		return
 	}
@@ -82,8 +82,8 @@ func (m *measuring) look() {
 	}
 }
 
-// known tells that the malloc of a process was looked up, was the right one, and
-// cannot be another by now: it is still the same program.
+// known reports whether the malloc of a process was found to be right and is still
+// the same: the process runs the same program.
 func (m *measuring) known(pid int) bool {
 	f := m.verify.found
 	if f == nil || pid != m.verify.pid || f.Confidence != detect.Certain || m.wrong() != "" {
@@ -93,8 +93,8 @@ func (m *measuring) known(pid int) bool {
 	return err == nil && program == f.Executable
 }
 
-// verdict tells whether the run was what its variant says. A run whose process
-// was gone before it could be looked at is neither wrong nor verified.
+// verdict enters whether the run used the malloc of its variant. A run whose
+// process was gone before it could be inspected is neither wrong nor verified.
 func (m *measuring) verdict() {
 	v, r := &m.verify, m.run
 	r.Found = v.found
@@ -117,7 +117,7 @@ func (m *measuring) verdict() {
 	r.Lonely = v.lonely && r.processes > 1
 }
 
-// wrong says what is not as the variant has it; empty if all is.
+// wrong says how the malloc differs from the variant; empty if it does not.
 func (m *measuring) wrong() string {
 	f, v := m.verify.found, m.variant
 	name := f.Allocator
@@ -146,7 +146,7 @@ func (m *measuring) wrong() string {
 	return ""
 }
 
-// sameFile tells whether two names are those of one file.
+// sameFile reports whether two names refer to one file.
 func sameFile(a, b string) bool {
 	if a == b {
 		return true

@@ -54,7 +54,7 @@ func (r *Ready) Environ(base []string) (environ []string, removed []Variable) {
 	return environ, removed
 }
 
-// splitTunables tells the tunables that are about malloc from the others.
+// splitTunables separates the tunables of malloc from the others.
 func splitTunables(value string) (keep, drop string) {
 	var kept, dropped []string
 	for t := range strings.SplitSeq(value, ":") {
@@ -67,8 +67,8 @@ func splitTunables(value string) (keep, drop string) {
 	return strings.Join(kept, ":"), strings.Join(dropped, ":")
 }
 
-// splitPreload tells the mallocs among preloaded libraries from the others. The
-// linker takes colons and blanks between them.
+// splitPreload separates the mallocs among preloaded libraries from the others.
+// The linker accepts colons and blanks between them.
 func splitPreload(value string) (keep []string, drop string) {
 	var mallocs []string
 	for _, file := range strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ' ' }) {

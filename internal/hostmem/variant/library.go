@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// library is how the shared library of an allocator is found and had.
+// library says how to find and install the shared library of an allocator.
 type library struct {
 	name string
 	// stems of file names before ".so", the best first. tcmalloc's minimal one
@@ -38,7 +38,7 @@ func libraryOf(name string) *library {
 	return &libraries[i]
 }
 
-// isMalloc tells whether a file name is that of a library with a malloc that
+// isMalloc reports whether a file name is that of a library with a malloc that
 // this package knows.
 func isMalloc(file string) bool {
 	base := filepath.Base(file)
@@ -69,7 +69,7 @@ func (l *library) find(files []string) string {
 	return ""
 }
 
-// loadable tells whether a file is a shared library for this machine.
+// loadable reports whether a file is a shared library for this machine.
 func loadable(file string) bool {
 	f, err := elf.Open(file)
 	if err != nil {

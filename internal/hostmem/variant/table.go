@@ -89,7 +89,7 @@ var table = []Variant{
 	},
 }
 
-// Background tells that a thread of jemalloc is to give memory back.
+// Background reports whether the variant has a jemalloc thread give memory back.
 func (v *Variant) Background() bool {
 	return slices.ContainsFunc(v.Env, func(e Variable) bool {
 		return e.Name == "MALLOC_CONF" && strings.Contains(e.Value, "background_thread:true")
@@ -128,8 +128,8 @@ func Choose(list string) ([]Variant, error) {
 	return chosen, nil
 }
 
-// Hold tells whether the row is valid for a version of its allocator. It is
-// taken to be where the version is not known.
+// Hold reports whether the row is valid for a version of its allocator; for an
+// unknown version it is assumed to be.
 func (v Versions) Hold(version string) bool {
 	if version == "" {
 		return true

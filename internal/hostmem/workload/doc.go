@@ -1,12 +1,11 @@
 // Package workload has small programs that use memory as services do, so that
-// mallocs can be compared without a program of one's own.
+// users can compare mallocs without a program of their own.
 //
-// Those in Python are for how much memory is held; all their buffers are larger
+// The Python programs show how much memory is held; all their buffers are larger
 // than 512 bytes, since smaller ones go to Python's own allocator and not to
-// malloc. Those in C, compiled when they are needed, are for how fast malloc
-// and free are.
+// malloc. The C programs, compiled on demand, show how fast malloc and free are.
 //
-// Every one prints "ready", begins at the end of its input, prints "done" and
-// stays until it is ended. Some are measured the moment they are done, and so
-// show what is held while they work; the others when they have been idle.
+// Every program prints "ready", starts work when its input is closed, prints
+// "done" and stays until it is stopped. Some are measured as soon as they are
+// done, to show what is held during work; the others after being idle.
 package workload

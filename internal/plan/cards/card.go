@@ -58,5 +58,5 @@ func (c Card) WorkspaceBytes() uint64 {
 	return otherWorkspace
 }
 
-// RoomBytes is what is left for PyTorch's allocator in a training step.
-func (c Card) RoomBytes() uint64 { return c.TotalBytes - min(c.TotalBytes, c.OutsideBytes) }
+// AvailableBytes returns what is left for PyTorch's allocator in a training step.
+func (c Card) AvailableBytes() uint64 { return c.TotalBytes - min(c.TotalBytes, c.OutsideBytes) }

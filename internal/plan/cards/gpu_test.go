@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 		if c.BandwidthBytes < 100e9 || c.BandwidthBytes > 20e12 {
 			t.Errorf("%s: bandwidth %d", c.Name, c.BandwidthBytes)
 		}
-		if c.OutsideBytes < c.ContextBytes || c.ContextBytes == 0 || c.RoomBytes() >= c.TotalBytes {
+		if c.OutsideBytes < c.ContextBytes || c.ContextBytes == 0 || c.AvailableBytes() >= c.TotalBytes {
 			t.Errorf("%s: context %d, outside %d", c.Name, c.ContextBytes, c.OutsideBytes)
 		}
 		if c.TotalSource == "" || c.ContextSource == "" || c.Date == "" || c.Title == "" {
@@ -120,7 +120,7 @@ func ExampleParse() {
 			fmt.Println(err)
 			continue
 		}
-		fmt.Printf("%s: %s in all, %s for PyTorch (context %s)\n", c.Title, units.Size(c.TotalBytes), units.Size(c.RoomBytes()), c.Context)
+		fmt.Printf("%s: %s in all, %s for PyTorch (context %s)\n", c.Title, units.Size(c.TotalBytes), units.Size(c.AvailableBytes()), c.Context)
 	}
 	// Output:
 	// NVIDIA H200: 139.80 GiB in all, 139.07 GiB for PyTorch (context measured)

@@ -33,8 +33,8 @@ type row struct {
 	Capability string `json:"capability"`
 }
 
-// table reads cards.json once. The file is part of the program, so that a
-// fault in it is a fault of the program; TestTable finds it.
+// table reads cards.json once. The file is part of the program, so a fault in it
+// is a bug, which TestTable finds.
 var table = sync.OnceValue(func() file {
 	var f file
 	if err := json.Unmarshal(cardsJSON, &f); err != nil {
@@ -95,7 +95,7 @@ func Find(name string) (Card, bool) {
 
 func (c Card) names() []string { return append([]string{c.Name, c.Title}, c.Aliases...) }
 
-// plain reduces a name to what tells cards apart: "NVIDIA GeForce RTX 4090",
+// plain reduces a name to what distinguishes cards: "NVIDIA GeForce RTX 4090",
 // "rtx-4090" and "4090" are one.
 func plain(name string) string {
 	s := strings.Map(func(r rune) rune {

@@ -42,8 +42,8 @@ func (m *Machine) Sqrt(x *Tensor) *Tensor {
 // the other takes the gradient and that.
 func inTwo(first, second string) func(n *Node, g []*Tensor) []*Tensor {
 	return func(n *Node, g []*Tensor) []*Tensor {
-		t := n.m.unary(first, n.unpack(0))
-		out := n.m.binary(second, g[0], t)
+		t := n.machine.unary(first, n.unpack(0))
+		out := n.machine.binary(second, g[0], t)
 		t.Drop()
 		return []*Tensor{out}
 	}

@@ -9,8 +9,8 @@ import (
 // Those that are given up are used again: a run then works on little memory and
 // leaves nothing to the garbage collector.
 //
-// So nobody may look at a tensor after its last name was dropped. Builds with
-// the tag invariants use none again but spoil it, and whoever looks panics.
+// So nobody may read a tensor after its last name was dropped. Builds with the
+// tag invariants reuse none but spoil them, so that such a read panics.
 type arena struct {
 	tensors  slab[Tensor]
 	storages slab[storage]
@@ -45,7 +45,7 @@ func (s *slab[T]) take() *T {
 
 func (s *slab[T]) give(x *T) { s.free = append(s.free, x) }
 
-// edgesFor returns room for the inputs of a node.
+// edgesFor returns edges for the inputs of a node.
 func (a *arena) edgesFor(n int) []edge {
 	if len(a.edges) < n {
 		a.edges = make([]edge, max(n, pieceLength))

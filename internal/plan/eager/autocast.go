@@ -84,8 +84,8 @@ func (m *Machine) Upper(t *Tensor) *Tensor {
 	return m.To(t, Float32)
 }
 
-// upperResult is the type of the result of sums and their like, which autocast
-// tells to compute in fp32 instead of casting their input.
+// upperResult is the type of the result of sums and the like, which under autocast
+// compute in fp32 instead of casting their input.
 func (m *Machine) upperResult(x *Tensor) DType {
 	if m.cast.on && x.dtype.IsFloat() && x.dtype < Float32 {
 		return Float32

@@ -8,10 +8,10 @@ import (
 
 // pass is one run of the backward engine.
 type pass struct {
-	m     *Machine
-	outer *pass // that it runs within
-	ready queue
-	loans []*Tensor // what unpack lent to the node that runs
+	machine *Machine
+	outer   *pass // that it runs within
+	ready   queue
+	loans   []*Tensor // what unpack lent to the node that runs
 	// shadowed is what nodes have to do in an outer pass that take part in this
 	// one too.
 	shadowed []shadow
@@ -42,7 +42,7 @@ func (m *Machine) Backward(loss *Tensor) {
 
 // run gives a gradient, which it takes over, to a node and runs all behind it.
 func (m *Machine) run(root *Node, slot int, g *Tensor) {
-	p := &pass{m: m, outer: m.pass}
+	p := &pass{machine: m, outer: m.pass}
 	p.count(root)
 	thread, grad, kind, module := m.backward, m.noGrad, m.kind, m.module
 	m.pass, m.backward, m.noGrad, m.kind = p, true, true, ledger.Temporary
@@ -92,7 +92,7 @@ func (p *pass) enter(n *Node) {
 
 // evaluate runs a node and hands its gradients on.
 func (p *pass) evaluate(n *Node) {
-	m := p.m
+	m := p.machine
 	in := n.turn.buffer
 	n.turn.buffer = nil
 	if n.leaf != nil {
@@ -176,12 +176,12 @@ func (p *pass) fit(g *Tensor, e *edge) *Tensor {
 		return g
 	}
 	if !g.sameShape(e.shape()) {
-		s := p.m.SumTo(g, e.shape())
+		s := p.machine.SumTo(g, e.shape())
 		g.Drop()
 		g = s
 	}
 	if g.dtype != e.dtype {
-		c := p.m.toCopy(g, e.dtype)
+		c := p.machine.toCopy(g, e.dtype)
 		g.Drop()
 		g = c
 	}
@@ -209,11 +209,11 @@ func (p *pass) add(n *Node, slot int, g *Tensor) {
 		g.release()
 		return
 	}
-	module := p.m.module
-	sum := p.m.pointwise("add", promote(old.dtype, g.dtype), old, g)
-	p.m.module = module
+	module := p.machine.module
+	sum := p.machine.pointwise("add", promote(old.dtype, g.dtype), old, g)
+	p.machine.module = module
 	sum.held--
-	p.m.scope.keep(sum, -1)
+	p.machine.scope.keep(sum, -1)
 	b[slot] = sum
 	old.release()
 	g.release()
@@ -226,7 +226,7 @@ func (n *Node) accumulate(g *Tensor) {
 		g.release()
 		return
 	}
-	m := n.m
+	m := n.machine
 	if g.owners == 1 && obeysLayout(g, leaf) {
 		leaf.grad = m.alias(g)
 		g.release()
@@ -243,7 +243,7 @@ func (n *Node) accumulate(g *Tensor) {
 	}
 }
 
-// obeysLayout tells whether a gradient lies in memory as its leaf does.
+// obeysLayout reports whether a gradient lies in memory as its leaf does.
 func obeysLayout(g, leaf *Tensor) bool {
 	if !leaf.isDense() {
 		return g.IsContiguous()

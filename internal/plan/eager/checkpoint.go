@@ -8,7 +8,7 @@ type Function func(args []*Tensor) *Tensor
 // made in it keep a place in the frame instead of a tensor. The first one that
 // needs its tensor has the function run again, which fills all places.
 type frame struct {
-	m       *Machine
+	machine *Machine
 	fn      Function
 	args    []*Tensor
 	refs    int32 // places that nodes still have
@@ -43,12 +43,12 @@ func (m *Machine) checkpoint(fn Function, cache *opCache, args []*Tensor) *Tenso
 	if m.noGrad {
 		return fn(args)
 	}
-	f := &frame{m: m, fn: fn, cast: autocast{on: m.cast.on, to: m.cast.to}, cache: cache}
+	f := &frame{machine: m, fn: fn, cast: autocast{on: m.cast.on, to: m.cast.to}, cache: cache}
 	for _, a := range args {
 		if a != nil {
 			a.retain()
 			if a.store.id != noEntry {
-				(&Node{m: m}).mark(a)
+				(&Node{machine: m}).mark(a)
 			}
 		}
 		f.args = append(f.args, a)
@@ -79,12 +79,12 @@ func (r *rerun) pack(t *Tensor) saved {
 	i := r.next
 	r.next++
 	if i < f.count && f.live[i] {
-		f.tensors[i] = f.m.alias(t)
+		f.tensors[i] = f.machine.alias(t)
 	}
 	if r.next >= f.count {
 		panic(stop{f})
 	}
-	return saved{tensor: f.m.alias(t)}
+	return saved{tensor: f.machine.alias(t)}
 }
 
 // unpack returns what is in a place; the caller takes it over.
@@ -100,10 +100,10 @@ func (f *frame) unpack(i int) *Tensor {
 
 // rerun runs the function again, until the last place is filled.
 func (f *frame) rerun() {
-	m := f.m
+	m := f.machine
 	f.tensors = make([]*Tensor, f.count)
 	outerFrame, outerCast, outerGrad, outerCache, module := m.frame, m.cast, m.noGrad, m.cached, m.module
-	inner := &frame{m: m}
+	inner := &frame{machine: m}
 	inner.inner = &rerun{f: f}
 	s := &scope{outer: m.scope}
 	m.frame, m.cast, m.noGrad, m.cached, m.scope = inner, f.cast, false, f.cache, s

@@ -42,10 +42,9 @@ func (m *Machine) patchConvGrad(n *Node, g []*Tensor) []*Tensor {
 	return out
 }
 
-// The workspaces below are those of cuDNN 9.19 on compute capability 9.0. Which
-// of its kernels cuDNN takes is its own secret; what it took was read off 650
-// convolutions of patches (testdata/plan/convolutions.jsonl.gz), and the rules
-// are what they have in common.
+// The workspaces below are those of cuDNN 9.19 on compute capability 9.0. How
+// cuDNN chooses its kernels is not public; the rules here are inferred from 650
+// convolutions of patches (testdata/plan/convolutions.jsonl.gz).
 
 // patches is what cuDNN's choice depends on.
 type patches struct {
@@ -81,7 +80,7 @@ func (p patches) copies(padded bool) int64 {
 	return p.channelsLast(p.x, padded) + p.channelsLast(p.w, padded) + p.channelsLast(p.y, padded)
 }
 
-// huge tells whether images have too many elements for most kernels.
+// huge reports whether images have too many elements for most kernels.
 func (p patches) huge() bool { return p.channelsLast(p.x, true)/p.size > 1<<27 }
 
 // forward is the workspace of the convolution.

@@ -19,7 +19,7 @@ func readConvolutions(t *testing.T) []convolution {
 	return jsonl.Must[convolution](t, "../../../testdata/plan/convolutions.jsonl.gz")
 }
 
-// cuDNN chooses kernels by rules that it does not tell. Those here must give
+// cuDNN chooses kernels by rules that are not public. Those here must give
 // the workspaces of nearly all convolutions in half types and of most in fp32,
 // and be close for others.
 func TestPatchWorkspaces(t *testing.T) {

@@ -41,7 +41,7 @@ func radixScratch(count, keyBits int64) int64 {
 	}
 	return cubBuffer(
 		portions*passes*radixDigits*8, // digits counted
-		blocks*radixDigits*4,          // what blocks tell those after them
+		blocks*radixDigits*4,          // what blocks pass to those after them
 		again,
 		again,
 		portions*passes*4, // which block is next
@@ -51,8 +51,8 @@ func radixScratch(count, keyBits int64) int64 {
 // keyBits is the bits that keys up to the largest have.
 func keyBits(largest int64) int64 { return max(int64(bits.Len64(uint64(largest))), 1) }
 
-// tileStates is what blocks of a scan over 8-byte numbers tell each other, and
-// one byte that is always asked for: count items in tiles.
+// tileStates is what blocks of a scan over 8-byte numbers pass to each other, and
+// one byte that is always requested: count items in tiles.
 func tileStates(count, tile int64) int64 { return cubBuffer((ceil(count, tile)+32)*16, 1) }
 
 // scanScratch is the temporary memory of a scan that one block does.

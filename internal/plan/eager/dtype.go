@@ -29,7 +29,7 @@ func (d DType) String() string { return dtypeNames[d] }
 // Size is the bytes of one element.
 func (d DType) Size() int64 { return dtypeSizes[d] }
 
-// IsFloat tells a floating-point type.
+// IsFloat reports whether it is a floating-point type.
 func (d DType) IsFloat() bool { return d >= Float16 && d <= Float64 }
 
 // promote is the type of an op's result on tensors of both types.

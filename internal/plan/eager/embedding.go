@@ -77,7 +77,7 @@ func (m *Machine) embeddingGrad(grad, indices *Tensor, rows int64) *Tensor {
 	return y
 }
 
-// partsAtOnce tells whether all parts are added to the table at once: there are
+// partsAtOnce reports whether all parts are added to the table at once: there are
 // too few segments for the parts of each to be added up by a block of its own.
 func (d Device) partsAtOnce(segments, parts, width int64) bool {
 	const (

@@ -8,7 +8,7 @@ func (m *Machine) RequireGrad(x *Tensor) {
 		return
 	}
 	x.needs = true
-	x.sink = &Node{m: m, name: "AccumulateGrad", leaf: x.retain(), owns: true, sequence: last}
+	x.sink = &Node{machine: m, name: "AccumulateGrad", leaf: x.retain(), owns: true, sequence: last}
 }
 
 // SetGrad is t.grad = g. It takes g over; nil is None.
@@ -16,7 +16,7 @@ func (t *Tensor) SetGrad(g *Tensor) {
 	old := t.grad
 	t.grad = nil
 	if g != nil {
-		t.grad = t.m.alias(g)
+		t.grad = t.machine.alias(g)
 		t.grad.view = g.view
 		g.Drop()
 	}

@@ -2,7 +2,7 @@ package eager
 
 import "github.com/ashlar-mem/ashlar/internal/plan/ledger"
 
-// Device is what of the GPU shows in the allocations of ops.
+// Device holds the GPU properties that affect allocations.
 type Device struct {
 	Multiprocessors   int64 // their number decides how reductions are split
 	ThreadsPerProc    int64
@@ -42,7 +42,7 @@ func New(d Device) *Machine {
 	return &Machine{Ledger: ledger.New(), Device: d}
 }
 
-// alloc enters an allocation. No bytes, no allocation.
+// alloc enters an allocation, unless it has no bytes.
 func (m *Machine) alloc(bytes int64, op string) *storage {
 	s := m.arena.storages.take()
 	*s = storage{refs: 1, id: noEntry}
@@ -66,35 +66,34 @@ func (m *Machine) unref(s *storage) {
 // scratch allocates memory that the op frees itself with unref.
 func (m *Machine) scratch(bytes int64, op string) *storage { return m.alloc(bytes, op) }
 
-// Scratch allocates and frees memory at once: a workspace that nothing else
-// meets.
+// Scratch allocates and frees memory at once: a workspace during which nothing
+// else is allocated.
 func (m *Machine) Scratch(bytes int64, op string) {
 	m.unref(m.alloc(bytes, op))
 }
 
-// Kind says what the allocations from now on are for; it returns what they
-// were for.
+// Kind sets what the following allocations are for, and returns the kind before.
 func (m *Machine) Kind(k ledger.Kind) ledger.Kind {
 	before := m.kind
 	m.kind = k
 	return before
 }
 
-// Enter names the module whose allocations follow; it returns the one before.
+// Enter sets the module whose allocations follow, and returns the one before.
 func (m *Machine) Enter(module ledger.Name) ledger.Name {
 	before := m.module
 	m.module = module
 	return before
 }
 
-// Stream sets the stream of what is allocated; it returns the one before.
+// Stream sets the stream of the following allocations, and returns the one before.
 func (m *Machine) Stream(s uint8) uint8 {
 	before := m.stream
 	m.stream = s
 	return before
 }
 
-// NoGrad switches gradients off (or on again) and returns how it was.
+// NoGrad switches gradients off (or on again), and returns whether they were off.
 func (m *Machine) NoGrad(off bool) bool {
 	before := m.noGrad
 	m.noGrad = off
@@ -109,10 +108,10 @@ func (m *Machine) Empty(op string, d DType, shape ...int64) *Tensor {
 	return t
 }
 
-// tensor is a tensor without storage, held once.
+// tensor returns a tensor without storage, held once.
 func (m *Machine) tensor(d DType, shape []int64) *Tensor {
 	t := m.arena.tensors.take()
-	*t = Tensor{m: m, dtype: d, dims: int8(len(shape)), owners: 1, held: 1, scope: m.scope}
+	*t = Tensor{machine: m, dtype: d, dims: int8(len(shape)), owners: 1, held: 1, scope: m.scope}
 	copy(t.dim[:], shape)
 	m.scope.made(t)
 	return t
@@ -137,11 +136,11 @@ func (m *Machine) MetaParameter(d DType, trains bool, shape ...int64) *Tensor {
 	return t
 }
 
-// Train says whether a leaf needs a gradient.
+// Train sets whether a leaf needs a gradient.
 func (t *Tensor) Train(yes bool) {
 	t.needs = yes
 	if yes && t.sink == nil {
-		t.sink = &Node{m: t.m, name: "AccumulateGrad", leaf: t, sequence: last, refs: 1}
+		t.sink = &Node{machine: t.machine, name: "AccumulateGrad", leaf: t, sequence: last, refs: 1}
 	}
 }
 

@@ -14,10 +14,10 @@ func (m *Machine) mm(a, b *Tensor) *Tensor {
 			out := n.give(nil, nil)
 			b, a := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
-				out[1] = n.m.matGrad(a, g[0], true, n.byColumns[1])
+				out[1] = n.machine.matGrad(a, g[0], true, n.byColumns[1])
 			}
 			if n.wants(0) {
-				out[0] = n.m.matGrad(g[0], b, false, n.byColumns[0])
+				out[0] = n.machine.matGrad(g[0], b, false, n.byColumns[0])
 			}
 			return out
 		}
@@ -35,7 +35,7 @@ func (m *Machine) product(op string, a, b *Tensor, handle func(*Machine)) *Tenso
 	})
 }
 
-// columns tells whether a matrix lies in memory column by column.
+// columns reports whether a matrix lies in memory column by column.
 func columns(t *Tensor) bool {
 	return t.stride[t.dims-2] == 1 && t.stride[t.dims-1] == t.dim[t.dims-2]
 }
@@ -132,10 +132,10 @@ func (m *Machine) addmm(bias, a, b *Tensor) *Tensor {
 			out := n.give(nil, nil, nil)
 			a, b := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
-				out[1] = n.m.matGrad(g[0], b, false, n.byColumns[0])
+				out[1] = n.machine.matGrad(g[0], b, false, n.byColumns[0])
 			}
 			if n.wants(2) {
-				out[2] = n.m.matGrad(a, g[0], true, n.byColumns[1])
+				out[2] = n.machine.matGrad(a, g[0], true, n.byColumns[1])
 			}
 			out[0] = n.passed(0, g[0])
 			return out
@@ -156,7 +156,7 @@ func (m *Machine) Bmm(a, b *Tensor) *Tensor {
 	m.Handle()
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			m, out := n.m, n.give(nil, nil)
+			m, out := n.machine, n.give(nil, nil)
 			b, a := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
 				t := m.Transpose(a, 1, 2)
@@ -207,7 +207,7 @@ func (m *Machine) cachedOp(run func() []*Tensor) []*Tensor {
 	if !c.replay {
 		keep := make([]*Tensor, len(out))
 		for i, t := range out {
-			(&Node{m: m}).mark(t)
+			(&Node{machine: m}).mark(t)
 			keep[i] = m.alias(t)
 		}
 		c.kept = append(c.kept, keep)

@@ -13,7 +13,7 @@ const last = math.MaxInt64
 // Node is an op in autograd's graph: what its derivative needs, and where its
 // gradients go.
 type Node struct {
-	m        *Machine
+	machine  *Machine
 	name     string
 	module   ledger.Name
 	kind     ledger.Kind
@@ -27,7 +27,7 @@ type Node struct {
 	outputs  int     // 0 is one
 	turn     turn    // its part in a backward pass
 
-	// Room for what the pass and the derivative hand around.
+	// Storage for what the pass and the derivative hand around.
 	one     [1]*Tensor // the buffer of a node with one output
 	results [3]*Tensor // what give returns
 
@@ -79,7 +79,7 @@ func (m *Machine) node(name string, inputs ...*Tensor) *Node {
 		edges = m.arena.edgesFor(len(inputs))
 	}
 	*n = Node{
-		m: m, name: name, module: m.module, kind: m.kind, sequence: m.sequence,
+		machine: m, name: name, module: m.module, kind: m.kind, sequence: m.sequence,
 		edges: edges[:len(inputs)], saved: saves,
 	}
 	m.sequence++
@@ -107,7 +107,7 @@ func (n *Node) give(gradients ...*Tensor) []*Tensor {
 	return append(out, gradients...)
 }
 
-// wants tells whether input i needs its gradient.
+// wants reports whether input i needs its gradient.
 func (n *Node) wants(i int) bool { return n != nil && n.edges[i].node != nil }
 
 // save keeps an input for the derivative. Its number for unpack is the count
@@ -125,7 +125,7 @@ func (n *Node) saveAs(t *Tensor, output bool) {
 		n.saved = append(n.saved, saved{})
 		return
 	}
-	if f := n.m.frame; f != nil {
+	if f := n.machine.frame; f != nil {
 		n.pack(f, t)
 		return
 	}
@@ -149,7 +149,7 @@ func (n *Node) pack(f *frame, t *Tensor) {
 // mark says that the memory of t is kept for the backward pass.
 func (n *Node) mark(t *Tensor) {
 	if id := t.store.id; id != noEntry {
-		if e := &n.m.Ledger.Tensors[id]; e.Kind == ledger.Temporary {
+		if e := &n.machine.Ledger.Tensors[id]; e.Kind == ledger.Temporary {
 			e.Kind = ledger.Activation
 		}
 	}
@@ -162,7 +162,7 @@ func (n *Node) hold(t *Tensor, output bool) *Tensor {
 	if !output {
 		return t.retain()
 	}
-	return n.m.alias(t)
+	return n.machine.alias(t)
 }
 
 // alias is a tensor on the same storage, without history, that no name holds.
@@ -179,7 +179,7 @@ func (n *Node) unpack(i int) *Tensor {
 	s := &n.saved[i]
 	if s.frame != nil {
 		t := s.frame.unpack(s.index)
-		n.m.pass.loans = append(n.m.pass.loans, t)
+		n.machine.pass.loans = append(n.machine.pass.loans, t)
 		return t
 	}
 	return s.tensor
@@ -219,7 +219,7 @@ func (n *Node) unref() {
 		n.leaf.ZeroGrad()
 		n.leaf.release()
 	}
-	n.m.giveNode(n)
+	n.machine.giveNode(n)
 }
 
 // releaseSaved frees what the node kept.

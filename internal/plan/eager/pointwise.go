@@ -43,7 +43,7 @@ func broadcast(shape *[MaxDims]int64, in []*Tensor) (dims int) {
 
 // permuted is the strides that TensorIterator gives a new output: dense, with
 // the dimensions in the order that the strides of the operands suggest, the
-// first operand that tells two dimensions apart deciding.
+// first operand that distinguishes two dimensions deciding.
 func (m *Machine) permuted(shape []int64, in []*Tensor) (stride [MaxDims]int64) {
 	dims := len(shape)
 	if dims == 0 {
@@ -132,7 +132,7 @@ func (m *Machine) Sub(a, b *Tensor) *Tensor {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
 			out := n.give(nil, nil)
 			if n.wants(1) {
-				out[1] = n.m.unary("neg", g[0])
+				out[1] = n.machine.unary("neg", g[0])
 			}
 			out[0] = n.passed(0, g[0])
 			return out
@@ -186,10 +186,10 @@ func (m *Machine) Mul(a, b *Tensor) *Tensor {
 			out := n.give(nil, nil)
 			b, a := n.unpack(0), n.unpack(1)
 			if n.wants(1) {
-				out[1] = n.m.binary("mul", g[0], a)
+				out[1] = n.machine.binary("mul", g[0], a)
 			}
 			if n.wants(0) {
-				out[0] = n.m.binary("mul", g[0], b)
+				out[0] = n.machine.binary("mul", g[0], b)
 			}
 			return out
 		}
@@ -212,7 +212,7 @@ func (m *Machine) Scale(x *Tensor) *Tensor {
 	n := m.node("MulBackward0", x)
 	y := m.unary("mul", x)
 	if n != nil {
-		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.unary("mul", g[0])) }
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.machine.unary("mul", g[0])) }
 		n.made(y)
 	}
 	return y
@@ -223,7 +223,7 @@ func (m *Machine) DivScalar(x *Tensor) *Tensor {
 	n := m.node("DivBackward0", x)
 	y := m.unary("div", x)
 	if n != nil {
-		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.unary("div", g[0])) }
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.machine.unary("div", g[0])) }
 		n.made(y)
 	}
 	return y
@@ -234,7 +234,7 @@ func (m *Machine) Neg(x *Tensor) *Tensor {
 	n := m.node("NegBackward0", x)
 	y := m.unary("neg", x)
 	if n != nil {
-		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.unary("neg", g[0])) }
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.machine.unary("neg", g[0])) }
 		n.made(y)
 	}
 	return y
@@ -278,7 +278,7 @@ func (m *Machine) Pow(x *Tensor) *Tensor {
 	y := m.unary("pow", in)
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			m := n.m
+			m := n.machine
 			p := m.unary("pow", n.unpack(0))
 			c := m.unary("mul", p)
 			out := m.binary("mul", g[0], c)
@@ -299,7 +299,7 @@ func (m *Machine) Rsqrt(x *Tensor) *Tensor {
 	if n != nil {
 		n.saveOutput(y)
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			m := n.m
+			m := n.machine
 			p := m.unary("pow", n.unpack(0))
 			h := m.unary("mul", g[0])
 			out := m.binary("mul", h, p)
@@ -320,7 +320,7 @@ func (m *Machine) To(x *Tensor, d DType) *Tensor {
 	n := m.node("ToCopyBackward0", x)
 	y := m.toCopy(x, d)
 	if n != nil {
-		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.To(g[0], n.edges[0].dtype)) }
+		n.apply = func(n *Node, g []*Tensor) []*Tensor { return n.give(n.machine.To(g[0], n.edges[0].dtype)) }
 		n.made(y)
 	}
 	return y

@@ -112,8 +112,8 @@ func (m *Machine) Mean(x *Tensor) *Tensor {
 	y := m.reduced("mean", x, x.dtype, shape[:x.dims], x.stride[x.dims-1] == 1)
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
-			e := n.m.Expand(g[0], n.shape(0)...)
-			out := n.m.unary("div", e)
+			e := n.machine.Expand(g[0], n.shape(0)...)
+			out := n.machine.unary("div", e)
 			e.Drop()
 			return n.give(out)
 		}

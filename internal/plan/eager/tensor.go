@@ -19,8 +19,8 @@ const noEntry = -1
 
 // Tensor is a tensor without its numbers.
 type Tensor struct {
-	m     *Machine
-	store *storage
+	machine *Machine
+	store   *storage
 	// owners counts all that keep the tensor; held are those of them that are
 	// names of the program.
 	owners, held int32
@@ -68,7 +68,7 @@ func (t *Tensor) Elements() int64 {
 // Bytes is the size of the elements.
 func (t *Tensor) Bytes() int64 { return t.Elements() * t.dtype.Size() }
 
-// NeedsGrad tells whether a gradient flows into t.
+// NeedsGrad reports whether a gradient flows into t.
 func (t *Tensor) NeedsGrad() bool { return t.needs }
 
 // Grad is the gradient of a leaf, or nil.
@@ -88,7 +88,7 @@ func (t *Tensor) axis(i int) int {
 func (t *Tensor) Keep() *Tensor {
 	t.owners++
 	t.held++
-	t.m.scope.keep(t, 1)
+	t.machine.scope.keep(t, 1)
 	return t
 }
 
@@ -98,7 +98,7 @@ func (t *Tensor) Drop() {
 		return
 	}
 	t.held--
-	t.m.scope.keep(t, -1)
+	t.machine.scope.keep(t, -1)
 	t.release()
 }
 
@@ -121,8 +121,8 @@ func (t *Tensor) release() {
 		t.node = nil
 		n.unref()
 	}
-	t.m.unref(t.store)
-	t.m.giveTensor(t)
+	t.machine.unref(t.store)
+	t.machine.giveTensor(t)
 }
 
 // Drop gives up several names.
@@ -132,7 +132,7 @@ func Drop(ts ...*Tensor) {
 	}
 }
 
-// IsContiguous tells whether the elements lie in the order of the dimensions
+// IsContiguous reports whether the elements lie in the order of the dimensions
 // without gaps.
 func (t *Tensor) IsContiguous() bool {
 	want := int64(1)
@@ -148,7 +148,7 @@ func (t *Tensor) IsContiguous() bool {
 	return true
 }
 
-// isDense tells whether the elements fill their memory without gaps or
+// isDense reports whether the elements fill their memory without gaps or
 // overlaps, in whatever order.
 func (t *Tensor) isDense() bool {
 	var order [MaxDims]int
@@ -183,7 +183,7 @@ func contiguous(shape []int64) (stride [MaxDims]int64) {
 	return stride
 }
 
-// sameShape tells whether t has the shape.
+// sameShape reports whether t has the shape.
 func (t *Tensor) sameShape(shape []int64) bool {
 	if int(t.dims) != len(shape) {
 		return false
@@ -199,7 +199,7 @@ func (t *Tensor) sameShape(shape []int64) bool {
 // SetKind says what the storage of t is for.
 func (t *Tensor) SetKind(k ledger.Kind) *Tensor {
 	if t.store.id != noEntry {
-		t.m.Ledger.Tensors[t.store.id].Kind = k
+		t.machine.Ledger.Tensors[t.store.id].Kind = k
 	}
 	return t
 }

@@ -32,7 +32,7 @@ func (t *Tensor) remember(dims ...int) {
 func (m *Machine) Transpose(x *Tensor, i, j int) *Tensor {
 	i, j = x.axis(i), x.axis(j)
 	y := m.viewNode("TransposeBackward0", x, x.Shape(), x.stride, func(n *Node, g []*Tensor) []*Tensor {
-		return n.give(n.m.Transpose(g[0], n.at[0], n.at[1]))
+		return n.give(n.machine.Transpose(g[0], n.at[0], n.at[1]))
 	})
 	y.remember(i, j)
 	y.dim[i], y.dim[j] = y.dim[j], y.dim[i]
@@ -118,7 +118,7 @@ func (m *Machine) View(x *Tensor, shape ...int64) *Tensor {
 }
 
 // shapeBack gives a gradient the shape of the input.
-func shapeBack(n *Node, g []*Tensor) []*Tensor { return n.give(n.m.Reshape(g[0], n.shape(0)...)) }
+func shapeBack(n *Node, g []*Tensor) []*Tensor { return n.give(n.machine.Reshape(g[0], n.shape(0)...)) }
 
 // Reshape is x.reshape(shape): a view, or a copy where the strides allow none.
 func (m *Machine) Reshape(x *Tensor, shape ...int64) *Tensor {
@@ -190,7 +190,7 @@ func (m *Machine) Unsqueeze(x *Tensor, at int) *Tensor {
 		}
 	}
 	y := m.viewNode("UnsqueezeBackward0", x, shape[:x.dims+1], stride, func(n *Node, g []*Tensor) []*Tensor {
-		return n.give(n.m.Squeeze(g[0], n.at[0]))
+		return n.give(n.machine.Squeeze(g[0], n.at[0]))
 	})
 	y.remember(at)
 	return y
@@ -201,7 +201,7 @@ func (m *Machine) Squeeze(x *Tensor, at int) *Tensor {
 	at = x.axis(at)
 	shape, stride := x.without(at)
 	y := m.viewNode("SqueezeBackward1", x, shape[:x.dims-1], stride, func(n *Node, g []*Tensor) []*Tensor {
-		return n.give(n.m.Unsqueeze(g[0], n.at[0]))
+		return n.give(n.machine.Unsqueeze(g[0], n.at[0]))
 	})
 	y.remember(at)
 	return y
@@ -237,7 +237,7 @@ func (m *Machine) Expand(x *Tensor, shape ...int64) *Tensor {
 		}
 	}
 	return m.viewNode("ExpandBackward0", x, full[:len(shape)], stride, func(n *Node, g []*Tensor) []*Tensor {
-		return n.give(n.m.SumTo(g[0], n.shape(0)))
+		return n.give(n.machine.SumTo(g[0], n.shape(0)))
 	})
 }
 
@@ -269,7 +269,7 @@ func (m *Machine) Narrow(x *Tensor, dim int, length int64) *Tensor {
 
 // sliceGrad puts a gradient into zeros of the shape of the input.
 func sliceGrad(n *Node, g []*Tensor) []*Tensor {
-	return n.give(n.m.Empty("slice_backward", g[0].dtype, n.shape(0)...))
+	return n.give(n.machine.Empty("slice_backward", g[0].dtype, n.shape(0)...))
 }
 
 // Every is x[..., a::step] of the last dimension, for an a below the step.
@@ -285,7 +285,7 @@ func (m *Machine) Every(x *Tensor, step int64) *Tensor {
 func (m *Machine) Select(x *Tensor, dim int) *Tensor {
 	shape, stride := x.without(x.axis(dim))
 	return m.viewNode("SelectBackward0", x, shape[:x.dims-1], stride, func(n *Node, g []*Tensor) []*Tensor {
-		return n.give(n.m.Empty("select_backward", g[0].dtype, n.shape(0)...))
+		return n.give(n.machine.Empty("select_backward", g[0].dtype, n.shape(0)...))
 	})
 }
 
@@ -332,7 +332,7 @@ func (m *Machine) Cat(dim int, in ...*Tensor) *Tensor {
 			out := make([]*Tensor, len(n.edges))
 			for i := range out {
 				if n.wants(i) {
-					out[i] = n.m.narrow(g[0], n.at[0], n.shape(i)[n.at[0]])
+					out[i] = n.machine.narrow(g[0], n.at[0], n.shape(i)[n.at[0]])
 				}
 			}
 			return out

@@ -5,7 +5,7 @@ import "github.com/ashlar-mem/ashlar/internal/plan/eager"
 // activate is an activation function by its name in transformers. Some are one
 // op; others are written out in Python, and each of their steps is a tensor.
 func activate(r *run, name string, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	switch name {
 	case "linear":
 		return x.Keep()
@@ -44,7 +44,7 @@ func activate(r *run, name string, x *eager.Tensor) *eager.Tensor {
 
 // geluOfTanh is 0.5 * x * (1 + tanh(c * (x + d * x³))).
 func geluOfTanh(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	half := m.Scale(x)
 	t := m.Pow(x)
 	t = replace(t, m.Scale(t))
@@ -55,7 +55,7 @@ func geluOfTanh(r *run, x *eager.Tensor) *eager.Tensor {
 
 // geluFast is 0.5 * x * (1 + tanh(x * c * (1 + d * x * x))).
 func geluFast(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	half := m.Scale(x)
 	scaled := m.Scale(x)
 	t := m.Scale(x)
@@ -68,8 +68,8 @@ func geluFast(r *run, x *eager.Tensor) *eager.Tensor {
 
 // halfOf is half * (1 + t). It takes both over.
 func halfOf(r *run, half, t *eager.Tensor) *eager.Tensor {
-	t = replace(t, r.m.AddScalar(t))
-	y := r.m.Mul(half, t)
+	t = replace(t, r.machine.AddScalar(t))
+	y := r.machine.Mul(half, t)
 	eager.Drop(half, t)
 	return y
 }

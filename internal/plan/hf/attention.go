@@ -47,7 +47,7 @@ func attend(r *run, a attention) (out, weights *eager.Tensor) {
 
 // eagerAttention is eager_attention_forward.
 func eagerAttention(r *run, a attention) (out, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	groups := a.q.Size(1) / a.k.Size(1)
 	k := repeatHeads(r, a.k, groups)
 	v := repeatHeads(r, a.v, groups)
@@ -102,7 +102,7 @@ func repeatHeads(r *run, x *eager.Tensor, groups int64) *eager.Tensor {
 	if groups == 1 {
 		return x.Keep()
 	}
-	m := r.m
+	m := r.machine
 	b, h, rows, d := x.Size(0), x.Size(1), x.Size(2), x.Size(3)
 	u := m.Unsqueeze(x, 2)
 	e := m.Expand(u, b, h, groups, rows, d)
@@ -126,7 +126,7 @@ type llamaAttention struct {
 
 // forward returns the output and the probabilities, which may be nil.
 func (a *llamaAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
 	project := func(l *linear, norm normer) *eager.Tensor {

@@ -23,7 +23,7 @@ func (r *run) balance(loss, mask *eager.Tensor) *eager.Tensor {
 	if len(logits) == 0 {
 		return loss
 	}
-	m, moe := r.m, r.job.Model.MoE
+	m, moe := r.machine, r.job.Model.MoE
 	experts, k := int64(moe.Experts), int64(moe.TopK)
 	tokens := m.Empty("zeros", eager.Float32, experts)
 	probs := m.Empty("zeros", eager.Float32, experts)
@@ -90,7 +90,7 @@ func (r *run) balance(loss, mask *eager.Tensor) *eager.Tensor {
 
 // columns is before plus the sums of the columns, of tokens that count.
 func (r *run) columns(share, flat, before *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	in := m.To(share, eager.Float32)
 	if flat != nil {
 		c := m.Unsqueeze(flat, -1)

@@ -35,7 +35,7 @@ func newBert(r *run) network {
 }
 
 func (n *bert) loss(r *run, in *batch) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	x := n.embed.forward(r, in.ids)
 	mask := bidirectionalMask(r, maskArgs{x: x, attention: in.mask}, 0)
 	h := r.layers(n.layers, x, func(i int) shared { return shared{mask: mask, layer: i} })
@@ -62,7 +62,7 @@ type bertEmbeddings struct {
 }
 
 func (b *builder) bertEmbeddings(name string) *bertEmbeddings {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	e := &bertEmbeddings{dropout: c.EmbeddingDropout, label: b.label(name)}
 	e.words = in.embedding("word_embeddings", c.Vocab, c.Hidden)
@@ -76,13 +76,13 @@ func (b *builder) bertEmbeddings(name string) *bertEmbeddings {
 
 // positionIDs is all positions once more.
 func (e *bertEmbeddings) positionIDs(r *run) *eager.Tensor {
-	before := r.m.Enter(e.label)
-	defer r.m.Enter(before)
-	return r.m.Unary("arange", e.ids)
+	before := r.machine.Enter(e.label)
+	defer r.machine.Enter(before)
+	return r.machine.Unary("arange", e.ids)
 }
 
 func (e *bertEmbeddings) forward(r *run, ids *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	before := m.Enter(e.label)
 	defer m.Enter(before)
 	batch, rows := ids.Size(0), ids.Size(1)
@@ -110,7 +110,7 @@ type bertLayer struct {
 }
 
 func (b *builder) bertLayer(name string) *bertLayer {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	return &bertLayer{
 		attention: in.bertAttention("attention.self"),
@@ -140,7 +140,7 @@ type bertAttention struct {
 }
 
 func (b *builder) bertAttention(name string) *bertAttention {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	width := c.Heads * c.HeadDim
 	return &bertAttention{
@@ -152,7 +152,7 @@ func (b *builder) bertAttention(name string) *bertAttention {
 }
 
 func (a *bertAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
 	q := inHeads(r, a.q, x, a.headDim)
@@ -170,7 +170,7 @@ func (a *bertAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights 
 
 // inHeads is the projection of x, cut into heads: [batch, heads, rows, d].
 func inHeads(r *run, l *linear, x *eager.Tensor, headDim int64) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	p := l.forward(r, x)
 	h := m.View(p, x.Size(0), x.Size(1), -1, headDim)
 	p.Drop()
@@ -186,7 +186,7 @@ type bertSum struct {
 }
 
 func (b *builder) bertSum(name string, width int) *bertSum {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	return &bertSum{
 		dense:   in.linear("dense", width, c.Hidden, true),
@@ -196,7 +196,7 @@ func (b *builder) bertSum(name string, width int) *bertSum {
 }
 
 func (s *bertSum) forward(r *run, h, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	p := s.dense.forward(r, h)
 	p = replace(p, m.Dropout(p, s.dropout, r.trains))
 	sum := m.Add(p, x)
@@ -214,7 +214,7 @@ type bertHead struct {
 }
 
 func (b *builder) bertHead(name string, words *embedding) *bertHead {
-	r := b.r
+	r := b.run
 	c := r.job.Model
 	in := b.in(name)
 	first := len(r.params)
@@ -237,18 +237,18 @@ func (b *builder) bertHead(name string, words *embedding) *bertHead {
 // tie makes the decoder share the table of words and the head's own bias. With
 // each of them tie_weights pads the bias of the decoder, which copies it.
 func (h *bertHead) tie(r *run, words *embedding, bias *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	last := len(r.params) - 1
 	weight, own, head := &r.params[last-2], &r.params[last-1], &r.params[last]
-	h.decoder.w.Drop()
-	h.decoder.w = words.w
+	h.decoder.weight.Drop()
+	h.decoder.weight = words.weight
 	padded := m.Unary("pad", h.decoder.bias)
 	eager.Drop(h.decoder.bias, padded)
 	before := m.Enter(m.Ledger.Name(head.Name))
 	bias = replace(bias, r.parameter(r.dtype, r.trains, bias.Size(0)))
 	m.Enter(before)
 	h.decoder.bias = bias
-	weight.Tensor, weight.Tied = words.w, true
+	weight.Tensor, weight.Tied = words.weight, true
 	own.Tensor, own.Tied = bias, true
 	head.Tensor = bias
 }

@@ -61,8 +61,8 @@ func (c *cache) update(r *run, layer int, k, v *eager.Tensor) (keys, values *eag
 	if !r.trains {
 		kind = ledger.Cache
 	}
-	before := r.m.Kind(kind)
-	defer r.m.Kind(before)
+	before := r.machine.Kind(kind)
+	defer r.machine.Kind(before)
 	switch {
 	case l.length > 0 && l.window > 0:
 		return l.slide(r, k, v)
@@ -81,7 +81,7 @@ func (l *cached) grow(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
 		return l.keys.Keep(), l.values.Keep()
 	}
 	if l.keys == nil {
-		l.states = append(l.states, r.m.Empty("to", eager.Int64)) // the window as a tensor
+		l.states = append(l.states, r.machine.Empty("to", eager.Int64)) // the window as a tensor
 	}
 	l.seen += k.Size(2)
 	keys, values = join(r, l.keys, k), join(r, l.values, v)
@@ -93,31 +93,31 @@ func (l *cached) grow(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
 // join is torch.cat of what is there and what comes.
 func join(r *run, old, x *eager.Tensor) *eager.Tensor {
 	if old == nil {
-		return r.m.Cat(2, x)
+		return r.machine.Cat(2, x)
 	}
-	return r.m.Cat(2, old, x)
+	return r.machine.Cat(2, old, x)
 }
 
 // last is the part of a layer's states that a window leaves: a view.
 func (l *cached) last(r *run, x *eager.Tensor) *eager.Tensor {
-	return r.m.Slice(x, 2, min(x.Size(2), max(l.window-1, 1)))
+	return r.machine.Slice(x, 2, min(x.Size(2), max(l.window-1, 1)))
 }
 
-// begin is StaticLayer.lazy_initialization.
-func (l *cached) begin(r *run, k, v *eager.Tensor) {
+// initialize is StaticLayer.lazy_initialization.
+func (l *cached) initialize(r *run, k, v *eager.Tensor) {
 	if l.keys != nil {
 		return
 	}
-	room := func(x *eager.Tensor) *eager.Tensor {
-		return r.m.Empty("zeros", x.DType(), x.Size(0), x.Size(1), l.length, x.Size(3))
+	zeros := func(x *eager.Tensor) *eager.Tensor {
+		return r.machine.Empty("zeros", x.DType(), x.Size(0), x.Size(1), l.length, x.Size(3))
 	}
-	l.keys, l.values = room(k), room(v)
-	r.m.Empty("to", eager.Int64) // the number of tokens as a tensor
+	l.keys, l.values = zeros(k), zeros(v)
+	r.machine.Empty("to", eager.Int64) // the number of tokens as a tensor
 }
 
 // fill is StaticLayer.update: new states are copied into their place.
 func (l *cached) fill(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
-	l.begin(r, k, v)
+	l.initialize(r, k, v)
 	l.place(r, k.Size(2))
 	l.seen += k.Size(2)
 	return l.keys.Keep(), l.values.Keep()
@@ -125,15 +125,15 @@ func (l *cached) fill(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
 
 // place computes where new states go.
 func (l *cached) place(r *run, rows int64) {
-	a := r.m.Empty("arange", eager.Int64, rows)
-	p := r.m.Unary("add", a)
+	a := r.machine.Empty("arange", eager.Int64, rows)
+	p := r.machine.Unary("add", a)
 	eager.Drop(a, p)
 }
 
 // slide is StaticSlidingWindowLayer.update.
 func (l *cached) slide(r *run, k, v *eager.Tensor) (keys, values *eager.Tensor) {
-	m := r.m
-	l.begin(r, k, v)
+	m := r.machine
+	l.initialize(r, k, v)
 	rows, had := k.Size(2), l.seen
 	l.seen += rows
 	switch {

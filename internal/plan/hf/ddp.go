@@ -11,7 +11,7 @@ import (
 // reduced, or are views of the buckets. Its memory does not depend on the number
 // of ranks.
 type ddp struct {
-	r       *run
+	run     *run
 	view    bool // gradient_as_bucket_view
 	buckets []*eager.Tensor
 	home    map[*eager.Tensor]int // parameter -> its bucket
@@ -30,9 +30,9 @@ const (
 // newDDP is the constructor: ranks compare the shapes of parameters, take over
 // the values of rank 0, and make a bucket for all gradients of a type.
 func newDDP(r *run) *ddp {
-	d := &ddp{r: r, view: r.job.Shard.BucketView, home: map[*eager.Tensor]int{}}
-	kind := r.m.Kind(ledger.Collective)
-	defer r.m.Kind(kind)
+	d := &ddp{run: r, view: r.job.Shard.BucketView, home: map[*eager.Tensor]int{}}
+	kind := r.machine.Kind(ledger.Collective)
+	defer r.machine.Kind(kind)
 	d.verify(int64(r.job.Shard.DDP))
 	var state []*eager.Tensor
 	for _, p := range r.params {
@@ -56,7 +56,7 @@ func newDDP(r *run) *ddp {
 // verify is _verify_param_shape_across_processes: the number of parameters of
 // all ranks, then sizes and strides.
 func (d *ddp) verify(ranks int64) {
-	m := d.r.m
+	m := d.run.machine
 	own := m.Empty("to", eager.Int64, 1)
 	var all []*eager.Tensor
 	for range ranks {
@@ -64,7 +64,7 @@ func (d *ddp) verify(ranks int64) {
 	}
 	m.Empty("all_gather", eager.Int64, ranks).Drop()
 	var numbers int64
-	for _, p := range d.r.trained {
+	for _, p := range d.run.trained {
 		numbers += 2 * int64(p.Dims())
 	}
 	m.Empty("to", eager.Int64, numbers).Drop()
@@ -84,7 +84,7 @@ func (d *ddp) broadcast(ts []*eager.Tensor) {
 		flat := g[0].Keep()
 		if len(g) > 1 {
 			flat.Drop()
-			flat = d.r.m.Empty("flatten_dense_tensors", g[0].DType(), elements(g))
+			flat = d.run.machine.Empty("flatten_dense_tensors", g[0].DType(), elements(g))
 		}
 		flying = append(flying, flat)
 	}
@@ -93,17 +93,17 @@ func (d *ddp) broadcast(ts []*eager.Tensor) {
 
 // forward is what the wrapper does before the model's forward pass.
 func (d *ddp) forward() {
-	kind := d.r.m.Kind(ledger.Collective)
-	defer d.r.m.Kind(kind)
+	kind := d.run.machine.Kind(ledger.Collective)
+	defer d.run.machine.Kind(kind)
 	if !d.rebuilt && len(d.ready) > 0 {
 		d.rebuild()
 	}
-	d.broadcast(d.r.buffers)
+	d.broadcast(d.run.buffers)
 }
 
 // rebuild makes the buckets anew, in the order in which gradients came.
 func (d *ddp) rebuild() {
-	m := d.r.m
+	m := d.run.machine
 	d.rebuilt = true
 	groups := assign(d.ready, firstBucket, bucketCap)
 	indices := m.Empty("bucket indices", eager.Int32, int64(len(d.ready))+1)
@@ -122,19 +122,19 @@ func (d *ddp) rebuild() {
 }
 
 func (d *ddp) allocate(groups [][]*eager.Tensor) {
-	kind := d.r.m.Kind(ledger.Collective)
+	kind := d.run.machine.Kind(ledger.Collective)
 	if d.view {
-		d.r.m.Kind(ledger.Gradient)
+		d.run.machine.Kind(ledger.Gradient)
 	}
-	defer d.r.m.Kind(kind)
+	defer d.run.machine.Kind(kind)
 	d.buckets = nil
 	for i, g := range groups {
-		b := d.r.m.Empty("bucket", g[0].DType(), elements(g))
+		b := d.run.machine.Empty("bucket", g[0].DType(), elements(g))
 		d.buckets = append(d.buckets, b)
 		for _, p := range g {
 			d.home[p] = i
 			if d.view && p.Grad() != nil {
-				p.SetGrad(d.r.m.ViewInto(b, p))
+				p.SetGrad(d.run.machine.ViewInto(b, p))
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func (d *ddp) arrived(p *eager.Tensor) {
 		d.ready = append(d.ready, p)
 	}
 	if d.view {
-		p.SetGrad(d.r.m.ViewInto(d.buckets[d.home[p]], p))
+		p.SetGrad(d.run.machine.ViewInto(d.buckets[d.home[p]], p))
 	}
 }
 

@@ -59,17 +59,17 @@ type decoder struct {
 
 // head is lm_head, which may be the embedding again.
 func (b *builder) head(e *embedding) *linear {
-	c := b.r.job.Model
-	if c.Head == model.HeadNone || b.r.sends() {
+	c := b.run.job.Model
+	if c.Head == model.HeadNone || b.run.sends() {
 		return nil
 	}
 	// The head's own weight is allocated before it is tied.
 	l := b.linear("lm_head", c.Hidden, c.Vocab, false)
-	b.r.linears = b.r.linears[:len(b.r.linears)-1]
+	b.run.linears = b.run.linears[:len(b.run.linears)-1]
 	if c.Tied {
-		l.w.Drop()
-		l.w = e.w
-		b.r.params[len(b.r.params)-1] = Parameter{Name: "lm_head.weight", Tensor: e.w, Tied: true}
+		l.weight.Drop()
+		l.weight = e.weight
+		b.run.params[len(b.run.params)-1] = Parameter{Name: "lm_head.weight", Tensor: e.weight, Tied: true}
 	}
 	return l
 }
@@ -78,7 +78,7 @@ func (d *decoder) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, d, 
 
 // causalLM is the forward pass of a causal language model with labels.
 func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	r.collectRouters()
 	if r.caches() {
 		in.cache = newCache(r.job.Model, 0)
@@ -106,7 +106,7 @@ func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	return loss
 }
 
-// caches tells whether a training step builds a cache. Where layers are run
+// caches reports whether a training step builds a cache. Where layers are run
 // again it does not, whatever was asked for.
 func (r *run) caches() bool {
 	return r.trains && r.job.UseCache && !r.checkpoints()
@@ -127,7 +127,7 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 		turns.local = d.local.forward(r, x, positions)
 	}
 	h := r.layers(d.layers, x, func(i int) shared {
-		c.layer, c.mask, c.rope = i, ms.of(types[i]), turns.of(types[i])
+		c.layer, c.mask, c.rope = i, ms.forLayer(types[i]), turns.forLayer(types[i])
 		return *c
 	})
 	y := r.last(d.norm, h)
@@ -149,7 +149,7 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 
 // positionIDs is position_ids where none are given: [1, rows].
 func positionIDs(r *run, rows int64) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	a := m.Empty("arange", eager.Int64, rows)
 	p := m.Unary("add", a)
 	a.Drop()
@@ -161,7 +161,7 @@ func positionIDs(r *run, rows int64) *eager.Tensor {
 // packedCheck is find_packed_sequence_indices, which looks whether positions
 // begin anew within a row.
 func packedCheck(r *run, batch, rows int64) {
-	m := r.m
+	m := r.machine
 	first := m.Empty("sub", eager.Int64, batch, 1)
 	joined := m.Empty("cat", eager.Int64, batch, rows+1)
 	diff := m.Empty("diff", eager.Int64, batch, rows)

@@ -25,7 +25,7 @@ type mla struct {
 }
 
 func (b *builder) mla(name string) *mla {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	d := c.MLA
 	in := b.in(name)
 	a := &mla{
@@ -56,7 +56,7 @@ func (b *builder) mla(name string) *mla {
 }
 
 func (a *mla) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
 	batch, rows := x.Size(0), x.Size(1)
@@ -109,7 +109,7 @@ func (a *mla) queries(r *run, x *eager.Tensor) *eager.Tensor {
 // expand is expand_kv: keys and values of all heads, [batch, heads, keys, d].
 // The rotated part of the keys is the same for all heads.
 func (a *mla) expand(r *run, kv, kRot *eager.Tensor) (k, v *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	batch, keys := kv.Size(0), kv.Size(2)
 	p := a.kvB.forward(r, kv)
 	h := m.View(p, batch, keys, -1, a.nope+a.v)
@@ -128,7 +128,7 @@ func (a *mla) expand(r *run, kv, kRot *eager.Tensor) (k, v *eager.Tensor) {
 // interleavedRotary is apply_rotary_pos_emb_interleave: pairs that lie next to
 // each other turn together.
 func interleavedRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	half := func(x *eager.Tensor) *eager.Tensor {
 		s := m.Slice(x, -1, x.Size(-1)/2)
 		u := m.Unsqueeze(s, 1)
@@ -151,7 +151,7 @@ func interleavedRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tens
 
 // turnPairs is a·cos - b·sin and b·cos + a·sin.
 func turnPairs(r *run, a, b, cos, sin *eager.Tensor) (first, second *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	ac, bs := m.Mul(a, cos), m.Mul(b, sin)
 	first = m.Sub(ac, bs)
 	eager.Drop(ac, bs)
@@ -163,7 +163,7 @@ func turnPairs(r *run, a, b, cos, sin *eager.Tensor) (first, second *eager.Tenso
 
 // turnRotary is deepseek_v2's apply_rotary_emb: pairs are complex numbers.
 func turnRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	pairs := func(x *eager.Tensor) *eager.Tensor {
 		f := m.To(x, eager.Float32)
 		s := m.Reshape(f, x.Size(0), x.Size(1), x.Size(2), -1, 2)
@@ -199,7 +199,7 @@ type sharedBlock struct {
 }
 
 func (b *builder) sharedBlock(name string) *sharedBlock {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	s := &sharedBlock{label: b.label(name), experts: in.experts("experts")}
 	s.gate = in.groupRouter("gate")
@@ -208,7 +208,7 @@ func (b *builder) sharedBlock(name string) *sharedBlock {
 }
 
 func (s *sharedBlock) forward(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	before := m.Enter(s.label)
 	defer m.Enter(before)
 	logits, weights, indices := s.gate.forward(r, x)
@@ -226,23 +226,23 @@ func (s *sharedBlock) forward(r *run, x *eager.Tensor) *eager.Tensor {
 // groups of experts.
 type groupRouter struct {
 	label   ledger.Name
-	w       *eager.Tensor
+	weight  *eager.Tensor
 	bias    *eager.Tensor // deepseek_v3: e_score_correction_bias
 	experts int64
-	k       int64
+	topK    int64
 	groups  int64 // 0 without groups
 	kGroups int64
 	norm    bool
 }
 
 func (b *builder) groupRouter(name string) *groupRouter {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
-	g := &groupRouter{label: b.label(name), experts: int64(c.MoE.Experts), k: int64(c.MoE.TopK), kGroups: int64(c.MoE.TopKGroups)}
-	g.w = in.weight("weight", g.experts, int64(c.Hidden))
+	g := &groupRouter{label: b.label(name), experts: int64(c.MoE.Experts), topK: int64(c.MoE.TopK), kGroups: int64(c.MoE.TopKGroups)}
+	g.weight = in.weight("weight", g.experts, int64(c.Hidden))
 	if c.Family == "deepseek_v3" {
 		g.groups, g.norm = int64(c.MoE.Groups), c.MoE.NormTopK
-		g.bias = in.buffer(b.r.dtype, "e_score_correction_bias", g.experts)
+		g.bias = in.buffer(b.run.dtype, "e_score_correction_bias", g.experts)
 	} else if c.MoE.TopKMethod == "group_limited_greedy" {
 		g.groups = int64(c.MoE.Groups)
 	}
@@ -250,13 +250,13 @@ func (b *builder) groupRouter(name string) *groupRouter {
 }
 
 func (g *groupRouter) forward(r *run, x *eager.Tensor) (logits, weights, indices *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(g.label)
 	defer m.Enter(before)
 	flat := m.View(x, -1, x.Size(-1))
 	defer flat.Drop()
 	x32 := m.To(flat, eager.Float32)
-	w32 := m.To(g.w, eager.Float32)
+	w32 := m.To(g.weight, eager.Float32)
 	logits = m.Linear(x32, w32, nil)
 	eager.Drop(x32, w32)
 	if g.bias != nil {
@@ -270,7 +270,7 @@ func (g *groupRouter) forward(r *run, x *eager.Tensor) (logits, weights, indices
 // sigmoid is deepseek_v3's choice: by scores with a correction, of which the
 // weights have none.
 func (g *groupRouter) sigmoid(r *run, logits *eager.Tensor) (weights, indices *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	scores := m.ByResult("sigmoid", logits)
 	choice := m.Add(scores, g.bias)
 	grouped := m.View(choice, -1, g.groups, g.experts/g.groups)
@@ -280,7 +280,7 @@ func (g *groupRouter) sigmoid(r *run, logits *eager.Tensor) (weights, indices *e
 	best.Drop()
 	masked, locals := g.within(r, choice, of)
 	choice = replace(choice, masked)
-	values, indices := m.TopK(choice, g.k)
+	values, indices := m.TopK(choice, g.topK)
 	values.Drop()
 	weights = m.Gather(scores, indices)
 	if g.norm {
@@ -298,7 +298,7 @@ func (g *groupRouter) sigmoid(r *run, logits *eager.Tensor) (weights, indices *e
 
 // softmax is deepseek_v2's choice.
 func (g *groupRouter) softmax(r *run, logits *eager.Tensor) (weights, indices *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	scores := m.Softmax(logits, eager.Float32)
 	var locals []*eager.Tensor
 	if g.groups > 0 {
@@ -309,7 +309,7 @@ func (g *groupRouter) softmax(r *run, logits *eager.Tensor) (weights, indices *e
 		masked, locals = g.within(r, scores, of)
 		scores = replace(scores, masked)
 	}
-	weights, indices = m.TopK(scores, g.k)
+	weights, indices = m.TopK(scores, g.topK)
 	weights = replace(weights, m.Scale(weights))
 	scores.Drop()
 	eager.Drop(locals...)
@@ -319,7 +319,7 @@ func (g *groupRouter) softmax(r *run, logits *eager.Tensor) (weights, indices *e
 // within is the scores with those outside of the best groups masked, and the
 // names that the router holds until it returns, the groups' scores among them.
 func (g *groupRouter) within(r *run, scores, of *eager.Tensor) (out *eager.Tensor, locals []*eager.Tensor) {
-	m := r.m
+	m := r.machine
 	values, best := m.TopK(of, g.kGroups)
 	values.Drop()
 	chosen := m.Unary("zeros_like", of)

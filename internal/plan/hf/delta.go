@@ -18,7 +18,7 @@ type deltaNet struct {
 }
 
 func (b *builder) deltaNet(name string) *deltaNet {
-	m, c := b.r.m, b.r.job.Model
+	m, c := b.run.machine, b.run.job.Model
 	s, in := c.Linear, b.in(name)
 	n := &deltaNet{
 		label: b.label(name), act: c.Activation,
@@ -26,13 +26,13 @@ func (b *builder) deltaNet(name string) *deltaNet {
 	}
 	n.keyWidth, n.valueWidth = n.keyDim*int64(s.KeyHeads), n.valueDim*int64(s.ValueHeads)
 	key, value, heads := int(n.keyWidth), int(n.valueWidth), int64(s.ValueHeads)
-	first := len(b.r.params)
+	first := len(b.run.params)
 	n.conv = in.in("conv1d").weight("weight", 2*n.keyWidth+n.valueWidth, 1, int64(s.ConvKernel))
 	n.bias = in.weight("dt_bias", heads)
-	a := m.Empty("uniform", b.r.dtype, heads)
+	a := m.Empty("uniform", b.run.dtype, heads)
 	n.decay = in.weight("A_log", heads)
 	// A module's own parameters are listed before those of its parts.
-	list := b.r.params[first:]
+	list := b.run.params[first:]
 	list[0], list[1], list[2] = list[1], list[2], list[0]
 	n.norm = in.gatedNorm("norm", s.ValueDim)
 	n.out = in.linear("out_proj", value, c.Hidden, false)
@@ -45,7 +45,7 @@ func (b *builder) deltaNet(name string) *deltaNet {
 }
 
 func (n *deltaNet) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(n.label)
 	defer m.Enter(before)
 	h := maskPadding(r, x, c.mask)
@@ -105,8 +105,8 @@ func maskPadding(r *run, x, mask *eager.Tensor) *eager.Tensor {
 	if mask == nil {
 		return x.Keep()
 	}
-	u := r.m.Unsqueeze(mask, 2)
-	y := r.m.Mul(x, u)
+	u := r.machine.Unsqueeze(mask, 2)
+	y := r.machine.Mul(x, u)
 	u.Drop()
 	return y
 }
@@ -114,7 +114,7 @@ func maskPadding(r *run, x, mask *eager.Tensor) *eager.Tensor {
 // convolve is causal_conv1d_fn, after the cache took the last rows. It takes x
 // over.
 func (n *deltaNet) convolve(r *run, x *eager.Tensor, past *cached) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	rows, taps := x.Size(2), n.conv.Size(2)
 	if past != nil {
 		x = replace(x, past.latest(r, x, taps))
@@ -136,7 +136,7 @@ func (n *deltaNet) convolve(r *run, x *eager.Tensor, past *cached) *eager.Tensor
 // convolveToken is causal_conv1d_update, which shifts the rows that the cache
 // has.
 func (n *deltaNet) convolveToken(r *run, x, state *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	joined := m.Cat(2, state, x)
 	joined = replace(joined, m.To(joined, n.conv.DType()))
 	out := n.conv1d(r, joined, 0)
@@ -148,7 +148,7 @@ func (n *deltaNet) convolveToken(r *run, x, state *eager.Tensor) *eager.Tensor {
 }
 
 func (n *deltaNet) conv1d(r *run, x *eager.Tensor, padding int64) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	w := m.Squeeze(n.conv, 1)
 	u := m.Unsqueeze(w, 1)
 	y := m.DepthwiseConv(x, u, padding)
@@ -159,7 +159,7 @@ func (n *deltaNet) conv1d(r *run, x *eager.Tensor, padding int64) *eager.Tensor 
 // latest is LinearAttentionLayer.update_conv_state: what the convolution is to
 // see of the rows before and of x.
 func (l *cached) latest(r *run, x *eager.Tensor, taps int64) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	if len(l.states) > 0 {
 		return m.Cat(2, l.states[0], x)
 	}
@@ -180,7 +180,7 @@ func (l *cached) addState(r *run, state *eager.Tensor) {
 
 // decays is g: -A_log.float().exp() * softplus(a.float() + dt_bias).
 func (n *deltaNet) decays(r *run, a *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	rate := m.To(n.decay, eager.Float32)
 	rate = replace(rate, m.Exp(rate))
 	rate = replace(rate, m.Neg(rate))
@@ -194,16 +194,16 @@ func (n *deltaNet) decays(r *run, a *eager.Tensor) *eager.Tensor {
 
 // gatedNorm is Qwen3_5RMSNormGated.
 type gatedNorm struct {
-	label ledger.Name
-	w     *eager.Tensor
+	label  ledger.Name
+	weight *eager.Tensor
 }
 
 func (b *builder) gatedNorm(name string, width int) *gatedNorm {
-	return &gatedNorm{label: b.label(name), w: b.in(name).weight("weight", int64(width))}
+	return &gatedNorm{label: b.label(name), weight: b.in(name).weight("weight", int64(width))}
 }
 
 func (n *gatedNorm) forward(r *run, x, gate *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	before := m.Enter(n.label)
 	defer m.Enter(before)
 	h := m.To(x, eager.Float32)
@@ -214,7 +214,7 @@ func (n *gatedNorm) forward(r *run, x, gate *eager.Tensor) *eager.Tensor {
 	s = replace(s, m.Rsqrt(s))
 	h = rebind(h, m.Mul(h, s), s)
 	narrow := m.To(h, x.DType())
-	h = rebind(h, m.Mul(n.w, narrow), narrow)
+	h = rebind(h, m.Mul(n.weight, narrow), narrow)
 	wide := m.To(gate, eager.Float32)
 	open := m.Activation("silu", wide)
 	wide.Drop()

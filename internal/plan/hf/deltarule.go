@@ -15,7 +15,7 @@ const deltaChunk = 64
 
 // heads puts the heads first, in fp32.
 func (d *deltaRule) heads(r *run) (q, k, v, beta, decay *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	wide := func(x *eager.Tensor) *eager.Tensor {
 		t := m.Transpose(x, 1, 2)
 		return replace(t, m.ToContiguous(t, eager.Float32))
@@ -25,7 +25,7 @@ func (d *deltaRule) heads(r *run) (q, k, v, beta, decay *eager.Tensor) {
 
 // unitLength is l2norm over the last dimension.
 func unitLength(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	s := m.Mul(x, x)
 	s = replace(s, m.Sum(s, -1, true))
 	s = replace(s, m.AddScalar(s))
@@ -39,7 +39,7 @@ func unitLength(r *run, x *eager.Tensor) *eager.Tensor {
 // computed at once, from chunk to chunk a state is handed on. The state returned
 // is nil if it is not wanted.
 func (d *deltaRule) chunks(r *run) (out, state *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	rows := d.q.Size(1)
 	q, k, v, beta, decay := d.heads(r)
 	q = replace(q, unitLength(r, q))
@@ -94,8 +94,8 @@ func (d *deltaRule) chunks(r *run) (out, state *eager.Tensor) {
 
 // perRow multiplies each row with a number.
 func perRow(r *run, x, number *eager.Tensor) *eager.Tensor {
-	u := r.m.Unsqueeze(number, -1)
-	y := r.m.Mul(x, u)
+	u := r.machine.Unsqueeze(number, -1)
+	y := r.machine.Mul(x, u)
 	u.Drop()
 	return y
 }
@@ -103,7 +103,7 @@ func perRow(r *run, x, number *eager.Tensor) *eager.Tensor {
 // pairDecays is pairwise_decay: how much is left at a row of what came in at an
 // earlier one of its chunk.
 func pairDecays(r *run, sums, later *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	at, from := m.Unsqueeze(sums, 4), m.Unsqueeze(sums, 3)
 	p := m.Sub(at, from)
 	eager.Drop(at, from)
@@ -113,7 +113,7 @@ func pairDecays(r *run, sums, later *eager.Tensor) *eager.Tensor {
 
 // scores is (x @ k') * pairs.
 func scores(r *run, x, k, pairs *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	t := m.Transpose(k, -1, -2)
 	p := m.Matmul(x, t)
 	t.Drop()
@@ -122,7 +122,7 @@ func scores(r *run, x, k, pairs *eager.Tensor) *eager.Tensor {
 
 // scaledRows is x * sums.exp().unsqueeze(-1).
 func scaledRows(r *run, x, sums *eager.Tensor) *eager.Tensor {
-	e := r.m.Exp(sums)
+	e := r.machine.Exp(sums)
 	y := perRow(r, x, e)
 	e.Drop()
 	return y
@@ -130,7 +130,7 @@ func scaledRows(r *run, x, sums *eager.Tensor) *eager.Tensor {
 
 // keysToEnd is the keys as far as they are left at the end of their chunk.
 func keysToEnd(r *run, k, sums *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	end := m.Slice(sums, -1, 1)
 	e := m.Sub(end, sums)
 	end.Drop()
@@ -142,7 +142,7 @@ func keysToEnd(r *run, k, sums *eager.Tensor) *eager.Tensor {
 
 // chunkDecays is chunk_decay [batch, heads, chunks, 1, 1].
 func chunkDecays(r *run, sums *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	end := m.Select(sums, -1)
 	e := m.Exp(end)
 	end.Drop()
@@ -157,7 +157,7 @@ type deltaScan struct {
 }
 
 func (s *deltaScan) step(r *run) {
-	m := r.m
+	m := r.machine
 	of := func(x *eager.Tensor) *eager.Tensor { return m.Select(x, 2) }
 	times := func(a, b *eager.Tensor) *eager.Tensor { return replace(a, m.Matmul(a, b)) }
 	value := of(s.values)
@@ -180,7 +180,7 @@ func (s *deltaScan) step(r *run) {
 
 // token is torch_recurrent_gated_delta_rule, for one row.
 func (d *deltaRule) token(r *run) (out, state *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	q, k, v, beta, decay := d.heads(r)
 	q = replace(q, unitLength(r, q))
 	k = replace(k, unitLength(r, k))

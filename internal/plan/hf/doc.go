@@ -2,10 +2,9 @@
 // the preset hf-5.17.
 //
 // Each family is written as transformers writes it, module by module and
-// statement by statement, on the symbolic tensors of package eager. What a
-// name of the Python program holds, a variable here holds, and it is dropped
-// where Python drops it. A file has one family or one thing that families
-// share:
+// statement by statement, on the symbolic tensors of package eager. A variable
+// here stands for a name in the Python program and is dropped where Python drops
+// it. A file has one family, or one thing that families share:
 //
 //	run.go        a job from its beginning to its end
 //	train.go      the training loop

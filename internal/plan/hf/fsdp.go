@@ -15,7 +15,7 @@ import (
 //
 // With one rank there is nothing to gather: parameters are copied.
 type fsdp struct {
-	r     *run
+	run   *run
 	ranks int64
 	flat  bool // ZeRO: parts are cut from the elements, not from the rows
 	root  *unit
@@ -63,7 +63,7 @@ type sharded struct {
 
 // computeType is the type that a parameter is gathered in.
 func (f *fsdp) computeType(p *sharded) eager.DType {
-	if d := f.r.job.Shard.ParamDType; d != "" {
+	if d := f.run.job.Shard.ParamDType; d != "" {
 		return dtypeOf(d)
 	}
 	return p.shard.DType()
@@ -71,7 +71,7 @@ func (f *fsdp) computeType(p *sharded) eager.DType {
 
 // reduceType is the type that gradients of a type are reduced in.
 func (f *fsdp) reduceType(d eager.DType) eager.DType {
-	if t := f.r.job.Shard.ReduceDType; t != "" {
+	if t := f.run.job.Shard.ReduceDType; t != "" {
 		return dtypeOf(t)
 	}
 	return d
@@ -83,7 +83,7 @@ func (f *fsdp) layer(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
 	u := f.of[l]
 	if u == nil {
 		if len(f.of) == len(f.units) {
-			return l.forward(f.r, x, c)
+			return l.forward(f.run, x, c)
 		}
 		u = f.units[len(f.of)]
 		f.of[l] = u
@@ -93,44 +93,44 @@ func (f *fsdp) layer(l layer, x *eager.Tensor, c *shared) *eager.Tensor {
 			f.unshard(u)
 			f.wait(u)
 		}
-		return l.forward(f.r, x, c)
+		return l.forward(f.run, x, c)
 	}
 	in := x.Keep()
-	if d := f.r.job.Shard.ParamDType; d != "" {
+	if d := f.run.job.Shard.ParamDType; d != "" {
 		in.Drop()
-		in = f.r.m.To(x, dtypeOf(d))
+		in = f.run.machine.To(x, dtypeOf(d))
 	}
-	f.before(u)
-	hooked := f.r.m.AfterBackward(in, func() { f.reduce(u) })
+	f.beforeForward(u)
+	hooked := f.run.machine.AfterBackward(in, func() { f.reduce(u) })
 	in.Drop()
-	y := l.forward(f.r, hooked, c)
+	y := l.forward(f.run, hooked, c)
 	hooked.Drop()
-	if f.r.job.Shard.ReshardAfterForward || f.r.job.Shard.Zero > 0 {
+	if f.run.job.Shard.ReshardAfterForward || f.run.job.Shard.Zero > 0 {
 		f.reshard(u)
 	}
-	f.after(u)
+	f.afterForward(u)
 	y.BeforeBackward(func() { f.backward(u) })
 	return y
 }
 
 // model is the whole model's forward pass between its hooks.
 func (f *fsdp) model(run func() *eager.Tensor) *eager.Tensor {
-	f.before(f.root)
+	f.beforeForward(f.root)
 	loss := run()
-	f.after(f.root)
+	f.afterForward(f.root)
 	f.flying.Drop()
 	f.flying = nil
 	loss.BeforeBackward(func() { f.backward(f.root) })
 	return loss
 }
 
-func (f *fsdp) before(u *unit) {
+func (f *fsdp) beforeForward(u *unit) {
 	u.state = forward
 	f.unshard(u)
 	f.wait(u)
 }
 
-func (f *fsdp) after(u *unit) {
+func (f *fsdp) afterForward(u *unit) {
 	u.state = idle
 	u.place = append(u.place, len(f.order))
 	f.order = append(f.order, u)
@@ -161,7 +161,7 @@ func (f *fsdp) unshard(u *unit) {
 	if u.full || u.gathered != nil || f.ranks == 1 || len(u.params) == 0 {
 		return
 	}
-	m := f.r.m
+	m := f.run.machine
 	kind, stream := m.Kind(ledger.Collective), m.Stream(gatherStream)
 	defer func() { m.Kind(kind); m.Stream(stream) }()
 	var joined, cast int64
@@ -184,7 +184,7 @@ func (f *fsdp) wait(u *unit) {
 		return
 	}
 	u.full = true
-	m := f.r.m
+	m := f.run.machine
 	kind := m.Kind(ledger.Collective)
 	defer m.Kind(kind)
 	if f.ranks == 1 {
@@ -224,14 +224,14 @@ func (f *fsdp) wait(u *unit) {
 func (f *fsdp) reshard(u *unit) {
 	u.full = false
 	for _, p := range u.params {
-		f.r.m.FreeStorage(p.whole)
+		f.run.machine.FreeStorage(p.whole)
 	}
 }
 
 // reduce is what comes after a unit's backward pass: the gradients are joined
 // and reduced, and each shard's gradient is a part of the result.
 func (f *fsdp) reduce(u *unit) {
-	m := f.r.m
+	m := f.run.machine
 	u.state = postBackward
 	var with []*sharded
 	var grads []*eager.Tensor

@@ -18,7 +18,7 @@ type gemmaLayer struct {
 func newGemma(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
-	top := &builder{r: r}
+	top := &builder{run: r}
 	base := top.in("model")
 	d.embed = base.scaledEmbedding("embed_tokens", c.Vocab, c.Hidden)
 	for i := range c.Layers {
@@ -45,7 +45,7 @@ func newGemma(r *run) network {
 // gemmaAttention is Gemma2Attention and Gemma3Attention. The first caps its
 // scores, as far as the attention is eager; the other has norms on q and k.
 func (b *builder) gemmaAttention(name string) *llamaAttention {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	a := b.llamaAttention(name)
 	capped := c.Family == "gemma2" && c.AttnSoftcap > 0
 	a.attend = func(r *run, a attention) (out, weights *eager.Tensor) {
@@ -61,7 +61,7 @@ func (b *builder) gemmaAttention(name string) *llamaAttention {
 }
 
 func (l *gemmaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	h := l.input.forward(r, x)
 	a, weights := l.attention.forward(r, h, c)
 	defer weights.Drop()
@@ -80,23 +80,23 @@ func (l *gemmaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 // scaledEmbedding is Gemma3TextScaledWordEmbedding: its factor is a tensor.
 func (b *builder) scaledEmbedding(name string, rows, width int) *embedding {
 	e := b.embedding(name, rows, width)
-	e.scale = b.in(name).buffer(b.r.dtype, "embed_scale")
+	e.scale = b.in(name).buffer(b.run.dtype, "embed_scale")
 	return e
 }
 
 // centredNorm is Gemma's RMSNorm: it works in fp32 to its end, and its weight
 // is what is to be added to 1.
 type centredNorm struct {
-	label ledger.Name
-	w     *eager.Tensor
+	label  ledger.Name
+	weight *eager.Tensor
 }
 
 func (b *builder) centredNorm(name string, width int) *centredNorm {
-	return &centredNorm{label: b.label(name), w: b.in(name).weight("weight", int64(width))}
+	return &centredNorm{label: b.label(name), weight: b.in(name).weight("weight", int64(width))}
 }
 
 func (n *centredNorm) forward(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	before := m.Enter(n.label)
 	defer m.Enter(before)
 	h := m.To(x, eager.Float32)
@@ -106,7 +106,7 @@ func (n *centredNorm) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	v = replace(v, m.Rsqrt(v))
 	scaled := m.Mul(h, v)
 	eager.Drop(v, h)
-	w := m.To(n.w, eager.Float32)
+	w := m.To(n.weight, eager.Float32)
 	w = replace(w, m.AddScalar(w))
 	wide := m.Mul(scaled, w)
 	eager.Drop(w, scaled)
@@ -121,7 +121,7 @@ func capLogits(r *run, logits *eager.Tensor) *eager.Tensor {
 	if r.job.Model.FinalSoftcap == 0 {
 		return logits
 	}
-	m := r.m
+	m := r.machine
 	logits = replace(logits, m.DivScalar(logits))
 	logits = replace(logits, m.ByResult("tanh", logits))
 	return replace(logits, m.Scale(logits))

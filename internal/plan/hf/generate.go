@@ -37,7 +37,7 @@ func (causalWriter) encode(*run, *eager.Tensor, *eager.Tensor) *eager.Tensor { r
 func (causalWriter) cache(r *run) *cache { return newCache(r.job.Model, r.job.StaticCache) }
 
 func (w causalWriter) next(r *run, in *batch) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	h := w.net.base(r, in)
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
@@ -59,7 +59,7 @@ func (r *run) generate() error {
 			return problem.New("generate() compiles a model that has a static cache, and what compiled models allocate is not planned: " +
 				"leave {generate-call} or {cache} out")
 		}
-		r.m.NoGrad(true)
+		r.machine.NoGrad(true)
 		return r.generateCall(w)
 	}
 	return r.generateLoop(w)
@@ -67,7 +67,7 @@ func (r *run) generate() error {
 
 // generateLoop is a loop of forward calls. A mask grows with the tokens.
 func (r *run) generateLoop(w writer) error {
-	m, j := r.m, r.job
+	m, j := r.machine, r.job
 	m.NoGrad(true)
 	r.step = 1
 	r.phase(ledger.Prefill)
@@ -116,26 +116,26 @@ func (r *run) generateLoop(w writer) error {
 // mostEvents is how many allocations and frees a plan may have: some GiB.
 const mostEvents = 1 << 27
 
-// expect makes room for all tokens, as one is like the next. The last of them
-// began at an event.
+// expect grows the ledger for all tokens, as one is like the next. The last token
+// began at the given event.
 func (r *run) expect(first int) error {
-	if n := int64(len(r.m.Ledger.Events) - first); n*r.job.Tokens > mostEvents {
+	if n := int64(len(r.machine.Ledger.Events) - first); n*r.job.Tokens > mostEvents {
 		return problem.New("%d tokens are more allocations than a plan holds: give {generate} %d or less", r.job.Tokens, mostEvents/n)
 	}
-	r.m.Ledger.Expect(first, int(r.job.Tokens))
+	r.machine.Ledger.Expect(first, int(r.job.Tokens))
 	return nil
 }
 
 // input is whole numbers that the program makes: ids, masks, positions.
 func (r *run) input(op string, shape ...int64) *eager.Tensor {
-	kind := r.m.Kind(ledger.Input)
-	defer r.m.Kind(kind)
-	return r.m.Empty(op, eager.Int64, shape...)
+	kind := r.machine.Kind(ledger.Input)
+	defer r.machine.Kind(kind)
+	return r.machine.Empty(op, eager.Int64, shape...)
 }
 
 // pick is logits[:, -1:].argmax(-1).
 func (r *run) pick(logits *eager.Tensor) *eager.Tensor {
-	kind := r.m.Kind(ledger.Input)
-	defer r.m.Kind(kind)
-	return r.m.Argmax(logits)
+	kind := r.machine.Kind(ledger.Input)
+	defer r.machine.Kind(kind)
+	return r.machine.Argmax(logits)
 }

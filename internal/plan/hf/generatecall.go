@@ -10,8 +10,8 @@ import (
 // run to its end, whatever the model says; the two processors that see to it
 // take a copy of the scores.
 type generation struct {
-	r *run
-	w writer
+	run    *run
+	writer writer
 
 	ids        *eager.Tensor // the prompt and what came since; an encoder-decoder's own
 	mask       *eager.Tensor // grows with the ids, but for an encoder-decoder
@@ -25,10 +25,10 @@ type generation struct {
 
 // generateCall is GenerationMixin.generate, which samples greedily.
 func (r *run) generateCall(w writer) error {
-	m, j := r.m, r.job
+	m, j := r.machine, r.job
 	r.step = 1
 	r.phase(ledger.Prefill)
-	g := &generation{r: r, w: w}
+	g := &generation{run: r, writer: w}
 	prompt := r.input("ids", j.Batch, j.Seq)
 	mask := r.input("ones_like", j.Batch, j.Seq)
 	past := w.cache(r)
@@ -79,14 +79,14 @@ func (r *run) generateCall(w writer) error {
 // specialTokens is _prepare_special_tokens: what sequences begin and end with,
 // and for an encoder-decoder what they are filled up with and begin with there.
 func (g *generation) specialTokens(encodes bool) []*eager.Tensor {
-	m := g.r.m
+	m := g.run.machine
 	n := 2
 	if encodes {
 		n = 3
 	}
 	out := make([]*eager.Tensor, n)
 	for i := range out {
-		out[i] = g.r.input("to")
+		out[i] = g.run.input("to")
 	}
 	g.anyOf(g.isIn(1))
 	g.anyOf(m.Empty("lt", eager.Bool, 1))
@@ -95,13 +95,13 @@ func (g *generation) specialTokens(encodes bool) []*eager.Tensor {
 
 // anyOf is x.any(), of which Python wants to know. It takes x over.
 func (g *generation) anyOf(x *eager.Tensor) {
-	a := g.r.m.Empty("any", eager.Bool)
+	a := g.run.machine.Empty("any", eager.Bool)
 	eager.Drop(x, a)
 }
 
 // isIn is torch.isin of n numbers and the one that ends a sequence.
 func (g *generation) isIn(n int64) *eager.Tensor {
-	m := g.r.m
+	m := g.run.machine
 	y := m.Empty("isin", eager.Bool, n)
 	equal := m.Empty("eq", eager.Bool, n)
 	m.Empty("any", eager.Bool, n).Drop()
@@ -112,7 +112,7 @@ func (g *generation) isIn(n int64) *eager.Tensor {
 // countPositions is _prepare_position_ids_for_generation: padding has no
 // position.
 func (g *generation) countPositions() *eager.Tensor {
-	m := g.r.m
+	m := g.run.machine
 	kind := m.Kind(ledger.Input)
 	defer m.Kind(kind)
 	count := m.CountUp(g.mask)
@@ -127,11 +127,11 @@ func (g *generation) countPositions() *eager.Tensor {
 // forward runs the prompt, or the last token. The inputs of the prompt die with
 // _prefill, those of a token when the next ones are there.
 func (g *generation) forward(i int64, past *cache, states *eager.Tensor) *eager.Tensor {
-	r := g.r
+	r := g.run
 	in := batch{ids: g.ids, positions: g.positions, mask: g.mask, cache: past, states: states}
 	if i == 0 {
 		in.ids = r.input("clone", g.ids.Size(0), g.ids.Size(1))
-		logits := g.w.next(r, &in)
+		logits := g.writer.next(r, &in)
 		in.ids.Drop()
 		r.decodes = true
 		return logits
@@ -145,7 +145,7 @@ func (g *generation) forward(i int64, past *cache, states *eager.Tensor) *eager.
 	in.mask = g.mask.Keep()
 	eager.Drop(g.in.ids, g.in.positions, g.in.mask)
 	g.in = in
-	return g.w.next(r, &in)
+	return g.writer.next(r, &in)
 }
 
 // grow is _update_model_kwargs_for_generation: positions and mask get an entry
@@ -154,7 +154,7 @@ func (g *generation) grow(encodes bool) {
 	if encodes {
 		return
 	}
-	r, m, b := g.r, g.r.m, g.r.job.Batch
+	r, m, b := g.run, g.run.machine, g.run.job.Batch
 	kind := m.Kind(ledger.Input)
 	defer m.Kind(kind)
 	at := r.input("arange", 1)
@@ -173,7 +173,7 @@ func (g *generation) grow(encodes bool) {
 // choose picks the likeliest token by the logits [batch, 1, vocab], which it
 // borrows, and appends it.
 func (g *generation) choose(logits *eager.Tensor) {
-	m := g.r.m
+	m := g.run.machine
 	kind := m.Kind(ledger.Loss)
 	b, vocab := logits.Size(0), logits.Size(2)
 	g.wide = replace(g.wide, m.Empty("to", eager.Float32, b, vocab))
@@ -197,7 +197,7 @@ func (g *generation) choose(logits *eager.Tensor) {
 // atLeast is MinLengthLogitsProcessor and MinNewTokensLengthLogitsProcessor,
 // which copies the scores first: as long as a sequence is short it cannot end.
 func (g *generation) atLeast(scores *eager.Tensor, first bool) *eager.Tensor {
-	m := g.r.m
+	m := g.run.machine
 	vocab := scores.Size(1)
 	var kept *eager.Tensor
 	if first {
@@ -216,7 +216,7 @@ func (g *generation) atLeast(scores *eager.Tensor, first bool) *eager.Tensor {
 // stop asks the criteria whether sequences have ended: by their length, and by
 // their last token.
 func (g *generation) stop() {
-	m, b := g.r.m, g.r.job.Batch
+	m, b := g.run.machine, g.run.job.Batch
 	done := m.Empty("full", eager.Bool, b)
 	length := m.Empty("full", eager.Bool, b)
 	either := m.Binary("or", done, length)

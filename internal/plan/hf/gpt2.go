@@ -36,7 +36,7 @@ func (g *gpt2) logits(r *run, h *eager.Tensor) *eager.Tensor { return g.head.for
 
 // base is GPT2Model: the last hidden state.
 func (g *gpt2) base(r *run, in *batch) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	x := g.tokens.forward(r, in.ids)
 	ids := in.positionIDs(r)
 	p := g.positions.forward(r, ids)
@@ -59,7 +59,7 @@ type gpt2Block struct {
 }
 
 func (b *builder) gpt2Block(name string) *gpt2Block {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	l := &gpt2Block{}
 	l.first = in.layerNorm("ln_1", c.Hidden)
@@ -70,7 +70,7 @@ func (b *builder) gpt2Block(name string) *gpt2Block {
 }
 
 func (l *gpt2Block) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	n := l.first.forward(r, x)
 	a, weights := l.attention.forward(r, n, c)
 	h := replace(n, m.Add(a, x))
@@ -90,7 +90,7 @@ type gpt2Attention struct {
 }
 
 func (b *builder) gpt2Attention(name string) *gpt2Attention {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	return &gpt2Attention{
 		label: b.label(name), width: int64(c.Heads * c.HeadDim), headDim: int64(c.HeadDim),
@@ -100,7 +100,7 @@ func (b *builder) gpt2Attention(name string) *gpt2Attention {
 }
 
 func (a *gpt2Attention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
 	joined := a.qkv.forward(r, x)
@@ -143,7 +143,7 @@ type gpt2MLP struct {
 }
 
 func (b *builder) gpt2MLP(name string) *gpt2MLP {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	return &gpt2MLP{
 		up: in.conv1D("c_fc", c.Hidden, c.Intermediate), down: in.conv1D("c_proj", c.Intermediate, c.Hidden),
@@ -155,5 +155,5 @@ func (l *gpt2MLP) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	h := l.up.forward(r, x)
 	h = replace(h, activate(r, l.act, h))
 	h = replace(h, l.down.forward(r, h))
-	return replace(h, r.m.Dropout(h, l.dropout, r.trains))
+	return replace(h, r.machine.Dropout(h, l.dropout, r.trains))
 }

@@ -21,11 +21,11 @@ func newGptOss(r *run) network {
 // sinkAttention is GptOssAttention: llama's, with a learned score per head that
 // takes a share of the probabilities.
 func (b *builder) sinkAttention(name string) *llamaAttention {
-	first := len(b.r.params)
+	first := len(b.run.params)
 	a := b.llamaAttention(name)
-	sinks := b.in(name).weight("sinks", int64(b.r.job.Model.Heads))
+	sinks := b.in(name).weight("sinks", int64(b.run.job.Model.Heads))
 	// A module's own parameters are listed before those of its parts.
-	list := b.r.params[first:]
+	list := b.run.params[first:]
 	own := list[len(list)-1]
 	copy(list[1:], list)
 	list[0] = own
@@ -36,7 +36,7 @@ func (b *builder) sinkAttention(name string) *llamaAttention {
 
 // attendSinks is gpt_oss' eager_attention_forward.
 func attendSinks(r *run, a attention, sinks *eager.Tensor) (out, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	q, groups := a.q, a.q.Size(1)/a.k.Size(1)
 	k, v := repeatHeads(r, a.k, groups), repeatHeads(r, a.v, groups)
 	kt := m.Transpose(k, 2, 3)
@@ -69,7 +69,7 @@ func attendSinks(r *run, a attention, sinks *eager.Tensor) (out, weights *eager.
 
 // halvesRotary is gpt_oss' apply_rotary_pos_emb.
 func halvesRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	cos, sin := m.Unsqueeze(t.cos, 1), m.Unsqueeze(t.sin, 1)
 	turn := func(x *eager.Tensor) *eager.Tensor {
 		half := x.Size(-1) / 2
@@ -93,26 +93,26 @@ func (s *scoredBlock) scored(r *run, x *eager.Tensor) (y, scores *eager.Tensor) 
 
 // biasedRouter is GptOssTopKRouter: softmax over the chosen experts alone.
 type biasedRouter struct {
-	label   ledger.Name
-	w, bias *eager.Tensor
-	k       int64
+	label        ledger.Name
+	weight, bias *eager.Tensor
+	topK         int64
 }
 
 func (b *builder) biasedRouter(name string) *biasedRouter {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
-	g := &biasedRouter{label: b.label(name), k: int64(c.MoE.TopK)}
-	g.w = in.weight("weight", int64(c.MoE.Experts), int64(c.Hidden))
+	g := &biasedRouter{label: b.label(name), topK: int64(c.MoE.TopK)}
+	g.weight = in.weight("weight", int64(c.MoE.Experts), int64(c.Hidden))
 	g.bias = in.weight("bias", int64(c.MoE.Experts))
 	return g
 }
 
 func (g *biasedRouter) forward(r *run, x *eager.Tensor) (logits, weights, indices *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(g.label)
 	defer m.Enter(before)
-	logits = m.Linear(x, g.w, g.bias)
-	values, indices := m.TopK(logits, g.k)
+	logits = m.Linear(x, g.weight, g.bias)
+	values, indices := m.TopK(logits, g.topK)
 	weights = m.SoftmaxTo(values, values.DType())
 	values.Drop()
 	return logits, weights, indices
@@ -121,9 +121,9 @@ func (g *biasedRouter) forward(r *run, x *eager.Tensor) (logits, weights, indice
 // biasedExperts is GptOssExperts: the weights lie the other way round, and
 // there are biases.
 func (b *builder) biasedExperts(name string) *experts {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
-	e := &experts{label: b.label(name), count: b.r.localExperts(), transposed: true, gate: gateClamped}
+	e := &experts{label: b.label(name), count: b.run.localExperts(), transposed: true, gate: gateClamped}
 	hidden, width := b.aligned(c.Hidden), b.aligned(c.MoE.Intermediate)
 	e.gateUp = in.weight("gate_up_proj", e.count, hidden, 2*width)
 	e.gateUpBias = in.weight("gate_up_proj_bias", e.count, 2*width)
@@ -134,7 +134,7 @@ func (b *builder) biasedExperts(name string) *experts {
 
 // gateClamped is GptOssExperts._apply_gate.
 func gateClamped(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	gate, up := m.Every(x, 2), m.Every(x, 2)
 	gate = replace(gate, m.ClampMax(gate))
 	up = replace(up, m.Clamp(up))

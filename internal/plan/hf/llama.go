@@ -32,7 +32,7 @@ type scorer interface {
 func newLlama(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
-	top := &builder{r: r}
+	top := &builder{run: r}
 	base := top.in("model")
 	d.embed = base.embedding("embed_tokens", c.Vocab, c.Hidden)
 	for i := range c.Layers {
@@ -58,7 +58,7 @@ func newLlama(r *run) network {
 
 // mixer makes the attention of a family whose layers are otherwise llama's.
 func (b *builder) mixer(name string) mixer {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	switch {
 	case c.MLA != nil:
 		return b.mla(name)
@@ -69,7 +69,7 @@ func (b *builder) mixer(name string) mixer {
 }
 
 func (b *builder) llamaAttention(name string) *llamaAttention {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	a := b.in(name)
 	out := &llamaAttention{
 		label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout,
@@ -87,7 +87,7 @@ func (b *builder) llamaAttention(name string) *llamaAttention {
 }
 
 func (l *llamaLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	n := r.gather(l.input.forward(r, x))
 	a, weights := l.attention.forward(r, n, c)
 	defer func() { weights.Drop() }()
@@ -133,7 +133,7 @@ func (l *gatedMLP) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	a := activate(r, l.act, g)
 	g.Drop()
 	u := l.up.forward(r, x)
-	p := r.m.Mul(a, u)
+	p := r.machine.Mul(a, u)
 	eager.Drop(a, u)
 	y := l.down.forward(r, p)
 	p.Drop()

@@ -20,7 +20,7 @@ func (r *run) adapt() error {
 	for _, p := range r.params {
 		p.Tensor.Freeze()
 	}
-	m, c := r.m, r.job.LoRA
+	m, c := r.machine, r.job.LoRA
 	d := r.dtype
 	if c.DType != "" {
 		d = dtypeOf(c.DType)
@@ -55,7 +55,7 @@ func (r *run) adapt() error {
 
 // forward is base(x) + b·(a·x), in the type of the adapters.
 func (a *adapter) forward(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	base := l.base(r, x)
 	in := m.To(x, a.a.DType())
 	low := m.Linear(in, a.a, nil)

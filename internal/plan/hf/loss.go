@@ -7,7 +7,7 @@ import (
 
 // causalLoss is ForCausalLMLoss: logits in fp32, labels moved by one.
 func causalLoss(r *run, logits, labels *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	batch, rows, vocab := logits.Size(0), logits.Size(1), logits.Size(2)
 	wide := m.To(logits, eager.Float32)
 	padded := m.Empty("pad", eager.Int64, batch, rows+1)
@@ -35,7 +35,7 @@ type chunkable interface {
 // checkpoint, so that the logits of one chunk live at a time. Each chunk's
 // gradient is as large as all hidden states: it is that of a slice.
 func (r *run) chunkedLoss(net chunkable, in *batch) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	last := net.base(r, in)
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)

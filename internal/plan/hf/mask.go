@@ -34,8 +34,8 @@ type masks struct {
 	mapped bool
 }
 
-// of is the mask for a type of layer, borrowed.
-func (m *masks) of(t model.LayerType) *eager.Tensor {
+// forLayer returns the mask for a type of layer, borrowed.
+func (m *masks) forLayer(t model.LayerType) *eager.Tensor {
 	switch t {
 	case model.SlidingAttention:
 		return m.sliding
@@ -83,7 +83,7 @@ func recurrentMask(r *run, a maskArgs) *eager.Tensor {
 	if a.attention == nil || a.x.Size(1) == 1 {
 		return nil
 	}
-	m := r.m
+	m := r.machine
 	ones := m.Compare("eq", a.attention)
 	all := m.All(ones)
 	eager.Drop(ones, all)
@@ -131,7 +131,7 @@ func bidirectionalMask(r *run, a maskArgs, window int64) *eager.Tensor {
 
 // maskBuilder is the state of sdpa_mask.
 type maskBuilder struct {
-	r    *run
+	run  *run
 	args maskArgs
 
 	batch, rows, keys int64
@@ -139,7 +139,7 @@ type maskBuilder struct {
 	window            int64
 	padding           *eager.Tensor // the 2-D mask in bools
 	zeros             bool          // some of it is padding
-	later             int64         // columns at its end that a static cache has room for
+	later             int64         // unused columns of a static cache, at its end
 
 	q, k *eager.Tensor // positions
 	// mapped: the functions are run by vmap, for which scalars have rows.
@@ -148,8 +148,8 @@ type maskBuilder struct {
 
 // newMask is _preprocess_mask_arguments and prepare_padding_mask.
 func newMask(r *run, a maskArgs) *maskBuilder {
-	m := r.m
-	b := &maskBuilder{r: r, args: a, batch: a.x.Size(0), rows: a.x.Size(1)}
+	m := r.machine
+	b := &maskBuilder{run: r, args: a, batch: a.x.Size(0), rows: a.x.Size(1)}
 	b.keys = b.rows
 	if a.states != nil {
 		b.keys = a.states.Size(1)
@@ -174,7 +174,7 @@ func newMask(r *run, a maskArgs) *maskBuilder {
 
 func (b *maskBuilder) drop() { b.padding.Drop() }
 
-// padded tells whether the batch's attention_mask has zeros. The first row
+// padded reports whether the batch's attention_mask has zeros. The first row
 // never has.
 func (r *run) padded() bool {
 	half := r.job.Seq / 2
@@ -190,7 +190,7 @@ func (r *run) padded() bool {
 // needless is _ignore_causal_mask_sdpa: the kernel's own causal flag, or no
 // mask at all, is as good.
 func (b *maskBuilder) needless() bool {
-	m := b.r.m
+	m := b.run.machine
 	padding := b.padding
 	if padding != nil && padding.Size(1) > b.keys {
 		at := b.arange(b.keys)
@@ -228,7 +228,7 @@ func (b *maskBuilder) needless() bool {
 
 // fastAll is fast_all, whose answer is known.
 func (b *maskBuilder) fastAll(x *eager.Tensor, answer bool) bool {
-	m := b.r.m
+	m := b.run.machine
 	s := m.Total(x)
 	e := m.Compare("eq", s)
 	eager.Drop(s, e)
@@ -240,14 +240,14 @@ func (b *maskBuilder) allSeen() bool {
 	if b.padding == nil {
 		return true
 	}
-	b.r.m.All(b.padding).Drop()
+	b.run.machine.All(b.padding).Drop()
 	return !b.zeros && b.later <= 0
 }
 
 // build makes the mask [batch, 1, rows, keys]: bools, or for eager attention
 // numbers to add.
 func (b *maskBuilder) build(function func() *eager.Tensor) *eager.Tensor {
-	m := b.r.m
+	m := b.run.machine
 	batch := m.Empty("arange", eager.Int64, b.batch)
 	head := m.Empty("arange", eager.Int64, 1)
 	q, k := b.arange(b.rows), b.arange(b.keys)
@@ -260,7 +260,7 @@ func (b *maskBuilder) build(function func() *eager.Tensor) *eager.Tensor {
 	}
 	e := m.Expand(y, b.batch, -1, b.rows, b.keys)
 	eager.Drop(y, batch, head, q, k, b.q, b.k)
-	if b.r.job.Attention != model.Eager {
+	if b.run.job.Attention != model.Eager {
 		return e
 	}
 	f := m.WhereNumbers(e, b.args.x.DType())
@@ -270,15 +270,15 @@ func (b *maskBuilder) build(function func() *eager.Tensor) *eager.Tensor {
 
 // arange is torch.arange(n) + offset.
 func (b *maskBuilder) arange(n int64) *eager.Tensor {
-	a := b.r.m.Empty("arange", eager.Int64, n)
-	p := b.r.m.Unary("add", a)
+	a := b.run.machine.Empty("arange", eager.Int64, n)
+	p := b.run.machine.Unary("add", a)
 	a.Drop()
 	return p
 }
 
 // and is and_masks.
 func (b *maskBuilder) and(functions ...func() *eager.Tensor) *eager.Tensor {
-	m := b.r.m
+	m := b.run.machine
 	result := b.scalar()
 	for _, f := range functions {
 		mask := f()
@@ -292,15 +292,15 @@ func (b *maskBuilder) and(functions ...func() *eager.Tensor) *eager.Tensor {
 // scalar is what a combination of masks begins with.
 func (b *maskBuilder) scalar() *eager.Tensor {
 	if b.mapped {
-		return b.r.m.Compare("new_ones", b.q)
+		return b.run.machine.Compare("new_ones", b.q)
 	}
-	return b.r.m.Empty("new_ones", eager.Bool)
+	return b.run.machine.Empty("new_ones", eager.Bool)
 }
 
 // widened is or_masks of gemma3's bidirectional attention: the causal mask, and
 // all keys or those of the window on both sides.
 func (b *maskBuilder) widened() *eager.Tensor {
-	m := b.r.m
+	m := b.run.machine
 	result := b.scalar()
 	or := func(mask *eager.Tensor) { result = rebind(result, m.Binary("or", result, mask), mask) }
 	or(b.causal())
@@ -316,24 +316,24 @@ func (b *maskBuilder) widened() *eager.Tensor {
 
 func (b *maskBuilder) causal() *eager.Tensor {
 	if b.window > 0 {
-		return b.and(b.near, b.before)
+		return b.and(b.near, b.causalMask)
 	}
-	return b.before()
+	return b.causalMask()
 }
 
-// before is causal_mask_function.
-func (b *maskBuilder) before() *eager.Tensor { return b.r.m.Compare("le", b.k, b.q) }
+// causalMask is causal_mask_function.
+func (b *maskBuilder) causalMask() *eager.Tensor { return b.run.machine.Compare("le", b.k, b.q) }
 
 // near is sliding_window_overlay.
 func (b *maskBuilder) near() *eager.Tensor {
-	first := b.r.m.Unary("sub", b.q)
-	y := b.r.m.Compare("gt", b.k, first)
+	first := b.run.machine.Unary("sub", b.q)
+	y := b.run.machine.Compare("gt", b.k, first)
 	first.Drop()
 	return y
 }
 
 func (b *maskBuilder) bidirectional() *eager.Tensor {
-	m := b.r.m
+	m := b.run.machine
 	all := func() *eager.Tensor { return m.Compare("ge", b.q) }
 	if b.window == 0 {
 		return all()
@@ -351,7 +351,7 @@ func (b *maskBuilder) bidirectional() *eager.Tensor {
 // seenKeys is padding_mask_function: rows of the padding mask by an index. The
 // two indices are made contiguous where their strides differ.
 func (b *maskBuilder) seenKeys() *eager.Tensor {
-	m := b.r.m
+	m := b.run.machine
 	var copies []*eager.Tensor
 	if b.keys > 1 {
 		copies = append(copies, m.Empty("clone", eager.Int64, b.batch, 1, 1, b.keys))

@@ -20,14 +20,14 @@ func (p Parameter) Elements() int64 { return p.Tensor.Elements() }
 
 // builder makes modules in the order of their constructors.
 type builder struct {
-	r      *run
+	run    *run
 	prefix string
 }
 
 // builders returns one for the model with its head and one for the model inside
 // it; without a head they are the same.
 func (r *run) builders(inside string) (top, base *builder) {
-	top = &builder{r: r}
+	top = &builder{run: r}
 	if r.job.Model.Head == model.HeadNone {
 		return top, top
 	}
@@ -49,18 +49,18 @@ func (b *builder) path(name string) string {
 }
 
 // label is the name that the ledger has for a module.
-func (b *builder) label(name string) ledger.Name { return b.r.m.Ledger.Name(b.path(name)) }
+func (b *builder) label(name string) ledger.Name { return b.run.machine.Ledger.Name(b.path(name)) }
 
 // weight allocates a parameter of the model's type.
 func (b *builder) weight(name string, shape ...int64) *eager.Tensor {
-	return b.weightOf(b.r.dtype, name, shape...)
+	return b.weightOf(b.run.dtype, name, shape...)
 }
 
 func (b *builder) weightOf(d eager.DType, name string, shape ...int64) *eager.Tensor {
-	before := b.r.m.Enter(b.label(name))
-	t := b.r.parameter(d, b.r.trains, shape...)
-	b.r.m.Enter(before)
-	b.r.params = append(b.r.params, Parameter{Name: b.path(name), Tensor: t})
+	before := b.run.machine.Enter(b.label(name))
+	t := b.run.parameter(d, b.run.trains, shape...)
+	b.run.machine.Enter(before)
+	b.run.params = append(b.run.params, Parameter{Name: b.path(name), Tensor: t})
 	return t
 }
 
@@ -68,25 +68,25 @@ func (b *builder) weightOf(d eager.DType, name string, shape ...int64) *eager.Te
 // yet: newFSDP makes the parts.
 func (r *run) parameter(d eager.DType, trains bool, shape ...int64) *eager.Tensor {
 	if s := &r.job.Shard; s.BuildSharded && (s.FSDP > 0 || s.ZeroStage == 3) {
-		return r.m.MetaParameter(d, trains, shape...)
+		return r.machine.MetaParameter(d, trains, shape...)
 	}
-	return r.m.Parameter(d, trains, shape...)
+	return r.machine.Parameter(d, trains, shape...)
 }
 
 // buffer allocates what a module keeps beside its parameters.
 func (b *builder) buffer(d eager.DType, name string, shape ...int64) *eager.Tensor {
-	before := b.r.m.Enter(b.label(name))
-	t := b.r.m.Empty("buffer", d, shape...).SetKind(ledger.Buffer)
-	b.r.buffers = append(b.r.buffers, t)
-	b.r.m.Enter(before)
+	before := b.run.machine.Enter(b.label(name))
+	t := b.run.machine.Empty("buffer", d, shape...).SetKind(ledger.Buffer)
+	b.run.buffers = append(b.run.buffers, t)
+	b.run.machine.Enter(before)
 	return t
 }
 
 // linear is nn.Linear, with the adapter that LoRA may have put around it.
 type linear struct {
-	name    string // the last part of its path
-	label   ledger.Name
-	w, bias *eager.Tensor
+	name         string // the last part of its path
+	label        ledger.Name
+	weight, bias *eager.Tensor
 	// columns is transformers' Conv1D: its weight is [in, out].
 	columns bool
 	adapter *adapter
@@ -96,11 +96,11 @@ type linear struct {
 func (b *builder) linear(name string, in, out int, bias bool) *linear {
 	l := &linear{name: name, label: b.label(name)}
 	c := b.in(name)
-	l.w = c.weight("weight", int64(out), int64(in))
+	l.weight = c.weight("weight", int64(out), int64(in))
 	if bias {
 		l.bias = c.weight("bias", int64(out))
 	}
-	b.r.linears = append(b.r.linears, l)
+	b.run.linears = append(b.run.linears, l)
 	return l
 }
 
@@ -108,15 +108,15 @@ func (b *builder) linear(name string, in, out int, bias bool) *linear {
 func (b *builder) conv1D(name string, in, out int) *linear {
 	l := &linear{name: name, label: b.label(name), columns: true}
 	c := b.in(name)
-	l.w = c.weight("weight", int64(in), int64(out))
+	l.weight = c.weight("weight", int64(in), int64(out))
 	l.bias = c.weight("bias", int64(out))
-	b.r.linears = append(b.r.linears, l)
+	b.run.linears = append(b.run.linears, l)
 	return l
 }
 
 func (l *linear) forward(r *run, x *eager.Tensor) *eager.Tensor {
-	before := r.m.Enter(l.label)
-	defer r.m.Enter(before)
+	before := r.machine.Enter(l.label)
+	defer r.machine.Enter(before)
 	if l.adapter != nil {
 		return l.adapter.forward(r, l, x)
 	}
@@ -126,32 +126,32 @@ func (l *linear) forward(r *run, x *eager.Tensor) *eager.Tensor {
 // base is the module without its adapter.
 func (l *linear) base(r *run, x *eager.Tensor) *eager.Tensor {
 	if l.columns {
-		return r.m.Conv1D(x, l.w, l.bias)
+		return r.machine.Conv1D(x, l.weight, l.bias)
 	}
-	return r.m.Linear(x, l.w, l.bias)
+	return r.machine.Linear(x, l.weight, l.bias)
 }
 
 // sizes is the number of inputs and outputs.
 func (l *linear) sizes() (in, out int64) {
 	if l.columns {
-		return l.w.Size(0), l.w.Size(1)
+		return l.weight.Size(0), l.weight.Size(1)
 	}
-	return l.w.Size(1), l.w.Size(0)
+	return l.weight.Size(1), l.weight.Size(0)
 }
 
 // embedding is nn.Embedding.
 type embedding struct {
-	label ledger.Name
-	w     *eager.Tensor
-	input bool          // it is get_input_embeddings()
-	scale *eager.Tensor // gemma: what the rows are multiplied with
+	label  ledger.Name
+	weight *eager.Tensor
+	input  bool          // it is get_input_embeddings()
+	scale  *eager.Tensor // gemma: what the rows are multiplied with
 }
 
 func (b *builder) embedding(name string, rows, width int) *embedding {
 	e := &embedding{label: b.label(name), input: slices.Contains(inputEmbeddings, name)}
 	// A later stage of a pipeline has the table only if its head is the table.
-	if !e.input || !b.r.receives() || b.r.job.Model.Tied {
-		e.w = b.in(name).weight("weight", int64(rows), int64(width))
+	if !e.input || !b.run.receives() || b.run.job.Model.Tied {
+		e.weight = b.in(name).weight("weight", int64(rows), int64(width))
 	}
 	return e
 }
@@ -160,17 +160,17 @@ func (b *builder) embedding(name string, rows, width int) *embedding {
 var inputEmbeddings = []string{"embed_tokens", "wte", "word_embeddings", "shared"}
 
 func (e *embedding) forward(r *run, ids *eager.Tensor) *eager.Tensor {
-	before := r.m.Enter(e.label)
-	defer r.m.Enter(before)
+	before := r.machine.Enter(e.label)
+	defer r.machine.Enter(before)
 	if e.input && r.receives() {
-		return r.m.Received(r.dtype, ids.Size(0), ids.Size(1), int64(r.job.Model.Hidden))
+		return r.machine.Received(r.dtype, ids.Size(0), ids.Size(1), int64(r.job.Model.Hidden))
 	}
-	y := r.m.Embedding(e.w, ids)
+	y := r.machine.Embedding(e.weight, ids)
 	if e.scale != nil {
-		y = replace(y, r.m.Mul(y, e.scale))
+		y = replace(y, r.machine.Mul(y, e.scale))
 	}
 	if r.inputGrad && e.input {
-		r.m.RequireGrad(y)
+		r.machine.RequireGrad(y)
 	}
 	return y
 }

@@ -23,9 +23,9 @@ type experts struct {
 
 // experts makes the stacked weights of experts of an intermediate width.
 func (b *builder) experts(name string) *experts {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
-	e := &experts{label: b.label(name), count: b.r.localExperts()}
+	e := &experts{label: b.label(name), count: b.run.localExperts()}
 	hidden, width := b.aligned(c.Hidden), b.aligned(c.MoE.Intermediate)
 	e.gateUp = in.weight("gate_up_proj", e.count, 2*width, hidden)
 	e.down = in.weight("down_proj", e.count, hidden, width)
@@ -36,8 +36,8 @@ func (b *builder) experts(name string) *experts {
 // aligned is a width of the experts' matrices. Torch's grouped product refuses
 // those whose rows are not a multiple of 16 bytes.
 func (b *builder) aligned(width int) int64 {
-	if bytes := int64(width) * b.r.dtype.Size(); bytes%16 != 0 {
-		b.r.fail(fmt.Errorf("experts with rows of %d elements cannot run: grouped_mm needs rows of a multiple of 16 bytes, and these have %d", width, bytes))
+	if bytes := int64(width) * b.run.dtype.Size(); bytes%16 != 0 {
+		b.run.fail(fmt.Errorf("experts with rows of %d elements cannot run: grouped_mm needs rows of a multiple of 16 bytes, and these have %d", width, bytes))
 	}
 	return int64(width)
 }
@@ -45,7 +45,7 @@ func (b *builder) aligned(width int) int64 {
 // forward runs tokens x [tokens, hidden] through the experts that indices
 // [tokens, k] names, weighted with weights.
 func (e *experts) forward(r *run, x, indices, weights *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	before := m.Enter(e.label)
 	defer m.Enter(before)
 	if r.decodes {
@@ -102,12 +102,12 @@ func (e *experts) biasOf(r *run, bias, ids *eager.Tensor) *eager.Tensor {
 	if bias == nil {
 		return nil
 	}
-	return r.m.Index(bias, ids)
+	return r.machine.Index(bias, ids)
 }
 
 // linear is _grouped_linear.
 func (e *experts) linear(r *run, x, w, bias, offsets *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	if e.transposed {
 		w = w.Keep()
 	} else {
@@ -125,9 +125,9 @@ func (e *experts) linear(r *run, x, w, bias, offsets *eager.Tensor) *eager.Tenso
 // gateHalves is _default_apply_gate: the first half, activated, times the second.
 func gateHalves(r *run, x *eager.Tensor, act string) *eager.Tensor {
 	half := x.Size(-1) / 2
-	parts := r.m.Split(x, -1, half, half)
+	parts := r.machine.Split(x, -1, half, half)
 	a := activate(r, act, parts[0])
-	y := r.m.Mul(a, parts[1])
+	y := r.machine.Mul(a, parts[1])
 	eager.Drop(a, parts[0], parts[1])
 	return y
 }
@@ -140,33 +140,33 @@ type router interface {
 
 // softmaxRouter is the router of mixtral and qwen3_moe.
 type softmaxRouter struct {
-	label ledger.Name
-	w     *eager.Tensor
-	k     int64
-	norm  bool // the weights of the chosen experts are made to add up to one
-	wide  bool // mixtral: softmax of a copy in fp32, and the weights stay so
+	label  ledger.Name
+	weight *eager.Tensor
+	topK   int64
+	norm   bool // the weights of the chosen experts are made to add up to one
+	wide   bool // mixtral: softmax of a copy in fp32, and the weights stay so
 }
 
 func (b *builder) softmaxRouter(name string) *softmaxRouter {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	return &softmaxRouter{
-		label: b.label(name), w: b.in(name).weight("weight", int64(c.MoE.Experts), int64(c.Hidden)),
-		k: int64(c.MoE.TopK), norm: c.MoE.NormTopK, wide: c.Family == "mixtral",
+		label: b.label(name), weight: b.in(name).weight("weight", int64(c.MoE.Experts), int64(c.Hidden)),
+		topK: int64(c.MoE.TopK), norm: c.MoE.NormTopK, wide: c.Family == "mixtral",
 	}
 }
 
 func (g *softmaxRouter) forward(r *run, x *eager.Tensor) (logits, weights, indices *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(g.label)
 	defer m.Enter(before)
-	logits = m.Linear(x, g.w, nil)
+	logits = m.Linear(x, g.weight, nil)
 	in := logits.Keep()
 	if g.wide {
 		in = replace(in, m.To(in, eager.Float32))
 	}
 	probs := m.Softmax(in, eager.Float32)
 	in.Drop()
-	weights, indices = m.TopK(probs, g.k)
+	weights, indices = m.TopK(probs, g.topK)
 	if g.norm {
 		sum := m.Sum(weights, -1, true)
 		m.DivInPlace(weights, sum)
@@ -189,7 +189,7 @@ type sparseBlock struct {
 
 // feedForward is what comes after attention in a layer: experts or an MLP.
 func (b *builder) feedForward(name string, layer int) feedForward {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	if !c.Sparse(layer) {
 		return b.gatedMLP(name, c.Hidden, c.Intermediate, c.MLPBias, c.Activation)
 	}
@@ -223,7 +223,7 @@ func (s *sparseBlock) forward(r *run, x *eager.Tensor) *eager.Tensor {
 
 // run is the output and, if they are to be kept, the weights of the experts.
 func (s *sparseBlock) run(r *run, x *eager.Tensor, keep bool) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(s.label)
 	defer m.Enter(before)
 	if s.jitter && r.trains {

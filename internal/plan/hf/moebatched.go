@@ -6,7 +6,7 @@ import "github.com/ashlar-mem/ashlar/internal/plan/eager"
 // prompt is done: every token multiplies with copies of the weights of its
 // experts. It is fast for a few tokens, and the copies are what counts.
 func (e *experts) batched(r *run, x, indices, weights *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	tokens, k, hidden := x.Size(0), indices.Size(-1), x.Size(-1)
 	selected := r.exchange(m.Empty("repeat_interleave", x.DType(), tokens*k, hidden))
 	sample := m.Reshape(weights, -1)
@@ -35,7 +35,7 @@ func (e *experts) batched(r *run, x, indices, weights *eager.Tensor) *eager.Tens
 
 // each is _batched_linear: rows of x, each by its own matrix.
 func (e *experts) each(r *run, x, w, bias *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	at := -1
 	if e.transposed {
 		at = 1

@@ -31,7 +31,7 @@ func newOptimizer(r *run) optimizer {
 }
 
 func optimizerOf(r *run, params []*eager.Tensor) optimizer {
-	b := base{r: r, params: params, states: map[*eager.Tensor][]*eager.Tensor{}}
+	b := base{run: r, params: params, states: map[*eager.Tensor][]*eager.Tensor{}}
 	switch r.job.Optimizer {
 	case model.SGD:
 		return &sgd{base: b}
@@ -49,7 +49,7 @@ func optimizerOf(r *run, params []*eager.Tensor) optimizer {
 
 // base is what optimizers have in common.
 type base struct {
-	r      *run
+	run    *run
 	params []*eager.Tensor
 	states map[*eager.Tensor][]*eager.Tensor
 }
@@ -68,10 +68,10 @@ func (b *base) state() []*eager.Tensor {
 	return out
 }
 
-// begin makes the state of a parameter in the first step in which it has a
+// initState makes the state of a parameter in the first step in which it has a
 // gradient, and lists the parameters that have one.
-func (b *base) begin(init func(p *eager.Tensor) []*eager.Tensor) []*eager.Tensor {
-	m := b.r.m
+func (b *base) initState(init func(p *eager.Tensor) []*eager.Tensor) []*eager.Tensor {
+	m := b.run.machine
 	kind := m.Kind(ledger.Optimizer)
 	defer m.Kind(kind)
 	var out []*eager.Tensor
@@ -94,8 +94,8 @@ type adam struct {
 }
 
 func (a *adam) step() {
-	m := a.r.m
-	params := a.begin(func(p *eager.Tensor) []*eager.Tensor {
+	m := a.run.machine
+	params := a.initState(func(p *eager.Tensor) []*eager.Tensor {
 		var s []*eager.Tensor
 		if a.fused { // otherwise it is counted on the CPU
 			s = append(s, m.Empty("step", eager.Float32))
@@ -118,7 +118,7 @@ func (a *adam) multi(params []*eager.Tensor) {
 	for _, group := range byType(params) {
 		next := make([]*eager.Tensor, len(group))
 		for i, p := range group {
-			next[len(group)-1-i] = a.r.m.Unary("_foreach_sqrt", p)
+			next[len(group)-1-i] = a.run.machine.Unary("_foreach_sqrt", p)
 		}
 		eager.Drop(roots...)
 		roots = next
@@ -129,7 +129,7 @@ func (a *adam) multi(params []*eager.Tensor) {
 // single is _single_tensor_adam: the denominator of a parameter lives until
 // the next one has its own.
 func (a *adam) single(params []*eager.Tensor) {
-	m := a.r.m
+	m := a.run.machine
 	var denominator *eager.Tensor
 	for _, p := range params {
 		root := m.Unary("sqrt", p)
@@ -152,8 +152,8 @@ func (s *sgd) step() {
 	if !s.momentum {
 		return
 	}
-	s.begin(func(p *eager.Tensor) []*eager.Tensor {
-		return []*eager.Tensor{s.r.m.Unary("momentum_buffer", p.Grad())}
+	s.initState(func(p *eager.Tensor) []*eager.Tensor {
+		return []*eager.Tensor{s.run.machine.Unary("momentum_buffer", p.Grad())}
 	})
 }
 
@@ -161,15 +161,15 @@ func (s *sgd) step() {
 // before its step, one by one, and the weights after it.
 type master struct {
 	optimizer
-	r      *run
+	run    *run
 	copies []*eager.Tensor
 }
 
 func newMaster(r *run) *master {
-	m := r.m
+	m := r.machine
 	kind := m.Kind(ledger.Master)
 	defer m.Kind(kind)
-	o := &master{r: r}
+	o := &master{run: r}
 	for _, p := range r.trained {
 		o.copies = append(o.copies, m.Detached(p, eager.Float32))
 	}
@@ -178,9 +178,9 @@ func newMaster(r *run) *master {
 }
 
 func (o *master) step() {
-	m := o.r.m
+	m := o.run.machine
 	kind := m.Kind(ledger.Gradient)
-	for i, p := range o.r.trained {
+	for i, p := range o.run.trained {
 		if g := p.Grad(); g != nil {
 			o.copies[i].SetGrad(m.Detached(g, eager.Float32))
 			p.ZeroGrad()
@@ -201,8 +201,8 @@ type adafactor struct{ base }
 // step is _single_tensor_adafactor: names are bound anew for each parameter,
 // after the new value is there.
 func (a *adafactor) step() {
-	m := a.r.m
-	params := a.begin(func(p *eager.Tensor) []*eager.Tensor {
+	m := a.run.machine
+	params := a.initState(func(p *eager.Tensor) []*eager.Tensor {
 		g := p.Grad()
 		if g.Dims() < 2 {
 			return []*eager.Tensor{m.Unary("variance", g)}

@@ -143,10 +143,10 @@ func cutGroups(groups []int, from, n int) []int {
 	return out
 }
 
-// sends tells that what the layers make goes to another stage.
+// sends reports whether the output of the layers goes to another stage.
 func (r *run) sends() bool { return r.stage != nil && !r.stage.last }
 
-// receives tells that the input of the layers comes from another stage.
+// receives reports whether the input of the layers comes from another stage.
 func (r *run) receives() bool { return r.stage != nil && !r.stage.first }
 
 // last is the norm after the last layer, which the last stage has.
@@ -166,7 +166,7 @@ func (r *run) localExperts() int64 {
 // x over.
 func (r *run) exchange(x *eager.Tensor) *eager.Tensor {
 	if r.job.Shard.Expert > 1 {
-		return replace(x, r.m.Exchange(x))
+		return replace(x, r.machine.Exchange(x))
 	}
 	return x
 }
@@ -175,7 +175,7 @@ func (r *run) exchange(x *eager.Tensor) *eager.Tensor {
 // over.
 func (r *run) gather(x *eager.Tensor) *eager.Tensor {
 	if n := r.job.Shard.Sequence; n > 1 {
-		return replace(x, r.m.GatherRows(x, int64(n)))
+		return replace(x, r.machine.GatherRows(x, int64(n)))
 	}
 	return x
 }
@@ -183,7 +183,7 @@ func (r *run) gather(x *eager.Tensor) *eager.Tensor {
 // scatter divides a sequence under sequence parallelism. It takes x over.
 func (r *run) scatter(x *eager.Tensor) *eager.Tensor {
 	if n := r.job.Shard.Sequence; n > 1 {
-		return replace(x, r.m.ScatterRows(x, int64(n)))
+		return replace(x, r.machine.ScatterRows(x, int64(n)))
 	}
 	return x
 }
@@ -192,7 +192,7 @@ func (r *run) scatter(x *eager.Tensor) *eager.Tensor {
 // of other ranks are there while it is computed, in the backward pass those and
 // two blocks of their gradients.
 func (r *run) ring(a attention, compute func(a attention) *eager.Tensor) *eager.Tensor {
-	m, d := r.m, a.k.DType()
+	m, d := r.machine, a.k.DType()
 	keys, values := slices.Clone(a.k.Shape()), slices.Clone(a.v.Shape()) // they may be gone when gradients come
 	blocks := func(n int) []*eager.Tensor {
 		var out []*eager.Tensor

@@ -13,7 +13,7 @@ import (
 func newQwen35(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
-	top := &builder{r: r}
+	top := &builder{run: r}
 	base := top.in("model")
 	d.embed = base.embedding("embed_tokens", c.Vocab, c.Hidden)
 	var nets []*deltaNet
@@ -35,7 +35,7 @@ func newQwen35(r *run) network {
 	d.norm = base.centredNorm("norm", c.Hidden)
 	tables, initialise := base.rotaryModule("rotary_emb", c.Rope.Dim, 1)
 	for _, n := range nets {
-		r.m.Scratch(n.decay.Bytes(), "uniform") // new values of A_log
+		r.machine.Scratch(n.decay.Bytes(), "uniform") // new values of A_log
 	}
 	initialise()
 	d.rotary = tables[0]
@@ -58,7 +58,7 @@ type gatedAttention struct {
 }
 
 func (b *builder) gatedAttention(name string) *gatedAttention {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	return &gatedAttention{
 		label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout,
@@ -72,7 +72,7 @@ func (b *builder) gatedAttention(name string) *gatedAttention {
 }
 
 func (a *gatedAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
 	batch, rows := x.Size(0), x.Size(1)
@@ -111,7 +111,7 @@ func (a *gatedAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights
 // partialRotary is qwen3_5's apply_rotary_pos_emb: only the first dimensions of
 // a head turn.
 func partialRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	cos, sin := m.Unsqueeze(t.cos, 1), m.Unsqueeze(t.sin, 1)
 	turns := cos.Size(-1)
 	halves := func(x *eager.Tensor) (turned, rest *eager.Tensor) {
@@ -129,7 +129,7 @@ func partialRotary(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor) 
 // grid is Qwen3_5TextRotaryEmbedding.forward: angles for three positions per
 // token, of which each dimension takes one. For text they are the same.
 func (ro *rotary) grid(r *run, x, positions *eager.Tensor) tables {
-	m := r.m
+	m := r.machine
 	const axes = 3
 	batch, rows, half := x.Size(0), positions.Size(-1), ro.dim/2
 	p := m.Empty("to", eager.Float32, axes, batch, 1, rows)

@@ -22,11 +22,11 @@ func (r *run) checkpointed(l layer, x *eager.Tensor, c shared) *eager.Tensor {
 	fn := func(args []*eager.Tensor) *eager.Tensor { return r.call(l, args[0], &c) }
 	switch {
 	case r.job.Recompute.Mode == recomputeSelective:
-		return r.m.CheckpointSelective(fn, c.kept(x)...)
+		return r.machine.CheckpointSelective(fn, c.kept(x)...)
 	case r.job.Recompute.Reentrant:
-		return r.m.CheckpointReentrant(fn, c.kept(x)...)
+		return r.machine.CheckpointReentrant(fn, c.kept(x)...)
 	}
-	return r.m.Checkpoint(fn, c.kept(x)...)
+	return r.machine.Checkpoint(fn, c.kept(x)...)
 }
 
 // call is the layer's __call__: forward between the hooks of FSDP.
@@ -42,7 +42,7 @@ func (c *shared) kept(x *eager.Tensor) []*eager.Tensor {
 	return append([]*eager.Tensor{x, c.mask, c.rope.sin, c.rope.cos, c.positions}, c.t5.kept()...)
 }
 
-// checkpoints tells whether gradient_checkpointing_enable was called.
+// checkpoints reports whether gradient_checkpointing_enable was called.
 func (r *run) checkpoints() bool {
 	return r.job.Recompute.Mode == recomputeFull || r.job.Recompute.Mode == recomputeSelective
 }
@@ -113,7 +113,7 @@ func (r *run) grouped(ls []layer, first, n int, x *eager.Tensor, at func(i int) 
 		}
 		return h
 	}
-	return r.m.Checkpoint(fn, keep...)
+	return r.machine.Checkpoint(fn, keep...)
 }
 
 func contains(ts []*eager.Tensor, t *eager.Tensor) bool {

@@ -34,8 +34,8 @@ func (t tables) drop() { eager.Drop(t.sin, t.cos) }
 // where they have their own.
 type ropes struct{ all, local tables }
 
-// of is the tables of a type of layer.
-func (r *ropes) of(t model.LayerType) tables {
+// forLayer returns the tables for a type of layer.
+func (r *ropes) forLayer(t model.LayerType) tables {
 	if t == model.SlidingAttention && r.local.cos != nil {
 		return r.local
 	}
@@ -61,15 +61,15 @@ func (b *builder) rotaries(name string, dim, types int) []*rotary {
 // rotaryModule makes the module alone. What its constructor computes is small
 // and comes twice: once there and once when weights are initialised.
 func (b *builder) rotaryModule(name string, dim, types int) (out []*rotary, initialise func()) {
-	m := b.r.m
+	m := b.run.machine
 	before := m.Enter(b.label(name))
 	defer m.Enter(before)
-	frequencies := func() *eager.Tensor { return ropeFrequencies(m, b.r.job.Model.Rope.Type, int64(dim)/2) }
+	frequencies := func() *eager.Tensor { return ropeFrequencies(m, b.run.job.Model.Rope.Type, int64(dim)/2) }
 	out = make([]*rotary, types)
 	for i := range out {
 		ro := &rotary{label: b.label(name), dim: int64(dim)}
 		ro.freq = frequencies().SetKind(ledger.Buffer)
-		b.r.buffers = append(b.r.buffers, ro.freq, m.Unary("clone", ro.freq).SetKind(ledger.Buffer))
+		b.run.buffers = append(b.run.buffers, ro.freq, m.Unary("clone", ro.freq).SetKind(ledger.Buffer))
 		out[i] = ro
 	}
 	return out, func() {
@@ -83,7 +83,7 @@ func (b *builder) rotaryModule(name string, dim, types int) (out []*rotary, init
 
 // forward computes the tables for positions [1, rows], in the type of x.
 func (ro *rotary) forward(r *run, x, positions *eager.Tensor) tables {
-	m := r.m
+	m := r.machine
 	before := m.Enter(ro.label)
 	defer m.Enter(before)
 	grad := m.NoGrad(true)
@@ -124,7 +124,7 @@ func (ro *rotary) forward(r *run, x, positions *eager.Tensor) tables {
 
 // rotate is apply_rotary_pos_emb on one of q and k, [batch, heads, rows, dim].
 func rotate(r *run, x *eager.Tensor, cos, sin *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	a := m.Mul(x, cos)
 	h := rotateHalf(r, x)
 	b := m.Mul(h, sin)
@@ -135,7 +135,7 @@ func rotate(r *run, x *eager.Tensor, cos, sin *eager.Tensor) *eager.Tensor {
 }
 
 func rotateHalf(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	half := x.Size(-1) / 2
 	x1 := m.Slice(x, -1, half)
 	x2 := m.Slice(x, -1, x.Size(-1)-half)
@@ -147,7 +147,7 @@ func rotateHalf(r *run, x *eager.Tensor) *eager.Tensor {
 
 // applyRotary is apply_rotary_pos_emb: rotated copies of q and k.
 func applyRotary(r *run, q, k *eager.Tensor, t tables) (*eager.Tensor, *eager.Tensor) {
-	cos, sin := r.m.Unsqueeze(t.cos, 1), r.m.Unsqueeze(t.sin, 1)
+	cos, sin := r.machine.Unsqueeze(t.cos, 1), r.machine.Unsqueeze(t.sin, 1)
 	q2 := rotate(r, q, cos, sin)
 	k2 := rotate(r, k, cos, sin)
 	eager.Drop(cos, sin)

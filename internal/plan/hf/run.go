@@ -33,19 +33,19 @@ func (r *Result) Count() int64 {
 	return n
 }
 
-// run is a job on its way.
+// run is a job while it is planned.
 type run struct {
-	ctx context.Context
-	m   *eager.Machine
-	job *model.Job
-	net network
+	ctx     context.Context
+	machine *eager.Machine
+	job     *model.Job
+	net     network
 
 	step     int // of training, from 1 on
 	dtype    eager.DType
 	trains   bool
 	params   []Parameter
 	linears  []*linear
-	outputs  []*eager.Tensor // what of the model's output is held
+	outputs  []*eager.Tensor // outputs of the model that are held
 	trained  []*eager.Tensor // the parameters of the optimizer
 	adapters []Parameter     // of LoRA
 	buffers  []*eager.Tensor // that modules registered
@@ -56,7 +56,7 @@ type run struct {
 	zero      *zero
 	fsdp      *fsdp
 	notes     []string // what is not modelled
-	assumed   []string // what was taken instead of what was asked for
+	assumed   []string // what replaced what was asked for
 	// collecting: the routers' logits go to routers.
 	collecting bool
 	routers    []*eager.Tensor
@@ -107,8 +107,8 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 	for i, part := range jobs {
 		r := newRun(ctx, part)
 		r.stage = stages[i]
-		r.m.Ledger.Watch = w.of(ctx)
-		r.m.Ledger.Begin(ledger.Build, 0)
+		r.machine.Ledger.Watch = w.watcher(ctx)
+		r.machine.Ledger.Begin(ledger.Build, 0)
 		r.net = build(r)
 		work := r.train
 		if !r.trains {
@@ -120,8 +120,8 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 		if r.failed != nil {
 			return nil, r.failed
 		}
-		r.m.Ledger.Watch = nil
-		if most == nil || peak(r.m.Ledger) > peak(most.m.Ledger) {
+		r.machine.Ledger.Watch = nil
+		if most == nil || peak(r.machine.Ledger) > peak(most.machine.Ledger) {
 			most = r
 		}
 	}
@@ -131,7 +131,7 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 		build(whole)
 		params = whole.params
 	}
-	return &Result{Ledger: most.m.Ledger, Parameters: params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...)}, nil
+	return &Result{Ledger: most.machine.Ledger, Parameters: params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...)}, nil
 }
 
 func newRun(ctx context.Context, j *model.Job) *run {
@@ -142,7 +142,7 @@ func newRun(ctx context.Context, j *model.Job) *run {
 	if j.Capability > 0 {
 		device.Capability = j.Capability
 	}
-	return &run{ctx: ctx, m: eager.New(device), job: j, dtype: dtypeOf(j.DType), trains: j.Mode != model.Generate}
+	return &run{ctx: ctx, machine: eager.New(device), job: j, dtype: dtypeOf(j.DType), trains: j.Mode != model.Generate}
 }
 
 // families are the constructors of the networks.

@@ -16,7 +16,7 @@ func (r *run) save(o optimizer) {
 	if r.job.Save != model.SaveSync {
 		return
 	}
-	m := r.m
+	m := r.machine
 	kind := m.Kind(ledger.Copy)
 	defer m.Kind(kind)
 	var copies []*eager.Tensor

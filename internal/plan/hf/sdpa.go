@@ -9,7 +9,7 @@ import (
 
 // sdpaAttention is sdpa_attention_forward.
 func sdpaAttention(r *run, a attention) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	k, v, bias := a.k.Keep(), a.v.Keep(), a.bias
 	groups := a.q.Size(1) / k.Size(1)
 	if groups > 1 && !groupsInKernel(a) {
@@ -58,7 +58,7 @@ func groupsInKernel(a attention) bool {
 
 // biasMask is create_position_bias_mask.
 func biasMask(r *run, bias, mask *eager.Tensor, causal bool, rows, keys int64) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	switch {
 	case mask == nil && causal:
 		a := m.Empty("arange", eager.Int64, rows)
@@ -79,7 +79,7 @@ func biasMask(r *run, bias, mask *eager.Tensor, causal bool, rows, keys int64) *
 // backend is the kernel that torch picks, or the one that the job pins. A
 // pinned one that refuses the inputs is an error.
 func (r *run) backend(a eager.Attention) eager.Backend {
-	q := r.m.AttentionQuery(a)
+	q := r.machine.AttentionQuery(a)
 	if q == r.picked.query {
 		return r.picked.kernel
 	}
@@ -90,7 +90,7 @@ func (r *run) backend(a eager.Attention) eager.Backend {
 		r.fail(fmt.Errorf("%s attention cannot run this: %s; leave the choice of the kernel to PyTorch (sdpa)", r.job.Attention, why))
 		k = eager.MathAttention
 	}
-	if k == eager.CuDNNAttention && r.m.Device.Capability != 90 {
+	if k == eager.CuDNNAttention && r.machine.Device.Capability != 90 {
 		r.note("cuDNN attention takes workspaces that were measured on compute capability 9.0 and are taken to be the same here")
 	}
 	r.picked.query, r.picked.kernel = q, k

@@ -17,7 +17,7 @@ var inLayer = regexp.MustCompile(`^(.*?\b(?:layers|layer|h|block)\.\d+)\.`)
 func newFSDP(r *run) *fsdp {
 	s := &r.job.Shard
 	f := &fsdp{
-		r: r, ranks: int64(max(s.FSDP, s.Zero)), flat: s.Zero > 0,
+		run: r, ranks: int64(max(s.FSDP, s.Zero)), flat: s.Zero > 0,
 		root: &unit{}, of: map[layer]*unit{}, shards: map[*eager.Tensor]*eager.Tensor{},
 	}
 	names := map[string]*unit{}
@@ -80,7 +80,7 @@ func (f *fsdp) shard(u *unit) {
 		f.part(p.whole)
 	}
 	for _, p := range u.params {
-		f.r.m.FreeStorage(p.whole)
+		f.run.machine.FreeStorage(p.whole)
 	}
 }
 
@@ -89,7 +89,7 @@ func (f *fsdp) shard(u *unit) {
 // module its own part of every parameter. DeepSpeed's zero.Init has each
 // parameter whole for a moment, divides it and frees it.
 func (f *fsdp) materialise(params []Parameter) {
-	m := f.r.m
+	m := f.run.machine
 	for _, p := range params {
 		before := m.Enter(m.Ledger.Name(p.Name))
 		if f.flat {
@@ -106,7 +106,7 @@ func (f *fsdp) materialise(params []Parameter) {
 // part makes this rank's part of a parameter.
 func (f *fsdp) part(whole *eager.Tensor) {
 	shape := f.partShape(whole.Shape())
-	m := f.r.m
+	m := f.run.machine
 	kind := m.Kind(ledger.Weight)
 	f.shards[whole] = m.Empty("shard", whole.DType(), shape...)
 	m.Kind(kind)

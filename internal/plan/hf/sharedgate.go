@@ -16,7 +16,7 @@ type gatedShare struct {
 }
 
 func (b *builder) gatedShare(name string) *gatedShare {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	return &gatedShare{
 		label:   b.label(name),
@@ -28,7 +28,7 @@ func (b *builder) gatedShare(name string) *gatedShare {
 }
 
 func (s *gatedShare) forward(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	before := m.Enter(s.label)
 	defer m.Enter(before)
 	flat := m.View(x, -1, x.Size(-1))

@@ -18,7 +18,7 @@ type t5 struct {
 func newT5(r *run) network {
 	c := r.job.Model
 	n := &t5{scaled: c.T5.ScaleDecoderOutputs}
-	top := &builder{r: r}
+	top := &builder{run: r}
 	table := top.embedding("shared", c.Vocab, c.Hidden)
 	n.encoder = top.t5Stack("encoder", c.Layers, false)
 	n.decoder = top.t5Stack("decoder", c.T5.DecoderLayers, true)
@@ -34,7 +34,7 @@ func newT5(r *run) network {
 }
 
 func (n *t5) loss(r *run, in *batch) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	states := n.encode(r, in.ids, in.mask)
 	ids := shiftRight(r, in.labels)
 	h := n.decoder.forward(r, t5Input{ids: ids, states: states, statesMask: in.mask})
@@ -60,7 +60,7 @@ func (n *t5) encode(r *run, ids, mask *eager.Tensor) *eager.Tensor {
 func (n *t5) logits(r *run, h *eager.Tensor) (logits, x *eager.Tensor) {
 	x = h.Keep()
 	if n.scaled {
-		x = replace(x, r.m.Scale(x))
+		x = replace(x, r.machine.Scale(x))
 	}
 	return n.head.forward(r, x), x
 }
@@ -68,8 +68,8 @@ func (n *t5) logits(r *run, h *eager.Tensor) (logits, x *eager.Tensor) {
 // next is a step of generation.
 func (n *t5) next(r *run, in *batch) *eager.Tensor {
 	h := n.decoder.forward(r, t5Input{ids: in.ids, states: in.states, statesMask: in.mask, cache: in.cache})
-	kind := r.m.Kind(ledger.Loss)
-	defer r.m.Kind(kind)
+	kind := r.machine.Kind(ledger.Loss)
+	defer r.machine.Kind(kind)
 	logits, x := n.logits(r, h)
 	eager.Drop(h, x)
 	return logits
@@ -83,7 +83,7 @@ func (n *t5) cache(r *run) *cache {
 
 // shiftRight is _shift_right: what the decoder is fed with the labels.
 func shiftRight(r *run, labels *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	y := m.Unary("new_zeros", labels)
 	s := m.Slice(labels, 1, labels.Size(1)-1)
 	m.Unary("clone", s).Drop()
@@ -103,9 +103,9 @@ type t5Stack struct {
 }
 
 func (b *builder) t5Stack(name string, layers int, decodes bool) *t5Stack {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
-	s := &t5Stack{param: len(b.r.params), dropout: c.EmbeddingDropout, decodes: decodes}
+	s := &t5Stack{param: len(b.run.params), dropout: c.EmbeddingDropout, decodes: decodes}
 	s.embed = in.embedding("embed_tokens", c.Vocab, c.Hidden)
 	for i := range layers {
 		s.blocks = append(s.blocks, in.t5Block(fmt.Sprintf("block.%d", i), i == 0, decodes))
@@ -116,10 +116,10 @@ func (b *builder) t5Stack(name string, layers int, decodes bool) *t5Stack {
 
 // tie makes the stack use a table instead of its own.
 func (s *t5Stack) tie(r *run, table *embedding) {
-	s.embed.w.Drop()
-	s.embed.w = table.w
+	s.embed.weight.Drop()
+	s.embed.weight = table.weight
 	p := &r.params[s.param]
-	p.Tensor, p.Tied = table.w, true
+	p.Tensor, p.Tied = table.weight, true
 }
 
 // t5Input is what a stack is called with. A decoder gets the states of the
@@ -131,7 +131,7 @@ type t5Input struct {
 
 // forward returns the last hidden state.
 func (s *t5Stack) forward(r *run, in t5Input) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	x := s.embed.forward(r, in.ids)
 	var mask, cross *eager.Tensor
 	if s.decodes {
@@ -183,7 +183,7 @@ type t5Block struct {
 
 func (b *builder) t5Block(name string, first, decodes bool) *t5Block {
 	in := b.in(name)
-	l := &t5Block{dropout: b.r.job.Model.ResidualDropout}
+	l := &t5Block{dropout: b.run.job.Model.ResidualDropout}
 	l.attention = in.t5Attention("layer.0.SelfAttention", first, decodes)
 	l.norm = in.t5Norm("layer.0.layer_norm")
 	last := "layer.1"
@@ -217,7 +217,7 @@ func (l *t5Block) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 func (l *t5Block) attend(
 	r *run, a *t5Attention, norm *t5Norm, x, mask *eager.Tensor, bias **eager.Tensor, c *shared,
 ) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	n := norm.forward(r, x)
 	made := &c.t5.made.self
 	if a.crosses {
@@ -240,7 +240,7 @@ func clampHalf(r *run, h *eager.Tensor) *eager.Tensor {
 	if h.DType() != eager.Float16 {
 		return h
 	}
-	m := r.m
+	m := r.machine
 	inf := m.Unary("abs", h)
 	inf = replace(inf, m.Compare("isinf", inf))
 	any := m.All(inf)
@@ -255,16 +255,16 @@ func clampHalf(r *run, h *eager.Tensor) *eager.Tensor {
 
 // t5Norm is T5LayerNorm.
 type t5Norm struct {
-	label ledger.Name
-	w     *eager.Tensor
+	label  ledger.Name
+	weight *eager.Tensor
 }
 
 func (b *builder) t5Norm(name string) *t5Norm {
-	return &t5Norm{label: b.label(name), w: b.in(name).weight("weight", int64(b.r.job.Model.Hidden))}
+	return &t5Norm{label: b.label(name), weight: b.in(name).weight("weight", int64(b.run.job.Model.Hidden))}
 }
 
 func (n *t5Norm) forward(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	before := m.Enter(n.label)
 	defer m.Enter(before)
 	p := m.To(x, eager.Float32)
@@ -273,10 +273,10 @@ func (n *t5Norm) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	s := m.AddScalar(variance)
 	s = replace(s, m.Rsqrt(s))
 	h := replace(s, m.Mul(x, s))
-	if d := n.w.DType(); d != eager.Float32 {
+	if d := n.weight.DType(); d != eager.Float32 {
 		h = replace(h, m.To(h, d))
 	}
-	y := m.Mul(n.w, h)
+	y := m.Mul(n.weight, h)
 	eager.Drop(h, variance)
 	return y
 }
@@ -290,7 +290,7 @@ type t5FeedForward struct {
 }
 
 func (b *builder) t5FeedForward(name string) *t5FeedForward {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	dense := in.in("DenseReluDense")
 	f := &t5FeedForward{act: c.Activation, dropout: c.ResidualDropout}
@@ -306,7 +306,7 @@ func (b *builder) t5FeedForward(name string) *t5FeedForward {
 }
 
 func (f *t5FeedForward) forward(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	n := f.norm.forward(r, x)
 	n = replace(n, f.dense(r, n))
 	d := m.Dropout(n, f.dropout, r.trains)
@@ -317,7 +317,7 @@ func (f *t5FeedForward) forward(r *run, x *eager.Tensor) *eager.Tensor {
 
 // dense is T5DenseActDense and T5DenseGatedActDense.
 func (f *t5FeedForward) dense(r *run, x *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	h := f.in.forward(r, x)
 	h = replace(h, activate(r, f.act, h))
 	if f.gate != nil {
@@ -326,6 +326,6 @@ func (f *t5FeedForward) dense(r *run, x *eager.Tensor) *eager.Tensor {
 		h = m.Mul(act, lin)
 	}
 	h = replace(h, m.Dropout(h, f.dropout, r.trains))
-	h = replace(h, m.To(h, f.out.w.DType()))
+	h = replace(h, m.To(h, f.out.weight.DType()))
 	return replace(h, f.out.forward(r, h))
 }

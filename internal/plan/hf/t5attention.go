@@ -19,7 +19,7 @@ type t5Attention struct {
 }
 
 func (b *builder) t5Attention(name string, first, decodes bool) *t5Attention {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	width := c.Heads * c.HeadDim
 	a := &t5Attention{
@@ -41,7 +41,7 @@ func (b *builder) t5Attention(name string, first, decodes bool) *t5Attention {
 func (a *t5Attention) forward(
 	r *run, x, mask *eager.Tensor, bias, made **eager.Tensor, c *shared,
 ) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
 	q := inHeads(r, a.q, x, a.headDim)
@@ -89,7 +89,7 @@ func (a *t5Attention) keys(r *run, x *eager.Tensor, c *shared) (k, v *eager.Tens
 // bias is what is added to the scores: looked up by distance, or zeros, which
 // have a gradient if layers are recomputed.
 func (a *t5Attention) bias(r *run, q *eager.Tensor, keys int64) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	rows := q.Size(2)
 	if a.table == nil {
 		z := m.Empty("zeros", q.DType(), 1, a.heads, rows, keys)
@@ -115,7 +115,7 @@ func (a *t5Attention) bias(r *run, q *eager.Tensor, keys int64) *eager.Tensor {
 // bucket is _relative_position_bucket: small distances by themselves, large
 // ones by their logarithm.
 func (a *t5Attention) bucket(r *run, distance *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	var sum, position *eager.Tensor
 	if a.decodes {
 		zeros := m.Unary("zeros_like", distance)

@@ -101,7 +101,7 @@ func (r *run) forward() flight {
 	var loss *eager.Tensor
 	run := func() { loss = r.loss(in) }
 	if r.job.Autocast {
-		r.m.Autocast(eager.BFloat16, run)
+		r.machine.Autocast(eager.BFloat16, run)
 	} else {
 		run()
 	}
@@ -114,18 +114,18 @@ func (r *run) forward() flight {
 func (r *run) backward(f flight) {
 	r.phase(ledger.Backward)
 	if r.zero != nil {
-		r.zero.before()
+		r.zero.beforeBackward()
 	}
 	if r.sends() {
-		r.m.BackwardFrom(f.loss)
+		r.machine.BackwardFrom(f.loss)
 	} else {
-		r.m.Backward(f.loss)
+		r.machine.Backward(f.loss)
 	}
 	if r.fsdp != nil {
 		r.fsdp.finish()
 	}
 	if r.zero != nil {
-		r.zero.after()
+		r.zero.afterBackward()
 	}
 	f.loss.Drop()
 	f.in.drop()
@@ -151,7 +151,7 @@ func (r *run) inner(in *batch) *eager.Tensor {
 }
 
 // phase begins a phase within a step.
-func (r *run) phase(name string) { r.m.Ledger.Begin(name, r.step) }
+func (r *run) phase(name string) { r.machine.Ledger.Begin(name, r.step) }
 
 // output says that tensors are part of what the model returns. They are
 // dropped with it, unless the job holds it until the next batch.
@@ -169,9 +169,9 @@ func (r *run) output(ts ...*eager.Tensor) {
 // batch makes the tensors that a step is called with: images and their classes,
 // or tokens, which are their own labels unless there is a target.
 func (r *run) batch() *batch {
-	kind := r.m.Kind(ledger.Input)
-	defer r.m.Kind(kind)
-	m, j := r.m, r.job
+	kind := r.machine.Kind(ledger.Input)
+	defer r.machine.Kind(kind)
+	m, j := r.machine, r.job
 	if v := j.Model.ViT; v != nil {
 		pixels := m.Empty("randn", r.dtype, j.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
 		return &batch{pixels: pixels, labels: m.Empty("randint", eager.Int64, j.Batch)}
@@ -215,7 +215,7 @@ func byType(ts []*eager.Tensor) [][]*eager.Tensor {
 
 // clip is clip_grad_norm_: the norms of all gradients, their norm, and a factor.
 func clip(r *run) {
-	m := r.m
+	m := r.machine
 	var norms []*eager.Tensor
 	for _, g := range byType(r.gradients()) {
 		norms = append(norms, m.ForeachNorm(g)...)

@@ -40,7 +40,7 @@ func newViT(r *run) network {
 }
 
 func (n *vit) loss(r *run, in *batch) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	x := n.embed.forward(r, in.pixels)
 	mask := bidirectionalMask(r, maskArgs{x: x}, 0)
 	h := r.layers(n.layers, x, func(i int) shared { return shared{mask: mask, layer: i} })
@@ -66,34 +66,34 @@ func (n *vit) loss(r *run, in *batch) *eager.Tensor {
 type vitEmbeddings struct {
 	label           ledger.Name
 	class, position *eager.Tensor
-	w, bias         *eager.Tensor
+	weight, bias    *eager.Tensor
 	dropout         float64
 }
 
 func (b *builder) vitEmbeddings(name string) *vitEmbeddings {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	v := c.ViT
 	in := b.in(name)
 	e := &vitEmbeddings{label: b.label(name), dropout: c.EmbeddingDropout}
 	e.class = in.weight("cls_token", 1, 1, int64(c.Hidden))
 	patches := in.in("patch_embeddings.projection")
-	e.w = patches.weight("weight", int64(c.Hidden), int64(v.Channels), int64(v.PatchHeight), int64(v.PatchWidth))
+	e.weight = patches.weight("weight", int64(c.Hidden), int64(v.Channels), int64(v.PatchHeight), int64(v.PatchWidth))
 	e.bias = patches.weight("bias", int64(c.Hidden))
 	e.position = in.weight("position_embeddings", 1, int64(v.Tokens()), int64(c.Hidden))
 	// The parameters of the module itself are listed before those of its parts.
-	p := b.r.params
+	p := b.run.params
 	last := len(p) - 1
 	own := p[last]
-	b.r.params = slices.Insert(p[:last], last-2, own)
+	b.run.params = slices.Insert(p[:last], last-2, own)
 	return e
 }
 
 func (e *vitEmbeddings) forward(r *run, pixels *eager.Tensor) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	before := m.Enter(e.label)
 	defer m.Enter(before)
 	batch, width := pixels.Size(0), e.class.Size(2)
-	y := m.PatchConv(pixels, e.w, e.bias)
+	y := m.PatchConv(pixels, e.weight, e.bias)
 	flat := m.View(y, batch, width, -1)
 	y.Drop()
 	h := replace(flat, m.Transpose(flat, 1, 2))
@@ -118,7 +118,7 @@ type vitLayer struct {
 }
 
 func (b *builder) vitLayer(name string) *vitLayer {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	l := &vitLayer{act: c.Activation, dropout: c.ResidualDropout}
 	l.attention = in.vitAttention("attention")
@@ -130,7 +130,7 @@ func (b *builder) vitLayer(name string) *vitLayer {
 }
 
 func (l *vitLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
-	m := r.m
+	m := r.machine
 	h := l.first.forward(r, x)
 	a, weights := l.attention.forward(r, h, c)
 	defer weights.Drop()
@@ -158,7 +158,7 @@ type vitAttention struct {
 }
 
 func (b *builder) vitAttention(name string) *vitAttention {
-	c := b.r.job.Model
+	c := b.run.job.Model
 	in := b.in(name)
 	width := c.Heads * c.HeadDim
 	a := &vitAttention{label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout}
@@ -170,7 +170,7 @@ func (b *builder) vitAttention(name string) *vitAttention {
 }
 
 func (a *vitAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *eager.Tensor) {
-	m := r.m
+	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
 	q := inHeads(r, a.q, x, a.headDim)

@@ -15,10 +15,10 @@ const MaxEvents = 50_000_000
 // Option changes how a job is run, not what comes out.
 type Option func(*watch)
 
-// Progress has f told now and then how many events the run has so far.
+// Progress calls f now and then with the number of events that the run has so far.
 func Progress(f func(events int)) Option { return func(w *watch) { w.progress = f } }
 
-// most makes another bound, for tests.
+// most sets another bound, for tests.
 func most(events int) Option { return func(w *watch) { w.most = events } }
 
 // watch looks after a run while its ledger grows.
@@ -30,7 +30,8 @@ type watch struct {
 // stop ends a run from within: the ops of a model return tensors, not errors.
 type stop struct{ err error }
 
-func (w watch) of(ctx context.Context) func(events int) {
+// watcher returns the function that a ledger calls as it grows.
+func (w watch) watcher(ctx context.Context) func(events int) {
 	bound := w.most
 	if bound == 0 {
 		bound = MaxEvents

@@ -10,7 +10,7 @@ import (
 // are divided as well: they go into a bucket as they come, and a rank keeps its
 // part.
 type zero struct {
-	r       *run
+	run     *run
 	ranks   int64
 	divided bool // stage 2
 	part    *eager.Tensor
@@ -24,8 +24,8 @@ type zero struct {
 const zeroBucket = 500_000_000
 
 func newZero(r *run) *zero {
-	z := &zero{r: r, ranks: int64(r.job.Shard.Zero), divided: r.job.Shard.ZeroStage >= 2}
-	m := r.m
+	z := &zero{run: r, ranks: int64(r.job.Shard.Zero), divided: r.job.Shard.ZeroStage >= 2}
+	m := r.machine
 	kind := m.Kind(ledger.Master)
 	z.part = m.Empty("fp32 partition", eager.Float32, z.share())
 	m.Kind(kind)
@@ -39,16 +39,16 @@ func newZero(r *run) *zero {
 }
 
 // share is the elements of a rank's part.
-func (z *zero) share() int64 { return (elements(z.r.trained) + z.ranks - 1) / z.ranks }
+func (z *zero) share() int64 { return (elements(z.run.trained) + z.ranks - 1) / z.ranks }
 
-// before makes the bucket of a backward pass.
-func (z *zero) before() {
-	if z.divided && len(z.r.trained) > 0 {
-		z.bucket = z.r.m.Empty("bucket", z.r.trained[0].DType(), zeroBucket).SetKind(ledger.Collective)
+// beforeBackward makes the bucket of a backward pass.
+func (z *zero) beforeBackward() {
+	if z.divided && len(z.run.trained) > 0 {
+		z.bucket = z.run.machine.Empty("bucket", z.run.trained[0].DType(), zeroBucket).SetKind(ledger.Collective)
 	}
 }
 
-func (z *zero) after() {
+func (z *zero) afterBackward() {
 	z.bucket.Drop()
 	z.bucket = nil
 }
@@ -56,16 +56,16 @@ func (z *zero) after() {
 // arrived puts a gradient into the bucket.
 func (z *zero) arrived(p *eager.Tensor) {
 	if z.grads == nil {
-		z.grads = z.r.m.Empty("gradient partition", p.DType(), z.share()).SetKind(ledger.Gradient)
+		z.grads = z.run.machine.Empty("gradient partition", p.DType(), z.share()).SetKind(ledger.Gradient)
 	}
 	p.ZeroGrad()
 }
 
 // step copies the gradients of the rank's part to fp32, and frees them.
 func (z *zero) step() {
-	m := z.r.m
-	if !z.divided && len(z.r.gradients()) > 0 {
-		z.grads = m.Empty("gradient partition", z.r.trained[0].DType(), z.share()).SetKind(ledger.Gradient)
+	m := z.run.machine
+	if !z.divided && len(z.run.gradients()) > 0 {
+		z.grads = m.Empty("gradient partition", z.run.trained[0].DType(), z.share()).SetKind(ledger.Gradient)
 	}
 	if z.grads == nil {
 		return
@@ -73,7 +73,7 @@ func (z *zero) step() {
 	z.part.SetGrad(m.Detached(z.grads, eager.Float32).SetKind(ledger.Gradient))
 	z.grads.Drop()
 	z.grads = nil
-	for _, p := range z.r.trained {
+	for _, p := range z.run.trained {
 		p.ZeroGrad()
 	}
 	z.inner.step()

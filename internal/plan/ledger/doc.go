@@ -1,8 +1,7 @@
 // Package ledger holds what a planned run allocates: every tensor with its
 // size, its birth and its death, in the order in which they happen.
 //
-// A ledger is what the planner writes and what everything after it reads. It
-// knows nothing of models and nothing of the allocator: the one writes it, the
-// other replays it. [Ledger.External] predicts what the driver and
-// NVIDIA's libraries take beside it.
+// The planner writes the ledger; the engine and all answers read it. It knows
+// neither models nor the allocator. [Ledger.External] predicts what the driver
+// and NVIDIA's libraries take besides.
 package ledger

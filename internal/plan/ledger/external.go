@@ -97,7 +97,7 @@ var effects = map[string]effect{
 // External predicts the external memory of a run. All of it comes with the first
 // step, or with what is computed up to the first token.
 func (l *Ledger) External() Externals {
-	p := process{l: l}
+	p := process{ledger: l}
 	phases := l.Phases
 	backward := false
 	for i := range l.Tensors {
@@ -115,10 +115,10 @@ func (l *Ledger) External() Externals {
 
 // process is the state of a process that runs a ledger.
 type process struct {
-	l     *Ledger
-	ops   []effect // by name
-	out   Externals
-	kinds int // of ops that were called
+	ledger *Ledger
+	ops    []effect // by name
+	out    Externals
+	kinds  int // of ops that were called
 
 	messages, staged, blas, convolved, mapped, loaded bool
 
@@ -129,7 +129,7 @@ type process struct {
 func (p *process) take(before int32, bytes uint64) { p.enter(before, sim.Taking{Bytes: bytes}) }
 
 func (p *process) enter(before int32, t sim.Taking) {
-	if int(before) < len(p.l.Tensors) {
+	if int(before) < len(p.ledger.Tensors) {
 		p.out = append(p.out, External{before, t})
 	}
 }
@@ -137,13 +137,13 @@ func (p *process) enter(before int32, t sim.Taking) {
 // op is the effect of an op.
 func (p *process) op(name Name) *effect {
 	for int(name) >= len(p.ops) {
-		p.ops = append(p.ops, effects[p.l.Text(Name(len(p.ops)))])
+		p.ops = append(p.ops, effects[p.ledger.Text(Name(len(p.ops)))])
 	}
 	return &p.ops[name]
 }
 
 func (p *process) birth(i int32, backward bool) {
-	t := &p.l.Tensors[i]
+	t := &p.ledger.Tensors[i]
 	op := p.op(t.Op)
 	if *op&handle != 0 {
 		if !p.blas && !p.convolved {
@@ -217,5 +217,5 @@ func (p *process) inLibrary(i int32, op effect, backward bool) {
 
 // same reports whether two tensors are of the same op.
 func (p *process) same(i, j int32) bool {
-	return int(j) < len(p.l.Tensors) && p.l.Tensors[i].Op == p.l.Tensors[j].Op
+	return int(j) < len(p.ledger.Tensors) && p.ledger.Tensors[i].Op == p.ledger.Tensors[j].Op
 }

@@ -120,8 +120,8 @@ func (l *Ledger) Begin(name string, step int) {
 func (l *Ledger) Alloc(t Tensor) int32 {
 	id := int32(len(l.Tensors))
 	t.Birth, t.Death = int32(len(l.Events)), Lives
-	l.Tensors = append(room(l.Tensors), t)
-	l.Events = append(room(l.Events), id)
+	l.Tensors = append(grown(l.Tensors), t)
+	l.Events = append(grown(l.Events), id)
 	if l.Watch != nil && id%watchEvery == 0 {
 		l.Watch(len(l.Events))
 	}
@@ -131,9 +131,9 @@ func (l *Ledger) Alloc(t Tensor) int32 {
 // watchEvery is how many tensors lie between two calls of Watch.
 const watchEvery = 1 << 14
 
-// room doubles a slice that is full: append's own steps are smaller, which costs
+// grown doubles a full slice: append's own steps are smaller, which costs
 // more copies in runs of some hundred thousand events.
-func room[T any](s []T) []T {
+func grown[T any](s []T) []T {
 	if len(s) == cap(s) {
 		return slices.Grow(s, max(len(s), firstRoom))
 	}
@@ -143,7 +143,7 @@ func room[T any](s []T) []T {
 // firstRoom is enough for the small runs.
 const firstRoom = 1 << 12
 
-// Expect makes room for what was entered since an event to come so many times
+// Expect grows the ledger for what was entered since an event to come so many times
 // more.
 func (l *Ledger) Expect(since, times int) {
 	events := len(l.Events) - since
@@ -157,5 +157,5 @@ func (l *Ledger) Free(id int32) {
 		panic("ledger: a tensor was freed twice")
 	}
 	l.Tensors[id].Death = int32(len(l.Events))
-	l.Events = append(room(l.Events), ^id)
+	l.Events = append(grown(l.Events), ^id)
 }

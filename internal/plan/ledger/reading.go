@@ -47,7 +47,7 @@ func (l *Ledger) PhaseAt(event int) Phase {
 	return l.Phases[i-1]
 }
 
-// Live tells whether a tensor is there after an event.
+// Live reports whether a tensor is allocated after an event.
 func (t *Tensor) Live(event int) bool {
 	return int(t.Birth) <= event && (t.Death == Lives || int(t.Death) > event)
 }

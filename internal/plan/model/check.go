@@ -8,8 +8,8 @@ const maxElements = 1e16
 
 // wholeHeads is the check of the families whose width must divide into heads.
 func (f *fields) wholeHeads() {
-	if f.err == nil && f.m.Hidden%f.m.Heads != 0 {
-		f.fail("the hidden size %d is not a multiple of the %d attention heads", f.m.Hidden, f.m.Heads)
+	if f.err == nil && f.model.Hidden%f.model.Heads != 0 {
+		f.fail("the hidden size %d is not a multiple of the %d attention heads", f.model.Hidden, f.model.Heads)
 	}
 }
 

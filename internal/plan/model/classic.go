@@ -9,7 +9,7 @@ import (
 // The families older than rotary positions: gpt2, bert, t5 and vit.
 
 func readGPT2(f *fields) {
-	m := f.m
+	m := f.model
 	m.Vocab = f.count(50257, maxVocab, "vocab_size")
 	m.Hidden = f.count(768, maxWidth, "n_embd", "hidden_size")
 	m.Layers = f.count(12, maxLayers, "n_layer", "num_hidden_layers")
@@ -30,7 +30,7 @@ func readGPT2(f *fields) {
 }
 
 func readBert(f *fields) {
-	m := f.m
+	m := f.model
 	m.Vocab = f.count(30522, maxVocab, "vocab_size")
 	f.encoder()
 	m.MaxPositions = f.count(512, maxPositions, "max_position_embeddings")
@@ -44,7 +44,7 @@ func readBert(f *fields) {
 }
 
 func readViT(f *fields) {
-	m := f.m
+	m := f.model
 	f.encoder()
 	m.ResidualDropout = f.share(0, "hidden_dropout_prob")
 	m.AttentionDropout = f.share(0, "attention_probs_dropout_prob")
@@ -65,7 +65,7 @@ func readViT(f *fields) {
 
 // encoder reads what bert and vit share: the defaults of the base size.
 func (f *fields) encoder() {
-	m := f.m
+	m := f.model
 	m.Hidden = f.count(768, maxWidth, "hidden_size")
 	m.Layers = f.count(12, maxLayers, "num_hidden_layers")
 	m.Heads = f.count(12, maxWidth, "num_attention_heads")
@@ -79,15 +79,15 @@ func (f *fields) encoder() {
 
 // plainHeads sets heads that are not grouped and have no field of their own.
 func (f *fields) plainHeads() {
-	f.m.KVHeads = f.m.Heads
-	f.m.HeadDim = f.m.Hidden / f.m.Heads
-	if f.err == nil && f.m.HeadDim == 0 {
-		f.fail("%d heads are more than the hidden size %d", f.m.Heads, f.m.Hidden)
+	f.model.KVHeads = f.model.Heads
+	f.model.HeadDim = f.model.Hidden / f.model.Heads
+	if f.err == nil && f.model.HeadDim == 0 {
+		f.fail("%d heads are more than the hidden size %d", f.model.Heads, f.model.Hidden)
 	}
 }
 
 func readT5(f *fields) {
-	m := f.m
+	m := f.model
 	m.Vocab = f.count(32128, maxVocab, "vocab_size")
 	m.Hidden = f.count(512, maxWidth, "d_model", "hidden_size")
 	m.HeadDim = f.count(64, maxWidth, "d_kv", "head_dim")
@@ -129,14 +129,14 @@ func (f *fields) feedForward() {
 	if f.has("is_gated_act") {
 		gated = f.flag(gated, "is_gated_act")
 	}
-	f.m.Activation, f.m.GatedMLP = act, gated
+	f.model.Activation, f.model.GatedMLP = act, gated
 	f.known("feed_forward_proj", act)
 }
 
 // scaling reads t5's tie_word_embeddings, which since version 5 no longer says
 // whether the head is tied (it always is) but whether its input is scaled.
 func (f *fields) scaling() {
-	f.m.Tied = true
+	f.model.Tied = true
 	scale := true
 	if f.has("tie_word_embeddings") {
 		scale = f.flag(true, "tie_word_embeddings")
@@ -147,7 +147,7 @@ func (f *fields) scaling() {
 	if f.has("scale_decoder_outputs") {
 		scale = f.flag(scale, "scale_decoder_outputs")
 	}
-	f.m.T5.ScaleDecoderOutputs = scale
+	f.model.T5.ScaleDecoderOutputs = scale
 }
 
 // pair reads a size that is one number or two: height and width.
@@ -172,7 +172,7 @@ func (f *fields) pair(def int, name string) (height, width int) {
 // labels reads how many classes a classifier has: id2label's entries, else
 // num_labels, else two.
 func (f *fields) labels() {
-	m := f.m
+	m := f.model
 	m.NumLabels = 2
 	if raw, name, st := f.find("id2label"); st == given {
 		var table map[string]json.RawMessage

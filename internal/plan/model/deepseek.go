@@ -10,7 +10,7 @@ var deepseekSilent = []string{
 // readMLA reads what both deepseek families have; the defaults that differ are
 // the number of shared experts, an expert's width and the dense layers.
 func (f *fields) readMLA(shared, width, dense int) {
-	m := f.m
+	m := f.model
 	m.MLA = &MLA{
 		KVRank:  f.count(512, maxWidth, "kv_lora_rank"),
 		NopeDim: f.count(128, maxWidth, "qk_nope_head_dim"),
@@ -53,9 +53,9 @@ func readDeepseekV2(f *fields) {
 	f.decoder(shape{vocab: 102400, hidden: 4096, intermediate: 11008, layers: 32, heads: 32, positions: 2048})
 	f.kvOr()
 	f.wholeHeads()
-	f.m.MLPBias = f.flag(false, "mlp_bias")
+	f.model.MLPBias = f.flag(false, "mlp_bias")
 	f.readMLA(2, 1407, 0)
-	moe := f.m.MoE
+	moe := f.model.MoE
 	moe.Experts = f.count(64, maxExperts, "n_routed_experts", "num_experts")
 	moe.TopK, _ = f.optional(0, maxExperts, "num_experts_per_tok")
 	moe.NormTopK = f.flag(false, "norm_topk_prob")
@@ -75,8 +75,8 @@ func readDeepseekV3(f *fields) {
 	f.decoder(shape{vocab: 129280, hidden: 7168, intermediate: 18432, layers: 61, heads: 128, positions: 4096})
 	f.kv(128)
 	f.readMLA(1, 2048, 3)
-	f.m.Rope.Interleaved = f.flag(true, "rope_interleave")
-	moe := f.m.MoE
+	f.model.Rope.Interleaved = f.flag(true, "rope_interleave")
+	moe := f.model.MoE
 	moe.Experts = f.count(256, maxExperts, "n_routed_experts", "num_local_experts")
 	moe.TopK, _ = f.optional(8, maxExperts, "num_experts_per_tok")
 	moe.NormTopK = f.flag(true, "norm_topk_prob")
@@ -84,9 +84,9 @@ func readDeepseekV3(f *fields) {
 	moe.TopKGroups = f.count(4, maxExperts, "topk_group")
 	if raw, name, st := f.find("head_dim"); st == given {
 		// Here the file's value is the last to be set.
-		if got := f.whole(raw, name, 1, maxWidth); got != f.m.MLA.RopeDim {
+		if got := f.whole(raw, name, 1, maxWidth); got != f.model.MLA.RopeDim {
 			f.fail("%shead_dim is %d but qk_rope_head_dim is %d; deepseek_v3 takes head_dim for the rotary part: remove it",
-				f.at, got, f.m.MLA.RopeDim)
+				f.at, got, f.model.MLA.RopeDim)
 		}
 	}
 	f.groups(moe)

@@ -1,9 +1,9 @@
-// Package model says what is to be planned: a model and how it is run ([Job]).
+// Package model describes what to plan: a [Model] and how it is run ([Job]).
 //
-// It reads a model's config.json, the file in which Hugging Face's
-// transformers keeps a model's shape, into one [Model].
+// It reads a model from config.json, the file in which Hugging Face's
+// transformers keeps a model's shape.
 //
-// The same fact has many spellings there: the width of the residual stream is
+// One fact has many spellings there: the width of the residual stream is
 // hidden_size, n_embd or d_model; the number of experts has four names; a null
 // head_dim means hidden_size / num_attention_heads in one family and is an
 // error in the next. [Read] settles all of it by the rules of the
@@ -16,11 +16,11 @@
 //     family, and [Model.Assumed] says so. A file with nothing but a model_type
 //     is therefore a model, as it is in transformers.
 //   - A field that changes memory and is not understood is an error: a
-//     quantisation, another family's experts, an unknown layer type. Planning
-//     on without it would give a wrong answer in silence.
+//     quantisation, another family's experts, an unknown layer type. Ignoring
+//     it would silently give a wrong answer.
 //   - A field that transformers does not read for the family, or that a plan
 //     leaves out, is listed in [Model.Ignored].
-//   - Errors are one line that names the field and says what to do.
+//   - An error is one line that names the field and says what to do.
 //
 // A multimodal file (gemma3, qwen3_5) is read through its text_config; the
 // vision tower is not planned and is listed as ignored.

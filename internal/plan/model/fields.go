@@ -22,15 +22,15 @@ const (
 // fields is one JSON object of the file. The first error sticks; every getter
 // then returns a harmless value, so that a family's reader is a plain list.
 type fields struct {
-	m    *Model
-	raw  map[string]json.RawMessage
-	at   string // "" or "text_config."
-	used map[string]bool
-	err  error
+	model *Model
+	raw   map[string]json.RawMessage
+	at    string // "" or "text_config."
+	used  map[string]bool
+	err   error
 }
 
 func newFields(m *Model, raw map[string]json.RawMessage, at string) *fields {
-	return &fields{m: m, raw: raw, at: at, used: map[string]bool{}}
+	return &fields{model: m, raw: raw, at: at, used: map[string]bool{}}
 }
 
 func (f *fields) fail(format string, args ...any) {
@@ -40,11 +40,11 @@ func (f *fields) fail(format string, args ...any) {
 }
 
 func (f *fields) assume(name, value, why string) {
-	f.m.Assumed = append(f.m.Assumed, Assumption{Field: f.at + name, Value: value, Why: why})
+	f.model.Assumed = append(f.model.Assumed, Assumption{Field: f.at + name, Value: value, Why: why})
 }
 
 func (f *fields) ignore(name, value, why string) {
-	f.m.Ignored = append(f.m.Ignored, Assumption{Field: f.at + name, Value: value, Why: why})
+	f.model.Ignored = append(f.model.Ignored, Assumption{Field: f.at + name, Value: value, Why: why})
 }
 
 // state is what the file says about a field.
@@ -64,7 +64,7 @@ func (s state) why(reason string) string {
 	return "not in the file; " + reason
 }
 
-func (f *fields) preset() string { return "transformers' default for " + f.m.Family }
+func (f *fields) preset() string { return "transformers' default for " + f.model.Family }
 
 // find looks a field up under all of its spellings. Two spellings that
 // disagree are an error: which one counts depends on transformers' version.
@@ -260,7 +260,7 @@ func (f *fields) object(name string) *fields {
 		f.fail("%s is %s; it must be an object", f.at+name, show(raw))
 		return nil
 	}
-	return newFields(f.m, inner, f.at+name+".")
+	return newFields(f.model, inner, f.at+name+".")
 }
 
 // dtype is the type of the weights; both objects of a multimodal file may name

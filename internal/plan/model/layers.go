@@ -20,9 +20,9 @@ func every(layers, n int, kind LayerType) []LayerType {
 // uniform gives every layer one type. The families without layer_types have
 // one; a file that says otherwise is meant for another family.
 func (f *fields) uniform(kind LayerType) {
-	f.m.LayerTypes = make([]LayerType, f.m.Layers)
-	for i := range f.m.LayerTypes {
-		f.m.LayerTypes[i] = kind
+	f.model.LayerTypes = make([]LayerType, f.model.Layers)
+	for i := range f.model.LayerTypes {
+		f.model.LayerTypes[i] = kind
 	}
 	types, ok := f.givenLayers()
 	if !ok {
@@ -31,7 +31,7 @@ func (f *fields) uniform(kind LayerType) {
 	for i, t := range types {
 		if t != kind {
 			f.fail("%slayer_types has %q at layer %d, but all layers of %s are %s: remove it, or use the model_type that reads it",
-				f.at, t, i, f.m.ModelType, kind)
+				f.at, t, i, f.model.ModelType, kind)
 			return
 		}
 	}
@@ -39,7 +39,7 @@ func (f *fields) uniform(kind LayerType) {
 
 // windowed makes all layers sliding if there is a window.
 func (f *fields) windowed(window int) {
-	f.m.SlidingWindow = window
+	f.model.SlidingWindow = window
 	if window > 0 {
 		f.uniform(SlidingAttention)
 	} else {
@@ -55,9 +55,9 @@ func (f *fields) layers(def []LayerType, rule string) {
 		types = def
 		f.assume(name, strconv.Itoa(len(def))+" layers", st.why(rule))
 	}
-	f.m.LayerTypes = types
+	f.model.LayerTypes = types
 	for i, t := range types {
-		if t == SlidingAttention && f.m.SlidingWindow == 0 {
+		if t == SlidingAttention && f.model.SlidingWindow == 0 {
 			f.fail("layer %d is sliding_attention but there is no sliding_window: set it (for qwen also use_sliding_window)", i)
 			return
 		}
@@ -75,20 +75,20 @@ func (f *fields) givenLayers() ([]LayerType, bool) {
 		f.fail("%s is %s; it must be a list of layer types or null", f.at+name, show(raw))
 		return nil, false
 	}
-	if len(types) != f.m.Layers {
-		f.fail("%s has %d entries but num_hidden_layers is %d: they must agree", f.at+name, len(types), f.m.Layers)
+	if len(types) != f.model.Layers {
+		f.fail("%s has %d entries but num_hidden_layers is %d: they must agree", f.at+name, len(types), f.model.Layers)
 		return nil, false
 	}
 	for i, t := range types {
-		if f.m.Linear != nil {
+		if f.model.Linear != nil {
 			t = remapped(t)
 			types[i] = t
 		}
 		switch {
-		case t == FullAttention, t == SlidingAttention && f.m.Linear == nil, t == LinearAttention && f.m.Linear != nil:
+		case t == FullAttention, t == SlidingAttention && f.model.Linear == nil, t == LinearAttention && f.model.Linear != nil:
 		default:
 			f.fail("%s has %q at layer %d, which %s does not have: full_attention and %s can be planned",
-				f.at+name, t, i, f.m.ModelType, f.otherLayer())
+				f.at+name, t, i, f.model.ModelType, f.otherLayer())
 			return nil, false
 		}
 	}
@@ -96,7 +96,7 @@ func (f *fields) givenLayers() ([]LayerType, bool) {
 }
 
 func (f *fields) otherLayer() LayerType {
-	if f.m.Linear != nil {
+	if f.model.Linear != nil {
 		return LinearAttention
 	}
 	return SlidingAttention
@@ -128,14 +128,14 @@ func (f *fields) qwenLayers(dense bool) {
 		f.windowed(window)
 		return
 	}
-	f.m.SlidingWindow = window
-	first := f.m.Layers
+	f.model.SlidingWindow = window
+	first := f.model.Layers
 	if window > 0 {
 		first = f.number(28, 0, maxLayers, "max_window_layers")
 	} else {
 		f.used["max_window_layers"] = true
 	}
-	types := make([]LayerType, f.m.Layers)
+	types := make([]LayerType, f.model.Layers)
 	for i := range types {
 		types[i] = FullAttention
 		if window > 0 && i >= first {

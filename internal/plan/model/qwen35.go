@@ -12,19 +12,19 @@ var qwen35Silent = []string{
 // hybrid reads the layers of linear attention and the full ones between them.
 func (f *fields) hybrid(s shape, kv int) {
 	f.decoder(s)
-	f.m.KVHeads = f.count(kv, maxWidth, "num_key_value_heads")
-	f.m.HeadDim = f.count(256, maxWidth, "head_dim")
+	f.model.KVHeads = f.count(kv, maxWidth, "num_key_value_heads")
+	f.model.HeadDim = f.count(256, maxWidth, "head_dim")
 	f.attentionBias(false)
 	f.activation("silu", "hidden_act")
-	f.m.Linear = &Linear{
+	f.model.Linear = &Linear{
 		KeyHeads:   f.count(16, maxWidth, "linear_num_key_heads"),
 		ValueHeads: f.count(32, maxWidth, "linear_num_value_heads"),
 		KeyDim:     f.count(128, maxWidth, "linear_key_head_dim"),
 		ValueDim:   f.count(128, maxWidth, "linear_value_head_dim"),
 		ConvKernel: f.count(4, maxWidth, "linear_conv_kernel_dim"),
 	}
-	if f.err == nil && f.m.Linear.ValueHeads%f.m.Linear.KeyHeads != 0 {
-		f.fail("linear_num_value_heads %d is not a multiple of linear_num_key_heads %d", f.m.Linear.ValueHeads, f.m.Linear.KeyHeads)
+	if f.err == nil && f.model.Linear.ValueHeads%f.model.Linear.KeyHeads != 0 {
+		f.fail("linear_num_value_heads %d is not a multiple of linear_num_key_heads %d", f.model.Linear.ValueHeads, f.model.Linear.KeyHeads)
 	}
 	interval := 4
 	if _, _, st := f.find("layer_types"); st != given {
@@ -32,8 +32,8 @@ func (f *fields) hybrid(s shape, kv int) {
 	} else {
 		f.used["full_attention_interval"] = true
 	}
-	f.layers(every(f.m.Layers, interval, LinearAttention), fmt.Sprintf("every %dth layer is full attention", interval))
-	f.rope(f.m.HeadDim)
+	f.layers(every(f.model.Layers, interval, LinearAttention), fmt.Sprintf("every %dth layer is full attention", interval))
+	f.rope(f.model.HeadDim)
 	f.unbuilt("mtp_num_hidden_layers")
 }
 
@@ -43,7 +43,7 @@ func readQwen35(f *fields) {
 
 func readQwen35MoE(f *fields) {
 	f.hybrid(shape{vocab: 248320, hidden: 2048, layers: 40, heads: 16, positions: 32768}, 2)
-	f.m.MoE = &MoE{
+	f.model.MoE = &MoE{
 		Experts:            f.count(256, maxExperts, "num_experts"),
 		TopK:               f.count(8, maxExperts, "num_experts_per_tok"),
 		Intermediate:       f.count(512, maxWidth, "moe_intermediate_size"),
@@ -51,6 +51,6 @@ func readQwen35MoE(f *fields) {
 		SharedExperts:      1,
 		NormTopK:           true,
 		RouterLogits:       f.flag(false, "output_router_logits"),
-		Sparse:             all(f.m.Layers),
+		Sparse:             all(f.model.Layers),
 	}
 }

@@ -77,7 +77,7 @@ func (f *fields) refuse(fam *family) error {
 		if !ok || slices.Contains(field.families, fam.name) || nothing(raw) {
 			continue
 		}
-		f.fail("%s is %s, which %s does not have: check model_type, or remove it", f.at+field.field, show(raw), f.m.ModelType)
+		f.fail("%s is %s, which %s does not have: check model_type, or remove it", f.at+field.field, show(raw), f.model.ModelType)
 	}
 	if fam.name == "bert" {
 		for _, field := range bertMatters {
@@ -142,6 +142,6 @@ func (f *fields) ignored(fam *family) {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		f.ignore(name, show(f.raw[name]), "the "+f.m.Family+" code of transformers does not read it")
+		f.ignore(name, show(f.raw[name]), "the "+f.model.Family+" code of transformers does not read it")
 	}
 }

@@ -8,7 +8,7 @@ var ropeTypes = []string{"default", "linear", "dynamic", "yarn", "longrope", "ll
 // rope reads the rotary positions of heads of the given width. The files have
 // rope_parameters; older ones have rope_scaling beside rope_theta.
 func (f *fields) rope(width int) {
-	m := f.m
+	m := f.model
 	m.Rope = Rope{Tables: 1, Dim: width, Type: "default", PartialFactor: 1}
 	if m.Family == "gemma3" {
 		m.Rope.Tables = distinct(m.LayerTypes)
@@ -56,7 +56,7 @@ func (f *fields) ropeParameters(params *fields) {
 		}
 		perType = true
 		// The full layers come first: where the types differ, theirs is named.
-		if inner := params.object(string(t)); inner != nil && f.m.Rope.Type == "default" {
+		if inner := params.object(string(t)); inner != nil && f.model.Rope.Type == "default" {
 			f.ropeKind(inner)
 		}
 	}
@@ -81,17 +81,17 @@ func (f *fields) ropeKind(params *fields) {
 			if x <= 0 || x > 1 {
 				params.fail("%s is %s; it must be above 0 and at most 1", params.at+name, show(raw))
 			}
-			f.m.Rope.PartialFactor = x
+			f.model.Rope.PartialFactor = x
 		}
 	}
 	// Multimodal files name their own kind; the text model computes the default.
-	if kind == "mrope" && f.m.Linear != nil {
+	if kind == "mrope" && f.model.Linear != nil {
 		kind = "default"
 	}
 	if !slices.Contains(ropeTypes, kind) {
 		params.fail("%srope_type %q is not known; it must be one of %v", params.at, kind, ropeTypes)
 	}
-	f.m.Rope.Type = kind
+	f.model.Rope.Type = kind
 	if params.err != nil && f.err == nil {
 		f.err = params.err
 	}

@@ -12,11 +12,11 @@ import (
 func (f *fields) text(fam *family) *fields {
 	inner := f.object("text_config")
 	if inner == nil {
-		inner = newFields(f.m, map[string]json.RawMessage{}, "text_config.")
+		inner = newFields(f.model, map[string]json.RawMessage{}, "text_config.")
 		f.assume("text_config", "all defaults", "not in the file; "+f.preset())
 	}
-	if kind := inner.word("model_type"); kind != "" && kind != fam.types[0] && kind != f.m.ModelType {
-		inner.fail("text_config.model_type is %q; the text model of %s is %s", kind, f.m.ModelType, fam.types[0])
+	if kind := inner.word("model_type"); kind != "" && kind != fam.types[0] && kind != f.model.ModelType {
+		inner.fail("text_config.model_type is %q; the text model of %s is %s", kind, f.model.ModelType, fam.types[0])
 	}
 	f.ignore("vision_config", "vision tower", "only the text model is planned")
 	f.used["vision_config"] = true
@@ -50,7 +50,7 @@ func textField(name string) bool {
 // outer object, the text class at text_config. The defaults are the same.
 func (f *fields) tieFrom(outer *fields, arch string) {
 	const name = "tie_word_embeddings"
-	multimodal := strings.HasSuffix(arch, "ForConditionalGeneration") || arch == "" && f.m.Family == "gemma3"
+	multimodal := strings.HasSuffix(arch, "ForConditionalGeneration") || arch == "" && f.model.Family == "gemma3"
 	if !multimodal {
 		return
 	}

@@ -16,7 +16,7 @@ type Error struct {
 // Name is a name among the arguments of [New].
 type Name string
 
-// New words a problem, as fmt.Errorf does.
+// New formats a problem, as fmt.Errorf does.
 func New(format string, args ...any) error { return &Error{format, args} }
 
 func (e *Error) Error() string { return e.text("").Error() }

@@ -11,9 +11,9 @@ import (
 
 // PlanHead says what a plan is about.
 type PlanHead struct {
-	Name    string // of the config
-	Options string // how the model is run, as on the command line
-	Room    plan.Room
+	Name     string // of the config
+	Options  string // how the model is run, as on the command line
+	Capacity plan.Capacity
 }
 
 // Plan writes an answer.
@@ -33,7 +33,7 @@ func Plan(w io.Writer, head PlanHead, a *plan.Answer, style Style) error {
 func (p *page) planHead(head PlanHead, a *plan.Answer) {
 	p.planSubject(head, a.Model, a.Parameters, a.Preset)
 	p.printf("\n")
-	p.wrapped("", fitsText(head.Room, a))
+	p.wrapped("", fitsText(head.Capacity, a))
 	if f := a.Failure; f != nil {
 		p.wrapped("  ", failedText(f))
 	}
@@ -49,7 +49,7 @@ func (p *page) planSubject(head PlanHead, model string, parameters int64, preset
 }
 
 // fitsText is the verdict.
-func fitsText(room plan.Room, a *plan.Answer) string {
+func fitsText(room plan.Capacity, a *plan.Answer) string {
 	need := units.SizeUp(a.SmallestLimit)
 	if a.Fits == nil {
 		return "It needs at least " + need + " for the allocator. Give --gpu or --limit to see whether that fits."
@@ -72,7 +72,7 @@ func fitsText(room plan.Room, a *plan.Answer) string {
 }
 
 // roomText says what there is.
-func roomText(room plan.Room, a *plan.Answer) string {
+func roomText(room plan.Capacity, a *plan.Answer) string {
 	said := ""
 	if c := room.Card; c != nil {
 		total := units.Size(c.TotalBytes)

@@ -66,10 +66,10 @@ func newSweepDrawing(head PlanHead, axes []plan.Axis, cells []plan.Cell) *sweepD
 	for _, c := range cells {
 		d.most = max(d.most, c.PeakReserved)
 	}
-	if c := head.Room.Card; c != nil {
-		d.limit = c.RoomBytes()
+	if c := head.Capacity.Card; c != nil {
+		d.limit = c.AvailableBytes()
 	}
-	if n := head.Room.Limit; n > 0 && (d.limit == 0 || n < d.limit) {
+	if n := head.Capacity.Limit; n > 0 && (d.limit == 0 || n < d.limit) {
 		d.limit = n
 	}
 	// A limit far above all is left out rather than squeeze the rest.

@@ -15,7 +15,7 @@ func PlanLargest(w io.Writer, head PlanHead, l *plan.Largest, style Style) error
 	p.printf("%s\n", Clean(head.Name))
 	p.wrapped("  ", head.Options)
 	p.printf("\n")
-	into := largestRoom(head.Room)
+	into := largestRoom(head.Capacity)
 	if l.Value == 0 {
 		p.wrapped("", fmt.Sprintf("Not even --%s %d fits into %s: %s.", l.Of, l.Next, into, l.Why))
 	} else {
@@ -39,7 +39,7 @@ func PlanLargest(w io.Writer, head PlanHead, l *plan.Largest, style Style) error
 	return p.err
 }
 
-func largestRoom(room plan.Room) string {
+func largestRoom(room plan.Capacity) string {
 	switch {
 	case room.Card != nil && room.Limit > 0:
 		return room.Card.Title + " under the limit of " + units.Size(room.Limit)

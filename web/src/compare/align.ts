@@ -5,10 +5,10 @@ import type { Curve, Meta } from '../types/view.gen';
 
 export type Align = 'step' | 'event' | 'time';
 
-// Step n goes from n - 1 to n. What comes before the first step has the width of
-// a step. A last step that was not finished, and what comes after the last one,
-// are as wide as their events are of those of a usual step: a run that died early
-// in a step ends there, and not where others finish it.
+// Step n goes from n - 1 to n. What comes before the first step is as wide as a
+// step. An unfinished last step, and what comes after the last one, are as wide
+// as their share of the events of a usual step: a run that died early in a step
+// ends there, and not where others finish it.
 export function stepPlace(m: Meta): (event: number) => number {
   const all = m.steps;
   const first = all[0]!;

@@ -9,8 +9,8 @@ export interface Area {
   ratio: number;
 }
 
-// fit gives a canvas as many pixels as it covers. It clears it, so it does
-// nothing if the size is right.
+// fit gives a canvas as many pixels as it covers. Resizing clears the canvas, so
+// fit does nothing if the size is right.
 export function fit(canvas: HTMLCanvasElement, area: Area): void {
   const w = Math.max(1, Math.round(area.width * area.ratio));
   const h = Math.max(1, Math.round(area.height * area.ratio));
@@ -111,7 +111,7 @@ function pattern(
   return p;
 }
 
-// hatch is a pattern of diagonal lines, for what must be told apart without colour.
+// hatch is a pattern of diagonal lines, to distinguish things without colour.
 export function hatch(c: CanvasRenderingContext2D, colour: string, ground: string | null, gap = 6, width = 1.5): CanvasPattern {
   return pattern(c, `hatch ${colour} ${width}`, gap, ground, (t, n, ratio) => {
     t.strokeStyle = colour;

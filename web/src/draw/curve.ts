@@ -193,8 +193,8 @@ export function drawFailure(c: CanvasRenderingContext2D, b: Box, x: number, ink:
 // segment there is.
 export const leastAxis = 2 * 2 ** 20;
 
-// ceiling is how far up the axis goes: what was reserved at most, and the limit
-// if that is near enough to leave the curve its room.
+// ceiling is how far up the axis goes: the most that was reserved, or the limit
+// if it is near enough not to flatten the curve.
 export function ceiling(meta: Meta): number {
   const most = Math.max(meta.max_reserved_bytes, meta.max_live_bytes) || leastAxis;
   let top = most;

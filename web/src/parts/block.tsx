@@ -165,7 +165,7 @@ function Details({ a }: { a: Alloc }) {
   );
 }
 
-// alive tells whether a block is in use after an event, pending included.
+// alive reports whether a block is in use after an event, pending included.
 function alive(a: Alloc, event: number): boolean {
   const end = a.completed_event ?? (a.state_at_end === 'freed' ? a.free_event : null);
   return (a.alloc_event ?? -1) <= event && (end === null || event < end);

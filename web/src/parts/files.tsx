@@ -112,7 +112,7 @@ export function DropZone() {
 
 const over = signal(false);
 
-// taker may take a dropped file that is no snapshot; it tells whether it did.
+// taker may take a dropped file that is no snapshot; it reports whether it did.
 export const taker = signal<((file: File) => Promise<boolean>) | null>(null);
 
 async function receive(files: readonly File[]): Promise<void> {

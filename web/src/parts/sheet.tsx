@@ -6,7 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 
 export function Sheet({ title, shown, children }: { title: string; shown: Signal<boolean>; children: ComponentChildren }) {
   const ref = useRef<HTMLDialogElement>(null);
-  const own = useRef(false); // we closed it; the event that tells so comes later
+  const own = useRef(false); // we closed it; the event for that comes later
   const open = shown.value;
   useEffect(() => {
     const d = ref.current!;

@@ -10,8 +10,8 @@ import type { Offer } from '../types/view.gen';
 
 const own = 'own';
 
-// openConfig reads a file into the form. If it may be something else, it is left
-// alone unless it looks like a config: the answer tells whether it was taken.
+// openConfig reads a file into the form and reports whether it took it. A file
+// that may be something else is taken only if it looks like a config.
 export async function openConfig(file: File, o: Offer, unsure = false): Promise<boolean> {
   if (file.size > o.max_config_bytes) {
     if (!unsure) say(`${file.name} is larger than ${size(o.max_config_bytes)}: use ashlar plan on the command line.`);

@@ -40,8 +40,8 @@ export function first(o: Offer): Question {
 
 export type Asked = { question: Question; error: null } | { question: null; error: string } | null;
 
-// asked reads the address. It may come from anybody, so what it says is looked at
-// before it is used; what the options mean is looked at by the server.
+// asked reads the address. It may come from anybody, so it is checked before it
+// is used; the server checks what the options mean.
 export function asked(p: Params, o: Offer): Asked {
   if (p['shape'] === undefined && p['config'] === undefined) return null;
   const wrong = (error: string): Asked => ({ question: null, error });
@@ -74,7 +74,7 @@ export function asked(p: Params, o: Offer): Asked {
   };
 }
 
-// tooLong tells whether a config is more than the server takes, or a link holds.
+// tooLong reports whether a config is longer than the server or a link takes.
 export function tooLong(config: string, o: Offer): boolean {
   return new Blob([config]).size > o.max_config_bytes || new URLSearchParams({ config }).toString().length > longest;
 }
@@ -88,8 +88,8 @@ export function inAddress(q: Question, o: Offer): Change {
   return change;
 }
 
-// link is a question as the end of an address: it means the same behind that of
-// any ashlar view, and tells nothing of this one.
+// link is a question as the end of an address: it works with any ashlar view and
+// reveals nothing about this one.
 export function link(q: Question, o: Offer): string {
   const p = new URLSearchParams();
   for (const [key, value] of Object.entries(inAddress(q, o))) if (value !== null && value !== '') p.set(key, String(value));

@@ -196,7 +196,7 @@ export function begin(): void {
 }
 
 // link is what is shown, as the end of an address: it means the same behind that
-// of any ashlar view, and tells nothing of this one.
+// of any ashlar view, and reveals nothing about this one.
 export function link(): string {
   const p = new URLSearchParams();
   if (lesson.value) p.set('lesson', lesson.value.name);

@@ -31,8 +31,8 @@ export function WhatIf() {
   // away with the question.
   const last = stateOf(id).value;
   const s = q ? last : { ...last, answer: null, tune: null, error: null, stopped: false };
-  // The address tells what was asked: a link asks it again. At once: an effect that
-  // waits for a frame may come after somebody has asked something else.
+  // The address holds what was asked, so that a link asks it again. It changes at
+  // once: an effect that waits for a frame may come after the next question.
   useLayoutEffect(() => {
     if (q && m && m.events > 0 && !same(stateOf(id).value.question, q)) start(id, q);
   }, [key, id, !m]);

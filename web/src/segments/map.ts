@@ -75,8 +75,8 @@ function labels(c: CanvasRenderingContext2D, row: Row, y: number, pinned: boolea
   c.fillText(poolOf(row), 308, middle);
 }
 
-// poolOf names a private pool; where segments have names the default one tells
-// its kind.
+// poolOf names a private pool; where segments have names, the default pool is
+// named by its kind.
 function poolOf({ segment: s, name }: Row): string {
   if (s.pool === null) return '?';
   if (pool(s.pool) !== 'default') return pool(s.pool);

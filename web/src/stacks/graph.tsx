@@ -25,7 +25,7 @@ export function Graph({
   searching: boolean;
   look: Look;
   label: string;
-  side: (i: number, zoom: (i: number) => void) => ComponentChildren; // what is told of a frame
+  side: (i: number, zoom: (i: number) => void) => ComponentChildren; // what is shown about a frame
   onFold: () => void;
   part?: boolean; // of a screen that has more: keys are its own while it has the focus
 }) {

@@ -1,6 +1,6 @@
 // Asks for the pictures of the timeline: at once if nothing is on its way, else
-// when that has come. A question whose answer would be of no use any more is
-// cancelled. What is on the screen stays there meanwhile, moved and stretched.
+// when that has come. A question whose answer is no longer of use is cancelled.
+// Meanwhile the screen shows the old picture, moved and stretched.
 
 import { signal } from '@preact/signals';
 import { aborted, get, getBinary, words } from '../api';
@@ -19,7 +19,7 @@ export interface Question {
   height: number;
 }
 
-// kind tells questions apart whose pictures may not be mixed.
+// kind distinguishes questions whose pictures must not be mixed.
 function kind(q: Question): string {
   return JSON.stringify([q.run, q.axis, q.what, q.colour, q.filter]);
 }
@@ -42,8 +42,7 @@ export class Feed {
   readonly error = signal<string | null>(null);
   readonly busy = signal(false);
 
-  // answered is when that was asked for which is there now; whoever draws it
-  // takes it.
+  // answered is when the present answer was asked for; whoever draws it takes it.
   answered: number | null = null;
 
   private asked: Question | null = null;

@@ -90,8 +90,8 @@ export class Plot {
     this.paint.release();
   }
 
-  // moved shows another window. The old picture is moved and stretched for it,
-  // but not if the new one is to be expected within two frames.
+  // moved shows another window. It moves and stretches the old picture, unless
+  // the new one is expected within two frames.
   private moved(_: Window): void {
     clearTimeout(this.soon);
     if (this.feed.pace > patience) this.frames.ask();
@@ -217,7 +217,7 @@ export class Plot {
     this.measure();
   }
 
-  // measure tells the browser's timeline how long an answer took, from the
+  // measure enters into the browser's timeline how long an answer took, from the
   // question to the frame after the one that shows it.
   private measure(): void {
     const start = this.feed.answered;

@@ -93,7 +93,7 @@ export function inAddress(q: Question): Change {
   };
 }
 
-// asInAddress is a question as the address will tell it, so that it is not asked
+// asInAddress is a question as the address will have it, so that it is not asked
 // twice.
 export function asInAddress(q: Question): Question {
   const written = Object.entries(inAddress(q)).filter(([, v]) => v !== null);

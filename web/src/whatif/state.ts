@@ -61,7 +61,7 @@ export function keepDraft(run: number, d: Draft): void {
 // columns of a curve: enough for a wide screen.
 const points = 1000;
 
-// The most settings of a search that are drawn: more lines are not told apart.
+// The most settings of a search that are drawn: nobody can distinguish more lines.
 const drawn = 6;
 
 export function start(run: number, q: Question): void {

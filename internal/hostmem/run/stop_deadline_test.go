@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// What is to end has its grace; an interrupt leaves 2 s to all together, and the
-// second one none.
-func TestPatience(t *testing.T) {
+// A command that is to end gets its grace period; an interrupt leaves 2 s to all
+// of them together, and the second interrupt none.
+func TestStopDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		kill := make(chan struct{})
-		p := &patience{ctx: ctx, kill: kill}
+		d := &stopDeadline{ctx: ctx, kill: kill}
 		const grace = 20 * time.Second
 		begin := time.Now()
 		at := func(after time.Duration, begin time.Time, over bool) {
 			t.Helper()
 			time.Sleep(after)
-			if p.over(begin, grace) != over {
+			if d.passed(begin, grace) != over {
 				t.Errorf("%v after its begin it is over: %v", time.Since(begin), !over)
 			}
 		}
@@ -33,9 +33,9 @@ func TestPatience(t *testing.T) {
 		at(interruptedGrace-1, begin, false)
 		at(0, time.Now(), false)
 		at(1, begin, true)
-		at(0, time.Now(), true) // who comes later has no time of its own
+		at(0, time.Now(), true) // a later one has no time of its own
 
-		p = &patience{ctx: t.Context(), kill: kill}
+		d = &stopDeadline{ctx: t.Context(), kill: kill}
 		at(0, time.Now(), false)
 		close(kill)
 		at(0, time.Now(), true)

@@ -13,24 +13,23 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// When says on which devices a context may be made. It takes some hundred
-// mebibytes for a moment, which can be the end of a job that has filled its
-// device to the brim.
+// When says on which devices a context may be created. A context takes a few
+// hundred MiB for a moment, which can kill a job that has filled its device.
 type When string
 
 const (
-	// Idle makes one where NVML sees no process and at least half of the
-	// memory is free, and where there is no NVML: only a context tells then how
+	// Idle creates one where NVML sees no process and at least half of the
+	// memory is free, and where there is no NVML: then only a context shows how
 	// much is free.
 	Idle When = "idle"
-	// Always makes one on every device.
+	// Always creates one on every device.
 	Always When = "always"
-	// Never makes none.
+	// Never creates none.
 	Never When = "never"
 )
 
-// Look asks the driver and NVML about all devices.
-func Look(lib *cuda.Library, when When) (*Info, error) {
+// Inspect asks the driver and NVML about all devices.
+func Inspect(lib *cuda.Library, when When) (*Info, error) {
 	n, err := lib.Devices()
 	if err != nil {
 		return nil, err
@@ -40,7 +39,7 @@ func Look(lib *cuda.Library, when When) (*Info, error) {
 		info.Notes = append(info.Notes, fmt.Sprintf("CUDA_VISIBLE_DEVICES=%s is set: other GPUs of this machine are not shown, and the numbers count from 0", v))
 	}
 	for i := range info.Devices {
-		if err := lookAt(lib, i, when, &info.Devices[i]); err != nil {
+		if err := inspectDevice(lib, i, when, &info.Devices[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +62,7 @@ func driverVersion(lib *cuda.Library) *string {
 	return &v
 }
 
-func lookAt(lib *cuda.Library, n int, when When, d *Device) error {
+func inspectDevice(lib *cuda.Library, n int, when When, d *Device) error {
 	i, err := lib.Info(n)
 	if err != nil {
 		return err
@@ -91,7 +90,7 @@ func lookAt(lib *cuda.Library, n int, when When, d *Device) error {
 		d.ContextNotMeasured = &why
 		return nil
 	}
-	d.lookInside(lib, n)
+	d.measureContext(lib, n)
 	return nil
 }
 
@@ -116,9 +115,9 @@ func (d *Device) contextRefused(when When, listed bool) string {
 	return ""
 }
 
-// lookInside makes contexts: one to see what it costs, and one to see the
+// measureContext creates two contexts: one to see its size, and one to see the
 // memory as a program does.
-func (d *Device) lookInside(lib *cuda.Library, n int) {
+func (d *Device) measureContext(lib *cuda.Library, n int) {
 	cost, err := lib.ContextCost(n)
 	if err == nil {
 		d.ContextBytes = &cost
@@ -147,15 +146,15 @@ func process(p driver.Process) Process {
 	return out
 }
 
-// hasGPUOpen tells whether the process of this number has a GPU open. In a
-// container NVML may count processes as the host does, and then the number is
-// somebody else's here. Where another user's files cannot be looked at, only
-// the host's own count is trusted.
+// hasGPUOpen reports whether the process with this PID has a GPU open. In a
+// container NVML may report PIDs of the host, which belong to other processes
+// here. Where the files of another user cannot be read, hasGPUOpen trusts only
+// PIDs of the host's own namespace.
 func hasGPUOpen(pid int) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		const first = "pid:[4026531836]" // the kernel's number for the host's own count
+		const first = "pid:[4026531836]" // the kernel's number for the host's own namespace
 		own, _ := os.Readlink("/proc/self/ns/pid")
 		return own == first
 	}

@@ -12,35 +12,35 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
 
-// Fate is what became of a process that has left the group of its command.
+// Fate is what became of a process that left the process group of its command.
 type Fate int
 
 // The fates.
 const (
 	Untouched  Fate = iota // it was not signalled, and runs
 	Terminated             // SIGTERM ended it
-	Killed                 // SIGTERM did not, SIGKILL did
-	AtOnce                 // SIGKILL did: there was no time for SIGTERM
-	Running                // neither did
+	Killed                 // it ignored SIGTERM, SIGKILL ended it
+	AtOnce                 // SIGKILL ended it: there was no time for SIGTERM
+	Running                // neither signal ended it
 )
 
-// Process is one that was still there, outside the process group of its command,
-// when that was to be over.
+// Process is a process outside the process group of its command that was still
+// running when the command was to end.
 type Process struct {
 	PID    int
 	Name   string // its command, shortened
 	Fate   Fate
-	OfLoad bool // the load has started it, not the command
+	OfLoad bool // the load started it, not the command
 }
 
-// moment is how long processes have to follow their parents by themselves.
+// moment is how long processes get to end by themselves after their parents.
 const moment = 100 * time.Millisecond
 
-// end ends those that are left when the group was ended: each by itself, with
-// SIGTERM and after a while SIGKILL. Those that had left the group it tells; there
-// may be others that have only begun when the group was signalled.
-func (k *kin) end(wait *patience, grace time.Duration) []Process {
-	k.ending = true
+// terminate stops the processes that remain after the group was stopped: each by
+// itself, with SIGTERM and after a while SIGKILL. It returns those that left the
+// group; others may only have started when the group was signalled.
+func (t *processTree) terminate(deadline *stopDeadline, grace time.Duration) []Process {
+	t.ending = true
 	var left []Process
 	empty := false
 	index := map[int]int{} // in left, by their numbers
@@ -49,22 +49,22 @@ func (k *kin) end(wait *patience, grace time.Duration) []Process {
 		fate   Fate
 		over   func(time.Time) bool
 	}{
-		{0, Untouched, func(begin time.Time) bool { return wait.none() || time.Since(begin) >= moment }},
+		{0, Untouched, func(begin time.Time) bool { return deadline.killNow() || time.Since(begin) >= moment }},
 		{syscall.SIGTERM, Terminated, func(begin time.Time) bool {
-			return wait.none() || time.Since(begin) >= moment && wait.over(begin, grace)
+			return deadline.killNow() || time.Since(begin) >= moment && deadline.passed(begin, grace)
 		}},
 		{syscall.SIGKILL, Killed, func(begin time.Time) bool { return time.Since(begin) >= killedWithin }},
 	} {
 		asked := map[int]bool{} // new ones may come while others go
 		pause := 5 * time.Millisecond
-		for begin := time.Now(); ; wait.pause(pause) {
-			all := k.look()
+		for begin := time.Now(); ; deadline.pause(pause) {
+			all := t.scan()
 			if len(all) == 0 && !empty {
 				empty = true // the kernel may skip one when others end meanwhile
 				continue
 			}
 			if len(all) == 0 {
-				// Who was not signalled has gone by itself.
+				// Those that were not signalled have ended by themselves.
 				return slices.DeleteFunc(left, func(p Process) bool { return p.Fate == Untouched })
 			}
 			empty = false
@@ -77,7 +77,7 @@ func (k *kin) end(wait *patience, grace time.Duration) []Process {
 				}
 				asked[s.PID] = true
 				i, known := index[s.PID]
-				if !known && s.Group != k.first {
+				if !known && s.Group != t.first {
 					i, known = len(left), true
 					index[s.PID] = i
 					left = append(left, Process{PID: s.PID, Name: command(s)})
@@ -85,7 +85,7 @@ func (k *kin) end(wait *patience, grace time.Duration) []Process {
 				if !signalDescendant(s, round.signal) || !known {
 					continue
 				}
-				if round.fate == Killed && wait.none() {
+				if round.fate == Killed && deadline.killNow() {
 					left[i].Fate = AtOnce
 				} else {
 					left[i].Fate = round.fate
@@ -95,7 +95,7 @@ func (k *kin) end(wait *patience, grace time.Duration) []Process {
 		}
 	}
 	running := map[int]bool{}
-	for _, s := range k.look() {
+	for _, s := range t.scan() {
 		running[s.PID] = true
 	}
 	for i := range left {
@@ -106,7 +106,7 @@ func (k *kin) end(wait *patience, grace time.Duration) []Process {
 	return slices.DeleteFunc(left, func(p Process) bool { return p.Fate == Untouched && !running[p.PID] })
 }
 
-// descends tells whether a process still descends from this program.
+// descends reports whether a process still descends from this program.
 func descends(s *proc.Stat) bool {
 	for self := os.Getpid(); s.Parent != self; {
 		if s.Parent <= 1 {
@@ -138,35 +138,36 @@ func command(s *proc.Stat) string {
 	return string(line)
 }
 
-// leavers is what has left its group in many runs. A service does the same in
-// each: what was ended is told of one run, what still runs of all.
-type leavers struct {
-	all []leaver
+// escaped collects the processes that left their group, over many runs. A
+// service does the same in each run: a process that was stopped is reported for
+// one run, a process that still runs for all.
+type escaped struct {
+	all []escapedProcess
 }
 
-// leaver is one of them.
-type leaver struct {
+// escapedProcess is one of them, with its variant.
+type escapedProcess struct {
 	Process
 	variant string
 	more    int // like it, in later runs
 }
 
-func (l *leavers) add(r *Run) {
-	before := len(l.all)
+func (e *escaped) add(r *Run) {
+	before := len(e.all)
 	for _, p := range r.Left {
-		i := slices.IndexFunc(l.all, func(o leaver) bool { return o.Name == p.Name && o.Fate == p.Fate && o.OfLoad == p.OfLoad })
+		i := slices.IndexFunc(e.all, func(o escapedProcess) bool { return o.Name == p.Name && o.Fate == p.Fate && o.OfLoad == p.OfLoad })
 		switch {
 		case i < 0 || i >= before || p.Fate == Untouched || p.Fate == Running:
-			l.all = append(l.all, leaver{Process: p, variant: r.Variant})
+			e.all = append(e.all, escapedProcess{Process: p, variant: r.Variant})
 		default:
-			l.all[i].more++
+			e.all[i].more++
 		}
 	}
 }
 
-func (l *leavers) notes() []string {
+func (e *escaped) notes() []string {
 	var notes []string
-	for _, p := range l.all {
+	for _, p := range e.all {
 		it, more := "it", ""
 		if p.OfLoad {
 			it = "the load"

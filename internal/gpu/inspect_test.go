@@ -27,7 +27,7 @@ func mustOpen(t *testing.T) *cuda.Library {
 // What is said about one device that nobody uses.
 func TestLook(t *testing.T) {
 	fake := cudatest.Use(t, "FAKECUDA_MEMORY=4294967296")
-	info, err := Look(mustOpen(t), Idle)
+	info, err := Inspect(mustOpen(t), Idle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestLookContext(t *testing.T) {
 			if tt.prepare != nil {
 				tt.prepare(fake)
 			}
-			info, err := Look(mustOpen(t), tt.when)
+			info, err := Inspect(mustOpen(t), tt.when)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestLookDevices(t *testing.T) {
 	fake := cudatest.Use(t, "FAKECUDA_DEVICES=2")
 	t.Setenv("CUDA_VISIBLE_DEVICES", "0,1")
 	fake.Processes(2, false)
-	info, err := Look(mustOpen(t), Never)
+	info, err := Inspect(mustOpen(t), Never)
 	if err != nil {
 		t.Fatal(err)
 	}
