@@ -15,6 +15,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver/sim"
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 	"github.com/ashlar-mem/ashlar/internal/test/script"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -26,7 +27,7 @@ func TestRestore(t *testing.T) {
 		"", "expandable_segments:True", "max_split_size_mb:40", "roundup_power2_divisions:4",
 		"large_segment_size_mb:32,expandable_segments:True",
 	} {
-		for seed := range uint64(20) {
+		for seed := range uint64(short.Times(20)) {
 			r := script.New()
 			g := scriptGen{Rand: rand.New(rand.NewPCG(seed, 7))}
 			lines := []string{"device total=8GiB conf=" + conf, "pool p"}
@@ -153,6 +154,7 @@ func TestRestoreErrors(t *testing.T) {
 
 // Whatever numbers a state has, it is refused or the allocator works from there.
 func TestRestoreAnyNumbers(t *testing.T) {
+	short.Skip(t)
 	const base = 0x400000000
 	numbers := []uint64{
 		0, 1, 512, 700, 2 * mib, 20 * mib, base - 512, base, base + 100, base + 20*mib, base + 40*mib,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
@@ -149,6 +150,7 @@ func TestReadingCommandsReportFailures(t *testing.T) {
 
 // All filters of events together are what one would do by hand.
 func TestEventFilters(t *testing.T) {
+	short.Skip(t)
 	var stdout, stderr bytes.Buffer
 	code := execute(t.Context(), stdio{out: &stdout, err: &stderr}, []string{"events", "--json", "../../testdata/variety/expand_tight.pickle.gz"})
 	if code != exitOK {

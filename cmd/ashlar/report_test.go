@@ -65,7 +65,7 @@ func document(t *testing.T, args ...string) any {
 // The numbers of a report are those of explain, whatif and stats.
 func TestReportNumbers(t *testing.T) {
 	const tight = "../../testdata/snapshots/gpt2_fixed-tight-default.pickle.gz"
-	for _, c := range []struct {
+	for _, c := range short.Some([]struct {
 		name string
 		file string
 		args []string
@@ -75,7 +75,7 @@ func TestReportNumbers(t *testing.T) {
 		{"healthy", "../../testdata/snapshots/leak_graph-default.pickle.gz", nil},
 		{"pools", "../../testdata/snapshots/streams_graphs-tight-default.pickle.gz", []string{"--limit", "273MiB"}},
 		{"settings", "../../testdata/variety/expand_tight.pickle.gz", nil},
-	} {
+	}, 2) {
 		t.Run(c.name, func(t *testing.T) {
 			args := append([]string{c.file}, c.args...)
 			html := string(commandOutput(t, append([]string{"report", "-o", "-", "--set", "max_split_size_mb:64"}, args...)...))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/version"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -358,6 +359,7 @@ func TestFrontGivesBack(t *testing.T) {
 }
 
 func TestThreads(t *testing.T) {
+	short.Skip(t)
 	for _, conf := range []string{"", "front_cache:False", "expandable_segments:False"} {
 		t.Run(conf, func(t *testing.T) {
 			t.Parallel()
@@ -464,6 +466,7 @@ func TestBuildsWithoutCgo(t *testing.T) {
 // threads that share blocks, a lock that hands out turns, and an engine that
 // notices a block that comes back twice.
 func TestSanitizers(t *testing.T) {
+	short.Skip(t)
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("no cc: the C side is not tested by itself")
 	}

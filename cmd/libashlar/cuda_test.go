@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/driver/cuda/cudatest"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // onCUDA are the settings of a process that finds a stand-in for the driver.
@@ -16,6 +17,7 @@ func onCUDA(t *testing.T, more ...string) []string {
 }
 
 func TestOverCUDA(t *testing.T) {
+	short.Skip(t)
 	t.Parallel()
 	env := onCUDA(t)
 	s := &script{t: t}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -230,6 +231,7 @@ func (w *twin) must(err error) {
 // TestDifferential performs random programs with the front on and off. What
 // the caller sees must be what an engine without a front shows.
 func TestDifferential(t *testing.T) {
+	short.Skip(t)
 	counted := []string{"allocation", "active", "requested_bytes"}
 	exact := append([]string{"allocated_bytes", "active_bytes"}, counted...)
 	for _, c := range []struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // exact is a random program of large requests, performed by the library and by
@@ -179,6 +180,7 @@ func (x *exact) finish(hits uint64, env ...string) {
 // TestLargeIsExact: for large blocks a front changes nothing, neither where
 // they lie nor what is reserved, retried or refused.
 func TestLargeIsExact(t *testing.T) {
+	short.Skip(t)
 	for _, conf := range []string{
 		"expandable_segments:True",
 		"expandable_segments:True,roundup_power2_divisions:4",

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // shimLibrary is the path of the library, built once.
@@ -71,6 +73,7 @@ func needCompiler(t *testing.T) {
 // The exception must be PyTorch's own by type, whichever of the two strings
 // PyTorch was built with, and whatever its files are called.
 func TestOutOfMemoryIsPyTorchs(t *testing.T) {
+	short.Skip(t)
 	needCompiler(t)
 	library := shimLibrary(t)
 	for _, c := range []struct {

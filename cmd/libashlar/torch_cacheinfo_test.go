@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"path/filepath"
 	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
 // PyTorch's table of virtual functions is changed where everything is as
 // expected, and not touched otherwise.
 func TestCacheInfoOfTorch(t *testing.T) {
+	short.Skip(t)
 	needCompiler(t)
 	library := shimLibrary(t)
 	program := filepath.Join(t.TempDir(), "cacheinfo")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
 )
@@ -96,6 +97,7 @@ func alone(t *testing.T, calls []call, fraction float64) (peak int64, done int) 
 // little more than an engine without one, and runs under every limit under which
 // that runs.
 func TestWorkloads(t *testing.T) {
+	short.Skip(t)
 	paths, err := filepath.Glob("../../testdata/snapshots/*-default.pickle.gz")
 	if err != nil || len(paths) < 20 {
 		t.Fatal(paths, err)

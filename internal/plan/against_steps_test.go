@@ -9,6 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -17,6 +18,7 @@ import (
 // Three of the blind runs were recorded whole. Held against them the plan has
 // nine tenths of the bytes of step 3 at least, in order; it has nearly all.
 func TestCompareSnapshots(t *testing.T) {
+	short.Skip(t)
 	dir, err := plancompare.Folder()
 	if err != nil {
 		t.Fatal(err)

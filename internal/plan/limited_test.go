@@ -126,6 +126,7 @@ func TestTraceUnderLimit(t *testing.T) {
 // Where no lever alone is enough, some are pulled together, none of them
 // without need.
 func TestTogether(t *testing.T) {
+	short.Skip(t)
 	q := byPreset(t, "batch", "16", "seq", "1024")
 	q.NoLevers = false
 	q.Capacity.Limit = 1 << 30

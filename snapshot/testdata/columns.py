@@ -47,12 +47,13 @@ def text(value):
 def stack(frames):
     if frames is None:
         return -1
-    known = stacks.known.get(id(frames))  # all objects stay alive, ids are unique
+    same = tuple(map(id, frames))  # all objects stay alive, ids are unique
+    known = stacks.known.get(same)
     if known is None:
         key = tuple((f["name"], f["filename"], f["line"]) for f in frames)
         for f in frames:
             assert list(f) == ["name", "filename", "line"], f
-        known = stacks.known[id(frames)] = stacks.add(key, [list(k) for k in key])
+        known = stacks.known[same] = stacks.add(key, [list(k) for k in key])
     return known
 
 
