@@ -20,7 +20,7 @@ const recallBatch = 256
 // is given back to the driver.
 func WithBorrower(b Borrower) Option {
 	return func(a *Allocator) {
-		a.borrower, a.back = b, make([]uint64, recallBatch)
+		a.borrower, a.recallBuffer = b, make([]uint64, recallBatch)
 	}
 }
 
@@ -31,15 +31,15 @@ func (a *Allocator) recall(all bool) (freed bool, failed error) {
 		return false, nil
 	}
 	for {
-		n := a.borrower.Recall(a.back, all)
-		for _, addr := range a.back[:n] {
+		n := a.borrower.Recall(a.recallBuffer, all)
+		for _, addr := range a.recallBuffer[:n] {
 			if err := a.free(addr); err != nil && failed == nil {
 				failed = err
 			}
 			a.afterOperation()
 		}
 		freed = freed || n > 0
-		if n < len(a.back) {
+		if n < len(a.recallBuffer) {
 			return freed, failed
 		}
 	}

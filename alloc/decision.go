@@ -41,9 +41,9 @@ type BestFit struct {
 	Smallest Span
 	// Expandable says whether expandable segments are on for the request.
 	Expandable bool
-	// Room is the size of Block and of the unmapped addresses behind it, where
+	// GrowableSize is the size of Block and of the unmapped addresses behind it, where
 	// blocks of expandable segments were chosen by that; else 0.
-	Room uint64
+	GrowableSize uint64
 }
 
 // MissReason says why a search found no block.

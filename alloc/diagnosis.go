@@ -21,21 +21,21 @@ func (e *OutOfMemoryError) Diagnosis(s Shortage) string {
 	}
 	var b strings.Builder
 	device := e.DeviceFree + e.Reserved // what could be had if all of it were free
-	room, whose := device, "can be had on the device"
+	available, whose := device, "can be had on the device"
 	limited := e.Limited && e.Limit < device
 	if limited {
-		room, whose = e.Limit, "are allowed"
+		available, whose = e.Limit, "are allowed"
 	}
 	need := e.Allocated + e.Rounded
 	fmt.Fprintf(&b, "what is in use (%s) and the request (%s) ", units.Size(e.Allocated), units.Size(e.Rounded))
-	if need > room {
-		fmt.Fprintf(&b, "need %s more than the %s that %s, however it is laid out.", units.Size(need-room), units.Size(room), whose)
+	if need > available {
+		fmt.Fprintf(&b, "need %s more than the %s that %s, however it is laid out.", units.Size(need-available), units.Size(available), whose)
 		if limited && need <= device {
 			fmt.Fprintf(&b, " The device itself could give %s: the limit is what stops it (per_process_memory_fraction).", units.Size(device))
 		}
 		return b.String()
 	}
-	fmt.Fprintf(&b, "would fit into the %s that %s", units.Size(room), whose)
+	fmt.Fprintf(&b, "would fit into the %s that %s", units.Size(available), whose)
 	if s.Free() == 0 && s.Waiting == 0 {
 		fmt.Fprintf(&b, ", but not with segments of this size: it takes one of %s.", units.Size(e.Segment))
 		return b.String()

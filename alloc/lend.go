@@ -79,13 +79,13 @@ func (l Lender) Lend(size, stream uint64, meta string) (Lent, error) {
 	lent := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceBefore + a.stats.deviceAllocs + a.stats.deviceFrees)}
 	if err == nil {
 		b := &a.blocks[id]
-		p := a.homes[b.home].pool
+		p := a.streamPools[b.streamPool].pool
 		lent.Addr, lent.Size, lent.Large = b.addr, b.size, p.kind == large
 		lent.Again = p.private == nil && b.size < a.cfg.MaxSplitSize && a.lends()
 	}
 	a.mu.Unlock()
 	if err != nil {
-		return lent, a.report(err)
+		return lent, a.notifyOOM(err)
 	}
 	return lent, nil
 }

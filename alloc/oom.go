@@ -88,7 +88,7 @@ func (a *Allocator) outOfMemory(r *request) error {
 		Device: a.device, Requested: r.size, Rounded: r.rounded, Segment: r.segment, Stream: r.stream,
 		Limited: a.limited, Limit: a.limit, Reserved: a.reserved,
 	}
-	if p := r.home.pool.private; p != nil {
+	if p := r.streamPool.pool.private; p != nil {
 		e.Pool = p.id
 	}
 	e.DeviceFree, e.DeviceTotal, e.DriverError = a.dev.MemInfo()

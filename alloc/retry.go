@@ -67,10 +67,10 @@ func (a *Allocator) countFailure(err error) {
 		return
 	}
 	a.stats.ooms++
-	// The home of the request may be gone since the lock was released.
-	h := home{stream: oom.Stream, pool: &pool{}}
+	// The stream pool of the request may be gone since the lock was released.
+	sp := streamPool{stream: oom.Stream, pool: &pool{}}
 	if oom.Pool != (PoolID{}) {
-		h.pool.private = &privatePool{id: oom.Pool}
+		sp.pool.private = &privatePool{id: oom.Pool}
 	}
-	a.emit(ActionOOM, oom.DeviceFree, oom.Rounded, &h)
+	a.emit(ActionOOM, oom.DeviceFree, oom.Rounded, &sp)
 }

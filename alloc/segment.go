@@ -9,7 +9,7 @@ type segment struct {
 	base, size uint64
 	granule    uint64 // of the mappings; 0 in a plain segment
 	head       blockID
-	home       homeID
+	streamPool streamPoolID
 }
 
 func (s *segment) expandable() bool { return s.granule != 0 }

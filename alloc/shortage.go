@@ -25,28 +25,28 @@ func (a *Allocator) Shortage(e *OutOfMemoryError) Shortage {
 	defer a.mu.Unlock()
 	s := Shortage{Routed: len(a.routes) != 0, Expandable: a.cfg.ExpandableSegments}
 	kind := kindOf(e.Rounded)
-	for _, h := range a.homes {
-		if h == nil {
+	for _, sp := range a.streamPools {
+		if sp == nil {
 			continue
 		}
 		var free uint64
-		for _, id := range h.free.appendAll(nil) {
+		for _, id := range sp.free.appendAll(nil) {
 			free += a.blocks[id].size
 		}
 		var id PoolID
-		if p := h.pool.private; p != nil {
+		if p := sp.pool.private; p != nil {
 			id = p.id
 		}
 		switch {
 		case id != e.Pool:
 			s.Private += free
-		case h.pool.kind != kind:
+		case sp.pool.kind != kind:
 			s.Kinds += free
-		case h.stream != e.Stream:
+		case sp.stream != e.Stream:
 			s.Streams += free
 		default:
 			s.Usable += free
-			if largest := h.free.before(maxBlockSize, 0); largest != noBlock {
+			if largest := sp.free.before(maxBlockSize, 0); largest != noBlock {
 				s.Largest = a.blocks[largest].size
 			}
 		}
