@@ -13,12 +13,12 @@ import (
 // last one that PyTorch was given; the other fields are what is in force, so
 // they count where both tell.
 func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
-	if b.m.KindOf(v) != pickle.Dict {
+	if b.machine.KindOf(v) != pickle.Dict {
 		var err error
 		p.extra, err = b.extra(p.extra, pickle.MakeString(uint32(keySettings)), v)
 		return err
 	}
-	x, err := b.expandDict(b.m.Items(v), 1)
+	x, err := b.expandDict(b.machine.Items(v), 1)
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func (m *Monitor) Check() Report {
 // sample takes a sample and moves the alarm.
 func (m *Monitor) sample() Report {
 	m.counters.Samples++
-	s := Take(m.a)
+	s := NewSample(m.a)
 	share := s.Share(m.o.Measure)
 	switch {
 	case s.ReservedBytes < m.o.MinReserved || share < m.o.Low:

@@ -12,7 +12,7 @@ func (l *library) base(addr uint64) (start, size uint64) {
 		if d == nil {
 			continue
 		}
-		for _, s := range d.a.Segments() {
+		for _, s := range d.alloc.Segments() {
 			if s.Address <= addr && addr < s.Address+s.TotalSize {
 				return s.Address, s.TotalSize
 			}

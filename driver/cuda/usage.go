@@ -80,8 +80,8 @@ func (l *Library) processes(info Info) ([]driver.Process, error) {
 	return all, nil
 }
 
-// own is what NVML says this process holds on a GPU.
-func (l *Library) own(info Info) (used uint64, known bool) {
+// ownMemory is what NVML says this process holds on a GPU.
+func (l *Library) ownMemory(info Info) (used uint64, known bool) {
 	all, err := l.processes(info)
 	if err != nil {
 		return 0, false

@@ -54,7 +54,7 @@ func (d *Device) begin(kind Kind) error {
 	}
 	d.mu.Lock()
 	d.calls[kind]++
-	if err := d.faults.next(kind); err != nil {
+	if err := d.faults.countCall(kind); err != nil {
 		d.mu.Unlock()
 		return err
 	}

@@ -5,7 +5,7 @@
 // A [Device] is deterministic: the same calls get the same addresses in every
 // run. They are laid out as a real driver lays them out, because the engine
 // prefers lower addresses among equal blocks (see address.go). Others in the
-// process take addresses too; [Device.Take] makes room for them.
+// process take addresses too; [Device.TakeExternal] makes room for them.
 //
 // It is strict. Everything a correct engine never does, such as freeing twice
 // or mapping memory where some is mapped already, is an error that wraps
