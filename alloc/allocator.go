@@ -72,23 +72,22 @@ func WithDevice(n int) Option {
 	return func(a *Allocator) { a.device = n }
 }
 
-// WithObserver has f called for every event of the trace, in order. It runs
+// WithObserver calls f for every event of the trace, in order. f runs
 // under the allocator's lock and must not call the allocator.
 func WithObserver(f func(Event)) Option {
 	return func(a *Allocator) { a.observer = f }
 }
 
-// WithReclaimer has f called when no cached block fits, before new memory is
-// asked for; if it reports true the search is repeated (spec 3 step 6). It
-// runs without the allocator's lock and may free memory. It is called often and
-// must be cheap: what costs something belongs into [WithOOMRetry].
+// WithReclaimer calls f when no cached block fits, before new memory is requested;
+// if f reports true, the search is repeated (spec 3 step 6). f runs without the
+// allocator's lock and may free memory. It is called often and must be cheap:
+// expensive work belongs in [WithOOMRetry].
 func WithReclaimer(f func() bool) Option {
 	return func(a *Allocator) { a.reclaim = append(a.reclaim, f) }
 }
 
-// WithOOMObserver has f called for each out-of-memory error before it is
-// returned, when nothing can be done about it any more. It runs without the
-// allocator's lock.
+// WithOOMObserver calls f for each out-of-memory error before it is returned, when
+// the failure is final. f runs without the allocator's lock.
 func WithOOMObserver(f func(*OutOfMemoryError)) Option {
 	return func(a *Allocator) { a.onOOM = append(a.onOOM, f) }
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// Diagnose says in a sentence or two why a request failed: how much more it
-// needed, or where the free memory is that could not serve it. Like
-// [Allocator.Shortage], on which it rests, it is to be asked right after the
-// failure, or by a hook. The text is for people and may change.
+// Diagnose explains in a sentence or two why a request failed: how much more it
+// needed, or where the unusable free memory is. Like [Allocator.Shortage], on
+// which it is based, call it right after the failure, or from a hook. The text is
+// for people and may change.
 func (a *Allocator) Diagnose(e *OutOfMemoryError) string { return e.Diagnosis(a.Shortage(e)) }
 
-// Diagnosis is [Allocator.Diagnose] with the state given. All of it is
-// arithmetic on the numbers of the failure.
+// Diagnosis is [Allocator.Diagnose] for a given state. It computes only with the
+// numbers of the failure.
 func (e *OutOfMemoryError) Diagnosis(s Shortage) string {
 	if e.TooLarge {
 		return fmt.Sprintf("no device has the %s that were asked for.", units.Size(e.Requested))
 	}
 	var b strings.Builder
-	device := e.DeviceFree + e.Reserved // what could be had if all of it were free
+	device := e.DeviceFree + e.Reserved // available if all of it were free
 	available, whose := device, "can be had on the device"
 	limited := e.Limited && e.Limit < device
 	if limited {

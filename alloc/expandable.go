@@ -43,9 +43,9 @@ func (a *Allocator) grow(sp *streamPool, rounded uint64) (blockID, error) {
 	return id, nil
 }
 
-// findGrowable returns the block from which on enough available addresses follow:
-// an unmapped block or the free block left of one (spec 6.2 step 1). If there
-// is none it reserves a new expandable segment.
+// findGrowable returns the block at which enough available addresses begin: an
+// unmapped block or the free block before one (spec 6.2 step 1). If there is none,
+// it reserves a new expandable segment.
 func (a *Allocator) findGrowable(sp *streamPool, rounded uint64) (blockID, error) {
 	for _, start := range sp.unmapped {
 		if prev := a.blocks[start].prev; a.blocks[prev].state == stateFree {
@@ -99,8 +99,8 @@ func (a *Allocator) reserve(sp *streamPool) (blockID, error) {
 	return id, nil
 }
 
-// MappingProblem says why nothing can be mapped under some settings; empty if
-// memory can. CUDA maps in multiples of 2 MiB, and a granule of the large pool
+// MappingProblem returns why nothing can be mapped under the given settings; empty
+// if memory can. CUDA maps in multiples of 2 MiB, and a granule of the large pool
 // is as large as large_segment_size_mb says.
 func MappingProblem(s settings.Settings) string {
 	if !s.ExpandableSegments || s.LargeSegmentSize%SmallSegment == 0 {

@@ -1,14 +1,14 @@
 package alloc
 
-// WithExplainer has f called for every [Decision], in order. It runs under the
-// allocator's lock and must not call the allocator. Without it nothing is
-// prepared: each place where a decision is told costs one comparison.
+// WithExplainer calls f for every [Decision], in order. f runs under the
+// allocator's lock and must not call the allocator. Without it a decision costs
+// one comparison.
 func WithExplainer(f func(Decision)) Option {
 	return func(a *Allocator) { a.explain = f }
 }
 
-// The functions below are called only if there is somebody to tell. They are
-// kept out of those that decide, so that these stay short.
+// The functions below are called only with an explainer. They are apart from the
+// functions that decide, so that those stay short.
 
 func (b *block) span() Span { return Span{b.addr, b.size} }
 
@@ -25,7 +25,7 @@ func (a *Allocator) explainRequest(size, rounded uint64, sp *streamPool, expanda
 	a.explain(c)
 }
 
-// explainSearch tells how a search ended: at a block that it uses, or at why it
+// explainSearch reports how a search ended: with a block that it uses, or why it
 // uses none. It is called before the block leaves the free set.
 func (a *Allocator) explainSearch(sp *streamPool, rounded uint64, id blockID, why MissReason, expandable bool) {
 	if why == missNone {
@@ -76,7 +76,7 @@ func (a *Allocator) explainSplit(b *block, rounded uint64, why SplitReason) {
 	a.explain(s)
 }
 
-// explainReturn tells of a block that had a place and a size and has merged.
+// explainReturn reports a block that had the given address and size before it merged.
 func (a *Allocator) explainReturn(b *block, sp *streamPool, addr, size uint64) {
 	before, behind := a.blocks[b.prev].state, a.blocks[b.next].state
 	a.explain(Return{
@@ -109,7 +109,7 @@ func (a *Allocator) explainGrowth(id blockID, rounded uint64) {
 	a.explain(g)
 }
 
-// explainPinned tells of the free blocks that a release leaves in their place.
+// explainPinned reports a free block that a release leaves in place.
 func (a *Allocator) explainPinned(b *block) {
 	a.explain(Pinned{Block: b.span(), Granule: a.segments[b.seg].granule})
 }

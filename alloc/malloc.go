@@ -59,8 +59,8 @@ type request struct {
 	locked     bool // the caller holds the lock
 }
 
-// mallocBlock serves a request. locked says that the caller holds the lock, which
-// may then be released for somebody else's code.
+// mallocBlock serves a request. If locked, the caller holds the lock, which may then
+// be released to call other code.
 func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (blockID, error) {
 	var private *privatePool
 	if len(a.routes) == 0 {
@@ -119,7 +119,7 @@ func (a *Allocator) search(sp *streamPool, rounded uint64, expandable bool) bloc
 	return id
 }
 
-// candidate is the one free block that a search looks at, and why it may not
+// candidate returns the one free block that a search considers, and why it may not
 // be used.
 func (a *Allocator) candidate(sp *streamPool, rounded uint64, expandable bool) (blockID, MissReason) {
 	id := sp.free.ceil(rounded)
@@ -239,8 +239,8 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 	return noBlock, a.outOfMemory(r)
 }
 
-// recalled takes back what the borrower has, and searches again if that, or
-// somebody before, has freed anything.
+// recalled takes back the borrower's blocks, and searches again if that freed
+// anything or freed is set.
 func (a *Allocator) recalled(r *request, freed bool) (blockID, error) {
 	more, err := a.recall(true)
 	if err != nil {
@@ -255,13 +255,12 @@ func (a *Allocator) recalled(r *request, freed bool) (blockID, error) {
 	return a.search(r.streamPool, r.rounded, r.expandable), nil
 }
 
-// errPoolDeleted says that the pool of a request was deleted while the lock was
-// released for somebody else's code: the request begins again, and may be another
-// pool's by then.
+// errPoolDeleted means that the pool of a request was deleted while the lock was
+// released to call other code: the request starts again, maybe in another pool.
 var errPoolDeleted = errors.New("the pool was deleted during an allocation")
 
-// deleted reports whether a pool is gone. It can be only after the lock was
-// released.
+// deleted reports whether a pool was deleted, which can happen only while the lock
+// is released.
 func (a *Allocator) deleted(p *pool) bool {
 	return p.private != nil && a.private.byID[p.private.id] != p.private
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// poolKind tells the two pools of a pair apart.
+// poolKind distinguishes the two pools of a pair.
 type poolKind uint8
 
 const (
@@ -27,9 +27,9 @@ type pool struct {
 
 type streamPoolID uint32
 
-// streamPool is where the blocks of one pool and one stream live when nobody uses
-// them. PyTorch keeps one set ordered by stream first; blocks of different
-// streams never meet, so a set for each stream is the same and faster.
+// streamPool holds the free blocks of one pool and one stream. PyTorch keeps one set
+// ordered by stream first; blocks of different streams never meet, so one set per
+// stream is equivalent and faster.
 type streamPool struct {
 	id       streamPoolID
 	stream   uint64

@@ -16,13 +16,12 @@ import (
 // from its last use. A block of size 0 gets the size that the rules imply for
 // its request where it lies.
 //
-// The driver is not asked for memory, only told if it is a [driver.Adopter], and
-// no events are emitted: the segments are taken as obtained earlier, under the
-// same settings. Statistics start
-// from the restored state. Of an expandable segment each mapped run is given
-// as one segment, and the addresses reserved for it may be given too. Where they
-// are not, runs of one pool and stream within reach of each other are taken as
-// one reservation that begins where the first one does.
+// The segments count as obtained earlier, under the same settings: the driver is
+// not asked for memory, only informed if it is a [driver.Adopter], and no events
+// are emitted. Statistics start from the restored state. Each mapped run of an
+// expandable segment is given as one segment; the addresses reserved for it may be
+// given too. Without them, runs of one pool and stream that are close enough count
+// as one reservation, which begins where the first run does.
 func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,8 +86,8 @@ func kindOfSegment(s *Segment) poolKind {
 	return small
 }
 
-// maxSegmentEnd is where the expandable segment that a run lies in ends at the latest:
-// where the next one of another pool or stream begins.
+// maxSegmentEnd returns the latest end of the expandable segment that contains a
+// run: where the next one of another pool or stream begins.
 func maxSegmentEnd(segments []Segment, i int) uint64 {
 	s := &segments[i]
 	for _, t := range segments[i+1:] {
@@ -190,7 +189,7 @@ func (a *Allocator) unmappedAt(sp *streamPool, addr uint64) blockID {
 	return noBlock
 }
 
-// adoptMapped tells the driver of a mapped run.
+// adoptMapped informs the driver of a mapped run.
 func (a *Allocator) adoptMapped(s *Segment, granule uint64) error {
 	if ad, ok := a.dev.(driver.Adopter); ok {
 		return ad.AdoptMapped(s.Address, s.TotalSize, granule)
@@ -253,7 +252,7 @@ func (r *restorer) blocks(s *Segment) error {
 	return r.finish(s)
 }
 
-// impliedSize is the size of a live block with available bytes up to the next one:
+// impliedSize is the size of an allocated block with available bytes up to the next one:
 // its rounded request, unless the rest is too small to have been split off.
 func (a *Allocator) impliedSize(p *pool, request, available uint64) uint64 {
 	rounded := a.rules.Round(max(request, 1))
@@ -314,8 +313,8 @@ func (r *restorer) finish(s *Segment) error {
 	return nil
 }
 
-// Fits reports whether a cached block of the pool would serve a request, so
-// that no memory would be asked of the driver and nothing released.
+// Fits reports whether a cached block of the pool would serve a request, without
+// new memory from the driver or a release.
 func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -2,7 +2,7 @@ package alloc
 
 type segmentID uint32
 
-// segment is memory got from the driver: a plain segment got in one piece, or
+// segment is memory obtained from the driver: a plain segment in one piece, or
 // an expandable one, a range of addresses into which memory is mapped as
 // needed. Its blocks tile it from head on.
 type segment struct {

@@ -1,7 +1,7 @@
 package alloc
 
-// Shortage says what an allocator has left when a request has failed: why free
-// memory did not serve it.
+// Shortage is the free memory of an allocator after a failed request, by the reason
+// why it could not serve the request.
 type Shortage struct {
 	// Bytes in free blocks, by what kept the request from them.
 	Usable  uint64 // its own pool and stream: none is large enough
@@ -15,11 +15,11 @@ type Shortage struct {
 	Expandable bool   // whether expandable segments are on
 }
 
-// Free is the sum over all free blocks.
+// Free returns the sum over all free blocks.
 func (s Shortage) Free() uint64 { return s.Usable + s.Streams + s.Kinds + s.Private }
 
-// Shortage describes the state after a request failed. It is to be asked right
-// after the failure, for it is the state of now.
+// Shortage describes the state after a request failed. Call it right after the
+// failure: it describes the current state.
 func (a *Allocator) Shortage(e *OutOfMemoryError) Shortage {
 	a.mu.Lock()
 	defer a.mu.Unlock()

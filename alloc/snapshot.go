@@ -11,7 +11,7 @@ import (
 // BlockState is the state of a block in a snapshot.
 type BlockState uint8
 
-// The states a snapshot tells apart.
+// The states of blocks in a snapshot.
 const (
 	Inactive          BlockState = iota // free
 	ActiveAllocated                     // handed out
@@ -48,8 +48,8 @@ type Block struct {
 	State         BlockState
 }
 
-// Segment is memory got from the driver. Of an expandable segment each run of
-// mapped memory is listed as one.
+// Segment is memory obtained from the driver. Each mapped run of an expandable
+// segment is listed as a Segment.
 type Segment struct {
 	Device        int
 	Address       uint64

@@ -81,7 +81,7 @@ func (p *parser) readInterval(f field) (int, error) {
 	return min(bits.TrailingZeros64(start), len(p.settings.RoundupPower2Divisions)-1), nil
 }
 
-// fieldAt is the same field with its fault at another token.
+// fieldAt returns the same field with its fault at another token.
 func fieldAt(f field, i int) field {
 	f.at = i
 	return f

@@ -14,7 +14,7 @@ import (
 
 // Options say how to read a file. The zero value will do.
 type Options struct {
-	// Progress is told now and then how much of the file has been read; total
+	// Progress is called now and then with how much of the file has been read; total
 	// is 0 if its size is not known.
 	Progress func(read, total int64)
 	Limits   Limits

@@ -109,7 +109,7 @@ func (d *Device) SynchronizeDevice() error {
 
 // ContextCost measures how much memory a context takes on the n-th GPU before
 // anything is allocated, by making one and giving it up again. It asks NVML
-// what this process holds or, where NVML cannot tell processes apart, how much
+// what this process holds or, where NVML cannot distinguish processes, how much
 // less of the GPU is free, which others may disturb. If there is a context
 // already it returns [ErrContextExists].
 func (l *Library) ContextCost(n int) (uint64, error) {

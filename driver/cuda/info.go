@@ -109,7 +109,7 @@ func (c *call) readText(s symbol, dev int32) (string, error) {
 	return cString(unsafe.Pointer(&c.text)), nil
 }
 
-// readUUID prefers the call that tells apart the instances of one card that is
+// readUUID prefers the call that distinguishes the instances of one card that is
 // shared out (MIG).
 func (c *call) readUUID(dev int32) (string, error) {
 	s := symDeviceGetUUIDMIG

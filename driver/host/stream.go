@@ -184,9 +184,8 @@ func (d *Device) noStream(id uint64) error {
 	return misuse("there is no stream %d", id)
 }
 
-// queueMark queues work that only tells how far a stream has come, which is a fair
-// question also while it ends and after that. It reports false if the stream
-// has ended. The device is locked.
+// queueMark queues work that only marks how far a stream has come; it is allowed
+// while the stream ends and after that. It reports false if the stream has ended. The device is locked.
 func (d *Device) queueMark(id uint64, w work) (queued bool, err error) {
 	if id >= d.nextStream {
 		return false, d.noStream(id)
@@ -195,8 +194,8 @@ func (d *Device) queueMark(id uint64, w work) (queued bool, err error) {
 	return s != nil && s.add(w), nil
 }
 
-// waiterFor returns a function that waits for the work queued on a stream by now;
-// on a closed one there is none. The device is locked.
+// waiterFor returns a function that waits for the work queued on a stream so far; a
+// closed stream has none. The device is locked.
 func (d *Device) waiterFor(id uint64) (func(), error) {
 	if id >= d.nextStream {
 		return nil, d.noStream(id)

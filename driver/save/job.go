@@ -75,7 +75,7 @@ func (j *job) queue(inFlight chan<- filling) {
 			j.fail("copying from the device", err)
 		}
 		if f.done, err = j.saver.dev.RecordEvent(j.saver.stream, 0); err != nil {
-			// Nobody can tell when the copies are done but by waiting for all.
+			// Without the event, only waiting for all copies shows that they are done.
 			j.fail("marking a copy", err)
 			if err := j.saver.dev.Synchronize(j.saver.stream); err != nil {
 				j.saver.breakDown(err)
@@ -115,8 +115,8 @@ func (j *job) wait(inFlight <-chan filling, arrived chan<- filled) {
 		}
 		arrived <- filled{f.buf, f.used}
 	}
-	// Only this tells whether something went wrong in the copies. By then the
-	// stream has passed the events of the save, so that they can be given up.
+	// Only this reports errors in the copies. By then the stream has passed the
+	// events of the save, so they can be given up.
 	if err := j.saver.dev.Synchronize(j.saver.stream); err != nil {
 		j.fail("copying from the device", err)
 	}

@@ -262,8 +262,8 @@ func (a *addressSpace) place(addr, size uint64) bool {
 	return a.placeOverExternal(c, addr, end, size)
 }
 
-// placeOverExternal places a segment where the chunk was thought to belong to somebody
-// else: the recording knows better, unless a segment is there.
+// placeOverExternal places a segment in part of a chunk that was assumed to be
+// external: the recording shows that it is not, unless a segment is there.
 func (a *addressSpace) placeOverExternal(c *chunk, addr, end, size uint64) bool {
 	for at, s := range a.segments {
 		if at < end && addr < at+roundUp(s.size, page) {

@@ -38,16 +38,16 @@ func (a *addressSpace) beginStarted() {
 	a.removeChunk(old)
 }
 
-// ExternalRange is what something beside the allocator takes of the addresses, and
-// keeps: a kernel, a library, the driver itself.
+// ExternalRange is a range of addresses that something other than the allocator
+// takes and keeps: a kernel, a library, the driver itself.
 type ExternalRange struct {
 	Bytes uint64
 	// Host: a file or memory of the host is mapped there, in no chunk.
 	Host bool
 }
 
-// TakeExternal takes addresses beside the allocator. Of the device's memory it takes
-// nothing; that is [Config].Unusable.
+// TakeExternal takes addresses for something other than the allocator. It takes none
+// of the device's memory; that is [Config].Unusable.
 func (d *Device) TakeExternal(t ExternalRange) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

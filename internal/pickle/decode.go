@@ -204,7 +204,7 @@ func (d *Decoder) run() error {
 	}
 }
 
-// executeRare executes the opcode at d.pos, of which all fixed bytes are there. It
+// executeRare executes the opcode at d.pos, whose fixed bytes are all in the window. It
 // reports whether it was STOP. On an error d.pos is still at the opcode, unless
 // the window moved.
 func (d *Decoder) executeRare(op byte) (bool, error) {
@@ -286,7 +286,7 @@ func (d *Decoder) executeRare(op byte) (bool, error) {
 }
 
 // nextOp returns the opcode behind one without arguments, 0 at the end of the
-// window. A FRAME between them only tells how the file is cut.
+// window. A FRAME between them only shows how the file is divided.
 func nextOp(b []byte) byte {
 	switch {
 	case len(b) < 2:

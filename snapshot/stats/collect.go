@@ -43,7 +43,7 @@ func (c *collector) walk(v value, path []string, device int) {
 	}
 }
 
-// isStats tells a dump from a dict that holds dumps, or none: it has a key that
+// isStats reports whether v is a dump itself, and not a dict of dumps: it has a key that
 // no other dict would have, or two counters.
 func isStats(v value) bool {
 	few := 0

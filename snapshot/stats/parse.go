@@ -30,7 +30,7 @@ func Parse(data []byte) (*Dump, error) {
 	return all[0], nil
 }
 
-// name tells a dump from the others of a text.
+// name distinguishes a dump from the others in a text.
 func (d *Dump) name() string {
 	s := "line " + strconv.Itoa(d.Line)
 	if d.Label != "" {
@@ -74,8 +74,8 @@ func ParseAll(data []byte) ([]*Dump, error) {
 	return all, nil
 }
 
-// mayHold tells cheaply whether there may be a dump in text, whatever stands
-// before its lines.
+// mayHold reports cheaply whether text may contain a dump, whatever prefixes its
+// lines have.
 func mayHold(text string) bool {
 	return hasMark(text) || hasTable(text)
 }
@@ -102,7 +102,7 @@ func scan(text string) ([]placed, *failure) {
 	return dumps, failed
 }
 
-// marks are words of which every dict of a dump has one.
+// marks are words; every dict of a dump has at least one of them.
 var marks = []string{
 	"allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes", "inactive_split", "oversize_", "num_alloc_retries", "num_ooms", ".all.", "_pool.",
 }
@@ -150,8 +150,8 @@ func scanLiterals(text string) (dumps []placed, failed *failure) {
 	return dumps, failed
 }
 
-// mayBegin reports cheaply whether a dump may begin text, which begins with a
-// bracket or an O.
+// mayBegin reports cheaply whether text, which begins with a bracket or an O, may
+// begin with a dump.
 func mayBegin(text string) bool {
 	if text[0] == 'O' {
 		return strings.HasPrefix(text, "OrderedDict")
