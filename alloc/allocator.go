@@ -21,14 +21,14 @@ type Allocator struct {
 	limited bool
 	armed   bool // garbage collection can run: a limit and a threshold are set
 
-	blocks     []block // blockID -> record
-	spare      blockID // records to reuse
-	table      addrTable
-	segments   []segment
-	spareSegs  []segmentID
-	homes      []*home // homeID -> home
-	spareHomes []homeID
-	forest     forest
+	blocks           []block // blockID -> record
+	spare            blockID // records to reuse
+	table            addrTable
+	segments         []segment
+	spareSegs        []segmentID
+	streamPools      []*streamPool // streamPoolID -> stream pool
+	spareStreamPools []streamPoolID
+	forest           forest
 
 	pools   [numKinds]*pool // the default pair
 	private privatePools
@@ -42,17 +42,17 @@ type Allocator struct {
 	waiting   [numKinds]int64 // bytes asked for in freed blocks that other streams use
 	lendings  uint64          // see Waiting.Seq
 
-	reserved uint64
-	stats    counters
-	history  history
-	observer func(Event)
-	explain  func(Decision)
-	meta     string
-	reclaim  []func() bool
-	borrower Borrower
-	back     []uint64 // room for the borrower's blocks
-	onOOM    []func(*OutOfMemoryError)
-	retry    *oomRetry
+	reserved     uint64
+	stats        counters
+	history      history
+	observer     func(Event)
+	explain      func(Decision)
+	meta         string
+	reclaim      []func() bool
+	borrower     Borrower
+	recallBuffer []uint64 // for the borrower's blocks
+	onOOM        []func(*OutOfMemoryError)
+	retry        *oomRetry
 
 	undefined *UndefinedError
 	scratch   []blockID
@@ -72,23 +72,22 @@ func WithDevice(n int) Option {
 	return func(a *Allocator) { a.device = n }
 }
 
-// WithObserver has f called for every event of the trace, in order. It runs
+// WithObserver calls f for every event of the trace, in order. f runs
 // under the allocator's lock and must not call the allocator.
 func WithObserver(f func(Event)) Option {
 	return func(a *Allocator) { a.observer = f }
 }
 
-// WithReclaimer has f called when no cached block fits, before new memory is
-// asked for; if it reports true the search is repeated (spec 3 step 6). It
-// runs without the allocator's lock and may free memory. It is called often and
-// must be cheap: what costs something belongs into [WithOOMRetry].
+// WithReclaimer calls f when no cached block fits, before new memory is requested;
+// if f reports true, the search is repeated (spec 3 step 6). f runs without the
+// allocator's lock and may free memory. It is called often and must be cheap:
+// expensive work belongs in [WithOOMRetry].
 func WithReclaimer(f func() bool) Option {
 	return func(a *Allocator) { a.reclaim = append(a.reclaim, f) }
 }
 
-// WithOOMObserver has f called for each out-of-memory error before it is
-// returned, when nothing can be done about it any more. It runs without the
-// allocator's lock.
+// WithOOMObserver calls f for each out-of-memory error before it is returned, when
+// the failure is final. f runs without the allocator's lock.
 func WithOOMObserver(f func(*OutOfMemoryError)) Option {
 	return func(a *Allocator) { a.onOOM = append(a.onOOM, f) }
 }
@@ -96,13 +95,13 @@ func WithOOMObserver(f func(*OutOfMemoryError)) Option {
 // New returns an allocator that gets its memory from d.
 func New(d driver.Driver, opts ...Option) *Allocator {
 	a := &Allocator{
-		dev:      d,
-		cfg:      settings.Default(),
-		blocks:   make([]block, 1, 1024), // index 0 is noBlock
-		table:    newAddrTable(),
-		segments: make([]segment, 1, 64),
-		homes:    make([]*home, 1, 16),
-		uses:     make([]streamUses, 1),
+		dev:         d,
+		cfg:         settings.Default(),
+		blocks:      make([]block, 1, 1024), // index 0 is noBlock
+		table:       newAddrTable(),
+		segments:    make([]segment, 1, 64),
+		streamPools: make([]*streamPool, 1, 16),
+		uses:        make([]streamUses, 1),
 	}
 	for k := range a.pools {
 		a.pools[k] = &pool{kind: poolKind(k)}
@@ -110,7 +109,7 @@ func New(d driver.Driver, opts ...Option) *Allocator {
 	for _, o := range opts {
 		o(a)
 	}
-	a.derive()
+	a.deriveRules()
 	a.stats.maxSplitSize = int64(a.cfg.MaxSplitSize) // frozen here (spec 9.3)
 	if f := a.cfg.PerProcessMemoryFraction; f < 1 {
 		a.setFraction(f)
@@ -118,8 +117,8 @@ func New(d driver.Driver, opts ...Option) *Allocator {
 	return a
 }
 
-// derive recomputes what follows from the settings and the limit.
-func (a *Allocator) derive() {
+// deriveRules recomputes what follows from the settings and the limit.
+func (a *Allocator) deriveRules() {
 	a.rules = RulesOf(a.cfg)
 	a.armed = a.limited && a.cfg.GarbageCollectionThreshold > 0
 }
@@ -147,7 +146,7 @@ func (a *Allocator) Configure(conf string) error {
 	defer a.mu.Unlock()
 	cfg, err := a.cfg.Apply(conf)
 	a.cfg = cfg
-	a.derive()
+	a.deriveRules()
 	return err
 }
 
@@ -158,7 +157,7 @@ func (a *Allocator) Use(s settings.Settings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cfg = s
-	a.derive()
+	a.deriveRules()
 }
 
 // SetMemoryFraction caps the reserved bytes at a fraction of the device's
@@ -176,7 +175,7 @@ func (a *Allocator) SetMemoryFraction(f float64) error {
 func (a *Allocator) setFraction(f float64) {
 	a.limited = f < 1
 	a.limit = uint64(f * float64(a.dev.TotalMemory()))
-	a.derive()
+	a.deriveRules()
 }
 
 // SetLimit caps the reserved bytes directly.
@@ -184,7 +183,7 @@ func (a *Allocator) SetLimit(bytes uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.limited, a.limit = true, bytes
-	a.derive()
+	a.deriveRules()
 }
 
 // Limit returns the cap on reserved bytes, if there is one.

@@ -13,10 +13,10 @@ type blockState uint8
 
 const (
 	stateNone      blockState = iota // record not in use
-	stateFree                        // in its home's free set
+	stateFree                        // in its stream pool's free set
 	stateAllocated                   // handed out, in the address table
 	statePending                     // freed, but other streams may still use it
-	stateUnmapped                    // addresses without memory, in its home's unmapped list
+	stateUnmapped                    // addresses without memory, in its stream pool's unmapped list
 )
 
 // block is a contiguous piece of a segment. The blocks of a segment tile it
@@ -26,7 +26,7 @@ type block struct {
 	requested  uint64 // bytes asked for at the last hand-out; stale in a free block
 	entered    uint64 // the pool's search counter when the block entered the free set
 	prev, next blockID
-	home       homeID
+	streamPool streamPoolID
 	seg        segmentID
 	events     uint32 // outstanding events on other streams
 	uses       usesID // streams recorded on the block

@@ -27,8 +27,8 @@ func (a *Allocator) CheckInvariants() error {
 // tally is what a walk over all segments adds up.
 type tally struct {
 	current  [numKinds][numFamilies]int64
-	free     map[homeID]int
-	unmapped map[homeID]int
+	free     map[streamPoolID]int
+	unmapped map[streamPoolID]int
 	bytes    map[*privatePool]uint64
 	events   map[blockID]uint32
 	deferred map[blockID]bool
@@ -39,7 +39,7 @@ type tally struct {
 
 func (a *Allocator) check() error {
 	t := tally{
-		free: map[homeID]int{}, unmapped: map[homeID]int{}, bytes: map[*privatePool]uint64{},
+		free: map[streamPoolID]int{}, unmapped: map[streamPoolID]int{}, bytes: map[*privatePool]uint64{},
 		events: map[blockID]uint32{}, deferred: map[blockID]bool{},
 	}
 	for _, q := range a.queues {
@@ -58,7 +58,7 @@ func (a *Allocator) check() error {
 			return fmt.Errorf("segment at %#x: %w", a.segments[id].base, err)
 		}
 	}
-	for _, f := range []func(*tally) error{a.checkHomes, a.checkRecords, a.checkStats} {
+	for _, f := range []func(*tally) error{a.checkStreamPools, a.checkRecords, a.checkStats} {
 		if err := f(&t); err != nil {
 			return err
 		}
@@ -70,9 +70,9 @@ func (a *Allocator) check() error {
 // neighbours could have been merged.
 func (a *Allocator) checkSegment(seg segmentID, t *tally) error {
 	s := &a.segments[seg]
-	h := a.homes[s.home]
-	if h == nil {
-		return fmt.Errorf("its home %d is gone", s.home)
+	sp := a.streamPools[s.streamPool]
+	if sp == nil {
+		return fmt.Errorf("its stream pool %d is gone", s.streamPool)
 	}
 	addr, prev := s.base, noBlock
 	for id := s.head; id != noBlock; id = a.blocks[id].next {
@@ -83,12 +83,12 @@ func (a *Allocator) checkSegment(seg segmentID, t *tally) error {
 			return fmt.Errorf("block at %#x size %d does not follow on %#x", b.addr, b.size, addr)
 		case b.prev != prev:
 			return fmt.Errorf("block at %#x is linked to %d on its left, want %d", b.addr, b.prev, prev)
-		case b.seg != seg || b.home != s.home || b.expandable != s.expandable():
+		case b.seg != seg || b.streamPool != s.streamPool || b.expandable != s.expandable():
 			return fmt.Errorf("block at %#x belongs elsewhere", b.addr)
 		case prev != noBlock && b.state == a.blocks[prev].state && (b.state == stateFree || b.state == stateUnmapped):
 			return fmt.Errorf("blocks at %#x and %#x are not merged", a.blocks[prev].addr, b.addr)
 		}
-		if err := a.checkBlock(id, h, t); err != nil {
+		if err := a.checkBlock(id, sp, t); err != nil {
 			return fmt.Errorf("block at %#x: %w", b.addr, err)
 		}
 		addr, prev = b.addr+b.size, id
@@ -97,23 +97,23 @@ func (a *Allocator) checkSegment(seg segmentID, t *tally) error {
 		return fmt.Errorf("its blocks end at %#x, not at %#x", addr, s.base+s.size)
 	}
 	if !s.expandable() {
-		t.current[h.pool.kind][statSegment]++
+		t.current[sp.pool.kind][statSegment]++
 	}
 	return nil
 }
 
 // checkBlock: a block is where its state says, and is added to the tally.
-func (a *Allocator) checkBlock(id blockID, h *home, t *tally) error {
+func (a *Allocator) checkBlock(id blockID, sp *streamPool, t *tally) error {
 	b := &a.blocks[id]
-	cur := &t.current[h.pool.kind]
+	cur := &t.current[sp.pool.kind]
 	if b.events != t.events[id] {
 		return fmt.Errorf("%d outstanding events, %d queued", b.events, t.events[id])
 	}
 	if b.state != stateUnmapped {
 		t.reserved += b.size
 		cur[statReservedBytes] += int64(b.size)
-		if h.pool.private != nil {
-			t.bytes[h.pool.private] += b.size
+		if sp.pool.private != nil {
+			t.bytes[sp.pool.private] += b.size
 		}
 	}
 	if b.state == stateAllocated || b.state == statePending {
@@ -143,13 +143,13 @@ func (a *Allocator) checkBlock(id blockID, h *home, t *tally) error {
 			return fmt.Errorf("uses %d but deferred %v", b.uses, t.deferred[id])
 		}
 	case stateFree:
-		t.free[h.id]++
+		t.free[sp.id]++
 		if !b.expandable && b.split() {
 			cur[statInactiveSplit]++
 			cur[statInactiveSplitBytes] += int64(b.size)
 		}
 	case stateUnmapped:
-		t.unmapped[h.id]++
+		t.unmapped[sp.id]++
 		if !b.expandable {
 			return fmt.Errorf("unmapped in a plain segment")
 		}
@@ -162,20 +162,20 @@ func (a *Allocator) checkBlock(id blockID, h *home, t *tally) error {
 	return nil
 }
 
-// checkHomes: free sets and unmapped lists hold exactly the blocks in those
+// checkStreamPools: free sets and unmapped lists hold exactly the blocks in those
 // states, in order.
-func (a *Allocator) checkHomes(t *tally) error {
-	for _, h := range a.homes {
-		if h == nil {
+func (a *Allocator) checkStreamPools(t *tally) error {
+	for _, sp := range a.streamPools {
+		if sp == nil {
 			continue
 		}
-		ids := h.free.appendAll(nil)
-		if len(ids) != t.free[h.id] || len(h.unmapped) != t.unmapped[h.id] {
-			return fmt.Errorf("home %d lists %d free and %d unmapped blocks, has %d and %d", h.id, len(ids), len(h.unmapped), t.free[h.id], t.unmapped[h.id])
+		ids := sp.free.appendAll(nil)
+		if len(ids) != t.free[sp.id] || len(sp.unmapped) != t.unmapped[sp.id] {
+			return fmt.Errorf("stream pool %d lists %d free and %d unmapped blocks, has %d and %d", sp.id, len(ids), len(sp.unmapped), t.free[sp.id], t.unmapped[sp.id])
 		}
 		for i, id := range ids {
 			b := &a.blocks[id]
-			if b.state != stateFree || b.home != h.id {
+			if b.state != stateFree || b.streamPool != sp.id {
 				return fmt.Errorf("block at %#x in state %d is in a free set", b.addr, b.state)
 			}
 			if i > 0 {
@@ -183,14 +183,14 @@ func (a *Allocator) checkHomes(t *tally) error {
 				if p.size > b.size || p.size == b.size && p.addr >= b.addr {
 					return fmt.Errorf("free set out of order at %#x", b.addr)
 				}
-				if h.free.after(p.size, p.addr) != id || h.free.before(b.size, b.addr) != ids[i-1] {
+				if sp.free.after(p.size, p.addr) != id || sp.free.before(b.size, b.addr) != ids[i-1] {
 					return fmt.Errorf("free set cannot be walked at %#x", b.addr)
 				}
 			}
 		}
-		for i, id := range h.unmapped {
+		for i, id := range sp.unmapped {
 			b := &a.blocks[id]
-			if b.state != stateUnmapped || b.home != h.id || i > 0 && a.blocks[h.unmapped[i-1]].addr >= b.addr {
+			if b.state != stateUnmapped || b.streamPool != sp.id || i > 0 && a.blocks[sp.unmapped[i-1]].addr >= b.addr {
 				return fmt.Errorf("unmapped list is wrong at %#x", b.addr)
 			}
 		}
@@ -234,7 +234,7 @@ func (a *Allocator) checkStats(t *tally) error {
 		return fmt.Errorf("%d bytes reserved, counted %d", t.reserved, a.reserved)
 	}
 	stats := a.stats // reading the peaks must not bring a.stats up to date
-	stats.settle()
+	stats.updatePeaks()
 	for f := range numFamilies {
 		var sum int64
 		for k := range stats.kinds {

@@ -84,8 +84,8 @@ func (a *Allocator) RestoreCheckpoint(c *Checkpoint) (*CheckpointDelta, error) {
 		id := a.segments[run.seg].head
 		var dead []uint64
 		for _, b := range run.blocks {
-			a.leave(id)
-			addr := a.blocks[a.takeSplit(id, b.size, b.size, b.size < a.blocks[id].size)].addr
+			a.removeFree(id)
+			addr := a.blocks[a.handOutSplit(id, b.size, b.size, b.size < a.blocks[id].size)].addr
 			if b.live {
 				delta.Allocated = append(delta.Allocated, addr)
 			} else {
@@ -110,7 +110,7 @@ func (a *Allocator) checkpointPool(id PoolID) (*privatePool, error) {
 		return nil, &PoolError{ID: id, Problem: "does not exist"}
 	}
 	if len(a.routes) == 0 {
-		if err := a.undefer(); err != nil {
+		if err := a.processDeferred(); err != nil {
 			return nil, err
 		}
 	}
@@ -149,7 +149,7 @@ func (a *Allocator) checkLayout(p *privatePool, c *Checkpoint) error {
 func (a *Allocator) segmentsOf(p *privatePool) []segmentID {
 	var out []segmentID
 	for id := range a.segments {
-		if s := &a.segments[id]; s.size != 0 && a.homes[s.home].pool.private == p {
+		if s := &a.segments[id]; s.size != 0 && a.streamPools[s.streamPool].pool.private == p {
 			out = append(out, segmentID(id))
 		}
 	}

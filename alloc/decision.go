@@ -1,9 +1,9 @@
 package alloc
 
 // A Decision is one rule as it was applied, with the numbers that decided. The
-// allocator tells them to whoever asks with [WithExplainer], in the order in
-// which it takes them, so that what it did can be put into words without a
-// second copy of its rules. Events say what happened, decisions say why.
+// allocator passes decisions to the function of [WithExplainer] in the order in
+// which it takes them, so that its actions can be explained without a second copy
+// of its rules. Events say what happened, decisions say why.
 type Decision interface{ decision() }
 
 // Span is a piece of memory: a block or a segment.
@@ -36,14 +36,14 @@ type PoolChoice struct {
 type BestFit struct {
 	Rounded uint64
 	Block   Span
-	// Smallest is the smallest block that is large enough. It is another one
-	// than Block where blocks of expandable segments were passed over.
+	// Smallest is the smallest block that is large enough. It differs from Block
+	// where blocks of expandable segments were passed over.
 	Smallest Span
 	// Expandable says whether expandable segments are on for the request.
 	Expandable bool
-	// Room is the size of Block and of the unmapped addresses behind it, where
-	// blocks of expandable segments were chosen by that; else 0.
-	Room uint64
+	// GrowableSize is the size of Block plus the unmapped range behind it, if blocks
+	// of expandable segments were compared by that; else 0.
+	GrowableSize uint64
 }
 
 // MissReason says why a search found no block.
@@ -66,7 +66,7 @@ type NoFit struct {
 	Stream  uint64
 	Reason  MissReason
 	Refused Span   // the block that was looked at and not used; Size 0 if none
-	Bound   uint64 // the size from which on the block was refused: max_split, or the request and max_non_split_rounding
+	Bound   uint64 // blocks of this size or more are refused: max_split, or the request plus max_non_split_rounding
 
 	Free    uint64 // bytes in free blocks of the pool and the stream
 	Blocks  int    // and their number
@@ -93,7 +93,7 @@ const (
 // Split reports whether the block is split.
 func (r SplitReason) Split() bool { return r >= RestIsBlock }
 
-// Splitting is the decision what becomes of the rest of a block.
+// Splitting is the decision whether the rest of a block becomes a block.
 type Splitting struct {
 	Block   Span // before
 	Rounded uint64
@@ -109,7 +109,7 @@ type SegmentRule uint8
 const (
 	SmallSegments  SegmentRule = iota // of the small pool: all have one size
 	MediumSegments                    // below 10 MiB: large_segment_size_mb
-	OwnSegment                        // from there on: the request, rounded up to 2 MiB
+	OwnSegment                        // 10 MiB or more: the request, rounded up to 2 MiB
 )
 
 // SegmentChoice is the size of the segment that is asked of the driver. The
@@ -118,8 +118,8 @@ type SegmentChoice struct {
 	Rounded    uint64
 	Segment    uint64
 	Rule       SegmentRule
-	From       uint64 // the rule holds for sizes from this one on
-	To         uint64 // and below this one; 0 without end
+	From       uint64 // the rule holds for sizes of at least this
+	To         uint64 // and below this; 0 for no bound
 	Unit       uint64 // Segment is a multiple of it, for OwnSegment
 	Expandable bool   // memory is mapped into an expandable segment instead
 	Limited    bool   // there is a limit to compare with
@@ -136,7 +136,7 @@ type DriverRefusal struct {
 	Mapping bool // into an expandable segment
 }
 
-// NewSegment is a plain segment got from the driver.
+// NewSegment is a plain segment obtained from the driver.
 type NewSegment struct {
 	Segment Span
 }

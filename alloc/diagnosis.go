@@ -7,35 +7,35 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// Diagnose says in a sentence or two why a request failed: how much more it
-// needed, or where the free memory is that could not serve it. Like
-// [Allocator.Shortage], on which it rests, it is to be asked right after the
-// failure, or by a hook. The text is for people and may change.
+// Diagnose explains in a sentence or two why a request failed: how much more it
+// needed, or where the unusable free memory is. Like [Allocator.Shortage], on
+// which it is based, call it right after the failure, or from a hook. The text is
+// for people and may change.
 func (a *Allocator) Diagnose(e *OutOfMemoryError) string { return e.Diagnosis(a.Shortage(e)) }
 
-// Diagnosis is [Allocator.Diagnose] with the state given. All of it is
-// arithmetic on the numbers of the failure.
+// Diagnosis is [Allocator.Diagnose] for a given state. It computes only with the
+// numbers of the failure.
 func (e *OutOfMemoryError) Diagnosis(s Shortage) string {
 	if e.TooLarge {
 		return fmt.Sprintf("no device has the %s that were asked for.", units.Size(e.Requested))
 	}
 	var b strings.Builder
-	device := e.DeviceFree + e.Reserved // what could be had if all of it were free
-	room, whose := device, "can be had on the device"
+	device := e.DeviceFree + e.Reserved // available if all of it were free
+	available, whose := device, "can be had on the device"
 	limited := e.Limited && e.Limit < device
 	if limited {
-		room, whose = e.Limit, "are allowed"
+		available, whose = e.Limit, "are allowed"
 	}
 	need := e.Allocated + e.Rounded
 	fmt.Fprintf(&b, "what is in use (%s) and the request (%s) ", units.Size(e.Allocated), units.Size(e.Rounded))
-	if need > room {
-		fmt.Fprintf(&b, "need %s more than the %s that %s, however it is laid out.", units.Size(need-room), units.Size(room), whose)
+	if need > available {
+		fmt.Fprintf(&b, "need %s more than the %s that %s, however it is laid out.", units.Size(need-available), units.Size(available), whose)
 		if limited && need <= device {
 			fmt.Fprintf(&b, " The device itself could give %s: the limit is what stops it (per_process_memory_fraction).", units.Size(device))
 		}
 		return b.String()
 	}
-	fmt.Fprintf(&b, "would fit into the %s that %s", units.Size(room), whose)
+	fmt.Fprintf(&b, "would fit into the %s that %s", units.Size(available), whose)
 	if s.Free() == 0 && s.Waiting == 0 {
 		fmt.Fprintf(&b, ", but not with segments of this size: it takes one of %s.", units.Size(e.Segment))
 		return b.String()

@@ -1,56 +1,55 @@
-// Package alloc is the allocator engine: over any [driver.Driver] it behaves as
-// PyTorch 2.11's caching CUDA allocator does, rule for rule, as
-// [docs/spec/pytorch-2.11-allocator.md] specifies.
+// Package alloc is the allocator engine. On top of any [driver.Driver] it follows
+// PyTorch 2.11's caching CUDA allocator rule for rule, as specified in
+// [docs/spec/pytorch-2.11-allocator.md].
 //
 // # Vocabulary
 //
-// A segment is memory got from the driver. It is tiled by blocks, which are
-// split off, handed out, freed and merged again. Free blocks wait in the pool
-// they came from: small for requests up to 1 MiB, large above. Pools keep the
-// streams apart, because a free block may be reused without waiting only on
-// the stream that used it last. Reserved is what segments hold, allocated what
-// was handed out, active also what was freed but is still in use on another
+// A segment is memory obtained from the driver. Blocks tile it: they are split,
+// handed out, freed and merged. Free blocks wait in the pool they came from:
+// small for requests up to 1 MiB, large above. Pools keep streams apart, because
+// a free block can be reused without waiting only on the stream that used it
+// last. Reserved bytes are what segments hold. Allocated bytes were handed out.
+// Active bytes are those plus what was freed but is still in use on another
 // stream. Private pools, for CUDA graphs and MemPools, have segments of their
-// own; while a route is active allocations go to one of them.
+// own; while a route is active, allocations go to one of them.
 //
 // # The life of a request
 //
-// Malloc rounds the size (rules.go), looks for the smallest cached block that
-// fits, the lowest address among equals (malloc.go, freeset.go), and splits off
-// what is left (split.go). If nothing fits it collects garbage (collect.go),
-// asks the driver for a segment or maps more of an expandable one
-// (expandable.go), and when the driver or the limit refuses it releases
-// cached memory (release.go) and tries again. What remains is an
-// [*OutOfMemoryError] (oom.go). Free merges the block with its free neighbours
-// (free.go), or, if other streams use it, waits for them (streams.go).
-// Events tell what happened (event.go), decisions why (decision.go).
+// Malloc rounds the size (rules.go), takes the smallest cached block that fits,
+// the lowest address among equals (malloc.go, freeset.go), and splits off the
+// rest (split.go). If no block fits, it collects garbage (collect.go), then asks
+// the driver for a segment or maps more of an expandable one (expandable.go). If
+// the driver or the limit refuses, it releases cached memory (release.go) and
+// tries again. If that fails too, it returns an [*OutOfMemoryError] (oom.go).
+// Free merges the block with its free neighbours (free.go), once all streams that
+// use it have passed (streams.go). Events record what happened (event.go),
+// decisions why (decision.go).
 //
 // # When memory runs out
 //
-// Three functions of the program can be called on the way, none of them under
-// the allocator's lock. [WithReclaimer] comes first, whenever no cached block
-// fits: it gives back what the program itself keeps for later. (A cache of freed
-// blocks in front of the allocator is a [Borrower], and is asked under the lock.)
-// [WithOOMRetry] comes when the release of cached memory did not help and the
-// request is about to fail: it may drop what is dear, and have the request tried
-// again. [WithOOMObserver] comes last and is only told: the request has failed.
-// The [*OutOfMemoryError] that the latter two see holds the numbers at that
-// moment. Its text is PyTorch's sentence, word for word. Why the request failed,
-// and where the free memory is that could not serve it, says
-// [Allocator.Diagnose] in a sentence, and [Allocator.Shortage] in numbers:
+// The allocator can call three functions of the program, none of them under its
+// lock. That of [WithReclaimer] runs whenever no cached block fits: it frees what
+// the program itself keeps for later. (A cache of freed blocks in front of the
+// allocator is a [Borrower], and is asked under the lock.) That of [WithOOMRetry]
+// runs when releasing cached memory did not help: it may free expensive state and
+// ask for a retry. That of [WithOOMObserver] runs last, after the request has
+// failed. The latter two get an [*OutOfMemoryError] with the numbers of that
+// moment; its text is PyTorch's message, word for word. [Allocator.Diagnose] says
+// why the request failed and where the unusable free memory is;
+// [Allocator.Shortage] gives the same in numbers:
 //
 //	var oom *alloc.OutOfMemoryError
 //	if errors.As(err, &oom) {
 //		log.Print(oom.Numbers(), " ", a.Diagnose(oom))
 //	}
 //
-// # Truth
+// # Fidelity
 //
-// The rules are judged by recordings of the real allocator: every event,
-// statistic, segment and block must come out the same. Comments cite the rule
-// they follow by its section in the specification ("spec 7.3"). Where PyTorch
-// itself is undefined the engine stays sound and says so
-// ([Allocator.Undefined]).
+// Tests compare the engine with recordings of the real allocator: every event,
+// statistic, segment and block must be the same. Comments cite the rule they
+// follow by its section in the specification ("spec 7.3"). Where PyTorch's own
+// behaviour is undefined, the engine stays sound and [Allocator.Undefined]
+// reports it.
 //
 // # Invariants
 //
@@ -60,8 +59,8 @@
 //	current = sum over the blocks, for every statistic that has a current
 //	reserved total = sum of segment sizes = reserved_bytes.all.current
 //
-// [Allocator.CheckInvariants] verifies them; builds with the tag invariants do
-// so after every operation.
+// [Allocator.CheckInvariants] verifies them. Builds with the tag invariants verify
+// them after every operation.
 //
 // # Use
 //

@@ -29,8 +29,8 @@ func (e *RouteActiveError) Error() string {
 	return e.Doing + ": not possible while a memory pool or a graph capture receives allocations; end it first"
 }
 
-// UndefinedError marks the point from which on PyTorch's own behaviour is
-// undefined, so that no replay can be compared with it.
+// UndefinedError marks the point after which PyTorch's own behaviour is undefined,
+// so that no replay can be compared with it.
 type UndefinedError struct {
 	Pool   PoolID
 	Reason string

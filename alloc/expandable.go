@@ -13,8 +13,8 @@ import (
 // grow gets memory for a rounded size by mapping into an expandable segment
 // (spec 6.2). It returns a mapped block that is in no set, or noBlock if the
 // driver is out of memory; what was mapped before that stays, free.
-func (a *Allocator) grow(h *home, rounded uint64) (blockID, error) {
-	id, err := a.findRoom(h, rounded)
+func (a *Allocator) grow(sp *streamPool, rounded uint64) (blockID, error) {
+	id, err := a.findGrowable(sp, rounded)
 	if id == noBlock || err != nil {
 		return noBlock, err
 	}
@@ -36,28 +36,28 @@ func (a *Allocator) grow(h *home, rounded uint64) (blockID, error) {
 		}
 		id = next // the newly mapped block absorbed the candidate
 	}
-	a.leave(id)
-	if p := h.pool.private; p != nil {
+	a.removeFree(id)
+	if p := sp.pool.private; p != nil {
 		p.segments++
 	}
 	return id, nil
 }
 
-// findRoom returns the block from which on enough available addresses follow:
-// an unmapped block or the free block left of one (spec 6.2 step 1). If there
-// is none it reserves a new expandable segment.
-func (a *Allocator) findRoom(h *home, rounded uint64) (blockID, error) {
-	for _, start := range h.unmapped {
+// findGrowable returns the block at which enough available addresses begin: an
+// unmapped block or the free block before one (spec 6.2 step 1). If there is none,
+// it reserves a new expandable segment.
+func (a *Allocator) findGrowable(sp *streamPool, rounded uint64) (blockID, error) {
+	for _, start := range sp.unmapped {
 		if prev := a.blocks[start].prev; a.blocks[prev].state == stateFree {
 			start = prev
 		}
-		room := uint64(0)
+		available := uint64(0)
 		for at := start; at != noBlock; at = a.blocks[at].next {
 			b := &a.blocks[at]
 			if b.state != stateFree && b.state != stateUnmapped {
 				break
 			}
-			if room += b.size; room >= rounded {
+			if available += b.size; available >= rounded {
 				return start, nil
 			}
 		}
@@ -65,20 +65,20 @@ func (a *Allocator) findRoom(h *home, rounded uint64) (blockID, error) {
 	// No reservation is large enough for what is larger than the device. PyTorch
 	// makes another one for each try and never gives them back; one that holds
 	// nothing serves as well, since the mapping fails.
-	for _, id := range h.unmapped {
+	for _, id := range sp.unmapped {
 		if !a.blocks[id].split() {
 			return id, nil
 		}
 	}
-	return a.reserve(h)
+	return a.reserve(sp)
 }
 
 // reserve makes a new expandable segment: one unmapped block over addresses
 // for nine eighths of the device's memory (spec 6.1).
-func (a *Allocator) reserve(h *home) (blockID, error) {
-	granule := a.rules.Granule(h.pool.kind == large)
+func (a *Allocator) reserve(sp *streamPool) (blockID, error) {
+	granule := a.rules.Granule(sp.pool.kind == large)
 	size := ReservationSize(a.dev.TotalMemory(), granule)
-	base, err := a.dev.Reserve(size, h.stream)
+	base, err := a.dev.Reserve(size, sp.stream)
 	if errors.Is(err, driver.ErrOutOfMemory) {
 		return noBlock, nil
 	}
@@ -88,19 +88,19 @@ func (a *Allocator) reserve(h *home) (blockID, error) {
 	if err := checkRange(base, size); err != nil {
 		return noBlock, errors.Join(fmt.Errorf("the driver returned %w", err), a.dev.Unreserve(base, size))
 	}
-	seg := a.newSegment(segment{base: base, size: size, granule: granule, home: h.id})
+	seg := a.newSegment(segment{base: base, size: size, granule: granule, streamPool: sp.id})
 	id := a.newBlock()
 	a.segments[seg].head = id
-	a.blocks[id] = block{addr: base, size: size, home: h.id, seg: seg, expandable: true}
-	a.enterUnmapped(id)
+	a.blocks[id] = block{addr: base, size: size, streamPool: sp.id, seg: seg, expandable: true}
+	a.insertUnmapped(id)
 	if a.explain != nil {
-		a.explain(Reservation{Range: Span{base, size}, Granule: granule, Large: h.pool.kind == large, Stream: h.stream})
+		a.explain(Reservation{Range: Span{base, size}, Granule: granule, Large: sp.pool.kind == large, Stream: sp.stream})
 	}
 	return id, nil
 }
 
-// MappingProblem says why nothing can be mapped under some settings; empty if
-// memory can. CUDA maps in multiples of 2 MiB, and a granule of the large pool
+// MappingProblem returns why nothing can be mapped under the given settings; empty
+// if memory can. CUDA maps in multiples of 2 MiB, and a granule of the large pool
 // is as large as large_segment_size_mb says.
 func MappingProblem(s settings.Settings) string {
 	if !s.ExpandableSegments || s.LargeSegmentSize%SmallSegment == 0 {
@@ -115,7 +115,7 @@ func MappingProblem(s settings.Settings) string {
 // memory; then nothing changed.
 func (a *Allocator) mapFront(id blockID, n uint64) (bool, error) {
 	b := &a.blocks[id]
-	h := a.homes[b.home]
+	sp := a.streamPools[b.streamPool]
 	granule := a.segments[b.seg].granule
 	addr, size := b.addr, roundUp(n, granule)
 	err := a.dev.Map(addr, size, granule)
@@ -128,29 +128,29 @@ func (a *Allocator) mapFront(id blockID, n uint64) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("mapping %d bytes at %#x: %w", size, addr, err)
 	}
-	a.leaveUnmapped(id)
+	a.removeUnmapped(id)
 	if size < b.size {
 		rest := a.newBlock()
 		b = &a.blocks[id]
-		a.blocks[rest] = block{addr: addr + size, size: b.size - size, home: b.home, seg: b.seg, expandable: true}
+		a.blocks[rest] = block{addr: addr + size, size: b.size - size, streamPool: b.streamPool, seg: b.seg, expandable: true}
 		b.size = size
 		a.linkAfter(id, rest)
-		a.enterUnmapped(rest)
+		a.insertUnmapped(rest)
 	}
 	for _, n := range [2]blockID{b.prev, b.next} {
 		if a.blocks[n].state == stateFree {
-			a.leave(n)
+			a.removeFree(n)
 			a.absorb(id, n)
 		}
 	}
-	a.enter(id)
+	a.insertFree(id)
 	a.reserved += size
-	if p := h.pool.private; p != nil {
+	if p := sp.pool.private; p != nil {
 		p.bytes += size
 	}
-	a.stats.add(h.pool.kind, statReservedBytes, int64(size))
+	a.stats.add(sp.pool.kind, statReservedBytes, int64(size))
 	a.stats.deviceAllocs++
-	a.emit(ActionSegmentMap, addr, size, h)
+	a.emit(ActionSegmentMap, addr, size, sp)
 	if a.explain != nil {
 		a.explain(Mapping{Mapped: Span{addr, size}, Missing: n, Granule: granule})
 	}
@@ -161,7 +161,7 @@ func (a *Allocator) mapFront(id blockID, n uint64) (bool, error) {
 // segment that is entirely unmapped then is dropped.
 func (a *Allocator) unmap(id blockID) error {
 	b := &a.blocks[id]
-	h := a.homes[b.home]
+	sp := a.streamPools[b.streamPool]
 	seg := &a.segments[b.seg]
 	start, end := wholeGranules(seg.base, b.span(), seg.granule)
 	if start == end {
@@ -171,13 +171,13 @@ func (a *Allocator) unmap(id blockID) error {
 		return nil
 	}
 	size := end - start
-	if err := a.dev.Unmap(start, size, seg.granule, h.stream); err != nil {
+	if err := a.dev.Unmap(start, size, seg.granule, sp.stream); err != nil {
 		return fmt.Errorf("unmapping %d bytes at %#x: %w", size, start, err)
 	}
 	if a.explain != nil {
 		a.explain(Unmapping{Block: b.span(), Unmapped: Span{start, size}, Granule: seg.granule})
 	}
-	a.leave(id)
+	a.removeFree(id)
 	if front := start - b.addr; front > 0 {
 		a.cutFree(id, b.addr, front, a.linkBefore)
 	}
@@ -190,19 +190,19 @@ func (a *Allocator) unmap(id blockID) error {
 	b.state = statePending // in no set while it merges
 	for _, n := range [2]blockID{b.prev, b.next} {
 		if a.blocks[n].state == stateUnmapped {
-			a.leaveUnmapped(n)
+			a.removeUnmapped(n)
 			a.absorb(id, n)
 		}
 	}
-	a.enterUnmapped(id)
+	a.insertUnmapped(id)
 	a.reserved -= size
-	a.stats.add(h.pool.kind, statReservedBytes, -int64(size))
-	if p := h.pool.private; p != nil {
+	a.stats.add(sp.pool.kind, statReservedBytes, -int64(size))
+	if p := sp.pool.private; p != nil {
 		p.bytes -= size
 		a.dropSegmentCount(p)
 	}
 	a.stats.deviceFrees++
-	a.emit(ActionSegmentUnmap, start, size, h)
+	a.emit(ActionSegmentUnmap, start, size, sp)
 	if !b.split() {
 		return a.unreserve(id)
 	}
@@ -214,13 +214,13 @@ func (a *Allocator) unmap(id blockID) error {
 func (a *Allocator) cutFree(id blockID, addr, size uint64, link func(at, id blockID)) {
 	cut := a.newBlock()
 	b := &a.blocks[id]
-	a.blocks[cut] = block{addr: addr, size: size, home: b.home, seg: b.seg, expandable: true}
+	a.blocks[cut] = block{addr: addr, size: size, streamPool: b.streamPool, seg: b.seg, expandable: true}
 	if addr == b.addr {
 		b.addr += size
 	}
 	b.size -= size
 	link(id, cut)
-	a.enter(cut)
+	a.insertFree(cut)
 }
 
 // unreserve drops an expandable segment whose one block is unmapped.
@@ -230,30 +230,30 @@ func (a *Allocator) unreserve(id blockID) error {
 	if err := a.dev.Unreserve(seg.base, seg.size); err != nil {
 		return fmt.Errorf("giving back %d bytes of addresses at %#x: %w", seg.size, seg.base, err)
 	}
-	a.leaveUnmapped(id)
+	a.removeUnmapped(id)
 	a.dropSegment(b.seg)
 	a.dropBlock(id)
 	return nil
 }
 
-// enterUnmapped puts a block into its home's list of unmapped blocks.
-func (a *Allocator) enterUnmapped(id blockID) {
+// insertUnmapped puts a block into its stream pool's list of unmapped blocks.
+func (a *Allocator) insertUnmapped(id blockID) {
 	b := &a.blocks[id]
 	b.state = stateUnmapped
-	h := a.homes[b.home]
-	i, _ := a.findUnmapped(h, b.addr)
-	h.unmapped = slices.Insert(h.unmapped, i, id)
+	sp := a.streamPools[b.streamPool]
+	i, _ := a.findUnmapped(sp, b.addr)
+	sp.unmapped = slices.Insert(sp.unmapped, i, id)
 }
 
-func (a *Allocator) leaveUnmapped(id blockID) {
+func (a *Allocator) removeUnmapped(id blockID) {
 	b := &a.blocks[id]
-	h := a.homes[b.home]
-	i, _ := a.findUnmapped(h, b.addr)
-	h.unmapped = slices.Delete(h.unmapped, i, i+1)
+	sp := a.streamPools[b.streamPool]
+	i, _ := a.findUnmapped(sp, b.addr)
+	sp.unmapped = slices.Delete(sp.unmapped, i, i+1)
 }
 
-func (a *Allocator) findUnmapped(h *home, addr uint64) (int, bool) {
-	return slices.BinarySearchFunc(h.unmapped, addr, func(id blockID, addr uint64) int {
+func (a *Allocator) findUnmapped(sp *streamPool, addr uint64) (int, bool) {
+	return slices.BinarySearchFunc(sp.unmapped, addr, func(id blockID, addr uint64) int {
 		return cmp.Compare(a.blocks[id].addr, addr)
 	})
 }

@@ -54,8 +54,8 @@ func TestReservationsStay(t *testing.T) {
 	}
 }
 
-// A search among blocks of expandable segments tells the room that it went by.
-func TestBestFitRoom(t *testing.T) {
+// A search among blocks of expandable segments reports the growable size that it went by.
+func TestBestFitGrowableSize(t *testing.T) {
 	const total = 1 << 30
 	for conf, want := range map[string]uint64{"": 0, "expandable_segments:True": 58 * 20 * mib} { // 9/8 of it in whole granules
 		var fit alloc.BestFit
@@ -67,8 +67,8 @@ func TestBestFitRoom(t *testing.T) {
 			}))
 		check(a.Free(must(a.Malloc(30*mib, 0))))
 		must(a.Malloc(30*mib, 0))
-		if fit.Block.Size == 0 || fit.Room != want {
-			t.Errorf("%q: %+v, want room %d", conf, fit, want)
+		if fit.Block.Size == 0 || fit.GrowableSize != want {
+			t.Errorf("%q: %+v, want growable size %d", conf, fit, want)
 		}
 	}
 }

@@ -1,43 +1,43 @@
 package alloc
 
-// WithExplainer has f called for every [Decision], in order. It runs under the
-// allocator's lock and must not call the allocator. Without it nothing is
-// prepared: each place where a decision is told costs one comparison.
+// WithExplainer calls f for every [Decision], in order. f runs under the
+// allocator's lock and must not call the allocator. Without it a decision costs
+// one comparison.
 func WithExplainer(f func(Decision)) Option {
 	return func(a *Allocator) { a.explain = f }
 }
 
-// The functions below are called only if there is somebody to tell. They are
-// kept out of those that decide, so that these stay short.
+// The functions below are called only with an explainer. They are apart from the
+// functions that decide, so that those stay short.
 
 func (b *block) span() Span { return Span{b.addr, b.size} }
 
-func (a *Allocator) explainRequest(size, rounded uint64, h *home, expandable bool) {
+func (a *Allocator) explainRequest(size, rounded uint64, sp *streamPool, expandable bool) {
 	r := Rounding{Request: size, Rounded: rounded, Unit: MinBlock}
 	if d := a.rules.divisionsOf(size); d > 0 {
 		r.Divisions, r.Unit = d, divisionStep(size, d)
 	}
 	a.explain(r)
-	c := PoolChoice{Rounded: rounded, SmallMax: SmallMax, Large: h.pool.kind == large, Stream: h.stream, Expandable: expandable}
-	if p := h.pool.private; p != nil {
+	c := PoolChoice{Rounded: rounded, SmallMax: SmallMax, Large: sp.pool.kind == large, Stream: sp.stream, Expandable: expandable}
+	if p := sp.pool.private; p != nil {
 		c.Pool = p.id
 	}
 	a.explain(c)
 }
 
-// explainSearch tells how a search ended: at a block that it uses, or at why it
+// explainSearch reports how a search ended: with a block that it uses, or why it
 // uses none. It is called before the block leaves the free set.
-func (a *Allocator) explainSearch(h *home, rounded uint64, id blockID, why MissReason, expandable bool) {
+func (a *Allocator) explainSearch(sp *streamPool, rounded uint64, id blockID, why MissReason, expandable bool) {
 	if why == missNone {
-		smallest := h.free.ceil(rounded)
+		smallest := sp.free.ceil(rounded)
 		fit := BestFit{Rounded: rounded, Block: a.blocks[id].span(), Smallest: a.blocks[smallest].span(), Expandable: expandable}
 		if expandable && a.blocks[smallest].expandable {
-			fit.Room = a.room(id)
+			fit.GrowableSize = a.growableSize(id)
 		}
 		a.explain(fit)
 		return
 	}
-	n := NoFit{Rounded: rounded, Large: h.pool.kind == large, Stream: h.stream, Reason: why}
+	n := NoFit{Rounded: rounded, Large: sp.pool.kind == large, Stream: sp.stream, Reason: why}
 	switch why {
 	case KeptForLarge:
 		n.Bound = a.cfg.MaxSplitSize
@@ -47,13 +47,13 @@ func (a *Allocator) explainSearch(h *home, rounded uint64, id blockID, why MissR
 	if id != noBlock {
 		n.Refused = a.blocks[id].span()
 	}
-	for _, f := range h.free.appendAll(nil) {
+	for _, f := range sp.free.appendAll(nil) {
 		n.Free += a.blocks[f].size
 		n.Blocks++
 		n.Largest = max(n.Largest, a.blocks[f].size)
 	}
-	for _, other := range h.pool.homes {
-		if other == h {
+	for _, other := range sp.pool.streamPools {
+		if other == sp {
 			continue
 		}
 		if f := other.free.before(maxBlockSize, 0); f != noBlock && a.blocks[f].size > n.Elsewhere.Size {
@@ -76,12 +76,12 @@ func (a *Allocator) explainSplit(b *block, rounded uint64, why SplitReason) {
 	a.explain(s)
 }
 
-// explainReturn tells of a block that had a place and a size and has merged.
-func (a *Allocator) explainReturn(b *block, h *home, addr, size uint64) {
+// explainReturn reports a block that had the given address and size before it merged.
+func (a *Allocator) explainReturn(b *block, sp *streamPool, addr, size uint64) {
 	before, behind := a.blocks[b.prev].state, a.blocks[b.next].state
 	a.explain(Return{
 		Block: Span{addr, size}, Left: addr - b.addr, Right: b.addr + b.size - (addr + size),
-		Whole: !b.split(), Large: h.pool.kind == large, Stream: h.stream,
+		Whole: !b.split(), Large: sp.pool.kind == large, Stream: sp.stream,
 		Grows: behind == stateUnmapped,
 		Apart: b.expandable && (before == stateNone || before == stateUnmapped) && (behind == stateNone || behind == stateUnmapped),
 	})
@@ -109,7 +109,7 @@ func (a *Allocator) explainGrowth(id blockID, rounded uint64) {
 	a.explain(g)
 }
 
-// explainPinned tells of the free blocks that a release leaves in their place.
+// explainPinned reports a free block that a release leaves in place.
 func (a *Allocator) explainPinned(b *block) {
 	a.explain(Pinned{Block: b.span(), Granule: a.segments[b.seg].granule})
 }

@@ -32,27 +32,27 @@ func (a *Allocator) free(addr uint64) error {
 // freeBlock frees a block that is in the address table no longer.
 func (a *Allocator) freeBlock(id blockID) error {
 	b := &a.blocks[id]
-	h := a.homes[b.home]
+	sp := a.streamPools[b.streamPool]
 	b.state = statePending
-	a.stats.freeRequested(h.pool.kind, int64(b.size))
+	a.stats.freeRequested(sp.pool.kind, int64(b.size))
 	var tick int64
 	if a.tracing() {
 		tick = a.tick()
-		a.emitAt(tick, ActionFreeRequested, b.addr, b.requested, b.size, h)
+		a.emitAt(tick, ActionFreeRequested, b.addr, b.requested, b.size, sp)
 	}
 	if b.size >= a.cfg.MaxSplitSize {
 		a.stats.oversizeAllocations.add(-1)
 	}
 	if b.uses == noUses {
 		requested := int64(b.requested)
-		a.giveBack(id, b, h, tick)
-		a.stats.regain(h.pool.kind, requested)
+		a.giveBack(id, b, sp, tick)
+		a.stats.raiseSlack(sp.pool.kind, requested)
 		return nil
 	}
 	if a.explain != nil {
 		a.explain(Pending{Block: b.span(), Streams: slices.Clone(a.uses[b.uses].streams)})
 	}
-	a.waiting[h.pool.kind] += int64(b.requested)
+	a.waiting[sp.pool.kind] += int64(b.requested)
 	if len(a.routes) != 0 {
 		a.deferFree(id)
 		return nil
@@ -62,11 +62,11 @@ func (a *Allocator) freeBlock(id blockID) error {
 
 // giveBack returns a block to its pool and merges it with its free neighbours
 // (spec 4.4). tick is the time of the event.
-func (a *Allocator) giveBack(id blockID, b *block, h *home, tick int64) {
+func (a *Allocator) giveBack(id blockID, b *block, sp *streamPool, tick int64) {
 	if a.tracing() {
-		a.emitAt(tick, ActionFreeCompleted, b.addr, b.requested, b.size, h)
+		a.emitAt(tick, ActionFreeCompleted, b.addr, b.requested, b.size, sp)
 	}
-	if p := h.pool.private; p != nil && p.orphan {
+	if p := sp.pool.private; p != nil && p.orphan {
 		a.setUndefined(p.id, fmt.Sprintf("a block at %#x is returned to pool %v, which was deleted while the block was in use", b.addr, p.id))
 	}
 	size := b.size
@@ -76,22 +76,22 @@ func (a *Allocator) giveBack(id blockID, b *block, h *home, tick int64) {
 	if l := &a.blocks[left]; l.state == stateFree {
 		splits--
 		bytes -= int64(l.size)
-		h.free.remove(l.size, l.addr)
+		sp.free.remove(l.size, l.addr)
 		a.absorb(id, left)
 	}
 	if r := &a.blocks[right]; r.state == stateFree {
 		splits--
 		bytes -= int64(r.size)
-		h.free.remove(r.size, r.addr)
+		sp.free.remove(r.size, r.addr)
 		a.absorb(id, right)
 	}
 	b.state = stateFree
-	b.entered = h.pool.searches
-	h.free.insert(b.size, b.addr, id)
+	b.entered = sp.pool.searches
+	sp.free.insert(b.size, b.addr, id)
 	if a.explain != nil {
-		a.explainReturn(b, h, addr, size)
+		a.explainReturn(b, sp, addr, size)
 	}
-	k := h.pool.kind
+	k := sp.pool.kind
 	if !b.expandable {
 		if b.split() {
 			splits++

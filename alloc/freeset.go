@@ -41,7 +41,7 @@ const (
 	classWords = (classCount + 63) / 64
 )
 
-// Limits of what the keys can tell apart; segments beyond them are refused
+// Limits of what the keys can represent; segments beyond them are refused
 // when the driver hands them out.
 const (
 	maxAddress   = uint64(1) << (addrKeyBits + unitBits)

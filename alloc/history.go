@@ -80,22 +80,22 @@ func (a *Allocator) tick() int64 {
 }
 
 // emit records one event that happens now and concerns no block.
-func (a *Allocator) emit(action Action, addr, size uint64, h *home) {
-	a.emitAt(a.tick(), action, addr, size, 0, h)
+func (a *Allocator) emit(action Action, addr, size uint64, sp *streamPool) {
+	a.emitAt(a.tick(), action, addr, size, 0, sp)
 }
 
 // emitAt records one event; block is the size of the block it concerns.
-func (a *Allocator) emitAt(tick int64, action Action, addr, size, block uint64, h *home) {
+func (a *Allocator) emitAt(tick int64, action Action, addr, size, block uint64, sp *streamPool) {
 	if a.history.on && !a.history.skip[action] {
 		r := a.history.slot()
 		r.ticks = tick
-		r.addr, r.size, r.block, r.stream = addr, size, block, h.stream
-		r.meta, r.pool = a.history.metaID(a.meta), a.history.poolID(h.pool)
+		r.addr, r.size, r.block, r.stream = addr, size, block, sp.stream
+		r.meta, r.pool = a.history.metaID(a.meta), a.history.poolID(sp.pool)
 		r.action = action
 	}
 	if a.observer != nil {
-		e := Event{Action: action, Addr: addr, Size: size, Block: block, Stream: h.stream, Meta: a.meta}
-		if p := h.pool.private; p != nil {
+		e := Event{Action: action, Addr: addr, Size: size, Block: block, Stream: sp.stream, Meta: a.meta}
+		if p := sp.pool.private; p != nil {
 			e.Pool = p.id
 		}
 		a.observer(e)

@@ -21,7 +21,7 @@ type Lent struct {
 	// Again says that serving the same size on the same stream with this block
 	// again, without asking, differs from a Return and a Lend only in where
 	// memory lies, and not even in that if nothing was lent or returned in
-	// between. It holds until somebody records another stream on the block,
+	// between. It holds until another stream is recorded on the block,
 	// and as long as the settings stay and Lends reports true.
 	Again bool
 
@@ -38,8 +38,7 @@ type Lent struct {
 // back at the next Lend that asks the allocator, so as long as there are any a
 // cache in front of it should ask.
 type Waiting struct {
-	// Seq rises with every Lend and Return, so that of two answers the later
-	// one can be told.
+	// Seq rises with every Lend and Return, to order answers.
 	Seq          uint64
 	Small, Large WaitingBlocks
 }
@@ -79,13 +78,13 @@ func (l Lender) Lend(size, stream uint64, meta string) (Lent, error) {
 	lent := Lent{Waiting: a.waitingNow(), Layout: uint64(a.stats.deviceBefore + a.stats.deviceAllocs + a.stats.deviceFrees)}
 	if err == nil {
 		b := &a.blocks[id]
-		p := a.homes[b.home].pool
+		p := a.streamPools[b.streamPool].pool
 		lent.Addr, lent.Size, lent.Large = b.addr, b.size, p.kind == large
 		lent.Again = p.private == nil && b.size < a.cfg.MaxSplitSize && a.lends()
 	}
 	a.mu.Unlock()
 	if err != nil {
-		return lent, a.report(err)
+		return lent, a.notifyOOM(err)
 	}
 	return lent, nil
 }
@@ -114,8 +113,8 @@ func (l Lender) Return(addr uint64, meta string) (Waiting, error) {
 }
 
 // Lends reports whether any block may be handed out again without asking. It
-// may not while a route decides where requests go, while somebody wants to see
-// every event, and while garbage collection counts the searches.
+// may not while a route decides where requests go, while every event is observed,
+// and while garbage collection counts the searches.
 func (l Lender) Lends() bool {
 	l.a.mu.Lock()
 	defer l.a.mu.Unlock()

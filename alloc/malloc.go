@@ -32,13 +32,13 @@ func (a *Allocator) MallocOn(size, stream, thread uint64) (uint64, error) {
 	a.afterOperation()
 	a.mu.Unlock()
 	if err != nil {
-		return 0, a.report(err)
+		return 0, a.notifyOOM(err)
 	}
 	return addr, nil
 }
 
-// report calls the out-of-memory observers.
-func (a *Allocator) report(err error) error {
+// notifyOOM calls the out-of-memory observers.
+func (a *Allocator) notifyOOM(err error) error {
 	var oom *OutOfMemoryError
 	if errors.As(err, &oom) {
 		for _, f := range a.onOOM {
@@ -54,13 +54,13 @@ type request struct {
 	rounded    uint64
 	segment    uint64 // size of a new plain segment for it
 	stream     uint64
-	home       *home
+	streamPool *streamPool
 	expandable bool // flag E of the spec
 	locked     bool // the caller holds the lock
 }
 
-// mallocBlock serves a request. locked says that the caller holds the lock, which
-// may then be released for somebody else's code.
+// mallocBlock serves a request. If locked, the caller holds the lock, which may then
+// be released to call other code.
 func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (blockID, error) {
 	var private *privatePool
 	if len(a.routes) == 0 {
@@ -83,54 +83,54 @@ func (a *Allocator) mallocBlock(size, stream, thread uint64, locked bool) (block
 		p = private.pools[kind]
 		expandable = expandable && private.source == nil
 	}
-	h := a.homeFor(p, stream)
+	sp := a.streamPoolFor(p, stream)
 	if a.explain != nil {
-		a.explainRequest(size, rounded, h, expandable)
+		a.explainRequest(size, rounded, sp, expandable)
 	}
-	id := a.search(h, rounded, expandable)
+	id := a.search(sp, rounded, expandable)
 	if id == noBlock {
-		r := request{size: size, rounded: rounded, segment: a.rules.SegmentSize(rounded), stream: stream, home: h, expandable: expandable, locked: locked}
+		r := request{size: size, rounded: rounded, segment: a.rules.SegmentSize(rounded), stream: stream, streamPool: sp, expandable: expandable, locked: locked}
 		var err error
-		if id, err = a.miss(&r); err == errAfresh {
+		if id, err = a.miss(&r); err == errPoolDeleted {
 			return a.mallocBlock(size, stream, thread, locked)
 		} else if err != nil {
 			return noBlock, err
 		}
 		expandable = r.expandable
 	}
-	return a.take(id, size, rounded, expandable), nil
+	return a.handOut(id, size, rounded, expandable), nil
 }
 
 // search finds the free block to use, takes it out of the free set and
 // returns it (spec 2.2).
-func (a *Allocator) search(h *home, rounded uint64, expandable bool) blockID {
+func (a *Allocator) search(sp *streamPool, rounded uint64, expandable bool) blockID {
 	if a.armed {
-		h.pool.searches++
+		sp.pool.searches++
 	}
-	id, why := a.candidate(h, rounded, expandable)
+	id, why := a.candidate(sp, rounded, expandable)
 	if a.explain != nil {
-		a.explainSearch(h, rounded, id, why, expandable)
+		a.explainSearch(sp, rounded, id, why, expandable)
 	}
 	if why != missNone {
 		return noBlock
 	}
 	b := &a.blocks[id]
-	h.free.remove(b.size, b.addr)
+	sp.free.remove(b.size, b.addr)
 	return id
 }
 
-// candidate is the one free block that a search looks at, and why it may not
+// candidate returns the one free block that a search considers, and why it may not
 // be used.
-func (a *Allocator) candidate(h *home, rounded uint64, expandable bool) (blockID, MissReason) {
-	id := h.free.ceil(rounded)
+func (a *Allocator) candidate(sp *streamPool, rounded uint64, expandable bool) (blockID, MissReason) {
+	id := sp.free.ceil(rounded)
 	if id == noBlock {
 		return noBlock, TooSmall
 	}
 	b := &a.blocks[id]
 	if b.expandable {
 		if expandable {
-			id = a.leastRoom(h, id)
-		} else if id = a.nextPlain(h, id); id == noBlock {
+			id = a.leastGrowable(sp, id)
+		} else if id = a.nextPlain(sp, id); id == noBlock {
 			return noBlock, OnlyExpandable
 		}
 		b = &a.blocks[id]
@@ -145,27 +145,27 @@ func (a *Allocator) candidate(h *home, rounded uint64, expandable bool) (blockID
 	return id, missNone
 }
 
-// leastRoom walks from a free block of an expandable segment to the first one
-// whose successor would not have less room to grow: a local descent, not the
+// leastGrowable walks from a free block of an expandable segment to the first one
+// whose successor is not smaller with the unmapped range that follows: a local descent, not the
 // minimum (spec 2.2 step 3).
-func (a *Allocator) leastRoom(h *home, id blockID) blockID {
-	room := a.room(id)
+func (a *Allocator) leastGrowable(sp *streamPool, id blockID) blockID {
+	least := a.growableSize(id)
 	for a.blocks[id].expandable {
-		next := h.free.after(a.blocks[id].size, a.blocks[id].addr)
+		next := sp.free.after(a.blocks[id].size, a.blocks[id].addr)
 		if next == noBlock {
 			break
 		}
-		r := a.room(next)
-		if r >= room {
+		size := a.growableSize(next)
+		if size >= least {
 			break
 		}
-		id, room = next, r
+		id, least = next, size
 	}
 	return id
 }
 
-// room is the size of a block and of the unmapped range that follows it.
-func (a *Allocator) room(id blockID) uint64 {
+// growableSize is the size of a block and of the unmapped range that follows it.
+func (a *Allocator) growableSize(id blockID) uint64 {
 	b := &a.blocks[id]
 	if n := &a.blocks[b.next]; n.state == stateUnmapped {
 		return b.size + n.size
@@ -174,9 +174,9 @@ func (a *Allocator) room(id blockID) uint64 {
 }
 
 // nextPlain skips free blocks of expandable segments.
-func (a *Allocator) nextPlain(h *home, id blockID) blockID {
+func (a *Allocator) nextPlain(sp *streamPool, id blockID) blockID {
 	for id != noBlock && a.blocks[id].expandable {
-		id = h.free.after(a.blocks[id].size, a.blocks[id].addr)
+		id = sp.free.after(a.blocks[id].size, a.blocks[id].addr)
 	}
 	return id
 }
@@ -201,7 +201,7 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 	if id, err := a.recalled(r, false); id != noBlock || err != nil {
 		return id, err
 	}
-	if r.home.pool.private == nil {
+	if r.streamPool.pool.private == nil {
 		if id := a.searchOverflow(r); id != noBlock {
 			return id, nil
 		}
@@ -239,29 +239,28 @@ func (a *Allocator) miss(r *request) (blockID, error) {
 	return noBlock, a.outOfMemory(r)
 }
 
-// recalled takes back what the borrower has, and searches again if that, or
-// somebody before, has freed anything.
+// recalled takes back the borrower's blocks, and searches again if that freed
+// anything or freed is set.
 func (a *Allocator) recalled(r *request, freed bool) (blockID, error) {
 	more, err := a.recall(true)
 	if err != nil {
 		return noBlock, err
 	}
-	if a.deleted(r.home.pool) {
-		return noBlock, errAfresh
+	if a.deleted(r.streamPool.pool) {
+		return noBlock, errPoolDeleted
 	}
 	if !freed && !more {
 		return noBlock, nil
 	}
-	return a.search(r.home, r.rounded, r.expandable), nil
+	return a.search(r.streamPool, r.rounded, r.expandable), nil
 }
 
-// errAfresh says that the pool of a request was deleted while the lock was
-// released for somebody else's code: the request begins again, and may be another
-// pool's by then.
-var errAfresh = errors.New("the pool was deleted during an allocation")
+// errPoolDeleted means that the pool of a request was deleted while the lock was
+// released to call other code: the request starts again, maybe in another pool.
+var errPoolDeleted = errors.New("the pool was deleted during an allocation")
 
-// deleted reports whether a pool is gone. It can be only after the lock was
-// released.
+// deleted reports whether a pool was deleted, which can happen only while the lock
+// is released.
 func (a *Allocator) deleted(p *pool) bool {
 	return p.private != nil && a.private.byID[p.private.id] != p.private
 }
@@ -289,11 +288,11 @@ func (a *Allocator) reclaimed(locked bool) bool {
 // use_on_oom (spec 3 step 9). From there on the request belongs to that pool
 // and expandable segments are off for it.
 func (a *Allocator) searchOverflow(r *request) blockID {
-	kind := r.home.pool.kind
+	kind := r.streamPool.pool.kind
 	found := noBlock
 	a.private.overflow.each(func(p PoolID) bool {
 		if pp := a.private.byID[p]; pp != nil {
-			found = a.search(a.homeFor(pp.pools[kind], r.stream), r.rounded, false)
+			found = a.search(a.streamPoolFor(pp.pools[kind], r.stream), r.rounded, false)
 		}
 		return found == noBlock
 	})
@@ -306,8 +305,8 @@ func (a *Allocator) searchOverflow(r *request) blockID {
 // obtain makes one attempt to get new memory (spec 3.1). It returns noBlock if
 // the limit or the driver refuses.
 func (a *Allocator) obtain(r *request) (blockID, error) {
-	if a.deleted(r.home.pool) {
-		return noBlock, errAfresh
+	if a.deleted(r.streamPool.pool) {
+		return noBlock, errPoolDeleted
 	}
 	if a.limited && (a.reserved > a.limit || r.segment > a.limit-a.reserved) {
 		if a.explain != nil {
@@ -316,7 +315,7 @@ func (a *Allocator) obtain(r *request) (blockID, error) {
 		return noBlock, nil
 	}
 	if r.expandable {
-		return a.grow(r.home, r.rounded)
+		return a.grow(r.streamPool, r.rounded)
 	}
 	return a.obtainSegment(r)
 }
@@ -324,7 +323,7 @@ func (a *Allocator) obtain(r *request) (blockID, error) {
 // obtainSegment gets a plain segment from the driver, as one block that is in
 // no set yet.
 func (a *Allocator) obtainSegment(r *request) (blockID, error) {
-	p := r.home.pool
+	p := r.streamPool.pool
 	addr, err := a.driverMalloc(r)
 	if errors.Is(err, driver.ErrOutOfMemory) {
 		if a.explain != nil {
@@ -342,16 +341,16 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 		if err := a.driverFree(p.private, addr, r.segment); err != nil {
 			return noBlock, err
 		}
-		return noBlock, errAfresh
+		return noBlock, errPoolDeleted
 	}
 	if p.private != nil {
 		p.private.segments++
 		p.private.bytes += r.segment
 	}
-	seg := a.newSegment(segment{base: addr, size: r.segment, home: r.home.id})
+	seg := a.newSegment(segment{base: addr, size: r.segment, streamPool: r.streamPool.id})
 	id := a.newBlock()
 	a.segments[seg].head = id
-	a.blocks[id] = block{addr: addr, size: r.segment, home: r.home.id, seg: seg}
+	a.blocks[id] = block{addr: addr, size: r.segment, streamPool: r.streamPool.id, seg: seg}
 	a.reserved += r.segment
 	a.stats.add(p.kind, statSegment, 1)
 	a.stats.add(p.kind, statReservedBytes, int64(r.segment))
@@ -359,7 +358,7 @@ func (a *Allocator) obtainSegment(r *request) (blockID, error) {
 		a.stats.oversizeSegments.add(1)
 	}
 	a.stats.deviceAllocs++
-	a.emit(ActionSegmentAlloc, addr, r.segment, r.home)
+	a.emit(ActionSegmentAlloc, addr, r.segment, r.streamPool)
 	if a.explain != nil {
 		a.explain(NewSegment{Span{addr, r.segment}})
 	}
@@ -381,7 +380,7 @@ func (a *Allocator) driverMalloc(r *request) (uint64, error) {
 		a.mu.Unlock()
 		defer a.mu.Lock()
 	}
-	if p := r.home.pool.private; p != nil && p.source != nil {
+	if p := r.streamPool.pool.private; p != nil && p.source != nil {
 		return p.source.Malloc(r.segment, r.stream)
 	}
 	return a.dev.Malloc(r.segment, r.stream)

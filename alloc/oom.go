@@ -9,8 +9,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// OutOfMemoryError says that a request could not be served. Its text is the
-// message of torch.OutOfMemoryError.
+// OutOfMemoryError is returned for a request that could not be served. Its text is
+// the message of torch.OutOfMemoryError.
 type OutOfMemoryError struct {
 	Device    int
 	Requested uint64 // bytes asked for
@@ -27,7 +27,7 @@ type OutOfMemoryError struct {
 	Limited bool
 	Limit   uint64
 
-	Reserved      uint64 // got from the driver
+	Reserved      uint64 // obtained from the driver
 	Allocated     uint64 // handed out
 	PrivateCached uint64 // free blocks cached in private pools
 
@@ -41,7 +41,7 @@ const oomAdvice = " If reserved but unallocated memory is large try setting PYTO
 	" to avoid fragmentation.  See documentation for Memory Management " +
 	" (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
 
-// Error gives the message in PyTorch's words (spec 13.1).
+// Error returns the message in PyTorch's words (spec 13.1).
 func (e *OutOfMemoryError) Error() string {
 	if e.TooLarge {
 		return e.Numbers()
@@ -49,7 +49,7 @@ func (e *OutOfMemoryError) Error() string {
 	return e.Numbers() + oomAdvice
 }
 
-// Numbers is the part of the message that says what happened, without
+// Numbers returns the part of the message that says what happened, without
 // PyTorch's advice.
 func (e *OutOfMemoryError) Numbers() string {
 	if e.TooLarge {
@@ -88,7 +88,7 @@ func (a *Allocator) outOfMemory(r *request) error {
 		Device: a.device, Requested: r.size, Rounded: r.rounded, Segment: r.segment, Stream: r.stream,
 		Limited: a.limited, Limit: a.limit, Reserved: a.reserved,
 	}
-	if p := r.home.pool.private; p != nil {
+	if p := r.streamPool.pool.private; p != nil {
 		e.Pool = p.id
 	}
 	e.DeviceFree, e.DeviceTotal, e.DriverError = a.dev.MemInfo()

@@ -59,9 +59,9 @@ func (a *Allocator) routed(stream, thread uint64) *privatePool {
 	return nil
 }
 
-// hold returns the pool with the given id with its use count raised, making
+// addPoolUse returns the pool with the given id with its use count raised, making
 // it at first use.
-func (a *Allocator) hold(id PoolID) (*privatePool, error) {
+func (a *Allocator) addPoolUse(id PoolID) (*privatePool, error) {
 	p := a.private.byID[id]
 	switch {
 	case p == nil:
@@ -80,8 +80,8 @@ func (a *Allocator) hold(id PoolID) (*privatePool, error) {
 	return p, nil
 }
 
-// unhold lowers a pool's use count; at 0 full releases may delete it.
-func (a *Allocator) unhold(p *privatePool) {
+// dropPoolUse lowers a pool's use count; at 0 full releases may delete it.
+func (a *Allocator) dropPoolUse(p *privatePool) {
 	if p.uses--; p.uses == 0 {
 		a.private.freeable.insert(p.id)
 	}
@@ -92,7 +92,7 @@ func (a *Allocator) beginRoute(id PoolID, accept func(stream, thread uint64) boo
 	if slices.ContainsFunc(a.routes, func(r route) bool { return r.pool.id == id }) {
 		return nil, &PoolError{ID: id, Problem: "already receives allocations"}
 	}
-	p, err := a.hold(id)
+	p, err := a.addPoolUse(id)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (a *Allocator) NewMemPool(o MemPoolOptions) (*MemPool, error) {
 	defer a.mu.Unlock()
 	a.private.memPools++
 	id := PoolID{0, a.private.memPools}
-	p, err := a.hold(id)
+	p, err := a.addPoolUse(id)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (m *MemPool) End() error {
 	if err := m.a.endRoute(m.pool); err != nil {
 		return err
 	}
-	m.a.unhold(m.pool)
+	m.a.dropPoolUse(m.pool)
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (m *MemPool) Close() error {
 	}
 	m.closed = true
 	a.private.overflow.remove(m.pool.id)
-	a.unhold(m.pool)
+	a.dropPoolUse(m.pool)
 	return a.releaseFreeable(m.pool)
 }
 
@@ -268,7 +268,7 @@ func (c *Capture) Release() error {
 		return &PoolError{ID: c.pool.id, Problem: "is not held by an ended capture"}
 	}
 	c.released = true
-	c.a.unhold(c.pool)
+	c.a.dropPoolUse(c.pool)
 	return nil
 }
 

@@ -61,18 +61,18 @@ func (a *Allocator) releasePrivate(p *privatePool) (deleted bool, err error) {
 	return true, nil
 }
 
-// dropPrivate forgets the homes of a pool without memory, and the addresses
+// dropPrivate forgets the stream pools of a pool without memory, and the addresses
 // reserved there for an attempt that failed.
 func (a *Allocator) dropPrivate(p *privatePool) error {
 	for _, q := range p.pools {
-		for _, h := range q.homes {
-			for len(h.unmapped) > 0 {
-				if err := a.unreserve(h.unmapped[0]); err != nil {
+		for _, sp := range q.streamPools {
+			for len(sp.unmapped) > 0 {
+				if err := a.unreserve(sp.unmapped[0]); err != nil {
 					return err
 				}
 			}
 		}
-		a.dropHomes(q)
+		a.dropStreamPools(q)
 	}
 	return nil
 }
@@ -154,8 +154,8 @@ func (a *Allocator) releasableBytes() uint64 {
 // driver (spec 7.4).
 func (a *Allocator) releaseSegment(id blockID) error {
 	b := &a.blocks[id]
-	h := a.homes[b.home]
-	p := h.pool
+	sp := a.streamPools[b.streamPool]
+	p := sp.pool
 	addr, size := b.addr, b.size
 	if err := a.driverFree(p.private, addr, size); err != nil {
 		return fmt.Errorf("giving back a segment of %d bytes at %#x: %w", size, addr, err)
@@ -164,7 +164,7 @@ func (a *Allocator) releaseSegment(id blockID) error {
 		a.explain(Released{Span{addr, size}})
 	}
 	a.stats.deviceFrees++
-	a.emit(ActionSegmentFree, addr, size, h)
+	a.emit(ActionSegmentFree, addr, size, sp)
 	a.reserved -= size
 	if p.private != nil {
 		p.private.bytes -= size
@@ -175,7 +175,7 @@ func (a *Allocator) releaseSegment(id blockID) error {
 	if size >= a.cfg.MaxSplitSize {
 		a.stats.oversizeSegments.add(-1)
 	}
-	a.leave(id)
+	a.removeFree(id)
 	a.dropSegment(b.seg)
 	a.dropBlock(id)
 	return nil
@@ -192,7 +192,7 @@ func (a *Allocator) releaseTargeted(r *request) (bool, error) {
 	if a.explain != nil {
 		a.explain(TargetedRelease{Want: want})
 	}
-	set := &r.home.free
+	set := &r.streamPool.free
 	id := set.ceil(want)
 	if id != noBlock && a.releasable(id) {
 		return true, a.releaseSegment(id)

@@ -16,13 +16,12 @@ import (
 // from its last use. A block of size 0 gets the size that the rules imply for
 // its request where it lies.
 //
-// The driver is not asked for memory, only told if it is a [driver.Adopter], and
-// no events are emitted: the segments are taken as obtained earlier, under the
-// same settings. Statistics start
-// from the restored state. Of an expandable segment each mapped run is given
-// as one segment, and the addresses reserved for it may be given too. Where they
-// are not, runs of one pool and stream within reach of each other are taken as
-// one reservation that begins where the first one does.
+// The segments count as obtained earlier, under the same settings: the driver is
+// not asked for memory, only informed if it is a [driver.Adopter], and no events
+// are emitted. Statistics start from the restored state. Each mapped run of an
+// expandable segment is given as one segment; the addresses reserved for it may be
+// given too. Without them, runs of one pool and stream that are close enough count
+// as one reservation, which begins where the first run does.
 func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,7 +42,7 @@ func (a *Allocator) Restore(segments []Segment, reserved ...Span) error {
 			return fmt.Errorf("restoring the segment at %#x: %w", s.Address, err)
 		}
 	}
-	a.stats.settle()
+	a.stats.updatePeaks()
 	a.afterOperation()
 	return nil
 }
@@ -74,8 +73,8 @@ func (a *Allocator) reservation(segments []Segment, i int, given []Span) Span {
 	}
 	granule := a.rules.Granule(s.Large)
 	size := max(ReservationSize(a.dev.TotalMemory(), granule), roundUp(s.TotalSize, granule))
-	if room := (reach(segments, i) - s.Address) / granule * granule; room >= s.TotalSize {
-		size = min(size, room)
+	if available := (maxSegmentEnd(segments, i) - s.Address) / granule * granule; available >= s.TotalSize {
+		size = min(size, available)
 	}
 	return Span{s.Address, size}
 }
@@ -87,9 +86,9 @@ func kindOfSegment(s *Segment) poolKind {
 	return small
 }
 
-// reach is where the expandable segment that a run lies in ends at the latest:
-// where the next one of another pool or stream begins.
-func reach(segments []Segment, i int) uint64 {
+// maxSegmentEnd returns the latest end of the expandable segment that contains a
+// run: where the next one of another pool or stream begins.
+func maxSegmentEnd(segments []Segment, i int) uint64 {
 	s := &segments[i]
 	for _, t := range segments[i+1:] {
 		if t.Expandable && (t.Stream != s.Stream || t.Pool != s.Pool || t.Large != s.Large) {
@@ -106,7 +105,7 @@ func (a *Allocator) restoreSegment(s *Segment, reserved Span) error {
 		private := a.private.byID[s.Pool]
 		if private == nil {
 			var err error
-			if private, err = a.hold(s.Pool); err != nil {
+			if private, err = a.addPoolUse(s.Pool); err != nil {
 				return err
 			}
 		}
@@ -114,11 +113,11 @@ func (a *Allocator) restoreSegment(s *Segment, reserved Span) error {
 		private.bytes += s.TotalSize
 		p = private.pools[kind]
 	}
-	h := a.homeFor(p, s.Stream)
-	r := restorer{a: a, h: h, at: s.Address}
+	sp := a.streamPoolFor(p, s.Stream)
+	r := restorer{a: a, sp: sp, at: s.Address}
 	if s.Expandable {
 		var err error
-		if r.seg, r.last, err = a.reservationFor(h, s, reserved); err != nil {
+		if r.seg, r.last, err = a.reservationFor(sp, s, reserved); err != nil {
 			return err
 		}
 	} else {
@@ -127,7 +126,7 @@ func (a *Allocator) restoreSegment(s *Segment, reserved Span) error {
 				return err
 			}
 		}
-		r.seg = a.newSegment(segment{base: s.Address, size: s.TotalSize, home: h.id})
+		r.seg = a.newSegment(segment{base: s.Address, size: s.TotalSize, streamPool: sp.id})
 		a.stats.add(kind, statSegment, 1)
 		if s.TotalSize >= a.cfg.MaxSplitSize {
 			a.stats.oversizeSegments.add(1)
@@ -141,8 +140,8 @@ func (a *Allocator) restoreSegment(s *Segment, reserved Span) error {
 // reservationFor finds or makes the expandable segment that a mapped run lies
 // in, and returns it with the block that the run follows. What is left of the
 // reservation behind the run is unmapped again.
-func (a *Allocator) reservationFor(h *home, s *Segment, reserved Span) (segmentID, blockID, error) {
-	rest := a.unmappedAt(h, s.Address)
+func (a *Allocator) reservationFor(sp *streamPool, s *Segment, reserved Span) (segmentID, blockID, error) {
+	rest := a.unmappedAt(sp, s.Address)
 	seg := a.blocks[rest].seg
 	if rest == noBlock {
 		if err := checkWhole("reservation", reserved); err != nil {
@@ -153,8 +152,8 @@ func (a *Allocator) reservationFor(h *home, s *Segment, reserved Span) (segmentI
 				return 0, noBlock, err
 			}
 		}
-		seg = a.newSegment(segment{base: reserved.Addr, size: reserved.Size, granule: a.rules.Granule(s.Large), home: h.id})
-		rest = a.restoreUnmapped(h, seg, reserved.Addr, reserved.End())
+		seg = a.newSegment(segment{base: reserved.Addr, size: reserved.Size, granule: a.rules.Granule(s.Large), streamPool: sp.id})
+		rest = a.restoreUnmapped(sp, seg, reserved.Addr, reserved.End())
 		a.segments[seg].head = rest
 	}
 	// The run cuts the unmapped rest in up to three.
@@ -163,26 +162,26 @@ func (a *Allocator) reservationFor(h *home, s *Segment, reserved Span) (segmentI
 	if s.Address < b.addr || s.Address+s.TotalSize > end || (s.Address-b.addr)%MinBlock != 0 {
 		return 0, noBlock, fmt.Errorf("its %d bytes do not fit what is reserved, %#x to %#x", s.TotalSize, b.addr, end)
 	}
-	a.leaveUnmapped(rest)
+	a.removeUnmapped(rest)
 	last := rest
 	if gap := s.Address - b.addr; gap > 0 {
 		b.size = gap
-		a.enterUnmapped(rest)
+		a.insertUnmapped(rest)
 	} else {
 		if last = b.prev; last != noBlock {
 			return 0, noBlock, errors.New("it touches the mapped run before it: give both as one segment")
 		}
 		a.dropBlock(rest)
 	}
-	a.restoreUnmapped(h, seg, s.Address+s.TotalSize, end)
+	a.restoreUnmapped(sp, seg, s.Address+s.TotalSize, end)
 	return seg, last, a.adoptMapped(s, a.segments[seg].granule)
 }
 
 // unmappedAt is the unmapped block that a run begins in; noBlock if the address is
 // not reserved yet.
-func (a *Allocator) unmappedAt(h *home, addr uint64) blockID {
-	if n := len(h.unmapped); n > 0 {
-		id := h.unmapped[n-1]
+func (a *Allocator) unmappedAt(sp *streamPool, addr uint64) blockID {
+	if n := len(sp.unmapped); n > 0 {
+		id := sp.unmapped[n-1]
 		if b := &a.blocks[id]; b.addr <= addr && addr < b.addr+b.size {
 			return id
 		}
@@ -190,7 +189,7 @@ func (a *Allocator) unmappedAt(h *home, addr uint64) blockID {
 	return noBlock
 }
 
-// adoptMapped tells the driver of a mapped run.
+// adoptMapped informs the driver of a mapped run.
 func (a *Allocator) adoptMapped(s *Segment, granule uint64) error {
 	if ad, ok := a.dev.(driver.Adopter); ok {
 		return ad.AdoptMapped(s.Address, s.TotalSize, granule)
@@ -200,20 +199,20 @@ func (a *Allocator) adoptMapped(s *Segment, granule uint64) error {
 
 // restoreUnmapped makes the unmapped rest of a reservation. It is linked to the
 // run in front of it when the run's blocks are there.
-func (a *Allocator) restoreUnmapped(h *home, seg segmentID, from, to uint64) blockID {
+func (a *Allocator) restoreUnmapped(sp *streamPool, seg segmentID, from, to uint64) blockID {
 	if from == to {
 		return noBlock
 	}
 	id := a.newBlock()
-	a.blocks[id] = block{addr: from, size: to - from, home: h.id, seg: seg, expandable: true}
-	a.enterUnmapped(id)
+	a.blocks[id] = block{addr: from, size: to - from, streamPool: sp.id, seg: seg, expandable: true}
+	a.insertUnmapped(id)
 	return id
 }
 
 // restorer lays out the blocks of one segment from left to right.
 type restorer struct {
 	a    *Allocator
-	h    *home
+	sp   *streamPool
 	seg  segmentID
 	last blockID // left neighbour of what comes next
 	at   uint64
@@ -241,31 +240,31 @@ func (r *restorer) blocks(s *Segment) error {
 			return fmt.Errorf("the block at %#x overlaps another or lies outside", b.Address)
 		}
 		if b.Size == 0 {
-			b.Size = a.impliedSize(r.h.pool, b.RequestedSize, limit-b.Address)
+			b.Size = a.impliedSize(r.sp.pool, b.RequestedSize, limit-b.Address)
 		}
 		if b.Size == 0 || b.Size%MinBlock != 0 || (b.Address-s.Address)%MinBlock != 0 || b.Size > limit-b.Address || b.RequestedSize > b.Size {
 			return fmt.Errorf("a block of %d bytes for a request of %d does not fit at %#x", b.Size, b.RequestedSize, b.Address)
 		}
-		r.free(b.Address, stale)
-		r.active(b)
+		r.appendFree(b.Address, stale)
+		r.appendActive(b)
 	}
-	r.free(end, stale)
-	return r.close(s)
+	r.appendFree(end, stale)
+	return r.finish(s)
 }
 
-// impliedSize is the size of a live block with room bytes up to the next one:
+// impliedSize is the size of an allocated block with available bytes up to the next one:
 // its rounded request, unless the rest is too small to have been split off.
-func (a *Allocator) impliedSize(p *pool, request, room uint64) uint64 {
+func (a *Allocator) impliedSize(p *pool, request, available uint64) uint64 {
 	rounded := a.rules.Round(max(request, 1))
-	if rounded > room || !a.splitReason(p, rounded, room-rounded, a.cfg.ExpandableSegments).Split() {
-		return room
+	if rounded > available || !a.splitReason(p, rounded, available-rounded, a.cfg.ExpandableSegments).Split() {
+		return available
 	}
 	return rounded
 }
 
-func (r *restorer) put(b block) blockID {
+func (r *restorer) appendBlock(b block) blockID {
 	id := r.a.newBlock()
-	b.prev, b.home, b.seg = r.last, r.h.id, r.seg
+	b.prev, b.streamPool, b.seg = r.last, r.sp.id, r.seg
 	b.expandable = r.a.segments[r.seg].expandable()
 	r.a.blocks[id] = b
 	if r.last == noBlock {
@@ -277,17 +276,17 @@ func (r *restorer) put(b block) blockID {
 	return id
 }
 
-// free fills the space up to an address with a free block.
-func (r *restorer) free(to uint64, stale map[uint64]uint64) {
+// appendFree fills the space up to an address with a free block.
+func (r *restorer) appendFree(to uint64, stale map[uint64]uint64) {
 	if to > r.at {
 		at := r.at
-		r.a.enter(r.put(block{addr: at, size: to - at, requested: stale[at]}))
+		r.a.insertFree(r.appendBlock(block{addr: at, size: to - at, requested: stale[at]}))
 	}
 }
 
-func (r *restorer) active(b Block) {
-	a, k := r.a, r.h.pool.kind
-	id := r.put(block{addr: b.Address, size: b.Size, requested: b.RequestedSize, state: stateAllocated})
+func (r *restorer) appendActive(b Block) {
+	a, k := r.a, r.sp.pool.kind
+	id := r.appendBlock(block{addr: b.Address, size: b.Size, requested: b.RequestedSize, state: stateAllocated})
 	a.table.insert(b.Address, id)
 	a.stats.handOut(k, int64(b.Size), int64(b.RequestedSize))
 	if b.Size >= a.cfg.MaxSplitSize {
@@ -295,12 +294,12 @@ func (r *restorer) active(b Block) {
 	}
 }
 
-// close links the unmapped rest of a reservation and counts split free blocks.
-func (r *restorer) close(s *Segment) error {
+// finish links the unmapped rest of a reservation and counts split free blocks.
+func (r *restorer) finish(s *Segment) error {
 	a := r.a
 	if s.Expandable {
-		if i, found := a.findUnmapped(r.h, s.Address+s.TotalSize); found {
-			rest := r.h.unmapped[i]
+		if i, found := a.findUnmapped(r.sp, s.Address+s.TotalSize); found {
+			rest := r.sp.unmapped[i]
 			a.blocks[rest].prev = r.last
 			a.blocks[r.last].next = rest
 		}
@@ -308,14 +307,14 @@ func (r *restorer) close(s *Segment) error {
 	}
 	for id := a.segments[r.seg].head; id != noBlock; id = a.blocks[id].next {
 		if b := &a.blocks[id]; b.state == stateFree && b.split() {
-			a.stats.addSplit(r.h.pool.kind, 1, int64(b.size))
+			a.stats.addSplit(r.sp.pool.kind, 1, int64(b.size))
 		}
 	}
 	return nil
 }
 
-// Fits reports whether a cached block of the pool would serve a request, so
-// that no memory would be asked of the driver and nothing released.
+// Fits reports whether a cached block of the pool would serve a request, without
+// new memory from the driver or a release.
 func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -334,6 +333,6 @@ func (a *Allocator) Fits(pool PoolID, size, stream uint64) bool {
 	if !found {
 		return false
 	}
-	_, why := a.candidate(p.homes[i], rounded, expandable)
+	_, why := a.candidate(p.streamPools[i], rounded, expandable)
 	return why == missNone
 }

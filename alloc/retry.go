@@ -8,11 +8,11 @@ type oomRetry struct {
 	ask   func(*OutOfMemoryError) bool
 }
 
-// WithOOMRetry has f called when a request is about to fail, after cached
-// memory was released and the driver refused all the same. If f reports true the
-// request is tried again from the start, at most times times; after that, or
-// when f reports false, it fails. A request that was saved so is no failure: it
-// is not counted among the out-of-memory errors, and the trace does not show it.
+// WithOOMRetry calls f when a request is about to fail, after cached memory was
+// released and the driver still refused. If f reports true, the request is tried
+// again from the start, at most times times; after that, or when f reports false,
+// it fails. A request that a retry serves is no failure: it is not counted as an
+// out-of-memory error, and the trace does not show it.
 //
 // f runs without the allocator's lock, on the goroutine of the request, and may
 // be called by several at once. It may free memory, empty the cache or wait for
@@ -29,10 +29,9 @@ func WithOOMRetry(times int, f func(*OutOfMemoryError) bool) Option {
 	}
 }
 
-// lastResort is what is left when mallocBlock has failed with err, for callers
-// that hold the lock: the hook may make room, else the failure is recorded.
-// With the hook the request starts afresh, for routes and pools may be others by
-// then.
+// lastResort handles the failure of mallocBlock with err, for callers that hold the
+// lock: the hook may free memory, else the failure is recorded. After the hook the
+// request starts again, because routes and pools may have changed.
 func (a *Allocator) lastResort(err error, size, stream, thread uint64) (blockID, error) {
 	if a.retry != nil {
 		for range a.retry.times {
@@ -67,10 +66,10 @@ func (a *Allocator) countFailure(err error) {
 		return
 	}
 	a.stats.ooms++
-	// The home of the request may be gone since the lock was released.
-	h := home{stream: oom.Stream, pool: &pool{}}
+	// The stream pool of the request may be gone since the lock was released.
+	sp := streamPool{stream: oom.Stream, pool: &pool{}}
 	if oom.Pool != (PoolID{}) {
-		h.pool.private = &privatePool{id: oom.Pool}
+		sp.pool.private = &privatePool{id: oom.Pool}
 	}
-	a.emit(ActionOOM, oom.DeviceFree, oom.Rounded, &h)
+	a.emit(ActionOOM, oom.DeviceFree, oom.Rounded, &sp)
 }

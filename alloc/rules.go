@@ -27,20 +27,20 @@ const (
 	UnsplitMax = 1 << 20
 )
 
-// maxRequest is the size from which on requests fail at once.
+// maxRequest is the least size that fails at once.
 const maxRequest = 1 << 60
 
-// Rules are the arithmetic of sizes under some settings, and its inverse: what
-// becomes of a request, and what a block or a segment tells of its request. An
-// [Allocator] follows them; whoever reads a trace asks them.
+// Rules are the arithmetic of sizes under given settings, and its inverse: from a
+// request to its block and segment, and from a block or segment back to the
+// request. An [Allocator] follows them; readers of traces use them too.
 type Rules struct {
 	mediumSegment uint64 // segments that requests below OwnSegmentMin share; granule of the large pool
 	divisions     [16]uint64
 	divided       bool // some entry of divisions is above 1
 }
 
-// RulesOf returns the rules under settings. A large segment size of 0, which
-// PyTorch refuses but a broken file may show, counts as the default.
+// RulesOf returns the rules under the given settings. A large segment size of 0,
+// which PyTorch refuses but a broken file may contain, counts as the default.
 func RulesOf(s settings.Settings) Rules {
 	r := Rules{mediumSegment: s.LargeSegmentSize, divisions: s.RoundupPower2Divisions}
 	if r.mediumSegment == 0 {
@@ -52,7 +52,7 @@ func RulesOf(s settings.Settings) Rules {
 	return r
 }
 
-// Tightest returns the settings under which blocks take least: without divisions
+// Tightest returns the settings under which blocks take the least memory: without divisions
 // a request is rounded up to whole minimal blocks, and expandable segments split
 // off any rest (spec 1.2, 4.1).
 func Tightest() settings.Settings {
@@ -120,7 +120,7 @@ func divisionStep(request, d uint64) uint64 {
 }
 
 // Large reports whether a size belongs to the large pool (spec 1.3). It may be
-// the requested or the rounded one: rounding leads from no pool to the other.
+// requested or rounded: rounding never changes the pool.
 func (r *Rules) Large(size uint64) bool { return kindOf(size) == large }
 
 func kindOf(rounded uint64) poolKind {
@@ -187,9 +187,9 @@ func (r *Rules) Granule(large bool) uint64 {
 // bytes are missing (spec 6.3).
 func (r *Rules) MappedSize(size uint64, large bool) uint64 { return roundUp(size, r.Granule(large)) }
 
-// Releasable returns what a release gives back to the driver of a block in a
-// segment: of a plain segment all of it if the block is free and alone there
-// (spec 7.4), of an expandable one the whole granules in a free block (spec 6.4).
+// Releasable returns how many bytes of a block a release gives back to the driver:
+// in a plain segment all of it if the block is free and alone there (spec 7.4), in
+// an expandable one the whole granules in a free block (spec 6.4).
 func (r *Rules) Releasable(s *Segment, b *Block) uint64 {
 	switch {
 	case b.State != Inactive:
@@ -212,8 +212,8 @@ func wholeGranules(base uint64, block Span, granule uint64) (start, end uint64) 
 	return start, max(start, end)
 }
 
-// ReservationSize returns how many addresses an expandable segment has on a
-// device with so much memory (spec 6.1).
+// ReservationSize returns how many bytes of addresses an expandable segment
+// reserves on a device with total bytes of memory (spec 6.1).
 func ReservationSize(total, granule uint64) uint64 { return roundUp(total+total/8, granule) }
 
 // roundUp rounds n up to a multiple of unit.

@@ -2,14 +2,14 @@ package alloc
 
 type segmentID uint32
 
-// segment is memory got from the driver: a plain segment got in one piece, or
+// segment is memory obtained from the driver: a plain segment in one piece, or
 // an expandable one, a range of addresses into which memory is mapped as
 // needed. Its blocks tile it from head on.
 type segment struct {
 	base, size uint64
 	granule    uint64 // of the mappings; 0 in a plain segment
 	head       blockID
-	home       homeID
+	streamPool streamPoolID
 }
 
 func (s *segment) expandable() bool { return s.granule != 0 }

@@ -29,7 +29,7 @@ func (s Serial) Malloc(size, stream uint64) (Handle, error) {
 	}
 	a.afterOperation()
 	if err != nil {
-		return 0, a.report(err)
+		return 0, a.notifyOOM(err)
 	}
 	return Handle(id), nil
 }
@@ -86,7 +86,7 @@ func (s Serial) Totals() Totals {
 // and stream.
 func (s Serial) LargestFree() uint64 {
 	var largest uint64
-	for _, h := range s.a.homes {
+	for _, h := range s.a.streamPools {
 		if h == nil {
 			continue
 		}

@@ -1,7 +1,7 @@
 package alloc
 
-// Shortage says what an allocator has left when a request has failed: why free
-// memory did not serve it.
+// Shortage is the free memory of an allocator after a failed request, by the reason
+// why it could not serve the request.
 type Shortage struct {
 	// Bytes in free blocks, by what kept the request from them.
 	Usable  uint64 // its own pool and stream: none is large enough
@@ -15,38 +15,38 @@ type Shortage struct {
 	Expandable bool   // whether expandable segments are on
 }
 
-// Free is the sum over all free blocks.
+// Free returns the sum over all free blocks.
 func (s Shortage) Free() uint64 { return s.Usable + s.Streams + s.Kinds + s.Private }
 
-// Shortage describes the state after a request failed. It is to be asked right
-// after the failure, for it is the state of now.
+// Shortage describes the state after a request failed. Call it right after the
+// failure: it describes the current state.
 func (a *Allocator) Shortage(e *OutOfMemoryError) Shortage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := Shortage{Routed: len(a.routes) != 0, Expandable: a.cfg.ExpandableSegments}
 	kind := kindOf(e.Rounded)
-	for _, h := range a.homes {
-		if h == nil {
+	for _, sp := range a.streamPools {
+		if sp == nil {
 			continue
 		}
 		var free uint64
-		for _, id := range h.free.appendAll(nil) {
+		for _, id := range sp.free.appendAll(nil) {
 			free += a.blocks[id].size
 		}
 		var id PoolID
-		if p := h.pool.private; p != nil {
+		if p := sp.pool.private; p != nil {
 			id = p.id
 		}
 		switch {
 		case id != e.Pool:
 			s.Private += free
-		case h.pool.kind != kind:
+		case sp.pool.kind != kind:
 			s.Kinds += free
-		case h.stream != e.Stream:
+		case sp.stream != e.Stream:
 			s.Streams += free
 		default:
 			s.Usable += free
-			if largest := h.free.before(maxBlockSize, 0); largest != noBlock {
+			if largest := sp.free.before(maxBlockSize, 0); largest != noBlock {
 				s.Largest = a.blocks[largest].size
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // BlockState is the state of a block in a snapshot.
 type BlockState uint8
 
-// The states a snapshot tells apart.
+// The states of blocks in a snapshot.
 const (
 	Inactive          BlockState = iota // free
 	ActiveAllocated                     // handed out
@@ -48,8 +48,8 @@ type Block struct {
 	State         BlockState
 }
 
-// Segment is memory got from the driver. Of an expandable segment each run of
-// mapped memory is listed as one.
+// Segment is memory obtained from the driver. Each mapped run of an expandable
+// segment is listed as a Segment.
 type Segment struct {
 	Device        int
 	Address       uint64
@@ -92,7 +92,7 @@ func (a *Allocator) Snapshot() Snapshot {
 	for i := range s.Segments {
 		active += s.Segments[i].ActiveSize
 	}
-	a.emit(ActionSnapshot, 0, active, a.homeFor(a.pools[small], 0))
+	a.emit(ActionSnapshot, 0, active, a.streamPoolFor(a.pools[small], 0))
 	return s
 }
 
@@ -116,7 +116,7 @@ func (a *Allocator) segmentList() []Segment {
 
 // appendRuns lists each run of mapped blocks of a segment.
 func (a *Allocator) appendRuns(out []Segment, s *segment) []Segment {
-	h := a.homes[s.home]
+	sp := a.streamPools[s.streamPool]
 	var run *Segment
 	for id := s.head; id != noBlock; id = a.blocks[id].next {
 		b := &a.blocks[id]
@@ -126,11 +126,11 @@ func (a *Allocator) appendRuns(out []Segment, s *segment) []Segment {
 		}
 		if run == nil {
 			out = append(out, Segment{
-				Device: a.device, Address: b.addr, Stream: h.stream,
-				Large: h.pool.kind == large, Expandable: s.expandable(),
+				Device: a.device, Address: b.addr, Stream: sp.stream,
+				Large: sp.pool.kind == large, Expandable: s.expandable(),
 			})
 			run = &out[len(out)-1]
-			if p := h.pool.private; p != nil {
+			if p := sp.pool.private; p != nil {
 				run.Pool = p.id
 				// PyTorch finds a segment through its first block, if
 				// that is active or in the free set of a pool it has.

@@ -20,23 +20,23 @@ func (a *Allocator) splitReason(p *pool, rounded, rest uint64, expandable bool) 
 	}
 }
 
-// take hands out a block that is in no set, splitting it if that is due, and
+// handOut hands out a block that is in no set, splitting it if that is due, and
 // returns what was handed out.
-func (a *Allocator) take(id blockID, size, rounded uint64, expandable bool) blockID {
+func (a *Allocator) handOut(id blockID, size, rounded uint64, expandable bool) blockID {
 	b := &a.blocks[id]
-	why := a.splitReason(a.homes[b.home].pool, rounded, b.size-rounded, expandable)
+	why := a.splitReason(a.streamPools[b.streamPool].pool, rounded, b.size-rounded, expandable)
 	if a.explain != nil {
 		a.explainSplit(b, rounded, why)
 	}
-	return a.takeSplit(id, size, rounded, why.Split())
+	return a.handOutSplit(id, size, rounded, why.Split())
 }
 
-// takeSplit hands out a block that is in no set, or its first rounded bytes
+// handOutSplit hands out a block that is in no set, or its first rounded bytes
 // (spec 4.2), and returns what was handed out.
-func (a *Allocator) takeSplit(id blockID, size, rounded uint64, split bool) blockID {
+func (a *Allocator) handOutSplit(id blockID, size, rounded uint64, split bool) blockID {
 	b := &a.blocks[id]
-	h := a.homes[b.home]
-	p := h.pool
+	sp := a.streamPools[b.streamPool]
+	p := sp.pool
 	if split {
 		rest := b.size - rounded
 		if !b.expandable {
@@ -50,14 +50,14 @@ func (a *Allocator) takeSplit(id blockID, size, rounded uint64, split bool) bloc
 		b = &a.blocks[id]
 		f := &a.blocks[front]
 		f.addr, f.size = b.addr, rounded
-		f.home, f.seg, f.expandable = b.home, b.seg, b.expandable
+		f.streamPool, f.seg, f.expandable = b.streamPool, b.seg, b.expandable
 		f.events, f.uses = 0, noUses
 		a.linkBefore(id, front)
 		b.addr += rounded
 		b.size = rest
 		b.state = stateFree
 		b.entered = p.searches
-		h.free.insert(rest, b.addr, id)
+		sp.free.insert(rest, b.addr, id)
 		id, b = front, f
 	} else if b.split() && !b.expandable {
 		a.stats.addSplit(p.kind, -1, -int64(b.size))
@@ -66,7 +66,7 @@ func (a *Allocator) takeSplit(id blockID, size, rounded uint64, split bool) bloc
 	b.requested = size
 	a.table.insert(b.addr, id)
 	if a.tracing() {
-		a.emitAt(a.tick(), ActionAlloc, b.addr, size, b.size, h)
+		a.emitAt(a.tick(), ActionAlloc, b.addr, size, b.size, sp)
 	}
 	a.stats.handOut(p.kind, int64(b.size), int64(size))
 	if b.size >= a.cfg.MaxSplitSize {

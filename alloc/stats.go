@@ -114,7 +114,7 @@ func (s *counters) handOut(k poolKind, size, requested int64) {
 func (s *counters) freeRequested(k poolKind, size int64) {
 	c := &s.kinds[k]
 	if c.slack.blocks < 0 || c.slack.bytes < 0 || s.slack.blocks < 0 || s.slack.bytes < 0 {
-		s.settle()
+		s.updatePeaks()
 	}
 	c.down[statAllocation]++
 	c.down[statAllocatedBytes] += size
@@ -124,17 +124,17 @@ func (s *counters) freeRequested(k poolKind, size int64) {
 func (s *counters) freeCompleted(k poolKind, size, requested int64) {
 	c := &s.kinds[k]
 	if c.slack.blocks < 0 || c.slack.bytes < 0 || s.slack.blocks < 0 || s.slack.bytes < 0 {
-		s.settle()
+		s.updatePeaks()
 	}
 	c.down[statActive]++
 	c.down[statActiveBytes] += size
 	c.down[statRequestedBytes] += requested
 }
 
-// regain raises the slack after a free that was completed at once: all five
+// raiseSlack raises the slack after a free that was completed at once: all five
 // families have fallen, by the request at least. Other frees do not raise it,
 // which only makes the bound less sharp.
-func (s *counters) regain(k poolKind, requested int64) {
+func (s *counters) raiseSlack(k poolKind, requested int64) {
 	c := &s.kinds[k]
 	c.slack.blocks++
 	c.slack.bytes += requested
@@ -142,8 +142,8 @@ func (s *counters) regain(k poolKind, requested int64) {
 	s.slack.bytes += requested
 }
 
-// settle brings the peaks and the slack up to date.
-func (s *counters) settle() {
+// updatePeaks brings the peaks and the slack up to date.
+func (s *counters) updatePeaks() {
 	for _, f := range risen {
 		for k := range s.kinds {
 			s.raisePeak(poolKind(k), f)
@@ -160,12 +160,12 @@ func (s *counters) settle() {
 			own[f] = c.peak[f] - c.current(f)
 			below[f] -= c.current(f)
 		}
-		c.slack = least(&own)
+		c.slack = leastSlack(&own)
 	}
-	s.slack = least(&below)
+	s.slack = leastSlack(&below)
 }
 
-func least(below *[numFamilies]int64) slack {
+func leastSlack(below *[numFamilies]int64) slack {
 	return slack{
 		blocks: min(below[statAllocation], below[statActive]),
 		bytes:  min(below[statAllocatedBytes], below[statActiveBytes], below[statRequestedBytes]),
@@ -219,7 +219,7 @@ func (a *Allocator) Stats() Stats {
 }
 
 func (s *counters) read() Stats {
-	s.settle()
+	s.updatePeaks()
 	out := Stats{
 		OversizeAllocations: s.oversizeAllocations,
 		OversizeSegments:    s.oversizeSegments,
@@ -249,7 +249,7 @@ func (a *Allocator) ResetPeakStats() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &a.stats
-	s.settle()
+	s.updatePeaks()
 	for f := range numFamilies {
 		s.peak[f] = 0
 		for k := range s.kinds {
@@ -258,7 +258,7 @@ func (a *Allocator) ResetPeakStats() {
 			s.peak[f] += c.peak[f]
 		}
 	}
-	s.settle() // there is no slack any more
+	s.updatePeaks() // there is no slack any more
 	s.oversizeAllocations.Peak = s.oversizeAllocations.Current
 	s.oversizeSegments.Peak = s.oversizeSegments.Current
 }
@@ -269,7 +269,7 @@ func (a *Allocator) ResetAccumulatedStats() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &a.stats
-	s.settle()
+	s.updatePeaks()
 	for k := range s.kinds {
 		c := &s.kinds[k]
 		c.up0, c.down0 = c.up, c.down

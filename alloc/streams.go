@@ -49,7 +49,7 @@ func (a *Allocator) RecordStream(addr, stream uint64) error {
 
 func (a *Allocator) recordStream(id blockID, stream uint64) {
 	b := &a.blocks[id]
-	own := a.homes[b.home].stream == stream
+	own := a.streamPools[b.streamPool].stream == stream
 	if a.explain != nil {
 		a.explain(StreamUse{Block: b.span(), Stream: stream, Own: own})
 	}
@@ -137,7 +137,7 @@ func (a *Allocator) pop(q *eventQueue) (blockID, bool) {
 // processEvents returns the freed blocks whose streams have passed them
 // (spec 5.3). It runs at the start of a malloc without a route.
 func (a *Allocator) processEvents() error {
-	if err := a.undefer(); err != nil {
+	if err := a.processDeferred(); err != nil {
 		return err
 	}
 	ready := a.scratch[:0]
@@ -170,7 +170,7 @@ func (a *Allocator) synchronize(only *privatePool) error {
 		return &RouteActiveError{Doing: "synchronizing"}
 	}
 	a.stats.syncs++
-	if err := a.undefer(); err != nil {
+	if err := a.processDeferred(); err != nil {
 		return err
 	}
 	ready := a.scratch[:0]
@@ -179,7 +179,7 @@ func (a *Allocator) synchronize(only *privatePool) error {
 		kept := q.items[:0]
 		for _, g := range q.items[q.head:] {
 			b := &a.blocks[g.block]
-			if failed != nil || only != nil && a.homes[b.home].pool.private != only {
+			if failed != nil || only != nil && a.streamPools[b.streamPool].pool.private != only {
 				kept = append(kept, g)
 				continue
 			}
@@ -221,9 +221,9 @@ func (a *Allocator) giveBackAll(ready []blockID) {
 		if a.explain != nil {
 			a.explain(Passed{Block: b.span()})
 		}
-		h := a.homes[b.home]
-		a.waiting[h.pool.kind] -= int64(b.requested)
-		a.giveBack(id, b, h, a.tick())
+		sp := a.streamPools[b.streamPool]
+		a.waiting[sp.pool.kind] -= int64(b.requested)
+		a.giveBack(id, b, sp, a.tick())
 	}
 }
 
@@ -236,14 +236,14 @@ func (a *Allocator) deferFree(id blockID) {
 	}
 	if t, ok := a.dev.(driver.CaptureTracker); ok {
 		b := &a.blocks[id]
-		t.Mark(b.addr, append([]uint64{a.homes[b.home].stream}, a.uses[b.uses].streams...))
+		t.Mark(b.addr, append([]uint64{a.streamPools[b.streamPool].stream}, a.uses[b.uses].streams...))
 	}
 }
 
-// undefer takes care of the blocks freed while a route was active (spec 5.5):
+// processDeferred takes care of the blocks freed while a route was active (spec 5.5):
 // streams recorded under the route are forgotten, the others get events, and
 // blocks without any are returned.
-func (a *Allocator) undefer() error {
+func (a *Allocator) processDeferred() error {
 	if len(a.deferred) == 0 {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (a *Allocator) reuseInCapture(stream uint64) {
 	ready := a.scratch[:0]
 	a.deferred = slices.DeleteFunc(a.deferred, func(id blockID) bool {
 		b := &a.blocks[id]
-		if a.homes[b.home].stream != stream || b.events != 0 || !t.Passed(stream, b.addr) {
+		if a.streamPools[b.streamPool].stream != stream || b.events != 0 || !t.Passed(stream, b.addr) {
 			return false
 		}
 		a.dropUses(b)

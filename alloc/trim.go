@@ -2,7 +2,7 @@ package alloc
 
 // Usage says what the reserved memory is used for at one moment.
 type Usage struct {
-	Reserved      uint64 // got from the driver
+	Reserved      uint64 // obtained from the driver
 	Allocated     uint64 // handed out
 	Active        uint64 // and freed but still in use on another stream
 	InactiveSplit uint64 // free blocks whose plain segment is partly in use

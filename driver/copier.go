@@ -27,31 +27,30 @@ type Copier interface {
 	NewStream() (stream uint64, err error)
 
 	// CloseStream waits for the work of a stream, reports what went wrong in it
-	// as Synchronize does, and closes the stream all the same: it takes no more
-	// work. A closed stream is one whose work is done, and may still be named
-	// where that is the question. The allocator does so when a block used on it
-	// is freed, or memory cached for it is given back: RecordEvent then gives an
-	// event that is done, and StreamWait, Synchronize and Unmap find nothing to
-	// wait for.
+	// as Synchronize does, and closes the stream in any case: it takes no more
+	// work. Calls that only wait for a stream may still name a closed one. The
+	// allocator does so when a block used on it is freed, or memory cached for it
+	// is given back: RecordEvent then returns an event that is done, and
+	// StreamWait, Synchronize and Unmap do not wait.
 	CloseStream(stream uint64) error
 
 	// Synchronize waits until all work queued on stream is done, and reports
 	// what went wrong in it.
 	Synchronize(stream uint64) error
 
-	// StreamWait lets work queued on stream from now on wait for the event,
-	// without making the caller wait.
+	// StreamWait makes work queued on stream from now on wait for the event. The
+	// caller does not wait.
 	StreamWait(stream uint64, ev Event) error
 
 	// AllocHost gets page-locked memory of the host, which copies can run from
 	// and to while the program does something else.
 	AllocHost(size uint64) ([]byte, error)
 
-	// FreeHost gives back memory got by AllocHost.
+	// FreeHost gives back memory from AllocHost.
 	FreeHost(mem []byte) error
 
-	// CopyToDevice, CopyToHost and CopyOnDevice queue a copy on stream. Of 0
-	// bytes they do nothing, whatever else they are given, as does Fill.
+	// CopyToDevice, CopyToHost and CopyOnDevice queue a copy on stream. With 0
+	// bytes they, and Fill, do nothing, whatever the other arguments are.
 	CopyToDevice(dst uint64, src []byte, stream uint64) error
 	CopyToHost(dst []byte, src, stream uint64) error
 	CopyOnDevice(dst, src, size, stream uint64) error

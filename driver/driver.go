@@ -3,8 +3,8 @@ package driver
 import "errors"
 
 // ErrOutOfMemory is what Malloc, Reserve and Map return (possibly wrapped)
-// when the device cannot give the memory. The engine reacts to it by releasing
-// cached memory and trying again. Any other error goes to the caller at once.
+// when the device lacks the memory. The engine then releases cached memory and
+// tries again. Any other error goes to the caller at once.
 var ErrOutOfMemory = errors.New("out of memory")
 
 // Event names a point in the work of one stream.
@@ -28,13 +28,13 @@ type Driver interface {
 	// engine will use them on first.
 	Malloc(size, stream uint64) (addr uint64, err error)
 
-	// Free gives back memory got by Malloc. It waits for the device.
+	// Free gives back memory from Malloc. It waits for the device.
 	Free(addr, size uint64) error
 
 	// Reserve gets a range of addresses without memory behind it.
 	Reserve(size, stream uint64) (addr uint64, err error)
 
-	// Unreserve gives back a range got by Reserve with nothing mapped in it.
+	// Unreserve gives back a range from Reserve with nothing mapped in it.
 	Unreserve(addr, size uint64) error
 
 	// Map puts memory behind [addr, addr+size), in size/granule handles of one
@@ -69,9 +69,8 @@ type Sequencer interface {
 	Sequence(addrs []uint64)
 }
 
-// An Adopter is a Driver that can be told of memory which was obtained before
-// it existed: an allocator that starts from the state of another one gives it
-// back later.
+// An Adopter is a Driver that can take over memory obtained before it existed: an
+// allocator that starts from the state of another one frees that memory later.
 type Adopter interface {
 	// Adopt takes over the result of a Malloc.
 	Adopt(addr, size uint64) error
@@ -99,8 +98,8 @@ type Process struct {
 	Self bool
 }
 
-// A ProcessLister is a Driver that knows who else uses the device. The list
-// goes into the out-of-memory message.
+// A ProcessLister is a Driver that lists the processes that use the device, for the
+// out-of-memory message.
 type ProcessLister interface {
 	Processes() ([]Process, error)
 }

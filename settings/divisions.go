@@ -18,7 +18,7 @@ var divisions = option{
 		if !isPowerOf2(n) { // unlike in the list, 0 is refused
 			return p.refuse(f, "For roundups, the divisions has to be power of 2 ")
 		}
-		fill(p.s.RoundupPower2Divisions[:], n)
+		fill(p.settings.RoundupPower2Divisions[:], n)
 		return nil
 	},
 	format: func(s Settings) string { return formatDivisions(s.RoundupPower2Divisions) },
@@ -27,11 +27,11 @@ var divisions = option{
 // parseDivisionList reads the entries after the [ at f.at, left to right. It
 // changes only the entries of the table that are named.
 func (p *parser) parseDivisionList(f field) error {
-	table := p.s.RoundupPower2Divisions[:]
+	table := p.settings.RoundupPower2Divisions[:]
 	first, last := true, 0 // last: entry of the last numeric key
 	i := f.at + 1
 	for ; i+2 < len(p.tokens) && p.tokens[i] != "]"; i = p.entryEnd(i) + 1 {
-		n, err := p.readDivisions(at(f, i+2))
+		n, err := p.readDivisions(fieldAt(f, i+2))
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (p *parser) parseDivisionList(f field) error {
 			fill(table[last+1:], n)
 			continue
 		}
-		if last, err = p.readInterval(at(f, i)); err != nil {
+		if last, err = p.readInterval(fieldAt(f, i)); err != nil {
 			return err
 		}
 		if first {
@@ -78,11 +78,11 @@ func (p *parser) readInterval(f field) (int, error) {
 		e.Allowed = "a power of two (MiB) or > as the start of an interval"
 		return 0, e
 	}
-	return min(bits.TrailingZeros64(start), len(p.s.RoundupPower2Divisions)-1), nil
+	return min(bits.TrailingZeros64(start), len(p.settings.RoundupPower2Divisions)-1), nil
 }
 
-// at is the same field with its fault at another token.
-func at(f field, i int) field {
+// fieldAt returns the same field with its fault at another token.
+func fieldAt(f field, i int) field {
 	f.at = i
 	return f
 }

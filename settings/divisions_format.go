@@ -94,7 +94,7 @@ func (w *divisionWriter) rebased(from int, base uint64) string {
 	return best
 }
 
-// shorter reports whether list a is to be preferred to b.
+// shorter reports whether list a is preferred to b.
 func shorter(a, b string) bool {
 	return cmp.Or(
 		cmp.Compare(strings.Count(a, ":"), strings.Count(b, ":")),

@@ -13,12 +13,12 @@ type Key struct {
 // from s as [Settings.Apply] does; running says whether the program has
 // started, so that the backend cannot change any more.
 func (s Settings) With(conf string, running bool, keys ...Key) (Settings, error) {
-	p := parser{s: s, tokens: tokenize(conf), running: running}
+	p := parser{settings: s, tokens: tokenize(conf), running: running}
 	for _, k := range keys {
 		p.more = append(p.more, k.option())
 	}
 	err := p.parse()
-	return p.s, err
+	return p.settings, err
 }
 
 // LaterKeys are the names of settings that exist only in versions of PyTorch

@@ -80,7 +80,7 @@ func boolean(key, alias string, at func(*Settings) *bool) option {
 		set: func(p *parser, f field) error {
 			v, err := p.readBool(f)
 			if err == nil {
-				*at(&p.s) = v
+				*at(&p.settings) = v
 			}
 			return err
 		},
@@ -109,10 +109,10 @@ func mebibytes(key string, at func(*Settings) *uint64, allowed string, check fun
 			if err != nil {
 				return err
 			}
-			if complaint := check(p.s, mb); complaint != "" {
+			if complaint := check(p.settings, mb); complaint != "" {
 				return p.refuse(f, complaint)
 			}
-			*at(&p.s) = min(mb, capMiB) * mib
+			*at(&p.settings) = min(mb, capMiB) * mib
 			return nil
 		},
 		format: func(s Settings) string {
@@ -147,7 +147,7 @@ func fraction(key string, at func(*Settings) *float64, allowed string, check fun
 			if complaint := check(x); complaint != "" {
 				return p.refuse(f, complaint)
 			}
-			*at(&p.s) = x + 0 // -0 becomes 0
+			*at(&p.settings) = x + 0 // -0 becomes 0
 			return nil
 		},
 		format: func(s Settings) string {
@@ -167,13 +167,13 @@ var backend = option{
 		if name != Native && name != CudaMallocAsync {
 			return p.refuse(f, "Unknown allocator backend, options are native and cudaMallocAsync")
 		}
-		if p.running && name != p.s.Backend {
-			e := p.refuse(f, "Allocator backend parsed at runtime != allocator backend parsed at load time, "+name+" != "+p.s.Backend)
+		if p.running && name != p.settings.Backend {
+			e := p.refuse(f, "Allocator backend parsed at runtime != allocator backend parsed at load time, "+name+" != "+p.settings.Backend)
 			e.Kind = RuntimeError
-			e.fault = fmt.Sprintf("%q differs from %q, with which the program started", name, p.s.Backend)
+			e.fault = fmt.Sprintf("%q differs from %q, with which the program started", name, p.settings.Backend)
 			return e
 		}
-		p.s.Backend = name
+		p.settings.Backend = name
 		return nil
 	},
 	format: func(s Settings) string {
@@ -196,7 +196,7 @@ var registerThreads = option{
 		case n > 128:
 			return p.refuse(f, fmt.Sprintf("Number of register threads should be less than or equal to 128, got %d", n))
 		}
-		p.s.PinnedNumRegisterThreads = n
+		p.settings.PinnedNumRegisterThreads = n
 		return nil
 	},
 	format: func(s Settings) string {

@@ -7,10 +7,10 @@ import (
 
 // parser walks the tokens of one text and changes s on its way.
 type parser struct {
-	s       Settings
-	tokens  []string
-	running bool     // a change at run time, not the environment
-	more    []option // keys beside PyTorch's
+	settings Settings
+	tokens   []string
+	running  bool     // a change at run time, not the environment
+	more     []option // keys beside PyTorch's
 }
 
 // field is one key of the text and the place of its value.
@@ -22,10 +22,10 @@ type field struct {
 
 func (p *parser) parse() error {
 	// What every parse resets, spec 11.2.
-	p.s.MaxSplitSize = None
-	p.s.RoundupPower2Divisions = [16]uint64{}
-	p.s.GarbageCollectionThreshold = 0
-	p.s.MaxNonSplitRounding = p.s.LargeSegmentSize
+	p.settings.MaxSplitSize = None
+	p.settings.RoundupPower2Divisions = [16]uint64{}
+	p.settings.GarbageCollectionThreshold = 0
+	p.settings.MaxNonSplitRounding = p.settings.LargeSegmentSize
 
 	if err := p.parseLargeSegmentSize(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (p *parser) parseLargeSegmentSize() error {
 		if err := f.set(p, f); err != nil {
 			return err
 		}
-		p.s.MaxNonSplitRounding = p.s.LargeSegmentSize
+		p.settings.MaxNonSplitRounding = p.settings.LargeSegmentSize
 	}
 	return nil
 }
@@ -125,13 +125,13 @@ func (p *parser) numberError(f field, err error, function string) error {
 
 // refuse is the error for a value outside of what is allowed.
 func (p *parser) refuse(f field, pytorch string) *Error {
-	return &Error{Key: f.name, Value: p.tokens[f.at], Allowed: f.allowed(p.s), Pos: f.at, Kind: ValueError, PyTorch: pytorch}
+	return &Error{Key: f.name, Value: p.tokens[f.at], Allowed: f.allowed(p.settings), Pos: f.at, Kind: ValueError, PyTorch: pytorch}
 }
 
 // missing is the error for a text that ends before token pos.
 func (p *parser) missing(f field, pos int) *Error {
 	return &Error{
-		Key: f.name, Allowed: f.allowed(p.s), Pos: pos, Kind: RuntimeError,
+		Key: f.name, Allowed: f.allowed(p.settings), Pos: pos, Kind: RuntimeError,
 		PyTorch: "Index out of bounds in ConfigTokenizer",
 		fault:   "the text ends where a value should stand",
 	}

@@ -72,18 +72,18 @@ func Default() Settings {
 // Parse reads a text as PyTorch does when the program starts. An error is an
 // *[Error]; the settings returned with it hold what was read before it.
 func Parse(conf string) (Settings, error) {
-	p := parser{s: Default(), tokens: tokenize(conf)}
+	p := parser{settings: Default(), tokens: tokenize(conf)}
 	err := p.parse()
-	return p.s, err
+	return p.settings, err
 }
 
 // Apply returns what s becomes when PyTorch is given conf while it runs, which
 // also happens if there is an error: see the package comment. The backend
 // cannot change then.
 func (s Settings) Apply(conf string) (Settings, error) {
-	p := parser{s: s, tokens: tokenize(conf), running: true}
+	p := parser{settings: s, tokens: tokenize(conf), running: true}
 	err := p.parse()
-	return p.s, err
+	return p.settings, err
 }
 
 // String writes the settings in canonical form: only what differs from the

@@ -27,17 +27,17 @@ type parts struct {
 func (b *builder) assemble(f *File, top pickle.Value) error {
 	p := parts{settings: defaultSettings()}
 	var err error
-	switch b.m.KindOf(top) {
+	switch b.machine.KindOf(top) {
 	case pickle.Dict:
-		err = b.fields(f, &p, b.m.Items(top))
+		err = b.fields(f, &p, b.machine.Items(top))
 	case pickle.List:
 		p.known = true
-		p.segments, err = b.spans(recSegment, "the list", b.m.Items(top))
+		p.segments, err = b.spans(recSegment, "the list", b.machine.Items(top))
 	case pickle.Record:
 		rec, _, _ := top.AsRecord()
 		return &FormatError{f.Name, f.Format, recNames[rec]}
 	default:
-		return &FormatError{f.Name, f.Format, b.m.KindOf(top).String()}
+		return &FormatError{f.Name, f.Format, b.machine.KindOf(top).String()}
 	}
 	if err != nil {
 		return err
@@ -91,13 +91,13 @@ func (b *builder) fields(f *File, p *parts, pairs []pickle.Value) error {
 
 // listSpans returns the rows that a list of known things holds.
 func (b *builder) listSpans(rec uint8, key, v pickle.Value) ([]span, error) {
-	if kind := b.m.KindOf(v); kind != pickle.List {
+	if kind := b.machine.KindOf(v); kind != pickle.List {
 		if v.IsNone() {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("%q is %v instead of a list", b.keyText(key), kind)
 	}
-	return b.spans(rec, b.keyText(key), b.m.Items(v))
+	return b.spans(rec, b.keyText(key), b.machine.Items(v))
 }
 
 func (b *builder) spans(rec uint8, where string, items []pickle.Value) ([]span, error) {
@@ -109,7 +109,7 @@ func (b *builder) spans(rec uint8, where string, items []pickle.Value) ([]span, 
 			if b.problem != nil {
 				return nil, b.problem
 			}
-			what := b.m.KindOf(item).String()
+			what := b.machine.KindOf(item).String()
 			if ok {
 				what = recNames[got]
 			}
@@ -124,13 +124,13 @@ func (b *builder) spans(rec uint8, where string, items []pickle.Value) ([]span, 
 // traceSpans returns the events of each list in a list of lists. One list of
 // events will also do.
 func (b *builder) traceSpans(key, v pickle.Value) ([][]span, error) {
-	if b.m.KindOf(v) == pickle.None {
+	if b.machine.KindOf(v) == pickle.None {
 		return nil, nil
 	}
-	if kind := b.m.KindOf(v); kind != pickle.List {
+	if kind := b.machine.KindOf(v); kind != pickle.List {
 		return nil, fmt.Errorf("%q is %v instead of a list", b.keyText(key), kind)
 	}
-	items := b.m.Items(v)
+	items := b.machine.Items(v)
 	if len(items) > 0 {
 		if rec, _, _, ok := items[0].AsRun(); ok && rec == recEvent {
 			s, err := b.spans(recEvent, b.keyText(key), items)
@@ -139,10 +139,10 @@ func (b *builder) traceSpans(key, v pickle.Value) ([][]span, error) {
 	}
 	var out [][]span
 	for i, item := range items {
-		if kind := b.m.KindOf(item); kind != pickle.List {
+		if kind := b.machine.KindOf(item); kind != pickle.List {
 			return nil, fmt.Errorf("item %d of %q is %v instead of a list", i, b.keyText(key), kind)
 		}
-		s, err := b.spans(recEvent, fmt.Sprintf("%s[%d]", b.keyText(key), i), b.m.Items(item))
+		s, err := b.spans(recEvent, fmt.Sprintf("%s[%d]", b.keyText(key), i), b.machine.Items(item))
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 // builder takes the dictionaries of a file as they are completed and puts them
 // into tables. It is the hook of the machine that reads the file.
 type builder struct {
-	m       *pickle.Machine
+	machine *pickle.Machine
 	offset  func() int64 // where the reader is
 	limits  Limits
 	strings *trace.Strings
@@ -50,7 +50,7 @@ func newBuilder(limits Limits) *builder {
 		pairIDs: map[[2]pickle.Value]int{}, frameExtras: map[string]int32{},
 		shared: map[pickle.Value]expanded{},
 	}
-	b.m = pickle.NewMachine(b, limits.pickle())
+	b.machine = pickle.NewMachine(b, limits.pickle())
 	return b
 }
 
@@ -169,10 +169,10 @@ func (b *builder) bits(rec uint8, key trace.StringID, v pickle.Value) (uint64, e
 	if n, ok := v.AsInt(); ok {
 		return uint64(n), nil
 	}
-	if n, ok := b.m.Bits(v); ok {
+	if n, ok := b.machine.Bits(v); ok {
 		return n, nil
 	}
-	return 0, &fieldError{rec, key, b.m.KindOf(v).String(), "an integer of 64 bits"}
+	return 0, &fieldError{rec, key, b.machine.KindOf(v).String(), "an integer of 64 bits"}
 }
 
 // size returns the value of a field that must be a number of bytes. Half of what
@@ -180,7 +180,7 @@ func (b *builder) bits(rec uint8, key trace.StringID, v pickle.Value) (uint64, e
 func (b *builder) size(rec uint8, key trace.StringID, v pickle.Value) (uint64, error) {
 	n, err := b.bits(rec, key, v)
 	if err == nil && n > math.MaxInt64 {
-		number, _ := b.m.Big(v)
+		number, _ := b.machine.Big(v)
 		return 0, &fieldError{rec, key, number.String(), "a size, from 0 to 2^63-1: the file is damaged, record it again"}
 	}
 	return n, err
@@ -191,7 +191,7 @@ func (b *builder) text(rec uint8, key trace.StringID, v pickle.Value) (trace.Str
 	if id, ok := b.optionalText(v); ok {
 		return id, nil
 	}
-	return 0, &fieldError{rec, key, b.m.KindOf(v).String(), "a text"}
+	return 0, &fieldError{rec, key, b.machine.KindOf(v).String(), "a text"}
 }
 
 // stack returns the value of a field that should be a list of frames.
@@ -199,20 +199,20 @@ func (b *builder) stack(v pickle.Value) (trace.StackID, bool) {
 	if rec, id, ok := v.AsRecord(); ok {
 		return trace.StackID(id), rec == recStack
 	}
-	return trace.EmptyStack, b.m.KindOf(v) == pickle.List && len(b.m.Items(v)) == 0
+	return trace.EmptyStack, b.machine.KindOf(v) == pickle.List && len(b.machine.Items(v)) == 0
 }
 
 // pool returns the value of a field that should be a pool id.
 func (b *builder) pool(v pickle.Value) (alloc.PoolID, bool) {
-	items := b.m.Items(v)
+	items := b.machine.Items(v)
 	if rec, i, ok := v.AsRecord(); ok && rec == recPair {
-		pair := b.pairs.at(i)
+		pair := b.pairs.row(i)
 		items = pair[:]
 	}
 	if len(items) != 2 {
 		return alloc.PoolID{}, false
 	}
-	first, ok0 := b.m.Bits(items[0])
-	second, ok1 := b.m.Bits(items[1])
+	first, ok0 := b.machine.Bits(items[0])
+	second, ok1 := b.machine.Bits(items[1])
 	return alloc.PoolID{First: first, Second: second}, ok0 && ok1
 }

@@ -34,10 +34,10 @@ func (b *builder) keyText(key pickle.Value) string {
 	if id, ok := key.AsString(); ok {
 		return b.Text(id)
 	}
-	if n, ok := b.m.Big(key); ok {
+	if n, ok := b.machine.Big(key); ok {
 		return n.String()
 	}
-	if x, ok := b.m.Float(key); ok {
+	if x, ok := b.machine.Float(key); ok {
 		return formatFloat(x)
 	}
 	if x, ok := key.AsBool(); ok {
@@ -46,7 +46,7 @@ func (b *builder) keyText(key pickle.Value) string {
 	if key.IsNone() {
 		return "null"
 	}
-	return fmt.Sprintf("(%v)", b.m.KindOf(key))
+	return fmt.Sprintf("(%v)", b.machine.KindOf(key))
 }
 
 // expanded is a value that trace.Extra can hold, with the number of values in
@@ -89,7 +89,7 @@ func (b *builder) expandNew(v pickle.Value, depth int) (expanded, error) {
 		return expanded{}, err
 	}
 	one := func(value any) (expanded, error) { return expanded{value, 1}, nil }
-	m := b.m
+	m := b.machine
 	switch m.KindOf(v) {
 	case pickle.Bool:
 		x, _ := v.AsBool()
@@ -187,7 +187,7 @@ func (b *builder) expandDict(pairs []pickle.Value, depth int) (expanded, error) 
 // none is expected.
 func (b *builder) expandRecord(rec uint8, i, depth int) (expanded, error) {
 	if rec == recPair {
-		pair := b.pairs.at(i)
+		pair := b.pairs.row(i)
 		first, _ := pair[0].AsInt()
 		second, _ := pair[1].AsInt()
 		return expanded{trace.List{first, second}, 3}, b.spend(2)
@@ -202,14 +202,14 @@ func (b *builder) expandRecord(rec uint8, i, depth int) (expanded, error) {
 	case recStack:
 		w.stack(trace.StackID(i))
 	case recSegment:
-		row := b.segments.at(i)
+		row := b.segments.row(i)
 		w.segment(row.device, &row.Segment)
 	case recBlock:
-		w.block(b.blocks.at(i))
+		w.block(b.blocks.row(i))
 	case recUse:
-		w.use(b.uses.at(i))
+		w.use(b.uses.row(i))
 	case recAnnotation:
-		w.annotation(b.annotations.at(i))
+		w.annotation(b.annotations.row(i))
 	}
 	if e.err != nil {
 		return expanded{}, e.err

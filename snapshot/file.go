@@ -32,7 +32,7 @@ type File struct {
 // Truncation says how far a file goes that ends early.
 type Truncation struct {
 	ReadBytes  int64  // decompressed
-	TotalBytes int64  // that the file should have; 0 if nobody knows
+	TotalBytes int64  // that the file should have; 0 if unknown
 	Where      string // what was being read, in words
 }
 

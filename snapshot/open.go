@@ -14,7 +14,7 @@ import (
 
 // Options say how to read a file. The zero value will do.
 type Options struct {
-	// Progress is told now and then how much of the file has been read; total
+	// Progress is called now and then with how much of the file has been read; total
 	// is 0 if its size is not known.
 	Progress func(read, total int64)
 	Limits   Limits
@@ -94,12 +94,12 @@ func (f *File) load(b *builder, r *bufio.Reader) error {
 	var top pickle.Value
 	var rest []byte // read ahead
 	if f.Format == "json" {
-		d := newJSONDecoder(r, b.m, b.limits)
+		d := newJSONDecoder(r, b.machine, b.limits)
 		b.offset = d.offset
 		top, err = d.decode()
 		f.Bytes, rest = d.offset(), d.buf[d.pos:d.end]
 	} else {
-		d := pickle.NewDecoder(r, b.m)
+		d := pickle.NewDecoder(r, b.machine)
 		b.offset = d.Offset
 		top, err = d.Decode()
 		f.Bytes, rest = d.Offset(), d.Buffered()

@@ -34,7 +34,7 @@ func (r *rows[T]) chunk(i int) int {
 	return lo
 }
 
-func (r *rows[T]) at(i int) *T {
+func (r *rows[T]) row(i int) *T {
 	c := r.chunk(i)
 	return &r.chunks[c][i-r.starts[c]]
 }
@@ -49,7 +49,7 @@ func (r *rows[T]) slice(first, n int) []T {
 	}
 	out := make([]T, 0, n)
 	for i := range n {
-		out = append(out, *r.at(first + i))
+		out = append(out, *r.row(first + i))
 	}
 	return out
 }

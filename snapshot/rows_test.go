@@ -16,7 +16,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	for i := range n {
-		if got := *r.at(i); got != i {
+		if got := *r.row(i); got != i {
 			t.Fatalf("row %d holds %d", i, got)
 		}
 	}

@@ -70,12 +70,12 @@ func (b *builder) segment(s *shape, pairs []pickle.Value) (pickle.Value, error) 
 
 // blocksOf returns the blocks in a list.
 func (b *builder) blocksOf(v pickle.Value) ([]trace.Block, error) {
-	if b.m.KindOf(v) != pickle.List {
-		return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(v).String(), "a list of blocks"}
+	if b.machine.KindOf(v) != pickle.List {
+		return nil, &fieldError{recSegment, keyBlocks, b.machine.KindOf(v).String(), "a list of blocks"}
 	}
-	blocks, bad, err := listed(&b.blocks, recBlock, b.m.Items(v))
+	blocks, bad, err := listed(&b.blocks, recBlock, b.machine.Items(v))
 	if bad != 0 {
-		return nil, &fieldError{recSegment, keyBlocks, b.m.KindOf(bad).String(), "a list of blocks"}
+		return nil, &fieldError{recSegment, keyBlocks, b.machine.KindOf(bad).String(), "a list of blocks"}
 	}
 	return blocks, err
 }
@@ -142,10 +142,10 @@ func (b *builder) block(s *shape, pairs []pickle.Value) (pickle.Value, error) {
 
 // history returns the entries of a block's history.
 func (b *builder) history(v pickle.Value) ([]trace.Use, bool, error) {
-	if b.m.KindOf(v) != pickle.List {
+	if b.machine.KindOf(v) != pickle.List {
 		return nil, false, nil
 	}
-	uses, bad, err := listed(&b.uses, recUse, b.m.Items(v))
+	uses, bad, err := listed(&b.uses, recUse, b.machine.Items(v))
 	if uses == nil {
 		uses = []trace.Use{}
 	}

@@ -10,15 +10,15 @@ import (
 )
 
 // settings reads allocator_settings (spec 10.8). The text in it is only the
-// last one that PyTorch was given; the other fields are what is in force, so
-// they count where both tell.
+// last one that PyTorch was given; the other fields are the settings in force, so
+// they win.
 func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
-	if b.m.KindOf(v) != pickle.Dict {
+	if b.machine.KindOf(v) != pickle.Dict {
 		var err error
 		p.extra, err = b.extra(p.extra, pickle.MakeString(uint32(keySettings)), v)
 		return err
 	}
-	x, err := b.expandDict(b.m.Items(v), 1)
+	x, err := b.expandDict(b.machine.Items(v), 1)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (b *builder) settings(f *File, p *parts, v pickle.Value) error {
 	return nil
 }
 
-// defaultSettings are those of a file that does not tell.
+// defaultSettings returns the settings of a file that has none.
 func defaultSettings() trace.Settings { return trace.Settings{Parsed: settings.Default()} }
 
 // overlay puts the fields of the dictionary over what the text says.

@@ -56,7 +56,7 @@ var magics = []struct{ prefix, what string }{
 // name, which will be refused.
 var oldPickle = regexp.MustCompile(`^(?s:[}\])][qr(.]|N\.|\([dl][pq(VSIFLNX.}\]]|\([(}\])NKMJX]|\([IFL][-0-9]|\(S['"]|\(?c[\w.]+\n[\w.]+\n)`)
 
-// sniff tells pickle and JSON apart by their first bytes.
+// sniff distinguishes pickle and JSON by their first bytes.
 func sniff(name string, head []byte) (string, error) {
 	if len(head) == 0 {
 		return "", &FormatError{Name: name, Seems: "an empty file"}

@@ -96,7 +96,7 @@ func (e *streamEncoder) beginList() {
 	e.open = append(e.open, openPickle{list: true})
 }
 
-// beginShared shares frames as ever, and stacks only where told.
+// beginShared always shares frames, and stacks only if that is set.
 func (e *streamEncoder) beginShared(s shared) bool {
 	if s.rec != recStack || trace.StackID(s.id) == trace.EmptyStack {
 		return e.pickleEncoder.beginShared(s)

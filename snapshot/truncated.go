@@ -9,7 +9,7 @@ import (
 
 // salvage makes the traces of a file that ends early.
 func (b *builder) salvage(f *File, end *pickle.TruncatedError) error {
-	u, err := b.m.Unfinished()
+	u, err := b.machine.Unfinished()
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (b *builder) salvage(f *File, end *pickle.TruncatedError) error {
 		case keyAnnotations:
 			p.annotations = b.looseSpans(recAnnotation, u.Open)
 		}
-	} else if len(u.Open) > 0 && b.m.KindOf(u.Open[0]) == pickle.List {
+	} else if len(u.Open) > 0 && b.machine.KindOf(u.Open[0]) == pickle.List {
 		p.segments = b.looseSpans(recSegment, u.Open)
 		where = "in the list of segments"
 	} else if len(u.Pairs) > 0 {
@@ -64,10 +64,10 @@ func (b *builder) looseSpans(rec uint8, open []pickle.Value) []span {
 			}
 			continue
 		}
-		if b.m.KindOf(v) != pickle.List || i > 0 {
+		if b.machine.KindOf(v) != pickle.List || i > 0 {
 			break // inside the next thing
 		}
-		out = append(out, b.looseSpans(rec, b.m.Items(v))...)
+		out = append(out, b.looseSpans(rec, b.machine.Items(v))...)
 	}
 	return out
 }
@@ -86,15 +86,15 @@ func (b *builder) looseTraces(open []pickle.Value) [][]span {
 			out[len(out)-1] = append(out[len(out)-1], span{first, n})
 			return true
 		}
-		if b.m.KindOf(v) != pickle.List {
+		if b.machine.KindOf(v) != pickle.List {
 			return false // inside the next event
 		}
-		out = append(out, b.looseSpans(recEvent, b.m.Items(v)))
+		out = append(out, b.looseSpans(recEvent, b.machine.Items(v)))
 		return true
 	}
 	for i, v := range open {
 		if i == 0 { // the outer list
-			for _, item := range b.m.Items(v) {
+			for _, item := range b.machine.Items(v) {
 				add(item)
 			}
 		} else if !add(v) {

@@ -14,7 +14,7 @@ type Column[T comparable] struct {
 	n      int
 	same   T     // all values, while chunks is nil
 	chunks [][]T // each of chunkLen, except that the first one may be the only one and shorter
-	room   []T   // what is left of the last chunk
+	unused []T   // what is left of the last chunk
 }
 
 // Len returns the number of values.
@@ -33,12 +33,12 @@ func (c *Column[T]) At(i int) T {
 
 // Append adds a value.
 func (c *Column[T]) Append(v T) {
-	if len(c.room) == 0 {
+	if len(c.unused) == 0 {
 		c.appendSlowly(v)
 		return
 	}
-	c.room[0] = v
-	c.room = c.room[1:]
+	c.unused[0] = v
+	c.unused = c.unused[1:]
 	c.n++
 }
 
@@ -54,11 +54,11 @@ func (c *Column[T]) appendSlowly(v T) {
 		}
 		c.spread()
 	}
-	if len(c.room) == 0 {
+	if len(c.unused) == 0 {
 		c.reserve()
 	}
-	c.room[0] = v
-	c.room = c.room[1:]
+	c.unused[0] = v
+	c.unused = c.unused[1:]
 	c.n++
 }
 
@@ -74,7 +74,7 @@ func (c *Column[T]) reserve() {
 	case c.n>>chunkBits > last:
 		c.chunks = append(c.chunks, make([]T, chunkLen))
 	}
-	c.room = c.chunks[c.n>>chunkBits][c.n&(chunkLen-1):]
+	c.unused = c.chunks[c.n>>chunkBits][c.n&(chunkLen-1):]
 }
 
 // spread goes from one value for all to a value each.
@@ -83,12 +83,12 @@ func (c *Column[T]) spread() {
 	c.n, c.chunks = 0, [][]T{}
 	for c.n < n {
 		c.reserve()
-		k := min(len(c.room), n-c.n)
+		k := min(len(c.unused), n-c.n)
 		for i := range k {
-			c.room[i] = c.same
+			c.unused[i] = c.same
 		}
 		c.n += k
-		c.room = c.room[k:]
+		c.unused = c.unused[k:]
 	}
 }
 
@@ -115,8 +115,8 @@ func (c *Column[T]) truncate(n int) {
 	kept := (n + chunkLen - 1) >> chunkBits
 	clear(c.chunks[kept:])
 	c.chunks = c.chunks[:kept]
-	c.room = nil
+	c.unused = nil
 	if n&(chunkLen-1) != 0 {
-		c.room = c.chunks[kept-1][n&(chunkLen-1):]
+		c.unused = c.chunks[kept-1][n&(chunkLen-1):]
 	}
 }

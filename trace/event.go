@@ -7,7 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 )
 
-// NoTime is the time of an event whose file does not tell it.
+// NoTime is the time of an event whose file has none.
 const NoTime = math.MinInt64
 
 // Event is one entry of a trace.
@@ -30,7 +30,7 @@ type Action = alloc.Action
 // PoolRef names an entry of Events.Pools.
 type PoolRef uint32
 
-// NoPool stands for a pool that the file does not tell.
+// NoPool is the pool of an event whose file has none.
 const NoPool PoolRef = 0
 
 // Events are the events of a trace, by column.

@@ -6,7 +6,7 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 )
 
-// Segment is memory got from the driver, as the file lists it.
+// Segment is memory obtained from the driver, as the file lists it.
 type Segment struct {
 	Address, TotalSize        uint64
 	AllocatedSize, ActiveSize uint64
@@ -14,7 +14,7 @@ type Segment struct {
 	Stream                    uint64
 	Type                      string // "small" or "large"
 	Pool                      alloc.PoolID
-	HasPool                   bool // the file tells the pool
+	HasPool                   bool // the file has the pool
 	Expandable                bool
 	Stack                     StackID
 	Blocks                    []Block
@@ -94,7 +94,7 @@ func (s *Segment) ToEngine(device int) alloc.Segment {
 	for _, b := range s.Blocks {
 		block := alloc.Block{Address: b.Address, Size: b.Size, RequestedSize: b.RequestedSize, State: b.State}
 		if block.Address == 0 {
-			block.Address = at // old files do not tell
+			block.Address = at // old files lack it
 		}
 		at = block.Address + block.Size
 		if block.State == OtherState {

@@ -34,7 +34,7 @@ type Stacks struct {
 	slots  []slot // a hash table of stacks, at most half full
 }
 
-// stackRef tells where the frames of a stack are.
+// stackRef is where the frames of a stack are.
 type stackRef struct{ chunk, at, n uint32 }
 
 // slot holds a stack and the upper half of its hash; the zero slot is free.

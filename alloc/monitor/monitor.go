@@ -19,12 +19,11 @@ type Options struct {
 	High    float64 // a share above it raises the alarm; below 1, which no share exceeds
 	Low     float64 // a share below it ends the alarm; 0 is nine tenths of High
 	// MinReserved is how much must be reserved for an alarm: a large share of
-	// little memory is little memory. An alarm that is on ends when less is
-	// reserved, whatever the share, as after a release of most of it. 0 asks for
-	// nothing.
+	// little memory is little memory. An alarm ends when less is reserved, whatever
+	// the share, as after a release of most of it. 0 means no minimum.
 	MinReserved uint64
 
-	// Notify is told when an alarm is raised or ends, and of every release. It
+	// Notify is called when an alarm is raised or ends, and after every release. It
 	// runs on the goroutine of the check and may use the monitor and the
 	// allocator.
 	Notify func(Report)
@@ -133,7 +132,7 @@ func (m *Monitor) Check() Report {
 // sample takes a sample and moves the alarm.
 func (m *Monitor) sample() Report {
 	m.counters.Samples++
-	s := Take(m.a)
+	s := NewSample(m.a)
 	share := s.Share(m.o.Measure)
 	switch {
 	case s.ReservedBytes < m.o.MinReserved || share < m.o.Low:

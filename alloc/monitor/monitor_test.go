@@ -62,14 +62,14 @@ func TestShares(t *testing.T) {
 			set, err := settings.Parse(c.conf)
 			check(t, err)
 			a := alloc.New(sim.New(sim.Config{}), alloc.WithSettings(set))
-			if s := monitor.Take(a); s.Share(monitor.Cached) != 0 {
+			if s := monitor.NewSample(a); s.Share(monitor.Cached) != 0 {
 				t.Errorf("a share of nothing: %v", s)
 			}
 			malloc(t, a, 5*mib)
 			hole := malloc(t, a, 20*mib)
 			malloc(t, a, 40*mib)
 			check(t, a.Free(hole))
-			s := monitor.Take(a)
+			s := monitor.NewSample(a)
 			if s.ReservedBytes != 80*mib || s.AllocatedBytes != 45*mib || s.CachedBytes != s.ReleasableBytes+s.PinnedBytes {
 				t.Errorf("sample %+v", s)
 			}
@@ -80,7 +80,7 @@ func TestShares(t *testing.T) {
 			}
 			// Pinned is what a release leaves behind.
 			check(t, a.EmptyCache())
-			if after := monitor.Take(a); after.CachedBytes != s.PinnedBytes || after.ReleasableBytes != 0 {
+			if after := monitor.NewSample(a); after.CachedBytes != s.PinnedBytes || after.ReleasableBytes != 0 {
 				t.Errorf("after a release %+v, before %+v", after, s)
 			}
 		})

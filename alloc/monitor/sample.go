@@ -39,8 +39,8 @@ type Sample struct {
 	InactiveSplitBytes uint64    `json:"inactive_split_bytes"`
 }
 
-// Take samples an allocator.
-func Take(a *alloc.Allocator) Sample {
+// NewSample measures the memory of an allocator.
+func NewSample(a *alloc.Allocator) Sample {
 	u := a.Usage()
 	cached := u.Reserved - u.Active
 	return Sample{

@@ -3,7 +3,7 @@ package main
 // #include <stdint.h>
 import "C"
 
-// base finds the segment an address lies in. PyTorch asks for it to share memory
+// base finds the segment that contains an address. PyTorch asks for it to share memory
 // with other processes or devices, which is done by whole segments, and so
 // seldom that a walk over all of them will do.
 func (l *library) base(addr uint64) (start, size uint64) {
@@ -12,7 +12,7 @@ func (l *library) base(addr uint64) (start, size uint64) {
 		if d == nil {
 			continue
 		}
-		for _, s := range d.a.Segments() {
+		for _, s := range d.alloc.Segments() {
 			if s.Address <= addr && addr < s.Address+s.TotalSize {
 				return s.Address, s.TotalSize
 			}

@@ -9,7 +9,7 @@ func (l *library) cacheInfo(n int, guess uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return d.a.CacheInfo(guess)
+	return d.alloc.CacheInfo(guess)
 }
 
 //export ashlarGoCacheInfo

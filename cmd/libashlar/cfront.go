@@ -54,8 +54,8 @@ func (cFront) read(device int) frontState {
 	c := &s.counts
 	return frontState{
 		Counts: counts{
-			Live: two(c.live), Up: two(c.up), Peak: three(c.peak), ActivePeak: three(c.active_peak),
-			Waiting: two(c.waiting), Live0: two(c.live0), Waiting0: two(c.waiting0),
+			Live: sumsByKind(c.live), Up: sumsByKind(c.up), Peak: sumsWithTotal(c.peak), ActivePeak: sumsWithTotal(c.active_peak),
+			Waiting: sumsByKind(c.waiting), Live0: sumsByKind(c.live0), Waiting0: sumsByKind(c.waiting0),
 		},
 		Hits: uint64(s.hits), Misses: uint64(s.misses), Held: uint64(s.held), Queued: uint64(s.queued), Direct: uint64(s.direct),
 		Returned: uint64(s.returned), Turns: uint64(s.turns), Wasted: uint64(s.wasted), Unknown: uint64(s.unknown),
@@ -65,8 +65,10 @@ func (cFront) read(device int) frontState {
 	}
 }
 
-func one(s C.struct_sums) sums { return sums{int64(s.blocks), int64(s.bytes), int64(s.requested)} }
+func toSums(s C.struct_sums) sums { return sums{int64(s.blocks), int64(s.bytes), int64(s.requested)} }
 
-func two(s [2]C.struct_sums) [2]sums { return [2]sums{one(s[0]), one(s[1])} }
+func sumsByKind(s [2]C.struct_sums) [2]sums { return [2]sums{toSums(s[0]), toSums(s[1])} }
 
-func three(s [3]C.struct_sums) [3]sums { return [3]sums{one(s[0]), one(s[1]), one(s[2])} }
+func sumsWithTotal(s [3]C.struct_sums) [3]sums {
+	return [3]sums{toSums(s[0]), toSums(s[1]), toSums(s[2])}
+}

@@ -18,13 +18,13 @@ const maxDevices = 64
 
 // front is the cache in C as Go sees it.
 type front interface {
-	// box is where the front puts blocks for the engine to have back; nil if there
-	// can be none.
+	// box returns the outbox, through which the front returns blocks to the engine;
+	// nil if there can be none.
 	box(device int) outbox
-	// fill puts blocks there that were queued, or also all that are held.
+	// fill moves queued blocks into the outbox; with all, held blocks too.
 	fill(device int, all bool)
-	// mode says whether blocks may be held. Blocks that are out already will
-	// not be held.
+	// mode sets whether the front may hold blocks. It will not hold blocks that are
+	// out already.
 	mode(device int, off bool)
 	read(device int) frontState
 	resetPeaks(device int)
@@ -36,7 +36,7 @@ type front interface {
 type outbox interface {
 	// read moves blocks into out.
 	read(out []uint64) int
-	// rest reports whether others wait until there is room for them.
+	// rest reports whether more blocks wait for space in the outbox.
 	rest() bool
 }
 
@@ -50,9 +50,9 @@ type library struct {
 
 	mu      sync.Mutex // guards what follows, and the making of devices
 	cfg     config
-	failed  error // why there is none
+	failed  error // why the settings could not be read
 	history historyMode
-	gone    map[string]bool // paths of oom_snapshot that were written
+	written map[string]bool // paths of oom_snapshot that were written
 }
 
 // historyMode says whether events are recorded.
@@ -63,7 +63,7 @@ type historyMode struct {
 
 func newLibrary(f front, lookup func(string) (string, bool)) *library {
 	o := &opener{lookup: lookup}
-	l := &library{front: f, open: o.open, gone: map[string]bool{}}
+	l := &library{front: f, open: o.open, written: map[string]bool{}}
 	l.cfg, l.failed = readConfig(lookup)
 	if n := l.cfg.own.history; n > 0 {
 		l.history = historyMode{on: true, max: n}
@@ -92,10 +92,10 @@ func setCollector(history bool) {
 
 // device is an allocator with its place in the process.
 type device struct {
-	n   int
-	lib *library
-	a   *alloc.Allocator
-	box outbox
+	index int
+	lib   *library
+	alloc *alloc.Allocator
+	box   outbox
 
 	changing sync.Mutex // one change at a time
 
@@ -128,10 +128,10 @@ func (l *library) makeDevice(n int) (*device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device %d cannot be used: %w", n, err)
 	}
-	d := &device{n: n, lib: l, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
-	d.a = alloc.New(drv, alloc.WithDevice(n), alloc.WithSettings(l.cfg.engine), alloc.WithBorrower(d))
+	d := &device{index: n, lib: l, fraction: l.cfg.engine.PerProcessMemoryFraction, captures: map[alloc.PoolID][]*alloc.Capture{}}
+	d.alloc = alloc.New(drv, alloc.WithDevice(n), alloc.WithSettings(l.cfg.engine), alloc.WithBorrower(d))
 	if l.history.on {
-		d.a.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
+		d.alloc.RecordHistory(alloc.HistoryOptions{MaxEntries: l.history.max})
 	}
 	d.lib.front.mode(n, true) // there is a front now, and its outbox
 	if d.box = l.front.box(n); d.box == nil {
@@ -142,8 +142,8 @@ func (l *library) makeDevice(n int) (*device, error) {
 	return d, nil
 }
 
-// inUse calls f for every device that was made.
-func (l *library) inUse(f func(*device) error) error {
+// eachDevice calls f for every device that was made.
+func (l *library) eachDevice(f func(*device) error) error {
 	var failed []error
 	for n := range l.devices {
 		if d := l.devices[n].Load(); d != nil {
@@ -155,17 +155,17 @@ func (l *library) inUse(f func(*device) error) error {
 	return errors.Join(failed...)
 }
 
-// setMode tells the front whether it may hold blocks, as things are now.
+// setMode lets the front hold blocks if that is wanted and the engine allows it now.
 func (d *device) setMode(wanted bool) {
-	d.lib.front.mode(d.n, !wanted || !d.a.Lender().Lends())
+	d.lib.front.mode(d.index, !wanted || !d.alloc.Lender().Lends())
 }
 
-// change makes a change to the engine that decides what the front may do. The
-// front is empty and off meanwhile.
-func (d *device) change(frontCache bool, f func() error) error {
+// withFrontOff runs f, which changes what the front may do, while the front is empty
+// and off.
+func (d *device) withFrontOff(frontCache bool, f func() error) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
-	d.lib.front.mode(d.n, true)
+	d.lib.front.mode(d.index, true)
 	d.flush(nil)
 	err := f()
 	d.setMode(frontCache)
@@ -176,22 +176,22 @@ func (d *device) change(frontCache bool, f func() error) error {
 // no call of C.
 func (d *device) Recall(out []uint64, all bool) int {
 	if all {
-		d.lib.front.fill(d.n, true)
+		d.lib.front.fill(d.index, true)
 	}
 	n := d.box.read(out)
 	for n < len(out) && d.box.rest() {
-		d.lib.front.fill(d.n, false)
+		d.lib.front.fill(d.index, false)
 		n += d.box.read(out[n:])
 	}
 	return n
 }
 
-// flush gives everything that the front holds back to the engine and tells it what
-// waits for other streams, and then calls then with the engine's statistics before
-// anything can change.
+// flush returns all blocks in the front to the engine, updates the front's count of
+// blocks that wait for other streams, and calls then with the engine's statistics
+// before anything can change.
 func (d *device) flush(then func(*alloc.Stats)) {
-	err := d.a.Lender().Recall(func(s *alloc.Stats, w *alloc.Waiting) {
-		d.lib.front.waiting(d.n, w)
+	err := d.alloc.Lender().Recall(func(s *alloc.Stats, w *alloc.Waiting) {
+		d.lib.front.waiting(d.index, w)
 		if then != nil {
 			then(s)
 		}
@@ -217,9 +217,9 @@ func (l *library) configure(conf string) error {
 	}
 	failed := l.cfg.read(conf, true)
 	l.cfg.conf, l.cfg.variable = conf, ""
-	err := l.inUse(func(d *device) error {
-		return d.change(l.cfg.own.frontCache, func() error {
-			d.a.Use(l.cfg.engine)
+	err := l.eachDevice(func(d *device) error {
+		return d.withFrontOff(l.cfg.own.frontCache, func() error {
+			d.alloc.Use(l.cfg.engine)
 			return nil
 		})
 	})
@@ -228,18 +228,18 @@ func (l *library) configure(conf string) error {
 
 // emptyCache gives cached memory of all devices back to the driver.
 func (l *library) emptyCache() error {
-	return l.inUse(func(d *device) error {
-		err := d.a.EmptyCache()
-		d.tellWaiting()
+	return l.eachDevice(func(d *device) error {
+		err := d.alloc.EmptyCache()
+		d.reportWaiting()
 		return err
 	})
 }
 
-// tellWaiting tells the front what still waits for other streams after a call
-// that did not come through it.
-func (d *device) tellWaiting() {
-	w := d.a.Lender().Waiting()
-	d.lib.front.waiting(d.n, &w)
+// reportWaiting gives the front the blocks that still wait for other streams after a
+// call that did not come through it.
+func (d *device) reportWaiting() {
+	w := d.alloc.Lender().Waiting()
+	d.lib.front.waiting(d.index, &w)
 }
 
 func (l *library) setFraction(n int, fraction float64) error {
@@ -247,8 +247,8 @@ func (l *library) setFraction(n int, fraction float64) error {
 	if err != nil {
 		return err
 	}
-	return d.change(l.frontCache(), func() error {
-		if err := d.a.SetMemoryFraction(fraction); err != nil {
+	return d.withFrontOff(l.frontCache(), func() error {
+		if err := d.alloc.SetMemoryFraction(fraction); err != nil {
 			return err
 		}
 		d.mu.Lock()
@@ -268,18 +268,18 @@ func (l *library) getFraction(n int) (float64, error) {
 	return d.fraction, nil
 }
 
-// recordHistory starts or stops recording on all devices, those of later too.
+// recordHistory starts or stops recording on all devices, including later ones.
 func (l *library) recordHistory(m historyMode) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.history = m
 	setCollector(m.on)
-	err := l.inUse(func(d *device) error {
-		return d.change(l.cfg.own.frontCache, func() error {
+	err := l.eachDevice(func(d *device) error {
+		return d.withFrontOff(l.cfg.own.frontCache, func() error {
 			if m.on {
-				d.a.RecordHistory(alloc.HistoryOptions{MaxEntries: m.max})
+				d.alloc.RecordHistory(alloc.HistoryOptions{MaxEntries: m.max})
 			} else {
-				d.a.StopHistory()
+				d.alloc.StopHistory()
 			}
 			return nil
 		})

@@ -79,15 +79,15 @@ type shifted struct {
 
 func (s *shifted) Malloc(size, stream uint64) (uint64, error) {
 	addr, err := s.Device.Malloc(size, stream)
-	return s.up(addr, err)
+	return s.shiftUp(addr, err)
 }
 
 func (s *shifted) Reserve(size, stream uint64) (uint64, error) {
 	addr, err := s.Device.Reserve(size, stream)
-	return s.up(addr, err)
+	return s.shiftUp(addr, err)
 }
 
-func (s *shifted) up(addr uint64, err error) (uint64, error) {
+func (s *shifted) shiftUp(addr uint64, err error) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}

@@ -14,7 +14,7 @@ import (
 func (d *device) outOfMemory(e *alloc.OutOfMemoryError) string {
 	text := e.Numbers()
 	if !e.TooLarge {
-		text += " Ashlar: " + d.a.Diagnose(e)
+		text += " Ashlar: " + d.alloc.Diagnose(e)
 	}
 	if path := d.oomSnapshot(); path != "" {
 		if err := d.lib.writeSnapshot(path, -1); err != nil {
@@ -34,10 +34,10 @@ func (d *device) oomSnapshot() string {
 	if path == "" {
 		return ""
 	}
-	path = strings.NewReplacer("%p", strconv.Itoa(os.Getpid()), "%d", strconv.Itoa(d.n)).Replace(path)
-	if l.gone[path] {
+	path = strings.NewReplacer("%p", strconv.Itoa(os.Getpid()), "%d", strconv.Itoa(d.index)).Replace(path)
+	if l.written[path] {
 		return ""
 	}
-	l.gone[path] = true
+	l.written[path] = true
 	return path
 }

@@ -17,8 +17,8 @@ func (l *library) beginPool(n int, id alloc.PoolID, accept func(stream uint64) b
 	if err != nil {
 		return err
 	}
-	return d.change(l.frontCache(), func() error {
-		c, err := d.a.BeginCapture(id, accept)
+	return d.withFrontOff(l.frontCache(), func() error {
+		c, err := d.alloc.BeginCapture(id, accept)
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (l *library) endPool(n int, id alloc.PoolID) error {
 	if c == nil {
 		return &alloc.PoolError{ID: id, Problem: "does not receive allocations"}
 	}
-	return d.change(l.frontCache(), c.End)
+	return d.withFrontOff(l.frontCache(), c.End)
 }
 
 // newest is the capture that was begun last for a pool: only that one can be

@@ -30,27 +30,27 @@ func (l *library) malloc(n int, size, stream uint64, meta string, out *answer) i
 		out.text = err.Error()
 		return codeFailed
 	}
-	if out.lent, err = d.a.Lender().Lend(size, stream, meta); err == nil {
+	if out.lent, err = d.alloc.Lender().Lend(size, stream, meta); err == nil {
 		return codeOK
 	}
 	var oom *alloc.OutOfMemoryError // not out.oom: that would put out on the heap
 	if errors.As(err, &oom) {
 		out.oom, out.text = oom, d.outOfMemory(oom)
-		l.sweep()
+		l.collectGarbage()
 		return codeOOM
 	}
 	out.text = err.Error()
 	return codeFailed
 }
 
-// sweepEvery is how many failed requests leave their garbage lying: some
+// collectEvery is how many failed requests leave their garbage lying: some
 // kilobytes each.
-const sweepEvery = 16
+const collectEvery = 16
 
-// sweep collects the garbage of failed requests from time to time, since nobody
-// else does: setCollector has turned the collector off.
-func (l *library) sweep() {
-	if l.ooms.Add(1)%sweepEvery != 0 {
+// collectGarbage runs the collector after every few failed requests: setCollector has
+// turned it off.
+func (l *library) collectGarbage() {
+	if l.ooms.Add(1)%collectEvery != 0 {
 		return
 	}
 	l.mu.Lock()
@@ -68,7 +68,7 @@ func (l *library) free(n int, addr uint64, meta string, out *answer) {
 		out.text = err.Error()
 		return
 	}
-	out.lent.Waiting, err = d.a.Lender().Return(addr, meta)
+	out.lent.Waiting, err = d.alloc.Lender().Return(addr, meta)
 	// A driver that has shut down has taken its memory with it.
 	if err != nil && !errors.Is(err, cuda.ErrExiting) {
 		out.text = err.Error()
@@ -80,5 +80,5 @@ func (l *library) recordStream(n int, addr, stream uint64) error {
 	if err != nil {
 		return err
 	}
-	return d.a.RecordStream(addr, stream)
+	return d.alloc.RecordStream(addr, stream)
 }

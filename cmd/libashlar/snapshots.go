@@ -21,9 +21,9 @@ func (l *library) snapshot(n int) (*snapshot.File, error) {
 		}
 	}
 	var states []alloc.Snapshot
-	err := l.inUse(func(d *device) error {
-		if n < 0 || n == d.n {
-			states = append(states, d.a.Snapshot())
+	err := l.eachDevice(func(d *device) error {
+		if n < 0 || n == d.index {
+			states = append(states, d.alloc.Snapshot())
 		}
 		return nil
 	})

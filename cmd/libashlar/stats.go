@@ -47,8 +47,8 @@ type frontState struct {
 	Asking       bool   `json:"asking"` // freed blocks wait for other streams
 }
 
-// all is the sum over both kinds.
-func all(s [2]sums) sums {
+// sumKinds adds up both kinds of pool.
+func sumKinds(s [2]sums) sums {
 	return sums{s[0].Blocks + s[1].Blocks, s[0].Bytes + s[1].Bytes, s[0].Requested + s[1].Requested}
 }
 
@@ -63,7 +63,7 @@ func (c *counts) merge(s alloc.Stats) alloc.Stats {
 		for i, st := range [3]*alloc.Stat{&to.Small, &to.Large, &to.All} {
 			at := func(per [2]sums) int64 {
 				if i == 2 {
-					return of(all(per))
+					return of(sumKinds(per))
 				}
 				return of(per[i])
 			}
@@ -88,7 +88,7 @@ func (c *counts) merge(s alloc.Stats) alloc.Stats {
 func (d *device) stats() alloc.Stats {
 	var all alloc.Stats
 	d.flush(func(s *alloc.Stats) {
-		c := d.lib.front.read(d.n).Counts
+		c := d.lib.front.read(d.index).Counts
 		all = c.merge(*s)
 	})
 	return all
@@ -128,7 +128,7 @@ func (l *library) resetPeaks(n int) error {
 		return err
 	}
 	// In this order no peak of blocks is above that of reserved memory.
-	d.a.ResetPeakStats()
+	d.alloc.ResetPeakStats()
 	d.flush(func(*alloc.Stats) { l.front.resetPeaks(n) })
 	return nil
 }
@@ -138,7 +138,7 @@ func (l *library) resetSums(n int) error {
 	if err != nil {
 		return err
 	}
-	d.a.ResetAccumulatedStats()
+	d.alloc.ResetAccumulatedStats()
 	d.flush(func(*alloc.Stats) { l.front.resetSums(n) })
 	return nil
 }
@@ -153,6 +153,6 @@ func (l *library) frontJSON(n int) (string, error) {
 	text, err := json.Marshal(struct {
 		frontState
 		Engine map[string]any `json:"engine"`
-	}{l.front.read(n), nested(d.a.Stats().Map())})
+	}{l.front.read(n), nested(d.alloc.Stats().Map())})
 	return string(text), err
 }

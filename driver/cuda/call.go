@@ -34,14 +34,14 @@ type call struct {
 	where  [maxArgs]unsafe.Pointer // each of them
 }
 
-func (l *Library) take() *call {
+func (l *Library) takeCall() *call {
 	if c, ok := l.calls.Get().(*call); ok {
 		return c
 	}
 	return &call{lib: l}
 }
 
-func (l *Library) put(c *call) {
+func (l *Library) putCall(c *call) {
 	c.ptr = nil
 	l.calls.Put(c)
 }
@@ -77,7 +77,7 @@ func (d *Device) enter() (*call, error) {
 	}
 	runtime.LockOSThread()
 	l := d.lib
-	c := l.take()
+	c := l.takeCall()
 	c.pushed, c.relaxed = false, false
 	c.context = 0
 	code, s := c.raw(symCtxGetCurrent, c.out(unsafe.Pointer(&c.context))), symCtxGetCurrent
@@ -86,7 +86,7 @@ func (d *Device) enter() (*call, error) {
 		c.pushed = code == 0
 	}
 	if code != 0 {
-		l.put(c)
+		l.putCall(c)
 		runtime.UnlockOSThread()
 		return nil, l.fail(s, code)
 	}
@@ -123,7 +123,7 @@ func (c *call) leave() {
 	if c.pushed {
 		c.raw(symCtxPopCurrent, c.out(unsafe.Pointer(&c.context)))
 	}
-	c.lib.put(c)
+	c.lib.putCall(c)
 	runtime.UnlockOSThread()
 }
 

@@ -53,8 +53,8 @@ func (l *Library) Device(n int) (*Device, error) {
 
 // retain takes a share of the primary context.
 func (l *Library) retain(handle int32) (uintptr, error) {
-	c := l.take()
-	defer l.put(c)
+	c := l.takeCall()
+	defer l.putCall(c)
 	if err := c.do(symPrimaryCtxRetain, c.out(unsafe.Pointer(&c.context)), uintptr(handle)); err != nil {
 		return 0, err
 	}
@@ -67,8 +67,8 @@ func (l *Library) release(handle int32) error {
 	if l.addr[s] == 0 {
 		s = symPrimaryCtxReleaseOld
 	}
-	c := l.take()
-	defer l.put(c)
+	c := l.takeCall()
+	defer l.putCall(c)
 	return c.do(s, uintptr(handle))
 }
 
@@ -109,7 +109,7 @@ func (d *Device) SynchronizeDevice() error {
 
 // ContextCost measures how much memory a context takes on the n-th GPU before
 // anything is allocated, by making one and giving it up again. It asks NVML
-// what this process holds or, where NVML cannot tell processes apart, how much
+// what this process holds or, where NVML cannot distinguish processes, how much
 // less of the GPU is free, which others may disturb. If there is a context
 // already it returns [ErrContextExists].
 func (l *Library) ContextCost(n int) (uint64, error) {
@@ -131,7 +131,7 @@ func (l *Library) ContextCost(n int) (uint64, error) {
 	if _, err := l.retain(handle); err != nil {
 		return 0, err
 	}
-	own, known := l.own(info)
+	own, known := l.ownMemory(info)
 	after, err := l.usage(info)
 	if r := l.release(handle); err == nil {
 		err = r
@@ -149,8 +149,8 @@ func (l *Library) ContextCost(n int) (uint64, error) {
 
 // active reports whether the process has a primary context on the device.
 func (l *Library) active(handle int32) (bool, error) {
-	c := l.take()
-	defer l.put(c)
+	c := l.takeCall()
+	defer l.putCall(c)
 	c.a, c.i = 0, 0
 	err := c.do(symPrimaryCtxGetState, uintptr(handle), c.out(unsafe.Pointer(&c.a)), c.out(unsafe.Pointer(&c.i)))
 	return c.i != 0, err

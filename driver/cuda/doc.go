@@ -1,69 +1,65 @@
-// Package cuda is a GPU reached through NVIDIA's driver: a [driver.Driver]
-// whose memory is real.
+// Package cuda is a [driver.Driver] for a GPU, through NVIDIA's driver.
 //
-// [Open] loads libcuda.so.1 when the program runs. Nothing of CUDA is needed
-// to build, and a machine without a driver or a GPU gets an ordinary error:
+// [Open] loads libcuda.so.1 at run time. Building needs no part of CUDA, and on a
+// machine without a driver or a GPU Open returns an ordinary error:
 // [ErrNoDriver], [ErrNoDevice], [ErrOldDriver]. A [Device] serves the engine
-// ([driver.Driver]), moves bytes ([driver.Copier]) and knows who else uses the
-// card ([driver.ProcessLister]). All its methods may be called from many
-// goroutines at once.
+// ([driver.Driver]), moves bytes ([driver.Copier]) and lists the processes that
+// use the card ([driver.ProcessLister]). Its methods are safe for concurrent use.
 //
 // # Contexts and threads
 //
 // A driver call acts on the context that is current on the calling thread. A
-// Device uses the primary context of its card, the one that the CUDA runtime
-// and so PyTorch use. Each method keeps its goroutine on one thread, looks
-// which context is current there, pushes its own if it is another one, and
-// pops it again at the end: whoever owns the thread finds it as it was. A
-// goroutine that makes many calls saves the push and the pop with
-// [Device.Bind].
+// Device uses the primary context of its card, which the CUDA runtime, and so
+// PyTorch, uses too. Each method locks its goroutine to a thread, pushes its
+// context if another one is current there, and pops it at the end, so the thread
+// is left as it was. A goroutine that makes many calls can avoid the push and pop
+// with [Device.Bind].
 //
 // # Streams
 //
 // A stream is the driver's handle as a number, the same number as PyTorch's
 // cudaStream_t. Stream 0 is the legacy default stream.
 //
-// A stream that was closed is kept, idle, until NewStream needs one or the
-// Device is closed. So a block that was used on it can still be freed, its
-// memory unmapped, and an event recorded on it is done; work for it is refused
-// with [ErrStreamClosed]. Streams that others made are theirs to keep.
+// A closed stream is kept, idle, until NewStream needs one or the Device is
+// closed. So a block used on it can still be freed and its memory unmapped, and an
+// event recorded on it is done at once. New work on it is refused with
+// [ErrStreamClosed]. The Device does not manage streams that others made.
 //
 // # Virtual memory
 //
 // Map makes one handle of physical memory per granule, maps them side by side
-// and opens the whole range with one call. A handle is released as soon as it
-// is mapped: from then on the mapping alone keeps the memory, and Unmap, one
-// driver call over the range, gives it back. So there is no list of handles to
-// keep, and Unmap either happens or does not.
+// and gives the card access to the whole range with one call. A handle is released
+// as soon as it is mapped: from then on the mapping alone keeps the memory, and
+// Unmap gives it back with one driver call over the range. So there is no list of
+// handles to keep, and Unmap happens completely or not at all.
 //
-// Mapped memory is opened to its own card only. What Malloc gives becomes open
-// to other cards with cuCtxEnablePeerAccess, mapped memory does not.
+// Only its own card can access mapped memory. cuCtxEnablePeerAccess opens memory
+// from Malloc to other cards, but not mapped memory.
 //
 // # Captures
 //
-// While a stream is captured into a graph the driver refuses, on every thread,
-// calls that could break the capture, and the refusal ends it. Calls that the
-// allocator makes on its own account (allocating, freeing, mapping, asking
-// events) therefore run in the relaxed capture mode, which lets them through,
-// and the thread's mode is put back afterwards.
+// While a stream is captured into a graph, the driver refuses calls that could
+// break the capture, on every thread, and each refusal ends the capture. The
+// allocator's own calls (allocate, free, map, query events) therefore run in the
+// relaxed capture mode, which permits them; the thread's mode is restored
+// afterwards.
 //
-// Free works during a capture: it waits for work that runs, and captured work
-// does not run yet. Unmap has to wait for its stream, and waiting for a
-// captured stream is not possible in any mode. It then returns [ErrCapturing],
-// nothing is unmapped and the capture goes on.
+// Free works during a capture: it waits for running work, and captured work does
+// not run yet. Unmap has to wait for its stream, which no mode allows for a
+// captured stream. It then returns [ErrCapturing], unmaps nothing, and the capture
+// goes on.
 //
 // # Events
 //
-// Events are kept in a table and used again. An [driver.Event] carries the
-// count of the uses of its place, so a name that is used too late is an error
-// and never somebody else's event.
+// Events are kept in a table and reused. A [driver.Event] includes how often its
+// slot was used, so a stale event is an error and never another event.
 //
 // # Errors
 //
-// What the driver reports is an [*Error] with its name and its words. Out of
-// memory is also [driver.ErrOutOfMemory], and the end of the process, during
-// which the driver answers nothing more, is [ErrExiting].
+// An error of the driver is an [*Error] with the driver's name and text for it.
+// Out of memory also wraps [driver.ErrOutOfMemory]. While the process exits the
+// driver no longer answers: the error is [ErrExiting].
 //
 // The environment variables ASHLAR_LIBCUDA and ASHLAR_LIBNVML name other files
-// to load. Tests use them for the stand-in of package cudatest.
+// to load. Tests use them for the fake driver of package cudatest.
 package cuda

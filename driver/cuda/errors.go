@@ -87,8 +87,8 @@ func (l *Library) fail(s symbol, code int) error {
 }
 
 func (l *Library) errorText(s symbol, code int, otherwise string) string {
-	c := l.take()
-	defer l.put(c)
+	c := l.takeCall()
+	defer l.putCall(c)
 	c.ptr = nil
 	if l.addr[s] == 0 || c.raw(s, uintptr(code), c.out(unsafe.Pointer(&c.ptr))) != 0 || c.ptr == nil {
 		return otherwise

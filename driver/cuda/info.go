@@ -48,8 +48,8 @@ func (l *Library) info(n int) (Info, int32, error) {
 	if n < 0 || n >= count {
 		return Info{}, 0, fmt.Errorf("%w %d: the driver shows %d, counted from 0", ErrNoDevice, n, count)
 	}
-	c := l.take()
-	defer l.put(c)
+	c := l.takeCall()
+	defer l.putCall(c)
 	if err := c.do(symDeviceGet, c.out(unsafe.Pointer(&c.i)), uintptr(n)); err != nil {
 		return Info{}, 0, err
 	}
@@ -109,7 +109,7 @@ func (c *call) readText(s symbol, dev int32) (string, error) {
 	return cString(unsafe.Pointer(&c.text)), nil
 }
 
-// readUUID prefers the call that tells apart the instances of one card that is
+// readUUID prefers the call that distinguishes the instances of one card that is
 // shared out (MIG).
 func (c *call) readUUID(dev int32) (string, error) {
 	s := symDeviceGetUUIDMIG

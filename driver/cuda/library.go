@@ -91,8 +91,8 @@ func (l *Library) missing() string {
 
 // init starts the driver and looks for a GPU.
 func (l *Library) init() error {
-	c := l.take()
-	defer l.put(c)
+	c := l.takeCall()
+	defer l.putCall(c)
 	switch code := c.raw(symInit, 0); code {
 	case 0:
 	case codeNoDevice:
@@ -129,8 +129,8 @@ func (l *Library) Path() string { return l.path }
 
 // Devices counts the GPUs, those that CUDA_VISIBLE_DEVICES shows.
 func (l *Library) Devices() (int, error) {
-	c := l.take()
-	defer l.put(c)
+	c := l.takeCall()
+	defer l.putCall(c)
 	if err := c.do(symDeviceGetCount, c.out(unsafe.Pointer(&c.i))); err != nil {
 		return 0, err
 	}

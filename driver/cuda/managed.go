@@ -47,7 +47,7 @@ func (d *Device) AllocManaged(size uint64) (addr uint64, mem []byte, err error) 
 
 // Prefetch queues moving managed memory to a place.
 func (d *Device) Prefetch(addr, size uint64, to Place, stream uint64) error {
-	c, place, err := d.enterAbout(to)
+	c, place, err := d.enterWithPlace(to)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (d *Device) Prefetch(addr, size uint64, to Place, stream uint64) error {
 
 // Advise tells the driver how managed memory will be used, and where.
 func (d *Device) Advise(addr, size uint64, advice Advice, where Place) error {
-	c, place, err := d.enterAbout(where)
+	c, place, err := d.enterWithPlace(where)
 	if err != nil {
 		return err
 	}
@@ -65,9 +65,9 @@ func (d *Device) Advise(addr, size uint64, advice Advice, where Place) error {
 	return c.do(symMemAdvise, uintptr(addr), uintptr(size), uintptr(advice), place)
 }
 
-// enterAbout begins a call that names a place.
-func (d *Device) enterAbout(p Place) (*call, uintptr, error) {
-	place, err := d.place(p)
+// enterWithPlace begins a call that names a place.
+func (d *Device) enterWithPlace(p Place) (*call, uintptr, error) {
+	place, err := d.placeNumber(p)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -75,8 +75,8 @@ func (d *Device) enterAbout(p Place) (*call, uintptr, error) {
 	return c, place, err
 }
 
-// place is the driver's number for a place.
-func (d *Device) place(p Place) (uintptr, error) {
+// placeNumber is the driver's number for a place.
+func (d *Device) placeNumber(p Place) (uintptr, error) {
 	switch p {
 	case OnDevice:
 		return uintptr(d.handle), nil

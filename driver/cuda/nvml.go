@@ -30,7 +30,7 @@ type nvml struct {
 // nvmlProcess is nvmlProcessInfo_t.
 type nvmlProcess struct {
 	pid      uint32
-	used     uint64 // nvmlUnknown where the system does not tell
+	used     uint64 // nvmlUnknown where the system does not report it
 	instance [2]uint32
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/driver"
 )
 
-// Usage is how a GPU is used by all processes together, as nvidia-smi tells it.
+// Usage is the use of a GPU by all processes together, as nvidia-smi shows it.
 type Usage struct {
 	Total, Free, Used uint64 // bytes; what the driver keeps for itself counts as used
 	Utilization       bool   // whether the next two are known
@@ -37,7 +37,7 @@ func (l *Library) usage(info Info) (Usage, error) {
 		return Usage{}, err
 	}
 	u := Usage{Total: n.memory.total, Free: n.memory.free, Used: n.memory.used}
-	// Cards that are shared out do not tell how busy they are.
+	// Cards that are partitioned do not report how busy they are.
 	if n.do(nvmlUtilization, h, uintptr(unsafe.Pointer(&n.busy))) == nil {
 		u.Utilization, u.GPUBusy, u.MemoryBusy = true, int(n.busy.gpu), int(n.busy.memory)
 	}
@@ -80,8 +80,8 @@ func (l *Library) processes(info Info) ([]driver.Process, error) {
 	return all, nil
 }
 
-// own is what NVML says this process holds on a GPU.
-func (l *Library) own(info Info) (used uint64, known bool) {
+// ownMemory returns the memory that this process holds on a GPU, according to NVML.
+func (l *Library) ownMemory(info Info) (used uint64, known bool) {
 	all, err := l.processes(info)
 	if err != nil {
 		return 0, false

@@ -56,9 +56,9 @@ func (d *Device) queryGranularity() (uint64, error) {
 	return c.a, nil
 }
 
-// whole checks that memory can be mapped in units of granule and that the
+// checkGranules checks that memory can be mapped in units of granule and that the
 // range consists of them.
-func (d *Device) whole(call string, addr, size, granule uint64) error {
+func (d *Device) checkGranules(call string, addr, size, granule uint64) error {
 	switch {
 	case d.granularity == 0:
 		return fmt.Errorf("%s: GPU %d (%s) cannot map memory; do without expandable segments", call, d.info.Index, d.info.Name)
@@ -99,7 +99,7 @@ func (d *Device) Unreserve(addr, size uint64) error {
 
 // Map puts memory behind the range, one handle per granule, or changes nothing.
 func (d *Device) Map(addr, size, granule uint64) error {
-	if err := d.whole("Map", addr, size, granule); err != nil {
+	if err := d.checkGranules("Map", addr, size, granule); err != nil {
 		return err
 	}
 	c, err := d.enterRelaxed()
@@ -148,7 +148,7 @@ func (c *call) mapHandle(addr, size uint64) error {
 // Unmap waits for stream and gives the memory behind the range back. During a
 // capture of stream it returns [ErrCapturing].
 func (d *Device) Unmap(addr, size, granule, stream uint64) error {
-	if err := d.whole("Unmap", addr, size, granule); err != nil {
+	if err := d.checkGranules("Unmap", addr, size, granule); err != nil {
 		return err
 	}
 	c, err := d.enterRelaxed()

@@ -1,33 +1,32 @@
-// Package host is a device in the memory of this machine: a [driver.Copier]
-// whose bytes are real. Programs written for a GPU run on it where there is
-// none, and tests see whether the right bytes arrive at the right time.
+// Package host is a device in host memory: a [driver.Copier] with real bytes.
+// Programs written for a GPU run on it where there is none, and tests can check
+// that the right bytes arrive at the right time.
 //
 // # Memory
 //
-// Segments are pages of the operating system, which takes memory for them as
-// they are touched. A reserved range is addresses without access; Map gives
-// access and Unmap takes it, and the memory, away. The device has a capacity, in
-// pages of 2 MiB as a GPU has, and refuses what is beyond it with
+// Segments are pages of the operating system, which backs them with memory as
+// they are touched. A reserved range is addresses without access; Map grants
+// access, and Unmap revokes it and returns the memory. The device has a capacity,
+// counted in pages of 2 MiB as on a GPU, and refuses what exceeds it with
 // [driver.ErrOutOfMemory].
 //
 // # Streams
 //
-// A stream is a queue with a goroutine of its own that works it off in order.
-// Nothing but events orders the work of two streams, so a program that forgets
-// one goes wrong here as it does on a GPU. [Device.Slow] makes a stream slow and
-// [Device.Launch] queues any function, such as one that waits for a test: with
-// them a missing event shows every time and not once a month.
+// A stream is a queue with its own goroutine, which does the work in order. Only
+// events order the work of two streams, so a program that forgets one goes wrong
+// here as it does on a GPU. [Device.Slow] slows a stream down and [Device.Launch]
+// queues any function, such as one that waits for a test: with them a missing
+// event shows every time, not once a month.
 //
-// # What goes wrong
+// # Errors
 //
-// A call that names memory, a stream or an event that does not exist is an error
-// that wraps [ErrMisuse]. Work that was queued in good order and finds its
-// memory unmapped when its turn comes faults; the fault is a [*FaultError] that
-// Synchronize reports, and the stream goes on. Go's race detector sees host
-// memory that is changed before a copy of it was done.
+// A call that names memory, a stream or an event that does not exist returns an
+// error that wraps [ErrMisuse]. Work whose memory was unmapped before its turn
+// faults: Synchronize returns a [*FaultError], and the stream goes on. Go's race
+// detector finds host memory that changes before its copy is done.
 //
-// A closed stream is one whose work is done: work for it is misuse, but an event
-// can be recorded on it and memory cached for it can be unmapped.
+// A closed stream takes no more work, but an event can be recorded on it and
+// memory cached for it can be unmapped.
 //
 // Close ends all goroutines.
 package host

@@ -14,7 +14,7 @@ func (d *Device) RecordEvent(stream, addr uint64) (driver.Event, error) {
 	}
 	defer d.mu.Unlock()
 	e := &event{reached: make(chan struct{})}
-	queued, err := d.mark(stream, work{doing: "an event", run: func() error {
+	queued, err := d.queueMark(stream, work{doing: "an event", run: func() error {
 		close(e.reached)
 		return nil
 	}})
@@ -35,7 +35,7 @@ func (d *Device) EventDone(ev driver.Event) (bool, error) {
 		return false, err
 	}
 	defer d.mu.Unlock()
-	e, err := d.event(ev)
+	e, err := d.findEvent(ev)
 	if err != nil {
 		return false, err
 	}
@@ -53,7 +53,7 @@ func (d *Device) WaitEvent(ev driver.Event) error {
 	if err := d.begin(); err != nil {
 		return err
 	}
-	e, err := d.event(ev)
+	e, err := d.findEvent(ev)
 	d.mu.Unlock()
 	if err != nil {
 		return err
@@ -73,19 +73,19 @@ func (d *Device) StreamWait(stream uint64, ev driver.Event) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	e, err := d.event(ev)
+	e, err := d.findEvent(ev)
 	if err != nil {
 		return err
 	}
-	_, err = d.mark(stream, work{doing: "waiting for an event", run: func() error {
+	_, err = d.queueMark(stream, work{doing: "waiting for an event", run: func() error {
 		<-e.reached
 		return nil
 	}})
 	return err
 }
 
-// event finds an event. The device is locked.
-func (d *Device) event(ev driver.Event) (*event, error) {
+// findEvent finds an event. The device is locked.
+func (d *Device) findEvent(ev driver.Event) (*event, error) {
 	if e := d.events[ev]; e != nil {
 		return e, nil
 	}

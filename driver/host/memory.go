@@ -78,7 +78,7 @@ func (d *Device) Free(addr, size uint64) error {
 	if err := d.begin(); err != nil {
 		return err
 	}
-	s, err := d.whole(addr, size, false)
+	s, err := d.findWhole(addr, size, false)
 	if err != nil {
 		d.mu.Unlock()
 		return err
@@ -128,7 +128,7 @@ func (d *Device) Unreserve(addr, size uint64) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	s, err := d.whole(addr, size, true)
+	s, err := d.findWhole(addr, size, true)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (d *Device) Map(addr, size, granule uint64) error {
 	if err := openPages(s.mem[addr-s.base:][:size]); err != nil {
 		return fmt.Errorf("host: %w: map of %s: %w", driver.ErrOutOfMemory, units.Size(size), err)
 	}
-	set(pages, pageMapped)
+	setPages(pages, pageMapped)
 	d.held += size
 	return nil
 }
@@ -182,16 +182,16 @@ func (d *Device) Unmap(addr, size, granule, stream uint64) error {
 		return err
 	}
 	pages := s.pages(addr, size)
-	if !all(pages, pageMapped) {
+	if !allPages(pages, pageMapped) {
 		d.mu.Unlock()
 		return misuse("unmap of %d bytes at %#x, where not all is mapped", size, addr)
 	}
-	wait, err := d.passed(stream)
+	wait, err := d.waiterFor(stream)
 	if err != nil {
 		d.mu.Unlock()
 		return err
 	}
-	set(pages, pageLeaving) // no more work for it from here on
+	setPages(pages, pageLeaving) // no more work for it from here on
 	d.taking.Add(1)
 	defer d.taking.Done()
 	d.mu.Unlock()
@@ -200,21 +200,21 @@ func (d *Device) Unmap(addr, size, granule, stream uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
-		set(pages, pageMapped)
+		setPages(pages, pageMapped)
 		return fmt.Errorf("host: unmap of %#x: %w", addr, err)
 	}
-	set(pages, pageEmpty)
+	setPages(pages, pageEmpty)
 	d.held -= size
 	return nil
 }
 
-func set(pages []pageState, to pageState) {
+func setPages(pages []pageState, to pageState) {
 	for i := range pages {
 		pages[i] = to
 	}
 }
 
-func all(pages []pageState, are pageState) bool {
+func allPages(pages []pageState, are pageState) bool {
 	return !slices.ContainsFunc(pages, func(p pageState) bool { return p != are })
 }
 
@@ -241,8 +241,8 @@ func (d *Device) granules(doing string, addr, size, granule uint64) (*space, err
 	return s, nil
 }
 
-// whole finds the space that begins at addr and has the given size and kind.
-func (d *Device) whole(addr, size uint64, reservation bool) (*space, error) {
+// findWhole finds the space that begins at addr and has the given size and kind.
+func (d *Device) findWhole(addr, size uint64, reservation bool) (*space, error) {
 	doing, what := "free", "segment"
 	if reservation {
 		doing, what = "unreserve", "reservation"
@@ -264,7 +264,7 @@ func (d *Device) bytes(addr, size uint64) ([]byte, error) {
 	if s == nil || size > s.base+s.size-addr {
 		return nil, misuse("%d bytes at %#x are not memory of the device", size, addr)
 	}
-	if s.mapped != nil && size > 0 && !all(s.pages(addr, size), pageMapped) {
+	if s.mapped != nil && size > 0 && !allPages(s.pages(addr, size), pageMapped) {
 		return nil, misuse("%d bytes at %#x: not all of them are mapped", size, addr)
 	}
 	return s.mem[addr-s.base:][:size:size], nil

@@ -164,8 +164,8 @@ func (s *stream) takeError() error {
 	return err
 }
 
-// open finds a stream that takes work. The device is locked.
-func (d *Device) open(id uint64) (*stream, error) {
+// openStream finds a stream that takes work. The device is locked.
+func (d *Device) openStream(id uint64) (*stream, error) {
 	s := d.streams[id]
 	if s != nil {
 		s.mu.Lock()
@@ -184,10 +184,9 @@ func (d *Device) noStream(id uint64) error {
 	return misuse("there is no stream %d", id)
 }
 
-// mark queues work that only tells how far a stream has come, which is a fair
-// question also while it ends and after that. It reports false if the stream
-// has ended. The device is locked.
-func (d *Device) mark(id uint64, w work) (queued bool, err error) {
+// queueMark queues work that only marks how far a stream has come; it is allowed
+// while the stream ends and after that. It reports false if the stream has ended. The device is locked.
+func (d *Device) queueMark(id uint64, w work) (queued bool, err error) {
 	if id >= d.nextStream {
 		return false, d.noStream(id)
 	}
@@ -195,9 +194,9 @@ func (d *Device) mark(id uint64, w work) (queued bool, err error) {
 	return s != nil && s.add(w), nil
 }
 
-// passed returns a function that waits for the work queued on a stream by now;
-// on a closed one there is none. The device is locked.
-func (d *Device) passed(id uint64) (func(), error) {
+// waiterFor returns a function that waits for the work queued on a stream so far; a
+// closed stream has none. The device is locked.
+func (d *Device) waiterFor(id uint64) (func(), error) {
 	if id >= d.nextStream {
 		return nil, d.noStream(id)
 	}
@@ -235,7 +234,7 @@ func (d *Device) CloseStream(stream uint64) error {
 		d.mu.Unlock()
 		return misuse("stream 0 cannot be closed")
 	}
-	s, err := d.open(stream)
+	s, err := d.openStream(stream)
 	if err != nil {
 		d.mu.Unlock()
 		return err
@@ -254,9 +253,9 @@ func (d *Device) Synchronize(stream uint64) error {
 	if err := d.begin(); err != nil {
 		return err
 	}
-	s, err := d.open(stream)
+	s, err := d.openStream(stream)
 	if err != nil {
-		wait, err := d.passed(stream)
+		wait, err := d.waiterFor(stream)
 		d.mu.Unlock()
 		if err == nil {
 			wait()
@@ -276,7 +275,7 @@ func (d *Device) Slow(stream uint64, perPiece, perMiB time.Duration) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	s, err := d.open(stream)
+	s, err := d.openStream(stream)
 	if err != nil {
 		return err
 	}
@@ -302,7 +301,7 @@ func (d *Device) enqueue(stream uint64, w work) error {
 
 // add queues work. The device is locked.
 func (d *Device) add(stream uint64, w work) error {
-	s, err := d.open(stream)
+	s, err := d.openStream(stream)
 	if err == nil && !s.add(w) {
 		err = d.noStream(stream)
 	}

@@ -11,12 +11,12 @@ import (
 // job is one save. It runs as three steps that hand buffers on: queue copies
 // into free buffers, wait until each was filled, write it and free it again.
 type job struct {
-	s      *Saver
-	p      *Pending
-	path   string
-	header []byte
-	pieces []piece
-	begin  driver.Event // the state of memory to save
+	saver   *Saver
+	pending *Pending
+	path    string
+	header  []byte
+	pieces  []piece
+	begin   driver.Event // the state of memory to save
 
 	ctx    context.Context // ended by the caller, by Close, and by the first failure
 	cancel context.CancelCauseFunc
@@ -37,26 +37,26 @@ type filled struct {
 
 // run does the job and reports its end.
 func (j *job) run() {
-	inFlight := make(chan filling, cap(j.s.free))
-	arrived := make(chan filled, cap(j.s.free))
+	inFlight := make(chan filling, cap(j.saver.free))
+	arrived := make(chan filled, cap(j.saver.free))
 	var steps sync.WaitGroup
 	steps.Go(func() { j.queue(inFlight) })
 	steps.Go(func() { j.wait(inFlight, arrived) })
 	if err := j.write(arrived); err != nil {
-		j.p.err = fmt.Errorf("save: %s: %w", j.path, err)
+		j.pending.err = fmt.Errorf("save: %s: %w", j.path, err)
 	}
 	steps.Wait()
 	j.stop()
 	j.cancel(nil)
-	close(j.p.done)
+	close(j.pending.done)
 }
 
 // queue lets the saver's stream wait for the state to save and queues copies as
 // buffers become free.
 func (j *job) queue(inFlight chan<- filling) {
 	defer close(inFlight)
-	defer j.p.mark(j.s.stream)
-	if err := j.s.dev.StreamWait(j.s.stream, j.begin); err != nil {
+	defer j.pending.markQueued(j.saver.stream)
+	if err := j.saver.dev.StreamWait(j.saver.stream, j.begin); err != nil {
 		j.fail("waiting for the work before it", err)
 		return
 	}
@@ -64,7 +64,7 @@ func (j *job) queue(inFlight chan<- filling) {
 	for len(left) > 0 && j.ctx.Err() == nil {
 		var buf []byte
 		select {
-		case buf = <-j.s.free:
+		case buf = <-j.saver.free:
 		case <-j.ctx.Done():
 			return
 		}
@@ -74,13 +74,13 @@ func (j *job) queue(inFlight chan<- filling) {
 		if err != nil {
 			j.fail("copying from the device", err)
 		}
-		if f.done, err = j.s.dev.RecordEvent(j.s.stream, 0); err != nil {
-			// Nobody can tell when the copies are done but by waiting for all.
+		if f.done, err = j.saver.dev.RecordEvent(j.saver.stream, 0); err != nil {
+			// Without the event, only waiting for all copies shows that they are done.
 			j.fail("marking a copy", err)
-			if err := j.s.dev.Synchronize(j.s.stream); err != nil {
-				j.s.breakDown(err)
+			if err := j.saver.dev.Synchronize(j.saver.stream); err != nil {
+				j.saver.breakDown(err)
 			}
-			j.s.free <- buf
+			j.saver.free <- buf
 			return
 		}
 		inFlight <- f
@@ -92,7 +92,7 @@ func (j *job) queue(inFlight chan<- filling) {
 func (j *job) fill(buf []byte, left []piece) (used int, rest []piece, err error) {
 	for len(left) > 0 && used < len(buf) {
 		n := min(left[0].size, uint64(len(buf)-used))
-		if err := j.s.dev.CopyToHost(buf[used:used+int(n)], left[0].addr, j.s.stream); err != nil {
+		if err := j.saver.dev.CopyToHost(buf[used:used+int(n)], left[0].addr, j.saver.stream); err != nil {
 			return used, left, err
 		}
 		used += int(n)
@@ -109,21 +109,21 @@ func (j *job) fill(buf []byte, left []piece) (used int, rest []piece, err error)
 func (j *job) wait(inFlight <-chan filling, arrived chan<- filled) {
 	defer close(arrived)
 	for f := range inFlight {
-		if err := j.s.dev.WaitEvent(f.done); err != nil {
+		if err := j.saver.dev.WaitEvent(f.done); err != nil {
 			j.fail("copying from the device", err)
-			j.s.breakDown(err)
+			j.saver.breakDown(err)
 		}
 		arrived <- filled{f.buf, f.used}
 	}
-	// Only this tells whether something went wrong in the copies. By then the
-	// stream has passed the events of the save, so that they can be given up.
-	if err := j.s.dev.Synchronize(j.s.stream); err != nil {
+	// Only this reports errors in the copies. By then the stream has passed the
+	// events of the save, so they can be given up.
+	if err := j.saver.dev.Synchronize(j.saver.stream); err != nil {
 		j.fail("copying from the device", err)
 	}
-	if _, err := j.s.dev.EventDone(j.begin); err != nil {
+	if _, err := j.saver.dev.EventDone(j.begin); err != nil {
 		j.fail("waiting for the work before it", err)
 	}
-	if err := j.p.pass(); err != nil {
+	if err := j.pending.markCopied(); err != nil {
 		j.fail("waiting for the copies", err)
 	}
 }
@@ -131,7 +131,7 @@ func (j *job) wait(inFlight <-chan filling, arrived chan<- filled) {
 // write puts the header and the buffers into the file and makes it durable. It
 // returns the first failure of any step.
 func (j *job) write(arrived <-chan filled) error {
-	f, err := create(j.s.disk, j.path)
+	f, err := create(j.saver.disk, j.path)
 	if err == nil {
 		err = f.write(j.header)
 	}
@@ -144,7 +144,7 @@ func (j *job) write(arrived <-chan filled) error {
 				j.cancel(err)
 			}
 		}
-		j.s.free <- b.buf
+		j.saver.free <- b.buf
 	}
 	// The copies are checked by now: arrived is closed after that.
 	switch {

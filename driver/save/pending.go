@@ -54,7 +54,7 @@ func (p *Pending) Fence(stream uint64) error {
 	}
 	if p.hasLast {
 		defer p.mu.Unlock()
-		if err := capturing(p.dev, stream); err != nil {
+		if err := refuseCapturing(p.dev, stream); err != nil {
 			return fmt.Errorf("save: letting the copies come first: %w", err)
 		}
 		if err := p.dev.StreamWait(stream, p.last); err != nil {
@@ -67,8 +67,8 @@ func (p *Pending) Fence(stream uint64) error {
 	return nil
 }
 
-// mark notes that no more copies will be queued on the saver's stream.
-func (p *Pending) mark(stream uint64) {
+// markQueued notes that no more copies will be queued on the saver's stream.
+func (p *Pending) markQueued(stream uint64) {
 	ev, err := p.dev.RecordEvent(stream, 0)
 	p.mu.Lock()
 	p.last, p.hasLast = ev, err == nil
@@ -76,9 +76,9 @@ func (p *Pending) mark(stream uint64) {
 	close(p.queued)
 }
 
-// pass notes that the saver's stream has passed all copies. Asking for an event
+// markCopied notes that the saver's stream has passed all copies. Asking for an event
 // that is done lets the driver use it again.
-func (p *Pending) pass() error {
+func (p *Pending) markCopied() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.passed = true

@@ -81,7 +81,7 @@ func (s *Saver) Save(ctx context.Context, path string, items []Item, stream uint
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("save: %s: %w", path, context.Cause(ctx))
 	}
-	j := &job{s: s, path: path, header: header, pieces: pieces, p: newPending(s.dev)}
+	j := &job{saver: s, path: path, header: header, pieces: pieces, pending: newPending(s.dev)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refuses(stream); err != nil {
@@ -97,7 +97,7 @@ func (s *Saver) Save(ctx context.Context, path string, items []Item, stream uint
 		s.working = true
 		s.worker.Go(s.work)
 	}
-	return j.p, nil
+	return j.pending, nil
 }
 
 // refuses says why no save can begin. The saver is locked.
@@ -108,12 +108,12 @@ func (s *Saver) refuses(stream uint64) error {
 	case s.broken != nil:
 		return s.broken
 	}
-	return capturing(s.dev, stream)
+	return refuseCapturing(s.dev, stream)
 }
 
-// capturing refuses a stream that is being captured: an event recorded there
+// refuseCapturing refuses a stream that is being captured: an event recorded there
 // would pull whoever waits for it into the graph, and a wait would break it.
-func capturing(dev driver.Copier, stream uint64) error {
+func refuseCapturing(dev driver.Copier, stream uint64) error {
 	c, ok := dev.(driver.Capturer)
 	if !ok {
 		return nil

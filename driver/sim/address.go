@@ -122,8 +122,8 @@ func (a *addressSpace) size(addr uint64) (size uint64, ok bool) {
 	return s.size, ok
 }
 
-// give returns the addresses of the segment at addr.
-func (a *addressSpace) give(addr uint64) {
+// giveBack returns the addresses of the segment at addr.
+func (a *addressSpace) giveBack(addr uint64) {
 	s := a.segments[addr]
 	delete(a.segments, addr)
 	c := s.chunk
@@ -259,12 +259,12 @@ func (a *addressSpace) place(addr, size uint64) bool {
 			return true
 		}
 	}
-	return a.unearth(c, addr, end, size)
+	return a.placeOverExternal(c, addr, end, size)
 }
 
-// unearth places a segment where the chunk was thought to belong to somebody
-// else: the recording knows better, unless a segment is there.
-func (a *addressSpace) unearth(c *chunk, addr, end, size uint64) bool {
+// placeOverExternal places a segment in part of a chunk that was assumed to be
+// external: the recording shows that it is not, unless a segment is there.
+func (a *addressSpace) placeOverExternal(c *chunk, addr, end, size uint64) bool {
 	for at, s := range a.segments {
 		if at < end && addr < at+roundUp(s.size, page) {
 			return false

@@ -44,7 +44,7 @@ func TestRecordedAddresses(t *testing.T) {
 					if _, err := fmt.Sscanf(line, "f %x", &addr); err != nil {
 						t.Fatal(line, err)
 					}
-					a.give(addr + shift)
+					a.giveBack(addr + shift)
 				}
 			}
 			if n < 50 || shift%chunkUnit != 0 {
@@ -116,7 +116,7 @@ func TestAddressesProperty(t *testing.T) {
 		for step := range 3000 {
 			if len(live) > 0 && (len(live) >= limit || rng.IntN(2) == 0) {
 				i := rng.IntN(len(live))
-				a.give(live[i])
+				a.giveBack(live[i])
 				live = slices.Delete(live, i, i+1)
 			} else {
 				size := 1 + rng.Uint64N(1<<(10+rng.IntN(20)))
@@ -131,7 +131,7 @@ func TestAddressesProperty(t *testing.T) {
 			}
 		}
 		for _, addr := range live {
-			a.give(addr)
+			a.giveBack(addr)
 		}
 		checkSpace(t, &a)
 		if len(a.holes.ends) != 1 || len(a.gaps.ends) != 1 || len(a.segments) != 0 {

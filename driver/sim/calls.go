@@ -46,7 +46,7 @@ func (d *Device) Calls() Counts {
 	return d.calls
 }
 
-// begin opens a driver call: it waits as told by Slow, counts, and fails if it
+// begin opens a driver call: it waits as set by Slow, counts, and fails if it
 // is this call's turn to fail. The device is locked if it returns nil.
 func (d *Device) begin(kind Kind) error {
 	if delay := d.delays[kind].Load(); delay > 0 {
@@ -54,7 +54,7 @@ func (d *Device) begin(kind Kind) error {
 	}
 	d.mu.Lock()
 	d.calls[kind]++
-	if err := d.faults.next(kind); err != nil {
+	if err := d.faults.countCall(kind); err != nil {
 		d.mu.Unlock()
 		return err
 	}

@@ -23,7 +23,7 @@ type costs []struct {
 	microseconds float64
 }
 
-func (c costs) at(size uint64) time.Duration {
+func (c costs) interpolate(size uint64) time.Duration {
 	i := 1
 	for i < len(c)-1 && size > c[i].size {
 		i++
@@ -36,16 +36,16 @@ func (c costs) at(size uint64) time.Duration {
 	return time.Duration(us * float64(time.Microsecond))
 }
 
-func mallocTime(size uint64) time.Duration { return mallocCost.at(size) }
+func mallocTime(size uint64) time.Duration { return mallocCost.interpolate(size) }
 
-func freeTime(size uint64) time.Duration { return freeCost.at(size) }
+func freeTime(size uint64) time.Duration { return freeCost.interpolate(size) }
 
 func mapTime(size, granule uint64) time.Duration {
-	return time.Duration(size/granule) * mapCost.at(granule)
+	return time.Duration(size/granule) * mapCost.interpolate(granule)
 }
 
 func unmapTime(size, granule uint64) time.Duration {
-	return time.Duration(size/granule) * unmapCost.at(granule)
+	return time.Duration(size/granule) * unmapCost.interpolate(granule)
 }
 
 // Cost estimates how long the calls that gave and took memory would have kept

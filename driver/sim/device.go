@@ -138,7 +138,7 @@ func (d *Device) Malloc(size, stream uint64) (addr uint64, err error) {
 	if err := d.fits(Malloc, size); err != nil {
 		return 0, err
 	}
-	addr, ok := d.followed(size)
+	addr, ok := d.followMalloc(size)
 	if !ok {
 		addr, ok = d.segments.take(size)
 	}
@@ -172,7 +172,7 @@ func (d *Device) Free(addr, size uint64) error {
 		return misuse("free of %#x with %d bytes, it has %d", addr, size, got)
 	}
 	d.followFree(addr)
-	d.segments.give(addr)
+	d.segments.giveBack(addr)
 	d.cost += freeTime(size)
 	d.held -= roundUp(size, page)
 	d.events.completeAll()

@@ -23,8 +23,8 @@ type fault struct {
 
 func newFaults() faults { return faults{above: math.MaxUint64} }
 
-// next counts a call of that kind and returns the error it is to fail with.
-func (f *faults) next(kind Kind) error {
+// countCall counts a call of that kind and returns the error it is to fail with.
+func (f *faults) countCall(kind Kind) error {
 	if len(f.armed) == 0 {
 		return nil
 	}

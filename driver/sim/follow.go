@@ -21,9 +21,9 @@ const (
 
 var _ driver.Adopter = (*Device)(nil)
 
-// followed gives a request the address that the recording gave it, if all
+// followMalloc gives a request the address that the recording gave it, if all
 // requests up to this one were those of the recording.
-func (d *Device) followed(size uint64) (addr uint64, ok bool) {
+func (d *Device) followMalloc(size uint64) (addr uint64, ok bool) {
 	if len(d.follow) == 0 {
 		return 0, false
 	}
@@ -72,9 +72,9 @@ func (d *Device) AdoptRange(addr, size uint64) error {
 func (d *Device) AdoptMapped(addr, size, granule uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	v, err := d.unmapped(addr, size, granule)
+	v, err := d.unmappedRange(addr, size, granule)
 	if err == nil {
-		d.back(v, addr, size, granule)
+		d.mapRange(v, addr, size, granule)
 	}
 	return err
 }

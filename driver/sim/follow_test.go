@@ -115,7 +115,7 @@ func TestPlaceRandomly(t *testing.T) {
 				}
 				slices.Sort(addrs)
 				addr := addrs[rng.IntN(len(addrs))]
-				a.give(addr)
+				a.giveBack(addr)
 				delete(live, addr)
 			}
 		}

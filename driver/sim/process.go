@@ -38,17 +38,17 @@ func (a *addressSpace) beginStarted() {
 	a.removeChunk(old)
 }
 
-// Taking is what something beside the allocator takes of the addresses, and
-// keeps: a kernel, a library, the driver itself.
-type Taking struct {
+// ExternalRange is a range of addresses that something other than the allocator
+// takes and keeps: a kernel, a library, the driver itself.
+type ExternalRange struct {
 	Bytes uint64
 	// Host: a file or memory of the host is mapped there, in no chunk.
 	Host bool
 }
 
-// Take takes addresses beside the allocator. Of the device's memory it takes
-// nothing; that is [Config].Unusable.
-func (d *Device) Take(t Taking) error {
+// TakeExternal takes addresses for something other than the allocator. It takes none
+// of the device's memory; that is [Config].Unusable.
+func (d *Device) TakeExternal(t ExternalRange) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if t.Bytes == 0 {
@@ -56,7 +56,7 @@ func (d *Device) Take(t Taking) error {
 	}
 	ok := false
 	if t.Bytes <= segmentsTop-segmentsBase {
-		ok = d.segments.takeBeside(t)
+		ok = d.segments.takeExternal(t)
 	}
 	if !ok {
 		return misuse("there are no addresses for %d bytes beside the allocator", t.Bytes)
@@ -64,7 +64,7 @@ func (d *Device) Take(t Taking) error {
 	return nil
 }
 
-func (a *addressSpace) takeBeside(t Taking) bool {
+func (a *addressSpace) takeExternal(t ExternalRange) bool {
 	if !t.Host {
 		addr, ok := a.take(t.Bytes)
 		delete(a.segments, addr)

@@ -50,7 +50,7 @@ func TestTracedRanges(t *testing.T) {
 		ours := map[uint64]uint64{} // traced address -> the model's
 		for i, r := range run.Ranges {
 			if r.what == "free" {
-				a.give(ours[r.addr])
+				a.giveBack(ours[r.addr])
 				continue
 			}
 			known := map[*chunk]bool{}
@@ -138,13 +138,13 @@ func TestStarted(t *testing.T) {
 func TestTake(t *testing.T) {
 	const mib = 1 << 20
 	d := New(Config{Started: true})
-	for _, bad := range []Taking{{}, {Host: true}, {Bytes: 1 << 60}, {Bytes: 1<<64 - 1}, {Bytes: 1 << 60, Host: true}, {Bytes: 1<<64 - 1, Host: true}} {
-		if err := d.Take(bad); !errors.Is(err, ErrMisuse) {
+	for _, bad := range []ExternalRange{{}, {Host: true}, {Bytes: 1 << 60}, {Bytes: 1<<64 - 1}, {Bytes: 1 << 60, Host: true}, {Bytes: 1<<64 - 1, Host: true}} {
+		if err := d.TakeExternal(bad); !errors.Is(err, ErrMisuse) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	plain := New(Config{Started: true})
-	if err := d.Take(Taking{Bytes: 5*mib + 1}); err != nil {
+	if err := d.TakeExternal(ExternalRange{Bytes: 5*mib + 1}); err != nil {
 		t.Fatal(err)
 	}
 	// 6 MiB are the whole rest of the newest chunk, so the next goes to the other.
@@ -181,7 +181,7 @@ func TestTakeHost(t *testing.T) {
 	} {
 		d := New(Config{Started: true})
 		if tt.mapped > 0 {
-			if err := d.Take(Taking{Bytes: tt.mapped, Host: true}); err != nil {
+			if err := d.TakeExternal(ExternalRange{Bytes: tt.mapped, Host: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

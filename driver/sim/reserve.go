@@ -171,20 +171,20 @@ func (d *Device) Map(addr, size, granule uint64) error {
 		return err
 	}
 	defer d.mu.Unlock()
-	v, err := d.unmapped(addr, size, granule)
+	v, err := d.unmappedRange(addr, size, granule)
 	if err != nil {
 		return err
 	}
 	if err := d.fits(Map, size); err != nil {
 		return err
 	}
-	d.back(v, addr, size, granule)
+	d.mapRange(v, addr, size, granule)
 	d.cost += mapTime(size, granule)
 	return nil
 }
 
-// unmapped returns the reservation of a range that has no memory.
-func (d *Device) unmapped(addr, size, granule uint64) (*reservation, error) {
+// unmappedRange returns the reservation of a range that has no memory.
+func (d *Device) unmappedRange(addr, size, granule uint64) (*reservation, error) {
 	v, err := d.ranges.within(Map, addr, size, granule)
 	if err != nil {
 		return nil, err
@@ -195,8 +195,8 @@ func (d *Device) unmapped(addr, size, granule uint64) (*reservation, error) {
 	return v, nil
 }
 
-// back puts memory behind a range.
-func (d *Device) back(v *reservation, addr, size, granule uint64) {
+// mapRange puts memory behind a range.
+func (d *Device) mapRange(v *reservation, addr, size, granule uint64) {
 	v.eachWord(addr, size, func(word *uint64, mask uint64) { *word |= mask })
 	v.granule = granule
 	v.mapped += size

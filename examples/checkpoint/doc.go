@@ -1,3 +1,3 @@
-// Checkpoint saves the weights of a model to disk every few steps while the
-// training goes on.
+// Checkpoint saves the weights of a model to disk every few steps while training
+// continues.
 package main

@@ -1,4 +1,4 @@
-// Oom runs out of memory twice. The first time the program has something that
-// it can do without, and a hook saves the request. The second time it has not,
-// and the error says what the matter is.
+// Oom runs out of memory twice. The first time a hook frees memory that the
+// program can do without, and the request succeeds. The second time there is
+// nothing left to free, and the error explains why.
 package main

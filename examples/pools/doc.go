@@ -1,4 +1,4 @@
-// Pools keeps the memory of two tenants apart: each has segments of its own, so
-// that neither fragments the other's, and what one of them used goes back to the
-// driver when its pool is closed.
+// Pools keeps the memory of two tenants apart: each has its own segments, so
+// neither fragments the other's, and closing a pool returns its memory to the
+// driver.
 package main

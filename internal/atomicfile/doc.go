@@ -1,3 +1,3 @@
-// Package atomicfile writes files that appear under their names when they are
-// complete, and not before.
+// Package atomicfile writes files that appear under their names only when they are
+// complete.
 package atomicfile

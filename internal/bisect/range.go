@@ -29,7 +29,7 @@ type Test func(n uint64) (bool, error)
 // Halve returns the border, found by halving the range. High must be known.
 func (r *Range) Halve(test Test) (uint64, error) {
 	for r.Low < r.High {
-		if _, err := r.try((r.Low+(r.High-r.Low)/2)/r.Step*r.Step, test); err != nil {
+		if _, err := r.narrow((r.Low+(r.High-r.Low)/2)/r.Step*r.Step, test); err != nil {
 			return 0, err
 		}
 	}
@@ -41,7 +41,7 @@ func (r *Range) Halve(test Test) (uint64, error) {
 func (r *Range) Climb(test Test) (uint64, error) {
 	n := r.Low
 	for stride := max(r.Up(r.Low/64), r.Step); r.High == 0 || r.Low < r.High && n < r.High; stride *= 2 {
-		ok, err := r.try(n, test)
+		ok, err := r.narrow(n, test)
 		if err != nil {
 			return 0, err
 		}
@@ -56,8 +56,8 @@ func (r *Range) Climb(test Test) (uint64, error) {
 	return r.Halve(test)
 }
 
-// try tests n, which lies in the range, and narrows the range by the result.
-func (r *Range) try(n uint64, test Test) (bool, error) {
+// narrow tests n, which lies in the range, and narrows the range by the result.
+func (r *Range) narrow(n uint64, test Test) (bool, error) {
 	ok, err := test(n)
 	switch {
 	case err != nil:

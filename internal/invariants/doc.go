@@ -1,3 +1,3 @@
-// Package invariants switches on checks that are too slow for production:
-// build with -tags invariants. Without the tag they compile to nothing.
+// Package invariants enables checks that are too slow for production: build with
+// -tags invariants. Without the tag they compile to nothing.
 package invariants

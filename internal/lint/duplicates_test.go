@@ -179,7 +179,7 @@ var alike = []struct{ a, b, reason string }{
 	{"snapshot/recorder/read.go reader.read", "snapshot/recorder/read.go reader.read", "a case for each key"},
 	{"snapshot/segments.go builder.segment", "snapshot/segments.go builder.block", "the loop over a dictionary's keys, unrolled where files have millions"},
 	{"snapshot/segments.go builder.block", "snapshot/segments.go builder.use", "the same"},
-	{"snapshot/segments.go builder.use", "snapshot/things.go builder.event", "the same"},
+	{"snapshot/events.go builder.event", "snapshot/segments.go builder.use", "the same"},
 	{"snapshot/stats/literal.go literals.list", "snapshot/stats/literal.go literals.dict", "lists and dicts both have items"},
 }
 

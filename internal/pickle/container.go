@@ -41,7 +41,7 @@ func (m *Machine) KindOf(v Value) Kind {
 	case tagEmpty:
 		return Kind(v & payload)
 	case tagObject:
-		return m.objects.at(int(v & payload)).kind
+		return m.objects.get(int(v & payload)).kind
 	case tagRecord, tagRun:
 		return Record
 	case tagFresh:
@@ -57,7 +57,7 @@ func (m *Machine) KindOf(v Value) Kind {
 func (m *Machine) Items(v Value) []Value {
 	switch v.tag() {
 	case tagObject:
-		o := m.objects.at(int(v & payload))
+		o := m.objects.get(int(v & payload))
 		return m.arena.chunks[o.chunk][o.pos : o.pos+o.n : o.pos+o.n]
 	case tagOpen:
 		if c := &m.open[v&payload]; c.closed == 0 {
@@ -128,7 +128,7 @@ func (m *Machine) keep(kind Kind, items []Value) (Value, error) {
 	depth := uint16(0)
 	for _, v := range items {
 		if v.tag() == tagObject {
-			depth = max(depth, m.objects.at(int(v&payload)).depth)
+			depth = max(depth, m.objects.get(int(v&payload)).depth)
 		}
 	}
 	depth++

@@ -11,12 +11,12 @@ import (
 // Decoder runs a pickle on a machine.
 type Decoder struct {
 	window
-	m *Machine
+	machine *Machine
 }
 
 // NewDecoder returns a decoder that reads from r. It buffers by itself.
 func NewDecoder(r io.Reader, m *Machine) *Decoder {
-	return &Decoder{window: newWindow(r, m.limits.Bytes), m: m}
+	return &Decoder{window: newWindow(r, m.limits.Bytes), machine: m}
 }
 
 // Offset returns the number of bytes read up to now.
@@ -29,16 +29,16 @@ func (d *Decoder) Buffered() []byte { return d.buf[d.pos:d.end] }
 // [*ForbiddenError], [*TruncatedError], or others in an [*Error] with their place.
 func (d *Decoder) Decode() (Value, error) {
 	if err := d.run(); err != nil {
-		return 0, at(d.offset(), err)
+		return 0, withOffset(d.offset(), err)
 	}
-	v, err := d.m.Result()
-	return v, at(d.offset(), err)
+	v, err := d.machine.Result()
+	return v, withOffset(d.offset(), err)
 }
 
 // run executes opcodes up to STOP. Those that make up nearly all of a snapshot
-// are here, with window and stack in local variables; d.other has the rest.
+// are here, with window and stack in local variables; d.executeRare has the rest.
 func (d *Decoder) run() error {
-	m := d.m
+	m := d.machine
 	buf, pos, end := d.buf, d.pos, d.end
 	stack := m.stack
 	for {
@@ -195,7 +195,7 @@ func (d *Decoder) run() error {
 
 	other:
 		d.pos, m.stack = pos, stack
-		done, err := d.other(op)
+		done, err := d.executeRare(op)
 		if done || err != nil {
 			return err
 		}
@@ -204,11 +204,11 @@ func (d *Decoder) run() error {
 	}
 }
 
-// other executes the opcode at d.pos, of which all fixed bytes are there. It
+// executeRare executes the opcode at d.pos, whose fixed bytes are all in the window. It
 // reports whether it was STOP. On an error d.pos is still at the opcode, unless
 // the window moved.
-func (d *Decoder) other(op byte) (bool, error) {
-	m := d.m
+func (d *Decoder) executeRare(op byte) (bool, error) {
+	m := d.machine
 	start := d.offset()
 	arg := d.buf[d.pos+1 : d.pos+1+int(argBytes[op])]
 	next := nextOp(d.buf[d.pos:d.end])
@@ -282,11 +282,11 @@ func (d *Decoder) other(op byte) (bool, error) {
 	default:
 		err = unknownOp(op)
 	}
-	return false, at(start, err)
+	return false, withOffset(start, err)
 }
 
 // nextOp returns the opcode behind one without arguments, 0 at the end of the
-// window. A FRAME between them only tells how the file is cut.
+// window. A FRAME between them only shows how the file is divided.
 func nextOp(b []byte) byte {
 	switch {
 	case len(b) < 2:
@@ -299,8 +299,8 @@ func nextOp(b []byte) byte {
 	return b[1+maxOp]
 }
 
-// at adds the place to an error that does not tell it.
-func at(offset int64, err error) error {
+// withOffset adds the offset to an error that has none.
+func withOffset(offset int64, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -47,16 +47,16 @@ func orderedDict(m *Machine, args []Value) (Value, error) {
 
 // global pushes one of the globals that are let through.
 func (d *Decoder) global(op byte) error {
-	m := d.m
+	m := d.machine
 	start := d.offset() - 1
 	var name string
 	if op == opGlobal {
-		module, err := d.line(d.m.limits.String)
+		module, err := d.line(d.machine.limits.String)
 		if err != nil {
 			return err
 		}
 		name = string(clip(module)) + "."
-		attribute, err := d.line(d.m.limits.String)
+		attribute, err := d.line(d.machine.limits.String)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (d *Decoder) global(op byte) error {
 
 // reduce calls one of those globals.
 func (d *Decoder) reduce() error {
-	m := d.m
+	m := d.machine
 	top := len(m.stack) - 2
 	if top < m.floor() {
 		return errUnderflow
@@ -110,9 +110,9 @@ func (d *Decoder) forbid(op byte, name string) error {
 	name = "an object (opcode " + name + ")"
 	if op == opInst {
 		d.pos++
-		if module, err := d.line(d.m.limits.String); err == nil {
+		if module, err := d.line(d.machine.limits.String); err == nil {
 			text := string(clip(module)) + "."
-			if class, err := d.line(d.m.limits.String); err == nil {
+			if class, err := d.line(d.machine.limits.String); err == nil {
 				name = text + string(clip(class))
 			}
 		}

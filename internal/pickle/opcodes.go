@@ -90,7 +90,7 @@ const (
 	minWindow = 2*maxOp + 2
 )
 
-// An opcode that follows the one that fills a container can tell that nothing
+// The opcode after the one that fills a container can show that nothing
 // more will be put into it. These take the container from the stack; behind a
 // dictionary, so does in effect one that makes another dictionary, because
 // that can be no key of the first.

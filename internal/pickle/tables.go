@@ -23,7 +23,7 @@ func (t *table[T]) add(v T) int {
 	return t.n - 1
 }
 
-func (t *table[T]) at(i int) T { return t.chunks[i>>chunkBits][i&chunkMask] }
+func (t *table[T]) get(i int) T { return t.chunks[i>>chunkBits][i&chunkMask] }
 
 // object is a container that the hook did not take.
 type object struct {
@@ -99,7 +99,7 @@ func (m *Machine) Int(v Value) (int64, bool) {
 	case tagInt:
 		return v.small(), true
 	case tagWide:
-		bits := m.wides.at(int(v&payload) >> 1)
+		bits := m.wides.get(int(v&payload) >> 1)
 		negative := v&1 != 0
 		return int64(bits), (int64(bits) < 0) == negative
 	}
@@ -113,7 +113,7 @@ func (m *Machine) Bits(v Value) (uint64, bool) {
 	case tagInt:
 		return uint64(v.small()), true
 	case tagWide:
-		return m.wides.at(int(v&payload) >> 1), true
+		return m.wides.get(int(v&payload) >> 1), true
 	}
 	return 0, false
 }
@@ -124,13 +124,13 @@ func (m *Machine) Big(v Value) (*big.Int, bool) {
 	case tagInt:
 		return big.NewInt(v.small()), true
 	case tagWide:
-		bits := m.wides.at(int(v&payload) >> 1)
+		bits := m.wides.get(int(v&payload) >> 1)
 		if v&1 != 0 {
 			return big.NewInt(int64(bits)), true
 		}
 		return new(big.Int).SetUint64(bits), true
 	case tagBig:
-		return m.bigs.at(int(v & payload)), true
+		return m.bigs.get(int(v & payload)), true
 	}
 	return nil, false
 }
@@ -140,5 +140,5 @@ func (m *Machine) Float(v Value) (float64, bool) {
 	if v.tag() != tagFloat {
 		return 0, false
 	}
-	return m.floats.at(int(v & payload)), true
+	return m.floats.get(int(v & payload)), true
 }

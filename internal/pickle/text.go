@@ -11,14 +11,14 @@ import (
 
 // text reads a text or bytes object of n bytes and pushes it.
 func (d *Decoder) text(op byte, n uint64) error {
-	if n > uint64(d.m.limits.String) {
-		return &LimitError{fmt.Sprintf("a text of %d bytes is", n), int64(d.m.limits.String)}
+	if n > uint64(d.machine.limits.String) {
+		return &LimitError{fmt.Sprintf("a text of %d bytes is", n), int64(d.machine.limits.String)}
 	}
 	b, err := d.take(int(n))
 	if err != nil {
 		return err
 	}
-	v, err := d.m.intern(b)
+	v, err := d.machine.intern(b)
 	if err != nil {
 		return err
 	}
@@ -26,13 +26,13 @@ func (d *Decoder) text(op byte, n uint64) error {
 	case opShortBinBytes, opBinBytes, opBinBytes8, opByteArray8:
 		v = tagged(tagBytes, uint64(v&payload))
 	}
-	return d.m.Push(v)
+	return d.machine.Push(v)
 }
 
 // long reads an integer of n bytes, little-endian in two's complement.
 func (d *Decoder) long(n int64) error {
-	if n < 0 || n > int64(d.m.limits.Long) {
-		return &LimitError{fmt.Sprintf("an integer of %d bytes is", n), int64(d.m.limits.Long)}
+	if n < 0 || n > int64(d.machine.limits.Long) {
+		return &LimitError{fmt.Sprintf("an integer of %d bytes is", n), int64(d.machine.limits.Long)}
 	}
 	b, err := d.take(int(n))
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *Decoder) long(n int64) error {
 		if n > 0 {
 			x = x << (64 - 8*n) >> (64 - 8*n)
 		}
-		return d.m.Push(d.m.MakeInt(x))
+		return d.machine.Push(d.machine.MakeInt(x))
 	}
 	reversed := make([]byte, n)
 	for i, c := range b {
@@ -56,16 +56,16 @@ func (d *Decoder) long(n int64) error {
 	if reversed[0] >= 0x80 {
 		x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(8*n)))
 	}
-	return d.m.Push(d.m.MakeBig(x))
+	return d.machine.Push(d.machine.MakeBig(x))
 }
 
 // textual executes an opcode of protocol 0 whose argument is a line.
 func (d *Decoder) textual(op byte) error {
-	line, err := d.line(d.m.limits.String)
+	line, err := d.line(d.machine.limits.String)
 	if err != nil {
 		return err
 	}
-	m := d.m
+	m := d.machine
 	switch op {
 	case opGet, opPut:
 		i, err := strconv.ParseUint(string(line), 10, 32)
@@ -110,16 +110,16 @@ func (d *Decoder) textual(op byte) error {
 
 func (d *Decoder) decimal(line []byte) error {
 	if x, err := strconv.ParseInt(string(line), 10, 64); err == nil {
-		return d.m.Push(d.m.MakeInt(x))
+		return d.machine.Push(d.machine.MakeInt(x))
 	}
-	if limit := d.m.limits.Long; len(line) > limit*5/2 { // a byte has 2.4 digits
+	if limit := d.machine.limits.Long; len(line) > limit*5/2 { // a byte has 2.4 digits
 		return &LimitError{fmt.Sprintf("an integer of %d digits is", len(line)), int64(limit * 5 / 2)}
 	}
 	x, ok := new(big.Int).SetString(string(line), 10)
 	if !ok {
 		return fmt.Errorf("%q is no integer", clip(line))
 	}
-	return d.m.Push(d.m.MakeBig(x))
+	return d.machine.Push(d.machine.MakeBig(x))
 }
 
 // clip shortens what an error quotes.

@@ -7,9 +7,9 @@ type Unfinished struct {
 	Open  []Value // what was being read for it, the outer containers before the inner ones
 }
 
-// Unfinished tells how far reading got. The values in Open are records and
-// containers, of which some are still open: [Machine.Items] works for both. A
-// container there is followed by those of its items that it does not hold yet.
+// Unfinished returns what was being read when the input ended. The values in Open
+// are records and containers, some of them still open: [Machine.Items] works for
+// both. A container there is followed by the items that it does not hold yet.
 func (m *Machine) Unfinished() (Unfinished, error) {
 	var u Unfinished
 	if len(m.stack) == 0 {

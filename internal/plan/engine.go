@@ -26,7 +26,7 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 	}
 	var others []replay.Taking
 	for _, t := range l.External() {
-		others = append(others, replay.Taking{Call: int(l.Tensors[t.Tensor].Birth), Taking: t.Taking})
+		others = append(others, replay.Taking{Call: int(l.Tensors[t.Tensor].Birth), ExternalRange: t.ExternalRange})
 	}
 	p.Started(others)
 	return p, nil

@@ -65,7 +65,7 @@ func madeMemory(live uint64) uint64 {
 // Taking is what something beside the allocator takes before a call.
 type Taking struct {
 	Call int
-	sim.Taking
+	sim.ExternalRange
 }
 
 // Started has a program that NewProgram made run in a process that has run a
@@ -79,7 +79,7 @@ func (p *Program) Started(others []Taking) { p.started, p.takings = true, others
 func (p *Program) Beside(size uint64) *Program {
 	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1, started: p.started, memory: p.memory}
 	for _, t := range p.takings {
-		out.takings = append(out.takings, Taking{t.Call + 1, t.Taking})
+		out.takings = append(out.takings, Taking{t.Call + 1, t.ExternalRange})
 	}
 	out.places = slices.Clone(p.places)
 	at := slices.Index(out.places, place{})

@@ -231,7 +231,7 @@ func (r *simulation) ended() bool { return r.out.Fails && !r.out.Conditions.Skip
 // make makes the calls from i to end, or to where others take addresses.
 func (r *simulation) make(i, end int) error {
 	for len(r.others) > 0 && r.others[0].Call <= i {
-		if err := r.dev.Take(r.others[0].Taking); err != nil {
+		if err := r.dev.TakeExternal(r.others[0].ExternalRange); err != nil {
 			return err
 		}
 		r.others = r.others[1:]

@@ -18,24 +18,24 @@ type Range struct {
 	High uint64 `json:"high"`
 }
 
-// Exactly is the range of one number.
+// Exactly returns the range of one number.
 func Exactly(n uint64) Range { return Range{n, n, n} }
 
-// Between is the range from low to high with its middle.
+// Between returns the range from low to high with its middle.
 func Between(low, high uint64) Range { return Range{low, low + (high-low)/2, high} }
 
-// Exact tells whether the range is a single number.
+// Exact reports whether the range is a single number.
 func (r Range) Exact() bool { return r.Low == r.High }
 
-// Contains tells whether n is in the range.
+// Contains reports whether n is in the range.
 func (r Range) Contains(n uint64) bool { return r.Low <= n && n <= r.High }
 
-// Add is the range of sums. It stops at the largest number of 64 bits.
+// Add returns the range of sums. It stops at the largest number of 64 bits.
 func (r Range) Add(o Range) Range {
 	return Range{plus(r.Low, o.Low), plus(r.Mid, o.Mid), plus(r.High, o.High)}
 }
 
-// Sub is the range of differences. It stops at 0.
+// Sub returns the range of differences. It stops at 0.
 func (r Range) Sub(o Range) Range {
 	return Range{minus(r.Low, o.High), minus(r.Mid, o.Mid), minus(r.High, o.Low)}
 }

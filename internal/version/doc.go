@@ -1,3 +1,3 @@
-// Package version names this version of Ashlar: the program and the library
-// say the same.
+// Package version holds the version of Ashlar, shared by the program and the
+// library.
 package version

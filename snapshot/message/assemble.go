@@ -34,7 +34,7 @@ func phraseAt(w *window, at int) (int, found) {
 	return best, longest
 }
 
-// endsLine tells whether the line ends after the byte before at.
+// endsLine reports whether the line ends after the byte before at.
 func (w *window) endsLine(at int) bool {
 	i := offset(w.squeezed, w.plain, at-1) + 1
 	for i < len(w.plain) && (w.plain[i] == ' ' || w.plain[i] == '\t') {
@@ -43,8 +43,8 @@ func (w *window) endsLine(at int) bool {
 	return i == len(w.plain) || w.plain[i] == '\n'
 }
 
-// assemble reads the message whose first phrase stands at, and returns where
-// its last one ends.
+// assemble reads the message whose first phrase is at the given place, and returns
+// where its last one ends.
 func (w *window) assemble(at int) (o *OOM, end int) {
 	o = &OOM{Device: -1}
 	end = at
@@ -83,8 +83,9 @@ func (w *window) assemble(at int) (o *OOM, end int) {
 	return o, end
 }
 
-// real tells a message from prose, or source code, that merely mentions one.
-func (o *OOM) real() bool {
+// isMessage reports whether o is a message and not prose or source code that merely
+// mentions one.
+func (o *OOM) isMessage() bool {
 	return o.Backend != Native || len(o.Processes) > 0 ||
 		o.TriedBytes != nil || o.TotalBytes != nil || o.AllocatedBytes != nil
 }

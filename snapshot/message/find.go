@@ -88,7 +88,7 @@ func (w *window) message(anchor int) (o *OOM, start, end int) {
 		start = offset(w.squeezed, w.plain, opener)
 		var raised bool
 		o.Exception, raised = w.exception(start)
-		if raised || o.real() {
+		if raised || o.isMessage() {
 			o.Version = guess(o, w.text[opener:last])
 			return o, start, offset(w.squeezed, w.plain, last-1) + 1
 		}

@@ -22,7 +22,7 @@ const (
 // OOM is one out-of-memory message. A size the message does not give is nil.
 type OOM struct {
 	// Version is a guess of the PyTorch version from the wording: "2.1",
-	// "1.10-2.0", "2.11+", "up to 1.0"; empty if nothing tells.
+	// "1.10-2.0", "2.11+", "up to 1.0"; empty if nothing shows it.
 	Version string
 	Backend string
 	// Platform is what ran out: CUDA, HIP, XPU, NPU, MUSA, MPS.
@@ -88,7 +88,7 @@ func (o *OOM) Reserved() (units.Range, bool) {
 }
 
 // Unallocated is the part of the reserved memory that no tensor used and that
-// no private pool kept, false if the message does not tell.
+// no private pool kept, false if the message does not say.
 func (o *OOM) Unallocated() (units.Range, bool) {
 	switch {
 	case o.ReservedUnallocatedBytes != nil:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// anchors are words, without blanks, of which every message has at least one.
+// anchors are words, without blanks; every message has at least one of them.
 var anchors = []string{
 	"outofmemory", "triedtoallocate", "totalcapac", "oftheallocatedmemory", "isallocatedbypytorch", "allocationondevice",
 	"alloc_failed", "cudacalloc", "out_of_memory", "failedwithoom",
@@ -34,16 +34,16 @@ func places(text string) []int {
 	return all
 }
 
-// promising tells cheaply whether the anchor at may belong to a message: one
-// can be read there, or there are sizes after it and only a prefix of an
-// unknown kind may have hidden the words.
+// promising reports cheaply whether the anchor may belong to a message: one can be
+// read there, or sizes follow and a prefix of an unknown kind may have hidden the
+// words.
 func (w *window) promising(at int) bool {
 	const before, after = 160, 200
 	for q := max(0, at-before); q <= at; q++ {
 		if k, f := phraseAt(w, q); k < 0 || !wordings[k].opens || f.end <= at {
 			continue
 		}
-		if o, _ := w.assemble(q); o.real() {
+		if o, _ := w.assemble(q); o.isMessage() {
 			return true
 		}
 		if _, raised := w.exception(offset(w.squeezed, w.plain, q)); raised {

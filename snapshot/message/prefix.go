@@ -29,8 +29,8 @@ const stampText = `\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|
 // time.
 var stamp = regexp.MustCompile(`^[ \t]*` + stampText)
 
-// findPrefix is the piece at the beginning of line, nil if there is none. A log
-// has many lines, so what is common is told cheaply.
+// findPrefix returns the range of the prefix at the beginning of line, nil if there
+// is none. A log has many lines, so common cases are decided cheaply.
 func findPrefix(line []byte) []int {
 	rest := bytes.TrimLeft(line, " \t")
 	if len(rest) == 0 {

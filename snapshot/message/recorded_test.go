@@ -110,11 +110,11 @@ func TestAgainstStats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var side struct {
+	var recording struct {
 		Message string
 		Stats   map[string]int64 `json:"memory_stats"`
 	}
-	if err := json.Unmarshal(data, &side); err != nil {
+	if err := json.Unmarshal(data, &recording); err != nil {
 		t.Fatal(err)
 	}
 	all := parse(t, string(data)) // as it stands in the file, and nothing else
@@ -122,8 +122,8 @@ func TestAgainstStats(t *testing.T) {
 		t.Fatalf("%d messages", len(all))
 	}
 	o := all[0]
-	allocated := uint64(side.Stats["allocated_bytes.all.current"])
-	reserved := uint64(side.Stats["reserved_bytes.all.current"])
+	allocated := uint64(recording.Stats["allocated_bytes.all.current"])
+	reserved := uint64(recording.Stats["reserved_bytes.all.current"])
 	if !o.AllocatedBytes.Contains(allocated) || !o.ReservedUnallocatedBytes.Contains(reserved-allocated) {
 		t.Errorf("%s, but allocated %d, reserved %d", brief(o), allocated, reserved)
 	}

@@ -9,7 +9,7 @@ import (
 // A release is 100 × major + minor.
 const newest = math.MaxInt
 
-// clues tell releases by words of the message, without blanks.
+// clues are words of the message, without blanks, that identify releases.
 var clues = []struct {
 	words       string
 	first, last int
@@ -33,7 +33,7 @@ var clues = []struct {
 	{"failedwithoomondevice", 213, newest},
 }
 
-// exceptions tell releases by the type of the exception.
+// exceptions are types of the exception that identify releases.
 var exceptions = map[string]struct{ first, last int }{
 	"torch.cuda.OutOfMemoryError": {113, 204},
 	"torch.OutOfMemoryError":      {204, newest},
@@ -41,7 +41,7 @@ var exceptions = map[string]struct{ first, last int }{
 }
 
 // guess names the releases that print such a message, text being the message
-// without blanks. Ports to other devices keep old wordings and tell nothing.
+// without blanks. Ports to other devices keep old wordings, so they identify none.
 func guess(o *OOM, text string) string {
 	switch o.Platform {
 	case "", "CUDA", "HIP":

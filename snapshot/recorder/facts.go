@@ -41,7 +41,7 @@ type Facts struct {
 	DeviceFreeBytes            *uint64 // at the failure
 
 	// LimitBytes is the process's limit on Device. It is nil both if there is
-	// none and if the recorder could not find out; LimitKnown tells these apart.
+	// none and if the recorder could not find out; LimitKnown distinguishes these.
 	LimitBytes *uint64
 	LimitKnown bool
 

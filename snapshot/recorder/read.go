@@ -211,7 +211,7 @@ func (r *reader) devices(path string, v any) []Device {
 	return out
 }
 
-// The types. nil, which is Python's None, stands for a value that is not told.
+// Readers of one type each. nil, which is Python's None, stands for a missing value.
 
 func (r *reader) text(path string, v any) string {
 	s, ok := v.(string)

@@ -36,14 +36,14 @@ func (c *collector) walk(v value, path []string, device int) {
 	case v.kind == dict && isStats(v):
 		c.add(v, path, device)
 	case v.kind == dict:
-		device = sibling(v, device)
+		device = deviceBeside(v, device)
 		for i := 0; i < len(v.items); i += 2 {
 			c.walk(v.items[i+1], append(path[:len(path):len(path)], v.items[i].text), device)
 		}
 	}
 }
 
-// isStats tells a dump from a dict that holds dumps, or none: it has a key that
+// isStats reports whether v is a dump itself, and not a dict of dumps: it has a key that
 // no other dict would have, or two counters.
 func isStats(v value) bool {
 	few := 0
@@ -68,7 +68,7 @@ func (c *collector) add(v value, path []string, device int) {
 	d := newDump(c.source)
 	d.Exact = true
 	d.Label = strings.Join(path, "/")
-	d.Device = sibling(v, device)
+	d.Device = deviceBeside(v, device)
 	if d.Device < 0 {
 		d.Device = deviceOf(path)
 	}
@@ -118,8 +118,8 @@ func (c *collector) flatten(d *Dump, v value, above string) {
 	}
 }
 
-// sibling returns the device that a key beside a dump names, else device.
-func sibling(v value, device int) int {
+// deviceBeside returns the device that a key beside a dump names, else device.
+func deviceBeside(v value, device int) int {
 	for i := 0; i < len(v.items); i += 2 {
 		switch strings.ToLower(v.items[i].text) {
 		case "device", "device_id", "device_index", "gpu", "gpu_id", "cuda_device":

@@ -10,7 +10,7 @@ import (
 
 // FuzzParse: no panic, no endless looking, and what is read is in order and consistent.
 func FuzzParse(f *testing.F) {
-	s := sides(f)[0]
+	s := recordings(f)[0]
 	f.Add([]byte(s.Summary))
 	f.Add([]byte(smallTable + smallTable))
 	f.Add([]byte(pprint(s.Stats, "OrderedDict([", "('%s', %d)", ",\n             ", "])")))
@@ -68,7 +68,7 @@ func TestLong(t *testing.T) {
 }
 
 func BenchmarkParse(b *testing.B) {
-	s := sides(b)[0]
+	s := recordings(b)[0]
 	data := []byte(strings.Repeat(pprint(s.Stats, "OrderedDict([", "('%s', %d)", ",\n             ", "])")+"\n"+s.Summary+"\n", 100))
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {

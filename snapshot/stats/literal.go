@@ -70,7 +70,7 @@ func (p *literals) blanks() {
 	}
 }
 
-// take skips c and tells whether it stood there.
+// take skips c if it comes next and reports whether it did.
 func (p *literals) take(c byte) bool {
 	if p.at < len(p.src) && p.src[p.at] == c {
 		p.at++

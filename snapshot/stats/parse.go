@@ -30,7 +30,7 @@ func Parse(data []byte) (*Dump, error) {
 	return all[0], nil
 }
 
-// name tells a dump from the others of a text.
+// name distinguishes a dump from the others in a text.
 func (d *Dump) name() string {
 	s := "line " + strconv.Itoa(d.Line)
 	if d.Label != "" {
@@ -67,24 +67,24 @@ func ParseAll(data []byte) ([]*Dump, error) {
 	}
 	switch {
 	case failed != nil:
-		return all, position(raw, failed)
+		return all, syntaxError(raw, failed)
 	case len(all) == 0:
 		return nil, ErrNotFound
 	}
 	return all, nil
 }
 
-// mayHold tells cheaply whether there may be a dump in text, whatever stands
-// before its lines.
+// mayHold reports cheaply whether text may contain a dump, whatever prefixes its
+// lines have.
 func mayHold(text string) bool {
-	return marked(text) || hasTable(text)
+	return hasMark(text) || hasTable(text)
 }
 
-func marked(text string) bool {
+func hasMark(text string) bool {
 	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(text, m) })
 }
 
-func position(text string, f *failure) *SyntaxError {
+func syntaxError(text string, f *failure) *SyntaxError {
 	before := text[:min(f.at, len(text))]
 	start := strings.LastIndexByte(before, '\n') + 1
 	return &SyntaxError{1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[start:]), f.problem}
@@ -102,14 +102,14 @@ func scan(text string) ([]placed, *failure) {
 	return dumps, failed
 }
 
-// marks are words of which every dict of a dump has one.
+// marks are words; every dict of a dump has at least one of them.
 var marks = []string{
 	"allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes", "inactive_split", "oversize_", "num_alloc_retries", "num_ooms", ".all.", "_pool.",
 }
 
 // scanLiterals finds dumps in the dicts and lists of text.
 func scanLiterals(text string) (dumps []placed, failed *failure) {
-	if !marked(text) {
+	if !hasMark(text) {
 		return nil, nil
 	}
 	from := 0 // where the dict of failed begins
@@ -119,7 +119,7 @@ func scanLiterals(text string) (dumps []placed, failed *failure) {
 			break
 		}
 		at += i
-		if !begins(text[at:]) {
+		if !mayBegin(text[at:]) {
 			at++
 			continue
 		}
@@ -140,7 +140,7 @@ func scanLiterals(text string) (dumps []placed, failed *failure) {
 		if c.err != nil && failed == nil {
 			failed, from = c.err, p.at
 		}
-		before(text, at, c.dumps)
+		labelDumps(text, at, c.dumps)
 		if failed != nil && len(c.dumps) > 0 && from < at && at < failed.at {
 			failed = nil // it was only the dict around this one
 		}
@@ -150,9 +150,9 @@ func scanLiterals(text string) (dumps []placed, failed *failure) {
 	return dumps, failed
 }
 
-// begins tells cheaply whether a dump may begin text, which begins with a
-// bracket or an O.
-func begins(text string) bool {
+// mayBegin reports cheaply whether text, which begins with a bracket or an O, may
+// begin with a dump.
+func mayBegin(text string) bool {
 	if text[0] == 'O' {
 		return strings.HasPrefix(text, "OrderedDict")
 	}
@@ -160,9 +160,9 @@ func begins(text string) bool {
 	return rest != "" && strings.IndexByte(`"'{[(O0123456789`, rest[0]) >= 0
 }
 
-// before labels the dumps of a literal with the words before it on its line,
+// labelDumps labels the dumps of a literal with the words before it on its line,
 // if there are any and the literal has no name for them itself.
-func before(text string, at int, dumps []placed) {
+func labelDumps(text string, at int, dumps []placed) {
 	const longest = 80
 	start := max(at-longest, strings.LastIndexByte(text[max(0, at-longest):at], '\n')+1+max(0, at-longest))
 	words := strings.TrimSpace(strings.ToValidUTF8(text[start:at], ""))

@@ -48,7 +48,7 @@ type table struct {
 	idle   int // lines since the last row
 }
 
-// hasTable tells cheaply whether there may be a table in text.
+// hasTable reports cheaply whether text may contain a table.
 func hasTable(text string) bool {
 	return strings.Contains(text, firstRow) || strings.Contains(text, "memory summary, device ID")
 }

@@ -54,7 +54,7 @@ func TestTieRoom(t *testing.T) {
 	l := &lockstep{}
 	d := &difference{ref: []entry{{Addr: 1}}, dev: []entry{{Addr: 2}}}
 	fit := func(addr, room uint64) []alloc.Decision {
-		return []alloc.Decision{alloc.BestFit{Block: alloc.Span{Addr: addr, Size: 20}, Room: room}}
+		return []alloc.Decision{alloc.BestFit{Block: alloc.Span{Addr: addr, Size: 20}, GrowableSize: room}}
 	}
 	l.ref.log.decisions, l.dev.log.decisions = fit(1, 100), fit(2, 200)
 	if tie, why := l.blockTie(d); tie != nil || !strings.Contains(why, "room to grow: 100 and 200 bytes") {

@@ -108,8 +108,8 @@ func (l *lockstep) blockTie(d *difference) (*tie, string) {
 	if ref.Block.Size != dev.Block.Size {
 		return nil, fmt.Sprintf("the blocks are not equally large: %d and %d bytes", ref.Block.Size, dev.Block.Size)
 	}
-	if ref.Room != dev.Room {
-		return nil, fmt.Sprintf("the blocks, of expandable segments, have not equally much room to grow: %d and %d bytes", ref.Room, dev.Room)
+	if ref.GrowableSize != dev.GrowableSize {
+		return nil, fmt.Sprintf("the blocks, of expandable segments, have not equally much room to grow: %d and %d bytes", ref.GrowableSize, dev.GrowableSize)
 	}
 	if ref.Block.Addr != d.ref[0].Addr || dev.Block.Addr != d.dev[0].Addr {
 		return nil, "the blocks chosen are not those that were handed out"

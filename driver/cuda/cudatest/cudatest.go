@@ -161,7 +161,7 @@ func (l *Library) callNamed(name, arg string, args ...uintptr) uintptr {
 	return l.call(name, append([]uintptr{uintptr(unsafe.Pointer(&text[0]))}, args...)...)
 }
 
-// Count tells how many of one of the [Kinds] there are now.
+// Count returns how many of one of the [Kinds] exist now.
 func (l *Library) Count(what string) int { return int(l.callNamed("fake_count", what)) }
 
 // Fail lets the n-th call of a function from now on fail with a code of CUDA.

@@ -1,26 +1,26 @@
-// Package cudatest builds a stand-in for NVIDIA's driver, for tests of
-// everything that stands on driver/cuda on machines without a GPU.
+// Package cudatest builds a fake of NVIDIA's driver, so that everything built on
+// driver/cuda can be tested on machines without a GPU.
 //
-// The stand-in is a shared library in C (fakecuda/) that exports the functions
-// of libcuda and libnvidia-ml which driver/cuda calls. Its GPU has memory of the
-// host, so copies and fills really happen, and it is strict: what the real
-// driver refuses is refused with the same code.
+// The fake is a shared library in C (fakecuda/) that exports the functions of
+// libcuda and libnvidia-ml which driver/cuda calls. Its GPU uses host memory, so
+// copies and fills really happen, and it is strict: it refuses what the real
+// driver refuses, with the same code.
 //
 //	lib := cudatest.Use(t)            // builds it and lets cuda.Open find it
 //	dev := cudatest.Device(t, lib)    // opens it and checks for leaks at the end
 //	lib.Fail("cuMemCreate", 2, 2)     // the second cuMemCreate runs out of memory
 //
-// Every build is a library of its own with its own state. Where there is no C
-// compiler the test is skipped.
+// Every build is a separate library with its own state. Tests are skipped where
+// there is no C compiler.
 //
-// Other processes are told by environment variables:
+// Environment variables configure it in other processes:
 //
 //	ASHLAR_LIBCUDA, ASHLAR_LIBNVML  the library
 //	FAKECUDA_MEMORY                 bytes of each GPU, 8 GiB if not set
 //	FAKECUDA_DEVICES                how many GPUs there are, at most 8; 1 if not set
 //	FAKECUDA_CONTEXT                bytes a context takes, 300 MiB if not set
 //	FAKECUDA_OTHERS                 bytes that other processes hold
-//	FAKECUDA_LAZY=1                 work on streams waits until somebody waits for it
+//	FAKECUDA_LAZY=1                 work on streams runs only when something waits for it
 //	FAKECUDA_FAIL=NAME:N:CODE       the N-th call of NAME fails with CODE
 //	FAKECUDA_INIT=CODE              cuInit fails with CODE
 //	FAKECUDA_VERSION                13000 if not set

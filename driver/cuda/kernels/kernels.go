@@ -58,23 +58,23 @@ func (s *Set) Spin(cycles, stream uint64) error {
 // Write writes the pattern of seed over so many words at addr, which must be a
 // multiple of 8.
 func (s *Set) Write(addr, words, seed, stream uint64) error {
-	return s.over(s.write, addr, words, stream, addr, words, seed)
+	return s.launchOver(s.write, addr, words, stream, addr, words, seed)
 }
 
 // Check compares so many words at addr with the pattern of seed. What differs
 // is added to the outcome: [OutcomeSize] bytes of the device's memory,
 // prepared by [Set.Clear], that several checks may share.
 func (s *Set) Check(addr, words, seed, outcome, stream uint64) error {
-	return s.over(s.check, addr, words, stream, addr, words, seed, outcome)
+	return s.launchOver(s.check, addr, words, stream, addr, words, seed, outcome)
 }
 
 // Sum adds so many words at addr to the word at result, and so reads them all.
 func (s *Set) Sum(addr, words, result, stream uint64) error {
-	return s.over(s.sum, addr, words, stream, addr, words, result)
+	return s.launchOver(s.sum, addr, words, stream, addr, words, result)
 }
 
-// over launches a kernel whose threads share the words at addr out.
-func (s *Set) over(f *cuda.Function, addr, words, stream uint64, args ...uint64) error {
+// launchOver launches a kernel whose threads share the words at addr out.
+func (s *Set) launchOver(f *cuda.Function, addr, words, stream uint64, args ...uint64) error {
 	if addr%8 != 0 {
 		return fmt.Errorf("address %#x is no multiple of 8", addr)
 	}

@@ -36,7 +36,7 @@ import "github.com/ashlar-mem/ashlar/driver/sim"
 // External is external memory that is taken before the birth of a tensor.
 type External struct {
 	Tensor int32
-	sim.Taking
+	sim.ExternalRange
 }
 
 // Externals are in the order of births.
@@ -46,7 +46,7 @@ type Externals []External
 // order.
 func (x *Externals) Before(tensor int32, dev *sim.Device) error {
 	for len(*x) > 0 && (*x)[0].Tensor <= tensor {
-		if err := dev.Take((*x)[0].Taking); err != nil {
+		if err := dev.TakeExternal((*x)[0].ExternalRange); err != nil {
 			return err
 		}
 		*x = (*x)[1:]
@@ -126,9 +126,9 @@ type process struct {
 }
 
 // take enters memory of the device that is taken before a birth.
-func (p *process) take(before int32, bytes uint64) { p.enter(before, sim.Taking{Bytes: bytes}) }
+func (p *process) take(before int32, bytes uint64) { p.enter(before, sim.ExternalRange{Bytes: bytes}) }
 
-func (p *process) enter(before int32, t sim.Taking) {
+func (p *process) enter(before int32, t sim.ExternalRange) {
 	if int(before) < len(p.ledger.Tensors) {
 		p.out = append(p.out, External{before, t})
 	}
@@ -210,7 +210,7 @@ func (p *process) inLibrary(i int32, op effect, backward bool) {
 	if !p.mapped {
 		p.mapped = true
 		for _, bytes := range cudnnLibraries {
-			p.enter(i+1, sim.Taking{Bytes: bytes, Host: true})
+			p.enter(i+1, sim.ExternalRange{Bytes: bytes, Host: true})
 		}
 	}
 }

@@ -12,26 +12,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// side is a recorded memory_stats() with its memory_summary().
-type side struct {
+// recording is a recorded memory_stats() with its memory_summary().
+type recording struct {
 	name    string
 	data    []byte
 	Stats   map[string]int64 `json:"memory_stats"`
 	Summary string           `json:"memory_summary"`
 }
 
-func sides(t testing.TB) []side {
+func recordings(t testing.TB) []recording {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.side.json"))
 	if err != nil || len(files) != 13 {
 		t.Fatal(files, err)
 	}
-	var all []side
+	var all []recording
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := side{name: filepath.Base(file), data: data}
+		s := recording{name: filepath.Base(file), data: data}
 		if err := json.Unmarshal(data, &s); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func sides(t testing.TB) []side {
 }
 
 func TestKeys(t *testing.T) {
-	for _, s := range sides(t) {
+	for _, s := range recordings(t) {
 		var recorded []string
 		for key := range s.Stats {
 			recorded = append(recorded, key)
@@ -89,7 +89,7 @@ func pythonRepr(v any) string {
 
 // TestForms: every way of writing down a recorded dump reads back to it.
 func TestForms(t *testing.T) {
-	for _, s := range sides(t) {
+	for _, s := range recordings(t) {
 		flat, _ := json.Marshal(s.Stats)
 		indented, _ := json.MarshalIndent(s.Stats, "", "    ")
 		deep, _ := json.MarshalIndent(nested(s.Stats), "", "  ")
@@ -137,7 +137,7 @@ func TestForms(t *testing.T) {
 // TestBrokenByTerminal: copied from a terminal that broke the lines anywhere,
 // inside keys and numbers too.
 func TestBrokenByTerminal(t *testing.T) {
-	s := sides(t)[0]
+	s := recordings(t)[0]
 	text := strings.ReplaceAll(pprint(s.Stats, "OrderedDict([", "('%s', %d)", ", ", "])"), "\n", "")
 	for width := 40; width < 140; width += 3 {
 		var b strings.Builder
@@ -156,7 +156,7 @@ func TestBrokenByTerminal(t *testing.T) {
 
 // TestSummaries: the recorded tables, against the recorded numbers.
 func TestSummaries(t *testing.T) {
-	for _, s := range sides(t) {
+	for _, s := range recordings(t) {
 		for name, text := range map[string]string{
 			"plain": s.Summary, "log": "Memory status:\n" + s.Summary + "\ndone\n", "same line": "Memory summary: " + s.Summary,
 			"prefixed": "[rank0]: " + strings.ReplaceAll(s.Summary, "\n", "\n[rank0]: "), "windows": strings.ReplaceAll(s.Summary, "\n", "\r\n"),
@@ -180,7 +180,7 @@ func TestSummaries(t *testing.T) {
 }
 
 // compare checks that the recorded numbers are in the ranges.
-func compare(t *testing.T, s side, d *Dump) {
+func compare(t *testing.T, s recording, d *Dump) {
 	t.Helper()
 	for key, v := range d.Values {
 		r, rounded := d.Ranges[key]
