@@ -157,14 +157,14 @@ func (f *filter) past(c *timeline.Cursor) bool {
 }
 
 func (f *filter) passes(c *timeline.Cursor) bool {
-	if f.from.set && f.before(c, f.from) || f.to.set && f.to.timed && f.after(&c.Event, f.to) {
+	if f.from.set && f.isBefore(c, f.from) || f.to.set && f.to.timed && f.after(&c.Event, f.to) {
 		return false
 	}
 	return f.matcher.Matches(c)
 }
 
 // before tells that an event lies before a place.
-func (f *filter) before(c *timeline.Cursor, p place) bool {
+func (f *filter) isBefore(c *timeline.Cursor, p place) bool {
 	if p.timed {
 		return c.Event.Time == trace.NoTime || c.Event.Time-f.start < p.since.Microseconds()
 	}

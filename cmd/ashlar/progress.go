@@ -50,7 +50,7 @@ func (p *progress) tick() {
 }
 
 // at says how much is done, of how much if that is known.
-func (p *progress) at(done, total int) {
+func (p *progress) update(done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done, p.total = done, total

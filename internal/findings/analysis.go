@@ -47,7 +47,7 @@ type Analysis struct {
 	Exact bool
 	Steps *Steps
 
-	lives  *lives
+	lives  *blockIndex
 	stacks *stackFacts
 	phases *phases
 
@@ -56,9 +56,9 @@ type Analysis struct {
 }
 
 // New finds the steps of a trace. program is what its annotations tell.
-func New(index *timeline.Lives, program *timeline.Annotations) *Analysis {
+func New(index *timeline.Lifetimes, program *timeline.Annotations) *Analysis {
 	t := index.Trace
-	a := &Analysis{Trace: t, Exact: index.Exact, lives: newLives(index), stacks: newStackFacts(t)}
+	a := &Analysis{Trace: t, Exact: index.Exact, lives: newBlockIndex(index), stacks: newStackFacts(t)}
 	a.Steps = findSteps(t, program, a.lives, a.stacks)
 	a.phases = newPhases(t, program, a.lives, a.stacks, a.Steps)
 	return a
@@ -111,4 +111,4 @@ func (a *Analysis) PeakEvent() int {
 }
 
 // LiveBefore is what is active before an event.
-func (a *Analysis) LiveBefore(event int) uint64 { return a.lives.at(event) }
+func (a *Analysis) LiveBefore(event int) uint64 { return a.lives.levelAt(event) }

@@ -27,8 +27,8 @@ type verdict struct {
 
 // categories decides what blocks are for.
 type categories struct {
-	t      *trace.Trace
-	lives  *lives
+	trace  *trace.Trace
+	lives  *blockIndex
 	phases *phases
 	steps  *Steps
 	// sizes are those requested for parameters; gradients have the same.
@@ -53,7 +53,7 @@ type habit struct {
 
 func newCategories(a *Analysis) *categories {
 	c := &categories{
-		t: a.Trace, lives: a.lives, phases: a.phases, steps: a.Steps,
+		trace: a.Trace, lives: a.lives, phases: a.phases, steps: a.Steps,
 		sizes: map[uint64]bool{}, habits: make([]habit, a.Trace.Stacks.Len()),
 	}
 	for b := range c.lives.all() {
@@ -73,7 +73,7 @@ func newCategories(a *Analysis) *categories {
 		if int(b.born) < c.steps.List[k].Begin {
 			continue
 		}
-		if c.phases.at(int(b.born), b.stack) != phaseForward {
+		if c.phases.phaseAt(int(b.born), b.stack) != phaseForward {
 			continue
 		}
 		h := &c.habits[b.stack]
@@ -101,8 +101,8 @@ func (c *categories) findTwins() {
 	if n < 2 {
 		return
 	}
-	before := make([][]int32, c.t.Stacks.Len()) // of each stack the blocks of the step before
-	paired := make([]int32, len(before))        // how many of them have a twin
+	before := make([][]int32, c.trace.Stacks.Len()) // of each stack the blocks of the step before
+	paired := make([]int32, len(before))            // how many of them have a twin
 	last := c.steps.List[n-1]
 	for b := range c.lives.allocated() {
 		if int(b.born) < c.steps.List[n-2].Begin {
@@ -166,7 +166,7 @@ func (c *categories) stays(b *block, step int) bool {
 }
 
 // of returns what a block is for.
-func (c *categories) of(b *block) verdict {
+func (c *categories) categoryOf(b *block) verdict {
 	marks := c.phases.stacks.marks[b.stack]
 	if marks&markWorkspace != 0 && c.lasts(b) {
 		return verdict{Workspace, Certain}
@@ -199,7 +199,7 @@ func (c *categories) of(b *block) verdict {
 
 // within is for a block of a step.
 func (c *categories) within(b *block, step int) verdict {
-	switch c.phases.at(int(b.born), b.stack) {
+	switch c.phases.phaseAt(int(b.born), b.stack) {
 	case phaseOptimizer:
 		return c.optimizer(b, step)
 	case phaseBackward:
@@ -301,7 +301,7 @@ func (c *categories) forward(b *block, step int) verdict {
 		return c.byHabit(b)
 	}
 	backward := c.phases.backward[step]
-	by := c.t.Events.Stack.At(int(b.freed))
+	by := c.trace.Events.Stack.At(int(b.freed))
 	switch {
 	case !c.phases.stacks.any:
 		return c.withoutStacks(b, step)
@@ -345,13 +345,13 @@ func (c *categories) withoutStacks(b *block, step int) verdict {
 func (a *Analysis) Category(block int) (Category, Confidence) {
 	a.once.Do(func() { a.categories = newCategories(a) })
 	b := a.lives.block(block)
-	v := a.categories.of(&b)
+	v := a.categories.categoryOf(&b)
 	return v.category, v.confidence
 }
 
 // Life returns what a life is for. Of lives that only their end shows nothing is
 // known, and the analysis does not have them.
-func (a *Analysis) Life(lives *timeline.Lives, i int) (Category, Confidence) {
+func (a *Analysis) Life(lives *timeline.Lifetimes, i int) (Category, Confidence) {
 	block := i
 	if i >= lives.Older-lives.Found {
 		block -= lives.Found

@@ -158,7 +158,7 @@ func analysisOf(tr *trace.Trace, v *verify.Verified) *Analysis {
 	if v != nil {
 		o = timeline.Options{Start: v.Start, Sizes: v.Sizes}
 	}
-	return New(timeline.NewLives(timeline.New(tr, o)), timeline.NewAnnotations(tr))
+	return New(timeline.NewLifetimes(timeline.New(tr, o)), timeline.NewAnnotations(tr))
 }
 
 func observed(t testing.TB, tr *trace.Trace) *Analysis {

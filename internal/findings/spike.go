@@ -76,7 +76,7 @@ func (a *Analysis) spikes() []Spike {
 // levels returns the lowest and the highest active bytes of each step.
 func (a *Analysis) levels(steps []Step) (rest, peaks []uint64) {
 	for _, s := range steps {
-		low, high := a.lives.at(s.Begin), uint64(0)
+		low, high := a.lives.levelAt(s.Begin), uint64(0)
 		for _, live := range a.lives.live[s.Begin:s.End] {
 			low, high = min(low, live), max(high, live)
 		}

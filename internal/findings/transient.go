@@ -75,7 +75,7 @@ func (a *Analysis) transient(spikes []Spike) *Transient {
 	}
 	sortParts(t.Parts)
 	t.Stack, t.Event, t.PeakBytes = t.Parts[0].Stack, int(peaks[k]), a.lives.live[peaks[k]]
-	t.RestBytes = a.lives.at(steps[k].Begin)
+	t.RestBytes = a.lives.levelAt(steps[k].Begin)
 	for _, live := range a.lives.live[steps[k].Begin:steps[k].End] {
 		t.RestBytes = min(t.RestBytes, live)
 	}

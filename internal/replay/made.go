@@ -49,8 +49,8 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 		c.Event, c.Pool = i, alloc.PoolID{}
 		b.Add(c)
 	}
-	b.p.memory = madeMemory(most)
-	return b.p, nil
+	b.program.memory = madeMemory(most)
+	return b.program, nil
 }
 
 // madeMemory is the size of the device that a made program is run on when it
@@ -63,7 +63,7 @@ func madeMemory(live uint64) uint64 {
 }
 
 // Taking is what something beside the allocator takes before a call.
-type Taking struct {
+type ExternalRange struct {
 	Call int
 	sim.Taking
 }
@@ -71,15 +71,15 @@ type Taking struct {
 // Started has a program that NewProgram made run in a process that has run a
 // kernel before ([sim.Config]) and in which others take addresses too, in the
 // order of calls.
-func (p *Program) Started(others []Taking) { p.started, p.takings = true, others }
+func (p *Program) Started(others []ExternalRange) { p.started, p.external = true, others }
 
 // Beside is a program that NewProgram made, with one more tensor, the last by
 // number: it is allocated before all others and stays. Calls and their events
 // are one later.
 func (p *Program) Beside(size uint64) *Program {
 	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1, started: p.started, memory: p.memory}
-	for _, t := range p.takings {
-		out.takings = append(out.takings, Taking{t.Call + 1, t.Taking})
+	for _, t := range p.external {
+		out.external = append(out.external, ExternalRange{t.Call + 1, t.Taking})
 	}
 	out.places = slices.Clone(p.places)
 	at := slices.Index(out.places, place{})
@@ -103,7 +103,7 @@ func (p *Program) Early(tensors map[int]bool) *Program {
 	out.events = make([]int32, 0, len(p.events))
 	take := func(early bool) {
 		for i, c := range p.calls {
-			moves := c.kind() == CallAlloc && (i < p.early || tensors[int(c.tensor)] && p.places[c.at()].pool == (alloc.PoolID{}))
+			moves := c.kind() == CallAlloc && (i < p.early || tensors[int(c.tensor)] && p.places[c.placeOrStream()].pool == (alloc.PoolID{}))
 			if moves == early {
 				out.calls = append(out.calls, c)
 				out.events = append(out.events, p.events[i])

@@ -13,42 +13,42 @@ import (
 
 // Moment is a run of a program held just before one of its calls, to look at
 // the allocator's state there and to try what would have happened.
-type Moment struct {
-	r    *simulation
+type Paused struct {
+	run  *simulation
 	call int
 }
 
 // Hold runs a program under some conditions up to the call that an event
 // stands for, or to its end if event is the number of events. Requests that
 // fail before are left out.
-func (p *Program) Hold(ctx context.Context, c Conditions, event int) (*Moment, error) {
+func (p *Program) Hold(ctx context.Context, c Conditions, event int) (*Paused, error) {
 	return p.hold(ctx, c, p.callAt(event))
 }
 
 // HoldAfter runs a program up to and with the last call that the trace has at or
 // before an event; -1 is before the first one. If the last request failed, that
 // is the state in which it did.
-func (p *Program) HoldAfter(ctx context.Context, c Conditions, event int) (*Moment, error) {
+func (p *Program) HoldAfter(ctx context.Context, c Conditions, event int) (*Paused, error) {
 	call := p.early + sort.Search(len(p.events)-p.early, func(i int) bool { return int(p.events[p.early+i]) > event })
 	return p.hold(ctx, c, call)
 }
 
 // hold runs a program up to a call.
-func (p *Program) hold(ctx context.Context, c Conditions, call int) (*Moment, error) {
+func (p *Program) hold(ctx context.Context, c Conditions, call int) (*Paused, error) {
 	c.SkipOOM, c.Points = true, 0
 	r, err := p.simulate(c)
 	if err != nil {
 		return nil, err
 	}
-	for r.out.Calls < call {
+	for r.outcome.Calls < call {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if err := r.make(r.out.Calls, min(r.out.Calls+stride, call)); err != nil {
+		if err := r.makeCalls(r.outcome.Calls, min(r.outcome.Calls+stride, call)); err != nil {
 			return nil, err
 		}
 	}
-	return &Moment{r: r, call: call}, nil
+	return &Paused{run: r, call: call}, nil
 }
 
 // callAt is the first call at or after an event.
@@ -69,60 +69,60 @@ func (p *Program) callAt(event int) int {
 }
 
 // Call is the call that comes next; false at the end.
-func (m *Moment) Call() (Call, bool) {
-	if m.call == m.r.Len() {
+func (m *Paused) Call() (Call, bool) {
+	if m.call == m.run.Len() {
 		return Call{}, false
 	}
-	return m.r.Call(m.call), true
+	return m.run.Call(m.call), true
 }
 
 // First is the first request that failed before; nil if none did.
-func (m *Moment) First() *Failure { return m.r.out.First }
+func (m *Paused) First() *Failure { return m.run.outcome.First }
 
 // Totals are the sums of bytes.
-func (m *Moment) Totals() alloc.Totals { return m.r.s.Totals() }
+func (m *Paused) Totals() alloc.Totals { return m.run.serial.Totals() }
 
 // PeakReserved is the most that was reserved so far.
-func (m *Moment) PeakReserved() uint64 { return uint64(m.r.a.Stats().ReservedBytes.All.Peak) }
+func (m *Paused) PeakReserved() uint64 { return uint64(m.run.allocator.Stats().ReservedBytes.All.Peak) }
 
 // Segments is the allocator's state.
-func (m *Moment) Segments() []alloc.Segment { return m.r.a.Segments() }
+func (m *Paused) Segments() []alloc.Segment { return m.run.allocator.Segments() }
 
 // WouldFit reports whether a cached block would serve a request.
-func (m *Moment) WouldFit(c Call) bool { return m.r.a.Fits(c.Pool, c.Size, c.Stream) }
+func (m *Paused) WouldFit(c Call) bool { return m.run.allocator.Fits(c.Pool, c.Size, c.Stream) }
 
 // Releasable is what an empty_cache would give back.
-func (m *Moment) Releasable() uint64 { return m.r.a.Releasable() }
+func (m *Paused) Releasable() uint64 { return m.run.allocator.Releasable() }
 
 // EmptyCache releases what is cached, as torch.cuda.empty_cache() does.
-func (m *Moment) EmptyCache() error { return m.r.a.EmptyCache() }
+func (m *Paused) EmptyCache() error { return m.run.allocator.EmptyCache() }
 
 // CompleteAll finishes the work of all streams: frees that wait for them are
 // completed by the next allocation.
-func (m *Moment) CompleteAll() { m.r.dev.CompleteAll() }
+func (m *Paused) CompleteAll() { m.run.device.CompleteAll() }
 
 // Use switches to other settings.
-func (m *Moment) Use(s settings.Settings) { m.r.a.Use(s) }
+func (m *Paused) Use(s settings.Settings) { m.run.allocator.Use(s) }
 
 // SetLimit switches to another limit; 0 is none.
-func (m *Moment) SetLimit(bytes uint64) {
+func (m *Paused) SetLimit(bytes uint64) {
 	if bytes == 0 {
 		bytes = 1 << 62
 	}
-	m.r.a.SetLimit(bytes)
+	m.run.allocator.SetLimit(bytes)
 }
 
 // SetDeviceMemory changes what the device has for the allocator.
-func (m *Moment) SetDeviceMemory(bytes uint64) { m.r.dev.SetUsable(bytes) }
+func (m *Paused) SetDeviceMemory(bytes uint64) { m.run.device.SetUsable(bytes) }
 
 // Free frees the live block at an address before the next call.
-func (m *Moment) Free(addr uint64) error { return m.r.a.Free(addr) }
+func (m *Paused) Free(addr uint64) error { return m.run.allocator.Free(addr) }
 
 // Request makes a request, under the route to its pool if that is a private
 // one, and reports why it failed: an *[alloc.OutOfMemoryError], or nil if it was
 // served.
-func (m *Moment) Request(c Call) error {
-	_, err := m.r.routed(c.Size, &place{c.Stream, c.Pool})
+func (m *Paused) Request(c Call) error {
+	_, err := m.run.routed(c.Size, &place{c.Stream, c.Pool})
 	return err
 }
 
@@ -138,12 +138,12 @@ type Live struct {
 }
 
 // Live lists what is allocated, in the order of allocation.
-func (m *Moment) Live() []Live {
-	p := m.r.Program
+func (m *Paused) Live() []Live {
+	p := m.run.Program
 	var out []Live
 	add := func(tensor int, l Live) {
-		if h := m.r.handles[tensor]; h != 0 {
-			l.Address, l.Size = m.r.s.Address(h), m.r.s.Size(h)
+		if h := m.run.handles[tensor]; h != 0 {
+			l.Address, l.Size = m.run.serial.Address(h), m.run.serial.Size(h)
 			out = append(out, l)
 		}
 	}
@@ -188,4 +188,4 @@ func (p *Program) finalStacks() map[uint64]trace.StackID {
 }
 
 // String says where the moment is.
-func (m *Moment) String() string { return fmt.Sprintf("before call %d of %d", m.call, m.r.Len()) }
+func (m *Paused) String() string { return fmt.Sprintf("before call %d of %d", m.call, m.run.Len()) }

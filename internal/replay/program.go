@@ -64,7 +64,7 @@ type Program struct {
 	waits    int    // made-up streams for frees that are completed later
 	freed    []wait // frees that were requested before the first call
 	started  bool   // see Started
-	takings  []Taking
+	external []ExternalRange
 }
 
 // packed is a Call: the kind in the lowest byte of where, above it the place
@@ -93,7 +93,7 @@ const (
 
 func (c packed) kind() CallKind { return CallKind(c.where & (1<<kindBits - 1)) }
 
-func (c packed) at() int { return int(c.where >> kindBits) }
+func (c packed) placeOrStream() int { return int(c.where >> kindBits) }
 
 // Len is the number of calls.
 func (p *Program) Len() int { return len(p.calls) }
@@ -111,10 +111,10 @@ func (p *Program) Call(i int) Call {
 	out := Call{Kind: c.kind(), Tensor: int(c.tensor), Size: c.size, Event: int(p.events[i])}
 	switch out.Kind {
 	case CallAlloc, CallTry, CallClosePool:
-		at := p.places[c.at()]
+		at := p.places[c.placeOrStream()]
 		out.Stream, out.Pool = at.stream, at.pool
 	case CallFreeLater, CallComplete:
-		out.Stream = uint64(c.at())
+		out.Stream = uint64(c.placeOrStream())
 	}
 	return out
 }

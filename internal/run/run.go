@@ -28,7 +28,7 @@ type Run struct {
 	outline     lazy[*timeline.Timeline]
 	verified    lazy[*verify.Verified]
 	history     lazy[*History]
-	lives       lazy[*timeline.Lives]
+	lifetimes   lazy[*timeline.Lifetimes]
 	analysis    lazy[*findings.Analysis]
 	findings    lazy[*findings.Findings]
 	indices     lazy[*Indices]
@@ -40,7 +40,7 @@ func New(t *trace.Trace, facts *recorder.Facts) *Run {
 		Trace: t, Facts: facts,
 		start: newLazy[*start.State](), annotations: newLazy[*timeline.Annotations](), outline: newLazy[*timeline.Timeline](),
 		verified: newLazy[*verify.Verified](), history: newLazy[*History](),
-		lives: newLazy[*timeline.Lives](), analysis: newLazy[*findings.Analysis](), findings: newLazy[*findings.Findings](),
+		lifetimes: newLazy[*timeline.Lifetimes](), analysis: newLazy[*findings.Analysis](), findings: newLazy[*findings.Findings](),
 		indices: newLazy[*Indices](),
 	}
 }

@@ -15,10 +15,10 @@ type Layout struct {
 	// Spaces are the lifetimes of segments: each plain segment is one, and each
 	// piece of an expandable one from its mapping on. What is left of a piece
 	// when a part of it is unmapped is a new one.
-	Spaces Lifetimes
+	Spaces Spans
 
-	lives  *Lives
-	spaces []space // as Spaces
+	lifetimes *Lifetimes
+	spaces    []space // as Spaces
 	// ranges are the reservations of expandable segments: all that was ever
 	// mapped there belongs together.
 	ranges []addressRange
@@ -106,9 +106,9 @@ type MapBlock struct {
 const apart = 512 << 20
 
 // NewLayout goes through the events of a timeline once.
-func NewLayout(l *Timeline, lives *Lives) *Layout {
+func NewLayout(l *Timeline, lives *Lifetimes) *Layout {
 	w := layoutWalk{
-		Layout: &Layout{lives: lives}, line: l, rules: alloc.RulesOf(l.Trace.Settings.Parsed), pools: l.pools.walk(), plain: map[uint64]int32{},
+		Layout: &Layout{lifetimes: lives}, line: l, rules: alloc.RulesOf(l.Trace.Settings.Parsed), pools: l.pools.walk(), plain: map[uint64]int32{},
 	}
 	for i := range l.Start.Segments {
 		w.start(&l.Start.Segments[i])
@@ -146,7 +146,7 @@ func (w *layoutWalk) start(s *alloc.Segment) {
 		p.kind = KindLarge
 	}
 	e := trace.Event{Action: alloc.ActionSegmentFree, Addr: s.Address} // asks by address
-	p.pool, p.hasPool = w.pools.of(&e, &w.line.Trace.Events)
+	p.pool, p.hasPool = w.pools.poolOf(&e, &w.line.Trace.Events)
 	if s.Expandable {
 		w.addMapped(p)
 	} else {
@@ -168,7 +168,7 @@ func (w *layoutWalk) event(i int32, events *trace.Events) {
 		if w.rules.LargeSegment(e.Size) {
 			p.kind = KindLarge
 		}
-		p.pool, p.hasPool = w.pools.of(&e, events)
+		p.pool, p.hasPool = w.pools.poolOf(&e, events)
 		if e.Action == alloc.ActionSegmentMap {
 			w.addMapped(p)
 			return
@@ -284,7 +284,7 @@ func (w *layoutWalk) findRanges() {
 
 // At puts the map after an event together; -1 is before the first.
 func (y *Layout) At(event int) *Map {
-	b := mapBuilder{Map: &Map{Event: event}, layout: y, exact: y.lives.Exact}
+	b := mapBuilder{Map: &Map{Event: event}, layout: y, exact: y.lifetimes.Exact}
 	b.segments(y.alive(event))
 	b.blocks(event)
 	for i := range b.Segments {
@@ -335,7 +335,7 @@ func (y *Layout) Space(i int) Space {
 // SegmentOf returns the address and size of the segment, or the mapped run, that
 // a life lies in when it begins; false if the file does not show it.
 func (y *Layout) SegmentOf(life int) (addr, size uint64, ok bool) {
-	at, event := y.lives.Address(life), int(y.lives.Born[life])
+	at, event := y.lifetimes.Address(life), int(y.lifetimes.Born[life])
 	alive, _ := y.alive(event)
 	for i := 0; i < len(alive); i++ {
 		p := alive[i]

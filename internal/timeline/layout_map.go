@@ -68,7 +68,7 @@ func (s *MapSegment) filled() uint64 {
 // blocks puts the active blocks into the free ones. A block that lies in no
 // known segment, as in a file that ends early, makes one of its own.
 func (b *mapBuilder) blocks(event int) {
-	lives := b.layout.lives
+	lives := b.layout.lifetimes
 	alive := lives.Alive(nil, event)
 	used := make([]MapBlock, len(alive))
 	for i, life := range alive {
@@ -104,7 +104,7 @@ func (b *mapBuilder) blocks(event int) {
 
 func (b *mapBuilder) homeless(u MapBlock) MapSegment {
 	return MapSegment{
-		Address: u.Address, Size: u.Size, Span: u.Size, Stream: b.layout.lives.Stream(int(u.Life)), Blocks: []MapBlock{u},
+		Address: u.Address, Size: u.Size, Span: u.Size, Stream: b.layout.lifetimes.Stream(int(u.Life)), Blocks: []MapBlock{u},
 	}
 }
 

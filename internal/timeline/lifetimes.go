@@ -13,8 +13,8 @@ import (
 // A block is born with its alloc, freed with its free_requested and gone with
 // its free_completed. Its Size is that of the block if Exact, otherwise what was
 // requested. Sums over lives are the totals of a [Course].
-type Lives struct {
-	Lifetimes
+type Lifetimes struct {
+	Spans
 	Trace *trace.Trace
 	Exact bool
 	// Older is how many lives are older than the trace. The last Found of them
@@ -38,11 +38,11 @@ type olderBlock struct{ addr, requested, stream uint64 }
 const NoPoolKnown = math.MaxUint16
 
 // NewLives goes through the events of a timeline once.
-func NewLives(l *Timeline) *Lives {
+func NewLifetimes(l *Timeline) *Lifetimes {
 	n := l.Trace.Events.Len()
 	w := lifeWalk{
-		Lives: &Lives{Trace: l.Trace, Exact: l.Exact, byEvent: make([]int32, n), replaced: map[int32]int32{}},
-		line:  l, at: make(map[uint64]int32, 1024), pools: l.pools.walk(), poolIDs: map[alloc.PoolID]uint16{},
+		Lifetimes: &Lifetimes{Trace: l.Trace, Exact: l.Exact, byEvent: make([]int32, n), replaced: map[int32]int32{}},
+		line:      l, at: make(map[uint64]int32, 1024), pools: l.pools.walk(), poolIDs: map[alloc.PoolID]uint16{},
 	}
 	// Without events the state is all there is, and it has the sizes.
 	w.Exact = w.Exact || n == 0 && !l.Trace.Partial
@@ -53,12 +53,12 @@ func NewLives(l *Timeline) *Lives {
 		w.event(int32(i), events)
 	}
 	w.finish()
-	return w.Lives
+	return w.Lifetimes
 }
 
 // lifeWalk is the state of NewLives.
 type lifeWalk struct {
-	*Lives
+	*Lifetimes
 	line    *Timeline
 	at      map[uint64]int32 // address -> active life
 	pools   poolWalk
@@ -73,9 +73,9 @@ func (w *lifeWalk) grow(events *trace.Events) {
 			begin++
 		}
 	}
-	w.Lifetimes.grow(begin)
+	w.Spans.grow(begin)
 	w.stacks = make([]trace.StackID, 0, begin)
-	w.Lives.pools = make([]uint16, 0, begin)
+	w.Lifetimes.pools = make([]uint16, 0, begin)
 }
 
 // begin takes the blocks that are older than the trace.
@@ -104,8 +104,8 @@ func (w *lifeWalk) begin() {
 func (w *lifeWalk) addOlder(b olderBlock, size uint64, freed int32) {
 	w.at[b.addr] = int32(len(w.Born))
 	w.older = append(w.older, b)
-	w.Lives.Older++
-	w.Lives.pools = append(w.Lives.pools, NoPoolKnown)
+	w.Lifetimes.Older++
+	w.Lifetimes.pools = append(w.Lifetimes.pools, NoPoolKnown)
 	w.stacks = append(w.stacks, trace.NoStack)
 	w.add(-1, freed, Never, size)
 }
@@ -132,7 +132,7 @@ func (w *lifeWalk) beginPartial() {
 			freed = -1
 		}
 		w.addOlder(olderBlock{addr: e.Addr, requested: e.Size, stream: e.Stream}, e.Size, freed)
-		w.Lives.Found++
+		w.Lifetimes.Found++
 	}
 }
 
@@ -149,7 +149,7 @@ func (w *lifeWalk) event(i int32, events *trace.Events) {
 		}
 		w.byEvent[i] = id
 		w.Freed[id] = min(w.Freed[id], i)
-		if int(id) < w.Lives.Older && w.Exact {
+		if int(id) < w.Lifetimes.Older && w.Exact {
 			// Of blocks older than the trace the events tell the size.
 			if size := w.line.sizes.At(int(i)); size > 0 {
 				w.Size[id] = size
@@ -181,20 +181,20 @@ func (w *lifeWalk) alloc(i int32, events *trace.Events) {
 	w.add(i, Never, Never, size)
 	w.stacks = append(w.stacks, e.Stack)
 	pool := uint16(NoPoolKnown)
-	if p, ok := w.pools.of(&e, events); ok {
+	if p, ok := w.pools.poolOf(&e, events); ok {
 		pool = w.poolID(p)
 	}
-	w.Lives.pools = append(w.Lives.pools, pool)
+	w.Lifetimes.pools = append(w.Lifetimes.pools, pool)
 }
 
 func (w *lifeWalk) poolID(p alloc.PoolID) uint16 {
 	id, ok := w.poolIDs[p]
 	if !ok {
-		if len(w.Lives.Pools) >= NoPoolKnown {
+		if len(w.Lifetimes.Pools) >= NoPoolKnown {
 			return NoPoolKnown
 		}
-		id = uint16(len(w.Lives.Pools))
-		w.Lives.Pools = append(w.Lives.Pools, p)
+		id = uint16(len(w.Lifetimes.Pools))
+		w.Lifetimes.Pools = append(w.Lifetimes.Pools, p)
 		w.poolIDs[p] = id
 	}
 	return id
@@ -207,8 +207,8 @@ func (w *lifeWalk) finish() {
 			w.final(&w.Trace.Segments[i])
 		}
 	}
-	if len(w.Lives.Pools) == 0 {
-		w.Lives.pools = nil
+	if len(w.Lifetimes.Pools) == 0 {
+		w.Lifetimes.pools = nil
 	}
 	w.index()
 }
@@ -228,10 +228,10 @@ func (w *lifeWalk) final(s *trace.Segment) {
 			continue
 		}
 		switch {
-		case int(id) < w.Lives.Older:
+		case int(id) < w.Lifetimes.Older:
 			w.stacks[id] = b.Stack
 			if s.HasPool {
-				w.Lives.pools[id] = w.poolID(s.Pool)
+				w.Lifetimes.pools[id] = w.poolID(s.Pool)
 			}
 		case w.stacks[id] <= trace.EmptyStack && b.Stack > trace.EmptyStack:
 			w.stacks[id] = b.Stack
@@ -240,20 +240,20 @@ func (w *lifeWalk) final(s *trace.Segment) {
 }
 
 // Events is the number of events of the trace.
-func (l *Lives) Events() int { return len(l.byEvent) }
+func (l *Lifetimes) Events() int { return len(l.byEvent) }
 
 // Of returns the life that an event is about, or -1.
-func (l *Lives) Of(event int) int { return int(l.byEvent[event]) }
+func (l *Lifetimes) LifeOf(event int) int { return int(l.byEvent[event]) }
 
 // Replaced returns the life that an alloc event ended because it takes its
 // address: the file lacks its free.
-func (l *Lives) Replaced(event int) (life int, ok bool) {
+func (l *Lifetimes) Replaced(event int) (life int, ok bool) {
 	old, ok := l.replaced[int32(event)]
 	return int(old), ok
 }
 
 // Address is where the block is.
-func (l *Lives) Address(i int) uint64 {
+func (l *Lifetimes) Address(i int) uint64 {
 	if i < l.Older {
 		return l.older[i].addr
 	}
@@ -261,7 +261,7 @@ func (l *Lives) Address(i int) uint64 {
 }
 
 // Requested is what was asked for.
-func (l *Lives) Requested(i int) uint64 {
+func (l *Lifetimes) Requested(i int) uint64 {
 	if i < l.Older {
 		return l.older[i].requested
 	}
@@ -269,7 +269,7 @@ func (l *Lives) Requested(i int) uint64 {
 }
 
 // Stream is the stream of the allocation.
-func (l *Lives) Stream(i int) uint64 {
+func (l *Lifetimes) Stream(i int) uint64 {
 	if i < l.Older {
 		return l.older[i].stream
 	}
@@ -277,10 +277,10 @@ func (l *Lives) Stream(i int) uint64 {
 }
 
 // Stack is the stack of the allocation, trace.NoStack if the file does not tell.
-func (l *Lives) Stack(i int) trace.StackID { return l.stacks[i] }
+func (l *Lifetimes) Stack(i int) trace.StackID { return l.stacks[i] }
 
 // Pool is the position in Pools of the pool of a life, or NoPoolKnown.
-func (l *Lives) Pool(i int) int {
+func (l *Lifetimes) Pool(i int) int {
 	if l.pools == nil {
 		return NoPoolKnown
 	}

@@ -48,7 +48,7 @@ func (l *Timeline) Peaks() *Peaks {
 	p := &Peaks{First: trace.NoTime, End: trace.NoTime, Actions: map[string]int{}}
 	var count [256]int
 	before := trace.Event{Time: trace.NoTime}
-	p.look(l, -1, &before, &l.before)
+	p.update(l, -1, &before, &l.before)
 	p.Served = EventTotals{-1, before, l.before}
 	// Only the columns that are needed are read: a cursor would put together all
 	// of each event.
@@ -62,7 +62,7 @@ func (l *Timeline) Peaks() *Peaks {
 		count[e.Action]++
 		switch e.Action {
 		case alloc.ActionAlloc, alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
-			p.look(l, i, &e, &totals)
+			p.update(l, i, &e, &totals)
 			if e.Action == alloc.ActionAlloc {
 				p.serve(events, i, &totals)
 			}
@@ -104,7 +104,7 @@ func (p *Peaks) serve(events *trace.Events, i int, t *Totals) {
 	}
 }
 
-func (p *Peaks) look(l *Timeline, i int, e *trace.Event, t *Totals) {
+func (p *Peaks) update(l *Timeline, i int, e *trace.Event, t *Totals) {
 	p.Reserved.raise(t.Reserved, i, e, t)
 	p.Requested.raise(t.Requested, i, e, t)
 	p.Pending.raise(t.Pending, i, e, t)

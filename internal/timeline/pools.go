@@ -98,7 +98,7 @@ func (w *poolWalk) apply(i int, e *trace.Event) {
 	}
 }
 
-func (w *poolWalk) of(e *trace.Event, events *trace.Events) (alloc.PoolID, bool) {
+func (w *poolWalk) poolOf(e *trace.Event, events *trace.Events) (alloc.PoolID, bool) {
 	if e.Pool != trace.NoPool {
 		return events.Pools[e.Pool], true
 	}

@@ -14,7 +14,7 @@ const Never = math.MaxInt32
 // its position.
 //
 // It is there after the events from Born to Gone - 1, and pending from Freed on.
-type Lifetimes struct {
+type Spans struct {
 	Born  []int32 // -1 if older than the trace
 	Freed []int32 // Never if it was not; -1 if before the trace
 	Gone  []int32 // Never if it is there at the end
@@ -27,7 +27,7 @@ type Lifetimes struct {
 // runs are over at any later moment and are skipped as a whole.
 const lifeRun = 512
 
-func (l *Lifetimes) add(born, freed, gone int32, size uint64) {
+func (l *Spans) add(born, freed, gone int32, size uint64) {
 	l.Born = append(l.Born, born)
 	l.Freed = append(l.Freed, freed)
 	l.Gone = append(l.Gone, gone)
@@ -35,13 +35,13 @@ func (l *Lifetimes) add(born, freed, gone int32, size uint64) {
 }
 
 // grow makes room for n things.
-func (l *Lifetimes) grow(n int) {
+func (l *Spans) grow(n int) {
 	l.Born, l.Freed, l.Gone = make([]int32, 0, n), make([]int32, 0, n), make([]int32, 0, n)
 	l.Size = make([]uint64, 0, n)
 }
 
 // index is made when all things are there.
-func (l *Lifetimes) index() {
+func (l *Spans) index() {
 	for i := 0; i < len(l.Gone); i += lifeRun {
 		last := int32(0)
 		for _, gone := range l.Gone[i:min(i+lifeRun, len(l.Gone))] {
@@ -52,16 +52,16 @@ func (l *Lifetimes) index() {
 }
 
 // Len is the number of things.
-func (l *Lifetimes) Len() int { return len(l.Born) }
+func (l *Spans) Len() int { return len(l.Born) }
 
 // Begun is how many begin with an event or before it: they are the first ones.
-func (l *Lifetimes) Begun(event int) int {
+func (l *Spans) Begun(event int) int {
 	return sort.Search(len(l.Born), func(i int) bool { return int(l.Born[i]) > event })
 }
 
 // Alive appends those that are there after an event, in order. Event -1 is the
 // moment before the first one.
-func (l *Lifetimes) Alive(dst []int32, event int) []int32 {
+func (l *Spans) Alive(dst []int32, event int) []int32 {
 	n := l.Begun(event)
 	for run := 0; run*lifeRun < n; run++ {
 		if int(l.last[run]) <= event {
@@ -78,4 +78,4 @@ func (l *Lifetimes) Alive(dst []int32, event int) []int32 {
 
 // Pending tells whether something that is there after an event waits for another
 // stream.
-func (l *Lifetimes) Pending(i, event int) bool { return int(l.Freed[i]) <= event }
+func (l *Spans) Pending(i, event int) bool { return int(l.Freed[i]) <= event }

@@ -118,7 +118,7 @@ func (c *Cursor) Next() bool {
 
 // Pool returns the pool of the event, if the file tells it: by the event or by
 // the segment, as far as that is there at the end.
-func (c *Cursor) Pool() (alloc.PoolID, bool) { return c.pools.of(&c.Event, &c.line.Trace.Events) }
+func (c *Cursor) Pool() (alloc.PoolID, bool) { return c.pools.poolOf(&c.Event, &c.line.Trace.Events) }
 
 func (t *Totals) apply(e *trace.Event) {
 	switch e.Action {

@@ -17,8 +17,8 @@ type Level struct {
 func (l *Level) Pending() uint64 { return l.Active - l.Allocated }
 
 // Course has the sums after any event without a walk from the first one.
-type Course struct {
-	lives *Lives
+type TotalsIndex struct {
+	lifetimes *Lifetimes
 	// One entry for each courseRun events: the level before them, and the
 	// highest of each sum after one of them.
 	before, highest []Level
@@ -28,12 +28,12 @@ type Course struct {
 
 // courseRun is how far apart the levels are kept: a hundredth of what one for
 // each event would take, and few enough events to go through for one moment.
-const courseRun = 64
+const totalsRun = 64
 
 // NewCourse adds the lives of a timeline up.
-func NewCourse(l *Timeline, lives *Lives) *Course {
+func NewTotalsIndex(l *Timeline, lives *Lifetimes) *TotalsIndex {
 	n := lives.Events()
-	c := &Course{lives: lives}
+	c := &TotalsIndex{lifetimes: lives}
 	level := Level{Reserved: l.before.Reserved}
 	for i := range lives.Older {
 		level.add(lives, i)
@@ -41,10 +41,10 @@ func NewCourse(l *Timeline, lives *Lives) *Course {
 			level.Allocated -= lives.Size[i]
 		}
 	}
-	for i := 0; i < n; i += courseRun {
+	for i := 0; i < n; i += totalsRun {
 		high, pending := Level{}, uint64(0)
 		c.before = append(c.before, level)
-		for k := i; k < min(i+courseRun, n); k++ {
+		for k := i; k < min(i+totalsRun, n); k++ {
 			c.apply(&level, k)
 			high.raise(&level)
 			pending = max(pending, level.Pending())
@@ -55,7 +55,7 @@ func NewCourse(l *Timeline, lives *Lives) *Course {
 	return c
 }
 
-func (l *Level) add(lives *Lives, i int) {
+func (l *Level) add(lives *Lifetimes, i int) {
 	l.Allocated += lives.Size[i]
 	l.Active += lives.Size[i]
 	l.Requested += lives.Requested(i)
@@ -67,7 +67,7 @@ func (l *Level) raise(o *Level) {
 }
 
 // remove ends a life at an event.
-func (l *Level) remove(lives *Lives, i, event int) {
+func (l *Level) remove(lives *Lifetimes, i, event int) {
 	if int(lives.Freed[i]) == event {
 		l.Allocated -= lives.Size[i]
 	}
@@ -76,21 +76,21 @@ func (l *Level) remove(lives *Lives, i, event int) {
 }
 
 // apply goes over one event.
-func (c *Course) apply(level *Level, event int) {
-	events := &c.lives.Trace.Events
+func (c *TotalsIndex) apply(level *Level, event int) {
+	events := &c.lifetimes.Trace.Events
 	switch events.Action.At(event) {
 	case alloc.ActionAlloc:
-		if old, ok := c.lives.replaced[int32(event)]; ok {
-			level.remove(c.lives, int(old), event)
+		if old, ok := c.lifetimes.replaced[int32(event)]; ok {
+			level.remove(c.lifetimes, int(old), event)
 		}
-		level.add(c.lives, c.lives.Of(event))
+		level.add(c.lifetimes, c.lifetimes.LifeOf(event))
 	case alloc.ActionFreeRequested:
-		if i := c.lives.Of(event); i >= 0 && int(c.lives.Freed[i]) == event {
-			level.Allocated -= c.lives.Size[i]
+		if i := c.lifetimes.LifeOf(event); i >= 0 && int(c.lifetimes.Freed[i]) == event {
+			level.Allocated -= c.lifetimes.Size[i]
 		}
 	case alloc.ActionFreeCompleted:
-		if i := c.lives.Of(event); i >= 0 {
-			level.remove(c.lives, i, event)
+		if i := c.lifetimes.LifeOf(event); i >= 0 {
+			level.remove(c.lifetimes, i, event)
 		}
 	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
 		level.Reserved += events.Size.At(event)
@@ -100,34 +100,34 @@ func (c *Course) apply(level *Level, event int) {
 }
 
 // At returns the sums after an event; -1 is before the first.
-func (c *Course) At(event int) Level {
-	n := c.lives.Events()
+func (c *TotalsIndex) At(event int) Level {
+	n := c.lifetimes.Events()
 	if event >= n-1 {
 		return c.end
 	}
-	run := (event + 1) / courseRun
+	run := (event + 1) / totalsRun
 	level := c.before[run]
-	for i := run * courseRun; i <= event; i++ {
+	for i := run * totalsRun; i <= event; i++ {
 		c.apply(&level, i)
 	}
 	return level
 }
 
 // Step goes from the sums before an event to those after it.
-func (c *Course) Step(level *Level, event int) { c.apply(level, event) }
+func (c *TotalsIndex) Step(level *Level, event int) { c.apply(level, event) }
 
 // Highest returns the highest of each sum, and of what is pending, after the
 // events from first to last, both included, or before first.
-func (c *Course) Highest(first, last int) (high Level, pending uint64) {
+func (c *TotalsIndex) Highest(first, last int) (high Level, pending uint64) {
 	level := c.At(first - 1)
 	high, pending = level, level.Pending()
-	last = min(last, c.lives.Events()-1)
+	last = min(last, c.lifetimes.Events()-1)
 	for i := first; i <= last; {
-		if i%courseRun == 0 && i+courseRun <= last+1 {
-			run := i / courseRun
+		if i%totalsRun == 0 && i+totalsRun <= last+1 {
+			run := i / totalsRun
 			high.raise(&c.highest[run])
 			pending = max(pending, c.pending[run])
-			if i += courseRun; i <= last {
+			if i += totalsRun; i <= last {
 				level = c.before[run+1]
 			}
 			continue

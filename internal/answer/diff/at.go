@@ -71,7 +71,7 @@ func (a At) String() string {
 
 // find returns the event after which the moment lies; -1 is before the first.
 func (a At) find(h *history) (int, error) {
-	n := h.t.Events.Len()
+	n := h.trace.Events.Len()
 	if n == 0 && a.kind != atEnd {
 		return 0, fmt.Errorf("there are no events, so only the end is known; take the moment end")
 	}
@@ -105,8 +105,8 @@ func (a At) stepEnd(h *history) (int, error) {
 		return 0, fmt.Errorf("step %s ended before the first event%s", count(a.n), firstStep(steps, h.peaks.First))
 	}
 	last := -1
-	for i := range h.t.Events.Len() {
-		if t := h.t.Events.Time.At(i); t != trace.NoTime && t > end {
+	for i := range h.trace.Events.Len() {
+		if t := h.trace.Events.Time.At(i); t != trace.NoTime && t > end {
 			break
 		}
 		last = i

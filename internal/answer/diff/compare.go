@@ -136,7 +136,7 @@ func (x *Table) stack(m match, size func(h *timeline.LiveHolder, ofA bool) uint6
 	}
 	s.Delta = int64(s.BBytes - s.ABytes)
 	s.Frames = x.frames(s.stack)
-	s.Site, _ = timeline.SiteOf(x.t, s.stack)
+	s.Site, _ = timeline.SiteOf(x.trace, s.stack)
 	switch {
 	case m.a == nil:
 		s.Change = New
@@ -199,7 +199,7 @@ func (x *Table) tellApart(all []Stack) {
 		for j, i := range group {
 			stacks[j], sites[j] = all[i].stack, all[i].Site
 		}
-		timeline.TellApart(x.t, stacks, sites)
+		timeline.TellApart(x.trace, stacks, sites)
 		for j, i := range group {
 			all[i].Site = sites[j]
 		}

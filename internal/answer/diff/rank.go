@@ -48,7 +48,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	if err != nil {
 		return nil, err
 	}
-	t := h.t
+	t := h.trace
 	r := &Rank{
 		File: s.File, Name: name, Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		Partial: t.Partial || h.line.AtLeast,
@@ -57,7 +57,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	if t.Partial {
 		r.notes = append(r.notes, "the file ends within its events: it is not called odd")
 	}
-	r.Calls = r.calls.n
+	r.Calls = r.calls.length
 	if !t.Host {
 		r.Device = &t.Device
 	}

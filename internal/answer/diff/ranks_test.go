@@ -281,7 +281,7 @@ func TestSequence(t *testing.T) {
 		default:
 			continue
 		}
-		if c := s.at(n); c.String() != kind || c.size() != tr.Events.Size.At(i) {
+		if c := s.callAt(n); c.String() != kind || c.size() != tr.Events.Size.At(i) {
 			t.Fatalf("call %d is %s of %d bytes, event %d is %s of %d", n, c, c.size(), i, kind, tr.Events.Size.At(i))
 		}
 		if n%997 == 0 && s.event(n) != i {
@@ -289,7 +289,7 @@ func TestSequence(t *testing.T) {
 		}
 		n++
 	}
-	if n != s.n || s.event(n) != -1 {
-		t.Errorf("%d calls, want %d", s.n, n)
+	if n != s.length || s.event(n) != -1 {
+		t.Errorf("%d calls, want %d", s.length, n)
 	}
 }

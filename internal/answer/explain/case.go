@@ -103,7 +103,7 @@ func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 
 // addSnapshot adds a snapshot and what the recorder wrote into it.
 func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
-	c.Side = recorder.Read(f.Extra)
+	c.Facts = recorder.Read(f.Extra)
 	t, why, err := c.Pick(f)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	}
 	c.Device, c.Reason = t.Device, why
 	if c.Loaded == nil {
-		c.Loaded = run.New(t, c.Side)
+		c.Loaded = run.New(t, c.Facts)
 		c.Loaded.Progress = c.Progress
 	}
 	about := why
@@ -138,16 +138,16 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 
 // addRecorded adds what the recorder wrote beside the snapshot.
 func (c *Case) addRecorded(device int) {
-	if c.Side == nil {
+	if c.Facts == nil {
 		return
 	}
 	c.About = append(c.About, "with what python/ashlar.py wrote beside them")
-	c.Notes = append(c.Notes, c.Side.Warnings...)
-	if all, err := message.Parse(c.Side.Message); c.Message == nil && err == nil {
+	c.Notes = append(c.Notes, c.Facts.Warnings...)
+	if all, err := message.Parse(c.Facts.Message); c.Message == nil && err == nil {
 		c.Message = all[len(all)-1]
 	}
 	if c.Stats == nil {
-		c.Stats = c.Side.MemoryStats[device]
+		c.Stats = c.Facts.MemoryStats[device]
 	}
 }
 

@@ -20,10 +20,10 @@ var pieces = []uint64{8, 2, 4}
 // makeSmaller makes the largest transient memory smaller: the request itself, or
 // what else the step has just now.
 func (c *coder) makeSmaller() error {
-	if c.event >= c.t.Events.Len() {
+	if c.event >= c.trace.Events.Len() {
 		return nil // where the request was made is not known
 	}
-	stack := known(c.t.Events.Stack.At(c.event))
+	stack := known(c.trace.Events.Stack.At(c.event))
 	now := c.ofThisStep()
 	var largest *life
 	for i := range now {
@@ -32,7 +32,7 @@ func (c *coder) makeSmaller() error {
 		}
 	}
 	call := c.callOf(stack)
-	if call != nil && (largest == nil || c.f.call.Size >= largest.size || c.sameCall(call, c.f.call.Size, largest)) && c.recurs(stack, call, now) {
+	if call != nil && (largest == nil || c.failed.call.Size >= largest.size || c.sameCall(call, c.failed.call.Size, largest)) && c.recurs(stack, call, now) {
 		done, err := c.smallerRequest(stack)
 		if done || err != nil {
 			return err
@@ -85,7 +85,7 @@ func (c *coder) recurs(stack trace.StackID, call []trace.FrameID, now []life) bo
 		return true
 	}
 	return slices.ContainsFunc(now, func(l life) bool {
-		return slices.Contains(c.passing, l.stack) && c.sameCall(call, c.f.call.Size, &l)
+		return slices.Contains(c.passing, l.stack) && c.sameCall(call, c.failed.call.Size, &l)
 	})
 }
 
@@ -133,7 +133,7 @@ func (c *coder) callOf(stack trace.StackID) []trace.FrameID {
 		return call
 	}
 	module := -1
-	for i, f := range timeline.Frames(c.t, stack) {
+	for i, f := range timeline.Frames(c.trace, stack) {
 		if module < 0 && f.Name == moduleCall {
 			module = i
 		}
@@ -141,7 +141,7 @@ func (c *coder) callOf(stack trace.StackID) []trace.FrameID {
 			if module < 0 {
 				module = i
 			}
-			c.calls[stack] = c.t.Stacks.Frames(stack)[module:]
+			c.calls[stack] = c.trace.Stacks.Frames(stack)[module:]
 			return c.calls[stack]
 		}
 	}
@@ -162,7 +162,7 @@ func (c *coder) sameCall(call []trace.FrameID, size uint64, l *life) bool {
 
 // smallerRequest makes the request in pieces.
 func (c *coder) smallerRequest(stack trace.StackID) (bool, error) {
-	size := c.f.call.Size
+	size := c.failed.call.Size
 	return c.smallest(func(n uint64) (uint64, string) {
 		how := "make the request"
 		if c.isLoss(stack) {
@@ -172,9 +172,9 @@ func (c *coder) smallerRequest(stack trace.StackID) (bool, error) {
 			how, n, units.Size(size/n), units.Size(size), c.site(stack))
 	}, func(n uint64) func(replay.Conditions) (bool, error) {
 		return func(cond replay.Conditions) (bool, error) {
-			f := *c.f
+			f := *c.failed
 			f.call.Size = size / n
-			return f.try(c.ctx, cond, func(*replay.Moment) error { return nil })
+			return f.servedAfter(c.ctx, cond, func(*replay.Paused) error { return nil })
 		}
 	})
 }
@@ -200,7 +200,7 @@ func (c *coder) smallerLive(largest *life, now []life) error {
 	}, func(n uint64) func(replay.Conditions) (bool, error) {
 		return func(cond replay.Conditions) (bool, error) {
 			enough := true
-			served, err := c.f.try(c.ctx, cond, func(m *replay.Moment) error {
+			served, err := c.failed.servedAfter(c.ctx, cond, func(m *replay.Paused) error {
 				var again []replay.Call
 				for _, b := range m.Live() {
 					if l := born[b.Event]; l != nil {
@@ -246,14 +246,14 @@ func (c *coder) smallest(say func(n uint64) (uint64, string), try func(n uint64)
 }
 
 func (c *coder) site(stack trace.StackID) string {
-	s, _ := timeline.SiteOf(c.t, stack)
+	s, _ := timeline.SiteOf(c.trace, stack)
 	return s.String()
 }
 
 // isLoss tells whether a stack is inside a loss function: between its innermost
 // frame and the nn.Module that called it.
 func (c *coder) isLoss(stack trace.StackID) bool {
-	for _, f := range timeline.Frames(c.t, stack) {
+	for _, f := range timeline.Frames(c.trace, stack) {
 		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") {
 			return true
 		}

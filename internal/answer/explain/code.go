@@ -15,11 +15,11 @@ import (
 // code tries the changes of the program that what was found suggests. They come
 // after those that free a little, and before the settings.
 func (e *explainer) code(w *sideWork) error {
-	if e.f == nil || !e.f.reproduced || e.f.p != e.p || e.event <= 0 {
+	if e.failed == nil || !e.failed.reproduced || e.failed.program != e.program || e.event <= 0 {
 		return nil // without a replay up to the failure nothing can be tried
 	}
 	c := &coder{explainer: e, steps: w.analysis.Steps, found: w.found, calls: map[trace.StackID][]trace.FrameID{}}
-	c.lives = livesOf(e.p, e.t, e.event)
+	c.lives = livesOf(e.program, e.trace, e.event)
 	for _, h := range w.analysis.Holders(e.event - 1).Stacks {
 		switch h.Category {
 		case findings.Activations, findings.Temporaries:
@@ -33,11 +33,11 @@ func (e *explainer) code(w *sideWork) error {
 			return err
 		}
 	}
-	at := slices.IndexFunc(e.r.Fixes, func(f Fix) bool { return f.Kind == FixSetting || f.Kind == FixMemory })
+	at := slices.IndexFunc(e.report.Fixes, func(f Fix) bool { return f.Kind == FixSetting || f.Kind == FixMemory })
 	if at < 0 {
-		at = len(e.r.Fixes)
+		at = len(e.report.Fixes)
 	}
-	e.r.Fixes = slices.Insert(e.r.Fixes, at, c.fixes...)
+	e.report.Fixes = slices.Insert(e.report.Fixes, at, c.fixes...)
 	return nil
 }
 
@@ -115,11 +115,11 @@ func (c *coder) add(bytes uint64, detail string) {
 // stopLeaks frees what leaked. If that is not enough the finding says so.
 func (c *coder) stopLeaks() error {
 	next := 0
-	for i := range c.r.Findings {
-		if c.r.Findings[i].Kind != Leak || next == len(c.found.Leaks) {
+	for i := range c.report.Findings {
+		if c.report.Findings[i].Kind != Leak || next == len(c.found.Leaks) {
 			continue
 		}
-		if err := c.stopLeak(&c.found.Leaks[next], &c.r.Findings[i]); err != nil {
+		if err := c.stopLeak(&c.found.Leaks[next], &c.report.Findings[i]); err != nil {
 			return err
 		}
 		next++
@@ -138,7 +138,7 @@ func (c *coder) stopLeak(l *findings.Leak, f *Finding) error {
 	}
 	var bytes uint64
 	var addrs []uint64
-	for _, b := range c.f.held.Live() {
+	for _, b := range c.failed.held.Live() {
 		if leaked(&b) {
 			bytes += b.Size
 			addrs = append(addrs, b.Address)
@@ -150,7 +150,7 @@ func (c *coder) stopLeak(l *findings.Leak, f *Finding) error {
 	detail := fmt.Sprintf("freeing or detaching what leaks: %s in %s at the failure; freed before the request, they let it be served: allocated at %s",
 		units.Size(bytes), tensorCount(len(addrs)), c.sites(addrs))
 	served, err := c.served(&detail, func(cond replay.Conditions) (bool, error) {
-		return c.f.try(c.ctx, cond, func(m *replay.Moment) error {
+		return c.failed.servedAfter(c.ctx, cond, func(m *replay.Paused) error {
 			for _, b := range m.Live() {
 				if leaked(&b) {
 					if err := m.Free(b.Address); err != nil {
@@ -183,13 +183,13 @@ func tensorCount(n int) string {
 // memory allocated before everything else, if they were born among others that
 // have gone since.
 func (c *coder) allocateEarly() error {
-	if c.r.Verdict == Capacity || c.r.Verdict == Outside || c.f.call.Pool != (alloc.PoolID{}) {
+	if c.report.Verdict == Capacity || c.report.Verdict == External || c.failed.call.Pool != (alloc.PoolID{}) {
 		return nil
 	}
 	pinning := map[uint64]bool{}
-	for i := range c.f.after {
-		s := &c.f.after[i]
-		if s.Pool == c.f.call.Pool && s.Large == c.f.rules.Large(c.f.rounded) && s.TotalSize > s.ActiveSize && s.ActiveSize > 0 {
+	for i := range c.failed.after {
+		s := &c.failed.after[i]
+		if s.Pool == c.failed.call.Pool && s.Large == c.failed.rules.Large(c.failed.rounded) && s.TotalSize > s.ActiveSize && s.ActiveSize > 0 {
 			for _, b := range s.Blocks {
 				pinning[b.Address] = b.State == alloc.ActiveAllocated
 			}
@@ -203,7 +203,7 @@ func (c *coder) allocateEarly() error {
 	early := map[int]bool{}
 	var bytes uint64
 	var addrs []uint64
-	for _, b := range c.f.held.Live() {
+	for _, b := range c.failed.held.Live() {
 		if i, ok := born[b.Event]; ok && pinning[b.Address] && among[i] && c.long(&c.lives[i]) && lasts[c.lives[i].stack] {
 			early[c.lives[i].tensor] = true
 			bytes += b.Size
@@ -213,8 +213,8 @@ func (c *coder) allocateEarly() error {
 	if len(early) == 0 {
 		return nil
 	}
-	f := *c.f
-	f.p = c.p.Early(early)
+	f := *c.failed
+	f.program = c.program.Early(early)
 	detail := fmt.Sprintf("allocating the long-lived before the transient: with %s (%s), which stay for steps and pin free memory, allocated first the request is served: they are allocated at %s",
 		tensorCount(len(addrs)), units.Size(bytes), c.sites(addrs))
 	served, err := c.served(&detail, func(cond replay.Conditions) (bool, error) {

@@ -8,7 +8,7 @@ import (
 // The verdicts, in the order in which they are tried.
 const (
 	Capacity      = "capacity"
-	Outside       = "outside"
+	External      = "outside"
 	Pools         = "pools"
 	Pending       = "pending"
 	Streams       = "streams"
@@ -99,7 +99,7 @@ type Evidence struct {
 	Reserved      *uint64 `json:"reserved_bytes"`
 	DeviceFree    *uint64 `json:"device_free_bytes"`
 	DeviceTotal   *uint64 `json:"device_total_bytes"`
-	Outside       *uint64 `json:"outside_bytes"`   // total - free - reserved
+	External      *uint64 `json:"outside_bytes"`   // total - free - reserved
 	Available     *uint64 `json:"available_bytes"` // what there is: the limit, or what the device had for PyTorch
 	Gap           *uint64 `json:"gap_bytes"`       // live + rounded beyond available; nil if it fits
 }

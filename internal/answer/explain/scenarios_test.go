@@ -102,7 +102,7 @@ var ways = []way{
 	{name: "limit given", input: func(s *story, in *explain.Input) { in.Limit = s.room }, source: "given"},
 	{name: "limit unknown", source: "inferred"},
 	{name: "limit recorded", source: "recorded", input: func(s *story, in *explain.Input) {
-		in.Side = &recorder.Facts{Devices: []recorder.Device{{LimitBytes: &s.room, LimitKnown: true}}}
+		in.Facts = &recorder.Facts{Devices: []recorder.Device{{LimitBytes: &s.room, LimitKnown: true}}}
 	}},
 	{name: "full device", device: true, source: "none"},
 	{name: "mid-run, limit unknown", midrun: true, source: "inferred"},
@@ -171,7 +171,7 @@ func (s *story) tell(t *testing.T, w way) (*explain.Report, *trace.Trace) {
 // explained explains a trace.
 func explained(t testing.TB, tr *trace.Trace, in explain.Input) *explain.Report {
 	t.Helper()
-	c, err := run.New(tr, in.Side).Check(t.Context())
+	c, err := run.New(tr, in.Facts).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // oneSetting: with one setting off the request is served.
-func (f *failing) oneSetting(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+func (f *failedRequest) oneSetting(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
 	for _, off := range switchedOff(c.Settings) {
-		served, err := f.try(ctx, c, func(m *replay.Moment) error {
+		served, err := f.servedAfter(ctx, c, func(m *replay.Paused) error {
 			m.Use(off.settings)
 			return nil
 		})

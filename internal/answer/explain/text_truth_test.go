@@ -123,7 +123,7 @@ func TestTruth(t *testing.T) {
 		}
 		report := fromText(t, in)
 		seen[report.Verdict+" "+report.Confidence+with]++
-		over := report.Verdict == Capacity || report.Verdict == Outside && report.Evidence.Gap != nil
+		over := report.Verdict == Capacity || report.Verdict == External && report.Evidence.Gap != nil
 		wrong := ""
 		hopeless := strings.Contains(report.Summary, "No allocator setting helps")
 		switch capped := s.limit > 0 && s.limit <= s.reserved()+s.free; {
@@ -139,11 +139,11 @@ func TestTruth(t *testing.T) {
 			wrong = "far too little memory"
 		case s.need()+slack < s.available() && over:
 			wrong = "far from too little memory"
-		case report.Confidence == Certain && !capped && s.need()+normalOutside+slack < s.total && (s.limit == 0 || s.need()+slack < s.limit):
+		case report.Confidence == Certain && !capped && s.need()+normalExternal+slack < s.total && (s.limit == 0 || s.need()+slack < s.limit):
 			wrong = "it would fit alone"
-		case report.Verdict == Outside && s.outside+slack < normalOutside:
+		case report.Verdict == External && s.outside+slack < normalExternal:
 			wrong = "nobody holds more than a context"
-		case report.Verdict == Outside && capped && s.need() > s.limit+slack:
+		case report.Verdict == External && capped && s.need() > s.limit+slack:
 			wrong = "the limit is too low"
 		case report.Verdict == Pools && s.pools+slack < s.request:
 			wrong = "little is in private pools"

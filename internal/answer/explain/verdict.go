@@ -16,16 +16,16 @@ import (
 // anything unusual: a CUDA context took 0.61 GiB on an H200 and 0.47 to
 // 0.92 GiB on an A100. What NCCL and others take on top is not normal in this
 // sense: it may be needed, but it is what is missing.
-const normalOutside = 1 << 30
+const normalExternal = 1 << 30
 
 // failing is the request that is explained, and what can be tried about it.
-type failing struct {
-	p     *replay.Program
-	c     replay.Conditions // of the recorded run
-	rules alloc.Rules       // under their settings
-	event int               // of the request; the number of events if it is not among them
-	at    int               // where a run is held for it
-	call  replay.Call
+type failedRequest struct {
+	program    *replay.Program
+	conditions replay.Conditions // of the recorded run
+	rules      alloc.Rules       // under their settings
+	event      int               // of the request; the number of events if it is not among them
+	holdAt     int               // where a run is held for it
+	call       replay.Call
 
 	live, pending    uint64 // before the request; pending is not in live
 	rounded, segment uint64
@@ -36,7 +36,7 @@ type failing struct {
 	deviceBefore            uint64  // until then, or what was reserved if others took it since
 	earlier                 int     // failed requests before this one
 
-	held       *replay.Moment  // behind the failed request: PyTorch has flushed
+	held       *replay.Paused  // behind the failed request: PyTorch has flushed
 	after      []alloc.Segment // the state there
 	reserved   uint64          // there
 	free       freeMemory
@@ -57,8 +57,8 @@ type freeMemory struct {
 
 // lookAt replays the run up to an event and makes the request that failed: that
 // of the event, or a given one if the file ends before it.
-func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failing, error) {
-	f := &failing{p: p, c: c, rules: alloc.RulesOf(c.Settings), event: event, at: before(p, event)}
+func newFailedRequest(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failedRequest, error) {
+	f := &failedRequest{program: p, conditions: c, rules: alloc.RulesOf(c.Settings), event: event, holdAt: holdEvent(p, event)}
 	if event < p.Trace.Events.Len() {
 		if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
 			now, peak := reservedAt(p.Trace, p.Start, event)
@@ -91,7 +91,7 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 }
 
 // request makes the request that failed and looks at what it leaves.
-func (f *failing) request(m *replay.Moment) error {
+func (f *failedRequest) request(m *replay.Paused) error {
 	failed := m.Request(f.call)
 	var oom *alloc.OutOfMemoryError
 	if f.reproduced = errors.As(failed, &oom); failed != nil && !f.reproduced {
@@ -106,8 +106,8 @@ func (f *failing) request(m *replay.Moment) error {
 
 // again holds the run and makes the request once more, after the conditions
 // have changed.
-func (f *failing) again(ctx context.Context) error {
-	m, err := f.hold(ctx, f.c)
+func (f *failedRequest) again(ctx context.Context) error {
+	m, err := f.hold(ctx, f.conditions)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (f *failing) again(ctx context.Context) error {
 // before is the event at which a run is held so that the request of an event is
 // its next call. The frees that PyTorch waited for in that request come behind
 // it, but have earlier events.
-func before(p *replay.Program, event int) int {
+func holdEvent(p *replay.Program, event int) int {
 	for i := p.Len() - 1; i >= 0; i-- {
 		if c := p.Call(i); c.Kind == replay.CallTry && c.Event == event {
 			if i == 0 {
@@ -131,8 +131,8 @@ func before(p *replay.Program, event int) int {
 
 // hold runs up to the request. The device has what it had then, and was as full
 // before: what it refused made PyTorch flush its cache.
-func (f *failing) hold(ctx context.Context, c replay.Conditions) (*replay.Moment, error) {
-	m, err := f.p.Hold(ctx, f.whole(c), f.at)
+func (f *failedRequest) hold(ctx context.Context, c replay.Conditions) (*replay.Paused, error) {
+	m, err := f.program.Hold(ctx, f.whole(c), f.holdAt)
 	if err == nil && f.device > 0 {
 		m.SetDeviceMemory(f.device)
 	}
@@ -158,7 +158,7 @@ func reservedAt(t *trace.Trace, start *start.State, event int) (reserved, peak u
 }
 
 // countFree sorts the cached memory by who may use it.
-func (f *failing) countFree() {
+func (f *failedRequest) countFree() {
 	raise := func(sum, largest *uint64, size uint64) {
 		*sum += size
 		*largest = max(*largest, size)
@@ -200,34 +200,34 @@ func (f *failing) countFree() {
 }
 
 // room is what there is for PyTorch: a limit, or the device.
-type room struct {
+type available struct {
 	bytes uint64
 	cap   bool // the limit decides
 }
 
 // roomUnder is what there is under a limit (0: none); unknown if neither a limit
 // nor the device is known.
-func (f *failing) roomUnder(limit uint64) (room, bool) {
-	var r room
+func (f *failedRequest) availableUnder(limit uint64) (available, bool) {
+	var r available
 	known := false
 	if f.deviceFree != nil {
 		r.bytes, known = f.reserved+*f.deviceFree, true
 	}
 	if limit > 0 && (!known || limit < r.bytes) {
-		r, known = room{limit, true}, true
+		r, known = available{limit, true}, true
 	}
 	return r, known
 }
 
 // cause finds the first verdict that applies under a limit, 0 for none.
-func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string, err error) {
-	there, known := f.roomUnder(limit)
+func (f *failedRequest) cause(ctx context.Context, limit uint64) (verdict, why string, err error) {
+	there, known := f.availableUnder(limit)
 	need := f.live + f.rounded
-	c := f.c
+	c := f.conditions
 	c.Limit = limit
 	if known && need > there.bytes {
 		if !there.cap && f.wouldFitAlone(need) {
-			return Outside, "", nil
+			return External, "", nil
 		}
 		// Live blocks may be larger than what was asked for, by a setting.
 		if v, why, err := f.oneSetting(ctx, c); v != "" || err != nil {
@@ -236,7 +236,7 @@ func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string,
 		return Capacity, "", nil
 	}
 	if known && !there.cap && f.crowdedOut() {
-		return Outside, "", nil
+		return External, "", nil
 	}
 	for _, try := range []func(context.Context, replay.Conditions) (string, string, error){
 		f.pools, f.pendingFrees, f.otherStreams, f.oneSetting,
@@ -251,28 +251,28 @@ func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string,
 // crowdedOut tells whether others take more than a context, so much that a new
 // segment would fit without that, and more than what PyTorch itself holds in
 // vain.
-func (f *failing) crowdedOut() bool {
-	if f.deviceTotal == nil || f.deviceFree == nil || *f.deviceTotal < f.reserved+*f.deviceFree+normalOutside {
+func (f *failedRequest) crowdedOut() bool {
+	if f.deviceTotal == nil || f.deviceFree == nil || *f.deviceTotal < f.reserved+*f.deviceFree+normalExternal {
 		return false
 	}
-	excess := *f.deviceTotal - f.reserved - *f.deviceFree - normalOutside
+	excess := *f.deviceTotal - f.reserved - *f.deviceFree - normalExternal
 	return f.segment <= *f.deviceFree+excess && excess > f.free.all
 }
 
 // wouldFitAlone tells whether a need fits on the device if PyTorch had all of
 // it but a context.
-func (f *failing) wouldFitAlone(need uint64) bool {
-	return f.deviceTotal != nil && need+normalOutside <= *f.deviceTotal
+func (f *failedRequest) wouldFitAlone(need uint64) bool {
+	return f.deviceTotal != nil && need+normalExternal <= *f.deviceTotal
 }
 
 // whole are the conditions for a run from the beginning on that device.
-func (f *failing) whole(c replay.Conditions) replay.Conditions {
+func (f *failedRequest) whole(c replay.Conditions) replay.Conditions {
 	c.DeviceMemory = f.deviceBefore
 	return c
 }
 
 // try holds the run before the request, lets something happen and makes it.
-func (f *failing) try(ctx context.Context, c replay.Conditions, change func(*replay.Moment) error) (served bool, err error) {
+func (f *failedRequest) servedAfter(ctx context.Context, c replay.Conditions, change func(*replay.Paused) error) (served bool, err error) {
 	m, err := f.hold(ctx, c)
 	if err != nil {
 		return false, err
@@ -291,10 +291,10 @@ func (f *failing) try(ctx context.Context, c replay.Conditions, change func(*rep
 // passes runs the whole recording under some conditions and tells whether it
 // gets past the failure. Requests that failed before it in the recording may
 // fail again: the program went on then.
-func (f *failing) passes(ctx context.Context, c replay.Conditions) (bool, *replay.Outcome, error) {
-	inFile := f.event < f.p.Trace.Events.Len()
+func (f *failedRequest) passes(ctx context.Context, c replay.Conditions) (bool, *replay.Outcome, error) {
+	inFile := f.event < f.program.Trace.Events.Len()
 	c.SkipOOM = f.earlier > 0
-	o, err := f.p.Run(ctx, c)
+	o, err := f.program.Run(ctx, c)
 	switch {
 	case err != nil:
 		return false, nil, err
@@ -303,7 +303,7 @@ func (f *failing) passes(ctx context.Context, c replay.Conditions) (bool, *repla
 	case o.OOMs > int64(f.earlier):
 		return false, o, nil
 	}
-	m, err := f.p.Hold(ctx, c, f.at)
+	m, err := f.program.Hold(ctx, c, f.holdAt)
 	if err != nil {
 		return false, nil, err
 	}
@@ -312,9 +312,9 @@ func (f *failing) passes(ctx context.Context, c replay.Conditions) (bool, *repla
 
 // pools: the request was routed to a private pool, where PyTorch does not flush
 // the cache; or free memory sits in private pools.
-func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+func (f *failedRequest) pools(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
 	if f.call.Pool != (alloc.PoolID{}) {
-		served, err := f.try(ctx, c, (*replay.Moment).EmptyCache)
+		served, err := f.servedAfter(ctx, c, (*replay.Paused).EmptyCache)
 		if err != nil {
 			return "", "", err
 		}
@@ -329,7 +329,7 @@ func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why 
 	if f.free.largestPrivate >= f.rounded {
 		return Pools, fmt.Sprintf("a free block of %s sits in a private pool", units.Size(f.free.largestPrivate)), nil
 	}
-	there, known := f.roomUnder(c.Limit)
+	there, known := f.availableUnder(c.Limit)
 	if known && f.free.privateWhole > 0 && f.reserved-f.free.privateWhole+f.segment <= there.bytes {
 		return Pools, fmt.Sprintf("%s of private pools hold nothing; released, they would have made room", units.Size(f.free.privateWhole)), nil
 	}
@@ -337,11 +337,11 @@ func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why 
 }
 
 // pendingFrees: memory freed but waiting for another stream.
-func (f *failing) pendingFrees(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+func (f *failedRequest) pendingFrees(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
 	if f.pending == 0 {
 		return "", "", nil
 	}
-	served, err := f.try(ctx, c, func(m *replay.Moment) error {
+	served, err := f.servedAfter(ctx, c, func(m *replay.Paused) error {
 		m.CompleteAll()
 		return nil
 	})
@@ -356,7 +356,7 @@ func (f *failing) pendingFrees(ctx context.Context, c replay.Conditions) (verdic
 }
 
 // otherStreams: a free block of another stream.
-func (f *failing) otherStreams(context.Context, replay.Conditions) (verdict, why string, err error) {
+func (f *failedRequest) otherStreams(context.Context, replay.Conditions) (verdict, why string, err error) {
 	if f.free.largestStreams >= f.rounded {
 		return Streams, fmt.Sprintf("a free block of %s belongs to another stream, in a segment that a flush cannot release", units.Size(f.free.largestStreams)), nil
 	}

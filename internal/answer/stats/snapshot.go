@@ -101,7 +101,7 @@ const topStacks = 10
 // collector gathers the facts about one trace.
 type collector struct {
 	file    *snapshot.File
-	t       *trace.Trace
+	trace   *trace.Trace
 	line    *timeline.Timeline
 	peaks   *timeline.Peaks
 	moments *timeline.Moments
@@ -122,7 +122,7 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 		r = run.New(t, recorder.Read(f.Extra))
 		r.Progress = o.Progress
 	}
-	c := &collector{file: f, t: t, out: &Snapshot{
+	c := &collector{file: f, trace: t, out: &Snapshot{
 		Format: f.Format, UnpackedBytes: f.Bytes, Host: t.Host, Compression: text(f.Compression),
 		Writer: text(o.Writer), DeviceReason: text(why), Device: deviceOf(t), Events: t.Events.Len(), Streams: streams(t),
 		Annotations: []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
@@ -167,7 +167,7 @@ func (c *collector) follow(ctx context.Context, r *run.Run) error {
 		return err
 	}
 	c.line, c.peaks, c.moments, c.program = h.Timeline, h.Peaks, h.Moments, r.Annotations()
-	c.state = timeline.NewState(c.t)
+	c.state = timeline.NewState(c.trace)
 	return ctx.Err()
 }
 
@@ -183,7 +183,7 @@ func (c *collector) devices() {
 		}
 		s := timeline.NewState(t)
 		c.out.Devices = append(c.out.Devices, Device{
-			Device: deviceOf(t), Host: t.Host, Chosen: t == c.t, Events: t.Events.Len(), OOMs: countOOMs(t),
+			Device: deviceOf(t), Host: t.Host, Chosen: t == c.trace, Events: t.Events.Len(), OOMs: countOOMs(t),
 			Segments: s.Segments, ReservedBytes: s.Reserved, AllocatedBytes: s.Allocated,
 		})
 	}

@@ -59,7 +59,7 @@ func read(t *testing.T, file string, explained bool) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in.Explain, err = explain.FromSnapshot(t.Context(), explain.Input{Run: c, Side: in.Run.Facts}); err != nil {
+	if in.Explain, err = explain.FromSnapshot(t.Context(), explain.Input{Run: c, Facts: in.Run.Facts}); err != nil {
 		t.Fatal(err)
 	}
 	q := whatif.Question{}

@@ -14,15 +14,15 @@ import (
 type subject struct {
 	Input
 
-	trace    *trace.Trace // nil without a snapshot, like the next ones
-	line     *timeline.Timeline
-	lives    *timeline.Lives
-	course   *timeline.Course
-	layout   *timeline.Layout
-	clock    *timeline.Clock
-	peaks    *timeline.Peaks
-	analysis *findings.Analysis
-	moments  *timeline.Moments
+	trace     *trace.Trace // nil without a snapshot, like the next ones
+	line      *timeline.Timeline
+	lifetimes *timeline.Lifetimes
+	totals    *timeline.TotalsIndex
+	layout    *timeline.Layout
+	clock     *timeline.Clock
+	peaks     *timeline.Peaks
+	analysis  *findings.Analysis
+	moments   *timeline.Moments
 
 	moment moment
 }
@@ -45,7 +45,7 @@ func newSubject(ctx context.Context, in Input) (*subject, error) {
 		return nil, err
 	}
 	s.trace, s.line, s.peaks, s.moments = in.Run.Trace, x.Timeline, x.Peaks, x.Moments
-	s.lives, s.course, s.layout, s.clock, s.analysis = x.Lives, x.Course, x.Layout, x.Clock, x.Analysis
+	s.lifetimes, s.totals, s.layout, s.clock, s.analysis = x.Lifetimes, x.Totals, x.Layout, x.Clock, x.Analysis
 	s.moment = s.findMoment()
 	return s, nil
 }
@@ -103,7 +103,7 @@ func (s *subject) limits() (low, high uint64) {
 
 // category names what a life is for.
 func (s *subject) category(life int32) string {
-	c, _ := s.analysis.Life(s.lives, int(life))
+	c, _ := s.analysis.Life(s.lifetimes, int(life))
 	return string(c)
 }
 

@@ -124,7 +124,7 @@ func (p *page) planPeaks(a *plan.Answer) {
 	between := func(low, high uint64) string { return "from " + units.Size(low) + " to " + units.Size(high) }
 	p.line(row, "allocated", units.Size(a.PeakAllocated), between(r.Low, r.High))
 	p.line(row, "reserved", units.Size(a.PeakReserved), between(r.ReservedLow, r.ReservedHigh))
-	p.line(row, "device", units.Size(a.PeakDevice), between(r.DeviceLow, r.DeviceHigh)+"; "+outsideText(a))
+	p.line(row, "device", units.Size(a.PeakDevice), between(r.DeviceLow, r.DeviceHigh)+"; "+externalText(a))
 	p.line("  %-10s %12s   %s", "binds in", stepText(a.BindingPhase, a.BindingStep), "")
 	if l := a.Limited; l != nil && (l.Retries > 0 || l.PeakReserved < a.PeakReserved) {
 		p.wrapped("  in this room: ", limitedText(l)+". The peaks above are of a run without a limit")
@@ -152,7 +152,7 @@ func limitedText(l *plan.Limited) string {
 }
 
 // outsideText says what a process holds beside the allocator's memory.
-func outsideText(a *plan.Answer) string {
+func externalText(a *plan.Answer) string {
 	said := units.Size(a.Context) + " of it CUDA's context"
 	if a.ContextEstimated {
 		said += " (estimated)"

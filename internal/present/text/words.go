@@ -58,7 +58,7 @@ func Sum(r *explain.Report) []Row {
 	if v.FreePools != nil && *v.FreePools > 0 {
 		add("", v.FreePools, "free in private pools (CUDA graphs, MemPools)")
 	}
-	add("", v.Outside, "of the device do not belong to PyTorch")
+	add("", v.External, "of the device do not belong to PyTorch")
 	return rows
 }
 

@@ -15,7 +15,7 @@ import (
 
 // olderSizes finds the sizes of blocks that are there at the beginning.
 type olderSizes struct {
-	t     *trace.Trace
+	trace *trace.Trace
 	sizes map[uint64]*uint64 // by address: of those not found yet
 	live  []uint64           // addresses of all live blocks, ascending
 }
@@ -23,7 +23,7 @@ type olderSizes struct {
 // findSizes fills in the sizes that the events show. Others stay 0, or what
 // they are.
 func findSizes(t *trace.Trace, segments []alloc.Segment) {
-	o := &olderSizes{t: t, sizes: map[uint64]*uint64{}}
+	o := &olderSizes{trace: t, sizes: map[uint64]*uint64{}}
 	for i := range segments {
 		s := &segments[i]
 		for j := range s.Blocks {
@@ -41,8 +41,8 @@ func findSizes(t *trace.Trace, segments []alloc.Segment) {
 }
 
 func (o *olderSizes) event(i int, segments []alloc.Segment) {
-	addr := o.t.Events.Addr.At(i)
-	switch o.t.Events.Action.At(i) {
+	addr := o.trace.Events.Addr.At(i)
+	switch o.trace.Events.Action.At(i) {
 	case alloc.ActionAlloc:
 		at, found := slices.BinarySearch(o.live, addr)
 		if found {

@@ -16,7 +16,7 @@ import (
 type watched struct {
 	*recorded.Driver
 	bounds
-	room     *room
+	memory   *deviceMemory
 	settings settings.Settings
 	rules    alloc.Rules
 
@@ -24,7 +24,7 @@ type watched struct {
 	request  uint64 // size that this call asks for
 	maps     int    // mappings since the call began or released something
 	cut      bool   // the first event may be amid a call
-	failing  bool   // this call fails in the recording
+	fails    bool   // this call fails in the recording
 	refused  bool   // something was, in this call
 	unasked  bool   // this call gets memory that is mapped already, see grown
 }
@@ -85,7 +85,7 @@ func (w *watched) learn(bytes uint64, err error) {
 		w.low = max(w.low, w.reserved+w.segment())
 		return
 	}
-	if device, known := w.room.at(w.Cursor()); known && w.reserved+bytes > device {
+	if device, known := w.memory.near(w.Cursor()); known && w.reserved+bytes > device {
 		return // the device refused, whatever the limit was
 	}
 	if w.cut && w.Cursor() == 0 && !w.NextIs(alloc.ActionOOM) {
@@ -95,7 +95,7 @@ func (w *watched) learn(bytes uint64, err error) {
 	w.high = min(w.high, above)
 	// Where garbage is collected perhaps nothing was refused: a collection looks
 	// like a flush.
-	if w.failing || w.settings.GarbageCollectionThreshold == 0 || !w.NextIs(alloc.ActionSegmentFree) {
+	if w.fails || w.settings.GarbageCollectionThreshold == 0 || !w.NextIs(alloc.ActionSegmentFree) {
 		w.sure = min(w.sure, above)
 	}
 }

@@ -9,34 +9,34 @@ import (
 )
 
 // room is what the events tell about the device's memory.
-type room struct {
+type deviceMemory struct {
 	peak uint64 // the most that was reserved
 	// ooms are the rows of failed requests and what the device had for the
 	// allocator then: what was reserved and what was free.
-	ooms []oomRoom
+	ooms []memoryAtOOM
 }
 
-type oomRoom struct {
+type memoryAtOOM struct {
 	row   int
 	bytes uint64
 }
 
 // nonsense is more than any device has.
-const nonsense = 1 << 48
+const maxDeviceBytes = 1 << 48
 
-func newRoom(r *rows, start *start.State) *room {
+func newDeviceMemory(r *rows, start *start.State) *deviceMemory {
 	reserved := start.Reserved()
-	out := &room{peak: reserved}
+	out := &deviceMemory{peak: reserved}
 	for i := range r.Len() {
-		switch size := r.t.Events.Size.At(r.event(i)); r.Action(i) {
+		switch size := r.trace.Events.Size.At(r.event(i)); r.Action(i) {
 		case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
 			reserved += size
 			out.peak = max(out.peak, reserved)
 		case alloc.ActionSegmentFree, alloc.ActionSegmentUnmap:
 			reserved -= min(size, reserved)
 		case alloc.ActionOOM:
-			if free := r.addr(i); free < nonsense {
-				out.ooms = append(out.ooms, oomRoom{i, free + reserved})
+			if free := r.addr(i); free < maxDeviceBytes {
+				out.ooms = append(out.ooms, memoryAtOOM{i, free + reserved})
 			}
 		}
 	}
@@ -45,19 +45,19 @@ func newRoom(r *rows, start *start.State) *room {
 
 // at is what the device had about the time of a row: at the next failed request,
 // or else at the last one. Other processes may have changed it in between.
-func (m *room) at(row int) (bytes uint64, known bool) {
+func (m *deviceMemory) near(row int) (bytes uint64, known bool) {
 	if len(m.ooms) == 0 {
 		return 0, false
 	}
-	i, _ := slices.BinarySearchFunc(m.ooms, row, func(o oomRoom, row int) int { return cmp.Compare(o.row, row) })
+	i, _ := slices.BinarySearchFunc(m.ooms, row, func(o memoryAtOOM, row int) int { return cmp.Compare(o.row, row) })
 	return m.ooms[min(i, len(m.ooms)-1)].bytes, true
 }
 
 // least is what the device has at least.
-func (m *room) least() uint64 {
+func (m *deviceMemory) least() uint64 {
 	least := m.peak
 	for _, o := range m.ooms {
 		least = max(least, o.bytes)
 	}
-	return min(least, nonsense)
+	return min(least, maxDeviceBytes)
 }

@@ -41,7 +41,7 @@ type conflict struct {
 
 // newPoolMap finds the segment of every allocation and release.
 func newPoolMap(r *rows, start *start.State) *poolMap {
-	t := r.t
+	t := r.trace
 	m := &poolMap{byRow: make([]int32, r.Len()), guess: map[int]alloc.PoolID{}}
 	type entry struct {
 		addr uint64
@@ -117,7 +117,7 @@ func newPoolMap(r *rows, start *start.State) *poolMap {
 }
 
 // at is the pool of the allocation or release in a row.
-func (m *poolMap) at(row int) alloc.PoolID {
+func (m *poolMap) poolOf(row int) alloc.PoolID {
 	if m == nil || m.byRow[row] == 0 {
 		return alloc.PoolID{}
 	}
@@ -132,7 +132,7 @@ func (m *poolMap) at(row int) alloc.PoolID {
 // none.
 func (m *poolMap) last(row int) alloc.PoolID {
 	for i := row - 1; m != nil && i >= 0; i-- {
-		if p := m.at(i); p != (alloc.PoolID{}) {
+		if p := m.poolOf(i); p != (alloc.PoolID{}) {
 			return p
 		}
 	}

@@ -26,7 +26,7 @@ import (
 
 // reservations are what a trace shows of its expandable segments.
 type reservations struct {
-	t     *trace.Trace
+	trace *trace.Trace
 	start *start.State
 	rules alloc.Rules
 	// memory is the device's, as large as the addresses allow.
@@ -64,8 +64,8 @@ type reservedFor struct {
 // unlimited is a device whose segments have room for everything.
 const unlimited = 256 << 30
 
-func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m *room) *reservations {
-	f := &reservations{t: t, start: start, rules: alloc.RulesOf(s), least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
+func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m *deviceMemory) *reservations {
+	f := &reservations{trace: t, start: start, rules: alloc.RulesOf(s), least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
 	// How long segments are tells where others begin.
 	const walks = 3
 	for range walks {
@@ -134,14 +134,14 @@ func (f *reservations) walk() {
 	f.live = nil
 	for i := range f.start.Segments {
 		if s := &f.start.Segments[i]; s.Expandable {
-			f.before(s)
+			f.addInitial(s)
 		}
 	}
 	f.first = slices.Clone(f.live)
 	for i := range f.first {
 		f.bound(i)
 	}
-	e := &f.t.Events
+	e := &f.trace.Events
 	for i := range e.Len() {
 		switch e.Action.At(i) {
 		case alloc.ActionSegmentMap:
@@ -153,7 +153,7 @@ func (f *reservations) walk() {
 }
 
 // before adds what is mapped before the first event.
-func (f *reservations) before(s *alloc.Segment) {
+func (f *reservations) addInitial(s *alloc.Segment) {
 	home := reservedFor{s.Stream, s.Large, s.Pool}
 	run := addresses{s.Address, s.Address + s.TotalSize}
 	if n := len(f.live); n > 0 {

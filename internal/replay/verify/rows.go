@@ -9,13 +9,13 @@ import (
 // rows are the events of a trace that the engine can produce, read from the
 // trace's columns: nothing is copied.
 type rows struct {
-	t    *trace.Trace
-	kept []int32 // position -> event; nil if every event is kept
+	trace *trace.Trace
+	kept  []int32 // position -> event; nil if every event is kept
 }
 
 // newRows leaves out events of kinds that PyTorch 2.11 does not have.
 func newRows(t *trace.Trace) *rows {
-	r := &rows{t: t}
+	r := &rows{trace: t}
 	if len(t.Events.Others) == 0 {
 		return r
 	}
@@ -33,7 +33,7 @@ func (r *rows) Len() int {
 	if r.kept != nil {
 		return len(r.kept)
 	}
-	return r.t.Events.Len()
+	return r.trace.Events.Len()
 }
 
 // event is the number of a row's event in the trace.
@@ -47,17 +47,17 @@ func (r *rows) event(i int) int {
 // At is a row as package recorded wants it.
 func (r *rows) At(i int) recorded.Event {
 	i = r.event(i)
-	e := &r.t.Events
+	e := &r.trace.Events
 	return recorded.Event{
 		Action: e.Action.At(i), Addr: e.Addr.At(i), Size: e.Size.At(i), Stream: e.Streams[e.Stream.At(i)], Op: -1,
 	}
 }
 
 // Action is the action of a row.
-func (r *rows) Action(i int) trace.Action { return r.t.Events.Action.At(r.event(i)) }
+func (r *rows) Action(i int) trace.Action { return r.trace.Events.Action.At(r.event(i)) }
 
-func (r *rows) addr(i int) uint64         { return r.t.Events.Addr.At(r.event(i)) }
-func (r *rows) stack(i int) trace.StackID { return r.t.Events.Stack.At(r.event(i)) }
+func (r *rows) addr(i int) uint64         { return r.trace.Events.Addr.At(r.event(i)) }
+func (r *rows) stack(i int) trace.StackID { return r.trace.Events.Stack.At(r.event(i)) }
 
 func (r *rows) isMalloc(i int) bool  { return isMalloc(r.Action(i)) }
 func (r *rows) isRelease(i int) bool { return isRelease(r.Action(i)) }

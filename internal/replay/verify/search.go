@@ -100,7 +100,7 @@ func (v *verifier) find(ctx context.Context) (*player, error) {
 func (v *verifier) otherDevice(ctx context.Context, p *player) (*player, error) {
 	for _, memory := range v.found.others {
 		c := v.config
-		c.device(v.found, memory)
+		c.setDevice(v.found, memory)
 		q, err := v.attemptLimited(ctx, c)
 		if err != nil {
 			return nil, err
@@ -148,7 +148,7 @@ func (v *verifier) attemptLimited(ctx context.Context, c playConfig) (*player, e
 // explains, as more was granted at other times: where stacks do not tell, what
 // was taken for a flush inside an allocation was an empty_cache before it.
 func (v *verifier) unrefused(ctx context.Context, p *player, err error) (*player, error) {
-	if err != nil || p.dev.high >= p.dev.low {
+	if err != nil || p.device.high >= p.device.low {
 		return p, err
 	}
 	c := p.config
@@ -202,7 +202,7 @@ type stuck struct {
 
 func (p *player) stuck() *stuck {
 	s := &stuck{pos: p.pos, config: p.config, guess: p.guess}
-	s.asked[0], s.asked[1] = p.dev.Asked()
+	s.asked[0], s.asked[1] = p.device.Asked()
 	return s
 }
 
