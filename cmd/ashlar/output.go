@@ -73,7 +73,7 @@ func (o *output) failed(err error) error {
 	return failure{err}
 }
 
-// sameFile tells whether two names are those of one file.
+// sameFile reports whether two names are those of one file.
 func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {

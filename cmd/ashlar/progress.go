@@ -49,7 +49,7 @@ func (p *progress) tick() {
 	p.timer.Reset(progressInterval)
 }
 
-// at says how much is done, of how much if that is known.
+// update says how much is done, of how much if that is known.
 func (p *progress) update(done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

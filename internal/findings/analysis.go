@@ -17,7 +17,7 @@ const (
 	Guess   Confidence = "guess"   // one sign only
 )
 
-// less tells whether c is the weaker confidence.
+// less reports whether c is the weaker confidence.
 func (c Confidence) less(d Confidence) bool { return c.rank() < d.rank() }
 
 func (c Confidence) rank() int {
@@ -42,8 +42,8 @@ func weaker(a, b Confidence) Confidence {
 // not change the trace and may be used from several goroutines.
 type Analysis struct {
 	Trace *trace.Trace
-	// Exact tells that bytes are sizes of blocks; otherwise they are what was
-	// requested, which is a little less.
+	// Exact reports whether bytes are sizes of blocks; otherwise they are what
+	// was requested, which is a little less.
 	Exact bool
 	Steps *Steps
 

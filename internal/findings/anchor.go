@@ -184,7 +184,8 @@ func (s *sequence) recurring(steps []Step) (seen, always []bool) {
 	return seen, always
 }
 
-// completeLast tells whether the last step has everything that all others have.
+// completeLast reports whether the last step has everything that all others
+// have.
 func (s *sequence) completeLast(steps []Step) bool {
 	n := len(steps)
 	if n < 2 {

@@ -25,9 +25,10 @@ const never = timeline.Never
 // alive reports whether the block is active after an event.
 func (b *block) alive(event int32) bool { return b.born <= event && event < b.gone }
 
-// lives are the blocks of a trace in the order of their allocation, those that
-// are older than the trace first, and the active bytes they add up to. Blocks
-// that only their free shows are left out: nothing is known of their beginning.
+// blockIndex are the blocks of a trace in the order of their allocation, those
+// that are older than the trace first, and the active bytes they add up to.
+// Blocks that only their free shows are left out: nothing is known of their
+// beginning.
 type blockIndex struct {
 	index  *timeline.Lifetimes
 	older  int      // how many of them are older than the trace
@@ -96,7 +97,7 @@ func (l *blockIndex) from(first int) iter.Seq[*block] {
 	}
 }
 
-// at returns the active bytes before an event.
+// levelAt returns the active bytes before an event.
 func (l *blockIndex) levelAt(event int) uint64 {
 	if event == 0 {
 		return l.before

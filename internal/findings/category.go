@@ -137,15 +137,15 @@ func (c *categories) twin(b *block) (block, bool) {
 	return c.lives.block(int(c.twins[i])), true
 }
 
-// isParameter tells whether a block comes from set-up and is there as long as
+// isParameter reports whether a block comes from set-up and is there as long as
 // the steps go.
 func (c *categories) isParameter(b *block) bool {
 	n := len(c.steps.List)
 	return n > 0 && int(b.born) < c.steps.List[0].Begin && c.lasts(b) && c.phases.stacks.kinds[b.stack] != stackModule
 }
 
-// lasts tells whether a block is there to the end of the last complete step, or
-// of the trace if none is.
+// lasts reports whether a block is there to the end of the last complete step,
+// or of the trace if none is.
 func (c *categories) lasts(b *block) bool {
 	n := c.steps.Complete()
 	if n == 0 {
@@ -154,18 +154,18 @@ func (c *categories) lasts(b *block) bool {
 	return int(b.gone) >= c.steps.List[n-1].End
 }
 
-// outlives tells whether a block is still there when a step has ended.
+// outlives reports whether a block is still there when a step has ended.
 func (c *categories) outlives(b *block, step int) bool {
 	return step < len(c.steps.List) && c.steps.List[step].Complete && int(b.gone) >= c.steps.List[step].End
 }
 
-// stays tells whether a block outlives its step and then either the next one or
-// the trace.
+// stays reports whether a block outlives its step and then either the next one
+// or the trace.
 func (c *categories) stays(b *block, step int) bool {
 	return c.outlives(b, step) && (b.gone == never || c.outlives(b, step+1))
 }
 
-// of returns what a block is for.
+// categoryOf returns what a block is for.
 func (c *categories) categoryOf(b *block) verdict {
 	marks := c.phases.stacks.marks[b.stack]
 	if marks&markWorkspace != 0 && c.lasts(b) {

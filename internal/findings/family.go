@@ -18,7 +18,7 @@ type family struct {
 	// begin: those of the token before which memory is lowest.
 	begin []int32
 	level uint64 // the median of active bytes before them
-	// trains tells that most rounds have a backward pass or an optimizer.
+	// trains reports whether most rounds have a backward pass or an optimizer.
 	trains bool
 	first  int32 // the first allocation of any of tokens
 }
@@ -119,7 +119,7 @@ func (s *sequence) occurrences() *occurrences {
 	return o
 }
 
-// inTurn tells whether b occurs once between any two occurrences of a.
+// inTurn reports whether b occurs once between any two occurrences of a.
 func inTurn(a, b []int32) bool {
 	for i := range a {
 		if b[i] < a[i] || i+1 < len(a) && b[i] >= a[i+1] {
@@ -129,7 +129,7 @@ func inTurn(a, b []int32) bool {
 	return true
 }
 
-// insideCall tells whether all of a family happens inside one call of an
+// insideCall reports whether all of a family happens inside one call of an
 // nn.Module or of an optimizer: a loop over layers, not over steps.
 func insideCall(t *trace.Trace, l *blockIndex, f *stackFacts, occ *occurrences, tokens []int32) bool {
 	stack := func(token int32) []trace.FrameID {
@@ -216,13 +216,13 @@ func (x *family) cover(seq *sequence) {
 	x.covers, x.since = float64(sum)/float64(max(all, 1)), float64(sum)/float64(max(since, 1))
 }
 
-// mainMatter tells whether a loop may be what the program is about: it trains,
-// or most of what is allocated from its beginning on belongs to it.
+// mainMatter reports whether a loop may be what the program is about: it
+// trains, or most of what is allocated from its beginning on belongs to it.
 func (x *family) mainMatter(l *blockIndex, seq *sequence) bool {
 	return (x.trains || x.since >= halfOfIt) && x.frees(l, seq)
 }
 
-// frees tells whether most rounds also free something. A loop that only
+// frees reports whether most rounds also free something. A loop that only
 // allocates builds a list, such as the parameters of a model.
 func (x *family) frees(l *blockIndex, seq *sequence) bool {
 	rounds := 0
@@ -237,8 +237,8 @@ func (x *family) frees(l *blockIndex, seq *sequence) bool {
 	return 2*rounds >= len(x.begin)-1
 }
 
-// runsThrough tells whether the loop runs in nearly all rounds of another one,
-// or the other way round. A loop of its own before or after does not.
+// runsThrough reports whether the loop runs in nearly all rounds of another
+// one, or the other way round. A loop of its own before or after does not.
 func (x *family) runsThrough(other *family) bool {
 	inner, outer := x, other
 	if x.rounds < other.rounds {

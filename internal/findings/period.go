@@ -174,9 +174,9 @@ func (s *sequence) repeats(steps []Step) float64 {
 	return shares[len(shares)/2]
 }
 
-// leavesInside tells whether the rounds of x leave memory behind that is there
-// until the round of an outer loop ends. The last one of each outer round may
-// not: it ends where the outer one does.
+// leavesInside reports whether the rounds of x leave memory behind that is
+// there until the round of an outer loop ends. The last one of each outer round
+// may not: it ends where the outer one does.
 func (x *family) leavesInside(outer *family, l *blockIndex, seq *sequence) bool {
 	if 2*x.rounds < 3*outer.rounds { // the same loop, but for its ends
 		return false

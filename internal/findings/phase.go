@@ -100,7 +100,7 @@ func filled(n int) []int32 {
 	return out
 }
 
-// at returns the phase of an event with a stack.
+// phaseAt returns the phase of an event with a stack.
 func (p *phases) phaseAt(event int, stack trace.StackID) phase {
 	switch p.stacks.kind(stack) {
 	case stackOptimizer:
@@ -119,7 +119,7 @@ func (p *phases) phaseAt(event int, stack trace.StackID) phase {
 	return phaseForward
 }
 
-// inOptimizer tells whether an annotation puts an event into an optimizer.
+// inOptimizer reports whether an annotation puts an event into an optimizer.
 func (p *phases) inOptimizer(event int) bool {
 	i, found := slices.BinarySearchFunc(p.ranges, event, func(x span, e int) int { return cmp.Compare(x.begin, e) })
 	if !found {
@@ -128,7 +128,7 @@ func (p *phases) inOptimizer(event int) bool {
 	return i >= 0 && event < p.ranges[i].end
 }
 
-// between tells whether the program itself, outside of modules, allocated
+// between reports whether the program itself, outside of modules, allocated
 // something between two events: then a block held over that time outlived the
 // call of the module that made it.
 func (p *phases) between(from, to int32) bool {

@@ -259,7 +259,7 @@ func (g *group) bytes() uint64 {
 	return uint64(median(tops))
 }
 
-// comesAndGoes tells whether a group is in few enough steps, and is neither
+// comesAndGoes reports whether a group is in few enough steps, and is neither
 // what the first ones do to get going nor what begins at some point and stays.
 func (g *group) comesAndGoes(steps int) bool {
 	n := len(g.steps)
@@ -269,8 +269,9 @@ func (g *group) comesAndGoes(steps int) bool {
 	return n == 1 || g.steps[0] != steps-n
 }
 
-// instead tells whether the steps of a group only do differently what the other
-// steps do in another place: those have about as much that this one's have not.
+// instead reports whether the steps of a group only do differently what the
+// other steps do in another place: those have about as much that this one's
+// have not.
 func instead(groups []group, g *group, bytes uint64, steps []Step) bool {
 	for i := range groups {
 		o := &groups[i]
@@ -281,7 +282,7 @@ func instead(groups []group, g *group, bytes uint64, steps []Step) bool {
 	return false
 }
 
-// apart tells whether two rising lists have nothing in common.
+// apart reports whether two rising lists have nothing in common.
 func apart(a, b []int) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

@@ -62,7 +62,7 @@ func madeMemory(live uint64) uint64 {
 	return min(max(usual, 2*min(live, largest)), largest)
 }
 
-// Taking is what something beside the allocator takes before a call.
+// ExternalRange is what something beside the allocator takes before a call.
 type ExternalRange struct {
 	Call int
 	sim.Taking

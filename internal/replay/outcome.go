@@ -51,7 +51,7 @@ func (c *Conditions) Cap() uint64 {
 // Outcome is what became of a Program under some Conditions.
 type Outcome struct {
 	Conditions Conditions
-	// Fails tells whether a request failed; First is the first that did.
+	// Fails reports whether a request failed; First is the first that did.
 	Fails bool
 	First *Failure
 	// Calls is how many calls were made: all of them unless a failure ended it.

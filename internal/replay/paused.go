@@ -11,7 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Moment is a run of a program held just before one of its calls, to look at
+// Paused is a run of a program held just before one of its calls, to look at
 // the allocator's state there and to try what would have happened.
 type Paused struct {
 	run  *simulation

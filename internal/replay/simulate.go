@@ -195,7 +195,7 @@ func (r *simulation) run(ctx context.Context) error {
 	return nil
 }
 
-// makeAll makes the calls up to end, or up to a failure that ends the run. An
+// runTo makes the calls up to end, or up to a failure that ends the run. An
 // observed run makes them one by one, so that Calls is the running one.
 func (r *simulation) runTo(ctx context.Context, end int) error {
 	c := &r.outcome.Conditions
@@ -228,7 +228,7 @@ func (r *simulation) reset(call int) {
 // ended reports whether a failure ended the run.
 func (r *simulation) ended() bool { return r.outcome.Fails && !r.outcome.Conditions.SkipOOM }
 
-// make makes the calls from i to end, or to where others take addresses.
+// makeCalls makes the calls from i to end, or to where others take addresses.
 func (r *simulation) makeCalls(i, end int) error {
 	for len(r.external) > 0 && r.external[0].Call <= i {
 		if err := r.device.Take(r.external[0].Taking); err != nil {
@@ -286,7 +286,7 @@ func (r *simulation) makeCalls(i, end int) error {
 	return nil
 }
 
-// other makes the calls that are rare.
+// makeRareCall makes the calls that are rare.
 func (r *simulation) makeRareCall(i int) error {
 	c := r.calls[i]
 	switch c.kind() {
@@ -306,9 +306,9 @@ func (r *simulation) makeRareCall(i int) error {
 	return nil
 }
 
-// try makes a request that failed in the recording. If it is served now its
-// memory is given back at once: how long it would have been used the recording
-// does not show.
+// repeatFailed makes a request that failed in the recording. If it is served
+// now its memory is given back at once: how long it would have been used the
+// recording does not show.
 func (r *simulation) repeatFailed(i int) error {
 	c := r.calls[i]
 	at := &r.places[c.placeOrStream()]
@@ -350,7 +350,7 @@ func (r *simulation) failed(i int, err error) error {
 	return nil
 }
 
-// look notes the totals after call i.
+// notePeaks notes the totals after call i.
 func (r *simulation) notePeaks(i int) {
 	t := r.serial.Totals()
 	if t.Allocated > r.piece.allocated {

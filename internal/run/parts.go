@@ -52,7 +52,7 @@ func (r *Run) History(ctx context.Context) (*History, error) {
 	})
 }
 
-// Lives returns the lifetimes of all blocks. The error is the context's.
+// Lifetimes returns the lifetimes of all blocks. The error is the context's.
 func (r *Run) Lifetimes(ctx context.Context) (*timeline.Lifetimes, error) {
 	return r.lifetimes.get(ctx, func() (*timeline.Lifetimes, error) {
 		h, err := r.History(ctx)

@@ -51,7 +51,7 @@ func NewMap(event int, state []alloc.Segment, life func(address uint64) int32) *
 	return m
 }
 
-// continues tells whether a run of mapped blocks is of the same reservation.
+// continues reports whether a run of mapped blocks is of the same reservation.
 func (s *MapSegment) continues(run *alloc.Segment) bool {
 	kind := KindSmall
 	if run.Large {

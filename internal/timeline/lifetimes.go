@@ -37,7 +37,7 @@ type olderBlock struct{ addr, requested, stream uint64 }
 // NoPoolKnown is the pool of lives of which the file does not tell it.
 const NoPoolKnown = math.MaxUint16
 
-// NewLives goes through the events of a timeline once.
+// NewLifetimes goes through the events of a timeline once.
 func NewLifetimes(l *Timeline) *Lifetimes {
 	n := l.Trace.Events.Len()
 	w := lifeWalk{
@@ -242,7 +242,7 @@ func (w *lifeWalk) final(s *trace.Segment) {
 // Events is the number of events of the trace.
 func (l *Lifetimes) Events() int { return len(l.byEvent) }
 
-// Of returns the life that an event is about, or -1.
+// LifeOf returns the life that an event is about, or -1.
 func (l *Lifetimes) LifeOf(event int) int { return int(l.byEvent[event]) }
 
 // Replaced returns the life that an alloc event ended because it takes its

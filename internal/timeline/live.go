@@ -13,7 +13,7 @@ type Live struct {
 	Event   int    // the moment is after it; -1: before the first one
 	Totals  Totals // at that moment
 	Holders []LiveHolder
-	// Sized tells whether Holders have block sizes.
+	// Sized reports whether Holders have block sizes.
 	Sized bool
 }
 

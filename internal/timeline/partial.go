@@ -84,7 +84,7 @@ func (b *before) insert(e *trace.Event) {
 	b.segments = slices.Insert(b.segments, i, extent{e.Addr, e.Size})
 }
 
-// inside tells whether an event brought the memory at an address.
+// inside reports whether an event brought the memory at an address.
 func (b *before) inside(addr uint64) bool {
 	i, found := b.find(addr)
 	return found || i > 0 && addr-b.segments[i-1].addr < b.segments[i-1].size

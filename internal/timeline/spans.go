@@ -76,6 +76,6 @@ func (l *Spans) Alive(dst []int32, event int) []int32 {
 	return dst
 }
 
-// Pending tells whether something that is there after an event waits for another
-// stream.
+// Pending reports whether something that is there after an event waits for
+// another stream.
 func (l *Spans) Pending(i, event int) bool { return int(l.Freed[i]) <= event }

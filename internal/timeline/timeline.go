@@ -35,10 +35,10 @@ type Timeline struct {
 	// Start is the state before the first event; its segments are empty if
 	// recording began with the first allocation or the trace is partial.
 	Start *start.State
-	// Exact tells whether Totals have sums of block sizes.
+	// Exact reports whether Totals have sums of block sizes.
 	Exact bool
-	// AtLeast tells that the totals are lower bounds: the trace is partial and
-	// began with memory that nobody knows all of.
+	// AtLeast reports whether the totals are lower bounds: the trace is partial
+	// and began with memory that nobody knows all of.
 	AtLeast bool
 
 	before Totals

@@ -16,7 +16,7 @@ type Level struct {
 // Pending is what is freed, but in use on another stream.
 func (l *Level) Pending() uint64 { return l.Active - l.Allocated }
 
-// Course has the sums after any event without a walk from the first one.
+// TotalsIndex has the sums after any event without a walk from the first one.
 type TotalsIndex struct {
 	lifetimes *Lifetimes
 	// One entry for each courseRun events: the level before them, and the
@@ -26,11 +26,11 @@ type TotalsIndex struct {
 	end             Level
 }
 
-// courseRun is how far apart the levels are kept: a hundredth of what one for
+// totalsRun is how far apart the levels are kept: a hundredth of what one for
 // each event would take, and few enough events to go through for one moment.
 const totalsRun = 64
 
-// NewCourse adds the lives of a timeline up.
+// NewTotalsIndex adds the lives of a timeline up.
 func NewTotalsIndex(l *Timeline, lives *Lifetimes) *TotalsIndex {
 	n := lives.Events()
 	c := &TotalsIndex{lifetimes: lives}

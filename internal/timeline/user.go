@@ -2,8 +2,8 @@ package timeline
 
 import "github.com/ashlar-mem/ashlar/trace"
 
-// User tells whether a frame is of the user's own program: not of an installed
-// package, of Python itself or of compiled code.
+// User reports whether a frame is of the user's own program: not of an
+// installed package, of Python itself or of compiled code.
 func (f Frame) User() bool { return f.user() }
 
 // Native reports whether a frame is of compiled code, which has no line to show.

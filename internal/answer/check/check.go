@@ -72,7 +72,7 @@ type Result struct {
 	BoundText string `json:"-"` // "at most 40.00 GiB"
 }
 
-// Unknown tells whether the file leaves the answer to some rule open.
+// Unknown reports whether the file leaves the answer to some rule open.
 func (r *Report) Unknown() bool {
 	for _, x := range r.Rules {
 		if x.Passed == nil {

@@ -251,7 +251,7 @@ func (s *Side) total(sizes string) uint64 {
 	return *s.Requested
 }
 
-// onlyUnknown tells that nothing has a stack, though there are blocks.
+// onlyUnknown reports whether nothing has a stack, though there are blocks.
 func (s *Side) onlyUnknown() bool {
 	return len(s.holders) == 1 && s.holders[0].Stack == trace.NoStack
 }
@@ -271,7 +271,7 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-// OneFile tells that both sides are moments of one trace.
+// OneFile reports whether both sides are moments of one trace.
 func (d *Diff) OneFile() bool { return d.A.source == d.B.source }
 
 // Changed is the number of stacks that are not the same, which are the first

@@ -10,7 +10,7 @@ import (
 // like another, so they are left out there. Stacks that are equal then are
 // one.
 
-// hasCompiled tells whether a file has stacks with frames of compiled code.
+// hasCompiled reports whether a file has stacks with frames of compiled code.
 func (x *Table) hasCompiled(s *Side) bool {
 	for _, id := range s.frames {
 		if x.compiled(id) {

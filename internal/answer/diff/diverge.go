@@ -11,7 +11,7 @@ import (
 type Divergence struct {
 	// Common is the number of calls before it, which are the same everywhere.
 	Common int `json:"calls_in_common"`
-	// Majority tells that more ranks take the first branch than any other.
+	// Majority reports whether more ranks take the first branch than any other.
 	Majority bool     `json:"majority"`
 	Branches []Branch `json:"branches"` // the one with most ranks first
 }

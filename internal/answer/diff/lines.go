@@ -91,8 +91,8 @@ func alignLines(a, b []line) map[line]line {
 	return out
 }
 
-// edited tells whether there is a function of which both files have lines, but
-// none in common.
+// edited reports whether there is a function of which both files have lines,
+// but none in common.
 func edited(a, b []line) bool {
 	const inA, inB, inBoth = 1, 2, 4
 	found := map[string]int{}

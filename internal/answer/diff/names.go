@@ -54,14 +54,15 @@ func libraryPath(file string) (string, bool) {
 	return "", false
 }
 
-// placed tells whether a frame has a line in a source file. Frames of compiled
-// code have none in the usual builds, and the names of their files are those of
-// the machine that compiled them. Python gives a line of -1 now and then.
+// placed reports whether a frame has a line in a source file. Frames of
+// compiled code have none in the usual builds, and the names of their files are
+// those of the machine that compiled them. Python gives a line of -1 now and
+// then.
 func placed(line int64, file string) bool {
 	return file != "" && file != "??" && (line > 0 || strings.HasSuffix(file, ".py"))
 }
 
-// generated tells whether the name of a file changes from run to run.
+// generated reports whether the name of a file changes from run to run.
 func generated(file string) bool {
 	return strings.HasPrefix(fileName(file), "<") && fileName(file) != file
 }

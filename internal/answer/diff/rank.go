@@ -26,9 +26,9 @@ type Rank struct {
 	Cached              *uint64  `json:"cached_at_peak_bytes"`
 	ReservedUnallocated *float64 `json:"reserved_unallocated_at_peak"`
 
-	// Partial tells that the file ends within its events, or that the memory
-	// before them is not known: its numbers are no peaks of the run, and it is
-	// not called odd.
+	// Partial reports whether the file ends within its events, or that the
+	// memory before them is not known: its numbers are no peaks of the run, and
+	// it is not called odd.
 	Partial bool `json:"partial"`
 
 	// Parts is the event at which the rank leaves the majority; nil if it does

@@ -68,9 +68,9 @@ func (c *coder) ofThisStep() []life {
 	return out
 }
 
-// recurs tells whether a request is one of those that come and go and make the
-// peak of a step: its stack is known for that, or other memory of the same call
-// is.
+// recurs reports whether a request is one of those that come and go and make
+// the peak of a step: its stack is known for that, or other memory of the same
+// call is.
 func (c *coder) recurs(stack trace.StackID, call []trace.FrameID, now []life) bool {
 	begin := c.stepBegin()
 	for _, l := range c.lives {
@@ -152,9 +152,9 @@ func (c *coder) callOf(stack trace.StackID) []trace.FrameID {
 // moduleCall is the function of PyTorch that calls an nn.Module.
 const moduleCall = "_call_impl"
 
-// sameCall tells whether memory belongs to the same call as a request, and the
-// one size is a multiple of the other: a copy in another type, a result for each
-// of the inputs.
+// sameCall reports whether memory belongs to the same call as a request, and
+// the one size is a multiple of the other: a copy in another type, a result for
+// each of the inputs.
 func (c *coder) sameCall(call []trace.FrameID, size uint64, l *life) bool {
 	small, large := min(size, l.size), max(size, l.size)
 	return small > 0 && large%small == 0 && slices.Equal(call, c.callOf(l.stack))
@@ -250,8 +250,8 @@ func (c *coder) site(stack trace.StackID) string {
 	return s.String()
 }
 
-// isLoss tells whether a stack is inside a loss function: between its innermost
-// frame and the nn.Module that called it.
+// isLoss reports whether a stack is inside a loss function: between its
+// innermost frame and the nn.Module that called it.
 func (c *coder) isLoss(stack trace.StackID) bool {
 	for _, f := range timeline.Frames(c.trace, stack) {
 		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") {

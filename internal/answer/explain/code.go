@@ -93,7 +93,7 @@ func known(id trace.StackID) trace.StackID {
 	return id
 }
 
-// served tells whether the request is served after a change, and adds to the
+// served reports whether the request is served after a change, and adds to the
 // detail if that depends on where in its range the limit was.
 func (c *coder) served(detail *string, try func(replay.Conditions) (bool, error)) (bool, error) {
 	served, err := try(c.conditions(c.limits.high))
@@ -258,7 +258,7 @@ func (c *coder) leaks(stack trace.StackID) bool {
 	})
 }
 
-// long tells whether a tensor is there for a complete step or more.
+// long reports whether a tensor is there for a complete step or more.
 func (c *coder) long(l *life) bool {
 	steps := c.steps.List[:c.steps.Complete()]
 	i, _ := slices.BinarySearchFunc(steps, l.born, func(s findings.Step, event int) int { return cmp.Compare(s.Begin, event) })

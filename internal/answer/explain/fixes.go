@@ -45,7 +45,7 @@ func (e *explainer) fixes() error {
 	return e.moreMemory()
 }
 
-// endsThere tells whether the recording ends at the failure, so that a fix is
+// endsThere reports whether the recording ends at the failure, so that a fix is
 // proved no further.
 func (e *explainer) endsThere() bool {
 	for i := e.event + 1; i < e.trace.Events.Len(); i++ {
@@ -320,8 +320,8 @@ func (e *explainer) moreMemory() error {
 	return nil
 }
 
-// roomToPass is the lowest limit, or the least memory of a device without one,
-// with which the recorded settings get past the failure.
+// memoryToPass is the lowest limit, or the least memory of a device without
+// one, with which the recorded settings get past the failure.
 func (e *explainer) memoryToPass(capped bool) (uint64, error) {
 	r := bisect.New(e.failed.live+e.failed.rounded, 0, alloc.SegmentUnit)
 	if capped && e.failed.earlier == 0 && e.event < e.trace.Events.Len() && e.endsThere() {

@@ -189,8 +189,8 @@ type Fix struct {
 	Kind     string `json:"kind"`
 	Settings string `json:"settings,omitempty"`
 	Export   string `json:"export,omitempty"`
-	// PassesFailure tells whether the failed request is served with it; nil if
-	// that cannot be computed.
+	// PassesFailure reports whether the failed request is served with it; nil
+	// if that cannot be computed.
 	PassesFailure *bool `json:"passes_failure"`
 	// UntilEvent is how far the recording passes: its number of events if all of it.
 	UntilEvent    *int     `json:"until_event"`
@@ -208,8 +208,8 @@ type Health struct {
 	AtLeast           bool     `json:"peaks_at_least"`        // the file ends within its events: it may have been more
 	FragmentationPeak *float64 `json:"fragmentation_at_peak"` // of reserved memory, when reserved was highest
 	Headroom          *uint64  `json:"headroom_bytes"`        // limit - peak reserved; nil if the limit is not known or lower
-	// Survives tells whether the run passes under the limit that was given, and
-	// FailsAt where not; nil if none was given.
+	// Survives reports whether the run passes under the limit that was given,
+	// and FailsAt where not; nil if none was given.
 	Survives *bool `json:"survives_limit"`
 	FailsAt  *int  `json:"fails_at_event"`
 	Retries  int64 `json:"num_alloc_retries"`

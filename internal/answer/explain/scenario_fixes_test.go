@@ -110,7 +110,7 @@ func (s *story) failsAnywhere(t *testing.T, c scenario.Config) bool {
 	return failed
 }
 
-// passesWith tells whether the request is served if something is done before.
+// passesWith reports whether the request is served if something is done before.
 func (s *story) passesWith(t *testing.T, w way, before func(*scenario.Scenario)) bool {
 	t.Helper()
 	_, failed := s.run(t, s.config(w), before)

@@ -111,8 +111,8 @@ func (e *explainer) explain() error {
 	return e.fixes()
 }
 
-// look replays up to the failure. If the events do not replay to the end, but
-// the file was written at the failure, its segments are the state there.
+// findFailed replays up to the failure. If the events do not replay to the end,
+// but the file was written at the failure, its segments are the state there.
 func (e *explainer) findFailed(given *replay.Call) (*failedRequest, error) {
 	if e.report.SelfCheck.Complete || given != nil || e.trace.Partial || len(e.trace.Segments) == 0 || !e.endsThere() {
 		return newFailedRequest(e.ctx, e.program, e.conditions(e.limits.high), e.event, given)

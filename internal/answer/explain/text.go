@@ -55,7 +55,8 @@ func newReport() *Report {
 	}
 }
 
-// account is what the texts tell of the moment of the failure. Nil is unknown.
+// textEvidence is what the texts tell of the moment of the failure. Nil is
+// unknown.
 type textEvidence struct {
 	Input
 	report *Report
@@ -155,7 +156,7 @@ func confName(conf string) string {
 	return fmt.Sprintf("the settings %q", conf)
 }
 
-// printsPools tells whether a message would name free memory in private pools
+// printsPools reports whether a message would name free memory in private pools
 // if there was some: from 2.4 on.
 func printsPools(o *message.OOM) bool {
 	first, _ := releases(o.Version)
@@ -219,7 +220,7 @@ func (a *textEvidence) requestOf(segment units.Range) *units.Range {
 	return &r
 }
 
-// fromSide takes what a recorder wrote down, which is exact.
+// fromFacts takes what a recorder wrote down, which is exact.
 func (a *textEvidence) fromFacts() {
 	s := a.Facts
 	if s == nil || s.Reason != recorder.OOM || s.SegmentBytes == nil || a.segment != nil && !a.segment.Contains(*s.SegmentBytes) {
@@ -240,7 +241,7 @@ func (a *textEvidence) fromFacts() {
 	}
 }
 
-// knowsFailure tells whether the request that failed is known at all.
+// knowsFailure reports whether the request that failed is known at all.
 func (a *textEvidence) knowsFailure() bool { return a.Message != nil || a.segment != nil }
 
 // contradictions drops numbers that cannot be true together.
@@ -317,7 +318,7 @@ func (a *textEvidence) cached() *units.Range {
 	return &sum
 }
 
-// outside is what the device holds that PyTorch does not own; nil if unknown,
+// external is what the device holds that PyTorch does not own; nil if unknown,
 // and if the driver lends memory of the host, so that the sum says nothing.
 func (a *textEvidence) external() *units.Range {
 	if a.total == nil || a.free == nil || a.reserved == nil {
@@ -352,10 +353,10 @@ func least(x, y units.Range) units.Range {
 	return units.Range{Low: min(x.Low, y.Low), Mid: min(x.Mid, y.Mid), High: min(x.High, y.High)}
 }
 
-// surelyMore tells whether x is more than y, whatever they are.
+// surelyMore reports whether x is more than y, whatever they are.
 func surelyMore(x, y units.Range) bool { return x.Low > y.High }
 
-// surelyFits tells whether x is at most y, whatever they are.
+// surelyFits reports whether x is at most y, whatever they are.
 func surelyFits(x, y units.Range) bool { return x.High <= y.Low }
 
 // unbounded tells a size that is only known to be absurd.

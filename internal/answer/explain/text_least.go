@@ -33,7 +33,7 @@ func (a *textEvidence) leastLive() uint64 {
 	return requested.Low - min(requested.Low, a.pending.High) // it counts what is pending, too
 }
 
-// proved tells whether the request fails whatever the settings are.
+// proved reports whether the request fails whatever the settings are.
 func (a *textEvidence) proved(there units.Range) bool {
 	return units.Exactly(a.leastLive()).Add(units.Exactly(a.leastRequest())).Low > there.High
 }

@@ -70,7 +70,7 @@ func (a *textEvidence) close(need, there units.Range, capped bool) {
 	a.memoryFix(need, there, capped)
 }
 
-// roomName names what there is.
+// availableName names what there is.
 func (a *textEvidence) availableName(there units.Range, capped bool) string {
 	if capped {
 		return "the limit of " + units.Size(there.Mid)
@@ -119,7 +119,7 @@ func (a *textEvidence) over(need, there units.Range, capped bool) {
 	a.memoryFix(need, there, capped)
 }
 
-// roomText tells of a device that had room.
+// deviceFreeText tells of a device that had room.
 func (a *textEvidence) deviceFreeText() string {
 	if !a.report.UnderCap || a.free == nil {
 		return ""
@@ -148,17 +148,18 @@ func (a *textEvidence) within(need, there units.Range, capped bool) {
 	a.memoryFix(need, there, capped)
 }
 
-// mayRefuse tells whether the limit may be what refused a new segment.
+// mayRefuse reports whether the limit may be what refused a new segment.
 func (a *textEvidence) mayRefuse() bool {
 	return a.limit != nil && (a.reserved == nil || a.reserved.Add(*a.segment).High > a.limit.Low)
 }
 
-// hadRoom tells whether neither the limit nor the device had a reason to refuse.
+// shouldFit reports whether neither the limit nor the device had a reason to
+// refuse.
 func (a *textEvidence) shouldFit() bool {
 	return a.free != nil && surelyFits(*a.segment, *a.free) && !a.mayRefuse()
 }
 
-// driverSaysRoom is for a refusal that the numbers do not explain.
+// unexplainedRefusal is for a refusal that the numbers do not explain.
 func (a *textEvidence) unexplainedRefusal(asked string) {
 	a.decide(Unknown, Open, "%s. And the driver, asked just after it refused %s, says that %s are free: the numbers of the message do not explain why it refused.",
 		asked, units.Size(a.segment.Mid), units.Size(a.free.Mid))
@@ -179,8 +180,8 @@ func (a *textEvidence) excess() uint64 {
 	return out.Low - normalExternal
 }
 
-// othersInTheWay tells whether a new segment would have fitted if others held no
-// more than is normal.
+// othersInTheWay reports whether a new segment would have fitted if others held
+// no more than is normal.
 func (a *textEvidence) othersInTheWay() bool {
 	n := a.excess()
 	return n > 0 && a.cached() != nil && !a.mayRefuse() && surelyMore(*a.segment, *a.free) && a.free.Low+n >= a.segment.High
@@ -261,7 +262,7 @@ func (a *textEvidence) otherCauses() int {
 	return n
 }
 
-// hasPools tells whether this PyTorch can have private pools: from 1.10 on.
+// hasPools reports whether this PyTorch can have private pools: from 1.10 on.
 func (a *textEvidence) hasPools() bool {
 	if a.Message == nil {
 		return true

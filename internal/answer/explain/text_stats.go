@@ -66,9 +66,9 @@ func (a *textEvidence) fromDump() {
 	}
 }
 
-// unflushed tells whether PyTorch is known not to have flushed its cache before
-// a request failed. A flush counts as a retry; requests made while memory is
-// routed to a private pool fail without one (spec 3.3).
+// unflushed reports whether PyTorch is known not to have flushed its cache
+// before a request failed. A flush counts as a retry; requests made while
+// memory is routed to a private pool fail without one (spec 3.3).
 func (a *textEvidence) unflushed() bool {
 	ooms, retries := a.value("num_ooms"), a.value("num_alloc_retries")
 	return ooms != nil && retries != nil && ooms.Low > 0 && retries.High == 0

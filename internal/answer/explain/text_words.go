@@ -11,7 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
 
-// loose tells whether the request may be much smaller than its segment, which
+// loose reports whether the request may be much smaller than its segment, which
 // it then shares with others.
 func (a *textEvidence) loose() bool {
 	return a.request.High-a.request.Low > alloc.SegmentUnit && a.segment.Exact()
@@ -92,7 +92,7 @@ func (a *textEvidence) freeText() string {
 	return fmt.Sprintf("; the device has %s free", units.Size(a.free.Mid))
 }
 
-// outsideLines accounts for what PyTorch does not own.
+// externalLines accounts for what PyTorch does not own.
 func (a *textEvidence) externalLines() {
 	if out := a.external(); out != nil {
 		a.line("%s", units.Sum([]units.Term{

@@ -18,7 +18,8 @@ import (
 // sense: it may be needed, but it is what is missing.
 const normalExternal = 1 << 30
 
-// failing is the request that is explained, and what can be tried about it.
+// failedRequest is the request that is explained, and what can be tried about
+// it.
 type failedRequest struct {
 	program    *replay.Program
 	conditions replay.Conditions // of the recorded run
@@ -55,8 +56,8 @@ type freeMemory struct {
 	largestDefault          uint64 // in the default pool, if the request is for a private one
 }
 
-// lookAt replays the run up to an event and makes the request that failed: that
-// of the event, or a given one if the file ends before it.
+// newFailedRequest replays the run up to an event and makes the request that
+// failed: that of the event, or a given one if the file ends before it.
 func newFailedRequest(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failedRequest, error) {
 	f := &failedRequest{program: p, conditions: c, rules: alloc.RulesOf(c.Settings), event: event, holdAt: holdEvent(p, event)}
 	if event < p.Trace.Events.Len() {
@@ -114,9 +115,9 @@ func (f *failedRequest) again(ctx context.Context) error {
 	return f.request(m)
 }
 
-// before is the event at which a run is held so that the request of an event is
-// its next call. The frees that PyTorch waited for in that request come behind
-// it, but have earlier events.
+// holdEvent is the event at which a run is held so that the request of an event
+// is its next call. The frees that PyTorch waited for in that request come
+// behind it, but have earlier events.
 func holdEvent(p *replay.Program, event int) int {
 	for i := p.Len() - 1; i >= 0; i-- {
 		if c := p.Call(i); c.Kind == replay.CallTry && c.Event == event {
@@ -199,14 +200,14 @@ func (f *failedRequest) countFree() {
 	}
 }
 
-// room is what there is for PyTorch: a limit, or the device.
+// available is what there is for PyTorch: a limit, or the device.
 type available struct {
 	bytes uint64
 	cap   bool // the limit decides
 }
 
-// roomUnder is what there is under a limit (0: none); unknown if neither a limit
-// nor the device is known.
+// availableUnder is what there is under a limit (0: none); unknown if neither a
+// limit nor the device is known.
 func (f *failedRequest) availableUnder(limit uint64) (available, bool) {
 	var r available
 	known := false
@@ -248,9 +249,9 @@ func (f *failedRequest) cause(ctx context.Context, limit uint64) (verdict, why s
 	return Fragmentation, "", nil
 }
 
-// crowdedOut tells whether others take more than a context, so much that a new
-// segment would fit without that, and more than what PyTorch itself holds in
-// vain.
+// crowdedOut reports whether others take more than a context, so much that a
+// new segment would fit without that, and more than what PyTorch itself holds
+// in vain.
 func (f *failedRequest) crowdedOut() bool {
 	if f.deviceTotal == nil || f.deviceFree == nil || *f.deviceTotal < f.reserved+*f.deviceFree+normalExternal {
 		return false
@@ -259,7 +260,7 @@ func (f *failedRequest) crowdedOut() bool {
 	return f.segment <= *f.deviceFree+excess && excess > f.free.all
 }
 
-// wouldFitAlone tells whether a need fits on the device if PyTorch had all of
+// wouldFitAlone reports whether a need fits on the device if PyTorch had all of
 // it but a context.
 func (f *failedRequest) wouldFitAlone(need uint64) bool {
 	return f.deviceTotal != nil && need+normalExternal <= *f.deviceTotal
@@ -271,7 +272,8 @@ func (f *failedRequest) whole(c replay.Conditions) replay.Conditions {
 	return c
 }
 
-// try holds the run before the request, lets something happen and makes it.
+// servedAfter holds the run before the request, lets something happen and makes
+// it.
 func (f *failedRequest) servedAfter(ctx context.Context, c replay.Conditions, change func(*replay.Paused) error) (served bool, err error) {
 	m, err := f.hold(ctx, c)
 	if err != nil {

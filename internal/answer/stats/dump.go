@@ -41,7 +41,7 @@ type Share struct {
 	High  float64 `json:"high"`
 }
 
-// Exact tells whether the share is one number.
+// Exact reports whether the share is one number.
 func (s *Share) Exact() bool { return s.Low == s.High }
 
 // NewDump collects the facts of a dump.

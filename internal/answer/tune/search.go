@@ -59,7 +59,7 @@ type Result struct {
 	// FrontComplete: every setting that was evaluated was held against the front.
 	FrontComplete bool
 	Evaluated     int
-	// Finished tells whether the search came to its end within the budget.
+	// Finished reports whether the search came to its end within the budget.
 	Finished bool
 	// LowerBound is the peak of live bytes: no setting passes below it.
 	LowerBound uint64
@@ -151,7 +151,7 @@ func (s *search) stages() bool {
 		s.refine()
 }
 
-// try evaluates candidates; it reports whether the budget sufficed.
+// evaluateAll evaluates candidates; it reports whether the budget sufficed.
 func (s *search) evaluateAll(in []settings.Settings) bool {
 	for chunk := range slices.Chunk(s.space.fresh(in), batch) {
 		group := make([]*Candidate, len(chunk))
@@ -279,7 +279,7 @@ func (s *search) suffices(ctx context.Context, c *Candidate, limit uint64) (bool
 	return err == nil && !o.Fails && o.Reserved.Bytes <= limit, err
 }
 
-// plain tells whether a limit that is never exceeded changes nothing. The
+// plain reports whether a limit that is never exceeded changes nothing. The
 // collector works under any limit, and for expandable segments a limit is
 // compared with more than is mapped.
 func (c *Candidate) plain() bool {

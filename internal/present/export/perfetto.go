@@ -129,7 +129,7 @@ func (d *deviceWriter) ns(us int64) uint64 {
 	return uint64(max(us, 0)) * 1000
 }
 
-// at is the time of event i.
+// timestamp is the time of event i.
 func (d *deviceWriter) timestamp(i int, time int64) uint64 {
 	switch {
 	case !d.times:
@@ -247,7 +247,7 @@ func (d *deviceWriter) begin(index int, ns uint64, ev *trace.Event) error {
 	return d.packetWriter.event(ns, e)
 }
 
-// end ends the slice of the allocation at an address, if it has one.
+// endSlice ends the slice of the allocation at an address, if it has one.
 func (d *deviceWriter) endSlice(ns, addr uint64) error {
 	track, ok := d.live[addr]
 	if !ok {

@@ -116,7 +116,7 @@ func (s *subject) site(id trace.StackID) string {
 	return site.String()
 }
 
-// begunLate tells that recording began in the middle of the run.
+// begunLate reports whether recording began in the middle of the run.
 func (s *subject) begunLate() bool { return s.line != nil && s.line.Start.Kind == start.Rebuilt }
 
 // place says when a peak was.

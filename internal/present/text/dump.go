@@ -108,7 +108,7 @@ func (p *page) dumpMissing(d *stats.Dump) {
 	p.wrapped("  - ", fmt.Sprintf("%s of memory_stats()%s: %s%s", plural(len(d.Missing), "key", "keys"), zero, strings.Join(names, ", "), more))
 }
 
-// inSummary tells whether the table shows the value of a key.
+// inSummary reports whether the table shows the value of a key.
 func inSummary(key string) bool {
 	return strings.Contains(key, ".") || key == "num_ooms" || key == "num_alloc_retries"
 }

@@ -66,7 +66,7 @@ func (e *explanation) holders() {
 	}
 }
 
-// full tells whether nothing is left out.
+// full reports whether nothing is left out.
 func (e *explanation) full() bool {
 	return e.shown.pinned > len(e.report.Pinners) && e.shown.lines > 100
 }

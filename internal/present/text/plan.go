@@ -151,7 +151,7 @@ func limitedText(l *plan.Limited) string {
 	return said
 }
 
-// outsideText says what a process holds beside the allocator's memory.
+// externalText says what a process holds beside the allocator's memory.
 func externalText(a *plan.Answer) string {
 	said := units.Size(a.Context) + " of it CUDA's context"
 	if a.ContextEstimated {

@@ -235,7 +235,7 @@ func newClock(p *program, seed uint64) *clock {
 	return &clock{program: p, rng: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// at returns the time of something that happens at a time of the program.
+// timeOf returns the time of something that happens at a time of the program.
 // Passes are asked for in their order.
 func (c *clock) timeOf(pass int, since int64) int64 {
 	if !c.timed {

@@ -64,7 +64,7 @@ func (o *olderSizes) event(i int, segments []alloc.Segment) {
 	}
 }
 
-// sameSegment tells whether two addresses lie in one of the segments.
+// sameSegment reports whether two addresses lie in one of the segments.
 func sameSegment(segments []alloc.Segment, x, y uint64) bool {
 	i, found := slices.BinarySearchFunc(segments, x, func(s alloc.Segment, a uint64) int {
 		switch {

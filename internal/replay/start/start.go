@@ -177,9 +177,9 @@ func (u *undo) event(i int) {
 	}
 }
 
-// largeMapping tells whether a range of an expandable segment is in the large
-// pool: it is not if it is no whole granules of that, else as the nearest run of
-// its stream in the final state.
+// largeMapping reports whether a range of an expandable segment is in the large
+// pool: it is not if it is no whole granules of that, else as the nearest run
+// of its stream in the final state.
 func (u *undo) largeMapping(addr, size, stream uint64) bool {
 	if size%u.rules.Granule(true) != 0 {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
 
-// room is what the events tell about the device's memory.
+// deviceMemory is what the events tell about the device's memory.
 type deviceMemory struct {
 	peak uint64 // the most that was reserved
 	// ooms are the rows of failed requests and what the device had for the
@@ -21,7 +21,7 @@ type memoryAtOOM struct {
 	bytes uint64
 }
 
-// nonsense is more than any device has.
+// maxDeviceBytes is more than any device has.
 const maxDeviceBytes = 1 << 48
 
 func newDeviceMemory(r *rows, start *start.State) *deviceMemory {
@@ -43,8 +43,9 @@ func newDeviceMemory(r *rows, start *start.State) *deviceMemory {
 	return out
 }
 
-// at is what the device had about the time of a row: at the next failed request,
-// or else at the last one. Other processes may have changed it in between.
+// near is what the device had about the time of a row: at the next failed
+// request, or else at the last one. Other processes may have changed it in
+// between.
 func (m *deviceMemory) near(row int) (bytes uint64, known bool) {
 	if len(m.ooms) == 0 {
 		return 0, false

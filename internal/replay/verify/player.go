@@ -67,7 +67,7 @@ type playConfig struct {
 	unrefused bool
 }
 
-// device sets the size of the device.
+// setDevice sets the size of the device.
 func (c *playConfig) setDevice(f *reservations, memory uint64) {
 	c.total, c.reserved = memory, f.spans(memory)
 }

@@ -116,7 +116,7 @@ func newPoolMap(r *rows, start *start.State) *poolMap {
 	return m
 }
 
-// at is the pool of the allocation or release in a row.
+// poolOf is the pool of the allocation or release in a row.
 func (m *poolMap) poolOf(row int) alloc.PoolID {
 	if m == nil || m.byRow[row] == 0 {
 		return alloc.PoolID{}

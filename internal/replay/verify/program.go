@@ -205,8 +205,8 @@ func (r *reader) add(c replay.Call, row int) {
 	r.calls.Add(c)
 }
 
-// try is a request that failed. What would have been done with the memory the
-// trace does not show.
+// addFailed is a request that failed. What would have been done with the memory
+// the trace does not show.
 func (r *reader) addFailed(row int) {
 	pool, ok := r.routed[int32(row)]
 	if !ok {

@@ -87,8 +87,8 @@ func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m
 	return f
 }
 
-// packed tells whether segments of a device with so much memory would lie where
-// they do: drivers put one behind the other, at multiples of 32 MiB.
+// packed reports whether segments of a device with so much memory would lie
+// where they do: drivers put one behind the other, at multiples of 32 MiB.
 func (f *reservations) packed(memory uint64) bool {
 	const unit = 32 << 20
 	return memory <= f.memory && f.length(f.tight, f.memory)-f.length(f.tight, memory) < unit
@@ -152,7 +152,7 @@ func (f *reservations) walk() {
 	}
 }
 
-// before adds what is mapped before the first event.
+// addInitial adds what is mapped before the first event.
 func (f *reservations) addInitial(s *alloc.Segment) {
 	home := reservedFor{s.Stream, s.Large, s.Pool}
 	run := addresses{s.Address, s.Address + s.TotalSize}
@@ -229,7 +229,7 @@ func (f *reservations) find(addr uint64) int {
 	return i
 }
 
-// alike tells whether memory mapped for a stream and kind of pool can be in a
+// alike reports whether memory mapped for a stream and kind of pool can be in a
 // segment. The pool itself is in no event.
 func (f *reservations) alike(r *reservation, home reservedFor) bool {
 	return r.home.stream == home.stream && (r.home.large == home.large || f.rules.Granule(true) == f.rules.Granule(false))

@@ -63,7 +63,7 @@ func Predicted() (map[string]Prediction, error) {
 	return out, err
 }
 
-// Alone tells whether a run had the GPU for itself.
+// Alone reports whether a run had the GPU for itself.
 func (f Fields) Alone() bool { return f["alone"] == true }
 
 // Conf is the allocator's settings, empty for the defaults.

@@ -170,7 +170,7 @@ func (f *Figures) Level() Level {
 	return Far
 }
 
-// Reaches tells whether a level is at least as good as another.
+// Reaches reports whether a level is at least as good as another.
 func (l Level) Reaches(other Level) bool {
 	order := []Level{Far, Near, Exact, Same}
 	return slices.Index(order, l) >= slices.Index(order, other)

@@ -152,7 +152,7 @@ func (s *Scenario) Free(names ...string) {
 	}
 }
 
-// Has tells whether a block of that name is allocated.
+// Has reports whether a block of that name is allocated.
 func (s *Scenario) Has(name string) bool {
 	_, ok := s.live[name]
 	return ok
