@@ -62,20 +62,21 @@ func madeMemory(live uint64) uint64 {
 	return min(max(usual, 2*min(live, largest)), largest)
 }
 
-// ExternalRange is what something beside the allocator takes before a call.
+// ExternalRange is memory that something beside the allocator takes before a
+// call.
 type ExternalRange struct {
 	Call int
 	sim.Taking
 }
 
-// Started has a program that NewProgram made run in a process that has run a
-// kernel before ([sim.Config]) and in which others take addresses too, in the
-// order of calls.
+// Started makes a program of NewProgram run in a process that has run a kernel
+// before ([sim.Config]) and in which others take addresses too. The ranges are
+// in the order of their calls.
 func (p *Program) Started(others []ExternalRange) { p.started, p.external = true, others }
 
-// Beside is a program that NewProgram made, with one more tensor, the last by
-// number: it is allocated before all others and stays. Calls and their events
-// are one later.
+// Beside returns a copy of a program of NewProgram with one more tensor, the last
+// by number, which is allocated before all others and stays. Calls and their
+// events move back by one.
 func (p *Program) Beside(size uint64) *Program {
 	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1, started: p.started, memory: p.memory}
 	for _, t := range p.external {
@@ -116,7 +117,7 @@ func (p *Program) Early(tensors map[int]bool) *Program {
 	return &out
 }
 
-// time is when an event was, if there is a trace that tells.
+// time returns the time of an event, if there is a trace that has it.
 func (p *Program) time(event int) int64 {
 	if event >= p.Trace.Events.Len() {
 		return trace.NoTime
@@ -124,7 +125,7 @@ func (p *Program) time(event int) int64 {
 	return p.Trace.Events.Time.At(event)
 }
 
-// stack is the stack of an event, if there is a trace that has it.
+// stack returns the stack of an event, if there is a trace that has it.
 func (p *Program) stack(event int) trace.StackID {
 	if event >= p.Trace.Events.Len() {
 		return trace.NoStack

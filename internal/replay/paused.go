@@ -11,23 +11,22 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Paused is a run of a program held just before one of its calls, to look at
-// the allocator's state there and to try what would have happened.
+// Paused is a run of a program that stopped just before one of its calls, to
+// show the allocator's state and to try what would have happened.
 type Paused struct {
 	run  *simulation
 	call int
 }
 
-// Hold runs a program under some conditions up to the call that an event
-// stands for, or to its end if event is the number of events. Requests that
-// fail before are left out.
+// Hold runs a program up to the call of an event, or to the end if event is the
+// number of events. It skips requests that fail before.
 func (p *Program) Hold(ctx context.Context, c Conditions, event int) (*Paused, error) {
 	return p.hold(ctx, c, p.callAt(event))
 }
 
-// HoldAfter runs a program up to and with the last call that the trace has at or
-// before an event; -1 is before the first one. If the last request failed, that
-// is the state in which it did.
+// HoldAfter runs a program up to and including the last call at or before an
+// event; -1 is before the first. If that call is a request that failed, the
+// state is the one in which it failed.
 func (p *Program) HoldAfter(ctx context.Context, c Conditions, event int) (*Paused, error) {
 	call := p.early + sort.Search(len(p.events)-p.early, func(i int) bool { return int(p.events[p.early+i]) > event })
 	return p.hold(ctx, c, call)
@@ -51,7 +50,7 @@ func (p *Program) hold(ctx context.Context, c Conditions, call int) (*Paused, er
 	return &Paused{run: r, call: call}, nil
 }
 
-// callAt is the first call at or after an event.
+// callAt returns the first call at or after an event.
 func (p *Program) callAt(event int) int {
 	low, high := p.early, len(p.events)
 	for low < high {
@@ -68,7 +67,7 @@ func (p *Program) callAt(event int) int {
 	return low
 }
 
-// Call is the call that comes next; false at the end.
+// Call returns the next call; false at the end.
 func (m *Paused) Call() (Call, bool) {
 	if m.call == m.run.Len() {
 		return Call{}, false
@@ -76,29 +75,29 @@ func (m *Paused) Call() (Call, bool) {
 	return m.run.Call(m.call), true
 }
 
-// First is the first request that failed before; nil if none did.
+// First returns the first request that failed so far, or nil.
 func (m *Paused) First() *Failure { return m.run.outcome.First }
 
-// Totals are the sums of bytes.
+// Totals returns the allocator's totals.
 func (m *Paused) Totals() alloc.Totals { return m.run.serial.Totals() }
 
-// PeakReserved is the most that was reserved so far.
+// PeakReserved returns the peak of reserved bytes so far.
 func (m *Paused) PeakReserved() uint64 { return uint64(m.run.allocator.Stats().ReservedBytes.All.Peak) }
 
-// Segments is the allocator's state.
+// Segments returns the allocator's segments.
 func (m *Paused) Segments() []alloc.Segment { return m.run.allocator.Segments() }
 
 // WouldFit reports whether a cached block would serve a request.
 func (m *Paused) WouldFit(c Call) bool { return m.run.allocator.Fits(c.Pool, c.Size, c.Stream) }
 
-// Releasable is what an empty_cache would give back.
+// Releasable returns the bytes that empty_cache would release.
 func (m *Paused) Releasable() uint64 { return m.run.allocator.Releasable() }
 
-// EmptyCache releases what is cached, as torch.cuda.empty_cache() does.
+// EmptyCache releases free memory, as torch.cuda.empty_cache() does.
 func (m *Paused) EmptyCache() error { return m.run.allocator.EmptyCache() }
 
-// CompleteAll finishes the work of all streams: frees that wait for them are
-// completed by the next allocation.
+// CompleteAll finishes the work of all streams: the next allocation completes
+// the frees that wait for them.
 func (m *Paused) CompleteAll() { m.run.device.CompleteAll() }
 
 // Use switches to other settings.
@@ -126,18 +125,18 @@ func (m *Paused) Request(c Call) error {
 	return err
 }
 
-// Live is a tensor that is allocated at a moment.
+// Live is an allocated tensor.
 type Live struct {
 	Address, Size uint64 // of its block
 	Requested     uint64
 	Event         int // at which it was allocated; -1: before the first one
-	// Recorded is where its block was in the recording, if it was there before
-	// the first event.
+	// Recorded is the address of its block in the recording, if that is older
+	// than the first event.
 	Recorded uint64
 	Stack    trace.StackID
 }
 
-// Live lists what is allocated, in the order of allocation.
+// Live lists the allocated tensors in the order of allocation.
 func (m *Paused) Live() []Live {
 	p := m.run.Program
 	var out []Live
@@ -164,8 +163,8 @@ func (m *Paused) Live() []Live {
 	return out
 }
 
-// finalStacks are the stacks of the blocks that are there at the end: those of
-// blocks older than the first event are known from nowhere else.
+// finalStacks returns the stacks of the blocks in the final segments: the only
+// source for blocks older than the first event.
 func (p *Program) finalStacks() map[uint64]trace.StackID {
 	out := map[uint64]trace.StackID{}
 	if p.Start.Kind != start.Rebuilt {
@@ -187,5 +186,5 @@ func (p *Program) finalStacks() map[uint64]trace.StackID {
 	return out
 }
 
-// String says where the moment is.
+// String says where the run is paused.
 func (m *Paused) String() string { return fmt.Sprintf("before call %d of %d", m.call, m.run.Len()) }

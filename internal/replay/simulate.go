@@ -13,7 +13,7 @@ import (
 )
 
 // Run makes the calls of the program under other conditions. The error is a
-// *[ConditionError], the context's, or one of the device that PyTorch would
+// *[ConditionError], the context's, or an error of the device that PyTorch would
 // have met too.
 func (p *Program) Run(ctx context.Context, c Conditions) (*Outcome, error) {
 	r, err := p.simulate(c)
@@ -35,11 +35,11 @@ type simulation struct {
 	serial    alloc.Serial
 	handles   []alloc.Handle // tensor -> block; 0 while there is none
 	pools     *private.Pools
-	external  []ExternalRange // those that are to come
+	external  []ExternalRange // still to come
 	highs     highs
 	piece     highs // of the current piece of the curve
 
-	startCalls sim.Counts // what the driver was asked for before the first call
+	startCalls sim.Counts // of the driver before the first call
 	startCost  time.Duration
 }
 
@@ -110,10 +110,10 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	return r, nil
 }
 
-// fitStart releases what is cached at the beginning of a trace that starts
-// mid-run, if it exceeds the limit or the device: under these the program would
-// not have got there with it. When it was released nobody knows, so it counts as
-// done before: peaks, counts and driver time begin after it.
+// fitStart releases the cache of a start state that exceeds the limit or the
+// device: under these the program could not have reached that state with it.
+// Nobody knows when it would have been released, so peaks, counts and driver
+// time begin after it.
 func (r *simulation) fitStart() error {
 	c := &r.outcome.Conditions
 	most := c.Cap()
@@ -150,8 +150,8 @@ func (r *simulation) fitStart() error {
 	return nil
 }
 
-// StartCache is what [Outcome].StartReleased is of a run under a limit below what
-// was reserved at its start.
+// StartCache returns the [Outcome].StartReleased of a run under a limit below
+// what its start state reserves.
 func (p *Program) StartCache() (uint64, error) {
 	c := Conditions{Settings: p.Settings, Limit: 1}
 	c.Settings.PerProcessMemoryFraction = 1
@@ -163,7 +163,7 @@ func (p *Program) StartCache() (uint64, error) {
 	return r.outcome.StartReleased, nil
 }
 
-// stride is how many calls are made between two looks at the context.
+// stride is how many calls are made between two checks of the context.
 const stride = 1 << 16
 
 func (r *simulation) run(ctx context.Context) error {
@@ -196,7 +196,7 @@ func (r *simulation) run(ctx context.Context) error {
 }
 
 // runTo makes the calls up to end, or up to a failure that ends the run. An
-// observed run makes them one by one, so that Calls is the running one.
+// observed run makes them one by one, so that Calls is the current one.
 func (r *simulation) runTo(ctx context.Context, end int) error {
 	c := &r.outcome.Conditions
 	stride := stride
@@ -217,7 +217,7 @@ func (r *simulation) runTo(ctx context.Context, end int) error {
 	return nil
 }
 
-// reset lets the peaks begin with the totals after a call.
+// reset restarts the peaks from the totals after a call.
 func (r *simulation) reset(call int) {
 	r.allocator.ResetPeakStats()
 	r.piece = highs{reservedAt: call, allocatedAt: call, activeAt: call, requestedAt: call}
@@ -228,7 +228,7 @@ func (r *simulation) reset(call int) {
 // ended reports whether a failure ended the run.
 func (r *simulation) ended() bool { return r.outcome.Fails && !r.outcome.Conditions.SkipOOM }
 
-// makeCalls makes the calls from i to end, or to where others take addresses.
+// makeCalls makes the calls from i to end, or to the next ExternalRange.
 func (r *simulation) makeCalls(i, end int) error {
 	for len(r.external) > 0 && r.external[0].Call <= i {
 		if err := r.device.Take(r.external[0].Taking); err != nil {
@@ -286,7 +286,7 @@ func (r *simulation) makeCalls(i, end int) error {
 	return nil
 }
 
-// makeRareCall makes the calls that are rare.
+// makeRareCall makes call i, which is neither an alloc nor a plain free.
 func (r *simulation) makeRareCall(i int) error {
 	c := r.calls[i]
 	switch c.kind() {
@@ -306,9 +306,9 @@ func (r *simulation) makeRareCall(i int) error {
 	return nil
 }
 
-// repeatFailed makes a request that failed in the recording. If it is served
-// now its memory is given back at once: how long it would have been used the
-// recording does not show.
+// repeatFailed makes a request that failed in the recording. If it is served, it
+// frees the memory at once: the recording does not show how long the program
+// would have kept it.
 func (r *simulation) repeatFailed(i int) error {
 	c := r.calls[i]
 	at := &r.places[c.placeOrStream()]
@@ -329,8 +329,7 @@ func (r *simulation) routed(size uint64, at *place) (h alloc.Handle, err error) 
 	return h, err
 }
 
-// failed notes that call i failed; errors other than out of memory are
-// returned.
+// failed records that call i failed. It returns errors other than out of memory.
 func (r *simulation) failed(i int, err error) error {
 	var oom *alloc.OutOfMemoryError
 	if !errors.As(err, &oom) {
@@ -350,7 +349,7 @@ func (r *simulation) failed(i int, err error) error {
 	return nil
 }
 
-// notePeaks notes the totals after call i.
+// notePeaks raises the peaks to the totals after call i.
 func (r *simulation) notePeaks(i int) {
 	t := r.serial.Totals()
 	if t.Allocated > r.piece.allocated {

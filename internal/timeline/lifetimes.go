@@ -7,26 +7,27 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Lives are all blocks of a trace, by column: those older than the trace first,
-// then one for each alloc event, in order. A life is named by its position.
+// Lifetimes has all blocks of a trace, by column: blocks older than the trace
+// first, then one for each alloc event, in order. A block is named by its
+// position.
 //
 // A block is born with its alloc, freed with its free_requested and gone with
-// its free_completed. Its Size is that of the block if Exact, otherwise what was
-// requested. Sums over lives are the totals of a [Course].
+// its free_completed. Its Size is the block's if Exact, otherwise the requested
+// size. [TotalsIndex] has the sums.
 type Lifetimes struct {
 	Spans
 	Trace *trace.Trace
 	Exact bool
-	// Older is how many lives are older than the trace. The last Found of them
-	// are known only by the events that free them: the trace is partial.
+	// Older is how many blocks are older than the trace. The last Found of them
+	// are known only from the events that free them: the trace is partial.
 	Older, Found int
 
-	// Pools are the pools that the file tells of.
+	// Pools are the pools that the file names.
 	Pools []alloc.PoolID
 
 	older    []olderBlock
-	pools    []uint16 // life -> position in Pools; nil if no pool is known
-	byEvent  []int32  // event -> life, -1 if it is about none
+	pools    []uint16 // block -> position in Pools; nil if no pool is known
+	byEvent  []int32  // event -> block, -1 if it is about none
 	replaced map[int32]int32
 	stacks   []trace.StackID
 }
@@ -34,7 +35,7 @@ type Lifetimes struct {
 // olderBlock is what is known of a block that no alloc event shows.
 type olderBlock struct{ addr, requested, stream uint64 }
 
-// NoPoolKnown is the pool of lives of which the file does not tell it.
+// NoPoolKnown stands for the pool of a block if the file does not name it.
 const NoPoolKnown = math.MaxUint16
 
 // NewLifetimes goes through the events of a timeline once.
@@ -60,12 +61,12 @@ func NewLifetimes(l *Timeline) *Lifetimes {
 type lifeWalk struct {
 	*Lifetimes
 	line    *Timeline
-	at      map[uint64]int32 // address -> active life
+	at      map[uint64]int32 // address -> active block
 	pools   poolWalk
 	poolIDs map[alloc.PoolID]uint16
 }
 
-// grow makes room for the lives that the events begin.
+// grow allocates columns for the blocks that the events allocate.
 func (w *lifeWalk) grow(events *trace.Events) {
 	begin := 0
 	for i := range events.Len() {
@@ -78,7 +79,7 @@ func (w *lifeWalk) grow(events *trace.Events) {
 	w.Lifetimes.pools = make([]uint16, 0, begin)
 }
 
-// begin takes the blocks that are older than the trace.
+// begin adds the blocks that are older than the trace.
 func (w *lifeWalk) begin() {
 	for i := range w.line.Start.Segments {
 		s := &w.line.Start.Segments[i]
@@ -110,7 +111,7 @@ func (w *lifeWalk) addOlder(b olderBlock, size uint64, freed int32) {
 	w.add(-1, freed, Never, size)
 }
 
-// beginPartial adds what the events free without having allocated it.
+// beginPartial adds blocks that the events free but did not allocate.
 func (w *lifeWalk) beginPartial() {
 	events := &w.Trace.Events
 	seen := map[uint64]bool{}
@@ -150,7 +151,7 @@ func (w *lifeWalk) event(i int32, events *trace.Events) {
 		w.byEvent[i] = id
 		w.Freed[id] = min(w.Freed[id], i)
 		if int(id) < w.Lifetimes.Older && w.Exact {
-			// Of blocks older than the trace the events tell the size.
+			// The events have the sizes of blocks older than the trace.
 			if size := w.line.sizes.At(int(i)); size > 0 {
 				w.Size[id] = size
 			}
@@ -200,7 +201,7 @@ func (w *lifeWalk) poolID(p alloc.PoolID) uint16 {
 	return id
 }
 
-// finish adds what the final state tells, and the index.
+// finish adds what the final segments show, and the index.
 func (w *lifeWalk) finish() {
 	if !w.Trace.Partial {
 		for i := range w.Trace.Segments {
@@ -213,8 +214,8 @@ func (w *lifeWalk) finish() {
 	w.index()
 }
 
-// final learns the stacks of blocks that only the state at the end tells: those
-// of older blocks, and all if recording kept stacks of blocks only.
+// final takes stacks that only the final segments have: those of older blocks,
+// and all of them if recording kept stacks of blocks only.
 func (w *lifeWalk) final(s *trace.Segment) {
 	at := s.Address
 	for i := range s.Blocks {
@@ -242,17 +243,17 @@ func (w *lifeWalk) final(s *trace.Segment) {
 // Events is the number of events of the trace.
 func (l *Lifetimes) Events() int { return len(l.byEvent) }
 
-// LifeOf returns the life that an event is about, or -1.
+// LifeOf returns the block that an event is about, or -1.
 func (l *Lifetimes) LifeOf(event int) int { return int(l.byEvent[event]) }
 
-// Replaced returns the life that an alloc event ended because it takes its
-// address: the file lacks its free.
-func (l *Lifetimes) Replaced(event int) (life int, ok bool) {
+// Replaced returns the block whose address an alloc event takes: the file lacks
+// its free.
+func (l *Lifetimes) Replaced(event int) (block int, ok bool) {
 	old, ok := l.replaced[int32(event)]
 	return int(old), ok
 }
 
-// Address is where the block is.
+// Address returns the address of block i.
 func (l *Lifetimes) Address(i int) uint64 {
 	if i < l.Older {
 		return l.older[i].addr
@@ -260,7 +261,7 @@ func (l *Lifetimes) Address(i int) uint64 {
 	return l.Trace.Events.Addr.At(int(l.Born[i]))
 }
 
-// Requested is what was asked for.
+// Requested returns the requested size of block i.
 func (l *Lifetimes) Requested(i int) uint64 {
 	if i < l.Older {
 		return l.older[i].requested
@@ -268,7 +269,7 @@ func (l *Lifetimes) Requested(i int) uint64 {
 	return l.Trace.Events.Size.At(int(l.Born[i]))
 }
 
-// Stream is the stream of the allocation.
+// Stream returns the stream of block i.
 func (l *Lifetimes) Stream(i int) uint64 {
 	if i < l.Older {
 		return l.older[i].stream
@@ -276,10 +277,10 @@ func (l *Lifetimes) Stream(i int) uint64 {
 	return l.Trace.Events.Streams[l.Trace.Events.Stream.At(int(l.Born[i]))]
 }
 
-// Stack is the stack of the allocation, trace.NoStack if the file does not tell.
+// Stack returns the stack that allocated block i, trace.NoStack if unknown.
 func (l *Lifetimes) Stack(i int) trace.StackID { return l.stacks[i] }
 
-// Pool is the position in Pools of the pool of a life, or NoPoolKnown.
+// Pool returns the position in Pools of the pool of block i, or NoPoolKnown.
 func (l *Lifetimes) Pool(i int) int {
 	if l.pools == nil {
 		return NoPoolKnown

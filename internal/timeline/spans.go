@@ -5,26 +5,25 @@ import (
 	"sort"
 )
 
-// Never is later than every event: the end of a life that the trace does not
-// show.
+// Never is later than every event: the end of a lifetime that goes beyond the
+// trace.
 const Never = math.MaxInt32
 
-// Lifetimes are when things were there, by column and in the order of their
-// beginning: blocks ([Lives]) or segments ([Layout].Spaces). A thing is named by
-// its position.
+// Spans says when blocks ([Lifetimes]) or segments ([Layout].Spaces) existed, by
+// column and in the order of their beginning. Each is named by its position.
 //
-// It is there after the events from Born to Gone - 1, and pending from Freed on.
+// It exists after the events Born to Gone - 1, and is pending from Freed on.
 type Spans struct {
 	Born  []int32 // -1 if older than the trace
-	Freed []int32 // Never if it was not; -1 if before the trace
-	Gone  []int32 // Never if it is there at the end
+	Freed []int32 // Never if it was not freed; -1 if before the trace
+	Gone  []int32 // Never if it exists at the end
 	Size  []uint64
 
-	last []int32 // the latest Gone of each lifeRun things
+	last []int32 // the latest Gone of each lifeRun spans
 }
 
-// lifeRun is how many things share an entry of the index of the latest end: most
-// runs are over at any later moment and are skipped as a whole.
+// lifeRun is how many spans share an entry of last. Most runs have ended before
+// any later moment and are skipped as a whole.
 const lifeRun = 512
 
 func (l *Spans) add(born, freed, gone int32, size uint64) {
@@ -34,13 +33,13 @@ func (l *Spans) add(born, freed, gone int32, size uint64) {
 	l.Size = append(l.Size, size)
 }
 
-// grow makes room for n things.
+// grow allocates columns for n spans.
 func (l *Spans) grow(n int) {
 	l.Born, l.Freed, l.Gone = make([]int32, 0, n), make([]int32, 0, n), make([]int32, 0, n)
 	l.Size = make([]uint64, 0, n)
 }
 
-// index is made when all things are there.
+// index builds last once all spans are added.
 func (l *Spans) index() {
 	for i := 0; i < len(l.Gone); i += lifeRun {
 		last := int32(0)
@@ -51,16 +50,16 @@ func (l *Spans) index() {
 	}
 }
 
-// Len is the number of things.
+// Len returns the number of spans.
 func (l *Spans) Len() int { return len(l.Born) }
 
-// Begun is how many begin with an event or before it: they are the first ones.
+// Begun returns how many spans begin at or before an event: they come first.
 func (l *Spans) Begun(event int) int {
 	return sort.Search(len(l.Born), func(i int) bool { return int(l.Born[i]) > event })
 }
 
-// Alive appends those that are there after an event, in order. Event -1 is the
-// moment before the first one.
+// Alive appends to dst the spans that exist after an event, in order. Event -1
+// is the moment before the first.
 func (l *Spans) Alive(dst []int32, event int) []int32 {
 	n := l.Begun(event)
 	for run := 0; run*lifeRun < n; run++ {

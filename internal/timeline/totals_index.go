@@ -4,33 +4,33 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 )
 
-// Level are the sums at one moment, as [Lives] give them: by size of blocks if
-// those are exact, otherwise by what was requested.
+// Level has the totals at one moment. They are sums of block sizes if the
+// [Lifetimes] are exact, otherwise of requested sizes.
 type Level struct {
 	Reserved  uint64
 	Allocated uint64
-	Active    uint64 // Allocated, and what is pending
+	Active    uint64 // Allocated and pending
 	Requested uint64 // in active blocks
 }
 
-// Pending is what is freed, but in use on another stream.
+// Pending returns the bytes that are freed but still in use on another stream.
 func (l *Level) Pending() uint64 { return l.Active - l.Allocated }
 
-// TotalsIndex has the sums after any event without a walk from the first one.
+// TotalsIndex returns the totals after any event without a walk from the first.
 type TotalsIndex struct {
 	lifetimes *Lifetimes
-	// One entry for each courseRun events: the level before them, and the
-	// highest of each sum after one of them.
+	// One entry per totalsRun events: the level before them, and the highest of
+	// each total within them.
 	before, highest []Level
 	pending         []uint64 // highest
 	end             Level
 }
 
-// totalsRun is how far apart the levels are kept: a hundredth of what one for
-// each event would take, and few enough events to go through for one moment.
+// totalsRun is the number of events between stored levels: an index a hundredth
+// of the size of one level per event, and a short walk for each lookup.
 const totalsRun = 64
 
-// NewTotalsIndex adds the lives of a timeline up.
+// NewTotalsIndex sums the lifetimes of a timeline.
 func NewTotalsIndex(l *Timeline, lives *Lifetimes) *TotalsIndex {
 	n := lives.Events()
 	c := &TotalsIndex{lifetimes: lives}
@@ -66,7 +66,7 @@ func (l *Level) raise(o *Level) {
 	l.Active, l.Requested = max(l.Active, o.Active), max(l.Requested, o.Requested)
 }
 
-// remove ends a life at an event.
+// remove subtracts a block that is gone after an event.
 func (l *Level) remove(lives *Lifetimes, i, event int) {
 	if int(lives.Freed[i]) == event {
 		l.Allocated -= lives.Size[i]
@@ -75,7 +75,7 @@ func (l *Level) remove(lives *Lifetimes, i, event int) {
 	l.Requested -= lives.Requested(i)
 }
 
-// apply goes over one event.
+// apply updates a level by one event.
 func (c *TotalsIndex) apply(level *Level, event int) {
 	events := &c.lifetimes.Trace.Events
 	switch events.Action.At(event) {
@@ -99,7 +99,7 @@ func (c *TotalsIndex) apply(level *Level, event int) {
 	}
 }
 
-// At returns the sums after an event; -1 is before the first.
+// At returns the totals after an event; -1 is before the first.
 func (c *TotalsIndex) At(event int) Level {
 	n := c.lifetimes.Events()
 	if event >= n-1 {
@@ -113,11 +113,11 @@ func (c *TotalsIndex) At(event int) Level {
 	return level
 }
 
-// Step goes from the sums before an event to those after it.
+// Step updates the totals before an event to those after it.
 func (c *TotalsIndex) Step(level *Level, event int) { c.apply(level, event) }
 
-// Highest returns the highest of each sum, and of what is pending, after the
-// events from first to last, both included, or before first.
+// Highest returns the highest of each total, and of pending bytes, from just
+// before the event first to just after the event last.
 func (c *TotalsIndex) Highest(first, last int) (high Level, pending uint64) {
 	level := c.At(first - 1)
 	high, pending = level, level.Pending()
