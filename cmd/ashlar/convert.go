@@ -133,7 +133,7 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	return writeConverted(cmd.Context(), std, o, f, format, outs)
 }
 
-// stacksName is the second file of Parquet.
+// stacksName returns the second file of Parquet.
 func stacksName(out string) string { return strings.TrimSuffix(out, ".parquet") + ".stacks.parquet" }
 
 // oneDevice leaves out the devices that were not asked for.

@@ -32,8 +32,8 @@ func (s stdio) style() text.Style {
 	return text.Style{Bold: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
 }
 
-// width is how wide the text for the standard output may be: as COLUMNS says, or
-// the terminal; 0 if neither does.
+// width returns how wide the text for the standard output may be: as COLUMNS
+// says, or the terminal; 0 if neither does.
 func (s stdio) width() int {
 	f, ok := s.out.(*os.File)
 	if !ok {

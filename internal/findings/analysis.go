@@ -89,8 +89,8 @@ type Part struct {
 	Blocks int
 }
 
-// known is the stack under which blocks are added up: nobody knows more about
-// an empty one than about none.
+// known returns the stack under which blocks are added up: nobody knows more
+// about an empty one than about none.
 func known(id trace.StackID) trace.StackID {
 	if id == trace.EmptyStack {
 		return trace.NoStack
@@ -98,8 +98,8 @@ func known(id trace.StackID) trace.StackID {
 	return id
 }
 
-// PeakEvent is the event after which most memory is active; -1 if it is before
-// the first one.
+// PeakEvent returns the event after which most memory is active; -1 if it is
+// before the first one.
 func (a *Analysis) PeakEvent() int {
 	peak, at := a.lives.before, -1
 	for i, live := range a.lives.live {
@@ -110,5 +110,5 @@ func (a *Analysis) PeakEvent() int {
 	return at
 }
 
-// LiveBefore is what is active before an event.
+// LiveBefore returns what is active before an event.
 func (a *Analysis) LiveBefore(event int) uint64 { return a.lives.levelAt(event) }

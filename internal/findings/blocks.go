@@ -63,7 +63,7 @@ func newBlockIndex(index *timeline.Lifetimes) *blockIndex {
 // known reports whether a life of the index is one of these blocks.
 func (l *blockIndex) known(id int) bool { return id >= 0 && (id < l.older || id >= l.index.Older) }
 
-// len is the number of blocks.
+// len returns the number of blocks.
 func (l *blockIndex) len() int { return l.index.Len() - l.index.Found }
 
 // block returns block i.

@@ -213,8 +213,8 @@ func (c *categories) within(b *block, step int) verdict {
 	return c.forward(b, step)
 }
 
-// older is a block whose allocation the trace does not have. If the ring of
-// events overflowed the file still has its stack.
+// older returns a block whose allocation the trace does not have. If the ring
+// of events overflowed the file still has its stack.
 func (c *categories) older(b *block) verdict {
 	if b.stack <= trace.EmptyStack || !c.lasts(b) {
 		return verdict{Unknown, Guess}
@@ -283,7 +283,8 @@ func (c *categories) backward(b *block, step int) verdict {
 	return verdict{Temporaries, Guess}
 }
 
-// forward is a block that the program itself allocated, mostly in a module.
+// forward returns a block that the program itself allocated, mostly in a
+// module.
 func (c *categories) forward(b *block, step int) verdict {
 	s := c.steps.List[step]
 	if c.stays(b, step) {
@@ -363,10 +364,11 @@ func (a *Analysis) Life(lives *timeline.Lifetimes, i int) (Category, Confidence)
 	return a.Category(block)
 }
 
-// Blocks is the number of blocks.
+// Blocks returns the number of blocks.
 func (a *Analysis) Blocks() int { return a.lives.len() }
 
-// Categories are all categories, in the order in which memory is mostly there.
+// Categories returns all categories, in the order in which memory is mostly
+// there.
 func Categories() []Category {
 	return []Category{Parameters, Gradients, OptimizerState, Activations, Temporaries, Workspace, Unknown}
 }

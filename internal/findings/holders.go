@@ -43,7 +43,7 @@ type CategoryHolder struct {
 	CertainBytes, LikelyBytes, GuessBytes uint64
 }
 
-// Confidence is the best that holds for more than half of the bytes.
+// Confidence returns the best that holds for more than half of the bytes.
 func (h *CategoryHolder) Confidence() Confidence {
 	switch {
 	case 2*h.CertainBytes > h.Bytes:

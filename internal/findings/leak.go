@@ -86,10 +86,10 @@ func (a *Analysis) Leaks() []Leak {
 	return out
 }
 
-// heldUntil is the event up to which memory must be held to have leaked: the end
-// of the last complete step, or a later failure, or the last allocation of a
-// step that the trace breaks off. What a later step gives back has only piled
-// up; what goes behind the last allocation goes with the program.
+// heldUntil returns the event up to which memory must be held to have leaked:
+// the end of the last complete step, or a later failure, or the last allocation
+// of a step that the trace breaks off. What a later step gives back has only
+// piled up; what goes behind the last allocation goes with the program.
 func (a *Analysis) heldUntil(end int) int {
 	last := a.Steps.List[len(a.Steps.List)-1]
 	working := end
@@ -349,9 +349,9 @@ func sortParts(parts []Part) {
 	})
 }
 
-// line is the line of the user's own program that led to a stack: the one that
-// called the outermost nn.Module, so that all of a model counts as one, or else
-// the innermost. Without such a line it is the place of the allocation.
+// line returns the line of the user's own program that led to a stack: the one
+// that called the outermost nn.Module, so that all of a model counts as one, or
+// else the innermost. Without such a line it is the place of the allocation.
 func (a *Analysis) line(id trace.StackID) timeline.Frame {
 	frames := a.Trace.Stacks.Frames(id)
 	var line timeline.Frame

@@ -150,8 +150,8 @@ func (s *sequence) earliest(begin []int32, l *blockIndex) []int32 {
 	return best
 }
 
-// repeats is the share of allocations in the median step whose token all steps
-// have. The median, because a few steps may do something besides.
+// repeats returns the share of allocations in the median step whose token all
+// steps have. The median, because a few steps may do something besides.
 func (s *sequence) repeats(steps []Step) float64 {
 	if len(steps) == 0 {
 		return 0

@@ -250,7 +250,7 @@ func (a *Analysis) groupDeltas(groups []group, steps []Step) {
 	}
 }
 
-// bytes is the median of what the group has at most in its steps.
+// bytes returns the median of what the group has at most in its steps.
 func (g *group) bytes() uint64 {
 	tops := make([]int64, len(g.tops))
 	for i, t := range g.tops {

@@ -138,7 +138,7 @@ func markOf(f timeline.Frame) frameMark {
 	return 0
 }
 
-// torchFile is the part of a path below the package torch, or empty.
+// torchFile returns the part of a path below the package torch, or empty.
 func torchFile(file string) string {
 	if i := strings.LastIndex(file, "/torch/"); i >= 0 {
 		return file[i+len("/torch/"):]

@@ -82,8 +82,8 @@ func (a *Analysis) transient(spikes []Spike) *Transient {
 	return t
 }
 
-// ordinary are the complete steps but the first and those with a spike, as far
-// as any are left.
+// ordinary returns the complete steps but the first and those with a spike, as
+// far as any are left.
 func (a *Analysis) ordinary(spikes []Spike) []Step {
 	steps := a.Steps.List[:a.Steps.Complete()]
 	if len(steps) <= 1 {

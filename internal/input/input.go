@@ -106,7 +106,7 @@ func Open(ctx context.Context, arg string, o Options) (*Input, error) {
 	return r.text(in, head, raw, open, func() (io.Reader, error) { return lastPart(file, head, in.Bytes) })
 }
 
-// Name is what an answer calls a file.
+// Name returns what an answer calls a file.
 func Name(arg string) string {
 	if arg == "-" {
 		return "stdin"

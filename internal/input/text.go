@@ -39,8 +39,8 @@ func isText(head []byte) bool {
 	return odd*part <= len(head)
 }
 
-// wideOrder is the byte order of UTF-16, which PowerShell writes; nil for any
-// other text.
+// wideOrder returns the byte order of UTF-16, which PowerShell writes; nil for
+// any other text.
 func wideOrder(head []byte) binary.ByteOrder {
 	switch {
 	case bytes.HasPrefix(head, []byte{0xff, 0xfe}):

@@ -53,7 +53,7 @@ func (b *Builder) Add(c Call) {
 	b.program.events = append(b.program.events, int32(c.Event))
 }
 
-// place is the number of a stream and a pool.
+// place returns the number of a stream and a pool.
 func (b *Builder) place(at place) int {
 	if b.last < len(b.program.places) && b.program.places[b.last] == at {
 		return b.last

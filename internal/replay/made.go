@@ -53,10 +53,10 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 	return b.program, nil
 }
 
-// madeMemory is the size of the device that a made program is run on when it
-// may have what it wants: an expandable segment has addresses for a little more
-// than the device's memory, and what is live must find room in one.
-// Beyond the largest, several segments would no longer lie side by side.
+// madeMemory returns the size of the device that a made program is run on when
+// it may have what it wants: an expandable segment has addresses for a little
+// more than the device's memory, and what is live must find room in one. Beyond
+// the largest, several segments would no longer lie side by side.
 func madeMemory(live uint64) uint64 {
 	const usual, largest = 80 << 30, 12 << 40
 	return min(max(usual, 2*min(live, largest)), largest)

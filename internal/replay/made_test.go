@@ -12,8 +12,8 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// made is a program of sizes in MiB; a negative one frees the tensor that has
-// that number, from 1 on.
+// made returns a program of sizes in MiB; a negative one frees the tensor that
+// has that number, from 1 on.
 func made(t *testing.T, script ...int) *Program {
 	t.Helper()
 	tensors := 0

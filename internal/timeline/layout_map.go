@@ -57,7 +57,7 @@ func (b *mapBuilder) segments(alive []*space, mapped []addressRange) {
 	slices.SortFunc(b.Segments, func(x, y MapSegment) int { return cmp.Compare(x.Address, y.Address) })
 }
 
-// filled is where the blocks of a segment end so far.
+// filled returns where the blocks of a segment end so far.
 func (s *MapSegment) filled() uint64 {
 	if n := len(s.Blocks); n > 0 {
 		return s.Blocks[n-1].Address + s.Blocks[n-1].Size

@@ -70,7 +70,7 @@ var mapStates = map[alloc.BlockState]BlockState{
 	alloc.Inactive: BlockFree, alloc.ActiveAllocated: BlockAllocated, alloc.ActivePendingFree: BlockPending,
 }
 
-// listed is what a file lists, in that form.
+// listed returns what a file lists, in that form.
 func listed(tr *trace.Trace) []flatSegment {
 	var out []flatSegment
 	for _, s := range tr.Segments {

@@ -240,7 +240,7 @@ func (w *lifeWalk) final(s *trace.Segment) {
 	}
 }
 
-// Events is the number of events of the trace.
+// Events returns the number of events of the trace.
 func (l *Lifetimes) Events() int { return len(l.byEvent) }
 
 // LifeOf returns the block that an event is about, or -1.

@@ -9,7 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// part is the trace as a file would have it that ends within the events.
+// part returns the trace as a file would have it that ends within the events.
 func part(tr *trace.Trace, from, to int) *trace.Trace {
 	p := *tr
 	p.Partial = to < tr.Events.Len()

@@ -136,7 +136,7 @@ type NameCount struct {
 	Count int    `json:"count"`
 }
 
-// Complete is the number of steps that came to an end.
+// Complete returns the number of steps that came to an end.
 func (a *Annotations) Complete() int {
 	n := 0
 	for _, s := range a.Steps {

@@ -64,7 +64,7 @@ func SiteOf(t *trace.Trace, id trace.StackID) (Site, bool) {
 	return s, true
 }
 
-// String is the site on one line, innermost first.
+// String returns the site on one line, innermost first.
 func (s Site) String() string { return s.text(Frame.String, Frame.String) }
 
 // Fit is String in at most n characters as far as leaving out names of
@@ -122,7 +122,7 @@ func (s *Site) differs(t *trace.Trace, a, b []trace.FrameID) (Frame, bool) {
 	return Frame{}, false
 }
 
-// String is the frame on one line, "modeling_gpt2.py:702 forward".
+// String returns the frame on one line, "modeling_gpt2.py:702 forward".
 func (f Frame) String() string {
 	if f.native() {
 		return shortNative(f.Name)
@@ -130,7 +130,7 @@ func (f Frame) String() string {
 	return f.place() + " " + f.Name
 }
 
-// place is the frame without its function, if it has a line.
+// place returns the frame without its function, if it has a line.
 func (f Frame) place() string {
 	if f.native() {
 		return shortNative(f.Name)

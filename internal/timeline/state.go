@@ -134,7 +134,7 @@ func (s *State) Fragmentation() Fragmentation {
 	return f
 }
 
-// Fraction is a / b, -1 if b is 0.
+// Fraction returns a / b, -1 if b is 0.
 func Fraction(a, b uint64) float64 {
 	if b == 0 {
 		return -1

@@ -182,7 +182,7 @@ func (r *Report) headroom(m *Measures, limit *uint64, bound float64) {
 	r.add(MinHeadroom, Bytes, v, bound, v.atLeast(bound), "at least", detail)
 }
 
-// growth is how much larger a value is than an old one, in percent.
+// growth returns how much larger a value is than an old one, in percent.
 func growth(now, old span) span {
 	if old.low <= 0 || math.IsInf(now.low, -1) {
 		v := unknown("the peak of the baseline is 0")

@@ -32,7 +32,8 @@ var (
 	End  = At{kind: atEnd}
 )
 
-// Step is the end of a step, from 1; Event is the moment after an event, from 0.
+// Step returns the end of a step, from 1; Event is the moment after an event,
+// from 0.
 func Step(n int) At  { return At{atStep, n} }
 func Event(n int) At { return At{atEvent, n} }
 

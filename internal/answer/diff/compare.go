@@ -240,7 +240,7 @@ func (d *Diff) bytes(side string) uint64 {
 	return d.BBytes
 }
 
-// total is what the events say is active.
+// total returns what the events say is active.
 func (s *Side) total(sizes string) uint64 {
 	if sizes != RequestedSizes && s.Active != nil {
 		return *s.Active
@@ -274,6 +274,6 @@ func magnitude(n int64) uint64 {
 // OneFile reports whether both sides are moments of one trace.
 func (d *Diff) OneFile() bool { return d.A.source == d.B.source }
 
-// Changed is the number of stacks that are not the same, which are the first
-// of Stacks.
+// Changed returns the number of stacks that are not the same, which are the
+// first of Stacks.
 func (d *Diff) Changed() int { return len(d.Stacks) - d.Same.Stacks }

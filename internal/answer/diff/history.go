@@ -64,8 +64,8 @@ func (h *history) note(format string, args ...any) {
 	h.notes = append(h.notes, fmt.Sprintf(format, args...))
 }
 
-// atLeast is a peak of the events. Of a file that ends within them it is no lower
-// than what its state shows.
+// atLeast returns a peak of the events. Of a file that ends within them it is
+// no lower than what its state shows.
 func (h *history) atLeast(peak, now uint64) *uint64 {
 	if h.trace.Partial {
 		peak = max(peak, now)
@@ -73,7 +73,8 @@ func (h *history) atLeast(peak, now uint64) *uint64 {
 	return &peak
 }
 
-// peak is the peak of allocated bytes or, without block sizes, of requested.
+// peak returns the peak of allocated bytes or, without block sizes, of
+// requested.
 func (h *history) peak() timeline.Peak {
 	if h.line.Exact {
 		return h.peaks.Allocated

@@ -22,7 +22,7 @@ var (
 	library = regexp.MustCompile(`^.*/(site-packages|dist-packages|lib/python3(\.\d+)?)/`)
 )
 
-// functionName is the name of a function without addresses.
+// functionName returns the name of a function without addresses.
 func functionName(name string) string {
 	if !strings.Contains(name, "0x") {
 		return name
@@ -30,7 +30,7 @@ func functionName(name string) string {
 	return address.ReplaceAllString(name, "")
 }
 
-// fileName is the name of a file without its directories and without what
+// fileName returns the name of a file without its directories and without what
 // changes from run to run in the name of a generated one.
 func fileName(file string) string {
 	base := path.Base(file)

@@ -186,7 +186,7 @@ func TestRanksThatBeginAtDifferentMoments(t *testing.T) {
 	}
 }
 
-// made is a rank with given numbers.
+// made returns a rank with given numbers.
 func made(allocated, reserved uint64, ooms, events int) *Rank {
 	r := &Rank{PeakAllocated: &allocated, PeakReserved: reserved, OOMs: ooms, Events: events, calls: &sequence{}}
 	r.atPeak.Reserved, r.atPeak.Allocated = reserved, allocated

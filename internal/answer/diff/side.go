@@ -153,7 +153,7 @@ func (h *history) moment(event int) Moment {
 	return m
 }
 
-// share is the part of reserved memory that is in no tensor.
+// share returns the part of reserved memory that is in no tensor.
 func share(reserved, used uint64) *float64 {
 	return known(timeline.Fraction(reserved-min(reserved, used), reserved))
 }

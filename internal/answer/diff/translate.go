@@ -66,8 +66,8 @@ func (tr *translation) files(frames []trace.FrameID) map[string]sourceLines {
 	return out
 }
 
-// lineKey is a list of frames with the lines of b. Lines of a that b does not
-// have are like none of b, even if b has a line of that number elsewhere.
+// lineKey returns a list of frames with the lines of b. Lines of a that b does
+// not have are like none of b, even if b has a line of that number elsewhere.
 func (tr *translation) lineKey(frames []trace.FrameID, ofA bool) string {
 	var key []byte
 	for _, id := range frames {
@@ -89,9 +89,9 @@ func (tr *translation) lineKey(frames []trace.FrameID, ofA bool) string {
 	return string(key)
 }
 
-// functionKey is a list of frames by files and functions, as far as it is not
-// known what became of their lines. Of edited files that may be an error: loose
-// ignores all of their lines.
+// functionKey returns a list of frames by files and functions, as far as it is
+// not known what became of their lines. Of edited files that may be an error:
+// loose ignores all of their lines.
 func (tr *translation) functionKey(frames []trace.FrameID, ofA, loose bool) string {
 	var key []byte
 	for _, id := range frames {

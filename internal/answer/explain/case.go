@@ -73,7 +73,7 @@ func (c *Case) AddDump(in *input.Input) error {
 	return nil
 }
 
-// failed is the device of the failure, -1 if not known.
+// failed returns the device of the failure, -1 if not known.
 func (c *Case) failed() int {
 	if c.Device < 0 && c.Message != nil {
 		return c.Message.Device
@@ -161,8 +161,8 @@ func (c *Case) atFailure(t *trace.Trace) bool {
 	return same
 }
 
-// stateOf is the state at the end of a trace, as far as memory_stats() would
-// tell it.
+// stateOf returns the state at the end of a trace, as far as memory_stats()
+// would tell it.
 func stateOf(t *trace.Trace) *stats.Dump {
 	var reserved, allocated, active, requested uint64
 	for i := range t.Segments {

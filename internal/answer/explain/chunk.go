@@ -44,8 +44,8 @@ func (c *coder) makeSmaller() error {
 	return c.smallerLive(largest, now)
 }
 
-// stepBegin is where the step that failed begins: behind the last one, if the
-// failure is in none.
+// stepBegin returns where the step that failed begins: behind the last one, if
+// the failure is in none.
 func (c *coder) stepBegin() int {
 	if i := c.steps.Of(c.event); i >= 0 {
 		return c.steps.List[i].Begin
@@ -56,7 +56,7 @@ func (c *coder) stepBegin() int {
 	return 0
 }
 
-// ofThisStep are the tensors of the step that failed which are there then.
+// ofThisStep returns the tensors of the step that failed which are there then.
 func (c *coder) ofThisStep() []life {
 	begin := c.stepBegin()
 	var out []life
@@ -89,9 +89,9 @@ func (c *coder) recurs(stack trace.StackID, call []trace.FrameID, now []life) bo
 	})
 }
 
-// toCome is how many more tensors of a stack the last complete step had at once
-// than there are now. Where none was complete a lone one is taken for all there
-// are, and of several nobody knows how many more follow.
+// toCome returns how many more tensors of a stack the last complete step had at
+// once than there are now. Where none was complete a lone one is taken for all
+// there are, and of several nobody knows how many more follow.
 func (c *coder) toCome(stack trace.StackID, now []life) int {
 	have := 0
 	for _, l := range now {
@@ -125,9 +125,9 @@ func (c *coder) toCome(stack trace.StackID, now []life) int {
 	return max(most, 1) - have
 }
 
-// callOf is the call that a stack belongs to: the frames from the innermost
-// nn.Module on, or from the user's own program if there is none before it; nil
-// if no line of the user's shows.
+// callOf returns the call that a stack belongs to: the frames from the
+// innermost nn.Module on, or from the user's own program if there is none
+// before it; nil if no line of the user's shows.
 func (c *coder) callOf(stack trace.StackID) []trace.FrameID {
 	if call, ok := c.calls[stack]; ok {
 		return call

@@ -85,7 +85,7 @@ func livesOf(p *replay.Program, t *trace.Trace, until int) []life {
 	return out
 }
 
-// known is the stack of findings: none where there are no frames.
+// known returns the stack of findings: none where there are no frames.
 func known(id trace.StackID) trace.StackID {
 	if id == trace.EmptyStack {
 		return trace.NoStack

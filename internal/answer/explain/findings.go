@@ -188,7 +188,7 @@ func (e *explainer) transient(t *findings.Transient) {
 	e.report.Findings = append(e.report.Findings, f)
 }
 
-// numbers are what the steps at some positions are called.
+// numbers returns what the steps at some positions are called.
 func numbers(steps *findings.Steps, at []int) []int {
 	out := []int{}
 	for _, i := range at {

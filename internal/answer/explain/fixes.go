@@ -187,7 +187,7 @@ func (e *explainer) settings() error {
 	return nil
 }
 
-// Remedies are the settings to try on a run with the given ones: the known
+// Remedies returns the settings to try on a run with the given ones: the known
 // remedies, the given settings with one of them off, and with expandable segments.
 func Remedies(recorded settings.Settings) []settings.Settings {
 	recorded.PerProcessMemoryFraction = 1 // the limit stands for it

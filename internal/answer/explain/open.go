@@ -116,10 +116,12 @@ func (e *explainer) roundedUp(v string) error {
 // tightest are the rules under which a request takes least.
 var tightest = alloc.RulesOf(alloc.Tightest())
 
-// leastRequest is the least that a request takes that is rounded up to this one.
+// leastRequest returns the least that a request takes that is rounded up to
+// this one.
 func (f *failedRequest) leastRequest() uint64 { return tightest.Round(f.rules.LeastRequest(f.rounded)) }
 
-// needAtLeast is what the live tensors and the request take under any setting.
+// needAtLeast returns what the live tensors and the request take under any
+// setting.
 func (e *explainer) needAtLeast() uint64 {
 	if e.least == 0 {
 		e.least = e.failed.leastRequest()

@@ -97,8 +97,8 @@ func TestPending(t *testing.T) {
 	check(t, list)
 }
 
-// roundsKeep is the cure to free what every round of a loop keeps, from the
-// number of rounds on that makes it a leak.
+// roundsKeep returns the cure to free what every round of a loop keeps, from
+// the number of rounds on that makes it a leak.
 func roundsKeep(n, bytes uint64) []cure {
 	if n < 4 {
 		return nil

@@ -73,7 +73,7 @@ type cure struct {
 	says  string // in the detail
 }
 
-// free is the cure to free blocks, all from one place.
+// free returns the cure to free blocks, all from one place.
 func free(bytes uint64, place string, names ...string) cure {
 	says := fmt.Sprintf("freeing these %d tensors (%s) before the call makes", len(names), units.Size(bytes))
 	if len(names) == 1 {
@@ -136,7 +136,7 @@ func (s *story) run(t testing.TB, c scenario.Config, before func(*scenario.Scena
 	return tr, failed
 }
 
-// config is how a story is run.
+// config returns how a story is run.
 func (s *story) config(w way) scenario.Config {
 	c := scenario.Config{Conf: s.conf, Limit: s.room, TotalMemory: deviceMemory}
 	if w.device {
@@ -285,7 +285,7 @@ func (s *story) checkVerdict(r *explain.Report, tr *trace.Trace, w way, fail fun
 	}
 }
 
-// atFirst is what is reserved before the first event.
+// atFirst returns what is reserved before the first event.
 func atFirst(tr *trace.Trace) uint64 {
 	var bytes uint64
 	for i := range tr.Segments {
@@ -302,7 +302,7 @@ func atFirst(tr *trace.Trace) uint64 {
 	return bytes
 }
 
-// above is the verdict if the limit is not below even.
+// above returns the verdict if the limit is not below even.
 func (s *story) above() string {
 	if s.verdict == explain.Capacity {
 		return explain.Fragmentation

@@ -40,7 +40,8 @@ type switched struct {
 	settings settings.Settings
 }
 
-// switchedOff are the settings that differ from the defaults, each off in turn.
+// switchedOff returns the settings that differ from the defaults, each off in
+// turn.
 func switchedOff(s settings.Settings) []switched {
 	d := settings.Default()
 	var out []switched

@@ -182,14 +182,14 @@ func (e *explainer) setLimit(l limitRange) {
 	}
 }
 
-// conditions are those of the recorded run under a limit.
+// conditions returns those of the recorded run under a limit.
 func (e *explainer) conditions(limit uint64) replay.Conditions {
 	s := e.program.Settings
 	s.PerProcessMemoryFraction = 1 // the limit stands for it
 	return replay.Conditions{Settings: s, Limit: limit}
 }
 
-// lastOOM is the last failed request of a trace, or -1.
+// lastOOM returns the last failed request of a trace, or -1.
 func lastOOM(t *trace.Trace) int {
 	for i := t.Events.Len() - 1; i >= 0; i-- {
 		if t.Events.Action.At(i) == alloc.ActionOOM {
@@ -199,7 +199,7 @@ func lastOOM(t *trace.Trace) int {
 	return -1
 }
 
-// fromMessage is the request that a message tells of, for a file without a
+// fromMessage returns the request that a message tells of, for a file without a
 // failed request. The message gives the segment, not the tensor.
 func (e *explainer) fromMessage() *replay.Call {
 	m := e.Message
@@ -261,9 +261,9 @@ func (e *explainer) refutes(shown whatif.Limit) string {
 	return ""
 }
 
-// atFirst is a bound from below on the limit, by what was reserved before the
-// first event. A mapping may exceed the limit by less than a granule, as the
-// limit is compared with the segment (spec 14 item 13).
+// atFirst returns a bound from below on the limit, by what was reserved before
+// the first event. A mapping may exceed the limit by less than a granule, as
+// the limit is compared with the segment (spec 14 item 13).
 func (e *explainer) atFirst() uint64 {
 	bytes := e.program.Start.Reserved()
 	if e.program.Settings.ExpandableSegments {

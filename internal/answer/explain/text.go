@@ -46,7 +46,7 @@ func FromText(in Input) (*Report, error) {
 // apple is the platform whose allocator is not PyTorch's caching one.
 const apple = "MPS"
 
-// newReport is a report in which every list is there.
+// newReport returns a report in which every list is there.
 func newReport() *Report {
 	return &Report{
 		Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{}, ByLine: []LineHolder{},
@@ -183,8 +183,8 @@ func releases(version string) (first, last int) {
 	return first, last
 }
 
-// whole is the size of a segment, which is a multiple of a unit: if the printed
-// text leaves only one, it is that.
+// whole returns the size of a segment, which is a multiple of a unit: if the
+// printed text leaves only one, it is that.
 func whole(r *units.Range, backend string) *units.Range {
 	if r == nil || backend != message.Native {
 		return r
@@ -197,8 +197,8 @@ func whole(r *units.Range, backend string) *units.Range {
 	return r
 }
 
-// requestOf is what a request can have been that asked the driver for a segment
-// (spec 1.3).
+// requestOf returns what a request can have been that asked the driver for a
+// segment (spec 1.3).
 func (a *textEvidence) requestOf(segment units.Range) *units.Range {
 	if a.Message != nil && (a.Message.Backend != message.Native || a.Message.Platform == apple) {
 		return &segment // they print the request itself
@@ -306,7 +306,7 @@ func (a *textEvidence) evidence() {
 	}
 }
 
-// cached is the memory that is reserved and in no tensor.
+// cached returns the memory that is reserved and in no tensor.
 func (a *textEvidence) cached() *units.Range {
 	if a.unused == nil {
 		return nil
@@ -318,8 +318,9 @@ func (a *textEvidence) cached() *units.Range {
 	return &sum
 }
 
-// external is what the device holds that PyTorch does not own; nil if unknown,
-// and if the driver lends memory of the host, so that the sum says nothing.
+// external returns what the device holds that PyTorch does not own; nil if
+// unknown, and if the driver lends memory of the host, so that the sum says
+// nothing.
 func (a *textEvidence) external() *units.Range {
 	if a.total == nil || a.free == nil || a.reserved == nil {
 		return nil
@@ -348,7 +349,7 @@ func (a *textEvidence) available() (there *units.Range, capped bool) {
 	return there, false
 }
 
-// least is the range of the smaller of two numbers.
+// least returns the range of the smaller of two numbers.
 func least(x, y units.Range) units.Range {
 	return units.Range{Low: min(x.Low, y.Low), Mid: min(x.Mid, y.Mid), High: min(x.High, y.High)}
 }

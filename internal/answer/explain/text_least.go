@@ -16,7 +16,8 @@ import (
 // away with other settings. So what blocks take never proves that no setting
 // helps: only what tensors asked for does, which memory_stats() counts.
 
-// leastRequest is the least that the request can take under other settings.
+// leastRequest returns the least that the request can take under other
+// settings.
 func (a *textEvidence) leastRequest() uint64 {
 	if o := a.Message; o != nil && (o.Backend != message.Native || o.Platform == apple) {
 		return a.request.Low // they do not round
@@ -24,7 +25,8 @@ func (a *textEvidence) leastRequest() uint64 {
 	return alloc.LeastRounded(a.request.Low)
 }
 
-// leastLive is the least that the live tensors asked for, 0 if that is not known.
+// leastLive returns the least that the live tensors asked for, 0 if that is not
+// known.
 func (a *textEvidence) leastLive() uint64 {
 	requested := a.value("requested_bytes.all.current")
 	if !a.sameMoment || requested == nil || a.pending == nil {

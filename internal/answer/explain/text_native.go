@@ -78,8 +78,8 @@ func (a *textEvidence) availableName(there units.Range, capped bool) string {
 	return "the " + units.Size(there.Mid) + " that the device had for PyTorch"
 }
 
-// overVerdict is why there is too little: the memory itself, or those who hold
-// some of it.
+// overVerdict returns why there is too little: the memory itself, or those who
+// hold some of it.
 func (a *textEvidence) overVerdict(need units.Range, capped bool) string {
 	if !capped && a.external() != nil && (a.limit == nil || need.Mid <= a.limit.Mid) && withContext(need).Mid <= a.total.Mid {
 		return External
@@ -87,7 +87,7 @@ func (a *textEvidence) overVerdict(need units.Range, capped bool) string {
 	return Capacity
 }
 
-// withContext is a size and what is normal to be outside of PyTorch.
+// withContext returns a size and what is normal to be outside of PyTorch.
 func withContext(r units.Range) units.Range { return r.Add(units.Exactly(normalExternal)) }
 
 // over is for a need of more than there is.
@@ -171,7 +171,7 @@ func (a *textEvidence) unexplainedRefusal(asked string) {
 	a.alternative(Unknown, "something else limits the process: a quota of the container, of MIG or of MPS, the page file of Windows and WSL, or a driver that cannot hand out the rest")
 }
 
-// excess is what others hold beyond what is normal, at least.
+// excess returns what others hold beyond what is normal, at least.
 func (a *textEvidence) excess() uint64 {
 	out := a.external()
 	if out == nil || out.Low <= normalExternal {

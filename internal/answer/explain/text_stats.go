@@ -7,7 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// value is a number of the dump, nil if it has none.
+// value returns a number of the dump, nil if it has none.
 func (a *textEvidence) value(key string) *units.Range {
 	if a.Stats == nil {
 		return nil
@@ -225,8 +225,8 @@ func (a *textEvidence) counterLine(source string) {
 	}
 }
 
-// splitSize is the max_split_size_mb that the dump shows, 0 if none. It shows
-// what was set when the allocator was made (spec 9.3).
+// splitSize returns the max_split_size_mb that the dump shows, 0 if none. It
+// shows what was set when the allocator was made (spec 9.3).
 func (a *textEvidence) splitSize() uint64 {
 	if a.Stats == nil {
 		return 0

@@ -25,11 +25,11 @@ type truth struct {
 func (s *truth) reserved() uint64 { return s.live + s.pools + s.unused }
 func (s *truth) need() uint64     { return s.live + s.request }
 
-// least is what tensors need with the best of settings.
+// least returns what tensors need with the best of settings.
 func (s *truth) least() uint64 { return s.asked + s.askedRequest }
 
-// dump is what memory_stats() says (spec 9.2): requested_bytes counts what is
-// pending, too.
+// dump returns what memory_stats() says (spec 9.2): requested_bytes counts what
+// is pending, too.
 func (s *truth) dump() *stats.Dump {
 	return dump(map[string]int64{
 		"allocated_bytes.all.current": int64(s.live), "reserved_bytes.all.current": int64(s.reserved()), "active_bytes.all.current": int64(s.live + s.pending),
@@ -45,7 +45,7 @@ func (s *truth) available() uint64 {
 	return there
 }
 
-// message is what PyTorch 2.4 and later print (spec 13.1).
+// message returns what PyTorch 2.4 and later print (spec 13.1).
 func (s *truth) message() string {
 	size := units.Torch
 	var b strings.Builder

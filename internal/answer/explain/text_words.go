@@ -31,7 +31,7 @@ func (a *textEvidence) asked() string {
 	}
 }
 
-// together is what is live and the request.
+// together returns what is live and the request.
 func (a *textEvidence) together(need units.Range) string {
 	if a.loose() || a.request.High < a.segment.Low {
 		return "together at most " + units.Size(need.High)
@@ -148,7 +148,7 @@ func (a *textEvidence) processes() (own *message.Process, others []message.Proce
 	return own, others
 }
 
-// total is what some processes hold.
+// total returns what some processes hold.
 func total(all []message.Process) units.Range {
 	var sum units.Range
 	for _, p := range all {
@@ -185,7 +185,7 @@ func (a *textEvidence) holdersText() string {
 	return ": contexts, libraries such as NCCL, or other processes" + a.lister()
 }
 
-// lister is the tool that lists the processes on a device.
+// lister returns the tool that lists the processes on a device.
 func (a *textEvidence) lister() string {
 	switch {
 	case a.Message == nil || a.Message.Platform == "CUDA" || a.Message.Library != "" && a.Message.Library != "HIP":
@@ -198,7 +198,7 @@ func (a *textEvidence) lister() string {
 	return ""
 }
 
-// heldByOthers is what other processes are listed with.
+// heldByOthers returns what other processes are listed with.
 func (a *textEvidence) heldByOthers() uint64 {
 	_, others := a.processes()
 	return total(others).Low

@@ -115,9 +115,9 @@ func (f *failedRequest) again(ctx context.Context) error {
 	return f.request(m)
 }
 
-// holdEvent is the event at which a run is held so that the request of an event
-// is its next call. The frees that PyTorch waited for in that request come
-// behind it, but have earlier events.
+// holdEvent returns the event at which a run is held so that the request of an
+// event is its next call. The frees that PyTorch waited for in that request
+// come behind it, but have earlier events.
 func holdEvent(p *replay.Program, event int) int {
 	for i := p.Len() - 1; i >= 0; i-- {
 		if c := p.Call(i); c.Kind == replay.CallTry && c.Event == event {
@@ -266,7 +266,7 @@ func (f *failedRequest) wouldFitAlone(need uint64) bool {
 	return f.deviceTotal != nil && need+normalExternal <= *f.deviceTotal
 }
 
-// whole are the conditions for a run from the beginning on that device.
+// whole returns the conditions for a run from the beginning on that device.
 func (f *failedRequest) whole(c replay.Conditions) replay.Conditions {
 	c.DeviceMemory = f.deviceBefore
 	return c

@@ -95,7 +95,7 @@ func mostBeaten(front []*Candidate, x *Candidate) (need uint64) {
 	return need
 }
 
-// knownFront is the front of the settings whose need is known.
+// knownFront returns the front of the settings whose need is known.
 func (s *search) knownFront() []*Candidate {
 	var out []*Candidate
 	for _, c := range s.leaders(len(s.all)) {

@@ -113,7 +113,7 @@ func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) 
 	return r, context.Cause(ctx)
 }
 
-// conditions are those of a run under a limit, 0 for none.
+// conditions returns those of a run under a limit, 0 for none.
 func (s *search) conditions(c settings.Settings, limit uint64) replay.Conditions {
 	return replay.Conditions{Settings: c, Limit: limit, DeviceMemory: s.options.DeviceMemory}
 }
@@ -192,7 +192,7 @@ func (s *search) refine() bool {
 	}
 }
 
-// leaders are the settings that need least.
+// leaders returns the settings that need least.
 func (s *search) leaders(n int) []*Candidate {
 	known := slices.DeleteFunc(slices.Clone(s.all), func(c *Candidate) bool { return c.Need == 0 })
 	slices.SortStableFunc(known, func(x, y *Candidate) int {
@@ -257,7 +257,7 @@ func (s *search) measure(ctx context.Context, c *Candidate) error {
 	return nil
 }
 
-// floor is the lowest limit that can pass.
+// floor returns the lowest limit that can pass.
 func (s *search) floor() uint64 { return (s.bound + step - 1) / step * step }
 
 // passes reports whether no request fails under a limit.

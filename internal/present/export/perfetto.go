@@ -129,7 +129,7 @@ func (d *deviceWriter) ns(us int64) uint64 {
 	return uint64(max(us, 0)) * 1000
 }
 
-// timestamp is the time of event i.
+// timestamp returns the time of event i.
 func (d *deviceWriter) timestamp(i int, time int64) uint64 {
 	switch {
 	case !d.times:
@@ -280,7 +280,7 @@ func (d *deviceWriter) oom(index int, ns uint64, ev *trace.Event) error {
 	return d.packetWriter.event(ns, e)
 }
 
-// newEvent is an event with its name.
+// newEvent returns an event with its name.
 func (d *deviceWriter) newEvent(kind, track uint64, category, name string) message {
 	var e message
 	e.uint(eventType, kind)
@@ -308,7 +308,7 @@ func (d *deviceWriter) details(e *message, index int, ev *trace.Event) {
 	e.message(eventAnnotations, a)
 }
 
-// stack is an annotation with a text for each frame, innermost first.
+// stack returns an annotation with a text for each frame, innermost first.
 func (d *deviceWriter) stack(frames []trace.FrameID) message {
 	var a message
 	a.uint(annotationNameID, d.intern(tableAnnotationNames, "stack"))
@@ -328,8 +328,8 @@ func (d *deviceWriter) stack(frames []trace.FrameID) message {
 	return a
 }
 
-// name is the place of a stack: the innermost frame of the user's program, or
-// the innermost one of all.
+// name returns the place of a stack: the innermost frame of the user's program,
+// or the innermost one of all.
 func (d *deviceWriter) name(id trace.StackID) string {
 	site, ok := timeline.SiteOf(d.t, id)
 	switch {

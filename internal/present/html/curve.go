@@ -113,7 +113,7 @@ func (p plot) path(columns []column, of func(*timeline.Level) uint64) string {
 	return b.String()
 }
 
-// area is a path closed along the bottom.
+// area returns a path closed along the bottom.
 func (p plot) area(path string) string {
 	return fmt.Sprintf("%sV%dH%dz", path, plotBottom, plotLeft)
 }
@@ -298,7 +298,8 @@ func (s *subject) xTicks(p plot) []tick {
 	return out
 }
 
-// roundStep is the smallest round number that goes into n no more than some times.
+// roundStep returns the smallest round number that goes into n no more than
+// some times.
 func roundStep(n int) int {
 	const most = 8
 	for scale := 1; ; scale *= 10 {
@@ -310,7 +311,7 @@ func roundStep(n int) int {
 	}
 }
 
-// stepTicks are where the steps of the program begin.
+// stepTicks returns where the steps of the program begin.
 func (s *subject) stepTicks(p plot) []tick {
 	list := s.analysis.Steps.List
 	if len(list) > maxStepLines {

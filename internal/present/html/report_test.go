@@ -73,7 +73,7 @@ func read(t *testing.T, file string, explained bool) Input {
 	return in
 }
 
-// subjectOf is what a report of an input is made from.
+// subjectOf returns what a report of an input is made from.
 func subjectOf(t *testing.T, in Input) *subject {
 	t.Helper()
 	s, err := newSubject(t.Context(), in)

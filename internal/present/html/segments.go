@@ -281,7 +281,7 @@ func (w *mapDrawing) compare(m *timeline.Map, y float64) float64 {
 	return y
 }
 
-// usable is the largest free block of the request's own pool and stream.
+// usable returns the largest free block of the request's own pool and stream.
 func (w *mapDrawing) usable() *uint64 {
 	if w.subject.Explain == nil {
 		return nil
@@ -351,7 +351,7 @@ func (w *mapDrawing) describe(m *timeline.Map) {
 	}
 }
 
-// rect is a rectangle of a path.
+// rect returns a rectangle of a path.
 func rect(x, y, width, height float64) string {
 	return fmt.Sprintf("M%s %sh%sv%sh-%sz", px(x), px(y), px(width), px(height), px(width))
 }

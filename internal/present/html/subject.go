@@ -75,8 +75,8 @@ func (s *subject) findMoment() moment {
 	return m
 }
 
-// request is what was asked for and refused at the moment, and what it would
-// take of a segment; 0 if nothing was.
+// request returns what was asked for and refused at the moment, and what it
+// would take of a segment; 0 if nothing was.
 func (s *subject) request() uint64 {
 	switch r := s.Explain; {
 	case !s.moment.failed:
@@ -107,7 +107,7 @@ func (s *subject) category(life int32) string {
 	return string(c)
 }
 
-// site is where a life was allocated; empty if the file does not tell.
+// site returns where a life was allocated; empty if the file does not tell.
 func (s *subject) site(id trace.StackID) string {
 	site, ok := timeline.SiteOf(s.trace, id)
 	if !ok {

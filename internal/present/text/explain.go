@@ -23,7 +23,7 @@ type ExplainOptions struct {
 	Width  int  // of the terminal; 0 if there is none
 }
 
-// width is where lines end: on a wide terminal, or none, at explainWidth.
+// width returns where lines end: on a wide terminal, or none, at explainWidth.
 func (o ExplainOptions) width() int {
 	const narrowest = 40 // below it every line is broken anyway
 	if o.Width <= 0 {

@@ -24,7 +24,7 @@ func framesOf(n int) ([]timeline.Frame, timeline.Site) {
 		timeline.Site{Inner: inner, User: user, HasUser: true}
 }
 
-// large is a report of which every list is long.
+// large returns a report of which every list is long.
 func large() *explain.Report {
 	long := strings.Repeat("many words of an explanation that has to be wrapped ", 5)
 	r := &explain.Report{

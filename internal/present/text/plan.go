@@ -48,7 +48,7 @@ func (p *page) planSubject(head PlanHead, model string, parameters int64, preset
 	}
 }
 
-// fitsText is the verdict.
+// fitsText returns the verdict.
 func fitsText(room plan.Room, a *plan.Answer) string {
 	need := units.SizeUp(a.SmallestLimit)
 	if a.Fits == nil {
@@ -204,7 +204,7 @@ func (p *page) planComponents(a *plan.Answer) {
 	}
 }
 
-// share is a part in percent.
+// share returns a part in percent.
 func share(part, all uint64) string {
 	if all == 0 {
 		return ""

@@ -111,7 +111,7 @@ func (g *generator) runner(n int) *runner {
 	return &runner{program: g.program, device: n, settings: g.settings, stacks: g.stacks, seed: g.options.Seed}
 }
 
-// limitedRunner is a runner under the limit, if there is one.
+// limitedRunner returns a runner under the limit, if there is one.
 func (g *generator) limitedRunner(n int) *runner {
 	r := g.runner(n)
 	r.limit = g.options.Limit
@@ -243,7 +243,7 @@ func (g *generator) segments(r *runner, live map[uint64]trace.StackID) []trace.S
 	return out
 }
 
-// stream is a snapshot without events and annotations.
+// stream returns a snapshot without events and annotations.
 func (g *generator) stream(devices []device) *snapshot.Stream {
 	return &snapshot.Stream{
 		Strings: g.stacks.strings, Stacks: g.stacks.table, Settings: g.trace.Settings,

@@ -24,7 +24,7 @@ type State struct {
 	Notes    []string        // contradictions met on the way, and what the start looks like
 }
 
-// Reserved is what was reserved at the first event.
+// Reserved returns what was reserved at the first event.
 func (s *State) Reserved() uint64 {
 	var bytes uint64
 	for i := range s.Segments {

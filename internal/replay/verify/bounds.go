@@ -35,7 +35,8 @@ type bounds struct{ low, high, sure uint64 }
 
 func newBounds() bounds { return bounds{high: math.MaxUint64, sure: math.MaxUint64} }
 
-// segment is the size that the engine compares with the limit in this call.
+// segment returns the size that the engine compares with the limit in this
+// call.
 func (w *watched) segment() uint64 { return w.rules.SegmentSize(w.rules.Round(w.request)) }
 
 func (w *watched) begin() {
@@ -124,8 +125,8 @@ func (w *watched) Reserve(size, stream uint64) (uint64, error) {
 	return w.Driver.Reserve(size, stream)
 }
 
-// limit is the range that the answers leave; nothing if they contradict each
-// other, because the device and not a limit refused.
+// limit returns the range that the answers leave; nothing if they contradict
+// each other, because the device and not a limit refused.
 func (b bounds) limit() *replay.Limit {
 	l := &replay.Limit{Min: b.low}
 	if b.high != math.MaxUint64 && b.high >= b.low {

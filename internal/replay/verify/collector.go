@@ -80,7 +80,7 @@ func (v *verifier) under(ctx context.Context, p *player, limit uint64) (*player,
 	return v.attempt(ctx, c)
 }
 
-// idle is a limit under which the collector never works.
+// idle returns a limit under which the collector never works.
 func (v *verifier) idle() uint64 {
 	return uint64(float64(max(v.memory.peak, 1))/v.settings.GarbageCollectionThreshold) + 1
 }

@@ -54,7 +54,7 @@ func (m *deviceMemory) near(row int) (bytes uint64, known bool) {
 	return m.ooms[min(i, len(m.ooms)-1)].bytes, true
 }
 
-// least is what the device has at least.
+// least returns what the device has at least.
 func (m *deviceMemory) least() uint64 {
 	least := m.peak
 	for _, o := range m.ooms {

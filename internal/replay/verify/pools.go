@@ -116,7 +116,7 @@ func newPoolMap(r *rows, start *start.State) *poolMap {
 	return m
 }
 
-// poolOf is the pool of the allocation or release in a row.
+// poolOf returns the pool of the allocation or release in a row.
 func (m *poolMap) poolOf(row int) alloc.PoolID {
 	if m == nil || m.byRow[row] == 0 {
 		return alloc.PoolID{}
@@ -128,8 +128,8 @@ func (m *poolMap) poolOf(row int) alloc.PoolID {
 	return m.spans[id].pool
 }
 
-// last is the private pool used last before a row; a made-up one if there is
-// none.
+// last returns the private pool used last before a row; a made-up one if there
+// is none.
 func (m *poolMap) last(row int) alloc.PoolID {
 	for i := row - 1; m != nil && i >= 0; i-- {
 		if p := m.poolOf(i); p != (alloc.PoolID{}) {
@@ -142,8 +142,8 @@ func (m *poolMap) last(row int) alloc.PoolID {
 // madeUp is the first part of the ids of pools that had to be inferred.
 const madeUp = 1 << 40
 
-// options are the changes that would explain a conflict: the segment that the
-// trace used, or the one that the engine used, belongs to another pool.
+// options returns the changes that would explain a conflict: the segment that
+// the trace used, or the one that the engine used, belongs to another pool.
 func (m *poolMap) options(c *conflict) []*poolMap {
 	if m == nil || c == nil {
 		return nil
@@ -183,7 +183,7 @@ func (m *poolMap) options(c *conflict) []*poolMap {
 	return out
 }
 
-// with is the map with some segments moved to a pool.
+// with returns the map with some segments moved to a pool.
 func (m *poolMap) with(pool alloc.PoolID, ids ...int) *poolMap {
 	n := *m
 	n.guess = maps.Clone(m.guess)
@@ -218,8 +218,8 @@ func (m *poolMap) usedBy(id, row int) bool {
 	return false
 }
 
-// candidates are the pools a segment could belong to: those already inferred,
-// those the file names, and a new one.
+// candidates returns the pools a segment could belong to: those already
+// inferred, those the file names, and a new one.
 func (m *poolMap) candidates() []alloc.PoolID {
 	var out []alloc.PoolID
 	n := uint64(0)
@@ -242,7 +242,7 @@ func (m *poolMap) candidates() []alloc.PoolID {
 	return append([]alloc.PoolID{{First: madeUp, Second: n + 1}}, out...)
 }
 
-// inferred is the number of segments whose pool is a guess.
+// inferred returns the number of segments whose pool is a guess.
 func (m *poolMap) inferred() int {
 	if m == nil {
 		return 0

@@ -73,7 +73,7 @@ type wait struct {
 	stream uint64
 }
 
-// count is how many calls there will be, but for a few.
+// count returns how many calls there will be, but for a few.
 func (r *reader) count() int {
 	n := len(r.flushes)
 	for i := range r.rows.Len() {
@@ -145,8 +145,8 @@ func (r *reader) call(i int) int {
 	return next
 }
 
-// late is the row from which on the frees completed in a call were waited for
-// by the call itself: they were not done when it began.
+// late returns the row from which on the frees completed in a call were waited
+// for by the call itself: they were not done when it began.
 func (r *reader) late(i, end int) int {
 	waited := r.waited
 	if n, _ := slices.BinarySearch(waited, i); n < len(waited) && waited[n] < end {

@@ -94,8 +94,9 @@ func (f *reservations) packed(memory uint64) bool {
 	return memory <= f.memory && f.length(f.tight, f.memory)-f.length(f.tight, memory) < unit
 }
 
-// possible are the sizes of the device below memory under which segments would
-// be packed alike. They differ in how many addresses are left at the end of one.
+// possible returns the sizes of the device below memory under which segments
+// would be packed alike. They differ in how many addresses are left at the end
+// of one.
 func (f *reservations) possible() []uint64 {
 	const step = alloc.SmallSegment / 9 * 8
 	var out []uint64
@@ -105,8 +106,8 @@ func (f *reservations) possible() []uint64 {
 	return out
 }
 
-// spans are the addresses of the segments that are there before the first event,
-// on a device with so much memory.
+// spans returns the addresses of the segments that are there before the first
+// event, on a device with so much memory.
 func (f *reservations) spans(memory uint64) []alloc.Span {
 	out := make([]alloc.Span, len(f.first))
 	for i, r := range f.first {
@@ -120,7 +121,8 @@ func (f *reservations) spans(memory uint64) []alloc.Span {
 	return out
 }
 
-// length is how many addresses a segment has on a device with so much memory.
+// length returns how many addresses a segment has on a device with so much
+// memory.
 func (f *reservations) length(large bool, memory uint64) uint64 {
 	if memory == math.MaxUint64 {
 		return math.MaxUint64
@@ -220,7 +222,7 @@ func (f *reservations) unmapping(addr, size uint64) {
 	}
 }
 
-// find is the last segment that begins at or below an address, or -1.
+// find returns the last segment that begins at or below an address, or -1.
 func (f *reservations) find(addr uint64) int {
 	i, found := slices.BinarySearchFunc(f.live, addr, func(r *reservation, a uint64) int { return cmp.Compare(r.base, a) })
 	if !found {

@@ -28,7 +28,7 @@ func newRows(t *trace.Trace) *rows {
 	return r
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (r *rows) Len() int {
 	if r.kept != nil {
 		return len(r.kept)
@@ -36,7 +36,7 @@ func (r *rows) Len() int {
 	return r.trace.Events.Len()
 }
 
-// event is the number of a row's event in the trace.
+// event returns the number of a row's event in the trace.
 func (r *rows) event(i int) int {
 	if r.kept != nil {
 		return int(r.kept[i])
@@ -44,7 +44,7 @@ func (r *rows) event(i int) int {
 	return i
 }
 
-// At is a row as package recorded wants it.
+// At returns a row as package recorded wants it.
 func (r *rows) At(i int) recorded.Event {
 	i = r.event(i)
 	e := &r.trace.Events
@@ -53,7 +53,7 @@ func (r *rows) At(i int) recorded.Event {
 	}
 }
 
-// Action is the action of a row.
+// Action returns the action of a row.
 func (r *rows) Action(i int) trace.Action { return r.trace.Events.Action.At(r.event(i)) }
 
 func (r *rows) addr(i int) uint64         { return r.trace.Events.Addr.At(r.event(i)) }
@@ -62,8 +62,8 @@ func (r *rows) stack(i int) trace.StackID { return r.trace.Events.Stack.At(r.eve
 func (r *rows) isMalloc(i int) bool  { return isMalloc(r.Action(i)) }
 func (r *rows) isRelease(i int) bool { return isRelease(r.Action(i)) }
 
-// cutFree is the address of a block whose free was requested just before the
-// first row and completed in it; 0 if the trace does not begin so.
+// cutFree returns the address of a block whose free was requested just before
+// the first row and completed in it; 0 if the trace does not begin so.
 func (r *rows) cutFree() uint64 {
 	if r.Len() > 0 && r.Action(0) == alloc.ActionFreeCompleted {
 		return r.addr(0)

@@ -37,7 +37,7 @@ func (m engineRun) String() string {
 		m.memory>>20, m.conf, m.fraction, m.streams, m.late, m.ring, m.ends, m.waits, m.seed)
 }
 
-// limit is the cap that was in force, 0 for none.
+// limit returns the cap that was in force, 0 for none.
 func (m engineRun) limit(t *testing.T) uint64 {
 	t.Helper()
 	fraction := m.fraction

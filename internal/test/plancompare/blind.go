@@ -66,7 +66,7 @@ func Predicted() (map[string]Prediction, error) {
 // Alone reports whether a run had the GPU for itself.
 func (f Fields) Alone() bool { return f["alone"] == true }
 
-// Conf is the allocator's settings, empty for the defaults.
+// Conf returns the allocator's settings, empty for the defaults.
 func (f Fields) Conf() string {
 	s, _ := f["conf"].(string)
 	return s
@@ -145,7 +145,7 @@ func (f Fields) Options() ([][2]string, error) {
 	return out, nil
 }
 
-// text is a JSON value as a flag has it.
+// text returns a JSON value as a flag has it.
 func text(v any) string {
 	if f, ok := v.(float64); ok {
 		return strconv.FormatFloat(f, 'f', -1, 64)

@@ -17,7 +17,8 @@ type Cover struct {
 	PlannedBytes, RecordedBytes, CommonBytes int64
 }
 
-// Share is the part of the bytes that is common, of the side that has more.
+// Share returns the part of the bytes that is common, of the side that has
+// more.
 func (c Cover) Share() float64 {
 	if most := max(c.PlannedBytes, c.RecordedBytes); most > 0 {
 		return float64(c.CommonBytes) / float64(most)

@@ -28,8 +28,8 @@ func TestRecordingsGiveMeasuredPeaks(t *testing.T) {
 	}
 }
 
-// others is what the run took beside the allocator. Not every recording says
-// which op a tensor is of, but the plan of the run does.
+// others returns what the run took beside the allocator. Not every recording
+// says which op a tensor is of, but the plan of the run does.
 func others(t *testing.T, run *Run) ledger.Externals {
 	j, err := run.Job()
 	if err != nil {
