@@ -26,7 +26,7 @@ func written(err error) error {
 	return failure{fmt.Errorf("writing the result: %w", err)}
 }
 
-// style tells how text for the standard output may be dressed up.
+// style says how text for standard output may be formatted.
 func (s stdio) style() text.Style {
 	f, ok := s.out.(*os.File)
 	return text.Style{Bold: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}

@@ -55,7 +55,7 @@ type Analysis struct {
 	categories *categories
 }
 
-// New finds the steps of a trace. program is what its annotations tell.
+// New finds the steps of a trace. program has its annotations.
 func New(index *timeline.Lifetimes, program *timeline.Annotations) *Analysis {
 	t := index.Trace
 	a := &Analysis{Trace: t, Exact: index.Exact, lives: newBlockIndex(index), stacks: newStackFacts(t)}

@@ -172,7 +172,7 @@ func (s *sequence) rangesWith(ranges int, of func(k int) (begin, end int)) []int
 	return count
 }
 
-// recurring tells of each token whether it occurs in some of the steps, and
+// recurring reports for each token whether it occurs in some of the steps, and
 // whether in all.
 func (s *sequence) recurring(steps []Step) (seen, always []bool) {
 	count := s.rangesWith(len(steps), func(k int) (begin, end int) { return steps[k].Begin, steps[k].End })

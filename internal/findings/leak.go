@@ -27,7 +27,7 @@ type Leak struct {
 	Blocks int
 	Steps  int   // complete ones
 	KeptIn []int // positions in Steps.List of those that left something behind
-	// FreedBytes of Bytes are freed after the last step; AtEnd tells that the
+	// FreedBytes of Bytes are freed after the last step; AtEnd says that the
 	// program did not allocate any more once it began to free them.
 	FreedBytes uint64
 	AtEnd      bool

@@ -58,7 +58,7 @@ func newPhases(t *trace.Trace, program *timeline.Annotations, l *blockIndex, f *
 		switch f.kind(b.stack) {
 		case stackModule, stackBackward, stackRecompute:
 			if p.inOptimizer(int(b.born)) {
-				p.ranges = nil // the whole step runs inside: the ranges tell nothing
+				p.ranges = nil // the whole step runs inside: the ranges say nothing
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// frameMark is what a frame alone tells about where the program is.
+// frameMark is what a frame alone shows of where the program is.
 type frameMark uint16
 
 const (

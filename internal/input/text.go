@@ -52,7 +52,7 @@ func wideOrder(head []byte) binary.ByteOrder {
 }
 
 // plainText decompresses a text and makes it clean UTF-8. Of a long one it is
-// the end; cut tells that something before it is left out already.
+// the end; cut says that something before it is left out already.
 func (r reader) plainText(name string, head []byte, source io.Reader, cut bool) ([]byte, error) {
 	text, dropped, err := r.unpackText(source)
 	if err != nil {

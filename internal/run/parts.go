@@ -14,7 +14,7 @@ func (r *Run) Start() *start.State {
 	return s
 }
 
-// Annotations returns what the annotations tell about the program's course.
+// Annotations returns what the annotations say about the program.
 func (r *Run) Annotations() *timeline.Annotations {
 	a, _ := r.annotations.get(context.Background(), func() (*timeline.Annotations, error) {
 		return timeline.NewAnnotations(r.Trace), nil
@@ -30,14 +30,14 @@ func (r *Run) Outline() *timeline.Timeline {
 	return l
 }
 
-// History is the course of the totals.
+// History has the totals over time.
 type History struct {
 	Timeline *timeline.Timeline // with block sizes if the trace replays
 	Peaks    *timeline.Peaks
 	Moments  *timeline.Moments
 }
 
-// History returns the course of the totals. The error is the context's.
+// History returns the totals over time. The error is the context's.
 func (r *Run) History(ctx context.Context) (*History, error) {
 	return r.history.get(ctx, func() (*History, error) {
 		h := &History{}

@@ -19,7 +19,8 @@ type Run struct {
 	Trace *trace.Trace
 	// Facts are what the recorder wrote beside the trace; nil if nothing.
 	Facts *recorder.Facts
-	// Progress is told now and then how many events are replayed; it may be nil.
+	// Progress is called now and then with the number of events replayed; it may
+	// be nil.
 	// It must be set before the first part is asked for.
 	Progress func(done, total int)
 

@@ -11,7 +11,7 @@ import (
 // the latest before it, so that later events are never earlier.
 type Clock struct {
 	// First and Last are the times of the first and the last event;
-	// trace.NoTime if the file does not tell.
+	// trace.NoTime if the file does not say.
 	First, Last int64
 
 	times  *trace.Column[int64]

@@ -107,7 +107,7 @@ func holds(e *trace.Event, addr uint64) bool {
 	return addr == e.Addr || addr > e.Addr && addr-e.Addr < e.Size
 }
 
-// MatchStacks tells for each stack of a trace whether one of its frames, as
+// MatchStacks reports for each stack of a trace whether one of its frames, as
 // "file:line function", matches. Each frame is looked at once.
 func MatchStacks(t *trace.Trace, re *regexp.Regexp) []bool {
 	frames := make([]bool, t.Stacks.NumFrames())

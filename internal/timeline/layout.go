@@ -234,7 +234,7 @@ func (w *layoutWalk) unmap(i int32, from, to uint64) {
 	}
 }
 
-// finalSpaces takes what the file tells of the segments at the end: their kind,
+// finalSpaces takes what the file says of the segments at the end: their kind,
 // and the stack of those that are older than the trace.
 func (w *layoutWalk) finalSpaces() {
 	if w.line.Trace.Partial { // they are those of a later moment

@@ -220,7 +220,7 @@ func (w *lifeWalk) final(s *trace.Segment) {
 	at := s.Address
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
-		if b.Address != 0 { // old files do not tell
+		if b.Address != 0 { // old files do not say
 			at = b.Address
 		}
 		id, ok := w.at[at]

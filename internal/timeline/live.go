@@ -19,7 +19,7 @@ type Live struct {
 
 // LiveHolder is a call stack and its active blocks at one moment.
 type LiveHolder struct {
-	Stack     trace.StackID // trace.NoStack if the file does not tell
+	Stack     trace.StackID // trace.NoStack if the file does not say
 	Size      uint64        // of the blocks; 0 unless Live.Sized
 	Requested uint64
 	Blocks    int
@@ -30,7 +30,7 @@ type LiveHolder struct {
 // first.
 //
 // Blocks that were there before the first event have a stack only if they are
-// there at the end as well: nothing else in a file tells it.
+// there at the end as well: nothing else in a file has it.
 func (l *Timeline) LiveAt(events ...int) []*Live {
 	order := make([]int, len(events))
 	for i := range order {
@@ -135,7 +135,7 @@ func (w *liveWalk) findLasting() {
 		at := t.Segments[i].Address
 		for j := range t.Segments[i].Blocks {
 			b := &t.Segments[i].Blocks[j]
-			if b.Address != 0 { // old files do not tell
+			if b.Address != 0 { // old files do not say
 				at = b.Address
 			}
 			if b.State != alloc.Inactive {

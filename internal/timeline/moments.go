@@ -12,7 +12,7 @@ type Moment struct {
 	Annotation *string `json:"annotation"`
 }
 
-// Moments tells when and where in a program the events of its trace are.
+// Moments finds when and where in a program the events of its trace are.
 type Moments struct {
 	trace       *trace.Trace
 	annotations *Annotations

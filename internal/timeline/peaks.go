@@ -9,7 +9,7 @@ import (
 type Peak struct {
 	Value  uint64
 	Event  int    // -1: before the first event
-	Time   int64  // trace.NoTime if the file does not tell
+	Time   int64  // trace.NoTime if the file does not say
 	Totals Totals // at that moment
 }
 
@@ -36,7 +36,7 @@ type Peaks struct {
 	Last Totals // after the last event
 
 	// First and End are the times of the earliest and the latest event;
-	// trace.NoTime if the file does not tell.
+	// trace.NoTime if the file does not say.
 	First, End int64
 	Unordered  int // events with an earlier time than the one before
 	OOMs       []EventTotals

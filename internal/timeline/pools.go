@@ -9,11 +9,11 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Events of PyTorch 2.11 do not tell their pool, but the segments at the end
+// Events of PyTorch 2.11 do not have their pool, but the segments at the end
 // do. A segment that is there at the end had its pool from its segment_alloc
 // on, and all that happened inside it belongs to that pool. The reservation of
 // an expandable segment belongs to one pool for good, so the runs that are
-// mapped at the end tell for their addresses at any time.
+// mapped at the end decide for their addresses at any time.
 
 // poolIndex knows which segments have a known pool.
 type poolIndex struct {

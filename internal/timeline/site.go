@@ -68,7 +68,7 @@ func SiteOf(t *trace.Trace, id trace.StackID) (Site, bool) {
 func (s Site) String() string { return s.text(Frame.String, Frame.String) }
 
 // Fit is String in at most n characters as far as leaving out names of
-// functions goes: first the user's, which the line tells, then all.
+// functions goes: first the user's, which have the line, then all.
 func (s Site) Fit(n int) string {
 	for _, text := range []string{s.String(), s.text(Frame.String, Frame.place)} {
 		if len([]rune(text)) <= n {
@@ -145,7 +145,7 @@ func (f Frame) place() string {
 // longFile is the length from which the name of a file is shortened.
 const longFile = 36
 
-// native tells frames of compiled code from those of Python.
+// native reports whether a frame is of compiled code, not Python.
 func (f Frame) native() bool {
 	switch path.Ext(f.Filename) {
 	case ".py":
@@ -156,7 +156,7 @@ func (f Frame) native() bool {
 	return f.Filename == "" || f.Filename == "??" || f.Line == 0
 }
 
-// library tells code that the user did not write: installed packages, Python's
+// library reports whether the user did not write the code: installed packages, Python's
 // own, and what torch.compile generates.
 func (f Frame) fromLibrary() bool {
 	for _, part := range []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/inductor/", "/torchinductor_", "/pytorch/torch/"} {
@@ -169,7 +169,7 @@ func (f Frame) fromLibrary() bool {
 
 func (f Frame) user() bool { return !f.native() && !f.fromLibrary() }
 
-// plumbing tells frames that stand between any call and its allocation.
+// plumbing reports whether a frame stands between any call and its allocation.
 func (f Frame) plumbing() bool {
 	switch f.Name {
 	case "_call_impl", "_wrapped_call_impl", "decorate_context", "__torch_dispatch__":

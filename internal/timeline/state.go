@@ -112,7 +112,7 @@ func (s *State) add(seg *trace.Segment) {
 }
 
 // Fragmentation holds the fractions in which people speak of it; each is from
-// 0 to 1, or -1 if there is nothing to divide by or the file does not tell.
+// 0 to 1, or -1 if there is nothing to divide by or the file does not say.
 type Fragmentation struct {
 	Cached        float64 // (reserved - allocated) / reserved
 	InactiveSplit float64 // inactive_split / reserved

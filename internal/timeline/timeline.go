@@ -116,7 +116,7 @@ func (c *Cursor) Next() bool {
 	return true
 }
 
-// Pool returns the pool of the event, if the file tells it: by the event or by
+// Pool returns the pool of the event, if the file has it: by the event or by
 // the segment, as far as that is there at the end.
 func (c *Cursor) Pool() (alloc.PoolID, bool) { return c.pools.poolOf(&c.Event, &c.line.Trace.Events) }
 

@@ -10,7 +10,7 @@ func (f Frame) User() bool { return f.user() }
 func (f Frame) Native() bool { return f.native() }
 
 // OwnPath returns the frames of a stack that tell where in the user's program an
-// allocation was made, outermost first: the program's own frames, as own tells
+// allocation was made, outermost first: the program's own frames, as own says
 // for each frame, and at the end the place where the memory was asked for, if
 // that is in a library.
 func OwnPath(t *trace.Trace, id trace.StackID, own []bool) []trace.FrameID {

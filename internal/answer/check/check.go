@@ -62,7 +62,7 @@ type Report struct {
 type Result struct {
 	Rule  string   `json:"rule"`
 	Unit  string   `json:"unit"`
-	Value *float64 `json:"value"` // nil if the file does not tell it as one number
+	Value *float64 `json:"value"` // nil if it is not one number in the file
 	Bound float64  `json:"bound"`
 	// Passed is nil if the file cannot tell.
 	Passed *bool  `json:"passed"`

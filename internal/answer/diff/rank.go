@@ -79,7 +79,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	return r, ctx.Err()
 }
 
-// use has the fragmentation told by block sizes or by requested sizes.
+// use chooses block sizes or requested sizes for the fragmentation.
 func (r *Rank) use(sizes string) {
 	used, known := r.atPeak.Allocated, r.PeakAllocated != nil
 	if sizes == RequestedSizes {

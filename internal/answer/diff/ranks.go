@@ -4,7 +4,7 @@ import "fmt"
 
 // Ranks is the comparison of several ranks.
 type Ranks struct {
-	// Sizes says what peaks and cached memory are told by: block sizes, or
+	// Sizes says what peaks and cached memory are measured in: block sizes, or
 	// requested ones if most ranks do not know them.
 	Sizes string  `json:"sizes"`
 	Ranks []*Rank `json:"ranks"`

@@ -84,7 +84,7 @@ func (m *importer) text(id trace.StringID) trace.StringID {
 }
 
 // allFrames imports every frame of the file, also those of stacks that are in
-// no side: they tell how far lines moved.
+// no side: they show how far lines moved.
 func (m *importer) allFrames() []trace.FrameID {
 	out := make([]trace.FrameID, m.from.Stacks.NumFrames())
 	for i := range out {

@@ -24,8 +24,8 @@ type Case struct {
 	Device int      // that it is about; -1 if not known
 	Reason string   // why that device, if there was a choice
 	About  []string // what there is
-	// Loaded is the run of the snapshot's device; nil has it loaded when the file
-	// is added. Progress is told of its replay then; it may be nil.
+	// Loaded is the run of the snapshot's device; if nil, it is loaded when the
+	// file is added. Progress is called during its replay; it may be nil.
 	Loaded   *run.Run
 	Progress func(done, total int)
 	Notes    []string // what is to be said about that
@@ -81,7 +81,7 @@ func (c *Case) failed() int {
 	return c.Device
 }
 
-// AddFile adds what a file tells and nothing else did.
+// AddFile adds what is in a file and nowhere else.
 func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 	c.Name, c.Kind = in.Name, in.Kind
 	if in.Snapshot != nil {

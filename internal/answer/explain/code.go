@@ -227,7 +227,7 @@ func (c *coder) allocateEarly() error {
 	return err
 }
 
-// lasts tells of stacks whether what they allocate is state, which could as well
+// lasts reports for stacks whether what they allocate is state, which could as well
 // be made at the beginning: not the work of one step after the other.
 func (c *coder) lasts() map[trace.StackID]bool {
 	out := map[trace.StackID]bool{}
@@ -265,7 +265,7 @@ func (c *coder) long(l *life) bool {
 	return i < len(steps) && steps[i].End <= l.freed
 }
 
-// amongTransient tells of each life whether some transient tensor, one that has
+// amongTransient reports for each lifetime whether some transient tensor, one that has
 // gone within a step or between two, is there when it begins.
 func (c *coder) amongTransient() []bool {
 	out := make([]bool, len(c.lives))

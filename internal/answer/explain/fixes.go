@@ -98,7 +98,7 @@ func (e *explainer) giveUpPools() {
 }
 
 // worthwhile is how many times more a request must be than what has to be freed
-// for it: who can free as much as they ask for does not need to be told.
+// for it: a program that can free as much as it asks for is no news.
 const worthwhile = 2
 
 // free looks for the tensors whose memory would have made one piece.

@@ -11,7 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// A file does not tell everything. What it leaves open may decide between two
+// A file does not say everything. What it leaves open may decide between two
 // verdicts; then both are named.
 
 // open adds a verdict that may be the right one.

@@ -15,7 +15,7 @@ const (
 	Setting       = "setting"
 	Fragmentation = "fragmentation"
 	None          = "none"
-	Unknown       = "unknown" // a request failed, and what is given does not tell why
+	Unknown       = "unknown" // a request failed, and the input does not say why
 )
 
 // How sure a verdict is.
@@ -52,7 +52,7 @@ type Report struct {
 	Health    *Health           `json:"health"` // of a run in which nothing failed
 	// Arithmetic goes through the numbers of a message or a dump.
 	Arithmetic []string `json:"arithmetic"`
-	// Record are the lines with which the next run tells more; empty if there
+	// Record are the lines with which the next run shows more; empty if there
 	// is a snapshot.
 	Record []string `json:"record"`
 	Notes  []string `json:"notes"`

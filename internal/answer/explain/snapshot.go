@@ -182,7 +182,7 @@ func (e *explainer) setLimit(l limitRange) {
 	}
 }
 
-// conditions returns those of the recorded run under a limit.
+// conditions returns the conditions of the recorded run under a limit.
 func (e *explainer) conditions(limit uint64) replay.Conditions {
 	s := e.program.Settings
 	s.PerProcessMemoryFraction = 1 // the limit stands for it
@@ -199,7 +199,7 @@ func lastOOM(t *trace.Trace) int {
 	return -1
 }
 
-// fromMessage returns the request that a message tells of, for a file without a
+// fromMessage returns the request that a message is about, for a file without a
 // failed request. The message gives the segment, not the tensor.
 func (e *explainer) fromMessage() *replay.Call {
 	m := e.Message

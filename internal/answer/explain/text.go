@@ -55,7 +55,7 @@ func newReport() *Report {
 	}
 }
 
-// textEvidence is what the texts tell of the moment of the failure. Nil is
+// textEvidence is what the texts say about the moment of the failure. Nil is
 // unknown.
 type textEvidence struct {
 	Input
@@ -96,7 +96,7 @@ func (a *textEvidence) alternative(verdict, format string, args ...any) {
 	a.report.Alternatives = append(a.report.Alternatives, Alternative{verdict, "if " + fmt.Sprintf(format, args...)})
 }
 
-// collect joins what the texts tell.
+// collect joins what the texts say.
 func (a *textEvidence) collect() {
 	a.believed()
 	if o := a.Message; o != nil {
@@ -360,5 +360,5 @@ func surelyMore(x, y units.Range) bool { return x.Low > y.High }
 // surelyFits reports whether x is at most y, whatever they are.
 func surelyFits(x, y units.Range) bool { return x.High <= y.Low }
 
-// unbounded tells a size that is only known to be absurd.
+// unbounded reports whether all that is known of a size is that it is absurd.
 func unbounded(r *units.Range) bool { return r != nil && r.High == math.MaxUint64 }

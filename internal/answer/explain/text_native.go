@@ -119,7 +119,7 @@ func (a *textEvidence) over(need, there units.Range, capped bool) {
 	a.memoryFix(need, there, capped)
 }
 
-// deviceFreeText tells of a device that had room.
+// deviceFreeText says what the device itself had free.
 func (a *textEvidence) deviceFreeText() string {
 	if !a.report.UnderCap || a.free == nil {
 		return ""

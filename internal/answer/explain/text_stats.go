@@ -146,7 +146,7 @@ func sizeText(r *units.Range) string {
 	return units.Size(r.Mid)
 }
 
-// health is what a dump tells of a run in which nothing failed.
+// health is what a dump says of a run in which nothing failed.
 func (a *textEvidence) health() {
 	reserved, allocated := a.value("reserved_bytes.all.peak"), a.value("allocated_bytes.all.peak")
 	if reserved == nil || allocated == nil {
@@ -204,7 +204,7 @@ func (a *textEvidence) dumpLines() {
 	}
 }
 
-// counterLine tells what the counters say.
+// counterLine adds what the counters say.
 func (a *textEvidence) counterLine(source string) {
 	var said []string
 	count := func(key, text string) {

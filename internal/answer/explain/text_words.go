@@ -333,7 +333,7 @@ func (a *textEvidence) advice() {
 	}
 }
 
-// record gives the lines with which the next run tells more.
+// record gives the lines with which the next run shows more.
 func (a *textEvidence) record() {
 	if o := a.Message; o != nil {
 		switch {

@@ -18,14 +18,13 @@ import (
 // sense: it may be needed, but it is what is missing.
 const normalExternal = 1 << 30
 
-// failedRequest is the request that is explained, and what can be tried about
-// it.
+// failedRequest is the request to explain, with the state around it.
 type failedRequest struct {
 	program    *replay.Program
 	conditions replay.Conditions // of the recorded run
 	rules      alloc.Rules       // under their settings
 	event      int               // of the request; the number of events if it is not among them
-	holdAt     int               // where a run is held for it
+	holdAt     int               // the event at which a run is paused for it
 	call       replay.Call
 
 	live, pending    uint64 // before the request; pending is not in live
@@ -34,10 +33,10 @@ type failedRequest struct {
 
 	deviceFree, deviceTotal *uint64 // as far as they are known
 	device                  uint64  // what it had for PyTorch; 0 if unknown
-	deviceBefore            uint64  // until then, or what was reserved if others took it since
+	deviceBefore            uint64  // before that, or what was reserved if others took it since
 	earlier                 int     // failed requests before this one
 
-	held       *replay.Paused  // behind the failed request: PyTorch has flushed
+	held       *replay.Paused  // after the failed request: PyTorch has flushed
 	after      []alloc.Segment // the state there
 	reserved   uint64          // there
 	free       freeMemory
@@ -45,7 +44,7 @@ type failedRequest struct {
 	fits       bool // a cached block would serve it there
 }
 
-// freeMemory is cached memory by who may use it.
+// freeMemory sums free memory by who may use it.
 type freeMemory struct {
 	inPools, onStreams      uint64 // in any private pool; on any other stream than the request's
 	all, largest            uint64
@@ -91,7 +90,7 @@ func newFailedRequest(ctx context.Context, p *replay.Program, c replay.Condition
 	return f, f.request(m)
 }
 
-// request makes the request that failed and looks at what it leaves.
+// request makes the failed request and takes the state after it.
 func (f *failedRequest) request(m *replay.Paused) error {
 	failed := m.Request(f.call)
 	var oom *alloc.OutOfMemoryError
@@ -105,8 +104,7 @@ func (f *failedRequest) request(m *replay.Paused) error {
 	return nil
 }
 
-// again holds the run and makes the request once more, after the conditions
-// have changed.
+// again makes the request once more under changed conditions.
 func (f *failedRequest) again(ctx context.Context) error {
 	m, err := f.hold(ctx, f.conditions)
 	if err != nil {
@@ -131,7 +129,7 @@ func holdEvent(p *replay.Program, event int) int {
 }
 
 // hold runs up to the request. The device has what it had then, and was as full
-// before: what it refused made PyTorch flush its cache.
+// before: its refusals made PyTorch flush the cache.
 func (f *failedRequest) hold(ctx context.Context, c replay.Conditions) (*replay.Paused, error) {
 	m, err := f.program.Hold(ctx, f.whole(c), f.holdAt)
 	if err == nil && f.device > 0 {
@@ -158,7 +156,7 @@ func reservedAt(t *trace.Trace, start *start.State, event int) (reserved, peak u
 	return reserved, peak
 }
 
-// countFree sorts the cached memory by who may use it.
+// countFree sorts free memory by who may use it.
 func (f *failedRequest) countFree() {
 	raise := func(sum, largest *uint64, size uint64) {
 		*sum += size
@@ -200,7 +198,7 @@ func (f *failedRequest) countFree() {
 	}
 }
 
-// available is what there is for PyTorch: a limit, or the device.
+// available is the memory that PyTorch may use: a limit, or the device.
 type available struct {
 	bytes uint64
 	cap   bool // the limit decides
@@ -220,7 +218,7 @@ func (f *failedRequest) availableUnder(limit uint64) (available, bool) {
 	return r, known
 }
 
-// cause finds the first verdict that applies under a limit, 0 for none.
+// cause returns the first verdict that applies under a limit, 0 for none.
 func (f *failedRequest) cause(ctx context.Context, limit uint64) (verdict, why string, err error) {
 	there, known := f.availableUnder(limit)
 	need := f.live + f.rounded
@@ -266,14 +264,14 @@ func (f *failedRequest) wouldFitAlone(need uint64) bool {
 	return f.deviceTotal != nil && need+normalExternal <= *f.deviceTotal
 }
 
-// whole returns the conditions for a run from the beginning on that device.
+// whole returns the conditions of a run from the beginning on that device.
 func (f *failedRequest) whole(c replay.Conditions) replay.Conditions {
 	c.DeviceMemory = f.deviceBefore
 	return c
 }
 
-// servedAfter holds the run before the request, lets something happen and makes
-// it.
+// servedAfter pauses the run before the request, makes a change, and reports
+// whether the request is then served.
 func (f *failedRequest) servedAfter(ctx context.Context, c replay.Conditions, change func(*replay.Paused) error) (served bool, err error) {
 	m, err := f.hold(ctx, c)
 	if err != nil {
@@ -290,7 +288,7 @@ func (f *failedRequest) servedAfter(ctx context.Context, c replay.Conditions, ch
 	return err == nil, err
 }
 
-// passes runs the whole recording under some conditions and tells whether it
+// passes runs the whole recording under some conditions and reports whether it
 // gets past the failure. Requests that failed before it in the recording may
 // fail again: the program went on then.
 func (f *failedRequest) passes(ctx context.Context, c replay.Conditions) (bool, *replay.Outcome, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
 )
 
-// Dump is what a dump of memory_stats() tells.
+// Dump is what a dump of memory_stats() says.
 type Dump struct {
 	Device *int                   `json:"device"`
 	Label  *string                `json:"label"`

@@ -14,7 +14,7 @@ func (c *collector) miss(what, format string, args ...any) {
 	c.out.Missing = append(c.out.Missing, Missing{what, fmt.Sprintf(format, args...)})
 }
 
-// missing says what the file does not tell and what follows from that.
+// missing says what the file lacks and what follows from that.
 func (c *collector) missing() {
 	t, n := c.trace, c.trace.Events.Len()
 	if tr := c.file.Truncated; tr != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Snapshot is what a memory snapshot tells about one device.
+// Snapshot is what a memory snapshot says about one device.
 type Snapshot struct {
 	Format        string     `json:"format"`
 	Compression   *string    `json:"compression"`
@@ -46,7 +46,7 @@ type Snapshot struct {
 	HolderCount   int           `json:"stack_count"`
 }
 
-// Truncated tells how far a file goes that ends early.
+// Truncated says how far a file that ends early goes.
 type Truncated struct {
 	ReadBytes int64  `json:"read_bytes"`
 	Where     string `json:"where"`
@@ -64,7 +64,7 @@ type Device struct {
 	AllocatedBytes uint64 `json:"allocated_bytes"`
 }
 
-// Steps are the steps of the program, as its annotations tell.
+// Steps are the steps of the program, from its annotations.
 type Steps struct {
 	Annotation string `json:"annotation"`
 	Complete   int    `json:"complete"`
@@ -80,7 +80,7 @@ type Replay struct {
 	Notes             []string `json:"notes"`
 }
 
-// Missing is something that the file does not tell.
+// Missing is something that the file lacks.
 type Missing struct {
 	What string `json:"what"`
 	Text string `json:"text"`
@@ -189,7 +189,7 @@ func (c *collector) devices() {
 	}
 }
 
-// course tells what the program did and when.
+// course adds what the program did and when.
 func (c *collector) course() {
 	c.out.Actions = c.peaks.Actions
 	c.out.Annotations = append(c.out.Annotations, c.program.Names()...)

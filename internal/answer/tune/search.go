@@ -26,7 +26,7 @@ type Options struct {
 	Budget time.Duration
 	// Workers is how many runs are made at once; 0 is one for each core.
 	Workers int
-	// Progress is told now and then how many settings were evaluated.
+	// Progress is called now and then with the number of settings evaluated.
 	Progress func(evaluated int)
 }
 

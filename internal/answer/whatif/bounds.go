@@ -17,7 +17,7 @@ const (
 	Given    = "given"    // by whoever asks
 	Recorded = "recorded" // the recorder wrote it into the file
 	Inferred = "inferred" // from what the events show
-	None     = "none"     // nothing tells of one, or it was switched off
+	None     = "none"     // none is known, or it was switched off
 )
 
 // Bound is a cap on memory and where it comes from.
@@ -179,7 +179,7 @@ func memoryOf(r *run.Run, peaks *timeline.Peaks) Memory {
 func inferredMemory(peaks *timeline.Peaks) Memory {
 	for _, o := range peaks.OOMs {
 		bytes := o.Event.Addr + o.Totals.Reserved
-		if o.Event.Addr == 0 || bytes < o.Event.Addr { // the file does not tell, or nonsense
+		if o.Event.Addr == 0 || bytes < o.Event.Addr { // the file does not say, or nonsense
 			continue
 		}
 		bytes = max(bytes, peaks.Reserved.Value)

@@ -22,7 +22,7 @@ const (
 	mapRows    = 16 // about so many, if the segments are small enough for them
 	labelWidth = 96 // a narrower segment has no label
 	leastWidth = 5  // narrower segments are put together
-	hitWidth   = 9  // narrower blocks do not tell what they are
+	hitWidth   = 9  // narrower blocks have no tooltip
 )
 
 // The states beside the categories of live blocks.
@@ -48,7 +48,7 @@ type segmentMap struct {
 
 type label struct{ X, Y, Text string }
 
-// hit is a block that tells what it is.
+// hit is a block with a tooltip.
 type hit struct{ X, Y, Width, Title string }
 
 // bar is a size to the scale of the map.
@@ -71,7 +71,7 @@ type mapDrawing struct {
 	scale   float64 // units for a byte
 	paths   map[string]*strings.Builder
 	pinned  map[uint64]bool
-	blocks  []placedBlock // wide enough to tell what they are
+	blocks  []placedBlock // wide enough for a tooltip
 	out     *segmentMap
 
 	outlines, marks strings.Builder
@@ -316,7 +316,7 @@ func className(class string) string {
 	return text.CategoryText(class)
 }
 
-// hits has the widest blocks tell what they are when somebody points at them.
+// hits gives the widest blocks a tooltip.
 func (w *mapDrawing) hits() {
 	slices.SortStableFunc(w.blocks, func(a, b placedBlock) int { return cmp.Compare(b.Size, a.Size) })
 	for _, b := range w.blocks[:min(len(w.blocks), w.detail.hits)] {

@@ -107,7 +107,7 @@ func (s *subject) category(life int32) string {
 	return string(c)
 }
 
-// site returns where a life was allocated; empty if the file does not tell.
+// site returns where a life was allocated; empty if the file does not say.
 func (s *subject) site(id trace.StackID) string {
 	site, ok := timeline.SiteOf(s.trace, id)
 	if !ok {

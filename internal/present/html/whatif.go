@@ -14,7 +14,7 @@ import (
 type whatIf struct {
 	Bounds  []string
 	Results []result
-	Needs   bool // some result tells the limit it needs
+	Needs   bool // some result has the limit it needs
 	Width   int  // of the bars
 	Legend  []string
 	Left    string

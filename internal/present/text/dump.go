@@ -70,7 +70,7 @@ func (p *page) dump(d *stats.Dump) {
 	p.dumpMissing(d)
 }
 
-// dumpCounters tells what is not in the table.
+// dumpCounters prints what is not in the table.
 func (p *page) dumpCounters(d *stats.Dump) {
 	var said []string
 	for _, c := range []struct{ key, name string }{

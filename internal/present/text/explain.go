@@ -225,7 +225,7 @@ func (e *explanation) health() {
 	}
 }
 
-// stack writes a call stack: the places that tell most, or all of it.
+// stack writes a call stack: the places that say most, or all of it.
 func (e *explanation) stack(frames []timeline.Frame, site timeline.Site, lead string) {
 	if len(frames) == 0 {
 		e.line("%s(no call stack in the file)", lead)

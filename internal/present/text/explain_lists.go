@@ -173,7 +173,7 @@ func (e *explanation) notes() {
 	}
 }
 
-// record are the lines with which the next run tells more.
+// record are the lines with which the next run shows more.
 func (e *explanation) record() {
 	if len(e.report.Record) == 0 {
 		return

@@ -38,7 +38,7 @@ type program struct {
 	finalPools []alloc.PoolID // private ones that are there when the recording ends
 }
 
-// reader dresses the calls of a trace with what its events tell about them.
+// reader adds what the events show to the calls of a trace.
 type reader struct {
 	program
 	trace *trace.Trace

@@ -223,7 +223,7 @@ func (r *runner) shift(addr uint64) uint64 {
 	return addr + uint64(r.device)*deviceStep
 }
 
-// clock tells the time of an op in each pass.
+// clock computes the time of an op in each pass.
 type clock struct {
 	*program
 	rng    *rand.Rand

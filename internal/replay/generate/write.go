@@ -30,7 +30,7 @@ type Options struct {
 	Devices int // with the same program; 0 is one
 	Seed    uint64
 
-	// Progress is told now and then how much of the work is done.
+	// Progress is called now and then with how much of the work is done.
 	Progress func(done, total int64)
 }
 

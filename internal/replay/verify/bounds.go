@@ -9,7 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// watched is the recorded device, watched for what its answers tell about the
+// watched is the recorded device, watched for what its answers show of the
 // limit. The device answers by the recording; every request it serves shows
 // that the limit allowed it, every one it refuses that the limit did not,
 // unless the device had no room.

@@ -10,7 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
-// The garbage collector works only under a limit, which no file tells, and what
+// The garbage collector works only under a limit, which is in no file, and what
 // it releases looks like what a refused request releases (spec 16).
 
 // collected plays a trace again that goes through without a limit, if something

@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
 
-// deviceMemory is what the events tell about the device's memory.
+// deviceMemory is what the events show of the device's memory.
 type deviceMemory struct {
 	peak uint64 // the most that was reserved
 	// ooms are the rows of failed requests and what the device had for the
@@ -43,7 +43,7 @@ func newDeviceMemory(r *rows, start *start.State) *deviceMemory {
 	return out
 }
 
-// near is what the device had about the time of a row: at the next failed
+// near is what the device had around a row: at the next failed
 // request, or else at the last one. Other processes may have changed it in
 // between.
 func (m *deviceMemory) near(row int) (bytes uint64, known bool) {

@@ -58,7 +58,7 @@ type playConfig struct {
 	reserved []alloc.Span // the addresses of expandable segments at the start
 	memory   *deviceMemory
 	limit    uint64 // 0: none; the recorded refusals decide
-	atMost   uint64 // the limit is this or less; 0: nothing tells
+	atMost   uint64 // the limit is this or less; 0 if unknown
 	pools    *poolMap
 	waited   []int // see recorded.Config
 	sizes    bool  // of blocks are noted
@@ -204,7 +204,7 @@ func (p *player) step() error {
 
 // flushedBefore decides whether memory released in events i to j, just before
 // an allocation, was released by a call of its own and not by the allocation.
-// If stacks tell they decide: a release inside malloc has the allocation's.
+// Stacks decide if there are any: a release inside malloc has the allocation's.
 // Otherwise an allocation that finds a cached block does not release anything.
 func (p *player) flushedBefore(i, j int) bool {
 	for k := i; k < j; k++ {

@@ -10,12 +10,12 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
 
-// Events of PyTorch 2.11 do not tell their pool. Segments that are still there
+// Events of PyTorch 2.11 do not have their pool. Segments that are still there
 // at the end do; the pools of others are inferred (spec 16): all allocations in
 // a segment share its pool, and an allocation that passes over a fitting free
 // block belongs to another pool than the block.
 
-// poolMap tells the pool of every allocation and release of a trace. The nil
+// poolMap has the pool of every allocation and release of a trace. The nil
 // map says the default pool for all.
 type poolMap struct {
 	spans []span
@@ -28,7 +28,7 @@ type poolMap struct {
 type span struct {
 	addr, size uint64
 	pool       alloc.PoolID
-	known      bool // the file tells the pool
+	known      bool // the file has the pool
 	freed      int  // which run of releases it went in, from 1 on; 0 if it stayed
 }
 

@@ -66,7 +66,7 @@ const unlimited = 256 << 30
 
 func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m *deviceMemory) *reservations {
 	f := &reservations{trace: t, start: start, rules: alloc.RulesOf(s), least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
-	// How long segments are tells where others begin.
+	// The length of segments shows where others begin.
 	const walks = 3
 	for range walks {
 		memory := f.memory

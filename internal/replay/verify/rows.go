@@ -81,7 +81,7 @@ func (r *rows) atOnce(i int) bool {
 	return x <= trace.EmptyStack || y <= trace.EmptyStack || x == y
 }
 
-// isCall tells the events that stand for a call from those it causes.
+// isCall reports whether an event stands for a call, and is not caused by one.
 func isCall(a trace.Action) bool {
 	return a == alloc.ActionFreeRequested || a == alloc.ActionSnapshot || isMalloc(a)
 }

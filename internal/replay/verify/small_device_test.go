@@ -19,7 +19,7 @@ import (
 )
 
 // engineRun is a random program on a simulated device that runs out of memory:
-// all that a snapshot does not tell, and the truth to compare with.
+// all that a snapshot does not say, and the truth to compare with.
 type engineRun struct {
 	memory   uint64
 	conf     string

@@ -20,12 +20,12 @@ type Options struct {
 	Start *start.State
 	// NoSizes leaves the sizes of blocks out: they take 4 bytes for each event.
 	NoSizes bool
-	// Progress is told now and then how many events of the trace are done.
+	// Progress is called now and then with the number of events done.
 	Progress func(done, total int)
 }
 
 // Verified is a trace that went through the engine, and what the engine knows
-// of it that the trace does not tell.
+// of it that the trace does not show.
 type Verified struct {
 	Trace  *trace.Trace
 	Start  *start.State
@@ -45,7 +45,7 @@ type Verified struct {
 func (v *Verified) Program() *replay.Program { return v.program() }
 
 // Run replays a trace under its own settings and compares every event and the
-// final segments. What the file does not tell is recovered: the state at the
+// final segments. What the file lacks is recovered: the state at the
 // beginning, the limit, the pools, the sizes of blocks.
 //
 // The error is the context's, or says why the state at the beginning cannot be
@@ -149,7 +149,7 @@ func newVerifier(t *trace.Trace, o Options) *verifier {
 	v.found = findReservations(t, v.start, v.settings, v.memory)
 	v.config = playConfig{start: v.start, settings: v.settings, memory: v.memory, sizes: !o.NoSizes}
 	v.config.setDevice(v.found, v.found.memory)
-	v.config.settings.PerProcessMemoryFraction = 1 // of a device that nobody knows: the answers tell the limit
+	v.config.settings.PerProcessMemoryFraction = 1 // of an unknown device: the answers show the limit
 	if slices.ContainsFunc(t.Segments, func(s trace.Segment) bool { return s.Pool != alloc.PoolID{} }) {
 		v.config.pools = newPoolMap(v.rows, v.start)
 	}
@@ -199,7 +199,7 @@ func (v *verifier) result(p *player) *replay.Result {
 	return r
 }
 
-// requestedKnown reports whether a file tells what was requested: old ones do
+// requestedKnown reports whether a file has requested sizes: old ones do
 // not.
 func requestedKnown(segments []alloc.Segment) bool {
 	active := false

@@ -45,7 +45,7 @@ type BlindCase struct {
 	PeakAllocated uint64 `json:"peak_allocated"`
 	PeakReserved  uint64 `json:"peak_reserved"`
 	PeakRequested uint64 `json:"peak_requested"`
-	// DeviceUsed is what mem_get_info told at the end. It is about the run only if
+	// DeviceUsed is what mem_get_info said at the end. It is about the run only if
 	// that had the GPU for itself.
 	DeviceUsed uint64 `json:"device_used"`
 }

@@ -9,7 +9,7 @@ import (
 
 // Every recording, run through the engine, gives the peaks that PyTorch
 // measured in that run: the recordings are whole, and so is what they are
-// compared by. Where the driver puts the segments they do not tell; that is what
+// compared by. Where the driver puts the segments they do not say; that is what
 // the model says.
 func TestRecordingsGiveMeasuredPeaks(t *testing.T) {
 	for _, run := range all(t) {
