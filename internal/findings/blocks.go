@@ -43,7 +43,7 @@ func newBlockIndex(index *timeline.Lifetimes) *blockIndex {
 	}
 	live, events := l.before, &index.Trace.Events
 	for i := range l.live {
-		id := index.LifeOf(i)
+		id := index.BlockOf(i)
 		if l.known(id) {
 			switch events.Action.At(i) {
 			case alloc.ActionAlloc:

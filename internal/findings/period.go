@@ -115,7 +115,7 @@ func (s *sequence) earliest(begin []int32, l *blockIndex) []int32 {
 	for _, live := range l.live[s.events[begin[0]]:s.events[begin[n-1]]] {
 		peak = max(peak, live)
 	}
-	room := uint64(atRest * float64(peak-min(peak, low)))
+	margin := uint64(atRest * float64(peak-min(peak, low)))
 	// What lies further before the first round is set-up.
 	from := max(0, begin[0]-2*median(lengths))
 	type firsts struct {
@@ -137,7 +137,7 @@ func (s *sequence) earliest(begin []int32, l *blockIndex) []int32 {
 		x.piece = k + 1
 		x.at = append(x.at, i)
 		// Rest may rise from one round to the next.
-		if l.levelAt(int(s.events[i])) <= max(levels[max(k-1, 0)], levels[min(int(k), n-1)])+room {
+		if l.levelAt(int(s.events[i])) <= max(levels[max(k-1, 0)], levels[min(int(k), n-1)])+margin {
 			x.rested++
 		}
 	}
@@ -205,8 +205,8 @@ func (x *family) leavesInside(outer *family, l *blockIndex, seq *sequence) bool 
 		// Memory that only ever grows is not left for the outer round: it
 		// would be gone in the next.
 		low := max(rounds[j].low, rounds[j+1].low)
-		room := uint64(atRest * float64(rounds[j].high-rounds[j].low))
-		if l.levelAt(int(seq.events[x.begin[i]])) > low+room {
+		margin := uint64(atRest * float64(rounds[j].high-rounds[j].low))
+		if l.levelAt(int(seq.events[x.begin[i]])) > low+margin {
 			left++
 		}
 	}

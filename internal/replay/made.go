@@ -72,7 +72,7 @@ type ExternalRange struct {
 // Started makes a program of NewProgram run in a process that has run a kernel
 // before ([sim.Config]) and in which others take addresses too. The ranges are
 // in the order of their calls.
-func (p *Program) Started(others []ExternalRange) { p.started, p.external = true, others }
+func (p *Program) Started(external []ExternalRange) { p.started, p.external = true, external }
 
 // Beside returns a copy of a program of NewProgram with one more tensor, the last
 // by number, which is allocated before all others and stays. Calls and their

@@ -43,7 +43,7 @@ func NewLifetimes(l *Timeline) *Lifetimes {
 	n := l.Trace.Events.Len()
 	w := lifeWalk{
 		Lifetimes: &Lifetimes{Trace: l.Trace, Exact: l.Exact, byEvent: make([]int32, n), replaced: map[int32]int32{}},
-		line:      l, at: make(map[uint64]int32, 1024), pools: l.pools.walk(), poolIDs: map[alloc.PoolID]uint16{},
+		timeline:  l, byAddress: make(map[uint64]int32, 1024), pools: l.pools.walk(), poolIDs: map[alloc.PoolID]uint16{},
 	}
 	// Without events the state is all there is, and it has the sizes.
 	w.Exact = w.Exact || n == 0 && !l.Trace.Partial
@@ -60,10 +60,10 @@ func NewLifetimes(l *Timeline) *Lifetimes {
 // lifeWalk is the state of NewLives.
 type lifeWalk struct {
 	*Lifetimes
-	line    *Timeline
-	at      map[uint64]int32 // address -> active block
-	pools   poolWalk
-	poolIDs map[alloc.PoolID]uint16
+	timeline  *Timeline
+	byAddress map[uint64]int32 // address -> active block
+	pools     poolWalk
+	poolIDs   map[alloc.PoolID]uint16
 }
 
 // grow allocates columns for the blocks that the events allocate.
@@ -81,8 +81,8 @@ func (w *lifeWalk) grow(events *trace.Events) {
 
 // begin adds the blocks that are older than the trace.
 func (w *lifeWalk) begin() {
-	for i := range w.line.Start.Segments {
-		s := &w.line.Start.Segments[i]
+	for i := range w.timeline.Start.Segments {
+		s := &w.timeline.Start.Segments[i]
 		for _, b := range s.Blocks {
 			if b.State == alloc.Inactive {
 				continue
@@ -103,7 +103,7 @@ func (w *lifeWalk) begin() {
 }
 
 func (w *lifeWalk) addOlder(b olderBlock, size uint64, freed int32) {
-	w.at[b.addr] = int32(len(w.Born))
+	w.byAddress[b.addr] = int32(len(w.Born))
 	w.older = append(w.older, b)
 	w.Lifetimes.Older++
 	w.Lifetimes.pools = append(w.Lifetimes.pools, NoPoolKnown)
@@ -125,7 +125,7 @@ func (w *lifeWalk) beginPartial() {
 			continue
 		}
 		seen[e.Addr] = true
-		if _, ok := w.at[e.Addr]; ok || a == alloc.ActionAlloc {
+		if _, ok := w.byAddress[e.Addr]; ok || a == alloc.ActionAlloc {
 			continue
 		}
 		freed := int32(Never)
@@ -144,7 +144,7 @@ func (w *lifeWalk) event(i int32, events *trace.Events) {
 		w.alloc(i, events)
 	case alloc.ActionFreeRequested, alloc.ActionFreeCompleted:
 		addr := events.Addr.At(int(i))
-		id, ok := w.at[addr]
+		id, ok := w.byAddress[addr]
 		if !ok {
 			return // a contradiction
 		}
@@ -152,13 +152,13 @@ func (w *lifeWalk) event(i int32, events *trace.Events) {
 		w.Freed[id] = min(w.Freed[id], i)
 		if int(id) < w.Lifetimes.Older && w.Exact {
 			// The events have the sizes of blocks older than the trace.
-			if size := w.line.sizes.At(int(i)); size > 0 {
+			if size := w.timeline.sizes.At(int(i)); size > 0 {
 				w.Size[id] = size
 			}
 		}
 		if a == alloc.ActionFreeCompleted {
 			w.Gone[id] = i
-			delete(w.at, addr)
+			delete(w.byAddress, addr)
 		}
 	case alloc.ActionSegmentAlloc:
 		e := events.At(int(i))
@@ -168,16 +168,16 @@ func (w *lifeWalk) event(i int32, events *trace.Events) {
 
 func (w *lifeWalk) alloc(i int32, events *trace.Events) {
 	e := events.At(int(i))
-	if old, ok := w.at[e.Addr]; ok { // the file lacks its free
+	if old, ok := w.byAddress[e.Addr]; ok { // the file lacks its free
 		w.Freed[old] = min(w.Freed[old], i)
 		w.Gone[old] = i
 		w.replaced[i] = old
 	}
 	id := int32(len(w.Born))
-	w.at[e.Addr], w.byEvent[i] = id, id
+	w.byAddress[e.Addr], w.byEvent[i] = id, id
 	size := e.Size
 	if w.Exact {
-		size = w.line.sizes.At(int(i))
+		size = w.timeline.sizes.At(int(i))
 	}
 	w.add(i, Never, Never, size)
 	w.stacks = append(w.stacks, e.Stack)
@@ -223,7 +223,7 @@ func (w *lifeWalk) final(s *trace.Segment) {
 		if b.Address != 0 { // old files do not say
 			at = b.Address
 		}
-		id, ok := w.at[at]
+		id, ok := w.byAddress[at]
 		at += b.Size
 		if !ok || b.State == alloc.Inactive {
 			continue
@@ -244,7 +244,7 @@ func (w *lifeWalk) final(s *trace.Segment) {
 func (l *Lifetimes) Events() int { return len(l.byEvent) }
 
 // LifeOf returns the block that an event is about, or -1.
-func (l *Lifetimes) LifeOf(event int) int { return int(l.byEvent[event]) }
+func (l *Lifetimes) BlockOf(event int) int { return int(l.byEvent[event]) }
 
 // Replaced returns the block whose address an alloc event takes: the file lacks
 // its free.

@@ -119,7 +119,7 @@ func TestAlive(t *testing.T) {
 				}
 			}
 			for i := range n {
-				if id := lives.LifeOf(i); id >= 0 && lives.Address(id) != tr.Events.Addr.At(i) {
+				if id := lives.BlockOf(i); id >= 0 && lives.Address(id) != tr.Events.Addr.At(i) {
 					t.Fatalf("event %d is about %#x, not %#x", i, tr.Events.Addr.At(i), lives.Address(id))
 				}
 			}

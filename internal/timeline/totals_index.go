@@ -83,13 +83,13 @@ func (c *TotalsIndex) apply(level *Level, event int) {
 		if old, ok := c.lifetimes.replaced[int32(event)]; ok {
 			level.remove(c.lifetimes, int(old), event)
 		}
-		level.add(c.lifetimes, c.lifetimes.LifeOf(event))
+		level.add(c.lifetimes, c.lifetimes.BlockOf(event))
 	case alloc.ActionFreeRequested:
-		if i := c.lifetimes.LifeOf(event); i >= 0 && int(c.lifetimes.Freed[i]) == event {
+		if i := c.lifetimes.BlockOf(event); i >= 0 && int(c.lifetimes.Freed[i]) == event {
 			level.Allocated -= c.lifetimes.Size[i]
 		}
 	case alloc.ActionFreeCompleted:
-		if i := c.lifetimes.LifeOf(event); i >= 0 {
+		if i := c.lifetimes.BlockOf(event); i >= 0 {
 			level.remove(c.lifetimes, i, event)
 		}
 	case alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:

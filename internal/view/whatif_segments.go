@@ -63,7 +63,7 @@ func (r *pageRun) newVariant(m *replay.Paused, event int) *variant {
 	}
 	for _, l := range m.Live() {
 		if l.Event >= 0 {
-			owner[l.Address] = int32(r.lives.LifeOf(l.Event))
+			owner[l.Address] = int32(r.lives.BlockOf(l.Event))
 		} else if life, ok := older[l.Recorded]; ok {
 			owner[l.Address] = life
 		}

@@ -14,7 +14,7 @@ import (
 
 // code tries the changes of the program that what was found suggests. They come
 // after those that free a little, and before the settings.
-func (e *explainer) code(w *sideWork) error {
+func (e *explainer) code(w *findingsWork) error {
 	if e.failed == nil || !e.failed.reproduced || e.failed.program != e.program || e.event <= 0 {
 		return nil // without a replay up to the failure nothing can be tried
 	}

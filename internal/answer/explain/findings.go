@@ -9,17 +9,17 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// sideWork is what is found while the verdict is being looked for.
-type sideWork struct {
+// findingsWork computes the findings in the background.
+type findingsWork struct {
 	done     chan struct{}
 	analysis *findings.Analysis
 	found    *findings.Findings
 	err      error
 }
 
-// startFindings begins to look for findings.
-func (e *explainer) startFindings() *sideWork {
-	w := &sideWork{done: make(chan struct{})}
+// startFindings starts to compute the findings.
+func (e *explainer) startFindings() *findingsWork {
+	w := &findingsWork{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		if w.analysis, w.err = e.Run.Analysis(e.ctx); w.err == nil {
@@ -33,7 +33,7 @@ func (e *explainer) startFindings() *sideWork {
 const maxHolders = 100
 
 // join waits for the findings and adds them to the report.
-func (w *sideWork) join(e *explainer) error {
+func (w *findingsWork) join(e *explainer) error {
 	<-w.done
 	if w.err != nil {
 		return w.err

@@ -33,7 +33,7 @@ func said(t *testing.T, total, free, segment, live uint64) explain.Input {
 
 // What other processes hold decides between a device that is too small and one
 // that is not PyTorch's alone.
-func TestOutside(t *testing.T) {
+func TestExternal(t *testing.T) {
 	const live, request = 12 * gib, 6 * gib
 	for _, tt := range []struct {
 		name    string
@@ -116,9 +116,9 @@ func TestOthersCome(t *testing.T) {
 // Others hold nearly all of the device. Live bytes and request fit into what is
 // left, in one piece; but without the others a new segment would fit, and they
 // hold far more than what PyTorch holds in vain.
-func TestOutsideButFragmented(t *testing.T) {
+func TestExternalButFragmented(t *testing.T) {
 	s := &story{
-		name: "fragmented beside another process", room: 160 * mib, request: asks(60*mib, 0),
+		name: "fragmented beside another process", available: 160 * mib, request: asks(60*mib, 0),
 		setup: func(s *scenario.Scenario) { pin(s, 2, 60, 2, 0) },
 	}
 	w := way{device: true, input: func(_ *story, in *explain.Input) { *in = knows(deviceMemory) }}

@@ -27,11 +27,11 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 		Arithmetic: []string{}, Record: []string{}, Notes: whatif.RestsOn(e.program),
 	}
 	// Who holds the memory and what stands out is found on another core.
-	side := e.startFindings()
+	work := e.startFindings()
 	if err := e.explain(); err != nil {
 		return nil, err
 	}
-	if err := side.join(e); err != nil {
+	if err := work.join(e); err != nil {
 		return nil, err
 	}
 	e.believed()
@@ -409,8 +409,8 @@ func (e *explainer) summary(verdict, why string) string {
 	asked := fmt.Sprintf("A request for %s failed with %s live", units.Size(f.call.Size), units.Size(f.live))
 	need := f.live + f.rounded
 	together := fmt.Sprintf("%s: together %s", asked, units.Size(need))
-	room, known := f.availableUnder(e.limits.high)
-	between := room.cap && e.limits.low < e.limits.high // what the limit was is not known
+	have, known := f.availableUnder(e.limits.high)
+	between := have.cap && e.limits.low < e.limits.high // what the limit was is not known
 	there := "what the device had left"
 	switch {
 	case between:
@@ -418,24 +418,24 @@ func (e *explainer) summary(verdict, why string) string {
 		if e.report.BreakEven != nil {
 			there += fmt.Sprintf(", if it was %s or more", units.SizeUp(*e.report.BreakEven))
 		}
-	case room.cap:
-		there = "the limit of " + units.Size(room.bytes)
+	case have.cap:
+		there = "the limit of " + units.Size(have.bytes)
 	case known:
-		there = units.Size(room.bytes) + " that the device had for PyTorch"
+		there = units.Size(have.bytes) + " that the device had for PyTorch"
 	}
 	switch {
 	case verdict == Capacity && e.report.BreakEven != nil:
 		together += fmt.Sprintf(", which is more than a limit below %s allows; it was between %s and %s",
 			units.SizeUp(*e.report.BreakEven), units.Size(e.limits.low), units.Size(e.limits.high))
-	case !known || need <= room.bytes:
+	case !known || need <= have.bytes:
 	case between:
-		together += fmt.Sprintf(", and the limit was less than %s", units.Size(room.bytes+1))
+		together += fmt.Sprintf(", and the limit was less than %s", units.Size(have.bytes+1))
 	default:
-		together += fmt.Sprintf(", which is %s more than %s", units.Size(need-room.bytes), there)
+		together += fmt.Sprintf(", which is %s more than %s", units.Size(need-have.bytes), there)
 	}
 	switch verdict {
 	case Capacity:
-		if e.needAtLeast() > room.bytes {
+		if e.needAtLeast() > have.bytes {
 			return together + ". No allocator setting helps."
 		}
 		return together + "."
@@ -448,12 +448,12 @@ func (e *explainer) summary(verdict, why string) string {
 		switch {
 		case between:
 			text += fmt.Sprintf(", and less than the %s of a new segment are left", units.Size(f.segment))
-		case known && room.bytes >= f.reserved:
-			text += fmt.Sprintf(", and %s are left for a new segment of %s", units.Size(room.bytes-f.reserved), units.Size(f.segment))
+		case known && have.bytes >= f.reserved:
+			text += fmt.Sprintf(", and %s are left for a new segment of %s", units.Size(have.bytes-f.reserved), units.Size(f.segment))
 		}
 		return text + "."
 	}
-	if known && need > room.bytes {
+	if known && need > have.bytes {
 		return fmt.Sprintf("%s; but blocks are larger than what was asked for: %s.", together, why)
 	}
 	return fmt.Sprintf("%s, which fit into %s: %s.", asked, there, why)

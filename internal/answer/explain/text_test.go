@@ -276,8 +276,8 @@ func TestSameMoment(t *testing.T) {
 	}
 }
 
-// TestSide: what the recorder wrote down is exact, without a message too.
-func TestSide(t *testing.T) {
+// TestFacts: what the recorder wrote down is exact, without a message too.
+func TestFacts(t *testing.T) {
 	device, number := 0, func(n uint64) *uint64 { return &n }
 	facts := &recorder.Facts{
 		Reason: recorder.OOM, Device: &device, RequestBytes: number(1 << 30), SegmentBytes: number(1 << 30), DeviceFreeBytes: number(70 << 30),

@@ -12,7 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// normalOutside is how much memory PyTorch does not own in a process without
+// normalExternal is how much memory PyTorch does not own in a process without
 // anything unusual: a CUDA context took 0.61 GiB on an H200 and 0.47 to
 // 0.92 GiB on an A100. What NCCL and others take on top is not normal in this
 // sense: it may be needed, but it is what is missing.

@@ -36,8 +36,8 @@ func Diff(w io.Writer, d *diff.Diff, o DiffOptions) error {
 
 	stacks := len(d.Stacks)
 	if !o.Full {
-		room := shortLines - strings.Count(head.String(), "\n") - strings.Count(tail.String(), "\n")
-		stacks = min(d.Changed(), shortStacks, room/2)
+		lines := shortLines - strings.Count(head.String(), "\n") - strings.Count(tail.String(), "\n")
+		stacks = min(d.Changed(), shortStacks, lines/2)
 	}
 	p.w = w
 	p.printf("%s", head.String())

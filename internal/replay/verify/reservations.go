@@ -190,12 +190,12 @@ func (f *reservations) mapping(addr, size, stream uint64) {
 	if i < len(f.live) {
 		// A new segment would end where the next begins, or before.
 		r := f.live[i]
-		room := r.base - addr
+		gap := r.base - addr
 		length := f.length(home.large, f.least)
 		if f.memory != math.MaxUint64 {
 			length = max(length, f.length(home.large, f.memory))
 		}
-		if r.first != 0 && f.alike(r, home) && room < length && room%f.rules.Granule(r.home.large) == 0 {
+		if r.first != 0 && f.alike(r, home) && gap < length && gap%f.rules.Granule(r.home.large) == 0 {
 			r.base = addr
 			f.began[r.first] = addr
 			r.add(run)
@@ -243,16 +243,16 @@ func (f *reservations) bound(i int) {
 		return
 	}
 	r, next := f.live[i], f.live[i+1]
-	room := next.base - r.base
+	gap := next.base - r.base
 	if next.first != 0 && r.first == 0 && f.alike(next, r.home) {
 		return // perhaps one segment, see mapping
 	}
-	if room < f.length(r.home.large, f.least) {
+	if gap < f.length(r.home.large, f.least) {
 		return // the first of them begins lower than it shows
 	}
 	g := f.rules.Granule(r.home.large)
-	room = room / g * g
-	if memory := room - (room+8)/9; memory < f.memory {
+	gap = gap / g * g
+	if memory := gap - (gap+8)/9; memory < f.memory {
 		f.memory, f.tight = memory, r.home.large
 	}
 }
