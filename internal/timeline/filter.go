@@ -78,7 +78,7 @@ func (f Filter) For(t *trace.Trace) (*Matcher, error) {
 	return m, nil
 }
 
-// Matches reports whether the event passes at which a cursor stands.
+// Matches reports whether the event at a cursor passes.
 func (m *Matcher) Matches(c *Cursor) bool {
 	e := &c.Event
 	switch {

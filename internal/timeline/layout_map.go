@@ -7,15 +7,15 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 )
 
-// mapBuilder puts the map of one moment together.
+// mapBuilder assembles the map of one moment.
 type mapBuilder struct {
 	*Map
 	layout *Layout
 	exact  bool
 }
 
-// segments makes the segments, empty yet. The pieces of one reservation are one
-// segment; what is not mapped between them is there already.
+// segments makes the segments without blocks. The pieces of one reservation are
+// one segment, with the unmapped ranges between them.
 func (b *mapBuilder) segments(alive []*space, mapped []addressRange) {
 	byRange := map[int32]int{}
 	for _, p := range alive {
@@ -133,8 +133,8 @@ func (b *mapBuilder) place(pieces, used []MapBlock) []MapBlock {
 	return out
 }
 
-// gap adds what lies between two used blocks. Where only the requested sizes are
-// known, a gap that is too small for a block is the end of the one before it.
+// gap adds what lies between two used blocks. If only requested sizes are known,
+// a gap too small for a block is the end of the block before it.
 func (b *mapBuilder) gap(out []MapBlock, state BlockState, from, to uint64) []MapBlock {
 	if from >= to {
 		return out
@@ -146,7 +146,7 @@ func (b *mapBuilder) gap(out []MapBlock, state BlockState, from, to uint64) []Ma
 	return append(out, MapBlock{from, to - from, state, -1})
 }
 
-// close sums a segment up.
+// close sums up a segment.
 func (b *mapBuilder) close(s *MapSegment) {
 	for i := range s.Blocks {
 		if s.Blocks[i].State == BlockFree {

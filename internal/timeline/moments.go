@@ -19,13 +19,13 @@ type Moments struct {
 	first       int64 // earliest time; trace.NoTime if none is known
 }
 
-// NewMoments returns the moments of a trace whose earliest event has the time
-// first, as [Peaks].First has it.
+// NewMoments returns the moments of a trace; first is the time of its earliest
+// event, as in [Peaks].First.
 func NewMoments(t *trace.Trace, a *Annotations, first int64) *Moments {
 	return &Moments{trace: t, annotations: a, first: first}
 }
 
-// Event returns the moment of an event; -1 stands for before the first one.
+// Event returns the moment of an event; -1 is before the first.
 func (m *Moments) Event(event int) Moment {
 	time := int64(trace.NoTime)
 	if event >= 0 && event < m.trace.Events.Len() {

@@ -10,10 +10,10 @@ import (
 )
 
 // Events of PyTorch 2.11 do not have their pool, but the segments at the end
-// do. A segment that is there at the end had its pool from its segment_alloc
-// on, and all that happened inside it belongs to that pool. The reservation of
-// an expandable segment belongs to one pool for good, so the runs that are
-// mapped at the end decide for their addresses at any time.
+// do. A segment that exists at the end had its pool since its segment_alloc,
+// and everything inside it belongs to that pool. The reservation of an expandable
+// segment belongs to one pool for good, so the runs mapped at the end decide for
+// their addresses at any time.
 
 // poolIndex knows which segments have a known pool.
 type poolIndex struct {

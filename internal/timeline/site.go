@@ -35,8 +35,8 @@ func frame(t *trace.Trace, id trace.FrameID) Frame {
 }
 
 // Site is what a reader wants to see of a stack: where the allocation was made,
-// leaving out what every stack has, and which line of the user's own program
-// led there.
+// without the frames that every stack has, and which line of the user's own
+// program led there.
 type Site struct {
 	Inner, User Frame
 	HasUser     bool   // Inner may be the same frame
@@ -67,8 +67,8 @@ func SiteOf(t *trace.Trace, id trace.StackID) (Site, bool) {
 // String returns the site on one line, innermost first.
 func (s Site) String() string { return s.text(Frame.String, Frame.String) }
 
-// Fit is String in at most n characters as far as leaving out names of
-// functions goes: first the user's, which have the line, then all.
+// Fit is String, shortened towards n characters by leaving out names of
+// functions: first the user's, which has its line, then all.
 func (s Site) Fit(n int) string {
 	for _, text := range []string{s.String(), s.text(Frame.String, Frame.place)} {
 		if len([]rune(text)) <= n {
@@ -89,8 +89,8 @@ func (s Site) text(inner, outer func(Frame) string) string {
 	return text
 }
 
-// TellApart sets Via of sites that look the same, stacks being theirs: to the
-// innermost frame that another one does not have in its place.
+// TellApart sets Via of sites that look the same to the innermost frame in which
+// their stacks differ.
 func TellApart(t *trace.Trace, stacks []trace.StackID, sites []Site) {
 	for i := range sites {
 		if len(t.Stacks.Frames(stacks[i])) == 0 {
@@ -156,8 +156,8 @@ func (f Frame) native() bool {
 	return f.Filename == "" || f.Filename == "??" || f.Line == 0
 }
 
-// library reports whether the user did not write the code: installed packages, Python's
-// own, and what torch.compile generates.
+// library reports whether the user did not write the code: installed packages,
+// Python's own, and what torch.compile generates.
 func (f Frame) fromLibrary() bool {
 	for _, part := range []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/inductor/", "/torchinductor_", "/pytorch/torch/"} {
 		if strings.Contains(f.Filename, part) {

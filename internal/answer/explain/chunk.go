@@ -13,12 +13,12 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// pieces are what requests are tried in, most first: what fails in the most
-// fails in fewer.
+// pieces are the numbers of pieces that a request is tried in, most first: what
+// fails in many pieces fails in fewer.
 var pieces = []uint64{8, 2, 4}
 
-// makeSmaller makes the largest transient memory smaller: the request itself, or
-// what else the step has just now.
+// makeSmaller tries to make the largest transient memory smaller: the request
+// itself, or other memory of the step.
 func (c *coder) makeSmaller() error {
 	if c.event >= c.trace.Events.Len() {
 		return nil // where the request was made is not known
@@ -90,8 +90,8 @@ func (c *coder) recurs(stack trace.StackID, call []trace.FrameID, now []life) bo
 }
 
 // toCome returns how many more tensors of a stack the last complete step had at
-// once than there are now. Where none was complete a lone one is taken for all
-// there are, and of several nobody knows how many more follow.
+// once than there are now. If no step is complete, a single tensor is taken to be
+// all; with several, the number to come is unknown.
 func (c *coder) toCome(stack trace.StackID, now []life) int {
 	have := 0
 	for _, l := range now {

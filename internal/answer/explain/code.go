@@ -12,8 +12,8 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// code tries the changes of the program that what was found suggests. They come
-// after those that free a little, and before the settings.
+// code tries the changes of the program that the findings suggest. They come
+// after fixes that free a little, and before the settings.
 func (e *explainer) code(w *findingsWork) error {
 	if e.failed == nil || !e.failed.reproduced || e.failed.program != e.program || e.event <= 0 {
 		return nil // without a replay up to the failure nothing can be tried
@@ -227,8 +227,8 @@ func (c *coder) allocateEarly() error {
 	return err
 }
 
-// lasts reports for stacks whether what they allocate is state, which could as well
-// be made at the beginning: not the work of one step after the other.
+// lasts reports for each stack whether it allocates state, which could as well be
+// allocated at the beginning, and not the work of each step.
 func (c *coder) lasts() map[trace.StackID]bool {
 	out := map[trace.StackID]bool{}
 	in := map[trace.StackID]int{} // the step of the first
@@ -265,8 +265,8 @@ func (c *coder) long(l *life) bool {
 	return i < len(steps) && steps[i].End <= l.freed
 }
 
-// amongTransient reports for each lifetime whether some transient tensor, one that has
-// gone within a step or between two, is there when it begins.
+// amongTransient reports for each tensor whether some transient one, freed within
+// a step or between two, is allocated when it begins.
 func (c *coder) amongTransient() []bool {
 	out := make([]bool, len(c.lives))
 	latest := -1 // when the last of the transient ones so far goes

@@ -28,7 +28,7 @@ var remedies = []string{
 	"max_split_size_mb:512,garbage_collection_threshold:0.8,expandable_segments:True",
 }
 
-// fixes tries what could have been done.
+// fixes tries every kind of fix.
 func (e *explainer) fixes() error {
 	if err := e.emptyCache(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (e *explainer) emptyCache() error {
 	return nil
 }
 
-// giveUpPools looks at what private pools hold for nobody.
+// giveUpPools tries to release what private pools hold unused.
 func (e *explainer) giveUpPools() {
 	f := e.failed
 	there, known := f.availableUnder(e.limits.high)
@@ -265,8 +265,8 @@ func (e *explainer) lowerBound() (uint64, error) {
 	return m.Totals().Allocated + tightest.Round(e.failed.call.Size), nil
 }
 
-// smallestLimit is the lowest limit under which the recording passes with some
-// settings. o is what became of it under the limit that there was, or without one.
+// smallestLimit returns the lowest limit under which the recording passes with
+// some settings. o is its outcome under the limit of the run, or without one.
 func (e *explainer) smallestLimit(s settings.Settings, lower uint64, o *replay.Outcome) (uint64, error) {
 	if e.failed.earlier == 0 && e.event < e.trace.Events.Len() {
 		return e.program.SmallestLimit(e.ctx, s, lower, replay.Passed(o))
@@ -282,7 +282,7 @@ func ms(o *replay.Outcome) *float64 {
 	return &v
 }
 
-// advice looks at what PyTorch's message advises.
+// advice judges what PyTorch's message advises.
 func (e *explainer) advice(found []Fix) {
 	recorded := e.conditions(0).Settings
 	const conf = "expandable_segments:True"
@@ -320,7 +320,7 @@ func (e *explainer) moreMemory() error {
 	return nil
 }
 
-// memoryToPass is the lowest limit, or the least memory of a device without
+// memoryToPass returns the lowest limit, or the least memory of a device without
 // one, with which the recorded settings get past the failure.
 func (e *explainer) memoryToPass(capped bool) (uint64, error) {
 	r := bisect.New(e.failed.live+e.failed.rounded, 0, alloc.SegmentUnit)

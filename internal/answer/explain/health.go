@@ -83,8 +83,8 @@ func (e *explainer) healthy() error {
 	return nil
 }
 
-// atLeast raises the peaks to what the state of a file shows that ends within
-// its events.
+// atLeast raises the peaks to the final segments of a file that ends within its
+// events.
 func (h *Health) atLeast(s *timeline.State) {
 	h.PeakAllocated = max(h.PeakAllocated, s.Allocated)
 	if s.Reserved > h.PeakReserved {

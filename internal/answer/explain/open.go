@@ -20,9 +20,9 @@ func (e *explainer) open(verdict, format string, args ...any) {
 	e.report.Alternatives = append(e.report.Alternatives, Alternative{verdict, fmt.Sprintf(format, args...)})
 }
 
-// breakEven looks for another verdict at the lower end of what the limit may be,
-// and for the limit from which on it is v. The one that holds for more of the
-// range comes first where no more than that decides: capacity or fragmentation.
+// breakEven looks for another verdict at the lower end of the limit's range, and
+// for the limit from which on it is v. Between capacity and fragmentation, the
+// verdict that holds for more of the range comes first.
 func (e *explainer) breakEven(v string) error {
 	f := e.failed
 	at := func(limit uint64) (string, error) {
@@ -74,7 +74,7 @@ func (e *explainer) breakEven(v string) error {
 	}
 	e.report.BreakEven = &even
 	if v == Fragmentation && low == Capacity && even-e.limits.low > e.limits.high-even {
-		// More of what the limit may have been speaks for it.
+		// It holds for more of the range.
 		e.report.Verdict = low
 		e.open(v, "if the limit was %s or more", units.SizeUp(even))
 		return nil
@@ -83,9 +83,9 @@ func (e *explainer) breakEven(v string) error {
 	return nil
 }
 
-// roundedUp looks at sizes that a setting may have rounded up out of sight: that
-// of the request, of which the file has only the rounded size, and those of
-// blocks that are older than the first event.
+// roundedUp considers sizes of which the file has only the value after rounding
+// by a setting: that of the request, and those of blocks older than the first
+// event.
 func (e *explainer) roundedUp(v string) error {
 	f := e.failed
 	if least := f.leastRequest(); least < f.rounded {
@@ -116,8 +116,8 @@ func (e *explainer) roundedUp(v string) error {
 // tightest are the rules under which a request takes least.
 var tightest = alloc.RulesOf(alloc.Tightest())
 
-// leastRequest returns the least that a request takes that is rounded up to
-// this one.
+// leastRequest returns the least that a request can take if it was rounded up to
+// this size.
 func (f *failedRequest) leastRequest() uint64 { return tightest.Round(f.rules.LeastRequest(f.rounded)) }
 
 // needAtLeast returns what the live tensors and the request take under any

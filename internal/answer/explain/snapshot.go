@@ -26,7 +26,7 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 		ByLine: []LineHolder{}, ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{},
 		Arithmetic: []string{}, Record: []string{}, Notes: whatif.RestsOn(e.program),
 	}
-	// Who holds the memory and what stands out is found on another core.
+	// Holders and findings are computed on another core.
 	work := e.startFindings()
 	if err := e.explain(); err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 	return e.report, nil
 }
 
-// releasedAtStart says so if figures rest on a start from which something was
-// released.
+// releasedAtStart adds a note if figures rest on a start state from which
+// memory was released.
 func (e *explainer) releasedAtStart() {
 	start := e.program.Start.Reserved()
 	below := func(f Fix) bool { return f.SmallestLimit != nil && *f.SmallestLimit < start }
@@ -53,7 +53,7 @@ func (e *explainer) releasedAtStart() {
 	}
 }
 
-// explainer is one explanation in the making.
+// explainer builds one explanation.
 type explainer struct {
 	Input
 	ctx     context.Context
@@ -173,7 +173,7 @@ func (e *explainer) byText() error {
 	return nil
 }
 
-// setLimit says what the limit is taken for.
+// setLimit sets the limit that the explanation uses.
 func (e *explainer) setLimit(l limitRange) {
 	e.limits = l
 	e.report.Limit = Limit{Source: l.source}
@@ -246,7 +246,7 @@ func (e *explainer) findLimit() {
 	e.setLimit(l)
 }
 
-// refutes says why the limit that was given cannot have been; empty if it can.
+// refutes returns why the given limit is impossible, or "".
 func (e *explainer) refutes(shown whatif.Limit) string {
 	if !e.report.SelfCheck.Complete || shown.Min == nil {
 		return ""
@@ -261,8 +261,8 @@ func (e *explainer) refutes(shown whatif.Limit) string {
 	return ""
 }
 
-// atFirst returns a bound from below on the limit, by what was reserved before
-// the first event. A mapping may exceed the limit by less than a granule, as
+// atFirst returns a lower bound of the limit: what was reserved before the first
+// event. A mapping may exceed the limit by less than a granule, as
 // the limit is compared with the segment (spec 14 item 13).
 func (e *explainer) atFirst() uint64 {
 	bytes := e.program.Start.Reserved()
@@ -273,8 +273,8 @@ func (e *explainer) atFirst() uint64 {
 	return max(bytes, 1)
 }
 
-// fullDevice forgets a limit that was inferred if the device itself had no room
-// for the request: what it refused looks as if a limit had.
+// fullDevice drops an inferred limit if the device itself had no room for the
+// request: a refusal by the device looks like one by a limit.
 func (e *explainer) fullDevice() {
 	if e.limits.source == whatif.Inferred && e.failed.deviceFree != nil && *e.failed.deviceFree < e.failed.segment {
 		e.limits = limitRange{source: whatif.None}
@@ -357,7 +357,7 @@ func (e *explainer) evidence() {
 	}
 }
 
-// verdict decides, at both ends of what the limit may be.
+// verdict decides, at both ends of the limit's range.
 func (e *explainer) verdict() error {
 	f, r := e.failed, e.report
 	var v, why string

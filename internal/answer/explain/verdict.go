@@ -12,10 +12,10 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// normalExternal is how much memory PyTorch does not own in a process without
-// anything unusual: a CUDA context took 0.61 GiB on an H200 and 0.47 to
-// 0.92 GiB on an A100. What NCCL and others take on top is not normal in this
-// sense: it may be needed, but it is what is missing.
+// normalExternal is the memory that PyTorch does not own in an ordinary process:
+// a CUDA context took 0.61 GiB on an H200 and 0.47 to 0.92 GiB on an A100. What
+// NCCL and others take on top is not counted as normal: it may be needed, but it
+// is what is missing.
 const normalExternal = 1 << 30
 
 // failedRequest is the request to explain, with the state around it.
@@ -113,9 +113,9 @@ func (f *failedRequest) again(ctx context.Context) error {
 	return f.request(m)
 }
 
-// holdEvent returns the event at which a run is held so that the request of an
-// event is its next call. The frees that PyTorch waited for in that request
-// come behind it, but have earlier events.
+// holdEvent returns the event at which to pause a run so that the request of an
+// event is its next call. The frees that PyTorch waited for in that request come
+// after it, but have earlier events.
 func holdEvent(p *replay.Program, event int) int {
 	for i := p.Len() - 1; i >= 0; i-- {
 		if c := p.Call(i); c.Kind == replay.CallTry && c.Event == event {
@@ -138,7 +138,8 @@ func (f *failedRequest) hold(ctx context.Context, c replay.Conditions) (*replay.
 	return m, err
 }
 
-// reservedAt is what a trace has reserved after an event, and at most until then.
+// reservedAt returns what a trace has reserved after an event, and the peak until
+// then.
 func reservedAt(t *trace.Trace, start *start.State, event int) (reserved, peak uint64) {
 	for i := range start.Segments {
 		reserved += start.Segments[i].TotalSize
@@ -204,8 +205,8 @@ type available struct {
 	cap   bool // the limit decides
 }
 
-// availableUnder is what there is under a limit (0: none); unknown if neither a
-// limit nor the device is known.
+// availableUnder returns the memory available under a limit (0: none). It is
+// unknown if neither a limit nor the device is known.
 func (f *failedRequest) availableUnder(limit uint64) (available, bool) {
 	var r available
 	known := false
@@ -247,9 +248,8 @@ func (f *failedRequest) cause(ctx context.Context, limit uint64) (verdict, why s
 	return Fragmentation, "", nil
 }
 
-// crowdedOut reports whether others take more than a context, so much that a
-// new segment would fit without that, and more than what PyTorch itself holds
-// in vain.
+// crowdedOut reports whether others take so much beyond a context that a new
+// segment would fit without it, and more than PyTorch's own free memory.
 func (f *failedRequest) crowdedOut() bool {
 	if f.deviceTotal == nil || f.deviceFree == nil || *f.deviceTotal < f.reserved+*f.deviceFree+normalExternal {
 		return false
@@ -258,8 +258,8 @@ func (f *failedRequest) crowdedOut() bool {
 	return f.segment <= *f.deviceFree+excess && excess > f.free.all
 }
 
-// wouldFitAlone reports whether a need fits on the device if PyTorch had all of
-// it but a context.
+// wouldFitAlone reports whether need bytes would fit if PyTorch had all of the
+// device but a context.
 func (f *failedRequest) wouldFitAlone(need uint64) bool {
 	return f.deviceTotal != nil && need+normalExternal <= *f.deviceTotal
 }

@@ -64,9 +64,9 @@ func (w *watched) observe(e alloc.Event) {
 	}
 }
 
-// grown notes where an expandable segment is to grow. If enough is mapped there,
-// which the search for a cached block passed over, the driver is not asked; but
-// the limit is looked at before.
+// grown records where an expandable segment is to grow. If enough is mapped there
+// that the search for a free block passed over, the engine does not ask the
+// driver, but it checks the limit first.
 func (w *watched) grown(d alloc.Decision) {
 	switch d := d.(type) {
 	case alloc.Growth:
@@ -74,7 +74,7 @@ func (w *watched) grown(d alloc.Decision) {
 	}
 }
 
-// learn notes the answer to a request for so much of the device's memory.
+// learn records the driver's answer to a request for device memory.
 func (w *watched) learn(bytes uint64, err error) {
 	if err != nil {
 		w.refused = true
@@ -114,7 +114,7 @@ func (w *watched) Map(addr, size, granule uint64) error {
 }
 
 // Reserve makes no reservation for a mapping that the recording refuses: the
-// limit is looked at before.
+// engine checks the limit first.
 func (w *watched) Reserve(size, stream uint64) (uint64, error) {
 	if !w.NextIs(alloc.ActionSegmentMap) {
 		err := w.Refuse("addresses for stream %d", stream)

@@ -13,12 +13,12 @@ import (
 // The garbage collector works only under a limit, which is in no file, and what
 // it releases looks like what a refused request releases (spec 16).
 
-// collected plays a trace again that goes through without a limit, if something
-// was refused and a threshold for garbage is set: under a limit the collector
-// works, the sooner the lower it is. So the limit was high enough to keep it from
-// taking what stayed; and if none of those that are left is, there was none and
-// the device refused. What it does take was no flush, and tells nothing about the
-// limit.
+// collected replays a trace that goes through without a limit, if something was
+// refused and garbage_collection_threshold is set. Under a limit the collector
+// works, and the lower the limit, the sooner. So the limit was high enough to
+// keep it from releasing what stayed. If no limit in the range is, there was none
+// and the device refused. What the collector does release was no flush and says
+// nothing about the limit.
 func (v *verifier) collected(ctx context.Context, p *player) (*player, error) {
 	l := p.device.limit()
 	if l.Max == 0 || p.config.limit != 0 {
@@ -32,7 +32,7 @@ func (v *verifier) collected(ctx context.Context, p *player) (*player, error) {
 	return q, err
 }
 
-// collectedIn narrows the range of a limit down.
+// collectedIn narrows down the range of a limit.
 func (v *verifier) collectedIn(ctx context.Context, p *player, l *replay.Limit) (*player, error) {
 	best, err := v.under(ctx, p, l.Max)
 	if err != nil {

@@ -145,8 +145,8 @@ func (r *reader) call(i int) int {
 	return next
 }
 
-// late returns the row from which on the frees completed in a call were waited
-// for by the call itself: they were not done when it began.
+// late returns the first row of frees that the call itself waited for: they were
+// not complete when it began.
 func (r *reader) late(i, end int) int {
 	waited := r.waited
 	if n, _ := slices.BinarySearch(waited, i); n < len(waited) && waited[n] < end {
@@ -205,8 +205,8 @@ func (r *reader) add(c replay.Call, row int) {
 	r.calls.Add(c)
 }
 
-// addFailed is a request that failed. What would have been done with the memory
-// the trace does not show.
+// addFailed adds a request that failed. The trace does not show what the program
+// would have done with the memory.
 func (r *reader) addFailed(row int) {
 	pool, ok := r.routed[int32(row)]
 	if !ok {

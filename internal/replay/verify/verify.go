@@ -14,9 +14,9 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Options are what is known beside a trace, and who wants to know more.
+// Options are what is known beside a trace, and what the caller wants.
 type Options struct {
-	// Start is the state at the first event; nil has it found.
+	// Start is the state at the first event; if nil, Run finds it.
 	Start *start.State
 	// NoSizes leaves the sizes of blocks out: they take 4 bytes for each event.
 	NoSizes bool
@@ -33,8 +33,8 @@ type Verified struct {
 	// Sizes are those of blocks; nil unless every event came out again and they are
 	// wanted.
 	Sizes *Sizes
-	// OOMs tells of the first failed requests what was free at that moment, as far
-	// as the replay went.
+	// OOMs has what was free at the first failed requests, as far as the replay
+	// went.
 	OOMs []FreeAtOOM
 
 	program func() *replay.Program
@@ -199,8 +199,7 @@ func (v *verifier) result(p *player) *replay.Result {
 	return r
 }
 
-// requestedKnown reports whether a file has requested sizes: old ones do
-// not.
+// requestedKnown reports whether a file has requested sizes: old ones do not.
 func requestedKnown(segments []alloc.Segment) bool {
 	active := false
 	for _, s := range segments {
