@@ -56,7 +56,7 @@ func (p *progress) update(done, total int) {
 	p.done, p.total = done, total
 }
 
-// say is at for work of which the total is not known and what is counted changes.
+// say is update for work whose total is unknown and whose unit changes.
 func (p *progress) say(done int, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

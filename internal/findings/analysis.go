@@ -7,7 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Confidence says how well something is founded.
+// Confidence says how sure something is.
 type Confidence string
 
 // The degrees of confidence.
@@ -38,8 +38,8 @@ func weaker(a, b Confidence) Confidence {
 	return b
 }
 
-// Analysis is what the findings and holders of one trace are read from. It does
-// not change the trace and may be used from several goroutines.
+// Analysis computes the findings and holders of one trace. It does not change the
+// trace and is safe for use by several goroutines.
 type Analysis struct {
 	Trace *trace.Trace
 	// Exact reports whether bytes are sizes of blocks; otherwise they are what
@@ -64,12 +64,12 @@ func New(index *timeline.Lifetimes, program *timeline.Annotations) *Analysis {
 	return a
 }
 
-// Findings are what stands out in the course of the steps.
+// Findings are what stands out over the steps.
 type Findings struct {
 	Leaks  []Leak  // most bytes a step first
 	Spikes []Spike // largest first
-	// Transient is what the peak of an ordinary step is made of; nil if no
-	// step is complete.
+	// Transient is the part of an ordinary step's peak that does not stay; nil if
+	// no step is complete.
 	Transient *Transient
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// block is the life of one block. Events are positions in the trace.
+// block is the lifetime of one block. Events are positions in the trace.
 type block struct {
 	id    int32 // its number
 	size  uint64
@@ -25,10 +25,9 @@ const never = timeline.Never
 // alive reports whether the block is active after an event.
 func (b *block) alive(event int32) bool { return b.born <= event && event < b.gone }
 
-// blockIndex are the blocks of a trace in the order of their allocation, those
-// that are older than the trace first, and the active bytes they add up to.
-// Blocks that only their free shows are left out: nothing is known of their
-// beginning.
+// blockIndex has the blocks of a trace in the order of their allocation, those
+// older than the trace first, and the sums of active bytes. It leaves out blocks
+// of which the trace has only the free.
 type blockIndex struct {
 	index  *timeline.Lifetimes
 	older  int      // how many of them are older than the trace
@@ -60,7 +59,7 @@ func newBlockIndex(index *timeline.Lifetimes) *blockIndex {
 	return l
 }
 
-// known reports whether a life of the index is one of these blocks.
+// known reports whether a block of the index is one of these.
 func (l *blockIndex) known(id int) bool { return id >= 0 && (id < l.older || id >= l.index.Older) }
 
 // len returns the number of blocks.

@@ -34,11 +34,11 @@ type categories struct {
 	// sizes are those requested for parameters; gradients have the same.
 	sizes map[uint64]bool
 	// twins has for the blocks of the last step, from firstTwin on, their
-	// counterparts in the step before: the one that the same stack allocated as
-	// the so-many-th; -1 if there is none.
+	// counterparts in the step before: the block with the same stack and the same
+	// place in the order; -1 if there is none.
 	twins     []int32
 	firstTwin int32
-	// habits is for each stack what its blocks were for whose life is known.
+	// habits has for each stack what its blocks of known lifetime were for.
 	habits []habit
 }
 
@@ -137,15 +137,15 @@ func (c *categories) twin(b *block) (block, bool) {
 	return c.lives.block(int(c.twins[i])), true
 }
 
-// isParameter reports whether a block comes from set-up and is there as long as
-// the steps go.
+// isParameter reports whether a block comes from set-up and stays as long as the
+// steps go.
 func (c *categories) isParameter(b *block) bool {
 	n := len(c.steps.List)
 	return n > 0 && int(b.born) < c.steps.List[0].Begin && c.lasts(b) && c.phases.stacks.kinds[b.stack] != stackModule
 }
 
-// lasts reports whether a block is there to the end of the last complete step,
-// or of the trace if none is.
+// lasts reports whether a block stays to the end of the last complete step, or of
+// the trace if no step is complete.
 func (c *categories) lasts(b *block) bool {
 	n := c.steps.Complete()
 	if n == 0 {
@@ -188,7 +188,7 @@ func (c *categories) categoryOf(b *block) verdict {
 		return verdict{Unknown, Guess} // after the steps
 	}
 	if b.freed == never {
-		// The trace ends before it tells, but the step before may.
+		// The trace ends too early to decide, but the step before may.
 		if twin, ok := c.twin(b); ok && twin.freed != never {
 			v := c.within(&twin, step-1)
 			return verdict{v.category, weaker(v.confidence, Likely)}
@@ -197,7 +197,7 @@ func (c *categories) categoryOf(b *block) verdict {
 	return c.within(b, step)
 }
 
-// within is for a block of a step.
+// within decides for a block of a step.
 func (c *categories) within(b *block, step int) verdict {
 	switch c.phases.phaseAt(int(b.born), b.stack) {
 	case phaseOptimizer:
@@ -213,8 +213,8 @@ func (c *categories) within(b *block, step int) verdict {
 	return c.forward(b, step)
 }
 
-// older returns a block whose allocation the trace does not have. If the ring
-// of events overflowed the file still has its stack.
+// older decides for a block whose allocation the trace does not have. If the
+// ring of events overflowed, the file still has its stack.
 func (c *categories) older(b *block) verdict {
 	if b.stack <= trace.EmptyStack || !c.lasts(b) {
 		return verdict{Unknown, Guess}
@@ -250,7 +250,7 @@ func (c *categories) optimizer(b *block, step int) verdict {
 	case b.gone != never && int(b.gone) < end:
 		return verdict{Temporaries, Certain}
 	}
-	return verdict{OptimizerState, Guess} // the trace ends before it tells
+	return verdict{OptimizerState, Guess} // the trace ends too early to decide
 }
 
 func (c *categories) backward(b *block, step int) verdict {
@@ -283,7 +283,7 @@ func (c *categories) backward(b *block, step int) verdict {
 	return verdict{Temporaries, Guess}
 }
 
-// forward returns a block that the program itself allocated, mostly in a
+// forward decides for a block that the program itself allocated, mostly in a
 // module.
 func (c *categories) forward(b *block, step int) verdict {
 	s := c.steps.List[step]
@@ -319,8 +319,8 @@ func (c *categories) forward(b *block, step int) verdict {
 	return verdict{Activations, Likely} // a result that the program held
 }
 
-// byHabit is for a block whose end the trace does not have: what the others of
-// its stack were for.
+// byHabit decides for a block whose end the trace does not have, by what the
+// others of its stack were for.
 func (c *categories) byHabit(b *block) verdict {
 	if h := c.habits[b.stack]; h.temporaries > h.activations {
 		return verdict{Temporaries, Guess}
@@ -328,7 +328,7 @@ func (c *categories) byHabit(b *block) verdict {
 	return verdict{Activations, Guess}
 }
 
-// withoutStacks has only the optimizer to go by.
+// withoutStacks decides by the optimizer alone.
 func (c *categories) withoutStacks(b *block, step int) verdict {
 	begins := c.phases.optimizer[step]
 	switch {
@@ -341,7 +341,7 @@ func (c *categories) withoutStacks(b *block, step int) verdict {
 }
 
 // Category returns what one block is for. Blocks are numbered as in
-// timeline.Lives: those older than the trace first, then one for each alloc
+// timeline.Lifetimes: those older than the trace first, then one for each alloc
 // event, in order.
 func (a *Analysis) Category(block int) (Category, Confidence) {
 	a.once.Do(func() { a.categories = newCategories(a) })
@@ -350,9 +350,9 @@ func (a *Analysis) Category(block int) (Category, Confidence) {
 	return v.category, v.confidence
 }
 
-// Life returns what a life is for. Of lives that only their end shows nothing is
-// known, and the analysis does not have them.
-func (a *Analysis) Life(lives *timeline.Lifetimes, i int) (Category, Confidence) {
+// CategoryOf returns what block i of lifetimes is for. Blocks of which the trace
+// has only the free are unknown.
+func (a *Analysis) CategoryOf(lives *timeline.Lifetimes, i int) (Category, Confidence) {
 	block := i
 	if i >= lives.Older-lives.Found {
 		block -= lives.Found

@@ -216,8 +216,8 @@ func (x *family) cover(seq *sequence) {
 	x.covers, x.since = float64(sum)/float64(max(all, 1)), float64(sum)/float64(max(since, 1))
 }
 
-// mainMatter reports whether a loop may be what the program is about: it
-// trains, or most of what is allocated from its beginning on belongs to it.
+// mainMatter reports whether a loop may be the program's main loop: it trains, or
+// most of what is allocated from its beginning on belongs to it.
 func (x *family) mainMatter(l *blockIndex, seq *sequence) bool {
 	return (x.trains || x.since >= halfOfIt) && x.frees(l, seq)
 }
@@ -257,10 +257,10 @@ func (x *family) runsThrough(other *family) bool {
 	return float64(hit) >= oftenEnough*float64(len(outer.begin)-1)
 }
 
-// join makes one round of those that lead to one update: several batches whose
-// gradients add up, or several passes before one backward pass. The stacks of
-// optimizers are not looked at as a loop of their own, because how often they
-// occur says nothing; some allocate in their first step only.
+// join merges the rounds that lead to one update: several batches whose gradients
+// add up, or several passes before one backward pass. The stacks of optimizers
+// are no loop of their own, because how often they occur says nothing; some
+// allocate in their first step only.
 func (x *family) join(l *blockIndex, seq *sequence, f *stackFacts) {
 	for _, last := range []stackKind{stackOptimizer, stackBackward} {
 		begin := []int32{x.begin[0]}

@@ -96,10 +96,10 @@ func stepOf(families []family, l *blockIndex, seq *sequence) *family {
 	return step
 }
 
-// earliest moves the beginning of rounds to the place where the first one
-// begins. A round may begin anywhere in the cycle as far as its stacks go; of the
-// places where memory is at rest the one that the program passes first is meant.
-// It may be one that a round passes several times.
+// earliest moves the beginning of rounds to the place where the first round
+// begins. By its stacks a round may begin anywhere in the cycle; earliest takes
+// the place at rest that the program passes first. A round may pass it several
+// times.
 func (s *sequence) earliest(begin []int32, l *blockIndex) []int32 {
 	n := len(begin)
 	lengths := make([]int32, n-1)

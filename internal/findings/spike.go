@@ -269,9 +269,8 @@ func (g *group) comesAndGoes(steps int) bool {
 	return n == 1 || g.steps[0] != steps-n
 }
 
-// instead reports whether the steps of a group only do differently what the
-// other steps do in another place: those have about as much that this one's
-// have not.
+// instead reports whether the steps of a group only do in another place what the
+// other steps do too: those have about as much that the group's steps lack.
 func instead(groups []group, g *group, bytes uint64, steps []Step) bool {
 	for i := range groups {
 		o := &groups[i]
@@ -297,7 +296,7 @@ func apart(a, b []int) bool {
 	return true
 }
 
-// spike measures a group. It is false if it does not show.
+// spike measures a group. It returns false if the group does not show.
 func (a *Analysis) spike(g *group, steps []Step, rest, peaks []uint64) (Spike, bool) {
 	s := Spike{Bytes: g.bytes(), Steps: g.steps, Confidence: weaker(Likely, a.Steps.Confidence)}
 	var others, amounts []uint64

@@ -109,7 +109,7 @@ func (r *pageRun) categorise(a *findings.Analysis) {
 	}
 	r.categories = make([]uint8, r.lives.Len())
 	for i := range r.categories {
-		c, confidence := a.Life(r.lives, i)
+		c, confidence := a.CategoryOf(r.lives, i)
 		r.categories[i] = at[c] | sure[confidence]<<categoryBits
 	}
 }

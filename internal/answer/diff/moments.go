@@ -2,7 +2,7 @@ package diff
 
 import "github.com/ashlar-mem/ashlar/trace"
 
-// Moments returns those that a trace is looked at if nobody chose one: its
+// Moments returns the moments to compare if the user chose none: its
 // peak, if it has events, and its end.
 func Moments(t *trace.Trace) []At {
 	if t.Events.Len() == 0 {

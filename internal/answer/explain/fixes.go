@@ -97,8 +97,8 @@ func (e *explainer) giveUpPools() {
 	})
 }
 
-// worthwhile is how many times more a request must be than what has to be freed
-// for it: a program that can free as much as it asks for is no news.
+// worthwhile is how many times larger a request must be than what has to be freed
+// for it: that freeing as much would serve it is no news.
 const worthwhile = 2
 
 // free looks for the tensors whose memory would have made one piece.

@@ -45,7 +45,7 @@ func (s *search) result(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// settle finds the front: the settings of which no other is better in all three
+// settle finds the front: the settings that no other beats in all three
 // figures. Settings whose need is not known may beat one that is on it, so they
 // are tried with the most that any they could beat needs. It reports whether the
 // time sufficed to try all.

@@ -113,7 +113,7 @@ func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) 
 	return r, context.Cause(ctx)
 }
 
-// conditions returns those of a run under a limit, 0 for none.
+// conditions returns the conditions of a run under a limit, 0 for none.
 func (s *search) conditions(c settings.Settings, limit uint64) replay.Conditions {
 	return replay.Conditions{Settings: c, Limit: limit, DeviceMemory: s.options.DeviceMemory}
 }

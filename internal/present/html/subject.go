@@ -101,13 +101,13 @@ func (s *subject) limits() (low, high uint64) {
 	return low, high
 }
 
-// category names what a life is for.
+// category names what a block is for.
 func (s *subject) category(life int32) string {
-	c, _ := s.analysis.Life(s.lifetimes, int(life))
+	c, _ := s.analysis.CategoryOf(s.lifetimes, int(life))
 	return string(c)
 }
 
-// site returns where a life was allocated; empty if the file does not say.
+// site returns where a block was allocated; empty if the file does not say.
 func (s *subject) site(id trace.StackID) string {
 	site, ok := timeline.SiteOf(s.trace, id)
 	if !ok {

@@ -69,8 +69,8 @@ func readProgram(ctx context.Context, t *trace.Trace) (*program, error) {
 	return &r.program, nil
 }
 
-// listPools lists the private pools of the final state. The file tells their
-// names; those of others are made up.
+// listPools lists the private pools of the final state. The file has their
+// names; the names of others are made up.
 func (r *reader) listPools() {
 	for i := range r.trace.Segments {
 		if id := r.trace.Segments[i].Pool; id != (alloc.PoolID{}) && !slices.Contains(r.finalPools, id) {

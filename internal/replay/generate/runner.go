@@ -57,8 +57,8 @@ const (
 	maxDevices = 16
 )
 
-// run runs the program until done says so, which it is asked after each call,
-// emit returns false, or a request fails under the limit.
+// run runs the program until done, called after each call, returns true, emit
+// returns false, or a request fails under the limit.
 func (r *runner) run(ctx context.Context, emit func(snapshot.StreamEvent) bool, done func() bool) error {
 	r.dev = sim.New(sim.Config{TotalMemory: max(256<<30, 4*r.peak), Events: sim.Manual})
 	r.allocator = alloc.New(r.dev, alloc.WithDevice(r.device), alloc.WithSettings(r.settings), alloc.WithObserver(r.observe))

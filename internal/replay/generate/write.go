@@ -23,8 +23,8 @@ type Options struct {
 	StackDepth     int // frames of each stack; 0 as recorded
 	DistinctStacks int // different stacks; 0 as recorded
 
-	// Limit on reserved bytes, 0 for none. The run, with as many calls as it
-	// would have without, ends where a request fails under it.
+	// Limit on reserved bytes, 0 for none. The run makes as many calls as without
+	// it, and ends where a request fails.
 	Limit uint64
 
 	Devices int // with the same program; 0 is one
@@ -178,10 +178,10 @@ func (g *generator) outcome(r *runner, done func() bool) (device, error) {
 	return d, err
 }
 
-// planBytes finds the number of events that take so many bytes. The segments
-// decide how much an event takes, because what they name needs only a short
-// reference afterwards, and the number of events decides where the run ends
-// and what the segments are. So it is tried out.
+// planBytes finds by trial the number of events that fill a given number of
+// bytes. The size of an event depends on the segments, since what they name needs
+// only a short reference afterwards, and the segments depend on the number of
+// events.
 func (g *generator) planBytes(n int, bytes int64) (best device, err error) {
 	const close = 0.005
 	miss := math.Inf(1)

@@ -8,12 +8,12 @@ import (
 )
 
 // A block of the large pool may be larger than its request: a rest of up to
-// 1 MiB is not split off. Of a block that is older than the first event no event
-// tells its size, but what follows does. Free neighbours are always merged, so
-// behind a live block there is one free block, and allocations take a free block
-// from its beginning: the first one behind a live block begins where that ends.
+// 1 MiB is not split off. No event has the size of a block older than the first
+// event, but later allocations show it. Free neighbours are always merged, so one
+// free block follows a live block, and allocations take a free block from its
+// beginning: the first one after a live block begins where that block ends.
 
-// olderSizes finds the sizes of blocks that are there at the beginning.
+// olderSizes finds the sizes of blocks in the start state.
 type olderSizes struct {
 	trace *trace.Trace
 	sizes map[uint64]*uint64 // by address: of those not found yet

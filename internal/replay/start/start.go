@@ -178,8 +178,8 @@ func (u *undo) event(i int) {
 }
 
 // largeMapping reports whether a range of an expandable segment is in the large
-// pool: it is not if it is no whole granules of that, else as the nearest run
-// of its stream in the final state.
+// pool: not if its size is no multiple of that pool's granule; otherwise it is in
+// the pool of the nearest run of its stream in the final state.
 func (u *undo) largeMapping(addr, size, stream uint64) bool {
 	if size%u.rules.Granule(true) != 0 {
 		return false
