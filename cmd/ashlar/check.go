@@ -196,7 +196,7 @@ func (o *checkOptions) measure(ctx context.Context, std stdio, file string, c ch
 	}
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
-	f, err := check.MeasureFile(ctx, in, c, p.at)
+	f, err := check.MeasureFile(ctx, in, c, p.update)
 	if err != nil {
 		return nil, failed(ctx, err)
 	}

@@ -133,7 +133,7 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	return writeConverted(cmd.Context(), std, o, f, format, outs)
 }
 
-// stacksName is the second file of Parquet.
+// stacksName returns the second file of Parquet.
 func stacksName(out string) string { return strings.TrimSuffix(out, ".parquet") + ".stacks.parquet" }
 
 // oneDevice leaves out the devices that were not asked for.
@@ -200,7 +200,7 @@ func writeConverted(ctx context.Context, std stdio, o *convertOptions, f *snapsh
 	return said(std.out, files)
 }
 
-// said tells what was written.
+// said says what was written.
 func said(w io.Writer, files []*output) error {
 	for _, f := range files {
 		if _, err := fmt.Fprintf(w, "%s: %s\n", text.Clean(f.file.Target()), units.Size(uint64(f.file.Size()))); err != nil {

@@ -34,7 +34,7 @@ func (d *deviceFlag) Set(s string) error {
 	return nil
 }
 
-// choice is what the flag says.
+// choice returns what the flag says.
 func (d *deviceFlag) choice() input.Device { return input.Device{Number: d.number, Host: d.host} }
 
 func (d *deviceFlag) Type() string { return "N" }

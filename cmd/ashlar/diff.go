@@ -168,7 +168,7 @@ func sidesOf(ctx context.Context, std stdio, table *diff.Table, arg string, at [
 	p := startProgress(std, 0, "events of "+in.Name+" replayed")
 	defer p.stop()
 	r := run.New(t, nil)
-	r.Progress = p.at
+	r.Progress = p.update
 	sides, err := table.Sides(ctx, diff.Source{File: in.Name, Run: r, Reason: why}, at)
 	if err != nil {
 		return nil, failed(ctx, err)

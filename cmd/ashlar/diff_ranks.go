@@ -94,7 +94,7 @@ func (r *rankReader) snapshot(ctx context.Context, arg string, f *snapshot.File)
 		name := diff.RankName(r.names[arg], t, len(traces))
 		p := startProgress(r.std, 0, "events of "+name+" replayed")
 		loaded := run.New(t, nil)
-		loaded.Progress = p.at
+		loaded.Progress = p.update
 		rank, err := r.table.Rank(ctx, diff.Source{File: f.Name, Run: loaded}, name)
 		p.stop()
 		if err != nil {

@@ -151,20 +151,20 @@ func (f *filter) bind(t *trace.Trace, start int64) (err error) {
 	return nil
 }
 
-// past tells that no further event can pass.
+// past reports whether no further event can pass.
 func (f *filter) past(c *timeline.Cursor) bool {
 	return f.to.set && !f.to.timed && c.Index > f.to.number
 }
 
 func (f *filter) passes(c *timeline.Cursor) bool {
-	if f.from.set && f.before(c, f.from) || f.to.set && f.to.timed && f.after(&c.Event, f.to) {
+	if f.from.set && f.isBefore(c, f.from) || f.to.set && f.to.timed && f.after(&c.Event, f.to) {
 		return false
 	}
 	return f.matcher.Matches(c)
 }
 
-// before tells that an event lies before a place.
-func (f *filter) before(c *timeline.Cursor, p place) bool {
+// isBefore reports whether an event lies before a place.
+func (f *filter) isBefore(c *timeline.Cursor, p place) bool {
 	if p.timed {
 		return c.Event.Time == trace.NoTime || c.Event.Time-f.start < p.since.Microseconds()
 	}

@@ -183,7 +183,7 @@ func (o *explainOptions) begin(ctx context.Context, std stdio) (*explain.Case, e
 func addFile(ctx context.Context, std stdio, c *explain.Case, in *input.Input) error {
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
-	c.Progress = p.at
+	c.Progress = p.update
 	return c.AddFile(ctx, in)
 }
 
@@ -199,7 +199,7 @@ func explained(ctx context.Context, std stdio, c *explain.Case) (*explain.Report
 // returns ends that.
 func showSeconds(std stdio, what string) (stop func()) {
 	p := startProgress(std, 0, what)
-	p.at(1, 0) // nothing is shown before the first second is over
+	p.update(1, 0) // nothing is shown before the first second is over
 	begin, done := time.Now(), make(chan struct{})
 	if std.terminal {
 		go func() {
@@ -209,7 +209,7 @@ func showSeconds(std stdio, what string) (stop func()) {
 					tick.Stop()
 					return
 				case <-tick.C:
-					p.at(max(1, int(time.Since(begin).Seconds())), 0)
+					p.update(max(1, int(time.Since(begin).Seconds())), 0)
 				}
 			}
 		}()

@@ -72,7 +72,7 @@ func (o *gpuBenchOptions) run(cmd *cobra.Command, std stdio) error {
 	ctx := cmd.Context()
 	takesTime(ctx) // memory must be given back
 	p := startProgress(std, 0, "cases timed")
-	b, err := gpu.Run(ctx, lib, o.device, gpu.Options{Quick: o.quick, Progress: p.at})
+	b, err := gpu.Run(ctx, lib, o.device, gpu.Options{Quick: o.quick, Progress: p.update})
 	p.stop()
 	if err != nil {
 		return failure{err}

@@ -240,7 +240,7 @@ func (h *hostRunner) compare(ctx context.Context, spec hostrun.Spec, what string
 	}
 	p := startProgress(h.std, len(h.ready)*h.repeat, what)
 	defer p.stop()
-	c, err := hostrun.Compare(ctx, spec, h.ready, h.repeat, func(done int, _ string) { p.at(done, len(h.ready)*h.repeat) })
+	c, err := hostrun.Compare(ctx, spec, h.ready, h.repeat, func(done int, _ string) { p.update(done, len(h.ready)*h.repeat) })
 	if err != nil {
 		return nil, failure{err}
 	}

@@ -15,7 +15,7 @@ import (
 	hostrun "github.com/ashlar-mem/ashlar/internal/hostmem/run"
 )
 
-// freePort is a port that nobody listens on.
+// freePort returns a port that nobody listens on.
 func freePort(t *testing.T) int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -34,7 +34,7 @@ func readInput(ctx context.Context, std stdio, arg string) (*input.Input, error)
 	defer func() { p().stop() }()
 	in, err := input.Open(ctx, arg, input.Options{
 		Stdin:    std.in,
-		Progress: func(read, total int64) { p().at(int(read>>20), int(total>>20)) },
+		Progress: func(read, total int64) { p().update(int(read>>20), int(total>>20)) },
 		Warn: func(text string) {
 			p().stop()
 			std.errorf("%s", text)

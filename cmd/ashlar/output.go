@@ -73,7 +73,7 @@ func (o *output) failed(err error) error {
 	return failure{err}
 }
 
-// sameFile tells whether two names are those of one file.
+// sameFile reports whether two names are those of one file.
 func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
@@ -116,7 +116,7 @@ func startPercent(std stdio, what string) percent {
 // set says how much of the work is done.
 func (p percent) set(done, total int64) {
 	if total > 0 {
-		p.at(int(100*done/total), 0)
+		p.update(int(100*done/total), 0)
 	}
 }
 
@@ -130,6 +130,6 @@ type watchedWriter struct {
 func (w *watchedWriter) Write(b []byte) (int, error) {
 	n, err := w.w.Write(b)
 	w.n += int64(n)
-	w.p.at(int(w.n>>20), 0)
+	w.p.update(int(w.n>>20), 0)
 	return n, err
 }

@@ -26,14 +26,14 @@ func written(err error) error {
 	return failure{fmt.Errorf("writing the result: %w", err)}
 }
 
-// style tells how text for the standard output may be dressed up.
+// style says how text for standard output may be formatted.
 func (s stdio) style() text.Style {
 	f, ok := s.out.(*os.File)
 	return text.Style{Bold: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
 }
 
-// width is how wide the text for the standard output may be: as COLUMNS says, or
-// the terminal; 0 if neither does.
+// width returns how wide the text for the standard output may be: as COLUMNS
+// says, or the terminal; 0 if neither does.
 func (s stdio) width() int {
 	f, ok := s.out.(*os.File)
 	if !ok {

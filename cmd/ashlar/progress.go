@@ -49,14 +49,14 @@ func (p *progress) tick() {
 	p.timer.Reset(progressInterval)
 }
 
-// at says how much is done, of how much if that is known.
-func (p *progress) at(done, total int) {
+// update says how much is done, of how much if that is known.
+func (p *progress) update(done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done, p.total = done, total
 }
 
-// say is at for work of which the total is not known and what is counted changes.
+// say is update for work whose total is unknown and whose unit changes.
 func (p *progress) say(done int, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -236,7 +236,7 @@ func (o *reportOptions) whatif(ctx context.Context, std stdio, c *explain.Case, 
 	}
 	p := startProgress(std, len(all)+1, "settings replayed")
 	defer p.stop()
-	q := whatif.Question{Settings: all, Progress: p.at}
+	q := whatif.Question{Settings: all, Progress: p.update}
 	q.Limit, q.Memory = whatif.Bounds(c.Run, o.limit.value, nil)
 	a, err := whatif.Ask(ctx, c.Run, q)
 	var refused *whatif.SettingError

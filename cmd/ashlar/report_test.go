@@ -26,7 +26,7 @@ func numbersOf(html string) map[string][]float64 {
 }
 
 // at finds a value of a document by its dotted path.
-func at(doc any, path string) any {
+func lookup(doc any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch v := doc.(type) {
 		case map[string]any:
@@ -81,7 +81,7 @@ func TestReportNumbers(t *testing.T) {
 			html := string(commandOutput(t, append([]string{"report", "-o", "-", "--set", "max_split_size_mb:64"}, args...)...))
 			got := numbersOf(html)
 			explained := document(t, append([]string{"explain"}, args...)...)
-			stats := at(document(t, "stats", c.file), "snapshot")
+			stats := lookup(document(t, "stats", c.file), "snapshot")
 			check := func(field string, want any) {
 				t.Helper()
 				n, known := want.(float64)
@@ -94,31 +94,31 @@ func TestReportNumbers(t *testing.T) {
 					t.Errorf("%s is not in the report, else %v", field, want)
 				}
 			}
-			if verdict := fmt.Sprintf(`data-verdict="%v" data-confidence="%v"`, at(explained, "verdict"), at(explained, "confidence")); !strings.Contains(html, verdict) {
+			if verdict := fmt.Sprintf(`data-verdict="%v" data-confidence="%v"`, lookup(explained, "verdict"), lookup(explained, "confidence")); !strings.Contains(html, verdict) {
 				t.Errorf("the report has no %s", verdict)
 			}
-			failed := at(explained, "failure") != nil
+			failed := lookup(explained, "failure") != nil
 			for _, field := range []string{"evidence.live_bytes", "evidence.request_bytes", "evidence.largest_free_bytes", "limit.max_bytes"} {
 				if failed {
-					check(field, at(explained, field))
+					check(field, lookup(explained, field))
 				}
 			}
 			for _, field := range []string{"reserved.peak_bytes", "reserved.now_bytes", "allocated.peak_bytes", "allocated.now_bytes", "requested.peak_bytes"} {
-				check("memory."+field, at(stats, "memory."+field))
+				check("memory."+field, lookup(stats, "memory."+field))
 			}
 			if failed {
-				check("segments.allocated_bytes", at(stats, "oom_events.0.allocated_bytes"))
-				check("segments.largest_free_bytes", at(stats, "oom_events.0.largest_free_bytes"))
-				check("segments.reserved_bytes", at(stats, "oom_events.0.reserved_bytes"))
+				check("segments.allocated_bytes", lookup(stats, "oom_events.0.allocated_bytes"))
+				check("segments.largest_free_bytes", lookup(stats, "oom_events.0.largest_free_bytes"))
+				check("segments.reserved_bytes", lookup(stats, "oom_events.0.reserved_bytes"))
 			} else {
-				check("segments.allocated_bytes", at(stats, "memory.allocated.peak_bytes"))
+				check("segments.allocated_bytes", lookup(stats, "memory.allocated.peak_bytes"))
 			}
-			for i := range min(12, len(at(explained, "holders").([]any))) {
-				check(fmt.Sprintf("holders.%d", i), at(explained, fmt.Sprintf("holders.%d.bytes", i)))
+			for i := range min(12, len(lookup(explained, "holders").([]any))) {
+				check(fmt.Sprintf("holders.%d", i), lookup(explained, fmt.Sprintf("holders.%d.bytes", i)))
 			}
-			for i := range at(explained, "categories").([]any) {
-				name := at(explained, fmt.Sprintf("categories.%d.category", i)).(string)
-				check("categories."+name, at(explained, fmt.Sprintf("categories.%d.bytes", i)))
+			for i := range lookup(explained, "categories").([]any) {
+				name := lookup(explained, fmt.Sprintf("categories.%d.category", i)).(string)
+				check("categories."+name, lookup(explained, fmt.Sprintf("categories.%d.bytes", i)))
 			}
 			checkReportWhatif(t, html, got, args)
 		})
@@ -140,18 +140,18 @@ func checkReportWhatif(t *testing.T, html string, got map[string][]float64, args
 		ask = append(ask, "--set", conf)
 	}
 	doc := document(t, ask...)
-	results := at(doc, "results").([]any)
+	results := lookup(doc, "results").([]any)
 	if len(results) != len(outcomes) || len(results) < 7 {
 		t.Fatalf("%d settings in the report, %d by whatif", len(outcomes), len(results))
 	}
 	for i := range results {
 		for _, field := range []string{"peak_reserved_bytes", "peak_allocated_bytes"} {
-			if want := at(results[i], field); got["whatif."+field][i] != want {
-				t.Errorf("%v: %s is %.0f, by whatif %v", at(results[i], "settings"), field, got["whatif."+field][i], want)
+			if want := lookup(results[i], field); got["whatif."+field][i] != want {
+				t.Errorf("%v: %s is %.0f, by whatif %v", lookup(results[i], "settings"), field, got["whatif."+field][i], want)
 			}
 		}
-		if fails := outcomes[i][2] == "fails"; fails != at(results[i], "fails") {
-			t.Errorf("%v: fails %v, by whatif %v", at(results[i], "settings"), fails, at(results[i], "fails"))
+		if fails := outcomes[i][2] == "fails"; fails != lookup(results[i], "fails") {
+			t.Errorf("%v: fails %v, by whatif %v", lookup(results[i], "settings"), fails, lookup(results[i], "fails"))
 		}
 	}
 }
@@ -165,10 +165,10 @@ func TestReportOfLongRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := at(doc, "report_bytes"); n != float64(info.Size()) || info.Size() > html.MaxBytes/10 {
+	if n := lookup(doc, "report_bytes"); n != float64(info.Size()) || info.Size() > html.MaxBytes/10 {
 		t.Errorf("the report of 373,685 events has %d bytes, it says %v", info.Size(), n)
 	}
-	if at(doc, "verdict") != "fragmentation" || at(doc, "report") != out || at(doc, "device") != 0.0 {
+	if lookup(doc, "verdict") != "fragmentation" || lookup(doc, "report") != out || lookup(doc, "device") != 0.0 {
 		t.Errorf("%v", doc)
 	}
 }

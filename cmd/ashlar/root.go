@@ -27,7 +27,7 @@ type stdio struct {
 	terminal bool // err is a terminal
 }
 
-// errorf tells the user that something is wrong. Names of files are in it as
+// errorf prints an error for the user. Names of files are in it as
 // they are, so what a terminal would obey is taken out.
 func (s stdio) errorf(format string, args ...any) {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")

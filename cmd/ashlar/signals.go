@@ -23,8 +23,8 @@ type ending struct {
 
 type endingKey struct{}
 
-// endingOf is the ending that a command belongs to; outside of main one that
-// never comes.
+// endingOf returns the ending that a command belongs to; outside of main one
+// that never comes.
 func endingOf(ctx context.Context) *ending {
 	if e, ok := ctx.Value(endingKey{}).(*ending); ok {
 		return e
@@ -44,8 +44,8 @@ func untilHurried(ctx context.Context) <-chan struct{} {
 	return e.again
 }
 
-// endSignals are the signals that ask this program to end. One that nohup has
-// ignored stays so.
+// endSignals returns the signals that ask this program to end. One that nohup
+// has ignored stays so.
 func endSignals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

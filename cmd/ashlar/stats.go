@@ -66,7 +66,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 func collectStats(ctx context.Context, std stdio, in *input.Input, o stats.Options) (*stats.Document, error) {
 	p := startProgress(std, 0, "events replayed")
 	defer p.stop()
-	o.Progress = p.at
+	o.Progress = p.update
 	d, err := stats.NewDocument(ctx, in, o)
 	if err != nil {
 		return nil, failed(ctx, err)

@@ -85,7 +85,7 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	defer p.stop()
 	r, err := tune.Search(ctx, checked.Program, tune.Options{
 		Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: o.budget,
-		Progress: func(n int) { p.at(n, 0) },
+		Progress: func(n int) { p.update(n, 0) },
 	})
 	p.stop()
 	if r == nil {

@@ -106,7 +106,7 @@ func (v *verification) run(cmd *cobra.Command, sources []oracle.Source) error {
 	if err != nil {
 		return failure{err}
 	}
-	if err := v.end(); err != nil {
+	if err := v.finish(); err != nil {
 		return failure{fmt.Errorf("writing the result: %w", err)}
 	}
 	switch {
@@ -139,7 +139,7 @@ func (v *verification) one(name string, r *replay.Result, err error) {
 	v.out.Flush() // an error is kept and reported at the end
 }
 
-func (v *verification) end() error {
+func (v *verification) finish() error {
 	if v.options.json {
 		if err := answer.WriteJSON(v.out, &v.document); err != nil {
 			return err

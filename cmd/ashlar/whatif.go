@@ -155,7 +155,7 @@ func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, t 
 	p := startProgress(std, len(q.Settings)+1, "settings replayed")
 	defer p.stop()
 	if q.Progress == nil {
-		q.Progress = p.at
+		q.Progress = p.update
 	}
 	r, err := whatif.Check(ctx, f.Name, run.New(t, recorder.Read(f.Extra)))
 	if err != nil {

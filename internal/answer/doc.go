@@ -1,5 +1,5 @@
-// Package answer has what the documents of all answers share: what they are
-// about and how they are written.
+// Package answer has what the documents of all answers share: their head, and
+// how they are written.
 //
 // Each package below it answers one command. Its Document type is what that
 // command prints with --json, field by field as docs/json.md lists it, and what

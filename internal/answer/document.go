@@ -21,7 +21,7 @@ func NewSubject(f *snapshot.File, t *trace.Trace, why string) Subject {
 	return Subject{File: f.Name, Device: t.Device, DeviceReason: Known(why)}
 }
 
-// Known is a text of a document, where null stands for one that is empty.
+// Known returns a text of a document, where null stands for one that is empty.
 func Known(text string) *string {
 	if text == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Confidence says how well something is founded.
+// Confidence says how sure something is.
 type Confidence string
 
 // The degrees of confidence.
@@ -17,7 +17,7 @@ const (
 	Guess   Confidence = "guess"   // one sign only
 )
 
-// less tells whether c is the weaker confidence.
+// less reports whether c is the weaker confidence.
 func (c Confidence) less(d Confidence) bool { return c.rank() < d.rank() }
 
 func (c Confidence) rank() int {
@@ -38,16 +38,16 @@ func weaker(a, b Confidence) Confidence {
 	return b
 }
 
-// Analysis is what the findings and holders of one trace are read from. It does
-// not change the trace and may be used from several goroutines.
+// Analysis computes the findings and holders of one trace. It does not change the
+// trace and is safe for use by several goroutines.
 type Analysis struct {
 	Trace *trace.Trace
-	// Exact tells that bytes are sizes of blocks; otherwise they are what was
-	// requested, which is a little less.
+	// Exact reports whether bytes are sizes of blocks; otherwise they are what
+	// was requested, which is a little less.
 	Exact bool
 	Steps *Steps
 
-	lives  *lives
+	lives  *blockIndex
 	stacks *stackFacts
 	phases *phases
 
@@ -55,21 +55,21 @@ type Analysis struct {
 	categories *categories
 }
 
-// New finds the steps of a trace. program is what its annotations tell.
-func New(index *timeline.Lives, program *timeline.Annotations) *Analysis {
+// New finds the steps of a trace. program has its annotations.
+func New(index *timeline.Lifetimes, program *timeline.Annotations) *Analysis {
 	t := index.Trace
-	a := &Analysis{Trace: t, Exact: index.Exact, lives: newLives(index), stacks: newStackFacts(t)}
+	a := &Analysis{Trace: t, Exact: index.Exact, lives: newBlockIndex(index), stacks: newStackFacts(t)}
 	a.Steps = findSteps(t, program, a.lives, a.stacks)
 	a.phases = newPhases(t, program, a.lives, a.stacks, a.Steps)
 	return a
 }
 
-// Findings are what stands out in the course of the steps.
+// Findings are what stands out over the steps.
 type Findings struct {
 	Leaks  []Leak  // most bytes a step first
 	Spikes []Spike // largest first
-	// Transient is what the peak of an ordinary step is made of; nil if no
-	// step is complete.
+	// Transient is the part of an ordinary step's peak that does not stay; nil if
+	// no step is complete.
 	Transient *Transient
 }
 
@@ -89,8 +89,8 @@ type Part struct {
 	Blocks int
 }
 
-// known is the stack under which blocks are added up: nobody knows more about
-// an empty one than about none.
+// known returns the stack under which blocks are added up: nobody knows more
+// about an empty one than about none.
 func known(id trace.StackID) trace.StackID {
 	if id == trace.EmptyStack {
 		return trace.NoStack
@@ -98,8 +98,8 @@ func known(id trace.StackID) trace.StackID {
 	return id
 }
 
-// PeakEvent is the event after which most memory is active; -1 if it is before
-// the first one.
+// PeakEvent returns the event after which most memory is active; -1 if it is
+// before the first one.
 func (a *Analysis) PeakEvent() int {
 	peak, at := a.lives.before, -1
 	for i, live := range a.lives.live {
@@ -110,5 +110,5 @@ func (a *Analysis) PeakEvent() int {
 	return at
 }
 
-// LiveBefore is what is active before an event.
-func (a *Analysis) LiveBefore(event int) uint64 { return a.lives.at(event) }
+// LiveBefore returns what is active before an event.
+func (a *Analysis) LiveBefore(event int) uint64 { return a.lives.levelAt(event) }

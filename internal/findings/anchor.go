@@ -2,10 +2,10 @@ package findings
 
 import "slices"
 
-// anchor returns the token with which windows begin: of those that occur in
-// each of them the one that comes first, by the median of its places. It is -1
-// if there is none. The first window may hold set-up before its step, or may
-// lack its beginning; it must have the token too if firstToo.
+// anchor returns the token with which windows begin, or -1: of the tokens that
+// occur in each window, the one that comes first by the median of its places. The
+// first window may hold set-up before its step, or lack its beginning; it must
+// have the token only if firstToo.
 func (s *sequence) anchor(windows []window, firstToo bool) int32 {
 	first := windows[0]
 	rest := windows[1:]
@@ -73,11 +73,10 @@ func (s *sequence) firstFreed(begin, end int) int {
 	return -1
 }
 
-// closeSteps lets each step reach to the next one. The last one reaches to the
-// end of the trace or, once it has everything that all others have, to the
-// first allocation of a kind that no step before it made: then the rounds are
-// over and something else begins. If the program ends there and gives up what
-// it set up, that is not the step's.
+// closeSteps makes each step reach to the next one. The last step reaches to the
+// end of the trace or, once it has everything that all others have, to the first
+// allocation that no step before it made: then the loop is over and other work
+// begins. Frees at the end of the program do not belong to the step.
 func (s *sequence) closeSteps(steps []Step, end int) {
 	n := len(steps)
 	for i := range n - 1 {
@@ -172,7 +171,7 @@ func (s *sequence) rangesWith(ranges int, of func(k int) (begin, end int)) []int
 	return count
 }
 
-// recurring tells of each token whether it occurs in some of the steps, and
+// recurring reports for each token whether it occurs in some of the steps, and
 // whether in all.
 func (s *sequence) recurring(steps []Step) (seen, always []bool) {
 	count := s.rangesWith(len(steps), func(k int) (begin, end int) { return steps[k].Begin, steps[k].End })
@@ -184,7 +183,8 @@ func (s *sequence) recurring(steps []Step) (seen, always []bool) {
 	return seen, always
 }
 
-// completeLast tells whether the last step has everything that all others have.
+// completeLast reports whether the last step has everything that all others
+// have.
 func (s *sequence) completeLast(steps []Step) bool {
 	n := len(steps)
 	if n < 2 {

@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// block is the life of one block. Events are positions in the trace.
+// block is the lifetime of one block. Events are positions in the trace.
 type block struct {
 	id    int32 // its number
 	size  uint64
@@ -25,24 +25,24 @@ const never = timeline.Never
 // alive reports whether the block is active after an event.
 func (b *block) alive(event int32) bool { return b.born <= event && event < b.gone }
 
-// lives are the blocks of a trace in the order of their allocation, those that
-// are older than the trace first, and the active bytes they add up to. Blocks
-// that only their free shows are left out: nothing is known of their beginning.
-type lives struct {
-	index  *timeline.Lives
+// blockIndex has the blocks of a trace in the order of their allocation, those
+// older than the trace first, and the sums of active bytes. It leaves out blocks
+// of which the trace has only the free.
+type blockIndex struct {
+	index  *timeline.Lifetimes
 	older  int      // how many of them are older than the trace
 	before uint64   // active bytes before the first event
 	live   []uint64 // active bytes after each event
 }
 
-func newLives(index *timeline.Lives) *lives {
-	l := &lives{index: index, older: index.Older - index.Found, live: make([]uint64, index.Events())}
+func newBlockIndex(index *timeline.Lifetimes) *blockIndex {
+	l := &blockIndex{index: index, older: index.Older - index.Found, live: make([]uint64, index.Events())}
 	for i := range l.older {
 		l.before += index.Size[i]
 	}
 	live, events := l.before, &index.Trace.Events
 	for i := range l.live {
-		id := index.Of(i)
+		id := index.BlockOf(i)
 		if l.known(id) {
 			switch events.Action.At(i) {
 			case alloc.ActionAlloc:
@@ -59,14 +59,14 @@ func newLives(index *timeline.Lives) *lives {
 	return l
 }
 
-// known reports whether a life of the index is one of these blocks.
-func (l *lives) known(id int) bool { return id >= 0 && (id < l.older || id >= l.index.Older) }
+// known reports whether a block of the index is one of these.
+func (l *blockIndex) known(id int) bool { return id >= 0 && (id < l.older || id >= l.index.Older) }
 
-// len is the number of blocks.
-func (l *lives) len() int { return l.index.Len() - l.index.Found }
+// len returns the number of blocks.
+func (l *blockIndex) len() int { return l.index.Len() - l.index.Found }
 
 // block returns block i.
-func (l *lives) block(i int) block {
+func (l *blockIndex) block(i int) block {
 	id, x := int32(i), l.index
 	if i >= l.older {
 		i += x.Found
@@ -77,15 +77,15 @@ func (l *lives) block(i int) block {
 }
 
 // stack returns the stack of allocation i of the trace.
-func (l *lives) stack(i int) trace.StackID { return l.index.Stack(l.index.Older + i) }
+func (l *blockIndex) stack(i int) trace.StackID { return l.index.Stack(l.index.Older + i) }
 
 // all yields every block; allocated those that the trace allocates. The block is
 // the same variable each time: copy it to keep it.
-func (l *lives) all() iter.Seq[*block] { return l.from(0) }
+func (l *blockIndex) all() iter.Seq[*block] { return l.from(0) }
 
-func (l *lives) allocated() iter.Seq[*block] { return l.from(l.older) }
+func (l *blockIndex) allocated() iter.Seq[*block] { return l.from(l.older) }
 
-func (l *lives) from(first int) iter.Seq[*block] {
+func (l *blockIndex) from(first int) iter.Seq[*block] {
 	return func(yield func(*block) bool) {
 		for i := first; i < l.len(); i++ {
 			b := l.block(i)
@@ -96,8 +96,8 @@ func (l *lives) from(first int) iter.Seq[*block] {
 	}
 }
 
-// at returns the active bytes before an event.
-func (l *lives) at(event int) uint64 {
+// levelAt returns the active bytes before an event.
+func (l *blockIndex) levelAt(event int) uint64 {
 	if event == 0 {
 		return l.before
 	}

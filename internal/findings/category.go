@@ -27,18 +27,18 @@ type verdict struct {
 
 // categories decides what blocks are for.
 type categories struct {
-	t      *trace.Trace
-	lives  *lives
+	trace  *trace.Trace
+	lives  *blockIndex
 	phases *phases
 	steps  *Steps
 	// sizes are those requested for parameters; gradients have the same.
 	sizes map[uint64]bool
 	// twins has for the blocks of the last step, from firstTwin on, their
-	// counterparts in the step before: the one that the same stack allocated as
-	// the so-many-th; -1 if there is none.
+	// counterparts in the step before: the block with the same stack and the same
+	// place in the order; -1 if there is none.
 	twins     []int32
 	firstTwin int32
-	// habits is for each stack what its blocks were for whose life is known.
+	// habits has for each stack what its blocks of known lifetime were for.
 	habits []habit
 }
 
@@ -53,7 +53,7 @@ type habit struct {
 
 func newCategories(a *Analysis) *categories {
 	c := &categories{
-		t: a.Trace, lives: a.lives, phases: a.phases, steps: a.Steps,
+		trace: a.Trace, lives: a.lives, phases: a.phases, steps: a.Steps,
 		sizes: map[uint64]bool{}, habits: make([]habit, a.Trace.Stacks.Len()),
 	}
 	for b := range c.lives.all() {
@@ -73,7 +73,7 @@ func newCategories(a *Analysis) *categories {
 		if int(b.born) < c.steps.List[k].Begin {
 			continue
 		}
-		if c.phases.at(int(b.born), b.stack) != phaseForward {
+		if c.phases.phaseAt(int(b.born), b.stack) != phaseForward {
 			continue
 		}
 		h := &c.habits[b.stack]
@@ -101,8 +101,8 @@ func (c *categories) findTwins() {
 	if n < 2 {
 		return
 	}
-	before := make([][]int32, c.t.Stacks.Len()) // of each stack the blocks of the step before
-	paired := make([]int32, len(before))        // how many of them have a twin
+	before := make([][]int32, c.trace.Stacks.Len()) // of each stack the blocks of the step before
+	paired := make([]int32, len(before))            // how many of them have a twin
 	last := c.steps.List[n-1]
 	for b := range c.lives.allocated() {
 		if int(b.born) < c.steps.List[n-2].Begin {
@@ -137,15 +137,15 @@ func (c *categories) twin(b *block) (block, bool) {
 	return c.lives.block(int(c.twins[i])), true
 }
 
-// isParameter tells whether a block comes from set-up and is there as long as
-// the steps go.
+// isParameter reports whether a block comes from set-up and stays as long as the
+// steps go.
 func (c *categories) isParameter(b *block) bool {
 	n := len(c.steps.List)
 	return n > 0 && int(b.born) < c.steps.List[0].Begin && c.lasts(b) && c.phases.stacks.kinds[b.stack] != stackModule
 }
 
-// lasts tells whether a block is there to the end of the last complete step, or
-// of the trace if none is.
+// lasts reports whether a block stays to the end of the last complete step, or of
+// the trace if no step is complete.
 func (c *categories) lasts(b *block) bool {
 	n := c.steps.Complete()
 	if n == 0 {
@@ -154,19 +154,19 @@ func (c *categories) lasts(b *block) bool {
 	return int(b.gone) >= c.steps.List[n-1].End
 }
 
-// outlives tells whether a block is still there when a step has ended.
+// outlives reports whether a block is still there when a step has ended.
 func (c *categories) outlives(b *block, step int) bool {
 	return step < len(c.steps.List) && c.steps.List[step].Complete && int(b.gone) >= c.steps.List[step].End
 }
 
-// stays tells whether a block outlives its step and then either the next one or
-// the trace.
+// stays reports whether a block outlives its step and then either the next one
+// or the trace.
 func (c *categories) stays(b *block, step int) bool {
 	return c.outlives(b, step) && (b.gone == never || c.outlives(b, step+1))
 }
 
-// of returns what a block is for.
-func (c *categories) of(b *block) verdict {
+// categoryOf returns what a block is for.
+func (c *categories) categoryOf(b *block) verdict {
 	marks := c.phases.stacks.marks[b.stack]
 	if marks&markWorkspace != 0 && c.lasts(b) {
 		return verdict{Workspace, Certain}
@@ -188,7 +188,7 @@ func (c *categories) of(b *block) verdict {
 		return verdict{Unknown, Guess} // after the steps
 	}
 	if b.freed == never {
-		// The trace ends before it tells, but the step before may.
+		// The trace ends too early to decide, but the step before may.
 		if twin, ok := c.twin(b); ok && twin.freed != never {
 			v := c.within(&twin, step-1)
 			return verdict{v.category, weaker(v.confidence, Likely)}
@@ -197,9 +197,9 @@ func (c *categories) of(b *block) verdict {
 	return c.within(b, step)
 }
 
-// within is for a block of a step.
+// within decides for a block of a step.
 func (c *categories) within(b *block, step int) verdict {
-	switch c.phases.at(int(b.born), b.stack) {
+	switch c.phases.phaseAt(int(b.born), b.stack) {
 	case phaseOptimizer:
 		return c.optimizer(b, step)
 	case phaseBackward:
@@ -213,8 +213,8 @@ func (c *categories) within(b *block, step int) verdict {
 	return c.forward(b, step)
 }
 
-// older is a block whose allocation the trace does not have. If the ring of
-// events overflowed the file still has its stack.
+// older decides for a block whose allocation the trace does not have. If the
+// ring of events overflowed, the file still has its stack.
 func (c *categories) older(b *block) verdict {
 	if b.stack <= trace.EmptyStack || !c.lasts(b) {
 		return verdict{Unknown, Guess}
@@ -250,7 +250,7 @@ func (c *categories) optimizer(b *block, step int) verdict {
 	case b.gone != never && int(b.gone) < end:
 		return verdict{Temporaries, Certain}
 	}
-	return verdict{OptimizerState, Guess} // the trace ends before it tells
+	return verdict{OptimizerState, Guess} // the trace ends too early to decide
 }
 
 func (c *categories) backward(b *block, step int) verdict {
@@ -283,7 +283,8 @@ func (c *categories) backward(b *block, step int) verdict {
 	return verdict{Temporaries, Guess}
 }
 
-// forward is a block that the program itself allocated, mostly in a module.
+// forward decides for a block that the program itself allocated, mostly in a
+// module.
 func (c *categories) forward(b *block, step int) verdict {
 	s := c.steps.List[step]
 	if c.stays(b, step) {
@@ -301,7 +302,7 @@ func (c *categories) forward(b *block, step int) verdict {
 		return c.byHabit(b)
 	}
 	backward := c.phases.backward[step]
-	by := c.t.Events.Stack.At(int(b.freed))
+	by := c.trace.Events.Stack.At(int(b.freed))
 	switch {
 	case !c.phases.stacks.any:
 		return c.withoutStacks(b, step)
@@ -318,8 +319,8 @@ func (c *categories) forward(b *block, step int) verdict {
 	return verdict{Activations, Likely} // a result that the program held
 }
 
-// byHabit is for a block whose end the trace does not have: what the others of
-// its stack were for.
+// byHabit decides for a block whose end the trace does not have, by what the
+// others of its stack were for.
 func (c *categories) byHabit(b *block) verdict {
 	if h := c.habits[b.stack]; h.temporaries > h.activations {
 		return verdict{Temporaries, Guess}
@@ -327,7 +328,7 @@ func (c *categories) byHabit(b *block) verdict {
 	return verdict{Activations, Guess}
 }
 
-// withoutStacks has only the optimizer to go by.
+// withoutStacks decides by the optimizer alone.
 func (c *categories) withoutStacks(b *block, step int) verdict {
 	begins := c.phases.optimizer[step]
 	switch {
@@ -340,18 +341,18 @@ func (c *categories) withoutStacks(b *block, step int) verdict {
 }
 
 // Category returns what one block is for. Blocks are numbered as in
-// timeline.Lives: those older than the trace first, then one for each alloc
+// timeline.Lifetimes: those older than the trace first, then one for each alloc
 // event, in order.
 func (a *Analysis) Category(block int) (Category, Confidence) {
 	a.once.Do(func() { a.categories = newCategories(a) })
 	b := a.lives.block(block)
-	v := a.categories.of(&b)
+	v := a.categories.categoryOf(&b)
 	return v.category, v.confidence
 }
 
-// Life returns what a life is for. Of lives that only their end shows nothing is
-// known, and the analysis does not have them.
-func (a *Analysis) Life(lives *timeline.Lives, i int) (Category, Confidence) {
+// CategoryOf returns what block i of lifetimes is for. Blocks of which the trace
+// has only the free are unknown.
+func (a *Analysis) CategoryOf(lives *timeline.Lifetimes, i int) (Category, Confidence) {
 	block := i
 	if i >= lives.Older-lives.Found {
 		block -= lives.Found
@@ -363,10 +364,11 @@ func (a *Analysis) Life(lives *timeline.Lives, i int) (Category, Confidence) {
 	return a.Category(block)
 }
 
-// Blocks is the number of blocks.
+// Blocks returns the number of blocks.
 func (a *Analysis) Blocks() int { return a.lives.len() }
 
-// Categories are all categories, in the order in which memory is mostly there.
+// Categories returns all categories, in the order in which memory is mostly
+// there.
 func Categories() []Category {
 	return []Category{Parameters, Gradients, OptimizerState, Activations, Temporaries, Workspace, Unknown}
 }

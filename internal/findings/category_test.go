@@ -12,7 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// by is what is held of each category, in MiB.
+// by returns what is held of each category, in MiB.
 func by(h *Holders) map[Category]uint64 {
 	out := map[Category]uint64{}
 	for _, c := range h.Categories {

@@ -27,7 +27,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	line := timeline.New(t, timeline.Options{Start: v.Start, Sizes: v.Sizes})
-	a := findings.New(timeline.NewLives(line), timeline.NewAnnotations(t))
+	a := findings.New(timeline.NewLifetimes(line), timeline.NewAnnotations(t))
 	fmt.Printf("%d steps (%s): %s\n", a.Steps.Complete(), a.Steps.Confidence, a.Steps.Detail)
 	for _, l := range a.Leaks() {
 		site, _ := timeline.SiteOf(t, l.Stack)

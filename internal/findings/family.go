@@ -18,34 +18,34 @@ type family struct {
 	// begin: those of the token before which memory is lowest.
 	begin []int32
 	level uint64 // the median of active bytes before them
-	// trains tells that most rounds have a backward pass or an optimizer.
+	// trains reports whether most rounds have a backward pass or an optimizer.
 	trains bool
 	first  int32 // the first allocation of any of tokens
 }
 
 // findFamilies returns the loops of the program, most rounds first.
-func findFamilies(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) []family {
+func findFamilies(t *trace.Trace, l *blockIndex, f *stackFacts, seq *sequence) []family {
 	occ := seq.occurrences()
 	byCount := map[int][]int32{}
 	for token := range seq.number {
-		if n := len(occ.of(int32(token))); n >= minRounds {
+		if n := len(occ.positions(int32(token))); n >= minRounds {
 			byCount[n] = append(byCount[n], int32(token))
 		}
 	}
 	var out []family
 	for _, n := range slices.Sorted(maps.Keys(byCount)) {
 		tokens := byCount[n]
-		slices.SortFunc(tokens, func(a, b int32) int { return cmp.Compare(occ.of(a)[0], occ.of(b)[0]) })
+		slices.SortFunc(tokens, func(a, b int32) int { return cmp.Compare(occ.positions(a)[0], occ.positions(b)[0]) })
 		// Set-up may have stacks that occur as often as there are steps, so
 		// one count may hold several families.
 		for range min(len(tokens), maxSame) {
 			if len(tokens) == 0 {
 				break
 			}
-			lead, rest := occ.of(tokens[0]), []int32(nil)
+			lead, rest := occ.positions(tokens[0]), []int32(nil)
 			x := family{rounds: n, first: lead[0]}
 			for _, token := range tokens {
-				if inTurn(lead, occ.of(token)) {
+				if inTurn(lead, occ.positions(token)) {
 					x.tokens = append(x.tokens, token)
 				} else {
 					rest = append(rest, token)
@@ -96,7 +96,7 @@ type occurrences struct {
 	begin []int32
 }
 
-func (o *occurrences) of(token int32) []int32 { return o.flat[o.begin[token]:o.begin[token+1]] }
+func (o *occurrences) positions(token int32) []int32 { return o.flat[o.begin[token]:o.begin[token+1]] }
 
 func (s *sequence) occurrences() *occurrences {
 	o := &occurrences{begin: make([]int32, s.number+1)}
@@ -119,7 +119,7 @@ func (s *sequence) occurrences() *occurrences {
 	return o
 }
 
-// inTurn tells whether b occurs once between any two occurrences of a.
+// inTurn reports whether b occurs once between any two occurrences of a.
 func inTurn(a, b []int32) bool {
 	for i := range a {
 		if b[i] < a[i] || i+1 < len(a) && b[i] >= a[i+1] {
@@ -129,11 +129,11 @@ func inTurn(a, b []int32) bool {
 	return true
 }
 
-// insideCall tells whether all of a family happens inside one call of an
+// insideCall reports whether all of a family happens inside one call of an
 // nn.Module or of an optimizer: a loop over layers, not over steps.
-func insideCall(t *trace.Trace, l *lives, f *stackFacts, occ *occurrences, tokens []int32) bool {
+func insideCall(t *trace.Trace, l *blockIndex, f *stackFacts, occ *occurrences, tokens []int32) bool {
 	stack := func(token int32) []trace.FrameID {
-		return t.Stacks.Frames(l.stack(int(occ.of(token)[0])))
+		return t.Stacks.Frames(l.stack(int(occ.positions(token)[0])))
 	}
 	common := stack(tokens[0])
 	for _, token := range tokens[1:] {
@@ -153,12 +153,12 @@ func insideCall(t *trace.Trace, l *lives, f *stackFacts, occ *occurrences, token
 }
 
 // rotate chooses the token before which memory is lowest, the first of equals.
-func (x *family) rotate(l *lives, seq *sequence, occ *occurrences) {
+func (x *family) rotate(l *blockIndex, seq *sequence, occ *occurrences) {
 	levels := make([]uint64, x.rounds)
 	for k, token := range x.tokens {
-		at := occ.of(token)
+		at := occ.positions(token)
 		for i, a := range at {
-			levels[i] = l.at(int(seq.events[a]))
+			levels[i] = l.levelAt(int(seq.events[a]))
 		}
 		slices.Sort(levels)
 		if level := levels[len(levels)/2]; k == 0 || level < x.level {
@@ -168,7 +168,7 @@ func (x *family) rotate(l *lives, seq *sequence, occ *occurrences) {
 }
 
 // train finds out whether most rounds train.
-func (x *family) train(l *lives, f *stackFacts) {
+func (x *family) train(l *blockIndex, f *stackFacts) {
 	n := 0
 	for k := 1; k < len(x.begin); k++ {
 		for i := x.begin[k-1]; i < x.begin[k]; i++ {
@@ -216,15 +216,15 @@ func (x *family) cover(seq *sequence) {
 	x.covers, x.since = float64(sum)/float64(max(all, 1)), float64(sum)/float64(max(since, 1))
 }
 
-// mainMatter tells whether a loop may be what the program is about: it trains,
-// or most of what is allocated from its beginning on belongs to it.
-func (x *family) mainMatter(l *lives, seq *sequence) bool {
+// mainMatter reports whether a loop may be the program's main loop: it trains, or
+// most of what is allocated from its beginning on belongs to it.
+func (x *family) mainMatter(l *blockIndex, seq *sequence) bool {
 	return (x.trains || x.since >= halfOfIt) && x.frees(l, seq)
 }
 
-// frees tells whether most rounds also free something. A loop that only
+// frees reports whether most rounds also free something. A loop that only
 // allocates builds a list, such as the parameters of a model.
-func (x *family) frees(l *lives, seq *sequence) bool {
+func (x *family) frees(l *blockIndex, seq *sequence) bool {
 	rounds := 0
 	for k := 1; k < len(x.begin); k++ {
 		for i := seq.events[x.begin[k-1]] + 1; i < seq.events[x.begin[k]]; i++ {
@@ -237,8 +237,8 @@ func (x *family) frees(l *lives, seq *sequence) bool {
 	return 2*rounds >= len(x.begin)-1
 }
 
-// runsThrough tells whether the loop runs in nearly all rounds of another one,
-// or the other way round. A loop of its own before or after does not.
+// runsThrough reports whether the loop runs in nearly all rounds of another
+// one, or the other way round. A loop of its own before or after does not.
 func (x *family) runsThrough(other *family) bool {
 	inner, outer := x, other
 	if x.rounds < other.rounds {
@@ -257,11 +257,11 @@ func (x *family) runsThrough(other *family) bool {
 	return float64(hit) >= oftenEnough*float64(len(outer.begin)-1)
 }
 
-// join makes one round of those that lead to one update: several batches whose
-// gradients add up, or several passes before one backward pass. The stacks of
-// optimizers are not looked at as a loop of their own, because how often they
-// occur says nothing; some allocate in their first step only.
-func (x *family) join(l *lives, seq *sequence, f *stackFacts) {
+// join merges the rounds that lead to one update: several batches whose gradients
+// add up, or several passes before one backward pass. The stacks of optimizers
+// are no loop of their own, because how often they occur says nothing; some
+// allocate in their first step only.
+func (x *family) join(l *blockIndex, seq *sequence, f *stackFacts) {
 	for _, last := range []stackKind{stackOptimizer, stackBackward} {
 		begin := []int32{x.begin[0]}
 		for k := 1; k < len(x.begin); k++ {
@@ -278,7 +278,7 @@ func (x *family) join(l *lives, seq *sequence, f *stackFacts) {
 		x.begin, x.rounds = begin, len(begin)
 		levels := make([]uint64, len(begin))
 		for k, at := range begin {
-			levels[k] = l.at(int(seq.events[at]))
+			levels[k] = l.levelAt(int(seq.events[at]))
 		}
 		x.level = median(levels)
 		return

@@ -43,7 +43,7 @@ type CategoryHolder struct {
 	CertainBytes, LikelyBytes, GuessBytes uint64
 }
 
-// Confidence is the best that holds for more than half of the bytes.
+// Confidence returns the best that holds for more than half of the bytes.
 func (h *CategoryHolder) Confidence() Confidence {
 	switch {
 	case 2*h.CertainBytes > h.Bytes:
@@ -84,7 +84,7 @@ func (a *Analysis) Holders(event int) *Holders {
 		if !b.alive(int32(event)) {
 			continue
 		}
-		v := a.categories.of(b)
+		v := a.categories.categoryOf(b)
 		h.Bytes += b.size
 		h.Blocks++
 		k := key{known(b.stack), v.category}
@@ -183,7 +183,7 @@ func (f *stackFacts) modulePath(id trace.StackID) []trace.FrameID {
 	if f.marks[id]&markModule == 0 {
 		return nil
 	}
-	frames := f.t.Stacks.Frames(id)
+	frames := f.trace.Stacks.Frames(id)
 	var path []trace.FrameID
 	inside := -1 // the frame that stands for the module around
 	for i := len(frames) - 1; i >= 0; i-- {
@@ -196,8 +196,8 @@ func (f *stackFacts) modulePath(id trace.StackID) []trace.FrameID {
 			if i > 0 {
 				inside = i - 1
 			}
-		case inside >= 0 && f.t.Strings.Text(f.t.Stacks.Frame(frames[i]).Name) == "forward" &&
-			f.t.Strings.Text(f.t.Stacks.Frame(frames[inside]).Name) != "forward":
+		case inside >= 0 && f.trace.Strings.Text(f.trace.Stacks.Frame(frames[i]).Name) == "forward" &&
+			f.trace.Strings.Text(f.trace.Stacks.Frame(frames[inside]).Name) != "forward":
 			inside = i
 		}
 	}

@@ -27,7 +27,7 @@ type Leak struct {
 	Blocks int
 	Steps  int   // complete ones
 	KeptIn []int // positions in Steps.List of those that left something behind
-	// FreedBytes of Bytes are freed after the last step; AtEnd tells that the
+	// FreedBytes of Bytes are freed after the last step; AtEnd says that the
 	// program did not allocate any more once it began to free them.
 	FreedBytes uint64
 	AtEnd      bool
@@ -41,8 +41,8 @@ const (
 	// everything may stay, of the last one things may not be dropped yet, and
 	// two in between make a trend at best.
 	leakSteps = 4
-	// leakShare is how much of the peak a leak must take in the trace to be
-	// worth a word: kept numbers of a few bytes are no leak.
+	// leakShare is the share of the peak that a leak must take to be reported:
+	// kept numbers of a few bytes are no leak.
 	leakShare = 1.0 / 1000
 	// steady is how much of what the first half of the steps left the second
 	// half must leave: a cache that fills leaves less and less.
@@ -86,10 +86,10 @@ func (a *Analysis) Leaks() []Leak {
 	return out
 }
 
-// heldUntil is the event up to which memory must be held to have leaked: the end
-// of the last complete step, or a later failure, or the last allocation of a
-// step that the trace breaks off. What a later step gives back has only piled
-// up; what goes behind the last allocation goes with the program.
+// heldUntil returns the event up to which memory must be held to have leaked:
+// the end of the last complete step, or a later failure, or the last allocation
+// of a step that the trace breaks off. What a later step gives back has only
+// piled up; what goes behind the last allocation goes with the program.
 func (a *Analysis) heldUntil(end int) int {
 	last := a.Steps.List[len(a.Steps.List)-1]
 	working := end
@@ -106,8 +106,8 @@ func (a *Analysis) heldUntil(end int) int {
 	return working
 }
 
-// leakRows is how many steps are told apart. In a longer run several in a row
-// count as one.
+// leakRows is the most steps that are distinguished. In a longer run several in
+// a row count as one.
 const leakRows = 1000
 
 // bundle joins steps so that at most so many remain. each is how many make one.
@@ -250,8 +250,9 @@ func (a *Analysis) levelRows(rows []*keptRow, steps []Step, until int) {
 	}
 }
 
-// leaks tells a leak from a cache that fills, a buffer that is replaced and a
-// window over the last steps. It looks at the steps but the first and the last.
+// leaks reports whether a row is a leak, and not a cache that fills, a buffer that
+// is replaced or a window over the last steps. It ignores the first and the last
+// step.
 func (r *keptRow) leaks() bool {
 	first, last, widest, count := -1, -1, 1, 0
 	end := len(r.kept) - 2
@@ -349,9 +350,9 @@ func sortParts(parts []Part) {
 	})
 }
 
-// line is the line of the user's own program that led to a stack: the one that
-// called the outermost nn.Module, so that all of a model counts as one, or else
-// the innermost. Without such a line it is the place of the allocation.
+// line returns the line of the user's own program that led to a stack: the one
+// that called the outermost nn.Module, so that all of a model counts as one, or
+// else the innermost. Without such a line it is the place of the allocation.
 func (a *Analysis) line(id trace.StackID) timeline.Frame {
 	frames := a.Trace.Stacks.Frames(id)
 	var line timeline.Frame

@@ -103,7 +103,7 @@ func metadataSteps(t *trace.Trace, seq *sequence) *Steps {
 		return nil
 	}
 	// A text belongs to a thread, and the backward pass has its own. Where
-	// such events lie between the texts, those after the last one tell nothing.
+	// such events lie between the texts, those after the last one say nothing.
 	if gaps > 0 {
 		end = meta.Len()
 	}
@@ -116,7 +116,7 @@ func metadataSteps(t *trace.Trace, seq *sequence) *Steps {
 	}
 	s := markedSteps(t, seq, FromMetadata, best.windows,
 		fmt.Sprintf("user_metadata counts: %d texts like %q", len(best.windows), t.Strings.Text(meta.At(best.windows[0].begin))))
-	if n := len(s.List); n > 0 && !s.List[n-1].Complete { // the texts do not tell
+	if n := len(s.List); n > 0 && !s.List[n-1].Complete { // the texts do not say
 		s.List[n-1].Complete = seq.completeLast(s.List)
 		s.List[n-1].End = seq.teardown(s.List)
 	}

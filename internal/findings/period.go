@@ -36,7 +36,7 @@ const (
 )
 
 // periodSteps finds the loop whose rounds are the steps.
-func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps {
+func periodSteps(t *trace.Trace, l *blockIndex, f *stackFacts, seq *sequence) *Steps {
 	if seq.sized {
 		return nil // sizes alone do not tell the steps from the layers
 	}
@@ -64,7 +64,7 @@ func periodSteps(t *trace.Trace, l *lives, f *stackFacts, seq *sequence) *Steps 
 
 // stepOf chooses the loop whose rounds are the steps; families has those with
 // most rounds first, and all of them train or none does.
-func stepOf(families []family, l *lives, seq *sequence) *family {
+func stepOf(families []family, l *blockIndex, seq *sequence) *family {
 	if len(families) == 0 {
 		return nil
 	}
@@ -96,17 +96,17 @@ func stepOf(families []family, l *lives, seq *sequence) *family {
 	return step
 }
 
-// earliest moves the beginning of rounds to the place where the first one
-// begins. A round may begin anywhere in the cycle as far as its stacks go; of the
-// places where memory is at rest the one that the program passes first is meant.
-// It may be one that a round passes several times.
-func (s *sequence) earliest(begin []int32, l *lives) []int32 {
+// earliest moves the beginning of rounds to the place where the first round
+// begins. By its stacks a round may begin anywhere in the cycle; earliest takes
+// the place at rest that the program passes first. A round may pass it several
+// times.
+func (s *sequence) earliest(begin []int32, l *blockIndex) []int32 {
 	n := len(begin)
 	lengths := make([]int32, n-1)
 	levels := make([]uint64, n)
 	low, peak := ^uint64(0), uint64(0)
 	for k, at := range begin {
-		levels[k] = l.at(int(s.events[at]))
+		levels[k] = l.levelAt(int(s.events[at]))
 		low = min(low, levels[k])
 		if k > 0 {
 			lengths[k-1] = at - begin[k-1]
@@ -115,7 +115,7 @@ func (s *sequence) earliest(begin []int32, l *lives) []int32 {
 	for _, live := range l.live[s.events[begin[0]]:s.events[begin[n-1]]] {
 		peak = max(peak, live)
 	}
-	room := uint64(atRest * float64(peak-min(peak, low)))
+	margin := uint64(atRest * float64(peak-min(peak, low)))
 	// What lies further before the first round is set-up.
 	from := max(0, begin[0]-2*median(lengths))
 	type firsts struct {
@@ -137,7 +137,7 @@ func (s *sequence) earliest(begin []int32, l *lives) []int32 {
 		x.piece = k + 1
 		x.at = append(x.at, i)
 		// Rest may rise from one round to the next.
-		if l.at(int(s.events[i])) <= max(levels[max(k-1, 0)], levels[min(int(k), n-1)])+room {
+		if l.levelAt(int(s.events[i])) <= max(levels[max(k-1, 0)], levels[min(int(k), n-1)])+margin {
 			x.rested++
 		}
 	}
@@ -150,8 +150,8 @@ func (s *sequence) earliest(begin []int32, l *lives) []int32 {
 	return best
 }
 
-// repeats is the share of allocations in the median step whose token all steps
-// have. The median, because a few steps may do something besides.
+// repeats returns the share of allocations in the median step whose token all
+// steps have. The median, because a few steps may do something besides.
 func (s *sequence) repeats(steps []Step) float64 {
 	if len(steps) == 0 {
 		return 0
@@ -174,10 +174,10 @@ func (s *sequence) repeats(steps []Step) float64 {
 	return shares[len(shares)/2]
 }
 
-// leavesInside tells whether the rounds of x leave memory behind that is there
-// until the round of an outer loop ends. The last one of each outer round may
-// not: it ends where the outer one does.
-func (x *family) leavesInside(outer *family, l *lives, seq *sequence) bool {
+// leavesInside reports whether the rounds of x leave memory behind that is
+// there until the round of an outer loop ends. The last one of each outer round
+// may not: it ends where the outer one does.
+func (x *family) leavesInside(outer *family, l *blockIndex, seq *sequence) bool {
 	if 2*x.rounds < 3*outer.rounds { // the same loop, but for its ends
 		return false
 	}
@@ -188,7 +188,7 @@ func (x *family) leavesInside(outer *family, l *lives, seq *sequence) bool {
 		if j+1 < len(outer.begin) {
 			to = int(seq.events[outer.begin[j+1]])
 		}
-		rounds[j].low = l.at(from)
+		rounds[j].low = l.levelAt(from)
 		for _, live := range l.live[from:to] {
 			rounds[j].low, rounds[j].high = min(rounds[j].low, live), max(rounds[j].high, live)
 		}
@@ -205,8 +205,8 @@ func (x *family) leavesInside(outer *family, l *lives, seq *sequence) bool {
 		// Memory that only ever grows is not left for the outer round: it
 		// would be gone in the next.
 		low := max(rounds[j].low, rounds[j+1].low)
-		room := uint64(atRest * float64(rounds[j].high-rounds[j].low))
-		if l.at(int(seq.events[x.begin[i]])) > low+room {
+		margin := uint64(atRest * float64(rounds[j].high-rounds[j].low))
+		if l.levelAt(int(seq.events[x.begin[i]])) > low+margin {
 			left++
 		}
 	}

@@ -31,13 +31,13 @@ type phases struct {
 	// backward pass does; never if it has none.
 	optimizer, backward []int32
 	annotated           []bool  // optimizer is known from an annotation
-	outside             []int32 // allocations of the program outside of modules
+	outsideModules      []int32 // allocations of the program outside of modules
 }
 
 // span is a range of events, the end excluded.
 type span struct{ begin, end int }
 
-func newPhases(t *trace.Trace, program *timeline.Annotations, l *lives, f *stackFacts, s *Steps) *phases {
+func newPhases(t *trace.Trace, program *timeline.Annotations, l *blockIndex, f *stackFacts, s *Steps) *phases {
 	p := &phases{stacks: f, steps: s.List}
 	if len(p.steps) > 0 {
 		p.first = p.steps[0].Begin
@@ -58,7 +58,7 @@ func newPhases(t *trace.Trace, program *timeline.Annotations, l *lives, f *stack
 		switch f.kind(b.stack) {
 		case stackModule, stackBackward, stackRecompute:
 			if p.inOptimizer(int(b.born)) {
-				p.ranges = nil // the whole step runs inside: the ranges tell nothing
+				p.ranges = nil // the whole step runs inside: the ranges say nothing
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func newPhases(t *trace.Trace, program *timeline.Annotations, l *lives, f *stack
 		}
 		switch f.kind(b.stack) {
 		case stackPlain:
-			p.outside = append(p.outside, b.born)
+			p.outsideModules = append(p.outsideModules, b.born)
 		case stackOptimizer:
 			if !p.annotated[k] {
 				p.optimizer[k] = min(p.optimizer[k], b.born)
@@ -100,8 +100,8 @@ func filled(n int) []int32 {
 	return out
 }
 
-// at returns the phase of an event with a stack.
-func (p *phases) at(event int, stack trace.StackID) phase {
+// phaseAt returns the phase of an event with a stack.
+func (p *phases) phaseAt(event int, stack trace.StackID) phase {
 	switch p.stacks.kind(stack) {
 	case stackOptimizer:
 		return phaseOptimizer
@@ -119,7 +119,7 @@ func (p *phases) at(event int, stack trace.StackID) phase {
 	return phaseForward
 }
 
-// inOptimizer tells whether an annotation puts an event into an optimizer.
+// inOptimizer reports whether an annotation puts an event into an optimizer.
 func (p *phases) inOptimizer(event int) bool {
 	i, found := slices.BinarySearchFunc(p.ranges, event, func(x span, e int) int { return cmp.Compare(x.begin, e) })
 	if !found {
@@ -128,10 +128,10 @@ func (p *phases) inOptimizer(event int) bool {
 	return i >= 0 && event < p.ranges[i].end
 }
 
-// between tells whether the program itself, outside of modules, allocated
+// between reports whether the program itself, outside of modules, allocated
 // something between two events: then a block held over that time outlived the
 // call of the module that made it.
 func (p *phases) between(from, to int32) bool {
-	i, _ := slices.BinarySearch(p.outside, from+1)
-	return i < len(p.outside) && p.outside[i] < to
+	i, _ := slices.BinarySearch(p.outsideModules, from+1)
+	return i < len(p.outsideModules) && p.outsideModules[i] < to
 }

@@ -49,7 +49,7 @@ func varied(bytes uint64) func(int) uint64 {
 	return func(step int) uint64 { return bytes + bytes*uint64(step*7%11)/5 }
 }
 
-// healthy is a program that nothing is wrong with.
+// healthy returns a program that nothing is wrong with.
 func healthy() program {
 	return program{steps: 10, layers: 4, width: fixed(8 * mib), weight: 6 * mib}
 }
@@ -158,7 +158,7 @@ func analysisOf(tr *trace.Trace, v *verify.Verified) *Analysis {
 	if v != nil {
 		o = timeline.Options{Start: v.Start, Sizes: v.Sizes}
 	}
-	return New(timeline.NewLives(timeline.New(tr, o)), timeline.NewAnnotations(tr))
+	return New(timeline.NewLifetimes(timeline.New(tr, o)), timeline.NewAnnotations(tr))
 }
 
 func observed(t testing.TB, tr *trace.Trace) *Analysis {
@@ -174,7 +174,7 @@ func observed(t testing.TB, tr *trace.Trace) *Analysis {
 	return a
 }
 
-// site is the innermost frame of a stack.
+// site returns the innermost frame of a stack.
 func site(a *Analysis, id trace.StackID) string {
 	f := timeline.Frames(a.Trace, id)
 	if len(f) == 0 {

@@ -76,7 +76,7 @@ func (a *Analysis) spikes() []Spike {
 // levels returns the lowest and the highest active bytes of each step.
 func (a *Analysis) levels(steps []Step) (rest, peaks []uint64) {
 	for _, s := range steps {
-		low, high := a.lives.at(s.Begin), uint64(0)
+		low, high := a.lives.levelAt(s.Begin), uint64(0)
 		for _, live := range a.lives.live[s.Begin:s.End] {
 			low, high = min(low, live), max(high, live)
 		}
@@ -250,7 +250,7 @@ func (a *Analysis) groupDeltas(groups []group, steps []Step) {
 	}
 }
 
-// bytes is the median of what the group has at most in its steps.
+// bytes returns the median of what the group has at most in its steps.
 func (g *group) bytes() uint64 {
 	tops := make([]int64, len(g.tops))
 	for i, t := range g.tops {
@@ -259,7 +259,7 @@ func (g *group) bytes() uint64 {
 	return uint64(median(tops))
 }
 
-// comesAndGoes tells whether a group is in few enough steps, and is neither
+// comesAndGoes reports whether a group is in few enough steps, and is neither
 // what the first ones do to get going nor what begins at some point and stays.
 func (g *group) comesAndGoes(steps int) bool {
 	n := len(g.steps)
@@ -269,8 +269,8 @@ func (g *group) comesAndGoes(steps int) bool {
 	return n == 1 || g.steps[0] != steps-n
 }
 
-// instead tells whether the steps of a group only do differently what the other
-// steps do in another place: those have about as much that this one's have not.
+// instead reports whether the steps of a group only do in another place what the
+// other steps do too: those have about as much that the group's steps lack.
 func instead(groups []group, g *group, bytes uint64, steps []Step) bool {
 	for i := range groups {
 		o := &groups[i]
@@ -281,7 +281,7 @@ func instead(groups []group, g *group, bytes uint64, steps []Step) bool {
 	return false
 }
 
-// apart tells whether two rising lists have nothing in common.
+// apart reports whether two rising lists have nothing in common.
 func apart(a, b []int) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
@@ -296,7 +296,7 @@ func apart(a, b []int) bool {
 	return true
 }
 
-// spike measures a group. It is false if it does not show.
+// spike measures a group. It returns false if the group does not show.
 func (a *Analysis) spike(g *group, steps []Step, rest, peaks []uint64) (Spike, bool) {
 	s := Spike{Bytes: g.bytes(), Steps: g.steps, Confidence: weaker(Likely, a.Steps.Confidence)}
 	var others, amounts []uint64

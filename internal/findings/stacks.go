@@ -8,7 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// frameMark is what a frame alone tells about where the program is.
+// frameMark is what a frame alone shows of where the program is.
 type frameMark uint16
 
 const (
@@ -37,7 +37,7 @@ const (
 
 // stackFacts knows the stacks of a trace. Frames and stacks are looked at once.
 type stackFacts struct {
-	t      *trace.Trace
+	trace  *trace.Trace
 	frames []frameMark
 	kinds  []stackKind
 	marks  []frameMark // of all frames of a stack
@@ -46,7 +46,7 @@ type stackFacts struct {
 
 func newStackFacts(t *trace.Trace) *stackFacts {
 	f := &stackFacts{
-		t: t, frames: make([]frameMark, t.Stacks.NumFrames()),
+		trace: t, frames: make([]frameMark, t.Stacks.NumFrames()),
 		kinds: make([]stackKind, t.Stacks.Len()), marks: make([]frameMark, t.Stacks.Len()),
 	}
 	for id := range f.frames {
@@ -66,7 +66,7 @@ func newStackFacts(t *trace.Trace) *stackFacts {
 }
 
 func (f *stackFacts) kindOf(id trace.StackID) stackKind {
-	frames := f.t.Stacks.Frames(id)
+	frames := f.trace.Stacks.Frames(id)
 	if len(frames) == 0 {
 		return stackNone
 	}
@@ -138,7 +138,7 @@ func markOf(f timeline.Frame) frameMark {
 	return 0
 }
 
-// torchFile is the part of a path below the package torch, or empty.
+// torchFile returns the part of a path below the package torch, or empty.
 func torchFile(file string) string {
 	if i := strings.LastIndex(file, "/torch/"); i >= 0 {
 		return file[i+len("/torch/"):]

@@ -61,7 +61,7 @@ func (s *Steps) Of(event int) int {
 }
 
 // findSteps asks the surest source first.
-func findSteps(t *trace.Trace, program *timeline.Annotations, l *lives, f *stackFacts) *Steps {
+func findSteps(t *trace.Trace, program *timeline.Annotations, l *blockIndex, f *stackFacts) *Steps {
 	seq := newSequence(t, l, f)
 	for _, find := range []func() *Steps{
 		func() *Steps { return profilerSteps(t, seq, program) },
@@ -79,14 +79,14 @@ func findSteps(t *trace.Trace, program *timeline.Annotations, l *lives, f *stack
 // sequence is the allocations of a trace as tokens: the stack, or where the
 // file has none the size.
 type sequence struct {
-	lives  *lives
+	lives  *blockIndex
 	events []int32
 	tokens []int32 // -1 where an allocation cannot be told from others
 	number int     // of different tokens; they are below it
 	sized  bool    // tokens are sizes
 }
 
-func newSequence(t *trace.Trace, l *lives, f *stackFacts) *sequence {
+func newSequence(t *trace.Trace, l *blockIndex, f *stackFacts) *sequence {
 	n := l.len() - l.older
 	s := &sequence{lives: l, events: make([]int32, n), tokens: make([]int32, n), sized: !f.any}
 	byStack := make([]int32, t.Stacks.Len())

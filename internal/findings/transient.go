@@ -6,8 +6,8 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Transient is what the peak of an ordinary step is made of besides what stays:
-// blocks that the step allocates and frees again.
+// Transient is the part of an ordinary step's peak that does not stay: blocks
+// that the step allocates and frees again.
 type Transient struct {
 	Bytes uint64 // at the peak, in the ordinary step: the one in which they are the median
 	// PeakBytes is all active memory at the peak, RestBytes the lowest of that
@@ -34,9 +34,9 @@ func sample(steps []Step, most int) []Step {
 	return out
 }
 
-// Transient looks at the peaks of all complete steps but the first, which also
-// gets going, and those that a spike is in, unless no other is left. It is nil
-// if no step is complete or nothing comes and goes.
+// Transient examines the peaks of all complete steps except the first, which
+// includes warm-up, and those with a spike, unless no other is left. It returns
+// nil if no step is complete or nothing comes and goes.
 func (a *Analysis) Transient() *Transient { return a.transient(a.spikes()) }
 
 func (a *Analysis) transient(spikes []Spike) *Transient {
@@ -75,15 +75,15 @@ func (a *Analysis) transient(spikes []Spike) *Transient {
 	}
 	sortParts(t.Parts)
 	t.Stack, t.Event, t.PeakBytes = t.Parts[0].Stack, int(peaks[k]), a.lives.live[peaks[k]]
-	t.RestBytes = a.lives.at(steps[k].Begin)
+	t.RestBytes = a.lives.levelAt(steps[k].Begin)
 	for _, live := range a.lives.live[steps[k].Begin:steps[k].End] {
 		t.RestBytes = min(t.RestBytes, live)
 	}
 	return t
 }
 
-// ordinary are the complete steps but the first and those with a spike, as far
-// as any are left.
+// ordinary returns the complete steps but the first and those with a spike, as
+// far as any are left.
 func (a *Analysis) ordinary(spikes []Spike) []Step {
 	steps := a.Steps.List[:a.Steps.Complete()]
 	if len(steps) <= 1 {

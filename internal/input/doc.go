@@ -4,14 +4,14 @@
 // hold a memory snapshot of PyTorch as pickle or JSON; a dump of memory_stats()
 // as JSON or as Python prints it, or the table of memory_summary(); or a log
 // with dumps and out-of-memory messages in it. All may be compressed with gzip
-// or zstd, and text may be in UTF-16. The content decides, never the name. What
-// was found is an [Input].
+// or zstd, and text may be in UTF-16. The content decides, never the name. Both
+// return an [Input].
 //
-// Of a file with several devices [Pick] chooses one, the same for every
-// command. Of a log with several messages or dumps the last one about that
-// device counts ([Input.LastMessage], [Input.LastDump]). [SameMoment] reports
-// whether a message and a snapshot tell of one moment.
+// [Pick] chooses one device of a file, the same for every command. In a log with
+// several messages or dumps, the last one about that device counts
+// ([Input.LastMessage], [Input.LastDump]). [SameMoment] reports whether a message
+// and a snapshot are of the same moment.
 //
-// Errors say what is wrong and what to do. They name no flag: those that
-// another choice of the device would cure have a type of their own.
+// Errors say what is wrong and what to do, but name no flag. Errors that another
+// device would avoid have a type of their own.
 package input

@@ -51,8 +51,8 @@ type Input struct {
 	Messages []*message.OOM // a log can have them beside dumps
 }
 
-// Options are where an input comes from and who is told about the work. The
-// zero value tells nobody.
+// Options are where an input comes from and who follows its progress. The zero
+// value is for no one.
 type Options struct {
 	Stdin    io.Reader               // what - stands for
 	Progress func(read, total int64) // of a snapshot; total is 0 if not known
@@ -106,7 +106,7 @@ func Open(ctx context.Context, arg string, o Options) (*Input, error) {
 	return r.text(in, head, raw, open, func() (io.Reader, error) { return lastPart(file, head, in.Bytes) })
 }
 
-// Name is what an answer calls a file.
+// Name returns what an answer calls a file.
 func Name(arg string) string {
 	if arg == "-" {
 		return "stdin"
@@ -312,7 +312,7 @@ func unpackedHead(r *bufio.Reader) ([]byte, error) {
 	return head[:n], nil
 }
 
-// writerOf tells from the beginning of a snapshot what wrote it (spec 10.1).
+// writerOf returns what wrote a snapshot, from its beginning (spec 10.1).
 func writerOf(head []byte) string {
 	switch {
 	case len(head) < 4 || head[0] != 0x80:

@@ -40,7 +40,7 @@ func (in *Input) LastDump(d Device) (last *stats.Dump, n int, err error) {
 }
 
 // SameMoment reports whether the segments of a trace are those of the failure
-// that a message tells of, by what is allocated. known is false if the message
+// that a message is about, by what is allocated. known is false if the message
 // does not say how much that was.
 //
 // What PyTorch prints as allocated includes, from 2.4 on, the free memory in

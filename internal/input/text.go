@@ -39,8 +39,8 @@ func isText(head []byte) bool {
 	return odd*part <= len(head)
 }
 
-// wideOrder is the byte order of UTF-16, which PowerShell writes; nil for any
-// other text.
+// wideOrder returns the byte order of UTF-16, which PowerShell writes; nil for
+// any other text.
 func wideOrder(head []byte) binary.ByteOrder {
 	switch {
 	case bytes.HasPrefix(head, []byte{0xff, 0xfe}):
@@ -52,7 +52,7 @@ func wideOrder(head []byte) binary.ByteOrder {
 }
 
 // plainText decompresses a text and makes it clean UTF-8. Of a long one it is
-// the end; cut tells that something before it is left out already.
+// the end; cut says that something before it is left out already.
 func (r reader) plainText(name string, head []byte, source io.Reader, cut bool) ([]byte, error) {
 	text, dropped, err := r.unpackText(source)
 	if err != nil {

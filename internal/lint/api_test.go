@@ -132,8 +132,8 @@ func isInterface(s *ast.TypeSpec) bool {
 	return ok
 }
 
-// signature is that of a function, without the parameters' names: callers do
-// not use them.
+// signature returns that of a function, without the parameters' names: callers
+// do not use them.
 func signature(f *source, fn *ast.FuncType) string {
 	s := ""
 	if fn.TypeParams != nil {
@@ -169,7 +169,7 @@ func fields(f *source, list *ast.FieldList) string {
 	return strings.Join(all, ", ")
 }
 
-// text is an expression on one line.
+// text returns an expression on one line.
 func text(f *source, e ast.Expr) string {
 	switch e := e.(type) {
 	case nil:

@@ -9,8 +9,7 @@
 //   - the exported API is that of api.txt
 //   - no test asserts how long something takes
 //
-// Each rule is a function over parsed files, tried on small sources of its own,
-// and a test that applies it to the repository. Where a rule has exceptions, a
-// table lists them with their reasons; an exception that excuses nothing fails
-// too.
+// Each rule is a function over parsed files, with a test on small sources and a
+// test that applies it to the repository. A table lists the exceptions of a rule
+// with their reasons; an exception that excuses nothing fails too.
 package lint

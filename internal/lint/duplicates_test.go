@@ -87,7 +87,7 @@ func partsOf(f *source) (functions map[int]string, imports map[int]bool) {
 	return functions, imports
 }
 
-// nameOf is the name of a function, with its receiver's type.
+// nameOf returns the name of a function, with its receiver's type.
 func nameOf(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return d.Name.Name
@@ -151,7 +151,7 @@ func (r run) covers(a, b place) bool {
 	return r.exact && a.file == r.a.file && b.file == r.b.file && n == b.line-r.b.line && -runLength < n && n < r.length
 }
 
-// window is the text of the first lines, or nothing if they are no run.
+// window returns the text of the first lines, or nothing if they are no run.
 func window(lines []line, exact bool) string {
 	if len(lines) < runLength {
 		return ""

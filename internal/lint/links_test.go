@@ -22,7 +22,7 @@ var (
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
-// anchors are the names that GitHub gives to the headings of a page.
+// anchors returns the names that GitHub gives to the headings of a page.
 func anchors(page string) []string {
 	var all []string
 	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {

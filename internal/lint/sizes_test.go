@@ -176,7 +176,7 @@ var otherSizes = []struct{ path, reason string }{
 	{"internal/present/text/plan_svg.go", "the least step of an axis"},
 	{"internal/replay/oracle", "bytes that tell a file's format"},
 	{"internal/test", "requests of tests"},
-	{"internal/timeline/lifetimes.go", "lifetimes in a run of the index"},
+	{"internal/timeline/spans.go", "lifetimes in a run of the index"},
 	{"internal/units", "MiB"},
 	{"settings/settings.go", "defaults and bounds of settings"},
 	{"snapshot", "limits on what is read"},

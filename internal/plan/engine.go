@@ -24,9 +24,9 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	var others []replay.Taking
+	var others []replay.ExternalRange
 	for _, t := range l.External() {
-		others = append(others, replay.Taking{Call: int(l.Tensors[t.Tensor].Birth), ExternalRange: t.ExternalRange})
+		others = append(others, replay.ExternalRange{Call: int(l.Tensors[t.Tensor].Birth), ExternalRange: t.ExternalRange})
 	}
 	p.Started(others)
 	return p, nil

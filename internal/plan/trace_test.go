@@ -64,7 +64,7 @@ func TestTraceIsUnderstood(t *testing.T) {
 	if program.Complete() != 3 {
 		t.Errorf("%d steps", program.Complete())
 	}
-	a := findings.New(timeline.NewLives(timeline.New(tr, timeline.Options{})), program)
+	a := findings.New(timeline.NewLifetimes(timeline.New(tr, timeline.Options{})), program)
 	sums := map[findings.Category]uint64{}
 	for _, h := range a.Holders(a.PeakEvent()).Categories {
 		sums[h.Category] += h.Bytes

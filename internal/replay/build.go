@@ -14,7 +14,7 @@ import (
 // Builder makes the [Program] of a trace, call by call. Package verify reads the
 // calls off the events.
 type Builder struct {
-	p        *Program
+	program  *Program
 	placeIDs map[place]int
 	last     int // place of the last call that had one
 }
@@ -26,14 +26,14 @@ func NewBuilder(t *trace.Trace, begin *start.State, s settings.Settings, n int) 
 	for i := range begin.Segments {
 		p.tensors += len(begin.Segments[i].Blocks)
 	}
-	return &Builder{p: p, placeIDs: map[place]int{}}
+	return &Builder{program: p, placeIDs: map[place]int{}}
 }
 
 // FreedBefore adds a free that was requested before the first call: it waits
 // for a made-up stream.
 func (b *Builder) FreedBefore(tensor, stream int) {
-	b.p.freed = append(b.p.freed, wait{int32(tensor), stream})
-	b.p.waits = max(b.p.waits, stream+1)
+	b.program.freed = append(b.program.freed, wait{int32(tensor), stream})
+	b.program.waits = max(b.program.waits, stream+1)
 }
 
 // Add adds a call.
@@ -41,28 +41,28 @@ func (b *Builder) Add(c Call) {
 	at := 0
 	switch c.Kind {
 	case CallAlloc:
-		b.p.tensors = max(b.p.tensors, c.Tensor+1)
+		b.program.tensors = max(b.program.tensors, c.Tensor+1)
 		at = b.place(place{c.Stream, c.Pool})
 	case CallTry, CallClosePool:
 		at = b.place(place{c.Stream, c.Pool})
 	case CallFreeLater, CallComplete:
 		at = int(c.Stream)
-		b.p.waits = max(b.p.waits, at+1)
+		b.program.waits = max(b.program.waits, at+1)
 	}
-	b.p.calls = append(b.p.calls, packed{size: c.Size, tensor: int32(c.Tensor), where: uint32(at)<<kindBits | uint32(c.Kind)})
-	b.p.events = append(b.p.events, int32(c.Event))
+	b.program.calls = append(b.program.calls, packed{size: c.Size, tensor: int32(c.Tensor), where: uint32(at)<<kindBits | uint32(c.Kind)})
+	b.program.events = append(b.program.events, int32(c.Event))
 }
 
-// place is the number of a stream and a pool.
+// place returns the number of a stream and a pool.
 func (b *Builder) place(at place) int {
-	if b.last < len(b.p.places) && b.p.places[b.last] == at {
+	if b.last < len(b.program.places) && b.program.places[b.last] == at {
 		return b.last
 	}
 	id, ok := b.placeIDs[at]
 	if !ok {
-		id = min(len(b.p.places), maxPlaces-1)
-		if id == len(b.p.places) {
-			b.p.places = append(b.p.places, at)
+		id = min(len(b.program.places), maxPlaces-1)
+		if id == len(b.program.places) {
+			b.program.places = append(b.program.places, at)
 		}
 		b.placeIDs[at] = id
 	}
@@ -80,7 +80,7 @@ type Device struct {
 // Program returns the program of the calls so far. It moves all addresses to
 // where driver/sim has its own.
 func (b *Builder) Program(d Device) *Program {
-	p := b.p
+	p := b.program
 	p.memory, p.follow = d.Memory, d.Segments
 	plain, mapped := span{low: math.MaxUint64}, span{low: math.MaxUint64}
 	for i := range p.Start.Segments {

@@ -14,11 +14,11 @@ func (p *Program) RunChecked(ctx context.Context, c Conditions) (*Outcome, error
 	if err := r.run(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.a.CheckInvariants(); err != nil {
+	if err := r.allocator.CheckInvariants(); err != nil {
 		return nil, err
 	}
 	o := r.finish()
-	if held := r.dev.Held(); held != uint64(o.Stats.ReservedBytes.All.Current) {
+	if held := r.device.Held(); held != uint64(o.Stats.ReservedBytes.All.Current) {
 		return nil, fmt.Errorf("%d reserved, the device has given %d", o.Stats.ReservedBytes.All.Current, held)
 	}
 	return o, nil

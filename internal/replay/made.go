@@ -49,37 +49,38 @@ func NewProgram(s settings.Settings, n int, call func(i int) Call) (*Program, er
 		c.Event, c.Pool = i, alloc.PoolID{}
 		b.Add(c)
 	}
-	b.p.memory = madeMemory(most)
-	return b.p, nil
+	b.program.memory = madeMemory(most)
+	return b.program, nil
 }
 
-// madeMemory is the size of the device that a made program is run on when it
-// may have what it wants: an expandable segment has addresses for a little more
-// than the device's memory, and what is live must find room in one.
-// Beyond the largest, several segments would no longer lie side by side.
+// madeMemory returns the size of the device that a made program is run on when
+// it may have what it wants: an expandable segment has addresses for a little
+// more than the device's memory, and what is live must find room in one. Beyond
+// the largest, several segments would no longer lie side by side.
 func madeMemory(live uint64) uint64 {
 	const usual, largest = 80 << 30, 12 << 40
 	return min(max(usual, 2*min(live, largest)), largest)
 }
 
-// Taking is what something beside the allocator takes before a call.
-type Taking struct {
+// ExternalRange is memory that something beside the allocator takes before a
+// call.
+type ExternalRange struct {
 	Call int
 	sim.ExternalRange
 }
 
-// Started has a program that NewProgram made run in a process that has run a
-// kernel before ([sim.Config]) and in which others take addresses too, in the
-// order of calls.
-func (p *Program) Started(others []Taking) { p.started, p.takings = true, others }
+// Started makes a program of NewProgram run in a process that has run a kernel
+// before ([sim.Config]) and in which others take addresses too. The ranges are
+// in the order of their calls.
+func (p *Program) Started(external []ExternalRange) { p.started, p.external = true, external }
 
-// Beside is a program that NewProgram made, with one more tensor, the last by
-// number: it is allocated before all others and stays. Calls and their events
-// are one later.
+// Beside returns a copy of a program of NewProgram with one more tensor, the last
+// by number, which is allocated before all others and stays. Calls and their
+// events move back by one.
 func (p *Program) Beside(size uint64) *Program {
 	out := &Program{Trace: p.Trace, Start: p.Start, Settings: p.Settings, tensors: p.tensors + 1, started: p.started, memory: p.memory}
-	for _, t := range p.takings {
-		out.takings = append(out.takings, Taking{t.Call + 1, t.ExternalRange})
+	for _, t := range p.external {
+		out.external = append(out.external, ExternalRange{t.Call + 1, t.ExternalRange})
 	}
 	out.places = slices.Clone(p.places)
 	at := slices.Index(out.places, place{})
@@ -103,7 +104,7 @@ func (p *Program) Early(tensors map[int]bool) *Program {
 	out.events = make([]int32, 0, len(p.events))
 	take := func(early bool) {
 		for i, c := range p.calls {
-			moves := c.kind() == CallAlloc && (i < p.early || tensors[int(c.tensor)] && p.places[c.at()].pool == (alloc.PoolID{}))
+			moves := c.kind() == CallAlloc && (i < p.early || tensors[int(c.tensor)] && p.places[c.placeOrStream()].pool == (alloc.PoolID{}))
 			if moves == early {
 				out.calls = append(out.calls, c)
 				out.events = append(out.events, p.events[i])
@@ -116,7 +117,7 @@ func (p *Program) Early(tensors map[int]bool) *Program {
 	return &out
 }
 
-// time is when an event was, if there is a trace that tells.
+// time returns the time of an event, if there is a trace that has it.
 func (p *Program) time(event int) int64 {
 	if event >= p.Trace.Events.Len() {
 		return trace.NoTime
@@ -124,7 +125,7 @@ func (p *Program) time(event int) int64 {
 	return p.Trace.Events.Time.At(event)
 }
 
-// stack is the stack of an event, if there is a trace that has it.
+// stack returns the stack of an event, if there is a trace that has it.
 func (p *Program) stack(event int) trace.StackID {
 	if event >= p.Trace.Events.Len() {
 		return trace.NoStack

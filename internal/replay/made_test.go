@@ -12,8 +12,8 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// made is a program of sizes in MiB; a negative one frees the tensor that has
-// that number, from 1 on.
+// made returns a program of sizes in MiB; a negative one frees the tensor that
+// has that number, from 1 on.
 func made(t *testing.T, script ...int) *Program {
 	t.Helper()
 	tensors := 0
@@ -206,19 +206,19 @@ func TestBeside(t *testing.T) {
 // tensor is put beside the program's, and the peaks begin at any call.
 func TestStartedProgram(t *testing.T) {
 	script := []int{62, 32, 30, -2, 30, -1, -3, 30, 40}
-	program := func(others ...Taking) *Program {
+	program := func(others ...ExternalRange) *Program {
 		p := made(t, script...)
 		p.Started(others)
 		return p
 	}
-	taking := func(call int, mb uint64) Taking { return Taking{call, sim.ExternalRange{Bytes: mb * mib}} }
+	taking := func(call int, mb uint64) ExternalRange { return ExternalRange{call, sim.ExternalRange{Bytes: mb * mib}} }
 	addresses := func(p *Program, call int) []uint64 {
 		m, err := p.hold(t.Context(), Conditions{Settings: settings.Default()}, call)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out []uint64
-		for _, s := range m.r.a.Segments() {
+		for _, s := range m.run.allocator.Segments() {
 			out = append(out, s.Address)
 		}
 		return out
@@ -226,15 +226,15 @@ func TestStartedProgram(t *testing.T) {
 	plain := addresses(program(), 3)
 	for _, tt := range []struct {
 		name   string
-		others []Taking
+		others []ExternalRange
 		call   int
 		same   bool
 	}{
 		{"none", nil, 3, true},
-		{"before the first call", []Taking{taking(0, 64)}, 3, false},
-		{"before a later one", []Taking{taking(2, 64)}, 3, false},
-		{"before one that is not made", []Taking{taking(3, 64)}, 3, true},
-		{"into a gap that nobody wanted", []Taking{taking(1, 2)}, 3, true},
+		{"before the first call", []ExternalRange{taking(0, 64)}, 3, false},
+		{"before a later one", []ExternalRange{taking(2, 64)}, 3, false},
+		{"before one that is not made", []ExternalRange{taking(3, 64)}, 3, true},
+		{"into a gap that nobody wanted", []ExternalRange{taking(1, 2)}, 3, true},
 	} {
 		if got := addresses(program(tt.others...), tt.call); slices.Equal(got, plain) != tt.same {
 			t.Errorf("%s: segments at %x, without others at %x", tt.name, got, plain)

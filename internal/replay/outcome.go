@@ -9,35 +9,35 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Conditions are what a [Program] is run under.
+// Conditions are what a [Program] runs under.
 type Conditions struct {
 	Settings settings.Settings
 	// Limit is the cap on reserved bytes; 0 is none.
 	Limit uint64
-	// DeviceMemory is what the device has for the allocator; 0 is without end.
+	// DeviceMemory is what the device has for the allocator; 0 is unlimited.
 	DeviceMemory uint64
-	// SkipOOM leaves a failing request out, with its free, and goes on.
-	// Otherwise the run ends at the first one.
+	// SkipOOM skips a request that fails, and its free, and goes on. Otherwise
+	// the run ends at the first failure.
 	SkipOOM bool
-	// Points is the length of the curve; 0 makes none.
+	// Points is the length of the curve; 0 is no curve.
 	Points int
-	// From is the call from which on peaks and the curve count, as if the peaks
-	// were reset before it. What comes before is made all the same.
+	// From is the first call that counts towards peaks and the curve. The calls
+	// before it are made too.
 	From int
-	// BlockSizes has the size of every tensor's block noted.
+	// BlockSizes asks for the size of every tensor's block.
 	BlockSizes bool
-	// Mirrored has the driver place segments in the reverse order of addresses,
-	// if the program begins without any.
+	// Mirrored makes the driver place segments from high addresses to low, if the
+	// program begins without any.
 	Mirrored bool
-	// Progress is told now and then how many calls are done.
+	// Progress is called now and then with the number of calls done.
 	Progress func(done, total int)
-	// Observe is told every event of the allocator and the call that it is of. It
-	// must not call the allocator.
+	// Observe is called with every event of the allocator and the call that
+	// caused it. It must not call the allocator.
 	Observe func(call int, e alloc.Event)
 }
 
-// Cap is the limit in force, 0 for none: the lower of the one given and the
-// fraction of the device that the settings name.
+// Cap returns the limit in force, 0 for none: the lower of Limit and the
+// fraction of the device in the settings.
 func (c *Conditions) Cap() uint64 {
 	limit := c.Limit
 	if f := c.Settings.PerProcessMemoryFraction; f < 1 && c.DeviceMemory > 0 {
@@ -51,16 +51,15 @@ func (c *Conditions) Cap() uint64 {
 // Outcome is what became of a Program under some Conditions.
 type Outcome struct {
 	Conditions Conditions
-	// Fails tells whether a request failed; First is the first that did.
+	// Fails reports whether a request failed; First is the first that did.
 	Fails bool
 	First *Failure
-	// Calls is how many calls were made: all of them unless a failure ended it.
+	// Calls is how many calls were made: all of them unless a failure ended the run.
 	Calls int
 
-	// StartReleased is what was cached at the beginning of a trace that starts
-	// mid-run and was released before the first call, because what was reserved
-	// then exceeds the limit or the device. Peaks and counts are of the run after
-	// it.
+	// StartReleased is the cached memory of a start state that was released
+	// before the first call because the state exceeds the limit or the device.
+	// Peaks and counts begin after that.
 	StartReleased uint64
 
 	Reserved, Allocated, Active, Requested High
@@ -74,7 +73,7 @@ type Outcome struct {
 
 	Curve []Point
 	Stats alloc.Stats
-	// BlockSizes is for each tensor the size of its block, 0 if it got none; nil
+	// BlockSizes has the size of each tensor's block, 0 if it got none; nil
 	// unless asked for.
 	BlockSizes []uint64
 	// Segments are those at the end; nil unless the run was observed.
@@ -85,7 +84,7 @@ type Outcome struct {
 type High struct {
 	Bytes uint64
 	Event int   // -1: before the first event
-	Time  int64 // trace.NoTime if the file does not tell
+	Time  int64 // trace.NoTime if unknown
 }
 
 // Failure is a request that could not be served.
@@ -95,14 +94,14 @@ type Failure struct {
 	Stack trace.StackID
 	// RecordedToo: it failed in the recording as well.
 	RecordedToo bool
-	// AtStart: no request failed, but what cannot be released of the state at
-	// the beginning exceeds the limit or the device. Event is -1.
+	// AtStart: no request failed, but the part of the start state that cannot be
+	// released exceeds the limit or the device. Event is -1.
 	AtStart bool
 	*alloc.OutOfMemoryError
 	Active, LargestFree uint64 // when it failed
 }
 
-// Point is a piece of a curve: the highest totals since the point before, and
+// Point is a piece of a curve: the highest totals since the previous point, and
 // the state at its end.
 type Point struct {
 	Event                                  int
@@ -112,7 +111,7 @@ type Point struct {
 	LargestFree                            uint64
 }
 
-// Fragmentation is the part of reserved memory that was not allocated.
+// Fragmentation returns the part of reserved memory that was not allocated.
 func (p Point) Fragmentation() float64 {
 	if p.ReservedNow == 0 {
 		return 0
@@ -125,7 +124,7 @@ type ConditionError struct{ Problem string }
 
 func (e *ConditionError) Error() string { return e.Problem }
 
-// Runnable reports why a program cannot be run under some settings, or nil.
+// Runnable returns why a program cannot run under some conditions, or nil.
 func (p *Program) Runnable(c Conditions) error {
 	switch {
 	case p.Start.Kind == start.Unknown:

@@ -26,34 +26,33 @@ const (
 // Call is one call of the allocator.
 type Call struct {
 	Kind   CallKind
-	Tensor int // names what is allocated and freed; -1 if the call is about none
+	Tensor int // what is allocated or freed; -1 if nothing is
 	Size   uint64
-	Stream uint64 // of a CallFreeLater and its CallComplete a made-up one: its number, from 0 on
+	Stream uint64 // CallFreeLater and CallComplete have the number of a made-up one
 	Pool   alloc.PoolID
-	Event  int // of the trace: what the call shows there
+	Event  int // that shows the call in the trace
 }
 
-// Program is what a trace shows of the calls that were made: all that is left
-// of a run when the answers of its allocator and its driver are taken away. It
-// can be run again under other answers: other settings, limits and devices.
+// Program has the calls that a trace shows: a run without the answers of its
+// allocator and its driver. It can run again under other settings, limits and
+// devices.
 //
-// A Program is not changed by running it and may be run by several goroutines
-// at once.
+// Running a Program does not change it; several goroutines may run it at once.
 type Program struct {
 	Trace *trace.Trace
-	// Check is how well the engine reproduces the trace under its own settings;
-	// nil if that was not asked for. The pools of the calls, and which memory
-	// was released by empty_cache, are those of the check as far as it went.
+	// Check says how well the engine reproduces the trace under its own settings;
+	// nil if that was not asked for. The check also decides the pools of calls
+	// and which releases are an empty_cache, as far as it went.
 	Check *Result
 	Start *start.State
-	// Settings are those of the recording; Default if it does not tell.
+	// Settings are those of the recording, or the defaults if it has none.
 	Settings settings.Settings
 	// Ignored counts events that contradict the ones before them.
 	Ignored int
 
 	calls    []packed
 	events   []int32 // call -> event
-	early    int     // so many calls come first that the trace has later, see Early
+	early    int     // the number of calls that Early moved to the front
 	places   []place
 	tensors  int
 	initial  []alloc.Segment // Start.Segments, moved to where driver/sim has addresses
@@ -64,7 +63,7 @@ type Program struct {
 	waits    int    // made-up streams for frees that are completed later
 	freed    []wait // frees that were requested before the first call
 	started  bool   // see Started
-	takings  []Taking
+	external []ExternalRange
 }
 
 // packed is a Call: the kind in the lowest byte of where, above it the place
@@ -93,16 +92,16 @@ const (
 
 func (c packed) kind() CallKind { return CallKind(c.where & (1<<kindBits - 1)) }
 
-func (c packed) at() int { return int(c.where >> kindBits) }
+func (c packed) placeOrStream() int { return int(c.where >> kindBits) }
 
-// Len is the number of calls.
+// Len returns the number of calls.
 func (p *Program) Len() int { return len(p.calls) }
 
-// Tensors is the number of tensors that calls name, those first that are there
-// before the first call.
+// Tensors returns the number of tensors that calls name. Those allocated before
+// the first call come first.
 func (p *Program) Tensors() int { return p.tensors }
 
-// Initial is the number of tensors that are there before the first call.
+// Initial returns the number of tensors allocated before the first call.
 func (p *Program) Initial() int { return len(p.first) }
 
 // Call returns call i.
@@ -111,10 +110,10 @@ func (p *Program) Call(i int) Call {
 	out := Call{Kind: c.kind(), Tensor: int(c.tensor), Size: c.size, Event: int(p.events[i])}
 	switch out.Kind {
 	case CallAlloc, CallTry, CallClosePool:
-		at := p.places[c.at()]
+		at := p.places[c.placeOrStream()]
 		out.Stream, out.Pool = at.stream, at.pool
 	case CallFreeLater, CallComplete:
-		out.Stream = uint64(c.at())
+		out.Stream = uint64(c.placeOrStream())
 	}
 	return out
 }

@@ -73,8 +73,8 @@ func TestRecordingsAsPrograms(t *testing.T) {
 	}
 }
 
-// limitOf is a limit under which a program does what was recorded: one at which
-// garbage was collected, or the upper end of what was refused.
+// limitOf returns a limit under which a program does what was recorded: one at
+// which garbage was collected, or the upper end of what was refused.
 func limitOf(p *replay.Program) uint64 {
 	if p.Check.CollectLimit > 0 {
 		return p.Check.CollectLimit
@@ -144,7 +144,7 @@ func TestMidRunExpandable(t *testing.T) {
 	}
 }
 
-// cutFront is a trace without its first events.
+// cutFront returns a trace without its first events.
 func cutFront(tr *trace.Trace, n int) *trace.Trace {
 	out := *tr
 	out.Events = trace.Events{}

@@ -21,13 +21,13 @@ type Result struct {
 	// Of a snapshot only:
 	SegmentsIdentical bool
 	Start             string   // start.Recorded, start.Rebuilt or start.Unknown
-	Limit             *Limit   // what the file tells about the cap on reserved memory
+	Limit             *Limit   // what the file shows of the cap on reserved memory
 	CollectLimit      uint64   // a limit under which garbage is collected as recorded; 0 if none had to be assumed
 	Notes             []string // what was assumed or inferred
 	Warnings          []string // what is wrong with the file; among the notes too
 }
 
-// Limit is what a trace tells about the cap on reserved memory: it was at
+// Limit is what a trace shows of the cap on reserved memory: it was at
 // least Min, and below Max if a request was refused. The cap itself is in no
 // snapshot.
 type Limit struct {

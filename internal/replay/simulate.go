@@ -13,7 +13,7 @@ import (
 )
 
 // Run makes the calls of the program under other conditions. The error is a
-// *[ConditionError], the context's, or one of the device that PyTorch would
+// *[ConditionError], the context's, or an error of the device that PyTorch would
 // have met too.
 func (p *Program) Run(ctx context.Context, c Conditions) (*Outcome, error) {
 	r, err := p.simulate(c)
@@ -29,18 +29,18 @@ func (p *Program) Run(ctx context.Context, c Conditions) (*Outcome, error) {
 // simulation is one run of a program.
 type simulation struct {
 	*Program
-	out     *Outcome
-	dev     *sim.Device
-	a       *alloc.Allocator
-	s       alloc.Serial
-	handles []alloc.Handle // tensor -> block; 0 while there is none
-	pools   *private.Pools
-	others  []Taking // those that are to come
-	highs   highs
-	at      highs // of the current piece of the curve
+	outcome   *Outcome
+	device    *sim.Device
+	allocator *alloc.Allocator
+	serial    alloc.Serial
+	handles   []alloc.Handle // tensor -> block; 0 while there is none
+	pools     *private.Pools
+	external  []ExternalRange // still to come
+	highs     highs
+	piece     highs // of the current piece of the curve
 
-	calls0 sim.Counts // what the driver was asked for before the first call
-	cost0  time.Duration
+	startCalls sim.Counts // of the driver before the first call
+	startCost  time.Duration
 }
 
 // highs are the highest totals of a stretch, and the calls that reached them.
@@ -63,7 +63,7 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 		config.TotalMemory, config.Endless = c.DeviceMemory, false
 	}
 	r := &simulation{
-		Program: p, out: &Outcome{Conditions: c}, dev: sim.New(config), others: p.takings,
+		Program: p, outcome: &Outcome{Conditions: c}, device: sim.New(config), external: p.external,
 		handles: make([]alloc.Handle, p.tensors),
 	}
 	conf := c.Settings
@@ -72,30 +72,30 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	}
 	options := []alloc.Option{alloc.WithDevice(p.Trace.Device), alloc.WithSettings(conf)}
 	if c.Observe != nil {
-		options = append(options, alloc.WithObserver(func(e alloc.Event) { c.Observe(r.out.Calls, e) }))
+		options = append(options, alloc.WithObserver(func(e alloc.Event) { c.Observe(r.outcome.Calls, e) }))
 	}
-	r.a = alloc.New(r.dev, options...)
+	r.allocator = alloc.New(r.device, options...)
 	if len(p.initial) > 0 {
-		if err := r.a.Restore(p.initial, p.reserved...); err != nil {
+		if err := r.allocator.Restore(p.initial, p.reserved...); err != nil {
 			return nil, fmt.Errorf("starting from the state at the beginning: %w", err)
 		}
 	}
-	r.a.Use(c.Settings)
+	r.allocator.Use(c.Settings)
 	if limit := c.Cap(); limit > 0 {
-		r.a.SetLimit(limit)
+		r.allocator.SetLimit(limit)
 	}
-	r.s = r.a.Serial()
+	r.serial = r.allocator.Serial()
 	for i, addr := range p.first {
-		r.handles[i] = r.s.Find(addr)
+		r.handles[i] = r.serial.Find(addr)
 	}
 	for _, w := range p.freed {
 		h := r.handles[w.tensor]
 		r.handles[w.tensor] = 0
-		if err := r.s.FreeAfter(h, waitStream+uint64(w.stream)); err != nil {
+		if err := r.serial.FreeAfter(h, waitStream+uint64(w.stream)); err != nil {
 			return nil, err
 		}
 	}
-	r.pools = private.New(r.a)
+	r.pools = private.New(r.allocator)
 	for i := range p.initial {
 		if err := r.pools.Hold(p.initial[i].Pool); err != nil {
 			return nil, err
@@ -104,18 +104,18 @@ func (p *Program) simulate(c Conditions) (*simulation, error) {
 	if err := r.fitStart(); err != nil {
 		return nil, err
 	}
-	r.at = highs{reservedAt: -1, allocatedAt: -1, activeAt: -1, requestedAt: -1}
-	r.highs = r.at
-	r.look(-1)
+	r.piece = highs{reservedAt: -1, allocatedAt: -1, activeAt: -1, requestedAt: -1}
+	r.highs = r.piece
+	r.notePeaks(-1)
 	return r, nil
 }
 
-// fitStart releases what is cached at the beginning of a trace that starts
-// mid-run, if it exceeds the limit or the device: under these the program would
-// not have got there with it. When it was released nobody knows, so it counts as
-// done before: peaks, counts and driver time begin after it.
+// fitStart releases the cache of a start state that exceeds the limit or the
+// device: under these the program could not have reached that state with it.
+// Nobody knows when it would have been released, so peaks, counts and driver
+// time begin after it.
 func (r *simulation) fitStart() error {
-	c := &r.out.Conditions
+	c := &r.outcome.Conditions
 	most := c.Cap()
 	if most > 0 && r.Settings.ExpandableSegments && c.Settings.ExpandableSegments {
 		// A mapping may exceed the limit by less than a granule, as the limit is
@@ -126,22 +126,22 @@ func (r *simulation) fitStart() error {
 	if c.DeviceMemory > 0 && (most == 0 || c.DeviceMemory < most) {
 		most = c.DeviceMemory
 	}
-	before := r.s.Totals().Reserved
+	before := r.serial.Totals().Reserved
 	if len(r.initial) == 0 || most == 0 || before <= most {
 		return nil
 	}
-	if err := r.a.EmptyCache(); err != nil {
+	if err := r.allocator.EmptyCache(); err != nil {
 		return err
 	}
-	t := r.s.Totals()
-	r.out.StartReleased = before - t.Reserved
-	r.a.ResetPeakStats()
-	r.a.ResetAccumulatedStats()
-	r.calls0, r.cost0 = r.dev.Calls(), r.dev.Cost()
+	t := r.serial.Totals()
+	r.outcome.StartReleased = before - t.Reserved
+	r.allocator.ResetPeakStats()
+	r.allocator.ResetAccumulatedStats()
+	r.startCalls, r.startCost = r.device.Calls(), r.device.Cost()
 	if t.Reserved > most {
-		r.out.Fails = true
-		r.out.First = &Failure{
-			Event: -1, Time: trace.NoTime, AtStart: true, Active: t.Active, LargestFree: r.s.LargestFree(),
+		r.outcome.Fails = true
+		r.outcome.First = &Failure{
+			Event: -1, Time: trace.NoTime, AtStart: true, Active: t.Active, LargestFree: r.serial.LargestFree(),
 			OutOfMemoryError: &alloc.OutOfMemoryError{
 				Device: r.Trace.Device, Limited: c.Cap() > 0, Limit: c.Cap(), Reserved: t.Reserved, Allocated: t.Allocated, DeviceTotal: c.DeviceMemory,
 			},
@@ -150,8 +150,8 @@ func (r *simulation) fitStart() error {
 	return nil
 }
 
-// StartCache is what [Outcome].StartReleased is of a run under a limit below what
-// was reserved at its start.
+// StartCache returns the [Outcome].StartReleased of a run under a limit below
+// what its start state reserves.
 func (p *Program) StartCache() (uint64, error) {
 	c := Conditions{Settings: p.Settings, Limit: 1}
 	c.Settings.PerProcessMemoryFraction = 1
@@ -160,21 +160,21 @@ func (p *Program) StartCache() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return r.out.StartReleased, nil
+	return r.outcome.StartReleased, nil
 }
 
-// stride is how many calls are made between two looks at the context.
+// stride is how many calls are made between two checks of the context.
 const stride = 1 << 16
 
 func (r *simulation) run(ctx context.Context) error {
-	c := &r.out.Conditions
+	c := &r.outcome.Conditions
 	n := len(r.calls)
 	if c.BlockSizes {
-		r.out.BlockSizes = make([]uint64, r.tensors)
+		r.outcome.BlockSizes = make([]uint64, r.tensors)
 	}
 	from := min(c.From, n)
 	if from > 0 {
-		if err := r.makeAll(ctx, from); err != nil {
+		if err := r.runTo(ctx, from); err != nil {
 			return err
 		}
 		if !r.ended() {
@@ -184,7 +184,7 @@ func (r *simulation) run(ctx context.Context) error {
 	points := min(c.Points, n-from)
 	pieces := max(points, 1)
 	for k := range pieces {
-		if err := r.makeAll(ctx, from+int(int64(n-from)*int64(k+1)/int64(pieces))); err != nil {
+		if err := r.runTo(ctx, from+int(int64(n-from)*int64(k+1)/int64(pieces))); err != nil {
 			return err
 		}
 		r.closePiece(points > 0)
@@ -195,51 +195,51 @@ func (r *simulation) run(ctx context.Context) error {
 	return nil
 }
 
-// makeAll makes the calls up to end, or up to a failure that ends the run. An
-// observed run makes them one by one, so that Calls is the running one.
-func (r *simulation) makeAll(ctx context.Context, end int) error {
-	c := &r.out.Conditions
+// runTo makes the calls up to end, or up to a failure that ends the run. An
+// observed run makes them one by one, so that Calls is the current one.
+func (r *simulation) runTo(ctx context.Context, end int) error {
+	c := &r.outcome.Conditions
 	stride := stride
 	if c.Observe != nil {
 		stride = 1
 	}
-	for r.out.Calls < end && !r.ended() {
+	for r.outcome.Calls < end && !r.ended() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if c.Progress != nil {
-			c.Progress(r.out.Calls, len(r.calls))
+			c.Progress(r.outcome.Calls, len(r.calls))
 		}
-		if err := r.make(r.out.Calls, min(r.out.Calls+stride, end)); err != nil {
+		if err := r.makeCalls(r.outcome.Calls, min(r.outcome.Calls+stride, end)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reset lets the peaks begin with the totals after a call.
+// reset restarts the peaks from the totals after a call.
 func (r *simulation) reset(call int) {
-	r.a.ResetPeakStats()
-	r.at = highs{reservedAt: call, allocatedAt: call, activeAt: call, requestedAt: call}
-	r.highs = r.at
-	r.look(call)
+	r.allocator.ResetPeakStats()
+	r.piece = highs{reservedAt: call, allocatedAt: call, activeAt: call, requestedAt: call}
+	r.highs = r.piece
+	r.notePeaks(call)
 }
 
 // ended reports whether a failure ended the run.
-func (r *simulation) ended() bool { return r.out.Fails && !r.out.Conditions.SkipOOM }
+func (r *simulation) ended() bool { return r.outcome.Fails && !r.outcome.Conditions.SkipOOM }
 
-// make makes the calls from i to end, or to where others take addresses.
-func (r *simulation) make(i, end int) error {
-	for len(r.others) > 0 && r.others[0].Call <= i {
-		if err := r.dev.TakeExternal(r.others[0].ExternalRange); err != nil {
+// makeCalls makes the calls from i to end, or to the next ExternalRange.
+func (r *simulation) makeCalls(i, end int) error {
+	for len(r.external) > 0 && r.external[0].Call <= i {
+		if err := r.device.TakeExternal(r.external[0].ExternalRange); err != nil {
 			return err
 		}
-		r.others = r.others[1:]
+		r.external = r.external[1:]
 	}
-	if len(r.others) > 0 {
-		end = min(end, r.others[0].Call)
+	if len(r.external) > 0 {
+		end = min(end, r.external[0].Call)
 	}
-	s, calls, handles, sizes := r.s, r.calls, r.handles, r.out.BlockSizes
+	s, calls, handles, sizes := r.serial, r.calls, r.handles, r.outcome.BlockSizes
 	for ; i < end; i++ {
 		c := calls[i]
 		switch c.kind() {
@@ -250,7 +250,7 @@ func (r *simulation) make(i, end int) error {
 				return err
 			}
 		case CallAlloc:
-			at := &r.places[c.at()]
+			at := &r.places[c.placeOrStream()]
 			var h alloc.Handle
 			var err error
 			if at.pool == (alloc.PoolID{}) {
@@ -262,114 +262,113 @@ func (r *simulation) make(i, end int) error {
 			if sizes != nil && h != 0 {
 				sizes[c.tensor] = s.Size(h)
 			}
-			r.look(i)
+			r.notePeaks(i)
 			if err != nil {
 				if err := r.failed(i, err); err != nil {
 					return err
 				}
 				if r.ended() {
-					r.out.Calls = i
+					r.outcome.Calls = i
 					return nil
 				}
 			}
 		default:
-			if err := r.other(i); err != nil {
+			if err := r.makeRareCall(i); err != nil {
 				return err
 			}
 			if r.ended() {
-				r.out.Calls = i
+				r.outcome.Calls = i
 				return nil
 			}
 		}
 	}
-	r.out.Calls = i
+	r.outcome.Calls = i
 	return nil
 }
 
-// other makes the calls that are rare.
-func (r *simulation) other(i int) error {
+// makeRareCall makes call i, which is neither an alloc nor a plain free.
+func (r *simulation) makeRareCall(i int) error {
 	c := r.calls[i]
 	switch c.kind() {
 	case CallFreeLater:
 		h := r.handles[c.tensor]
 		r.handles[c.tensor] = 0
-		return r.s.FreeAfter(h, waitStream+uint64(c.at()))
+		return r.serial.FreeAfter(h, waitStream+uint64(c.placeOrStream()))
 	case CallComplete:
-		r.dev.Complete(waitStream + uint64(c.at()))
+		r.device.Complete(waitStream + uint64(c.placeOrStream()))
 	case CallEmptyCache:
-		return r.a.EmptyCache()
+		return r.allocator.EmptyCache()
 	case CallClosePool:
-		return r.pools.Close(r.places[c.at()].pool)
+		return r.pools.Close(r.places[c.placeOrStream()].pool)
 	case CallTry:
-		return r.try(i)
+		return r.repeatFailed(i)
 	}
 	return nil
 }
 
-// try makes a request that failed in the recording. If it is served now its
-// memory is given back at once: how long it would have been used the recording
-// does not show.
-func (r *simulation) try(i int) error {
+// repeatFailed makes a request that failed in the recording. If it is served, it
+// frees the memory at once: the recording does not show how long the program
+// would have kept it.
+func (r *simulation) repeatFailed(i int) error {
 	c := r.calls[i]
-	at := &r.places[c.at()]
+	at := &r.places[c.placeOrStream()]
 	h, err := r.routed(c.size, at)
-	r.look(i)
+	r.notePeaks(i)
 	if err != nil {
 		return r.failed(i, err)
 	}
-	return r.s.Free(h)
+	return r.serial.Free(h)
 }
 
 // routed allocates from a private pool.
 func (r *simulation) routed(size uint64, at *place) (h alloc.Handle, err error) {
 	err = r.pools.Route(at.pool, func() (err error) {
-		h, err = r.s.Malloc(size, at.stream)
+		h, err = r.serial.Malloc(size, at.stream)
 		return err
 	})
 	return h, err
 }
 
-// failed notes that call i failed; errors other than out of memory are
-// returned.
+// failed records that call i failed. It returns errors other than out of memory.
 func (r *simulation) failed(i int, err error) error {
 	var oom *alloc.OutOfMemoryError
 	if !errors.As(err, &oom) {
 		return err
 	}
-	if r.out.Fails {
+	if r.outcome.Fails {
 		return nil
 	}
 	event := int(r.events[i])
-	t := r.s.Totals()
-	r.out.Fails = true
-	r.out.First = &Failure{
+	t := r.serial.Totals()
+	r.outcome.Fails = true
+	r.outcome.First = &Failure{
 		Event: event, Time: r.time(event), Stack: r.stack(event),
 		RecordedToo: r.calls[i].kind() == CallTry, OutOfMemoryError: oom,
-		Active: t.Active, LargestFree: r.s.LargestFree(),
+		Active: t.Active, LargestFree: r.serial.LargestFree(),
 	}
 	return nil
 }
 
-// look notes the totals after call i.
-func (r *simulation) look(i int) {
-	t := r.s.Totals()
-	if t.Allocated > r.at.allocated {
-		r.at.allocated, r.at.allocatedAt = t.Allocated, i
+// notePeaks raises the peaks to the totals after call i.
+func (r *simulation) notePeaks(i int) {
+	t := r.serial.Totals()
+	if t.Allocated > r.piece.allocated {
+		r.piece.allocated, r.piece.allocatedAt = t.Allocated, i
 	}
-	if t.Active > r.at.active {
-		r.at.active, r.at.activeAt = t.Active, i
+	if t.Active > r.piece.active {
+		r.piece.active, r.piece.activeAt = t.Active, i
 	}
-	if t.Requested > r.at.requested {
-		r.at.requested, r.at.requestedAt = t.Requested, i
+	if t.Requested > r.piece.requested {
+		r.piece.requested, r.piece.requestedAt = t.Requested, i
 	}
-	if t.Reserved > r.at.reserved {
-		r.at.reserved, r.at.reservedAt = t.Reserved, i
+	if t.Reserved > r.piece.reserved {
+		r.piece.reserved, r.piece.reservedAt = t.Reserved, i
 	}
 }
 
 // closePiece ends a piece of the curve.
 func (r *simulation) closePiece(point bool) {
-	h, at := &r.highs, &r.at
+	h, at := &r.highs, &r.piece
 	raise := func(to *uint64, toAt *int, from uint64, fromAt int) {
 		if from > *to {
 			*to, *toAt = from, fromAt
@@ -382,22 +381,22 @@ func (r *simulation) closePiece(point bool) {
 	if !point {
 		return
 	}
-	now := r.s.Totals()
+	now := r.serial.Totals()
 	p := Point{
 		Reserved: at.reserved, Allocated: at.allocated, Active: at.active, Requested: at.requested,
-		ReservedNow: now.Reserved, AllocatedNow: now.Allocated, LargestFree: r.s.LargestFree(), Time: trace.NoTime,
+		ReservedNow: now.Reserved, AllocatedNow: now.Allocated, LargestFree: r.serial.LargestFree(), Time: trace.NoTime,
 	}
-	if n := min(r.out.Calls, len(r.calls)-1); n >= 0 {
+	if n := min(r.outcome.Calls, len(r.calls)-1); n >= 0 {
 		p.Event = int(r.events[n])
 		p.Time = r.time(p.Event)
 	}
-	r.out.Curve = append(r.out.Curve, p)
-	r.at = highs{reserved: now.Reserved, allocated: now.Allocated, active: now.Active, requested: now.Requested}
+	r.outcome.Curve = append(r.outcome.Curve, p)
+	r.piece = highs{reserved: now.Reserved, allocated: now.Allocated, active: now.Active, requested: now.Requested}
 }
 
 func (r *simulation) finish() *Outcome {
-	o := r.out
-	o.Stats = r.a.Stats()
+	o := r.outcome
+	o.Stats = r.allocator.Stats()
 	high := func(bytes int64, call int) High {
 		h := High{Bytes: uint64(bytes), Event: -1, Time: trace.NoTime}
 		if call >= 0 {
@@ -412,11 +411,11 @@ func (r *simulation) finish() *Outcome {
 	o.Requested = high(o.Stats.RequestedBytes.All.Peak, r.highs.requestedAt)
 	o.Retries, o.OOMs = o.Stats.NumAllocRetries, o.Stats.NumOOMs
 	o.DeviceAllocs, o.DeviceFrees = o.Stats.NumDeviceAlloc, o.Stats.NumDeviceFree
-	calls := r.dev.Calls()
-	o.Maps, o.Unmaps = int64(calls[sim.Map]-r.calls0[sim.Map]), int64(calls[sim.Unmap]-r.calls0[sim.Unmap])
-	o.DriverTime = r.dev.Cost() - r.cost0
+	calls := r.device.Calls()
+	o.Maps, o.Unmaps = int64(calls[sim.Map]-r.startCalls[sim.Map]), int64(calls[sim.Unmap]-r.startCalls[sim.Unmap])
+	o.DriverTime = r.device.Cost() - r.startCost
 	if o.Conditions.Observe != nil {
-		o.Segments = r.a.Segments()
+		o.Segments = r.allocator.Segments()
 	}
 	return o
 }

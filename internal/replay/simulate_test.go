@@ -43,9 +43,9 @@ func TestOwnSettings(t *testing.T) {
 	}
 }
 
-// recipe is a public example of two settings that are harmless alone and not
-// together (pytorch pull request 193400): a 64 MiB block, then cycles in which
-// two transient blocks come and go and a small one stays.
+// recipe returns a public example of two settings that are harmless alone and
+// not together (pytorch pull request 193400): a 64 MiB block, then cycles in
+// which two transient blocks come and go and a small one stays.
 func recipe(cycles int) *trace.Trace {
 	const mib = 1 << 20
 	t := &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()}

@@ -8,15 +8,15 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// SmallestLimit finds a cap on reserved memory under which no request of the
-// program fails while one does under one step less: segments are multiples
-// of that, so limits in between are alike. low is a bound from below, high a limit
-// that is known to pass, or 0.
+// SmallestLimit finds a limit under which no request of the program fails, while
+// one does under one unit less: segments are multiples of that unit, so limits in
+// between are alike. low is a lower bound, high a limit that is known to pass,
+// or 0.
 //
-// A run tells more than whether it passes, which saves most of a bisection. One
-// that passes with less reserved than the limit goes the same way under any
-// limit from there on. One whose only refusal is the request that kills it goes
-// the same way up to what that request needs.
+// A run shows more than whether it passes, which saves most of a bisection. A run
+// that passes with less reserved than the limit goes the same way under any limit
+// down to that. A run that is refused only the request that ends it goes the same
+// way up to what that request needs.
 func (p *Program) SmallestLimit(ctx context.Context, s settings.Settings, low, high uint64) (uint64, error) {
 	r := bisect.New(low, high, alloc.SegmentUnit)
 	// Upwards, as what decides is mostly near the bound, and runs that fail end early.
@@ -58,7 +58,7 @@ func limitOnlyRefuses(s settings.Settings) bool {
 }
 
 // PassesUnder returns a test of limits: whether no request fails under one. It
-// runs the program only where no run before it tells.
+// runs the program only if no earlier run decides.
 func (p *Program) PassesUnder(ctx context.Context, s settings.Settings) bisect.Test {
 	type known struct {
 		from, to uint64 // limits

@@ -9,7 +9,7 @@ type Made struct {
 func (r *Run) Made() Made {
 	return Made{
 		Start: r.start.count(), Annotations: r.annotations.count(), Verified: r.verified.count(), Outline: r.outline.count(),
-		History: r.history.count(), Lives: r.lives.count(), Analysis: r.analysis.count(), Findings: r.findings.count(),
+		History: r.history.count(), Lives: r.lifetimes.count(), Analysis: r.analysis.count(), Findings: r.findings.count(),
 		Indices: r.indices.count(),
 	}
 }

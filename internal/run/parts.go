@@ -14,7 +14,7 @@ func (r *Run) Start() *start.State {
 	return s
 }
 
-// Annotations returns what the annotations tell about the program's course.
+// Annotations returns what the annotations say about the program.
 func (r *Run) Annotations() *timeline.Annotations {
 	a, _ := r.annotations.get(context.Background(), func() (*timeline.Annotations, error) {
 		return timeline.NewAnnotations(r.Trace), nil
@@ -30,14 +30,14 @@ func (r *Run) Outline() *timeline.Timeline {
 	return l
 }
 
-// History is the course of the totals.
+// History has the totals over time.
 type History struct {
 	Timeline *timeline.Timeline // with block sizes if the trace replays
 	Peaks    *timeline.Peaks
 	Moments  *timeline.Moments
 }
 
-// History returns the course of the totals. The error is the context's.
+// History returns the totals over time. The error is the context's.
 func (r *Run) History(ctx context.Context) (*History, error) {
 	return r.history.get(ctx, func() (*History, error) {
 		h := &History{}
@@ -52,14 +52,14 @@ func (r *Run) History(ctx context.Context) (*History, error) {
 	})
 }
 
-// Lives returns the lifetimes of all blocks. The error is the context's.
-func (r *Run) Lives(ctx context.Context) (*timeline.Lives, error) {
-	return r.lives.get(ctx, func() (*timeline.Lives, error) {
+// Lifetimes returns the lifetimes of all blocks. The error is the context's.
+func (r *Run) Lifetimes(ctx context.Context) (*timeline.Lifetimes, error) {
+	return r.lifetimes.get(ctx, func() (*timeline.Lifetimes, error) {
 		h, err := r.History(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return timeline.NewLives(h.Timeline), nil
+		return timeline.NewLifetimes(h.Timeline), nil
 	})
 }
 
@@ -67,7 +67,7 @@ func (r *Run) Lives(ctx context.Context) (*timeline.Lives, error) {
 // error is the context's.
 func (r *Run) Analysis(ctx context.Context) (*findings.Analysis, error) {
 	return r.analysis.get(ctx, func() (*findings.Analysis, error) {
-		lives, err := r.Lives(ctx)
+		lives, err := r.Lifetimes(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -90,11 +90,11 @@ func (r *Run) Findings(ctx context.Context) (*findings.Findings, error) {
 // Indices are what pictures are drawn from.
 type Indices struct {
 	History
-	Lives    *timeline.Lives
-	Course   *timeline.Course
-	Layout   *timeline.Layout
-	Clock    *timeline.Clock
-	Analysis *findings.Analysis
+	Lifetimes *timeline.Lifetimes
+	Totals    *timeline.TotalsIndex
+	Layout    *timeline.Layout
+	Clock     *timeline.Clock
+	Analysis  *findings.Analysis
 }
 
 // Indices returns what pictures are drawn from. The error is the context's.
@@ -105,13 +105,13 @@ func (r *Run) Indices(ctx context.Context) (*Indices, error) {
 			return nil, err
 		}
 		x := &Indices{History: *h, Clock: timeline.NewClock(r.Trace)}
-		if x.Lives, err = r.Lives(ctx); err != nil {
+		if x.Lifetimes, err = r.Lifetimes(ctx); err != nil {
 			return nil, err
 		}
 		if x.Analysis, err = r.Analysis(ctx); err != nil {
 			return nil, err
 		}
-		x.Course, x.Layout = timeline.NewCourse(x.Timeline, x.Lives), timeline.NewLayout(x.Timeline, x.Lives)
+		x.Totals, x.Layout = timeline.NewTotalsIndex(x.Timeline, x.Lifetimes), timeline.NewLayout(x.Timeline, x.Lifetimes)
 		return x, nil
 	})
 }

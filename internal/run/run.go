@@ -19,7 +19,8 @@ type Run struct {
 	Trace *trace.Trace
 	// Facts are what the recorder wrote beside the trace; nil if nothing.
 	Facts *recorder.Facts
-	// Progress is told now and then how many events are replayed; it may be nil.
+	// Progress is called now and then with the number of events replayed; it may
+	// be nil.
 	// It must be set before the first part is asked for.
 	Progress func(done, total int)
 
@@ -28,7 +29,7 @@ type Run struct {
 	outline     lazy[*timeline.Timeline]
 	verified    lazy[*verify.Verified]
 	history     lazy[*History]
-	lives       lazy[*timeline.Lives]
+	lifetimes   lazy[*timeline.Lifetimes]
 	analysis    lazy[*findings.Analysis]
 	findings    lazy[*findings.Findings]
 	indices     lazy[*Indices]
@@ -40,7 +41,7 @@ func New(t *trace.Trace, facts *recorder.Facts) *Run {
 		Trace: t, Facts: facts,
 		start: newLazy[*start.State](), annotations: newLazy[*timeline.Annotations](), outline: newLazy[*timeline.Timeline](),
 		verified: newLazy[*verify.Verified](), history: newLazy[*History](),
-		lives: newLazy[*timeline.Lives](), analysis: newLazy[*findings.Analysis](), findings: newLazy[*findings.Findings](),
+		lifetimes: newLazy[*timeline.Lifetimes](), analysis: newLazy[*findings.Analysis](), findings: newLazy[*findings.Findings](),
 		indices: newLazy[*Indices](),
 	}
 }

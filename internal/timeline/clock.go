@@ -6,12 +6,12 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Clock finds events by their time. Threads write events with times that go
-// back a few microseconds now and then; such an event counts as at the time of
-// the latest before it, so that later events are never earlier.
+// Clock finds events by their time. With several threads, times go back a few
+// microseconds now and then. Such an event counts at the latest time before it,
+// so that times never fall.
 type Clock struct {
 	// First and Last are the times of the first and the last event;
-	// trace.NoTime if the file does not tell.
+	// trace.NoTime if the file does not say.
 	First, Last int64
 
 	times  *trace.Column[int64]

@@ -1,35 +1,35 @@
-// Package timeline follows the memory of one device through its trace: how
-// much was held, asked for and in use after every event, when it was highest,
-// what the program was doing then, and what the memory looks like at the end.
+// Package timeline follows the memory of one device through its trace: how much
+// was reserved, requested and active after every event, when it peaked, what the
+// program was doing then, and what the memory looks like at the end.
 //
 // # Totals
 //
-// A trace tells the sizes that were requested, not those of the blocks. So a
-// [Timeline] has the reserved memory and the requested sizes of all traces, and
-// the sums of block sizes, which PyTorch calls allocated and active, only if it
-// is given the sizes that an identical replay found ([Options].Sizes).
+// A trace has requested sizes, not block sizes. A [Timeline] therefore always
+// has reserved and requested bytes. It has allocated and active bytes, which are
+// sums of block sizes, only if it is given the sizes that an identical replay
+// found ([Options].Sizes).
 //
-//	reserved   what segments hold
-//	allocated  blocks handed out and not yet freed
-//	active     allocated, and freed but still in use on another stream (pending)
-//	requested  what the program asked for in active blocks
+//	reserved   bytes of all segments
+//	allocated  bytes of blocks handed out and not yet freed
+//	active     allocated, plus freed but still in use on another stream (pending)
+//	requested  bytes the program asked for in active blocks
 //
-// # The beginning
+// # The start state
 //
-// Recording often starts in the middle of a run. The totals then start from the
-// state that package replay recovers by undoing the events from the final
-// state, so they are right from the first event on. If a file ends within the
-// events, the state it shows is not theirs; the beginning is then taken from the
-// events alone. If they free what they did not allocate, the totals are lower
-// bounds ([Timeline].AtLeast).
+// Recording often starts in the middle of a run. Package start then recovers the
+// state before the first event by undoing the events from the final segments, so
+// the totals are right from the first event on. A file that is cut off within
+// its events has no final segments to match; the start state then comes from the
+// events alone. If those free blocks that they did not allocate, the totals are
+// lower bounds ([Timeline].AtLeast).
 //
-// # Any moment
+// # Random access
 //
-// Who jumps to and fro, as a page does, needs no walk from the first event:
-// [Lives] has when each block was there, [Course] the sums after any event, and
-// [Layout] the segments then and where in them each block lay.
+// Random access does not walk from the first event. [Lifetimes] says when each
+// block existed, [TotalsIndex] has the totals after any event, and [Layout] has
+// the segments at any event and where each block lay in them.
 //
 // # Speed
 //
-// A [Cursor] goes through the events and allocates nothing for one.
+// A [Cursor] walks the events without allocating memory.
 package timeline

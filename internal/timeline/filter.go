@@ -78,7 +78,7 @@ func (f Filter) For(t *trace.Trace) (*Matcher, error) {
 	return m, nil
 }
 
-// Matches tells whether the event passes at which a cursor stands.
+// Matches reports whether the event at a cursor passes.
 func (m *Matcher) Matches(c *Cursor) bool {
 	e := &c.Event
 	switch {
@@ -99,7 +99,7 @@ func (m *Matcher) Matches(c *Cursor) bool {
 	return true
 }
 
-// holds tells whether an address lies in the memory of an event.
+// holds reports whether an address lies in the memory of an event.
 func holds(e *trace.Event, addr uint64) bool {
 	if e.Action == alloc.ActionOOM || e.Action == alloc.ActionSnapshot {
 		return false
@@ -107,7 +107,7 @@ func holds(e *trace.Event, addr uint64) bool {
 	return addr == e.Addr || addr > e.Addr && addr-e.Addr < e.Size
 }
 
-// MatchStacks tells for each stack of a trace whether one of its frames, as
+// MatchStacks reports for each stack of a trace whether one of its frames, as
 // "file:line function", matches. Each frame is looked at once.
 func MatchStacks(t *trace.Trace, re *regexp.Regexp) []bool {
 	frames := make([]bool, t.Stacks.NumFrames())

@@ -8,24 +8,24 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Layout knows the allocator's map after every event: which segments there were
-// and where in them each block lay. Nothing is replayed: segments, like blocks,
-// have lives, and what is alive at a moment is put together by address.
+// Layout has the allocator's map after every event: its segments, and where each
+// block lay in them. It does not replay: segments have lifetimes like blocks, and
+// the map of a moment is assembled by address from what exists then.
 type Layout struct {
-	// Spaces are the lifetimes of segments: each plain segment is one, and each
-	// piece of an expandable one from its mapping on. What is left of a piece
-	// when a part of it is unmapped is a new one.
-	Spaces Lifetimes
+	// Spaces are the lifetimes of plain segments, and of pieces of expandable
+	// ones from their mapping on. When a part of a piece is unmapped, the rest
+	// becomes a new piece.
+	Spaces Spans
 
-	lives  *Lives
-	spaces []space // as Spaces
-	// ranges are the reservations of expandable segments: all that was ever
-	// mapped there belongs together.
+	lifetimes *Lifetimes
+	spaces    []space // as Spaces
+	// ranges are the reservations of expandable segments: everything mapped in
+	// one belongs together.
 	ranges []addressRange
 }
 
-// space is memory got from the driver: a plain segment, or a piece of an
-// expandable one from its mapping on.
+// space is memory from the driver: a plain segment, or a mapped piece of an
+// expandable one.
 type space struct {
 	addr, size uint64
 	born, gone int32
@@ -68,8 +68,8 @@ type Map struct {
 	LargestFree uint64
 }
 
-// MapSegment is memory got from the driver. The mapped runs of one reservation
-// of an expandable segment are one.
+// MapSegment is memory from the driver. All mapped runs of one reservation of an
+// expandable segment are one MapSegment.
 type MapSegment struct {
 	Address    uint64
 	Size       uint64 // mapped
@@ -100,15 +100,15 @@ type MapBlock struct {
 	Life          int32 // -1 if free or unmapped
 }
 
-// apart is the distance from which memory of expandable segments is not of one
-// reservation: a reservation is larger than the device by an eighth, so that
-// much is always left behind what is mapped.
+// apart is the distance from which memory of expandable segments cannot be of
+// one reservation: a reservation is an eighth larger than the device, so at least
+// that much is unmapped at its end.
 const apart = 512 << 20
 
-// NewLayout goes through the events of a timeline once.
-func NewLayout(l *Timeline, lives *Lives) *Layout {
+// NewLayout walks the events of a timeline once.
+func NewLayout(l *Timeline, lives *Lifetimes) *Layout {
 	w := layoutWalk{
-		Layout: &Layout{lives: lives}, line: l, rules: alloc.RulesOf(l.Trace.Settings.Parsed), pools: l.pools.walk(), plain: map[uint64]int32{},
+		Layout: &Layout{lifetimes: lives}, line: l, rules: alloc.RulesOf(l.Trace.Settings.Parsed), pools: l.pools.walk(), plain: map[uint64]int32{},
 	}
 	for i := range l.Start.Segments {
 		w.start(&l.Start.Segments[i])
@@ -146,7 +146,7 @@ func (w *layoutWalk) start(s *alloc.Segment) {
 		p.kind = KindLarge
 	}
 	e := trace.Event{Action: alloc.ActionSegmentFree, Addr: s.Address} // asks by address
-	p.pool, p.hasPool = w.pools.of(&e, &w.line.Trace.Events)
+	p.pool, p.hasPool = w.pools.poolOf(&e, &w.line.Trace.Events)
 	if s.Expandable {
 		w.addMapped(p)
 	} else {
@@ -168,7 +168,7 @@ func (w *layoutWalk) event(i int32, events *trace.Events) {
 		if w.rules.LargeSegment(e.Size) {
 			p.kind = KindLarge
 		}
-		p.pool, p.hasPool = w.pools.of(&e, events)
+		p.pool, p.hasPool = w.pools.poolOf(&e, events)
 		if e.Action == alloc.ActionSegmentMap {
 			w.addMapped(p)
 			return
@@ -198,8 +198,8 @@ func (w *layoutWalk) findMapped(addr uint64) (int, bool) {
 	return slices.BinarySearchFunc(w.mapped, addr, func(id int32, a uint64) int { return cmp.Compare(w.spaces[id].addr, a) })
 }
 
-// unmap ends the pieces in a range of addresses. What is left of a piece begins
-// again.
+// unmap ends the pieces in a range of addresses. The rest of a piece becomes a
+// new one.
 func (w *layoutWalk) unmap(i int32, from, to uint64) {
 	at, found := w.findMapped(from)
 	if !found && at > 0 {
@@ -234,7 +234,7 @@ func (w *layoutWalk) unmap(i int32, from, to uint64) {
 	}
 }
 
-// finalSpaces takes what the file tells of the segments at the end: their kind,
+// finalSpaces takes what the file says of the segments at the end: their kind,
 // and the stack of those that are older than the trace.
 func (w *layoutWalk) finalSpaces() {
 	if w.line.Trace.Partial { // they are those of a later moment
@@ -282,9 +282,9 @@ func (w *layoutWalk) findRanges() {
 	}
 }
 
-// At puts the map after an event together; -1 is before the first.
+// At returns the map after an event; -1 is before the first.
 func (y *Layout) At(event int) *Map {
-	b := mapBuilder{Map: &Map{Event: event}, layout: y, exact: y.lives.Exact}
+	b := mapBuilder{Map: &Map{Event: event}, layout: y, exact: y.lifetimes.Exact}
 	b.segments(y.alive(event))
 	b.blocks(event)
 	for i := range b.Segments {
@@ -293,8 +293,8 @@ func (y *Layout) At(event int) *Map {
 	return b.Map
 }
 
-// alive lists the spaces after an event by address, and what of each
-// reservation had been mapped until then.
+// alive lists the spaces that exist after an event, by address, and how far each
+// reservation was mapped until then.
 func (y *Layout) alive(event int) (alive []*space, mapped []addressRange) {
 	mapped = make([]addressRange, len(y.ranges))
 	for i := range y.spaces {
@@ -332,10 +332,10 @@ func (y *Layout) Space(i int) Space {
 	return Space{int(p.made), p.stream, p.stack, p.pool, p.hasPool}
 }
 
-// SegmentOf returns the address and size of the segment, or the mapped run, that
-// a life lies in when it begins; false if the file does not show it.
+// SegmentOf returns the address and size of the segment, or the mapped run, in
+// which a block is allocated; false if the file does not show it.
 func (y *Layout) SegmentOf(life int) (addr, size uint64, ok bool) {
-	at, event := y.lives.Address(life), int(y.lives.Born[life])
+	at, event := y.lifetimes.Address(life), int(y.lifetimes.Born[life])
 	alive, _ := y.alive(event)
 	for i := 0; i < len(alive); i++ {
 		p := alive[i]

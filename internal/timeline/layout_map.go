@@ -7,15 +7,15 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 )
 
-// mapBuilder puts the map of one moment together.
+// mapBuilder assembles the map of one moment.
 type mapBuilder struct {
 	*Map
 	layout *Layout
 	exact  bool
 }
 
-// segments makes the segments, empty yet. The pieces of one reservation are one
-// segment; what is not mapped between them is there already.
+// segments makes the segments without blocks. The pieces of one reservation are
+// one segment, with the unmapped ranges between them.
 func (b *mapBuilder) segments(alive []*space, mapped []addressRange) {
 	byRange := map[int32]int{}
 	for _, p := range alive {
@@ -57,7 +57,7 @@ func (b *mapBuilder) segments(alive []*space, mapped []addressRange) {
 	slices.SortFunc(b.Segments, func(x, y MapSegment) int { return cmp.Compare(x.Address, y.Address) })
 }
 
-// filled is where the blocks of a segment end so far.
+// filled returns where the blocks of a segment end so far.
 func (s *MapSegment) filled() uint64 {
 	if n := len(s.Blocks); n > 0 {
 		return s.Blocks[n-1].Address + s.Blocks[n-1].Size
@@ -68,7 +68,7 @@ func (s *MapSegment) filled() uint64 {
 // blocks puts the active blocks into the free ones. A block that lies in no
 // known segment, as in a file that ends early, makes one of its own.
 func (b *mapBuilder) blocks(event int) {
-	lives := b.layout.lives
+	lives := b.layout.lifetimes
 	alive := lives.Alive(nil, event)
 	used := make([]MapBlock, len(alive))
 	for i, life := range alive {
@@ -104,7 +104,7 @@ func (b *mapBuilder) blocks(event int) {
 
 func (b *mapBuilder) homeless(u MapBlock) MapSegment {
 	return MapSegment{
-		Address: u.Address, Size: u.Size, Span: u.Size, Stream: b.layout.lives.Stream(int(u.Life)), Blocks: []MapBlock{u},
+		Address: u.Address, Size: u.Size, Span: u.Size, Stream: b.layout.lifetimes.Stream(int(u.Life)), Blocks: []MapBlock{u},
 	}
 }
 
@@ -133,8 +133,8 @@ func (b *mapBuilder) place(pieces, used []MapBlock) []MapBlock {
 	return out
 }
 
-// gap adds what lies between two used blocks. Where only the requested sizes are
-// known, a gap that is too small for a block is the end of the one before it.
+// gap adds what lies between two used blocks. If only requested sizes are known,
+// a gap too small for a block is the end of the block before it.
 func (b *mapBuilder) gap(out []MapBlock, state BlockState, from, to uint64) []MapBlock {
 	if from >= to {
 		return out
@@ -146,7 +146,7 @@ func (b *mapBuilder) gap(out []MapBlock, state BlockState, from, to uint64) []Ma
 	return append(out, MapBlock{from, to - from, state, -1})
 }
 
-// close sums a segment up.
+// close sums up a segment.
 func (b *mapBuilder) close(s *MapSegment) {
 	for i := range s.Blocks {
 		if s.Blocks[i].State == BlockFree {

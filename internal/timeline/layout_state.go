@@ -7,10 +7,10 @@ import (
 	"github.com/ashlar-mem/ashlar/alloc"
 )
 
-// NewMap is the map of an allocator whose state is known, as of a replay. life
-// tells whose the allocated block at an address is, -1 if that is not known. The
-// mapped runs of one reservation of an expandable segment are one segment, which
-// is as far as it can be told: by their distance.
+// NewMap returns the map of an allocator whose state is known, such as a replay's.
+// life returns the block of the [Lifetimes] at an address, -1 if unknown. Mapped
+// runs that are near each other are taken for one reservation, and so for one
+// expandable segment.
 func NewMap(event int, state []alloc.Segment, life func(address uint64) int32) *Map {
 	m := &Map{Event: event}
 	runs := slices.Clone(state)
@@ -51,7 +51,7 @@ func NewMap(event int, state []alloc.Segment, life func(address uint64) int32) *
 	return m
 }
 
-// continues tells whether a run of mapped blocks is of the same reservation.
+// continues reports whether a run of mapped blocks is of the same reservation.
 func (s *MapSegment) continues(run *alloc.Segment) bool {
 	kind := KindSmall
 	if run.Large {

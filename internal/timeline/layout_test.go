@@ -70,7 +70,7 @@ var mapStates = map[alloc.BlockState]BlockState{
 	alloc.Inactive: BlockFree, alloc.ActiveAllocated: BlockAllocated, alloc.ActivePendingFree: BlockPending,
 }
 
-// listed is what a file lists, in that form.
+// listed returns what a file lists, in that form.
 func listed(tr *trace.Trace) []flatSegment {
 	var out []flatSegment
 	for _, s := range tr.Segments {
@@ -91,7 +91,7 @@ func TestTheLastMapIsThatOfTheFile(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name)
 			l := New(tr, exact(t, tr))
-			lives := NewLives(l)
+			lives := NewLifetimes(l)
 			if !lives.Exact {
 				t.Skip("block sizes are not known")
 			}
@@ -107,7 +107,7 @@ func TestTheLastMapIsThatOfTheFile(t *testing.T) {
 }
 
 // slowMap walks from the first event to one and keeps all in the simplest way.
-func slowMap(l *Timeline, lives *Lives, event int) []flatSegment {
+func slowMap(l *Timeline, lives *Lifetimes, event int) []flatSegment {
 	type used struct {
 		size    uint64
 		pending bool
@@ -198,7 +198,7 @@ func TestMapsAreThoseOfASlowWalk(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name+".pickle.gz")
 			l := New(tr, exact(t, tr))
-			lives := NewLives(l)
+			lives := NewLifetimes(l)
 			layout := NewLayout(l, lives)
 			rng := rand.New(rand.NewPCG(7, 7))
 			for k := range 25 {
@@ -221,7 +221,7 @@ func TestMapsAreThoseOfTheEngine(t *testing.T) {
 			t.Parallel()
 			tr := open(t, name+".pickle.gz")
 			l := New(tr, exact(t, tr))
-			layout := NewLayout(l, NewLives(l))
+			layout := NewLayout(l, NewLifetimes(l))
 			v, err := verify.Run(t.Context(), tr, verify.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -284,7 +284,7 @@ func engineMap(segments []alloc.Segment) []flatSegment {
 func TestMapWithoutBlockSizes(t *testing.T) {
 	tr := open(t, "snapshots/gpt2_varlen-default.pickle.gz")
 	l := New(tr, Options{})
-	lives := NewLives(l)
+	lives := NewLifetimes(l)
 	m := NewLayout(l, lives).At(tr.Events.Len() / 2)
 	blocks := 0
 	for _, s := range flat(t, m) {
@@ -305,7 +305,7 @@ func TestMapOfAPartialTrace(t *testing.T) {
 	whole := open(t, "variety/ring.pickle.gz")
 	n := whole.Events.Len()
 	l := New(part(whole, n/4, n/2), Options{})
-	lives := NewLives(l)
+	lives := NewLifetimes(l)
 	layout := NewLayout(l, lives)
 	for _, event := range []int{-1, 100, n/4 - 1} {
 		got, want := 0, lives.Alive(nil, event)
@@ -326,7 +326,7 @@ func TestMapOfAPartialTrace(t *testing.T) {
 func TestUnmappedPieces(t *testing.T) {
 	tr := open(t, "variety/expand_tight.pickle.gz")
 	l := New(tr, exact(t, tr))
-	layout := NewLayout(l, NewLives(l))
+	layout := NewLayout(l, NewLifetimes(l))
 	unmapped := 0
 	for i := range tr.Events.Len() {
 		if tr.Events.Action.At(i) != alloc.ActionSegmentUnmap {
@@ -353,7 +353,7 @@ func TestSegmentOf(t *testing.T) {
 	for _, name := range []string{"variety/expand_tight", "snapshots/streams_graphs-default", "variety/ring"} {
 		tr := open(t, name+".pickle.gz")
 		l := New(tr, exact(t, tr))
-		lives := NewLives(l)
+		lives := NewLifetimes(l)
 		layout := NewLayout(l, lives)
 		for i := 0; i < lives.Len(); i += 1 + lives.Len()/20 {
 			addr, size, ok := layout.SegmentOf(i)
@@ -389,7 +389,7 @@ func TestRandomMappings(t *testing.T) {
 			tr.Events.Append(trace.Event{Action: a, Addr: 1<<40 + uint64(from)*page, Size: uint64(n) * page})
 		}
 		l := New(tr, Options{})
-		lives := NewLives(l)
+		lives := NewLifetimes(l)
 		layout := NewLayout(l, lives)
 		for i := range tr.Events.Len() {
 			if d := diff.Diff(slowMap(l, lives, i), flat(t, layout.At(i))); d != "" {

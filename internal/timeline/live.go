@@ -13,13 +13,13 @@ type Live struct {
 	Event   int    // the moment is after it; -1: before the first one
 	Totals  Totals // at that moment
 	Holders []LiveHolder
-	// Sized tells whether Holders have block sizes.
+	// Sized reports whether Holders have block sizes.
 	Sized bool
 }
 
 // LiveHolder is a call stack and its active blocks at one moment.
 type LiveHolder struct {
-	Stack     trace.StackID // trace.NoStack if the file does not tell
+	Stack     trace.StackID // trace.NoStack if the file does not say
 	Size      uint64        // of the blocks; 0 unless Live.Sized
 	Requested uint64
 	Blocks    int
@@ -29,8 +29,8 @@ type LiveHolder struct {
 // the moment before the first one, in one walk. Holders come with the largest
 // first.
 //
-// Blocks that were there before the first event have a stack only if they are
-// there at the end as well: nothing else in a file tells it.
+// Blocks older than the first event have a stack only if they still exist at the
+// end: nothing else in a file has it.
 func (l *Timeline) LiveAt(events ...int) []*Live {
 	order := make([]int, len(events))
 	for i := range order {
@@ -135,7 +135,7 @@ func (w *liveWalk) findLasting() {
 		at := t.Segments[i].Address
 		for j := range t.Segments[i].Blocks {
 			b := &t.Segments[i].Blocks[j]
-			if b.Address != 0 { // old files do not tell
+			if b.Address != 0 { // old files do not say
 				at = b.Address
 			}
 			if b.State != alloc.Inactive {
@@ -155,8 +155,8 @@ func (w *liveWalk) findLasting() {
 	}
 }
 
-// addFreed learns about blocks from before the first event from the events
-// that free them: their size, and of partial traces that they were there.
+// addFreed reads blocks older than the first event off the events that free
+// them: their sizes and, in partial traces, that they existed.
 func (w *liveWalk) addFreed() {
 	events := &w.line.Trace.Events
 	seen := map[uint64]bool{}
@@ -172,7 +172,7 @@ func (w *liveWalk) addFreed() {
 			seen[addr] = true
 			b, ok := w.blocks[addr]
 			if !ok && !w.line.Trace.Partial {
-				continue // a contradiction, of which the totals know nothing either
+				continue // a contradiction, which the totals ignore too
 			}
 			b.requested = events.Size.At(i)
 			if w.line.Exact {
@@ -208,7 +208,7 @@ func (w *liveWalk) holders() []LiveHolder {
 	return sums.sorted()
 }
 
-// liveSums adds blocks up by stack.
+// liveSums sums up blocks by stack.
 type liveSums map[trace.StackID]LiveHolder
 
 func (s liveSums) add(b liveBlock, n int) {

@@ -12,24 +12,24 @@ type Moment struct {
 	Annotation *string `json:"annotation"`
 }
 
-// Moments tells when and where in a program the events of its trace are.
+// Moments finds when and where in a program the events of its trace are.
 type Moments struct {
-	t           *trace.Trace
+	trace       *trace.Trace
 	annotations *Annotations
 	first       int64 // earliest time; trace.NoTime if none is known
 }
 
-// NewMoments returns the moments of a trace whose earliest event has the time
-// first, as [Peaks].First has it.
+// NewMoments returns the moments of a trace; first is the time of its earliest
+// event, as in [Peaks].First.
 func NewMoments(t *trace.Trace, a *Annotations, first int64) *Moments {
-	return &Moments{t: t, annotations: a, first: first}
+	return &Moments{trace: t, annotations: a, first: first}
 }
 
-// Event returns the moment of an event; -1 stands for before the first one.
+// Event returns the moment of an event; -1 is before the first.
 func (m *Moments) Event(event int) Moment {
 	time := int64(trace.NoTime)
-	if event >= 0 && event < m.t.Events.Len() {
-		time = m.t.Events.Time.At(event)
+	if event >= 0 && event < m.trace.Events.Len() {
+		time = m.trace.Events.Time.At(event)
 	}
 	return m.At(event, time)
 }

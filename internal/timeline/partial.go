@@ -8,9 +8,9 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// leastBefore is the least that was there before the events, if the events are
-// all that is known: what they free without having allocated it. more tells
-// that there was something, and so perhaps more than that.
+// leastBefore returns the least that was allocated before the events, if only
+// the events are known: what they free but did not allocate. more reports whether
+// there was anything, and so perhaps more than that.
 func leastBefore(events *trace.Events) (least Totals, more bool) {
 	b := before{pending: map[uint64]bool{}}
 	for i := range events.Len() {
@@ -21,7 +21,7 @@ func leastBefore(events *trace.Events) (least Totals, more bool) {
 	return b.Totals, b.more || b.Totals != Totals{}
 }
 
-// before finds out from events what was there before the first one.
+// before infers from events what was allocated before the first.
 type before struct {
 	Totals
 	more bool
@@ -84,7 +84,7 @@ func (b *before) insert(e *trace.Event) {
 	b.segments = slices.Insert(b.segments, i, extent{e.Addr, e.Size})
 }
 
-// inside tells whether an event brought the memory at an address.
+// inside reports whether an event brought the memory at an address.
 func (b *before) inside(addr uint64) bool {
 	i, found := b.find(addr)
 	return found || i > 0 && addr-b.segments[i-1].addr < b.segments[i-1].size

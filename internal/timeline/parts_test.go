@@ -164,7 +164,7 @@ func TestTellApart(t *testing.T) {
 	}
 }
 
-// pool is an id for tests.
+// pool returns an id for tests.
 func pool(a, b uint64) alloc.PoolID { return alloc.PoolID{First: a, Second: b} }
 
 func TestPools(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 type Peak struct {
 	Value  uint64
 	Event  int    // -1: before the first event
-	Time   int64  // trace.NoTime if the file does not tell
+	Time   int64  // trace.NoTime if the file does not say
 	Totals Totals // at that moment
 }
 
@@ -24,34 +24,33 @@ type EventTotals struct {
 type Peaks struct {
 	Reserved, Requested Peak
 	Blocks              Peak
-	// Pending is looked at when something is allocated and at the end: most
-	// frees complete at once and are pending for no time.
+	// Pending is measured at allocations and at the end: most frees complete at
+	// once.
 	Pending           Peak
 	Allocated, Active Peak // zero unless Timeline.Exact
 
-	// Served is the end of the allocation in the course of which Reserved was
-	// reached: before it the memory that was asked for is in no tensor yet.
+	// Served is the end of the allocation during which Reserved peaked: before it
+	// the requested memory is in no tensor yet.
 	Served EventTotals
 
 	Last Totals // after the last event
 
 	// First and End are the times of the earliest and the latest event;
-	// trace.NoTime if the file does not tell.
+	// trace.NoTime if the file does not say.
 	First, End int64
 	Unordered  int // events with an earlier time than the one before
 	OOMs       []EventTotals
 	Actions    map[string]int
 }
 
-// Peaks goes through the whole timeline.
+// Peaks walks the whole timeline.
 func (l *Timeline) Peaks() *Peaks {
 	p := &Peaks{First: trace.NoTime, End: trace.NoTime, Actions: map[string]int{}}
 	var count [256]int
 	before := trace.Event{Time: trace.NoTime}
-	p.look(l, -1, &before, &l.before)
+	p.update(l, -1, &before, &l.before)
 	p.Served = EventTotals{-1, before, l.before}
-	// Only the columns that are needed are read: a cursor would put together all
-	// of each event.
+	// Read only the columns that are needed: a cursor would assemble whole events.
 	events, totals, last := &l.Trace.Events, l.before, int64(trace.NoTime)
 	for i := range events.Len() {
 		e := trace.Event{Action: events.Action.At(i), Size: events.Size.At(i), Time: events.Time.At(i)}
@@ -62,7 +61,7 @@ func (l *Timeline) Peaks() *Peaks {
 		count[e.Action]++
 		switch e.Action {
 		case alloc.ActionAlloc, alloc.ActionSegmentAlloc, alloc.ActionSegmentMap:
-			p.look(l, i, &e, &totals)
+			p.update(l, i, &e, &totals)
 			if e.Action == alloc.ActionAlloc {
 				p.serve(events, i, &totals)
 			}
@@ -82,7 +81,7 @@ func (l *Timeline) Peaks() *Peaks {
 		}
 	}
 	p.Last = totals
-	if p.Served.Index < p.Reserved.Event { // the file ends in the course of it
+	if p.Served.Index < p.Reserved.Event { // the file ends during it
 		p.Served.Index, p.Served.Totals = p.Reserved.Event, p.Reserved.Totals
 	}
 	if n := events.Len(); n > 0 {
@@ -97,14 +96,14 @@ func (l *Timeline) Peaks() *Peaks {
 	return p
 }
 
-// serve notes the end of an allocation.
+// serve records the end of an allocation.
 func (p *Peaks) serve(events *trace.Events, i int, t *Totals) {
 	if p.Served.Index < p.Reserved.Event {
 		p.Served = EventTotals{i, events.At(i), *t}
 	}
 }
 
-func (p *Peaks) look(l *Timeline, i int, e *trace.Event, t *Totals) {
+func (p *Peaks) update(l *Timeline, i int, e *trace.Event, t *Totals) {
 	p.Reserved.raise(t.Reserved, i, e, t)
 	p.Requested.raise(t.Requested, i, e, t)
 	p.Pending.raise(t.Pending, i, e, t)

@@ -9,11 +9,11 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Events of PyTorch 2.11 do not tell their pool, but the segments at the end
-// do. A segment that is there at the end had its pool from its segment_alloc
-// on, and all that happened inside it belongs to that pool. The reservation of
-// an expandable segment belongs to one pool for good, so the runs that are
-// mapped at the end tell for their addresses at any time.
+// Events of PyTorch 2.11 do not have their pool, but the segments at the end
+// do. A segment that exists at the end had its pool since its segment_alloc,
+// and everything inside it belongs to that pool. The reservation of an expandable
+// segment belongs to one pool for good, so the runs mapped at the end decide for
+// their addresses at any time.
 
 // poolIndex knows which segments have a known pool.
 type poolIndex struct {
@@ -98,7 +98,7 @@ func (w *poolWalk) apply(i int, e *trace.Event) {
 	}
 }
 
-func (w *poolWalk) of(e *trace.Event, events *trace.Events) (alloc.PoolID, bool) {
+func (w *poolWalk) poolOf(e *trace.Event, events *trace.Events) (alloc.PoolID, bool) {
 	if e.Pool != trace.NoPool {
 		return events.Pools[e.Pool], true
 	}

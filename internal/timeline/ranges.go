@@ -12,10 +12,10 @@ import (
 // Range is a named piece of the program's time, from its annotations.
 type Range struct {
 	Name       string
-	Begin, End int64 // microseconds; the least and the largest number if the file does not tell
+	Begin, End int64 // microseconds; the least and the largest number if the file does not say
 }
 
-// Annotations are what a file's annotations tell about the program's course.
+// Annotations are what a file's annotations say about the program.
 type Annotations struct {
 	Ranges []Range // by beginning
 	// Steps are the steps of training or serving: those of the profiler if it
@@ -136,7 +136,7 @@ type NameCount struct {
 	Count int    `json:"count"`
 }
 
-// Complete is the number of steps that came to an end.
+// Complete returns the number of steps that came to an end.
 func (a *Annotations) Complete() int {
 	n := 0
 	for _, s := range a.Steps {

@@ -35,8 +35,8 @@ func frame(t *trace.Trace, id trace.FrameID) Frame {
 }
 
 // Site is what a reader wants to see of a stack: where the allocation was made,
-// leaving out what every stack has, and which line of the user's own program
-// led there.
+// without the frames that every stack has, and which line of the user's own
+// program led there.
 type Site struct {
 	Inner, User Frame
 	HasUser     bool   // Inner may be the same frame
@@ -64,11 +64,11 @@ func SiteOf(t *trace.Trace, id trace.StackID) (Site, bool) {
 	return s, true
 }
 
-// String is the site on one line, innermost first.
+// String returns the site on one line, innermost first.
 func (s Site) String() string { return s.text(Frame.String, Frame.String) }
 
-// Fit is String in at most n characters as far as leaving out names of
-// functions goes: first the user's, which the line tells, then all.
+// Fit is String, shortened towards n characters by leaving out names of
+// functions: first the user's, which has its line, then all.
 func (s Site) Fit(n int) string {
 	for _, text := range []string{s.String(), s.text(Frame.String, Frame.place)} {
 		if len([]rune(text)) <= n {
@@ -89,8 +89,8 @@ func (s Site) text(inner, outer func(Frame) string) string {
 	return text
 }
 
-// TellApart sets Via of sites that look the same, stacks being theirs: to the
-// innermost frame that another one does not have in its place.
+// TellApart sets Via of sites that look the same to the innermost frame in which
+// their stacks differ.
 func TellApart(t *trace.Trace, stacks []trace.StackID, sites []Site) {
 	for i := range sites {
 		if len(t.Stacks.Frames(stacks[i])) == 0 {
@@ -122,7 +122,7 @@ func (s *Site) differs(t *trace.Trace, a, b []trace.FrameID) (Frame, bool) {
 	return Frame{}, false
 }
 
-// String is the frame on one line, "modeling_gpt2.py:702 forward".
+// String returns the frame on one line, "modeling_gpt2.py:702 forward".
 func (f Frame) String() string {
 	if f.native() {
 		return shortNative(f.Name)
@@ -130,7 +130,7 @@ func (f Frame) String() string {
 	return f.place() + " " + f.Name
 }
 
-// place is the frame without its function, if it has a line.
+// place returns the frame without its function, if it has a line.
 func (f Frame) place() string {
 	if f.native() {
 		return shortNative(f.Name)
@@ -145,7 +145,7 @@ func (f Frame) place() string {
 // longFile is the length from which the name of a file is shortened.
 const longFile = 36
 
-// native tells frames of compiled code from those of Python.
+// native reports whether a frame is of compiled code, not Python.
 func (f Frame) native() bool {
 	switch path.Ext(f.Filename) {
 	case ".py":
@@ -156,8 +156,8 @@ func (f Frame) native() bool {
 	return f.Filename == "" || f.Filename == "??" || f.Line == 0
 }
 
-// library tells code that the user did not write: installed packages, Python's
-// own, and what torch.compile generates.
+// library reports whether the user did not write the code: installed packages,
+// Python's own, and what torch.compile generates.
 func (f Frame) fromLibrary() bool {
 	for _, part := range []string{"/site-packages/", "/dist-packages/", "/lib/python3", "/inductor/", "/torchinductor_", "/pytorch/torch/"} {
 		if strings.Contains(f.Filename, part) {
@@ -169,7 +169,7 @@ func (f Frame) fromLibrary() bool {
 
 func (f Frame) user() bool { return !f.native() && !f.fromLibrary() }
 
-// plumbing tells frames that stand between any call and its allocation.
+// plumbing reports whether a frame stands between any call and its allocation.
 func (f Frame) plumbing() bool {
 	switch f.Name {
 	case "_call_impl", "_wrapped_call_impl", "decorate_context", "__torch_dispatch__":

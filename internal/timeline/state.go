@@ -41,7 +41,7 @@ type Group struct {
 	State
 }
 
-// NewState sums the segments of a trace up.
+// NewState sums up the segments of a trace.
 func NewState(t *trace.Trace) *State {
 	s := &State{}
 	for i := range t.Segments {
@@ -51,7 +51,7 @@ func NewState(t *trace.Trace) *State {
 	return s
 }
 
-// Groups sums the segments of a trace up by pool, stream and kind, the largest
+// Groups sums up the segments of a trace by pool, stream and kind, the largest
 // group first.
 func Groups(t *trace.Trace) []Group {
 	type key struct {
@@ -111,8 +111,8 @@ func (s *State) add(seg *trace.Segment) {
 	}
 }
 
-// Fragmentation holds the fractions in which people speak of it; each is from
-// 0 to 1, or -1 if there is nothing to divide by or the file does not tell.
+// Fragmentation holds the usual measures of fragmentation; each is from
+// 0 to 1, or -1 if there is nothing to divide by or the file does not say.
 type Fragmentation struct {
 	Cached        float64 // (reserved - allocated) / reserved
 	InactiveSplit float64 // inactive_split / reserved
@@ -134,7 +134,7 @@ func (s *State) Fragmentation() Fragmentation {
 	return f
 }
 
-// Fraction is a / b, -1 if b is 0.
+// Fraction returns a / b, -1 if b is 0.
 func Fraction(a, b uint64) float64 {
 	if b == 0 {
 		return -1

@@ -22,9 +22,9 @@ type Totals struct {
 
 // Options say what is known beside the trace.
 type Options struct {
-	// Start is the state before the first event; nil has it found.
+	// Start is the state before the first event; if nil, New finds it.
 	Start *start.State
-	// Sizes are those of blocks, from a replay that reproduced every event; nil if
+	// Sizes are block sizes from a replay that reproduced every event; nil if
 	// there was none.
 	Sizes *verify.Sizes
 }
@@ -35,10 +35,10 @@ type Timeline struct {
 	// Start is the state before the first event; its segments are empty if
 	// recording began with the first allocation or the trace is partial.
 	Start *start.State
-	// Exact tells whether Totals have sums of block sizes.
+	// Exact reports whether Totals have sums of block sizes.
 	Exact bool
-	// AtLeast tells that the totals are lower bounds: the trace is partial and
-	// began with memory that nobody knows all of.
+	// AtLeast reports whether the totals are lower bounds: the trace is partial
+	// and not all memory before its first event is known.
 	AtLeast bool
 
 	before Totals
@@ -100,7 +100,7 @@ func (l *Timeline) Cursor() *Cursor {
 	return &Cursor{Index: -1, Totals: l.before, line: l, pools: l.pools.walk()}
 }
 
-// Next goes on to the next event. It is false at the end.
+// Next advances to the next event. It returns false at the end.
 func (c *Cursor) Next() bool {
 	events := &c.line.Trace.Events
 	if c.Index+1 >= events.Len() {
@@ -116,9 +116,9 @@ func (c *Cursor) Next() bool {
 	return true
 }
 
-// Pool returns the pool of the event, if the file tells it: by the event or by
+// Pool returns the pool of the event, if the file has it: by the event or by
 // the segment, as far as that is there at the end.
-func (c *Cursor) Pool() (alloc.PoolID, bool) { return c.pools.of(&c.Event, &c.line.Trace.Events) }
+func (c *Cursor) Pool() (alloc.PoolID, bool) { return c.pools.poolOf(&c.Event, &c.line.Trace.Events) }
 
 func (t *Totals) apply(e *trace.Event) {
 	switch e.Action {
@@ -152,5 +152,5 @@ func (t *Totals) applyBlock(a trace.Action, size uint64) {
 	}
 }
 
-// less subtracts. A file that contradicts itself does not get below zero.
+// less subtracts, but not below zero if a file contradicts itself.
 func less(a, b uint64) uint64 { return a - min(a, b) }

@@ -161,7 +161,7 @@ func TestTotalsAreThoseOfANaiveWalk(t *testing.T) {
 	}
 }
 
-// all are the files with a trace.
+// all returns the files with a trace.
 func all(t *testing.T) []string {
 	t.Helper()
 	var out []string

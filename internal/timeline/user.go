@@ -2,23 +2,22 @@ package timeline
 
 import "github.com/ashlar-mem/ashlar/trace"
 
-// User tells whether a frame is of the user's own program: not of an installed
-// package, of Python itself or of compiled code.
+// User reports whether a frame is of the user's own program: not of an
+// installed package, of Python itself or of compiled code.
 func (f Frame) User() bool { return f.user() }
 
 // Native reports whether a frame is of compiled code, which has no line to show.
 func (f Frame) Native() bool { return f.native() }
 
-// OwnPath returns the frames of a stack that tell where in the user's program an
-// allocation was made, outermost first: the program's own frames, as own tells
-// for each frame, and at the end the place where the memory was asked for, if
-// that is in a library.
+// OwnPath returns the frames of a stack that show where in the user's program an
+// allocation was made, outermost first: the frames for which own is true, and
+// last the frame that made the request, if that is in a library.
 func OwnPath(t *trace.Trace, id trace.StackID, own []bool) []trace.FrameID {
 	ids := t.Stacks.Frames(id)
 	return ownPath(ids, func(id trace.FrameID) bool { return own[id] }, func(id trace.FrameID) bool { return frame(t, id).plumbing() })
 }
 
-// OwnFrames is OwnPath for frames that are of no trace any more.
+// OwnFrames is OwnPath for frames without a trace.
 func OwnFrames(frames []Frame) []Frame { return ownPath(frames, Frame.user, Frame.plumbing) }
 
 func ownPath[F comparable](frames []F, own, plumbing func(F) bool) []F {

@@ -142,7 +142,7 @@ func TestAlloc(t *testing.T) {
 			if a.Size != r.lives.Size[life] || a.Address != r.lives.Address(life) || a.Predates != (life < r.lives.Older) {
 				t.Fatalf("%+v", a)
 			}
-			if a.AllocEvent != nil && r.lives.Of(*a.AllocEvent) != life || a.FreeEvent != nil && r.lives.Of(*a.FreeEvent) != life {
+			if a.AllocEvent != nil && r.lives.BlockOf(*a.AllocEvent) != life || a.FreeEvent != nil && r.lives.BlockOf(*a.FreeEvent) != life {
 				t.Fatalf("life %d: events %v and %v", life, a.AllocEvent, a.FreeEvent)
 			}
 			if a.Predates != (a.AllocEvent == nil) || (a.Site == nil) != (len(a.Frames) == 0) || (a.Missing == nil) != (len(a.Frames) > 0) {

@@ -183,7 +183,7 @@ func (r *pageRun) row(event int, frames bool) eventRow {
 		out.Address = &e.Addr
 	}
 	stack := e.Stack
-	if life := r.lives.Of(event); life >= 0 {
+	if life := r.lives.BlockOf(event); life >= 0 {
 		out.Alloc = &life
 		if e.Action == alloc.ActionAlloc {
 			stack = r.lives.Stack(life)

@@ -66,7 +66,7 @@ type shown struct {
 
 // drawer holds what is needed while a picture is made.
 type drawer struct {
-	lives   *timeline.Lifetimes
+	lives   *timeline.Spans
 	columns int32
 	table   []uint16
 	all     []shown
@@ -91,7 +91,7 @@ type standing struct {
 var drawers = sync.Pool{New: func() any { return new(drawer) }}
 
 // draw makes the picture of a window, of at most so many rectangles.
-func draw(l *timeline.Lifetimes, w *window, y scale, rects int) *picture {
+func draw(l *timeline.Spans, w *window, y scale, rects int) *picture {
 	d := drawers.Get().(*drawer)
 	defer drawers.Put(d)
 	d.lives, d.columns = l, int32(len(w.ends))

@@ -43,7 +43,7 @@ func (r *request) timeline() error {
 	if q.err != nil {
 		return q.err
 	}
-	p := draw(of.Lifetimes, w, y, maxRects)
+	p := draw(of.Spans, w, y, maxRects)
 	out := make([]byte, 0, headerBytes+rectBytes*len(p.rects)+columnBytes*width)
 	out = p.header(out, w, y, highest)
 	for i := range p.rects {

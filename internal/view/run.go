@@ -24,8 +24,8 @@ type pageRun struct {
 	chosen bool
 
 	line    *timeline.Timeline
-	lives   *timeline.Lives
-	course  *timeline.Course
+	lives   *timeline.Lifetimes
+	course  *timeline.TotalsIndex
 	layout  *timeline.Layout
 	clock   *timeline.Clock
 	peaks   *timeline.Peaks
@@ -66,7 +66,7 @@ func newRun(ctx context.Context, in *input.Input, t *trace.Trace, d input.Device
 		return nil, err
 	}
 	r := &pageRun{
-		input: in, trace: t, device: d, loaded: loaded, line: x.Timeline, lives: x.Lives, course: x.Course, layout: x.Layout,
+		input: in, trace: t, device: d, loaded: loaded, line: x.Timeline, lives: x.Lifetimes, course: x.Totals, layout: x.Layout,
 		clock: x.Clock, peaks: x.Peaks, program: loaded.Annotations(), streams: map[uint64]uint32{},
 	}
 	if seen, err := loaded.Replayed(ctx); err == nil && seen != nil { // else the stats document says why
@@ -109,7 +109,7 @@ func (r *pageRun) categorise(a *findings.Analysis) {
 	}
 	r.categories = make([]uint8, r.lives.Len())
 	for i := range r.categories {
-		c, confidence := a.Life(r.lives, i)
+		c, confidence := a.CategoryOf(r.lives, i)
 		r.categories[i] = at[c] | sure[confidence]<<categoryBits
 	}
 }

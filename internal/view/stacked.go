@@ -9,7 +9,7 @@ import (
 
 // stacked is what a picture or a tree is made of: blocks, or segments.
 type stacked struct {
-	*timeline.Lifetimes
+	*timeline.Spans
 	stack    func(i int) trace.StackID
 	stream   func(i int) uint64
 	pool     func(i int) int // position in the list of pools; its length if not known
@@ -25,7 +25,7 @@ const noName = 1<<32 - 1
 func (r *pageRun) blocks() *stacked {
 	l := r.lives
 	return &stacked{
-		Lifetimes: &l.Lifetimes, stack: l.Stack, stream: l.Stream,
+		Spans: &l.Spans, stack: l.Stack, stream: l.Stream,
 		pool:     func(i int) int { return min(l.Pool(i), len(l.Pools)) },
 		category: func(i int) uint32 { return uint32(r.categories[i] & (1<<categoryBits - 1)) },
 		name:     func(i int) uint32 { return uint32(i) },
@@ -38,9 +38,9 @@ func (r *pageRun) blocks() *stacked {
 func (r *pageRun) spaces() *stacked {
 	y := r.layout
 	return &stacked{
-		Lifetimes: &y.Spaces,
-		stack:     func(i int) trace.StackID { return y.Space(i).Stack },
-		stream:    func(i int) uint64 { return y.Space(i).Stream },
+		Spans:  &y.Spaces,
+		stack:  func(i int) trace.StackID { return y.Space(i).Stack },
+		stream: func(i int) uint64 { return y.Space(i).Stream },
 		pool: func(i int) int {
 			s := y.Space(i)
 			if at := slices.Index(r.lives.Pools, s.Pool); at >= 0 && s.HasPool {

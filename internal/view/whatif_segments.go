@@ -55,7 +55,7 @@ func (r *request) variant(event int) (*variant, error) {
 	return r.run.newVariant(m, event), nil
 }
 
-func (r *pageRun) newVariant(m *replay.Moment, event int) *variant {
+func (r *pageRun) newVariant(m *replay.Paused, event int) *variant {
 	owner := map[uint64]int32{}
 	older := map[uint64]int32{}
 	for i := range r.lives.Older {
@@ -63,7 +63,7 @@ func (r *pageRun) newVariant(m *replay.Moment, event int) *variant {
 	}
 	for _, l := range m.Live() {
 		if l.Event >= 0 {
-			owner[l.Address] = int32(r.lives.Of(l.Event))
+			owner[l.Address] = int32(r.lives.BlockOf(l.Event))
 		} else if life, ok := older[l.Recorded]; ok {
 			owner[l.Address] = life
 		}

@@ -62,7 +62,7 @@ type Report struct {
 type Result struct {
 	Rule  string   `json:"rule"`
 	Unit  string   `json:"unit"`
-	Value *float64 `json:"value"` // nil if the file does not tell it as one number
+	Value *float64 `json:"value"` // nil if it is not one number in the file
 	Bound float64  `json:"bound"`
 	// Passed is nil if the file cannot tell.
 	Passed *bool  `json:"passed"`
@@ -72,7 +72,7 @@ type Result struct {
 	BoundText string `json:"-"` // "at most 40.00 GiB"
 }
 
-// Unknown tells whether the file leaves the answer to some rule open.
+// Unknown reports whether the file leaves the answer to some rule open.
 func (r *Report) Unknown() bool {
 	for _, x := range r.Rules {
 		if x.Passed == nil {
@@ -182,7 +182,7 @@ func (r *Report) headroom(m *Measures, limit *uint64, bound float64) {
 	r.add(MinHeadroom, Bytes, v, bound, v.atLeast(bound), "at least", detail)
 }
 
-// growth is how much larger a value is than an old one, in percent.
+// growth returns how much larger a value is than an old one, in percent.
 func growth(now, old span) span {
 	if old.low <= 0 || math.IsInf(now.low, -1) {
 		v := unknown("the peak of the baseline is 0")

@@ -50,7 +50,7 @@ func report(t *testing.T, s Subject, r Rules) *Report {
 
 func ptr[T any](v T) *T { return &v }
 
-// outcome is the verdict of a rule in a word.
+// outcome returns the verdict of a rule in a word.
 func outcome(p *bool) string {
 	switch {
 	case p == nil:

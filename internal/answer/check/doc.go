@@ -1,22 +1,21 @@
-// Package check holds a recorded run against rules: the gate behind `ashlar
-// check`, made for continuous integration.
+// Package check checks a recorded run against rules: the gate behind `ashlar
+// check`, for continuous integration.
 //
 // # Rules
 //
-// A rule compares a value of a file with a bound: a peak, a fraction, the room
-// below a limit, what a replay under a limit reserves, the growth since an
-// older file. [Run] gives one [Result] for each rule that was set.
+// A rule compares a value of a file with a bound: a peak, a fraction, the
+// headroom below a limit, what a replay under a limit reserves, the growth since
+// an older file. [Run] returns one [Result] for each rule that is set.
 //
-// # What a file cannot tell
+// # Values that are ranges
 //
-// Values are ranges. Most are one number, but a file that ends early shows only
-// that a peak was at least so high, and a table of memory_summary() rounds. A
-// rule holds if it holds for the whole range and fails if it fails for all of
-// it. In between nobody can tell, and Result.Passed is nil: a gate must not
-// open because a file is broken.
+// Most values are one number. But a file that ends early only gives a lower bound
+// of a peak, and a table of memory_summary() is rounded, so every value is a
+// range. A rule passes if the whole range does and fails if the whole range does.
+// Otherwise Result.Passed is nil: a gate must not open because a file is broken.
 //
 // # Mid-run
 //
-// A recording that starts mid-run has the peaks of its own part. They count,
-// and the notes say so.
+// A recording that starts mid-run has the peaks of its part of the run. The rules
+// use those, and the notes say so.
 package check

@@ -15,7 +15,7 @@ import (
 type File struct {
 	Subject
 	Name   string
-	Device *int   // nil if the file does not tell, or for host memory
+	Device *int   // nil if the file does not say, or for host memory
 	Reason string // why this device, if there was a choice
 }
 

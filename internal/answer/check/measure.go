@@ -108,7 +108,7 @@ func noReplay(line *timeline.Timeline, seen *verify.Verified, err error) string 
 	return "the events were not replayed"
 }
 
-// fragmentation is the part of reserved memory that was not allocated, in
+// fragmentation returns the part of reserved memory that was not allocated, in
 // percent, where reserved was highest.
 func fragmentation(peaks *timeline.Peaks) span {
 	if peaks.Reserved.Value == 0 {

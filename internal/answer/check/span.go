@@ -19,10 +19,10 @@ func exactly(v float64) span { return span{low: v, high: v} }
 
 func unknown(why string) span { return span{low: math.Inf(-1), high: math.Inf(1), why: why} }
 
-// atLeast is a value that may be higher.
+// atLeast returns a value that may be higher.
 func atLeast(v float64, why string) span { return span{low: v, high: math.Inf(1), why: why} }
 
-// fromRange is a value that was printed.
+// fromRange returns a value that was printed.
 func fromRange(r units.Range) span {
 	if r.Low == r.High {
 		return exactly(float64(r.Mid))
@@ -32,7 +32,7 @@ func fromRange(r units.Range) span {
 
 func (s span) exact() bool { return s.low == s.high }
 
-// known is the value if it is one number.
+// known returns the value if it is one number.
 func (s span) known() *float64 {
 	if !s.exact() {
 		return nil

@@ -32,7 +32,8 @@ var (
 	End  = At{kind: atEnd}
 )
 
-// Step is the end of a step, from 1; Event is the moment after an event, from 0.
+// Step returns the end of a step, from 1; Event is the moment after an event,
+// from 0.
 func Step(n int) At  { return At{atStep, n} }
 func Event(n int) At { return At{atEvent, n} }
 
@@ -71,7 +72,7 @@ func (a At) String() string {
 
 // find returns the event after which the moment lies; -1 is before the first.
 func (a At) find(h *history) (int, error) {
-	n := h.t.Events.Len()
+	n := h.trace.Events.Len()
 	if n == 0 && a.kind != atEnd {
 		return 0, fmt.Errorf("there are no events, so only the end is known; take the moment end")
 	}
@@ -105,8 +106,8 @@ func (a At) stepEnd(h *history) (int, error) {
 		return 0, fmt.Errorf("step %s ended before the first event%s", count(a.n), firstStep(steps, h.peaks.First))
 	}
 	last := -1
-	for i := range h.t.Events.Len() {
-		if t := h.t.Events.Time.At(i); t != trace.NoTime && t > end {
+	for i := range h.trace.Events.Len() {
+		if t := h.trace.Events.Time.At(i); t != trace.NoTime && t > end {
 			break
 		}
 		last = i

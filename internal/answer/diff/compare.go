@@ -136,7 +136,7 @@ func (x *Table) stack(m match, size func(h *timeline.LiveHolder, ofA bool) uint6
 	}
 	s.Delta = int64(s.BBytes - s.ABytes)
 	s.Frames = x.frames(s.stack)
-	s.Site, _ = timeline.SiteOf(x.t, s.stack)
+	s.Site, _ = timeline.SiteOf(x.trace, s.stack)
 	switch {
 	case m.a == nil:
 		s.Change = New
@@ -199,7 +199,7 @@ func (x *Table) tellApart(all []Stack) {
 		for j, i := range group {
 			stacks[j], sites[j] = all[i].stack, all[i].Site
 		}
-		timeline.TellApart(x.t, stacks, sites)
+		timeline.TellApart(x.trace, stacks, sites)
 		for j, i := range group {
 			all[i].Site = sites[j]
 		}
@@ -240,7 +240,7 @@ func (d *Diff) bytes(side string) uint64 {
 	return d.BBytes
 }
 
-// total is what the events say is active.
+// total returns what the events say is active.
 func (s *Side) total(sizes string) uint64 {
 	if sizes != RequestedSizes && s.Active != nil {
 		return *s.Active
@@ -251,7 +251,7 @@ func (s *Side) total(sizes string) uint64 {
 	return *s.Requested
 }
 
-// onlyUnknown tells that nothing has a stack, though there are blocks.
+// onlyUnknown reports whether nothing has a stack, though there are blocks.
 func (s *Side) onlyUnknown() bool {
 	return len(s.holders) == 1 && s.holders[0].Stack == trace.NoStack
 }
@@ -271,9 +271,9 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-// OneFile tells that both sides are moments of one trace.
+// OneFile reports whether both sides are moments of one trace.
 func (d *Diff) OneFile() bool { return d.A.source == d.B.source }
 
-// Changed is the number of stacks that are not the same, which are the first
-// of Stacks.
+// Changed returns the number of stacks that are not the same, which are the
+// first of Stacks.
 func (d *Diff) Changed() int { return len(d.Stacks) - d.Same.Stacks }

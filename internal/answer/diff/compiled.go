@@ -10,7 +10,7 @@ import (
 // like another, so they are left out there. Stacks that are equal then are
 // one.
 
-// hasCompiled tells whether a file has stacks with frames of compiled code.
+// hasCompiled reports whether a file has stacks with frames of compiled code.
 func (x *Table) hasCompiled(s *Side) bool {
 	for _, id := range s.frames {
 		if x.compiled(id) {
@@ -21,8 +21,8 @@ func (x *Table) hasCompiled(s *Side) bool {
 }
 
 func (x *Table) compiled(id trace.FrameID) bool {
-	f := x.t.Stacks.Frame(id)
-	return !placed(f.Line, x.t.Strings.Text(f.File))
+	f := x.trace.Stacks.Frame(id)
+	return !placed(f.Line, x.trace.Strings.Text(f.File))
 }
 
 // withoutCompiled returns the holders of a side by their frames with lines.
@@ -32,14 +32,14 @@ func (x *Table) withoutCompiled(s *Side) []timeline.LiveHolder {
 	var rest []trace.FrameID
 	for _, h := range s.holders {
 		rest = rest[:0]
-		for _, f := range x.t.Stacks.Frames(h.Stack) {
+		for _, f := range x.trace.Stacks.Frames(h.Stack) {
 			if !x.compiled(f) {
 				rest = append(rest, f)
 			}
 		}
 		h.Stack = trace.NoStack
 		if len(rest) > 0 {
-			h.Stack = x.t.Stacks.Add(rest)
+			h.Stack = x.trace.Stacks.Add(rest)
 		}
 		i, ok := at[h.Stack]
 		if !ok {

@@ -37,8 +37,8 @@ func (x *Table) mustSides(t testing.TB, tr *trace.Trace, at ...At) []*Side {
 	return sides
 }
 
-// rewritten is a trace whose frames went through change. Frames for which it
-// returns nothing are left out of their stacks.
+// rewritten returns a trace whose frames went through change. Frames for which
+// it returns nothing are left out of their stacks.
 func rewritten(tr *trace.Trace, change func(timeline.Frame) []timeline.Frame) *trace.Trace {
 	out := *tr
 	out.Strings, out.Stacks = &trace.Strings{}, trace.NewStacks()

@@ -11,7 +11,7 @@ import (
 type Divergence struct {
 	// Common is the number of calls before it, which are the same everywhere.
 	Common int `json:"calls_in_common"`
-	// Majority tells that more ranks take the first branch than any other.
+	// Majority reports whether more ranks take the first branch than any other.
 	Majority bool     `json:"majority"`
 	Branches []Branch `json:"branches"` // the one with most ranks first
 }
@@ -32,7 +32,7 @@ func (x *Table) findDivergence(rs *Ranks) {
 	begin := rs.alignStarts()
 	var waiting, together []int // ranks that begin later, and that did the same so far
 	for i, r := range rs.Ranks {
-		if r.calls.n > 0 {
+		if r.calls.length > 0 {
 			waiting = append(waiting, i)
 		}
 	}
@@ -43,7 +43,7 @@ func (x *Table) findDivergence(rs *Ranks) {
 			together, waiting = append(together, waiting[0]), waiting[1:]
 			slices.Sort(together)
 		}
-		together = slices.DeleteFunc(together, func(i int) bool { return p-begin[i] >= rs.Ranks[i].calls.n })
+		together = slices.DeleteFunc(together, func(i int) bool { return p-begin[i] >= rs.Ranks[i].calls.length })
 		if len(together)+len(waiting) < 2 {
 			return
 		}
@@ -83,7 +83,7 @@ func (rs *Ranks) common(p int) {
 }
 
 func (rs *Ranks) call(rank int, begin []int, p int) call {
-	return rs.Ranks[rank].calls.at(p - begin[rank])
+	return rs.Ranks[rank].calls.callAt(p - begin[rank])
 }
 
 // samePiece returns how long the piece is that begins at a position, if ranks
@@ -123,8 +123,8 @@ func (x *Table) divergence(rs *Ranks, branches [][]int, begin []int, p int) *Div
 	for _, ranks := range branches {
 		s := rs.Ranks[ranks[0]].calls
 		i := p - begin[ranks[0]]
-		b := Branch{Ranks: ranks, Call: s.at(i).String(), Bytes: s.at(i).size(), Event: s.event(i), Frames: x.frames(s.stack(i))}
-		b.Site, _ = timeline.SiteOf(x.t, s.stack(i))
+		b := Branch{Ranks: ranks, Call: s.callAt(i).String(), Bytes: s.callAt(i).size(), Event: s.event(i), Frames: x.frames(s.stack(i))}
+		b.Site, _ = timeline.SiteOf(x.trace, s.stack(i))
 		d.Branches = append(d.Branches, b)
 	}
 	return d
@@ -144,12 +144,12 @@ const (
 // one begins. Rings that lost their oldest events begin anywhere.
 func (rs *Ranks) alignStarts() []int {
 	begin := make([]int, len(rs.Ranks))
-	if !slices.ContainsFunc(rs.Ranks, func(r *Rank) bool { return r.midrun && r.calls.n > 0 }) {
+	if !slices.ContainsFunc(rs.Ranks, func(r *Rank) bool { return r.midrun && r.calls.length > 0 }) {
 		return begin
 	}
-	ref := slices.IndexFunc(rs.Ranks, func(r *Rank) bool { return r.calls.n > 0 })
+	ref := slices.IndexFunc(rs.Ranks, func(r *Rank) bool { return r.calls.length > 0 })
 	for i, r := range rs.Ranks { // counted by ref
-		if i != ref && r.calls.n > 0 {
+		if i != ref && r.calls.length > 0 {
 			begin[i] = bestShift(rs.Ranks[ref].calls, r.calls)
 		}
 	}
@@ -180,8 +180,8 @@ func bestShift(a, b *sequence) int {
 // sameCalls counts the calls that are the same from two places on, up to maxRun.
 func sameCalls(a *sequence, i int, b *sequence, j int) int {
 	n := 0
-	for ; n < maxRun && i+n < a.n && j+n < b.n; n++ {
-		if a.at(i+n) != b.at(j+n) {
+	for ; n < maxRun && i+n < a.length && j+n < b.length; n++ {
+		if a.callAt(i+n) != b.callAt(j+n) {
 			return n
 		}
 	}

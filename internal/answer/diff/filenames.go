@@ -7,8 +7,8 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// FileNames are the names of files without their directories, as far as that
-// leaves them different. - is standard input.
+// FileNames returns the names of files without their directories, as far as
+// that leaves them different. - is standard input.
 func FileNames(files []string) map[string]string {
 	times := map[string]int{}
 	for _, f := range files {
@@ -28,7 +28,7 @@ func FileNames(files []string) map[string]string {
 	return out
 }
 
-// RankName is the name of a file, with the device if it has several.
+// RankName returns the name of a file, with the device if it has several.
 func RankName(file string, t *trace.Trace, devices int) string {
 	if devices > 1 {
 		return fmt.Sprintf("%s:%d", file, t.Device)

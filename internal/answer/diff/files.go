@@ -71,9 +71,9 @@ func (p *filePairs) leftA() []string {
 
 // candidate is a pair of files of the same name.
 type candidate struct {
-	f, g        string
-	directories int // next to the file that are the same
-	lines       int // in common
+	fileA, fileB string
+	directories  int // next to the file that are the same
+	lines        int // in common
 }
 
 // maxCandidates bounds the work where a program generates files by the
@@ -106,8 +106,8 @@ func (p *filePairs) byName() {
 		return cmp.Or(cmp.Compare(y.directories, x.directories), cmp.Compare(y.lines, x.lines))
 	})
 	for _, c := range all {
-		if p.out[c.f] == "" && !p.taken[c.g] {
-			p.pair(c.f, c.g)
+		if p.out[c.fileA] == "" && !p.taken[c.fileB] {
+			p.pair(c.fileA, c.fileB)
 		}
 	}
 }

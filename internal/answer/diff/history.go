@@ -11,7 +11,7 @@ import (
 
 // history is a trace that was replayed and walked through.
 type history struct {
-	t       *trace.Trace
+	trace   *trace.Trace
 	line    *timeline.Timeline
 	peaks   *timeline.Peaks
 	program *timeline.Annotations
@@ -29,7 +29,7 @@ type Replay struct {
 
 func follow(ctx context.Context, r *run.Run) (*history, error) {
 	t := r.Trace
-	h := &history{t: t}
+	h := &history{trace: t}
 	switch seen, err := r.Replayed(ctx); {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -64,16 +64,17 @@ func (h *history) note(format string, args ...any) {
 	h.notes = append(h.notes, fmt.Sprintf(format, args...))
 }
 
-// atLeast is a peak of the events. Of a file that ends within them it is no lower
-// than what its state shows.
+// atLeast returns a peak of the events. Of a file that ends within them it is
+// no lower than what its state shows.
 func (h *history) atLeast(peak, now uint64) *uint64 {
-	if h.t.Partial {
+	if h.trace.Partial {
 		peak = max(peak, now)
 	}
 	return &peak
 }
 
-// peak is the peak of allocated bytes or, without block sizes, of requested.
+// peak returns the peak of allocated bytes or, without block sizes, of
+// requested.
 func (h *history) peak() timeline.Peak {
 	if h.line.Exact {
 		return h.peaks.Allocated

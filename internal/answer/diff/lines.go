@@ -62,37 +62,37 @@ func alignLines(a, b []line) map[line]line {
 		first := len(chain)
 		for _, j := range byFunction[l.function] {
 			distance := b[j].number - l.number
-			p := link{i: int32(i), j: int32(j), before: -1, worth: pairWorth}
+			p := link{lineA: int32(i), lineB: int32(j), previous: -1, worth: pairWorth}
 			if distance != 0 {
 				p.worth -= cost
 			}
 			if k, ok := same[distance]; ok && chain[k].worth+pairWorth > p.worth {
-				p.before, p.worth = k, chain[k].worth+pairWorth
+				p.previous, p.worth = k, chain[k].worth+pairWorth
 			}
 			if k := best.below(j); k >= 0 && chain[k].worth+pairWorth-cost > p.worth {
-				p.before, p.worth = k, chain[k].worth+pairWorth-cost
+				p.previous, p.worth = k, chain[k].worth+pairWorth-cost
 			}
 			chain = append(chain, p)
 		}
 		for k := first; k < len(chain); k++ { // pairs of one line do not follow each other
 			p := &chain[k]
-			distance := b[p.j].number - l.number
+			distance := b[p.lineB].number - l.number
 			if old, ok := same[distance]; !ok || p.worth > chain[old].worth {
 				same[distance] = int32(k)
 			}
-			best.put(int(p.j), int32(k), p.worth)
+			best.offer(int(p.lineB), int32(k), p.worth)
 		}
 	}
 	at := best.below(len(b))
 	out := map[line]line{}
-	for ; at >= 0; at = chain[at].before {
-		out[a[chain[at].i]] = b[chain[at].j]
+	for ; at >= 0; at = chain[at].previous {
+		out[a[chain[at].lineA]] = b[chain[at].lineB]
 	}
 	return out
 }
 
-// edited tells whether there is a function of which both files have lines, but
-// none in common.
+// edited reports whether there is a function of which both files have lines,
+// but none in common.
 func edited(a, b []line) bool {
 	const inA, inB, inBoth = 1, 2, 4
 	found := map[string]int{}
@@ -117,9 +117,9 @@ func edited(a, b []line) bool {
 
 // link is a pair of lines and the best chain of pairs that ends in it.
 type link struct {
-	i, j   int32
-	before int32 // -1: it is the first
-	worth  int32
+	lineA, lineB int32
+	previous     int32 // -1: it is the first
+	worth        int32
 }
 
 func identity(lines []line) map[line]line {
@@ -145,7 +145,7 @@ func newPrefixBest(n int) *prefixBest {
 	return p
 }
 
-func (p *prefixBest) put(at int, id, worth int32) {
+func (p *prefixBest) offer(at int, id, worth int32) {
 	for i := at + 1; i < len(p.id); i += i & -i {
 		if p.id[i] < 0 || worth > p.worth[i] {
 			p.id[i], p.worth[i] = id, worth

@@ -28,7 +28,7 @@ func (x *Table) matchStacks(a, b *Side) (all []match, note string) {
 	tr := x.translation(a, b)
 	ofA, ofB, note := x.holders(a, b)
 	m := matcher{tr: tr, a: pointers(ofA), b: pointers(ofB)}
-	m.rounds(MatchLines, MatchFunctions, x.t.Stacks.Frames)
+	m.rounds(MatchLines, MatchFunctions, x.trace.Stacks.Frames)
 	if !tr.identity {
 		m.rounds(MatchSite, MatchSite, tr.inner)
 		m.rounds(MatchSite, MatchSite, tr.site)

@@ -21,8 +21,8 @@ func (x *Table) side(holders map[string]uint64) *Side {
 		size := holders[text]
 		var ids []trace.FrameID
 		for len(text) > 0 {
-			id := x.t.Stacks.AddFrame(trace.Frame{
-				File: x.t.Strings.Add("/x/" + text[:1] + ".py"), Name: x.t.Strings.Add(text[1:2]), Line: int64(text[2] - '0'),
+			id := x.trace.Stacks.AddFrame(trace.Frame{
+				File: x.trace.Strings.Add("/x/" + text[:1] + ".py"), Name: x.trace.Strings.Add(text[1:2]), Line: int64(text[2] - '0'),
 			})
 			ids, text = append(ids, id), text[3:]
 			if !seen[id] {
@@ -32,7 +32,7 @@ func (x *Table) side(holders map[string]uint64) *Side {
 		}
 		stack := trace.NoStack
 		if len(ids) > 0 {
-			stack = x.t.Stacks.Add(ids)
+			stack = x.trace.Stacks.Add(ids)
 		}
 		s.holders = append(s.holders, timeline.LiveHolder{Stack: stack, Size: size, Blocks: 1})
 		*s.Active += size

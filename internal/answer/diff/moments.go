@@ -2,8 +2,8 @@ package diff
 
 import "github.com/ashlar-mem/ashlar/trace"
 
-// Moments are those that a trace is looked at if nobody chose one: its peak, if
-// it has events, and its end.
+// Moments returns the moments to compare if the user chose none: its
+// peak, if it has events, and its end.
 func Moments(t *trace.Trace) []At {
 	if t.Events.Len() == 0 {
 		return []At{End}

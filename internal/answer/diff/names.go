@@ -22,7 +22,7 @@ var (
 	library = regexp.MustCompile(`^.*/(site-packages|dist-packages|lib/python3(\.\d+)?)/`)
 )
 
-// functionName is the name of a function without addresses.
+// functionName returns the name of a function without addresses.
 func functionName(name string) string {
 	if !strings.Contains(name, "0x") {
 		return name
@@ -30,7 +30,7 @@ func functionName(name string) string {
 	return address.ReplaceAllString(name, "")
 }
 
-// fileName is the name of a file without its directories and without what
+// fileName returns the name of a file without its directories and without what
 // changes from run to run in the name of a generated one.
 func fileName(file string) string {
 	base := path.Base(file)
@@ -54,14 +54,15 @@ func libraryPath(file string) (string, bool) {
 	return "", false
 }
 
-// placed tells whether a frame has a line in a source file. Frames of compiled
-// code have none in the usual builds, and the names of their files are those of
-// the machine that compiled them. Python gives a line of -1 now and then.
+// placed reports whether a frame has a line in a source file. Frames of
+// compiled code have none in the usual builds, and the names of their files are
+// those of the machine that compiled them. Python gives a line of -1 now and
+// then.
 func placed(line int64, file string) bool {
 	return file != "" && file != "??" && (line > 0 || strings.HasSuffix(file, ".py"))
 }
 
-// generated tells whether the name of a file changes from run to run.
+// generated reports whether the name of a file changes from run to run.
 func generated(file string) bool {
 	return strings.HasPrefix(fileName(file), "<") && fileName(file) != file
 }

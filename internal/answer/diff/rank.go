@@ -26,9 +26,9 @@ type Rank struct {
 	Cached              *uint64  `json:"cached_at_peak_bytes"`
 	ReservedUnallocated *float64 `json:"reserved_unallocated_at_peak"`
 
-	// Partial tells that the file ends within its events, or that the memory
-	// before them is not known: its numbers are no peaks of the run, and it is
-	// not called odd.
+	// Partial reports whether the file ends within its events, or that the
+	// memory before them is not known: its numbers are no peaks of the run, and
+	// it is not called odd.
 	Partial bool `json:"partial"`
 
 	// Parts is the event at which the rank leaves the majority; nil if it does
@@ -48,7 +48,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	if err != nil {
 		return nil, err
 	}
-	t := h.t
+	t := h.trace
 	r := &Rank{
 		File: s.File, Name: name, Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		Partial: t.Partial || h.line.AtLeast,
@@ -57,7 +57,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	if t.Partial {
 		r.notes = append(r.notes, "the file ends within its events: it is not called odd")
 	}
-	r.Calls = r.calls.n
+	r.Calls = r.calls.length
 	if !t.Host {
 		r.Device = &t.Device
 	}
@@ -79,7 +79,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	return r, ctx.Err()
 }
 
-// use has the fragmentation told by block sizes or by requested sizes.
+// use chooses block sizes or requested sizes for the fragmentation.
 func (r *Rank) use(sizes string) {
 	used, known := r.atPeak.Allocated, r.PeakAllocated != nil
 	if sizes == RequestedSizes {

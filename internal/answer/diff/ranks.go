@@ -4,7 +4,7 @@ import "fmt"
 
 // Ranks is the comparison of several ranks.
 type Ranks struct {
-	// Sizes says what peaks and cached memory are told by: block sizes, or
+	// Sizes says what peaks and cached memory are measured in: block sizes, or
 	// requested ones if most ranks do not know them.
 	Sizes string  `json:"sizes"`
 	Ranks []*Rank `json:"ranks"`
@@ -12,8 +12,8 @@ type Ranks struct {
 	Measures []Measure `json:"measures"`
 	Odd      []Odd     `json:"odd"` // the rank that is furthest out first
 
-	// Compared tells that at least two ranks have calls to compare. Common is
-	// how many are the same from the beginning, in all ranks that go so far.
+	// Compared reports whether at least two ranks have calls to compare. Common
+	// is how many are the same from the beginning, in all ranks that go so far.
 	Compared   bool        `json:"calls_compared"`
 	Common     int         `json:"calls_in_common"`
 	Shifted    bool        `json:"calls_shifted"` // the ranks begin at different moments

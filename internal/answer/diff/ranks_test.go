@@ -187,7 +187,7 @@ func TestRanksThatBeginAtDifferentMoments(t *testing.T) {
 	}
 }
 
-// made is a rank with given numbers.
+// made returns a rank with given numbers.
 func made(allocated, reserved uint64, ooms, events int) *Rank {
 	r := &Rank{PeakAllocated: &allocated, PeakReserved: reserved, OOMs: ooms, Events: events, calls: &sequence{}}
 	r.atPeak.Reserved, r.atPeak.Allocated = reserved, allocated
@@ -283,7 +283,7 @@ func TestSequence(t *testing.T) {
 		default:
 			continue
 		}
-		if c := s.at(n); c.String() != kind || c.size() != tr.Events.Size.At(i) {
+		if c := s.callAt(n); c.String() != kind || c.size() != tr.Events.Size.At(i) {
 			t.Fatalf("call %d is %s of %d bytes, event %d is %s of %d", n, c, c.size(), i, kind, tr.Events.Size.At(i))
 		}
 		if n%997 == 0 && s.event(n) != i {
@@ -291,7 +291,7 @@ func TestSequence(t *testing.T) {
 		}
 		n++
 	}
-	if n != s.n || s.event(n) != -1 {
-		t.Errorf("%d calls, want %d", s.n, n)
+	if n != s.length || s.event(n) != -1 {
+		t.Errorf("%d calls, want %d", s.length, n)
 	}
 }

@@ -40,7 +40,7 @@ func (c *calls) equal(o *calls) bool {
 // sequence is all calls of a trace, in order.
 type sequence struct {
 	pieces []*calls
-	n      int
+	length int
 	isCall []uint64 // a bit for each event
 }
 
@@ -79,7 +79,7 @@ func (x *Table) sequence(t *trace.Trace) *sequence {
 // add appends a piece, or the same one of a rank that was there before.
 func (s *sequence) add(x *Table, piece *calls) {
 	at := len(s.pieces)
-	s.n += len(piece.what)
+	s.length += len(piece.what)
 	for _, other := range x.variants[at] {
 		if other.equal(piece) {
 			s.pieces = append(s.pieces, other)
@@ -91,7 +91,7 @@ func (s *sequence) add(x *Table, piece *calls) {
 	s.pieces = append(s.pieces, piece)
 }
 
-func (s *sequence) at(i int) call { return s.pieces[i/callsLen].what[i%callsLen] }
+func (s *sequence) callAt(i int) call { return s.pieces[i/callsLen].what[i%callsLen] }
 
 func (s *sequence) stack(i int) trace.StackID { return s.pieces[i/callsLen].stack[i%callsLen] }
 

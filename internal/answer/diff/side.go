@@ -83,7 +83,7 @@ func (x *Table) Sides(ctx context.Context, s Source, at []At) ([]*Side, error) {
 	for i, live := range h.line.LiveAt(events...) {
 		lives[places[i]] = live
 	}
-	m := x.importer(h.t)
+	m := x.importer(h.trace)
 	frames := m.allFrames()
 	x.sources++
 	out := make([]*Side, len(at))
@@ -100,7 +100,7 @@ func (x *Table) Sides(ctx context.Context, s Source, at []At) ([]*Side, error) {
 }
 
 func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
-	t := h.t
+	t := h.trace
 	side := &Side{
 		File: s.File, DeviceReason: text(s.Reason), Events: t.Events.Len(), OOMs: len(h.peaks.OOMs), Replay: h.replay,
 		At: h.moment(live.Event), Reserved: live.Totals.Reserved, Blocks: live.Totals.Blocks,
@@ -153,7 +153,7 @@ func (h *history) moment(event int) Moment {
 	return m
 }
 
-// share is the part of reserved memory that is in no tensor.
+// share returns the part of reserved memory that is in no tensor.
 func share(reserved, used uint64) *float64 {
 	return known(timeline.Fraction(reserved-min(reserved, used), reserved))
 }

@@ -8,7 +8,7 @@ import (
 // Table keeps the call stacks of several files under one numbering, so that
 // equal stacks have equal numbers and the files themselves can be forgotten.
 type Table struct {
-	t *trace.Trace // texts and stacks only
+	trace *trace.Trace // texts and stacks only
 
 	sources  int              // traces that sides were taken of
 	variants map[int][]*calls // by position: see sequence
@@ -17,13 +17,13 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table {
 	return &Table{
-		t:        &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()},
+		trace:    &trace.Trace{Strings: &trace.Strings{}, Stacks: trace.NewStacks()},
 		variants: map[int][]*calls{},
 	}
 }
 
 // frames returns the frames of a stack for the answer; nil if it has none.
-func (x *Table) frames(id trace.StackID) []timeline.Frame { return timeline.Frames(x.t, id) }
+func (x *Table) frames(id trace.StackID) []timeline.Frame { return timeline.Frames(x.trace, id) }
 
 // importer brings the stacks of one trace into a table.
 type importer struct {
@@ -56,7 +56,7 @@ func (m *importer) stack(id trace.StackID) trace.StackID {
 	for _, f := range m.from.Stacks.Frames(id) {
 		m.buf = append(m.buf, m.frame(f))
 	}
-	got := m.to.t.Stacks.Add(m.buf)
+	got := m.to.trace.Stacks.Add(m.buf)
 	m.stacks[id] = got
 	return got
 }
@@ -66,7 +66,7 @@ func (m *importer) frame(id trace.FrameID) trace.FrameID {
 		return got
 	}
 	f := m.from.Stacks.Frame(id)
-	got := m.to.t.Stacks.AddFrame(trace.Frame{Name: m.text(f.Name), File: m.text(f.File), Line: f.Line})
+	got := m.to.trace.Stacks.AddFrame(trace.Frame{Name: m.text(f.Name), File: m.text(f.File), Line: f.Line})
 	m.frames[id] = got
 	return got
 }
@@ -77,14 +77,14 @@ func (m *importer) text(id trace.StringID) trace.StringID {
 	}
 	got, ok := m.texts[id]
 	if !ok {
-		got = m.to.t.Strings.Add(m.from.Strings.Text(id))
+		got = m.to.trace.Strings.Add(m.from.Strings.Text(id))
 		m.texts[id] = got
 	}
 	return got
 }
 
 // allFrames imports every frame of the file, also those of stacks that are in
-// no side: they tell how far lines moved.
+// no side: they show how far lines moved.
 func (m *importer) allFrames() []trace.FrameID {
 	out := make([]trace.FrameID, m.from.Stacks.NumFrames())
 	for i := range out {

@@ -11,7 +11,7 @@ import (
 // translation brings the stacks of two files into one form for each round of
 // the matching. Keys are texts that are equal if and only if the forms are.
 type translation struct {
-	x        *Table
+	table    *Table
 	moved    map[trace.FrameID]trace.FrameID // frame of a -> frame of b
 	known    map[trace.FrameID]bool          // the frames of b that one of a became
 	edited   map[string]bool                 // files whose lines moved
@@ -23,7 +23,7 @@ type translation struct {
 
 func (x *Table) translation(a, b *Side) *translation {
 	tr := &translation{
-		x: x, fileIDs: map[trace.StringID]uint64{}, funcIDs: map[trace.StringID]uint64{}, names: map[string]uint64{},
+		table: x, fileIDs: map[trace.StringID]uint64{}, funcIDs: map[trace.StringID]uint64{}, names: map[string]uint64{},
 		identity: a.source == b.source,
 	}
 	if !tr.identity {
@@ -50,7 +50,7 @@ func (tr *translation) align(a, b []trace.FrameID) {
 
 // files sorts frames by the file they are in.
 func (tr *translation) files(frames []trace.FrameID) map[string]sourceLines {
-	t := tr.x.t
+	t := tr.table.trace
 	out := map[string]sourceLines{}
 	for _, id := range frames {
 		f := t.Stacks.Frame(id)
@@ -66,13 +66,13 @@ func (tr *translation) files(frames []trace.FrameID) map[string]sourceLines {
 	return out
 }
 
-// lineKey is a list of frames with the lines of b. Lines of a that b does not
-// have are like none of b, even if b has a line of that number elsewhere.
+// lineKey returns a list of frames with the lines of b. Lines of a that b does
+// not have are like none of b, even if b has a line of that number elsewhere.
 func (tr *translation) lineKey(frames []trace.FrameID, ofA bool) string {
 	var key []byte
 	for _, id := range frames {
-		f := tr.x.t.Stacks.Frame(id)
-		if !placed(f.Line, tr.x.t.Strings.Text(f.File)) {
+		f := tr.table.trace.Stacks.Frame(id)
+		if !placed(f.Line, tr.table.trace.Strings.Text(f.File)) {
 			key = binary.AppendUvarint(key, tr.function(f)<<2|2)
 			continue
 		}
@@ -89,14 +89,14 @@ func (tr *translation) lineKey(frames []trace.FrameID, ofA bool) string {
 	return string(key)
 }
 
-// functionKey is a list of frames by files and functions, as far as it is not
-// known what became of their lines. Of edited files that may be an error: loose
-// ignores all of their lines.
+// functionKey returns a list of frames by files and functions, as far as it is
+// not known what became of their lines. Of edited files that may be an error:
+// loose ignores all of their lines.
 func (tr *translation) functionKey(frames []trace.FrameID, ofA, loose bool) string {
 	var key []byte
 	for _, id := range frames {
-		f := tr.x.t.Stacks.Frame(id)
-		file := tr.x.t.Strings.Text(f.File)
+		f := tr.table.trace.Stacks.Frame(id)
+		file := tr.table.trace.Strings.Text(f.File)
 		if !placed(f.Line, file) {
 			key = binary.AppendUvarint(key, tr.function(f)<<2|2)
 			continue
@@ -119,8 +119,8 @@ func (tr *translation) functionKey(frames []trace.FrameID, ofA, loose bool) stri
 // inner returns the frames of a stack from the innermost to the first one of
 // the user's own program; all if there is none.
 func (tr *translation) inner(id trace.StackID) []trace.FrameID {
-	all := tr.x.t.Stacks.Frames(id)
-	if s, _ := timeline.SiteOf(tr.x.t, id); s.HasUser {
+	all := tr.table.trace.Stacks.Frames(id)
+	if s, _ := timeline.SiteOf(tr.table.trace, id); s.HasUser {
 		return all[:tr.find(all, s.User)+1]
 	}
 	return all
@@ -128,11 +128,11 @@ func (tr *translation) inner(id trace.StackID) []trace.FrameID {
 
 // site returns the frames that a reader sees of a stack.
 func (tr *translation) site(id trace.StackID) []trace.FrameID {
-	all := tr.x.t.Stacks.Frames(id)
+	all := tr.table.trace.Stacks.Frames(id)
 	if len(all) == 0 {
 		return nil
 	}
-	s, _ := timeline.SiteOf(tr.x.t, id)
+	s, _ := timeline.SiteOf(tr.table.trace, id)
 	out := []trace.FrameID{all[tr.find(all, s.Inner)]}
 	if s.HasUser {
 		out = append(out, all[tr.find(all, s.User)])
@@ -142,7 +142,7 @@ func (tr *translation) site(id trace.StackID) []trace.FrameID {
 
 // find returns where a frame is first.
 func (tr *translation) find(frames []trace.FrameID, want timeline.Frame) int {
-	t := tr.x.t
+	t := tr.table.trace
 	return max(0, slices.IndexFunc(frames, func(id trace.FrameID) bool {
 		f := t.Stacks.Frame(id)
 		return f.Line == want.Line && t.Strings.Text(f.Name) == want.Name && t.Strings.Text(f.File) == want.Filename
@@ -152,7 +152,7 @@ func (tr *translation) find(frames []trace.FrameID, want timeline.Frame) int {
 // lineOrder compares stacks of the same functions by their lines, outermost
 // frame first.
 func (tr *translation) lineOrder(a, b trace.StackID) int {
-	t := tr.x.t.Stacks
+	t := tr.table.trace.Stacks
 	x, y := t.Frames(a), t.Frames(b)
 	for i := 1; i <= min(len(x), len(y)); i++ {
 		if c := t.Frame(x[len(x)-i]).Line - t.Frame(y[len(y)-i]).Line; c != 0 {
@@ -165,7 +165,7 @@ func (tr *translation) lineOrder(a, b trace.StackID) int {
 func (tr *translation) file(f trace.Frame) uint64 {
 	id, ok := tr.fileIDs[f.File]
 	if !ok {
-		id = tr.name("f" + fileName(tr.x.t.Strings.Text(f.File)))
+		id = tr.name("f" + fileName(tr.table.trace.Strings.Text(f.File)))
 		tr.fileIDs[f.File] = id
 	}
 	return id
@@ -174,7 +174,7 @@ func (tr *translation) file(f trace.Frame) uint64 {
 func (tr *translation) function(f trace.Frame) uint64 {
 	id, ok := tr.funcIDs[f.Name]
 	if !ok {
-		id = tr.name("n" + functionName(tr.x.t.Strings.Text(f.Name)))
+		id = tr.name("n" + functionName(tr.table.trace.Strings.Text(f.Name)))
 		tr.funcIDs[f.Name] = id
 	}
 	return id

@@ -24,8 +24,8 @@ type Case struct {
 	Device int      // that it is about; -1 if not known
 	Reason string   // why that device, if there was a choice
 	About  []string // what there is
-	// Loaded is the run of the snapshot's device; nil has it loaded when the file
-	// is added. Progress is told of its replay then; it may be nil.
+	// Loaded is the run of the snapshot's device; if nil, it is loaded when the
+	// file is added. Progress is called during its replay; it may be nil.
 	Loaded   *run.Run
 	Progress func(done, total int)
 	Notes    []string // what is to be said about that
@@ -73,7 +73,7 @@ func (c *Case) AddDump(in *input.Input) error {
 	return nil
 }
 
-// failed is the device of the failure, -1 if not known.
+// failed returns the device of the failure, -1 if not known.
 func (c *Case) failed() int {
 	if c.Device < 0 && c.Message != nil {
 		return c.Message.Device
@@ -81,7 +81,7 @@ func (c *Case) failed() int {
 	return c.Device
 }
 
-// AddFile adds what a file tells and nothing else did.
+// AddFile adds what is in a file and nowhere else.
 func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 	c.Name, c.Kind = in.Name, in.Kind
 	if in.Snapshot != nil {
@@ -103,7 +103,7 @@ func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 
 // addSnapshot adds a snapshot and what the recorder wrote into it.
 func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
-	c.Side = recorder.Read(f.Extra)
+	c.Facts = recorder.Read(f.Extra)
 	t, why, err := c.Pick(f)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	}
 	c.Device, c.Reason = t.Device, why
 	if c.Loaded == nil {
-		c.Loaded = run.New(t, c.Side)
+		c.Loaded = run.New(t, c.Facts)
 		c.Loaded.Progress = c.Progress
 	}
 	about := why
@@ -138,16 +138,16 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 
 // addRecorded adds what the recorder wrote beside the snapshot.
 func (c *Case) addRecorded(device int) {
-	if c.Side == nil {
+	if c.Facts == nil {
 		return
 	}
 	c.About = append(c.About, "with what python/ashlar.py wrote beside them")
-	c.Notes = append(c.Notes, c.Side.Warnings...)
-	if all, err := message.Parse(c.Side.Message); c.Message == nil && err == nil {
+	c.Notes = append(c.Notes, c.Facts.Warnings...)
+	if all, err := message.Parse(c.Facts.Message); c.Message == nil && err == nil {
 		c.Message = all[len(all)-1]
 	}
 	if c.Stats == nil {
-		c.Stats = c.Side.MemoryStats[device]
+		c.Stats = c.Facts.MemoryStats[device]
 	}
 }
 
@@ -161,8 +161,8 @@ func (c *Case) atFailure(t *trace.Trace) bool {
 	return same
 }
 
-// stateOf is the state at the end of a trace, as far as memory_stats() would
-// tell it.
+// stateOf returns the state at the end of a trace, as far as memory_stats()
+// would tell it.
 func stateOf(t *trace.Trace) *stats.Dump {
 	var reserved, allocated, active, requested uint64
 	for i := range t.Segments {

@@ -13,17 +13,17 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// pieces are what requests are tried in, most first: what fails in the most
-// fails in fewer.
+// pieces are the numbers of pieces that a request is tried in, most first: what
+// fails in many pieces fails in fewer.
 var pieces = []uint64{8, 2, 4}
 
-// makeSmaller makes the largest transient memory smaller: the request itself, or
-// what else the step has just now.
+// makeSmaller tries to make the largest transient memory smaller: the request
+// itself, or other memory of the step.
 func (c *coder) makeSmaller() error {
-	if c.event >= c.t.Events.Len() {
+	if c.event >= c.trace.Events.Len() {
 		return nil // where the request was made is not known
 	}
-	stack := known(c.t.Events.Stack.At(c.event))
+	stack := known(c.trace.Events.Stack.At(c.event))
 	now := c.ofThisStep()
 	var largest *life
 	for i := range now {
@@ -32,7 +32,7 @@ func (c *coder) makeSmaller() error {
 		}
 	}
 	call := c.callOf(stack)
-	if call != nil && (largest == nil || c.f.call.Size >= largest.size || c.sameCall(call, c.f.call.Size, largest)) && c.recurs(stack, call, now) {
+	if call != nil && (largest == nil || c.failed.call.Size >= largest.size || c.sameCall(call, c.failed.call.Size, largest)) && c.recurs(stack, call, now) {
 		done, err := c.smallerRequest(stack)
 		if done || err != nil {
 			return err
@@ -44,8 +44,8 @@ func (c *coder) makeSmaller() error {
 	return c.smallerLive(largest, now)
 }
 
-// stepBegin is where the step that failed begins: behind the last one, if the
-// failure is in none.
+// stepBegin returns where the step that failed begins: behind the last one, if
+// the failure is in none.
 func (c *coder) stepBegin() int {
 	if i := c.steps.Of(c.event); i >= 0 {
 		return c.steps.List[i].Begin
@@ -56,7 +56,7 @@ func (c *coder) stepBegin() int {
 	return 0
 }
 
-// ofThisStep are the tensors of the step that failed which are there then.
+// ofThisStep returns the tensors of the step that failed which are there then.
 func (c *coder) ofThisStep() []life {
 	begin := c.stepBegin()
 	var out []life
@@ -68,9 +68,9 @@ func (c *coder) ofThisStep() []life {
 	return out
 }
 
-// recurs tells whether a request is one of those that come and go and make the
-// peak of a step: its stack is known for that, or other memory of the same call
-// is.
+// recurs reports whether a request is one of those that come and go and make
+// the peak of a step: its stack is known for that, or other memory of the same
+// call is.
 func (c *coder) recurs(stack trace.StackID, call []trace.FrameID, now []life) bool {
 	begin := c.stepBegin()
 	for _, l := range c.lives {
@@ -85,13 +85,13 @@ func (c *coder) recurs(stack trace.StackID, call []trace.FrameID, now []life) bo
 		return true
 	}
 	return slices.ContainsFunc(now, func(l life) bool {
-		return slices.Contains(c.passing, l.stack) && c.sameCall(call, c.f.call.Size, &l)
+		return slices.Contains(c.passing, l.stack) && c.sameCall(call, c.failed.call.Size, &l)
 	})
 }
 
-// toCome is how many more tensors of a stack the last complete step had at once
-// than there are now. Where none was complete a lone one is taken for all there
-// are, and of several nobody knows how many more follow.
+// toCome returns how many more tensors of a stack the last complete step had at
+// once than there are now. If no step is complete, a single tensor is taken to be
+// all; with several, the number to come is unknown.
 func (c *coder) toCome(stack trace.StackID, now []life) int {
 	have := 0
 	for _, l := range now {
@@ -125,15 +125,15 @@ func (c *coder) toCome(stack trace.StackID, now []life) int {
 	return max(most, 1) - have
 }
 
-// callOf is the call that a stack belongs to: the frames from the innermost
-// nn.Module on, or from the user's own program if there is none before it; nil
-// if no line of the user's shows.
+// callOf returns the call that a stack belongs to: the frames from the
+// innermost nn.Module on, or from the user's own program if there is none
+// before it; nil if no line of the user's shows.
 func (c *coder) callOf(stack trace.StackID) []trace.FrameID {
 	if call, ok := c.calls[stack]; ok {
 		return call
 	}
 	module := -1
-	for i, f := range timeline.Frames(c.t, stack) {
+	for i, f := range timeline.Frames(c.trace, stack) {
 		if module < 0 && f.Name == moduleCall {
 			module = i
 		}
@@ -141,7 +141,7 @@ func (c *coder) callOf(stack trace.StackID) []trace.FrameID {
 			if module < 0 {
 				module = i
 			}
-			c.calls[stack] = c.t.Stacks.Frames(stack)[module:]
+			c.calls[stack] = c.trace.Stacks.Frames(stack)[module:]
 			return c.calls[stack]
 		}
 	}
@@ -152,9 +152,9 @@ func (c *coder) callOf(stack trace.StackID) []trace.FrameID {
 // moduleCall is the function of PyTorch that calls an nn.Module.
 const moduleCall = "_call_impl"
 
-// sameCall tells whether memory belongs to the same call as a request, and the
-// one size is a multiple of the other: a copy in another type, a result for each
-// of the inputs.
+// sameCall reports whether memory belongs to the same call as a request, and
+// the one size is a multiple of the other: a copy in another type, a result for
+// each of the inputs.
 func (c *coder) sameCall(call []trace.FrameID, size uint64, l *life) bool {
 	small, large := min(size, l.size), max(size, l.size)
 	return small > 0 && large%small == 0 && slices.Equal(call, c.callOf(l.stack))
@@ -162,7 +162,7 @@ func (c *coder) sameCall(call []trace.FrameID, size uint64, l *life) bool {
 
 // smallerRequest makes the request in pieces.
 func (c *coder) smallerRequest(stack trace.StackID) (bool, error) {
-	size := c.f.call.Size
+	size := c.failed.call.Size
 	return c.smallest(func(n uint64) (uint64, string) {
 		how := "make the request"
 		if c.isLoss(stack) {
@@ -172,9 +172,9 @@ func (c *coder) smallerRequest(stack trace.StackID) (bool, error) {
 			how, n, units.Size(size/n), units.Size(size), c.site(stack))
 	}, func(n uint64) func(replay.Conditions) (bool, error) {
 		return func(cond replay.Conditions) (bool, error) {
-			f := *c.f
+			f := *c.failed
 			f.call.Size = size / n
-			return f.try(c.ctx, cond, func(*replay.Moment) error { return nil })
+			return f.servedAfter(c.ctx, cond, func(*replay.Paused) error { return nil })
 		}
 	})
 }
@@ -200,7 +200,7 @@ func (c *coder) smallerLive(largest *life, now []life) error {
 	}, func(n uint64) func(replay.Conditions) (bool, error) {
 		return func(cond replay.Conditions) (bool, error) {
 			enough := true
-			served, err := c.f.try(c.ctx, cond, func(m *replay.Moment) error {
+			served, err := c.failed.servedAfter(c.ctx, cond, func(m *replay.Paused) error {
 				var again []replay.Call
 				for _, b := range m.Live() {
 					if l := born[b.Event]; l != nil {
@@ -246,14 +246,14 @@ func (c *coder) smallest(say func(n uint64) (uint64, string), try func(n uint64)
 }
 
 func (c *coder) site(stack trace.StackID) string {
-	s, _ := timeline.SiteOf(c.t, stack)
+	s, _ := timeline.SiteOf(c.trace, stack)
 	return s.String()
 }
 
-// isLoss tells whether a stack is inside a loss function: between its innermost
-// frame and the nn.Module that called it.
+// isLoss reports whether a stack is inside a loss function: between its
+// innermost frame and the nn.Module that called it.
 func (c *coder) isLoss(stack trace.StackID) bool {
-	for _, f := range timeline.Frames(c.t, stack) {
+	for _, f := range timeline.Frames(c.trace, stack) {
 		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") {
 			return true
 		}

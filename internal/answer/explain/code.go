@@ -12,14 +12,14 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// code tries the changes of the program that what was found suggests. They come
-// after those that free a little, and before the settings.
-func (e *explainer) code(w *sideWork) error {
-	if e.f == nil || !e.f.reproduced || e.f.p != e.p || e.event <= 0 {
+// code tries the changes of the program that the findings suggest. They come
+// after fixes that free a little, and before the settings.
+func (e *explainer) code(w *findingsWork) error {
+	if e.failed == nil || !e.failed.reproduced || e.failed.program != e.program || e.event <= 0 {
 		return nil // without a replay up to the failure nothing can be tried
 	}
 	c := &coder{explainer: e, steps: w.analysis.Steps, found: w.found, calls: map[trace.StackID][]trace.FrameID{}}
-	c.lives = livesOf(e.p, e.t, e.event)
+	c.lives = livesOf(e.program, e.trace, e.event)
 	for _, h := range w.analysis.Holders(e.event - 1).Stacks {
 		switch h.Category {
 		case findings.Activations, findings.Temporaries:
@@ -33,11 +33,11 @@ func (e *explainer) code(w *sideWork) error {
 			return err
 		}
 	}
-	at := slices.IndexFunc(e.r.Fixes, func(f Fix) bool { return f.Kind == FixSetting || f.Kind == FixMemory })
+	at := slices.IndexFunc(e.report.Fixes, func(f Fix) bool { return f.Kind == FixSetting || f.Kind == FixMemory })
 	if at < 0 {
-		at = len(e.r.Fixes)
+		at = len(e.report.Fixes)
 	}
-	e.r.Fixes = slices.Insert(e.r.Fixes, at, c.fixes...)
+	e.report.Fixes = slices.Insert(e.report.Fixes, at, c.fixes...)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func livesOf(p *replay.Program, t *trace.Trace, until int) []life {
 	return out
 }
 
-// known is the stack of findings: none where there are no frames.
+// known returns the stack of findings: none where there are no frames.
 func known(id trace.StackID) trace.StackID {
 	if id == trace.EmptyStack {
 		return trace.NoStack
@@ -93,7 +93,7 @@ func known(id trace.StackID) trace.StackID {
 	return id
 }
 
-// served tells whether the request is served after a change, and adds to the
+// served reports whether the request is served after a change, and adds to the
 // detail if that depends on where in its range the limit was.
 func (c *coder) served(detail *string, try func(replay.Conditions) (bool, error)) (bool, error) {
 	served, err := try(c.conditions(c.limits.high))
@@ -115,11 +115,11 @@ func (c *coder) add(bytes uint64, detail string) {
 // stopLeaks frees what leaked. If that is not enough the finding says so.
 func (c *coder) stopLeaks() error {
 	next := 0
-	for i := range c.r.Findings {
-		if c.r.Findings[i].Kind != Leak || next == len(c.found.Leaks) {
+	for i := range c.report.Findings {
+		if c.report.Findings[i].Kind != Leak || next == len(c.found.Leaks) {
 			continue
 		}
-		if err := c.stopLeak(&c.found.Leaks[next], &c.r.Findings[i]); err != nil {
+		if err := c.stopLeak(&c.found.Leaks[next], &c.report.Findings[i]); err != nil {
 			return err
 		}
 		next++
@@ -138,7 +138,7 @@ func (c *coder) stopLeak(l *findings.Leak, f *Finding) error {
 	}
 	var bytes uint64
 	var addrs []uint64
-	for _, b := range c.f.held.Live() {
+	for _, b := range c.failed.held.Live() {
 		if leaked(&b) {
 			bytes += b.Size
 			addrs = append(addrs, b.Address)
@@ -150,7 +150,7 @@ func (c *coder) stopLeak(l *findings.Leak, f *Finding) error {
 	detail := fmt.Sprintf("freeing or detaching what leaks: %s in %s at the failure; freed before the request, they let it be served: allocated at %s",
 		units.Size(bytes), tensorCount(len(addrs)), c.sites(addrs))
 	served, err := c.served(&detail, func(cond replay.Conditions) (bool, error) {
-		return c.f.try(c.ctx, cond, func(m *replay.Moment) error {
+		return c.failed.servedAfter(c.ctx, cond, func(m *replay.Paused) error {
 			for _, b := range m.Live() {
 				if leaked(&b) {
 					if err := m.Free(b.Address); err != nil {
@@ -183,13 +183,13 @@ func tensorCount(n int) string {
 // memory allocated before everything else, if they were born among others that
 // have gone since.
 func (c *coder) allocateEarly() error {
-	if c.r.Verdict == Capacity || c.r.Verdict == Outside || c.f.call.Pool != (alloc.PoolID{}) {
+	if c.report.Verdict == Capacity || c.report.Verdict == External || c.failed.call.Pool != (alloc.PoolID{}) {
 		return nil
 	}
 	pinning := map[uint64]bool{}
-	for i := range c.f.after {
-		s := &c.f.after[i]
-		if s.Pool == c.f.call.Pool && s.Large == c.f.rules.Large(c.f.rounded) && s.TotalSize > s.ActiveSize && s.ActiveSize > 0 {
+	for i := range c.failed.after {
+		s := &c.failed.after[i]
+		if s.Pool == c.failed.call.Pool && s.Large == c.failed.rules.Large(c.failed.rounded) && s.TotalSize > s.ActiveSize && s.ActiveSize > 0 {
 			for _, b := range s.Blocks {
 				pinning[b.Address] = b.State == alloc.ActiveAllocated
 			}
@@ -203,7 +203,7 @@ func (c *coder) allocateEarly() error {
 	early := map[int]bool{}
 	var bytes uint64
 	var addrs []uint64
-	for _, b := range c.f.held.Live() {
+	for _, b := range c.failed.held.Live() {
 		if i, ok := born[b.Event]; ok && pinning[b.Address] && among[i] && c.long(&c.lives[i]) && lasts[c.lives[i].stack] {
 			early[c.lives[i].tensor] = true
 			bytes += b.Size
@@ -213,8 +213,8 @@ func (c *coder) allocateEarly() error {
 	if len(early) == 0 {
 		return nil
 	}
-	f := *c.f
-	f.p = c.p.Early(early)
+	f := *c.failed
+	f.program = c.program.Early(early)
 	detail := fmt.Sprintf("allocating the long-lived before the transient: with %s (%s), which stay for steps and pin free memory, allocated first the request is served: they are allocated at %s",
 		tensorCount(len(addrs)), units.Size(bytes), c.sites(addrs))
 	served, err := c.served(&detail, func(cond replay.Conditions) (bool, error) {
@@ -227,8 +227,8 @@ func (c *coder) allocateEarly() error {
 	return err
 }
 
-// lasts tells of stacks whether what they allocate is state, which could as well
-// be made at the beginning: not the work of one step after the other.
+// lasts reports for each stack whether it allocates state, which could as well be
+// allocated at the beginning, and not the work of each step.
 func (c *coder) lasts() map[trace.StackID]bool {
 	out := map[trace.StackID]bool{}
 	in := map[trace.StackID]int{} // the step of the first
@@ -258,15 +258,15 @@ func (c *coder) leaks(stack trace.StackID) bool {
 	})
 }
 
-// long tells whether a tensor is there for a complete step or more.
+// long reports whether a tensor is there for a complete step or more.
 func (c *coder) long(l *life) bool {
 	steps := c.steps.List[:c.steps.Complete()]
 	i, _ := slices.BinarySearchFunc(steps, l.born, func(s findings.Step, event int) int { return cmp.Compare(s.Begin, event) })
 	return i < len(steps) && steps[i].End <= l.freed
 }
 
-// amongTransient tells of each life whether some transient tensor, one that has
-// gone within a step or between two, is there when it begins.
+// amongTransient reports for each tensor whether some transient one, freed within
+// a step or between two, is allocated when it begins.
 func (c *coder) amongTransient() []bool {
 	out := make([]bool, len(c.lives))
 	latest := -1 // when the last of the transient ones so far goes

@@ -3,32 +3,31 @@
 //
 // # The verdict
 //
-// The run is replayed up to the failed request, and the request is tried again
-// under changed circumstances. The first change that would have served it, in a
-// fixed order, is the verdict:
+// The run is replayed up to the failed request, and the request is repeated
+// under changed circumstances. The first change that serves it, in a fixed order,
+// is the verdict:
 //
-//   - [Capacity]: live bytes and the request exceed what there is. Nothing but
-//     more memory or less data helps.
-//   - [Outside]: they would fit if the memory that PyTorch does not own were no
+//   - [Capacity]: allocated bytes and the request exceed the available memory.
+//     Only more memory or less data helps.
+//   - [External]: they would fit if the memory that PyTorch does not own were no
 //     more than a CUDA context takes.
 //   - [Pools]: the cache of the default pool was not flushed, because the request
 //     was routed to a private pool; or free memory sits in private pools.
-//   - [Pending]: memory that was freed but waits for another stream would have
-//     served it.
+//   - [Pending]: freed memory that waits for another stream would have served
+//     it.
 //   - [Streams]: a free block of another stream would have served it, in a
 //     segment that a flush cannot release.
 //   - [Setting]: with one setting off the request is served.
-//   - [Fragmentation]: there is enough, but not in one piece.
+//   - [Fragmentation]: enough memory is free, but not in one piece.
 //   - [None]: nothing failed.
 //
-// The limit is in no snapshot. What was served and what was refused leaves a
-// range; if the verdict depends on where in the range it lies, the report is
-// open, names both verdicts and the limit that decides between them.
+// The limit is in no snapshot. The requests that were served and refused leave a
+// range. If the verdict depends on where in the range the limit lies, the report
+// is open: it names both verdicts and the limit that decides between them.
 //
 // # Fixes
 //
-// Every fix was tried: settings by replaying the whole recording under them,
-// memory by bisecting the limit, code by freeing the tensors it names before the
-// failed request. A recording that ends at its failure proves a fix only up to
-// there.
+// Every fix was tried: settings by a replay of the whole recording, memory by
+// bisecting the limit, code by freeing the tensors it names before the failed
+// request. A recording that ends at its failure proves a fix only up to there.
 package explain

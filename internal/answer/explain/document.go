@@ -14,7 +14,7 @@ type Document struct {
 	*Report
 }
 
-// NewDocument says what a report is about. File tells whether the case has one,
+// NewDocument says what a report is about. File says whether the case has one,
 // or only what was given in place of it.
 func NewDocument(c *Case, r *Report, file bool) *Document {
 	d := &Document{Kind: c.Kind, DeviceReason: answer.Known(c.Reason), Report: r}

@@ -9,17 +9,17 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// sideWork is what is found while the verdict is being looked for.
-type sideWork struct {
+// findingsWork computes the findings in the background.
+type findingsWork struct {
 	done     chan struct{}
 	analysis *findings.Analysis
 	found    *findings.Findings
 	err      error
 }
 
-// startFindings begins to look for findings.
-func (e *explainer) startFindings() *sideWork {
-	w := &sideWork{done: make(chan struct{})}
+// startFindings starts to compute the findings.
+func (e *explainer) startFindings() *findingsWork {
+	w := &findingsWork{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		if w.analysis, w.err = e.Run.Analysis(e.ctx); w.err == nil {
@@ -33,14 +33,14 @@ func (e *explainer) startFindings() *sideWork {
 const maxHolders = 100
 
 // join waits for the findings and adds them to the report.
-func (w *sideWork) join(e *explainer) error {
+func (w *findingsWork) join(e *explainer) error {
 	<-w.done
 	if w.err != nil {
 		return w.err
 	}
 	at := e.event - 1 // the failed request itself holds nothing
-	if e.event < 0 || e.event >= e.t.Events.Len() {
-		at = e.t.Events.Len() - 1
+	if e.event < 0 || e.event >= e.trace.Events.Len() {
+		at = e.trace.Events.Len() - 1
 	}
 	peak := w.analysis.PeakEvent()
 	if e.event < 0 { // nothing failed: the peak is what matters
@@ -52,18 +52,18 @@ func (w *sideWork) join(e *explainer) error {
 		held = w.analysis.Holders(peak)
 	}
 	for _, h := range held.Stacks {
-		if len(e.r.AtPeak) < maxHolders {
-			e.r.AtPeak = append(e.r.AtPeak, e.holder(h))
+		if len(e.report.AtPeak) < maxHolders {
+			e.report.AtPeak = append(e.report.AtPeak, e.holder(h))
 		}
 	}
 	if !w.analysis.Exact {
-		e.r.Notes = append(e.r.Notes, "the bytes of holders and findings are what was requested: block sizes are known only if the whole recording replays")
+		e.report.Notes = append(e.report.Notes, "the bytes of holders and findings are what was requested: block sizes are known only if the whole recording replays")
 	}
 	steps := w.analysis.Steps
-	if n := steps.Complete(); e.r.Health != nil && n > 2 {
+	if n := steps.Complete(); e.report.Health != nil && n > 2 {
 		// The first step also gets going.
 		growth := int64(w.analysis.LiveBefore(steps.List[n-1].End)) - int64(w.analysis.LiveBefore(steps.List[1].End))
-		e.r.Health.Growth = &growth
+		e.report.Health.Growth = &growth
 	}
 	for _, l := range w.found.Leaks {
 		e.leak(l, steps)
@@ -80,27 +80,27 @@ func (w *sideWork) join(e *explainer) error {
 func (e *explainer) holder(h findings.Holder) Holder {
 	out := Holder{
 		Bytes: h.Bytes, Blocks: h.Blocks, Category: string(h.Category), Confidence: string(h.Confidence),
-		Frames: timeline.Frames(e.t, h.Stack),
+		Frames: timeline.Frames(e.trace, h.Stack),
 	}
-	out.Site, _ = timeline.SiteOf(e.t, h.Stack)
+	out.Site, _ = timeline.SiteOf(e.trace, h.Stack)
 	return out
 }
 
 func (e *explainer) holders(h *findings.Holders) {
 	for _, s := range h.Stacks[:min(len(h.Stacks), maxHolders)] {
-		e.r.Holders = append(e.r.Holders, e.holder(s))
+		e.report.Holders = append(e.report.Holders, e.holder(s))
 	}
 	for _, l := range h.Lines[:min(len(h.Lines), maxHolders)] {
 		if l.User {
-			e.r.ByLine = append(e.r.ByLine, LineHolder{l.Bytes, l.Blocks, l.Line})
+			e.report.ByLine = append(e.report.ByLine, LineHolder{l.Bytes, l.Blocks, l.Line})
 		}
 	}
 	for _, m := range h.Modules[:min(len(h.Modules), maxHolders)] {
-		e.r.ByModule = append(e.r.ByModule, ModuleHolder{m.Bytes, m.Blocks, modulePath(m.Path)})
+		e.report.ByModule = append(e.report.ByModule, ModuleHolder{m.Bytes, m.Blocks, modulePath(m.Path)})
 	}
 	for i := range h.Categories {
 		c := &h.Categories[i]
-		e.r.ByKind = append(e.r.ByKind, CategoryHolder{c.Bytes, c.Blocks, string(c.Category), string(c.Confidence())})
+		e.report.ByKind = append(e.report.ByKind, CategoryHolder{c.Bytes, c.Blocks, string(c.Category), string(c.Confidence())})
 	}
 }
 
@@ -120,16 +120,16 @@ func modulePath(path []timeline.Frame) string {
 func (e *explainer) parts(parts []findings.Part) []Block {
 	out := []Block{}
 	for _, p := range parts {
-		b := Block{Bytes: p.Bytes, Count: p.Blocks, Frames: timeline.Frames(e.t, p.Stack)}
-		b.Site, _ = timeline.SiteOf(e.t, p.Stack)
+		b := Block{Bytes: p.Bytes, Count: p.Blocks, Frames: timeline.Frames(e.trace, p.Stack)}
+		b.Site, _ = timeline.SiteOf(e.trace, p.Stack)
 		out = append(out, b)
 	}
 	return out
 }
 
 func (e *explainer) finding(kind string, bytes uint64, stack trace.StackID, parts []findings.Part) Finding {
-	f := Finding{Kind: kind, Bytes: bytes, Steps: []int{}, Frames: timeline.Frames(e.t, stack), Parts: e.parts(parts)}
-	f.Site, _ = timeline.SiteOf(e.t, stack)
+	f := Finding{Kind: kind, Bytes: bytes, Steps: []int{}, Frames: timeline.Frames(e.trace, stack), Parts: e.parts(parts)}
+	f.Site, _ = timeline.SiteOf(e.trace, stack)
 	return f
 }
 
@@ -145,7 +145,7 @@ func (e *explainer) leak(l findings.Leak, steps *findings.Steps) {
 	f.Detail = fmt.Sprintf("%s of %s steps leave memory behind %s: %s a step %s (%s to %s), %s in all; %s",
 		units.Count(int64(len(l.KeptIn))), units.Count(int64(l.Steps)), fate(&l), units.Size(l.BytesPerStep), average,
 		units.Size(l.LeastPerStep), units.Size(l.MostPerStep), units.Size(l.Bytes), findings.WhereNotWho)
-	e.r.Findings = append(e.r.Findings, f)
+	e.report.Findings = append(e.report.Findings, f)
 }
 
 // fate says how long the memory of a leak stays.
@@ -170,7 +170,7 @@ func (e *explainer) spike(s findings.Spike, steps *findings.Steps) {
 	}
 	f.Detail = fmt.Sprintf("%s takes %s that the others do not: %s are live then, over a rest of %s; an ordinary step peaks at %s",
 		when, units.Size(s.Bytes), units.Size(s.LevelBytes), units.Size(s.RestBytes), units.Size(s.OrdinaryBytes))
-	e.r.Findings = append(e.r.Findings, f)
+	e.report.Findings = append(e.report.Findings, f)
 }
 
 func (e *explainer) transient(t *findings.Transient) {
@@ -185,10 +185,10 @@ func (e *explainer) transient(t *findings.Transient) {
 	default:
 		f.Detail += fmt.Sprintf("; %s of the rest are not there at the peak", units.Size(t.RestBytes-stays))
 	}
-	e.r.Findings = append(e.r.Findings, f)
+	e.report.Findings = append(e.report.Findings, f)
 }
 
-// numbers are what the steps at some positions are called.
+// numbers returns what the steps at some positions are called.
 func numbers(steps *findings.Steps, at []int) []int {
 	out := []int{}
 	for _, i := range at {

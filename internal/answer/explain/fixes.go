@@ -28,13 +28,13 @@ var remedies = []string{
 	"max_split_size_mb:512,garbage_collection_threshold:0.8,expandable_segments:True",
 }
 
-// fixes tries what could have been done.
+// fixes tries every kind of fix.
 func (e *explainer) fixes() error {
 	if err := e.emptyCache(); err != nil {
 		return err
 	}
 	e.giveUpPools()
-	if e.r.Verdict != Capacity && e.r.Verdict != Outside {
+	if e.report.Verdict != Capacity && e.report.Verdict != External {
 		if err := e.free(); err != nil {
 			return err
 		}
@@ -45,11 +45,11 @@ func (e *explainer) fixes() error {
 	return e.moreMemory()
 }
 
-// endsThere tells whether the recording ends at the failure, so that a fix is
+// endsThere reports whether the recording ends at the failure, so that a fix is
 // proved no further.
 func (e *explainer) endsThere() bool {
-	for i := e.event + 1; i < e.t.Events.Len(); i++ {
-		if e.t.Events.Action.At(i) == alloc.ActionAlloc {
+	for i := e.event + 1; i < e.trace.Events.Len(); i++ {
+		if e.trace.Events.Action.At(i) == alloc.ActionAlloc {
 			return false
 		}
 	}
@@ -58,56 +58,56 @@ func (e *explainer) endsThere() bool {
 
 // emptyCache tries torch.cuda.empty_cache() before the request.
 func (e *explainer) emptyCache() error {
-	served, err := e.f.try(e.ctx, e.conditions(e.limits.high), (*replay.Moment).EmptyCache)
+	served, err := e.failed.servedAfter(e.ctx, e.conditions(e.limits.high), (*replay.Paused).EmptyCache)
 	if err != nil {
 		return err
 	}
-	routed := e.f.call.Pool != (alloc.PoolID{})
+	routed := e.failed.call.Pool != (alloc.PoolID{})
 	yes := true
 	fix := Fix{Kind: FixEmptyCache, PassesFailure: &yes, UntilEvent: &e.event}
 	switch {
-	case served && e.f.reproduced && routed:
-		fix.Bytes = &e.f.releasable
-		fix.Detail = fmt.Sprintf("torch.cuda.empty_cache() before the use_mem_pool block or the capture releases %s, and the request is served", units.Size(e.f.releasable))
-		e.r.Fixes = append(e.r.Fixes, fix)
-	case served && e.f.reproduced:
-		fix.Bytes = &e.f.pending
+	case served && e.failed.reproduced && routed:
+		fix.Bytes = &e.failed.releasable
+		fix.Detail = fmt.Sprintf("torch.cuda.empty_cache() before the use_mem_pool block or the capture releases %s, and the request is served", units.Size(e.failed.releasable))
+		e.report.Fixes = append(e.report.Fixes, fix)
+	case served && e.failed.reproduced:
+		fix.Bytes = &e.failed.pending
 		fix.Detail = fmt.Sprintf("torch.cuda.empty_cache() before the request waits for the other streams: the %s that they held are found then, and the request is served",
-			units.Size(e.f.pending))
-		e.r.Fixes = append(e.r.Fixes, fix)
+			units.Size(e.failed.pending))
+		e.report.Fixes = append(e.report.Fixes, fix)
 	case !routed:
-		e.r.Notes = append(e.r.Notes, "torch.cuda.empty_cache() just before the request does not help: PyTorch has flushed its cache itself before it gave up")
+		e.report.Notes = append(e.report.Notes, "torch.cuda.empty_cache() just before the request does not help: PyTorch has flushed its cache itself before it gave up")
 	}
 	return nil
 }
 
-// giveUpPools looks at what private pools hold for nobody.
+// giveUpPools tries to release what private pools hold unused.
 func (e *explainer) giveUpPools() {
-	f := e.f
-	there, known := f.roomUnder(e.limits.high)
-	if e.r.Verdict != Pools || f.call.Pool != (alloc.PoolID{}) || !known || f.free.privateWhole == 0 ||
+	f := e.failed
+	there, known := f.availableUnder(e.limits.high)
+	if e.report.Verdict != Pools || f.call.Pool != (alloc.PoolID{}) || !known || f.free.privateWhole == 0 ||
 		f.reserved-f.free.privateWhole+f.segment > there.bytes {
 		return
 	}
 	yes := true
-	e.r.Fixes = append(e.r.Fixes, Fix{
+	e.report.Fixes = append(e.report.Fixes, Fix{
 		Kind: FixCode, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &f.free.privateWhole,
 		Detail: fmt.Sprintf("giving up the MemPools or the graphs before the call releases %s that they hold for nobody, and the request is served",
 			units.Size(f.free.privateWhole)),
 	})
 }
 
-// worthwhile is how many times more a request must be than what has to be freed
-// for it: who can free as much as they ask for does not need to be told.
+// worthwhile is how many times larger a request must be than what has to be freed
+// for it: that freeing as much would serve it is no news.
 const worthwhile = 2
 
 // free looks for the tensors whose memory would have made one piece.
 func (e *explainer) free() error {
-	w := e.f.smallestWindow()
-	if w == nil || w.live == 0 || len(w.blocks) == 0 || w.live > e.f.rounded/worthwhile {
+	w := e.failed.smallestWindow()
+	if w == nil || w.live == 0 || len(w.blocks) == 0 || w.live > e.failed.rounded/worthwhile {
 		return nil
 	}
-	served, err := e.f.try(e.ctx, e.conditions(e.limits.high), func(m *replay.Moment) error {
+	served, err := e.failed.servedAfter(e.ctx, e.conditions(e.limits.high), func(m *replay.Paused) error {
 		for _, addr := range w.blocks {
 			if err := m.Free(addr); err != nil {
 				return err
@@ -119,7 +119,7 @@ func (e *explainer) free() error {
 		return err
 	}
 	yes := true
-	e.r.Fixes = append(e.r.Fixes, Fix{
+	e.report.Fixes = append(e.report.Fixes, Fix{
 		Kind: FixCode, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &w.live,
 		Detail: fmt.Sprintf("freeing %s (%s) before the call makes %s in one piece: allocated at %s",
 			tensors(len(w.blocks)), units.Size(w.live), units.Size(w.size), e.sites(w.blocks)),
@@ -141,7 +141,7 @@ func (e *explainer) sites(addrs []uint64) string {
 	for _, a := range addrs {
 		name := "an unknown place"
 		if l, ok := live[a]; ok && l.Stack > trace.EmptyStack {
-			if s, ok := timeline.SiteOf(e.t, l.Stack); ok {
+			if s, ok := timeline.SiteOf(e.trace, l.Stack); ok {
 				name = s.String()
 			}
 		}
@@ -163,7 +163,7 @@ func (e *explainer) sites(addrs []uint64) string {
 // settings replays the recording under each remedy. All settings that pass are
 // ranked by the smallest limit they need.
 func (e *explainer) settings() error {
-	list := Remedies(e.p.Settings)
+	list := Remedies(e.program.Settings)
 	fixes := make([]*Fix, len(list))
 	lower, err := e.lowerBound()
 	if err != nil {
@@ -182,12 +182,12 @@ func (e *explainer) settings() error {
 		}
 	}
 	slices.SortStableFunc(found, func(x, y Fix) int { return cmp.Compare(*x.SmallestLimit, *y.SmallestLimit) })
-	e.r.Fixes = append(e.r.Fixes, found...)
+	e.report.Fixes = append(e.report.Fixes, found...)
 	e.advice(found)
 	return nil
 }
 
-// Remedies are the settings to try on a run with the given ones: the known
+// Remedies returns the settings to try on a run with the given ones: the known
 // remedies, the given settings with one of them off, and with expandable segments.
 func Remedies(recorded settings.Settings) []settings.Settings {
 	recorded.PerProcessMemoryFraction = 1 // the limit stands for it
@@ -215,17 +215,17 @@ func Remedies(recorded settings.Settings) []settings.Settings {
 
 // setting tries one; nil if the request fails with it too.
 func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
-	c := e.f.whole(e.conditions(e.limits.high))
+	c := e.failed.whole(e.conditions(e.limits.high))
 	c.Settings = s
-	passes, o, err := e.f.passes(e.ctx, c)
+	passes, o, err := e.failed.passes(e.ctx, c)
 	if err != nil {
 		return nil, e.ctx.Err() // a device that refuses a setting is no remedy
 	}
 	if !passes {
 		return nil, nil
 	}
-	until := e.t.Events.Len()
-	later := o.Fails && e.f.earlier == 0
+	until := e.trace.Events.Len()
+	later := o.Fails && e.failed.earlier == 0
 	if later {
 		until = o.First.Event
 	}
@@ -255,24 +255,24 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 // lowerBound is a limit below which no setting gets past the failure: the least
 // that is allocated at some time until then.
 func (e *explainer) lowerBound() (uint64, error) {
-	if e.f.earlier == 0 && e.event < e.t.Events.Len() {
-		return tune.LowerBound(e.ctx, e.p)
+	if e.failed.earlier == 0 && e.event < e.trace.Events.Len() {
+		return tune.LowerBound(e.ctx, e.program)
 	}
-	m, err := e.p.Hold(e.ctx, replay.Conditions{Settings: alloc.Tightest()}, e.f.at)
+	m, err := e.program.Hold(e.ctx, replay.Conditions{Settings: alloc.Tightest()}, e.failed.holdAt)
 	if err != nil {
 		return 0, err
 	}
-	return m.Totals().Allocated + tightest.Round(e.f.call.Size), nil
+	return m.Totals().Allocated + tightest.Round(e.failed.call.Size), nil
 }
 
-// smallestLimit is the lowest limit under which the recording passes with some
-// settings. o is what became of it under the limit that there was, or without one.
+// smallestLimit returns the lowest limit under which the recording passes with
+// some settings. o is its outcome under the limit of the run, or without one.
 func (e *explainer) smallestLimit(s settings.Settings, lower uint64, o *replay.Outcome) (uint64, error) {
-	if e.f.earlier == 0 && e.event < e.t.Events.Len() {
-		return e.p.SmallestLimit(e.ctx, s, lower, replay.Passed(o))
+	if e.failed.earlier == 0 && e.event < e.trace.Events.Len() {
+		return e.program.SmallestLimit(e.ctx, s, lower, replay.Passed(o))
 	}
 	return bisect.New(lower, 0, alloc.SegmentUnit).Climb(func(limit uint64) (bool, error) {
-		passes, _, err := e.f.passes(e.ctx, replay.Conditions{Settings: s, Limit: limit})
+		passes, _, err := e.failed.passes(e.ctx, replay.Conditions{Settings: s, Limit: limit})
 		return passes, err
 	})
 }
@@ -282,25 +282,25 @@ func ms(o *replay.Outcome) *float64 {
 	return &v
 }
 
-// advice looks at what PyTorch's message advises.
+// advice judges what PyTorch's message advises.
 func (e *explainer) advice(found []Fix) {
 	recorded := e.conditions(0).Settings
 	const conf = "expandable_segments:True"
 	switch {
 	case recorded.ExpandableSegments:
-		e.r.Notes = append(e.r.Notes, "PyTorch's message advises "+conf+", which is already on")
+		e.report.Notes = append(e.report.Notes, "PyTorch's message advises "+conf+", which is already on")
 	case !slices.ContainsFunc(found, func(f Fix) bool { return f.Settings == conf }):
-		e.r.Notes = append(e.r.Notes, "PyTorch's message advises "+conf+": with it the request fails too")
+		e.report.Notes = append(e.report.Notes, "PyTorch's message advises "+conf+": with it the request fails too")
 	}
 }
 
 // moreMemory finds how much more memory the recorded settings need.
 func (e *explainer) moreMemory() error {
-	there, known := e.f.roomUnder(e.limits.high)
+	there, known := e.failed.availableUnder(e.limits.high)
 	if !known {
 		return nil
 	}
-	limit, err := e.roomToPass(there.cap)
+	limit, err := e.memoryToPass(there.cap)
 	if err != nil || limit <= there.bytes {
 		return err
 	}
@@ -316,23 +316,23 @@ func (e *explainer) moreMemory() error {
 	case there.cap:
 		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, %s more", units.SizeUp(limit), units.SizeUp(more))
 	}
-	e.r.Fixes = append(e.r.Fixes, fix)
+	e.report.Fixes = append(e.report.Fixes, fix)
 	return nil
 }
 
-// roomToPass is the lowest limit, or the least memory of a device without one,
-// with which the recorded settings get past the failure.
-func (e *explainer) roomToPass(capped bool) (uint64, error) {
-	r := bisect.New(e.f.live+e.f.rounded, 0, alloc.SegmentUnit)
-	if capped && e.f.earlier == 0 && e.event < e.t.Events.Len() && e.endsThere() {
-		return r.Climb(e.p.PassesUnder(e.ctx, e.conditions(0).Settings))
+// memoryToPass returns the lowest limit, or the least memory of a device without
+// one, with which the recorded settings get past the failure.
+func (e *explainer) memoryToPass(capped bool) (uint64, error) {
+	r := bisect.New(e.failed.live+e.failed.rounded, 0, alloc.SegmentUnit)
+	if capped && e.failed.earlier == 0 && e.event < e.trace.Events.Len() && e.endsThere() {
+		return r.Climb(e.program.PassesUnder(e.ctx, e.conditions(0).Settings))
 	}
 	return r.Climb(func(bytes uint64) (bool, error) {
 		c := e.conditions(bytes)
 		if !capped {
 			c.Limit, c.DeviceMemory = 0, bytes
 		}
-		passes, _, err := e.f.passes(e.ctx, c)
+		passes, _, err := e.failed.passes(e.ctx, c)
 		return passes, err
 	})
 }

@@ -11,10 +11,10 @@ import (
 
 // healthy reports on a run in which nothing failed.
 func (e *explainer) healthy() error {
-	r := e.r
+	r := e.report
 	r.Verdict, r.Confidence = None, Certain
 	switch {
-	case e.t.Events.Len() == 0 || e.t.Partial:
+	case e.trace.Events.Len() == 0 || e.trace.Partial:
 		r.Confidence = Open // what failed, if anything did, is not in the file
 	case !r.SelfCheck.Complete:
 		r.Confidence = Likely
@@ -24,12 +24,12 @@ func (e *explainer) healthy() error {
 	e.findLimit()
 	e.Limit = given
 	c := e.conditions(e.limits.high)
-	o, err := e.p.Run(e.ctx, c)
+	o, err := e.program.Run(e.ctx, c)
 	if err != nil {
 		return err
 	}
 	h := &Health{PeakReserved: o.Reserved.Bytes, PeakAllocated: o.Allocated.Bytes, Retries: o.Retries}
-	m, err := e.p.Hold(e.ctx, c, o.Reserved.Event+1)
+	m, err := e.program.Hold(e.ctx, c, o.Reserved.Event+1)
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,8 @@ func (e *explainer) healthy() error {
 		part := 1 - float64(t.Allocated)/float64(t.Reserved)
 		h.FragmentationPeak = &part
 	}
-	state := timeline.NewState(e.t)
-	if h.AtLeast = e.t.Partial; h.AtLeast && state.Segments > 0 {
+	state := timeline.NewState(e.trace)
+	if h.AtLeast = e.trace.Partial; h.AtLeast && state.Segments > 0 {
 		h.atLeast(state)
 	}
 	under := ""
@@ -60,20 +60,20 @@ func (e *explainer) healthy() error {
 		end, reserved, free, pending = state.Allocated, state.Reserved, state.Free, state.Pending
 	}
 	r.Evidence = Evidence{Live: &end, Reserved: &reserved, Free: &free, Pending: &pending}
-	if e.t.Events.Len() == 0 {
+	if e.trace.Events.Len() == 0 {
 		r.Summary = fmt.Sprintf("The file has no events, so whether a request failed is not in it. At its end %s are allocated and %s reserved.",
 			units.Size(end), units.Size(reserved))
 		return nil
 	}
 	where, most, the := "in this file", "At most", "the"
-	if e.t.Partial {
+	if e.trace.Partial {
 		where, most, the = "in the part of the file that is there", "At least", "this"
 	}
 	r.Summary = fmt.Sprintf("Nothing failed %s. %s %s were allocated and %s reserved", where, most, units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
 	if h.FragmentationPeak != nil {
 		r.Summary += fmt.Sprintf("; at %s peak of reserved memory %.1f %% of it were not allocated", the, 100**h.FragmentationPeak)
 	}
-	if e.t.Partial {
+	if e.trace.Partial {
 		r.Summary += fmt.Sprintf("; in the events that are there at most %s and %s", units.Size(o.Allocated.Bytes), units.Size(o.Reserved.Bytes))
 	}
 	if h.Retries > 0 {
@@ -83,8 +83,8 @@ func (e *explainer) healthy() error {
 	return nil
 }
 
-// atLeast raises the peaks to what the state of a file shows that ends within
-// its events.
+// atLeast raises the peaks to the final segments of a file that ends within its
+// events.
 func (h *Health) atLeast(s *timeline.State) {
 	h.PeakAllocated = max(h.PeakAllocated, s.Allocated)
 	if s.Reserved > h.PeakReserved {
@@ -97,7 +97,7 @@ func (h *Health) atLeast(s *timeline.State) {
 // underGiven says what the limit that was given would have done.
 func (e *explainer) underGiven(h *Health) (string, error) {
 	e.setLimit(limitRange{e.Limit, e.Limit, whatif.Given})
-	o, err := e.p.Run(e.ctx, e.conditions(e.Limit))
+	o, err := e.program.Run(e.ctx, e.conditions(e.Limit))
 	if err != nil {
 		return "", err
 	}
@@ -122,10 +122,10 @@ func (e *explainer) underGiven(h *Health) (string, error) {
 // ones.
 func (e *explainer) believed() {
 	if e.Believed == nil {
-		if e.Side == nil {
+		if e.Facts == nil {
 			return
 		}
-		text, ok := e.Side.Conf()
+		text, ok := e.Facts.Conf()
 		if !ok {
 			return
 		}
@@ -133,19 +133,19 @@ func (e *explainer) believed() {
 	}
 	want, err := settings.Parse(*e.Believed)
 	if err != nil {
-		e.r.Notes = append(e.r.Notes, (&whatif.SettingError{Conf: *e.Believed, Err: err}).Error())
+		e.report.Notes = append(e.report.Notes, (&whatif.SettingError{Conf: *e.Believed, Err: err}).Error())
 		return
 	}
-	if !e.t.Settings.Known {
-		e.r.Notes = append(e.r.Notes, "the file does not tell the settings that were in force: whether "+*e.Believed+" was cannot be said")
+	if !e.trace.Settings.Known {
+		e.report.Notes = append(e.report.Notes, "the file does not tell the settings that were in force: whether "+*e.Believed+" was cannot be said")
 		return
 	}
-	got := e.p.Settings
+	got := e.program.Settings
 	want.Backend = got.Backend
 	if want == got {
 		return
 	}
-	e.r.Findings = append(e.r.Findings, Finding{
+	e.report.Findings = append(e.report.Findings, Finding{
 		Kind: Ignored, Steps: []int{}, Parts: []Block{}, Confidence: Certain,
 		Detail: fmt.Sprintf("the settings %q are believed to be in force, but the file says %q: they were ignored, set too late, or set in another process",
 			*e.Believed, got.String()),

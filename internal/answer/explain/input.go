@@ -10,8 +10,8 @@ import (
 // Input is what an explanation is made from. All of it may be missing but one
 // of Run, Message and Stats.
 type Input struct {
-	Run  *run.Checked
-	Side *recorder.Facts // what the recorder wrote beside the snapshot
+	Run   *run.Checked
+	Facts *recorder.Facts // what the recorder wrote beside the snapshot
 
 	Message *message.OOM
 	Stats   *stats.Dump

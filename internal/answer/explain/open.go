@@ -11,20 +11,20 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// A file does not tell everything. What it leaves open may decide between two
+// A file does not say everything. What it leaves open may decide between two
 // verdicts; then both are named.
 
 // open adds a verdict that may be the right one.
 func (e *explainer) open(verdict, format string, args ...any) {
-	e.r.Confidence = Open
-	e.r.Alternatives = append(e.r.Alternatives, Alternative{verdict, fmt.Sprintf(format, args...)})
+	e.report.Confidence = Open
+	e.report.Alternatives = append(e.report.Alternatives, Alternative{verdict, fmt.Sprintf(format, args...)})
 }
 
-// breakEven looks for another verdict at the lower end of what the limit may be,
-// and for the limit from which on it is v. The one that holds for more of the
-// range comes first where no more than that decides: capacity or fragmentation.
+// breakEven looks for another verdict at the lower end of the limit's range, and
+// for the limit from which on it is v. Between capacity and fragmentation, the
+// verdict that holds for more of the range comes first.
 func (e *explainer) breakEven(v string) error {
-	f := e.f
+	f := e.failed
 	at := func(limit uint64) (string, error) {
 		other, _, err := f.cause(e.ctx, limit)
 		return other, err
@@ -72,10 +72,10 @@ func (e *explainer) breakEven(v string) error {
 	if n < steps {
 		even = (from/unit + 1 + uint64(n)) * unit
 	}
-	e.r.BreakEven = &even
+	e.report.BreakEven = &even
 	if v == Fragmentation && low == Capacity && even-e.limits.low > e.limits.high-even {
-		// More of what the limit may have been speaks for it.
-		e.r.Verdict = low
+		// It holds for more of the range.
+		e.report.Verdict = low
 		e.open(v, "if the limit was %s or more", units.SizeUp(even))
 		return nil
 	}
@@ -83,13 +83,13 @@ func (e *explainer) breakEven(v string) error {
 	return nil
 }
 
-// roundedUp looks at sizes that a setting may have rounded up out of sight: that
-// of the request, of which the file has only the rounded size, and those of
-// blocks that are older than the first event.
+// roundedUp considers sizes of which the file has only the value after rounding
+// by a setting: that of the request, and those of blocks older than the first
+// event.
 func (e *explainer) roundedUp(v string) error {
-	f := e.f
+	f := e.failed
 	if least := f.leastRequest(); least < f.rounded {
-		c := f.c
+		c := f.conditions
 		c.Limit, c.Settings.RoundupPower2Divisions = e.limits.high, settings.Default().RoundupPower2Divisions
 		m, err := f.hold(e.ctx, c)
 		if err != nil {
@@ -106,8 +106,8 @@ func (e *explainer) roundedUp(v string) error {
 			return err
 		}
 	}
-	there, known := f.roomUnder(e.limits.high)
-	if v == Capacity && known && e.p.Start.Kind == start.Rebuilt && len(switchedOff(f.c.Settings)) > 0 && e.needAtLeast() <= there.bytes {
+	there, known := f.availableUnder(e.limits.high)
+	if v == Capacity && known && e.program.Start.Kind == start.Rebuilt && len(switchedOff(f.conditions.Settings)) > 0 && e.needAtLeast() <= there.bytes {
 		e.open(Setting, "if the blocks from before the first event are smaller under other settings: what was asked for is %s in all", units.Size(e.needAtLeast()))
 	}
 	return nil
@@ -116,14 +116,16 @@ func (e *explainer) roundedUp(v string) error {
 // tightest are the rules under which a request takes least.
 var tightest = alloc.RulesOf(alloc.Tightest())
 
-// leastRequest is the least that a request takes that is rounded up to this one.
-func (f *failing) leastRequest() uint64 { return tightest.Round(f.rules.LeastRequest(f.rounded)) }
+// leastRequest returns the least that a request can take if it was rounded up to
+// this size.
+func (f *failedRequest) leastRequest() uint64 { return tightest.Round(f.rules.LeastRequest(f.rounded)) }
 
-// needAtLeast is what the live tensors and the request take under any setting.
+// needAtLeast returns what the live tensors and the request take under any
+// setting.
 func (e *explainer) needAtLeast() uint64 {
 	if e.least == 0 {
-		e.least = e.f.leastRequest()
-		for _, l := range e.f.held.Live() {
+		e.least = e.failed.leastRequest()
+		for _, l := range e.failed.held.Live() {
 			size := l.Size
 			if l.Requested > 0 {
 				size = min(size, tightest.Round(l.Requested))

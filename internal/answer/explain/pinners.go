@@ -19,7 +19,7 @@ const (
 // pinners lists the segments of the request's pool with free memory that live
 // blocks keep from release: who, ranked by bytes freed per byte moved.
 func (e *explainer) pinners() {
-	f := e.f
+	f := e.failed
 	live := e.liveAt()
 	for i := range f.after {
 		s := &f.after[i]
@@ -56,16 +56,16 @@ func (e *explainer) pinners() {
 		slices.SortStableFunc(order, func(x, y trace.StackID) int { return cmp.Compare(byStack[y].Bytes, byStack[x].Bytes) })
 		for _, id := range order[:min(len(order), maxStacks)] {
 			b := byStack[id]
-			b.Frames = timeline.Frames(e.t, id)
-			b.Site, _ = timeline.SiteOf(e.t, id)
+			b.Frames = timeline.Frames(e.trace, id)
+			b.Site, _ = timeline.SiteOf(e.trace, id)
 			seg.Blocks = append(seg.Blocks, *b)
 		}
-		e.r.Pinners = append(e.r.Pinners, seg)
+		e.report.Pinners = append(e.report.Pinners, seg)
 	}
-	slices.SortStableFunc(e.r.Pinners, func(x, y Segment) int {
+	slices.SortStableFunc(e.report.Pinners, func(x, y Segment) int {
 		return cmp.Compare(float64(y.Stuck)/float64(y.Live), float64(x.Stuck)/float64(x.Live))
 	})
-	e.r.Pinners = e.r.Pinners[:min(len(e.r.Pinners), maxPinned)]
+	e.report.Pinners = e.report.Pinners[:min(len(e.report.Pinners), maxPinned)]
 }
 
 // liveBlock is a live tensor, and where the recording had it.
@@ -76,15 +76,15 @@ type liveBlock struct {
 
 // liveAt finds the live tensors at the failure by address.
 func (e *explainer) liveAt() map[uint64]liveBlock {
-	if e.f.held == nil {
+	if e.failed.held == nil {
 		return nil
 	}
 	out := map[uint64]liveBlock{}
 	older := e.older()
-	for _, l := range e.f.held.Live() {
+	for _, l := range e.failed.held.Live() {
 		b := liveBlock{Live: l}
 		if l.Event >= 0 {
-			b.Recorded = e.t.Events.Addr.At(l.Event)
+			b.Recorded = e.trace.Events.Addr.At(l.Event)
 		} else {
 			b.Recorded = older[l.Address]
 		}
@@ -96,17 +96,17 @@ func (e *explainer) liveAt() map[uint64]liveBlock {
 // older finds where the recording had the blocks that are older than its first
 // event: replays have them elsewhere, but in the same order.
 func (e *explainer) older() map[uint64]uint64 {
-	if len(e.p.Start.Segments) == 0 {
+	if len(e.program.Start.Segments) == 0 {
 		return nil
 	}
-	m, err := e.p.Hold(e.ctx, e.conditions(0), 0)
+	m, err := e.program.Hold(e.ctx, e.conditions(0), 0)
 	if err != nil {
 		return nil
 	}
 	live := m.Live()
 	out := map[uint64]uint64{}
-	for i := range e.p.Start.Segments {
-		for _, b := range e.p.Start.Segments[i].Blocks {
+	for i := range e.program.Start.Segments {
+		for _, b := range e.program.Start.Segments[i].Blocks {
 			if len(live) == 0 {
 				return nil // not all of them are there: nothing can be told
 			}
@@ -127,7 +127,7 @@ type window struct {
 
 // smallestWindow finds the run of blocks, of the request's pool and stream, that
 // is large enough for the request and has the fewest live bytes in it.
-func (f *failing) smallestWindow() *window {
+func (f *failedRequest) smallestWindow() *window {
 	var best *window
 	for i := range f.after {
 		s := &f.after[i]

@@ -108,7 +108,7 @@ func TestRealRuns(t *testing.T) {
 	}
 }
 
-// survived tells whether a setting survived under the limit of a run.
+// survived reports whether a setting survived under the limit of a run.
 func survived(t *testing.T, runs []realRun, m realRun, conf string) bool {
 	t.Helper()
 	want, err := settings.Parse(conf)

@@ -8,14 +8,14 @@ import (
 // The verdicts, in the order in which they are tried.
 const (
 	Capacity      = "capacity"
-	Outside       = "outside"
+	External      = "outside"
 	Pools         = "pools"
 	Pending       = "pending"
 	Streams       = "streams"
 	Setting       = "setting"
 	Fragmentation = "fragmentation"
 	None          = "none"
-	Unknown       = "unknown" // a request failed, and what is given does not tell why
+	Unknown       = "unknown" // a request failed, and the input does not say why
 )
 
 // How sure a verdict is.
@@ -52,7 +52,7 @@ type Report struct {
 	Health    *Health           `json:"health"` // of a run in which nothing failed
 	// Arithmetic goes through the numbers of a message or a dump.
 	Arithmetic []string `json:"arithmetic"`
-	// Record are the lines with which the next run tells more; empty if there
+	// Record are the lines with which the next run shows more; empty if there
 	// is a snapshot.
 	Record []string `json:"record"`
 	Notes  []string `json:"notes"`
@@ -99,7 +99,7 @@ type Evidence struct {
 	Reserved      *uint64 `json:"reserved_bytes"`
 	DeviceFree    *uint64 `json:"device_free_bytes"`
 	DeviceTotal   *uint64 `json:"device_total_bytes"`
-	Outside       *uint64 `json:"outside_bytes"`   // total - free - reserved
+	External      *uint64 `json:"outside_bytes"`   // total - free - reserved
 	Available     *uint64 `json:"available_bytes"` // what there is: the limit, or what the device had for PyTorch
 	Gap           *uint64 `json:"gap_bytes"`       // live + rounded beyond available; nil if it fits
 }
@@ -189,8 +189,8 @@ type Fix struct {
 	Kind     string `json:"kind"`
 	Settings string `json:"settings,omitempty"`
 	Export   string `json:"export,omitempty"`
-	// PassesFailure tells whether the failed request is served with it; nil if
-	// that cannot be computed.
+	// PassesFailure reports whether the failed request is served with it; nil
+	// if that cannot be computed.
 	PassesFailure *bool `json:"passes_failure"`
 	// UntilEvent is how far the recording passes: its number of events if all of it.
 	UntilEvent    *int     `json:"until_event"`
@@ -208,8 +208,8 @@ type Health struct {
 	AtLeast           bool     `json:"peaks_at_least"`        // the file ends within its events: it may have been more
 	FragmentationPeak *float64 `json:"fragmentation_at_peak"` // of reserved memory, when reserved was highest
 	Headroom          *uint64  `json:"headroom_bytes"`        // limit - peak reserved; nil if the limit is not known or lower
-	// Survives tells whether the run passes under the limit that was given, and
-	// FailsAt where not; nil if none was given.
+	// Survives reports whether the run passes under the limit that was given,
+	// and FailsAt where not; nil if none was given.
 	Survives *bool `json:"survives_limit"`
 	FailsAt  *int  `json:"fails_at_event"`
 	Retries  int64 `json:"num_alloc_retries"`

@@ -18,8 +18,8 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// million is a recorded serving job repeated to a million events, which then
-// makes a request that fails for fragmentation.
+// million returns a recorded serving job repeated to a million events, which
+// then makes a request that fails for fragmentation.
 func million(b *testing.B) *trace.Trace {
 	b.Helper()
 	recorded, err := snapshot.Open(b.Context(), "../../../testdata/snapshots/serve_generate-tight-default.pickle.gz", snapshot.Options{})

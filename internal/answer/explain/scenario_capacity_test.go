@@ -29,9 +29,9 @@ func TestCapacity(t *testing.T) {
 	var list []story
 	for n := uint64(1); n <= 4; n++ {
 		list = append(list, story{
-			name: fmt.Sprintf("%d blocks", n),
-			why:  "all that is reserved is live, and the request is more than the rest",
-			room: n*40*mib + 30*mib, setup: func(s *scenario.Scenario) { held(s, int(n), 40*mib) }, request: asks(50*mib, 0),
+			name:      fmt.Sprintf("%d blocks", n),
+			why:       "all that is reserved is live, and the request is more than the rest",
+			available: n*40*mib + 30*mib, setup: func(s *scenario.Scenario) { held(s, int(n), 40*mib) }, request: asks(50*mib, 0),
 			truth: truth{
 				verdict: explain.Capacity,
 				live:    n * 40 * mib, rounded: 50 * mib, segment: 50 * mib, reserved: n * 40 * mib,
@@ -41,9 +41,9 @@ func TestCapacity(t *testing.T) {
 	}
 	for _, cached := range []uint64{20, 44, 60} {
 		list = append(list, story{
-			name: fmt.Sprintf("%d MiB cached", cached),
-			why:  "the cache is flushed and still the live bytes and the request are more than there is",
-			room: 200 * mib, request: asks(90*mib, 0),
+			name:      fmt.Sprintf("%d MiB cached", cached),
+			why:       "the cache is flushed and still the live bytes and the request are more than there is",
+			available: 200 * mib, request: asks(90*mib, 0),
 			setup: func(s *scenario.Scenario) {
 				held(s, 3, 40*mib)
 				used(s, cached*mib, 0)
@@ -55,9 +55,9 @@ func TestCapacity(t *testing.T) {
 		})
 	}
 	list = append(list, story{
-		name: "split segment",
-		why:  "105 MiB are live and 28 asked for, in 130; 15 MiB free beside a block of 5 do not count",
-		room: 130 * mib, request: asks(28*mib, 0),
+		name:      "split segment",
+		why:       "105 MiB are live and 28 asked for, in 130; 15 MiB free beside a block of 5 do not count",
+		available: 130 * mib, request: asks(28*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			held(s, 1, 100*mib)
 			held(s, 1, 5*mib)
@@ -68,17 +68,17 @@ func TestCapacity(t *testing.T) {
 			pinned: []pinned{{20 * mib, 15 * mib, []string{"5.00 MiB 1 model.py:8 __init__"}}},
 		},
 	}, story{
-		name: "small blocks",
-		why:  "five small segments are full to the last byte",
-		room: 10 * mib, setup: func(s *scenario.Scenario) { held(s, 10, mib) }, request: asks(3, 0),
+		name:      "small blocks",
+		why:       "five small segments are full to the last byte",
+		available: 10 * mib, setup: func(s *scenario.Scenario) { held(s, 10, mib) }, request: asks(3, 0),
 		truth: truth{
 			verdict: explain.Capacity, live: 10 * mib, rounded: 512, segment: 2 * mib, reserved: 10 * mib,
 			served: 10 * mib, passes: 12 * mib, pinned: []pinned{},
 		},
 	}, story{
-		name: "expandable",
-		why:  "what is mapped is live and the request is more than the rest, whatever the segments",
-		room: 150 * mib, conf: "expandable_segments:True", request: asks(40*mib, 0),
+		name:      "expandable",
+		why:       "what is mapped is live and the request is more than the rest, whatever the segments",
+		available: 150 * mib, conf: "expandable_segments:True", request: asks(40*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			held(s, 3, 40*mib)
 			used(s, 20*mib, 0)
@@ -88,9 +88,9 @@ func TestCapacity(t *testing.T) {
 			served: 140 * mib, passes: 160 * mib, pinned: []pinned{},
 		},
 	}, story{
-		name: "with settings that do not matter",
-		why:  "blocks of 64 to 128 MiB are not rounded up, so the settings cost nothing",
-		room: 400 * mib, conf: "roundup_power2_divisions:[32:4,64:1,>:4],max_split_size_mb:256", request: asks(80*mib, 0),
+		name:      "with settings that do not matter",
+		why:       "blocks of 64 to 128 MiB are not rounded up, so the settings cost nothing",
+		available: 400 * mib, conf: "roundup_power2_divisions:[32:4,64:1,>:4],max_split_size_mb:256", request: asks(80*mib, 0),
 		setup: func(s *scenario.Scenario) { held(s, 3, 112*mib) },
 		truth: truth{
 			verdict: explain.Capacity, live: 336 * mib, rounded: 80 * mib, segment: 80 * mib, reserved: 336 * mib,

@@ -13,7 +13,7 @@ import (
 // checkEvidence compares the numbers.
 func (s *story) checkEvidence(r *explain.Report, w way, fail func(string, ...any)) {
 	e := &r.Evidence
-	there := s.room
+	there := s.available
 	if w.source == "inferred" {
 		there = s.reserved + s.segment - 1
 	}
@@ -24,7 +24,7 @@ func (s *story) checkEvidence(r *explain.Report, w way, fail func(string, ...any
 	}
 	device := uint64(deviceMemory) - s.reserved
 	if w.device {
-		device = s.room - s.reserved
+		device = s.available - s.reserved
 	}
 	for _, n := range []struct {
 		name string

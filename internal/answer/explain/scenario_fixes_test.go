@@ -81,15 +81,15 @@ func (s *story) checkMemory(t *testing.T, f explain.Fix, w way, fail func(string
 	if w.device && s.passesDevice > 0 {
 		enough = s.passesDevice
 	}
-	if *f.SmallestLimit != enough || *f.Bytes != enough-s.room {
+	if *f.SmallestLimit != enough || *f.Bytes != enough-s.available {
 		fail("more memory: %s, %s more; want %s", text(f.SmallestLimit), text(f.Bytes), units.Size(enough))
 	}
 	more := *s
-	more.room = enough
+	more.available = enough
 	if more.failsAnywhere(t, more.config(w)) {
 		fail("it fails with %s", units.Size(enough))
 	}
-	more.room--
+	more.available--
 	if !more.failsAnywhere(t, more.config(w)) {
 		fail("it passes with less than %s", units.Size(enough))
 	}
@@ -110,7 +110,7 @@ func (s *story) failsAnywhere(t *testing.T, c scenario.Config) bool {
 	return failed
 }
 
-// passesWith tells whether the request is served if something is done before.
+// passesWith reports whether the request is served if something is done before.
 func (s *story) passesWith(t *testing.T, w way, before func(*scenario.Scenario)) bool {
 	t.Helper()
 	_, failed := s.run(t, s.config(w), before)

@@ -39,9 +39,9 @@ func TestFragmentation(t *testing.T) {
 				pins = append(pins, pinned{60 * mib, (60 - part) * mib, by(part, int(n-1-i))})
 			}
 			list = append(list, story{
-				name: fmt.Sprintf("%d segments pinned by %d MiB", n, part),
-				why:  "every segment has a piece that is a little too small, and a block in front of it that keeps it from release",
-				room: n*60*mib + 40*mib, request: asks(60*mib, 0), setup: func(s *scenario.Scenario) { pin(s, int(n), 60, part, 0) },
+				name:      fmt.Sprintf("%d segments pinned by %d MiB", n, part),
+				why:       "every segment has a piece that is a little too small, and a block in front of it that keeps it from release",
+				available: n*60*mib + 40*mib, request: asks(60*mib, 0), setup: func(s *scenario.Scenario) { pin(s, int(n), 60, part, 0) },
 				truth: truth{
 					verdict: explain.Fragmentation, live: n * part * mib, rounded: 60 * mib, segment: 60 * mib, reserved: n * 60 * mib,
 					free: n * (60 - part) * mib, usable: n * (60 - part) * mib, largest: (60 - part) * mib,
@@ -52,9 +52,9 @@ func TestFragmentation(t *testing.T) {
 		}
 	}
 	list = append(list, story{
-		name: "ranked",
-		why:  "segments of 40, 60 and 100 MiB are pinned by 10 MiB each: the largest gives back most for a byte",
-		room: 220 * mib, request: asks(95*mib, 0),
+		name:      "ranked",
+		why:       "segments of 40, 60 and 100 MiB are pinned by 10 MiB each: the largest gives back most for a byte",
+		available: 220 * mib, request: asks(95*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			for i, size := range []uint64{60, 100, 40} {
 				s.Alloc("whole", size*mib, 0, "train.py:10 warm")
@@ -77,9 +77,9 @@ func TestFragmentation(t *testing.T) {
 			cures: []cure{free(10*mib, "train.py:101 cache; train.py:200 log", "pin1", "also1")},
 		},
 	}, story{
-		name: "one block in the middle",
-		why:  "two halves of 49 MiB are free around a block of 2; with it gone there are 100 in one piece",
-		room: 150 * mib, request: asks(60*mib, 0),
+		name:      "one block in the middle",
+		why:       "two halves of 49 MiB are free around a block of 2; with it gone there are 100 in one piece",
+		available: 150 * mib, request: asks(60*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			s.Alloc("whole", 100*mib, 0, "train.py:10 warm")
 			s.Free("whole")
@@ -95,9 +95,9 @@ func TestFragmentation(t *testing.T) {
 			cures:  []cure{free(2*mib, "train.py:100 cache", "pin")},
 		},
 	}, story{
-		name: "the smallest change",
-		why:  "of two pinned segments the older one is pinned by less",
-		room: 160 * mib, request: asks(60*mib, 0),
+		name:      "the smallest change",
+		why:       "of two pinned segments the older one is pinned by less",
+		available: 160 * mib, request: asks(60*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			for i, part := range []uint64{2, 10} {
 				s.Alloc("whole", 60*mib, 0, "train.py:10 warm")
@@ -114,9 +114,9 @@ func TestFragmentation(t *testing.T) {
 			cures:  []cure{free(2*mib, "train.py:100 cache", "pin0")},
 		},
 	}, story{
-		name: "nothing is stuck",
-		why:  "4 MiB are left, but a request for 3 asks for a segment of 20",
-		room: 104 * mib, request: asks(3*mib, 0), setup: func(s *scenario.Scenario) { held(s, 1, 100*mib) },
+		name:      "nothing is stuck",
+		why:       "4 MiB are left, but a request for 3 asks for a segment of 20",
+		available: 104 * mib, request: asks(3*mib, 0), setup: func(s *scenario.Scenario) { held(s, 1, 100*mib) },
 		truth: truth{
 			verdict: explain.Fragmentation, live: 100 * mib, rounded: 3 * mib, segment: 20 * mib, reserved: 100 * mib,
 			served: 100 * mib, passes: 120 * mib, pinned: []pinned{},
@@ -124,9 +124,9 @@ func TestFragmentation(t *testing.T) {
 	})
 	for n := uint64(1); n <= 3; n++ {
 		list = append(list, story{
-			name: fmt.Sprintf("%d small segments", n),
-			why:  "1 KiB in the middle of every small segment leaves two pieces that are 512 bytes too small",
-			room: n*2*mib + mib + 512*2, request: asks(mib, 0),
+			name:      fmt.Sprintf("%d small segments", n),
+			why:       "1 KiB in the middle of every small segment leaves two pieces that are 512 bytes too small",
+			available: n*2*mib + mib + 512*2, request: asks(mib, 0),
 			setup: func(s *scenario.Scenario) {
 				for i := range n {
 					s.Alloc(fmt.Sprint("left", i), mib-512, 0, "train.py:11 forward")
@@ -157,9 +157,9 @@ func TestFragmentationUnderSettings(t *testing.T) {
 		"large_segment_size_mb:22", "max_split_size_mb:64,max_non_split_rounding_mb:100",
 	} {
 		list = append(list, story{
-			name: conf,
-			why:  "two segments are pinned, with the setting and without it",
-			room: 160 * mib, conf: conf, request: asks(60*mib, 0), setup: func(s *scenario.Scenario) { pin(s, 2, 60, 12, 0) },
+			name:      conf,
+			why:       "two segments are pinned, with the setting and without it",
+			available: 160 * mib, conf: conf, request: asks(60*mib, 0), setup: func(s *scenario.Scenario) { pin(s, 2, 60, 12, 0) },
 			truth: truth{
 				verdict: explain.Fragmentation, live: 24 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 120 * mib,
 				free: 96 * mib, usable: 96 * mib, largest: 48 * mib, served: 120 * mib, passes: 180 * mib,
@@ -176,9 +176,9 @@ func TestFragmentationByStreams(t *testing.T) {
 	var list []story
 	for n := uint64(2); n <= 5; n++ {
 		list = append(list, story{
-			name: fmt.Sprintf("%d streams", n),
-			why:  "every stream keeps a segment of 20 MiB for 5, and no piece is large enough for anybody",
-			room: n*20*mib + 20*mib, request: asks(30*mib, 0),
+			name:      fmt.Sprintf("%d streams", n),
+			why:       "every stream keeps a segment of 20 MiB for 5, and no piece is large enough for anybody",
+			available: n*20*mib + 20*mib, request: asks(30*mib, 0),
 			setup: func(s *scenario.Scenario) {
 				for i := range n {
 					s.Alloc(fmt.Sprint("kept", i), 5*mib, i, "train.py:12 forward")
@@ -200,9 +200,9 @@ func TestFragmentationExpandable(t *testing.T) {
 	var list []story
 	for n := uint64(2); n <= 4; n++ {
 		list = append(list, story{
-			name: fmt.Sprintf("%d granules", n),
-			why:  "a block of 4 MiB in every granule keeps 16 MiB mapped",
-			room: n*20*mib + 18*mib, conf: "expandable_segments:True", request: asks(30*mib, 0),
+			name:      fmt.Sprintf("%d granules", n),
+			why:       "a block of 4 MiB in every granule keeps 16 MiB mapped",
+			available: n*20*mib + 18*mib, conf: "expandable_segments:True", request: asks(30*mib, 0),
 			setup: func(s *scenario.Scenario) {
 				for i := range n {
 					s.Alloc(fmt.Sprint("pin", i), 4*mib, 0, "train.py:100 cache")

@@ -180,13 +180,13 @@ func TestRoundedRequest(t *testing.T) {
 // others would have made them small enough cannot be replayed.
 func TestRoundedBefore(t *testing.T) {
 	for _, tt := range []struct {
-		room    uint64
+		limit   uint64
 		setting bool
 	}{
 		{3*65*mib + 64*mib + 512, true}, // the least that was asked for
 		{3*65*mib + 64*mib, false},
 	} {
-		tr, err := scenario.Run(scenario.Config{Limit: tt.room, Conf: "roundup_power2_divisions:4"}, func(s *scenario.Scenario) {
+		tr, err := scenario.Run(scenario.Config{Limit: tt.limit, Conf: "roundup_power2_divisions:4"}, func(s *scenario.Scenario) {
 			held(s, 3, 65*mib)
 			s.Record()
 			asks(80*mib, 0)(s)
@@ -194,7 +194,7 @@ func TestRoundedBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := explained(t, tr, explain.Input{Limit: tt.room})
+		r := explained(t, tr, explain.Input{Limit: tt.limit})
 		if strings.Contains(r.Summary, "No allocator setting helps") == tt.setting {
 			t.Error(r.Summary)
 		}

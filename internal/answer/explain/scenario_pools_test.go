@@ -27,9 +27,9 @@ func TestRoutedRequest(t *testing.T) {
 	} {
 		for _, cached := range []uint64{30, 60, 78} {
 			list = append(list, story{
-				name: fmt.Sprintf("%s, %d MiB cached", name, cached),
-				why:  "a flush would have released the cache and made room, but under a route there is none",
-				room: (40+cached)*mib + 70*mib, request: request,
+				name:      fmt.Sprintf("%s, %d MiB cached", name, cached),
+				why:       "a flush would have released the cache and made room, but under a route there is none",
+				available: (40+cached)*mib + 70*mib, request: request,
 				setup: func(s *scenario.Scenario) {
 					held(s, 1, 40*mib)
 					used(s, cached*mib, 0)
@@ -44,9 +44,9 @@ func TestRoutedRequest(t *testing.T) {
 		}
 	}
 	list = append(list, story{
-		name: "second time in the pool",
-		why:  "the pool has a piece of 60 MiB beside a live block, which is too small; the cache outside of it would have made room",
-		room: 200 * mib, request: routed(70 * mib), early: true,
+		name:      "second time in the pool",
+		why:       "the pool has a piece of 60 MiB beside a live block, which is too small; the cache outside of it would have made room",
+		available: 200 * mib, request: routed(70 * mib), early: true,
 		setup: func(s *scenario.Scenario) {
 			s.InPool("p", func() {
 				s.Alloc("whole", 80*mib, 0, "graph.py:4 warm")
@@ -70,9 +70,9 @@ func TestFreeInPools(t *testing.T) {
 	var list []story
 	for _, size := range []uint64{50, 60, 90} {
 		list = append(list, story{
-			name: fmt.Sprintf("MemPool of %d MiB", size),
-			why:  "all that is missing lies free in a MemPool, in one segment that holds nothing",
-			room: (40 + size + 45) * mib, request: asks(50*mib, 0),
+			name:      fmt.Sprintf("MemPool of %d MiB", size),
+			why:       "all that is missing lies free in a MemPool, in one segment that holds nothing",
+			available: (40 + size + 45) * mib, request: asks(50*mib, 0),
 			setup: func(s *scenario.Scenario) {
 				held(s, 1, 40*mib)
 				s.InPool("p", func() { used(s, size*mib, 0) })
@@ -86,9 +86,9 @@ func TestFreeInPools(t *testing.T) {
 	}
 	for n := uint64(2); n <= 4; n++ {
 		list = append(list, story{
-			name: fmt.Sprintf("%d segments of a graph", n),
-			why:  "no segment of the pool is large enough, but all of them are empty and would make room",
-			room: n*30*mib + 10*mib, request: asks(n*30*mib, 0),
+			name:      fmt.Sprintf("%d segments of a graph", n),
+			why:       "no segment of the pool is large enough, but all of them are empty and would make room",
+			available: n*30*mib + 10*mib, request: asks(n*30*mib, 0),
 			setup: func(s *scenario.Scenario) {
 				s.Capture("g", []uint64{3}, func() {
 					for i := range n {
@@ -108,9 +108,9 @@ func TestFreeInPools(t *testing.T) {
 	}
 	for _, piece := range []uint64{60, 70} {
 		list = append(list, story{
-			name: fmt.Sprintf("%d MiB in a segment of a graph", piece),
-			why:  "they are free beside the output of a graph: nobody else may use them",
-			room: 150 * mib, request: asks(60*mib, 0),
+			name:      fmt.Sprintf("%d MiB in a segment of a graph", piece),
+			why:       "they are free beside the output of a graph: nobody else may use them",
+			available: 150 * mib, request: asks(60*mib, 0),
 			setup: func(s *scenario.Scenario) {
 				s.Capture("g", []uint64{3}, func() { split(s, 100, piece, 3) })
 				s.Free("front")
@@ -122,9 +122,9 @@ func TestFreeInPools(t *testing.T) {
 		})
 	}
 	list = append(list, story{
-		name: "part of a granule",
-		why:  "giving up the pool would unmap 60 of its 70 free MiB, and 20 with the 80 asked for are more than 95",
-		room: 95 * mib, conf: "expandable_segments:True", request: asks(80*mib, 0),
+		name:      "part of a granule",
+		why:       "giving up the pool would unmap 60 of its 70 free MiB, and 20 with the 80 asked for are more than 95",
+		available: 95 * mib, conf: "expandable_segments:True", request: asks(80*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			s.InPool("p", func() {
 				s.Alloc("weights", 10*mib, 0, "graph.py:4 load")
@@ -137,9 +137,9 @@ func TestFreeInPools(t *testing.T) {
 			even: 100 * mib, below: explain.Fragmentation, beyond: explain.Pools,
 		},
 	}, story{
-		name: "small request",
-		why:  "what is free in the pool is of the large kind, which serves no request of 512 KiB",
-		room: 101 * mib, request: asks(mib/2, 0),
+		name:      "small request",
+		why:       "what is free in the pool is of the large kind, which serves no request of 512 KiB",
+		available: 101 * mib, request: asks(mib/2, 0),
 		setup: func(s *scenario.Scenario) {
 			s.Capture("g", []uint64{3}, func() { split(s, 100, 70, 3) })
 			s.Free("front")
@@ -149,9 +149,9 @@ func TestFreeInPools(t *testing.T) {
 			free: 70 * mib, pools: 70 * mib, served: 100 * mib, passes: 102 * mib, pinned: []pinned{},
 		},
 	}, story{
-		name: "expandable",
-		why:  "60 MiB are mapped and free in a MemPool, beside a live block that keeps one granule",
-		room: 120 * mib, conf: "expandable_segments:True", request: asks(80*mib, 0),
+		name:      "expandable",
+		why:       "60 MiB are mapped and free in a MemPool, beside a live block that keeps one granule",
+		available: 120 * mib, conf: "expandable_segments:True", request: asks(80*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			s.InPool("p", func() {
 				s.Alloc("weights", 20*mib, 0, "graph.py:4 load")

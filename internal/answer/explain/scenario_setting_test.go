@@ -14,9 +14,9 @@ func TestSetting(t *testing.T) {
 	// 65 MiB are rounded up to 80: the next multiple of 64/4 MiB.
 	for n := uint64(2); n <= 4; n++ {
 		list = append(list, story{
-			name: fmt.Sprintf("%d blocks rounded up", n),
-			why:  "every block is 15 MiB larger than its tensor; without the rounding there is room",
-			room: (n+1)*80*mib - 20*mib, conf: "roundup_power2_divisions:4", request: asks(80*mib, 0), early: true,
+			name:      fmt.Sprintf("%d blocks rounded up", n),
+			why:       "every block is 15 MiB larger than its tensor; without the rounding there is room",
+			available: (n+1)*80*mib - 20*mib, conf: "roundup_power2_divisions:4", request: asks(80*mib, 0), early: true,
 			setup: func(s *scenario.Scenario) { held(s, int(n), 65*mib) },
 			truth: truth{
 				verdict: explain.Setting, live: n * 80 * mib, rounded: 80 * mib, segment: 80 * mib, reserved: n * 80 * mib,
@@ -28,9 +28,9 @@ func TestSetting(t *testing.T) {
 	}
 	for n := uint64(2); n <= 5; n++ {
 		list = append(list, story{
-			name: fmt.Sprintf("%d oversize blocks", n),
-			why:  "blocks of 100 MiB hold tensors of 81, and what is left of them is kept from smaller requests",
-			room: n * 100 * mib, conf: "max_split_size_mb:40", request: asks(15*mib, 0), early: true,
+			name:      fmt.Sprintf("%d oversize blocks", n),
+			why:       "blocks of 100 MiB hold tensors of 81, and what is left of them is kept from smaller requests",
+			available: n * 100 * mib, conf: "max_split_size_mb:40", request: asks(15*mib, 0), early: true,
 			setup: func(s *scenario.Scenario) {
 				for i := range n {
 					s.Alloc(fmt.Sprint("warm", i), 100*mib, 0, "train.py:10 warm")
@@ -51,9 +51,9 @@ func TestSetting(t *testing.T) {
 	}
 	for _, size := range []uint64{64, 128} {
 		list = append(list, story{
-			name: fmt.Sprintf("segments of %d MiB", size),
-			why:  "for 3 MiB a whole segment of that size is asked for; one of 20 MiB has room",
-			room: 130 * mib, conf: fmt.Sprintf("large_segment_size_mb:%d", size), request: asks(3*mib, 0),
+			name:      fmt.Sprintf("segments of %d MiB", size),
+			why:       "for 3 MiB a whole segment of that size is asked for; one of 20 MiB has room",
+			available: 130 * mib, conf: fmt.Sprintf("large_segment_size_mb:%d", size), request: asks(3*mib, 0),
 			setup: func(s *scenario.Scenario) { held(s, 1, 100*mib) },
 			truth: truth{
 				verdict: explain.Setting, live: 100 * mib, rounded: 3 * mib, segment: size * mib, reserved: 100 * mib,
@@ -64,9 +64,9 @@ func TestSetting(t *testing.T) {
 	}
 	for n := uint64(4); n <= 8; n += 2 {
 		list = append(list, story{
-			name: fmt.Sprintf("expandable with %d streams", n),
-			why:  "every stream maps 20 MiB for a tensor of 10; plain segments of 10 MiB leave room",
-			room: n*20*mib + 18*mib, conf: "expandable_segments:True", request: asks(30*mib, 0), early: true,
+			name:      fmt.Sprintf("expandable with %d streams", n),
+			why:       "every stream maps 20 MiB for a tensor of 10; plain segments of 10 MiB leave room",
+			available: n*20*mib + 18*mib, conf: "expandable_segments:True", request: asks(30*mib, 0), early: true,
 			setup: func(s *scenario.Scenario) {
 				for i := range n {
 					s.Alloc(fmt.Sprint("act", i), 10*mib, i, "train.py:11 forward")
@@ -82,9 +82,9 @@ func TestSetting(t *testing.T) {
 		})
 	}
 	list = append(list, story{
-		name: "oversize slack",
-		why:  "a tensor of 120 MiB sits in a block of 300, which max_non_split_rounding_mb allows",
-		room: 350 * mib, conf: "max_split_size_mb:40,max_non_split_rounding_mb:200", request: asks(100*mib, 0), early: true,
+		name:      "oversize slack",
+		why:       "a tensor of 120 MiB sits in a block of 300, which max_non_split_rounding_mb allows",
+		available: 350 * mib, conf: "max_split_size_mb:40,max_non_split_rounding_mb:200", request: asks(100*mib, 0), early: true,
 		setup: func(s *scenario.Scenario) {
 			used(s, 300*mib, 0)
 			held(s, 1, 120*mib)

@@ -102,7 +102,7 @@ func TestSeveral(t *testing.T) {
 		for _, w := range ways[:4] {
 			t.Run(l.name+", "+w.name, func(t *testing.T) {
 				run := func(room uint64, conf string, w way) (served bool, r *explain.Report) {
-					c := (&story{room: room, conf: conf}).config(w)
+					c := (&story{available: room, conf: conf}).config(w)
 					c.KeepGoing = true
 					tr, err := scenario.Run(c, func(s *scenario.Scenario) { served = l.program(s) })
 					if err != nil {
@@ -113,7 +113,7 @@ func TestSeveral(t *testing.T) {
 					}
 					in := explain.Input{}
 					if w.input != nil {
-						w.input(&story{room: room}, &in)
+						w.input(&story{available: room}, &in)
 					}
 					return served, explained(t, tr, in)
 				}

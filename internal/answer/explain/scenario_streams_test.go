@@ -35,9 +35,9 @@ func TestPending(t *testing.T) {
 	var list []story
 	for _, size := range []uint64{60, 65, 70} {
 		list = append(list, story{
-			name: fmt.Sprintf("%d MiB pending", size),
-			why:  "the block was freed and would have served the request, had the other stream been done with it",
-			room: 130 * mib, request: asks(60*mib, 0), early: true,
+			name:      fmt.Sprintf("%d MiB pending", size),
+			why:       "the block was freed and would have served the request, had the other stream been done with it",
+			available: 130 * mib, request: asks(60*mib, 0), early: true,
 			setup: func(s *scenario.Scenario) {
 				split(s, 100, size, 0)
 				later(s, "front")
@@ -50,9 +50,9 @@ func TestPending(t *testing.T) {
 		})
 	}
 	list = append(list, story{
-		name: "two that merge",
-		why:  "two neighbours wait, each too small; together they would have served the request",
-		room: 130 * mib, request: asks(60*mib, 0), early: true,
+		name:      "two that merge",
+		why:       "two neighbours wait, each too small; together they would have served the request",
+		available: 130 * mib, request: asks(60*mib, 0), early: true,
 		setup: func(s *scenario.Scenario) {
 			split(s, 100, 70, 0)
 			s.Free("front")
@@ -65,9 +65,9 @@ func TestPending(t *testing.T) {
 			free: 70 * mib, usable: 70 * mib, largest: 70 * mib, pending: 70 * mib, served: 120 * mib, passes: 160 * mib, empties: true,
 		},
 	}, story{
-		name: "not enough",
-		why:  "what waits for another stream is smaller than the request: it would have failed just the same",
-		room: 130 * mib, request: asks(60*mib, 0), early: true,
+		name:      "not enough",
+		why:       "what waits for another stream is smaller than the request: it would have failed just the same",
+		available: 130 * mib, request: asks(60*mib, 0), early: true,
 		setup: func(s *scenario.Scenario) {
 			split(s, 100, 50, 0)
 			later(s, "front")
@@ -78,9 +78,9 @@ func TestPending(t *testing.T) {
 			pinned: []pinned{{100 * mib, 50 * mib, []string{"50.00 MiB 1 train.py:12 forward"}}},
 		},
 	}, story{
-		name: "done in time",
-		why:  "the other stream was done, so nothing waited: a piece of 50 MiB is too small",
-		room: 130 * mib, request: asks(60*mib, 0),
+		name:      "done in time",
+		why:       "the other stream was done, so nothing waited: a piece of 50 MiB is too small",
+		available: 130 * mib, request: asks(60*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			split(s, 100, 50, 0)
 			s.RecordStream("front", 7)
@@ -97,8 +97,8 @@ func TestPending(t *testing.T) {
 	check(t, list)
 }
 
-// roundsKeep is the cure to free what every round of a loop keeps, from the
-// number of rounds on that makes it a leak.
+// roundsKeep returns the cure to free what every round of a loop keeps, from
+// the number of rounds on that makes it a leak.
 func roundsKeep(n, bytes uint64) []cure {
 	if n < 4 {
 		return nil
@@ -120,9 +120,9 @@ func TestStreams(t *testing.T) {
 	for _, stream := range []uint64{7, 0x55d0c0ffee00} {
 		for _, size := range []uint64{60, 80} {
 			list = append(list, story{
-				name: fmt.Sprintf("%d MiB on stream %#x", size, stream),
-				why:  "the free piece is large enough, but belongs to another stream",
-				room: 130 * mib, request: asks(60*mib, 0),
+				name:      fmt.Sprintf("%d MiB on stream %#x", size, stream),
+				why:       "the free piece is large enough, but belongs to another stream",
+				available: 130 * mib, request: asks(60*mib, 0),
 				setup: func(s *scenario.Scenario) {
 					split(s, 100, size, stream)
 					s.Free("front")
@@ -137,9 +137,9 @@ func TestStreams(t *testing.T) {
 	}
 	for n := uint64(3); n <= 5; n++ {
 		list = append(list, story{
-			name: fmt.Sprintf("one of %d streams", n),
-			why:  "every stream has a free piece of its own, and only that of the last is large enough",
-			room: n*60*mib + 30*mib, request: asks(50*mib, 0),
+			name:      fmt.Sprintf("one of %d streams", n),
+			why:       "every stream has a free piece of its own, and only that of the last is large enough",
+			available: n*60*mib + 30*mib, request: asks(50*mib, 0),
 			setup: func(s *scenario.Scenario) {
 				for i := range n {
 					stream, part := i, 30+uint64(0)
@@ -162,9 +162,9 @@ func TestStreams(t *testing.T) {
 		})
 	}
 	list = append(list, story{
-		name: "small request",
-		why:  "what is free on the other stream is of the large kind, which serves no request of 512 KiB",
-		room: 101 * mib, request: asks(mib/2, 0),
+		name:      "small request",
+		why:       "what is free on the other stream is of the large kind, which serves no request of 512 KiB",
+		available: 101 * mib, request: asks(mib/2, 0),
 		setup: func(s *scenario.Scenario) {
 			split(s, 100, 70, 7)
 			s.Free("front")
@@ -174,9 +174,9 @@ func TestStreams(t *testing.T) {
 			free: 70 * mib, streams: 70 * mib, served: 100 * mib, passes: 102 * mib,
 		},
 	}, story{
-		name: "whole segment of another stream",
-		why:  "a flush releases it, so it is not in the way; what is live and asked for is too much",
-		room: 100 * mib, request: asks(60*mib, 0),
+		name:      "whole segment of another stream",
+		why:       "a flush releases it, so it is not in the way; what is live and asked for is too much",
+		available: 100 * mib, request: asks(60*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			held(s, 1, 50*mib)
 			used(s, 40*mib, 7)
@@ -192,9 +192,9 @@ func TestStreams(t *testing.T) {
 // Where several verdicts apply, the first one is given.
 func TestOrder(t *testing.T) {
 	list := []story{{
-		name: "pools before streams",
-		why:  "70 MiB are free in a graph's pool, and 70 on another stream",
-		room: 240 * mib, request: asks(60*mib, 0),
+		name:      "pools before streams",
+		why:       "70 MiB are free in a graph's pool, and 70 on another stream",
+		available: 240 * mib, request: asks(60*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			s.Capture("g", []uint64{3}, func() { split(s, 100, 70, 3) })
 			s.Free("front")
@@ -209,9 +209,9 @@ func TestOrder(t *testing.T) {
 			free: 140 * mib, pools: 70 * mib, streams: 70 * mib, served: 200 * mib, passes: 260 * mib,
 		},
 	}, {
-		name: "pending before streams",
-		why:  "70 MiB wait for another stream, and 70 are free on a third",
-		room: 240 * mib, request: asks(60*mib, 0), early: true,
+		name:      "pending before streams",
+		why:       "70 MiB wait for another stream, and 70 are free on a third",
+		available: 240 * mib, request: asks(60*mib, 0), early: true,
 		setup: func(s *scenario.Scenario) {
 			split(s, 100, 70, 3)
 			s.Free("front")
@@ -226,9 +226,9 @@ func TestOrder(t *testing.T) {
 			free: 140 * mib, usable: 70 * mib, largest: 70 * mib, streams: 70 * mib, served: 220 * mib, passes: 260 * mib, empties: true,
 		},
 	}, {
-		name: "streams before a setting",
-		why:  "15 MiB are free on another stream; without the setting a segment of 20 would fit as well",
-		room: 130 * mib, conf: "large_segment_size_mb:100", request: asks(3*mib, 0),
+		name:      "streams before a setting",
+		why:       "15 MiB are free on another stream; without the setting a segment of 20 would fit as well",
+		available: 130 * mib, conf: "large_segment_size_mb:100", request: asks(3*mib, 0),
 		setup: func(s *scenario.Scenario) {
 			split(s, 100, 15, 7)
 			s.Free("front")

@@ -27,11 +27,11 @@ type story struct {
 	name string
 	why  string // the truth, in a sentence
 
-	room    uint64 // what there is: the limit, or what the device has
-	conf    string
-	setup   func(*scenario.Scenario)
-	request func(*scenario.Scenario) // one call of Alloc, in a pool or not
-	early   bool                     // only the older events show it: not told from mid-run
+	available uint64 // what there is: the limit, or what the device has
+	conf      string
+	setup     func(*scenario.Scenario)
+	request   func(*scenario.Scenario) // one call of Alloc, in a pool or not
+	early     bool                     // only the older events show it: not told from mid-run
 
 	truth
 }
@@ -73,7 +73,7 @@ type cure struct {
 	says  string // in the detail
 }
 
-// free is the cure to free blocks, all from one place.
+// free returns the cure to free blocks, all from one place.
 func free(bytes uint64, place string, names ...string) cure {
 	says := fmt.Sprintf("freeing these %d tensors (%s) before the call makes", len(names), units.Size(bytes))
 	if len(names) == 1 {
@@ -99,16 +99,16 @@ type way struct {
 }
 
 var ways = []way{
-	{name: "limit given", input: func(s *story, in *explain.Input) { in.Limit = s.room }, source: "given"},
+	{name: "limit given", input: func(s *story, in *explain.Input) { in.Limit = s.available }, source: "given"},
 	{name: "limit unknown", source: "inferred"},
 	{name: "limit recorded", source: "recorded", input: func(s *story, in *explain.Input) {
-		in.Side = &recorder.Facts{Devices: []recorder.Device{{LimitBytes: &s.room, LimitKnown: true}}}
+		in.Facts = &recorder.Facts{Devices: []recorder.Device{{LimitBytes: &s.available, LimitKnown: true}}}
 	}},
 	{name: "full device", device: true, source: "none"},
 	{name: "mid-run, limit unknown", midrun: true, source: "inferred"},
-	{name: "mid-run", midrun: true, source: "given", input: func(s *story, in *explain.Input) { in.Limit = s.room }},
+	{name: "mid-run", midrun: true, source: "given", input: func(s *story, in *explain.Input) { in.Limit = s.available }},
 	{name: "mid-run, full device", midrun: true, device: true, source: "none"},
-	{name: "ring", ring: true, source: "given", input: func(s *story, in *explain.Input) { in.Limit = s.room }},
+	{name: "ring", ring: true, source: "given", input: func(s *story, in *explain.Input) { in.Limit = s.available }},
 }
 
 // deviceMemory is the size of the devices.
@@ -136,11 +136,11 @@ func (s *story) run(t testing.TB, c scenario.Config, before func(*scenario.Scena
 	return tr, failed
 }
 
-// config is how a story is run.
+// config returns how a story is run.
 func (s *story) config(w way) scenario.Config {
-	c := scenario.Config{Conf: s.conf, Limit: s.room, TotalMemory: deviceMemory}
+	c := scenario.Config{Conf: s.conf, Limit: s.available, TotalMemory: deviceMemory}
 	if w.device {
-		c.Limit, c.Unusable = 0, deviceMemory-s.room
+		c.Limit, c.Unusable = 0, deviceMemory-s.available
 	}
 	return c
 }
@@ -171,7 +171,7 @@ func (s *story) tell(t *testing.T, w way) (*explain.Report, *trace.Trace) {
 // explained explains a trace.
 func explained(t testing.TB, tr *trace.Trace, in explain.Input) *explain.Report {
 	t.Helper()
-	c, err := run.New(tr, in.Side).Check(t.Context())
+	c, err := run.New(tr, in.Facts).Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func check(t *testing.T, stories []story) {
 	for i := range stories {
 		s := &stories[i]
 		t.Run(s.name, func(t *testing.T) {
-			if s.why == "" || s.need() > s.room != (s.verdict == explain.Capacity) && s.verdict != explain.Setting {
+			if s.why == "" || s.need() > s.available != (s.verdict == explain.Capacity) && s.verdict != explain.Setting {
 				t.Errorf("a story that does not hold together: %+v", s.truth)
 			}
 			for _, w := range ways {
@@ -225,7 +225,7 @@ func (s *story) need() uint64 { return s.live + s.rounded }
 // inferred it lies between what was served and what was refused.
 func (s *story) checkVerdict(r *explain.Report, tr *trace.Trace, w way, fail func(string, ...any)) {
 	verdict, confidence := s.verdict, explain.Certain
-	low, high, even, below := s.room, s.room, cmp.Or(s.even, s.need()), cmp.Or(s.below, explain.Capacity)
+	low, high, even, below := s.available, s.available, cmp.Or(s.even, s.need()), cmp.Or(s.below, explain.Capacity)
 	if w.source == "inferred" {
 		low, high = s.served, s.reserved+s.segment-1
 		if w.midrun {
@@ -285,7 +285,7 @@ func (s *story) checkVerdict(r *explain.Report, tr *trace.Trace, w way, fail fun
 	}
 }
 
-// atFirst is what is reserved before the first event.
+// atFirst returns what is reserved before the first event.
 func atFirst(tr *trace.Trace) uint64 {
 	var bytes uint64
 	for i := range tr.Segments {
@@ -302,7 +302,7 @@ func atFirst(tr *trace.Trace) uint64 {
 	return bytes
 }
 
-// above is the verdict if the limit is not below even.
+// above returns the verdict if the limit is not below even.
 func (s *story) above() string {
 	if s.verdict == explain.Capacity {
 		return explain.Fragmentation

@@ -9,9 +9,9 @@ import (
 )
 
 // oneSetting: with one setting off the request is served.
-func (f *failing) oneSetting(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+func (f *failedRequest) oneSetting(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
 	for _, off := range switchedOff(c.Settings) {
-		served, err := f.try(ctx, c, func(m *replay.Moment) error {
+		served, err := f.servedAfter(ctx, c, func(m *replay.Paused) error {
 			m.Use(off.settings)
 			return nil
 		})
@@ -40,7 +40,8 @@ type switched struct {
 	settings settings.Settings
 }
 
-// switchedOff are the settings that differ from the defaults, each off in turn.
+// switchedOff returns the settings that differ from the defaults, each off in
+// turn.
 func switchedOff(s settings.Settings) []switched {
 	d := settings.Default()
 	var out []switched

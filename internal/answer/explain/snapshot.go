@@ -19,54 +19,54 @@ import (
 // FromSnapshot explains the failed request of a recorded run, with whatever
 // else is known about it.
 func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
-	e := &explainer{Input: in, ctx: ctx, p: in.Run.Program, t: in.Run.Trace}
-	check := whatif.NewSelfCheck(e.p)
-	e.r = &Report{
+	e := &explainer{Input: in, ctx: ctx, program: in.Run.Program, trace: in.Run.Trace}
+	check := whatif.NewSelfCheck(e.program)
+	e.report = &Report{
 		SelfCheck: &check, Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{},
 		ByLine: []LineHolder{}, ByModule: []ModuleHolder{}, ByKind: []CategoryHolder{}, Findings: []Finding{}, Fixes: []Fix{},
-		Arithmetic: []string{}, Record: []string{}, Notes: whatif.RestsOn(e.p),
+		Arithmetic: []string{}, Record: []string{}, Notes: whatif.RestsOn(e.program),
 	}
-	// Who holds the memory and what stands out is found on another core.
-	side := e.startFindings()
+	// Holders and findings are computed on another core.
+	work := e.startFindings()
 	if err := e.explain(); err != nil {
 		return nil, err
 	}
-	if err := side.join(e); err != nil {
+	if err := work.join(e); err != nil {
 		return nil, err
 	}
 	e.believed()
 	e.releasedAtStart()
-	return e.r, nil
+	return e.report, nil
 }
 
-// releasedAtStart says so if figures rest on a start from which something was
-// released.
+// releasedAtStart adds a note if figures rest on a start state from which
+// memory was released.
 func (e *explainer) releasedAtStart() {
-	start := e.p.Start.Reserved()
+	start := e.program.Start.Reserved()
 	below := func(f Fix) bool { return f.SmallestLimit != nil && *f.SmallestLimit < start }
-	given := e.r.Health != nil && e.r.Health.Survives != nil && e.Limit < start
-	if !given && !slices.ContainsFunc(e.r.Fixes, below) {
+	given := e.report.Health != nil && e.report.Health.Survives != nil && e.Limit < start
+	if !given && !slices.ContainsFunc(e.report.Fixes, below) {
 		return
 	}
-	if n, err := e.p.StartCache(); err == nil && n > 0 {
-		e.r.Notes = append(e.r.Notes, whatif.ReleasedAtStart(e.p, n))
+	if n, err := e.program.StartCache(); err == nil && n > 0 {
+		e.report.Notes = append(e.report.Notes, whatif.ReleasedAtStart(e.program, n))
 	}
 }
 
-// explainer is one explanation in the making.
+// explainer builds one explanation.
 type explainer struct {
 	Input
-	ctx context.Context
-	p   *replay.Program
-	t   *trace.Trace
-	r   *Report
+	ctx     context.Context
+	program *replay.Program
+	trace   *trace.Trace
+	report  *Report
 
 	event int // of the failed request; -1 if none
 	// stateOnly: the state is that of the file's segments, the events were not
 	// replayed.
 	stateOnly bool
 	limits    limitRange
-	f         *failing
+	failed    *failedRequest
 	least     uint64 // see needAtLeast
 }
 
@@ -79,24 +79,24 @@ type limitRange struct {
 func (e *explainer) explain() error {
 	var given *replay.Call
 	e.otherDevice()
-	e.event = lastOOM(e.t)
+	e.event = lastOOM(e.trace)
 	if e.event < 0 {
 		if given = e.fromMessage(); given == nil {
 			return e.healthy()
 		}
 		// A file with events is taken to end at the failure unless the numbers
 		// say otherwise.
-		if same, known := input.SameMoment(e.t, e.Message); known && !same {
+		if same, known := input.SameMoment(e.trace, e.Message); known && !same {
 			return e.byText()
 		}
-		e.event = e.t.Events.Len()
+		e.event = e.trace.Events.Len()
 	}
 	e.findLimit()
-	f, err := e.look(given)
+	f, err := e.findFailed(given)
 	if err != nil {
 		return err
 	}
-	e.f = f
+	e.failed = f
 	e.fullDevice()
 	e.device()
 	e.failure(given != nil)
@@ -111,49 +111,49 @@ func (e *explainer) explain() error {
 	return e.fixes()
 }
 
-// look replays up to the failure. If the events do not replay to the end, but
-// the file was written at the failure, its segments are the state there.
-func (e *explainer) look(given *replay.Call) (*failing, error) {
-	if e.r.SelfCheck.Complete || given != nil || e.t.Partial || len(e.t.Segments) == 0 || !e.endsThere() {
-		return lookAt(e.ctx, e.p, e.conditions(e.limits.high), e.event, given)
+// findFailed replays up to the failure. If the events do not replay to the end,
+// but the file was written at the failure, its segments are the state there.
+func (e *explainer) findFailed(given *replay.Call) (*failedRequest, error) {
+	if e.report.SelfCheck.Complete || given != nil || e.trace.Partial || len(e.trace.Segments) == 0 || !e.endsThere() {
+		return newFailedRequest(e.ctx, e.program, e.conditions(e.limits.high), e.event, given)
 	}
-	at := *e.t
+	at := *e.trace
 	at.Events = trace.Events{}
-	state, err := run.New(&at, e.Side).Program(e.ctx)
+	state, err := run.New(&at, e.Facts).Program(e.ctx)
 	if err != nil {
 		return nil, err
 	}
-	oom := e.t.Events.At(e.event)
+	oom := e.trace.Events.At(e.event)
 	call := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: oom.Size, Stream: oom.Stream, Event: e.event}
 	if e.limits.source == whatif.Inferred {
 		e.setLimit(limitRange{source: whatif.None}) // from a replay that went astray
 	}
-	f, err := lookAt(e.ctx, state, e.conditions(e.limits.high), 0, call)
+	f, err := newFailedRequest(e.ctx, state, e.conditions(e.limits.high), 0, call)
 	if err != nil {
 		return nil, err
 	}
 	var reserved uint64
-	for i := range e.t.Segments {
-		reserved += e.t.Segments[i].TotalSize
+	for i := range e.trace.Segments {
+		reserved += e.trace.Segments[i].TotalSize
 	}
 	if oom.Addr >= f.segment && e.limits.high == 0 {
 		// The device had room, so a limit refused: one between what is reserved
 		// and what would have been.
 		e.setLimit(limitRange{reserved, reserved + f.segment - 1, whatif.Inferred})
-		f.c.Limit = e.limits.high
+		f.conditions.Limit = e.limits.high
 	}
 	f.deviceFree = &oom.Addr
 	f.device = oom.Addr + reserved
 	f.deviceBefore = f.device
-	e.r.Notes = append(e.r.Notes, "the events do not replay to the end: the state at the failure is that of the file's segments")
+	e.report.Notes = append(e.report.Notes, "the events do not replay to the end: the state at the failure is that of the file's segments")
 	e.stateOnly = true
 	return f, f.again(e.ctx)
 }
 
 // otherDevice drops a message that is about another device.
 func (e *explainer) otherDevice() {
-	if m := e.Message; m != nil && m.Device >= 0 && m.Device != e.t.Device {
-		e.r.Notes = append(e.r.Notes, fmt.Sprintf("the message is about device %d and is not used: the file is about device %d", m.Device, e.t.Device))
+	if m := e.Message; m != nil && m.Device >= 0 && m.Device != e.trace.Device {
+		e.report.Notes = append(e.report.Notes, fmt.Sprintf("the message is about device %d and is not used: the file is about device %d", m.Device, e.trace.Device))
 		e.Message = nil
 	}
 }
@@ -161,11 +161,11 @@ func (e *explainer) otherDevice() {
 // byText takes the verdict from the message alone: the file is of another
 // moment.
 func (e *explainer) byText() error {
-	text, err := FromText(Input{Message: e.Message, Stats: e.Stats, Side: e.Side, Limit: e.Limit, Believed: e.Believed})
+	text, err := FromText(Input{Message: e.Message, Stats: e.Stats, Facts: e.Facts, Limit: e.Limit, Believed: e.Believed})
 	if err != nil {
 		return err
 	}
-	r := e.r
+	r := e.report
 	r.Verdict, r.Summary, r.Confidence, r.Alternatives, r.BreakEven = text.Verdict, text.Summary, text.Confidence, text.Alternatives, text.BreakEven
 	r.UnderCap, r.Limit, r.Evidence, r.Fixes, r.Arithmetic = text.UnderCap, text.Limit, text.Evidence, text.Fixes, text.Arithmetic
 	r.Notes = append(r.Notes, "no request fails in the file, and at its end something else is allocated than the message says: the verdict rests on the message alone, who holds the memory on the file")
@@ -173,23 +173,23 @@ func (e *explainer) byText() error {
 	return nil
 }
 
-// setLimit says what the limit is taken for.
+// setLimit sets the limit that the explanation uses.
 func (e *explainer) setLimit(l limitRange) {
 	e.limits = l
-	e.r.Limit = Limit{Source: l.source}
+	e.report.Limit = Limit{Source: l.source}
 	if l.high > 0 {
-		e.r.Limit.Min, e.r.Limit.Max = &l.low, &l.high
+		e.report.Limit.Min, e.report.Limit.Max = &l.low, &l.high
 	}
 }
 
-// conditions are those of the recorded run under a limit.
+// conditions returns the conditions of the recorded run under a limit.
 func (e *explainer) conditions(limit uint64) replay.Conditions {
-	s := e.p.Settings
+	s := e.program.Settings
 	s.PerProcessMemoryFraction = 1 // the limit stands for it
 	return replay.Conditions{Settings: s, Limit: limit}
 }
 
-// lastOOM is the last failed request of a trace, or -1.
+// lastOOM returns the last failed request of a trace, or -1.
 func lastOOM(t *trace.Trace) int {
 	for i := t.Events.Len() - 1; i >= 0; i-- {
 		if t.Events.Action.At(i) == alloc.ActionOOM {
@@ -199,22 +199,22 @@ func lastOOM(t *trace.Trace) int {
 	return -1
 }
 
-// fromMessage is the request that a message tells of, for a file without a
+// fromMessage returns the request that a message is about, for a file without a
 // failed request. The message gives the segment, not the tensor.
 func (e *explainer) fromMessage() *replay.Call {
 	m := e.Message
-	if m == nil || m.TriedBytes == nil || m.Backend != message.Native || m.Device >= 0 && m.Device != e.t.Device {
+	if m == nil || m.TriedBytes == nil || m.Backend != message.Native || m.Device >= 0 && m.Device != e.trace.Device {
 		return nil
 	}
-	rules := alloc.RulesOf(e.p.Settings)
+	rules := alloc.RulesOf(e.program.Settings)
 	_, most := rules.Requests(whole(m.TriedBytes, m.Backend).Low)
 	c := &replay.Call{Kind: replay.CallTry, Tensor: -1, Size: most}
-	if n := e.t.Events.Len(); n > 0 {
-		c.Stream = e.t.Events.At(n - 1).Stream
-	} else if len(e.t.Segments) > 0 {
-		c.Stream = e.t.Segments[0].Stream
+	if n := e.trace.Events.Len(); n > 0 {
+		c.Stream = e.trace.Events.At(n - 1).Stream
+	} else if len(e.trace.Segments) > 0 {
+		c.Stream = e.trace.Segments[0].Stream
 	}
-	e.r.Notes = append(e.r.Notes, fmt.Sprintf("no request fails in the file: the one of the message, %s, is tried in the state at its end, on stream %d",
+	e.report.Notes = append(e.report.Notes, fmt.Sprintf("no request fails in the file: the one of the message, %s, is tried in the state at its end, on stream %d",
 		units.Size(c.Size), c.Stream))
 	return c
 }
@@ -238,7 +238,7 @@ func (e *explainer) findLimit() {
 	}
 	if e.Limit > 0 {
 		if refuted := e.refutes(b); refuted != "" {
-			e.r.Notes = append(e.r.Notes, fmt.Sprintf("the limit given, %s, is not used: %s", units.Size(e.Limit), refuted))
+			e.report.Notes = append(e.report.Notes, fmt.Sprintf("the limit given, %s, is not used: %s", units.Size(e.Limit), refuted))
 		} else {
 			l = limitRange{e.Limit, e.Limit, whatif.Given}
 		}
@@ -246,9 +246,9 @@ func (e *explainer) findLimit() {
 	e.setLimit(l)
 }
 
-// refutes says why the limit that was given cannot have been; empty if it can.
+// refutes returns why the given limit is impossible, or "".
 func (e *explainer) refutes(shown whatif.Limit) string {
-	if !e.r.SelfCheck.Complete || shown.Min == nil {
+	if !e.report.SelfCheck.Complete || shown.Min == nil {
 		return ""
 	}
 	least := max(*shown.Min, e.atFirst())
@@ -261,105 +261,105 @@ func (e *explainer) refutes(shown whatif.Limit) string {
 	return ""
 }
 
-// atFirst is a bound from below on the limit, by what was reserved before the
-// first event. A mapping may exceed the limit by less than a granule, as the
-// limit is compared with the segment (spec 14 item 13).
+// atFirst returns a lower bound of the limit: what was reserved before the first
+// event. A mapping may exceed the limit by less than a granule, as
+// the limit is compared with the segment (spec 14 item 13).
 func (e *explainer) atFirst() uint64 {
-	bytes := e.p.Start.Reserved()
-	if e.p.Settings.ExpandableSegments {
-		rules := alloc.RulesOf(e.p.Settings)
+	bytes := e.program.Start.Reserved()
+	if e.program.Settings.ExpandableSegments {
+		rules := alloc.RulesOf(e.program.Settings)
 		bytes -= min(bytes, rules.Granule(true))
 	}
 	return max(bytes, 1)
 }
 
-// fullDevice forgets a limit that was inferred if the device itself had no room
-// for the request: what it refused looks as if a limit had.
+// fullDevice drops an inferred limit if the device itself had no room for the
+// request: a refusal by the device looks like one by a limit.
 func (e *explainer) fullDevice() {
-	if e.limits.source == whatif.Inferred && e.f.deviceFree != nil && *e.f.deviceFree < e.f.segment {
+	if e.limits.source == whatif.Inferred && e.failed.deviceFree != nil && *e.failed.deviceFree < e.failed.segment {
 		e.limits = limitRange{source: whatif.None}
-		e.r.Limit = Limit{Source: whatif.None}
-		e.f.c.Limit = 0
+		e.report.Limit = Limit{Source: whatif.None}
+		e.failed.conditions.Limit = 0
 	}
 }
 
 // device adds what is known of the device beside the snapshot.
 func (e *explainer) device() {
 	if m := e.Message; m != nil {
-		if e.f.deviceFree == nil && m.FreeBytes != nil {
-			e.f.deviceFree = &m.FreeBytes.High
+		if e.failed.deviceFree == nil && m.FreeBytes != nil {
+			e.failed.deviceFree = &m.FreeBytes.High
 		}
 		if m.TotalBytes != nil {
-			e.f.deviceTotal = &m.TotalBytes.High
+			e.failed.deviceTotal = &m.TotalBytes.High
 		}
 	}
-	if e.Side == nil {
+	if e.Facts == nil {
 		return
 	}
-	if d := e.Side.DeviceFacts(e.t.Device); d != nil && d.TotalBytes != nil {
-		e.f.deviceTotal = d.TotalBytes
+	if d := e.Facts.DeviceFacts(e.trace.Device); d != nil && d.TotalBytes != nil {
+		e.failed.deviceTotal = d.TotalBytes
 	}
 }
 
 // failure describes the request.
 func (e *explainer) failure(fromMessage bool) {
-	f := &Failure{Stream: e.f.call.Stream}
-	for i := range e.t.Events.Len() {
-		if e.t.Events.Action.At(i) == alloc.ActionOOM {
+	f := &Failure{Stream: e.failed.call.Stream}
+	for i := range e.trace.Events.Len() {
+		if e.trace.Events.Action.At(i) == alloc.ActionOOM {
 			f.OOMs++
 		}
 	}
-	if e.f.call.Pool != (alloc.PoolID{}) {
-		f.Pool = &[2]uint64{e.f.call.Pool.First, e.f.call.Pool.Second}
+	if e.failed.call.Pool != (alloc.PoolID{}) {
+		f.Pool = &[2]uint64{e.failed.call.Pool.First, e.failed.call.Pool.Second}
 	}
 	if !fromMessage {
 		f.Moment = e.Run.Moments.Event(e.event)
-		stack := e.t.Events.Stack.At(e.event)
-		f.Frames = timeline.Frames(e.t, stack)
-		f.Site, _ = timeline.SiteOf(e.t, stack)
-		for i := e.event + 1; i < e.t.Events.Len() && !f.Caught; i++ {
-			f.Caught = e.t.Events.Action.At(i) == alloc.ActionAlloc
+		stack := e.trace.Events.Stack.At(e.event)
+		f.Frames = timeline.Frames(e.trace, stack)
+		f.Site, _ = timeline.SiteOf(e.trace, stack)
+		for i := e.event + 1; i < e.trace.Events.Len() && !f.Caught; i++ {
+			f.Caught = e.trace.Events.Action.At(i) == alloc.ActionAlloc
 		}
 	}
 	if f.OOMs > 1 {
-		e.r.Notes = append(e.r.Notes, fmt.Sprintf("%s requests fail in the file; the last one is explained", units.Count(int64(f.OOMs))))
+		e.report.Notes = append(e.report.Notes, fmt.Sprintf("%s requests fail in the file; the last one is explained", units.Count(int64(f.OOMs))))
 	}
 	if f.Caught {
-		e.r.Notes = append(e.r.Notes, "the program went on after this failure: something caught it")
+		e.report.Notes = append(e.report.Notes, "the program went on after this failure: something caught it")
 	}
-	e.r.Failure = f
+	e.report.Failure = f
 }
 
 // evidence fills in the numbers.
 func (e *explainer) evidence() {
-	f := e.f
-	e.r.Evidence = Evidence{
+	f := e.failed
+	e.report.Evidence = Evidence{
 		Live: &f.live, Request: &f.call.Size, Rounded: &f.rounded, Segment: &f.segment,
 		Free: &f.free.all, LargestFree: &f.free.largest, FreeUsable: &f.free.usable, LargestUsable: &f.free.largestUsable,
 		FreeStreams: &f.free.onStreams, FreePools: &f.free.inPools, Pending: &f.pending, Reserved: &f.reserved,
 		DeviceFree: f.deviceFree, DeviceTotal: f.deviceTotal,
 	}
 	if f.deviceFree != nil {
-		e.r.UnderCap = *f.deviceFree >= f.segment
+		e.report.UnderCap = *f.deviceFree >= f.segment
 		if f.deviceTotal != nil && *f.deviceTotal >= f.reserved+*f.deviceFree {
 			outside := *f.deviceTotal - f.reserved - *f.deviceFree
-			e.r.Evidence.Outside = &outside
+			e.report.Evidence.External = &outside
 		}
 	} else {
-		e.r.UnderCap = e.limits.high > 0
+		e.report.UnderCap = e.limits.high > 0
 	}
-	if there, known := f.roomUnder(e.limits.high); known {
-		e.r.Evidence.Available = &there.bytes
+	if there, known := f.availableUnder(e.limits.high); known {
+		e.report.Evidence.Available = &there.bytes
 		if need := f.live + f.rounded; need > there.bytes {
 			gap := need - there.bytes
-			e.r.Evidence.Gap = &gap
+			e.report.Evidence.Gap = &gap
 		}
 	}
 }
 
-// verdict decides, at both ends of what the limit may be.
+// verdict decides, at both ends of the limit's range.
 func (e *explainer) verdict() error {
-	f, r := e.f, e.r
+	f, r := e.failed, e.report
 	var v, why string
 	if f.reproduced {
 		var err error
@@ -368,7 +368,7 @@ func (e *explainer) verdict() error {
 		}
 	}
 	r.Verdict, r.Confidence = v, Certain
-	if !r.SelfCheck.Complete && !e.stateOnly || e.event == e.t.Events.Len() {
+	if !r.SelfCheck.Complete && !e.stateOnly || e.event == e.trace.Events.Len() {
 		r.Confidence = Likely
 	}
 	if !f.reproduced {
@@ -377,7 +377,7 @@ func (e *explainer) verdict() error {
 			units.Size(f.call.Size), units.Size(f.live))
 		return nil
 	}
-	if there, _ := f.roomUnder(e.limits.high); v == Outside && f.live+f.rounded <= there.bytes {
+	if there, _ := f.availableUnder(e.limits.high); v == External && f.live+f.rounded <= there.bytes {
 		// It would also fit into what others left, in one piece.
 		r.Confidence = Likely
 		r.Alternatives = append(r.Alternatives, Alternative{Fragmentation, "if what others hold cannot be had: the free memory is in pieces"})
@@ -392,7 +392,7 @@ func (e *explainer) verdict() error {
 			return err
 		}
 	}
-	if there, known := f.roomUnder(e.limits.high); v == Capacity && known && e.needAtLeast() <= there.bytes && r.Confidence == Certain {
+	if there, known := f.availableUnder(e.limits.high); v == Capacity && known && e.needAtLeast() <= there.bytes && r.Confidence == Certain {
 		// Blocks are larger than what was asked for: other settings may not pad.
 		r.Confidence = Likely
 		r.Alternatives = append(r.Alternatives, Alternative{
@@ -405,41 +405,41 @@ func (e *explainer) verdict() error {
 
 // summary says in a few sentences what happened.
 func (e *explainer) summary(verdict, why string) string {
-	f := e.f
+	f := e.failed
 	asked := fmt.Sprintf("A request for %s failed with %s live", units.Size(f.call.Size), units.Size(f.live))
 	need := f.live + f.rounded
 	together := fmt.Sprintf("%s: together %s", asked, units.Size(need))
-	room, known := f.roomUnder(e.limits.high)
-	between := room.cap && e.limits.low < e.limits.high // what the limit was is not known
+	have, known := f.availableUnder(e.limits.high)
+	between := have.cap && e.limits.low < e.limits.high // what the limit was is not known
 	there := "what the device had left"
 	switch {
 	case between:
 		there = fmt.Sprintf("a limit between %s and %s", units.Size(e.limits.low), units.Size(e.limits.high))
-		if e.r.BreakEven != nil {
-			there += fmt.Sprintf(", if it was %s or more", units.SizeUp(*e.r.BreakEven))
+		if e.report.BreakEven != nil {
+			there += fmt.Sprintf(", if it was %s or more", units.SizeUp(*e.report.BreakEven))
 		}
-	case room.cap:
-		there = "the limit of " + units.Size(room.bytes)
+	case have.cap:
+		there = "the limit of " + units.Size(have.bytes)
 	case known:
-		there = units.Size(room.bytes) + " that the device had for PyTorch"
+		there = units.Size(have.bytes) + " that the device had for PyTorch"
 	}
 	switch {
-	case verdict == Capacity && e.r.BreakEven != nil:
+	case verdict == Capacity && e.report.BreakEven != nil:
 		together += fmt.Sprintf(", which is more than a limit below %s allows; it was between %s and %s",
-			units.SizeUp(*e.r.BreakEven), units.Size(e.limits.low), units.Size(e.limits.high))
-	case !known || need <= room.bytes:
+			units.SizeUp(*e.report.BreakEven), units.Size(e.limits.low), units.Size(e.limits.high))
+	case !known || need <= have.bytes:
 	case between:
-		together += fmt.Sprintf(", and the limit was less than %s", units.Size(room.bytes+1))
+		together += fmt.Sprintf(", and the limit was less than %s", units.Size(have.bytes+1))
 	default:
-		together += fmt.Sprintf(", which is %s more than %s", units.Size(need-room.bytes), there)
+		together += fmt.Sprintf(", which is %s more than %s", units.Size(need-have.bytes), there)
 	}
 	switch verdict {
 	case Capacity:
-		if e.needAtLeast() > room.bytes {
+		if e.needAtLeast() > have.bytes {
 			return together + ". No allocator setting helps."
 		}
 		return together + "."
-	case Outside:
+	case External:
 		return fmt.Sprintf("%s. It would fit on this device of %s, but %s of it belong to others: contexts, NCCL, libraries or other processes.",
 			asked, units.Size(*f.deviceTotal), units.Size(*f.deviceTotal-min(*f.deviceTotal, f.device)))
 	case Fragmentation:
@@ -448,12 +448,12 @@ func (e *explainer) summary(verdict, why string) string {
 		switch {
 		case between:
 			text += fmt.Sprintf(", and less than the %s of a new segment are left", units.Size(f.segment))
-		case known && room.bytes >= f.reserved:
-			text += fmt.Sprintf(", and %s are left for a new segment of %s", units.Size(room.bytes-f.reserved), units.Size(f.segment))
+		case known && have.bytes >= f.reserved:
+			text += fmt.Sprintf(", and %s are left for a new segment of %s", units.Size(have.bytes-f.reserved), units.Size(f.segment))
 		}
 		return text + "."
 	}
-	if known && need > room.bytes {
+	if known && need > have.bytes {
 		return fmt.Sprintf("%s; but blocks are larger than what was asked for: %s.", together, why)
 	}
 	return fmt.Sprintf("%s, which fit into %s: %s.", asked, there, why)

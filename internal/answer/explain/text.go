@@ -23,7 +23,7 @@ func FromText(in Input) (*Report, error) {
 	if in.Message == nil && in.Stats == nil {
 		return nil, errors.New("nothing to explain: neither a message nor a dump of memory_stats() is given")
 	}
-	a := &account{Input: in, r: newReport()}
+	a := &textEvidence{Input: in, report: newReport()}
 	a.collect()
 	switch {
 	case in.Message == nil && !a.knowsFailure():
@@ -40,13 +40,13 @@ func FromText(in Input) (*Report, error) {
 	a.dumpLines()
 	a.advice()
 	a.record()
-	return a.r, nil
+	return a.report, nil
 }
 
 // apple is the platform whose allocator is not PyTorch's caching one.
 const apple = "MPS"
 
-// newReport is a report in which every list is there.
+// newReport returns a report in which every list is there.
 func newReport() *Report {
 	return &Report{
 		Alternatives: []Alternative{}, Pinners: []Segment{}, Holders: []Holder{}, AtPeak: []Holder{}, ByLine: []LineHolder{},
@@ -55,10 +55,11 @@ func newReport() *Report {
 	}
 }
 
-// account is what the texts tell of the moment of the failure. Nil is unknown.
-type account struct {
+// textEvidence is what the texts say about the moment of the failure. Nil is
+// unknown.
+type textEvidence struct {
 	Input
-	r *Report
+	report *Report
 
 	segment *units.Range // asked of the driver
 	request *units.Range // rounded: what it takes of a segment
@@ -82,21 +83,21 @@ func exactly(n uint64) *units.Range {
 	return &r
 }
 
-func (a *account) note(format string, args ...any) {
-	a.r.Notes = append(a.r.Notes, fmt.Sprintf(format, args...))
+func (a *textEvidence) note(format string, args ...any) {
+	a.report.Notes = append(a.report.Notes, fmt.Sprintf(format, args...))
 }
 
-func (a *account) line(format string, args ...any) {
-	a.r.Arithmetic = append(a.r.Arithmetic, fmt.Sprintf(format, args...))
+func (a *textEvidence) line(format string, args ...any) {
+	a.report.Arithmetic = append(a.report.Arithmetic, fmt.Sprintf(format, args...))
 }
 
 // alternative adds a verdict that is left open, and what would make it right.
-func (a *account) alternative(verdict, format string, args ...any) {
-	a.r.Alternatives = append(a.r.Alternatives, Alternative{verdict, "if " + fmt.Sprintf(format, args...)})
+func (a *textEvidence) alternative(verdict, format string, args ...any) {
+	a.report.Alternatives = append(a.report.Alternatives, Alternative{verdict, "if " + fmt.Sprintf(format, args...)})
 }
 
-// collect joins what the texts tell.
-func (a *account) collect() {
+// collect joins what the texts say.
+func (a *textEvidence) collect() {
 	a.believed()
 	if o := a.Message; o != nil {
 		a.segment, a.total, a.free, a.limit = whole(o.TriedBytes, o.Backend), o.TotalBytes, o.FreeBytes, o.LimitBytes
@@ -119,7 +120,7 @@ func (a *account) collect() {
 			a.pending = &p
 		}
 	}
-	a.fromSide()
+	a.fromFacts()
 	a.fromDump()
 	a.contradictions()
 	if a.segment != nil && a.request == nil {
@@ -130,9 +131,9 @@ func (a *account) collect() {
 }
 
 // believed reads the settings that the user, or the recorder, believes in.
-func (a *account) believed() {
-	if a.Believed == nil && a.Side != nil {
-		if text, ok := a.Side.Conf(); ok {
+func (a *textEvidence) believed() {
+	if a.Believed == nil && a.Facts != nil {
+		if text, ok := a.Facts.Conf(); ok {
 			a.Believed = &text
 		}
 	}
@@ -155,7 +156,7 @@ func confName(conf string) string {
 	return fmt.Sprintf("the settings %q", conf)
 }
 
-// printsPools tells whether a message would name free memory in private pools
+// printsPools reports whether a message would name free memory in private pools
 // if there was some: from 2.4 on.
 func printsPools(o *message.OOM) bool {
 	first, _ := releases(o.Version)
@@ -182,8 +183,8 @@ func releases(version string) (first, last int) {
 	return first, last
 }
 
-// whole is the size of a segment, which is a multiple of a unit: if the printed
-// text leaves only one, it is that.
+// whole returns the size of a segment, which is a multiple of a unit: if the
+// printed text leaves only one, it is that.
 func whole(r *units.Range, backend string) *units.Range {
 	if r == nil || backend != message.Native {
 		return r
@@ -196,9 +197,9 @@ func whole(r *units.Range, backend string) *units.Range {
 	return r
 }
 
-// requestOf is what a request can have been that asked the driver for a segment
-// (spec 1.3).
-func (a *account) requestOf(segment units.Range) *units.Range {
+// requestOf returns what a request can have been that asked the driver for a
+// segment (spec 1.3).
+func (a *textEvidence) requestOf(segment units.Range) *units.Range {
 	if a.Message != nil && (a.Message.Backend != message.Native || a.Message.Platform == apple) {
 		return &segment // they print the request itself
 	}
@@ -219,9 +220,9 @@ func (a *account) requestOf(segment units.Range) *units.Range {
 	return &r
 }
 
-// fromSide takes what a recorder wrote down, which is exact.
-func (a *account) fromSide() {
-	s := a.Side
+// fromFacts takes what a recorder wrote down, which is exact.
+func (a *textEvidence) fromFacts() {
+	s := a.Facts
 	if s == nil || s.Reason != recorder.OOM || s.SegmentBytes == nil || a.segment != nil && !a.segment.Contains(*s.SegmentBytes) {
 		return
 	}
@@ -240,11 +241,11 @@ func (a *account) fromSide() {
 	}
 }
 
-// knowsFailure tells whether the request that failed is known at all.
-func (a *account) knowsFailure() bool { return a.Message != nil || a.segment != nil }
+// knowsFailure reports whether the request that failed is known at all.
+func (a *textEvidence) knowsFailure() bool { return a.Message != nil || a.segment != nil }
 
 // contradictions drops numbers that cannot be true together.
-func (a *account) contradictions() {
+func (a *textEvidence) contradictions() {
 	if a.live != nil && a.reserved != nil && a.reserved.High < a.live.Low {
 		a.note("the numbers contradict each other: %s reserved cannot hold %s allocated; the reserved bytes are left out",
 			units.Size(a.reserved.Mid), units.Size(a.live.Mid))
@@ -264,14 +265,14 @@ func (a *account) contradictions() {
 
 // findLimit takes the limit that was given, else the recorded one, else that of
 // the message.
-func (a *account) findLimit() {
+func (a *textEvidence) findLimit() {
 	source := whatif.None
 	if a.limit != nil {
 		source = "message"
 	}
 	said := a.limit
-	if a.Side != nil && a.Side.Device != nil {
-		if n := whatif.RecordedLimit(a.Side, *a.Side.Device); n != nil {
+	if a.Facts != nil && a.Facts.Device != nil {
+		if n := whatif.RecordedLimit(a.Facts, *a.Facts.Device); n != nil {
 			a.limit, source = exactly(*n), whatif.Recorded
 		}
 	}
@@ -281,32 +282,32 @@ func (a *account) findLimit() {
 	if said != nil && a.limit.Exact() && !said.Contains(a.limit.Low) {
 		a.note("the limit of %s does not agree with the message, which says %s", units.Size(a.limit.Mid), units.Size(said.Mid))
 	}
-	a.r.Limit.Source = source
+	a.report.Limit.Source = source
 	if a.limit != nil {
-		a.r.Limit.Min, a.r.Limit.Max = &a.limit.Low, &a.limit.High
+		a.report.Limit.Min, a.report.Limit.Max = &a.limit.Low, &a.limit.High
 	}
 }
 
 // evidence fills in the numbers, each the middle of its range.
-func (a *account) evidence() {
+func (a *textEvidence) evidence() {
 	mid := func(r *units.Range) *uint64 {
 		if r == nil {
 			return nil
 		}
 		return &r.Mid
 	}
-	e := &a.r.Evidence
+	e := &a.report.Evidence
 	*e = Evidence{
 		Live: mid(a.live), Segment: mid(a.segment), FreePools: mid(a.pools), Pending: mid(a.pending), Reserved: mid(a.reserved),
-		DeviceFree: mid(a.free), DeviceTotal: mid(a.total), Outside: mid(a.outside()), Free: mid(a.cached()),
+		DeviceFree: mid(a.free), DeviceTotal: mid(a.total), External: mid(a.external()), Free: mid(a.cached()),
 	}
 	if a.request != nil && a.request.Exact() {
 		e.Rounded = mid(a.request)
 	}
 }
 
-// cached is the memory that is reserved and in no tensor.
-func (a *account) cached() *units.Range {
+// cached returns the memory that is reserved and in no tensor.
+func (a *textEvidence) cached() *units.Range {
 	if a.unused == nil {
 		return nil
 	}
@@ -317,9 +318,10 @@ func (a *account) cached() *units.Range {
 	return &sum
 }
 
-// outside is what the device holds that PyTorch does not own; nil if unknown,
-// and if the driver lends memory of the host, so that the sum says nothing.
-func (a *account) outside() *units.Range {
+// external returns what the device holds that PyTorch does not own; nil if
+// unknown, and if the driver lends memory of the host, so that the sum says
+// nothing.
+func (a *textEvidence) external() *units.Range {
 	if a.total == nil || a.free == nil || a.reserved == nil {
 		return nil
 	}
@@ -333,7 +335,7 @@ func (a *account) outside() *units.Range {
 
 // available is what there is for PyTorch, and whether the limit decides that;
 // nil if it is not known.
-func (a *account) available() (there *units.Range, capped bool) {
+func (a *textEvidence) available() (there *units.Range, capped bool) {
 	if a.reserved != nil && a.free != nil {
 		r := a.reserved.Add(*a.free)
 		there = &r
@@ -347,16 +349,16 @@ func (a *account) available() (there *units.Range, capped bool) {
 	return there, false
 }
 
-// least is the range of the smaller of two numbers.
+// least returns the range of the smaller of two numbers.
 func least(x, y units.Range) units.Range {
 	return units.Range{Low: min(x.Low, y.Low), Mid: min(x.Mid, y.Mid), High: min(x.High, y.High)}
 }
 
-// surelyMore tells whether x is more than y, whatever they are.
+// surelyMore reports whether x is more than y, whatever they are.
 func surelyMore(x, y units.Range) bool { return x.Low > y.High }
 
-// surelyFits tells whether x is at most y, whatever they are.
+// surelyFits reports whether x is at most y, whatever they are.
 func surelyFits(x, y units.Range) bool { return x.High <= y.Low }
 
-// unbounded tells a size that is only known to be absurd.
+// unbounded reports whether all that is known of a size is that it is absurd.
 func unbounded(r *units.Range) bool { return r != nil && r.High == math.MaxUint64 }

@@ -16,16 +16,18 @@ import (
 // away with other settings. So what blocks take never proves that no setting
 // helps: only what tensors asked for does, which memory_stats() counts.
 
-// leastRequest is the least that the request can take under other settings.
-func (a *account) leastRequest() uint64 {
+// leastRequest returns the least that the request can take under other
+// settings.
+func (a *textEvidence) leastRequest() uint64 {
 	if o := a.Message; o != nil && (o.Backend != message.Native || o.Platform == apple) {
 		return a.request.Low // they do not round
 	}
 	return alloc.LeastRounded(a.request.Low)
 }
 
-// leastLive is the least that the live tensors asked for, 0 if that is not known.
-func (a *account) leastLive() uint64 {
+// leastLive returns the least that the live tensors asked for, 0 if that is not
+// known.
+func (a *textEvidence) leastLive() uint64 {
 	requested := a.value("requested_bytes.all.current")
 	if !a.sameMoment || requested == nil || a.pending == nil {
 		return 0
@@ -33,14 +35,14 @@ func (a *account) leastLive() uint64 {
 	return requested.Low - min(requested.Low, a.pending.High) // it counts what is pending, too
 }
 
-// proved tells whether the request fails whatever the settings are.
-func (a *account) proved(there units.Range) bool {
+// proved reports whether the request fails whatever the settings are.
+func (a *textEvidence) proved(there units.Range) bool {
 	return units.Exactly(a.leastLive()).Add(units.Exactly(a.leastRequest())).Low > there.High
 }
 
 // settingsHelp says whether settings can close the gap, and how sure it is that
 // none does.
-func (a *account) settingsHelp(gap, there units.Range) (confidence, said string) {
+func (a *textEvidence) settingsHelp(gap, there units.Range) (confidence, said string) {
 	if a.proved(there) {
 		return Certain, "No allocator setting helps"
 	}
@@ -57,7 +59,7 @@ func (a *account) settingsHelp(gap, there units.Range) (confidence, said string)
 }
 
 // paddedBy names what may make blocks larger than their tensors.
-func (a *account) paddedBy() []string {
+func (a *textEvidence) paddedBy() []string {
 	rests := fmt.Sprintf("rests that are not split off blocks (up to %s each, more with max_split_size_mb; expandable_segments:True splits them off)",
 		units.Whole(alloc.UnsplitMax))
 	if a.settings == nil {

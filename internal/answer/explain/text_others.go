@@ -8,9 +8,9 @@ import (
 
 // async is for the backend cudaMallocAsync: the driver caches, and PyTorch
 // does not know how much.
-func (a *account) async() {
+func (a *textEvidence) async() {
 	if a.segment != nil {
-		a.r.Evidence.Request, a.r.Evidence.Segment = &a.segment.Mid, nil
+		a.report.Evidence.Request, a.report.Evidence.Segment = &a.segment.Mid, nil
 	}
 	const who = "This is the backend cudaMallocAsync: the driver keeps the cache, and the message does not say how large it is"
 	if a.live == nil || a.segment == nil {
@@ -22,17 +22,17 @@ func (a *account) async() {
 	case a.limit != nil && surelyMore(need, *a.limit):
 		gap := need.Sub(*a.limit)
 		a.needLine(a.segment.Mid, "", fmt.Sprintf("more than the limit of %s", units.Size(a.limit.Mid)))
-		a.r.UnderCap = a.free != nil && surelyFits(*a.segment, *a.free)
-		a.r.Evidence.Gap, a.r.Evidence.Available = &gap.Mid, &a.limit.Mid
+		a.report.UnderCap = a.free != nil && surelyFits(*a.segment, *a.free)
+		a.report.Evidence.Gap, a.report.Evidence.Available = &gap.Mid, &a.limit.Mid
 		a.decide(Capacity, Certain, "%s failed with %s live: together %s, %s more than the limit of %s. No allocator setting helps%s.",
-			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(gap.Mid), units.Size(a.limit.Mid), a.roomText())
+			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(gap.Mid), units.Size(a.limit.Mid), a.deviceFreeText())
 		a.lessFix(gap)
 	case a.total == nil:
 		a.decide(Unknown, Open, "%s failed with %s live. %s.", a.asked(), units.Size(a.live.Mid), who)
 	case surelyMore(need, *a.total):
 		gap := need.Sub(*a.total)
 		a.needLine(a.segment.Mid, "", fmt.Sprintf("more than the device's %s", units.Size(a.total.Mid)))
-		a.r.Evidence.Gap = &gap.Mid
+		a.report.Evidence.Gap = &gap.Mid
 		a.decide(Capacity, Certain, "%s failed with %s live: together %s, %s more than the device has in all, %s. No allocator setting helps.",
 			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(gap.Mid), units.Size(a.total.Mid))
 		a.lessFix(gap)
@@ -42,7 +42,7 @@ func (a *account) async() {
 }
 
 // asyncRest is for a need below the size of the device.
-func (a *account) asyncRest(need units.Range, who string) {
+func (a *textEvidence) asyncRest(need units.Range, who string) {
 	a.needLine(a.segment.Mid, "", fmt.Sprintf("no more than the device's %s", units.Size(a.total.Mid)))
 	rest := units.Range{}
 	if a.free != nil {
@@ -53,39 +53,39 @@ func (a *account) asyncRest(need units.Range, who string) {
 	}
 	if withContext(need).Low > a.total.High {
 		a.decide(Capacity, Likely, "%s failed with %s live: together %s of the device's %s, and a CUDA context takes up to %s of the rest. %s.",
-			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(a.total.Mid), units.Size(normalOutside), who)
+			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(a.total.Mid), units.Size(normalExternal), who)
 		a.alternative(Fragmentation, "the driver's cache holds free memory in pieces that are too small")
 		return
 	}
-	a.decide(Outside, Open, "%s failed with %s live: together %s, which fit on a device of %s. %s are neither free nor in tensors: others hold them, or the driver's cache does, in pieces. %s.",
+	a.decide(External, Open, "%s failed with %s live: together %s, which fit on a device of %s. %s are neither free nor in tensors: others hold them, or the driver's cache does, in pieces. %s.",
 		a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(a.total.Mid), units.Size(rest.Mid), who)
 	a.alternative(Fragmentation, "the driver's cache holds them: nvidia-smi shows whether other processes are there")
 }
 
 // metal is for Apple's devices: what PyTorch holds of the memory that the
 // system lets it have. How much of it is in tensors the message does not say.
-func (a *account) metal() {
+func (a *textEvidence) metal() {
 	o := a.Message
 	held, other, limit := o.AllocatedBytes, o.OtherBytes, o.LimitBytes
-	a.live, a.r.Evidence.Live = nil, nil
+	a.live, a.report.Evidence.Live = nil, nil
 	if a.segment != nil {
-		a.r.Evidence.Request, a.r.Evidence.Segment = &a.segment.Mid, nil
+		a.report.Evidence.Request, a.report.Evidence.Segment = &a.segment.Mid, nil
 	}
 	if held == nil || other == nil || limit == nil || a.segment == nil {
 		a.decide(Unknown, Open, "A request for memory failed on an Apple device. Parts of the message that would tell why are missing.")
 		return
 	}
-	a.reserved, a.r.Evidence.Reserved, a.r.Evidence.Outside = held, &held.Mid, &other.Mid
+	a.reserved, a.report.Evidence.Reserved, a.report.Evidence.External = held, &held.Mid, &other.Mid
 	sum := held.Add(*other).Add(*a.segment)
 	a.line("%s; allowed are %s", units.Sum([]units.Term{
 		{Bytes: held.Mid, What: "held by PyTorch"}, {Bytes: other.Mid, What: "of other allocations of the process"}, {Bytes: a.segment.Mid, What: "requested"},
 	}, "then held"), units.Size(limit.Mid))
 	there := limit.Sub(*other)
-	a.r.Evidence.Available = &there.Mid
+	a.report.Evidence.Available = &there.Mid
 	a.line("%s", units.Sum([]units.Term{{Bytes: limit.Mid, What: "allowed"}, {Bytes: other.Mid, Minus: true, What: "of other allocations"}}, "for PyTorch"))
 	if sum.Mid > limit.Mid {
 		gap := sum.Mid - limit.Mid
-		a.r.Evidence.Gap = &gap
+		a.report.Evidence.Gap = &gap
 	}
 	asked := fmt.Sprintf("%s failed: PyTorch holds %s, and %s are left", a.asked(), units.Size(held.Mid), units.Size(limit.Sub(held.Add(*other)).Mid))
 	alone := held.Add(*a.segment)
@@ -93,7 +93,7 @@ func (a *account) metal() {
 	case surelyMore(*a.segment, *limit):
 		a.decide(Capacity, Certain, "%s failed. It alone is more than the %s that are allowed.", a.asked(), units.Size(limit.Mid))
 	case withContext(alone).High <= limit.Low:
-		a.decide(Outside, Certain, "%s. It would fit into the %s that are allowed, but other allocations of this process (Metal, other libraries) hold %s.",
+		a.decide(External, Certain, "%s. It would fit into the %s that are allowed, but other allocations of this process (Metal, other libraries) hold %s.",
 			asked, units.Size(limit.Mid), units.Size(other.Mid))
 	default:
 		a.decide(Capacity, Likely, "%s of the %s that are allowed. PyTorch had given its unused buffers back before it gave up.", asked, units.Size(limit.Mid))
@@ -115,16 +115,16 @@ var libraryMeans = map[string]string{
 }
 
 // fromLibrary is for requests that went past PyTorch's allocator.
-func (a *account) fromLibrary() {
+func (a *textEvidence) fromLibrary() {
 	o := a.Message
 	if a.segment != nil {
-		a.r.Evidence.Request, a.r.Evidence.Segment = &a.segment.Mid, nil
+		a.report.Evidence.Request, a.report.Evidence.Segment = &a.segment.Mid, nil
 	}
 	if a.segment != nil && a.total != nil && a.free != nil { // PyTorch 2.13's warning at each refusal
 		a.refusalLine()
 		if surelyMore(*a.segment, *a.total) {
 			gap := a.segment.Sub(*a.total)
-			a.r.Evidence.Gap, a.r.Evidence.Available = &gap.Mid, &a.total.Mid
+			a.report.Evidence.Gap, a.report.Evidence.Available = &gap.Mid, &a.total.Mid
 			a.decide(Capacity, Certain, "The driver refused %s on a device of %s in all.", units.Size(a.segment.Mid), units.Size(a.total.Mid))
 			return
 		}
@@ -138,7 +138,7 @@ func (a *account) fromLibrary() {
 	}
 	a.decide(Unknown, Open, "%s.%s The text has no numbers to tell why. PyTorch flushes its cache for its own requests only, so this happens when PyTorch's cache, or others, hold the rest of the device.",
 		libraryMeans[o.Library], asked)
-	a.alternative(Outside, "other processes, or libraries, hold the device%s", a.lister())
+	a.alternative(External, "other processes, or libraries, hold the device%s", a.lister())
 	a.alternative(Fragmentation, "PyTorch's cache holds free memory: torch.cuda.memory_reserved() - torch.cuda.memory_allocated() tells how much; empty_cache() before the library's first call, or a limit by set_per_process_memory_fraction(), leaves room")
 	a.alternative(Capacity, "tensors fill the device: torch.cuda.memory_allocated() tells")
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// value is a number of the dump, nil if it has none.
-func (a *account) value(key string) *units.Range {
+// value returns a number of the dump, nil if it has none.
+func (a *textEvidence) value(key string) *units.Range {
 	if a.Stats == nil {
 		return nil
 	}
@@ -33,12 +33,12 @@ func overlap(x, y units.Range) (units.Range, bool) {
 
 // fromDump takes the numbers of a dump that is of the moment of the failure:
 // they are exact, while those of the message are rounded.
-func (a *account) fromDump() {
+func (a *textEvidence) fromDump() {
 	allocated, reserved, active := a.value("allocated_bytes.all.current"), a.value("reserved_bytes.all.current"), a.value("active_bytes.all.current")
 	if allocated == nil || reserved == nil || !a.knowsFailure() {
 		return
 	}
-	if a.live == nil && a.reserved == nil && a.Side != nil && !a.Side.Late {
+	if a.live == nil && a.reserved == nil && a.Facts != nil && !a.Facts.Late {
 		a.live, a.reserved = allocated, reserved // the recorder took it at the failure
 	}
 	if a.live == nil || a.reserved == nil {
@@ -66,16 +66,16 @@ func (a *account) fromDump() {
 	}
 }
 
-// unflushed tells whether PyTorch is known not to have flushed its cache before
-// a request failed. A flush counts as a retry; requests made while memory is
-// routed to a private pool fail without one (spec 3.3).
-func (a *account) unflushed() bool {
+// unflushed reports whether PyTorch is known not to have flushed its cache
+// before a request failed. A flush counts as a retry; requests made while
+// memory is routed to a private pool fail without one (spec 3.3).
+func (a *textEvidence) unflushed() bool {
 	ooms, retries := a.value("num_ooms"), a.value("num_alloc_retries")
 	return ooms != nil && retries != nil && ooms.Low > 0 && retries.High == 0
 }
 
 // dumpOnly is for a dump without a message.
-func (a *account) dumpOnly() {
+func (a *textEvidence) dumpOnly() {
 	ooms := a.value("num_ooms")
 	switch {
 	case ooms == nil:
@@ -87,7 +87,7 @@ func (a *account) dumpOnly() {
 	default:
 		a.dumpOfFailure(ooms.Mid)
 	}
-	e := &a.r.Evidence
+	e := &a.report.Evidence
 	set := func(to **uint64, key string) {
 		if v := a.value(key); v != nil {
 			*to = &v.Mid
@@ -103,7 +103,7 @@ func (a *account) dumpOnly() {
 
 // dumpOfFailure is for a dump that counts failed requests and does not say
 // more of them.
-func (a *account) dumpOfFailure(ooms uint64) {
+func (a *textEvidence) dumpOfFailure(ooms uint64) {
 	requests := "1 request"
 	if ooms > 1 {
 		requests = units.Count(int64(ooms)) + " requests"
@@ -120,7 +120,7 @@ func (a *account) dumpOfFailure(ooms uint64) {
 }
 
 // peaksText says how much there was at most.
-func (a *account) peaksText() string {
+func (a *textEvidence) peaksText() string {
 	reserved, allocated := a.value("reserved_bytes.all.peak"), a.value("allocated_bytes.all.peak")
 	if reserved == nil || allocated == nil {
 		return "What was held at most is not known: there are no peaks."
@@ -146,8 +146,8 @@ func sizeText(r *units.Range) string {
 	return units.Size(r.Mid)
 }
 
-// health is what a dump tells of a run in which nothing failed.
-func (a *account) health() {
+// health is what a dump says of a run in which nothing failed.
+func (a *textEvidence) health() {
 	reserved, allocated := a.value("reserved_bytes.all.peak"), a.value("allocated_bytes.all.peak")
 	if reserved == nil || allocated == nil {
 		return
@@ -165,11 +165,11 @@ func (a *account) health() {
 		head := a.limit.Mid - min(a.limit.Mid, reserved.Mid)
 		h.Headroom = &head
 	}
-	a.r.Health = h
+	a.report.Health = h
 }
 
 // dumpLines goes through the numbers of the dump.
-func (a *account) dumpLines() {
+func (a *textEvidence) dumpLines() {
 	if a.Stats == nil {
 		return
 	}
@@ -204,8 +204,8 @@ func (a *account) dumpLines() {
 	}
 }
 
-// counterLine tells what the counters say.
-func (a *account) counterLine(source string) {
+// counterLine adds what the counters say.
+func (a *textEvidence) counterLine(source string) {
 	var said []string
 	count := func(key, text string) {
 		if v := a.value(key); v != nil {
@@ -225,9 +225,9 @@ func (a *account) counterLine(source string) {
 	}
 }
 
-// splitSize is the max_split_size_mb that the dump shows, 0 if none. It shows
-// what was set when the allocator was made (spec 9.3).
-func (a *account) splitSize() uint64 {
+// splitSize returns the max_split_size_mb that the dump shows, 0 if none. It
+// shows what was set when the allocator was made (spec 9.3).
+func (a *textEvidence) splitSize() uint64 {
 	if a.Stats == nil {
 		return 0
 	}

@@ -276,8 +276,8 @@ func TestSameMoment(t *testing.T) {
 	}
 }
 
-// TestSide: what the recorder wrote down is exact, without a message too.
-func TestSide(t *testing.T) {
+// TestFacts: what the recorder wrote down is exact, without a message too.
+func TestFacts(t *testing.T) {
 	device, number := 0, func(n uint64) *uint64 { return &n }
 	facts := &recorder.Facts{
 		Reason: recorder.OOM, Device: &device, RequestBytes: number(1 << 30), SegmentBytes: number(1 << 30), DeviceFreeBytes: number(70 << 30),
@@ -293,7 +293,7 @@ func TestSide(t *testing.T) {
 		{7<<30 + 400<<20, 7<<30 + 400<<20, 7<<30 + 399<<20, Capacity, Certain},
 		{7 << 30, 7<<30 + 2<<20, 7 << 30, Fragmentation, Open}, // exactly full would do
 	} {
-		r := fromText(t, Input{Side: facts, Stats: dump(map[string]int64{
+		r := fromText(t, Input{Facts: facts, Stats: dump(map[string]int64{
 			"allocated_bytes.all.current": tt.live, "reserved_bytes.all.current": tt.reserved, "active_bytes.all.current": tt.live, "requested_bytes.all.current": tt.requested,
 			"num_ooms": 1, "num_alloc_retries": 1,
 		})})
@@ -302,7 +302,7 @@ func TestSide(t *testing.T) {
 		}
 	}
 	facts.Late = true // the dump may be of any moment then
-	r := fromText(t, Input{Side: facts, Stats: dump(map[string]int64{"allocated_bytes.all.current": 1 << 30, "reserved_bytes.all.current": 2 << 30, "num_ooms": 1})})
+	r := fromText(t, Input{Facts: facts, Stats: dump(map[string]int64{"allocated_bytes.all.current": 1 << 30, "reserved_bytes.all.current": 2 << 30, "num_ooms": 1})})
 	if r.Verdict != Unknown || r.Evidence.Live != nil {
 		t.Errorf("late: %s, live %v", r.Verdict, r.Evidence.Live)
 	}
@@ -421,7 +421,7 @@ func TestRequestOf(t *testing.T) {
 		{"10.00 MiB", 8 << 20, 10 << 20},
 		{"786.00 MiB", 784 << 20, 786 << 20},
 	} {
-		a := &account{Input: Input{Message: oom(t, "CUDA out of memory. Tried to allocate "+tt.tried+". GPU 0 has a total capacity of 139.80 GiB of which 77.15 GiB is free.")}, r: newReport()}
+		a := &textEvidence{Input: Input{Message: oom(t, "CUDA out of memory. Tried to allocate "+tt.tried+". GPU 0 has a total capacity of 139.80 GiB of which 77.15 GiB is free.")}, report: newReport()}
 		a.collect()
 		if a.request.Low != tt.low || a.request.High != tt.high {
 			t.Errorf("%s: %d to %d", tt.tried, a.request.Low, a.request.High)

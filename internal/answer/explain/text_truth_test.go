@@ -25,11 +25,11 @@ type truth struct {
 func (s *truth) reserved() uint64 { return s.live + s.pools + s.unused }
 func (s *truth) need() uint64     { return s.live + s.request }
 
-// least is what tensors need with the best of settings.
+// least returns what tensors need with the best of settings.
 func (s *truth) least() uint64 { return s.asked + s.askedRequest }
 
-// dump is what memory_stats() says (spec 9.2): requested_bytes counts what is
-// pending, too.
+// dump returns what memory_stats() says (spec 9.2): requested_bytes counts what
+// is pending, too.
 func (s *truth) dump() *stats.Dump {
 	return dump(map[string]int64{
 		"allocated_bytes.all.current": int64(s.live), "reserved_bytes.all.current": int64(s.reserved()), "active_bytes.all.current": int64(s.live + s.pending),
@@ -45,7 +45,7 @@ func (s *truth) available() uint64 {
 	return there
 }
 
-// message is what PyTorch 2.4 and later print (spec 13.1).
+// message returns what PyTorch 2.4 and later print (spec 13.1).
 func (s *truth) message() string {
 	size := units.Torch
 	var b strings.Builder
@@ -123,7 +123,7 @@ func TestTruth(t *testing.T) {
 		}
 		report := fromText(t, in)
 		seen[report.Verdict+" "+report.Confidence+with]++
-		over := report.Verdict == Capacity || report.Verdict == Outside && report.Evidence.Gap != nil
+		over := report.Verdict == Capacity || report.Verdict == External && report.Evidence.Gap != nil
 		wrong := ""
 		hopeless := strings.Contains(report.Summary, "No allocator setting helps")
 		switch capped := s.limit > 0 && s.limit <= s.reserved()+s.free; {
@@ -139,11 +139,11 @@ func TestTruth(t *testing.T) {
 			wrong = "far too little memory"
 		case s.need()+slack < s.available() && over:
 			wrong = "far from too little memory"
-		case report.Confidence == Certain && !capped && s.need()+normalOutside+slack < s.total && (s.limit == 0 || s.need()+slack < s.limit):
+		case report.Confidence == Certain && !capped && s.need()+normalExternal+slack < s.total && (s.limit == 0 || s.need()+slack < s.limit):
 			wrong = "it would fit alone"
-		case report.Verdict == Outside && s.outside+slack < normalOutside:
+		case report.Verdict == External && s.outside+slack < normalExternal:
 			wrong = "nobody holds more than a context"
-		case report.Verdict == Outside && capped && s.need() > s.limit+slack:
+		case report.Verdict == External && capped && s.need() > s.limit+slack:
 			wrong = "the limit is too low"
 		case report.Verdict == Pools && s.pools+slack < s.request:
 			wrong = "little is in private pools"

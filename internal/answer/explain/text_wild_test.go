@@ -39,7 +39,7 @@ var wild = []wildMessage{
 	{
 		"One-2-3-45#25",
 		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.69 GiB (GPU 0; 14.56 GiB total capacity; 649.97 MiB already allocated; 1.31 GiB free; 1.01 GiB reserved in total by PyTorch) " + adviceSplit,
-		Outside, Open, false,
+		External, Open, false,
 		[]string{"14.56 GiB on the device - 1.31 GiB free - 1.01 GiB reserved by PyTorch = 12.24 GiB that PyTorch does not own", "0.63 GiB (649.97 MiB) live + 1.69 GiB for the request = 2.32 GiB needed"},
 	},
 	{
@@ -63,7 +63,7 @@ var wild = []wildMessage{
 	{
 		"localGPT#7",
 		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.63 GiB (GPU 0; 44.56 GiB total capacity; 27.91 GiB already allocated; 565.31 MiB free; 27.93 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation. See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF",
-		Outside, Likely, false,
+		External, Likely, false,
 		[]string{"44.56 GiB on the device - 0.55 GiB (565.31 MiB) free - 27.93 GiB reserved by PyTorch = 16.08 GiB that PyTorch does not own", "27.91 GiB live + 1.63 GiB for the request = 29.54 GiB needed"},
 	},
 	{
@@ -117,13 +117,13 @@ var wild = []wildMessage{
 	{
 		"rocm#4358",
 		"torch.OutOfMemoryError: HIP out of memory. Tried to allocate 4.50 GiB. GPU 0 has a total capacity of 15.98 GiB of which 1.40 GiB is free. Of the allocated memory 1.26 GiB is allocated by PyTorch, and 152.50 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_HIP_ALLOC_CONF=expandable_segments:True to avoid fragmentation.",
-		Outside, Likely, false,
+		External, Likely, false,
 		[]string{"15.98 GiB on the device - 1.40 GiB free - 1.41 GiB reserved by PyTorch = 13.17 GiB that PyTorch does not own", "1.26 GiB live + 4.50 GiB for the request = 5.76 GiB needed"},
 	},
 	{
 		"ComfyUI#7440",
 		"MPS backend out of memory (MPS allocated: 9.57 GiB, other allocations: 17.35 GiB, max allowed: 27.20 GiB). Tried to allocate 292.50 MiB on private pool. " + adviceMPS,
-		Outside, Certain, false,
+		External, Certain, false,
 		[]string{"9.57 GiB held by PyTorch + 17.35 GiB of other allocations of the process + 0.29 GiB (292.50 MiB) requested = 27.21 GiB then held", "27.20 GiB allowed - 17.35 GiB of other allocations = 9.85 GiB for PyTorch"},
 	},
 	{
@@ -159,7 +159,7 @@ var wild = []wildMessage{
 	{
 		"BasicVSR#39",
 		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.12 GiB (GPU 0; 15.77 GiB total capacity; 13.52 GiB already allocated; 1.05 GiB free; 13.52 GiB reserved in total by PyTorch) " + adviceSplit,
-		Outside, Likely, false,
+		External, Likely, false,
 		[]string{"15.77 GiB on the device - 1.05 GiB free - 13.52 GiB reserved by PyTorch = 1.20 GiB that PyTorch does not own", "13.52 GiB live + 1.12 GiB for the request = 14.64 GiB needed"},
 	},
 	{
@@ -201,7 +201,7 @@ var wild = []wildMessage{
 	{
 		"FBGEMM#5605",
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 122.07 GiB. GPU 0 has a total capacity of 255.98 GiB of which 50.64 GiB is free. Of the allocated memory 123.74 GiB is allocated by PyTorch, and 8.94 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
-		Outside, Likely, false,
+		External, Likely, false,
 		[]string{"255.98 GiB on the device - 50.64 GiB free - 123.75 GiB reserved by PyTorch = 81.59 GiB that PyTorch does not own", "123.74 GiB live + 122.07 GiB for the request = 245.81 GiB needed"},
 	},
 	{
@@ -213,13 +213,13 @@ var wild = []wildMessage{
 	{
 		"keys_values#92",
 		"[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 572.00 MiB. GPU 0 has a total capacity of 39.49 GiB of which 321.31 MiB is free. Process 3721648 has 414.00 MiB memory in use. Including non-PyTorch memory, this process has 37.46 GiB memory in use. Process 1374765 has 414.00 MiB memory in use. Process 1374763 has 414.00 MiB memory in use. Process 1374764 has 414.00 MiB memory in use. Of the allocated memory 36.04 GiB is allocated by PyTorch, and 321.37 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.",
-		Outside, Likely, false,
+		External, Likely, false,
 		[]string{"39.490 GiB on the device - 0.314 GiB (321.31 MiB) free - 36.354 GiB reserved by PyTorch = 2.822 GiB that PyTorch does not own", "36.04 GiB live + 0.56 GiB (572.00 MiB) for the request = 36.60 GiB needed"},
 	},
 	{
 		"vllm-ascend#19",
 		"RuntimeError: NPU out of memory. Tried to allocate 22.00 MiB (NPU 0; 60.97 GiB total capacity; 10.24 GiB already allocated; 10.24 GiB current active; 19.52 MiB free; 10.65 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation.",
-		Outside, Likely, false,
+		External, Likely, false,
 		[]string{"60.97 GiB on the device - 0.02 GiB (19.52 MiB) free - 10.65 GiB reserved by PyTorch = 50.30 GiB that PyTorch does not own", "10.24 GiB live + 0.02 GiB (22.00 MiB) for the request = 10.26 GiB needed"},
 	},
 	{
@@ -279,7 +279,7 @@ var wild = []wildMessage{
 	{
 		"vllm#15105",
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.74 GiB. GPU 1 has a total capacity of 23.57 GiB of which 605.88 MiB is free. Process 133288 has 22.97 GiB memory in use. Of the allocated memory 20.21 GiB is allocated by PyTorch, with 128.00 MiB allocated in private pools (e.g., CUDA Graphs), and 185.98 MiB is reserved by PyTorch but unallocated.",
-		Outside, Likely, false,
+		External, Likely, false,
 		[]string{"23.57 GiB on the device - 0.59 GiB (605.88 MiB) free - 20.39 GiB reserved by PyTorch = 2.59 GiB that PyTorch does not own", "20.085 GiB live + 1.740 GiB for the request = 21.825 GiB needed"},
 	},
 	{

@@ -11,14 +11,14 @@ import (
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
 
-// loose tells whether the request may be much smaller than its segment, which
+// loose reports whether the request may be much smaller than its segment, which
 // it then shares with others.
-func (a *account) loose() bool {
+func (a *textEvidence) loose() bool {
 	return a.request.High-a.request.Low > alloc.SegmentUnit && a.segment.Exact()
 }
 
 // asked describes the request that failed.
-func (a *account) asked() string {
+func (a *textEvidence) asked() string {
 	switch r, s := a.request, a.segment; {
 	case r.Exact():
 		return "A request for " + units.Size(r.Mid)
@@ -31,8 +31,8 @@ func (a *account) asked() string {
 	}
 }
 
-// together is what is live and the request.
-func (a *account) together(need units.Range) string {
+// together returns what is live and the request.
+func (a *textEvidence) together(need units.Range) string {
 	if a.loose() || a.request.High < a.segment.Low {
 		return "together at most " + units.Size(need.High)
 	}
@@ -41,7 +41,7 @@ func (a *account) together(need units.Range) string {
 
 // needLine adds the request to what is live. A request that nearly fills its
 // segment is shown as the message has it.
-func (a *account) needLine(request uint64, about, compared string) {
+func (a *textEvidence) needLine(request uint64, about, compared string) {
 	what := "for the request"
 	switch {
 	case a.request.Exact():
@@ -55,7 +55,7 @@ func (a *account) needLine(request uint64, about, compared string) {
 }
 
 // accountLines goes through what was reserved and who held the rest.
-func (a *account) accountLines() {
+func (a *textEvidence) accountLines() {
 	if p := a.pools; p != nil && p.High > 0 && a.live != nil {
 		a.line("%s", units.Sum([]units.Term{
 			{Bytes: a.live.Mid + p.Mid, What: `"allocated" in the message`}, {Bytes: p.Mid, Minus: true, What: "of it free in private pools"},
@@ -72,7 +72,7 @@ func (a *account) accountLines() {
 		}
 		a.line("%s", units.Sum([]units.Term{{Bytes: live, What: "allocated"}, {Bytes: a.unused.Mid, What: "reserved but unallocated"}}, "reserved by PyTorch"))
 	}
-	a.outsideLines()
+	a.externalLines()
 	there, capped := a.available()
 	switch {
 	case there == nil:
@@ -85,16 +85,16 @@ func (a *account) accountLines() {
 	}
 }
 
-func (a *account) freeText() string {
+func (a *textEvidence) freeText() string {
 	if a.free == nil {
 		return ""
 	}
 	return fmt.Sprintf("; the device has %s free", units.Size(a.free.Mid))
 }
 
-// outsideLines accounts for what PyTorch does not own.
-func (a *account) outsideLines() {
-	if out := a.outside(); out != nil {
+// externalLines accounts for what PyTorch does not own.
+func (a *textEvidence) externalLines() {
+	if out := a.external(); out != nil {
 		a.line("%s", units.Sum([]units.Term{
 			{Bytes: a.total.Mid, What: "on the device"}, {Bytes: a.free.Mid, Minus: true, What: "free"}, {Bytes: a.reserved.Mid, Minus: true, What: "reserved by PyTorch"},
 		}, "that PyTorch does not own"))
@@ -117,7 +117,7 @@ func (a *account) outsideLines() {
 // processes tells this process from the others. A process in a container does
 // not know its own number: then it is the only one that holds as much as PyTorch
 // reserved, if there is such a one.
-func (a *account) processes() (own *message.Process, others []message.Process) {
+func (a *textEvidence) processes() (own *message.Process, others []message.Process) {
 	if a.Message == nil {
 		return nil, nil
 	}
@@ -148,7 +148,7 @@ func (a *account) processes() (own *message.Process, others []message.Process) {
 	return own, others
 }
 
-// total is what some processes hold.
+// total returns what some processes hold.
 func total(all []message.Process) units.Range {
 	var sum units.Range
 	for _, p := range all {
@@ -170,7 +170,7 @@ func pids(all []message.Process) string {
 }
 
 // holdersText says who holds what PyTorch does not own.
-func (a *account) holdersText() string {
+func (a *textEvidence) holdersText() string {
 	own, others := a.processes()
 	switch len(others) {
 	case 0:
@@ -185,8 +185,8 @@ func (a *account) holdersText() string {
 	return ": contexts, libraries such as NCCL, or other processes" + a.lister()
 }
 
-// lister is the tool that lists the processes on a device.
-func (a *account) lister() string {
+// lister returns the tool that lists the processes on a device.
+func (a *textEvidence) lister() string {
 	switch {
 	case a.Message == nil || a.Message.Platform == "CUDA" || a.Message.Library != "" && a.Message.Library != "HIP":
 		return "; nvidia-smi lists them"
@@ -198,14 +198,14 @@ func (a *account) lister() string {
 	return ""
 }
 
-// heldByOthers is what other processes are listed with.
-func (a *account) heldByOthers() uint64 {
+// heldByOthers returns what other processes are listed with.
+func (a *textEvidence) heldByOthers() uint64 {
 	_, others := a.processes()
 	return total(others).Low
 }
 
 // refusalLine says what refused a new segment.
-func (a *account) refusalLine() {
+func (a *textEvidence) refusalLine() {
 	if a.limit != nil && a.reserved != nil && a.mayRefuse() {
 		how := "refused"
 		if !surelyMore(a.reserved.Add(*a.segment), *a.limit) {
@@ -228,8 +228,8 @@ func (a *account) refusalLine() {
 }
 
 // lessFix says how much less would do.
-func (a *account) lessFix(gap units.Range) {
-	a.r.Fixes = append(a.r.Fixes, Fix{
+func (a *textEvidence) lessFix(gap units.Range) {
+	a.report.Fixes = append(a.report.Fixes, Fix{
 		Kind: FixCode, Bytes: &gap.High,
 		Detail: fmt.Sprintf("have %s less in tensors, or in the request%s: anything less cannot help, and this much is enough only where it is free in one piece",
 			units.SizeUp(gap.High), rounded(gap)),
@@ -238,7 +238,7 @@ func (a *account) lessFix(gap units.Range) {
 
 // memoryFix says how much more memory the request needs: at least what is
 // missing, and surely no more than a new segment.
-func (a *account) memoryFix(need, there units.Range, capped bool) {
+func (a *textEvidence) memoryFix(need, there units.Range, capped bool) {
 	if a.reserved == nil || a.total != nil && a.reserved.Low > a.total.High {
 		return
 	}
@@ -254,14 +254,14 @@ func (a *account) memoryFix(need, there units.Range, capped bool) {
 		f.Detail = fmt.Sprintf("a limit of %s, %s more: a new segment fits then, so this request is served; what follows it is not known", units.SizeUp(enough.High), units.SizeUp(more.High))
 	default:
 		f.Detail = fmt.Sprintf("%s more on the device: a new segment fits then, so this request is served; what follows it is not known", units.SizeUp(more.High))
-		if out := a.outside(); out != nil && out.Low > normalOutside {
+		if out := a.external(); out != nil && out.Low > normalExternal {
 			f.Detail += fmt.Sprintf(". Others hold %s of the device", units.Size(out.Mid))
 		}
 	}
 	if more.Low > 0 && units.Size(more.Low) != units.Size(more.High) {
 		f.Detail += fmt.Sprintf(". Less than about %s more does not help with these settings", units.Size(more.Low))
 	}
-	a.r.Fixes = append(a.r.Fixes, f)
+	a.report.Fixes = append(a.report.Fixes, f)
 }
 
 // rounded says how far a number may be off.
@@ -273,7 +273,7 @@ func rounded(r units.Range) string {
 }
 
 // partsText names what is missing of a message.
-func (a *account) partsText() string {
+func (a *textEvidence) partsText() string {
 	var names []string
 	for _, p := range []struct {
 		r    *units.Range
@@ -290,7 +290,7 @@ func (a *account) partsText() string {
 }
 
 // advice looks at what the message advises.
-func (a *account) advice() {
+func (a *textEvidence) advice() {
 	if a.Message == nil || a.Message.Advice == "" {
 		return
 	}
@@ -308,14 +308,14 @@ func (a *account) advice() {
 	if on {
 		said += ", which is already on"
 	}
-	switch a.r.Verdict {
+	switch a.report.Verdict {
 	case Capacity:
-		if !on && a.r.Confidence != Certain && strings.HasPrefix(name, "expandable") {
+		if !on && a.report.Confidence != Certain && strings.HasPrefix(name, "expandable") {
 			a.note("%s: it does not make tensors smaller, and helps only as far as blocks have rests that it splits off", said)
 			return
 		}
 		a.note("%s: it cannot help here, for it does not make tensors smaller", said)
-	case Outside:
+	case External:
 		a.note("%s: it does not give back what others hold", said)
 	case Unknown:
 		if on {
@@ -333,8 +333,8 @@ func (a *account) advice() {
 	}
 }
 
-// record gives the lines with which the next run tells more.
-func (a *account) record() {
+// record gives the lines with which the next run shows more.
+func (a *textEvidence) record() {
 	if o := a.Message; o != nil {
 		switch {
 		case o.Backend == message.CUDAMallocAsync:
@@ -344,7 +344,7 @@ func (a *account) record() {
 			return
 		}
 	}
-	a.r.Record = append(a.r.Record,
+	a.report.Record = append(a.report.Record,
 		"import ashlar                # python/ashlar.py, beside the job; needs PyTorch 2.1 or later",
 		"ashlar.record()              # writes ashlar-RANK-PID.pickle when memory runs out",
 		"# or, with PyTorch alone:",

@@ -12,20 +12,20 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// normalOutside is how much memory PyTorch does not own in a process without
-// anything unusual: a CUDA context took 0.61 GiB on an H200 and 0.47 to
-// 0.92 GiB on an A100. What NCCL and others take on top is not normal in this
-// sense: it may be needed, but it is what is missing.
-const normalOutside = 1 << 30
+// normalExternal is the memory that PyTorch does not own in an ordinary process:
+// a CUDA context took 0.61 GiB on an H200 and 0.47 to 0.92 GiB on an A100. What
+// NCCL and others take on top is not counted as normal: it may be needed, but it
+// is what is missing.
+const normalExternal = 1 << 30
 
-// failing is the request that is explained, and what can be tried about it.
-type failing struct {
-	p     *replay.Program
-	c     replay.Conditions // of the recorded run
-	rules alloc.Rules       // under their settings
-	event int               // of the request; the number of events if it is not among them
-	at    int               // where a run is held for it
-	call  replay.Call
+// failedRequest is the request to explain, with the state around it.
+type failedRequest struct {
+	program    *replay.Program
+	conditions replay.Conditions // of the recorded run
+	rules      alloc.Rules       // under their settings
+	event      int               // of the request; the number of events if it is not among them
+	holdAt     int               // the event at which a run is paused for it
+	call       replay.Call
 
 	live, pending    uint64 // before the request; pending is not in live
 	rounded, segment uint64
@@ -33,10 +33,10 @@ type failing struct {
 
 	deviceFree, deviceTotal *uint64 // as far as they are known
 	device                  uint64  // what it had for PyTorch; 0 if unknown
-	deviceBefore            uint64  // until then, or what was reserved if others took it since
+	deviceBefore            uint64  // before that, or what was reserved if others took it since
 	earlier                 int     // failed requests before this one
 
-	held       *replay.Moment  // behind the failed request: PyTorch has flushed
+	held       *replay.Paused  // after the failed request: PyTorch has flushed
 	after      []alloc.Segment // the state there
 	reserved   uint64          // there
 	free       freeMemory
@@ -44,7 +44,7 @@ type failing struct {
 	fits       bool // a cached block would serve it there
 }
 
-// freeMemory is cached memory by who may use it.
+// freeMemory sums free memory by who may use it.
 type freeMemory struct {
 	inPools, onStreams      uint64 // in any private pool; on any other stream than the request's
 	all, largest            uint64
@@ -55,10 +55,10 @@ type freeMemory struct {
 	largestDefault          uint64 // in the default pool, if the request is for a private one
 }
 
-// lookAt replays the run up to an event and makes the request that failed: that
-// of the event, or a given one if the file ends before it.
-func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failing, error) {
-	f := &failing{p: p, c: c, rules: alloc.RulesOf(c.Settings), event: event, at: before(p, event)}
+// newFailedRequest replays the run up to an event and makes the request that
+// failed: that of the event, or a given one if the file ends before it.
+func newFailedRequest(ctx context.Context, p *replay.Program, c replay.Conditions, event int, given *replay.Call) (*failedRequest, error) {
+	f := &failedRequest{program: p, conditions: c, rules: alloc.RulesOf(c.Settings), event: event, holdAt: holdEvent(p, event)}
 	if event < p.Trace.Events.Len() {
 		if e := p.Trace.Events.At(event); e.Action == alloc.ActionOOM {
 			now, peak := reservedAt(p.Trace, p.Start, event)
@@ -90,8 +90,8 @@ func lookAt(ctx context.Context, p *replay.Program, c replay.Conditions, event i
 	return f, f.request(m)
 }
 
-// request makes the request that failed and looks at what it leaves.
-func (f *failing) request(m *replay.Moment) error {
+// request makes the failed request and takes the state after it.
+func (f *failedRequest) request(m *replay.Paused) error {
 	failed := m.Request(f.call)
 	var oom *alloc.OutOfMemoryError
 	if f.reproduced = errors.As(failed, &oom); failed != nil && !f.reproduced {
@@ -104,20 +104,19 @@ func (f *failing) request(m *replay.Moment) error {
 	return nil
 }
 
-// again holds the run and makes the request once more, after the conditions
-// have changed.
-func (f *failing) again(ctx context.Context) error {
-	m, err := f.hold(ctx, f.c)
+// again makes the request once more under changed conditions.
+func (f *failedRequest) again(ctx context.Context) error {
+	m, err := f.hold(ctx, f.conditions)
 	if err != nil {
 		return err
 	}
 	return f.request(m)
 }
 
-// before is the event at which a run is held so that the request of an event is
-// its next call. The frees that PyTorch waited for in that request come behind
-// it, but have earlier events.
-func before(p *replay.Program, event int) int {
+// holdEvent returns the event at which to pause a run so that the request of an
+// event is its next call. The frees that PyTorch waited for in that request come
+// after it, but have earlier events.
+func holdEvent(p *replay.Program, event int) int {
 	for i := p.Len() - 1; i >= 0; i-- {
 		if c := p.Call(i); c.Kind == replay.CallTry && c.Event == event {
 			if i == 0 {
@@ -130,16 +129,17 @@ func before(p *replay.Program, event int) int {
 }
 
 // hold runs up to the request. The device has what it had then, and was as full
-// before: what it refused made PyTorch flush its cache.
-func (f *failing) hold(ctx context.Context, c replay.Conditions) (*replay.Moment, error) {
-	m, err := f.p.Hold(ctx, f.whole(c), f.at)
+// before: its refusals made PyTorch flush the cache.
+func (f *failedRequest) hold(ctx context.Context, c replay.Conditions) (*replay.Paused, error) {
+	m, err := f.program.Hold(ctx, f.whole(c), f.holdAt)
 	if err == nil && f.device > 0 {
 		m.SetDeviceMemory(f.device)
 	}
 	return m, err
 }
 
-// reservedAt is what a trace has reserved after an event, and at most until then.
+// reservedAt returns what a trace has reserved after an event, and the peak until
+// then.
 func reservedAt(t *trace.Trace, start *start.State, event int) (reserved, peak uint64) {
 	for i := range start.Segments {
 		reserved += start.Segments[i].TotalSize
@@ -157,8 +157,8 @@ func reservedAt(t *trace.Trace, start *start.State, event int) (reserved, peak u
 	return reserved, peak
 }
 
-// countFree sorts the cached memory by who may use it.
-func (f *failing) countFree() {
+// countFree sorts free memory by who may use it.
+func (f *failedRequest) countFree() {
 	raise := func(sum, largest *uint64, size uint64) {
 		*sum += size
 		*largest = max(*largest, size)
@@ -199,35 +199,35 @@ func (f *failing) countFree() {
 	}
 }
 
-// room is what there is for PyTorch: a limit, or the device.
-type room struct {
+// available is the memory that PyTorch may use: a limit, or the device.
+type available struct {
 	bytes uint64
 	cap   bool // the limit decides
 }
 
-// roomUnder is what there is under a limit (0: none); unknown if neither a limit
-// nor the device is known.
-func (f *failing) roomUnder(limit uint64) (room, bool) {
-	var r room
+// availableUnder returns the memory available under a limit (0: none). It is
+// unknown if neither a limit nor the device is known.
+func (f *failedRequest) availableUnder(limit uint64) (available, bool) {
+	var r available
 	known := false
 	if f.deviceFree != nil {
 		r.bytes, known = f.reserved+*f.deviceFree, true
 	}
 	if limit > 0 && (!known || limit < r.bytes) {
-		r, known = room{limit, true}, true
+		r, known = available{limit, true}, true
 	}
 	return r, known
 }
 
-// cause finds the first verdict that applies under a limit, 0 for none.
-func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string, err error) {
-	there, known := f.roomUnder(limit)
+// cause returns the first verdict that applies under a limit, 0 for none.
+func (f *failedRequest) cause(ctx context.Context, limit uint64) (verdict, why string, err error) {
+	there, known := f.availableUnder(limit)
 	need := f.live + f.rounded
-	c := f.c
+	c := f.conditions
 	c.Limit = limit
 	if known && need > there.bytes {
 		if !there.cap && f.wouldFitAlone(need) {
-			return Outside, "", nil
+			return External, "", nil
 		}
 		// Live blocks may be larger than what was asked for, by a setting.
 		if v, why, err := f.oneSetting(ctx, c); v != "" || err != nil {
@@ -236,7 +236,7 @@ func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string,
 		return Capacity, "", nil
 	}
 	if known && !there.cap && f.crowdedOut() {
-		return Outside, "", nil
+		return External, "", nil
 	}
 	for _, try := range []func(context.Context, replay.Conditions) (string, string, error){
 		f.pools, f.pendingFrees, f.otherStreams, f.oneSetting,
@@ -248,31 +248,31 @@ func (f *failing) cause(ctx context.Context, limit uint64) (verdict, why string,
 	return Fragmentation, "", nil
 }
 
-// crowdedOut tells whether others take more than a context, so much that a new
-// segment would fit without that, and more than what PyTorch itself holds in
-// vain.
-func (f *failing) crowdedOut() bool {
-	if f.deviceTotal == nil || f.deviceFree == nil || *f.deviceTotal < f.reserved+*f.deviceFree+normalOutside {
+// crowdedOut reports whether others take so much beyond a context that a new
+// segment would fit without it, and more than PyTorch's own free memory.
+func (f *failedRequest) crowdedOut() bool {
+	if f.deviceTotal == nil || f.deviceFree == nil || *f.deviceTotal < f.reserved+*f.deviceFree+normalExternal {
 		return false
 	}
-	excess := *f.deviceTotal - f.reserved - *f.deviceFree - normalOutside
+	excess := *f.deviceTotal - f.reserved - *f.deviceFree - normalExternal
 	return f.segment <= *f.deviceFree+excess && excess > f.free.all
 }
 
-// wouldFitAlone tells whether a need fits on the device if PyTorch had all of
-// it but a context.
-func (f *failing) wouldFitAlone(need uint64) bool {
-	return f.deviceTotal != nil && need+normalOutside <= *f.deviceTotal
+// wouldFitAlone reports whether need bytes would fit if PyTorch had all of the
+// device but a context.
+func (f *failedRequest) wouldFitAlone(need uint64) bool {
+	return f.deviceTotal != nil && need+normalExternal <= *f.deviceTotal
 }
 
-// whole are the conditions for a run from the beginning on that device.
-func (f *failing) whole(c replay.Conditions) replay.Conditions {
+// whole returns the conditions of a run from the beginning on that device.
+func (f *failedRequest) whole(c replay.Conditions) replay.Conditions {
 	c.DeviceMemory = f.deviceBefore
 	return c
 }
 
-// try holds the run before the request, lets something happen and makes it.
-func (f *failing) try(ctx context.Context, c replay.Conditions, change func(*replay.Moment) error) (served bool, err error) {
+// servedAfter pauses the run before the request, makes a change, and reports
+// whether the request is then served.
+func (f *failedRequest) servedAfter(ctx context.Context, c replay.Conditions, change func(*replay.Paused) error) (served bool, err error) {
 	m, err := f.hold(ctx, c)
 	if err != nil {
 		return false, err
@@ -288,13 +288,13 @@ func (f *failing) try(ctx context.Context, c replay.Conditions, change func(*rep
 	return err == nil, err
 }
 
-// passes runs the whole recording under some conditions and tells whether it
+// passes runs the whole recording under some conditions and reports whether it
 // gets past the failure. Requests that failed before it in the recording may
 // fail again: the program went on then.
-func (f *failing) passes(ctx context.Context, c replay.Conditions) (bool, *replay.Outcome, error) {
-	inFile := f.event < f.p.Trace.Events.Len()
+func (f *failedRequest) passes(ctx context.Context, c replay.Conditions) (bool, *replay.Outcome, error) {
+	inFile := f.event < f.program.Trace.Events.Len()
 	c.SkipOOM = f.earlier > 0
-	o, err := f.p.Run(ctx, c)
+	o, err := f.program.Run(ctx, c)
 	switch {
 	case err != nil:
 		return false, nil, err
@@ -303,7 +303,7 @@ func (f *failing) passes(ctx context.Context, c replay.Conditions) (bool, *repla
 	case o.OOMs > int64(f.earlier):
 		return false, o, nil
 	}
-	m, err := f.p.Hold(ctx, c, f.at)
+	m, err := f.program.Hold(ctx, c, f.holdAt)
 	if err != nil {
 		return false, nil, err
 	}
@@ -312,9 +312,9 @@ func (f *failing) passes(ctx context.Context, c replay.Conditions) (bool, *repla
 
 // pools: the request was routed to a private pool, where PyTorch does not flush
 // the cache; or free memory sits in private pools.
-func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+func (f *failedRequest) pools(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
 	if f.call.Pool != (alloc.PoolID{}) {
-		served, err := f.try(ctx, c, (*replay.Moment).EmptyCache)
+		served, err := f.servedAfter(ctx, c, (*replay.Paused).EmptyCache)
 		if err != nil {
 			return "", "", err
 		}
@@ -329,7 +329,7 @@ func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why 
 	if f.free.largestPrivate >= f.rounded {
 		return Pools, fmt.Sprintf("a free block of %s sits in a private pool", units.Size(f.free.largestPrivate)), nil
 	}
-	there, known := f.roomUnder(c.Limit)
+	there, known := f.availableUnder(c.Limit)
 	if known && f.free.privateWhole > 0 && f.reserved-f.free.privateWhole+f.segment <= there.bytes {
 		return Pools, fmt.Sprintf("%s of private pools hold nothing; released, they would have made room", units.Size(f.free.privateWhole)), nil
 	}
@@ -337,11 +337,11 @@ func (f *failing) pools(ctx context.Context, c replay.Conditions) (verdict, why 
 }
 
 // pendingFrees: memory freed but waiting for another stream.
-func (f *failing) pendingFrees(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
+func (f *failedRequest) pendingFrees(ctx context.Context, c replay.Conditions) (verdict, why string, err error) {
 	if f.pending == 0 {
 		return "", "", nil
 	}
-	served, err := f.try(ctx, c, func(m *replay.Moment) error {
+	served, err := f.servedAfter(ctx, c, func(m *replay.Paused) error {
 		m.CompleteAll()
 		return nil
 	})
@@ -356,7 +356,7 @@ func (f *failing) pendingFrees(ctx context.Context, c replay.Conditions) (verdic
 }
 
 // otherStreams: a free block of another stream.
-func (f *failing) otherStreams(context.Context, replay.Conditions) (verdict, why string, err error) {
+func (f *failedRequest) otherStreams(context.Context, replay.Conditions) (verdict, why string, err error) {
 	if f.free.largestStreams >= f.rounded {
 		return Streams, fmt.Sprintf("a free block of %s belongs to another stream, in a segment that a flush cannot release", units.Size(f.free.largestStreams)), nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
 )
 
-// Dump is what a dump of memory_stats() tells.
+// Dump is what a dump of memory_stats() says.
 type Dump struct {
 	Device *int                   `json:"device"`
 	Label  *string                `json:"label"`
@@ -41,7 +41,7 @@ type Share struct {
 	High  float64 `json:"high"`
 }
 
-// Exact tells whether the share is one number.
+// Exact reports whether the share is one number.
 func (s *Share) Exact() bool { return s.Low == s.High }
 
 // NewDump collects the facts of a dump.

@@ -92,15 +92,15 @@ func (c *collector) memory() {
 		if known {
 			l.Now = &now
 		}
-		if peak != nil && c.t.Events.Len() > 0 {
-			l.Peak, l.At, l.AtLeast = &peak.Value, c.moment(peak.Event, peak.Time), c.t.Partial
-			if c.t.Partial && known && now > peak.Value { // the state shows more than the events
+		if peak != nil && c.trace.Events.Len() > 0 {
+			l.Peak, l.At, l.AtLeast = &peak.Value, c.moment(peak.Event, peak.Time), c.trace.Partial
+			if c.trace.Partial && known && now > peak.Value { // the state shows more than the events
 				l.Peak, l.At = &now, nil
 			}
 		}
 		return l
 	}
-	if c.state.Segments == 0 && c.t.Events.Len() > 0 { // the file has events only
+	if c.state.Segments == 0 && c.trace.Events.Len() > 0 { // the file has events only
 		last := &p.Last
 		s = &timeline.State{
 			Reserved: last.Reserved, Allocated: last.Allocated, Active: last.Active, Requested: last.Requested,
@@ -113,17 +113,17 @@ func (c *collector) memory() {
 		}
 		return peak
 	}
-	blocks := c.state.Segments > 0 || c.line.Exact || c.t.Events.Len() == 0
+	blocks := c.state.Segments > 0 || c.line.Exact || c.trace.Events.Len() == 0
 	m.Reserved = level(s.Reserved, true, &p.Reserved)
 	m.Allocated = level(s.Allocated, blocks, exact(&p.Allocated))
 	m.Active = level(s.Active, blocks, exact(&p.Active))
 	m.Requested = level(s.Requested, s.RequestedKnown, &p.Requested)
 	m.Pending = level(s.Pending, true, &p.Pending)
 	m.Blocks.Now = s.Blocks
-	if c.t.Events.Len() > 0 {
+	if c.trace.Events.Len() > 0 {
 		n := int(p.Blocks.Value)
-		m.Blocks.Peak, m.Blocks.At, m.Blocks.AtLeast = &n, c.moment(p.Blocks.Event, p.Blocks.Time), c.t.Partial
-		if c.t.Partial && s.Blocks > n {
+		m.Blocks.Peak, m.Blocks.At, m.Blocks.AtLeast = &n, c.moment(p.Blocks.Event, p.Blocks.Time), c.trace.Partial
+		if c.trace.Partial && s.Blocks > n {
 			m.Blocks.Peak, m.Blocks.At = &s.Blocks, nil
 		}
 	}
@@ -148,7 +148,7 @@ func (c *collector) moment(event int, time int64) *timeline.Moment {
 }
 
 func (c *collector) segments() {
-	for _, g := range timeline.Groups(c.t) {
+	for _, g := range timeline.Groups(c.trace) {
 		out := Group{
 			Stream: g.Stream, Type: text(g.Type), Expandable: g.Expandable, Segments: g.Segments,
 			ReservedBytes: g.Reserved, AllocatedBytes: g.Allocated, ActiveBytes: g.Active,
@@ -166,7 +166,7 @@ func (c *collector) ooms() {
 		o := OOM{
 			Moment: *c.moment(at.Index, at.Event.Time), RequestBytes: at.Event.Size, DeviceFreeBytes: at.Event.Addr,
 			Stream: at.Event.Stream, ReservedBytes: at.Totals.Reserved, RequestedBytes: at.Totals.Requested,
-			Frames: timeline.Frames(c.t, at.Event.Stack),
+			Frames: timeline.Frames(c.trace, at.Event.Stack),
 		}
 		if c.line.Exact {
 			allocated := at.Totals.Allocated
@@ -175,13 +175,13 @@ func (c *collector) ooms() {
 		if c.seen != nil && i < len(c.seen.OOMs) && c.seen.OOMs[i].Event == at.Index {
 			o.FreeBytes, o.LargestFreeBytes = &c.seen.OOMs[i].FreeBytes, &c.seen.OOMs[i].LargestBytes
 		}
-		o.Site, _ = timeline.SiteOf(c.t, at.Event.Stack)
+		o.Site, _ = timeline.SiteOf(c.trace, at.Event.Stack)
 		c.out.OOMs = append(c.out.OOMs, o)
 	}
 }
 
 func (c *collector) holders() {
-	all := timeline.Holders(c.t)
+	all := timeline.Holders(c.trace)
 	for _, h := range all {
 		if h.Stack != trace.NoStack {
 			c.out.HolderCount++
@@ -191,11 +191,11 @@ func (c *collector) holders() {
 	stacks, sites := make([]trace.StackID, len(top)), make([]timeline.Site, len(top))
 	for i, h := range top {
 		stacks[i] = h.Stack
-		sites[i], _ = timeline.SiteOf(c.t, h.Stack)
+		sites[i], _ = timeline.SiteOf(c.trace, h.Stack)
 	}
-	timeline.TellApart(c.t, stacks, sites)
+	timeline.TellApart(c.trace, stacks, sites)
 	for i, h := range top {
-		c.out.Holders = append(c.out.Holders, Holder{h.Bytes, h.Blocks, timeline.Frames(c.t, h.Stack), sites[i]})
+		c.out.Holders = append(c.out.Holders, Holder{h.Bytes, h.Blocks, timeline.Frames(c.trace, h.Stack), sites[i]})
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/ashlar-mem/ashlar/snapshot/message"
 )
 
-// Message is what an out-of-memory message tells.
+// Message is what an out-of-memory message says.
 type Message struct {
 	Line      int     `json:"line"`
 	Version   *string `json:"version"`

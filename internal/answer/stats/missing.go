@@ -14,9 +14,9 @@ func (c *collector) miss(what, format string, args ...any) {
 	c.out.Missing = append(c.out.Missing, Missing{what, fmt.Sprintf(format, args...)})
 }
 
-// missing says what the file does not tell and what follows from that.
+// missing says what the file lacks and what follows from that.
 func (c *collector) missing() {
-	t, n := c.t, c.t.Events.Len()
+	t, n := c.trace, c.trace.Events.Len()
 	if tr := c.file.Truncated; tr != nil {
 		c.miss("truncated", "the end of the file: it stops %s; %s", tr.Where, c.truncatedMeans())
 	}
@@ -51,9 +51,9 @@ func (c *collector) truncatedMeans() string {
 	switch {
 	case c.line.AtLeast:
 		return "the state at the end is complete, the events before it are not, and totals over time are lower bounds"
-	case c.t.Partial:
+	case c.trace.Partial:
 		return "the state at the end is complete, the events before it are not, and peaks are at least those of the events that are there"
-	case c.t.Events.Len() == 0:
+	case c.trace.Events.Len() == 0:
 		return "what follows there is lost, the state may be too small"
 	}
 	return "events and segments are complete"
@@ -61,14 +61,14 @@ func (c *collector) truncatedMeans() string {
 
 // missingStart is about events that are lost before the first one.
 func (c *collector) missingStart() {
-	for _, x := range []trace.Extra{c.file.Extra, c.t.Settings.Fields} {
+	for _, x := range []trace.Extra{c.file.Extra, c.trace.Settings.Fields} {
 		if lost, ok := x.Get("trace_alloc_overflowed").(bool); ok && lost {
 			c.miss("start", "the oldest events: the file says that the ring of events overflowed")
 			return
 		}
 	}
 	rebuilt := c.line.Start.Kind == start.Rebuilt
-	if c.t.Partial {
+	if c.trace.Partial {
 		if c.line.AtLeast {
 			c.miss("start", "what was there before the first event: the events use memory that was there already")
 		}
@@ -83,7 +83,7 @@ func (c *collector) missingStart() {
 }
 
 func (c *collector) missingStacks() {
-	t := c.t
+	t := c.trace
 	events := 0
 	for i := range t.Events.Len() {
 		if t.Events.Stack.At(i) > trace.EmptyStack {
@@ -121,10 +121,10 @@ func (c *collector) missingStacks() {
 }
 
 func (c *collector) missingReplay() {
-	n := c.t.Events.Len()
+	n := c.trace.Events.Len()
 	switch r := c.out.Replay; {
 	case c.line.Exact || n == 0:
-	case c.t.Host:
+	case c.trace.Host:
 		c.miss("replay", "peaks of allocated and active: host memory has another allocator, which is not replayed")
 	case n > run.MaxReplay:
 		c.miss("replay", "peaks of allocated and active: traces of more than %s events are not replayed here", units.Count(run.MaxReplay))

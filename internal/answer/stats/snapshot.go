@@ -12,7 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Snapshot is what a memory snapshot tells about one device.
+// Snapshot is what a memory snapshot says about one device.
 type Snapshot struct {
 	Format        string     `json:"format"`
 	Compression   *string    `json:"compression"`
@@ -46,7 +46,7 @@ type Snapshot struct {
 	HolderCount   int           `json:"stack_count"`
 }
 
-// Truncated tells how far a file goes that ends early.
+// Truncated says how far a file that ends early goes.
 type Truncated struct {
 	ReadBytes int64  `json:"read_bytes"`
 	Where     string `json:"where"`
@@ -64,7 +64,7 @@ type Device struct {
 	AllocatedBytes uint64 `json:"allocated_bytes"`
 }
 
-// Steps are the steps of the program, as its annotations tell.
+// Steps are the steps of the program, from its annotations.
 type Steps struct {
 	Annotation string `json:"annotation"`
 	Complete   int    `json:"complete"`
@@ -80,7 +80,7 @@ type Replay struct {
 	Notes             []string `json:"notes"`
 }
 
-// Missing is something that the file does not tell.
+// Missing is something that the file lacks.
 type Missing struct {
 	What string `json:"what"`
 	Text string `json:"text"`
@@ -101,7 +101,7 @@ const topStacks = 10
 // collector gathers the facts about one trace.
 type collector struct {
 	file    *snapshot.File
-	t       *trace.Trace
+	trace   *trace.Trace
 	line    *timeline.Timeline
 	peaks   *timeline.Peaks
 	moments *timeline.Moments
@@ -122,7 +122,7 @@ func NewSnapshot(ctx context.Context, f *snapshot.File, o Options) (*Snapshot, e
 		r = run.New(t, recorder.Read(f.Extra))
 		r.Progress = o.Progress
 	}
-	c := &collector{file: f, t: t, out: &Snapshot{
+	c := &collector{file: f, trace: t, out: &Snapshot{
 		Format: f.Format, UnpackedBytes: f.Bytes, Host: t.Host, Compression: text(f.Compression),
 		Writer: text(o.Writer), DeviceReason: text(why), Device: deviceOf(t), Events: t.Events.Len(), Streams: streams(t),
 		Annotations: []timeline.NameCount{}, Segments: []Group{}, OOMs: []OOM{}, Missing: []Missing{}, Holders: []Holder{},
@@ -167,7 +167,7 @@ func (c *collector) follow(ctx context.Context, r *run.Run) error {
 		return err
 	}
 	c.line, c.peaks, c.moments, c.program = h.Timeline, h.Peaks, h.Moments, r.Annotations()
-	c.state = timeline.NewState(c.t)
+	c.state = timeline.NewState(c.trace)
 	return ctx.Err()
 }
 
@@ -183,13 +183,13 @@ func (c *collector) devices() {
 		}
 		s := timeline.NewState(t)
 		c.out.Devices = append(c.out.Devices, Device{
-			Device: deviceOf(t), Host: t.Host, Chosen: t == c.t, Events: t.Events.Len(), OOMs: countOOMs(t),
+			Device: deviceOf(t), Host: t.Host, Chosen: t == c.trace, Events: t.Events.Len(), OOMs: countOOMs(t),
 			Segments: s.Segments, ReservedBytes: s.Reserved, AllocatedBytes: s.Allocated,
 		})
 	}
 }
 
-// course tells what the program did and when.
+// course adds what the program did and when.
 func (c *collector) course() {
 	c.out.Actions = c.peaks.Actions
 	c.out.Annotations = append(c.out.Annotations, c.program.Names()...)

@@ -61,7 +61,8 @@ func NewChoice(r *run.Checked, c *Candidate) *Choice {
 	return out
 }
 
-// released is what was released at the start of the runs that show the figures.
+// released returns what was released at the start of the runs that show the
+// figures.
 func (c *Choice) released() uint64 {
 	if c.UnderLimit != nil {
 		return max(c.StartReleased, c.UnderLimit.StartReleased)

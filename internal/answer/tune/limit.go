@@ -25,7 +25,7 @@ func LowerBound(ctx context.Context, p *replay.Program) (uint64, error) {
 func Measure(ctx context.Context, p *replay.Program, s settings.Settings, memory, lower uint64) (*Candidate, error) {
 	s.PerProcessMemoryFraction = 1
 	c := &Candidate{Settings: s}
-	at := &search{p: p, o: Options{DeviceMemory: memory}, ctx: ctx, bound: lower}
+	at := &search{program: p, options: Options{DeviceMemory: memory}, ctx: ctx, bound: lower}
 	if err := at.measure(ctx, c); err != nil {
 		return nil, err
 	}

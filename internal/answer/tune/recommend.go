@@ -21,8 +21,8 @@ func enough(best uint64) uint64 { return uint64(float64(best)*(1+near)) / step *
 func (s *search) result(ctx context.Context) (*Result, error) {
 	r := &Result{Current: s.current, Evaluated: int(s.count.Load()), LowerBound: s.bound}
 	within, cancel := ctx, context.CancelFunc(func() {})
-	if s.o.Budget > 0 {
-		within, cancel = context.WithTimeout(ctx, s.o.Budget-s.o.Budget*searchShare/10)
+	if s.options.Budget > 0 {
+		within, cancel = context.WithTimeout(ctx, s.options.Budget-s.options.Budget*searchShare/10)
 	}
 	defer cancel()
 	r.Front, r.FrontComplete = s.settle(within)
@@ -32,10 +32,10 @@ func (s *search) result(ctx context.Context) (*Result, error) {
 		if err := s.findLimit(ctx, c); err != nil {
 			return nil, err
 		}
-		if s.o.Limit == 0 || c.Limited != nil {
+		if s.options.Limit == 0 || c.Limited != nil {
 			continue
 		}
-		o, err := s.p.Run(ctx, s.conditions(c.Settings, s.o.Limit))
+		o, err := s.program.Run(ctx, s.conditions(c.Settings, s.options.Limit))
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func (s *search) result(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// settle finds the front: the settings of which no other is better in all three
+// settle finds the front: the settings that no other beats in all three
 // figures. Settings whose need is not known may beat one that is on it, so they
 // are tried with the most that any they could beat needs. It reports whether the
 // time sufficed to try all.
@@ -64,7 +64,7 @@ func (s *search) settle(ctx context.Context) ([]*Candidate, bool) {
 			}
 		}
 		found := make([]bool, len(doubtful))
-		_ = parallel.Each(ctx, s.o.Workers, len(doubtful), func(i int) error { // found keeps what matters of the errors
+		_ = parallel.Each(ctx, s.options.Workers, len(doubtful), func(i int) error { // found keeps what matters of the errors
 			ok, err := s.suffices(ctx, doubtful[i], needs[i])
 			if ok && err == nil {
 				err = s.findNeed(ctx, doubtful[i])
@@ -95,7 +95,7 @@ func mostBeaten(front []*Candidate, x *Candidate) (need uint64) {
 	return need
 }
 
-// knownFront is the front of the settings whose need is known.
+// knownFront returns the front of the settings whose need is known.
 func (s *search) knownFront() []*Candidate {
 	var out []*Candidate
 	for _, c := range s.leaders(len(s.all)) {
@@ -117,8 +117,8 @@ func (s *search) recommend() *Candidate {
 		return s.current
 	}
 	most := enough(known[0].Need)
-	if s.o.Limit >= known[0].Need {
-		most = min(most, s.o.Limit) // it has to pass under the limit
+	if s.options.Limit >= known[0].Need {
+		most = min(most, s.options.Limit) // it has to pass under the limit
 	}
 	known = slices.DeleteFunc(known, func(c *Candidate) bool { return c.Need > most })
 	least := known[0].PeakReserved

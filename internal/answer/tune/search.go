@@ -26,7 +26,7 @@ type Options struct {
 	Budget time.Duration
 	// Workers is how many runs are made at once; 0 is one for each core.
 	Workers int
-	// Progress is told now and then how many settings were evaluated.
+	// Progress is called now and then with the number of settings evaluated.
 	Progress func(evaluated int)
 }
 
@@ -59,7 +59,7 @@ type Result struct {
 	// FrontComplete: every setting that was evaluated was held against the front.
 	FrontComplete bool
 	Evaluated     int
-	// Finished tells whether the search came to its end within the budget.
+	// Finished reports whether the search came to its end within the budget.
 	Finished bool
 	// LowerBound is the peak of live bytes: no setting passes below it.
 	LowerBound uint64
@@ -78,10 +78,10 @@ const batch = 32
 
 // search is the state of a search.
 type search struct {
-	p     *replay.Program
-	o     Options
-	space *space
-	ctx   context.Context // ends with the budget
+	program *replay.Program
+	options Options
+	space   *space
+	ctx     context.Context // ends with the budget
 
 	current *Candidate
 	all     []*Candidate
@@ -99,7 +99,7 @@ func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) 
 		within, cancel = context.WithTimeout(ctx, o.Budget*searchShare/10)
 	}
 	defer cancel()
-	s := &search{p: p, o: o, space: newSpace(p, o.Limit > 0), ctx: within}
+	s := &search{program: p, options: o, space: newSpace(p, o.Limit > 0), ctx: within}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
@@ -113,18 +113,18 @@ func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) 
 	return r, context.Cause(ctx)
 }
 
-// conditions are those of a run under a limit, 0 for none.
+// conditions returns the conditions of a run under a limit, 0 for none.
 func (s *search) conditions(c settings.Settings, limit uint64) replay.Conditions {
-	return replay.Conditions{Settings: c, Limit: limit, DeviceMemory: s.o.DeviceMemory}
+	return replay.Conditions{Settings: c, Limit: limit, DeviceMemory: s.options.DeviceMemory}
 }
 
 // start evaluates the recorded settings and finds the lower bound.
 func (s *search) start(ctx context.Context) error {
 	var err error
-	if s.bound, err = LowerBound(ctx, s.p); err != nil {
+	if s.bound, err = LowerBound(ctx, s.program); err != nil {
 		return err
 	}
-	current := s.p.Settings
+	current := s.program.Settings
 	current.PerProcessMemoryFraction = 1 // the limit stands for it
 	s.current = &Candidate{Settings: current}
 	s.space.seen[normal(current)] = true
@@ -144,15 +144,15 @@ func (s *search) start(ctx context.Context) error {
 
 // stages makes the candidates. It reports whether it came to the end.
 func (s *search) stages() bool {
-	return s.try(s.space.neighbours(s.space.clean())) &&
-		s.try(s.space.grid(coarseSplits, divisions[:4], segments[:1])) &&
+	return s.evaluateAll(s.space.neighbours(s.space.clean())) &&
+		s.evaluateAll(s.space.grid(coarseSplits, divisions[:4], segments[:1])) &&
 		s.refine() &&
-		s.try(s.space.grid(splits, divisions, segments)) &&
+		s.evaluateAll(s.space.grid(splits, divisions, segments)) &&
 		s.refine()
 }
 
-// try evaluates candidates; it reports whether the budget sufficed.
-func (s *search) try(in []settings.Settings) bool {
+// evaluateAll evaluates candidates; it reports whether the budget sufficed.
+func (s *search) evaluateAll(in []settings.Settings) bool {
 	for chunk := range slices.Chunk(s.space.fresh(in), batch) {
 		group := make([]*Candidate, len(chunk))
 		for i, c := range chunk {
@@ -183,7 +183,7 @@ func (s *search) refine() bool {
 		if len(next) == 0 {
 			return true
 		}
-		if !s.try(next) {
+		if !s.evaluateAll(next) {
 			return false
 		}
 		if s.best == before {
@@ -192,7 +192,7 @@ func (s *search) refine() bool {
 	}
 }
 
-// leaders are the settings that need least.
+// leaders returns the settings that need least.
 func (s *search) leaders(n int) []*Candidate {
 	known := slices.DeleteFunc(slices.Clone(s.all), func(c *Candidate) bool { return c.Need == 0 })
 	slices.SortStableFunc(known, func(x, y *Candidate) int {
@@ -207,7 +207,7 @@ func (s *search) leaders(n int) []*Candidate {
 func (s *search) evaluate(group []*Candidate) bool {
 	best := s.best
 	ok := make([]bool, len(group))
-	_ = parallel.Each(s.ctx, s.o.Workers, len(group), func(i int) error { // ok keeps what matters of the errors
+	_ = parallel.Each(s.ctx, s.options.Workers, len(group), func(i int) error { // ok keeps what matters of the errors
 		err := s.one(group[i], best)
 		ok[i] = err == nil
 		return err
@@ -245,24 +245,24 @@ func (s *search) one(c *Candidate, best uint64) error {
 
 // measure runs a candidate without a limit.
 func (s *search) measure(ctx context.Context, c *Candidate) error {
-	o, err := s.p.Run(ctx, s.conditions(c.Settings, 0))
+	o, err := s.program.Run(ctx, s.conditions(c.Settings, 0))
 	if err != nil {
 		return err
 	}
 	c.PeakReserved, c.DriverTime, c.fails = o.Reserved.Bytes, o.DriverTime, o.Fails
 	n := s.count.Add(1)
-	if s.o.Progress != nil {
-		s.o.Progress(int(n))
+	if s.options.Progress != nil {
+		s.options.Progress(int(n))
 	}
 	return nil
 }
 
-// floor is the lowest limit that can pass.
+// floor returns the lowest limit that can pass.
 func (s *search) floor() uint64 { return (s.bound + step - 1) / step * step }
 
 // passes reports whether no request fails under a limit.
 func (s *search) passes(ctx context.Context, c *Candidate, limit uint64) (bool, error) {
-	o, err := s.p.Run(ctx, s.conditions(c.Settings, limit))
+	o, err := s.program.Run(ctx, s.conditions(c.Settings, limit))
 	return err == nil && !o.Fails, err
 }
 
@@ -275,11 +275,11 @@ func (s *search) suffices(ctx context.Context, c *Candidate, limit uint64) (bool
 	if c.PeakReserved <= limit && c.plain() {
 		return !c.fails, nil // the limit is never in the way
 	}
-	o, err := s.p.Run(ctx, s.conditions(c.Settings, limit))
+	o, err := s.program.Run(ctx, s.conditions(c.Settings, limit))
 	return err == nil && !o.Fails && o.Reserved.Bytes <= limit, err
 }
 
-// plain tells whether a limit that is never exceeded changes nothing. The
+// plain reports whether a limit that is never exceeded changes nothing. The
 // collector works under any limit, and for expandable segments a limit is
 // compared with more than is mapped.
 func (c *Candidate) plain() bool {

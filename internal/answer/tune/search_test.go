@@ -35,7 +35,7 @@ func checked(t testing.TB, file string) *run.Checked {
 	return c
 }
 
-// quick is a search that ends by itself in well under a second.
+// quick returns a search that ends by itself in well under a second.
 func quick(t *testing.T, p *replay.Program, o Options) *Result {
 	t.Helper()
 	r, err := Search(context.Background(), p, o)

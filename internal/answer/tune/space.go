@@ -50,7 +50,7 @@ func newSpace(p *replay.Program, limited bool) *space {
 	return s
 }
 
-// clean is the base with everything that is searched at its default.
+// clean returns the base with everything that is searched at its default.
 func (s *space) clean() settings.Settings {
 	d, b := settings.Default(), s.base
 	d.PinnedUseBackgroundThreads, d.PinnedUseHostRegister = b.PinnedUseBackgroundThreads, b.PinnedUseHostRegister
@@ -59,7 +59,7 @@ func (s *space) clean() settings.Settings {
 	return d
 }
 
-// grid is the product of some values.
+// grid returns the product of some values.
 func (s *space) grid(splits, divisions, segments []uint64) []settings.Settings {
 	var out []settings.Settings
 	for _, expandable := range []bool{true, false} {
@@ -92,7 +92,7 @@ func (s *space) grid(splits, divisions, segments []uint64) []settings.Settings {
 	return out
 }
 
-// rank is how many sizes are below a value.
+// rank returns how many sizes are below a value.
 func (s *space) rank(size uint64) int {
 	n, _ := slices.BinarySearch(s.sizes, size)
 	return n

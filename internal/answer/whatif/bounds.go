@@ -17,7 +17,7 @@ const (
 	Given    = "given"    // by whoever asks
 	Recorded = "recorded" // the recorder wrote it into the file
 	Inferred = "inferred" // from what the events show
-	None     = "none"     // nothing tells of one, or it was switched off
+	None     = "none"     // none is known, or it was switched off
 )
 
 // Bound is a cap on memory and where it comes from.
@@ -26,7 +26,7 @@ type Bound struct {
 	Source string  `json:"source"`
 }
 
-// Value is the bound as [replay.Conditions] have it; 0 is none.
+// Value returns the bound as [replay.Conditions] have it; 0 is none.
 func (b Bound) Value() uint64 {
 	if b.Bytes == nil {
 		return 0
@@ -50,7 +50,7 @@ type Limit struct {
 	Max *uint64 `json:"max_bytes"`
 }
 
-// GivenLimit is a limit that somebody chose; 0 stands for none.
+// GivenLimit returns a limit that somebody chose; 0 stands for none.
 func GivenLimit(r *run.Checked, n uint64) Limit {
 	l := shownLimit(r.Program.Check)
 	l.Bound = given(n)
@@ -63,7 +63,7 @@ type Memory struct {
 	Event *int `json:"event"` // the failed request that shows it
 }
 
-// GivenMemory is what somebody chose; 0 stands for memory without end.
+// GivenMemory returns what somebody chose; 0 stands for memory without end.
 func GivenMemory(n uint64) Memory { return Memory{Bound: given(n)} }
 
 // ParseBound reads a bound as people write it: a size, or none, which is 0.
@@ -131,7 +131,7 @@ func RecordedLimit(f *recorder.Facts, device int) *uint64 {
 	return nil
 }
 
-// inferredLimit is the limit that the events alone show.
+// inferredLimit returns the limit that the events alone show.
 func inferredLimit(check *replay.Result) Limit {
 	l := shownLimit(check)
 	if l.Max != nil {
@@ -175,11 +175,11 @@ func memoryOf(r *run.Run, peaks *timeline.Peaks) Memory {
 	return GivenMemory(0)
 }
 
-// inferredMemory is what the events alone show.
+// inferredMemory returns what the events alone show.
 func inferredMemory(peaks *timeline.Peaks) Memory {
 	for _, o := range peaks.OOMs {
 		bytes := o.Event.Addr + o.Totals.Reserved
-		if o.Event.Addr == 0 || bytes < o.Event.Addr { // the file does not tell, or nonsense
+		if o.Event.Addr == 0 || bytes < o.Event.Addr { // the file does not say, or nonsense
 			continue
 		}
 		bytes = max(bytes, peaks.Reserved.Value)

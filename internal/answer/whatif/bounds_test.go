@@ -102,7 +102,7 @@ func TestMemoryOf(t *testing.T) {
 	if m := MemoryOf(p); m.Source != None {
 		t.Errorf("%+v", m)
 	}
-	// Old files do not tell what was free at an oom.
+	// Old files do not say what was free at an oom.
 	tr := open(t, "snapshots/leak_graph-tight-default.pickle.gz").Traces[0]
 	tr.Events.Addr.Set(tr.Events.Len()-1, 0)
 	if m := MemoryOf(checked(t, tr)); m.Source != None {

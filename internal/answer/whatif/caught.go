@@ -56,7 +56,7 @@ var catchers = []catcher{
 	},
 }
 
-// LooksCaught tells whether the failure of a request with this stack may be
+// LooksCaught reports whether the failure of a request with this stack may be
 // caught, and by whom; nil if nothing says so. It goes by names, so it is a
 // guess: not every request of such code is caught.
 func LooksCaught(frames []timeline.Frame) *Caught {
@@ -81,7 +81,7 @@ func contains(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// wasCaught tells whether the program went on after a request that failed in
+// wasCaught reports whether the program went on after a request that failed in
 // the recording: unwinding frees, but it does not allocate.
 func wasCaught(t *trace.Trace, event int) *Caught {
 	for i := event + 1; i < t.Events.Len(); i++ {

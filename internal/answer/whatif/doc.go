@@ -11,18 +11,18 @@
 //
 // The engine follows the rules of PyTorch's allocator, and [SelfCheck] says how
 // many events of the recording it reproduces under the recorded settings. The
-// calls are taken as they were recorded: what a program would have done
-// otherwise because a request failed, or because memory was to be had, nobody
-// can know. [Answer].Notes say what else an answer rests on.
+// calls are taken as recorded: nobody can know what the program would have done
+// differently if a request had failed or been served. [Answer].Notes say what
+// else an answer rests on.
 //
 // # Limits
 //
-// A prediction needs the conditions of the run. A recorder may have written
-// them down; else they follow from the file as far as requests were refused in
-// it. A [Bound] says what was taken and where it comes from.
+// A prediction needs the limit and the device of the run. A recorder may have
+// written them down; otherwise they are inferred from the requests that the file
+// shows refused. A [Bound] says which value was used and where it comes from.
 //
-// # Failures that are no end
+// # Failures that the program survives
 //
 // Some libraries catch an out-of-memory error and go on with less. [LooksCaught]
-// tells by its stack whether a failing request may be one of theirs.
+// reports, by its stack, whether a failed request may be one of theirs.
 package whatif

@@ -53,7 +53,7 @@ type Question struct {
 	Points   int  // length of the curves; 0 makes none
 
 	Workers  int                   // 0: as many as there are cores
-	Progress func(done, total int) // is told how many settings are done; one call at a time
+	Progress func(done, total int) // is called with the number of settings done, never concurrently
 }
 
 // Answer is what the replays show.
@@ -118,7 +118,7 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 }
 
 // recordedAndOthers puts the recorded settings first. Their share of the device
-// is left out: it is of the whole device, of which no file tells, and it shows
+// is left out: it is of the whole device, which is in no file, and it shows
 // as a limit.
 func recordedAndOthers(p *replay.Program, others []Setting) []Setting {
 	recorded := p.Settings

@@ -146,7 +146,7 @@ func (d *Events) stack(id trace.StackID) []byte {
 	return d.stacks[id]
 }
 
-// quoted is a text as JSON.
+// quoted returns a text as JSON.
 func quoted(s string) []byte {
 	out, _ := json.Marshal(s) // a text always can be
 	return out

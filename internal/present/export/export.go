@@ -14,7 +14,7 @@ type Options struct {
 	// MinSlice is the least requested size of an allocation that Perfetto
 	// shows as a slice; 0 stands for DefaultMinSlice.
 	MinSlice uint64
-	// Progress is told now and then how many events are done.
+	// Progress is called now and then with the number of events done.
 	Progress func(done, total int64)
 }
 

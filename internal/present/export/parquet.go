@@ -13,7 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// EventRow is a row of the table of events. What the file does not tell is null.
+// EventRow is a row of the table of events. What the file lacks is null.
 type EventRow struct {
 	Index          int64   `parquet:"index,delta"`          // of the event on its device, from 0
 	Device         *int32  `parquet:"device,optional,dict"` // null: page-locked host memory

@@ -129,8 +129,8 @@ func (d *deviceWriter) ns(us int64) uint64 {
 	return uint64(max(us, 0)) * 1000
 }
 
-// at is the time of event i.
-func (d *deviceWriter) at(i int, time int64) uint64 {
+// timestamp returns the time of event i.
+func (d *deviceWriter) timestamp(i int, time int64) uint64 {
 	switch {
 	case !d.times:
 		return uint64(i) * 1000
@@ -177,7 +177,7 @@ func (d *deviceWriter) start() error {
 			stacks[b.Address] = b.Stack
 		}
 	}
-	ns := d.at(0, d.first)
+	ns := d.timestamp(0, d.first)
 	for _, s := range d.line.Start.Segments {
 		for _, b := range s.Blocks {
 			if b.State == alloc.Inactive || b.RequestedSize < d.least {
@@ -203,7 +203,7 @@ func (d *deviceWriter) start() error {
 // event writes what an event changes.
 func (d *deviceWriter) event(c *timeline.Cursor) error {
 	ev := &c.Event
-	ns := d.at(c.Index, ev.Time)
+	ns := d.timestamp(c.Index, ev.Time)
 	if err := d.count(&d.reserved, ns, c.Totals.Reserved); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (d *deviceWriter) event(c *timeline.Cursor) error {
 			return d.begin(c.Index, ns, ev)
 		}
 	case alloc.ActionFreeCompleted:
-		return d.end(ns, ev.Addr)
+		return d.endSlice(ns, ev.Addr)
 	case alloc.ActionOOM:
 		return d.oom(c.Index, ns, ev)
 	}
@@ -226,7 +226,7 @@ func (d *deviceWriter) event(c *timeline.Cursor) error {
 // begin begins the slice of an allocation; index is -1 for one that was there
 // before.
 func (d *deviceWriter) begin(index int, ns uint64, ev *trace.Event) error {
-	if err := d.end(ns, ev.Addr); err != nil { // only if the file contradicts itself
+	if err := d.endSlice(ns, ev.Addr); err != nil { // only if the file contradicts itself
 		return err
 	}
 	track, err := d.lanes.take(func() (uint64, error) {
@@ -247,8 +247,8 @@ func (d *deviceWriter) begin(index int, ns uint64, ev *trace.Event) error {
 	return d.packetWriter.event(ns, e)
 }
 
-// end ends the slice of the allocation at an address, if it has one.
-func (d *deviceWriter) end(ns, addr uint64) error {
+// endSlice ends the slice of the allocation at an address, if it has one.
+func (d *deviceWriter) endSlice(ns, addr uint64) error {
 	track, ok := d.live[addr]
 	if !ok {
 		return nil
@@ -280,7 +280,7 @@ func (d *deviceWriter) oom(index int, ns uint64, ev *trace.Event) error {
 	return d.packetWriter.event(ns, e)
 }
 
-// newEvent is an event with its name.
+// newEvent returns an event with its name.
 func (d *deviceWriter) newEvent(kind, track uint64, category, name string) message {
 	var e message
 	e.uint(eventType, kind)
@@ -308,7 +308,7 @@ func (d *deviceWriter) details(e *message, index int, ev *trace.Event) {
 	e.message(eventAnnotations, a)
 }
 
-// stack is an annotation with a text for each frame, innermost first.
+// stack returns an annotation with a text for each frame, innermost first.
 func (d *deviceWriter) stack(frames []trace.FrameID) message {
 	var a message
 	a.uint(annotationNameID, d.intern(tableAnnotationNames, "stack"))
@@ -328,8 +328,8 @@ func (d *deviceWriter) stack(frames []trace.FrameID) message {
 	return a
 }
 
-// name is the place of a stack: the innermost frame of the user's program, or
-// the innermost one of all.
+// name returns the place of a stack: the innermost frame of the user's program,
+// or the innermost one of all.
 func (d *deviceWriter) name(id trace.StackID) string {
 	site, ok := timeline.SiteOf(d.t, id)
 	switch {

@@ -78,7 +78,7 @@ func (s *subject) columns() []column {
 	for i := range out {
 		c := &out[i]
 		c.first, c.last = i*events/n, (i+1)*events/n-1
-		c.high, _ = s.course.Highest(c.first, c.last)
+		c.high, _ = s.totals.Highest(c.first, c.last)
 	}
 	return out
 }
@@ -113,7 +113,7 @@ func (p plot) path(columns []column, of func(*timeline.Level) uint64) string {
 	return b.String()
 }
 
-// area is a path closed along the bottom.
+// area returns a path closed along the bottom.
 func (p plot) area(path string) string {
 	return fmt.Sprintf("%sV%dH%dz", path, plotBottom, plotLeft)
 }
@@ -133,7 +133,7 @@ func newCurves(s *subject, d detail) *curves {
 	need := uint64(0)
 	failed := s.moment.failed && s.moment.event >= 0
 	if failed {
-		need = s.course.At(s.moment.event).Allocated + s.request()
+		need = s.totals.At(s.moment.event).Allocated + s.request()
 	}
 	most := max(top.Reserved, top.Active, 1)
 	// A limit or a request far away would press the curves flat.
@@ -180,7 +180,7 @@ func (c *curves) lines(s *subject, p plot, columns []column) {
 		add("active", "live: allocated, and freed but waiting for another stream", func(l *timeline.Level) uint64 { return l.Active })
 	}
 	what := "allocated: live, in tensors"
-	if !s.lives.Exact {
+	if !s.lifetimes.Exact {
 		what = "allocated: live, as far as it was requested (block sizes are not known)"
 	} else if rounded {
 		add("requested", "requested: what the program asked for", func(l *timeline.Level) uint64 { return l.Requested })
@@ -225,7 +225,7 @@ func (c *curves) limit(p plot, low, high uint64) {
 // failure draws the request on top of what was live, up to the top of the plot.
 func (c *curves) failure(s *subject, p plot, need uint64) {
 	at := p.x(float64(s.moment.event) + 0.5)
-	live := s.course.At(s.moment.event).Allocated
+	live := s.totals.At(s.moment.event).Allocated
 	top := max(p.y(need), plotTop)
 	f := &failureMark{X: px(at), Top: px(top), Height: px(p.y(live) - top), Label: "request failed", LabelX: px(at), Anchor: "middle"}
 	switch {
@@ -298,7 +298,8 @@ func (s *subject) xTicks(p plot) []tick {
 	return out
 }
 
-// roundStep is the smallest round number that goes into n no more than some times.
+// roundStep returns the smallest round number that goes into n no more than
+// some times.
 func roundStep(n int) int {
 	const most = 8
 	for scale := 1; ; scale *= 10 {
@@ -310,7 +311,7 @@ func roundStep(n int) int {
 	}
 }
 
-// stepTicks are where the steps of the program begin.
+// stepTicks returns where the steps of the program begin.
 func (s *subject) stepTicks(p plot) []tick {
 	list := s.analysis.Steps.List
 	if len(list) > maxStepLines {

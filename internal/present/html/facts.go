@@ -22,14 +22,14 @@ type fact struct{ Name, Text string }
 
 type setting struct{ Key, Value, Meaning string }
 
-// device is one of those that the file tells of.
+// device is one of the file's devices.
 type device struct {
 	Name, Events, Segments string
 	Reserved, Allocated    size
 	Notes                  string
 }
 
-// statistics are the sums that a file tells, and what becomes of them.
+// statistics are the totals of a file and how they change.
 type statistics struct {
 	Levels        []level
 	Peaks         bool // the file has events

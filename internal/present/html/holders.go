@@ -9,7 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// holders is who holds the memory at the moment.
+// holders lists who holds the memory at the moment.
 type holders struct {
 	Kinds   []kind
 	Lines   []holder // of the user's own code

@@ -31,8 +31,8 @@ var hostile = []string{
 	`&lt;b&gt;&amp;#x3c;`, `%3Cscript%3E`, `\u003cscript\u003e`,
 }
 
-// snapshotNamed is a snapshot whose files, functions and annotations have a
-// name. One request of it fails.
+// snapshotNamed returns a snapshot whose files, functions and annotations have
+// a name. One request of it fails.
 func snapshotNamed(t *testing.T, name string) string {
 	t.Helper()
 	frames := []map[string]any{{"name": name, "filename": name, "line": 1}, {"name": name, "filename": "/home/me/" + name + ".py", "line": 2}}

@@ -44,7 +44,7 @@ type detail struct {
 	fixes    int
 	results  int // settings of a what-if
 	notes    int
-	hits     int // blocks of the map that tell what they are
+	hits     int // blocks of the map with a tooltip
 	lines    int // of Text
 }
 

@@ -72,7 +72,7 @@ func newPage(s *subject, d detail) *page {
 	return p
 }
 
-// plain is a text of several lines.
+// plain returns a text of several lines.
 func (d detail) plain(lined string) string {
 	if lined == "" {
 		return ""

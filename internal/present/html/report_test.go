@@ -59,7 +59,7 @@ func read(t *testing.T, file string, explained bool) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in.Explain, err = explain.FromSnapshot(t.Context(), explain.Input{Run: c, Side: in.Run.Facts}); err != nil {
+	if in.Explain, err = explain.FromSnapshot(t.Context(), explain.Input{Run: c, Facts: in.Run.Facts}); err != nil {
 		t.Fatal(err)
 	}
 	q := whatif.Question{}
@@ -73,7 +73,7 @@ func read(t *testing.T, file string, explained bool) Input {
 	return in
 }
 
-// subjectOf is what a report of an input is made from.
+// subjectOf returns what a report of an input is made from.
 func subjectOf(t *testing.T, in Input) *subject {
 	t.Helper()
 	s, err := newSubject(t.Context(), in)

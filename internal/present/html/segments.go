@@ -22,7 +22,7 @@ const (
 	mapRows    = 16 // about so many, if the segments are small enough for them
 	labelWidth = 96 // a narrower segment has no label
 	leastWidth = 5  // narrower segments are put together
-	hitWidth   = 9  // narrower blocks do not tell what they are
+	hitWidth   = 9  // narrower blocks have no tooltip
 )
 
 // The states beside the categories of live blocks.
@@ -48,7 +48,7 @@ type segmentMap struct {
 
 type label struct{ X, Y, Text string }
 
-// hit is a block that tells what it is.
+// hit is a block with a tooltip.
 type hit struct{ X, Y, Width, Title string }
 
 // bar is a size to the scale of the map.
@@ -65,14 +65,14 @@ type total struct {
 
 // mapDrawing is a map being drawn.
 type mapDrawing struct {
-	s      *subject
-	d      detail
-	row    uint64  // bytes of a row
-	scale  float64 // units for a byte
-	paths  map[string]*strings.Builder
-	pinned map[uint64]bool
-	blocks []placedBlock // wide enough to tell what they are
-	out    *segmentMap
+	subject *subject
+	detail  detail
+	row     uint64  // bytes of a row
+	scale   float64 // units for a byte
+	paths   map[string]*strings.Builder
+	pinned  map[uint64]bool
+	blocks  []placedBlock // wide enough for a tooltip
+	out     *segmentMap
 
 	outlines, marks strings.Builder
 }
@@ -104,7 +104,7 @@ func newSegmentMap(s *subject, d detail) *segmentMap {
 	if len(m.Segments) == 0 {
 		return nil
 	}
-	w := &mapDrawing{s: s, d: d, paths: map[string]*strings.Builder{}, pinned: map[uint64]bool{}, out: &segmentMap{Width: px(mapWidth)}}
+	w := &mapDrawing{subject: s, detail: d, paths: map[string]*strings.Builder{}, pinned: map[uint64]bool{}, out: &segmentMap{Width: px(mapWidth)}}
 	if s.Explain != nil {
 		for _, p := range s.Explain.Pinners {
 			w.pinned[p.Address] = true
@@ -254,7 +254,7 @@ func (w *mapDrawing) together(small []*timeline.MapSegment, y float64) float64 {
 
 // compare draws the request and the largest free block to the scale of the map.
 func (w *mapDrawing) compare(m *timeline.Map, y float64) float64 {
-	request := w.s.request()
+	request := w.subject.request()
 	if request == 0 {
 		return y
 	}
@@ -281,12 +281,12 @@ func (w *mapDrawing) compare(m *timeline.Map, y float64) float64 {
 	return y
 }
 
-// usable is the largest free block of the request's own pool and stream.
+// usable returns the largest free block of the request's own pool and stream.
 func (w *mapDrawing) usable() *uint64 {
-	if w.s.Explain == nil {
+	if w.subject.Explain == nil {
 		return nil
 	}
-	return w.s.Explain.Evidence.LargestUsable
+	return w.subject.Explain.Evidence.LargestUsable
 }
 
 // fills lists the paths in a fixed order, and what the colours mean.
@@ -316,15 +316,15 @@ func className(class string) string {
 	return text.CategoryText(class)
 }
 
-// hits has the widest blocks tell what they are when somebody points at them.
+// hits gives the widest blocks a tooltip.
 func (w *mapDrawing) hits() {
 	slices.SortStableFunc(w.blocks, func(a, b placedBlock) int { return cmp.Compare(b.Size, a.Size) })
-	for _, b := range w.blocks[:min(len(w.blocks), w.d.hits)] {
+	for _, b := range w.blocks[:min(len(w.blocks), w.detail.hits)] {
 		title := units.Size(b.Size) + " free"
 		if b.Life >= 0 {
 			title = units.Size(b.Size) + ", " + className(classes[w.class(&b.MapBlock)])
-			if site := w.s.site(w.s.lives.Stack(int(b.Life))); site != "" {
-				title += ", " + w.d.clip(site)
+			if site := w.subject.site(w.subject.lifetimes.Stack(int(b.Life))); site != "" {
+				title += ", " + w.detail.clip(site)
 			}
 		}
 		w.out.Hits = append(w.out.Hits, hit{px(b.x), px(b.y), px(b.width), title})
@@ -332,7 +332,7 @@ func (w *mapDrawing) hits() {
 }
 
 func (w *mapDrawing) describe(m *timeline.Map) {
-	level := w.s.course.At(w.s.moment.event)
+	level := w.subject.totals.At(w.subject.moment.event)
 	add := func(field string, bytes uint64, text string) {
 		w.out.Totals = append(w.out.Totals, total{newSize(field, bytes), text})
 	}
@@ -346,12 +346,12 @@ func (w *mapDrawing) describe(m *timeline.Map) {
 	w.out.Desc = fmt.Sprintf("%s with %s reserved, %s free, the largest free block %s.",
 		text.Plural(len(m.Segments), "segment", "segments"), units.Size(level.Reserved), units.Size(m.Free), units.Size(m.LargestFree))
 	w.out.Caption = "Every box is a segment, the largest first, all to one scale. Where blocks are smaller than a column, its height shows how much of it is live."
-	if !w.s.lives.Exact {
+	if !w.subject.lifetimes.Exact {
 		w.out.Caption += " Blocks are drawn as large as they were requested."
 	}
 }
 
-// rect is a rectangle of a path.
+// rect returns a rectangle of a path.
 func rect(x, y, width, height float64) string {
 	return fmt.Sprintf("M%s %sh%sv%sh-%sz", px(x), px(y), px(width), px(height), px(width))
 }

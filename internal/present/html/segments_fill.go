@@ -103,5 +103,5 @@ func (w *mapDrawing) class(b *timeline.MapBlock) int {
 	case timeline.BlockUnmapped:
 		return slices.Index(classes, classUnmapped)
 	}
-	return max(0, slices.Index(classes, w.s.category(b.Life)))
+	return max(0, slices.Index(classes, w.subject.category(b.Life)))
 }

@@ -14,15 +14,15 @@ import (
 type subject struct {
 	Input
 
-	trace    *trace.Trace // nil without a snapshot, like the next ones
-	line     *timeline.Timeline
-	lives    *timeline.Lives
-	course   *timeline.Course
-	layout   *timeline.Layout
-	clock    *timeline.Clock
-	peaks    *timeline.Peaks
-	analysis *findings.Analysis
-	moments  *timeline.Moments
+	trace     *trace.Trace // nil without a snapshot, like the next ones
+	line      *timeline.Timeline
+	lifetimes *timeline.Lifetimes
+	totals    *timeline.TotalsIndex
+	layout    *timeline.Layout
+	clock     *timeline.Clock
+	peaks     *timeline.Peaks
+	analysis  *findings.Analysis
+	moments   *timeline.Moments
 
 	moment moment
 }
@@ -45,7 +45,7 @@ func newSubject(ctx context.Context, in Input) (*subject, error) {
 		return nil, err
 	}
 	s.trace, s.line, s.peaks, s.moments = in.Run.Trace, x.Timeline, x.Peaks, x.Moments
-	s.lives, s.course, s.layout, s.clock, s.analysis = x.Lives, x.Course, x.Layout, x.Clock, x.Analysis
+	s.lifetimes, s.totals, s.layout, s.clock, s.analysis = x.Lifetimes, x.Totals, x.Layout, x.Clock, x.Analysis
 	s.moment = s.findMoment()
 	return s, nil
 }
@@ -75,8 +75,8 @@ func (s *subject) findMoment() moment {
 	return m
 }
 
-// request is what was asked for and refused at the moment, and what it would
-// take of a segment; 0 if nothing was.
+// request returns what was asked for and refused at the moment, and what it
+// would take of a segment; 0 if nothing was.
 func (s *subject) request() uint64 {
 	switch r := s.Explain; {
 	case !s.moment.failed:
@@ -101,13 +101,13 @@ func (s *subject) limits() (low, high uint64) {
 	return low, high
 }
 
-// category names what a life is for.
+// category names what a block is for.
 func (s *subject) category(life int32) string {
-	c, _ := s.analysis.Life(s.lives, int(life))
+	c, _ := s.analysis.CategoryOf(s.lifetimes, int(life))
 	return string(c)
 }
 
-// site is where a life was allocated; empty if the file does not tell.
+// site returns where a block was allocated; empty if the file does not say.
 func (s *subject) site(id trace.StackID) string {
 	site, ok := timeline.SiteOf(s.trace, id)
 	if !ok {
@@ -116,7 +116,7 @@ func (s *subject) site(id trace.StackID) string {
 	return site.String()
 }
 
-// begunLate tells that recording began in the middle of the run.
+// begunLate reports whether recording began in the middle of the run.
 func (s *subject) begunLate() bool { return s.line != nil && s.line.Start.Kind == start.Rebuilt }
 
 // place says when a peak was.

@@ -21,7 +21,7 @@ func (d detail) say(sentence string) string {
 
 var unit = regexp.MustCompile(`(\d) (B\b|KiB\b|MiB\b|GiB\b|s\b|ms\b|%)`)
 
-// clip cuts the middle out of a text that is too long: of a path both ends tell
+// clip cuts the middle out of a text that is too long: of a path both ends say
 // something.
 func clip(name string, most int) string {
 	// What is far too long is cut first, so that cleaning it costs nothing.
@@ -80,7 +80,7 @@ func px(x float64) string {
 	return strconv.FormatFloat(float64(n)/tenths, 'f', 1, 64)
 }
 
-// stack is a call stack: the places that tell most, and all of it.
+// stack is a call stack: the places that say most, and all of it.
 type stack struct {
 	Site   string
 	Frames []frame

@@ -9,7 +9,7 @@ import (
 // first; the others come at the end.
 var grave = []string{"truncated", "events", "start", "replay"}
 
-// trust says what the report rests on and what the file does not tell.
+// trust says what the report rests on and what the file lacks.
 func (p *page) trust(s *subject, d detail) {
 	if s.Facts != nil {
 		for _, m := range s.Facts.Missing {

@@ -14,7 +14,7 @@ import (
 type whatIf struct {
 	Bounds  []string
 	Results []result
-	Needs   bool // some result tells the limit it needs
+	Needs   bool // some result has the limit it needs
 	Width   int  // of the bars
 	Legend  []string
 	Left    string
@@ -80,7 +80,7 @@ func newWhatIf(s *subject, d detail) *whatIf {
 	return w
 }
 
-// canonical is how explain names the settings of a result.
+// canonical returns how explain names the settings of a result.
 func canonical(r *whatif.Result) string {
 	s, err := whatif.ParseSetting(r.Settings)
 	if err != nil {
@@ -89,7 +89,7 @@ func canonical(r *whatif.Result) string {
 	return s.Parsed.String()
 }
 
-// neededLimits are the lowest limits that explain found, by settings.
+// neededLimits returns the lowest limits that explain found, by settings.
 func neededLimits(r *explain.Report) map[string]*size {
 	out := map[string]*size{}
 	if r == nil {

@@ -36,8 +36,8 @@ func Diff(w io.Writer, d *diff.Diff, o DiffOptions) error {
 
 	stacks := len(d.Stacks)
 	if !o.Full {
-		room := shortLines - strings.Count(head.String(), "\n") - strings.Count(tail.String(), "\n")
-		stacks = min(d.Changed(), shortStacks, room/2)
+		lines := shortLines - strings.Count(head.String(), "\n") - strings.Count(tail.String(), "\n")
+		stacks = min(d.Changed(), shortStacks, lines/2)
 	}
 	p.w = w
 	p.printf("%s", head.String())
@@ -244,7 +244,8 @@ func (p *page) stack(s *diff.Stack) {
 	p.line("      %s", site)
 }
 
-// blocksText is the number of blocks, and what it was before if that differs.
+// blocksText returns the number of blocks, and what it was before if that
+// differs.
 func blocksText(s *diff.Stack) string {
 	if s.ABlocks == s.BBlocks || s.ABlocks == 0 || s.BBlocks == 0 {
 		return countText(max(s.ABlocks, s.BBlocks))
@@ -283,7 +284,7 @@ func signed(n int) string {
 	return countText(n)
 }
 
-// percentDelta is a difference as part of what it is measured by.
+// percentDelta returns a difference as part of what it is measured by.
 func percentDelta(f *float64) string {
 	if f == nil || math.IsInf(*f, 0) {
 		return ""

@@ -70,7 +70,7 @@ func (p *page) dump(d *stats.Dump) {
 	p.dumpMissing(d)
 }
 
-// dumpCounters tells what is not in the table.
+// dumpCounters prints what is not in the table.
 func (p *page) dumpCounters(d *stats.Dump) {
 	var said []string
 	for _, c := range []struct{ key, name string }{
@@ -108,7 +108,7 @@ func (p *page) dumpMissing(d *stats.Dump) {
 	p.wrapped("  - ", fmt.Sprintf("%s of memory_stats()%s: %s%s", plural(len(d.Missing), "key", "keys"), zero, strings.Join(names, ", "), more))
 }
 
-// inSummary tells whether the table shows the value of a key.
+// inSummary reports whether the table shows the value of a key.
 func inSummary(key string) bool {
 	return strings.Contains(key, ".") || key == "num_ooms" || key == "num_alloc_retries"
 }

@@ -98,8 +98,8 @@ func (e *Events) Event(c *timeline.Cursor) {
 // End has nothing to add.
 func (e *Events) End(int) {}
 
-// address is where the event's memory is; an oom has none, but tells what the
-// driver had free.
+// address returns where the event's memory is; an oom has none, but tells what
+// the driver had free.
 func address(e *trace.Event) string {
 	switch e.Action {
 	case alloc.ActionOOM, alloc.ActionSnapshot:

@@ -23,7 +23,7 @@ type ExplainOptions struct {
 	Width  int  // of the terminal; 0 if there is none
 }
 
-// width is where lines end: on a wide terminal, or none, at explainWidth.
+// width returns where lines end: on a wide terminal, or none, at explainWidth.
 func (o ExplainOptions) width() int {
 	const narrowest = 40 // below it every line is broken anyway
 	if o.Width <= 0 {
@@ -62,14 +62,14 @@ func Explain(w io.Writer, head ExplainHead, r *explain.Report, o ExplainOptions,
 		if o.Full {
 			much = shown{all, all, all, all, all, all, all, all, all}
 		}
-		e := &explanation{page: page{w: w, style: style, width: o.width()}, r: r, frames: o.Frames, shown: much}
+		e := &explanation{page: page{w: w, style: style, width: o.width()}, report: r, frames: o.Frames, shown: much}
 		e.write(head)
 		return e.err
 	}
 	var text bytes.Buffer
 	for i := range pages {
 		text.Reset()
-		e := &explanation{page: page{w: &text, style: style, width: o.width()}, r: r, shown: pages[i]}
+		e := &explanation{page: page{w: &text, style: style, width: o.width()}, report: r, shown: pages[i]}
 		e.write(head)
 		if e.err != nil {
 			return e.err
@@ -85,7 +85,7 @@ func Explain(w io.Writer, head ExplainHead, r *explain.Report, o ExplainOptions,
 // explanation is one being written.
 type explanation struct {
 	page
-	r      *explain.Report
+	report *explain.Report
 	frames bool
 	shown  shown
 	left   []string // what is not shown
@@ -96,8 +96,8 @@ func (e *explanation) write(head ExplainHead) {
 	if head.About != "" {
 		e.wrapped("  ", head.About)
 	}
-	e.title(verdictLine(e.r))
-	e.wrapped("  ", e.r.Summary)
+	e.title(verdictLine(e.report))
+	e.wrapped("  ", e.report.Summary)
 	e.ignored()
 	e.numbers()
 	e.alternatives()
@@ -133,7 +133,7 @@ func (e *explanation) more(n, most int, one, many string) int {
 // verdictNames say in a few words what each verdict means.
 var verdictNames = map[string]string{
 	explain.Capacity:      "too little memory",
-	explain.Outside:       "others hold memory that was needed",
+	explain.External:      "others hold memory that was needed",
 	explain.Pools:         "private pools keep free memory back",
 	explain.Pending:       "freed memory waits for another stream",
 	explain.Streams:       "free memory belongs to another stream",
@@ -158,21 +158,21 @@ func verdictLine(r *explain.Report) (verdict, means string) {
 
 // numbers are the evidence: as a sum, or as the arithmetic of a text.
 func (e *explanation) numbers() {
-	if len(e.r.Arithmetic) > 0 {
+	if len(e.report.Arithmetic) > 0 {
 		e.heading("The numbers", "")
-		for _, line := range e.r.Arithmetic {
+		for _, line := range e.report.Arithmetic {
 			e.wrapped("  - ", line)
 		}
 	}
-	rows := Sum(e.r)
+	rows := Sum(e.report)
 	if len(rows) == 0 {
 		return
 	}
-	e.heading("The sum", momentLine(e.r.Failure))
+	e.heading("The sum", momentLine(e.report.Failure))
 	for _, r := range rows {
 		e.wrapped(fmt.Sprintf("  %1s %11s  ", r.Mark, r.Value), r.Text)
 	}
-	e.stack(e.r.Failure.Frames, e.r.Failure.Site, "  requested at ")
+	e.stack(e.report.Failure.Frames, e.report.Failure.Site, "  requested at ")
 }
 
 // momentLine says when the request failed.
@@ -199,12 +199,12 @@ func momentOf(m *timeline.Moment) string {
 
 // alternatives are what else it could be.
 func (e *explanation) alternatives() {
-	list := e.r.Alternatives
+	list := e.report.Alternatives
 	if len(list) == 0 {
 		return
 	}
 	name := "What else it could be"
-	if e.r.Verdict == explain.Unknown {
+	if e.report.Verdict == explain.Unknown {
 		name = "What it could be"
 	}
 	e.heading(name, "")
@@ -215,7 +215,7 @@ func (e *explanation) alternatives() {
 
 // health is that of a run in which nothing failed.
 func (e *explanation) health() {
-	h := e.r.Health
+	h := e.report.Health
 	if h == nil {
 		return
 	}
@@ -225,7 +225,7 @@ func (e *explanation) health() {
 	}
 }
 
-// stack writes a call stack: the places that tell most, or all of it.
+// stack writes a call stack: the places that say most, or all of it.
 func (e *explanation) stack(frames []timeline.Frame, site timeline.Site, lead string) {
 	if len(frames) == 0 {
 		e.line("%s(no call stack in the file)", lead)

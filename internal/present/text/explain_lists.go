@@ -11,7 +11,7 @@ import (
 
 // pinners are the tensors that keep free memory from being used.
 func (e *explanation) pinners() {
-	list := e.r.Pinners
+	list := e.report.Pinners
 	if len(list) == 0 {
 		return
 	}
@@ -34,7 +34,7 @@ func (e *explanation) blocks(list []explain.Block, most int) {
 
 // holders are who holds the memory.
 func (e *explanation) holders() {
-	r := e.r
+	r := e.report
 	if len(r.Holders) == 0 {
 		return
 	}
@@ -66,8 +66,10 @@ func (e *explanation) holders() {
 	}
 }
 
-// full tells whether nothing is left out.
-func (e *explanation) full() bool { return e.shown.pinned > len(e.r.Pinners) && e.shown.lines > 100 }
+// full reports whether nothing is left out.
+func (e *explanation) full() bool {
+	return e.shown.pinned > len(e.report.Pinners) && e.shown.lines > 100
+}
 
 // findingNames say what a finding is.
 var findingNames = map[string]string{
@@ -80,7 +82,7 @@ var findingNames = map[string]string{
 // change what all the rest means, so they stand first and are never left out.
 func (e *explanation) ignored() {
 	first := true
-	for _, f := range e.r.Findings {
+	for _, f := range e.report.Findings {
 		if f.Kind != explain.Ignored {
 			continue
 		}
@@ -93,7 +95,7 @@ func (e *explanation) ignored() {
 }
 
 func (e *explanation) findings() {
-	list := slices.DeleteFunc(slices.Clone(e.r.Findings), func(f explain.Finding) bool { return f.Kind == explain.Ignored })
+	list := slices.DeleteFunc(slices.Clone(e.report.Findings), func(f explain.Finding) bool { return f.Kind == explain.Ignored })
 	list = list[:e.more(len(list), e.shown.findings, "finding", "findings")]
 	if len(list) == 0 {
 		return
@@ -112,7 +114,7 @@ func (e *explanation) findings() {
 
 // fixes are numbered, the smallest change first.
 func (e *explanation) fixes() {
-	list := e.r.Fixes
+	list := e.report.Fixes
 	if len(list) == 0 {
 		return
 	}
@@ -161,23 +163,23 @@ func settingText(f *explain.Fix, same bool) string {
 }
 
 func (e *explanation) notes() {
-	n := e.more(len(e.r.Notes), e.shown.notes, "note", "notes")
+	n := e.more(len(e.report.Notes), e.shown.notes, "note", "notes")
 	if n == 0 {
 		return
 	}
 	e.heading("Notes", "")
-	for _, note := range e.r.Notes[:n] {
+	for _, note := range e.report.Notes[:n] {
 		e.wrapped("  - ", note)
 	}
 }
 
-// record are the lines with which the next run tells more.
+// record are the lines with which the next run shows more.
 func (e *explanation) record() {
-	if len(e.r.Record) == 0 {
+	if len(e.report.Record) == 0 {
 		return
 	}
 	e.title("To know more next time", ", record a snapshot and explain that")
-	for _, line := range e.r.Record {
+	for _, line := range e.report.Record {
 		e.line("    %s", line)
 	}
 }
@@ -185,7 +187,7 @@ func (e *explanation) record() {
 // trust says what the answer rests on.
 func (e *explanation) trust() {
 	said := ""
-	if c := e.r.SelfCheck; c != nil {
+	if c := e.report.SelfCheck; c != nil {
 		said = "How far to trust it: " + c.Note + ". "
 	}
 	if len(e.left) > 0 {

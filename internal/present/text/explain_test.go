@@ -24,7 +24,7 @@ func framesOf(n int) ([]timeline.Frame, timeline.Site) {
 		timeline.Site{Inner: inner, User: user, HasUser: true}
 }
 
-// large is a report of which every list is long.
+// large returns a report of which every list is long.
 func large() *explain.Report {
 	long := strings.Repeat("many words of an explanation that has to be wrapped ", 5)
 	r := &explain.Report{
@@ -35,7 +35,7 @@ func large() *explain.Report {
 		Evidence: explain.Evidence{
 			Live: ptr(uint64(5 << 30)), Request: ptr(uint64(1 << 30)), Rounded: ptr(uint64(1<<30 + 512)), Segment: ptr(uint64(1<<30 + 2<<20)),
 			Free: ptr(uint64(1 << 29)), LargestFree: ptr(uint64(1 << 28)), FreeUsable: ptr(uint64(1 << 28)), LargestUsable: ptr(uint64(1 << 27)),
-			FreePools: ptr(uint64(1 << 20)), Pending: ptr(uint64(1 << 20)), Reserved: ptr(uint64(6 << 30)), Available: ptr(uint64(7 << 30)), Outside: ptr(uint64(1 << 30)),
+			FreePools: ptr(uint64(1 << 20)), Pending: ptr(uint64(1 << 20)), Reserved: ptr(uint64(6 << 30)), Available: ptr(uint64(7 << 30)), External: ptr(uint64(1 << 30)),
 		},
 	}
 	r.Failure.Frames, r.Failure.Site = framesOf(1)
@@ -199,7 +199,7 @@ func TestExplainFull(t *testing.T) {
 func TestExplainKinds(t *testing.T) {
 	r := &explain.Report{
 		Verdict: explain.Unknown, Confidence: explain.Open, Summary: "It failed.", Arithmetic: []string{"1.00 GiB a + 1.00 GiB b = 2.00 GiB c"},
-		Alternatives: []explain.Alternative{{Verdict: explain.Outside, When: "if others hold it"}}, Record: []string{"import ashlar"},
+		Alternatives: []explain.Alternative{{Verdict: explain.External, When: "if others hold it"}}, Record: []string{"import ashlar"},
 	}
 	text := explained(t, r, ExplainOptions{})
 	want := "file.pickle\n  device 0; 9 events\n\nVerdict: unknown (open): what is given does not tell why\n  It failed.\n\n" +
@@ -222,7 +222,7 @@ func TestExplainKinds(t *testing.T) {
 		t.Error(text)
 	}
 	for _, v := range []string{
-		explain.Capacity, explain.Outside, explain.Pools, explain.Pending, explain.Streams, explain.Setting, explain.Fragmentation, explain.None, explain.Unknown,
+		explain.Capacity, explain.External, explain.Pools, explain.Pending, explain.Streams, explain.Setting, explain.Fragmentation, explain.None, explain.Unknown,
 	} {
 		verdict, means := verdictLine(&explain.Report{Verdict: v, Confidence: explain.Certain, UnderCap: true})
 		line := verdict + means

@@ -97,7 +97,7 @@ func replayText(r *stats.Replay) string {
 	}
 }
 
-// course is what happened, in one sentence.
+// course returns what happened, in one sentence.
 func course(f *stats.Snapshot) string {
 	var parts []string
 	device := "host memory"

@@ -90,10 +90,10 @@ func (p *page) table(name, rest string, left int, head []string, lines [][]strin
 	}
 }
 
-// spread is where the middle half of the rounds lies.
+// spread returns where the middle half of the rounds lies.
 func spread(r *gpu.Row) string { return units.Duration(r.Low) + " - " + units.Duration(r.High) }
 
-// often is how many rounds there were, and of how many each.
+// often returns how many rounds there were, and of how many each.
 func often(r *gpu.Row) string {
 	if r.PerRound == 1 {
 		return countText(r.Rounds)
@@ -101,7 +101,7 @@ func often(r *gpu.Row) string {
 	return countText(r.Rounds) + " of " + countText(r.PerRound)
 }
 
-// gpuPart is the median of another part of the same case.
+// gpuPart returns the median of another part of the same case.
 func gpuPart(b *gpu.Bench, of *gpu.Row, part string) string {
 	for _, r := range b.Find(of.Group, of.Case, part) {
 		if same(r.Size, of.Size) && same(r.Handles, of.Handles) && same(r.Settings, of.Settings) {
@@ -138,7 +138,7 @@ func (p *page) gpuAsync(b *gpu.Bench) {
 	}
 }
 
-// gpuSteps are the calls that map memory.
+// gpuSteps returns the calls that map memory.
 func gpuSteps() []string {
 	return []string{gpu.PartCreate, gpu.PartMap, gpu.PartSetAccess, gpu.PartUnmap, gpu.PartRelease}
 }
@@ -183,7 +183,7 @@ func gpuEach(b *gpu.Bench, of *gpu.Row, part string) string {
 	return "-"
 }
 
-// gpuSettings is a column for the settings of the engine.
+// gpuSettings returns a column for the settings of the engine.
 func gpuSettings(r *gpu.Row) string {
 	if r.Settings != nil && *r.Settings == gpu.SettingsExpandable {
 		return "expandable"

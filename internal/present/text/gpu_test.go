@@ -81,7 +81,7 @@ func TestGPU(t *testing.T) {
 	}
 }
 
-// gpuRow is a row whose rounds lie a tenth around the median.
+// gpuRow returns a row whose rounds lie a tenth around the median.
 func gpuRow(group, kind, part string, median float64, size uint64) gpu.Row {
 	r := gpu.Row{
 		Group: group, Case: kind, Part: part, Rounds: 40, PerRound: 1, Median: median,

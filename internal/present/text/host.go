@@ -108,7 +108,7 @@ func (p *page) hostResult(r *run.Result) {
 	p.line(hostRow, r.Variant, hostTime(*r.WallS), hostTime(*r.CPUS), units.Size(*r.PeakRSS), units.Size(*r.FinalRSS), retained, ratio, spread)
 }
 
-// hostSpread is how far runs lie apart, in percent of their median.
+// hostSpread returns how far runs lie apart, in percent of their median.
 func hostSpread(s run.Range[uint64], median uint64) string {
 	percent := 100 * float64(s.High-s.Low) / float64(max(median, 1))
 	if percent < 9.95 {
@@ -119,7 +119,7 @@ func hostSpread(s run.Range[uint64], median uint64) string {
 
 func hostSeconds(s float64) string { return hostTime(s) + " s" }
 
-// hostTime is a number of seconds.
+// hostTime returns a number of seconds.
 func hostTime(s float64) string {
 	if s >= 99.995 {
 		return fmt.Sprintf("%.0f", s)
@@ -210,8 +210,9 @@ func hostPair(c *run.Comparison) (base, other *run.Run) {
 // hostChart is how many columns the chart has: with its scale it fills 80.
 const hostChart = ChartWidth - 1
 
-// hostColumns is the memory of a run in columns of equal time: the most in each,
-// and where there is no sample what there was before. After its end it is 0.
+// hostColumns returns the memory of a run in columns of equal time: the most in
+// each, and where there is no sample what there was before. After its end it is
+// 0.
 func hostColumns(r *run.Run, length time.Duration) []uint64 {
 	columns := make([]uint64, hostChart)
 	last := 0

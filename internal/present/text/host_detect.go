@@ -35,7 +35,7 @@ func HostDetect(w io.Writer, r *detect.Result, style Style) error {
 	return p.err
 }
 
-// AllocatorText is an allocator with its version.
+// AllocatorText returns an allocator with its version.
 func AllocatorText(f *detect.Finding) string {
 	switch {
 	case f.Allocator == detect.Go && f.Version != nil:

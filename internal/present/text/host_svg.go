@@ -70,7 +70,7 @@ func (d *hostDrawing) draw(p *page) {
 	}
 }
 
-// timeStep is a round time of which four to ten make up the whole.
+// timeStep returns a round time of which four to ten make up the whole.
 func timeStep(length time.Duration) time.Duration {
 	step := 100 * time.Millisecond
 	for n := 0; length/step >= 10; n++ {

@@ -15,8 +15,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/hostmem/variant"
 )
 
-// hostService is a service of which glibc keeps all and jemalloc-bg little,
-// mimalloc crashes, and tcmalloc is not there.
+// hostService returns a service of which glibc keeps all and jemalloc-bg
+// little, mimalloc crashes, and tcmalloc is not there.
 func hostService(t *testing.T) *run.Comparison {
 	chosen, err := variant.Choose("jemalloc-bg,mimalloc")
 	if err != nil {

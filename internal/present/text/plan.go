@@ -48,7 +48,7 @@ func (p *page) planSubject(head PlanHead, model string, parameters int64, preset
 	}
 }
 
-// fitsText is the verdict.
+// fitsText returns the verdict.
 func fitsText(room plan.Capacity, a *plan.Answer) string {
 	need := units.SizeUp(a.SmallestLimit)
 	if a.Fits == nil {
@@ -124,7 +124,7 @@ func (p *page) planPeaks(a *plan.Answer) {
 	between := func(low, high uint64) string { return "from " + units.Size(low) + " to " + units.Size(high) }
 	p.line(row, "allocated", units.Size(a.PeakAllocated), between(r.Low, r.High))
 	p.line(row, "reserved", units.Size(a.PeakReserved), between(r.ReservedLow, r.ReservedHigh))
-	p.line(row, "device", units.Size(a.PeakDevice), between(r.DeviceLow, r.DeviceHigh)+"; "+outsideText(a))
+	p.line(row, "device", units.Size(a.PeakDevice), between(r.DeviceLow, r.DeviceHigh)+"; "+externalText(a))
 	p.line("  %-10s %12s   %s", "binds in", stepText(a.BindingPhase, a.BindingStep), "")
 	if l := a.Limited; l != nil && (l.Retries > 0 || l.PeakReserved < a.PeakReserved) {
 		p.wrapped("  in this room: ", limitedText(l)+". The peaks above are of a run without a limit")
@@ -151,8 +151,8 @@ func limitedText(l *plan.Limited) string {
 	return said
 }
 
-// outsideText says what a process holds beside the allocator's memory.
-func outsideText(a *plan.Answer) string {
+// externalText says what a process holds beside the allocator's memory.
+func externalText(a *plan.Answer) string {
 	said := units.Size(a.Context) + " of it CUDA's context"
 	if a.ContextEstimated {
 		said += " (estimated)"
@@ -204,7 +204,7 @@ func (p *page) planComponents(a *plan.Answer) {
 	}
 }
 
-// share is a part in percent.
+// share returns a part in percent.
 func share(part, all uint64) string {
 	if all == 0 {
 		return ""

@@ -72,11 +72,11 @@ func (c chart) ruler() string {
 			line[s.Begin] = '|'
 		}
 		end := min(s.End, len(line))
-		if room := end - s.Begin - 1; room < len(name) {
-			if room < 4 {
+		if width := end - s.Begin - 1; width < len(name) {
+			if width < 4 {
 				continue
 			}
-			name = name[:room]
+			name = name[:width]
 		}
 		copy(line[s.Begin+1:], name)
 	}

@@ -133,7 +133,7 @@ func (d *sweepDrawing) draw(p *page) {
 	}
 }
 
-// gridStep is a round size of which four to ten make up the most.
+// gridStep returns a round size of which four to ten make up the most.
 func gridStep(most uint64) uint64 {
 	step := uint64(1 << 20)
 	for n := 0; most/step >= 10; n++ {

@@ -138,7 +138,7 @@ func shortRankNames(ranks []*diff.Rank) []string {
 	return out
 }
 
-// commonEnd is the ending that all names have, from a dot on.
+// commonEnd returns the ending that all names have, from a dot on.
 func commonEnd(names []string) string {
 	dot := strings.Index(names[0], ".")
 	for dot >= 0 {

@@ -32,8 +32,8 @@ var (
 
 const summaryWidth = 75
 
-// MemorySummary is the text of PyTorch's torch.cuda.memory_summary() for the
-// given memory_stats(). A key that is missing counts as 0. With abbreviated
+// MemorySummary returns the text of PyTorch's torch.cuda.memory_summary() for
+// the given memory_stats(). A key that is missing counts as 0. With abbreviated
 // the rows of the single pools are left out.
 func MemorySummary(stats map[string]int64, device int, abbreviated bool) string {
 	var b strings.Builder

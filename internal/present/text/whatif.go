@@ -80,9 +80,9 @@ func (p *page) whatIfResults(results []*whatif.Result, onOOM string) {
 	}
 }
 
-// AgainstText is the peak of a result against that of the recorded settings. The
-// peak of a run that ended at a failure goes only up to there, so it is compared
-// with no other.
+// AgainstText returns the peak of a result against that of the recorded
+// settings. The peak of a run that ended at a failure goes only up to there, so
+// it is compared with no other.
 func AgainstText(recorded, r *whatif.Result, onOOM string) string {
 	switch {
 	case recorded == nil || r.Recorded:
@@ -109,7 +109,7 @@ func confText(conf string) string {
 	return Clean(conf)
 }
 
-// verdict is the answer in a few words.
+// verdict returns the answer in a few words.
 func verdict(r *whatif.Result, onOOM string) string {
 	switch {
 	case !r.Fails:

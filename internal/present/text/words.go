@@ -22,7 +22,7 @@ type Row struct {
 	Text  string
 }
 
-// sizeRow is a row with a size; none if there is no number.
+// sizeRow returns a row with a size; none if there is no number.
 func sizeRow(rows []Row, mark string, n *uint64, text string) []Row {
 	if n == nil {
 		return rows
@@ -58,7 +58,7 @@ func Sum(r *explain.Report) []Row {
 	if v.FreePools != nil && *v.FreePools > 0 {
 		add("", v.FreePools, "free in private pools (CUDA graphs, MemPools)")
 	}
-	add("", v.Outside, "of the device do not belong to PyTorch")
+	add("", v.External, "of the device do not belong to PyTorch")
 	return rows
 }
 
@@ -114,7 +114,7 @@ func thereText(r *explain.Report) string {
 // a lower one.
 const NotMonotone = "under a lower limit the cache is emptied at other moments, so more memory is not always better."
 
-// Health are the numbers of a run in which nothing failed.
+// Health returns the numbers of a run in which nothing failed.
 func Health(h *explain.Health) []Row {
 	var rows []Row
 	add := func(value, text string) { rows = append(rows, Row{Value: value, Text: text}) }
@@ -135,7 +135,8 @@ func Health(h *explain.Health) []Row {
 	return rows
 }
 
-// Fragmentation are the fractions of reserved memory that are lost, by name.
+// Fragmentation returns the fractions of reserved memory that are lost, by
+// name.
 func Fragmentation(f *stats.Fragmentation) []Row {
 	var rows []Row
 	add := func(v *float64, name, meaning string) {
@@ -206,7 +207,7 @@ func PinnedText(s *explain.Segment) string {
 		units.Size(s.Stuck), units.Size(s.Size), units.Size(s.Live), plural(s.Count, "block", "blocks"))
 }
 
-// CategoryText is the name of a category for people.
+// CategoryText returns the name of a category for people.
 func CategoryText(category string) string { return strings.ReplaceAll(Clean(category), "_", " ") }
 
 // VerdictText is the verdict, with how sure it is, and what it means.
@@ -254,7 +255,7 @@ func SettingText(f *explain.Fix, same bool) string { return settingText(f, same)
 // ConfText names settings.
 func ConfText(conf string) string { return confText(conf) }
 
-// ResultText is the answer to one setting in a few words.
+// ResultText returns the answer to one setting in a few words.
 func ResultText(r *whatif.Result, onOOM string) string { return verdict(r, onOOM) }
 
 // FailureLines describes the first failing request of a result, where it was
@@ -266,7 +267,7 @@ func FailureLines(r *whatif.Result, onOOM string) []string {
 // DriverTime writes an estimate in milliseconds.
 func DriverTime(ms float64) string { return driverTime(ms) }
 
-// CourseText is what happened in a file, in one sentence.
+// CourseText returns what happened in a file, in one sentence.
 func CourseText(f *stats.Snapshot) string { return course(f) }
 
 // ReplayText says how well the replay of a file matched it.

@@ -38,10 +38,10 @@ type program struct {
 	finalPools []alloc.PoolID // private ones that are there when the recording ends
 }
 
-// reader dresses the calls of a trace with what its events tell about them.
+// reader adds what the events show to the calls of a trace.
 type reader struct {
 	program
-	t     *trace.Trace
+	trace *trace.Trace
 	calls *replay.Program
 }
 
@@ -55,7 +55,7 @@ func readProgram(ctx context.Context, t *trace.Trace) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{t: t, calls: v.Program()}
+	r := &reader{trace: t, calls: v.Program()}
 	if r.tensors = r.calls.Tensors(); r.tensors == 0 {
 		return nil, errNoEvents
 	}
@@ -69,11 +69,11 @@ func readProgram(ctx context.Context, t *trace.Trace) (*program, error) {
 	return &r.program, nil
 }
 
-// listPools lists the private pools of the final state. The file tells their
-// names; those of others are made up.
+// listPools lists the private pools of the final state. The file has their
+// names; the names of others are made up.
 func (r *reader) listPools() {
-	for i := range r.t.Segments {
-		if id := r.t.Segments[i].Pool; id != (alloc.PoolID{}) && !slices.Contains(r.finalPools, id) {
+	for i := range r.trace.Segments {
+		if id := r.trace.Segments[i].Pool; id != (alloc.PoolID{}) && !slices.Contains(r.finalPools, id) {
 			r.finalPools = append(r.finalPools, id)
 		}
 	}
@@ -87,13 +87,13 @@ func (r *reader) times() {
 			first, last = min(first, t), max(last, t)
 		}
 	}
-	for i := range r.t.Events.Len() {
-		note(r.t.Events.Time.At(i))
+	for i := range r.trace.Events.Len() {
+		note(r.trace.Events.Time.At(i))
 	}
 	if r.timed = first <= last; !r.timed {
 		return
 	}
-	for _, a := range r.t.Annotations {
+	for _, a := range r.trace.Annotations {
 		note(a.Time)
 	}
 	r.begin, r.span = first, last-first
@@ -103,12 +103,12 @@ func (r *reader) times() {
 func (r *reader) start() {
 	// The final state knows the stacks of those blocks that never went.
 	stacks := map[uint64]trace.StackID{}
-	for i := range r.t.Segments {
-		for _, b := range r.t.Segments[i].Blocks {
+	for i := range r.trace.Segments {
+		for _, b := range r.trace.Segments[i].Blocks {
 			stacks[b.Address] = b.Stack
 		}
 	}
-	ev := r.t.Events.At(0)
+	ev := r.trace.Events.At(0)
 	for _, s := range r.calls.Start.Segments {
 		for _, b := range s.Blocks {
 			o := op{
@@ -133,7 +133,7 @@ func (r *reader) call(c replay.Call) {
 	if c.Kind == replay.CallTry {
 		return
 	}
-	ev := r.t.Events.At(c.Event)
+	ev := r.trace.Events.At(c.Event)
 	o := op{
 		kind: c.Kind, tensor: int32(c.Tensor), size: c.Size, stream: c.Stream, pool: c.Pool,
 		stack: ev.Stack, meta: ev.Meta, compile: ev.Compile,

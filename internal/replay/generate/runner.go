@@ -26,17 +26,17 @@ type runner struct {
 	limit    uint64 // on reserved bytes, with the first failure ending the run; 0 for none
 
 	// Set by run:
-	a       *alloc.Allocator
-	dev     *sim.Device
-	addrs   []uint64 // tensor -> address; 0 while there is none
-	streams map[uint64]uint64
-	idle    []uint64 // made-up streams free for use
-	calls   int64
-	now     snapshot.StreamEvent // what the events of the running call have in common
-	emit    func(snapshot.StreamEvent) bool
-	events  int64
-	stopped bool
-	failed  bool // a request, under the limit
+	allocator *alloc.Allocator
+	dev       *sim.Device
+	addrs     []uint64 // tensor -> address; 0 while there is none
+	streams   map[uint64]uint64
+	idle      []uint64 // made-up streams free for use
+	calls     int64
+	now       snapshot.StreamEvent // what the events of the running call have in common
+	emit      func(snapshot.StreamEvent) bool
+	events    int64
+	stopped   bool
+	failed    bool // a request, under the limit
 
 	pools                  *private.Pools
 	names                  map[alloc.PoolID]alloc.PoolID // recorded -> in this run
@@ -57,16 +57,16 @@ const (
 	maxDevices = 16
 )
 
-// run runs the program until done says so, which it is asked after each call,
-// emit returns false, or a request fails under the limit.
+// run runs the program until done, called after each call, returns true, emit
+// returns false, or a request fails under the limit.
 func (r *runner) run(ctx context.Context, emit func(snapshot.StreamEvent) bool, done func() bool) error {
 	r.dev = sim.New(sim.Config{TotalMemory: max(256<<30, 4*r.peak), Events: sim.Manual})
-	r.a = alloc.New(r.dev, alloc.WithDevice(r.device), alloc.WithSettings(r.settings), alloc.WithObserver(r.observe))
-	if err := r.a.SetMemoryFraction(1); err != nil {
+	r.allocator = alloc.New(r.dev, alloc.WithDevice(r.device), alloc.WithSettings(r.settings), alloc.WithObserver(r.observe))
+	if err := r.allocator.SetMemoryFraction(1); err != nil {
 		return err
 	}
 	if r.limit > 0 {
-		r.a.SetLimit(r.limit)
+		r.allocator.SetLimit(r.limit)
 	}
 	r.namePools()
 	r.addrs = make([]uint64, r.tensors)
@@ -83,7 +83,7 @@ func (r *runner) run(ctx context.Context, emit func(snapshot.StreamEvent) bool, 
 			if r.calls%1024 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := r.call(o, clock.at(pass, o.time)); err != nil {
+			if err := r.call(o, clock.timeOf(pass, o.time)); err != nil {
 				return err
 			}
 			if r.stopped || r.failed || done() {
@@ -121,32 +121,32 @@ func (r *runner) call(o *op, now int64) error {
 		return r.malloc(o)
 	case replay.CallFree:
 		r.addrs[o.tensor] = 0
-		return r.a.Free(addr)
+		return r.allocator.Free(addr)
 	case replay.CallFreeLater:
-		if err := r.a.RecordStream(addr, r.otherStream(addr)); err != nil {
+		if err := r.allocator.RecordStream(addr, r.otherStream(addr)); err != nil {
 			return err
 		}
-		return r.a.Free(addr)
+		return r.allocator.Free(addr)
 	case replay.CallComplete:
 		r.addrs[o.tensor] = 0
 		if s, ok := r.streams[addr]; ok {
 			r.dev.Complete(s)
 		}
 	case replay.CallEmptyCache:
-		return r.a.EmptyCache()
+		return r.allocator.EmptyCache()
 	case replay.CallClosePool:
 		id := r.pool(o.pool)
 		delete(r.names, o.pool)
 		return r.pools.Close(id)
 	case replay.CallSnapshot:
-		r.a.Snapshot()
+		r.allocator.Snapshot()
 	}
 	return nil
 }
 
 func (r *runner) malloc(o *op) error {
 	err := r.pools.Route(r.pool(o.pool), func() (err error) {
-		r.addrs[o.tensor], err = r.a.Malloc(o.size, o.stream)
+		r.addrs[o.tensor], err = r.allocator.Malloc(o.size, o.stream)
 		return err
 	})
 	var oom *alloc.OutOfMemoryError
@@ -158,7 +158,7 @@ func (r *runner) malloc(o *op) error {
 
 // namePools lets the pools that the file names keep their names.
 func (r *runner) namePools() {
-	r.pools, r.names, r.lastGraph, r.lastMemPool = private.New(r.a), map[alloc.PoolID]alloc.PoolID{}, 0, 0
+	r.pools, r.names, r.lastGraph, r.lastMemPool = private.New(r.allocator), map[alloc.PoolID]alloc.PoolID{}, 0, 0
 	for _, id := range r.finalPools {
 		r.names[id] = id
 		r.lastGraph, r.lastMemPool = max(r.lastGraph, id.First), max(r.lastMemPool, id.Second)
@@ -223,7 +223,7 @@ func (r *runner) shift(addr uint64) uint64 {
 	return addr + uint64(r.device)*deviceStep
 }
 
-// clock tells the time of an op in each pass.
+// clock computes the time of an op in each pass.
 type clock struct {
 	*program
 	rng    *rand.Rand
@@ -235,9 +235,9 @@ func newClock(p *program, seed uint64) *clock {
 	return &clock{program: p, rng: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// at returns the time of something that happens at a time of the program.
+// timeOf returns the time of something that happens at a time of the program.
 // Passes are asked for in their order.
-func (c *clock) at(pass int, since int64) int64 {
+func (c *clock) timeOf(pass int, since int64) int64 {
 	if !c.timed {
 		return trace.NoTime
 	}

@@ -23,14 +23,14 @@ type Options struct {
 	StackDepth     int // frames of each stack; 0 as recorded
 	DistinctStacks int // different stacks; 0 as recorded
 
-	// Limit on reserved bytes, 0 for none. The run, with as many calls as it
-	// would have without, ends where a request fails under it.
+	// Limit on reserved bytes, 0 for none. The run makes as many calls as without
+	// it, and ends where a request fails.
 	Limit uint64
 
 	Devices int // with the same program; 0 is one
 	Seed    uint64
 
-	// Progress is told now and then how much of the work is done.
+	// Progress is called now and then with how much of the work is done.
 	Progress func(done, total int64)
 }
 
@@ -73,12 +73,12 @@ func Write(ctx context.Context, w io.Writer, t *trace.Trace, o Options) (*Result
 	if err != nil {
 		return nil, err
 	}
-	g := &generator{ctx: ctx, t: t, o: o, program: p, stacks: newStackSource(t, o), settings: settings.Default()}
-	g.o.Devices = max(o.Devices, 1)
+	g := &generator{ctx: ctx, trace: t, options: o, program: p, stacks: newStackSource(t, o), settings: settings.Default()}
+	g.options.Devices = max(o.Devices, 1)
 	if t.Settings.Known {
 		g.settings = t.Settings.Parsed
 	}
-	for device := range g.o.Devices {
+	for device := range g.options.Devices {
 		if err := g.plan(device); err != nil {
 			return nil, err
 		}
@@ -88,8 +88,8 @@ func Write(ctx context.Context, w io.Writer, t *trace.Trace, o Options) (*Result
 
 type generator struct {
 	ctx      context.Context
-	t        *trace.Trace
-	o        Options
+	trace    *trace.Trace
+	options  Options
 	program  *program
 	stacks   *stackSource
 	settings settings.Settings
@@ -108,28 +108,28 @@ type device struct {
 }
 
 func (g *generator) runner(n int) *runner {
-	return &runner{program: g.program, device: n, settings: g.settings, stacks: g.stacks, seed: g.o.Seed}
+	return &runner{program: g.program, device: n, settings: g.settings, stacks: g.stacks, seed: g.options.Seed}
 }
 
-// limitedRunner is a runner under the limit, if there is one.
+// limitedRunner returns a runner under the limit, if there is one.
 func (g *generator) limitedRunner(n int) *runner {
 	r := g.runner(n)
-	r.limit = g.o.Limit
+	r.limit = g.options.Limit
 	return r
 }
 
 // plan runs the program of one device for the first time.
 func (g *generator) plan(n int) error {
-	events := g.o.Events / int64(g.o.Devices)
-	if int64(n) < g.o.Events%int64(g.o.Devices) {
+	events := g.options.Events / int64(g.options.Devices)
+	if int64(n) < g.options.Events%int64(g.options.Devices) {
 		events++
 	}
 	plan := g.planEvents
-	if g.o.Bytes > 0 {
-		plan, events = g.planBytes, g.o.Bytes/int64(g.o.Devices)
+	if g.options.Bytes > 0 {
+		plan, events = g.planBytes, g.options.Bytes/int64(g.options.Devices)
 	}
 	d, err := plan(n, events)
-	if err == nil && g.o.Limit > 0 {
+	if err == nil && g.options.Limit > 0 {
 		d, err = g.planFailure(n, d.calls)
 	}
 	if err != nil {
@@ -152,9 +152,9 @@ func (g *generator) planFailure(n int, calls int64) (device, error) {
 	r := g.limitedRunner(n)
 	d, err := g.outcome(r, func() bool { return r.calls >= calls })
 	if err == nil && !r.failed {
-		s := r.a.Stats()
+		s := r.allocator.Stats()
 		err = fmt.Errorf("no request fails under a limit of %s: the run reserves at most %s and has at most %s allocated; set a lower limit",
-			units.Size(g.o.Limit), units.Size(uint64(s.ReservedBytes.All.Peak)), units.Size(uint64(s.AllocatedBytes.All.Peak)))
+			units.Size(g.options.Limit), units.Size(uint64(s.ReservedBytes.All.Peak)), units.Size(uint64(s.AllocatedBytes.All.Peak)))
 	}
 	return d, err
 }
@@ -178,10 +178,10 @@ func (g *generator) outcome(r *runner, done func() bool) (device, error) {
 	return d, err
 }
 
-// planBytes finds the number of events that take so many bytes. The segments
-// decide how much an event takes, because what they name needs only a short
-// reference afterwards, and the number of events decides where the run ends
-// and what the segments are. So it is tried out.
+// planBytes finds by trial the number of events that fill a given number of
+// bytes. The size of an event depends on the segments, since what they name needs
+// only a short reference afterwards, and the segments depend on the number of
+// events.
 func (g *generator) planBytes(n int, bytes int64) (best device, err error) {
 	const close = 0.005
 	miss := math.Inf(1)
@@ -229,9 +229,9 @@ func (g *generator) estimate(n int, d device) (float64, error) {
 
 // segments lists the final state of a device.
 func (g *generator) segments(r *runner, live map[uint64]trace.StackID) []trace.Segment {
-	hasPool := len(g.t.Segments) == 0 || g.t.Segments[0].HasPool
+	hasPool := len(g.trace.Segments) == 0 || g.trace.Segments[0].HasPool
 	var out []trace.Segment
-	for _, s := range r.a.Segments() {
+	for _, s := range r.allocator.Segments() {
 		s.Address = r.shift(s.Address)
 		for i := range s.Blocks {
 			s.Blocks[i].Address = r.shift(s.Blocks[i].Address)
@@ -243,10 +243,10 @@ func (g *generator) segments(r *runner, live map[uint64]trace.StackID) []trace.S
 	return out
 }
 
-// stream is a snapshot without events and annotations.
+// stream returns a snapshot without events and annotations.
 func (g *generator) stream(devices []device) *snapshot.Stream {
 	return &snapshot.Stream{
-		Strings: g.stacks.strings, Stacks: g.stacks.table, Settings: g.t.Settings,
+		Strings: g.stacks.strings, Stacks: g.stacks.table, Settings: g.trace.Settings,
 		Segments: func(yield func(int, *trace.Segment) bool) {
 			for n := range devices {
 				for i := range devices[n].segments {
@@ -285,8 +285,8 @@ func (g *generator) events(n int, yield func(snapshot.StreamEvent) bool) {
 	r := g.limitedRunner(n)
 	calls := g.devices[n].calls
 	g.err = r.run(g.ctx, func(ev snapshot.StreamEvent) bool {
-		if g.counted++; g.counted%4096 == 0 && g.o.Progress != nil {
-			g.o.Progress(g.counted, g.total)
+		if g.counted++; g.counted%4096 == 0 && g.options.Progress != nil {
+			g.options.Progress(g.counted, g.total)
 		}
 		return yield(ev)
 	}, func() bool { return r.calls >= calls })
@@ -294,20 +294,20 @@ func (g *generator) events(n int, yield func(snapshot.StreamEvent) bool) {
 
 // annotations repeats the annotations on every device, in the order of time.
 func (g *generator) annotations(yield func(trace.Annotation) bool) {
-	if g.err != nil || !g.program.timed || len(g.t.Annotations) == 0 {
+	if g.err != nil || !g.program.timed || len(g.trace.Annotations) == 0 {
 		return
 	}
 	last := int64(0)
 	for _, d := range g.devices {
 		last = max(last, d.last)
 	}
-	c := newClock(g.program, g.o.Seed)
-	for pass := 0; c.at(pass, 0) <= last; pass++ {
-		for _, a := range g.t.Annotations {
-			if a.Time == trace.NoTime || a.Device != g.t.Device {
+	c := newClock(g.program, g.options.Seed)
+	for pass := 0; c.timeOf(pass, 0) <= last; pass++ {
+		for _, a := range g.trace.Annotations {
+			if a.Time == trace.NoTime || a.Device != g.trace.Device {
 				continue
 			}
-			a.Time = c.at(pass, a.Time-g.program.begin)
+			a.Time = c.timeOf(pass, a.Time-g.program.begin)
 			if a.Time > last {
 				continue
 			}

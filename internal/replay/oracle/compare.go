@@ -25,7 +25,7 @@ func (v *verifier) checkpoint(n int) {
 // compareStats compares all statistics that either side has; a key that is
 // absent is 0.
 func (v *verifier) compareStats(want map[string]int64) {
-	got := v.run.a.Stats().Map()
+	got := v.run.allocator.Stats().Map()
 	keys := map[string]bool{}
 	for k, x := range want {
 		if got[k] != x {
@@ -60,7 +60,7 @@ func (v *verifier) finish() {
 		v.differ(replay.DiffEvent, fmt.Sprintf("%d events are missing at the end", len(v.rec.Trace)-v.events), e.String(),
 			"no further event", verify.AddressOf(e.Action, e.Addr))
 	} else {
-		v.compareSegments(slices.DeleteFunc(v.run.a.Segments(), func(s alloc.Segment) bool { return s.Lost }))
+		v.compareSegments(slices.DeleteFunc(v.run.allocator.Segments(), func(s alloc.Segment) bool { return s.Lost }))
 	}
 	if v.diff != nil {
 		v.diff.State = v.surroundings(v.addrs...)

@@ -1,5 +1,5 @@
-// Package oracle replays recordings of PyTorch in which every answer is noted:
-// the truth that the engine is held to.
+// Package oracle replays recordings that have every answer of PyTorch: the
+// truth that the engine is held to.
 //
 // A [Recording] is a list of operations (allocate, free, record_stream,
 // empty_cache, pools, captures, changed settings) together with everything
@@ -9,10 +9,10 @@
 // whole and consistent.
 //
 // [Verify] drives the operations through package alloc over package recorded,
-// which answers as the recorded device did, and compares all of it. The run
-// stops at the first difference: what follows one difference is its
-// consequence. What cannot be compared is left out by rule, never by tolerance:
-// the list of processes inside an out-of-memory message is the only such part.
+// which answers as the recorded device did, and compares everything. It stops at
+// the first difference, since later ones may follow from it. There is no
+// tolerance. Only the list of processes in an out-of-memory message is not
+// compared.
 //
 // [VerifyAll] takes files of both kinds, recordings and snapshots.
 //

@@ -29,7 +29,7 @@ type SnapshotDocument struct {
 	Notes             []string      `json:"notes"`
 }
 
-// LimitDocument is what a snapshot tells about the limit; null is unknown.
+// LimitDocument is what a snapshot shows of the limit; null is unknown.
 type LimitDocument struct {
 	MinBytes uint64  `json:"min_bytes"`
 	MaxBytes *uint64 `json:"max_bytes"`

@@ -28,9 +28,9 @@ func (rec *Recording) Allocator(d driver.Driver, opts ...alloc.Option) (*alloc.A
 // Performer makes the calls that the operations of a recording stand for, on
 // any allocator.
 type Performer struct {
-	rec     *Recording
-	a       *alloc.Allocator
-	streams []uint64 // handles, by position
+	rec       *Recording
+	allocator *alloc.Allocator
+	streams   []uint64 // handles, by position
 
 	tensors map[uint64]uint64 // number -> address
 	pools   map[uint64]*alloc.MemPool
@@ -57,7 +57,7 @@ func NewPerformer(rec *Recording, a *alloc.Allocator, streams []uint64) (*Perfor
 		return nil, fmt.Errorf("%d streams given for the %d of the recording", len(streams), len(rec.Streams))
 	}
 	return &Performer{
-		rec: rec, a: a, streams: streams,
+		rec: rec, allocator: a, streams: streams,
 		tensors: map[uint64]uint64{}, pools: map[uint64]*alloc.MemPool{}, graphs: map[uint64]*alloc.Capture{},
 	}, nil
 }
@@ -68,7 +68,7 @@ func (p *Performer) Do(i int) (uint64, error) {
 	op := &p.rec.Ops[i]
 	switch op.Kind {
 	case OpAlloc:
-		addr, err := p.a.Malloc(op.Size, p.streams[op.Stream])
+		addr, err := p.allocator.Malloc(op.Size, p.streams[op.Stream])
 		if err == nil {
 			p.tensors[op.ID] = addr
 		}
@@ -76,11 +76,11 @@ func (p *Performer) Do(i int) (uint64, error) {
 	case OpFree:
 		addr := p.tensors[op.ID]
 		delete(p.tensors, op.ID)
-		return 0, p.a.Free(addr)
+		return 0, p.allocator.Free(addr)
 	case OpRecordStream:
-		return 0, p.a.RecordStream(p.tensors[op.ID], p.streams[op.Stream])
+		return 0, p.allocator.RecordStream(p.tensors[op.ID], p.streams[op.Stream])
 	case OpEmptyCache:
-		return 0, p.a.EmptyCache()
+		return 0, p.allocator.EmptyCache()
 	case OpNewPool:
 		return 0, p.newPool(op)
 	case OpEnterPool:
@@ -100,15 +100,15 @@ func (p *Performer) Do(i int) (uint64, error) {
 		delete(p.graphs, op.ID)
 		return 0, g.Release()
 	case OpConfigure:
-		return 0, p.a.Configure(op.Text)
+		return 0, p.allocator.Configure(op.Text)
 	case OpFraction:
-		return 0, p.a.SetMemoryFraction(op.Fraction)
+		return 0, p.allocator.SetMemoryFraction(op.Fraction)
 	}
 	return 0, nil // OpSynchronize, OpEnd, OpException: nothing is asked of the allocator
 }
 
 func (p *Performer) newPool(op *Op) error {
-	pool, err := p.a.NewMemPool(alloc.MemPoolOptions{UseOnOOM: op.Text == "oom", NoSplit: op.Text == "nosplit"})
+	pool, err := p.allocator.NewMemPool(alloc.MemPoolOptions{UseOnOOM: op.Text == "oom", NoSplit: op.Text == "nosplit"})
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (p *Performer) beginCapture(op *Op) error {
 	if !p.seeded {
 		p.seeded = true
 		for range generatorTensors {
-			if _, err := p.a.Malloc(generatorBytes, stream); err != nil {
+			if _, err := p.allocator.Malloc(generatorBytes, stream); err != nil {
 				return err
 			}
 		}
@@ -131,17 +131,17 @@ func (p *Performer) beginCapture(op *Op) error {
 		pool = p.graphs[op.Share].Pool()
 	}
 	joined := p.streams[joinedStream]
-	g, err := p.a.BeginCapture(pool, func(s uint64) bool { return s == stream || s == joined })
+	g, err := p.allocator.BeginCapture(pool, func(s uint64) bool { return s == stream || s == joined })
 	if err != nil {
 		return err
 	}
 	p.graphs[op.ID] = g
-	p.scratch, err = p.a.Malloc(scratchBytes, stream)
+	p.scratch, err = p.allocator.Malloc(scratchBytes, stream)
 	return err
 }
 
 func (p *Performer) endCapture(op *Op) error {
-	if err := p.a.Free(p.scratch); err != nil {
+	if err := p.allocator.Free(p.scratch); err != nil {
 		return err
 	}
 	return p.graphs[op.ID].End()

@@ -9,7 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
-// waitedRecording is a run in which a pending free completed only when the
+// waitedRecording returns a run in which a pending free completed only when the
 // second allocation, having found nothing and been refused by the limit,
 // waited for the device. The trace alone reads as if it had completed at the
 // beginning of that allocation, which would then have used the block.
@@ -62,7 +62,7 @@ func TestCompletionWhileWaiting(t *testing.T) {
 	}
 }
 
-// tinyRecording is the beginning of a real recording, as JSON.
+// tinyRecording returns the beginning of a real recording, as JSON.
 func tinyRecording(t testing.TB, name string) []byte {
 	t.Helper()
 	const ops = 40

@@ -40,7 +40,7 @@ type Checkpoint struct {
 	Stats map[string]int64
 }
 
-// Snapshot returns what a snapshot of the recorded run would have told: the
+// Snapshot returns what a snapshot of the recorded run would have shown: the
 // events and the final segments, without the operations, the limit or the pools
 // of events.
 func (rec *Recording) Snapshot() (*trace.Trace, error) {

@@ -21,7 +21,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/recorded"
 )
 
-// doc is a small scenario as JSON, one text per top-level key.
+// doc returns a small scenario as JSON, one text per top-level key.
 func doc() map[string]string {
 	return map[string]string{
 		"torch":    `"2.11.0"`,

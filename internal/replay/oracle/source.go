@@ -19,7 +19,7 @@ type Source struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// File is the Source that reads the named file.
+// File returns the Source that reads the named file.
 func File(path string) Source {
 	return Source{Name: path, Path: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }

@@ -118,14 +118,14 @@ func (v *verifier) result() *replay.Result {
 		Checkpoints:     len(v.rec.Checkpoints),
 		Segments:        len(v.rec.Segments),
 		First:           v.diff,
-		Stats:           v.run.a.Stats().Map(),
+		Stats:           v.run.allocator.Stats().Map(),
 		Waited:          v.waited,
 	}
 }
 
 // surroundings describes where the run stands.
 func (v *verifier) surroundings(addrs ...uint64) []string {
-	return verify.Surroundings(v.run.a, v.run.dev, recorded.List(v.rec.Trace), v.events, addrs)
+	return verify.Surroundings(v.run.allocator, v.run.dev, recorded.List(v.rec.Trace), v.events, addrs)
 }
 
 // differ notes a difference unless there is one already; addrs are the
@@ -183,7 +183,7 @@ func (v *verifier) step(i int) {
 		v.compareReturn(op, addr, err)
 	}
 	if v.undefined == nil {
-		if u := v.run.a.Undefined(); u != nil {
+		if u := v.run.allocator.Undefined(); u != nil {
 			v.undefined = v.difference(replay.DiffUndefined, u.Error(), "", "")
 			v.undefined.State = v.surroundings()
 		}

@@ -1,4 +1,4 @@
-// Package private makes the private pools of a replayed run: who asks for
-// memory of a pool names it, and the pool lives until it is given up, as those
-// of graphs and MemPools do in PyTorch.
+// Package private manages the private pools of a replayed run. A pool is created
+// when a request first names it and exists until it is closed, as those of CUDA
+// graphs and MemPools do in PyTorch.
 package private

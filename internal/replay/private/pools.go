@@ -4,13 +4,13 @@ import "github.com/ashlar-mem/ashlar/alloc"
 
 // Pools holds the private pools of one allocator.
 type Pools struct {
-	a    *alloc.Allocator
-	held map[alloc.PoolID]*alloc.Capture
+	allocator *alloc.Allocator
+	held      map[alloc.PoolID]*alloc.Capture
 }
 
 // New returns the pools of an allocator, none of them held.
 func New(a *alloc.Allocator) *Pools {
-	return &Pools{a: a, held: map[alloc.PoolID]*alloc.Capture{}}
+	return &Pools{allocator: a, held: map[alloc.PoolID]*alloc.Capture{}}
 }
 
 // Route directs what malloc allocates to a pool and holds the pool from then
@@ -19,7 +19,7 @@ func (p *Pools) Route(id alloc.PoolID, malloc func() error) error {
 	if id == (alloc.PoolID{}) {
 		return malloc()
 	}
-	c, err := p.a.BeginCapture(id, func(uint64) bool { return true })
+	c, err := p.allocator.BeginCapture(id, func(uint64) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (p *Pools) Hold(id alloc.PoolID) error {
 	if id == (alloc.PoolID{}) || p.held[id] != nil {
 		return nil
 	}
-	c, err := p.a.BeginCapture(id, func(uint64) bool { return false })
+	c, err := p.allocator.BeginCapture(id, func(uint64) bool { return false })
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (d *Driver) Advance() {
 	}
 }
 
-// Cursor is the position of the next recorded event.
+// Cursor returns the position of the next recorded event.
 func (d *Driver) Cursor() int { return d.cursor }
 
 // BeginOp says that operation n starts now. Events that carry another
@@ -128,7 +128,7 @@ func (d *Driver) BeginOp(n int) {
 // is empty.
 func (d *Driver) Refusal() string { return d.refusal }
 
-// TotalMemory is the size of the recorded device.
+// TotalMemory returns the size of the recorded device.
 func (d *Driver) TotalMemory() uint64 { return d.total }
 
 // MemInfo reports the free memory the next oom event noted; 0 if there is none.

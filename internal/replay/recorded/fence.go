@@ -101,7 +101,7 @@ func (d *Driver) lookAhead() {
 	}
 }
 
-// runEnd is the end of the run of free_completed events that starts at the
+// runEnd returns the end of the run of free_completed events that starts at the
 // cursor and counts for this operation.
 func (d *Driver) runEnd() int {
 	end := d.cursor

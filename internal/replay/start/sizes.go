@@ -8,14 +8,14 @@ import (
 )
 
 // A block of the large pool may be larger than its request: a rest of up to
-// 1 MiB is not split off. Of a block that is older than the first event no event
-// tells its size, but what follows does. Free neighbours are always merged, so
-// behind a live block there is one free block, and allocations take a free block
-// from its beginning: the first one behind a live block begins where that ends.
+// 1 MiB is not split off. No event has the size of a block older than the first
+// event, but later allocations show it. Free neighbours are always merged, so one
+// free block follows a live block, and allocations take a free block from its
+// beginning: the first one after a live block begins where that block ends.
 
-// olderSizes finds the sizes of blocks that are there at the beginning.
+// olderSizes finds the sizes of blocks in the start state.
 type olderSizes struct {
-	t     *trace.Trace
+	trace *trace.Trace
 	sizes map[uint64]*uint64 // by address: of those not found yet
 	live  []uint64           // addresses of all live blocks, ascending
 }
@@ -23,7 +23,7 @@ type olderSizes struct {
 // findSizes fills in the sizes that the events show. Others stay 0, or what
 // they are.
 func findSizes(t *trace.Trace, segments []alloc.Segment) {
-	o := &olderSizes{t: t, sizes: map[uint64]*uint64{}}
+	o := &olderSizes{trace: t, sizes: map[uint64]*uint64{}}
 	for i := range segments {
 		s := &segments[i]
 		for j := range s.Blocks {
@@ -41,8 +41,8 @@ func findSizes(t *trace.Trace, segments []alloc.Segment) {
 }
 
 func (o *olderSizes) event(i int, segments []alloc.Segment) {
-	addr := o.t.Events.Addr.At(i)
-	switch o.t.Events.Action.At(i) {
+	addr := o.trace.Events.Addr.At(i)
+	switch o.trace.Events.Action.At(i) {
 	case alloc.ActionAlloc:
 		at, found := slices.BinarySearch(o.live, addr)
 		if found {
@@ -64,7 +64,7 @@ func (o *olderSizes) event(i int, segments []alloc.Segment) {
 	}
 }
 
-// sameSegment tells whether two addresses lie in one of the segments.
+// sameSegment reports whether two addresses lie in one of the segments.
 func sameSegment(segments []alloc.Segment, x, y uint64) bool {
 	i, found := slices.BinarySearchFunc(segments, x, func(s alloc.Segment, a uint64) int {
 		switch {

@@ -24,7 +24,7 @@ type State struct {
 	Notes    []string        // contradictions met on the way, and what the start looks like
 }
 
-// Reserved is what was reserved at the first event.
+// Reserved returns what was reserved at the first event.
 func (s *State) Reserved() uint64 {
 	var bytes uint64
 	for i := range s.Segments {
@@ -47,7 +47,7 @@ func Find(t *trace.Trace) *State {
 			"the file ends within the events: its segments are those of a later moment and are not compared",
 		}}
 	}
-	u := undo{t: t, rules: alloc.RulesOf(t.Settings.Parsed), live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
+	u := undo{trace: t, rules: alloc.RulesOf(t.Settings.Parsed), live: map[uint64]alloc.Block{}, plain: map[uint64]alloc.Segment{}}
 	for i := range t.Segments {
 		u.final(&t.Segments[i])
 	}
@@ -94,7 +94,7 @@ func beginsEmpty(t *trace.Trace) bool {
 
 // undo goes backwards through a trace.
 type undo struct {
-	t      *trace.Trace
+	trace  *trace.Trace
 	rules  alloc.Rules
 	live   map[uint64]alloc.Block // active blocks by address
 	plain  map[uint64]alloc.Segment
@@ -103,7 +103,7 @@ type undo struct {
 }
 
 func (u *undo) final(s *trace.Segment) {
-	seg := s.ToEngine(u.t.Device)
+	seg := s.ToEngine(u.trace.Device)
 	for _, b := range seg.Blocks {
 		if b.State != alloc.Inactive {
 			u.live[b.Address] = b
@@ -119,7 +119,7 @@ func (u *undo) final(s *trace.Segment) {
 
 // freed undoes a free whose request is the event before it, as most are.
 func (u *undo) freed(i int) bool {
-	e := &u.t.Events
+	e := &u.trace.Events
 	if i == 0 || e.Action.At(i) != alloc.ActionFreeCompleted || e.Action.At(i-1) != alloc.ActionFreeRequested {
 		return false
 	}
@@ -135,14 +135,14 @@ func (u *undo) freed(i int) bool {
 }
 
 func (u *undo) event(i int) {
-	if u.t.Events.Action.At(i) == alloc.ActionAlloc {
-		addr, live := u.t.Events.Addr.At(i), len(u.live)
+	if u.trace.Events.Action.At(i) == alloc.ActionAlloc {
+		addr, live := u.trace.Events.Addr.At(i), len(u.live)
 		if delete(u.live, addr); len(u.live) == live {
 			u.contradiction(i, "allocates %#x, which is not live afterwards", addr)
 		}
 		return
 	}
-	e := u.t.Events.At(i)
+	e := u.trace.Events.At(i)
 	switch e.Action {
 	case alloc.ActionFreeCompleted:
 		if _, ok := u.live[e.Addr]; ok {
@@ -164,28 +164,28 @@ func (u *undo) event(i int) {
 		delete(u.plain, e.Addr)
 	case alloc.ActionSegmentFree:
 		u.plain[e.Addr] = alloc.Segment{
-			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
+			Device: u.trace.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
 			Large: u.rules.LargeSegment(e.Size),
 		}
 	case alloc.ActionSegmentMap:
 		u.mapped = cutRun(u.mapped, e.Addr, e.Size)
 	case alloc.ActionSegmentUnmap:
 		u.mapped = append(u.mapped, alloc.Segment{
-			Device: u.t.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
+			Device: u.trace.Device, Address: e.Addr, TotalSize: e.Size, Stream: e.Stream,
 			Large: u.largeMapping(e.Addr, e.Size, e.Stream), Expandable: true,
 		})
 	}
 }
 
-// largeMapping tells whether a range of an expandable segment is in the large
-// pool: it is not if it is no whole granules of that, else as the nearest run of
-// its stream in the final state.
+// largeMapping reports whether a range of an expandable segment is in the large
+// pool: not if its size is no multiple of that pool's granule; otherwise it is in
+// the pool of the nearest run of its stream in the final state.
 func (u *undo) largeMapping(addr, size, stream uint64) bool {
 	if size%u.rules.Granule(true) != 0 {
 		return false
 	}
 	best, large := uint64(1)<<38, true
-	for _, s := range u.t.Segments {
+	for _, s := range u.trace.Segments {
 		if d := max(s.Address, addr) - min(s.Address, addr); s.Expandable && s.Stream == stream && d < best {
 			best, large = d, s.Type == "large"
 		}

@@ -9,14 +9,14 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
-// watched is the recorded device, watched for what its answers tell about the
+// watched is the recorded device, watched for what its answers show of the
 // limit. The device answers by the recording; every request it serves shows
 // that the limit allowed it, every one it refuses that the limit did not,
 // unless the device had no room.
 type watched struct {
 	*recorded.Driver
 	bounds
-	room     *room
+	memory   *deviceMemory
 	settings settings.Settings
 	rules    alloc.Rules
 
@@ -24,7 +24,7 @@ type watched struct {
 	request  uint64 // size that this call asks for
 	maps     int    // mappings since the call began or released something
 	cut      bool   // the first event may be amid a call
-	failing  bool   // this call fails in the recording
+	fails    bool   // this call fails in the recording
 	refused  bool   // something was, in this call
 	unasked  bool   // this call gets memory that is mapped already, see grown
 }
@@ -35,7 +35,8 @@ type bounds struct{ low, high, sure uint64 }
 
 func newBounds() bounds { return bounds{high: math.MaxUint64, sure: math.MaxUint64} }
 
-// segment is the size that the engine compares with the limit in this call.
+// segment returns the size that the engine compares with the limit in this
+// call.
 func (w *watched) segment() uint64 { return w.rules.SegmentSize(w.rules.Round(w.request)) }
 
 func (w *watched) begin() {
@@ -63,9 +64,9 @@ func (w *watched) observe(e alloc.Event) {
 	}
 }
 
-// grown notes where an expandable segment is to grow. If enough is mapped there,
-// which the search for a cached block passed over, the driver is not asked; but
-// the limit is looked at before.
+// grown records where an expandable segment is to grow. If enough is mapped there
+// that the search for a free block passed over, the engine does not ask the
+// driver, but it checks the limit first.
 func (w *watched) grown(d alloc.Decision) {
 	switch d := d.(type) {
 	case alloc.Growth:
@@ -73,7 +74,7 @@ func (w *watched) grown(d alloc.Decision) {
 	}
 }
 
-// learn notes the answer to a request for so much of the device's memory.
+// learn records the driver's answer to a request for device memory.
 func (w *watched) learn(bytes uint64, err error) {
 	if err != nil {
 		w.refused = true
@@ -85,7 +86,7 @@ func (w *watched) learn(bytes uint64, err error) {
 		w.low = max(w.low, w.reserved+w.segment())
 		return
 	}
-	if device, known := w.room.at(w.Cursor()); known && w.reserved+bytes > device {
+	if device, known := w.memory.near(w.Cursor()); known && w.reserved+bytes > device {
 		return // the device refused, whatever the limit was
 	}
 	if w.cut && w.Cursor() == 0 && !w.NextIs(alloc.ActionOOM) {
@@ -95,7 +96,7 @@ func (w *watched) learn(bytes uint64, err error) {
 	w.high = min(w.high, above)
 	// Where garbage is collected perhaps nothing was refused: a collection looks
 	// like a flush.
-	if w.failing || w.settings.GarbageCollectionThreshold == 0 || !w.NextIs(alloc.ActionSegmentFree) {
+	if w.fails || w.settings.GarbageCollectionThreshold == 0 || !w.NextIs(alloc.ActionSegmentFree) {
 		w.sure = min(w.sure, above)
 	}
 }
@@ -113,7 +114,7 @@ func (w *watched) Map(addr, size, granule uint64) error {
 }
 
 // Reserve makes no reservation for a mapping that the recording refuses: the
-// limit is looked at before.
+// engine checks the limit first.
 func (w *watched) Reserve(size, stream uint64) (uint64, error) {
 	if !w.NextIs(alloc.ActionSegmentMap) {
 		err := w.Refuse("addresses for stream %d", stream)
@@ -124,8 +125,8 @@ func (w *watched) Reserve(size, stream uint64) (uint64, error) {
 	return w.Driver.Reserve(size, stream)
 }
 
-// limit is the range that the answers leave; nothing if they contradict each
-// other, because the device and not a limit refused.
+// limit returns the range that the answers leave; nothing if they contradict
+// each other, because the device and not a limit refused.
 func (b bounds) limit() *replay.Limit {
 	l := &replay.Limit{Min: b.low}
 	if b.high != math.MaxUint64 && b.high >= b.low {

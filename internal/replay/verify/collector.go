@@ -10,44 +10,44 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay"
 )
 
-// The garbage collector works only under a limit, which no file tells, and what
+// The garbage collector works only under a limit, which is in no file, and what
 // it releases looks like what a refused request releases (spec 16).
 
-// collected plays a trace again that goes through without a limit, if something
-// was refused and a threshold for garbage is set: under a limit the collector
-// works, the sooner the lower it is. So the limit was high enough to keep it from
-// taking what stayed; and if none of those that are left is, there was none and
-// the device refused. What it does take was no flush, and tells nothing about the
-// limit.
+// collected replays a trace that goes through without a limit, if something was
+// refused and garbage_collection_threshold is set. Under a limit the collector
+// works, and the lower the limit, the sooner. So the limit was high enough to
+// keep it from releasing what stayed. If no limit in the range is, there was none
+// and the device refused. What the collector does release was no flush and says
+// nothing about the limit.
 func (v *verifier) collected(ctx context.Context, p *player) (*player, error) {
-	l := p.dev.limit()
+	l := p.device.limit()
 	if l.Max == 0 || p.config.limit != 0 {
 		return p, nil
 	}
 	q, err := v.collectedIn(ctx, p, l)
 	if errors.Is(err, errSpent) {
-		p.dev.high = math.MaxUint64 // nothing is known for sure
+		p.device.high = math.MaxUint64 // nothing is known for sure
 		return p, nil
 	}
 	return q, err
 }
 
-// collectedIn narrows the range of a limit down.
+// collectedIn narrows down the range of a limit.
 func (v *verifier) collectedIn(ctx context.Context, p *player, l *replay.Limit) (*player, error) {
 	best, err := v.under(ctx, p, l.Max)
 	if err != nil {
 		return nil, err
 	}
 	if best.diff != nil {
-		p.dev.high = math.MaxUint64
+		p.device.high = math.MaxUint64
 		return p, nil
 	}
 	most := l.Max
-	if best.dev.high > most {
-		top := max(min(p.dev.sure, v.idle()), most)
+	if best.device.high > most {
+		top := max(min(p.device.sure, v.idle()), most)
 		most, err = bisect.New(most+1, top+1, 1).Halve(func(limit uint64) (bool, error) { // the lowest that is too high
 			q, err := v.under(ctx, p, limit)
-			return err == nil && (q.diff != nil || q.dev.high < limit), err
+			return err == nil && (q.diff != nil || q.device.high < limit), err
 		})
 		if err != nil {
 			return nil, err
@@ -66,10 +66,10 @@ func (v *verifier) collectedIn(ctx context.Context, p *player, l *replay.Limit) 
 			return nil, err
 		}
 	}
-	if best.a.Stats().NumAllocRetries == p.a.Stats().NumAllocRetries {
+	if best.allocator.Stats().NumAllocRetries == p.allocator.Stats().NumAllocRetries {
 		best = p // nothing was collected
 	}
-	best.dev.low, best.dev.high = least, most
+	best.device.low, best.device.high = least, most
 	return best, nil
 }
 
@@ -80,9 +80,9 @@ func (v *verifier) under(ctx context.Context, p *player, limit uint64) (*player,
 	return v.attempt(ctx, c)
 }
 
-// idle is a limit under which the collector never works.
+// idle returns a limit under which the collector never works.
 func (v *verifier) idle() uint64 {
-	return uint64(float64(max(v.room.peak, 1))/v.settings.GarbageCollectionThreshold) + 1
+	return uint64(float64(max(v.memory.peak, 1))/v.settings.GarbageCollectionThreshold) + 1
 }
 
 // searchLimit looks for a limit under which the garbage collector does what
@@ -90,14 +90,14 @@ func (v *verifier) idle() uint64 {
 // limit is reserved: under too low a limit it releases where the trace does
 // not, under too high a one the trace releases where it does not.
 func (v *verifier) searchLimit(ctx context.Context, p *player) (*player, error) {
-	low := max(v.room.peak, 1)
+	low := max(v.memory.peak, 1)
 	high := v.idle()
 	best, err := v.bisectLimit(ctx, p, low, high)
 	if err != nil || best.diff != nil {
 		return best, err
 	}
 	// What was refused narrows the limit down, too.
-	if l := best.dev.limit(); l.Max != 0 && (best.config.limit < l.Min || best.config.limit > l.Max) {
+	if l := best.device.limit(); l.Max != 0 && (best.config.limit < l.Min || best.config.limit > l.Max) {
 		if q, err := v.bisectLimit(ctx, p, max(low, l.Min), min(high, l.Max)); err != nil || q.diff == nil {
 			return q, err
 		}

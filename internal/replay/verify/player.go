@@ -20,16 +20,16 @@ import (
 // segments and the completion of pending frees come from the trace; all else
 // must come out of the engine.
 type player struct {
-	t      *trace.Trace
-	rows   *rows
-	pools  *poolMap
-	config playConfig
-	dev    *watched
-	a      *alloc.Allocator
+	trace     *trace.Trace
+	rows      *rows
+	pools     *poolMap
+	config    playConfig
+	device    *watched
+	allocator *alloc.Allocator
 
 	pos     int    // identical so far
 	doing   string // the call being made, and its row
-	at      int
+	callRow int
 	diff    *replay.Difference
 	addrs   []uint64  // that the difference is about
 	quiet   bool      // events are not compared: the start is being made
@@ -56,9 +56,9 @@ type playConfig struct {
 	start    *start.State
 	total    uint64
 	reserved []alloc.Span // the addresses of expandable segments at the start
-	room     *room
+	memory   *deviceMemory
 	limit    uint64 // 0: none; the recorded refusals decide
-	atMost   uint64 // the limit is this or less; 0: nothing tells
+	atMost   uint64 // the limit is this or less; 0 if unknown
 	pools    *poolMap
 	waited   []int // see recorded.Config
 	sizes    bool  // of blocks are noted
@@ -67,38 +67,38 @@ type playConfig struct {
 	unrefused bool
 }
 
-// device sets the size of the device.
-func (c *playConfig) device(f *reservations, memory uint64) {
+// setDevice sets the size of the device.
+func (c *playConfig) setDevice(f *reservations, memory uint64) {
 	c.total, c.reserved = memory, f.spans(memory)
 }
 
 func newPlayer(r *rows, c playConfig) (*player, error) {
 	p := &player{
-		t: r.t, rows: r, pools: c.pools, config: c,
+		trace: r.trace, rows: r, pools: c.pools, config: c,
 		waiting: map[uint64]uint64{}, routed: map[int32]alloc.PoolID{},
 	}
-	p.dev = &watched{
+	p.device = &watched{
 		Driver: recorded.New(recorded.Config{TotalMemory: c.total, Events: r, Waited: c.waited}),
-		bounds: newBounds(), room: c.room, settings: c.settings, rules: alloc.RulesOf(c.settings), cut: c.start.Kind == start.Rebuilt,
+		bounds: newBounds(), memory: c.memory, settings: c.settings, rules: alloc.RulesOf(c.settings), cut: c.start.Kind == start.Rebuilt,
 	}
-	options := []alloc.Option{alloc.WithDevice(r.t.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe)}
+	options := []alloc.Option{alloc.WithDevice(r.trace.Device), alloc.WithSettings(c.settings), alloc.WithObserver(p.observe)}
 	if c.settings.ExpandableSegments && c.settings.MaxSplitSize != settings.None {
-		options = append(options, alloc.WithExplainer(p.dev.grown))
+		options = append(options, alloc.WithExplainer(p.device.grown))
 	}
-	p.a = alloc.New(p.dev, options...)
-	p.private = private.New(p.a)
+	p.allocator = alloc.New(p.device, options...)
+	p.private = private.New(p.allocator)
 	if c.atMost != 0 {
-		p.dev.high, p.dev.sure = c.atMost, c.atMost
+		p.device.high, p.device.sure = c.atMost, c.atMost
 	}
 	if limit := cmp.Or(c.limit, c.atMost); limit != 0 {
-		p.a.SetLimit(limit)
+		p.allocator.SetLimit(limit)
 	}
-	if err := p.a.Restore(c.start.Segments, c.reserved...); err != nil {
+	if err := p.allocator.Restore(c.start.Segments, c.reserved...); err != nil {
 		return nil, err
 	}
 	for i := range c.start.Segments {
 		s := &c.start.Segments[i]
-		p.dev.reserved += s.TotalSize
+		p.device.reserved += s.TotalSize
 		if err := p.private.Hold(s.Pool); err != nil {
 			return nil, err
 		}
@@ -107,8 +107,8 @@ func newPlayer(r *rows, c playConfig) (*player, error) {
 		return nil, err
 	}
 	if c.sizes {
-		before := p.a.Serial().Totals()
-		p.sizes = &Sizes{events: &r.t.Events, AllocatedBytes: before.Allocated, ActiveBytes: before.Active}
+		before := p.allocator.Serial().Totals()
+		p.sizes = &Sizes{events: &r.trace.Events, AllocatedBytes: before.Allocated, ActiveBytes: before.Active}
 	}
 	return p, nil
 }
@@ -150,13 +150,13 @@ func (p *player) play(ctx context.Context, progress func(done, total int)) error
 func (p *player) once() {
 	from := p.pos
 	collects := p.config.settings.GarbageCollectionThreshold > 0
-	p.dev.begin()
+	p.device.begin()
 	var syncs int64
 	if collects {
-		syncs = p.a.Stats().NumSyncAllStreams
+		syncs = p.allocator.Stats().NumSyncAllStreams
 	}
 	err := p.step()
-	p.flushed = collects && p.a.Stats().NumSyncAllStreams > syncs
+	p.flushed = collects && p.allocator.Stats().NumSyncAllStreams > syncs
 	if p.diff != nil || err == nil && p.pos > from {
 		return
 	}
@@ -175,8 +175,8 @@ func (p *player) once() {
 func (p *player) step() error {
 	i := p.pos
 	if i == 0 && p.rows.cutFree() != 0 {
-		p.doing, p.at, p.half = "free", 0, true
-		return p.a.Free(p.rows.addr(0))
+		p.doing, p.callRow, p.half = "free", 0, true
+		return p.allocator.Free(p.rows.addr(0))
 	}
 	j := i
 	for j < p.rows.Len() && !isCall(p.rows.Action(j)) {
@@ -188,14 +188,14 @@ func (p *player) step() error {
 		return p.release(i, j)
 	}
 	e := p.rows.At(j)
-	p.at = j
+	p.callRow = j
 	switch e.Action {
 	case alloc.ActionFreeRequested:
 		p.doing = "free"
 		return p.free(j)
 	case alloc.ActionSnapshot:
 		p.doing = "snapshot"
-		p.a.Snapshot()
+		p.allocator.Snapshot()
 		return nil
 	}
 	p.doing = "allocate"
@@ -204,7 +204,7 @@ func (p *player) step() error {
 
 // flushedBefore decides whether memory released in events i to j, just before
 // an allocation, was released by a call of its own and not by the allocation.
-// If stacks tell they decide: a release inside malloc has the allocation's.
+// Stacks decide if there are any: a release inside malloc has the allocation's.
 // Otherwise an allocation that finds a cached block does not release anything.
 func (p *player) flushedBefore(i, j int) bool {
 	for k := i; k < j; k++ {
@@ -216,7 +216,7 @@ func (p *player) flushedBefore(i, j int) bool {
 			return own != its
 		}
 		e := p.rows.At(j)
-		return p.config.unrefused || p.a.Fits(p.pools.at(j), e.Size, e.Stream)
+		return p.config.unrefused || p.allocator.Fits(p.pools.poolOf(j), e.Size, e.Stream)
 	}
 	return false
 }
@@ -226,7 +226,7 @@ func (p *player) release(i, j int) error {
 	pools := map[alloc.PoolID]bool{}
 	for k := i; k < j; k++ {
 		if p.rows.isRelease(k) {
-			pools[p.pools.at(k)] = true
+			pools[p.pools.poolOf(k)] = true
 		}
 	}
 	for id := range pools {
@@ -237,7 +237,7 @@ func (p *player) release(i, j int) error {
 			return err
 		}
 	}
-	return p.a.EmptyCache()
+	return p.allocator.EmptyCache()
 }
 
 // free frees a block. If the trace does not complete it at once another stream
@@ -248,7 +248,7 @@ func (p *player) free(j int) error {
 	if !atOnce {
 		return p.freeLater(addr)
 	}
-	return p.a.Free(addr)
+	return p.allocator.Free(addr)
 }
 
 // freeLater frees a block that a made-up stream is using.
@@ -261,26 +261,26 @@ func (p *player) freeLater(addr uint64) error {
 		stream = 1<<63 + p.made
 	}
 	p.waiting[addr] = stream
-	if err := p.a.RecordStream(addr, stream); err != nil {
+	if err := p.allocator.RecordStream(addr, stream); err != nil {
 		return err
 	}
-	return p.a.Free(addr)
+	return p.allocator.Free(addr)
 }
 
 // malloc makes the allocation at event j, whose own events begin at i.
 func (p *player) malloc(i, j int) error {
 	e := p.rows.At(j)
-	pool := p.pools.at(j)
-	if e.Action == alloc.ActionOOM && i == j && pool == (alloc.PoolID{}) && p.a.Releasable() > 0 {
+	pool := p.pools.poolOf(j)
+	if e.Action == alloc.ActionOOM && i == j && pool == (alloc.PoolID{}) && p.allocator.Releasable() > 0 {
 		// A flush would have released something, and there was none: the
 		// request was made under a route (spec 8.4).
 		pool = p.pools.last(j)
 		p.routed[int32(j)] = pool
 	}
-	p.dev.failing = e.Action == alloc.ActionOOM
-	p.dev.request = e.Size
+	p.device.fails = e.Action == alloc.ActionOOM
+	p.device.request = e.Size
 	return p.expected(j, p.private.Route(pool, func() error {
-		_, err := p.a.Malloc(e.Size, e.Stream)
+		_, err := p.allocator.Malloc(e.Size, e.Stream)
 		return err
 	}))
 }
@@ -298,7 +298,7 @@ func (p *player) expected(row int, err error) error {
 		return err
 	}
 	if p.pos > row && len(p.ooms) < maxOOMs {
-		p.ooms = append(p.ooms, freeNow(p.a, p.rows.event(row)))
+		p.ooms = append(p.ooms, freeNow(p.allocator, p.rows.event(row)))
 	}
 	return nil
 }
@@ -320,8 +320,8 @@ func (p *player) observe(e alloc.Event) {
 	if want.Action != e.Action || want.Addr != e.Addr || want.Size != e.Size || want.Stream != e.Stream {
 		p.note(replay.DiffEvent, "another event", want.String(), e.String(), AddressOf(want.Action, want.Addr), AddressOf(e.Action, e.Addr))
 		p.guess = &conflict{at: p.pos, want: want, got: e}
-		if e.Action == alloc.ActionAlloc && p.dev.unasked {
-			p.granted = p.dev.reserved + p.dev.segment()
+		if e.Action == alloc.ActionAlloc && p.device.unasked {
+			p.granted = p.device.reserved + p.device.segment()
 		}
 		return
 	}
@@ -331,12 +331,12 @@ func (p *player) observe(e alloc.Event) {
 			p.idle = append(p.idle, s)
 		}
 	}
-	p.dev.observe(e)
+	p.device.observe(e)
 	if p.sizes != nil {
 		p.sizes.add(p.rows.event(p.pos), e.Block-min(e.Size, e.Block))
 	}
 	p.pos++
-	p.dev.Advance()
+	p.device.Advance()
 }
 
 // note keeps a difference. It may be found under the allocator's lock, so its
@@ -350,9 +350,9 @@ func (p *player) note(kind, what, expected, got string, addrs ...uint64) {
 func (p *player) call() string {
 	switch p.doing {
 	case "free":
-		return fmt.Sprintf("free %#x", p.rows.addr(p.at))
+		return fmt.Sprintf("free %#x", p.rows.addr(p.callRow))
 	case "allocate":
-		e := p.rows.At(p.at)
+		e := p.rows.At(p.callRow)
 		return fmt.Sprintf("allocate %d bytes on stream %d", e.Size, e.Stream)
 	}
 	return p.doing
@@ -361,6 +361,6 @@ func (p *player) call() string {
 // describe adds the surroundings to the difference.
 func (p *player) describe() {
 	if p.diff != nil {
-		p.diff.State = Surroundings(p.a, p.dev.Driver, p.rows, p.pos, p.addrs)
+		p.diff.State = Surroundings(p.allocator, p.device.Driver, p.rows, p.pos, p.addrs)
 	}
 }

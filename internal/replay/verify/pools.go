@@ -10,12 +10,12 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 )
 
-// Events of PyTorch 2.11 do not tell their pool. Segments that are still there
+// Events of PyTorch 2.11 do not have their pool. Segments that are still there
 // at the end do; the pools of others are inferred (spec 16): all allocations in
 // a segment share its pool, and an allocation that passes over a fitting free
 // block belongs to another pool than the block.
 
-// poolMap tells the pool of every allocation and release of a trace. The nil
+// poolMap has the pool of every allocation and release of a trace. The nil
 // map says the default pool for all.
 type poolMap struct {
 	spans []span
@@ -28,7 +28,7 @@ type poolMap struct {
 type span struct {
 	addr, size uint64
 	pool       alloc.PoolID
-	known      bool // the file tells the pool
+	known      bool // the file has the pool
 	freed      int  // which run of releases it went in, from 1 on; 0 if it stayed
 }
 
@@ -41,7 +41,7 @@ type conflict struct {
 
 // newPoolMap finds the segment of every allocation and release.
 func newPoolMap(r *rows, start *start.State) *poolMap {
-	t := r.t
+	t := r.trace
 	m := &poolMap{byRow: make([]int32, r.Len()), guess: map[int]alloc.PoolID{}}
 	type entry struct {
 		addr uint64
@@ -116,8 +116,8 @@ func newPoolMap(r *rows, start *start.State) *poolMap {
 	return m
 }
 
-// at is the pool of the allocation or release in a row.
-func (m *poolMap) at(row int) alloc.PoolID {
+// poolOf returns the pool of the allocation or release in a row.
+func (m *poolMap) poolOf(row int) alloc.PoolID {
 	if m == nil || m.byRow[row] == 0 {
 		return alloc.PoolID{}
 	}
@@ -128,11 +128,11 @@ func (m *poolMap) at(row int) alloc.PoolID {
 	return m.spans[id].pool
 }
 
-// last is the private pool used last before a row; a made-up one if there is
-// none.
+// last returns the private pool used last before a row; a made-up one if there
+// is none.
 func (m *poolMap) last(row int) alloc.PoolID {
 	for i := row - 1; m != nil && i >= 0; i-- {
-		if p := m.at(i); p != (alloc.PoolID{}) {
+		if p := m.poolOf(i); p != (alloc.PoolID{}) {
 			return p
 		}
 	}
@@ -142,8 +142,8 @@ func (m *poolMap) last(row int) alloc.PoolID {
 // madeUp is the first part of the ids of pools that had to be inferred.
 const madeUp = 1 << 40
 
-// options are the changes that would explain a conflict: the segment that the
-// trace used, or the one that the engine used, belongs to another pool.
+// options returns the changes that would explain a conflict: the segment that
+// the trace used, or the one that the engine used, belongs to another pool.
 func (m *poolMap) options(c *conflict) []*poolMap {
 	if m == nil || c == nil {
 		return nil
@@ -183,7 +183,7 @@ func (m *poolMap) options(c *conflict) []*poolMap {
 	return out
 }
 
-// with is the map with some segments moved to a pool.
+// with returns the map with some segments moved to a pool.
 func (m *poolMap) with(pool alloc.PoolID, ids ...int) *poolMap {
 	n := *m
 	n.guess = maps.Clone(m.guess)
@@ -218,8 +218,8 @@ func (m *poolMap) usedBy(id, row int) bool {
 	return false
 }
 
-// candidates are the pools a segment could belong to: those already inferred,
-// those the file names, and a new one.
+// candidates returns the pools a segment could belong to: those already
+// inferred, those the file names, and a new one.
 func (m *poolMap) candidates() []alloc.PoolID {
 	var out []alloc.PoolID
 	n := uint64(0)
@@ -242,7 +242,7 @@ func (m *poolMap) candidates() []alloc.PoolID {
 	return append([]alloc.PoolID{{First: madeUp, Second: n + 1}}, out...)
 }
 
-// inferred is the number of segments whose pool is a guess.
+// inferred returns the number of segments whose pool is a guess.
 func (m *poolMap) inferred() int {
 	if m == nil {
 		return 0

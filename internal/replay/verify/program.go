@@ -20,7 +20,7 @@ func ReadProgram(t *trace.Trace) *replay.Program {
 // reading is how a replay took the events of a trace: what is needed to read
 // the calls off them.
 type reading struct {
-	t        *trace.Trace
+	trace    *trace.Trace
 	start    *start.State
 	settings settings.Settings
 	rows     *rows
@@ -36,7 +36,7 @@ type reading struct {
 
 func (v *verifier) reading(p *player) *reading {
 	return &reading{
-		t: v.t, start: v.start, settings: v.settings, rows: v.rows, memory: p.config.total, reserved: p.config.reserved,
+		trace: v.trace, start: v.start, settings: v.settings, rows: v.rows, memory: p.config.total, reserved: p.config.reserved,
 		pos: p.pos, pools: p.pools, waited: p.config.waited, flushes: p.flushes, routed: p.routed,
 	}
 }
@@ -44,7 +44,7 @@ func (v *verifier) reading(p *player) *reading {
 // program returns the calls of the trace.
 func (g *reading) program() *replay.Program {
 	r := reader{reading: g, live: map[uint64]int32{}, pending: map[uint64]wait{}}
-	r.calls = replay.NewBuilder(g.t, g.start, g.settings, r.count())
+	r.calls = replay.NewBuilder(g.trace, g.start, g.settings, r.count())
 	r.begin()
 	for i := 0; i < r.rows.Len(); {
 		i = r.call(i)
@@ -73,7 +73,7 @@ type wait struct {
 	stream uint64
 }
 
-// count is how many calls there will be, but for a few.
+// count returns how many calls there will be, but for a few.
 func (r *reader) count() int {
 	n := len(r.flushes)
 	for i := range r.rows.Len() {
@@ -145,8 +145,8 @@ func (r *reader) call(i int) int {
 	return next
 }
 
-// late is the row from which on the frees completed in a call were waited for
-// by the call itself: they were not done when it began.
+// late returns the first row of frees that the call itself waited for: they were
+// not complete when it began.
 func (r *reader) late(i, end int) int {
 	waited := r.waited
 	if n, _ := slices.BinarySearch(waited, i); n < len(waited) && waited[n] < end {
@@ -161,7 +161,7 @@ func (r *reader) request(end int) int {
 	case alloc.ActionAlloc:
 		r.alloc(end)
 	case alloc.ActionOOM:
-		r.try(end)
+		r.addFailed(end)
 	case alloc.ActionFreeRequested:
 		return r.free(end)
 	case alloc.ActionSnapshot:
@@ -189,13 +189,13 @@ func (r *reader) alloc(row int) {
 	}
 	tensor := r.tensor()
 	r.live[r.rows.addr(row)] = tensor
-	r.add(replay.Call{Kind: replay.CallAlloc, Tensor: int(tensor), Size: r.size(row), Stream: r.stream(row), Pool: r.pools.at(row)}, row)
+	r.add(replay.Call{Kind: replay.CallAlloc, Tensor: int(tensor), Size: r.size(row), Stream: r.stream(row), Pool: r.pools.poolOf(row)}, row)
 }
 
-func (r *reader) size(row int) uint64 { return r.t.Events.Size.At(r.rows.event(row)) }
+func (r *reader) size(row int) uint64 { return r.trace.Events.Size.At(r.rows.event(row)) }
 
 func (r *reader) stream(row int) uint64 {
-	e := &r.t.Events
+	e := &r.trace.Events
 	return e.Streams[e.Stream.At(r.rows.event(row))]
 }
 
@@ -205,12 +205,12 @@ func (r *reader) add(c replay.Call, row int) {
 	r.calls.Add(c)
 }
 
-// try is a request that failed. What would have been done with the memory the
-// trace does not show.
-func (r *reader) try(row int) {
+// addFailed adds a request that failed. The trace does not show what the program
+// would have done with the memory.
+func (r *reader) addFailed(row int) {
 	pool, ok := r.routed[int32(row)]
 	if !ok {
-		pool = r.pools.at(row)
+		pool = r.pools.poolOf(row)
 	}
 	r.add(replay.Call{Kind: replay.CallTry, Tensor: -1, Size: r.size(row), Stream: r.stream(row), Pool: pool}, row)
 }
@@ -266,7 +266,7 @@ func (r *reader) release(i, end int) {
 		if !r.rows.isRelease(k) {
 			continue
 		}
-		id := r.pools.at(k)
+		id := r.pools.poolOf(k)
 		if id == (alloc.PoolID{}) {
 			others = true
 		} else if len(private) == 0 || private[len(private)-1] != id {

@@ -26,7 +26,7 @@ import (
 
 // reservations are what a trace shows of its expandable segments.
 type reservations struct {
-	t     *trace.Trace
+	trace *trace.Trace
 	start *start.State
 	rules alloc.Rules
 	// memory is the device's, as large as the addresses allow.
@@ -64,9 +64,9 @@ type reservedFor struct {
 // unlimited is a device whose segments have room for everything.
 const unlimited = 256 << 30
 
-func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m *room) *reservations {
-	f := &reservations{t: t, start: start, rules: alloc.RulesOf(s), least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
-	// How long segments are tells where others begin.
+func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m *deviceMemory) *reservations {
+	f := &reservations{trace: t, start: start, rules: alloc.RulesOf(s), least: m.least(), memory: math.MaxUint64, began: map[uint64]uint64{}}
+	// The length of segments shows where others begin.
 	const walks = 3
 	for range walks {
 		memory := f.memory
@@ -87,15 +87,16 @@ func findReservations(t *trace.Trace, start *start.State, s settings.Settings, m
 	return f
 }
 
-// packed tells whether segments of a device with so much memory would lie where
-// they do: drivers put one behind the other, at multiples of 32 MiB.
+// packed reports whether segments of a device with so much memory would lie
+// where they do: drivers put one behind the other, at multiples of 32 MiB.
 func (f *reservations) packed(memory uint64) bool {
 	const unit = 32 << 20
 	return memory <= f.memory && f.length(f.tight, f.memory)-f.length(f.tight, memory) < unit
 }
 
-// possible are the sizes of the device below memory under which segments would
-// be packed alike. They differ in how many addresses are left at the end of one.
+// possible returns the sizes of the device below memory under which segments
+// would be packed alike. They differ in how many addresses are left at the end
+// of one.
 func (f *reservations) possible() []uint64 {
 	const step = alloc.SmallSegment / 9 * 8
 	var out []uint64
@@ -105,8 +106,8 @@ func (f *reservations) possible() []uint64 {
 	return out
 }
 
-// spans are the addresses of the segments that are there before the first event,
-// on a device with so much memory.
+// spans returns the addresses of the segments that are there before the first
+// event, on a device with so much memory.
 func (f *reservations) spans(memory uint64) []alloc.Span {
 	out := make([]alloc.Span, len(f.first))
 	for i, r := range f.first {
@@ -120,7 +121,8 @@ func (f *reservations) spans(memory uint64) []alloc.Span {
 	return out
 }
 
-// length is how many addresses a segment has on a device with so much memory.
+// length returns how many addresses a segment has on a device with so much
+// memory.
 func (f *reservations) length(large bool, memory uint64) uint64 {
 	if memory == math.MaxUint64 {
 		return math.MaxUint64
@@ -134,14 +136,14 @@ func (f *reservations) walk() {
 	f.live = nil
 	for i := range f.start.Segments {
 		if s := &f.start.Segments[i]; s.Expandable {
-			f.before(s)
+			f.addInitial(s)
 		}
 	}
 	f.first = slices.Clone(f.live)
 	for i := range f.first {
 		f.bound(i)
 	}
-	e := &f.t.Events
+	e := &f.trace.Events
 	for i := range e.Len() {
 		switch e.Action.At(i) {
 		case alloc.ActionSegmentMap:
@@ -152,8 +154,8 @@ func (f *reservations) walk() {
 	}
 }
 
-// before adds what is mapped before the first event.
-func (f *reservations) before(s *alloc.Segment) {
+// addInitial adds what is mapped before the first event.
+func (f *reservations) addInitial(s *alloc.Segment) {
 	home := reservedFor{s.Stream, s.Large, s.Pool}
 	run := addresses{s.Address, s.Address + s.TotalSize}
 	if n := len(f.live); n > 0 {
@@ -188,12 +190,12 @@ func (f *reservations) mapping(addr, size, stream uint64) {
 	if i < len(f.live) {
 		// A new segment would end where the next begins, or before.
 		r := f.live[i]
-		room := r.base - addr
+		gap := r.base - addr
 		length := f.length(home.large, f.least)
 		if f.memory != math.MaxUint64 {
 			length = max(length, f.length(home.large, f.memory))
 		}
-		if r.first != 0 && f.alike(r, home) && room < length && room%f.rules.Granule(r.home.large) == 0 {
+		if r.first != 0 && f.alike(r, home) && gap < length && gap%f.rules.Granule(r.home.large) == 0 {
 			r.base = addr
 			f.began[r.first] = addr
 			r.add(run)
@@ -220,7 +222,7 @@ func (f *reservations) unmapping(addr, size uint64) {
 	}
 }
 
-// find is the last segment that begins at or below an address, or -1.
+// find returns the last segment that begins at or below an address, or -1.
 func (f *reservations) find(addr uint64) int {
 	i, found := slices.BinarySearchFunc(f.live, addr, func(r *reservation, a uint64) int { return cmp.Compare(r.base, a) })
 	if !found {
@@ -229,7 +231,7 @@ func (f *reservations) find(addr uint64) int {
 	return i
 }
 
-// alike tells whether memory mapped for a stream and kind of pool can be in a
+// alike reports whether memory mapped for a stream and kind of pool can be in a
 // segment. The pool itself is in no event.
 func (f *reservations) alike(r *reservation, home reservedFor) bool {
 	return r.home.stream == home.stream && (r.home.large == home.large || f.rules.Granule(true) == f.rules.Granule(false))
@@ -241,16 +243,16 @@ func (f *reservations) bound(i int) {
 		return
 	}
 	r, next := f.live[i], f.live[i+1]
-	room := next.base - r.base
+	gap := next.base - r.base
 	if next.first != 0 && r.first == 0 && f.alike(next, r.home) {
 		return // perhaps one segment, see mapping
 	}
-	if room < f.length(r.home.large, f.least) {
+	if gap < f.length(r.home.large, f.least) {
 		return // the first of them begins lower than it shows
 	}
 	g := f.rules.Granule(r.home.large)
-	room = room / g * g
-	if memory := room - (room+8)/9; memory < f.memory {
+	gap = gap / g * g
+	if memory := gap - (gap+8)/9; memory < f.memory {
 		f.memory, f.tight = memory, r.home.large
 	}
 }

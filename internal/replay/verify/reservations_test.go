@@ -77,7 +77,7 @@ func TestReservations(t *testing.T) {
 			tr.Events.Append(e)
 		}
 		start := &start.State{Kind: start.Rebuilt, Segments: test.start}
-		f := findReservations(tr, start, settings.Default(), newRoom(newRows(tr), start))
+		f := findReservations(tr, start, settings.Default(), newDeviceMemory(newRows(tr), start))
 		if got := f.memory / mib; got != test.memory {
 			t.Errorf("%s: a device of %d MiB, want %d", test.name, got, test.memory)
 		}

@@ -9,13 +9,13 @@ import (
 // rows are the events of a trace that the engine can produce, read from the
 // trace's columns: nothing is copied.
 type rows struct {
-	t    *trace.Trace
-	kept []int32 // position -> event; nil if every event is kept
+	trace *trace.Trace
+	kept  []int32 // position -> event; nil if every event is kept
 }
 
 // newRows leaves out events of kinds that PyTorch 2.11 does not have.
 func newRows(t *trace.Trace) *rows {
-	r := &rows{t: t}
+	r := &rows{trace: t}
 	if len(t.Events.Others) == 0 {
 		return r
 	}
@@ -28,15 +28,15 @@ func newRows(t *trace.Trace) *rows {
 	return r
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (r *rows) Len() int {
 	if r.kept != nil {
 		return len(r.kept)
 	}
-	return r.t.Events.Len()
+	return r.trace.Events.Len()
 }
 
-// event is the number of a row's event in the trace.
+// event returns the number of a row's event in the trace.
 func (r *rows) event(i int) int {
 	if r.kept != nil {
 		return int(r.kept[i])
@@ -44,26 +44,26 @@ func (r *rows) event(i int) int {
 	return i
 }
 
-// At is a row as package recorded wants it.
+// At returns a row as package recorded wants it.
 func (r *rows) At(i int) recorded.Event {
 	i = r.event(i)
-	e := &r.t.Events
+	e := &r.trace.Events
 	return recorded.Event{
 		Action: e.Action.At(i), Addr: e.Addr.At(i), Size: e.Size.At(i), Stream: e.Streams[e.Stream.At(i)], Op: -1,
 	}
 }
 
-// Action is the action of a row.
-func (r *rows) Action(i int) trace.Action { return r.t.Events.Action.At(r.event(i)) }
+// Action returns the action of a row.
+func (r *rows) Action(i int) trace.Action { return r.trace.Events.Action.At(r.event(i)) }
 
-func (r *rows) addr(i int) uint64         { return r.t.Events.Addr.At(r.event(i)) }
-func (r *rows) stack(i int) trace.StackID { return r.t.Events.Stack.At(r.event(i)) }
+func (r *rows) addr(i int) uint64         { return r.trace.Events.Addr.At(r.event(i)) }
+func (r *rows) stack(i int) trace.StackID { return r.trace.Events.Stack.At(r.event(i)) }
 
 func (r *rows) isMalloc(i int) bool  { return isMalloc(r.Action(i)) }
 func (r *rows) isRelease(i int) bool { return isRelease(r.Action(i)) }
 
-// cutFree is the address of a block whose free was requested just before the
-// first row and completed in it; 0 if the trace does not begin so.
+// cutFree returns the address of a block whose free was requested just before
+// the first row and completed in it; 0 if the trace does not begin so.
 func (r *rows) cutFree() uint64 {
 	if r.Len() > 0 && r.Action(0) == alloc.ActionFreeCompleted {
 		return r.addr(0)
@@ -81,7 +81,7 @@ func (r *rows) atOnce(i int) bool {
 	return x <= trace.EmptyStack || y <= trace.EmptyStack || x == y
 }
 
-// isCall tells the events that stand for a call from those it causes.
+// isCall reports whether an event stands for a call, and is not caused by one.
 func isCall(a trace.Action) bool {
 	return a == alloc.ActionFreeRequested || a == alloc.ActionSnapshot || isMalloc(a)
 }

@@ -100,7 +100,7 @@ func (v *verifier) find(ctx context.Context) (*player, error) {
 func (v *verifier) otherDevice(ctx context.Context, p *player) (*player, error) {
 	for _, memory := range v.found.others {
 		c := v.config
-		c.device(v.found, memory)
+		c.setDevice(v.found, memory)
 		q, err := v.attemptLimited(ctx, c)
 		if err != nil {
 			return nil, err
@@ -117,7 +117,7 @@ func (v *verifier) otherDevice(ctx context.Context, p *player) (*player, error) 
 
 // attemptLimited plays the trace. Where the replay gets memory that is mapped
 // already and the recorded run was refused, the driver had no say: a limit
-// refused, and it is tried; or, where stacks do not tell, an empty_cache came
+// refused, and it is tried; or, where stacks do not decide, an empty_cache came
 // before.
 func (v *verifier) attemptLimited(ctx context.Context, c playConfig) (*player, error) {
 	p, err := v.attempt(ctx, c)
@@ -145,10 +145,10 @@ func (v *verifier) attemptLimited(ctx context.Context, c playConfig) (*player, e
 }
 
 // unrefused looks at a replay in which requests are refused that no limit
-// explains, as more was granted at other times: where stacks do not tell, what
+// explains, as more was granted at other times: where stacks do not decide, what
 // was taken for a flush inside an allocation was an empty_cache before it.
 func (v *verifier) unrefused(ctx context.Context, p *player, err error) (*player, error) {
-	if err != nil || p.dev.high >= p.dev.low {
+	if err != nil || p.device.high >= p.device.low {
 		return p, err
 	}
 	c := p.config
@@ -202,7 +202,7 @@ type stuck struct {
 
 func (p *player) stuck() *stuck {
 	s := &stuck{pos: p.pos, config: p.config, guess: p.guess}
-	s.asked[0], s.asked[1] = p.dev.Asked()
+	s.asked[0], s.asked[1] = p.device.Asked()
 	return s
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // engineRun is a random program on a simulated device that runs out of memory:
-// all that a snapshot does not tell, and the truth to compare with.
+// all that a snapshot does not say, and the truth to compare with.
 type engineRun struct {
 	memory   uint64
 	conf     string
@@ -37,7 +37,7 @@ func (m engineRun) String() string {
 		m.memory>>20, m.conf, m.fraction, m.streams, m.late, m.ring, m.ends, m.waits, m.seed)
 }
 
-// limit is the cap that was in force, 0 for none.
+// limit returns the cap that was in force, 0 for none.
 func (m engineRun) limit(t *testing.T) uint64 {
 	t.Helper()
 	fraction := m.fraction

@@ -14,18 +14,18 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// Options are what is known beside a trace, and who wants to know more.
+// Options are what is known beside a trace, and what the caller wants.
 type Options struct {
-	// Start is the state at the first event; nil has it found.
+	// Start is the state at the first event; if nil, Run finds it.
 	Start *start.State
 	// NoSizes leaves the sizes of blocks out: they take 4 bytes for each event.
 	NoSizes bool
-	// Progress is told now and then how many events of the trace are done.
+	// Progress is called now and then with the number of events done.
 	Progress func(done, total int)
 }
 
 // Verified is a trace that went through the engine, and what the engine knows
-// of it that the trace does not tell.
+// of it that the trace does not show.
 type Verified struct {
 	Trace  *trace.Trace
 	Start  *start.State
@@ -33,8 +33,8 @@ type Verified struct {
 	// Sizes are those of blocks; nil unless every event came out again and they are
 	// wanted.
 	Sizes *Sizes
-	// OOMs tells of the first failed requests what was free at that moment, as far
-	// as the replay went.
+	// OOMs has what was free at the first failed requests, as far as the replay
+	// went.
 	OOMs []FreeAtOOM
 
 	program func() *replay.Program
@@ -45,7 +45,7 @@ type Verified struct {
 func (v *Verified) Program() *replay.Program { return v.program() }
 
 // Run replays a trace under its own settings and compares every event and the
-// final segments. What the file does not tell is recovered: the state at the
+// final segments. What the file lacks is recovered: the state at the
 // beginning, the limit, the pools, the sizes of blocks.
 //
 // The error is the context's, or says why the state at the beginning cannot be
@@ -116,10 +116,10 @@ func (v *verifier) confirm(ctx context.Context, p *player, r *replay.Result) err
 }
 
 type verifier struct {
-	t        *trace.Trace
+	trace    *trace.Trace
 	start    *start.State
 	rows     *rows
-	room     *room
+	memory   *deviceMemory
 	found    *reservations
 	settings settings.Settings
 	config   playConfig
@@ -132,7 +132,7 @@ type verifier struct {
 }
 
 func newVerifier(t *trace.Trace, o Options) *verifier {
-	v := &verifier{t: t, start: o.Start, rows: newRows(t), progress: o.Progress, most: work{SearchReplays, SearchEvents}}
+	v := &verifier{trace: t, start: o.Start, rows: newRows(t), progress: o.Progress, most: work{SearchReplays, SearchEvents}}
 	if v.start == nil {
 		v.start = start.Find(t)
 	}
@@ -145,11 +145,11 @@ func newVerifier(t *trace.Trace, o Options) *verifier {
 		v.settings = settings.Default()
 		v.notes = append(v.notes, "the file has no allocator settings: the defaults are assumed")
 	}
-	v.room = newRoom(v.rows, v.start)
-	v.found = findReservations(t, v.start, v.settings, v.room)
-	v.config = playConfig{start: v.start, settings: v.settings, room: v.room, sizes: !o.NoSizes}
-	v.config.device(v.found, v.found.memory)
-	v.config.settings.PerProcessMemoryFraction = 1 // of a device that nobody knows: the answers tell the limit
+	v.memory = newDeviceMemory(v.rows, v.start)
+	v.found = findReservations(t, v.start, v.settings, v.memory)
+	v.config = playConfig{start: v.start, settings: v.settings, memory: v.memory, sizes: !o.NoSizes}
+	v.config.setDevice(v.found, v.found.memory)
+	v.config.settings.PerProcessMemoryFraction = 1 // of an unknown device: the answers show the limit
 	if slices.ContainsFunc(t.Segments, func(s trace.Segment) bool { return s.Pool != alloc.PoolID{} }) {
 		v.config.pools = newPoolMap(v.rows, v.start)
 	}
@@ -158,8 +158,8 @@ func newVerifier(t *trace.Trace, o Options) *verifier {
 
 func (v *verifier) result(p *player) *replay.Result {
 	r := &replay.Result{
-		Kind: "snapshot", Events: v.rows.Len(), IdenticalEvents: p.pos, Segments: len(v.t.Segments),
-		Start: v.start.Kind, Limit: p.dev.limit(), Notes: v.notes,
+		Kind: "snapshot", Events: v.rows.Len(), IdenticalEvents: p.pos, Segments: len(v.trace.Segments),
+		Start: v.start.Kind, Limit: p.device.limit(), Notes: v.notes,
 	}
 	if limit := p.config.limit; limit != 0 {
 		r.CollectLimit = limit
@@ -168,13 +168,13 @@ func (v *verifier) result(p *player) *replay.Result {
 	if n := p.pools.inferred(); n > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("the pools of %d segments that were freed before the end are inferred", n))
 	}
-	if p.diff == nil && !v.t.Partial {
-		want := make([]alloc.Segment, 0, len(v.t.Segments))
-		for i := range v.t.Segments {
-			want = append(want, v.t.Segments[i].ToEngine(v.t.Device))
+	if p.diff == nil && !v.trace.Partial {
+		want := make([]alloc.Segment, 0, len(v.trace.Segments))
+		for i := range v.trace.Segments {
+			want = append(want, v.trace.Segments[i].ToEngine(v.trace.Device))
 		}
 		slices.SortFunc(want, func(x, y alloc.Segment) int { return cmp.Compare(x.Address, y.Address) })
-		got := slices.DeleteFunc(p.a.Segments(), func(s alloc.Segment) bool { return s.Lost })
+		got := slices.DeleteFunc(p.allocator.Segments(), func(s alloc.Segment) bool { return s.Lost })
 		if !requestedKnown(want) {
 			forgetRequested(got)
 			r.Notes = append(r.Notes, "the file does not tell the requested sizes of blocks: they are not compared")
@@ -194,13 +194,12 @@ func (v *verifier) result(p *player) *replay.Result {
 	}
 	p.describe()
 	r.First, r.Identical = p.diff, p.diff == nil
-	stats := p.a.Stats()
+	stats := p.allocator.Stats()
 	r.Stats = stats.Map()
 	return r
 }
 
-// requestedKnown reports whether a file tells what was requested: old ones do
-// not.
+// requestedKnown reports whether a file has requested sizes: old ones do not.
 func requestedKnown(segments []alloc.Segment) bool {
 	active := false
 	for _, s := range segments {

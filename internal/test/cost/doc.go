@@ -1,3 +1,3 @@
-// Package cost counts what code allocates. Where each look at a text makes a
-// copy, that is a measure of work which does not depend on the machine's speed.
+// Package cost counts what code allocates. For code that copies each text it
+// reads, that measures work independently of the machine's speed.
 package cost

@@ -1,3 +1,3 @@
-// Package documented holds docs/json.md to the types that are printed: a field
-// that a program prints and no page explains is a fault that tests find.
+// Package documented checks docs/json.md against the types that are printed: a
+// test fails if a command prints a field that no page explains.
 package documented

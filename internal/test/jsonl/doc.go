@@ -1,3 +1,3 @@
-// Package jsonl reads test data that has a JSON document in each line, plain or
+// Package jsonl reads test data with one JSON document per line, plain or
 // compressed with gzip.
 package jsonl

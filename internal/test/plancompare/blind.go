@@ -45,7 +45,7 @@ type BlindCase struct {
 	PeakAllocated uint64 `json:"peak_allocated"`
 	PeakReserved  uint64 `json:"peak_reserved"`
 	PeakRequested uint64 `json:"peak_requested"`
-	// DeviceUsed is what mem_get_info told at the end. It is about the run only if
+	// DeviceUsed is what mem_get_info said at the end. It is about the run only if
 	// that had the GPU for itself.
 	DeviceUsed uint64 `json:"device_used"`
 }
@@ -63,10 +63,10 @@ func Predicted() (map[string]Prediction, error) {
 	return out, err
 }
 
-// Alone tells whether a run had the GPU for itself.
+// Alone reports whether a run had the GPU for itself.
 func (f Fields) Alone() bool { return f["alone"] == true }
 
-// Conf is the allocator's settings, empty for the defaults.
+// Conf returns the allocator's settings, empty for the defaults.
 func (f Fields) Conf() string {
 	s, _ := f["conf"].(string)
 	return s
@@ -145,7 +145,7 @@ func (f Fields) Options() ([][2]string, error) {
 	return out, nil
 }
 
-// text is a JSON value as a flag has it.
+// text returns a JSON value as a flag has it.
 func text(v any) string {
 	if f, ok := v.(float64); ok {
 		return strconv.FormatFloat(f, 'f', -1, 64)

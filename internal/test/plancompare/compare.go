@@ -17,7 +17,8 @@ type Cover struct {
 	PlannedBytes, RecordedBytes, CommonBytes int64
 }
 
-// Share is the part of the bytes that is common, of the side that has more.
+// Share returns the part of the bytes that is common, of the side that has
+// more.
 func (c Cover) Share() float64 {
 	if most := max(c.PlannedBytes, c.RecordedBytes); most > 0 {
 		return float64(c.CommonBytes) / float64(most)
@@ -170,7 +171,7 @@ func (f *Figures) Level() Level {
 	return Far
 }
 
-// Reaches tells whether a level is at least as good as another.
+// Reaches reports whether a level is at least as good as another.
 func (l Level) Reaches(other Level) bool {
 	order := []Level{Far, Near, Exact, Same}
 	return slices.Index(order, l) >= slices.Index(order, other)

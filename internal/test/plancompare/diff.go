@@ -75,7 +75,7 @@ func Compare(planned *ledger.Ledger, run *Run) *Diff {
 	return d
 }
 
-// unmarked joins decoding to the prompt if the recording does not tell where it
+// unmarked joins decoding to the prompt if the recording does not say where it
 // begins: generate() makes no marks.
 func unmarked(planned, recorded []Span) []Span {
 	decodes := func(s Span) bool { return strings.HasPrefix(s.Label, ledger.Decode) }

@@ -13,7 +13,7 @@ type Peaks struct {
 	Requested, Allocated, Reserved int64
 }
 
-// Peaks are those that were measured.
+// Peaks returns those that were measured.
 func (c *Case) Peaks() Peaks {
 	return Peaks{Requested: c.PeakRequested, Allocated: c.PeakAllocated, Reserved: c.PeakReserved}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Span is a phase as both sides have it. The loss is a part of the forward
-// pass: a recording does not tell where it begins.
+// pass: a recording does not say where it begins.
 type Span struct {
 	Label       string // build, forward0, backward0, optimizer0, ... prefill, decode0, ...
 	First, Last int    // events First to Last-1

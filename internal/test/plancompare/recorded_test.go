@@ -10,7 +10,7 @@ import (
 
 // Every recording, run through the engine, gives the peaks that PyTorch
 // measured in that run: the recordings are whole, and so is what they are
-// compared by. Where the driver puts the segments they do not tell; that is what
+// compared by. Where the driver puts the segments they do not say; that is what
 // the model says.
 func TestRecordingsGiveMeasuredPeaks(t *testing.T) {
 	for _, run := range all(t) {
@@ -29,8 +29,8 @@ func TestRecordingsGiveMeasuredPeaks(t *testing.T) {
 	}
 }
 
-// others is what the run took beside the allocator. Not every recording says
-// which op a tensor is of, but the plan of the run does.
+// others returns what the run took beside the allocator. Not every recording
+// says which op a tensor is of, but the plan of the run does.
 func others(t *testing.T, run *Run) ledger.Externals {
 	j, err := run.Job()
 	if err != nil {

@@ -2,9 +2,9 @@
 // program calls the allocator engine over a simulated device, and what PyTorch
 // would have dumped at its end comes out as a [trace.Trace].
 //
-// Nothing is made up but the program. Events, addresses, segments and blocks
-// are the engine's, so the trace replays identically, and what the program did
-// on purpose (a leak, a spike, a pinned segment) is all that is wrong with it.
+// Only the program is made up. Events, addresses, segments and blocks are the
+// engine's, so the trace replays identically, and the only faults in it are those
+// of the program (a leak, a spike, a pinned segment).
 //
 //	tr, err := scenario.Run(scenario.Config{Limit: 100 << 20, Steps: scenario.Annotated}, func(s *scenario.Scenario) {
 //		s.Alloc("weights", 40<<20, 0, "model.py:8 __init__")
@@ -26,10 +26,10 @@
 //
 // # The end
 //
-// The trace is taken at the end of the program or, as by an observer that dumps
-// a snapshot, at the first allocation that fails; the rest of the program is
-// then not run. [Config].KeepGoing goes on past failures. The limit and the
-// size of the device are not in the trace, as they are not in PyTorch's files.
+// The trace ends with the program or, like a snapshot dumped by an OOM observer,
+// at the first allocation that fails; the rest of the program does not run.
+// [Config].KeepGoing goes on past failures. As in PyTorch's files, the limit and
+// the size of the device are not in the trace.
 //
 // # Steps
 //

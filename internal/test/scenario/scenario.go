@@ -152,7 +152,7 @@ func (s *Scenario) Free(names ...string) {
 	}
 }
 
-// Has tells whether a block of that name is allocated.
+// Has reports whether a block of that name is allocated.
 func (s *Scenario) Has(name string) bool {
 	_, ok := s.live[name]
 	return ok
@@ -262,14 +262,14 @@ func (s *Scenario) Snapshot() {
 	}
 }
 
-// OOM is the first allocation that failed; nil if none did.
+// OOM returns the first allocation that failed; nil if none did.
 func (s *Scenario) OOM() *alloc.OutOfMemoryError { return s.oom }
 
-// Events is the number of events so far.
+// Events returns the number of events so far.
 func (s *Scenario) Events() int { return s.t.Events.Len() }
 
-// Stats are the allocator's statistics now.
+// Stats returns the allocator's statistics now.
 func (s *Scenario) Stats() alloc.Stats { return s.a.Stats() }
 
-// stepText is the user_metadata of a step.
+// stepText returns the user_metadata of a step.
 func stepText(n int) string { return "step " + strconv.Itoa(n) }

@@ -1,6 +1,5 @@
-// Package script drives the allocator engine with a tiny language, so that
-// its rules can be shown and tested in files that read like a dialogue, and
-// played with (package playground):
+// Package script drives the allocator engine with a tiny language, for tests
+// that read like a dialogue and for the playground:
 //
 //	> alloc a 1000
 //	segment_alloc A 2097152

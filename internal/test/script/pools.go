@@ -30,7 +30,7 @@ func (r *Runner) begin(words []string) error {
 	return r.withPool(words[0], func(p *alloc.MemPool) error { return p.Begin(thread) })
 }
 
-func (r *Runner) end(words []string) error { return r.withPool(words[0], (*alloc.MemPool).End) }
+func (r *Runner) endPool(words []string) error { return r.withPool(words[0], (*alloc.MemPool).End) }
 
 func (r *Runner) close(words []string) error { return r.withPool(words[0], (*alloc.MemPool).Close) }
 

@@ -87,7 +87,7 @@ var commands = map[string]struct {
 	"device": {0, (*Runner).device}, "alloc": {2, (*Runner).alloc}, "free": {1, (*Runner).free},
 	"record": {2, (*Runner).record}, "empty": {0, (*Runner).empty}, "set": {0, (*Runner).set},
 	"limit": {1, (*Runner).limit}, "fraction": {1, (*Runner).fraction},
-	"pool": {1, (*Runner).pool}, "begin": {1, (*Runner).begin}, "end": {1, (*Runner).end}, "close": {1, (*Runner).close},
+	"pool": {1, (*Runner).pool}, "begin": {1, (*Runner).begin}, "end": {1, (*Runner).endPool}, "close": {1, (*Runner).close},
 	"capture": {2, (*Runner).capture}, "endcapture": {1, (*Runner).endCapture}, "release": {1, (*Runner).release},
 	"checkpoint": {2, (*Runner).checkpoint}, "restore": {1, (*Runner).restore},
 	"complete": {1, (*Runner).complete}, "fail": {2, (*Runner).fail},

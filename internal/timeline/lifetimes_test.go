@@ -9,7 +9,7 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// part is the trace as a file would have it that ends within the events.
+// part returns the trace as a file would have it that ends within the events.
 func part(tr *trace.Trace, from, to int) *trace.Trace {
 	p := *tr
 	p.Partial = to < tr.Events.Len()
@@ -29,8 +29,8 @@ func TestCourseIsThatOfTheCursor(t *testing.T) {
 			tr := open(t, name)
 			for _, o := range []Options{exact(t, tr), {}} {
 				l := New(tr, o)
-				lives := NewLives(l)
-				course := NewCourse(l, lives)
+				lives := NewLifetimes(l)
+				course := NewTotalsIndex(l, lives)
 				level := course.At(-1)
 				c := l.Cursor()
 				for c.Next() {
@@ -59,7 +59,7 @@ func TestCourseIsThatOfTheCursor(t *testing.T) {
 func TestHighest(t *testing.T) {
 	tr := open(t, "snapshots/streams_graphs-default.pickle.gz")
 	l := New(tr, exact(t, tr))
-	course := NewCourse(l, NewLives(l))
+	course := NewTotalsIndex(l, NewLifetimes(l))
 	rng := rand.New(rand.NewPCG(1, 2))
 	n := tr.Events.Len()
 	for range 300 {
@@ -87,8 +87,8 @@ func TestAlive(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			tr := open(t, name+".pickle.gz")
 			l := New(tr, exact(t, tr))
-			lives := NewLives(l)
-			course := NewCourse(l, lives)
+			lives := NewLifetimes(l)
+			course := NewTotalsIndex(l, lives)
 			rng := rand.New(rand.NewPCG(1, 2))
 			n := tr.Events.Len()
 			for k := range 200 {
@@ -119,7 +119,7 @@ func TestAlive(t *testing.T) {
 				}
 			}
 			for i := range n {
-				if id := lives.Of(i); id >= 0 && lives.Address(id) != tr.Events.Addr.At(i) {
+				if id := lives.BlockOf(i); id >= 0 && lives.Address(id) != tr.Events.Addr.At(i) {
 					t.Fatalf("event %d is about %#x, not %#x", i, tr.Events.Addr.At(i), lives.Address(id))
 				}
 			}
@@ -132,7 +132,7 @@ func TestStacksOfLives(t *testing.T) {
 	for _, name := range all(t) {
 		tr := open(t, name)
 		l := New(tr, Options{})
-		lives := NewLives(l)
+		lives := NewLifetimes(l)
 		sums := map[trace.StackID]int{}
 		for _, i := range lives.Alive(nil, tr.Events.Len()-1) {
 			stack := lives.Stack(int(i))
@@ -155,8 +155,8 @@ func TestLivesOfPartialTraces(t *testing.T) {
 	n := whole.Events.Len()
 	tr := part(whole, n/4, n/2)
 	l := New(tr, Options{})
-	lives := NewLives(l)
-	course := NewCourse(l, lives)
+	lives := NewLifetimes(l)
+	course := NewTotalsIndex(l, lives)
 	if lives.Older == 0 || lives.Found != lives.Older || !l.AtLeast {
 		t.Fatalf("%d older lives, %d found, at least: %t", lives.Older, lives.Found, l.AtLeast)
 	}

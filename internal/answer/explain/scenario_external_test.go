@@ -15,7 +15,7 @@ import (
 
 // knows tells the size of the device, as the recorder writes it down.
 func knows(total uint64) explain.Input {
-	return explain.Input{Side: &recorder.Facts{Devices: []recorder.Device{{TotalBytes: &total}}}}
+	return explain.Input{Facts: &recorder.Facts{Devices: []recorder.Device{{TotalBytes: &total}}}}
 }
 
 // said tells it as the message does.
@@ -33,7 +33,7 @@ func said(t *testing.T, total, free, segment, live uint64) explain.Input {
 
 // What other processes hold decides between a device that is too small and one
 // that is not PyTorch's alone.
-func TestOutside(t *testing.T) {
+func TestExternal(t *testing.T) {
 	const live, request = 12 * gib, 6 * gib
 	for _, tt := range []struct {
 		name    string
@@ -43,8 +43,8 @@ func TestOutside(t *testing.T) {
 		verdict string
 		why     string
 	}{
-		{"another process", 80 * gib, 64 * gib, 0, explain.Outside, "18 GiB would fit on 80, but 64 belong to somebody else"},
-		{"just enough without them", 19 * gib, 3 * gib, 0, explain.Outside, "18 GiB and a context of 1 would fit on 19 exactly"},
+		{"another process", 80 * gib, 64 * gib, 0, explain.External, "18 GiB would fit on 80, but 64 belong to somebody else"},
+		{"just enough without them", 19 * gib, 3 * gib, 0, explain.External, "18 GiB and a context of 1 would fit on 19 exactly"},
 		{"not even then", 19*gib - 20*mib, 3 * gib, 0, explain.Capacity, "18 GiB and a context of 1 do not fit"},
 		{"only a context", 18 * gib, gib / 2, 0, explain.Capacity, "18 GiB do not fit beside any context"},
 		{"under a limit", 80 * gib, 32 * gib, 17 * gib, explain.Capacity, "the limit is too low, whatever else is on the device"},
@@ -73,10 +73,10 @@ func TestOutside(t *testing.T) {
 					t.Errorf("%s: gap %s of %s, %s free, %s live", name, text(e.Gap), text(e.Available), text(e.DeviceFree), text(e.Live))
 				}
 				// The message rounds the size of the device to a hundredth of a GiB.
-				if name == "facts" && (*e.Outside != tt.outside || *e.DeviceTotal != tt.total) || *e.Outside-tt.outside > gib/100 {
-					t.Errorf("%s: %s outside on %s", name, text(e.Outside), text(e.DeviceTotal))
+				if name == "facts" && (*e.External != tt.outside || *e.DeviceTotal != tt.total) || *e.External-tt.outside > gib/100 {
+					t.Errorf("%s: %s outside on %s", name, text(e.External), text(e.DeviceTotal))
 				}
-				if tt.verdict == explain.Outside && !strings.Contains(r.Summary, units.Size(tt.outside)) {
+				if tt.verdict == explain.External && !strings.Contains(r.Summary, units.Size(tt.outside)) {
 					t.Errorf("%s does not name %s", r.Summary, units.Size(tt.outside))
 				}
 				i := slices.IndexFunc(r.Fixes, func(f explain.Fix) bool { return f.Kind == explain.FixMemory })
@@ -104,8 +104,8 @@ func TestOthersCome(t *testing.T) {
 	for _, in := range []explain.Input{{}, knows(80 * gib)} {
 		r := explained(t, tr, in)
 		want := explain.Capacity // without the size of the device nothing else can be said
-		if in.Side != nil {
-			want = explain.Outside
+		if in.Facts != nil {
+			want = explain.External
 		}
 		if r.Verdict != want || r.Confidence != explain.Certain || *r.Evidence.Gap != gib || *r.Evidence.Available != 10*gib || r.UnderCap {
 			t.Errorf("%s %s, %s missing of %s: %s", r.Verdict, r.Confidence, text(r.Evidence.Gap), text(r.Evidence.Available), r.Summary)
@@ -116,16 +116,16 @@ func TestOthersCome(t *testing.T) {
 // Others hold nearly all of the device. Live bytes and request fit into what is
 // left, in one piece; but without the others a new segment would fit, and they
 // hold far more than what PyTorch holds in vain.
-func TestOutsideButFragmented(t *testing.T) {
+func TestExternalButFragmented(t *testing.T) {
 	s := &story{
-		name: "fragmented beside another process", room: 160 * mib, request: asks(60*mib, 0),
+		name: "fragmented beside another process", available: 160 * mib, request: asks(60*mib, 0),
 		setup: func(s *scenario.Scenario) { pin(s, 2, 60, 2, 0) },
 	}
 	w := way{device: true, input: func(_ *story, in *explain.Input) { *in = knows(deviceMemory) }}
 	r, _ := s.tell(t, w)
-	if r.Verdict != explain.Outside || r.Confidence != explain.Likely || *r.Evidence.Outside != deviceMemory-160*mib ||
+	if r.Verdict != explain.External || r.Confidence != explain.Likely || *r.Evidence.External != deviceMemory-160*mib ||
 		len(r.Alternatives) != 1 || r.Alternatives[0].Verdict != explain.Fragmentation {
-		t.Errorf("%s %s, %s outside, alternatives %v: %s", r.Verdict, r.Confidence, text(r.Evidence.Outside), r.Alternatives, r.Summary)
+		t.Errorf("%s %s, %s outside, alternatives %v: %s", r.Verdict, r.Confidence, text(r.Evidence.External), r.Alternatives, r.Summary)
 	}
 }
 
