@@ -211,7 +211,9 @@ func TestStartedProgram(t *testing.T) {
 		p.Started(others)
 		return p
 	}
-	taking := func(call int, mb uint64) ExternalRange { return ExternalRange{call, sim.ExternalRange{Bytes: mb * mib}} }
+	taking := func(call int, mb uint64) ExternalRange {
+		return ExternalRange{call, sim.ExternalRange{Bytes: mb * mib}}
+	}
 	addresses := func(p *Program, call int) []uint64 {
 		m, err := p.hold(t.Context(), Conditions{Settings: settings.Default()}, call)
 		if err != nil {
