@@ -56,7 +56,7 @@ func RestsOn(p *replay.Program) []string {
 		add("%s events contradict the ones before them and are left out", units.Count(int64(p.Ignored)))
 	}
 	if EndsInOOM(p.Trace) {
-		add("the recording ends where a request failed: to pass it means to get at least as far")
+		add("the recording ends at a failed request: what passes gets at least that far")
 	}
 	if p.Settings.PerProcessMemoryFraction < 1 {
 		add("the recording has per_process_memory_fraction:%v; the limit stands for it here", p.Settings.PerProcessMemoryFraction)

@@ -40,13 +40,13 @@ func Sum(r *explain.Report) []Row {
 	var rows []Row
 	add := func(mark string, n *uint64, text string) { rows = sizeRow(rows, mark, n, text) }
 	need := *v.Live + *v.Rounded
-	add("", v.Live, "live: in tensors")
+	add("", v.Live, "allocated")
 	add("+", v.Rounded, "request"+roundedText(v))
 	add("=", &need, "needed")
-	add("", v.Available, "there is: "+thereText(r))
+	add("", v.Available, "available: "+thereText(r))
 	add("-", v.Gap, "missing")
 	if v.Free != nil && v.LargestFree != nil {
-		add("", v.Free, fmt.Sprintf("reserved by PyTorch and free, the largest piece %s%s", units.Size(*v.LargestFree), usableText(v)))
+		add("", v.Free, fmt.Sprintf("reserved and free; largest piece %s%s", units.Size(*v.LargestFree), usableText(v)))
 	}
 	if v.Available != nil && v.Reserved != nil && *v.Available >= *v.Reserved && v.Segment != nil {
 		rest := *v.Available - *v.Reserved
@@ -58,7 +58,7 @@ func Sum(r *explain.Report) []Row {
 	if v.FreePools != nil && *v.FreePools > 0 {
 		add("", v.FreePools, "free in private pools (CUDA graphs, MemPools)")
 	}
-	add("", v.Outside, "of the device do not belong to PyTorch")
+	add("", v.Outside, "of the device not owned by PyTorch")
 	return rows
 }
 
@@ -68,7 +68,7 @@ func restText(r *explain.Report, rest uint64) string {
 	l := r.Limit
 	said := "not reserved yet"
 	if l.Source == whatif.Inferred && l.Min != nil && l.Max != nil && *l.Min < *l.Max && *r.Evidence.Available == *l.Max {
-		said = "at most not reserved yet, if the limit was at the upper end of its range"
+		said = "not reserved yet, if the limit was at the upper end of its range"
 	}
 	switch segment := *r.Evidence.Segment; {
 	case rest >= segment:
@@ -90,47 +90,47 @@ func usableText(v *explain.Evidence) string {
 	if v.FreeUsable == nil || v.LargestUsable == nil || units.Size(*v.LargestUsable) == units.Size(*v.LargestFree) {
 		return ""
 	}
-	return fmt.Sprintf("; of it %s in the request's own pool and stream, the largest piece %s", units.Size(*v.FreeUsable), units.Size(*v.LargestUsable))
+	return fmt.Sprintf("; %s of it in the request's pool and stream, largest piece %s", units.Size(*v.FreeUsable), units.Size(*v.LargestUsable))
 }
 
 // thereText says what decides how much there is.
 func thereText(r *explain.Report) string {
 	l, v := r.Limit, r.Evidence
 	if l.Max == nil || v.Available == nil || *v.Available < *l.Max {
-		return "reserved by PyTorch, and free on the device"
+		return "reserved by PyTorch plus free on the device"
 	}
 	switch l.Source {
 	case "given":
-		return "the limit, as given"
+		return "the given limit"
 	case "recorded":
-		return "the limit, as the recorder wrote it down"
+		return "the recorded limit"
 	case "message":
-		return "the limit, as the message has it"
+		return "the limit in the message"
 	}
 	return fmt.Sprintf("the limit, inferred: %s to %s (--limit sets it)", sizeOr(l.Min), sizeOr(l.Max))
 }
 
 // NotMonotone says why settings can fail under a limit although they pass under
 // a lower one.
-const NotMonotone = "under a lower limit the cache is emptied at other moments, so more memory is not always better."
+const NotMonotone = "a lower limit releases the cache at other moments, so more memory is not always better."
 
 // Health are the numbers of a run in which nothing failed.
 func Health(h *explain.Health) []Row {
 	var rows []Row
 	add := func(value, text string) { rows = append(rows, Row{Value: value, Text: text}) }
-	most := "at most"
+	more := ""
 	if h.AtLeast {
-		most = "at some time, or more"
+		more = ", at least"
 	}
-	rows = sizeRow(rows, "", &h.PeakAllocated, "allocated "+most+": in tensors")
-	rows = sizeRow(rows, "", &h.PeakReserved, "reserved "+most+": held of the device")
+	rows = sizeRow(rows, "", &h.PeakAllocated, "peak allocated"+more)
+	rows = sizeRow(rows, "", &h.PeakReserved, "peak reserved"+more)
 	if h.FragmentationPeak != nil {
-		add(percentText(h.FragmentationPeak), "of it in no tensor when most was reserved")
+		add(percentText(h.FragmentationPeak), "of it not allocated at that peak")
 	}
 	rows = sizeRow(rows, "", h.Headroom, "left under the limit")
-	add(units.Count(h.Retries), "flushes of the cache to make room (retries)")
+	add(units.Count(h.Retries), "retries: releases of the cache to make room")
 	if h.Growth != nil {
-		add(units.Delta(*h.Growth), "live at the end of the last step, against the end of the second")
+		add(units.Delta(*h.Growth), "allocated at the end of the last step, compared with the second")
 	}
 	return rows
 }
