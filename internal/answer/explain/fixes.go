@@ -238,16 +238,17 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 		Kind: FixSetting, Settings: s.String(), Export: s.Export(), PassesFailure: &yes, UntilEvent: &until,
 		SmallestLimit: &limit, PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o),
 	}
+	condition := ""
+	if e.limits.low < limit && limit <= e.limits.high && e.limits.low < e.limits.high {
+		condition = fmt.Sprintf(" if the limit was %s or more", units.Size(limit))
+	}
 	switch {
 	case later:
-		f.Detail = fmt.Sprintf("the request is served, but a later one fails, at event %s", units.Count(int64(until)))
+		f.Detail = fmt.Sprintf("the request is served%s, but a later one fails, at event %s", condition, units.Count(int64(until)))
 	case e.endsThere():
-		f.Detail = "the request is served; the recording ends there, so nothing is proved beyond it"
+		f.Detail = "the request is served" + condition + "; the recording ends there, so nothing beyond it is proven"
 	default:
-		f.Detail = "the whole recording passes"
-	}
-	if e.limits.low < limit && limit <= e.limits.high && e.limits.low < e.limits.high {
-		f.Detail += fmt.Sprintf("; only if the limit was %s or more", units.Size(limit))
+		f.Detail = "the whole recording passes" + condition
 	}
 	return f, nil
 }

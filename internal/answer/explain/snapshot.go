@@ -447,9 +447,9 @@ func (e *explainer) summary(verdict, why string) string {
 			together, there, units.Size(f.free.all), units.Size(f.free.largestUsable))
 		switch {
 		case between:
-			text += fmt.Sprintf(", and less than the %s of a new segment is left", units.Size(f.segment))
+			text += fmt.Sprintf(", and too little is left for a new segment of %s", units.Size(f.segment))
 		case known && room.bytes >= f.reserved:
-			text += fmt.Sprintf(", and %s is left for a new segment of %s", units.Size(room.bytes-f.reserved), units.Size(f.segment))
+			text += fmt.Sprintf(", and only %s is left for a new segment of %s", units.Size(room.bytes-f.reserved), units.Size(f.segment))
 		}
 		return text + "."
 	}

@@ -202,7 +202,7 @@ func TestExplainKinds(t *testing.T) {
 		Alternatives: []explain.Alternative{{Verdict: explain.Outside, When: "if others hold it"}}, Record: []string{"import ashlar"},
 	}
 	text := explained(t, r, ExplainOptions{})
-	want := "file.pickle\n  device 0; 9 events\n\nVerdict: unknown (open): what is given does not tell why\n  It failed.\n\n" +
+	want := "file.pickle\n  device 0; 9 events\n\nVerdict: unknown (open): the input does not show why\n  It failed.\n\n" +
 		"The numbers\n  - 1.00 GiB a + 1.00 GiB b = 2.00 GiB c\n\nWhat it could be\n  - outside, if others hold it\n\n" +
 		"To know more next time, record a snapshot and explain that\n    import ashlar\n"
 	if text != want {
@@ -212,13 +212,13 @@ func TestExplainKinds(t *testing.T) {
 		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, FragmentationPeak: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
 	}}
 	text = explained(t, r, ExplainOptions{})
-	for _, want := range []string{"Verdict: none (certain): nothing failed\n", "1.00 GiB  peak allocated", "2.00 GiB  peak reserved", "50.0 %  of it", "3.00 GiB  left under the limit", "1,234  retries", "-5.00 MiB  allocated at the end"} {
+	for _, want := range []string{"Verdict: none (certain): nothing failed\n", "1.00 GiB  peak allocated", "2.00 GiB  peak reserved", "50.0 %  of it", "3.00 GiB  left under the limit", "1,234  retries", "-5.00 MiB  change of allocated"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	r.Confidence = explain.Open
-	if text := explained(t, r, ExplainOptions{}); !strings.Contains(text, "none (open): no failed request is known of\n") {
+	if text := explained(t, r, ExplainOptions{}); !strings.Contains(text, "none (open): no failed request is known\n") {
 		t.Error(text)
 	}
 	for _, v := range []string{

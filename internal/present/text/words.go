@@ -130,7 +130,7 @@ func Health(h *explain.Health) []Row {
 	rows = sizeRow(rows, "", h.Headroom, "left under the limit")
 	add(units.Count(h.Retries), "retries: releases of the cache to make room")
 	if h.Growth != nil {
-		add(units.Delta(*h.Growth), "allocated at the end of the last step, compared with the second")
+		add(units.Delta(*h.Growth), "change of allocated memory from the end of step 2 to the last step's")
 	}
 	return rows
 }
@@ -141,11 +141,11 @@ func Fragmentation(f *stats.Fragmentation) []Row {
 	add := func(v *float64, name, meaning string) {
 		rows = append(rows, Row{Mark: name, Value: percentText(v), Text: meaning})
 	}
-	add(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: held, in no tensor")
+	add(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: not allocated")
 	if f.AtPeak != nil {
-		add(f.AtPeak, "cached at peak", "the same where reserved was highest")
+		add(f.AtPeak, "cached at peak", "the same at the peak of reserved")
 	}
-	add(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by live neighbours")
+	add(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by allocated neighbours")
 	add(f.Internal, "internal", "(allocated - requested) / allocated: lost to rounding")
 	add(f.External, "external", "1 - largest free block / free: free, but in pieces")
 	return rows
@@ -157,13 +157,13 @@ func LimitText(limit whatif.Limit) string {
 	case whatif.Given:
 		return "limit: " + units.Size(limit.Value()) + ", as given"
 	case whatif.Recorded:
-		return "limit: " + units.Size(limit.Value()) + ", as the recorder wrote it down"
+		return "limit: " + units.Size(limit.Value()) + ", as recorded"
 	case whatif.Inferred:
-		return fmt.Sprintf("limit: %s, inferred: requests that were served and refused show one from %s to %s; the upper end is taken, and --limit sets another",
+		return fmt.Sprintf("limit: %s, inferred: served and refused requests show that it was between %s and %s; the upper end is used, --limit sets another",
 			units.Size(limit.Value()), sizeOr(limit.Min), sizeOr(limit.Max))
 	}
 	if limit.Max != nil {
-		return fmt.Sprintf("limit: none; the recording had one from %s to %s", sizeOr(limit.Min), sizeOr(limit.Max))
+		return fmt.Sprintf("limit: none; the recording had one between %s and %s", sizeOr(limit.Min), sizeOr(limit.Max))
 	}
 	return "limit: none; the recording shows none"
 }
@@ -176,10 +176,10 @@ func MemoryText(memory whatif.Memory) string {
 	case whatif.Recorded:
 		return "device memory: " + units.Size(memory.Value()) + " for the allocator, as the recorder saw it"
 	case whatif.Inferred:
-		return fmt.Sprintf("device memory: %s for the allocator, inferred from the out-of-memory event %s: free then, and reserved",
+		return fmt.Sprintf("device memory: %s for the allocator, inferred: free plus reserved at the out-of-memory event %s",
 			units.Size(memory.Value()), countText(*memory.Event))
 	}
-	return "device memory: without end"
+	return "device memory: unlimited"
 }
 
 // Legend says what the numbers of an answer are and how far they go.
@@ -187,15 +187,15 @@ func Legend(a *whatif.Answer) []string {
 	fails := ""
 	for _, r := range a.Results {
 		if r.Fails && a.OnOOM == whatif.OnOOMDie {
-			fails = " Numbers of a run that fails are those up to there, so its peak is compared with no other."
+			fails = " Numbers of a run that fails count only up to the failure, so its peak is not compared."
 		}
 	}
-	said := []string{"Every line is a replay of the recorded calls through PyTorch's allocator rules: it holds as far as the program makes the " +
-		"same calls. Reserved is what the process holds of the device, beside CUDA's own context; allocated is what tensors occupy." + fails +
-		" Device allocs and frees are calls of the driver, mappings of expandable segments among them. Driver time estimates what they " +
-		"cost on an H200, without waiting for the device: it is for comparing settings."}
+	said := []string{"Every line replays the recorded calls through PyTorch's allocator rules; it holds as long as the program makes the " +
+		"same calls. Reserved is what PyTorch holds of the device, without CUDA's context; allocated is what tensors occupy." + fails +
+		" Device allocs and frees are driver calls, mappings of expandable segments included. Driver time estimates what they " +
+		"cost on an H200, without waiting for the device; use it to compare settings."}
 	if a.Limit.Source == whatif.Inferred && *a.Limit.Min < *a.Limit.Max {
-		said = append(said, "The real limit may be lower than the one taken here: what passes may still fail under it. Give --limit if you know it.")
+		said = append(said, "The real limit may be lower than the one used here, and what passes may fail under it. Give --limit if you know it.")
 	}
 	return said
 }
