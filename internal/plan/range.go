@@ -78,7 +78,7 @@ var others = []struct {
 // block a request meets, and so what is left over beside it. It is found by
 // replays of the run under other circumstances.
 func (p *planned) history(ctx context.Context) (Reason, error) {
-	out := Reason{Name: "allocator history: with other tensors or segments about, requests find other free blocks"}
+	out := Reason{Name: "allocator history: other tensors or segments leave other free blocks"}
 	for _, x := range others {
 		if x.stray > p.allocated/20 {
 			break // nothing beside, but a part of the run

@@ -74,7 +74,7 @@ func (e *explainer) healthy() error {
 		r.Summary += fmt.Sprintf("; at %s peak of reserved memory %.1f %% of it was not allocated", the, 100**h.FragmentationPeak)
 	}
 	if e.t.Partial {
-		r.Summary += fmt.Sprintf("; within the events that are there, at most %s and %s", units.Size(o.Allocated.Bytes), units.Size(o.Reserved.Bytes))
+		r.Summary += fmt.Sprintf("; within the events, at most %s and %s", units.Size(o.Allocated.Bytes), units.Size(o.Reserved.Bytes))
 	}
 	if h.Retries > 0 {
 		r.Summary += fmt.Sprintf("; the cache was released %s to make room", times(uint64(h.Retries)))

@@ -320,7 +320,7 @@ func (p *page) ooms(f *stats.Snapshot) {
 			break
 		}
 		p.wrapped("  ", momentText(&o.Moment, f)+":")
-		said := fmt.Sprintf("requested %s; reserved %s", units.Size(o.RequestBytes), units.Size(o.ReservedBytes))
+		said := fmt.Sprintf("a request for %s; reserved %s", units.Size(o.RequestBytes), units.Size(o.ReservedBytes))
 		if o.AllocatedBytes != nil {
 			said += ", allocated " + units.Size(*o.AllocatedBytes)
 		} else {

@@ -95,7 +95,7 @@ func failedText(f *plan.Failure) string {
 	said := fmt.Sprintf("It fails on a %s request", units.Size(f.Bytes))
 	var by []string
 	if f.Op != "" {
-		by = append(by, "op "+f.Op)
+		by = append(by, "op `"+f.Op+"`")
 	}
 	if f.Module != "" {
 		by = append(by, f.Module)

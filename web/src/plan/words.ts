@@ -41,7 +41,7 @@ export function verdict(q: Question, a: Answer, o: Offer): Verdict {
 }
 
 export function failureText(f: Failure): string {
-  const by = [f.op && `op ${f.op}`, f.module].filter(Boolean).join(', ');
+  const by = [f.op && `op \`${f.op}\``, f.module].filter(Boolean).join(', ');
   const where = f.phase ? ` in the ${phaseText(f.phase, f.step)}` : '';
   return `It fails on a ${size(f.bytes)} request${by && ` (${by})`}${where}, with ${size(f.allocated_bytes)} allocated and ${size(f.reserved_bytes)} reserved.`;
 }
