@@ -171,7 +171,7 @@ func TestPlanAndLever(t *testing.T) {
 	if n := s.number("Number(document.querySelector('.plan-step').dataset.pieces)"); n < 500 {
 		t.Errorf("the step has %v pieces", n)
 	}
-	if said := s.text("[data-field=failure]"); !strings.HasPrefix(said, "It ends at a request for ") {
+	if said := s.text("[data-field=failure]"); !strings.HasPrefix(said, "It fails on a ") {
 		t.Errorf("%q", said)
 	}
 

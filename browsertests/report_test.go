@@ -41,7 +41,7 @@ func TestReport(t *testing.T) {
 		{varlen, "fragmentation", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
 		{stream, "pools", "torch.cuda.empty_cache() before"},
 		{healthy, "nothing failed", ""},
-		{state, "no failed request is known of", ""},
+		{state, "no failed request is known", ""},
 	} {
 		s := openReport(t, 1160, 900, false, c.file)
 		if got := s.text("#verdict .name"); got != c.verdict {

@@ -35,21 +35,20 @@ func newCheck(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Hold a recorded run against rules, for continuous integration",
-		Long: `Check holds the memory of a recorded run against the rules that are given, one
-line for each: its value, its bound, and by how much it is kept or broken.
+		Long: `Check compares the memory of a recorded run with the given rules and prints one
+line for each: its value, its bound, and by how much it holds or fails.
 
 FILE and OLD are memory snapshots of PyTorch; for peaks also dumps of
 memory_stats(). Peaks by block size come from a replay of the events. A snapshot
-that starts mid-run has the peaks of its own part. Fragmentation is the part of
-reserved memory that was not allocated, where reserved was highest, after the
-allocation that took it there.
+that starts mid-run has only the peaks since its start. Fragmentation is the part
+of reserved memory that was not allocated at the peak of reserved memory, after
+the allocation that led to the peak.
 
 --survives replays the run under a limit, with the recorded settings or those of
 --set, and ends at the first request that fails.
 
-Exit status: 0 all rules hold; 1 a rule is broken; 2 the file or the flags are
-wrong, or the file does not tell a value. No rule passes because of a value that
-is not known.`,
+Exit status: 0 all rules hold; 1 a rule fails; 2 the file or the flags are wrong,
+or a value is not in the file. A rule never passes on an unknown value.`,
 		Example: "  ashlar check snapshot.pickle --max-reserved 70GiB --max-fragmentation 15\n" +
 			"  ashlar check snapshot.pickle --survives 40GiB --set expandable_segments:True\n" +
 			"  ashlar check new.pickle --baseline old.pickle --max-growth 3",
@@ -58,8 +57,8 @@ is not known.`,
 	flags := cmd.Flags()
 	flags.Var(&o.maxReserved, "max-reserved", "highest peak of reserved memory")
 	flags.Var(&o.maxAllocated, "max-allocated", "highest peak of allocated memory")
-	flags.Var(&o.maxFragmentation, "max-fragmentation", "highest part of reserved memory not allocated at the reserved peak, in percent")
-	flags.Var(&o.minHeadroom, "min-headroom", "least room between the reserved peak and the limit")
+	flags.Var(&o.maxFragmentation, "max-fragmentation", "most of reserved memory that is not allocated at the reserved peak, in percent")
+	flags.Var(&o.minHeadroom, "min-headroom", "least difference between the reserved peak and the limit")
 	flags.Var(&o.limit, "limit", "limit for --min-headroom; by default that of the recording, if it shows one")
 	flags.Var(&o.survives, "survives", "limit under which a replay must not run out of memory")
 	flags.Var(&o.conf, "set", "settings for --survives, as in PYTORCH_CUDA_ALLOC_CONF; by default the recorded ones")
@@ -207,7 +206,7 @@ func (o *checkOptions) measure(ctx context.Context, std stdio, file string, c ch
 func checkStatus(std stdio, file string, r *check.Report) error {
 	for _, rule := range r.Rules {
 		if rule.Passed == nil {
-			std.errorf("%s: --%s cannot be told: %s", file, strings.ReplaceAll(rule.Rule, "_", "-"), firstLine(rule.Detail))
+			std.errorf("%s: --%s cannot be checked: %s", file, strings.ReplaceAll(rule.Rule, "_", "-"), firstLine(rule.Detail))
 		}
 	}
 	switch {

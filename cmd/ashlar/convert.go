@@ -60,10 +60,9 @@ names, or --to:
 that Ashlar reads, or - for standard input. All devices are written unless
 --device names one.
 
-The events of the table and the counters of the trace carry the reserved bytes
-and the requested bytes in active blocks, also right if recording began in the
-middle of the run. The trace shows allocations from --min-slice bytes on as
-slices.
+The events of the table and the counters of the trace have the reserved bytes and
+the requested bytes in active blocks, right even if recording began mid-run. The
+trace shows allocations of --min-slice bytes or more as slices.
 
 OUT appears when it is complete; until then an older one stays.`,
 		Example: "  ashlar convert run.pickle run.json.zst\n" +
@@ -79,7 +78,7 @@ OUT appears when it is complete; until then an older one stays.`,
 	}
 	cmd.Flags().StringVar(&o.to, "to", "", "format: pickle, json, parquet or perfetto (default by the ending of OUT)")
 	cmd.Flags().Var(&o.device, "device", "write only this device, or host")
-	cmd.Flags().StringVar(&o.minSlice, "min-slice", "1MiB", "least size of an allocation that perfetto shows as a slice")
+	cmd.Flags().StringVar(&o.minSlice, "min-slice", "1MiB", "smallest allocation that perfetto shows as a slice")
 	return cmd
 }
 

@@ -29,18 +29,18 @@ func newEvents(std stdio) *cobra.Command {
 		Use:   "events FILE",
 		Short: "List the events of a snapshot with running totals",
 		Long: `Events lists the trace of a memory snapshot, one line for each event: its
-number from 0, the time since the first event, what happened, the size as
-requested, address, stream and pool, and after it what was reserved and what was
-live (requested bytes in active blocks). The totals are right whatever the
-filters leave out, also if recording began in the middle of the run.
+number from 0, the time since the first event, what happened, the requested size,
+address, stream and pool, and the totals after it: reserved bytes, and requested
+bytes in active blocks. Filters do not change the totals, and they are right even
+if recording began mid-run.
 
-The last column is the innermost frame of the call stack that is not the
-allocator's own, and the innermost one of the user's program.
+The last column has the innermost frame of the call stack outside the allocator,
+and the innermost one of the user's program.
 
 All filters must hold. A TIME is since the first event: 250ms, 1.5s. A SIZE is
 80GiB, 512M, bytes. An ADDRESS finds every event whose memory it lies in.
---action takes names separated by commas, also free and segment for all of
-their kind. --stack is looked for in each "file:line function" of the stack.
+--action takes names separated by commas; free and segment stand for all of their
+kind. --stack is matched against each "file:line function" of the stack.
 
 FILE is a snapshot as pickle or JSON, compressed with gzip, zstd or not, or -
 for standard input.
@@ -52,7 +52,7 @@ Exit status: 0 answered, 2 the file or the flags are wrong.`,
 		Args: oneFile,
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
-	cmd.Flags().IntVar(&o.limit, "limit", 0, "stop after that many events; 0 for all")
+	cmd.Flags().IntVar(&o.limit, "limit", 0, "stop after this many events; 0 for all")
 	o.device = addDeviceFlag(cmd)
 	o.filter.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -27,15 +27,15 @@ type filterFlags struct {
 
 func (f *filterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "", "first event, as its `N|TIME`")
-	flags.StringVar(&f.to, "to", "", "last event, as its `N|TIME`")
+	flags.StringVar(&f.from, "from", "", "first event: its number or time, `N|TIME`")
+	flags.StringVar(&f.to, "to", "", "last event: its number or time, `N|TIME`")
 	flags.StringVar(&f.action, "action", "", "only these `NAMES`: alloc, free_requested, free_completed, oom, ...")
 	flags.StringVar(&f.stack, "stack", "", "only where a frame of the call stack matches `REGEX`")
 	flags.StringVar(&f.minSize, "min-size", "", "only of this `SIZE` or more")
 	flags.StringVar(&f.maxSize, "max-size", "", "only of this `SIZE` or less")
-	flags.StringVar(&f.addr, "addr", "", "only what this `ADDRESS` lies in, 0x7f... or decimal")
+	flags.StringVar(&f.addr, "addr", "", "only memory that contains this `ADDRESS`, 0x7f... or decimal")
 	flags.StringVar(&f.stream, "stream", "", "only of the stream with this `HANDLE`, decimal or 0x...")
-	flags.StringVar(&f.pool, "pool", "", "only of this pool, as its id `A,B`; 0,0 is the default pool")
+	flags.StringVar(&f.pool, "pool", "", "only of the pool with this id, `A,B`; 0,0 is the default pool")
 }
 
 // filter is what the flags say.

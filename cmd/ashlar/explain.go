@@ -38,27 +38,27 @@ func newExplain(std stdio) *cobra.Command {
 		Long: `Explain gives one verdict on an out-of-memory error, with its evidence in
 numbers, how sure it is, who holds the memory, and what would have helped.
 
-  capacity       live memory and the request are more than there is
+  capacity       allocated memory and the request are more than is available
   outside        others hold memory of the device that was needed
-  pools          free memory sits in private pools, or the cache was not flushed
+  pools          free memory is in private pools, or the cache was not released
                  because the request was routed to one
-  pending        memory that was freed waits for another stream
+  pending        freed memory waits for another stream
   streams        a free block belongs to another stream
   setting        with one setting off the request is served
   fragmentation  there is enough memory, but not in one piece
-  none           nothing failed: the health of the run
-  unknown        what is given does not tell
+  none           nothing failed: shows the health of the run
+  unknown        the input does not show why
 
-From a snapshot the run is replayed up to the failure and the request is tried
-again under changed circumstances; settings are tried on the whole recording.
-From a message or a dump of memory_stats() alone the verdict is the arithmetic
-of its numbers, and says what they leave open.
+With a snapshot, explain replays the run up to the failure and tries the request
+again under changed conditions; it tries settings on the whole recording. With
+only a message or a dump of memory_stats(), the verdict is arithmetic on its
+numbers, and says what they leave open.
 
 FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
 message, or a log with them; compressed with gzip, zstd or not; or - for standard
-input. It may be left out if --message or --stats is given. What python/ashlar.py
-wrote into a snapshot (message, statistics, limit, settings) is used where the
-flags do not say otherwise. Of several messages the last is explained.
+input. It may be left out if --message or --stats is given. Flags override what
+python/ashlar.py wrote into a snapshot (message, statistics, limit, settings). Of
+several messages the last is explained.
 
 Exit status: 0 answered, whatever the verdict; 2 the file, or a flag, is wrong.`,
 		Example: "  ashlar explain oom.pickle --limit 40GiB\n" +
@@ -75,9 +75,9 @@ Exit status: 0 answered, whatever the verdict; 2 the file, or a flag, is wrong.`
 	flags.StringVar(&o.message, "message", "", "the out-of-memory message: its `TEXT`, or a file with it")
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats() or the table of memory_summary()")
 	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
-	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF to be: `CONF`, or \"\" for the defaults")
-	flags.BoolVar(&o.full, "full", false, "show all, not only what fits on a page")
-	flags.StringVar(&o.frames, "frames", "", "`all` shows all frames of the call stacks, also those of libraries")
+	flags.StringVar(&o.settings, "settings", "", "what PYTORCH_CUDA_ALLOC_CONF should have been: `CONF`, or \"\" for the defaults")
+	flags.BoolVar(&o.full, "full", false, "show everything, not only what fits on a page")
+	flags.StringVar(&o.frames, "frames", "", "`all`: show all frames of call stacks, those of libraries included")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -24,23 +24,23 @@ func newGen(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gen IN OUT",
 		Short: "Make a snapshot of any size from a recorded one",
-		Long: `Gen repeats the trace of a snapshot until it has the size that is asked for, and
-writes the result as a pickle that Python and PyTorch's tools load. IN is a
-snapshot or - for standard input; OUT ends in .pickle or .pkl, and .gz or .zst
-on top compresses it.
+		Long: `Gen repeats the trace of a snapshot until it has the requested size, and writes
+the result as a pickle that Python and PyTorch's tools load. IN is a snapshot or -
+for standard input; OUT ends in .pickle or .pkl, and .gz or .zst on top compresses
+it.
 
-The calls that the trace shows are run through the allocator engine, so the
-events, addresses and final segments are what the allocator would have done:
-ashlar verify finds the result identical. What the recording leaves allocated
+The recorded calls run through the allocator engine, so events, addresses and
+final segments are what the allocator would have done: ashlar verify finds the
+result identical. What the recording leaves allocated
 stays; what it frees again is repeated, in its pools. Out-of-memory failures are
 not repeated.
 
 --limit caps the reserved memory of the repeated run, as
 torch.cuda.set_per_process_memory_fraction does, and OUT ends at the first
 request that fails: its oom event is the last, and the segments are those of
-that moment. If all requests are served, that is an error.
+that moment. It is an error if all requests are served.
 
---stack-depth and --distinct-stacks replace the recorded stacks by made-up ones
+--stack-depth and --distinct-stacks replace the recorded stacks with made-up ones
 that share their frames. The same flags and IN give the same bytes.`,
 		Example: "  ashlar gen run.pickle big.pickle --events 1000000\n" +
 			"  ashlar gen run.pickle oom.pickle --limit 6GiB\n" +

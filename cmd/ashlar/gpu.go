@@ -22,17 +22,17 @@ see it, who holds it, how busy they are, and what a context costs: the memory
 that each process takes on a GPU before it has allocated anything.
 
 That cost is measured by making a context, which takes some hundred MiB for a
-moment. Where somebody uses the GPU that could end a job that has filled it, so
-by default it is done only where NVML sees no process and half of the memory is
-free; --context always does it everywhere, --context never nowhere. Without NVML
-nobody can tell who uses the GPU or what a context costs; one is then made all
-the same, unless --context never, to see how much memory is free.
+moment. On a full GPU that could make a running job fail, so by default it is
+done only where NVML sees no process and half of the memory is free; --context
+always does it on every GPU, --context never on none. Without NVML it is unknown
+who uses the GPU and what a context costs; gpu then makes one all the same, unless
+--context never, to see how much memory is free.
 
-It needs NVIDIA's driver and nothing else of CUDA. GPUs are those that
-CUDA_VISIBLE_DEVICES shows, counted as CUDA does.
+It needs only NVIDIA's driver, nothing else of CUDA. It shows the GPUs that
+CUDA_VISIBLE_DEVICES allows, numbered as CUDA does.
 
-Exit status: 0 answered; 2 there is no driver or no GPU, and the line says what
-to do.`,
+Exit status: 0 answered; 2 there is no driver or no GPU; the error says what to
+do.`,
 		Example: "  ashlar gpu\n  ashlar gpu --context always --json\n  ashlar gpu bench",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -33,11 +33,11 @@ func newGPUBench(std stdio) *cobra.Command {
   copies between host and device; and managed memory, with and without
   prefetching, against copies.
 
-Everything is timed in rounds; the table has medians, the range in which half of
-the rounds lie, and how many there were. Nothing else should use the GPU.
+Everything is timed in rounds; the tables show the median, the range of the middle
+half, and the number of rounds. Nothing else should use the GPU.
 
-No case takes more than half of the memory that is free; what does not fit is
-left out and listed. It takes less than a minute, with --quick less than 15 s.
+No case takes more than half of the free memory; what does not fit is left out
+and listed. It takes less than a minute, with --quick less than 15 s.
 
 Exit status: 0 answered; 2 there is no driver or no GPU, nothing could be timed,
 or it was interrupted, after printing what was known.`,
@@ -51,7 +51,7 @@ or it was interrupted, after printing what was known.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVar(&o.device, "device", 0, "the GPU, `N` as CUDA counts")
+	flags.IntVar(&o.device, "device", 0, "the GPU, `N` as CUDA numbers them")
 	flags.BoolVar(&o.quick, "quick", false, "fewer sizes and rounds")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -11,9 +11,8 @@ func newHost(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host COMMAND",
 		Short: "CPU memory: which malloc a process uses, and which keeps it small",
-		Long: `Host is about the memory of the machine, not of the GPU: which malloc a
-process really uses, and which malloc, tuned how, keeps a long-running process
-small.`,
+		Long: `Host is about CPU memory: which malloc a process really uses, and which malloc,
+with which settings, keeps a long-running process small.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

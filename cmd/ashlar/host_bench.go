@@ -30,9 +30,9 @@ yours, and compares what they hold and how long they take. Without a name it run
 all of them:
 
 ` + workloadHelp() + `
-The first six are in Python, for the memory that is held; the others are in C,
-for speed, and are left out where there is no C compiler. For the decision about
-a program of your own run that one: ashlar host run.
+The first six are in Python and show memory; the others are in C, show speed, and
+are left out where there is no C compiler. To decide about a program of your own,
+run it: ashlar host run.
 
 Exit status: 0 answered; 2 nothing could be run, a preload had no effect, a flag
 is wrong, or it was interrupted, after printing what was known.`,

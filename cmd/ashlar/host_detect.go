@@ -26,24 +26,24 @@ func newHostDetect(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "detect PID | -- COMMAND...",
 		Short: "Tell which malloc a process really uses",
-		Long: `Detect tells which malloc a process really uses: the object that its calls of
-malloc go to, read out of its memory, and known by that object's symbols. What
-is only loaded, or only named in LD_PRELOAD, does not count.
+		Long: `Detect shows which malloc a process really uses: the object that its malloc calls
+go to, read from its memory and identified by that object's symbols. What is only
+loaded, or only named in LD_PRELOAD, does not count.
 
-It also shows how much memory the process has and where; which variables of its
-environment are about allocators, and which of these have no effect; other
-allocators in it; and its descendants.
+It also shows how much memory the process has and where; which environment
+variables are about allocators, and which of these have no effect; other
+allocators in the process; and its descendants.
 
-A COMMAND is started, looked into when it has run the same program for a second
-(--settle), and ended with all that it has started. One that ends sooner is
-looked into just before. What it prints is dropped. If the process begins to run
-another program while it is watched (--for), the answer is about that one.
+A COMMAND is started, inspected when it has run the same program for a second
+(--settle), and ended with all that it started. If it ends sooner it is inspected
+just before. Its output is dropped. If the process starts another program while it
+is watched (--for), the answer is about that one.
 
-"certain" was read out of the process or its symbols. "likely" was concluded:
-from the order of linking where the memory may not be read (kernel.yama.
-ptrace_scope), or from texts in a stripped program.
+"certain" was read from the process or its symbols. "likely" was inferred: from
+the link order where the memory may not be read (kernel.yama.ptrace_scope), or
+from texts in a stripped program.
 
-Exit status: 0 answered, also if the answer is "unknown"; 2 no such process, no
+Exit status: 0 answered, even if the answer is "unknown"; 2 no such process, no
 permission, or the command cannot be started.`,
 		Example: "  ashlar host detect 4711\n  ashlar host detect --for 30s 4711\n" +
 			"  LD_PRELOAD=libjemalloc.so.2 ashlar host detect -- python3 app.py",

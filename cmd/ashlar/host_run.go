@@ -31,9 +31,9 @@ type hostOptions struct {
 func (o *hostOptions) add(cmd *cobra.Command, settle time.Duration) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&o.variants, "variants", "", "some of the variants, a `LIST` with commas; by default all of\n"+strings.Join(variant.Names(), ", "))
-	flags.IntVar(&o.repeat, "repeat", 3, "runs of each variant, `N`; without a second one there is no spread, and no advice")
-	flags.DurationVar(&o.settle, "settle", settle, "how long it is left alone, and measured, after the load")
+	flags.StringVar(&o.variants, "variants", "", "variants to run, a `LIST` with commas; by default all of\n"+strings.Join(variant.Names(), ", "))
+	flags.IntVar(&o.repeat, "repeat", 3, "runs of each variant, `N`; one run shows no spread, so it gives no advice")
+	flags.DurationVar(&o.settle, "settle", settle, "how long to leave it alone, and measure it, after the load")
 }
 
 func (o *hostOptions) check(cmd *cobra.Command) error {
@@ -68,29 +68,29 @@ func newHostRun(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND...",
 		Short: "Run a command under each malloc and compare what it holds",
-		Long: `Run starts the command under each malloc, tuned or as shipped, several times,
-interleaved, and measures all its processes: memory, CPU time, faults. Every run
-is verified: which malloc its largest process uses is looked up in its memory.
+		Long: `Run starts the command several times under each malloc, tuned or as shipped,
+interleaved, and measures all its processes: memory, CPU time, faults. It verifies
+every run by looking up in memory which malloc the largest process uses.
 
-A command that ends is measured to its end: what it holds then is the median over
-the last tenth of its time. A service is one that is given any of --ready, --load
-and --for: when it is ready it is driven, then left alone for --settle, then ended:
-SIGTERM, after 10 s SIGKILL, to its own process group, then to those of its
-descendants that have left the group, and to nothing else. A service that goes to
-the background is measured there. After Ctrl-C it has 2 s to end, after a second
-one none; a run that was already measured counts. --load is a shell command; the load is over when
-it ends, or after --for. The malloc is the command's alone, not that of the load.
+A command that ends is measured to its end: its final memory is the median over
+the last tenth of its time. With --ready, --load or --for the command is a service:
+once ready it is driven, then left alone for --settle, then ended with SIGTERM,
+after 10 s SIGKILL. Signals go to its process group, then to descendants that have
+left the group, and to nothing else. A service that goes to the background is
+measured there. After Ctrl-C it has 2 s to end, after a second Ctrl-C none; a run
+that was already measured counts. --load is a shell command; the load is over when
+it ends, or after --for. Only the command gets the malloc, not the load.
 
-What is recommended holds less in the end than glibc by more than the spread of
-the runs, and so it is with memory times CPU time, of which it has the least; if
-there is no such variant, it is glibc itself.
+Run recommends the variant with the least memory times CPU time, if it beats
+glibc, by more than the spread of the runs, both in that and in final memory;
+otherwise it recommends glibc itself.
 
-The command has an empty input, and what it prints is not shown. With --ready TEXT
-it is watched for the text, and Python is told not to buffer it (PYTHONUNBUFFERED).
+The command's input is empty, and its output is not shown. With --ready TEXT the
+output is watched for the text, and Python does not buffer it (PYTHONUNBUFFERED).
 
 Exit status: 0 answered; 2 the command cannot be run, a preload had no effect, a
-flag is wrong, or it was interrupted, after printing what was known. That of the
-command is in the result.`,
+flag is wrong, or it was interrupted, after printing what was known. The exit
+status of the command is in the result.`,
 		Example: "  ashlar host run -- python3 job.py\n" +
 			"  ashlar host run --ready http://127.0.0.1:8000/health --load 'wrk -d 20s http://127.0.0.1:8000/' -- python3 server.py\n" +
 			"  ashlar host run --ready 'startup complete' --for 60s --settle 30s --variants jemalloc-bg,glibc-trim -o rss.svg -- ./service",
@@ -104,10 +104,10 @@ command is in the result.`,
 	o.add(cmd, 15*time.Second)
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVar(&o.ready, "ready", "", "what shows that it is ready: a `URL|TEXT` that answers, with any status\nbelow 500, or that it prints")
+	flags.StringVar(&o.ready, "ready", "", "how to see that it is ready: a URL that answers with a status below 500, or a\ntext that it prints, `URL|TEXT`")
 	flags.DurationVar(&o.readyWithin, "ready-within", hostrun.DefaultReadyWithin, "how long it may take to be ready")
 	flags.StringVar(&o.load, "load", "", "a shell `CMD` that drives it when it is ready")
-	flags.DurationVar(&o.duration, "for", 0, "how long it runs when it is ready, or the load at most")
+	flags.DurationVar(&o.duration, "for", 0, "how long it runs once ready, or at most how long the load")
 	flags.StringVarP(&o.out, "output", "o", "", "draw the runs into an SVG `FILE`")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -43,25 +43,23 @@ func newPlan(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan CONFIG --batch B --seq S [--gpu NAME]",
 		Short: "Predict the memory of a training or serving run from a model's config.json",
-		Long: `Plan runs a model symbolically, op by op, as PyTorch and transformers run it:
-building it, then three steps of training, or a prompt and some tokens. Every
-tensor with its birth and its death goes through the allocator engine. The peaks
-are those of the third step, when the optimizer's state is there, or of the whole
-generation.
+		Long: `Plan runs a model symbolically, op by op, as PyTorch and transformers run it: it
+builds the model, then trains three steps or generates some tokens. Every
+allocation and free goes through the allocator engine. The peaks are those of the
+third step, when the optimizer state exists, or of the whole generation.
 
-It says whether the run fits, the peaks of allocated and reserved memory and of
-what the device shows, what the peak is made of, and what would save memory, each
-planned. --max finds the largest batch or sequence that fits, --sweep plans
-many, --recompute best chooses the layers to recompute, --against holds the plan
-against a recording, --trace writes the planned run as a snapshot for view,
-explain and whatif.
+It says whether the run fits, the peaks of allocated, reserved and device memory,
+what the peak is made of, and what would save memory, each planned. --max finds
+the largest batch or sequence that fits, --sweep plans many, --recompute best
+chooses the layers to recompute, --against compares the plan with a recording,
+--trace writes the planned run as a snapshot for view, explain and whatif.
 
 CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, or
 - for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...)
 or its memory (80GiB).
 
-Exit status: 0 it fits, or nothing was named to fit into; 1 it does not fit, or
-nothing of a --sweep does; 2 the config or a flag is wrong.`,
+Exit status: 0 it fits, or no --gpu or --limit was given; 1 it does not fit, or
+nothing in a --sweep does; 2 the config or a flag is wrong.`,
 		Example: "  ashlar plan config.json --batch 8 --seq 4096 --gpu h100\n" +
 			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
 			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
@@ -88,14 +86,14 @@ nothing of a --sweep does; 2 the config or a flag is wrong.`,
 		}
 	}
 	flags.StringVar(&o.conf, "settings", "", "settings of the allocator, as in PYTORCH_CUDA_ALLOC_`CONF`")
-	flags.StringVar(&o.head, "head", "", "what stands on the model, a `NAME`: "+strings.Join(model.Heads(), ", ")+"; by default as the\nconfig's architectures say")
-	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: names and shapes in their headers are compared\nwith the config, and give the --dtype")
-	flags.StringVar(&o.max, "max", "", "find the largest that fits, `OF` batch or seq")
+	flags.StringVar(&o.head, "head", "", "the model's head, a `NAME`: "+strings.Join(model.Heads(), ", ")+"; by default from the\nconfig's architectures")
+	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: their names and shapes are compared with the\nconfig, and their type becomes the --dtype")
+	flags.StringVar(&o.max, "max", "", "find the largest that fits, `OF`: batch or seq")
 	flags.StringArrayVar(&o.sweep, "sweep", nil, "plan each of some values, `OPTION=A,B,C`; may be given several times")
 	flags.StringVarP(&o.out, "output", "o", "", "with --sweep: draw the plans into an SVG `FILE`")
 	flags.StringVar(&o.trace, "trace", "", "write the planned run as a snapshot, a `FILE` ending in .pickle")
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
-	flags.IntVar(&o.curve, "curve", 0, "with --json: the course of the step, and of --against, in `N` points")
+	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of the step, and of --against, in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"

@@ -33,21 +33,20 @@ func newReport(std stdio) *cobra.Command {
 		Use:   "report FILE",
 		Short: "Write a report to attach to a ticket: one HTML file that stands alone",
 		Long: `Report writes one HTML file about a run: the verdict of explain and what would
-have helped, the curves of memory with the peak and the failure, the map of
-segments and who holds the memory then, findings, what other settings would
-have done, and the statistics. It has no script, loads nothing, stays under 5 MB
-whatever the run, and prints well.
+have helped, memory over time with the peak and the failure, the map of segments
+and who holds the memory then, findings, what other settings would have done, and
+the statistics. It has no script, loads nothing, is always under 5 MB, and prints
+well.
 
 The settings tried are those that explain tries; --set and --settings add
 others. Numbers are those of explain, whatif and stats with the same flags.
 
 FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
 message, or a log with them; compressed with gzip, zstd or not; or - for standard
-input. A file that ends early, that has no events or in which nothing failed is
-reported on as far as it goes. Of several devices one is shown; the others are
-listed.
+input. A file that ends early, has no events or has no failure is reported on as
+far as it goes. Of several devices one is shown; the others are listed.
 
-The report appears when it is complete; until then an older one stays.
+The report replaces an older one only when it is complete.
 
 Exit status: 0 written, whatever the verdict; 2 the file, or a flag, is wrong.`,
 		Example: "  ashlar report oom.pickle -o report.html\n" +
@@ -59,7 +58,7 @@ Exit status: 0 written, whatever the verdict; 2 the file, or a flag, is wrong.`,
 	flags.StringVarP(&o.out, "output", "o", "", "the `FILE` to write, or - for standard output (default the input's name with .html)")
 	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
 	flags.StringArrayVar(&o.confs, "set", nil, "settings to try too, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
-	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF to be, as for explain: `CONF`; it is tried too")
+	flags.StringVar(&o.settings, "settings", "", "what PYTORCH_CUDA_ALLOC_CONF should have been, as for explain: `CONF`; it is tried too")
 	flags.StringVar(&o.message, "message", "", "the out-of-memory message, if the file lacks it: its `TEXT`, or a file with it")
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats()")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document about what was written")

@@ -79,7 +79,7 @@ func newRoot(std stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ashlar",
 		Short: "Explain GPU memory of PyTorch programs",
-		Long: "Ashlar explains GPU memory to the people who train and serve models with PyTorch.\n" +
+		Long: "Ashlar explains GPU memory to people who train and serve models with PyTorch.\n" +
 			"It never sends anything anywhere.",
 		Version:       version.Text,
 		SilenceErrors: true,

@@ -18,16 +18,16 @@ func newStats(std stdio) *cobra.Command {
 		Use:   "stats FILE",
 		Short: "Show the facts of a snapshot, a memory_stats() dump or an OOM message",
 		Long: `Stats shows what a file says about GPU memory: how much was reserved,
-allocated and requested, now and at its peak, and when that was; segments by
-pool, stream and kind; fragmentation, explained; settings; failed requests; who
-holds the memory at the end; and what the file does not tell.
+allocated and requested, at the end and at its peak, and when that was; segments
+by pool, stream and kind; fragmentation, explained; settings; failed requests;
+who holds the memory at the end; and what is not in the file.
 
 FILE is a memory snapshot of PyTorch as pickle or JSON; a dump of memory_stats()
 as JSON or as Python prints it, or the table of memory_summary(); or a log or
-message of an out-of-memory error; each also compressed with gzip or zstd; or -
-for standard input. What it is, is found out.
+message of an out-of-memory error; each may be compressed with gzip or zstd; or -
+for standard input. Stats detects which one it is.
 
-Peaks by block size come from a replay of the events, which is compared with
+Peaks by block size come from a replay of the events, which is checked against
 the file event by event.
 
 Exit status: 0 answered, 2 the file cannot be read.`,

@@ -33,26 +33,26 @@ func newTune(std stdio) *cobra.Command {
 		Long: `Tune searches the settings of PyTorch's allocator (expandable_segments,
 max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold,
 max_non_split_rounding_mb, large_segment_size_mb) by replaying the calls of a
-snapshot under each of them, on all cores. It prints the settings of which no
-other is better in the smallest limit under which the recording passes, in peak
-reserved memory and in driver time; the one it recommends, and why; and the line
-to export.
+snapshot under each of them, on all cores. It recommends one and says why, with
+the line to export, and lists the settings that no other beats in all of these:
+smallest limit under which the recording passes, peak reserved memory and driver
+time.
 
-A recording that ends with an out-of-memory error proves a setting only up to
-there.
+If the recording ends with an out-of-memory error, a setting is proven only up
+to there.
 
 FILE is a memory snapshot of PyTorch with events, as pickle or JSON, compressed
 with gzip, zstd or not; or - for standard input.
 
-Exit status: 0 answered, also if nothing beats the current settings; 2 the file
+Exit status: 0 answered, even if nothing beats the current settings; 2 the file
 or a flag is wrong, or the command was interrupted, after printing what was
 known.`,
 		Example: "  ashlar tune snapshot.pickle\n  ashlar tune snapshot.pickle --limit 40GiB --budget 60s --json",
 		Args:    oneFile,
 	}
 	flags := cmd.Flags()
-	flags.Var(&o.bounds.limit, "limit", "cap on reserved memory that the run has to live with, or none; by default that of\nthe recording")
-	flags.Var(&o.bounds.memory, "device-memory", "what the device has for the allocator, or none for no end; by default as the\nrecording shows")
+	flags.Var(&o.bounds.limit, "limit", "cap on reserved memory, or none; by default that of the recording")
+	flags.Var(&o.bounds.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the\nrecording shows")
 	flags.DurationVar(&o.budget, "budget", 10*time.Second, "how long to search")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)

@@ -27,19 +27,18 @@ func newVerify(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
 		Short: "Replay recordings and snapshots and compare everything with PyTorch",
-		Long: `Verify runs each file through the allocator engine and compares all that
-PyTorch answered: every event, address, statistic, out-of-memory message and
-final segment. It prints one line for a file that is reproduced identically,
+		Long: `Verify runs each file through the allocator engine and compares everything that
+PyTorch did: every event, address, statistic, out-of-memory message and final
+segment. It prints one line for a file that is reproduced identically,
 and the first difference with its surroundings for one that is not.
 
 FILE is a recording as JSON, compressed with gzip or not; or a memory snapshot
 of PyTorch as pickle or JSON, compressed with gzip, zstd or not; or - for
 standard input. Operations and events count from 0.
 
-A snapshot does not tell everything. The state at its first event is rebuilt
-from the state at its end, the limit is narrowed down by what was served and
-what was refused, and the pools of segments that were freed are inferred. The
-notes say what was assumed.
+A snapshot does not contain everything. Verify rebuilds the state at the first
+event from the final state, narrows the limit down from served and refused
+requests, and infers the pools of freed segments. The notes say what was assumed.
 
 Exit status: 0 all identical, 1 a difference, 2 a file cannot be read.`,
 		Example: "  ashlar verify testdata/oracle/*.json.gz\n  ashlar verify --json snapshot.pickle",

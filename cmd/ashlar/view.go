@@ -35,17 +35,17 @@ gzip, zstd or not; several are several ranks or runs. Files can also be dropped
 onto the page. Nothing leaves the machine: the page is served on the loopback
 interface, under an address that nobody can guess.
 
-Without a FILE the page opens on the playground: PyTorch's allocator to play
-with, step by step or by hand, with every rule that it applies told in a
-sentence. The screen Plan, which needs none either, predicts the memory of a run
-from a model's config.json.
+Without a FILE the page opens on the playground: PyTorch's allocator, step by step
+or by hand, with every rule that it applies explained in a sentence. The screen
+Plan, which needs no FILE either, predicts the memory of a run from a model's
+config.json.
 
 Ctrl-C ends it.
 
-Exit status: 0 ended, 2 a FILE is not there or the port cannot be used.`,
+Exit status: 0 ended, 2 a FILE does not exist or the port cannot be used.`,
 		Example: "  ashlar view snapshot.pickle\n  ashlar view rank*.pickle.gz\n  ashlar view --no-open --port 8080 snapshot.pickle\n  ashlar view",
 	}
-	cmd.Flags().IntVar(&o.port, "port", 0, "serve on this port; by default on one that is free")
+	cmd.Flags().IntVar(&o.port, "port", 0, "serve on this port; by default on a free one")
 	cmd.Flags().BoolVar(&o.noOpen, "no-open", false, "do not open the browser")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.port < 0 || o.port > 65535 {

@@ -41,15 +41,15 @@ func newWhatif(std stdio) *cobra.Command {
 		Long: `Whatif replays the calls of a snapshot through the allocator engine under other
 settings, limits and device sizes, and says for each whether the run passes,
 how much memory it reserves at its peak, and what the driver is asked for. The
-recorded settings come first; before any prediction stands how many of the
+recorded settings come first. Above the predictions it says how many of the
 recorded events the model reproduces.
 
-CONF is a text as for PYTORCH_CUDA_ALLOC_CONF; "" stands for the defaults.
+CONF is written as for PYTORCH_CUDA_ALLOC_CONF; "" stands for the defaults.
 
-The limit on reserved memory is by default that of the recording, if it was
-written down or if requests were refused: then the upper end of what the events
-allow. --limit none switches it off. The device's memory is by default what was
-free and reserved at the first out-of-memory event, if there is one.
+The default limit on reserved memory is the recorded one; if none was recorded
+but requests were refused, the highest that the events allow. --limit none turns
+it off. The default device memory is what was free and reserved at the first
+out-of-memory event, if there is one.
 
 FILE is a memory snapshot of PyTorch with events, as pickle or JSON, compressed
 with gzip, zstd or not; or - for standard input.
@@ -63,9 +63,9 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.confs, "set", nil, "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, or none; by default that of the recording")
-	flags.Var(&o.memory, "device-memory", "what the device has for the allocator, or none for no end; by default as the\nrecording shows")
-	flags.StringVar(&o.onOOM, "on-oom", whatif.OnOOMDie, "at a request that fails: die (end there), or skip (leave it out and go on, as\nprograms do that catch the error)")
-	flags.IntVar(&o.curve, "curve", 0, "with --json: the course of each run in `N` points")
+	flags.Var(&o.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the\nrecording shows")
+	flags.StringVar(&o.onOOM, "on-oom", whatif.OnOOMDie, "at a request that fails: die (end there), or skip (leave it out and continue, as\na program that catches the error)")
+	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -36,7 +36,7 @@ func Inspect(lib *cuda.Library, when When) (*Info, error) {
 	}
 	info := &Info{DriverVersion: driverVersion(lib), CUDAVersion: lib.Version().String(), Devices: make([]Device, n), Notes: []string{}}
 	if v, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
-		info.Notes = append(info.Notes, fmt.Sprintf("CUDA_VISIBLE_DEVICES=%s is set: other GPUs of this machine are not shown, and the numbers count from 0", v))
+		info.Notes = append(info.Notes, fmt.Sprintf("CUDA_VISIBLE_DEVICES=%s is set: other GPUs of this machine are not shown, and numbers start from 0", v))
 	}
 	for i := range info.Devices {
 		if err := inspectDevice(lib, i, when, &info.Devices[i]); err != nil {
@@ -106,11 +106,11 @@ func (d *Device) contextRefused(when When, listed bool) string {
 	case d.NVML == nil:
 		return ""
 	case !listed:
-		return "it is not known who uses the device; --context always makes a context anyhow"
+		return "who uses the device is unknown, and a context takes memory (--context always makes one)"
 	case len(d.Processes) > 0:
-		return "the device is in use, and a context takes memory; --context always makes one anyhow"
+		return "the device is in use, and a context takes memory (--context always makes one)"
 	case d.NVML.FreeBytes < d.NVML.TotalBytes/2:
-		return fmt.Sprintf("only %s are free, and a context takes memory; --context always makes one anyhow", units.Size(d.NVML.FreeBytes))
+		return fmt.Sprintf("only %s is free, and a context takes memory (--context always makes one)", units.Size(d.NVML.FreeBytes))
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ type preset struct {
 
 var presets = []preset{{
 	name:    "hf-5.17",
-	why:     "a margin: of 52 runs planned before they were measured the worst was off by 0.04 % of allocated and 0.73 % of reserved memory",
+	why:     "error margin: in 52 runs planned before they were measured, the worst errors were 0.04 % of allocated and 0.73 % of reserved memory",
 	missLow: 0.005, missHigh: 0.005, missReservedLow: 0.015, missReservedHigh: 0.015,
 }}
 

@@ -78,7 +78,7 @@ var others = []struct {
 // block a request meets, and so what is left over beside it. It is found by
 // replays of the run under other circumstances.
 func (p *planned) history(ctx context.Context) (Reason, error) {
-	out := Reason{Name: "the allocator's history: which free blocks are met when other tensors are about or segments lie elsewhere"}
+	out := Reason{Name: "allocator history: other tensors or segments leave other free blocks"}
 	for _, x := range others {
 		if x.stray > p.allocated/20 {
 			break // nothing beside, but a part of the run
@@ -108,10 +108,10 @@ func (p *planned) miss() Reason {
 	of := presets[0]
 	name := of.why
 	if unmeasuredGeneration(p.job) {
-		name = "this way to generate was not measured; " + name
+		name = "this way of generating was not measured; " + name
 	}
 	if p.job.Shard.BuildSharded {
-		name = "weights of which each rank builds its part were not measured; " + name
+		name = "ranks that build only their part of the weights were not measured; " + name
 	}
 	return Reason{
 		Name: name,
@@ -131,7 +131,7 @@ func (p *planned) collectives() (Reason, bool) {
 		return Reason{}, false
 	}
 	n := p.live(ledger.Collective)
-	return Reason{"buffers of collectives: this way of sharding was not measured", n, n, n, n}, true
+	return Reason{"buffers of collectives: this sharding was not measured", n, n, n, n}, true
 }
 
 func part(bytes uint64, fraction float64) uint64 { return uint64(float64(bytes) * fraction) }

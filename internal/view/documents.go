@@ -37,7 +37,7 @@ func statsDocument(ctx context.Context, r *pageRun) (any, error) {
 // explainDocument builds the document of explain.
 func explainDocument(ctx context.Context, r *pageRun) (any, error) {
 	if r.device.Host {
-		return nil, fmt.Errorf("%s: host memory has another allocator, which is not explained", r.input.Name)
+		return nil, fmt.Errorf("%s: host memory has another allocator, which Ashlar does not explain", r.input.Name)
 	}
 	c := explain.NewCase(r.device.Number)
 	c.Loaded = r.loaded

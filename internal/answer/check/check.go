@@ -170,7 +170,7 @@ func (r *Report) headroom(m *Measures, limit *uint64, bound float64) {
 	}
 	v := span{low: l.low - m.reserved.high, high: l.high - m.reserved.low, why: m.reserved.why}
 	if !l.exact() {
-		v.why = l.why + "; give --limit"
+		v.why = l.why + "; give a limit"
 	}
 	if math.IsNaN(v.low) || math.IsNaN(v.high) {
 		v = unknown(v.why)
@@ -263,13 +263,13 @@ func (r *Report) survived(t *trace.Trace, got *whatif.Result, limit uint64) {
 	detail := fmt.Sprintf("passes %s, %s below at its peak", name, units.Size(limit-min(limit, got.PeakReserved)))
 	if f := got.First; f != nil && f.AtStart {
 		v = exactly(float64(f.Reserved))
-		detail = fmt.Sprintf("fails %s: %s are reserved before the first event and cannot be released", name, units.Size(f.Reserved))
+		detail = fmt.Sprintf("fails %s: %s is reserved before the first event and cannot be released", name, units.Size(f.Reserved))
 	} else if f != nil {
 		v = exactly(float64(f.Reserved + f.Segment))
-		detail = fmt.Sprintf("fails %s at event %s: asked for %s, with %s reserved and %s allocated", name,
+		detail = fmt.Sprintf("fails %s at event %s: a request for %s, with %s reserved and %s allocated", name,
 			units.Count(int64(*f.Event)), units.Size(f.Size), units.Size(f.Reserved), units.Size(f.Allocated))
 		if f.Reserved+f.Segment > limit {
-			detail += fmt.Sprintf("; %s too many", units.Size(f.Reserved+f.Segment-limit))
+			detail += fmt.Sprintf("; %s too much", units.Size(f.Reserved+f.Segment-limit))
 		}
 		if f.Caught != nil {
 			detail += "; this failure may be caught, by " + f.Caught.By
@@ -277,7 +277,7 @@ func (r *Report) survived(t *trace.Trace, got *whatif.Result, limit uint64) {
 	} else if t.Partial {
 		passed = nil
 		v = atLeast(v.low, "")
-		detail = "it passes the events that are there, but the file ends within them"
+		detail = "the recorded events pass, but the file ends within them"
 	}
 	r.add(Survives, Bytes, v, float64(limit), passed, "under", detail)
 }

@@ -172,10 +172,10 @@ func TestRules(t *testing.T) {
 		{"headroom, none", Rules{MinHeadroom: ptr[uint64](0), Limit: ptr(reserved - 2<<20)}, nil, "min_headroom:broken", "2.00 MiB below"},
 		// The file shows a limit from 15.44 to 17.22 GiB.
 		{"headroom, inferred, certain", Rules{MinHeadroom: ptr[uint64](0)}, nil, "min_headroom:holds", ""},
-		{"headroom, inferred, open", Rules{MinHeadroom: ptr[uint64](1 << 30)}, nil, "min_headroom:unknown", "give --limit"},
+		{"headroom, inferred, open", Rules{MinHeadroom: ptr[uint64](1 << 30)}, nil, "min_headroom:unknown", "give a limit"},
 		{"headroom, inferred, impossible", Rules{MinHeadroom: ptr[uint64](2 << 30)}, nil, "min_headroom:broken", "at least"},
 		{"survives", Rules{Survives: ptr[uint64](18 << 30)}, nil, "survives:holds", "passes under the recorded settings"},
-		{"survives not", Rules{Survives: ptr[uint64](12 << 30)}, nil, "survives:broken", "too many"},
+		{"survives not", Rules{Survives: ptr[uint64](12 << 30)}, nil, "survives:broken", "too much"},
 		{"survives with settings", Rules{Survives: ptr[uint64](17 << 30), Settings: &expand}, nil, "survives:holds", "passes under expandable_segments:True"},
 		{"growth", Rules{MaxGrowth: ptr(0.0)}, m, "max_growth_reserved:holds max_growth_allocated:holds", "just reached; from 15.44 GiB to 15.44 GiB"},
 		{"growth, mixed", Rules{MaxGrowth: ptr(99.0)}, bigger, "max_growth_reserved:holds max_growth_allocated:broken", "1.00 points above"},

@@ -81,13 +81,13 @@ func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Ve
 		m.fragmentation = unknown(why)
 	}
 	if seen != nil && seen.Result.Limit.Max != 0 {
-		m.limit = span{low: float64(seen.Result.Limit.Min), high: float64(seen.Result.Limit.Max), why: "only a range follows from the file"}
+		m.limit = span{low: float64(seen.Result.Limit.Min), high: float64(seen.Result.Limit.Max), why: "the file shows only a range"}
 	}
 	if line.Start.Kind == start.Rebuilt {
-		m.note("the recording starts mid-run: peaks are those since its first event, what was held before is counted")
+		m.note("the recording starts mid-run: peaks are those since its first event, and include what was held before")
 	}
 	if n := len(peaks.OOMs); n > 0 {
-		m.note("%s failed in the recording: peaks are those of a run that ran out of memory", requests(n))
+		m.note("%s failed in the recording: its peaks are those of a run that ran out of memory", requests(n))
 	}
 	return m
 }
@@ -102,7 +102,7 @@ func noReplay(line *timeline.Timeline, seen *verify.Verified, err error) string 
 	case seen != nil && line.AtLeast:
 		return "the file begins mid-run and ends within the events, so they cannot be replayed, and block sizes come from the replay"
 	case seen != nil:
-		return fmt.Sprintf("a replay parts from the recording at event %s, and block sizes come from the replay (ashlar verify shows how)",
+		return fmt.Sprintf("the replay diverges from the recording at event %s, and block sizes come from the replay (ashlar verify shows how)",
 			units.Count(int64(seen.Result.IdenticalEvents)))
 	}
 	return "the events were not replayed"
@@ -141,7 +141,7 @@ func (m *Measures) note(format string, args ...any) {
 // MeasureDump takes the values of a dump of memory_stats(): peaks, but not what
 // was allocated at the peak of reserved.
 func MeasureDump(d *stats.Dump) *Measures {
-	const noEvents = "a memory_stats() dump does not tell what was allocated when most was reserved: give a snapshot with events"
+	const noEvents = "a memory_stats() dump does not show what was allocated at the peak of reserved memory: give a snapshot with events"
 	get := func(key string) span {
 		if r, ok := d.Ranges[key]; ok {
 			return fromRange(r)

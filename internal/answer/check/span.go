@@ -27,7 +27,7 @@ func fromRange(r units.Range) span {
 	if r.Low == r.High {
 		return exactly(float64(r.Mid))
 	}
-	return span{low: float64(r.Low), high: float64(r.High), why: "it was printed rounded"}
+	return span{low: float64(r.Low), high: float64(r.High), why: "it is rounded in the file"}
 }
 
 func (s span) exact() bool { return s.low == s.high }

@@ -109,7 +109,7 @@ func TestEndOfPartialTrace(t *testing.T) {
 	tr.Events.Cut(tr.Events.Len() / 2)
 	x := NewTable()
 	sides := x.mustSides(t, tr, End, Peak)
-	if s := sides[0]; s.At.Event != nil || len(s.notes) == 0 || !strings.Contains(s.notes[len(s.notes)-1], "when it was dumped") || s.Reserved == sides[1].Reserved {
+	if s := sides[0]; s.At.Event != nil || len(s.notes) == 0 || !strings.Contains(s.notes[len(s.notes)-1], "the state at the dump") || s.Reserved == sides[1].Reserved {
 		t.Errorf("%+v", s)
 	}
 	for _, s := range sides {

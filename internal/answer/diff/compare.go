@@ -218,15 +218,15 @@ func (d *Diff) notes() {
 			d.Notes = append(d.Notes, side.name+": "+n)
 		}
 		if total := side.total(d.Sizes); total != d.bytes(side.name) {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s: the file contradicts itself: by its events %s are active, by its blocks %s",
+			d.Notes = append(d.Notes, fmt.Sprintf("%s: the file contradicts itself: %s is active by its events, %s by its blocks",
 				side.name, units.Size(total), units.Size(d.bytes(side.name))))
 		}
 	}
 	switch d.Sizes {
 	case RequestedSizes:
-		d.Notes = append(d.Notes, "sizes are as requested: the replay did not give those of the blocks on both sides")
+		d.Notes = append(d.Notes, "sizes are requested sizes: the replay did not give block sizes on both sides")
 	case MixedSizes:
-		d.Notes = append(d.Notes, "one side has the sizes of blocks only, the other only what was requested: differences by rounding are among the others")
+		d.Notes = append(d.Notes, "one side has only block sizes, the other only requested sizes: differences include rounding")
 	}
 	if !d.OneFile() && d.A.onlyUnknown() != d.B.onlyUnknown() {
 		d.Notes = append(d.Notes, "one side has no call stacks: nothing can be matched")

@@ -56,7 +56,7 @@ func (x *Table) withoutCompiled(s *Side) []timeline.LiveHolder {
 
 // holders returns what is compared of two sides. note says what was left out.
 func (x *Table) holders(a, b *Side) (ofA, ofB []timeline.LiveHolder, note string) {
-	const left = ": frames of compiled code are left out, as the other side has none"
+	const left = ": frames of compiled code are left out, because the other side has none"
 	switch inA, inB := x.hasCompiled(a), x.hasCompiled(b); {
 	case a.source == b.source || inA == inB || len(a.frames) == 0 || len(b.frames) == 0:
 		return a.holders, b.holders, ""

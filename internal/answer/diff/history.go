@@ -53,9 +53,9 @@ func follow(ctx context.Context, r *run.Run) (*history, error) {
 	}
 	switch {
 	case h.line.AtLeast:
-		h.note("what was there before the first event is not known: totals are lower bounds")
+		h.note("the state before the first event is unknown: totals are lower bounds")
 	case h.replay != nil && !h.line.Exact:
-		h.note("a replay parts from the trace at event %s (ashlar verify shows how)", count(h.replay.IdenticalEvents))
+		h.note("the replay diverges from the trace at event %s (ashlar verify shows how)", count(h.replay.IdenticalEvents))
 	}
 	return h, ctx.Err()
 }

@@ -67,7 +67,7 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 		if timeline.NewState(t).RequestedKnown {
 			r.PeakRequested = &end.Totals.Requested
 		}
-		r.notes = append(r.notes, "there are no events: the memory at the end stands for its peaks")
+		r.notes = append(r.notes, "there are no events: the final state is taken for the peaks")
 		return r, ctx.Err()
 	}
 	end := timeline.NewState(t)

@@ -33,7 +33,7 @@ func (x *Table) Ranks(ranks []*Rank) *Ranks {
 	}
 	if 2*sized < len(ranks) {
 		rs.Sizes = RequestedSizes
-		rs.Notes = append(rs.Notes, "sizes are as requested: most ranks have no replay that gives those of the blocks")
+		rs.Notes = append(rs.Notes, "sizes are requested sizes: most ranks have no replay that gives block sizes")
 	}
 	for _, r := range ranks {
 		r.use(rs.Sizes)
@@ -42,7 +42,7 @@ func (x *Table) Ranks(ranks []*Rank) *Ranks {
 	rs.findOdd()
 	x.findDivergence(rs)
 	if rs.Shifted {
-		rs.Notes = append(rs.Notes, "recording began at different moments: they are compared from where their calls fit best")
+		rs.Notes = append(rs.Notes, "recording began at different moments: ranks are compared from where their calls match best")
 	}
 	return rs
 }

@@ -137,7 +137,7 @@ func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
 		side.Fragmentation.InactiveSplit, side.Fragmentation.External = known(f.InactiveSplit), known(f.External)
 		if t.Partial {
 			side.notes = append(side.notes[:len(side.notes):len(side.notes)],
-				"the file ends within its events: the end is the state when it was dumped, after the last of them")
+				"the file ends within its events: the end is the state at the dump, after the last of them")
 			side.At.Event, side.At.Time, side.At.Since = nil, nil, nil
 		}
 	}

@@ -50,7 +50,7 @@ func (c *Case) AddMessage(in *input.Input) error {
 	}
 	c.About = append(c.About, about)
 	if n > 1 {
-		c.note("%s has %s out-of-memory messages; the last one, on line %s, is explained", in.Name, count(n), count(last.Line))
+		c.note("%s has %s out-of-memory messages; the last, on line %s, is explained", in.Name, count(n), count(last.Line))
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (c *Case) AddDump(in *input.Input) error {
 	}
 	c.About = append(c.About, about)
 	if n > 1 {
-		c.note("%s has %s dumps of memory_stats(); the last one, on line %s, is used", in.Name, count(n), count(last.Line))
+		c.note("%s has %s dumps of memory_stats(); the last, on line %s, is used", in.Name, count(n), count(last.Line))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		return err
 	}
 	if m := c.Message; m != nil && c.Device < 0 && m.Device >= 0 && t.Device != m.Device {
-		c.note("the message is about device %d, of which %s has nothing", m.Device, f.Name)
+		c.note("the message is about device %d, which is not in %s", m.Device, f.Name)
 	}
 	c.Device, c.Reason = t.Device, why
 	if c.Loaded == nil {
@@ -126,7 +126,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		c.Run, err = whatif.Check(ctx, f.Name, c.Loaded)
 		return err
 	}
-	note := f.Name + " has no events (recording was off): it tells only what was there when it was written, which ashlar stats shows"
+	note := f.Name + " has no events (recording was off), only the state when it was written: see ashlar stats"
 	if c.Message == nil && c.Stats == nil {
 		c.Stats = stateOf(t)
 	} else {
@@ -141,7 +141,7 @@ func (c *Case) addRecorded(device int) {
 	if c.Facts == nil {
 		return
 	}
-	c.About = append(c.About, "with what python/ashlar.py wrote beside them")
+	c.About = append(c.About, "with what python/ashlar.py recorded")
 	c.Notes = append(c.Notes, c.Facts.Warnings...)
 	if all, err := message.Parse(c.Facts.Message); c.Message == nil && err == nil {
 		c.Message = all[len(all)-1]
@@ -185,7 +185,7 @@ func (c *Case) Pick(f *snapshot.File) (t *trace.Trace, why string, err error) {
 	}
 	t, why, err = input.Pick(f, input.Device{Number: c.Device})
 	if err == nil && t.Host {
-		return nil, "", fmt.Errorf("%s: host memory has another allocator, which is not explained", f.Name)
+		return nil, "", fmt.Errorf("%s: host memory has another allocator, which Ashlar does not explain", f.Name)
 	}
 	return t, why, err
 }

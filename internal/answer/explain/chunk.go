@@ -168,7 +168,7 @@ func (c *coder) smallerRequest(stack trace.StackID) (bool, error) {
 		if c.isLoss(stack) {
 			how = "chunk the loss"
 		}
-		return size - size/n, fmt.Sprintf("%s in %d parts, one after the other: asking for %s at a time instead of %s is served: the request is made at %s",
+		return size - size/n, fmt.Sprintf("%s in %d parts, one after the other: requests of %s instead of %s are served; the request is made at %s",
 			how, n, units.Size(size/n), units.Size(size), c.site(stack))
 	}, func(n uint64) func(replay.Conditions) (bool, error) {
 		return func(cond replay.Conditions) (bool, error) {
@@ -191,11 +191,11 @@ func (c *coder) smallerLive(largest *life, now []life) error {
 		}
 	}
 	_, err := c.smallest(func(n uint64) (uint64, string) {
-		how := "a smaller micro-batch, or the same"
+		how := "use a smaller micro-batch, or the same"
 		if c.isLoss(largest.stack) {
 			how = "chunk the loss"
 		}
-		return bytes - bytes/n, fmt.Sprintf("%s in %d parts, one after the other: with %s instead of %s in %s of this step the request is served: allocated at %s",
+		return bytes - bytes/n, fmt.Sprintf("%s in %d parts, one after the other: the request is served with %s instead of %s in %s of this step, allocated at %s",
 			how, n, units.Size(bytes/n), units.Size(bytes), tensorCount(len(born)), c.site(largest.stack))
 	}, func(n uint64) func(replay.Conditions) (bool, error) {
 		return func(cond replay.Conditions) (bool, error) {

@@ -102,7 +102,7 @@ func (c *coder) served(detail *string, try func(replay.Conditions) (bool, error)
 	}
 	low, err := try(c.conditions(c.limits.low))
 	if err == nil && !low {
-		*detail += fmt.Sprintf("; not if the limit was as low as it may have been, %s", units.Size(c.limits.low))
+		*detail += fmt.Sprintf("; not enough if the limit was at the low end of its range, %s", units.Size(c.limits.low))
 	}
 	return true, err
 }
@@ -147,7 +147,7 @@ func (c *coder) stopLeak(l *findings.Leak, f *Finding) error {
 	if bytes == 0 {
 		return nil
 	}
-	detail := fmt.Sprintf("freeing or detaching what leaks: %s in %s at the failure; freed before the request, they let it be served: allocated at %s",
+	detail := fmt.Sprintf("free or detach what leaks: %s in %s at the failure; with that freed the request is served; allocated at %s",
 		units.Size(bytes), tensorCount(len(addrs)), c.sites(addrs))
 	served, err := c.served(&detail, func(cond replay.Conditions) (bool, error) {
 		return c.failed.servedAfter(c.ctx, cond, func(m *replay.Paused) error {
@@ -167,7 +167,7 @@ func (c *coder) stopLeak(l *findings.Leak, f *Finding) error {
 	case served:
 		c.add(bytes, detail)
 	default:
-		f.Detail += fmt.Sprintf("; at the failure it holds %s: without them the request fails too", units.Size(bytes))
+		f.Detail += fmt.Sprintf("; at the failure it holds %s: with that freed the request still fails", units.Size(bytes))
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (c *coder) allocateEarly() error {
 	}
 	f := *c.failed
 	f.program = c.program.Early(early)
-	detail := fmt.Sprintf("allocating the long-lived before the transient: with %s (%s), which stay for steps and pin free memory, allocated first the request is served: they are allocated at %s",
+	detail := fmt.Sprintf("allocate long-lived tensors before transient ones: %s (%s) stay for steps and pin free memory; with those allocated first the request is served; allocated at %s",
 		tensorCount(len(addrs)), units.Size(bytes), c.sites(addrs))
 	served, err := c.served(&detail, func(cond replay.Conditions) (bool, error) {
 		passes, _, err := f.passes(c.ctx, f.whole(cond))

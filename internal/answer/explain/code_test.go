@@ -87,7 +87,7 @@ func TestLeakFix(t *testing.T) {
 				}
 				s.Alloc("request", tt.request*mib, 0, "train.py:40 loss")
 			}}
-			fixes, r := j.codeOf(t, "freeing or detaching what leaks")
+			fixes, r := j.codeOf(t, "free or detach what leaks")
 			if _, failed := j.play(t, true); failed == tt.helps {
 				t.Errorf("without the leak it fails: %v", failed)
 			}
@@ -95,7 +95,7 @@ func TestLeakFix(t *testing.T) {
 			if i < 0 {
 				t.Fatal("no leak")
 			}
-			const short = "at the failure it holds 96.00 MiB: without them the request fails too"
+			const short = "at the failure it holds 96.00 MiB: with that freed the request still fails"
 			if said := strings.Contains(r.Findings[i].Detail, short); said == tt.helps {
 				t.Error(r.Findings[i].Detail)
 			}
@@ -141,7 +141,7 @@ func TestOrderFix(t *testing.T) {
 				s.Step(6)
 				s.Alloc("request", 40*mib, 0, "train.py:40 loss")
 			}}
-			fixes, _ := j.codeOf(t, "allocating the long-lived before the transient")
+			fixes, _ := j.codeOf(t, "allocate long-lived tensors before transient ones")
 			if len(fixes) != 1 != !tt.offered || tt.offered && (*fixes[0].Bytes != 12*mib || !strings.Contains(fixes[0].Detail, "one tensor (12.00 MiB)") ||
 				!strings.HasSuffix(fixes[0].Detail, "train.py:30 update")) {
 				t.Errorf("%+v", fixes)
@@ -217,7 +217,7 @@ func TestChunkFixOfLive(t *testing.T) {
 			s.Free("loss", "gradient")
 		}
 	}}
-	fixes, r := j.codeOf(t, "chunk the loss in 2 parts, one after the other: with 50.00 MiB instead of 100.00 MiB in one tensor")
+	fixes, r := j.codeOf(t, "chunk the loss in 2 parts, one after the other: the request is served with 50.00 MiB instead of 100.00 MiB in one tensor")
 	if len(fixes) != 1 || *fixes[0].Bytes != 50*mib {
 		t.Fatalf("%+v", r.Fixes)
 	}

@@ -57,7 +57,7 @@ func (w *findingsWork) join(e *explainer) error {
 		}
 	}
 	if !w.analysis.Exact {
-		e.report.Notes = append(e.report.Notes, "the bytes of holders and findings are what was requested: block sizes are known only if the whole recording replays")
+		e.report.Notes = append(e.report.Notes, "holders and findings count requested bytes: block sizes are known only if the whole recording replays")
 	}
 	steps := w.analysis.Steps
 	if n := steps.Complete(); e.report.Health != nil && n > 2 {
@@ -158,7 +158,7 @@ func fate(l *findings.Leak) string {
 	case l.FreedBytes == l.Bytes:
 		return "until the steps are over"
 	}
-	return fmt.Sprintf("that nobody frees while they go on, and only %s of it later", units.Size(l.FreedBytes))
+	return fmt.Sprintf("that nobody frees during the steps, and only %s of it later", units.Size(l.FreedBytes))
 }
 
 func (e *explainer) spike(s findings.Spike, steps *findings.Steps) {
@@ -168,7 +168,7 @@ func (e *explainer) spike(s findings.Spike, steps *findings.Steps) {
 	if s.Every > 1 {
 		when = fmt.Sprintf("every %s step", ordinal(s.Every))
 	}
-	f.Detail = fmt.Sprintf("%s takes %s that the others do not: %s are live then, over a rest of %s; an ordinary step peaks at %s",
+	f.Detail = fmt.Sprintf("%s takes %s that the others do not: it peaks at %s, with %s between steps; an ordinary step peaks at %s",
 		when, units.Size(s.Bytes), units.Size(s.LevelBytes), units.Size(s.RestBytes), units.Size(s.OrdinaryBytes))
 	e.report.Findings = append(e.report.Findings, f)
 }
@@ -176,14 +176,14 @@ func (e *explainer) spike(s findings.Spike, steps *findings.Steps) {
 func (e *explainer) transient(t *findings.Transient) {
 	f := e.finding(Transient, t.Bytes, t.Stack, t.Parts)
 	f.Confidence = string(findings.Certain)
-	f.Detail = fmt.Sprintf("inside an ordinary step %s come and go: its peak is %s, its rest %s",
+	f.Detail = fmt.Sprintf("within an ordinary step %s comes and goes: %s at its peak, %s between steps",
 		units.Size(t.Bytes), units.Size(t.PeakBytes), units.Size(t.RestBytes))
 	switch stays := t.PeakBytes - t.Bytes; { // at the peak, besides
 	case units.Size(stays) == units.Size(t.RestBytes):
 	case stays > t.RestBytes:
-		f.Detail += fmt.Sprintf("; the other %s outlive the step or are older", units.Size(stays-t.RestBytes))
+		f.Detail += fmt.Sprintf("; the other %s outlives the step or is older", units.Size(stays-t.RestBytes))
 	default:
-		f.Detail += fmt.Sprintf("; %s of the rest are not there at the peak", units.Size(t.RestBytes-stays))
+		f.Detail += fmt.Sprintf("; %s of the latter is gone at the peak", units.Size(t.RestBytes-stays))
 	}
 	e.report.Findings = append(e.report.Findings, f)
 }

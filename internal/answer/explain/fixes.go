@@ -68,15 +68,15 @@ func (e *explainer) emptyCache() error {
 	switch {
 	case served && e.failed.reproduced && routed:
 		fix.Bytes = &e.failed.releasable
-		fix.Detail = fmt.Sprintf("torch.cuda.empty_cache() before the use_mem_pool block or the capture releases %s, and the request is served", units.Size(e.failed.releasable))
+		fix.Detail = fmt.Sprintf("call torch.cuda.empty_cache() before the use_mem_pool block or the capture: it releases %s, and the request is served", units.Size(e.failed.releasable))
 		e.report.Fixes = append(e.report.Fixes, fix)
 	case served && e.failed.reproduced:
 		fix.Bytes = &e.failed.pending
-		fix.Detail = fmt.Sprintf("torch.cuda.empty_cache() before the request waits for the other streams: the %s that they held are found then, and the request is served",
+		fix.Detail = fmt.Sprintf("call torch.cuda.empty_cache() before the request: it waits for the other streams, which frees the %s that they held, and the request is served",
 			units.Size(e.failed.pending))
 		e.report.Fixes = append(e.report.Fixes, fix)
 	case !routed:
-		e.report.Notes = append(e.report.Notes, "torch.cuda.empty_cache() just before the request does not help: PyTorch has flushed its cache itself before it gave up")
+		e.report.Notes = append(e.report.Notes, "torch.cuda.empty_cache() just before the request does not help: PyTorch had already released its cache")
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (e *explainer) giveUpPools() {
 	yes := true
 	e.report.Fixes = append(e.report.Fixes, Fix{
 		Kind: FixCode, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &f.free.privateWhole,
-		Detail: fmt.Sprintf("giving up the MemPools or the graphs before the call releases %s that they hold for nobody, and the request is served",
+		Detail: fmt.Sprintf("delete the MemPools or graphs before the call: that releases %s that they hold unused, and the request is served",
 			units.Size(f.free.privateWhole)),
 	})
 }
@@ -121,7 +121,7 @@ func (e *explainer) free() error {
 	yes := true
 	e.report.Fixes = append(e.report.Fixes, Fix{
 		Kind: FixCode, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &w.live,
-		Detail: fmt.Sprintf("freeing %s (%s) before the call makes %s in one piece: allocated at %s",
+		Detail: fmt.Sprintf("free %s (%s) before the call: that makes %s in one piece; allocated at %s",
 			tensors(len(w.blocks)), units.Size(w.live), units.Size(w.size), e.sites(w.blocks)),
 	})
 	return nil
@@ -129,7 +129,7 @@ func (e *explainer) free() error {
 
 func tensors(n int) string {
 	if n == 1 {
-		return "this one tensor"
+		return "this tensor"
 	}
 	return fmt.Sprintf("these %s tensors", units.Count(int64(n)))
 }
@@ -238,16 +238,17 @@ func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
 		Kind: FixSetting, Settings: s.String(), Export: s.Export(), PassesFailure: &yes, UntilEvent: &until,
 		SmallestLimit: &limit, PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o),
 	}
+	condition := ""
+	if e.limits.low < limit && limit <= e.limits.high && e.limits.low < e.limits.high {
+		condition = fmt.Sprintf(" if the limit was %s or more", units.Size(limit))
+	}
 	switch {
 	case later:
-		f.Detail = fmt.Sprintf("the request is served, but a later one, event %s, fails", units.Count(int64(until)))
+		f.Detail = fmt.Sprintf("the request is served%s, but a later one fails, at event %s", condition, units.Count(int64(until)))
 	case e.endsThere():
-		f.Detail = "the request is served; the recording ends there, so nothing is proved beyond it"
+		f.Detail = "the request is served" + condition + "; the recording ends there, so nothing beyond it is proven"
 	default:
-		f.Detail = "the whole recording passes"
-	}
-	if e.limits.low < limit && limit <= e.limits.high && e.limits.low < e.limits.high {
-		f.Detail += fmt.Sprintf("; that is if the limit was %s or more", units.Size(limit))
+		f.Detail = "the whole recording passes" + condition
 	}
 	return f, nil
 }
@@ -290,7 +291,7 @@ func (e *explainer) advice(found []Fix) {
 	case recorded.ExpandableSegments:
 		e.report.Notes = append(e.report.Notes, "PyTorch's message advises "+conf+", which is already on")
 	case !slices.ContainsFunc(found, func(f Fix) bool { return f.Settings == conf }):
-		e.report.Notes = append(e.report.Notes, "PyTorch's message advises "+conf+": with it the request fails too")
+		e.report.Notes = append(e.report.Notes, "PyTorch's message advises "+conf+": the request fails with it, too")
 	}
 }
 
@@ -307,14 +308,14 @@ func (e *explainer) moreMemory() error {
 	yes, more := true, limit-there.bytes
 	fix := Fix{
 		Kind: FixMemory, PassesFailure: &yes, UntilEvent: &e.event, SmallestLimit: &limit, Bytes: &more,
-		Detail: fmt.Sprintf("more memory: with the same settings the request is served from %s on, %s more", units.SizeUp(limit), units.SizeUp(more)),
+		Detail: fmt.Sprintf("more memory: the same settings serve the request from %s on, %s more", units.SizeUp(limit), units.SizeUp(more)),
 	}
 	switch {
 	case there.cap && e.limits.low < e.limits.high:
 		more = limit - e.limits.low
-		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, at most %s more than now", units.SizeUp(limit), units.SizeUp(more))
+		fix.Detail = fmt.Sprintf("a higher limit: the same settings serve the request from %s on, at most %s more than now", units.SizeUp(limit), units.SizeUp(more))
 	case there.cap:
-		fix.Detail = fmt.Sprintf("a higher limit: with the same settings the request is served from %s on, %s more", units.SizeUp(limit), units.SizeUp(more))
+		fix.Detail = fmt.Sprintf("a higher limit: the same settings serve the request from %s on, %s more", units.SizeUp(limit), units.SizeUp(more))
 	}
 	e.report.Fixes = append(e.report.Fixes, fix)
 	return nil

@@ -61,7 +61,7 @@ func (e *explainer) healthy() error {
 	}
 	r.Evidence = Evidence{Live: &end, Reserved: &reserved, Free: &free, Pending: &pending}
 	if e.trace.Events.Len() == 0 {
-		r.Summary = fmt.Sprintf("The file has no events, so whether a request failed is not in it. At its end %s are allocated and %s reserved.",
+		r.Summary = fmt.Sprintf("The file has no events, so it does not show whether a request failed. At its end %s is allocated and %s reserved.",
 			units.Size(end), units.Size(reserved))
 		return nil
 	}
@@ -69,15 +69,15 @@ func (e *explainer) healthy() error {
 	if e.trace.Partial {
 		where, most, the = "in the part of the file that is there", "At least", "this"
 	}
-	r.Summary = fmt.Sprintf("Nothing failed %s. %s %s were allocated and %s reserved", where, most, units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
+	r.Summary = fmt.Sprintf("Nothing failed %s. %s %s was allocated and %s reserved", where, most, units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
 	if h.FragmentationPeak != nil {
-		r.Summary += fmt.Sprintf("; at %s peak of reserved memory %.1f %% of it were not allocated", the, 100**h.FragmentationPeak)
+		r.Summary += fmt.Sprintf("; at %s peak of reserved memory %.1f %% of it was not allocated", the, 100**h.FragmentationPeak)
 	}
 	if e.trace.Partial {
-		r.Summary += fmt.Sprintf("; in the events that are there at most %s and %s", units.Size(o.Allocated.Bytes), units.Size(o.Reserved.Bytes))
+		r.Summary += fmt.Sprintf("; within the events, at most %s and %s", units.Size(o.Allocated.Bytes), units.Size(o.Reserved.Bytes))
 	}
 	if h.Retries > 0 {
-		r.Summary += fmt.Sprintf("; the cache was flushed to make room, %s", times(uint64(h.Retries)))
+		r.Summary += fmt.Sprintf("; the cache was released %s to make room", times(uint64(h.Retries)))
 	}
 	r.Summary += "." + under
 	return nil
@@ -105,16 +105,16 @@ func (e *explainer) underGiven(h *Health) (string, error) {
 	h.Survives = &survives
 	switch {
 	case survives && o.Retries > h.Retries:
-		return fmt.Sprintf(" Under the limit given, %s, it passes too, with the cache flushed %s.", units.Size(e.Limit), times(uint64(o.Retries))), nil
+		return fmt.Sprintf(" Under the given limit, %s, it passes too; the cache is released %s.", units.Size(e.Limit), times(uint64(o.Retries))), nil
 	case survives && o.StartReleased > 0:
-		return fmt.Sprintf(" Under the limit given, %s, it passes too, if what was cached before its first event was not kept.", units.Size(e.Limit)), nil
+		return fmt.Sprintf(" Under the given limit, %s, it passes too, if what was cached before its first event is released.", units.Size(e.Limit)), nil
 	case survives:
 		return "", nil
 	case o.First.AtStart:
-		return fmt.Sprintf(" Under the limit given, %s, it would not get as far as its first event.", units.Size(e.Limit)), nil
+		return fmt.Sprintf(" Under the given limit, %s, it would not reach its first event.", units.Size(e.Limit)), nil
 	}
 	h.FailsAt = &o.First.Event
-	return fmt.Sprintf(" Under the limit given, %s, a request for %s at event %s fails, with %s live; ashlar tune finds settings that pass, if there are any.",
+	return fmt.Sprintf(" Under the given limit, %s, a request for %s at event %s fails, with %s allocated; ashlar tune finds settings that pass, if any do.",
 		units.Size(e.Limit), units.Size(o.First.Requested), units.Count(int64(o.First.Event)), units.Size(o.First.Allocated)), nil
 }
 
@@ -137,7 +137,7 @@ func (e *explainer) believed() {
 		return
 	}
 	if !e.trace.Settings.Known {
-		e.report.Notes = append(e.report.Notes, "the file does not tell the settings that were in force: whether "+*e.Believed+" was cannot be said")
+		e.report.Notes = append(e.report.Notes, "the file does not have the settings that were in force, so it cannot show whether "+*e.Believed+" was")
 		return
 	}
 	got := e.program.Settings
@@ -147,7 +147,7 @@ func (e *explainer) believed() {
 	}
 	e.report.Findings = append(e.report.Findings, Finding{
 		Kind: Ignored, Steps: []int{}, Parts: []Block{}, Confidence: Certain,
-		Detail: fmt.Sprintf("the settings %q are believed to be in force, but the file says %q: they were ignored, set too late, or set in another process",
+		Detail: fmt.Sprintf("the settings %q were expected, but the file has %q: they were ignored, set too late, or set in another process",
 			*e.Believed, got.String()),
 	})
 }

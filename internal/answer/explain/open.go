@@ -99,7 +99,7 @@ func (e *explainer) roundedUp(v string) error {
 		call.Size = least
 		var oom *alloc.OutOfMemoryError
 		if err := m.Request(call); err == nil {
-			e.open(Setting, "if less was asked for: the file has only the size after roundup_power2_divisions, which can have been as little as %s; that is served without the setting",
+			e.open(Setting, "if less was requested: the file has only the size after roundup_power2_divisions; as little as %s may have been requested, which is served without the setting",
 				units.Size(least))
 			return nil
 		} else if !errors.As(err, &oom) {
@@ -108,7 +108,7 @@ func (e *explainer) roundedUp(v string) error {
 	}
 	there, known := f.availableUnder(e.limits.high)
 	if v == Capacity && known && e.program.Start.Kind == start.Rebuilt && len(switchedOff(f.conditions.Settings)) > 0 && e.needAtLeast() <= there.bytes {
-		e.open(Setting, "if the blocks from before the first event are smaller under other settings: what was asked for is %s in all", units.Size(e.needAtLeast()))
+		e.open(Setting, "if blocks from before the first event are smaller under other settings: %s was requested in all", units.Size(e.needAtLeast()))
 	}
 	return nil
 }

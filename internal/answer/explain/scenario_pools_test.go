@@ -38,7 +38,7 @@ func TestRoutedRequest(t *testing.T) {
 					verdict: explain.Pools, live: 40 * mib, rounded: 80 * mib, segment: 80 * mib,
 					reserved: (40 + cached) * mib, free: cached * mib, served: (40 + cached) * mib,
 					passes: (40 + cached + 80) * mib, empties: true, pinned: []pinned{},
-					says: "PyTorch does not flush its cache",
+					says: "PyTorch does not release its cache",
 				},
 			})
 		}
@@ -80,7 +80,7 @@ func TestFreeInPools(t *testing.T) {
 			truth: truth{
 				verdict: explain.Pools, live: 40 * mib, rounded: 50 * mib, segment: 50 * mib, reserved: (40 + size) * mib,
 				free: size * mib, pools: size * mib, served: (40 + size) * mib, passes: (90 + size) * mib, pinned: []pinned{},
-				cures: []cure{{func(s *scenario.Scenario) { s.ClosePool("p") }, size * mib, "giving up the MemPools"}},
+				cures: []cure{{func(s *scenario.Scenario) { s.ClosePool("p") }, size * mib, "delete the MemPools"}},
 			},
 		})
 	}
@@ -102,7 +102,7 @@ func TestFreeInPools(t *testing.T) {
 			truth: truth{
 				verdict: explain.Pools, rounded: n * 30 * mib, segment: n * 30 * mib, reserved: n * 30 * mib,
 				free: n * 30 * mib, pools: n * 30 * mib, served: n * 30 * mib, passes: n * 60 * mib, pinned: []pinned{},
-				cures: []cure{{func(s *scenario.Scenario) { s.ReleaseCapture("g") }, n * 30 * mib, "giving up the MemPools or the graphs"}},
+				cures: []cure{{func(s *scenario.Scenario) { s.ReleaseCapture("g") }, n * 30 * mib, "delete the MemPools or graphs"}},
 			},
 		})
 	}
@@ -161,7 +161,7 @@ func TestFreeInPools(t *testing.T) {
 		truth: truth{
 			verdict: explain.Pools, live: 20 * mib, rounded: 80 * mib, segment: 80 * mib, reserved: 80 * mib,
 			free: 60 * mib, pools: 60 * mib, served: 80 * mib, passes: 160 * mib, pinned: []pinned{},
-			cures: []cure{{func(s *scenario.Scenario) { s.ClosePool("p") }, 60 * mib, "giving up the MemPools"}},
+			cures: []cure{{func(s *scenario.Scenario) { s.ClosePool("p") }, 60 * mib, "delete the MemPools"}},
 		},
 	})
 	check(t, list)

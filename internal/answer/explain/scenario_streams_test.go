@@ -45,7 +45,7 @@ func TestPending(t *testing.T) {
 			truth: truth{
 				verdict: explain.Pending, live: (100 - size) * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
 				free: size * mib, usable: size * mib, largest: size * mib, pending: size * mib, served: 120 * mib,
-				passes: 160 * mib, empties: true, says: "PyTorch did wait when it flushed its cache, but it does not search again",
+				passes: 160 * mib, empties: true, says: "PyTorch did wait when it released its cache, but it does not search again",
 			},
 		})
 	}
@@ -109,7 +109,7 @@ func roundsKeep(n, bytes uint64) []cure {
 				s.Free(fmt.Sprint("kept", i))
 			}
 		},
-		bytes: bytes, says: fmt.Sprintf("freeing or detaching what leaks: %s in %d tensors|allocated at train.py:12 forward", units.Size(bytes), n),
+		bytes: bytes, says: fmt.Sprintf("free or detach what leaks: %s in %d tensors|allocated at train.py:12 forward", units.Size(bytes), n),
 	}}
 }
 

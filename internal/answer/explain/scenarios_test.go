@@ -75,9 +75,9 @@ type cure struct {
 
 // free returns the cure to free blocks, all from one place.
 func free(bytes uint64, place string, names ...string) cure {
-	says := fmt.Sprintf("freeing these %d tensors (%s) before the call makes", len(names), units.Size(bytes))
+	says := fmt.Sprintf("free these %d tensors (%s) before the call: that makes", len(names), units.Size(bytes))
 	if len(names) == 1 {
-		says = fmt.Sprintf("freeing this one tensor (%s) before the call makes", units.Size(bytes))
+		says = fmt.Sprintf("free this tensor (%s) before the call: that makes", units.Size(bytes))
 	}
 	return cure{func(s *scenario.Scenario) { s.Free(names...) }, bytes, says + "|" + "allocated at " + place}
 }

@@ -145,7 +145,7 @@ func (e *explainer) findFailed(given *replay.Call) (*failedRequest, error) {
 	f.deviceFree = &oom.Addr
 	f.device = oom.Addr + reserved
 	f.deviceBefore = f.device
-	e.report.Notes = append(e.report.Notes, "the events do not replay to the end: the state at the failure is that of the file's segments")
+	e.report.Notes = append(e.report.Notes, "the events do not replay to the end: the state at the failure is taken from the file's segments")
 	e.stateOnly = true
 	return f, f.again(e.ctx)
 }
@@ -153,7 +153,7 @@ func (e *explainer) findFailed(given *replay.Call) (*failedRequest, error) {
 // otherDevice drops a message that is about another device.
 func (e *explainer) otherDevice() {
 	if m := e.Message; m != nil && m.Device >= 0 && m.Device != e.trace.Device {
-		e.report.Notes = append(e.report.Notes, fmt.Sprintf("the message is about device %d and is not used: the file is about device %d", m.Device, e.trace.Device))
+		e.report.Notes = append(e.report.Notes, fmt.Sprintf("the message is not used: it is about device %d, the file about device %d", m.Device, e.trace.Device))
 		e.Message = nil
 	}
 }
@@ -168,7 +168,7 @@ func (e *explainer) byText() error {
 	r := e.report
 	r.Verdict, r.Summary, r.Confidence, r.Alternatives, r.BreakEven = text.Verdict, text.Summary, text.Confidence, text.Alternatives, text.BreakEven
 	r.UnderCap, r.Limit, r.Evidence, r.Fixes, r.Arithmetic = text.UnderCap, text.Limit, text.Evidence, text.Fixes, text.Arithmetic
-	r.Notes = append(r.Notes, "no request fails in the file, and at its end something else is allocated than the message says: the verdict rests on the message alone, who holds the memory on the file")
+	r.Notes = append(r.Notes, "no request fails in the file, and its end does not match the message: the verdict rests on the message alone, the holders of memory on the file")
 	r.Notes = append(r.Notes, text.Notes...)
 	return nil
 }
@@ -214,7 +214,7 @@ func (e *explainer) fromMessage() *replay.Call {
 	} else if len(e.trace.Segments) > 0 {
 		c.Stream = e.trace.Segments[0].Stream
 	}
-	e.report.Notes = append(e.report.Notes, fmt.Sprintf("no request fails in the file: the one of the message, %s, is tried in the state at its end, on stream %d",
+	e.report.Notes = append(e.report.Notes, fmt.Sprintf("no request fails in the file: the message's request, %s, is tried in the file's final state, on stream %d",
 		units.Size(c.Size), c.Stream))
 	return c
 }
@@ -238,7 +238,7 @@ func (e *explainer) findLimit() {
 	}
 	if e.Limit > 0 {
 		if refuted := e.refutes(b); refuted != "" {
-			e.report.Notes = append(e.report.Notes, fmt.Sprintf("the limit given, %s, is not used: %s", units.Size(e.Limit), refuted))
+			e.report.Notes = append(e.report.Notes, fmt.Sprintf("the given limit, %s, is not used: %s", units.Size(e.Limit), refuted))
 		} else {
 			l = limitRange{e.Limit, e.Limit, whatif.Given}
 		}
@@ -254,9 +254,9 @@ func (e *explainer) refutes(shown whatif.Limit) string {
 	least := max(*shown.Min, e.atFirst())
 	switch {
 	case e.Limit < least:
-		return fmt.Sprintf("the file has requests served that need %s", units.SizeUp(least))
+		return fmt.Sprintf("requests that were served need %s", units.SizeUp(least))
 	case shown.Max != nil && e.Limit > *shown.Max && e.event >= 0:
-		return fmt.Sprintf("the file has a request refused that %s would have allowed", units.SizeUp(*shown.Max+1))
+		return fmt.Sprintf("a request was refused that %s would have allowed", units.SizeUp(*shown.Max+1))
 	}
 	return ""
 }
@@ -373,14 +373,14 @@ func (e *explainer) verdict() error {
 	}
 	if !f.reproduced {
 		r.Verdict, r.Confidence = Unknown, Open
-		r.Summary = fmt.Sprintf("A request for %s failed with %s live, and the replay serves it: what made it fail is not in the file, or the limit is another one (--limit) or the device had less.",
+		r.Summary = fmt.Sprintf("A request for %s failed with %s allocated, but the replay serves it: the cause is not in the file, the limit was another, or the device had less memory.",
 			units.Size(f.call.Size), units.Size(f.live))
 		return nil
 	}
 	if there, _ := f.availableUnder(e.limits.high); v == External && f.live+f.rounded <= there.bytes {
 		// It would also fit into what others left, in one piece.
 		r.Confidence = Likely
-		r.Alternatives = append(r.Alternatives, Alternative{Fragmentation, "if what others hold cannot be had: the free memory is in pieces"})
+		r.Alternatives = append(r.Alternatives, Alternative{Fragmentation, "if others need what they hold: the free memory is in pieces"})
 	}
 	if e.limits.low < e.limits.high {
 		if err := e.breakEven(v); err != nil {
@@ -396,7 +396,7 @@ func (e *explainer) verdict() error {
 		// Blocks are larger than what was asked for: other settings may not pad.
 		r.Confidence = Likely
 		r.Alternatives = append(r.Alternatives, Alternative{
-			Fragmentation, fmt.Sprintf("counted by what was asked for, %s in all: the rest is padding of blocks, which a setting may avoid", units.Size(e.needAtLeast())),
+			Fragmentation, fmt.Sprintf("if counted by requested bytes, %s in all: the rest is padding of blocks, which a setting may avoid", units.Size(e.needAtLeast())),
 		})
 	}
 	r.Summary = e.summary(r.Verdict, why)
@@ -406,7 +406,7 @@ func (e *explainer) verdict() error {
 // summary says in a few sentences what happened.
 func (e *explainer) summary(verdict, why string) string {
 	f := e.failed
-	asked := fmt.Sprintf("A request for %s failed with %s live", units.Size(f.call.Size), units.Size(f.live))
+	asked := fmt.Sprintf("A request for %s failed with %s allocated", units.Size(f.call.Size), units.Size(f.live))
 	need := f.live + f.rounded
 	together := fmt.Sprintf("%s: together %s", asked, units.Size(need))
 	have, known := f.availableUnder(e.limits.high)
@@ -425,7 +425,7 @@ func (e *explainer) summary(verdict, why string) string {
 	}
 	switch {
 	case verdict == Capacity && e.report.BreakEven != nil:
-		together += fmt.Sprintf(", which is more than a limit below %s allows; it was between %s and %s",
+		together += fmt.Sprintf(", more than a limit below %s allows; the limit was between %s and %s",
 			units.SizeUp(*e.report.BreakEven), units.Size(e.limits.low), units.Size(e.limits.high))
 	case !known || need <= have.bytes:
 	case between:
@@ -440,21 +440,21 @@ func (e *explainer) summary(verdict, why string) string {
 		}
 		return together + "."
 	case External:
-		return fmt.Sprintf("%s. It would fit on this device of %s, but %s of it belong to others: contexts, NCCL, libraries or other processes.",
+		return fmt.Sprintf("%s. It would fit on this device of %s, but %s of that belongs to others: contexts, NCCL, libraries or other processes.",
 			asked, units.Size(*f.deviceTotal), units.Size(*f.deviceTotal-min(*f.deviceTotal, f.device)))
 	case Fragmentation:
-		text := fmt.Sprintf("%s, which fit into %s. But of the %s that are reserved and free no piece is large enough: the largest is %s",
+		text := fmt.Sprintf("%s, which fits within %s. But no piece of the %s reserved and free is large enough: the largest is %s",
 			together, there, units.Size(f.free.all), units.Size(f.free.largestUsable))
 		switch {
 		case between:
-			text += fmt.Sprintf(", and less than the %s of a new segment are left", units.Size(f.segment))
+			text += fmt.Sprintf(", and too little is left for a new segment of %s", units.Size(f.segment))
 		case known && have.bytes >= f.reserved:
-			text += fmt.Sprintf(", and %s are left for a new segment of %s", units.Size(have.bytes-f.reserved), units.Size(f.segment))
+			text += fmt.Sprintf(", and only %s is left for a new segment of %s", units.Size(have.bytes-f.reserved), units.Size(f.segment))
 		}
 		return text + "."
 	}
 	if known && need > have.bytes {
-		return fmt.Sprintf("%s; but blocks are larger than what was asked for: %s.", together, why)
+		return fmt.Sprintf("%s; but blocks are larger than requested: %s.", together, why)
 	}
-	return fmt.Sprintf("%s, which fit into %s: %s.", asked, there, why)
+	return fmt.Sprintf("%s, which fits within %s: %s.", together, there, why)
 }

@@ -146,7 +146,7 @@ func (a *textEvidence) believed() {
 		return
 	}
 	a.settings = &s
-	a.note("%s are taken as said: neither a message nor a dump tells which settings are in force", confName(*a.Believed))
+	a.note("%s are assumed as given: neither a message nor a dump shows which settings are in force", confName(*a.Believed))
 }
 
 func confName(conf string) string {
@@ -257,7 +257,7 @@ func (a *textEvidence) contradictions() {
 	}
 	// A driver lends memory of the host only when that of the device is used up.
 	if a.reserved != nil && a.total != nil && a.free != nil && a.segment != nil && a.reserved.Low > a.total.High && surelyFits(*a.segment, *a.free) {
-		a.note("the numbers contradict each other: %s reserved on a device of %s, of which %s are free; free and total are left out",
+		a.note("the numbers contradict each other: %s reserved on a device of %s with %s free; free and total are left out",
 			units.Size(a.reserved.Mid), units.Size(a.total.Mid), units.Size(a.free.Mid))
 		a.free, a.total, a.contradicted = nil, nil, true
 	}
@@ -280,7 +280,7 @@ func (a *textEvidence) findLimit() {
 		a.limit, source = exactly(a.Limit), whatif.Given
 	}
 	if said != nil && a.limit.Exact() && !said.Contains(a.limit.Low) {
-		a.note("the limit of %s does not agree with the message, which says %s", units.Size(a.limit.Mid), units.Size(said.Mid))
+		a.note("the limit of %s contradicts the message, which says %s", units.Size(a.limit.Mid), units.Size(said.Mid))
 	}
 	a.report.Limit.Source = source
 	if a.limit != nil {

@@ -48,13 +48,13 @@ func (a *textEvidence) settingsHelp(gap, there units.Range) (confidence, said st
 	}
 	causes := a.paddedBy()
 	if len(causes) == 0 {
-		return Likely, "If the settings are as said, no other helps"
+		return Likely, "If the settings are as given, no other helps"
 	}
-	tells := "; requested_bytes in memory_stats(), or a snapshot, tells"
+	tells := "; requested_bytes in memory_stats(), or a snapshot, shows it"
 	if a.leastLive() > 0 {
-		tells = "; a snapshot tells"
+		tells = "; a snapshot shows it"
 	}
-	a.alternative(Setting, "about %s or more of it is padding, which blocks take beyond what tensors asked for: by %s%s", units.Size(gap.Mid), strings.Join(causes, " or "), tells)
+	a.alternative(Setting, "about %s or more of it is padding, which blocks have beyond what was requested: by %s%s", units.Size(gap.Mid), strings.Join(causes, " or "), tells)
 	return Likely, "An allocator setting helps only if that much of it is padding"
 }
 

@@ -24,16 +24,16 @@ func (a *textEvidence) async() {
 		a.needLine(a.segment.Mid, "", fmt.Sprintf("more than the limit of %s", units.Size(a.limit.Mid)))
 		a.report.UnderCap = a.free != nil && surelyFits(*a.segment, *a.free)
 		a.report.Evidence.Gap, a.report.Evidence.Available = &gap.Mid, &a.limit.Mid
-		a.decide(Capacity, Certain, "%s failed with %s live: together %s, %s more than the limit of %s. No allocator setting helps%s.",
+		a.decide(Capacity, Certain, "%s failed with %s allocated: together %s, %s more than the limit of %s. No allocator setting helps%s.",
 			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(gap.Mid), units.Size(a.limit.Mid), a.deviceFreeText())
 		a.lessFix(gap)
 	case a.total == nil:
-		a.decide(Unknown, Open, "%s failed with %s live. %s.", a.asked(), units.Size(a.live.Mid), who)
+		a.decide(Unknown, Open, "%s failed with %s allocated. %s.", a.asked(), units.Size(a.live.Mid), who)
 	case surelyMore(need, *a.total):
 		gap := need.Sub(*a.total)
 		a.needLine(a.segment.Mid, "", fmt.Sprintf("more than the device's %s", units.Size(a.total.Mid)))
 		a.report.Evidence.Gap = &gap.Mid
-		a.decide(Capacity, Certain, "%s failed with %s live: together %s, %s more than the device has in all, %s. No allocator setting helps.",
+		a.decide(Capacity, Certain, "%s failed with %s allocated: together %s, %s more than the device's %s. No allocator setting helps.",
 			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(gap.Mid), units.Size(a.total.Mid))
 		a.lessFix(gap)
 	default:
@@ -48,18 +48,18 @@ func (a *textEvidence) asyncRest(need units.Range, who string) {
 	if a.free != nil {
 		rest = a.total.Sub(a.free.Add(*a.live))
 		a.line("%s", units.Sum([]units.Term{
-			{Bytes: a.total.Mid, What: "on the device"}, {Bytes: a.free.Mid, Minus: true, What: "free"}, {Bytes: a.live.Mid, Minus: true, What: "in tensors"},
-		}, "in the driver's cache, in contexts and with others"))
+			{Bytes: a.total.Mid, What: "on the device"}, {Bytes: a.free.Mid, Minus: true, What: "free"}, {Bytes: a.live.Mid, Minus: true, What: "allocated"},
+		}, "in the driver's cache, in contexts and held by others"))
 	}
 	if withContext(need).Low > a.total.High {
-		a.decide(Capacity, Likely, "%s failed with %s live: together %s of the device's %s, and a CUDA context takes up to %s of the rest. %s.",
+		a.decide(Capacity, Likely, "%s failed with %s allocated: together %s of the device's %s, and a CUDA context takes up to %s of the rest. %s.",
 			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(a.total.Mid), units.Size(normalExternal), who)
 		a.alternative(Fragmentation, "the driver's cache holds free memory in pieces that are too small")
 		return
 	}
-	a.decide(External, Open, "%s failed with %s live: together %s, which fit on a device of %s. %s are neither free nor in tensors: others hold them, or the driver's cache does, in pieces. %s.",
+	a.decide(External, Open, "%s failed with %s allocated: together %s, which fits on a device of %s. %s is neither free nor allocated: others hold it, or the driver's cache does, in pieces. %s.",
 		a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(a.total.Mid), units.Size(rest.Mid), who)
-	a.alternative(Fragmentation, "the driver's cache holds them: nvidia-smi shows whether other processes are there")
+	a.alternative(Fragmentation, "the driver's cache holds it: nvidia-smi shows whether there are other processes")
 }
 
 // metal is for Apple's devices: what PyTorch holds of the memory that the
@@ -72,12 +72,12 @@ func (a *textEvidence) metal() {
 		a.report.Evidence.Request, a.report.Evidence.Segment = &a.segment.Mid, nil
 	}
 	if held == nil || other == nil || limit == nil || a.segment == nil {
-		a.decide(Unknown, Open, "A request for memory failed on an Apple device. Parts of the message that would tell why are missing.")
+		a.decide(Unknown, Open, "A request for memory failed on an Apple device. The parts of the message that would show why are missing.")
 		return
 	}
 	a.reserved, a.report.Evidence.Reserved, a.report.Evidence.External = held, &held.Mid, &other.Mid
 	sum := held.Add(*other).Add(*a.segment)
-	a.line("%s; allowed are %s", units.Sum([]units.Term{
+	a.line("%s; %s is allowed", units.Sum([]units.Term{
 		{Bytes: held.Mid, What: "held by PyTorch"}, {Bytes: other.Mid, What: "of other allocations of the process"}, {Bytes: a.segment.Mid, What: "requested"},
 	}, "then held"), units.Size(limit.Mid))
 	there := limit.Sub(*other)
@@ -87,24 +87,24 @@ func (a *textEvidence) metal() {
 		gap := sum.Mid - limit.Mid
 		a.report.Evidence.Gap = &gap
 	}
-	asked := fmt.Sprintf("%s failed: PyTorch holds %s, and %s are left", a.asked(), units.Size(held.Mid), units.Size(limit.Sub(held.Add(*other)).Mid))
+	asked := fmt.Sprintf("%s failed: PyTorch holds %s, and %s is left", a.asked(), units.Size(held.Mid), units.Size(limit.Sub(held.Add(*other)).Mid))
 	alone := held.Add(*a.segment)
 	switch {
 	case surelyMore(*a.segment, *limit):
-		a.decide(Capacity, Certain, "%s failed. It alone is more than the %s that are allowed.", a.asked(), units.Size(limit.Mid))
+		a.decide(Capacity, Certain, "%s failed. It alone is more than the %s allowed.", a.asked(), units.Size(limit.Mid))
 	case withContext(alone).High <= limit.Low:
-		a.decide(External, Certain, "%s. It would fit into the %s that are allowed, but other allocations of this process (Metal, other libraries) hold %s.",
+		a.decide(External, Certain, "%s. It would fit within the %s allowed, but other allocations of this process (Metal, other libraries) hold %s.",
 			asked, units.Size(limit.Mid), units.Size(other.Mid))
 	default:
-		a.decide(Capacity, Likely, "%s of the %s that are allowed. PyTorch had given its unused buffers back before it gave up.", asked, units.Size(limit.Mid))
-		a.alternative(Fragmentation, "much of what PyTorch holds is in no tensor: torch.mps.current_allocated_memory() against torch.mps.driver_allocated_memory() tells")
+		a.decide(Capacity, Likely, "%s of the %s allowed. PyTorch had released its unused buffers before it gave up.", asked, units.Size(limit.Mid))
+		a.alternative(Fragmentation, "much of what PyTorch holds is not allocated: compare torch.mps.current_allocated_memory() with torch.mps.driver_allocated_memory()")
 	}
 }
 
 // libraryMeans says what a refusal of a library means.
 var libraryMeans = map[string]string{
-	"CUDA":     "The CUDA driver itself reports it, not PyTorch's allocator: a request past the allocator (a context, a CUDA graph, a kernel that needs local memory, another library), or page-locked host memory (pin_memory), whose refusal has the same words",
-	"HIP":      "The driver itself reports it, not PyTorch's allocator: a request past the allocator, or page-locked host memory (pin_memory), whose refusal has the same words",
+	"CUDA":     "The CUDA driver itself reports it, not PyTorch's allocator: a request that bypasses the allocator (a context, a CUDA graph, a kernel that needs local memory, another library), or page-locked host memory (pin_memory), which fails with the same words",
+	"HIP":      "The driver itself reports it, not PyTorch's allocator: a request that bypasses the allocator, or page-locked host memory (pin_memory), which fails with the same words",
 	"cuBLAS":   "cuBLAS could not get memory for its handle or workspace, which it asks of the driver, not of PyTorch",
 	"cuDNN":    "cuDNN could not get memory for its handle, which it asks of the driver, not of PyTorch",
 	"cuSOLVER": "cuSOLVER could not get memory, which it asks of the driver, not of PyTorch",
@@ -128,17 +128,17 @@ func (a *textEvidence) fromLibrary() {
 			a.decide(Capacity, Certain, "The driver refused %s on a device of %s in all.", units.Size(a.segment.Mid), units.Size(a.total.Mid))
 			return
 		}
-		a.decide(Unknown, Open, "The driver refused %s when %s of its %s were free. PyTorch may have served the request later from its cache, or after a flush: this line is a warning, not the end.",
+		a.decide(Unknown, Open, "The driver refused %s when %s of its %s was free. PyTorch may have served the request afterwards, from its cache or by releasing it: this line is a warning, not a failure.",
 			units.Size(a.segment.Mid), units.Size(a.free.Mid), units.Size(a.total.Mid))
 		return
 	}
 	asked := ""
 	if a.segment != nil {
-		asked = fmt.Sprintf(" %s were asked for.", units.Size(a.segment.Mid))
+		asked = fmt.Sprintf(" %s was requested.", units.Size(a.segment.Mid))
 	}
-	a.decide(Unknown, Open, "%s.%s The text has no numbers to tell why. PyTorch flushes its cache for its own requests only, so this happens when PyTorch's cache, or others, hold the rest of the device.",
+	a.decide(Unknown, Open, "%s.%s The text has no numbers that show why. PyTorch releases its cache for its own requests only, so this happens when PyTorch's cache, or others, hold the rest of the device.",
 		libraryMeans[o.Library], asked)
 	a.alternative(External, "other processes, or libraries, hold the device%s", a.lister())
-	a.alternative(Fragmentation, "PyTorch's cache holds free memory: torch.cuda.memory_reserved() - torch.cuda.memory_allocated() tells how much; empty_cache() before the library's first call, or a limit by set_per_process_memory_fraction(), leaves room")
-	a.alternative(Capacity, "tensors fill the device: torch.cuda.memory_allocated() tells")
+	a.alternative(Fragmentation, "PyTorch's cache holds free memory: torch.cuda.memory_reserved() - torch.cuda.memory_allocated() shows how much; empty_cache() before the library's first call, or a limit by set_per_process_memory_fraction(), leaves room")
+	a.alternative(Capacity, "tensors fill the device: torch.cuda.memory_allocated() shows it")
 }

@@ -55,7 +55,7 @@ func (a *textEvidence) fromDump() {
 		unused, ok3 = overlap(unused, *a.unused)
 	}
 	if !ok1 || !ok2 || !ok3 {
-		a.note("the dump of memory_stats() is of another moment than the failure: only its peaks and counters are used")
+		a.note("the dump of memory_stats() was not made at the failure: only its peaks and counters are used")
 		return
 	}
 	a.sameMoment = true
@@ -79,7 +79,7 @@ func (a *textEvidence) dumpOnly() {
 	ooms := a.value("num_ooms")
 	switch {
 	case ooms == nil:
-		a.decide(None, Open, "%s Whether a request failed is not known: there is no count of failed requests (num_ooms).", a.peaksText())
+		a.decide(None, Open, "%s Whether a request failed is unknown: there is no count of failed requests (num_ooms).", a.peaksText())
 		a.health()
 	case ooms.High == 0:
 		a.decide(None, Certain, "Nothing failed up to this dump. %s", a.peaksText())
@@ -108,26 +108,26 @@ func (a *textEvidence) dumpOfFailure(ooms uint64) {
 	if ooms > 1 {
 		requests = units.Count(int64(ooms)) + " requests"
 	}
-	said := fmt.Sprintf("%s failed before this dump, whose sizes are in the message of the error, not here. %s", requests, a.peaksText())
+	said := fmt.Sprintf("%s failed before this dump; the sizes are in the error message, not here. %s", requests, a.peaksText())
 	if a.unflushed() {
-		a.decide(Pools, Open, "%s PyTorch never flushed its cache before it gave up (no retry is counted): the failing code ran inside a CUDA graph capture or use_mem_pool().", said)
-		a.alternative(Capacity, "a flush would not have made room either: the message and its limit tell")
+		a.decide(Pools, Open, "%s PyTorch never released its cache before it gave up (no retry is counted): the failing code ran inside a CUDA graph capture or use_mem_pool().", said)
+		a.alternative(Capacity, "releasing the cache would not have made room either: the message and its limit show that")
 		return
 	}
 	a.decide(Unknown, Open, "%s", said)
-	a.alternative(Capacity, "the request and the %s that were allocated at most are more than what there is", sizeText(a.value("allocated_bytes.all.peak")))
-	a.alternative(Fragmentation, "they fit: the message has both numbers")
+	a.alternative(Capacity, "the request and the peak of %s allocated are more than what is available", sizeText(a.value("allocated_bytes.all.peak")))
+	a.alternative(Fragmentation, "they fit within it: the message has both numbers")
 }
 
 // peaksText says how much there was at most.
 func (a *textEvidence) peaksText() string {
 	reserved, allocated := a.value("reserved_bytes.all.peak"), a.value("allocated_bytes.all.peak")
 	if reserved == nil || allocated == nil {
-		return "What was held at most is not known: there are no peaks."
+		return "The peaks are unknown: the dump has none."
 	}
-	text := fmt.Sprintf("At most %s were allocated and %s reserved", units.Size(allocated.Mid), units.Size(reserved.Mid))
+	text := fmt.Sprintf("At most %s was allocated and %s reserved", units.Size(allocated.Mid), units.Size(reserved.Mid))
 	if n := a.value("num_alloc_retries"); n != nil && n.High > 0 {
-		text += fmt.Sprintf("; the cache was flushed %s to make room", times(n.Mid))
+		text += fmt.Sprintf("; the cache was released %s to make room", times(n.Mid))
 	}
 	return text + "."
 }
@@ -191,13 +191,13 @@ func (a *textEvidence) dumpLines() {
 		difference(active, "active", allocated, "allocated", "freed, but waiting for another stream (pending)")
 	}
 	if split := a.value("inactive_split_bytes" + now); split != nil && split.Mid > 0 {
-		a.line("%s%s of the unallocated memory are free beside live tensors in the same segments: a flush cannot release them", source, units.Size(split.Mid))
+		a.line("%s%s of the unallocated memory is free beside tensors in the same segments, so it cannot be released", source, units.Size(split.Mid))
 	}
 	if requested := a.value("requested_bytes" + now); requested != nil && requested.Mid > 0 {
 		difference(active, "active", requested, "requested", "lost to rounding")
 	}
-	difference(a.value("reserved_bytes.all.peak"), "reserved at most", a.value("allocated_bytes.all.peak"), "allocated at most",
-		"between the peaks, which need not be of one moment")
+	difference(a.value("reserved_bytes.all.peak"), "peak reserved", a.value("allocated_bytes.all.peak"), "peak allocated",
+		"between the peaks, which need not coincide")
 	a.counterLine(source)
 	if !a.Stats.Exact {
 		a.note("the dump is a table that rounds its numbers down")
@@ -213,9 +213,9 @@ func (a *textEvidence) counterLine(source string) {
 		}
 	}
 	count("num_ooms", "failed requests: %s")
-	count("num_alloc_retries", "flushes of the cache to make room: %s")
-	count("num_device_alloc", "segments got from the driver: %s")
-	count("num_device_free", "given back: %s")
+	count("num_alloc_retries", "releases of the cache to make room: %s")
+	count("num_device_alloc", "segments allocated by the driver: %s")
+	count("num_device_free", "released: %s")
 	if n := a.splitSize(); n > 0 {
 		said = append(said, "max_split_size_mb is set: "+units.Size(n))
 		count("oversize_segments.current", "segments of that size or more: %s")

@@ -219,12 +219,12 @@ func TestBelieved(t *testing.T) {
 		alternative         string // of this verdict
 	}{
 		{capped, "", Fragmentation, Likely, "which is meant for this case", Pools},
-		{capped, "expandable_segments:True", Fragmentation, Likely, "which is already on: so it is not what is missing", Pools},
+		{capped, "expandable_segments:True", Fragmentation, Likely, "which is already on, so it is not what is missing", Pools},
 		{capped, "max_split_size_mb:512", Fragmentation, Open, "which is meant for this case", Setting},
 		{capped, "max_split_size_mb:x", Fragmentation, Open, `settings "max_split_size_mb:x"`, Setting},
-		{toobig, "", Capacity, Likely, "helps only as far as blocks have rests", Setting},
+		{toobig, "", Capacity, Likely, "helps only as far as it can split off unused rests", Setting},
 		{toobig, "expandable_segments:True", Capacity, Likely, "which is already on: it cannot help here", ""},
-		{toobig, "roundup_power2_divisions:4", Capacity, Likely, "helps only as far as blocks have rests", Setting},
+		{toobig, "roundup_power2_divisions:4", Capacity, Likely, "helps only as far as it can split off unused rests", Setting},
 		{toobig, "roundup_power2_divisions:4,expandable_segments:True", Capacity, Likely, "it cannot help here", Setting},
 	} {
 		r := fromText(t, Input{Message: oom(t, tt.text), Believed: &tt.conf})
@@ -248,7 +248,7 @@ func TestGivenLimit(t *testing.T) {
 	if r.Verdict != Capacity || r.Confidence != Likely || *r.Limit.Max != 6<<30 || r.Limit.Source != "given" {
 		t.Errorf("%s %s %+v", r.Verdict, r.Confidence, r.Limit)
 	}
-	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "does not agree with the message") }) {
+	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "contradicts the message") }) {
 		t.Errorf("notes %q", r.Notes)
 	}
 }
@@ -268,7 +268,7 @@ func TestSameMoment(t *testing.T) {
 	}
 	values["allocated_bytes.all.current"], values["num_alloc_retries"] = 68157440, 0
 	r = fromText(t, Input{Message: oom(t, capped), Stats: dump(values)})
-	if *r.Evidence.Live == 68157440 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "another moment") }) {
+	if *r.Evidence.Live == 68157440 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "was not made at the failure") }) {
 		t.Errorf("%d, %q", *r.Evidence.Live, r.Notes)
 	}
 	if r.Verdict != Pools || r.Confidence != Likely || !strings.Contains(r.Summary, "use_mem_pool") {
@@ -375,7 +375,7 @@ func TestDumpOnly(t *testing.T) {
 			t.Errorf("evidence %d %d %d", *r.Evidence.Live, *r.Evidence.Pending, *r.Evidence.Free)
 		}
 		all := strings.Join(r.Arithmetic, "\n")
-		for _, want := range []string{"= 3.00 GiB reserved but unallocated", "pending", "1.00 GiB of the unallocated memory are free beside live tensors", "lost to rounding", "max_split_size_mb is set: 128.00 MiB"} {
+		for _, want := range []string{"= 3.00 GiB reserved but unallocated", "pending", "1.00 GiB of the unallocated memory is free beside tensors", "lost to rounding", "max_split_size_mb is set: 128.00 MiB"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("no %q in\n%s", want, all)
 			}

@@ -23,7 +23,7 @@ func (a *textEvidence) asked() string {
 	case r.Exact():
 		return "A request for " + units.Size(r.Mid)
 	case r.High < s.Low:
-		return fmt.Sprintf("A request for at most %s (%s were asked of the driver)", units.Size(r.High), units.Size(s.Mid))
+		return fmt.Sprintf("A request for at most %s (%s was requested from the driver)", units.Size(r.High), units.Size(s.Mid))
 	case a.loose():
 		return "A request for at most " + units.Size(r.High)
 	default:
@@ -51,15 +51,15 @@ func (a *textEvidence) needLine(request uint64, about, compared string) {
 	default:
 		request = a.segment.Mid
 	}
-	a.line("%s, %s", units.Sum([]units.Term{{Bytes: a.live.Mid, What: "live"}, {Bytes: request, What: what}}, "needed"), compared)
+	a.line("%s, %s", units.Sum([]units.Term{{Bytes: a.live.Mid, What: "allocated"}, {Bytes: request, What: what}}, "needed"), compared)
 }
 
 // accountLines goes through what was reserved and who held the rest.
 func (a *textEvidence) accountLines() {
 	if p := a.pools; p != nil && p.High > 0 && a.live != nil {
 		a.line("%s", units.Sum([]units.Term{
-			{Bytes: a.live.Mid + p.Mid, What: `"allocated" in the message`}, {Bytes: p.Mid, Minus: true, What: "of it free in private pools"},
-		}, "live, in tensors"))
+			{Bytes: a.live.Mid + p.Mid, What: `"allocated" in the message`}, {Bytes: p.Mid, Minus: true, What: "of that free in private pools"},
+		}, "really allocated"))
 	}
 	switch {
 	case a.live == nil || a.unused == nil || a.reserved == nil:
@@ -77,11 +77,11 @@ func (a *textEvidence) accountLines() {
 	switch {
 	case there == nil:
 	case capped:
-		a.line("the limit is %s: that is what there is for PyTorch%s", units.Size(there.Mid), a.freeText())
+		a.line("%s is available to PyTorch: the limit%s", units.Size(there.Mid), a.freeText())
 	case a.total != nil && a.reserved.Low > a.total.High:
-		a.line("%s reserved on a device of %s: the driver lends memory of the host (on Windows: shared GPU memory)", units.Size(a.reserved.Mid), units.Size(a.total.Mid))
+		a.line("%s reserved on a device of %s: the driver adds host memory (on Windows: shared GPU memory)", units.Size(a.reserved.Mid), units.Size(a.total.Mid))
 	default:
-		a.line("%s", units.Sum([]units.Term{{Bytes: a.reserved.Mid, What: "reserved"}, {Bytes: a.free.Mid, What: "free on the device"}}, "that there are for PyTorch"))
+		a.line("%s", units.Sum([]units.Term{{Bytes: a.reserved.Mid, What: "reserved"}, {Bytes: a.free.Mid, What: "free on the device"}}, "available to PyTorch"))
 	}
 }
 
@@ -97,7 +97,7 @@ func (a *textEvidence) externalLines() {
 	if out := a.external(); out != nil {
 		a.line("%s", units.Sum([]units.Term{
 			{Bytes: a.total.Mid, What: "on the device"}, {Bytes: a.free.Mid, Minus: true, What: "free"}, {Bytes: a.reserved.Mid, Minus: true, What: "reserved by PyTorch"},
-		}, "that PyTorch does not own"))
+		}, "not owned by PyTorch"))
 	}
 	own, others := a.processes()
 	if len(others) > 0 {
@@ -108,7 +108,7 @@ func (a *textEvidence) externalLines() {
 	}
 	name := "in this process"
 	if !own.Self {
-		name = fmt.Sprintf("in process %d (this one, for no other has as much as PyTorch reserved)", own.PID)
+		name = fmt.Sprintf("in process %d (this one: no other holds as much as PyTorch reserved)", own.PID)
 	}
 	a.line("%s", units.Sum([]units.Term{{Bytes: own.Bytes.Mid, What: name}, {Bytes: min(own.Bytes.Mid, a.reserved.Mid), Minus: true, What: "reserved by PyTorch"}},
 		"for its CUDA context, NCCL, cuBLAS and other libraries"))
@@ -175,12 +175,12 @@ func (a *textEvidence) holdersText() string {
 	switch len(others) {
 	case 0:
 	case 1:
-		return fmt.Sprintf(", of which process %d holds %s", others[0].PID, units.Size(others[0].Bytes.Mid))
+		return fmt.Sprintf("; process %d holds %s of that", others[0].PID, units.Size(others[0].Bytes.Mid))
 	default:
-		return fmt.Sprintf(", of which %d other processes hold %s", len(others), units.Size(total(others).Mid))
+		return fmt.Sprintf("; %d other processes hold %s of that", len(others), units.Size(total(others).Mid))
 	}
 	if own != nil {
-		return ": no other process is listed, so it is this one's context and libraries (NCCL, cuBLAS, CUDA graphs)"
+		return ": no other process is listed, so this one's context and libraries hold it (NCCL, cuBLAS, CUDA graphs)"
 	}
 	return ": contexts, libraries such as NCCL, or other processes" + a.lister()
 }
@@ -209,11 +209,11 @@ func (a *textEvidence) refusalLine() {
 	if a.limit != nil && a.reserved != nil && a.mayRefuse() {
 		how := "refused"
 		if !surelyMore(a.reserved.Add(*a.segment), *a.limit) {
-			how = "so close that it may have been refused, the numbers being rounded"
+			how = "may have been refused: too close to tell from rounded numbers"
 		}
 		a.line("%s, the limit is %s: %s", units.Sum([]units.Term{
 			{Bytes: a.reserved.Mid, What: "reserved"}, {Bytes: a.segment.Mid, What: "for a new segment"},
-		}, "then reserved"), units.Size(a.limit.Mid), how)
+		}, "in all"), units.Size(a.limit.Mid), how)
 		return
 	}
 	if a.free == nil {
@@ -223,7 +223,7 @@ func (a *textEvidence) refusalLine() {
 	case surelyMore(*a.segment, *a.free):
 		a.line("the driver has %s free and was asked for %s: refused", units.Size(a.free.Mid), units.Size(a.segment.Mid))
 	case surelyFits(*a.segment, *a.free):
-		a.line("the driver has %s free and was asked for %s: by these numbers there was room", units.Size(a.free.Mid), units.Size(a.segment.Mid))
+		a.line("the driver has %s free and was asked for %s: by these numbers it fits", units.Size(a.free.Mid), units.Size(a.segment.Mid))
 	}
 }
 
@@ -231,7 +231,7 @@ func (a *textEvidence) refusalLine() {
 func (a *textEvidence) lessFix(gap units.Range) {
 	a.report.Fixes = append(a.report.Fixes, Fix{
 		Kind: FixCode, Bytes: &gap.High,
-		Detail: fmt.Sprintf("have %s less in tensors, or in the request%s: anything less cannot help, and this much is enough only where it is free in one piece",
+		Detail: fmt.Sprintf("allocate or request %s less%s: less than that cannot help, and this much is enough only if it is free in one piece",
 			units.SizeUp(gap.High), rounded(gap)),
 	})
 }
@@ -251,15 +251,15 @@ func (a *textEvidence) memoryFix(need, there units.Range, capped bool) {
 	f := Fix{Kind: FixMemory, PassesFailure: &yes, Bytes: &more.High}
 	switch {
 	case capped:
-		f.Detail = fmt.Sprintf("a limit of %s, %s more: a new segment fits then, so this request is served; what follows it is not known", units.SizeUp(enough.High), units.SizeUp(more.High))
+		f.Detail = fmt.Sprintf("a limit of %s, %s more: then a new segment fits and this request is served; what follows is unknown", units.SizeUp(enough.High), units.SizeUp(more.High))
 	default:
-		f.Detail = fmt.Sprintf("%s more on the device: a new segment fits then, so this request is served; what follows it is not known", units.SizeUp(more.High))
+		f.Detail = fmt.Sprintf("%s more on the device: then a new segment fits and this request is served; what follows is unknown", units.SizeUp(more.High))
 		if out := a.external(); out != nil && out.Low > normalExternal {
 			f.Detail += fmt.Sprintf(". Others hold %s of the device", units.Size(out.Mid))
 		}
 	}
 	if more.Low > 0 && units.Size(more.Low) != units.Size(more.High) {
-		f.Detail += fmt.Sprintf(". Less than about %s more does not help with these settings", units.Size(more.Low))
+		f.Detail += fmt.Sprintf(". With these settings less than about %s more does not help", units.Size(more.Low))
 	}
 	a.report.Fixes = append(a.report.Fixes, f)
 }
@@ -267,7 +267,7 @@ func (a *textEvidence) memoryFix(need, there units.Range, capped bool) {
 // rounded says how far a number may be off.
 func rounded(r units.Range) string {
 	if low := units.Size(r.Low); low != units.Size(r.High) {
-		return fmt.Sprintf(" (it may be as little as %s, the numbers being rounded)", low)
+		return fmt.Sprintf(" (possibly only %s: the numbers are rounded)", low)
 	}
 	return ""
 }
@@ -311,12 +311,12 @@ func (a *textEvidence) advice() {
 	switch a.report.Verdict {
 	case Capacity:
 		if !on && a.report.Confidence != Certain && strings.HasPrefix(name, "expandable") {
-			a.note("%s: it does not make tensors smaller, and helps only as far as blocks have rests that it splits off", said)
+			a.note("%s: it does not make tensors smaller; it helps only as far as it can split off unused rests of blocks", said)
 			return
 		}
-		a.note("%s: it cannot help here, for it does not make tensors smaller", said)
+		a.note("%s: it cannot help here, because it does not make tensors smaller", said)
 	case External:
-		a.note("%s: it does not give back what others hold", said)
+		a.note("%s: it does not release what others hold", said)
 	case Unknown:
 		if on {
 			a.note("%s", said)
@@ -324,11 +324,11 @@ func (a *textEvidence) advice() {
 	default:
 		switch {
 		case on:
-			a.note("%s: so it is not what is missing", said)
+			a.note("%s, so it is not what is missing", said)
 		case name == "max_split_size_mb":
-			a.note("%s, without a size: a replay of a snapshot (ashlar tune) finds which one helps, if any", said)
+			a.note("%s, without a size: ashlar tune, run on a snapshot, finds one that helps, if any does", said)
 		default:
-			a.note("%s, which is meant for this case; whether it is enough, a replay of a snapshot tells (ashlar whatif)", said)
+			a.note("%s, which is meant for this case; ashlar whatif, run on a snapshot, shows whether it is enough", said)
 		}
 	}
 }
@@ -340,7 +340,7 @@ func (a *textEvidence) record() {
 		case o.Backend == message.CUDAMallocAsync:
 			a.note("the backend cudaMallocAsync keeps no history: to record a snapshot, leave backend:cudaMallocAsync out of PYTORCH_CUDA_ALLOC_CONF")
 		case o.Platform == apple, o.Platform == "NPU", o.Platform == "XPU", o.Platform == "MUSA":
-			a.note("Ashlar reads snapshots of PyTorch for CUDA and ROCm; for %s it has the message only", o.Platform)
+			a.note("Ashlar reads snapshots of PyTorch for CUDA and ROCm; for %s it has only the message", o.Platform)
 			return
 		}
 	}

@@ -319,7 +319,7 @@ func (f *failedRequest) pools(ctx context.Context, c replay.Conditions) (verdict
 			return "", "", err
 		}
 		if served {
-			return Pools, fmt.Sprintf("the request was routed to a private pool, where PyTorch does not flush its cache; an empty_cache() before would have released %s and served it",
+			return Pools, fmt.Sprintf("the request was routed to a private pool, where PyTorch does not release its cache; an empty_cache() before it would have released %s and served it",
 				units.Size(f.releasable)), nil
 		}
 		if f.free.largestDefault >= f.rounded {
@@ -331,7 +331,7 @@ func (f *failedRequest) pools(ctx context.Context, c replay.Conditions) (verdict
 	}
 	there, known := f.availableUnder(c.Limit)
 	if known && f.free.privateWhole > 0 && f.reserved-f.free.privateWhole+f.segment <= there.bytes {
-		return Pools, fmt.Sprintf("%s of private pools hold nothing; released, they would have made room", units.Size(f.free.privateWhole)), nil
+		return Pools, fmt.Sprintf("%s of private pools is empty; releasing it would have made room", units.Size(f.free.privateWhole)), nil
 	}
 	return "", "", nil
 }
@@ -348,9 +348,9 @@ func (f *failedRequest) pendingFrees(ctx context.Context, c replay.Conditions) (
 	if !served {
 		return "", "", err
 	}
-	why = fmt.Sprintf("%s were freed and waited for another stream (record_stream); had it been done, the request would have been served", units.Size(f.pending))
+	why = fmt.Sprintf("%s was freed but waited for another stream (record_stream); without that wait the request would have been served", units.Size(f.pending))
 	if f.fits {
-		why += ". PyTorch did wait when it flushed its cache, but it does not search again after that"
+		why += ". PyTorch did wait when it released its cache, but it does not search again after that"
 	}
 	return Pending, why, nil
 }
@@ -358,7 +358,7 @@ func (f *failedRequest) pendingFrees(ctx context.Context, c replay.Conditions) (
 // otherStreams: a free block of another stream.
 func (f *failedRequest) otherStreams(context.Context, replay.Conditions) (verdict, why string, err error) {
 	if f.free.largestStreams >= f.rounded {
-		return Streams, fmt.Sprintf("a free block of %s belongs to another stream, in a segment that a flush cannot release", units.Size(f.free.largestStreams)), nil
+		return Streams, fmt.Sprintf("a free block of %s belongs to another stream, in a segment that cannot be released", units.Size(f.free.largestStreams)), nil
 	}
 	return "", "", nil
 }

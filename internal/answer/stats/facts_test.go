@@ -86,7 +86,7 @@ func TestMissing(t *testing.T) {
 		{"the beginning", "variety/midrun.pickle.gz", nil, []string{"start: the beginning: the trace starts mid-run", "earlier peaks are lost"}, []string{"replay"}},
 		{"the oldest events", "variety/ring.pickle.gz", nil, []string{"start: the beginning: the ring of events overflowed"}, nil},
 		{"the oldest events, told", "variety/ring.pickle.gz", func(f *snapshot.File) { f.Extra = trace.Extra{{Name: "trace_alloc_overflowed", Value: true}} }, []string{"start: the oldest events: the file says"}, []string{"earlier peaks"}},
-		{"all stacks", "variety/nocontext.pickle.gz", nil, []string{"frames: call stacks: nobody can tell"}, nil},
+		{"all stacks", "variety/nocontext.pickle.gz", nil, []string{"frames: call stacks: who allocated what is unknown"}, nil},
 		{"events", "variety/stateonly.pickle.gz", nil, []string{"events: events: recording was off"}, []string{"frames", "start", "replay"}},
 		{"pools", "variety/graphs.pickle.gz", nil, []string{"pool_ids: pools of events"}, nil},
 		{"settings", "variety/graphs.pickle.gz", only(func(t *trace.Trace) { t.Settings = trace.Settings{Parsed: settings.Default()} }), []string{"settings: allocator settings: the defaults"}, nil},
@@ -103,7 +103,7 @@ func TestMissing(t *testing.T) {
 				}
 			}
 		}), []string{"requested_sizes: requested sizes"}, nil},
-		{"a replay", "variety/graphs.pickle.gz", only(func(t *trace.Trace) { t.Events.Size.Set(1, 7<<30) }), []string{"replay: peaks of allocated and active: a replay parts"}, nil},
+		{"a replay", "variety/graphs.pickle.gz", only(func(t *trace.Trace) { t.Events.Size.Set(1, 7<<30) }), []string{"replay: peaks of allocated and active: the replay diverges"}, nil},
 		{"order", "variety/graphs.pickle.gz", only(func(t *trace.Trace) { t.Events.Time.Set(5, 1) }), []string{"order: order: 1 events"}, nil},
 		{"the end", "snapshots/leak_graph-default.pickle.gz", func(f *snapshot.File) {
 			f.Truncated = &snapshot.Truncation{ReadBytes: 1000, Where: "in device_traces"}

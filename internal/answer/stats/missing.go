@@ -39,10 +39,10 @@ func (c *collector) missing() {
 		c.miss("order", "order: %s events are older than the one before them", units.Count(int64(c.peaks.Unordered)))
 	}
 	if !c.state.RequestedKnown {
-		c.miss("requested_sizes", "requested sizes of blocks: loss by rounding cannot be told")
+		c.miss("requested_sizes", "requested sizes of blocks: the loss by rounding is unknown")
 	}
 	if n > 0 && privatePools(t) && t.Events.Pool.Constant() && t.Events.Pool.At(0) == trace.NoPool {
-		c.miss("pool_ids", "pools of events (PyTorch tells them after 2.11): known only where the segment is there at the end")
+		c.miss("pool_ids", "pools of events (recorded by PyTorch after 2.11): known only if the segment still exists at the end")
 	}
 	c.missingReplay()
 }
@@ -54,7 +54,7 @@ func (c *collector) truncatedMeans() string {
 	case c.trace.Partial:
 		return "the state at the end is complete, the events before it are not, and peaks are at least those of the events that are there"
 	case c.trace.Events.Len() == 0:
-		return "what follows there is lost, the state may be too small"
+		return "what follows is lost, and the state may be incomplete"
 	}
 	return "events and segments are complete"
 }
@@ -70,7 +70,7 @@ func (c *collector) missingStart() {
 	rebuilt := c.line.Start.Kind == start.Rebuilt
 	if c.trace.Partial {
 		if c.line.AtLeast {
-			c.miss("start", "what was there before the first event: the events use memory that was there already")
+			c.miss("start", "the state before the first event: the events use memory that was already there")
 		}
 		return
 	}
@@ -108,14 +108,14 @@ func (c *collector) missingStacks() {
 	switch {
 	case n == 0 && blocks == all: // without recording there are none
 	case events == 0 && blocks == all:
-		c.miss("frames", "call stacks: nobody can tell who allocated what; recording with context=\"all\" keeps them")
+		c.miss("frames", "call stacks: who allocated what is unknown; record with context=\"all\" to keep them")
 	case events == 0 && n > 0:
 		c.miss("frames", "call stacks of events: only blocks have them (recorded with context=\"state\")")
 	case n > 0 && events < n/2:
 		c.miss("frames", "call stacks of %s of %s events: made outside Python, as in the backward pass, or not recorded", units.Count(int64(n-events)), units.Count(int64(n)))
 	}
 	if events > 0 && bytes > c.state.Active/20 {
-		c.miss("frames", "call stacks of %s of %s live blocks, %s: made outside Python, or while recording was off",
+		c.miss("frames", "call stacks of %s of %s allocated blocks, %s: made outside Python, or while recording was off",
 			units.Count(int64(blocks)), units.Count(int64(all)), units.Size(bytes))
 	}
 }
@@ -129,7 +129,7 @@ func (c *collector) missingReplay() {
 	case n > run.MaxReplay:
 		c.miss("replay", "peaks of allocated and active: traces of more than %s events are not replayed here", units.Count(run.MaxReplay))
 	case r != nil:
-		c.miss("replay", "peaks of allocated and active: a replay parts from the trace at event %s (ashlar verify shows how)",
+		c.miss("replay", "peaks of allocated and active: the replay diverges from the trace at event %s (ashlar verify shows how)",
 			units.Count(int64(r.IdenticalEvents)))
 	}
 }

@@ -85,7 +85,7 @@ func NewAnswer(of *run.Checked, r *Result, limit whatif.Limit, memory whatif.Mem
 	a.Current, a.Recommended = choice(r.Current), choice(r.Recommended)
 	a.Recommended.Reason = r.Reason
 	if r.Recommended.Settings.GarbageCollectionThreshold > 0 {
-		a.Notes = append(a.Notes, "garbage_collection_threshold works only under a limit, which torch.cuda.set_per_process_memory_fraction or per_process_memory_fraction sets")
+		a.Notes = append(a.Notes, "garbage_collection_threshold works only under a limit, set by torch.cuda.set_per_process_memory_fraction or per_process_memory_fraction")
 	}
 	for _, c := range r.Front {
 		a.Front = append(a.Front, choice(c))

@@ -140,18 +140,18 @@ func (s *search) reason(c *Candidate) string {
 	if c.Need == 0 {
 		return "no setting lets the recording pass on a device of this size"
 	}
-	text := fmt.Sprintf("the whole recording passes with %s, %.1f %% above the peak of live bytes, and reserves at most %s when there is more",
+	text := fmt.Sprintf("the whole recording passes with %s, %.1f %% above the peak of allocated bytes, and reserves at most %s when more is available",
 		units.SizeUp(c.Need), 100*(float64(c.Need)/float64(s.bound)-1), units.Size(c.PeakReserved))
 	if c == s.current {
-		return fmt.Sprintf("nothing beats the current settings by more than %.0f %% in both: with them %s", 100*near, text)
+		return fmt.Sprintf("no setting beats the current ones by more than %.0f %% in both: with them %s", 100*near, text)
 	}
 	if s.current.Need == 0 {
-		text += "; with the current settings it does not pass with any"
+		text += "; with the current settings no amount is enough"
 	} else {
 		text += fmt.Sprintf("; the current settings need %s and reserve %s", units.SizeUp(s.current.Need), units.Size(s.current.PeakReserved))
 	}
 	if least := s.leaders(1)[0]; c != least {
-		text += fmt.Sprintf("; the least that any setting needs is %s, with %s", units.SizeUp(least.Need), least.Settings)
+		text += fmt.Sprintf("; the smallest need of any setting is %s, with %s", units.SizeUp(least.Need), least.Settings)
 	}
 	return text
 }

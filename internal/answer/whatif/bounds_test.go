@@ -74,7 +74,7 @@ func TestDeviceThatWasFull(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	for _, n := range a.Notes {
-		if strings.HasPrefix(n, "replayed under its own settings") {
+		if strings.HasPrefix(n, "under its own settings the replay") {
 			t.Error(n)
 		}
 	}

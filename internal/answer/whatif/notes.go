@@ -28,15 +28,15 @@ func NewSelfCheck(p *replay.Program) SelfCheck {
 	if r.Identical {
 		return s
 	}
-	what := "the recording goes another way"
+	what := "the recording differs"
 	if r.First != nil {
 		what = r.First.What
 	}
 	if r.IdenticalEvents == r.Events {
-		s.Note += fmt.Sprintf(", but not the state at the end (%s): the model misses something that the events do not show, and peaks may be off", what)
+		s.Note += fmt.Sprintf(", but not the final state (%s): the events do not show everything that happened, so peaks may be off", what)
 		return s
 	}
-	s.Note += fmt.Sprintf("; at event %s they part (%s). The answers rest on a model that is checked only up to there: "+
+	s.Note += fmt.Sprintf("; at event %s they diverge (%s). The answers rest on a model that is verified only up to there: "+
 		"peaks and failures after it are estimates (ashlar verify shows the difference)", units.Count(int64(r.IdenticalEvents)), what)
 	return s
 }
@@ -46,20 +46,20 @@ func RestsOn(p *replay.Program) []string {
 	notes := append([]string{}, p.Check.Notes...)
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if p.Start.Kind == start.Rebuilt {
-		add("the replays begin with the %s that were reserved before the first event, as the recorded settings had laid them out: "+
-			"the settings tried here had no influence on them, so differences may be larger in a whole run", units.Size(p.Start.Reserved()))
+		add("the replays begin with the %s reserved before the first event, laid out by the recorded settings: "+
+			"the settings tried here could not change that, so differences may be larger in a whole run", units.Size(p.Start.Reserved()))
 	}
 	if p.Trace.Partial {
 		add("the file ends within the events: what comes after them is not replayed")
 	}
 	if p.Ignored > 0 {
-		add("%s events contradict the ones before them and are left out", units.Count(int64(p.Ignored)))
+		add("%s events contradict earlier ones and are left out", units.Count(int64(p.Ignored)))
 	}
 	if EndsInOOM(p.Trace) {
-		add("the recording ends where a request failed: to pass it means to get at least as far")
+		add("the recording ends at a failed request: what passes gets at least that far")
 	}
 	if p.Settings.PerProcessMemoryFraction < 1 {
-		add("the recording has per_process_memory_fraction:%v; the limit stands for it here", p.Settings.PerProcessMemoryFraction)
+		add("the recording has per_process_memory_fraction:%v; the limit replaces it here", p.Settings.PerProcessMemoryFraction)
 	}
 	return notes
 }
@@ -68,7 +68,7 @@ func RestsOn(p *replay.Program) []string {
 // on a device, with less than was reserved there.
 func ReleasedAtStart(p *replay.Program, released uint64) string {
 	reserved := p.Start.Reserved()
-	return fmt.Sprintf("where a limit or the device has less than the %s that were reserved before the first event, the %s of it that were cached are released first, "+
+	return fmt.Sprintf("where the limit or the device is smaller than the %s reserved before the first event, the %s of it that was cached is released first, "+
 		"and the replay begins with %s: peaks, driver calls and driver time count from there", units.Size(reserved), units.Size(released), units.Size(reserved-released))
 }
 
@@ -82,10 +82,10 @@ func (q *Question) notes(r *run.Checked, outcomes []*replay.Outcome) []string {
 		notes = append(notes, ReleasedAtStart(p, outcomes[i].StartReleased))
 	}
 	if slices.ContainsFunc(q.Settings, func(s Setting) bool { return s.Parsed.PerProcessMemoryFraction < 1 }) {
-		add("per_process_memory_fraction is taken of the device memory named here")
+		add("per_process_memory_fraction is a fraction of the device memory named here")
 	}
 	if q.collectsWithoutLimit(p) {
-		add("garbage_collection_threshold does nothing without a limit: PyTorch collects only if there is one")
+		add("garbage_collection_threshold has no effect without a limit")
 	}
 	if off := q.recordedIsOff(r, recorded); off != "" {
 		notes = append(notes, off)
@@ -114,13 +114,13 @@ func (q *Question) recordedIsOff(r *run.Checked, o *replay.Outcome) string {
 	want := r.Peaks.Reserved.Value
 	switch {
 	case o.Fails && !o.First.RecordedToo:
-		return fmt.Sprintf("replayed under its own settings the recording fails at event %s, where it did not: "+
-			"the limit or the device's memory is not what is assumed here", units.Count(int64(o.First.Event)))
+		return fmt.Sprintf("under its own settings the replay fails at event %s, where the recording did not: "+
+			"the limit or the device memory was not what is assumed here", units.Count(int64(o.First.Event)))
 	case !q.SkipOOM && o.Fails && !EndsInOOM(r.Trace):
 		return "" // the recording went on, the replay did not
 	case o.Reserved.Bytes != want:
-		return fmt.Sprintf("replayed under its own settings the recording reserves %s at its peak, recorded were %s: "+
-			"take differences of that size for none", units.Size(o.Reserved.Bytes), units.Size(want))
+		return fmt.Sprintf("under its own settings the replay reserves %s at its peak, the recording %s: "+
+			"ignore differences of that size", units.Size(o.Reserved.Bytes), units.Size(want))
 	}
 	return ""
 }

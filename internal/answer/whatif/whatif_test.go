@@ -105,7 +105,7 @@ func TestRecordedPeaksAreThoseOfStats(t *testing.T) {
 			if !a.SelfCheck.Complete || a.SelfCheck.Identical != a.SelfCheck.Events {
 				t.Errorf("%+v", a.SelfCheck)
 			}
-			if slices.ContainsFunc(a.Notes, func(n string) bool { return strings.HasPrefix(n, "replayed under its own settings") }) {
+			if slices.ContainsFunc(a.Notes, func(n string) bool { return strings.HasPrefix(n, "under its own settings the replay") }) {
 				t.Errorf("%q", a.Notes)
 			}
 		})
@@ -217,19 +217,19 @@ func TestSelfCheckAndNotes(t *testing.T) {
 		{name: "a whole recording", file: "snapshots/resnet_batches-tight-default.pickle.gz", check: "the model reproduces 23,693 of 23,693 recorded events"},
 		{
 			name: "one that ends in an OOM", file: "snapshots/leak_graph-tight-default.pickle.gz",
-			check: "the model reproduces 11,345 of 11,345 recorded events", notes: []string{"the recording ends where a request failed"},
+			check: "the model reproduces 11,345 of 11,345 recorded events", notes: []string{"the recording ends at a failed request"},
 		},
 		{
 			name: "mid-run", file: "variety/ring.pickle.gz", check: "the model reproduces 3,000 of 3,000",
-			notes: []string{"the ring of events overflowed", "the replays begin with the 17.39 GiB that were reserved"},
+			notes: []string{"the ring of events overflowed", "the replays begin with the 17.39 GiB reserved"},
 		},
 		{
 			name: "a model that fails", file: "variety/graphs.pickle.gz", change: func(t *trace.Trace) { t.Events.Size.Set(9, 7<<30) },
-			check: "the model reproduces 8 of 105 recorded events; at event 8 they part (",
+			check: "the model reproduces 8 of 105 recorded events; at event 8 they diverge (",
 		},
 		{
 			name: "an end that differs", file: "variety/graphs.pickle.gz", change: func(t *trace.Trace) { t.Segments[0].Blocks[0].RequestedSize++ },
-			check: "the model reproduces 105 of 105 recorded events, but not the state at the end (",
+			check: "the model reproduces 105 of 105 recorded events, but not the final state (",
 		},
 		{
 			name: "cut off", file: "variety/split.pickle.gz", change: func(t *trace.Trace) { t.Events.Cut(5000); t.Partial = true },
@@ -238,7 +238,7 @@ func TestSelfCheckAndNotes(t *testing.T) {
 		{
 			name: "collection without a limit", file: "variety/graphs.pickle.gz",
 			question: func(q *Question) { q.Settings = append(q.Settings, setting(t, "garbage_collection_threshold:0.5")) },
-			check:    "the model", notes: []string{"garbage_collection_threshold does nothing without a limit"},
+			check:    "the model", notes: []string{"garbage_collection_threshold has no effect without a limit"},
 		},
 		{
 			name: "a fraction", file: "variety/graphs.pickle.gz", change: func(t *trace.Trace) { t.Settings.Parsed.PerProcessMemoryFraction = 0.5 },
@@ -247,7 +247,7 @@ func TestSelfCheckAndNotes(t *testing.T) {
 		{
 			name: "a limit that cannot have been", file: "variety/graphs.pickle.gz",
 			question: func(q *Question) { n := uint64(10 << 20); q.Limit.Bound = Bound{&n, Recorded} },
-			check:    "the model", notes: []string{"replayed under its own settings the recording fails at event"},
+			check:    "the model", notes: []string{"under its own settings the replay fails at event"},
 		},
 		{
 			name: "no limit where there was one", file: "snapshots/resnet_batches-tight-default.pickle.gz",

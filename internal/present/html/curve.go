@@ -177,11 +177,11 @@ func (c *curves) lines(s *subject, p plot, columns []column) {
 	// What was served last is drawn last, on top.
 	add("reserved", "reserved: what PyTorch holds of the device", func(l *timeline.Level) uint64 { return l.Reserved })
 	if pending {
-		add("active", "live: allocated, and freed but waiting for another stream", func(l *timeline.Level) uint64 { return l.Active })
+		add("active", "active: allocated, or freed but waiting for another stream", func(l *timeline.Level) uint64 { return l.Active })
 	}
-	what := "allocated: live, in tensors"
+	what := "allocated"
 	if !s.lifetimes.Exact {
-		what = "allocated: live, as far as it was requested (block sizes are not known)"
+		what = "allocated, as requested (block sizes are not known)"
 	} else if rounded {
 		add("requested", "requested: what the program asked for", func(l *timeline.Level) uint64 { return l.Requested })
 	}
@@ -235,7 +235,7 @@ func (c *curves) failure(s *subject, p plot, need uint64) {
 		f.LabelX, f.Anchor = px(plotLeft), "start"
 	}
 	c.Failure = f
-	c.Legend = append(c.Legend, legendKey{"failure", fmt.Sprintf("the failed request, %s, on top of what was live: %s in all",
+	c.Legend = append(c.Legend, legendKey{"failure", fmt.Sprintf("the failed request, %s, on top of what was allocated: %s in all",
 		units.Size(s.request()), units.Size(need))})
 	for _, o := range s.peaks.OOMs[:min(len(s.peaks.OOMs), maxFailureLines)] {
 		if o.Index != s.moment.event {

@@ -94,7 +94,7 @@ func (p *page) numbers(s *subject, f *stats.Snapshot, d detail) {
 	if s.Explain != nil && s.Explain.Failure != nil {
 		v := &s.Explain.Evidence
 		add("Request that failed", "evidence.request_bytes", v.Request, "")
-		add("Live then", "evidence.live_bytes", v.Live, "in tensors")
+		add("Allocated then", "evidence.live_bytes", v.Live, "")
 		if v.LargestFree != nil && v.Free != nil {
 			add("Largest free block", "evidence.largest_free_bytes", v.LargestFree, "of "+units.Size(*v.Free)+" reserved and free")
 		}

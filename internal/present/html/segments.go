@@ -302,7 +302,7 @@ func (w *mapDrawing) fills() {
 	}
 	w.out.Legend = append(w.out.Legend, legendKey{"free", "free"})
 	if w.out.Pinned != "" {
-		w.out.Legend = append(w.out.Legend, legendKey{"pinned", "pins free memory: a live block keeps the segment from release"})
+		w.out.Legend = append(w.out.Legend, legendKey{"pinned", "pins free memory: an allocated block keeps the segment from release"})
 	}
 }
 
@@ -345,7 +345,7 @@ func (w *mapDrawing) describe(m *timeline.Map) {
 	add("segments.largest_free_bytes", m.LargestFree, "the largest free block")
 	w.out.Desc = fmt.Sprintf("%s with %s reserved, %s free, the largest free block %s.",
 		text.Plural(len(m.Segments), "segment", "segments"), units.Size(level.Reserved), units.Size(m.Free), units.Size(m.LargestFree))
-	w.out.Caption = "Every box is a segment, the largest first, all to one scale. Where blocks are smaller than a column, its height shows how much of it is live."
+	w.out.Caption = "Every box is a segment, the largest first, all to one scale. Where blocks are smaller than a column, its height shows how much of it is allocated."
 	if !w.subject.lifetimes.Exact {
 		w.out.Caption += " Blocks are drawn as large as they were requested."
 	}

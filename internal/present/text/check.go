@@ -39,7 +39,7 @@ func Check(w io.Writer, name, reason string, r *check.Report, style Style) error
 	case r.Passed:
 		p.printf("all %s hold\n", rules)
 	case open > 0:
-		p.printf("%s of %s failed, %s cannot be told from the file\n", countText(failed), rules, countText(open))
+		p.printf("%s of %s failed, %s unknown from the file\n", countText(failed), rules, countText(open))
 	default:
 		p.printf("%s of %s failed\n", countText(failed), rules)
 	}

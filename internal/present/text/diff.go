@@ -166,7 +166,7 @@ func (p *page) diffMemory(d *diff.Diff) {
 		p.line("  %-14s %11s %11s %12s  %s", name, percentText(a), percentText(b), change, meaning)
 	}
 	a, b := &d.A.Fragmentation, &d.B.Fragmentation
-	fraction("cached", a.ReservedUnallocated, b.ReservedUnallocated, "held, in no tensor")
+	fraction("cached", a.ReservedUnallocated, b.ReservedUnallocated, "reserved, not allocated")
 	fraction("inactive split", a.InactiveSplit, b.InactiveSplit, "free, but pinned")
 	fraction("external", a.External, b.External, "free, but in pieces")
 }
@@ -190,7 +190,7 @@ func (p *page) diffSums(d *diff.Diff) {
 		}
 	}
 	if len(parts) == 0 {
-		parts = append(parts, "there are no active blocks on either side")
+		parts = append(parts, "no active blocks on either side")
 	}
 	p.wrapped("  ", strings.Join(parts, ", "))
 	p.moved(d)

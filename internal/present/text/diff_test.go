@@ -193,7 +193,7 @@ func TestManyRanks(t *testing.T) {
 	short, full := ranksText(t, rs, false), ranksText(t, rs, true)
 	for _, want := range []string{
 		"300 ranks ", "\nrank7 ", "\nrank77 ", " more: --full lists them\nmedian ", "\n  rank7.pickle: peak reserved +",
-		"OOMs +1", "and 26 more: --full lists them", "the ranks part at the first call:", "and 297 more ways",
+		"OOMs +1", "and 26 more: --full lists them", "the ranks diverge at the first call:", "and 297 more ways",
 		"by call stack: ashlar diff dir/rank0.pickle dir/rank7.pickle",
 	} {
 		if !strings.Contains(short, want) {
@@ -212,13 +212,13 @@ func TestManyRanks(t *testing.T) {
 
 func TestRanksThatAreAlike(t *testing.T) {
 	text := ranksText(t, ranksOf(t, 3, func(int, *diff.Rank, *trace.Trace) {}), false)
-	for _, want := range []string{"none is odd (further from the median than 1 % and than 3 standard", "the same in all ranks as far as each goes, up to 58 calls"} {
+	for _, want := range []string{"none: no figure is more than 1 % and 3 standard", "the same in all ranks, as far as each goes: up to 58 calls"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	text = ranksText(t, ranksOf(t, 2, func(int, *diff.Rank, *trace.Trace) {}), false)
-	if !strings.Contains(text, "of two ranks neither can be called odd") {
+	if !strings.Contains(text, "with two ranks neither is odd") {
 		t.Errorf("%s", text)
 	}
 }

@@ -51,7 +51,7 @@ func (p *page) dump(d *stats.Dump) {
 	}
 	p.wrapped("  ", about)
 	if !d.Exact {
-		p.wrapped("  ", "the table rounds its numbers down, so those below are not exact")
+		p.wrapped("  ", "the table rounds its numbers down, so the ones below are not exact")
 	}
 	p.printf("\n")
 	p.printf("%s", MemorySummary(d.Values, device, false))
@@ -61,11 +61,11 @@ func (p *page) dump(d *stats.Dump) {
 	row := func(s *stats.Share, name, meaning string) {
 		p.printf("  %14s  %-15s %s\n", shareText(s), name, meaning)
 	}
-	row(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: in no tensor")
-	row(f.AtPeaks, "of the peaks", "the same; the peaks need not be of one moment")
+	row(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: not allocated")
+	row(f.AtPeaks, "of the peaks", "the same of the peaks, which need not coincide")
 	row(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by neighbours")
 	row(f.Internal, "internal", "(active - requested) / active: rounding")
-	p.wrapped("  ", "External fragmentation is not in these numbers: it takes a snapshot.")
+	p.wrapped("  ", "External fragmentation is not in these numbers: only a snapshot shows it.")
 	p.dumpCounters(d)
 	p.dumpMissing(d)
 }
@@ -74,8 +74,8 @@ func (p *page) dump(d *stats.Dump) {
 func (p *page) dumpCounters(d *stats.Dump) {
 	var said []string
 	for _, c := range []struct{ key, name string }{
-		{"num_device_alloc", "memory got from the driver"},
-		{"num_device_free", "given back"},
+		{"num_device_alloc", "driver allocations"},
+		{"num_device_free", "driver frees"},
 		{"num_sync_all_streams", "waited for all streams"},
 	} {
 		if v, ok := d.Values[c.key]; ok {

@@ -54,7 +54,7 @@ func (e *Events) Begin() {
 		pool = fmt.Sprintf(" %-*s", poolWidth, "pool")
 	}
 	fmt.Fprintf(e.out, "%*s %*s  %-*s %*s  %-*s %-*s%s %*s %*s  where\n", e.index, "event", timeWidth, "ms", actionWidth, "action",
-		sizeWidth, "size", addrWidth, "address", e.stream, "stream", pool, sizeWidth, "reserved", sizeWidth, "live")
+		sizeWidth, "size", addrWidth, "address", e.stream, "stream", pool, sizeWidth, "reserved", sizeWidth, "requested")
 }
 
 // Event writes the event at a cursor.

@@ -134,13 +134,13 @@ func (e *explanation) more(n, most int, one, many string) int {
 var verdictNames = map[string]string{
 	explain.Capacity:      "too little memory",
 	explain.External:      "others hold memory that was needed",
-	explain.Pools:         "private pools keep free memory back",
+	explain.Pools:         "private pools hold the free memory",
 	explain.Pending:       "freed memory waits for another stream",
 	explain.Streams:       "free memory belongs to another stream",
 	explain.Setting:       "a setting keeps free memory from the request",
 	explain.Fragmentation: "enough memory, but not in one piece",
 	explain.None:          "nothing failed",
-	explain.Unknown:       "what is given does not tell why",
+	explain.Unknown:       "the input does not show why",
 }
 
 // verdictLine is the verdict, and what it means.
@@ -151,7 +151,7 @@ func verdictLine(r *explain.Report) (verdict, means string) {
 	}
 	name := verdictNames[r.Verdict]
 	if r.Verdict == explain.None && r.Confidence == explain.Open {
-		name = "no failed request is known of"
+		name = "no failed request is known"
 	}
 	return fmt.Sprintf("Verdict: %s (%s)%s", r.Verdict, r.Confidence, under), ": " + name
 }

@@ -15,7 +15,7 @@ func (e *explanation) pinners() {
 	if len(list) == 0 {
 		return
 	}
-	e.title("Who pins the free memory", ": live tensors in its segments, most freed per byte moved first")
+	e.title("What pins the free memory", ": tensors in its segments; most memory freed per byte moved first")
 	for _, s := range list[:e.more(len(list), e.shown.pinned, "segment", "segments")] {
 		e.wrapped("  ", PinnedText(&s))
 		e.blocks(s.Blocks, e.shown.stacks)
@@ -120,7 +120,7 @@ func (e *explanation) fixes() {
 	}
 	order := ""
 	if slices.ContainsFunc(list, func(f explain.Fix) bool { return f.Kind == explain.FixSetting }) {
-		order = "; settings in the order of the memory they need"
+		order = "; settings by the memory they need"
 	}
 	e.title("What would have helped", order)
 	settings, n, left, proved := 0, 0, 0, ""
@@ -151,7 +151,7 @@ func (e *explanation) fixes() {
 func settingText(f *explain.Fix, same bool) string {
 	said := Clean(f.Detail)
 	if same {
-		said = "likewise"
+		said = "same"
 	}
 	if f.SmallestLimit != nil {
 		said += "; needs a limit of " + units.SizeUp(*f.SmallestLimit)

@@ -87,7 +87,7 @@ func TestExplainFits(t *testing.T) {
 	}
 	order := []string{
 		"file.pickle\n  device 0; 9 events\n", "\nVerdict: fragmentation (open), under a per-process limit: ", "\nThe sum at event 8, 1.500 s, step 3\n", "\n  +    1.00 GiB  request",
-		"the limit, inferred: 6.00 GiB to 7.00 GiB", "at most not reserved yet, if the limit", "requested at layer_with", "\nWhat else it could be\n", "\nWho pins", "15.00 MiB free in a segment of 20.00 MiB, pinned by 5.00 MiB in 15 blocks",
+		"the limit, inferred: 6.00 GiB to 7.00 GiB", "not reserved yet, if the limit", "requested at layer_with", "\nWhat else it could be\n", "\nWhat pins", "15.00 MiB free in a segment of 20.00 MiB, pinned by 5.00 MiB in 15 blocks",
 		"\nWho holds", "optimizer state 1.00 MiB (likely)", "\nAlso found\n  - leak (likely): ", "\nWhat would have helped", "\n  1. export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:0\n     the request is served; needs a limit of 6.00 GiB, ~12 ms in the driver\n",
 		". a higher limit: ", "\nHow far to trust it: the model reproduces 9 of 9", "Not shown: ", "--full shows all.\n",
 	}
@@ -139,7 +139,7 @@ func TestExplainBounds(t *testing.T) {
 	r.Fixes[0].SmallestLimit = ptr(uint64(6<<30 + 1))
 	text := strings.Join(strings.Fields(explained(t, r, ExplainOptions{})), " ")
 	for _, want := range []string{
-		"1.00 GiB at most not reserved yet, if the limit was at the upper end of its range: just too little for a new segment of 1.00 GiB",
+		"1.00 GiB not reserved yet, if the limit was at the upper end of its range: just too little for a new segment of 1.00 GiB",
 		"needs a limit of 6.01 GiB",
 	} {
 		if !strings.Contains(text, want) {
@@ -202,7 +202,7 @@ func TestExplainKinds(t *testing.T) {
 		Alternatives: []explain.Alternative{{Verdict: explain.External, When: "if others hold it"}}, Record: []string{"import ashlar"},
 	}
 	text := explained(t, r, ExplainOptions{})
-	want := "file.pickle\n  device 0; 9 events\n\nVerdict: unknown (open): what is given does not tell why\n  It failed.\n\n" +
+	want := "file.pickle\n  device 0; 9 events\n\nVerdict: unknown (open): the input does not show why\n  It failed.\n\n" +
 		"The numbers\n  - 1.00 GiB a + 1.00 GiB b = 2.00 GiB c\n\nWhat it could be\n  - outside, if others hold it\n\n" +
 		"To know more next time, record a snapshot and explain that\n    import ashlar\n"
 	if text != want {
@@ -212,13 +212,13 @@ func TestExplainKinds(t *testing.T) {
 		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, FragmentationPeak: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
 	}}
 	text = explained(t, r, ExplainOptions{})
-	for _, want := range []string{"Verdict: none (certain): nothing failed\n", "1.00 GiB  allocated at most", "2.00 GiB  reserved at most", "50.0 %  of it", "3.00 GiB  left under the limit", "1,234  flushes", "-5.00 MiB  live at the end"} {
+	for _, want := range []string{"Verdict: none (certain): nothing failed\n", "1.00 GiB  peak allocated", "2.00 GiB  peak reserved", "50.0 %  of it", "3.00 GiB  left under the limit", "1,234  retries", "-5.00 MiB  change of allocated"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	r.Confidence = explain.Open
-	if text := explained(t, r, ExplainOptions{}); !strings.Contains(text, "none (open): no failed request is known of\n") {
+	if text := explained(t, r, ExplainOptions{}); !strings.Contains(text, "none (open): no failed request is known\n") {
 		t.Error(text)
 	}
 	for _, v := range []string{

@@ -85,7 +85,7 @@ func (p *page) file(name string, f *stats.Snapshot) {
 func replayText(r *stats.Replay) string {
 	switch all := countText(r.Events); {
 	case r.Identical && !r.SegmentsIdentical:
-		return "all " + all + " events identical; the file ends within them, so peaks are at least those up to there"
+		return "all " + all + " events identical; the file ends within them, so later peaks may be higher"
 	case r.Identical && r.Start == start.Rebuilt:
 		return "all " + all + " events identical, so sizes of blocks and peaks since the first event are exact"
 	case r.Identical:
@@ -320,7 +320,7 @@ func (p *page) ooms(f *stats.Snapshot) {
 			break
 		}
 		p.wrapped("  ", momentText(&o.Moment, f)+":")
-		said := fmt.Sprintf("asked for %s; reserved %s", units.Size(o.RequestBytes), units.Size(o.ReservedBytes))
+		said := fmt.Sprintf("a request for %s; reserved %s", units.Size(o.RequestBytes), units.Size(o.ReservedBytes))
 		if o.AllocatedBytes != nil {
 			said += ", allocated " + units.Size(*o.AllocatedBytes)
 		} else {

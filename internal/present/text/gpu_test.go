@@ -36,8 +36,8 @@ const gpuText = `driver 580.159.03, CUDA 13.0, 2 GPUs
   memory                total         free         used
     NVML           140.40 GiB    13.00 GiB   127.40 GiB  as nvidia-smi does
   utilisation    a kernel ran 97 % of the time, memory was busy 42 %
-  context        not measured: the device is in use, and a context takes memory;
-                               --context always makes one anyhow
+  context        not measured: the device is in use, and a context takes memory
+                               (--context always makes one)
   processes               pid         used
                          4711   126.00 GiB  python3
                       1234567   512.00 MiB  not visible here
@@ -62,7 +62,7 @@ func TestGPU(t *testing.T) {
 				Card:           busy,
 				NVML:           &gpu.Memory{TotalBytes: 150754820096, FreeBytes: 13 << 30, UsedBytes: 136796176384},
 				GPUUtilisation: ptr(0.97), MemoryUtilisation: ptr(0.42),
-				ContextNotMeasured: ptr("the device is in use, and a context takes memory; --context always makes one anyhow"),
+				ContextNotMeasured: ptr("the device is in use, and a context takes memory (--context always makes one)"),
 				Processes: []gpu.Process{
 					{PID: 4711, Name: ptr("python3"), UsedBytes: ptr[uint64](126 << 30)},
 					{PID: 1234567, UsedBytes: ptr[uint64](512 << 20)},

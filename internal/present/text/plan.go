@@ -60,15 +60,15 @@ func fitsText(room plan.Capacity, a *plan.Answer) string {
 	case *a.Fits && spare >= 0:
 		said := fmt.Sprintf("FITS into %s, with %s to spare: the run needs at least %s.", into, units.Size(uint64(spare)), need)
 		if a.Tight {
-			said += fmt.Sprintf(" That is less than the %s by which the plan may be too low: it may not fit.", units.Size(a.Range.ReservedHigh-a.PeakReserved))
+			said += fmt.Sprintf(" But the plan may be up to %s too low: it may not fit.", units.Size(a.Range.ReservedHigh-a.PeakReserved))
 		}
 		return said
 	case *a.Fits: // a lower limit than the one that was found passes too
 		return fmt.Sprintf("FITS into %s.", into)
 	case spare < 0:
-		return fmt.Sprintf("DOES NOT FIT into %s: %s are missing, the run needs at least %s.", into, units.Size(uint64(-spare)), need)
+		return fmt.Sprintf("DOES NOT FIT into %s: %s is missing; the run needs at least %s.", into, units.Size(uint64(-spare)), need)
 	}
-	return fmt.Sprintf("DOES NOT FIT into %s, although %s would do: freeing at another moment turns out better there.", into, need)
+	return fmt.Sprintf("DOES NOT FIT into %s, although %s would do: a lower limit releases the cache at other moments, and that happens to help.", into, need)
 }
 
 // roomText says what there is.
@@ -77,9 +77,9 @@ func roomText(room plan.Capacity, a *plan.Answer) string {
 	if c := room.Card; c != nil {
 		total := units.Size(c.TotalBytes)
 		if a.TotalEstimated {
-			total += " (an estimate)"
+			total += " estimated"
 		}
-		said = fmt.Sprintf("%s, of whose %s %s are left for the allocator", c.Title, total, units.Size(c.TotalBytes-min(c.TotalBytes, a.Context+a.Collectives)))
+		said = fmt.Sprintf("%s (%s, %s of it for the allocator)", c.Title, total, units.Size(c.TotalBytes-min(c.TotalBytes, a.Context+a.Collectives)))
 	}
 	if room.Limit > 0 {
 		if said != "" {
@@ -92,17 +92,21 @@ func roomText(room plan.Capacity, a *plan.Answer) string {
 
 // failedText says where a run ends that does not fit.
 func failedText(f *plan.Failure) string {
-	said := fmt.Sprintf("It ends at a request for %s", units.Size(f.Bytes))
+	said := fmt.Sprintf("It fails on a %s request", units.Size(f.Bytes))
+	var by []string
 	if f.Op != "" {
-		said += " by " + f.Op
+		by = append(by, "op `"+f.Op+"`")
 	}
 	if f.Module != "" {
-		said += " of " + f.Module
+		by = append(by, f.Module)
+	}
+	if len(by) > 0 {
+		said += " (" + strings.Join(by, ", ") + ")"
 	}
 	if f.Phase != "" {
-		said += ", in " + stepText(f.Phase, f.Step)
+		said += " in the " + stepText(f.Phase, f.Step)
 	}
-	return said + fmt.Sprintf("; then %s are allocated and %s reserved.", units.Size(f.Allocated), units.Size(f.Reserved))
+	return said + fmt.Sprintf(", with %s allocated and %s reserved.", units.Size(f.Allocated), units.Size(f.Reserved))
 }
 
 // stepText names a phase.
@@ -125,9 +129,9 @@ func (p *page) planPeaks(a *plan.Answer) {
 	p.line(row, "allocated", units.Size(a.PeakAllocated), between(r.Low, r.High))
 	p.line(row, "reserved", units.Size(a.PeakReserved), between(r.ReservedLow, r.ReservedHigh))
 	p.line(row, "device", units.Size(a.PeakDevice), between(r.DeviceLow, r.DeviceHigh)+"; "+externalText(a))
-	p.line("  %-10s %12s   %s", "binds in", stepText(a.BindingPhase, a.BindingStep), "")
+	p.line("  %-10s %12s   %s", "peak is in", stepText(a.BindingPhase, a.BindingStep), "")
 	if l := a.Limited; l != nil && (l.Retries > 0 || l.PeakReserved < a.PeakReserved) {
-		p.wrapped("  in this room: ", limitedText(l)+". The peaks above are of a run without a limit")
+		p.wrapped("  under the limit: ", limitedText(l)+". The peaks above are those of a run without a limit")
 	}
 	for _, x := range r.Reasons {
 		if said := reasonText(x); said != "" {
@@ -135,7 +139,7 @@ func (p *page) planPeaks(a *plan.Answer) {
 		}
 	}
 	if !a.Measured {
-		p.wrapped("  note: ", "runs of this kind were not measured against the plan")
+		p.wrapped("  note: ", "no plan of this kind was compared with a measured run")
 	}
 }
 
@@ -144,9 +148,9 @@ func limitedText(l *plan.Limited) string {
 	said := fmt.Sprintf("%s reserved, %s of the device", units.Size(l.PeakReserved), units.Size(l.PeakDevice))
 	switch {
 	case l.Retries == 1:
-		said += "; cached memory is given back once on the way, which takes time"
+		said += "; the cache is released once on the way, which takes time"
 	case l.Retries > 1:
-		said += fmt.Sprintf("; cached memory is given back %s times on the way, which takes time", units.Count(l.Retries))
+		said += fmt.Sprintf("; the cache is released %s times on the way, which takes time", units.Count(l.Retries))
 	}
 	return said
 }
@@ -231,7 +235,7 @@ func (p *page) planLevers(a *plan.Answer) {
 			if *l.Fits {
 				said += "; then it fits"
 			} else {
-				said += "; alone not enough"
+				said += "; not enough alone"
 			}
 		}
 		if name := "  " + l.Name + ": "; len(name) <= longLever {
@@ -242,7 +246,7 @@ func (p *page) planLevers(a *plan.Answer) {
 		p.printf("      %s\n", l.Flags)
 	}
 	p.printf("\n")
-	p.wrapped("", "Each was planned: its saving is what the peak falls by, of allocated memory unless it says otherwise.")
+	p.wrapped("", "Each was planned; its saving is how far the peak falls: of allocated memory, unless it says otherwise.")
 }
 
 // list writes a list of sentences under a heading.

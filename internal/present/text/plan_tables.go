@@ -66,7 +66,7 @@ func PlanSweep(w io.Writer, head PlanHead, axes []plan.Axis, cells []plan.Cell, 
 	}
 	retries := false
 	const row = "%s  %12s %12s %12s  %-10s %s"
-	p.line(row, names, "allocated", "reserved", "device", "binds in", "fits")
+	p.line(row, names, "allocated", "reserved", "device", "peak is in", "fits")
 	for _, c := range cells {
 		values := ""
 		for i, v := range c.Values {
@@ -90,7 +90,7 @@ func PlanSweep(w io.Writer, head PlanHead, axes []plan.Axis, cells []plan.Cell, 
 	}
 	if retries {
 		p.printf("\n")
-		p.wrapped("", "The peaks are those of runs without a limit. * cached memory is given back on the way, which takes time.")
+		p.wrapped("", "The peaks are those of runs without a limit. * the cache is released on the way, which takes time.")
 	}
 	return p.err
 }
@@ -103,7 +103,7 @@ func PlanRecompute(w io.Writer, b *plan.BestRecompute, style Style) error {
 	said := fmt.Sprintf("best: %s", best.Text())
 	switch {
 	case !best.Fits:
-		said = "No choice of layers fits. The one that takes least: " + best.Text()
+		said = "No choice of layers fits. The smallest: " + best.Text()
 	case len(best.Layers) == 0:
 		said = "It fits without recomputing anything"
 	}
@@ -125,7 +125,7 @@ func PlanRecompute(w io.Writer, b *plan.BestRecompute, style Style) error {
 		}
 		p.line(row, name, fmt.Sprint(len(r.Layers)), compute, units.Size(r.PeakAllocated), units.Size(r.PeakReserved), fits)
 	}
-	p.wrapped("  ", "compute: matrix products that are repeated, as a part of a step's; * none of them, only what lies between them; reserved: without a limit, under one less is cached")
+	p.wrapped("  ", "compute: repeated matrix products, relative to a step's; * none of them, only the ops between them; reserved: without a limit (under one, less is cached)")
 	p.printf("  %s\n", best.Flags)
 	return p.err
 }
@@ -137,7 +137,7 @@ const maxTerms = 12
 func PlanAgainst(w io.Writer, name string, a *plan.Against, style Style) error {
 	p := &page{w: w, style: style}
 	p.heading("Against "+Clean(name), "")
-	p.wrapped("  ", fmt.Sprintf("allocations of %s or more, from %s to %s: %.2f %% of the recorded bytes are planned, in their order; %s recorded are missing in the plan, %s planned were not recorded",
+	p.wrapped("  ", fmt.Sprintf("allocations of %s or more, from %s to %s: %.2f %% of the recorded bytes are planned, in the same order; %s was recorded but not planned, %s planned but not recorded",
 		units.Size(a.Least), a.From, a.To, 100*a.Covered, units.Size(a.Missing), units.Size(a.Extra)))
 	if said := partsText(a.Parts); said != "" {
 		p.wrapped("  ", said)
@@ -159,7 +159,7 @@ func PlanAgainst(w io.Writer, name string, a *plan.Against, style Style) error {
 		p.printf("\n")
 		p.chart(chart{
 			a: a.Curve.Planned, b: a.Curve.Measured, both: '#', onlyA: '+', onlyB: 'o', phases: a.Curve.Phases,
-			legend: "live bytes: # both   + only planned   o only measured",
+			legend: "requested bytes: # both   + only planned   o only measured",
 		})
 	}
 	p.againstTerms(a)

@@ -57,7 +57,7 @@ func (p *rankPage) table(n int) {
 		used = "requested"
 	}
 	p.heading(fmt.Sprintf("%-*s", rankName, plural(len(p.Ranks.Ranks), "rank", "ranks")),
-		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "cached", "OOMs", "events", "parts at"))
+		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "cached", "OOMs", "events", "diverges"))
 	rows := p.rows(n)
 	for _, i := range rows {
 		r := p.Ranks.Ranks[i]
@@ -76,8 +76,8 @@ func (p *rankPage) table(n int) {
 		p.printf("and %s more: --full lists them\n", countText(more))
 	}
 	p.medians()
-	p.wrapped("  ", used+" and reserved at their peaks; cached is held in no tensor where reserved is highest;"+
-		" parts at is the first event with another call than the majority's")
+	p.wrapped("  ", used+" and reserved are peaks; cached is what is not allocated at the peak of reserved;"+
+		" diverges is the first event with another call than the majority's")
 }
 
 // rows chooses the n ranks that are listed: those that stand out, and the first
@@ -166,15 +166,15 @@ var measureNames = map[string]string{
 }
 
 func (p *rankPage) odd() {
-	rule := fmt.Sprintf("further from the median than %.0f %% and than %d standard deviations, estimated from the median deviation",
+	rule := fmt.Sprintf("more than %.0f %% and %d standard deviations off the median (deviations estimated by the median one)",
 		100*diff.OddShare, diff.OddDeviations)
 	p.heading("Odd", ": "+"which rank is unlike the others")
 	switch {
 	case len(p.Ranks.Ranks) == 2:
-		p.wrapped("  ", "of two ranks neither can be called odd; ashlar diff A B compares them by call stack")
+		p.wrapped("  ", "with two ranks neither is odd; ashlar diff A B compares them by call stack")
 		return
 	case len(p.Odd) == 0:
-		p.wrapped("  ", "none is odd ("+rule+")")
+		p.wrapped("  ", "none: no figure is "+rule)
 		return
 	}
 	said := map[int]int{}
@@ -193,7 +193,7 @@ func (p *rankPage) odd() {
 		}
 		p.wrapped("  ", p.Ranks.Ranks[rank].Name+": "+strings.Join(text[rank], ", "))
 	}
-	p.wrapped("  ", "odd is what is "+rule)
+	p.wrapped("  ", "odd: "+rule)
 	p.compareWith(order[0])
 }
 
@@ -225,11 +225,11 @@ func (p *rankPage) divergence() {
 	case !p.Compared:
 		p.wrapped("  ", "not compared: fewer than two ranks have events")
 	case d == nil:
-		p.wrapped("  ", fmt.Sprintf("the same in all ranks as far as each goes, up to %s", plural(p.Common, "call", "calls")))
+		p.wrapped("  ", fmt.Sprintf("the same in all ranks, as far as each goes: up to %s", plural(p.Common, "call", "calls")))
 	default:
-		lead := "the ranks part at the first call:"
+		lead := "the ranks diverge at the first call:"
 		if d.Common > 0 {
-			lead = fmt.Sprintf("the first %s are the same in all ranks, then they part:", plural(d.Common, "call", "calls"))
+			lead = fmt.Sprintf("the first %s are the same in all ranks, then they diverge:", plural(d.Common, "call", "calls"))
 		}
 		p.wrapped("  ", lead)
 		for i, b := range d.Branches {

@@ -31,10 +31,10 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 		p.printf("\n  %s\n", a.Recommended.Export)
 	}
 
-	p.heading("Recorded, recommended, and what no other setting beats in all three figures", "")
+	p.heading("Recorded, recommended, and settings that no other beats in all three figures", "")
 	const row = "  %12s %12s %11s %10s"
 	p.line(row, "memory", "above peak", "peak", "driver")
-	p.line(row, "needed", "of live", "reserved", "time")
+	p.line(row, "needed", "allocated", "reserved", "time")
 	shown := map[string]bool{}
 	for _, c := range append([]*tune.Choice{a.Current, a.Recommended}, a.Front...) {
 		if shown[c.Settings] {
@@ -44,10 +44,10 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 		p.choice(row, c, a)
 	}
 	p.printf("\n")
-	p.wrapped("", "Memory needed is the lowest limit on reserved memory under which the whole recording passes and that it does not exceed, "+
-		"bisected in steps of "+units.Whole(alloc.SegmentUnit)+"; the peak of live bytes is "+units.Size(a.LowerBound)+", and nothing can do with less. Peak reserved and driver time are those of a run without "+
+	p.wrapped("", "Memory needed is the lowest limit on reserved memory under which the whole recording passes, "+
+		"bisected in steps of "+units.Whole(alloc.SegmentUnit)+"; the peak of allocated bytes is "+units.Size(a.LowerBound)+", so nothing needs less. Peak reserved and driver time are those of a run without "+
 		"a limit; driver time estimates what the calls cost on an H200, without waiting for the device. Every line was replayed through "+
-		"PyTorch's allocator rules: it holds as far as the program makes the same calls.")
+		"PyTorch's allocator rules; it holds as long as the program makes the same calls.")
 	return p.err
 }
 
@@ -59,7 +59,7 @@ func searchText(a *tune.Answer) string {
 	case !a.Finished:
 		return said + ", as many as the budget allowed; --budget gives the search more time"
 	}
-	return said + "; the search came to its end"
+	return said + "; the search is complete"
 }
 
 // underLimit says what the recommendation does under the limit.
@@ -72,14 +72,14 @@ func (p *page) underLimit(a *tune.Answer) {
 	verdictOf := func(r *whatif.Result) string {
 		switch {
 		case r.Fails && r.First.AtStart:
-			return "fail at the beginning"
+			return "fail at the start"
 		case r.Fails:
 			return "fail at event " + countText(*r.First.Event)
 		}
 		return "pass"
 	}
 	said := fmt.Sprintf("Under the limit of %s the recommended settings %s, with a peak of %s reserved and %s",
-		limit, verdictOf(r), units.Size(r.PeakReserved), plural(int(r.Retries), "flush of the cache", "flushes of the cache"))
+		limit, verdictOf(r), units.Size(r.PeakReserved), plural(int(r.Retries), "release of the cache", "releases of the cache"))
 	if !a.Recommended.Recorded && now != nil {
 		said += "; the recorded ones " + verdictOf(now)
 	}

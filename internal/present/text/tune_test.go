@@ -23,7 +23,7 @@ func TestTuneNotMonotone(t *testing.T) {
 		}
 		return b.String()
 	}
-	if got := text(16 << 30); !strings.Contains(got, "They pass under 16.00 GiB: under a lower limit") {
+	if got := text(16 << 30); !strings.Contains(got, "They pass under 16.00 GiB: a lower limit") {
 		t.Error(got)
 	}
 	if got := text(18 << 30); strings.Contains(got, "They pass") {

@@ -115,7 +115,7 @@ func verdict(r *whatif.Result, onOOM string) string {
 	case !r.Fails:
 		return "passes"
 	case r.First.AtStart:
-		return "fails at the beginning"
+		return "fails at the start"
 	case onOOM == whatif.OnOOMSkip && r.OOMs > 1:
 		return units.Count(r.OOMs) + " left out, first at " + countText(*r.First.Event)
 	case onOOM == whatif.OnOOMSkip:
@@ -183,9 +183,9 @@ func (p *page) failures(results []*whatif.Result, onOOM string) {
 func failureText(r *whatif.Result, onOOM string) string {
 	f := r.First
 	if f.AtStart {
-		return fmt.Sprintf("%s are reserved before the first event, after all that is cached was released: more than there is", units.Size(f.Reserved))
+		return fmt.Sprintf("%s is reserved before the first event even after the cache is released: more than is available", units.Size(f.Reserved))
 	}
-	said := fmt.Sprintf("event %s: asked for %s", whenText(f), units.Size(f.Size))
+	said := fmt.Sprintf("event %s: a request for %s", whenText(f), units.Size(f.Size))
 	if units.Size(f.Segment) != units.Size(f.Size) {
 		said += fmt.Sprintf(", for which the driver was asked for %s", units.Size(f.Segment))
 	}
@@ -199,12 +199,12 @@ func failureText(r *whatif.Result, onOOM string) string {
 		said += fmt.Sprintf("; the device has %s left", units.Size(*f.DeviceFree))
 	}
 	if f.RecordedToo {
-		said += "; it failed in the recording too"
+		said += "; it also failed in the recording"
 	}
 	if len(f.Stack) > 0 {
 		said += "\nat " + siteText(f.Site, whatIfWidth-5)
 	} else {
-		said += "\nthe file has no call stack for it"
+		said += "\nno call stack in the file"
 	}
 	if f.Caught != nil {
 		said += "\nthis failure may be caught, by " + f.Caught.By
@@ -218,9 +218,9 @@ func failureText(r *whatif.Result, onOOM string) string {
 // askOn says how to ask about what follows a failure that is caught.
 func askOn(c *whatif.Caught) string {
 	if c.Restarts {
-		return "the program would begin again with less, which these calls cannot show"
+		return "the program would start again with less, which these calls cannot show"
 	}
-	return "--on-oom skip leaves such requests out and goes on"
+	return "--on-oom skip leaves such requests out and continues"
 }
 
 // whatIfLegend says what the numbers are and how far they go.

@@ -58,7 +58,7 @@ func TestWhatIfFitsOn100Columns(t *testing.T) {
 					t.Errorf("%s: %d wide: %q", file, width(line), line)
 				}
 			}
-			for _, part := range []string{"the model reproduces", "limit: ", "device memory: ", "recorded: PyTorch's defaults\n", "\nmax_split_size_mb:64\n", "never:asked", "Every line is a replay"} {
+			for _, part := range []string{"the model reproduces", "limit: ", "device memory: ", "recorded: PyTorch's defaults\n", "\nmax_split_size_mb:64\n", "never:asked", "Every line replays"} {
 				if !strings.Contains(text, part) {
 					t.Errorf("%s: no %q in\n%s", file, part, text)
 				}
@@ -71,8 +71,8 @@ func TestWhatIfWords(t *testing.T) {
 	const unet = "../../../testdata/snapshots/unet_multires-tight-default.pickle.gz"
 	die := whatIfText(t, unet, nil, "", "expandable_segments:True")
 	for _, part := range []string{
-		"fails at 7,052, step 12 ", "What fails first\nrecorded: PyTorch's defaults\nPyTorch's defaults\n  event 7,052, step 12: asked for 1.54 GiB; reserved",
-		"failed in\n  the recording too\n  at conv.py:548 _conv_forward < train.py:115 forward\n  this failure may be caught, by a convolution", "--on-oom skip leaves",
+		"fails at 7,052, step 12 ", "What fails first\nrecorded: PyTorch's defaults\nPyTorch's defaults\n  event 7,052, step 12: a request for 1.54 GiB; reserved",
+		"it also failed\n  in the recording\n  at conv.py:548 _conv_forward < train.py:115 forward\n  this failure may be caught, by a convolution", "--on-oom skip leaves",
 		"  passes                           9.77 GiB            -    9.66 GiB", "Numbers of a run that fails", "The real limit may be lower",
 	} {
 		if !strings.Contains(die, part) {
@@ -87,7 +87,7 @@ func TestWhatIfWords(t *testing.T) {
 	if !strings.Contains(off, "  passes                           9.77 GiB    -3.80 GiB    9.66 GiB") {
 		t.Errorf("peaks of runs that pass are not compared:\n%s", off)
 	}
-	if !strings.Contains(off, "limit: none; the recording had one from 8.80 GiB to 9.98 GiB") || strings.Contains(off, "What fails first") {
+	if !strings.Contains(off, "limit: none; the recording had one between 8.80 GiB and 9.98 GiB") || strings.Contains(off, "What fails first") {
 		t.Error(off)
 	}
 }
@@ -121,7 +121,7 @@ func TestCheckText(t *testing.T) {
   ok    max-reserved: 1.00 GiB, at most 2.00 GiB; 1.00 GiB below
   FAIL  max-fragmentation: 9.00 %, at most 1.00 %; 8.00 points above
 `
-	if got := text(); got != rules+"  ?     survives: unknown, under 1.00 GiB; it has no events\n  note: mid-run\n1 of 3 rules failed, 1 cannot be told from the file\n" {
+	if got := text(); got != rules+"  ?     survives: unknown, under 1.00 GiB; it has no events\n  note: mid-run\n1 of 3 rules failed, 1 unknown from the file\n" {
 		t.Error(got)
 	}
 	report.Rules, report.Notes = report.Rules[:2], nil

@@ -40,13 +40,13 @@ func Sum(r *explain.Report) []Row {
 	var rows []Row
 	add := func(mark string, n *uint64, text string) { rows = sizeRow(rows, mark, n, text) }
 	need := *v.Live + *v.Rounded
-	add("", v.Live, "live: in tensors")
+	add("", v.Live, "allocated")
 	add("+", v.Rounded, "request"+roundedText(v))
 	add("=", &need, "needed")
-	add("", v.Available, "there is: "+thereText(r))
+	add("", v.Available, "available: "+thereText(r))
 	add("-", v.Gap, "missing")
 	if v.Free != nil && v.LargestFree != nil {
-		add("", v.Free, fmt.Sprintf("reserved by PyTorch and free, the largest piece %s%s", units.Size(*v.LargestFree), usableText(v)))
+		add("", v.Free, fmt.Sprintf("reserved and free; largest piece %s%s", units.Size(*v.LargestFree), usableText(v)))
 	}
 	if v.Available != nil && v.Reserved != nil && *v.Available >= *v.Reserved && v.Segment != nil {
 		rest := *v.Available - *v.Reserved
@@ -58,7 +58,7 @@ func Sum(r *explain.Report) []Row {
 	if v.FreePools != nil && *v.FreePools > 0 {
 		add("", v.FreePools, "free in private pools (CUDA graphs, MemPools)")
 	}
-	add("", v.External, "of the device do not belong to PyTorch")
+	add("", v.External, "of the device not owned by PyTorch")
 	return rows
 }
 
@@ -68,7 +68,7 @@ func restText(r *explain.Report, rest uint64) string {
 	l := r.Limit
 	said := "not reserved yet"
 	if l.Source == whatif.Inferred && l.Min != nil && l.Max != nil && *l.Min < *l.Max && *r.Evidence.Available == *l.Max {
-		said = "at most not reserved yet, if the limit was at the upper end of its range"
+		said = "not reserved yet, if the limit was at the upper end of its range"
 	}
 	switch segment := *r.Evidence.Segment; {
 	case rest >= segment:
@@ -90,47 +90,47 @@ func usableText(v *explain.Evidence) string {
 	if v.FreeUsable == nil || v.LargestUsable == nil || units.Size(*v.LargestUsable) == units.Size(*v.LargestFree) {
 		return ""
 	}
-	return fmt.Sprintf("; of it %s in the request's own pool and stream, the largest piece %s", units.Size(*v.FreeUsable), units.Size(*v.LargestUsable))
+	return fmt.Sprintf("; %s of it in the request's pool and stream, largest piece %s", units.Size(*v.FreeUsable), units.Size(*v.LargestUsable))
 }
 
 // thereText says what decides how much there is.
 func thereText(r *explain.Report) string {
 	l, v := r.Limit, r.Evidence
 	if l.Max == nil || v.Available == nil || *v.Available < *l.Max {
-		return "reserved by PyTorch, and free on the device"
+		return "reserved by PyTorch plus free on the device"
 	}
 	switch l.Source {
 	case "given":
-		return "the limit, as given"
+		return "the given limit"
 	case "recorded":
-		return "the limit, as the recorder wrote it down"
+		return "the recorded limit"
 	case "message":
-		return "the limit, as the message has it"
+		return "the limit in the message"
 	}
 	return fmt.Sprintf("the limit, inferred: %s to %s (--limit sets it)", sizeOr(l.Min), sizeOr(l.Max))
 }
 
 // NotMonotone says why settings can fail under a limit although they pass under
 // a lower one.
-const NotMonotone = "under a lower limit the cache is emptied at other moments, so more memory is not always better."
+const NotMonotone = "a lower limit releases the cache at other moments, so more memory is not always better."
 
 // Health returns the numbers of a run in which nothing failed.
 func Health(h *explain.Health) []Row {
 	var rows []Row
 	add := func(value, text string) { rows = append(rows, Row{Value: value, Text: text}) }
-	most := "at most"
+	more := ""
 	if h.AtLeast {
-		most = "at some time, or more"
+		more = ", at least"
 	}
-	rows = sizeRow(rows, "", &h.PeakAllocated, "allocated "+most+": in tensors")
-	rows = sizeRow(rows, "", &h.PeakReserved, "reserved "+most+": held of the device")
+	rows = sizeRow(rows, "", &h.PeakAllocated, "peak allocated"+more)
+	rows = sizeRow(rows, "", &h.PeakReserved, "peak reserved"+more)
 	if h.FragmentationPeak != nil {
-		add(percentText(h.FragmentationPeak), "of it in no tensor when most was reserved")
+		add(percentText(h.FragmentationPeak), "of it not allocated at that peak")
 	}
 	rows = sizeRow(rows, "", h.Headroom, "left under the limit")
-	add(units.Count(h.Retries), "flushes of the cache to make room (retries)")
+	add(units.Count(h.Retries), "retries: releases of the cache to make room")
 	if h.Growth != nil {
-		add(units.Delta(*h.Growth), "live at the end of the last step, against the end of the second")
+		add(units.Delta(*h.Growth), "change of allocated memory from the end of step 2 to the last step's")
 	}
 	return rows
 }
@@ -142,11 +142,11 @@ func Fragmentation(f *stats.Fragmentation) []Row {
 	add := func(v *float64, name, meaning string) {
 		rows = append(rows, Row{Mark: name, Value: percentText(v), Text: meaning})
 	}
-	add(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: held, in no tensor")
+	add(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: not allocated")
 	if f.AtPeak != nil {
-		add(f.AtPeak, "cached at peak", "the same where reserved was highest")
+		add(f.AtPeak, "cached at peak", "the same at the peak of reserved")
 	}
-	add(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by live neighbours")
+	add(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by allocated neighbours")
 	add(f.Internal, "internal", "(allocated - requested) / allocated: lost to rounding")
 	add(f.External, "external", "1 - largest free block / free: free, but in pieces")
 	return rows
@@ -158,13 +158,13 @@ func LimitText(limit whatif.Limit) string {
 	case whatif.Given:
 		return "limit: " + units.Size(limit.Value()) + ", as given"
 	case whatif.Recorded:
-		return "limit: " + units.Size(limit.Value()) + ", as the recorder wrote it down"
+		return "limit: " + units.Size(limit.Value()) + ", as recorded"
 	case whatif.Inferred:
-		return fmt.Sprintf("limit: %s, inferred: requests that were served and refused show one from %s to %s; the upper end is taken, and --limit sets another",
+		return fmt.Sprintf("limit: %s, inferred: served and refused requests show that it was between %s and %s; the upper end is used, --limit sets another",
 			units.Size(limit.Value()), sizeOr(limit.Min), sizeOr(limit.Max))
 	}
 	if limit.Max != nil {
-		return fmt.Sprintf("limit: none; the recording had one from %s to %s", sizeOr(limit.Min), sizeOr(limit.Max))
+		return fmt.Sprintf("limit: none; the recording had one between %s and %s", sizeOr(limit.Min), sizeOr(limit.Max))
 	}
 	return "limit: none; the recording shows none"
 }
@@ -177,10 +177,10 @@ func MemoryText(memory whatif.Memory) string {
 	case whatif.Recorded:
 		return "device memory: " + units.Size(memory.Value()) + " for the allocator, as the recorder saw it"
 	case whatif.Inferred:
-		return fmt.Sprintf("device memory: %s for the allocator, inferred from the out-of-memory event %s: free then, and reserved",
+		return fmt.Sprintf("device memory: %s for the allocator, inferred: free plus reserved at the out-of-memory event %s",
 			units.Size(memory.Value()), countText(*memory.Event))
 	}
-	return "device memory: without end"
+	return "device memory: unlimited"
 }
 
 // Legend says what the numbers of an answer are and how far they go.
@@ -188,15 +188,15 @@ func Legend(a *whatif.Answer) []string {
 	fails := ""
 	for _, r := range a.Results {
 		if r.Fails && a.OnOOM == whatif.OnOOMDie {
-			fails = " Numbers of a run that fails are those up to there, so its peak is compared with no other."
+			fails = " Numbers of a run that fails count only up to the failure, so its peak is not compared."
 		}
 	}
-	said := []string{"Every line is a replay of the recorded calls through PyTorch's allocator rules: it holds as far as the program makes the " +
-		"same calls. Reserved is what the process holds of the device, beside CUDA's own context; allocated is what tensors occupy." + fails +
-		" Device allocs and frees are calls of the driver, mappings of expandable segments among them. Driver time estimates what they " +
-		"cost on an H200, without waiting for the device: it is for comparing settings."}
+	said := []string{"Every line replays the recorded calls through PyTorch's allocator rules; it holds as long as the program makes the " +
+		"same calls. Reserved is what PyTorch holds of the device, without CUDA's context; allocated is what tensors occupy." + fails +
+		" Device allocs and frees are driver calls, mappings of expandable segments included. Driver time estimates what they " +
+		"cost on an H200, without waiting for the device; use it to compare settings."}
 	if a.Limit.Source == whatif.Inferred && *a.Limit.Min < *a.Limit.Max {
-		said = append(said, "The real limit may be lower than the one taken here: what passes may still fail under it. Give --limit if you know it.")
+		said = append(said, "The real limit may be lower than the one used here, and what passes may fail under it. Give --limit if you know it.")
 	}
 	return said
 }

@@ -27,8 +27,8 @@ export function Beside({ a, name, trouble }: { a: Against | null; name: string; 
     <>
       <Panel title="Planned and measured" name="against" aside={name}>
         <p data-field="covered" data-covered={a.covered}>
-          Of the recorded bytes in allocations of {size(a.least_bytes)} or more, {percent(a.covered, 2)} are planned, in their order, from{' '}
-          {a.from} to {a.to}; {size(a.missing_bytes)} recorded are missing in the plan, {size(a.extra_bytes)} planned were not recorded.
+          Of the recorded bytes in allocations of {size(a.least_bytes)} or more, {percent(a.covered, 2)} are planned, in the same order, from{' '}
+          {a.from} to {a.to}; {size(a.missing_bytes)} was recorded but not planned, {size(a.extra_bytes)} planned but not recorded.
         </p>
         {a.notes.map((n) => (
           <p class="muted">{n}</p>
@@ -114,7 +114,7 @@ function Curves({ a }: { a: Against }) {
             {l.name}
           </span>
         ))}
-        <span class="muted">live bytes as requested, over the planned events; what was measured lies between the allocations that both have</span>
+        <span class="muted">requested bytes, over the planned events; what was measured lies between the allocations that both have</span>
       </p>
     </>
   );

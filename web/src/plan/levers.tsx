@@ -31,7 +31,7 @@ export function Levers({ a, busy, onPull }: { a: Answer; busy: boolean; onPull: 
 }
 
 function Fits({ ok }: { ok: boolean }) {
-  return ok ? <span class="passes">then it fits</span> : <span class="muted">alone not enough</span>;
+  return ok ? <span class="passes">then it fits</span> : <span class="muted">not enough alone</span>;
 }
 
 // Trail is the way back: the plans that led here.

@@ -15,7 +15,7 @@ export function phaseText(phase: string, step: number): string {
 export function roomText(q: Question, a: Answer, o: Offer): string {
   const card = o.cards.find((c) => c.name === q.gpu);
   const parts: string[] = [];
-  if (card) parts.push(`${card.title}, of whose ${size(card.total_bytes)} ${size(Math.max(0, card.total_bytes - a.context_bytes - a.collectives_bytes))} are left for the allocator`);
+  if (card) parts.push(`${card.title} (${size(card.total_bytes)}, ${size(Math.max(0, card.total_bytes - a.context_bytes - a.collectives_bytes))} of it for the allocator)`);
   else if (q.gpu) parts.push(`a GPU of ${q.gpu}`);
   if (q.limit) parts.push(`the limit of ${q.limit}`);
   return parts.join(' and ') || 'what the settings leave';
@@ -36,15 +36,14 @@ export function verdict(q: Question, a: Answer, o: Offer): Verdict {
   const spare = a.headroom_bytes;
   if (a.fits && spare >= 0) return { mark: 'Fits', text: `into ${into}, with ${size(spare)} to spare: the run needs at least ${need}.`, good: true };
   if (a.fits) return { mark: 'Fits', text: `into ${into}.`, good: true };
-  if (spare < 0) return { mark: 'Does not fit', text: `into ${into}: ${size(-spare)} are missing, the run needs at least ${need}.`, good: false };
-  return { mark: 'Does not fit', text: `into ${into}, although ${need} would do: freeing at another moment turns out better there.`, good: false };
+  if (spare < 0) return { mark: 'Does not fit', text: `into ${into}: ${size(-spare)} is missing; the run needs at least ${need}.`, good: false };
+  return { mark: 'Does not fit', text: `into ${into}, although ${need} would do: a lower limit releases the cache at other moments, and that happens to help.`, good: false };
 }
 
 export function failureText(f: Failure): string {
-  const by = f.op ? ` by ${f.op}` : '';
-  const of = f.module ? ` of ${f.module}` : '';
-  const where = f.phase ? `, in ${phaseText(f.phase, f.step)}` : '';
-  return `It ends at a request for ${size(f.bytes)}${by}${of}${where}; then ${size(f.allocated_bytes)} are allocated and ${size(f.reserved_bytes)} reserved.`;
+  const by = [f.op && `op \`${f.op}\``, f.module].filter(Boolean).join(', ');
+  const where = f.phase ? ` in the ${phaseText(f.phase, f.step)}` : '';
+  return `It fails on a ${size(f.bytes)} request${by && ` (${by})`}${where}, with ${size(f.allocated_bytes)} allocated and ${size(f.reserved_bytes)} reserved.`;
 }
 
 // rangeText is from one size to another; a unit that both have is written once.

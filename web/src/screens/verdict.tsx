@@ -109,7 +109,7 @@ function Sum({ x }: { x: Explain }) {
     <table class="sum">
       <caption class="hidden">The sum at the failure</caption>
       <tbody>
-        {row('', v.live_bytes, 'live: in tensors', 'evidence.live_bytes')}
+        {row('', v.live_bytes, 'allocated', 'evidence.live_bytes')}
         {row(
           '+',
           v.rounded_bytes,
@@ -119,19 +119,19 @@ function Sum({ x }: { x: Explain }) {
           'evidence.rounded_bytes',
         )}
         {row('=', v.live_bytes + v.rounded_bytes, 'needed', 'needed', true)}
-        {row('', v.available_bytes, `there is: ${there(x)}`, 'evidence.available_bytes')}
+        {row('', v.available_bytes, `available: ${there(x)}`, 'evidence.available_bytes')}
         {row('−', v.gap_bytes, 'missing', 'evidence.gap_bytes')}
         {v.largest_free_bytes !== null &&
           row(
             '',
             v.free_bytes,
             <>
-              reserved and free; the largest piece <Bytes n={v.largest_free_bytes} field="evidence.largest_free_bytes" />
+              reserved and free; largest piece <Bytes n={v.largest_free_bytes} field="evidence.largest_free_bytes" />
               {v.free_usable_bytes !== null &&
                 v.largest_usable_bytes !== null &&
                 size(v.largest_usable_bytes) !== size(v.largest_free_bytes) && (
                   <>
-                    ; of it <Bytes n={v.free_usable_bytes} /> in the request's own pool and stream, the largest piece{' '}
+                    ; <Bytes n={v.free_usable_bytes} /> of it in the request's pool and stream, largest piece{' '}
                     <Bytes n={v.largest_usable_bytes} />
                   </>
                 )}
@@ -153,7 +153,7 @@ function Sum({ x }: { x: Explain }) {
         {v.free_pools_bytes !== null &&
           v.free_pools_bytes > 0 &&
           row('', v.free_pools_bytes, 'free in private pools (CUDA graphs, MemPools)', 'evidence.free_pools_bytes')}
-        {row('', v.outside_bytes, 'of the device do not belong to PyTorch', 'evidence.outside_bytes')}
+        {row('', v.outside_bytes, 'of the device not owned by PyTorch', 'evidence.outside_bytes')}
         <tr>
           <td />
           <td class="right muted">asked at</td>
@@ -167,14 +167,14 @@ function Sum({ x }: { x: Explain }) {
 function there(x: Explain): string {
   const { limit: l, evidence: v } = x;
   if (!l || l.max_bytes === null || !v || v.available_bytes === null || v.available_bytes < l.max_bytes)
-    return 'reserved by PyTorch, and free on the device';
+    return 'reserved by PyTorch plus free on the device';
   switch (l.source) {
     case 'given':
-      return 'the limit, as given';
+      return 'the given limit';
     case 'recorded':
-      return 'the limit, as the recorder wrote it down';
+      return 'the recorded limit';
     case 'message':
-      return 'the limit, as the message has it';
+      return 'the limit in the message';
   }
   return `the limit, inferred: ${l.min_bytes === null ? '?' : size(l.min_bytes)} to ${size(l.max_bytes)}`;
 }
@@ -201,7 +201,7 @@ function Health({ x }: { x: Explain }) {
       {h.num_alloc_retries !== null && (
         <>
           <dt>Retries</dt>
-          <dd>{plural(h.num_alloc_retries, 'flush', 'flushes')} of the cache to make room</dd>
+          <dd>{plural(h.num_alloc_retries, 'release', 'releases')} of the cache to make room</dd>
         </>
       )}
       {h.growth_bytes !== null && (
@@ -209,7 +209,7 @@ function Health({ x }: { x: Explain }) {
           <dt>Growth</dt>
           <dd>
             {h.growth_bytes > 0 && '+'}
-            <Bytes n={h.growth_bytes} field="health.growth_bytes" /> live at the end of the last step, against the end of the second
+            <Bytes n={h.growth_bytes} field="health.growth_bytes" /> of allocated memory from the end of step 2 to the last step's
           </dd>
         </>
       )}

@@ -164,7 +164,7 @@ function Found({ t }: { t: Tune }) {
         )}
         <dt>No setting needs less than</dt>
         <dd>
-          <Bytes n={t.lower_bound_bytes} field="lower_bound_bytes" /> <span class="muted">the peak of live bytes</span>
+          <Bytes n={t.lower_bound_bytes} field="lower_bound_bytes" /> <span class="muted">the peak of allocated bytes</span>
         </dd>
       </dl>
     </Panel>
@@ -266,7 +266,7 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
             <li>{n}</li>
           ))}
           <li class="muted">
-            Every line is a replay of the recorded calls: it holds as far as the program makes the same calls. Driver time is an estimate
+            Every line replays the recorded calls: it holds as long as the program makes the same calls. Driver time is an estimate
             for comparing settings.
           </li>
         </ul>

@@ -196,7 +196,7 @@ function Lower({ r, choice }: { r: Result; choice: Choice | null }) {
     <div
       class="muted small-text"
       data-field="passes-lower"
-      title="Under a lower limit the cache is emptied at other moments, so more memory is not always better."
+      title="A lower limit releases the cache at other moments, so more memory is not always better."
     >
       but passes under {sizeUp(n)}
     </div>
