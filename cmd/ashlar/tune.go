@@ -76,7 +76,9 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	if err != nil {
 		return failed(ctx, err)
 	}
-	checked, err := whatif.Check(ctx, f.Name, run.New(t, recorder.Read(f.Extra)))
+	loaded := run.New(t, recorder.Read(f.Extra))
+	loaded.NoSizes = true
+	checked, err := whatif.Check(ctx, f.Name, loaded)
 	if err != nil {
 		return failed(ctx, err)
 	}

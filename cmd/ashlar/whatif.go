@@ -157,7 +157,9 @@ func (o *whatifOptions) ask(ctx context.Context, std stdio, f *snapshot.File, t 
 	if q.Progress == nil {
 		q.Progress = p.update
 	}
-	r, err := whatif.Check(ctx, f.Name, run.New(t, recorder.Read(f.Extra)))
+	loaded := run.New(t, recorder.Read(f.Extra))
+	loaded.NoSizes = true
+	r, err := whatif.Check(ctx, f.Name, loaded)
 	if err != nil {
 		return nil, failed(ctx, err)
 	}

@@ -11,7 +11,7 @@ import (
 // The error says why it cannot be replayed, or is the context's.
 func (r *Run) Verified(ctx context.Context) (*verify.Verified, error) {
 	return r.verified.get(ctx, func() (*verify.Verified, error) {
-		return verify.Run(ctx, r.Trace, verify.Options{Start: r.Start(), Progress: r.Progress})
+		return verify.Run(ctx, r.Trace, verify.Options{Start: r.Start(), NoSizes: r.NoSizes, Progress: r.Progress})
 	})
 }
 

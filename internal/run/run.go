@@ -19,9 +19,11 @@ type Run struct {
 	Trace *trace.Trace
 	// Facts are what the recorder wrote beside the trace; nil if nothing.
 	Facts *recorder.Facts
+	// NoSizes leaves out the sizes of blocks, which take memory and which not every
+	// answer needs.
+	NoSizes bool
 	// Progress is called now and then with the number of events replayed; it may
-	// be nil.
-	// It must be set before the first part is asked for.
+	// be nil. It and NoSizes must be set before the first part is asked for.
 	Progress func(done, total int)
 
 	start       lazy[*start.State]
