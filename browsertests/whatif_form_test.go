@@ -24,7 +24,7 @@ func TestWhatIfMidRun(t *testing.T) {
 			t.Errorf("%+v on the page, %+v by ashlar whatif", o, want.Results[i])
 		}
 	}
-	if got := s.text("[data-panel=trust]"); !strings.Contains(got, "that were cached are released first") {
+	if got := s.text("[data-panel=trust]"); !strings.Contains(got, "that was cached is released first") {
 		t.Errorf("it is not said that the start was trimmed: %q", got)
 	}
 }

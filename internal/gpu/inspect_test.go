@@ -66,8 +66,8 @@ func TestLookContext(t *testing.T) {
 		{name: "never", when: Never, why: "no context was made"},
 		{name: "in use", prepare: func(l *cudatest.Library) { l.Processes(2, false) }, when: Idle, why: "in use"},
 		{name: "in use, always", prepare: func(l *cudatest.Library) { l.Processes(2, false) }, when: Always, made: true},
-		{name: "little free", settings: []string{"FAKECUDA_OTHERS=5368709120"}, when: Idle, why: "only 3.00 GiB are free"},
-		{name: "users unknown", prepare: func(l *cudatest.Library) { l.Processes(1, true) }, when: Idle, why: "not known who uses", note: "does not tell"},
+		{name: "little free", settings: []string{"FAKECUDA_OTHERS=5368709120"}, when: Idle, why: "only 3.00 GiB is free"},
+		{name: "users unknown", prepare: func(l *cudatest.Library) { l.Processes(1, true) }, when: Idle, why: "who uses the device is unknown", note: "does not tell"},
 		{name: "no NVML", settings: []string{"ASHLAR_LIBNVML=" + gone}, when: Idle, made: true, why: "NVML", note: "NVML"},
 		{name: "no NVML, never", settings: []string{"ASHLAR_LIBNVML=" + gone}, when: Never, why: "no context was made", note: "NVML"},
 		{

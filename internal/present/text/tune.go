@@ -44,7 +44,7 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 		p.choice(row, c, a)
 	}
 	p.printf("\n")
-	p.wrapped("", "Memory needed is the lowest limit on reserved memory under which the whole recording passes, "+
+	p.wrapped("", "Memory needed is the lowest limit on reserved memory under which the whole recording passes and which it does not exceed, "+
 		"bisected in steps of "+units.Whole(alloc.SegmentUnit)+"; the peak of allocated bytes is "+units.Size(a.LowerBound)+", so nothing needs less. Peak reserved and driver time are those of a run without "+
 		"a limit; driver time estimates what the calls cost on an H200, without waiting for the device. Every line was replayed through "+
 		"PyTorch's allocator rules; it holds as long as the program makes the same calls.")
