@@ -11,7 +11,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// The words here are shared by the text and by the page of package htmlreport,
+// The words here are shared by the text and by the report of package html,
 // so that both say the same.
 
 // Row is a number and what it means.
