@@ -46,13 +46,18 @@ unit:
 	$(GO) test -vet=off ./...
 	$(GO) -C tools test -vet=off ./...
 
-# The race detector on all packages; slow tests do less under -short. It needs
-# cgo, and so a C compiler.
-race: HOW := -short
-race-all: HOW := -timeout 2h
-race race-all:
+# The race detector needs cgo, and so a C compiler. race takes the whole of every
+# package whose own code starts goroutines or locks, under -short, where slow tests
+# do less; race-all takes all packages and leaves nothing out.
+CONCURRENT = $(shell grep -rlE '\bgo func|\.Go.func|\bsync\.|\batomic\.|\bspin\.|\bparallel\.|chan struct' --include='*.go' alloc cmd driver internal settings snapshot trace \
+	| grep -v -e _test.go -e /testdata/ | xargs -n1 dirname | sort -u | sed 's,^,./,')
+race:
 	@if command -v $${CC:-gcc} >/dev/null; then \
-		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off -race $(HOW) ./...; $(GO) -C tools test -vet=off -race $(HOW) ./...; \
+		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off -race -short $(CONCURRENT); \
+	else echo "race: left out, there is no C compiler"; fi
+race-all:
+	@if command -v $${CC:-gcc} >/dev/null; then \
+		set -ex; export CGO_ENABLED=1; $(GO) test -vet=off -race -timeout 2h ./...; $(GO) -C tools test -vet=off -race -timeout 2h ./...; \
 	else echo "race: left out, there is no C compiler"; fi
 
 # The invariants of the engine are checked after every operation, and tensors of
