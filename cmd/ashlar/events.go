@@ -82,7 +82,7 @@ func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *e
 		return failed(ctx, err)
 	}
 	if t.Events.Len() == 0 {
-		std.errorf("%s has no events: recording was off; ashlar stats shows the state", in.Name)
+		std.errorf("%s has no events: %s; ashlar stats shows the state", in.Name, input.WhyNoEvents(in.Snapshot))
 	}
 	line := run.New(t, nil).Outline()
 	start := timeline.NewClock(t).First

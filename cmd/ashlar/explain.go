@@ -75,7 +75,7 @@ Exit status: 0 answered, whatever the verdict; 2 the file, or a flag, is wrong.`
 	flags.StringVar(&o.message, "message", "", "the out-of-memory message: its `TEXT`, or a file with it")
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats() or the table of memory_summary()")
 	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
-	flags.StringVar(&o.settings, "settings", "", "what PYTORCH_CUDA_ALLOC_CONF should have been: `CONF`, or \"\" for the defaults")
+	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF was: `CONF`, or \"\" for the defaults")
 	flags.BoolVar(&o.full, "full", false, "show everything, not only what fits on a page")
 	flags.StringVar(&o.frames, "frames", "", "`all`: show all frames of call stacks, those of libraries included")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")

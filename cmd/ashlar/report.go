@@ -58,7 +58,7 @@ Exit status: 0 written, whatever the verdict; 2 the file, or a flag, is wrong.`,
 	flags.StringVarP(&o.out, "output", "o", "", "the `FILE` to write, or - for standard output (default the input's name with .html)")
 	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
 	flags.StringArrayVar(&o.confs, "set", nil, "settings to try too, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
-	flags.StringVar(&o.settings, "settings", "", "what PYTORCH_CUDA_ALLOC_CONF should have been, as for explain: `CONF`; it is tried too")
+	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF was, as for explain: `CONF`; it is tried too")
 	flags.StringVar(&o.message, "message", "", "the out-of-memory message, if the file lacks it: its `TEXT`, or a file with it")
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats()")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document about what was written")

@@ -49,9 +49,20 @@ func Replayable(f *snapshot.File, d Device) (t *trace.Trace, why string, err err
 	case t.Host:
 		return nil, "", fmt.Errorf("%s: host memory has another allocator, which cannot be replayed; choose a device", f.Name)
 	case t.Events.Len() == 0:
+		if f.Truncated != nil {
+			return nil, "", fmt.Errorf("%s ends before its events, so there is nothing to replay: copy it again, whole", f.Name)
+		}
 		return nil, "", fmt.Errorf("%s has no events, so there is nothing to replay: record with torch.cuda.memory._record_memory_history()", f.Name)
 	}
 	return t, why, nil
+}
+
+// WhyNoEvents says why a file has no events.
+func WhyNoEvents(f *snapshot.File) string {
+	if f.Truncated != nil {
+		return "the file ends before them"
+	}
+	return "recording was off"
 }
 
 // Devices lists the devices of a file that have events or segments.

@@ -12,6 +12,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 const oom = "CUDA out of memory. Tried to allocate 786.00 MiB. GPU 0 has a total capacity of 139.80 GiB of which 77.15 GiB is free. 7.43 GiB allowed; " +
@@ -158,5 +161,21 @@ func TestCompareNatural(t *testing.T) {
 	slices.SortFunc(names, compareNatural)
 	if !slices.Equal(names, want) {
 		t.Errorf("got %v\nwant %v", names, want)
+	}
+}
+
+// A file that ends before its events is not one that was recorded without any.
+func TestReplayableTruncated(t *testing.T) {
+	f := &snapshot.File{Name: "cut", Traces: []*trace.Trace{{Segments: []trace.Segment{{TotalSize: 2 << 20}}}}}
+	for _, cut := range []*snapshot.Truncation{nil, {Where: "in segments"}} {
+		f.Truncated = cut
+		_, _, err := Replayable(f, AnyDevice)
+		want, why := "record with", "recording was off"
+		if cut != nil {
+			want, why = "ends before its events", "the file ends before them"
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || WhyNoEvents(f) != why {
+			t.Errorf("truncated %v: %v; %s", cut != nil, err, WhyNoEvents(f))
+		}
 	}
 }

@@ -126,7 +126,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		c.Run, err = whatif.Check(ctx, f.Name, c.Loaded)
 		return err
 	}
-	note := f.Name + " has no events (recording was off), only the state when it was written: see ashlar stats"
+	note := f.Name + " has no events (" + input.WhyNoEvents(f) + "), only the state when it was written: see ashlar stats"
 	if c.Message == nil && c.Stats == nil {
 		c.Stats = stateOf(t)
 	} else {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -20,9 +21,12 @@ func (c *collector) missing() {
 	if tr := c.file.Truncated; tr != nil {
 		c.miss("truncated", "the end of the file: it stops %s; %s", tr.Where, c.truncatedMeans())
 	}
-	if n == 0 {
+	switch {
+	case n == 0 && c.file.Truncated != nil:
+		c.miss("events", "events: %s, so there are no peaks, times or causes; copy the file again, whole", input.WhyNoEvents(c.file))
+	case n == 0:
 		c.miss("events", "events: recording was off, so there are no peaks, times or causes; torch.cuda.memory._record_memory_history() turns it on")
-	} else {
+	default:
 		c.missingStart()
 	}
 	if len(t.Segments) == 0 && n > 0 {
