@@ -27,11 +27,7 @@ func TestReadingScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "reading"),
 		RequireExplicitExec: true,
-		Setup: func(env *testscript.Env) error {
-			testdata, err := filepath.Abs(filepath.Join("..", "..", "testdata"))
-			env.Setenv("TESTDATA", testdata)
-			return err
-		},
+		Setup:               linkTestdata,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   cmdExits,
 			"gunzip":  cmdGunzip,
