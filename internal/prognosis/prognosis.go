@@ -1,0 +1,298 @@
+// Package prognosis says how far a run would have got if the request that failed
+// had been served.
+package prognosis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// How far something carries a run.
+const (
+	Step    = "step"    // to the end of the step that failed; nothing is known beyond
+	Steps   = "steps"   // so many more steps, and no further
+	Steady  = "steady"  // on and on, as long as steps are no larger than those seen
+	Unknown = "unknown" // the recording does not tell
+)
+
+// Carries is how far a run gets.
+type Carries struct {
+	Kind string `json:"kind"`
+	// Steps is how many steps end from the one that failed on; nil if that is not
+	// known or has no end.
+	Steps *int `json:"steps"`
+	// RestsOn says what the answer rests on.
+	RestsOn string `json:"rests_on"`
+}
+
+// Fails reports whether not even the step that failed comes to its end.
+func (c *Carries) Fails() bool { return c.Kind == Steps && c.Steps != nil && *c.Steps == 0 }
+
+// Prognosis continues a recording that ends in a failure.
+type Prognosis struct {
+	// Matched reports whether an earlier step shows how the failing one goes on.
+	Matched bool
+	// Template is the position in the list of steps of that step.
+	Template int
+	// Scale is how much larger the failing step is than its template.
+	Scale float64
+	// Need is what the failing step needs at least, however blocks are placed.
+	Need uint64
+	// Ordinary is the most that an earlier step needed, the first excluded; 0 if
+	// there is no other.
+	Ordinary uint64
+	// KeptPerStep is what each further step leaves behind.
+	KeptPerStep uint64
+
+	history *history
+	chains  []*chain
+	steps   int // further steps in each chain
+}
+
+// Request is a request that failed.
+type Request struct {
+	replay.Call
+	Stack trace.StackID
+	Cut   int // the number of calls before it
+	Event int
+}
+
+// New continues a recording from a failed request on.
+func New(p *replay.Program, steps *findings.Steps, r Request) *Prognosis {
+	h := newHistory(p, steps, r.Cut, r.Call, r.Stack, r.Event)
+	out := &Prognosis{history: h, Need: h.level + tight.Round(r.Size)}
+	if h.failing() < 1 {
+		return out
+	}
+	out.match()
+	return out
+}
+
+// compared is how many earlier steps are looked at.
+const compared = 16
+
+// candidates returns the complete steps that have the request's counterpart,
+// without the first unless it is the only one.
+func (p *Prognosis) candidates() (steps []int) {
+	h := p.history
+	for s := h.failing() - 1; s >= 0 && len(steps) < compared; s-- {
+		if s == 0 && len(steps) > 0 {
+			break
+		}
+		if _, ok := h.find(s, h.wanted); ok {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// match finds the template and builds the chains.
+func (p *Prognosis) match() {
+	h := p.history
+	steps := p.candidates()
+	if len(steps) == 0 {
+		return
+	}
+	best, bestScore := -1, math.Inf(-1)
+	for _, s := range steps {
+		alike, r := h.alike(s)
+		// Steps of the same make first, then of the same size.
+		if score := 10*alike - math.Abs(math.Log(r)); score > bestScore {
+			best, bestScore = s, score
+		}
+	}
+	sc := newScale(h, best, steps)
+	p.Matched, p.Template, p.Scale = true, best, sc.overall.value()
+	further := p.further()
+	for _, order := range orders(further) {
+		c := newChain(h)
+		at, _ := h.find(best, h.wanted)
+		c.expect(best)
+		request := h.request
+		c.play(best, int(h.allocs[at].call), sc.size, &request)
+		for _, s := range order {
+			c.play(s, h.begin[s], func(i int) uint64 { return h.allocs[i].size }, nil)
+		}
+		p.chains = append(p.chains, c)
+	}
+	first := p.chains[0]
+	p.Need, p.steps = first.peaks[0], len(first.steps)-1
+	var kept uint64
+	for _, k := range first.kept[1:] {
+		kept += k
+	}
+	if p.steps > 0 {
+		p.KeptPerStep = kept / uint64(p.steps)
+	}
+	p.Ordinary = p.ordinary()
+}
+
+// alike returns how much of the failing step so far has a counterpart in another
+// step, and how much larger it is now.
+func (h *history) alike(step int) (share, ratio float64) {
+	q := h.failing()
+	found, all := 0, 1
+	var now, then uint64
+	for i := h.first[q]; i < h.first[q+1]; i++ {
+		all++
+		if j, ok := h.twin(i, step); ok {
+			found++
+			now += h.allocs[i].size
+			then += h.allocs[j].size
+		}
+	}
+	now, then = now+h.request.Size, then+1
+	if j, ok := h.find(step, h.wanted); ok {
+		found++
+		then += h.allocs[j].size
+	}
+	return float64(found) / float64(all), float64(now+1) / float64(then)
+}
+
+// further returns the complete steps to go on with, those of the first excluded.
+func (p *Prognosis) further() []int {
+	h := p.history
+	var out []int
+	most := max(h.cut, 200_000) // calls
+	for s := h.failing() - 1; s >= 0 && len(out) < compared; s-- {
+		if s == 0 && len(out) > 0 {
+			break
+		}
+		if most -= h.end(s) - h.begin[s]; most < 0 && len(out) > 0 {
+			break
+		}
+		out = append(out, s)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// orders returns the orders in which steps are played: as recorded, backwards,
+// and shuffled.
+func orders(steps []int) [][]int {
+	back := slices.Clone(steps)
+	slices.Reverse(back)
+	mixed := slices.Clone(steps)
+	rng := rand.New(rand.NewPCG(1, uint64(len(steps))))
+	rng.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+	out := [][]int{steps}
+	for _, o := range [][]int{back, mixed} {
+		if !slices.ContainsFunc(out, func(x []int) bool { return slices.Equal(x, o) }) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// ordinary returns the highest level of the complete steps but the first.
+func (p *Prognosis) ordinary() (most uint64) {
+	h := p.history
+	level := h.level
+	// Backwards from the failure.
+	for i, step := h.cut-1, h.failing(); i >= 0 && step >= 1; i-- {
+		for step >= 1 && i < h.begin[step] {
+			step--
+		}
+		if step < h.failing() && step >= 1 {
+			most = max(most, level)
+		}
+		switch c := h.program.Call(i); c.Kind {
+		case replay.CallAlloc:
+			level -= min(level, tight.Round(c.Size))
+		case replay.CallFree, replay.CallFreeLater:
+			if k := h.at[c.Tensor]; k >= 0 {
+				level += tight.Round(h.allocs[k].size)
+			}
+		}
+	}
+	return most
+}
+
+// Packed returns how far the run would get under a limit if blocks could be
+// placed without waste.
+func (p *Prognosis) Packed(limit uint64) Carries {
+	if !p.Matched {
+		if p.Need > limit {
+			return p.dies(0)
+		}
+		return p.unknown()
+	}
+	for _, c := range p.chains[:1] {
+		for i, peak := range c.peaks {
+			if peak > limit {
+				return p.dies(i)
+			}
+		}
+	}
+	return p.lasts(p.chains[0].peaks, limit)
+}
+
+// Under returns how far the run would get under some conditions.
+func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, error) {
+	if !p.Matched {
+		return p.unknown(), nil
+	}
+	least := -1
+	var peak uint64
+	for i, chain := range p.chains {
+		o, err := chain.to.Program().Run(ctx, c)
+		if err != nil {
+			return Carries{}, err
+		}
+		if !o.Fails {
+			peak = max(peak, o.Reserved.Bytes)
+			continue
+		}
+		done := 0
+		for done < len(chain.ends) && o.First.Event > chain.ends[done] {
+			done++
+		}
+		if i == 0 && done == 0 || o.First.Event < p.history.trace.Events.Len() {
+			return p.dies(0), nil
+		}
+		if least < 0 || done < least {
+			least = done
+		}
+	}
+	switch {
+	case least < 0 && p.KeptPerStep == 0:
+		return Carries{Kind: Steady, RestsOn: p.restsOn()}, nil
+	case least < 0 && c.Limit > peak:
+		n := 1 + p.steps + int((c.Limit-peak)/p.KeptPerStep)
+		return Carries{Kind: Steps, Steps: &n, RestsOn: p.restsOn()}, nil
+	case p.KeptPerStep > 0 && least > 0:
+		return p.dies(least), nil
+	}
+	return Carries{Kind: Step, RestsOn: p.restsOn()}, nil
+}
+
+// lasts extrapolates a run that gets through the chain.
+func (p *Prognosis) lasts(peaks []uint64, limit uint64) Carries {
+	if p.KeptPerStep == 0 {
+		return Carries{Kind: Steady, RestsOn: p.restsOn()}
+	}
+	n := len(peaks) + int((limit-slices.Max(peaks))/p.KeptPerStep)
+	return Carries{Kind: Steps, Steps: &n, RestsOn: p.restsOn()}
+}
+
+func (p *Prognosis) dies(after int) Carries {
+	return Carries{Kind: Steps, Steps: &after, RestsOn: p.restsOn()}
+}
+
+func (p *Prognosis) unknown() Carries {
+	return Carries{Kind: Unknown, RestsOn: "no earlier step shows how this one goes on"}
+}
+
+func (p *Prognosis) restsOn() string {
+	if !p.Matched {
+		return "what is allocated when the request is made"
+	}
+	return fmt.Sprintf("the step goes on as step %d did, sizes x%.2f", p.Template, p.Scale)
+}
