@@ -52,8 +52,7 @@ type Prognosis struct {
 	KeptPerStep uint64
 
 	history *history
-	chains  []*chain
-	steps   int // further steps in each chain
+	chain   *chain // nil if not Matched
 }
 
 // Request is a request that failed.
@@ -110,26 +109,22 @@ func (p *Prognosis) match() {
 	}
 	sc := newScale(h, best, steps)
 	p.Matched, p.Template, p.Scale = true, best, sc.overall.value()
-	further := p.further()
-	for _, order := range orders(further) {
-		c := newChain(h)
-		at, _ := h.find(best, h.wanted)
-		c.expect(best)
-		request := h.request
-		c.play(best, int(h.allocs[at].call), sc.size, &request)
-		for _, s := range order {
-			c.play(s, h.begin[s], func(i int) uint64 { return h.allocs[i].size }, nil)
-		}
-		p.chains = append(p.chains, c)
+	c := newChain(h)
+	at, _ := h.find(best, h.wanted)
+	c.expect(best)
+	request := h.request
+	c.play(best, int(h.allocs[at].call), sc.size, &request)
+	further := orders(p.further())
+	for _, s := range further {
+		c.play(s, h.begin[s], func(i int) uint64 { return h.allocs[i].size }, nil)
 	}
-	first := p.chains[0]
-	p.Need, p.steps = first.peaks[0], len(first.steps)-1
+	p.chain, p.Need = c, c.peaks[0]
 	var kept uint64
-	for _, k := range first.kept[1:] {
+	for _, k := range c.kept[1:] {
 		kept += k
 	}
-	if p.steps > 0 {
-		p.KeptPerStep = kept / uint64(p.steps)
+	if len(further) > 0 {
+		p.KeptPerStep = kept / uint64(len(further))
 	}
 	p.Ordinary = p.ordinary()
 }
@@ -160,7 +155,7 @@ func (h *history) alike(step int) (share, ratio float64) {
 func (p *Prognosis) further() []int {
 	h := p.history
 	var out []int
-	most := max(h.cut, 200_000) // calls
+	most := max(h.cut/4, 100_000) // calls
 	for s := h.failing() - 1; s >= 0 && len(out) < compared; s-- {
 		if s == 0 && len(out) > 0 {
 			break
@@ -174,21 +169,16 @@ func (p *Prognosis) further() []int {
 	return out
 }
 
-// orders returns the orders in which steps are played: as recorded, backwards,
-// and shuffled.
-func orders(steps []int) [][]int {
+// orders returns steps in several orders, one after the other: as recorded,
+// backwards, and shuffled. What lasts through them does not rest on one of them.
+func orders(steps []int) []int {
+	out := slices.Clone(steps)
 	back := slices.Clone(steps)
 	slices.Reverse(back)
 	mixed := slices.Clone(steps)
 	rng := rand.New(rand.NewPCG(1, uint64(len(steps))))
 	rng.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-	out := [][]int{steps}
-	for _, o := range [][]int{back, mixed} {
-		if !slices.ContainsFunc(out, func(x []int) bool { return slices.Equal(x, o) }) {
-			out = append(out, o)
-		}
-	}
-	return out
+	return append(append(out, back...), mixed...)
 }
 
 // ordinary returns the highest level of the complete steps but the first.
@@ -224,61 +214,49 @@ func (p *Prognosis) Packed(limit uint64) Carries {
 		}
 		return p.unknown()
 	}
-	for _, c := range p.chains[:1] {
-		for i, peak := range c.peaks {
-			if peak > limit {
-				return p.dies(i)
-			}
+	for i, peak := range p.chain.peaks {
+		if peak > limit {
+			return p.dies(i)
 		}
 	}
-	return p.lasts(p.chains[0].peaks, limit)
+	return p.lasts(slices.Max(p.chain.peaks), limit)
 }
 
 // Under returns how far the run would get under some conditions.
 func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, error) {
+	if limit := c.Cap(); limit > 0 && p.atLeast() > limit {
+		return p.dies(0), nil
+	}
 	if !p.Matched {
 		return p.unknown(), nil
 	}
-	least := -1
-	var peak uint64
-	for i, chain := range p.chains {
-		o, err := chain.to.Program().Run(ctx, c)
-		if err != nil {
-			return Carries{}, err
-		}
-		if !o.Fails {
-			peak = max(peak, o.Reserved.Bytes)
-			continue
-		}
-		done := 0
-		for done < len(chain.ends) && o.First.Event > chain.ends[done] {
-			done++
-		}
-		if i == 0 && done == 0 || o.First.Event < p.history.trace.Events.Len() {
-			return p.dies(0), nil
-		}
-		if least < 0 || done < least {
-			least = done
-		}
+	o, err := p.chain.to.Program().Run(ctx, c)
+	if err != nil {
+		return Carries{}, err
 	}
-	switch {
-	case least < 0 && p.KeptPerStep == 0:
-		return Carries{Kind: Steady, RestsOn: p.restsOn()}, nil
-	case least < 0 && c.Limit > peak:
-		n := 1 + p.steps + int((c.Limit-peak)/p.KeptPerStep)
-		return Carries{Kind: Steps, Steps: &n, RestsOn: p.restsOn()}, nil
-	case p.KeptPerStep > 0 && least > 0:
-		return p.dies(least), nil
+	if !o.Fails {
+		return p.lasts(o.Reserved.Bytes, c.Cap()), nil
+	}
+	done := 0
+	for done < len(p.chain.ends) && o.First.Event > p.chain.ends[done] {
+		done++
+	}
+	if done == 0 || p.KeptPerStep > 0 {
+		return p.dies(done), nil
 	}
 	return Carries{Kind: Step, RestsOn: p.restsOn()}, nil
 }
 
-// lasts extrapolates a run that gets through the chain.
-func (p *Prognosis) lasts(peaks []uint64, limit uint64) Carries {
+// atLeast returns what is needed to serve the request itself, however blocks are
+// placed.
+func (p *Prognosis) atLeast() uint64 { return p.history.level + tight.Round(p.history.request.Size) }
+
+// lasts extrapolates a run that gets through the whole chain.
+func (p *Prognosis) lasts(peak, limit uint64) Carries {
 	if p.KeptPerStep == 0 {
 		return Carries{Kind: Steady, RestsOn: p.restsOn()}
 	}
-	n := len(peaks) + int((limit-slices.Max(peaks))/p.KeptPerStep)
+	n := len(p.chain.ends) + int((max(limit, peak)-peak)/p.KeptPerStep)
 	return Carries{Kind: Steps, Steps: &n, RestsOn: p.restsOn()}
 }
 

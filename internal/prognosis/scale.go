@@ -55,27 +55,33 @@ func newScale(h *history, template int, steps []int) *scale {
 	s := &scale{h: h, template: template, steps: steps, classes: map[class]*ratio{}}
 	q := h.failing()
 	for i := h.first[q]; i < h.first[q+1]; i++ {
-		then, ok := h.twin(i, template)
-		if !ok {
-			continue
+		if then, ok := h.twin(i, template); ok {
+			s.add(h.allocs[i].size, then)
 		}
-		stays := h.age(then) != 0
-		now, was := h.allocs[i].size, h.allocs[then].size
-		if !stays {
-			s.overall.add(now, was)
-		}
-		c, ok := s.classOf(then, stays)
-		if !ok {
-			continue
-		}
-		r := s.classes[c]
-		if r == nil {
-			r = &ratio{}
-			s.classes[c] = r
-		}
-		r.add(now, was)
+	}
+	if then, ok := h.find(template, h.wanted); ok {
+		s.add(h.request.Size, then)
 	}
 	return s
+}
+
+// add compares a size with that of its counterpart in the template.
+func (s *scale) add(now uint64, then int) {
+	stays := s.h.age(then) != 0
+	was := s.h.allocs[then].size
+	if !stays {
+		s.overall.add(now, was)
+	}
+	c, ok := s.classOf(then, stays)
+	if !ok {
+		return
+	}
+	r := s.classes[c]
+	if r == nil {
+		r = &ratio{}
+		s.classes[c] = r
+	}
+	r.add(now, was)
 }
 
 // classOf returns the class of an allocation of the template; false if some step
