@@ -10,6 +10,7 @@ import (
 // chain adds steps to a recording.
 type chain struct {
 	h     *history
+	edit  Edit
 	to    *replay.Extension
 	steps []link // from the step that failed on
 	live  map[int32]uint64
@@ -29,10 +30,78 @@ type link struct {
 	tensors  []int32
 }
 
-func newChain(h *history) *chain {
-	return &chain{
-		h: h, to: h.program.Extend(h.cut), live: map[int32]uint64{}, gone: map[int32]bool{}, due: map[int][]int32{}, level: h.level,
+// newChain begins with the recorded calls, as an edit changes them. Requests that
+// failed before are left out: nobody knows what the program would have done.
+func newChain(h *history, edit Edit) *chain {
+	c := &chain{
+		h: h, edit: edit, to: h.program.Extend(0), live: map[int32]uint64{}, gone: map[int32]bool{}, due: map[int][]int32{}, level: h.level,
 	}
+	var drop []int32
+	step, border := -1, h.border(-1)
+	for i := range h.cut {
+		for i == border {
+			for _, t := range drop {
+				c.freeRecorded(t, i)
+			}
+			drop = drop[:0]
+			step++
+			border = h.border(step)
+		}
+		call := h.program.Call(i)
+		switch call.Kind {
+		case replay.CallTry:
+			continue
+		case replay.CallAlloc:
+			position := int(h.at[call.Tensor])
+			size := edit.size(position, call.Size)
+			if size == 0 {
+				c.gone[int32(call.Tensor)] = true
+			}
+			if a := &h.allocs[position]; a.freed < 0 {
+				c.level -= tight.Round(call.Size)
+				if size > 0 {
+					c.level += tight.Round(size)
+				}
+			}
+			if size == 0 {
+				continue
+			}
+			call.Size = size
+			if edit.drops(position) {
+				drop = append(drop, int32(call.Tensor))
+			}
+		case replay.CallFree, replay.CallFreeLater:
+			if c.gone[int32(call.Tensor)] {
+				continue
+			}
+			c.gone[int32(call.Tensor)] = h.at[call.Tensor] >= 0
+		}
+		c.to.Repeat(call)
+	}
+	for _, t := range drop {
+		c.due[0] = append(c.due[0], t)
+	}
+	return c
+}
+
+// border returns the first call of the step after one.
+func (h *history) border(step int) int {
+	if step+1 < len(h.begin) {
+		return h.begin[step+1]
+	}
+	return h.cut + 1
+}
+
+// freeRecorded frees a recorded tensor before a call, earlier than it was.
+func (c *chain) freeRecorded(tensor int32, call int) {
+	if c.gone[tensor] {
+		return
+	}
+	c.gone[tensor] = true
+	if a := &c.h.allocs[c.h.at[tensor]]; a.freed < 0 {
+		c.level -= min(c.level, tight.Round(c.edit.size(int(c.h.at[tensor]), a.size)))
+	}
+	c.to.Repeat(replay.Call{Kind: replay.CallFree, Tensor: int(tensor), Event: c.h.program.Call(call).Event})
 }
 
 // expect notes when the tensors go that the failing step has made so far: when
@@ -71,7 +140,7 @@ func (c *chain) free(tensor int32) {
 		delete(c.live, tensor)
 	case int(tensor) < len(c.h.at) && c.h.at[tensor] >= 0 && c.h.allocs[c.h.at[tensor]].freed < 0 && !c.gone[tensor]:
 		c.gone[tensor] = true
-		bytes = tight.Round(c.h.allocs[c.h.at[tensor]].size)
+		bytes = tight.Round(c.edit.size(int(c.h.at[tensor]), c.h.allocs[c.h.at[tensor]].size))
 	default:
 		return
 	}
@@ -106,11 +175,17 @@ func (c *chain) play(template, from int, size func(position int) uint64, request
 			} else {
 				call.Size = size(position)
 			}
+			if call.Size = c.edit.size(position, call.Size); call.Size == 0 {
+				continue
+			}
+			if c.edit.drops(position) {
+				age = 0
+			}
 			t := c.add(call)
 			tensors[position-h.first[template]] = t
 			if age == forever {
 				c.kept[cur] += tight.Round(call.Size)
-			} else if age > 0 {
+			} else if age > 0 || c.edit.drops(position) {
 				c.due[cur+age] = append(c.due[cur+age], t)
 			}
 		case replay.CallFree:
@@ -176,4 +251,11 @@ func (c *chain) counterpart(tensor, template int) int32 {
 		}
 	}
 	return -1
+}
+
+// request adds the request alone.
+func (c *chain) request() {
+	c.steps = append(c.steps, link{})
+	c.peaks, c.kept = append(c.peaks, c.level), append(c.kept, 0)
+	c.add(c.h.request)
 }

@@ -52,7 +52,8 @@ type Prognosis struct {
 	KeptPerStep uint64
 
 	history *history
-	chain   *chain // nil if not Matched
+	scale   *scale
+	chain   *chain // nil if not Matched and nothing was changed
 }
 
 // Request is a request that failed.
@@ -109,24 +110,49 @@ func (p *Prognosis) match() {
 	}
 	sc := newScale(h, best, steps)
 	p.Matched, p.Template, p.Scale = true, best, sc.overall.value()
-	c := newChain(h)
-	at, _ := h.find(best, h.wanted)
-	c.expect(best)
+	p.scale = sc
+	p.chain = p.continued(Edit{})
+	p.Need = p.chain.peaks[0]
+	p.KeptPerStep = p.chain.keptPerStep()
+	p.Ordinary = p.ordinary()
+}
+
+// continued finishes the failing step as its template went, and goes on with
+// earlier steps.
+func (p *Prognosis) continued(edit Edit) *chain {
+	h := p.history
+	c := newChain(h, edit)
+	at, _ := h.find(p.Template, h.wanted)
+	c.expect(p.Template)
 	request := h.request
-	c.play(best, int(h.allocs[at].call), sc.size, &request)
-	further := orders(p.further())
-	for _, s := range further {
+	c.play(p.Template, int(h.allocs[at].call), p.scale.size, &request)
+	for _, s := range orders(p.further()) {
 		c.play(s, h.begin[s], func(i int) uint64 { return h.allocs[i].size }, nil)
 	}
-	p.chain, p.Need = c, c.peaks[0]
+	return c
+}
+
+// keptPerStep returns what a further step leaves behind, on average.
+func (c *chain) keptPerStep() uint64 {
 	var kept uint64
 	for _, k := range c.kept[1:] {
 		kept += k
 	}
-	if len(further) > 0 {
-		p.KeptPerStep = kept / uint64(len(further))
+	return kept / uint64(max(len(c.kept)-1, 1))
+}
+
+// With returns the prognosis for a changed program.
+func (p *Prognosis) With(edit Edit) *Prognosis {
+	out := *p
+	if p.Matched {
+		out.chain = p.continued(edit)
+		out.Need, out.KeptPerStep = out.chain.peaks[0], out.chain.keptPerStep()
+	} else {
+		out.chain = newChain(p.history, edit)
+		out.chain.request()
+		out.Need = out.chain.level
 	}
-	p.Ordinary = p.ordinary()
+	return &out
 }
 
 // alike returns how much of the failing step so far has a counterpart in another
@@ -224,7 +250,7 @@ func (p *Prognosis) Packed(limit uint64) Carries {
 
 // Under returns how far the run would get under some conditions.
 func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, error) {
-	if limit := c.Cap(); limit > 0 && p.atLeast() > limit {
+	if have := room(&c); have > 0 && p.Need > have {
 		return p.dies(0), nil
 	}
 	if !p.Matched {
@@ -235,7 +261,7 @@ func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, er
 		return Carries{}, err
 	}
 	if !o.Fails {
-		return p.lasts(o.Reserved.Bytes, c.Cap()), nil
+		return p.lasts(o.Reserved.Bytes, room(&c)), nil
 	}
 	done := 0
 	for done < len(p.chain.ends) && o.First.Event > p.chain.ends[done] {
@@ -247,9 +273,13 @@ func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, er
 	return Carries{Kind: Step, RestsOn: p.restsOn()}, nil
 }
 
-// atLeast returns what is needed to serve the request itself, however blocks are
-// placed.
-func (p *Prognosis) atLeast() uint64 { return p.history.level + tight.Round(p.history.request.Size) }
+// room returns the memory there is under some conditions; 0 if there is no end.
+func room(c *replay.Conditions) uint64 {
+	if limit := c.Cap(); limit > 0 && (c.DeviceMemory == 0 || limit < c.DeviceMemory) {
+		return limit
+	}
+	return c.DeviceMemory
+}
 
 // lasts extrapolates a run that gets through the whole chain.
 func (p *Prognosis) lasts(peak, limit uint64) Carries {

@@ -167,5 +167,8 @@ func (e *Extension) Add(c Call) (event, tensor int) {
 	return c.Event, c.Tensor
 }
 
+// Repeat adds a call of the program itself, with its event and its tensor.
+func (e *Extension) Repeat(c Call) { e.builder.Add(c) }
+
 // Program returns the program of the calls so far.
 func (e *Extension) Program() *Program { return e.builder.program }
