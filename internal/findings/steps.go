@@ -76,6 +76,22 @@ func findSteps(t *trace.Trace, program *timeline.Annotations, l *blockIndex, f *
 	return &Steps{Confidence: Guess, Detail: "no steps: the file marks none, and its allocations do not repeat"}
 }
 
+// From returns the analysis of what comes from an event on, as if all before it
+// were set-up: other work than the steps, such as an evaluation, has rounds of
+// its own.
+func (a *Analysis) From(event int) *Analysis {
+	out := &Analysis{Trace: a.Trace, Exact: a.Exact, lives: a.lives, stacks: a.stacks, program: a.program}
+	seq := newSequence(a.Trace, a.lives, a.stacks)
+	for i := range seq.first(event) {
+		seq.tokens[i] = -1
+	}
+	if out.Steps = periodSteps(a.Trace, a.lives, a.stacks, seq); out.Steps == nil {
+		out.Steps = &Steps{Confidence: Guess, Detail: "no rounds"}
+	}
+	out.phases = newPhases(a.Trace, a.program, a.lives, a.stacks, out.Steps)
+	return out
+}
+
 // sequence is the allocations of a trace as tokens: the stack, or where the
 // file has none the size.
 type sequence struct {

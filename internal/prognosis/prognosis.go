@@ -48,6 +48,8 @@ type Prognosis struct {
 	// Ordinary is the most that an earlier step needed, the first excluded; 0 if
 	// there is no other.
 	Ordinary uint64
+	// Series is what the request repeats, if no earlier step shows it.
+	Series *Series
 	// KeptPerStep is what each further step leaves behind.
 	KeptPerStep uint64
 
@@ -68,12 +70,37 @@ type Request struct {
 func New(p *replay.Program, steps *findings.Steps, r Request) *Prognosis {
 	h := newHistory(p, steps, r.Cut, r.Call, r.Stack, r.Event)
 	out := &Prognosis{history: h, Need: h.level + tight.Round(r.Size)}
-	if h.failing() < 1 {
-		return out
+	if h.failing() >= 1 {
+		out.match()
 	}
-	out.match()
+	if !out.Matched {
+		if out.Series = h.findSeries(); out.Series != nil {
+			out.Need += out.Series.ToCome
+		}
+	}
 	return out
 }
+
+// Allocations returns how many allocations the recording has before the failure.
+// The methods below take a position among them.
+func (p *Prognosis) Allocations() int { return len(p.history.allocs) }
+
+// Event returns the event of an allocation.
+func (p *Prognosis) Event(position int) int {
+	return p.history.program.Call(int(p.history.allocs[position].call)).Event
+}
+
+// Size returns the requested size of an allocation.
+func (p *Prognosis) Size(position int) uint64 { return p.history.allocs[position].size }
+
+// Kept reports whether nobody frees an allocation of a step, nor its counterparts
+// in the steps before.
+func (p *Prognosis) Kept(position int) bool {
+	return p.history.allocs[position].step >= 0 && p.history.age(position) == forever
+}
+
+// Failing returns the first allocation of the step that failed.
+func (p *Prognosis) Failing() int { return p.history.sinceFailing() }
 
 // compared is how many earlier steps are looked at.
 const compared = 16
