@@ -69,7 +69,7 @@ func (a *Analysis) Leaks() []Leak {
 	groups := map[timeline.Frame][]*keptRow{}
 	for _, r := range rows {
 		if r.leaks() {
-			line := a.line(r.stack)
+			line := a.Line(r.stack)
 			groups[line] = append(groups[line], r)
 		}
 	}
@@ -350,10 +350,10 @@ func sortParts(parts []Part) {
 	})
 }
 
-// line returns the line of the user's own program that led to a stack: the one
+// Line returns the line of the user's own program that led to a stack: the one
 // that called the outermost nn.Module, so that all of a model counts as one, or
 // else the innermost. Without such a line it is the place of the allocation.
-func (a *Analysis) line(id trace.StackID) timeline.Frame {
+func (a *Analysis) Line(id trace.StackID) timeline.Frame {
 	frames := a.Trace.Stacks.Frames(id)
 	var line timeline.Frame
 	for i := len(frames) - 1; i >= 0; i-- {

@@ -27,7 +27,16 @@ const (
 
 // Report is the explanation of a failed request, or of a healthy run.
 type Report struct {
-	Verdict    string `json:"verdict"`
+	// Cause is why the job does not run, Line the line of the user's code that it
+	// shows at; CauseText says it in a sentence.
+	Cause           string          `json:"cause"`
+	CauseText       string          `json:"cause_text"`
+	CauseConfidence string          `json:"cause_confidence"`
+	Line            *timeline.Frame `json:"line"`
+	// Prognosis is how the run would have gone on; nil if that is not known.
+	Prognosis *Prognosis `json:"prognosis"`
+	// Verdict is why the request failed just then.
+	Verdict    string `json:"trigger"`
 	Summary    string `json:"summary"`
 	Confidence string `json:"confidence"`
 	// Alternatives are the other verdicts that the evidence leaves open.
@@ -35,7 +44,7 @@ type Report struct {
 	// BreakEven is the limit that decides between the verdicts of an open case:
 	// below it the memory is too little, from it on something else is wrong.
 	BreakEven *uint64 `json:"break_even_limit_bytes"`
-	UnderCap  bool    `json:"under_cap"` // a per-process limit refused while the device had room
+	UnderCap  bool    `json:"capped"` // a per-process limit refused while the device had room
 	Limit     Limit   `json:"limit"`
 
 	SelfCheck *whatif.SelfCheck `json:"self_check"` // nil without a snapshot that has events

@@ -34,6 +34,11 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 	if err := work.join(e); err != nil {
 		return nil, err
 	}
+	if j := e.newJudge(work); j != nil {
+		j.decide()
+	} else {
+		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Verdict), e.report.Confidence
+	}
 	e.believed()
 	e.releasedAtStart()
 	return e.report, nil

@@ -1,0 +1,265 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// The causes. A leak, a spike and a lack of capacity are found by continuing the
+// run; the others follow from the trigger.
+const (
+	Stranded      = "stranded"       // in pools, on other streams, or in frees that wait
+	SharedDevice  = "shared_device"  // others hold it
+	AbsurdRequest = "absurd_request" // a size that nothing before explains: a bug
+)
+
+// Prognosis is how the run would have gone on if the request had been served.
+type Prognosis struct {
+	// Need is what the step that failed needs at least, however blocks are placed.
+	Need uint64 `json:"need_bytes"`
+	// Ordinary is the most that an earlier step needed, the first excluded; nil if
+	// there is no other.
+	Ordinary *uint64 `json:"ordinary_bytes"`
+	// Kept is what each further step leaves behind.
+	Kept uint64 `json:"kept_bytes_per_step"`
+	// Packed is how far the run gets without any waste.
+	Packed prognosis.Carries `json:"packed"`
+}
+
+// judge decides the cause and gathers what fixes are computed from.
+type judge struct {
+	*explainer
+	analysis *findings.Analysis // of the steps, or of the rounds that follow them
+	leaks    []findings.Leak
+	forecast *prognosis.Prognosis
+	there    available // what the failed request could have had
+	known    bool
+}
+
+// newJudge continues the run from the failed request on; nil if it cannot be.
+func (e *explainer) newJudge(w *findingsWork) *judge {
+	f := e.failed
+	if f == nil || !f.reproduced || f.program != e.program {
+		return nil
+	}
+	j := &judge{explainer: e, analysis: w.analysis, leaks: w.found.Leaks}
+	r := prognosis.Request{Call: f.call, Cut: e.program.Len(), Event: e.event, Stack: trace.NoStack}
+	if e.event < e.trace.Events.Len() {
+		r.Stack = known(e.trace.Events.Stack.At(e.event))
+		for i := e.program.Len() - 1; i >= 0; i-- {
+			if c := e.program.Call(i); c.Kind == replay.CallTry && c.Event == e.event {
+				r.Cut = i
+				break
+			}
+		}
+	}
+	j.forecast = prognosis.New(e.program, j.analysis.Steps, r)
+	if !j.forecast.Matched && j.forecast.Series == nil {
+		j.lookInTail(r)
+	}
+	j.there, j.known = f.availableUnder(e.limits.high)
+	return j
+}
+
+// lookInTail looks for rounds in what follows the steps: an evaluation, a server
+// after a warm-up.
+func (j *judge) lookInTail(r prognosis.Request) {
+	steps, from := j.analysis.Steps, 0
+	if n := steps.Complete(); n > 0 {
+		from = steps.List[n-1].End
+	}
+	if from == 0 || from >= r.Event {
+		return
+	}
+	tail := j.analysis.From(from)
+	if len(tail.Steps.List) < 2 {
+		return
+	}
+	if x := prognosis.New(j.program, tail.Steps, r); x.Matched {
+		j.analysis, j.forecast = tail, x
+		if leaks := tail.Leaks(); len(leaks) > 0 {
+			j.leaks = append(j.leaks, leaks...)
+			for _, l := range leaks {
+				j.leak(l, tail.Steps)
+			}
+		}
+	}
+}
+
+// decide gives the cause.
+func (j *judge) decide() {
+	r, x := j.report, j.forecast
+	r.Prognosis = &Prognosis{Need: x.Need, Kept: x.KeptPerStep, Packed: x.Packed(j.there.bytes)}
+	if x.Ordinary > 0 {
+		r.Prognosis.Ordinary = &x.Ordinary
+	}
+	switch {
+	case !j.known:
+		r.Cause = causeOf(r.Verdict)
+	case j.leaksKill():
+		j.setLeak()
+	case r.Verdict == External:
+		r.Cause = SharedDevice
+	case j.absurd():
+		r.Cause = AbsurdRequest
+		r.CauseText = fmt.Sprintf("One request for %s is more than the %s there is beside the %s that stays; nothing before was so large. Check the shapes at this line",
+			units.Size(j.failed.call.Size), units.Size(j.there.bytes), units.Size(j.floor()))
+	case x.Need > j.there.bytes:
+		j.setTooMuch()
+	case r.Verdict == Fragmentation && !x.Matched && !j.hasSteps():
+		// Memory only rose so far, and the first step is not over.
+		r.Cause, r.CauseConfidence = Capacity, Open
+		r.CauseText = fmt.Sprintf("The first step is not over and has %s of %s already; what it still needs is not known", units.Size(x.Need), units.Size(j.there.bytes))
+	default:
+		r.Cause = causeOf(r.Verdict)
+	}
+	if r.CauseConfidence == "" {
+		r.CauseConfidence = r.Confidence
+		if r.Cause != causeOf(r.Verdict) && r.CauseConfidence == Certain {
+			r.CauseConfidence = Likely // it rests on how the step would have gone on
+		}
+	}
+	if r.Line == nil && j.event < j.trace.Events.Len() {
+		r.Line = j.userLine(j.trace.Events.Stack.At(j.event))
+	}
+}
+
+// causeOf returns the cause that a trigger stands for if nothing else shows.
+func causeOf(trigger string) string {
+	switch trigger {
+	case External:
+		return SharedDevice
+	case Pools, Pending, Streams:
+		return Stranded
+	case Setting:
+		return Fragmentation
+	case Unknown:
+		return Open
+	}
+	return trigger
+}
+
+// hasSteps reports whether a step came to its end before the failure.
+func (j *judge) hasSteps() bool {
+	for _, s := range j.analysis.Steps.List {
+		if s.Complete && s.End <= j.event {
+			return true
+		}
+	}
+	return false
+}
+
+// leaked returns what leaks hold at the failure.
+func (j *judge) leaked() (bytes uint64) {
+	for i := range j.leaks {
+		bytes += j.leaks[i].Bytes
+	}
+	return bytes
+}
+
+// leaksKill reports whether the job dies of what its steps leave behind: it would
+// fit without, and what was left so far is more than what there is left to take.
+func (j *judge) leaksKill() bool {
+	leaked, need := j.leaked(), j.forecast.Need
+	return leaked > 0 && need-min(need, leaked) <= j.there.bytes && leaked+need > j.there.bytes
+}
+
+func (j *judge) setLeak() {
+	r, l := j.report, &j.leaks[0]
+	r.Cause = Leak
+	r.Line = j.lineOf(l.Stack)
+	var perStep uint64
+	for i := range j.leaks {
+		perStep += j.leaks[i].BytesPerStep
+	}
+	r.CauseText = fmt.Sprintf("Every step leaves %s behind, %s by now: the job dies sooner or later, whatever the allocator does",
+		units.Size(perStep), units.Size(j.leaked()))
+	if l.Confidence != findings.Certain {
+		r.CauseConfidence = Likely
+	}
+}
+
+// floor is the lowest that was allocated when a step began; without steps, when
+// the first module was called.
+func (j *judge) floor() uint64 {
+	list := j.analysis.Steps.List
+	if len(list) == 0 {
+		return j.failed.live - min(j.failed.live, j.sinceFirst())
+	}
+	low := j.failed.live
+	for i, s := range list {
+		if s.Begin < j.event && (i > 0 || len(list) == 1) {
+			low = min(low, j.analysis.LiveBefore(s.Begin))
+		}
+	}
+	return low
+}
+
+// sinceFirst returns what the failing step has allocated so far and not freed.
+func (j *judge) sinceFirst() (bytes uint64) {
+	for i := j.forecast.Failing(); i < j.forecast.Allocations(); i++ {
+		if j.analysis.LiveBefore(j.forecast.Event(i)) > 0 {
+			bytes += j.forecast.Size(i)
+		}
+	}
+	return bytes
+}
+
+// absurd reports whether the request alone is too much, even beside nothing but
+// what stays, and larger than all that was ever allocated at once.
+func (j *judge) absurd() bool {
+	x, f := j.forecast, j.failed
+	return !x.Matched && f.rounded > j.there.bytes-min(j.there.bytes, j.floor()) && f.rounded > j.analysis.LiveBefore(j.analysis.PeakEvent()+1)
+}
+
+// setTooMuch says that the step needs more than there is.
+func (j *judge) setTooMuch() {
+	r, x := j.report, j.forecast
+	more := units.Size(x.Need - j.there.bytes)
+	what := "step"
+	if j.analysis.Steps.Source == findings.FromPeriod {
+		what = "round"
+	}
+	if x.Ordinary > 0 && x.Ordinary <= j.there.bytes || !x.Matched && j.hasSteps() {
+		r.Cause = Spike
+		ordinary := "what the steps before needed fits"
+		if x.Ordinary > 0 {
+			ordinary = fmt.Sprintf("an ordinary %s needs %s", what, units.Size(x.Ordinary))
+		}
+		r.CauseText = fmt.Sprintf("This %s needs %s, %s more than there is; %s", what, units.Size(x.Need), more, ordinary)
+		return
+	}
+	r.Cause = Capacity
+	switch {
+	case x.Series != nil && x.Series.ToCome > 0:
+		r.CauseText = fmt.Sprintf("%s of the %s that this line allocates, a tensor for each one before, was still to come: %s needed, %s more than there is",
+			units.Size(x.Series.ToCome+j.failed.rounded), units.Size(x.Series.Made+x.Series.ToCome+j.failed.rounded), units.Size(x.Need), more)
+	default:
+		r.CauseText = fmt.Sprintf("The job needs %s, %s more than there is, however blocks are placed", units.Size(x.Need), more)
+	}
+}
+
+// lineOf returns the user's own line that led to a stack of the analysis.
+func (j *judge) lineOf(stack trace.StackID) *timeline.Frame {
+	if stack <= trace.EmptyStack {
+		return nil
+	}
+	line := j.analysis.Line(stack)
+	return &line
+}
+
+// userLine returns the innermost line of the user's own code.
+func (e *explainer) userLine(stack trace.StackID) *timeline.Frame {
+	for _, f := range timeline.Frames(e.trace, stack) {
+		if f.User() {
+			return &f
+		}
+	}
+	return nil
+}
