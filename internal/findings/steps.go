@@ -76,6 +76,17 @@ func findSteps(t *trace.Trace, program *timeline.Annotations, l *blockIndex, f *
 	return &Steps{Confidence: Guess, Detail: "no steps: the file marks none, and its allocations do not repeat"}
 }
 
+// FirstForward returns the first event that allocates inside a call of an
+// nn.Module; the number of events if none does.
+func (a *Analysis) FirstForward() int {
+	for b := range a.lives.allocated() {
+		if a.stacks.kind(b.stack) == stackModule {
+			return int(b.born)
+		}
+	}
+	return a.Trace.Events.Len()
+}
+
 // From returns the analysis of what comes from an event on, as if all before it
 // were set-up: other work than the steps, such as an evaluation, has rounds of
 // its own.

@@ -257,5 +257,8 @@ func (c *chain) counterpart(tensor, template int) int32 {
 func (c *chain) request() {
 	c.steps = append(c.steps, link{})
 	c.peaks, c.kept = append(c.peaks, c.level), append(c.kept, 0)
-	c.add(c.h.request)
+	request := c.h.request
+	if request.Size = c.edit.size(-1, request.Size); request.Size > 0 {
+		c.add(request)
+	}
 }

@@ -172,7 +172,7 @@ func (w *whole) death(t testing.TB, limit uint64, tallies map[string]*tally) {
 	if f.Traces[0].Events.Action.At(last) != alloc.ActionOOM {
 		t.Fatal("no failure")
 	}
-	r := prognosis.Request{Stack: f.Traces[0].Events.Stack.At(last), Event: last}
+	r := prognosis.Request{Stack: f.Traces[0].Events.Stack.At(last), Event: last, First: a.FirstForward()}
 	for r.Cut = p.Len() - 1; p.Call(r.Cut).Kind != replay.CallTry; r.Cut-- {
 	}
 	r.Call = p.Call(r.Cut)
@@ -268,6 +268,9 @@ func (w *whole) judge(t testing.TB, x *prognosis.Prognosis, conf string, limit u
 		}
 		t.Logf("WRONG %s limit %d MiB (live %d), %s: step %d of %d: %s %d, died %d; need %d, true %d, %s kept %d", w.name, limit>>20, w.live>>20, conf, at, len(w.peaks), said.Kind, n, died,
 			x.Need>>20, w.peaks[max(at, 0)]>>20, said.RestsOn, x.KeptPerStep)
+		if x.Matched {
+			t.Log(x.Debug())
+		}
 	}
 }
 

@@ -65,12 +65,16 @@ type history struct {
 }
 
 // newHistory reads the calls before the failed request.
-func newHistory(p *replay.Program, steps *findings.Steps, cut int, request replay.Call, stack trace.StackID, event int) *history {
-	h := &history{program: p, trace: p.Trace, cut: cut, request: request, at: make([]int32, p.Tensors())}
+func newHistory(p *replay.Program, steps *findings.Steps, r Request) *history {
+	cut := r.Cut
+	h := &history{program: p, trace: p.Trace, cut: cut, request: r.Call, at: make([]int32, p.Tensors())}
 	for _, s := range steps.List {
-		if s.Begin <= event {
+		if s.Begin <= r.Event {
 			h.begin = append(h.begin, h.callAt(s.Begin))
 		}
+	}
+	if len(h.begin) == 0 && r.First < r.Event {
+		h.begin = []int{h.callAt(r.First)}
 	}
 	for i := range h.at {
 		h.at[i] = -1
@@ -126,7 +130,7 @@ func newHistory(p *replay.Program, steps *findings.Steps, cut int, request repla
 		names = newKeys()
 	}
 	h.first = append(h.first, len(h.allocs))
-	h.wanted = names.next(stack)
+	h.wanted = names.next(r.Stack)
 	h.index = make([]map[key]int, len(h.begin))
 	return h
 }

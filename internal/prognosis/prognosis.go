@@ -64,11 +64,13 @@ type Request struct {
 	Stack trace.StackID
 	Cut   int // the number of calls before it
 	Event int
+	// First is the event at which the first step begins if none is marked.
+	First int
 }
 
 // New continues a recording from a failed request on.
 func New(p *replay.Program, steps *findings.Steps, r Request) *Prognosis {
-	h := newHistory(p, steps, r.Cut, r.Call, r.Stack, r.Event)
+	h := newHistory(p, steps, r)
 	out := &Prognosis{history: h, Need: h.level + tight.Round(r.Size)}
 	if h.failing() >= 1 {
 		out.match()
@@ -134,6 +136,9 @@ func (p *Prognosis) match() {
 		if score := 10*alike - math.Abs(math.Log(r)); score > bestScore {
 			best, bestScore = s, score
 		}
+	}
+	if _, ok := h.find(0, h.wanted); ok && !slices.Contains(steps, 0) {
+		steps = append(steps, 0)
 	}
 	sc := newScale(h, best, steps)
 	p.Matched, p.Template, p.Scale = true, best, sc.overall.value()

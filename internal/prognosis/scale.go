@@ -10,7 +10,8 @@ type scale struct {
 	template int
 	steps    []int // the earlier steps that are compared
 	classes  map[class]*ratio
-	overall  ratio // of what a step frees again
+	overall  ratio           // of what a step frees again
+	lasting  map[uint64]bool // sizes of blocks from before the steps: what has one of them belongs to a weight
 }
 
 // class is a group of allocations whose sizes have the same ratios from step to
@@ -22,19 +23,33 @@ type class struct {
 
 // ratio is how much larger a class is now than in the template.
 type ratio struct {
-	now, then uint64 // sums
-	first     [2]uint64
-	differ    bool
+	now, then uint64               // sums
+	bytes     map[[2]uint64]uint64 // ratio, reduced -> bytes of the template that have it
 }
 
 func (r *ratio) add(now, then uint64) {
-	if r.then == 0 {
-		r.first = [2]uint64{now, then}
-	} else if !sameRatio(r.first, now, then) {
-		r.differ = true
+	if r.bytes == nil {
+		r.bytes = map[[2]uint64]uint64{}
 	}
+	n, d := reduce(now, then)
+	r.bytes[[2]uint64{n, d}] += then
 	r.now += now
 	r.then += then
+}
+
+// of returns a size of the template as it is now: by the ratio that most bytes
+// have, or the mean if none has half of them. What outlives a step does not grow
+// with the batch, unless all of it does.
+func (r *ratio) of(size uint64, stays bool) uint64 {
+	if r.then == 0 || stays && len(r.bytes) > 1 {
+		return size
+	}
+	for f, bytes := range r.bytes {
+		if 2*bytes > r.then {
+			return uint64(math.Round(float64(size) * float64(f[0]) / float64(f[1])))
+		}
+	}
+	return uint64(float64(size) * r.value())
 }
 
 func (r *ratio) value() float64 {
@@ -44,15 +59,14 @@ func (r *ratio) value() float64 {
 	return float64(r.now) / float64(r.then)
 }
 
-// sameRatio reports whether now : then is as first. Small sizes are rounded.
-func sameRatio(first [2]uint64, now, then uint64) bool {
-	a, b := float64(first[0])*float64(then), float64(first[1])*float64(now)
-	return math.Abs(a-b) <= 1e-9*max(a, b)
-}
-
 // newScale compares the beginning of the step that failed with its template.
 func newScale(h *history, template int, steps []int) *scale {
-	s := &scale{h: h, template: template, steps: steps, classes: map[class]*ratio{}}
+	s := &scale{h: h, template: template, steps: steps, classes: map[class]*ratio{}, lasting: map[uint64]bool{}}
+	for i := range h.allocs {
+		if a := &h.allocs[i]; a.step < 0 && a.freed < 0 {
+			s.lasting[a.size] = true
+		}
+	}
 	q := h.failing()
 	for i := h.first[q]; i < h.first[q+1]; i++ {
 		if then, ok := h.twin(i, template); ok {
@@ -67,8 +81,8 @@ func newScale(h *history, template int, steps []int) *scale {
 
 // add compares a size with that of its counterpart in the template.
 func (s *scale) add(now uint64, then int) {
-	stays := s.h.age(then) != 0
 	was := s.h.allocs[then].size
+	stays := s.stays(then)
 	if !stays {
 		s.overall.add(now, was)
 	}
@@ -95,6 +109,9 @@ func (s *scale) classOf(position int, stays bool) (class, bool) {
 			continue
 		}
 		i, ok := s.h.twin(position, step)
+		if !ok && step == 0 {
+			continue // the first step does some things otherwise
+		}
 		if !ok {
 			return class{}, false
 		}
@@ -103,6 +120,12 @@ func (s *scale) classOf(position int, stays bool) (class, bool) {
 		hash *= prime
 	}
 	return class{hash, stays}, true
+}
+
+// stays reports whether an allocation outlives its step, or has the size of one
+// that does.
+func (s *scale) stays(position int) bool {
+	return s.h.age(position) != 0 || s.lasting[s.h.allocs[position].size]
 }
 
 func reduce(a, b uint64) (uint64, uint64) {
@@ -119,24 +142,14 @@ func reduce(a, b uint64) (uint64, uint64) {
 // size predicts the size now of an allocation of the template.
 func (s *scale) size(position int) uint64 {
 	size := s.h.allocs[position].size
-	stays := s.h.age(position) != 0
+	stays := s.stays(position)
 	if c, ok := s.classOf(position, stays); ok {
 		if r := s.classes[c]; r != nil {
-			if !r.differ {
-				return multiply(size, r.first[0], r.first[1])
-			}
-			return uint64(float64(size) * r.value())
+			return r.of(size, stays)
 		}
 	}
 	if stays {
 		return size
 	}
-	return uint64(float64(size) * s.overall.value())
-}
-
-func multiply(size, now, then uint64) uint64 {
-	if now == then || then == 0 {
-		return size
-	}
-	return uint64(math.Round(float64(size) * float64(now) / float64(then)))
+	return s.overall.of(size, false)
 }

@@ -40,6 +40,7 @@ type judge struct {
 	forecast *prognosis.Prognosis
 	there    available // what the failed request could have had
 	known    bool
+	blocks   *timeline.Lifetimes
 }
 
 // newJudge continues the run from the failed request on; nil if it cannot be.
@@ -49,7 +50,8 @@ func (e *explainer) newJudge(w *findingsWork) *judge {
 		return nil
 	}
 	j := &judge{explainer: e, analysis: w.analysis, leaks: w.found.Leaks}
-	r := prognosis.Request{Call: f.call, Cut: e.program.Len(), Event: e.event, Stack: trace.NoStack}
+	j.blocks, _ = e.Run.Lifetimes(e.ctx)
+	r := prognosis.Request{Call: f.call, Cut: e.program.Len(), Event: e.event, Stack: trace.NoStack, First: j.analysis.FirstForward()}
 	if e.event < e.trace.Events.Len() {
 		r.Stack = known(e.trace.Events.Stack.At(e.event))
 		for i := e.program.Len() - 1; i >= 0; i-- {

@@ -18,6 +18,8 @@ type Input struct {
 
 	// Limit is the cap on reserved bytes, if the user knows it; 0 if not.
 	Limit uint64
+	// Full asks for everything, however long it takes.
+	Full bool
 	// Believed is the text of PYTORCH_CUDA_ALLOC_CONF that the user believes to
 	// be in force; nil if they did not say.
 	Believed *string

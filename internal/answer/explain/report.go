@@ -2,6 +2,7 @@ package explain
 
 import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -187,10 +188,21 @@ type Finding struct {
 
 // The kinds of fixes.
 const (
-	FixSetting    = "setting"
-	FixCode       = "code"
+	FixSetting    = "setting"      // a line to export
+	FixCode       = "code"         // allocate less, wherever
+	FixDetach     = "detach"       // keep numbers, not the graph
+	FixNoGrad     = "no_grad"      // evaluate without a graph
+	FixDel        = "del"          // drop tensors earlier
+	FixCPU        = "cpu"          // keep them on the host
+	FixCheckpoint = "checkpoint"   // gradient checkpointing
+	FixChunk      = "chunked_loss" // the loss in parts
+	FixMicroBatch = "micro_batch"  // smaller batches, more of them
+	FixOptimizer  = "optimizer"    // one with less state
+	FixHalf       = "half"         // half precision
+	FixShape      = "shape"        // mend a bug in a shape
 	FixEmptyCache = "empty_cache"
-	FixMemory     = "memory"
+	FixOthers     = "others" // end other users of the device
+	FixMemory     = "memory" // a higher limit, a larger device
 )
 
 // Fix is a change and what it would have done to this run.
@@ -198,6 +210,11 @@ type Fix struct {
 	Kind     string `json:"kind"`
 	Settings string `json:"settings,omitempty"`
 	Export   string `json:"export,omitempty"`
+	// Code shows a change of the program; Line is where.
+	Code string          `json:"code,omitempty"`
+	Line *timeline.Frame `json:"line,omitempty"`
+	// Carries is how far it carries the run; nil if that is not known.
+	Carries *prognosis.Carries `json:"carries"`
 	// PassesFailure reports whether the failed request is served with it; nil
 	// if that cannot be computed.
 	PassesFailure *bool `json:"passes_failure"`

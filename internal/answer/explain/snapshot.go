@@ -36,6 +36,9 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 	}
 	if j := e.newJudge(work); j != nil {
 		j.decide()
+		if err := j.fixes(); err != nil {
+			return nil, err
+		}
 	} else {
 		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Verdict), e.report.Confidence
 	}
@@ -110,10 +113,7 @@ func (e *explainer) explain() error {
 		return err
 	}
 	e.pinners()
-	if !f.reproduced {
-		return nil
-	}
-	return e.fixes()
+	return nil
 }
 
 // findFailed replays up to the failure. If the events do not replay to the end,
