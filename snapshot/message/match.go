@@ -1,6 +1,7 @@
 package message
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -12,8 +13,12 @@ import (
 type found struct {
 	sizes   []units.Range
 	numbers []uint64
+	absurd  bool // a size is one that no PyTorch prints
 	end     int
 }
+
+// words begin where PyTorch no longer prints numbers: "more than 1EB".
+const words = 1 << 60
 
 // part is a piece of a pattern: words, or a place for a number.
 type part struct {
@@ -71,17 +76,35 @@ func match(parts []part, text string, at int) (found, bool) {
 		}
 	}
 	for _, s := range sizes {
-		r, err := units.ParseTorch(s)
-		if err != nil && !strings.HasSuffix(s, "bytes") {
-			r, err = units.ParseRounded(s)
-		}
-		if err != nil {
+		r, ok := rangeOf(s)
+		if !ok {
 			return f, false
 		}
+		f.absurd = f.absurd || r.Low >= words
 		f.sizes = append(f.sizes, r)
 	}
 	f.end = at
 	return f, true
+}
+
+// rangeOf returns the sizes that print as s; for one beyond 64 bits their last.
+func rangeOf(s string) (units.Range, bool) {
+	if r, err := units.ParseTorch(s); err == nil {
+		return r, true
+	}
+	number, unit, _ := strings.Cut(s, " ")
+	if strings.Count(number, ".") > 1 {
+		return units.Range{}, false
+	}
+	const longest = len("18446744073709551615") // of 64 bits
+	if whole, _, _ := strings.Cut(number, "."); len(whole) > longest {
+		return units.Exactly(math.MaxUint64), true
+	}
+	if unit == "bytes" { // of the CPU's allocator
+		return units.Range{}, false
+	}
+	r, err := units.ParseRounded(s)
+	return r, err == nil
 }
 
 // sizeUnits are the units of sizes, as compared and as printed. Metal's
@@ -93,7 +116,7 @@ var sizeUnits = []struct{ text, name string }{
 // size reads a size without blanks, "20.00mib". It returns the size as printed
 // and the length read, 0 if there is none.
 func size(text string) (string, int) {
-	const longest = 24
+	const longest = 64
 	i := 0
 	for i < min(len(text), longest) && (digit(text[i]) || text[i] == '.') {
 		i++

@@ -62,7 +62,10 @@ type OOM struct {
 	LimitBytes *units.Range
 
 	Processes []Process // in the message's order
-	Advice    string    // what the message tells the user to do, in one line
+	// Absurd are the phrases with a size that no PyTorch prints: from 1 EB on it
+	// says so in words. A size beyond 64 bits is the largest number of these.
+	Absurd []string
+	Advice string // what the message tells the user to do, in one line
 
 	Text string // the message as it stands in the input
 	Line int    // where it begins, from 1
