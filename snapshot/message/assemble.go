@@ -49,7 +49,7 @@ func (w *window) endsLine(at int) bool {
 // assemble reads the message whose first phrase is at the given place, and returns
 // where its last one ends.
 func (w *window) assemble(at int) (o *OOM, end int) {
-	o = &OOM{Device: -1}
+	o = &OOM{Device: -1, Rank: -1}
 	end = at
 	for at < len(w.text) && at <= end+gap {
 		if o.Backend == Native {

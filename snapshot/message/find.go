@@ -23,6 +23,9 @@ func Parse(text string) ([]*OOM, error) {
 		line += strings.Count(text[counted:start], "\n")
 		counted = start
 		o.Line, o.Text = line, text[start:end]
+		var by origin
+		o.Traceback, by = traceback(text, start)
+		o.Rank, o.PID, o.Time = by.rank, by.pid, by.time
 		all = append(all, o)
 		done = end
 	}
