@@ -13,8 +13,10 @@ import (
 type found struct {
 	sizes   []units.Range
 	numbers []uint64
-	absurd  bool // a size is one that no PyTorch prints
-	end     int
+	// decimals are numbers without a unit, as printed.
+	decimals []string
+	absurd   bool // a size is one that no PyTorch prints
+	end      int
 }
 
 // words begin where PyTorch no longer prints numbers: "more than 1EB".
@@ -23,10 +25,10 @@ const words = 1 << 60
 // part is a piece of a pattern: words, or a place for a number.
 type part struct {
 	words string
-	place byte // 's' a size, 'd' a whole number, 'n' one that may be missing, 0 words
+	place byte // 's' a size, 'd' a whole number, 'n' one that may be missing, 'f' one with decimals, 0 words
 }
 
-// compile reads a pattern: words with %s, %d and %n for numbers. Blanks are
+// compile reads a pattern: words with %s, %d, %n and %f for numbers. Blanks are
 // for the reader only, as the text is compared without any.
 func compile(pattern string) []part {
 	var parts []part
@@ -65,6 +67,16 @@ func match(parts []part, text string, at int) (found, bool) {
 			}
 			sizes = append(sizes, s)
 			at += length
+		case 'f':
+			length := 0
+			for length < len(rest) && (digit(rest[length]) || rest[length] == '.') {
+				length++
+			}
+			if length == 0 {
+				return f, false
+			}
+			f.decimals = append(f.decimals, rest[:length])
+			at += length
 		default:
 			n, length := number(rest)
 			if length > 0 {
@@ -102,6 +114,10 @@ func rangeOf(s string) (units.Range, bool) {
 	}
 	if unit == "bytes" { // of the CPU's allocator
 		return units.Range{}, false
+	}
+	const decimals = 9 // more do not change a byte
+	if i := strings.IndexByte(number, '.'); i >= 0 && len(number) > i+1+decimals {
+		s = number[:i+1+decimals] + " " + unit
 	}
 	r, err := units.ParseRounded(s)
 	return r, err == nil
