@@ -29,6 +29,8 @@ type Case struct {
 	Loaded   *run.Run
 	Progress func(done, total int)
 	Notes    []string // what is to be said about that
+
+	warning string // what is to be said before everything else
 }
 
 // NewCase begins a case about a device, -1 if that is not known.
@@ -109,7 +111,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		return err
 	}
 	if m := c.Message; m != nil && c.Device < 0 && m.Device >= 0 && t.Device != m.Device {
-		c.note("the message is about device %d, which is not in %s", m.Device, f.Name)
+		c.warning = fmt.Sprintf("The message is about device %d, which is not in %s: it is not used.", m.Device, f.Name)
 	}
 	c.Device, c.Reason = t.Device, why
 	if c.Loaded == nil {
@@ -121,10 +123,14 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		about = fmt.Sprintf("device %d", t.Device)
 	}
 	c.About = append([]string{about, count(t.Events.Len()) + " events"}, c.About...)
+	given := c.Message
 	c.addRecorded(t.Device)
 	if t.Events.Len() > 0 || c.atFailure(t) {
-		c.Run, err = whatif.Check(ctx, f.Name, c.Loaded)
-		return err
+		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil || given == nil {
+			return err
+		}
+		c.compare(given)
+		return nil
 	}
 	note := f.Name + " has no events (" + input.WhyNoEvents(f) + "), only the state when it was written: see ashlar stats"
 	if c.Message == nil && c.Stats == nil {
@@ -134,6 +140,17 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	}
 	c.Notes = append(c.Notes, note)
 	return nil
+}
+
+// compare finds out whether the message that was given is about the file's
+// failure. If not, the file is explained without it.
+func (c *Case) compare(given *message.OOM) {
+	if other := OtherFailure(c.Run, given); other != "" {
+		c.warning = other
+		if lastOOM(c.Run.Trace) >= 0 {
+			c.Message = nil
+		}
+	}
 }
 
 // addRecorded adds what the recorder wrote beside the snapshot.
@@ -199,6 +216,9 @@ func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if c.warning != "" {
+		r.Summary = c.warning + " " + r.Summary
 	}
 	r.Notes = append(c.Notes, r.Notes...)
 	return r, nil

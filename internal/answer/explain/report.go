@@ -15,6 +15,7 @@ const (
 	Streams       = "streams"
 	Setting       = "setting"
 	Fragmentation = "fragmentation"
+	NearlyFull    = "nearly_full" // of a text alone: the request fits, another one like it would not
 	None          = "none"
 	Unknown       = "unknown" // a request failed, and the input does not say why
 )

@@ -25,6 +25,9 @@ func FromText(in Input) (*Report, error) {
 	}
 	a := &textEvidence{Input: in, report: newReport()}
 	a.collect()
+	if a.impossible != nil {
+		return nil, a.impossible
+	}
 	switch {
 	case in.Message == nil && !a.knowsFailure():
 		a.dumpOnly()
@@ -37,6 +40,7 @@ func FromText(in Input) (*Report, error) {
 	default:
 		a.native()
 	}
+	a.sayDoubts()
 	a.dumpLines()
 	a.advice()
 	a.record()
@@ -75,6 +79,8 @@ type textEvidence struct {
 
 	sameMoment   bool // the dump is of the moment of the failure
 	contradicted bool // the sizes of the device cannot be true with the rest
+	doubts       []string
+	impossible   *LimitError
 	settings     *settings.Settings
 }
 
@@ -99,6 +105,7 @@ func (a *textEvidence) alternative(verdict, format string, args ...any) {
 // collect joins what the texts say.
 func (a *textEvidence) collect() {
 	a.believed()
+	a.sane()
 	if o := a.Message; o != nil {
 		a.segment, a.total, a.free, a.limit = whole(o.TriedBytes, o.Backend), o.TotalBytes, o.FreeBytes, o.LimitBytes
 		a.live, a.pools = o.AllocatedBytes, o.PrivatePoolBytes
@@ -244,25 +251,6 @@ func (a *textEvidence) fromFacts() {
 // knowsFailure reports whether the request that failed is known at all.
 func (a *textEvidence) knowsFailure() bool { return a.Message != nil || a.segment != nil }
 
-// contradictions drops numbers that cannot be true together.
-func (a *textEvidence) contradictions() {
-	if a.live != nil && a.reserved != nil && a.reserved.High < a.live.Low {
-		a.note("the numbers contradict each other: %s reserved cannot hold %s allocated; the reserved bytes are left out",
-			units.Size(a.reserved.Mid), units.Size(a.live.Mid))
-		a.reserved, a.unused = nil, nil
-	}
-	if a.free != nil && a.total != nil && a.free.Low > a.total.High {
-		a.note("the numbers contradict each other: %s free on a device of %s; both are left out", units.Size(a.free.Mid), units.Size(a.total.Mid))
-		a.free, a.total, a.contradicted = nil, nil, true
-	}
-	// A driver lends memory of the host only when that of the device is used up.
-	if a.reserved != nil && a.total != nil && a.free != nil && a.segment != nil && a.reserved.Low > a.total.High && surelyFits(*a.segment, *a.free) {
-		a.note("the numbers contradict each other: %s reserved on a device of %s with %s free; free and total are left out",
-			units.Size(a.reserved.Mid), units.Size(a.total.Mid), units.Size(a.free.Mid))
-		a.free, a.total, a.contradicted = nil, nil, true
-	}
-}
-
 // findLimit takes the limit that was given, else the recorded one, else that of
 // the message.
 func (a *textEvidence) findLimit() {
@@ -279,12 +267,36 @@ func (a *textEvidence) findLimit() {
 	if a.Limit > 0 {
 		a.limit, source = exactly(a.Limit), whatif.Given
 	}
-	if said != nil && a.limit.Exact() && !said.Contains(a.limit.Low) {
-		a.note("the limit of %s contradicts the message, which says %s", units.Size(a.limit.Mid), units.Size(said.Mid))
+	if said != nil && source == whatif.Recorded && !said.Contains(a.limit.Low) {
+		a.doubt("the recorded limit of %s, and %s allowed in the message", units.Size(a.limit.Mid), units.Size(said.Mid))
 	}
+	a.refutes(said)
 	a.report.Limit.Source = source
 	if a.limit != nil {
 		a.report.Limit.Min, a.report.Limit.Max = &a.limit.Low, &a.limit.High
+	}
+}
+
+// refutes finds out whether the limit that was given is impossible; said is that
+// of the message.
+func (a *textEvidence) refutes(said *units.Range) {
+	if a.Limit == 0 {
+		return
+	}
+	low, high := uint64(1), (*uint64)(nil)
+	if a.reserved != nil {
+		low = max(low, a.reserved.Low)
+		// The device had room, so it was the limit that refused.
+		if a.segment != nil && a.free != nil && surelyFits(*a.segment, *a.free) {
+			most := a.reserved.Add(*a.segment).High - 1
+			high = &most
+		}
+	}
+	if said != nil {
+		low, high = said.Low, &said.High
+	}
+	if a.Limit < low || high != nil && a.Limit > *high {
+		a.impossible = &LimitError{Limit: a.Limit, Low: low, High: high, Said: said != nil}
 	}
 }
 

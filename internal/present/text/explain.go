@@ -139,6 +139,7 @@ var verdictNames = map[string]string{
 	explain.Streams:       "free memory belongs to another stream",
 	explain.Setting:       "a setting keeps free memory from the request",
 	explain.Fragmentation: "enough memory, but not in one piece",
+	explain.NearlyFull:    "nearly all memory is in use",
 	explain.None:          "nothing failed",
 	explain.Unknown:       "the input does not show why",
 }
