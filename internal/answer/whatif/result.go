@@ -11,7 +11,10 @@ import (
 type Result struct {
 	Settings string `json:"settings"` // as given, or in canonical form
 	Export   string `json:"export"`   // the line of a shell that puts them into force
-	Recorded bool   `json:"recorded"` // the settings are those of the recording
+	// Recorded: the settings and the calls are those of the recording.
+	Recorded bool `json:"recorded"`
+	// EmptyCache is when empty_cache() is called; nil if as recorded.
+	EmptyCache *string `json:"empty_cache"`
 
 	Limit        *uint64 `json:"limit_bytes"` // nil: none
 	DeviceMemory *uint64 `json:"device_memory_bytes"`

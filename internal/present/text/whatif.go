@@ -26,6 +26,9 @@ func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 	p := &page{w: w, style: style}
 	p.whatIfHead(head, a.SelfCheck)
 	p.whatIfBounds(a.Limit, a.DeviceMemory)
+	if c := a.EmptyCache; c != nil {
+		p.wrapped("  ", fmt.Sprintf("empty_cache %s: %s instead of the %s that the recording shows", c.When, plural(c.Made, "call", "calls"), countText(c.Recorded)))
+	}
 	for _, n := range a.Notes {
 		p.wrapped("  note: ", n)
 	}
@@ -95,8 +98,11 @@ func AgainstText(recorded, r *whatif.Result, onOOM string) string {
 
 // resultName says which settings a result is about.
 func resultName(r *whatif.Result) string {
-	if r.Recorded {
+	switch {
+	case r.Recorded:
 		return "recorded: " + confText(r.Settings)
+	case r.EmptyCache != nil:
+		return confText(r.Settings) + ", empty_cache " + *r.EmptyCache
 	}
 	return confText(r.Settings)
 }

@@ -22,10 +22,17 @@ export interface Document {
   limit: Limit;
   device_memory: Memory;
   on_oom: string;
+  empty_cache: EmptyCacheCalls | null;
   interrupted: boolean;
   not_run: string[];
   notes: string[];
   results: Result[];
+}
+
+export interface EmptyCacheCalls {
+  when: string;
+  recorded: number;
+  made: number;
 }
 
 export interface Failure {
@@ -67,6 +74,7 @@ export interface Result {
   settings: string;
   export: string;
   recorded: boolean;
+  empty_cache: string | null;
   limit_bytes: number | null;
   device_memory_bytes: number | null;
   fails: boolean;
