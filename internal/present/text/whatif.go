@@ -195,7 +195,7 @@ func failureText(r *whatif.Result, onOOM string) string {
 	if units.Size(f.Segment) != units.Size(f.Size) {
 		said += fmt.Sprintf(", for which the driver was asked for %s", units.Size(f.Segment))
 	}
-	said += fmt.Sprintf("; reserved %s, allocated %s, largest free block %s", units.Size(f.Reserved), units.Size(f.Allocated), units.Size(f.LargestFree))
+	said += fmt.Sprintf("; reserved %s, allocated %s, unallocated %s, largest free block %s", units.Size(f.Reserved), units.Size(f.Allocated), units.Size(f.Unallocated), units.Size(f.LargestFree))
 	switch {
 	case f.DeviceFree != nil && *f.DeviceFree < f.Segment:
 		said += fmt.Sprintf("; the device has %s left", units.Size(*f.DeviceFree))

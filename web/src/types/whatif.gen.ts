@@ -46,6 +46,7 @@ export interface Failure {
   stream: number;
   reserved_bytes: number;
   allocated_bytes: number;
+  unallocated_bytes: number;
   active_bytes: number;
   largest_free_bytes: number;
   device_free_bytes: number | null;
@@ -88,6 +89,7 @@ export interface Result {
   peak_allocated_at: Moment;
   peak_requested_bytes: number;
   peak_requested_at: Moment;
+  fragmentation: number | null;
   num_alloc_retries: number;
   num_ooms: number;
   num_device_alloc: number;
