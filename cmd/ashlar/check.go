@@ -40,9 +40,8 @@ line for each: its value, its bound, and by how much it holds or fails.
 
 FILE and OLD are memory snapshots of PyTorch; for peaks also dumps of
 memory_stats(). Peaks by block size come from a replay of the events. A snapshot
-that starts mid-run has only the peaks since its start. Fragmentation is the part
-of reserved memory that was not allocated at the peak of reserved memory, after
-the allocation that led to the peak.
+that starts mid-run has only the peaks since its start. Fragmentation is
+1 - peak allocated / peak reserved.
 
 --survives replays the run under a limit, with the recorded settings or those of
 --set, and ends at the first request that fails.
@@ -57,7 +56,7 @@ or a value is not in the file. A rule never passes on an unknown value.`,
 	flags := cmd.Flags()
 	flags.Var(&o.maxReserved, "max-reserved", "highest peak of reserved memory")
 	flags.Var(&o.maxAllocated, "max-allocated", "highest peak of allocated memory")
-	flags.Var(&o.maxFragmentation, "max-fragmentation", "most of reserved memory that is not allocated at the reserved peak, in percent")
+	flags.Var(&o.maxFragmentation, "max-fragmentation", "most that the peak of reserved may exceed that of allocated, in percent of reserved")
 	flags.Var(&o.minHeadroom, "min-headroom", "least difference between the reserved peak and the limit")
 	flags.Var(&o.limit, "limit", "limit for --min-headroom; by default that of the recording, if it shows one")
 	flags.Var(&o.survives, "survives", "limit under which a replay must not run out of memory")

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -17,7 +18,6 @@ import (
 // Measures are the values of a file that rules are about.
 type Measures struct {
 	reserved, allocated span // peaks in bytes
-	fragmentation       span // percent of reserved memory not allocated, at the peak of reserved
 	limit               span // on reserved memory, as far as the file shows one
 	notes               []string
 }
@@ -30,8 +30,7 @@ func MeasureRun(ctx context.Context, r *run.Run) (*Measures, error) {
 		const why = "the file has no events, and peaks come from events (torch.cuda.memory._record_memory_history() records them)"
 		s := timeline.NewState(t)
 		return &Measures{
-			reserved: atLeast(float64(s.Reserved), why), allocated: atLeast(float64(s.Allocated), why),
-			fragmentation: unknown(why), limit: unknown(why),
+			reserved: atLeast(float64(s.Reserved), why), allocated: atLeast(float64(s.Allocated), why), limit: unknown(why),
 		}, nil
 	}
 	var (
@@ -62,14 +61,13 @@ func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Ve
 	why := noReplay(line, seen, err)
 	m := &Measures{
 		reserved:  exactly(float64(peaks.Reserved.Value)),
-		allocated: unknown(why), fragmentation: unknown(why),
-		limit: unknown("the file does not show a limit"),
+		allocated: unknown(why),
+		limit:     unknown("the file does not show a limit"),
 	}
 	m.reserved.at = eventText(peaks.Reserved.Event)
 	if line.Exact {
 		m.allocated = exactly(float64(peaks.Allocated.Value))
 		m.allocated.at = eventText(peaks.Allocated.Event)
-		m.fragmentation = fragmentation(peaks)
 	}
 	if line.Trace.Partial {
 		const why = "the file ends within the events: later ones may go higher"
@@ -78,7 +76,6 @@ func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Ve
 				*s = span{low: s.low, high: math.Inf(1), why: why, at: s.at}
 			}
 		}
-		m.fragmentation = unknown(why)
 	}
 	if seen != nil && seen.Result.Limit.Max != 0 {
 		m.limit = span{low: float64(seen.Result.Limit.Min), high: float64(seen.Result.Limit.Max), why: "the file shows only a range"}
@@ -108,16 +105,24 @@ func noReplay(line *timeline.Timeline, seen *verify.Verified, err error) string 
 	return "the events were not replayed"
 }
 
-// fragmentation returns the part of reserved memory that was not allocated, in
-// percent, where reserved was highest.
-func fragmentation(peaks *timeline.Peaks) span {
-	if peaks.Reserved.Value == 0 {
-		return exactly(0) // nothing is held in vain
+// fragmentation returns 1 - peak allocated / peak reserved, in percent.
+func (m *Measures) fragmentation() span {
+	for _, s := range []span{m.reserved, m.allocated} {
+		if math.IsInf(s.low, -1) || math.IsInf(s.high, 1) {
+			return unknown(s.why)
+		}
 	}
-	reserved := float64(peaks.Reserved.Value)
-	v := exactly(100 * (reserved - float64(peaks.Served.Totals.Allocated)) / reserved)
-	v.at = eventText(peaks.Served.Index)
-	return v
+	percent := func(reserved, allocated float64) float64 {
+		f := timeline.PeakFragmentation(uint64(reserved), uint64(allocated))
+		if f == nil {
+			return 0 // nothing is held in vain
+		}
+		return 100 * *f
+	}
+	return span{
+		low: percent(m.reserved.low, m.allocated.high), high: percent(m.reserved.high, m.allocated.low),
+		why: cmp.Or(m.reserved.why, m.allocated.why),
+	}
 }
 
 func eventText(event int) string {
@@ -138,10 +143,8 @@ func (m *Measures) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
 }
 
-// MeasureDump takes the values of a dump of memory_stats(): peaks, but not what
-// was allocated at the peak of reserved.
+// MeasureDump takes the values of a dump of memory_stats().
 func MeasureDump(d *stats.Dump) *Measures {
-	const noEvents = "a memory_stats() dump does not show what was allocated at the peak of reserved memory: give a snapshot with events"
 	get := func(key string) span {
 		if r, ok := d.Ranges[key]; ok {
 			return fromRange(r)
@@ -153,6 +156,6 @@ func MeasureDump(d *stats.Dump) *Measures {
 	}
 	return &Measures{
 		reserved: get("reserved_bytes.all.peak"), allocated: get("allocated_bytes.all.peak"),
-		fragmentation: unknown(noEvents), limit: unknown("a memory_stats() dump does not show a limit"),
+		limit: unknown("a memory_stats() dump does not show a limit"),
 	}
 }

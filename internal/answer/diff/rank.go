@@ -20,6 +20,10 @@ type Rank struct {
 	PeakAllocated *uint64 `json:"peak_allocated_bytes"`
 	PeakRequested *uint64 `json:"peak_requested_bytes"`
 	PeakReserved  uint64  `json:"peak_reserved_bytes"`
+	// Fragmentation is 1 - peak allocated / peak reserved, and FragmentationBytes
+	// their difference; by requested sizes, of the peak of requested.
+	Fragmentation      *float64 `json:"fragmentation"`
+	FragmentationBytes *uint64  `json:"fragmentation_bytes"`
 	// Cached is what was reserved where reserved memory was highest, and in no
 	// tensor; of the reserved memory it is the fraction ReservedUnallocated. By
 	// requested sizes it is what was not requested.
@@ -81,13 +85,15 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 
 // use chooses block sizes or requested sizes for the fragmentation.
 func (r *Rank) use(sizes string) {
-	used, known := r.atPeak.Allocated, r.PeakAllocated != nil
+	used, peak := r.atPeak.Allocated, r.PeakAllocated
 	if sizes == RequestedSizes {
-		used, known = r.atPeak.Requested, r.PeakRequested != nil
+		used, peak = r.atPeak.Requested, r.PeakRequested
 	}
-	if !known {
+	if peak == nil {
 		return
 	}
+	unallocated := r.PeakReserved - min(r.PeakReserved, *peak)
+	r.Fragmentation, r.FragmentationBytes = timeline.PeakFragmentation(r.PeakReserved, *peak), &unallocated
 	cached := r.atPeak.Reserved - min(r.atPeak.Reserved, used)
 	r.Cached, r.ReservedUnallocated = &cached, share(r.atPeak.Reserved, used)
 }

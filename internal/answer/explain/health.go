@@ -41,6 +41,7 @@ func (e *explainer) healthy() error {
 	if h.AtLeast = e.trace.Partial; h.AtLeast && state.Segments > 0 {
 		h.atLeast(state)
 	}
+	h.Fragmentation = timeline.PeakFragmentation(h.PeakReserved, h.PeakAllocated)
 	under := ""
 	if given > 0 {
 		if under, err = e.underGiven(h); err != nil {
@@ -65,13 +66,13 @@ func (e *explainer) healthy() error {
 			units.Size(end), units.Size(reserved))
 		return nil
 	}
-	where, most, the := "in this file", "At most", "the"
+	where, most := "in this file", "At most"
 	if e.trace.Partial {
-		where, most, the = "in the part of the file that is there", "At least", "this"
+		where, most = "in the part of the file that is there", "At least"
 	}
 	r.Summary = fmt.Sprintf("Nothing failed %s. %s %s was allocated and %s reserved", where, most, units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
-	if h.FragmentationPeak != nil {
-		r.Summary += fmt.Sprintf("; at %s peak of reserved memory %.1f %% of it was not allocated", the, 100**h.FragmentationPeak)
+	if h.Fragmentation != nil {
+		r.Summary += fmt.Sprintf(": a fragmentation of %.1f %%", 100**h.Fragmentation)
 	}
 	if e.trace.Partial {
 		r.Summary += fmt.Sprintf("; within the events, at most %s and %s", units.Size(o.Allocated.Bytes), units.Size(o.Reserved.Bytes))

@@ -233,6 +233,7 @@ type Health struct {
 	PeakReserved      uint64   `json:"peak_reserved_bytes"`
 	PeakAllocated     uint64   `json:"peak_allocated_bytes"`
 	AtLeast           bool     `json:"peaks_at_least"`        // the file ends within its events: it may have been more
+	Fragmentation     *float64 `json:"fragmentation"`         // 1 - peak allocated / peak reserved
 	FragmentationPeak *float64 `json:"fragmentation_at_peak"` // of reserved memory, when reserved was highest
 	Headroom          *uint64  `json:"headroom_bytes"`        // limit - peak reserved; nil if the limit is not known or lower
 	// Survives reports whether the run passes under the limit that was given,

@@ -126,6 +126,9 @@ func TestNone(t *testing.T) {
 				if f := h.FragmentationPeak; tt.reserved > 0 && math.Abs(*f-tt.unused) > 1e-9 {
 					t.Errorf("%v of the peak not allocated, want %v", *f, tt.unused)
 				}
+				if f := h.Fragmentation; tt.reserved > 0 && math.Abs(*f-(1-float64(tt.allocated)/float64(tt.reserved))) > 1e-9 {
+					t.Errorf("fragmentation %v", *f)
+				}
 				if limit > 0 && (h.Headroom == nil || *h.Headroom != limit-tt.reserved) || limit == 0 && h.Headroom != nil {
 					t.Errorf("headroom %s", text(h.Headroom))
 				}

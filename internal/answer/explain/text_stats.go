@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -153,6 +154,7 @@ func (a *textEvidence) health() {
 		return
 	}
 	h := &Health{PeakReserved: reserved.Mid, PeakAllocated: allocated.Mid}
+	h.Fragmentation = timeline.PeakFragmentation(h.PeakReserved, h.PeakAllocated)
 	if n := a.value("num_alloc_retries"); n != nil {
 		h.Retries = int64(n.Mid)
 	}

@@ -411,7 +411,7 @@ func TestDumpOnly(t *testing.T) {
 		if tt.verdict != None {
 			continue
 		}
-		if h := r.Health; h == nil || *h.Headroom != 2<<30 || *h.FragmentationPeak != 0.5 || h.Retries != tt.retries || h.PeakAllocated != 5<<30 {
+		if h := r.Health; h == nil || *h.Headroom != 2<<30 || *h.FragmentationPeak != 0.5 || *h.Fragmentation != 1-5./6 || h.Retries != tt.retries || h.PeakAllocated != 5<<30 {
 			t.Errorf("health %+v", r.Health)
 		}
 	}

@@ -209,10 +209,10 @@ func TestExplainKinds(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 	r = &explain.Report{Verdict: explain.None, Confidence: explain.Certain, Summary: "Nothing failed.", Health: &explain.Health{
-		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, FragmentationPeak: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
+		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, Fragmentation: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
 	}}
 	text = explained(t, r, ExplainOptions{})
-	for _, want := range []string{"Verdict: none (certain): nothing failed\n", "1.00 GiB  peak allocated", "2.00 GiB  peak reserved", "50.0 %  of it", "3.00 GiB  left under the limit", "1,234  retries", "-5.00 MiB  change of allocated"} {
+	for _, want := range []string{"Verdict: none (certain): nothing failed\n", "1.00 GiB  peak allocated", "2.00 GiB  peak reserved", "50.0 %  fragmentation", "3.00 GiB  left under the limit", "1,234  retries", "-5.00 MiB  change of allocated"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

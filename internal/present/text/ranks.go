@@ -57,7 +57,7 @@ func (p *rankPage) table(n int) {
 		used = "requested"
 	}
 	p.heading(fmt.Sprintf("%-*s", rankName, plural(len(p.Ranks.Ranks), "rank", "ranks")),
-		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "cached", "OOMs", "events", "diverges"))
+		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "fragm.", "OOMs", "events", "diverges"))
 	rows := p.rows(n)
 	for _, i := range rows {
 		r := p.Ranks.Ranks[i]
@@ -70,13 +70,13 @@ func (p *rankPage) table(n int) {
 			parts = countText(*r.Parts)
 		}
 		p.line(rankRow, rankName, p.short[i], sizeOr(peak), units.Size(r.PeakReserved),
-			percentText(r.ReservedUnallocated), countText(r.OOMs), countText(r.Events), parts)
+			percentText(r.Fragmentation), countText(r.OOMs), countText(r.Events), parts)
 	}
 	if more := len(p.Ranks.Ranks) - len(rows); more > 0 {
 		p.printf("and %s more: --full lists them\n", countText(more))
 	}
 	p.medians()
-	p.wrapped("  ", used+" and reserved are peaks; cached is what is not allocated at the peak of reserved;"+
+	p.wrapped("  ", used+" and reserved are peaks; fragm. is the fragmentation, 1 - "+used+" / reserved;"+
 		" diverges is the first event with another call than the majority's")
 }
 
@@ -162,7 +162,7 @@ func commonEnd(names []string) string {
 // measureNames says what ranks are compared by.
 var measureNames = map[string]string{
 	diff.MeasureAllocated: "peak allocated", diff.MeasureRequested: "peak requested", diff.MeasureReserved: "peak reserved",
-	diff.MeasureCached: "cached at the peak of reserved", diff.MeasureOOMs: "OOMs", diff.MeasureEvents: "events",
+	diff.MeasureFragmentation: "fragmentation", diff.MeasureOOMs: "OOMs", diff.MeasureEvents: "events",
 }
 
 func (p *rankPage) odd() {

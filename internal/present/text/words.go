@@ -124,8 +124,8 @@ func Health(h *explain.Health) []Row {
 	}
 	rows = sizeRow(rows, "", &h.PeakAllocated, "peak allocated"+more)
 	rows = sizeRow(rows, "", &h.PeakReserved, "peak reserved"+more)
-	if h.FragmentationPeak != nil {
-		add(percentText(h.FragmentationPeak), "of it not allocated at that peak")
+	if h.Fragmentation != nil {
+		add(percentText(h.Fragmentation), "fragmentation: 1 - peak allocated / peak reserved")
 	}
 	rows = sizeRow(rows, "", h.Headroom, "left under the limit")
 	add(units.Count(h.Retries), "retries: releases of the cache to make room")
@@ -135,17 +135,17 @@ func Health(h *explain.Health) []Row {
 	return rows
 }
 
-// Fragmentation returns the fractions of reserved memory that are lost, by
-// name.
+// Fragmentation returns the fragmentation of a run, and the fractions of reserved
+// memory that are lost at the end, by name.
 func Fragmentation(f *stats.Fragmentation) []Row {
 	var rows []Row
 	add := func(v *float64, name, meaning string) {
 		rows = append(rows, Row{Mark: name, Value: percentText(v), Text: meaning})
 	}
-	add(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: not allocated")
-	if f.AtPeak != nil {
-		add(f.AtPeak, "cached at peak", "the same at the peak of reserved")
+	if f.OfPeaks != nil {
+		add(f.OfPeaks, "of the peaks", "1 - peak allocated / peak reserved")
 	}
+	add(f.ReservedUnallocated, "at the end", "(reserved - allocated) / reserved: not allocated")
 	add(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by allocated neighbours")
 	add(f.Internal, "internal", "(allocated - requested) / allocated: lost to rounding")
 	add(f.External, "external", "1 - largest free block / free: free, but in pieces")

@@ -184,10 +184,10 @@ function Health({ x }: { x: Explain }) {
   if (!h) return null;
   return (
     <dl class="facts">
-      {h.fragmentation_at_peak !== null && (
+      {h.fragmentation !== null && (
         <>
-          <dt>In no tensor</dt>
-          <dd>{percent(h.fragmentation_at_peak)} of reserved memory when most was reserved</dd>
+          <dt>Fragmentation</dt>
+          <dd>{percent(h.fragmentation)}: 1 − peak allocated / peak reserved</dd>
         </>
       )}
       {h.headroom_bytes !== null && (

@@ -116,6 +116,7 @@ export interface Health {
   peak_reserved_bytes: number;
   peak_allocated_bytes: number;
   peaks_at_least: boolean;
+  fragmentation: number | null;
   fragmentation_at_peak: number | null;
   headroom_bytes: number | null;
   survives_limit: boolean | null;
