@@ -23,7 +23,7 @@ type whatifOptions struct {
 	confs  []string
 	limit  boundFlag
 	memory boundFlag
-	onOOM  string
+	onOOM  wordFlag
 	curve  int
 	json   bool
 	device *deviceFlag
@@ -64,7 +64,8 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags.StringArrayVar(&o.confs, "set", nil, "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, or none; by default that of the recording")
 	flags.Var(&o.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the\nrecording shows")
-	flags.StringVar(&o.onOOM, "on-oom", whatif.OnOOMDie, "at a request that fails: die (end there), or skip (leave it out and continue, as\na program that catches the error)")
+	o.onOOM = wordFlag{whatif.OnOOMDie, []string{whatif.OnOOMDie, whatif.OnOOMSkip}}
+	flags.Var(&o.onOOM, "on-oom", "at a request that fails: die (end there), or skip (leave it out and continue, as\na program that catches the error)")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
@@ -79,33 +80,12 @@ wrong, or the command was interrupted, after printing what was known.`,
 	return cmd
 }
 
-// boundFlag is a size, or none.
-type boundFlag struct {
-	text  string
-	bytes *uint64 // nil if it was not given, 0 for none
-}
-
-func (b *boundFlag) Set(s string) error {
-	n, err := whatif.ParseBound(s)
-	if err != nil {
-		return err
-	}
-	*b = boundFlag{s, &n}
-	return nil
-}
-
-func (b *boundFlag) Type() string { return "SIZE" }
-
-func (b *boundFlag) String() string { return b.text }
-
 // question reads the flags, as far as they do not depend on the file.
 func (o *whatifOptions) question() (whatif.Question, error) {
-	q := whatif.Question{SkipOOM: o.onOOM == whatif.OnOOMSkip, Points: o.curve}
+	q := whatif.Question{SkipOOM: o.onOOM.value == whatif.OnOOMSkip, Points: o.curve}
 	switch {
 	case len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "":
 		return q, errors.New("nothing to try: give --set CONF, or --limit or --device-memory for the recorded settings")
-	case o.onOOM != whatif.OnOOMDie && o.onOOM != whatif.OnOOMSkip:
-		return q, fmt.Errorf("--on-oom %q: write die or skip", o.onOOM)
 	case o.curve < 0 || o.curve > maxCurve:
 		return q, fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
 	case o.curve*(len(o.confs)+1) > maxCurve:
