@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +12,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
-	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // checkOptions are the flags of check.
@@ -74,59 +71,6 @@ or a value is not in the file. A rule never passes on an unknown value.`,
 		return o.run(cmd.Context(), std, args[0], rules)
 	}
 	return cmd
-}
-
-// sizeFlag is a size, or not given.
-type sizeFlag struct {
-	text  string
-	value *uint64
-}
-
-func (f *sizeFlag) Set(s string) error {
-	n, err := units.Parse(s)
-	if err != nil {
-		return err
-	}
-	*f = sizeFlag{s, &n}
-	return nil
-}
-
-func (f *sizeFlag) Type() string   { return "SIZE" }
-func (f *sizeFlag) String() string { return f.text }
-
-// percentFlag is a number of percent, or not given.
-type percentFlag struct {
-	text  string
-	value *float64
-}
-
-func (f *percentFlag) Set(s string) error {
-	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), "%")), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return errors.New("write a number of percent that is not negative, such as 15 or 2.5%")
-	}
-	*f = percentFlag{s, &v}
-	return nil
-}
-
-func (f *percentFlag) Type() string   { return "PCT" }
-func (f *percentFlag) String() string { return f.text }
-
-// confFlag is a text of settings, or not given.
-type confFlag struct{ value *string }
-
-func (f *confFlag) Set(s string) error {
-	f.value = &s
-	return nil
-}
-
-func (f *confFlag) Type() string { return "CONF" }
-
-func (f *confFlag) String() string {
-	if f.value == nil {
-		return ""
-	}
-	return *f.value
 }
 
 // rules reads the flags.

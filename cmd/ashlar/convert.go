@@ -37,14 +37,14 @@ var formats = []string{formatPickle, formatJSON, formatParquet, formatPerfetto}
 
 // convertOptions are the flags of convert.
 type convertOptions struct {
-	to       string
+	to       wordFlag
 	device   deviceFlag
-	minSlice string
+	minSlice sizeFlag
 	export   export.Options
 }
 
 func newConvert(std stdio) *cobra.Command {
-	o := convertOptions{device: deviceFlag{number: -1}}
+	o := convertOptions{to: wordFlag{words: formats}, device: deviceFlag{number: -1}, minSlice: defaultSize("1MiB")}
 	cmd := &cobra.Command{
 		Use:   "convert IN OUT",
 		Short: "Write a snapshot as pickle, JSON, Parquet or Perfetto trace",
@@ -76,24 +76,21 @@ OUT appears when it is complete; until then an older one stays.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return convert(cmd, std, &o, args[0], args[1]) },
 	}
-	cmd.Flags().StringVar(&o.to, "to", "", "format: pickle, json, parquet or perfetto (default by the ending of OUT)")
+	cmd.Flags().Var(&o.to, "to", "format: pickle, json, parquet or perfetto (default by the ending of OUT)")
 	cmd.Flags().Var(&o.device, "device", "write only this device, or host")
-	cmd.Flags().StringVar(&o.minSlice, "min-slice", "1MiB", "smallest allocation that perfetto shows as a slice")
+	cmd.Flags().Var(&o.minSlice, "min-slice", "smallest allocation that perfetto shows as a slice")
 	return cmd
 }
 
 // format finds out what to write.
 func (o *convertOptions) format(out string) (string, error) {
 	plain, compressed := withoutCompression(out)
-	format := o.to
-	switch {
-	case format == "":
+	format := o.to.value
+	if format == "" {
 		ending := filepath.Ext(plain)
 		if format = formatEndings[ending]; format == "" {
 			return "", fmt.Errorf("%s: the ending %q names no format: use .pickle, .pkl, .json, .parquet, .perfetto, .pftrace or .perfetto-trace, or --to", out, ending)
 		}
-	case !slices.Contains(formats, format):
-		return "", fmt.Errorf("--to %s: unknown format: choose one of %s", format, strings.Join(formats, ", "))
 	}
 	if compressed && format != formatPickle && format != formatJSON {
 		return "", fmt.Errorf("%s: only pickle and json can be compressed: leave out %s", out, filepath.Ext(out))
@@ -109,10 +106,7 @@ func convert(cmd *cobra.Command, std stdio, o *convertOptions, in, out string) e
 	if err != nil {
 		return err
 	}
-	if o.export.MinSlice, err = units.Parse(o.minSlice); err != nil {
-		return fmt.Errorf("--min-slice: %w", err)
-	}
-	o.export.MinSlice = max(o.export.MinSlice, 1)
+	o.export.MinSlice = max(*o.minSlice.value, 1)
 	outs := []string{out}
 	if format == formatParquet {
 		outs = append(outs, stacksName(out))

@@ -39,6 +39,8 @@ func (d *deviceFlag) choice() input.Device { return input.Device{Number: d.numbe
 
 func (d *deviceFlag) Type() string { return "N" }
 
+func (d *deviceFlag) complete() []string { return []string{"host"} }
+
 func (d *deviceFlag) String() string {
 	switch {
 	case d.host:

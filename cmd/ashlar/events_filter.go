@@ -12,7 +12,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
-	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -20,7 +19,7 @@ import (
 type filterFlags struct {
 	from, to         string
 	action, stack    string
-	minSize, maxSize string
+	minSize, maxSize sizeFlag
 	addr, stream     string
 	pool             string
 }
@@ -31,8 +30,8 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.to, "to", "", "last event: its number or time, `N|TIME`")
 	flags.StringVar(&f.action, "action", "", "only these `NAMES`: alloc, free_requested, free_completed, oom, ...")
 	flags.StringVar(&f.stack, "stack", "", "only where a frame of the call stack matches `REGEX`")
-	flags.StringVar(&f.minSize, "min-size", "", "only of this `SIZE` or more")
-	flags.StringVar(&f.maxSize, "max-size", "", "only of this `SIZE` or less")
+	flags.Var(&f.minSize, "min-size", "only of this `SIZE` or more")
+	flags.Var(&f.maxSize, "max-size", "only of this `SIZE` or less")
 	flags.StringVar(&f.addr, "addr", "", "only memory that contains this `ADDRESS`, 0x7f... or decimal")
 	flags.StringVar(&f.stream, "stream", "", "only of the stream with this `HANDLE`, decimal or 0x...")
 	flags.StringVar(&f.pool, "pool", "", "only of the pool with this id, `A,B`; 0,0 is the default pool")
@@ -73,18 +72,10 @@ func (f *filterFlags) parse() (*filter, error) {
 			return nil, fmt.Errorf("--stack: %w", err)
 		}
 	}
-	if f.minSize != "" {
-		if out.Min, err = units.Parse(f.minSize); err != nil {
-			return nil, fmt.Errorf("--min-size: %w", err)
-		}
+	if f.minSize.value != nil {
+		out.Min = *f.minSize.value
 	}
-	if f.maxSize != "" {
-		largest, err := units.Parse(f.maxSize)
-		if err != nil {
-			return nil, fmt.Errorf("--max-size: %w", err)
-		}
-		out.Max = &largest
-	}
+	out.Max = f.maxSize.value
 	if out.Addr, err = parseHandle("--addr", f.addr); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // genOptions are the flags of gen.
 type genOptions struct {
 	generate.Options
-	bytes  string
+	bytes  sizeFlag
 	limit  boundFlag
 	device *deviceFlag
 }
@@ -59,13 +59,13 @@ that share their frames. The same flags and IN give the same bytes.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Int64Var(&o.Events, "events", 0, "number of events, of all devices together (default as many as IN has)")
-	f.StringVar(&o.bytes, "bytes", "", "size of the uncompressed file instead, for instance 2GB")
+	f.Int64Var(&o.Events, "events", 0, "number `N` of events, of all devices together (default as many as IN has)")
+	f.Var(&o.bytes, "bytes", "size of the uncompressed file instead, for instance 2GB")
 	f.Var(&o.limit, "limit", "cap on reserved memory; OUT ends at the first request that fails under it")
-	f.IntVar(&o.StackDepth, "stack-depth", 0, "frames of each stack (default as recorded)")
-	f.IntVar(&o.DistinctStacks, "distinct-stacks", 0, "number of different stacks (default as recorded)")
-	f.Uint64Var(&o.Seed, "seed", 0, "another number gives other stacks and pauses")
-	f.IntVar(&o.Devices, "devices", 1, "number of devices that run the trace")
+	f.IntVar(&o.StackDepth, "stack-depth", 0, "frames `N` of each stack (default as recorded)")
+	f.IntVar(&o.DistinctStacks, "distinct-stacks", 0, "number `N` of different stacks (default as recorded)")
+	f.Uint64Var(&o.Seed, "seed", 0, "another number `N` gives other stacks and pauses")
+	f.IntVar(&o.Devices, "devices", 1, "number `N` of devices that run the trace")
 	o.device = addDeviceFlag(cmd)
 	return cmd
 }
@@ -85,12 +85,9 @@ func (o *genOptions) check(cmd *cobra.Command) error {
 		}
 	}
 	if given("bytes") {
-		n, err := units.Parse(o.bytes)
-		if err != nil {
-			return fmt.Errorf("--bytes: %w", err)
-		}
+		n := *o.bytes.value
 		if n < 1 || n > 1<<50 {
-			return fmt.Errorf("--bytes is %s: it must be from 1 B to 1 PiB", o.bytes)
+			return fmt.Errorf("--bytes is %s: it must be from 1 B to 1 PiB", o.bytes.text)
 		}
 		o.Bytes = int64(n)
 	}

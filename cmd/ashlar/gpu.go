@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,7 @@ import (
 
 func newGPU(std stdio) *cobra.Command {
 	var asJSON bool
-	when := contextFlag(gpu.Idle)
+	when := wordFlag{string(gpu.Idle), []string{string(gpu.Idle), string(gpu.Always), string(gpu.Never)}}
 	cmd := &cobra.Command{
 		Use:   "gpu",
 		Short: "The GPUs of this machine: memory, processes, and what memory costs",
@@ -36,7 +35,7 @@ do.`,
 		Example: "  ashlar gpu\n  ashlar gpu --context always --json\n  ashlar gpu bench",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q", "gpu "+args[0])
+				return noCommand(cmd, args)
 			}
 			return nil
 		},
@@ -46,7 +45,7 @@ do.`,
 			if err != nil {
 				return failure{err}
 			}
-			info, err := gpu.Inspect(lib, gpu.When(when))
+			info, err := gpu.Inspect(lib, gpu.When(when.value))
 			if err != nil {
 				return failure{err}
 			}
@@ -58,19 +57,3 @@ do.`,
 	cmd.AddCommand(newGPUBench(std))
 	return cmd
 }
-
-// contextFlag is --context.
-type contextFlag gpu.When
-
-func (c *contextFlag) Set(s string) error {
-	switch w := gpu.When(s); w {
-	case gpu.Idle, gpu.Always, gpu.Never:
-		*c = contextFlag(w)
-		return nil
-	}
-	return fmt.Errorf("write %s, %s or %s", gpu.Idle, gpu.Always, gpu.Never)
-}
-
-func (c *contextFlag) Type() string { return "WHEN" }
-
-func (c *contextFlag) String() string { return string(*c) }

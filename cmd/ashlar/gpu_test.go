@@ -5,12 +5,15 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ashlar-mem/ashlar/driver/cuda/cudatest"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/gpu"
 )
 
@@ -50,8 +53,14 @@ func TestGPU(t *testing.T) {
 	}
 }
 
+// strict reads a document that has the fields of to and its schema.
 func strict(t *testing.T, text string, to any) {
 	t.Helper()
+	text, found := strings.CutPrefix(text, fmt.Sprintf("{\n  \"schema\": %d,", answer.Schema))
+	if !found {
+		t.Fatalf("no schema: %s", text)
+	}
+	text = "{" + text
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
@@ -70,7 +79,7 @@ func TestNoGPU(t *testing.T) {
 			cudatest.Use(t, tt.setting)
 			for _, args := range [][]string{nil, {"--json"}, {"bench"}} {
 				code, text, errs := runGPU(t, args...)
-				if code != exitInput || text != "" || !strings.HasPrefix(errs, tt.want) || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "nvidia-smi") {
+				if code != exitInput || (text == "") == slices.Contains(args, "--json") || !strings.HasPrefix(errs, tt.want) || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "nvidia-smi") {
 					t.Errorf("%v: exit status %d, %q, %q", args, code, text, errs)
 				}
 			}
@@ -166,6 +175,7 @@ const gpuBenchShape = `{
       "what": "a call of cuMemAlloc"
     }
   ],
+  "schema": "number",
   "skipped": [
     {
       "case": "pair",

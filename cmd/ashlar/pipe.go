@@ -23,7 +23,7 @@ func written(err error) error {
 	if err == nil || errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
-	return failure{fmt.Errorf("writing the result: %w", err)}
+	return failure{unwritten{fmt.Errorf("writing the result: %w", err)}}
 }
 
 // style says how text for standard output may be formatted.

@@ -17,6 +17,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/spelling"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -124,7 +125,22 @@ type planFlag struct {
 	option plan.Option
 }
 
-func (f *planFlag) Set(s string) error { return f.to.Set(f.option.Name, s) }
+func (f *planFlag) Set(s string) error {
+	if err := f.to.Set(f.option.Name, s); err != nil {
+		return errors.New(err.Error() + spelling.DidYouMean(s, f.complete()))
+	}
+	return nil
+}
+
+// complete lists the words of the option; a number stands behind those that end
+// in a colon.
+func (f *planFlag) complete() []string {
+	words := f.option.Words()
+	for _, w := range f.option.Numbered() {
+		words = append(words, w+":")
+	}
+	return words
+}
 
 func (f *planFlag) Type() string {
 	if f.option.Value == "" {

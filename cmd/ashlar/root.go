@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,13 +10,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/version"
-)
-
-// The exit statuses.
-const (
-	exitOK    = 0
-	exitBad   = 1 // the answer is bad news
-	exitInput = 2 // the input or the flags are wrong
 )
 
 // stdio is where a command reads and writes.
@@ -37,16 +29,6 @@ func (s stdio) errorf(format string, args ...any) {
 	fmt.Fprintf(s.err, "ashlar: %s\n", strings.Join(lines, "\n"))
 }
 
-// status is how a command ends without a message: it has said all there is.
-type status int
-
-func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// failure is an error that no other flags or arguments would cure.
-type failure struct{ error }
-
-func (f failure) Unwrap() error { return f.error }
-
 // execute runs the command line and returns the exit status.
 func execute(ctx context.Context, std stdio, args []string) int {
 	root := newRoot(std)
@@ -55,24 +37,7 @@ func execute(ctx context.Context, std stdio, args []string) int {
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	cmd, err := root.ExecuteContextC(ctx)
-	var (
-		code   status
-		failed failure
-	)
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &code):
-		return int(code)
-	case errors.Is(err, context.Canceled):
-		std.errorf("interrupted")
-		return exitInput
-	case errors.As(err, &failed):
-		std.errorf("%s", firstLine(err.Error()))
-		return exitInput
-	}
-	std.errorf("%s; see %s --help", firstLine(err.Error()), cmd.CommandPath())
-	return exitInput
+	return std.ended(cmd, args, err)
 }
 
 func newRoot(std stdio) *cobra.Command {
@@ -85,22 +50,14 @@ func newRoot(std stdio) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q", args[0])
-			}
-			return errors.New("no command given")
-		},
+		RunE:          noCommand,
 	}
 	root.SetVersionTemplate("ashlar {{.Version}}\n")
 	root.AddCommand(newVerify(std), newStats(std), newEvents(std), newGen(std), newConvert(std), newLoad(std))
 	root.AddCommand(newDiff(std), newView(std))
 	root.AddCommand(newPlan(std), newHost(std), newGPU(std))
-	root.AddCommand(newExplain(std), newWhatif(std), newTune(std), newCheck(std), newReport(std))
+	root.AddCommand(newExplain(std), newWhatif(std), newTune(std), newCheck(std), newReport(std), newVersion(std))
+	root.SetFlagErrorFunc(flagError)
+	addCompletions(root)
 	return root
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
 }

@@ -106,7 +106,7 @@ func (v *verification) run(cmd *cobra.Command, sources []oracle.Source) error {
 		return failure{err}
 	}
 	if err := v.finish(); err != nil {
-		return failure{fmt.Errorf("writing the result: %w", err)}
+		return failure{unwritten{fmt.Errorf("writing the result: %w", err)}}
 	}
 	switch {
 	case v.unreadable > 0:

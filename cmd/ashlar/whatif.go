@@ -23,7 +23,7 @@ type whatifOptions struct {
 	confs  []string
 	limit  boundFlag
 	memory boundFlag
-	onOOM  string
+	onOOM  wordFlag
 	empty  emptyCacheFlag
 	curve  int
 	json   bool
@@ -72,7 +72,8 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags.StringArrayVar(&o.confs, "set", nil, "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, or none; by default that of the recording")
 	flags.Var(&o.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the\nrecording shows")
-	flags.StringVar(&o.onOOM, "on-oom", whatif.OnOOMDie, "at a request that fails: die (end there), or skip (leave it out and continue, as\na program that catches the error)")
+	o.onOOM = wordFlag{whatif.OnOOMDie, []string{whatif.OnOOMDie, whatif.OnOOMSkip}}
+	flags.Var(&o.onOOM, "on-oom", "at a request that fails: die (end there), or skip (leave it out and continue, as\na program that catches the error)")
 	flags.Var(&o.empty, "empty-cache", "call empty_cache() otherwise than recorded: none, step:N or every:N")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
@@ -88,25 +89,6 @@ wrong, or the command was interrupted, after printing what was known.`,
 	return cmd
 }
 
-// boundFlag is a size, or none.
-type boundFlag struct {
-	text  string
-	bytes *uint64 // nil if it was not given, 0 for none
-}
-
-func (b *boundFlag) Set(s string) error {
-	n, err := whatif.ParseBound(s)
-	if err != nil {
-		return err
-	}
-	*b = boundFlag{s, &n}
-	return nil
-}
-
-func (b *boundFlag) Type() string { return "SIZE" }
-
-func (b *boundFlag) String() string { return b.text }
-
 // emptyCacheFlag says when empty_cache() is called.
 type emptyCacheFlag struct{ whatif.EmptyCache }
 
@@ -121,7 +103,7 @@ func (f *emptyCacheFlag) String() string { return f.When }
 
 // question reads the flags, as far as they do not depend on the file.
 func (o *whatifOptions) question() (whatif.Question, error) {
-	q := whatif.Question{SkipOOM: o.onOOM == whatif.OnOOMSkip, Points: o.curve, EmptyCache: o.empty.EmptyCache}
+	q := whatif.Question{SkipOOM: o.onOOM.value == whatif.OnOOMSkip, Points: o.curve, EmptyCache: o.empty.EmptyCache}
 	runs := len(o.confs) + 1
 	if o.empty.When != "" {
 		runs++
@@ -129,8 +111,6 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 	switch {
 	case len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "" && o.empty.When == "":
 		return q, errors.New("nothing to try: give --set CONF, or --limit, --device-memory or --empty-cache for the recorded settings")
-	case o.onOOM != whatif.OnOOMDie && o.onOOM != whatif.OnOOMSkip:
-		return q, fmt.Errorf("--on-oom %q: write die or skip", o.onOOM)
 	case o.curve < 0 || o.curve > maxCurve:
 		return q, fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
 	case o.curve*runs > maxCurve:

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,9 +32,13 @@ func TestAnsweringCommandsReportFailures(t *testing.T) {
 			t.Errorf("%v: a closed pipe: status %d, stderr %q", args, code, &stderr)
 		}
 		stderr.Reset()
+		stdout.Reset()
 		code = execute(stopped, stdio{out: &stdout, err: &stderr}, args)
-		if want := "ashlar: interrupted\n"; code != exitInput || stdout.Len() > 0 || stderr.String() != want {
+		if want := "ashlar: interrupted\n"; code != exitInput || stderr.String() != want {
 			t.Errorf("%v: status %d, stderr %q", args, code, &stderr)
+		}
+		if asJSON := slices.Contains(args, "--json"); strings.Contains(stdout.String(), `"error": "interrupted"`) != asJSON || !asJSON && stdout.Len() > 0 {
+			t.Errorf("%v: stdout %q", args, &stdout)
 		}
 	}
 }
@@ -42,7 +47,7 @@ func TestAnsweringCommandsReportFailures(t *testing.T) {
 func TestWhatifInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var o whatifOptions
-	o.confs, o.onOOM, o.device = []string{"", "expandable_segments:True"}, "die", &deviceFlag{number: -1}
+	o.confs, o.onOOM.value, o.device = []string{"", "expandable_segments:True"}, "die", &deviceFlag{number: -1}
 	q, err := o.question()
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package answer
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -29,17 +30,41 @@ func Known(text string) *string {
 	return &text
 }
 
-// WriteJSON writes a document.
+// Schema is the version of all documents, which each has in its field "schema".
+// It goes up when a field goes or changes its meaning, not when one is added.
+const Schema = 1
+
+// Error is the document of a command that could not answer.
+type Error struct {
+	Error string  `json:"error"` // in one line, as on standard error
+	What  string  `json:"what"`  // is wrong
+	Where *string `json:"where"` // the file or the flag; null if it is none of them
+	Hint  *string `json:"hint"`  // what to do; null if the error says nothing about that
+}
+
+// WriteJSON writes a document, which is an object, with its schema.
 func WriteJSON(w io.Writer, document any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(document)
+	out, err := JSON(document)
+	if err == nil {
+		_, err = w.Write(out)
+	}
+	return err
 }
 
 // JSON returns a document as WriteJSON writes it.
 func JSON(document any) ([]byte, error) {
 	var out bytes.Buffer
-	err := WriteJSON(&out, document)
-	return out.Bytes(), err
+	fmt.Fprintf(&out, "{\n  \"schema\": %d,", Schema)
+	begin := out.Len()
+	enc := json.NewEncoder(&out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(document); err != nil {
+		return nil, err
+	}
+	raw := out.Bytes()
+	if !bytes.HasPrefix(raw[begin:], []byte("{\n")) {
+		return nil, fmt.Errorf("a document must be an object with fields, not %T", document)
+	}
+	return append(raw[:begin], raw[begin+1:]...), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/spelling"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -35,7 +36,8 @@ type ActionError struct {
 }
 
 func (e *ActionError) Error() string {
-	return fmt.Sprintf("%q: there is no such action; there are %s, and free and segment for all of their kind", e.Name, strings.Join(e.Have, ", "))
+	return fmt.Sprintf("%q: there is no such action; there are %s, and free and segment for all of their kind%s", e.Name, strings.Join(e.Have, ", "),
+		spelling.DidYouMean(e.Name, e.Have))
 }
 
 // actionGroups are names for several actions.

@@ -49,6 +49,26 @@ func Parse(s string) (uint64, error) {
 	return n, nil
 }
 
+// bareLeast is the least number that may stand without a unit where memory is
+// meant. Whoever writes 5 or 512 there means GiB or MiB: no limit, and no peak
+// of a run on a GPU, is below a MiB.
+const bareLeast = mib
+
+// ParseMemory is [Parse] for an amount of memory that somebody types. A small
+// number without a unit is refused, because it is hardly bytes; 0 is not.
+func ParseMemory(s string) (uint64, error) {
+	n, err := Parse(s)
+	text := strings.TrimSpace(s)
+	if err != nil || n == 0 || n >= bareLeast || strings.Trim(text, "0123456789") != "" {
+		return n, err
+	}
+	unit := "GiB"
+	if n >= kib {
+		unit = "MiB"
+	}
+	return 0, fmt.Errorf("%s without a unit is %s bytes: %s%s? (%sB if you mean bytes)", text, text, text, unit, text)
+}
+
 // scale returns whole.fraction × factor, and false if it overflows. Both parts
 // are digits and may be empty; factor is at most 2^40.
 func scale(whole, fraction string, factor uint64) (uint64, bool) {

@@ -255,3 +255,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestParseMemory(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"0": 0, "5GiB": 5 << 30, "5 B": 5, "512K": 512 << 10, "1048576": 1 << 20, "85899345920": 80 << 30, " 2097152 ": 2 << 20,
+	} {
+		if n, err := ParseMemory(text); err != nil || n != want {
+			t.Errorf("%q: %d, %v; want %d", text, n, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"5":       "5 without a unit is 5 bytes: 5GiB? (5B if you mean bytes)",
+		" 80 ":    "80 without a unit is 80 bytes: 80GiB? (80B if you mean bytes)",
+		"40960":   "40960 without a unit is 40960 bytes: 40960MiB? (40960B if you mean bytes)",
+		"1048575": "1048575 without a unit is 1048575 bytes: 1048575MiB? (1048575B if you mean bytes)",
+		"x":       `size "x": it does not begin with a number; write for example 80GiB, 80GB (powers of ten), 512M, 1.5GiB or a number of bytes`,
+	} {
+		if n, err := ParseMemory(text); err == nil || err.Error() != want {
+			t.Errorf("%q: %d, %v", text, n, err)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func ParseBound(text string) (uint64, error) {
 	if text == "none" {
 		return 0, nil
 	}
-	n, err := units.Parse(text)
+	n, err := units.ParseMemory(text)
 	if err == nil && n == 0 {
 		err = errors.New("it is 0; write none for no limit")
 	}

@@ -3,6 +3,8 @@ package cards
 import (
 	"slices"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/spelling"
 )
 
 // near lists up to five names that are like a wrong one: those that contain it
@@ -25,7 +27,7 @@ func near(text string) []string {
 			case strings.HasPrefix(p, want), strings.HasPrefix(want, p) && len(p) > 2:
 				best = 0
 			default:
-				best = min(best, distance(want, p))
+				best = min(best, spelling.Distance(want, p))
 			}
 		}
 		if best < 3 && best < len(want) {
@@ -38,25 +40,4 @@ func near(text string) []string {
 		out = append(out, h.name)
 	}
 	return out
-}
-
-// distance is the number of letters to change, insert or leave out to turn one
-// name into the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -43,7 +44,7 @@ func (d *Events) Begin() {
 	if d.why != "" {
 		reason = string(quoted(d.why))
 	}
-	fmt.Fprintf(d.out, "{\"file\": %s, \"device\": %s, \"host\": %t, \"device_reason\": %s, \"events\": [", quoted(d.name), device, d.line.Trace.Host, reason)
+	fmt.Fprintf(d.out, "{\"schema\": %d, \"file\": %s, \"device\": %s, \"host\": %t, \"device_reason\": %s, \"events\": [", answer.Schema, quoted(d.name), device, d.line.Trace.Host, reason)
 }
 
 // Event writes the event at a cursor.

@@ -1,0 +1,3 @@
+// Package spelling finds what a misspelt word was meant to be, for "did you
+// mean".
+package spelling
