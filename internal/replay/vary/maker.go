@@ -9,8 +9,8 @@ type maker struct {
 
 	state []state   // of tensors
 	slots [][]int32 // live tensors of each slot, oldest first
-	owed  []int     // frees of each slot that came before there was anything in it
 	late  []int32   // to be freed at the end of the part
+	count int       // calls made
 
 	waits    map[int]wait // pending frees by the tensor that the recording freed
 	early    map[int]bool // frees that were completed before they were made
@@ -35,8 +35,12 @@ type wait struct {
 func newMaker(v *Variation, add func(replay.Call)) *maker {
 	pl := v.plan
 	m := &maker{
-		Variation: v, add: add, state: make([]state, len(pl.tensors)), slots: make([][]int32, pl.slots), owed: make([]int, pl.slots),
+		Variation: v, state: make([]state, len(pl.tensors)), slots: make([][]int32, pl.slots),
 		waits: map[int]wait{}, early: map[int]bool{},
+	}
+	m.add = func(c replay.Call) {
+		m.count++
+		add(c)
 	}
 	for t := range pl.program.Initial() {
 		m.begin(t)
@@ -57,10 +61,14 @@ func (m *maker) begin(t int) {
 	}
 }
 
-// calls makes the calls from one to another.
-func (m *maker) calls(from, to int) {
+// calls makes the calls from one to another, except those that are skipped; skip
+// may be nil.
+func (m *maker) calls(from, to int, skip func(*replay.Call) bool) {
 	for i := from; i < to; i++ {
 		c := m.plan.program.Call(i)
+		if skip != nil && skip(&c) {
+			continue
+		}
 		switch c.Kind {
 		case replay.CallAlloc:
 			m.alloc(c)
@@ -79,18 +87,34 @@ func (m *maker) calls(from, to int) {
 	m.late = m.late[:0]
 }
 
-// leaveOut makes only those calls without which older tensors would stay.
-func (m *maker) leaveOut(from, to int) {
-	for i := from; i < to; i++ {
-		switch c := m.plan.program.Call(i); c.Kind {
-		case replay.CallFree, replay.CallFreeLater:
-			if t := m.plan.tensors[c.Tensor]; t.born < t.dead && !t.heir {
-				m.free(c)
-			}
-		case replay.CallComplete:
-			m.complete(c)
-		}
+// step makes the calls of a step. If another step comes first, that is where the
+// first one's lasting calls are made.
+func (m *maker) step(at int) {
+	i := m.order[at]
+	from, to := m.plan.bounds[i], m.plan.bounds[i+1]
+	lasting := m.plan.lasting
+	switch {
+	case m.out[i]:
+		m.calls(from, to, func(c *replay.Call) bool { return !m.needed(c) && !lasting(c) })
+	case i == 0 && at > 0:
+		m.calls(from, to, lasting)
+	default:
+		m.calls(from, to, nil)
 	}
+	if at == 0 && i > 0 {
+		m.calls(m.plan.bounds[0], m.plan.bounds[1], func(c *replay.Call) bool { return !lasting(c) })
+	}
+}
+
+// needed reports whether older tensors would stay without a call of a step that
+// is left out.
+func (m *maker) needed(c *replay.Call) bool {
+	switch c.Kind {
+	case replay.CallFree, replay.CallFreeLater:
+		t := &m.plan.tensors[c.Tensor]
+		return t.born < t.dead && !t.heir
+	}
+	return c.Kind == replay.CallComplete
 }
 
 func (m *maker) alloc(c replay.Call) {
@@ -98,30 +122,37 @@ func (m *maker) alloc(c replay.Call) {
 	if m.size != nil && m.plan.scales(t) {
 		c.Size = m.size(c.Size)
 	}
-	slot := m.plan.tensors[t].slot
-	switch {
-	case slot >= 0 && m.owed[slot] > 0:
-		m.owed[slot]--
+	if m.state[t] == owed {
 		m.late = append(m.late, int32(t))
-	case m.state[t] == owed:
-		m.late = append(m.late, int32(t))
-	default:
-		m.begin(t)
+		m.add(c)
+		return
 	}
+	x := &m.plan.tensors[t]
+	if x.slot >= 0 && !x.heirOf && len(m.slots[x.slot]) > 0 {
+		// Its step came first and found the slot empty. Now it is not.
+		m.add(replay.Call{Kind: replay.CallFree, Tensor: m.leave(x.slot), Event: c.Event})
+	}
+	m.begin(t)
 	m.add(c)
 }
 
+// leave takes the oldest tensor out of a slot.
+func (m *maker) leave(slot int32) int {
+	t := m.slots[slot][0]
+	m.slots[slot] = m.slots[slot][1:]
+	m.state[t] = absent
+	return int(t)
+}
+
 func (m *maker) free(c replay.Call) {
-	t, slot := c.Tensor, m.plan.tensors[c.Tensor].slot
+	t, x := c.Tensor, &m.plan.tensors[c.Tensor]
 	switch {
-	case slot >= 0 && len(m.slots[slot]) > 0:
-		c.Tensor = int(m.slots[slot][0])
-		m.slots[slot] = m.slots[slot][1:]
-	case slot >= 0:
-		if m.comes(t) {
-			m.owed[slot]++
+	case x.slot >= 0:
+		in := m.slots[x.slot]
+		if len(in) == 0 || m.plan.tensors[in[0]].born == x.dead {
+			return // there is nothing of another step
 		}
-		return
+		c.Tensor = m.leave(x.slot)
 	case m.state[t] != live:
 		m.state[t] = owed
 		return
@@ -135,12 +166,6 @@ func (m *maker) free(c replay.Call) {
 		}
 	}
 	m.add(c)
-}
-
-// comes reports whether a tensor is allocated in the variation.
-func (m *maker) comes(t int) bool {
-	b := m.plan.tensors[t].born
-	return b < 0 || int(b) >= len(m.out) || !m.out[b]
 }
 
 // wait returns a made-up stream for a free that is recorded for t.

@@ -23,8 +23,9 @@ type tensor struct {
 	// slot is the place that it takes over from a tensor of an earlier step or
 	// hands on to one of a later step; -1 if there is none.
 	slot int32
-	// heir: the step that frees it leaves another in its slot.
-	heir bool
+	// heir: the step that frees it leaves another in its slot; heirOf: it is that
+	// other one.
+	heir, heirOf bool
 }
 
 const never = 1<<31 - 1
@@ -108,7 +109,7 @@ func (pl *plan) handOn() {
 					x.slot = int32(pl.slots)
 					pl.slots++
 				}
-				x.heir, y.slot = true, x.slot
+				x.heir, y.heirOf, y.slot = true, true, x.slot
 			}
 		}
 		clear(old)
@@ -141,4 +142,15 @@ func (pl *plan) handOn() {
 func (pl *plan) scales(t int) bool {
 	x := &pl.tensors[t]
 	return len(pl.fixed) == 0 || int(x.born) == len(pl.fixed) || x.born >= 0 && x.born == x.dead
+}
+
+// lasting reports whether a call of the first step is one that the others rest
+// on: it makes what stays, such as the optimizer's state, or frees what was made
+// before the first step.
+func (pl *plan) lasting(c *replay.Call) bool {
+	if c.Tensor < 0 || c.Kind == replay.CallComplete {
+		return false
+	}
+	t := &pl.tensors[c.Tensor]
+	return t.slot < 0 && (t.born == 0 && t.dead > 0 || t.born < 0 && t.dead == 0)
 }

@@ -18,10 +18,6 @@ type Variation struct {
 	size  func(uint64) uint64 // nil: as they are
 }
 
-// warmUp is how many steps stay where they are: the first ones make what the
-// others use, such as the optimizer's state.
-const warmUp = 2
-
 // Of returns the variations of a program. steps are those that came to their end,
 // as ranges of events in order. A program with few steps is varied in its sizes
 // only.
@@ -30,7 +26,7 @@ func Of(p *replay.Program, steps [][2]int, seed uint64) []*Variation {
 	var order, movable []int
 	for i := range steps {
 		order = append(order, i)
-		if i >= warmUp && !pl.fixed[i] {
+		if !pl.fixed[i] {
 			movable = append(movable, i)
 		}
 	}
@@ -78,31 +74,40 @@ func Of(p *replay.Program, steps [][2]int, seed uint64) []*Variation {
 	return all
 }
 
-// WarmFrom returns the first call after the first two steps, which begin every
-// variation too; 0 if no step comes after them.
+// WarmUp is how many steps come before those whose driver calls count: in them
+// the cache fills.
+const WarmUp = 2
+
+// WarmFrom returns the first call of a program after the warm-up; 0 if nothing
+// comes after it.
 func WarmFrom(p *replay.Program, steps [][2]int) int {
-	if len(steps) <= warmUp {
+	if len(steps) <= WarmUp {
 		return 0
 	}
-	return firstCall(p, steps[warmUp][0])
+	return firstCall(p, steps[WarmUp][0])
 }
 
-// Program makes the calls of the variation. Each has the event of the call it
-// was made from, so events are in no order.
-func (v *Variation) Program() *replay.Program {
+// Program makes the calls of the variation, and says which is the first after
+// the warm-up. Each call has the event of the one it was made from, so events are
+// in no order.
+func (v *Variation) Program() (p *replay.Program, warmFrom int) {
 	pl := v.plan
-	return pl.program.Rebuild(pl.program.Len(), func(add func(replay.Call)) {
+	p = pl.program.Rebuild(pl.program.Len(), func(add func(replay.Call)) {
 		m := newMaker(v, add)
-		m.calls(0, pl.bounds[0])
-		for _, i := range v.order {
-			if v.out[i] {
-				m.leaveOut(pl.bounds[i], pl.bounds[i+1])
-			} else {
-				m.calls(pl.bounds[i], pl.bounds[i+1])
+		m.calls(0, pl.bounds[0], nil)
+		made := 0
+		for at, i := range v.order {
+			if !v.out[i] {
+				made++
 			}
+			if made > WarmUp && warmFrom == 0 {
+				warmFrom = m.count
+			}
+			m.step(at)
 		}
-		m.calls(pl.bounds[len(v.order)], pl.program.Len())
+		m.calls(pl.bounds[len(v.order)], pl.program.Len(), nil)
 	})
+	return p, warmFrom
 }
 
 // scaled multiplies sizes.

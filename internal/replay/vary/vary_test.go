@@ -54,8 +54,11 @@ func TestVariationsAreSound(t *testing.T) {
 		all := vary.Of(p, steps, 1)
 		for _, v := range all {
 			kinds[v.Name] = true
-			made := v.Program()
+			made, warm := v.Program()
 			name := filepath.Base(file) + ", " + v.Name
+			if was := vary.WarmFrom(p, steps); (warm > 0) != (was > 0) && !strings.HasSuffix(v.Name, "left out") {
+				t.Errorf("%s: warm from call %d, in the recording %d", name, warm, was)
+			}
 			peak := live(t, name, made)
 			if peak > before*125/100 || peak < before*3/4 && !strings.HasSuffix(v.Name, "left out") {
 				t.Errorf("%s: %d bytes live at most, %d in the recording", name, peak, before)
@@ -151,6 +154,8 @@ func stepping(t *testing.T, n int) (*replay.Program, [][2]int) {
 	return p, steps
 }
 
+func first(p *replay.Program, _ int) *replay.Program { return p }
+
 // sequence writes the sizes of a program's calls; frees are negative.
 func sequence(p *replay.Program) (out []int) {
 	sizes := map[int]int{}
@@ -183,20 +188,24 @@ func TestStepsMoveWhole(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, v := range vary.Of(p, steps, 3) {
-		got := sequence(v.Program())
+		got := sequence(first(v.Program()))
 		switch v.Name {
 		case "steps in reverse order":
-			if w := want(1, 2, 6, 5, 4, 3); !slices.Equal(got, w) {
+			// What the first step leaves for good stays at the end of whichever is first.
+			w := want(6, 5, 4, 3, 2, 1)
+			w = slices.Delete(w, len(w)-3, len(w)-2)
+			w = slices.Insert(w, 6, 512)
+			if !slices.Equal(got, w) {
 				t.Errorf("%s: %v, want %v", v.Name, got, w)
 			}
-		case "1 of 6 steps left out", "2 of 6 steps left out":
+		case "1 of 6 steps left out", "2 of 6 steps left out", "3 of 6 steps left out":
 			var order []int
 			for _, n := range got {
 				if n >= 10_000 {
 					order = append(order, n/10_000)
 				}
 			}
-			if w := want(order...); !slices.Equal(got, w) || len(order) > 5 || order[0] != 1 || order[1] != 2 {
+			if w := want(order...); !slices.Equal(got, w) || len(order) > 5 {
 				t.Errorf("%s: %v, want %v", v.Name, got, w)
 			}
 		case "sizes +3 %":
@@ -222,11 +231,11 @@ func TestSeed(t *testing.T) {
 	p, steps := stepping(t, 12)
 	text := func(seed uint64) (out string) {
 		for _, v := range vary.Of(p, steps, seed) {
-			out += fmt.Sprintln(v.Name, sequence(v.Program()))
+			out += fmt.Sprintln(v.Name, sequence(first(v.Program())))
 		}
 		return out
 	}
-	if text(1) != text(1) {
+	if one, again := text(1), text(1); one != again {
 		t.Error("the same seed, other variations")
 	}
 	if text(1) == text(2) {
