@@ -48,6 +48,15 @@ func (s *Steps) Complete() int {
 	return n
 }
 
+// Ranges returns the first event of each complete step and the one after its last.
+func (s *Steps) Ranges() [][2]int {
+	var out [][2]int
+	for _, x := range s.List[:s.Complete()] {
+		out = append(out, [2]int{x.Begin, x.End})
+	}
+	return out
+}
+
 // Of returns the position in List of the step that an event belongs to, or -1.
 func (s *Steps) Of(event int) int {
 	i, found := slices.BinarySearchFunc(s.List, event, func(x Step, e int) int { return cmp.Compare(x.Begin, e) })

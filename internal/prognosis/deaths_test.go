@@ -268,9 +268,6 @@ func (w *whole) judge(t testing.TB, x *prognosis.Prognosis, conf string, limit u
 		}
 		t.Logf("WRONG %s limit %d MiB (live %d), %s: step %d of %d: %s %d, died %d; need %d, true %d, %s kept %d", w.name, limit>>20, w.live>>20, conf, at, len(w.peaks), said.Kind, n, died,
 			x.Need>>20, w.peaks[max(at, 0)]>>20, said.RestsOn, x.KeptPerStep)
-		if x.Matched {
-			t.Log(x.Debug())
-		}
 	}
 }
 

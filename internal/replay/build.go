@@ -172,3 +172,18 @@ func (e *Extension) Repeat(c Call) { e.builder.Add(c) }
 
 // Program returns the program of the calls so far.
 func (e *Extension) Program() *Program { return e.builder.program }
+
+// Rebuild returns a program of other calls that begins as p does, in the same
+// state and on the same device. create adds its calls, about n. Tensors keep their
+// numbers; each is allocated at most once, and freed at most once after that.
+func (p *Program) Rebuild(n int, create func(add func(Call))) *Program {
+	out := *p
+	out.calls, out.events, out.early = make([]packed, 0, n), make([]int32, 0, n), 0
+	out.places = slices.Clone(p.places)
+	b := &Builder{program: &out, placeIDs: make(map[place]int, len(p.places))}
+	for id, at := range out.places {
+		b.placeIDs[at] = id
+	}
+	create(b.Add)
+	return &out
+}
