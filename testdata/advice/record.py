@@ -104,7 +104,7 @@ class Spawner:
     """A spawn.py for one setting of the allocator."""
 
     def __init__(self, conf):
-        env = clean(os.environ)
+        env = dict(clean(os.environ), OMP_NUM_THREADS="2")
         if conf:
             env["PYTORCH_CUDA_ALLOC_CONF"] = conf
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "spawn.py")], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

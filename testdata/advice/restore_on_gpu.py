@@ -1,10 +1,9 @@
 CASE = {"root": "spike", "cures": ["cpu"], "fixes": ["cpu", "del", "half", "empty_cache", "micro_batch"]}
-import os, tempfile
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
 
 limit()
-PATH = os.path.join(tempfile.mkdtemp(), "last.pt")
+PATH = "last.pt"
 model = nn.Sequential(nn.Embedding(20000, 512), nn.GRU(512, 1024, 2, batch_first=True)).cuda()
 head = nn.Linear(1024, 20000).cuda()
 opt = torch.optim.Adam([*model.parameters(), *head.parameters()], lr=1e-3)
