@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/replay"
@@ -121,14 +122,52 @@ func (j *judge) decide() {
 	default:
 		r.Cause = causeOf(r.Verdict)
 	}
+	if r.Verdict == Fragmentation && r.Cause == Fragmentation {
+		f := j.failed
+		r.CauseText = fmt.Sprintf("%s would be enough for the %s that the step needs, but no free piece holds the request for %s: the largest is %s",
+			units.Size(j.there.bytes), units.Size(x.Need), units.Size(f.call.Size), units.Size(f.free.largestUsable))
+	}
 	if r.CauseConfidence == "" {
 		r.CauseConfidence = r.Confidence
 		if r.Cause != causeOf(r.Verdict) && r.CauseConfidence == Certain {
 			r.CauseConfidence = Likely // it rests on how the step would have gone on
 		}
 	}
-	if r.Line == nil && j.event < j.trace.Events.Len() {
-		r.Line = j.userLine(j.trace.Events.Stack.At(j.event))
+	j.where()
+}
+
+// where names the line of the user's code that the cause shows at. The backward
+// pass runs on a thread without Python frames: the last line before it stands for
+// it.
+func (j *judge) where() {
+	r := j.report
+	if r.Line != nil || j.event >= j.trace.Events.Len() {
+		if r.Line != nil {
+			r.Where = r.Line.String()
+		}
+		return
+	}
+	stack := j.trace.Events.Stack.At(j.event)
+	if r.Line = j.userLine(stack); r.Line != nil {
+		r.Where = r.Line.String()
+		return
+	}
+	if stack > trace.EmptyStack {
+		return // only frames of libraries
+	}
+	for i := j.event - 1; i >= 0; i-- {
+		if j.trace.Events.Action.At(i) != alloc.ActionAlloc {
+			continue
+		}
+		if r.Line = j.userLine(j.trace.Events.Stack.At(i)); r.Line == nil {
+			continue
+		}
+		r.Where = "the backward pass"
+		if at := j.analysis.Steps.Of(j.event); at >= 0 {
+			r.Where += fmt.Sprintf(" of step %d", j.analysis.Steps.List[at].Number)
+		}
+		r.Where += ", after " + r.Line.String()
+		return
 	}
 }
 

@@ -35,6 +35,8 @@ type Report struct {
 	CauseText       string          `json:"cause_text"`
 	CauseConfidence string          `json:"cause_confidence"`
 	Line            *timeline.Frame `json:"line"`
+	// Where says where that is: the line, or the backward pass after it.
+	Where string `json:"where"`
 	// Prognosis is how the run would have gone on; nil if that is not known.
 	Prognosis *Prognosis `json:"prognosis"`
 	// Verdict is why the request failed just then.

@@ -40,6 +40,15 @@ func (p *page) heading(name, rest string) {
 	p.printf("\n%s%s\n", name, rest)
 }
 
+// bold writes a line that stands out.
+func (p *page) bold(text string) {
+	if p.style.Bold {
+		p.printf("\x1b[1m%s\x1b[0m\n", text)
+		return
+	}
+	p.printf("%s\n", text)
+}
+
 const pageWidth = 80
 
 // wrapped writes text below a first line that begins with lead, indented by as

@@ -210,10 +210,10 @@ func PinnedText(s *explain.Segment) string {
 // CategoryText returns the name of a category for people.
 func CategoryText(category string) string { return strings.ReplaceAll(Clean(category), "_", " ") }
 
-// VerdictText is the verdict, with how sure it is, and what it means.
-func VerdictText(r *explain.Report) (verdict, means string) {
-	verdict, means = verdictLine(r)
-	return strings.TrimPrefix(verdict, "Verdict: "), strings.TrimPrefix(means, ": ")
+// CauseText is the cause, with how sure it is, and what it means.
+func CauseText(r *explain.Report) (cause, means string) {
+	cause, means = causeLine(r)
+	return strings.TrimPrefix(cause, "Cause: "), means
 }
 
 // MomentText says when something was: the event, the time, the step.
