@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
@@ -53,6 +54,9 @@ func rank(f *Fix) int {
 		return 100
 	}
 	at := 30
+	if f.Kind == FixEmptyCache || f.Kind == FixDel {
+		at = 20 // what is stranded becomes free, not only for this request
+	}
 	if f.Carries != nil {
 		switch f.Carries.Kind {
 		case prognosis.Steady:
@@ -189,7 +193,11 @@ func (j *judge) setting(s settings.Settings) (*Fix, error) {
 		return nil, err
 	}
 	if j.Full || j.program.Len() <= many {
-		limit, err := j.smallestLimit(s, j.failed.live+j.failed.rounded, o)
+		least, err := j.lowerBound()
+		if err != nil {
+			return nil, err
+		}
+		limit, err := j.smallestLimit(s, least, o)
 		if err != nil {
 			return nil, err
 		}
@@ -251,6 +259,19 @@ func words(c *prognosis.Carries) string {
 		return fmt.Sprintf("about %s more steps, then it dies again", units.Count(int64(*c.Steps)))
 	}
 	return "the request is served; what follows is not known"
+}
+
+// lowerBound is a limit below which no setting gets past the failure: the least
+// that is allocated at some time until then.
+func (e *explainer) lowerBound() (uint64, error) {
+	if e.failed.earlier == 0 && e.event < e.trace.Events.Len() {
+		return tune.LowerBound(e.ctx, e.program)
+	}
+	m, err := e.program.Hold(e.ctx, replay.Conditions{Settings: alloc.Tightest()}, e.failed.holdAt)
+	if err != nil {
+		return 0, err
+	}
+	return m.Totals().Allocated + tightest.Round(e.failed.call.Size), nil
 }
 
 // smallestLimit returns the lowest limit under which the recording passes with
