@@ -27,7 +27,7 @@ for step in range(16):
     if step % 8 == 0:  # lazy regularisation
         loss_d = loss_d + 10 * gp
     if FIX != "del":
-        penalties.append(gp.item() if FIX == "detach" else gp.cpu() if FIX == "cpu" else gp)
+        penalties.append(gp.item() if FIX == "detach" else gp.detach().cpu() if FIX == "cpu" else gp)
     if FIX == "bound":
         penalties = penalties[-2:]
     opt_d.zero_grad()

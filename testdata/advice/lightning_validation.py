@@ -18,7 +18,7 @@ class Module(nn.Module):
     def validation_step(self, batch):
         loss = F.cross_entropy(self.net(batch[0]), batch[1])  # KEPT
         if FIX != "del":
-            self.val_losses.append(loss.detach() if FIX == "detach" else loss.cpu() if FIX == "cpu" else loss)
+            self.val_losses.append(loss.detach() if FIX == "detach" else loss.detach().cpu() if FIX == "cpu" else loss)
 
     def on_validation_epoch_end(self):
         if self.val_losses:

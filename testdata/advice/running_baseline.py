@@ -21,7 +21,7 @@ for step in range(30):
     if FIX == "detach":
         value = value.detach()
     if FIX == "cpu":
-        value = value.cpu()
+        value = value.detach().cpu()
     if FIX != "del":
         baseline = 0.95 * baseline.to(value.device) + 0.05 * value
     logp = F.log_softmax(policy(obs), -1)

@@ -35,5 +35,5 @@ for step in range(16):
             tv = total_variation(clean.float())  # KEPT
         loss.backward()
         if FIX != "del":
-            epoch_tv += tv.item() if FIX == "detach" else tv.cpu() if FIX == "cpu" else tv
+            epoch_tv += tv.item() if FIX == "detach" else tv.detach().cpu() if FIX == "cpu" else tv
     opt.step()
