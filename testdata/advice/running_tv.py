@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["detach", "no_grad"], "fixes": ["detach", "no_grad", "cpu", "micro_batch", "del"]}
+CASE = {"root": "leak", "cures": ["detach", "no_grad"], "fixes": ["detach", "no_grad", "cpu", "micro_batch", "del"], "already": ["half"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
 
