@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["cpu", "bound"], "fixes": ["cpu", "bound", "half", "micro_batch", "optimizer"]}
+CASE = {"root": "leak", "cures": ["cpu", "bound"], "fixes": ["cpu", "bound", "half", "micro_batch", "optimizer", "del"], "already": ["detach", "no_grad"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
 
@@ -13,7 +13,8 @@ class KeepBest:
         if loss < self.best:
             self.best = loss
             device, dtype = "cpu" if FIX == "cpu" else "cuda", torch.float16 if FIX == "half" else torch.float32
-            self.kept.append({k: v.detach().to(device, dtype, copy=True) for k, v in module.state_dict().items()})  # KEPT
+            if FIX != "del":
+                self.kept.append({k: v.detach().to(device, dtype, copy=True) for k, v in module.state_dict().items()})  # KEPT
             if FIX == "bound":
                 del self.kept[:-1]
 

@@ -25,6 +25,8 @@ def sample(model, n, steps):
         x = x - noise.float() / steps + 0.01 * torch.randn_like(x)  # KEPT
         if FIX == "detach":
             x = x.detach()
+        elif FIX == "cpu":
+            x = x.detach().cpu().cuda()
     return x
 
 
@@ -40,5 +42,3 @@ for step in range(4):
     opt.step()
 with torch.set_grad_enabled(FIX != "no_grad"), torch.autocast("cuda", torch.bfloat16, enabled=FIX == "half"):
     images = [sample(model, 32, 40) for _ in range(2)] if FIX == "micro_batch" else sample(model, 64, 40)
-    if FIX == "cpu":
-        images = images.cpu()

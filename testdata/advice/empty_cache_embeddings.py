@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["cpu", "bound"], "fixes": ["cpu", "bound", "detach", "half", "del", "micro_batch"]}
+CASE = {"root": "leak", "cures": ["cpu", "bound"], "fixes": ["cpu", "bound", "detach", "half", "del", "micro_batch"], "already": ["no_grad"]}
 import torch, torch.nn as nn
 from case import FIX, limit
 

@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["bound", "cpu"], "fixes": ["bound", "cpu", "half", "detach", "micro_batch"]}
+CASE = {"root": "leak", "cures": ["bound", "cpu"], "fixes": ["bound", "cpu", "half", "detach", "micro_batch", "del"], "already": ["no_grad"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
 
@@ -20,7 +20,8 @@ for step in range(24):
         loss = F.cross_entropy(logits, torch.zeros(len(q), dtype=torch.long, device="cuda"))
         loss.backward()
         new = k.detach() if FIX == "detach" else k.cpu() if FIX == "cpu" else k.half() if FIX == "half" else k
-        bank = torch.cat([bank.to(new.device, new.dtype), new])  # KEPT
+        if FIX != "del":
+            bank = torch.cat([bank.to(new.device, new.dtype), new])  # KEPT
         if FIX == "bound":
             bank = bank[-2048:].clone()
     opt.step()

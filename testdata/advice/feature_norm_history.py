@@ -47,4 +47,4 @@ for step in range(14):
     with torch.set_grad_enabled(FIX != "no_grad"):
         norm = net.features(images[:24]).pow(2).mean()  # KEPT
     if FIX != "del":
-        history["norm"].append(norm.item() if FIX == "detach" else norm.cpu() if FIX == "cpu" else norm)
+        history["norm"].append(norm.item() if FIX == "detach" else norm.detach().cpu() if FIX == "cpu" else norm)

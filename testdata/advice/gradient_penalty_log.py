@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["detach", "bound"], "fixes": ["detach", "bound", "cpu", "micro_batch", "half"]}
+CASE = {"root": "leak", "cures": ["detach", "bound"], "fixes": ["detach", "bound", "cpu", "micro_batch", "half", "del"]}
 import torch, torch.nn as nn
 from case import FIX, limit
 
@@ -26,7 +26,8 @@ for step in range(16):
     gp = gradient_penalty(real[:n], fake[:n].detach())  # KEPT
     if step % 8 == 0:  # lazy regularisation
         loss_d = loss_d + 10 * gp
-    penalties.append(gp.item() if FIX == "detach" else gp.cpu() if FIX == "cpu" else gp)
+    if FIX != "del":
+        penalties.append(gp.item() if FIX == "detach" else gp.detach().cpu() if FIX == "cpu" else gp)
     if FIX == "bound":
         penalties = penalties[-2:]
     opt_d.zero_grad()

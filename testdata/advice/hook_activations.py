@@ -26,7 +26,7 @@ activations = collections.defaultdict(list)
 
 def save(name):
     def hook(module, args, output):
-        kept = output.cpu() if FIX == "cpu" else output.detach() if FIX == "detach" else output.detach().half() if FIX == "half" else output
+        kept = output.detach().cpu() if FIX == "cpu" else output.detach() if FIX == "detach" else output.detach().half() if FIX == "half" else output
         activations[name].append(kept)
         if FIX == "bound":
             del activations[name][:-1]

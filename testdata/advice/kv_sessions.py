@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["bound", "cpu", "del"], "fixes": ["bound", "cpu", "del", "half", "micro_batch"]}
+CASE = {"root": "leak", "cures": ["bound", "cpu", "del"], "fixes": ["bound", "cpu", "del", "half", "micro_batch"], "already": ["detach", "no_grad"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
 

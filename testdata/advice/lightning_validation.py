@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["no_grad", "detach"], "fixes": ["no_grad", "detach", "cpu", "micro_batch", "half"]}
+CASE = {"root": "leak", "cures": ["no_grad", "detach"], "fixes": ["no_grad", "detach", "cpu", "micro_batch", "half", "del"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
 
@@ -17,10 +17,12 @@ class Module(nn.Module):
 
     def validation_step(self, batch):
         loss = F.cross_entropy(self.net(batch[0]), batch[1])  # KEPT
-        self.val_losses.append(loss.detach() if FIX == "detach" else loss.cpu() if FIX == "cpu" else loss)
+        if FIX != "del":
+            self.val_losses.append(loss.detach() if FIX == "detach" else loss.detach().cpu() if FIX == "cpu" else loss)
 
     def on_validation_epoch_end(self):
-        print("val_loss", torch.stack(self.val_losses).mean().item())
+        if self.val_losses:
+            print("val_loss", torch.stack(self.val_losses).mean().item())
         self.val_losses.clear()
 
 

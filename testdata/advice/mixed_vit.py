@@ -1,4 +1,4 @@
-CASE = {"root": "fragmentation", "cures": [], "fixes": ["micro_batch", "checkpoint", "empty_cache", "optimizer"], "limit": "tight"}
+CASE = {"root": "fragmentation", "cures": [], "fixes": ["micro_batch", "checkpoint", "empty_cache", "optimizer"], "already": ["half"], "limit": "tight"}
 import random
 import torch, torch.nn as nn, torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint

@@ -17,7 +17,7 @@ class MoE(nn.Module):
         place = ((onehot.cumsum(0) - 1) * onehot).sum(-1).clamp(max=self.capacity - 1)
         dispatch = onehot[:, :, None].float() * F.one_hot(place, self.capacity)[:, None, :]  # KEPT
         if FIX != "del":  # how evenly the experts are used
-            self.stats.append(dispatch.cpu() if FIX == "cpu" else dispatch.half() if FIX == "half" else dispatch.detach() if FIX == "detach" else dispatch)
+            self.stats.append(dispatch.detach().cpu() if FIX == "cpu" else dispatch.half() if FIX == "half" else dispatch.detach() if FIX == "detach" else dispatch)
         if FIX == "bound":
             del self.stats[:-1]
         inputs = torch.einsum("nec,nd->ecd", dispatch, x)

@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["del", "optimizer"], "fixes": ["del", "optimizer", "bound", "micro_batch", "half"]}
+CASE = {"root": "leak", "cures": ["del", "optimizer"], "fixes": ["del", "optimizer", "bound", "micro_batch", "half", "cpu"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
 
@@ -23,6 +23,9 @@ def train_task(task, steps=3):
 
 for task in range(14):
     opt, loss = train_task(task)  # KEPT
+    if FIX == "cpu":
+        for state in opt.state.values():
+            state.update({k: v.cpu() for k, v in state.items()})
     history.append((None if FIX == "del" else opt, loss))
     if FIX == "bound":
         del history[:-1]

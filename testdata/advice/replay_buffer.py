@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["bound", "cpu"], "fixes": ["bound", "cpu", "half", "micro_batch"], "already": ["detach"]}
+CASE = {"root": "leak", "cures": ["bound", "cpu"], "fixes": ["bound", "cpu", "half", "micro_batch", "del"], "already": ["detach", "no_grad"]}
 import collections, random
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
@@ -42,6 +42,8 @@ for step in range(30):
     with torch.no_grad():
         action = q(frames).argmax(1, keepdim=True)
     next_frames, reward = torch.rand(256, 4, 84, 84, device="cuda"), torch.randn(256, device="cuda")  # KEPT
+    if FIX == "del":
+        buffer.items.clear()
     buffer.push(frames, action, reward, next_frames)
     frames = next_frames
     opt.zero_grad()

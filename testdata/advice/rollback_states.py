@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["cpu", "bound", "optimizer"], "fixes": ["cpu", "bound", "optimizer", "del", "micro_batch"]}
+CASE = {"root": "leak", "cures": ["cpu", "bound", "optimizer"], "fixes": ["cpu", "bound", "optimizer", "del", "micro_batch"], "already": ["detach", "no_grad"]}
 import copy
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit

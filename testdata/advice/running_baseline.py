@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["no_grad", "detach"], "fixes": ["no_grad", "detach", "cpu", "micro_batch", "half"]}
+CASE = {"root": "leak", "cures": ["no_grad", "detach"], "fixes": ["no_grad", "detach", "cpu", "micro_batch", "half", "del"]}
 import copy
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
@@ -21,8 +21,9 @@ for step in range(30):
     if FIX == "detach":
         value = value.detach()
     if FIX == "cpu":
-        value = value.cpu()
-    baseline = 0.95 * baseline.to(value.device) + 0.05 * value
+        value = value.detach().cpu()
+    if FIX != "del":
+        baseline = 0.95 * baseline.to(value.device) + 0.05 * value
     logp = F.log_softmax(policy(obs), -1)
     action = torch.randint(0, actions, (2048, 1), device="cuda")
     advantage = reward - baseline.detach().to(reward.device)

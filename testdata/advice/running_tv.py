@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["detach", "no_grad"], "fixes": ["detach", "no_grad", "cpu", "micro_batch"]}
+CASE = {"root": "leak", "cures": ["detach", "no_grad"], "fixes": ["detach", "no_grad", "cpu", "micro_batch", "del"], "already": ["half"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from case import FIX, limit
 
@@ -34,5 +34,6 @@ for step in range(16):
         with torch.set_grad_enabled(FIX != "no_grad"):
             tv = total_variation(clean.float())  # KEPT
         loss.backward()
-        epoch_tv += tv.item() if FIX == "detach" else tv.cpu() if FIX == "cpu" else tv
+        if FIX != "del":
+            epoch_tv += tv.item() if FIX == "detach" else tv.detach().cpu() if FIX == "cpu" else tv
     opt.step()

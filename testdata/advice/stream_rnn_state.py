@@ -33,5 +33,5 @@ with torch.set_grad_enabled(FIX != "no_grad"), torch.autocast("cuda", torch.bflo
             if FIX == "detach":
                 states[i] = [s.detach() for s in states[i]]
             if FIX == "cpu":
-                score = score.cpu()
+                states[i] = [s.detach().cpu().cuda() for s in states[i]]
         print(step, score.mean().item())

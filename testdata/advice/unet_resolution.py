@@ -1,4 +1,4 @@
-CASE = {"root": "capacity", "cures": ["micro_batch", "checkpoint"], "fixes": ["micro_batch", "checkpoint", "optimizer"]}
+CASE = {"root": "capacity", "cures": ["micro_batch", "checkpoint"], "fixes": ["micro_batch", "checkpoint", "optimizer"], "already": ["half"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 from case import FIX, limit

@@ -1,4 +1,4 @@
-CASE = {"root": "leak", "cures": ["no_grad", "detach"], "fixes": ["no_grad", "detach", "micro_batch", "checkpoint", "half"]}
+CASE = {"root": "leak", "cures": ["no_grad", "detach"], "fixes": ["no_grad", "detach", "micro_batch", "checkpoint", "half", "del", "cpu"]}
 import torch, torch.nn as nn, torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 from case import FIX, limit
@@ -39,5 +39,6 @@ for epoch in range(2):
         for step in range(16):
             for ids in torch.randint(0, 6000, (4, 257), device="cuda").chunk(2 if FIX == "micro_batch" else 1):
                 loss = loss_of(model, ids)  # KEPT
-                val_loss += loss.item() if FIX == "detach" else loss
+                if FIX != "del":
+                    val_loss += loss.item() if FIX == "detach" else loss.detach().cpu() if FIX == "cpu" else loss
     print(epoch, float(val_loss) / 16)

@@ -55,7 +55,7 @@ def loss_list():
         with torch.set_grad_enabled(FIX != "no_grad"):
             aux = model.emb(batch(4, 2049)).pow(2).mean() + 0 * model.norm(model.emb(batch(2, 1024))).mean()
         if FIX != "del":
-            losses.append(aux.item() if FIX == "detach" else aux.cpu() if FIX == "cpu" else aux)
+            losses.append(aux.item() if FIX == "detach" else aux.detach().cpu() if FIX == "cpu" else aux)
         if FIX == "bound":
             del losses[:-4]
 
