@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice web typecheck browser browser-matrix screenshots help
+.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths web typecheck browser browser-matrix screenshots help
 
 build:
 	@tools/scripts/setup
@@ -174,6 +174,10 @@ truth:
 advice:
 	@mkdir -p bin
 	@$(GO) test ./internal/answer/explain -count 1 -run 'TestAdvice$$' -table $(CURDIR)/bin/advice.md; code=$$?; cat bin/advice.md; exit $$code
+
+# How far a run would have got, against thousands of deaths made from complete recordings; the table of docs/measured/prognosis.md.
+deaths:
+	$(GO) test ./internal/prognosis -count 1 -v -run TestDeaths -limits 100 -timeout 1h
 
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"

@@ -147,6 +147,7 @@ func (o *explainOptions) begin(ctx context.Context, std stdio) (*explain.Case, e
 	if o.limit.value != nil {
 		c.Limit = *o.limit.value
 	}
+	c.Full = o.full
 	if o.believed {
 		c.Believed = &o.settings
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,7 +115,8 @@ func TestDeaths(t *testing.T) {
 		for _, limit := range w.limits(t, *limits) {
 			w.death(t, limit, mine)
 		}
-		for k, v := range mine {
+		for _, k := range slices.Sorted(maps.Keys(mine)) {
+			v := mine[k]
 			if totals[k] == nil {
 				totals[k] = &tally{}
 			}
@@ -121,11 +124,20 @@ func TestDeaths(t *testing.T) {
 			totals[k].answered += v.answered
 			totals[k].right += v.right
 			totals[k].constant += v.constant
-			t.Logf("%-28s %-8s %v", w.name, k, v)
+			if *wrong {
+				t.Logf("%-28s %-14s %v", w.name, k, v)
+			}
 		}
 	}
-	for k, v := range totals {
-		t.Logf("%-8s %v", k, v)
+	bars := map[string][2]float64{"first": {0.5, 0.9}, "second": {0.5, 0.9}, "later": {0.85, 0.95}}
+	for _, k := range slices.Sorted(maps.Keys(totals)) {
+		v := totals[k]
+		t.Logf("%-14s %v", k, v)
+		_, when, _ := strings.Cut(k, " ")
+		bar := bars[when]
+		if float64(v.answered) < bar[0]*float64(v.asked) || float64(v.right) < bar[1]*float64(v.answered) {
+			t.Errorf("%s: %v; the bars are %.0f %% and %.0f %%", k, v, 100*bar[0], 100*bar[1])
+		}
 	}
 }
 
@@ -223,7 +235,8 @@ func (w *whole) judge(t testing.TB, x *prognosis.Prognosis, conf string, limit u
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind = conf[:1] + " " + kind
+	name, _, _ := strings.Cut(conf, "_")
+	kind = name + " " + kind
 	if tallies[kind] == nil {
 		tallies[kind] = &tally{}
 	}

@@ -1,5 +1,3 @@
-// Package prognosis says how far a run would have got if the request that failed
-// had been served.
 package prognosis
 
 import (

@@ -29,18 +29,10 @@ var remedies = []string{
 // fixes finds what carries the run, or at least serves the request, and puts it in
 // the order in which a person would try it.
 func (j *judge) fixes() error {
-	if err := j.emptyCache(); err != nil {
-		return err
-	}
-	j.giveUpPools()
-	if err := j.settings(); err != nil {
-		return err
-	}
-	if err := j.code(); err != nil {
-		return err
-	}
-	if err := j.moreMemory(); err != nil {
-		return err
+	for _, find := range []func() error{j.emptyCache, j.giveUpPools, j.settings, j.code, j.moreMemory} {
+		if err := find(); err != nil {
+			return err
+		}
 	}
 	slices.SortStableFunc(j.report.Fixes, func(x, y Fix) int { return cmp.Compare(rank(&x), rank(&y)) })
 	return nil
@@ -108,12 +100,12 @@ func (e *explainer) emptyCache() error {
 }
 
 // giveUpPools tries to release what private pools hold unused.
-func (e *explainer) giveUpPools() {
+func (e *explainer) giveUpPools() error {
 	f := e.failed
 	there, known := f.availableUnder(e.limits.high)
 	if e.report.Verdict != Pools || f.call.Pool != (alloc.PoolID{}) || !known || f.free.privateWhole == 0 ||
 		f.reserved-f.free.privateWhole+f.segment > there.bytes {
-		return
+		return nil
 	}
 	yes := true
 	e.report.Fixes = append(e.report.Fixes, Fix{
@@ -121,6 +113,7 @@ func (e *explainer) giveUpPools() {
 		Detail: fmt.Sprintf("delete the MemPools or graphs before the call: that releases %s that they hold unused, and the request is served",
 			units.Size(f.free.privateWhole)),
 	})
+	return nil
 }
 
 // many is the number of calls from which on only what is likely to help is tried,

@@ -42,7 +42,7 @@ const (
 // shown is how much of each list is shown; less of it if the page is too long.
 type shown struct {
 	sum, lines, kinds, findings, parts, fixes, alternatives, record int
-	all                                                          bool
+	all                                                             bool
 }
 
 // pages are tried until one fits, the longest first.
