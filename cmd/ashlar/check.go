@@ -53,7 +53,7 @@ or a value is not in the file. A rule never passes on an unknown value.`,
 	flags := cmd.Flags()
 	flags.Var(&o.maxReserved, "max-reserved", "highest peak of reserved memory")
 	flags.Var(&o.maxAllocated, "max-allocated", "highest peak of allocated memory")
-	flags.Var(&o.maxFragmentation, "max-fragmentation", "most that the peak of reserved may exceed that of allocated, in percent of reserved")
+	flags.Var(&o.maxFragmentation, "max-fragmentation", "most fragmentation, 1 - peak allocated / peak reserved, in percent")
 	flags.Var(&o.minHeadroom, "min-headroom", "least difference between the reserved peak and the limit")
 	flags.Var(&o.limit, "limit", "limit for --min-headroom; by default that of the recording, if it shows one")
 	flags.Var(&o.survives, "survives", "limit under which a replay must not run out of memory")

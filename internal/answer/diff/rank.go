@@ -92,8 +92,10 @@ func (r *Rank) use(sizes string) {
 	if peak == nil {
 		return
 	}
-	unallocated := r.PeakReserved - min(r.PeakReserved, *peak)
-	r.Fragmentation, r.FragmentationBytes = timeline.PeakFragmentation(r.PeakReserved, *peak), &unallocated
+	if !r.Partial {
+		unallocated := r.PeakReserved - min(r.PeakReserved, *peak)
+		r.Fragmentation, r.FragmentationBytes = timeline.PeakFragmentation(r.PeakReserved, *peak), &unallocated
+	}
 	cached := r.atPeak.Reserved - min(r.atPeak.Reserved, used)
 	r.Cached, r.ReservedUnallocated = &cached, share(r.atPeak.Reserved, used)
 }

@@ -120,7 +120,9 @@ func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
 		side.PeakReserved, side.PeakRequested = h.atLeast(h.peaks.Reserved.Value, s.Reserved), h.atLeast(h.peaks.Requested.Value, s.Requested)
 		if h.line.Exact {
 			side.PeakAllocated = h.atLeast(h.peaks.Allocated.Value, s.Allocated)
-			side.Fragmentation.OfPeaks = timeline.PeakFragmentation(*side.PeakReserved, *side.PeakAllocated)
+			if !t.Partial {
+				side.Fragmentation.OfPeaks = timeline.PeakFragmentation(*side.PeakReserved, *side.PeakAllocated)
+			}
 		}
 	}
 	if live.Sized {

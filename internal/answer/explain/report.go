@@ -229,21 +229,3 @@ type Fix struct {
 	Bytes         *uint64  `json:"bytes"` // of memory: how much more; of code: how much to free
 	Detail        string   `json:"detail"`
 }
-
-// Health describes a run in which nothing failed.
-type Health struct {
-	PeakReserved      uint64   `json:"peak_reserved_bytes"`
-	PeakAllocated     uint64   `json:"peak_allocated_bytes"`
-	AtLeast           bool     `json:"peaks_at_least"`        // the file ends within its events: it may have been more
-	Fragmentation     *float64 `json:"fragmentation"`         // 1 - peak allocated / peak reserved
-	FragmentationPeak *float64 `json:"fragmentation_at_peak"` // of reserved memory, when reserved was highest
-	Headroom          *uint64  `json:"headroom_bytes"`        // limit - peak reserved; nil if the limit is not known or lower
-	// Survives reports whether the run passes under the limit that was given,
-	// and FailsAt where not; nil if none was given.
-	Survives *bool `json:"survives_limit"`
-	FailsAt  *int  `json:"fails_at_event"`
-	Retries  int64 `json:"num_alloc_retries"`
-	// Growth is how much more is live at the end of the last step than of the
-	// second; nil without steps.
-	Growth *int64 `json:"growth_bytes"`
-}

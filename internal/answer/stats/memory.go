@@ -138,7 +138,7 @@ func (c *collector) memory() {
 		ReservedUnallocated: fraction(f.Cached), InactiveSplit: fraction(f.InactiveSplit),
 		Internal: fraction(f.Internal), External: fraction(f.External),
 	}
-	if m.Reserved.Peak != nil && m.Allocated.Peak != nil {
+	if m.Reserved.Peak != nil && m.Allocated.Peak != nil && !c.trace.Partial {
 		c.out.Fragmentation.OfPeaks = timeline.PeakFragmentation(*m.Reserved.Peak, *m.Allocated.Peak)
 	}
 	if m.Reserved.Peak != nil && m.Reserved.At == nil { // most is reserved at the end

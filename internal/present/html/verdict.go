@@ -88,7 +88,7 @@ func newVerdict(s *subject, d detail) verdict {
 		}
 	}
 	if r.Health != nil {
-		v.Health = newRows(text.Health(r.Health), d)
+		v.Health = newRows(append(text.Health(r.Health), text.Smaller(r.Health)...), d)
 	}
 	v.findings(r.Findings, d)
 	for _, a := range r.Alternatives[:min(len(r.Alternatives), d.notes)] {

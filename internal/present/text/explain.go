@@ -275,18 +275,6 @@ func (e *explanation) alternatives() {
 	}
 }
 
-// health is that of a run in which nothing failed.
-func (e *explanation) health() {
-	h := e.report.Health
-	if h == nil {
-		return
-	}
-	e.heading("Health", "")
-	for _, r := range Health(h) {
-		e.line("  %13s  %s", r.Value, r.Text)
-	}
-}
-
 // stack writes a call stack: the places that say most, or all of it.
 func (e *explanation) stack(frames []timeline.Frame, site timeline.Site, lead string) {
 	if len(frames) == 0 {

@@ -114,27 +114,6 @@ func thereText(r *explain.Report) string {
 // a lower one.
 const NotMonotone = "a lower limit releases the cache at other moments, so more memory is not always better."
 
-// Health returns the numbers of a run in which nothing failed.
-func Health(h *explain.Health) []Row {
-	var rows []Row
-	add := func(value, text string) { rows = append(rows, Row{Value: value, Text: text}) }
-	more := ""
-	if h.AtLeast {
-		more = ", at least"
-	}
-	rows = sizeRow(rows, "", &h.PeakAllocated, "peak allocated"+more)
-	rows = sizeRow(rows, "", &h.PeakReserved, "peak reserved"+more)
-	if h.Fragmentation != nil {
-		add(percentText(h.Fragmentation), "fragmentation: 1 - peak allocated / peak reserved")
-	}
-	rows = sizeRow(rows, "", h.Headroom, "left under the limit")
-	add(units.Count(h.Retries), "retries: releases of the cache to make room")
-	if h.Growth != nil {
-		add(units.Delta(*h.Growth), "change of allocated memory from the end of step 2 to the last step's")
-	}
-	return rows
-}
-
 // Fragmentation returns the fragmentation of a run, and the fractions of reserved
 // memory that are lost at the end, by name.
 func Fragmentation(f *stats.Fragmentation) []Row {
