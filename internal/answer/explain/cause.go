@@ -226,6 +226,19 @@ func (j *judge) setLeak() {
 	}
 }
 
+// leaksWithoutFailure puts the leak of a run that did not fail first: it will.
+func (e *explainer) leaksWithoutFailure(w *findingsWork) {
+	if e.report.Cause != None || len(w.found.Leaks) == 0 {
+		return
+	}
+	l := &w.found.Leaks[0]
+	e.report.CauseText = fmt.Sprintf("Nothing failed yet, but every step leaves %s behind, %s by the end", units.Size(l.BytesPerStep), units.Size(l.Bytes))
+	if l.Stack > trace.EmptyStack {
+		line := w.analysis.Line(l.Stack)
+		e.report.Line, e.report.Where = &line, line.String()
+	}
+}
+
 // floor is the lowest that was allocated when a step began; without steps, when
 // the first module was called.
 func (j *judge) floor() uint64 {

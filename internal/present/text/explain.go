@@ -148,6 +148,9 @@ var causeNames = map[string]string{
 // causeLine is the cause and how sure it is, and what it means.
 func causeLine(r *explain.Report) (cause, means string) {
 	cause = fmt.Sprintf("Cause: %s (%s)", strings.ReplaceAll(r.Cause, "_", " "), r.CauseConfidence)
+	if r.Cause == explain.None && r.CauseText != "" {
+		cause += ", but a leak"
+	}
 	if r.Where != "" {
 		cause += ", in " + r.Where
 	}
@@ -166,9 +169,12 @@ func (e *explanation) cause() {
 	cause, means := causeLine(e.report)
 	e.bold(Clean(cause))
 	said := e.report.CauseText
-	if said == "" {
+	switch {
+	case said == "":
 		said = e.report.Summary
-	} else {
+	case e.report.Cause == explain.None:
+		said += "."
+	default:
 		said = means + ". " + said + "."
 	}
 	e.wrapped("  ", said)
