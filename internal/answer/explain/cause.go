@@ -180,6 +180,8 @@ func causeOf(trigger string) string {
 		return Stranded
 	case Setting:
 		return Fragmentation
+	case NearlyFull:
+		return Capacity
 	case Unknown:
 		return Open
 	}

@@ -167,6 +167,9 @@ func causeLine(r *explain.Report) (cause, means string) {
 // cause says why the job does not run.
 func (e *explanation) cause() {
 	cause, means := causeLine(e.report)
+	if c := e.report.SelfCheck; c != nil && !c.Complete {
+		e.wrapped("", "Trust this less: "+c.Note+".")
+	}
 	e.bold(Clean(cause))
 	said := e.report.CauseText
 	switch {
