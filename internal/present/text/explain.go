@@ -52,8 +52,8 @@ var pages = []shown{
 	{sum: 2, lines: 3, kinds: 4, findings: 1, fixes: 2, alternatives: 1, record: 2},
 	{sum: 2, lines: 2, kinds: 4, findings: 1, fixes: 1, alternatives: 1, record: 2},
 	{sum: 2, lines: 1, kinds: 2, fixes: 1, alternatives: 1, record: 2},
-	{sum: 1, lines: 1, kinds: 2, alternatives: 1},
-	{sum: 1},
+	{sum: 1, lines: 1, kinds: 2, alternatives: 1, record: 2},
+	{sum: 1, record: 2},
 }
 
 // Explain writes an explanation, the most important first.
@@ -189,19 +189,17 @@ func (e *explanation) tryFirst() {
 		return
 	}
 	f := &e.report.Fixes[0]
-	e.bold("Try this first: " + Clean(firstWords(f)))
-	e.wrapped("  ", f.Detail)
-}
-
-// firstWords are what to type for a fix, if there is something to type.
-func firstWords(f *explain.Fix) string {
+	const lead = "Try this first: "
 	switch {
 	case f.Export != "":
-		return f.Export
+		e.bold(lead + Clean(f.Export))
 	case f.Code != "":
-		return f.Code
+		e.bold(lead + Clean(f.Code))
+	default:
+		e.wrapped("", lead+f.Detail)
+		return
 	}
-	return strings.ReplaceAll(f.Kind, "_", " ")
+	e.wrapped("  ", f.Detail)
 }
 
 // why is the sum behind the cause, in a few lines.
