@@ -155,7 +155,7 @@ func (o *explainOptions) begin(ctx context.Context, std stdio) (*explain.Case, e
 		if err != nil {
 			return nil, err
 		}
-		c.Name, c.Kind = in.Name, input.OOMMessage
+		c.Name, c.Kind = in.Name, in.Kind
 		if err := c.AddMessage(in); err != nil {
 			return nil, failed(ctx, err)
 		}
