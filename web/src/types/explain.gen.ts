@@ -48,6 +48,7 @@ export interface Document {
   fixes: Fix[];
   health: Health | null;
   arithmetic: string[];
+  log: Log | null;
   record: string[];
   notes: string[] | null;
 }
@@ -84,6 +85,17 @@ export interface Failure {
   survived: boolean;
   frames: Frame[] | null;
   site: string | null;
+}
+
+export interface Failures {
+  messages: number;
+  distinct: number;
+  ranks: number[];
+  devices: number[];
+  first_line: number;
+  last_line: number;
+  explained_line: number;
+  same: boolean;
 }
 
 export interface Finding {
@@ -145,6 +157,15 @@ export interface LineHolder {
   line: Frame;
 }
 
+export interface Log {
+  failures: Failures | null;
+  op: string | null;
+  frames: Frame[] | null;
+  site: string | null;
+  trend: Trend | null;
+  refusal: string | null;
+}
+
 export interface ModuleHolder {
   bytes: number;
   blocks: number;
@@ -158,4 +179,16 @@ export interface Segment {
   live_bytes: number;
   live_blocks: number;
   blocks: Block[];
+}
+
+export interface Trend {
+  kind: string;
+  dumps: number;
+  first_bytes: number;
+  last_bytes: number;
+  least_bytes: number;
+  most_bytes: number;
+  bytes_per_dump: number;
+  first_line: number;
+  last_line: number;
 }
