@@ -25,7 +25,7 @@ func (e *explanation) health() {
 			lines -= 2 // at least one, below a heading
 		}
 		rows = rows[:e.more(len(rows), lines, "number", "numbers")]
-		most = e.more(most, max(1, min(e.shown.settings, lines+1-len(rows))), "smaller setting", "smaller settings")
+		most = e.more(most, max(1, min(e.shown.fixes, lines+1-len(rows))), "smaller setting", "smaller settings")
 	}
 	e.heading("Health", "")
 	for _, r := range rows {
