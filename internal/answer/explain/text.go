@@ -44,6 +44,7 @@ func FromText(in Input) (*Report, error) {
 	a.dumpLines()
 	a.advice()
 	a.record()
+	a.report.Cause, a.report.CauseConfidence = causeOf(a.report.Verdict), a.report.Confidence
 	return a.report, nil
 }
 
