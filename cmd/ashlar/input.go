@@ -64,7 +64,7 @@ func readSnapshot(ctx context.Context, std stdio, arg string) (*snapshot.File, e
 func readMessage(ctx context.Context, std stdio, text string) (*input.Input, error) {
 	if info, err := os.Stat(text); text == "-" || err == nil && !info.IsDir() {
 		in, err := readInput(ctx, std, text)
-		if err == nil && len(in.Messages) == 0 {
+		if err == nil && len(in.Messages)+len(in.Refusals) == 0 {
 			err = failure{fmt.Errorf("--message: %s has no out-of-memory message; paste the whole error", in.Name)}
 		}
 		return in, err

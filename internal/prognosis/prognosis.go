@@ -99,6 +99,9 @@ func (p *Prognosis) Kept(position int) bool {
 	return p.history.allocs[position].step >= 0 && p.history.age(position) == forever
 }
 
+// Live reports whether an allocation is there when the request fails.
+func (p *Prognosis) Live(position int) bool { return p.history.allocs[position].freed < 0 }
+
 // Failing returns the first allocation of the step that failed.
 func (p *Prognosis) Failing() int { return p.history.sinceFailing() }
 

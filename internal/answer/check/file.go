@@ -33,8 +33,8 @@ type Choice struct {
 func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(done, total int)) (*File, error) {
 	m := &File{Name: in.Name}
 	switch in.Kind {
-	case input.OOMMessage:
-		return nil, fmt.Errorf("%s is an out-of-memory message, which has no peaks: give a memory snapshot or a memory_stats() dump", in.Name)
+	case input.OOMMessage, input.LibraryError:
+		return nil, fmt.Errorf("%s is %s, which has no peaks: give a memory snapshot or a memory_stats() dump", in.Name, in.Kind.Words())
 	case input.MemoryStats:
 		dump, err := oneDump(in.Dumps, c.Device)
 		if err != nil {

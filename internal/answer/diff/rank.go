@@ -63,13 +63,14 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	}
 	r.Calls = r.calls.length
 	if !t.Host {
-		r.Device = &t.Device
+		device := t.Device // a pointer into the trace would keep it
+		r.Device = &device
 	}
 	if r.Events == 0 {
-		end := h.line.LiveAtEnd()
-		r.atPeak, r.PeakReserved, r.PeakAllocated = end.Totals, end.Totals.Reserved, &end.Totals.Allocated
+		end := h.line.LiveAtEnd().Totals
+		r.atPeak, r.PeakReserved, r.PeakAllocated = end, end.Reserved, &end.Allocated
 		if timeline.NewState(t).RequestedKnown {
-			r.PeakRequested = &end.Totals.Requested
+			r.PeakRequested = &end.Requested
 		}
 		r.notes = append(r.notes, "there are no events: the final state is taken for the peaks")
 		return r, ctx.Err()

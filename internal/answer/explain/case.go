@@ -7,6 +7,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -36,34 +37,86 @@ type Case struct {
 // NewCase begins a case about a device, -1 if that is not known.
 func NewCase(device int) *Case { return &Case{Device: device} }
 
-// AddMessage takes the last message about the device.
+// AddMessage takes the message about the device that ended its process, and the
+// last error of a library.
 func (c *Case) AddMessage(in *input.Input) error {
-	last, n, err := in.LastMessage(input.Device{Number: c.Device})
+	var err error
+	if len(in.Messages) > 0 || len(in.Refusals) == 0 {
+		err = c.addFailed(in)
+	}
+	if len(in.Refusals) > 0 {
+		c.addRefusal(in)
+		err = nil
+	}
+	return err
+}
+
+func (c *Case) addFailed(in *input.Input) error {
+	failed, all, err := in.Failed(input.Device{Number: c.Device})
 	if err != nil {
 		return err
 	}
-	c.Message = last
+	c.Message = failed
 	about := "out-of-memory message"
-	if last.Version != "" {
-		about += " of PyTorch " + last.Version
+	if failed.Version != "" {
+		about += " of PyTorch " + failed.Version
 	}
-	if last.Device >= 0 {
-		about += fmt.Sprintf(", GPU %d", last.Device)
+	if failed.Rank >= 0 {
+		about += fmt.Sprintf(", rank %d", failed.Rank)
+	}
+	if failed.Device >= 0 {
+		about += fmt.Sprintf(", GPU %d", failed.Device)
+	}
+	if f := newFailures(all, failed); f != nil {
+		c.log().Failures = f
+		about += ", " + f.text()
+	}
+	if len(failed.Traceback) > 0 {
+		c.log().addTraceback(failed.Traceback)
 	}
 	c.About = append(c.About, about)
-	if n > 1 {
-		c.note("%s has %s out-of-memory messages; the last, on line %s, is explained", in.Name, count(n), count(last.Line))
-	}
 	return nil
+}
+
+// log returns what is said of the log, which there is from now on.
+func (c *Case) log() *Log {
+	if c.Log == nil {
+		c.Log = &Log{Frames: []timeline.Frame{}}
+	}
+	return c.Log
+}
+
+// addRefusal takes the last error of a library. Some follow an out-of-memory
+// message, which says more; others stand for themselves.
+func (c *Case) addRefusal(in *input.Input) {
+	r := in.Refusals[len(in.Refusals)-1]
+	follows := r.Kind == message.SamplerWarmup || r.Kind == message.NoBatchSize
+	if c.Message != nil && !follows {
+		if c.Message.Line > r.Line {
+			return
+		}
+		c.note("%s has an out-of-memory message, too, on line %s; the error of %s on line %s comes after it", in.Name, count(c.Message.Line), r.Library, count(r.Line))
+		c.Message, c.Log, c.About = nil, nil, nil
+	}
+	c.Refusal = r
+	c.log().Refusal = &r.Kind
+	if c.Message == nil && len(r.Traceback) > 0 {
+		c.Log.addTraceback(r.Traceback)
+	}
+	c.About = append(c.About, fmt.Sprintf("error of %s on line %s", r.Library, count(r.Line)))
 }
 
 // AddDump takes the last dump of the device of the failure.
 func (c *Case) AddDump(in *input.Input) error {
-	last, n, err := in.LastDump(input.Device{Number: c.failed()})
+	all, err := in.DumpsOf(input.Device{Number: c.failed()})
 	if err != nil {
 		return err
 	}
+	last, n := all[len(all)-1], len(all)
 	c.Stats = last
+	if t := newTrend(all); t != nil {
+		c.log().Trend = t
+	}
 	about := "dump of memory_stats()"
 	if last.Device >= 0 {
 		about += fmt.Sprintf(" of device %d", last.Device)
@@ -89,14 +142,14 @@ func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 	if in.Snapshot != nil {
 		return c.addSnapshot(ctx, in.Snapshot)
 	}
-	if c.Message == nil && len(in.Messages) > 0 {
+	if c.Message == nil && c.Refusal == nil && len(in.Messages)+len(in.Refusals) > 0 {
 		// A log of one device may have dumps of another.
 		if err := c.AddMessage(in); err != nil && len(in.Dumps) == 0 {
 			return err
 		}
 	}
 	if c.Stats == nil && len(in.Dumps) > 0 {
-		if err := c.AddDump(in); err != nil && c.Message == nil {
+		if err := c.AddDump(in); err != nil && c.Message == nil && c.Refusal == nil {
 			return err
 		}
 	}
@@ -220,7 +273,7 @@ func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
 	if c.warning != "" {
 		r.Summary = c.warning + " " + r.Summary
 	}
-	r.Notes = append(c.Notes, r.Notes...)
+	r.Notes = append(append([]string{}, c.Notes...), r.Notes...)
 	return r, nil
 }
 

@@ -180,6 +180,8 @@ func causeOf(trigger string) string {
 		return Stranded
 	case Setting:
 		return Fragmentation
+	case NearlyFull:
+		return Capacity
 	case Unknown:
 		return Open
 	}
@@ -223,6 +225,19 @@ func (j *judge) setLeak() {
 		units.Size(perStep), units.Size(j.leaked()))
 	if l.Confidence != findings.Certain {
 		r.CauseConfidence = Likely
+	}
+}
+
+// leaksWithoutFailure puts the leak of a run that did not fail first: it will.
+func (e *explainer) leaksWithoutFailure(w *findingsWork) {
+	if e.report.Cause != None || len(w.found.Leaks) == 0 {
+		return
+	}
+	l := &w.found.Leaks[0]
+	e.report.CauseText = fmt.Sprintf("Nothing failed yet, but every step leaves %s behind, %s by the end", units.Size(l.BytesPerStep), units.Size(l.Bytes))
+	if l.Stack > trace.EmptyStack {
+		line := w.analysis.Line(l.Stack)
+		e.report.Line, e.report.Where = &line, line.String()
 	}
 }
 

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/findings"
@@ -138,10 +139,35 @@ func (j *judge) needLess() error {
 	if j.evaluates() {
 		j.add(FixNoGrad, "with torch.no_grad():", "evaluate without a graph: what the forward pass saves for the backward pass is not kept", nil)
 	}
+	if held := j.activations(); held > 0 {
+		defer func() {
+			j.add(FixCheckpoint, "model.gradient_checkpointing_enable()   # or torch.utils.checkpoint around each block",
+				fmt.Sprintf("make activations again in the backward pass: up to %s of them are held", units.Size(held)), &held)
+		}()
+	}
 	if err := j.parts(FixMicroBatch, "micro-batch / %d, gradient accumulation x %[1]d", "a smaller micro-batch, 1/%d", j.ofBatch()); err != nil {
 		return err
 	}
 	return nil
+}
+
+// activations returns what the failing step holds for its backward pass.
+func (j *judge) activations() (bytes uint64) {
+	batch := j.ofBatch()
+	for i := j.forecast.Failing(); i < j.forecast.Allocations(); i++ {
+		if batch(i) && j.forecast.Live(i) && j.inModule(known(j.trace.Events.Stack.At(j.forecast.Event(i)))) {
+			bytes += j.forecast.Size(i)
+		}
+	}
+	return bytes
+}
+
+// moduleCall is the function of PyTorch that calls an nn.Module.
+const moduleCall = "_call_impl"
+
+// inModule reports whether a stack is inside a call of an nn.Module.
+func (j *judge) inModule(stack trace.StackID) bool {
+	return slices.ContainsFunc(timeline.Frames(j.trace, stack), func(f timeline.Frame) bool { return f.Name == moduleCall })
 }
 
 // without leaves out what a series makes: the state of an optimizer, or a copy.
@@ -273,7 +299,6 @@ func (j *judge) isParameter(position int) bool {
 // isLoss reports whether a stack is inside a loss function: between its innermost
 // frame and the nn.Module that called it.
 func (j *judge) isLoss(stack trace.StackID) bool {
-	const moduleCall = "_call_impl" // the function of PyTorch that calls an nn.Module
 	for _, f := range timeline.Frames(j.trace, stack) {
 		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") {
 			return true

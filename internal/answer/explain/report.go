@@ -65,6 +65,7 @@ type Report struct {
 	Health    *Health           `json:"health"` // of a run in which nothing failed
 	// Arithmetic goes through the numbers of a message or a dump.
 	Arithmetic []string `json:"arithmetic"`
+	Log        *Log     `json:"log"` // of a text with a traceback, or with several messages or dumps
 	// Record are the lines with which the next run shows more; empty if there
 	// is a snapshot.
 	Record []string `json:"record"`

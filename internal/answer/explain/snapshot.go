@@ -41,6 +41,7 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 		}
 	} else {
 		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Verdict), e.report.Confidence
+		e.leaksWithoutFailure(work)
 	}
 	e.believed()
 	e.releasedAtStart()

@@ -20,7 +20,7 @@ import (
 // called certain that another number of the range would undo. What the numbers
 // leave open is an alternative, with what a snapshot would have to show.
 func FromText(in Input) (*Report, error) {
-	if in.Message == nil && in.Stats == nil {
+	if in.Message == nil && in.Stats == nil && in.Refusal == nil {
 		return nil, errors.New("nothing to explain: neither a message nor a dump of memory_stats() is given")
 	}
 	a := &textEvidence{Input: in, report: newReport()}
@@ -29,6 +29,8 @@ func FromText(in Input) (*Report, error) {
 		return nil, a.impossible
 	}
 	switch {
+	case in.Message == nil && in.Refusal != nil:
+		a.refused()
 	case in.Message == nil && !a.knowsFailure():
 		a.dumpOnly()
 	case in.Message != nil && in.Message.Backend == message.CUDAMallocAsync:
@@ -40,12 +42,35 @@ func FromText(in Input) (*Report, error) {
 	default:
 		a.native()
 	}
+	a.wrapped()
+	a.sayLog()
 	a.sayDoubts()
 	a.dumpLines()
 	a.advice()
-	a.record()
+	if in.Message != nil || in.Refusal == nil {
+		a.record()
+	}
 	a.report.Cause, a.report.CauseConfidence = causeOf(a.report.Verdict), a.report.Confidence
 	return a.report, nil
+}
+
+// sayLog adds what the log says beside the numbers.
+func (a *textEvidence) sayLog() {
+	if a.Log == nil {
+		return
+	}
+	r := a.report
+	r.Log = a.Log
+	if a.Message != nil {
+		r.Summary += a.Log.text()
+	}
+	switch t := a.Log.Trend; {
+	case t == nil:
+	case r.Verdict == None: // there is nothing more important
+		r.Summary = t.Text("dumps") + " " + r.Summary
+	default:
+		r.Summary += " " + t.Text("dumps")
+	}
 }
 
 // apple is the platform whose allocator is not PyTorch's caching one.

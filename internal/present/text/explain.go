@@ -52,8 +52,8 @@ var pages = []shown{
 	{sum: 2, lines: 3, kinds: 4, findings: 1, fixes: 2, alternatives: 1, record: 2},
 	{sum: 2, lines: 2, kinds: 4, findings: 1, fixes: 1, alternatives: 1, record: 2},
 	{sum: 2, lines: 1, kinds: 2, fixes: 1, alternatives: 1, record: 2},
-	{sum: 1, lines: 1, kinds: 2, alternatives: 1},
-	{sum: 1},
+	{sum: 1, lines: 1, kinds: 2, alternatives: 1, record: 2},
+	{sum: 1, record: 2},
 }
 
 // Explain writes an explanation, the most important first.
@@ -148,6 +148,9 @@ var causeNames = map[string]string{
 // causeLine is the cause and how sure it is, and what it means.
 func causeLine(r *explain.Report) (cause, means string) {
 	cause = fmt.Sprintf("Cause: %s (%s)", strings.ReplaceAll(r.Cause, "_", " "), r.CauseConfidence)
+	if r.Cause == explain.None && r.CauseText != "" {
+		cause += ", but a leak"
+	}
 	if r.Where != "" {
 		cause += ", in " + r.Where
 	}
@@ -164,11 +167,17 @@ func causeLine(r *explain.Report) (cause, means string) {
 // cause says why the job does not run.
 func (e *explanation) cause() {
 	cause, means := causeLine(e.report)
+	if c := e.report.SelfCheck; c != nil && !c.Complete {
+		e.wrapped("", "Trust this less: "+c.Note+".")
+	}
 	e.bold(Clean(cause))
 	said := e.report.CauseText
-	if said == "" {
+	switch {
+	case said == "":
 		said = e.report.Summary
-	} else {
+	case e.report.Cause == explain.None:
+		said += "."
+	default:
 		said = means + ". " + said + "."
 	}
 	e.wrapped("  ", said)
@@ -180,19 +189,17 @@ func (e *explanation) tryFirst() {
 		return
 	}
 	f := &e.report.Fixes[0]
-	e.bold("Try this first: " + Clean(firstWords(f)))
-	e.wrapped("  ", f.Detail)
-}
-
-// firstWords are what to type for a fix, if there is something to type.
-func firstWords(f *explain.Fix) string {
+	const lead = "Try this first: "
 	switch {
 	case f.Export != "":
-		return f.Export
+		e.bold(lead + Clean(f.Export))
 	case f.Code != "":
-		return f.Code
+		e.bold(lead + Clean(f.Code))
+	default:
+		e.wrapped("", lead+f.Detail)
+		return
 	}
-	return strings.ReplaceAll(f.Kind, "_", " ")
+	e.wrapped("  ", f.Detail)
 }
 
 // why is the sum behind the cause, in a few lines.

@@ -22,7 +22,11 @@ const (
 func Ranks(w io.Writer, title string, rs *diff.Ranks, o DiffOptions) error {
 	var tail strings.Builder
 	p := &page{w: &tail, style: o.Style}
-	r := &rankPage{page: p, Ranks: rs, full: o.Full, short: shortRankNames(rs.Ranks)}
+	names := make([]string, len(rs.Ranks))
+	for i, r := range rs.Ranks {
+		names[i] = r.Name
+	}
+	r := &rankPage{page: p, Ranks: rs, full: o.Full, short: shortNames(names)}
 	r.odd()
 	r.divergence()
 	p.notes(rs.Notes, o.Full)
@@ -119,12 +123,12 @@ func (p *rankPage) medians() {
 		cells[diff.MeasureOOMs], cells[diff.MeasureEvents], "")
 }
 
-// shortRankNames leaves out what the names of all ranks begin and end with, as
-// far as that is whole words, and shortens what is still too long.
-func shortRankNames(ranks []*diff.Rank) []string {
-	out := make([]string, len(ranks))
-	for i, r := range ranks {
-		out[i] = Clean(r.Name)
+// shortNames leaves out what the names of all files end with, as far as that is
+// whole words, and shortens what is still too long.
+func shortNames(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = Clean(name)
 	}
 	end := commonEnd(out)
 	for i, name := range out {
