@@ -111,8 +111,8 @@ func (j *judge) decide() {
 		r.Cause = SharedDevice
 	case j.absurd():
 		r.Cause = AbsurdRequest
-		r.CauseText = fmt.Sprintf("One request for %s is more than the %s there is beside the %s that stays; nothing before was so large. Check the shapes at this line",
-			units.Size(j.failed.call.Size), units.Size(j.there.bytes), units.Size(j.floor()))
+		r.CauseText = fmt.Sprintf("One request for %s, beside the %s that stays, is more than the %s there is; nothing before was so large. Check the shapes at this line",
+			units.Size(j.failed.call.Size), units.Size(j.floor()), units.Size(j.there.bytes))
 	case x.Need > j.there.bytes:
 		j.setTooMuch()
 	case r.Verdict == Fragmentation && !x.Matched && !j.hasSteps():

@@ -242,7 +242,7 @@ func (j *judge) ofBatch() func(position int) bool {
 			lasting[j.forecast.Size(i)] = true
 		}
 	}
-	steps := len(j.analysis.Steps.List) > 0
+	steps, begun := len(j.analysis.Steps.List) > 0, j.analysis.FirstForward() < j.event
 	return func(position int) bool {
 		if position < 0 {
 			return !lasting[j.failed.call.Size]
@@ -251,7 +251,7 @@ func (j *judge) ofBatch() func(position int) bool {
 			return false
 		}
 		if !steps {
-			return position >= failing
+			return begun && position >= failing
 		}
 		switch j.category(position) {
 		case findings.Activations, findings.Temporaries, findings.Unknown:

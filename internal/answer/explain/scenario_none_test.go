@@ -108,6 +108,9 @@ func TestNone(t *testing.T) {
 				if tr.Events.Len() == 0 {
 					want = explain.Open // what failed was not recorded
 				}
+				if r.Cause != explain.None || r.CauseConfidence != want || r.Prognosis != nil || r.Line != nil {
+					t.Errorf("cause %s %s in %v", r.Cause, r.CauseConfidence, r.Line)
+				}
 				if r.Verdict != explain.None || r.Confidence != want || r.Failure != nil || r.UnderCap || r.BreakEven != nil {
 					t.Errorf("%s %s, failure %+v: %s", r.Verdict, r.Confidence, r.Failure, r.Summary)
 				}
