@@ -74,13 +74,14 @@ func (j *judge) stopLeak() error {
 	drop := prognosis.Edit{Drop: func(position int) bool {
 		return its[known(j.trace.Events.Stack.At(j.forecast.Event(position)))] && j.forecast.Kept(position)
 	}}
-	if j.keepsGraph() {
-		if _, err := j.try(FixDetach, "losses.append(loss.item())   # or .detach(): the tensor keeps its whole graph", "keep numbers, not tensors with a graph", drop); err != nil {
-			return err
-		}
+	if _, err := j.try(FixCPU, "kept.append(x.detach().cpu())   # a number: x.item()", "keep it on the host and without its graph, or not at all", drop); err != nil {
+		return err
 	}
-	_, err := j.try(FixCPU, "kept.append(x.detach().cpu())", "keep it on the host, or not at all", drop)
-	return err
+	if j.keepsGraph() {
+		_, err := j.try(FixDetach, "kept.append(x.detach())", "keep it without its graph", drop)
+		return err
+	}
+	return nil
 }
 
 // keepsGraph reports whether a graph is kept: then not only what a program can
@@ -128,8 +129,15 @@ func (j *judge) needLess() error {
 	if j.event < j.trace.Events.Len() {
 		stack = known(j.trace.Events.Stack.At(j.event))
 	}
-	if s := j.forecast.Series; s != nil {
-		return j.without(s, stack)
+	if j.inOptimizer(stack) {
+		_, err := j.try(FixOptimizer, "torch.optim.SGD(model.parameters(), lr)   # or an 8-bit Adam", "an optimizer with less state", j.withoutWhere(j.inOptimizer))
+		return err
+	}
+	if s := j.forecast.Series; s != nil || j.report.Cause == Spike && !j.forecast.Matched && !j.inModule(stack) {
+		_, err := j.try(FixCPU, "x.cpu()   # or one part after the other", "make the copy on the host, or one part after the other", j.withoutWhere(func(id trace.StackID) bool {
+			return s != nil && slices.Contains(s.Stacks, id) || id == stack
+		}))
+		return err
 	}
 	if j.isLoss(stack) {
 		if err := j.parts(FixChunk, "for part in logits.chunk(%d): F.cross_entropy(...)   # with its labels", "the loss in %d parts", j.ofLoss()); err != nil {
@@ -170,25 +178,15 @@ func (j *judge) inModule(stack trace.StackID) bool {
 	return slices.ContainsFunc(timeline.Frames(j.trace, stack), func(f timeline.Frame) bool { return f.Name == moduleCall })
 }
 
-// without leaves out what a series makes: the state of an optimizer, or a copy.
-func (j *judge) without(s *prognosis.Series, stack trace.StackID) error {
-	its := map[trace.StackID]bool{}
-	for _, id := range s.Stacks {
-		its[id] = true
-	}
+// withoutWhere leaves out what some stacks allocate in the failing step.
+func (j *judge) withoutWhere(its func(trace.StackID) bool) prognosis.Edit {
 	failing := j.forecast.Failing()
-	edit := prognosis.Edit{Size: func(position int, size uint64) uint64 {
-		if position < 0 || position >= failing && its[known(j.trace.Events.Stack.At(j.forecast.Event(position)))] {
+	return prognosis.Edit{Size: func(position int, size uint64) uint64 {
+		if position < 0 || position >= failing && its(known(j.trace.Events.Stack.At(j.forecast.Event(position)))) {
 			return 0
 		}
 		return size
 	}}
-	if j.inOptimizer(stack) {
-		_, err := j.try(FixOptimizer, "torch.optim.SGD(model.parameters(), lr)   # or an 8-bit Adam", "an optimizer with less state", edit)
-		return err
-	}
-	_, err := j.try(FixCPU, `{k: v.detach().cpu() for k, v in model.state_dict().items()}`, "copy to the host", edit)
-	return err
 }
 
 // inOptimizer reports whether a stack is in torch.optim.
@@ -290,7 +288,7 @@ func (j *judge) category(position int) findings.Category {
 }
 
 func (j *judge) isParameter(position int) bool {
-	if len(j.analysis.Steps.List) == 0 {
+	if len(j.analysis.Steps.List) == 0 || j.guessed {
 		return position < j.forecast.Failing()
 	}
 	return j.category(position) == findings.Parameters
