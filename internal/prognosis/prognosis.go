@@ -146,7 +146,7 @@ func (p *Prognosis) match() {
 		steps = append(steps, 0)
 	}
 	sc := newScale(h, best, steps)
-	p.Matched, p.Template, p.Scale = true, best, sc.overall.value()
+	p.Matched, p.Template, p.Scale = true, best, sc.before
 	p.scale = sc
 	p.chain = p.continued(Edit{})
 	p.Need = p.chain.peaks[0]
@@ -344,16 +344,16 @@ func (p *Prognosis) Grown() float64 {
 	return float64(p.history.request.Size) / float64(max(p.history.allocs[i].size, 1))
 }
 
-// Rose returns how much of what the failing step allocated from an event on is
-// still there, in bytes, and how much that was.
-func (p *Prognosis) Rose(from int) (live, all uint64) {
+// Rose returns how many of the blocks that the failing step allocated from an
+// event on are still there, and how many that were.
+func (p *Prognosis) Rose(from int) (live, all int) {
 	for i := p.Failing(); i < p.Allocations(); i++ {
 		if p.Event(i) < from {
 			continue
 		}
-		all += p.Size(i)
+		all++
 		if p.Live(i) {
-			live += p.Size(i)
+			live++
 		}
 	}
 	return live, all

@@ -231,7 +231,9 @@ func (j *judge) onlyRises() bool {
 // leaked returns what leaks hold at the failure.
 func (j *judge) leaked() (bytes uint64) {
 	for i := range j.leaks {
-		bytes += j.leaks[i].Bytes
+		if bytes += j.leaks[i].Bytes; j.leaks[i].Replaced {
+			bytes += j.leaks[i].Bytes // while it is replaced, both are there
+		}
 	}
 	return bytes
 }

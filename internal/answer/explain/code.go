@@ -65,21 +65,31 @@ func (j *judge) try(kind, code, what string, edit prognosis.Edit) (bool, error) 
 
 // stopLeak drops what the steps leave behind.
 func (j *judge) stopLeak() error {
-	its := map[trace.StackID]bool{}
+	kept, replaced := map[trace.StackID]bool{}, map[trace.StackID]bool{}
 	for i := range j.leaks {
+		its := kept
+		if j.leaks[i].Replaced {
+			its = replaced
+		}
 		for _, p := range j.leaks[i].Parts {
 			its[p.Stack] = true
 		}
 	}
-	drop := prognosis.Edit{Drop: func(position int) bool {
-		return its[known(j.trace.Events.Stack.At(j.forecast.Event(position)))] && j.forecast.Kept(position)
-	}}
+	stack := func(position int) trace.StackID { return known(j.trace.Events.Stack.At(j.forecast.Event(position))) }
+	drop := prognosis.Edit{
+		Drop: func(position int) bool { return kept[stack(position)] && j.forecast.Kept(position) },
+		Size: func(position int, size uint64) uint64 {
+			if position >= 0 && replaced[stack(position)] {
+				return 0
+			}
+			return size
+		},
+	}
 	if _, err := j.try(FixCPU, "kept.append(x.detach().cpu())   # a number: x.item()", "keep it on the host and without its graph, or not at all", drop); err != nil {
 		return err
 	}
 	if j.keepsGraph() {
-		_, err := j.try(FixDetach, "kept.append(x.detach())", "keep it without its graph", drop)
-		return err
+		j.add(FixDetach, "kept.append(x.detach())", "keep it without its graph; what it holds itself still adds up", nil)
 	}
 	return nil
 }
@@ -133,16 +143,16 @@ func (j *judge) needLess() error {
 		_, err := j.try(FixOptimizer, "torch.optim.SGD(model.parameters(), lr)   # or an 8-bit Adam", "an optimizer with less state", j.withoutWhere(j.inOptimizer))
 		return err
 	}
-	if s := j.forecast.Series; s != nil || j.report.Cause == Spike && !j.forecast.Matched && !j.inModule(stack) {
-		_, err := j.try(FixCPU, "x.cpu()   # or one part after the other", "make the copy on the host, or one part after the other", j.withoutWhere(func(id trace.StackID) bool {
-			return s != nil && slices.Contains(s.Stacks, id) || id == stack
-		}))
-		return err
-	}
 	if j.isLoss(stack) {
 		if err := j.parts(FixChunk, "for part in logits.chunk(%d): F.cross_entropy(...)   # with its labels", "the loss in %d parts", j.ofLoss()); err != nil {
 			return err
 		}
+	}
+	if s := j.forecast.Series; s != nil || j.report.Cause == Spike && !j.forecast.Matched && !j.inModule(stack) && !j.isLoss(stack) {
+		_, err := j.try(FixCPU, "x.cpu()   # or one part after the other", "make the copy on the host, or one part after the other", j.withoutWhere(func(id trace.StackID) bool {
+			return s != nil && slices.Contains(s.Stacks, id) || id == stack
+		}))
+		return err
 	}
 	if j.evaluates() {
 		j.add(FixNoGrad, "with torch.no_grad():", "evaluate without a graph: what the forward pass saves for the backward pass is not kept", nil)
@@ -298,7 +308,7 @@ func (j *judge) isParameter(position int) bool {
 // frame and the nn.Module that called it.
 func (j *judge) isLoss(stack trace.StackID) bool {
 	for _, f := range timeline.Frames(j.trace, stack) {
-		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") {
+		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") || name == "log_softmax" {
 			return true
 		}
 		if f.Name == moduleCall || f.User() {
