@@ -37,14 +37,14 @@ func sourceLine(dir string, at timeline.Frame) string {
 	return ""
 }
 
-func lineOf(root *os.Root, name string, line int) string {
+func lineOf(root *os.Root, name string, line int64) string {
 	f, err := root.Open(name)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
 	scan := bufio.NewScanner(f)
-	for n := 1; scan.Scan(); n++ {
+	for n := int64(1); scan.Scan(); n++ {
 		if n == line {
 			return strings.TrimSpace(scan.Text())
 		}

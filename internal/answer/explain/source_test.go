@@ -29,7 +29,7 @@ func TestSourceLine(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		file string
-		line int
+		line int64
 		want string
 	}{
 		{"/job/src/train.py", 2, "losses.append(loss)"},
