@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser browser-matrix screenshots help
+.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth tune web typecheck browser browser-matrix screenshots help
 
 build:
 	@tools/scripts/setup
@@ -170,6 +170,12 @@ truth:
 	$(GO) test ./internal/replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
 	@cat bin/truth.md
 
+# Every goal of tune on the twenty whole runs: the tables of docs/measured/tune.md.
+tune:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/tune -count 1 -timeout 1h -run TestGoalsOnAllRuns -table $(CURDIR)/bin/tune.md
+	@cat bin/tune.md
+
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer, the page in a browser"
@@ -187,5 +193,6 @@ help:
 	@echo "make bench-host    what it costs to measure processes"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make web           rebuild the page's bundle"
+	@echo "make tune          what tune finds for twenty runs, for every goal"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"
