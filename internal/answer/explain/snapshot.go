@@ -76,6 +76,7 @@ type explainer struct {
 	stateOnly bool
 	limits    limitRange
 	failed    *failedRequest
+	why       string // the request failed just then, in words
 	least     uint64 // see needAtLeast
 }
 
@@ -404,6 +405,7 @@ func (e *explainer) verdict() error {
 			Fragmentation, fmt.Sprintf("if counted by requested bytes, %s in all: the rest is padding of blocks, which a setting may avoid", units.Size(e.needAtLeast())),
 		})
 	}
+	e.why = why
 	r.Summary = e.summary(r.Verdict, why)
 	return nil
 }
