@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
@@ -141,6 +142,9 @@ func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 	c.Name, c.Kind = in.Name, in.Kind
 	if in.Snapshot != nil {
 		return c.addSnapshot(ctx, in.Snapshot)
+	}
+	if given := c.Message; given != nil && len(in.Messages) > 0 && !slices.ContainsFunc(in.Messages, func(m *message.OOM) bool { return sameNumbers(m, given) }) {
+		c.warning = fmt.Sprintf("The message is about another failure than those in %s; it is explained, not they.", in.Name)
 	}
 	if c.Message == nil && c.Refusal == nil && len(in.Messages)+len(in.Refusals) > 0 {
 		// A log of one device may have dumps of another.

@@ -96,3 +96,12 @@ func limitText(l whatif.Limit) string {
 	}
 	return fmt.Sprintf("between %s and %s", units.SizeUp(*l.Min), units.Size(*l.Max))
 }
+
+// sameNumbers reports whether two messages have the same numbers, as far as both
+// have them.
+func sameNumbers(a, b *message.OOM) bool {
+	same := func(x, y *units.Range) bool { return x == nil || y == nil || *x == *y }
+	return (a.Device < 0 || b.Device < 0 || a.Device == b.Device) &&
+		same(a.TriedBytes, b.TriedBytes) && same(a.AllocatedBytes, b.AllocatedBytes) && same(a.TotalBytes, b.TotalBytes) &&
+		same(a.ReservedBytes, b.ReservedBytes) && same(a.ReservedUnallocatedBytes, b.ReservedUnallocatedBytes)
+}
