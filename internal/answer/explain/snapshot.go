@@ -41,6 +41,9 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 		}
 	} else {
 		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Verdict), e.report.Confidence
+		if f := e.report.Failure; f != nil {
+			e.report.shows(f.Frames, f.Site)
+		}
 		e.leaksWithoutFailure(work)
 	}
 	e.believed()

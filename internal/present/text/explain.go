@@ -160,23 +160,20 @@ var causeNames = map[string]string{
 	explain.Open:          "the input does not show why",
 }
 
-// causeLine is the cause and how sure it is, and what it means.
-func causeLine(r *explain.Report) (cause, means string) {
-	cause = fmt.Sprintf("Cause: %s (%s)", strings.ReplaceAll(r.Cause, "_", " "), r.CauseConfidence)
+// causeLine is the cause, how sure it is, and where.
+func causeLine(r *explain.Report) string {
+	name, _ := CauseName(r)
+	line := fmt.Sprintf("Cause: %s (%s)", name, r.CauseConfidence)
 	if r.Cause == explain.None && r.CauseText != "" {
-		cause += ", but a leak"
+		line += ", but a leak"
 	}
 	if r.Where != "" {
-		cause += ", in " + r.Where
+		line += ", in " + r.Where
 	}
 	if r.UnderCap {
-		cause += ", under a limit"
+		line += ", under a limit"
 	}
-	means = causeNames[r.Cause]
-	if r.Cause == explain.None && r.CauseConfidence == explain.Open {
-		means = "no failed request is known"
-	}
-	return cause, means
+	return line
 }
 
 // causeLines is how many lines the cause takes at most, so that the first fix is
@@ -186,19 +183,14 @@ const causeLines = 4
 // cause says why the job does not run.
 func (e *explanation) cause() {
 	r := e.report
-	cause, _ := causeLine(r)
-	lines := fold("", cause, e.width)
+	lines := fold("", causeLine(r), e.width)
 	if c := r.SelfCheck; c != nil && !c.Complete && c.Identical < c.Events {
 		lines = append(fold("", fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)), e.width), lines...)
 	}
 	for _, line := range lines {
 		e.bold(line)
 	}
-	said := r.CauseText + "."
-	if r.CauseText == "" {
-		said = r.Summary
-	}
-	said = Clean(said)
+	said := Clean(CauseSentence(r))
 	if !e.full() {
 		said = e.sentences(said, max(1, causeLines-len(lines)))
 	}

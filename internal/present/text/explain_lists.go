@@ -143,18 +143,14 @@ func (e *explanation) fixes() {
 // proved says what a fix does, with its numbers if all is shown.
 func (e *explanation) proved(f *explain.Fix) string {
 	if e.full() {
-		return settingText(f, false)
+		return FixText(f)
 	}
 	return f.Detail
 }
 
-// settingText says what a setting was proved to do; like the one before, if it
-// is the same.
-func settingText(f *explain.Fix, same bool) string {
+// FixText says what a fix was proved to do, with its numbers.
+func FixText(f *explain.Fix) string {
 	said := Clean(f.Detail)
-	if same {
-		said = "same"
-	}
 	if f.SmallestLimit != nil {
 		said += "; needs a limit of " + units.SizeUp(*f.SmallestLimit)
 	}
