@@ -24,8 +24,7 @@ type rankExplainer struct {
 	skipped []diff.Skipped
 	// shown is the explanation that follows the table: of the first failure, or,
 	// if times do not tell, of the first file that failed.
-	shown     string
-	shownName string
+	shown string
 }
 
 // runRanks explains files that were named, or found in a directory or by a
@@ -87,7 +86,7 @@ func (r *rankExplainer) add(ctx context.Context, file string) error {
 	}
 	var out bytes.Buffer
 	err = text.Explain(&out, text.ExplainHead{Name: c.Name, About: strings.Join(c.About, "; ")}, report, r.textOptions(), r.std.style())
-	r.shown, r.shownName = out.String(), c.Name
+	r.shown = out.String()
 	return err
 }
 

@@ -105,8 +105,14 @@ func (a *Analysis) From(event int) *Analysis {
 	for i := range seq.first(event) {
 		seq.tokens[i] = -1
 	}
-	if out.Steps = periodSteps(a.Trace, a.lives, a.stacks, seq); out.Steps == nil {
-		out.Steps = &Steps{Confidence: Guess, Detail: "no rounds"}
+	for _, find := range []func() *Steps{
+		func() *Steps { return periodSteps(a.Trace, a.lives, a.stacks, seq) },
+		func() *Steps { return roundsOf(a.Trace, a.lives, a.stacks, seq, event) },
+		func() *Steps { return &Steps{Confidence: Guess, Detail: "no rounds"} },
+	} {
+		if out.Steps = find(); out.Steps != nil {
+			break
+		}
 	}
 	out.phases = newPhases(a.Trace, a.program, a.lives, a.stacks, out.Steps)
 	return out

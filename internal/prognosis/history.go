@@ -198,24 +198,29 @@ func (h *history) stepOf(call int) int {
 const forever = -1
 
 // age returns after how many steps an allocation is freed, 0 in its own; forever
-// if neither it nor its twin of an earlier step is.
+// if neither it nor its twin of an earlier step is. A twin that was freed says
+// nothing if a later one has been there for longer.
 func (h *history) age(position int) int {
 	a := &h.allocs[position]
-	for i, step := position, int(a.step); ; {
-		if f := h.allocs[i].freed; f >= 0 {
-			return h.stepOf(int(f)) - step
-		}
-		const back = 4 // steps; one is enough but for what the first ones do
-		for step--; ; step-- {
-			if step < 0 || step < int(a.step)-back {
-				return forever
-			}
-			if twin, ok := h.twin(position, step); ok {
-				i = twin
-				break
-			}
-		}
+	if a.freed >= 0 {
+		return h.stepOf(int(a.freed)) - int(a.step)
 	}
+	const back = 4 // steps; one is enough but for what the first ones do
+	oldest := h.failing() - int(a.step)
+	for step := int(a.step) - 1; step >= 0 && step >= int(a.step)-back; step-- {
+		i, ok := h.twin(position, step)
+		if !ok {
+			continue
+		}
+		if f := h.allocs[i].freed; f >= 0 {
+			if age := h.stepOf(int(f)) - step; age >= oldest {
+				return age
+			}
+			return forever
+		}
+		oldest = max(oldest, h.failing()-step)
+	}
+	return forever
 }
 
 // once reports whether an allocation that nobody frees is made in its step only:

@@ -51,6 +51,10 @@ type Prognosis struct {
 	// KeptPerStep is what each further step leaves behind.
 	KeptPerStep uint64
 
+	// Growth is what each step adds, if that is known from elsewhere and more than
+	// KeptPerStep: a buffer that is replaced by a larger one.
+	Growth uint64
+
 	history *history
 	scale   *scale
 	chain   *chain // nil if not Matched and nothing was changed
@@ -142,7 +146,7 @@ func (p *Prognosis) match() {
 		steps = append(steps, 0)
 	}
 	sc := newScale(h, best, steps)
-	p.Matched, p.Template, p.Scale = true, best, sc.overall.value()
+	p.Matched, p.Template, p.Scale = true, best, sc.before
 	p.scale = sc
 	p.chain = p.continued(Edit{})
 	p.Need = p.chain.peaks[0]
@@ -177,6 +181,7 @@ func (c *chain) keptPerStep() uint64 {
 // With returns the prognosis for a changed program.
 func (p *Prognosis) With(edit Edit) *Prognosis {
 	out := *p
+	out.Growth = 0
 	if p.Matched {
 		out.chain = p.continued(edit)
 		out.Need, out.KeptPerStep = out.chain.peaks[0], out.chain.keptPerStep()
@@ -300,7 +305,7 @@ func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, er
 	for done < len(p.chain.ends) && o.First.Event > p.chain.ends[done] {
 		done++
 	}
-	if done == 0 || p.KeptPerStep > 0 {
+	if done == 0 || p.grows() > 0 {
 		return p.dies(done), nil
 	}
 	return Carries{Kind: Step, RestsOn: p.restsOn()}, nil
@@ -314,12 +319,60 @@ func room(c *replay.Conditions) uint64 {
 	return c.DeviceMemory
 }
 
+// far is how many times the recorded steps are more than a recording can tell
+// about: kept numbers of a few bytes end no job.
+const far = 100
+
+// grows returns what each step adds.
+func (p *Prognosis) grows() uint64 { return max(p.KeptPerStep, p.Growth) }
+
+// Least returns what the smallest of the further steps needs; 0 if there is none.
+func (p *Prognosis) Least() uint64 {
+	if p.chain == nil || len(p.chain.peaks) < 2 {
+		return 0
+	}
+	return slices.Min(p.chain.peaks[1:])
+}
+
+// Grown returns how much larger the request is than its counterpart; 0 if it has
+// none.
+func (p *Prognosis) Grown() float64 {
+	if !p.Matched {
+		return 0
+	}
+	i, _ := p.history.find(p.Template, p.history.wanted)
+	return float64(p.history.request.Size) / float64(max(p.history.allocs[i].size, 1))
+}
+
+// Rose returns how many of the blocks that the failing step allocated from an
+// event on are still there, and how many that were.
+func (p *Prognosis) Rose(from int) (live, all int) {
+	for i := p.Failing(); i < p.Allocations(); i++ {
+		if p.Event(i) < from {
+			continue
+		}
+		all++
+		if p.Live(i) {
+			live++
+		}
+	}
+	return live, all
+}
+
 // lasts extrapolates a run that gets through the whole chain.
 func (p *Prognosis) lasts(peak, limit uint64) Carries {
-	if p.KeptPerStep == 0 {
+	grows := p.grows()
+	if grows == 0 {
 		return Carries{Kind: Steady, RestsOn: p.restsOn()}
 	}
-	n := len(p.chain.ends) + int((max(limit, peak)-peak)/p.KeptPerStep)
+	n := int((max(limit, peak) - peak) / grows)
+	if p.Growth <= p.KeptPerStep { // the chain shows it
+		n += len(p.chain.ends)
+	}
+	if n > far*len(p.history.begin) {
+		return Carries{Kind: Steady, RestsOn: p.restsOn()}
+	}
+	n = max(n, 1)
 	return Carries{Kind: Steps, Steps: &n, RestsOn: p.restsOn()}
 }
 

@@ -10,6 +10,7 @@ type scale struct {
 	template int
 	steps    []int // the earlier steps that are compared
 	classes  map[class]*ratio
+	before   float64         // overall without the request
 	overall  ratio           // of what a step frees again
 	lasting  map[uint64]bool // sizes of blocks from before the steps: what has one of them belongs to a weight
 }
@@ -73,6 +74,7 @@ func newScale(h *history, template int, steps []int) *scale {
 			s.add(h.allocs[i].size, then)
 		}
 	}
+	s.before = s.overall.value()
 	if then, ok := h.find(template, h.wanted); ok {
 		s.add(h.request.Size, then)
 	}

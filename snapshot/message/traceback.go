@@ -61,7 +61,16 @@ func traceback(text string, start int) ([]Frame, origin) {
 // beginning was found.
 func tracebackIn(text []byte) (frames []Frame, own origin, whole bool) {
 	at := bytes.LastIndexByte(text, '\n') + 1
-	_, own = prefixOf(text[at:])
+	end, own := prefixOf(text[at:])
+	// A prefix of a kind not known stands before the type of the exception, too.
+	const longest = 120
+	var head []byte
+	if before := text[at+end:]; len(before) < longest {
+		head = exceptionBefore.ReplaceAll(before, nil)
+	}
+	if bytes.Contains(bytes.TrimRight(head, " "), []byte(" ")) {
+		head = nil // words, not a prefix
+	}
 	var below []string // of the frame whose first line is yet to come
 	for at > 0 {
 		stop := at - 1
@@ -70,7 +79,11 @@ func tracebackIn(text []byte) (frames []Frame, own origin, whole bool) {
 		if !of.same(own) {
 			continue
 		}
-		line := strings.TrimRight(string(text[at+end:stop]), " ")
+		rest, found := bytes.CutPrefix(text[at+end:stop], head)
+		if !found {
+			continue
+		}
+		line := strings.TrimRight(string(rest), " ")
 		if f, ok := frameOf(line); ok {
 			f.Code = codeOf(below)
 			frames, below = append(frames, f), nil

@@ -36,6 +36,8 @@ torch.OutOfMemoryError: ` + refusedText
 		{"mpirun", prefixed("[1,4]<stderr>: ", plain), 4, 0, innermost + "|" + outer},
 		{"vLLM", prefixed("(VllmWorker rank=1 pid=2978) ERROR 03-19 07:27:53 [multiproc_executor.py:375] ", plain), 1, 2978, innermost + "|" + outer},
 		{"ray", prefixed("(train_fn pid=41, ip=10.0.0.7) ", plain), -1, 41, innermost + "|" + outer},
+		{"unknown", prefixed("node-7>", plain), -1, 0, innermost + "|" + outer},
+		{"unknown, after another error", prefixed("worker-1: ", "  File \"x.py\", line 1, in f\nValueError: no\n"+plain), -1, 0, innermost + "|" + outer},
 		{"JSON", `{"log": "` + strings.ReplaceAll(strings.ReplaceAll(plain, `"`, `\"`), "\n", `\n`) + `"}`, -1, 0, innermost + "|" + outer},
 		{"interleaved", interleaved(prefixed("[rank0]: ", plain), prefixed("[rank1]: ", strings.ReplaceAll(plain, "train.py", "other.py"))), 0, 0, innermost + "|" + outer},
 		{"notebook", "Cell In[5], line 3\n      1 x = make()\n----> 3 y = torch.cat([x, x])\n\nOutOfMemoryError: " + refusedText, -1, 0, "Cell In[5]:3  y = torch.cat([x, x])"},

@@ -30,6 +30,7 @@ type labelled struct {
 	Kept     []string        `json:"kept"`     // file:line of what a leak keeps
 	Survives map[string]bool `json:"survives"` // by kind of fix, or by setting; without "memory" none was tried by record.py
 	Unusable string          `json:"unusable"`
+	LimitMiB uint64          `json:"limit_mib"`
 }
 
 // advice is what the judge reads of explain --json.
@@ -45,7 +46,9 @@ type advice struct {
 type advisedFix struct {
 	Kind     string `json:"kind"`
 	Settings string `json:"settings"`
-	Carries  *struct {
+	// SmallestLimit is what more memory has to be.
+	SmallestLimit uint64 `json:"smallest_limit_bytes"`
+	Carries       *struct {
 		Kind string `json:"kind"`
 	} `json:"carries"`
 }
@@ -106,6 +109,9 @@ func (s *adviceScore) judge(c labelled, a *advice) {
 	if _, tried := c.Survives[explain.FixMemory]; tried && c.Root != explain.None {
 		first, lived = s.judgeFirst(c, a.Fixes)
 		for _, f := range a.Fixes {
+			if f.Kind == explain.FixMemory && f.SmallestLimit > c.LimitMiB<<20*5/4 {
+				continue // more than what was tried
+			}
 			if survives, tried := c.Survives[f.name()]; tried && !survives && f.Carries != nil && f.Carries.Kind == "steady" {
 				dying = append(dying, f.name())
 				s.broken = append(s.broken, c.Name+" "+f.name())

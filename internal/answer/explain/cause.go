@@ -43,6 +43,7 @@ type judge struct {
 	there    available // what the failed request could have had
 	known    bool
 	blocks   *timeline.Lifetimes
+	guessed  bool // the steps are not to be trusted
 }
 
 // newJudge continues the run from the failed request on; nil if it cannot be.
@@ -64,8 +65,15 @@ func (e *explainer) newJudge(w *findingsWork) *judge {
 		}
 	}
 	j.forecast = prognosis.New(e.program, j.analysis.Steps, r)
+	if !j.forecast.Matched && j.analysis.Steps.Confidence == findings.Guess {
+		j.guessed = true // these are no steps
+		j.forecast = prognosis.New(e.program, &findings.Steps{}, r)
+	}
 	if !j.forecast.Matched && j.forecast.Series == nil {
 		j.lookInTail(r)
+	}
+	for i := range j.leaks {
+		j.forecast.Growth += j.leaks[i].BytesPerStep
 	}
 	j.there, j.known = f.availableUnder(e.limits.high)
 	return j
@@ -112,10 +120,16 @@ func (j *judge) decide() {
 		r.Cause = SharedDevice
 	case j.absurd():
 		r.Cause = AbsurdRequest
-		r.CauseText = fmt.Sprintf("One request for %s, beside the %s that stays, is more than the %s there is; nothing before was so large. Check the shapes at this line",
-			units.Size(j.failed.call.Size), units.Size(j.floor()), units.Size(j.there.bytes))
+		r.CauseText = fmt.Sprintf("One request for %s is more than the %s there is in all, and nothing before explains its size", units.Size(j.failed.call.Size), units.Size(j.there.bytes))
 	case x.Need > j.there.bytes:
 		j.setTooMuch()
+	case x.Least() > j.there.bytes:
+		r.Cause = Capacity
+		r.CauseText = fmt.Sprintf("A step needs at least %s, %s more than there is, however blocks are placed", units.Size(x.Least()), units.Size(x.Least()-j.there.bytes))
+	case r.Verdict == Fragmentation && !x.Matched && j.hasSteps() && j.onlyRises():
+		r.Cause, r.CauseConfidence = Spike, Open
+		r.CauseText = fmt.Sprintf("This part of the job is new, frees little of what it allocates and has %s of %s already; what it still needs is not known",
+			units.Size(x.Need), units.Size(j.there.bytes))
 	case r.Verdict == Fragmentation && !x.Matched && !j.hasSteps():
 		// Memory only rose so far, and the first step is not over.
 		r.Cause, r.CauseConfidence = Capacity, Open
@@ -194,6 +208,9 @@ func causeOf(trigger string) string {
 
 // hasSteps reports whether a step came to its end before the failure.
 func (j *judge) hasSteps() bool {
+	if j.analysis.Steps.Confidence == findings.Guess {
+		return false
+	}
 	for _, s := range j.analysis.Steps.List {
 		if s.Complete && s.End <= j.event {
 			return true
@@ -202,19 +219,39 @@ func (j *judge) hasSteps() bool {
 	return false
 }
 
+// onlyRises reports whether most of what was allocated since the last step that
+// came to its end is still there.
+func (j *judge) onlyRises() bool {
+	from := 0
+	for _, s := range j.analysis.Steps.List {
+		if s.Complete && s.End <= j.event {
+			from = s.End
+		}
+	}
+	live, all := j.forecast.Rose(from)
+	return 2*live > all
+}
+
 // leaked returns what leaks hold at the failure.
 func (j *judge) leaked() (bytes uint64) {
 	for i := range j.leaks {
-		bytes += j.leaks[i].Bytes
+		if bytes += j.leaks[i].Bytes; j.leaks[i].Replaced {
+			bytes += j.leaks[i].Bytes // while it is replaced, both are there
+		}
 	}
 	return bytes
 }
 
 // leaksKill reports whether the job dies of what its steps leave behind: it would
-// fit without, and what was left so far is more than what there is left to take.
+// fit without, and even without waste it would end before it made ten times the
+// steps it has made.
 func (j *judge) leaksKill() bool {
 	leaked, need := j.leaked(), j.forecast.Need
-	return leaked > 0 && need-min(need, leaked) <= j.there.bytes && leaked+need > j.there.bytes
+	if leaked == 0 || need-min(need, leaked) > j.there.bytes {
+		return false
+	}
+	const order = 10 // of magnitude
+	return need+order*leaked > j.there.bytes
 }
 
 func (j *judge) setLeak() {
@@ -245,37 +282,13 @@ func (e *explainer) leaksWithoutFailure(w *findingsWork) {
 	}
 }
 
-// floor is the lowest that was allocated when a step began; without steps, when
-// the first module was called.
-func (j *judge) floor() uint64 {
-	list := j.analysis.Steps.List
-	if len(list) == 0 {
-		return j.failed.live - min(j.failed.live, j.sinceFirst())
-	}
-	low := j.failed.live
-	for i, s := range list {
-		if s.Begin < j.event && (i > 0 || len(list) == 1) {
-			low = min(low, j.analysis.LiveBefore(s.Begin))
-		}
-	}
-	return low
-}
-
-// sinceFirst returns what the failing step has allocated so far and not freed.
-func (j *judge) sinceFirst() (bytes uint64) {
-	for i := j.forecast.Failing(); i < j.forecast.Allocations(); i++ {
-		if j.analysis.LiveBefore(j.forecast.Event(i)) > 0 {
-			bytes += j.forecast.Size(i)
-		}
-	}
-	return bytes
-}
-
-// absurd reports whether the request alone is too much, even beside nothing but
-// what stays, and larger than all that was ever allocated at once.
+// absurd reports whether the request alone is more than there is, and the steps
+// before do not explain it.
 func (j *judge) absurd() bool {
 	x, f := j.forecast, j.failed
-	return !x.Matched && f.rounded > j.there.bytes-min(j.there.bytes, j.floor()) && f.rounded > j.analysis.LiveBefore(j.analysis.PeakEvent()+1)
+	// A batch that is longer in two directions makes a request larger by the square.
+	explained := x.Matched && x.Grown() <= max(x.Scale, 1)*max(x.Scale, 1)
+	return !explained && f.rounded > j.there.bytes
 }
 
 // setTooMuch says that the step needs more than there is.

@@ -65,22 +65,33 @@ func (j *judge) try(kind, code, what string, edit prognosis.Edit) (bool, error) 
 
 // stopLeak drops what the steps leave behind.
 func (j *judge) stopLeak() error {
-	its := map[trace.StackID]bool{}
+	kept, replaced := map[trace.StackID]bool{}, map[trace.StackID]bool{}
 	for i := range j.leaks {
+		its := kept
+		if j.leaks[i].Replaced {
+			its = replaced
+		}
 		for _, p := range j.leaks[i].Parts {
 			its[p.Stack] = true
 		}
 	}
-	drop := prognosis.Edit{Drop: func(position int) bool {
-		return its[known(j.trace.Events.Stack.At(j.forecast.Event(position)))] && j.forecast.Kept(position)
-	}}
-	if j.keepsGraph() {
-		if _, err := j.try(FixDetach, "losses.append(loss.item())   # or .detach(): the tensor keeps its whole graph", "keep numbers, not tensors with a graph", drop); err != nil {
-			return err
-		}
+	stack := func(position int) trace.StackID { return known(j.trace.Events.Stack.At(j.forecast.Event(position))) }
+	drop := prognosis.Edit{
+		Drop: func(position int) bool { return kept[stack(position)] && j.forecast.Kept(position) },
+		Size: func(position int, size uint64) uint64 {
+			if position >= 0 && replaced[stack(position)] {
+				return 0
+			}
+			return size
+		},
 	}
-	_, err := j.try(FixCPU, "kept.append(x.detach().cpu())", "keep it on the host, or not at all", drop)
-	return err
+	if _, err := j.try(FixCPU, "kept.append(x.detach().cpu())   # a number: x.item()", "keep it on the host and without its graph, or not at all", drop); err != nil {
+		return err
+	}
+	if j.keepsGraph() {
+		j.add(FixDetach, "kept.append(x.detach())", "keep it without its graph; what it holds itself still adds up", nil)
+	}
+	return nil
 }
 
 // keepsGraph reports whether a graph is kept: then not only what a program can
@@ -128,13 +139,20 @@ func (j *judge) needLess() error {
 	if j.event < j.trace.Events.Len() {
 		stack = known(j.trace.Events.Stack.At(j.event))
 	}
-	if s := j.forecast.Series; s != nil {
-		return j.without(s, stack)
+	if j.inOptimizer(stack) {
+		_, err := j.try(FixOptimizer, "torch.optim.SGD(model.parameters(), lr)   # or an 8-bit Adam", "an optimizer with less state", j.withoutWhere(j.inOptimizer))
+		return err
 	}
 	if j.isLoss(stack) {
 		if err := j.parts(FixChunk, "for part in logits.chunk(%d): F.cross_entropy(...)   # with its labels", "the loss in %d parts", j.ofLoss()); err != nil {
 			return err
 		}
+	}
+	if s := j.forecast.Series; s != nil || j.report.Cause == Spike && !j.forecast.Matched && !j.inModule(stack) && !j.isLoss(stack) {
+		_, err := j.try(FixCPU, "x.cpu()   # or one part after the other", "make the copy on the host, or one part after the other", j.withoutWhere(func(id trace.StackID) bool {
+			return s != nil && slices.Contains(s.Stacks, id) || id == stack
+		}))
+		return err
 	}
 	if j.evaluates() {
 		j.add(FixNoGrad, "with torch.no_grad():", "evaluate without a graph: what the forward pass saves for the backward pass is not kept", nil)
@@ -170,25 +188,15 @@ func (j *judge) inModule(stack trace.StackID) bool {
 	return slices.ContainsFunc(timeline.Frames(j.trace, stack), func(f timeline.Frame) bool { return f.Name == moduleCall })
 }
 
-// without leaves out what a series makes: the state of an optimizer, or a copy.
-func (j *judge) without(s *prognosis.Series, stack trace.StackID) error {
-	its := map[trace.StackID]bool{}
-	for _, id := range s.Stacks {
-		its[id] = true
-	}
+// withoutWhere leaves out what some stacks allocate in the failing step.
+func (j *judge) withoutWhere(its func(trace.StackID) bool) prognosis.Edit {
 	failing := j.forecast.Failing()
-	edit := prognosis.Edit{Size: func(position int, size uint64) uint64 {
-		if position < 0 || position >= failing && its[known(j.trace.Events.Stack.At(j.forecast.Event(position)))] {
+	return prognosis.Edit{Size: func(position int, size uint64) uint64 {
+		if position < 0 || position >= failing && its(known(j.trace.Events.Stack.At(j.forecast.Event(position)))) {
 			return 0
 		}
 		return size
 	}}
-	if j.inOptimizer(stack) {
-		_, err := j.try(FixOptimizer, "torch.optim.SGD(model.parameters(), lr)   # or an 8-bit Adam", "an optimizer with less state", edit)
-		return err
-	}
-	_, err := j.try(FixCPU, `{k: v.detach().cpu() for k, v in model.state_dict().items()}`, "copy to the host", edit)
-	return err
 }
 
 // inOptimizer reports whether a stack is in torch.optim.
@@ -290,7 +298,7 @@ func (j *judge) category(position int) findings.Category {
 }
 
 func (j *judge) isParameter(position int) bool {
-	if len(j.analysis.Steps.List) == 0 {
+	if len(j.analysis.Steps.List) == 0 || j.guessed {
 		return position < j.forecast.Failing()
 	}
 	return j.category(position) == findings.Parameters
@@ -300,7 +308,7 @@ func (j *judge) isParameter(position int) bool {
 // frame and the nn.Module that called it.
 func (j *judge) isLoss(stack trace.StackID) bool {
 	for _, f := range timeline.Frames(j.trace, stack) {
-		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") {
+		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") || name == "log_softmax" {
 			return true
 		}
 		if f.Name == moduleCall || f.User() {

@@ -34,21 +34,18 @@ func (j *judge) fixes() error {
 			return err
 		}
 	}
-	slices.SortStableFunc(j.report.Fixes, func(x, y Fix) int { return cmp.Compare(rank(&x), rank(&y)) })
+	slices.SortStableFunc(j.report.Fixes, func(x, y Fix) int { return cmp.Compare(j.rank(&x), j.rank(&y)) })
 	return nil
 }
 
 // rank orders fixes: what carries the run before what carries a step, that before
 // what only serves the request; among equals a line to export before a change of
-// the code. More memory comes last.
-func rank(f *Fix) int {
-	if f.Kind == FixMemory {
-		return 100
-	}
+// the code. What mends the cause comes before what only postpones it, and more
+// memory last.
+func (j *judge) rank(f *Fix) int {
+	cause := j.report.Cause
+	setting := f.Kind == FixSetting
 	at := 30
-	if f.Kind == FixEmptyCache || f.Kind == FixDel {
-		at = 20 // what is stranded becomes free, not only for this request
-	}
 	if f.Carries != nil {
 		switch f.Carries.Kind {
 		case prognosis.Steady:
@@ -57,7 +54,17 @@ func rank(f *Fix) int {
 			at = 20
 		}
 	}
-	if f.Kind != FixSetting {
+	switch {
+	case f.Kind == FixMemory:
+		return 100
+	case cause == Leak && !setting:
+		at = 0
+	case f.Kind == FixEmptyCache || f.Kind == FixDel:
+		at = 20 // what is stranded becomes free, not only for this request
+	case setting && at > 10 && (cause == Capacity || cause == Spike):
+		at += 20
+	}
+	if !setting {
 		at++
 	}
 	return at

@@ -304,29 +304,6 @@ func (a *textEvidence) findLimit() {
 	}
 }
 
-// refutes finds out whether the limit that was given is impossible; said is that
-// of the message.
-func (a *textEvidence) refutes(said *units.Range) {
-	if a.Limit == 0 {
-		return
-	}
-	low, high := uint64(1), (*uint64)(nil)
-	if a.reserved != nil {
-		low = max(low, a.reserved.Low)
-		// The device had room, so it was the limit that refused.
-		if a.segment != nil && a.free != nil && surelyFits(*a.segment, *a.free) {
-			most := a.reserved.Add(*a.segment).High - 1
-			high = &most
-		}
-	}
-	if said != nil {
-		low, high = said.Low, &said.High
-	}
-	if a.Limit < low || high != nil && a.Limit > *high {
-		a.impossible = &LimitError{Limit: a.Limit, Low: low, High: high, Said: said != nil}
-	}
-}
-
 // evidence fills in the numbers, each the middle of its range.
 func (a *textEvidence) evidence() {
 	mid := func(r *units.Range) *uint64 {
