@@ -195,6 +195,9 @@ func (e *explanation) cause() {
 		said = e.sentences(said, max(1, causeLines-len(lines)))
 	}
 	e.wrapped("  ", said)
+	if e.report.Source != "" {
+		e.line("    %s", cut(Clean(e.report.Source), e.width-4))
+	}
 }
 
 // sentences returns as many whole sentences of a text as fit on some lines, at
