@@ -54,15 +54,22 @@ const pageWidth = 80
 // wrapped writes text below a first line that begins with lead, indented by as
 // much as lead is wide.
 func (p *page) wrapped(lead, text string) {
-	line := lead
 	limit := pageWidth
 	if p.width > 0 {
 		limit = p.width
 	}
-	empty := true
+	for _, line := range fold(lead, text, limit) {
+		p.printf("%s\n", line)
+	}
+}
+
+// fold cuts text into lines of limit characters, the first behind lead and the
+// others indented as far.
+func fold(lead, text string, limit int) (lines []string) {
+	line, empty := lead, true
 	for _, word := range words(Clean(text)) {
 		if !empty && width(line)+1+width(word) > limit {
-			p.printf("%s\n", line)
+			lines = append(lines, line)
 			line, empty = strings.Repeat(" ", width(lead)), true
 		}
 		if !empty {
@@ -71,7 +78,7 @@ func (p *page) wrapped(lead, text string) {
 		line += word
 		empty = false
 	}
-	p.printf("%s\n", strings.TrimRight(line, " "))
+	return append(lines, strings.TrimRight(line, " "))
 }
 
 // words cuts text where a line may end: at blanks, but not between a number and
