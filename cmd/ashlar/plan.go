@@ -250,7 +250,7 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	}
 	q.Points = o.curve
 	if !o.json {
-		q.Points = text.ChartWidth
+		q.Points = std.style().ChartColumns()
 	}
 	if out.Answer, err = plan.Ask(ctx, q); err != nil {
 		return failed(ctx, err)

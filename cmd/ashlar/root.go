@@ -17,6 +17,7 @@ type stdio struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal bool // err is a terminal
+	columns  int  // of what out shows; 0 to find out
 }
 
 // errorf prints an error for the user. Names of files are in it as

@@ -131,7 +131,7 @@ func (v *verification) one(name string, r *replay.Result, err error) {
 	if v.options.json {
 		return
 	}
-	fmt.Fprintln(v.out, text.Verified(name, r))
+	text.Verified(v.out, name, r, v.std.style()) // an error is kept by the buffer
 	if v.options.summary {
 		fmt.Fprint(v.out, text.MemorySummary(r.Stats, 0, false))
 	}

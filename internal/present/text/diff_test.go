@@ -236,7 +236,7 @@ func TestRankNames(t *testing.T) {
 		for _, n := range test.in {
 			ranks = append(ranks, &diff.Rank{Name: n})
 		}
-		if got := shortRankNames(ranks); fmt.Sprint(got) != fmt.Sprint(test.want) {
+		if got, _ := shortRankNames(ranks, 22); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("got %v, want %v", got, test.want)
 		}
 	}

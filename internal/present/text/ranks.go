@@ -17,12 +17,12 @@ const (
 	leastRanks    = 6
 )
 
-// Ranks writes the comparison of ranks, at most 80 columns wide. The title says
-// what was read.
+// Ranks writes the comparison of ranks. The title says what was read.
 func Ranks(w io.Writer, title string, rs *diff.Ranks, o DiffOptions) error {
 	var tail strings.Builder
 	p := &page{w: &tail, style: o.Style}
-	r := &rankPage{page: p, Ranks: rs, full: o.Full, short: shortRankNames(rs.Ranks)}
+	r := &rankPage{page: p, Ranks: rs, full: o.Full}
+	r.short, r.room = shortRankNames(rs.Ranks, p.columns()-rankNumbers)
 	r.odd()
 	r.divergence()
 	p.notes(rs.Notes, o.Full)
@@ -33,7 +33,7 @@ func Ranks(w io.Writer, title string, rs *diff.Ranks, o DiffOptions) error {
 		rows = min(rows, max(leastRanks, shortLines-around-strings.Count(tail.String(), "\n")))
 	}
 	p.w = w
-	p.printf("%s\n", cut(Clean(title), pageWidth))
+	p.name("", title)
 	r.table(rows)
 	p.printf("%s", tail.String())
 	return p.err
@@ -44,10 +44,15 @@ type rankPage struct {
 	*diff.Ranks
 	full  bool
 	short []string // names for the table
+	room  int      // width of their column
 }
 
-// rankName is the width of the first column: all that the numbers leave.
-const rankName = 22
+// rankNumbers is the width of the other columns; usualName is how wide the first
+// one is at least.
+const (
+	rankNumbers = 58
+	usualName   = 22
+)
 
 const rankRow = "%-*s %11s %11s %7s %4s %10s %9s"
 
@@ -56,7 +61,7 @@ func (p *rankPage) table(n int) {
 	if p.Sizes == diff.RequestedSizes {
 		used = "requested"
 	}
-	p.heading(fmt.Sprintf("%-*s", rankName, plural(len(p.Ranks.Ranks), "rank", "ranks")),
+	p.heading(fmt.Sprintf("%-*s", p.room, plural(len(p.Ranks.Ranks), "rank", "ranks")),
 		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "cached", "OOMs", "events", "diverges"))
 	rows := p.rows(n)
 	for _, i := range rows {
@@ -69,7 +74,7 @@ func (p *rankPage) table(n int) {
 		if r.Parts != nil {
 			parts = countText(*r.Parts)
 		}
-		p.line(rankRow, rankName, p.short[i], sizeOr(peak), units.Size(r.PeakReserved),
+		p.line(rankRow, p.room, p.short[i], sizeOr(peak), units.Size(r.PeakReserved),
 			percentText(r.ReservedUnallocated), countText(r.OOMs), countText(r.Events), parts)
 	}
 	if more := len(p.Ranks.Ranks) - len(rows); more > 0 {
@@ -115,27 +120,24 @@ func (p *rankPage) medians() {
 	if p.Sizes == diff.RequestedSizes {
 		used = cells[diff.MeasureRequested]
 	}
-	p.line(rankRow, rankName, "median", used, cells[diff.MeasureReserved], "",
+	p.line(rankRow, p.room, "median", used, cells[diff.MeasureReserved], "",
 		cells[diff.MeasureOOMs], cells[diff.MeasureEvents], "")
 }
 
 // shortRankNames leaves out what the names of all ranks begin and end with, as
-// far as that is whole words, and shortens what is still too long.
-func shortRankNames(ranks []*diff.Rank) []string {
+// far as that is whole words, and shortens what is longer than most. It also says
+// how wide they are.
+func shortRankNames(ranks []*diff.Rank, most int) (short []string, room int) {
 	out := make([]string, len(ranks))
 	for i, r := range ranks {
 		out[i] = Clean(r.Name)
 	}
 	end := commonEnd(out)
 	for i, name := range out {
-		name = strings.TrimSuffix(name, end)
-		if r := []rune(name); len(r) > rankName { // names of ranks differ at their ends
-			half := (rankName - 3) / 2
-			name = string(r[:half]) + "..." + string(r[len(r)-(rankName-3-half):])
-		}
-		out[i] = name
+		out[i] = middle(strings.TrimSuffix(name, end), most) // names of ranks differ at their ends
+		room = max(room, width(out[i]))
 	}
-	return out
+	return out, max(room, min(most, usualName))
 }
 
 // commonEnd returns the ending that all names have, from a dot on.
@@ -253,7 +255,7 @@ func (p *rankPage) branch(b *diff.Branch, most bool) {
 	}
 	p.wrapped("  ", fmt.Sprintf("%s: %s %s, event %s", who, b.Call, units.Size(b.Bytes), countText(b.Event)))
 	if b.Frames != nil {
-		p.printf("    at %s\n", siteText(b.Site, pageWidth-7))
+		p.printf("    at %s\n", siteText(b.Site, p.columns()-7))
 	} else {
 		p.printf("    (no call stack)\n")
 	}

@@ -9,15 +9,59 @@ import (
 
 // Style says how text is dressed up.
 type Style struct {
-	Bold bool // headings stand out, by terminal sequences
+	Bold  bool // headings stand out and verdicts have colours, by terminal sequences
+	Width int  // of the terminal; 0 if there is none
+}
+
+// The widths of a page. Tables and call stacks take what the terminal has, up to
+// widest; sentences end at longestLine, beyond which eyes lose the line.
+const (
+	narrowest   = 40 // below it every line is broken anyway
+	pageWidth   = 100
+	longestLine = 120
+	widest      = 200
+)
+
+// columns returns how wide a page is.
+func (s Style) columns() int {
+	if s.Width <= 0 {
+		return pageWidth
+	}
+	return min(max(s.Width, narrowest), widest)
+}
+
+// Good, Bad and Warn give a verdict its colour.
+func (s Style) Good(text string) string { return s.sequence("1;32", text) }
+
+// Bad is for what fails.
+func (s Style) Bad(text string) string { return s.sequence("1;31", text) }
+
+// Warn is for what is open.
+func (s Style) Warn(text string) string { return s.sequence("1;33", text) }
+
+func (s Style) bold(text string) string { return s.sequence("1", text) }
+
+func (s Style) sequence(code, text string) string {
+	if !s.Bold || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
 // page writes lines under headings. The first error is kept.
 type page struct {
 	w     io.Writer
 	style Style
-	width int // where text is wrapped; 0 is pageWidth
+	width int // where text is wrapped; 0 is as the style says
 	err   error
+}
+
+// columns returns how wide the page is.
+func (p *page) columns() int {
+	if p.width > 0 {
+		return p.width
+	}
+	return p.style.columns()
 }
 
 func (p *page) printf(format string, args ...any) {
@@ -33,23 +77,45 @@ func (p *page) line(format string, args ...any) {
 
 // heading begins a part. What follows it on the line is not dressed up.
 func (p *page) heading(name, rest string) {
-	if p.style.Bold {
-		p.printf("\n\x1b[1m%s\x1b[0m%s\n", name, rest)
-		return
-	}
-	p.printf("\n%s%s\n", name, rest)
+	p.printf("\n%s%s\n", p.style.bold(name), rest)
 }
 
-const pageWidth = 80
+// fitted writes a line whose last part is shortened to what the page has room
+// for.
+func (p *page) fitted(lead, last string) {
+	p.line("%s%s", lead, cut(last, p.columns()-width(lead)))
+}
+
+// row writes a line of which there is one for each thing. On a terminal it is
+// wrapped; elsewhere it stays one line, for programs that look for it.
+func (p *page) row(lead, text string) {
+	if p.style.Width > 0 {
+		p.wrapped(lead, text)
+		return
+	}
+	p.line("%s%s", lead, Clean(text))
+}
+
+// dressed is row with a word in it that has a colour.
+func (p *page) dressed(lead, word string, dress func(string) string, gap, text string) {
+	var plain strings.Builder
+	inner := &page{w: &plain, style: p.style, width: p.width}
+	inner.row(lead+word+gap, text)
+	rest := strings.TrimPrefix(plain.String(), lead+word)
+	p.printf("%s%s%s", lead, dress(word), rest)
+}
+
+// name writes a line with the name of a file, which is shortened in its middle:
+// where it is and what it is called stand at its ends.
+func (p *page) name(lead, file string) {
+	p.line("%s%s", lead, middle(Clean(file), p.columns()-width(lead)))
+}
 
 // wrapped writes text below a first line that begins with lead, indented by as
 // much as lead is wide.
 func (p *page) wrapped(lead, text string) {
 	line := lead
-	limit := pageWidth
-	if p.width > 0 {
-		limit = p.width
-	}
+	limit := min(p.columns(), longestLine)
 	empty := true
 	for _, word := range words(Clean(text)) {
 		if !empty && width(line)+1+width(word) > limit {
@@ -84,11 +150,24 @@ func words(text string) []string {
 
 // cut shortens text to n characters.
 func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
 	r := []rune(text)
 	if len(r) <= n {
 		return text
 	}
 	return string(r[:max(0, n-3)]) + "..."
+}
+
+// middle shortens text to n characters by leaving out its middle.
+func middle(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n || n < 5 {
+		return cut(text, n)
+	}
+	half := (n - 3) / 2
+	return string(r[:half]) + "..." + string(r[len(r)-(n-3-half):])
 }
 
 func width(s string) int { return len([]rune(s)) }
