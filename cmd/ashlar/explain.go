@@ -34,7 +34,7 @@ func newExplain(std stdio) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain [FILE]",
-		Short: "Say why a request for memory failed, who holds it and what would have helped",
+		Short: "Say why a request for memory failed, and what would have helped",
 		Long: `Explain gives one verdict on an out-of-memory error, with its evidence in
 numbers, how sure it is, who holds the memory, and what would have helped.
 

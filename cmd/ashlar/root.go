@@ -60,5 +60,6 @@ func newRoot(std stdio) *cobra.Command {
 	root.AddCommand(newExplain(std), newWhatif(std), newTune(std), newCheck(std), newReport(std), newVersion(std))
 	root.SetFlagErrorFunc(flagError)
 	addCompletions(root)
+	setHelp(root, std.style().TextColumns())
 	return root
 }

@@ -26,7 +26,7 @@ func newVerify(std stdio) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "Replay recordings and snapshots and compare everything with PyTorch",
+		Short: "Replay recordings and snapshots, compare all with PyTorch",
 		Long: `Verify runs each file through the allocator engine and compares everything that
 PyTorch did: every event, address, statistic, out-of-memory message and final
 segment. It prints one line for a file that is reproduced identically,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 )
 
 // Every command fits terminals of 80 to 200 columns, and uses wide ones: text that
@@ -84,6 +86,35 @@ func TestWidth(t *testing.T) {
 				t.Errorf("on 80 columns it says %d letters, on 200 %d", said[0], said[1])
 			}
 		})
+	}
+}
+
+// So does the help of every command.
+func TestHelpWidth(t *testing.T) {
+	var commands func(c *cobra.Command) []*cobra.Command
+	commands = func(c *cobra.Command) []*cobra.Command {
+		all := []*cobra.Command{c}
+		for _, sub := range c.Commands() {
+			all = append(all, commands(sub)...)
+		}
+		return all
+	}
+	for _, c := range commands(newRoot(stdio{})) {
+		for _, columns := range []int{80, 120} {
+			var out bytes.Buffer
+			args := append(strings.Fields(c.CommandPath())[1:], "--help")
+			execute(t.Context(), stdio{out: &out, columns: columns}, args)
+			if !strings.Contains(out.String(), "Usage:") {
+				t.Fatalf("%v: %s", args, &out)
+			}
+			text, _, _ := strings.Cut(out.String(), "\nExamples:\n")
+			_, flags, _ := strings.Cut(out.String(), "Flags:\n")
+			for line := range strings.Lines(text + flags) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns {
+					t.Errorf("%v: %d wide on %d columns: %q", args, n, columns, line)
+				}
+			}
+		}
 	}
 }
 

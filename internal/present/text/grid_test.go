@@ -34,6 +34,14 @@ func TestGrid(t *testing.T) {
 	}
 }
 
+func TestReflow(t *testing.T) {
+	const text = "One two\nthree four five\nsix.\n\n  a  list   of\n  things\nThen seven."
+	want := "One two three\nfour five six.\n\n  a  list   of\n  things\nThen seven."
+	if got := Reflow(text, 15); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestMiddle(t *testing.T) {
 	for _, tt := range []struct {
 		text string

@@ -211,7 +211,7 @@ func (p *page) planComponents(a *plan.Answer) {
 	p.heading("What the peak of allocated memory is made of", "")
 	var most uint64
 	const lead = 40 // columns before the bars
-	barWidth := uint64(min(p.columns(), longestLine) - lead)
+	barWidth := uint64(p.style.TextColumns() - lead)
 	for _, c := range a.Components {
 		most = max(most, c.Bytes)
 	}

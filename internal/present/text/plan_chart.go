@@ -10,7 +10,7 @@ import (
 // ChartColumns returns how many columns a chart has: what its scale leaves.
 func (s Style) ChartColumns() int {
 	const scale = 15
-	return min(s.columns(), longestLine) - scale
+	return s.TextColumns() - scale
 }
 
 // chartHeight is how many lines.

@@ -30,6 +30,9 @@ func (s Style) columns() int {
 	return min(max(s.Width, narrowest), widest)
 }
 
+// TextColumns returns where sentences end.
+func (s Style) TextColumns() int { return min(s.columns(), longestLine) }
+
 // Good, Bad and Warn give a verdict its colour.
 func (s Style) Good(text string) string { return s.sequence("1;32", text) }
 
@@ -129,6 +132,38 @@ func (p *page) wrapped(lead, text string) {
 		empty = false
 	}
 	p.printf("%s\n", strings.TrimRight(line, " "))
+}
+
+// Wrap returns text in lines of so many columns, the first of which begins with
+// lead; the others are indented by as much.
+func Wrap(lead, text string, columns int) string {
+	var b strings.Builder
+	(&page{w: &b, width: columns}).wrapped(lead, text)
+	return b.String()
+}
+
+// Reflow wraps the paragraphs of a text anew. Lines that are indented stay as
+// they are.
+func Reflow(text string, columns int) string {
+	var out strings.Builder
+	var paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			out.WriteString(Wrap("", strings.Join(paragraph, " "), columns))
+			paragraph = nil
+		}
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == ' ' {
+			end()
+			out.WriteString(line + "\n")
+			continue
+		}
+		paragraph = append(paragraph, line)
+	}
+	end()
+	return strings.TrimSuffix(out.String(), "\n")
 }
 
 // words cuts text where a line may end: at blanks, but not between a number and
