@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth web typecheck browser browser-matrix screenshots help
+.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths web typecheck browser browser-matrix screenshots help
 
 build:
 	@tools/scripts/setup
@@ -170,6 +170,15 @@ truth:
 	$(GO) test ./internal/replay -count 1 -v -run TestMeasured -table $(CURDIR)/bin/truth.md
 	@cat bin/truth.md
 
+# explain against mistakes that were recorded on a GPU, and the fixes that were tried there: testdata/advice.
+advice:
+	@mkdir -p bin
+	@$(GO) test ./internal/answer/explain -count 1 -run 'TestAdvice$$' -table $(CURDIR)/bin/advice.md; code=$$?; cat bin/advice.md; exit $$code
+
+# How far a run would have got, against thousands of deaths made from complete recordings; the table of docs/measured/prognosis.md.
+deaths:
+	$(GO) test ./internal/prognosis -count 1 -v -run TestDeaths -limits 100 -timeout 1h
+
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer, the page in a browser"
@@ -188,4 +197,5 @@ help:
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make web           rebuild the page's bundle"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
+	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

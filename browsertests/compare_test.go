@@ -142,10 +142,10 @@ func TestCompareRanks(t *testing.T) {
 	s.sees("[data-panel=divergence] [data-branch]")
 	var want struct {
 		Ranks []struct {
-			Peak     int64 `json:"peak_allocated_bytes"`
-			Reserved int64 `json:"peak_reserved_bytes"`
-			Cached   int64 `json:"cached_at_peak_bytes"`
-			Parts    *int  `json:"diverges_at_event"`
+			Peak          int64 `json:"peak_allocated_bytes"`
+			Reserved      int64 `json:"peak_reserved_bytes"`
+			Fragmentation int64 `json:"fragmentation_bytes"`
+			Parts         *int  `json:"diverges_at_event"`
 		} `json:"ranks"`
 		Odd        []any `json:"odd"`
 		Divergence struct {
@@ -161,8 +161,8 @@ func TestCompareRanks(t *testing.T) {
 		at := func(field string) int64 {
 			return int64(s.number(fmt.Sprintf("Number(document.querySelector('[data-rank=\"%d\"] [data-field=%s]').dataset.bytes)", i, field)))
 		}
-		if at("peak") != r.Peak || at("peak_reserved_bytes") != r.Reserved || at("cached_at_peak_bytes") != r.Cached {
-			t.Errorf("run %d: %d, %d, %d on the page, %+v by ashlar diff", i, at("peak"), at("peak_reserved_bytes"), at("cached_at_peak_bytes"), r)
+		if at("peak") != r.Peak || at("peak_reserved_bytes") != r.Reserved || at("fragmentation_bytes") != r.Fragmentation {
+			t.Errorf("run %d: %d, %d, %d on the page, %+v by ashlar diff", i, at("peak"), at("peak_reserved_bytes"), at("fragmentation_bytes"), r)
 		}
 	}
 	if n := s.number("document.querySelectorAll('[data-panel=odd] li').length"); int(n) != len(want.Odd) || n == 0 {

@@ -43,10 +43,10 @@ rules a run in which a request failed still fails, unless --max-ooms allows as
 many: for programs that catch the error.
 
 FILE and OLD are memory snapshots of PyTorch; for peaks, retries and OOMs also
-dumps of memory_stats(); a log with an out-of-memory message fails. Peaks by
-block size come from a replay of the events. A snapshot that starts mid-run has
-only the peaks since its start. Fragmentation is by how much the peak of
-allocated memory lies below that of reserved memory.
+dumps of memory_stats(). A log with an out-of-memory message, or with the error
+of a library that found memory too small, fails. Peaks by block size come from a
+replay of the events. A snapshot that starts mid-run has only the peaks since
+its start. Fragmentation is 1 - peak allocated / peak reserved.
 
 --survives replays the run under a limit, with the recorded settings or those of
 --set, and ends at the first request that fails.

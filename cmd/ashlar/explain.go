@@ -33,7 +33,7 @@ type explainOptions struct {
 func newExplain(std stdio) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
-		Use:   "explain [FILE]",
+		Use:   "explain [FILE...]",
 		Short: "Say why a request for memory failed, and what would have helped",
 		Long: `Explain gives one verdict on an out-of-memory error, with its evidence in
 numbers, how sure it is, who holds the memory, and what would have helped.
@@ -46,6 +46,7 @@ numbers, how sure it is, who holds the memory, and what would have helped.
   streams        a free block belongs to another stream
   setting        with one setting off the request is served
   fragmentation  there is enough memory, but not in one piece
+  nearly_full    a text shows that next to nothing would be left; no more than that
   none           nothing failed: shows the health of the run
   unknown        the input does not show why
 
@@ -58,17 +59,24 @@ FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
 message, or a log with them; compressed with gzip, zstd or not; or - for standard
 input. It may be left out if --message or --stats is given. Flags override what
 python/ashlar.py wrote into a snapshot (message, statistics, limit, settings). Of
-several messages the last is explained.
+several messages in a log the one that ended a process is explained, of several
+processes the first. The errors in which vLLM, transformers and accelerate find
+memory too small are explained, too.
 
-Exit status: 0 answered, whatever the verdict; 2 the file, or a flag, is wrong.`,
+Several FILEs, a directory or a pattern are the ranks of a job, or one process
+over time: explain says which one failed first, whether all failed for the same
+cause and whose memory is odd, shows a table, and explains the first failure.
+
+Exit status: 0 answered, whatever the verdict; 2 a file, or a flag, is wrong.`,
 		Example: "  ashlar explain oom.pickle --limit 40GiB\n" +
 			"  ashlar explain train.log\n" +
+			"  ashlar explain snapshots/\n" +
 			"  ashlar explain --message \"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has ...\"",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && (o.message != "" || o.stats != "") {
-				return nil
+			if len(args) == 0 && o.message == "" && o.stats == "" {
+				return oneFile(cmd, args)
 			}
-			return oneFile(cmd, args)
+			return onceStdin(args)
 		},
 	}
 	flags := cmd.Flags()
@@ -95,7 +103,14 @@ Exit status: 0 answered, whatever the verdict; 2 the file, or a flag, is wrong.`
 			return failure{fmt.Errorf("--settings: %w", err)}
 		}
 		quietPipe()
-		return o.run(cmd.Context(), std, args)
+		files, found, err := input.Expand(args)
+		switch {
+		case err != nil:
+			return failure{err}
+		case len(files) > 1:
+			return o.runRanks(cmd.Context(), std, args, files, found)
+		}
+		return o.run(cmd.Context(), std, files)
 	}
 	return cmd
 }
@@ -137,7 +152,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 	}
 	return printAnswer(std, o.json, explain.NewDocument(c, r, len(args) > 0), func(w io.Writer) error {
 		return text.Explain(w, text.ExplainHead{Name: c.Name, About: strings.Join(c.About, "; ")}, r,
-			text.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
+			text.ExplainOptions{Full: o.full, Frames: o.frames == "all"}, std.style())
 	})
 }
 
@@ -147,6 +162,7 @@ func (o *explainOptions) begin(ctx context.Context, std stdio) (*explain.Case, e
 	if o.limit.value != nil {
 		c.Limit = *o.limit.value
 	}
+	c.Full = o.full
 	if o.believed {
 		c.Believed = &o.settings
 	}
@@ -155,7 +171,7 @@ func (o *explainOptions) begin(ctx context.Context, std stdio) (*explain.Case, e
 		if err != nil {
 			return nil, err
 		}
-		c.Name, c.Kind = in.Name, input.OOMMessage
+		c.Name, c.Kind = in.Name, in.Kind
 		if err := c.AddMessage(in); err != nil {
 			return nil, failed(ctx, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/check"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -63,7 +64,7 @@ func readSnapshot(ctx context.Context, std stdio, arg string) (*snapshot.File, e
 func readMessage(ctx context.Context, std stdio, text string) (*input.Input, error) {
 	if info, err := os.Stat(text); text == "-" || err == nil && !info.IsDir() {
 		in, err := readInput(ctx, std, text)
-		if err == nil && len(in.Messages) == 0 {
+		if err == nil && len(in.Messages)+len(in.Refusals) == 0 {
 			err = failure{fmt.Errorf("--message: %s has no out-of-memory message; paste the whole error", in.Name)}
 		}
 		return in, err
@@ -87,8 +88,11 @@ func failed(ctx context.Context, err error) error {
 		other  *input.OtherDeviceError
 		dumps  *check.SeveralDumpsError
 		plan   *problem.Error
+		limit  *explain.LimitError
 	)
 	switch {
+	case errors.As(err, &limit):
+		err = fmt.Errorf("%w; leave out --limit, or give one that is possible", err)
 	case errors.As(err, &memory):
 		err = fmt.Errorf("%w: leave out --device", err)
 	case errors.As(err, &host):

@@ -24,6 +24,7 @@ type whatifOptions struct {
 	limit  boundFlag
 	memory boundFlag
 	onOOM  wordFlag
+	empty  emptyCacheFlag
 	curve  int
 	json   bool
 	device *deviceFlag
@@ -46,6 +47,12 @@ recorded events the model reproduces.
 
 CONF is written as for PYTORCH_CUDA_ALLOC_CONF; "" stands for the defaults.
 
+--empty-cache changes when torch.cuda.empty_cache() is called: under the recorded
+settings, beside the run as it was, and under each CONF. none leaves the recorded
+calls out; step:N leaves them out and makes one before step N; every:N makes one
+before each step whose number is a multiple of N. A recording shows only the
+calls that released something.
+
 The default limit on reserved memory is the recorded one; if none was recorded
 but requests were refused, the highest that the events allow. --limit none turns
 it off. The default device memory is what was free and reserved at the first
@@ -57,7 +64,8 @@ with gzip, zstd or not; or - for standard input.
 Exit status: 0 answered, whatever the answer; 2 the file, a CONF or a flag is
 wrong, or the command was interrupted, after printing what was known.`,
 		Example: "  ashlar whatif snapshot.pickle --set expandable_segments:True --set max_split_size_mb:128\n" +
-			"  ashlar whatif snapshot.pickle --set \"\" --limit 40GiB --json",
+			"  ashlar whatif snapshot.pickle --set \"\" --limit 40GiB --json\n" +
+			"  ashlar whatif snapshot.pickle --empty-cache none",
 		Args: oneFile,
 	}
 	flags := cmd.Flags()
@@ -66,6 +74,7 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags.Var(&o.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the recording shows")
 	o.onOOM = wordFlag{whatif.OnOOMDie, []string{whatif.OnOOMDie, whatif.OnOOMSkip}}
 	flags.Var(&o.onOOM, "on-oom", "at a request that fails: die (end there), or skip (leave it out and continue, as a program that catches the error)")
+	flags.Var(&o.empty, "empty-cache", "call empty_cache() otherwise than recorded: none, step:N or every:N")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
@@ -80,16 +89,32 @@ wrong, or the command was interrupted, after printing what was known.`,
 	return cmd
 }
 
+// emptyCacheFlag says when empty_cache() is called.
+type emptyCacheFlag struct{ whatif.EmptyCache }
+
+func (f *emptyCacheFlag) Set(s string) (err error) {
+	f.EmptyCache, err = whatif.ParseEmptyCache(s)
+	return err
+}
+
+func (f *emptyCacheFlag) Type() string { return "WHEN" }
+
+func (f *emptyCacheFlag) String() string { return f.When }
+
 // question reads the flags, as far as they do not depend on the file.
 func (o *whatifOptions) question() (whatif.Question, error) {
-	q := whatif.Question{SkipOOM: o.onOOM.value == whatif.OnOOMSkip, Points: o.curve}
+	q := whatif.Question{SkipOOM: o.onOOM.value == whatif.OnOOMSkip, Points: o.curve, EmptyCache: o.empty.EmptyCache}
+	runs := len(o.confs) + 1
+	if o.empty.When != "" {
+		runs++
+	}
 	switch {
-	case len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "":
-		return q, errors.New("nothing to try: give --set CONF, or --limit or --device-memory for the recorded settings")
+	case len(o.confs) == 0 && o.limit.text == "" && o.memory.text == "" && o.empty.When == "":
+		return q, errors.New("nothing to try: give --set CONF, or --limit, --device-memory or --empty-cache for the recorded settings")
 	case o.curve < 0 || o.curve > maxCurve:
 		return q, fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
-	case o.curve*(len(o.confs)+1) > maxCurve:
-		return q, fmt.Errorf("--curve %d for %d settings is more than %s points in all: give fewer", o.curve, len(o.confs)+1, count(maxCurve))
+	case o.curve*runs > maxCurve:
+		return q, fmt.Errorf("--curve %d for %d settings is more than %s points in all: give fewer", o.curve, runs, count(maxCurve))
 	case o.curve > 0 && !o.json:
 		return q, errors.New("--curve is for --json: give it too")
 	}

@@ -2,10 +2,17 @@
 
 package cuda
 
-import "github.com/ebitengine/purego"
+import (
+	"runtime"
 
-// open loads a shared library and keeps it loaded.
+	"github.com/ebitengine/purego"
+)
+
+// open loads a shared library and keeps it loaded. dlerror has the reason of a
+// failure on the thread that called dlopen, and on no other.
 func open(name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 

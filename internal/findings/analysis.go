@@ -47,9 +47,10 @@ type Analysis struct {
 	Exact bool
 	Steps *Steps
 
-	lives  *blockIndex
-	stacks *stackFacts
-	phases *phases
+	program *timeline.Annotations
+	lives   *blockIndex
+	stacks  *stackFacts
+	phases  *phases
 
 	once       sync.Once
 	categories *categories
@@ -58,7 +59,7 @@ type Analysis struct {
 // New finds the steps of a trace. program has its annotations.
 func New(index *timeline.Lifetimes, program *timeline.Annotations) *Analysis {
 	t := index.Trace
-	a := &Analysis{Trace: t, Exact: index.Exact, lives: newBlockIndex(index), stacks: newStackFacts(t)}
+	a := &Analysis{Trace: t, Exact: index.Exact, lives: newBlockIndex(index), stacks: newStackFacts(t), program: program}
 	a.Steps = findSteps(t, program, a.lives, a.stacks)
 	a.phases = newPhases(t, program, a.lives, a.stacks, a.Steps)
 	return a

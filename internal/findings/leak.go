@@ -34,6 +34,9 @@ type Leak struct {
 	Confidence Confidence
 	Stack      trace.StackID // of the largest part
 	Parts      []Part        // by stack, largest first
+	// Replaced: each step replaces a buffer by a larger one, as torch.cat does.
+	// Bytes is what it has grown by; while it grows, both are there.
+	Replaced bool
 }
 
 const (
@@ -69,7 +72,7 @@ func (a *Analysis) Leaks() []Leak {
 	groups := map[timeline.Frame][]*keptRow{}
 	for _, r := range rows {
 		if r.leaks() {
-			line := a.line(r.stack)
+			line := a.Line(r.stack)
 			groups[line] = append(groups[line], r)
 		}
 	}
@@ -77,6 +80,19 @@ func (a *Analysis) Leaks() []Leak {
 	for _, g := range groups {
 		if l := a.leak(g, len(steps), each); float64(l.Bytes) >= leakShare*float64(peak) {
 			a.keptIn(&l, all, until)
+			out = append(out, l)
+		}
+	}
+	for _, r := range a.growingRows(steps) {
+		l := Leak{
+			BytesPerStep: r.growth() / uint64(each), Median: true, Bytes: r.bytes, Blocks: 1, Steps: a.Steps.Complete(),
+			Confidence: weaker(Likely, a.Steps.Confidence), Stack: r.stack, Parts: []Part{{r.stack, r.bytes, 1}}, Replaced: true,
+		}
+		l.LeastPerStep, l.MostPerStep = l.BytesPerStep, l.BytesPerStep
+		for i := range all {
+			l.KeptIn = append(l.KeptIn, i)
+		}
+		if float64(l.Bytes) >= leakShare*float64(peak) {
 			out = append(out, l)
 		}
 	}
@@ -207,6 +223,62 @@ func (a *Analysis) keptIn(l *Leak, steps []Step, until int) {
 	if l.FreedBytes > 0 && (!l.AtEnd || a.Steps.Complete() < len(a.Steps.List)) {
 		l.Confidence = weaker(l.Confidence, Likely) // the program went on without it
 	}
+}
+
+// growingRows returns the stacks of which more is there at the end of every step
+// but the first and the last, though not more blocks: a buffer that is replaced by
+// a larger one each time.
+func (a *Analysis) growingRows(steps []Step) []*keptRow {
+	ends := make([]int32, len(steps))
+	for i, s := range steps {
+		ends[i] = int32(s.End)
+	}
+	index := map[trace.StackID]*keptRow{}
+	var rows []*keptRow
+	for b := range a.lives.allocated() {
+		first, _ := slices.BinarySearch(ends, b.born+1)
+		if int(b.born) < steps[0].Begin || b.stack <= trace.EmptyStack || first == len(ends) || b.gone <= ends[first] {
+			continue // no step ends while it is there
+		}
+		r := index[b.stack]
+		if r == nil {
+			r = &keptRow{stack: b.stack, kept: make([]uint64, len(steps)), level: make([]int64, len(steps))}
+			rows, index[b.stack] = append(rows, r), r
+		}
+		for i := first; i < len(ends) && ends[i] < b.gone; i++ {
+			r.level[i] += int64(b.size)
+			r.kept[i]++
+		}
+	}
+	return slices.DeleteFunc(rows, func(r *keptRow) bool { return !r.grows() })
+}
+
+// grows reports whether the level of a row of growingRows rises in every step but
+// the first and the last, and does not slow down.
+func (r *keptRow) grows() bool {
+	r.level, r.kept = r.level[1:len(r.level)-1], r.kept[1:len(r.kept)-1]
+	n := len(r.level)
+	if n < LeakSteps-1 || n < LeakSteps && r.level[2]-r.level[1] != r.level[1]-r.level[0] {
+		return false // three that rise may do so by chance, but not by the same
+	}
+	for i := 1; i < n; i++ {
+		if r.level[i] <= r.level[i-1] || r.kept[i] != r.kept[0] {
+			return false
+		}
+	}
+	half := n / 2
+	early, late := float64(r.level[half]-r.level[0])/float64(half), float64(r.level[n-1]-r.level[half])/float64(n-1-half)
+	r.bytes = uint64(r.level[n-1] - r.level[0])
+	return late >= steady*early
+}
+
+// growth is what a step adds to the level, in the median.
+func (r *keptRow) growth() uint64 {
+	var by []int64
+	for i := 1; i < len(r.level); i++ {
+		by = append(by, r.level[i]-r.level[i-1])
+	}
+	return uint64(median(by))
 }
 
 // levelRows fills in how much of each row is active when steps end.
@@ -350,10 +422,10 @@ func sortParts(parts []Part) {
 	})
 }
 
-// line returns the line of the user's own program that led to a stack: the one
+// Line returns the line of the user's own program that led to a stack: the one
 // that called the outermost nn.Module, so that all of a model counts as one, or
 // else the innermost. Without such a line it is the place of the allocation.
-func (a *Analysis) line(id trace.StackID) timeline.Frame {
+func (a *Analysis) Line(id trace.StackID) timeline.Frame {
 	frames := a.Trace.Stacks.Frames(id)
 	var line timeline.Frame
 	for i := len(frames) - 1; i >= 0; i-- {

@@ -212,3 +212,54 @@ func (x *family) leavesInside(outer *family, l *blockIndex, seq *sequence) bool 
 	}
 	return inside > 0 && 2*left >= inside
 }
+
+// tailRounds is the least number of rounds of work that need not free anything:
+// what a loop keeps in each of fewer may be its set-up.
+const tailRounds = 4
+
+// roundsOf finds the rounds of a loop that may keep all it allocates, such as an
+// evaluation that builds a graph: the rarest stack outside of any module that
+// comes again and again from an event on, up to the end.
+func roundsOf(t *trace.Trace, l *blockIndex, f *stackFacts, seq *sequence, event int) *Steps {
+	occ := seq.occurrences()
+	first, end := seq.first(event), len(seq.tokens)
+	var best []int32
+	for token := range seq.number {
+		begin := rounds(occ.positions(int32(token)))
+		n := len(begin)
+		if n < tailRounds || best != nil && n >= len(best) || f.kind(l.stack(int(begin[0]))) != stackPlain {
+			continue
+		}
+		// Over most of the time, and up to the end.
+		if 2*int(begin[n-1]-begin[0]) >= end-first && end-int(begin[n-1]) <= 2*int(begin[n-1]-begin[n-2]) {
+			best = begin
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	s := &Steps{Source: FromPeriod, Confidence: Guess}
+	for i, at := range best {
+		s.List = append(s.List, Step{Number: i + 1, Begin: int(seq.events[at]), End: t.Events.Len()})
+		if i > 0 {
+			s.List[i-1].End, s.List[i-1].Complete = s.List[i].Begin, true
+		}
+	}
+	if s.Repeats = seq.repeats(s.List[:s.Complete()]); s.Repeats >= oftenEnough {
+		s.Confidence = Likely
+	}
+	site, _ := timeline.SiteOf(t, l.stack(int(best[0])))
+	s.Detail = fmt.Sprintf("%s comes again and again: %d rounds", site, len(best))
+	return s
+}
+
+// rounds leaves out what follows another one directly: one line may allocate
+// several times.
+func rounds(positions []int32) (out []int32) {
+	for i, p := range positions {
+		if i == 0 || p != positions[i-1]+1 {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -48,6 +48,15 @@ func (s *Steps) Complete() int {
 	return n
 }
 
+// Ranges returns the first event of each complete step and the one after its last.
+func (s *Steps) Ranges() [][2]int {
+	var out [][2]int
+	for _, x := range s.List[:s.Complete()] {
+		out = append(out, [2]int{x.Begin, x.End})
+	}
+	return out
+}
+
 // Of returns the position in List of the step that an event belongs to, or -1.
 func (s *Steps) Of(event int) int {
 	i, found := slices.BinarySearchFunc(s.List, event, func(x Step, e int) int { return cmp.Compare(x.Begin, e) })
@@ -74,6 +83,39 @@ func findSteps(t *trace.Trace, program *timeline.Annotations, l *blockIndex, f *
 		}
 	}
 	return &Steps{Confidence: Guess, Detail: "no steps: the file marks none, and its allocations do not repeat"}
+}
+
+// FirstForward returns the first event that allocates inside a call of an
+// nn.Module; the number of events if none does.
+func (a *Analysis) FirstForward() int {
+	for b := range a.lives.allocated() {
+		if a.stacks.kind(b.stack) == stackModule {
+			return int(b.born)
+		}
+	}
+	return a.Trace.Events.Len()
+}
+
+// From returns the analysis of what comes from an event on, as if all before it
+// were set-up: other work than the steps, such as an evaluation, has rounds of
+// its own.
+func (a *Analysis) From(event int) *Analysis {
+	out := &Analysis{Trace: a.Trace, Exact: a.Exact, lives: a.lives, stacks: a.stacks, program: a.program}
+	seq := newSequence(a.Trace, a.lives, a.stacks)
+	for i := range seq.first(event) {
+		seq.tokens[i] = -1
+	}
+	for _, find := range []func() *Steps{
+		func() *Steps { return periodSteps(a.Trace, a.lives, a.stacks, seq) },
+		func() *Steps { return roundsOf(a.Trace, a.lives, a.stacks, seq, event) },
+		func() *Steps { return &Steps{Confidence: Guess, Detail: "no rounds"} },
+	} {
+		if out.Steps = find(); out.Steps != nil {
+			break
+		}
+	}
+	out.phases = newPhases(a.Trace, a.program, a.lives, a.stacks, out.Steps)
+	return out
 }
 
 // sequence is the allocations of a trace as tokens: the stack, or where the

@@ -8,8 +8,8 @@
 // return an [Input].
 //
 // [Pick] chooses one device of a file, the same for every command. In a log with
-// several messages or dumps, the last one about that device counts
-// ([Input.LastMessage], [Input.LastDump]). [SameMoment] reports whether a message
+// several messages, [Input.Failed] chooses the one that ended a process;
+// [Input.DumpsOf] has the dumps of a device. [SameMoment] reports whether a message
 // and a snapshot are of the same moment.
 //
 // Errors say what is wrong and what to do, but name no flag. Errors that another

@@ -8,23 +8,46 @@ import (
 	"strings"
 )
 
-// Expand puts the files of a directory in its place. directory reports whether
-// there was one.
-func Expand(args []string) (files []string, directory bool, err error) {
+// Expand puts the files of a directory in its place, and those that a pattern
+// matches, which a shell has not expanded. found reports whether there was such
+// an argument.
+func Expand(args []string) (files []string, found bool, err error) {
 	for _, arg := range args {
 		info, err := os.Stat(arg)
-		if arg == "-" || err != nil || !info.IsDir() {
+		var inside []string
+		switch {
+		case arg != "-" && err == nil && info.IsDir():
+			inside, err = filesIn(arg)
+		case err != nil && strings.ContainsAny(arg, "*?["):
+			inside, err = matching(arg)
+		default:
 			files = append(files, arg) // what is wrong with it shows when it is read
 			continue
 		}
-		directory = true
-		inside, err := filesIn(arg)
 		if err != nil {
 			return nil, true, err
 		}
+		found = true
 		files = append(files, inside...)
 	}
-	return files, directory, nil
+	return files, found, nil
+}
+
+// matching lists the files that a pattern matches, numbers in their names in order.
+func matching(pattern string) ([]string, error) {
+	all, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the pattern is not complete: write [ only with a ]", pattern)
+	}
+	all = slices.DeleteFunc(all, func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.IsDir()
+	})
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: no file matches; check the pattern", pattern)
+	}
+	slices.SortFunc(all, compareNatural)
+	return all, nil
 }
 
 // filesIn lists the files of a directory, numbers in their names in order.

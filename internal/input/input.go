@@ -22,21 +22,18 @@ type Kind string
 
 // The kinds of inputs.
 const (
-	Snapshot    Kind = "snapshot"
-	MemoryStats Kind = "memory_stats"
-	OOMMessage  Kind = "oom_message"
+	Snapshot     Kind = "snapshot"
+	MemoryStats  Kind = "memory_stats"
+	OOMMessage   Kind = "oom_message"
+	LibraryError Kind = "library_error" // of vLLM, transformers or accelerate, about memory
 )
 
-// Words says what an input is in a sentence.
-func (k Kind) Words() string {
-	switch k {
-	case Snapshot:
-		return "a memory snapshot"
-	case MemoryStats:
-		return "a memory_stats() dump"
-	}
-	return "an out-of-memory message"
+var kindWords = map[Kind]string{
+	Snapshot: "a memory snapshot", MemoryStats: "a memory_stats() dump", OOMMessage: "an out-of-memory message", LibraryError: "an error of a library about memory",
 }
+
+// Words says what an input is in a sentence.
+func (k Kind) Words() string { return kindWords[k] }
 
 // Input is a file that was read.
 type Input struct {
@@ -49,6 +46,7 @@ type Input struct {
 
 	Dumps    []*stats.Dump
 	Messages []*message.OOM // a log can have them beside dumps
+	Refusals []*message.Refusal
 }
 
 // Options are where an input comes from and who follows its progress. The zero
@@ -140,9 +138,14 @@ func Read(ctx context.Context, name string, from io.Reader, o Options) (*Input, 
 // FromMessage reads a text that was pasted in place of a file's name. The text
 // may be such a name with a mistake in it.
 func FromMessage(text string) (*Input, error) {
+	const name = "the message"
 	all, err := message.Parse(text)
-	if err == nil {
-		return &Input{Name: "the message", Kind: OOMMessage, Messages: all}, nil
+	refusals := message.ParseRefusals(text)
+	switch {
+	case err == nil:
+		return &Input{Name: name, Kind: OOMMessage, Messages: all, Refusals: refusals}, nil
+	case len(refusals) > 0:
+		return &Input{Name: name, Kind: LibraryError, Refusals: refusals}, nil
 	}
 	if _, err := os.Stat(text); errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(text, " \n") {
 		return nil, fmt.Errorf("%s is neither a file nor an out-of-memory message; check the name, or paste the whole error", text)
@@ -234,6 +237,7 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 	dumps, err := stats.ParseAll(plain)
 	in.Dumps = dumps
 	in.Messages, _ = message.Parse(string(plain))
+	in.Refusals = message.ParseRefusals(string(plain))
 	var syntax *stats.SyntaxError
 	damaged := errors.As(err, &syntax)
 	switch {
@@ -241,6 +245,8 @@ func (r reader) text(in *Input, head, raw []byte, open opener, again func() (io.
 		in.Kind = MemoryStats
 	case len(in.Messages) > 0:
 		in.Kind = OOMMessage
+	case len(in.Refusals) > 0:
+		in.Kind = LibraryError
 	case damaged:
 		return nil, fmt.Errorf("%s: %w", in.Name, err)
 	case problem != nil:

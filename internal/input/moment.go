@@ -9,34 +9,44 @@ import (
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
-// LastMessage returns the last message about a device, which is the one that
-// ended the program, and how many there are. The error is an
-// *[OtherDeviceError].
-func (in *Input) LastMessage(d Device) (last *message.OOM, n int, err error) {
+// Failed returns the message about a device that says most about why a job
+// ended, and all that are about it. Of one process that is the last one: it
+// survived the others. Of several processes the one that ended first is taken, as
+// the others may only have followed it. The error is an *[OtherDeviceError].
+func (in *Input) Failed(d Device) (failed *message.OOM, all []*message.OOM, err error) {
+	type process struct{ rank, pid int }
+	last := map[process]*message.OOM{}
 	for _, m := range in.Messages {
 		if d.Covers(m.Device) {
-			last = m
-			n++
+			all = append(all, m)
+			last[process{m.Rank, m.PID}] = m
 		}
 	}
-	if last == nil {
-		return nil, 0, &OtherDeviceError{in.Name, "out-of-memory message", d.Number}
+	if len(all) == 0 {
+		return nil, nil, &OtherDeviceError{in.Name, "out-of-memory message", d.Number}
 	}
-	return last, n, nil
+	for _, m := range last {
+		// What says nothing about its process may repeat what a process said.
+		known := m.Rank >= 0 || m.PID > 0
+		if failed == nil || known && !(failed.Rank >= 0 || failed.PID > 0) || known == (failed.Rank >= 0 || failed.PID > 0) && m.Line < failed.Line {
+			failed = m
+		}
+	}
+	return failed, all, nil
 }
 
-// LastDump returns the last dump of a device, and how many there are.
-func (in *Input) LastDump(d Device) (last *stats.Dump, n int, err error) {
+// DumpsOf returns the dumps of a device, of which there is at least one.
+func (in *Input) DumpsOf(d Device) ([]*stats.Dump, error) {
+	var all []*stats.Dump
 	for _, dump := range in.Dumps {
 		if d.Covers(dump.Device) {
-			last = dump
-			n++
+			all = append(all, dump)
 		}
 	}
-	if last == nil {
-		return nil, 0, fmt.Errorf("%s has no dump of device %d; give that of the device that failed", in.Name, d.Number)
+	if all == nil {
+		return nil, fmt.Errorf("%s has no dump of device %d; give that of the device that failed", in.Name, d.Number)
 	}
-	return last, n, nil
+	return all, nil
 }
 
 // SameMoment reports whether the segments of a trace are those of the failure

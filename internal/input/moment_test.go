@@ -42,30 +42,37 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// Of several messages and dumps about a device the last one counts; what does
-// not say its device may be about any.
-func TestLast(t *testing.T) {
+// Of the messages of one process the last is the one that ended it; of several
+// processes the one that ended first counts. What does not say its device may be
+// about any.
+func TestFailed(t *testing.T) {
+	oom := func(line, device, rank int) *message.OOM { return &message.OOM{Line: line, Device: device, Rank: rank} }
 	in := &Input{
 		Name:     "log",
-		Messages: []*message.OOM{{Device: 0}, {Device: 1}, {Device: -1}, {Device: 0}, {Device: 1}},
+		Messages: []*message.OOM{oom(1, 0, -1), oom(2, 1, -1), oom(3, -1, -1), oom(4, 0, -1), oom(5, 1, -1)},
 		Dumps:    []*stats.Dump{{Device: 0}, {Device: 0}},
 	}
 	for _, tt := range []struct{ device, at, n int }{{-1, 4, 5}, {0, 3, 3}, {1, 4, 3}, {7, 2, 1}} {
-		m, n, err := in.LastMessage(Device{Number: tt.device})
-		if err != nil || m != in.Messages[tt.at] || n != tt.n {
-			t.Errorf("device %d: %v, %d, %v", tt.device, m, n, err)
+		m, all, err := in.Failed(Device{Number: tt.device})
+		if err != nil || m != in.Messages[tt.at] || len(all) != tt.n {
+			t.Errorf("device %d: %v, %d, %v", tt.device, m, len(all), err)
 		}
 	}
-	if d, n, err := in.LastDump(AnyDevice); err != nil || d != in.Dumps[1] || n != 2 {
-		t.Error(d, n, err)
+	if all, err := in.DumpsOf(AnyDevice); err != nil || len(all) != 2 {
+		t.Error(all, err)
 	}
 	in.Messages = in.Messages[:2]
 	var other *OtherDeviceError
-	if _, _, err := in.LastMessage(Device{Number: 7}); !errors.As(err, &other) || err.Error() != "log has no out-of-memory message about device 7" {
+	if _, _, err := in.Failed(Device{Number: 7}); !errors.As(err, &other) || err.Error() != "log has no out-of-memory message about device 7" {
 		t.Error(err)
 	}
-	if _, _, err := in.LastDump(Device{Number: 7}); err == nil {
+	if _, err := in.DumpsOf(Device{Number: 7}); err == nil {
 		t.Error("a dump of device 7")
+	}
+	// Rank 2 survives its first, ends second; line 9 repeats what rank 1 said.
+	in.Messages = []*message.OOM{oom(1, 2, 2), oom(3, 1, 1), oom(5, 2, 2), oom(9, 1, -1)}
+	if m, all, err := in.Failed(AnyDevice); err != nil || m.Line != 3 || len(all) != 4 {
+		t.Error(m, len(all), err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -66,8 +67,7 @@ type Answer struct {
 	BindingPhase string      `json:"binding_phase"`
 	BindingStep  int         `json:"binding_step"`
 	Components   []Component `json:"components"`
-	// Fragmentation is the part of the reserved peak that is not allocated at
-	// the peak of allocated memory.
+	// Fragmentation is 1 - peak allocated / peak reserved.
 	Fragmentation float64 `json:"fragmentation"`
 
 	Context          uint64 `json:"context_bytes"`
@@ -252,8 +252,8 @@ func (p *planned) answer(assumed []string) *Answer {
 	a.Assumed = append(append(a.Assumed, assumed...), p.run.assumed...)
 	files, unknown := p.question.Weights.notes(p.run.parameters, p.job.DType)
 	a.Assumed, a.NotModelled = append(a.Assumed, files...), append(a.NotModelled, unknown...)
-	if p.reserved > 0 {
-		a.Fragmentation = 1 - float64(p.allocated)/float64(p.reserved)
+	if f := timeline.PeakFragmentation(p.reserved, p.allocated); f != nil {
+		a.Fragmentation = *f
 	}
 	if len(p.curve) > 0 {
 		a.Timeline = newTimeline(l, p.curve, p.sizes)

@@ -134,3 +134,56 @@ type span struct{ low, high uint64 }
 func (s *span) add(addr, size uint64) {
 	s.low, s.high = min(s.low, addr), max(s.high, addr+size)
 }
+
+// Extend begins a program with the first n calls of another one, to which calls
+// may be added. Their events come after those of the trace.
+func (p *Program) Extend(n int) *Extension {
+	out := *p
+	out.calls = append(make([]packed, 0, n+n/4), p.calls[:n]...)
+	out.events = append(make([]int32, 0, n+n/4), p.events[:n]...)
+	out.places = slices.Clone(p.places)
+	b := &Builder{program: &out, placeIDs: map[place]int{}}
+	for i, at := range out.places {
+		b.placeIDs[at] = i
+	}
+	return &Extension{builder: b, next: p.Trace.Events.Len()}
+}
+
+// Extension adds calls to a program.
+type Extension struct {
+	builder *Builder
+	next    int // event
+}
+
+// Add adds a call and returns its event. Tensor -1 is a new one if the call
+// allocates; its number is returned.
+func (e *Extension) Add(c Call) (event, tensor int) {
+	c.Event = e.next
+	e.next++
+	if c.Kind == CallAlloc && c.Tensor < 0 {
+		c.Tensor = e.builder.program.tensors
+	}
+	e.builder.Add(c)
+	return c.Event, c.Tensor
+}
+
+// Repeat adds a call of the program itself, with its event and its tensor.
+func (e *Extension) Repeat(c Call) { e.builder.Add(c) }
+
+// Program returns the program of the calls so far.
+func (e *Extension) Program() *Program { return e.builder.program }
+
+// Rebuild returns a program of other calls that begins as p does, in the same
+// state and on the same device. create adds its calls, about n. Tensors keep their
+// numbers; each is allocated at most once, and freed at most once after that.
+func (p *Program) Rebuild(n int, create func(add func(Call))) *Program {
+	out := *p
+	out.calls, out.events, out.early = make([]packed, 0, n), make([]int32, 0, n), 0
+	out.places = slices.Clone(p.places)
+	b := &Builder{program: &out, placeIDs: make(map[place]int, len(p.places))}
+	for id, at := range out.places {
+		b.placeIDs[at] = id
+	}
+	create(b.Add)
+	return &out
+}

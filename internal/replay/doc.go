@@ -31,4 +31,5 @@
 //   - recorded is the driver that answers from a recording.
 //   - oracle replays recordings that have every answer of PyTorch.
 //   - generate writes long snapshots of made-up runs.
+//   - vary makes programs that differ a little from a recorded one.
 package replay

@@ -24,6 +24,10 @@ type Conditions struct {
 	// From is the first call that counts towards peaks and the curve. The calls
 	// before it are made too.
 	From int
+	// WarmFrom is the call from which [Outcome].Warm counts the driver's work.
+	WarmFrom int
+	// GiveUp ends a run soon after more than this was reserved; 0 is never.
+	GiveUp uint64
 	// BlockSizes asks for the size of every tensor's block.
 	BlockSizes bool
 	// Mirrored makes the driver place segments from high addresses to low, if the
@@ -70,6 +74,10 @@ type Outcome struct {
 	// DriverTime estimates how long the driver was busy giving and taking
 	// memory; see driver/sim.
 	DriverTime time.Duration
+	// Warm is the driver's work from the call WarmFrom on.
+	Warm DriverWork
+	// GaveUp reports whether more than GiveUp was reserved.
+	GaveUp bool
 
 	Curve []Point
 	Stats alloc.Stats
@@ -78,6 +86,13 @@ type Outcome struct {
 	BlockSizes []uint64
 	// Segments are those at the end; nil unless the run was observed.
 	Segments []alloc.Segment
+}
+
+// DriverWork is what the driver did: calls that gave or took memory, as PyTorch
+// counts them, and the time that these are estimated to take.
+type DriverWork struct {
+	Calls int64
+	Time  time.Duration
 }
 
 // High is the highest value of a total and the event at which it was reached.

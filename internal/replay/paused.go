@@ -81,6 +81,9 @@ func (m *Paused) First() *Failure { return m.run.outcome.First }
 // Totals returns the allocator's totals.
 func (m *Paused) Totals() alloc.Totals { return m.run.serial.Totals() }
 
+// LargestFree returns the size of the largest free block, of whatever pool.
+func (m *Paused) LargestFree() uint64 { return m.run.serial.LargestFree() }
+
 // PeakReserved returns the peak of reserved bytes so far.
 func (m *Paused) PeakReserved() uint64 { return uint64(m.run.allocator.Stats().ReservedBytes.All.Peak) }
 

@@ -41,6 +41,7 @@ type simulation struct {
 
 	startCalls sim.Counts // of the driver before the first call
 	startCost  time.Duration
+	cold       DriverWork // before the call WarmFrom
 }
 
 // highs are the highest totals of a stretch, and the calls that reached them.
@@ -200,8 +201,11 @@ func (r *simulation) run(ctx context.Context) error {
 func (r *simulation) runTo(ctx context.Context, end int) error {
 	c := &r.outcome.Conditions
 	stride := stride
-	if c.Observe != nil {
+	switch {
+	case c.Observe != nil:
 		stride = 1
+	case c.GiveUp > 0:
+		stride = 1 << 12
 	}
 	for r.outcome.Calls < end && !r.ended() {
 		if ctx.Err() != nil {
@@ -210,11 +214,25 @@ func (r *simulation) runTo(ctx context.Context, end int) error {
 		if c.Progress != nil {
 			c.Progress(r.outcome.Calls, len(r.calls))
 		}
-		if err := r.makeCalls(r.outcome.Calls, min(r.outcome.Calls+stride, end)); err != nil {
+		next := min(r.outcome.Calls+stride, end)
+		if r.outcome.Calls < c.WarmFrom {
+			next = min(next, c.WarmFrom)
+		}
+		if err := r.makeCalls(r.outcome.Calls, next); err != nil {
 			return err
 		}
+		if r.outcome.Calls <= c.WarmFrom {
+			r.cold = r.driverWork()
+		}
+		r.outcome.GaveUp = c.GiveUp > 0 && max(r.highs.reserved, r.piece.reserved) > c.GiveUp
 	}
 	return nil
+}
+
+// driverWork returns what the driver did since the start.
+func (r *simulation) driverWork() DriverWork {
+	s := r.allocator.Stats()
+	return DriverWork{Calls: s.NumDeviceAlloc + s.NumDeviceFree, Time: r.device.Cost() - r.startCost}
 }
 
 // reset restarts the peaks from the totals after a call.
@@ -225,8 +243,10 @@ func (r *simulation) reset(call int) {
 	r.notePeaks(call)
 }
 
-// ended reports whether a failure ended the run.
-func (r *simulation) ended() bool { return r.outcome.Fails && !r.outcome.Conditions.SkipOOM }
+// ended reports whether a failure ended the run, or that it was given up.
+func (r *simulation) ended() bool {
+	return r.outcome.Fails && !r.outcome.Conditions.SkipOOM || r.outcome.GaveUp
+}
 
 // makeCalls makes the calls from i to end, or to the next ExternalRange.
 func (r *simulation) makeCalls(i, end int) error {
@@ -414,6 +434,8 @@ func (r *simulation) finish() *Outcome {
 	calls := r.device.Calls()
 	o.Maps, o.Unmaps = int64(calls[sim.Map]-r.startCalls[sim.Map]), int64(calls[sim.Unmap]-r.startCalls[sim.Unmap])
 	o.DriverTime = r.device.Cost() - r.startCost
+	now := r.driverWork()
+	o.Warm = DriverWork{Calls: now.Calls - r.cold.Calls, Time: now.Time - r.cold.Time}
 	if o.Conditions.Observe != nil {
 		o.Segments = r.allocator.Segments()
 	}

@@ -297,3 +297,17 @@ func TestOwnFrames(t *testing.T) {
 		}
 	}
 }
+
+func TestPeakFragmentation(t *testing.T) {
+	if f := PeakFragmentation(0, 0); f != nil {
+		t.Errorf("nothing reserved: %v", *f)
+	}
+	for _, tt := range []struct {
+		reserved, allocated uint64
+		want                float64
+	}{{100, 100, 0}, {100, 25, 0.75}, {100, 0, 1}, {100, 120, 0}} {
+		if f := PeakFragmentation(tt.reserved, tt.allocated); f == nil || *f != tt.want {
+			t.Errorf("%d reserved, %d allocated: %v, want %v", tt.reserved, tt.allocated, f, tt.want)
+		}
+	}
+}

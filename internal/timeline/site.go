@@ -46,13 +46,22 @@ type Site struct {
 // SiteOf picks the frames of a stack; false if it has none.
 func SiteOf(t *trace.Trace, id trace.StackID) (Site, bool) {
 	ids := t.Stacks.Frames(id)
-	if len(ids) == 0 {
+	return siteOf(len(ids), func(i int) Frame { return frame(t, ids[i]) })
+}
+
+// SiteOfFrames is SiteOf for a stack that is in no trace, innermost frame first.
+func SiteOfFrames(frames []Frame) (Site, bool) {
+	return siteOf(len(frames), func(i int) Frame { return frames[i] })
+}
+
+func siteOf(n int, at func(i int) Frame) (Site, bool) {
+	if n == 0 {
 		return Site{}, false
 	}
-	s := Site{Inner: frame(t, ids[0])}
+	s := Site{Inner: at(0)}
 	found := false
-	for _, id := range ids {
-		f := frame(t, id)
+	for i := range n {
+		f := at(i)
 		if !found && !f.plumbing() {
 			s.Inner, found = f, true
 		}
@@ -164,7 +173,8 @@ func (f Frame) fromLibrary() bool {
 			return true
 		}
 	}
-	return strings.HasPrefix(f.Filename, "<") || strings.HasPrefix(f.Filename, "torch/")
+	typed := f.Filename == "<stdin>" || strings.HasPrefix(f.Filename, "<ipython-input")
+	return strings.HasPrefix(f.Filename, "<") && !typed || strings.HasPrefix(f.Filename, "torch/")
 }
 
 func (f Frame) user() bool { return !f.native() && !f.fromLibrary() }

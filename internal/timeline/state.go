@@ -134,6 +134,17 @@ func (s *State) Fragmentation() Fragmentation {
 	return f
 }
 
+// PeakFragmentation returns the fragmentation of a run: 1 - peak allocated / peak
+// reserved, nil if nothing was reserved. It takes no moment, whose share of
+// unallocated memory jumps from one event to the next.
+func PeakFragmentation(reserved, allocated uint64) *float64 {
+	if reserved == 0 {
+		return nil
+	}
+	f := Fraction(less(reserved, allocated), reserved)
+	return &f
+}
+
 // Fraction returns a / b, -1 if b is 0.
 func Fraction(a, b uint64) float64 {
 	if b == 0 {

@@ -1,6 +1,9 @@
 package message
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // gap is how many bytes that say nothing may stand between two phrases.
 const gap = 96
@@ -46,7 +49,7 @@ func (w *window) endsLine(at int) bool {
 // assemble reads the message whose first phrase is at the given place, and returns
 // where its last one ends.
 func (w *window) assemble(at int) (o *OOM, end int) {
-	o = &OOM{Device: -1}
+	o = &OOM{Device: -1, Rank: -1}
 	end = at
 	for at < len(w.text) && at <= end+gap {
 		if o.Backend == Native {
@@ -72,16 +75,22 @@ func (w *window) assemble(at int) (o *OOM, end int) {
 		if o.Backend != phrase.backend || !phrase.set(o, f) {
 			break
 		}
+		if f.absurd && (o.LimitBytes != &f.sizes[0] || !unset(o)) {
+			o.Absurd = append(o.Absurd, w.words(at, f.end))
+		}
 		at, end = f.end, f.end
 	}
 	for end < len(w.text) && (w.text[end] == ')' || w.text[end] == '.') {
 		end++
 	}
-	if l := o.LimitBytes; l != nil && l.High+1 == 0 {
-		o.LimitBytes = nil // "17179869184.00 GiB" is PyTorch's word for none
+	if unset(o) {
+		o.LimitBytes = nil
 	}
 	return o, end
 }
+
+// unset reports whether the limit is 17179869184.00 GiB, PyTorch's word for none.
+func unset(o *OOM) bool { return o.LimitBytes != nil && o.LimitBytes.High == math.MaxUint64 }
 
 // isMessage reports whether o is a message and not prose or source code that merely
 // mentions one.

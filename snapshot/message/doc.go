@@ -6,6 +6,9 @@
 // Intel, Ascend, Moore Threads and Apple builds, and the bare refusals of the
 // CUDA driver, cuBLAS, cuDNN, NCCL and Triton, which carry no numbers.
 //
+// [ParseRefusals] finds the errors in which vLLM, transformers and accelerate say
+// that memory is too small by their own reckoning.
+//
 // Numbers are identified by the words beside them, never by their position,
 // because the wording changed often and pasted text may be cut. The text is
 // compared without blanks and line ends, so a message may be broken anywhere, even

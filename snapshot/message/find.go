@@ -23,6 +23,9 @@ func Parse(text string) ([]*OOM, error) {
 		line += strings.Count(text[counted:start], "\n")
 		counted = start
 		o.Line, o.Text = line, text[start:end]
+		var by origin
+		o.Traceback, by = traceback(text, start)
+		o.Rank, o.PID, o.Time = by.rank, by.pid, by.time
 		all = append(all, o)
 		done = end
 	}
@@ -88,6 +91,9 @@ func (w *window) message(anchor int) (o *OOM, start, end int) {
 		start = offset(w.squeezed, w.plain, opener)
 		var raised bool
 		o.Exception, raised = w.exception(start)
+		if strings.HasPrefix(w.text[last:], "occurredwhen") { // vLLM's, after PyTorch's own: see Refusal
+			continue
+		}
 		if raised || o.isMessage() {
 			o.Version = guess(o, w.text[opener:last])
 			return o, start, offset(w.squeezed, w.plain, last-1) + 1

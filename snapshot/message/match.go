@@ -1,6 +1,7 @@
 package message
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -12,16 +13,22 @@ import (
 type found struct {
 	sizes   []units.Range
 	numbers []uint64
-	end     int
+	// decimals are numbers without a unit, as printed.
+	decimals []string
+	absurd   bool // a size is one that no PyTorch prints
+	end      int
 }
+
+// words begin where PyTorch no longer prints numbers: "more than 1EB".
+const words = 1 << 60
 
 // part is a piece of a pattern: words, or a place for a number.
 type part struct {
 	words string
-	place byte // 's' a size, 'd' a whole number, 'n' one that may be missing, 0 words
+	place byte // 's' a size, 'd' a whole number, 'n' one that may be missing, 'f' one with decimals, 0 words
 }
 
-// compile reads a pattern: words with %s, %d and %n for numbers. Blanks are
+// compile reads a pattern: words with %s, %d, %n and %f for numbers. Blanks are
 // for the reader only, as the text is compared without any.
 func compile(pattern string) []part {
 	var parts []part
@@ -60,6 +67,16 @@ func match(parts []part, text string, at int) (found, bool) {
 			}
 			sizes = append(sizes, s)
 			at += length
+		case 'f':
+			length := 0
+			for length < len(rest) && (digit(rest[length]) || rest[length] == '.') {
+				length++
+			}
+			if length == 0 {
+				return f, false
+			}
+			f.decimals = append(f.decimals, rest[:length])
+			at += length
 		default:
 			n, length := number(rest)
 			if length > 0 {
@@ -71,17 +88,39 @@ func match(parts []part, text string, at int) (found, bool) {
 		}
 	}
 	for _, s := range sizes {
-		r, err := units.ParseTorch(s)
-		if err != nil && !strings.HasSuffix(s, "bytes") {
-			r, err = units.ParseRounded(s)
-		}
-		if err != nil {
+		r, ok := rangeOf(s)
+		if !ok {
 			return f, false
 		}
+		f.absurd = f.absurd || r.Low >= words
 		f.sizes = append(f.sizes, r)
 	}
 	f.end = at
 	return f, true
+}
+
+// rangeOf returns the sizes that print as s; for one beyond 64 bits their last.
+func rangeOf(s string) (units.Range, bool) {
+	if r, err := units.ParseTorch(s); err == nil {
+		return r, true
+	}
+	number, unit, _ := strings.Cut(s, " ")
+	if strings.Count(number, ".") > 1 {
+		return units.Range{}, false
+	}
+	const longest = len("18446744073709551615") // of 64 bits
+	if whole, _, _ := strings.Cut(number, "."); len(whole) > longest {
+		return units.Exactly(math.MaxUint64), true
+	}
+	if unit == "bytes" { // of the CPU's allocator
+		return units.Range{}, false
+	}
+	const decimals = 9 // more do not change a byte
+	if i := strings.IndexByte(number, '.'); i >= 0 && len(number) > i+1+decimals {
+		s = number[:i+1+decimals] + " " + unit
+	}
+	r, err := units.ParseRounded(s)
+	return r, err == nil
 }
 
 // sizeUnits are the units of sizes, as compared and as printed. Metal's
@@ -93,7 +132,7 @@ var sizeUnits = []struct{ text, name string }{
 // size reads a size without blanks, "20.00mib". It returns the size as printed
 // and the length read, 0 if there is none.
 func size(text string) (string, int) {
-	const longest = 24
+	const longest = 64
 	i := 0
 	for i < min(len(text), longest) && (digit(text[i]) || text[i] == '.') {
 		i++

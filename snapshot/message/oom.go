@@ -2,6 +2,7 @@ package message
 
 import (
 	"errors"
+	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
@@ -62,10 +63,21 @@ type OOM struct {
 	LimitBytes *units.Range
 
 	Processes []Process // in the message's order
-	Advice    string    // what the message tells the user to do, in one line
+	// Absurd are the phrases with a size that no PyTorch prints: from 1 EB on it
+	// says so in words. A size beyond 64 bits is the largest number of these.
+	Absurd []string
+	Advice string // what the message tells the user to do, in one line
+
+	// Traceback is Python's, innermost frame first; empty if none precedes the
+	// message.
+	Traceback []Frame
 
 	Text string // the message as it stands in the input
 	Line int    // where it begins, from 1
+	// What the launcher or the logger wrote before that line.
+	Rank int // of the process, -1 if nothing says
+	PID  int // 0 if nothing says
+	Time time.Time
 }
 
 // Process is a process that holds memory on the device.

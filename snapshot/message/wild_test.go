@@ -106,10 +106,6 @@ var wild = []struct{ name, text, want string }{
 		"nccl#1284, the size check", "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.",
 		"native CUDA v1.13-2.4 torch.cuda.OutOfMemoryError tried 1073741824.00 GiB",
 	},
-	{
-		"vllm#14452, wrapped by the server", "(VllmWorker rank=7 pid=10948) ERROR 03-16 06:12:38 [multiproc_executor.py:375] RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try lowering `max_num_seqs`",
-		"native CUDA RuntimeError",
-	},
 	{"VMamba#294, the type only", "    xs = torch.stack([\ntorch.cuda.OutOfMemoryError: CUDA out of memory.\n```\nI do not understand", "native CUDA v1.13-2.4 torch.cuda.OutOfMemoryError"},
 
 	// Other devices.

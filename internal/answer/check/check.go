@@ -110,7 +110,7 @@ func Run(ctx context.Context, s Subject, rules Rules) (*Report, error) {
 		r.most(MaxAllocated, Bytes, s.allocated, float64(*b))
 	}
 	if b := rules.MaxFragmentation; b != nil {
-		r.most(MaxFragmentation, Percent, s.fragmentation, *b)
+		r.most(MaxFragmentation, Percent, s.fragmentation(), *b)
 	}
 	if b := rules.MinHeadroom; b != nil {
 		r.headroom(s.Measures, rules.Limit, float64(*b))

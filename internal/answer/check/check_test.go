@@ -113,7 +113,7 @@ func TestValuesAreThoseOfStats(t *testing.T) {
 	}
 }
 
-// Fragmentation is what lies between the two peaks.
+// Fragmentation compares the two peaks, whatever the moments they are of.
 func TestFragmentation(t *testing.T) {
 	f, err := snapshot.Read(t.Context(), "small", strings.NewReader(`{"segments": [{"device": 0, "address": 33554432, "total_size": 20971520,
 		"allocated_size": 5242880, "active_size": 5242880, "stream": 0, "segment_type": "large", "blocks": [
@@ -125,27 +125,36 @@ func TestFragmentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := measure(t, f.Traces[0])
-	if v := small.fragmentation; v.low != 75 || !v.exact() || v.at != "peaks 5.00 MiB allocated, 20.00 MiB reserved" {
+	if v := small.fragmentation(); v.low != 75 || !v.exact() || v.at != "peaks 5.00 MiB allocated, 20.00 MiB reserved" {
 		t.Errorf("%+v", v)
 	}
-	m := measure(t, open(t, "snapshots/gpt2_varlen-default.pickle.gz").Traces[0])
-	if want := 100 * (m.reserved.low - m.allocated.low) / m.reserved.low; math.Abs(m.fragmentation.low-want) > 1e-9 || !m.fragmentation.exact() {
-		t.Errorf("%+v, want %v", m.fragmentation, want)
+	// Here reserved memory is highest while little is allocated.
+	m := measure(t, open(t, "snapshots/streams_graphs-default.pickle.gz").Traces[0])
+	v, want := m.fragmentation(), 100*(m.reserved.low-m.allocated.low)/m.reserved.low
+	if !v.exact() || math.Abs(v.low-want) > 1e-9 || m.reserved.at == m.allocated.at {
+		t.Errorf("%+v, want %v", v, want)
 	}
 	// A segment of 2 MiB that is added when little is allocated changes next to
 	// nothing.
-	quiet := fragmentation(exactly(m.reserved.low+2<<20), m.allocated)
-	if by := quiet.low - m.fragmentation.low; by <= 0 || by > 0.1 {
+	quiet := &Measures{reserved: exactly(m.reserved.low + 2<<20), allocated: m.allocated}
+	if by := quiet.fragmentation().low - v.low; by <= 0 || by > 0.1 {
 		t.Errorf("2 MiB change it by %v points", by)
-	}
-	table := fragmentation(span{low: 90, high: 110, why: "rounded"}, exactly(45))
-	if table.low != 50 || math.Abs(table.high-59.09) > 0.01 || table.why != "rounded" {
-		t.Errorf("of a rounded number: %+v", table)
 	}
 	// A state that was highest before the first event.
 	ring := measure(t, open(t, "variety/ring.pickle.gz").Traces[0])
-	if v := ring.fragmentation; !v.exact() || v.low <= 0 || v.low >= 100 {
+	if v := ring.fragmentation(); !v.exact() || v.low <= 0 || v.low >= 100 {
 		t.Errorf("%+v", v)
+	}
+	// Rounded numbers give a range, and missing ones nothing.
+	rounded := &Measures{reserved: span{low: 100, high: 200, why: "it is rounded in the file"}, allocated: exactly(50)}
+	if v := rounded.fragmentation(); v.low != 50 || v.high != 75 || v.why == "" {
+		t.Errorf("%+v", v)
+	}
+	if v := (&Measures{reserved: exactly(100), allocated: unknown("why")}).fragmentation(); v.text(Percent) != "unknown" || v.why != "why" {
+		t.Errorf("%+v", v)
+	}
+	if v := (&Measures{}).fragmentation(); v != exactly(0) {
+		t.Errorf("nothing reserved: %+v", v)
 	}
 }
 
@@ -173,7 +182,7 @@ func TestRules(t *testing.T) {
 		{"reserved, above", Rules{MaxReserved: ptr(reserved - 1)}, nil, "max_reserved:broken", "1 B above"},
 		{"allocated", Rules{MaxAllocated: ptr(allocated + 3)}, nil, "max_allocated:holds", "3 B below; reached at event 18,286"},
 		{"allocated, above", Rules{MaxAllocated: ptr(allocated - 3)}, nil, "max_allocated:broken", "3 B above"},
-		{"fragmentation", Rules{MaxFragmentation: ptr(5.0)}, nil, "max_fragmentation:holds", "points below; peaks "},
+		{"fragmentation", Rules{MaxFragmentation: ptr(5.0)}, nil, "max_fragmentation:holds", "0.62 points below; peaks "},
 		{"fragmentation, above", Rules{MaxFragmentation: ptr(4.0)}, nil, "max_fragmentation:broken", "0.38 points above"},
 		{"headroom", Rules{MinHeadroom: ptr[uint64](5), Limit: ptr(reserved + 5)}, nil, "min_headroom:holds", "just reached"},
 		{"headroom, too little", Rules{MinHeadroom: ptr[uint64](5), Limit: ptr(reserved + 4)}, nil, "min_headroom:broken", "1 B below; reserved peak 15.44 GiB of 15.44 GiB"},
@@ -497,7 +506,7 @@ func TestCounted(t *testing.T) {
 	if m := MeasureDump(memorystats.FromValues(0, map[string]int64{"active.all.peak": 1}), 2); m.ooms.low != 2 || m.retries.exact() {
 		t.Errorf("of a dump with messages: %+v", m)
 	}
-	if r := report(t, Subject{Measures: MeasureMessages(1)}, Rules{}); r.Passed || r.Unknown() || len(r.Rules) != 1 {
+	if r := report(t, Subject{Measures: MeasureMessages(input.OOMMessage, 1)}, Rules{}); r.Passed || r.Unknown() || len(r.Rules) != 1 {
 		t.Errorf("of a message: %+v", r)
 	}
 }

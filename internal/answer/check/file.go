@@ -34,12 +34,12 @@ type Choice struct {
 func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(done, total int)) (*File, error) {
 	m := &File{Name: in.Name}
 	switch in.Kind {
-	case input.OOMMessage:
+	case input.OOMMessage, input.LibraryError:
 		n := messages(in, c.Device)
 		if n == 0 {
 			return nil, &input.OtherDeviceError{Name: in.Name, Device: c.Device.Number}
 		}
-		m.Measures, m.NoProgram = MeasureMessages(n), "an out-of-memory message has no events: give a snapshot"
+		m.Measures, m.NoProgram = MeasureMessages(in.Kind, n), in.Kind.Words()+" has no events: give a snapshot"
 		return m, nil
 	case input.MemoryStats:
 		dump, err := oneDump(in.Dumps, c.Device)
@@ -81,11 +81,17 @@ func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(d
 	return m, nil
 }
 
-// messages counts the out-of-memory messages about a device.
+// messages counts the out-of-memory messages about a device, and the errors of
+// libraries that found its memory too small.
 func messages(in *input.Input, d input.Device) int {
 	n := 0
 	for _, m := range in.Messages {
 		if d.Covers(m.Device) {
+			n++
+		}
+	}
+	for _, r := range in.Refusals {
+		if d.Covers(r.Device) {
 			n++
 		}
 	}

@@ -1,12 +1,14 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/run"
@@ -20,7 +22,6 @@ import (
 // Measures are the values of a file that rules are about.
 type Measures struct {
 	reserved, allocated span // peaks in bytes
-	fragmentation       span // by how many percent the peak of allocated is below that of reserved
 	limit               span // on reserved memory, as far as the file shows one
 	leak                span // bytes that a step leaves behind
 	retries             span // releases of the cache to make room
@@ -38,7 +39,7 @@ func MeasureRun(ctx context.Context, r *run.Run) (*Measures, error) {
 		s := timeline.NewState(t)
 		m := &Measures{
 			reserved: atLeast(float64(s.Reserved), why), allocated: atLeast(float64(s.Allocated), why),
-			fragmentation: unknown(why), limit: unknown(why), leak: unknown(whyNone), retries: unknown(whyNone), ooms: unknown(whyNone),
+			limit: unknown(why), leak: unknown(whyNone), retries: unknown(whyNone), ooms: unknown(whyNone),
 		}
 		m.counted(r.Facts, t.Device)
 		return m, nil
@@ -72,7 +73,7 @@ func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Ve
 	why := noReplay(line, seen, err)
 	m := &Measures{
 		reserved:  exactly(float64(peaks.Reserved.Value)),
-		allocated: unknown(why), fragmentation: unknown(why), retries: unknown(why),
+		allocated: unknown(why), retries: unknown(why),
 		limit: unknown("the file does not show a limit"), leak: unknown("steps were not looked for"),
 		ooms: failed(line.Trace, peaks.OOMs),
 	}
@@ -84,7 +85,6 @@ func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Ve
 	if line.Exact && seen != nil {
 		m.retries = exactly(float64(seen.Result.Stats["num_alloc_retries"]))
 	}
-	m.fragmentation = fragmentation(m.reserved, m.allocated)
 	if line.Trace.Partial {
 		const why = "the file ends within the events: later ones may go higher"
 		for _, s := range []*span{&m.reserved, &m.allocated, &m.retries, &m.ooms} {
@@ -92,7 +92,6 @@ func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Ve
 				*s = span{low: s.low, high: math.Inf(1), why: why, at: s.at}
 			}
 		}
-		m.fragmentation = unknown(why)
 	}
 	if seen != nil && seen.Result.Limit.Max != 0 {
 		m.limit = span{low: float64(seen.Result.Limit.Min), high: float64(seen.Result.Limit.Max), why: "the file shows only a range"}
@@ -119,21 +118,26 @@ func noReplay(line *timeline.Timeline, seen *verify.Verified, err error) string 
 	return "the events were not replayed"
 }
 
-// fragmentation returns by how many percent the peak of allocated lies below that
-// of reserved. The peaks need not be of one moment, so the number does not jump
-// when a small segment is added at a quiet one.
-func fragmentation(reserved, allocated span) span {
-	switch {
-	case reserved.high == 0:
-		return exactly(0) // nothing is held in vain
-	case math.IsInf(reserved.high, 1) || reserved.low <= 0:
-		return unknown(reserved.why)
-	case math.IsInf(allocated.high, 1):
-		return unknown(allocated.why)
+// fragmentation returns 1 - peak allocated / peak reserved, in percent.
+func (m *Measures) fragmentation() span {
+	for _, s := range []span{m.reserved, m.allocated} {
+		if math.IsInf(s.low, -1) || math.IsInf(s.high, 1) {
+			return unknown(s.why)
+		}
 	}
-	v := span{low: 100 * (1 - allocated.high/reserved.low), high: 100 * (1 - allocated.low/reserved.high), why: reserved.why}
-	if v.exact() {
-		v.at = fmt.Sprintf("peaks %s allocated, %s reserved", amount(allocated.low, Bytes), amount(reserved.low, Bytes))
+	percent := func(reserved, allocated float64) float64 {
+		f := timeline.PeakFragmentation(uint64(reserved), uint64(allocated))
+		if f == nil {
+			return 0 // nothing is held in vain
+		}
+		return 100 * *f
+	}
+	v := span{
+		low: percent(m.reserved.low, m.allocated.high), high: percent(m.reserved.high, m.allocated.low),
+		why: cmp.Or(m.reserved.why, m.allocated.why),
+	}
+	if v.exact() && m.reserved.low > 0 {
+		v.at = fmt.Sprintf("peaks %s allocated, %s reserved", amount(m.allocated.low, Bytes), amount(m.reserved.low, Bytes))
 	}
 	return v
 }
@@ -237,17 +241,16 @@ func MeasureDump(d *stats.Dump, messages int) *Measures {
 		limit: unknown("a memory_stats() dump does not show a limit"), leak: unknown("a memory_stats() dump has no steps: give a snapshot with events"),
 		retries: get("num_alloc_retries"), ooms: get("num_ooms"),
 	}
-	m.fragmentation = fragmentation(m.reserved, m.allocated)
 	if messages > 0 {
 		m.ooms.count(int64(messages))
 	}
 	return m
 }
 
-// MeasureMessages takes the one value that out-of-memory messages have: how many
+// MeasureMessages takes the one value that n messages of a kind have: how many
 // requests failed.
-func MeasureMessages(n int) *Measures {
-	none := unknown("an out-of-memory message has no peaks and no steps: give a memory snapshot or a memory_stats() dump")
+func MeasureMessages(kind input.Kind, n int) *Measures {
+	none := unknown(kind.Words() + " has no peaks and no steps: give a memory snapshot or a memory_stats() dump")
 	v := exactly(float64(n))
-	return &Measures{reserved: none, allocated: none, fragmentation: none, limit: none, leak: none, retries: none, ooms: v}
+	return &Measures{reserved: none, allocated: none, limit: none, leak: none, retries: none, ooms: v}
 }

@@ -22,12 +22,12 @@ const (
 
 // The measures in which ranks are compared.
 const (
-	MeasureAllocated = "peak_allocated"
-	MeasureRequested = "peak_requested"
-	MeasureReserved  = "peak_reserved"
-	MeasureCached    = "cached_at_peak"
-	MeasureOOMs      = "oom_events"
-	MeasureEvents    = "events"
+	MeasureAllocated     = "peak_allocated"
+	MeasureRequested     = "peak_requested"
+	MeasureReserved      = "peak_reserved"
+	MeasureFragmentation = "fragmentation" // in bytes: peak reserved - peak allocated
+	MeasureOOMs          = "oom_events"
+	MeasureEvents        = "events"
 )
 
 // Measure is how the ranks scatter in one measure. Bytes or counts are nil.
@@ -75,8 +75,8 @@ func measures(sizes string) []measured {
 	return []measured{
 		used,
 		{name: MeasureReserved, bytes: true, value: func(r *Rank) (float64, bool) { return reserved(r), true }},
-		// A share of what is cached would make much of a few megabytes.
-		{name: MeasureCached, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.Cached) }, least: reserved},
+		// A share of the difference would make much of a few megabytes.
+		{name: MeasureFragmentation, bytes: true, value: func(r *Rank) (float64, bool) { return size(r.FragmentationBytes) }, least: reserved},
 		{name: MeasureOOMs, value: func(r *Rank) (float64, bool) { return float64(r.OOMs), true }},
 		{name: MeasureEvents, value: func(r *Rank) (float64, bool) { return float64(r.Events), true }},
 	}

@@ -20,6 +20,10 @@ type Rank struct {
 	PeakAllocated *uint64 `json:"peak_allocated_bytes"`
 	PeakRequested *uint64 `json:"peak_requested_bytes"`
 	PeakReserved  uint64  `json:"peak_reserved_bytes"`
+	// Fragmentation is 1 - peak allocated / peak reserved, and FragmentationBytes
+	// their difference; by requested sizes, of the peak of requested.
+	Fragmentation      *float64 `json:"fragmentation"`
+	FragmentationBytes *uint64  `json:"fragmentation_bytes"`
 	// Cached is what was reserved where reserved memory was highest, and in no
 	// tensor; of the reserved memory it is the fraction ReservedUnallocated. By
 	// requested sizes it is what was not requested.
@@ -59,13 +63,14 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 	}
 	r.Calls = r.calls.length
 	if !t.Host {
-		r.Device = &t.Device
+		device := t.Device // a pointer into the trace would keep it
+		r.Device = &device
 	}
 	if r.Events == 0 {
-		end := h.line.LiveAtEnd()
-		r.atPeak, r.PeakReserved, r.PeakAllocated = end.Totals, end.Totals.Reserved, &end.Totals.Allocated
+		end := h.line.LiveAtEnd().Totals
+		r.atPeak, r.PeakReserved, r.PeakAllocated = end, end.Reserved, &end.Allocated
 		if timeline.NewState(t).RequestedKnown {
-			r.PeakRequested = &end.Totals.Requested
+			r.PeakRequested = &end.Requested
 		}
 		r.notes = append(r.notes, "there are no events: the final state is taken for the peaks")
 		return r, ctx.Err()
@@ -81,12 +86,16 @@ func (x *Table) Rank(ctx context.Context, s Source, name string) (*Rank, error) 
 
 // use chooses block sizes or requested sizes for the fragmentation.
 func (r *Rank) use(sizes string) {
-	used, known := r.atPeak.Allocated, r.PeakAllocated != nil
+	used, peak := r.atPeak.Allocated, r.PeakAllocated
 	if sizes == RequestedSizes {
-		used, known = r.atPeak.Requested, r.PeakRequested != nil
+		used, peak = r.atPeak.Requested, r.PeakRequested
 	}
-	if !known {
+	if peak == nil {
 		return
+	}
+	if !r.Partial {
+		unallocated := r.PeakReserved - min(r.PeakReserved, *peak)
+		r.Fragmentation, r.FragmentationBytes = timeline.PeakFragmentation(r.PeakReserved, *peak), &unallocated
 	}
 	cached := r.atPeak.Reserved - min(r.atPeak.Reserved, used)
 	r.Cached, r.ReservedUnallocated = &cached, share(r.atPeak.Reserved, used)

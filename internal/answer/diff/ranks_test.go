@@ -209,7 +209,7 @@ func TestOdd(t *testing.T) {
 		want  string // rank measure delta
 	}{
 		{"all alike", same(8), ""},
-		{"one more", append(same(7), made(11*gib, 12*gib, 0, 1000)), "7 peak_allocated 1073741824 +0.10; 7 cached_at_peak -1073741824 -0.50"},
+		{"one more", append(same(7), made(11*gib, 12*gib, 0, 1000)), "7 peak_allocated 1073741824 +0.10; 7 fragmentation -1073741824 -0.50"},
 		{"within one percent", append(same(7), made(10*gib+gib/20, 12*gib, 0, 1000)), ""},
 		{"cached by a percent of reserved", append(same(7), made(10*gib, 12*gib+gib/10, 0, 1000)), ""},
 		{"out of memory", append(same(7), made(10*gib, 12*gib, 1, 1000)), "7 oom_events 1"},
@@ -220,12 +220,12 @@ func TestOdd(t *testing.T) {
 		}, ""},
 		{"a spread, and one outside", []*Rank{
 			made(100*gib, 200*gib, 0, 1), made(101*gib, 200*gib, 0, 1), made(102*gib, 200*gib, 0, 1), made(103*gib, 200*gib, 0, 1), made(150*gib, 200*gib, 0, 1),
-		}, "4 peak_allocated 51539607552 +0.47; 4 cached_at_peak -51539607552 -0.49"},
+		}, "4 peak_allocated 51539607552 +0.47; 4 fragmentation -51539607552 -0.49"},
 		{"two halves", append(append(same(4), made(20*gib, 30*gib, 0, 1)), made(20*gib, 30*gib, 0, 1), made(20*gib, 30*gib, 0, 1), made(20*gib, 30*gib, 0, 1)), ""},
 		{"two ranks", append(same(1), made(20*gib, 30*gib, 3, 1)), ""},
 		{
 			"the further out comes first", append(same(6), made(11*gib, 12*gib, 0, 1000), made(2*gib, 4*gib, 0, 1000)),
-			"7 peak_allocated -8589934592 -0.80; 7 peak_reserved -8589934592 -0.67; 6 peak_allocated 1073741824 +0.10; 6 cached_at_peak -1073741824 -0.50",
+			"7 peak_allocated -8589934592 -0.80; 7 peak_reserved -8589934592 -0.67; 6 peak_allocated 1073741824 +0.10; 6 fragmentation -1073741824 -0.50",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -46,9 +46,11 @@ type Moment struct {
 	timeline.Moment
 }
 
-// Fragmentation holds fractions from 0 to 1 at the moment of a side; nil is not
-// known. How free memory is scattered is known only at the end.
+// Fragmentation holds fractions from 0 to 1, the first of the run, the others at
+// the moment of a side; nil is not known. How free memory is scattered is known
+// only at the end.
 type Fragmentation struct {
+	OfPeaks             *float64 `json:"reserved_unallocated_of_peaks"` // 1 - peak allocated / peak reserved
 	ReservedUnallocated *float64 `json:"reserved_unallocated"`
 	InactiveSplit       *float64 `json:"inactive_split"`
 	External            *float64 `json:"external"`
@@ -118,6 +120,9 @@ func newSide(s Source, h *history, at At, live *timeline.Live) *Side {
 		side.PeakReserved, side.PeakRequested = h.atLeast(h.peaks.Reserved.Value, s.Reserved), h.atLeast(h.peaks.Requested.Value, s.Requested)
 		if h.line.Exact {
 			side.PeakAllocated = h.atLeast(h.peaks.Allocated.Value, s.Allocated)
+			if !t.Partial {
+				side.Fragmentation.OfPeaks = timeline.PeakFragmentation(*side.PeakReserved, *side.PeakAllocated)
+			}
 		}
 	}
 	if live.Sized {

@@ -3,10 +3,12 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -29,39 +31,93 @@ type Case struct {
 	Loaded   *run.Run
 	Progress func(done, total int)
 	Notes    []string // what is to be said about that
+
+	warning string // what is to be said before everything else
 }
 
 // NewCase begins a case about a device, -1 if that is not known.
 func NewCase(device int) *Case { return &Case{Device: device} }
 
-// AddMessage takes the last message about the device.
+// AddMessage takes the message about the device that ended its process, and the
+// last error of a library.
 func (c *Case) AddMessage(in *input.Input) error {
-	last, n, err := in.LastMessage(input.Device{Number: c.Device})
+	var err error
+	if len(in.Messages) > 0 || len(in.Refusals) == 0 {
+		err = c.addFailed(in)
+	}
+	if len(in.Refusals) > 0 {
+		c.addRefusal(in)
+		err = nil
+	}
+	return err
+}
+
+func (c *Case) addFailed(in *input.Input) error {
+	failed, all, err := in.Failed(input.Device{Number: c.Device})
 	if err != nil {
 		return err
 	}
-	c.Message = last
+	c.Message = failed
 	about := "out-of-memory message"
-	if last.Version != "" {
-		about += " of PyTorch " + last.Version
+	if failed.Version != "" {
+		about += " of PyTorch " + failed.Version
 	}
-	if last.Device >= 0 {
-		about += fmt.Sprintf(", GPU %d", last.Device)
+	if failed.Rank >= 0 {
+		about += fmt.Sprintf(", rank %d", failed.Rank)
+	}
+	if failed.Device >= 0 {
+		about += fmt.Sprintf(", GPU %d", failed.Device)
+	}
+	if f := newFailures(all, failed); f != nil {
+		c.log().Failures = f
+		about += ", " + f.text()
+	}
+	if len(failed.Traceback) > 0 {
+		c.log().addTraceback(failed.Traceback)
 	}
 	c.About = append(c.About, about)
-	if n > 1 {
-		c.note("%s has %s out-of-memory messages; the last, on line %s, is explained", in.Name, count(n), count(last.Line))
-	}
 	return nil
+}
+
+// log returns what is said of the log, which there is from now on.
+func (c *Case) log() *Log {
+	if c.Log == nil {
+		c.Log = &Log{Frames: []timeline.Frame{}}
+	}
+	return c.Log
+}
+
+// addRefusal takes the last error of a library. Some follow an out-of-memory
+// message, which says more; others stand for themselves.
+func (c *Case) addRefusal(in *input.Input) {
+	r := in.Refusals[len(in.Refusals)-1]
+	follows := r.Kind == message.SamplerWarmup || r.Kind == message.NoBatchSize
+	if c.Message != nil && !follows {
+		if c.Message.Line > r.Line {
+			return
+		}
+		c.note("%s has an out-of-memory message, too, on line %s; the error of %s on line %s comes after it", in.Name, count(c.Message.Line), r.Library, count(r.Line))
+		c.Message, c.Log, c.About = nil, nil, nil
+	}
+	c.Refusal = r
+	c.log().Refusal = &r.Kind
+	if c.Message == nil && len(r.Traceback) > 0 {
+		c.Log.addTraceback(r.Traceback)
+	}
+	c.About = append(c.About, fmt.Sprintf("error of %s on line %s", r.Library, count(r.Line)))
 }
 
 // AddDump takes the last dump of the device of the failure.
 func (c *Case) AddDump(in *input.Input) error {
-	last, n, err := in.LastDump(input.Device{Number: c.failed()})
+	all, err := in.DumpsOf(input.Device{Number: c.failed()})
 	if err != nil {
 		return err
 	}
+	last, n := all[len(all)-1], len(all)
 	c.Stats = last
+	if t := newTrend(all); t != nil {
+		c.log().Trend = t
+	}
 	about := "dump of memory_stats()"
 	if last.Device >= 0 {
 		about += fmt.Sprintf(" of device %d", last.Device)
@@ -87,14 +143,17 @@ func (c *Case) AddFile(ctx context.Context, in *input.Input) error {
 	if in.Snapshot != nil {
 		return c.addSnapshot(ctx, in.Snapshot)
 	}
-	if c.Message == nil && len(in.Messages) > 0 {
+	if given := c.Message; given != nil && len(in.Messages) > 0 && !slices.ContainsFunc(in.Messages, func(m *message.OOM) bool { return sameNumbers(m, given) }) {
+		c.warning = fmt.Sprintf("The message is about another failure than those in %s; it is explained, not they.", in.Name)
+	}
+	if c.Message == nil && c.Refusal == nil && len(in.Messages)+len(in.Refusals) > 0 {
 		// A log of one device may have dumps of another.
 		if err := c.AddMessage(in); err != nil && len(in.Dumps) == 0 {
 			return err
 		}
 	}
 	if c.Stats == nil && len(in.Dumps) > 0 {
-		if err := c.AddDump(in); err != nil && c.Message == nil {
+		if err := c.AddDump(in); err != nil && c.Message == nil && c.Refusal == nil {
 			return err
 		}
 	}
@@ -109,7 +168,7 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		return err
 	}
 	if m := c.Message; m != nil && c.Device < 0 && m.Device >= 0 && t.Device != m.Device {
-		c.note("the message is about device %d, which is not in %s", m.Device, f.Name)
+		c.warning = fmt.Sprintf("The message is about device %d, which is not in %s: it is not used.", m.Device, f.Name)
 	}
 	c.Device, c.Reason = t.Device, why
 	if c.Loaded == nil {
@@ -121,10 +180,14 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 		about = fmt.Sprintf("device %d", t.Device)
 	}
 	c.About = append([]string{about, count(t.Events.Len()) + " events"}, c.About...)
+	given := c.Message
 	c.addRecorded(t.Device)
 	if t.Events.Len() > 0 || c.atFailure(t) {
-		c.Run, err = whatif.Check(ctx, f.Name, c.Loaded)
-		return err
+		if c.Run, err = whatif.Check(ctx, f.Name, c.Loaded); err != nil || given == nil {
+			return err
+		}
+		c.compare(given)
+		return nil
 	}
 	note := f.Name + " has no events (" + input.WhyNoEvents(f) + "), only the state when it was written: see ashlar stats"
 	if c.Message == nil && c.Stats == nil {
@@ -134,6 +197,17 @@ func (c *Case) addSnapshot(ctx context.Context, f *snapshot.File) error {
 	}
 	c.Notes = append(c.Notes, note)
 	return nil
+}
+
+// compare finds out whether the message that was given is about the file's
+// failure. If not, the file is explained without it.
+func (c *Case) compare(given *message.OOM) {
+	if other := OtherFailure(c.Run, given); other != "" {
+		c.warning = other
+		if lastOOM(c.Run.Trace) >= 0 {
+			c.Message = nil
+		}
+	}
 }
 
 // addRecorded adds what the recorder wrote beside the snapshot.
@@ -200,7 +274,10 @@ func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Notes = append(c.Notes, r.Notes...)
+	if c.warning != "" {
+		r.Summary = c.warning + " " + r.Summary
+	}
+	r.Notes = append(append([]string{}, c.Notes...), r.Notes...)
 	return r, nil
 }
 

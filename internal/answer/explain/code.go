@@ -1,89 +1,16 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/findings"
-	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/trace"
 )
-
-// code tries the changes of the program that the findings suggest. They come
-// after fixes that free a little, and before the settings.
-func (e *explainer) code(w *findingsWork) error {
-	if e.failed == nil || !e.failed.reproduced || e.failed.program != e.program || e.event <= 0 {
-		return nil // without a replay up to the failure nothing can be tried
-	}
-	c := &coder{explainer: e, steps: w.analysis.Steps, found: w.found, calls: map[trace.StackID][]trace.FrameID{}}
-	c.lives = livesOf(e.program, e.trace, e.event)
-	for _, h := range w.analysis.Holders(e.event - 1).Stacks {
-		switch h.Category {
-		case findings.Activations, findings.Temporaries:
-			c.passing = append(c.passing, h.Stack)
-		case findings.Parameters, findings.OptimizerState, findings.Workspace:
-			c.lasting = append(c.lasting, h.Stack)
-		}
-	}
-	for _, try := range []func() error{c.stopLeaks, c.allocateEarly, c.makeSmaller} {
-		if err := try(); err != nil {
-			return err
-		}
-	}
-	at := slices.IndexFunc(e.report.Fixes, func(f Fix) bool { return f.Kind == FixSetting || f.Kind == FixMemory })
-	if at < 0 {
-		at = len(e.report.Fixes)
-	}
-	e.report.Fixes = slices.Insert(e.report.Fixes, at, c.fixes...)
-	return nil
-}
-
-// coder looks for changes of the program.
-type coder struct {
-	*explainer
-	steps   *findings.Steps
-	found   *findings.Findings
-	lives   []life                            // up to the failure
-	passing []trace.StackID                   // of blocks that are there at the failure and will go
-	lasting []trace.StackID                   // ... that will stay
-	calls   map[trace.StackID][]trace.FrameID // see callOf
-	fixes   []Fix
-}
-
-// life is a tensor that was allocated after the recording began.
-type life struct {
-	tensor      int
-	born, freed int // events; freed is that of the failure if it is there then
-	size        uint64
-	stream      uint64
-	pool        alloc.PoolID
-	stack       trace.StackID
-}
-
-// livesOf lists the tensors that are allocated before an event.
-func livesOf(p *replay.Program, t *trace.Trace, until int) []life {
-	var out []life
-	at := make([]int32, p.Tensors())
-	for i := range p.Len() {
-		c := p.Call(i)
-		if c.Event >= until {
-			break
-		}
-		switch c.Kind {
-		case replay.CallAlloc:
-			out = append(out, life{c.Tensor, c.Event, until, c.Size, c.Stream, c.Pool, known(t.Events.Stack.At(c.Event))})
-			at[c.Tensor] = int32(len(out))
-		case replay.CallFree, replay.CallFreeLater:
-			if k := at[c.Tensor]; k > 0 {
-				out[k-1].freed = c.Event
-			}
-		}
-	}
-	return out
-}
 
 // known returns the stack of findings: none where there are no frames.
 func known(id trace.StackID) trace.StackID {
@@ -93,189 +20,300 @@ func known(id trace.StackID) trace.StackID {
 	return id
 }
 
-// served reports whether the request is served after a change, and adds to the
-// detail if that depends on where in its range the limit was.
-func (c *coder) served(detail *string, try func(replay.Conditions) (bool, error)) (bool, error) {
-	served, err := try(c.conditions(c.limits.high))
-	if !served || err != nil || c.limits.low == c.limits.high {
-		return served, err
-	}
-	low, err := try(c.conditions(c.limits.low))
-	if err == nil && !low {
-		*detail += fmt.Sprintf("; not enough if the limit was at the low end of its range, %s", units.Size(c.limits.low))
-	}
-	return true, err
-}
-
-func (c *coder) add(bytes uint64, detail string) {
-	yes := true
-	c.fixes = append(c.fixes, Fix{Kind: FixCode, PassesFailure: &yes, UntilEvent: &c.event, Bytes: &bytes, Detail: detail})
-}
-
-// stopLeaks frees what leaked. If that is not enough the finding says so.
-func (c *coder) stopLeaks() error {
-	next := 0
-	for i := range c.report.Findings {
-		if c.report.Findings[i].Kind != Leak || next == len(c.found.Leaks) {
-			continue
+// code tries the changes of the program that the cause suggests, each by a replay
+// of the changed calls.
+func (j *judge) code() error {
+	switch j.report.Cause {
+	case Leak:
+		return j.stopLeak()
+	case AbsurdRequest:
+		j.add(FixShape, "print(a.shape, b.shape)", "mend the shapes: this line makes one tensor of "+units.Size(j.failed.call.Size), nil)
+	case SharedDevice:
+		j.add(FixOthers, "nvidia-smi", "end the other users of the device, or move the job", nil)
+	case Capacity, Spike:
+		return j.needLess()
+	case Fragmentation:
+		if len(j.report.Fixes) == 0 {
+			return j.needLess()
 		}
-		if err := c.stopLeak(&c.found.Leaks[next], &c.report.Findings[i]); err != nil {
+	}
+	return nil
+}
+
+// add adds a change whose effect is not replayed.
+func (j *judge) add(kind, code, detail string, saves *uint64) {
+	j.report.Fixes = append(j.report.Fixes, Fix{Kind: kind, Code: code, Line: j.report.Line, Detail: detail, Bytes: saves})
+}
+
+// try replays a change and adds it if the failing step ends with it.
+func (j *judge) try(kind, code, what string, edit prognosis.Edit) (bool, error) {
+	x := j.forecast.With(edit)
+	f := Fix{Kind: kind, Code: code, Line: j.report.Line}
+	if j.forecast.Need > x.Need {
+		saves := j.forecast.Need - x.Need
+		f.Bytes = &saves
+		what += ", " + units.Size(saves) + " less"
+	}
+	done, err := j.carry(&f, x, j.failed.whole(j.conditions(j.limits.high)))
+	if !done || err != nil {
+		return false, err
+	}
+	f.Detail = what + ": " + f.Detail
+	j.report.Fixes = append(j.report.Fixes, f)
+	return true, nil
+}
+
+// stopLeak drops what the steps leave behind.
+func (j *judge) stopLeak() error {
+	kept, replaced := map[trace.StackID]bool{}, map[trace.StackID]bool{}
+	for i := range j.leaks {
+		its := kept
+		if j.leaks[i].Replaced {
+			its = replaced
+		}
+		for _, p := range j.leaks[i].Parts {
+			its[p.Stack] = true
+		}
+	}
+	stack := func(position int) trace.StackID { return known(j.trace.Events.Stack.At(j.forecast.Event(position))) }
+	drop := prognosis.Edit{
+		Drop: func(position int) bool { return kept[stack(position)] && j.forecast.Kept(position) },
+		Size: func(position int, size uint64) uint64 {
+			if position >= 0 && replaced[stack(position)] {
+				return 0
+			}
+			return size
+		},
+	}
+	if _, err := j.try(FixCPU, "kept.append(x.detach().cpu())   # a number: x.item()", "keep it on the host and without its graph, or not at all", drop); err != nil {
+		return err
+	}
+	if j.keepsGraph() {
+		j.add(FixDetach, "kept.append(x.detach())", "keep it without its graph; what it holds itself still adds up", nil)
+	}
+	return nil
+}
+
+// keepsGraph reports whether a graph is kept: then not only what a program can
+// name stays, but also what operations save for the backward pass. One operation
+// leaves blocks of several sizes at one stack.
+func (j *judge) keepsGraph() bool {
+	sizes := map[trace.StackID]map[uint64]bool{}
+	for i := range j.leaks {
+		for _, p := range j.leaks[i].Parts {
+			sizes[p.Stack] = map[uint64]bool{}
+		}
+	}
+	for i := j.lastStep(); i < j.forecast.Failing(); i++ {
+		stack := known(j.trace.Events.Stack.At(j.forecast.Event(i)))
+		if m := sizes[stack]; m != nil && j.forecast.Kept(i) {
+			m[j.forecast.Size(i)] = true
+		}
+	}
+	for stack, m := range sizes {
+		if len(m) > 1 && stack != trace.NoStack {
+			return true
+		}
+	}
+	return false
+}
+
+// lastStep returns the first allocation of the last complete step.
+func (j *judge) lastStep() int {
+	begin := 0
+	for _, s := range j.analysis.Steps.List {
+		if s.End <= j.event {
+			begin = s.Begin
+		}
+	}
+	i := j.forecast.Failing()
+	for i > 0 && j.forecast.Event(i-1) >= begin {
+		i--
+	}
+	return i
+}
+
+// needLess tries what makes a step smaller.
+func (j *judge) needLess() error {
+	stack := trace.NoStack
+	if j.event < j.trace.Events.Len() {
+		stack = known(j.trace.Events.Stack.At(j.event))
+	}
+	if j.inOptimizer(stack) {
+		_, err := j.try(FixOptimizer, "torch.optim.SGD(model.parameters(), lr)   # or an 8-bit Adam", "an optimizer with less state", j.withoutWhere(j.inOptimizer))
+		return err
+	}
+	if j.isLoss(stack) {
+		if err := j.parts(FixChunk, "for part in logits.chunk(%d): F.cross_entropy(...)   # with its labels", "the loss in %d parts", j.ofLoss()); err != nil {
 			return err
 		}
-		next++
 	}
-	return nil
-}
-
-func (c *coder) stopLeak(l *findings.Leak, f *Finding) error {
-	leaked := func(b *replay.Live) bool {
-		step := -1
-		if b.Event >= 0 {
-			step = c.steps.Of(b.Event)
-		}
-		return step >= 0 && step < c.steps.Complete() &&
-			slices.ContainsFunc(l.Parts, func(p findings.Part) bool { return p.Stack == known(b.Stack) })
-	}
-	var bytes uint64
-	var addrs []uint64
-	for _, b := range c.failed.held.Live() {
-		if leaked(&b) {
-			bytes += b.Size
-			addrs = append(addrs, b.Address)
-		}
-	}
-	if bytes == 0 {
-		return nil
-	}
-	detail := fmt.Sprintf("free or detach what leaks: %s in %s at the failure; with that freed the request is served; allocated at %s",
-		units.Size(bytes), tensorCount(len(addrs)), c.sites(addrs))
-	served, err := c.served(&detail, func(cond replay.Conditions) (bool, error) {
-		return c.failed.servedAfter(c.ctx, cond, func(m *replay.Paused) error {
-			for _, b := range m.Live() {
-				if leaked(&b) {
-					if err := m.Free(b.Address); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
-	})
-	switch {
-	case err != nil:
+	if s := j.forecast.Series; s != nil || j.report.Cause == Spike && !j.forecast.Matched && !j.inModule(stack) && !j.isLoss(stack) {
+		_, err := j.try(FixCPU, "x.cpu()   # or one part after the other", "make the copy on the host, or one part after the other", j.withoutWhere(func(id trace.StackID) bool {
+			return s != nil && slices.Contains(s.Stacks, id) || id == stack
+		}))
 		return err
-	case served:
-		c.add(bytes, detail)
-	default:
-		f.Detail += fmt.Sprintf("; at the failure it holds %s: with that freed the request still fails", units.Size(bytes))
+	}
+	if j.evaluates() {
+		j.add(FixNoGrad, "with torch.no_grad():", "evaluate without a graph: what the forward pass saves for the backward pass is not kept", nil)
+	}
+	if held := j.activations(); held > 0 {
+		defer func() {
+			j.add(FixCheckpoint, "model.gradient_checkpointing_enable()   # or torch.utils.checkpoint around each block",
+				fmt.Sprintf("make activations again in the backward pass: up to %s of them are held", units.Size(held)), &held)
+		}()
+	}
+	if err := j.parts(FixMicroBatch, "micro-batch / %d, gradient accumulation x %[1]d", "a smaller micro-batch, 1/%d", j.ofBatch()); err != nil {
+		return err
 	}
 	return nil
 }
 
-func tensorCount(n int) string {
-	if n == 1 {
-		return "one tensor"
+// activations returns what the failing step holds for its backward pass.
+func (j *judge) activations() (bytes uint64) {
+	batch := j.ofBatch()
+	for i := j.forecast.Failing(); i < j.forecast.Allocations(); i++ {
+		if batch(i) && j.forecast.Live(i) && j.inModule(known(j.trace.Events.Stack.At(j.forecast.Event(i)))) {
+			bytes += j.forecast.Size(i)
+		}
 	}
-	return units.Count(int64(n)) + " tensors"
+	return bytes
 }
 
-// allocateEarly runs the program with the long-lived tensors that pin free
-// memory allocated before everything else, if they were born among others that
-// have gone since.
-func (c *coder) allocateEarly() error {
-	if c.report.Verdict == Capacity || c.report.Verdict == External || c.failed.call.Pool != (alloc.PoolID{}) {
-		return nil
+// moduleCall is the function of PyTorch that calls an nn.Module.
+const moduleCall = "_call_impl"
+
+// inModule reports whether a stack is inside a call of an nn.Module.
+func (j *judge) inModule(stack trace.StackID) bool {
+	return slices.ContainsFunc(timeline.Frames(j.trace, stack), func(f timeline.Frame) bool { return f.Name == moduleCall })
+}
+
+// withoutWhere leaves out what some stacks allocate in the failing step.
+func (j *judge) withoutWhere(its func(trace.StackID) bool) prognosis.Edit {
+	failing := j.forecast.Failing()
+	return prognosis.Edit{Size: func(position int, size uint64) uint64 {
+		if position < 0 || position >= failing && its(known(j.trace.Events.Stack.At(j.forecast.Event(position)))) {
+			return 0
+		}
+		return size
+	}}
+}
+
+// inOptimizer reports whether a stack is in torch.optim.
+func (j *judge) inOptimizer(stack trace.StackID) bool {
+	for _, f := range timeline.Frames(j.trace, stack) {
+		if strings.Contains(f.Filename, "torch/optim/") {
+			return true
+		}
 	}
-	pinning := map[uint64]bool{}
-	for i := range c.failed.after {
-		s := &c.failed.after[i]
-		if s.Pool == c.failed.call.Pool && s.Large == c.failed.rules.Large(c.failed.rounded) && s.TotalSize > s.ActiveSize && s.ActiveSize > 0 {
-			for _, b := range s.Blocks {
-				pinning[b.Address] = b.State == alloc.ActiveAllocated
+	return false
+}
+
+// evaluates reports whether the failure is in other work than the steps, that has
+// no backward pass.
+func (j *judge) evaluates() bool {
+	if j.forecast.Matched || !j.hasSteps() {
+		return false
+	}
+	for i := j.forecast.Failing(); i < j.forecast.Allocations(); i++ {
+		if j.trace.Events.Stack.At(j.forecast.Event(i)) <= trace.EmptyStack {
+			return false
+		}
+	}
+	return true
+}
+
+// parts tries a change that divides some allocations by 2, 4 or 8, the smallest
+// that is enough.
+func (j *judge) parts(kind, code, what string, its func(position int) bool) error {
+	for _, n := range []uint64{2, 4, 8} {
+		edit := prognosis.Edit{Size: func(position int, size uint64) uint64 {
+			if its(position) {
+				return max(size/n, 1)
 			}
+			return size
+		}}
+		if done, err := j.try(kind, fmt.Sprintf(code, n), fmt.Sprintf(what, n), edit); done || err != nil {
+			return err
 		}
 	}
-	born := map[int]int{} // event -> position in lives
-	for i := range c.lives {
-		born[c.lives[i].born] = i
-	}
-	among, lasts := c.amongTransient(), c.lasts()
-	early := map[int]bool{}
-	var bytes uint64
-	var addrs []uint64
-	for _, b := range c.failed.held.Live() {
-		if i, ok := born[b.Event]; ok && pinning[b.Address] && among[i] && c.long(&c.lives[i]) && lasts[c.lives[i].stack] {
-			early[c.lives[i].tensor] = true
-			bytes += b.Size
-			addrs = append(addrs, b.Address)
-		}
-	}
-	if len(early) == 0 {
-		return nil
-	}
-	f := *c.failed
-	f.program = c.program.Early(early)
-	detail := fmt.Sprintf("allocate long-lived tensors before transient ones: %s (%s) stay for steps and pin free memory; with those allocated first the request is served; allocated at %s",
-		tensorCount(len(addrs)), units.Size(bytes), c.sites(addrs))
-	served, err := c.served(&detail, func(cond replay.Conditions) (bool, error) {
-		passes, _, err := f.passes(c.ctx, f.whole(cond))
-		return passes, err
-	})
-	if served && err == nil {
-		c.add(bytes, detail)
-	}
-	return err
+	return nil
 }
 
-// lasts reports for each stack whether it allocates state, which could as well be
-// allocated at the beginning, and not the work of each step.
-func (c *coder) lasts() map[trace.StackID]bool {
-	out := map[trace.StackID]bool{}
-	in := map[trace.StackID]int{} // the step of the first
-	for i := range c.lives {
-		stack, step := c.lives[i].stack, c.steps.Of(c.lives[i].born)
-		first, seen := in[stack]
-		if !seen {
-			in[stack] = step
-		}
-		out[stack] = !seen || out[stack] && step == first
-	}
-	for _, stack := range c.lasting {
-		out[stack] = true
-	}
-	for _, l := range c.found.Leaks {
-		for _, p := range l.Parts {
-			out[p.Stack] = false
+// ofBatch reports which allocations grow with the batch: what a step makes and
+// frees, but for gradients and what has the size of a parameter.
+func (j *judge) ofBatch() func(position int) bool {
+	lasting := map[uint64]bool{}
+	failing := j.forecast.Failing()
+	for i := range j.forecast.Allocations() {
+		if j.isParameter(i) {
+			lasting[j.forecast.Size(i)] = true
 		}
 	}
-	out[trace.NoStack] = false // nobody could tell what to move
-	return out
+	steps, begun := len(j.analysis.Steps.List) > 0, j.analysis.FirstForward() < j.event
+	return func(position int) bool {
+		if position < 0 {
+			return !lasting[j.failed.call.Size]
+		}
+		if lasting[j.forecast.Size(position)] {
+			return false
+		}
+		if !steps {
+			return begun && position >= failing
+		}
+		switch j.category(position) {
+		case findings.Activations, findings.Temporaries, findings.Unknown:
+			return true
+		}
+		return false
+	}
 }
 
-func (c *coder) leaks(stack trace.StackID) bool {
-	return slices.ContainsFunc(c.found.Leaks, func(l findings.Leak) bool {
-		return slices.ContainsFunc(l.Parts, func(p findings.Part) bool { return p.Stack == stack })
-	})
-}
-
-// long reports whether a tensor is there for a complete step or more.
-func (c *coder) long(l *life) bool {
-	steps := c.steps.List[:c.steps.Complete()]
-	i, _ := slices.BinarySearchFunc(steps, l.born, func(s findings.Step, event int) int { return cmp.Compare(s.Begin, event) })
-	return i < len(steps) && steps[i].End <= l.freed
-}
-
-// amongTransient reports for each tensor whether some transient one, freed within
-// a step or between two, is allocated when it begins.
-func (c *coder) amongTransient() []bool {
-	out := make([]bool, len(c.lives))
-	latest := -1 // when the last of the transient ones so far goes
-	for i := range c.lives {
-		l := &c.lives[i]
-		out[i] = latest > l.born
-		if l.freed < c.event && !c.long(l) {
-			latest = max(latest, l.freed)
+// ofLoss reports which allocations belong to the loss: those of its functions, and
+// what has their size.
+func (j *judge) ofLoss() func(position int) bool {
+	sizes := map[uint64]bool{j.failed.call.Size: true}
+	failing := j.forecast.Failing()
+	for i := failing; i < j.forecast.Allocations(); i++ {
+		if j.isLoss(known(j.trace.Events.Stack.At(j.forecast.Event(i)))) {
+			sizes[j.forecast.Size(i)] = true
 		}
 	}
-	return out
+	batch := j.ofBatch()
+	return func(position int) bool {
+		return position < 0 || batch(position) && (sizes[j.forecast.Size(position)] || sizes[2*j.forecast.Size(position)])
+	}
+}
+
+func (j *judge) category(position int) findings.Category {
+	if j.blocks == nil {
+		return findings.Unknown
+	}
+	b := j.blocks.BlockOf(j.forecast.Event(position))
+	if b < 0 {
+		return findings.Unknown
+	}
+	c, _ := j.analysis.CategoryOf(j.blocks, b)
+	return c
+}
+
+func (j *judge) isParameter(position int) bool {
+	if len(j.analysis.Steps.List) == 0 || j.guessed {
+		return position < j.forecast.Failing()
+	}
+	return j.category(position) == findings.Parameters
+}
+
+// isLoss reports whether a stack is inside a loss function: between its innermost
+// frame and the nn.Module that called it.
+func (j *judge) isLoss(stack trace.StackID) bool {
+	for _, f := range timeline.Frames(j.trace, stack) {
+		if name := strings.ToLower(f.Name); strings.Contains(name, "loss") || strings.Contains(name, "cross_entropy") || name == "log_softmax" {
+			return true
+		}
+		if f.Name == moduleCall || f.User() {
+			return false
+		}
+	}
+	return false
 }

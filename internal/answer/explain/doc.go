@@ -19,6 +19,8 @@
 //     segment that a flush cannot release.
 //   - [Setting]: with one setting off the request is served.
 //   - [Fragmentation]: enough memory is free, but not in one piece.
+//   - [NearlyFull]: of a text alone, the request fits and next to nothing would
+//     be left.
 //   - [None]: nothing failed.
 //
 // The limit is in no snapshot. The requests that were served and refused leave a
@@ -30,4 +32,8 @@
 // Every fix was tried: settings by a replay of the whole recording, memory by
 // bisecting the limit, code by freeing the tensors it names before the failed
 // request. A recording that ends at its failure proves a fix only up to there.
+//
+// # Many files
+//
+// A [RankSet] joins the explanations of several files into one verdict.
 package explain

@@ -10,4 +10,5 @@ import (
 // Every field of the JSON is documented.
 func TestFieldsAreDocumented(t *testing.T) {
 	documented.Check(t, "../../../docs/json.md", reflect.TypeFor[Document](), 90, "explain", "whatif")
+	documented.Check(t, "../../../docs/json.md", reflect.TypeFor[RanksDocument](), 30, "explain", "diff", "whatif")
 }

@@ -19,7 +19,8 @@ type Document struct {
 func NewDocument(c *Case, r *Report, file bool) *Document {
 	d := &Document{Kind: c.Kind, DeviceReason: answer.Known(c.Reason), Report: r}
 	if file {
-		d.File = &c.Name
+		name := c.Name // a pointer into the case would keep the run
+		d.File = &name
 	}
 	if device := c.failed(); device >= 0 {
 		d.Device = &device

@@ -74,7 +74,7 @@ func (w *findingsWork) join(e *explainer) error {
 	if t := w.found.Transient; t != nil {
 		e.transient(t)
 	}
-	return e.code(w)
+	return nil
 }
 
 func (e *explainer) holder(h findings.Holder) Holder {

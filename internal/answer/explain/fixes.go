@@ -4,17 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/replay"
-	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
-	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // remedies are the settings that are tried: those that people know and that
@@ -28,21 +26,48 @@ var remedies = []string{
 	"max_split_size_mb:512,garbage_collection_threshold:0.8,expandable_segments:True",
 }
 
-// fixes tries every kind of fix.
-func (e *explainer) fixes() error {
-	if err := e.emptyCache(); err != nil {
-		return err
-	}
-	e.giveUpPools()
-	if e.report.Verdict != Capacity && e.report.Verdict != External {
-		if err := e.free(); err != nil {
+// fixes finds what carries the run, or at least serves the request, and puts it in
+// the order in which a person would try it.
+func (j *judge) fixes() error {
+	for _, find := range []func() error{j.emptyCache, j.giveUpPools, j.settings, j.code, j.moreMemory} {
+		if err := find(); err != nil {
 			return err
 		}
 	}
-	if err := e.settings(); err != nil {
-		return err
+	slices.SortStableFunc(j.report.Fixes, func(x, y Fix) int { return cmp.Compare(j.rank(&x), j.rank(&y)) })
+	return nil
+}
+
+// rank orders fixes: what carries the run before what carries a step, that before
+// what only serves the request; among equals a line to export before a change of
+// the code. What mends the cause comes before what only postpones it, and more
+// memory last.
+func (j *judge) rank(f *Fix) int {
+	cause := j.report.Cause
+	setting := f.Kind == FixSetting
+	at := 30
+	if f.Carries != nil {
+		switch f.Carries.Kind {
+		case prognosis.Steady:
+			at = 10
+		case prognosis.Step, prognosis.Steps:
+			at = 20
+		}
 	}
-	return e.moreMemory()
+	switch {
+	case f.Kind == FixMemory:
+		return 100
+	case cause == Leak && !setting:
+		at = 0
+	case f.Kind == FixEmptyCache || f.Kind == FixDel:
+		at = 20 // what is stranded becomes free, not only for this request
+	case setting && at > 10 && (cause == Capacity || cause == Spike):
+		at += 20
+	}
+	if !setting {
+		at++
+	}
+	return at
 }
 
 // endsThere reports whether the recording ends at the failure, so that a fix is
@@ -82,95 +107,35 @@ func (e *explainer) emptyCache() error {
 }
 
 // giveUpPools tries to release what private pools hold unused.
-func (e *explainer) giveUpPools() {
+func (e *explainer) giveUpPools() error {
 	f := e.failed
 	there, known := f.availableUnder(e.limits.high)
 	if e.report.Verdict != Pools || f.call.Pool != (alloc.PoolID{}) || !known || f.free.privateWhole == 0 ||
 		f.reserved-f.free.privateWhole+f.segment > there.bytes {
-		return
+		return nil
 	}
 	yes := true
 	e.report.Fixes = append(e.report.Fixes, Fix{
-		Kind: FixCode, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &f.free.privateWhole,
+		Kind: FixDel, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &f.free.privateWhole, Code: "del pool, graph",
 		Detail: fmt.Sprintf("delete the MemPools or graphs before the call: that releases %s that they hold unused, and the request is served",
 			units.Size(f.free.privateWhole)),
-	})
-}
-
-// worthwhile is how many times larger a request must be than what has to be freed
-// for it: that freeing as much would serve it is no news.
-const worthwhile = 2
-
-// free looks for the tensors whose memory would have made one piece.
-func (e *explainer) free() error {
-	w := e.failed.smallestWindow()
-	if w == nil || w.live == 0 || len(w.blocks) == 0 || w.live > e.failed.rounded/worthwhile {
-		return nil
-	}
-	served, err := e.failed.servedAfter(e.ctx, e.conditions(e.limits.high), func(m *replay.Paused) error {
-		for _, addr := range w.blocks {
-			if err := m.Free(addr); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil || !served {
-		return err
-	}
-	yes := true
-	e.report.Fixes = append(e.report.Fixes, Fix{
-		Kind: FixCode, PassesFailure: &yes, UntilEvent: &e.event, Bytes: &w.live,
-		Detail: fmt.Sprintf("free %s (%s) before the call: that makes %s in one piece; allocated at %s",
-			tensors(len(w.blocks)), units.Size(w.live), units.Size(w.size), e.sites(w.blocks)),
 	})
 	return nil
 }
 
-func tensors(n int) string {
-	if n == 1 {
-		return "this tensor"
-	}
-	return fmt.Sprintf("these %s tensors", units.Count(int64(n)))
-}
+// many is the number of calls from which on only what is likely to help is tried,
+// unless everything is asked for.
+const many = 300_000
 
-// sites names where some blocks were allocated.
-func (e *explainer) sites(addrs []uint64) string {
-	live := e.liveAt()
-	sizes := map[string]uint64{}
-	for _, a := range addrs {
-		name := "an unknown place"
-		if l, ok := live[a]; ok && l.Stack > trace.EmptyStack {
-			if s, ok := timeline.SiteOf(e.trace, l.Stack); ok {
-				name = s.String()
-			}
-		}
-		sizes[name] += live[a].Size
+// settings continues the run under each remedy.
+func (j *judge) settings() error {
+	list := Remedies(j.program.Settings)
+	if !j.Full && j.program.Len() > many {
+		list = list[:1]
 	}
-	names := make([]string, 0, len(sizes))
-	for name := range sizes {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(x, y string) int { return cmp.Or(cmp.Compare(sizes[y], sizes[x]), cmp.Compare(x, y)) })
-	const shown = 3
-	text := strings.Join(names[:min(shown, len(names))], "; ")
-	if more := len(names) - shown; more > 0 {
-		text += fmt.Sprintf("; and %d more places", more)
-	}
-	return text
-}
-
-// settings replays the recording under each remedy. All settings that pass are
-// ranked by the smallest limit they need.
-func (e *explainer) settings() error {
-	list := Remedies(e.program.Settings)
 	fixes := make([]*Fix, len(list))
-	lower, err := e.lowerBound()
-	if err != nil {
-		return err
-	}
-	if err := parallel.Each(e.ctx, parallel.AllCores, len(list), func(i int) (err error) {
-		fixes[i], err = e.setting(list[i], lower)
+	if err := parallel.Each(j.ctx, parallel.AllCores, len(list), func(i int) (err error) {
+		fixes[i], err = j.setting(list[i])
 		return err
 	}); err != nil {
 		return err
@@ -181,9 +146,8 @@ func (e *explainer) settings() error {
 			found = append(found, *f)
 		}
 	}
-	slices.SortStableFunc(found, func(x, y Fix) int { return cmp.Compare(*x.SmallestLimit, *y.SmallestLimit) })
-	e.report.Fixes = append(e.report.Fixes, found...)
-	e.advice(found)
+	j.report.Fixes = append(j.report.Fixes, found...)
+	j.advice(found)
 	return nil
 }
 
@@ -213,44 +177,88 @@ func Remedies(recorded settings.Settings) []settings.Settings {
 	return out
 }
 
-// setting tries one; nil if the request fails with it too.
-func (e *explainer) setting(s settings.Settings, lower uint64) (*Fix, error) {
-	c := e.failed.whole(e.conditions(e.limits.high))
+// setting tries one; nil if it does not help.
+func (j *judge) setting(s settings.Settings) (*Fix, error) {
+	c := j.failed.whole(j.conditions(j.limits.high))
 	c.Settings = s
-	passes, o, err := e.failed.passes(e.ctx, c)
+	passes, o, err := j.failed.passes(j.ctx, c)
 	if err != nil {
-		return nil, e.ctx.Err() // a device that refuses a setting is no remedy
+		return nil, j.ctx.Err() // a device that refuses a setting is no remedy
 	}
 	if !passes {
 		return nil, nil
 	}
-	until := e.trace.Events.Len()
-	later := o.Fails && e.failed.earlier == 0
-	if later {
-		until = o.First.Event
-	}
-	limit, err := e.smallestLimit(s, lower, o)
-	if err != nil {
+	f := &Fix{Kind: FixSetting, Settings: s.String(), Export: s.Export(), PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o)}
+	if done, err := j.carry(f, j.forecast, c); !done || err != nil {
 		return nil, err
 	}
-	yes := true
-	f := &Fix{
-		Kind: FixSetting, Settings: s.String(), Export: s.Export(), PassesFailure: &yes, UntilEvent: &until,
-		SmallestLimit: &limit, PeakReserved: &o.Reserved.Bytes, DriverMS: ms(o),
-	}
-	condition := ""
-	if e.limits.low < limit && limit <= e.limits.high && e.limits.low < e.limits.high {
-		condition = fmt.Sprintf(" if the limit was %s or more", units.Size(limit))
-	}
-	switch {
-	case later:
-		f.Detail = fmt.Sprintf("the request is served%s, but a later one fails, at event %s", condition, units.Count(int64(until)))
-	case e.endsThere():
-		f.Detail = "the request is served" + condition + "; the recording ends there, so nothing beyond it is proven"
-	default:
-		f.Detail = "the whole recording passes" + condition
+	if j.Full || j.program.Len() <= many {
+		least, err := j.lowerBound()
+		if err != nil {
+			return nil, err
+		}
+		limit, err := j.smallestLimit(s, least, o)
+		if err != nil {
+			return nil, err
+		}
+		f.SmallestLimit = &limit
 	}
 	return f, nil
+}
+
+// carry says how far a fix carries the run, at both ends of the limit's range. It
+// is no fix if the step that failed still dies.
+func (j *judge) carry(f *Fix, x *prognosis.Prognosis, c replay.Conditions) (bool, error) {
+	yes, until := true, j.trace.Events.Len()
+	f.PassesFailure, f.UntilEvent = &yes, &until
+	if !j.endsThere() {
+		f.Carries = &prognosis.Carries{Kind: prognosis.Unknown, RestsOn: "the recording goes on after the failure"}
+		f.Detail = "the request is served"
+		return true, nil
+	}
+	carries, err := x.Under(j.ctx, c)
+	if err != nil || carries.Fails() {
+		return false, err
+	}
+	f.Carries = &carries
+	f.Detail = words(&carries)
+	if low := j.limits.low; low < j.limits.high && c.Limit == j.limits.high {
+		from, err := j.carriesFrom(x, c, carries.Kind)
+		if err != nil {
+			return false, err
+		}
+		if from > low {
+			f.Detail += fmt.Sprintf(", if the limit was at least %s", units.SizeUp(from))
+		}
+	}
+	return true, nil
+}
+
+// carriesFrom returns the lowest limit of the range from which on a fix carries as
+// far as at its high end.
+func (j *judge) carriesFrom(x *prognosis.Prognosis, c replay.Conditions, kind string) (uint64, error) {
+	r := bisect.New(j.limits.low, j.limits.high, alloc.SegmentUnit)
+	return r.Climb(func(limit uint64) (bool, error) {
+		at := c
+		at.Limit = limit
+		carries, err := x.Under(j.ctx, at)
+		return err == nil && carries.Kind == kind && !carries.Fails(), err
+	})
+}
+
+// words says how far a run gets.
+func words(c *prognosis.Carries) string {
+	switch {
+	case c.Kind == prognosis.Steady:
+		return "the job runs on, as long as steps are no larger than those seen"
+	case c.Kind == prognosis.Step:
+		return "this step ends; later ones may fail again"
+	case c.Kind == prognosis.Steps && *c.Steps == 1:
+		return "this step ends, the next one dies"
+	case c.Kind == prognosis.Steps:
+		return fmt.Sprintf("about %s more steps, then it dies again", units.Count(int64(*c.Steps)))
+	}
+	return "the request is served; what follows is not known"
 }
 
 // lowerBound is a limit below which no setting gets past the failure: the least
@@ -295,45 +303,52 @@ func (e *explainer) advice(found []Fix) {
 	}
 }
 
-// moreMemory finds how much more memory the recorded settings need.
-func (e *explainer) moreMemory() error {
-	there, known := e.failed.availableUnder(e.limits.high)
-	if !known {
+// moreMemory finds how much more memory carries the run with the recorded
+// settings.
+func (j *judge) moreMemory() error {
+	if !j.known {
 		return nil
 	}
-	limit, err := e.memoryToPass(there.cap)
-	if err != nil || limit <= there.bytes {
+	limit, err := j.memoryToPass(j.there.cap)
+	if err != nil || limit <= j.there.bytes {
 		return err
 	}
-	yes, more := true, limit-there.bytes
-	fix := Fix{
-		Kind: FixMemory, PassesFailure: &yes, UntilEvent: &e.event, SmallestLimit: &limit, Bytes: &more,
-		Detail: fmt.Sprintf("more memory: the same settings serve the request from %s on, %s more", units.SizeUp(limit), units.SizeUp(more)),
+	yes, more := true, limit-j.there.bytes
+	fix := Fix{Kind: FixMemory, PassesFailure: &yes, UntilEvent: &j.event, SmallestLimit: &limit, Bytes: &more}
+	c := j.conditions(limit)
+	if !j.there.cap {
+		c.Limit, c.DeviceMemory = 0, limit
 	}
-	switch {
-	case there.cap && e.limits.low < e.limits.high:
-		more = limit - e.limits.low
-		fix.Detail = fmt.Sprintf("a higher limit: the same settings serve the request from %s on, at most %s more than now", units.SizeUp(limit), units.SizeUp(more))
-	case there.cap:
-		fix.Detail = fmt.Sprintf("a higher limit: the same settings serve the request from %s on, %s more", units.SizeUp(limit), units.SizeUp(more))
+	carries, err := j.forecast.Under(j.ctx, c)
+	if err != nil {
+		return err
 	}
-	e.report.Fixes = append(e.report.Fixes, fix)
+	fix.Carries = &carries
+	what := "more memory"
+	if j.there.cap {
+		what = "a higher limit"
+	}
+	fix.Detail = fmt.Sprintf("%s, %s or more: %s", what, units.SizeUp(limit), words(&carries))
+	j.report.Fixes = append(j.report.Fixes, fix)
 	return nil
 }
 
 // memoryToPass returns the lowest limit, or the least memory of a device without
-// one, with which the recorded settings get past the failure.
-func (e *explainer) memoryToPass(capped bool) (uint64, error) {
-	r := bisect.New(e.failed.live+e.failed.rounded, 0, alloc.SegmentUnit)
-	if capped && e.failed.earlier == 0 && e.event < e.trace.Events.Len() && e.endsThere() {
-		return r.Climb(e.program.PassesUnder(e.ctx, e.conditions(0).Settings))
-	}
+// one, with which the recorded settings end the step that failed, or get past the
+// request if it is not known how the step goes on.
+func (j *judge) memoryToPass(capped bool) (uint64, error) {
+	x, f := j.forecast, j.failed
+	r := bisect.New(max(x.Need, j.there.bytes), 0, alloc.SegmentUnit)
 	return r.Climb(func(bytes uint64) (bool, error) {
-		c := e.conditions(bytes)
+		c := j.conditions(bytes)
 		if !capped {
 			c.Limit, c.DeviceMemory = 0, bytes
 		}
-		passes, _, err := e.failed.passes(e.ctx, c)
+		carries, err := x.Under(j.ctx, c)
+		if err != nil || carries.Kind != prognosis.Unknown {
+			return !carries.Fails(), err
+		}
+		passes, _, err := f.passes(j.ctx, c)
 		return passes, err
 	})
 }

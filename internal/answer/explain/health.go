@@ -9,6 +9,36 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
+// Health describes a run in which nothing failed.
+type Health struct {
+	PeakReserved      uint64   `json:"peak_reserved_bytes"`
+	PeakAllocated     uint64   `json:"peak_allocated_bytes"`
+	AtLeast           bool     `json:"peaks_at_least"`        // the file ends within its events: it may have been more
+	Fragmentation     *float64 `json:"fragmentation"`         // 1 - peak allocated / peak reserved; nil if these are not known
+	FragmentationPeak *float64 `json:"fragmentation_at_peak"` // of reserved memory, when reserved was highest
+	Headroom          *uint64  `json:"headroom_bytes"`        // limit - peak reserved; nil if the limit is not known or lower
+	// Survives reports whether the run passes under the limit that was given,
+	// and FailsAt where not; nil if none was given.
+	Survives *bool `json:"survives_limit"`
+	FailsAt  *int  `json:"fails_at_event"`
+	Retries  int64 `json:"num_alloc_retries"`
+	// RetriedFor are the requests for which the cache was released, by call
+	// stack, the most frequent first.
+	RetriedFor []Retry `json:"retried_for"`
+	// Growth is how much more is live at the end of the last step than of the
+	// second; nil without steps.
+	Growth *int64 `json:"growth_bytes"`
+	// EmptyCache are the calls of empty_cache() inside steps; nil if there are none.
+	EmptyCache *EmptyCacheCalls `json:"empty_cache_in_steps"`
+	// Releasable is what empty_cache() would release at the end of the file; nil
+	// if the state there is not known.
+	Releasable *uint64 `json:"releasable_bytes"`
+	// Smaller are settings with which less is reserved at the peak, the least first.
+	Smaller []Smaller `json:"could_be_smaller"`
+	// DriverMS estimates how long the driver was busy; nil without a replay.
+	DriverMS *float64 `json:"estimated_driver_ms"`
+}
+
 // healthy reports on a run in which nothing failed.
 func (e *explainer) healthy() error {
 	r := e.report
@@ -28,18 +58,19 @@ func (e *explainer) healthy() error {
 	if err != nil {
 		return err
 	}
-	h := &Health{PeakReserved: o.Reserved.Bytes, PeakAllocated: o.Allocated.Bytes, Retries: o.Retries}
-	m, err := e.program.Hold(e.ctx, c, o.Reserved.Event+1)
-	if err != nil {
-		return err
+	h := &Health{
+		PeakReserved: o.Reserved.Bytes, PeakAllocated: o.Allocated.Bytes, Retries: o.Retries, DriverMS: ms(o),
+		RetriedFor: []Retry{}, Smaller: []Smaller{},
 	}
-	if t := m.Totals(); t.Reserved > 0 {
-		part := 1 - float64(t.Allocated)/float64(t.Reserved)
-		h.FragmentationPeak = &part
+	if err := e.replays(h, c, o); err != nil {
+		return err
 	}
 	state := timeline.NewState(e.trace)
 	if h.AtLeast = e.trace.Partial; h.AtLeast && state.Segments > 0 {
 		h.atLeast(state)
+	}
+	if !h.AtLeast {
+		h.Fragmentation = timeline.PeakFragmentation(h.PeakReserved, h.PeakAllocated)
 	}
 	under := ""
 	if given > 0 {
@@ -65,13 +96,13 @@ func (e *explainer) healthy() error {
 			units.Size(end), units.Size(reserved))
 		return nil
 	}
-	where, most, the := "in this file", "At most", "the"
+	where, most := "in this file", "At most"
 	if e.trace.Partial {
-		where, most, the = "in the part of the file that is there", "At least", "this"
+		where, most = "in the part of the file that is there", "At least"
 	}
 	r.Summary = fmt.Sprintf("Nothing failed %s. %s %s was allocated and %s reserved", where, most, units.Size(h.PeakAllocated), units.Size(h.PeakReserved))
-	if h.FragmentationPeak != nil {
-		r.Summary += fmt.Sprintf("; at %s peak of reserved memory %.1f %% of it was not allocated", the, 100**h.FragmentationPeak)
+	if h.Fragmentation != nil {
+		r.Summary += fmt.Sprintf(": a fragmentation of %.1f %%", 100**h.Fragmentation)
 	}
 	if e.trace.Partial {
 		r.Summary += fmt.Sprintf("; within the events, at most %s and %s", units.Size(o.Allocated.Bytes), units.Size(o.Reserved.Bytes))

@@ -8,16 +8,20 @@ import (
 )
 
 // Input is what an explanation is made from. All of it may be missing but one
-// of Run, Message and Stats.
+// of Run, Message, Stats and Refusal.
 type Input struct {
 	Run   *run.Checked
 	Facts *recorder.Facts // what the recorder wrote beside the snapshot
 
 	Message *message.OOM
 	Stats   *stats.Dump
+	Refusal *message.Refusal // the error of a library; explained if there is no Message
+	Log     *Log             // what the log says beside these; nil if nothing
 
 	// Limit is the cap on reserved bytes, if the user knows it; 0 if not.
 	Limit uint64
+	// Full asks for everything, however long it takes.
+	Full bool
 	// Believed is the text of PYTORCH_CUDA_ALLOC_CONF that the user believes to
 	// be in force; nil if they did not say.
 	Believed *string

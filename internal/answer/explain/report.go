@@ -2,6 +2,7 @@ package explain
 
 import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -14,6 +15,7 @@ const (
 	Streams       = "streams"
 	Setting       = "setting"
 	Fragmentation = "fragmentation"
+	NearlyFull    = "nearly_full" // of a text alone: the request fits, another one like it would not
 	None          = "none"
 	Unknown       = "unknown" // a request failed, and the input does not say why
 )
@@ -27,7 +29,18 @@ const (
 
 // Report is the explanation of a failed request, or of a healthy run.
 type Report struct {
-	Verdict    string `json:"verdict"`
+	// Cause is why the job does not run, Line the line of the user's code that it
+	// shows at; CauseText says it in a sentence.
+	Cause           string          `json:"cause"`
+	CauseText       string          `json:"cause_text"`
+	CauseConfidence string          `json:"cause_confidence"`
+	Line            *timeline.Frame `json:"line"`
+	// Where says where that is: the line, or the backward pass after it.
+	Where string `json:"where"`
+	// Prognosis is how the run would have gone on; nil if that is not known.
+	Prognosis *Prognosis `json:"prognosis"`
+	// Verdict is why the request failed just then.
+	Verdict    string `json:"trigger"`
 	Summary    string `json:"summary"`
 	Confidence string `json:"confidence"`
 	// Alternatives are the other verdicts that the evidence leaves open.
@@ -35,7 +48,7 @@ type Report struct {
 	// BreakEven is the limit that decides between the verdicts of an open case:
 	// below it the memory is too little, from it on something else is wrong.
 	BreakEven *uint64 `json:"break_even_limit_bytes"`
-	UnderCap  bool    `json:"under_cap"` // a per-process limit refused while the device had room
+	UnderCap  bool    `json:"capped"` // a per-process limit refused while the device had room
 	Limit     Limit   `json:"limit"`
 
 	SelfCheck *whatif.SelfCheck `json:"self_check"` // nil without a snapshot that has events
@@ -52,6 +65,7 @@ type Report struct {
 	Health    *Health           `json:"health"` // of a run in which nothing failed
 	// Arithmetic goes through the numbers of a message or a dump.
 	Arithmetic []string `json:"arithmetic"`
+	Log        *Log     `json:"log"` // of a text with a traceback, or with several messages or dumps
 	// Record are the lines with which the next run shows more; empty if there
 	// is a snapshot.
 	Record []string `json:"record"`
@@ -178,10 +192,21 @@ type Finding struct {
 
 // The kinds of fixes.
 const (
-	FixSetting    = "setting"
-	FixCode       = "code"
+	FixSetting    = "setting"      // a line to export
+	FixCode       = "code"         // allocate less, wherever
+	FixDetach     = "detach"       // keep numbers, not the graph
+	FixNoGrad     = "no_grad"      // evaluate without a graph
+	FixDel        = "del"          // drop tensors earlier
+	FixCPU        = "cpu"          // keep them on the host
+	FixCheckpoint = "checkpoint"   // gradient checkpointing
+	FixChunk      = "chunked_loss" // the loss in parts
+	FixMicroBatch = "micro_batch"  // smaller batches, more of them
+	FixOptimizer  = "optimizer"    // one with less state
+	FixHalf       = "half"         // half precision
+	FixShape      = "shape"        // mend a bug in a shape
 	FixEmptyCache = "empty_cache"
-	FixMemory     = "memory"
+	FixOthers     = "others" // end other users of the device
+	FixMemory     = "memory" // a higher limit, a larger device
 )
 
 // Fix is a change and what it would have done to this run.
@@ -189,6 +214,11 @@ type Fix struct {
 	Kind     string `json:"kind"`
 	Settings string `json:"settings,omitempty"`
 	Export   string `json:"export,omitempty"`
+	// Code shows a change of the program; Line is where.
+	Code string          `json:"code,omitempty"`
+	Line *timeline.Frame `json:"line,omitempty"`
+	// Carries is how far it carries the run; nil if that is not known.
+	Carries *prognosis.Carries `json:"carries"`
 	// PassesFailure reports whether the failed request is served with it; nil
 	// if that cannot be computed.
 	PassesFailure *bool `json:"passes_failure"`
@@ -199,21 +229,4 @@ type Fix struct {
 	DriverMS      *float64 `json:"estimated_driver_ms"`
 	Bytes         *uint64  `json:"bytes"` // of memory: how much more; of code: how much to free
 	Detail        string   `json:"detail"`
-}
-
-// Health describes a run in which nothing failed.
-type Health struct {
-	PeakReserved      uint64   `json:"peak_reserved_bytes"`
-	PeakAllocated     uint64   `json:"peak_allocated_bytes"`
-	AtLeast           bool     `json:"peaks_at_least"`        // the file ends within its events: it may have been more
-	FragmentationPeak *float64 `json:"fragmentation_at_peak"` // of reserved memory, when reserved was highest
-	Headroom          *uint64  `json:"headroom_bytes"`        // limit - peak reserved; nil if the limit is not known or lower
-	// Survives reports whether the run passes under the limit that was given,
-	// and FailsAt where not; nil if none was given.
-	Survives *bool `json:"survives_limit"`
-	FailsAt  *int  `json:"fails_at_event"`
-	Retries  int64 `json:"num_alloc_retries"`
-	// Growth is how much more is live at the end of the last step than of the
-	// second; nil without steps.
-	Growth *int64 `json:"growth_bytes"`
 }

@@ -28,13 +28,17 @@ func asks(size, stream uint64) func(*scenario.Scenario) {
 func TestCapacity(t *testing.T) {
 	var list []story
 	for n := uint64(1); n <= 4; n++ {
+		cause := ""
+		if n == 1 {
+			cause = explain.AbsurdRequest // more than all there was before
+		}
 		list = append(list, story{
 			name:      fmt.Sprintf("%d blocks", n),
 			why:       "all that is reserved is live, and the request is more than the rest",
 			available: n*40*mib + 30*mib, setup: func(s *scenario.Scenario) { held(s, int(n), 40*mib) }, request: asks(50*mib, 0),
 			truth: truth{
-				verdict: explain.Capacity,
-				live:    n * 40 * mib, rounded: 50 * mib, segment: 50 * mib, reserved: n * 40 * mib,
+				verdict: explain.Capacity, cause: cause,
+				live: n * 40 * mib, rounded: 50 * mib, segment: 50 * mib, reserved: n * 40 * mib,
 				served: n * 40 * mib, passes: n*40*mib + 50*mib, pinned: []pinned{},
 			},
 		})

@@ -40,7 +40,7 @@ func TestExternal(t *testing.T) {
 		total   uint64
 		outside uint64
 		limit   uint64
-		verdict string
+		trigger string
 		why     string
 	}{
 		{"another process", 80 * gib, 64 * gib, 0, explain.External, "18 GiB would fit on 80, but 64 belong to somebody else"},
@@ -66,7 +66,14 @@ func TestExternal(t *testing.T) {
 				in.Limit = tt.limit
 				r := explained(t, tr, in)
 				e := r.Evidence
-				if r.Verdict != tt.verdict || r.Confidence != explain.Certain || r.UnderCap != (tt.limit > 0) {
+				cause, kinds := explain.Capacity, []string{explain.FixChunk, explain.FixMicroBatch, explain.FixMemory}
+				if tt.trigger == explain.External {
+					cause, kinds = explain.SharedDevice, []string{explain.FixOthers, explain.FixMemory}
+				}
+				if r.Cause != cause || r.CauseConfidence != explain.Certain || r.Where != "train.py:40 loss" {
+					t.Errorf("%s: %s %s in %s; but %s", name, r.Cause, r.CauseConfidence, r.Where, tt.why)
+				}
+				if r.Verdict != tt.trigger || r.Confidence != explain.Certain || r.UnderCap != (tt.limit > 0) {
 					t.Errorf("%s: %s %s, under_cap %v: %s; but %s", name, r.Verdict, r.Confidence, r.UnderCap, r.Summary, tt.why)
 				}
 				if *e.Gap != live+request-there || *e.Available != there || *e.DeviceFree != free || *e.Live != live || *e.Reserved != live {
@@ -76,16 +83,22 @@ func TestExternal(t *testing.T) {
 				if name == "facts" && (*e.External != tt.outside || *e.DeviceTotal != tt.total) || *e.External-tt.outside > gib/100 {
 					t.Errorf("%s: %s outside on %s", name, text(e.External), text(e.DeviceTotal))
 				}
-				if tt.verdict == explain.External && !strings.Contains(r.Summary, units.Size(tt.outside)) {
+				if tt.trigger == explain.External && !strings.Contains(r.Summary, units.Size(tt.outside)) {
 					t.Errorf("%s does not name %s", r.Summary, units.Size(tt.outside))
 				}
-				i := slices.IndexFunc(r.Fixes, func(f explain.Fix) bool { return f.Kind == explain.FixMemory })
-				if len(r.Fixes) != 1 || i < 0 || *r.Fixes[i].Bytes != live+request-there {
-					t.Errorf("fixes %+v", r.Fixes)
+				if got := kindsOf(r.Fixes); !slices.Equal(got, kinds) || *r.Fixes[len(got)-1].Bytes != live+request-there {
+					t.Errorf("%s: fixes %v, want %v", name, got, kinds)
 				}
 			}
 		})
 	}
+}
+
+func kindsOf(fixes []explain.Fix) (kinds []string) {
+	for i := range fixes {
+		kinds = append(kinds, fixes[i].Kind)
+	}
+	return kinds
 }
 
 // What others hold changes while a program runs: it is that at the failure that
@@ -141,8 +154,8 @@ func TestMessageAfterTheFile(t *testing.T) {
 		live    uint64
 		fixes   string // kinds, in order
 	}{
-		{"capacity", func(s *scenario.Scenario) { held(s, 3, 40*mib) }, 50 * mib, 150 * mib, explain.Capacity, 120 * mib, "memory"},
-		{"fragmentation", func(s *scenario.Scenario) { pin(s, 2, 60, 2, 0) }, 60 * mib, 160 * mib, explain.Fragmentation, 4 * mib, "code setting setting memory"},
+		{"capacity", func(s *scenario.Scenario) { held(s, 3, 40*mib) }, 50 * mib, 150 * mib, explain.Capacity, 120 * mib, "micro_batch memory"},
+		{"fragmentation", func(s *scenario.Scenario) { pin(s, 2, 60, 2, 0) }, 60 * mib, 160 * mib, explain.Fragmentation, 4 * mib, "setting setting memory"},
 		{"small", func(s *scenario.Scenario) { held(s, 10, mib) }, 2 * mib, 10 * mib, explain.Capacity, 10 * mib, "memory"},
 		{"streams", func(s *scenario.Scenario) {
 			split(s, 100, 70, 7)
@@ -159,9 +172,8 @@ func TestMessageAfterTheFile(t *testing.T) {
 			in := said(t, 80*gib, 79*gib, tt.request, tt.live)
 			in.Limit = tt.limit
 			r := explained(t, tr, in)
-			var kinds []string
+			kinds := kindsOf(r.Fixes)
 			for _, f := range r.Fixes {
-				kinds = append(kinds, f.Kind)
 				if f.Kind != explain.FixSetting {
 					continue
 				}

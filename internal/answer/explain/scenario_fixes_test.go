@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/test/scenario"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
@@ -16,9 +17,20 @@ func (s *story) checkFixes(t *testing.T, r *explain.Report, w way, fail func(str
 	t.Helper()
 	var conf []string
 	var kinds []string
-	var smallest uint64
+	last := 0
 	for _, f := range r.Fixes {
 		kinds = append(kinds, f.Kind)
+		at := place(&f)
+		if at < last {
+			fail("%s carries the run further than the one before it", f.Kind)
+		}
+		last = at
+		if f.Kind == explain.FixShape {
+			if f.Code == "" || f.Detail == "" || f.Carries != nil {
+				fail("fix %+v", f)
+			}
+			continue
+		}
 		if f.PassesFailure == nil || !*f.PassesFailure || f.UntilEvent == nil || *f.UntilEvent < *r.Failure.Event || f.Detail == "" {
 			fail("fix %+v", f)
 			continue
@@ -26,10 +38,6 @@ func (s *story) checkFixes(t *testing.T, r *explain.Report, w way, fail func(str
 		switch f.Kind {
 		case explain.FixSetting:
 			conf = append(conf, f.Settings)
-			if *f.SmallestLimit < smallest {
-				fail("%s needs %s, less than the one before it", f.Settings, units.Size(*f.SmallestLimit))
-			}
-			smallest = *f.SmallestLimit
 			s.checkSetting(t, f, w, fail)
 		case explain.FixMemory:
 			s.checkMemory(t, f, w, fail)
@@ -45,10 +53,26 @@ func (s *story) checkFixes(t *testing.T, r *explain.Report, w way, fail func(str
 	if !slices.Contains(kinds, explain.FixMemory) {
 		fail("more memory is no fix: %v", kinds)
 	}
-	s.checkCode(t, r, w, fail)
+	s.checkPools(t, r, w, fail)
 	if s.best != "" && (len(conf) == 0 || conf[0] != s.best) || slices.ContainsFunc(s.settings, func(c string) bool { return !slices.Contains(conf, c) }) {
 		fail("settings %q, want %q first and %q among them", conf, s.best, s.settings)
 	}
+}
+
+// place is where a fix belongs in the list: the further it carries the run, the
+// earlier; more memory comes last.
+func place(f *explain.Fix) int {
+	switch {
+	case f.Kind == explain.FixMemory:
+		return 4
+	case f.Kind == explain.FixEmptyCache || f.Kind == explain.FixDel:
+		return 2 // what was stranded stays free
+	case f.Carries == nil || f.Carries.Kind == prognosis.Unknown:
+		return 3
+	case f.Carries.Kind == prognosis.Steady:
+		return 1
+	}
+	return 2
 }
 
 // checkSetting runs the program with other settings, in the same room and in
@@ -117,17 +141,17 @@ func (s *story) passesWith(t *testing.T, w way, before func(*scenario.Scenario))
 	return !failed
 }
 
-// checkCode does what the program is said to be able to do.
-func (s *story) checkCode(t *testing.T, r *explain.Report, w way, fail func(string, ...any)) {
+// checkPools gives pools up, as the program is said to be able to.
+func (s *story) checkPools(t *testing.T, r *explain.Report, w way, fail func(string, ...any)) {
 	t.Helper()
 	var code []explain.Fix
 	for _, f := range r.Fixes {
-		if f.Kind == explain.FixCode {
+		if f.Kind == explain.FixDel {
 			code = append(code, f)
 		}
 	}
 	if len(code) != len(s.cures) {
-		fail("%d fixes in the program, want %d: %+v", len(code), len(s.cures), code)
+		fail("%d times pools to give up, want %d: %+v", len(code), len(s.cures), code)
 		return
 	}
 	for i, c := range s.cures {

@@ -46,7 +46,6 @@ func TestFragmentation(t *testing.T) {
 					verdict: explain.Fragmentation, live: n * part * mib, rounded: 60 * mib, segment: 60 * mib, reserved: n * 60 * mib,
 					free: n * (60 - part) * mib, usable: n * (60 - part) * mib, largest: (60 - part) * mib,
 					served: n * 60 * mib, passes: (n + 1) * 60 * mib, pinned: pins, best: "expandable_segments:True",
-					cures: []cure{free(part*mib, fmt.Sprintf("train.py:%d cache", 99+n), fmt.Sprint("pin", n-1, "on", 0))},
 				},
 			})
 		}
@@ -73,8 +72,6 @@ func TestFragmentation(t *testing.T) {
 				{60 * mib, 50 * mib, []string{"6.00 MiB 1 train.py:100 cache", "4.00 MiB 1 train.py:200 log"}},
 				{40 * mib, 30 * mib, []string{"6.00 MiB 1 train.py:102 cache", "4.00 MiB 1 train.py:200 log"}},
 			},
-			// Without the smaller block there are 94 MiB, which is still too little.
-			cures: []cure{free(10*mib, "train.py:101 cache; train.py:200 log", "pin1", "also1")},
 		},
 	}, story{
 		name:      "one block in the middle",
@@ -92,7 +89,6 @@ func TestFragmentation(t *testing.T) {
 			verdict: explain.Fragmentation, live: 2 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 100 * mib,
 			free: 98 * mib, usable: 98 * mib, largest: 49 * mib, served: 100 * mib, passes: 160 * mib,
 			pinned: []pinned{{100 * mib, 98 * mib, by(2, 0)}},
-			cures:  []cure{free(2*mib, "train.py:100 cache", "pin")},
 		},
 	}, story{
 		name:      "the smallest change",
@@ -111,7 +107,6 @@ func TestFragmentation(t *testing.T) {
 			verdict: explain.Fragmentation, live: 12 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 120 * mib,
 			free: 108 * mib, usable: 108 * mib, largest: 58 * mib, served: 120 * mib, passes: 180 * mib,
 			pinned: []pinned{{60 * mib, 58 * mib, by(2, 0)}, {60 * mib, 50 * mib, by(10, 1)}},
-			cures:  []cure{free(2*mib, "train.py:100 cache", "pin0")},
 		},
 	}, story{
 		name:      "nothing is stuck",
@@ -141,7 +136,6 @@ func TestFragmentation(t *testing.T) {
 				verdict: explain.Fragmentation, live: n * 1024, rounded: mib, segment: 2 * mib, reserved: n * 2 * mib,
 				free: n * (2*mib - 1024), usable: n * (2*mib - 1024), largest: mib - 512,
 				served: n * 2 * mib, passes: n*2*mib + 2*mib,
-				cures: []cure{free(1024, "train.py:100 cache", "pin0")},
 			},
 		})
 	}
@@ -164,7 +158,6 @@ func TestFragmentationUnderSettings(t *testing.T) {
 				verdict: explain.Fragmentation, live: 24 * mib, rounded: 60 * mib, segment: 60 * mib, reserved: 120 * mib,
 				free: 96 * mib, usable: 96 * mib, largest: 48 * mib, served: 120 * mib, passes: 180 * mib,
 				pinned: []pinned{{60 * mib, 48 * mib, by(12, 1)}, {60 * mib, 48 * mib, by(12, 0)}},
-				cures:  []cure{free(12*mib, "train.py:101 cache", "pin1on0")},
 			},
 		})
 	}
@@ -218,7 +211,6 @@ func TestFragmentationExpandable(t *testing.T) {
 				// The last piece of 16 MiB is extended by one granule.
 				passes: n*20*mib + 30*mib, passesDevice: n*20*mib + 20*mib,
 				pinned: []pinned{{n * 20 * mib, n * 16 * mib, []string{fmt.Sprintf("%s %d train.py:100 cache", units.Size(n*4*mib), n)}}},
-				cures:  []cure{free(4*mib, "train.py:100 cache", "pin1")},
 			},
 		})
 	}

@@ -108,6 +108,9 @@ func TestNone(t *testing.T) {
 				if tr.Events.Len() == 0 {
 					want = explain.Open // what failed was not recorded
 				}
+				if r.Cause != explain.None || r.CauseConfidence != want || r.Prognosis != nil || r.Line != nil {
+					t.Errorf("cause %s %s in %v", r.Cause, r.CauseConfidence, r.Line)
+				}
 				if r.Verdict != explain.None || r.Confidence != want || r.Failure != nil || r.UnderCap || r.BreakEven != nil {
 					t.Errorf("%s %s, failure %+v: %s", r.Verdict, r.Confidence, r.Failure, r.Summary)
 				}
@@ -125,6 +128,9 @@ func TestNone(t *testing.T) {
 				}
 				if f := h.FragmentationPeak; tt.reserved > 0 && math.Abs(*f-tt.unused) > 1e-9 {
 					t.Errorf("%v of the peak not allocated, want %v", *f, tt.unused)
+				}
+				if f := h.Fragmentation; tt.reserved > 0 && math.Abs(*f-(1-float64(tt.allocated)/float64(tt.reserved))) > 1e-9 {
+					t.Errorf("fragmentation %v", *f)
 				}
 				if limit > 0 && (h.Headroom == nil || *h.Headroom != limit-tt.reserved) || limit == 0 && h.Headroom != nil {
 					t.Errorf("headroom %s", text(h.Headroom))

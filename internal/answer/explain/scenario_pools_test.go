@@ -58,7 +58,6 @@ func TestRoutedRequest(t *testing.T) {
 		truth: truth{
 			verdict: explain.Pools, live: 20 * mib, rounded: 70 * mib, segment: 70 * mib, reserved: 180 * mib, free: 160 * mib,
 			usable: 60 * mib, largest: 60 * mib, served: 180 * mib, passes: 250 * mib, empties: true,
-			cures:  []cure{free(20*mib, "graph.py:5 load", "weights")},
 			pinned: []pinned{{80 * mib, 60 * mib, []string{"20.00 MiB 1 graph.py:5 load"}}},
 		},
 	})

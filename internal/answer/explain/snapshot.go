@@ -34,6 +34,15 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 	if err := work.join(e); err != nil {
 		return nil, err
 	}
+	if j := e.newJudge(work); j != nil {
+		j.decide()
+		if err := j.fixes(); err != nil {
+			return nil, err
+		}
+	} else {
+		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Verdict), e.report.Confidence
+		e.leaksWithoutFailure(work)
+	}
 	e.believed()
 	e.releasedAtStart()
 	return e.report, nil
@@ -91,7 +100,9 @@ func (e *explainer) explain() error {
 		}
 		e.event = e.trace.Events.Len()
 	}
-	e.findLimit()
+	if err := e.findLimit(); err != nil {
+		return err
+	}
 	f, err := e.findFailed(given)
 	if err != nil {
 		return err
@@ -105,10 +116,7 @@ func (e *explainer) explain() error {
 		return err
 	}
 	e.pinners()
-	if !f.reproduced {
-		return nil
-	}
-	return e.fixes()
+	return nil
 }
 
 // findFailed replays up to the failure. If the events do not replay to the end,
@@ -219,8 +227,8 @@ func (e *explainer) fromMessage() *replay.Call {
 	return c
 }
 
-// findLimit joins what is known of the cap.
-func (e *explainer) findLimit() {
+// findLimit joins what is known of the cap. The error is a *[LimitError].
+func (e *explainer) findLimit() error {
 	l := limitRange{source: "none"}
 	b := whatif.LimitOf(e.Run)
 	if b.Max != nil {
@@ -237,28 +245,25 @@ func (e *explainer) findLimit() {
 		l = limitRange{*b.Bytes, *b.Bytes, whatif.Recorded}
 	}
 	if e.Limit > 0 {
-		if refuted := e.refutes(b); refuted != "" {
-			e.report.Notes = append(e.report.Notes, fmt.Sprintf("the given limit, %s, is not used: %s", units.Size(e.Limit), refuted))
-		} else {
-			l = limitRange{e.Limit, e.Limit, whatif.Given}
+		if err := e.refutes(b); err != nil {
+			return err
 		}
+		l = limitRange{e.Limit, e.Limit, whatif.Given}
 	}
 	e.setLimit(l)
+	return nil
 }
 
-// refutes returns why the given limit is impossible, or "".
-func (e *explainer) refutes(shown whatif.Limit) string {
+// refutes returns why the given limit is impossible, or nil.
+func (e *explainer) refutes(shown whatif.Limit) error {
 	if !e.report.SelfCheck.Complete || shown.Min == nil {
-		return ""
+		return nil
 	}
 	least := max(*shown.Min, e.atFirst())
-	switch {
-	case e.Limit < least:
-		return fmt.Sprintf("requests that were served need %s", units.SizeUp(least))
-	case shown.Max != nil && e.Limit > *shown.Max && e.event >= 0:
-		return fmt.Sprintf("a request was refused that %s would have allowed", units.SizeUp(*shown.Max+1))
+	if e.Limit >= least && (shown.Max == nil || e.Limit <= *shown.Max) {
+		return nil
 	}
-	return ""
+	return &LimitError{Limit: e.Limit, Low: least, High: shown.Max}
 }
 
 // atFirst returns a lower bound of the limit: what was reserved before the first

@@ -20,12 +20,17 @@ import (
 // called certain that another number of the range would undo. What the numbers
 // leave open is an alternative, with what a snapshot would have to show.
 func FromText(in Input) (*Report, error) {
-	if in.Message == nil && in.Stats == nil {
+	if in.Message == nil && in.Stats == nil && in.Refusal == nil {
 		return nil, errors.New("nothing to explain: neither a message nor a dump of memory_stats() is given")
 	}
 	a := &textEvidence{Input: in, report: newReport()}
 	a.collect()
+	if a.impossible != nil {
+		return nil, a.impossible
+	}
 	switch {
+	case in.Message == nil && in.Refusal != nil:
+		a.refused()
 	case in.Message == nil && !a.knowsFailure():
 		a.dumpOnly()
 	case in.Message != nil && in.Message.Backend == message.CUDAMallocAsync:
@@ -37,10 +42,35 @@ func FromText(in Input) (*Report, error) {
 	default:
 		a.native()
 	}
+	a.wrapped()
+	a.sayLog()
+	a.sayDoubts()
 	a.dumpLines()
 	a.advice()
-	a.record()
+	if in.Message != nil || in.Refusal == nil {
+		a.record()
+	}
+	a.report.Cause, a.report.CauseConfidence = causeOf(a.report.Verdict), a.report.Confidence
 	return a.report, nil
+}
+
+// sayLog adds what the log says beside the numbers.
+func (a *textEvidence) sayLog() {
+	if a.Log == nil {
+		return
+	}
+	r := a.report
+	r.Log = a.Log
+	if a.Message != nil {
+		r.Summary += a.Log.text()
+	}
+	switch t := a.Log.Trend; {
+	case t == nil:
+	case r.Verdict == None: // there is nothing more important
+		r.Summary = t.Text("dumps") + " " + r.Summary
+	default:
+		r.Summary += " " + t.Text("dumps")
+	}
 }
 
 // apple is the platform whose allocator is not PyTorch's caching one.
@@ -75,6 +105,8 @@ type textEvidence struct {
 
 	sameMoment   bool // the dump is of the moment of the failure
 	contradicted bool // the sizes of the device cannot be true with the rest
+	doubts       []string
+	impossible   *LimitError
 	settings     *settings.Settings
 }
 
@@ -99,6 +131,7 @@ func (a *textEvidence) alternative(verdict, format string, args ...any) {
 // collect joins what the texts say.
 func (a *textEvidence) collect() {
 	a.believed()
+	a.sane()
 	if o := a.Message; o != nil {
 		a.segment, a.total, a.free, a.limit = whole(o.TriedBytes, o.Backend), o.TotalBytes, o.FreeBytes, o.LimitBytes
 		a.live, a.pools = o.AllocatedBytes, o.PrivatePoolBytes
@@ -244,25 +277,6 @@ func (a *textEvidence) fromFacts() {
 // knowsFailure reports whether the request that failed is known at all.
 func (a *textEvidence) knowsFailure() bool { return a.Message != nil || a.segment != nil }
 
-// contradictions drops numbers that cannot be true together.
-func (a *textEvidence) contradictions() {
-	if a.live != nil && a.reserved != nil && a.reserved.High < a.live.Low {
-		a.note("the numbers contradict each other: %s reserved cannot hold %s allocated; the reserved bytes are left out",
-			units.Size(a.reserved.Mid), units.Size(a.live.Mid))
-		a.reserved, a.unused = nil, nil
-	}
-	if a.free != nil && a.total != nil && a.free.Low > a.total.High {
-		a.note("the numbers contradict each other: %s free on a device of %s; both are left out", units.Size(a.free.Mid), units.Size(a.total.Mid))
-		a.free, a.total, a.contradicted = nil, nil, true
-	}
-	// A driver lends memory of the host only when that of the device is used up.
-	if a.reserved != nil && a.total != nil && a.free != nil && a.segment != nil && a.reserved.Low > a.total.High && surelyFits(*a.segment, *a.free) {
-		a.note("the numbers contradict each other: %s reserved on a device of %s with %s free; free and total are left out",
-			units.Size(a.reserved.Mid), units.Size(a.total.Mid), units.Size(a.free.Mid))
-		a.free, a.total, a.contradicted = nil, nil, true
-	}
-}
-
 // findLimit takes the limit that was given, else the recorded one, else that of
 // the message.
 func (a *textEvidence) findLimit() {
@@ -279,9 +293,10 @@ func (a *textEvidence) findLimit() {
 	if a.Limit > 0 {
 		a.limit, source = exactly(a.Limit), whatif.Given
 	}
-	if said != nil && a.limit.Exact() && !said.Contains(a.limit.Low) {
-		a.note("the limit of %s contradicts the message, which says %s", units.Size(a.limit.Mid), units.Size(said.Mid))
+	if said != nil && source == whatif.Recorded && !said.Contains(a.limit.Low) {
+		a.doubt("the recorded limit of %s, and %s allowed in the message", units.Size(a.limit.Mid), units.Size(said.Mid))
 	}
+	a.refutes(said)
 	a.report.Limit.Source = source
 	if a.limit != nil {
 		a.report.Limit.Min, a.report.Limit.Max = &a.limit.Low, &a.limit.High

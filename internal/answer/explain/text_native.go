@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // native weighs the numbers of PyTorch's caching allocator.
@@ -48,8 +49,8 @@ func (a *textEvidence) weigh(need, there units.Range, capped bool) {
 // on either side.
 func (a *textEvidence) close(need, there units.Range, capped bool) {
 	a.needLine(need.Mid-a.live.Mid, "about", fmt.Sprintf("about the %s available: the numbers are too rounded, or the request too uncertain, to tell which is more", units.Size(there.Mid)))
-	summary := fmt.Sprintf("%s failed with %s allocated: together about as much as %s. These numbers do not show whether there was too little memory or only pieces that are too small.",
-		a.asked(), units.Size(a.live.Mid), a.availableName(there, capped))
+	summary := fmt.Sprintf("%s failed with %s allocated: together about as much as %s; the numbers are too rounded to tell which is more. %s",
+		a.asked(), units.Size(a.live.Mid), a.availableName(there, capped), nearlyText)
 	over := a.overVerdict(need, capped)
 	if over == External {
 		summary += fmt.Sprintf(" PyTorch does not own %s of the device%s.", units.Size(a.external().Mid), a.holdersText())
@@ -61,9 +62,9 @@ func (a *textEvidence) close(need, there units.Range, capped bool) {
 		gap := need.Mid - there.Mid
 		a.report.Evidence.Gap = &gap
 		a.decide(over, Open, "%s", summary)
-		a.alternative(Fragmentation, "allocated memory and the request are at most %s", units.Size(there.Mid))
+		a.alternative(NearlyFull, "allocated memory and the request are at most %s", units.Size(there.Mid))
 	} else {
-		a.decide(Fragmentation, Open, "%s", summary)
+		a.decide(NearlyFull, Open, "%s", summary)
 		a.alternative(over, "allocated memory and the request are more than %s", units.Size(there.Mid))
 		a.otherCauses()
 	}
@@ -142,8 +143,10 @@ func (a *textEvidence) within(need, there units.Range, capped bool) {
 			asked, units.Size(a.segment.Mid), units.Size(normalExternal), units.Size(a.external().Mid), a.holdersText())
 		a.alternative(Fragmentation, "others need what they hold: then the %s reserved and free is in pieces that are too small", units.Size(a.cached().Mid))
 	case a.inPools(asked):
+	case left.Mid < a.page():
+		a.nearlyFull(asked, left)
 	default:
-		a.inPieces(asked)
+		a.inPieces(asked, left)
 	}
 	a.memoryFix(need, there, capped)
 }
@@ -209,8 +212,30 @@ func (a *textEvidence) inPools(asked string) bool {
 	return true
 }
 
+// page returns what PyTorch asks of the driver at a time for most requests: a
+// segment, or a page of an expandable one.
+func (a *textEvidence) page() uint64 {
+	if a.settings != nil {
+		return a.settings.LargeSegmentSize
+	}
+	return settings.Default().LargeSegmentSize
+}
+
+// nearlyFull is for a request that needs all there is but for less than a page.
+// PyTorch can waste that much of every stream and pool whatever its settings,
+// so it is not the pieces that are to blame. A text cannot be continued: it does
+// not prove that the job is too large either.
+func (a *textEvidence) nearlyFull(asked string, left units.Range) {
+	a.decide(NearlyFull, Open, "%s, but even packed without a gap only %s would be left. %s", asked, units.Size(left.Mid), nearlyText)
+	a.alternative(Capacity, "the job needs more than that afterwards")
+	a.otherCauses()
+	a.alternative(Fragmentation, "the job never needs more: then only the free pieces are too small")
+}
+
+const nearlyText = "Memory is nearly full: make the job need less, as settings gain next to nothing."
+
 // inPieces is fragmentation, with what else the numbers leave possible.
-func (a *textEvidence) inPieces(asked string) {
+func (a *textEvidence) inPieces(asked string, left units.Range) {
 	free := "what is reserved and free"
 	if c := a.cached(); c != nil {
 		free = fmt.Sprintf("the %s reserved and free", units.Size(c.Mid))
@@ -223,6 +248,7 @@ func (a *textEvidence) inPieces(asked string) {
 	}
 	a.decide(Fragmentation, confidence, "%s. There was enough memory, but %s could not serve the request, and a new segment of %s did not fit. %s",
 		asked, free, units.Size(a.segment.Mid), what)
+	a.alternative(Capacity, "the job needs more than the %s that would be left: a text shows one moment, a snapshot shows what follows", units.Size(left.Mid))
 }
 
 // otherCauses lists what else may have kept free memory from the request, and

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
@@ -152,7 +153,8 @@ func (a *textEvidence) health() {
 	if reserved == nil || allocated == nil {
 		return
 	}
-	h := &Health{PeakReserved: reserved.Mid, PeakAllocated: allocated.Mid}
+	h := &Health{PeakReserved: reserved.Mid, PeakAllocated: allocated.Mid, RetriedFor: []Retry{}, Smaller: []Smaller{}}
+	h.Fragmentation = timeline.PeakFragmentation(h.PeakReserved, h.PeakAllocated)
 	if n := a.value("num_alloc_retries"); n != nil {
 		h.Retries = int64(n.Mid)
 	}

@@ -57,7 +57,7 @@ var wild = []wildMessage{
 	{
 		"Self_Explaining#6",
 		"Tried to allocate 20.00 MiB (GPU 0; 1.96 GiB total capacity; 1.24 GiB already allocated; 2.88 MiB free; 1.25 GiB reserved in total by PyTorch)",
-		Fragmentation, Open, false,
+		NearlyFull, Open, false,
 		[]string{"1.96 GiB on the device - 0.00 GiB (2.88 MiB) free - 1.25 GiB reserved by PyTorch = 0.71 GiB not owned by PyTorch", "1.24 GiB allocated + 0.01 GiB (10.50 MiB) for the request (about) = 1.25 GiB needed"},
 	},
 	{

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
 )
@@ -18,6 +19,9 @@ type Document struct {
 // NewDocument collects the facts of an input. What is known of the file beside
 // its content is taken from the input.
 func NewDocument(ctx context.Context, in *input.Input, o Options) (*Document, error) {
+	if in.Kind == input.LibraryError {
+		return nil, fmt.Errorf("%s is %s, without statistics: ashlar explain explains it", in.Name, in.Kind.Words())
+	}
 	d := &Document{File: in.Name, Kind: in.Kind, Dumps: []*Dump{}, Messages: []*Message{}}
 	if in.Snapshot != nil {
 		o.FileBytes, o.Writer = in.Bytes, in.Writer

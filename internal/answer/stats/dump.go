@@ -29,9 +29,8 @@ type DumpFragmentation struct {
 	ReservedUnallocated *Share `json:"reserved_unallocated"`
 	InactiveSplit       *Share `json:"inactive_split"`
 	Internal            *Share `json:"internal"`
-	// AtPeaks compares the peak of reserved with the peak of allocated, which
-	// need not be of the same moment.
-	AtPeaks *Share `json:"reserved_unallocated_of_peaks"`
+	// OfPeaks is the fragmentation of the run: 1 - peak allocated / peak reserved.
+	OfPeaks *Share `json:"reserved_unallocated_of_peaks"`
 }
 
 // Share is a fraction from 0 to 1 that lies between Low and High.
@@ -68,7 +67,7 @@ func NewDump(d *stats.Dump) *Dump {
 	}
 	f := &out.Fragmentation
 	f.ReservedUnallocated = part("reserved_bytes.all.current", "allocated_bytes.all.current")
-	f.AtPeaks = part("reserved_bytes.all.peak", "allocated_bytes.all.peak")
+	f.OfPeaks = part("reserved_bytes.all.peak", "allocated_bytes.all.peak")
 	// requested_bytes follows active_bytes (spec 14 item 7).
 	f.Internal = part("active_bytes.all.current", "requested_bytes.all.current")
 	if t, u := find(d, "reserved_bytes.all.current"), find(d, "inactive_split_bytes.all.current"); t != nil && u != nil {

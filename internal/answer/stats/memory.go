@@ -52,12 +52,15 @@ type Group struct {
 	LargestFreeBytes uint64     `json:"largest_free_bytes"`
 }
 
-// Fragmentation holds fractions from 0 to 1 of the state at the end.
+// Fragmentation holds fractions from 0 to 1, the first four of the state at the
+// end.
 type Fragmentation struct {
 	ReservedUnallocated *float64 `json:"reserved_unallocated"`
 	InactiveSplit       *float64 `json:"inactive_split"`
 	Internal            *float64 `json:"internal"`
 	External            *float64 `json:"external"`
+	// OfPeaks is the fragmentation of the run: 1 - peak allocated / peak reserved.
+	OfPeaks *float64 `json:"reserved_unallocated_of_peaks"`
 	// AtPeak is ReservedUnallocated where reserved memory was highest.
 	AtPeak *float64 `json:"reserved_unallocated_at_peak"`
 }
@@ -71,6 +74,7 @@ type OOM struct {
 	ReservedBytes    uint64           `json:"reserved_bytes"`
 	RequestedBytes   uint64           `json:"requested_bytes"`
 	AllocatedBytes   *uint64          `json:"allocated_bytes"`
+	UnallocatedBytes *uint64          `json:"unallocated_bytes"` // reserved - allocated
 	FreeBytes        *uint64          `json:"free_bytes"`
 	LargestFreeBytes *uint64          `json:"largest_free_bytes"`
 	Frames           []timeline.Frame `json:"frames"`
@@ -134,6 +138,9 @@ func (c *collector) memory() {
 		ReservedUnallocated: fraction(f.Cached), InactiveSplit: fraction(f.InactiveSplit),
 		Internal: fraction(f.Internal), External: fraction(f.External),
 	}
+	if m.Reserved.Peak != nil && m.Allocated.Peak != nil && !c.trace.Partial {
+		c.out.Fragmentation.OfPeaks = timeline.PeakFragmentation(*m.Reserved.Peak, *m.Allocated.Peak)
+	}
 	if m.Reserved.Peak != nil && m.Reserved.At == nil { // most is reserved at the end
 		c.out.Fragmentation.AtPeak = c.out.Fragmentation.ReservedUnallocated
 	} else if at := p.Served.Totals; c.line.Exact && at.Reserved >= at.Allocated {
@@ -169,8 +176,8 @@ func (c *collector) ooms() {
 			Frames: timeline.Frames(c.trace, at.Event.Stack),
 		}
 		if c.line.Exact {
-			allocated := at.Totals.Allocated
-			o.AllocatedBytes = &allocated
+			allocated, unallocated := at.Totals.Allocated, at.Totals.Reserved-min(at.Totals.Reserved, at.Totals.Allocated)
+			o.AllocatedBytes, o.UnallocatedBytes = &allocated, &unallocated
 		}
 		if c.seen != nil && i < len(c.seen.OOMs) && c.seen.OOMs[i].Event == at.Index {
 			o.FreeBytes, o.LargestFreeBytes = &c.seen.OOMs[i].FreeBytes, &c.seen.OOMs[i].LargestBytes

@@ -5,7 +5,8 @@
 //
 // The calls of a recording are a [replay.Program]. [Ask] runs it again under
 // each of the given settings, beginning with the recorded ones, on all cores.
-// A [Result] has the verdict, the peaks and what the driver was asked for.
+// A [Result] has the verdict, the peaks and what the driver was asked for. An
+// [EmptyCache] makes the calls of empty_cache() at other moments.
 //
 // # How far to trust it
 //

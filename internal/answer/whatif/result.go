@@ -11,7 +11,10 @@ import (
 type Result struct {
 	Settings string `json:"settings"` // as given, or in canonical form
 	Export   string `json:"export"`   // the line of a shell that puts them into force
-	Recorded bool   `json:"recorded"` // the settings are those of the recording
+	// Recorded: the settings and the calls are those of the recording.
+	Recorded bool `json:"recorded"`
+	// EmptyCache is when empty_cache() is called; nil if as recorded.
+	EmptyCache *string `json:"empty_cache"`
 
 	Limit        *uint64 `json:"limit_bytes"` // nil: none
 	DeviceMemory *uint64 `json:"device_memory_bytes"`
@@ -31,6 +34,8 @@ type Result struct {
 	PeakAllocatedAt timeline.Moment `json:"peak_allocated_at"`
 	PeakRequested   uint64          `json:"peak_requested_bytes"`
 	PeakRequestedAt timeline.Moment `json:"peak_requested_at"`
+	// Fragmentation is 1 - peak allocated / peak reserved; nil if nothing was reserved.
+	Fragmentation *float64 `json:"fragmentation"`
 
 	Retries      int64 `json:"num_alloc_retries"`
 	OOMs         int64 `json:"num_ooms"`
@@ -52,6 +57,7 @@ type Failure struct {
 	Stream      uint64           `json:"stream"`
 	Reserved    uint64           `json:"reserved_bytes"`
 	Allocated   uint64           `json:"allocated_bytes"`
+	Unallocated uint64           `json:"unallocated_bytes"` // reserved - allocated
 	Active      uint64           `json:"active_bytes"`
 	LargestFree uint64           `json:"largest_free_bytes"`
 	DeviceFree  *uint64          `json:"device_free_bytes"` // nil if the device has no end
@@ -91,6 +97,7 @@ func NewResult(r *run.Checked, o *replay.Outcome) *Result {
 	out.PeakActive, out.PeakActiveAt = high(o.Active)
 	out.PeakAllocated, out.PeakAllocatedAt = high(o.Allocated)
 	out.PeakRequested, out.PeakRequestedAt = high(o.Requested)
+	out.Fragmentation = timeline.PeakFragmentation(out.PeakReserved, out.PeakAllocated)
 	if o.First != nil {
 		out.First = newFailure(r, o.First, c.DeviceMemory > 0)
 	}
@@ -103,7 +110,7 @@ func NewResult(r *run.Checked, o *replay.Outcome) *Result {
 func newFailure(r *run.Checked, f *replay.Failure, finite bool) *Failure {
 	out := &Failure{
 		Moment: r.Moments.At(f.Event, f.Time), Size: f.Requested, Segment: f.Segment, Stream: f.Stream, Reserved: f.Reserved,
-		Allocated: f.Allocated, Active: f.Active, LargestFree: f.LargestFree, RecordedToo: f.RecordedToo, AtStart: f.AtStart,
+		Allocated: f.Allocated, Unallocated: f.Reserved - min(f.Reserved, f.Allocated), Active: f.Active, LargestFree: f.LargestFree, RecordedToo: f.RecordedToo, AtStart: f.AtStart,
 		Stack: timeline.Frames(r.Trace, f.Stack),
 	}
 	out.Site, _ = timeline.SiteOf(r.Trace, f.Stack)

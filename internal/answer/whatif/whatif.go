@@ -51,6 +51,9 @@ type Question struct {
 	Memory   Memory
 	SkipOOM  bool // leave failing requests out instead of ending at the first
 	Points   int  // length of the curves; 0 makes none
+	// EmptyCache changes the calls of empty_cache(): in a run under the recorded
+	// settings, beside the one as recorded, and under all others.
+	EmptyCache EmptyCache
 
 	Workers  int                   // 0: as many as there are cores
 	Progress func(done, total int) // is called with the number of settings done, never concurrently
@@ -62,6 +65,8 @@ type Answer struct {
 	Limit        Limit     `json:"limit"`
 	DeviceMemory Memory    `json:"device_memory"`
 	OnOOM        string    `json:"on_oom"` // OnOOMDie or OnOOMSkip
+	// EmptyCache is nil if the calls of empty_cache() are the recorded ones.
+	EmptyCache *EmptyCacheCalls `json:"empty_cache"`
 	// Interrupted: the context ended before all was done. NotRun are the settings
 	// without a result.
 	Interrupted bool      `json:"interrupted"`
@@ -84,6 +89,14 @@ const (
 func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 	p := r.Program
 	runs := recordedAndOthers(p, q.Settings)
+	changed, calls := p, (*EmptyCacheCalls)(nil)
+	if q.EmptyCache != (EmptyCache{}) {
+		var err error
+		if changed, calls, err = q.EmptyCache.apply(ctx, r); err != nil {
+			return nil, err
+		}
+		runs = append([]Setting{runs[0]}, runs...)
+	}
 	for i := range runs {
 		if err := p.Runnable(q.conditions(runs[i])); err != nil {
 			if p.Runnable(q.conditions(Setting{Parsed: settings.Default()})) != nil {
@@ -92,12 +105,12 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 			return nil, &SettingError{runs[i].Conf, err}
 		}
 	}
-	outcomes, err := q.runAll(ctx, p, runs)
+	outcomes, err := q.runAll(ctx, p, changed, runs)
 	if err != nil {
 		return nil, err
 	}
 	a := &Answer{
-		SelfCheck: NewSelfCheck(p), Limit: q.Limit, DeviceMemory: q.Memory, OnOOM: OnOOMDie,
+		SelfCheck: NewSelfCheck(p), Limit: q.Limit, DeviceMemory: q.Memory, OnOOM: OnOOMDie, EmptyCache: calls,
 		NotRun: []string{}, Results: []*Result{},
 	}
 	if q.SkipOOM {
@@ -111,6 +124,9 @@ func Ask(ctx context.Context, r *run.Checked, q Question) (*Answer, error) {
 		}
 		out := NewResult(r, o)
 		out.Settings, out.Recorded = runs[i].Conf, i == 0
+		if i > 0 && calls != nil {
+			out.EmptyCache = &calls.When
+		}
 		a.Results = append(a.Results, out)
 	}
 	a.Notes = q.notes(r, outcomes)
@@ -132,16 +148,20 @@ func (q *Question) conditions(s Setting) replay.Conditions {
 	}
 }
 
-// runAll runs the program under each of the settings. Those that the context
-// left no time for have no outcome. Of several errors it returns the one of the
-// first settings.
-func (q *Question) runAll(ctx context.Context, p *replay.Program, runs []Setting) ([]*replay.Outcome, error) {
+// runAll runs the recorded program under the first settings, the changed one under
+// the others. Those that the context left no time for have no outcome. Of several
+// errors it returns the one of the first settings.
+func (q *Question) runAll(ctx context.Context, recorded, changed *replay.Program, runs []Setting) ([]*replay.Outcome, error) {
 	outcomes := make([]*replay.Outcome, len(runs))
 	var (
 		mu   sync.Mutex
 		done int
 	)
 	err := parallel.Each(ctx, q.Workers, len(runs), func(i int) error {
+		p := changed
+		if i == 0 {
+			p = recorded
+		}
 		o, err := p.Run(ctx, q.conditions(runs[i]))
 		switch {
 		case err == nil:

@@ -64,7 +64,7 @@ func newVerdict(s *subject, d detail) verdict {
 		Arithmetic: d.sayAll(r.Arithmetic, d.notes), Record: d.sayAll(r.Record, d.notes),
 		Sum: newRows(text.Sum(r), d), Tried: r.SelfCheck != nil, FixesName: "What would have helped", OthersName: "What else it could be",
 	}
-	_, v.Means = text.VerdictText(r)
+	_, v.Means = text.CauseText(r)
 	if r.UnderCap {
 		v.Means += ", under a per-process limit"
 	}
@@ -88,7 +88,7 @@ func newVerdict(s *subject, d detail) verdict {
 		}
 	}
 	if r.Health != nil {
-		v.Health = newRows(text.Health(r.Health), d)
+		v.Health = newRows(append(text.Health(r.Health), text.Smaller(r.Health)...), d)
 	}
 	v.findings(r.Findings, d)
 	for _, a := range r.Alternatives[:min(len(r.Alternatives), d.notes)] {

@@ -135,12 +135,24 @@ func (p *page) diffMemory(d *diff.Diff) {
 	counts := func(name string, a, b int) {
 		p.line("  %-14s %11s %11s %12s", name, countText(a), countText(b), signed(b-a))
 	}
+	fraction := func(name string, a, b *float64, meaning string) {
+		if a == nil && b == nil {
+			return
+		}
+		change := "-"
+		if a != nil && b != nil {
+			change = fmt.Sprintf("%+.1f points", 100**b-100**a)
+		}
+		p.line("  %-14s %11s %11s %12s  %s", name, percentText(a), percentText(b), change, meaning)
+	}
+	a, b := &d.A.Fragmentation, &d.B.Fragmentation
 	if !d.OneFile() {
 		row("peak allocated", d.A.PeakAllocated, d.B.PeakAllocated)
 		row("peak reserved", d.A.PeakReserved, d.B.PeakReserved)
 		if d.A.PeakAllocated == nil || d.B.PeakAllocated == nil {
 			row("peak requested", d.A.PeakRequested, d.B.PeakRequested)
 		}
+		fraction("fragmentation", a.OfPeaks, b.OfPeaks, "1 - allocated / reserved")
 		if d.A.OOMs+d.B.OOMs > 0 {
 			counts("OOMs", d.A.OOMs, d.B.OOMs)
 		}
@@ -155,18 +167,9 @@ func (p *page) diffMemory(d *diff.Diff) {
 	}
 	row("requested", d.A.Requested, d.B.Requested)
 	counts("active blocks", d.A.Blocks, d.B.Blocks)
-	fraction := func(name string, a, b *float64, meaning string) {
-		if a == nil && b == nil {
-			return
-		}
-		change := "-"
-		if a != nil && b != nil {
-			change = fmt.Sprintf("%+.1f points", 100**b-100**a)
-		}
-		p.line("  %-14s %11s %11s %12s  %s", name, percentText(a), percentText(b), change, meaning)
+	if d.OneFile() || a.OfPeaks == nil && b.OfPeaks == nil {
+		fraction("unallocated", a.ReservedUnallocated, b.ReservedUnallocated, "of reserved memory")
 	}
-	a, b := &d.A.Fragmentation, &d.B.Fragmentation
-	fraction("cached", a.ReservedUnallocated, b.ReservedUnallocated, "reserved, not allocated")
 	fraction("inactive split", a.InactiveSplit, b.InactiveSplit, "free, but pinned")
 	fraction("external", a.External, b.External, "free, but in pieces")
 }

@@ -232,11 +232,7 @@ func TestRankNames(t *testing.T) {
 		{[]string{"snapshot_of_a_long_name_rank_00012", "b"}, []string{"snapshot_...rank_00012", "b"}},
 		{[]string{"run.pickle:0", "run.pickle:1"}, []string{"run.pickle:0", "run.pickle:1"}},
 	} {
-		var ranks []*diff.Rank
-		for _, n := range test.in {
-			ranks = append(ranks, &diff.Rank{Name: n})
-		}
-		if got, _ := shortRankNames(ranks, 22); fmt.Sprint(got) != fmt.Sprint(test.want) {
+		if got, _ := shortNames(test.in, 22); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("got %v, want %v", got, test.want)
 		}
 	}

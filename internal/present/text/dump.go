@@ -61,8 +61,8 @@ func (p *page) dump(d *stats.Dump) {
 	row := func(s *stats.Share, name, meaning string) {
 		p.printf("  %14s  %-15s %s\n", shareText(s), name, meaning)
 	}
-	row(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: not allocated")
-	row(f.AtPeaks, "of the peaks", "the same of the peaks, which need not coincide")
+	row(f.OfPeaks, "of the peaks", "1 - peak allocated / peak reserved")
+	row(f.ReservedUnallocated, "now", "(reserved - allocated) / reserved: not allocated")
 	row(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by neighbours")
 	row(f.Internal, "internal", "(active - requested) / active: rounding")
 	p.wrapped("  ", "External fragmentation is not in these numbers: only a snapshot shows it.")

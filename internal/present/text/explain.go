@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // ExplainHead says what an explanation is made from.
@@ -20,56 +21,41 @@ type ExplainHead struct {
 type ExplainOptions struct {
 	Full   bool // all of it, not only what fits on a page
 	Frames bool // all frames of each call stack
-	Width  int  // of the terminal; 0 if there is none
 }
 
-// width returns where lines end: on a wide terminal, or none, at explainWidth.
-func (o ExplainOptions) width() int {
-	const narrowest = 40 // below it every line is broken anyway
-	if o.Width <= 0 {
-		return explainWidth
-	}
-	return min(max(o.Width, narrowest), explainWidth)
-}
-
-// How much an explanation takes by default: it is to be pasted into a ticket.
-const (
-	explainWidth = 100
-	explainLines = 59
-)
+// explainLines is how much an explanation takes by default: it is read at a
+// glance.
+const explainLines = 25
 
 // shown is how much of each list is shown; less of it if the page is too long.
 type shown struct {
-	pinned, stacks, lines, kinds, findings, parts, settings, alternatives, notes int
+	sum, lines, kinds, findings, parts, fixes, alternatives, record int
+	all                                                             bool
 }
 
 // pages are tried until one fits, the longest first.
 var pages = []shown{
-	{pinned: 4, stacks: 2, lines: 6, kinds: 6, findings: 4, parts: 2, settings: 4, alternatives: 8, notes: 8},
-	{pinned: 3, stacks: 2, lines: 5, kinds: 6, findings: 3, parts: 2, settings: 3, alternatives: 6, notes: 6},
-	{pinned: 3, stacks: 1, lines: 4, kinds: 6, findings: 3, parts: 1, settings: 3, alternatives: 5, notes: 4},
-	{pinned: 2, stacks: 1, lines: 3, kinds: 4, findings: 2, parts: 1, settings: 2, alternatives: 4, notes: 3},
-	{pinned: 1, stacks: 1, lines: 2, kinds: 4, findings: 1, parts: 1, settings: 1, alternatives: 2, notes: 1},
-	{pinned: 1, stacks: 1, lines: 1, kinds: 2, findings: 1, settings: 1, alternatives: 1},
-	{pinned: 1, stacks: 1, lines: 1, kinds: 2, settings: 1, alternatives: 1},
+	{sum: 4, lines: 4, kinds: 6, findings: 3, fixes: 3, alternatives: 2, record: 2},
+	{sum: 3, lines: 3, kinds: 6, findings: 2, fixes: 2, alternatives: 2, record: 2},
+	{sum: 2, lines: 3, kinds: 4, findings: 1, fixes: 2, alternatives: 1, record: 2},
+	{sum: 2, lines: 2, kinds: 4, findings: 1, fixes: 1, alternatives: 1, record: 2},
+	{sum: 2, lines: 1, kinds: 2, fixes: 1, alternatives: 1, record: 2},
+	{sum: 1, lines: 1, kinds: 2, alternatives: 1, record: 2},
+	{sum: 1, record: 2},
 }
 
 // Explain writes an explanation, the most important first.
 func Explain(w io.Writer, head ExplainHead, r *explain.Report, o ExplainOptions, style Style) error {
 	if o.Full || o.Frames {
 		const all = 1 << 30
-		much := pages[0]
-		if o.Full {
-			much = shown{all, all, all, all, all, all, all, all, all}
-		}
-		e := &explanation{page: page{w: w, style: style, width: o.width()}, report: r, frames: o.Frames, shown: much}
+		e := &explanation{page: page{w: w, style: style, width: style.TextColumns()}, report: r, frames: o.Frames, shown: shown{all, all, all, all, all, all, all, all, true}}
 		e.write(head)
 		return e.err
 	}
 	var text bytes.Buffer
 	for i := range pages {
 		text.Reset()
-		e := &explanation{page: page{w: &text, style: style, width: o.width()}, report: r, shown: pages[i]}
+		e := &explanation{page: page{w: &text, style: style, width: style.TextColumns()}, report: r, shown: pages[i]}
 		e.write(head)
 		if e.err != nil {
 			return e.err
@@ -92,21 +78,25 @@ type explanation struct {
 }
 
 func (e *explanation) write(head ExplainHead) {
-	e.printf("%s\n", Clean(head.Name))
+	about := Clean(head.Name)
 	if head.About != "" {
-		e.wrapped("  ", head.About)
+		about += ": " + head.About
 	}
-	e.title(verdictLine(e.report))
-	e.wrapped("  ", e.report.Summary)
+	e.wrapped("", about)
+	e.cause()
+	e.tryFirst()
 	e.ignored()
-	e.numbers()
+	e.why()
 	e.alternatives()
 	e.health()
-	e.pinners()
 	e.holders()
-	e.findings()
 	e.fixes()
-	e.notes()
+	e.findings()
+	if e.shown.all {
+		e.sum()
+		e.pinners()
+		e.notes()
+	}
 	e.record()
 	e.trust()
 }
@@ -130,45 +120,112 @@ func (e *explanation) more(n, most int, one, many string) int {
 	return most
 }
 
-// verdictNames say in a few words what each verdict means.
-var verdictNames = map[string]string{
+// causeNames say in a few words what each cause means.
+var causeNames = map[string]string{
+	explain.Leak:          "memory grows from step to step",
+	explain.Spike:         "one step needs more than the others",
 	explain.Capacity:      "too little memory",
-	explain.External:      "others hold memory that was needed",
-	explain.Pools:         "private pools hold the free memory",
-	explain.Pending:       "freed memory waits for another stream",
-	explain.Streams:       "free memory belongs to another stream",
-	explain.Setting:       "a setting keeps free memory from the request",
+	explain.SharedDevice:  "others hold memory that was needed",
+	explain.Stranded:      "free memory is where the request cannot use it",
+	explain.AbsurdRequest: "one request is larger than all there is",
 	explain.Fragmentation: "enough memory, but not in one piece",
 	explain.None:          "nothing failed",
-	explain.Unknown:       "the input does not show why",
+	explain.Open:          "the input does not show why",
 }
 
-// verdictLine is the verdict, and what it means.
-func verdictLine(r *explain.Report) (verdict, means string) {
-	under := ""
+// causeLine is the cause and how sure it is, and what it means.
+func causeLine(r *explain.Report) (cause, means string) {
+	cause = fmt.Sprintf("Cause: %s (%s)", strings.ReplaceAll(r.Cause, "_", " "), r.CauseConfidence)
+	if r.Cause == explain.None && r.CauseText != "" {
+		cause += ", but a leak"
+	}
+	if r.Where != "" {
+		cause += ", in " + r.Where
+	}
 	if r.UnderCap {
-		under = ", under a per-process limit"
+		cause += ", under a per-process limit"
 	}
-	name := verdictNames[r.Verdict]
-	if r.Verdict == explain.None && r.Confidence == explain.Open {
-		name = "no failed request is known"
+	means = causeNames[r.Cause]
+	if r.Cause == explain.None && r.CauseConfidence == explain.Open {
+		means = "no failed request is known"
 	}
-	return fmt.Sprintf("Verdict: %s (%s)%s", r.Verdict, r.Confidence, under), ": " + name
+	return cause, means
 }
 
-// numbers are the evidence: as a sum, or as the arithmetic of a text.
-func (e *explanation) numbers() {
-	if len(e.report.Arithmetic) > 0 {
-		e.heading("The numbers", "")
-		for _, line := range e.report.Arithmetic {
-			e.wrapped("  - ", line)
-		}
+// cause says why the job does not run.
+func (e *explanation) cause() {
+	cause, means := causeLine(e.report)
+	if c := e.report.SelfCheck; c != nil && !c.Complete {
+		e.wrapped("", "Trust this less: "+c.Note+".")
 	}
+	e.bold(Clean(cause))
+	said := e.report.CauseText
+	switch {
+	case said == "":
+		said = e.report.Summary
+	case e.report.Cause == explain.None:
+		said += "."
+	default:
+		said = means + ". " + said + "."
+	}
+	e.wrapped("  ", said)
+}
+
+// tryFirst is the one thing to try.
+func (e *explanation) tryFirst() {
+	if len(e.report.Fixes) == 0 {
+		return
+	}
+	f := &e.report.Fixes[0]
+	const lead = "Try this first: "
+	switch {
+	case f.Export != "":
+		e.bold(lead + Clean(f.Export))
+	case f.Code != "":
+		e.bold(lead + Clean(f.Code))
+	default:
+		e.wrapped("", lead+f.Detail)
+		return
+	}
+	e.wrapped("  ", f.Detail)
+}
+
+// why is the sum behind the cause, in a few lines.
+func (e *explanation) why() {
+	r := e.report
+	if len(r.Arithmetic) > 0 {
+		e.heading("Why", "")
+		for _, line := range r.Arithmetic[:e.more(len(r.Arithmetic), e.shown.sum, "line of the sum", "lines of the sum")] {
+			e.wrapped("  ", line)
+		}
+		return
+	}
+	v := &r.Evidence
+	if r.Failure == nil || v.Live == nil || v.Rounded == nil {
+		return
+	}
+	e.heading("Why", momentLine(r.Failure))
+	sum := fmt.Sprintf("%s allocated + %s request = %s", units.Size(*v.Live), units.Size(*v.Rounded), units.Size(*v.Live+*v.Rounded))
+	if p := r.Prognosis; p != nil && p.Need > *v.Live+*v.Rounded {
+		sum += fmt.Sprintf(", %s before the step ends", units.Size(p.Need))
+	}
+	if v.Available != nil {
+		sum += fmt.Sprintf("; %s available: %s", units.Size(*v.Available), thereText(r))
+	}
+	e.wrapped("  ", sum)
+	if v.Free != nil && v.LargestFree != nil {
+		e.wrapped("  ", fmt.Sprintf("%s reserved and free, largest piece %s%s", units.Size(*v.Free), units.Size(*v.LargestFree), usableText(v)))
+	}
+}
+
+// sum are the numbers of the failed request, one by one.
+func (e *explanation) sum() {
 	rows := Sum(e.report)
 	if len(rows) == 0 {
 		return
 	}
 	e.heading("The sum", momentLine(e.report.Failure))
+	e.wrapped("  ", e.report.Summary)
 	for _, r := range rows {
 		e.wrapped(fmt.Sprintf("  %1s %11s  ", r.Mark, r.Value), r.Text)
 	}
@@ -204,24 +261,12 @@ func (e *explanation) alternatives() {
 		return
 	}
 	name := "What else it could be"
-	if e.report.Verdict == explain.Unknown {
+	if e.report.Cause == explain.Open {
 		name = "What it could be"
 	}
 	e.heading(name, "")
 	for _, a := range list[:e.more(len(list), e.shown.alternatives, "other cause", "other causes")] {
 		e.wrapped("  - ", a.Verdict+", "+a.When)
-	}
-}
-
-// health is that of a run in which nothing failed.
-func (e *explanation) health() {
-	h := e.report.Health
-	if h == nil {
-		return
-	}
-	e.heading("Health", "")
-	for _, r := range Health(h) {
-		e.line("  %13s  %s", r.Value, r.Text)
 	}
 }
 
@@ -231,7 +276,7 @@ func (e *explanation) stack(frames []timeline.Frame, site timeline.Site, lead st
 		e.line("%s(no call stack in the file)", lead)
 		return
 	}
-	e.line("%s%s", lead, siteText(site, e.width-width(lead)))
+	e.line("%s%s", lead, siteText(site, e.style.columns()-width(lead)))
 	if !e.frames {
 		return
 	}

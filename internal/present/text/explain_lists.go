@@ -16,9 +16,9 @@ func (e *explanation) pinners() {
 		return
 	}
 	e.title("What pins the free memory", ": tensors in its segments; most memory freed per byte moved first")
-	for _, s := range list[:e.more(len(list), e.shown.pinned, "segment", "segments")] {
+	for _, s := range list {
 		e.wrapped("  ", PinnedText(&s))
-		e.blocks(s.Blocks, e.shown.stacks)
+		e.blocks(s.Blocks, e.shown.parts)
 	}
 }
 
@@ -67,9 +67,7 @@ func (e *explanation) holders() {
 }
 
 // full reports whether nothing is left out.
-func (e *explanation) full() bool {
-	return e.shown.pinned > len(e.report.Pinners) && e.shown.lines > 100
-}
+func (e *explanation) full() bool { return e.shown.all }
 
 // findingNames say what a finding is.
 var findingNames = map[string]string{
@@ -95,12 +93,14 @@ func (e *explanation) ignored() {
 }
 
 func (e *explanation) findings() {
-	list := slices.DeleteFunc(slices.Clone(e.report.Findings), func(f explain.Finding) bool { return f.Kind == explain.Ignored })
+	list := slices.DeleteFunc(slices.Clone(e.report.Findings), func(f explain.Finding) bool {
+		return f.Kind == explain.Ignored || !e.full() && (f.Kind == explain.Transient || f.Kind == e.report.Cause)
+	})
 	list = list[:e.more(len(list), e.shown.findings, "finding", "findings")]
 	if len(list) == 0 {
 		return
 	}
-	e.heading("Also found", "")
+	e.heading("Found besides", "")
 	for _, f := range list {
 		e.wrapped("  - ", fmt.Sprintf("%s (%s): %s", findingNames[f.Kind], f.Confidence, f.Detail))
 		switch {
@@ -112,37 +112,34 @@ func (e *explanation) findings() {
 	}
 }
 
-// fixes are numbered, the smallest change first.
+// fixes are the others, in the order in which one would try them.
 func (e *explanation) fixes() {
-	list := e.report.Fixes
-	if len(list) == 0 {
+	if len(e.report.Fixes) < 2 {
 		return
 	}
-	order := ""
-	if slices.ContainsFunc(list, func(f explain.Fix) bool { return f.Kind == explain.FixSetting }) {
-		order = "; settings by the memory they need"
+	list := e.report.Fixes[1:]
+	shown := list[:e.more(len(list), e.shown.fixes, "more fix", "more fixes")]
+	if len(shown) == 0 {
+		return
 	}
-	e.title("What would have helped", order)
-	settings, n, left, proved := 0, 0, 0, ""
-	for _, f := range list {
-		if f.Kind == explain.FixSetting {
-			if settings++; settings > e.shown.settings {
-				left++
-				continue
-			}
-		}
-		n++
-		lead := fmt.Sprintf("  %d. ", n)
-		if f.Export != "" {
+	e.heading("Or", "")
+	for i := range shown {
+		f := &shown[i]
+		lead := fmt.Sprintf("  %d. ", i+2)
+		switch {
+		case f.Export != "":
 			e.line("%s%s", lead, Clean(f.Export))
-			e.wrapped(strings.Repeat(" ", len(lead)), settingText(&f, f.Detail == proved))
-			proved = f.Detail
-			continue
+			said := f.Detail
+			if e.full() {
+				said = settingText(f, false)
+			}
+			e.wrapped(strings.Repeat(" ", len(lead)), said)
+		case f.Code != "":
+			e.line("%s%s", lead, Clean(f.Code))
+			e.wrapped(strings.Repeat(" ", len(lead)), f.Detail)
+		default:
+			e.wrapped(lead, f.Detail)
 		}
-		e.wrapped(lead, f.Detail)
-	}
-	if left > 0 {
-		e.left = append(e.left, plural(left, "setting that helps", "settings that help"))
 	}
 }
 
@@ -163,12 +160,11 @@ func settingText(f *explain.Fix, same bool) string {
 }
 
 func (e *explanation) notes() {
-	n := e.more(len(e.report.Notes), e.shown.notes, "note", "notes")
-	if n == 0 {
+	if len(e.report.Notes) == 0 {
 		return
 	}
 	e.heading("Notes", "")
-	for _, note := range e.report.Notes[:n] {
+	for _, note := range e.report.Notes {
 		e.wrapped("  - ", note)
 	}
 }
@@ -179,7 +175,7 @@ func (e *explanation) record() {
 		return
 	}
 	e.title("To know more next time", ", record a snapshot and explain that")
-	for _, line := range e.report.Record {
+	for _, line := range e.report.Record[:min(len(e.report.Record), e.shown.record)] {
 		e.line("    %s", line)
 	}
 }
@@ -189,6 +185,9 @@ func (e *explanation) trust() {
 	said := ""
 	if c := e.report.SelfCheck; c != nil {
 		said = "How far to trust it: " + c.Note + ". "
+	}
+	if n := len(e.report.Notes); n > 0 && !e.full() {
+		e.left = append(e.left, plural(n, "note", "notes"))
 	}
 	if len(e.left) > 0 {
 		said += "Not shown: " + strings.Join(e.left, ", ") + "; --full shows all."

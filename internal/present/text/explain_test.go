@@ -209,12 +209,38 @@ func TestExplainKinds(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 	r = &explain.Report{Verdict: explain.None, Confidence: explain.Certain, Summary: "Nothing failed.", Health: &explain.Health{
-		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, FragmentationPeak: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
+		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, Fragmentation: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
+		RetriedFor: []explain.Retry{{Count: 1000, Request: 1 << 20, Free: 3 << 20, LargestFree: 1 << 19}},
+		EmptyCache: &explain.EmptyCacheCalls{Calls: 12, Steps: 6, PeakReservedWithout: 3 << 30, DriverMSWithout: 5},
+		Releasable: ptr(uint64(1 << 20)), DriverMS: ptr(125.0),
 	}}
+	for i, conf := range []string{"expandable_segments:True", "max_split_size_mb:128", "max_split_size_mb:512"} {
+		r.Health.Smaller = append(r.Health.Smaller, explain.Smaller{Settings: conf, Export: "export " + conf, PeakReserved: 1<<30 + uint64(i)<<20, Saved: 1<<30 - uint64(i)<<20})
+	}
 	text = explained(t, r, ExplainOptions{})
-	for _, want := range []string{"Verdict: none (certain): nothing failed\n", "1.00 GiB  peak allocated", "2.00 GiB  peak reserved", "50.0 %  of it", "3.00 GiB  left under the limit", "1,234  retries", "-5.00 MiB  change of allocated"} {
+	for _, want := range []string{
+		"Verdict: none (certain): nothing failed\n", "2.00 GiB  peak reserved, for 1.00 GiB peak allocated: fragmentation 50.0 %\n", "3.00 GiB  left under the limit\n",
+		"1,234  retries, most for 1.00 MiB: 3.00 MiB was free, in blocks of up to 512.00 KiB\n", "-5.00 MiB  change of allocated",
+		"12  empty_cache() calls in steps cost ~120 ms; without: +1.00 GiB peak reserved\n",
+		"\nCould be smaller: ", "1.00 GiB  50 % less: export expandable_segments:True\n", "Not shown: 1 number, 2 smaller settings; --full shows all",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if text := explained(t, r, ExplainOptions{Full: true}); !strings.Contains(text, "1.00 MiB  would be released by empty_cache()") || !strings.Contains(text, "1.00 GiB  50 % less: export max_split_size_mb:512\n") {
+		t.Errorf("not all of it:\n%s", text)
+	}
+	for _, tt := range []struct {
+		calls explain.EmptyCacheCalls
+		want  string
+	}{
+		{explain.EmptyCacheCalls{Calls: 1, Steps: 1, PeakReservedWithout: 2 << 30, DriverMSWithout: 125}, "1  empty_cache() call in steps; without: the same peak reserved\n"},
+		{explain.EmptyCacheCalls{Calls: 2, Steps: 1, FailsWithout: true}, "2  empty_cache() calls in steps cost ~125 ms; without: a request fails\n"},
+	} {
+		r.Health.EmptyCache = &tt.calls
+		if text := explained(t, r, ExplainOptions{}); !strings.Contains(text, tt.want) {
+			t.Errorf("no %q in\n%s", tt.want, text)
 		}
 	}
 	r.Confidence = explain.Open

@@ -247,7 +247,7 @@ func placeText(m *timeline.Moment, f *stats.Snapshot) string {
 }
 
 func (p *page) fragmentation(f *stats.Snapshot) {
-	p.heading("Fragmentation", " at the end")
+	p.heading("Fragmentation", "")
 	for _, r := range Fragmentation(&f.Fragmentation) {
 		p.printf("  %7s  %-14s %s\n", r.Value, r.Mark, r.Text)
 	}
@@ -322,11 +322,15 @@ func (p *page) ooms(f *stats.Snapshot) {
 		p.wrapped("  ", momentText(&o.Moment, f)+":")
 		said := fmt.Sprintf("a request for %s; reserved %s", units.Size(o.RequestBytes), units.Size(o.ReservedBytes))
 		if o.AllocatedBytes != nil {
-			said += ", allocated " + units.Size(*o.AllocatedBytes)
+			said += fmt.Sprintf(", allocated %s, unallocated %s", units.Size(*o.AllocatedBytes), units.Size(*o.UnallocatedBytes))
 		} else {
 			said += ", requested " + units.Size(o.RequestedBytes)
 		}
-		if o.FreeBytes != nil {
+		switch {
+		case o.FreeBytes == nil:
+		case o.UnallocatedBytes != nil && *o.UnallocatedBytes == *o.FreeBytes:
+			said += " in free blocks of up to " + units.Size(*o.LargestFreeBytes)
+		default:
 			said += fmt.Sprintf(", free %s in blocks of up to %s", units.Size(*o.FreeBytes), units.Size(*o.LargestFreeBytes))
 		}
 		said += fmt.Sprintf("; the driver had %s free", units.Size(o.DeviceFreeBytes))

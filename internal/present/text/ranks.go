@@ -22,7 +22,11 @@ func Ranks(w io.Writer, title string, rs *diff.Ranks, o DiffOptions) error {
 	var tail strings.Builder
 	p := &page{w: &tail, style: o.Style}
 	r := &rankPage{page: p, Ranks: rs, full: o.Full}
-	r.short, r.room = shortRankNames(rs.Ranks, p.columns()-rankNumbers)
+	names := make([]string, len(rs.Ranks))
+	for i, r := range rs.Ranks {
+		names[i] = r.Name
+	}
+	r.short, r.room = shortNames(names, p.columns()-rankNumbers)
 	r.odd()
 	r.divergence()
 	p.notes(rs.Notes, o.Full)
@@ -62,7 +66,7 @@ func (p *rankPage) table(n int) {
 		used = "requested"
 	}
 	p.heading(fmt.Sprintf("%-*s", p.room, plural(len(p.Ranks.Ranks), "rank", "ranks")),
-		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "cached", "OOMs", "events", "diverges"))
+		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "fragm.", "OOMs", "events", "diverges"))
 	rows := p.rows(n)
 	for _, i := range rows {
 		r := p.Ranks.Ranks[i]
@@ -75,13 +79,13 @@ func (p *rankPage) table(n int) {
 			parts = countText(*r.Parts)
 		}
 		p.line(rankRow, p.room, p.short[i], sizeOr(peak), units.Size(r.PeakReserved),
-			percentText(r.ReservedUnallocated), countText(r.OOMs), countText(r.Events), parts)
+			percentText(r.Fragmentation), countText(r.OOMs), countText(r.Events), parts)
 	}
 	if more := len(p.Ranks.Ranks) - len(rows); more > 0 {
 		p.printf("and %s more: --full lists them\n", countText(more))
 	}
 	p.medians()
-	p.wrapped("  ", used+" and reserved are peaks; cached is what is not allocated at the peak of reserved;"+
+	p.wrapped("  ", used+" and reserved are peaks; fragm. is the fragmentation, 1 - "+used+" / reserved;"+
 		" diverges is the first event with another call than the majority's")
 }
 
@@ -124,13 +128,13 @@ func (p *rankPage) medians() {
 		cells[diff.MeasureOOMs], cells[diff.MeasureEvents], "")
 }
 
-// shortRankNames leaves out what the names of all ranks begin and end with, as
-// far as that is whole words, and shortens what is longer than most. It also says
-// how wide they are.
-func shortRankNames(ranks []*diff.Rank, most int) (short []string, room int) {
-	out := make([]string, len(ranks))
-	for i, r := range ranks {
-		out[i] = Clean(r.Name)
+// shortNames leaves out what the names of all files end with, as far as that is
+// whole words, and shortens what is longer than most. It also says how wide they
+// are.
+func shortNames(names []string, most int) (short []string, room int) {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = Clean(name)
 	}
 	end := commonEnd(out)
 	for i, name := range out {
@@ -164,7 +168,7 @@ func commonEnd(names []string) string {
 // measureNames says what ranks are compared by.
 var measureNames = map[string]string{
 	diff.MeasureAllocated: "peak allocated", diff.MeasureRequested: "peak requested", diff.MeasureReserved: "peak reserved",
-	diff.MeasureCached: "cached at the peak of reserved", diff.MeasureOOMs: "OOMs", diff.MeasureEvents: "events",
+	diff.MeasureFragmentation: "fragmentation", diff.MeasureOOMs: "OOMs", diff.MeasureEvents: "events",
 }
 
 func (p *rankPage) odd() {

@@ -83,6 +83,9 @@ func (p *page) heading(name, rest string) {
 	p.printf("\n%s%s\n", p.style.bold(name), rest)
 }
 
+// bold writes a line that stands out.
+func (p *page) bold(text string) { p.line("%s", p.style.bold(text)) }
+
 // fitted writes a line whose last part is shortened to what the page has room
 // for.
 func (p *page) fitted(lead, last string) {

@@ -22,6 +22,9 @@ func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 	p := &page{w: w, style: style}
 	p.whatIfHead(head, a.SelfCheck)
 	p.whatIfBounds(a.Limit, a.DeviceMemory)
+	if c := a.EmptyCache; c != nil {
+		p.wrapped("  ", fmt.Sprintf("empty_cache %s: %s instead of the %s that the recording shows", c.When, plural(c.Made, "call", "calls"), countText(c.Recorded)))
+	}
 	for _, n := range a.Notes {
 		p.wrapped("  note: ", n)
 	}
@@ -112,8 +115,11 @@ func AgainstText(recorded, r *whatif.Result, onOOM string) string {
 
 // resultName says which settings a result is about.
 func resultName(r *whatif.Result) string {
-	if r.Recorded {
+	switch {
+	case r.Recorded:
 		return "recorded: " + confText(r.Settings)
+	case r.EmptyCache != nil:
+		return confText(r.Settings) + ", empty_cache " + *r.EmptyCache
 	}
 	return confText(r.Settings)
 }
@@ -207,7 +213,7 @@ func failureText(r *whatif.Result, onOOM string, columns int) string {
 	if units.Size(f.Segment) != units.Size(f.Size) {
 		said += fmt.Sprintf(", for which the driver was asked for %s", units.Size(f.Segment))
 	}
-	said += fmt.Sprintf("; reserved %s, allocated %s, largest free block %s", units.Size(f.Reserved), units.Size(f.Allocated), units.Size(f.LargestFree))
+	said += fmt.Sprintf("; reserved %s, allocated %s, unallocated %s, largest free block %s", units.Size(f.Reserved), units.Size(f.Allocated), units.Size(f.Unallocated), units.Size(f.LargestFree))
 	switch {
 	case f.DeviceFree != nil && *f.DeviceFree < f.Segment:
 		said += fmt.Sprintf("; the device has %s left", units.Size(*f.DeviceFree))

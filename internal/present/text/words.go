@@ -114,38 +114,17 @@ func thereText(r *explain.Report) string {
 // a lower one.
 const NotMonotone = "a lower limit releases the cache at other moments, so more memory is not always better."
 
-// Health returns the numbers of a run in which nothing failed.
-func Health(h *explain.Health) []Row {
-	var rows []Row
-	add := func(value, text string) { rows = append(rows, Row{Value: value, Text: text}) }
-	more := ""
-	if h.AtLeast {
-		more = ", at least"
-	}
-	rows = sizeRow(rows, "", &h.PeakAllocated, "peak allocated"+more)
-	rows = sizeRow(rows, "", &h.PeakReserved, "peak reserved"+more)
-	if h.FragmentationPeak != nil {
-		add(percentText(h.FragmentationPeak), "of it not allocated at that peak")
-	}
-	rows = sizeRow(rows, "", h.Headroom, "left under the limit")
-	add(units.Count(h.Retries), "retries: releases of the cache to make room")
-	if h.Growth != nil {
-		add(units.Delta(*h.Growth), "change of allocated memory from the end of step 2 to the last step's")
-	}
-	return rows
-}
-
-// Fragmentation returns the fractions of reserved memory that are lost, by
-// name.
+// Fragmentation returns the fragmentation of a run, and the fractions of reserved
+// memory that are lost at the end, by name.
 func Fragmentation(f *stats.Fragmentation) []Row {
 	var rows []Row
 	add := func(v *float64, name, meaning string) {
 		rows = append(rows, Row{Mark: name, Value: percentText(v), Text: meaning})
 	}
-	add(f.ReservedUnallocated, "cached", "(reserved - allocated) / reserved: not allocated")
-	if f.AtPeak != nil {
-		add(f.AtPeak, "cached at peak", "the same at the peak of reserved")
+	if f.OfPeaks != nil {
+		add(f.OfPeaks, "of the peaks", "1 - peak allocated / peak reserved")
 	}
+	add(f.ReservedUnallocated, "at the end", "(reserved - allocated) / reserved: not allocated")
 	add(f.InactiveSplit, "inactive split", "/ reserved: free, but pinned by allocated neighbours")
 	add(f.Internal, "internal", "(allocated - requested) / allocated: lost to rounding")
 	add(f.External, "external", "1 - largest free block / free: free, but in pieces")
@@ -210,10 +189,10 @@ func PinnedText(s *explain.Segment) string {
 // CategoryText returns the name of a category for people.
 func CategoryText(category string) string { return strings.ReplaceAll(Clean(category), "_", " ") }
 
-// VerdictText is the verdict, with how sure it is, and what it means.
-func VerdictText(r *explain.Report) (verdict, means string) {
-	verdict, means = verdictLine(r)
-	return strings.TrimPrefix(verdict, "Verdict: "), strings.TrimPrefix(means, ": ")
+// CauseText is the cause, with how sure it is, and what it means.
+func CauseText(r *explain.Report) (cause, means string) {
+	cause, means = causeLine(r)
+	return strings.TrimPrefix(cause, "Cause: "), means
 }
 
 // MomentText says when something was: the event, the time, the step.

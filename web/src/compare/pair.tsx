@@ -34,8 +34,8 @@ export function Totals({ p }: { p: Pair }) {
     </tr>
   );
   const part = (n: number | null) => (n === null ? '-' : percent(n));
-  const fa = p.a.fragmentation.reserved_unallocated;
-  const fb = p.b.fragmentation.reserved_unallocated;
+  const fa = p.a.fragmentation.reserved_unallocated_of_peaks;
+  const fb = p.b.fragmentation.reserved_unallocated_of_peaks;
   return (
     <table class="grid totals">
       <thead>
@@ -59,11 +59,11 @@ export function Totals({ p }: { p: Pair }) {
         {row('peak reserved', (s) => s.peak_reserved_bytes, 'peak_reserved_bytes')}
         {row('peak allocated', (s) => s.peak_allocated_bytes, 'peak_allocated_bytes')}
         {row('peak requested', (s) => s.peak_requested_bytes, 'peak_requested_bytes')}
+        {other('fragmentation', part(fa), part(fb), fa !== null && fb !== null ? `${fb > fa ? '+' : ''}${percent(fb - fa)}` : '')}
         {row('reserved then', (s) => s.reserved_bytes, 'reserved_bytes')}
         {row('allocated then', (s) => s.allocated_bytes, 'allocated_bytes')}
         {row('requested then', (s) => s.requested_bytes, 'requested_bytes')}
         {other('active blocks then', count(p.a.active_blocks), count(p.b.active_blocks), signed(p.b.active_blocks - p.a.active_blocks))}
-        {other('in no tensor then', part(fa), part(fb), fa !== null && fb !== null ? `${fb > fa ? '+' : ''}${percent(fb - fa)}` : '')}
         {other('failed requests', count(p.a.oom_events), count(p.b.oom_events), signed(p.b.oom_events - p.a.oom_events))}
       </tbody>
     </table>

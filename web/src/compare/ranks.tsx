@@ -12,7 +12,7 @@ const names: Record<string, string> = {
   peak_allocated: 'peak allocated',
   peak_requested: 'peak requested',
   peak_reserved: 'peak reserved',
-  cached_at_peak: 'memory in no tensor at its peak',
+  fragmentation: 'fragmentation',
   oom_events: 'failed requests',
   events: 'events',
 };
@@ -45,8 +45,8 @@ export function RankTable({
               <th scope="col" class="right">
                 Peak reserved
               </th>
-              <th scope="col" class="right" title="Reserved and in no tensor, where reserved memory was highest">
-                In no tensor
+              <th scope="col" class="right" title="Peak reserved minus peak allocated">
+                Fragmentation
               </th>
               <th scope="col" class="right">
                 Failed
@@ -80,7 +80,7 @@ export function RankTable({
                   </th>
                   <Cell odd={odd(i, used)} value={r.sizes === 'requested' ? k.peak_requested_bytes : k.peak_allocated_bytes} field="peak" />
                   <Cell odd={odd(i, 'peak_reserved')} value={k.peak_reserved_bytes} field="peak_reserved_bytes" />
-                  <Cell odd={odd(i, 'cached_at_peak')} value={k.cached_at_peak_bytes} field="cached_at_peak_bytes" />
+                  <Cell odd={odd(i, 'fragmentation')} value={k.fragmentation_bytes} field="fragmentation_bytes" />
                   <td class={'right num' + (odd(i, 'oom_events') ? ' odd-cell' : '')}>{count(k.oom_events)}</td>
                   <td class={'right num' + (odd(i, 'events') ? ' odd-cell' : '')}>{count(k.events)}</td>
                   <td class="right">

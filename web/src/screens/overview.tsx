@@ -97,14 +97,14 @@ function Numbers({ s }: { s: Snapshot }) {
         <Bytes n={mem.free_bytes} field="memory.free_bytes" />
       </Item>
       <Item
-        label="In no tensor at peak"
+        label="Fragmentation"
         sub={f.reserved_unallocated === null ? '' : `${percent(f.reserved_unallocated)} at the end`}
-        title="(reserved - allocated) / reserved, where reserved memory was highest"
+        title="1 - peak allocated / peak reserved; at the end: (reserved - allocated) / reserved"
       >
-        {f.reserved_unallocated_at_peak === null ? (
+        {f.reserved_unallocated_of_peaks === null ? (
           <span class="muted">not known</span>
         ) : (
-          <span class="num">{percent(f.reserved_unallocated_at_peak)}</span>
+          <span class="num">{percent(f.reserved_unallocated_of_peaks)}</span>
         )}
       </Item>
       <Item label="Lost to rounding" sub="at the end" title="(allocated - requested) / allocated">

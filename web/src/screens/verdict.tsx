@@ -184,10 +184,10 @@ function Health({ x }: { x: Explain }) {
   if (!h) return null;
   return (
     <dl class="facts">
-      {h.fragmentation_at_peak !== null && (
+      {h.fragmentation !== null && (
         <>
-          <dt>In no tensor</dt>
-          <dd>{percent(h.fragmentation_at_peak)} of reserved memory when most was reserved</dd>
+          <dt>Fragmentation</dt>
+          <dd>{percent(h.fragmentation)}: 1 − peak allocated / peak reserved</dd>
         </>
       )}
       {h.headroom_bytes !== null && (
@@ -198,12 +198,15 @@ function Health({ x }: { x: Explain }) {
           </dd>
         </>
       )}
-      {h.num_alloc_retries !== null && (
-        <>
-          <dt>Retries</dt>
-          <dd>{plural(h.num_alloc_retries, 'release', 'releases')} of the cache to make room</dd>
-        </>
-      )}
+      <dt>Retries</dt>
+      <dd>
+        {plural(h.num_alloc_retries, 'release', 'releases')} of the cache to make room
+        {h.retried_for[0] && (
+          <>
+            , most for <Bytes n={h.retried_for[0].request_bytes} field="health.retried_for.0.request_bytes" />
+          </>
+        )}
+      </dd>
       {h.growth_bytes !== null && (
         <>
           <dt>Growth</dt>
@@ -213,6 +216,31 @@ function Health({ x }: { x: Explain }) {
           </dd>
         </>
       )}
+      {h.empty_cache_in_steps && (
+        <>
+          <dt>empty_cache()</dt>
+          <dd>
+            {plural(h.empty_cache_in_steps.calls, 'call', 'calls')} in steps; without:{' '}
+            <Bytes n={h.empty_cache_in_steps.peak_reserved_without_bytes} field="health.empty_cache_in_steps.peak_reserved_without_bytes" /> peak reserved
+          </dd>
+        </>
+      )}
+      {h.releasable_bytes !== null && (
+        <>
+          <dt>Releasable</dt>
+          <dd>
+            <Bytes n={h.releasable_bytes} field="health.releasable_bytes" /> by empty_cache() at the end of the file
+          </dd>
+        </>
+      )}
+      {h.could_be_smaller.map((s, i) => (
+        <>
+          <dt>{i === 0 && 'Could be smaller'}</dt>
+          <dd>
+            <Bytes n={s.peak_reserved_bytes} field={`health.could_be_smaller.${i}.peak_reserved_bytes`} /> peak reserved with <code>{s.export}</code>
+          </dd>
+        </>
+      ))}
     </dl>
   );
 }

@@ -23,6 +23,7 @@ export interface Divergence {
 }
 
 export interface Fragmentation {
+  reserved_unallocated_of_peaks: number | null;
   reserved_unallocated: number | null;
   inactive_split: number | null;
   external: number | null;
@@ -89,6 +90,8 @@ export interface Rank {
   peak_allocated_bytes: number | null;
   peak_requested_bytes: number | null;
   peak_reserved_bytes: number;
+  fragmentation: number | null;
+  fragmentation_bytes: number | null;
   cached_at_peak_bytes: number | null;
   reserved_unallocated_at_peak: number | null;
   partial: boolean;

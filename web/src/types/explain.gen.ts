@@ -52,6 +52,14 @@ export interface Document {
   notes: string[] | null;
 }
 
+export interface EmptyCacheCalls {
+  calls: number;
+  steps: number;
+  peak_reserved_without_bytes: number;
+  estimated_driver_ms_without: number;
+  fails_without: boolean;
+}
+
 export interface Evidence {
   live_bytes: number | null;
   request_bytes: number | null;
@@ -116,12 +124,18 @@ export interface Health {
   peak_reserved_bytes: number;
   peak_allocated_bytes: number;
   peaks_at_least: boolean;
+  fragmentation: number | null;
   fragmentation_at_peak: number | null;
   headroom_bytes: number | null;
   survives_limit: boolean | null;
   fails_at_event: number | null;
   num_alloc_retries: number;
+  retried_for: Retry[];
   growth_bytes: number | null;
+  empty_cache_in_steps: EmptyCacheCalls | null;
+  releasable_bytes: number | null;
+  could_be_smaller: Smaller[];
+  estimated_driver_ms: number | null;
 }
 
 export interface Holder {
@@ -151,6 +165,20 @@ export interface ModuleHolder {
   module: string;
 }
 
+export interface Retry {
+  event: number | null;
+  time_us: number | null;
+  since_start_us: number | null;
+  step: number | null;
+  annotation: string | null;
+  retries: number;
+  request_bytes: number;
+  free_bytes: number;
+  largest_free_bytes: number;
+  stack: Frame[] | null;
+  site: string | null;
+}
+
 export interface Segment {
   segment: number;
   size_bytes: number;
@@ -158,4 +186,12 @@ export interface Segment {
   live_bytes: number;
   live_blocks: number;
   blocks: Block[];
+}
+
+export interface Smaller {
+  settings: string;
+  export: string;
+  peak_reserved_bytes: number;
+  saved_bytes: number;
+  estimated_driver_ms: number;
 }

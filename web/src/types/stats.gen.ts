@@ -56,6 +56,7 @@ export interface Fragmentation {
   inactive_split: number | null;
   internal: number | null;
   external: number | null;
+  reserved_unallocated_of_peaks: number | null;
   reserved_unallocated_at_peak: number | null;
 }
 
@@ -139,6 +140,7 @@ export interface OOM {
   reserved_bytes: number;
   requested_bytes: number;
   allocated_bytes: number | null;
+  unallocated_bytes: number | null;
   free_bytes: number | null;
   largest_free_bytes: number | null;
   frames: Frame[] | null;

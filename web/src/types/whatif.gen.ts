@@ -22,10 +22,17 @@ export interface Document {
   limit: Limit;
   device_memory: Memory;
   on_oom: string;
+  empty_cache: EmptyCacheCalls | null;
   interrupted: boolean;
   not_run: string[];
   notes: string[];
   results: Result[];
+}
+
+export interface EmptyCacheCalls {
+  when: string;
+  recorded: number;
+  made: number;
 }
 
 export interface Failure {
@@ -39,6 +46,7 @@ export interface Failure {
   stream: number;
   reserved_bytes: number;
   allocated_bytes: number;
+  unallocated_bytes: number;
   active_bytes: number;
   largest_free_bytes: number;
   device_free_bytes: number | null;
@@ -67,6 +75,7 @@ export interface Result {
   settings: string;
   export: string;
   recorded: boolean;
+  empty_cache: string | null;
   limit_bytes: number | null;
   device_memory_bytes: number | null;
   fails: boolean;
@@ -80,6 +89,7 @@ export interface Result {
   peak_allocated_at: Moment;
   peak_requested_bytes: number;
   peak_requested_at: Moment;
+  fragmentation: number | null;
   num_alloc_retries: number;
   num_ooms: number;
   num_device_alloc: number;

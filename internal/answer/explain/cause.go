@@ -1,0 +1,334 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/trace"
+)
+
+// The causes. A leak, a spike and a lack of capacity are found by continuing the
+// run; the others follow from the trigger.
+const (
+	Stranded      = "stranded"       // in pools, on other streams, or in frees that wait
+	SharedDevice  = "shared_device"  // others hold it
+	AbsurdRequest = "absurd_request" // a size that nothing before explains: a bug
+)
+
+// Prognosis is how the run would have gone on if the request had been served.
+type Prognosis struct {
+	// Need is what the step that failed needs at least, however blocks are placed.
+	Need uint64 `json:"need_bytes"`
+	// Ordinary is the most that an earlier step needed, the first excluded; nil if
+	// there is no other.
+	Ordinary *uint64 `json:"ordinary_bytes"`
+	// Kept is what each further step leaves behind.
+	Kept uint64 `json:"kept_bytes_per_step"`
+	// Packed is how far the run gets without any waste.
+	Packed prognosis.Carries `json:"packed"`
+}
+
+// judge decides the cause and gathers what fixes are computed from.
+type judge struct {
+	*explainer
+	analysis *findings.Analysis // of the steps, or of the rounds that follow them
+	leaks    []findings.Leak
+	forecast *prognosis.Prognosis
+	there    available // what the failed request could have had
+	known    bool
+	blocks   *timeline.Lifetimes
+	guessed  bool // the steps are not to be trusted
+}
+
+// newJudge continues the run from the failed request on; nil if it cannot be.
+func (e *explainer) newJudge(w *findingsWork) *judge {
+	f := e.failed
+	if f == nil || !f.reproduced || f.program != e.program {
+		return nil
+	}
+	j := &judge{explainer: e, analysis: w.analysis, leaks: w.found.Leaks}
+	j.blocks, _ = e.Run.Lifetimes(e.ctx)
+	r := prognosis.Request{Call: f.call, Cut: e.program.Len(), Event: e.event, Stack: trace.NoStack, First: j.analysis.FirstForward()}
+	if e.event < e.trace.Events.Len() {
+		r.Stack = known(e.trace.Events.Stack.At(e.event))
+		for i := e.program.Len() - 1; i >= 0; i-- {
+			if c := e.program.Call(i); c.Kind == replay.CallTry && c.Event == e.event {
+				r.Cut = i
+				break
+			}
+		}
+	}
+	j.forecast = prognosis.New(e.program, j.analysis.Steps, r)
+	if !j.forecast.Matched && j.analysis.Steps.Confidence == findings.Guess {
+		j.guessed = true // these are no steps
+		j.forecast = prognosis.New(e.program, &findings.Steps{}, r)
+	}
+	if !j.forecast.Matched && j.forecast.Series == nil {
+		j.lookInTail(r)
+	}
+	for i := range j.leaks {
+		j.forecast.Growth += j.leaks[i].BytesPerStep
+	}
+	j.there, j.known = f.availableUnder(e.limits.high)
+	return j
+}
+
+// lookInTail looks for rounds in what follows the steps: an evaluation, a server
+// after a warm-up.
+func (j *judge) lookInTail(r prognosis.Request) {
+	steps, from := j.analysis.Steps, 0
+	if n := steps.Complete(); n > 0 {
+		from = steps.List[n-1].End
+	}
+	if from == 0 || from >= r.Event {
+		return
+	}
+	tail := j.analysis.From(from)
+	if len(tail.Steps.List) < 2 {
+		return
+	}
+	if x := prognosis.New(j.program, tail.Steps, r); x.Matched {
+		j.analysis, j.forecast = tail, x
+		if leaks := tail.Leaks(); len(leaks) > 0 {
+			j.leaks = append(j.leaks, leaks...)
+			for _, l := range leaks {
+				j.leak(l, tail.Steps)
+			}
+		}
+	}
+}
+
+// decide gives the cause.
+func (j *judge) decide() {
+	r, x := j.report, j.forecast
+	r.Prognosis = &Prognosis{Need: x.Need, Kept: x.KeptPerStep, Packed: x.Packed(j.there.bytes)}
+	if x.Ordinary > 0 {
+		r.Prognosis.Ordinary = &x.Ordinary
+	}
+	switch {
+	case !j.known:
+		r.Cause = causeOf(r.Verdict)
+	case j.leaksKill():
+		j.setLeak()
+	case r.Verdict == External:
+		r.Cause = SharedDevice
+	case j.absurd():
+		r.Cause = AbsurdRequest
+		r.CauseText = fmt.Sprintf("One request for %s is more than the %s there is in all, and nothing before explains its size", units.Size(j.failed.call.Size), units.Size(j.there.bytes))
+	case x.Need > j.there.bytes:
+		j.setTooMuch()
+	case x.Least() > j.there.bytes:
+		r.Cause = Capacity
+		r.CauseText = fmt.Sprintf("A step needs at least %s, %s more than there is, however blocks are placed", units.Size(x.Least()), units.Size(x.Least()-j.there.bytes))
+	case r.Verdict == Fragmentation && !x.Matched && j.hasSteps() && j.onlyRises():
+		r.Cause, r.CauseConfidence = Spike, Open
+		r.CauseText = fmt.Sprintf("This part of the job is new, frees little of what it allocates and has %s of %s already; what it still needs is not known",
+			units.Size(x.Need), units.Size(j.there.bytes))
+	case r.Verdict == Fragmentation && !x.Matched && !j.hasSteps():
+		// Memory only rose so far, and the first step is not over.
+		r.Cause, r.CauseConfidence = Capacity, Open
+		r.CauseText = fmt.Sprintf("The first step is not over and has %s of %s already; what it still needs is not known", units.Size(x.Need), units.Size(j.there.bytes))
+	default:
+		r.Cause = causeOf(r.Verdict)
+	}
+	if r.Verdict == Fragmentation && r.Cause == Fragmentation {
+		f := j.failed
+		r.CauseText = fmt.Sprintf("%s would be enough for the %s that the step needs, but no free piece holds the request for %s: the largest is %s",
+			units.Size(j.there.bytes), units.Size(x.Need), units.Size(f.call.Size), units.Size(f.free.largestUsable))
+	}
+	if r.CauseConfidence == "" {
+		r.CauseConfidence = r.Confidence
+		if r.Cause != causeOf(r.Verdict) && r.CauseConfidence == Certain {
+			r.CauseConfidence = Likely // it rests on how the step would have gone on
+		}
+	}
+	j.where()
+}
+
+// where names the line of the user's code that the cause shows at. The backward
+// pass runs on a thread without Python frames: the last line before it stands for
+// it.
+func (j *judge) where() {
+	r := j.report
+	if r.Line != nil || j.event >= j.trace.Events.Len() {
+		if r.Line != nil {
+			r.Where = r.Line.String()
+		}
+		return
+	}
+	stack := j.trace.Events.Stack.At(j.event)
+	if r.Line = j.userLine(stack); r.Line != nil {
+		r.Where = r.Line.String()
+		return
+	}
+	if stack > trace.EmptyStack {
+		return // only frames of libraries
+	}
+	for i := j.event - 1; i >= 0; i-- {
+		if j.trace.Events.Action.At(i) != alloc.ActionAlloc {
+			continue
+		}
+		if r.Line = j.userLine(j.trace.Events.Stack.At(i)); r.Line == nil {
+			continue
+		}
+		r.Where = "the backward pass"
+		if at := j.analysis.Steps.Of(j.event); at >= 0 {
+			r.Where += fmt.Sprintf(" of step %d", j.analysis.Steps.List[at].Number)
+		}
+		r.Where += ", after " + r.Line.String()
+		return
+	}
+}
+
+// causeOf returns the cause that a trigger stands for if nothing else shows.
+func causeOf(trigger string) string {
+	switch trigger {
+	case External:
+		return SharedDevice
+	case Pools, Pending, Streams:
+		return Stranded
+	case Setting:
+		return Fragmentation
+	case NearlyFull:
+		return Capacity
+	case Unknown:
+		return Open
+	}
+	return trigger
+}
+
+// hasSteps reports whether a step came to its end before the failure.
+func (j *judge) hasSteps() bool {
+	if j.analysis.Steps.Confidence == findings.Guess {
+		return false
+	}
+	for _, s := range j.analysis.Steps.List {
+		if s.Complete && s.End <= j.event {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyRises reports whether most of what was allocated since the last step that
+// came to its end is still there.
+func (j *judge) onlyRises() bool {
+	from := 0
+	for _, s := range j.analysis.Steps.List {
+		if s.Complete && s.End <= j.event {
+			from = s.End
+		}
+	}
+	live, all := j.forecast.Rose(from)
+	return 2*live > all
+}
+
+// leaked returns what leaks hold at the failure.
+func (j *judge) leaked() (bytes uint64) {
+	for i := range j.leaks {
+		if bytes += j.leaks[i].Bytes; j.leaks[i].Replaced {
+			bytes += j.leaks[i].Bytes // while it is replaced, both are there
+		}
+	}
+	return bytes
+}
+
+// leaksKill reports whether the job dies of what its steps leave behind: it would
+// fit without, and even without waste it would end before it made ten times the
+// steps it has made.
+func (j *judge) leaksKill() bool {
+	leaked, need := j.leaked(), j.forecast.Need
+	if leaked == 0 || need-min(need, leaked) > j.there.bytes {
+		return false
+	}
+	const order = 10 // of magnitude
+	return need+order*leaked > j.there.bytes
+}
+
+func (j *judge) setLeak() {
+	r, l := j.report, &j.leaks[0]
+	r.Cause = Leak
+	r.Line = j.lineOf(l.Stack)
+	var perStep uint64
+	for i := range j.leaks {
+		perStep += j.leaks[i].BytesPerStep
+	}
+	r.CauseText = fmt.Sprintf("Every step leaves %s behind, %s by now: the job dies sooner or later, whatever the allocator does",
+		units.Size(perStep), units.Size(j.leaked()))
+	if l.Confidence != findings.Certain {
+		r.CauseConfidence = Likely
+	}
+}
+
+// leaksWithoutFailure puts the leak of a run that did not fail first: it will.
+func (e *explainer) leaksWithoutFailure(w *findingsWork) {
+	if e.report.Cause != None || len(w.found.Leaks) == 0 {
+		return
+	}
+	l := &w.found.Leaks[0]
+	e.report.CauseText = fmt.Sprintf("Nothing failed yet, but every step leaves %s behind, %s by the end", units.Size(l.BytesPerStep), units.Size(l.Bytes))
+	if l.Stack > trace.EmptyStack {
+		line := w.analysis.Line(l.Stack)
+		e.report.Line, e.report.Where = &line, line.String()
+	}
+}
+
+// absurd reports whether the request alone is more than there is, and the steps
+// before do not explain it.
+func (j *judge) absurd() bool {
+	x, f := j.forecast, j.failed
+	// A batch that is longer in two directions makes a request larger by the square.
+	explained := x.Matched && x.Grown() <= max(x.Scale, 1)*max(x.Scale, 1)
+	return !explained && f.rounded > j.there.bytes
+}
+
+// setTooMuch says that the step needs more than there is.
+func (j *judge) setTooMuch() {
+	r, x := j.report, j.forecast
+	more := units.Size(x.Need - j.there.bytes)
+	what := "step"
+	if j.analysis.Steps.Source == findings.FromPeriod {
+		what = "round"
+	}
+	if x.Ordinary > 0 && x.Ordinary <= j.there.bytes || !x.Matched && j.hasSteps() {
+		r.Cause = Spike
+		ordinary := "what the steps before needed fits"
+		if x.Ordinary > 0 {
+			ordinary = fmt.Sprintf("an ordinary %s needs %s", what, units.Size(x.Ordinary))
+		}
+		r.CauseText = fmt.Sprintf("This %s needs %s, %s more than there is; %s", what, units.Size(x.Need), more, ordinary)
+		return
+	}
+	r.Cause = Capacity
+	switch {
+	case x.Series != nil && x.Series.ToCome > 0:
+		r.CauseText = fmt.Sprintf("%s of the %s that this line allocates, a tensor for each one before, was still to come: %s needed, %s more than there is",
+			units.Size(x.Series.ToCome+j.failed.rounded), units.Size(x.Series.Made+x.Series.ToCome+j.failed.rounded), units.Size(x.Need), more)
+	default:
+		r.CauseText = fmt.Sprintf("The job needs %s, %s more than there is, however blocks are placed", units.Size(x.Need), more)
+	}
+}
+
+// lineOf returns the user's own line that led to a stack of the analysis.
+func (j *judge) lineOf(stack trace.StackID) *timeline.Frame {
+	if stack <= trace.EmptyStack {
+		return nil
+	}
+	line := j.analysis.Line(stack)
+	return &line
+}
+
+// userLine returns the innermost line of the user's own code.
+func (e *explainer) userLine(stack trace.StackID) *timeline.Frame {
+	for _, f := range timeline.Frames(e.trace, stack) {
+		if f.User() {
+			return &f
+		}
+	}
+	return nil
+}

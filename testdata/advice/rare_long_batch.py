@@ -1,0 +1,42 @@
+CASE = {"root": "spike", "cures": ["micro_batch", "checkpoint", "bound"], "fixes": ["micro_batch", "checkpoint", "bound", "half", "chunked_loss", "empty_cache"]}
+import torch, torch.nn as nn, torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+from case import FIX, limit
+
+
+class LM(nn.Module):
+    def __init__(self, vocab=8000, d=384, layers=4):
+        super().__init__()
+        self.emb, self.head = nn.Embedding(vocab, d), nn.Linear(d, vocab, bias=False)
+        self.layers = nn.ModuleList([nn.TransformerEncoderLayer(d, 6, 4 * d, 0.0, "gelu", batch_first=True, norm_first=True) for _ in range(layers)])
+
+    def forward(self, ids):
+        x = self.emb(ids)
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False) if FIX == "checkpoint" else layer(x)
+        return x
+
+
+def loss_of(model, ids):
+    h, target = model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten()
+    if FIX == "chunked_loss":
+        part = lambda a, b: F.cross_entropy(model.head(a), b, reduction="sum")
+        return sum(checkpoint(part, a, b, use_reentrant=False) for a, b in zip(h.chunk(8), target.chunk(8))) / len(target)
+    return F.cross_entropy(model.head(h), target)
+
+
+limit()
+model = LM().cuda()
+opt = torch.optim.AdamW(model.parameters(), lr=3e-4)
+lengths = [193] * 8 + [833] + [193] * 2  # one document is longer than the others
+for step, t in enumerate(lengths):
+    if FIX == "bound":
+        t = min(t, 256)
+    if FIX == "empty_cache":
+        torch.cuda.empty_cache()
+    opt.zero_grad()
+    for ids in torch.randint(0, 8000, (8, t), device="cuda").chunk(2 if FIX == "micro_batch" else 1):
+        with torch.autocast("cuda", torch.bfloat16, enabled=FIX == "half"):
+            loss = loss_of(model, ids)
+        loss.backward()
+    opt.step()
