@@ -25,6 +25,7 @@ type explainOptions struct {
 	settings string
 	believed bool // settings were given
 	full     bool
+	source   string
 	frames   string
 	json     bool
 	device   *deviceFlag
@@ -84,6 +85,7 @@ Exit status: 0 answered, whatever the verdict; 2 a file, or a flag, is wrong.`,
 	flags.StringVar(&o.stats, "stats", "", "a `FILE` with a dump of memory_stats() or the table of memory_summary()")
 	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
 	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF was: `CONF`, or \"\" for the defaults")
+	flags.StringVar(&o.source, "source", "", "the `DIR` with your program: shows the line; no file is opened otherwise")
 	flags.BoolVar(&o.full, "full", false, "show everything, not only what fits on a page")
 	flags.StringVar(&o.frames, "frames", "", "`all`: show all frames of call stacks, those of libraries included")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
@@ -162,7 +164,7 @@ func (o *explainOptions) begin(ctx context.Context, std stdio) (*explain.Case, e
 	if o.limit.value != nil {
 		c.Limit = *o.limit.value
 	}
-	c.Full = o.full
+	c.Full, c.Source = o.full, o.source
 	if o.believed {
 		c.Believed = &o.settings
 	}

@@ -20,6 +20,9 @@ type Input struct {
 
 	// Limit is the cap on reserved bytes, if the user knows it; 0 if not.
 	Limit uint64
+	// Source is the directory with the user's program; "" if no file of it may be
+	// opened.
+	Source string
 	// Full asks for everything, however long it takes.
 	Full bool
 	// Believed is the text of PYTORCH_CUDA_ALLOC_CONF that the user believes to

@@ -37,6 +37,8 @@ type Report struct {
 	Line            *timeline.Frame `json:"line"`
 	// Where says where that is: the line, or the backward pass after it.
 	Where string `json:"where"`
+	// Source is the text of the line, if its file was to be opened and is there.
+	Source string `json:"source_line"`
 	// Prognosis is how the run would have gone on; nil if that is not known.
 	Prognosis *Prognosis `json:"prognosis"`
 	// Verdict is why the request failed just then.

@@ -43,6 +43,9 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Verdict), e.report.Confidence
 		e.leaksWithoutFailure(work)
 	}
+	if e.Source != "" && e.report.Line != nil {
+		e.report.Source = sourceLine(e.Source, *e.report.Line)
+	}
 	e.believed()
 	e.releasedAtStart()
 	return e.report, nil

@@ -169,6 +169,9 @@ func (e *explanation) cause() {
 		said = means + ". " + said + "."
 	}
 	e.wrapped("  ", said)
+	if e.report.Source != "" {
+		e.line("    %s", cut(Clean(e.report.Source), e.width-4))
+	}
 }
 
 // tryFirst is the one thing to try.
