@@ -31,7 +31,7 @@ func axe(t *testing.T) string {
 func TestAccessible(t *testing.T) {
 	script := axe(t)
 	shows := []struct{ name, hash, ready, keys string }{
-		{"overview", "#/1/overview", "[data-panel=verdict] [data-field=verdict]", ""},
+		{"overview", "#/1/overview", "[data-panel=verdict] [data-field=cause]", ""},
 		{"timeline", "#/1/timeline?event=18434&alloc=100", "[data-panel=block] .facts", ""},
 		{"segments", "#/1/segments?event=18434&alloc=100", "[data-panel=request]", ""},
 		{"stacks", "#/1/stacks?q=forward", "[data-field=matched]", ""},
@@ -50,11 +50,11 @@ func TestAccessible(t *testing.T) {
 		{"plan, wrong", "#/1/plan?v=2&shape=gpt2", ".plan-main .trouble", ""},
 		{"plan-share", "#/1/plan?v=1&shape=gpt2&batch=8&seq=1024&gpu=3060", "[data-field=planned]", "s"},
 		{"keys", "#/1/timeline", ".plot", "?"},
-		{"files", "#/1/overview", "[data-field=verdict]", "F"},
+		{"files", "#/1/overview", "[data-field=cause]", "F"},
 	}
 	for _, dark := range []bool{false, true} {
 		s := openAt(t, "", 1280, 720, dark, varlen, multi)
-		s.sees("[data-field=verdict]")
+		s.sees("[data-field=cause]")
 		s.value(script+"\n;void 0", nil)
 		for _, show := range shows {
 			s.must(s.page.Go(show.hash))
@@ -97,7 +97,7 @@ func TestAccessible(t *testing.T) {
 // the foot and the tools are in view.
 func TestSmallWindow(t *testing.T) {
 	s := openAt(t, "", 1280, 720, false, varlen, multi)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	for _, screen := range []string{"overview", "timeline", "segments", "stacks", "events", "whatif", "compare"} {
 		s.must(s.page.Go("#/1/" + screen))
 		s.sees("main ." + screen)

@@ -83,7 +83,7 @@ func (s *scene) checkPair(args ...string) pairDocument {
 // Somebody compares two runs and reads what grew most.
 func TestComparePair(t *testing.T) {
 	s := open(t, "", loose, varlen, fixed)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	s.press("7")
 	want := s.checkPair(loose, varlen)
 	most := int64(0)

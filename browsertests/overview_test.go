@@ -17,12 +17,12 @@ import (
 // Somebody opens the file of a job that died and reads why.
 func TestVerdict(t *testing.T) {
 	s := open(t, "", varlen, multi)
-	s.sees("[data-panel=verdict] [data-field=verdict]")
+	s.sees("[data-panel=verdict] [data-field=cause]")
 	var explain, stats map[string]any
 	command(t, &explain, "explain", varlen)
 	command(t, &stats, "stats", varlen)
-	for _, field := range []string{"verdict", "confidence", "summary"} {
-		if got, want := s.text("[data-field="+field+"]"), explain[field]; got != want {
+	for _, field := range []string{"cause", "cause_confidence", "cause_text"} {
+		if got, want := s.text("[data-field="+field+"]"), explain[field]; strings.TrimSuffix(got, ".") != want {
 			t.Errorf("%s is %q on the page, %q by ashlar explain --json", field, got, want)
 		}
 	}
@@ -56,17 +56,20 @@ func TestVerdict(t *testing.T) {
 	if want := units.Count(s.bytes("evidence.live_bytes")) + " bytes"; title != want {
 		t.Errorf("the title says %q, not %q", title, want)
 	}
-	// Every fix of the command is there, the lines for a shell ready to copy.
-	var exports []string
-	s.value("[...document.querySelectorAll('[data-panel=fixes] [data-copy]')].map((e) => e.dataset.copy)", &exports)
+	// Every fix of the command is there, the first one first, what to type ready to
+	// copy.
+	var typed []string
+	s.value("['[data-field=first]', '[data-panel=fixes]'].flatMap((part) => [...document.querySelectorAll(part + ' [data-copy]')].map((e) => e.dataset.copy))", &typed)
 	var want []string
 	for _, f := range explain["fixes"].([]any) {
-		if line, ok := f.(map[string]any)["export"].(string); ok {
-			want = append(want, line)
+		for _, field := range []string{"export", "code"} {
+			if line, ok := f.(map[string]any)[field].(string); ok {
+				want = append(want, line)
+			}
 		}
 	}
-	if len(want) == 0 || !slices.Equal(exports, want) {
-		t.Errorf("lines to copy:\n%q\nby ashlar explain --json:\n%q", exports, want)
+	if len(want) == 0 || !slices.Equal(typed, want) {
+		t.Errorf("to copy:\n%q\nby ashlar explain --json:\n%q", typed, want)
 	}
 	var missing []string
 	s.value("[...document.querySelectorAll('[data-missing]')].map((e) => e.innerText)", &missing)
@@ -126,11 +129,11 @@ func TestSites(t *testing.T) {
 func TestQuietFiles(t *testing.T) {
 	s := open(t, "", midrun)
 	s.sees("[data-panel=verdict] .verdict.good")
-	if got := s.text("[data-field=verdict]"); got != "none" {
+	if got := s.text("[data-field=cause]"); got != "none" {
 		t.Errorf("the verdict is %q", got)
 	}
 	s = open(t, "", state)
-	s.sees("[data-panel=verdict] [data-field=verdict]")
+	s.sees("[data-panel=verdict] [data-field=cause]")
 	if got := s.text("[data-panel=memory]"); !strings.Contains(got, "no events") {
 		t.Errorf("without events the curve's place says %q", got)
 	}
@@ -147,7 +150,7 @@ func TestQuietFiles(t *testing.T) {
 // Two ranks: the picker, the keys, and an address that opens the second.
 func TestSwitchRank(t *testing.T) {
 	s := open(t, "", varlen, multi)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	first := s.bytes("memory.reserved.peak_bytes")
 	var stats map[string]any
 	command(t, &stats, "stats", multi)
@@ -194,7 +197,7 @@ const dropScript = `(() => {
 func TestDropBroken(t *testing.T) {
 	s := open(t, "", varlen, multi)
 	s.hints = []string{"status of 422"}
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	s.value(fmt.Sprintf(dropScript, page.Quote("\x80\x04this is no pickle"), page.Quote("notes.pickle")), nil)
 	s.sees("dialog[open] [data-field=drop-error]")
 	said := s.text("dialog[open] .trouble")
@@ -213,13 +216,13 @@ func TestDropBroken(t *testing.T) {
 	s.until("!document.querySelector('[data-field=drop-error]')")
 	s.press(page.Escape)
 	s.until("!document.querySelector('dialog[open]')")
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 }
 
 // A good file that is dropped opens, and can be forgotten.
 func TestDropGood(t *testing.T) {
 	s := openAlone(t, "", midrun)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	// A snapshot of one segment, written by hand.
 	const snapshot = `{"segments":[{"device":0,"address":140000000000000,"total_size":2097152,"allocated_size":512,"active_size":512,"requested_size":400,` +
 		`"stream":0,"segment_type":"small","blocks":[{"address":140000000000000,"size":512,"requested_size":400,"state":"active_allocated","frames":[]},` +
@@ -270,7 +273,7 @@ func TestTruncated(t *testing.T) {
 	if got := s.text(".strip"); !strings.Contains(got, "Reserved, at least") || strings.Contains(got, ", peak") {
 		t.Errorf("the numbers are called %q", got)
 	}
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	if got := s.text("[data-panel=holders] h2"); !strings.Contains(got, "of the events that are there") {
 		t.Errorf("%q", got)
 	}

@@ -37,15 +37,15 @@ func openReport(t *testing.T, width, height int64, dark bool, args ...string) *s
 
 // Somebody opens the report of a run that died from a mail, offline.
 func TestReport(t *testing.T) {
-	for _, c := range []struct{ file, verdict, fix string }{
+	for _, c := range []struct{ file, cause, fix string }{
 		{varlen, "fragmentation", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
-		{stream, "pools", "torch.cuda.empty_cache() before"},
-		{healthy, "nothing failed", ""},
-		{state, "no failed request is known", ""},
+		{stream, "stranded", "torch.cuda.empty_cache()\nbefore the use_mem_pool block"},
+		{healthy, "none", ""},
+		{state, "none", ""},
 	} {
 		s := openReport(t, 1160, 900, false, c.file)
-		if got := s.text("#verdict .name"); got != c.verdict {
-			t.Errorf("%s: the verdict is %q", c.file, got)
+		if got := s.text("#verdict .name"); got != c.cause {
+			t.Errorf("%s: the cause is %q", c.file, got)
 		}
 		if got := s.text(".fixes"); !strings.Contains(got, c.fix) {
 			t.Errorf("%s: the fixes are %q", c.file, got)

@@ -218,12 +218,12 @@ func TestEventsFind(t *testing.T) {
 // The theme follows the system until it is chosen, and the choice lasts.
 func TestTheme(t *testing.T) {
 	s := openAt(t, "", 1280, 720, true, varlen, multi)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	s.until("document.documentElement?.dataset.theme === 'dark'")
 	s.press("t")
 	s.until("document.documentElement?.dataset.theme === 'light'")
 	s.value("location.reload()", nil)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	s.until("document.documentElement?.dataset.theme === 'light'")
 	s.value("localStorage.clear()", nil)
 }
@@ -232,7 +232,7 @@ func TestTheme(t *testing.T) {
 // number behind it.
 func TestSizes(t *testing.T) {
 	s := open(t, "", varlen, multi)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	seen := map[int64]bool{}
 	for _, hash := range []string{
 		"#/1/overview", "#/1/timeline?event=9000&alloc=4000", "#/1/timeline?color=lifetime", "#/1/segments?event=9000&alloc=4000", "#/1/stacks?mode=area&lib=1",
@@ -273,7 +273,7 @@ func TestServerGone(t *testing.T) {
 	}
 	defer p.Close()
 	s := &scene{T: t, page: p, server: server}
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	s.must(server.Close())
 	s.until("document.querySelector('.trouble')?.innerText.includes('does not answer')")
 	s.press("5")
@@ -314,7 +314,7 @@ func TestEventsLong(t *testing.T) {
 // A screen takes its keys from the moment that it is there.
 func TestKeysAtOnce(t *testing.T) {
 	s := open(t, "", varlen)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	s.value(`void new MutationObserver((_, watch) => {
 		const map = document.querySelector('.map');
 		if (!map) return;

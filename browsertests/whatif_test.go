@@ -59,7 +59,7 @@ var usual = []string{"expandable_segments:True", "max_split_size_mb:128", "max_s
 // the keyboard.
 func TestWhatIfSurvivor(t *testing.T) {
 	s := open(t, "", varlen, multi)
-	s.sees("[data-field=verdict]")
+	s.sees("[data-field=cause]")
 	s.press("6")
 	s.sees("[data-ask=try]")
 	s.value("document.querySelector('[data-ask=try]').focus()", nil)

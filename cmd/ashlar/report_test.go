@@ -94,8 +94,8 @@ func TestReportNumbers(t *testing.T) {
 					t.Errorf("%s is not in the report, else %v", field, want)
 				}
 			}
-			if verdict := fmt.Sprintf(`data-verdict="%v" data-confidence="%v"`, lookup(explained, "verdict"), lookup(explained, "confidence")); !strings.Contains(html, verdict) {
-				t.Errorf("the report has no %s", verdict)
+			if cause := fmt.Sprintf(`data-cause="%v" data-confidence="%v"`, lookup(explained, "cause"), lookup(explained, "cause_confidence")); !strings.Contains(html, cause) {
+				t.Errorf("the report has no %s", cause)
 			}
 			failed := lookup(explained, "failure") != nil
 			for _, field := range []string{"evidence.live_bytes", "evidence.request_bytes", "evidence.largest_free_bytes", "limit.max_bytes"} {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/findings"
@@ -140,6 +141,9 @@ func (j *judge) decide() {
 		f := j.failed
 		r.CauseText = fmt.Sprintf("%s would be enough for the %s that the step needs, but no free piece holds the request for %s: the largest is %s",
 			units.Size(j.there.bytes), units.Size(x.Need), units.Size(f.call.Size), units.Size(f.free.largestUsable))
+	}
+	if r.CauseText == "" && r.Verdict != Capacity && j.why != "" {
+		r.CauseText = strings.ToUpper(j.why[:1]) + j.why[1:]
 	}
 	if r.CauseConfidence == "" {
 		r.CauseConfidence = r.Confidence

@@ -89,15 +89,15 @@ func (e *explainer) emptyCache() error {
 	}
 	routed := e.failed.call.Pool != (alloc.PoolID{})
 	yes := true
-	fix := Fix{Kind: FixEmptyCache, PassesFailure: &yes, UntilEvent: &e.event}
+	fix := Fix{Kind: FixEmptyCache, Code: "torch.cuda.empty_cache()", PassesFailure: &yes, UntilEvent: &e.event}
 	switch {
 	case served && e.failed.reproduced && routed:
 		fix.Bytes = &e.failed.releasable
-		fix.Detail = fmt.Sprintf("call torch.cuda.empty_cache() before the use_mem_pool block or the capture: it releases %s, and the request is served", units.Size(e.failed.releasable))
+		fix.Detail = fmt.Sprintf("before the use_mem_pool block or the capture: it releases %s, and the request is served", units.Size(e.failed.releasable))
 		e.report.Fixes = append(e.report.Fixes, fix)
 	case served && e.failed.reproduced:
 		fix.Bytes = &e.failed.pending
-		fix.Detail = fmt.Sprintf("call torch.cuda.empty_cache() before the request: it waits for the other streams, which frees the %s that they held, and the request is served",
+		fix.Detail = fmt.Sprintf("before the request: it waits for the other streams, which frees the %s that they held, and the request is served",
 			units.Size(e.failed.pending))
 		e.report.Fixes = append(e.report.Fixes, fix)
 	case !routed:

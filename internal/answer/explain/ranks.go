@@ -66,9 +66,10 @@ func NewRankSet(files []string) *RankSet {
 
 // Add takes over what is needed of an explained file.
 func (s *RankSet) Add(ctx context.Context, file string, c *Case, r *Report, document json.RawMessage) error {
-	e := RankEntry{Name: s.names[file], Failed: r.Verdict != None, Cause: r.Verdict, Explanation: document}
+	e := RankEntry{Name: s.names[file], Failed: r.Verdict != None, Cause: r.Cause, Explanation: document}
 	e.times(c, r)
-	if line := userLine(r); line != "" {
+	if r.Line != nil {
+		line := r.Line.String()
 		e.Line = &line
 	}
 	if c.Facts != nil {
@@ -146,17 +147,6 @@ func (e *RankEntry) peaksOf(c *Case, r *Report) {
 			*p.to = copied(p.atLast)
 		}
 	}
-}
-
-// userLine returns the line of the user's code that made the failed request.
-func userLine(r *Report) string {
-	switch {
-	case r.Failure != nil && len(r.Failure.Frames) > 0 && r.Failure.Site.HasUser:
-		return r.Failure.Site.User.String()
-	case r.Log != nil && len(r.Log.Frames) > 0 && r.Log.Site.HasUser:
-		return r.Log.Site.User.String()
-	}
-	return ""
 }
 
 // FailedFirst returns the position of the file that failed first of those added,
@@ -246,7 +236,7 @@ func (v *Ranks) causes() string {
 		if !e.Failed {
 			continue
 		}
-		key := e.Cause
+		key := strings.ReplaceAll(e.Cause, "_", " ")
 		if e.Line != nil {
 			key += " at " + *e.Line
 		}

@@ -30,14 +30,13 @@ func verdictOf(t *testing.T, ranks []failedRank) *Ranks {
 	s := NewRankSet(files)
 	for i, rank := range ranks {
 		c, r := NewCase(-1), newReport()
-		r.Verdict = rank.verdict
+		r.Verdict, r.Cause = rank.verdict, rank.verdict
 		if rank.verdict != None {
 			c.Message = &message.OOM{Rank: i}
 			if rank.seconds > 0 {
 				c.Message.Time = time.Date(2026, 5, 1, 12, 0, rank.seconds, 0, time.UTC)
 			}
-			r.Log = &Log{}
-			r.Log.addTraceback([]message.Frame{{File: "/home/u/train.py", Line: rank.line, Name: "main"}})
+			r.Line = &timeline.Frame{Filename: "/home/u/train.py", Line: int64(rank.line), Name: "main"}
 		}
 		if err := s.Add(t.Context(), files[i], c, r, json.RawMessage("{}")); err != nil {
 			t.Fatal(err)

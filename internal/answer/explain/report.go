@@ -74,6 +74,13 @@ type Report struct {
 	Notes  []string `json:"notes"`
 }
 
+// shows names the user's line of a call stack as the one that the cause shows at.
+func (r *Report) shows(frames []timeline.Frame, site timeline.Site) {
+	if len(frames) > 0 && site.HasUser {
+		r.Line, r.Where = &site.User, site.User.String()
+	}
+}
+
 // Alternative is another verdict, and what would make it the right one.
 type Alternative struct {
 	Verdict string `json:"verdict"`

@@ -41,6 +41,9 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 		}
 	} else {
 		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Verdict), e.report.Confidence
+		if f := e.report.Failure; f != nil {
+			e.report.shows(f.Frames, f.Site)
+		}
 		e.leaksWithoutFailure(work)
 	}
 	if e.Source != "" && e.report.Line != nil {
@@ -79,6 +82,7 @@ type explainer struct {
 	stateOnly bool
 	limits    limitRange
 	failed    *failedRequest
+	why       string // the request failed just then, in words
 	least     uint64 // see needAtLeast
 }
 
@@ -407,6 +411,7 @@ func (e *explainer) verdict() error {
 			Fragmentation, fmt.Sprintf("if counted by requested bytes, %s in all: the rest is padding of blocks, which a setting may avoid", units.Size(e.needAtLeast())),
 		})
 	}
+	e.why = why
 	r.Summary = e.summary(r.Verdict, why)
 	return nil
 }

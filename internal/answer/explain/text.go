@@ -61,6 +61,7 @@ func (a *textEvidence) sayLog() {
 	}
 	r := a.report
 	r.Log = a.Log
+	r.shows(a.Log.Frames, a.Log.Site)
 	if a.Message != nil {
 		r.Summary += a.Log.text()
 	}

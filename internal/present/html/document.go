@@ -13,20 +13,20 @@ type Document struct {
 	DeviceReason *string    `json:"device_reason"`
 	Report       string     `json:"report"`
 	ReportBytes  int64      `json:"report_bytes"`
-	Verdict      *string    `json:"verdict"`
-	Confidence   *string    `json:"confidence"`
+	Cause        *string    `json:"cause"`
+	Confidence   *string    `json:"cause_confidence"`
 	Summary      *string    `json:"summary"`
 }
 
 // NewDocument is about a report on a case, in a file of that name and size.
-// There is a verdict unless r is nil.
+// There is a cause unless r is nil.
 func NewDocument(c *explain.Case, r *explain.Report, report string, size int64) *Document {
 	about := explain.NewDocument(c, r, true)
 	d := &Document{
 		File: c.Name, Kind: c.Kind, Device: about.Device, DeviceReason: about.DeviceReason, Report: report, ReportBytes: size,
 	}
 	if r != nil {
-		d.Verdict, d.Confidence, d.Summary = &r.Verdict, &r.Confidence, &r.Summary
+		d.Cause, d.Confidence, d.Summary = &r.Cause, &r.CauseConfidence, &r.Summary
 	}
 	return d
 }

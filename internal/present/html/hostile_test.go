@@ -97,7 +97,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	plain := named("x")
 	want := tags(plain)
-	if want["section data-confidence data-verdict id"] != 1 || want["circle cx cy r"] != 2 || want["details "] < 3 {
+	if want["section data-cause data-confidence id"] != 1 || want["circle cx cy r"] != 2 || want["details "] < 3 {
 		t.Fatalf("%v", want)
 	}
 	for _, name := range hostile {

@@ -5,28 +5,31 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // verdict is why the run failed, how sure that is, and what to do.
 type verdict struct {
 	Class      string // good, bad, or open if nothing is known
-	Verdict    string // as explain has it; empty if there is none
+	Cause      string // as explain has it; empty if there is none
 	Name       string // for people
 	Confidence string
 	Means      string
 	Summary    string
+	First      *fix     // to try
 	Found      []string // leaks and spikes, which matter whatever failed
 	Ignored    []string // settings that are not in force, though somebody believes so
 	Others     []string // what else it could be
 	OthersName string
-	Fixes      []fix
+	Fixes      []fix // the others, in their order
 	MoreFixes  []fix
-	FixesName  string
 	Tried      bool // by replay
 	Sum        []row
 	SumAt      string
 	Requested  *stack
 	Arithmetic []string
+	Lines      []row // of the user's code, that hold most
+	LinesWhen  string
 	Health     []row
 	Record     []string
 }
@@ -39,8 +42,8 @@ type row struct {
 
 // fix is something that would have helped.
 type fix struct {
-	Export string // the line of a shell
-	Text   string
+	Code string // to type: the line of a shell, or of the program
+	Text string
 }
 
 func newRows(rows []text.Row, d detail) []row {
@@ -51,8 +54,11 @@ func newRows(rows []text.Row, d detail) []row {
 	return out
 }
 
-// firstFixes is how many fixes are not folded away.
-const firstFixes = 6
+// How many fixes, and lines of code, are not folded away.
+const (
+	firstFixes = 6
+	firstLines = 4
+)
 
 func newVerdict(s *subject, d detail) verdict {
 	r := s.Explain
@@ -60,23 +66,28 @@ func newVerdict(s *subject, d detail) verdict {
 		return verdict{Class: explain.Open, Means: "no verdict", Summary: d.say(s.NoVerdict)}
 	}
 	v := verdict{
-		Class: "bad", Verdict: r.Verdict, Name: r.Verdict, Confidence: r.Confidence, Summary: d.say(r.Summary),
+		Class: "bad", Cause: r.Cause, Confidence: r.CauseConfidence, Summary: d.say(text.CauseSentence(r)),
 		Arithmetic: d.sayAll(r.Arithmetic, d.notes), Record: d.sayAll(r.Record, d.notes),
-		Sum: newRows(text.Sum(r), d), Tried: r.SelfCheck != nil, FixesName: "What would have helped", OthersName: "What else it could be",
+		Sum: newRows(text.Sum(r), d), Tried: r.SelfCheck != nil, OthersName: "What else it could be", LinesWhen: text.HoldersTime(r),
 	}
-	_, v.Means = text.CauseText(r)
+	v.Name, v.Means = text.CauseName(r)
+	if r.Where != "" {
+		v.Means += ", in " + d.clip(r.Where)
+	}
 	if r.UnderCap {
-		v.Means += ", under a per-process limit"
+		v.Means += ", under a limit"
 	}
-	switch r.Verdict {
+	switch r.Cause {
 	case explain.None:
-		v.Class, v.FixesName = "good", "What would help"
-		v.Name, v.Means = v.Means, ""
-		if r.Confidence == explain.Open {
+		v.Class = "good"
+		if r.CauseConfidence == explain.Open || r.CauseText != "" {
 			v.Class = explain.Open
 		}
-	case explain.Unknown:
-		v.OthersName = "What it could be"
+	case explain.Open:
+		v.Class, v.OthersName = explain.Open, "What it could be"
+	}
+	for _, l := range r.ByLine[:min(len(r.ByLine), firstLines)] {
+		v.Lines = append(v.Lines, row{Value: units.Size(l.Bytes), Size: sizeOf("", &l.Bytes), Text: d.say(l.Line.String())})
 	}
 	if f := r.Failure; f != nil {
 		if f.Event != nil {
@@ -110,17 +121,19 @@ func (v *verdict) findings(list []explain.Finding, d detail) {
 	}
 }
 
+// fixes takes the first fix, and the others.
 func (v *verdict) fixes(list []explain.Fix, d detail) {
-	proved := ""
 	for i := range list {
-		f := fix{Text: d.say(list[i].Detail)}
-		if list[i].Export != "" {
-			f.Export, f.Text = d.say(list[i].Export), d.say(text.SettingText(&list[i], list[i].Detail == proved))
-			proved = list[i].Detail
+		f := fix{Code: d.say(list[i].Export), Text: d.say(text.FixText(&list[i]))}
+		if f.Code == "" {
+			f.Code = d.say(list[i].Code)
 		}
-		if i < firstFixes {
+		switch {
+		case i == 0:
+			v.First = &f
+		case i <= firstFixes:
 			v.Fixes = append(v.Fixes, f)
-		} else {
+		default:
 			v.MoreFixes = append(v.MoreFixes, f)
 		}
 	}

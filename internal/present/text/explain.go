@@ -35,9 +35,9 @@ type shown struct {
 
 // pages are tried until one fits, the longest first.
 var pages = []shown{
-	{sum: 4, lines: 4, kinds: 6, findings: 3, fixes: 3, alternatives: 2, record: 2},
-	{sum: 3, lines: 3, kinds: 6, findings: 2, fixes: 2, alternatives: 2, record: 2},
-	{sum: 2, lines: 3, kinds: 4, findings: 1, fixes: 2, alternatives: 1, record: 2},
+	{sum: 4, lines: 4, kinds: 6, findings: 3, parts: 1, fixes: 3, alternatives: 2, record: 2},
+	{sum: 3, lines: 3, kinds: 6, findings: 2, parts: 1, fixes: 2, alternatives: 2, record: 2},
+	{sum: 2, lines: 3, kinds: 4, findings: 1, parts: 1, fixes: 2, alternatives: 1, record: 2},
 	{sum: 2, lines: 2, kinds: 4, findings: 1, fixes: 1, alternatives: 1, record: 2},
 	{sum: 2, lines: 1, kinds: 2, fixes: 1, alternatives: 1, record: 2},
 	{sum: 1, lines: 1, kinds: 2, alternatives: 1, record: 2},
@@ -78,11 +78,7 @@ type explanation struct {
 }
 
 func (e *explanation) write(head ExplainHead) {
-	about := Clean(head.Name)
-	if head.About != "" {
-		about += ": " + head.About
-	}
-	e.wrapped("", about)
+	e.head(head)
 	e.cause()
 	e.tryFirst()
 	e.ignored()
@@ -99,6 +95,25 @@ func (e *explanation) write(head ExplainHead) {
 	}
 	e.record()
 	e.trust()
+}
+
+// head says what the explanation is made from; on one line unless all is shown.
+func (e *explanation) head(head ExplainHead) {
+	about := head.Name
+	for part := range strings.SplitSeq(head.About, "; ") {
+		sign := "; "
+		if about == head.Name {
+			sign = ": "
+		}
+		if part != "" && (e.full() || width(about+sign+part) <= e.width) {
+			about += sign + part
+		}
+	}
+	if e.full() {
+		e.wrapped("", about)
+		return
+	}
+	e.line("%s", cut(Clean(about), e.width))
 }
 
 // title is a heading whose rest goes below it where the line is too narrow.
@@ -133,45 +148,62 @@ var causeNames = map[string]string{
 	explain.Open:          "the input does not show why",
 }
 
-// causeLine is the cause and how sure it is, and what it means.
-func causeLine(r *explain.Report) (cause, means string) {
-	cause = fmt.Sprintf("Cause: %s (%s)", strings.ReplaceAll(r.Cause, "_", " "), r.CauseConfidence)
+// causeLine is the cause, how sure it is, and where.
+func causeLine(r *explain.Report) string {
+	name, _ := CauseName(r)
+	line := fmt.Sprintf("Cause: %s (%s)", name, r.CauseConfidence)
 	if r.Cause == explain.None && r.CauseText != "" {
-		cause += ", but a leak"
+		line += ", but a leak"
 	}
 	if r.Where != "" {
-		cause += ", in " + r.Where
+		line += ", in " + r.Where
 	}
 	if r.UnderCap {
-		cause += ", under a per-process limit"
+		line += ", under a limit"
 	}
-	means = causeNames[r.Cause]
-	if r.Cause == explain.None && r.CauseConfidence == explain.Open {
-		means = "no failed request is known"
-	}
-	return cause, means
+	return line
 }
+
+// causeLines is how many lines the cause takes at most, so that the first fix is
+// among the first six lines, below the name of the file.
+const causeLines = 4
 
 // cause says why the job does not run.
 func (e *explanation) cause() {
-	cause, means := causeLine(e.report)
-	if c := e.report.SelfCheck; c != nil && !c.Complete {
-		e.wrapped("", "Trust this less: "+c.Note+".")
+	r := e.report
+	lines := fold("", causeLine(r), e.width)
+	if c := r.SelfCheck; c != nil && !c.Complete && c.Identical < c.Events {
+		lines = append(fold("", fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)), e.width), lines...)
 	}
-	e.bold(Clean(cause))
-	said := e.report.CauseText
-	switch {
-	case said == "":
-		said = e.report.Summary
-	case e.report.Cause == explain.None:
-		said += "."
-	default:
-		said = means + ". " + said + "."
+	for _, line := range lines {
+		e.bold(line)
+	}
+	said := Clean(CauseSentence(r))
+	if !e.full() {
+		said = e.sentences(said, max(1, causeLines-len(lines)))
 	}
 	e.wrapped("  ", said)
 	if e.report.Source != "" {
 		e.line("    %s", cut(Clean(e.report.Source), e.width-4))
 	}
+}
+
+// sentences returns as many whole sentences of a text as fit on some lines, at
+// least one.
+func (e *explanation) sentences(text string, lines int) string {
+	said := ""
+	for rest := text; rest != ""; {
+		sentence, more, _ := strings.Cut(rest, ". ")
+		if more != "" {
+			sentence += "."
+		}
+		next := strings.TrimLeft(said+" "+sentence, " ")
+		if said != "" && len(fold("  ", next, e.width)) > lines {
+			break
+		}
+		said, rest = next, more
+	}
+	return said
 }
 
 // tryFirst is the one thing to try.
@@ -180,17 +212,34 @@ func (e *explanation) tryFirst() {
 		return
 	}
 	f := &e.report.Fixes[0]
-	const lead = "Try this first: "
+	const lead = "Try this first:"
+	typed, comment := typedText(f)
 	switch {
-	case f.Export != "":
-		e.bold(lead + Clean(f.Export))
-	case f.Code != "":
-		e.bold(lead + Clean(f.Code))
-	default:
-		e.wrapped("", lead+f.Detail)
+	case typed == "":
+		e.wrapped("", lead+" "+f.Detail)
 		return
+	case width(lead)+1+width(typed)+width(comment) <= e.width:
+		e.bold(lead + " " + typed + comment)
+	case width(lead)+1+width(typed) <= e.width:
+		e.bold(lead + " " + typed)
+	default:
+		e.bold(lead)
+		e.bold("  " + typed)
 	}
-	e.wrapped("  ", f.Detail)
+	e.wrapped("  ", e.proved(f))
+}
+
+// typedText returns what to type for a fix, and a comment beside it; empty if
+// there is nothing to type.
+func typedText(f *explain.Fix) (typed, comment string) {
+	typed = Clean(f.Export)
+	if typed == "" {
+		typed = Clean(f.Code)
+	}
+	if i := strings.Index(typed, "   #"); i >= 0 {
+		return typed[:i], typed[i:]
+	}
+	return typed, ""
 }
 
 // why is the sum behind the cause, in a few lines.
@@ -260,15 +309,15 @@ func momentOf(m *timeline.Moment) string {
 // alternatives are what else it could be.
 func (e *explanation) alternatives() {
 	list := e.report.Alternatives
-	if len(list) == 0 {
-		return
-	}
 	name := "What else it could be"
 	if e.report.Cause == explain.Open {
 		name = "What it could be"
 	}
+	if list = list[:e.more(len(list), e.shown.alternatives, "other cause", "other causes")]; len(list) == 0 {
+		return
+	}
 	e.heading(name, "")
-	for _, a := range list[:e.more(len(list), e.shown.alternatives, "other cause", "other causes")] {
+	for _, a := range list {
 		e.wrapped("  - ", a.Verdict+", "+a.When)
 	}
 }

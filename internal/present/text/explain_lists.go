@@ -27,15 +27,16 @@ func (e *explanation) blocks(list []explain.Block, most int) {
 	for _, b := range list[:min(len(list), most)] {
 		e.stack(b.Frames, b.Site, fmt.Sprintf("    %10s %6s  ", units.Size(b.Bytes), countText(b.Count)+"x"))
 	}
-	if n := len(list) - most; n > 0 {
-		e.line("    %s", "and "+plural(n, "more call stack", "more call stacks"))
-	}
 }
 
 // holders are who holds the memory.
 func (e *explanation) holders() {
 	r := e.report
 	if len(r.Holders) == 0 {
+		return
+	}
+	lines := r.ByLine[:e.more(len(r.ByLine), e.shown.lines, "line of your code", "lines of your code")]
+	if e.shown.lines+e.shown.kinds == 0 {
 		return
 	}
 	e.heading("Who holds the memory "+HoldersTime(r), "")
@@ -46,8 +47,8 @@ func (e *explanation) holders() {
 		}
 		e.wrapped("  ", strings.Join(kinds, ", "))
 	}
-	if len(r.ByLine) > 0 {
-		for _, h := range r.ByLine[:e.more(len(r.ByLine), e.shown.lines, "line of your code", "lines of your code")] {
+	if len(lines) > 0 {
+		for _, h := range lines {
 			e.line("  %10s %6s  %s", units.Size(h.Bytes), countText(h.Blocks)+"x", Clean(h.Line.String()))
 		}
 		if !e.full() {
@@ -126,30 +127,30 @@ func (e *explanation) fixes() {
 	for i := range shown {
 		f := &shown[i]
 		lead := fmt.Sprintf("  %d. ", i+2)
-		switch {
-		case f.Export != "":
-			e.line("%s%s", lead, Clean(f.Export))
-			said := f.Detail
-			if e.full() {
-				said = settingText(f, false)
-			}
-			e.wrapped(strings.Repeat(" ", len(lead)), said)
-		case f.Code != "":
-			e.line("%s%s", lead, Clean(f.Code))
-			e.wrapped(strings.Repeat(" ", len(lead)), f.Detail)
-		default:
+		typed, comment := typedText(f)
+		if typed == "" {
 			e.wrapped(lead, f.Detail)
+			continue
 		}
+		if width(lead)+width(typed)+width(comment) > e.width {
+			comment = ""
+		}
+		e.line("%s%s%s", lead, typed, comment)
+		e.wrapped(strings.Repeat(" ", len(lead)), e.proved(f))
 	}
 }
 
-// settingText says what a setting was proved to do; like the one before, if it
-// is the same.
-func settingText(f *explain.Fix, same bool) string {
-	said := Clean(f.Detail)
-	if same {
-		said = "same"
+// proved says what a fix does, with its numbers if all is shown.
+func (e *explanation) proved(f *explain.Fix) string {
+	if e.full() {
+		return FixText(f)
 	}
+	return f.Detail
+}
+
+// FixText says what a fix was proved to do, with its numbers.
+func FixText(f *explain.Fix) string {
+	said := Clean(f.Detail)
 	if f.SmallestLimit != nil {
 		said += "; needs a limit of " + units.SizeUp(*f.SmallestLimit)
 	}

@@ -62,7 +62,7 @@ func (p *explainedRanks) table() {
 		listed++
 		outcome, line := "no failure", ""
 		if e.Failed {
-			outcome = e.Cause
+			outcome = strings.ReplaceAll(Clean(e.Cause), "_", " ")
 		}
 		if e.Line != nil {
 			line = *e.Line

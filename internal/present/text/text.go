@@ -120,12 +120,18 @@ func (p *page) name(lead, file string) {
 // wrapped writes text below a first line that begins with lead, indented by as
 // much as lead is wide.
 func (p *page) wrapped(lead, text string) {
-	line := lead
-	limit := min(p.columns(), longestLine)
-	empty := true
+	for _, line := range fold(lead, text, min(p.columns(), longestLine)) {
+		p.printf("%s\n", line)
+	}
+}
+
+// fold cuts text into lines of limit characters, the first behind lead and the
+// others indented as far.
+func fold(lead, text string, limit int) (lines []string) {
+	line, empty := lead, true
 	for _, word := range words(Clean(text)) {
 		if !empty && width(line)+1+width(word) > limit {
-			p.printf("%s\n", line)
+			lines = append(lines, line)
 			line, empty = strings.Repeat(" ", width(lead)), true
 		}
 		if !empty {
@@ -134,15 +140,13 @@ func (p *page) wrapped(lead, text string) {
 		line += word
 		empty = false
 	}
-	p.printf("%s\n", strings.TrimRight(line, " "))
+	return append(lines, strings.TrimRight(line, " "))
 }
 
 // Wrap returns text in lines of so many columns, the first of which begins with
 // lead; the others are indented by as much.
 func Wrap(lead, text string, columns int) string {
-	var b strings.Builder
-	(&page{w: &b, width: columns}).wrapped(lead, text)
-	return b.String()
+	return strings.Join(fold(lead, text, min(columns, longestLine)), "\n") + "\n"
 }
 
 // Reflow wraps the paragraphs of a text anew. Lines that are indented stay as

@@ -189,10 +189,23 @@ func PinnedText(s *explain.Segment) string {
 // CategoryText returns the name of a category for people.
 func CategoryText(category string) string { return strings.ReplaceAll(Clean(category), "_", " ") }
 
-// CauseText is the cause, with how sure it is, and what it means.
-func CauseText(r *explain.Report) (cause, means string) {
-	cause, means = causeLine(r)
-	return strings.TrimPrefix(cause, "Cause: "), means
+// CauseName is the name of the cause, and what it means.
+func CauseName(r *explain.Report) (name, means string) {
+	switch {
+	case r.Cause == explain.None && r.CauseText != "":
+		return "none", "nothing failed yet, but memory grows from step to step"
+	case r.Cause == explain.None && r.CauseConfidence == explain.Open:
+		return "none", "no failed request is known"
+	}
+	return strings.ReplaceAll(r.Cause, "_", " "), causeNames[r.Cause]
+}
+
+// CauseSentence says in a sentence or two why the job does not run.
+func CauseSentence(r *explain.Report) string {
+	if r.CauseText == "" {
+		return r.Summary
+	}
+	return r.CauseText + "."
 }
 
 // MomentText says when something was: the event, the time, the step.
@@ -226,10 +239,6 @@ func HoldersTime(r *explain.Report) string {
 	}
 	return "at the peak"
 }
-
-// SettingText says what a setting was proved to do; like the one before, if it
-// is the same.
-func SettingText(f *explain.Fix, same bool) string { return settingText(f, same) }
 
 // ConfText names settings.
 func ConfText(conf string) string { return confText(conf) }

@@ -1,4 +1,4 @@
-// The answer of explain: why, the sum that proves it, and what would have helped.
+// The answer of explain: the cause, what to try first, the sum behind it, and the other fixes.
 
 import { percent, plural, seconds, size } from '../format';
 import { At, Bytes, Copy, Panel, Trouble, Wait } from '../parts/basic';
@@ -8,16 +8,22 @@ import type { Moment } from '../types/timeline.gen';
 import type { ComponentChildren } from 'preact';
 
 const meanings: Record<string, string> = {
+  leak: 'memory grows from step to step',
+  spike: 'one step needs more than the others',
   capacity: 'too little memory',
-  outside: 'others hold memory that was needed',
-  pools: 'private pools keep free memory back',
-  pending: 'freed memory waits for another stream',
-  streams: 'free memory belongs to another stream',
-  setting: 'a setting keeps free memory from the request',
+  shared_device: 'others hold memory that was needed',
+  stranded: 'free memory is where the request cannot use it',
+  absurd_request: 'one request is larger than all there is',
   fragmentation: 'enough memory, but not in one piece',
   none: 'nothing failed',
-  unknown: 'what is given does not tell why',
+  open: 'what is given does not tell why',
 };
+
+function meaning(x: Explain): string {
+  if (x.cause === 'none' && x.cause_text) return 'nothing failed yet, but memory grows from step to step';
+  if (x.cause === 'none' && x.cause_confidence === 'open') return 'no failed request is known of';
+  return meanings[x.cause] ?? '';
+}
 
 export function Verdict() {
   const got = explain.value;
@@ -36,23 +42,31 @@ export function Verdict() {
       </Panel>
     );
   }
-  const meaning = x.verdict === 'none' && x.confidence === 'open' ? 'no failed request is known of' : (meanings[x.verdict] ?? '');
   return (
     <Panel title="Verdict" name="verdict" aside={x.failure?.event != null && <MomentText m={x.failure} />}>
-      <p class={'verdict ' + (x.verdict === 'none' ? 'good' : 'bad')}>
-        <strong data-field="verdict">{x.verdict}</strong>{' '}
-        <span class="tag" data-field="confidence" title={confidence[x.confidence]}>
-          {x.confidence}
+      <p class={'verdict ' + (x.cause === 'none' && !x.cause_text ? 'good' : 'bad')}>
+        <strong data-field="cause">{x.cause.replace('_', ' ')}</strong>{' '}
+        <span class="tag" data-field="cause_confidence" title={confidence[x.cause_confidence]}>
+          {x.cause_confidence}
         </span>{' '}
         <span>
-          {meaning}
-          {x.under_cap && ', under a per-process limit'}
+          {meaning(x)}
+          {x.where && `, in ${x.where}`}
+          {x.capped && ', under a limit'}
         </span>
       </p>
-      <p data-field="summary">{x.summary}</p>
+      <p data-field="cause_text">{x.cause_text ? x.cause_text + '.' : x.summary}</p>
+      {x.fixes[0] && (
+        <div class="first-fix" data-field="first">
+          <strong>Try this first</strong>
+          <div>
+            <FixLine f={x.fixes[0]} />
+          </div>
+        </div>
+      )}
       {x.alternatives.length > 0 && (
         <p class="muted">
-          {x.verdict === 'unknown' ? 'It could be ' : 'It could also be '}
+          {x.cause === 'open' ? 'It could be ' : 'It could also be '}
           {x.alternatives.map((a, i) => (
             <>
               {i > 0 && '; '}
@@ -245,13 +259,14 @@ function Health({ x }: { x: Explain }) {
   );
 }
 
+// Fixes are the others, in the order in which one would try them.
 export function Fixes() {
   const x = explain.value.data;
-  if (!x || x.fixes.length === 0) return null;
+  if (!x || x.fixes.length < 2) return null;
   return (
-    <Panel title="What would have helped" name="fixes" aside="each tried by replay">
-      <ol class="fixes">
-        {x.fixes.map((f) => (
+    <Panel title="Or" name="fixes" aside="tried by replay where it says how far the run gets">
+      <ol class="fixes" start={2}>
+        {x.fixes.slice(1).map((f) => (
           <li>
             <FixLine f={f} />
           </li>
@@ -261,21 +276,18 @@ export function Fixes() {
   );
 }
 
-const kinds: Record<string, string> = { setting: 'Setting', code: 'Code', empty_cache: 'empty_cache()', memory: 'More memory' };
-
 function FixLine({ f }: { f: Fix }) {
   const facts: string[] = [];
+  const typed = f.export || f.code;
   if (f.smallest_limit_bytes !== null) facts.push(`needs a limit of ${size(f.smallest_limit_bytes)}`);
   if (f.kind === 'setting' && f.estimated_driver_ms !== null) facts.push(`about ${Math.round(f.estimated_driver_ms)} ms in the driver`);
   return (
     <>
-      {f.export ? (
+      {typed && (
         <div class="export">
-          <code>{f.export}</code>
-          <Copy text={f.export} />
+          <code>{typed}</code>
+          <Copy text={typed} />
         </div>
-      ) : (
-        <strong>{kinds[f.kind] ?? f.kind}: </strong>
       )}
       <span>{f.detail}</span>
       {facts.length > 0 && <span class="muted"> ({facts.join(', ')})</span>}

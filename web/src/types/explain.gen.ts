@@ -1,6 +1,7 @@
 // Made by make web from the Go types of internal/answer/explain. Do not edit.
 
 import type { Kind } from './input.gen';
+import type { Carries } from './prognosis.gen';
 import type { Frame } from './view.gen';
 import type { SelfCheck } from './whatif.gen';
 
@@ -28,12 +29,18 @@ export interface Document {
   kind: Kind;
   device: number | null;
   device_reason: string | null;
-  verdict: string;
+  cause: string;
+  cause_text: string;
+  cause_confidence: string;
+  line: Frame | null;
+  where: string;
+  prognosis: Prognosis | null;
+  trigger: string;
   summary: string;
   confidence: string;
   alternatives: Alternative[];
   break_even_limit_bytes: number | null;
-  under_cap: boolean;
+  capped: boolean;
   limit: Limit;
   self_check: SelfCheck | null;
   failure: Failure | null;
@@ -48,6 +55,7 @@ export interface Document {
   fixes: Fix[];
   health: Health | null;
   arithmetic: string[];
+  log: Log | null;
   record: string[];
   notes: string[] | null;
 }
@@ -94,6 +102,17 @@ export interface Failure {
   site: string | null;
 }
 
+export interface Failures {
+  messages: number;
+  distinct: number;
+  ranks: number[];
+  devices: number[];
+  first_line: number;
+  last_line: number;
+  explained_line: number;
+  same: boolean;
+}
+
 export interface Finding {
   kind: string;
   bytes: number;
@@ -111,6 +130,9 @@ export interface Fix {
   kind: string;
   settings?: string;
   export?: string;
+  code?: string;
+  line?: Frame;
+  carries: Carries | null;
   passes_failure: boolean | null;
   until_event: number | null;
   smallest_limit_bytes: number | null;
@@ -159,10 +181,26 @@ export interface LineHolder {
   line: Frame;
 }
 
+export interface Log {
+  failures: Failures | null;
+  op: string | null;
+  frames: Frame[] | null;
+  site: string | null;
+  trend: Trend | null;
+  refusal: string | null;
+}
+
 export interface ModuleHolder {
   bytes: number;
   blocks: number;
   module: string;
+}
+
+export interface Prognosis {
+  need_bytes: number;
+  ordinary_bytes: number | null;
+  kept_bytes_per_step: number;
+  packed: Carries;
 }
 
 export interface Retry {
@@ -194,4 +232,16 @@ export interface Smaller {
   peak_reserved_bytes: number;
   saved_bytes: number;
   estimated_driver_ms: number;
+}
+
+export interface Trend {
+  kind: string;
+  dumps: number;
+  first_bytes: number;
+  last_bytes: number;
+  least_bytes: number;
+  most_bytes: number;
+  bytes_per_dump: number;
+  first_line: number;
+  last_line: number;
 }
