@@ -180,15 +180,24 @@ func TestExplainIgnored(t *testing.T) {
 	}
 }
 
-// On a narrow terminal the lines are shorter, on a wide one no longer.
+// On a narrow terminal the lines are shorter. On a wide one places are longer, and
+// sentences only up to where they are read well.
 func TestExplainWidth(t *testing.T) {
 	r := large()
-	for i := range r.ByLine { // places are not broken
-		r.ByLine[i].Line.Filename, r.ByLine[i].Line.Name = "train.py", "f"
+	for i := range r.ByLine {
+		r.ByLine[i].Line.Name = strings.Repeat("x", 120)
 	}
 	narrow, wide := explainedOn(t, 60, r, ExplainOptions{}), explainedOn(t, 300, r, ExplainOptions{})
-	if wide != explained(t, r, ExplainOptions{}) {
-		t.Errorf("not as without a terminal:\n%s", wide)
+	if place := strings.Repeat("x", 120) + "\n"; !strings.Contains(wide, place) || strings.Contains(narrow, place) {
+		t.Errorf("%s\n%s", wide, narrow)
+	}
+	for line := range strings.Lines(wide) {
+		if width(line) > longestLine+1 && !strings.Contains(line, "xxx") {
+			t.Errorf("%d wide: %s", width(line), line)
+		}
+	}
+	if full := explainedOn(t, 80, r, ExplainOptions{Full: true}); !strings.Contains(full, "\nThe sum ") {
+		t.Error(full)
 	}
 	if !strings.Contains(narrow, "\nCause: fragmentation (open), in train.py:40 loss, under a\nlimit\n") || strings.Contains(narrow, "\n\n\n") || strings.Contains(narrow, "be\n\n") {
 		t.Error(narrow)

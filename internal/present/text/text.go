@@ -55,17 +55,14 @@ func (s Style) sequence(code, text string) string {
 type page struct {
 	w     io.Writer
 	style Style
-	width int // where text is wrapped; 0 is as the style says
 	err   error
 }
 
 // columns returns how wide the page is.
-func (p *page) columns() int {
-	if p.width > 0 {
-		return p.width
-	}
-	return p.style.columns()
-}
+func (p *page) columns() int { return p.style.columns() }
+
+// textColumns returns where sentences end.
+func (p *page) textColumns() int { return p.style.TextColumns() }
 
 func (p *page) printf(format string, args ...any) {
 	if p.err == nil {
@@ -105,7 +102,7 @@ func (p *page) row(lead, text string) {
 // dressed is row with a word in it that has a colour.
 func (p *page) dressed(lead, word string, dress func(string) string, gap, text string) {
 	var plain strings.Builder
-	inner := &page{w: &plain, style: p.style, width: p.width}
+	inner := &page{w: &plain, style: p.style}
 	inner.row(lead+word+gap, text)
 	rest := strings.TrimPrefix(plain.String(), lead+word)
 	p.printf("%s%s%s", lead, dress(word), rest)
@@ -120,7 +117,7 @@ func (p *page) name(lead, file string) {
 // wrapped writes text below a first line that begins with lead, indented by as
 // much as lead is wide.
 func (p *page) wrapped(lead, text string) {
-	for _, line := range fold(lead, text, min(p.columns(), longestLine)) {
+	for _, line := range fold(lead, text, p.textColumns()) {
 		p.printf("%s\n", line)
 	}
 }
