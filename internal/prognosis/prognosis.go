@@ -48,6 +48,9 @@ type Prognosis struct {
 	Ordinary uint64
 	// Series is what the request repeats, if no earlier step shows it.
 	Series *Series
+	// Layers is what a first forward pass still needs, if it is one through equal
+	// layers.
+	Layers *Layers
 	// KeptPerStep is what each further step leaves behind.
 	KeptPerStep uint64
 
@@ -80,6 +83,8 @@ func New(p *replay.Program, steps *findings.Steps, r Request) *Prognosis {
 	if !out.Matched {
 		if out.Series = h.findSeries(); out.Series != nil {
 			out.Need += out.Series.ToCome
+		} else if out.Layers = h.findLayers(); out.Layers != nil {
+			out.Need += out.Layers.ToCome
 		}
 	}
 	return out
@@ -189,6 +194,9 @@ func (p *Prognosis) With(edit Edit) *Prognosis {
 		out.chain = newChain(p.history, edit)
 		out.chain.request()
 		out.Need = out.chain.level
+		if p.Layers != nil {
+			out.Need += p.Layers.toCome(p.history, &edit)
+		}
 	}
 	return &out
 }

@@ -120,7 +120,7 @@ func (s *slow) explain(ctx context.Context, r *pageRun) (any, error) {
 	s.begun <- struct{}{}
 	select {
 	case <-s.go_:
-		return struct{}{}, nil
+		return struct{ Cause string }{"none"}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -222,14 +222,19 @@ func (j *judge) hasSteps() bool {
 // onlyRises reports whether most of what was allocated since the last step that
 // came to its end is still there.
 func (j *judge) onlyRises() bool {
-	from := 0
+	live, all := j.forecast.Rose(j.lastEnd())
+	return 2*live > all
+}
+
+// lastEnd returns where the last step ends that came to its end before the
+// failure; 0 if there is none.
+func (j *judge) lastEnd() (end int) {
 	for _, s := range j.analysis.Steps.List {
 		if s.Complete && s.End <= j.event {
-			from = s.End
+			end = s.End
 		}
 	}
-	live, all := j.forecast.Rose(from)
-	return 2*live > all
+	return end
 }
 
 // leaked returns what leaks hold at the failure.
@@ -313,6 +318,8 @@ func (j *judge) setTooMuch() {
 	case x.Series != nil && x.Series.ToCome > 0:
 		r.CauseText = fmt.Sprintf("%s of the %s that this line allocates, a tensor for each one before, was still to come: %s needed, %s more than there is",
 			units.Size(x.Series.ToCome+j.failed.rounded), units.Size(x.Series.Made+x.Series.ToCome+j.failed.rounded), units.Size(x.Need), more)
+	case x.Layers != nil:
+		r.CauseText = fmt.Sprintf("%d of %d layers have run forward; all of them need about %s, %s more than there is", x.Layers.Done, x.Layers.All, units.Size(x.Need), more)
 	default:
 		r.CauseText = fmt.Sprintf("The job needs %s, %s more than there is, however blocks are placed", units.Size(x.Need), more)
 	}

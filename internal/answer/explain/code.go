@@ -215,8 +215,9 @@ func (j *judge) evaluates() bool {
 	if j.forecast.Matched || !j.hasSteps() {
 		return false
 	}
+	from := j.lastEnd()
 	for i := j.forecast.Failing(); i < j.forecast.Allocations(); i++ {
-		if j.trace.Events.Stack.At(j.forecast.Event(i)) <= trace.EmptyStack {
+		if e := j.forecast.Event(i); e >= from && j.trace.Events.Stack.At(e) <= trace.EmptyStack {
 			return false
 		}
 	}
