@@ -35,7 +35,7 @@ func newExplain(std stdio) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain [FILE...]",
-		Short: "Say why a request for memory failed, who holds it and what would have helped",
+		Short: "Say why a request for memory failed, and what would have helped",
 		Long: `Explain gives one verdict on an out-of-memory error, with its evidence in
 numbers, how sure it is, who holds the memory, and what would have helped.
 
@@ -154,7 +154,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 	}
 	return printAnswer(std, o.json, explain.NewDocument(c, r, len(args) > 0), func(w io.Writer) error {
 		return text.Explain(w, text.ExplainHead{Name: c.Name, About: strings.Join(c.About, "; ")}, r,
-			text.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
+			text.ExplainOptions{Full: o.full, Frames: o.frames == "all"}, std.style())
 	})
 }
 
