@@ -38,9 +38,9 @@ that gains, and what it gains in the worst of several variations of the run:
 steps left out, in another order, sizes changed by 3 %.
 
 Goals:
-  reserved  the least reserved memory, unless the driver is busy for longer after
-            the second step, by more than 1 % of the recorded time; the default
-            without a limit
+  reserved  the least reserved memory, unless the driver is busy for longer
+            after the second step, by more than 1 % of the recorded time; the
+            default without a limit
   limit     the smallest limit under which the run passes; the default under a
             limit
   calls     the fewest driver calls after the second step
