@@ -112,13 +112,13 @@ func (e *explanation) write(head ExplainHead) {
 // head says what the explanation is made from; on one line unless all is shown.
 func (e *explanation) head(head ExplainHead) {
 	about := head.Name
-	for part := range strings.SplitSeq(head.About, "; ") {
-		sign := "; "
-		if about == head.Name {
-			sign = ": "
-		}
-		if part != "" && (e.full() || width(about+sign+part) <= e.width) {
-			about += sign + part
+	for i, part := range strings.Split(head.About, "; ") {
+		switch {
+		case part == "":
+		case i == 0:
+			about += ": " + part
+		case e.full() || width(about+"; "+part) <= e.width:
+			about += "; " + part
 		}
 	}
 	if e.full() {
@@ -187,16 +187,23 @@ func (e *explanation) cause() {
 	if c := r.SelfCheck; c != nil && !c.Complete && c.Identical < c.Events {
 		lines = append(fold("", fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)), e.width), lines...)
 	}
+	if r.Warning != "" {
+		lines = append(fold("", r.Warning, e.width), lines...)
+	}
 	for _, line := range lines {
 		e.bold(line)
 	}
 	said := Clean(CauseSentence(r))
 	if !e.full() {
-		said = e.sentences(said, max(1, causeLines-len(lines)))
+		room := causeLines - len(lines)
+		if r.Source != "" {
+			room--
+		}
+		said = e.sentences(said, max(1, room))
 	}
 	e.wrapped("  ", said)
-	if e.report.Source != "" {
-		e.line("    %s", cut(Clean(e.report.Source), e.width-4))
+	if r.Source != "" {
+		e.line("    %s", cut(Clean(r.Source), e.width-4))
 	}
 }
 
@@ -282,13 +289,13 @@ func (e *explanation) why() {
 	}
 }
 
-// sum are the numbers of the failed request, one by one.
+// sum is the trigger, with the numbers of the failed request one by one.
 func (e *explanation) sum() {
 	rows := Sum(e.report)
 	if len(rows) == 0 {
 		return
 	}
-	e.heading("The sum", momentLine(e.report.Failure))
+	e.heading(fmt.Sprintf("Trigger: %s (%s)", strings.ReplaceAll(Clean(e.report.Verdict), "_", " "), e.report.Confidence), momentLine(e.report.Failure))
 	e.wrapped("  ", e.report.Summary)
 	for _, r := range rows {
 		e.wrapped(fmt.Sprintf("  %1s %11s  ", r.Mark, r.Value), r.Text)

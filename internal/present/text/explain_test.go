@@ -244,6 +244,9 @@ func TestExplainFull(t *testing.T) {
 			}
 		}
 	}
+	if !strings.Contains(text, "\nTrigger: fragmentation (open) at event 8, ") {
+		t.Error("no trigger")
+	}
 	if n := len(regexp.MustCompile(`(?m)pinned by`).FindAllString(text, -1)); n != len(r.Pinners) || strings.Contains(text, "Not shown") {
 		t.Errorf("%d segments", n)
 	}
