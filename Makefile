@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths web typecheck browser browser-matrix screenshots help
+.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths tune web typecheck browser browser-matrix screenshots help
 
 build:
 	@tools/scripts/setup
@@ -179,6 +179,12 @@ advice:
 deaths:
 	$(GO) test ./internal/prognosis -count 1 -v -run TestDeaths -limits 100 -timeout 1h
 
+# Every goal of tune on the twenty whole runs: the tables of docs/measured/tune.md.
+tune:
+	@mkdir -p bin
+	$(GO) test ./internal/answer/tune -count 1 -timeout 1h -run TestGoalsOnAllRuns -table $(CURDIR)/bin/tune.md
+	@cat bin/tune.md
+
 help:
 	@echo "make demo          why a real run died of fragmentation, and the setting that saves it"
 	@echo "make test          lint, unit tests, race detector, invariants, 20 s of each parser's fuzzer, the page in a browser"
@@ -196,6 +202,7 @@ help:
 	@echo "make bench-host    what it costs to measure processes"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make web           rebuild the page's bundle"
+	@echo "make tune          what tune finds for twenty runs, for every goal"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"
 	@echo "make fuzz          run every fuzzer for FUZZTIME ($(FUZZTIME))"

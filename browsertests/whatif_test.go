@@ -219,7 +219,6 @@ func TestTune(t *testing.T) {
 			Reason   string `json:"reason"`
 			Smallest int64  `json:"smallest_limit_bytes"`
 		} `json:"recommended"`
-		Front     []any `json:"front"`
 		Evaluated int64 `json:"evaluated"`
 		Lower     int64 `json:"lower_bound_bytes"`
 	}

@@ -35,7 +35,7 @@ func newExplain(std stdio) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain [FILE...]",
-		Short: "Say why a job ran out of memory, what to try first and who holds the memory",
+		Short: "Say why a job ran out of memory, and what to try first",
 		Long: `Explain says why a job ran out of memory, on one page: the cause, the line of
 your code that it shows at, what to try first, the sum behind it, who holds the
 memory, other fixes, and what was found besides. --full shows the rest: all
@@ -159,7 +159,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 	}
 	return printAnswer(std, o.json, explain.NewDocument(c, r, len(args) > 0), func(w io.Writer) error {
 		return text.Explain(w, text.ExplainHead{Name: c.Name, About: strings.Join(c.About, "; ")}, r,
-			text.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
+			text.ExplainOptions{Full: o.full, Frames: o.frames == "all"}, std.style())
 	})
 }
 

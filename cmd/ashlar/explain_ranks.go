@@ -91,7 +91,7 @@ func (r *rankExplainer) add(ctx context.Context, file string) error {
 }
 
 func (r *rankExplainer) textOptions() text.ExplainOptions {
-	return text.ExplainOptions{Full: r.full, Frames: r.frames == "all", Width: r.std.width()}
+	return text.ExplainOptions{Full: r.full, Frames: r.frames == "all"}
 }
 
 func (r *rankExplainer) print(title string, v *explain.Ranks) error {

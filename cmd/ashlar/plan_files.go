@@ -91,7 +91,7 @@ func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
-	points := text.ChartWidth
+	points := std.style().ChartColumns()
 	if o.curve > 0 {
 		points = o.curve
 	}

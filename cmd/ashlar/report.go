@@ -31,7 +31,7 @@ func newReport(std stdio) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report FILE",
-		Short: "Write a report to attach to a ticket: one HTML file that stands alone",
+		Short: "Write a report to attach: one HTML file that stands alone",
 		Long: `Report writes one HTML file about a run: the verdict of explain and what would
 have helped, memory over time with the peak and the failure, the map of segments
 and who holds the memory then, findings, what other settings would have done, and

@@ -150,7 +150,7 @@ func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, tell fu
 		return err
 	}
 	err = parallel.Each(ctx, parallel.AllCores, len(all), func(i int) error {
-		c, err := tune.Measure(ctx, p, all[i], q.Memory.Value(), lower)
+		c, err := tune.Measure(ctx, r, all[i], q.Memory.Value(), lower)
 		if err != nil {
 			return err
 		}
@@ -166,13 +166,17 @@ func measureAll(ctx context.Context, r *run.Checked, q *whatif.Question, tell fu
 
 // How long tune may search.
 const (
-	defaultBudget = 10 * time.Second
+	defaultBudget = time.Minute
 	maxBudget     = 10 * time.Minute
 )
 
 // tune is api/tune.
 func (r *request) tune() error {
 	c, budget := r.query.conditions(), r.query.duration("budget", defaultBudget, maxBudget)
+	goal, err := tune.ParseGoal(r.query.values.Get("goal"))
+	if err != nil {
+		r.query.bad("goal: %v", err)
+	}
 	if r.query.err != nil {
 		return r.query.err
 	}
@@ -182,14 +186,14 @@ func (r *request) tune() error {
 			return nil, err
 		}
 		limit, memory := c.bounds(of)
-		o := tune.Options{Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: budget}
+		o := tune.Options{Goal: goal, Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: budget}
 		if out != nil {
 			begin := time.Now()
 			o.Progress = func(n int) {
 				out.progress(progress{Done: n, Seconds: time.Since(begin).Seconds(), Budget: budget.Seconds()})
 			}
 		}
-		found, err := tune.Search(ctx, of.Program, o)
+		found, err := tune.Search(ctx, of, o)
 		switch {
 		case found == nil && ctx.Err() != nil:
 			return nil, context.Cause(ctx)

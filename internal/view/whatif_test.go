@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,17 +103,17 @@ func TestWhatIfInLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Whatever the search names has the figures that the page shows for it.
-	found, err := tune.Search(t.Context(), of.Program, tune.Options{DeviceMemory: plain.DeviceMemory.Value(), Budget: 2 * time.Second})
+	found, err := tune.Search(t.Context(), of, tune.Options{DeviceMemory: plain.DeviceMemory.Value()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	same := 0
-	for _, f := range append(found.Front, found.Current) {
+	for _, f := range append(found.Others, found.Current, found.Recommended) {
 		for _, got := range choices {
 			if got.Settings == f.Settings.String() {
 				same++
 				want := tune.NewChoice(of, f)
-				want.Recorded = got.Recorded
+				want.Recorded, want.Worst = got.Recorded, nil // the page tries no variations
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Error(diff)
 				}
@@ -155,6 +154,7 @@ func TestWhatIfRefuses(t *testing.T) {
 		"whatif?run=1&set=backend:cudaMallocAsync":            "another allocator",
 		"tune?run=1&budget=-1s":                               "write a time such as 10s",
 		"tune?run=1&budget=1h":                                "at most 10m0s",
+		"tune?run=1&goal=speed":                               "write reserved, limit or calls",
 		"tune?run=1&limit=x":                                  `limit is "x"`,
 		"segments?run=1&event=5&set=nonsense":                 `settings "nonsense", token 1`,
 		"segments?run=1&set=&limit=x":                         `limit is "x"`,
@@ -188,7 +188,7 @@ func TestWhatIfRefuses(t *testing.T) {
 
 // Tune that is stopped says what it knows.
 func TestTuneStops(t *testing.T) {
-	c := serve(t, nil, "snapshots/moe_train-tight-default")
+	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default")
 	var a *tune.Answer
 	var work string
 	stopped := false
@@ -215,7 +215,7 @@ func TestTuneStops(t *testing.T) {
 		}
 		return true
 	})
-	if a == nil || !stopped || !a.Interrupted || a.Evaluated == 0 || a.Current == nil || len(a.Front) == 0 {
+	if a == nil || !stopped || !a.Interrupted || a.Evaluated == 0 || a.Current == nil || len(a.Others) == 0 && a.Recommended.Recorded {
 		t.Errorf("%+v", a)
 	}
 	// What is over cannot be stopped, which is no fault; what is no number is one.
@@ -236,7 +236,7 @@ func TestTuneStops(t *testing.T) {
 // Whoever goes away stops the work: the next one has the cores. Otherwise this
 // test waits for ten minutes and is ended.
 func TestGoneStopsWork(t *testing.T) {
-	c := serve(t, nil, "snapshots/moe_train-tight-default")
+	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default")
 	c.lines("api/tune?run=1&budget=10m&stream=1", func(l line) bool { return l["progress"] == nil })
 	c.get("api/whatif?run=1&set=")
 }

@@ -85,52 +85,29 @@ func (j *judge) stopLeak() error {
 			return size
 		},
 	}
-	if _, err := j.try(FixCPU, "kept.append(x.detach().cpu())   # a number: x.item()", "keep it on the host and without its graph, or not at all", drop); err != nil {
-		return err
-	}
 	if j.keepsGraph() {
-		j.add(FixDetach, "kept.append(x.detach())", "keep it without its graph; what it holds itself still adds up", nil)
+		if _, err := j.try(FixDetach, "kept = x.detach()   # a number: x.item()", "keep it without its graph, whose activations stay as long as it does", drop); err != nil {
+			return err
+		}
 	}
-	return nil
+	_, err := j.try(FixCPU, "kept.append(x.detach().cpu())", "keep it on the host, without its graph, or not at all", drop)
+	return err
 }
 
-// keepsGraph reports whether a graph is kept: then not only what a program can
-// name stays, but also what operations save for the backward pass. One operation
-// leaves blocks of several sizes at one stack.
+// keepsGraph reports whether a graph is kept: then operations all over the model
+// leave behind what they save for the backward pass. What a program keeps by hand
+// comes from one place or two.
 func (j *judge) keepsGraph() bool {
-	sizes := map[trace.StackID]map[uint64]bool{}
+	const operations = 3
+	places := map[timeline.Frame]bool{}
 	for i := range j.leaks {
 		for _, p := range j.leaks[i].Parts {
-			sizes[p.Stack] = map[uint64]bool{}
+			if site, ok := timeline.SiteOf(j.trace, p.Stack); ok {
+				places[site.Inner] = true
+			}
 		}
 	}
-	for i := j.lastStep(); i < j.forecast.Failing(); i++ {
-		stack := known(j.trace.Events.Stack.At(j.forecast.Event(i)))
-		if m := sizes[stack]; m != nil && j.forecast.Kept(i) {
-			m[j.forecast.Size(i)] = true
-		}
-	}
-	for stack, m := range sizes {
-		if len(m) > 1 && stack != trace.NoStack {
-			return true
-		}
-	}
-	return false
-}
-
-// lastStep returns the first allocation of the last complete step.
-func (j *judge) lastStep() int {
-	begin := 0
-	for _, s := range j.analysis.Steps.List {
-		if s.End <= j.event {
-			begin = s.Begin
-		}
-	}
-	i := j.forecast.Failing()
-	for i > 0 && j.forecast.Event(i-1) >= begin {
-		i--
-	}
-	return i
+	return len(places) >= operations
 }
 
 // needLess tries what makes a step smaller.

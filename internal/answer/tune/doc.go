@@ -2,31 +2,30 @@
 // best. It has no rules of thumb: every setting that it names was run through the
 // engine on the calls of the recording.
 //
-// Three figures are compared; smaller is better:
-//
-//   - the smallest limit: the cap on reserved memory under which the whole
-//     recording still passes. This is what decides whether a run fits;
-//   - the peak of reserved memory without a cap;
-//   - the estimated time that the driver is busy without a cap.
-//
-// The front has the settings that no other setting beats in all three.
-//
-// # How the smallest limit is found
-//
-// Segments are multiples of 2 MiB, so only such limits differ. The limit is
+// A [Goal] says which figure counts: the peak of reserved memory, the memory
+// needed, or the driver calls after the second step. The memory needed is
 // bisected between the peak of allocated bytes, below which nothing can pass, and
-// the peak of reserved memory: it passes, and 2 MiB less does not. Passing is not
-// strictly monotonic, as releasing at another moment can help or hurt. The search
-// does not look for lower limits that pass by luck.
+// a limit that suffices. Passing is not strictly monotonic, as releasing at
+// another moment can help or hurt; the search does not look for lower limits that
+// pass by luck.
 //
-// Most settings are not bisected. One run just below the best limit so far shows
-// that they cannot beat it, and usually ends early.
+// # The search
 //
-// # Order and determinism
+//  1. The recorded settings and expandable segments are tried on the recording and
+//     on its variations (package vary). The better of the two on each is what
+//     others are compared with.
+//  2. Candidates are tried on the recording alone, in stages. They come from the
+//     recording: two values of max_split_size_mb that are the same to all of its
+//     requests are tried once. A run is given up as soon as it cannot win.
+//  3. The best of them are tried on the variations, until no other can be better.
+//     A candidate's score is the largest ratio, over the recording and the
+//     variations, of its figure to what it is compared with.
+//  4. The simplest settings whose score is within 2 % of the best win.
 //
-// Candidates come from the recording: two values of max_split_size_mb that are
-// the same to all of its requests are tried once. Candidates are tried in stages,
-// in batches of a fixed size that all cores share. Each is compared with what was
-// known before its batch, so the answer does not depend on the number of cores.
-// It does depend on the budget if that ends the search; the result says so.
+// # Determinism
+//
+// Batches have a fixed size, and all cores share them. Each candidate is compared
+// with what was known before its batch, and replayed calls are counted between
+// batches. So the answer depends neither on the number of cores nor on their
+// speed, unless the context or the budget ends the search; the result says so.
 package tune

@@ -2,9 +2,12 @@ package tune
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/vary"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -22,15 +25,14 @@ func LowerBound(ctx context.Context, p *replay.Program) (uint64, error) {
 // them for those that it names: need, smallest limit, peak and driver time
 // without a limit. lower is a bound from below, as by [LowerBound]. A share of
 // the device among the settings is left out: limits take its place.
-func Measure(ctx context.Context, p *replay.Program, s settings.Settings, memory, lower uint64) (*Candidate, error) {
+func Measure(ctx context.Context, of *run.Checked, s settings.Settings, memory, lower uint64) (*Candidate, error) {
+	a, err := of.Analysis(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s.PerProcessMemoryFraction = 1
 	c := &Candidate{Settings: s}
-	at := &search{program: p, options: Options{DeviceMemory: memory}, ctx: ctx, bound: lower}
-	if err := at.measure(ctx, c); err != nil {
-		return nil, err
-	}
-	if err := at.findNeed(ctx, c); err != nil {
-		return nil, err
-	}
-	return c, at.findLimit(ctx, c)
+	warmFrom := vary.WarmFrom(of.Program, a.Steps.Ranges())
+	on := &course{lower: lower, total: memory, unit: step, make: func() (*replay.Program, int) { return of.Program, warmFrom }}
+	return c, on.open(new(atomic.Int64)).describe(ctx, c)
 }

@@ -3,155 +3,295 @@ package tune
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
-	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// near is how close two needs, or two peaks, are that count as equal. A setting fitted closely
-// to one recording gains less than this when the next run differs a little; the
-// simpler one is worth more.
-const near = 0.03
+const (
+	// near is how much better than a simpler setting another one has to be.
+	near = 0.02
+	// alike is how much better expandable segments have to be than the recorded
+	// settings, and how much more a variation may reserve than with these.
+	alike = 0.01
+)
 
-func enough(best uint64) uint64 { return uint64(float64(best)*(1+near)) / step * step }
-
-// result picks the front and the recommendation.
-func (s *search) result(ctx context.Context) (*Result, error) {
-	r := &Result{Current: s.current, Evaluated: int(s.count.Load()), LowerBound: s.bound}
-	within, cancel := ctx, context.CancelFunc(func() {})
-	if s.options.Budget > 0 {
-		within, cancel = context.WithTimeout(ctx, s.options.Budget-s.options.Budget*searchShare/10)
-	}
-	defer cancel()
-	r.Front, r.FrontComplete = s.settle(within)
-	r.Recommended = s.recommend()
-	ctx = context.WithoutCancel(ctx) // little is left to do
-	for _, c := range append([]*Candidate{r.Current, r.Recommended}, r.Front...) {
-		if err := s.findLimit(ctx, c); err != nil {
-			return nil, err
-		}
-		if s.options.Limit == 0 || c.Limited != nil {
-			continue
-		}
-		o, err := s.program.Run(ctx, s.conditions(c.Settings, s.options.Limit))
-		if err != nil {
-			return nil, err
-		}
-		c.Limited = o
-	}
-	r.Reason = s.reason(r.Recommended)
-	return r, nil
+// score says how good settings are on all courses; the worst counts.
+type score struct {
+	// tier is 0 if nothing speaks against the settings, 1 if they keep the driver
+	// busy for too long, more for each variation on which they fail, and never if
+	// the recording itself does.
+	tier  int
+	ratio float64 // of the goal's figure to the better of recorded and expandable
+	// toKeep is the highest ratio of the goal's figure to that of the recorded
+	// settings, and worst the course that has it.
+	toKeep float64
+	worst  int
 }
 
-// settle finds the front: the settings that no other beats in all three
-// figures. Settings whose need is not known may beat one that is on it, so they
-// are tried with the most that any they could beat needs. It reports whether the
-// time sufficed to try all.
-func (s *search) settle(ctx context.Context) ([]*Candidate, bool) {
-	tried := map[*Candidate]bool{}
-	for {
-		front := s.knownFront()
-		var doubtful []*Candidate
-		var needs []uint64
-		for _, x := range s.all {
-			if x.Need != 0 || x.fails || tried[x] {
-				continue
-			}
-			if need := mostBeaten(front, x); need > 0 {
-				doubtful, needs = append(doubtful, x), append(needs, need)
-			}
-		}
-		found := make([]bool, len(doubtful))
-		_ = parallel.Each(ctx, s.options.Workers, len(doubtful), func(i int) error { // found keeps what matters of the errors
-			ok, err := s.suffices(ctx, doubtful[i], needs[i])
-			if ok && err == nil {
-				err = s.findNeed(ctx, doubtful[i])
-				found[i] = err == nil
-			}
-			return err
-		})
-		if ctx.Err() != nil {
-			return s.knownFront(), false
-		}
-		for _, x := range doubtful {
-			tried[x] = true
-		}
-		if !slices.Contains(found, true) {
-			return front, true
-		}
+const failed, never = 2, 1000
+
+func (a score) less(b score) bool { return a.tier < b.tier || a.tier == b.tier && a.ratio < b.ratio }
+
+// within reports whether a is as good as b, or worse by no more than a part.
+func (a score) within(b score, part float64) bool {
+	return a.tier < b.tier || a.tier == b.tier && a.ratio <= b.ratio*(1+part)
+}
+
+// add adds the figures on a course.
+func (s *search) add(to *score, i int, f *figures) {
+	c := s.courses[i]
+	switch {
+	case i == 0 && (s.failed(f) || f.fails || s.more(c, f, 0)):
+		to.tier += never
+	case s.failed(f) || s.more(c, f, alike):
+		to.tier += failed
+	case i == 0 && s.slow(f):
+		to.tier = 1
+	}
+	ratio, toKeep := math.Inf(1), 0.0
+	if !s.failed(f) {
+		ratio = s.goal.value(f) / c.goal
+	}
+	if !s.failed(&c.keep) {
+		toKeep = s.goal.value(f) / s.goal.value(&c.keep)
+	}
+	if i == 0 || ratio > to.ratio {
+		to.ratio = ratio
+	}
+	if i <= 1 || toKeep > to.toKeep {
+		to.toKeep, to.worst = toKeep, i
 	}
 }
 
-// mostBeaten is the most that any of the settings needs that x would beat if it
-// needed as much; 0 if there is none.
-func mostBeaten(front []*Candidate, x *Candidate) (need uint64) {
-	for _, c := range front {
-		if x.PeakReserved <= c.PeakReserved && x.DriverTime <= c.DriverTime {
-			need = max(need, c.Need)
-		}
+// slow reports whether settings keep the driver busy on the recording for longer
+// than the recorded ones, by more than is allowed.
+func (s *search) slow(f *figures) bool { return f.warm.Time-s.busy > s.allowed }
+
+// more reports whether settings reserve more than the recorded ones by more than
+// a part. If it is the smallest limit that counts, they reserve what they need.
+func (s *search) more(c *course, f *figures, part float64) bool {
+	switch {
+	case s.goal == SmallestLimit:
+		return c.keep.need > 0 && float64(f.need) > float64(c.keep.need)*(1+part)
+	case c.keep.fails:
+		return false
 	}
-	return need
+	return float64(f.peak) > float64(c.keep.peak)*(1+part)
 }
 
-// knownFront returns the front of the settings whose need is known.
-func (s *search) knownFront() []*Candidate {
-	var out []*Candidate
-	for _, c := range s.leaders(len(s.all)) {
-		if !slices.ContainsFunc(out, func(o *Candidate) bool {
-			return o.Need <= c.Need && o.PeakReserved <= c.PeakReserved && o.DriverTime <= c.DriverTime
-		}) {
-			out = append(out, c)
+// scoreKnown scores the recorded settings and expandable segments.
+func (s *search) scoreKnown() {
+	for i, c := range s.courses {
+		s.add(&s.keep.score, i, &c.keep)
+		if s.expand != s.keep {
+			s.add(&s.expand.score, i, &c.expandable)
 		}
 	}
+	s.keep.scored, s.expand.scored = true, true
+	s.best = math.Inf(1)
+	for _, c := range []*Candidate{s.keep, s.expand} {
+		if !s.failed(&c.figures) {
+			s.best = min(s.best, s.goal.value(&c.figures))
+		}
+	}
+}
+
+const (
+	// finalists is how many settings are tried on the variations at most, and
+	// heat how many with the same state of knowledge.
+	finalists, heat = 48, 8
+)
+
+// finals tries on the variations what could win, the best on the recording first,
+// until no other can be better.
+func (s *search) finals(ctx context.Context) {
+	rest := slices.DeleteFunc(s.leaders(len(s.all)), func(c *Candidate) bool { return c.scored })
+	enough := s.replayed.Load() + s.work/2
+	for n := 0; len(rest) > 0 && n < finalists && ctx.Err() == nil && s.replayed.Load() < enough; n += heat {
+		most := s.champion().score
+		rest = slices.DeleteFunc(rest, func(c *Candidate) bool { return !s.onRecording(c).less(most) })
+		group := rest[:min(heat, len(rest))]
+		rest = rest[len(group):]
+		s.compete(ctx, group)
+	}
+	// Of those that are left, a simpler one may be hardly worse.
+	best := s.champion().score
+	rest = slices.DeleteFunc(s.leaders(len(s.all)), func(c *Candidate) bool {
+		return c.scored || !s.onRecording(c).within(best, near) || rank(c.Settings) >= s.rank(s.winner())
+	})
+	slices.SortStableFunc(rest, func(x, y *Candidate) int { return cmp.Compare(rank(x.Settings), rank(y.Settings)) })
+	for group := range slices.Chunk(rest[:min(len(rest), finalists)], heat) {
+		if ctx.Err() != nil || s.replayed.Load() >= enough || rank(group[0].Settings) >= s.rank(s.winner()) {
+			return
+		}
+		s.compete(ctx, group)
+	}
+}
+
+// onRecording is the best score that settings can get.
+func (s *search) onRecording(c *Candidate) score {
+	var out score
+	s.add(&out, 0, &c.figures)
 	return out
 }
 
-// recommend picks a setting. Of those that need practically least, and pass under
-// the limit if any do, it takes the ones that reserve practically least when
-// they may; of these the current one, or else the one with least to set.
-func (s *search) recommend() *Candidate {
-	known := s.leaders(len(s.all))
-	if len(known) == 0 {
-		return s.current
-	}
-	most := enough(known[0].Need)
-	if s.options.Limit >= known[0].Need {
-		most = min(most, s.options.Limit) // it has to pass under the limit
-	}
-	known = slices.DeleteFunc(known, func(c *Candidate) bool { return c.Need > most })
-	least := known[0].PeakReserved
-	for _, c := range known {
-		least = min(least, c.PeakReserved)
-	}
-	known = slices.DeleteFunc(known, func(c *Candidate) bool { return c.PeakReserved > enough(least) })
-	if slices.Contains(known, s.current) {
-		return s.current
-	}
-	return slices.MinFunc(known, func(x, y *Candidate) int {
-		return cmp.Or(cmp.Compare(changes(x.Settings), changes(y.Settings)), cmp.Compare(x.Need, y.Need),
-			cmp.Compare(x.PeakReserved, y.PeakReserved), cmp.Compare(x.DriverTime, y.DriverTime))
+// compete tries a group of candidates on all variations.
+func (s *search) compete(ctx context.Context, group []*Candidate) {
+	on := make([][]figures, len(s.courses))
+	err := parallel.Each(ctx, s.options.Workers, len(s.courses)-1, func(i int) error {
+		t := s.courses[i+1].open(&s.replayed)
+		out := make([]figures, len(group))
+		for k, c := range group {
+			var err error
+			if out[k], err = s.figuresNear(ctx, t, c); err != nil && ctx.Err() != nil {
+				return err
+			}
+		}
+		on[i+1] = out
+		return nil
 	})
+	if err != nil {
+		return
+	}
+	for k, c := range group {
+		c.score, c.scored = s.onRecording(c), true
+		for i := range s.courses[1:] {
+			s.add(&c.score, i+1, &on[i+1][k])
+		}
+	}
 }
 
-// reason says in a sentence why a setting is recommended.
-func (s *search) reason(c *Candidate) string {
-	if c.Need == 0 {
-		return "no setting lets the recording pass on a device of this size"
+// figuresNear finds the figures of a candidate on a variation. If it needs no
+// more there, in relation, than on the recording, that is all that counts.
+func (s *search) figuresNear(ctx context.Context, t *track, c *Candidate) (figures, error) {
+	f, err := t.try(ctx, c.Settings, 0)
+	if err != nil || s.goal != SmallestLimit {
+		return f, err
 	}
-	text := fmt.Sprintf("the whole recording passes with %s, %.1f %% above the peak of allocated bytes, and reserves at most %s when more is available",
-		units.SizeUp(c.Need), 100*(float64(c.Need)/float64(s.bound)-1), units.Size(c.PeakReserved))
-	if c == s.current {
-		return fmt.Sprintf("no setting beats the current ones by more than %.0f %% in both: with them %s", 100*near, text)
+	here := uint64(float64(c.figures.need)/s.courses[0].goal*t.goal) / step * step
+	ok, err := t.suffices(ctx, c.Settings, here)
+	switch {
+	case err != nil:
+		return f, err
+	case ok:
+		f.need = here
+		return f, nil
 	}
-	if s.current.Need == 0 {
-		text += "; with the current settings no amount is enough"
-	} else {
-		text += fmt.Sprintf("; the current settings need %s and reserve %s", units.SizeUp(s.current.Need), units.Size(s.current.PeakReserved))
+	f.need, err = t.findNeed(ctx, c.Settings, here, 0)
+	return f, err
+}
+
+// champion returns the settings with the best score.
+func (s *search) champion() *Candidate {
+	best := s.keep
+	for _, c := range s.all {
+		if c.scored && c.score.less(best.score) {
+			best = c
+		}
 	}
-	if least := s.leaders(1)[0]; c != least {
-		text += fmt.Sprintf("; the smallest need of any setting is %s, with %s", units.SizeUp(least.Need), least.Settings)
+	return best
+}
+
+// winner returns the settings to recommend: the simplest that are hardly worse
+// than the best.
+func (s *search) winner() *Candidate {
+	best := s.champion()
+	keep := s.keep.score.within(best.score, near) && s.keep.score.within(s.expand.score, alike)
+	if keep || best.score.tier >= never || !s.gains(best) {
+		return s.keep
 	}
-	return text
+	won := best
+	for _, c := range s.all {
+		if c != s.keep && c.scored && s.gains(c) && c.score.within(best.score, near) &&
+			cmp.Or(cmp.Compare(s.rank(c), s.rank(won)), cmp.Compare(c.score.ratio, won.score.ratio)) < 0 {
+			won = c
+		}
+	}
+	return won
+}
+
+// gains reports whether settings are better than the recorded ones on the
+// recording itself.
+func (s *search) gains(c *Candidate) bool {
+	return s.keep.score.tier >= never || s.goal.value(&c.figures) < s.goal.value(&s.keep.figures)
+}
+
+func (s *search) rank(c *Candidate) int {
+	if c == s.keep {
+		return 0
+	}
+	return rank(c.Settings)
+}
+
+// shown is how many other settings a result has.
+const shown = 3
+
+// result makes the answer complete.
+func (s *search) result(ctx context.Context) (*Result, error) {
+	r := &Result{
+		Goal: s.goal, Current: s.keep, Recommended: s.winner(), Variations: len(s.courses) - 1, Evaluated: int(s.count.Load()),
+		LowerBound: s.courses[0].lower, Span: s.span,
+	}
+	if s.expand != s.keep && s.expand != r.Recommended {
+		r.Others = append(r.Others, s.expand)
+	}
+	scored := slices.DeleteFunc(slices.Clone(s.all), func(c *Candidate) bool {
+		return !c.scored || c == s.keep || c == s.expand || c == r.Recommended || c.score.tier >= failed
+	})
+	slices.SortStableFunc(scored, func(x, y *Candidate) int {
+		return cmp.Or(cmp.Compare(x.score.ratio, y.score.ratio), cmp.Compare(rank(x.Settings), rank(y.Settings)))
+	})
+	scored = slices.CompactFunc(scored, func(x, y *Candidate) bool { return x.figures == y.figures })
+	r.Others = append(r.Others, scored[:min(len(scored), shown-len(r.Others))]...)
+	ctx = context.WithoutCancel(ctx) // little is left to do
+	for _, c := range append([]*Candidate{r.Current, r.Recommended}, r.Others...) {
+		if err := s.complete(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// complete finds the figures of a candidate that the search had no use for.
+func (s *search) complete(ctx context.Context, c *Candidate) error {
+	if c.PeakReserved > 0 {
+		return nil
+	}
+	t := s.courses[0].open(&s.replayed)
+	if err := t.describe(ctx, c); err != nil {
+		return err
+	}
+	if s.options.Limit > 0 {
+		o, err := t.run(ctx, c.Settings, s.options.Limit, 0)
+		if err != nil {
+			return err
+		}
+		c.Limited = o
+	}
+	if i := c.score.worst; i > 0 && c != s.keep {
+		w, err := s.worst(ctx, s.courses[i], c)
+		if err != nil {
+			return err
+		}
+		c.Worst = w
+	}
+	return nil
+}
+
+// worst finds what a candidate does on the variation that is worst for it.
+func (s *search) worst(ctx context.Context, on *course, c *Candidate) (*Worst, error) {
+	f, err := s.figures(ctx, on.open(&s.replayed), c.Settings)
+	if err != nil {
+		return nil, err
+	}
+	w := &Worst{Variation: on.name, Fails: s.failed(&f), RecordedFails: s.failed(&on.keep)}
+	if !w.Fails {
+		w.Value = s.goal.figure(&f)
+	}
+	if !w.RecordedFails {
+		w.Recorded = s.goal.figure(&on.keep)
+	}
+	return w, nil
 }

@@ -9,20 +9,27 @@ import (
 	"time"
 
 	"github.com/ashlar-mem/ashlar/alloc"
-	"github.com/ashlar-mem/ashlar/internal/bisect"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/replay/vary"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Options say what is searched for.
 type Options struct {
+	// Goal is what counts; empty is the smallest limit if there is a limit, and
+	// the least reserved memory if there is none.
+	Goal Goal
 	// Limit is the cap that the run has to live with; 0 if there is none.
 	// Garbage collection is looked at only with one: PyTorch does it only then.
 	Limit uint64
 	// DeviceMemory is what the device has for the allocator; 0 is without end.
 	DeviceMemory uint64
-	// Budget is how long to search; 0 searches to the end.
+	// Work is how many calls the search may replay; 0 is the usual number.
+	Work int64
+	// Budget cuts the search off; 0 never does.
 	Budget time.Duration
 	// Workers is how many runs are made at once; 0 is one for each core.
 	Workers int
@@ -30,146 +37,381 @@ type Options struct {
 	Progress func(evaluated int)
 }
 
-// Candidate is a setting and what the recording would do under it.
+// Candidate is a setting and what the run would do under it.
 type Candidate struct {
 	Settings settings.Settings
-	// PeakReserved and DriverTime are those of a run without a limit.
+	// PeakReserved, DriverTime and Warm, the driver's work after the warm-up, are
+	// those of a run without a limit.
 	PeakReserved uint64
 	DriverTime   time.Duration
+	Warm         replay.DriverWork
 	// Need is the least memory with which the recording passes: the lowest limit
 	// that nothing exceeds. Expandable segments are mapped in granules and may go
-	// beyond a limit by a part of one. 0 if it was not looked for, because
-	// another setting needs less.
+	// beyond a limit by a part of one. 0 if there is none.
 	Need uint64
 	// SmallestLimit is the lowest limit under which no request fails, whatever
-	// is reserved then; known for the settings of a Result.
+	// is reserved then.
 	SmallestLimit uint64
 	// Limited is the run under the limit of the options; nil without one.
 	Limited *replay.Outcome
+	// Worst is the variation on which it does worst; nil if there is none.
+	Worst *Worst
 
-	fails bool // without a limit: the device is too small
+	figures figures // on the recording
+	score   score
+	scored  bool
+}
+
+// Worst is what settings do on a variation of the run.
+type Worst struct {
+	Variation string
+	// Value is the goal's figure there, bytes or calls; Recorded is that of the
+	// recorded settings. Either is 0 with Fails or RecordedFails.
+	Value, Recorded      uint64
+	Fails, RecordedFails bool
 }
 
 // Result is the end of a search.
 type Result struct {
+	Goal        Goal
 	Current     *Candidate // the recorded settings
 	Recommended *Candidate // may be Current
-	Reason      string
-	Front       []*Candidate // by need
-	// FrontComplete: every setting that was evaluated was held against the front.
-	FrontComplete bool
-	Evaluated     int
-	// Finished reports whether the search came to its end within the budget.
-	Finished bool
+	// Others are settings that were tried on the variations too, best first:
+	// expandable segments alone, and what came next.
+	Others []*Candidate
+	// Variations is how many there are beside the recording.
+	Variations int
+	Evaluated  int
+	// Finished reports whether all settings were tried; CutOff whether time, not
+	// the counted work, ended the search: then another one may end otherwise.
+	Finished, CutOff bool
 	// LowerBound is the peak of live bytes: no setting passes below it.
 	LowerBound uint64
-	Elapsed    time.Duration
+	// Span is the recorded time after the warm-up; 0 if it is not known.
+	Span    time.Duration
+	Elapsed time.Duration
 }
 
-// step is how far apart two limits are that can differ.
-const step = alloc.SegmentUnit
-
-// searchShare is how many tenths of the budget are for the search; the rest is
-// for the front.
-const searchShare = 8
-
-// batch is how many candidates are compared with the same state of knowledge.
-const batch = 32
+const (
+	// step is how far apart two limits are that can differ.
+	step = alloc.SegmentUnit
+	// batch is how many candidates are compared with the same state of knowledge.
+	batch = 32
+	// usualWork is how many calls are replayed in a search, and usualRuns how many
+	// runs at least.
+	usualWork, usualRuns = 80e6, 64
+	// seed makes the variations the same every time.
+	seed = 1
+)
 
 // search is the state of a search.
 type search struct {
 	program *replay.Program
 	options Options
+	goal    Goal
 	space   *space
-	ctx     context.Context // ends with the budget
+	span    time.Duration // recorded, after the warm-up
+	busy    time.Duration // of it, the driver with the recorded settings
+	allowed time.Duration // that the driver may be busy for longer
 
-	current *Candidate
+	courses []*course // the recording first
+	keep    *Candidate
+	expand  *Candidate
 	all     []*Candidate
-	best    uint64 // smallest need known
-	bound   uint64
-	count   atomic.Int64
+	best    float64 // the least value known of the goal on the recording
+
+	work     int64        // calls that may be replayed in the search, and half as many in the finals
+	enough   int64        // replayed when the search ends
+	replayed atomic.Int64 // calls
+	count    atomic.Int64 // settings
 }
 
-// Search looks for the best settings. When the context ends it returns what is
-// known so far; the error is then the context's, and the Result may be nil.
-func Search(ctx context.Context, p *replay.Program, o Options) (*Result, error) {
+// Search looks for the settings that serve a run best. When the context ends it
+// returns what is known so far; the error is then the context's, and the Result
+// may be nil.
+func Search(ctx context.Context, of *run.Checked, o Options) (*Result, error) {
+	a, err := of.Analysis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return searchSteps(ctx, of.Program, a.Steps.Ranges(), o)
+}
+
+// searchSteps searches for the best settings of a program with these steps.
+func searchSteps(ctx context.Context, p *replay.Program, steps [][2]int, o Options) (*Result, error) {
 	begin := time.Now()
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if o.Budget > 0 {
-		within, cancel = context.WithTimeout(ctx, o.Budget*searchShare/10)
+		within, cancel = context.WithTimeout(ctx, o.Budget)
 	}
 	defer cancel()
-	s := &search{program: p, options: o, space: newSpace(p, o.Limit > 0), ctx: within}
-	if err := s.start(ctx); err != nil {
+	s := &search{program: p, options: o, goal: o.Goal.or(o.Limit), space: newSpace(p, o.Limit > 0), work: o.Work}
+	if s.work == 0 {
+		s.work = max(usualWork, usualRuns*int64(p.Len()))
+	}
+	s.setAllowed(steps)
+	if err := s.start(ctx, steps); err != nil {
 		return nil, err
 	}
-	finished := s.stages()
+	s.vary(within, steps)
+	s.scoreKnown()
+	finished := s.stages(within)
+	s.finals(within)
 	r, err := s.result(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.Finished = finished
+	r.CutOff = within.Err() != nil
+	r.Finished = finished && !r.CutOff
 	r.Elapsed = time.Since(begin)
 	return r, context.Cause(ctx)
 }
 
-// conditions returns the conditions of a run under a limit, 0 for none.
-func (s *search) conditions(c settings.Settings, limit uint64) replay.Conditions {
-	return replay.Conditions{Settings: c, Limit: limit, DeviceMemory: s.options.DeviceMemory}
+// setAllowed finds how much longer the driver may be busy: a hundredth of the
+// recorded time after the warm-up. Fewer calls must not take longer, and the
+// smallest limit takes what it takes.
+func (s *search) setAllowed(steps [][2]int) {
+	s.allowed = math.MaxInt64
+	times, last := &s.program.Trace.Events.Time, s.program.Trace.Events.Len()-1
+	if len(steps) > vary.WarmUp && last >= 0 {
+		if from, to := times.At(steps[vary.WarmUp][0]), times.At(last); from != trace.NoTime && to > from {
+			s.span = time.Duration(to-from) * time.Microsecond
+			s.allowed = s.span / 100
+		}
+	}
+	switch {
+	case s.goal == FewestCalls:
+		s.allowed = 0
+	case s.goal == SmallestLimit && s.options.Limit == 0:
+		s.allowed = math.MaxInt64
+	}
 }
 
-// start evaluates the recorded settings and finds the lower bound.
-func (s *search) start(ctx context.Context) error {
-	var err error
-	if s.bound, err = LowerBound(ctx, s.program); err != nil {
-		return err
-	}
+// start tries the recorded settings and expandable segments on the recording.
+func (s *search) start(ctx context.Context, steps [][2]int) error {
 	current := s.program.Settings
 	current.PerProcessMemoryFraction = 1 // the limit stands for it
-	s.current = &Candidate{Settings: current}
-	s.space.seen[normal(current)] = true
-	if err := s.measure(ctx, s.current); err != nil {
+	expandable := s.space.clean()
+	expandable.ExpandableSegments = true
+	s.keep, s.expand = &Candidate{Settings: current}, &Candidate{Settings: expandable}
+	if normal(current) == expandable {
+		s.expand = s.keep
+	}
+	s.space.seen[normal(current)], s.space.seen[expandable] = true, true
+	s.courses = []*course{{
+		name: "the recording", limit: s.options.Limit, total: s.options.DeviceMemory, unit: step,
+		make: func() (*replay.Program, int) { return s.program, vary.WarmFrom(s.program, steps) },
+	}}
+	if err := s.ready(ctx, s.courses[0]); err != nil {
 		return err
 	}
-	s.best = math.MaxUint64
-	if err := s.findNeed(ctx, s.current); err != nil {
-		return err
+	s.keep.figures, s.expand.figures = s.courses[0].keep, s.courses[0].expandable
+	if s.busy = s.keep.figures.warm.Time; s.keep.figures.fails {
+		// Up to its end it was not busy for long.
+		o, err := s.courses[0].open(&s.replayed).run(ctx, current, 0, 0)
+		if err != nil {
+			return err
+		}
+		s.busy = o.Warm.Time
 	}
-	if s.current.Need > 0 {
-		s.best = s.current.Need
+	s.all = append(s.all, s.keep)
+	if s.expand != s.keep {
+		s.all = append(s.all, s.expand)
 	}
-	s.all = append(s.all, s.current)
+	s.tell(len(s.all))
 	return nil
 }
 
-// stages makes the candidates. It reports whether it came to the end.
-func (s *search) stages() bool {
-	return s.evaluateAll(s.space.neighbours(s.space.clean())) &&
-		s.evaluateAll(s.space.grid(coarseSplits, divisions[:4], segments[:1])) &&
-		s.refine() &&
-		s.evaluateAll(s.space.grid(splits, divisions, segments)) &&
-		s.refine()
+// vary adds the variations to the courses, as far as there is time.
+func (s *search) vary(ctx context.Context, steps [][2]int) {
+	variations := vary.Of(s.program, steps, seed)
+	made := make([]*course, len(variations))
+	_ = parallel.Each(ctx, s.options.Workers, len(variations), func(i int) error { // made keeps what matters of the errors
+		c := &course{name: variations[i].Name, make: variations[i].Program, unit: step}
+		err := s.ready(ctx, c)
+		if err == nil {
+			made[i] = c
+		}
+		return err
+	})
+	for _, c := range made {
+		if c != nil {
+			s.courses = append(s.courses, c)
+		}
+	}
 }
 
-// evaluateAll evaluates candidates; it reports whether the budget sufficed.
-func (s *search) evaluateAll(in []settings.Settings) bool {
+// ready finds the bounds of a course, and what the recorded settings and
+// expandable segments do on it.
+func (s *search) ready(ctx context.Context, c *course) error {
+	t := c.open(&s.replayed)
+	var err error
+	if c.lower, err = LowerBound(ctx, t.program); err != nil {
+		return err
+	}
+	if of := s.courses[0]; c != of && of.lower > 0 {
+		// As tight as the recording.
+		scale := float64(c.lower) / float64(of.lower)
+		c.unit = max(c.lower/512/step, 1) * step // a fifth of a percent is near enough
+		c.limit, c.total = up(scale*float64(of.limit)), up(scale*float64(of.total))
+	}
+	if c.keep, err = s.figures(ctx, t, s.keep.Settings); err != nil {
+		return err
+	}
+	if c.expandable = c.keep; s.expand != s.keep {
+		if c.expandable, err = s.figures(ctx, t, s.expand.Settings); ctx.Err() != nil {
+			return err
+		}
+	}
+	c.goal = math.Inf(1)
+	for _, f := range []*figures{&c.keep, &c.expandable} {
+		if !s.failed(f) {
+			c.goal = min(c.goal, s.goal.value(f))
+		}
+	}
+	if math.IsInf(c.goal, 1) {
+		c.goal = max(1, s.goal.value(&figures{peak: c.lower, need: c.lower}))
+	}
+	return nil
+}
+
+// up returns whole steps.
+func up(n float64) uint64 { return uint64(math.Ceil(n/step)) * step }
+
+// figures finds all figures that the goal asks for.
+func (s *search) figures(ctx context.Context, t *track, c settings.Settings) (figures, error) {
+	f, err := t.try(ctx, c, 0)
+	if err == nil && s.goal == SmallestLimit {
+		f.need, err = t.findNeed(ctx, c, 0, 0)
+	}
+	return f, err
+}
+
+// failed reports whether a run has no figure for the goal. Whether it passes under
+// the limit does not matter to what it needs.
+func (s *search) failed(f *figures) bool {
+	if s.goal == SmallestLimit {
+		return f.need == 0
+	}
+	return f.fails
+}
+
+// stages makes the candidates. It reports whether it came to the end.
+func (s *search) stages(ctx context.Context) bool {
+	if !s.canWin() {
+		return true
+	}
+	s.enough = s.replayed.Load() + s.work
+	return s.evaluateAll(ctx, s.space.neighbours(s.space.clean())) &&
+		s.evaluateAll(ctx, s.space.grid(coarseSplits, divisions[:4], segments[:1])) &&
+		s.refine(ctx) &&
+		s.evaluateAll(ctx, s.space.grid(splits, divisions, segments)) &&
+		s.refine(ctx)
+}
+
+// canWin reports whether any setting could be so good that it is worth more than
+// the simple ones.
+func (s *search) canWin() bool {
+	least := s.goal.value(&figures{peak: s.courses[0].lower, need: s.courses[0].lower})
+	return least < s.worth()
+}
+
+// worth returns the value of the goal on the recording that other settings have
+// to reach before they can win.
+func (s *search) worth() float64 {
+	simple := s.simple()
+	if simple.score.tier > 0 {
+		return math.Inf(1)
+	}
+	return s.courses[0].goal * simple.score.ratio / (1 + near)
+}
+
+// simple returns the better of the recorded settings and expandable segments.
+func (s *search) simple() *Candidate {
+	if s.expand.score.less(s.keep.score) {
+		return s.expand
+	}
+	return s.keep
+}
+
+// evaluateAll evaluates candidates; it reports whether work and time sufficed.
+func (s *search) evaluateAll(ctx context.Context, in []settings.Settings) bool {
 	for chunk := range slices.Chunk(s.space.fresh(in), batch) {
 		group := make([]*Candidate, len(chunk))
 		for i, c := range chunk {
 			group[i] = &Candidate{Settings: c}
 		}
-		if !s.evaluate(group) {
+		s.evaluate(ctx, group)
+		if ctx.Err() != nil || s.replayed.Load() >= s.enough {
 			return false
 		}
 	}
 	return true
 }
 
+// evaluate tries a group of candidates on all cores. Each is compared with what
+// was known before the group.
+func (s *search) evaluate(ctx context.Context, group []*Candidate) {
+	best, good := s.best, make([]bool, len(group))
+	_ = parallel.Each(ctx, s.options.Workers, len(group), func(i int) error { // good keeps what matters of the errors
+		var err error
+		good[i], err = s.one(ctx, group[i], best)
+		s.tell(1)
+		return err
+	})
+	for i, c := range group {
+		if good[i] {
+			s.all = append(s.all, c)
+			s.best = min(s.best, s.goal.value(&c.figures))
+		}
+	}
+}
+
+// one tries a candidate on the recording. It reports whether it could win. An
+// error is of the context, or says that the device refuses the settings.
+func (s *search) one(ctx context.Context, c *Candidate, best float64) (bool, error) {
+	on := s.courses[0]
+	t := on.open(&s.replayed)
+	worth, most := s.worth(), uint64(0)
+	if !on.keep.fails && s.goal != SmallestLimit {
+		most = on.keep.peak // never more than now
+		if s.goal == LeastReserved {
+			most = uint64(min(float64(most), worth))
+		}
+	}
+	f, err := t.try(ctx, c.Settings, most)
+	if err != nil || f.fails || !on.keep.fails && s.slow(&f) {
+		return false, err
+	}
+	c.figures = f
+	if s.goal != SmallestLimit {
+		return s.goal.value(&f) < worth, nil
+	}
+	high := uint64(min(worth, best*(1+near/2), math.MaxInt64)) / step * step
+	if !math.IsInf(worth, 1) || best < math.MaxInt64 {
+		if ok, err := t.suffices(ctx, c.Settings, high); !ok || err != nil {
+			return false, err
+		}
+	} else {
+		high = 0
+	}
+	c.figures.need, err = t.findNeed(ctx, c.Settings, 0, high)
+	return c.figures.need > 0, err
+}
+
+// tell counts settings.
+func (s *search) tell(n int) {
+	all := s.count.Add(int64(n))
+	if s.options.Progress != nil {
+		s.options.Progress(int(all))
+	}
+}
+
 // starts is how many of the best settings are varied.
 const starts = 6
 
 // refine varies the best settings one value at a time, as long as that helps.
-func (s *search) refine() bool {
+func (s *search) refine(ctx context.Context) bool {
 	varied := map[*Candidate]bool{}
 	for {
 		before := s.best
@@ -180,10 +422,7 @@ func (s *search) refine() bool {
 				next = append(next, s.space.neighbours(c.Settings)...)
 			}
 		}
-		if len(next) == 0 {
-			return true
-		}
-		if !s.evaluateAll(next) {
+		if !s.evaluateAll(ctx, next) {
 			return false
 		}
 		if s.best == before {
@@ -192,135 +431,12 @@ func (s *search) refine() bool {
 	}
 }
 
-// leaders returns the settings that need least.
+// leaders returns the settings that are best on the recording.
 func (s *search) leaders(n int) []*Candidate {
-	known := slices.DeleteFunc(slices.Clone(s.all), func(c *Candidate) bool { return c.Need == 0 })
+	known := slices.DeleteFunc(slices.Clone(s.all), func(c *Candidate) bool { return s.failed(&c.figures) })
 	slices.SortStableFunc(known, func(x, y *Candidate) int {
-		return cmp.Or(cmp.Compare(x.Need, y.Need), cmp.Compare(x.PeakReserved, y.PeakReserved),
-			cmp.Compare(x.DriverTime, y.DriverTime), cmp.Compare(changes(x.Settings), changes(y.Settings)))
+		return cmp.Or(cmp.Compare(s.goal.value(&x.figures), s.goal.value(&y.figures)), cmp.Compare(x.figures.peak, y.figures.peak),
+			cmp.Compare(x.figures.warm.Time, y.figures.warm.Time), cmp.Compare(rank(x.Settings), rank(y.Settings)))
 	})
 	return known[:min(n, len(known))]
-}
-
-// evaluate runs a group of candidates on all cores. Each is compared with the
-// best limit from before the group.
-func (s *search) evaluate(group []*Candidate) bool {
-	best := s.best
-	ok := make([]bool, len(group))
-	_ = parallel.Each(s.ctx, s.options.Workers, len(group), func(i int) error { // ok keeps what matters of the errors
-		err := s.one(group[i], best)
-		ok[i] = err == nil
-		return err
-	})
-	for i, c := range group {
-		if !ok[i] {
-			continue
-		}
-		s.all = append(s.all, c)
-		if c.Need > 0 {
-			s.best = min(s.best, c.Need)
-		}
-	}
-	return s.ctx.Err() == nil
-}
-
-// one evaluates a candidate: its need only if that is below best, or near it if
-// the settings are simple. An error is of the context, or says that the device
-// refuses the settings.
-func (s *search) one(c *Candidate, best uint64) error {
-	if err := s.measure(s.ctx, c); err != nil {
-		return err
-	}
-	if best < math.MaxUint64 {
-		worth := best - min(best, step)
-		if changes(c.Settings) <= 1 {
-			worth = enough(best)
-		}
-		if passes, err := s.suffices(s.ctx, c, worth); err != nil || !passes {
-			return err
-		}
-	}
-	return s.findNeed(s.ctx, c)
-}
-
-// measure runs a candidate without a limit.
-func (s *search) measure(ctx context.Context, c *Candidate) error {
-	o, err := s.program.Run(ctx, s.conditions(c.Settings, 0))
-	if err != nil {
-		return err
-	}
-	c.PeakReserved, c.DriverTime, c.fails = o.Reserved.Bytes, o.DriverTime, o.Fails
-	n := s.count.Add(1)
-	if s.options.Progress != nil {
-		s.options.Progress(int(n))
-	}
-	return nil
-}
-
-// floor returns the lowest limit that can pass.
-func (s *search) floor() uint64 { return (s.bound + step - 1) / step * step }
-
-// passes reports whether no request fails under a limit.
-func (s *search) passes(ctx context.Context, c *Candidate, limit uint64) (bool, error) {
-	o, err := s.program.Run(ctx, s.conditions(c.Settings, limit))
-	return err == nil && !o.Fails, err
-}
-
-// suffices reports whether no request fails under a limit and no more than the
-// limit is reserved.
-func (s *search) suffices(ctx context.Context, c *Candidate, limit uint64) (bool, error) {
-	if limit < s.floor() {
-		return false, nil
-	}
-	if c.PeakReserved <= limit && c.plain() {
-		return !c.fails, nil // the limit is never in the way
-	}
-	o, err := s.program.Run(ctx, s.conditions(c.Settings, limit))
-	return err == nil && !o.Fails && o.Reserved.Bytes <= limit, err
-}
-
-// plain reports whether a limit that is never exceeded changes nothing. The
-// collector works under any limit, and for expandable segments a limit is
-// compared with more than is mapped.
-func (c *Candidate) plain() bool {
-	return c.Settings.GarbageCollectionThreshold == 0 && !c.Settings.ExpandableSegments
-}
-
-// findNeed finds what a candidate needs. If the device refuses even without a
-// limit there is nothing to find.
-func (s *search) findNeed(ctx context.Context, c *Candidate) error {
-	if c.fails {
-		return nil
-	}
-	high := (c.PeakReserved + step - 1) / step * step
-	for !c.plain() {
-		ok, err := s.suffices(ctx, c, high)
-		if err != nil {
-			return err
-		}
-		if ok {
-			break
-		}
-		if high > 4*c.PeakReserved {
-			return nil
-		}
-		high += (high/8 + step) / step * step
-	}
-	var err error
-	c.Need, err = bisect.New(s.floor(), high, step).Halve(func(limit uint64) (bool, error) { return s.suffices(ctx, c, limit) })
-	return err
-}
-
-// findLimit finds the smallest limit of a candidate whose need is known.
-func (s *search) findLimit(ctx context.Context, c *Candidate) error {
-	if c.Need == 0 || c.SmallestLimit != 0 {
-		return nil
-	}
-	floor := s.floor()
-	if !c.plain() {
-		floor = step // what is mapped may exceed a limit, even one below what is live
-	}
-	var err error
-	c.SmallestLimit, err = bisect.New(floor, c.Need, step).Halve(func(limit uint64) (bool, error) { return s.passes(ctx, c, limit) })
-	return err
 }

@@ -177,6 +177,16 @@ func normal(c settings.Settings) settings.Settings {
 	return c
 }
 
+// rank orders settings by how simple they are: the recorded ones apart, those
+// with least to set, expandable segments before other keys.
+func rank(c settings.Settings) int {
+	r := 2 * changes(c)
+	if c.ExpandableSegments {
+		r--
+	}
+	return r
+}
+
 // changes counts the keys that settings name, and what is harder to set twice: a
 // table, and a key that only the newest PyTorch knows.
 func changes(c settings.Settings) int {

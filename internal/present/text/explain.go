@@ -21,23 +21,11 @@ type ExplainHead struct {
 type ExplainOptions struct {
 	Full   bool // all of it, not only what fits on a page
 	Frames bool // all frames of each call stack
-	Width  int  // of the terminal; 0 if there is none
 }
 
-// width returns where lines end: on a wide terminal, or none, at explainWidth.
-func (o ExplainOptions) width() int {
-	const narrowest = 40 // below it every line is broken anyway
-	if o.Width <= 0 {
-		return explainWidth
-	}
-	return min(max(o.Width, narrowest), explainWidth)
-}
-
-// How much an explanation takes by default: it is read at a glance.
-const (
-	explainWidth = 100
-	explainLines = 25
-)
+// explainLines is how much an explanation takes by default: it is read at a
+// glance.
+const explainLines = 25
 
 // shown is how much of each list is shown; less of it if the page is too long.
 type shown struct {
@@ -60,14 +48,14 @@ var pages = []shown{
 func Explain(w io.Writer, head ExplainHead, r *explain.Report, o ExplainOptions, style Style) error {
 	if o.Full || o.Frames {
 		const all = 1 << 30
-		e := &explanation{page: page{w: w, style: style, width: o.width()}, report: r, frames: o.Frames, shown: shown{all, all, all, all, all, all, all, all, true}}
+		e := &explanation{page: page{w: w, style: style}, report: r, frames: o.Frames, shown: shown{all, all, all, all, all, all, all, all, true}}
 		e.write(head)
 		return e.err
 	}
 	var text bytes.Buffer
 	for i := range pages {
 		text.Reset()
-		e := &explanation{page: page{w: &text, style: style, width: o.width()}, report: r, shown: pages[i]}
+		e := &explanation{page: page{w: &text, style: style}, report: r, shown: pages[i]}
 		e.write(head)
 		if e.err != nil {
 			return e.err
@@ -111,13 +99,13 @@ func (e *explanation) write(head ExplainHead) {
 
 // head says what the explanation is made from; on one line unless all is shown.
 func (e *explanation) head(head ExplainHead) {
-	about := head.Name
+	about := middle(Clean(head.Name), e.columns())
 	for i, part := range strings.Split(head.About, "; ") {
 		switch {
 		case part == "":
 		case i == 0:
 			about += ": " + part
-		case e.full() || width(about+"; "+part) <= e.width:
+		case e.full() || width(about+"; "+part) <= e.textColumns():
 			about += "; " + part
 		}
 	}
@@ -125,12 +113,12 @@ func (e *explanation) head(head ExplainHead) {
 		e.wrapped("", about)
 		return
 	}
-	e.line("%s", cut(Clean(about), e.width))
+	e.line("%s", cut(Clean(about), e.columns()))
 }
 
 // title is a heading whose rest goes below it where the line is too narrow.
 func (e *explanation) title(name, rest string) {
-	if width(name)+width(rest) <= e.width {
+	if width(name)+width(rest) <= e.textColumns() {
 		e.heading(name, rest)
 		return
 	}
@@ -183,19 +171,17 @@ const causeLines = 4
 // cause says why the job does not run.
 func (e *explanation) cause() {
 	r := e.report
-	lines := fold("", causeLine(r), e.width)
-	if c := r.SelfCheck; c != nil && !c.Complete && c.Identical < c.Events {
-		lines = append(fold("", fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)), e.width), lines...)
-	}
+	lines := 0
 	if r.Warning != "" {
-		lines = append(fold("", r.Warning, e.width), lines...)
+		lines = e.stand(e.style.Warn, r.Warning)
 	}
-	for _, line := range lines {
-		e.bold(line)
+	if c := r.SelfCheck; c != nil && !c.Complete && c.Identical < c.Events {
+		lines += e.stand(e.style.Warn, fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)))
 	}
+	lines += e.stand(e.causeColour(), causeLine(r))
 	said := Clean(CauseSentence(r))
 	if !e.full() {
-		room := causeLines - len(lines)
+		room := causeLines - lines
 		if r.Source != "" {
 			room--
 		}
@@ -203,8 +189,29 @@ func (e *explanation) cause() {
 	}
 	e.wrapped("  ", said)
 	if r.Source != "" {
-		e.line("    %s", cut(Clean(r.Source), e.width-4))
+		e.fitted("    ", Clean(r.Source))
 	}
+}
+
+// causeColour is red for a failure, green for none, and yellow for what may
+// become one.
+func (e *explanation) causeColour() func(string) string {
+	switch r := e.report; {
+	case r.Cause != explain.None:
+		return e.style.Bad
+	case r.CauseText != "" || r.CauseConfidence == explain.Open:
+		return e.style.Warn
+	}
+	return e.style.Good
+}
+
+// stand writes a text that stands out, and returns how many lines that takes.
+func (e *explanation) stand(dress func(string) string, text string) int {
+	lines := fold("", text, e.textColumns())
+	for _, line := range lines {
+		e.line("%s", dress(line))
+	}
+	return len(lines)
 }
 
 // sentences returns as many whole sentences of a text as fit on some lines, at
@@ -217,7 +224,7 @@ func (e *explanation) sentences(text string, lines int) string {
 			sentence += "."
 		}
 		next := strings.TrimLeft(said+" "+sentence, " ")
-		if said != "" && len(fold("  ", next, e.width)) > lines {
+		if said != "" && len(fold("  ", next, e.textColumns())) > lines {
 			break
 		}
 		said, rest = next, more
@@ -237,9 +244,9 @@ func (e *explanation) tryFirst() {
 	case typed == "":
 		e.wrapped("", lead+" "+f.Detail)
 		return
-	case width(lead)+1+width(typed)+width(comment) <= e.width:
+	case width(lead)+1+width(typed)+width(comment) <= e.textColumns():
 		e.bold(lead + " " + typed + comment)
-	case width(lead)+1+width(typed) <= e.width:
+	case width(lead)+1+width(typed) <= e.textColumns():
 		e.bold(lead + " " + typed)
 	default:
 		e.bold(lead)
@@ -347,12 +354,16 @@ func (e *explanation) stack(frames []timeline.Frame, site timeline.Site, lead st
 		e.line("%s(no call stack in the file)", lead)
 		return
 	}
-	e.line("%s%s", lead, siteText(site, e.width-width(lead)))
+	e.line("%s%s", lead, siteText(site, e.columns()-width(lead)))
 	if !e.frames {
 		return
 	}
 	indent := strings.Repeat(" ", width(lead)+2)
 	for _, f := range frames {
-		e.line("%s%s:%d %s", indent, Clean(f.Filename), f.Line, Clean(f.Name))
+		said := fmt.Sprintf("%s:%d %s", Clean(f.Filename), f.Line, Clean(f.Name))
+		if e.style.Width > 0 { // a file keeps it whole
+			said = middle(said, e.columns()-width(indent))
+		}
+		e.line("%s%s", indent, said)
 	}
 }

@@ -64,12 +64,19 @@ func large() *explain.Report {
 
 func explained(t *testing.T, r *explain.Report, o ExplainOptions) string {
 	t.Helper()
+	return explainedOn(t, 0, r, o)
+}
+
+// explainedOn is explained on a terminal of so many columns.
+func explainedOn(t *testing.T, columns int, r *explain.Report, o ExplainOptions) string {
+	t.Helper()
+	style := Style{Width: columns}
 	var b bytes.Buffer
-	if err := Explain(&b, ExplainHead{Name: "file.pickle", About: "device 0; 9 events"}, r, o, Style{}); err != nil {
+	if err := Explain(&b, ExplainHead{Name: "file.pickle", About: "device 0; 9 events"}, r, o, style); err != nil {
 		t.Fatal(err)
 	}
 	for i, line := range strings.Split(b.String(), "\n") {
-		if width(line) > o.width() && !strings.Contains(line, "export ") && !o.Frames {
+		if width(line) > style.columns() && !strings.Contains(line, "export ") && !o.Frames {
 			t.Errorf("line %d is %d wide: %s", i+1, width(line), line)
 		}
 		if strings.TrimRight(line, " ") != line {
@@ -83,7 +90,7 @@ func explained(t *testing.T, r *explain.Report, o ExplainOptions) string {
 // fixed order, and it says what it leaves out.
 func TestExplainFits(t *testing.T) {
 	for _, columns := range []int{0, 80, 120, 200} {
-		text := explained(t, large(), ExplainOptions{Width: columns})
+		text := explainedOn(t, columns, large(), ExplainOptions{})
 		if n := strings.Count(text, "\n"); n > explainLines || n < 20 {
 			t.Errorf("%d lines:\n%s", n, text)
 		}
@@ -146,7 +153,7 @@ func TestExplainCode(t *testing.T) {
 		{"", "", "Try this first: the request is served\n", 80},
 	} {
 		f.Export, f.Code = tt.export, tt.code
-		if text := explained(t, r, ExplainOptions{Width: tt.columns}); !strings.Contains(text, tt.want) {
+		if text := explainedOn(t, tt.columns, r, ExplainOptions{}); !strings.Contains(text, tt.want) {
 			t.Errorf("no %q in\n%s", tt.want, text)
 		}
 	}
@@ -173,15 +180,24 @@ func TestExplainIgnored(t *testing.T) {
 	}
 }
 
-// On a narrow terminal the lines are shorter, on a wide one no longer.
+// On a narrow terminal the lines are shorter. On a wide one places are longer, and
+// sentences only up to where they are read well.
 func TestExplainWidth(t *testing.T) {
 	r := large()
-	for i := range r.ByLine { // places are not broken
-		r.ByLine[i].Line.Filename, r.ByLine[i].Line.Name = "train.py", "f"
+	for i := range r.ByLine {
+		r.ByLine[i].Line.Name = strings.Repeat("x", 120)
 	}
-	narrow, wide := explained(t, r, ExplainOptions{Width: 60}), explained(t, r, ExplainOptions{Width: 300})
-	if wide != explained(t, r, ExplainOptions{}) {
-		t.Errorf("not as without a terminal:\n%s", wide)
+	narrow, wide := explainedOn(t, 60, r, ExplainOptions{}), explainedOn(t, 300, r, ExplainOptions{})
+	if place := strings.Repeat("x", 120) + "\n"; !strings.Contains(wide, place) || strings.Contains(narrow, place) {
+		t.Errorf("%s\n%s", wide, narrow)
+	}
+	for line := range strings.Lines(wide) {
+		if width(line) > longestLine+1 && !strings.Contains(line, "xxx") {
+			t.Errorf("%d wide: %s", width(line), line)
+		}
+	}
+	if full := explainedOn(t, 80, r, ExplainOptions{Full: true}); !strings.Contains(full, "\nTrigger: ") {
+		t.Error(full)
 	}
 	if !strings.Contains(narrow, "\nCause: fragmentation (open), in train.py:40 loss, under a\nlimit\n") || strings.Contains(narrow, "\n\n\n") || strings.Contains(narrow, "be\n\n") {
 		t.Error(narrow)

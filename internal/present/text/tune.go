@@ -4,60 +4,80 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// Tune writes the answer of a search.
+// Tune writes the answer of a search: the line to export first.
 func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 	p := &page{w: w, style: style}
+	r := a.Recommended
+	if r.Recorded {
+		p.printf("Keep the settings: %s\n", confText(r.Settings))
+	} else {
+		p.printf("%s\n", r.Export)
+	}
+	p.printf("\n")
+	p.wrapped("  ", "Goal: "+goalText(a.Goal)+". "+sentence(r.Reason))
+	p.underLimit(a)
+	if r.Requires != "" {
+		p.wrapped("  ", r.Requires+".")
+	}
+	if a.CutOff && !a.Interrupted {
+		p.wrapped("  ", "The search was cut off by --budget: with more time the answer may be another one.")
+	}
+
+	p.heading("Compared", "")
+	const row = "  %11s %11s %13s %9s  %s"
+	p.line(row, "reserved", "needs", "driver calls", "driver", "worst of "+plural(a.Variations, "variation", "variations"))
+	p.line(row, "", "", "when warm", "time", "")
+	for _, c := range append([]*tune.Choice{a.Current, r}, a.Others...) {
+		if c != r || !r.Recorded {
+			p.choice(row, c, a)
+		}
+	}
+
+	p.heading("How it was found", "")
 	p.whatIfHead(head, a.SelfCheck)
 	p.whatIfBounds(a.Limit, a.DeviceMemory)
 	p.wrapped("  ", searchText(a))
 	for _, n := range a.Notes {
 		p.wrapped("  note: ", n)
 	}
-
-	p.heading("Recommended", "")
-	p.printf("%s\n", confText(a.Recommended.Settings))
-	p.wrapped("  ", a.Recommended.Reason)
-	p.underLimit(a)
-	if a.Recommended.Requires != "" {
-		p.wrapped("  ", a.Recommended.Requires)
-	}
-	if !a.Recommended.Recorded {
-		p.printf("\n  %s\n", a.Recommended.Export)
-	}
-
-	p.heading("Recorded, recommended, and settings that no other beats in all three figures", "")
-	const row = "  %12s %12s %11s %10s"
-	p.line(row, "memory", "above peak", "peak", "driver")
-	p.line(row, "needed", "allocated", "reserved", "time")
-	shown := map[string]bool{}
-	for _, c := range append([]*tune.Choice{a.Current, a.Recommended}, a.Front...) {
-		if shown[c.Settings] {
-			continue
-		}
-		shown[c.Settings] = true
-		p.choice(row, c, a)
-	}
-	p.printf("\n")
-	p.wrapped("", "Memory needed is the lowest limit on reserved memory under which the whole recording passes and which it does not exceed, "+
-		"bisected in steps of "+units.Whole(alloc.SegmentUnit)+"; the peak of allocated bytes is "+units.Size(a.LowerBound)+", so nothing needs less. Peak reserved and driver time are those of a run without "+
-		"a limit; driver time estimates what the calls cost on an H200, without waiting for the device. Every line was replayed through "+
-		"PyTorch's allocator rules; it holds as long as the program makes the same calls.")
+	p.wrapped("  ", "Reserved, calls and time are of a run without a limit, calls after the second step. Needs is the lowest limit with which the run "+
+		"passes; the peak of allocated bytes is "+units.Size(a.LowerBound)+", so nothing needs less. Variations are the run with steps left out, "+
+		"in another order, and with sizes changed by 3 %. Driver time estimates what the calls cost on an H200.")
 	return p.err
 }
 
+func goalText(g tune.Goal) string {
+	switch g {
+	case tune.SmallestLimit:
+		return "the smallest limit"
+	case tune.FewestCalls:
+		return "the fewest driver calls"
+	}
+	return "least reserved memory"
+}
+
+// sentence makes a reason one.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	return string(s[0]-'a'+'A') + s[1:] + "."
+}
+
 func searchText(a *tune.Answer) string {
-	said := fmt.Sprintf("%s settings evaluated in %.1f s", units.Count(int64(a.Evaluated)), a.Seconds)
+	said := plural(a.Evaluated, "setting", "settings") + fmt.Sprintf(" tried in %.1f s", a.Seconds)
 	switch {
 	case a.Interrupted:
 		return said + "; interrupted: this is what is known so far"
+	case a.CutOff:
+		return said + ", as many as --budget allowed"
 	case !a.Finished:
-		return said + ", as many as the budget allowed; --budget gives the search more time"
+		return said + ", the most that are tried for a run of this length"
 	}
 	return said + "; the search is complete"
 }
@@ -95,20 +115,18 @@ func (p *page) underLimit(a *tune.Answer) {
 func (p *page) choice(row string, c *tune.Choice, a *tune.Answer) {
 	name := confText(c.Settings)
 	switch {
-	case c.Recorded && c.Settings == a.Recommended.Settings:
-		name = "recorded and recommended: " + name
 	case c.Recorded:
 		name = "recorded: " + name
-	case c.Settings == a.Recommended.Settings:
+	case c == a.Recommended:
 		name = "recommended: " + name
 	}
 	p.printf("%s\n", name)
-	limit, above := "none passes", ""
+	need, worst := "none", ""
 	if c.Need != nil {
-		limit = units.SizeUp(*c.Need)
-		if a.LowerBound > 0 {
-			above = fmt.Sprintf("%+.1f %%", 100*(float64(*c.Need)/float64(a.LowerBound)-1))
-		}
+		need = units.SizeUp(*c.Need)
 	}
-	p.line(row, limit, above, units.Size(c.PeakReserved), driverTime(c.DriverMS))
+	if w := c.Worst; w != nil {
+		worst = a.Goal.Number(w.Value) + ", recorded " + a.Goal.Number(w.Recorded)
+	}
+	p.line(row, units.Size(c.PeakReserved), need, units.Count(c.WarmCalls), driverTime(c.WarmMS), worst)
 }

@@ -15,7 +15,7 @@ import { ink, theme } from '../theme';
 import type { Meta } from '../types/view.gen';
 import { Form } from '../whatif/form';
 import { asInAddress, asked, confText, inAddress, sources, wrongly, type Question } from '../whatif/question';
-import { same, start, stateOf, stop, worthDrawing, type State } from '../whatif/state';
+import { same, start, stateOf, stop, type State } from '../whatif/state';
 import { Failures, Outcomes, type Look } from '../whatif/table';
 import type { Document as Tune } from '../types/tune.gen';
 import type { Document as Answer } from '../types/whatif.gen';
@@ -120,7 +120,8 @@ function Doing({ going, tuning, onStop }: { going: Going; tuning: boolean; onSto
 
 function ending(t: Tune): string {
   if (t.interrupted) return 'stopped';
-  return t.finished ? 'all there are' : 'the time was up';
+  if (t.cut_off) return 'the time was up';
+  return t.finished ? 'all there are' : 'the most for a run of this length';
 }
 
 // Found is the answer of tune.
@@ -152,14 +153,10 @@ function Found({ t }: { t: Tune }) {
             </>
           )}
         </dd>
-        {t.front.length > 0 && (
+        {t.others.length > 0 && (
           <>
             <dt>Below</dt>
-            <dd>
-              the recommended settings, and {plural(t.front.length, 'setting')} that no other beats in need, peak and driver time
-              {!t.front_complete && <span class="muted"> as far as there was time to see</span>}
-              {worthDrawing(t).length < new Set(t.front.map((c) => c.settings)).size && <span class="muted">, the first of them</span>}
-            </dd>
+            <dd>the recommended settings, and {plural(t.others.length, 'other')} that came close</dd>
           </>
         )}
         <dt>No setting needs less than</dt>

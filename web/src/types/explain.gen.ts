@@ -34,6 +34,7 @@ export interface Document {
   cause_confidence: string;
   line: Frame | null;
   where: string;
+  source_line: string;
   prognosis: Prognosis | null;
   trigger: string;
   summary: string;

@@ -9,8 +9,12 @@ export interface Choice {
   need_bytes: number | null;
   peak_reserved_bytes: number;
   estimated_driver_ms: number;
+  warm_driver_calls: number;
+  warm_driver_ms: number;
   start_released_bytes: number;
   under_limit: Result | null;
+  value: number | null;
+  worst: WorstChoice | null;
   recorded: boolean;
   reason?: string;
   requires?: string;
@@ -21,16 +25,27 @@ export interface Document {
   device: number;
   device_reason: string | null;
   self_check: SelfCheck;
+  goal: Goal;
   limit: Limit;
   device_memory: Memory;
   current: Choice;
   recommended: Choice;
-  front: Choice[];
-  front_complete: boolean;
+  others: Choice[];
+  variations: number;
   evaluated: number;
   finished: boolean;
+  cut_off: boolean;
   interrupted: boolean;
   lower_bound_bytes: number;
+  warm_seconds: number | null;
   elapsed_seconds: number;
   notes: string[];
+}
+
+export type Goal = 'reserved' | 'limit' | 'calls';
+
+export interface WorstChoice {
+  variation: string;
+  value: number | null;
+  recorded_value: number | null;
 }

@@ -2,6 +2,7 @@
 
 import type { Category, Confidence } from './findings.gen';
 import type { Experiment } from './playground.gen';
+import type { WorstChoice } from './tune.gen';
 import type { Result } from './whatif.gen';
 
 export interface Alloc {
@@ -49,8 +50,12 @@ export interface Choice {
   need_bytes: number | null;
   peak_reserved_bytes: number;
   estimated_driver_ms: number;
+  warm_driver_calls: number;
+  warm_driver_ms: number;
   start_released_bytes: number;
   under_limit: Result | null;
+  value: number | null;
+  worst: WorstChoice | null;
   recorded: boolean;
   reason?: string;
   requires?: string;

@@ -30,7 +30,7 @@ export function Form({
         limit: first?.limit ?? '',
         memory: first?.memory ?? '',
         skip: first?.skip ?? false,
-        budget: first?.tune ?? 10,
+        budget: first?.tune ?? 60,
       },
   );
   const put = (change: Partial<Draft>) => {
@@ -133,11 +133,12 @@ export function Form({
       </button>
       <h2>Or let it search</h2>
       <p class="muted small-text">
-        Tune replays the run under hundreds of settings, also with values that are in no list, and names those that need least.
+        Tune replays the run and variations of it under hundreds of settings and names the one that reserves least, or under a limit needs
+        least.
       </p>
       <div class="tune-line">
         <Select
-          label="for"
+          label="at most"
           name="budget"
           value={String(budget)}
           options={(budgets.includes(budget) ? budgets : [budget, ...budgets]).map((b) => ({

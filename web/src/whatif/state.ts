@@ -132,7 +132,7 @@ function search(run: number, q: Question, seconds: number): void {
   );
 }
 
-export function worthDrawing(t: Tune): string[] {
-  const all = [t.recommended, ...t.front].filter((c) => !c.recorded).map((c) => c.settings);
+function worthDrawing(t: Tune): string[] {
+  const all = [t.recommended, ...t.others].filter((c) => !c.recorded).map((c) => c.settings);
   return [...new Set(all)].slice(0, drawn);
 }

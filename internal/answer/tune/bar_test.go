@@ -1,0 +1,147 @@
+package tune
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/test/short"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+var table = flag.String("table", "", "write what tune does for the twenty whole runs, for every goal, to this file")
+
+// recordings lists the recordings with events, by the names that checked takes.
+func recordings(t *testing.T, kinds ...string) (out []string) {
+	t.Helper()
+	for _, kind := range kinds {
+		files, err := filepath.Glob("../../../testdata/" + kind + "/*.pickle.gz")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		for _, f := range files {
+			name := strings.TrimSuffix(filepath.Base(f), ".pickle.gz")
+			if name != "stateonly" {
+				out = append(out, kind+"/"+name)
+			}
+		}
+	}
+	return out
+}
+
+// Asked twice, with one worker and with two, tune answers the same.
+func TestSameTwice(t *testing.T) {
+	files := recordings(t, "snapshots", "fresh", "variety")
+	for _, file := range short.Some(files, 6) {
+		of := checked(t, file)
+		limit, memory := whatif.Bounds(of, nil, nil)
+		o := Options{Limit: limit.Value(), DeviceMemory: memory.Value(), Work: 3e6, Workers: 1}
+		first := quick(t, of, o)
+		o.Workers = 2
+		if d := same(first, quick(t, checked(t, file), o)); d != "" {
+			t.Errorf("%s:\n%s", file, d)
+		}
+	}
+}
+
+// twice lists the workloads that were recorded with two seeds.
+func twice(t *testing.T) (out []string) {
+	t.Helper()
+	fresh := recordings(t, "fresh")
+	for _, f := range recordings(t, "snapshots") {
+		name := strings.TrimPrefix(f, "snapshots/")
+		if slices.Contains(fresh, "fresh/"+name) && !strings.Contains(name, "-tight-") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// What tune recommends for one seed is on the other not worse than the better of
+// the recorded settings and expandable segments.
+func TestOtherSeed(t *testing.T) {
+	all := twice(t)
+	if len(all) != 8 {
+		t.Fatalf("%d workloads have two seeds: %q", len(all), all)
+	}
+	for _, name := range short.Some(all, 2) {
+		for _, pair := range [][2]string{{"snapshots/", "fresh/"}, {"fresh/", "snapshots/"}} {
+			t.Run(pair[0]+name, func(t *testing.T) {
+				t.Parallel()
+				r := quick(t, checked(t, pair[0]+name), Options{})
+				on := checked(t, pair[1]+name)
+				got, keep, expandable := peak(t, on, r.Recommended.Settings), peak(t, on, on.Program.Settings), peak(t, on, expanded(on))
+				if least := min(keep, expandable); float64(got) > 1.01*float64(least) {
+					t.Errorf("%q reserves %d with the other seed; recorded %d, expandable %d", r.Recommended.Settings, got, keep, expandable)
+				}
+			})
+		}
+	}
+}
+
+// expanded returns the recorded settings with nothing but expandable segments.
+func expanded(of *run.Checked) settings.Settings {
+	s := newSpace(of.Program, false).clean()
+	s.ExpandableSegments = true
+	return s
+}
+
+func peak(t *testing.T, of *run.Checked, s settings.Settings) uint64 {
+	t.Helper()
+	o, err := of.Program.Run(t.Context(), replay.Conditions{Settings: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Reserved.Bytes
+}
+
+// The table of docs/measured/tune.md: every goal on the twenty whole runs, and
+// how often something better is found than the recorded settings and expandable
+// segments.
+func TestGoalsOnAllRuns(t *testing.T) {
+	if *table == "" {
+		t.Skip("make tune")
+	}
+	var b strings.Builder
+	files := slices.DeleteFunc(recordings(t, "snapshots", "fresh"), func(f string) bool { return strings.Contains(f, "-tight-") })
+	for _, goal := range Goals {
+		fmt.Fprintf(&b, "| goal %s | peak allocated | recorded | expandable | recommended | settings |\n|---|---|---|---|---|---|\n", goal)
+		better := 0
+		for _, file := range files {
+			of := checked(t, file)
+			r := quick(t, of, Options{Goal: goal})
+			value := func(s settings.Settings) *uint64 {
+				c, err := Measure(t.Context(), of, s, 0, r.LowerBound)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, passes := goal.of(c)
+				return unless(!passes, n)
+			}
+			keep, expandable, got := value(of.Program.Settings), value(expanded(of)), value(r.Recommended.Settings)
+			if *got < min(*keep, *expandable) {
+				better++
+			}
+			lower := r.LowerBound
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | `%s` |\n", strings.TrimSuffix(file, "-default"), LeastReserved.Number(&lower),
+				goal.Number(keep), goal.Number(expandable), goal.Number(got), r.Recommended.Settings)
+			if goal == LeastReserved && *got > *keep {
+				t.Errorf("%s: %s reserves more than now", file, r.Recommended.Settings)
+			}
+		}
+		fmt.Fprintf(&b, "\nBetter than both on %d of %d.\n\n", better, len(files))
+		if goal == FewestCalls && better < 5 {
+			t.Errorf("fewer calls than with recorded settings and expandable segments on %d of %d only", better, len(files))
+		}
+	}
+	if err := os.WriteFile(*table, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
