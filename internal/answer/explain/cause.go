@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -190,20 +191,14 @@ func (j *judge) where() {
 }
 
 // causeOf returns the cause that a trigger stands for if nothing else shows.
-func causeOf(trigger string) string {
-	switch trigger {
-	case External:
-		return SharedDevice
-	case Pools, Pending, Streams:
-		return Stranded
-	case Setting:
-		return Fragmentation
-	case NearlyFull:
-		return Capacity
-	case Unknown:
-		return Open
-	}
-	return trigger
+func causeOf(trigger string) string { return cmp.Or(causesOf[trigger], trigger) }
+
+var causesOf = map[string]string{
+	External: SharedDevice,
+	Pools:    Stranded, Pending: Stranded, Streams: Stranded,
+	Setting:    Fragmentation,
+	NearlyFull: Capacity,
+	Unknown:    Open,
 }
 
 // hasSteps reports whether a step came to its end before the failure.
