@@ -26,7 +26,7 @@ type explainOptions struct {
 	believed bool // settings were given
 	full     bool
 	source   string
-	frames   string
+	frames   wordFlag
 	json     bool
 	device   *deviceFlag
 }
@@ -92,15 +92,14 @@ Exit status: 0 answered, whatever the cause; 2 a file, or a flag, is wrong.`,
 	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF was: `CONF`, or \"\" for the defaults")
 	flags.StringVar(&o.source, "source", "", "the `DIR` with your program: shows the line; no file is opened otherwise")
 	flags.BoolVar(&o.full, "full", false, "show everything, not only what fits on a page")
-	flags.StringVar(&o.frames, "frames", "", "`all`: show all frames of call stacks, those of libraries included")
+	o.frames.words = []string{"all"}
+	flags.Var(&o.frames, "frames", "`all`: show all frames of call stacks, those of libraries included")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.believed = cmd.Flags().Changed("settings")
 		o.settings = pastedSettings(o.settings)
 		switch {
-		case o.frames != "" && o.frames != "all":
-			return fmt.Errorf("--frames %q: write all, or leave it out", o.frames)
 		case o.limit.value != nil && *o.limit.value == 0:
 			return errors.New("--limit is 0: leave it out if there is none")
 		case o.device.host:
@@ -159,7 +158,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 	}
 	return printAnswer(std, o.json, explain.NewDocument(c, r, len(args) > 0), func(w io.Writer) error {
 		return text.Explain(w, text.ExplainHead{Name: c.Name, About: strings.Join(c.About, "; ")}, r,
-			text.ExplainOptions{Full: o.full, Frames: o.frames == "all"}, std.style())
+			text.ExplainOptions{Full: o.full, Frames: o.frames.value == "all"}, std.style())
 	})
 }
 

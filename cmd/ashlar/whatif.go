@@ -10,7 +10,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -130,13 +129,9 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 
 func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whatif.Question) error {
 	defer saveMemory()()
-	f, err := readSnapshot(ctx, std, file)
+	f, t, why, err := readReplayable(ctx, std, file, o.device)
 	if err != nil {
 		return err
-	}
-	t, why, err := input.Replayable(f, o.device.choice())
-	if err != nil {
-		return failed(ctx, err)
 	}
 	a, err := o.ask(ctx, std, f, t, q)
 	if err != nil {

@@ -41,7 +41,13 @@ func TestWidth(t *testing.T) {
 		wider bool // it says more on 200 columns than on 80
 	}{
 		{"explain " + leak, false},
+		{"explain " + graph, false},
+		{"explain " + healthy, false},
 		{"explain " + message, false},
+		{"explain --full " + leak, true},
+		{"explain --full " + graph, true},
+		{"explain --frames all " + graph, true},
+		{"explain " + leak + " " + healthy + " " + graph, false},
 		{"stats " + cpp, true},
 		{"stats " + graph, true},
 		{"stats " + message, false},

@@ -137,7 +137,7 @@ func TestFragmentation(t *testing.T) {
 	// A segment of 2 MiB that is added when little is allocated changes next to
 	// nothing.
 	quiet := &Measures{reserved: exactly(m.reserved.low + 2<<20), allocated: m.allocated}
-	if by := quiet.fragmentation().low - v.low; by <= 0 || by > 0.1 {
+	if by := quiet.fragmentation().low - v.low; by <= 0 || by > 100*(2<<20)/m.reserved.low {
 		t.Errorf("2 MiB change it by %v points", by)
 	}
 	// A state that was highest before the first event.
