@@ -48,7 +48,7 @@ far as it goes. Of several devices one is shown; the others are listed.
 
 The report replaces an older one only when it is complete.
 
-Exit status: 0 written, whatever the verdict; 2 the file, or a flag, is wrong.`,
+Exit status: 0 written, whatever the cause; 2 the file, or a flag, is wrong.`,
 		Example: "  ashlar report oom.pickle -o report.html\n" +
 			"  ashlar report oom.pickle --limit 40GiB --set max_split_size_mb:256\n" +
 			"  ashlar report oom.pickle -o - | gzip > report.html.gz",

@@ -131,7 +131,7 @@ func (j *judge) decide() {
 		r.Cause, r.CauseConfidence = Spike, Open
 		r.CauseText = fmt.Sprintf("This part of the job is new, frees little of what it allocates and has %s of %s already; what it still needs is not known",
 			units.Size(x.Need), units.Size(j.there.bytes))
-	case r.Verdict == Fragmentation && !x.Matched && !j.hasSteps():
+	case r.Verdict == Fragmentation && !x.Matched && !j.hasSteps() && j.newPeak():
 		// Memory only rose so far, and the first step is not over.
 		r.Cause, r.CauseConfidence = Capacity, Open
 		r.CauseText = fmt.Sprintf("The first step is not over and has %s of %s already; what it still needs is not known", units.Size(x.Need), units.Size(j.there.bytes))
@@ -190,14 +190,13 @@ func (j *judge) where() {
 	}
 }
 
-// causes of triggers that have another name.
-var causes = map[string]string{
-	External: SharedDevice, Pools: Stranded, Pending: Stranded, Streams: Stranded,
-	Setting: Fragmentation, NearlyFull: Capacity, Unknown: Open,
+// triggered is the cause that a trigger stands for if nothing else shows; the
+// others are causes themselves.
+var triggered = map[string]string{
+	External: SharedDevice, Pools: Stranded, Pending: Stranded, Streams: Stranded, Setting: Fragmentation, NearlyFull: Capacity, Unknown: Open,
 }
 
-// causeOf returns the cause that a trigger stands for if nothing else shows.
-func causeOf(trigger string) string { return cmp.Or(causes[trigger], trigger) }
+func causeOf(trigger string) string { return cmp.Or(triggered[trigger], trigger) }
 
 // hasSteps reports whether a step came to its end before the failure.
 func (j *judge) hasSteps() bool {
@@ -217,6 +216,11 @@ func (j *judge) hasSteps() bool {
 func (j *judge) onlyRises() bool {
 	live, all := j.forecast.Rose(j.lastEnd())
 	return 2*live > all
+}
+
+// newPeak reports whether more than ever would be allocated with the request.
+func (j *judge) newPeak() bool {
+	return j.failed.live+j.failed.rounded > j.analysis.LiveBefore(j.analysis.PeakEvent()+1)
 }
 
 // lastEnd returns where the last step ends that came to its end before the
@@ -248,8 +252,11 @@ func (j *judge) leaksKill() bool {
 	if leaked == 0 || need-min(need, leaked) > j.there.bytes {
 		return false
 	}
-	const order = 10 // of magnitude
-	return need+order*leaked > j.there.bytes
+	times := uint64(10)
+	if causeOf(j.report.Verdict) == Stranded {
+		times = 1 // what kept the request from free memory explains the failure better
+	}
+	return need+times*leaked > j.there.bytes
 }
 
 func (j *judge) setLeak() {

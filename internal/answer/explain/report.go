@@ -29,6 +29,8 @@ const (
 
 // Report is the explanation of a failed request, or of a healthy run.
 type Report struct {
+	// Warning is what is to be said before everything else; empty if nothing is.
+	Warning string `json:"warning"`
 	// Cause is why the job does not run, Line the line of the user's code that it
 	// shows at; CauseText says it in a sentence.
 	Cause           string          `json:"cause"`

@@ -155,7 +155,7 @@ func TestMessageAfterTheFile(t *testing.T) {
 		fixes   string // kinds, in order
 	}{
 		{"capacity", func(s *scenario.Scenario) { held(s, 3, 40*mib) }, 50 * mib, 150 * mib, explain.Capacity, 120 * mib, "micro_batch memory"},
-		{"fragmentation", func(s *scenario.Scenario) { pin(s, 2, 60, 2, 0) }, 60 * mib, 160 * mib, explain.Fragmentation, 4 * mib, "setting setting memory"},
+		{"fragmentation", func(s *scenario.Scenario) { pin(s, 2, 60, 2, 0) }, 60 * mib, 160 * mib, explain.Fragmentation, 4 * mib, "micro_batch setting setting memory"},
 		{"small", func(s *scenario.Scenario) { held(s, 10, mib) }, 2 * mib, 10 * mib, explain.Capacity, 10 * mib, "memory"},
 		{"streams", func(s *scenario.Scenario) {
 			split(s, 100, 70, 7)

@@ -16,21 +16,28 @@ import (
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
+const testdata = "../../../testdata"
+
 var table = flag.String("table", "", "write what tune does for the twenty whole runs, for every goal, to this file")
 
 // recordings lists the recordings with events, by the names that checked takes.
 func recordings(t *testing.T, kinds ...string) (out []string) {
 	t.Helper()
+	var all []string
 	for _, kind := range kinds {
-		files, err := filepath.Glob("../../../testdata/" + kind + "/*.pickle.gz")
+		files, err := filepath.Glob(filepath.Join(testdata, kind, "*.pickle.gz"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", kind, err)
 		}
-		for _, f := range files {
-			name := strings.TrimSuffix(filepath.Base(f), ".pickle.gz")
-			if name != "stateonly" {
-				out = append(out, kind+"/"+name)
-			}
+		all = append(all, files...)
+	}
+	for _, f := range all {
+		name, err := filepath.Rel(testdata, strings.TrimSuffix(f, ".pickle.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "variety/stateonly" {
+			out = append(out, filepath.ToSlash(name))
 		}
 	}
 	return out
@@ -39,10 +46,13 @@ func recordings(t *testing.T, kinds ...string) (out []string) {
 // Asked twice, with one worker and with two, tune answers the same.
 func TestSameTwice(t *testing.T) {
 	files := recordings(t, "snapshots", "fresh", "variety")
-	for _, file := range short.Some(files, 6) {
+	if testing.Short() {
+		files = []string{"snapshots/ckpt_spike-tight-default", "snapshots/streams_graphs-tight-default", "variety/graphs", "variety/ring"}
+	}
+	for _, file := range files {
 		of := checked(t, file)
 		limit, memory := whatif.Bounds(of, nil, nil)
-		o := Options{Limit: limit.Value(), DeviceMemory: memory.Value(), Work: 3e6, Workers: 1}
+		o := Options{Limit: limit.Value(), DeviceMemory: memory.Value(), Work: 5e5, Workers: 1}
 		first := quick(t, of, o)
 		o.Workers = 2
 		if d := same(first, quick(t, checked(t, file), o)); d != "" {

@@ -45,7 +45,7 @@ func (s *search) add(to *score, i int, f *figures) {
 	switch {
 	case i == 0 && (s.failed(f) || f.fails || s.more(c, f, 0)):
 		to.tier += never
-	case s.failed(f) || s.more(c, f, alike):
+	case s.failed(f) || s.goal == FewestCalls && s.more(c, f, alike):
 		to.tier += failed
 	case i == 0 && s.slow(f):
 		to.tier = 1

@@ -99,22 +99,21 @@ func (e *explanation) write(head ExplainHead) {
 
 // head says what the explanation is made from; on one line unless all is shown.
 func (e *explanation) head(head ExplainHead) {
-	name := middle(Clean(head.Name), e.columns())
-	about := name
-	for part := range strings.SplitSeq(head.About, "; ") {
-		sign := "; "
-		if about == name {
-			sign = ": "
-		}
-		if part != "" && (e.full() || width(about+sign+part) <= e.textColumns()) {
-			about += sign + part
+	about := middle(Clean(head.Name), e.columns())
+	for i, part := range strings.Split(head.About, "; ") {
+		switch {
+		case part == "":
+		case i == 0:
+			about += ": " + part
+		case e.full() || width(about+"; "+part) <= e.textColumns():
+			about += "; " + part
 		}
 	}
 	if e.full() {
 		e.wrapped("", about)
 		return
 	}
-	e.line("%s", Clean(about))
+	e.line("%s", cut(Clean(about), e.columns()))
 }
 
 // title is a heading whose rest goes below it where the line is too narrow.
@@ -173,17 +172,24 @@ const causeLines = 4
 func (e *explanation) cause() {
 	r := e.report
 	lines := 0
+	if r.Warning != "" {
+		lines = e.stand(e.style.Warn, r.Warning)
+	}
 	if c := r.SelfCheck; c != nil && !c.Complete && c.Identical < c.Events {
-		lines = e.stand(e.style.Warn, fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)))
+		lines += e.stand(e.style.Warn, fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)))
 	}
 	lines += e.stand(e.causeColour(), causeLine(r))
 	said := Clean(CauseSentence(r))
 	if !e.full() {
-		said = e.sentences(said, max(1, causeLines-lines))
+		room := causeLines - lines
+		if r.Source != "" {
+			room--
+		}
+		said = e.sentences(said, max(1, room))
 	}
 	e.wrapped("  ", said)
-	if e.report.Source != "" {
-		e.fitted("    ", Clean(e.report.Source))
+	if r.Source != "" {
+		e.fitted("    ", Clean(r.Source))
 	}
 }
 
@@ -290,13 +296,13 @@ func (e *explanation) why() {
 	}
 }
 
-// sum are the numbers of the failed request, one by one.
+// sum is the trigger, with the numbers of the failed request one by one.
 func (e *explanation) sum() {
 	rows := Sum(e.report)
 	if len(rows) == 0 {
 		return
 	}
-	e.heading("The sum", momentLine(e.report.Failure))
+	e.heading(fmt.Sprintf("Trigger: %s (%s)", strings.ReplaceAll(Clean(e.report.Verdict), "_", " "), e.report.Confidence), momentLine(e.report.Failure))
 	e.wrapped("  ", e.report.Summary)
 	for _, r := range rows {
 		e.wrapped(fmt.Sprintf("  %1s %11s  ", r.Mark, r.Value), r.Text)

@@ -98,7 +98,8 @@ func (e *explanation) ignored() {
 
 func (e *explanation) findings() {
 	list := slices.DeleteFunc(slices.Clone(e.report.Findings), func(f explain.Finding) bool {
-		return f.Kind == explain.Ignored || !e.full() && (f.Kind == explain.Transient || f.Kind == e.report.Cause)
+		said := f.Kind == e.report.Cause || f.Kind == explain.Leak && e.report.Cause == explain.None && e.report.CauseText != ""
+		return f.Kind == explain.Ignored || !e.full() && (f.Kind == explain.Transient || said)
 	})
 	list = list[:e.more(len(list), e.shown.findings, "finding", "findings")]
 	if len(list) == 0 {
@@ -154,7 +155,7 @@ func (e *explanation) proved(f *explain.Fix) string {
 // FixText says what a fix was proved to do, with its numbers.
 func FixText(f *explain.Fix) string {
 	said := Clean(f.Detail)
-	if f.SmallestLimit != nil {
+	if f.SmallestLimit != nil && !strings.Contains(said, "if the limit was at least") {
 		said += "; needs a limit of " + units.SizeUp(*f.SmallestLimit)
 	}
 	if f.DriverMS != nil {

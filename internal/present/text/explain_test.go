@@ -196,7 +196,7 @@ func TestExplainWidth(t *testing.T) {
 			t.Errorf("%d wide: %s", width(line), line)
 		}
 	}
-	if full := explainedOn(t, 80, r, ExplainOptions{Full: true}); !strings.Contains(full, "\nThe sum ") {
+	if full := explainedOn(t, 80, r, ExplainOptions{Full: true}); !strings.Contains(full, "\nTrigger: ") {
 		t.Error(full)
 	}
 	if !strings.Contains(narrow, "\nCause: fragmentation (open), in train.py:40 loss, under a\nlimit\n") || strings.Contains(narrow, "\n\n\n") || strings.Contains(narrow, "be\n\n") {
@@ -259,6 +259,9 @@ func TestExplainFull(t *testing.T) {
 				t.Errorf("no %q", want)
 			}
 		}
+	}
+	if !strings.Contains(text, "\nTrigger: fragmentation (open) at event 8, ") {
+		t.Error("no trigger")
 	}
 	if n := len(regexp.MustCompile(`(?m)pinned by`).FindAllString(text, -1)); n != len(r.Pinners) || strings.Contains(text, "Not shown") {
 		t.Errorf("%d segments", n)

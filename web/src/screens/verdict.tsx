@@ -55,6 +55,11 @@ export function Verdict() {
           {x.capped && ', under a limit'}
         </span>
       </p>
+      {x.warning && (
+        <p class="warning" role="note">
+          {x.warning}
+        </p>
+      )}
       <p data-field="cause_text">{x.cause_text ? x.cause_text + '.' : x.summary}</p>
       {x.fixes[0] && (
         <div class="first-fix" data-field="first">
