@@ -66,8 +66,8 @@ func (e *explainer) newJudge(w *findingsWork) *judge {
 		}
 	}
 	j.forecast = prognosis.New(e.program, j.analysis.Steps, r)
-	if !j.forecast.Matched && j.analysis.Steps.Confidence == findings.Guess {
-		j.guessed = true // these are no steps
+	if !j.forecast.Matched && j.analysis.Steps.Confidence == findings.Guess || j.layersOnly() {
+		j.guessed, j.leaks = true, nil // these are no steps
 		j.forecast = prognosis.New(e.program, &findings.Steps{}, r)
 	}
 	if !j.forecast.Matched && j.forecast.Series == nil {
@@ -78,6 +78,21 @@ func (e *explainer) newJudge(w *findingsWork) *judge {
 	}
 	j.there, j.known = f.availableUnder(e.limits.high)
 	return j
+}
+
+// layersOnly reports whether what repeats are layers: rounds of a program also
+// allocate outside of modules.
+func (j *judge) layersOnly() bool {
+	steps := j.analysis.Steps
+	if steps.Source != findings.FromPeriod {
+		return false
+	}
+	for i := steps.List[0].Begin; i < min(j.event, j.trace.Events.Len()); i++ {
+		if j.trace.Events.Action.At(i) == alloc.ActionAlloc && !j.inModule(known(j.trace.Events.Stack.At(i))) {
+			return false
+		}
+	}
+	return true
 }
 
 // lookInTail looks for rounds in what follows the steps: an evaluation, a server
@@ -200,7 +215,7 @@ func causeOf(trigger string) string { return cmp.Or(triggered[trigger], trigger)
 
 // hasSteps reports whether a step came to its end before the failure.
 func (j *judge) hasSteps() bool {
-	if j.analysis.Steps.Confidence == findings.Guess {
+	if j.guessed || j.analysis.Steps.Confidence == findings.Guess {
 		return false
 	}
 	for _, s := range j.analysis.Steps.List {
