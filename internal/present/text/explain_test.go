@@ -368,3 +368,25 @@ func TestExplainHostile(t *testing.T) {
 		}
 	}
 }
+
+// The cause has the colour of how bad it is.
+func TestExplainColour(t *testing.T) {
+	for _, tt := range []struct {
+		cause, text, sure, want string
+	}{
+		{explain.Leak, "Every step leaves memory behind", explain.Certain, "\n\x1b[1;31mCause: leak (certain)\x1b[0m\n"},
+		{explain.Open, "", explain.Open, "\n\x1b[1;31mCause: open (open)\x1b[0m\n"},
+		{explain.None, "Every step leaves memory behind", explain.Certain, "\n\x1b[1;33mCause: none (certain), but a leak\x1b[0m\n"},
+		{explain.None, "", explain.Open, "\n\x1b[1;33mCause: none (open)\x1b[0m\n"},
+		{explain.None, "", explain.Certain, "\n\x1b[1;32mCause: none (certain)\x1b[0m\n"},
+	} {
+		var b strings.Builder
+		r := &explain.Report{Cause: tt.cause, CauseText: tt.text, CauseConfidence: tt.sure}
+		if err := Explain(&b, ExplainHead{Name: "f"}, r, ExplainOptions{}, Style{Bold: true}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), tt.want) {
+			t.Errorf("no %q in %q", tt.want, b.String())
+		}
+	}
+}
