@@ -81,7 +81,7 @@ func (r *rankExplainer) add(ctx context.Context, file string) error {
 		return failed(ctx, err)
 	}
 	r.added++
-	if report.Verdict == explain.None || r.shown != "" && r.set.FailedFirst() != r.added-1 {
+	if report.Trigger == explain.None || r.shown != "" && r.set.FailedFirst() != r.added-1 {
 		return nil
 	}
 	var out bytes.Buffer

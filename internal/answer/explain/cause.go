@@ -129,10 +129,10 @@ func (j *judge) decide() {
 	}
 	switch {
 	case !j.known:
-		r.Cause = causeOf(r.Verdict)
+		r.Cause = causeOf(r.Trigger)
 	case j.leaksKill():
 		j.setLeak()
-	case r.Verdict == External:
+	case r.Trigger == External:
 		r.Cause = SharedDevice
 	case j.absurd():
 		r.Cause = AbsurdRequest
@@ -142,28 +142,28 @@ func (j *judge) decide() {
 	case x.Least() > j.there.bytes:
 		r.Cause = Capacity
 		r.CauseText = fmt.Sprintf("A step needs at least %s, %s more than there is, however blocks are placed", units.Size(x.Least()), units.Size(x.Least()-j.there.bytes))
-	case r.Verdict == Fragmentation && !x.Matched && j.hasSteps() && j.onlyRises():
+	case r.Trigger == Fragmentation && !x.Matched && j.hasSteps() && j.onlyRises():
 		r.Cause, r.CauseConfidence = Spike, Open
 		r.CauseText = fmt.Sprintf("This part of the job is new, frees little of what it allocates and has %s of %s already; what it still needs is not known",
 			units.Size(x.Need), units.Size(j.there.bytes))
-	case r.Verdict == Fragmentation && !x.Matched && !j.hasSteps() && j.newPeak():
+	case r.Trigger == Fragmentation && !x.Matched && !j.hasSteps() && j.newPeak():
 		// Memory only rose so far, and the first step is not over.
 		r.Cause, r.CauseConfidence = Capacity, Open
 		r.CauseText = fmt.Sprintf("The first step is not over and has %s of %s already; what it still needs is not known", units.Size(x.Need), units.Size(j.there.bytes))
 	default:
-		r.Cause = causeOf(r.Verdict)
+		r.Cause = causeOf(r.Trigger)
 	}
-	if r.Verdict == Fragmentation && r.Cause == Fragmentation {
+	if r.Trigger == Fragmentation && r.Cause == Fragmentation {
 		f := j.failed
 		r.CauseText = fmt.Sprintf("%s would be enough for the %s that the step needs, but no free piece holds the request for %s: the largest is %s",
 			units.Size(j.there.bytes), units.Size(x.Need), units.Size(f.call.Size), units.Size(f.free.largestUsable))
 	}
-	if r.CauseText == "" && r.Verdict != Capacity && j.why != "" {
+	if r.CauseText == "" && r.Trigger != Capacity && j.why != "" {
 		r.CauseText = strings.ToUpper(j.why[:1]) + j.why[1:]
 	}
 	if r.CauseConfidence == "" {
 		r.CauseConfidence = r.Confidence
-		if r.Cause != causeOf(r.Verdict) && r.CauseConfidence == Certain {
+		if r.Cause != causeOf(r.Trigger) && r.CauseConfidence == Certain {
 			r.CauseConfidence = Likely // it rests on how the step would have gone on
 		}
 	}
@@ -268,7 +268,7 @@ func (j *judge) leaksKill() bool {
 		return false
 	}
 	times := uint64(10)
-	if causeOf(j.report.Verdict) == Stranded {
+	if causeOf(j.report.Trigger) == Stranded {
 		times = 1 // what kept the request from free memory explains the failure better
 	}
 	return need+times*leaked > j.there.bytes

@@ -172,8 +172,8 @@ func TestCauses(t *testing.T) {
 			if r.Failure == nil || r.Prognosis == nil {
 				t.Fatalf("failure %+v, prognosis %+v", r.Failure, r.Prognosis)
 			}
-			if r.Cause != m.cause || r.Verdict != m.trigger || !r.UnderCap {
-				t.Errorf("%s, trigger %s, want %s, %s: %s; but %s", r.Cause, r.Verdict, m.cause, m.trigger, r.CauseText, m.why)
+			if r.Cause != m.cause || r.Trigger != m.trigger || !r.Capped {
+				t.Errorf("%s, trigger %s, want %s, %s: %s; but %s", r.Cause, r.Trigger, m.cause, m.trigger, r.CauseText, m.why)
 			}
 			if r.Line == nil || r.Line.String() != m.line {
 				t.Errorf("in %v, want %s", r.Line, m.line)

@@ -75,7 +75,7 @@ func newVerdict(s *subject, d detail) verdict {
 	if r.Where != "" {
 		v.Means += ", in " + d.clip(r.Where)
 	}
-	if r.UnderCap {
+	if r.Capped {
 		v.Means += ", under a limit"
 	}
 	switch r.Cause {

@@ -158,7 +158,7 @@ func causeLine(r *explain.Report) string {
 	if r.Where != "" {
 		line += ", in " + r.Where
 	}
-	if r.UnderCap {
+	if r.Capped {
 		line += ", under a limit"
 	}
 	return line
@@ -302,7 +302,7 @@ func (e *explanation) sum() {
 	if len(rows) == 0 {
 		return
 	}
-	e.heading(fmt.Sprintf("Trigger: %s (%s)", strings.ReplaceAll(Clean(e.report.Verdict), "_", " "), e.report.Confidence), momentLine(e.report.Failure))
+	e.heading(fmt.Sprintf("Trigger: %s (%s)", strings.ReplaceAll(Clean(e.report.Trigger), "_", " "), e.report.Confidence), momentLine(e.report.Failure))
 	e.wrapped("  ", e.report.Summary)
 	for _, r := range rows {
 		e.wrapped(fmt.Sprintf("  %1s %11s  ", r.Mark, r.Value), r.Text)

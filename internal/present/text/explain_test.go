@@ -29,7 +29,7 @@ func large() *explain.Report {
 	long := strings.Repeat("many words of an explanation that has to be wrapped ", 5)
 	r := &explain.Report{
 		Cause: explain.Fragmentation, CauseConfidence: explain.Open, CauseText: "No free piece holds the request", Where: "train.py:40 loss",
-		Verdict: explain.Fragmentation, Confidence: explain.Open, UnderCap: true, Summary: "A request failed. " + long,
+		Trigger: explain.Fragmentation, Confidence: explain.Open, Capped: true, Summary: "A request failed. " + long,
 		Limit:     explain.Limit{Min: ptr(uint64(6 << 30)), Max: ptr(uint64(7 << 30)), Source: "inferred"},
 		SelfCheck: &whatif.SelfCheck{Events: 9, Identical: 9, Note: "the model reproduces 9 of 9 recorded events"},
 		Failure:   &explain.Failure{Moment: timeline.Moment{Event: ptr(8), Since: ptr(int64(1500000)), Step: ptr(3)}},
@@ -276,7 +276,7 @@ func TestExplainFull(t *testing.T) {
 // healthy run its health.
 func TestExplainKinds(t *testing.T) {
 	r := &explain.Report{
-		Cause: explain.Open, CauseConfidence: explain.Open, Verdict: explain.Unknown, Confidence: explain.Open, Summary: "It failed.", Arithmetic: []string{"1.00 GiB a + 1.00 GiB b = 2.00 GiB c"},
+		Cause: explain.Open, CauseConfidence: explain.Open, Trigger: explain.Unknown, Confidence: explain.Open, Summary: "It failed.", Arithmetic: []string{"1.00 GiB a + 1.00 GiB b = 2.00 GiB c"},
 		Alternatives: []explain.Alternative{{Verdict: explain.External, When: "if others hold it"}}, Record: []string{"import ashlar"},
 	}
 	text := explained(t, r, ExplainOptions{})
@@ -286,7 +286,7 @@ func TestExplainKinds(t *testing.T) {
 	if text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
-	r = &explain.Report{Cause: explain.None, CauseConfidence: explain.Certain, Verdict: explain.None, Confidence: explain.Certain, Summary: "Nothing failed.", Health: &explain.Health{
+	r = &explain.Report{Cause: explain.None, CauseConfidence: explain.Certain, Trigger: explain.None, Confidence: explain.Certain, Summary: "Nothing failed.", Health: &explain.Health{
 		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, Fragmentation: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
 		RetriedFor: []explain.Retry{{Count: 1000, Request: 1 << 20, Free: 3 << 20, LargestFree: 1 << 19}},
 		EmptyCache: &explain.EmptyCacheCalls{Calls: 12, Steps: 6, PeakReservedWithout: 3 << 30, DriverMSWithout: 5},
@@ -336,7 +336,7 @@ func TestCauseLine(t *testing.T) {
 	for _, cause := range []string{
 		explain.Leak, explain.Spike, explain.Capacity, explain.Fragmentation, explain.Stranded, explain.SharedDevice, explain.AbsurdRequest, explain.Open, explain.None,
 	} {
-		r := &explain.Report{Cause: cause, CauseConfidence: explain.Certain, UnderCap: true, Where: "train.py:40 loss"}
+		r := &explain.Report{Cause: cause, CauseConfidence: explain.Certain, Capped: true, Where: "train.py:40 loss"}
 		line := causeLine(r)
 		_, means := CauseName(r)
 		if means == "" || width(line) > pageWidth || !strings.Contains(line, ", in train.py:40 loss") || strings.Contains(line, "_") {
