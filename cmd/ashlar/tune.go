@@ -38,16 +38,16 @@ that gains, and what it gains in the worst of several variations of the run:
 steps left out, in another order, sizes changed by 3 %.
 
 Goals:
-  reserved  the least reserved memory, unless the driver is busy for longer
-            after the second step, by more than 1 % of the recorded time; the
-            default without a limit
+  reserved  the least reserved memory; the default without a limit
   limit     the smallest limit under which the run passes; the default under a
             limit
   calls     the fewest driver calls after the second step
 
 No setting is recommended that reserves more than the recorded ones do (needs
-more, with the goal limit), or that a simpler one comes within 2 % of. The answer
-is the same every time unless --budget cuts the search off, which is then said.
+more, with the goal limit), that keeps the driver busy for longer after the
+second step by more than 1 % of the recorded time, or that a simpler one comes
+within 2 % of. The answer is the same every time unless --budget cuts the search
+off, which is then said.
 
 If the recording ends with an out-of-memory error, a setting is proven only up
 to there.
