@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { count, percent, pool, seconds, size, span, stream } from '../format';
 import { useKeys } from '../keys';
-import { colourings, css, indexed, legend } from '../palette';
+import { colourings, css, indexed, legend, plainName } from '../palette';
 import { Bytes, Check, Choice, Empty, Field, pattern, Select, Trouble, Wait } from '../parts/basic';
 import { BlockPanel, lifetime } from '../parts/block';
 import { block, put, run } from '../route';
@@ -13,7 +13,7 @@ import { theme } from '../theme';
 import { momentText } from '../timeline/overlay';
 import { MiniMap } from '../timeline/minimap';
 import { Plot, type Hover } from '../timeline/plot';
-import { axis, colouring, hasTimes, look, lookAtAll, panBy, param, plain, shown, what, zoomed, zoomX, zoomY } from '../timeline/view';
+import { axis, colourBy, colouring, hasTimes, look, lookAtAll, panBy, param, plain, shown, what, zoomed, zoomX, zoomY } from '../timeline/view';
 import type { Events, Legend as Answer, Meta } from '../types/view.gen';
 
 export function Timeline() {
@@ -68,7 +68,7 @@ function Toolbar({ m }: { m: Meta }) {
         name="color"
         value={colouring.value}
         options={colourings.map(([value, text]) => ({ value, text }))}
-        onPick={(v) => put({ color: v === 'stack' ? null : v }, 'push')}
+        onPick={colourBy}
       />
       <Field
         label="stack"
@@ -196,7 +196,7 @@ function Alive() {
           <li class="alive">
             <Swatch colour={css(of(e.colour))} />
             <Bytes n={e.bytes} />
-            <span>{colouring.value === 'category' ? e.label.replaceAll('_', ' ') : e.label}</span>
+            <span>{colouring.value === 'category' ? plainName(e.label) : e.label}</span>
           </li>
         ))}
       </ol>
@@ -209,7 +209,6 @@ function Alive() {
 
 function Legend({ m }: { m: Meta }) {
   const keys = legend(colouring.value, theme.value, m);
-  const shownKeys = keys.slice(0, 10);
   const blocks = what.value === 'blocks';
   return (
     <span class="legend">
@@ -237,14 +236,13 @@ function Legend({ m }: { m: Meta }) {
           lower bounds
         </span>
       )}
-      {colouring.value === 'stack' && <span class="muted">one colour for each call stack</span>}
-      {shownKeys.map((k) => (
+      {colouring.value === 'stack' && <span class="muted">a colour for each of the largest 20 call stacks, grey for the others</span>}
+      {keys.map((k) => (
         <span class="key swatch">
           <Swatch colour={k.colour} />
-          {k.text.replaceAll('_', ' ')}
+          {k.text}
         </span>
       ))}
-      {keys.length > shownKeys.length && <span class="muted">and {keys.length - shownKeys.length} more</span>}
     </span>
   );
 }
@@ -311,7 +309,7 @@ function TipBlock({ id, h }: { id: number; h: Hover }) {
       </div>
       <div>
         stream {stream(a.stream)}, pool {pool(a.pool)}
-        {a.category && `, ${a.category}`}
+        {a.category && `, ${plainName(a.category)}`}
       </div>
       {h.pending && <div class="pending-text">freed, but waiting for another stream (record_stream)</div>}
       <div class="site">{a.site || '(no call stack)'}</div>
@@ -385,6 +383,5 @@ function zoomToBlock(): void {
 
 function nextColouring(): void {
   const i = colourings.findIndex(([c]) => c === colouring.value);
-  const next = colourings[(i + 1) % colourings.length]![0];
-  put({ color: next === 'stack' ? null : next }, 'push');
+  colourBy(colourings[(i + 1) % colourings.length]![0]);
 }

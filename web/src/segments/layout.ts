@@ -1,6 +1,10 @@
 // Rows of the segment map: what each segment sums up to, in the order asked for.
 
-import type { Block, Segment } from '../types/view.gen';
+import type { Block, Segment as Recorded } from '../types/view.gen';
+
+// Segment is one of a recording, or of the playground, where blocks have no
+// colours.
+export type Segment = Omit<Recorded, 'colours'> & { colours?: readonly number[] };
 
 // The states of a block.
 export const free = 0;
