@@ -322,3 +322,14 @@ export function pattern(text: string): { test: RegExp | null; wrong: string | nu
     return { test: null, wrong: `This is no regular expression: ${err instanceof Error ? err.message : err}` };
   }
 }
+
+// Swatch is a square of a colour.
+export function Swatch({ colour }: { colour: string }) {
+  return (
+    <i
+      ref={(el) => {
+        if (el) el.style.background = colour;
+      }}
+    />
+  );
+}

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { count, percent, pool, seconds, size, span, stream } from '../format';
 import { useKeys } from '../keys';
 import { colourings, css, indexed, legend, plainName } from '../palette';
-import { Bytes, Check, Choice, Empty, Field, pattern, Select, Trouble, Wait } from '../parts/basic';
+import { Bytes, Check, Choice, Empty, Field, pattern, Select, Swatch, Trouble, Wait } from '../parts/basic';
 import { BlockPanel, lifetime } from '../parts/block';
 import { block, put, run } from '../route';
 import { allocation, load, meta, moment } from '../state';
@@ -244,16 +244,6 @@ function Legend({ m }: { m: Meta }) {
         </span>
       ))}
     </span>
-  );
-}
-
-function Swatch({ colour }: { colour: string }) {
-  return (
-    <i
-      ref={(el) => {
-        if (el) el.style.background = colour;
-      }}
-    />
   );
 }
 
