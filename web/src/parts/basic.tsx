@@ -11,7 +11,7 @@ import { meta, moment, select } from '../state';
 export function Bytes({ n, field }: { n: number | null | undefined; field?: string }) {
   if (n === null || n === undefined)
     return (
-      <span class="muted" data-field={field} title="The file does not tell.">
+      <span class="muted" data-field={field} title="The file does not contain it.">
         not known
       </span>
     );

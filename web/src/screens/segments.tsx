@@ -153,7 +153,7 @@ function MapLegend({ by, pinned, s }: { by: Colouring; pinned: number; s: State 
           beside the hole
         </span>
         {s.request && (
-          <span class="key request" title="The request that failed, to the scale of the map, from the beginning of the hole">
+          <span class="key failed" title="The request that failed, to the scale of the map, from the beginning of the hole">
             failed request
           </span>
         )}

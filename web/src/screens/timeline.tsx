@@ -7,6 +7,7 @@ import { useKeys } from '../keys';
 import { colourings, css, indexed, legend, plainName } from '../palette';
 import { Bytes, Check, Choice, Empty, Field, pattern, Select, Swatch, Trouble, Wait } from '../parts/basic';
 import { BlockPanel, lifetime } from '../parts/block';
+import { meaning } from '../parts/word';
 import { block, put, run } from '../route';
 import { allocation, load, meta, moment } from '../state';
 import { theme } from '../theme';
@@ -163,7 +164,7 @@ function PlotArea() {
         ref={box}
         tabIndex={0}
         role="application"
-        aria-label={`Timeline of live memory, ${axis.value === 'event' ? 'by event' : 'by time'}. Plus and minus zoom, arrows move, 0 shows all.`}
+        aria-label={`Timeline of active memory, ${axis.value === 'event' ? 'by event' : 'by time'}. Plus and minus zoom, arrows move, 0 shows all.`}
         data-keys="screen"
       >
         <canvas ref={rects} class="rects" key={String(flat)} />
@@ -212,14 +213,16 @@ function Legend({ m }: { m: Meta }) {
   const blocks = what.value === 'blocks';
   return (
     <span class="legend">
-      <span class="key reserved-line">reserved</span>
+      <span class="key reserved-line" title={meaning('reserved')}>
+        reserved
+      </span>
       {blocks && (
-        <span class="key highest-line" title="How high live memory went within each column; blocks are drawn as they are at its end">
+        <span class="key highest-line" title="The highest active memory within each column; blocks are drawn as they are at its end">
           highest
         </span>
       )}
       {blocks && m.exact && (
-        <span class="key requested-line" title="The sum of what was asked for; between it and the top lies what rounding costs">
+        <span class="key requested-line" title="Requested bytes; the rest up to the top is rounding">
           requested
         </span>
       )}
@@ -232,7 +235,7 @@ function Legend({ m }: { m: Meta }) {
         </span>
       )}
       {m.at_least && (
-        <span class="tag" title="Recording began mid-run, and the file does not tell all that was there before">
+        <span class="tag" title="Recording began mid-run, and the file does not contain all that was allocated before">
           lower bounds
         </span>
       )}
@@ -269,7 +272,7 @@ function Tip({ plot }: { plot: Plot }) {
   return (
     <div class="tip" ref={place} data-tip>
       <div class="muted">
-        {momentText(axis.value, h.at)}: {what.value === 'blocks' && `live ${size(Math.round(h.live))}, `}reserved{' '}
+        {momentText(axis.value, h.at)}: {what.value === 'blocks' && `active ${size(Math.round(h.live))}, `}reserved{' '}
         {size(Math.round(h.reserved))}
         {h.waiting > 0 && `, pending ${size(Math.round(h.waiting))}`}
       </div>
