@@ -52,7 +52,7 @@ func (e *OutOfMemoryError) Diagnosis(s Shortage) string {
 	if s.Routed {
 		b.WriteString(" Nothing could be given back to the device, because a graph is being captured or a pool is in use.")
 	}
-	if !s.Expandable && s.Usable > 0 {
+	if s.ExpandableServes {
 		b.WriteString(" With expandable_segments:True free pieces need not lie side by side.")
 	}
 	return b.String()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/driver/sim"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 func TestDiagnosis(t *testing.T) {
@@ -36,9 +37,14 @@ func TestDiagnosis(t *testing.T) {
 		},
 		{
 			"fragmentation", base,
-			alloc.Shortage{Usable: 2 * gib, Largest: gib, Streams: gib},
+			alloc.Shortage{Usable: 2 * gib, Largest: gib, Streams: gib, ExpandableServes: true},
 			fits + "; 3.00 GiB is free but cannot serve it: 2.00 GiB in pieces of at most 1.00 GiB, 1.00 GiB belongs to other streams." +
 				" With expandable_segments:True free pieces need not lie side by side.",
+		},
+		{
+			"fragmentation, and granules would not help", base,
+			alloc.Shortage{Usable: 3 * gib, Largest: gib},
+			fits + "; 3.00 GiB is free but cannot serve it: 3.00 GiB in pieces of at most 1.00 GiB.",
 		},
 		{
 			"waiting in a capture", base,
@@ -81,4 +87,66 @@ func TestDiagnose(t *testing.T) {
 		t.Error(text)
 	}
 	check(a.Free(kept))
+}
+
+// Expandable segments are hinted at where the same calls pass with them, and not
+// where granules take the room.
+func TestDiagnoseHintsAtExpandableSegments(t *testing.T) {
+	type call struct{ size, stream uint64 }
+	var (
+		before, kept []call // streams with 2 MiB in a segment of 20 MiB each
+		wide         = []call{{100 * mib, 0}, {100 * mib, 0}, {100 * mib, 0}}
+		sixty        = []call{{60 * mib, 0}, {60 * mib, 0}, {60 * mib, 0}} // pin the segments of wide
+	)
+	for stream := range uint64(5) {
+		before, kept = append(before, call{20 * mib, stream}), append(kept, call{2 * mib, stream})
+	}
+	for _, tt := range []struct {
+		name         string
+		total, limit uint64
+		freed, kept  []call // the first are freed before the others are made
+		last         call
+		serves       bool
+	}{
+		{"pieces", 300 * mib, 0, wide, sixty, call{100 * mib, 0}, true},
+		{"pieces under a limit", 1 << 30, 300 * mib, wide, sixty, call{100 * mib, 0}, true},
+		{"pieces of another stream", 300 * mib, 0, wide, sixty, call{100 * mib, 1}, true},
+		{"a granule for each stream", 110 * mib, 0, before, kept, call{30 * mib, 0}, false},
+		{"a granule for each stream, under a limit", 1 << 30, 110 * mib, before, kept, call{30 * mib, 0}, false},
+		{"a granule for one more stream", 100 * mib, 0, before, kept, call{18 * mib, 5}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run := func(conf string) (*alloc.Allocator, error) {
+				set, err := settings.Parse(conf)
+				check(err)
+				a := alloc.New(sim.New(sim.Config{TotalMemory: tt.total}), alloc.WithSettings(set))
+				if tt.limit > 0 {
+					check(a.SetMemoryFraction(float64(tt.limit) / float64(tt.total)))
+				}
+				var freed []uint64
+				for _, c := range tt.freed {
+					freed = append(freed, must(a.Malloc(c.size, c.stream)))
+				}
+				for _, p := range freed {
+					check(a.Free(p))
+				}
+				for _, c := range tt.kept {
+					must(a.Malloc(c.size, c.stream))
+				}
+				_, err = a.Malloc(tt.last.size, tt.last.stream)
+				return a, err
+			}
+			a, err := run("")
+			var oom *alloc.OutOfMemoryError
+			if !errors.As(err, &oom) {
+				t.Fatalf("it does not fail: %v", err)
+			}
+			if hinted := strings.Contains(a.Diagnose(oom), "expandable_segments:True"); hinted != tt.serves {
+				t.Errorf("hinted %t: %s", hinted, a.Diagnose(oom))
+			}
+			if _, err := run("expandable_segments:True"); (err == nil) != tt.serves {
+				t.Errorf("with them: %v", err)
+			}
+		})
+	}
 }

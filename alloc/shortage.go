@@ -13,6 +13,11 @@ type Shortage struct {
 	Waiting    uint64 // freed, but still in use on other streams
 	Routed     bool   // a pool receives allocations, so that nothing could be released
 	Expandable bool   // whether expandable segments are on
+
+	// ExpandableServes: expandable segments are off, and with them there would be
+	// room for the request, as far as granules go: what is in use, packed into
+	// whole granules of each pool and stream, and the request beside it.
+	ExpandableServes bool
 }
 
 // Free returns the sum over all free blocks.
@@ -55,5 +60,56 @@ func (a *Allocator) Shortage(e *OutOfMemoryError) Shortage {
 		c := &a.stats.kinds[k]
 		s.Waiting += uint64(c.current(statActiveBytes) - c.current(statAllocatedBytes))
 	}
+	s.ExpandableServes = !s.Expandable && !s.Routed && a.expandableServes(e)
 	return s
+}
+
+// expandableServes reports whether granules leave room for a request that failed
+// in plain segments. Every pool and stream has its own granules (spec 6.1), so
+// many streams with little in each may need more than plain segments do.
+func (a *Allocator) expandableServes(e *OutOfMemoryError) bool {
+	cfg := a.cfg
+	cfg.ExpandableSegments = true
+	if e.TooLarge || MappingProblem(cfg) != "" {
+		return false
+	}
+	used := make([]uint64, len(a.streamPools))
+	for i := range a.blocks {
+		if b := &a.blocks[i]; b.state == stateAllocated || b.state == statePending {
+			used[b.streamPool] += b.size
+		}
+	}
+	mapped, tail := uint64(0), uint64(0) // tail is what is left in the granules of the request's own
+	for i, sp := range a.streamPools {
+		switch {
+		case sp == nil:
+		case sp.pool.private != nil && sp.pool.private.source != nil: // its segments stay what they are
+			mapped += used[i]
+		default:
+			size := a.rules.MappedSize(used[i], sp.pool.kind == large)
+			mapped += size
+			if sp.pool == a.poolOf(e) && sp.stream == e.Stream {
+				tail = size - used[i]
+			}
+		}
+	}
+	if tail >= e.Rounded {
+		return true
+	}
+	if e.Limited && mapped+e.Segment > e.Limit { // the limit is checked as for a plain segment (spec 3.1)
+		return false
+	}
+	return mapped+a.rules.MappedSize(e.Rounded-tail, kindOf(e.Rounded) == large) <= e.DeviceFree+e.Reserved
+}
+
+// poolOf returns the pool of a request that failed; nil if it is gone.
+func (a *Allocator) poolOf(e *OutOfMemoryError) *pool {
+	kind := kindOf(e.Rounded)
+	if e.Pool == (PoolID{}) {
+		return a.pools[kind]
+	}
+	if p := a.private.byID[e.Pool]; p != nil {
+		return p.pools[kind]
+	}
+	return nil
 }

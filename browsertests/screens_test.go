@@ -56,7 +56,7 @@ func TestSegmentsScrub(t *testing.T) {
 	s.hash("sort=stuck")
 	box, err := s.page.Box(".map")
 	s.must(err)
-	s.must(s.page.ClickAt(box[0]+380, box[1]+11))
+	s.must(s.page.ClickAt(box[0]+400, box[1]+11))
 	s.sees("[data-panel=segment] .pins")
 	s.sees("[data-panel=block] .facts")
 	if text := s.text("[data-panel=segment]"); !strings.Contains(text, "1.04 GiB from release") {

@@ -23,6 +23,8 @@ type checkOptions struct {
 	conf                      confFlag
 	baseline                  string
 	maxGrowth                 percentFlag
+	maxLeak                   perStepFlag
+	maxRetries, maxOOMs       countFlag
 	json                      bool
 	device                    *deviceFlag
 }
@@ -35,17 +37,24 @@ func newCheck(std stdio) *cobra.Command {
 		Long: `Check compares the memory of a recorded run with the given rules and prints one
 line for each: its value, its bound, and by how much it holds or fails.
 
-FILE and OLD are memory snapshots of PyTorch; for peaks also dumps of
-memory_stats(). Peaks by block size come from a replay of the events. A snapshot
-that starts mid-run has only the peaks since its start. Fragmentation is
-1 - peak allocated / peak reserved.
+Without rules a run fails that ran out of memory (OOM), that leaks memory from
+step to step, or that had to release its cache to make room (a retry). With
+rules a run in which a request failed still fails, unless --max-ooms allows as
+many: for programs that catch the error.
+
+FILE and OLD are memory snapshots of PyTorch; for peaks, retries and OOMs also
+dumps of memory_stats(). A log with an out-of-memory message, or with the error
+of a library that found memory too small, fails. Peaks by block size come from a
+replay of the events. A snapshot that starts mid-run has only the peaks since
+its start. Fragmentation is 1 - peak allocated / peak reserved.
 
 --survives replays the run under a limit, with the recorded settings or those of
 --set, and ends at the first request that fails.
 
 Exit status: 0 all rules hold; 1 a rule fails; 2 the file or the flags are wrong,
 or a value is not in the file. A rule never passes on an unknown value.`,
-		Example: "  ashlar check snapshot.pickle --max-reserved 70GiB --max-fragmentation 15\n" +
+		Example: "  ashlar check snapshot.pickle\n" +
+			"  ashlar check snapshot.pickle --max-reserved 70GiB --max-fragmentation 15\n" +
 			"  ashlar check snapshot.pickle --survives 40GiB --set expandable_segments:True\n" +
 			"  ashlar check new.pickle --baseline old.pickle --max-growth 3",
 		Args: oneFile,
@@ -53,7 +62,10 @@ or a value is not in the file. A rule never passes on an unknown value.`,
 	flags := cmd.Flags()
 	flags.Var(&o.maxReserved, "max-reserved", "highest peak of reserved memory")
 	flags.Var(&o.maxAllocated, "max-allocated", "highest peak of allocated memory")
-	flags.Var(&o.maxFragmentation, "max-fragmentation", "most fragmentation, 1 - peak allocated / peak reserved, in percent")
+	flags.Var(&o.maxFragmentation, "max-fragmentation", "highest fragmentation: 1 - peak allocated / peak reserved, in percent")
+	flags.Var(&o.maxLeak, "max-leak", "most that a step may leave behind, such as 1MiB")
+	flags.Var(&o.maxRetries, "max-retries", "most releases of the cache to make room")
+	flags.Var(&o.maxOOMs, "max-ooms", "most requests that may fail; by default none, whatever the other rules are")
 	flags.Var(&o.minHeadroom, "min-headroom", "least difference between the reserved peak and the limit")
 	flags.Var(&o.limit, "limit", "limit for --min-headroom; by default that of the recording, if it shows one")
 	flags.Var(&o.survives, "survives", "limit under which a replay must not run out of memory")
@@ -78,6 +90,7 @@ func (o *checkOptions) rules(file string) (check.Rules, error) {
 	r := check.Rules{
 		MaxReserved: o.maxReserved.value, MaxAllocated: o.maxAllocated.value, MaxFragmentation: o.maxFragmentation.value,
 		MinHeadroom: o.minHeadroom.value, Limit: o.limit.value, Survives: o.survives.value, MaxGrowth: o.maxGrowth.value,
+		MaxLeak: o.maxLeak.value, MaxRetries: o.maxRetries.value, MaxOOMs: o.maxOOMs.value,
 	}
 	switch {
 	case r.MaxGrowth != nil && o.baseline == "":
@@ -92,8 +105,6 @@ func (o *checkOptions) rules(file string) (check.Rules, error) {
 		return r, errors.New("--survives is 0: no run survives without memory")
 	case file == "-" && o.baseline == "-":
 		return r, errors.New("standard input (-) can be read only once")
-	case r == check.Rules{}:
-		return r, errors.New("no rule is given: give --max-reserved, --max-allocated, --max-fragmentation, --min-headroom, --survives or --max-growth")
 	}
 	if o.conf.value != nil {
 		s, err := whatif.ParseSetting(*o.conf.value)
@@ -106,7 +117,7 @@ func (o *checkOptions) rules(file string) (check.Rules, error) {
 }
 
 func (o *checkOptions) run(ctx context.Context, std stdio, file string, rules check.Rules) error {
-	f, err := o.measure(ctx, std, file, check.Choice{Device: o.device.choice(), Program: rules.Survives != nil})
+	f, err := o.measure(ctx, std, file, check.Choice{Device: o.device.choice(), Program: rules.Survives != nil, Leaks: rules.Leaks()})
 	if err != nil {
 		return err
 	}

@@ -51,10 +51,11 @@ func newConvert(std stdio) *cobra.Command {
 		Long: `Convert reads a memory snapshot and writes it in the format that the ending of OUT
 names, or --to:
 
-  .pickle .pkl                            a snapshot as PyTorch writes it
-  .json                                   the same as JSON
-  .parquet                                a table of events, and OUT.stacks.parquet with their stacks
-  .perfetto .pftrace .perfetto-trace      a trace for ui.perfetto.dev
+  .pickle .pkl                        a snapshot as PyTorch writes it
+  .json                               the same as JSON
+  .parquet                            a table of events; OUT.stacks.parquet has
+                                      their stacks
+  .perfetto .pftrace .perfetto-trace  a trace for ui.perfetto.dev
 
 .gz or .zst on top of .pickle and .json compresses. IN is a snapshot in any form
 that Ashlar reads, or - for standard input. All devices are written unless

@@ -17,7 +17,7 @@ type deviceFlag struct {
 
 func addDeviceFlag(cmd *cobra.Command) *deviceFlag {
 	d := &deviceFlag{number: -1}
-	cmd.Flags().Var(d, "device", "device of a snapshot with several, or host; by default the one that ran out\nof memory, else the busiest")
+	cmd.Flags().Var(d, "device", "device of a snapshot with several, or host; by default the one that ran out of memory, else the busiest")
 	return d
 }
 

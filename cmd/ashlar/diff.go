@@ -25,7 +25,7 @@ func newDiff(std stdio) *cobra.Command {
 	var o diffOptions
 	cmd := &cobra.Command{
 		Use:   "diff A [B...]",
-		Short: "Show what changed between two snapshots or moments, or which rank is odd",
+		Short: "Show what changed between two snapshots, or which rank is odd",
 		Long: `Diff compares the memory of two snapshots, or of one at two moments: peaks,
 reserved memory and fragmentation side by side, and bytes by call stack: what
 grew, shrank, is new or is gone, the largest difference first. Stacks are matched

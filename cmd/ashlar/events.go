@@ -90,7 +90,7 @@ func listEvents(ctx context.Context, std stdio, in *input.Input, f *filter, o *e
 		return failure{fmt.Errorf("%s: %w", in.Name, err)}
 	}
 	out := bufio.NewWriterSize(std.out, 64<<10)
-	var p eventPrinter = text.NewEvents(out, line, start)
+	var p eventPrinter = text.NewEvents(out, line, start, std.style())
 	if o.json {
 		p = export.NewEvents(out, line, start, in.Name, why)
 	} else if why != "" {

@@ -26,7 +26,7 @@ type explainOptions struct {
 	believed bool // settings were given
 	full     bool
 	source   string
-	frames   string
+	frames   wordFlag
 	json     bool
 	device   *deviceFlag
 }
@@ -35,26 +35,31 @@ func newExplain(std stdio) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain [FILE...]",
-		Short: "Say why a request for memory failed, who holds it and what would have helped",
-		Long: `Explain gives one verdict on an out-of-memory error, with its evidence in
-numbers, how sure it is, who holds the memory, and what would have helped.
+		Short: "Say why a job ran out of memory, and what to try first",
+		Long: `Explain says why a job ran out of memory, on one page: the cause, the line of
+your code that it shows at, what to try first, the sum behind it, who holds the
+memory, other fixes, and what was found besides. --full shows the rest: all
+fixes with their numbers, who pins free memory, call stacks, notes.
 
-  capacity       allocated memory and the request are more than is available
-  outside        others hold memory of the device that was needed
-  pools          free memory is in private pools, or the cache was not released
-                 because the request was routed to one
-  pending        freed memory waits for another stream
-  streams        a free block belongs to another stream
-  setting        with one setting off the request is served
-  fragmentation  there is enough memory, but not in one piece
-  nearly_full    a text shows that next to nothing would be left; no more than that
-  none           nothing failed: shows the health of the run
-  unknown        the input does not show why
+  leak            every step leaves memory behind; the job dies whatever the
+                  allocator does
+  spike           this step needs more than there is, ordinary steps fit
+  capacity        the job needs more than there is
+  fragmentation   there is enough memory, but not in one piece
+  stranded        free memory is in private pools, belongs to another stream, or
+                  waits for one
+  shared device   others hold memory of the device that was needed
+  absurd request  one request is larger than anything before explains: a bug
+  none            nothing failed: shows the health of the run, and its leaks
+  open            the input does not show why
 
-With a snapshot, explain replays the run up to the failure and tries the request
-again under changed conditions; it tries settings on the whole recording. With
-only a message or a dump of memory_stats(), the verdict is arithmetic on its
-numbers, and says what they leave open.
+The cause is found by going on: the recording ends at the failure, so explain
+finishes the step as earlier steps went, and goes on step by step. Every fix is
+replayed so, and says how far it carries the run; a fix that only serves the
+failed request does not come first. The trigger, in --full and --json, is why
+the request failed just then: a job that leaks may die of fragmentation in the
+end. With only a message or a dump of memory_stats(), the answer is arithmetic
+on its numbers, and says what they leave open.
 
 FILE is a memory snapshot of PyTorch, a dump of memory_stats(), an out-of-memory
 message, or a log with them; compressed with gzip, zstd or not; or - for standard
@@ -68,7 +73,7 @@ Several FILEs, a directory or a pattern are the ranks of a job, or one process
 over time: explain says which one failed first, whether all failed for the same
 cause and whose memory is odd, shows a table, and explains the first failure.
 
-Exit status: 0 answered, whatever the verdict; 2 a file, or a flag, is wrong.`,
+Exit status: 0 answered, whatever the cause; 2 a file, or a flag, is wrong.`,
 		Example: "  ashlar explain oom.pickle --limit 40GiB\n" +
 			"  ashlar explain train.log\n" +
 			"  ashlar explain snapshots/\n" +
@@ -87,15 +92,14 @@ Exit status: 0 answered, whatever the verdict; 2 a file, or a flag, is wrong.`,
 	flags.StringVar(&o.settings, "settings", "", "what you believe PYTORCH_CUDA_ALLOC_CONF was: `CONF`, or \"\" for the defaults")
 	flags.StringVar(&o.source, "source", "", "the `DIR` with your program: shows the line; no file is opened otherwise")
 	flags.BoolVar(&o.full, "full", false, "show everything, not only what fits on a page")
-	flags.StringVar(&o.frames, "frames", "", "`all`: show all frames of call stacks, those of libraries included")
+	o.frames.words = []string{"all"}
+	flags.Var(&o.frames, "frames", "`all`: show all frames of call stacks, those of libraries included")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.believed = cmd.Flags().Changed("settings")
 		o.settings = pastedSettings(o.settings)
 		switch {
-		case o.frames != "" && o.frames != "all":
-			return fmt.Errorf("--frames %q: write all, or leave it out", o.frames)
 		case o.limit.value != nil && *o.limit.value == 0:
 			return errors.New("--limit is 0: leave it out if there is none")
 		case o.device.host:
@@ -154,7 +158,7 @@ func (o *explainOptions) run(ctx context.Context, std stdio, args []string) erro
 	}
 	return printAnswer(std, o.json, explain.NewDocument(c, r, len(args) > 0), func(w io.Writer) error {
 		return text.Explain(w, text.ExplainHead{Name: c.Name, About: strings.Join(c.About, "; ")}, r,
-			text.ExplainOptions{Full: o.full, Frames: o.frames == "all", Width: std.width()}, std.style())
+			text.ExplainOptions{Full: o.full, Frames: o.frames.value == "all"}, std.style())
 	})
 }
 

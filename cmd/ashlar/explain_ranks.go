@@ -81,7 +81,7 @@ func (r *rankExplainer) add(ctx context.Context, file string) error {
 		return failed(ctx, err)
 	}
 	r.added++
-	if report.Verdict == explain.None || r.shown != "" && r.set.FailedFirst() != r.added-1 {
+	if report.Trigger == explain.None || r.shown != "" && r.set.FailedFirst() != r.added-1 {
 		return nil
 	}
 	var out bytes.Buffer
@@ -91,7 +91,7 @@ func (r *rankExplainer) add(ctx context.Context, file string) error {
 }
 
 func (r *rankExplainer) textOptions() text.ExplainOptions {
-	return text.ExplainOptions{Full: r.full, Frames: r.frames == "all", Width: r.std.width()}
+	return text.ExplainOptions{Full: r.full, Frames: r.frames.value == "all"}
 }
 
 func (r *rankExplainer) print(title string, v *explain.Ranks) error {
@@ -103,7 +103,11 @@ func (r *rankExplainer) print(title string, v *explain.Ranks) error {
 		if v.First == nil {
 			which = "The first of the files that failed"
 		}
-		_, err := fmt.Fprintf(w, "\n%s: %s", which, r.shown)
+		gap := " "
+		if line, _, _ := strings.Cut(r.shown, "\n"); len(which)+2+len(line) > r.std.style().TextColumns() {
+			gap = "\n"
+		}
+		_, err := fmt.Fprintf(w, "\n%s:%s%s", which, gap, r.shown)
 		return err
 	})
 }

@@ -66,8 +66,8 @@ func TestExplainJoined(t *testing.T) {
 	}
 	alone, joined := explainJSON(t, message), explainJSON(t, message, "--stats", stats)
 	const live = 9293174784
-	if *alone.Evidence.Live == live || *joined.Evidence.Live != live || joined.Verdict != explain.Capacity || joined.Confidence != explain.Certain {
-		t.Errorf("live %d and %d, %s %s", *alone.Evidence.Live, *joined.Evidence.Live, joined.Verdict, joined.Confidence)
+	if *alone.Evidence.Live == live || *joined.Evidence.Live != live || joined.Trigger != explain.Capacity || joined.Confidence != explain.Certain {
+		t.Errorf("live %d and %d, %s %s", *alone.Evidence.Live, *joined.Evidence.Live, joined.Trigger, joined.Confidence)
 	}
 	flags := explainJSON(t, "--message", message, "--stats", stats)
 	if *flags.Evidence.Live != live {

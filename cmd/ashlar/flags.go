@@ -43,6 +43,29 @@ func defaultSize(text string) sizeFlag {
 	return f
 }
 
+// perStepFlag is a size for each step, or not given: 1MiB or 1MiB/step.
+type perStepFlag struct{ sizeFlag }
+
+func (f *perStepFlag) Set(s string) error { return f.sizeFlag.Set(strings.TrimSuffix(s, "/step")) }
+
+// countFlag is a number of times, or not given.
+type countFlag struct {
+	text  string
+	value *int64
+}
+
+func (f *countFlag) Set(s string) error {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return errors.New("write a whole number that is not negative")
+	}
+	*f = countFlag{s, &n}
+	return nil
+}
+
+func (f *countFlag) Type() string   { return "N" }
+func (f *countFlag) String() string { return f.text }
+
 // percentFlag is a number of percent, or not given.
 type percentFlag struct {
 	text  string

@@ -63,7 +63,8 @@ func workloadHelp() string {
 	var b strings.Builder
 	all, _ := workload.Choose(nil) // all of them are there
 	for _, w := range all {
-		fmt.Fprintf(&b, "  %-11s %s\n", w.Name, w.What)
+		const columns = 80 // of a usual terminal
+		b.WriteString(text.Wrap(fmt.Sprintf("  %-11s ", w.Name), w.What, columns))
 	}
 	return b.String()
 }

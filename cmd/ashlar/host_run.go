@@ -31,7 +31,7 @@ type hostOptions struct {
 func (o *hostOptions) add(cmd *cobra.Command, settle time.Duration) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&o.variants, "variants", "", "variants to run, a `LIST` with commas; by default all of\n"+strings.Join(variant.Names(), ", "))
+	flags.StringVar(&o.variants, "variants", "", "variants to run, a `LIST` with commas; by default all of "+strings.Join(variant.Names(), ", "))
 	flags.IntVar(&o.repeat, "repeat", 3, "runs of each variant, `N`; one run shows no spread, so it gives no advice")
 	flags.DurationVar(&o.settle, "settle", settle, "how long to leave it alone, and measure it, after the load")
 }
@@ -73,8 +73,8 @@ interleaved, and measures all its processes: memory, CPU time, faults. It verifi
 every run by looking up in memory which malloc the largest process uses.
 
 A command that ends is measured to its end: its final memory is the median over
-the last tenth of its time. With --ready, --load or --for the command is a service:
-once ready it is driven, then left alone for --settle, then ended with SIGTERM,
+the last tenth of its time. With --ready, --load or --for the command is a
+service: once ready it is driven, then left alone for --settle, then ended with SIGTERM,
 after 10 s SIGKILL. Signals go to its process group, then to descendants that have
 left the group, and to nothing else. A service that goes to the background is
 measured there. After Ctrl-C it has 2 s to end, after a second Ctrl-C none; a run
@@ -104,7 +104,7 @@ status of the command is in the result.`,
 	o.add(cmd, 15*time.Second)
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVar(&o.ready, "ready", "", "how to see that it is ready: a URL that answers with a status below 500, or a\ntext that it prints, `URL|TEXT`")
+	flags.StringVar(&o.ready, "ready", "", "how to see that it is ready: a URL that answers with a status below 500, or a text that it prints, `URL|TEXT`")
 	flags.DurationVar(&o.readyWithin, "ready-within", hostrun.DefaultReadyWithin, "how long it may take to be ready")
 	flags.StringVar(&o.load, "load", "", "a shell `CMD` that drives it when it is ready")
 	flags.DurationVar(&o.duration, "for", 0, "how long it runs once ready, or at most how long the load")

@@ -13,6 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/snapshot"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // gcPercent is how much garbage there may be while a snapshot is read or
@@ -57,6 +58,18 @@ func readSnapshot(ctx context.Context, std stdio, arg string) (*snapshot.File, e
 		return nil, failure{fmt.Errorf("%s is %s: give a memory snapshot", in.Name, in.Kind.Words())}
 	}
 	return in.Snapshot, nil
+}
+
+// readReplayable reads a snapshot of whose devices one can be replayed. why says
+// why it is that one, if there was a choice.
+func readReplayable(ctx context.Context, std stdio, arg string, d *deviceFlag) (f *snapshot.File, t *trace.Trace, why string, err error) {
+	if f, err = readSnapshot(ctx, std, arg); err != nil {
+		return nil, nil, "", err
+	}
+	if t, why, err = input.Replayable(f, d.choice()); err != nil {
+		return nil, nil, "", failed(ctx, err)
+	}
+	return f, t, why, nil
 }
 
 // readMessage reads --message: a file if there is one of that name, else the

@@ -29,12 +29,18 @@ func written(err error) error {
 // style says how text for standard output may be formatted.
 func (s stdio) style() text.Style {
 	f, ok := s.out.(*os.File)
-	return text.Style{Bold: ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))}
+	return text.Style{
+		Bold:  ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())),
+		Width: s.width(),
+	}
 }
 
 // width returns how wide the text for the standard output may be: as COLUMNS
 // says, or the terminal; 0 if neither does.
 func (s stdio) width() int {
+	if s.columns > 0 {
+		return s.columns
+	}
 	f, ok := s.out.(*os.File)
 	if !ok {
 		return 0

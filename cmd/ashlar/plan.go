@@ -43,7 +43,7 @@ func newPlan(std stdio) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan CONFIG --batch B --seq S [--gpu NAME]",
-		Short: "Predict the memory of a training or serving run from a model's config.json",
+		Short: "Predict the memory of a run from a model's config.json",
 		Long: `Plan runs a model symbolically, op by op, as PyTorch and transformers run it: it
 builds the model, then trains three steps or generates some tokens. Every
 allocation and free goes through the allocator engine. The peaks are those of the
@@ -81,14 +81,14 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	flags.StringVar(&o.gpu, "gpu", "", "the card, by `NAME` or by its memory such as 80GiB")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, as for whatif")
 	for _, c := range plan.Catalogue() {
-		f := flags.VarPF(&planFlag{&o.run, c}, c.Name, "", c.Usage)
+		f := flags.VarPF(&planFlag{&o.run, c}, c.Name, "", strings.ReplaceAll(c.Usage, "\n", " "))
 		if c.Value == "" {
 			f.NoOptDefVal = "true"
 		}
 	}
 	flags.StringVar(&o.conf, "settings", "", "settings of the allocator, as in PYTORCH_CUDA_ALLOC_`CONF`")
-	flags.StringVar(&o.head, "head", "", "the model's head, a `NAME`: "+strings.Join(model.Heads(), ", ")+"; by default from the\nconfig's architectures")
-	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: their names and shapes are compared with the\nconfig, and their type becomes the --dtype")
+	flags.StringVar(&o.head, "head", "", "the model's head, a `NAME`: "+strings.Join(model.Heads(), ", ")+"; by default from the config's architectures")
+	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: their names and shapes are compared with the config, and their type becomes the --dtype")
 	flags.StringVar(&o.max, "max", "", "find the largest that fits, `OF`: batch or seq")
 	flags.StringArrayVar(&o.sweep, "sweep", nil, "plan each of some values, `OPTION=A,B,C`; may be given several times")
 	flags.StringVarP(&o.out, "output", "o", "", "with --sweep: draw the plans into an SVG `FILE`")
@@ -250,7 +250,7 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	}
 	q.Points = o.curve
 	if !o.json {
-		q.Points = text.ChartWidth
+		q.Points = std.style().ChartColumns()
 	}
 	if out.Answer, err = plan.Ask(ctx, q); err != nil {
 		return failed(ctx, err)

@@ -83,15 +83,11 @@ func (o *planOptions) writeTrace(ctx context.Context, q plan.Question) error {
 
 // compare holds the plan against a recording.
 func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (*plan.Against, error) {
-	f, err := readSnapshot(ctx, std, o.against)
+	_, t, why, err := readReplayable(ctx, std, o.against, o.device)
 	if err != nil {
 		return nil, err
 	}
-	t, why, err := input.Replayable(f, o.device.choice())
-	if err != nil {
-		return nil, failed(ctx, err)
-	}
-	points := text.ChartWidth
+	points := std.style().ChartColumns()
 	if o.curve > 0 {
 		points = o.curve
 	}

@@ -31,7 +31,7 @@ func newReport(std stdio) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report FILE",
-		Short: "Write a report to attach to a ticket: one HTML file that stands alone",
+		Short: "Write a report to attach: one HTML file that stands alone",
 		Long: `Report writes one HTML file about a run: the verdict of explain and what would
 have helped, memory over time with the peak and the failure, the map of segments
 and who holds the memory then, findings, what other settings would have done, and
@@ -48,7 +48,7 @@ far as it goes. Of several devices one is shown; the others are listed.
 
 The report replaces an older one only when it is complete.
 
-Exit status: 0 written, whatever the verdict; 2 the file, or a flag, is wrong.`,
+Exit status: 0 written, whatever the cause; 2 the file, or a flag, is wrong.`,
 		Example: "  ashlar report oom.pickle -o report.html\n" +
 			"  ashlar report oom.pickle --limit 40GiB --set max_split_size_mb:256\n" +
 			"  ashlar report oom.pickle -o - | gzip > report.html.gz",

@@ -168,7 +168,7 @@ func TestReportOfLongRun(t *testing.T) {
 	if n := lookup(doc, "report_bytes"); n != float64(info.Size()) || info.Size() > html.MaxBytes/10 {
 		t.Errorf("the report of 373,685 events has %d bytes, it says %v", info.Size(), n)
 	}
-	if lookup(doc, "verdict") != "fragmentation" || lookup(doc, "report") != out || lookup(doc, "device") != 0.0 {
+	if lookup(doc, "cause") != "fragmentation" || lookup(doc, "report") != out || lookup(doc, "device") != 0.0 {
 		t.Errorf("%v", doc)
 	}
 }

@@ -17,6 +17,7 @@ type stdio struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal bool // err is a terminal
+	columns  int  // of what out shows; 0 to find out
 }
 
 // errorf prints an error for the user. Names of files are in it as
@@ -59,5 +60,6 @@ func newRoot(std stdio) *cobra.Command {
 	root.AddCommand(newExplain(std), newWhatif(std), newTune(std), newCheck(std), newReport(std), newVersion(std))
 	root.SetFlagErrorFunc(flagError)
 	addCompletions(root)
+	setHelp(root, std.style().TextColumns())
 	return root
 }

@@ -16,7 +16,7 @@ func newStats(std stdio) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stats FILE",
-		Short: "Show the facts of a snapshot, a memory_stats() dump or an OOM message",
+		Short: "Show the facts of a snapshot, a dump or an OOM message",
 		Long: `Stats shows what a file says about GPU memory: how much was reserved,
 allocated and requested, at the end and at its peak, and when that was; segments
 by pool, stream and kind; fragmentation, explained; settings; failed requests;

@@ -11,7 +11,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot/recorder"
@@ -20,7 +19,7 @@ import (
 // tuneOptions are the flags of tune.
 type tuneOptions struct {
 	bounds whatifOptions // limit and device memory
-	goal   string
+	goal   wordFlag
 	budget time.Duration
 	json   bool
 	device *deviceFlag
@@ -39,16 +38,16 @@ that gains, and what it gains in the worst of several variations of the run:
 steps left out, in another order, sizes changed by 3 %.
 
 Goals:
-  reserved  the least reserved memory, unless the driver is busy for longer after
-            the second step, by more than 1 % of the recorded time; the default
-            without a limit
+  reserved  the least reserved memory; the default without a limit
   limit     the smallest limit under which the run passes; the default under a
             limit
   calls     the fewest driver calls after the second step
 
 No setting is recommended that reserves more than the recorded ones do (needs
-more, with the goal limit), or that a simpler one comes within 2 % of. The answer
-is the same every time unless --budget cuts the search off, which is then said.
+more, with the goal limit), that keeps the driver busy for longer after the
+second step by more than 1 % of the recorded time, or that a simpler one comes
+within 2 % of. The answer is the same every time unless --budget cuts the search
+off, which is then said.
 
 If the recording ends with an out-of-memory error, a setting is proven only up
 to there.
@@ -64,8 +63,11 @@ known.`,
 	}
 	flags := cmd.Flags()
 	flags.Var(&o.bounds.limit, "limit", "cap on reserved memory, or none; by default that of the recording")
-	flags.Var(&o.bounds.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the\nrecording shows")
-	flags.StringVar(&o.goal, "goal", "", "what counts: reserved, limit or calls; by default limit under a limit, else\nreserved")
+	flags.Var(&o.bounds.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the recording shows")
+	for _, g := range tune.Goals {
+		o.goal.words = append(o.goal.words, string(g))
+	}
+	flags.Var(&o.goal, "goal", "what counts: reserved, limit or calls; by default limit under a limit, else reserved")
 	flags.DurationVar(&o.budget, "budget", time.Minute, "cut the search off after this time")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
@@ -73,25 +75,17 @@ known.`,
 		if o.budget <= 0 {
 			return fmt.Errorf("--budget is %v: give a time such as 10s", o.budget)
 		}
-		goal, err := tune.ParseGoal(o.goal)
-		if err != nil {
-			return fmt.Errorf("--goal: %w", err)
-		}
 		quietPipe()
-		return o.run(cmd.Context(), std, args[0], goal)
+		return o.run(cmd.Context(), std, args[0])
 	}
 	return cmd
 }
 
-func (o *tuneOptions) run(ctx context.Context, std stdio, file string, goal tune.Goal) error {
+func (o *tuneOptions) run(ctx context.Context, std stdio, file string) error {
 	defer saveMemory()()
-	f, err := readSnapshot(ctx, std, file)
+	f, t, why, err := readReplayable(ctx, std, file, o.device)
 	if err != nil {
 		return err
-	}
-	t, why, err := input.Replayable(f, o.device.choice())
-	if err != nil {
-		return failed(ctx, err)
 	}
 	loaded := run.New(t, recorder.Read(f.Extra))
 	loaded.NoSizes = true
@@ -103,7 +97,7 @@ func (o *tuneOptions) run(ctx context.Context, std stdio, file string, goal tune
 	p := startProgress(std, 0, "settings evaluated")
 	defer p.stop()
 	r, err := tune.Search(ctx, checked, tune.Options{
-		Goal: goal, Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: o.budget,
+		Goal: tune.Goal(o.goal.value), Limit: limit.Value(), DeviceMemory: memory.Value(), Budget: o.budget,
 		Progress: func(n int) { p.update(n, 0) },
 	})
 	p.stop()

@@ -26,7 +26,7 @@ func newVerify(std stdio) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "Replay recordings and snapshots and compare everything with PyTorch",
+		Short: "Replay recordings and snapshots, compare all with PyTorch",
 		Long: `Verify runs each file through the allocator engine and compares everything that
 PyTorch did: every event, address, statistic, out-of-memory message and final
 segment. It prints one line for a file that is reproduced identically,
@@ -131,7 +131,7 @@ func (v *verification) one(name string, r *replay.Result, err error) {
 	if v.options.json {
 		return
 	}
-	fmt.Fprintln(v.out, text.Verified(name, r))
+	text.Verified(v.out, name, r, v.std.style()) // an error is kept by the buffer
 	if v.options.summary {
 		fmt.Fprint(v.out, text.MemorySummary(r.Stats, 0, false))
 	}

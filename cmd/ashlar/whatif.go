@@ -10,7 +10,6 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
-	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/snapshot"
@@ -38,7 +37,7 @@ func newWhatif(std stdio) *cobra.Command {
 	var o whatifOptions
 	cmd := &cobra.Command{
 		Use:   "whatif FILE --set CONF [--set CONF ...]",
-		Short: "Predict what other allocator settings would have done to a recorded run",
+		Short: "Predict what other settings would have done to a recorded run",
 		Long: `Whatif replays the calls of a snapshot through the allocator engine under other
 settings, limits and device sizes, and says for each whether the run passes,
 how much memory it reserves at its peak, and what the driver is asked for. The
@@ -71,9 +70,9 @@ wrong, or the command was interrupted, after printing what was known.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.confs, "set", nil, "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, or none; by default that of the recording")
-	flags.Var(&o.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the\nrecording shows")
+	flags.Var(&o.memory, "device-memory", "device memory for the allocator, or none for unlimited; by default as the recording shows")
 	o.onOOM = wordFlag{whatif.OnOOMDie, []string{whatif.OnOOMDie, whatif.OnOOMSkip}}
-	flags.Var(&o.onOOM, "on-oom", "at a request that fails: die (end there), or skip (leave it out and continue, as\na program that catches the error)")
+	flags.Var(&o.onOOM, "on-oom", "at a request that fails: die (end there), or skip (leave it out and continue, as a program that catches the error)")
 	flags.Var(&o.empty, "empty-cache", "call empty_cache() otherwise than recorded: none, step:N or every:N")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of each run in `N` points")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
@@ -130,13 +129,9 @@ func (o *whatifOptions) question() (whatif.Question, error) {
 
 func (o *whatifOptions) run(ctx context.Context, std stdio, file string, q whatif.Question) error {
 	defer saveMemory()()
-	f, err := readSnapshot(ctx, std, file)
+	f, t, why, err := readReplayable(ctx, std, file, o.device)
 	if err != nil {
 		return err
-	}
-	t, why, err := input.Replayable(f, o.device.choice())
-	if err != nil {
-		return failed(ctx, err)
 	}
 	a, err := o.ask(ctx, std, f, t, q)
 	if err != nil {

@@ -13,8 +13,8 @@ const died = "../../testdata/snapshots/leak_graph-tight-default.pickle.gz"
 var answering = [][]string{
 	{"whatif", died, "--set", "expandable_segments:True"},
 	{"whatif", died, "--set", "expandable_segments:True", "--json"},
-	{"check", died, "--max-reserved", "1TiB"},
-	{"check", died, "--survives", "1TiB", "--json"},
+	{"check", died, "--max-reserved", "1TiB", "--max-ooms", "1"},
+	{"check", died, "--survives", "1TiB", "--max-ooms", "1", "--json"},
 }
 
 func TestAnsweringCommandsReportFailures(t *testing.T) {

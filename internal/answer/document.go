@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/snapshot"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -54,17 +55,19 @@ func WriteJSON(w io.Writer, document any) error {
 // JSON returns a document as WriteJSON writes it.
 func JSON(document any) ([]byte, error) {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "{\n  \"schema\": %d,", Schema)
-	begin := out.Len()
 	enc := json.NewEncoder(&out)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(document); err != nil {
 		return nil, err
 	}
-	raw := out.Bytes()
-	if !bytes.HasPrefix(raw[begin:], []byte("{\n")) {
-		return nil, fmt.Errorf("a document must be an object with fields, not %T", document)
+	fields, object := bytes.CutPrefix(out.Bytes(), []byte("{"))
+	if !object {
+		return nil, fmt.Errorf("a document must be an object, not %T", document)
 	}
-	return append(raw[:begin], raw[begin+1:]...), nil
+	head := fmt.Sprintf("{\n  \"schema\": %d,", Schema)
+	if fields[0] == '}' {
+		head = strings.TrimSuffix(head, ",") + "\n"
+	}
+	return append([]byte(head), fields...), nil
 }

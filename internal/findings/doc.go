@@ -38,9 +38,11 @@
 // off within a step, it must still be allocated then. The first step may keep
 // state and caches, and the last may not have dropped everything yet, so neither
 // is evidence. It is no leak if the growth stops (a full cache) or slows down (a
-// cache that fills), if new memory replaces old (a buffer, a window over the last
-// steps), or if it was dropped before (the results of an epoch). Memory that is
-// freed after the last step, as when the program ends, still counts as leaked.
+// cache that fills), if as much new memory replaces old (a buffer, a window over
+// the last steps), or if it was dropped before (the results of an epoch). A buffer
+// that a larger one replaces in every step is a leak: it grows without end. Memory
+// that is freed after the last step, as when the program ends, still counts as
+// leaked.
 // Stacks from one line of the program count together. And whatever the numbers
 // say: see [WhereNotWho].
 //

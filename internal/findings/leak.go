@@ -40,10 +40,10 @@ type Leak struct {
 }
 
 const (
-	// leakSteps is the least number of complete steps: of the first one
+	// LeakSteps is the least number of complete steps that show a leak: of the first one
 	// everything may stay, of the last one things may not be dropped yet, and
 	// two in between make a trend at best.
-	leakSteps = 4
+	LeakSteps = 4
 	// leakShare is the share of the peak that a leak must take to be reported:
 	// kept numbers of a few bytes are no leak.
 	leakShare = 1.0 / 1000
@@ -58,7 +58,7 @@ const (
 // Leaks returns memory that grows from step to step.
 func (a *Analysis) Leaks() []Leak {
 	all := a.Steps.List[:a.Steps.Complete()]
-	if len(all) < leakSteps {
+	if len(all) < LeakSteps {
 		return nil
 	}
 	steps, each := bundle(all, leakRows)
@@ -258,7 +258,7 @@ func (a *Analysis) growingRows(steps []Step) []*keptRow {
 func (r *keptRow) grows() bool {
 	r.level, r.kept = r.level[1:len(r.level)-1], r.kept[1:len(r.kept)-1]
 	n := len(r.level)
-	if n < leakSteps-1 || n < leakSteps && r.level[2]-r.level[1] != r.level[1]-r.level[0] {
+	if n < LeakSteps-1 || n < LeakSteps && r.level[2]-r.level[1] != r.level[1]-r.level[0] {
 		return false // three that rise may do so by chance, but not by the same
 	}
 	for i := 1; i < n; i++ {
@@ -409,7 +409,7 @@ func (a *Analysis) leak(rows []*keptRow, steps, each int) Leak {
 	l.LeastPerStep /= uint64(each)
 	l.MostPerStep /= uint64(each)
 	l.Confidence = Likely
-	if l.Median && dropped == 0 && steps > leakSteps+1 {
+	if l.Median && dropped == 0 && steps > LeakSteps+1 {
 		l.Confidence = Certain
 	}
 	l.Confidence = weaker(l.Confidence, a.Steps.Confidence)

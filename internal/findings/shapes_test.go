@@ -134,7 +134,7 @@ var behaviours = []behaviour{
 	{"a leak", func(p *program, r *rand.Rand, want *truth) bool {
 		bytes := uint64(2+r.IntN(6)) * mib
 		want.leak = &kept{"log.py:3 append", bytes, bytes * uint64(p.steps), every(p.steps), Certain}
-		if p.steps <= leakSteps+1 {
+		if p.steps <= LeakSteps+1 {
 			want.leak.sure = Likely
 		}
 		p.after = func(s *scenario.Scenario, step int) {

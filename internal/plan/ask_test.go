@@ -40,7 +40,7 @@ func TestAnswer(t *testing.T) {
 	if want := 3*weights + 2*logits + acts + 4*1000*8; a.PeakRequested != want {
 		t.Errorf("requested %d, by hand %d", a.PeakRequested, want)
 	}
-	want := map[string]uint64{"weights": weights, "optimizer state": 2 * weights, "loss": 2 * logits, "activations": acts, "inputs": 32000}
+	want := map[string]uint64{"parameters": weights, "optimizer state": 2 * weights, "loss": 2 * logits, "activations": acts, "inputs": 32000}
 	for _, c := range a.Components {
 		if c.Name != rounding && want[c.Name] != c.Bytes {
 			t.Errorf("%s: %d, by hand %d", c.Name, c.Bytes, want[c.Name])

@@ -78,9 +78,7 @@ func newChain(h *history, edit Edit) *chain {
 		}
 		c.to.Repeat(call)
 	}
-	for _, t := range drop {
-		c.due[0] = append(c.due[0], t)
-	}
+	c.due[0] = append(c.due[0], drop...)
 	return c
 }
 

@@ -66,8 +66,7 @@ type history struct {
 
 // newHistory reads the calls before the failed request.
 func newHistory(p *replay.Program, steps *findings.Steps, r Request) *history {
-	cut := r.Cut
-	h := &history{program: p, trace: p.Trace, cut: cut, request: r.Call, at: make([]int32, p.Tensors())}
+	h := &history{program: p, trace: p.Trace, cut: r.Cut, request: r.Call, at: make([]int32, p.Tensors())}
 	for _, s := range steps.List {
 		if s.Begin <= r.Event {
 			h.begin = append(h.begin, h.callAt(s.Begin))
@@ -79,40 +78,43 @@ func newHistory(p *replay.Program, steps *findings.Steps, r Request) *history {
 	for i := range h.at {
 		h.at[i] = -1
 	}
+	names := h.read(olderSizes(p))
+	h.first = append(h.first, len(h.allocs))
+	h.wanted = names.next(r.Stack)
+	h.index = make([]map[key]int, len(h.begin))
+	return h
+}
+
+// olderSizes returns the sizes of the tensors that are there before the first
+// call.
+func olderSizes(p *replay.Program) (sizes []uint64) {
 	for i := range p.Start.Segments {
 		for _, b := range p.Start.Segments[i].Blocks {
-			if b.State != alloc.Inactive {
-				h.level += b.Size
+			size := b.Size
+			if b.State == alloc.Inactive {
+				size = 0
 			}
+			sizes = append(sizes, size)
 		}
 	}
-	older := make([]uint64, p.Initial())
-	at := 0
-	for i := range p.Start.Segments {
-		for _, b := range p.Start.Segments[i].Blocks {
-			if at < len(older) {
-				older[at] = b.Size
-				at++
-			}
-		}
+	return sizes
+}
+
+// read goes through the calls. It returns the names of the failing step so far.
+func (h *history) read(older []uint64) *keys {
+	for _, size := range older {
+		h.level += size
 	}
-	step, names := -1, newKeys()
-	next := func() int {
-		if step+1 < len(h.begin) {
-			return h.begin[step+1]
-		}
-		return cut + 1
-	}
-	border := next()
-	for i := range cut {
+	step, border, names := -1, h.border(-1), newKeys()
+	for i := range h.cut {
 		for i == border {
 			step++
 			h.first = append(h.first, len(h.allocs))
-			names, border = newKeys(), next()
+			names, border = newKeys(), h.border(step)
 		}
-		switch c := p.Call(i); c.Kind {
+		switch c := h.program.Call(i); c.Kind {
 		case replay.CallAlloc:
-			k := names.next(stackOf(p.Trace, c.Event))
+			k := names.next(stackOf(h.trace, c.Event))
 			h.at[c.Tensor] = int32(len(h.allocs))
 			h.allocs = append(h.allocs, allocation{key: k, size: c.Size, call: int32(i), tensor: int32(c.Tensor), freed: -1, step: int32(step)})
 			h.level += tight.Round(c.Size)
@@ -129,10 +131,7 @@ func newHistory(p *replay.Program, steps *findings.Steps, r Request) *history {
 		h.first = append(h.first, len(h.allocs))
 		names = newKeys()
 	}
-	h.first = append(h.first, len(h.allocs))
-	h.wanted = names.next(r.Stack)
-	h.index = make([]map[key]int, len(h.begin))
-	return h
+	return names
 }
 
 // tight are the rules under which a request takes least.

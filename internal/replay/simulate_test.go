@@ -28,6 +28,9 @@ func TestOwnSettings(t *testing.T) {
 			if p.Start.Kind == start.Unknown || p.Trace.Events.Len() == 0 {
 				t.Skip("nothing to run")
 			}
+			if p.Check.Limit.Max == 0 && p.Check.Stats["num_ooms"] > 0 {
+				t.Skip("the device refused a request: what it had is not known")
+			}
 			o, err := p.Run(context.Background(), replay.Conditions{Settings: p.Settings, Limit: p.Check.Limit.Max, SkipOOM: true})
 			if err != nil {
 				t.Fatal(err)

@@ -47,6 +47,16 @@ func Whole(n uint64) string {
 	return strconv.FormatUint(n/unit, 10) + " " + name
 }
 
+// Tick writes a mark of an axis that goes up to top: in the unit of top, with as
+// many digits as it needs: "0.5 GiB", "0".
+func Tick(n, top uint64) string {
+	if n == 0 {
+		return "0"
+	}
+	unit, name := unitOf(top)
+	return strconv.FormatFloat(float64(n)/float64(unit), 'f', -1, 64) + " " + name
+}
+
 // FromTo writes a range of sizes as [Whole] writes each: "1 to 10 MiB", or
 // "512 B to 1 MiB" where the units differ.
 func FromTo(low, high uint64) string {

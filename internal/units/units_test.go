@@ -58,6 +58,24 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+func TestTick(t *testing.T) {
+	for _, tt := range []struct {
+		n, top uint64
+		want   string
+	}{
+		{0, gib, "0"},
+		{gib / 2, 3 * gib, "0.5 GiB"},
+		{2 * gib, 3 * gib, "2 GiB"},
+		{256 * mib, gib, "0.25 GiB"},
+		{256 * mib, 700 * mib, "256 MiB"},
+		{512, 900, "512 B"},
+	} {
+		if got := Tick(tt.n, tt.top); got != tt.want {
+			t.Errorf("Tick(%d, %d) = %q, want %q", tt.n, tt.top, got, tt.want)
+		}
+	}
+}
+
 func TestSize(t *testing.T) {
 	for _, tt := range []struct {
 		n    uint64

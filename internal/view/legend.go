@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
@@ -68,21 +69,31 @@ func (r *request) legend() error {
 
 // colourLabel says in words what a colour stands for.
 func (r *pageRun) colourLabel(by string, e *legendEntry) string {
+	if e.Colour == colourOthers && by != "size" && by != colourByLife {
+		return "others"
+	}
 	switch by {
 	case "size":
 		return units.Size(1<<e.Colour) + " to " + units.Size(2<<e.Colour)
 	case "stream":
 		return fmt.Sprintf("stream %d", r.lives.Stream(int(e.life)))
 	case "pool":
-		if p := r.lives.Pool(int(e.life)); p != timeline.NoPoolKnown {
+		switch p := r.lives.Pool(int(e.life)); {
+		case p == timeline.NoPoolKnown:
+			return "pool not known"
+		case r.lives.Pools[p] == alloc.PoolID{}:
+			return "pool default"
+		default:
 			return fmt.Sprintf("pool %d,%d", r.lives.Pools[p].First, r.lives.Pools[p].Second)
 		}
-		return "pool not known"
-	case "category":
+	case colourByCategory:
 		return string(findings.Categories()[e.Colour])
 	case colourByLife:
 		if e.Colour == lifeForever {
 			return "never freed"
+		}
+		if e.Colour == 0 {
+			return "0 events"
 		}
 		return units.Count(1<<e.Colour-1) + " to " + units.Count(2<<e.Colour-2) + " events"
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -67,6 +68,8 @@ type overview struct {
 	AvailableFrom string              `json:"available_source"`
 	Streams       []uint64            `json:"streams"`
 	Pools         [][2]uint64         `json:"pools"`
+	PoolUnknown   bool                `json:"pool_unknown"` // of some blocks
+	Colouring     string              `json:"default_color"`
 	Steps         []step              `json:"steps"`
 	StepsSource   string              `json:"steps_source"`
 	StepsDetail   string              `json:"steps_detail"`
@@ -103,6 +106,10 @@ func (r *pageRun) newOverview() *overview {
 	for _, p := range r.lives.Pools {
 		o.Pools = append(o.Pools, [2]uint64{p.First, p.Second})
 	}
+	for i := 0; i < r.lives.Len() && !o.PoolUnknown; i++ {
+		o.PoolUnknown = r.lives.Pool(i) == timeline.NoPoolKnown
+	}
+	o.Colouring = r.defaultColouring()
 	for _, s := range r.steps.List {
 		o.Steps = append(o.Steps, step{s.Number, s.Begin, s.End, s.Complete})
 	}

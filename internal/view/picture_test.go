@@ -1,13 +1,17 @@
 package view
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/present/palette"
 	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -182,24 +186,136 @@ func TestColours(t *testing.T) {
 			t.Errorf("%s: %d colours", by, len(seen))
 		}
 	}
-	// The same stack has the same colour in two files.
-	one, two := loadRun(t, "snapshots/gpt2_fixed-default"), loadRun(t, "snapshots/gpt2_fixed-tight-default")
-	colours := map[string]uint32{}
+}
+
+// The largest stacks have a colour each, and mostly the same one in another file;
+// the others share one.
+func TestStackColours(t *testing.T) {
 	text := func(r *pageRun, id int) string { return fmt.Sprint(r.frames(trace.StackID(id))) }
-	for i, colour := range one.colours() {
-		colours[text(one, i)] = colour
+	own := func(r *pageRun) map[string]uint32 {
+		of, seen, others := map[string]uint32{}, map[uint32]bool{}, 0
+		for i, colour := range r.colours() {
+			switch {
+			case colour == colourOthers:
+				others++
+			case seen[colour]:
+				t.Errorf("two stacks have the colour %d", colour)
+			default:
+				seen[colour], of[text(r, i)] = true, colour
+			}
+		}
+		if len(of) != palette.Most || others == 0 {
+			t.Errorf("%d stacks have a colour and %d share one", len(of), others)
+		}
+		return of
 	}
-	same := 0
-	for i, colour := range two.colours() {
-		if other, ok := colours[text(two, i)]; ok {
-			same++
-			if other != colour {
-				t.Fatalf("a stack has the colours %d and %d", other, colour)
+	one, two := own(loadRun(t, "snapshots/gpt2_fixed-default")), own(loadRun(t, "snapshots/gpt2_fixed-tight-default"))
+	same, both := 0, 0
+	for stack, colour := range one {
+		if other, ok := two[stack]; ok {
+			both++
+			if other == colour {
+				same++
 			}
 		}
 	}
-	if same < 10 {
-		t.Errorf("%d stacks are in both files", same)
+	if both < 10 || 2*same < both {
+		t.Errorf("of %d stacks that have a colour in both files %d have the same", both, same)
+	}
+	// The stack that holds most at the moment is not among the others.
+	r := loadRun(t, "snapshots/gpt2_varlen-tight-default")
+	held := map[trace.StackID]uint64{}
+	for _, i := range r.lives.Alive(nil, r.firstMoment()) {
+		held[r.lives.Stack(int(i))] += r.lives.Size[i]
+	}
+	most := slices.MaxFunc(slices.Collect(maps.Keys(held)), func(a, b trace.StackID) int { return cmp.Compare(held[a], held[b]) })
+	if r.colours()[most] == colourOthers {
+		t.Error("the stack that holds most has no colour")
+	}
+}
+
+// Pools that the file does not name are in the legend too, in the words of all
+// screens.
+func TestPoolLegend(t *testing.T) {
+	c := serve(t, nil, "snapshots/streams_graphs-tight-default")
+	var o overview
+	c.json("api/meta?run=1", &o)
+	if !o.PoolUnknown {
+		t.Error("the file names the pools of all blocks, it says")
+	}
+	seen := map[string]bool{}
+	for event := 0; event < o.Events; event++ {
+		var l legend
+		c.json(fmt.Sprintf("api/legend?run=1&color=pool&event=%d", event), &l)
+		for _, e := range l.Entries {
+			seen[e.Label] = true
+			if unknown := e.Label == "pool not known"; unknown != (e.Colour == colourUnknown) {
+				t.Errorf("%s has the colour %d", e.Label, e.Colour)
+			}
+		}
+	}
+	labels := slices.Sorted(maps.Keys(seen))
+	if want := []string{"pool 0,1", "pool default", "pool not known"}; !slices.Equal(labels, want) {
+		t.Errorf("the legend has %q, want %q", labels, want)
+	}
+}
+
+// Files whose categories are known begin with them.
+func TestDefaultColouring(t *testing.T) {
+	for name, want := range map[string]string{
+		"snapshots/gpt2_varlen-tight-default": colourByCategory,
+		"variety/stateonly":                   colourByStack,
+	} {
+		if got := loadRun(t, name).defaultColouring(); got != want {
+			t.Errorf("%s: coloured by %s, want %s", name, got, want)
+		}
+	}
+}
+
+// The blocks of a map have the colours of the timeline's; their age is at the
+// moment.
+func TestSegmentColours(t *testing.T) {
+	c := serve(t, nil, "snapshots/gpt2_varlen-tight-default")
+	r, err := c.s.runs.ready(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const event = 9000
+	for _, by := range momentColourings {
+		var m segmentMap
+		c.json(fmt.Sprintf("api/segments?run=1&event=%d&color=%s", event, by), &m)
+		seen := map[uint32]bool{}
+		for _, s := range m.Segments {
+			if len(s.Colours) != len(s.Blocks) {
+				t.Fatalf("%s: %d blocks, %d colours", by, len(s.Blocks), len(s.Colours))
+			}
+			for i, b := range s.Blocks {
+				if b[3] < 0 {
+					continue
+				}
+				seen[s.Colours[i]] = true
+				want := uint32(0)
+				switch born := int(r.lives.Born[b[3]]); {
+				case by != colourByAge:
+					want = r.painter(r.blocks(), by)(int32(b[3]))
+				case born < 0:
+					want = lifeForever
+				default:
+					for age := event - born + 1; age > 1; age /= 2 {
+						want++
+					}
+				}
+				if s.Colours[i] != want {
+					t.Fatalf("%s: block %d has the colour %d, want %d", by, b[3], s.Colours[i], want)
+				}
+			}
+		}
+		if len(seen) < 2 && by != "stream" && by != "pool" {
+			t.Errorf("%s: %d colours", by, len(seen))
+		}
+	}
+	if code, _, body := c.do("GET", "api/segments?run=1&color=hue", nil); code != 400 || !strings.Contains(string(body), "category, stack") {
+		t.Errorf("a colouring that is none is answered %d %s", code, body)
 	}
 }
 

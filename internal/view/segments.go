@@ -50,6 +50,7 @@ type segment struct {
 	Type       *string    `json:"type"`
 	Expandable bool       `json:"expandable"`
 	Blocks     []block    `json:"blocks"`
+	Colours    []uint32   `json:"colours"` // of the blocks; 0 if nothing is in one
 }
 
 // block is the offset, size, state, allocation or -1, and what was requested.
@@ -59,6 +60,7 @@ type block [5]int64
 // a detour.
 func (r *request) segments() error {
 	event := r.query.event("event", r.run.events()-1, r.run)
+	by := r.query.choice("color", momentColourings...)
 	if r.query.err != nil {
 		return r.query.err
 	}
@@ -80,11 +82,12 @@ func (r *request) segments() error {
 		return err
 	}
 	b := append(head[:len(head)-1], `,"segments":[`...)
+	paint := r.run.painterAt(event, by)
 	for i := range m.Segments {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = r.run.appendSegment(b, &m.Segments[i])
+		b = r.run.appendSegment(b, &m.Segments[i], paint)
 	}
 	return r.send("application/json", append(b, "]}\n"...))
 }
@@ -100,7 +103,7 @@ func (r *pageRun) time(event int) *int64 {
 	return nil
 }
 
-func (r *pageRun) appendSegment(b []byte, s *timeline.MapSegment) []byte {
+func (r *pageRun) appendSegment(b []byte, s *timeline.MapSegment, paint func(i int32) uint32) []byte {
 	b = append(b, `{"address":`...)
 	b = strconv.AppendUint(b, s.Address, 10)
 	b = append(b, `,"size_bytes":`...)
@@ -152,6 +155,17 @@ func (r *pageRun) appendSegment(b []byte, s *timeline.MapSegment) []byte {
 		b = append(b, ',')
 		b = strconv.AppendUint(b, requested, 10)
 		b = append(b, ']')
+	}
+	b = append(b, `],"colours":[`...)
+	for i := range s.Blocks {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		colour := uint32(0)
+		if life := s.Blocks[i].Life; life >= 0 {
+			colour = paint(life)
+		}
+		b = strconv.AppendUint(b, uint64(colour), 10)
 	}
 	return append(b, "]}"...)
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"slices"
 
+	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -48,7 +49,7 @@ func (r *pageRun) spaces() *stacked {
 			}
 			return len(r.lives.Pools)
 		},
-		category: func(i int) uint32 { return 0 },
+		category: func(int) uint32 { return uint32(slices.Index(findings.Categories(), findings.Unknown)) },
 		name: func(i int) uint32 {
 			if made := y.Space(i).Made; made >= 0 {
 				return uint32(made)

@@ -198,6 +198,9 @@ func TestAnswers(t *testing.T) {
 				return
 			}
 		}
+		if document, ok := v.(map[string]any); ok && typ.Name() == "Document" {
+			delete(document, "schema") // it is added to what the commands print, outside of the types
+		}
 		for _, text := range mismatches(path+": "+typ.Name(), v, typ) {
 			t.Error(text)
 		}

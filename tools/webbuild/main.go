@@ -26,14 +26,29 @@ func run(root string, check bool) error {
 	if err != nil {
 		return err
 	}
+	more, err := tables(root)
+	if err != nil {
+		return err
+	}
+	files = append(files, more...)
+	if !check {
+		// The bundle has the tables in it.
+		if err := write(root, files); err != nil {
+			return err
+		}
+	}
 	made, err := page(root)
 	if err != nil {
 		return err
 	}
-	files = append(files, made...)
 	if check {
+		files = append(files, made...)
 		return errors.Join(compare(root, typesDir, files), compare(root, distDir, files))
 	}
+	return write(root, made)
+}
+
+func write(root string, files []file) error {
 	for _, f := range files {
 		name := filepath.Join(root, filepath.FromSlash(f.name))
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

@@ -178,7 +178,7 @@ function usePageKeys(): void {
     { keys: ['t'], text: 'Light or dark', run: toggle },
     { keys: ['?'], text: 'This sheet', run: () => (helpShown.value = !helpShown.value) },
     { keys: ['/'], text: 'Search or filter', run: () => document.querySelector<HTMLInputElement>('main input[type=text]')?.focus() },
-    { keys: ['Escape'], text: 'Let go of the block, then of the moment', run: letGo },
+    { keys: ['Escape'], text: 'Deselect the block, then the moment', run: letGo },
   ]);
   useKeys('The moment', () => [
     { keys: [',', '.'], text: 'Previous, next event', run: (e: KeyboardEvent) => step(e.key === '.' ? 1 : -1) },

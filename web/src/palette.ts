@@ -1,34 +1,28 @@
-// Colours of allocations. Categories take those of Okabe and Ito, which people
-// with any kind of colour vision tell apart (but for the yellow, which is too
-// loud for large areas and is Tol's sand here), each in three strengths; amounts
-// take a ramp from blue to yellow whose lightness rises evenly.
+// Colours of allocations. What has a name has the colour that package palette
+// gives it, on the page, in the plan and in the report; amounts take a ramp from
+// blue to yellow whose lightness rises evenly.
 
 import type { Meta } from './types/view.gen';
+import { grey, hues, names, ordinals } from './types/palette.gen';
 import type { Theme } from './theme';
-import { pool, stream, tickSize } from './format';
+import { plural, pool, stream, tickSize } from './format';
 
-export type Colouring = 'stack' | 'size' | 'stream' | 'pool' | 'category' | 'lifetime';
+export type Colouring = 'category' | 'stack' | 'size' | 'stream' | 'pool' | 'lifetime' | 'age';
 
+// What blocks over time can be coloured by.
 export const colourings: readonly [Colouring, string][] = [
+  ['category', 'category'],
   ['stack', 'call stack'],
-  ['size', 'size'],
   ['stream', 'stream'],
   ['pool', 'pool'],
-  ['category', 'category'],
+  ['size', 'size'],
   ['lifetime', 'lifetime'],
 ];
 
-type Rgb = readonly [number, number, number];
+// At a moment, too, where a block has an age.
+export const momentColourings: readonly [Colouring, string][] = [...colourings.filter(([c]) => c !== 'lifetime'), ['age', 'age']];
 
-const hues: readonly Rgb[] = [
-  [0, 114, 178],
-  [230, 159, 0],
-  [0, 158, 115],
-  [204, 121, 167],
-  [86, 180, 233],
-  [213, 94, 0],
-  [221, 204, 119],
-];
+type Rgb = readonly [number, number, number];
 
 function mix(a: Rgb, b: Rgb, part: number): Rgb {
   return [0, 1, 2].map((i) => Math.round(a[i]! + (b[i]! - a[i]!) * part)) as unknown as Rgb;
@@ -36,16 +30,6 @@ function mix(a: Rgb, b: Rgb, part: number): Rgb {
 
 const white: Rgb = [255, 255, 255];
 const dark: Rgb = [17, 21, 28];
-
-function categorical(theme: Theme): Rgb[] {
-  const out: Rgb[] = [];
-  // A touch of the background makes large areas calm.
-  const ground = theme === 'dark' ? dark : white;
-  for (const part of theme === 'dark' ? [0.3, 0.55, 0.15] : [0.2, 0.48, 0.68]) {
-    for (const h of hues) out.push(mix(h, ground, part));
-  }
-  return out;
-}
 
 const ramp: readonly Rgb[] = [
   [0, 45, 95],
@@ -68,50 +52,55 @@ export function css([r, g, b]: Rgb): string {
   return `rgb(${r} ${g} ${b})`;
 }
 
-const never = 63; // colour index of a lifetime without end
+// Indices of the server that stand for no one thing.
+const others = ordinals.length;
+const unknown = others + 1;
+const never = 63; // a lifetime without end; an age from before the first event
+
 const smallest = 9; // blocks are multiples of 512 bytes
 const largest = 34;
 const longest = 20;
 
-const grey: Record<Theme, Rgb> = { light: [176, 182, 190], dark: [94, 102, 114] };
-const nameless = 'unknown';
+const named = new Map<string, { readonly light: Rgb; readonly dark: Rgb }>(names.map((n) => [n.name, n.shade]));
+
+// plainName is a category as people read it.
+export function plainName(category: string): string {
+  return category.replaceAll('_', ' ');
+}
+
+// colourOf is the colour of a category, or of a kind of memory of a plan.
+export function colourOf(name: string, theme: Theme): string {
+  return css((named.get(plainName(name)) ?? grey)[theme]);
+}
 
 // indexed is the colour of an index as the server gives it, for one way of
-// colouring. What has no category has no colour.
+// colouring.
 export function indexed(colouring: Colouring, theme: Theme, meta: Meta): (index: number) => Rgb {
-  const many = categorical(theme);
   switch (colouring) {
     case 'category':
-      return (i) => (meta.categories[i] === nameless ? grey[theme] : many[i % many.length]!);
+      return (i) => (named.get(plainName(meta.categories[i] ?? '')) ?? grey)[theme];
     case 'size':
       return (i) => along((i - smallest) / (largest - smallest));
     case 'lifetime':
+    case 'age':
       return (i) => (i >= never ? mix(hues[3]!, theme === 'dark' ? dark : white, 0.1) : along(i / longest));
     default:
-      return (i) => many[i % many.length]!;
+      return (i) => (ordinals[i] ?? grey)[theme];
   }
 }
 
-// table has the colours of the first n indices, as bytes for a texture.
-export function table(colouring: Colouring, theme: Theme, meta: Meta, n: number): Uint8Array {
+// tableSize is how many indices there are at most.
+export const tableSize = 64;
+
+// table has the colours of all indices, as bytes for a texture.
+export function table(colouring: Colouring, theme: Theme, meta: Meta): Uint8Array {
   const of = indexed(colouring, theme, meta);
-  const out = new Uint8Array(n * 4);
-  for (let i = 0; i < n; i++) {
+  const out = new Uint8Array(tableSize * 4);
+  for (let i = 0; i < tableSize; i++) {
     const [r, g, b] = of(i);
     out.set([r, g, b, 255], i * 4);
   }
   return out;
-}
-
-// cycle is after how many indices the colours repeat: an index is taken modulo it.
-export function cycle(colouring: Colouring, theme: Theme): number {
-  return colouring === 'size' || colouring === 'lifetime' ? 64 : categorical(theme).length;
-}
-
-// part is the colour of a part of a sum; what has no number is grey.
-export function part(i: number, theme: Theme): Rgb {
-  const many = categorical(theme);
-  return i < 0 ? grey[theme] : many[i % many.length]!;
 }
 
 export interface Key {
@@ -123,19 +112,25 @@ export interface Key {
 export function legend(colouring: Colouring, theme: Theme, meta: Meta): Key[] {
   const of = indexed(colouring, theme, meta);
   const key = (i: number, text: string): Key => ({ colour: css(of(i)), text });
+  const first = (list: readonly string[]) => [
+    ...list.slice(0, others).map((text, i) => key(i, text)),
+    ...(list.length > others ? [key(others, 'others')] : []),
+  ];
   switch (colouring) {
     case 'stack':
       return [];
     case 'size':
       return [10, 15, 20, 25, 30, 33].map((i) => key(i, tickSize(2 ** i)));
     case 'lifetime':
-      return [...[0, 5, 10, 15, 20].map((i) => key(i, `${2 ** i} events`)), key(never, 'never freed')];
+      return [...[0, 5, 10, 15, 20].map((i) => key(i, plural(2 ** i, 'event'))), key(never, 'never freed')];
+    case 'age':
+      return [...[0, 5, 10, 15, 20].map((i) => key(i, plural(2 ** i, 'event'))), key(never, 'before the first event')];
     case 'stream':
-      return meta.streams.map((s, i) => key(i, 'stream ' + stream(s)));
+      return first(meta.streams.map((s) => 'stream ' + stream(s)));
     case 'pool':
-      return meta.pools.map((p, i) => key(i, 'pool ' + pool(p)));
+      return [...first(meta.pools.map((p) => 'pool ' + pool(p))), ...(meta.pool_unknown ? [key(unknown, 'pool ' + pool(null))] : [])];
     case 'category':
-      return meta.categories.map((c, i) => key(i, c));
+      return meta.categories.map((c, i) => key(i, plainName(c)));
   }
 }
 

@@ -23,7 +23,17 @@ type Rules struct {
 	Survives                  *uint64
 	Settings                  *whatif.Setting // for Survives; nil: the recorded ones
 	MaxGrowth                 *float64        // of both peaks against Subject.Old
+	MaxLeak                   *uint64         // that a step leaves behind
+	MaxRetries                *int64
+	MaxOOMs                   *int64 // nil: none, whatever the other rules are
 }
+
+// without reports whether no rule is given, but for the failures that are
+// allowed.
+func (r Rules) without() bool { return r == Rules{MaxOOMs: r.MaxOOMs} }
+
+// Leaks reports whether a rule is about leaks, for which steps must be found.
+func (r Rules) Leaks() bool { return r.MaxLeak != nil || r.without() }
 
 // Subject is what the rules are about.
 type Subject struct {
@@ -36,8 +46,10 @@ type Subject struct {
 
 // The units of a Result.
 const (
-	Bytes   = "bytes"
-	Percent = "percent"
+	Bytes        = "bytes"
+	BytesPerStep = "bytes_per_step"
+	Count        = "count"
+	Percent      = "percent"
 )
 
 // The names of the rules.
@@ -49,6 +61,9 @@ const (
 	Survives           = "survives"
 	MaxGrowthReserved  = "max_growth_reserved"
 	MaxGrowthAllocated = "max_growth_allocated"
+	MaxLeak            = "max_leak"
+	MaxRetries         = "max_retries"
+	MaxOOMs            = "max_ooms"
 )
 
 // Report is the answer.
@@ -82,8 +97,10 @@ func (r *Report) Unknown() bool {
 	return false
 }
 
-// Run holds the subject against the rules. The error is the context's or a
-// *[whatif.SettingError].
+// Run holds the subject against the rules. Without any, a run fails that leaked,
+// that had to release its cache to make room, or in which a request failed. A
+// failed request breaks a rule in any case, unless the rules allow it. The error
+// is the context's or a *[whatif.SettingError].
 func Run(ctx context.Context, s Subject, rules Rules) (*Report, error) {
 	r := &Report{Passed: true, Rules: []Result{}, Notes: append([]string{}, s.notes...)}
 	if b := rules.MaxReserved; b != nil {
@@ -110,10 +127,38 @@ func Run(ctx context.Context, s Subject, rules Rules) (*Report, error) {
 			r.Notes = append(r.Notes, "baseline: "+n)
 		}
 	}
+	if b := rules.MaxLeak; b != nil {
+		r.most(MaxLeak, BytesPerStep, s.leak, float64(*b))
+	}
+	if b := rules.MaxRetries; b != nil {
+		r.most(MaxRetries, Count, s.retries, float64(*b))
+	}
+	if rules.without() {
+		r.none(MaxLeak, BytesPerStep, s.leak, "leaks")
+		r.none(MaxRetries, Count, s.retries, "retries")
+	}
+	switch b := rules.MaxOOMs; {
+	case b != nil:
+		r.most(MaxOOMs, Count, s.ooms, float64(*b))
+	case rules.without():
+		r.most(MaxOOMs, Count, s.ooms, 0)
+	default:
+		r.none(MaxOOMs, Count, s.ooms, "failed requests")
+	}
 	for _, x := range r.Rules {
 		r.Passed = r.Passed && x.Passed != nil && *x.Passed
 	}
 	return r, nil
+}
+
+// none is a rule that nobody gave: there are to be none. What the file cannot
+// tell about it is a note.
+func (r *Report) none(rule, unit string, v span, what string) {
+	if v.atMost(0) == nil {
+		r.Notes = append(r.Notes, what+" are not checked: "+v.why)
+		return
+	}
+	r.most(rule, unit, v, 0)
 }
 
 // add notes a rule. side says which side of the bound is allowed.
@@ -126,7 +171,33 @@ func (r *Report) add(rule, unit string, v span, bound float64, passed *bool, sid
 
 // most is a rule with an upper bound.
 func (r *Report) most(rule, unit string, v span, bound float64) {
+	if bound == 0 && (unit == Count || unit == BytesPerStep) {
+		r.noneOf(rule, unit, v)
+		return
+	}
 	r.add(rule, unit, v, bound, v.atMost(bound), "at most", distance(v, unit, bound))
+}
+
+// noneOf is a rule that allows nothing of something.
+func (r *Report) noneOf(rule, unit string, v span) {
+	passed := v.atMost(0)
+	detail, valueText := v.at, v.text(unit)
+	if v.exact() && v.low == 0 {
+		valueText = "none"
+	}
+	switch {
+	case passed == nil:
+		detail = v.why
+	case detail == "":
+		detail = "none"
+		if !*passed {
+			detail = "too many"
+		}
+	}
+	r.Rules = append(r.Rules, Result{
+		Rule: rule, Unit: unit, Value: v.known(), Passed: passed, Detail: detail,
+		ValueText: valueText, BoundText: "none allowed",
+	})
 }
 
 // distance says by how much a value misses or keeps its bound, or why nobody

@@ -125,13 +125,20 @@ func TestFragmentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := measure(t, f.Traces[0])
-	if v := small.fragmentation(); v.low != 75 || !v.exact() {
+	if v := small.fragmentation(); v.low != 75 || !v.exact() || v.at != "peaks 5.00 MiB allocated, 20.00 MiB reserved" {
 		t.Errorf("%+v", v)
 	}
 	// Here reserved memory is highest while little is allocated.
 	m := measure(t, open(t, "snapshots/streams_graphs-default.pickle.gz").Traces[0])
-	if v, want := m.fragmentation(), 100*(m.reserved.low-m.allocated.low)/m.reserved.low; !v.exact() || math.Abs(v.low-want) > 1e-9 || m.reserved.at == m.allocated.at {
+	v, want := m.fragmentation(), 100*(m.reserved.low-m.allocated.low)/m.reserved.low
+	if !v.exact() || math.Abs(v.low-want) > 1e-9 || m.reserved.at == m.allocated.at {
 		t.Errorf("%+v, want %v", v, want)
+	}
+	// A segment of 2 MiB that is added when little is allocated changes next to
+	// nothing.
+	quiet := &Measures{reserved: exactly(m.reserved.low + 2<<20), allocated: m.allocated}
+	if by := quiet.fragmentation().low - v.low; by <= 0 || by > 100*(2<<20)/m.reserved.low {
+		t.Errorf("2 MiB change it by %v points", by)
 	}
 	// A state that was highest before the first event.
 	ring := measure(t, open(t, "variety/ring.pickle.gz").Traces[0])
@@ -175,7 +182,7 @@ func TestRules(t *testing.T) {
 		{"reserved, above", Rules{MaxReserved: ptr(reserved - 1)}, nil, "max_reserved:broken", "1 B above"},
 		{"allocated", Rules{MaxAllocated: ptr(allocated + 3)}, nil, "max_allocated:holds", "3 B below; reached at event 18,286"},
 		{"allocated, above", Rules{MaxAllocated: ptr(allocated - 3)}, nil, "max_allocated:broken", "3 B above"},
-		{"fragmentation", Rules{MaxFragmentation: ptr(5.0)}, nil, "max_fragmentation:holds", "0.62 points below"},
+		{"fragmentation", Rules{MaxFragmentation: ptr(5.0)}, nil, "max_fragmentation:holds", "0.62 points below; peaks "},
 		{"fragmentation, above", Rules{MaxFragmentation: ptr(4.0)}, nil, "max_fragmentation:broken", "0.38 points above"},
 		{"headroom", Rules{MinHeadroom: ptr[uint64](5), Limit: ptr(reserved + 5)}, nil, "min_headroom:holds", "just reached"},
 		{"headroom, too little", Rules{MinHeadroom: ptr[uint64](5), Limit: ptr(reserved + 4)}, nil, "min_headroom:broken", "1 B below; reserved peak 15.44 GiB of 15.44 GiB"},
@@ -194,7 +201,12 @@ func TestRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.rules.MaxOOMs = ptr[int64](1) // it ended so
 			r := report(t, Subject{Measures: m, Old: tt.old, Run: program}, tt.rules)
+			if last := r.Rules[len(r.Rules)-1]; last.Rule != MaxOOMs || outcome(last.Passed) != "holds" {
+				t.Errorf("%+v", last)
+			}
+			r.Rules = r.Rules[:len(r.Rules)-1]
 			var got, details []string
 			passed, open := true, false
 			for _, x := range r.Rules {
@@ -253,7 +265,7 @@ func TestUnknownValues(t *testing.T) {
 			}
 			r := report(t, s, all)
 			var got []string
-			for _, x := range r.Rules {
+			for _, x := range r.Rules[:7] { // then come the failed requests
 				got = append(got, outcome(x.Passed))
 				if x.Passed == nil && (x.Detail == "" || x.Value != nil) {
 					t.Errorf("%+v", x)
@@ -318,7 +330,7 @@ func TestDumps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := report(t, Subject{Measures: MeasureDump(d), NoProgram: "no events"}, Rules{
+	r := report(t, Subject{Measures: MeasureDump(d, 0), NoProgram: "no events"}, Rules{
 		MaxReserved: ptr[uint64](999), MaxAllocated: ptr[uint64](750), MaxFragmentation: ptr(100.0), Survives: ptr[uint64](1 << 40),
 		MinHeadroom: ptr[uint64](24), Limit: ptr[uint64](1024),
 	})
@@ -394,5 +406,107 @@ func TestFieldsAreDocumented(t *testing.T) {
 		if !strings.Contains(text, "`"+rule+"`") {
 			t.Errorf("%s is not there", rule)
 		}
+	}
+}
+
+// Without rules, and with rules that hold: what a gate must not let through.
+func TestNothingPassesThatDied(t *testing.T) {
+	generous := Rules{MaxReserved: ptr[uint64](1 << 60)}
+	for _, tt := range []struct {
+		file, without string
+		generous      bool
+	}{
+		{"snapshots/gpt2_fixed-default", "max_leak:holds max_retries:holds max_ooms:holds", true},
+		{"snapshots/leak_graph-default", "max_leak:broken max_retries:holds max_ooms:holds", true},
+		{"snapshots/resnet_batches-tight-default", "max_leak:holds max_retries:broken max_ooms:holds", true},
+		{"snapshots/leak_graph-tight-default", "max_leak:broken max_retries:broken max_ooms:broken", false},
+		{"variety/graphs", "max_retries:holds max_ooms:holds", true}, // too few steps for a leak
+		{"variety/stateonly", "max_ooms:unknown", false},
+	} {
+		t.Run(tt.file, func(t *testing.T) {
+			r := run.New(open(t, tt.file+".pickle.gz").Traces[0], nil)
+			m, err := MeasureRun(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.measureLeak(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, x := range report(t, Subject{Measures: m}, Rules{}).Rules {
+				got = append(got, x.Rule+":"+outcome(x.Passed))
+			}
+			if s := strings.Join(got, " "); s != tt.without {
+				t.Errorf("without rules: %s, want %s", s, tt.without)
+			}
+			if passed := report(t, Subject{Measures: m}, generous).Passed; passed != tt.generous {
+				t.Errorf("a rule that holds lets it pass: %t", passed)
+			}
+		})
+	}
+}
+
+func TestLeaksRetriesAndOOMs(t *testing.T) {
+	r := run.New(open(t, "snapshots/leak_graph-tight-default.pickle.gz").Traces[0], nil)
+	m, err := MeasureRun(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.measureLeak(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		rules  Rules
+		want   bool
+		detail string
+	}{
+		{Rules{MaxLeak: ptr[uint64](40 << 20), MaxRetries: ptr[int64](2), MaxOOMs: ptr[int64](1)}, true, "below; most of it allocated at "},
+		{Rules{MaxLeak: ptr[uint64](39 << 20), MaxOOMs: ptr[int64](1)}, false, "KiB a step above; most of it allocated at "},
+		{Rules{MaxLeak: ptr[uint64](0), MaxOOMs: ptr[int64](1)}, false, "most of it allocated at "},
+		{Rules{MaxRetries: ptr[int64](1), MaxOOMs: ptr[int64](1)}, false, "1 above"},
+		{Rules{MaxRetries: ptr[int64](2)}, false, "at event 11,344, which ends the run"},
+	} {
+		got := report(t, Subject{Measures: m}, tt.rules)
+		said := ""
+		for _, x := range got.Rules {
+			said += x.Detail + "\n"
+		}
+		if got.Passed != tt.want || !strings.Contains(said, tt.detail) {
+			t.Errorf("%+v: passed %t\n%s", tt.rules, got.Passed, said)
+		}
+	}
+}
+
+// The counters of the recorder and of dumps count too, and messages.
+func TestCounted(t *testing.T) {
+	tr := open(t, "variety/graphs.pickle.gz").Traces[0]
+	device := tr.Device
+	dump := memorystats.FromValues(device, map[string]int64{"num_ooms": 3, "num_alloc_retries": 7})
+	for _, tt := range []struct {
+		name  string
+		facts *recorder.Facts
+		want  [2]float64 // retries, ooms
+	}{
+		{"nothing", nil, [2]float64{0, 0}},
+		{"statistics", &recorder.Facts{MemoryStats: map[int]*memorystats.Dump{device: dump}}, [2]float64{7, 3}},
+		{"another device", &recorder.Facts{MemoryStats: map[int]*memorystats.Dump{device + 1: dump}}, [2]float64{0, 0}},
+		{"written for an OOM", &recorder.Facts{Reason: recorder.OOM, Device: &device}, [2]float64{0, 1}},
+	} {
+		m, err := MeasureRun(t.Context(), run.New(tr, tt.facts))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]float64{m.retries.low, m.ooms.low}; got != tt.want || !m.retries.exact() || !m.ooms.exact() {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	if m := MeasureDump(dump, 0); m.retries.low != 7 || m.ooms.low != 3 {
+		t.Errorf("of a dump: %+v", m)
+	}
+	if m := MeasureDump(memorystats.FromValues(0, map[string]int64{"active.all.peak": 1}), 2); m.ooms.low != 2 || m.retries.exact() {
+		t.Errorf("of a dump with messages: %+v", m)
+	}
+	if r := report(t, Subject{Measures: MeasureMessages(input.OOMMessage, 1)}, Rules{}); r.Passed || r.Unknown() || len(r.Rules) != 1 {
+		t.Errorf("of a message: %+v", r)
 	}
 }

@@ -5,7 +5,12 @@
 //
 // A rule compares a value of a file with a bound: a peak, a fraction, the
 // headroom below a limit, what a replay under a limit reserves, the growth since
-// an older file. [Run] returns one [Result] for each rule that is set.
+// an older file, what a step leaves behind, how often the cache had to be
+// released, how many requests failed. [Run] returns one [Result] for each rule.
+//
+// Without rules there is to be no leak, no retry and no failed request; with
+// rules still no failed request, unless one allows them: a run that died is not
+// good because it died early.
 //
 // # Values that are ranges
 //

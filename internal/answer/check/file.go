@@ -27,6 +27,7 @@ type Choice struct {
 	Prefer *int
 	// Program has the calls read too, for a rule that replays them.
 	Program bool
+	Leaks   bool // has steps found too, and what they leave behind
 }
 
 // MeasureFile finds the values of a file.
@@ -34,7 +35,12 @@ func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(d
 	m := &File{Name: in.Name}
 	switch in.Kind {
 	case input.OOMMessage, input.LibraryError:
-		return nil, fmt.Errorf("%s is %s, which has no peaks: give a memory snapshot or a memory_stats() dump", in.Name, in.Kind.Words())
+		n := messages(in, c.Device)
+		if n == 0 {
+			return nil, &input.OtherDeviceError{Name: in.Name, Device: c.Device.Number}
+		}
+		m.Measures, m.NoProgram = MeasureMessages(in.Kind, n), in.Kind.Words()+" has no events: give a snapshot"
+		return m, nil
 	case input.MemoryStats:
 		dump, err := oneDump(in.Dumps, c.Device)
 		if err != nil {
@@ -43,7 +49,7 @@ func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(d
 		if dump.Device >= 0 {
 			m.Device = &dump.Device
 		}
-		m.Measures, m.NoProgram = MeasureDump(dump), "a memory_stats() dump has no events: give a snapshot"
+		m.Measures, m.NoProgram = MeasureDump(dump, messages(in, c.Device)), "a memory_stats() dump has no events: give a snapshot"
 		return m, nil
 	}
 	t, why, err := input.Pick(in.Snapshot, c.Device)
@@ -64,10 +70,32 @@ func MeasureFile(ctx context.Context, in *input.Input, c Choice, progress func(d
 	if m.Measures, err = MeasureRun(ctx, r); err != nil {
 		return nil, err
 	}
+	if c.Leaks {
+		if err := m.measureLeak(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	if c.Program {
 		return m, m.readProgram(ctx, r)
 	}
 	return m, nil
+}
+
+// messages counts the out-of-memory messages about a device, and the errors of
+// libraries that found its memory too small.
+func messages(in *input.Input, d input.Device) int {
+	n := 0
+	for _, m := range in.Messages {
+		if d.Covers(m.Device) {
+			n++
+		}
+	}
+	for _, r := range in.Refusals {
+		if d.Covers(r.Device) {
+			n++
+		}
+	}
+	return n
 }
 
 // readProgram reads the calls, or notes why there are none.

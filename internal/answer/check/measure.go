@@ -7,18 +7,25 @@ import (
 	"math"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/findings"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/replay/start"
 	"github.com/ashlar-mem/ashlar/internal/replay/verify"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/snapshot/recorder"
 	"github.com/ashlar-mem/ashlar/snapshot/stats"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Measures are the values of a file that rules are about.
 type Measures struct {
 	reserved, allocated span // peaks in bytes
 	limit               span // on reserved memory, as far as the file shows one
+	leak                span // bytes that a step leaves behind
+	retries             span // releases of the cache to make room
+	ooms                span // failed requests
 	notes               []string
 }
 
@@ -28,10 +35,14 @@ func MeasureRun(ctx context.Context, r *run.Run) (*Measures, error) {
 	t := r.Trace
 	if t.Events.Len() == 0 {
 		const why = "the file has no events, and peaks come from events (torch.cuda.memory._record_memory_history() records them)"
+		const whyNone = "the file has no events, which show them (torch.cuda.memory._record_memory_history() records them)"
 		s := timeline.NewState(t)
-		return &Measures{
-			reserved: atLeast(float64(s.Reserved), why), allocated: atLeast(float64(s.Allocated), why), limit: unknown(why),
-		}, nil
+		m := &Measures{
+			reserved: atLeast(float64(s.Reserved), why), allocated: atLeast(float64(s.Allocated), why),
+			limit: unknown(why), leak: unknown(whyNone), retries: unknown(whyNone), ooms: unknown(whyNone),
+		}
+		m.counted(r.Facts, t.Device)
+		return m, nil
 	}
 	var (
 		seen *verify.Verified
@@ -49,6 +60,7 @@ func MeasureRun(ctx context.Context, r *run.Run) (*Measures, error) {
 		m.reserved.raise(float64(s.Reserved))
 		m.allocated.raise(float64(s.Allocated))
 	}
+	m.counted(r.Facts, t.Device)
 	if limit := whatif.RecordedLimit(r.Facts, t.Device); limit != nil && float64(*limit) >= m.limit.low && float64(*limit) <= m.limit.high {
 		m.limit = exactly(float64(*limit))
 	}
@@ -61,17 +73,21 @@ func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Ve
 	why := noReplay(line, seen, err)
 	m := &Measures{
 		reserved:  exactly(float64(peaks.Reserved.Value)),
-		allocated: unknown(why),
-		limit:     unknown("the file does not show a limit"),
+		allocated: unknown(why), retries: unknown(why),
+		limit: unknown("the file does not show a limit"), leak: unknown("steps were not looked for"),
+		ooms: failed(line.Trace, peaks.OOMs),
 	}
 	m.reserved.at = eventText(peaks.Reserved.Event)
 	if line.Exact {
 		m.allocated = exactly(float64(peaks.Allocated.Value))
 		m.allocated.at = eventText(peaks.Allocated.Event)
 	}
+	if line.Exact && seen != nil {
+		m.retries = exactly(float64(seen.Result.Stats["num_alloc_retries"]))
+	}
 	if line.Trace.Partial {
 		const why = "the file ends within the events: later ones may go higher"
-		for _, s := range []*span{&m.reserved, &m.allocated} {
+		for _, s := range []*span{&m.reserved, &m.allocated, &m.retries, &m.ooms} {
 			if s.exact() {
 				*s = span{low: s.low, high: math.Inf(1), why: why, at: s.at}
 			}
@@ -82,9 +98,6 @@ func measureLine(line *timeline.Timeline, peaks *timeline.Peaks, seen *verify.Ve
 	}
 	if line.Start.Kind == start.Rebuilt {
 		m.note("the recording starts mid-run: peaks are those since its first event, and include what was held before")
-	}
-	if n := len(peaks.OOMs); n > 0 {
-		m.note("%s failed in the recording: its peaks are those of a run that ran out of memory", requests(n))
 	}
 	return m
 }
@@ -119,10 +132,85 @@ func (m *Measures) fragmentation() span {
 		}
 		return 100 * *f
 	}
-	return span{
+	v := span{
 		low: percent(m.reserved.low, m.allocated.high), high: percent(m.reserved.high, m.allocated.low),
 		why: cmp.Or(m.reserved.why, m.allocated.why),
 	}
+	if v.exact() && m.reserved.low > 0 {
+		v.at = fmt.Sprintf("peaks %s allocated, %s reserved", amount(m.allocated.low, Bytes), amount(m.reserved.low, Bytes))
+	}
+	return v
+}
+
+// failed counts the requests that failed in a trace.
+func failed(t *trace.Trace, ooms []timeline.EventTotals) span {
+	v := exactly(float64(len(ooms)))
+	if len(ooms) == 0 {
+		return v
+	}
+	last := ooms[len(ooms)-1].Index
+	v.at = "at event " + units.Count(int64(last))
+	if len(ooms) > 1 {
+		v.at = "the last " + v.at
+	}
+	if whatif.WasCaught(t, last) == nil {
+		v.at += ", which ends the run"
+	}
+	return v
+}
+
+// counted takes over what the recorder counted beside the events: over the whole
+// life of the process, which a recording need not cover.
+func (m *Measures) counted(f *recorder.Facts, device int) {
+	if f == nil {
+		return
+	}
+	if d := f.MemoryStats[device]; d != nil {
+		if n, ok := d.Values["num_alloc_retries"]; ok {
+			m.retries.count(n)
+		}
+		if n, ok := d.Values["num_ooms"]; ok {
+			m.ooms.count(n)
+		}
+	}
+	if f.Reason == recorder.OOM && f.Device != nil && *f.Device == device && m.ooms.low < 1 {
+		m.ooms = span{low: 1, high: 1, at: "the recorder was called for it"}
+	}
+}
+
+// measureLeak takes what steps leave behind. The error is the context's.
+func (m *Measures) measureLeak(ctx context.Context, r *run.Run) error {
+	switch {
+	case r.Events() == 0: // nothing is known
+		return nil
+	case r.Trace.Host:
+		m.leak = unknown("steps are found by the events of a device")
+		return nil
+	}
+	a, err := r.Analysis(ctx)
+	if err != nil {
+		return err
+	}
+	if n := a.Steps.Complete(); n < findings.LeakSteps {
+		m.leak = unknown(fmt.Sprintf("the file has %d of the %d complete steps that it takes to see a leak", n, findings.LeakSteps))
+		return nil
+	}
+	f, err := r.Findings(ctx)
+	if err != nil {
+		return err
+	}
+	m.leak = exactly(0)
+	for _, l := range f.Leaks {
+		m.leak.low += float64(l.BytesPerStep)
+	}
+	m.leak.high = m.leak.low
+	if len(f.Leaks) > 0 {
+		m.leak.at = "kept memory has no call stack"
+		if site, ok := timeline.SiteOf(r.Trace, f.Leaks[0].Stack); ok {
+			m.leak.at = "most of it allocated at " + site.String()
+		}
+	}
+	return nil
 }
 
 func eventText(event int) string {
@@ -132,19 +220,13 @@ func eventText(event int) string {
 	return "reached at event " + units.Count(int64(event))
 }
 
-func requests(n int) string {
-	if n == 1 {
-		return "1 request"
-	}
-	return units.Count(int64(n)) + " requests"
-}
-
 func (m *Measures) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
 }
 
-// MeasureDump takes the values of a dump of memory_stats().
-func MeasureDump(d *stats.Dump) *Measures {
+// MeasureDump takes the values of a dump of memory_stats(): peaks and counters.
+// Messages stand beside it in the file.
+func MeasureDump(d *stats.Dump, messages int) *Measures {
 	get := func(key string) span {
 		if r, ok := d.Ranges[key]; ok {
 			return fromRange(r)
@@ -154,8 +236,21 @@ func MeasureDump(d *stats.Dump) *Measures {
 		}
 		return unknown("the dump has no " + key)
 	}
-	return &Measures{
+	m := &Measures{
 		reserved: get("reserved_bytes.all.peak"), allocated: get("allocated_bytes.all.peak"),
-		limit: unknown("a memory_stats() dump does not show a limit"),
+		limit: unknown("a memory_stats() dump does not show a limit"), leak: unknown("a memory_stats() dump has no steps: give a snapshot with events"),
+		retries: get("num_alloc_retries"), ooms: get("num_ooms"),
 	}
+	if messages > 0 {
+		m.ooms.count(int64(messages))
+	}
+	return m
+}
+
+// MeasureMessages takes the one value that n messages of a kind have: how many
+// requests failed.
+func MeasureMessages(kind input.Kind, n int) *Measures {
+	none := unknown(kind.Words() + " has no peaks and no steps: give a memory snapshot or a memory_stats() dump")
+	v := exactly(float64(n))
+	return &Measures{reserved: none, allocated: none, limit: none, leak: none, retries: none, ooms: v}
 }

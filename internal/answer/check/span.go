@@ -47,6 +47,14 @@ func (s *span) raise(v float64) {
 	}
 }
 
+// count notes that something was counted n times, of which the value may have seen
+// fewer.
+func (s *span) count(n int64) {
+	if v := float64(n); math.IsInf(s.low, -1) || v > s.low {
+		*s = exactly(v)
+	}
+}
+
 // atMost holds the value against an upper bound; nil if nobody can tell.
 func (s span) atMost(bound float64) *bool {
 	switch {
@@ -86,11 +94,15 @@ func (s span) text(unit string) string {
 	return amount(s.low, unit) + " to " + amount(s.high, unit)
 }
 
-// amount writes a number of bytes or percent.
+// amount writes a number in its unit.
 func amount(v float64, unit string) string {
 	switch {
 	case unit == Percent:
 		return fmt.Sprintf("%.2f %%", v)
+	case unit == Count:
+		return units.Count(int64(v))
+	case unit == BytesPerStep:
+		return amount(v, Bytes) + " a step"
 	case v < 0:
 		return units.Delta(int64(v))
 	}

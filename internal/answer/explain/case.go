@@ -274,9 +274,7 @@ func (c *Case) Explain(ctx context.Context) (r *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.warning != "" {
-		r.Summary = c.warning + " " + r.Summary
-	}
+	r.Warning = c.warning
 	r.Notes = append(append([]string{}, c.Notes...), r.Notes...)
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -65,8 +66,8 @@ func (e *explainer) newJudge(w *findingsWork) *judge {
 		}
 	}
 	j.forecast = prognosis.New(e.program, j.analysis.Steps, r)
-	if !j.forecast.Matched && j.analysis.Steps.Confidence == findings.Guess {
-		j.guessed = true // these are no steps
+	if !j.forecast.Matched && j.analysis.Steps.Confidence == findings.Guess || j.layersOnly() {
+		j.guessed, j.leaks = true, nil // these are no steps
 		j.forecast = prognosis.New(e.program, &findings.Steps{}, r)
 	}
 	if !j.forecast.Matched && j.forecast.Series == nil {
@@ -77,6 +78,21 @@ func (e *explainer) newJudge(w *findingsWork) *judge {
 	}
 	j.there, j.known = f.availableUnder(e.limits.high)
 	return j
+}
+
+// layersOnly reports whether what repeats are layers: rounds of a program also
+// allocate outside of modules.
+func (j *judge) layersOnly() bool {
+	steps := j.analysis.Steps
+	if steps.Source != findings.FromPeriod {
+		return false
+	}
+	for i := steps.List[0].Begin; i < min(j.event, j.trace.Events.Len()); i++ {
+		if j.trace.Events.Action.At(i) == alloc.ActionAlloc && !j.inModule(known(j.trace.Events.Stack.At(i))) {
+			return false
+		}
+	}
+	return true
 }
 
 // lookInTail looks for rounds in what follows the steps: an evaluation, a server
@@ -113,10 +129,10 @@ func (j *judge) decide() {
 	}
 	switch {
 	case !j.known:
-		r.Cause = causeOf(r.Verdict)
+		r.Cause = causeOf(r.Trigger)
 	case j.leaksKill():
 		j.setLeak()
-	case r.Verdict == External:
+	case r.Trigger == External:
 		r.Cause = SharedDevice
 	case j.absurd():
 		r.Cause = AbsurdRequest
@@ -126,28 +142,28 @@ func (j *judge) decide() {
 	case x.Least() > j.there.bytes:
 		r.Cause = Capacity
 		r.CauseText = fmt.Sprintf("A step needs at least %s, %s more than there is, however blocks are placed", units.Size(x.Least()), units.Size(x.Least()-j.there.bytes))
-	case r.Verdict == Fragmentation && !x.Matched && j.hasSteps() && j.onlyRises():
+	case r.Trigger == Fragmentation && !x.Matched && j.hasSteps() && j.onlyRises():
 		r.Cause, r.CauseConfidence = Spike, Open
 		r.CauseText = fmt.Sprintf("This part of the job is new, frees little of what it allocates and has %s of %s already; what it still needs is not known",
 			units.Size(x.Need), units.Size(j.there.bytes))
-	case r.Verdict == Fragmentation && !x.Matched && !j.hasSteps():
+	case r.Trigger == Fragmentation && !x.Matched && !j.hasSteps() && j.newPeak():
 		// Memory only rose so far, and the first step is not over.
 		r.Cause, r.CauseConfidence = Capacity, Open
 		r.CauseText = fmt.Sprintf("The first step is not over and has %s of %s already; what it still needs is not known", units.Size(x.Need), units.Size(j.there.bytes))
 	default:
-		r.Cause = causeOf(r.Verdict)
+		r.Cause = causeOf(r.Trigger)
 	}
-	if r.Verdict == Fragmentation && r.Cause == Fragmentation {
+	if r.Trigger == Fragmentation && r.Cause == Fragmentation {
 		f := j.failed
 		r.CauseText = fmt.Sprintf("%s would be enough for the %s that the step needs, but no free piece holds the request for %s: the largest is %s",
 			units.Size(j.there.bytes), units.Size(x.Need), units.Size(f.call.Size), units.Size(f.free.largestUsable))
 	}
-	if r.CauseText == "" && r.Verdict != Capacity && j.why != "" {
+	if r.CauseText == "" && r.Trigger != Capacity && j.why != "" {
 		r.CauseText = strings.ToUpper(j.why[:1]) + j.why[1:]
 	}
 	if r.CauseConfidence == "" {
 		r.CauseConfidence = r.Confidence
-		if r.Cause != causeOf(r.Verdict) && r.CauseConfidence == Certain {
+		if r.Cause != causeOf(r.Trigger) && r.CauseConfidence == Certain {
 			r.CauseConfidence = Likely // it rests on how the step would have gone on
 		}
 	}
@@ -189,26 +205,17 @@ func (j *judge) where() {
 	}
 }
 
-// causeOf returns the cause that a trigger stands for if nothing else shows.
-func causeOf(trigger string) string {
-	switch trigger {
-	case External:
-		return SharedDevice
-	case Pools, Pending, Streams:
-		return Stranded
-	case Setting:
-		return Fragmentation
-	case NearlyFull:
-		return Capacity
-	case Unknown:
-		return Open
-	}
-	return trigger
+// triggered is the cause that a trigger stands for if nothing else shows; the
+// others are causes themselves.
+var triggered = map[string]string{
+	External: SharedDevice, Pools: Stranded, Pending: Stranded, Streams: Stranded, Setting: Fragmentation, NearlyFull: Capacity, Unknown: Open,
 }
+
+func causeOf(trigger string) string { return cmp.Or(triggered[trigger], trigger) }
 
 // hasSteps reports whether a step came to its end before the failure.
 func (j *judge) hasSteps() bool {
-	if j.analysis.Steps.Confidence == findings.Guess {
+	if j.guessed || j.analysis.Steps.Confidence == findings.Guess {
 		return false
 	}
 	for _, s := range j.analysis.Steps.List {
@@ -224,6 +231,11 @@ func (j *judge) hasSteps() bool {
 func (j *judge) onlyRises() bool {
 	live, all := j.forecast.Rose(j.lastEnd())
 	return 2*live > all
+}
+
+// newPeak reports whether more than ever would be allocated with the request.
+func (j *judge) newPeak() bool {
+	return j.failed.live+j.failed.rounded > j.analysis.LiveBefore(j.analysis.PeakEvent()+1)
 }
 
 // lastEnd returns where the last step ends that came to its end before the
@@ -255,8 +267,11 @@ func (j *judge) leaksKill() bool {
 	if leaked == 0 || need-min(need, leaked) > j.there.bytes {
 		return false
 	}
-	const order = 10 // of magnitude
-	return need+order*leaked > j.there.bytes
+	times := uint64(10)
+	if causeOf(j.report.Trigger) == Stranded {
+		times = 1 // what kept the request from free memory explains the failure better
+	}
+	return need+times*leaked > j.there.bytes
 }
 
 func (j *judge) setLeak() {

@@ -116,6 +116,10 @@ func (j *judge) needLess() error {
 	if j.event < j.trace.Events.Len() {
 		stack = known(j.trace.Events.Stack.At(j.event))
 	}
+	if j.analysis.FirstForward() >= j.event && j.movesModule(stack) {
+		j.add(FixHalf, "model = model.to(torch.bfloat16)   # before it goes to the device", "half the bytes of the weights: no forward pass has begun, the model itself does not fit", nil)
+		return nil
+	}
 	if j.inOptimizer(stack) {
 		_, err := j.try(FixOptimizer, "torch.optim.SGD(model.parameters(), lr)   # or an 8-bit Adam", "an optimizer with less state", j.withoutWhere(j.inOptimizer))
 		return err
@@ -155,6 +159,13 @@ func (j *judge) activations() (bytes uint64) {
 		}
 	}
 	return bytes
+}
+
+// movesModule reports whether a stack is of an nn.Module that goes to the device.
+func (j *judge) movesModule(stack trace.StackID) bool {
+	return slices.ContainsFunc(timeline.Frames(j.trace, stack), func(f timeline.Frame) bool {
+		return f.Name == "_apply" && strings.HasSuffix(f.Filename, "torch/nn/modules/module.py")
+	})
 }
 
 // moduleCall is the function of PyTorch that calls an nn.Module.

@@ -1,11 +1,11 @@
-// Package explain gives the verdict on an out-of-memory error: why the request
-// failed, who holds the memory, what would have helped, and how sure that is.
+// Package explain says why a job ran out of memory: the cause, what to try first,
+// who holds the memory, what else would help, and how sure that is.
 //
-// # The verdict
+// # The trigger
 //
-// The run is replayed up to the failed request, and the request is repeated
-// under changed circumstances. The first change that serves it, in a fixed order,
-// is the verdict:
+// Why the request failed just then. The run is replayed up to the failed request,
+// and the request is repeated under changed circumstances. The first change that
+// serves it, in a fixed order, is the trigger:
 //
 //   - [Capacity]: allocated bytes and the request exceed the available memory.
 //     Only more memory or less data helps.
@@ -24,14 +24,23 @@
 //   - [None]: nothing failed.
 //
 // The limit is in no snapshot. The requests that were served and refused leave a
-// range. If the verdict depends on where in the range the limit lies, the report
-// is open: it names both verdicts and the limit that decides between them.
+// range. If the trigger depends on where in the range the limit lies, the report
+// is open: it names both triggers and the limit that decides between them.
+//
+// # The cause
+//
+// Why the job does not run. Package prognosis continues the recording beyond its
+// failure. In this order: a [Leak] kills the job; others hold the memory
+// ([SharedDevice]); the request alone is too much and nothing before explains it
+// ([AbsurdRequest]); the step needs more than there is, however blocks are placed
+// ([Spike] if ordinary steps fit, else [Capacity]); else it is that of the trigger,
+// [Fragmentation] or [Stranded].
 //
 // # Fixes
 //
-// Every fix was tried: settings by a replay of the whole recording, memory by
-// bisecting the limit, code by freeing the tensors it names before the failed
-// request. A recording that ends at its failure proves a fix only up to there.
+// Every fix is replayed on the continued run and says how far it carries it: code
+// with the calls that it changes, memory by bisecting the limit. What carries
+// further comes first, among equals a line to export; more memory comes last.
 //
 // # Many files
 //

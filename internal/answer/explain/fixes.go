@@ -110,7 +110,7 @@ func (e *explainer) emptyCache() error {
 func (e *explainer) giveUpPools() error {
 	f := e.failed
 	there, known := f.availableUnder(e.limits.high)
-	if e.report.Verdict != Pools || f.call.Pool != (alloc.PoolID{}) || !known || f.free.privateWhole == 0 ||
+	if e.report.Trigger != Pools || f.call.Pool != (alloc.PoolID{}) || !known || f.free.privateWhole == 0 ||
 		f.reserved-f.free.privateWhole+f.segment > there.bytes {
 		return nil
 	}

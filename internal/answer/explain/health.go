@@ -42,7 +42,7 @@ type Health struct {
 // healthy reports on a run in which nothing failed.
 func (e *explainer) healthy() error {
 	r := e.report
-	r.Verdict, r.Confidence = None, Certain
+	r.Trigger, r.Confidence = None, Certain
 	switch {
 	case e.trace.Events.Len() == 0 || e.trace.Partial:
 		r.Confidence = Open // what failed, if anything did, is not in the file

@@ -12,21 +12,21 @@ import (
 )
 
 // A file does not say everything. What it leaves open may decide between two
-// verdicts; then both are named.
+// triggers; then both are named.
 
-// open adds a verdict that may be the right one.
-func (e *explainer) open(verdict, format string, args ...any) {
+// open adds a trigger that may be the right one.
+func (e *explainer) open(trigger, format string, args ...any) {
 	e.report.Confidence = Open
-	e.report.Alternatives = append(e.report.Alternatives, Alternative{verdict, fmt.Sprintf(format, args...)})
+	e.report.Alternatives = append(e.report.Alternatives, Alternative{trigger, fmt.Sprintf(format, args...)})
 }
 
-// breakEven looks for another verdict at the lower end of the limit's range, and
+// breakEven looks for another trigger at the lower end of the limit's range, and
 // for the limit from which on it is v. Between capacity and fragmentation, the
-// verdict that holds for more of the range comes first.
+// trigger that holds for more of the range comes first.
 func (e *explainer) breakEven(v string) error {
 	f := e.failed
 	at := func(limit uint64) (string, error) {
-		other, _, err := f.cause(e.ctx, limit)
+		other, _, err := f.trigger(e.ctx, limit)
 		return other, err
 	}
 	low, err := at(e.limits.low)
@@ -75,7 +75,7 @@ func (e *explainer) breakEven(v string) error {
 	e.report.BreakEven = &even
 	if v == Fragmentation && low == Capacity && even-e.limits.low > e.limits.high-even {
 		// It holds for more of the range.
-		e.report.Verdict = low
+		e.report.Trigger = low
 		e.open(v, "if the limit was %s or more", units.SizeUp(even))
 		return nil
 	}

@@ -66,7 +66,7 @@ func NewRankSet(files []string) *RankSet {
 
 // Add takes over what is needed of an explained file.
 func (s *RankSet) Add(ctx context.Context, file string, c *Case, r *Report, document json.RawMessage) error {
-	e := RankEntry{Name: s.names[file], Failed: r.Verdict != None, Cause: r.Cause, Explanation: document}
+	e := RankEntry{Name: s.names[file], Failed: r.Trigger != None, Cause: r.Cause, Explanation: document}
 	e.times(c, r)
 	if r.Line != nil {
 		line := r.Line.String()

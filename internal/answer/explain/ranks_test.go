@@ -30,7 +30,7 @@ func verdictOf(t *testing.T, ranks []failedRank) *Ranks {
 	s := NewRankSet(files)
 	for i, rank := range ranks {
 		c, r := NewCase(-1), newReport()
-		r.Verdict, r.Cause = rank.verdict, rank.verdict
+		r.Trigger, r.Cause = rank.verdict, rank.verdict
 		if rank.verdict != None {
 			c.Message = &message.OOM{Rank: i}
 			if rank.seconds > 0 {
@@ -102,7 +102,7 @@ func TestRanksOfOneProcess(t *testing.T) {
 func TestRankEntry(t *testing.T) {
 	at, taken, live := int64(5_000_000), int64(6_000_000), uint64(7<<20)
 	c, r := NewCase(-1), newReport()
-	r.Verdict, r.Evidence.Live = Capacity, &live
+	r.Trigger, r.Evidence.Live = Capacity, &live
 	c.Facts = &recorder.Facts{TimeUS: &taken}
 	c.Stats = stats.FromValues(0, map[string]int64{"reserved_bytes.all.peak": 9 << 20})
 	s := NewRankSet([]string{"a", "b"})

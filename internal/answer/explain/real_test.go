@@ -82,8 +82,8 @@ func TestRealRuns(t *testing.T) {
 			if r.Cause != cause {
 				t.Errorf("%s: cause %s, want %s: %s", m.Name, r.Cause, cause, r.CauseText)
 			}
-			if r.Verdict != want || r.Confidence != Certain || r.UnderCap != (want != None) {
-				t.Errorf("%s: %s %s, under a cap %v: %s", m.Name, r.Verdict, r.Confidence, r.UnderCap, r.Summary)
+			if r.Trigger != want || r.Confidence != Certain || r.Capped != (want != None) {
+				t.Errorf("%s: %s %s, capped %v: %s", m.Name, r.Trigger, r.Confidence, r.Capped, r.Summary)
 			}
 			if want == None {
 				continue
@@ -136,12 +136,12 @@ func TestRealRunsWithoutLimit(t *testing.T) {
 	} {
 		r := explainFile(t, "snapshots/"+name+"-tight-default", Input{})
 		if !open {
-			if r.Verdict != Fragmentation || r.Confidence != Certain || r.BreakEven != nil {
-				t.Errorf("%s: %s %s", name, r.Verdict, r.Confidence)
+			if r.Trigger != Fragmentation || r.Confidence != Certain || r.BreakEven != nil {
+				t.Errorf("%s: %s %s", name, r.Trigger, r.Confidence)
 			}
 			continue
 		}
-		both := []string{r.Verdict}
+		both := []string{r.Trigger}
 		for _, a := range r.Alternatives {
 			both = append(both, a.Verdict)
 		}
@@ -156,8 +156,8 @@ func TestRealRunsWithoutLimit(t *testing.T) {
 func TestRealLeak(t *testing.T) {
 	r := explainFile(t, "snapshots/leak_graph-default", Input{})
 	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Kind == Leak })
-	if r.Verdict != None || i < 0 {
-		t.Fatalf("%s, findings %+v", r.Verdict, r.Findings)
+	if r.Trigger != None || i < 0 {
+		t.Fatalf("%s, findings %+v", r.Trigger, r.Findings)
 	}
 	f := r.Findings[i]
 	if *f.BytesPerStep < 26<<20 || *f.BytesPerStep > 48<<20 || f.Site.User.Name != "w_leak_graph" || !strings.HasSuffix(f.Site.Inner.Filename, "linear.py") || len(f.Steps) != 12 {
@@ -198,8 +198,8 @@ func TestRealCapacity(t *testing.T) {
 	for _, in := range []Input{{}, {Limit: 9000 << 20}, {Message: said[0]}} {
 		r := explainFile(t, "variety/expand_tight", in)
 		sure := in.Limit > 0 || in.Message != nil
-		if r.Verdict != Capacity || !r.UnderCap || (r.Confidence == Certain) != sure {
-			t.Errorf("%s %s, under a cap %v: %s", r.Verdict, r.Confidence, r.UnderCap, r.Summary)
+		if r.Trigger != Capacity || !r.Capped || (r.Confidence == Certain) != sure {
+			t.Errorf("%s %s, capped %v: %s", r.Trigger, r.Confidence, r.Capped, r.Summary)
 		}
 		if !slices.ContainsFunc(r.Notes, func(n string) bool {
 			return strings.Contains(n, "advises expandable_segments:True, which is already on")

@@ -6,7 +6,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
-// The verdicts, in the order in which they are tried.
+// The triggers, in the order in which they are tried.
 const (
 	Capacity      = "capacity"
 	External      = "outside"
@@ -20,15 +20,17 @@ const (
 	Unknown       = "unknown" // a request failed, and the input does not say why
 )
 
-// How sure a verdict is.
+// How sure a trigger, or a cause, is.
 const (
 	Certain = "certain" // computed from a replay that reproduces the file, or by arithmetic that leaves no other
 	Likely  = "likely"  // the evidence has gaps that hardly matter
-	Open    = "open"    // the evidence leaves another verdict possible
+	Open    = "open"    // the evidence leaves another one possible
 )
 
 // Report is the explanation of a failed request, or of a healthy run.
 type Report struct {
+	// Warning is what is to be said before everything else; empty if nothing is.
+	Warning string `json:"warning"`
 	// Cause is why the job does not run, Line the line of the user's code that it
 	// shows at; CauseText says it in a sentence.
 	Cause           string          `json:"cause"`
@@ -41,16 +43,16 @@ type Report struct {
 	Source string `json:"source_line"`
 	// Prognosis is how the run would have gone on; nil if that is not known.
 	Prognosis *Prognosis `json:"prognosis"`
-	// Verdict is why the request failed just then.
-	Verdict    string `json:"trigger"`
+	// Trigger is why the request failed just then.
+	Trigger    string `json:"trigger"`
 	Summary    string `json:"summary"`
 	Confidence string `json:"confidence"`
-	// Alternatives are the other verdicts that the evidence leaves open.
+	// Alternatives are the other triggers that the evidence leaves open.
 	Alternatives []Alternative `json:"alternatives"`
-	// BreakEven is the limit that decides between the verdicts of an open case:
+	// BreakEven is the limit that decides between the triggers of an open case:
 	// below it the memory is too little, from it on something else is wrong.
 	BreakEven *uint64 `json:"break_even_limit_bytes"`
-	UnderCap  bool    `json:"capped"` // a per-process limit refused while the device had room
+	Capped    bool    `json:"capped"` // a per-process limit refused while the device had room
 	Limit     Limit   `json:"limit"`
 
 	SelfCheck *whatif.SelfCheck `json:"self_check"` // nil without a snapshot that has events
@@ -81,7 +83,7 @@ func (r *Report) shows(frames []timeline.Frame, site timeline.Site) {
 	}
 }
 
-// Alternative is another verdict, and what would make it the right one.
+// Alternative is another trigger, and what would make it the right one.
 type Alternative struct {
 	Verdict string `json:"verdict"`
 	When    string `json:"when"`
@@ -185,7 +187,7 @@ const (
 	Ignored   = "ignored_setting" // a setting that the user believes in is not in force
 )
 
-// Finding is something beside the verdict that is worth knowing.
+// Finding is something beside the cause that is worth knowing.
 type Finding struct {
 	Kind         string           `json:"kind"`
 	Bytes        uint64           `json:"bytes"`

@@ -85,8 +85,8 @@ func BenchmarkExplain(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if r.Verdict != explain.Fragmentation || !r.SelfCheck.Complete {
-			b.Fatal(r.Verdict, r.Summary)
+		if r.Trigger != explain.Fragmentation || !r.SelfCheck.Complete {
+			b.Fatal(r.Trigger, r.Summary)
 		}
 	}
 	b.ReportMetric(float64(tr.Events.Len()), "events")

@@ -73,8 +73,8 @@ func TestExternal(t *testing.T) {
 				if r.Cause != cause || r.CauseConfidence != explain.Certain || r.Where != "train.py:40 loss" {
 					t.Errorf("%s: %s %s in %s; but %s", name, r.Cause, r.CauseConfidence, r.Where, tt.why)
 				}
-				if r.Verdict != tt.trigger || r.Confidence != explain.Certain || r.UnderCap != (tt.limit > 0) {
-					t.Errorf("%s: %s %s, under_cap %v: %s; but %s", name, r.Verdict, r.Confidence, r.UnderCap, r.Summary, tt.why)
+				if r.Trigger != tt.trigger || r.Confidence != explain.Certain || r.Capped != (tt.limit > 0) {
+					t.Errorf("%s: %s %s, capped %v: %s; but %s", name, r.Trigger, r.Confidence, r.Capped, r.Summary, tt.why)
 				}
 				if *e.Gap != live+request-there || *e.Available != there || *e.DeviceFree != free || *e.Live != live || *e.Reserved != live {
 					t.Errorf("%s: gap %s of %s, %s free, %s live", name, text(e.Gap), text(e.Available), text(e.DeviceFree), text(e.Live))
@@ -120,8 +120,8 @@ func TestOthersCome(t *testing.T) {
 		if in.Facts != nil {
 			want = explain.External
 		}
-		if r.Verdict != want || r.Confidence != explain.Certain || *r.Evidence.Gap != gib || *r.Evidence.Available != 10*gib || r.UnderCap {
-			t.Errorf("%s %s, %s missing of %s: %s", r.Verdict, r.Confidence, text(r.Evidence.Gap), text(r.Evidence.Available), r.Summary)
+		if r.Trigger != want || r.Confidence != explain.Certain || *r.Evidence.Gap != gib || *r.Evidence.Available != 10*gib || r.Capped {
+			t.Errorf("%s %s, %s missing of %s: %s", r.Trigger, r.Confidence, text(r.Evidence.Gap), text(r.Evidence.Available), r.Summary)
 		}
 	}
 }
@@ -136,9 +136,9 @@ func TestExternalButFragmented(t *testing.T) {
 	}
 	w := way{device: true, input: func(_ *story, in *explain.Input) { *in = knows(deviceMemory) }}
 	r, _ := s.tell(t, w)
-	if r.Verdict != explain.External || r.Confidence != explain.Likely || *r.Evidence.External != deviceMemory-160*mib ||
+	if r.Trigger != explain.External || r.Confidence != explain.Likely || *r.Evidence.External != deviceMemory-160*mib ||
 		len(r.Alternatives) != 1 || r.Alternatives[0].Verdict != explain.Fragmentation {
-		t.Errorf("%s %s, %s outside, alternatives %v: %s", r.Verdict, r.Confidence, text(r.Evidence.External), r.Alternatives, r.Summary)
+		t.Errorf("%s %s, %s outside, alternatives %v: %s", r.Trigger, r.Confidence, text(r.Evidence.External), r.Alternatives, r.Summary)
 	}
 }
 
@@ -183,8 +183,8 @@ func TestMessageAfterTheFile(t *testing.T) {
 					t.Errorf("with %s it fails too", f.Settings)
 				}
 			}
-			if r.Verdict != tt.verdict || r.Confidence != explain.Likely || *r.Evidence.Live != tt.live || *r.Evidence.Segment != tt.request || strings.Join(kinds, " ") != tt.fixes {
-				t.Errorf("%s %s with %s live, fixes %v: %s", r.Verdict, r.Confidence, text(r.Evidence.Live), kinds, r.Summary)
+			if r.Trigger != tt.verdict || r.Confidence != explain.Likely || *r.Evidence.Live != tt.live || *r.Evidence.Segment != tt.request || strings.Join(kinds, " ") != tt.fixes {
+				t.Errorf("%s %s with %s live, fixes %v: %s", r.Trigger, r.Confidence, text(r.Evidence.Live), kinds, r.Summary)
 			}
 			if *r.Evidence.Request > tt.request || *r.Evidence.Request != *r.Evidence.Rounded {
 				t.Errorf("%s asked for, rounded to %s", text(r.Evidence.Request), text(r.Evidence.Rounded))

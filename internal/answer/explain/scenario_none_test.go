@@ -111,8 +111,8 @@ func TestNone(t *testing.T) {
 				if r.Cause != explain.None || r.CauseConfidence != want || r.Prognosis != nil || r.Line != nil {
 					t.Errorf("cause %s %s in %v", r.Cause, r.CauseConfidence, r.Line)
 				}
-				if r.Verdict != explain.None || r.Confidence != want || r.Failure != nil || r.UnderCap || r.BreakEven != nil {
-					t.Errorf("%s %s, failure %+v: %s", r.Verdict, r.Confidence, r.Failure, r.Summary)
+				if r.Trigger != explain.None || r.Confidence != want || r.Failure != nil || r.Capped || r.BreakEven != nil {
+					t.Errorf("%s %s, failure %+v: %s", r.Trigger, r.Confidence, r.Failure, r.Summary)
 				}
 				if n := len(r.Fixes) + len(r.Pinners) + len(r.Alternatives); n > 0 {
 					t.Errorf("fixes %+v, pinners %+v, alternatives %+v", r.Fixes, r.Pinners, r.Alternatives)
@@ -175,8 +175,8 @@ func TestRoundedRequest(t *testing.T) {
 			for _, a := range r.Alternatives {
 				got = append(got, a.Verdict)
 			}
-			if r.Verdict != explain.Fragmentation || r.Confidence != confidence || !slices.Equal(got, alternatives) || *r.Evidence.Rounded != 80*mib {
-				t.Errorf("%s %s, %v: %s", r.Verdict, r.Confidence, r.Alternatives, r.Summary)
+			if r.Trigger != explain.Fragmentation || r.Confidence != confidence || !slices.Equal(got, alternatives) || *r.Evidence.Rounded != 80*mib {
+				t.Errorf("%s %s, %v: %s", r.Trigger, r.Confidence, r.Alternatives, r.Summary)
 			}
 		})
 	}
@@ -204,8 +204,8 @@ func TestRoundedBefore(t *testing.T) {
 		if strings.Contains(r.Summary, "No allocator setting helps") == tt.setting {
 			t.Error(r.Summary)
 		}
-		if r.Verdict != explain.Capacity || (r.Confidence == explain.Open) != tt.setting || (len(r.Alternatives) == 1) != tt.setting {
-			t.Errorf("%s %s, %v: %s", r.Verdict, r.Confidence, r.Alternatives, r.Summary)
+		if r.Trigger != explain.Capacity || (r.Confidence == explain.Open) != tt.setting || (len(r.Alternatives) == 1) != tt.setting {
+			t.Errorf("%s %s, %v: %s", r.Trigger, r.Confidence, r.Alternatives, r.Summary)
 		}
 	}
 }

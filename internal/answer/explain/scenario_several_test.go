@@ -125,8 +125,8 @@ func TestSeveral(t *testing.T) {
 				if l.open && w.source == "inferred" {
 					confidence = explain.Open
 				}
-				if r.Verdict != l.verdict || r.Confidence != confidence || r.UnderCap == w.device || !r.SelfCheck.Complete {
-					t.Errorf("%s %s, under_cap %v: %s; but %s", r.Verdict, r.Confidence, r.UnderCap, r.Summary, l.why)
+				if r.Trigger != l.verdict || r.Confidence != confidence || r.Capped == w.device || !r.SelfCheck.Complete {
+					t.Errorf("%s %s, capped %v: %s; but %s", r.Trigger, r.Confidence, r.Capped, r.Summary, l.why)
 				}
 				if r.Failure.OOMs != l.ooms || r.Failure.Caught != l.caught || *r.Evidence.Live != l.live {
 					t.Errorf("%d failures, survived %v, %s live; want %d, %v, %s", r.Failure.OOMs, r.Failure.Caught, text(r.Evidence.Live), l.ooms, l.caught, units.Size(l.live))

@@ -40,7 +40,7 @@ func FromSnapshot(ctx context.Context, in Input) (*Report, error) {
 			return nil, err
 		}
 	} else {
-		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Verdict), e.report.Confidence
+		e.report.Cause, e.report.CauseConfidence = causeOf(e.report.Trigger), e.report.Confidence
 		if f := e.report.Failure; f != nil {
 			e.report.shows(f.Frames, f.Site)
 		}
@@ -119,7 +119,7 @@ func (e *explainer) explain() error {
 	e.device()
 	e.failure(given != nil)
 	e.evidence()
-	if err := e.verdict(); err != nil {
+	if err := e.trigger(); err != nil {
 		return err
 	}
 	e.pinners()
@@ -173,7 +173,7 @@ func (e *explainer) otherDevice() {
 	}
 }
 
-// byText takes the verdict from the message alone: the file is of another
+// byText takes the trigger from the message alone: the file is of another
 // moment.
 func (e *explainer) byText() error {
 	text, err := FromText(Input{Message: e.Message, Stats: e.Stats, Facts: e.Facts, Limit: e.Limit, Believed: e.Believed})
@@ -181,8 +181,8 @@ func (e *explainer) byText() error {
 		return err
 	}
 	r := e.report
-	r.Verdict, r.Summary, r.Confidence, r.Alternatives, r.BreakEven = text.Verdict, text.Summary, text.Confidence, text.Alternatives, text.BreakEven
-	r.UnderCap, r.Limit, r.Evidence, r.Fixes, r.Arithmetic = text.UnderCap, text.Limit, text.Evidence, text.Fixes, text.Arithmetic
+	r.Trigger, r.Summary, r.Confidence, r.Alternatives, r.BreakEven = text.Trigger, text.Summary, text.Confidence, text.Alternatives, text.BreakEven
+	r.Capped, r.Limit, r.Evidence, r.Fixes, r.Arithmetic = text.Capped, text.Limit, text.Evidence, text.Fixes, text.Arithmetic
 	r.Notes = append(r.Notes, "no request fails in the file, and its end does not match the message: the verdict rests on the message alone, the holders of memory on the file")
 	r.Notes = append(r.Notes, text.Notes...)
 	return nil
@@ -352,13 +352,13 @@ func (e *explainer) evidence() {
 		DeviceFree: f.deviceFree, DeviceTotal: f.deviceTotal,
 	}
 	if f.deviceFree != nil {
-		e.report.UnderCap = *f.deviceFree >= f.segment
+		e.report.Capped = *f.deviceFree >= f.segment
 		if f.deviceTotal != nil && *f.deviceTotal >= f.reserved+*f.deviceFree {
 			outside := *f.deviceTotal - f.reserved - *f.deviceFree
 			e.report.Evidence.External = &outside
 		}
 	} else {
-		e.report.UnderCap = e.limits.high > 0
+		e.report.Capped = e.limits.high > 0
 	}
 	if there, known := f.availableUnder(e.limits.high); known {
 		e.report.Evidence.Available = &there.bytes
@@ -369,22 +369,22 @@ func (e *explainer) evidence() {
 	}
 }
 
-// verdict decides, at both ends of the limit's range.
-func (e *explainer) verdict() error {
+// trigger decides, at both ends of the limit's range.
+func (e *explainer) trigger() error {
 	f, r := e.failed, e.report
 	var v, why string
 	if f.reproduced {
 		var err error
-		if v, why, err = f.cause(e.ctx, e.limits.high); err != nil {
+		if v, why, err = f.trigger(e.ctx, e.limits.high); err != nil {
 			return err
 		}
 	}
-	r.Verdict, r.Confidence = v, Certain
+	r.Trigger, r.Confidence = v, Certain
 	if !r.SelfCheck.Complete && !e.stateOnly || e.event == e.trace.Events.Len() {
 		r.Confidence = Likely
 	}
 	if !f.reproduced {
-		r.Verdict, r.Confidence = Unknown, Open
+		r.Trigger, r.Confidence = Unknown, Open
 		r.Summary = fmt.Sprintf("A request for %s failed with %s allocated, but the replay serves it: the cause is not in the file, the limit was another, or the device had less memory.",
 			units.Size(f.call.Size), units.Size(f.live))
 		return nil
@@ -412,7 +412,7 @@ func (e *explainer) verdict() error {
 		})
 	}
 	e.why = why
-	r.Summary = e.summary(r.Verdict, why)
+	r.Summary = e.summary(r.Trigger, why)
 	return nil
 }
 

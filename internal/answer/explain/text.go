@@ -50,7 +50,7 @@ func FromText(in Input) (*Report, error) {
 	if in.Message != nil || in.Refusal == nil {
 		a.record()
 	}
-	a.report.Cause, a.report.CauseConfidence = causeOf(a.report.Verdict), a.report.Confidence
+	a.report.Cause, a.report.CauseConfidence = causeOf(a.report.Trigger), a.report.Confidence
 	return a.report, nil
 }
 
@@ -67,7 +67,7 @@ func (a *textEvidence) sayLog() {
 	}
 	switch t := a.Log.Trend; {
 	case t == nil:
-	case r.Verdict == None: // there is nothing more important
+	case r.Trigger == None: // there is nothing more important
 		r.Summary = t.Text("dumps") + " " + r.Summary
 	default:
 		r.Summary += " " + t.Text("dumps")
@@ -124,7 +124,7 @@ func (a *textEvidence) line(format string, args ...any) {
 	a.report.Arithmetic = append(a.report.Arithmetic, fmt.Sprintf(format, args...))
 }
 
-// alternative adds a verdict that is left open, and what would make it right.
+// alternative adds a trigger that is left open, and what would make it right.
 func (a *textEvidence) alternative(verdict, format string, args ...any) {
 	a.report.Alternatives = append(a.report.Alternatives, Alternative{verdict, "if " + fmt.Sprintf(format, args...)})
 }

@@ -71,8 +71,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, r := explainLog(t, tt.text)
-			if r.Verdict != tt.verdict || !strings.Contains(r.Summary, tt.summary) || c.Kind == "" {
-				t.Errorf("%s: %s", r.Verdict, r.Summary)
+			if r.Trigger != tt.verdict || !strings.Contains(r.Summary, tt.summary) || c.Kind == "" {
+				t.Errorf("%s: %s", r.Trigger, r.Summary)
 			}
 			for i, want := range strings.Split(tt.fixes, "|") {
 				if want != "" && (i >= len(r.Fixes) || !strings.HasPrefix(r.Fixes[i].Detail, want)) {

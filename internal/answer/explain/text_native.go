@@ -23,9 +23,9 @@ func (a *textEvidence) native() {
 	}
 }
 
-// decide sets the verdict.
+// decide sets the trigger.
 func (a *textEvidence) decide(verdict, confidence, format string, args ...any) {
-	a.report.Verdict, a.report.Confidence, a.report.Summary = verdict, confidence, fmt.Sprintf(format, args...)
+	a.report.Trigger, a.report.Confidence, a.report.Summary = verdict, confidence, fmt.Sprintf(format, args...)
 }
 
 // weigh compares what is needed with what there is.
@@ -34,7 +34,7 @@ func (a *textEvidence) weigh(need, there units.Range, capped bool) {
 	a.refusalLine()
 	// Only what is known to be refused by the limit while the device has room
 	// is under a cap.
-	a.report.UnderCap = a.mayRefuse() && (a.free == nil || surelyFits(*a.segment, *a.free))
+	a.report.Capped = a.mayRefuse() && (a.free == nil || surelyFits(*a.segment, *a.free))
 	switch {
 	case surelyMore(need, there):
 		a.over(need, there, capped)
@@ -122,7 +122,7 @@ func (a *textEvidence) over(need, there units.Range, capped bool) {
 
 // deviceFreeText says what the device itself had free.
 func (a *textEvidence) deviceFreeText() string {
-	if !a.report.UnderCap || a.free == nil {
+	if !a.report.Capped || a.free == nil {
 		return ""
 	}
 	return fmt.Sprintf("; the device itself had %s free", units.Size(a.free.Mid))
@@ -354,7 +354,7 @@ func sizeOf(r units.Range, withLive bool) string {
 }
 
 // unknownRequest is for a message without the request: it says from where on
-// which verdict holds.
+// which trigger holds.
 func (a *textEvidence) unknownRequest(there *units.Range, capped bool) {
 	switch {
 	case a.live != nil && there != nil:

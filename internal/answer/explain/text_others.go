@@ -22,7 +22,7 @@ func (a *textEvidence) async() {
 	case a.limit != nil && surelyMore(need, *a.limit):
 		gap := need.Sub(*a.limit)
 		a.needLine(a.segment.Mid, "", fmt.Sprintf("more than the limit of %s", units.Size(a.limit.Mid)))
-		a.report.UnderCap = a.free != nil && surelyFits(*a.segment, *a.free)
+		a.report.Capped = a.free != nil && surelyFits(*a.segment, *a.free)
 		a.report.Evidence.Gap, a.report.Evidence.Available = &gap.Mid, &a.limit.Mid
 		a.decide(Capacity, Certain, "%s failed with %s allocated: together %s, %s more than the limit of %s. No allocator setting helps%s.",
 			a.asked(), units.Size(a.live.Mid), units.Size(need.Mid), units.Size(gap.Mid), units.Size(a.limit.Mid), a.deviceFreeText())

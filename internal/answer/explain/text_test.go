@@ -52,12 +52,12 @@ func checkText(t *testing.T, r *Report) {
 	if r.Confidence == Certain && len(r.Alternatives) > 0 {
 		t.Errorf("certain, and yet %v", r.Alternatives)
 	}
-	if r.Confidence == Open && len(r.Alternatives) == 0 && r.Verdict != Unknown && r.Verdict != None {
-		t.Errorf("%s is open without an alternative", r.Verdict)
+	if r.Confidence == Open && len(r.Alternatives) == 0 && r.Trigger != Unknown && r.Trigger != None {
+		t.Errorf("%s is open without an alternative", r.Trigger)
 	}
 	for _, n := range r.Notes {
-		if strings.Contains(n, "cannot help") && r.Verdict != Capacity {
-			t.Errorf("%s with the note %q", r.Verdict, n)
+		if strings.Contains(n, "cannot help") && r.Trigger != Capacity {
+			t.Errorf("%s with the note %q", r.Trigger, n)
 		}
 	}
 	for _, list := range [][]string{r.Arithmetic, r.Notes, {r.Summary}} {
@@ -142,8 +142,8 @@ func TestWild(t *testing.T) {
 	for _, tt := range wild {
 		t.Run(tt.name, func(t *testing.T) {
 			r := fromText(t, Input{Message: oom(t, tt.text)})
-			if r.Verdict != tt.verdict || r.Confidence != tt.confidence || r.UnderCap != tt.underCap {
-				t.Errorf("%s %s, under cap %v: %s", r.Verdict, r.Confidence, r.UnderCap, r.Summary)
+			if r.Trigger != tt.verdict || r.Confidence != tt.confidence || r.Capped != tt.underCap {
+				t.Errorf("%s %s, under cap %v: %s", r.Trigger, r.Confidence, r.Capped, r.Summary)
 			}
 			for _, sum := range tt.sums {
 				if !slices.ContainsFunc(r.Arithmetic, func(line string) bool { return strings.HasPrefix(line, sum) }) {
@@ -177,17 +177,17 @@ func TestMeasuredMessages(t *testing.T) {
 		r := fromText(t, in)
 		survived := slices.ContainsFunc(runs, func(o measuredRun) bool { return o.OOM == "" && o.Name == m.Name && o.LimitMB == m.LimitMB })
 		if hopeless := strings.Contains(r.Summary, "No allocator setting helps"); survived && (hopeless || r.Confidence == Certain) {
-			t.Errorf("%s %s: %s %s, and other settings survived: %s", m.Name, m.Label, r.Verdict, r.Confidence, r.Summary)
+			t.Errorf("%s %s: %s %s, and other settings survived: %s", m.Name, m.Label, r.Trigger, r.Confidence, r.Summary)
 		}
-		if !r.UnderCap || r.Limit.Source != "message" || m.LimitMB<<20 < *r.Limit.Min || m.LimitMB<<20 > *r.Limit.Max {
-			t.Errorf("%s %s: under cap %v, limit %+v", m.Name, m.Label, r.UnderCap, r.Limit)
+		if !r.Capped || r.Limit.Source != "message" || m.LimitMB<<20 < *r.Limit.Min || m.LimitMB<<20 > *r.Limit.Max {
+			t.Errorf("%s %s: under cap %v, limit %+v", m.Name, m.Label, r.Capped, r.Limit)
 		}
 		if m.Label != "tight-default" {
 			continue
 		}
 		n++
-		if r.Confidence == Certain || r.Verdict != Fragmentation {
-			t.Errorf("%s: %s %s", m.Name, r.Verdict, r.Confidence)
+		if r.Confidence == Certain || r.Trigger != Fragmentation {
+			t.Errorf("%s: %s %s", m.Name, r.Trigger, r.Confidence)
 		}
 		pools := slices.ContainsFunc(r.Alternatives, func(a Alternative) bool { return a.Verdict == Pools })
 		if !pools {
@@ -195,8 +195,8 @@ func TestMeasuredMessages(t *testing.T) {
 		}
 		// With the limit and the settings said, the sums are sharper, and never wrong.
 		in.Limit, in.Believed = m.LimitMB<<20, &m.Conf
-		if r := fromText(t, in); r.Verdict != Fragmentation || r.Confidence == Certain || r.Limit.Source != "given" {
-			t.Errorf("%s, all said: %s %s %+v", m.Name, r.Verdict, r.Confidence, r.Limit)
+		if r := fromText(t, in); r.Trigger != Fragmentation || r.Confidence == Certain || r.Limit.Source != "given" {
+			t.Errorf("%s, all said: %s %s %+v", m.Name, r.Trigger, r.Confidence, r.Limit)
 		}
 	}
 	if n != 9 {
@@ -228,8 +228,8 @@ func TestBelieved(t *testing.T) {
 		{toobig, "roundup_power2_divisions:4,expandable_segments:True", Capacity, Likely, "it cannot help here", Setting},
 	} {
 		r := fromText(t, Input{Message: oom(t, tt.text), Believed: &tt.conf})
-		if r.Verdict != tt.verdict || r.Confidence != tt.confidence {
-			t.Errorf("%q: %s %s", tt.conf, r.Verdict, r.Confidence)
+		if r.Trigger != tt.verdict || r.Confidence != tt.confidence {
+			t.Errorf("%q: %s %s", tt.conf, r.Trigger, r.Confidence)
 		}
 		if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, tt.note) }) {
 			t.Errorf("%q: no note %q in %q", tt.conf, tt.note, r.Notes)
@@ -245,8 +245,8 @@ func TestBelieved(t *testing.T) {
 // sums, exclude is an error that names what is possible.
 func TestGivenLimit(t *testing.T) {
 	r := fromText(t, Input{Message: oom(t, capped), Limit: 7609 << 20})
-	if r.Verdict != Fragmentation || *r.Limit.Max != 7609<<20 || r.Limit.Source != "given" {
-		t.Errorf("%s %s %+v", r.Verdict, r.Confidence, r.Limit)
+	if r.Trigger != Fragmentation || *r.Limit.Max != 7609<<20 || r.Limit.Source != "given" {
+		t.Errorf("%s %s %+v", r.Trigger, r.Confidence, r.Limit)
 	}
 	unsaid := strings.Replace(capped, "7.43 GiB allowed; ", "", 1)
 	for _, tt := range []struct {
@@ -275,8 +275,8 @@ func TestNearlyFull(t *testing.T) {
 		{"CUDA out of memory. Tried to allocate 512.00 MiB. " + rest + "8.00 GiB allowed; Of the allocated memory 7.49 GiB is allocated by PyTorch, and 400.00 MiB is reserved by PyTorch but unallocated.", NearlyFull},
 		{"CUDA out of memory. Tried to allocate 512.00 MiB. " + rest + "8.00 GiB allowed; Of the allocated memory 7.40 GiB is allocated by PyTorch, and 400.00 MiB is reserved by PyTorch but unallocated.", Fragmentation},
 	} {
-		if r := fromText(t, Input{Message: oom(t, tt.text)}); r.Verdict != tt.verdict || strings.Contains(r.Summary, "nearly full") != (tt.verdict == NearlyFull) {
-			t.Errorf("%s: %s", r.Verdict, r.Summary)
+		if r := fromText(t, Input{Message: oom(t, tt.text)}); r.Trigger != tt.verdict || strings.Contains(r.Summary, "nearly full") != (tt.verdict == NearlyFull) {
+			t.Errorf("%s: %s", r.Trigger, r.Summary)
 		}
 	}
 }
@@ -299,8 +299,8 @@ func TestSameMoment(t *testing.T) {
 	if *r.Evidence.Live == 68157440 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "was not made at the failure") }) {
 		t.Errorf("%d, %q", *r.Evidence.Live, r.Notes)
 	}
-	if r.Verdict != Pools || r.Confidence != Likely || !strings.Contains(r.Summary, "use_mem_pool") {
-		t.Errorf("no flush: %s %s: %s", r.Verdict, r.Confidence, r.Summary)
+	if r.Trigger != Pools || r.Confidence != Likely || !strings.Contains(r.Summary, "use_mem_pool") {
+		t.Errorf("no flush: %s %s: %s", r.Trigger, r.Confidence, r.Summary)
 	}
 }
 
@@ -325,14 +325,14 @@ func TestFacts(t *testing.T) {
 			"allocated_bytes.all.current": tt.live, "reserved_bytes.all.current": tt.reserved, "active_bytes.all.current": tt.live, "requested_bytes.all.current": tt.requested,
 			"num_ooms": 1, "num_alloc_retries": 1,
 		})})
-		if r.Verdict != tt.verdict || r.Confidence != tt.confidence || !r.UnderCap || r.Limit.Source != "recorded" || *r.Evidence.Rounded != 1<<30 {
-			t.Errorf("%d: %s %s %v %+v", tt.live, r.Verdict, r.Confidence, r.UnderCap, r.Limit)
+		if r.Trigger != tt.verdict || r.Confidence != tt.confidence || !r.Capped || r.Limit.Source != "recorded" || *r.Evidence.Rounded != 1<<30 {
+			t.Errorf("%d: %s %s %v %+v", tt.live, r.Trigger, r.Confidence, r.Capped, r.Limit)
 		}
 	}
 	facts.Late = true // the dump may be of any moment then
 	r := fromText(t, Input{Facts: facts, Stats: dump(map[string]int64{"allocated_bytes.all.current": 1 << 30, "reserved_bytes.all.current": 2 << 30, "num_ooms": 1})})
-	if r.Verdict != Unknown || r.Evidence.Live != nil {
-		t.Errorf("late: %s, live %v", r.Verdict, r.Evidence.Live)
+	if r.Trigger != Unknown || r.Evidence.Live != nil {
+		t.Errorf("late: %s, live %v", r.Trigger, r.Evidence.Live)
 	}
 }
 
@@ -358,8 +358,8 @@ func TestVariety(t *testing.T) {
 		r := fromText(t, in)
 		switch strings.TrimSuffix(filepath.Base(file), ".side.json") {
 		case "expand_tight":
-			if r.Verdict != Capacity || r.Confidence != Certain || !r.UnderCap {
-				t.Errorf("%s: %s %s %v", file, r.Verdict, r.Confidence, r.UnderCap)
+			if r.Trigger != Capacity || r.Confidence != Certain || !r.Capped {
+				t.Errorf("%s: %s %s %v", file, r.Trigger, r.Confidence, r.Capped)
 			}
 			allocated := uint64(dumps[0].Values["allocated_bytes.all.current"])
 			if *r.Evidence.Live != allocated {
@@ -374,8 +374,8 @@ func TestVariety(t *testing.T) {
 			if in.Message != nil {
 				continue
 			}
-			if r.Verdict != None || r.Confidence != Certain || r.Health == nil || r.Health.PeakReserved != uint64(dumps[0].Values["reserved_bytes.all.peak"]) || r.Health.Headroom != nil {
-				t.Errorf("%s: %s %s %+v", file, r.Verdict, r.Confidence, r.Health)
+			if r.Trigger != None || r.Confidence != Certain || r.Health == nil || r.Health.PeakReserved != uint64(dumps[0].Values["reserved_bytes.all.peak"]) || r.Health.Headroom != nil {
+				t.Errorf("%s: %s %s %+v", file, r.Trigger, r.Confidence, r.Health)
 			}
 		}
 	}
@@ -396,8 +396,8 @@ func TestDumpOnly(t *testing.T) {
 			values[k] = v
 		}
 		r := fromText(t, Input{Stats: dump(values), Limit: 8 << 30})
-		if r.Verdict != tt.verdict || r.Confidence != tt.confidence {
-			t.Errorf("%d ooms, %d retries: %s %s", tt.ooms, tt.retries, r.Verdict, r.Confidence)
+		if r.Trigger != tt.verdict || r.Confidence != tt.confidence {
+			t.Errorf("%d ooms, %d retries: %s %s", tt.ooms, tt.retries, r.Trigger, r.Confidence)
 		}
 		if *r.Evidence.Live != 3<<30 || *r.Evidence.Pending != 100<<20 || *r.Evidence.Free != 6<<30-3<<30-100<<20 {
 			t.Errorf("evidence %d %d %d", *r.Evidence.Live, *r.Evidence.Pending, *r.Evidence.Free)
@@ -416,8 +416,8 @@ func TestDumpOnly(t *testing.T) {
 		}
 	}
 	delete(base, "max_split_size")
-	if r := fromText(t, Input{Stats: dump(base)}); r.Verdict != None || r.Confidence != Open {
-		t.Errorf("without counters: %s %s", r.Verdict, r.Confidence)
+	if r := fromText(t, Input{Stats: dump(base)}); r.Trigger != None || r.Confidence != Open {
+		t.Errorf("without counters: %s %s", r.Trigger, r.Confidence)
 	}
 }
 
@@ -479,8 +479,8 @@ func TestContradiction(t *testing.T) {
 		},
 	} {
 		r := fromText(t, Input{Message: oom(t, tt.text)})
-		if r.Verdict != Unknown || r.Confidence != Open || !strings.HasPrefix(r.Summary, "The numbers of the text cannot all be true: "+tt.want+".") {
-			t.Errorf("%s %s: %s", r.Verdict, r.Confidence, r.Summary)
+		if r.Trigger != Unknown || r.Confidence != Open || !strings.HasPrefix(r.Summary, "The numbers of the text cannot all be true: "+tt.want+".") {
+			t.Errorf("%s %s: %s", r.Trigger, r.Confidence, r.Summary)
 		}
 	}
 }
@@ -501,8 +501,8 @@ func TestPadding(t *testing.T) {
 			})
 		}
 		r := fromText(t, in)
-		if r.Verdict != Capacity || r.Confidence != tt.confidence || strings.Contains(r.Summary, "No allocator setting helps") != (tt.confidence == Certain) {
-			t.Errorf("%d requested: %s %s: %s", tt.requested, r.Verdict, r.Confidence, r.Summary)
+		if r.Trigger != Capacity || r.Confidence != tt.confidence || strings.Contains(r.Summary, "No allocator setting helps") != (tt.confidence == Certain) {
+			t.Errorf("%d requested: %s %s: %s", tt.requested, r.Trigger, r.Confidence, r.Summary)
 		}
 	}
 }

@@ -122,16 +122,16 @@ func TestTruth(t *testing.T) {
 			in.Stats, with = s.dump(), " with a dump"
 		}
 		report := fromText(t, in)
-		seen[report.Verdict+" "+report.Confidence+with]++
-		over := report.Verdict == Capacity || report.Verdict == External && report.Evidence.Gap != nil
+		seen[report.Trigger+" "+report.Confidence+with]++
+		over := report.Trigger == Capacity || report.Trigger == External && report.Evidence.Gap != nil
 		wrong := ""
 		hopeless := strings.Contains(report.Summary, "No allocator setting helps")
 		switch capped := s.limit > 0 && s.limit <= s.reserved()+s.free; {
-		case report.Confidence == Certain && report.Verdict != Capacity:
+		case report.Confidence == Certain && report.Trigger != Capacity:
 			wrong = "certain without the processes"
 		case (hopeless || report.Confidence == Certain) && s.least() <= s.available():
 			wrong = "a setting can help"
-		case in.Stats != nil && report.Verdict == Capacity && !hopeless && s.asked+s.askedRequest*2/3 > s.available()+s.pending+slack:
+		case in.Stats != nil && report.Trigger == Capacity && !hopeless && s.asked+s.askedRequest*2/3 > s.available()+s.pending+slack:
 			wrong = "the dump proves that no setting can help"
 		case report.Confidence != Open && over != (s.need() > s.available()):
 			wrong = "too little memory, or not"
@@ -141,18 +141,18 @@ func TestTruth(t *testing.T) {
 			wrong = "far from too little memory"
 		case report.Confidence == Certain && !capped && s.need()+normalExternal+slack < s.total && (s.limit == 0 || s.need()+slack < s.limit):
 			wrong = "it would fit alone"
-		case report.Verdict == External && s.outside+slack < normalExternal:
+		case report.Trigger == External && s.outside+slack < normalExternal:
 			wrong = "nobody holds more than a context"
-		case report.Verdict == External && capped && s.need() > s.limit+slack:
+		case report.Trigger == External && capped && s.need() > s.limit+slack:
 			wrong = "the limit is too low"
-		case report.Verdict == Pools && s.pools+slack < s.request:
+		case report.Trigger == Pools && s.pools+slack < s.request:
 			wrong = "little is in private pools"
-		case report.Verdict == Unknown:
+		case report.Trigger == Unknown:
 			// A free block of nearly the size: the rounding hides it.
 			if s.segment > s.free+slack || s.limit > 0 && s.reserved()+s.segment > s.limit+slack {
 				wrong = "it is known why"
 			}
-		case report.UnderCap && (s.limit == 0 || s.free+slack < s.segment):
+		case report.Capped && (s.limit == 0 || s.free+slack < s.segment):
 			wrong = "no cap, or no room"
 		}
 		for _, f := range report.Fixes {
@@ -164,7 +164,7 @@ func TestTruth(t *testing.T) {
 			}
 		}
 		if wrong != "" {
-			t.Errorf("%s: %s %s of %+v\n%s\n%s", wrong, report.Verdict, report.Confidence, *s, s.message(), report.Summary)
+			t.Errorf("%s: %s %s of %+v\n%s\n%s", wrong, report.Trigger, report.Confidence, *s, s.message(), report.Summary)
 		}
 	}
 	for _, want := range []string{"capacity certain", "capacity likely", "capacity certain with a dump", "capacity likely with a dump", "capacity open", "outside likely", "pools likely", "pools open", "fragmentation open"} {
@@ -192,8 +192,8 @@ func TestParts(t *testing.T) {
 		}
 		r := fromText(t, Input{Message: &o})
 		n++
-		if r.Verdict == "" || mask&0b01001 != 0 && r.Verdict != Unknown && r.Verdict != Capacity {
-			t.Errorf("%b: %s", mask, r.Verdict)
+		if r.Trigger == "" || mask&0b01001 != 0 && r.Trigger != Unknown && r.Trigger != Capacity {
+			t.Errorf("%b: %s", mask, r.Trigger)
 		}
 	}
 	if n != 256 {

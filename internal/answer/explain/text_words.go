@@ -308,7 +308,7 @@ func (a *textEvidence) advice() {
 	if on {
 		said += ", which is already on"
 	}
-	switch a.report.Verdict {
+	switch a.report.Trigger {
 	case Capacity:
 		if !on && a.report.Confidence != Certain && strings.HasPrefix(name, "expandable") {
 			a.note("%s: it does not make tensors smaller; it helps only as far as it can split off unused rests of blocks", said)

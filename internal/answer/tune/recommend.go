@@ -45,10 +45,13 @@ func (s *search) add(to *score, i int, f *figures) {
 	switch {
 	case i == 0 && (s.failed(f) || f.fails || s.more(c, f, 0)):
 		to.tier += never
-	case s.failed(f) || s.more(c, f, alike):
+	case s.failed(f) || s.goal == FewestCalls && s.more(c, f, alike):
 		to.tier += failed
 	case i == 0 && s.slow(f):
 		to.tier = 1
+	}
+	if i > 0 && s.goal == FewestCalls && !f.fails && s.goal.value(f) == c.goal && c.goal == 1 {
+		return // where there are no calls to save, none are saved
 	}
 	ratio, toKeep := math.Inf(1), 0.0
 	if !s.failed(f) {
@@ -60,7 +63,7 @@ func (s *search) add(to *score, i int, f *figures) {
 	if i == 0 || ratio > to.ratio {
 		to.ratio = ratio
 	}
-	if i <= 1 || toKeep > to.toKeep {
+	if to.worst == 0 || toKeep > to.toKeep {
 		to.toKeep, to.worst = toKeep, i
 	}
 }

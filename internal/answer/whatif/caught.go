@@ -81,9 +81,9 @@ func contains(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// wasCaught reports whether the program went on after a request that failed in
+// WasCaught reports whether the program went on after a request that failed in
 // the recording: unwinding frees, but it does not allocate.
-func wasCaught(t *trace.Trace, event int) *Caught {
+func WasCaught(t *trace.Trace, event int) *Caught {
 	for i := event + 1; i < t.Events.Len(); i++ {
 		if t.Events.Action.At(i) == alloc.ActionAlloc {
 			return &Caught{"the recorded program, which went on allocating after this request had failed", false}

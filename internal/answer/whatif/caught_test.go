@@ -38,10 +38,10 @@ func TestLooksCaught(t *testing.T) {
 func TestCaughtInTheRecording(t *testing.T) {
 	p := program(t, "snapshots/unet_multires-tight-default.pickle.gz")
 	last := p.Trace.Events.Len() - 1
-	if c := wasCaught(p.Trace, last); c != nil {
+	if c := WasCaught(p.Trace, last); c != nil {
 		t.Errorf("%+v", c)
 	}
-	if c := wasCaught(p.Trace, last-2); c == nil || !strings.Contains(c.By, "the recorded program") {
+	if c := WasCaught(p.Trace, last-2); c == nil || !strings.Contains(c.By, "the recorded program") {
 		t.Errorf("%+v", c)
 	}
 	f := ask(t, p, question(p)).Results[0].First

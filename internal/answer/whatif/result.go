@@ -118,7 +118,7 @@ func newFailure(r *run.Checked, f *replay.Failure, finite bool) *Failure {
 		out.DeviceFree = &f.DeviceFree
 	}
 	if f.RecordedToo {
-		out.Caught = wasCaught(r.Trace, f.Event)
+		out.Caught = WasCaught(r.Trace, f.Event)
 	}
 	if out.Caught == nil {
 		out.Caught = LooksCaught(out.Stack)

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/hostmem/proc"
 )
@@ -253,26 +252,33 @@ func TestGo(t *testing.T) {
 // A process may run another program, or end, while it is looked at. Then the
 // answer is about one of the programs, or that it has ended, and nothing else.
 func TestChanges(t *testing.T) {
-	looks := 0
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		cmd := exec.Command("sh", "-c", "exec env sh -c 'exec true'")
+	look := func(pid int) bool {
+		r, err := Alone(pid)
+		if errors.Is(err, proc.ErrNoProcess) {
+			return false
+		}
+		if err != nil || r.Allocator == Unknown {
+			t.Errorf("%+v, %v", r, err)
+			return false
+		}
+		return true
+	}
+	for range 50 {
+		// It begins to change when it is allowed to: it is seen at least once.
+		cmd := exec.Command("sh", "-c", "read go; exec env sh -c 'exec true'")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for {
-			r, err := Alone(cmd.Process.Pid)
-			if errors.Is(err, proc.ErrNoProcess) {
-				break
-			}
-			if err != nil || r.Allocator == Unknown {
-				t.Errorf("%+v, %v", r, err)
-				break
-			}
-			looks++
+		if !look(cmd.Process.Pid) {
+			t.Error("it was not seen")
+		}
+		in.Close()
+		for look(cmd.Process.Pid) {
 		}
 		cmd.Wait()
-	}
-	if looks == 0 {
-		t.Error("nothing was seen")
 	}
 }

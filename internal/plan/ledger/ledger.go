@@ -25,8 +25,8 @@ const (
 )
 
 var kindNames = [kinds]string{
-	"temporary", "weights", "buffers", "master weights", "gradients", "optimizer state",
-	"activations", "loss", "weight casts", "cache", "workspaces", "inputs", "collectives", "saved copies",
+	"temporaries", "parameters", "buffers", "master weights", "gradients", "optimizer state",
+	"activations", "loss", "weight casts", "cache", "workspace", "inputs", "collectives", "saved copies",
 }
 
 // Kinds lists all kinds.

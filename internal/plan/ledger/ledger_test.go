@@ -65,8 +65,8 @@ func TestPurposes(t *testing.T) {
 		got = append(got, l.Text(l.Tensors[i].Op)+" "+k.String())
 	}
 	want := []string{
-		"parameter weights", "mm activations", "add temporary", "out activations", "zeros optimizer state",
-		"mm activations", "add temporary", "out activations",
+		"parameter parameters", "mm activations", "add temporaries", "out activations", "zeros optimizer state",
+		"mm activations", "add temporaries", "out activations",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -275,7 +275,7 @@ func (p plot) yTicks() []tick {
 	}
 	var out []tick
 	for v := 0.0; v <= p.high; v += step {
-		out = append(out, tick{At: px(p.y(uint64(v))), Label: units.Size(uint64(v))})
+		out = append(out, tick{At: px(p.y(uint64(v))), Label: units.Tick(uint64(v), uint64(p.high))})
 	}
 	return out
 }

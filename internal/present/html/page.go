@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/present/palette"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 )
 
@@ -100,9 +101,17 @@ func render(w io.Writer, p *page) error {
 	if err != nil {
 		return err
 	}
+	style = append(style, coloursCSS()...)
 	hash := sha256.Sum256(style)
 	p.Style = template.CSS(style)
 	p.Policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
 		"'; img-src data:; base-uri 'none'; form-action 'none'"
 	return t.ExecuteTemplate(w, "page.html", p)
+}
+
+// coloursCSS has the colours of categories, which are those of the page.
+func coloursCSS() string {
+	light := palette.CSS(func(s palette.Shade) palette.RGB { return s.Light })
+	dark := palette.CSS(func(s palette.Shade) palette.RGB { return s.Dark })
+	return ":root { " + light + " }\n@media screen and (prefers-color-scheme: dark) { :root { " + dark + " } }\n"
 }

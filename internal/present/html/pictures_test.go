@@ -48,7 +48,7 @@ func TestCurveScale(t *testing.T) {
 		top = min(top, number64(t, m[1]))
 	}
 	first, last := c.YTicks[0], c.YTicks[len(c.YTicks)-1]
-	if first.Label != "0 B" || last.Label != "6.00 GiB" {
+	if first.Label != "0" || last.Label != "6 GiB" {
 		t.Fatalf("the axis goes from %s to %s", first.Label, last.Label)
 	}
 	perByte := (number64(t, first.At) - number64(t, last.At)) / (6 << 30)

@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
@@ -66,7 +67,7 @@ func newVerdict(s *subject, d detail) verdict {
 		return verdict{Class: explain.Open, Means: "no verdict", Summary: d.say(s.NoVerdict)}
 	}
 	v := verdict{
-		Class: "bad", Cause: r.Cause, Confidence: r.CauseConfidence, Summary: d.say(text.CauseSentence(r)),
+		Class: "bad", Cause: r.Cause, Confidence: r.CauseConfidence, Summary: d.say(strings.TrimLeft(r.Warning+" "+text.CauseSentence(r), " ")),
 		Arithmetic: d.sayAll(r.Arithmetic, d.notes), Record: d.sayAll(r.Record, d.notes),
 		Sum: newRows(text.Sum(r), d), Tried: r.SelfCheck != nil, OthersName: "What else it could be", LinesWhen: text.HoldersTime(r),
 	}
@@ -74,7 +75,7 @@ func newVerdict(s *subject, d detail) verdict {
 	if r.Where != "" {
 		v.Means += ", in " + d.clip(r.Where)
 	}
-	if r.UnderCap {
+	if r.Capped {
 		v.Means += ", under a limit"
 	}
 	switch r.Cause {

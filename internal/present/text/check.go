@@ -12,22 +12,26 @@ import (
 // choice.
 func Check(w io.Writer, name, reason string, r *check.Report, style Style) error {
 	p := &page{w: w, style: style}
-	p.printf("%s\n", Clean(name))
+	p.name("", name)
 	if reason != "" {
 		p.wrapped("  ", reason)
 	}
 	failed, open := 0, 0
 	for _, x := range r.Rules {
-		mark := "ok  "
+		mark, dress := "ok  ", p.style.Good
 		switch {
 		case x.Passed == nil:
-			mark = "?   "
+			mark, dress = "?   ", p.style.Warn
 			open++
 		case !*x.Passed:
-			mark = "FAIL"
+			mark, dress = "FAIL", p.style.Bad
 			failed++
 		}
-		p.printf("  %s  %s: %s, %s; %s\n", mark, strings.ReplaceAll(x.Rule, "_", "-"), x.ValueText, x.BoundText, Clean(x.Detail))
+		said := strings.ReplaceAll(x.Rule, "_", "-") + ": " + x.ValueText + ", " + x.BoundText
+		if x.Detail != x.ValueText {
+			said += "; " + x.Detail
+		}
+		p.dressed("  ", mark, dress, "  ", said)
 	}
 	for _, n := range r.Notes {
 		p.wrapped("  note: ", n)
@@ -35,13 +39,13 @@ func Check(w io.Writer, name, reason string, r *check.Report, style Style) error
 	rules := plural(len(r.Rules), "rule", "rules")
 	switch {
 	case r.Passed && len(r.Rules) == 1:
-		p.printf("the rule holds\n")
+		p.line("%s", p.style.Good("the rule holds"))
 	case r.Passed:
-		p.printf("all %s hold\n", rules)
+		p.line("%s", p.style.Good("all "+rules+" hold"))
 	case open > 0:
-		p.printf("%s of %s failed, %s unknown from the file\n", countText(failed), rules, countText(open))
+		p.line("%s", p.style.Bad(countText(failed)+" of "+rules+" failed, "+countText(open)+" unknown from the file"))
 	default:
-		p.printf("%s of %s failed\n", countText(failed), rules)
+		p.line("%s", p.style.Bad(countText(failed)+" of "+rules+" failed"))
 	}
 	return p.err
 }

@@ -24,7 +24,7 @@ const (
 	shortNotes  = 3
 )
 
-// Diff writes what changed between two sides, at most 80 columns wide.
+// Diff writes what changed between two sides.
 func Diff(w io.Writer, d *diff.Diff, o DiffOptions) error {
 	var head, tail strings.Builder
 	p := &page{w: &head, style: o.Style}
@@ -49,7 +49,7 @@ func Diff(w io.Writer, d *diff.Diff, o DiffOptions) error {
 // sides says what is compared.
 func (p *page) sides(d *diff.Diff) {
 	if d.OneFile() {
-		p.printf("%s\n", cut(Clean(d.A.File), pageWidth))
+		p.name("", d.A.File)
 		p.wrapped("  ", sideText(d.A))
 		p.wrapped("A ", momentAsked(d.A))
 		p.wrapped("B ", momentAsked(d.B))
@@ -59,7 +59,7 @@ func (p *page) sides(d *diff.Diff) {
 		name string
 		*diff.Side
 	}{{"A ", d.A}, {"B ", d.B}} {
-		p.printf("%s\n", cut(s.name+Clean(s.File), pageWidth))
+		p.name(s.name, s.File)
 		p.wrapped("  ", sideText(s.Side)+"; "+momentAsked(s.Side))
 	}
 	if a, b := settingsText(d.A), settingsText(d.B); a != b {
@@ -242,7 +242,7 @@ func (p *page) stack(s *diff.Stack) {
 	p.line("  %11s %11s %11s  %s", units.Delta(s.Delta), a, b, blocksText(s))
 	site := "(no call stack)"
 	if s.Frames != nil {
-		site = siteText(s.Site, pageWidth-6)
+		site = siteText(s.Site, p.columns()-6)
 	}
 	p.line("      %s", site)
 }

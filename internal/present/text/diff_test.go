@@ -232,7 +232,7 @@ func TestRankNames(t *testing.T) {
 		{[]string{"snapshot_of_a_long_name_rank_00012", "b"}, []string{"snapshot_...rank_00012", "b"}},
 		{[]string{"run.pickle:0", "run.pickle:1"}, []string{"run.pickle:0", "run.pickle:1"}},
 	} {
-		if got := shortNames(test.in); fmt.Sprint(got) != fmt.Sprint(test.want) {
+		if got, _ := shortNames(test.in, 22); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("got %v, want %v", got, test.want)
 		}
 	}

@@ -21,23 +21,11 @@ type ExplainHead struct {
 type ExplainOptions struct {
 	Full   bool // all of it, not only what fits on a page
 	Frames bool // all frames of each call stack
-	Width  int  // of the terminal; 0 if there is none
 }
 
-// width returns where lines end: on a wide terminal, or none, at explainWidth.
-func (o ExplainOptions) width() int {
-	const narrowest = 40 // below it every line is broken anyway
-	if o.Width <= 0 {
-		return explainWidth
-	}
-	return min(max(o.Width, narrowest), explainWidth)
-}
-
-// How much an explanation takes by default: it is read at a glance.
-const (
-	explainWidth = 100
-	explainLines = 25
-)
+// explainLines is how much an explanation takes by default: it is read at a
+// glance.
+const explainLines = 25
 
 // shown is how much of each list is shown; less of it if the page is too long.
 type shown struct {
@@ -60,14 +48,14 @@ var pages = []shown{
 func Explain(w io.Writer, head ExplainHead, r *explain.Report, o ExplainOptions, style Style) error {
 	if o.Full || o.Frames {
 		const all = 1 << 30
-		e := &explanation{page: page{w: w, style: style, width: o.width()}, report: r, frames: o.Frames, shown: shown{all, all, all, all, all, all, all, all, true}}
+		e := &explanation{page: page{w: w, style: style}, report: r, frames: o.Frames, shown: shown{all, all, all, all, all, all, all, all, true}}
 		e.write(head)
 		return e.err
 	}
 	var text bytes.Buffer
 	for i := range pages {
 		text.Reset()
-		e := &explanation{page: page{w: &text, style: style, width: o.width()}, report: r, shown: pages[i]}
+		e := &explanation{page: page{w: &text, style: style}, report: r, shown: pages[i]}
 		e.write(head)
 		if e.err != nil {
 			return e.err
@@ -111,26 +99,26 @@ func (e *explanation) write(head ExplainHead) {
 
 // head says what the explanation is made from; on one line unless all is shown.
 func (e *explanation) head(head ExplainHead) {
-	about := head.Name
-	for part := range strings.SplitSeq(head.About, "; ") {
-		sign := "; "
-		if about == head.Name {
-			sign = ": "
-		}
-		if part != "" && (e.full() || width(about+sign+part) <= e.width) {
-			about += sign + part
+	about := middle(Clean(head.Name), e.columns())
+	for i, part := range strings.Split(head.About, "; ") {
+		switch {
+		case part == "":
+		case i == 0:
+			about += ": " + part
+		case e.full() || width(about+"; "+part) <= e.textColumns():
+			about += "; " + part
 		}
 	}
 	if e.full() {
 		e.wrapped("", about)
 		return
 	}
-	e.line("%s", cut(Clean(about), e.width))
+	e.line("%s", cut(Clean(about), e.columns()))
 }
 
 // title is a heading whose rest goes below it where the line is too narrow.
 func (e *explanation) title(name, rest string) {
-	if width(name)+width(rest) <= e.width {
+	if width(name)+width(rest) <= e.textColumns() {
 		e.heading(name, rest)
 		return
 	}
@@ -170,7 +158,7 @@ func causeLine(r *explain.Report) string {
 	if r.Where != "" {
 		line += ", in " + r.Where
 	}
-	if r.UnderCap {
+	if r.Capped {
 		line += ", under a limit"
 	}
 	return line
@@ -183,21 +171,47 @@ const causeLines = 4
 // cause says why the job does not run.
 func (e *explanation) cause() {
 	r := e.report
-	lines := fold("", causeLine(r), e.width)
+	lines := 0
+	if r.Warning != "" {
+		lines = e.stand(e.style.Warn, r.Warning)
+	}
 	if c := r.SelfCheck; c != nil && !c.Complete && c.Identical < c.Events {
-		lines = append(fold("", fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)), e.width), lines...)
+		lines += e.stand(e.style.Warn, fmt.Sprintf("Trust this less: the replay parts from the file at event %s of %s", countText(c.Identical), countText(c.Events)))
 	}
-	for _, line := range lines {
-		e.bold(line)
-	}
+	lines += e.stand(e.causeColour(), causeLine(r))
 	said := Clean(CauseSentence(r))
 	if !e.full() {
-		said = e.sentences(said, max(1, causeLines-len(lines)))
+		room := causeLines - lines
+		if r.Source != "" {
+			room--
+		}
+		said = e.sentences(said, max(1, room))
 	}
 	e.wrapped("  ", said)
-	if e.report.Source != "" {
-		e.line("    %s", cut(Clean(e.report.Source), e.width-4))
+	if r.Source != "" {
+		e.fitted("    ", Clean(r.Source))
 	}
+}
+
+// causeColour is red for a failure, green for none, and yellow for what may
+// become one.
+func (e *explanation) causeColour() func(string) string {
+	switch r := e.report; {
+	case r.Cause != explain.None:
+		return e.style.Bad
+	case r.CauseText != "" || r.CauseConfidence == explain.Open:
+		return e.style.Warn
+	}
+	return e.style.Good
+}
+
+// stand writes a text that stands out, and returns how many lines that takes.
+func (e *explanation) stand(dress func(string) string, text string) int {
+	lines := fold("", text, e.textColumns())
+	for _, line := range lines {
+		e.line("%s", dress(line))
+	}
+	return len(lines)
 }
 
 // sentences returns as many whole sentences of a text as fit on some lines, at
@@ -210,7 +224,7 @@ func (e *explanation) sentences(text string, lines int) string {
 			sentence += "."
 		}
 		next := strings.TrimLeft(said+" "+sentence, " ")
-		if said != "" && len(fold("  ", next, e.width)) > lines {
+		if said != "" && len(fold("  ", next, e.textColumns())) > lines {
 			break
 		}
 		said, rest = next, more
@@ -230,9 +244,9 @@ func (e *explanation) tryFirst() {
 	case typed == "":
 		e.wrapped("", lead+" "+f.Detail)
 		return
-	case width(lead)+1+width(typed)+width(comment) <= e.width:
+	case width(lead)+1+width(typed)+width(comment) <= e.textColumns():
 		e.bold(lead + " " + typed + comment)
-	case width(lead)+1+width(typed) <= e.width:
+	case width(lead)+1+width(typed) <= e.textColumns():
 		e.bold(lead + " " + typed)
 	default:
 		e.bold(lead)
@@ -282,13 +296,13 @@ func (e *explanation) why() {
 	}
 }
 
-// sum are the numbers of the failed request, one by one.
+// sum is the trigger, with the numbers of the failed request one by one.
 func (e *explanation) sum() {
 	rows := Sum(e.report)
 	if len(rows) == 0 {
 		return
 	}
-	e.heading("The sum", momentLine(e.report.Failure))
+	e.heading(fmt.Sprintf("Trigger: %s (%s)", strings.ReplaceAll(Clean(e.report.Trigger), "_", " "), e.report.Confidence), momentLine(e.report.Failure))
 	e.wrapped("  ", e.report.Summary)
 	for _, r := range rows {
 		e.wrapped(fmt.Sprintf("  %1s %11s  ", r.Mark, r.Value), r.Text)
@@ -340,12 +354,16 @@ func (e *explanation) stack(frames []timeline.Frame, site timeline.Site, lead st
 		e.line("%s(no call stack in the file)", lead)
 		return
 	}
-	e.line("%s%s", lead, siteText(site, e.width-width(lead)))
+	e.line("%s%s", lead, siteText(site, e.columns()-width(lead)))
 	if !e.frames {
 		return
 	}
 	indent := strings.Repeat(" ", width(lead)+2)
 	for _, f := range frames {
-		e.line("%s%s:%d %s", indent, Clean(f.Filename), f.Line, Clean(f.Name))
+		said := fmt.Sprintf("%s:%d %s", Clean(f.Filename), f.Line, Clean(f.Name))
+		if e.style.Width > 0 { // a file keeps it whole
+			said = middle(said, e.columns()-width(indent))
+		}
+		e.line("%s%s", indent, said)
 	}
 }

@@ -29,6 +29,9 @@ func (e *explanation) blocks(list []explain.Block, most int) {
 	}
 }
 
+// holderRow is how much somebody holds, in how many blocks.
+const holderRow = "  %10s %6s  "
+
 // holders are who holds the memory.
 func (e *explanation) holders() {
 	r := e.report
@@ -49,7 +52,7 @@ func (e *explanation) holders() {
 	}
 	if len(lines) > 0 {
 		for _, h := range lines {
-			e.line("  %10s %6s  %s", units.Size(h.Bytes), countText(h.Blocks)+"x", Clean(h.Line.String()))
+			e.fitted(fmt.Sprintf(holderRow, units.Size(h.Bytes), countText(h.Blocks)+"x"), Clean(h.Line.String()))
 		}
 		if !e.full() {
 			return
@@ -57,12 +60,12 @@ func (e *explanation) holders() {
 		e.line("  by call stack:")
 	}
 	for _, h := range r.Holders[:e.more(len(r.Holders), e.shown.lines, "call stack", "call stacks")] {
-		e.stack(h.Frames, h.Site, fmt.Sprintf("  %10s %6s  ", units.Size(h.Bytes), countText(h.Blocks)+"x"))
+		e.stack(h.Frames, h.Site, fmt.Sprintf(holderRow, units.Size(h.Bytes), countText(h.Blocks)+"x"))
 	}
 	if e.full() && len(r.ByModule) > 0 {
 		e.line("  by module:")
 		for _, m := range r.ByModule {
-			e.line("  %10s %6s  %s", units.Size(m.Bytes), countText(m.Blocks)+"x", Clean(m.Module))
+			e.name(fmt.Sprintf(holderRow, units.Size(m.Bytes), countText(m.Blocks)+"x"), m.Module)
 		}
 	}
 }
@@ -95,7 +98,8 @@ func (e *explanation) ignored() {
 
 func (e *explanation) findings() {
 	list := slices.DeleteFunc(slices.Clone(e.report.Findings), func(f explain.Finding) bool {
-		return f.Kind == explain.Ignored || !e.full() && (f.Kind == explain.Transient || f.Kind == e.report.Cause)
+		said := f.Kind == e.report.Cause || f.Kind == explain.Leak && e.report.Cause == explain.None && e.report.CauseText != ""
+		return f.Kind == explain.Ignored || !e.full() && (f.Kind == explain.Transient || said)
 	})
 	list = list[:e.more(len(list), e.shown.findings, "finding", "findings")]
 	if len(list) == 0 {
@@ -132,7 +136,7 @@ func (e *explanation) fixes() {
 			e.wrapped(lead, f.Detail)
 			continue
 		}
-		if width(lead)+width(typed)+width(comment) > e.width {
+		if width(lead)+width(typed)+width(comment) > e.textColumns() {
 			comment = ""
 		}
 		e.line("%s%s%s", lead, typed, comment)
@@ -151,7 +155,7 @@ func (e *explanation) proved(f *explain.Fix) string {
 // FixText says what a fix was proved to do, with its numbers.
 func FixText(f *explain.Fix) string {
 	said := Clean(f.Detail)
-	if f.SmallestLimit != nil {
+	if f.SmallestLimit != nil && !strings.Contains(said, "if the limit was at least") {
 		said += "; needs a limit of " + units.SizeUp(*f.SmallestLimit)
 	}
 	if f.DriverMS != nil {

@@ -12,8 +12,9 @@ import (
 // ExplainRanks writes the verdict over several files. The title says what was
 // read.
 func ExplainRanks(w io.Writer, title string, v *explain.Ranks, skipped []diff.Skipped, o ExplainOptions, style Style) error {
-	p := &explainedRanks{page: page{w: w, style: style, width: o.width()}, Ranks: v, full: o.Full}
-	p.printf("%s\n\n", cut(Clean(title), p.width))
+	p := &explainedRanks{page: page{w: w, style: style}, Ranks: v, full: o.Full}
+	p.name("", title)
+	p.printf("\n")
 	p.wrapped("  ", v.Summary)
 	p.table()
 	p.odd()
@@ -33,7 +34,12 @@ type explainedRanks struct {
 	full bool
 }
 
-const explainedRow = "%-*s %-13s %11s %11s %9s  %s"
+const (
+	explainedRow     = "%-*s %-13s %11s %11s %9s  "
+	explainedNumbers = 50 // the width of a row without its first and its last column
+	leastLine        = 28 // what is left for the last one on a page of 100 columns
+	leastName        = 12
+)
 
 // mostFiles is how many files the table lists if not all are asked for.
 const mostFiles = 12
@@ -43,9 +49,9 @@ func (p *explainedRanks) table() {
 	for i, e := range p.Files {
 		names[i] = e.Name
 	}
-	names = shortNames(names)
-	p.heading(fmt.Sprintf("%-*s", rankName, plural(len(p.Files), "file", "files")),
-		fmt.Sprintf(strings.TrimPrefix(explainedRow, "%-*s"), "outcome", "allocated", "reserved", "after", "requested at"))
+	names, room := shortNames(names, max(leastName, p.columns()-explainedNumbers-leastLine))
+	p.heading(fmt.Sprintf("%-*s", room, plural(len(p.Files), "file", "files")),
+		fmt.Sprintf(strings.TrimPrefix(explainedRow, "%-*s"), "outcome", "allocated", "reserved", "after")+"requested at")
 	listed := 0
 	for i := range p.Files {
 		e := &p.Files[i]
@@ -61,7 +67,7 @@ func (p *explainedRanks) table() {
 		if e.Line != nil {
 			line = *e.Line
 		}
-		p.printf("%s\n", cut(strings.TrimRight(fmt.Sprintf(explainedRow, rankName, names[i], outcome, sizeOr(e.PeakAllocated), sizeOr(e.PeakReserved), p.after(i), Clean(line)), " "), p.width))
+		p.fitted(fmt.Sprintf(explainedRow, room, names[i], outcome, sizeOr(e.PeakAllocated), sizeOr(e.PeakReserved), p.after(i)), Clean(line))
 	}
 	if more := len(p.Files) - listed; more > 0 {
 		p.printf("and %s more: --full lists them\n", countText(more))

@@ -35,7 +35,7 @@ func TestSixLines(t *testing.T) {
 			for _, columns := range []int{80, 100, 200} {
 				var b bytes.Buffer
 				head := ExplainHead{Name: filepath.Base(file), About: strings.Join(c.About, "; ")}
-				if err := Explain(&b, head, r, ExplainOptions{Width: columns}, Style{}); err != nil {
+				if err := Explain(&b, head, r, ExplainOptions{}, Style{Width: columns}); err != nil {
 					t.Fatal(err)
 				}
 				checkSix(t, r, b.String())

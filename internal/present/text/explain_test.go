@@ -29,7 +29,7 @@ func large() *explain.Report {
 	long := strings.Repeat("many words of an explanation that has to be wrapped ", 5)
 	r := &explain.Report{
 		Cause: explain.Fragmentation, CauseConfidence: explain.Open, CauseText: "No free piece holds the request", Where: "train.py:40 loss",
-		Verdict: explain.Fragmentation, Confidence: explain.Open, UnderCap: true, Summary: "A request failed. " + long,
+		Trigger: explain.Fragmentation, Confidence: explain.Open, Capped: true, Summary: "A request failed. " + long,
 		Limit:     explain.Limit{Min: ptr(uint64(6 << 30)), Max: ptr(uint64(7 << 30)), Source: "inferred"},
 		SelfCheck: &whatif.SelfCheck{Events: 9, Identical: 9, Note: "the model reproduces 9 of 9 recorded events"},
 		Failure:   &explain.Failure{Moment: timeline.Moment{Event: ptr(8), Since: ptr(int64(1500000)), Step: ptr(3)}},
@@ -64,12 +64,19 @@ func large() *explain.Report {
 
 func explained(t *testing.T, r *explain.Report, o ExplainOptions) string {
 	t.Helper()
+	return explainedOn(t, 0, r, o)
+}
+
+// explainedOn is explained on a terminal of so many columns.
+func explainedOn(t *testing.T, columns int, r *explain.Report, o ExplainOptions) string {
+	t.Helper()
+	style := Style{Width: columns}
 	var b bytes.Buffer
-	if err := Explain(&b, ExplainHead{Name: "file.pickle", About: "device 0; 9 events"}, r, o, Style{}); err != nil {
+	if err := Explain(&b, ExplainHead{Name: "file.pickle", About: "device 0; 9 events"}, r, o, style); err != nil {
 		t.Fatal(err)
 	}
 	for i, line := range strings.Split(b.String(), "\n") {
-		if width(line) > o.width() && !strings.Contains(line, "export ") && !o.Frames {
+		if width(line) > style.columns() && !strings.Contains(line, "export ") && !o.Frames {
 			t.Errorf("line %d is %d wide: %s", i+1, width(line), line)
 		}
 		if strings.TrimRight(line, " ") != line {
@@ -83,7 +90,7 @@ func explained(t *testing.T, r *explain.Report, o ExplainOptions) string {
 // fixed order, and it says what it leaves out.
 func TestExplainFits(t *testing.T) {
 	for _, columns := range []int{0, 80, 120, 200} {
-		text := explained(t, large(), ExplainOptions{Width: columns})
+		text := explainedOn(t, columns, large(), ExplainOptions{})
 		if n := strings.Count(text, "\n"); n > explainLines || n < 20 {
 			t.Errorf("%d lines:\n%s", n, text)
 		}
@@ -146,7 +153,7 @@ func TestExplainCode(t *testing.T) {
 		{"", "", "Try this first: the request is served\n", 80},
 	} {
 		f.Export, f.Code = tt.export, tt.code
-		if text := explained(t, r, ExplainOptions{Width: tt.columns}); !strings.Contains(text, tt.want) {
+		if text := explainedOn(t, tt.columns, r, ExplainOptions{}); !strings.Contains(text, tt.want) {
 			t.Errorf("no %q in\n%s", tt.want, text)
 		}
 	}
@@ -173,15 +180,24 @@ func TestExplainIgnored(t *testing.T) {
 	}
 }
 
-// On a narrow terminal the lines are shorter, on a wide one no longer.
+// On a narrow terminal the lines are shorter. On a wide one places are longer, and
+// sentences only up to where they are read well.
 func TestExplainWidth(t *testing.T) {
 	r := large()
-	for i := range r.ByLine { // places are not broken
-		r.ByLine[i].Line.Filename, r.ByLine[i].Line.Name = "train.py", "f"
+	for i := range r.ByLine {
+		r.ByLine[i].Line.Name = strings.Repeat("x", 120)
 	}
-	narrow, wide := explained(t, r, ExplainOptions{Width: 60}), explained(t, r, ExplainOptions{Width: 300})
-	if wide != explained(t, r, ExplainOptions{}) {
-		t.Errorf("not as without a terminal:\n%s", wide)
+	narrow, wide := explainedOn(t, 60, r, ExplainOptions{}), explainedOn(t, 300, r, ExplainOptions{})
+	if place := strings.Repeat("x", 120) + "\n"; !strings.Contains(wide, place) || strings.Contains(narrow, place) {
+		t.Errorf("%s\n%s", wide, narrow)
+	}
+	for line := range strings.Lines(wide) {
+		if width(line) > longestLine+1 && !strings.Contains(line, "xxx") {
+			t.Errorf("%d wide: %s", width(line), line)
+		}
+	}
+	if full := explainedOn(t, 80, r, ExplainOptions{Full: true}); !strings.Contains(full, "\nTrigger: ") {
+		t.Error(full)
 	}
 	if !strings.Contains(narrow, "\nCause: fragmentation (open), in train.py:40 loss, under a\nlimit\n") || strings.Contains(narrow, "\n\n\n") || strings.Contains(narrow, "be\n\n") {
 		t.Error(narrow)
@@ -244,6 +260,9 @@ func TestExplainFull(t *testing.T) {
 			}
 		}
 	}
+	if !strings.Contains(text, "\nTrigger: fragmentation (open) at event 8, ") {
+		t.Error("no trigger")
+	}
 	if n := len(regexp.MustCompile(`(?m)pinned by`).FindAllString(text, -1)); n != len(r.Pinners) || strings.Contains(text, "Not shown") {
 		t.Errorf("%d segments", n)
 	}
@@ -257,7 +276,7 @@ func TestExplainFull(t *testing.T) {
 // healthy run its health.
 func TestExplainKinds(t *testing.T) {
 	r := &explain.Report{
-		Cause: explain.Open, CauseConfidence: explain.Open, Verdict: explain.Unknown, Confidence: explain.Open, Summary: "It failed.", Arithmetic: []string{"1.00 GiB a + 1.00 GiB b = 2.00 GiB c"},
+		Cause: explain.Open, CauseConfidence: explain.Open, Trigger: explain.Unknown, Confidence: explain.Open, Summary: "It failed.", Arithmetic: []string{"1.00 GiB a + 1.00 GiB b = 2.00 GiB c"},
 		Alternatives: []explain.Alternative{{Verdict: explain.External, When: "if others hold it"}}, Record: []string{"import ashlar"},
 	}
 	text := explained(t, r, ExplainOptions{})
@@ -267,7 +286,7 @@ func TestExplainKinds(t *testing.T) {
 	if text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
-	r = &explain.Report{Cause: explain.None, CauseConfidence: explain.Certain, Verdict: explain.None, Confidence: explain.Certain, Summary: "Nothing failed.", Health: &explain.Health{
+	r = &explain.Report{Cause: explain.None, CauseConfidence: explain.Certain, Trigger: explain.None, Confidence: explain.Certain, Summary: "Nothing failed.", Health: &explain.Health{
 		PeakReserved: 2 << 30, PeakAllocated: 1 << 30, Fragmentation: ptr(0.5), Headroom: ptr(uint64(3 << 30)), Retries: 1234, Growth: ptr(int64(-5 << 20)),
 		RetriedFor: []explain.Retry{{Count: 1000, Request: 1 << 20, Free: 3 << 20, LargestFree: 1 << 19}},
 		EmptyCache: &explain.EmptyCacheCalls{Calls: 12, Steps: 6, PeakReservedWithout: 3 << 30, DriverMSWithout: 5},
@@ -317,7 +336,7 @@ func TestCauseLine(t *testing.T) {
 	for _, cause := range []string{
 		explain.Leak, explain.Spike, explain.Capacity, explain.Fragmentation, explain.Stranded, explain.SharedDevice, explain.AbsurdRequest, explain.Open, explain.None,
 	} {
-		r := &explain.Report{Cause: cause, CauseConfidence: explain.Certain, UnderCap: true, Where: "train.py:40 loss"}
+		r := &explain.Report{Cause: cause, CauseConfidence: explain.Certain, Capped: true, Where: "train.py:40 loss"}
 		line := causeLine(r)
 		_, means := CauseName(r)
 		if means == "" || width(line) > pageWidth || !strings.Contains(line, ", in train.py:40 loss") || strings.Contains(line, "_") {
@@ -346,6 +365,28 @@ func TestExplainHostile(t *testing.T) {
 		}
 		if i := slices.IndexFunc([]rune(b.String()), func(c rune) bool { return c < ' ' && c != '\n' || c == '\u202e' }); i >= 0 {
 			t.Errorf("byte %d: %q", i, b.String()[max(0, i-40):i+10])
+		}
+	}
+}
+
+// The cause has the colour of how bad it is.
+func TestExplainColour(t *testing.T) {
+	for _, tt := range []struct {
+		cause, text, sure, want string
+	}{
+		{explain.Leak, "Every step leaves memory behind", explain.Certain, "\n\x1b[1;31mCause: leak (certain)\x1b[0m\n"},
+		{explain.Open, "", explain.Open, "\n\x1b[1;31mCause: open (open)\x1b[0m\n"},
+		{explain.None, "Every step leaves memory behind", explain.Certain, "\n\x1b[1;33mCause: none (certain), but a leak\x1b[0m\n"},
+		{explain.None, "", explain.Open, "\n\x1b[1;33mCause: none (open)\x1b[0m\n"},
+		{explain.None, "", explain.Certain, "\n\x1b[1;32mCause: none (certain)\x1b[0m\n"},
+	} {
+		var b strings.Builder
+		r := &explain.Report{Cause: tt.cause, CauseText: tt.text, CauseConfidence: tt.sure}
+		if err := Explain(&b, ExplainHead{Name: "f"}, r, ExplainOptions{}, Style{Bold: true}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), tt.want) {
+			t.Errorf("no %q in %q", tt.want, b.String())
 		}
 	}
 }

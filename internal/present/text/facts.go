@@ -17,8 +17,9 @@ func Stats(w io.Writer, d *stats.Document, style Style) error {
 	if d.Snapshot != nil {
 		return Snapshot(w, d.File, d.Snapshot, style)
 	}
-	if _, err := fmt.Fprintln(w, Clean(d.File)); err != nil {
-		return err
+	head := &page{w: w, style: style}
+	if head.name("", d.File); head.err != nil {
+		return head.err
 	}
 	if err := Dumps(w, d.Dumps, style); err != nil {
 		return err
@@ -31,8 +32,7 @@ func Stats(w io.Writer, d *stats.Document, style Style) error {
 	return Messages(w, d.Messages, style)
 }
 
-// Snapshot writes the facts about a snapshot, at most 80 columns wide where
-// names and numbers allow it.
+// Snapshot writes the facts about a snapshot.
 func Snapshot(w io.Writer, name string, f *stats.Snapshot, style Style) error {
 	p := &page{w: w, style: style}
 	p.file(name, f)
@@ -63,7 +63,7 @@ func (p *page) file(name string, f *stats.Snapshot) {
 			size += " (" + units.Size(uint64(f.UnpackedBytes)) + " unpacked)"
 		}
 	}
-	p.printf("%s\n", Clean(name))
+	p.name("", name)
 	p.wrapped("  ", strings.Join(append(kind, size), ", "))
 	p.wrapped("  ", course(f))
 	if len(f.Annotations) > 0 {
@@ -174,7 +174,7 @@ func (p *page) memory(f *stats.Snapshot) {
 	}
 	p.heading("Memory", heading)
 	row := func(name, now, peak string, at *timeline.Moment) {
-		p.line("  %-9s %11s %11s %s", name, now, peak, peakText(at, f))
+		p.fitted(fmt.Sprintf("  %-9s %11s %11s ", name, now, peak), peakText(at, f))
 	}
 	level := func(name string, l stats.Level) {
 		if l.Peak != nil && l.At == nil {
@@ -212,7 +212,7 @@ func peakText(m *timeline.Moment, f *stats.Snapshot) string {
 	if m.Since != nil {
 		since = secondsText(*m.Since)
 	}
-	return cut(fmt.Sprintf("%9s %9s  %s", countText(*m.Event), since, placeText(m, f)), pageWidth-36)
+	return fmt.Sprintf("%9s %9s  %s", countText(*m.Event), since, placeText(m, f))
 }
 
 // momentText says when something was.
@@ -336,7 +336,7 @@ func (p *page) ooms(f *stats.Snapshot) {
 		said += fmt.Sprintf("; the driver had %s free", units.Size(o.DeviceFreeBytes))
 		p.wrapped("    ", said)
 		if o.Frames != nil {
-			p.printf("    at %s\n", siteText(o.Site, pageWidth-7))
+			p.printf("    at %s\n", siteText(o.Site, p.columns()-7))
 		}
 	}
 }
@@ -353,7 +353,7 @@ func (p *page) holders(f *stats.Snapshot) {
 	for _, h := range f.Holders {
 		site := "(no call stack)"
 		if h.Frames != nil {
-			site = siteText(h.Site, pageWidth-27)
+			site = siteText(h.Site, p.columns()-27)
 		}
 		share := ""
 		if active := f.Memory.Active.Now; active != nil && *active > 0 {

@@ -40,10 +40,10 @@ func TestSnapshotFitsOn80Columns(t *testing.T) {
 	}
 	files = append(files, "../../../testdata/snapshots/streams_graphs-tight-default.pickle.gz", "../../../testdata/snapshots/moe_train-tight-default.pickle.gz")
 	for _, file := range short.Files(t, files, 5) {
-		text := snapshotText(t, file, nil, Style{})
+		text := snapshotText(t, file, nil, Style{Width: 80})
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")
-			if width(line) > pageWidth || strings.TrimRight(line, " ") != line {
+			if width(line) > 80 || strings.TrimRight(line, " ") != line {
 				t.Errorf("%s: %d wide: %q", file, width(line), line)
 			}
 		}

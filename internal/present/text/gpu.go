@@ -79,6 +79,6 @@ func (p *page) gpuProcesses(d *gpu.Device) {
 		if q.Self {
 			name += " (this one)"
 		}
-		p.line(row, "", fmt.Sprint(q.PID), used, name)
+		p.fitted(fmt.Sprintf("  %-14s %12s %12s  ", "", fmt.Sprint(q.PID), used), name)
 	}
 }

@@ -69,24 +69,9 @@ func (p *page) table(name, rest string, left int, head []string, lines [][]strin
 		return
 	}
 	p.heading(name, rest)
-	wide := make([]int, len(head))
-	all := append([][]string{head}, lines...)
-	for _, l := range all {
-		for i, cell := range l {
-			wide[i] = max(wide[i], width(cell))
-		}
-	}
-	for _, l := range all {
-		text := ""
-		for i, cell := range l {
-			blanks := strings.Repeat(" ", wide[i]-width(cell))
-			if i < left {
-				text += "  " + cell + blanks
-			} else {
-				text += "  " + blanks + cell
-			}
-		}
-		p.line("%s", text)
+	g := grid{left: left, head: [][]string{head}, rows: lines, drop: []int{len(head) - 1, len(head) - 2}}
+	for _, l := range g.lines(p.columns()) {
+		p.line("%s", l)
 	}
 }
 

@@ -73,7 +73,7 @@ func TestGPU(t *testing.T) {
 		},
 	}
 	var b bytes.Buffer
-	if err := GPU(&b, info, Style{}); err != nil {
+	if err := GPU(&b, info, Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(gpuText, b.String()); diff != "" {
@@ -174,7 +174,7 @@ func TestGPUBench(t *testing.T) {
 func TestGPUBenchInterrupted(t *testing.T) {
 	var b bytes.Buffer
 	bench := &gpu.Bench{Device: gpuCard(), CUDAVersion: "12.8", CPUs: 1, Interrupted: true}
-	if err := GPUBench(&b, bench, Style{}); err != nil {
+	if err := GPUBench(&b, bench, Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	want := `0: NVIDIA H200, CUDA 12.8
@@ -189,9 +189,9 @@ func TestGPUBenchInterrupted(t *testing.T) {
 }
 
 const gpuBenchText = `0: NVIDIA H200, driver 580.159.03, CUDA 13.0
-  139.30 GiB free, 16 CPUs, 31.4 s. Times are medians over rounds; the middle
-  half is where half of the rounds lie. They are the host's, which makes the
-  calls through driver/cuda and waits where the table says so.
+  139.30 GiB free, 16 CPUs, 31.4 s. Times are medians over rounds; the middle half is where half of
+  the rounds lie. They are the host's, which makes the calls through driver/cuda and waits where the
+  table says so.
 
 The driver: cuMemAlloc and cuMemFree, the device idle
   size         alloc     free     pair        middle half  rounds
@@ -259,13 +259,12 @@ Managed memory against copies: there, read and written by kernels, and back
   1.00 GiB  managed, prefetch   22.0 ms  44.0 ms  66.0 ms  59.4 ms - 72.6 ms      40
 
 Left out
-  driver pair 2.00 GiB: it needs 2.00 GiB and may take half of the 3.00 GiB that
-                        are free
+  driver pair 2.00 GiB: it needs 2.00 GiB and may take half of the 3.00 GiB that are free
   engine window_512 expandable: out of memory
   range mapping 500 x 2.00 MiB: out of memory
   contention hot_pair 8 goroutines: out of memory
 
 What it shows
-  One sentence that is computed elsewhere and has its line broken before
-  94.0 us, not within. Another.
+  One sentence that is computed elsewhere and has its line broken before 94.0 us, not within.
+  Another.
 `

@@ -145,7 +145,7 @@ func hostLegend(c *run.Comparison, atExit bool) string {
 
 // hostBars draws final and peak of each variant.
 func (p *page) hostBars(c *run.Comparison) {
-	const columns = 58
+	columns := uint64(p.style.ChartColumns() - 7)
 	var most uint64
 	for _, r := range c.Results {
 		if r.Runs > 0 {
@@ -177,10 +177,11 @@ func (p *page) hostCourse(c *run.Comparison) {
 	if length <= 0 {
 		return
 	}
+	columns := p.style.ChartColumns()
 	p.heading("Over time", fmt.Sprintf(": %s beside %s, a typical run of each", base.Variant, other.Variant))
 	p.chart(chart{
-		a: hostColumns(base, length), b: hostColumns(other, length), both: '#', onlyA: '.', onlyB: '+',
-		phases: hostPhases(base, length),
+		a: hostColumns(base, length, columns), b: hostColumns(other, length, columns), both: '#', onlyA: '.', onlyB: '+',
+		phases: hostPhases(base, length, columns),
 		legend: fmt.Sprintf("# both   . only %s   + only %s   (%s in all)", base.Variant, other.Variant, hostSeconds(length.Seconds())),
 	})
 }
@@ -207,17 +208,14 @@ func hostPair(c *run.Comparison) (base, other *run.Run) {
 	return base, best.Typical()
 }
 
-// hostChart is how many columns the chart has: with its scale it fills 80.
-const hostChart = ChartWidth - 1
-
-// hostColumns returns the memory of a run in columns of equal time: the most in
+// hostColumns returns the memory of a run in n columns of equal time: the most in
 // each, and where there is no sample what there was before. After its end it is
 // 0.
-func hostColumns(r *run.Run, length time.Duration) []uint64 {
-	columns := make([]uint64, hostChart)
+func hostColumns(r *run.Run, length time.Duration, n int) []uint64 {
+	columns := make([]uint64, n)
 	last := 0
 	for _, p := range r.Points {
-		column := hostColumn(p.At, length)
+		column := hostColumn(p.At, length, n)
 		for i := last + 1; i < column; i++ {
 			columns[i] = columns[last]
 		}
@@ -227,21 +225,20 @@ func hostColumns(r *run.Run, length time.Duration) []uint64 {
 	return columns
 }
 
-func hostColumn(at, length time.Duration) int {
-	return min(int(int64(at)*hostChart/int64(length)), hostChart-1)
+func hostColumn(at, length time.Duration, n int) int {
+	return min(int(int64(at)*int64(n)/int64(length)), n-1)
 }
 
 // hostPhases places the phases below the chart.
-func hostPhases(r *run.Run, length time.Duration) []plan.Span {
+func hostPhases(r *run.Run, length time.Duration, n int) []plan.Span {
 	var spans []plan.Span
 	for _, p := range r.Points {
-		column := hostColumn(p.At, length)
-		if n := len(spans); n > 0 && spans[n-1].Name == string(p.Phase) {
-			spans[n-1].End = column + 1
+		column := hostColumn(p.At, length, n)
+		if last := len(spans) - 1; last >= 0 && spans[last].Name == string(p.Phase) {
+			spans[last].End = column + 1
 			continue
-		}
-		if n := len(spans); n > 0 {
-			spans[n-1].End = column
+		} else if last >= 0 {
+			spans[last].End = column
 		}
 		spans = append(spans, plan.Span{Name: string(p.Phase), Begin: column, End: column + 1})
 	}

@@ -13,7 +13,7 @@ import (
 // HostDetect writes which malloc a process uses.
 func HostDetect(w io.Writer, r *detect.Result, style Style) error {
 	p := &page{w: w, style: style}
-	p.line("process %d: %s", r.PID, cut(Clean(strings.Join(r.Command, " ")), pageWidth-14))
+	p.fitted(fmt.Sprintf("process %d: ", r.PID), Clean(strings.Join(r.Command, " ")))
 	p.hostFinding(&r.Finding)
 	for _, n := range r.Notes {
 		p.wrapped("  note: ", n)
@@ -49,17 +49,14 @@ func AllocatorText(f *detect.Finding) string {
 }
 
 func (p *page) hostFinding(f *detect.Finding) {
-	name := AllocatorText(f)
-	if p.style.Bold {
-		name = "\x1b[1m" + name + "\x1b[0m"
-	}
+	name := p.style.bold(AllocatorText(f))
 	if f.Confidence == detect.NotCertain {
 		p.line("  malloc: %s", name)
 	} else {
 		p.line("  malloc: %s, %s", name, f.Confidence)
 	}
 	if f.Object != "" {
-		p.line("  object: %s", Clean(f.Object))
+		p.name("  object: ", f.Object)
 	}
 	p.wrapped("  how: ", f.How)
 }
@@ -105,7 +102,7 @@ func (p *page) hostVariables(r *detect.Result) {
 	}
 	p.heading("Environment", "")
 	for _, v := range r.Env {
-		p.line("  %s=%s", Clean(v.Name), Clean(v.Value))
+		p.name("  "+Clean(v.Name)+"=", v.Value)
 		for _, i := range r.IgnoredEnv {
 			if i.Name == v.Name {
 				p.wrapped("    no effect: ", i.Why)
@@ -121,8 +118,8 @@ func (p *page) hostChildren(r *detect.Result) {
 	p.heading("Descendants", "")
 	for i := range r.Children {
 		c := &r.Children[i]
-		p.line("  %7d  %10s  %-16s  %s", c.PID, units.Size(c.RSSBytes), AllocatorText(&c.Finding),
-			cut(Clean(strings.Join(append([]string{filepath.Base(c.Executable)}, c.Command[min(1, len(c.Command)):]...), " ")), pageWidth-42))
+		p.fitted(fmt.Sprintf("  %7d  %10s  %-16s  ", c.PID, units.Size(c.RSSBytes), AllocatorText(&c.Finding)),
+			Clean(strings.Join(append([]string{filepath.Base(c.Executable)}, c.Command[min(1, len(c.Command)):]...), " ")))
 	}
 }
 

@@ -112,7 +112,7 @@ jemalloc-bg
 
 func TestHost(t *testing.T) {
 	var b bytes.Buffer
-	if err := Host(&b, "serve <x>", hostService(t), Style{}); err != nil {
+	if err := Host(&b, "serve <x>", hostService(t), Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(hostText, b.String()); diff != "" {
@@ -129,7 +129,7 @@ func TestHostWidth(t *testing.T) {
 	r.PeakRSS, r.FinalRSS, r.Retained = new(uint64(1<<30-1<<20)), new(uint64(1<<30-1<<20)), new(int64(999<<20))
 	r.Spread.FinalRSS.High = 10 << 30
 	var b bytes.Buffer
-	if err := Host(&b, "serve", c, Style{}); err != nil {
+	if err := Host(&b, "serve", c, Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	figures, _, ok := strings.Cut(b.String(), "\nRecommended")
@@ -149,7 +149,7 @@ func TestHostAllFailed(t *testing.T) {
 	c := hostService(t)
 	c.Results = c.Results[2:]
 	var b bytes.Buffer
-	if err := Host(&b, "serve", c, Style{}); err != nil {
+	if err := Host(&b, "serve", c, Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if text := b.String(); !c.Results[0].Verified || strings.Contains(text, "looked up") || !strings.Contains(text, "failed 2 times") {

@@ -71,7 +71,7 @@ func (p *page) message(m *stats.Message) {
 	}
 	if m.ReservedUnallocated != nil {
 		p.heading("Fragmentation", "")
-		p.printf("  %s  of the reserved memory is not allocated: (reserved - allocated) / reserved\n", shareText(m.ReservedUnallocated))
+		p.wrapped("  "+shareText(m.ReservedUnallocated)+"  ", "of the reserved memory is not allocated: (reserved - allocated) / reserved")
 	}
 	p.printf("\n")
 	p.wrapped("  ", "A message is all that is known here: no peaks, no stacks, no settings. A snapshot has them: torch.cuda.memory._record_memory_history() before, _dump_snapshot() after.")

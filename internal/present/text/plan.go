@@ -33,15 +33,29 @@ func Plan(w io.Writer, head PlanHead, a *plan.Answer, style Style) error {
 func (p *page) planHead(head PlanHead, a *plan.Answer) {
 	p.planSubject(head, a.Model, a.Parameters, a.Preset)
 	p.printf("\n")
-	p.wrapped("", fitsText(head.Capacity, a))
+	p.verdict(fitsText(head.Capacity, a))
 	if f := a.Failure; f != nil {
 		p.wrapped("  ", failedText(f))
 	}
 }
 
+// verdict writes a sentence that begins with whether it fits.
+func (p *page) verdict(said string) {
+	for _, v := range []struct {
+		word  string
+		dress func(string) string
+	}{{"DOES NOT FIT", p.style.Bad}, {"FITS", p.style.Good}} {
+		if rest, ok := strings.CutPrefix(said, v.word+" "); ok {
+			p.dressed("", v.word, v.dress, " ", rest)
+			return
+		}
+	}
+	p.wrapped("", said)
+}
+
 // planSubject names the model and how it is run.
 func (p *page) planSubject(head PlanHead, model string, parameters int64, preset string) {
-	p.printf("%s\n", Clean(head.Name))
+	p.name("", head.Name)
 	p.wrapped("  ", fmt.Sprintf("%s, %s parameters, as in preset %s", model, units.Count(parameters), preset))
 	if head.Options != "" {
 		p.wrapped("  ", head.Options)
@@ -128,7 +142,7 @@ func (p *page) planPeaks(a *plan.Answer) {
 	between := func(low, high uint64) string { return "from " + units.Size(low) + " to " + units.Size(high) }
 	p.line(row, "allocated", units.Size(a.PeakAllocated), between(r.Low, r.High))
 	p.line(row, "reserved", units.Size(a.PeakReserved), between(r.ReservedLow, r.ReservedHigh))
-	p.line(row, "device", units.Size(a.PeakDevice), between(r.DeviceLow, r.DeviceHigh)+"; "+externalText(a))
+	p.wrapped(fmt.Sprintf("  %-10s %12s   ", "device", units.Size(a.PeakDevice)), between(r.DeviceLow, r.DeviceHigh)+"; "+externalText(a))
 	p.line("  %-10s %12s   %s", "peak is in", stepText(a.BindingPhase, a.BindingStep), "")
 	if l := a.Limited; l != nil && (l.Retries > 0 || l.PeakReserved < a.PeakReserved) {
 		p.wrapped("  under the limit: ", limitedText(l)+". The peaks above are those of a run without a limit")
@@ -192,13 +206,12 @@ func reasonText(x plan.Reason) string {
 	return x.Name + ": allocated " + allocated + ", reserved " + reserved
 }
 
-// barWidth is the length of the longest bar.
-const barWidth = 36
-
 // planComponents draws a bar for each part of the peak.
 func (p *page) planComponents(a *plan.Answer) {
 	p.heading("What the peak of allocated memory is made of", "")
 	var most uint64
+	const lead = 40 // columns before the bars
+	barWidth := uint64(p.style.TextColumns() - lead)
 	for _, c := range a.Components {
 		most = max(most, c.Bytes)
 	}

@@ -7,8 +7,11 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// ChartWidth is how many columns a chart in the terminal has.
-const ChartWidth = 66
+// ChartColumns returns how many columns a chart has: what its scale leaves.
+func (s Style) ChartColumns() int {
+	const scale = 15
+	return s.TextColumns() - scale
+}
 
 // chartHeight is how many lines.
 const chartHeight = 10
@@ -98,6 +101,6 @@ func (p *page) planTimeline(a *plan.Answer) {
 	p.heading(name, "")
 	p.chart(chart{
 		a: t.Allocated, b: t.Reserved, both: '#', onlyA: '#', onlyB: '.', phases: t.Phases,
-		legend: "# allocated   . reserved   (columns of equally many allocations and frees)",
+		legend: "# allocated   . reserved   (columns: as many calls each)",
 	})
 }

@@ -12,7 +12,7 @@ import (
 // PlanLargest writes the end of a search for the largest batch or sequence.
 func PlanLargest(w io.Writer, head PlanHead, l *plan.Largest, style Style) error {
 	p := &page{w: w, style: style}
-	p.printf("%s\n", Clean(head.Name))
+	p.name("", head.Name)
 	p.wrapped("  ", head.Options)
 	p.printf("\n")
 	into := largestRoom(head.Capacity)
@@ -52,7 +52,7 @@ func largestRoom(room plan.Capacity) string {
 // PlanSweep writes a table of plans.
 func PlanSweep(w io.Writer, head PlanHead, axes []plan.Axis, cells []plan.Cell, style Style) error {
 	p := &page{w: w, style: style}
-	p.printf("%s\n", Clean(head.Name))
+	p.name("", head.Name)
 	p.wrapped("  ", head.Options)
 	p.printf("\n")
 	widths := make([]int, len(axes))
@@ -73,7 +73,7 @@ func PlanSweep(w io.Writer, head PlanHead, axes []plan.Axis, cells []plan.Cell, 
 			values += fmt.Sprintf("  %*s", widths[i], v)
 		}
 		if c.Error != "" {
-			p.line("%s  %s", values, c.Error)
+			p.wrapped(values+"  ", c.Error)
 			continue
 		}
 		fits := ""
@@ -217,7 +217,7 @@ func (p *page) againstTerms(a *plan.Against) {
 			if t.Change != "missing" {
 				what = strings.TrimSuffix(t.What+" of "+t.Where, " of ")
 			}
-			p.line(row, units.Count(int64(t.Count)), units.Size(t.Bytes), units.Size(t.Most), cut(Clean(what), 60))
+			p.fitted(fmt.Sprintf("  %8s %12s %12s  ", units.Count(int64(t.Count)), units.Size(t.Bytes), units.Size(t.Most)), Clean(what))
 		}
 		if n := len(terms) - maxTerms; n > 0 {
 			p.line("  and %s more", units.Count(int64(n)))

@@ -17,16 +17,16 @@ const (
 	leastRanks    = 6
 )
 
-// Ranks writes the comparison of ranks, at most 80 columns wide. The title says
-// what was read.
+// Ranks writes the comparison of ranks. The title says what was read.
 func Ranks(w io.Writer, title string, rs *diff.Ranks, o DiffOptions) error {
 	var tail strings.Builder
 	p := &page{w: &tail, style: o.Style}
+	r := &rankPage{page: p, Ranks: rs, full: o.Full}
 	names := make([]string, len(rs.Ranks))
 	for i, r := range rs.Ranks {
 		names[i] = r.Name
 	}
-	r := &rankPage{page: p, Ranks: rs, full: o.Full, short: shortNames(names)}
+	r.short, r.room = shortNames(names, p.columns()-rankNumbers)
 	r.odd()
 	r.divergence()
 	p.notes(rs.Notes, o.Full)
@@ -37,7 +37,7 @@ func Ranks(w io.Writer, title string, rs *diff.Ranks, o DiffOptions) error {
 		rows = min(rows, max(leastRanks, shortLines-around-strings.Count(tail.String(), "\n")))
 	}
 	p.w = w
-	p.printf("%s\n", cut(Clean(title), pageWidth))
+	p.name("", title)
 	r.table(rows)
 	p.printf("%s", tail.String())
 	return p.err
@@ -48,10 +48,15 @@ type rankPage struct {
 	*diff.Ranks
 	full  bool
 	short []string // names for the table
+	room  int      // width of their column
 }
 
-// rankName is the width of the first column: all that the numbers leave.
-const rankName = 22
+// rankNumbers is the width of the other columns; usualName is how wide the first
+// one is at least.
+const (
+	rankNumbers = 58
+	usualName   = 22
+)
 
 const rankRow = "%-*s %11s %11s %7s %4s %10s %9s"
 
@@ -60,7 +65,7 @@ func (p *rankPage) table(n int) {
 	if p.Sizes == diff.RequestedSizes {
 		used = "requested"
 	}
-	p.heading(fmt.Sprintf("%-*s", rankName, plural(len(p.Ranks.Ranks), "rank", "ranks")),
+	p.heading(fmt.Sprintf("%-*s", p.room, plural(len(p.Ranks.Ranks), "rank", "ranks")),
 		fmt.Sprintf(strings.TrimPrefix(rankRow, "%-*s"), used, "reserved", "fragm.", "OOMs", "events", "diverges"))
 	rows := p.rows(n)
 	for _, i := range rows {
@@ -73,7 +78,7 @@ func (p *rankPage) table(n int) {
 		if r.Parts != nil {
 			parts = countText(*r.Parts)
 		}
-		p.line(rankRow, rankName, p.short[i], sizeOr(peak), units.Size(r.PeakReserved),
+		p.line(rankRow, p.room, p.short[i], sizeOr(peak), units.Size(r.PeakReserved),
 			percentText(r.Fragmentation), countText(r.OOMs), countText(r.Events), parts)
 	}
 	if more := len(p.Ranks.Ranks) - len(rows); more > 0 {
@@ -119,27 +124,24 @@ func (p *rankPage) medians() {
 	if p.Sizes == diff.RequestedSizes {
 		used = cells[diff.MeasureRequested]
 	}
-	p.line(rankRow, rankName, "median", used, cells[diff.MeasureReserved], "",
+	p.line(rankRow, p.room, "median", used, cells[diff.MeasureReserved], "",
 		cells[diff.MeasureOOMs], cells[diff.MeasureEvents], "")
 }
 
 // shortNames leaves out what the names of all files end with, as far as that is
-// whole words, and shortens what is still too long.
-func shortNames(names []string) []string {
+// whole words, and shortens what is longer than most. It also says how wide they
+// are.
+func shortNames(names []string, most int) (short []string, room int) {
 	out := make([]string, len(names))
 	for i, name := range names {
 		out[i] = Clean(name)
 	}
 	end := commonEnd(out)
 	for i, name := range out {
-		name = strings.TrimSuffix(name, end)
-		if r := []rune(name); len(r) > rankName { // names of ranks differ at their ends
-			half := (rankName - 3) / 2
-			name = string(r[:half]) + "..." + string(r[len(r)-(rankName-3-half):])
-		}
-		out[i] = name
+		out[i] = middle(strings.TrimSuffix(name, end), most) // names of ranks differ at their ends
+		room = max(room, width(out[i]))
 	}
-	return out
+	return out, max(room, min(most, usualName))
 }
 
 // commonEnd returns the ending that all names have, from a dot on.
@@ -257,7 +259,7 @@ func (p *rankPage) branch(b *diff.Branch, most bool) {
 	}
 	p.wrapped("  ", fmt.Sprintf("%s: %s %s, event %s", who, b.Call, units.Size(b.Bytes), countText(b.Event)))
 	if b.Frames != nil {
-		p.printf("    at %s\n", siteText(b.Site, pageWidth-7))
+		p.printf("    at %s\n", siteText(b.Site, p.columns()-7))
 	} else {
 		p.printf("    (no call stack)\n")
 	}

@@ -29,15 +29,7 @@ func Tune(w io.Writer, head WhatIfHead, a *tune.Answer, style Style) error {
 	}
 
 	p.heading("Compared", "")
-	const row = "  %11s %11s %13s %9s  %s"
-	p.line(row, "reserved", "needs", "driver calls", "driver", "worst of "+plural(a.Variations, "variation", "variations"))
-	p.line(row, "", "", "when warm", "time", "")
-	for _, c := range append([]*tune.Choice{a.Current, r}, a.Others...) {
-		if c != r || !r.Recorded {
-			p.choice(row, c, a)
-		}
-	}
-
+	p.choices(a)
 	p.heading("How it was found", "")
 	p.whatIfHead(head, a.SelfCheck)
 	p.whatIfBounds(a.Limit, a.DeviceMemory)
@@ -112,21 +104,39 @@ func (p *page) underLimit(a *tune.Answer) {
 	}
 }
 
-func (p *page) choice(row string, c *tune.Choice, a *tune.Answer) {
-	name := confText(c.Settings)
-	switch {
-	case c.Recorded:
-		name = "recorded: " + name
-	case c == a.Recommended:
-		name = "recommended: " + name
+// choices writes the table: the settings on a line, the numbers below.
+func (p *page) choices(a *tune.Answer) {
+	g := grid{head: [][]string{
+		{"reserved", "needs", "driver calls", "driver", "worst of " + countText(a.Variations), "recorded"},
+		{"", "", "when warm", "time", "variations", "there"},
+	}}
+	var names []string
+	for _, c := range append([]*tune.Choice{a.Current, a.Recommended}, a.Others...) {
+		if c == a.Recommended && c.Recorded && len(names) > 0 {
+			continue
+		}
+		name := confText(c.Settings)
+		switch {
+		case c.Recorded:
+			name = "recorded: " + name
+		case c == a.Recommended:
+			name = "recommended: " + name
+		}
+		need, worst, recorded := "none", "", ""
+		if c.Need != nil {
+			need = units.SizeUp(*c.Need)
+		}
+		if w := c.Worst; w != nil {
+			worst, recorded = a.Goal.Number(w.Value), a.Goal.Number(w.Recorded)
+		}
+		names = append(names, name)
+		g.rows = append(g.rows, []string{units.Size(c.PeakReserved), need, units.Count(c.WarmCalls), driverTime(c.WarmMS), worst, recorded})
 	}
-	p.printf("%s\n", name)
-	need, worst := "none", ""
-	if c.Need != nil {
-		need = units.SizeUp(*c.Need)
+	lines := g.lines(p.columns())
+	for _, l := range lines[:len(g.head)] {
+		p.line("%s", l)
 	}
-	if w := c.Worst; w != nil {
-		worst = a.Goal.Number(w.Value) + ", recorded " + a.Goal.Number(w.Recorded)
+	for i, name := range names {
+		p.printf("%s\n%s\n", name, lines[len(g.head)+i])
 	}
-	p.line(row, units.Size(c.PeakReserved), need, units.Count(c.WarmCalls), driverTime(c.WarmMS), worst)
 }

@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/replay"
@@ -9,29 +10,49 @@ import (
 )
 
 // Verified says how far one file is reproduced, and where it differs first.
-func Verified(name string, r *replay.Result) string {
+func Verified(w io.Writer, name string, r *replay.Result, style Style) error {
+	p := &page{w: w, style: style}
 	var b strings.Builder
 	switch {
 	case r.Identical && r.Kind == "recording":
-		fmt.Fprintf(&b, "%s: identical: %s events, %s checkpoints, %s segments", name, countText(r.Events), countText(r.Checkpoints), countText(r.Segments))
+		fmt.Fprintf(&b, "identical: %s events, %s checkpoints, %s segments", countText(r.Events), countText(r.Checkpoints), countText(r.Segments))
 	case r.Identical && !r.SegmentsIdentical:
-		fmt.Fprintf(&b, "%s: identical: %s events, start %s, limit %s", name, countText(r.Events), r.Start, verifiedLimit(r.Limit))
+		fmt.Fprintf(&b, "identical: %s events, start %s, limit %s", countText(r.Events), r.Start, verifiedLimit(r.Limit))
 	case r.Identical:
-		fmt.Fprintf(&b, "%s: identical: %s events, %s segments, start %s, limit %s", name, countText(r.Events), countText(r.Segments), r.Start, verifiedLimit(r.Limit))
+		fmt.Fprintf(&b, "identical: %s events, %s segments, start %s, limit %s", countText(r.Events), countText(r.Segments), r.Start, verifiedLimit(r.Limit))
 	default:
 		verdict := "different"
 		if r.First.Kind == replay.DiffUndefined || r.First.Kind == replay.DiffException {
 			verdict = "not comparable"
 		}
-		fmt.Fprintf(&b, "%s: %s: %s of %s events identical", name, verdict, countText(r.IdenticalEvents), countText(r.Events))
+		fmt.Fprintf(&b, "%s: %s of %s events identical", verdict, countText(r.IdenticalEvents), countText(r.Events))
+	}
+	p.verified(name, b.String(), r.Identical)
+	if !r.Identical {
 		for line := range strings.Lines(r.First.String()) {
-			b.WriteString("\n  " + strings.TrimSuffix(line, "\n"))
+			p.fitted("  ", strings.TrimSuffix(line, "\n"))
 		}
 	}
 	for _, n := range r.Notes {
-		b.WriteString("\n  note: " + n)
+		p.row("  note: ", n)
 	}
-	return b.String()
+	return p.err
+}
+
+// verified writes the line of a file; on a terminal what does not fit beside its
+// name goes below it.
+func (p *page) verified(name, said string, identical bool) {
+	verdict, rest, _ := strings.Cut(said, ":")
+	dress := p.style.Good
+	if !identical {
+		dress = p.style.Bad
+	}
+	lead := Clean(name) + ": "
+	if p.style.Width > 0 && width(lead+said) > p.columns() {
+		p.name("", name+":")
+		lead = "  "
+	}
+	p.dressed(lead, verdict, dress, ":", rest)
 }
 
 // verifiedLimit says what is known about the cap on reserved memory.

@@ -17,11 +17,7 @@ type WhatIfHead struct {
 	Events int
 }
 
-// whatIfWidth is the width of the table, whose rows have eight columns.
-const whatIfWidth = 100
-
-// WhatIf writes an answer, at most 100 columns wide where names and numbers
-// allow it.
+// WhatIf writes an answer.
 func WhatIf(w io.Writer, head WhatIfHead, a *whatif.Answer, style Style) error {
 	p := &page{w: w, style: style}
 	p.whatIfHead(head, a.SelfCheck)
@@ -54,7 +50,7 @@ func (p *page) whatIfHead(head WhatIfHead, check whatif.SelfCheck) {
 	if head.Reason != "" {
 		device = head.Reason
 	}
-	p.printf("%s\n", Clean(head.Name))
+	p.name("", head.Name)
 	p.wrapped("  ", device+"; "+plural(head.Events, "event", "events"))
 	p.wrapped("  ", check.Note)
 }
@@ -67,19 +63,40 @@ func (p *page) whatIfBounds(limit whatif.Limit, memory whatif.Memory) {
 
 // whatIfResults writes the table: the settings on a line, the numbers below.
 func (p *page) whatIfResults(results []*whatif.Result, onOOM string) {
-	const verdictWidth = 29
-	row := fmt.Sprintf("  %%-%ds %%11s %%12s %%11s %%7s %%7s %%7s %%7s", verdictWidth)
 	p.heading("Settings", "")
-	p.line(row, "verdict", "peak", "against", "peak", "", "device", "device", "driver")
-	p.line(row, "(event, step or time)", "reserved", "recorded", "allocated", "retries", "allocs", "frees", "time")
+	g := grid{
+		left: 1,
+		head: [][]string{
+			{"verdict", "peak", "against", "peak", "", "device", "device", "driver"},
+			{"(event, step or time)", "reserved", "recorded", "allocated", "retries", "allocs", "frees", "time"},
+		},
+		drop: []int{3, 6}, // allocated hardly differs; what is allocated is freed
+	}
 	var recorded *whatif.Result
 	for _, r := range results {
 		if r.Recorded {
 			recorded = r
 		}
+		g.rows = append(g.rows, []string{
+			verdict(r, onOOM), units.Size(r.PeakReserved), AgainstText(recorded, r, onOOM), units.Size(r.PeakAllocated),
+			units.Count(r.Retries), units.Count(r.DeviceAllocs), units.Count(r.DeviceFrees), driverTime(r.DriverMS),
+		})
+	}
+	lines := g.lines(p.columns())
+	for _, l := range lines[:len(g.head)] {
+		p.line("%s", l)
+	}
+	for i, r := range results {
 		p.printf("%s\n", resultName(r))
-		p.line(row, cut(verdict(r, onOOM), verdictWidth), units.Size(r.PeakReserved), AgainstText(recorded, r, onOOM), units.Size(r.PeakAllocated),
-			units.Count(r.Retries), units.Count(r.DeviceAllocs), units.Count(r.DeviceFrees), driverTime(r.DriverMS))
+		line := lines[len(g.head)+i]
+		if said := verdict(r, onOOM); strings.HasPrefix(line, "  "+said) { // whole
+			dress := p.style.Good
+			if r.Fails {
+				dress = p.style.Bad
+			}
+			line = "  " + dress(said) + line[2+len(said):]
+		}
+		p.line("%s", line)
 	}
 }
 
@@ -162,7 +179,7 @@ func (p *page) failures(results []*whatif.Result, onOOM string) {
 		if r.First == nil {
 			continue
 		}
-		text := failureText(r, onOOM)
+		text := failureText(r, onOOM, p.columns())
 		if names[text] == nil {
 			order = append(order, text)
 		}
@@ -185,8 +202,9 @@ func (p *page) failures(results []*whatif.Result, onOOM string) {
 	}
 }
 
-// failureText describes a failing request in some lines.
-func failureText(r *whatif.Result, onOOM string) string {
+// failureText describes a failing request in some lines, of which that with the
+// call stack is no wider than columns.
+func failureText(r *whatif.Result, onOOM string, columns int) string {
 	f := r.First
 	if f.AtStart {
 		return fmt.Sprintf("%s is reserved before the first event even after the cache is released: more than is available", units.Size(f.Reserved))
@@ -208,7 +226,7 @@ func failureText(r *whatif.Result, onOOM string) string {
 		said += "; it also failed in the recording"
 	}
 	if len(f.Stack) > 0 {
-		said += "\nat " + siteText(f.Site, whatIfWidth-5)
+		said += "\nat " + siteText(f.Site, columns-5)
 	} else {
 		said += "\nno call stack in the file"
 	}

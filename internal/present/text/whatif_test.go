@@ -37,14 +37,14 @@ func whatIfText(t *testing.T, path string, change func(*whatif.Question), confs 
 	}
 	a.Interrupted, a.NotRun = true, []string{"never:asked"}
 	var b strings.Builder
-	if err := WhatIf(&b, WhatIfHead{Name: "file\x1b", Events: c.Events()}, a, Style{}); err != nil {
+	if err := WhatIf(&b, WhatIfHead{Name: "file\x1b", Events: c.Events()}, a, Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-// Whatever a file is like, the answer fits on 100 columns.
-func TestWhatIfFitsOn100Columns(t *testing.T) {
+// Whatever a file is like, the answer fits on 80 columns.
+func TestWhatIfFitsOn80Columns(t *testing.T) {
 	few := func(q *whatif.Question) {
 		n := uint64(64 << 20)
 		q.Limit.Bound, q.SkipOOM = whatif.Bound{Bytes: &n, Source: whatif.Given}, true
@@ -54,7 +54,7 @@ func TestWhatIfFitsOn100Columns(t *testing.T) {
 			text := whatIfText(t, "../../../testdata/"+file+".pickle.gz", change, "expandable_segments:True", "max_split_size_mb:64")
 			for line := range strings.Lines(text) {
 				line = strings.TrimSuffix(line, "\n")
-				if width(line) > whatIfWidth || strings.TrimRight(line, " ") != line || Clean(line) != line {
+				if width(line) > 80 || strings.TrimRight(line, " ") != line || Clean(line) != line {
 					t.Errorf("%s: %d wide: %q", file, width(line), line)
 				}
 			}
@@ -73,7 +73,7 @@ func TestWhatIfWords(t *testing.T) {
 	for _, part := range []string{
 		"fails at 7,052, step 12 ", "What fails first\nrecorded: PyTorch's defaults\nPyTorch's defaults\n  event 7,052, step 12: a request for 1.54 GiB; reserved",
 		"it also failed in the recording\n  at conv.py:548 _conv_forward < train.py:115 forward\n  this failure may be caught, by a convolution", "--on-oom skip leaves",
-		"  passes                           9.77 GiB            -    9.66 GiB", "Numbers of a run that fails", "The real limit may be lower",
+		"  passes                   9.77 GiB         -        0      41       0  ~22 ms\n", "Numbers of a run that fails", "The real limit may be lower",
 	} {
 		if !strings.Contains(die, part) {
 			t.Errorf("no %q in\n%s", part, die)
@@ -84,7 +84,7 @@ func TestWhatIfWords(t *testing.T) {
 		t.Error(skip)
 	}
 	off := whatIfText(t, unet, func(q *whatif.Question) { q.Limit.Bound = whatif.Bound{Source: whatif.None} }, "expandable_segments:True")
-	if !strings.Contains(off, "  passes                           9.77 GiB    -3.80 GiB    9.66 GiB") {
+	if !strings.Contains(off, "  passes                  9.77 GiB  -3.80 GiB        0") {
 		t.Errorf("peaks of runs that pass are not compared:\n%s", off)
 	}
 	if !strings.Contains(off, "limit: none; the recording had one between 8.80 GiB and 9.98 GiB") || strings.Contains(off, "What fails first") {
@@ -123,6 +123,15 @@ func TestCheckText(t *testing.T) {
 `
 	if got := text(); got != rules+"  ?     survives: unknown, under 1.00 GiB; it has no events\n  note: mid-run\n1 of 3 rules failed, 1 unknown from the file\n" {
 		t.Error(got)
+	}
+	var coloured strings.Builder
+	if err := Check(&coloured, "f", "", report, Style{Bold: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"\n  \x1b[1;32mok  \x1b[0m  max-reserved: ", "\n  \x1b[1;31mFAIL\x1b[0m  max-frag", "\n  \x1b[1;33m?   \x1b[0m  survives", "\x1b[1;31m1 of 3"} {
+		if !strings.Contains(coloured.String(), part) {
+			t.Errorf("no %q in %q", part, &coloured)
+		}
 	}
 	report.Rules, report.Notes = report.Rules[:2], nil
 	if got := text(); got != rules+"1 of 2 rules failed\n" {

@@ -249,7 +249,7 @@ func ResultText(r *whatif.Result, onOOM string) string { return verdict(r, onOOM
 // FailureLines describes the first failing request of a result, where it was
 // made on a line of its own.
 func FailureLines(r *whatif.Result, onOOM string) []string {
-	return strings.Split(failureText(r, onOOM), "\n")
+	return strings.Split(failureText(r, onOOM, pageWidth), "\n")
 }
 
 // DriverTime writes an estimate in milliseconds.

@@ -101,15 +101,31 @@ func (pl *plan) handOn() {
 	}
 	old, left := map[kind][]int{}, map[kind][]int{}
 	now := int32(-1)
+	vacant := map[kind][]int32{} // slots whose last tensor was freed and not replaced
 	pair := func() {
-		for k, from := range old {
-			for i, to := range left[k][:min(len(from), len(left[k]))] {
-				x, y := &pl.tensors[from[i]], &pl.tensors[to]
+		for k, to := range left {
+			from := old[k]
+			for i, t := range to {
+				y := &pl.tensors[t]
+				if i >= len(from) {
+					if n := len(vacant[k]); n > 0 {
+						y.slot, vacant[k] = vacant[k][n-1], vacant[k][:n-1]
+					}
+					continue
+				}
+				x := &pl.tensors[from[i]]
 				if x.slot < 0 {
 					x.slot = int32(pl.slots)
 					pl.slots++
 				}
 				x.heir, y.heirOf, y.slot = true, true, x.slot
+			}
+		}
+		for k, from := range old {
+			for _, t := range from[min(len(from), len(left[k])):] {
+				if slot := pl.tensors[t].slot; slot >= 0 {
+					vacant[k] = append(vacant[k], slot)
+				}
 			}
 		}
 		clear(old)

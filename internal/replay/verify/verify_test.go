@@ -34,8 +34,8 @@ var rebuilt = []string{"midrun", "ring", "stateonly"}
 // file alone.
 func TestSnapshotsAreIdentical(t *testing.T) {
 	files, err := filepath.Glob("../../../testdata/*/*.pickle.gz")
-	if err != nil || len(files) != 53 {
-		t.Fatalf("%d snapshots, want 53 (%v)", len(files), err)
+	if err != nil || len(files) < 123 {
+		t.Fatalf("%d snapshots, want 123 or more (%v)", len(files), err)
 	}
 	for _, file := range short.Files(t, files, 12) {
 		name := strings.TrimSuffix(filepath.Base(file), ".pickle.gz")

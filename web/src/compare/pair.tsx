@@ -100,7 +100,7 @@ export function Stacks({ p }: { p: Pair }) {
       name="stacks"
       aside={
         <span>
-          <Delta n={p.delta_bytes} field="delta_bytes" /> in live blocks
+          <Delta n={p.delta_bytes} field="delta_bytes" /> in allocated blocks
           {p.sizes !== 'block' && `, by ${p.sizes} sizes`}
         </span>
       }
@@ -126,7 +126,7 @@ export function Stacks({ p }: { p: Pair }) {
             <span class="right">A</span>
             <span class="right">B</span>
             <span class="right">blocks</span>
-            <span>asked for at</span>
+            <span>allocated at</span>
           </div>
           {shown.map((s) => (
             <One s={s} />

@@ -96,7 +96,7 @@ export function RankTable({
         <ul class="rows odd-list" data-panel="odd">
           {r.odd.map((o) => (
             <li>
-              <strong>{runs[o.rank]!.label}</strong> is odd in {names[o.measure] ?? o.measure}: {away(o)}
+              <strong>{runs[o.rank]!.label}</strong> stands out in {names[o.measure] ?? o.measure}: {away(o)}
             </li>
           ))}
         </ul>
@@ -107,7 +107,7 @@ export function RankTable({
 
 function Cell({ odd, value, field }: { odd: Odd | undefined; value: number | null; field: string }) {
   return (
-    <td class={'right' + (odd ? ' odd-cell' : '')} title={odd ? `odd: ${away(odd)}` : undefined}>
+    <td class={'right' + (odd ? ' odd-cell' : '')} title={odd ? `stands out: ${away(odd)}` : undefined}>
       <Bytes n={value} field={field} />
     </td>
   );
@@ -122,8 +122,8 @@ function away(o: Odd): string {
 
 function oddText(r: Ranks): string {
   const odd = new Set(r.odd.map((o) => o.rank)).size;
-  if (odd === 0) return r.ranks.length > 2 ? 'none is odd' : '';
-  return `${plural(odd, 'run')} of ${count(r.ranks.length)} odd`;
+  if (odd === 0) return r.ranks.length > 2 ? 'none stands out' : '';
+  return `${count(odd)} of ${plural(r.ranks.length, 'run')} ${odd === 1 ? 'stands' : 'stand'} out`;
 }
 
 function Parts({ rank, run }: { rank: Rank; run: Run }) {
@@ -140,7 +140,7 @@ function Parts({ rank, run }: { rank: Rank; run: Run }) {
 export function Divergence({ r, runs }: { r: Ranks; runs: readonly Run[] }) {
   const d = r.divergence;
   return (
-    <Panel title="Where they part" name="divergence" aside={r.calls_shifted ? 'they begin at different moments' : ''}>
+    <Panel title="Where the runs diverge" name="divergence" aside={r.calls_shifted ? 'they begin at different moments' : ''}>
       {!r.calls_compared && <p class="muted">Fewer than two of the runs have events: there are no calls to compare.</p>}
       {r.calls_compared && !d && (
         <p>

@@ -29,7 +29,7 @@ export function EventPanel() {
         <dd>
           <Bytes n={row.reserved_bytes} field="event.reserved_bytes" />
         </dd>
-        <dt>Live</dt>
+        <dt>Active</dt>
         <dd>
           <Bytes n={row.active_bytes} field="event.active_bytes" />
         </dd>

@@ -11,7 +11,7 @@ import { meta, moment, select } from '../state';
 export function Bytes({ n, field }: { n: number | null | undefined; field?: string }) {
   if (n === null || n === undefined)
     return (
-      <span class="muted" data-field={field} title="The file does not tell.">
+      <span class="muted" data-field={field} title="The file does not contain it.">
         not known
       </span>
     );
@@ -321,4 +321,15 @@ export function pattern(text: string): { test: RegExp | null; wrong: string | nu
   } catch (err) {
     return { test: null, wrong: `This is no regular expression: ${err instanceof Error ? err.message : err}` };
   }
+}
+
+// Swatch is a square of a colour.
+export function Swatch({ colour }: { colour: string }) {
+  return (
+    <i
+      ref={(el) => {
+        if (el) el.style.background = colour;
+      }}
+    />
+  );
 }

@@ -21,7 +21,7 @@ export function BlockPanel({ hint }: { hint: string }) {
     <section class="block" aria-label="Selected block" data-panel="block" data-alloc={id}>
       <h2>
         Block {count(id)}
-        <button class="plain aside" onClick={() => pin(null)} aria-label="Let go of the block" title="Let go (Esc)">
+        <button class="plain aside" onClick={() => pin(null)} aria-label="Deselect the block" title="Deselect (Esc)">
           ✕
         </button>
       </h2>
@@ -112,7 +112,7 @@ function Details({ a }: { a: Alloc }) {
         )}
         {a.total_bytes !== null && (
           <>
-            <dt>Live after it</dt>
+            <dt>Active after it</dt>
             <dd>
               <Bytes n={a.total_bytes} />
             </dd>
@@ -150,7 +150,7 @@ function Details({ a }: { a: Alloc }) {
           </Go>
         )}
         <button class="link" onClick={() => put({ alloc: null }, 'push')}>
-          Let go
+          Deselect
         </button>
       </p>
       <h3>Call stack</h3>
@@ -177,8 +177,8 @@ function when(time: number | null): string {
 }
 
 export function lifetime(a: Alloc): string {
-  if (a.alloc_event === null && a.free_event === null) return 'older than the trace, never freed in it';
-  if (a.alloc_event === null) return 'older than the trace';
+  if (a.alloc_event === null && a.free_event === null) return 'allocated before the first event, never freed in this file';
+  if (a.alloc_event === null) return 'allocated before the first event';
   if (a.free_event === null) return 'never freed in this file';
   const events = plural(a.free_event - a.alloc_event, 'event');
   if (a.alloc_time === null || a.free_time === null) return events;

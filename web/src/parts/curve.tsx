@@ -93,7 +93,7 @@ function Chart({ curve, m }: { curve: Curve; m: Meta }) {
     <div
       class="curve"
       role="img"
-      aria-label={`Memory over ${count(m.events)} events. Reserved at most ${size(m.max_reserved_bytes)}, live at most ${size(m.max_live_bytes)}.`}
+      aria-label={`Memory over ${count(m.events)} events. Reserved at most ${size(m.max_reserved_bytes)}, active at most ${size(m.max_live_bytes)}.`}
       onMouseMove={(e) =>
         (over.value = eventAt(e.currentTarget, e.clientX) === null ? null : e.clientX - e.currentTarget.getBoundingClientRect().left)
       }
@@ -122,7 +122,7 @@ function Reading({ curve, x, events }: { curve: Curve; x: number; events: number
   if (i < 0) i = curve.x.length - 1;
   const rows: [string, number][] = [
     ['reserved', curve.reserved[i]!],
-    ['live', curve.active[i]!],
+    ['active', curve.active[i]!],
     ['requested', curve.requested[i]!],
     ['pending', curve.pending_end[i]!],
   ];

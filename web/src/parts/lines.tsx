@@ -202,7 +202,7 @@ function Reading({ chart, at, right }: { chart: Chart; at: number; right: boolea
           <span class="num">{size(y)}</span> {l.name}
         </span>
       ))}
-      {ground !== null && <span>live {size(ground)}</span>}
+      {ground !== null && <span>active {size(ground)}</span>}
     </div>
   );
 }

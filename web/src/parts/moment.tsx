@@ -12,7 +12,7 @@ import type { Events } from '../types/view.gen';
 import { useEffect } from 'preact/hooks';
 
 // The time and totals at the moment, asked for when it rests.
-const at = signal<{ event: number; time: number | null; reserved: number | null; active: number | null; action: string } | null>(null);
+const at = signal<{ event: number; time: number | null; reserved: number | null; allocated: number | null; action: string } | null>(null);
 
 function useMoment(): void {
   const e = moment.value;
@@ -28,7 +28,7 @@ function useMoment(): void {
       try {
         const got = await get<Events>('events', { run: id, from: e, count: 1 }, stop.signal);
         const row = got.rows[0];
-        at.value = row ? { event: e, time: row.time, reserved: row.reserved_bytes, active: row.active_bytes, action: row.action } : null;
+        at.value = row ? { event: e, time: row.time, reserved: row.reserved_bytes, allocated: row.allocated_bytes, action: row.action } : null;
       } catch {
         at.value = null;
       }
@@ -73,15 +73,15 @@ export function MomentBar() {
         {now && (
           <span class="muted">
             {place.value.params['variant'] !== undefined && 'in the recording: '}
+            {now.allocated !== null && `allocated ${size(now.allocated)}, `}
+            {now.reserved !== null && `reserved ${size(now.reserved)}, `}
             {now.action}
             {since(now.time) && ` at ${since(now.time)}`}
             {inStep && `, step ${inStep.number}`}
-            {now.active !== null && `, live ${size(now.active)}`}
-            {now.reserved !== null && `, reserved ${size(now.reserved)}`}
           </span>
         )}
         {event.value !== null && (
-          <button class="plain" onClick={() => select(null)} title="Back to the default moment" aria-label="Let go of the moment">
+          <button class="plain" onClick={() => select(null)} title="Back to the default moment" aria-label="Deselect the moment">
             ✕
           </button>
         )}
@@ -93,7 +93,7 @@ export function MomentBar() {
             {a && `, ${size(a.size_bytes)}`}
           </span>
           {a?.site && screen.value !== 'timeline' && <span class="muted site">{a.site}</span>}
-          <button class="plain" onClick={() => pin(null)} aria-label="Let go of the block" title="Let go (Esc)">
+          <button class="plain" onClick={() => pin(null)} aria-label="Deselect the block" title="Deselect (Esc)">
             ✕
           </button>
         </div>

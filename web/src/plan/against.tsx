@@ -100,7 +100,7 @@ function Curves({ a }: { a: Against }) {
         const p = phaseAt(phases ?? [], x);
         return p ? phaseText(p.name, p.step) : '';
       },
-      label: `Live bytes as requested: planned at most ${size(Math.max(...planned))}, measured at most ${size(Math.max(...measured))}.`,
+      label: `Requested bytes: planned at most ${size(Math.max(...planned))}, measured at most ${size(Math.max(...measured))}.`,
     };
   }, [a, theme.value]);
   if (!chart) return null;

@@ -2,8 +2,8 @@
 
 import { Bytes, Copy, Delta, Panel } from '../parts/basic';
 import { count, exact, percent, share, size, sizeUp } from '../format';
+import { colourOf } from '../palette';
 import { theme } from '../theme';
-import { colourOf } from './colours';
 import { Square, Step } from './step';
 import type { Question } from './question';
 import type { Document as Answer } from '../types/plan.gen';

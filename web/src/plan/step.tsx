@@ -6,8 +6,9 @@ import { useMemo } from 'preact/hooks';
 import { useDrawing } from '../draw/canvas';
 import { drawSizes, label, xOf, yOf, type Box, type Scale } from '../draw/curve';
 import { exact, size, tickSize } from '../format';
+import { colourOf } from '../palette';
 import { ink, theme } from '../theme';
-import { colourOf, stacking } from './colours';
+import { stacking } from './stacking';
 import { phaseText } from './words';
 import type { Document as Answer, Span, Timeline } from '../types/plan.gen';
 

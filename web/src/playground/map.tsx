@@ -41,10 +41,12 @@ export function SegmentMap({ m }: { m: Moment }) {
       const marks = {
         block: index < 0 ? null : index,
         segment: null,
-        hover: hover.value?.offset ?? null,
-        hoverSegment: hover.value?.segment ?? null,
+        hover: hover.value,
         pinned: new Set<number>(),
-        largest: null,
+        hole: null,
+        beside: new Set<number>(),
+        request: 0,
+        tints: null,
       };
       const l = look();
       for (let i = first; i < rows.length && (i - first) * rowHeight <= area.height; i++) {

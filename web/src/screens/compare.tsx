@@ -269,13 +269,13 @@ function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: reado
       name="curves"
       aside={
         <span class="legend">
-          <span>{what === 'both' ? 'live, and reserved as the fainter line' : what}</span>
+          <span>{what === 'both' ? 'active, and reserved as the fainter line' : what === 'live' ? 'active' : what}</span>
           <Choice
             label="Lines"
             value={what}
             options={[
               { value: 'both', text: 'both' },
-              { value: 'live', text: 'live' },
+              { value: 'live', text: 'active' },
               { value: 'reserved', text: 'reserved' },
             ]}
             onPick={(v) => put({ lines: v })}
@@ -327,10 +327,10 @@ function linesOf(r: Run, i: number, c: Curve, m: Meta, align: Align, what: What,
     end,
     group: i,
     thin,
-    fails: name === 'live' && m.ooms.length > 0 && m.ooms[m.ooms.length - 1]! >= m.events - 2,
+    fails: name === 'active' && m.ooms.length > 0 && m.ooms[m.ooms.length - 1]! >= m.events - 2,
   });
   return [
     ...(what !== 'live' ? [line(c.reserved, 'reserved', what === 'both')] : []),
-    ...(what !== 'reserved' ? [line(c.active, 'live', false)] : []),
+    ...(what !== 'reserved' ? [line(c.active, 'active', false)] : []),
   ];
 }

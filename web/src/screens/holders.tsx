@@ -23,12 +23,14 @@ export function Pinners() {
         )
       }
     >
-      <p class="muted small-text">Live tensors in segments that would else be released; most bytes freed for each byte moved first.</p>
+      <p class="muted small-text">Allocated blocks that keep their segment from being released. First: the most free memory for each byte that would have to move.</p>
       <ul class="rows">
         {x.pinners.slice(0, 8).map((p) => (
           <li>
-            <Bytes n={p.stuck_bytes} /> free of <Bytes n={p.size_bytes} />, pinned by <Bytes n={p.live_bytes} /> in{' '}
-            {plural(p.live_blocks, 'block')}
+            <Go screen="segments" change={{ event: at, sort: 'stuck', segment: p.segment, hole: null, alloc: null }} title="Show this segment">
+              <Bytes n={p.stuck_bytes} /> free of <Bytes n={p.size_bytes} />
+            </Go>
+            , pinned by <Bytes n={p.live_bytes} /> in {plural(p.live_blocks, 'block')}
             <ul>
               {p.blocks.slice(0, 2).map((b) => (
                 <li class="muted">
@@ -115,7 +117,7 @@ function openStacks(x: Explain): void {
 function Categories({ x, total }: { x: Explain; total: number }) {
   return (
     <table class="bars">
-      <caption class="hidden">Live memory by category</caption>
+      <caption class="hidden">Allocated memory by category</caption>
       <tbody>
         {x.categories.map((c) => (
           <tr>

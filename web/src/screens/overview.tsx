@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { count, percent, plural, pool, seconds, size, span, stream } from '../format';
 import { At, Bytes, Count, Empty, Go, Panel, Trouble, Wait } from '../parts/basic';
 import { CurvePanel, wholeCurve } from '../parts/curve';
+import { meaning, type Term } from '../parts/word';
 import { current, meta, stats } from '../state';
 import type { Document as Stats, Level } from '../types/stats.gen';
 import { Findings, Holders, Notes, Pinners } from './holders';
@@ -58,8 +59,12 @@ function Legend() {
   const pending = wholeCurve().value.data?.pending_end.some((n) => n > 0);
   return (
     <span class="legend">
-      <span class="key reserved">reserved</span>
-      <span class="key live">live</span>
+      <span class="key reserved" title={meaning('reserved')}>
+        reserved
+      </span>
+      <span class="key live" title={meaning('active')}>
+        active
+      </span>
       {pending && <span class="key pending">pending</span>}
       <Go screen="timeline">open the timeline</Go>
     </span>
@@ -78,6 +83,7 @@ function Numbers({ s }: { s: Snapshot }) {
       )}
       <Item
         label="Allocated at the end"
+        title={meaning('allocated')}
         sub={
           <>
             of <Bytes n={mem.reserved.now_bytes} field="memory.reserved.now_bytes" /> reserved
@@ -88,6 +94,7 @@ function Numbers({ s }: { s: Snapshot }) {
       </Item>
       <Item
         label="Free at the end"
+        title={meaning('free')}
         sub={
           <>
             largest piece <Bytes n={mem.largest_free_bytes} field="memory.largest_free_bytes" />
@@ -111,7 +118,8 @@ function Numbers({ s }: { s: Snapshot }) {
         {f.internal === null ? <span class="muted">not known</span> : <span class="num">{percent(f.internal)}</span>}
       </Item>
       <Item
-        label="Out of memory"
+        label="OOM"
+        title={meaning('OOM')}
         sub={
           s.oom_events.length > 0 ? (
             <>
@@ -135,12 +143,12 @@ function Numbers({ s }: { s: Snapshot }) {
   );
 }
 
-function Peak({ name, label, level }: { name: string; label: string; level: Level }) {
+function Peak({ name, label, level }: { name: Term; label: string; level: Level }) {
   const at = level.peak_at;
   return (
     <Item
       label={`${label}, ${level.peak_at_least ? 'at least' : 'peak'}`}
-      {...(level.peak_at_least ? { title: 'The file ends within its events: it may have been more.' } : {})}
+      title={level.peak_at_least ? 'The file ends within its events: it may have been more.' : meaning(name)}
       sub={
         level.peak_bytes === null ? (
           ''
@@ -187,7 +195,7 @@ function Settings({ s }: { s: Snapshot }) {
   const { known, conf, non_default: list } = s.settings;
   return (
     <Panel title="Settings" name="settings">
-      {!known && <p class="muted">The file does not tell the allocator's settings.</p>}
+      {!known && <p class="muted">The file does not contain the allocator's settings.</p>}
       {known && list.length === 0 && <p>PyTorch's defaults.</p>}
       {conf && (
         <p>
@@ -213,7 +221,7 @@ function Settings({ s }: { s: Snapshot }) {
 function Missing({ s }: { s: Snapshot }) {
   const r = s.replay;
   return (
-    <Panel title="What the file does not tell" name="missing">
+    <Panel title="What the file does not contain" name="missing">
       {s.missing.length === 0 && !current.value?.warnings.length && <p>Nothing is missing.</p>}
       <ul class="rows">
         {s.missing.map((m) => (

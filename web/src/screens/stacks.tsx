@@ -76,7 +76,7 @@ export function Stacks() {
           name="fold"
           on={folded}
           onPick={(on) => put({ lib: on ? null : '1' }, 'push')}
-          title="Show your own frames and the one that asked for the memory"
+          title="Show your own frames and the one that allocated the memory"
         />
         <Field label="search" name="q" placeholder="regular expression" value={q} onText={(v) => put({ q: v })} wrong={wrong} width={24} />
         {wrong && <span class="pending-text">{wrong}</span>}
@@ -95,7 +95,7 @@ export function Stacks() {
                 ? 'before the first event: '
                 : `after event ${count(at)}: `
               : mode === 'area'
-                ? 'in the mean over the run: '
+                ? 'average over the run: '
                 : 'at the peak: '}
             <Bytes n={tree.total} field="total_bytes" />
           </span>
@@ -147,7 +147,7 @@ function Node({ tree, i, onPick }: { tree: Tree; i: number; onPick: (i: number) 
         <dd>
           <Bytes n={n.bytes} field="frame.bytes" />, {share(n.bytes, tree.total)}
         </dd>
-        <dt>Of it here</dt>
+        <dt>In this frame itself</dt>
         <dd>
           <Bytes n={n.self} field="frame.self" />
         </dd>
@@ -202,7 +202,7 @@ function Leaves({ tree, onPick }: { tree: Tree; onPick: (i: number) => void }) {
   }, [tree]);
   return (
     <section>
-      <h2>Where it was asked for</h2>
+      <h2>Allocated at</h2>
       <ol class="leaves">
         {top.map((i) => {
           const n = tree.nodes[i]!;

@@ -4,16 +4,17 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { count, percent, pool, seconds, size, span, stream } from '../format';
 import { useKeys } from '../keys';
-import { colourings, css, indexed, legend } from '../palette';
-import { Bytes, Check, Choice, Empty, Field, pattern, Select, Trouble, Wait } from '../parts/basic';
+import { colourings, css, indexed, legend, plainName } from '../palette';
+import { Bytes, Check, Choice, Empty, Field, pattern, Select, Swatch, Trouble, Wait } from '../parts/basic';
 import { BlockPanel, lifetime } from '../parts/block';
+import { meaning } from '../parts/word';
 import { block, put, run } from '../route';
 import { allocation, load, meta, moment } from '../state';
 import { theme } from '../theme';
 import { momentText } from '../timeline/overlay';
 import { MiniMap } from '../timeline/minimap';
 import { Plot, type Hover } from '../timeline/plot';
-import { axis, colouring, hasTimes, look, lookAtAll, panBy, param, plain, shown, what, zoomed, zoomX, zoomY } from '../timeline/view';
+import { axis, colourBy, colouring, hasTimes, look, lookAtAll, panBy, param, plain, shown, what, zoomed, zoomX, zoomY } from '../timeline/view';
 import type { Events, Legend as Answer, Meta } from '../types/view.gen';
 
 export function Timeline() {
@@ -68,7 +69,7 @@ function Toolbar({ m }: { m: Meta }) {
         name="color"
         value={colouring.value}
         options={colourings.map(([value, text]) => ({ value, text }))}
-        onPick={(v) => put({ color: v === 'stack' ? null : v }, 'push')}
+        onPick={colourBy}
       />
       <Field
         label="stack"
@@ -163,7 +164,7 @@ function PlotArea() {
         ref={box}
         tabIndex={0}
         role="application"
-        aria-label={`Timeline of live memory, ${axis.value === 'event' ? 'by event' : 'by time'}. Plus and minus zoom, arrows move, 0 shows all.`}
+        aria-label={`Timeline of active memory, ${axis.value === 'event' ? 'by event' : 'by time'}. Plus and minus zoom, arrows move, 0 shows all.`}
         data-keys="screen"
       >
         <canvas ref={rects} class="rects" key={String(flat)} />
@@ -196,7 +197,7 @@ function Alive() {
           <li class="alive">
             <Swatch colour={css(of(e.colour))} />
             <Bytes n={e.bytes} />
-            <span>{colouring.value === 'category' ? e.label.replaceAll('_', ' ') : e.label}</span>
+            <span>{colouring.value === 'category' ? plainName(e.label) : e.label}</span>
           </li>
         ))}
       </ol>
@@ -209,18 +210,19 @@ function Alive() {
 
 function Legend({ m }: { m: Meta }) {
   const keys = legend(colouring.value, theme.value, m);
-  const shownKeys = keys.slice(0, 10);
   const blocks = what.value === 'blocks';
   return (
     <span class="legend">
-      <span class="key reserved-line">reserved</span>
+      <span class="key reserved-line" title={meaning('reserved')}>
+        reserved
+      </span>
       {blocks && (
-        <span class="key highest-line" title="How high live memory went within each column; blocks are drawn as they are at its end">
+        <span class="key highest-line" title="The highest active memory within each column; blocks are drawn as they are at its end">
           highest
         </span>
       )}
       {blocks && m.exact && (
-        <span class="key requested-line" title="The sum of what was asked for; between it and the top lies what rounding costs">
+        <span class="key requested-line" title="Requested bytes; the rest up to the top is rounding">
           requested
         </span>
       )}
@@ -233,29 +235,18 @@ function Legend({ m }: { m: Meta }) {
         </span>
       )}
       {m.at_least && (
-        <span class="tag" title="Recording began mid-run, and the file does not tell all that was there before">
+        <span class="tag" title="Recording began mid-run, and the file does not contain all that was allocated before">
           lower bounds
         </span>
       )}
-      {colouring.value === 'stack' && <span class="muted">one colour for each call stack</span>}
-      {shownKeys.map((k) => (
+      {colouring.value === 'stack' && <span class="muted">a colour for each of the largest 20 call stacks, grey for the others</span>}
+      {keys.map((k) => (
         <span class="key swatch">
           <Swatch colour={k.colour} />
-          {k.text.replaceAll('_', ' ')}
+          {k.text}
         </span>
       ))}
-      {keys.length > shownKeys.length && <span class="muted">and {keys.length - shownKeys.length} more</span>}
     </span>
-  );
-}
-
-function Swatch({ colour }: { colour: string }) {
-  return (
-    <i
-      ref={(el) => {
-        if (el) el.style.background = colour;
-      }}
-    />
   );
 }
 
@@ -281,7 +272,7 @@ function Tip({ plot }: { plot: Plot }) {
   return (
     <div class="tip" ref={place} data-tip>
       <div class="muted">
-        {momentText(axis.value, h.at)}: {what.value === 'blocks' && `live ${size(Math.round(h.live))}, `}reserved{' '}
+        {momentText(axis.value, h.at)}: {what.value === 'blocks' && `active ${size(Math.round(h.live))}, `}reserved{' '}
         {size(Math.round(h.reserved))}
         {h.waiting > 0 && `, pending ${size(Math.round(h.waiting))}`}
       </div>
@@ -311,7 +302,7 @@ function TipBlock({ id, h }: { id: number; h: Hover }) {
       </div>
       <div>
         stream {stream(a.stream)}, pool {pool(a.pool)}
-        {a.category && `, ${a.category}`}
+        {a.category && `, ${plainName(a.category)}`}
       </div>
       {h.pending && <div class="pending-text">freed, but waiting for another stream (record_stream)</div>}
       <div class="site">{a.site || '(no call stack)'}</div>
@@ -385,6 +376,5 @@ function zoomToBlock(): void {
 
 function nextColouring(): void {
   const i = colourings.findIndex(([c]) => c === colouring.value);
-  const next = colourings[(i + 1) % colourings.length]![0];
-  put({ color: next === 'stack' ? null : next }, 'push');
+  colourBy(colourings[(i + 1) % colourings.length]![0]);
 }

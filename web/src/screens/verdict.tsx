@@ -16,7 +16,7 @@ const meanings: Record<string, string> = {
   absurd_request: 'one request is larger than all there is',
   fragmentation: 'enough memory, but not in one piece',
   none: 'nothing failed',
-  open: 'what is given does not tell why',
+  open: 'the input does not show why',
 };
 
 function meaning(x: Explain): string {
@@ -55,6 +55,11 @@ export function Verdict() {
           {x.capped && ', under a limit'}
         </span>
       </p>
+      {x.warning && (
+        <p class="warning" role="note">
+          {x.warning}
+        </p>
+      )}
       <p data-field="cause_text">{x.cause_text ? x.cause_text + '.' : x.summary}</p>
       {x.fixes[0] && (
         <div class="first-fix" data-field="first">
@@ -170,7 +175,7 @@ function Sum({ x }: { x: Explain }) {
         {row('', v.outside_bytes, 'of the device not owned by PyTorch', 'evidence.outside_bytes')}
         <tr>
           <td />
-          <td class="right muted">asked at</td>
+          <td class="right muted">requested at</td>
           <td>{x.failure.site ?? '(no call stack in the file)'}</td>
         </tr>
       </tbody>

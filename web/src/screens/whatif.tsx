@@ -217,7 +217,7 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
         name="whatif-curves"
         aside={
           <span class="legend">
-            <span class="key live">live, as recorded</span>
+            <span class="key live">active, as recorded</span>
             <span>✕ ends with a failure</span>
             <span class={answer.self_check.identical < answer.self_check.events ? 'doubt' : undefined} data-field="trust">
               {trust(answer)}

@@ -22,7 +22,7 @@ export function SegmentPanel({ row, failing }: { row: Row | null; failing: boole
     <section aria-label="Selected segment" data-panel="segment" data-address={s.address}>
       <h2>
         Segment <span class="mono">&nbsp;{address(s.address)}</span>
-        <button class="plain aside" onClick={() => put({ segment: null })} aria-label="Let go of the segment">
+        <button class="plain aside" onClick={() => put({ segment: null })} aria-label="Deselect the segment">
           ✕
         </button>
       </h2>
@@ -67,7 +67,7 @@ export function SegmentPanel({ row, failing }: { row: Row | null; failing: boole
       </dl>
       {row.stuck > 0 && (
         <p class="pins">
-          {plural(row.live, 'live block')} of <Bytes n={row.allocated + row.pending} /> in sum {row.live === 1 ? 'keeps' : 'keep'}{' '}
+          {plural(row.live, 'allocated block')}, <Bytes n={row.allocated + row.pending} /> in all, {row.live === 1 ? 'keeps' : 'keep'}{' '}
           <Bytes n={row.stuck} /> from release.
         </p>
       )}

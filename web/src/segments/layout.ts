@@ -1,6 +1,10 @@
 // Rows of the segment map: what each segment sums up to, in the order asked for.
 
-import type { Block, Segment } from '../types/view.gen';
+import type { Block, Segment as Recorded } from '../types/view.gen';
+
+// Segment is one of a recording, or of the playground, where blocks have no
+// colours.
+export type Segment = Omit<Recorded, 'colours'> & { colours?: readonly number[] };
 
 // The states of a block.
 export const free = 0;
@@ -81,4 +85,31 @@ export function blockAt(s: Segment, offset: number): Block | null {
 
 export function rowOf(rows: readonly Row[], alloc: number): number {
   return rows.findIndex((r) => r.segment.blocks.some((b) => b[3] === alloc));
+}
+
+// holeAt is the free block that is looked at: the one at an address, else the
+// largest.
+export function holeAt(rows: readonly Row[], address: number | null): Hole | null {
+  let best: Hole | null = null;
+  for (const row of rows) {
+    row.segment.blocks.forEach((b, index) => {
+      if (b[2] !== free) return;
+      if (row.segment.address + b[0] === address) best = { row, index, chosen: true };
+      else if (!best || (!best.chosen && b[1] > best.row.segment.blocks[best.index]![1])) best = { row, index, chosen: false };
+    });
+  }
+  return best;
+}
+
+export interface Hole {
+  row: Row;
+  index: number; // of the block in its segment
+  chosen: boolean; // it was asked for
+}
+
+// beside lists the blocks at the edges of a hole: those that keep it from being
+// larger.
+export function beside({ row, index }: Hole): Block[] {
+  const b = row.segment.blocks;
+  return [b[index - 1], b[index + 1]].filter((n): n is Block => n !== undefined && n[3] >= 0);
 }

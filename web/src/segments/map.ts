@@ -8,7 +8,7 @@ import { allocated, free, pending, unmapped } from './layout';
 import type { Row } from './layout';
 
 export const rowHeight = 22;
-export const labelWidth = 346;
+export const labelWidth = 384;
 const pad = 4;
 
 // Look is how the bars are scaled: pixels of a byte, or 0 to stretch every
@@ -23,13 +23,21 @@ export function barScale(look: Look, extent: number): { k: number; x0: number } 
   return look.perByte > 0 ? { k: look.perByte, x0: -look.offset } : { k: look.width / extent, x0: 0 };
 }
 
+// Spot is a block by its place.
+export interface Spot {
+  segment: number;
+  offset: number;
+}
+
 export interface Marks {
   block: number | null;
   segment: number | null;
-  hover: number | null; // offset in the hovered segment
-  hoverSegment: number | null;
+  hover: Spot | null;
   pinned: ReadonlySet<number>;
-  largest: { segment: number; offset: number } | null;
+  hole: Spot | null;
+  beside: ReadonlySet<number>; // allocations at the edges of the hole
+  request: number; // bytes that did not fit into it; 0 if none failed
+  tints: readonly string[] | null; // by index of colour
 }
 
 export function drawRow(c: CanvasRenderingContext2D, row: Row, extent: number, y: number, look: Look, marks: Marks, ink: Ink): void {
@@ -75,12 +83,9 @@ function labels(c: CanvasRenderingContext2D, row: Row, y: number, pinned: boolea
   c.fillText(poolOf(row), 308, middle);
 }
 
-// poolOf names a private pool; where segments have names, the default pool is
-// named by its kind.
+// poolOf names the pool; where segments have names, with the kind of its blocks.
 function poolOf({ segment: s, name }: Row): string {
-  if (s.pool === null) return '?';
-  if (pool(s.pool) !== 'default') return pool(s.pool);
-  return name ? (s.type ?? '-') : '-';
+  return name && s.type ? `${pool(s.pool)}, ${s.type}` : pool(s.pool);
 }
 
 // shortStream keeps the end of a long handle, where handles differ.
@@ -89,67 +94,88 @@ function shortStream(handle: number): string {
   return text.length > 6 ? '…' + text.slice(-4) : text;
 }
 
+// Mixed is what blocks too narrow to draw add up to in one pixel.
+class Mixed {
+  private readonly bytes = new Map<string, number>();
+  private used = 0;
+  begin = NaN;
+
+  add(x: number, colour: string | null, bytes: number): void {
+    if (Number.isNaN(this.begin)) this.begin = x;
+    if (colour === null) return;
+    this.used += bytes;
+    this.bytes.set(colour, (this.bytes.get(colour) ?? 0) + bytes);
+  }
+
+  // take gives the colour of most bytes and how much of the pixel is used.
+  take(all: number): { colour: string; part: number } | null {
+    let best: [string, number] | null = null;
+    for (const e of this.bytes) if (!best || e[1] > best[1]) best = e;
+    const out = best && { colour: best[0], part: Math.min(1, this.used / all) };
+    this.bytes.clear();
+    this.used = 0;
+    this.begin = NaN;
+    return out;
+  }
+}
+
 // bar draws the blocks of a segment. Blocks narrower than a pixel are summed up
 // pixel by pixel: the share in use is how much of the pixel is filled.
 function bar(c: CanvasRenderingContext2D, row: Row, left: number, top: number, k: number, width: number, marks: Marks, ink: Ink): void {
   const s = row.segment;
   const height = rowHeight - 2 * pad;
   const right = labelWidth + width;
-  // Where more is stuck than is live, the few that are live stand out.
-  const use = marks.pinned.has(s.address) && row.stuck > row.allocated + row.pending ? ink.pinned : ink.live;
   const waits = hatch(c, ink.pending, ink.back, 5);
   const gone = dots(c, ink.muted, null);
-  let used = 0;
-  let begin = NaN;
+  const tint = (i: number) => marks.tints?.[s.colours?.[i] ?? 0] ?? ink.live;
+  const mixed = new Mixed();
   const flush = (x: number) => {
-    if (Number.isNaN(begin)) return;
+    if (Number.isNaN(mixed.begin)) return;
+    const begin = mixed.begin;
     const w = Math.max(1, x - begin);
     c.fillStyle = ink.free;
     c.fillRect(begin, top, w, height);
-    c.globalAlpha = Math.min(1, used / (w / k));
-    c.fillStyle = use;
+    const got = mixed.take(w / k);
+    if (!got) return;
+    c.globalAlpha = got.part;
+    c.fillStyle = got.colour;
     c.fillRect(begin, top, w, height);
     c.globalAlpha = 1;
-    begin = NaN;
-    used = 0;
   };
-  for (const [offset, bytes, state, , requested] of s.blocks) {
+  s.blocks.forEach(([offset, bytes, state, , requested], i) => {
     const x = left + offset * k;
     const w = bytes * k;
-    if (x + w < labelWidth || x > right) continue;
+    if (x + w < labelWidth || x > right) return;
     if (w < 1.5) {
-      if (Number.isNaN(begin)) begin = x;
-      if (state === allocated || state === pending) used += bytes;
-      if (x + w - begin >= 1) flush(x + w);
-      continue;
+      mixed.add(x, state === allocated ? tint(i) : state === pending ? ink.pending : null, bytes);
+      if (x + w - mixed.begin >= 1) flush(x + w);
+      return;
     }
     flush(x);
+    const gap = w > 3 ? 1 : 0;
     switch (state) {
       case free:
         c.fillStyle = ink.free;
         c.fillRect(x, top, w, height);
         break;
       case allocated:
-        c.fillStyle = use;
-        c.fillRect(x, top, w - (w > 3 ? 1 : 0), height);
-        if (requested < bytes) {
-          const waste = (bytes - requested) * k;
-          if (waste >= 0.75) {
-            c.fillStyle = ink.waste;
-            c.fillRect(x + w - waste - (w > 3 ? 1 : 0), top + height / 2, waste, height / 2);
-          }
+        c.fillStyle = tint(i);
+        c.fillRect(x, top, w - gap, height);
+        if (requested < bytes && (bytes - requested) * k >= 0.75) {
+          c.fillStyle = ink.waste;
+          c.fillRect(x + w - (bytes - requested) * k - gap, top + height / 2, (bytes - requested) * k, height / 2);
         }
         break;
       case pending:
         c.fillStyle = waits;
-        c.fillRect(x, top, w - (w > 3 ? 1 : 0), height);
+        c.fillRect(x, top, w - gap, height);
         break;
       case unmapped:
         c.fillStyle = gone;
         c.fillRect(x, top, w, height);
         break;
     }
-  }
+  });
   flush(left + s.span_bytes * k);
   c.strokeStyle = ink.reserved;
   c.lineWidth = 1;
@@ -157,6 +183,8 @@ function bar(c: CanvasRenderingContext2D, row: Row, left: number, top: number, k
   outlines(c, row, left, top, height, k, marks, ink);
 }
 
+// outlines frames blocks with two lines, one of the ground's colour round the
+// other: that is seen on every colour.
 function outlines(
   c: CanvasRenderingContext2D,
   row: Row,
@@ -169,15 +197,33 @@ function outlines(
 ): void {
   const s = row.segment;
   const round = (offset: number, bytes: number, colour: string, width: number) => {
-    c.strokeStyle = colour;
-    c.lineWidth = width;
-    c.strokeRect(left + offset * k, top - 1, Math.max(2, bytes * k), height + 2);
-  };
-  for (const [offset, bytes, , alloc] of s.blocks) {
-    if (marks.largest && marks.largest.segment === s.address && marks.largest.offset === offset) {
-      round(offset, bytes, ink.good, 2);
+    const x = left + offset * k;
+    const w = Math.max(3, bytes * k);
+    for (const [line, style] of [
+      [width + 3, ink.back],
+      [width, colour],
+    ] as const) {
+      c.lineWidth = line;
+      c.strokeStyle = style;
+      c.strokeRect(x, top, w, height);
     }
-    if (marks.hoverSegment === s.address && marks.hover === offset) round(offset, bytes, ink.text, 1.5);
-    if (marks.block !== null && alloc === marks.block) round(offset, bytes, ink.accent, 2.5);
+  };
+  const at = (spot: Spot | null, offset: number) => spot !== null && spot.segment === s.address && spot.offset === offset;
+  for (const [offset, bytes, , alloc] of s.blocks) {
+    if (alloc >= 0 && marks.beside.has(alloc)) round(offset, bytes, ink.text, 1.5);
+    if (at(marks.hole, offset)) {
+      round(offset, bytes, ink.good, 2.5);
+      if (marks.request > 0) requested(c, left + offset * k, top + height, marks.request * k, ink);
+    }
   }
+  for (const [offset, bytes, , alloc] of s.blocks) {
+    if (at(marks.hover, offset)) round(offset, bytes, ink.text, 1.5);
+    if (marks.block !== null && alloc === marks.block) round(offset, bytes, ink.accent, 3);
+  }
+}
+
+// requested draws a failed request under the hole, to scale.
+function requested(c: CanvasRenderingContext2D, x: number, y: number, w: number, ink: Ink): void {
+  c.fillStyle = ink.oom;
+  c.fillRect(x, y + 1, Math.max(2, w), 3);
 }

@@ -37,7 +37,18 @@ export function Scrub() {
   const at = moment.value ?? -1;
   return (
     <div class="scrub">
-      <div class="scrub-curve" aria-hidden="true">
+      <div
+        class="scrub-curve"
+        aria-hidden="true"
+        onPointerDown={(e) => {
+          e.preventDefault();
+          e.currentTarget.setPointerCapture(e.pointerId);
+          seek(e.currentTarget, e.clientX, m.events);
+        }}
+        onPointerMove={(e) => {
+          if (e.currentTarget.hasPointerCapture(e.pointerId)) seek(e.currentTarget, e.clientX, m.events);
+        }}
+      >
         <canvas ref={canvas} />
       </div>
       <input
@@ -53,4 +64,11 @@ export function Scrub() {
       />
     </div>
   );
+}
+
+// seek selects the event under the pointer.
+function seek(box: Element, x: number, events: number): void {
+  const r = box.getBoundingClientRect();
+  const b = boxOf(r.width, r.height);
+  select(Math.max(0, Math.min(events - 1, Math.floor(((x - r.left - b.left) / b.width) * events))), 'replace');
 }

@@ -3,7 +3,7 @@
 
 import { effect, signal } from '@preact/signals';
 import { areaOf, fit, Frames, pen, type Area } from '../draw/canvas';
-import { cycle, table } from '../palette';
+import { table, tableSize } from '../palette';
 import { block, event, put, run } from '../route';
 import { meta } from '../state';
 import { ink, theme } from '../theme';
@@ -232,11 +232,10 @@ export class Plot {
   private colours(): Tints {
     const key = theme.peek() + colouring.peek();
     if (this.tints && this.tintsFor === key) return this.tints;
-    const n = cycle(colouring.peek(), theme.peek());
     this.tintsFor = key;
     this.tints = {
-      table: table(colouring.peek(), theme.peek(), meta.peek().data!, n),
-      cycle: n,
+      table: table(colouring.peek(), theme.peek(), meta.peek().data!),
+      cycle: tableSize,
       ground: rgb(ink.peek().back),
       pending: rgb(ink.peek().pending),
     };

@@ -18,7 +18,17 @@ export function hasTimes(m: Meta | undefined): boolean {
   return !!m && m.first_time !== null && m.last_time !== null && m.last_time > m.first_time;
 }
 
-export const colouring = computed<Colouring>(() => colourings.find(([c]) => c === params.value['color'])?.[0] ?? 'stack');
+// Segments are of no category.
+const usual = computed(() => (params.value['what'] === 'segments' ? 'stack' : meta.value.data?.default_color));
+
+export const colouring = computed<Colouring>(
+  () => colourings.find(([c]) => c === params.value['color'])?.[0] ?? colourings.find(([c]) => c === usual.value)?.[0] ?? 'stack',
+);
+
+// colourBy chooses a way of colouring; the usual one is left out of the address.
+export function colourBy(c: string): void {
+  put({ color: c === usual.value ? null : c }, 'push');
+}
 
 // whole is all of the run, from the bottom to above the highest line.
 export const whole = computed<Window>(() => {

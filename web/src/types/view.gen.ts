@@ -174,6 +174,8 @@ export interface Meta {
   available_source: string;
   streams: number[];
   pools: (readonly [number, number])[];
+  pool_unknown: boolean;
+  default_color: string;
   steps: Step[];
   steps_source: string;
   steps_detail: string;
@@ -267,6 +269,7 @@ export interface Segment {
   type: string | null;
   expandable: boolean;
   blocks: Block[];
+  colours: number[];
 }
 
 export interface SegmentOf {

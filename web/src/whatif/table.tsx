@@ -282,7 +282,7 @@ export function Failures({ answer }: { answer: Answer }) {
                     </>
                   ) : (
                     <>
-                      asked for under <Conf conf={r.settings} />
+                      requested under <Conf conf={r.settings} />
                       {f.site !== null ? ` at ${f.site}` : ', the file has no call stack of it'}; reserved{' '}
                       <Bytes n={f.reserved_bytes} />, allocated <Bytes n={f.allocated_bytes} />, largest free block{' '}
                       <Bytes n={f.largest_free_bytes} />

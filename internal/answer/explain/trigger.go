@@ -219,8 +219,8 @@ func (f *failedRequest) availableUnder(limit uint64) (available, bool) {
 	return r, known
 }
 
-// cause returns the first verdict that applies under a limit, 0 for none.
-func (f *failedRequest) cause(ctx context.Context, limit uint64) (verdict, why string, err error) {
+// trigger returns the first one that applies under a limit, 0 for none.
+func (f *failedRequest) trigger(ctx context.Context, limit uint64) (verdict, why string, err error) {
 	there, known := f.availableUnder(limit)
 	need := f.live + f.rounded
 	c := f.conditions

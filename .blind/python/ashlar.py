@@ -1,0 +1,776 @@
+"""Record the GPU memory of a PyTorch job, and keep the record when it dies.
+
+    import ashlar
+    ashlar.record()
+
+Copy this one file beside the job; it needs nothing but Python 3.9 and PyTorch
+2.1 or later. To leave a script unchanged, run it through this file instead:
+
+    python ashlar.py train.py --batch 8
+    torchrun --nproc-per-node 8 ashlar.py train.py --batch 8
+
+A file is written when the job runs out of GPU memory, at a signal
+(on_signal="SIGUSR1"), and at ashlar.dump(). It is the pickle that
+torch.cuda.memory._dump_snapshot() writes, with one more key, "ashlar": what a
+snapshot lacks (the statistics, the message, the limit, the devices, the step).
+Ashlar, pickle.load without torch, and PyTorch's memory_viz page can read it.
+
+Call ashlar.step() at the beginning of each step to number the steps.
+
+How it behaves in a job:
+
+* record() does not import torch and does not touch the GPU. Recording starts
+  when the job initialises CUDA, so the job may still set its environment.
+* Nothing here raises into the job or takes GPU memory. A failure is one line on
+  standard error.
+* A file appears under its name when it is complete, and is never changed in
+  place: a better version replaces it.
+* Libraries provoke OOMs and catch them: cuDNN tries algorithms this way, and
+  loops halve their batch. So the first OOM of a process is written under
+  `path`, and some of the later ones replace `...-last`: writing may take a tenth
+  of the time, and at least MIN_GAP seconds lie between two files. The OOM that
+  kills the job is still written: if it was left out, the exception that reaches
+  the top of a thread, or the end of the process soon after, causes it to be
+  written; its event and what came before are in the history.
+* The text of the error is not known yet when PyTorch reports an OOM. The file
+  is written without it, and rewritten when the exception is seen: at the top of
+  a thread, or at a `with ashlar.guard():` for jobs that catch exceptions
+  themselves.
+
+docs/recording.md of Ashlar describes the file.
+"""
+import atexit
+import collections
+import gc
+import importlib.machinery
+import inspect
+import os
+import pickle
+import signal
+import stat
+import struct
+import sys
+import threading
+import time
+import types
+
+__all__ = ["record", "dump", "step", "guard", "stop"]
+
+VERSION = 1  # of the dictionary under "ashlar"
+
+# The pause after an OOM file. A snapshot of a long history takes seconds, and
+# an OOM that is caught must not slow the job down much.
+MIN_GAP = 10.0  # seconds
+GAP_PER_COST = 9  # times what the file took: at most a tenth of the time is spent
+
+MAX_STEPS = 10000  # marks of steps that are kept
+WAIT = 60.0  # seconds to wait for another thread that is writing
+
+VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+# Signals that end a process which does not handle them. SIGUSR1 and SIGUSR2 do
+# too, but they exist to be given a meaning: the job goes on after them.
+ENDS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGBREAK", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGPIPE", "SIGIO", "SIGPWR",
+        "SIGSTKFLT", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ")
+# After a handler in Python the faulty instruction is run again, for ever.
+CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
+
+
+def record(path="ashlar-{rank}-{pid}.pickle", max_entries=500_000, stacks="python", on_oom=True, on_signal=None, keep=2):
+    """Switch the memory history on, and write it when the job runs out of memory.
+
+    path         where to write; {rank} and {pid} are filled in
+    max_entries  events that PyTorch keeps for each device; older ones are lost
+    stacks       "python", or "all" for C++ frames too, which is slow
+    on_oom       write when a request for memory fails
+    on_signal    write at this signal as well: "SIGUSR1". One that would have ended
+                 the job, "SIGTERM", still does, when the file is written
+    keep         OOM files of one process: the first keep-1, and the last
+    """
+    try:
+        _recorder.configure(path, max_entries, stacks, on_oom, on_signal, keep)
+    except Exception as e:
+        _log("nothing is recorded: %r" % e)
+
+
+def dump(path=None, note=None):
+    """Write a file now and return its name, or None if that failed."""
+    return _recorder.write("call", path=path, note=note, wait=WAIT)
+
+
+def step(n=None):
+    """Say that step n begins; without n, the one after the last, from 1.
+
+    Events that this thread causes from here on carry "step n" as user_metadata
+    if this PyTorch can do that (2.11 can). Those of the backward pass, which has
+    threads of its own, do not; the file has the time of each step for them.
+    """
+    try:
+        _recorder.mark(n)
+    except Exception as e:
+        _log("step: %r" % e)
+
+
+class guard:
+    """A context that adds the text of an OOM error that leaves it to the file.
+
+    For jobs in which something further out catches the exception. It passes
+    every exception on.
+    """
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        _recorder.saw(error, fatal=False)
+        return False
+
+
+def stop():
+    """Switch the history off and write no more files."""
+    try:
+        _recorder.stop()
+    except Exception as e:
+        _log("stop: %r" % e)
+
+
+class _Written:
+    """An OOM file: enough to rewrite it with other facts."""
+
+    def __init__(self, path, head, size, facts, ooms):
+        self.path, self.head, self.size, self.facts, self.ooms = path, head, size, facts, ooms
+
+
+class _Recorder:
+    def __init__(self):
+        self.path = "ashlar-{rank}-{pid}.pickle"
+        self.path = _attempt(os.path.abspath, self.path) or self.path  # the folder may be gone
+        self.max_entries, self.stacks, self.keep = None, None, 2
+        self.on_oom = False
+        self.hooked = False
+        self.finder = None  # waits for torch
+        self.attached = None  # the process in which the observer is attached
+        self.previous = {}  # by signal, the handler before ours
+        self.step = None
+        self.steps = collections.deque(maxlen=MAX_STEPS)
+        self.reset()
+
+    def reset(self):
+        """Start afresh, as in a forked process."""
+        self.pid = os.getpid()
+        self.lock = threading.RLock()  # a signal may come between taking it and saying so
+        self.writer = None  # the thread that is writing
+        self.collecting = False  # whether it switched the collector off
+        self.ending = None  # the signal that ends the process after this file
+        self.ooms = 0  # seen by the observer
+        self.request = None  # what it was told at the last one
+        self.files = 0  # written for OOMs
+        self.dumps = 0  # written for calls and signals
+        self.last = None  # the last OOM file
+        self.skipped = None  # when an OOM was left out that no later file covers
+        self.gap = MIN_GAP
+        self.ready = 0.0  # when the next OOM may be written
+
+    def forked(self):
+        """In the child of a fork, where the thread that was writing is not.
+
+        The child is not recorded before it initialises CUDA itself. If its
+        parent had done that, PyTorch does not let it.
+        """
+        collecting = self.collecting
+        self.reset()
+        self.pid = None
+        if collecting:
+            gc.enable()
+
+    def configure(self, path, max_entries, stacks, on_oom, on_signal, keep):
+        self.path = os.path.abspath(os.fspath(path))
+        self.max_entries, self.stacks, self.keep = int(max_entries), stacks, max(1, int(keep))
+        self.on_oom = bool(on_oom)
+        if self.on_oom and not self.hooked:
+            self.hooked = True
+            self.hook()
+        if self.on_oom:
+            try:
+                _check_target(self.path)
+            except Exception as e:
+                _log("no OOM will be written: %s" % e)
+        if on_signal is not None:
+            self.listen(on_signal)
+        if "torch" in sys.modules:
+            self.arm()
+        elif self.finder is None:
+            self.finder = _TorchFinder()
+            sys.meta_path.insert(0, self.finder)
+
+    def arm(self):
+        """Call start when CUDA is initialised, or now if it is."""
+        torch = sys.modules["torch"]
+        if not hasattr(torch._C, "_cuda_attach_out_of_memory_observer"):
+            _log("nothing is recorded: this PyTorch has no CUDA")
+            return
+        torch.cuda._lazy_call(self.start)
+
+    def start(self):
+        if self.max_entries is None:  # stopped in the meantime
+            return
+        if self.pid != os.getpid():
+            self.reset()
+        torch = sys.modules["torch"]
+        try:
+            self.switch_on(torch.cuda.memory._record_memory_history)
+        except Exception as e:
+            _log("the memory history cannot be switched on: %s" % e)
+        _attempt(self.tell_step, torch)
+        if not self.on_oom or self.attached == self.pid:
+            return
+        try:
+            torch._C._cuda_attach_out_of_memory_observer(self.observe)
+            self.attached = self.pid
+        except Exception as e:
+            _log("OOMs are not seen before their exception: %s" % e)
+
+    def switch_on(self, switch):
+        known = inspect.signature(switch).parameters
+        more = {}
+        if "clear_history" in known:  # PyTorch crashes if max_entries shrinks without
+            more["clear_history"] = True
+        else:
+            switch(enabled=None)
+        # Annotations are taken from the thread that switches recording on.
+        if "global_record_annotations" in known and threading.current_thread() is not threading.main_thread():
+            more["global_record_annotations"] = True
+        switch(enabled="all", context="all", stacks=self.stacks, max_entries=self.max_entries, **more)
+
+    def stop(self):
+        self.on_oom, self.max_entries = False, None
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            torch.cuda.memory._record_memory_history(enabled=None)
+        for number, previous in list(self.previous.items()):
+            if signal.getsignal(number) == self.signalled:
+                signal.signal(number, previous)  # in the main thread only
+            del self.previous[number]
+
+    # Occasions to write.
+
+    def observe(self, device, segment_bytes, allowed_bytes, free_bytes):
+        """PyTorch calls this at each OOM, before it raises the error."""
+        try:
+            if not self.on_oom:
+                return
+            self.ooms += 1
+            self.request = (device, segment_bytes, allowed_bytes, free_bytes)
+            if time.monotonic() < self.ready or self.write("oom") is None:
+                self.skipped = time.monotonic()
+        except Exception as e:
+            _log("OOM: %r" % e)
+
+    def saw(self, error, fatal):
+        """Note an exception. fatal: nobody will catch it."""
+        try:
+            error = _oom_of(error)
+            if error is None or not self.on_oom or self.pid != os.getpid() or getattr(error, "_ashlar_seen", False):
+                return
+            text = str(error)
+            if isinstance(error, _oom_type()) and self.last is not None and self.last.ooms == self.ooms and self.last.facts["message"] is None:
+                done = self.amend(text)
+            elif fatal or time.monotonic() >= self.ready:
+                done = self.write("oom", message=text, late=True, wait=WAIT)
+            else:
+                return
+            if done:
+                error._ashlar_seen = True
+        except Exception as e:
+            _log("%r" % e)
+
+    def listen(self, name):
+        try:
+            number = signal.Signals[name] if isinstance(name, str) else signal.Signals(name)
+            if number.name in CRASHES:
+                raise ValueError("a crash cannot be handled in Python")
+            previous = signal.getsignal(number)
+            if previous is None:
+                raise ValueError("it has a handler that is not Python's")
+            signal.signal(number, self.signalled)  # in the main thread only
+        except (KeyError, ValueError, OSError) as e:
+            _log("signal %s is not listened to: %s" % (name, e))
+            return
+        if previous != self.signalled:
+            self.previous[number] = previous
+
+    def signalled(self, number, frame):
+        if number not in self.previous:  # stopped, and called by a handler that came after
+            return
+        previous = self.previous[number]
+        # A handler that came after ours and calls it decides itself what the signal does.
+        ends = previous == signal.SIG_DFL and signal.Signals(number).name in ENDS and signal.getsignal(number) == self.signalled
+        later = ends and self.writer == threading.get_ident()
+        if later:
+            self.ending = number
+        if self.pid == os.getpid() and self.max_entries is not None:
+            self.write("signal", wait=WAIT if ends else 0.0)
+        if callable(previous):
+            previous(number, frame)
+        elif ends and not later:
+            self.end(number)
+
+    def end(self, number):
+        """Let a signal do what it would do without us."""
+        try:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        except Exception as e:
+            _log("signal %d: %r" % (number, e))
+
+    def hook(self):
+        """Hook into uncaught exceptions and the end of the process."""
+        top, thread_top = sys.excepthook, threading.excepthook
+
+        def excepthook(kind, error, trace):
+            self.saw(error, fatal=True)
+            top(kind, error, trace)
+
+        def thread_excepthook(args):
+            self.saw(args.exc_value, fatal=True)
+            thread_top(args)
+
+        sys.excepthook, threading.excepthook = excepthook, thread_excepthook
+        atexit.register(self.at_exit)
+
+    def at_exit(self):
+        """Write an OOM that was left out a moment ago: it may be why we end."""
+        if self.on_oom and self.pid == os.getpid() and self.skipped is not None and time.monotonic() - self.skipped < self.gap:
+            self.write("oom", late=True, wait=WAIT)
+
+    # Writing.
+
+    def enter(self, wait):
+        """Take the lock and return it, or None if a file is being written."""
+        lock = self.lock
+        if not lock.acquire(timeout=wait):
+            return None
+        if self.writer is not None:  # this thread, which a signal interrupted
+            lock.release()
+            return None
+        self.writer = threading.get_ident()
+        return lock
+
+    def leave(self, lock):
+        ending, self.ending, self.writer = self.ending, None, None
+        lock.release()
+        if ending is not None:
+            self.end(ending)
+
+    def write(self, reason, path=None, note=None, message=None, late=False, wait=0.0):
+        """Write a file. Returns its name, or None after saying why not."""
+        lock = self.enter(wait)
+        if lock is None:
+            _log("%s: left out, a file is being written" % reason)
+            return None
+        begin, collecting = time.monotonic(), gc.isenabled()
+        try:
+            self.collecting = collecting
+            gc.disable()  # millions of dictionaries come, none of them garbage
+            path, size = self.write_locked(reason, path, note, message, late)
+            _log("%s: wrote %s, %.1f MB in %.1f s" % (reason, path, size / 1e6, time.monotonic() - begin))
+            return path
+        except Exception as e:
+            _log("%s: no file is written: %r" % (reason, e))
+            return None
+        finally:
+            if collecting:
+                gc.enable()
+            self.collecting = False
+            if reason == "oom":  # a failure may have taken as long
+                end = time.monotonic()
+                self.gap = max(MIN_GAP, GAP_PER_COST * (end - begin))
+                self.ready = end + self.gap
+            self.leave(lock)
+
+    def write_locked(self, reason, path, note, message, late):
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_initialized():
+            raise RuntimeError("CUDA is not initialised in this process")
+        ooms, request = self.ooms, None
+        if reason == "oom" and ooms > (self.last.ooms if self.last else 0):
+            request = self.request  # else this one is not the allocator's: cuBLAS, say
+        facts = _facts(torch, reason, request)
+        facts.update(note=note, message=message, late=late, ooms=ooms, max_entries=self.max_entries)
+        facts.update(step=self.step, steps=list(self.steps))
+        path = self.name(reason, facts["rank"], path)
+        _check_target(path)
+        snapshot = torch.cuda.memory._snapshot()
+        if request is not None:
+            facts["request_bytes"] = _failed_request(snapshot, facts["device"])
+        head, size = _store(path, snapshot, facts)
+        if reason == "oom":
+            self.files += 1
+            self.skipped = None
+            self.last = _Written(path, head, size, facts, ooms)
+        else:
+            self.dumps += 1
+        return path, size
+
+    def name(self, reason, rank, path):
+        """The name of the next file."""
+        if path is None:
+            stem, ending = os.path.splitext(self.path)
+            if reason != "oom":
+                stem += "-%s-%d" % (reason, self.dumps + 1)
+            elif self.keep > 1 and self.files >= self.keep - 1:
+                stem += "-last"
+            elif self.keep > 1 and self.files > 0:
+                stem += "-%d" % (self.files + 1)
+            path = stem + ending
+        path = os.path.abspath(os.fspath(path))
+        return path.replace("{rank}", str(rank)).replace("{pid}", str(os.getpid()))
+
+    def amend(self, message):
+        """Rewrite the last OOM file with the text of the error."""
+        lock = self.enter(WAIT)
+        if lock is None:
+            return False
+        try:
+            old = self.last
+            facts = dict(old.facts, message=message)
+            if os.path.getsize(old.path) != old.size:
+                raise RuntimeError("it was changed by somebody else")
+            size = _replace(old.path, old.head, facts)
+            self.last = _Written(old.path, old.head, size, facts, old.ooms)
+            return True
+        except Exception as e:
+            _log("the error's text is not added to %s: %r" % (self.last.path, e))
+            return False
+        finally:
+            self.leave(lock)
+
+    def mark(self, n):
+        if n is None:
+            n = 1 if self.step is None else self.step + 1
+        self.step = int(n)
+        self.steps.append((self.step, time.time_ns() // 1000))
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            self.tell_step(torch)
+
+    def tell_step(self, torch):
+        tell = getattr(torch.cuda.memory, "_set_memory_metadata", None)
+        if tell is not None and self.step is not None:
+            tell("step %d" % self.step)
+
+
+# The facts.
+
+
+def _facts(torch, reason, request):
+    """What a snapshot lacks. request: what the observer was given."""
+    cuda = torch.cuda
+    device, segment, allowed, free = request or (None, None, None, None)
+    if device is None:
+        device = _attempt(cuda.current_device)
+    facts = {
+        "version": VERSION,
+        "torch": str(torch.__version__),
+        "cuda": getattr(torch.version, "cuda", None),
+        "hip": getattr(torch.version, "hip", None),
+        "reason": reason,
+        "time_us": time.time_ns() // 1000,
+        "pid": os.getpid(),
+        "rank": _rank(torch),
+        "device": device,
+        "settings": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        "segment_bytes": segment,
+        "device_free_bytes": free,
+        "request_bytes": None,
+        "limit_bytes": None,
+        "limit_known": False,
+        "memory_stats": {},
+        "devices": [],
+    }
+    for i in range(_attempt(cuda.device_count) or 0):
+        here = _has_context(torch, i, device)
+        if here:
+            stats = _attempt(cuda.memory_stats, i)
+            if stats:
+                facts["memory_stats"][str(i)] = dict(stats)
+        entry = _device(cuda, i, here, allowed if i == device else None)
+        facts["devices"].append(entry)
+        if i == device:
+            facts["limit_bytes"], facts["limit_known"] = entry["limit_bytes"], entry["limit_known"]
+    return facts
+
+
+def _device(cuda, i, here, allowed):
+    """One device. Asking for free memory would make a context where there is
+    none, and that takes memory."""
+    properties = _attempt(cuda.get_device_properties, i)
+    free, total = (_attempt(cuda.mem_get_info, i) if here else None) or (None, None)
+    physical = getattr(properties, "total_memory", None)
+    major, minor = getattr(properties, "major", None), getattr(properties, "minor", None)
+    limit, known = None, False
+    fraction = _attempt(getattr(cuda.memory, "get_per_process_memory_fraction", None), i) if here else None
+    if allowed is not None and total is not None:  # the limit if there is one, else the total
+        limit, known = None if allowed == total else allowed, True
+    elif fraction is not None and physical is not None:
+        # PyTorch returns limit/physical, so the product is whole but for the last digits.
+        limit, known = None if fraction >= 1 else round(fraction * physical), True
+    return {
+        "index": i,
+        "name": getattr(properties, "name", None),
+        "capability": None if major is None else "%s.%s" % (major, minor),
+        "total_memory": physical,
+        "free_bytes": free,
+        "total_bytes": total,
+        "limit_bytes": limit,
+        "limit_known": known,
+    }
+
+
+def _has_context(torch, i, device):
+    ask = getattr(torch._C, "_cuda_hasPrimaryContext", None)
+    return bool(_attempt(ask, i)) if ask is not None else i == device
+
+
+def _rank(torch):
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and _attempt(distributed.is_available) and _attempt(distributed.is_initialized):
+        return _attempt(distributed.get_rank)
+    for name in RANKS:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def _failed_request(snapshot, device):
+    """The size of the last oom event: the request, rounded by the allocator."""
+    traces = snapshot.get("device_traces", ())
+    if device is not None and device < len(traces):
+        for event in reversed(traces[device]):
+            if event.get("action") == "oom":
+                return event.get("size")
+    return None
+
+
+def _oom_of(error):
+    """The OOM error that an exception is or was caused by, or None."""
+    for _ in range(20):
+        if error is None or isinstance(error, _oom_type()):
+            return error
+        if isinstance(error, RuntimeError) and ("out of memory" in str(error) or "ALLOC_FAILED" in str(error)):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _oom_type():
+    """The error of the allocator. Libraries raise plain RuntimeErrors."""
+    return getattr(getattr(sys.modules.get("torch"), "cuda", None), "OutOfMemoryError", ())
+
+
+def _attempt(call, *args):
+    """The result of call, or None if it fails: one fact less."""
+    try:
+        return call(*args)
+    except Exception:
+        return None
+
+
+# The file. It is the pickle of the snapshot, whose last byte, STOP, gives way
+# to opcodes that add the facts to the dictionary on the stack: MARK, key, value,
+# SETITEMS, STOP. So the facts can be changed later by copying the head, without
+# holding the snapshot in memory or loading it.
+
+
+def _store(path, snapshot, facts):
+    """Write a file. Returns the length of its head and its size."""
+    tail = _tail(facts)
+    with _Part(path) as f:
+        pickle.dump(snapshot, f, protocol=4)  # the memory_viz page reads 2 to 4
+        head = f.seek(-1, os.SEEK_END)
+        f.write(tail)
+        size = f.tell()
+    return head, size
+
+
+def _replace(path, head, facts):
+    """Rewrite a file with other facts, and return its size."""
+    tail = _tail(facts)
+    with open(path, "rb") as old, _Part(path) as f:
+        left = head
+        while left > 0:
+            piece = old.read(min(left, 1 << 20))
+            if not piece:
+                raise EOFError("the file is shorter than it was")
+            f.write(piece)
+            left -= len(piece)
+        f.write(tail)
+        return f.tell()
+
+
+def _check_target(path):
+    """Raise an error if what is at path must not be replaced by a file."""
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(there.st_mode):
+        raise OSError("%s is there and is not a regular file" % path)
+    for number in range(3):  # path may be /dev/stdout, whatever that is
+        stream = _attempt(os.fstat, number)
+        if stream is not None and os.path.samestat(there, stream):
+            raise OSError("%s is the job's standard input or output" % path)
+
+
+class _Part:
+    """A file that gets its name when it is complete.
+
+    A symbolic link stays, and the file it leads to is the one that is replaced.
+    """
+
+    def __init__(self, path):
+        path = os.path.realpath(path)
+        folder, name = os.path.split(path)
+        os.makedirs(folder, exist_ok=True)
+        self.path = path
+        self.part = os.path.join(folder, ".%s.%d.part" % (name, os.getpid()))
+
+    def __enter__(self):
+        self.file = open(self.part, "wb")
+        return self.file
+
+    def __exit__(self, kind, error, trace):
+        try:
+            self.file.close()  # the last bytes may not fit on the disk
+            if kind is None:
+                _check_target(self.path)  # time has passed
+                os.replace(self.part, self.path)
+        finally:
+            if os.path.exists(self.part):
+                os.remove(self.part)
+        return False
+
+
+def _tail(facts):
+    return b"(" + _pickled("ashlar") + _pickled(facts) + b"u."
+
+
+def _pickled(value):
+    """Plain values as opcodes that need no memo, as that is the snapshot's."""
+    if value is None:
+        return b"N"
+    if isinstance(value, bool):
+        return b"\x88" if value else b"\x89"
+    if isinstance(value, int):
+        data = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+        return b"\x8a" + bytes([len(data)]) + data
+    if isinstance(value, float):
+        return b"G" + struct.pack(">d", value)
+    if isinstance(value, dict):
+        return b"}(" + b"".join(_pickled(str(k)) + _pickled(v) for k, v in value.items()) + b"u"
+    if isinstance(value, (list, tuple)):
+        return b"](" + b"".join(map(_pickled, value)) + b"e"
+    text = str(value).encode("utf-8", "backslashreplace")
+    return b"X" + struct.pack("<I", len(text)) + text
+
+
+def _log(text):
+    try:
+        sys.stderr.write("ashlar: %s\n" % text)
+        sys.stderr.flush()
+    except Exception:
+        pass
+
+
+class _TorchFinder:
+    """Waits for the job's own import of torch."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                self.wrap(spec.loader)
+                return spec
+        return None
+
+    def wrap(self, loader):
+        def exec_module(module):
+            run(module)
+            try:
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                    _recorder.finder = None
+                    _recorder.arm()
+            except Exception as e:
+                _log("nothing is recorded: %r" % e)
+
+        try:
+            run = loader.exec_module
+            loader.exec_module = exec_module
+        except Exception as e:
+            _log("nothing is recorded: %r" % e)
+
+
+_recorder = _Recorder()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_recorder.forked)
+
+
+# The runner.
+
+USAGE = """usage: python ashlar.py [options] SCRIPT [ARGS...]
+       python ashlar.py [options] -m MODULE [ARGS...]
+
+Runs SCRIPT with its GPU memory recorded. Options, see ashlar.record():
+  --path PATH  --max-entries N  --stacks python|all  --signal NAME  --keep N
+"""
+
+
+def _main(argv):
+    names = {"--path": "path", "--max-entries": "max_entries", "--stacks": "stacks", "--signal": "on_signal", "--keep": "keep"}
+    options, argv = {}, list(argv)
+    while argv and argv[0].startswith("--"):
+        name, equals, value = argv.pop(0).partition("=")
+        if name not in names or not (equals or argv):
+            sys.stderr.write(USAGE)
+            return 0 if name == "--help" else 2
+        options[names[name]] = value if equals else argv.pop(0)
+    module = bool(argv) and argv[0] == "-m"
+    if module:
+        argv.pop(0)
+    if not argv:
+        sys.stderr.write(USAGE)
+        return 2
+    sys.modules["ashlar"] = sys.modules[__name__]  # one recorder, also for a script that imports it
+    record(**options)
+    sys.argv = argv
+    here = _attempt(os.getcwd) or ""  # it may be gone
+    folder = here if module else os.path.dirname(os.path.realpath(os.path.join(here, argv[0])))
+    if not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = folder
+    if module:
+        import runpy
+
+        runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
+        return 0
+    try:
+        with open(argv[0], "rb") as f:
+            source = f.read()
+    except OSError as e:
+        _log("cannot read the script: %s" % e)
+        return 2
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    path = os.path.join(here, argv[0])  # Python leaves ".." in it, too
+    main.__file__, main.__cached__ = path, None
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))
