@@ -143,7 +143,8 @@ func (j *judge) lookInTail(r prognosis.Request) {
 // decide gives the cause.
 func (j *judge) decide() {
 	r, x := j.report, j.forecast
-	r.Prognosis = &Prognosis{Need: x.Need, Kept: x.KeptPerStep, Packed: x.Packed(j.there.bytes)}
+	need := max(x.Need, j.failed.live+j.failed.rounded) // blocks are a little larger than what was asked for
+	r.Prognosis = &Prognosis{Need: need, Kept: x.KeptPerStep, Packed: x.Packed(j.there.bytes)}
 	if x.Ordinary > 0 {
 		r.Prognosis.Ordinary = &x.Ordinary
 	}
@@ -176,7 +177,7 @@ func (j *judge) decide() {
 	if r.Trigger == Fragmentation && r.Cause == Fragmentation {
 		f := j.failed
 		r.CauseText = fmt.Sprintf("%s would be enough for the %s that the step needs, but no free piece holds the request for %s: the largest is %s",
-			units.Size(j.there.bytes), units.Size(x.Need), units.Size(f.call.Size), units.Size(f.free.largestUsable))
+			units.Size(j.there.bytes), units.Size(need), units.Size(f.call.Size), units.Size(f.free.largestUsable))
 	}
 	if r.CauseText == "" && r.Trigger != Capacity && j.why != "" {
 		r.CauseText = strings.ToUpper(j.why[:1]) + j.why[1:]
@@ -318,6 +319,7 @@ func (e *explainer) leaksWithoutFailure(w *findingsWork) {
 		return
 	}
 	l := &w.found.Leaks[0]
+	e.report.Fixes = append(e.report.Fixes, Fix{Kind: FixCPU, Code: keepOnHost, Detail: "keep it on the host, without its graph, or not at all"})
 	e.report.CauseText = fmt.Sprintf("Nothing failed yet, but every step leaves %s behind, %s by the end", units.Size(l.BytesPerStep), units.Size(l.Bytes))
 	if l.Stack > trace.EmptyStack {
 		line := w.analysis.Line(l.Stack)

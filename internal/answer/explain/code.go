@@ -27,7 +27,7 @@ func (j *judge) code() error {
 	case Leak:
 		return j.stopLeak()
 	case AbsurdRequest:
-		j.add(FixShape, "print(a.shape, b.shape)", "mend the shapes: this line makes one tensor of "+units.Size(j.failed.call.Size), nil)
+		j.add(FixShape, "print(x.shape, x.max())", "check the shapes and the values that this line gets: it makes one tensor of "+units.Size(j.failed.call.Size), nil)
 	case SharedDevice:
 		j.add(FixOthers, "nvidia-smi", "end the other users of the device, or move the job", nil)
 	case Capacity, Spike:
@@ -63,6 +63,9 @@ func (j *judge) try(kind, code, what string, edit prognosis.Edit) (bool, error) 
 	return true, nil
 }
 
+// keepOnHost is the change that mends most leaks.
+const keepOnHost = "kept.append(x.detach().cpu())"
+
 // stopLeak drops what the steps leave behind.
 func (j *judge) stopLeak() error {
 	kept, replaced := map[trace.StackID]bool{}, map[trace.StackID]bool{}
@@ -90,7 +93,7 @@ func (j *judge) stopLeak() error {
 			return err
 		}
 	}
-	if _, err := j.try(FixCPU, "kept.append(x.detach().cpu())", "keep it on the host, without its graph, or not at all", drop); err != nil {
+	if _, err := j.try(FixCPU, keepOnHost, "keep it on the host, without its graph, or not at all", drop); err != nil {
 		return err
 	}
 	if len(replaced) > 0 {
@@ -162,7 +165,7 @@ func (j *judge) needLess() error {
 				fmt.Sprintf("make activations again in the backward pass: up to %s of them are held", units.Size(held)), &held)
 		}()
 	}
-	if j.forecast.Matched && stack > trace.EmptyStack && !j.inModule(stack) && !j.isLoss(stack) {
+	if j.forecast.Matched && stack > trace.EmptyStack && j.analysis.FirstForward() < j.event && !j.inModule(stack) && !j.isLoss(stack) {
 		defer j.doubt(FixMicroBatch) // the request may not depend on the batch
 	}
 	if err := j.parts(FixMicroBatch, "micro-batch / %d, gradient accumulation x %[1]d", "a smaller micro-batch, 1/%d", j.ofBatch()); err != nil {

@@ -57,7 +57,7 @@ func (j *judge) rank(f *Fix) int {
 	switch {
 	case f.Kind == FixMemory:
 		return 100
-	case cause == Leak && !setting:
+	case cause == Leak && !setting && f.Carries != nil, cause == SharedDevice && f.Kind == FixOthers:
 		at = 0
 	case f.Kind == FixEmptyCache || f.Kind == FixDel:
 		at = 20 // what is stranded becomes free, not only for this request
@@ -306,7 +306,7 @@ func (e *explainer) advice(found []Fix) {
 // moreMemory finds how much more memory carries the run with the recorded
 // settings.
 func (j *judge) moreMemory() error {
-	if !j.known {
+	if !j.known || j.report.Cause == AbsurdRequest {
 		return nil
 	}
 	limit, err := j.memoryToPass(j.there.cap)

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/prognosis"
 	"github.com/ashlar-mem/ashlar/internal/units"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/snapshot/message"
@@ -51,6 +53,7 @@ func FromText(in Input) (*Report, error) {
 		a.record()
 	}
 	a.report.Cause, a.report.CauseConfidence = causeOf(a.report.Trigger), a.report.Confidence
+	a.unproved()
 	return a.report, nil
 }
 
@@ -378,3 +381,27 @@ func surelyFits(x, y units.Range) bool { return x.High <= y.Low }
 
 // unbounded reports whether all that is known of a size is that it is absurd.
 func unbounded(r *units.Range) bool { return r != nil && r.High == math.MaxUint64 }
+
+// unproved puts what one would try first before the numbers: a text has nothing to
+// replay it on.
+func (a *textEvidence) unproved() {
+	if a.Refusal != nil {
+		return // a library says what to change
+	}
+	unknown := &prognosis.Carries{Kind: prognosis.Unknown, RestsOn: "a message alone"}
+	var first Fix
+	switch a.report.Trigger {
+	case Fragmentation:
+		s := settings.Default()
+		s.ExpandableSegments = true
+		first = Fix{Kind: FixSetting, Settings: s.String(), Export: s.Export(), Carries: unknown, Detail: "free memory can then be joined; a message alone does not prove that it is enough, a snapshot does"}
+		if a.Message != nil && a.Message.Backend != message.Native {
+			return
+		}
+	case External:
+		first = Fix{Kind: FixOthers, Code: "nvidia-smi", Carries: unknown, Detail: "end the other users of the device, or move the job"}
+	default:
+		return
+	}
+	a.report.Fixes = slices.Insert(a.report.Fixes, 0, first)
+}

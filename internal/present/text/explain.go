@@ -152,6 +152,9 @@ var causeNames = map[string]string{
 func causeLine(r *explain.Report) string {
 	name, _ := CauseName(r)
 	line := fmt.Sprintf("Cause: %s (%s)", name, r.CauseConfidence)
+	if r.Cause == explain.Open {
+		line = "Cause: not known"
+	}
 	if r.Cause == explain.None && r.CauseText != "" {
 		line += ", but a leak"
 	}

@@ -280,7 +280,7 @@ func TestExplainKinds(t *testing.T) {
 		Alternatives: []explain.Alternative{{Verdict: explain.External, When: "if others hold it"}}, Record: []string{"import ashlar"},
 	}
 	text := explained(t, r, ExplainOptions{})
-	want := "file.pickle: device 0; 9 events\nCause: open (open)\n  It failed.\n\n" +
+	want := "file.pickle: device 0; 9 events\nCause: not known\n  It failed.\n\n" +
 		"Why\n  1.00 GiB a + 1.00 GiB b = 2.00 GiB c\n\nWhat it could be\n  - outside, if others hold it\n\n" +
 		"To know more next time, record a snapshot and explain that\n    import ashlar\n"
 	if text != want {
@@ -375,7 +375,7 @@ func TestExplainColour(t *testing.T) {
 		cause, text, sure, want string
 	}{
 		{explain.Leak, "Every step leaves memory behind", explain.Certain, "\n\x1b[1;31mCause: leak (certain)\x1b[0m\n"},
-		{explain.Open, "", explain.Open, "\n\x1b[1;31mCause: open (open)\x1b[0m\n"},
+		{explain.Open, "", explain.Open, "\n\x1b[1;31mCause: not known\x1b[0m\n"},
 		{explain.None, "Every step leaves memory behind", explain.Certain, "\n\x1b[1;33mCause: none (certain), but a leak\x1b[0m\n"},
 		{explain.None, "", explain.Open, "\n\x1b[1;33mCause: none (open)\x1b[0m\n"},
 		{explain.None, "", explain.Certain, "\n\x1b[1;32mCause: none (certain)\x1b[0m\n"},
