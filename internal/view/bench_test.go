@@ -118,7 +118,7 @@ func BenchmarkChurn(b *testing.B) {
 				rects := 0
 				for b.Loop() {
 					r.cut(w, 1600)
-					rects = len(draw(&r.lives.Spans, w, y, maxRects).rects)
+					rects = len(draw(&r.lives.Spans, nil, w, &y, maxRects).rects)
 				}
 				b.ReportMetric(float64(rects), "rects")
 			})

@@ -21,7 +21,7 @@ func questions(events int) []string {
 	return []string{
 		"meta?", "curve?n=50&", "timeline?width=50&height=50&", "timeline?width=50&what=segments&color=pool&", "timeline?width=33&color=category&alive=-1&",
 		"segments?event=-1&", fmt.Sprintf("segments?event=%d&", last), fmt.Sprintf("segments?event=%d&", min(last, last/2)), "stacks?peak=1&", "stacks?area=1&user=1&",
-		"stacks?what=segments&", "legend?", "legend?color=lifetime&", "events?", "events?action=alloc&dir=-1&", "find?what=peak&", "find?what=alloc&dir=-1&", "at?y=0&", "stats?", "explain?",
+		"stacks?what=segments&", "legend?", "legend?color=lifetime&", "events?", "events?action=alloc&dir=-1&", "find?what=segment&", "find?what=alloc&dir=-1&", "at?y=0&", "stats?", "explain?",
 	}
 }
 

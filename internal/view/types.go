@@ -1,6 +1,10 @@
 package view
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/ashlar-mem/ashlar/internal/timeline"
+)
 
 // DocumentTypes returns the types of the documents that are the page's own, by
 // the names that the page has for them and for their parts. Parts that are not
@@ -17,6 +21,12 @@ func DocumentTypes() map[string]reflect.Type {
 		"Frame":     reflect.TypeFor[placedFrame](),
 		"FoundAt":   reflect.TypeFor[foundAlloc](),
 		"Found":     reflect.TypeFor[foundEvent](),
+		"Between":   reflect.TypeFor[between](),
+		"Flow":      reflect.TypeFor[flow](),
+		"StackFlow": reflect.TypeFor[stackFlow](),
+		"Amount":    reflect.TypeFor[timeline.Amount](),
+		"Matches":   reflect.TypeFor[matchSums](),
+		"Windows":   reflect.TypeFor[windows](),
 		"Legend":    reflect.TypeFor[legend](),
 		"Segments":  reflect.TypeFor[segmentMap](),
 		"Stacks":    reflect.TypeFor[stackTree](),
