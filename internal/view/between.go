@@ -2,8 +2,11 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
@@ -24,6 +27,8 @@ type between struct {
 	Stacks     []stackFlow    `json:"stacks"`
 	Others     int            `json:"other_stacks"` // left out, because they are small
 	Categories []categoryFlow `json:"categories"`
+
+	Command string `json:"command"` // that compares the ends
 }
 
 // totalsAt are the totals after an event.
@@ -82,7 +87,7 @@ func (r *request) between() error {
 func (r *pageRun) between(after, until int, chosen *selection) *between {
 	b := timeline.NewBetween(r.lives, r.course, after, until)
 	out := &between{
-		After: after, Until: until, Events: until - after, Before: r.totalsAt(after), End: r.totalsAt(until), Peak: r.totalsAt(b.Peak),
+		After: after, Until: until, Events: until - after, Command: r.compareCommand(after, until), Before: r.totalsAt(after), End: r.totalsAt(until), Peak: r.totalsAt(b.Peak),
 	}
 	if r.clock.First != trace.NoTime {
 		begin := r.clock.First
@@ -126,6 +131,33 @@ func (r *pageRun) between(after, until int, chosen *selection) *between {
 	}
 	slices.SortStableFunc(out.Categories, func(x, y categoryFlow) int { return byChange(&x.flow, &y.flow) })
 	return out
+}
+
+// compareCommand is the command line that compares two moments of the run.
+func (r *pageRun) compareCommand(after, until int) string {
+	at := diff.Start
+	if after >= 0 {
+		at = diff.Event(after)
+	}
+	line := fmt.Sprintf("ashlar diff %s --at %v --at %v", shellWord(r.input.Name), at, diff.Event(until))
+	switch {
+	case r.device.Host:
+		line += " --device host"
+	case r.device.Given() && len(r.input.Snapshot.Traces) > 1:
+		line += fmt.Sprint(" --device ", r.device.Number)
+	}
+	return line
+}
+
+// shellWord writes a text as one word of a shell.
+func shellWord(s string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+=:,@%", c)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !plain(c) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (f *flow) sum() { f.Delta = f.Flow.Delta() }

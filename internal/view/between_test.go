@@ -71,6 +71,18 @@ func TestBetween(t *testing.T) {
 	}
 }
 
+func TestCompareCommand(t *testing.T) {
+	r := loadRun(t, "snapshots/leak_graph-tight-default")
+	r.input.Name = "a b/it's.pickle"
+	if got, want := r.compareCommand(-1, 20), `ashlar diff 'a b/it'\''s.pickle' --at start --at 20`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	r.input.Name, r.device.Host = "run-1.pickle", true
+	if got, want := r.compareCommand(7, 20), "ashlar diff run-1.pickle --at 7 --at 20 --device host"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func abs(n int64) int64 { return max(n, -n) }
 
 // What passes a filter is counted as a walk over all blocks counts it.
@@ -191,7 +203,7 @@ func TestWindows(t *testing.T) {
 		to := from + 1 + rng.IntN(r.events()-from)
 		var there, back windows
 		c.json(fmt.Sprintf("api/window?run=1&from=%d&to=%d", from, to), &there)
-		if there.Event != (extent{float64(from), float64(to)}) || there.Time == nil {
+		if there.Event != (extent{float64(from), float64(to)}) || there.Time == nil || there.After != from-1 || there.Until != to-1 {
 			t.Fatalf("%d to %d: %+v", from, to, there)
 		}
 		c.json(fmt.Sprintf("api/window?run=1&x=time&from=%.0f&to=%.0f", there.Time.From, there.Time.To), &back)

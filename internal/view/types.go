@@ -1,10 +1,6 @@
 package view
 
-import (
-	"reflect"
-
-	"github.com/ashlar-mem/ashlar/internal/timeline"
-)
+import "reflect"
 
 // DocumentTypes returns the types of the documents that are the page's own, by
 // the names that the page has for them and for their parts. Parts that are not
@@ -24,7 +20,6 @@ func DocumentTypes() map[string]reflect.Type {
 		"Between":   reflect.TypeFor[between](),
 		"Flow":      reflect.TypeFor[flow](),
 		"StackFlow": reflect.TypeFor[stackFlow](),
-		"Amount":    reflect.TypeFor[timeline.Amount](),
 		"Matches":   reflect.TypeFor[matchSums](),
 		"Windows":   reflect.TypeFor[windows](),
 		"Legend":    reflect.TypeFor[legend](),

@@ -114,6 +114,10 @@ func (c *columnOf) column(event int32) int32 {
 // windows is one piece of the run on both axes; Time is nil if the events have no
 // times.
 type windows struct {
+	// The piece reaches from the moment after one event to the moment after
+	// another; -1 is before the first.
+	After int     `json:"after"`
+	Until int     `json:"until"`
 	Event extent  `json:"event"`
 	Time  *extent `json:"time"`
 }
@@ -135,7 +139,7 @@ func (r *request) windows() error {
 }
 
 func (r *pageRun) windows(w *window) *windows {
-	out := &windows{Event: extent{w.x0, w.x1}}
+	out := &windows{After: int(w.before), Until: int(w.ends[0]), Event: extent{w.x0, w.x1}}
 	if w.time {
 		out.Event = extent{float64(w.before + 1), float64(w.ends[0] + 1)}
 		out.Time = &extent{w.x0, w.x1}

@@ -115,6 +115,7 @@ export function part(i: number, theme: Theme): Rgb {
 }
 
 export interface Key {
+  index: number;
   colour: string;
   text: string;
 }
@@ -122,7 +123,7 @@ export interface Key {
 // legend says what the colours mean.
 export function legend(colouring: Colouring, theme: Theme, meta: Meta): Key[] {
   const of = indexed(colouring, theme, meta);
-  const key = (i: number, text: string): Key => ({ colour: css(of(i)), text });
+  const key = (i: number, text: string): Key => ({ index: i, colour: css(of(i)), text });
   switch (colouring) {
     case 'stack':
       return [];
