@@ -148,14 +148,7 @@ function Toolbar({ m }: { m: Meta }) {
         title="Dim what is freed in this file"
       />
       <Check
-        label="only these"
-        name="only"
-        on={only.value}
-        onPick={(on) => put({ only: on })}
-        title="Stack what the filter chooses alone, from zero (i)"
-      />
-      <Check
-        label="without the constant part"
+        label="hide constant"
         name="moving"
         on={moving.value}
         onPick={(on) => put({ moving: on }, 'push')}
@@ -305,9 +298,13 @@ function Matched() {
         </p>
       )}
       <p class="links">
-        <button class="link" onClick={() => put({ only: !only.value }, 'push')}>
-          {only.value ? 'Show all' : 'Only these'}
-        </button>
+        <Check
+          label="only these"
+          name="only"
+          on={only.value}
+          onPick={(on) => put({ only: on }, 'push')}
+          title="Stack what the filter chooses alone, from zero (i)"
+        />
         <button class="link" onClick={clearFilter}>
           Clear the filter
         </button>
