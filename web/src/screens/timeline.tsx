@@ -182,6 +182,7 @@ function PlotArea() {
       <div class="caption">
         <Legend m={m} />
         <span class="grow" />
+        {plot?.feed.busy.value && <span class="spin" role="status" aria-label="Asking for this part" />}
         <span class="muted" data-field="window" data-from={s.from} data-to={s.to}>
           {axis.value === 'event'
             ? `events ${count(Math.floor(s.from))} to ${count(Math.ceil(s.to))}`
@@ -198,7 +199,6 @@ function PlotArea() {
             All
           </button>
         </div>
-        {plot?.feed.busy.value && <span class="spin" role="status" aria-label="Asking for this part" />}
       </div>
       <div
         class="plot"
