@@ -69,6 +69,13 @@ func TestRange(t *testing.T) {
 		s.click(fmt.Sprintf("[data-panel=range] [data-choice=%s]", view))
 		s.sees(fmt.Sprintf("[data-rows=%s]", view))
 	}
+	// A row shows its call stack alone, also one that shares its colour.
+	s.click("[data-rows=net] li:nth-child(25) .alive")
+	s.hash("like=")
+	s.until("document.querySelectorAll('[data-rows] .alive').length === 1")
+	s.click("[data-rows=net] .alive")
+	s.until("!location.hash.includes('like=')")
+	s.until("document.querySelectorAll('[data-rows] .alive').length > 1")
 	s.click("[data-panel=range] [data-choice=category]")
 	s.until("[...document.querySelectorAll('[data-rows] .alive')].some((e) => e.innerText.includes('activations'))")
 	// It stays on other screens, and Escape lets go.

@@ -87,7 +87,7 @@ func TestTimelineKeys(t *testing.T) {
 	s.hash("x=time")
 	s.until("document.querySelector('[data-field=window]').innerText.includes(' s to ')")
 	s.press("c")
-	s.hash("color=size")
+	s.hash("color=stack")
 	s.press("?")
 	s.sees("dialog[open] .keys")
 	if text := s.text("dialog[open]"); !strings.Contains(text, "Zoom in") || !strings.Contains(text, "Previous, next segment event") {

@@ -56,6 +56,7 @@ func TestBetween(t *testing.T) {
 				t.Errorf("%v: row %d is larger than the one before", p, i)
 			}
 		}
+		checkAlone(t, c, p, got.Stacks)
 		if top := got.Stacks[0].Delta; len(want.Stacks) > 0 && top != want.Stacks[0].Delta {
 			t.Errorf("%v: the largest change is %d, diff has %d", p, top, want.Stacks[0].Delta)
 		}
@@ -65,9 +66,22 @@ func TestBetween(t *testing.T) {
 	if some.All.End.Bytes == 0 || some.All.End.Bytes >= some.End.Active {
 		t.Errorf("a filter leaves %d of %d bytes", some.All.End.Bytes, some.End.Active)
 	}
-	for _, path := range []string{"after=5&until=5", "after=9&until=3", "after=-2", "until=x", fmt.Sprintf("until=%d", r.events())} {
+	for _, path := range []string{"like=-1", fmt.Sprint("like=", r.lives.Len()), "after=5&until=5", "after=9&until=3", "after=-2", "until=x", fmt.Sprintf("until=%d", r.events())} {
 		status, _, body := c.do("GET", "api/between?run=1&"+path, nil)
 		refused(t, path, 400, status, body)
+	}
+}
+
+// checkAlone checks that the block of a stack chooses this stack alone, also where
+// stacks share a colour.
+func checkAlone(t *testing.T, c *client, p [2]int, stacks []stackFlow) {
+	t.Helper()
+	for _, s := range stacks {
+		var alone between
+		c.json(fmt.Sprintf("api/between?run=1&after=%d&until=%d&like=%d", p[0], p[1], s.Alloc), &alone)
+		if len(alone.Stacks) != 1 || alone.Stacks[0] != s || alone.All != s.flow {
+			t.Errorf("%v: like=%d chooses %+v, want %+v alone", p, s.Alloc, alone.Stacks, s)
+		}
 	}
 }
 
@@ -92,7 +106,7 @@ func TestMatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, query := range []string{"stack=forward", "min=1MiB", "never_freed=1", "color=category&pick=1", "stack=nowhere"} {
+	for _, query := range []string{"stack=forward", "min=1MiB", "never_freed=1", "like=7", "color=category&pick=1", "stack=nowhere"} {
 		for _, event := range []int{-1, r.events() / 3, r.events() - 1} {
 			for _, x := range []string{"event", "time"} {
 				checkMatches(t, c, r, fmt.Sprintf("%s&event=%d&x=%s", query, event, x), event)

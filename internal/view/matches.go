@@ -34,7 +34,7 @@ type matchList struct {
 // selectionKey is the same text for the same filter.
 func (r *request) selectionKey() string {
 	var key strings.Builder
-	for _, name := range []string{"stack", "min", "max", "stream", "pool", "alive", "never_freed", "pick", "color", "x", "n"} {
+	for _, name := range []string{"stack", "min", "max", "stream", "pool", "alive", "never_freed", "like", "pick", "color", "x", "n"} {
 		key.WriteString(r.query.values.Get(name) + "\n")
 	}
 	return key.String()

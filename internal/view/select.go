@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // selection chooses blocks or segments by what they are. All that is set must
@@ -22,10 +23,11 @@ type selection struct {
 	stays  bool
 	colour *uint32 // nil: all
 	paint  func(i int32) uint32
+	like   *trace.StackID // nil: all
 }
 
-// selection reads stack, min, max, stream, pool, alive, never_freed, and pick with
-// color.
+// selection reads stack, min, max, stream, pool, alive, never_freed, like, and
+// pick with color.
 func (r *request) selection(of *stacked) *selection {
 	q := r.query
 	s := &selection{
@@ -44,7 +46,13 @@ func (r *request) selection(of *stacked) *selection {
 		colour := uint32(q.integer("pick", 0, 0, 1<<colourBits-1))
 		s.colour, s.paint = &colour, r.run.painter(of, q.choice("color", colourings...))
 	}
-	s.any = s.colour != nil || s.stacks != nil || s.min > 0 || s.max < math.MaxUint64 || s.stream != nil || s.pool >= 0 || s.at >= -1 || s.stays
+	if q.has("like") {
+		if i := q.integer("like", -1, 0, r.run.lives.Len()-1); i >= 0 {
+			stack := r.run.lives.Stack(i)
+			s.like = &stack
+		}
+	}
+	s.any = s.like != nil || s.colour != nil || s.stacks != nil || s.min > 0 || s.max < math.MaxUint64 || s.stream != nil || s.pool >= 0 || s.at >= -1 || s.stays
 	return s
 }
 
@@ -90,6 +98,8 @@ func (s *selection) has(i int) bool {
 	case s.stream != nil && of.stream(i) != *s.stream:
 		return false
 	case s.pool >= 0 && of.pool(i) != s.pool:
+		return false
+	case s.like != nil && of.stack(i) != *s.like:
 		return false
 	case s.colour != nil && s.paint(int32(i)) != *s.colour:
 		return false

@@ -7,7 +7,7 @@ import { css, indexed, plainName } from '../palette';
 import { place, range, run, screen, show, type Range } from '../route';
 import { load, meta, pin, selectRange } from '../state';
 import { theme } from '../theme';
-import { filter, isolate, zoomToRange } from '../timeline/view';
+import { filter, isolate, isolateLike, zoomToRange } from '../timeline/view';
 import type { Amount } from '../types/timeline.gen';
 import type { Between, Flow } from '../types/view.gen';
 import { At, Bytes, Choice, Copy, Delta, Go, Swatch, Trouble, Wait } from './basic';
@@ -125,7 +125,7 @@ function Rows({ b }: { b: Between }) {
     .filter((row) => of(row.f).bytes !== 0 || of(row.f).blocks !== 0)
     .sort((x, y) => Math.abs(of(y.f).bytes) - Math.abs(of(x.f).bytes));
   const rest = rows.length - mostRows + (by.value === 'stack' ? b.other_stacks : 0);
-  const picked = place.value.params['pick'];
+  const { like, pick } = place.value.params;
   return (
     <>
       <div class="range-views">
@@ -145,8 +145,8 @@ function Rows({ b }: { b: Between }) {
           <li class="alive-row">
             <button
               class="alive"
-              onClick={() => isolate(by.value, colour)}
-              aria-pressed={picked === String(colour)}
+              onClick={() => (alloc === null ? isolate('category', colour) : isolateLike(alloc))}
+              aria-pressed={alloc === null ? pick === String(colour) : like === String(alloc)}
               title={`${name}: show it alone`}
               data-row-bytes={of(f).bytes}
             >

@@ -316,7 +316,7 @@ function Matched() {
 }
 
 function clearFilter(): void {
-  put({ stack: null, min: null, max: null, stream: null, pool: null, pick: null, alive: null, never: null, only: null }, 'push');
+  put({ stack: null, min: null, max: null, stream: null, pool: null, like: null, pick: null, alive: null, never: null, only: null }, 'push');
 }
 
 function Legend({ m }: { m: Meta }) {

@@ -44,7 +44,7 @@ export const whole = computed<Window>(() => {
 export const filter = computed<Record<string, string>>(() => {
   const p = params.value;
   const out: Record<string, string> = {};
-  for (const key of ['stack', 'min', 'max', 'stream', 'pool', 'pick']) {
+  for (const key of ['stack', 'min', 'max', 'stream', 'pool', 'like', 'pick']) {
     const value = p[key];
     if (value && !(key === 'stack' && pattern(value).wrong)) out[key] = value;
   }
@@ -251,7 +251,14 @@ export const marks = computed(() =>
 // isolate shows what has one colour alone, or everything again.
 export function isolate(by: Colouring, colour: number): void {
   const on = params.value['pick'] === String(colour) && colouring.value === by;
-  put(on ? { pick: null, only: null } : { color: by, pick: colour, only: true }, 'push');
+  put(on ? { pick: null, only: null } : { color: by, pick: colour, like: null, only: true }, 'push');
+}
+
+// isolateLike shows the call stack of a block alone, or everything again. Small
+// call stacks share a colour, so a colour does not choose one.
+export function isolateLike(alloc: number): void {
+  const on = params.value['like'] === String(alloc);
+  put(on ? { like: null, only: null } : { like: alloc, pick: null, only: true }, 'push');
 }
 
 // lit is the colour that stands out while the pointer is on its name.
