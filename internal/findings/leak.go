@@ -83,10 +83,15 @@ func (a *Analysis) Leaks() []Leak {
 			out = append(out, l)
 		}
 	}
-	for _, r := range a.growingRows(steps) {
+	for _, r := range a.growingRows(steps, until) {
+		if slices.ContainsFunc(out, func(l Leak) bool {
+			return slices.ContainsFunc(l.Parts, func(p Part) bool { return p.Stack == r.stack })
+		}) {
+			continue
+		}
 		l := Leak{
 			BytesPerStep: r.growth() / uint64(each), Median: true, Bytes: r.bytes, Blocks: 1, Steps: a.Steps.Complete(),
-			Confidence: weaker(Likely, a.Steps.Confidence), Stack: r.stack, Parts: []Part{{r.stack, r.bytes, 1}}, Replaced: true,
+			Confidence: weaker(Likely, a.Steps.Confidence), Stack: r.stack, Parts: []Part{{r.stack, r.bytes, 1}}, Replaced: r.kept[0] == r.kept[len(r.kept)-1],
 		}
 		l.LeastPerStep, l.MostPerStep = l.BytesPerStep, l.BytesPerStep
 		for i := range all {
@@ -148,6 +153,7 @@ type keptRow struct {
 	// dropped is what outlived a whole step and was freed later on.
 	dropped uint64
 	blocks  int
+	last    int64 // of a growing row: what is there at the end
 }
 
 // keptRows returns the stacks that left something behind in at least two steps
@@ -225,10 +231,10 @@ func (a *Analysis) keptIn(l *Leak, steps []Step, until int) {
 	}
 }
 
-// growingRows returns the stacks of which more is there at the end of every step
-// but the first and the last, though not more blocks: a buffer that is replaced by
-// a larger one each time.
-func (a *Analysis) growingRows(steps []Step) []*keptRow {
+// growingRows returns the stacks of which more and more is there when steps end,
+// though no block stays: a buffer that is replaced by a larger one, a queue that
+// gains one a step, hooks that pile up.
+func (a *Analysis) growingRows(steps []Step, until int) []*keptRow {
 	ends := make([]int32, len(steps))
 	for i, s := range steps {
 		ends[i] = int32(s.End)
@@ -245,6 +251,9 @@ func (a *Analysis) growingRows(steps []Step) []*keptRow {
 			r = &keptRow{stack: b.stack, kept: make([]uint64, len(steps)), level: make([]int64, len(steps))}
 			rows, index[b.stack] = append(rows, r), r
 		}
+		if b.alive(int32(min(until, len(a.lives.live)-1))) {
+			r.last += int64(b.size)
+		}
 		for i := first; i < len(ends) && ends[i] < b.gone; i++ {
 			r.level[i] += int64(b.size)
 			r.kept[i]++
@@ -253,32 +262,37 @@ func (a *Analysis) growingRows(steps []Step) []*keptRow {
 	return slices.DeleteFunc(rows, func(r *keptRow) bool { return !r.grows() })
 }
 
-// grows reports whether the level of a row of growingRows rises in every step but
-// the first and the last, and does not slow down.
+// grows reports whether the level of a row of growingRows never falls but for the
+// first and the last step, and rises again and again by about as much.
 func (r *keptRow) grows() bool {
 	r.level, r.kept = r.level[1:len(r.level)-1], r.kept[1:len(r.kept)-1]
 	n := len(r.level)
-	if n < LeakSteps-1 || n < LeakSteps && r.level[2]-r.level[1] != r.level[1]-r.level[0] {
-		return false // three that rise may do so by chance, but not by the same
+	if n < LeakSteps-1 {
+		return false
 	}
+	last, widest := 0, 1
+	var rises []int64
 	for i := 1; i < n; i++ {
-		if r.level[i] <= r.level[i-1] || r.kept[i] != r.kept[0] {
+		switch by := r.level[i] - r.level[i-1]; {
+		case by < 0:
 			return false
+		case by > 0:
+			rises, widest, last = append(rises, by), max(widest, i-last), i
 		}
 	}
-	half := n / 2
-	early, late := float64(r.level[half]-r.level[0])/float64(half), float64(r.level[n-1]-r.level[half])/float64(n-1-half)
+	// Two that rise may do so by chance, but not by the same.
+	if len(rises) < 2 || len(rises) < LeakSteps-1 && rises[0] != rises[1] || n-1-last >= widest {
+		return false
+	}
+	least, most := slices.Min(rises), slices.Max(rises)
 	r.bytes = uint64(r.level[n-1] - r.level[0])
-	return late >= steady*early
+	// What fell since has only piled up.
+	return most <= 2*least && r.last >= r.level[n-1]-2*most
 }
 
-// growth is what a step adds to the level, in the median.
+// growth is what a step adds to the level, on average.
 func (r *keptRow) growth() uint64 {
-	var by []int64
-	for i := 1; i < len(r.level); i++ {
-		by = append(by, r.level[i]-r.level[i-1])
-	}
-	return uint64(median(by))
+	return uint64((r.level[len(r.level)-1] - r.level[0]) / int64(len(r.level)-1))
 }
 
 // levelRows fills in how much of each row is active when steps end.

@@ -71,6 +71,9 @@ type Request struct {
 	Event int
 	// First is the event at which the first step begins if none is marked.
 	First int
+	// InModule: the request is made inside a module, whose sizes follow others by
+	// chance only.
+	InModule bool
 }
 
 // New continues a recording from a failed request on.
@@ -81,7 +84,10 @@ func New(p *replay.Program, steps *findings.Steps, r Request) *Prognosis {
 		out.match()
 	}
 	if !out.Matched {
-		if out.Series = h.findSeries(); out.Series != nil {
+		if !r.InModule {
+			out.Series = h.findSeries()
+		}
+		if out.Series != nil {
 			out.Need += out.Series.ToCome
 		} else if out.Layers = h.findLayers(); out.Layers != nil {
 			out.Need += out.Layers.ToCome

@@ -1,6 +1,6 @@
 """Records the cases of this folder on a machine with an NVIDIA GPU and PyTorch.
 
-    python record.py --out DIR [--jobs 14] [--budget 530] [--only NAME ...]
+    python record.py --out DIR [--dir SCRIPTS] [--jobs 14] [--budget 530] [--only NAME ...]
 
 Every case is run without a limit, with its mistake and with its cures, to find a
 limit under which the mistake dies and the cures live. Under that limit the
@@ -58,7 +58,7 @@ class Unusable(Exception):
 
 def load_cases(only):
     cases = []
-    for path in sorted(glob.glob(os.path.join(HERE, "*.py"))):
+    for path in sorted(glob.glob(os.path.join(scripts, "*.py"))):
         name = os.path.basename(path)[:-3]
         if name in ("case", "record", "spawn") or only and name not in only:
             continue
@@ -74,7 +74,7 @@ def load_cases(only):
             print("%s: left out, there is no %s" % (name, ", ".join(missing)), flush=True)
             continue
         cases.append(case)
-    return cases + load_shared(only)
+    return cases + (load_shared(only) if scripts == HERE else [])
 
 
 def load_shared(only):
@@ -149,7 +149,8 @@ spawners = {}
 
 
 def clean(env):
-    return {k: v for k, v in env.items() if not re.fullmatch(r"PYTORCH_.*ALLOC_CONF", k)}
+    kept = {k: v for k, v in env.items() if not re.fullmatch(r"PYTORCH_.*ALLOC_CONF", k)}
+    return dict(kept, PYTHONPATH=HERE)  # case.py
 
 
 class Bench:
@@ -238,7 +239,7 @@ def pack(raw, path):
                 seen.add(id(frame))
                 name = re.sub(r"^.*/site-packages/", "/venv/lib/python3.12/site-packages/", frame["filename"])
                 name = re.sub(r"^.*/lib/python3\.\d+/(?!site-packages)", "/usr/lib/python3.12/", name)
-                frame["filename"] = re.sub(r"^(%s|%s)/" % (re.escape(HERE), re.escape(os.path.dirname(ASHLAR))), "/job/", name)
+                frame["filename"] = re.sub(r"^(%s)/" % "|".join(map(re.escape, (scripts, HERE, os.path.dirname(ASHLAR)))), "/job/", name)
 
     for segment in snapshot["segments"]:
         rename(segment.get("frames", []))
@@ -376,15 +377,16 @@ def pack_all(out):
 
 
 def main():
-    global dry
+    global dry, scripts
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True)
+    parser.add_argument("--dir", default=HERE, help="the folder of the scripts")
     parser.add_argument("--jobs", type=int, default=14)
     parser.add_argument("--budget", type=float, default=530, help="seconds after which no run is started")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
-    dry = options.dry
+    dry, scripts = options.dry, os.path.abspath(options.dir)
     out = os.path.abspath(options.out)
     os.makedirs(out, exist_ok=True)
     begin = time.monotonic()
@@ -424,6 +426,6 @@ def main():
           % (bench.started, time.monotonic() - begin, len(usable), len(rows) - len(usable), [n for n in sorted(rows) if "unusable" in rows[n]], later), flush=True)
 
 
-dry = False
+dry, scripts = False, HERE
 if __name__ == "__main__":
     main()

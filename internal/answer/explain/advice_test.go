@@ -20,7 +20,10 @@ import (
 
 var adviceTable = flag.String("table", "", "write what was advised in each labelled case to this file, as Markdown")
 
-const adviceFolder = "../../../testdata/advice"
+const (
+	adviceFolder = "../../../testdata/advice"
+	blindFolder  = adviceFolder + "/blind"
+)
 
 // labelled is a recorded mistake and what helped on the device.
 type labelled struct {
@@ -162,7 +165,7 @@ func list(names []string) string {
 func adviceOn(t *testing.T, file string) *advice {
 	t.Helper()
 	ctx := context.Background()
-	in, err := input.Open(ctx, filepath.Join(adviceFolder, filepath.FromSlash(file)), input.Options{})
+	in, err := input.Open(ctx, file, input.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,14 +188,14 @@ func adviceOn(t *testing.T, file string) *advice {
 	return a
 }
 
-// Classic mistakes that were recorded on a GPU as they died, with the fixes that
-// were tried there: testdata/advice/README.md.
-func TestAdvice(t *testing.T) {
-	short.Skip(t)
-	var s adviceScore
-	for _, c := range jsonl.Must[labelled](t, filepath.Join(adviceFolder, "cases.jsonl")) {
+// judgeAll judges the advice in all cases of a folder, and writes the table if
+// one is asked for.
+func judgeAll(t *testing.T, folder string) *adviceScore {
+	t.Helper()
+	s := &adviceScore{}
+	for _, c := range jsonl.Must[labelled](t, filepath.Join(folder, "cases.jsonl")) {
 		if c.Unusable == "" {
-			s.judge(c, adviceOn(t, c.File))
+			s.judge(c, adviceOn(t, filepath.Join(folder, filepath.FromSlash(c.File))))
 		}
 	}
 	if *adviceTable != "" {
@@ -200,9 +203,26 @@ func TestAdvice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return s
+}
+
+// Classic mistakes that were recorded on a GPU as they died, with the fixes that
+// were tried there: testdata/advice/README.md.
+func TestAdvice(t *testing.T) {
+	short.Skip(t)
+	s := judgeAll(t, adviceFolder)
 	if s.cause.percent() < 95 || s.line.percent() < 90 || s.first.percent() < 90 || len(s.broken) > 0 {
 		t.Errorf("the advice is below its bars:\n%s", s.table())
 	}
+}
+
+// TestAdviceBlind measures the advice on cases that no rule was written for. It
+// has no bars: a rule fitted to them would spoil the measurement.
+func TestAdviceBlind(t *testing.T) {
+	if *adviceTable == "" {
+		t.Skip("only a measurement, for -table FILE")
+	}
+	judgeAll(t, blindFolder)
 }
 
 // The judge tells right from wrong.

@@ -65,8 +65,9 @@ func (e *explainer) newJudge(w *findingsWork) *judge {
 			}
 		}
 	}
+	r.InModule = j.inModule(r.Stack) && !j.inOptimizer(r.Stack)
 	j.forecast = prognosis.New(e.program, j.analysis.Steps, r)
-	if !j.forecast.Matched && j.analysis.Steps.Confidence == findings.Guess || j.layersOnly() {
+	if j.beforeBackward() || !j.forecast.Matched && j.analysis.Steps.Confidence == findings.Guess || j.layersOnly() {
 		j.guessed, j.leaks = true, nil // these are no steps
 		j.forecast = prognosis.New(e.program, &findings.Steps{}, r)
 	}
@@ -78,6 +79,25 @@ func (e *explainer) newJudge(w *findingsWork) *judge {
 	}
 	j.there, j.known = f.availableUnder(e.limits.high)
 	return j
+}
+
+// beforeBackward reports whether what repeats comes before the first backward
+// pass, in which or after which the request failed: then no step is over.
+func (j *judge) beforeBackward() bool {
+	steps := j.analysis.Steps
+	if steps.Source != findings.FromPeriod || j.event >= j.trace.Events.Len() {
+		return false
+	}
+	backward := j.trace.Events.Stack.At(j.event) <= trace.EmptyStack
+	for i := steps.List[0].Begin; i < j.event; i++ {
+		if j.trace.Events.Action.At(i) == alloc.ActionAlloc && j.trace.Events.Stack.At(i) <= trace.EmptyStack {
+			if i < j.lastEnd() {
+				return false
+			}
+			backward = true
+		}
+	}
+	return backward
 }
 
 // layersOnly reports whether what repeats are layers: rounds of a program also
@@ -160,6 +180,9 @@ func (j *judge) decide() {
 	}
 	if r.CauseText == "" && r.Trigger != Capacity && j.why != "" {
 		r.CauseText = strings.ToUpper(j.why[:1]) + j.why[1:]
+	}
+	if r.Cause == Fragmentation && !x.Matched && j.hasSteps() {
+		r.CauseConfidence = Open // what this part of the job still needs is not known
 	}
 	if r.CauseConfidence == "" {
 		r.CauseConfidence = r.Confidence

@@ -90,8 +90,26 @@ func (j *judge) stopLeak() error {
 			return err
 		}
 	}
-	_, err := j.try(FixCPU, "kept.append(x.detach().cpu())", "keep it on the host, without its graph, or not at all", drop)
-	return err
+	if _, err := j.try(FixCPU, "kept.append(x.detach().cpu())", "keep it on the host, without its graph, or not at all", drop); err != nil {
+		return err
+	}
+	if len(replaced) > 0 {
+		j.doubt(FixCPU) // each step reads it
+	}
+	j.add(FixDel, "kept.clear()", "drop what keeps it: a list, a cache, a hook, an exception", nil)
+	return nil
+}
+
+// doubt takes back how far a kind of fix carries the run: that rests on something
+// which the recording does not show.
+func (j *judge) doubt(kind string) {
+	for i := range j.report.Fixes {
+		if f := &j.report.Fixes[i]; f.Kind == kind && f.Carries != nil {
+			f.Carries = &prognosis.Carries{Kind: prognosis.Unknown, RestsOn: "the recording does not show whether it is enough"}
+			f.Detail, _, _ = strings.Cut(f.Detail, ":")
+			f.Detail += ": " + words(f.Carries)
+		}
+	}
 }
 
 // keepsGraph reports whether a graph is kept: then operations all over the model
@@ -143,6 +161,9 @@ func (j *judge) needLess() error {
 			j.add(FixCheckpoint, "model.gradient_checkpointing_enable()   # or torch.utils.checkpoint around each block",
 				fmt.Sprintf("make activations again in the backward pass: up to %s of them are held", units.Size(held)), &held)
 		}()
+	}
+	if j.forecast.Matched && stack > trace.EmptyStack && !j.inModule(stack) && !j.isLoss(stack) {
+		defer j.doubt(FixMicroBatch) // the request may not depend on the batch
 	}
 	if err := j.parts(FixMicroBatch, "micro-batch / %d, gradient accumulation x %[1]d", "a smaller micro-batch, 1/%d", j.ofBatch()); err != nil {
 		return err

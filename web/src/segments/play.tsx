@@ -48,7 +48,7 @@ export function Play() {
         {playing.value ? '❚❚ pause' : '▶ play'}
       </button>
       <Select
-        label=""
+        label="speed"
         name="speed"
         value={speed.value}
         options={speeds.map(([value, text]) => ({ value, text }))}
