@@ -161,7 +161,7 @@ func TestEventsFind(t *testing.T) {
 	if n := s.number("document.querySelectorAll('.list .row').length"); n > 80 {
 		t.Errorf("the list keeps %v rows in the page", n)
 	}
-	s.click("[data-jump='peak+']")
+	s.click("[data-jump=peak-reserved]")
 	s.sees(".list .row.on[data-event='18283']")
 	s.click("[data-jump='oom+']")
 	s.sees(".list .row.a-oom.on")

@@ -44,7 +44,7 @@ func namesFile(kind string) bool { return kind == "FILE" || kind == "SNAPSHOT" |
 // flagWords are words for flags that take other texts too.
 var flagWords = map[string]func() []string{
 	"action":   actionWords,
-	"at":       func() []string { return []string{"peak", "end", "step:"} },
+	"at":       func() []string { return []string{"peak", "start", "end", "step:"} },
 	"gpu":      cardWords,
 	"head":     model.Heads,
 	"max":      func() []string { return []string{"batch", "seq"} },

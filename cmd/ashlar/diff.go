@@ -32,9 +32,10 @@ grew, shrank, is new or is gone, the largest difference first. Stacks are matche
 across shifted lines, other install paths and addresses, so two versions of a
 program can be compared.
 
-A MOMENT is peak (of allocated bytes), end, step:N (the end of that step), or the
-number of an event. With two files, one --at is for both, two are for A and B;
-the default is the peak of each, or the end if one has no events.
+A MOMENT is peak (of allocated bytes), start (before the first event), end, step:N
+(the end of that step), or the number of an event. With two files, one --at is for
+both, two are for A and B; the default is the peak of each, or the end if one has
+no events.
 
 A directory, three or more files, or one file with several devices are ranks:
 diff shows a table of them, which one is odd and how, and the first call at which
@@ -57,7 +58,7 @@ Exit status: 0 answered, whatever the difference; 2 the files or flags are wrong
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&o.full, "full", false, "list all stacks and ranks, unchanged ones included")
-	cmd.Flags().StringArrayVar(&o.at, "at", nil, "`moment`: peak, end, step:N or the number of an event; may be given twice")
+	cmd.Flags().StringArrayVar(&o.at, "at", nil, "`moment`: peak, start, end, step:N or the number of an event; may be given twice")
 	o.device = addDeviceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		quietPipe()

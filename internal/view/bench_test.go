@@ -70,6 +70,13 @@ func BenchmarkMillion(b *testing.B) {
 				{"stacks-area", func() string { return "stacks?area=1&user=1" }},
 				{"events", func() string { return fmt.Sprintf("events?count=200&from=%d", rng.IntN(900_000)) }},
 				{"events-filtered", func() string { return fmt.Sprintf("events?count=200&stack=forward&min_size=%d", rng.IntN(1_000_000)) }},
+				{"between", func() string { return "between?after=-1" }},
+				{"between-part", func() string {
+					after := rng.IntN(800_000)
+					return fmt.Sprintf("between?after=%d&until=%d", after, after+1+rng.IntN(199_000))
+				}},
+				{"matches", func() string { return fmt.Sprintf("matches?min=%d&event=%d", rng.IntN(1_000_000), rng.IntN(1_000_000)) }},
+				{"timeline-only", func() string { return "timeline?width=1600&height=800&stack=forward&only=1" }},
 				{"alloc", func() string { return fmt.Sprintf("alloc?id=%d", rng.IntN(250_000)) }},
 			} {
 				b.Run(x.what, func(b *testing.B) {
@@ -118,7 +125,7 @@ func BenchmarkChurn(b *testing.B) {
 				rects := 0
 				for b.Loop() {
 					r.cut(w, 1600)
-					rects = len(draw(&r.lives.Spans, w, y, maxRects).rects)
+					rects = len(draw(&r.lives.Spans, nil, w, &y, maxRects).rects)
 				}
 				b.ReportMetric(float64(rects), "rects")
 			})

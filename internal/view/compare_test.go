@@ -87,7 +87,7 @@ func TestCompareRefuses(t *testing.T) {
 		"pair?run=1&run=2&run=1":                    "two runs are compared",
 		"pair?run=1&run=1":                          "at two moments",
 		"pair?run=1&run=1&at=peak":                  "at two moments",
-		"pair?run=1&run=2&at=x":                     "write peak, end",
+		"pair?run=1&run=2&at=x":                     "write peak, start, end",
 		"pair?run=1&run=2&at=end&at=end&at=end":     "3 moments",
 		"pair?run=1&run=2&at=9999":                  "there is no event 9,999",
 		"pair?run=1&run=2&at=peak":                  "there are no events",

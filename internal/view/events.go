@@ -213,7 +213,7 @@ func (r *pageRun) site(id trace.StackID) string {
 // find is api/find.
 func (r *request) find() error {
 	q, n := r.query, r.run.events()
-	what := q.choice("what", "oom", "peak", "segment", "alloc")
+	what := q.choice("what", "oom", "segment", "alloc")
 	dir := 1
 	after := -1
 	if q.choice("dir", "1", "-1") == "-1" {
@@ -240,9 +240,6 @@ type foundEvent struct {
 func (r *pageRun) finder(what string) func(event int) bool {
 	action := func(event int) alloc.Action { return r.trace.Events.Action.At(event) }
 	switch what {
-	case "peak":
-		a, b := r.allocatedPeak().Event, r.peaks.Reserved.Event
-		return func(event int) bool { return event == a || event == b }
 	case "segment":
 		return func(event int) bool {
 			switch action(event) {

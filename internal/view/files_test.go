@@ -18,11 +18,16 @@ import (
 // questions are all that the page asks, for a run of some events.
 func questions(events int) []string {
 	last := events - 1
-	return []string{
+	all := []string{
 		"meta?", "curve?n=50&", "timeline?width=50&height=50&", "timeline?width=50&what=segments&color=pool&", "timeline?width=33&color=category&alive=-1&",
 		"segments?event=-1&", fmt.Sprintf("segments?event=%d&", last), fmt.Sprintf("segments?event=%d&", min(last, last/2)), "stacks?peak=1&", "stacks?area=1&user=1&",
-		"stacks?what=segments&", "legend?", "legend?color=lifetime&", "events?", "events?action=alloc&dir=-1&", "find?what=peak&", "find?what=alloc&dir=-1&", "at?y=0&", "stats?", "explain?",
+		"stacks?what=segments&", "legend?", "legend?color=lifetime&", "events?", "events?action=alloc&dir=-1&", "find?what=segment&", "find?what=alloc&dir=-1&", "at?y=0&", "stats?", "explain?",
+		"matches?min=1&", "matches?never_freed=1&event=-1&x=event&", "window?", "timeline?width=50&moving=1&", "timeline?width=50&min=1GiB&only=1&",
 	}
+	if events > 0 { // there is no piece of nothing
+		all = append(all, "between?", fmt.Sprintf("between?after=%d&", last-1))
+	}
+	return all
 }
 
 // Whatever the file has or lacks, each question gets an answer.

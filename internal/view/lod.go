@@ -3,6 +3,7 @@ package view
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -38,6 +39,7 @@ const (
 type picture struct {
 	rects   []rect
 	drawn   []uint64 // in each column, the sum of all drawn lives
+	all     []uint64 // and of all that are kept; nil if that is all there is
 	lagging bool     // rects may stand up to lag pixels too high
 }
 
@@ -67,6 +69,7 @@ type shown struct {
 // drawer holds what is needed while a picture is made.
 type drawer struct {
 	lives   *timeline.Spans
+	keep    func(life int32) bool // nil: all
 	columns int32
 	table   []uint16
 	all     []shown
@@ -90,22 +93,30 @@ type standing struct {
 // drawers are kept for the next picture: their tables are large.
 var drawers = sync.Pool{New: func() any { return new(drawer) }}
 
-// draw makes the picture of a window, of at most so many rectangles.
-func draw(l *timeline.Spans, w *window, y scale, rects int) *picture {
+// draw makes the picture of a window, of at most so many rectangles. If keep is
+// not nil, the lives for which it is false are left out, and what is above them
+// moves down. A scale without an end is made to fit.
+func draw(l *timeline.Spans, keep func(life int32) bool, w *window, y *scale, rects int) *picture {
 	d := drawers.Get().(*drawer)
 	defer drawers.Put(d)
-	d.lives, d.columns = l, int32(len(w.ends))
+	d.lives, d.keep, d.columns = l, keep, int32(len(w.ends))
 	d.find(w)
 	p := &picture{}
+	if keep != nil {
+		p.all = d.sums(d.all)
+		if y.high == 0 {
+			y.high = max(y.low+1, uint64(headroom*float64(slices.Max(p.all))))
+		}
+	}
 	most := rects
 	for try := 0; ; try++ {
-		d.choose(most, y)
+		d.choose(most, *y)
 		p.lagging = try > 0
 		slack := uint64(0)
 		if p.lagging {
 			slack = uint64(lag / y.perByte())
 		}
-		done := d.pile(p, y, slack, rects)
+		done := d.pile(p, *y, slack, rects)
 		if done == d.columns || len(d.chosen) <= 1 {
 			break
 		}
@@ -114,18 +125,24 @@ func draw(l *timeline.Spans, w *window, y scale, rects int) *picture {
 			most = int(0.9 * float64(len(d.chosen)) * math.Sqrt(float64(done+1)/float64(d.columns)))
 		}
 	}
-	p.drawn = make([]uint64, d.columns)
-	for _, s := range d.chosen {
-		p.drawn[s.c0] += d.lives.Size[s.life]
+	p.drawn = d.sums(d.chosen)
+	d.lives, d.keep = nil, nil
+	return p
+}
+
+// sums adds lives up by column.
+func (d *drawer) sums(lives []shown) []uint64 {
+	out := make([]uint64, d.columns)
+	for _, s := range lives {
+		out[s.c0] += d.lives.Size[s.life]
 		if s.c1 < d.columns {
-			p.drawn[s.c1] -= d.lives.Size[s.life]
+			out[s.c1] -= d.lives.Size[s.life]
 		}
 	}
 	for i := int32(1); i < d.columns; i++ {
-		p.drawn[i] += p.drawn[i-1] // unsigned sums come out right
+		out[i] += out[i-1] // unsigned sums come out right
 	}
-	d.lives = nil
-	return p
+	return out
 }
 
 // find lists the lives that show in the window, in order.
@@ -137,11 +154,14 @@ func (d *drawer) find(w *window) {
 	d.all = d.all[:0]
 	d.alive = l.Alive(d.alive[:0], int(first))
 	for _, i := range d.alive {
+		if d.keep != nil && !d.keep(i) {
+			continue
+		}
 		d.all = append(d.all, shown{i, 0, column.column(l.Freed[i]), column.column(l.Gone[i])})
 	}
 	for i := l.Begun(int(first)); i < l.Len() && l.Born[i] <= last; i++ {
 		c0, c1 := column.column(l.Born[i]), column.column(l.Gone[i])
-		if c0 < c1 {
+		if c0 < c1 && (d.keep == nil || d.keep(int32(i))) {
 			d.all = append(d.all, shown{int32(i), c0, column.column(l.Freed[i]), c1})
 		}
 	}

@@ -55,7 +55,7 @@ func TestTheStackIsAsHighAsWhatIsLive(t *testing.T) {
 				if rng.IntN(3) == 0 {
 					most = 1 + rng.IntN(300)
 				}
-				p := draw(&r.lives.Spans, w, y, most)
+				p := draw(&r.lives.Spans, nil, w, &y, most)
 				rects += len(p.rects)
 				if len(p.rects) > most {
 					t.Fatalf("%d rectangles, at most %d were asked for", len(p.rects), most)
@@ -151,7 +151,7 @@ func TestTheLargestAreDrawn(t *testing.T) {
 	r := loadRun(t, "snapshots/gpt2_varlen-tight-default")
 	w := &window{x1: r.extent(false)}
 	r.cut(w, 800)
-	p := draw(&r.lives.Spans, w, r.fullScale(600), 2000)
+	p := draw(&r.lives.Spans, nil, w, new(r.fullScale(600)), 2000)
 	drawn := map[int32]bool{}
 	for _, x := range p.rects {
 		drawn[x.life] = true
@@ -181,7 +181,7 @@ func TestVerticalZoom(t *testing.T) {
 	r.cut(w, 300)
 	y := r.fullScale(600)
 	y.low, y.high = y.high/4, y.high/2
-	p := draw(&r.lives.Spans, w, y, maxRects)
+	p := draw(&r.lives.Spans, nil, w, &y, maxRects)
 	if len(p.rects) == 0 {
 		t.Fatal("nothing is drawn")
 	}
@@ -218,7 +218,7 @@ func TestAllThatCanBeSeenIsDrawn(t *testing.T) {
 	w := &window{x0: 2000, x1: 4000}
 	r.cut(w, 900)
 	y := r.fullScale(600)
-	p := draw(&r.lives.Spans, w, y, 1<<30)
+	p := draw(&r.lives.Spans, nil, w, &y, 1<<30)
 	drawn := map[int32]bool{}
 	for _, x := range p.rects {
 		drawn[x.life] = true
@@ -246,7 +246,7 @@ func TestManyEqualLives(t *testing.T) {
 	r := madeRun(t, events...)
 	w := &window{x1: r.extent(false)}
 	r.cut(w, maxWidth)
-	p := draw(&r.lives.Spans, w, scale{0, 1 << 20, 100}, 100)
+	p := draw(&r.lives.Spans, nil, w, &scale{0, 1 << 20, 100}, 100)
 	if n := len(p.rects); n < 50 || n > 100 || p.rects[0].c0 > maxWidth/10 || p.rects[n-1].c0 < maxWidth*9/10 {
 		t.Errorf("%d rectangles: %v", n, p.rects)
 	}
@@ -264,7 +264,7 @@ func TestHugeSizes(t *testing.T) {
 	w := &window{x1: r.extent(false)}
 	r.cut(w, 100)
 	for _, high := range []uint64{1, 1 << 30, math.MaxUint64} {
-		draw(&r.lives.Spans, w, scale{0, high, 100}, maxRects)
+		draw(&r.lives.Spans, nil, w, &scale{0, high, 100}, maxRects)
 	}
 	r.layout.At(75)
 	r.newOverview()

@@ -11,10 +11,10 @@ import (
 // columns, all little endian.
 const (
 	pictureMagic   = 0x41534854
-	pictureVersion = 1
+	pictureVersion = 2
 	headerBytes    = 64
 	rectBytes      = 24
-	columnBytes    = 16
+	columnBytes    = 24
 
 	pictureHighest = 1 << 0 // columns have the highest of their states
 	pictureLagging = 1 << 1 // rectangles may stand a little too high
@@ -32,18 +32,19 @@ func (r *request) timeline() error {
 	paint := r.run.painter(of, q.choice("color", colourings...))
 	chosen := r.selection(of)
 	highest := q.flag("peak")
+	keep := r.keeper(of, w, chosen)
 	y := scale{low: q.size("ymin", 0), high: q.size("ymax", 0), height: height}
-	if y.high == 0 {
+	if y.high == 0 && keep == nil {
 		high, _ := r.run.course.Highest(int(w.before)+1, int(w.ends[width-1]))
 		y.high = max(1, y.low+1, uint64(headroom*float64(max(high.Reserved, high.Active))))
 	}
-	if y.low >= y.high {
+	if y.high > 0 && y.low >= y.high {
 		q.bad("ymin is %d and ymax %d: ymax must be the larger one", y.low, y.high)
 	}
 	if q.err != nil {
 		return q.err
 	}
-	p := draw(of.Spans, w, y, maxRects)
+	p := draw(of.Spans, keep, w, &y, maxRects)
 	out := make([]byte, 0, headerBytes+rectBytes*len(p.rects)+columnBytes*width)
 	out = p.header(out, w, y, highest)
 	for i := range p.rects {
@@ -62,6 +63,23 @@ func (r *request) timeline() error {
 	}
 	out = r.run.columns(out, of, w, y, p, highest)
 	return r.send("application/octet-stream", out)
+}
+
+// keeper reads only, which leaves out what is not selected, and moving, which
+// leaves out what lives through the whole window. It returns nil if nothing is
+// left out.
+func (r *request) keeper(of *stacked, w *window, chosen *selection) func(life int32) bool {
+	only, moving := r.query.flag("only") && chosen.any, r.query.flag("moving")
+	if !only && !moving {
+		return nil
+	}
+	before, end := w.before, w.ends[len(w.ends)-1]
+	return func(i int32) bool {
+		if moving && of.Born[i] <= before && of.Gone[i] > end {
+			return false
+		}
+		return !only || chosen.has(int(i))
+	}
 }
 
 func (p *picture) header(out []byte, w *window, y scale, highest bool) []byte {
@@ -104,21 +122,29 @@ func (y scale) rect(out []byte, r *rect, name, colour uint32) []byte {
 	return binary.LittleEndian.AppendUint32(out, colour)
 }
 
-// columns writes the curves. What is pending is a height of its own.
+// columns writes the curves, and after which event each column's state is. What
+// is pending is a height of its own.
 func (r *pageRun) columns(out []byte, of *stacked, w *window, y scale, p *picture, highest bool) []byte {
 	before := int(w.before)
 	for i, end := range w.ends {
 		level := r.course.At(int(end))
+		high, _ := r.course.Highest(before+1, int(end))
+		before = int(end)
 		// Of a file that contradicts itself more may be drawn.
 		live := max(of.height(&level), p.drawn[i])
-		if highest {
-			high, _ := r.course.Highest(before+1, int(end))
-			live, before = max(live, of.height(&high)), int(end)
+		top := max(live, of.height(&high))
+		switch {
+		case p.all != nil:
+			live, top = p.all[i], p.all[i]
+		case highest:
+			live = top
 		}
 		out = single(out, y.pixel(live))
 		out = single(out, y.pixel(p.drawn[i]))
 		out = single(out, y.pixel(level.Reserved))
 		out = single(out, float32(float64(level.Pending())*y.perByte()))
+		out = single(out, y.pixel(top))
+		out = binary.LittleEndian.AppendUint32(out, uint32(end))
 	}
 	return out
 }
@@ -133,6 +159,7 @@ type curve struct {
 	Requested []uint64  `json:"requested"`
 	Pending   []uint64  `json:"pending"` // above zero at every ordinary free
 	LiveEnd   []uint64  `json:"live_end"`
+	HeldEnd   []uint64  `json:"reserved_end"`
 	AskedEnd  []uint64  `json:"requested_end"`
 	WaitEnd   []uint64  `json:"pending_end"`
 }
@@ -154,6 +181,7 @@ func (r *request) curve() error {
 		c.Reserved, c.Allocated = append(c.Reserved, high.Reserved), append(c.Allocated, high.Allocated)
 		c.Active, c.Requested = append(c.Active, high.Active), append(c.Requested, high.Requested)
 		c.Pending, c.LiveEnd = append(c.Pending, pending), append(c.LiveEnd, level.Active)
+		c.HeldEnd = append(c.HeldEnd, level.Reserved)
 		c.AskedEnd, c.WaitEnd = append(c.AskedEnd, level.Requested), append(c.WaitEnd, level.Pending())
 	}
 	return r.json(c)

@@ -24,7 +24,8 @@ type decoded struct {
 	rects             [][4]float32
 	allocs, colours   []uint32
 	live, band, other []float32 // of columns
-	pending           []float32
+	pending, highest  []float32
+	ends              []int32
 }
 
 func decode(t *testing.T, b []byte) *decoded {
@@ -32,11 +33,11 @@ func decode(t *testing.T, b []byte) *decoded {
 	word := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
 	single := func(i int) float32 { return math.Float32frombits(word(i)) }
 	double := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b[4*i:])) }
-	if word(0) != 0x41534854 || word(1) != 1 || word(4) != 1 {
+	if word(0) != 0x41534854 || word(1) != 2 || word(4) != 1 {
 		t.Fatalf("the header is % x", b[:24])
 	}
 	rects, columns := int(word(2)), int(word(3))
-	if want := 64 + 24*rects + 16*columns; len(b) != want {
+	if want := 64 + 24*rects + 24*columns; len(b) != want {
 		t.Fatalf("%d bytes, want %d", len(b), want)
 	}
 	d := &decoded{flags: word(5), yMax: double(6), x0: double(8), x1: double(10), yMin: double(12)}
@@ -49,7 +50,8 @@ func decode(t *testing.T, b []byte) *decoded {
 	for range columns {
 		d.live, d.band = append(d.live, single(at)), append(d.band, single(at+1))
 		d.other, d.pending = append(d.other, single(at+2)), append(d.pending, single(at+3))
-		at += 4
+		d.highest, d.ends = append(d.highest, single(at+4)), append(d.ends, int32(word(at+5)))
+		at += 6
 	}
 	return d
 }

@@ -48,9 +48,10 @@ type pageRun struct {
 	colours  func() []uint32 // of stacks
 	own      func() []bool   // whether a frame is of the user's program
 
-	caches sync.Mutex
-	stacks cache[string, []bool]  // which stacks match an expression
-	lists  cache[string, []int32] // events that pass a filter
+	caches   sync.Mutex
+	stacks   cache[string, []bool]     // which stacks match an expression
+	lists    cache[string, []int32]    // events that pass a filter
+	filtered cache[string, *matchList] // blocks that pass a filter
 }
 
 const categoryBits = 4

@@ -228,6 +228,7 @@ func TestMalformedParameters(t *testing.T) {
 		"alloc?run=1", "alloc?run=1&id=-1", "alloc?run=1&id=x", "stacks?run=1&event=x", "stacks?run=1&area=1&from=50&to=10", "stacks?run=1&user=x",
 		"events?run=1&from=-1", "events?run=1&count=0", "events?run=1&count=100000", "events?run=1&action=nothing", "events?run=1&stack=[",
 		"events?run=1&min_size=x", "events?run=1&addr=x", "events?run=1&dir=2", "events?run=1&row=-1", "events?run=1&pool=a,b",
+		"between?run=1&after=x", "between?run=1&after=7&until=7", "matches?run=1&stack=(", "matches?run=1&pick=-1", "window?run=1&from=x", "window?run=1&from=9&to=3",
 		"find?run=1&what=x", "find?run=1&after=x", "find?run=1&dir=0", "legend?run=1&color=x", "legend?run=1&event=x", "at?run=1&event=x", "at?run=1&y=x",
 		"whatif?run=1", "runs?since=x",
 	} {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // selection chooses blocks or segments by what they are. All that is set must
@@ -20,9 +21,13 @@ type selection struct {
 	pool   int // position in the list; -1: all
 	at     int // -2: whenever
 	stays  bool
+	colour *uint32 // nil: all
+	paint  func(i int32) uint32
+	like   *trace.StackID // nil: all
 }
 
-// selection reads stack, min, max, stream, pool, alive and never_freed.
+// selection reads stack, min, max, stream, pool, alive, never_freed, like, and
+// pick with color.
 func (r *request) selection(of *stacked) *selection {
 	q := r.query
 	s := &selection{
@@ -35,9 +40,19 @@ func (r *request) selection(of *stacked) *selection {
 		}
 	}
 	if text := q.values.Get("stack"); text != "" {
-		s.stacks = r.matching(text)
+		s.stacks = r.matchingStacks(text)
 	}
-	s.any = s.stacks != nil || s.min > 0 || s.max < math.MaxUint64 || s.stream != nil || s.pool >= 0 || s.at >= -1 || s.stays
+	if q.has("pick") {
+		colour := uint32(q.integer("pick", 0, 0, 1<<colourBits-1))
+		s.colour, s.paint = &colour, r.run.painter(of, q.choice("color", colourings...))
+	}
+	if q.has("like") {
+		if i := q.integer("like", -1, 0, r.run.lives.Len()-1); i >= 0 {
+			stack := r.run.lives.Stack(i)
+			s.like = &stack
+		}
+	}
+	s.any = s.like != nil || s.colour != nil || s.stacks != nil || s.min > 0 || s.max < math.MaxUint64 || s.stream != nil || s.pool >= 0 || s.at >= -1 || s.stays
 	return s
 }
 
@@ -47,8 +62,8 @@ const nowhere = math.MaxInt
 // maxExpression is the longest expression: one that somebody typed.
 const maxExpression = 1000
 
-// matching reports for each stack whether it matches an expression.
-func (r *request) matching(text string) []bool {
+// matchingStacks reports for each stack whether it matches an expression.
+func (r *request) matchingStacks(text string) []bool {
 	if len(text) > maxExpression {
 		r.query.bad("stack is longer than %d characters", maxExpression)
 		return nil
@@ -83,6 +98,10 @@ func (s *selection) has(i int) bool {
 	case s.stream != nil && of.stream(i) != *s.stream:
 		return false
 	case s.pool >= 0 && of.pool(i) != s.pool:
+		return false
+	case s.like != nil && of.stack(i) != *s.like:
+		return false
+	case s.colour != nil && s.paint(int32(i)) != *s.colour:
 		return false
 	}
 	return s.stacks == nil || s.stacks[of.stack(i)]

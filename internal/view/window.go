@@ -110,3 +110,45 @@ func (c *columnOf) column(event int32) int32 {
 	}
 	return int32(c.table[i])
 }
+
+// windows is one piece of the run on both axes; Time is nil if the events have no
+// times.
+type windows struct {
+	// The piece reaches from the moment after one event to the moment after
+	// another; -1 is before the first.
+	After int     `json:"after"`
+	Until int     `json:"until"`
+	Event extent  `json:"event"`
+	Time  *extent `json:"time"`
+}
+
+// extent is a piece of an axis.
+type extent struct {
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+}
+
+// windows is api/window: the piece from x=event or x=time on the other axis. It
+// has the same events there.
+func (r *request) windows() error {
+	w := r.window(1)
+	if r.query.err != nil {
+		return r.query.err
+	}
+	return r.json(r.run.windows(w))
+}
+
+func (r *pageRun) windows(w *window) *windows {
+	out := &windows{After: int(w.before), Until: int(w.ends[0]), Event: extent{w.x0, w.x1}}
+	if w.time {
+		out.Event = extent{float64(w.before + 1), float64(w.ends[0] + 1)}
+		out.Time = &extent{w.x0, w.x1}
+		return out
+	}
+	if r.clock.First == trace.NoTime || r.events() == 0 {
+		return out
+	}
+	first, last := min(int(w.x0), r.events()-1), int(w.ends[0])
+	out.Time = &extent{float64(r.clock.At(first) - r.clock.First), float64(r.clock.At(max(first, last))-r.clock.First) + 1}
+	return out
+}

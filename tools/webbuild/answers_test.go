@@ -206,6 +206,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	check("runs", "", "", own["Runs"])
+	check("between?run=1", "", "", own["Between"]) // of a run with events
 	for run := range files {
 		of := func(path string) string { return fmt.Sprintf("%s&run=%d", path, run+1) }
 		check(of("stats?sites=1"), "", "", reflect.TypeFor[stats.Document]())
@@ -216,6 +217,8 @@ func TestAnswers(t *testing.T) {
 		check(of("stacks?peak=1"), "", "", own["Stacks"])
 		check(of("events?count=200&frames=1"), "", "", own["Events"])
 		check(of("find?what=oom"), "", "", own["Found"])
+		check(of("matches?min=1MiB"), "", "", own["Matches"])
+		check(of("window?"), "", "", own["Windows"])
 		check(of("at?y=1"), "", "", own["FoundAt"])
 		for id := range 3 {
 			check(of(fmt.Sprintf("alloc?id=%d", id)), "", "", own["Alloc"])

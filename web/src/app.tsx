@@ -7,8 +7,8 @@ import { Empty, Go, Trouble, Wait } from './parts/basic';
 import { DropAnywhere, DropZone, FileList, FilesDialog, filesShown, without } from './parts/files';
 import { HelpDialog, helpShown } from './parts/help';
 import { MomentBar } from './parts/moment';
-import { block, event, open, run, screen, screens, show, type Screen } from './route';
-import { current, jump, listed, lost, meta, notice, pin, runs, select, step } from './state';
+import { block, event, open, range, run, screen, screens, show, type Screen } from './route';
+import { current, jump, listed, lost, meta, notice, pin, runs, select, selectRange, step, toPeak } from './state';
 import { theme, toggle } from './theme';
 import { Overview } from './screens/overview';
 import { Timeline } from './screens/timeline';
@@ -178,19 +178,20 @@ function usePageKeys(): void {
     { keys: ['t'], text: 'Light or dark', run: toggle },
     { keys: ['?'], text: 'This sheet', run: () => (helpShown.value = !helpShown.value) },
     { keys: ['/'], text: 'Search or filter', run: () => document.querySelector<HTMLInputElement>('main input[type=text]')?.focus() },
-    { keys: ['Escape'], text: 'Deselect the block, then the moment', run: letGo },
+    { keys: ['Escape'], text: 'Deselect the block, then the range, then the moment', run: letGo },
   ]);
   useKeys('The moment', () => [
     { keys: [',', '.'], text: 'Previous, next event', run: (e: KeyboardEvent) => step(e.key === '.' ? 1 : -1) },
     { keys: ['<', '>'], text: '100 events back, forward', run: (e: KeyboardEvent) => step(e.key === '>' ? 100 : -100) },
     { keys: ['N', 'n'], text: 'Previous, next segment event', run: (e: KeyboardEvent) => jump('segment', e.key === 'n' ? 1 : -1) },
     { keys: ['O', 'o'], text: 'Previous, next out-of-memory event', run: (e: KeyboardEvent) => jump('oom', e.key === 'o' ? 1 : -1) },
-    { keys: ['p'], text: 'Peak of allocated memory', run: () => jump('peak', 1) },
+    { keys: ['p', 'P'], text: 'Peak of allocated, of reserved memory', run: (e: KeyboardEvent) => toPeak(e.key === 'p' ? 'allocated' : 'reserved') },
   ]);
 }
 
 function letGo(): void {
   if (block.value !== null) pin(null);
+  else if (range.value !== null) selectRange(null);
   else if (event.value !== null) select(null);
 }
 

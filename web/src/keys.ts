@@ -31,7 +31,7 @@ export function useKeys(title: string, bindings: () => readonly Binding[], input
 function taken(e: KeyboardEvent): boolean {
   const t = e.target;
   if (e.key !== '?' && document.querySelector('dialog[open]')) return true;
-  if (!(t instanceof HTMLElement)) return false;
+  if (!(t instanceof HTMLElement) || t === document.body || t.id === 'main') return false;
   if (t instanceof HTMLSelectElement || t instanceof HTMLTextAreaElement) return true;
   if (t instanceof HTMLInputElement && !['checkbox', 'radio', 'button', 'range'].includes(t.type)) return true;
   const own = e.key.startsWith('Arrow') || ['Home', 'End', 'PageUp', 'PageDown', ' ', 'Enter'].includes(e.key);

@@ -104,6 +104,7 @@ export function table(colouring: Colouring, theme: Theme, meta: Meta): Uint8Arra
 }
 
 export interface Key {
+  index: number;
   colour: string;
   text: string;
 }
@@ -111,7 +112,7 @@ export interface Key {
 // legend says what the colours mean.
 export function legend(colouring: Colouring, theme: Theme, meta: Meta): Key[] {
   const of = indexed(colouring, theme, meta);
-  const key = (i: number, text: string): Key => ({ colour: css(of(i)), text });
+  const key = (i: number, text: string): Key => ({ index: i, colour: css(of(i)), text });
   const first = (list: readonly string[]) => [
     ...list.slice(0, others).map((text, i) => key(i, text)),
     ...(list.length > others ? [key(others, 'others')] : []),

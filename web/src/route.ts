@@ -1,7 +1,7 @@
 // The address of the page holds all that it shows: run, screen, the selected
-// moment (event) and block (alloc), and what the screen itself is set to.
+// moment (event), range and block (alloc), and what the screen itself is set to.
 //
-//	#/RUN/SCREEN?event=E&alloc=N&...
+//	#/RUN/SCREEN?event=E&range=A..B&alloc=N&...
 
 import { computed, signal } from '@preact/signals';
 
@@ -22,9 +22,21 @@ export const run = computed(() => place.value.run);
 export const event = computed(() => number(place.value.params['event']));
 export const block = computed(() => number(place.value.params['alloc']));
 
+// Range is a piece of the run: from the moment after one event to the moment
+// after a later one; -1 is before the first.
+export interface Range {
+  after: number;
+  until: number;
+}
+
+export const range = computed<Range | null>(() => {
+  const found = /^(-?\d+)\.\.(\d+)$/.exec(place.value.params['range'] ?? '');
+  return found && Number(found[1]) < Number(found[2]) ? { after: Number(found[1]), until: Number(found[2]) } : null;
+});
+
 // What a screen was set to when it was left, so that coming back finds it.
 const left = new Map<Screen, Params>();
-const shared = ['event', 'alloc'];
+const shared = ['event', 'range', 'alloc'];
 // The map of a what-if is shown where somebody asked for it, and not whenever the
 // segments are.
 const passing = ['variant', 'vlimit', 'vmemory'];

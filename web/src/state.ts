@@ -3,7 +3,7 @@
 
 import { computed, effect, signal, type Signal } from '@preact/signals';
 import { aborted, Failure, forget, get, send, words, type Query } from './api';
-import { event, open, place, put, run, screen, show } from './route';
+import { event, open, place, put, run, screen, show, type Range } from './route';
 import type { Document as Stats } from './types/stats.gen';
 import type { Document as Explain } from './types/explain.gen';
 import type { Alloc, Found, Meta, Run, Runs } from './types/view.gen';
@@ -99,16 +99,25 @@ export const moment = computed<number | null>(() => {
   return m.ooms[m.ooms.length - 1] ?? m.peak.allocated?.event ?? m.peak.reserved?.event ?? m.events - 1;
 });
 
+// summons counts how often somebody asked to see the moment: a screen that shows
+// another piece of the run goes there.
+export const summons = signal(0);
+
 export function select(e: number | null, how: 'push' | 'replace' = 'push'): void {
   const last = (meta.value.data?.events ?? 1) - 1;
+  if (e !== null) summons.value++;
   put({ event: e === null ? null : Math.max(-1, Math.min(last, Math.round(e))) }, how);
+}
+
+export function selectRange(r: Range | null): void {
+  put({ range: r && r.after < r.until ? `${r.after}..${r.until}` : null }, 'push');
 }
 
 export function pin(id: number | null): void {
   put({ alloc: id }, 'push');
 }
 
-export type Target = 'oom' | 'peak' | 'segment' | 'alloc';
+export type Target = 'oom' | 'segment' | 'alloc';
 
 export const notice = signal<string | null>(null);
 
@@ -125,22 +134,28 @@ export function hush(): void {
   notice.value = null;
 }
 
-const names: Record<Target, string> = { oom: 'out-of-memory event', peak: 'peak', segment: 'segment event', alloc: 'allocation' };
+const names: Record<Target, string> = { oom: 'out-of-memory event', segment: 'segment event', alloc: 'allocation' };
 
 // jump goes to the next or previous event of a kind; if no moment is selected,
-// to the first or last one. Peaks, of which there are few, come round again.
+// to the first or last one.
 export async function jump(what: Target, dir: 1 | -1): Promise<void> {
   const from = place.value;
   const find = (after: number | null) => get<Found>('find', { run: run.value, what, after, dir });
   try {
-    let found = await find(event.value);
-    if (found.event === null && what === 'peak') found = await find(null);
+    const found = await find(event.value);
     if (place.value.run !== from.run) return;
+    summons.value++;
     if (found.event === null) say(`There is no ${dir > 0 ? 'later' : 'earlier'} ${names[what]}.`);
     else select(found.event);
   } catch (err) {
     if (!aborted(err)) say(words(err));
   }
+}
+
+// toPeak goes to the highest allocated or reserved memory.
+export function toPeak(of: 'allocated' | 'reserved'): void {
+  const m = meta.value.data;
+  if (m && m.events > 0) select(m.peak[of].event);
 }
 
 export function step(by: number): void {

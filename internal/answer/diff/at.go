@@ -21,15 +21,18 @@ type atKind int
 
 const (
 	atPeak atKind = iota
+	atStart
 	atEnd
 	atStep
 	atEvent
 )
 
-// Peak is the moment of most allocated bytes, End the state at the end.
+// Peak is the moment of most allocated bytes, Start the moment before the first
+// event, End the state at the end.
 var (
-	Peak = At{kind: atPeak}
-	End  = At{kind: atEnd}
+	Peak  = At{kind: atPeak}
+	Start = At{kind: atStart}
+	End   = At{kind: atEnd}
 )
 
 // Step returns the end of a step, from 1; Event is the moment after an event,
@@ -37,11 +40,13 @@ var (
 func Step(n int) At  { return At{atStep, n} }
 func Event(n int) At { return At{atEvent, n} }
 
-// ParseAt reads a moment: peak, end, step:N or the number of an event.
+// ParseAt reads a moment: peak, start, end, step:N or the number of an event.
 func ParseAt(s string) (At, error) {
 	switch s {
 	case "peak":
 		return Peak, nil
+	case "start":
+		return Start, nil
 	case "end":
 		return End, nil
 	}
@@ -49,7 +54,7 @@ func ParseAt(s string) (At, error) {
 	n, err := strconv.Atoi(strings.ReplaceAll(number, ",", ""))
 	switch {
 	case err != nil || n < 0:
-		return At{}, fmt.Errorf("moment %q: write peak, end, step:N or the number of an event", s)
+		return At{}, fmt.Errorf("moment %q: write peak, start, end, step:N or the number of an event", s)
 	case isStep && n == 0:
 		return At{}, fmt.Errorf("moment %q: steps count from 1", s)
 	case isStep:
@@ -62,6 +67,8 @@ func (a At) String() string {
 	switch a.kind {
 	case atPeak:
 		return "peak"
+	case atStart:
+		return "start"
 	case atEnd:
 		return "end"
 	case atStep:
@@ -79,6 +86,8 @@ func (a At) find(h *history) (int, error) {
 	switch a.kind {
 	case atPeak:
 		return h.peak().Event, nil
+	case atStart:
+		return -1, nil
 	case atStep:
 		return a.stepEnd(h)
 	case atEvent:

@@ -13,7 +13,7 @@ func TestParseAt(t *testing.T) {
 		in   string
 		want At
 	}{
-		{"peak", Peak}, {"end", End}, {"0", Event(0)}, {"18435", Event(18435)}, {"18,435", Event(18435)}, {"step:1", Step(1)}, {"step:12", Step(12)},
+		{"peak", Peak}, {"start", Start}, {"end", End}, {"0", Event(0)}, {"18435", Event(18435)}, {"18,435", Event(18435)}, {"step:1", Step(1)}, {"step:12", Step(12)},
 	} {
 		got, err := ParseAt(test.in)
 		if err != nil || got != test.want {
@@ -40,6 +40,7 @@ func TestMoments(t *testing.T) {
 	}{
 		{"variety/expand_tight", nil, Peak, 13983, ""},
 		{"variety/expand_tight", nil, End, 13985, ""},
+		{"variety/expand_tight", nil, Start, -1, ""},
 		{"variety/expand_tight", nil, Event(7), 7, ""},
 		{"variety/expand_tight", nil, Event(13986), 0, "moment 13986: there is no event 13,986; the last one is 13,985"},
 		{"variety/expand_tight", nil, Step(4), 0, "there is no step 4; the last one is 3"},

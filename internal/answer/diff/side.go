@@ -42,7 +42,7 @@ type Side struct {
 
 // Moment is where a side is looked at.
 type Moment struct {
-	Asked string `json:"asked"` // peak, end, step:N or a number
+	Asked string `json:"asked"` // peak, start, end, step:N or a number
 	timeline.Moment
 }
 

@@ -6,6 +6,7 @@ import { count, delta, exact, seconds, size } from '../format';
 import type { Frame } from '../types/view.gen';
 import { link, show, type Change, type Screen } from '../route';
 import { meta, moment, select } from '../state';
+import { editor, editorLink, filterBy, keepEditor } from './frames';
 
 // Bytes is a size with the exact number behind it.
 export function Bytes({ n, field }: { n: number | null | undefined; field?: string }) {
@@ -171,18 +172,60 @@ export const noStack = '(no call stack)';
 // Stack is a call stack, innermost frame first. What is not the user's own
 // program stands back.
 export function Stack({ frames, why }: { frames: readonly Frame[] | null; why?: string }) {
+  const [open, setOpen] = useState<number | null>(null);
   if (!frames || frames.length === 0) {
     return <p class="muted">{why ?? 'No call stack: made outside Python, as in the backward pass, or not recorded.'}</p>;
   }
   return (
     <ol class="stack" tabIndex={0} aria-label="Call stack, innermost frame first">
-      {frames.map((f) => (
+      {frames.map((f, i) => (
         <li class={f.user ? 'own' : ''} title={`${f.filename}:${f.line} ${f.name}`}>
-          {f.text}
+          <button class="link frame" aria-expanded={open === i} onClick={() => setOpen(open === i ? null : i)}>
+            {f.text}
+          </button>
+          {open === i && <Uses f={f} />}
           {f.extra && Object.entries(f.extra).map(([key, text]) => <pre>{`${key}: ${text}`}</pre>)}
         </li>
       ))}
     </ol>
+  );
+}
+
+function Uses({ f }: { f: Frame }) {
+  const [editing, setEditing] = useState(false);
+  const link = f.line > 0 ? editorLink(editor.value, f.filename, f.line) : null;
+  return (
+    <div class="frame-uses">
+      <span class="path">
+        {f.filename}:{f.line}
+      </span>
+      <button class="small" onClick={() => filterBy(f)} title="Show what this line allocates" data-frame="filter">
+        Filter
+      </button>
+      <Copy text={`${f.filename}:${f.line}`} />
+      {link !== null && (
+        <a class="button small" href={link} data-frame="open">
+          Open
+        </a>
+      )}
+      <button class="plain" onClick={() => setEditing(!editing)} aria-expanded={editing} title="Which editor opens it" aria-label="Which editor">
+        ⋯
+      </button>
+      {editing && (
+        <label class="field">
+          <span>editor</span>
+          <input
+            type="text"
+            name="editor"
+            value={editor.value}
+            size={28}
+            spellcheck={false}
+            title="An address with {file} and {line}; empty for VS Code"
+            onChange={(e) => keepEditor(e.currentTarget.value.trim())}
+          />
+        </label>
+      )}
+    </div>
   );
 }
 
@@ -282,7 +325,16 @@ export function Field({
   wrong?: string | null;
 }) {
   const [draft, setDraft] = useState<string | null>(null);
-  const [timer] = useState({ id: 0 });
+  const [timer] = useState({ id: 0, value, own: false });
+  // The address changed otherwise than by typing here: what was typed is past.
+  if (timer.value !== value) {
+    timer.value = value;
+    if (draft !== null && !timer.own) {
+      clearTimeout(timer.id);
+      setDraft(null);
+    }
+    timer.own = false;
+  }
   const settle = (v: string) => {
     clearTimeout(timer.id);
     setDraft(null);
@@ -304,7 +356,10 @@ export function Field({
           const v = e.currentTarget.value;
           setDraft(v);
           clearTimeout(timer.id);
-          timer.id = setTimeout(() => onText(v), 250);
+          timer.id = setTimeout(() => {
+            timer.own = true;
+            onText(v);
+          }, 250);
         }}
         onBlur={() => draft !== null && settle(draft)}
         onKeyDown={(e) => e.key === 'Enter' && settle(e.currentTarget.value)}

@@ -191,5 +191,5 @@ function around(a: Alloc): Record<string, number | string | null> {
   const from = a.alloc_event ?? 0;
   const to = a.free_event ?? last;
   const margin = Math.max(50, (to - from) * 0.5);
-  return { x: null, from: Math.max(0, Math.floor(from - margin)), to: Math.min(last, Math.ceil(to + margin)), low: null, high: null };
+  return { x: null, event: a.alloc_event ?? -1, from: Math.max(0, Math.floor(from - margin)), to: Math.min(last, Math.ceil(to + margin)), low: null, high: null };
 }

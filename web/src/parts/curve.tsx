@@ -4,11 +4,12 @@ import { useSignal } from '@preact/signals';
 import { ceiling, drawCurve, drawFailure, drawLimits, drawSizes, xOf, yOf, type Box } from '../draw/curve';
 import { useDrawing } from '../draw/canvas';
 import { count, exact, size, ticks } from '../format';
-import { event, run, show } from '../route';
-import { load, meta, moment, select } from '../state';
+import { event, range, run, show } from '../route';
+import { load, meta, moment, select, selectRange } from '../state';
 import { ink } from '../theme';
 import type { Curve, Meta } from '../types/view.gen';
 import { Trouble, Wait } from './basic';
+import { RangePanel } from './range';
 
 // columns of the curve: enough for a wide screen, and one answer for all widths.
 const columns = 1200;
@@ -36,7 +37,8 @@ export function CurvePanel() {
 }
 
 function Chart({ curve, m }: { curve: Curve; m: Meta }) {
-  const over = useSignal<number | null>(null);
+  const over = useSignal<Column | null>(null);
+  const drag = useSignal<{ from: number; to: number } | null>(null); // in pixels
   const canvas = useDrawing((c, area) => {
     const i = ink.value;
     const b = boxOf(area.width, area.height);
@@ -74,67 +76,109 @@ function Chart({ curve, m }: { curve: Curve; m: Meta }) {
       c.fill();
       c.stroke();
     }
+    const chosen = range.value && { from: xOf(b, s, range.value.after + 1), to: xOf(b, s, range.value.until + 1) };
+    const d = drag.value ?? chosen;
+    if (d) {
+      c.fillStyle = i.accent;
+      c.globalAlpha = 0.18;
+      c.fillRect(Math.min(d.from, d.to), b.top, Math.max(1, Math.abs(d.to - d.from)), b.height);
+      c.globalAlpha = 1;
+    }
     if (over.value !== null) {
       c.strokeStyle = i.muted;
       c.lineWidth = 1;
       c.beginPath();
-      c.moveTo(over.value, b.top);
-      c.lineTo(over.value, b.top + b.height);
+      c.moveTo(over.value.x, b.top);
+      c.lineTo(over.value.x, b.top + b.height);
       c.stroke();
     }
   });
-  const eventAt = (el: HTMLElement, clientX: number) => {
-    const r = el.getBoundingClientRect();
-    const b = boxOf(r.width, r.height);
-    const part = (clientX - r.left - b.left) / b.width;
-    return part < 0 || part > 1 ? null : Math.min(m.events - 1, Math.floor(part * m.events));
+  // columnAt is the column of the curve at a place, and its last event, which is
+  // the one that the reading and a click mean.
+  const columnAt = (el: HTMLElement, clientX: number): Column | null => {
+    const x = clientX - el.getBoundingClientRect().left - el.clientLeft;
+    const b = boxOf(el.clientWidth, el.clientHeight);
+    const part = (x - b.left) / b.width;
+    if (part < 0 || part > 1) return null;
+    const i = Math.min(curve.x.length - 1, Math.floor(part * curve.x.length));
+    return { x, i, part, event: curve.event[i]!, before: i > 0 ? curve.event[i - 1]! : -1 };
   };
   return (
-    <div
-      class="curve"
-      role="img"
-      aria-label={`Memory over ${count(m.events)} events. Reserved at most ${size(m.max_reserved_bytes)}, active at most ${size(m.max_live_bytes)}.`}
-      onMouseMove={(e) =>
-        (over.value = eventAt(e.currentTarget, e.clientX) === null ? null : e.clientX - e.currentTarget.getBoundingClientRect().left)
-      }
-      onMouseLeave={() => (over.value = null)}
-      onClick={(e) => {
-        const at = eventAt(e.currentTarget, e.clientX);
-        if (at !== null) select(at);
-      }}
-      onDblClick={(e) => {
-        const at = eventAt(e.currentTarget, e.clientX);
-        if (at !== null) show('timeline', { event: at });
-      }}
-    >
-      <canvas ref={canvas} />
-      {over.value !== null && <Reading curve={curve} x={over.value} events={m.events} />}
-    </div>
+    <>
+      <div
+        class="curve"
+        role="img"
+        aria-label={`Memory over ${count(m.events)} events. Reserved at most ${size(m.max_reserved_bytes)}, active at most ${size(m.max_live_bytes)}.`}
+        onPointerDown={(e) => {
+          const at = columnAt(e.currentTarget, e.clientX);
+          if (!at || e.button !== 0) return;
+          e.currentTarget.setPointerCapture(e.pointerId);
+          drag.value = { from: at.x, to: at.x };
+        }}
+        onPointerMove={(e) => {
+          const at = columnAt(e.currentTarget, e.clientX);
+          over.value = at;
+          if (drag.value && at) drag.value = { ...drag.value, to: at.x };
+        }}
+        onPointerLeave={() => (over.value = null)}
+        onPointerUp={(e) => {
+          const d = drag.value;
+          const at = columnAt(e.currentTarget, e.clientX);
+          drag.value = null;
+          if (d && Math.abs(d.to - d.from) >= clickSlop) {
+            const left = e.currentTarget.getBoundingClientRect().left + e.currentTarget.clientLeft;
+            const first = columnAt(e.currentTarget, left + Math.min(d.from, d.to));
+            const last = columnAt(e.currentTarget, left + Math.max(d.from, d.to));
+            if (first && last) selectRange({ after: first.before, until: last.event });
+          } else if (d && at) select(at.event);
+        }}
+        onDblClick={(e) => {
+          const at = columnAt(e.currentTarget, e.clientX);
+          if (at) show('timeline', { event: at.event });
+        }}
+      >
+        <canvas ref={canvas} />
+        {over.value && !drag.value && <Reading curve={curve} at={over.value} />}
+      </div>
+      <RangePanel />
+    </>
   );
 }
 
-function Reading({ curve, x, events }: { curve: Curve; x: number; events: number }) {
-  const width = document.querySelector('.curve')?.clientWidth ?? 0;
-  const b = boxOf(width, 100);
-  const part = Math.max(0, Math.min(1, (x - b.left) / b.width));
-  const at = part * events;
-  let i = curve.x.findIndex((v) => v > at) - 1;
-  if (i < 0) i = curve.x.length - 1;
+// Column is a column of the curve under the pointer.
+interface Column {
+  x: number; // in pixels
+  i: number;
+  part: number;
+  event: number; // its last
+  before: number; // the last one before it
+}
+
+const clickSlop = 4; // pixels that a click may move
+
+function Reading({ curve, at }: { curve: Curve; at: Column }) {
+  const { i } = at;
   const rows: [string, number][] = [
-    ['reserved', curve.reserved[i]!],
-    ['active', curve.active[i]!],
-    ['requested', curve.requested[i]!],
+    ['reserved', curve.reserved_end[i]!],
+    ['active', curve.live_end[i]!],
+    ['requested', curve.requested_end[i]!],
     ['pending', curve.pending_end[i]!],
   ];
+  const events = at.event - at.before;
   return (
-    <div class={'reading ' + (part > 0.5 ? 'at-left' : 'at-right')}>
-      <strong>event {count(at)}</strong>
+    <div class={'reading ' + (at.part > 0.5 ? 'at-left' : 'at-right')} data-event={at.event}>
+      <strong>event {count(at.event)}</strong>
       {rows.map(([name, n]) =>
         name === 'pending' && n === 0 ? null : (
           <span title={exact(n)}>
             {name} {size(n)}
           </span>
         ),
+      )}
+      {events > 1 && curve.active[i]! > curve.live_end[i]! && (
+        <span class="muted">
+          highest of {count(events)} events {size(curve.active[i]!)}
+        </span>
       )}
     </div>
   );

@@ -67,7 +67,22 @@ function ceiling(chart: Chart): number {
   return top * 1.05;
 }
 
-export function Lines({ chart, picked, onClick }: { chart: Chart; picked: number | null; onClick?: (x: number) => void }) {
+const clickSlop = 4; // pixels that a click may move
+
+export function Lines({
+  chart,
+  picked,
+  onClick,
+  onDrag,
+  chosen,
+}: {
+  chart: Chart;
+  picked: number | null;
+  onClick?: (x: number) => void;
+  onDrag?: (from: number, to: number) => void;
+  chosen?: { from: number; to: number } | null; // what a drag selected
+}) {
+  const drag = useSignal<{ x: number; from: number; to: number; moved: boolean } | null>(null);
   const over = useSignal<{ x: number; at: number; right: boolean } | null>(null);
   const canvas = useDrawing(
     (c, area) => {
@@ -99,6 +114,14 @@ export function Lines({ chart, picked, onClick }: { chart: Chart; picked: number
       const order = [...chart.lines].sort((x, y) => Number(x.group === picked) - Number(y.group === picked));
       for (const l of order) drawLine(c, b, s, l, picked, i.back);
       for (const r of chart.rules) drawRule(c, b, s, r.bytes, r.text);
+      const selected = drag.value?.moved ? drag.value : chosen;
+      if (selected) {
+        const [x0, x1] = [xOf(b, s, Math.min(selected.from, selected.to)), xOf(b, s, Math.max(selected.from, selected.to))];
+        c.fillStyle = i.accent;
+        c.globalAlpha = 0.18;
+        c.fillRect(x0, b.top, Math.max(1, x1 - x0), b.height);
+        c.globalAlpha = 1;
+      }
       if (over.value) {
         c.strokeStyle = i.muted;
         c.lineWidth = 1;
@@ -109,13 +132,13 @@ export function Lines({ chart, picked, onClick }: { chart: Chart; picked: number
       }
       c.restore();
     },
-    [chart, picked],
+    [chart, picked, chosen?.from, chosen?.to],
   );
   const at = (el: HTMLElement, clientX: number): { x: number; at: number; right: boolean } | null => {
-    const r = el.getBoundingClientRect();
-    const b = boxOf(r.width, r.height);
-    const part = (clientX - r.left - b.left) / b.width;
-    return part < 0 || part > 1 ? null : { x: clientX - r.left, at: chart.from + part * (chart.to - chart.from), right: part < 0.5 };
+    const x = clientX - el.getBoundingClientRect().left - el.clientLeft;
+    const b = boxOf(el.clientWidth, el.clientHeight);
+    const part = (x - b.left) / b.width;
+    return part < 0 || part > 1 ? null : { x, at: chart.from + part * (chart.to - chart.from), right: part < 0.5 };
   };
   return (
     <div
@@ -124,11 +147,25 @@ export function Lines({ chart, picked, onClick }: { chart: Chart; picked: number
       aria-label={chart.label}
       data-lines={chart.lines.length}
       data-ends={chart.lines.map((l) => l.end).join(' ')}
-      onMouseMove={(e) => (over.value = at(e.currentTarget, e.clientX))}
-      onMouseLeave={() => (over.value = null)}
-      onClick={(e) => {
+      onPointerDown={(e) => {
         const found = at(e.currentTarget, e.clientX);
-        if (found && onClick) onClick(found.at);
+        if (!found || e.button !== 0) return;
+        e.currentTarget.setPointerCapture(e.pointerId);
+        drag.value = { x: found.x, from: found.at, to: found.at, moved: false };
+      }}
+      onPointerMove={(e) => {
+        const found = at(e.currentTarget, e.clientX);
+        const d = drag.value;
+        over.value = found;
+        if (d && found && onDrag) drag.value = { ...d, to: found.at, moved: d.moved || Math.abs(found.x - d.x) >= clickSlop };
+      }}
+      onPointerLeave={() => (over.value = null)}
+      onPointerUp={(e) => {
+        const d = drag.value;
+        const found = at(e.currentTarget, e.clientX);
+        drag.value = null;
+        if (d?.moved) onDrag?.(d.from, d.to);
+        else if (d && found) onClick?.(found.at);
       }}
     >
       <canvas ref={canvas} />

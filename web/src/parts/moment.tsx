@@ -3,7 +3,7 @@
 
 import { count, size } from '../format';
 import { block, event, ofNoRun, place, screen } from '../route';
-import { allocation, jump, meta, moment, pin, ready, select, step, type Target } from '../state';
+import { allocation, jump, meta, moment, pin, ready, select, step, toPeak, type Target } from '../state';
 import { signal } from '@preact/signals';
 import { get } from '../api';
 import { run } from '../route';
@@ -67,7 +67,12 @@ export function MomentBar() {
         </button>
         <Jump what="segment" dir={1} label="segment ›" title="Next segment event (n)" />
         <Jump what="oom" dir={1} label="OOM ›" title="Next out-of-memory event (o)" off={m.ooms.length === 0} />
-        <Jump what="peak" dir={1} label="peak" title="Peak of allocated memory (p)" />
+        <button onClick={() => toPeak('allocated')} title="Peak of allocated memory (p)" data-jump="peak-allocated">
+          peak allocated
+        </button>
+        <button onClick={() => toPeak('reserved')} title="Peak of reserved memory (P)" data-jump="peak-reserved">
+          peak reserved
+        </button>
       </div>
       <div class="what">
         {now && (

@@ -5,7 +5,8 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { Follower, get, type Query } from '../api';
 import { count, plural, share, size } from '../format';
 import { Bytes, Check, Choice, Empty, Field, Go, pattern, Trouble, Wait } from '../parts/basic';
-import { place, put, run } from '../route';
+import { quoted } from '../parts/frames';
+import { place, put, range, run } from '../route';
 import { meta, moment } from '../state';
 import { Graph } from '../stacks/graph';
 import { nameOf, plainLook } from '../stacks/icicle';
@@ -47,7 +48,7 @@ export function Stacks() {
     run: run.value,
     user: folded ? 1 : 0,
     ...(segments ? { what: 'segments' } : {}),
-    ...(mode === 'peak' ? { peak: 1 } : mode === 'area' ? { area: 1 } : { event: at }),
+    ...(mode === 'peak' ? { peak: 1 } : mode === 'area' ? { area: 1, ...(range.value && { from: range.value.after + 1, to: range.value.until + 1 }) } : { event: at }),
   };
   const key = JSON.stringify(query);
   useEffect(() => {
@@ -95,7 +96,9 @@ export function Stacks() {
                 ? 'before the first event: '
                 : `after event ${count(at)}: `
               : mode === 'area'
-                ? 'average over the run: '
+                ? range.value
+                  ? `average from event ${count(range.value.after + 1)} to ${count(range.value.until)}: `
+                  : 'average over the run: '
                 : 'at the peak: '}
             <Bytes n={tree.total} field="total_bytes" />
           </span>
@@ -187,11 +190,6 @@ function Node({ tree, i, onPick }: { tree: Tree; i: number; onPick: (i: number) 
       </ol>
     </section>
   );
-}
-
-// quoted is a filter of the timeline that finds one line of code.
-function quoted(file: string, line: number): string {
-  return `${file}:${line}`.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '\\b';
 }
 
 // Leaves are the places that asked for most.

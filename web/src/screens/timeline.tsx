@@ -1,24 +1,57 @@
-// Timeline: live bytes stacked by allocation, over time.
+// Timeline: active bytes stacked by allocation, over time.
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { count, percent, pool, seconds, size, span, stream } from '../format';
+import { count, percent, plural, pool, seconds, size, span, stream } from '../format';
 import { useKeys } from '../keys';
 import { colourings, css, indexed, legend, plainName } from '../palette';
-import { Bytes, Check, Choice, Empty, Field, pattern, Select, Swatch, Trouble, Wait } from '../parts/basic';
+import { At, Bytes, Check, Choice, Empty, Field, pattern, Select, Swatch, Trouble, Wait } from '../parts/basic';
 import { BlockPanel, lifetime } from '../parts/block';
+import { RangePanel } from '../parts/range';
 import { meaning } from '../parts/word';
-import { block, put, run } from '../route';
-import { allocation, load, meta, moment } from '../state';
+import { block, event, put, range, run } from '../route';
+import { allocation, load, meta, moment, select, summons } from '../state';
 import { theme } from '../theme';
-import { momentText } from '../timeline/overlay';
 import { MiniMap } from '../timeline/minimap';
+import { columnFloats } from '../timeline/picture';
 import { Plot, type Hover } from '../timeline/plot';
-import { axis, colourBy, colouring, hasTimes, look, lookAtAll, panBy, param, plain, shown, what, zoomed, zoomX, zoomY } from '../timeline/view';
+import {
+  asked,
+  axis,
+  bringEvent,
+  colourBy,
+  colouring,
+  extend,
+  filtered,
+  hasTimes,
+  isolate,
+  lit,
+  look,
+  lookAtAll,
+  matches,
+  moving,
+  only,
+  panBy,
+  param,
+  plain,
+  shown,
+  toStep,
+  turn,
+  what,
+  zoomed,
+  zoomToMoment,
+  zoomToRange,
+  zoomY,
+} from '../timeline/view';
 import type { Events, Legend as Answer, Meta } from '../types/view.gen';
 
 export function Timeline() {
   const m = meta.value.data;
+  const e = event.value;
+  const summoned = summons.value;
+  useEffect(() => {
+    if (e !== null && m && m.events > 0) void bringEvent(e);
+  }, [e, summoned, !m]);
   if (!m) return <Wait>Asking what there is</Wait>;
   if (m.events === 0)
     return <Empty>The file has no events: recording was off, so there is no timeline. The overview shows what it has.</Empty>;
@@ -31,14 +64,16 @@ export function Timeline() {
           <MiniMap />
         </div>
         <aside class="side" aria-label="Details">
+          <RangePanel />
+          <Matched />
           <BlockPanel
             hint={
               what.value === 'blocks'
-                ? 'Click a block to see its size, its life and the call stack that allocated it. The wheel zooms, dragging moves.'
+                ? 'Click a block to see its size, its life and the call stack that allocated it. Drag to select a range: what was allocated in it, what was freed, who made its peak. The wheel zooms; Shift and drag moves.'
                 : 'These are segments, over their lives. Point at one to see who made it; click to select the moment.'
             }
           />
-          {block.value === null && what.value === 'blocks' && <Alive />}
+          {what.value === 'blocks' && <Alive />}
         </aside>
       </div>
     </div>
@@ -62,7 +97,7 @@ function Toolbar({ m }: { m: Meta }) {
         label="Horizontal axis"
         value={axis.value}
         options={[{ value: 'event', text: 'by event' }, ...(hasTimes(m) ? [{ value: 'time', text: 'by time' }] : [])]}
-        onPick={(v) => put({ x: v === 'time' ? v : null, from: null, to: null }, 'push')}
+        onPick={(v) => void turn(v === 'time' ? v : 'event')}
       />
       <Select
         label="colour"
@@ -114,6 +149,13 @@ function Toolbar({ m }: { m: Meta }) {
         onPick={(on) => put({ never: on })}
         title="Dim what is freed in this file"
       />
+      <Check
+        label="hide constant"
+        name="moving"
+        on={moving.value}
+        onPick={(on) => put({ moving: on }, 'push')}
+        title="Leave out what lives through the whole window, such as weights (u)"
+      />
     </div>
   );
 }
@@ -140,36 +182,37 @@ function PlotArea() {
       <div class="caption">
         <Legend m={m} />
         <span class="grow" />
+        {plot?.feed.busy.value && <span class="spin" role="status" aria-label="Asking for this part" />}
         <span class="muted" data-field="window" data-from={s.from} data-to={s.to}>
           {axis.value === 'event'
             ? `events ${count(Math.floor(s.from))} to ${count(Math.ceil(s.to))}`
             : `${seconds(s.from)} to ${seconds(s.to)}, ${span(width)}`}
         </span>
         <div class="together">
-          <button class="small" onClick={() => zoomX(0.5)} title="Zoom in (+)" aria-label="Zoom in">
+          <button class="small" onClick={() => plot?.zoom(0.5)} title="Zoom in (+)" aria-label="Zoom in">
             +
           </button>
-          <button class="small" onClick={() => zoomX(2)} title="Zoom out (-)" aria-label="Zoom out">
+          <button class="small" onClick={() => plot?.zoom(2)} title="Zoom out (-)" aria-label="Zoom out">
             −
           </button>
           <button class="small" onClick={lookAtAll} disabled={!zoomed.value} title="The whole run (0)">
             All
           </button>
         </div>
-        {plot?.feed.busy.value && <span class="spin" role="status" aria-label="Asking for this part" />}
       </div>
-      {plot?.feed.error.value && <Trouble>{plot.feed.error.value}</Trouble>}
       <div
         class="plot"
         ref={box}
         tabIndex={0}
         role="application"
-        aria-label={`Timeline of active memory, ${axis.value === 'event' ? 'by event' : 'by time'}. Plus and minus zoom, arrows move, 0 shows all.`}
+        aria-label={`Timeline of active memory, ${axis.value === 'event' ? 'by event' : 'by time'}. Plus and minus zoom, arrows move, Shift and arrows select a range, Enter selects a block, 0 shows all.`}
         data-keys="screen"
       >
         <canvas ref={rects} class="rects" key={String(flat)} />
         <canvas ref={over} class="over" />
         {plot && <Tip plot={plot} />}
+        {plot && <BarTip plot={plot} />}
+        {plot?.feed.error.value && <Trouble>{plot.feed.error.value}</Trouble>}
       </div>
     </>
   );
@@ -194,10 +237,12 @@ function Alive() {
       <h2>{asked.value < 0 ? 'Alive before the first event' : `Alive after event ${count(asked.value)}`}</h2>
       <ol class="leaves">
         {entries.slice(0, 24).map((e) => (
-          <li class="alive">
-            <Swatch colour={css(of(e.colour))} />
-            <Bytes n={e.bytes} />
-            <span>{colouring.value === 'category' ? plainName(e.label) : e.label}</span>
+          <li>
+            <button class="alive" {...isolating(e.colour)} title={`${e.label}: show it alone`}>
+              <Swatch colour={css(of(e.colour))} />
+              <Bytes n={e.bytes} />
+              <span>{colouring.value === 'category' ? plainName(e.label) : e.label}</span>
+            </button>
           </li>
         ))}
       </ol>
@@ -206,6 +251,72 @@ function Alive() {
       </p>
     </section>
   );
+}
+
+// isolating lets an entry of a legend stand out under the pointer and show what
+// it stands for alone when it is pressed.
+function isolating(colour: number) {
+  return {
+    onClick: () => isolate(colouring.value, colour),
+    onPointerEnter: () => (lit.value = colour),
+    onPointerLeave: () => (lit.value = null),
+    onFocus: () => (lit.value = colour),
+    onBlur: () => (lit.value = null),
+    'aria-pressed': param('pick') === String(colour),
+    'data-pick': colour,
+  };
+}
+
+// Matched is what the filter chooses, in numbers, and the ways from one match to
+// the next.
+function Matched() {
+  if (!filtered.value || what.value !== 'blocks') return null;
+  const got = matches.value;
+  if (!got || (!got.data && !got.error)) return null;
+  if (got.error) return <Trouble>{got.error}</Trouble>;
+  const d = got.data!;
+  return (
+    <section aria-label="What the filter chooses" data-panel="matches" data-blocks={d.blocks}>
+      <h2>
+        {plural(d.blocks, 'block matches', 'blocks match')}
+        <span class="together aside">
+          <button class="small" disabled={d.previous === null} onClick={() => select(d.previous)} title="Previous match (M)" aria-label="Previous match">
+            ‹
+          </button>
+          <button class="small" disabled={d.next === null} onClick={() => select(d.next)} title="Next match (m)" aria-label="Next match">
+            ›
+          </button>
+        </span>
+      </h2>
+      {d.blocks > 0 && (
+        <p>
+          <Bytes n={d.event_bytes} field="match_event_bytes" /> in {plural(d.event_blocks, 'block')} at the moment; at most{' '}
+          <Bytes n={d.most_bytes} field="match_most_bytes" />
+          {d.most_event !== null && d.most_event >= 0 && (
+            <>
+              , after event <At event={d.most_event} />
+            </>
+          )}
+        </p>
+      )}
+      <p class="links">
+        <Check
+          label="only these"
+          name="only"
+          on={only.value}
+          onPick={(on) => put({ only: on }, 'push')}
+          title="Stack what the filter chooses alone, from zero (i)"
+        />
+        <button class="link" onClick={clearFilter}>
+          Clear the filter
+        </button>
+      </p>
+    </section>
+  );
+}
+
+function clearFilter(): void {
+  put({ stack: null, min: null, max: null, stream: null, pool: null, like: null, pick: null, alive: null, never: null, only: null }, 'push');
 }
 
 function Legend({ m }: { m: Meta }) {
@@ -222,9 +333,15 @@ function Legend({ m }: { m: Meta }) {
         </span>
       )}
       {blocks && m.exact && (
-        <span class="key requested-line" title="Requested bytes; the rest up to the top is rounding">
+        <button
+          class="key requested-line"
+          aria-pressed={asked.value}
+          onClick={() => put({ asked: !asked.value })}
+          title="Requested bytes, as a line; the rest up to the top is rounding"
+          data-line="requested"
+        >
           requested
-        </span>
+        </button>
       )}
       <span class="key small" title="Those too small to draw, in sum: the height is always that of all bytes">
         small
@@ -241,10 +358,10 @@ function Legend({ m }: { m: Meta }) {
       )}
       {colouring.value === 'stack' && <span class="muted">a colour for each of the largest 20 call stacks, grey for the others</span>}
       {keys.map((k) => (
-        <span class="key swatch">
+        <button class="key swatch" {...isolating(k.index)} title="Show it alone">
           <Swatch colour={k.colour} />
           {k.text}
-        </span>
+        </button>
       ))}
     </span>
   );
@@ -270,11 +387,17 @@ function Tip({ plot }: { plot: Plot }) {
     el.style.top = `${Math.max(4, Math.min(h.y - 20, el.parentElement!.clientHeight - el.offsetHeight - 4))}px`;
   };
   return (
-    <div class="tip" ref={place} data-tip>
+    <div class="tip" ref={place} data-tip data-event={h.event}>
       <div class="muted">
-        {momentText(axis.value, h.at)}: {what.value === 'blocks' && `active ${size(Math.round(h.live))}, `}reserved{' '}
+        {h.event < 0 ? 'before the first event' : `event ${count(h.event)}`}:{' '}
+        {what.value === 'blocks' && `${only.value || moving.value ? 'shown' : 'active'} ${size(Math.round(h.live))}, `}reserved{' '}
         {size(Math.round(h.reserved))}
         {h.waiting > 0 && `, pending ${size(Math.round(h.waiting))}`}
+        {h.events > 1 && h.highest > h.live + 1 && what.value === 'blocks' && (
+          <div>
+            highest of the {count(h.events)} events here {size(Math.round(h.highest))}
+          </div>
+        )}
       </div>
       {h.band !== null && (
         <div>
@@ -284,6 +407,30 @@ function Tip({ plot }: { plot: Plot }) {
       )}
       {id !== null && asked === id && (what.value === 'blocks' ? <TipBlock id={id} h={h} /> : <TipSegment event={id} />)}
       {id !== null && asked !== id && <div>…</div>}
+    </div>
+  );
+}
+
+// BarTip is the note on a step or an annotation.
+function BarTip({ plot }: { plot: Plot }) {
+  const over = plot.bar.value;
+  if (!over) return null;
+  const { bar, x, y } = over;
+  const place = (el: HTMLElement | null) => {
+    if (!el) return;
+    el.style.left = `${Math.max(4, Math.min(x + 12, el.parentElement!.clientWidth - el.offsetWidth - 4))}px`;
+    el.style.top = `${y - el.offsetHeight - 10}px`;
+  };
+  return (
+    <div class="tip" ref={place} data-bar={bar.name}>
+      <div>
+        <strong>{bar.name}</strong>
+      </div>
+      <div class="muted">
+        events {count(bar.range.after + 1)} to {count(bar.range.until)}
+        {bar.duration !== null && `, ${span(bar.duration)}`}
+      </div>
+      <div class="muted">Click selects it, double click zooms to it.</div>
     </div>
   );
 }
@@ -332,33 +479,59 @@ function usePlotKeys(plot: Plot | null): void {
   useKeys(
     'Timeline',
     () => [
-      { keys: ['+', '=', 'w'], shown: '+ w', text: 'Zoom in', run: () => zoomX(0.6) },
-      { keys: ['-', 's'], text: 'Zoom out', run: () => zoomX(1 / 0.6) },
-      { keys: ['ArrowLeft', 'a'], text: 'Move left', run: () => panBy(-0.2) },
-      { keys: ['ArrowRight', 'd'], text: 'Move right', run: () => panBy(0.2) },
+      { keys: ['+', '=', 'w'], shown: '+ w', text: 'Zoom in', run: () => plot?.zoom(0.6) },
+      { keys: ['-', 's'], text: 'Zoom out', run: () => plot?.zoom(1 / 0.6) },
+      { keys: ['ArrowLeft', 'a'], text: 'Move left; with Shift select a range', run: (e: KeyboardEvent) => (e.shiftKey ? extend(-1) : panBy(-0.2)) },
+      { keys: ['ArrowRight', 'd'], text: 'Move right; with Shift select a range', run: (e: KeyboardEvent) => (e.shiftKey ? extend(1) : panBy(0.2)) },
       { keys: ['ArrowUp'], text: 'Move up', run: () => panBy(0, 0.2) },
       { keys: ['ArrowDown'], text: 'Move down', run: () => panBy(0, -0.2) },
       { keys: ['W', 'S'], text: 'Zoom in, out on bytes', run: (e: KeyboardEvent) => zoomY(e.key === 'W' ? 0.6 : 1 / 0.6) },
       { keys: ['0', 'Home'], text: 'The whole run', run: lookAtAll },
       { keys: ['f'], text: 'Fit the bytes in view', run: () => plot && fitBytes(plot) },
-      { keys: ['z'], text: 'Zoom to the selected block', run: zoomToBlock },
-      {
-        keys: ['x'],
-        text: 'By event or by time',
-        run: () => put({ x: axis.value === 'time' ? null : 'time', from: null, to: null }, 'push'),
-      },
+      { keys: ['z'], text: 'Zoom to the block, the range or the moment', run: zoomToSelected },
+      { keys: ['Enter'], text: 'Select the largest block at the moment', run: () => plot && pickBlock(plot, 'largest') },
+      { keys: ['j', 'k'], text: 'Block below, above', run: (e: KeyboardEvent) => plot && pickBlock(plot, e.key === 'k' ? 'above' : 'below') },
+      { keys: ['E', 'e'], text: 'Previous, next step', run: (e: KeyboardEvent) => toStep(e.key === 'e' ? 1 : -1) },
+      { keys: ['M', 'm'], text: 'Previous, next match of the filter', run: (e: KeyboardEvent) => toMatch(e.key === 'm' ? 'next' : 'previous') },
+      { keys: ['i'], text: 'Only what the filter chooses', run: () => put({ only: !only.value }, 'push') },
+      { keys: ['u'], text: 'Without what lives through the window', run: () => put({ moving: !moving.value }, 'push') },
+      { keys: ['x'], text: 'By event or by time', run: () => hasTimes(meta.value.data) && void turn(axis.value === 'time' ? 'event' : 'time') },
       { keys: ['c'], text: 'Next way of colouring', run: nextColouring },
       { keys: ['b'], text: 'Blocks or segments', run: () => put({ what: what.value === 'blocks' ? 'segments' : null }, 'push') },
     ],
     [plot],
   );
+  useKeys('Timeline, with the mouse', () => mouse);
+}
+
+const mouse = [
+  ['Drag', 'Select a range'],
+  ['Shift drag', 'Move (also with the middle button)'],
+  ['Wheel', 'Zoom around the pointer; with Alt on bytes, with Shift move'],
+  ['Click', 'Select the moment and the block, a step or an annotation'],
+  ['Double click', 'Zoom in, or to a step or an annotation'],
+].map(([shown, text]) => ({ keys: [], shown: shown!, text: text!, run: () => {} }));
+
+function pickBlock(plot: Plot, which: 'largest' | 'above' | 'below'): void {
+  if (!plot.pick(which) && moment.value !== null) void bringEvent(moment.value);
+}
+
+function toMatch(which: 'next' | 'previous'): void {
+  const found = matches.value?.data?.[which];
+  if (found !== null && found !== undefined) select(found);
+}
+
+function zoomToSelected(): void {
+  if (block.value !== null) zoomToBlock();
+  else if (range.value) void zoomToRange(range.value);
+  else void zoomToMoment();
 }
 
 function fitBytes(plot: Plot): void {
   const d = plot.feed.detail;
   if (!d) return;
   let most = 0;
-  for (let i = 0; i < d.columns; i++) most = Math.max(most, d.column[i * 4]!);
+  for (let i = 0; i < d.columns; i++) most = Math.max(most, d.column[i * columnFloats]!);
   const top = d.yMin + (most * (d.yMax - d.yMin)) / d.height;
   look({ ...shown.value, low: 0, high: top * 1.05 }, 'push');
 }

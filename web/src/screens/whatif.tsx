@@ -8,9 +8,11 @@ import { useKeys } from '../keys';
 import { Bytes, Copy, Empty, Panel, Trouble, Wait } from '../parts/basic';
 import { wholeCurve } from '../parts/curve';
 import { Lines, type Chart } from '../parts/lines';
+import { RangePanel } from '../parts/range';
 import { lineStyle } from '../palette';
-import { place, put, run } from '../route';
+import { place, put, range, run } from '../route';
 import { meta, select } from '../state';
+import { selectBetween } from '../timeline/view';
 import { ink, theme } from '../theme';
 import type { Meta } from '../types/view.gen';
 import { Form } from '../whatif/form';
@@ -225,7 +227,14 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
           </span>
         }
       >
-        <Lines chart={chart} picked={picked.value} onClick={(x) => select(Math.floor(x))} />
+        <Lines
+          chart={chart}
+          picked={picked.value}
+          onClick={(x) => select(Math.floor(x))}
+          onDrag={selectBetween}
+          chosen={range.value && { from: range.value.after + 1, to: range.value.until + 1 }}
+        />
+        <RangePanel />
       </Panel>
       <Panel title="Outcomes" name="outcomes" aside={conditions(answer)}>
         <Outcomes

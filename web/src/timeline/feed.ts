@@ -15,13 +15,14 @@ export interface Question {
   what: string;
   colour: string;
   filter: Record<string, string>;
+  fits: boolean; // the axis of bytes is for the server to choose
   width: number;
   height: number;
 }
 
 // kind distinguishes questions whose pictures must not be mixed.
 function kind(q: Question): string {
-  return JSON.stringify([q.run, q.axis, q.what, q.colour, q.filter]);
+  return JSON.stringify([q.run, q.axis, q.what, q.colour, q.filter, q.fits]);
 }
 
 function same(a: Question, b: Question): boolean {
@@ -96,9 +97,10 @@ export class Feed {
 
   private async picture(q: Question, signal: AbortSignal): Promise<Picture> {
     const { run, window: w, axis: x, what, colour: color, width, height, filter } = q;
+    const bytes = q.fits ? {} : { ymin: Math.round(w.low), ymax: Math.round(w.high) };
     const data = await getBinary(
       'timeline',
-      { run, from: w.from, to: w.to, x, what, width, height, color, ymin: Math.round(w.low), ymax: Math.round(w.high), ...filter },
+      { run, from: w.from, to: w.to, x, what, width, height, color, ...bytes, ...filter },
       signal,
     );
     return decode(data, height);

@@ -3,12 +3,13 @@
 
 import { useRef } from 'preact/hooks';
 import { useDrawing } from '../draw/canvas';
-import { ceiling, drawCurve, drawFailure, xOf, type Box } from '../draw/curve';
+import { ceiling, drawCurve, drawFailure, xOf, yOf, type Box } from '../draw/curve';
 import { wholeCurve } from '../parts/curve';
 import { meta } from '../state';
 import { ink } from '../theme';
 import { margin } from './overlay';
-import { axis, look, lookAtAll, shown, whole } from './view';
+import { range } from '../route';
+import { axis, fits, look, lookAtAll, marks, shown, whole } from './view';
 
 const grip = 6;
 
@@ -31,9 +32,31 @@ export function MiniMap() {
       const x = axis.value === 'event' ? e + 0.5 : timeOf(curve, e, w.to);
       drawFailure(c, { ...b, height: b.height }, xOf(b, s, x), i);
     }
+    // Where the filter chooses something, with its own height.
+    const found = marks.value;
+    if (found) {
+      c.fillStyle = i.accent;
+      const step = (w.to - w.from) / found.length;
+      found.forEach((bytes, k) => {
+        if (bytes === 0) return;
+        const x = xOf(b, s, w.from + k * step);
+        const high = Math.max(3, (bytes / s.high) * b.height);
+        c.fillRect(x, b.top + b.height - high, Math.max(1, xOf(b, s, w.from + (k + 1) * step) - x), high);
+      });
+    }
+    const r = range.value;
+    if (r) {
+      const at = (e: number) => xOf(b, s, axis.value === 'event' ? e : timeOf(curve, e, w.to));
+      c.fillStyle = i.accent;
+      c.globalAlpha = 0.25;
+      c.fillRect(at(r.after + 1), b.top, Math.max(1, at(r.until + 1) - at(r.after + 1)), b.height);
+      c.globalAlpha = 1;
+    }
     const v = shown.value;
     const x0 = xOf(b, s, v.from);
     const x1 = Math.max(x0 + 2, xOf(b, s, v.to));
+    const low = fits.value ? b.top + b.height : yOf(b, s, v.low);
+    const high = fits.value ? b.top : yOf(b, s, v.high);
     c.fillStyle = i.back;
     c.globalAlpha = 0.62;
     c.fillRect(b.left, b.top - 2, x0 - b.left, b.height + 4);
@@ -41,7 +64,7 @@ export function MiniMap() {
     c.globalAlpha = 1;
     c.strokeStyle = i.accent;
     c.lineWidth = 1.5;
-    c.strokeRect(x0, b.top - 1.5, x1 - x0, b.height + 3);
+    c.strokeRect(x0, high - 1.5, x1 - x0, low - high + 3);
     c.fillStyle = i.accent;
     for (const x of [x0, x1]) c.fillRect(x - 2, b.top + b.height / 2 - 8, 4, 16);
   });

@@ -3,10 +3,11 @@
 
 import { dots, short } from '../draw/canvas';
 import { drawFailure, drawLimits, drawSizes, label, xOf, yOf, type Box, type Scale } from '../draw/curve';
-import { count, seconds, span, ticks } from '../format';
+import { count, span, ticks } from '../format';
 import type { Ink } from '../theme';
 import type { Curve, Meta } from '../types/view.gen';
-import { columnFloats, rectWords, type Layer, type Picture } from './picture';
+import type { Range } from '../route';
+import { columnFloats, indexMask, rectWords, type Layer, type Picture } from './picture';
 
 export const margin = { left: 64, top: 12, right: 12, bottom: 22 };
 export const strip = 15; // height of a row of steps or annotations
@@ -34,6 +35,8 @@ export interface Sight {
   scale: Scale;
   layers: readonly Layer[];
   blocks: boolean; // not segments
+  all: boolean; // nothing is left out
+  asked: boolean; // with the line of requested bytes
   curve: Curve | null;
   curveEnd: number;
   meta: Meta;
@@ -57,9 +60,9 @@ export function drawOverlay(c: CanvasRenderingContext2D, s: Sight): void {
     reserved(c, s, l);
     c.restore();
   }
-  if (s.blocks) {
+  if (s.blocks && s.all) {
     highest(c, s);
-    requested(c, s);
+    if (s.asked) requested(c, s);
   }
   drawLimits(c, b, s.scale, s.meta, ink);
   c.restore();
@@ -131,9 +134,9 @@ function requested(c: CanvasRenderingContext2D, s: Sight): void {
 // they are at its end, and short ones are then not there any more.
 function highest(c: CanvasRenderingContext2D, s: Sight): void {
   if (!s.curve) return;
-  c.strokeStyle = s.ink.live;
+  c.strokeStyle = s.ink.text;
   c.lineWidth = 1;
-  c.globalAlpha = 0.75;
+  c.globalAlpha = 0.6;
   line(c, s, s.curve, s.curve.active);
   c.globalAlpha = 1;
 }
@@ -170,40 +173,79 @@ function axisX(c: CanvasRenderingContext2D, s: Sight): void {
   }
 }
 
-// bands are the steps and the annotated ranges, under the plot.
-function bands(c: CanvasRenderingContext2D, s: Sight): void {
-  const { box: b, scale, ink, meta: m } = s;
+// A Bar is a step or an annotated range, under the plot, in pixels.
+export interface Bar {
+  x0: number;
+  x1: number;
+  y: number;
+  texts: readonly string[]; // the longest that fits is written
+  odd: boolean;
+  name: string;
+  range: Range;
+  duration: number | null; // in microseconds
+}
+
+// bars lists those that are in view, from left to right and top to bottom.
+export function bars(s: Sight): Bar[] {
+  const { box: b, scale, meta: m } = s;
+  const out: Bar[] = [];
   let top = b.top + b.height + margin.bottom;
-  c.save();
-  c.beginPath();
-  c.rect(b.left, top, b.width, rows(m) * strip);
-  c.clip();
-  c.font = `10px ${ink.sans}`;
-  c.textAlign = 'left';
-  c.textBaseline = 'middle';
-  const bar = (from: number | null, to: number | null, y: number, text: string, odd: boolean) => {
+  const add = (from: number | null, to: number | null, bar: Omit<Bar, 'x0' | 'x1'>) => {
     if (from === null || to === null || to < scale.from || from > scale.to) return;
     const x0 = Math.max(b.left, xOf(b, scale, from));
-    const x1 = Math.min(b.left + b.width, xOf(b, scale, to));
-    c.fillStyle = odd ? ink.line : ink.panel;
-    c.fillRect(x0, y, Math.max(1, x1 - x0), strip - 2);
-    c.strokeStyle = ink.line;
-    c.strokeRect(x0 + 0.5, y + 0.5, Math.max(0, x1 - x0 - 1), strip - 3);
-    if (x1 - x0 < 14) return;
-    c.fillStyle = ink.muted;
-    c.fillText(short(c, text, x1 - x0 - 6), x0 + 3, y + strip / 2 - 0.5);
+    out.push({ ...bar, x0, x1: Math.max(x0 + 1, Math.min(b.left + b.width, xOf(b, scale, to))) });
   };
   if (m.steps.length > 0) {
-    for (const st of m.steps) bar(s.xOfEvent(st.begin), s.xOfEvent(st.end), top, `step ${st.number}`, st.number % 2 === 0);
+    for (const st of m.steps) {
+      const name = `step ${st.number}`;
+      add(s.xOfEvent(st.begin), s.xOfEvent(st.end), {
+        y: top,
+        texts: [name, String(st.number)],
+        odd: st.number % 2 === 0,
+        name,
+        range: { after: st.begin - 1, until: st.end - 1 },
+        duration: null,
+      });
+    }
     top += strip;
   }
   m.ranges.forEach((r, i) => {
     if (r.depth >= deepest) return;
-    const times = s.axis === 'time' && r.begin_time !== null && r.end_time !== null && m.first_time !== null;
-    const from = times ? r.begin_time! - m.first_time! : s.xOfEvent(r.begin_event);
-    const to = times ? r.end_time! - m.first_time! : s.xOfEvent(r.end_event);
-    bar(from, to, top + r.depth * strip, r.name, i % 2 === 0);
+    const times = r.begin_time !== null && r.end_time !== null && m.first_time !== null;
+    const byTime = s.axis === 'time' && times;
+    add(byTime ? r.begin_time! - m.first_time! : s.xOfEvent(r.begin_event), byTime ? r.end_time! - m.first_time! : s.xOfEvent(r.end_event), {
+      y: top + r.depth * strip,
+      texts: [r.name],
+      odd: i % 2 === 0,
+      name: r.name,
+      range: { after: r.begin_event - 1, until: r.end_event - 1 },
+      duration: times ? r.end_time! - r.begin_time! : null,
+    });
   });
+  return out;
+}
+
+function bands(c: CanvasRenderingContext2D, s: Sight): void {
+  const { box: b, ink } = s;
+  c.save();
+  c.beginPath();
+  c.rect(b.left, b.top + b.height + margin.bottom, b.width, rows(s.meta) * strip);
+  c.clip();
+  c.font = `10px ${ink.sans}`;
+  c.textAlign = 'left';
+  c.textBaseline = 'middle';
+  for (const bar of bars(s)) {
+    const width = bar.x1 - bar.x0;
+    c.fillStyle = bar.odd ? ink.line : ink.panel;
+    c.fillRect(bar.x0, bar.y, width, strip - 2);
+    c.strokeStyle = ink.line;
+    c.strokeRect(bar.x0 + 0.5, bar.y + 0.5, Math.max(0, width - 1), strip - 3);
+    if (width < 10) continue;
+    const text = bar.texts.find((t) => c.measureText(t).width <= width - 6) ?? (width < 24 ? '' : short(c, bar.texts[0]!, width - 6));
+    if (text === '' || (bar.texts.length > 1 && text.endsWith('…'))) continue;
+    c.fillStyle = ink.muted;
+    c.fillText(text, bar.x0 + 3, bar.y + strip / 2 - 0.5);
+  }
   c.restore();
 }
 
@@ -212,7 +254,14 @@ function bands(c: CanvasRenderingContext2D, s: Sight): void {
 export function drawMarks(
   c: CanvasRenderingContext2D,
   s: Sight,
-  marks: { moment: number | null; block: number | null; hover: number | null; pointer: number | null; drag: [number, number] | null },
+  marks: {
+    moment: number | null;
+    range: Range | null;
+    block: number | null;
+    hover: number | null;
+    pointer: number | null;
+    drag: [number, number] | null;
+  },
 ): void {
   const { box: b, scale, ink } = s;
   c.save();
@@ -223,6 +272,7 @@ export function drawMarks(
     const x = s.xOfEvent(e + (s.axis === 'event' ? 0.5 : 0));
     if (x !== null && x >= scale.from && x <= scale.to) drawFailure(c, b, xOf(b, scale, x), ink);
   }
+  if (marks.range && !marks.drag) selected(c, s, marks.range);
   if (marks.hover !== null) outline(c, s, marks.hover, ink.text, 1.25);
   if (marks.block !== null) outline(c, s, marks.block, ink.accent, 2);
   if (marks.moment !== null) {
@@ -261,6 +311,59 @@ export function drawMarks(
   c.restore();
 }
 
+// selected draws the range: its ends, and a ground that lets the blocks through.
+function selected(c: CanvasRenderingContext2D, s: Sight, r: Range): void {
+  const { box: b, scale, ink } = s;
+  const from = s.xOfEvent(r.after + 1);
+  const to = s.xOfEvent(r.until + 1);
+  if (from === null || to === null || to < scale.from || from > scale.to) return;
+  const x0 = Math.max(b.left, xOf(b, scale, from));
+  const x1 = Math.max(x0 + 1, Math.min(b.left + b.width, xOf(b, scale, to)));
+  c.fillStyle = ink.accent;
+  c.globalAlpha = 0.14;
+  c.fillRect(x0, b.top, x1 - x0, b.height);
+  c.globalAlpha = 1;
+  c.strokeStyle = ink.accent;
+  c.lineWidth = 1.5;
+  for (const [x, at] of [
+    [x0, from],
+    [x1, to],
+  ] as const) {
+    if (at < scale.from || at > scale.to) continue;
+    c.beginPath();
+    c.moveTo(x, b.top);
+    c.lineTo(x, b.top + b.height);
+    c.stroke();
+  }
+}
+
+// drawLit lets the blocks of one colour stand out: the others fade.
+export function drawLit(c: CanvasRenderingContext2D, s: Sight, index: number, colour: string): void {
+  const { box: b } = s;
+  c.save();
+  c.beginPath();
+  c.rect(b.left, b.top, b.width, b.height);
+  c.clip();
+  c.globalAlpha = 0.72;
+  c.fillStyle = s.ink.back;
+  c.fillRect(b.left, b.top, b.width, b.height);
+  c.globalAlpha = 1;
+  c.fillStyle = colour;
+  for (const l of s.layers) {
+    const { picture: p, map: m } = l;
+    for (let i = 0, o = 0; i < p.rects; i++, o += rectWords) {
+      if ((p.words[o + 5]! & indexMask) !== index) continue;
+      const x0 = Math.max(l.left, p.floats[o]! * m.sx + m.ox);
+      const x1 = Math.min(l.right, p.floats[o + 1]! * m.sx + m.ox);
+      if (x1 <= x0) continue;
+      const y0 = p.floats[o + 2]! * m.sy + m.oy;
+      const y1 = p.floats[o + 3]! * m.sy + m.oy;
+      c.fillRect(b.left + x0, b.top + b.height - y1, Math.max(0.5, x1 - x0), Math.max(0.5, y1 - y0));
+    }
+  }
+  c.restore();
+}
+
 // outline draws round all rectangles of an allocation.
 function outline(c: CanvasRenderingContext2D, s: Sight, alloc: number, colour: string, width: number): void {
   c.strokeStyle = colour;
@@ -277,8 +380,4 @@ function outline(c: CanvasRenderingContext2D, s: Sight, alloc: number, colour: s
       c.strokeRect(s.box.left + x0, s.box.top + s.box.height - y1, Math.max(1, x1 - x0), Math.max(1, y1 - y0));
     }
   }
-}
-
-export function momentText(axis: 'event' | 'time', x: number): string {
-  return axis === 'event' ? `event ${count(Math.floor(x))}` : seconds(x);
 }

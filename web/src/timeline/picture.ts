@@ -4,13 +4,14 @@
 //	header   16 words: magic, version, rectangles, columns, bands, flags,
 //	         then yMax, x0, x1, yMin as 64-bit floats
 //	rect     6 words: col0, col1, y0, y1 as 32-bit floats, allocation, colour
-//	column   4 floats: live top, bottom of the band of small allocations,
-//	         reserved, pending
+//	column   5 floats: live top, bottom of the band of small allocations,
+//	         reserved, pending, highest within it; then the event after which
+//	         its state is
 
 const magic = 0x41534854;
 const headBytes = 64;
 export const rectWords = 6;
-export const columnFloats = 4;
+export const columnFloats = 6;
 
 // Bits of a rectangle's colour above its index.
 export const dimmedBit = 0x80000000;
@@ -24,6 +25,7 @@ export interface Picture {
   floats: Float32Array; // the same memory
   columns: number;
   column: Float32Array;
+  ends: Int32Array; // the same memory: of a column the last word
   x0: number;
   x1: number;
   yMin: number;
@@ -34,7 +36,7 @@ export interface Picture {
 export function decode(data: ArrayBuffer, height: number): Picture {
   const head = new DataView(data);
   const u32 = (word: number) => head.getUint32(word * 4, true);
-  if (data.byteLength < headBytes || u32(0) !== magic || u32(1) !== 1) {
+  if (data.byteLength < headBytes || u32(0) !== magic || u32(1) !== 2) {
     throw new Error('the timeline came in a form that this page does not know: reload the page');
   }
   const rects = u32(2);
@@ -47,6 +49,7 @@ export function decode(data: ArrayBuffer, height: number): Picture {
     words: new Uint32Array(data, headBytes, rects * rectWords),
     floats: new Float32Array(data, headBytes, rects * rectWords),
     column: new Float32Array(data, end, columns * columnFloats),
+    ends: new Int32Array(data, end, columns * columnFloats),
     yMax: head.getFloat64(24, true),
     x0: head.getFloat64(32, true),
     x1: head.getFloat64(40, true),
@@ -110,6 +113,11 @@ export function hit(p: Picture, m: Mapping, x: number, y: number, reach: number)
 export function columnAt(p: Picture, m: Mapping, x: number): number {
   const c = Math.floor((x - m.ox) / m.sx);
   return c >= 0 && c < p.columns ? c : -1;
+}
+
+// eventOf is the event after which the state of a column is.
+export function eventOf(p: Picture, column: number): number {
+  return p.ends[column * columnFloats + 5]!;
 }
 
 // Layer is a picture, where it goes, and the stretch of the plot that it may

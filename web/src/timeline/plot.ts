@@ -3,25 +3,47 @@
 
 import { effect, signal } from '@preact/signals';
 import { areaOf, fit, Frames, pen, type Area } from '../draw/canvas';
-import { table, tableSize } from '../palette';
-import { block, event, put, run } from '../route';
-import { meta } from '../state';
+import { css, indexed, table, tableSize } from '../palette';
+import { block, event, put, range, run } from '../route';
+import { meta, moment, selectRange } from '../state';
 import { ink, theme } from '../theme';
 import { Feed } from './feed';
-import { drawGrid, drawMarks, drawOverlay, plotBox, type Sight } from './overlay';
+import { bars, drawGrid, drawLit, drawMarks, drawOverlay, plotBox, strip, type Bar, type Sight } from './overlay';
 import { painter, type Painter, type Tints } from './paint';
-import { columnAt, columnFloats, hit, mapping, pendingBit, rectWords, type Layer, type Window } from './picture';
-import { axis, colouring, filter, look, panBy, plain, shown, what, whole, zoomX, zoomY } from './view';
+import { columnAt, columnFloats, eventOf, hit, mapping, pendingBit, rectWords, type Layer, type Window } from './picture';
+import {
+  asked,
+  axis,
+  colouring,
+  filter,
+  fits,
+  fitted,
+  lit,
+  look,
+  moving,
+  only,
+  panBy,
+  plain,
+  selectBetween,
+  shown,
+  what,
+  whole,
+  zoomToRange,
+  zoomX,
+  zoomY,
+} from './view';
 
 // Hover is what is under the pointer.
 export interface Hover {
   x: number; // in the plot's box, for the tooltip
   y: number;
-  at: number; // on the axis
+  event: number; // after which what is drawn there is so
+  events: number; // in this column of pixels
   alloc: number | null; // of a segment the event that made it
   pending: boolean;
   band: number | null; // bytes of small allocations, if the pointer is on their band
   live: number;
+  highest: number; // of those events
   reserved: number;
   waiting: number;
 }
@@ -32,13 +54,14 @@ const patience = 32; // milliseconds, two frames
 
 export class Plot {
   readonly hover = signal<Hover | null>(null);
+  readonly bar = signal<{ bar: Bar; x: number; y: number } | null>(null); // under the pointer
   readonly feed: Feed;
   readonly frames: Frames;
   private paint: Painter;
   private readonly stops: (() => void)[] = [];
   private area: Area = { width: 0, height: 0, ratio: 1 };
   private pointer: { x: number; y: number } | null = null;
-  private drag: { x: number; y: number; from: number; to: number; low: number; high: number; select: boolean; moved: boolean } | null =
+  private drag: { x: number; y: number; from: number; to: number; low: number; high: number; pan: boolean; moved: boolean } | null =
     null;
   private tintsFor = '';
   private closed = false;
@@ -61,6 +84,7 @@ export class Plot {
     this.frames = new Frames(() => this.draw());
     this.feed = new Feed(() => {
       clearTimeout(this.soon);
+      if (fits.peek() && this.feed.detail && this.feed.matches) fitted.value = this.feed.detail.yMax;
       this.frames.ask();
     });
     const watch = new ResizeObserver(() => {
@@ -73,7 +97,7 @@ export class Plot {
     this.stops.push(effect(() => this.ask()));
     this.stops.push(
       effect(() => {
-        void [ink.value, block.value, event.value, this.hover.value];
+        void [ink.value, block.value, event.value, range.value, lit.value, asked.value, this.hover.value];
         this.frames.ask();
       }),
     );
@@ -106,12 +130,13 @@ export class Plot {
     const m = meta.value.data;
     const id = run.value;
     const q = {
-      window: shown.value,
+      window: fits.value ? { ...shown.value, low: 0, high: 0 } : shown.value,
       whole: whole.value,
+      fits: fits.value,
       axis: axis.value,
       what: what.value,
       colour: colouring.value,
-      filter: filter.value,
+      filter: { ...filter.value, ...(only.value ? { only: '1' } : {}), ...(moving.value ? { moving: '1' } : {}) },
     };
     if (!m || id === null || this.area.width === 0 || m.events === 0) return;
     const b = plotBox(this.area.width, this.area.height, m);
@@ -145,6 +170,8 @@ export class Plot {
       layers: layers.filter((l) => l.right > l.left),
       curve,
       blocks: what.peek() === 'blocks',
+      all: !only.peek() && !moving.peek(),
+      asked: asked.peek(),
       curveEnd: this.feed.curveEnd,
       meta: m,
       ink: ink.peek(),
@@ -169,14 +196,50 @@ export class Plot {
     return low === 0 && e < c.event[0]! - 1 ? c.x[0]! - 1 : c.x[low]!;
   }
 
-  // eventAt is the last event at or before a place on the axis.
-  private eventAt(x: number): number {
-    if (axis.peek() === 'event') return Math.floor(x);
-    const c = this.feed.curve;
-    if (!c) return 0;
-    let i = c.x.findIndex((v) => v > x) - 1;
-    if (i < 0) i = c.x.length - 1;
-    return c.event[i] ?? 0;
+  // zoom zooms around the moment if it is selected and in view, else around the
+  // pointer.
+  zoom(factor: number): void {
+    zoomX(factor, this.focus());
+  }
+
+  private focus(): number {
+    const v = shown.peek();
+    const part = (x: number) => (x - v.from) / (v.to - v.from);
+    const e = event.peek();
+    const x = e === null ? null : this.xOfEvent(e + (axis.peek() === 'event' ? 0.5 : 0));
+    if (x !== null && part(x) >= 0 && part(x) <= 1) return part(x);
+    const s = this.sight();
+    const at = this.pointer && s ? (this.pointer.x - s.box.left) / s.box.width : 0.5;
+    return at >= 0 && at <= 1 ? at : 0.5;
+  }
+
+  // standing lists the blocks that are drawn at the moment, from the bottom.
+  private standing(): { alloc: number; height: number }[] {
+    const p = this.feed.detail;
+    const e = moment.peek();
+    if (!p || e === null) return [];
+    let column = 0;
+    while (column < p.columns && eventOf(p, column) < e) column++;
+    const x = this.xOfEvent(e + (axis.peek() === 'event' ? 0.5 : 0));
+    if (column === p.columns || x === null || x < p.x0) return [];
+    const found: { alloc: number; height: number; y: number }[] = [];
+    for (let i = 0, o = 0; i < p.rects; i++, o += rectWords) {
+      if (p.floats[o]! > column || p.floats[o + 1]! <= column) continue;
+      found.push({ alloc: p.words[o + 4]!, height: p.floats[o + 3]! - p.floats[o + 2]!, y: p.floats[o + 2]! });
+    }
+    return found.sort((a, b) => a.y - b.y);
+  }
+
+  // pick selects a block that is drawn at the moment: the largest, or the one
+  // above or below the selected one. It reports whether there is one.
+  pick(which: 'largest' | 'above' | 'below'): boolean {
+    const all = what.peek() === 'blocks' ? this.standing() : [];
+    const at = all.findIndex((b) => b.alloc === block.peek());
+    const largest = all.reduce((best, b, i) => (b.height > (all[best]?.height ?? -1) ? i : best), -1);
+    const i = which === 'largest' || at < 0 ? largest : at + (which === 'above' ? 1 : -1);
+    const found = all[i];
+    if (found) put({ alloc: found.alloc, event: moment.peek() }, 'push');
+    return all.length > 0;
   }
 
   private draw(): void {
@@ -203,15 +266,18 @@ export class Plot {
     }
     const c = pen(this.over, this.area);
     drawGrid(c, s);
+    const bright = lit.peek();
+    if (bright !== null) drawLit(c, s, bright, css(indexed(colouring.peek(), theme.peek(), s.meta)(bright)));
     drawOverlay(c, s);
     const h = this.hover.peek();
     const d = this.drag;
     drawMarks(c, s, {
       moment: event.peek(),
+      range: range.peek(),
       block: s.blocks ? block.peek() : null,
       hover: h?.alloc ?? null,
       pointer: h ? h.x : null,
-      drag: d?.select && d.moved && this.pointer ? [d.x, this.pointer.x] : null,
+      drag: d && !d.pan && d.moved && this.pointer ? [d.x, this.within(this.pointer.x, b)] : null,
     });
     this.box.dataset['drawn'] = String(this.feed.detail?.rects ?? 0);
     this.measure();
@@ -259,12 +325,27 @@ export class Plot {
     on('pointercancel', () => (this.drag = null));
     on('pointerleave', () => {
       this.pointer = null;
+      this.bar.value = null;
       this.hover.value = null;
     });
     on('dblclick', (e) => {
       const p = this.local(e);
-      if (p.inside) zoomX(0.25, p.partX);
+      const bar = this.barAt(p.x, p.y);
+      if (bar) void zoomToRange(bar.range);
+      else if (p.inside) zoomX(0.25, p.partX);
     });
+  }
+
+  private within(x: number, b: { left: number; width: number }): number {
+    return Math.max(b.left, Math.min(b.left + b.width, x));
+  }
+
+  // barAt is the step or annotation at a point.
+  private barAt(x: number, y: number): Bar | null {
+    const s = this.sight();
+    if (!s || y < s.box.top + s.box.height) return null;
+    const found = bars(s).filter((b) => x >= b.x0 - 1 && x <= b.x1 + 1 && y >= b.y && y < b.y + strip);
+    return found.find((b) => x >= b.x0 && x < b.x1) ?? found[0] ?? null;
   }
 
   private local(e: MouseEvent) {
@@ -291,11 +372,14 @@ export class Plot {
   }
 
   private down(e: PointerEvent): void {
-    if (e.button !== 0 || !meta.peek().data) return;
+    if (e.button > 1 || !meta.peek().data) return;
     const p = this.local(e);
+    const bar = this.barAt(p.x, p.y);
+    if (bar) selectRange(bar.range);
     if (!p.inside) return;
+    if (e.button === 1) e.preventDefault();
     this.box.setPointerCapture(e.pointerId);
-    this.drag = { x: p.x, y: p.y, ...shown.peek(), select: e.shiftKey, moved: false };
+    this.drag = { x: p.x, y: p.y, ...shown.peek(), pan: e.shiftKey || e.button === 1, moved: false };
   }
 
   private move(e: PointerEvent): void {
@@ -304,13 +388,16 @@ export class Plot {
     this.pointer = { x: p.x, y: p.y };
     const d = this.drag;
     if (!d) {
+      const bar = this.barAt(p.x, p.y);
+      this.bar.value = bar && { bar, x: p.x, y: p.y };
+      this.box.classList.toggle('on-bar', bar !== null);
       this.pointAt(p.x, p.y);
       return;
     }
     if (!d.moved && Math.hypot(p.x - d.x, p.y - d.y) < clickSlop) return;
     d.moved = true;
     this.hover.value = null;
-    if (d.select) this.frames.ask();
+    if (!d.pan) this.frames.ask();
     else {
       const dx = ((d.x - p.x) / p.b.width) * (d.to - d.from);
       const dy = ((p.y - d.y) / p.b.height) * (d.high - d.low);
@@ -323,15 +410,15 @@ export class Plot {
     this.drag = null;
     if (!d) return;
     const p = this.local(e);
-    if (d.select && d.moved) {
+    if (!d.pan && d.moved) {
       const s = shown.peek();
-      const at = (x: number) => s.from + ((x - p.b.left) / p.b.width) * (s.to - s.from);
-      look({ ...s, from: at(Math.min(d.x, p.x)), to: at(Math.max(d.x, p.x)) }, 'push');
-    } else if (!d.moved) {
+      const at = (x: number) => s.from + ((this.within(x, p.b) - p.b.left) / p.b.width) * (s.to - s.from);
+      void selectBetween(at(d.x), at(p.x));
+    } else if (!d.moved && !d.pan) {
       this.pointAt(p.x, p.y);
       const h = this.hover.peek();
       const alloc = what.peek() === 'blocks' ? (h?.alloc ?? block.peek()) : block.peek();
-      if (h) put({ event: Math.max(-1, Math.min(meta.peek().data!.events - 1, this.eventAt(h.at))), alloc }, 'push');
+      if (h) put({ event: h.event, alloc }, 'push');
     }
     this.frames.ask();
   }
@@ -339,7 +426,7 @@ export class Plot {
   private pointAt(x: number, y: number): void {
     const s = this.sight();
     if (!s) return;
-    const { box: b, scale } = s;
+    const { box: b } = s;
     if (x < b.left || x > b.left + b.width || y < b.top || y > b.top + b.height) {
       this.hover.value = null;
       return;
@@ -353,6 +440,7 @@ export class Plot {
       return;
     }
     const p = l.picture;
+    const before = column > 0 ? eventOf(p, column - 1) : axis.peek() === 'event' ? Math.ceil(p.x0) - 1 : eventOf(p, 0) - 1;
     const perPixel = (p.yMax - p.yMin) / p.height;
     const o = column * columnFloats;
     const bytes = (i: number) => p.yMin + p.column[o + i]! * perPixel;
@@ -362,11 +450,13 @@ export class Plot {
     this.hover.value = {
       x,
       y,
-      at: scale.from + (px / b.width) * (scale.to - scale.from),
+      event: eventOf(p, column),
+      events: Math.max(1, eventOf(p, column) - before),
       alloc: found >= 0 ? p.words[found * rectWords + 4]! : null,
       pending: found >= 0 && (p.words[found * rectWords + 5]! & pendingBit) !== 0,
       band: onBand ? (p.column[o]! - p.column[o + 1]!) * perPixel : null,
       live: bytes(0),
+      highest: bytes(4),
       reserved: bytes(2),
       waiting: p.column[o + 3]! * perPixel,
     };

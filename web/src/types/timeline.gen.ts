@@ -1,5 +1,10 @@
 // Made by make web from the Go types of internal/timeline. Do not edit.
 
+export interface Amount {
+  bytes: number;
+  blocks: number;
+}
+
 export interface Moment {
   event: number | null;
   time_us: number | null;

@@ -2,6 +2,7 @@
 
 import type { Category, Confidence } from './findings.gen';
 import type { Experiment } from './playground.gen';
+import type { Amount } from './timeline.gen';
 import type { WorstChoice } from './tune.gen';
 import type { Result } from './whatif.gen';
 
@@ -33,7 +34,35 @@ export interface Alloc {
   extra: Record<string, unknown> | null;
 }
 
+export interface Between {
+  after: number;
+  until: number;
+  events: number;
+  duration_us: number | null;
+  at_begin: TotalsAt;
+  at_end: TotalsAt;
+  at_peak: TotalsAt;
+  all: Flow;
+  stacks: StackFlow[];
+  other_stacks: number;
+  categories: CategoryFlow[];
+  command: string;
+}
+
 export type Block = readonly [number, number, number, number, number];
+
+export interface CategoryFlow {
+  before: Amount;
+  peak: Amount;
+  end: Amount;
+  kept: Amount;
+  leaked: Amount;
+  passing: Amount;
+  released: Amount;
+  delta_bytes: number;
+  category: Category;
+  colour: number;
+}
 
 export interface Changes {
   a_bytes: number;
@@ -70,6 +99,7 @@ export interface Curve {
   requested: number[];
   pending: number[];
   live_end: number[];
+  reserved_end: number[];
   requested_end: number[];
   pending_end: number[];
 }
@@ -101,12 +131,28 @@ export interface Events {
   next: number | null;
 }
 
+export interface Extent {
+  from: number;
+  to: number;
+}
+
 export interface FailedRequest {
   size_bytes: number;
   segment_bytes: number;
   stream: number;
   event: number;
   device_free_bytes: number;
+}
+
+export interface Flow {
+  before: Amount;
+  peak: Amount;
+  end: Amount;
+  kept: Amount;
+  leaked: Amount;
+  passing: Amount;
+  released: Amount;
+  delta_bytes: number;
 }
 
 export interface Found {
@@ -155,6 +201,19 @@ export interface Limit {
   min_bytes: number | null;
   max_bytes: number | null;
   source: string;
+}
+
+export interface Matches {
+  blocks: number;
+  bytes: number;
+  most_bytes: number;
+  most_event: number | null;
+  event: number;
+  event_bytes: number;
+  event_blocks: number;
+  previous: number | null;
+  next: number | null;
+  marks: number[];
 }
 
 export interface Meta {
@@ -299,6 +358,20 @@ export interface Shape {
   config: unknown;
 }
 
+export interface StackFlow {
+  before: Amount;
+  peak: Amount;
+  end: Amount;
+  kept: Amount;
+  leaked: Amount;
+  passing: Amount;
+  released: Amount;
+  delta_bytes: number;
+  site: string;
+  alloc: number;
+  colour: number;
+}
+
 export interface StackNode {
   name: string;
   file: string;
@@ -324,4 +397,19 @@ export interface Step {
   begin: number;
   end: number;
   complete: boolean;
+}
+
+export interface TotalsAt {
+  event: number;
+  reserved_bytes: number;
+  allocated_bytes: number;
+  active_bytes: number;
+  requested_bytes: number;
+}
+
+export interface Windows {
+  after: number;
+  until: number;
+  event: Extent;
+  time: Extent | null;
 }
