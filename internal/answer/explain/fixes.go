@@ -338,7 +338,11 @@ func (j *judge) moreMemory() error {
 // request if it is not known how the step goes on.
 func (j *judge) memoryToPass(capped bool) (uint64, error) {
 	x, f := j.forecast, j.failed
-	r := bisect.New(max(x.Need, j.there.bytes), 0, alloc.SegmentUnit)
+	step := uint64(alloc.SegmentUnit)
+	if !j.Full && j.program.Len() > many {
+		step *= 64 // a replay takes long, and nobody buys memory by the segment
+	}
+	r := bisect.New(max(x.Need, j.there.bytes), 0, step)
 	return r.Climb(func(bytes uint64) (bool, error) {
 		c := j.conditions(bytes)
 		if !capped {
