@@ -26,7 +26,6 @@ type chain struct {
 // of its allocations.
 type link struct {
 	template int
-	from     int // the first call of the template that was played
 	tensors  []int32
 }
 
@@ -151,7 +150,7 @@ func (c *chain) free(tensor int32) {
 func (c *chain) play(template, from int, size func(position int) uint64, request *replay.Call) {
 	h := c.h
 	cur := len(c.steps)
-	c.steps = append(c.steps, link{template: template, from: from, tensors: make([]int32, h.first[template+1]-h.first[template])})
+	c.steps = append(c.steps, link{template: template, tensors: make([]int32, h.first[template+1]-h.first[template])})
 	c.peaks, c.kept = append(c.peaks, c.level), append(c.kept, 0)
 	tensors := c.steps[cur].tensors
 	for i := range tensors {

@@ -56,12 +56,13 @@ type history struct {
 
 	// begin has the first call of each step; what follows a step belongs to it.
 	// The last one is the step that failed, if failing is true.
-	begin  []int
-	allocs []allocation
-	first  []int         // step -> position of its first allocation; one more at the end
-	at     []int32       // tensor -> position of its allocation; -1 for older ones
-	index  []map[key]int // step -> key -> position; nil where nobody asked yet
-	level  uint64        // bytes at the failure if every block were as small as can be
+	begin   []int
+	numbers []int // what the recording calls the steps
+	allocs  []allocation
+	first   []int         // step -> position of its first allocation; one more at the end
+	at      []int32       // tensor -> position of its allocation; -1 for older ones
+	index   []map[key]int // step -> key -> position; nil where nobody asked yet
+	level   uint64        // bytes at the failure if every block were as small as can be
 }
 
 // newHistory reads the calls before the failed request.
@@ -70,6 +71,7 @@ func newHistory(p *replay.Program, steps *findings.Steps, r Request) *history {
 	for _, s := range steps.List {
 		if s.Begin <= r.Event {
 			h.begin = append(h.begin, h.callAt(s.Begin))
+			h.numbers = append(h.numbers, s.Number)
 		}
 	}
 	if len(h.begin) == 0 && r.First < r.Event {

@@ -53,7 +53,6 @@ type Prognosis struct {
 	Layers *Layers
 	// KeptPerStep is what each further step leaves behind.
 	KeptPerStep uint64
-
 	// Growth is what each step adds, if that is known from elsewhere and more than
 	// KeptPerStep: a buffer that is replaced by a larger one.
 	Growth uint64
@@ -402,5 +401,5 @@ func (p *Prognosis) restsOn() string {
 	if !p.Matched {
 		return "what is allocated when the request is made"
 	}
-	return fmt.Sprintf("the step goes on as step %d did, sizes x%.2f", p.Template, p.Scale)
+	return fmt.Sprintf("the step goes on as step %d did, sizes x%.2f", p.history.numbers[p.Template], p.Scale)
 }

@@ -143,7 +143,7 @@ func (j *judge) lookInTail(r prognosis.Request) {
 // decide gives the cause.
 func (j *judge) decide() {
 	r, x := j.report, j.forecast
-	need := max(x.Need, j.failed.live+j.failed.rounded) // blocks are a little larger than what was asked for
+	need := j.need()
 	r.Prognosis = &Prognosis{Need: need, Kept: x.KeptPerStep, Packed: x.Packed(j.there.bytes)}
 	if x.Ordinary > 0 {
 		r.Prognosis.Ordinary = &x.Ordinary
@@ -159,7 +159,7 @@ func (j *judge) decide() {
 		r.Cause = AbsurdRequest
 		r.CauseText = fmt.Sprintf("One request for %s is more than the %s there is in all, and nothing before explains its size", units.Size(j.failed.call.Size), units.Size(j.there.bytes))
 	case x.Need > j.there.bytes:
-		j.setTooMuch()
+		j.setTooMuch(need)
 	case x.Least() > j.there.bytes:
 		r.Cause = Capacity
 		r.CauseText = fmt.Sprintf("A step needs at least %s, %s more than there is, however blocks are placed", units.Size(x.Least()), units.Size(x.Least()-j.there.bytes))
@@ -221,7 +221,7 @@ func (j *judge) where() {
 			continue
 		}
 		r.Where = "the backward pass"
-		if at := j.analysis.Steps.Of(j.event); at >= 0 {
+		if at := j.analysis.Steps.Of(j.event); at >= 0 && !j.guessed {
 			r.Where += fmt.Sprintf(" of step %d", j.analysis.Steps.List[at].Number)
 		}
 		r.Where += ", after " + r.Line.String()
@@ -273,21 +273,30 @@ func (j *judge) lastEnd() (end int) {
 	return end
 }
 
-// leaked returns what leaks hold at the failure.
-func (j *judge) leaked() (bytes uint64) {
+// need returns what the step that failed needs. Live blocks are a little larger
+// than what was asked for.
+func (j *judge) need() uint64 {
+	return max(j.forecast.Need, j.failed.live+j.failed.rounded)
+}
+
+// leaked returns what leaks hold at the failure, and what they take at most: while
+// a buffer is replaced by a larger one, both are there.
+func (j *judge) leaked() (held, most uint64) {
 	for i := range j.leaks {
-		if bytes += j.leaks[i].Bytes; j.leaks[i].Replaced {
-			bytes += j.leaks[i].Bytes // while it is replaced, both are there
+		held, most = held+j.leaks[i].Bytes, most+j.leaks[i].Bytes
+		if j.leaks[i].Replaced {
+			most += j.leaks[i].Bytes
 		}
 	}
-	return bytes
+	return held, most
 }
 
 // leaksKill reports whether the job dies of what its steps leave behind: it would
 // fit without, and even without waste it would end before it made ten times the
 // steps it has made.
 func (j *judge) leaksKill() bool {
-	leaked, need := j.leaked(), j.forecast.Need
+	_, leaked := j.leaked()
+	need := j.forecast.Need
 	if leaked == 0 || need-min(need, leaked) > j.there.bytes {
 		return false
 	}
@@ -302,12 +311,13 @@ func (j *judge) setLeak() {
 	r, l := j.report, &j.leaks[0]
 	r.Cause = Leak
 	r.Line = j.lineOf(l.Stack)
+	held, _ := j.leaked()
 	var perStep uint64
 	for i := range j.leaks {
 		perStep += j.leaks[i].BytesPerStep
 	}
 	r.CauseText = fmt.Sprintf("Every step leaves %s behind, %s by now: the job dies sooner or later, whatever the allocator does",
-		units.Size(perStep), units.Size(j.leaked()))
+		units.Size(perStep), units.Size(held))
 	if l.Confidence != findings.Certain {
 		r.CauseConfidence = Likely
 	}
@@ -337,9 +347,9 @@ func (j *judge) absurd() bool {
 }
 
 // setTooMuch says that the step needs more than there is.
-func (j *judge) setTooMuch() {
+func (j *judge) setTooMuch(need uint64) {
 	r, x := j.report, j.forecast
-	more := units.Size(x.Need - j.there.bytes)
+	more := units.Size(need - j.there.bytes)
 	what := "step"
 	if j.analysis.Steps.Source == findings.FromPeriod {
 		what = "round"
@@ -350,18 +360,18 @@ func (j *judge) setTooMuch() {
 		if x.Ordinary > 0 {
 			ordinary = fmt.Sprintf("an ordinary %s needs %s", what, units.Size(x.Ordinary))
 		}
-		r.CauseText = fmt.Sprintf("This %s needs %s, %s more than there is; %s", what, units.Size(x.Need), more, ordinary)
+		r.CauseText = fmt.Sprintf("This %s needs %s, %s more than there is; %s", what, units.Size(need), more, ordinary)
 		return
 	}
 	r.Cause = Capacity
 	switch {
 	case x.Series != nil && x.Series.ToCome > 0:
 		r.CauseText = fmt.Sprintf("%s of the %s that this line allocates, a tensor for each one before, was still to come: %s needed, %s more than there is",
-			units.Size(x.Series.ToCome+j.failed.rounded), units.Size(x.Series.Made+x.Series.ToCome+j.failed.rounded), units.Size(x.Need), more)
+			units.Size(x.Series.ToCome+j.failed.rounded), units.Size(x.Series.Made+x.Series.ToCome+j.failed.rounded), units.Size(need), more)
 	case x.Layers != nil:
-		r.CauseText = fmt.Sprintf("%d of %d layers have run forward; all of them need about %s, %s more than there is", x.Layers.Done, x.Layers.All, units.Size(x.Need), more)
+		r.CauseText = fmt.Sprintf("%d of %d layers have run forward; all of them need about %s, %s more than there is", x.Layers.Done, x.Layers.All, units.Size(need), more)
 	default:
-		r.CauseText = fmt.Sprintf("The job needs %s, %s more than there is, however blocks are placed", units.Size(x.Need), more)
+		r.CauseText = fmt.Sprintf("The job needs %s, %s more than there is, however blocks are placed", units.Size(need), more)
 	}
 }
 

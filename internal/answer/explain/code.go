@@ -263,7 +263,7 @@ func (j *judge) ofBatch() func(position int) bool {
 			lasting[j.forecast.Size(i)] = true
 		}
 	}
-	steps, begun := len(j.analysis.Steps.List) > 0, j.analysis.FirstForward() < j.event
+	steps, begun := len(j.analysis.Steps.List) > 0 && !j.guessed, j.analysis.FirstForward() < j.event
 	return func(position int) bool {
 		if position < 0 {
 			return !lasting[j.failed.call.Size]
