@@ -10,6 +10,7 @@ import { blockAt, extent, sum, type Row } from '../segments/layout';
 import { ink, type Ink } from '../theme';
 import { allocated, free, pending } from '../segments/layout';
 import type { Moment } from '../types/playground.gen';
+import { placeTip } from '../parts/tip';
 
 // The block that is chosen, by its name: the same through all steps.
 export const chosen = signal<string | null>(null);
@@ -129,14 +130,7 @@ export function SegmentMap({ m }: { m: Moment }) {
       {h && row && block && (
         <div
           class="tip"
-          ref={(el) => {
-            if (!el) return;
-            const around = el.parentElement!;
-            const right = h.x > around.clientWidth * 0.6;
-            el.style.left = right ? '' : `${h.x + 14}px`;
-            el.style.right = right ? `${around.clientWidth - h.x + 14}px` : '';
-            el.style.top = `${Math.min(h.y + 34, around.clientHeight - el.offsetHeight - 4)}px`;
-          }}
+          ref={(el) => placeTip(el, h)}
         >
           <strong>{block[3] >= 0 ? m.blocks[block[3]]!.name : states[block[2]]}</strong> {size(block[1])}
           {block[3] >= 0 && `, ${states[block[2]]}`} at {row.name}+{size(block[0])}

@@ -15,6 +15,7 @@ import { barScale, drawRow, labelWidth, rowHeight, type Look } from './map';
 import { togglePlay } from './play';
 import { TipText } from './tip';
 import { variantQuery } from './variant';
+import { placeTip } from '../parts/tip';
 
 const zoomStep = 1.6;
 
@@ -239,14 +240,7 @@ export function MapArea({
       {h && hovered && hoveredBlock && (
         <div
           class="tip"
-          ref={(el) => {
-            if (!el) return;
-            const box = el.parentElement!;
-            const right = h.x > box.clientWidth * 0.6;
-            el.style.left = right ? '' : `${h.x + 14}px`;
-            el.style.right = right ? `${box.clientWidth - h.x + 14}px` : '';
-            el.style.top = `${Math.min(h.y + 34, box.clientHeight - el.offsetHeight - 4)}px`;
-          }}
+          ref={(el) => placeTip(el, h)}
         >
           <TipText row={hovered} b={hoveredBlock} />
         </div>
