@@ -1,28 +1,25 @@
 //go:build js
 
-// Ashlar-wasm is the server of ashlar view inside a page that needs none: a Web
-// Worker runs it, and the page's questions are messages to that worker
-// (web/src/worker.ts). make build embeds it into ashlar, which writes such pages
-// with report --interactive.
-//
-// The worker's global object ashlar has what the two say to each other: the files
-// to show (name, data), the functions ask and cancel that this program adds, and
-// the functions head, chunk and end through which it answers a question by its
-// number.
 package main
 
 import (
 	"bytes"
 	"context"
 	"io"
-	"github.com/ashlar-mem/ashlar/internal/view/http"
+	"runtime/debug"
 	"syscall/js"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/view"
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
+// gcPercent trades memory for time: there is one thread, and memory that a page
+// has had it keeps anyway.
+const gcPercent = 400
+
 func main() {
+	debug.SetGCPercent(gcPercent)
 	page := js.Global().Get("ashlar")
 	var files []view.File
 	given := page.Get("files")
