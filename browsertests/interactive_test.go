@@ -1,10 +1,14 @@
 package browsertests
 
 import (
+	"encoding/base64"
+	"fmt"
 	"math"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/browsertests/page"
@@ -99,6 +103,29 @@ func TestInteractive(t *testing.T) {
 	for key, selector := range map[string]string{"3": ".segments", "4": ".icicle", "5": ".list .row", "8": ".lessons", "9": ".plan-form"} {
 		s.press(key)
 		s.sees(selector)
+	}
+	s.loadsNothing()
+}
+
+// On the page of make site a broken file is named, and a good one opens; nothing
+// is loaded or sent.
+func TestSite(t *testing.T) {
+	s := openInteractive(t, "")
+	s.sees(".lessons")
+	s.value(fmt.Sprintf(dropScript, page.Quote("\x80\x04this is no pickle"), page.Quote("notes.pickle")), nil)
+	s.sees("dialog[open] [data-field=drop-error]")
+	if said := s.text("dialog[open] .drop"); !strings.Contains(said, "nothing leaves the browser") {
+		t.Errorf("the drop zone says %q", said)
+	}
+	data, err := os.ReadFile(midrun)
+	s.must(err)
+	array := fmt.Sprintf("Uint8Array.from(atob(%s), (c) => c.charCodeAt(0))", page.Quote(base64.StdEncoding.EncodeToString(data)))
+	s.value(fmt.Sprintf(dropScript, array, page.Quote("midrun.pickle.gz")), nil)
+	s.hash("#/1/overview")
+	var stats map[string]any
+	command(t, &stats, "stats", midrun)
+	if got, want := s.bytes("memory.reserved.peak_bytes"), lookup(stats, "snapshot.memory.reserved.peak_bytes"); float64(got) != want {
+		t.Errorf("peak reserved is %d, that of stats %v", got, want)
 	}
 	s.loadsNothing()
 }
