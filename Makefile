@@ -6,11 +6,29 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths tune web typecheck browser browser-matrix screenshots help
+.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths tune web typecheck browser browser-matrix screenshots help
 
-build:
-	@tools/scripts/setup
+build: engine
 	$(GO) build -o $(BIN) ./cmd/ashlar
+
+# The server of the page as WebAssembly, which ashlar embeds for report --interactive.
+# Functions of these packages are not inlined: they are not what takes time, and the
+# engine becomes a tenth smaller.
+ENGINE := internal/view/offline/engine
+COLD   := fmt encoding/json regexp/... net/... mime math/big log crypto/... time os reflect strconv syscall/... \
+	$(addprefix github.com/ashlar-mem/ashlar/,settings snapshot/message snapshot/stats snapshot/recorder internal/answer/... internal/input \
+	internal/plan/... internal/playground internal/prognosis internal/test/... internal/view/...)
+engine:
+	@tools/scripts/setup
+	@echo GOOS=js GOARCH=wasm $(GO) build -o bin/engine.wasm ./cmd/ashlar-wasm
+	@GOOS=js GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' $(COLD:%=-gcflags=%=-l) -o bin/engine.wasm ./cmd/ashlar-wasm
+	@test $(ENGINE)/ashlar.wasm.gz -nt bin/engine.wasm || { gzip -9nc bin/engine.wasm > bin/engine.wasm.gz && mv bin/engine.wasm.gz $(ENGINE)/ashlar.wasm.gz; }
+	@cp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" $(ENGINE)/
+
+# A folder to put on any web server, or to open from the disk: a page onto which files are dropped. Nothing leaves the browser.
+site: build
+	@mkdir -p bin/site
+	$(BIN) report --interactive -o bin/site/index.html
 
 demo: build
 	@echo
@@ -34,6 +52,7 @@ lint:
 	$(GO) -C tools build -o ../bin/tools/ mvdan.cc/gofumpt honnef.co/go/tools/cmd/staticcheck
 	@out=$$(bin/tools/gofumpt -l .); test -z "$$out" || { echo "not formatted (bin/tools/gofumpt -w .):"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
+	GOOS=js GOARCH=wasm $(GO) vet ./cmd/ashlar-wasm ./internal/view/http
 	cd browsertests && $(GO) vet ./...
 	cd tools && $(GO) vet ./...
 	bin/tools/staticcheck ./...
@@ -206,6 +225,7 @@ help:
 	@echo "make bench-host    what it costs to measure processes"
 	@echo "make screenshots   every screen of the page, light and dark"
 	@echo "make web           rebuild the page's bundle"
+	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"
 	@echo "make truth         what-if against 260 runs that were measured on a GPU"
 	@echo "make advice        explain against mistakes that were recorded on a GPU"

@@ -63,7 +63,7 @@ func perform(m *testing.M) (int, error) {
 	stage.ashlar = os.Getenv("ASHLAR")
 	if stage.ashlar == "" {
 		stage.ashlar = filepath.Join(dir, "ashlar")
-		build := exec.Command("go", "build", "-o", stage.ashlar, "./cmd/ashlar")
+		build := exec.Command("sh", "-c", `make -s engine && go build -o "$0" ./cmd/ashlar`, stage.ashlar)
 		build.Dir = ".."
 		if out, err := build.CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("build ashlar: %w\n%s", err, out)

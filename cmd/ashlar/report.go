@@ -20,8 +20,9 @@ import (
 // reportOptions are the flags of report.
 type reportOptions struct {
 	explainOptions
-	out   string
-	confs []string
+	interactive bool
+	out         string
+	confs       []string
 }
 
 // maxReportSettings is how many settings a report has room for.
@@ -38,6 +39,11 @@ and who holds the memory then, findings, what other settings would have done, an
 the statistics. It has no script, loads nothing, is always under 5 MB, and prints
 well.
 
+With --interactive it writes the page of ashlar view instead, with FILE inside: one
+HTML file that opens in any browser, offline and without ashlar, and answers there.
+FILE must be a memory snapshot. Without a FILE the page is empty, and files are
+dropped onto it; nothing leaves the browser.
+
 The settings tried are those that explain tries; --set and --settings add
 others. Numbers are those of explain, whatif and stats with the same flags.
 
@@ -50,11 +56,18 @@ The report replaces an older one only when it is complete.
 
 Exit status: 0 written, whatever the cause; 2 the file, or a flag, is wrong.`,
 		Example: "  ashlar report oom.pickle -o report.html\n" +
+			"  ashlar report oom.pickle --interactive -o run.html\n" +
 			"  ashlar report oom.pickle --limit 40GiB --set max_split_size_mb:256\n" +
 			"  ashlar report oom.pickle -o - | gzip > report.html.gz",
-		Args: oneFile,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.interactive && len(args) == 0 {
+				return nil
+			}
+			return oneFile(cmd, args)
+		},
 	}
 	flags := cmd.Flags()
+	flags.BoolVar(&o.interactive, "interactive", false, "write the page of ashlar view instead, with FILE and all that answers inside")
 	flags.StringVarP(&o.out, "output", "o", "", "the `FILE` to write, or - for standard output (default the input's name with .html)")
 	flags.Var(&o.limit, "limit", "the limit on reserved memory, if you know it")
 	flags.StringArrayVar(&o.confs, "set", nil, "settings to try too, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times")
@@ -64,6 +77,9 @@ Exit status: 0 written, whatever the cause; 2 the file, or a flag, is wrong.`,
 	flags.BoolVar(&o.json, "json", false, "print one JSON document about what was written")
 	o.device = addDeviceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.interactive {
+			return o.runInteractive(cmd, std, args)
+		}
 		o.believed = cmd.Flags().Changed("settings")
 		settings, err := o.check(args[0])
 		if err != nil {

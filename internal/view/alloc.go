@@ -3,10 +3,10 @@ package view
 import (
 	"fmt"
 	"math"
-	"net/http"
 
 	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 

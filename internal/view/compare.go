@@ -2,12 +2,12 @@ package view
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // several reads all values of run. Those of host memory and of devices have

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // problem is an answer that says why there is no other.

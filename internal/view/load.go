@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // loadAll reads the files of the command line one after the other, and then
@@ -42,8 +42,12 @@ func (s *Server) loadAll(ctx context.Context) {
 	s.prepare(all)
 }
 
-// prepare makes the documents that the page will ask for.
+// prepare makes the documents that the page will ask for, unless that would hold
+// up what it asks for first.
 func (s *Server) prepare(runs []*pageRun) {
+	if s.listener == nil {
+		return
+	}
 	for _, r := range runs {
 		r.documents.stats.wait(r.ctx)
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"net/http"
 
 	"github.com/ashlar-mem/ashlar/internal/playground"
 	"github.com/ashlar-mem/ashlar/internal/units"
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // maxExperiment is the size of the largest question about an experiment: its

@@ -3,13 +3,14 @@ package view
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // maxRuns is the largest number that a run can have.

@@ -1,24 +1,16 @@
 package view
 
 import (
-	"crypto/rand"
 	"crypto/subtle"
-	"encoding/hex"
-	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // policy lets the page use what the server itself serves, and nothing inline.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-// newToken is 128 random bits as a path can hold them.
-func newToken() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
 
 // protect sets the headers of every answer.
 func protect(h http.Header) {
@@ -39,6 +31,9 @@ func hosts(port int) [2]string {
 // enter checks whether a request may be answered at all, and returns the path
 // behind the token, which begins with a slash unless it is empty.
 func (s *Server) enter(r *http.Request) (path string, err error) {
+	if s.listener == nil {
+		return r.URL.Path, nil
+	}
 	// A page that has its own name resolve to the loopback address sends that name.
 	if r.Host != s.hosts[0] && r.Host != s.hosts[1] {
 		return "", refuse(http.StatusForbidden, "this server answers under %s only", s.hosts[0])

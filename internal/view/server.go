@@ -2,18 +2,13 @@ package view
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log"
-	"net"
-	"net/http"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // Options say what to serve.
@@ -35,7 +30,7 @@ const DefaultMaxBytes = 4 << 30
 // Server is the server of one page.
 type Server struct {
 	opts     Options
-	listener net.Listener
+	listener listener // nil: nobody can connect, see NewLocal
 	token    string
 	hosts    [2]string
 	files    map[string][]byte
@@ -76,32 +71,8 @@ func (s *Server) waitForWork() {
 	s.work.Wait()
 }
 
-// PortError says that a port cannot be used.
-type PortError struct {
-	Port int
-	Err  error
-}
-
-func (e *PortError) Error() string {
-	return fmt.Sprintf("port %d cannot be used (%v): choose another one, or none for one that is free", e.Port, e.Err)
-}
-
-func (e *PortError) Unwrap() error { return e.Err }
-
-// New starts to listen. The error is a *[PortError].
-func New(o Options) (*Server, error) {
-	files, err := pageFiles()
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)))
-	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) {
-			err = op.Err
-		}
-		return nil, &PortError{o.Port, err}
-	}
+// newServer makes a server that has read nothing yet.
+func newServer(o Options) *Server {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
@@ -109,56 +80,21 @@ func New(o Options) (*Server, error) {
 		o.Log = func(string) {}
 	}
 	s := &Server{
-		opts: o, listener: listener, token: newToken(), hosts: hosts(listener.Addr().(*net.TCPAddr).Port), files: files,
-		runs: newRegistry(), heavy: make(chan struct{}, 1), reading: make(chan struct{}, 2),
+		opts: o, runs: newRegistry(), heavy: make(chan struct{}, 1), reading: make(chan struct{}, 2),
 		stats: statsDocument, explain: explainDocument,
 	}
 	s.open = s.openFile
-	return s, nil
+	return s
 }
 
-// Address is where the page is.
-func (s *Server) Address() string { return "http://" + s.hosts[0] + "/" + s.token + "/" }
-
-// How long clients may take.
-const (
-	headerTime = 10 * time.Second
-	idleTime   = 2 * time.Minute
-	endTime    = time.Second // for answers under way when the server ends
-)
-
-// Serve answers until the context ends. It returns when everything it started has
-// ended.
-func (s *Server) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// load begins to read the files. Everything that the server starts ends with the
+// context.
+func (s *Server) load(ctx context.Context) {
 	s.ctx = ctx
 	for _, file := range s.opts.Files {
 		s.runs.announce(file)
 	}
 	s.spawn(func() { s.loadAll(ctx) })
-	h := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(io.Discard, "", 0), // of connections that break off
-	}
-	closed := make(chan struct{})
-	context.AfterFunc(ctx, func() {
-		defer close(closed)
-		end, cancel := context.WithTimeout(context.Background(), endTime)
-		defer cancel()
-		if h.Shutdown(end) != nil {
-			h.Close()
-		}
-	})
-	err := h.Serve(s.listener)
-	if ctx.Err() != nil {
-		err = nil // the end was asked for
-	}
-	cancel()
-	<-closed
-	s.waitForWork()
-	return err
 }
 
 // ServeHTTP answers one request.

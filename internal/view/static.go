@@ -1,16 +1,11 @@
 package view
 
 import (
-	"embed"
 	"io/fs"
-	"net/http"
 	"path"
-)
 
-// dist is the page as tools/webbuild makes it.
-//
-//go:embed all:dist
-var dist embed.FS
+	"github.com/ashlar-mem/ashlar/internal/view/http"
+)
 
 // pageTypes are the kinds of files that the page is made of.
 var pageTypes = map[string]string{

@@ -3,13 +3,13 @@ package view
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 

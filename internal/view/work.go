@@ -5,9 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // A question that takes a while can be answered in lines, with stream=1: each is

@@ -46,22 +46,29 @@ func page(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	script, err := bundle(api.BuildOptions{
-		AbsWorkingDir:     root,
-		EntryPoints:       []string{"web/src/main.tsx"},
-		Alias:             alias,
-		Banner:            map[string]string{"js": notice},
-		Format:            api.FormatIIFE,
-		JSX:               api.JSXAutomatic,
-		JSXImportSource:   "preact",
-		Target:            api.ES2022,
-		Charset:           api.CharsetUTF8,
-		LegalComments:     api.LegalCommentsNone,
-		TreeShaking:       api.TreeShakingTrue,
-		MinifyWhitespace:  true,
-		MinifyIdentifiers: true,
-		MinifySyntax:      true,
-	})
+	script := func(entry, banner string) ([]byte, error) {
+		return bundle(api.BuildOptions{
+			AbsWorkingDir:     root,
+			EntryPoints:       []string{entry},
+			Alias:             alias,
+			Banner:            map[string]string{"js": banner},
+			Format:            api.FormatIIFE,
+			JSX:               api.JSXAutomatic,
+			JSXImportSource:   "preact",
+			Target:            api.ES2022,
+			Charset:           api.CharsetUTF8,
+			LegalComments:     api.LegalCommentsNone,
+			TreeShaking:       api.TreeShakingTrue,
+			MinifyWhitespace:  true,
+			MinifyIdentifiers: true,
+			MinifySyntax:      true,
+		})
+	}
+	app, err := script("web/src/main.tsx", notice)
+	if err != nil {
+		return nil, err
+	}
+	worker, err := script("web/src/worker.ts", "")
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +88,12 @@ func page(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{{distDir + "/index.html", document}, {distDir + "/assets/app.js", script}, {distDir + "/assets/app.css", style}}, nil
+	return []file{
+		{distDir + "/index.html", document},
+		{distDir + "/assets/app.js", app},
+		{distDir + "/assets/app.css", style},
+		{distDir + "/assets/worker.js", worker},
+	}, nil
 }
 
 // bundle makes one file of an entry point and all that it imports.

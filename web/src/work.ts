@@ -2,6 +2,7 @@
 // that says what it is, and can be stopped.
 
 import { aborted, ask, words, type Query } from './api';
+import { silence } from './transport';
 import type { Progress } from './types/view.gen';
 
 // Going is how far work is. Waiting: something else takes all cores.
@@ -75,7 +76,7 @@ export class Work {
             ears.document(name, value);
         }
       }
-      if (!ended) error = 'ashlar view went away before the answer was there. Start it again and open the address it prints.';
+      if (!ended) error = silence;
     } catch (err) {
       if (this.gone.signal.aborted || aborted(err)) return;
       error = words(err);

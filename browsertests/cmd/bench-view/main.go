@@ -20,14 +20,15 @@ func main() {
 	ashlar := flag.String("ashlar", "../bin/ashlar", "the program")
 	source := flag.String("source", "../testdata/snapshots/serve_generate-default.pickle.gz", "snapshot that the files are made from")
 	deep := flag.Bool("deep", false, "20,000 different stacks of 40 frames in place of the recorded ones")
+	only := flag.Bool("interactive", false, "measure pages that need no server, and nothing else")
 	flag.Parse()
-	if err := run(*ashlar, *source, *deep); err != nil {
+	if err := run(*ashlar, *source, *deep, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-view:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ashlar, source string, deep bool) error {
+func run(ashlar, source string, deep, only bool) error {
 	dir, err := os.MkdirTemp("", "ashlar-bench")
 	if err != nil {
 		return err
@@ -61,13 +62,19 @@ func run(ashlar, source string, deep bool) error {
 	}
 	blank.Close()
 	fmt.Println("| what | measured | bar |\n|---|---:|---:|")
+	if only {
+		return interactive(ashlar, b, dir, source, million)
+	}
 	if err := shown(ashlar, b, []string{million}, func(s *page.Server, p *page.Page) error { return one(b, s, p) }); err != nil {
 		return err
 	}
 	if err := answers(ashlar, b, source); err != nil {
 		return err
 	}
-	return shown(ashlar, b, ranks, many)
+	if err := shown(ashlar, b, ranks, many); err != nil {
+		return err
+	}
+	return interactive(ashlar, b, dir, source, million)
 }
 
 func generate(ashlar, source, out, events, seed string, more ...string) error {

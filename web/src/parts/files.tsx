@@ -6,6 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { count, percent, size } from '../format';
 import { open, run } from '../route';
 import { dismiss, incoming, remove, runs, take } from '../state';
+import { offline } from '../transport';
 import type { Run } from '../types/view.gen';
 import { Trouble } from './basic';
 import { Sheet } from './sheet';
@@ -87,7 +88,7 @@ export function DropZone() {
     <div class="drop">
       <p>
         Drop snapshots here, or anywhere on the page: <code>.pickle</code>, <code>.json</code>, also <code>.gz</code> and <code>.zst</code>.
-        They go to the ashlar on this machine and nowhere else.
+        {offline ? 'They stay in this page: nothing leaves the browser.' : 'They go to the ashlar on this machine and nowhere else.'}
       </p>
       <label class="button">
         Choose files
