@@ -13,6 +13,8 @@ import (
 	"github.com/ashlar-mem/ashlar/browsertests/page"
 )
 
+var background = context.Background()
+
 // patience is how long a measurement may take before it counts as failed.
 const patience = 60 * time.Second
 
@@ -21,14 +23,15 @@ func main() {
 	source := flag.String("source", "../testdata/snapshots/serve_generate-default.pickle.gz", "snapshot that the files are made from")
 	deep := flag.Bool("deep", false, "20,000 different stacks of 40 frames in place of the recorded ones")
 	only := flag.Bool("interactive", false, "measure pages that need no server, and nothing else")
+	viz := flag.String("memory-viz", "", "folder with PyTorch's MemoryViz.js and node_modules/d3: compare with it, and nothing else")
 	flag.Parse()
-	if err := run(*ashlar, *source, *deep, *only); err != nil {
+	if err := run(*ashlar, *source, *viz, *deep, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-view:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ashlar, source string, deep, only bool) error {
+func run(ashlar, source, viz string, deep, only bool) error {
 	dir, err := os.MkdirTemp("", "ashlar-bench")
 	if err != nil {
 		return err
@@ -42,6 +45,9 @@ func run(ashlar, source string, deep, only bool) error {
 	if err := generate(ashlar, source, million, "1000000", "0", stacks...); err != nil {
 		return err
 	}
+	if viz != "" {
+		return beside(ashlar, viz, source, million)
+	}
 	var ranks []string
 	for i := range 8 {
 		name := filepath.Join(dir, fmt.Sprintf("rank%d.pickle", i))
@@ -50,7 +56,7 @@ func run(ashlar, source string, deep, only bool) error {
 		}
 		ranks = append(ranks, name)
 	}
-	b, err := page.Launch(context.Background())
+	b, err := page.Launch(background)
 	if err != nil {
 		return err
 	}
