@@ -2,6 +2,7 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,7 +55,7 @@ type opened struct{ time, memory string }
 
 // tab opens an address in a fresh browser, so that its memory is that of one page.
 func tab(address string, measure func(b *page.Browser, p *page.Page) (opened, error)) (opened, error) {
-	b, err := page.Launch(background)
+	b, err := page.Launch(context.Background())
 	if err != nil {
 		return opened{}, err
 	}

@@ -13,8 +13,6 @@ import (
 	"github.com/ashlar-mem/ashlar/browsertests/page"
 )
 
-var background = context.Background()
-
 // patience is how long a measurement may take before it counts as failed.
 const patience = 60 * time.Second
 
@@ -56,7 +54,7 @@ func run(ashlar, source, viz string, deep, only bool) error {
 		}
 		ranks = append(ranks, name)
 	}
-	b, err := page.Launch(background)
+	b, err := page.Launch(context.Background())
 	if err != nil {
 		return err
 	}
