@@ -18,12 +18,12 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
-var adviceTable = flag.String("table", "", "write what was advised in each labelled case to this file, as Markdown")
-
-const (
-	adviceFolder = "../../../testdata/advice"
-	blindFolder  = adviceFolder + "/blind"
+var (
+	adviceTable = flag.String("table", "", "write what was advised in each labelled case to this file, as Markdown")
+	blindFolder = flag.String("blind", "blind", "the folder of blind cases")
 )
+
+const adviceFolder = "../../../testdata/advice"
 
 // labelled is a recorded mistake and what helped on the device.
 type labelled struct {
@@ -222,7 +222,7 @@ func TestAdviceBlind(t *testing.T) {
 	if *adviceTable == "" {
 		t.Skip("only a measurement, for -table FILE")
 	}
-	judgeAll(t, blindFolder)
+	judgeAll(t, adviceFolder+"/"+*blindFolder)
 }
 
 // The judge tells right from wrong.
