@@ -79,8 +79,9 @@ func (j *judge) stopLeak() error {
 		}
 	}
 	stack := func(position int) trace.StackID { return known(j.trace.Events.Stack.At(j.forecast.Event(position))) }
+	leaked := func(position int) bool { return kept[stack(position)] && j.forecast.Kept(position) }
 	drop := prognosis.Edit{
-		Drop: func(position int) bool { return kept[stack(position)] && j.forecast.Kept(position) },
+		Drop: leaked,
 		Size: func(position int, size uint64) uint64 {
 			if position >= 0 && replaced[stack(position)] {
 				return 0
@@ -88,7 +89,7 @@ func (j *judge) stopLeak() error {
 			return size
 		},
 	}
-	if j.keepsGraph() {
+	if j.keepsGraph() && !j.forecast.Released(leaked) {
 		if _, err := j.try(FixDetach, "kept = x.detach()   # a number: x.item()", "keep it without its graph, whose activations stay as long as it does", drop); err != nil {
 			return err
 		}
