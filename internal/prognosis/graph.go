@@ -28,6 +28,30 @@ func (p *Prognosis) Released(others func(position int) bool) bool {
 	return false
 }
 
+// Passing reports whether an allocation of the failing step, or the request if the
+// position is negative, is gone before a backward pass begins: its counterpart was.
+func (p *Prognosis) Passing(position int) bool {
+	h := p.history
+	if !p.Matched {
+		return false
+	}
+	then, ok := 0, false
+	if position < 0 {
+		then, ok = h.find(p.Template, h.wanted)
+	} else if position >= p.Failing() {
+		then, ok = h.twin(position, p.Template)
+	}
+	if !ok || h.age(then) != 0 {
+		return false
+	}
+	for i := then + 1; i < h.first[p.Template+1] && h.allocs[i].call < h.allocs[then].freed; i++ {
+		if h.allocs[i].key.after > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // inBackward reports whether a call lies between allocations of the backward pass,
 // which have no call stack.
 func (h *history) inBackward(call int) bool {
