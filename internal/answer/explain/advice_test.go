@@ -225,6 +225,17 @@ func TestAdviceBlind(t *testing.T) {
 	judgeAll(t, adviceFolder+"/"+*blindFolder)
 }
 
+// What a program keeps although the backward pass released the graph is not told
+// to detach; what is gone before the backward pass is computed in parts.
+func TestKeptAndPassing(t *testing.T) {
+	for file, want := range map[string]string{"timeline": "cpu", "lazy_log": "detach", "aerial_image": "chunked_loss"} {
+		a := adviceOn(t, filepath.Join(adviceFolder, "blind2", file+".pickle.gz"))
+		if len(a.Fixes) == 0 || a.Fixes[0].Kind != want {
+			t.Errorf("%s: the first fix is %+v, not %s", file, a.Fixes, want)
+		}
+	}
+}
+
 // The judge tells right from wrong.
 func TestAdviceJudge(t *testing.T) {
 	leak := labelled{Name: "a", Root: explain.Leak, Kept: []string{"train.py:7"}, Survives: map[string]bool{"detach": true, "cpu": false, "memory": false, "expandable_segments:True": false}}
