@@ -5,7 +5,7 @@ import { useSignal } from '@preact/signals';
 import { count, percent, plural, size } from '../format';
 import { css, indexed, plainName } from '../palette';
 import { Bytes, Choice, Empty, Go, noStack, Panel, Stack, Swatch, Trouble, Wait } from '../parts/basic';
-import { link, place, put, run, show, type Change } from '../route';
+import { place, put, run, show, type Change } from '../route';
 import { load, meta, select } from '../state';
 import { theme } from '../theme';
 import type { Block as Part, Document as Explain } from '../types/explain.gen';
@@ -77,22 +77,16 @@ function Bar({ l, m, failed }: { l: Legend; m: Meta; failed: number | null }) {
       </div>
       <ul class="held-keys">
         {parts.slice(0, mostKeys).map((e) => (
-          <li class={'held-key' + faint(e)} {...hover(e)}>
-            <a
-              href={link('timeline', change(e))}
-              title={`${text(e)}: show it alone in the timeline`}
-              data-held={e.label}
-              onFocus={() => (hot.value = e.colour)}
-              onBlur={() => (hot.value = null)}
-            >
+          <li class={'held-key' + faint(e)} data-held={e.label} onFocusIn={() => (hot.value = e.colour)} onFocusOut={() => (hot.value = null)} {...hover(e)}>
+            <Go screen="timeline" change={change(e)} title={`${text(e)}: show it alone in the timeline`}>
               <Swatch colour={css(paint(e.colour))} />
               <span class="held-name">{name(e)}</span>
               <Bytes n={e.bytes} />
               <span class="muted">{percent(e.bytes / l.total_bytes, 0)}</span>
-            </a>
+            </Go>
           </li>
         ))}
-        {parts.length > mostKeys && <li class="muted">and {plural(parts.length - mostKeys, 'more')}</li>}
+        {parts.length > mostKeys && <li class="muted">and {count(parts.length - mostKeys)} more</li>}
       </ul>
     </>
   );
