@@ -425,7 +425,7 @@ func TestStart(t *testing.T) {
 			}
 		}
 		s.press(page.Escape)
-		s.until("!document.querySelector('dialog[open]')")
+		s.until("!document.querySelector('[data-panel=told]')")
 	}
 	// Typed, by the keyboard.
 	s.value("document.querySelector('textarea[name=message]').focus()", nil)

@@ -6,7 +6,7 @@ import { count, percent, plural, size } from '../format';
 import { css, indexed, plainName } from '../palette';
 import { Bytes, Choice, Empty, Go, noStack, Panel, Stack, Swatch, Trouble, Wait } from '../parts/basic';
 import { place, put, run, show, type Change } from '../route';
-import { load, meta, select } from '../state';
+import { load, meta, select, stats } from '../state';
 import { theme } from '../theme';
 import type { Block as Part, Document as Explain } from '../types/explain.gen';
 import type { Legend, LegendEntry, Meta } from '../types/view.gen';
@@ -21,7 +21,7 @@ export function Held() {
   const got = load<Legend>('legend', { run: run.value, color: by, ...at }).value;
   return (
     <Panel
-      title={`Who holds the memory ${failed !== undefined ? 'when it failed' : m.events === 0 ? 'when the file was written' : m.at_least ? 'at the peak of the events that are there' : 'at the peak'}`}
+      title={`Who holds the memory ${failed !== undefined ? 'when it failed' : m.events === 0 ? 'when the file was written' : stats.value.data?.snapshot?.truncated ? 'at the peak of the events that are there' : 'at the peak'}`}
       name="held"
       aside={
         <Choice

@@ -388,7 +388,7 @@ function Curve({ settings, limit }: { settings: string; limit?: number }) {
   return (
     <Go
       screen="whatif"
-      change={{ sets: settings, limit: limit ?? null, memory: null, oom: null, tune: null }}
+      change={{ sets: settings, limit: limit ?? null, memory: null, oom: null, tune: null, goal: null }}
       title="The memory of the run with it, over the recorded one"
     >
       Show the curve
