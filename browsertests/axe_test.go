@@ -32,6 +32,7 @@ func TestAccessible(t *testing.T) {
 	script := axe(t)
 	shows := []struct{ name, hash, ready, keys string }{
 		{"overview", "#/1/overview", "[data-panel=verdict] [data-field=cause]", ""},
+		{"all runs", "#//overview", "[data-panel=odd], .run-table", ""},
 		{"timeline", "#/1/timeline?event=18434&alloc=100", "[data-panel=block] .facts", ""},
 		{"segments", "#/1/segments?event=18434&alloc=100", "[data-panel=request]", ""},
 		{"stacks", "#/1/stacks?q=forward", "[data-field=matched]", ""},
@@ -53,7 +54,7 @@ func TestAccessible(t *testing.T) {
 		{"files", "#/1/overview", "[data-field=cause]", "F"},
 	}
 	for _, dark := range []bool{false, true} {
-		s := openAt(t, "", 1280, 720, dark, varlen, multi)
+		s := openAt(t, "#/1/overview", 1280, 720, dark, varlen, multi)
 		s.sees("[data-field=cause]")
 		s.value(script+"\n;void 0", nil)
 		for _, show := range shows {
@@ -96,7 +97,7 @@ func TestAccessible(t *testing.T) {
 // All screens fit a window of 1280x720: nothing scrolls sideways, the bar at
 // the foot and the tools are in view.
 func TestSmallWindow(t *testing.T) {
-	s := openAt(t, "", 1280, 720, false, varlen, multi)
+	s := openAt(t, "#/1/overview", 1280, 720, false, varlen, multi)
 	s.sees("[data-field=cause]")
 	for _, screen := range []string{"overview", "timeline", "segments", "stacks", "events", "whatif", "compare"} {
 		s.must(s.page.Go("#/1/" + screen))

@@ -146,7 +146,7 @@ func (s *scene) reach(selector string) {
 // the lever that helps; then goes back. All by the keyboard.
 func TestPlanAndLever(t *testing.T) {
 	s := open(t, "")
-	s.sees(".lessons, [data-field=at]")
+	s.sees(".start")
 	s.press("9")
 	s.sees(".plan-form")
 	s.must(s.page.Pick("select[name=shape]", "llama-3.2-1b"))

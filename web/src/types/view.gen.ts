@@ -203,6 +203,10 @@ export interface Limit {
   source: string;
 }
 
+export interface Link {
+  command: string;
+}
+
 export interface Matches {
   blocks: number;
   bytes: number;
@@ -307,6 +311,10 @@ export interface Run {
   read_bytes: number;
   file_bytes: number;
   events: number;
+  rank: number | null;
+  ooms: number;
+  last_oom: number | null;
+  went_on: boolean;
   error: string | null;
   dropped: boolean;
   warnings: string[];
