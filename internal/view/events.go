@@ -1,7 +1,6 @@
 package view
 
 import (
-	"regexp"
 	"sort"
 	"strings"
 
@@ -52,14 +51,8 @@ func (r *request) eventFilter() (f timeline.Filter, text string) {
 	if a := q.values.Get("action"); a != "" {
 		f.Actions = strings.Split(a, ",")
 	}
-	if s := q.values.Get("stack"); len(s) > maxExpression {
-		q.bad("stack is longer than %d characters", maxExpression)
-	} else if s != "" {
-		re, err := regexp.Compile(s)
-		if err != nil {
-			q.bad("stack is no regular expression: %v", err)
-		}
-		f.Stack = re
+	if q.has("stack") {
+		f.Stack = q.expression("stack")
 	}
 	var key strings.Builder
 	for _, name := range []string{"action", "stack", "min_size", "max_size", "addr", "stream", "pool"} {

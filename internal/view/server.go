@@ -181,6 +181,7 @@ var answers = map[string]func(*request) error{
 	"ranks":    (*request).ranks,
 	"meta":     (*request).meta,
 	"between":  (*request).between,
+	"check":    (*request).check,
 	"matches":  (*request).matching,
 	"window":   (*request).windows,
 	"curve":    (*request).curve,
