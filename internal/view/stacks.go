@@ -23,8 +23,9 @@ type stackTree struct {
 	A uint64 `json:"a_bytes,omitempty"`
 	B uint64 `json:"b_bytes,omitempty"`
 
-	// Callers of the frame in the middle, depth first; the frame itself is the
-	// first of Nodes.
+	// Of a sandwich: the number of the frame in the middle, which is the first of
+	// Nodes, and its callers depth first.
+	Middle  *int       `json:"middle"`
 	Callers []treeNode `json:"callers,omitempty"`
 
 	Zoomed int         `json:"zoomed"` // so many frames of zoom are there
@@ -40,7 +41,7 @@ type stackSite struct {
 	A      uint64 `json:"a_bytes,omitempty"`
 	B      uint64 `json:"b_bytes,omitempty"`
 	// Path leads to the node of its largest stack.
-	Path []trace.FrameID `json:"path"`
+	Path []int `json:"path"`
 }
 
 // stackFound is what a search finds. Bytes under several frames that match count

@@ -45,10 +45,13 @@ func (r *request) stackLook() *stackLook {
 func (r *pageRun) stackTree(weights map[trace.StackID]weight, l *stackLook) *stackTree {
 	all := r.paths(weights, l.own)
 	frame := func(id trace.FrameID) (timeline.Frame, bool) { return r.frame(id), r.own()[id] }
-	nodes, callers := newEmptyTree(frame), newEmptyTree(frame)
+	nodes, callers, middle := newEmptyTree(frame), newEmptyTree(frame), l.middle
 	switch l.view {
 	case viewSandwich:
-		all = sandwich(all, l.middle, nodes, callers)
+		if middle < 0 {
+			middle = mostAllocating(all)
+		}
+		all = sandwich(all, middle, nodes, callers)
 	case viewUp:
 		for i := range all {
 			slices.Reverse(all[i].path)
@@ -75,7 +78,7 @@ func (r *pageRun) stackTree(weights map[trace.StackID]weight, l *stackLook) *sta
 	}
 	out.Nodes = nodes.flatten(way)
 	if l.view == viewSandwich {
-		out.Callers = callers.flatten(nil)
+		out.Middle, out.Callers = &middle, callers.flatten(nil)
 	}
 	return out
 }
@@ -84,9 +87,6 @@ func (r *pageRun) stackTree(weights map[trace.StackID]weight, l *stackLook) *sta
 // calls it. A frame that calls itself counts once, where it is called first. It
 // returns the stacks that have the frame.
 func sandwich(all []stackPath, middle int, callees, callers *tree) (with []stackPath) {
-	if middle < 0 {
-		middle = mostAllocating(all)
-	}
 	for _, p := range all {
 		i := slices.Index(p.path, trace.FrameID(middle))
 		if middle < 0 || i < 0 {
@@ -166,11 +166,13 @@ func (r *pageRun) stackSites(some []stackPath, view string) []stackSite {
 		if s.bytes == 0 {
 			break
 		}
-		path := s.best.path
-		if view == viewUp { // the first frame is the place
-			path = path[:min(len(path), 1)]
+		one := stackSite{Site: name, Bytes: whole(s.bytes), Blocks: s.blocks, A: whole(s.a), B: whole(s.b), Path: []int{}}
+		for _, f := range s.best.path {
+			if one.Path = append(one.Path, int(f)); view == viewUp {
+				break // the first frame is the place
+			}
 		}
-		out = append(out, stackSite{Site: name, Bytes: whole(s.bytes), Blocks: s.blocks, A: whole(s.a), B: whole(s.b), Path: append([]trace.FrameID{}, path...)})
+		out = append(out, one)
 	}
 	return out
 }

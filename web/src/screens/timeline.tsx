@@ -3,8 +3,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { count, pool, seconds, span, stream } from '../format';
 import { colourings } from '../palette';
-import { Check, Choice, Empty, Field, pattern, Select, Trouble, Wait } from '../parts/basic';
+import { Check, Choice, Empty, Field, Select, Trouble, Wait } from '../parts/basic';
 import { BlockPanel } from '../parts/block';
+import { Expression } from '../parts/expression';
 import { RangePanel } from '../parts/range';
 import { event, put } from '../route';
 import { meta, summons } from '../state';
@@ -77,15 +78,7 @@ function Toolbar({ m }: { m: Meta }) {
         options={colourings.map(([value, text]) => ({ value, text }))}
         onPick={colourBy}
       />
-      <Field
-        label="stack"
-        name="stack"
-        placeholder="regex"
-        value={param('stack')}
-        onText={set('stack')}
-        wrong={pattern(param('stack')).wrong}
-        width={13}
-      />
+      <Expression label="stack" name="stack" value={param('stack')} onText={set('stack')} width={13} />
       <Field label="from" name="min" placeholder="1MiB" value={param('min')} onText={set('min')} width={5} />
       <Field label="to" name="max" placeholder="any size" value={param('max')} onText={set('max')} width={5} />
       {m.streams.length > 1 && (

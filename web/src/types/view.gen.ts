@@ -71,6 +71,10 @@ export interface Changes {
   nodes: StackNode[];
 }
 
+export interface Checked {
+  wrong: string | null;
+}
+
 export interface Choice {
   result: number;
   settings: string;
@@ -372,7 +376,14 @@ export interface StackFlow {
   colour: number;
 }
 
+export interface StackFound {
+  frames: number;
+  blocks: number;
+  bytes: number;
+}
+
 export interface StackNode {
+  frame: number;
   name: string;
   file: string;
   line: number;
@@ -382,14 +393,31 @@ export interface StackNode {
   self: number;
   user: boolean;
   native: boolean;
+  match?: boolean;
   a_bytes?: number;
   b_bytes?: number;
+}
+
+export interface StackSite {
+  site: string;
+  bytes: number;
+  blocks: number;
+  a_bytes?: number;
+  b_bytes?: number;
+  path: number[];
 }
 
 export interface Stacks {
   event: number | null;
   total_bytes: number;
   nodes: StackNode[];
+  a_bytes?: number;
+  b_bytes?: number;
+  middle: number | null;
+  callers?: StackNode[];
+  zoomed: number;
+  sites: StackSite[];
+  found: StackFound | null;
 }
 
 export interface Step {
