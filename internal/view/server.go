@@ -174,6 +174,7 @@ type request struct {
 var answers = map[string]func(*request) error{
 	"stats":    (*request).stats,
 	"explain":  (*request).explain,
+	"export":   (*request).export,
 	"whatif":   (*request).whatif,
 	"tune":     (*request).tune,
 	"pair":     (*request).pair,
