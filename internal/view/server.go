@@ -177,6 +177,7 @@ type request struct {
 var answers = map[string]func(*request) error{
 	"stats":    (*request).stats,
 	"explain":  (*request).explain,
+	"export":   (*request).export,
 	"whatif":   (*request).whatif,
 	"tune":     (*request).tune,
 	"pair":     (*request).pair,
@@ -184,6 +185,7 @@ var answers = map[string]func(*request) error{
 	"ranks":    (*request).ranks,
 	"meta":     (*request).meta,
 	"between":  (*request).between,
+	"check":    (*request).check,
 	"matches":  (*request).matching,
 	"window":   (*request).windows,
 	"curve":    (*request).curve,

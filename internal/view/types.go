@@ -26,6 +26,8 @@ func DocumentTypes() map[string]reflect.Type {
 		"Legend":    reflect.TypeFor[legend](),
 		"Segments":  reflect.TypeFor[segmentMap](),
 		"Stacks":    reflect.TypeFor[stackTree](),
+		"StackSite": reflect.TypeFor[stackSite](),
+		"Checked":   reflect.TypeFor[checked](),
 		"Changes":   reflect.TypeFor[changeTree](),
 		"StackNode": reflect.TypeFor[treeNode](),
 		"Events":    reflect.TypeFor[eventList](),
