@@ -15,10 +15,28 @@ type planForm struct {
 	Version   int          `json:"version"`
 	MaxConfig int          `json:"max_config_bytes"`
 	MaxValue  int          `json:"max_value_bytes"`
+	Kinds     []planKind   `json:"kinds"`
 	Options   []planOption `json:"options"`
 	Heads     []string     `json:"heads"`
 	Cards     []planCard   `json:"cards"`
 	Shapes    []shape      `json:"shapes"`
+}
+
+// planKind is a kind of run in the words of those who make one. Set are the
+// options that distinguish it from the others, with the values to begin with; a
+// question is of the kind with the most of them that it has.
+type planKind struct {
+	Name  string            `json:"name"`
+	Title string            `json:"title"`
+	Set   map[string]string `json:"set"`
+	Why   string            `json:"why"` // it cannot be planned; empty if it can
+}
+
+var planKinds = []planKind{
+	{Name: "train", Title: "train", Set: map[string]string{}},
+	{Name: "lora", Title: "LoRA", Set: map[string]string{"lora": "16"}},
+	{Name: "qlora", Title: "QLoRA", Set: map[string]string{}, Why: "weights in 4 bits cannot be planned yet: plan LoRA, which takes more"},
+	{Name: "serve", Title: "serve", Set: map[string]string{"mode": string(model.Generate)}},
 }
 
 // planOption is an option of plan.Catalogue: a switch if it has no value, else
@@ -62,7 +80,7 @@ var shapes = sync.OnceValue(func() []shape {
 })
 
 func newPlanForm() planForm {
-	f := planForm{Version: planVersion, MaxConfig: maxConfig, MaxValue: maxValue, Heads: model.Heads(), Shapes: shapes()}
+	f := planForm{Version: planVersion, MaxConfig: maxConfig, MaxValue: maxValue, Kinds: planKinds, Heads: model.Heads(), Shapes: shapes()}
 	for _, c := range plan.Catalogue() {
 		o := planOption{Name: c.Name, Value: c.Value, Usage: c.Usage, Words: []string{}, Numbered: []string{}, Mode: string(c.Mode())}
 		o.Words, o.Numbered = append(o.Words, c.Words()...), append(o.Numbered, c.Numbered()...)
