@@ -140,9 +140,6 @@ func (r *request) sizes() error {
 	}
 	switch {
 	case m.T5 != nil && j.Mode == model.Generate:
-		if r.options.Has("target-seq") {
-			return problem.New("{target-seq} is what training predicts: with {mode} generate leave it out, {generate} says how many tokens come")
-		}
 	case m.T5 != nil:
 		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(j.Seq), "as long as --seq"), 10, 64)
 	case r.options.Has("target-seq"):

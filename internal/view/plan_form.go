@@ -24,19 +24,24 @@ type planForm struct {
 
 // planKind is a kind of run in the words of those who make one. Set are the
 // options that distinguish it from the others, with the values to begin with; a
-// question is of the kind with the most of them that it has.
+// question is of the kind with the most of them that it has. Own are the options
+// that other kinds have not.
 type planKind struct {
 	Name  string            `json:"name"`
 	Title string            `json:"title"`
 	Set   map[string]string `json:"set"`
+	Own   []string          `json:"own"`
 	Why   string            `json:"why"` // it cannot be planned; empty if it can
 }
 
 var planKinds = []planKind{
-	{Name: "train", Title: "train", Set: map[string]string{}},
-	{Name: "lora", Title: "LoRA", Set: map[string]string{"lora": "16"}},
-	{Name: "qlora", Title: "QLoRA", Set: map[string]string{}, Why: "weights in 4 bits cannot be planned yet: plan LoRA, which takes more"},
-	{Name: "serve", Title: "serve", Set: map[string]string{"mode": string(model.Generate)}},
+	{Name: "train", Title: "Train", Set: map[string]string{}, Own: []string{}},
+	{Name: "lora", Title: "LoRA", Set: map[string]string{"lora": "16"}, Own: []string{"lora", "lora-targets", "lora-dtype"}},
+	{
+		Name: "qlora", Title: "QLoRA", Set: map[string]string{}, Own: []string{},
+		Why: "Weights of 4 bits cannot be planned yet. LoRA can: it needs more memory.",
+	},
+	{Name: "serve", Title: "Serve", Set: map[string]string{"mode": string(model.Generate)}, Own: []string{}},
 }
 
 // planOption is an option of plan.Catalogue: a switch if it has no value, else

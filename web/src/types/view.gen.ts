@@ -176,6 +176,7 @@ export interface Kind {
   name: string;
   title: string;
   set: Record<string, string>;
+  own: string[];
   why: string;
 }
 
