@@ -113,7 +113,7 @@ func TestJobRefuses(t *testing.T) {
 		{vit, both, "vit takes no seq: its pictures make sequences of 197"},
 		{vit, []string{"batch", "2", "mask", "left"}, "leave it out"},
 		{bert, append([]string{"generate", "4"}, both...), "bert has no head that predicts tokens"},
-		{t5, append([]string{"generate", "4", "target-seq", "8"}, both...), "generate says how many tokens come"},
+		{t5, append([]string{"generate", "4", "target-seq", "8"}, both...), "target-seq is for mode train: leave it out"},
 		{t5, append([]string{"generate", "4", "cache", "static:100"}, both...), "leave it out for t5"},
 		{llama, append([]string{"generate", "4", "generate-call", "true", "cache", "static:100"}, both...), "compiles the model"},
 		{bert, append([]string{"loss", "chunked:8"}, both...), "loss chunked"},
