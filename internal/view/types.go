@@ -33,8 +33,10 @@ func DocumentTypes() map[string]reflect.Type {
 		"Events":    reflect.TypeFor[eventList](),
 		"Progress":  reflect.TypeFor[progress](),
 		"Choice":    reflect.TypeFor[choice](),
+		"Refusal":   reflect.TypeFor[refusal](),
 		"Offer":     reflect.TypeFor[planForm](),
 		"Option":    reflect.TypeFor[planOption](),
+		"Kind":      reflect.TypeFor[planKind](),
 		"Lessons":   reflect.TypeFor[lessons](),
 	}
 }

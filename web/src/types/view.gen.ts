@@ -180,6 +180,14 @@ export interface Frame {
   extra?: Record<string, unknown>;
 }
 
+export interface Kind {
+  name: string;
+  title: string;
+  set: Record<string, string>;
+  own: string[];
+  why: string;
+}
+
 export interface Legend {
   color: string;
   event: number;
@@ -263,6 +271,7 @@ export interface Offer {
   version: number;
   max_config_bytes: number;
   max_value_bytes: number;
+  kinds: Kind[];
   options: Option[];
   heads: string[];
   cards: PlanCard[];
@@ -306,6 +315,11 @@ export interface Range {
   begin_event: number;
   end_event: number;
   depth: number;
+}
+
+export interface Refusal {
+  set: string;
+  error: string;
 }
 
 export interface Run {
