@@ -1,10 +1,21 @@
-// A sheet over the page: a modal dialog that a signal opens and closes.
+// A sheet over the page: a modal dialog that a signal opens and closes. The browser
+// keeps the focus inside of it and closes it with Escape.
 
 import type { Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
-export function Sheet({ title, shown, children }: { title: string; shown: Signal<boolean>; children: ComponentChildren }) {
+export function Sheet({
+  title,
+  shown,
+  children,
+  kind = 'sheet',
+}: {
+  title: string;
+  shown: Signal<boolean>;
+  children: ComponentChildren;
+  kind?: 'sheet' | 'side-sheet';
+}) {
   const ref = useRef<HTMLDialogElement>(null);
   const own = useRef(false); // we closed it; the event for that comes later
   const open = shown.value;
@@ -19,7 +30,7 @@ export function Sheet({ title, shown, children }: { title: string; shown: Signal
   return (
     <dialog
       ref={ref}
-      class="sheet"
+      class={kind}
       aria-label={title}
       onClose={() => {
         if (!own.current) shown.value = false;
