@@ -96,12 +96,12 @@ export function MomentBar() {
         )}
       </div>
       {b !== null && (
-        <div class="held">
+        <div class="held" title={a ? [size(a.size_bytes), a.site].filter(Boolean).join(', ') : undefined}>
           <span>
             block {count(b)}
-            {a && `, ${size(a.size_bytes)}`}
+            {a && <span class="size">, {size(a.size_bytes)}</span>}
           </span>
-          {a?.site && screen.value !== 'timeline' && <span class="muted site" title={a.site}>{a.site}</span>}
+          {a?.site && screen.value !== 'timeline' && <span class="muted site">{a.site}</span>}
           <button class="plain" onClick={() => pin(null)} aria-label="Deselect the block" title="Deselect (Esc)">
             ✕
           </button>
