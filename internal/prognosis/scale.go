@@ -141,6 +141,27 @@ func reduce(a, b uint64) (uint64, uint64) {
 	return a / x, b / x
 }
 
+// open reports whether sizes of the step grew differently so far, so that those to
+// come are not certain.
+func (s *scale) open() bool { return len(s.overall.bytes) > 1 }
+
+// most returns the largest size that an allocation of the template may have now:
+// by the largest ratio of its class, or of all if its class was not met yet.
+func (s *scale) most(position int) uint64 {
+	size := s.size(position)
+	if s.lasting[s.h.allocs[position].size] {
+		return size
+	}
+	r := &s.overall
+	if c, ok := s.classOf(position, s.stays(position)); ok && s.classes[c] != nil {
+		r = s.classes[c]
+	}
+	for f := range r.bytes {
+		size = max(size, uint64(math.Round(float64(s.h.allocs[position].size)*float64(f[0])/float64(f[1]))))
+	}
+	return size
+}
+
 // size predicts the size now of an allocation of the template.
 func (s *scale) size(position int) uint64 {
 	size := s.h.allocs[position].size
