@@ -153,3 +153,31 @@ func (s *scene) faultless(where string) {
 		s.Errorf("%s: %s", where, f)
 	}
 }
+
+// In a narrow window the panel beside a picture is a sheet: a button or a key
+// opens it, the focus stays in it, Escape closes it and the focus is where it was.
+func TestSideSheet(t *testing.T) {
+	s := openAt(t, "#/1/segments?event=18434&alloc=100", 640, 720, false, varlen, multi)
+	const closed = "!document.querySelector('dialog[open]')"
+	s.click(".side-open")
+	s.sees("dialog.side-sheet[open] [data-panel=block] .facts")
+	for range 40 {
+		s.press(page.Tab)
+		if !s.truth("document.activeElement === document.body || !!document.activeElement.closest('dialog[open]')") {
+			t.Fatal("the focus has left the sheet")
+		}
+	}
+	s.press(page.Escape)
+	s.until(closed)
+	s.until("document.activeElement.matches('.side-open')")
+	s.hash("alloc=100") // Escape closed the sheet alone
+	s.rests()
+	s.press("D")
+	s.sees("dialog.side-sheet[open]")
+	s.must(s.page.ClickAt(20, 360)) // past it
+	s.until(closed)
+	// Where there is room again it stands beside the picture.
+	s.must(s.page.Resize(1280, 720))
+	s.sees("aside.side [data-panel=block]")
+	s.until("!document.querySelector('.side-open')")
+}

@@ -17,26 +17,22 @@ export function Sheet({
   kind?: 'sheet' | 'side-sheet';
 }) {
   const ref = useRef<HTMLDialogElement>(null);
-  const own = useRef(false); // we closed it; the event for that comes later
   const open = shown.value;
   useEffect(() => {
     const d = ref.current!;
     if (open && !d.open) d.showModal();
-    if (!open && d.open) {
-      own.current = true;
-      d.close();
-    }
+    if (!open && d.open) d.close();
   }, [open]);
   return (
     <dialog
       ref={ref}
       class={kind}
       aria-label={title}
-      onClose={() => {
-        if (!own.current) shown.value = false;
-        own.current = false;
+      onClose={(e) => {
+        // The event comes later: it may be open again.
+        if (!e.currentTarget.open) shown.value = false;
       }}
-      onClick={(e) => e.target === e.currentTarget && (shown.value = false)}
+      onClick={(e) => outside(e) && (shown.value = false)}
     >
       <h2>
         {title}
@@ -47,4 +43,10 @@ export function Sheet({
       {open && children}
     </dialog>
   );
+}
+
+// outside reports whether a click went past the sheet.
+function outside(e: MouseEvent & { currentTarget: Element }): boolean {
+  const r = e.currentTarget.getBoundingClientRect();
+  return e.target === e.currentTarget && (e.clientX < r.left || e.clientX > r.right || e.clientY < r.top || e.clientY > r.bottom);
 }
