@@ -50,7 +50,7 @@ type pageRun struct {
 
 	caches   sync.Mutex
 	stacks   cache[string, []bool]     // which stacks match an expression
-	lists    cache[string, []int32]    // events that pass a filter
+	lists    cache[string, *rowList]   // events that pass a filter
 	filtered cache[string, *matchList] // blocks that pass a filter
 }
 

@@ -113,7 +113,7 @@ function RunPicker() {
   const all = runs.value;
   if (all.length === 0) return <span class="runs" />;
   return (
-    <label class="runs" title="[ and ] switch between runs">
+    <label class="runs" title={`${current.value?.label ?? ''} ([ and ] switch between runs)`.trim()}>
       <span class="hidden">Run</span>
       <select name="run" value={String(run.value ?? '')} onChange={(e) => (e.currentTarget.value ? open(Number(e.currentTarget.value)) : home())}>
         {all.length > 1 && (

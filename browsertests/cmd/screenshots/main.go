@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/browsertests/page"
@@ -80,18 +81,19 @@ func main() {
 	ashlar := flag.String("ashlar", "../bin/ashlar", "the program")
 	out := flag.String("out", "../bin/screenshots", "folder for the pictures")
 	only := flag.String("only", "", "one screen only")
+	sizes := flag.String("sizes", "1600x900,1280x720", "sizes of the window")
 	flag.Parse()
 	files := flag.Args()
 	if len(files) == 0 {
 		files = []string{"../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz", "../testdata/snapshots/unet_multires-tight-default.pickle.gz"}
 	}
-	if err := run(*ashlar, *out, *only, files); err != nil {
+	if err := run(*ashlar, *out, *only, strings.Split(*sizes, ","), files); err != nil {
 		fmt.Fprintln(os.Stderr, "screenshots:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ashlar, out, only string, files []string) error {
+func run(ashlar, out, only string, sizes, files []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
@@ -105,7 +107,11 @@ func run(ashlar, out, only string, files []string) error {
 		return err
 	}
 	defer b.Close()
-	for _, size := range [][2]int64{{1600, 900}, {1280, 720}} {
+	for _, text := range sizes {
+		var size [2]int64
+		if _, err := fmt.Sscanf(text, "%dx%d", &size[0], &size[1]); err != nil {
+			return fmt.Errorf("-sizes has %q, not WIDTHxHEIGHT such as 640x720: %w", text, err)
+		}
 		for _, dark := range []bool{false, true} {
 			for _, shot := range shots {
 				if only != "" && only != shot.name {
