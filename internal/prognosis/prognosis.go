@@ -326,6 +326,20 @@ func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, er
 	return Carries{Kind: Step, RestsOn: p.restsOn()}, nil
 }
 
+// Curve returns the totals along the changed run under some conditions, in so many
+// pieces. The events of the continued steps follow those of the recording.
+func (p *Prognosis) Curve(ctx context.Context, c replay.Conditions, pieces int) ([]replay.Point, error) {
+	if p.chain == nil {
+		return nil, nil
+	}
+	c.Points = pieces
+	o, err := p.chain.to.Program().Run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return o.Curve, nil
+}
+
 // room returns the memory there is under some conditions; 0 if there is no end.
 func room(c *replay.Conditions) uint64 {
 	if limit := c.Cap(); limit > 0 && (c.DeviceMemory == 0 || limit < c.DeviceMemory) {
