@@ -1,16 +1,16 @@
-// Events: a virtual list of any length, filtered and walked through by jumps.
+// A virtual list of events of any length, walked through by jumps.
 
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { EventPanel } from '../events/panel';
-import { Source } from '../events/source';
-import { address, count, plural, pool, seconds, stream } from '../format';
+import { address, count, delta, exact, plural, seconds, stream } from '../format';
 import { useKeys } from '../keys';
-import { Bytes, Empty, Field, pattern, Select, Trouble, Wait } from '../parts/basic';
-import { BlockPanel } from '../parts/block';
-import { place, put, run } from '../route';
-import { meta, moment, say, select } from '../state';
-import type { EventRow, Meta } from '../types/view.gen';
+import { plainName } from '../palette';
+import { Bytes, Empty, Trouble } from '../parts/basic';
+import { put } from '../route';
+import { meta, moment, say } from '../state';
+import type { EventRow } from '../types/view.gen';
+import { Export } from './export';
+import { Source } from './source';
 
 const rowHeight = 22;
 
@@ -18,99 +18,22 @@ const rowHeight = 22;
 // onto that height, and the wheel moves by rows.
 const tallest = 8e6;
 
-const actions = [
-  { value: '', text: 'all' },
-  { value: 'alloc', text: 'alloc' },
-  { value: 'free', text: 'free' },
-  { value: 'free_requested', text: 'free_requested' },
-  { value: 'free_completed', text: 'free_completed' },
-  { value: 'segment', text: 'segment' },
-  { value: 'segment_alloc', text: 'segment_alloc' },
-  { value: 'segment_free', text: 'segment_free' },
-  { value: 'segment_map', text: 'segment_map' },
-  { value: 'segment_unmap', text: 'segment_unmap' },
-  { value: 'oom', text: 'oom' },
-  { value: 'snapshot', text: 'snapshot' },
+// The columns; in a narrow window some give way to the call site.
+const columns: readonly { name: string; title?: string }[] = [
+  { name: 'event' },
+  { name: 'time' },
+  { name: 'action' },
+  { name: 'size' },
+  { name: 'category', title: 'What the block is for' },
+  { name: 'call site' },
+  { name: 'running', title: 'By how much allocated memory changed by the events listed so far' },
+  { name: 'allocated' },
+  { name: 'reserved' },
+  { name: 'address' },
+  { name: 'stream' },
 ];
 
-const filterKeys = ['action', 'stack', 'min_size', 'max_size', 'stream', 'pool', 'addr'];
-
-export function Events() {
-  const m = meta.value.data;
-  if (!m) return <Wait>Asking what there is</Wait>;
-  if (m.events === 0) return <Empty>The file has no events: recording was off. The overview shows what it has.</Empty>;
-  const params = place.value.params;
-  const filter: Record<string, string> = {};
-  for (const k of filterKeys) if (params[k]) filter[k] = params[k]!;
-  const key = JSON.stringify([run.value, filter]);
-  return (
-    <div class="events">
-      <Tools m={m} />
-      <div class="with-side">
-        <List key={key} filter={filter} />
-        <aside class="side" aria-label="Details">
-          <EventPanel />
-          <BlockPanel hint="An event of a block selects the block too." />
-        </aside>
-      </div>
-    </div>
-  );
-}
-
-function Tools({ m }: { m: Meta }) {
-  const p = place.value.params;
-  const set = (key: string) => (v: string) => put({ [key]: v });
-  const on = filterKeys.some((k) => p[k]);
-  return (
-    <div class="tools" role="toolbar" aria-label="Events">
-      <Select label="action" name="action" value={p['action'] ?? ''} options={actions} onPick={set('action')} />
-      <Field
-        label="stack"
-        name="stack"
-        placeholder="regular expression"
-        value={p['stack'] ?? ''}
-        onText={set('stack')}
-        wrong={pattern(p['stack'] ?? '').wrong}
-        width={22}
-      />
-      <Field label="from" name="min_size" placeholder="1MiB" value={p['min_size'] ?? ''} onText={set('min_size')} width={6} />
-      <Field label="to" name="max_size" placeholder="any size" value={p['max_size'] ?? ''} onText={set('max_size')} width={6} />
-      <Field label="address" name="addr" placeholder="0x7f…" value={p['addr'] ?? ''} onText={set('addr')} width={13} />
-      {m.streams.length > 1 && (
-        <Select
-          label="stream"
-          name="stream"
-          value={p['stream'] ?? ''}
-          options={[{ value: '', text: 'all' }, ...m.streams.map((s) => ({ value: String(s), text: stream(s) }))]}
-          onPick={set('stream')}
-        />
-      )}
-      {m.pools.length > 1 && (
-        <Select
-          label="pool"
-          name="pool"
-          value={p['pool'] ?? ''}
-          options={[{ value: '', text: 'all' }, ...m.pools.map((q) => ({ value: q.join(','), text: pool(q) }))]}
-          onPick={set('pool')}
-        />
-      )}
-      {on && <button onClick={() => put(Object.fromEntries(filterKeys.map((k) => [k, null])), 'push')}>Clear</button>}
-      <span class="grow" />
-      <Field
-        label="go to event"
-        name="goto"
-        value=""
-        width={9}
-        onText={(v) => {
-          const n = Number(v.replaceAll(',', ''));
-          if (v.trim() !== '' && Number.isFinite(n)) select(n);
-        }}
-      />
-    </div>
-  );
-}
-
-function List({ filter }: { filter: Record<string, string> }) {
+export function List({ filter, folded }: { filter: Record<string, string>; folded: boolean }) {
   const scroller = useRef<HTMLDivElement>(null);
   const version = useSignal(0);
   const first = useSignal(0); // first row in view, with a fraction
@@ -118,7 +41,7 @@ function List({ filter }: { filter: Record<string, string> }) {
   const error = useSignal<string | null>(null);
   const source = useMemo(
     () =>
-      new Source(filter, (text) => {
+      new Source(filter, folded, (text) => {
         error.value = text;
         version.value++;
       }),
@@ -206,6 +129,11 @@ function List({ filter }: { filter: Record<string, string> }) {
       },
       { keys: ['Home', 'End'], text: 'To the first, the last', run: (e) => scrollTo(e.key === 'End' ? n : 0) },
       {
+        keys: ['f'],
+        text: 'Frees as one row or as two',
+        run: () => put({ frees: folded ? 'both' : null }, 'push'),
+      },
+      {
         keys: ['g'],
         text: 'Go to an event by its number',
         run: () => document.querySelector<HTMLInputElement>('input[name=goto]')?.focus(),
@@ -215,24 +143,31 @@ function List({ filter }: { filter: Record<string, string> }) {
   );
 
   const from = Math.floor(first.value);
+  const some = Object.keys(filter).length > 0;
+  const kind = 'list' + (some ? ' filtered' : '') + (meta.value.data!.streams.length > 1 ? '' : ' one-stream');
   const rows = [];
   for (let i = from; i < Math.min(n, from + visible.value + 2); i++) rows.push({ i, row: source.row(i) });
   return (
     <div class="list-box">
       {error.value && <Trouble>{error.value}</Trouble>}
-      <div class="caption muted" data-field="matches" data-value={n}>
-        {source.length < 0
-          ? 'Searching'
-          : Object.keys(filter).length > 0
-            ? `${plural(n, 'event')} of ${count(meta.value.data!.events)} match`
-            : plural(n, 'event')}
+      <div class="caption">
+        <span class="muted" data-field="matches" data-value={source.matches} data-rows={n}>
+          {source.length < 0
+            ? 'Searching'
+            : some
+              ? `${plural(source.matches, 'event')} of ${count(meta.value.data!.events)} match`
+              : plural(source.matches, 'event')}
+          {n < source.matches && `, in ${plural(n, 'row')}: each free is one`}
+        </span>
+        <span class="grow" />
+        <Export filter={filter} />
       </div>
-      <div class="list" ref={scroller} tabIndex={0} role="table" aria-label="Events" aria-rowcount={n + 1} data-keys="screen">
+      <div class={kind} ref={scroller} tabIndex={0} role="table" aria-label="Events" aria-rowcount={n + 1} data-keys="screen">
         <div class="list-head" role="rowgroup">
           <div class="row head" role="row" aria-rowindex={1}>
-            {['event', 'time', 'action', 'size', 'address', 'stream', 'reserved', 'allocated', 'call site'].map((h) => (
-              <span role="columnheader" class={'c-' + h.replace(' ', '-')}>
-                {h}
+            {columns.map((h) => (
+              <span role="columnheader" class={'c-' + h.name.replace(' ', '-')} title={h.title}>
+                {h.name}
               </span>
             ))}
           </div>
@@ -246,7 +181,7 @@ function List({ filter }: { filter: Record<string, string> }) {
         >
           <div class="list-window">
             {rows.map(({ i, row }) => (
-              <Row key={i} i={i} row={row} selected={row !== undefined && row.event === at} onPick={pick} />
+              <Row key={i} i={i} row={row} selected={row !== undefined && (row.event === at || row.completed_event === at)} onPick={pick} />
             ))}
           </div>
         </div>
@@ -266,6 +201,7 @@ function Row({ i, row, selected, onPick }: { i: number; row: EventRow | undefine
       </div>
     );
   }
+  const folded = row.completed_event !== null;
   return (
     <div
       class={`row a-${row.action}${selected ? ' on' : ''}`}
@@ -281,26 +217,32 @@ function Row({ i, row, selected, onPick }: { i: number; row: EventRow | undefine
       <span role="cell" class="c-time num">
         {row.since_us === null ? '-' : seconds(row.since_us)}
       </span>
-      <span role="cell" class="c-action">
-        {row.action}
+      <span role="cell" class="c-action" title={folded ? `free_requested, then free_completed at event ${count(row.completed_event!)}` : row.action}>
+        {folded ? 'free' : row.action}
       </span>
       <span role="cell" class="c-size">
         {row.size_bytes === null ? '-' : <Bytes n={row.size_bytes} />}
       </span>
-      <span role="cell" class="c-address mono">
-        {row.address === null ? '-' : address(row.address)}
-      </span>
-      <span role="cell" class="c-stream mono">
-        {row.stream === null ? '-' : stream(row.stream)}
-      </span>
-      <span role="cell" class="c-reserved">
-        {row.reserved_bytes === null ? '-' : <Bytes n={row.reserved_bytes} />}
-      </span>
-      <span role="cell" class="c-allocated">
-        {row.allocated_bytes === null ? '-' : <Bytes n={row.allocated_bytes} />}
+      <span role="cell" class="c-category" title={row.category ? plainName(row.category) : undefined}>
+        {row.category ? plainName(row.category) : ''}
       </span>
       <span role="cell" class="c-call-site mono" title={row.site ?? ''}>
         {row.site ?? ''}
+      </span>
+      <span role="cell" class="c-running num" title={exact(row.running_bytes)} data-delta={row.running_bytes}>
+        {delta(row.running_bytes)}
+      </span>
+      <span role="cell" class="c-allocated">
+        <Bytes n={row.allocated_bytes} />
+      </span>
+      <span role="cell" class="c-reserved">
+        <Bytes n={row.reserved_bytes} />
+      </span>
+      <span role="cell" class="c-address mono" title={row.address === null ? undefined : address(row.address)}>
+        {row.address === null ? '-' : '…' + address(row.address).slice(-7)}
+      </span>
+      <span role="cell" class="c-stream mono" title={stream(row.stream)}>
+        {stream(row.stream)}
       </span>
     </div>
   );

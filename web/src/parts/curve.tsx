@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals';
 import { ceiling, drawCurve, drawFailure, drawLimits, drawSizes, xOf, yOf, type Box } from '../draw/curve';
 import { useDrawing } from '../draw/canvas';
 import { count, exact, size, ticks } from '../format';
+import { useMouse } from '../keys';
 import { event, range, run, show } from '../route';
 import { load, meta, moment, select, selectRange } from '../state';
 import { ink } from '../theme';
@@ -37,6 +38,11 @@ export function CurvePanel() {
 }
 
 function Chart({ curve, m }: { curve: Curve; m: Meta }) {
+  useMouse('Overview', [
+    ['Drag', 'Select a range of the curve'],
+    ['Click', 'Select the moment'],
+    ['Double click', 'Open the timeline there'],
+  ]);
   const over = useSignal<Column | null>(null);
   const drag = useSignal<{ from: number; to: number } | null>(null); // in pixels
   const canvas = useDrawing((c, area) => {

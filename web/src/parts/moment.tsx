@@ -47,7 +47,7 @@ export function MomentBar() {
   if (ofNoRun(screen.value)) return null; // there is no moment of a run to move
   if (!m || e === null) return <footer class="moment" />;
   const now = at.value?.event === e ? at.value : null;
-  const inStep = m.steps.find((s) => s.begin <= e && e < s.end);
+  const totals = now && told(now, m.steps.find((s) => s.begin <= e && e < s.end)?.number);
   const b = block.value;
   const a = b === null ? null : allocation(b).value.data;
   return (
@@ -76,13 +76,8 @@ export function MomentBar() {
       </div>
       <div class="what">
         {now && (
-          <span class="muted">
-            {place.value.params['variant'] !== undefined && 'in the recording: '}
-            {now.allocated !== null && `allocated ${size(now.allocated)}, `}
-            {now.reserved !== null && `reserved ${size(now.reserved)}, `}
-            {now.action}
-            {since(now.time) && ` at ${since(now.time)}`}
-            {inStep && `, step ${inStep.number}`}
+          <span class="muted now" title={totals ?? ''} data-field="moment-totals">
+            {totals}
           </span>
         )}
         {event.value !== null && (
@@ -93,9 +88,9 @@ export function MomentBar() {
       </div>
       {b !== null && (
         <div class="held">
-          <span>
+          <span title={a ? size(a.size_bytes) : undefined}>
             block {count(b)}
-            {a && `, ${size(a.size_bytes)}`}
+            {a && <span class="held-size">, {size(a.size_bytes)}</span>}
           </span>
           {a?.site && screen.value !== 'timeline' && <span class="muted site">{a.site}</span>}
           <button class="plain" onClick={() => pin(null)} aria-label="Deselect the block" title="Deselect (Esc)">
@@ -105,6 +100,19 @@ export function MomentBar() {
       )}
     </footer>
   );
+}
+
+// told is the moment in words, what matters most first.
+function told(now: NonNullable<typeof at.value>, step: number | undefined): string {
+  const time = since(now.time);
+  return [
+    (place.value.params['variant'] !== undefined ? 'in the recording: ' : '') + (now.allocated !== null ? `allocated ${size(now.allocated)}` : ''),
+    now.reserved !== null && `reserved ${size(now.reserved)}`,
+    now.action + (time ? ` at ${time}` : ''),
+    step !== undefined && `step ${step}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 }
 
 function Jump({ what, dir, label, title, off }: { what: Target; dir: 1 | -1; label: string; title: string; off?: boolean }) {

@@ -121,7 +121,10 @@ export interface EventRow {
   reserved_bytes: number;
   allocated_bytes: number;
   active_bytes: number;
+  running_bytes: number;
   alloc: number | null;
+  category: Category | null;
+  completed_event: number | null;
   site: string | null;
   device_free_bytes: number | null;
   frames?: Frame[];
@@ -130,6 +133,7 @@ export interface EventRow {
 export interface Events {
   total: number;
   matches: number;
+  listed: number;
   first_match: number;
   rows: EventRow[];
   next: number | null;
