@@ -231,12 +231,12 @@ func TestWords(t *testing.T) {
 	// Both totals are inside the box, not behind the ellipsis, and so is the block.
 	for _, hash := range []string{"#/1/segments?alloc=4000", "#/1/timeline?event=18283&alloc=5678", "#/1/events?event=9000&alloc=4000"} {
 		s.must(s.page.Go(hash))
-		s.until("document.querySelector('footer .held button') && /reserved .*iB, /.test(document.querySelector('footer .now')?.innerText ?? '')")
+		s.until("document.querySelector('footer .held button') && /reserved .*iB, /.test(document.querySelector('footer .what span')?.innerText ?? '')")
 		if !s.truth(`(() => {
-			const node = document.querySelector('footer .now').firstChild, r = document.createRange(), held = document.querySelector('footer .held button');
+			const span = document.querySelector('footer .what span'), node = span.firstChild, r = document.createRange(), held = document.querySelector('footer .held button');
 			r.setStart(node, 0);
 			r.setEnd(node, /.*reserved .*iB,/.exec(node.data)[0].length);
-			return r.getBoundingClientRect().right <= document.querySelector('footer .now').getBoundingClientRect().right + 1 && held.getBoundingClientRect().right <= innerWidth;
+			return r.getBoundingClientRect().right <= span.getBoundingClientRect().right + 1 && held.getBoundingClientRect().right <= innerWidth;
 		})()`) {
 			t.Errorf("%s: the footer cuts off the totals, or the block", hash)
 		}

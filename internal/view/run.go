@@ -132,6 +132,13 @@ func (r *pageRun) listing(id int, dropped bool) listing {
 	if !r.trace.Host {
 		l.Device = &r.trace.Device
 	}
+	if f := r.loaded.Facts; f != nil {
+		l.Rank = f.Rank
+	}
+	if n := len(r.peaks.OOMs); n > 0 {
+		last := r.peaks.OOMs[n-1].Index
+		l.OOMs, l.LastOOM, l.WentOn = n, &last, timeline.WentOn(r.trace, last)
+	}
 	if t := r.input.Snapshot.Truncated; t != nil {
 		l.Warnings = append(l.Warnings, t.String())
 	}

@@ -9,6 +9,7 @@ func DocumentTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Runs":      reflect.TypeFor[runList](),
 		"Run":       reflect.TypeFor[listing](),
+		"Link":      reflect.TypeFor[link](),
 		"Meta":      reflect.TypeFor[overview](),
 		"Peak":      reflect.TypeFor[peakAt](),
 		"Range":     reflect.TypeFor[span](),
@@ -32,8 +33,10 @@ func DocumentTypes() map[string]reflect.Type {
 		"Events":    reflect.TypeFor[eventList](),
 		"Progress":  reflect.TypeFor[progress](),
 		"Choice":    reflect.TypeFor[choice](),
+		"Refusal":   reflect.TypeFor[refusal](),
 		"Offer":     reflect.TypeFor[planForm](),
 		"Option":    reflect.TypeFor[planOption](),
+		"Kind":      reflect.TypeFor[planKind](),
 		"Lessons":   reflect.TypeFor[lessons](),
 	}
 }

@@ -112,7 +112,8 @@ export function List({ filter, folded }: { filter: Record<string, string>; folde
 
   const pick = (r: EventRow) => put({ event: r.event, alloc: r.alloc }, 'push');
   const moveBy = async (by: number) => {
-    const i = await source.position(at ?? 0);
+    const i = await source.position(at ?? 0).catch(() => null);
+    if (i === null) return; // the list is another one by now
     const target = Math.max(0, Math.min(n - 1, i + by));
     const row = source.row(target);
     if (row) pick(row);

@@ -11,8 +11,16 @@ import { since } from './basic';
 import type { Events } from '../types/view.gen';
 import { useEffect } from 'preact/hooks';
 
+interface Moment {
+  event: number;
+  time: number | null;
+  reserved: number | null;
+  allocated: number | null;
+  action: string;
+}
+
 // The time and totals at the moment, asked for when it rests.
-const at = signal<{ event: number; time: number | null; reserved: number | null; allocated: number | null; action: string } | null>(null);
+const at = signal<Moment | null>(null);
 
 function useMoment(): void {
   const e = moment.value;
@@ -47,7 +55,8 @@ export function MomentBar() {
   if (ofNoRun(screen.value)) return null; // there is no moment of a run to move
   if (!m || e === null) return <footer class="moment" />;
   const now = at.value?.event === e ? at.value : null;
-  const totals = now && told(now, m.steps.find((s) => s.begin <= e && e < s.end)?.number);
+  const inStep = m.steps.find((s) => s.begin <= e && e < s.end);
+  const told = now && tell(now, inStep?.number);
   const b = block.value;
   const a = b === null ? null : allocation(b).value.data;
   return (
@@ -76,8 +85,8 @@ export function MomentBar() {
       </div>
       <div class="what">
         {now && (
-          <span class="muted now" title={totals ?? ''} data-field="moment-totals">
-            {totals}
+          <span class="muted" title={told ?? undefined}>
+            {told}
           </span>
         )}
         {event.value !== null && (
@@ -87,10 +96,10 @@ export function MomentBar() {
         )}
       </div>
       {b !== null && (
-        <div class="held">
-          <span title={a ? size(a.size_bytes) : undefined}>
+        <div class="held" title={a ? [size(a.size_bytes), a.site].filter(Boolean).join(', ') : undefined}>
+          <span>
             block {count(b)}
-            {a && <span class="held-size">, {size(a.size_bytes)}</span>}
+            {a && <span class="size">, {size(a.size_bytes)}</span>}
           </span>
           {a?.site && screen.value !== 'timeline' && <span class="muted site">{a.site}</span>}
           <button class="plain" onClick={() => pin(null)} aria-label="Deselect the block" title="Deselect (Esc)">
@@ -102,17 +111,14 @@ export function MomentBar() {
   );
 }
 
-// told is the moment in words, what matters most first.
-function told(now: NonNullable<typeof at.value>, step: number | undefined): string {
-  const time = since(now.time);
-  return [
-    (place.value.params['variant'] !== undefined ? 'in the recording: ' : '') + (now.allocated !== null ? `allocated ${size(now.allocated)}` : ''),
-    now.reserved !== null && `reserved ${size(now.reserved)}`,
-    now.action + (time ? ` at ${time}` : ''),
-    step !== undefined && `step ${step}`,
-  ]
-    .filter(Boolean)
-    .join(', ');
+function tell(m: Moment, inStep: number | undefined): string {
+  const parts = [
+    m.allocated !== null && `allocated ${size(m.allocated)}`,
+    m.reserved !== null && `reserved ${size(m.reserved)}`,
+    since(m.time) ? `${m.action} at ${since(m.time)}` : m.action,
+    inStep !== undefined && `step ${inStep}`,
+  ];
+  return (place.value.params['variant'] !== undefined ? 'in the recording: ' : '') + parts.filter(Boolean).join(', ');
 }
 
 function Jump({ what, dir, label, title, off }: { what: Target; dir: 1 | -1; label: string; title: string; off?: boolean }) {

@@ -6,6 +6,7 @@ import { pool, stream } from '../format';
 import { Check, Empty, Field, Select, Wait } from '../parts/basic';
 import { BlockPanel } from '../parts/block';
 import { Expression } from '../parts/expression';
+import { Side } from '../parts/side';
 import { place, put, run } from '../route';
 import { meta, select } from '../state';
 import type { Meta } from '../types/view.gen';
@@ -41,10 +42,10 @@ export function Events() {
       <Tools m={m} folded={folded} />
       <div class="with-side">
         <List key={key} filter={filter} folded={folded} />
-        <aside class="side" aria-label="Details">
+        <Side>
           <EventPanel />
           <BlockPanel hint="An event of a block selects the block too." />
-        </aside>
+        </Side>
       </div>
     </div>
   );

@@ -180,6 +180,14 @@ export interface Frame {
   extra?: Record<string, unknown>;
 }
 
+export interface Kind {
+  name: string;
+  title: string;
+  set: Record<string, string>;
+  own: string[];
+  why: string;
+}
+
 export interface Legend {
   color: string;
   event: number;
@@ -209,6 +217,10 @@ export interface Limit {
   min_bytes: number | null;
   max_bytes: number | null;
   source: string;
+}
+
+export interface Link {
+  command: string;
 }
 
 export interface Matches {
@@ -259,6 +271,7 @@ export interface Offer {
   version: number;
   max_config_bytes: number;
   max_value_bytes: number;
+  kinds: Kind[];
   options: Option[];
   heads: string[];
   cards: PlanCard[];
@@ -304,6 +317,11 @@ export interface Range {
   depth: number;
 }
 
+export interface Refusal {
+  set: string;
+  error: string;
+}
+
 export interface Run {
   id: number;
   file: string;
@@ -315,6 +333,10 @@ export interface Run {
   read_bytes: number;
   file_bytes: number;
   events: number;
+  rank: number | null;
+  ooms: number;
+  last_oom: number | null;
+  went_on: boolean;
   error: string | null;
   dropped: boolean;
   warnings: string[];
