@@ -58,7 +58,7 @@ var usual = []string{"expandable_segments:True", "max_split_size_mb:128", "max_s
 // would have saved it, and how the segments lie where another fails too. All by
 // the keyboard.
 func TestWhatIfSurvivor(t *testing.T) {
-	s := open(t, "", varlen, multi)
+	s := open(t, "#/1/overview", varlen, multi)
 	s.sees("[data-field=cause]")
 	s.press("6") // which tries the standard settings
 	s.until(settledWhatIf)

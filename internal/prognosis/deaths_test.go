@@ -272,6 +272,9 @@ func (w *whole) judge(t testing.TB, x *prognosis.Prognosis, conf string, limit u
 	case said.Kind == prognosis.Steady:
 		right = died == len(w.peaks) || died > at && !smaller(w.peaks, died, seen)
 	}
+	if said.Kind == prognosis.Steady && !right {
+		t.Errorf("%s under %d MiB with %s: steady, but step %d dies, no larger than those seen", w.name, limit>>20, conf, died)
+	}
 	if right {
 		y.right++
 	} else if *wrong {

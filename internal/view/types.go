@@ -9,6 +9,7 @@ func DocumentTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Runs":      reflect.TypeFor[runList](),
 		"Run":       reflect.TypeFor[listing](),
+		"Link":      reflect.TypeFor[link](),
 		"Meta":      reflect.TypeFor[overview](),
 		"Peak":      reflect.TypeFor[peakAt](),
 		"Range":     reflect.TypeFor[span](),
@@ -25,6 +26,8 @@ func DocumentTypes() map[string]reflect.Type {
 		"Legend":    reflect.TypeFor[legend](),
 		"Segments":  reflect.TypeFor[segmentMap](),
 		"Stacks":    reflect.TypeFor[stackTree](),
+		"StackSite": reflect.TypeFor[stackSite](),
+		"Checked":   reflect.TypeFor[checked](),
 		"Changes":   reflect.TypeFor[changeTree](),
 		"StackNode": reflect.TypeFor[treeNode](),
 		"Events":    reflect.TypeFor[eventList](),

@@ -20,19 +20,7 @@ const (
 // interactive measures pages that need no server, with a recording of 407,899
 // events and with the million.
 func interactive(ashlar string, b *page.Browser, dir, source, million string) error {
-	write := func(name string, file ...string) (string, int64, error) {
-		out := filepath.Join(dir, name)
-		if said, err := exec.Command(ashlar, append([]string{"report", "--interactive", "-o", out}, file...)...).CombinedOutput(); err != nil {
-			return "", 0, fmt.Errorf("ashlar report: %w\n%s", err, said)
-		}
-		info, err := os.Stat(out)
-		if err != nil {
-			return "", 0, err
-		}
-		address := url.URL{Scheme: "file", Path: out}
-		return address.String(), info.Size(), nil
-	}
-	_, empty, err := write("empty.html")
+	_, empty, err := writeOffline(ashlar, filepath.Join(dir, "empty.html"))
 	if err != nil {
 		return err
 	}
@@ -41,7 +29,7 @@ func interactive(ashlar string, b *page.Browser, dir, source, million string) er
 		{source, "407,899 events", "5 s", "0.3 s"},
 		{million, "1,000,000 events", "", ""},
 	} {
-		address, size, err := write("page.html", f.file)
+		address, size, err := writeOffline(ashlar, filepath.Join(dir, "page.html"), f.file)
 		if err != nil {
 			return err
 		}
@@ -73,4 +61,18 @@ func interactive(ashlar string, b *page.Browser, dir, source, million string) er
 		p.Close()
 	}
 	return nil
+}
+
+// writeOffline writes a page that needs no server. It returns its address and
+// size.
+func writeOffline(ashlar, out string, files ...string) (string, int64, error) {
+	if said, err := exec.Command(ashlar, append([]string{"report", "--interactive", "-o", out}, files...)...).CombinedOutput(); err != nil {
+		return "", 0, fmt.Errorf("ashlar report: %w\n%s", err, said)
+	}
+	info, err := os.Stat(out)
+	if err != nil {
+		return "", 0, err
+	}
+	address := url.URL{Scheme: "file", Path: out}
+	return address.String(), info.Size(), nil
 }

@@ -58,7 +58,7 @@ export class Feed {
 
   want(q: Question): void {
     if (this.wanted && same(this.wanted, q)) return;
-    if (!this.wanted || !this.busy.peek()) this.began = performance.now();
+    this.began = performance.now();
     this.wanted = q;
     if (this.stop && this.asked && kind(this.asked) !== kind(q)) this.stop.abort();
     if (!this.stop || this.stop.signal.aborted) void this.ask();
