@@ -8,6 +8,7 @@ import { address, count, plural, pool, seconds, stream } from '../format';
 import { useKeys } from '../keys';
 import { Bytes, Empty, Field, pattern, Select, Trouble, Wait } from '../parts/basic';
 import { BlockPanel } from '../parts/block';
+import { Side } from '../parts/side';
 import { place, put, run } from '../route';
 import { meta, moment, say, select } from '../state';
 import type { EventRow, Meta } from '../types/view.gen';
@@ -48,10 +49,10 @@ export function Events() {
       <Tools m={m} />
       <div class="with-side">
         <List key={key} filter={filter} />
-        <aside class="side" aria-label="Details">
+        <Side>
           <EventPanel />
           <BlockPanel hint="An event of a block selects the block too." />
-        </aside>
+        </Side>
       </div>
     </div>
   );
