@@ -19,6 +19,11 @@ func (o Options) Job(m *model.Model) (j *model.Job, assumed []string, err error)
 			return nil, nil, err
 		}
 	}
+	for _, c := range catalogue {
+		if note := o.notes[c.Name]; note != "" && o.Has(c.Name) {
+			r.assume(c.Name, o.Get(c.Name), note)
+		}
+	}
 	return r.job, r.assumed, nil
 }
 
