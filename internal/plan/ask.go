@@ -242,6 +242,13 @@ func (p *planned) answer(assumed []string) *Answer {
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = capacity.context()
+	if c := capacity.Card; c != nil && c.Taken != "" {
+		a.Assumed = append(a.Assumed, "--gpu "+c.Name+": "+c.Taken)
+	}
+	if c := capacity.Card; c != nil && c.Vendor == "amd" {
+		a.Measured = false
+		a.NotModelled = append(a.NotModelled, "AMD's kernels: the run is planned with those of an NVIDIA card; no AMD card was measured")
+	}
 	a.TotalEstimated = capacity.Card != nil && capacity.Card.Total == cards.Estimate
 	for _, x := range p.question.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
