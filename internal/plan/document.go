@@ -9,6 +9,17 @@ type Document struct {
 	Recompute *BestRecompute `json:"recompute,omitempty"`
 	Against   *Against       `json:"against,omitempty"`
 	Trace     string         `json:"trace,omitempty"` // the file that the run was written to
+	Sources   []*Source      `json:"sources,omitempty"`
+}
+
+// Source is a file of another tool, or its flags, and what became of its keys. A
+// text has the key, its value and what it is taken as.
+type Source struct {
+	File       string   `json:"file"`
+	Used       []string `json:"used"`
+	NoEffect   []string `json:"no_effect"` // on memory
+	NotPlanned []string `json:"not_planned"`
+	Unknown    []string `json:"unknown"`
 }
 
 // SweepDocument is what ashlar plan --sweep --json prints.
