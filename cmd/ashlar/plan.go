@@ -43,7 +43,9 @@ type planOptions struct {
 	curve   int
 	json    bool
 	full    bool
-	device  *deviceFlag
+
+	compareWith string
+	device      *deviceFlag
 
 	trainer, accelerate, deepspeed string
 	foreign                        []foreignValue // other tools' flags, in their order
@@ -83,6 +85,8 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
 			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
 			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
+			"  ashlar plan config.json --batch 8 --seq 4096 --compare a100-80,h100,l40s\n" +
+			"  ashlar plan --trainer axolotl.yml --gpu 24GB\n" +
 			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -118,6 +122,7 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	flags.StringVar(&o.conf, "settings", "", "settings of the allocator, as in PYTORCH_CUDA_ALLOC_`CONF`")
 	flags.StringVar(&o.head, "head", "", "the model's head, a `NAME`: "+strings.Join(model.Heads(), ", ")+"; by default from the config's architectures")
 	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: their names and shapes are compared with the config, and their type becomes the --dtype")
+	flags.StringVar(&o.compareWith, "compare", "", "plan the run on several cards, `CARDS` with commas, side by side")
 	flags.StringVar(&o.max, "max", "", "find the largest that fits, `OF`: batch or seq")
 	flags.StringArrayVar(&o.sweep, "sweep", nil, "plan each of some values, `OPTION=A,B,C`; may be given several times")
 	flags.StringVarP(&o.out, "output", "o", "", "with --sweep: draw the plans into an SVG `FILE`")
@@ -205,6 +210,10 @@ func (o *planOptions) check(given func(flag string) bool) error {
 		}
 	}
 	switch {
+	case o.compareWith != "" && (searches > 0 || o.trace != "" || o.against != "" || given("gpu")):
+		return errors.New("--compare plans one run on several cards: leave --gpu, --max, --sweep, --recompute best, --trace and --against out")
+	case given("compare") && strings.TrimSpace(o.compareWith) == "":
+		return errors.New("--compare is empty: name cards, such as a100-80,h100,l40s")
 	case searches > 1:
 		return errors.New("--max, --sweep and --recompute best are searches of their own: give one of them")
 	case len(o.sweep) > 0 && (o.trace != "" || o.against != ""):
@@ -308,8 +317,11 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 			p.say(n, "events of the run planned")
 		}
 	}
-	if len(o.sweep) > 0 {
+	switch {
+	case len(o.sweep) > 0:
 		return o.runSweep(ctx, std, file, q)
+	case o.compareWith != "":
+		return o.runCompare(ctx, std, file, q, r)
 	}
 	out := plan.Document{File: input.Name(file), Sources: r.Sources}
 	if out.Max, out.Recompute, err = plan.Settle(ctx, &q, o.max); err != nil {
@@ -348,7 +360,7 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 // text writes the answer for people.
 func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *plan.Document) error {
 	style := std.style()
-	head := text.PlanHead{Name: a.File, Options: a.Options, Capacity: q.Capacity}
+	head := text.PlanHead{Name: a.File, Options: a.Options, Capacity: q.Capacity, Full: o.full}
 	if a.Max != nil {
 		if err := text.PlanLargest(w, head, a.Max, style); err != nil {
 			return err
@@ -356,6 +368,9 @@ func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *plan.Docu
 		fmt.Fprintln(w)
 	}
 	if err := text.Plan(w, head, a.Answer, style); err != nil {
+		return err
+	}
+	if err := text.PlanSources(w, a.Sources, o.full, style); err != nil {
 		return err
 	}
 	if a.Recompute != nil {

@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // Document is what ashlar plan --json prints.
 type Document struct {
 	File    string `json:"file"`
@@ -42,4 +44,18 @@ func (d *SweepDocument) Fits() bool {
 		}
 	}
 	return !asked
+}
+
+// CompareDocument is what ashlar plan --compare --json prints.
+type CompareDocument struct {
+	File    string    `json:"file"`
+	Options string    `json:"options"`
+	Model   string    `json:"model"`
+	Cards   []OnCard  `json:"cards"`
+	Sources []*Source `json:"sources,omitempty"`
+}
+
+// Fits reports whether the job fits on one of the cards.
+func (d *CompareDocument) Fits() bool {
+	return slices.ContainsFunc(d.Cards, func(c OnCard) bool { return c.Fits })
 }

@@ -29,7 +29,10 @@ func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string
 		if !ok || kept(c.Name) || x.value == "" {
 			continue
 		}
-		if err := o.Set(c.Name, x.value); err != nil {
+		if x.word == "" {
+			x.word = x.value
+		}
+		if err := o.Set(c.Name, x.word); err != nil {
 			return o, fmt.Errorf("%s: %s %w", x.by, c.Name, err)
 		}
 	}
@@ -67,7 +70,7 @@ func (r *Recipe) choose(name, value, why string) {
 	if _, ok := r.options[name]; ok {
 		return
 	}
-	r.options[name] = chosen{value, why}
+	r.options[name] = chosen{value: value, by: why}
 	r.say(name, "--%s%s: %s", name, switchText(value), why)
 }
 
@@ -122,7 +125,7 @@ func (r *Recipe) precision(m *model.Model) error {
 		return nil
 	}
 	if _, ok := r.options["autocast"]; !ok {
-		r.options["autocast"] = chosen{"true", "mixed precision"}
+		r.options["autocast"] = chosen{value: "true", by: "mixed precision"}
 	}
 	if r.mixed == "fp16" {
 		r.say("autocast", "--autocast: fp16 is planned as bf16, whose tensors are as large; the GradScaler's few scalars are left out")

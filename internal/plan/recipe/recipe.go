@@ -38,7 +38,9 @@ type Recipe struct {
 
 // chosen is an option's value, and who chose it.
 type chosen struct {
-	value, by string
+	value string
+	by    string
+	word  string // what the value was called; empty if it was called so
 }
 
 // note is what is worth knowing about the choice of an option.
@@ -133,12 +135,13 @@ func (r *Recipe) set(name, value string) (outcome, error) {
 	if err := probe.Set(name, value); err != nil {
 		return outcome{}, unquoted(err, value)
 	}
+	called := value
 	value = probe.Get(name)
 	was, twice := r.options[name]
 	if twice && !r.flags && was.by != r.source.File && was.value != value {
 		return outcome{}, fmt.Errorf("%s says %s; let both files say the same", was.by, orNone(was.value))
 	}
-	r.options[name] = chosen{value, r.source.File}
+	r.options[name] = chosen{value, r.source.File, called}
 	return outcome{as: "--" + name + switchText(value)}, nil
 }
 

@@ -77,7 +77,7 @@ var trainerRules = map[string]rule{
 	"lora_r": rank, "lora_rank": rank, "r": rank,
 	"lora_target_modules": targets, "target_modules": targets, "lora_target": targets,
 	"lora_target_linear": when(func(r *Recipe) (outcome, error) {
-		r.options["lora-targets"] = chosen{"", r.source.File}
+		r.options["lora-targets"] = chosen{value: "", by: r.source.File}
 		return outcome{as: "every Linear but the head"}, nil
 	}),
 	"lora_dropout":         unplanned("the masks of the adapters' dropout are not planned"),
@@ -238,7 +238,7 @@ func rank(r *Recipe, key string, v yaml.Value) (outcome, error) {
 func targets(r *Recipe, _ string, v yaml.Value) (outcome, error) {
 	all := list(v)
 	if len(all) == 1 && slices.Contains([]string{"all", "all-linear"}, all[0]) {
-		r.options["lora-targets"] = chosen{"", r.source.File}
+		r.options["lora-targets"] = chosen{value: "", by: r.source.File}
 		return outcome{as: "every Linear but the head"}, nil
 	}
 	return r.set("lora-targets", strings.Join(all, ","))
