@@ -283,6 +283,12 @@ func (r *request) lora() error {
 	}
 	l.DType = model.DType(r.options.Get("lora-dtype"))
 	r.defaults["lora-dtype"] = string(r.job.DType)
+	if l.Rank > 0 && l.DType == "" {
+		r.assume("lora-dtype", string(r.job.DType), "the type of the weights; PEFT makes adapters in fp32")
+	}
+	if l.Rank > 0 && len(l.Targets) == 0 {
+		r.assumed = append(r.assumed, "--lora-targets: every Linear but the head; PEFT takes q_proj and v_proj of most models unless target_modules says otherwise")
+	}
 	return nil
 }
 
