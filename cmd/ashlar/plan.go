@@ -83,7 +83,7 @@ Exit status: 0 it fits, or no --gpu or --limit was given; 1 it does not fit, or
 nothing in a --sweep does; 2 the config or a flag is wrong.`,
 		Example: "  ashlar plan config.json --batch 8 --seq 4096 --gpu h100\n" +
 			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
-			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
+			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GB --recompute best\n" +
 			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
 			"  ashlar plan config.json --batch 8 --seq 4096 --compare a100-80,h100,l40s\n" +
 			"  ashlar plan --trainer axolotl.yml --gpu 24GB\n" +

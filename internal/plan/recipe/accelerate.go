@@ -67,10 +67,13 @@ func distributed(r *Recipe, v yaml.Value) (string, error) {
 	return "", fmt.Errorf("it is not planned; NO, MULTI_GPU, FSDP and DEEPSPEED are")
 }
 
+// maxRanks is more than any cluster has.
+const maxRanks = 1_000_000
+
 // ranks reads how many GPUs a job has.
 func ranks(r *Recipe, v yaml.Value) (string, error) {
 	n, err := whole(v)
-	if err != nil || n < 1 || n > 1<<20 {
+	if err != nil || n < 1 || n > maxRanks {
 		return "", fmt.Errorf("write the number of GPUs")
 	}
 	r.ranks = int(n)

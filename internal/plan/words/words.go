@@ -96,7 +96,7 @@ var values = map[string]map[string]Meaning{
 		"false": {Value: "none"}, "no": {Value: "none"}, "off": {Value: "none"},
 	},
 	"loss": {
-		"liger": {Value: "chunked:1024", Note: LigerNote}, "chunked": {Value: "chunked:1024"}, "cross-entropy": {Value: "plain"}, "none": {Value: "plain"},
+		"liger": {Value: "chunked:1024", Note: LigerNote}, "cross-entropy": {Value: "plain"}, "none": {Value: "plain"},
 	},
 	"zero-grad": {"set-to-none": {Value: "none"}, "true": {Value: "none"}, "zeros": {Value: "keep"}},
 	"mode":      {"training": {Value: "train"}, "finetune": {Value: "train"}, "sft": {Value: "train"}, "inference": {Value: "generate"}, "generation": {Value: "generate"}},
@@ -135,6 +135,9 @@ var refused = map[string][]refusal{
 	"recompute": {
 		{[]string{"unsloth", "offload*", "cpu"}, "checkpoints on the host are not planned; full keeps them on the GPU: write full"},
 		{[]string{"block", "partial"}, "say which layers: every:K for runs of K layers, or groups:LIST"},
+	},
+	"loss": {
+		{[]string{"chunked"}, "say how many tokens at a time, such as chunked:1024"},
 	},
 	"cache": {
 		{[]string{"static"}, "say how long it is, such as static:4096"},

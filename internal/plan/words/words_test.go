@@ -51,7 +51,6 @@ recompute true full
 recompute True full
 recompute false none
 loss liger chunked:1024
-loss chunked chunked:1024
 mode inference generate
 mode training train
 shard zero-3:8 zero3:8
@@ -102,6 +101,7 @@ attention flex_attention: write flash
 attention paged_attention: flash or sdpa
 recompute unsloth: write full
 recompute block: every:K
+loss chunked: chunked:1024
 cache static: static:4096
 cache offloaded_static: write dynamic
 shard zero3: zero3:N
