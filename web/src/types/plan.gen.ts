@@ -67,6 +67,7 @@ export interface Document {
   recompute?: BestRecompute;
   against?: Against;
   trace?: string;
+  sources?: Source[];
 }
 
 export interface Failure {
@@ -93,6 +94,7 @@ export interface Largest {
 export interface Lever {
   name: string;
   flags: string;
+  lines: string[];
   saving_bytes: number;
   of: string;
   saving_reserved_bytes: number;
@@ -152,6 +154,14 @@ export interface Recomputation {
   fits: boolean;
   peak_allocated_bytes: number;
   peak_reserved_bytes: number;
+}
+
+export interface Source {
+  file: string;
+  used: string[];
+  no_effect: string[];
+  not_planned: string[];
+  unknown: string[];
 }
 
 export interface Span {
