@@ -14,7 +14,7 @@ import (
 // what to do.
 func (o Options) Job(m *model.Model) (j *model.Job, assumed []string, err error) {
 	r := request{options: o, model: m, job: &model.Job{Model: m, Steps: 3}}
-	for _, f := range []func() error{r.mode, r.sizes, r.quantised, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard, r.spread} {
+	for _, f := range []func() error{r.mode, r.sizes, r.types, r.quantised, r.optimizer, r.layers, r.lora, r.adapters, r.loss, r.shard, r.spread, r.offload} {
 		if err := f(); err != nil {
 			return nil, nil, err
 		}
@@ -144,7 +144,7 @@ func (r *request) types() error {
 	j.Autocast = r.options.Has("autocast")
 	j.DType = model.DType(r.options.Get("dtype"))
 	if j.DType == "" {
-		j.DType = map[string]model.DType{"bfloat16": model.BF16, "float16": model.FP16, "float32": model.FP32}[m.DType]
+		j.DType = model.TypeOf(m.DType)
 		switch {
 		case j.Autocast && j.DType != model.FP32:
 			j.DType = model.FP32
@@ -278,20 +278,5 @@ func (r *request) loss() error {
 		return problem.New("{loss} chunked is for models that predict the next token, not for %s: leave it out", r.model.ModelType)
 	}
 	r.job.LossChunk = n
-	return nil
-}
-
-// quantised refuses a config of quantised weights, unless somebody says which
-// type they are to be planned in: the model is then the one that dequantising
-// gives.
-func (r *request) quantised() error {
-	how := r.model.Quantised
-	if how == "" {
-		return nil
-	}
-	if !r.options.Has("dtype") {
-		return problem.New("the config has a quantization_config (%s), and plans are for unquantised weights: give {dtype} bf16 to plan the dequantised model", how)
-	}
-	r.assumed = append(r.assumed, fmt.Sprintf("quantization_config (%s) is left out: planned as dequantised %s weights", how, r.options.Get("dtype")))
 	return nil
 }

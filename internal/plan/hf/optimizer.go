@@ -32,6 +32,9 @@ func newOptimizer(r *run) optimizer {
 
 func optimizerOf(r *run, params []*eager.Tensor) optimizer {
 	b := base{run: r, params: params, states: map[*eager.Tensor][]*eager.Tensor{}}
+	if r.job.Optimizer.BitsAndBytes() {
+		return newBnb(b)
+	}
 	switch r.job.Optimizer {
 	case model.SGD:
 		return &sgd{base: b}
