@@ -115,6 +115,7 @@ func (q *Question) prepare() error {
 	if q.Settings == (settings.Settings{}) {
 		q.Settings = settings.Default()
 	}
+	q.Model = q.Weights.quantise(q.Model, q.Options)
 	o, chosen, err := q.Weights.choose(q.Options)
 	if err != nil {
 		return err

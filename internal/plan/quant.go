@@ -47,9 +47,16 @@ func restsOn(j *model.Job) []string {
 		out = append(out, fmt.Sprintf("%s: the source of %s", j.Optimizer, model.BitsAndBytes))
 	}
 	if j.Offload.Optimizer {
-		out = append(out, "offloading: the source of DeepSpeed 0.18 and of torch 2.11's FSDP")
+		out = append(out, offloadSource(j))
 	}
 	return out
+}
+
+func offloadSource(j *model.Job) string {
+	if j.Shard.FSDP > 0 {
+		return "offloading: the source of torch's FSDP"
+	}
+	return "offloading: the source of DeepSpeed 0.19"
 }
 
 // quantised finds how the weights are quantised: as --quant says, else as the
@@ -156,6 +163,9 @@ func (r *request) offload() error {
 		return problem.New("{offload} with {optimizer} %s: bitsandbytes' optimizers run on the GPU; choose adamw-fused", j.Optimizer)
 	}
 	j.Offload = model.Offload{Optimizer: true, Parameters: what == offloadParams}
+	if j.Offload.Parameters && !r.options.Has("build") {
+		s.BuildSharded = true // on the host
+	}
 	if !slices.Contains([]model.Optimizer{model.AdamWFused, model.AdamFused, model.AdamW, model.Adam}, j.Optimizer) && s.Zero > 0 {
 		return problem.New("{offload} with {optimizer} %s: DeepSpeed has a CPU form of Adam alone; choose adamw-fused", j.Optimizer)
 	}

@@ -24,6 +24,8 @@ func newOptimizer(r *run) optimizer {
 	case r.job.Shard.Zero > 0 && stage < 3:
 		r.zero = newZero(r)
 		return r.zero
+	case r.job.Offload.Optimizer:
+		return newOffloaded(r, elements(r.trained))
 	case r.job.Master || r.job.Shard.Zero > 0:
 		return newMaster(r)
 	}
