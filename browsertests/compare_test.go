@@ -82,7 +82,7 @@ func (s *scene) checkPair(args ...string) pairDocument {
 
 // Somebody compares two runs and reads what grew most.
 func TestComparePair(t *testing.T) {
-	s := open(t, "", loose, varlen, fixed)
+	s := open(t, "#/1/overview", loose, varlen, fixed)
 	s.sees("[data-field=cause]")
 	s.press("7")
 	want := s.checkPair(loose, varlen)

@@ -3,6 +3,8 @@
 // its dependencies.
 //
 //	go test .                        needs chromium
+//	go test . -whole                 the layout at all widths, light and dark
+//	BROWSER=firefox go test .        the same tests in Firefox
 //	go run ./cmd/screenshots         pictures of all screens
 //	go run ./cmd/bench-view          how fast the page answers
 package browsertests

@@ -79,10 +79,7 @@ func TestInteractive(t *testing.T) {
 		t.Errorf("the timeline has %d columns", len(p.Live))
 	}
 
-	s.press("6")
-	s.sees("[data-ask=try]")
-	s.value("document.querySelector('[data-ask=try]').focus()", nil)
-	s.press(page.Enter)
+	s.press("6") // which tries the standard settings
 	s.until(settledWhatIf)
 	var tried whatIfDocument
 	args := []string{"whatif", varlen}
@@ -111,7 +108,10 @@ func TestInteractive(t *testing.T) {
 // is loaded or sent.
 func TestSite(t *testing.T) {
 	s := openInteractive(t, "")
-	s.sees(".lessons")
+	s.sees(".start .drop")
+	if s.number("document.querySelectorAll('[data-ask=sample]').length") != 0 {
+		t.Error("a page without a server offers a sample, which it does not have")
+	}
 	s.value(fmt.Sprintf(dropScript, page.Quote("\x80\x04this is no pickle"), page.Quote("notes.pickle")), nil)
 	s.sees("dialog[open] [data-field=drop-error]")
 	if said := s.text("dialog[open] .drop"); !strings.Contains(said, "nothing leaves the browser") {

@@ -23,6 +23,7 @@ const (
 	stream = "../testdata/snapshots/streams_graphs-tight-default.pickle.gz" // pending frees, private pools
 	expand = "../testdata/variety/expand_tight.pickle.gz"
 	long   = "../testdata/snapshots/serve_generate-tight-default.pickle.gz" // 373,685 events
+	calm   = "../testdata/snapshots/llama_ckpt-default.pickle.gz"           // nothing failed
 	midrun = "../testdata/variety/midrun.pickle.gz"
 	state  = "../testdata/variety/stateonly.pickle.gz"
 )
@@ -30,6 +31,9 @@ const (
 // soon is how long the page may take for anything; it is generous because the
 // machine may be busy.
 const soon = 30 * time.Second
+
+// inFirefox runs the tests in Firefox; otherwise they run in Chromium.
+var inFirefox = os.Getenv("BROWSER") == "firefox"
 
 // stage has what all tests share: the program, the browser, a server for each
 // set of files.
@@ -51,8 +55,12 @@ func TestMain(m *testing.M) {
 }
 
 func perform(m *testing.M) (int, error) {
-	if page.Chromium() == "" {
-		fmt.Println("browsertests: left out, there is no chromium")
+	launch, there := page.Launch, page.Chromium()
+	if inFirefox {
+		launch, there = page.LaunchFirefox, page.Firefox()
+	}
+	if there == "" {
+		fmt.Println("browsertests: left out, there is no browser")
 		return 0, nil
 	}
 	dir, err := os.MkdirTemp("", "ashlar")
@@ -70,7 +78,7 @@ func perform(m *testing.M) (int, error) {
 		}
 	}
 	stage.servers = map[string]*page.Server{}
-	if stage.browser, err = page.Launch(context.Background()); err != nil {
+	if stage.browser, err = launch(context.Background()); err != nil {
 		return 0, err
 	}
 	code := m.Run()

@@ -16,7 +16,7 @@ import (
 
 // Somebody opens the file of a job that died and reads why.
 func TestVerdict(t *testing.T) {
-	s := open(t, "", varlen, multi)
+	s := open(t, "#/1/overview", varlen, multi)
 	s.sees("[data-panel=verdict] [data-field=cause]")
 	var explain, stats map[string]any
 	command(t, &explain, "explain", varlen)
@@ -129,7 +129,7 @@ func TestSites(t *testing.T) {
 func TestQuietFiles(t *testing.T) {
 	s := open(t, "", midrun)
 	s.sees("[data-panel=verdict] .verdict.good")
-	if got := s.text("[data-field=cause]"); got != "none" {
+	if got := s.text("[data-field=cause][data-value=none]"); got != "nothing failed" {
 		t.Errorf("the verdict is %q", got)
 	}
 	s = open(t, "", state)
@@ -149,7 +149,7 @@ func TestQuietFiles(t *testing.T) {
 
 // Two ranks: the picker, the keys, and an address that opens the second.
 func TestSwitchRank(t *testing.T) {
-	s := open(t, "", varlen, multi)
+	s := open(t, "#/1/overview", varlen, multi)
 	s.sees("[data-field=cause]")
 	first := s.bytes("memory.reserved.peak_bytes")
 	var stats map[string]any
@@ -195,7 +195,7 @@ const dropScript = `(() => {
 
 // Somebody drops a file that is no snapshot and reads what is wrong with it.
 func TestDropBroken(t *testing.T) {
-	s := open(t, "", varlen, multi)
+	s := open(t, "#/1/overview", varlen, multi)
 	s.hints = []string{"status of 422"}
 	s.sees("[data-field=cause]")
 	s.value(fmt.Sprintf(dropScript, page.Quote("\x80\x04this is no pickle"), page.Quote("notes.pickle")), nil)
@@ -274,7 +274,7 @@ func TestTruncated(t *testing.T) {
 		t.Errorf("the numbers are called %q", got)
 	}
 	s.sees("[data-field=cause]")
-	if got := s.text("[data-panel=holders] h2"); !strings.Contains(got, "of the events that are there") {
+	if got := s.text("[data-panel=held] h2"); !strings.Contains(got, "of the events that are there") {
 		t.Errorf("%q", got)
 	}
 }

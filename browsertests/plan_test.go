@@ -31,11 +31,8 @@ type planDocument struct {
 		Name  string `json:"name"`
 		Bytes int64  `json:"bytes"`
 	} `json:"components"`
-	Levers []struct {
-		Flags  string `json:"flags"`
-		Saving int64  `json:"saving_bytes"`
-	} `json:"levers"`
-	Assumed []string `json:"assumed"`
+	Levers  []planLever `json:"levers"`
+	Assumed []string    `json:"assumed"`
 	Max     *struct {
 		Value int `json:"value"`
 	} `json:"max"`
@@ -51,6 +48,12 @@ type planDocument struct {
 			Bytes  int64  `json:"bytes"`
 		} `json:"terms"`
 	} `json:"against"`
+}
+
+type planLever struct {
+	Flags  string `json:"flags"`
+	Saving int64  `json:"saving_bytes"`
+	Fits   *bool  `json:"fits"`
 }
 
 // readPlan reads a document of ashlar plan. A run that does not fit is an answer.
@@ -83,7 +86,19 @@ func planOf(t *testing.T, file, flags string) planDocument {
 	return readPlan(t, exec.Command(stage.ashlar, append([]string{"plan", file, "--json"}, strings.Fields(flags)...)...))
 }
 
-const settledPlan = "document.querySelector('[data-field=planned]') && !document.querySelector('[data-ask=stop]')"
+const settledPlan = "document.querySelector('[data-result=plan]:not(.stale) [data-field=planned]') && !document.querySelector('[data-ask=stop]')"
+
+// more opens what the form has under More, by the keyboard.
+func (s *scene) more() {
+	s.Helper()
+	s.sees(".plan-more")
+	if s.number("Number(document.querySelector('.plan-more').open)") == 1 {
+		return
+	}
+	s.value("document.querySelector('.plan-more summary').focus()", nil)
+	s.press(page.Enter)
+	s.sees(".plan-more[open]")
+}
 
 // showsPlan compares what the page shows with what the command says.
 func (s *scene) showsPlan(want planDocument) {
@@ -145,25 +160,18 @@ func (s *scene) reach(selector string) {
 // Somebody without any file plans a model, sees that it does not fit, and presses
 // the lever that helps; then goes back. All by the keyboard.
 func TestPlanAndLever(t *testing.T) {
-	s := open(t, "")
-	s.sees(".lessons, [data-field=at]")
-	s.press("9")
-	s.sees(".plan-form")
-	s.must(s.page.Pick("select[name=shape]", "llama-3.2-1b"))
-	s.must(s.page.Pick("select[name=gpu]", "a100-40"))
-	s.must(s.page.Pick("select[name=attention]", "flash"))
-	s.must(s.page.Type("input[name=seq]", "2048"))
-	s.press(page.Escape)
+	s := open(t, "#//plan?v=1&shape=llama-3.2-1b&batch=1&seq=2048&attention=flash&gpu=a100-40")
+	s.until(settledPlan)
 	s.press("e")
 	s.sees("input[name=batch]:focus")
 	s.must(s.page.Type("input[name=batch]", "8"))
-	s.press(page.Enter)
 	file := s.shapeFile("llama-3.2-1b")
 	flags := "--batch 8 --seq 2048 --attention flash --gpu a100-40"
 	first := planOf(t, file, flags)
 	if *first.Fits {
 		t.Fatal("there is nothing to save")
 	}
+	s.until("document.querySelectorAll('.trail li').length === 2")
 	s.showsPlan(first)
 	if got, want := s.text("[data-field=smallest_limit_bytes]"), units.SizeUp(first.Smallest); got != want {
 		t.Errorf("needs at least %s on the page, %s by ashlar plan", got, want)
@@ -175,10 +183,14 @@ func TestPlanAndLever(t *testing.T) {
 		t.Errorf("%q", said)
 	}
 
+	// The lever that the answer names first is the cheapest with which it fits.
 	lever := "--loss chunked:1024"
-	s.value("document.querySelector("+page.Quote(`[data-lever="`+lever+`"]`)+").focus()", nil)
+	if got := s.text("[data-first-lever] + code"); got != lever || !slices.ContainsFunc(first.Levers, func(l planLever) bool { return l.Flags == lever && *l.Fits }) {
+		t.Errorf("the first lever is %q", got)
+	}
+	s.value("document.querySelector('[data-first-lever]').focus()", nil)
 	s.press(page.Enter)
-	s.until("document.querySelectorAll('.trail li').length === 2")
+	s.until("document.querySelectorAll('.trail li').length === 3")
 	second := planOf(t, file, flags+" "+lever)
 	if !*second.Fits {
 		t.Fatal("the lever does not save it")
@@ -193,24 +205,27 @@ func TestPlanAndLever(t *testing.T) {
 		t.Error("the form does not have the lever")
 	}
 
+	at := func(n int) string {
+		return fmt.Sprintf("document.querySelector('[data-field=planned]').dataset.at === '%d'", n)
+	}
 	s.press("u")
-	s.until("document.querySelector('[data-field=planned]').dataset.at === '0'")
+	s.until(at(1))
 	s.showsPlan(first)
 	s.value("history.back()", nil)
-	s.until("document.querySelector('[data-field=planned]').dataset.at === '1'")
+	s.until(at(2))
 	s.showsPlan(second)
-	// A setting of the allocator, then another way from the first plan.
-	s.click("[data-step='0']")
-	s.until("document.querySelector('[data-field=planned]').dataset.at === '0'")
+	// Another way from the first plan, by the mouse, then a setting of the allocator.
+	s.click("[data-step='1']")
+	s.until(at(1))
 	s.reach("[data-lever='--batch 4 --accumulate 2']")
-	s.until("document.querySelector('[data-field=planned]').dataset.at === '1'")
+	s.until(at(2))
 	s.showsPlan(planOf(t, file, "--batch 4 --accumulate 2 --seq 2048 --attention flash --gpu a100-40"))
 	s.reach("[data-lever='--settings expandable_segments:True']")
-	s.until("document.querySelector('[data-field=planned]').dataset.at === '2'")
+	s.until(at(3))
 	s.showsPlan(planOf(t, file, "--batch 4 --accumulate 2 --seq 2048 --attention flash --gpu a100-40 --settings expandable_segments:True"))
 	var labels []string
 	s.value("[...document.querySelectorAll('.trail-label')].map((e) => e.textContent)", &labels)
-	if want := []string{"llama-3.2-1b, batch 8, seq 2048, attention flash, a100-40", "batch 4, accumulate 2", "settings expandable_segments:True"}; !slices.Equal(labels, want) {
+	if want := []string{"llama-3.2-1b, batch 1, seq 2048, attention flash, a100-40", "batch 8", "batch 4, accumulate 2", "settings expandable_segments:True"}; !slices.Equal(labels, want) {
 		t.Errorf("%q", labels)
 	}
 }
@@ -228,26 +243,26 @@ func TestPlanCommandLine(t *testing.T) {
 			s.must(s.page.Type("input[name=seq]", "700"))
 			s.must(s.page.Pick("select[name=gpu]", "size"))
 			s.must(s.page.Type("input[name=gpu-size]", "RTX 4090"))
+			s.more()
 			s.must(s.page.Type("input[name=limit]", "20 GiB"))
 			s.reach("input[name=clip]")
 			s.must(s.page.Type("input[name=recompute]", "every:7"))
 			s.must(s.page.Type("input[name=settings]", "max_split_size_mb:128"))
-			s.click("[data-ask=plan]")
 		}, "ashlar plan qwen3-1.7b.json --batch 16 --seq 700 --clip --recompute every:7 --gpu 'RTX 4090' --limit '20 GiB' --settings max_split_size_mb:128"},
 		{"gemma-3-1b", func(s *scene) {
-			s.click("[data-choice=generate]")
+			s.click("[data-choice=serve]")
 			s.must(s.page.Type("input[name=generate]", "20"))
 			s.must(s.page.Type("input[name=seq]", "300"))
 			s.must(s.page.Pick("select[name=dtype]", "fp16"))
-			s.click("[data-ask=plan]")
 		}, "ashlar plan gemma-3-1b.json --batch 4 --seq 300 --dtype fp16 --mode generate --generate 20 --gpu h100"},
 		{"gpt2", func(s *scene) {
 			s.must(s.page.Pick("select[name=gpu]", "3060"))
 			s.click("[data-ask=max-batch]")
 		}, "ashlar plan gpt2.json --seq 1024 --gpu 3060 --max batch"},
-		{"vit-large", func(s *scene) { s.click("[data-ask=plan]") }, "ashlar plan vit-large.json --batch 32 --gpu h100"},
+		{"vit-large", func(*scene) {}, "ashlar plan vit-large.json --batch 32 --gpu h100"},
 	} {
 		s := open(t, "#//plan")
+		s.hints = []string{"400 (Bad Request)"} // of an empty batch
 		s.sees(".plan-form")
 		// Nothing is set yet that the next model would keep.
 		s.must(s.page.Type("input[name=batch]", ""))
@@ -255,15 +270,21 @@ func TestPlanCommandLine(t *testing.T) {
 		s.must(s.page.Pick("select[name=shape]", x.shape))
 		x.fill(s)
 		s.until(settledPlan)
-		line := s.text("[data-field=command]")
-		if line != x.want {
-			t.Errorf("%q, want %q", line, x.want)
-		}
 		file := s.shapeFile(x.shape)
-		shell := exec.Command("sh", "-c", `ashlar() { "$ASHLAR" "$@" --json; }; `+line)
-		shell.Dir, shell.Env = filepath.Dir(file), append(os.Environ(), "ASHLAR="+stage.ashlar)
-		want := readPlan(t, shell)
+		inShell := func(line string) planDocument {
+			shell := exec.Command("sh", "-c", `ashlar() { "$ASHLAR" "$@" --json; }; `+line)
+			shell.Dir, shell.Env = filepath.Dir(file), append(os.Environ(), "ASHLAR="+stage.ashlar)
+			return readPlan(t, shell)
+		}
+		want := inShell(x.want)
 		s.showsPlan(want)
+		line := x.want
+		if want.Max != nil { // the form has what was found
+			line = fmt.Sprintf("ashlar plan gpt2.json --batch %d --seq 1024 --gpu 3060", want.Max.Value)
+		}
+		if got := s.text("[data-field=command]"); got != line || inShell(line).Reserved != want.Reserved {
+			t.Errorf("%q, want %q", got, line)
+		}
 		if want.Max != nil {
 			if got := s.number("Number(document.querySelector('[data-field=largest]').dataset.value)"); int(got) != want.Max.Value || want.Max.Value < 2 {
 				t.Errorf("the largest batch is %v, by ashlar plan %d", got, want.Max.Value)
@@ -280,28 +301,30 @@ func TestPlanErrors(t *testing.T) {
 	s.hints = []string{"400 (Bad Request)"}
 	s.click(".plan-model summary")
 	s.must(s.page.Type("textarea[name=config]", `{"model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 3}`))
-	s.click("[data-ask=plan]")
 	s.sees("[data-field=plan-trouble]")
 	if said := s.text("[data-field=plan-trouble]"); said != "num_attention_heads 8 is not a multiple of num_key_value_heads 3" {
 		t.Errorf("%q", said)
 	}
-	if s.number("document.querySelectorAll('.plan-verdict').length") != 0 {
-		t.Error("another plan stands under the error")
+	if got := s.text("[data-result=plan].stale [data-field=stale]"); got != "for llama-3.2-1b" {
+		t.Errorf("the plan under the error is %q", got)
 	}
 	s.click("[data-act=undo]")
 	s.until(settledPlan + " && !document.querySelector('[data-field=plan-trouble]')")
 	s.until("document.querySelector('select[name=shape]').value === 'llama-3.2-1b'")
-	// An option.
+	// An option; its field is marked.
+	s.more()
 	s.must(s.page.Type("input[name=shard]", "tp:3"))
-	s.press(page.Enter)
 	s.sees("[data-field=plan-trouble]")
+	s.sees("input[name=shard][aria-invalid]")
 	if said := s.text("[data-field=plan-trouble]"); !strings.HasPrefix(said, "shard tp:3: 32 heads cannot be divided among 3 ranks; write ") {
 		t.Errorf("%q", said)
 	}
 	// A search without anything to fit into.
 	s.must(s.page.Type("input[name=shard]", ""))
+	s.until(settledPlan)
 	s.click("[data-ask=max-seq]")
 	s.until("document.querySelector('[data-field=plan-trouble]')?.textContent === 'max needs something to fit into: give gpu or limit'")
+	s.until(settledPlan) // which the search was not
 }
 
 // A plan is held against the recording of the run; what is no recording of it is
@@ -373,6 +396,7 @@ func TestPlanLinks(t *testing.T) {
 	})()`, nil)
 	s.until("document.querySelector('textarea[name=config]').value.includes('3072')")
 	s.must(s.page.Type("input[name=seq]", "200"))
+	s.more()
 	s.must(s.page.Type("input[name=limit]", "2GiB"))
 	s.press(page.Enter)
 	file := filepath.Join(t.TempDir(), "mine.json")
@@ -390,7 +414,7 @@ func TestPlanLinks(t *testing.T) {
 		t.Fatalf("%q", link)
 	}
 	other := open(t, "#//plan") // of another machine it is pasted
-	other.sees(".plan-form")
+	other.until(settledPlan)
 	other.press("s")
 	other.sees("dialog[open] textarea")
 	other.value("(() => { const e = document.querySelector('dialog[open] textarea'); e.value = "+page.Quote("http://127.0.0.1:9/elsewhere/"+link)+"; e.dispatchEvent(new Event('input', {bubbles: true})); })()", nil)
@@ -447,7 +471,7 @@ func TestPlanSmallWindow(t *testing.T) {
 	if n := s.number("document.documentElement.scrollHeight"); n > 720 {
 		t.Errorf("the page is %v high", n)
 	}
-	for _, ask := range []string{"plan", "max-batch", "max-seq"} {
+	for _, ask := range []string{"max-batch", "max-seq"} {
 		if b, err := s.page.Box("[data-ask=" + ask + "]"); err != nil || b[1]+b[3] > 720 || b[0] < 0 || b[0]+b[2] > 300 {
 			t.Errorf("%s is at %v, %v", ask, b, err)
 		}

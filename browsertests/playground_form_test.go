@@ -70,23 +70,3 @@ func TestPlaygroundSharePasted(t *testing.T) {
 	s.press("?")
 	s.until("document.querySelectorAll('dialog[open]').length === 2")
 }
-
-// At 960 pixels no number reaches into the next one, and the header has room.
-func TestPlaygroundNarrow(t *testing.T) {
-	s := openAt(t, "#/1/playground?lesson=every-second&step=42", 960, 900, false, varlen, multi)
-	s.at(42)
-	var over []string
-	s.value(`[...document.querySelectorAll('.stage .strip .item')].filter((e) => {
-		const range = document.createRange();
-		range.selectNodeContents(e.querySelector('.value'));
-		return range.getBoundingClientRect().right > e.getBoundingClientRect().right;
-	}).map((e) => e.innerText)`, &over)
-	if len(over) > 0 {
-		t.Errorf("too wide for their place: %q", over)
-	}
-	s.value(`[...document.querySelectorAll('header.top > *')].filter((e, i, all) => i > 0 &&
-		e.getBoundingClientRect().left < all[i - 1].getBoundingClientRect().right - 1).map((e) => e.outerHTML.slice(0, 60))`, &over)
-	if len(over) > 0 {
-		t.Errorf("the header overlaps: %q", over)
-	}
-}

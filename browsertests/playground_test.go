@@ -46,9 +46,9 @@ func (s *scene) rate(field string) (hits, requests int) {
 	return hits, requests
 }
 
-// Without a file the page opens on the playground, and the first lesson plays.
+// Without a file the playground is there all the same, and the first lesson plays.
 func TestPlaygroundOpens(t *testing.T) {
-	s := open(t, "")
+	s := open(t, "#//playground")
 	s.sees(".lessons [data-lesson='every-second'][aria-current]")
 	s.hash("#//playground")
 	if text := s.text(".told"); !strings.Contains(text, "Every second tensor freed") || !strings.Contains(text, "limit 100.00 MiB") {

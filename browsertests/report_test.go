@@ -80,7 +80,7 @@ func TestReportPolicy(t *testing.T) {
 	if got := s.text("h1"); got != name || len(s.page.Problems()) > 0 {
 		t.Errorf("the heading is %q, the console says %q", got, s.page.Problems())
 	}
-	s.hints = []string{"Content Security Policy"}
+	s.hints = []string{"Content Security Policy", "Content-Security-Policy"}
 	s.value(`(() => {
 		window.refused = [];
 		document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.effectiveDirective));
@@ -120,7 +120,7 @@ func TestReportByKeyboard(t *testing.T) {
 			}
 		}
 	}
-	if len(grounds) != 2 {
+	if len(grounds) != 2 && !inFirefox { // Firefox has one theme for all tabs
 		t.Errorf("light and dark have the ground %v", grounds)
 	}
 }
@@ -154,6 +154,9 @@ func TestReportAccessible(t *testing.T) {
 // The report is printed: a few pages, light, everything unfolded, no picture
 // higher than a page.
 func TestReportPrinted(t *testing.T) {
+	if inFirefox {
+		t.Skip("printing is tested with Chromium alone")
+	}
 	for _, c := range []struct {
 		file     string
 		min, max int

@@ -217,7 +217,7 @@ func TestEventsFind(t *testing.T) {
 
 // The theme follows the system until it is chosen, and the choice lasts.
 func TestTheme(t *testing.T) {
-	s := openAt(t, "", 1280, 720, true, varlen, multi)
+	s := openAt(t, "#/1/overview", 1280, 720, true, varlen, multi)
 	s.sees("[data-field=cause]")
 	s.until("document.documentElement?.dataset.theme === 'dark'")
 	s.press("t")
@@ -231,7 +231,7 @@ func TestTheme(t *testing.T) {
 // Every size on every screen is written as package units does, with the exact
 // number behind it.
 func TestSizes(t *testing.T) {
-	s := open(t, "", varlen, multi)
+	s := open(t, "#/1/overview", varlen, multi)
 	s.sees("[data-field=cause]")
 	seen := map[int64]bool{}
 	for _, hash := range []string{

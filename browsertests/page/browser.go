@@ -1,59 +1,80 @@
 package page
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-
-	"github.com/chromedp/chromedp"
+	"strconv"
+	"strings"
 )
 
-// Chromium finds the browser; empty if there is none.
-func Chromium() string {
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if name == "" {
-			continue
-		}
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-// A Browser is a running Chromium without a window.
+// A Browser is a running browser without a window.
 type Browser struct {
-	ctx   context.Context
-	close context.CancelFunc
+	pid   int
+	open  func(p *Page, width, height int64, dark bool) (driver, error)
+	close func()
 }
 
-// Launch starts Chromium with software GL and nothing that calls home.
-func Launch(ctx context.Context) (*Browser, error) {
-	path := Chromium()
-	if path == "" {
-		return nil, errors.New("there is no chromium: apt-get install chromium, or set CHROMIUM")
-	}
-	o := []chromedp.ExecAllocatorOption{chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.ExecPath(path), chromedp.NoSandbox}
-	for _, flag := range []string{
-		"headless", "disable-gpu", "disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
-		"enable-unsafe-swiftshader", "hide-scrollbars", "disable-extensions", "disable-default-apps", "disable-dev-shm-usage",
-	} {
-		o = append(o, chromedp.Flag(flag, true))
-	}
-	starter, stop := chromedp.NewExecAllocator(ctx, o...)
-	tab, closeTab := chromedp.NewContext(starter)
-	b := &Browser{ctx: tab, close: func() { closeTab(); stop() }}
-	if err := chromedp.Do(tab); err != nil {
-		b.close()
-		return nil, fmt.Errorf("start %s: %w", path, err)
-	}
-	return b, nil
+// driver does in a tab what a person does, in the protocol of its browser.
+type driver interface {
+	navigate(address string) error
+	value(script string) ([]byte, error) // the JSON of what a script gives
+	press(keys string, shifted bool) error
+	mouse(shifted bool, steps ...mouseStep) error
+	wheel(x, y, by float64) error
+	resize(width, height int64) error
+	screenshot() ([]byte, error)
+	close()
 }
+
+// mouseStep is where the pointer is, and what its button does there.
+type mouseStep struct {
+	x, y float64
+	does mouseDoes
+}
+
+type mouseDoes int
+
+const (
+	moves mouseDoes = iota
+	presses
+	drags // moves with the button down
+	releases
+)
+
+// Open makes a tab of a size and goes to an address. ASHLAR_SLOW=6 in the
+// environment makes the page's scripts six times slower in Chromium: what a test
+// takes for granted while the page is still at it shows then.
+func (b *Browser) Open(address string, width, height int64, dark bool) (*Page, error) {
+	p := &Page{}
+	d, err := b.open(p, width, height, dark)
+	if err != nil {
+		return nil, err
+	}
+	p.driver = d
+	if err := d.navigate(address); err != nil {
+		d.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// PID is the browser's process; the pages run in children of it.
+func (b *Browser) PID() int { return b.pid }
 
 // Close ends the browser.
 func (b *Browser) Close() { b.close() }
 
-// PID is the browser's process; the pages run in children of it.
-func (b *Browser) PID() int { return chromedp.FromContext(b.ctx).Browser.Process().Pid }
+func slowness() float64 {
+	n, _ := strconv.ParseFloat(os.Getenv("ASHLAR_SLOW"), 64)
+	return n
+}
+
+// says notes what a developer would see in red or yellow in the console.
+func (p *Page) says(text string) {
+	// Chromium says it of its own drawing in software.
+	if strings.Contains(text, "GPU stall due to ReadPixels") {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.problems = append(p.problems, text)
+}

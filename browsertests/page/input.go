@@ -1,10 +1,6 @@
 package page
 
-import (
-	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
-)
+import "github.com/chromedp/chromedp/kb"
 
 // Keys that have no letter.
 const (
@@ -16,10 +12,16 @@ const (
 	Down   = kb.ArrowDown
 	Home   = kb.Home
 	End    = kb.End
+	Tab    = kb.Tab
+
+	remove = kb.Delete
 )
 
 // Press types keys: text, or the constants above.
-func (p *Page) Press(keys string) error { return p.Do(chromedp.KeyEvent(keys)) }
+func (p *Page) Press(keys string) error { return p.driver.press(keys, false) }
+
+// PressShifted types keys with Shift held down.
+func (p *Page) PressShifted(keys string) error { return p.driver.press(keys, true) }
 
 // Type puts text into a field in place of what is there.
 func (p *Page) Type(selector, text string) error {
@@ -27,7 +29,7 @@ func (p *Page) Type(selector, text string) error {
 		return err
 	}
 	if text == "" {
-		return p.Press(kb.Delete)
+		return p.Press(remove)
 	}
 	return p.Press(text)
 }
@@ -46,53 +48,23 @@ func (p *Page) Click(selector string) error {
 	return p.ClickAt(b[0]+b[2]/2, b[1]+b[3]/2)
 }
 
-func (p *Page) mouse(e input.DispatchMouseEventParams) error {
-	_, err := chromedp.Call(p.ctx, input.DispatchMouseEvent, e)
-	return err
-}
-
 // Move moves the pointer.
-func (p *Page) Move(x, y float64) error {
-	return p.mouse(input.DispatchMouseEventParams{Type: chromedp.MouseMoved, X: x, Y: y})
-}
+func (p *Page) Move(x, y float64) error { return p.driver.mouse(false, mouseStep{x, y, moves}) }
 
 // ClickAt clicks a point of the window.
 func (p *Page) ClickAt(x, y float64) error {
-	if err := p.Move(x, y); err != nil {
-		return err
-	}
-	return p.Do(chromedp.MouseClickXY(x, y))
+	return p.driver.mouse(false, mouseStep{x, y, moves}, mouseStep{x, y, presses}, mouseStep{x, y, releases})
 }
-
-const shift = 8
 
 // Drag presses at one point and lets go at another, with the shift key or not.
 func (p *Page) Drag(x0, y0, x1, y1 float64, shifted bool) error {
-	e := input.DispatchMouseEventParams{Type: chromedp.MouseMoved, X: x0, Y: y0}
-	if shifted {
-		e.Modifiers = shift
-	}
-	if err := p.mouse(e); err != nil {
-		return err
-	}
-	e.Button, e.Buttons, e.ClickCount, e.Type = input.MouseButtonLeft, 1, 1, chromedp.MousePressed
-	if err := p.mouse(e); err != nil {
-		return err
-	}
-	e.Type = chromedp.MouseMoved
+	steps := []mouseStep{{x0, y0, moves}, {x0, y0, presses}}
 	for i := 1; i <= 4; i++ {
 		part := float64(i) / 4
-		e.X, e.Y = x0+(x1-x0)*part, y0+(y1-y0)*part
-		if err := p.mouse(e); err != nil {
-			return err
-		}
+		steps = append(steps, mouseStep{x0 + (x1-x0)*part, y0 + (y1-y0)*part, drags})
 	}
-	e.Type, e.Buttons = chromedp.MouseReleased, 0
-	return p.mouse(e)
+	return p.driver.mouse(shifted, append(steps, mouseStep{x1, y1, releases})...)
 }
 
 // Wheel turns the wheel at a point.
-func (p *Page) Wheel(x, y, by float64) error {
-	// The protocol wants both deltas, and the library leaves out zeros.
-	return p.mouse(input.DispatchMouseEventParams{Type: chromedp.MouseWheel, X: x, Y: y, DeltaX: 1e-9, DeltaY: by})
-}
+func (p *Page) Wheel(x, y, by float64) error { return p.driver.wheel(x, y, by) }

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"errors"
+
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -15,25 +17,36 @@ var (
 	Letter = Paper{8.5, 11}
 )
 
-// PDF prints the page as a person does who changes nothing.
+// PDF prints the page as a person does who changes nothing. Only Chromium does.
 func (p *Page) PDF(on Paper) ([]byte, error) {
-	r, err := chromedp.Call(p.ctx, page.PrintToPDF, page.PrintToPDFParams{PaperWidth: on.Width, PaperHeight: on.Height})
+	c, err := p.chromium()
+	if err != nil {
+		return nil, err
+	}
+	r, err := chromedp.Call(c.ctx, page.PrintToPDF, page.PrintToPDFParams{PaperWidth: on.Width, PaperHeight: on.Height})
 	if err != nil {
 		return nil, err
 	}
 	return r.Data, nil
 }
 
-// OnPaper lays the page out as on paper, in a window of the given size.
+// OnPaper lays the page out as on paper, in a window of the given size. Only
+// Chromium does.
 func (p *Page) OnPaper(width, height int64) error {
-	if err := p.Do(chromedp.EmulateViewport(width, height)); err != nil {
+	c, err := p.chromium()
+	if err != nil {
 		return err
 	}
-	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	if err := c.resize(width, height); err != nil {
+		return err
+	}
+	_, err = chromedp.Call(c.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
 	return err
 }
 
-// Resize changes the window.
-func (p *Page) Resize(width, height int64) error {
-	return p.Do(chromedp.EmulateViewport(width, height))
+func (p *Page) chromium() (*chromium, error) {
+	if c, ok := p.driver.(*chromium); ok {
+		return c, nil
+	}
+	return nil, errors.New("printing is tested with Chromium alone")
 }

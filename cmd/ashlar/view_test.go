@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,7 +13,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +27,9 @@ import (
 // ends it and returns its exit status and what it said.
 func startView(t *testing.T, files ...string) (address string, end func() (int, string)) {
 	t.Helper()
+	t.Setenv("DISPLAY", ":0")
+	t.Setenv("SSH_CONNECTION", "")
+	t.Setenv(tokenVariable, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	var stderr bytes.Buffer
@@ -175,13 +181,36 @@ func TestViewOfDroppedFiles(t *testing.T) {
 		return reply.StatusCode, string(body)
 	}
 	for _, x := range []struct{ name, data, want string }{
-		{"a.txt", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 1.00 GiB of which 3.00 MiB is free.", "a.txt is an out-of-memory message"},
 		{"b.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "b.png"},
 		{"c.pickle", "\x80\x02cos\nsystem\n(S'x'\ntR.", "c.pickle"},
 		{"empty", "", "empty: the file is empty"},
 	} {
 		if status, body := post(x.name, []byte(x.data)); status != http.StatusUnprocessableEntity || !strings.Contains(body, x.want) {
 			t.Errorf("%s: %d %s", x.name, status, body)
+		}
+	}
+	// A message is explained as the command explains it.
+	message := filepath.Join(t.TempDir(), "a.txt")
+	text := "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 1.00 GiB of which 3.00 MiB is free.\n"
+	if err := os.WriteFile(message, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var explained bytes.Buffer
+	if code := execute(t.Context(), stdio{out: &explained, err: io.Discard}, []string{"explain", "--json", message}); code != 0 {
+		t.Fatal(code)
+	}
+	status, said := post("a.txt", []byte(text))
+	var page struct{ Explain map[string]any }
+	var command map[string]any
+	if err := errors.Join(json.Unmarshal([]byte(said), &page), json.Unmarshal(explained.Bytes(), &command)); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s: %v", status, said, err)
+	}
+	if page.Explain["file"] != "a.txt" || command["cause"] == "" {
+		t.Errorf("the page explains %v: %v", page.Explain["file"], page.Explain["cause"])
+	}
+	for _, name := range []string{"kind", "cause", "cause_text", "summary", "arithmetic", "fixes", "evidence"} {
+		if !reflect.DeepEqual(page.Explain[name], command[name]) {
+			t.Errorf("%s is %v on the page, %v by the command", name, page.Explain[name], command[name])
 		}
 	}
 	t.Chdir(filepath.Join("..", "..", "testdata", "variety"))
@@ -257,5 +286,72 @@ func TestViewComparesAndTunesAsTheCommands(t *testing.T) {
 	}
 	if code, said := end(); code != exitOK || said != "" {
 		t.Errorf("status %d, %q", code, said)
+	}
+}
+
+// The address can be kept: port, token and place are those that were given.
+func TestViewAtAFixedAddress(t *testing.T) {
+	free, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	const token = "0123456789abcdefghijklmnopqrstuv_-"
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("http://127.0.0.1:%d/%s/#/1/timeline?event=3", port, token)
+	address, end := startView(t, "--port", fmt.Sprint(port), "--token-file", file, "--at", "#/1/timeline?event=3")
+	if address != want {
+		t.Errorf("the address is %s, want %s", address, want)
+	}
+	if status, _ := fetch(t, address); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	if code, said := end(); code != exitOK || said != "" {
+		t.Errorf("status %d, %q", code, said)
+	}
+	fails := func(want string, args ...string) {
+		t.Helper()
+		var stderr bytes.Buffer
+		code := execute(t.Context(), stdio{in: strings.NewReader(""), out: io.Discard, err: &stderr}, append([]string{"view", "--no-open"}, args...))
+		if code != exitInput || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q: status %d, %s", args, code, &stderr)
+		}
+	}
+	fails("is no place of the page", "--at", "https://example.com/")
+	fails("there is no screen elsewhere", "--at", "#/1/elsewhere")
+	fails("no such file", "--token-file", file+".none")
+	if err := os.Chmod(file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	fails("can be read or written by others", "--token-file", file)
+	t.Setenv(tokenVariable, "guess-me")
+	fails(tokenVariable + ": the token has 8 characters")
+}
+
+func TestTunnel(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{map[string]string{"DISPLAY": ":0"}, ""},
+		{map[string]string{"WAYLAND_DISPLAY": "wayland-0", "USER": "ann"}, ""},
+		{map[string]string{"USER": "ann"}, "ssh -L 8080:127.0.0.1:8080 ann@" + host},
+		{map[string]string{"DISPLAY": ":0", "SSH_CONNECTION": "10.0.0.1 5000 10.0.0.2 22"}, "ssh -L 8080:127.0.0.1:8080 10.0.0.2"},
+		{map[string]string{"USER": "ann", "SSH_CONNECTION": "10.0.0.1 5000 10.0.0.2 2200"}, "ssh -p 2200 -L 8080:127.0.0.1:8080 ann@10.0.0.2"},
+	} {
+		if runtime.GOOS != "linux" && x.env["SSH_CONNECTION"] == "" {
+			x.want = ""
+		}
+		if got := tunnel(8080, func(name string) string { return x.env[name] }); got != x.want {
+			t.Errorf("%v: %q, want %q", x.env, got, x.want)
+		}
 	}
 }

@@ -70,7 +70,7 @@ func (o Option) Mode() model.Mode {
 // ofMode are the options that one mode alone has.
 var ofMode = map[model.Mode][]string{
 	model.Train: {
-		"autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
+		"target-seq", "autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
 		"lora", "lora-targets", "lora-dtype", "build", "save", "offload",
 	},
 	model.Generate: {"generate", "generate-call", "cache"},

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
@@ -13,13 +14,19 @@ import (
 // assumed where they are silent. The error says in one line what is wrong and
 // what to do.
 func (o Options) Job(m *model.Model) (j *model.Job, assumed []string, err error) {
-	r := request{options: o, model: m, job: &model.Job{Model: m, Steps: 3}}
-	for _, f := range []func() error{r.mode, r.sizes, r.types, r.quantised, r.optimizer, r.layers, r.lora, r.adapters, r.loss, r.shard, r.spread, r.offload} {
-		if err := f(); err != nil {
-			return nil, nil, err
-		}
+	r := newRequest(o, m)
+	if err := r.read(); err != nil {
+		return nil, nil, err
 	}
 	return r.job, r.assumed, nil
+}
+
+// Defaults returns the value that each option has if it is not set, as far as it
+// has one and the options that are set are right.
+func (o Options) Defaults(m *model.Model) map[string]string {
+	r := newRequest(o, m)
+	_ = r.read() // who asks for the plan is told
+	return r.defaults
 }
 
 // request turns options into a job.
@@ -28,15 +35,32 @@ type request struct {
 	model   *model.Model
 	job     *model.Job
 	assumed []string
+
+	defaults map[string]string // by option
+}
+
+func newRequest(o Options, m *model.Model) *request {
+	return &request{options: o, model: m, job: &model.Job{Model: m, Steps: 3}, defaults: map[string]string{}}
+}
+
+func (r *request) read() error {
+	for _, f := range []func() error{r.mode, r.sizes, r.types, r.quantised, r.optimizer, r.layers, r.lora, r.adapters, r.loss, r.shard, r.spread, r.offload} {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // assume notes a value that nobody gave.
 func (r *request) assume(name, value, why string) {
+	r.defaults[name] = value
 	r.assumed = append(r.assumed, fmt.Sprintf("--%s %s: %s", name, value, why))
 }
 
 // pick returns an option, or what is assumed for it.
 func (r *request) pick(name, otherwise, why string) string {
+	r.defaults[name] = otherwise
 	if v := r.options.Get(name); v != "" {
 		return v
 	}
@@ -82,10 +106,7 @@ func (r *request) mode() error {
 	if m.Head != model.HeadCausal && m.Head != model.HeadSeq2Seq {
 		return problem.New("%s has no head that predicts tokens one by one, so it cannot be planned for {mode} generate: use {mode} train", m.ModelType)
 	}
-	j.Tokens = r.options.count("generate", 64)
-	if !r.options.Has("generate") {
-		r.assume("generate", "64", "nobody said how many tokens")
-	}
+	j.Tokens, _ = strconv.ParseInt(r.pick("generate", "64", "nobody said how many tokens"), 10, 64)
 	j.GenerateCall = r.options.Has("generate-call")
 	word, n, _ := numbered(r.pick("cache", "dynamic", ""))
 	if word == "static" {
@@ -119,14 +140,8 @@ func (r *request) sizes() error {
 	}
 	switch {
 	case m.T5 != nil && j.Mode == model.Generate:
-		if r.options.Has("target-seq") {
-			return problem.New("{target-seq} is what training predicts: with {mode} generate leave it out, {generate} says how many tokens come")
-		}
-	case m.T5 != nil && !r.options.Has("target-seq"):
-		j.TargetSeq = j.Seq
-		r.assume("target-seq", fmt.Sprint(j.Seq), "as long as --seq")
 	case m.T5 != nil:
-		j.TargetSeq = r.options.count("target-seq", 0)
+		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(j.Seq), "as long as --seq"), 10, 64)
 	case r.options.Has("target-seq"):
 		return problem.New("{target-seq} is for encoder-decoders such as t5, not for %s: leave it out", m.ModelType)
 	}
@@ -142,20 +157,16 @@ func (r *request) sizes() error {
 func (r *request) types() error {
 	j, m := r.job, r.model
 	j.Autocast = r.options.Has("autocast")
-	j.DType = model.DType(r.options.Get("dtype"))
-	if j.DType == "" {
-		j.DType = model.TypeOf(m.DType)
-		switch {
-		case j.Autocast && j.DType != model.FP32:
-			j.DType = model.FP32
-			r.assume("dtype", "fp32", "--autocast is for fp32 weights")
-		case j.DType == "":
-			j.DType = model.FP32
-			r.assume("dtype", "fp32", "the config names none, and from_config takes torch's default; from_pretrained may load another type, that of the checkpoint")
-		default:
-			r.assume("dtype", string(j.DType), "the config's dtype")
-		}
+	own := model.TypeOf(m.DType)
+	why := "the config's dtype"
+	switch {
+	case j.Autocast && own != model.FP32:
+		own, why = model.FP32, "--autocast is for fp32 weights"
+	case own == "":
+		own = model.FP32
+		why = "the config names none, and from_config takes torch's default; from_pretrained may load another type, that of the checkpoint"
 	}
+	j.DType = model.DType(r.pick("dtype", string(own), why))
 	j.Attention = model.Attention(r.pick("attention", string(model.SDPA), "transformers' default, with the kernel that torch 2.11 picks"))
 	if j.Attention == model.Flash && j.DType == model.FP32 && !j.Autocast {
 		return problem.New("{attention} flash with fp32: the kernel takes bf16 and fp16 only; use {dtype} bf16, {autocast} or {attention} sdpa")
@@ -179,7 +190,7 @@ func (r *request) optimizer() error {
 	}
 	j.ZeroGrad = model.ZeroGrad(r.pick("zero-grad", string(model.ZeroNone), ""))
 	j.Clip = r.options.Has("clip")
-	j.Accumulate = int(r.options.count("accumulate", 1))
+	j.Accumulate, _ = strconv.Atoi(r.pick("accumulate", "1", ""))
 	if most := maxParts + r.stages(); j.Accumulate > most { // a pipeline has as many parts under way as stages
 		r.assumed = append(r.assumed, fmt.Sprintf("--accumulate %d: the parts of a step after the first %d are like those, and were not run", j.Accumulate, most))
 		j.Accumulate = most
@@ -266,6 +277,7 @@ func (r *request) lora() error {
 		}
 	}
 	l.DType = model.DType(r.options.Get("lora-dtype"))
+	r.defaults["lora-dtype"] = string(r.job.DType)
 	return nil
 }
 

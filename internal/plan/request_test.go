@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,6 +54,45 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// The defaults are what is planned: setting them changes nothing.
+func TestDefaults(t *testing.T) {
+	m := toyModel(t)
+	for _, o := range []Options{
+		options(t, "batch", "2", "seq", "64"),
+		options(t, "batch", "2", "seq", "64", "optimizer", "sgd", "dtype", "fp32"),
+		options(t, "batch", "2", "seq", "64", "lora", "8"),
+		options(t, "batch", "2", "seq", "64", "shard", "fsdp:4"),
+		options(t, "batch", "2", "seq", "64", "mode", "generate"),
+	} {
+		want, _, err := o.Job(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		filled := o
+		defaults := o.Defaults(m)
+		for _, c := range Catalogue() {
+			value, known := defaults[c.Name]
+			if c.Mode() != "" && c.Mode() != want.Mode || !known || o.Has(c.Name) || c.Name == "lora-dtype" && !o.Has("lora") {
+				continue
+			}
+			if err := filled.Set(c.Name, value); err != nil {
+				t.Errorf("the default of %s: %v", c.Name, err)
+			}
+		}
+		got, assumed, err := filled.Job(m)
+		if err != nil {
+			t.Fatalf("%s: %v", filled, err)
+		}
+		got.LoRA.DType = want.LoRA.DType // the same, and said
+		if len(assumed) > 0 || fmt.Sprintf("%+v", *got) != fmt.Sprintf("%+v", *want) {
+			t.Errorf("%s:\n%+v, and assumed %q;\n%s:\n%+v", filled, *got, assumed, o, *want)
+		}
+	}
+	if d := options(t, "batch", "2", "seq", "64", "dtype", "fp32").Defaults(m); d["dtype"] != "bf16" || d["optimizer"] != "adamw-fused" || d["attention"] != "sdpa" {
+		t.Errorf("%v", d)
+	}
+}
+
 func TestJobRefuses(t *testing.T) {
 	llama := toyConfig
 	const (
@@ -73,7 +113,7 @@ func TestJobRefuses(t *testing.T) {
 		{vit, both, "vit takes no seq: its pictures make sequences of 197"},
 		{vit, []string{"batch", "2", "mask", "left"}, "leave it out"},
 		{bert, append([]string{"generate", "4"}, both...), "bert has no head that predicts tokens"},
-		{t5, append([]string{"generate", "4", "target-seq", "8"}, both...), "generate says how many tokens come"},
+		{t5, append([]string{"generate", "4", "target-seq", "8"}, both...), "target-seq is for mode train: leave it out"},
 		{t5, append([]string{"generate", "4", "cache", "static:100"}, both...), "leave it out for t5"},
 		{llama, append([]string{"generate", "4", "generate-call", "true", "cache", "static:100"}, both...), "compiles the model"},
 		{bert, append([]string{"loss", "chunked:8"}, both...), "loss chunked"},

@@ -10,8 +10,8 @@ import (
 // shard reads how the work is spread, and refuses what the model's shape does
 // not allow.
 func (r *request) shard() error {
-	text := r.options.Get("shard")
-	if text == "" || text == "none" {
+	text := r.pick("shard", "none", "")
+	if text == "none" {
 		return r.build()
 	}
 	s := &r.job.Shard
@@ -64,6 +64,7 @@ func (r *request) build() error {
 		ranks = s.Zero
 	}
 	how := r.options.Get("build")
+	r.defaults["build"] = buildWhole
 	switch {
 	case how == buildSharded && ranks == 0:
 		return problem.New("{build} sharded is for ranks that divide the weights: give {shard} fsdp:N or zero3:N, or leave it out")

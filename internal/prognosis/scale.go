@@ -60,6 +60,15 @@ func (r *ratio) value() float64 {
 	return float64(r.now) / float64(r.then)
 }
 
+// largest returns the largest ratio; 1 if nothing is larger than in the template.
+func (r *ratio) largest() float64 {
+	most := 1.0
+	for f := range r.bytes {
+		most = max(most, float64(f[0])/float64(f[1]))
+	}
+	return most
+}
+
 // newScale compares the beginning of the step that failed with its template.
 func newScale(h *history, template int, steps []int) *scale {
 	s := &scale{h: h, template: template, steps: steps, classes: map[class]*ratio{}, lasting: map[uint64]bool{}}
@@ -156,10 +165,7 @@ func (s *scale) most(position int) uint64 {
 	if c, ok := s.classOf(position, s.stays(position)); ok && s.classes[c] != nil {
 		r = s.classes[c]
 	}
-	for f := range r.bytes {
-		size = max(size, uint64(math.Round(float64(s.h.allocs[position].size)*float64(f[0])/float64(f[1]))))
-	}
-	return size
+	return max(size, uint64(math.Round(float64(s.h.allocs[position].size)*r.largest())))
 }
 
 // size predicts the size now of an allocation of the template.

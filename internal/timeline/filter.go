@@ -112,11 +112,7 @@ func holds(e *trace.Event, addr uint64) bool {
 // MatchStacks reports for each stack of a trace whether one of its frames, as
 // "file:line function", matches. Each frame is looked at once.
 func MatchStacks(t *trace.Trace, re *regexp.Regexp) []bool {
-	frames := make([]bool, t.Stacks.NumFrames())
-	for i := range frames {
-		f := t.Stacks.Frame(trace.FrameID(i))
-		frames[i] = re.MatchString(fmt.Sprintf("%s:%d %s", t.Strings.Text(f.File), f.Line, t.Strings.Text(f.Name)))
-	}
+	frames := MatchFrames(t, re)
 	out := make([]bool, t.Stacks.Len())
 	for i := range out {
 		for _, f := range t.Stacks.Frames(trace.StackID(i)) {
@@ -125,6 +121,17 @@ func MatchStacks(t *trace.Trace, re *regexp.Regexp) []bool {
 				break
 			}
 		}
+	}
+	return out
+}
+
+// MatchFrames reports for each frame of a trace whether it matches as
+// "file:line function".
+func MatchFrames(t *trace.Trace, re *regexp.Regexp) []bool {
+	out := make([]bool, t.Stacks.NumFrames())
+	for i := range out {
+		f := t.Stacks.Frame(trace.FrameID(i))
+		out[i] = re.MatchString(fmt.Sprintf("%s:%d %s", t.Strings.Text(f.File), f.Line, t.Strings.Text(f.Name)))
 	}
 	return out
 }

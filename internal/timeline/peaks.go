@@ -119,3 +119,14 @@ func (p *Peak) raise(value uint64, i int, e *trace.Event, t *Totals) {
 		*p = Peak{value, i, e.Time, *t}
 	}
 }
+
+// WentOn reports whether the program allocated anything after a failed request:
+// it, or a library, caught the error.
+func WentOn(t *trace.Trace, oom int) bool {
+	for i := oom + 1; i < t.Events.Len(); i++ {
+		if t.Events.Action.At(i) == alloc.ActionAlloc {
+			return true
+		}
+	}
+	return false
+}

@@ -243,7 +243,7 @@ func TestStacks(t *testing.T) {
 		sum += float64(r.course.At(i).Active) * float64(r.clock.At(i+1)-r.clock.At(i))
 	}
 	want := sum / float64(r.clock.Last-r.clock.First)
-	got := r.newTree(r.averages(0, n, &selection{of: r.blocks()}), false).nodes[0].total.bytes
+	got := float64(r.stackTree(r.averages(0, n, &selection{of: r.blocks()}), &stackLook{view: viewDown}).Total)
 	if got < 0.999*want || got > 1.001*want {
 		t.Errorf("on average %v, want %v", got, want)
 	}

@@ -39,12 +39,20 @@ func (r *request) changes() error {
 			return nil, err
 		}
 		t := newChanges(d, width, own)
-		found := changeTree{d.ABytes, d.BBytes, whole(t.nodes[0].total.bytes), t.flatten()}
+		found := changeTree{d.ABytes, d.BBytes, whole(t.nodes[0].total.bytes), t.flatten(nil)}
 		if out == nil {
 			return jsonLine(found)
 		}
 		return nil, out.send("changes", found)
 	})
+}
+
+// widen makes the bytes of a weight what a frame of a graph of changes is as wide
+// as.
+func (w *weight) widen(width string) {
+	if w.bytes = max(w.a, w.b); width == widthChange {
+		w.bytes = math.Abs(w.b - w.a)
+	}
 }
 
 func newChanges(d *diff.Diff, width string, own bool) *tree {
@@ -54,9 +62,7 @@ func newChanges(d *diff.Diff, width string, own bool) *tree {
 	for i := range d.Stacks {
 		s := &d.Stacks[i]
 		w := weight{a: float64(s.ABytes), b: float64(s.BBytes), blocks: max(s.ABlocks, s.BBlocks)}
-		if w.bytes = max(w.a, w.b); width == widthChange {
-			w.bytes = math.Abs(w.b - w.a)
-		}
+		w.widen(width)
 		path := slices.Clone(s.Frames)
 		slices.Reverse(path)
 		if own {

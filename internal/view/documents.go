@@ -10,8 +10,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
 )
 
-// documents are the answers of commands about a run. Stats and explain do not
-// depend on the question, so each is built once.
+// documents are the answers of commands about a run that do not depend on the
+// question.
 type documents struct {
 	stats, explain *document
 }
@@ -56,55 +56,95 @@ func (r *pageRun) subject() answer.Subject {
 	return answer.NewSubject(r.input.Snapshot, r.trace, r.reason)
 }
 
-// document is built once, when it is first requested, even if that request is
-// cancelled.
+// document is built once, when it is first requested. If everybody who requested
+// it leaves before it is there, building it ends; the next request begins anew.
 type document struct {
 	server *Server
 	build  func(ctx context.Context) (any, error)
-	once   sync.Once
+
+	mu      sync.Mutex
+	waiting int     // requests
+	now     *making // nil: not begun
+}
+
+// making is one attempt at a document.
+type making struct {
+	cancel context.CancelFunc
 	done   chan struct{}
 	made   any
 	err    error
 }
 
-// start starts building the document. The context is that of the run.
-func (d *document) start(run context.Context) {
-	d.once.Do(func() {
-		d.done = make(chan struct{})
-		begun := d.server.spawn(func() {
-			defer close(d.done)
-			d.err = guard("a document", func() (err error) {
-				d.made, err = d.build(run)
-				return err
-			})
-		})
-		if !begun {
-			d.err = context.Canceled
-			close(d.done)
-		}
-	})
-}
-
-// wait starts building the document and waits until it is done.
-func (d *document) wait(run context.Context) {
-	d.start(run)
-	<-d.done
-}
-
-// get returns the document as soon as it is built.
+// get returns the document as soon as it is built. The run's context ends when
+// the run is forgotten.
 func (d *document) get(ctx, run context.Context) (any, error) {
-	d.start(run)
+	d.mu.Lock()
+	if d.now == nil {
+		d.now = d.begin(run)
+	}
+	m := d.now
+	d.waiting++
+	d.mu.Unlock()
+	defer d.leave(m)
 	select {
-	case <-d.done:
-		return d.made, d.err
+	case <-m.done:
+		return m.made, m.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
+func (d *document) begin(run context.Context) *making {
+	ctx, cancel := context.WithCancel(run)
+	m := &making{cancel: cancel, done: make(chan struct{})}
+	begun := d.server.spawn(func() {
+		defer close(m.done)
+		m.err = guard("a document", func() (err error) {
+			m.made, err = d.build(ctx)
+			return err
+		})
+	})
+	if !begun {
+		m.err = context.Canceled
+		close(m.done)
+	}
+	return m
+}
+
+// leave ends an attempt that nobody waits for any more.
+func (d *document) leave(m *making) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting--; d.waiting > 0 {
+		return
+	}
+	select {
+	case <-m.done:
+	default:
+		m.cancel()
+		d.now = nil
+	}
+}
+
 func (r *request) stats() error { return r.kept(r.run.documents.stats) }
 
-func (r *request) explain() error { return r.kept(r.run.documents.explain) }
+// explain is api/explain. In lines, too, so that it can be stopped.
+func (r *request) explain() error {
+	stream := r.query.flag("stream")
+	if r.query.err != nil {
+		return r.query.err
+	}
+	if !stream {
+		return r.kept(r.run.documents.explain)
+	}
+	return r.server.inLines(r.http.Context(), r.writer, func(ctx context.Context, out *lines) error {
+		made, err := r.run.documents.explain.get(ctx, r.run.ctx)
+		if err == nil {
+			_, err = r.document("explain", made, out)
+		}
+		return err
+	})
+}
 
 func (r *request) kept(d *document) error {
 	made, err := d.get(r.http.Context(), r.run.ctx)

@@ -1,11 +1,10 @@
 package view
 
 import (
-	"regexp"
-	"sort"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/alloc"
+	"github.com/ashlar-mem/ashlar/internal/findings"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -15,26 +14,32 @@ const maxRows = 1000
 
 // eventRow is an event with the totals after it.
 type eventRow struct {
-	Event      int           `json:"event"`
-	Action     string        `json:"action"`
-	Address    *uint64       `json:"address"`
-	Size       uint64        `json:"size_bytes"`
-	Stream     uint64        `json:"stream"`
-	Time       *int64        `json:"time"`
-	Since      *int64        `json:"since_us"`
-	Reserved   uint64        `json:"reserved_bytes"`
-	Allocated  uint64        `json:"allocated_bytes"`
-	Active     uint64        `json:"active_bytes"`
-	Alloc      *int          `json:"alloc"`
-	Site       *string       `json:"site"`
-	DeviceFree *uint64       `json:"device_free_bytes"`
-	Frames     []placedFrame `json:"frames,omitempty"`
+	Event     int     `json:"event"`
+	Action    string  `json:"action"`
+	Address   *uint64 `json:"address"`
+	Size      uint64  `json:"size_bytes"`
+	Stream    uint64  `json:"stream"`
+	Time      *int64  `json:"time"`
+	Since     *int64  `json:"since_us"`
+	Reserved  uint64  `json:"reserved_bytes"`
+	Allocated uint64  `json:"allocated_bytes"`
+	Active    uint64  `json:"active_bytes"`
+	// Running is by how much allocated memory changed by the events of the list up
+	// to this one.
+	Running    int64              `json:"running_bytes"`
+	Alloc      *int               `json:"alloc"`
+	Category   *findings.Category `json:"category"`        // of the block
+	Completed  *int               `json:"completed_event"` // of a free that is folded into its request
+	Site       *string            `json:"site"`
+	DeviceFree *uint64            `json:"device_free_bytes"`
+	Frames     []placedFrame      `json:"frames,omitempty"`
 }
 
 // eventList is a piece of the events that pass a filter.
 type eventList struct {
 	Total   int        `json:"total"`
-	Matches int        `json:"matches"`
+	Matches int        `json:"matches"` // events, however many rows they take
+	Listed  int        `json:"listed"`  // rows
 	First   int        `json:"first_match"`
 	Rows    []eventRow `json:"rows"`
 	Next    *int       `json:"next"`
@@ -52,14 +57,8 @@ func (r *request) eventFilter() (f timeline.Filter, text string) {
 	if a := q.values.Get("action"); a != "" {
 		f.Actions = strings.Split(a, ",")
 	}
-	if s := q.values.Get("stack"); len(s) > maxExpression {
-		q.bad("stack is longer than %d characters", maxExpression)
-	} else if s != "" {
-		re, err := regexp.Compile(s)
-		if err != nil {
-			q.bad("stack is no regular expression: %v", err)
-		}
-		f.Stack = re
+	if q.has("stack") {
+		f.Stack = q.expression("stack")
 	}
 	var key strings.Builder
 	for _, name := range []string{"action", "stack", "min_size", "max_size", "addr", "stream", "pool"} {
@@ -68,58 +67,6 @@ func (r *request) eventFilter() (f timeline.Filter, text string) {
 		}
 	}
 	return f, key.String()
-}
-
-// matches are the events that pass a filter; nil, false for all of them.
-func (r *request) matches(f timeline.Filter, text string) ([]int32, bool, error) {
-	if text == "" {
-		return nil, false, nil
-	}
-	r.run.caches.Lock()
-	defer r.run.caches.Unlock()
-	list, err := r.run.lists.get(text, func() ([]int32, error) {
-		m, err := f.For(r.run.trace)
-		if err != nil {
-			return nil, badRequest("action %v", err)
-		}
-		list := []int32{}
-		for c := r.run.line.Cursor(); c.Next(); {
-			if c.Index&0xffff == 0 && r.http.Context().Err() != nil {
-				return nil, r.http.Context().Err()
-			}
-			if m.Matches(c) {
-				list = append(list, int32(c.Index))
-			}
-		}
-		return list, nil
-	})
-	return list, true, err
-}
-
-// rowList is a list of events by position: those of a filter, or all.
-type rowList struct {
-	some     []int32
-	filtered bool
-	all      int
-}
-
-func (l *rowList) len() int {
-	if l.filtered {
-		return len(l.some)
-	}
-	return l.all
-}
-
-func (l *rowList) event(i int) int {
-	if l.filtered {
-		return int(l.some[i])
-	}
-	return i
-}
-
-// from is the position of the first event that is not before one.
-func (l *rowList) from(event int) int {
-	return sort.Search(l.len(), func(i int) bool { return l.event(i) >= event })
 }
 
 // events is api/events.
@@ -133,13 +80,13 @@ func (r *request) events() error {
 	}
 	from := q.integer("from", start, 0, n)
 	row := q.integer("row", -1, 0, n)
+	fold := q.flag("fold")
 	f, text := r.eventFilter()
 	if q.err != nil {
 		return q.err
 	}
-	list := rowList{all: n}
-	var err error
-	if list.some, list.filtered, err = r.matches(f, text); err != nil {
+	list, err := r.rowList(f, text, fold)
+	if err != nil {
 		return err
 	}
 	first := list.from(from)
@@ -152,7 +99,9 @@ func (r *request) events() error {
 	}
 	rows := make([]eventRow, 0, last-first)
 	for i := first; i < last; i++ {
-		rows = append(rows, r.run.row(list.event(i), frames))
+		one := r.run.row(list.event(i), frames)
+		one.Running, one.Completed = list.running(i), list.completed(i)
+		rows = append(rows, one)
 	}
 	var next *int
 	switch {
@@ -161,7 +110,7 @@ func (r *request) events() error {
 	case !backwards && last < list.len():
 		next = unless(false, list.event(last))
 	}
-	return r.json(eventList{n, list.len(), first, rows, next})
+	return r.json(eventList{n, list.matches, list.len(), first, rows, next})
 }
 
 // row puts one event together.
@@ -182,14 +131,11 @@ func (r *pageRun) row(event int, frames bool) eventRow {
 	default:
 		out.Address = &e.Addr
 	}
-	stack := e.Stack
 	if life := r.lives.BlockOf(event); life >= 0 {
-		out.Alloc = &life
-		if e.Action == alloc.ActionAlloc {
-			stack = r.lives.Stack(life)
-		}
+		category, _ := r.category(life)
+		out.Alloc, out.Category = &life, &category
 	}
-	if stack > trace.EmptyStack {
+	if stack := r.stackOf(event); stack > trace.EmptyStack {
 		site := r.site(stack)
 		out.Site = &site
 		if frames {
@@ -199,6 +145,15 @@ func (r *pageRun) row(event int, frames bool) eventRow {
 		}
 	}
 	return out
+}
+
+// stackOf is the call stack of an event; of an alloc the one that its block has,
+// which may be known though the event has none.
+func (r *pageRun) stackOf(event int) trace.StackID {
+	if life := r.lives.BlockOf(event); life >= 0 && r.trace.Events.Action.At(event) == alloc.ActionAlloc {
+		return r.lives.Stack(life)
+	}
+	return r.trace.Events.At(event).Stack
 }
 
 // site names a stack.

@@ -45,7 +45,10 @@ func New(o Options) (*Server, error) {
 		return nil, &PortError{o.Port, err}
 	}
 	s := newServer(o)
-	s.listener, s.token, s.hosts, s.files = listener, newToken(), hosts(listener.Addr().(*net.TCPAddr).Port), files
+	s.listener, s.token, s.hosts, s.files = listener, o.Token, hosts(listener.Addr().(*net.TCPAddr).Port), files
+	if s.token == "" {
+		s.token = newToken()
+	}
 	return s, nil
 }
 
@@ -55,6 +58,25 @@ func newToken() string {
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
+
+// minToken is the length of a token that cannot be guessed.
+const minToken = 32
+
+// CheckToken says why a token cannot be one.
+func CheckToken(token string) error {
+	for _, c := range token {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			return errors.New("the token has other characters than letters, digits, - and _: choose another, such as openssl rand -hex 16 gives")
+		}
+	}
+	if len(token) < minToken {
+		return fmt.Errorf("the token has %d characters, which can be guessed: choose one of at least %d, such as openssl rand -hex 16 gives", len(token), minToken)
+	}
+	return nil
+}
+
+// Port is where the server listens.
+func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
 // Address is where the page is.
 func (s *Server) Address() string { return "http://" + s.hosts[0] + "/" + s.token + "/" }

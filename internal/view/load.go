@@ -10,10 +10,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
-// loadAll reads the files of the command line one after the other, and then
-// makes the documents that take long.
+// loadAll reads the files of the command line one after the other.
 func (s *Server) loadAll(ctx context.Context) {
-	var all []*pageRun
 	for i, file := range s.opts.Files {
 		id := i + 1 // as announced
 		var runs []*pageRun
@@ -34,28 +32,16 @@ func (s *Server) loadAll(ctx context.Context) {
 		}
 		s.runs.replace(id, false, runs)
 		for _, r := range runs { // what the page asks for first
-			r.documents.stats.start(r.ctx)
-			s.spawn(func() { r.overview() })
+			s.prepare(r)
 		}
-		all = append(all, runs...)
 	}
-	s.prepare(all)
 }
 
-// prepare makes the documents that the page will ask for, unless that would hold
-// up what it asks for first.
-func (s *Server) prepare(runs []*pageRun) {
-	if s.listener == nil {
-		return
-	}
-	for _, r := range runs {
-		r.documents.stats.wait(r.ctx)
-	}
-	for _, r := range runs {
-		if !r.trace.Host {
-			r.documents.explain.wait(r.ctx)
-		}
-	}
+// prepare begins with what the page asks for first. An explanation takes all
+// cores and is made only when it is asked for.
+func (s *Server) prepare(r *pageRun) {
+	s.spawn(func() { r.documents.stats.get(r.ctx, r.ctx) })
+	s.spawn(func() { r.overview() })
 }
 
 // newRuns makes the runs of a file: one for each device that has something, in
@@ -102,12 +88,12 @@ func readDropped(ctx context.Context, name string, r io.Reader, size int64) (*in
 	if err == nil && size > 0 {
 		in.Bytes = size
 	}
-	return mustBeSnapshot(in, err)
+	return in, err
 }
 
 func mustBeSnapshot(in *input.Input, err error) (*input.Input, error) {
 	if err == nil && in.Kind != input.Snapshot {
-		return nil, fmt.Errorf("%s is %s, not a memory snapshot: ashlar explain says what it tells", in.Name, in.Kind.Words())
+		return nil, fmt.Errorf("%s is %s, not a memory snapshot: drop it onto the page, or give it to ashlar explain", in.Name, in.Kind.Words())
 	}
 	return in, err
 }

@@ -32,7 +32,7 @@ func NewLocal(ctx context.Context, files ...File) *Server {
 	}
 	s := newServer(o)
 	s.open = func(ctx context.Context, name string, _ func(read, total int64)) (*input.Input, error) {
-		return readDropped(ctx, name, bytes.NewReader(in[name]), int64(len(in[name])))
+		return mustBeSnapshot(readDropped(ctx, name, bytes.NewReader(in[name]), int64(len(in[name]))))
 	}
 	s.load(ctx)
 	return s

@@ -78,11 +78,13 @@ func (s *Server) servePlan(w http.ResponseWriter, r *http.Request, q *query) err
 	})
 }
 
-// plan answers a question. In lines the plan itself comes before it is compared
-// with a run: it is of use whatever comes of that.
+// plan answers a question. In lines the defaults of the options come first, and
+// the plan itself before it is compared with a run: each is of use whatever comes
+// of the rest.
 func (s *Server) plan(ctx context.Context, asked *planQuestion, q plan.Question, out *lines) (_ []byte, err error) {
 	p := &plan.Document{File: asked.Name}
 	if out != nil {
+		out.send("defaults", q.Options.Defaults(q.Model))
 		var planned atomic.Int64
 		q.Progress = func() { out.progress(progress{Done: int(planned.Add(1)), What: "jobs planned"}) }
 	}

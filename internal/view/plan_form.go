@@ -15,10 +15,33 @@ type planForm struct {
 	Version   int          `json:"version"`
 	MaxConfig int          `json:"max_config_bytes"`
 	MaxValue  int          `json:"max_value_bytes"`
+	Kinds     []planKind   `json:"kinds"`
 	Options   []planOption `json:"options"`
 	Heads     []string     `json:"heads"`
 	Cards     []planCard   `json:"cards"`
 	Shapes    []shape      `json:"shapes"`
+}
+
+// planKind is a kind of run in the words of those who make one. Set are the
+// options that distinguish it from the others, with the values to begin with; a
+// question is of the kind with the most of them that it has. Own are the options
+// that other kinds have not.
+type planKind struct {
+	Name  string            `json:"name"`
+	Title string            `json:"title"`
+	Set   map[string]string `json:"set"`
+	Own   []string          `json:"own"`
+	Why   string            `json:"why"` // it cannot be planned; empty if it can
+}
+
+var planKinds = []planKind{
+	{Name: "train", Title: "Train", Set: map[string]string{}, Own: []string{}},
+	{Name: "lora", Title: "LoRA", Set: map[string]string{"lora": "16"}, Own: []string{"lora", "lora-targets", "lora-dtype"}},
+	{
+		Name: "qlora", Title: "QLoRA", Set: map[string]string{}, Own: []string{},
+		Why: "Weights of 4 bits cannot be planned yet. LoRA can: it needs more memory.",
+	},
+	{Name: "serve", Title: "Serve", Set: map[string]string{"mode": string(model.Generate)}, Own: []string{}},
 }
 
 // planOption is an option of plan.Catalogue: a switch if it has no value, else
@@ -62,7 +85,7 @@ var shapes = sync.OnceValue(func() []shape {
 })
 
 func newPlanForm() planForm {
-	f := planForm{Version: planVersion, MaxConfig: maxConfig, MaxValue: maxValue, Heads: model.Heads(), Shapes: shapes()}
+	f := planForm{Version: planVersion, MaxConfig: maxConfig, MaxValue: maxValue, Kinds: planKinds, Heads: model.Heads(), Shapes: shapes()}
 	for _, c := range plan.Catalogue() {
 		o := planOption{Name: c.Name, Value: c.Value, Usage: c.Usage, Words: []string{}, Numbered: []string{}, Mode: string(c.Mode())}
 		o.Words, o.Numbered = append(o.Words, c.Words()...), append(o.Numbered, c.Numbered()...)

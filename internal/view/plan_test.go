@@ -72,6 +72,24 @@ func TestPlanForm(t *testing.T) {
 	}
 }
 
+// The kinds of runs set options that there are, to values that they take, and no
+// two that can be planned set the same.
+func TestPlanKinds(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range planKinds {
+		var o plan.Options
+		for name, value := range k.Set {
+			if err := o.Set(name, value); err != nil {
+				t.Errorf("%s: %s %v", k.Name, name, err)
+			}
+		}
+		if k.Why == "" && seen[o.String()] {
+			t.Errorf("%s sets what another does: %q", k.Name, o.String())
+		}
+		seen[o.String()] = true
+	}
+}
+
 // The shapes are the public models: their parameters are counted as published.
 func TestShapes(t *testing.T) {
 	short.Skip(t)
@@ -187,7 +205,7 @@ func TestPlanAgainstARun(t *testing.T) {
 			said = append(said, read[string](t, data))
 		}
 	}
-	if names := c.postLines(asked, hear); !slices.Equal(names, []string{"work", "plan", "plan", "end"}) {
+	if names := c.postLines(asked, hear); !slices.Equal(names, []string{"work", "defaults", "plan", "plan", "end"}) {
 		t.Fatalf("%q %q", names, said)
 	}
 	a := plans[1].Against
@@ -209,7 +227,7 @@ func TestPlanAgainstARun(t *testing.T) {
 	}
 	for run, want := range map[int]string{2: "no events", 3: "there is no run 3"} {
 		asked.Against, said = run, nil
-		if names := c.postLines(asked, hear); !slices.Equal(names, []string{"work", "plan", "error", "end"}) || !strings.Contains(said[0], want) {
+		if names := c.postLines(asked, hear); !slices.Equal(names, []string{"work", "defaults", "plan", "error", "end"}) || !strings.Contains(said[0], want) {
 			t.Errorf("%q %q", names, said)
 		}
 	}
@@ -306,7 +324,7 @@ func TestPlanStops(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(names, []string{"work", "stopped", "end"}) {
+	if !slices.Equal(names, []string{"work", "defaults", "stopped", "end"}) {
 		t.Errorf("%q", names)
 	}
 	if status, said := c.post("api/plan", asking(t, "gpt2", "batch", "1", "seq", "64")); status != http.StatusOK {

@@ -50,7 +50,7 @@ type pageRun struct {
 
 	caches   sync.Mutex
 	stacks   cache[string, []bool]     // which stacks match an expression
-	lists    cache[string, []int32]    // events that pass a filter
+	lists    cache[string, *rowList]   // events that pass a filter
 	filtered cache[string, *matchList] // blocks that pass a filter
 }
 
@@ -131,6 +131,13 @@ func (r *pageRun) listing(id int, dropped bool) listing {
 	}
 	if !r.trace.Host {
 		l.Device = &r.trace.Device
+	}
+	if f := r.loaded.Facts; f != nil {
+		l.Rank = f.Rank
+	}
+	if n := len(r.peaks.OOMs); n > 0 {
+		last := r.peaks.OOMs[n-1].Index
+		l.OOMs, l.LastOOM, l.WentOn = n, &last, timeline.WentOn(r.trace, last)
 	}
 	if t := r.input.Snapshot.Truncated; t != nil {
 		l.Warnings = append(l.Warnings, t.String())

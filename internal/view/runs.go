@@ -1,15 +1,17 @@
 package view
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/ashlar-mem/ashlar/internal/answer/diff"
+	"github.com/ashlar-mem/ashlar/internal/answer/explain"
+	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
@@ -37,6 +39,10 @@ type listing struct {
 	Read     int64    `json:"read_bytes"`
 	Size     int64    `json:"file_bytes"`
 	Events   int      `json:"events"`
+	Rank     *int64   `json:"rank"` // of the process, as the recorder wrote it
+	OOMs     int      `json:"ooms"` // failed requests
+	LastOOM  *int     `json:"last_oom"`
+	WentOn   bool     `json:"went_on"` // something was allocated after it
 	Error    *string  `json:"error"`
 	Dropped  bool     `json:"dropped"`
 	Warnings []string `json:"warnings"`
@@ -212,22 +218,16 @@ func (g *registry) listAfter(ctx context.Context, version int) (runList, error) 
 
 // label gives the runs short, distinct names. The lock must be held.
 func (g *registry) label() {
-	files := map[string]map[string]bool{} // base name -> files
+	var files []string
 	devices := map[string]int{}
 	for _, e := range g.entries {
-		base := filepath.Base(e.File)
-		if files[base] == nil {
-			files[base] = map[string]bool{}
-		}
-		files[base][e.File] = true
+		files = append(files, e.File)
 		devices[e.File]++
 	}
+	names := diff.FileNames(files)
 	seen := map[string]int{}
 	for _, e := range g.entries {
-		label := filepath.Base(e.File)
-		if len(files[label]) > 1 { // the directory distinguishes ranks
-			label = path.Join(filepath.Base(filepath.Dir(e.File)), label)
-		}
+		label := names[e.File]
 		switch {
 		case e.Host:
 			label += " host memory"
@@ -318,13 +318,60 @@ func (s *Server) drop(w http.ResponseWriter, r *http.Request, q *query) error {
 	if err != nil {
 		return err
 	}
+	if in.Kind != input.Snapshot {
+		return s.explainText(w, r, in)
+	}
+	return s.take(w, r, in)
+}
+
+// taken is the answer to a file: its runs or, of a text, what ashlar explain says.
+type taken struct {
+	Runs    []int `json:"runs"`
+	Explain any   `json:"explain,omitempty"`
+}
+
+// take lists the runs of a file that came with a request.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, in *input.Input) error {
 	runs, err := s.newRuns(r.Context(), in)
 	if err != nil {
 		return err
 	}
 	ids := s.runs.replace(0, true, runs)
-	s.spawn(func() { s.prepare(runs) })
-	return s.sendJSON(w, struct {
-		Runs []int `json:"runs"`
-	}{ids})
+	if s.listener != nil { // else there is one core, and the page asks at once
+		for _, run := range runs {
+			s.prepare(run)
+		}
+	}
+	return s.sendJSON(w, taken{Runs: ids})
+}
+
+// explainText answers with what a log, a message or a dump of memory_stats() says.
+func (s *Server) explainText(w http.ResponseWriter, r *http.Request, in *input.Input) error {
+	c := explain.NewCase(input.AnyDevice.Number)
+	if err := c.AddFile(r.Context(), in); err != nil {
+		return err
+	}
+	report, err := c.Explain(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.sendJSON(w, taken{[]int{}, worded(explain.NewDocument(c, report, true))})
+}
+
+// serveSample is POST api/sample: it lists the sample run.
+func (s *Server) serveSample(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return methodNotAllowed(w, "POST")
+	}
+	if err := s.ownOrigin(r); err != nil {
+		return err
+	}
+	if len(sample) == 0 {
+		return refuse(http.StatusNotFound, "this page has no sample run")
+	}
+	in, err := readDropped(r.Context(), sampleName, bytes.NewReader(sample), int64(len(sample)))
+	if err != nil {
+		return err
+	}
+	return s.take(w, r, in)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -59,7 +60,7 @@ func TestRuns(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	g := newRegistry()
-	for _, f := range []string{"a/rank0.pickle", "b/rank0.pickle", "b/rank1.pickle", "b/rank1.pickle"} {
+	for _, f := range []string{"a/rank0.pickle", "b/rank0.pickle", "b/rank1.pickle", "b/rank1.pickle", "mon/0/oom.pickle", "tue/0/oom.pickle"} {
 		g.announce(f)
 	}
 	l, _ := g.list()
@@ -67,7 +68,7 @@ func TestLabels(t *testing.T) {
 	for _, r := range l.Runs {
 		labels = append(labels, r.Label)
 	}
-	if want := []string{"a/rank0.pickle", "b/rank0.pickle", "rank1.pickle", "rank1.pickle (2)"}; !slices.Equal(labels, want) {
+	if want := []string{"a/rank0.pickle", "b/rank0.pickle", "rank1.pickle", "rank1.pickle (2)", "mon/0/oom.pickle", "tue/0/oom.pickle"}; !slices.Equal(labels, want) {
 		t.Errorf("%q, want %q", labels, want)
 	}
 }
@@ -109,6 +110,7 @@ func TestDevices(t *testing.T) {
 // slow makes explain documents when it is told to.
 type slow struct {
 	begun, go_ chan struct{}
+	ended      chan struct{} // nil, or gets those that were cancelled
 	mu         sync.Mutex
 	made       int
 }
@@ -122,23 +124,21 @@ func (s *slow) explain(ctx context.Context, r *pageRun) (any, error) {
 	case <-s.go_:
 		return struct{ Cause string }{"none"}, nil
 	case <-ctx.Done():
+		if s.ended != nil {
+			s.ended <- struct{}{}
+		}
 		return nil, ctx.Err()
 	}
 }
 
-// The explanation is made once, in the background, and nobody waits for it but
-// who asks for it.
+// The explanation is made when it is asked for, and once.
 func TestExplainIsMadeOnce(t *testing.T) {
-	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
+	docs := &slow{begun: make(chan struct{}, 9), go_: make(chan struct{})}
 	c := serve(t, func(s *Server) { s.explain = docs.explain }, "variety/graphs")
-	<-docs.begun // without being asked
 	c.get("api/stats?run=1")
 	c.get("api/meta?run=1")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	r, _ := http.NewRequestWithContext(ctx, "GET", c.base+"api/explain?run=1", nil)
-	if _, err := http.DefaultTransport.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("it did not wait: %v", err)
+	if len(docs.begun) > 0 {
+		t.Error("it was made without being asked for")
 	}
 	close(docs.go_)
 	for range 3 {
@@ -149,10 +149,64 @@ func TestExplainIsMadeOnce(t *testing.T) {
 	}
 }
 
+// Who leaves lets the others wait; when the last one leaves, the work ends, and
+// the next one begins anew.
+func TestExplainEndsWhenNobodyWaits(t *testing.T) {
+	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{}), ended: make(chan struct{}, 9)}
+	c := serve(t, func(s *Server) { s.explain = docs.explain }, "variety/graphs")
+	ask := func(path string) (leave context.CancelFunc, left chan struct{}) {
+		ctx, cancel := context.WithCancel(t.Context())
+		left = make(chan struct{})
+		go func() {
+			defer close(left)
+			r, _ := http.NewRequestWithContext(ctx, "GET", c.base+path, nil)
+			if reply, err := http.DefaultTransport.RoundTrip(r); err == nil {
+				io.Copy(io.Discard, reply.Body)
+				reply.Body.Close()
+			}
+		}()
+		return cancel, left
+	}
+	leave, left := ask("api/explain?run=1")
+	<-docs.begun
+	d := c.s.runs.entries[0].run.documents.explain
+	second, secondLeft := ask("api/explain?run=1&stream=1")
+	for waiting := 0; waiting < 2; time.Sleep(time.Millisecond) {
+		d.mu.Lock()
+		waiting = d.waiting
+		d.mu.Unlock()
+	}
+	leave()
+	<-left
+	select {
+	case <-docs.ended:
+		t.Error("one left, and the other waits in vain")
+	default:
+	}
+	// The other one is stopped as the page's button does it.
+	if status, _, body := c.do("DELETE", "api/work?work=1", nil); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+	<-docs.ended
+	<-secondLeft
+	second()
+	close(docs.go_)
+	go func() { <-docs.begun }()
+	c.get("api/explain?run=1")
+	if docs.made != 2 {
+		t.Errorf("made %d times", docs.made)
+	}
+}
+
 // Ending the server ends what it is doing.
 func TestEndWhileBusy(t *testing.T) {
 	docs := &slow{begun: make(chan struct{}), go_: make(chan struct{})}
 	c := serve(t, func(s *Server) { s.explain = docs.explain }, "variety/graphs")
+	go func() {
+		if reply, err := http.Get(c.base + "api/explain?run=1"); err == nil {
+			reply.Body.Close()
+		}
+	}()
 	<-docs.begun
 	version := c.runs().Version
 	go func() {

@@ -1,8 +1,11 @@
 package view
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/timeline"
@@ -39,8 +42,8 @@ func (r *request) selection(of *stacked) *selection {
 			s.pool = nowhere
 		}
 	}
-	if text := q.values.Get("stack"); text != "" {
-		s.stacks = r.matchingStacks(text)
+	if q.has("stack") {
+		s.stacks = r.matchingStacks("stack")
 	}
 	if q.has("pick") {
 		colour := uint32(q.integer("pick", 0, 0, 1<<colourBits-1))
@@ -62,25 +65,60 @@ const nowhere = math.MaxInt
 // maxExpression is the longest expression: one that somebody typed.
 const maxExpression = 1000
 
-// matchingStacks reports for each stack whether it matches an expression.
-func (r *request) matchingStacks(text string) []bool {
-	if len(text) > maxExpression {
-		r.query.bad("stack is longer than %d characters", maxExpression)
+// expression reads a regular expression; nil if it is none.
+func (q *query) expression(name string) *regexp.Regexp {
+	re, err := expression(q.values.Get(name))
+	if err != nil {
+		q.bad("%s %v", name, err)
 		return nil
 	}
+	return re
+}
+
+// expression compiles what somebody typed.
+func expression(text string) (*regexp.Regexp, error) {
+	if len(text) > maxExpression {
+		return nil, fmt.Errorf("is longer than %d characters", maxExpression)
+	}
+	re, err := regexp.Compile(text)
+	var parse *syntax.Error
+	if errors.As(err, &parse) {
+		return nil, fmt.Errorf("is no regular expression: %v in %q", parse.Code, parse.Expr)
+	}
+	return re, err
+}
+
+// matchingStacks reports for each stack whether it matches an expression.
+func (r *request) matchingStacks(name string) []bool {
 	r.run.caches.Lock()
 	defer r.run.caches.Unlock()
-	out, err := r.run.stacks.get(text, func() ([]bool, error) {
-		re, err := regexp.Compile(text)
+	out, err := r.run.stacks.get(r.query.values.Get(name), func() ([]bool, error) {
+		re, err := expression(r.query.values.Get(name))
 		if err != nil {
 			return nil, err
 		}
 		return timeline.MatchStacks(r.run.trace, re), nil
 	})
 	if err != nil {
-		r.query.bad("stack is no regular expression: %v", err)
+		r.query.bad("%s %v", name, err)
 	}
 	return out
+}
+
+// checked is what is wrong with an expression.
+type checked struct {
+	Wrong *string `json:"wrong"` // nil: nothing
+}
+
+// check is api/check: whether stack is an expression that filters take. The page
+// asks while somebody types, so that one that is not complete yet is no error.
+func (r *request) check() error {
+	out := checked{}
+	if _, err := expression(r.query.values.Get("stack")); err != nil {
+		text := "This " + err.Error()
+		out.Wrong = &text
+	}
+	return r.json(out)
 }
 
 // has reports whether the i-th block or segment is selected.

@@ -14,6 +14,7 @@ import (
 // Options say what to serve.
 type Options struct {
 	Port  int       // 0 takes one that is free
+	Token string    // see CheckToken; empty: a random one
 	Files []string  // read in this order
 	Stdin io.Reader // the file "-"; must end with the context
 	// Log gets what the user should know besides what the page shows; may be nil.
@@ -130,16 +131,18 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) err
 	if err != nil {
 		return err
 	}
-	if name == "runs" {
+	switch name { // what is about no run
+	case "runs":
 		return s.serveRuns(w, r, q)
-	}
-	if name == "playground" {
+	case "sample":
+		return s.serveSample(w, r)
+	case "link":
+		return s.serveLink(w, r, q)
+	case "playground":
 		return s.servePlayground(w, r)
-	}
-	if name == "plan" {
+	case "plan":
 		return s.servePlan(w, r, q)
-	}
-	if name == "work" {
+	case "work":
 		return s.stopWork(w, r, q)
 	}
 	f, ok := answers[name]
@@ -174,6 +177,7 @@ type request struct {
 var answers = map[string]func(*request) error{
 	"stats":    (*request).stats,
 	"explain":  (*request).explain,
+	"export":   (*request).export,
 	"whatif":   (*request).whatif,
 	"tune":     (*request).tune,
 	"pair":     (*request).pair,
@@ -181,6 +185,7 @@ var answers = map[string]func(*request) error{
 	"ranks":    (*request).ranks,
 	"meta":     (*request).meta,
 	"between":  (*request).between,
+	"check":    (*request).check,
 	"matches":  (*request).matching,
 	"window":   (*request).windows,
 	"curve":    (*request).curve,

@@ -9,6 +9,7 @@ func DocumentTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Runs":      reflect.TypeFor[runList](),
 		"Run":       reflect.TypeFor[listing](),
+		"Link":      reflect.TypeFor[link](),
 		"Meta":      reflect.TypeFor[overview](),
 		"Peak":      reflect.TypeFor[peakAt](),
 		"Range":     reflect.TypeFor[span](),
@@ -25,13 +26,17 @@ func DocumentTypes() map[string]reflect.Type {
 		"Legend":    reflect.TypeFor[legend](),
 		"Segments":  reflect.TypeFor[segmentMap](),
 		"Stacks":    reflect.TypeFor[stackTree](),
+		"StackSite": reflect.TypeFor[stackSite](),
+		"Checked":   reflect.TypeFor[checked](),
 		"Changes":   reflect.TypeFor[changeTree](),
 		"StackNode": reflect.TypeFor[treeNode](),
 		"Events":    reflect.TypeFor[eventList](),
 		"Progress":  reflect.TypeFor[progress](),
 		"Choice":    reflect.TypeFor[choice](),
+		"Refusal":   reflect.TypeFor[refusal](),
 		"Offer":     reflect.TypeFor[planForm](),
 		"Option":    reflect.TypeFor[planOption](),
+		"Kind":      reflect.TypeFor[planKind](),
 		"Lessons":   reflect.TypeFor[lessons](),
 	}
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/tune"
@@ -73,11 +74,14 @@ func (r *pageRun) checked(ctx context.Context) (*run.Checked, error) {
 
 // whatif is api/whatif.
 func (r *request) whatif() error {
-	q, c := r.question()
+	q, c, refused := r.question()
 	if r.query.err != nil {
 		return r.query.err
 	}
 	return r.answer(func(ctx context.Context, out *lines) ([]byte, error) {
+		for _, x := range refused {
+			out.send("refused", x)
+		}
 		of, err := r.run.checked(ctx)
 		if err != nil {
 			return nil, err
@@ -87,9 +91,13 @@ func (r *request) whatif() error {
 			q.Progress = func(done, total int) { out.progress(progress{Done: done, Total: total}) }
 		}
 		a, err := whatif.Ask(ctx, of, q)
-		var refused *whatif.SettingError
+		var unfit *whatif.SettingError
+		for out != nil && errors.As(err, &unfit) && leftOut(&q, unfit.Conf) {
+			out.send("refused", refusal{unfit.Conf, unfit.Error()})
+			a, err = whatif.Ask(ctx, of, q)
+		}
 		switch {
-		case errors.As(err, &refused):
+		case errors.As(err, &unfit):
 			return nil, badRequest("%v", err)
 		case err != nil:
 			return nil, err
@@ -107,8 +115,22 @@ func (r *request) whatif() error {
 	})
 }
 
+// refusal is settings that cannot be tried. In an answer in lines it comes for
+// itself, and the others are tried.
+type refusal struct {
+	Set   string `json:"set"`
+	Error string `json:"error"`
+}
+
+// leftOut takes settings out of a question and reports whether they were in it.
+func leftOut(q *whatif.Question, conf string) bool {
+	before := len(q.Settings)
+	q.Settings = slices.DeleteFunc(q.Settings, func(s whatif.Setting) bool { return s.Conf == conf })
+	return len(q.Settings) < before
+}
+
 // question reads the parameters of a what-if. The bounds need the program.
-func (r *request) question() (whatif.Question, conditions) {
+func (r *request) question() (whatif.Question, conditions, []refusal) {
 	confs, c := r.query.values["set"], r.query.conditions()
 	q := whatif.Question{
 		SkipOOM: r.query.choice("on_oom", whatif.OnOOMDie, whatif.OnOOMSkip) == whatif.OnOOMSkip,
@@ -120,15 +142,20 @@ func (r *request) question() (whatif.Question, conditions) {
 	case len(confs) > maxVariants:
 		r.query.bad("%d settings are more than %d: try fewer at a time, or let tune search", len(confs), maxVariants)
 	}
+	var refused []refusal
+	inLines := r.query.flag("stream")
 	for _, conf := range confs {
 		s, err := whatif.ParseSetting(conf)
-		if err != nil {
+		switch {
+		case err == nil:
+			q.Settings = append(q.Settings, s)
+		case inLines:
+			refused = append(refused, refusal{conf, err.Error()})
+		default:
 			r.query.bad("%v", err)
-			break
 		}
-		q.Settings = append(q.Settings, s)
 	}
-	return q, c
+	return q, c, refused
 }
 
 // choice is what a setting needs, and which result of the what-if it belongs to.

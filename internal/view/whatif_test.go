@@ -173,16 +173,35 @@ func TestWhatIfRefuses(t *testing.T) {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
-	// An error that shows only when the work goes on comes in its line.
-	var said []string
-	c.lines("api/whatif?run=1&stream=1&set=backend:cudaMallocAsync", func(l line) bool {
-		for name := range l {
-			said = append(said, name)
+}
+
+// In lines, settings that cannot be tried are refused for themselves: those that
+// cannot be read, and those that this recording cannot be replayed with.
+func TestWhatIfRefusesOne(t *testing.T) {
+	c := serve(t, nil, fragmented)
+	q := url.Values{"run": {"1"}, "stream": {"1"}, "set": {"max_split:1", "expandable_segments:True", "backend:cudaMallocAsync"}}
+	var tried []string
+	refused := map[string]string{}
+	c.lines("api/whatif?"+q.Encode(), func(l line) bool {
+		if data, ok := l["refused"]; ok {
+			r := read[refusal](t, data)
+			refused[r.Set] = r.Error
+		}
+		if data, ok := l["whatif"]; ok {
+			for _, r := range read[whatif.Answer](t, data).Results {
+				tried = append(tried, r.Settings)
+			}
+		}
+		if data, ok := l["error"]; ok {
+			t.Errorf("%s", data)
 		}
 		return true
 	})
-	if !slices.Equal(said, []string{"work", "error", "end"}) && !slices.Equal(said, []string{"work", "waiting", "error", "end"}) {
-		t.Errorf("%q", said)
+	if !slices.Equal(tried, []string{"", "expandable_segments:True"}) {
+		t.Errorf("tried %q", tried)
+	}
+	if len(refused) != 2 || !strings.Contains(refused["max_split:1"], "token 1") || !strings.Contains(refused["backend:cudaMallocAsync"], "another allocator") {
+		t.Errorf("refused %q", refused)
 	}
 }
 

@@ -152,8 +152,6 @@ func (r *request) answer(work func(ctx context.Context, out *lines) ([]byte, err
 // makes. If the answer is asked for in lines, work gets them and writes its
 // documents itself.
 func (s *Server) perform(ctx context.Context, w http.ResponseWriter, stream bool, work func(ctx context.Context, out *lines) ([]byte, error)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	if !stream {
 		var body []byte
 		err := s.alone(ctx, nil, func() (err error) {
@@ -165,18 +163,25 @@ func (s *Server) perform(ctx context.Context, w http.ResponseWriter, stream bool
 		}
 		return err
 	}
+	return s.inLines(ctx, w, func(ctx context.Context, out *lines) error {
+		return s.alone(ctx, func() { out.send("waiting", true) }, func() error {
+			_, err := work(ctx, out)
+			return err
+		})
+	})
+}
+
+// inLines answers in lines, which work writes.
+func (s *Server) inLines(ctx context.Context, w http.ResponseWriter, work func(ctx context.Context, out *lines) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	id := s.works.add(cancel)
 	defer s.works.remove(id)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
 	out := &lines{w: w, flush: http.NewResponseController(w).Flush}
 	out.send("work", id)
-	err := guard("the answer", func() error {
-		return s.alone(ctx, func() { out.send("waiting", true) }, func() error {
-			_, err := work(ctx, out)
-			return err
-		})
-	})
+	err := guard("the answer", func() error { return work(ctx, out) })
 	switch {
 	case err == nil:
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):

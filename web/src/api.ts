@@ -1,6 +1,7 @@
 // Requests to the server, which is at api/ beside the page, or inside it.
 
 import { offline, request, silence } from './transport';
+import type { Document as Explain } from './types/explain.gen';
 
 // Failure is an error answer, in words for the reader.
 export class Failure extends Error {
@@ -69,13 +70,19 @@ export async function forget(run: number): Promise<void> {
   await ask('runs', { run }, { method: 'DELETE' });
 }
 
+// Taken is what became of a file: runs, or the explanation of a text.
+export interface Taken {
+  runs: number[];
+  explain?: Explain;
+}
+
 // send uploads a file and reports progress. It uses XMLHttpRequest because fetch
 // reports none.
-export async function send(file: File, progress: (part: number) => void): Promise<number[]> {
+export async function send(file: File, progress: (part: number) => void): Promise<Taken> {
   if (offline) {
     progress(1);
     const reply = await ask('runs', { name: file.name }, { method: 'POST', headers: { 'Content-Type': 'application/octet-stream' }, body: file });
-    return ((await reply.json()) as { runs: number[] }).runs;
+    return (await reply.json()) as Taken;
   }
   return new Promise((resolve, reject) => {
     const x = new XMLHttpRequest();
@@ -84,13 +91,13 @@ export async function send(file: File, progress: (part: number) => void): Promis
     x.upload.onprogress = (e) => e.lengthComputable && progress(e.loaded / e.total);
     x.onerror = () => reject(new Failure(`${file.name} could not be sent to ashlar view: was it stopped?`, 0));
     x.onload = () => {
-      let said: { runs?: number[]; error?: string } = {};
+      let said: Partial<Taken> & { error?: string } = {};
       try {
         said = JSON.parse(x.responseText);
       } catch {
         // Not a document; the status has to do.
       }
-      if (x.status === 200 && said.runs) resolve(said.runs);
+      if (x.status === 200 && said.runs) resolve(said as Taken);
       else reject(new Failure(said.error ?? `${file.name}: ashlar view answered ${x.status} ${x.statusText}`, x.status));
     };
     x.send(file);

@@ -4,11 +4,11 @@ import type { FunctionComponent } from 'preact';
 import { count, percent, size } from './format';
 import { useKeys } from './keys';
 import { Empty, Go, Trouble, Wait } from './parts/basic';
-import { DropAnywhere, DropZone, FileList, FilesDialog, filesShown, without } from './parts/files';
+import { DropAnywhere, DropZone, FilesDialog, filesShown, without } from './parts/files';
 import { HelpDialog, helpShown } from './parts/help';
 import { MomentBar } from './parts/moment';
-import { block, event, open, range, run, screen, screens, show, type Screen } from './route';
-import { current, jump, listed, lost, meta, notice, pin, runs, select, selectRange, step, toPeak } from './state';
+import { block, event, home, open, range, run, screen, screens, show, type Screen } from './route';
+import { copyLink, current, jump, listed, lost, meta, notice, outcome, pin, runs, select, selectRange, step, toPeak } from './state';
 import { theme, toggle } from './theme';
 import { Overview } from './screens/overview';
 import { Timeline } from './screens/timeline';
@@ -18,6 +18,7 @@ import { Events } from './screens/events';
 import { WhatIf } from './screens/whatif';
 import { Compare } from './screens/compare';
 import { Playground } from './screens/playground';
+import { AllRuns, Start, ToldDialog } from './screens/start';
 import { Plan } from './screens/plan';
 
 const pages: Record<Screen, { title: string; page: FunctionComponent }> = {
@@ -46,6 +47,7 @@ export function App() {
       </main>
       <MomentBar />
       <FilesDialog />
+      <ToldDialog />
       <HelpDialog />
       <DropAnywhere />
       <div class="notice" role="status" aria-live="polite">
@@ -59,8 +61,10 @@ function Header() {
   return (
     <header class="top">
       <h1>
-        <Mark />
-        Ashlar
+        <a href="#//overview" class="home" title={runs.value.length > 1 ? 'All runs' : undefined}>
+          <Mark />
+          Ashlar
+        </a>
       </h1>
       <nav aria-label="Screens">
         {screens.map((s, i) => (
@@ -72,6 +76,9 @@ function Header() {
       <RunPicker />
       <button onClick={() => (filesShown.value = true)} title="Files (F)">
         Files
+      </button>
+      <button onClick={copyLink} title="Copy link: the command that shows this again (L)" aria-label="Copy link" data-ask="link">
+        Link
       </button>
       <button
         class="icon"
@@ -106,13 +113,18 @@ function RunPicker() {
   const all = runs.value;
   if (all.length === 0) return <span class="runs" />;
   return (
-    <label class="runs" title="[ and ] switch between runs">
+    <label class="runs" title={`${current.value?.label ?? ''} ([ and ] switch between runs)`.trim()}>
       <span class="hidden">Run</span>
-      <select name="run" value={String(run.value ?? '')} onChange={(e) => open(Number(e.currentTarget.value))}>
+      <select name="run" value={String(run.value ?? '')} onChange={(e) => (e.currentTarget.value ? open(Number(e.currentTarget.value)) : home())}>
+        {all.length > 1 && (
+          <option value="" selected={run.value === null}>
+            all runs
+          </option>
+        )}
         {all.map((r) => (
           <option value={String(r.id)} selected={r.id === run.value}>
             {r.label}
-            {r.state === 'failed' ? ' (cannot be read)' : r.state === 'loading' ? ' (reading)' : ''}
+            {r.state === 'failed' ? ' (cannot be read)' : r.state === 'loading' ? ' (reading)' : r.ooms > 0 ? ` (${outcome(r)})` : ''}
           </option>
         ))}
       </select>
@@ -126,15 +138,8 @@ function Body() {
   if (screen.value === 'playground') return <Playground />; // they are about no run
   if (screen.value === 'plan') return <Plan />;
   if (!listed.value) return <Wait>Asking for the files</Wait>;
-  if (runs.value.length === 0) {
-    return (
-      <div class="centre">
-        <h2>No file yet</h2>
-        <FileList />
-        <DropZone />
-      </div>
-    );
-  }
+  if (runs.value.length === 0) return <Start />;
+  if (run.value === null) return <AllRuns />;
   if (!c) return <Empty>There is no such run: choose one above.</Empty>;
   if (c.state === 'failed') {
     return (
@@ -175,6 +180,8 @@ function usePageKeys(): void {
     ...screens.map((s, i) => ({ keys: [String(i + 1)], text: pages[s].title, run: () => show(s) })),
     { keys: ['[', ']'], text: 'Previous, next run', run: (e: KeyboardEvent) => turn(e.key === ']' ? 1 : -1) },
     { keys: ['F'], text: 'Files', run: () => (filesShown.value = true) },
+    { keys: ['L'], text: 'Copy the command that shows this again', run: copyLink },
+    { keys: ['R'], text: 'All runs', run: home },
     { keys: ['t'], text: 'Light or dark', run: toggle },
     { keys: ['?'], text: 'This sheet', run: () => (helpShown.value = !helpShown.value) },
     { keys: ['/'], text: 'Search or filter', run: () => document.querySelector<HTMLInputElement>('main input[type=text]')?.focus() },

@@ -71,6 +71,11 @@ function write(p: Place): string {
   return `#/${p.run ?? ''}/${p.screen}${query && '?' + query}`;
 }
 
+// here is what the address has, or will have in a moment.
+export function here(): string {
+  return write(place.value);
+}
+
 export function number(text: string | undefined): number | null {
   if (text === undefined || text === '') return null;
   const n = Number(text);
@@ -135,6 +140,12 @@ export function visit(id: number, name: Screen, change: Change): void {
     forget();
     move({ run: id, screen: name, params: merge({}, change) }, 'push');
   }
+}
+
+// home is the table of runs.
+export function home(): void {
+  forget();
+  move({ run: null, screen: 'overview', params: {} }, 'push');
 }
 
 // What a screen is set to that means the same for every run.

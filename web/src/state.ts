@@ -2,11 +2,11 @@
 // the moment that is looked at.
 
 import { computed, effect, signal, type Signal } from '@preact/signals';
-import { aborted, Failure, forget, get, send, words, type Query } from './api';
-import { event, open, place, put, run, screen, show, type Range } from './route';
+import { aborted, ask, Failure, forget, get, send, words, type Query, type Taken } from './api';
+import { event, here, ofNoRun, open, place, put, run, screen, show, type Range } from './route';
 import type { Document as Stats } from './types/stats.gen';
 import type { Document as Explain } from './types/explain.gen';
-import type { Alloc, Found, Meta, Run, Runs } from './types/view.gen';
+import type { Alloc, Found, Link, Meta, Run, Runs } from './types/view.gen';
 
 // Loaded is a document on its way: neither value is there while it is asked for.
 export interface Loaded<T> {
@@ -30,12 +30,6 @@ export async function watch(): Promise<void> {
       runs.value = reply.runs;
       listed.value = true;
       lost.value = null;
-      const shown = reply.runs.some((r) => r.id === run.value);
-      // A file with several devices begins with the one that the commands choose.
-      const first = reply.runs.find((r) => r.chosen) ?? reply.runs.find((r) => r.state !== 'failed') ?? reply.runs[0];
-      if (!shown && first) open(first.id, 'replace');
-      // Without a file there is something to play with.
-      if (!first && location.hash === '') show('playground', {}, 'replace');
     } catch (err) {
       lost.value = words(err);
       listed.value = true;
@@ -43,6 +37,17 @@ export async function watch(): Promise<void> {
     }
   }
 }
+
+// Screens of a run show one that there is. Several runs begin with a table of
+// them, which is the overview of none.
+effect(() => {
+  const all = runs.value;
+  const known = all.some((r) => r.id === run.value);
+  if (known || all.length === 0 || ofNoRun(screen.value) || (run.value === null && screen.value === 'overview' && all.length > 1)) return;
+  // A file with several devices begins with the one that the commands choose.
+  const first = all.find((r) => r.chosen) ?? all.find((r) => r.state !== 'failed') ?? all[0]!;
+  open(first.id, 'replace');
+});
 
 const documents = new Map<string, Signal<Loaded<unknown>>>();
 
@@ -78,12 +83,6 @@ function ofRun<T>(path: string, query: Query = {}) {
 
 export const meta = ofRun<Meta>('meta');
 export const stats = ofRun<Stats>('stats', { sites: 1 });
-
-// The verdict takes longest and is therefore asked for when the rest is there.
-export const explain = computed<Loaded<Explain>>(() => {
-  if (!ready.value || !(stats.value.data || stats.value.error)) return {};
-  return load<Explain>('explain', { run: run.value, sites: 1 }).value;
-});
 
 export function allocation(id: number): Signal<Loaded<Alloc>> {
   return load<Alloc>('alloc', { run: run.value, id });
@@ -180,18 +179,56 @@ export async function take(files: Iterable<File>): Promise<void> {
       };
       incoming.value = [...incoming.value.filter((i) => i.name !== file.name), { name: file.name, part: 0, error: null }];
       try {
-        const made = await send(file, (part) => set({ part }));
+        const got = await send(file, (part) => set({ part }));
         incoming.value = incoming.value.filter((i) => i.name !== file.name);
-        runs.value = (await get<Runs>('runs')).runs;
-        if (made[0] !== undefined) {
-          open(made[0]);
-          if (screen.value === 'playground') show('overview');
-        }
+        if (got.explain) told.value = got.explain;
+        else await showFirst(got.runs);
       } catch (err) {
         set({ error: words(err) });
       }
     }),
   );
+}
+
+async function showFirst(made: readonly number[]): Promise<void> {
+  runs.value = (await get<Runs>('runs')).runs;
+  if (made[0] === undefined) return;
+  open(made[0]);
+  if (screen.value === 'playground') show('overview');
+}
+
+// told is what explain says of a text that was dropped or pasted.
+export const told = signal<Explain | null>(null);
+
+// takeText explains a pasted message.
+export function takeText(text: string): Promise<void> {
+  return take([new File([text], 'pasted text', { type: 'text/plain' })]);
+}
+
+export async function takeSample(): Promise<void> {
+  try {
+    await showFirst((await (await ask('sample', {}, { method: 'POST' })).json() as Taken).runs);
+  } catch (err) {
+    say(words(err));
+  }
+}
+
+// copyLink copies the command that shows this place again.
+export async function copyLink(): Promise<void> {
+  let command = '';
+  try {
+    command = (await get<Link>('link', { at: here() })).command;
+    await navigator.clipboard.writeText(command);
+    say(`Copied: ${command}`);
+  } catch (err) {
+    say(command ? `The browser does not let the page copy: ${command}` : words(err));
+  }
+}
+
+// outcome says how a run ended.
+export function outcome(r: Run): string {
+  if (r.ooms === 0) return r.events === 0 ? 'no events' : 'no failure';
+  return r.went_on ? 'OOM, went on' : 'OOM';
 }
 
 export async function remove(id: number): Promise<void> {
@@ -209,5 +246,7 @@ export function dismiss(name: string): void {
 // The title distinguishes tabs.
 effect(() => {
   const c = current.value;
-  document.title = c ? `${c.label} - ${place.value.screen} - Ashlar` : 'Ashlar';
+  const failed = runs.value.filter((r) => r.ooms > 0).length;
+  const all = runs.value.length > 1 ? `${runs.value.length} runs${failed > 0 ? `, ${failed} OOM` : ''} - Ashlar` : 'Ashlar';
+  document.title = c ? `${c.ooms > 0 ? 'OOM: ' : ''}${c.label} - ${place.value.screen} - Ashlar` : all;
 });

@@ -106,7 +106,7 @@ func shown(ashlar string, b *page.Browser, files []string, measure func(s *page.
 		return err
 	}
 	defer s.Close()
-	p, err := b.Open(s.Address, 1600, 900, false)
+	p, err := b.Open(s.Address+"#/1/overview", 1600, 900, false)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ashlar-mem/ashlar/browsertests/page"
@@ -24,7 +25,8 @@ const idle = "!document.querySelector('main .spin')"
 const answered = "document.querySelector('[data-panel=outcomes] tbody tr') && !document.querySelector('[data-ask=stop]')"
 
 var shots = []shot{
-	{"overview", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]') && document.querySelector('.curve canvas')", "", ""},
+	{"overview", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=cause]') && document.querySelector('.curve canvas')", "", ""},
+	{"runs", "#//overview", "document.querySelector('.run-table') && " + idle, "", ""},
 	{"timeline", "#/1/timeline", "document.querySelector('.plot')?.dataset.drawn > 0", "", ""},
 	{"timeline-zoomed", "#/1/timeline?from=FROM&to=TO&color=category&event=OOM", "document.querySelector('.plot')?.dataset.drawn > 0", "", ""},
 	{"timeline-block", "#/1/timeline?event=OOM&alloc=4000", "document.querySelector('.plot')?.dataset.drawn > 0 && document.querySelector('[data-panel=block] .facts')", "", ""},
@@ -52,7 +54,7 @@ var shots = []shot{
 	{"whatif-segments", "#/1/segments?event=OOM&variant=roundup_power2_divisions:4", "document.querySelector('.map')?.dataset.rows > 0", "", ""},
 	{"compare", "#/1/compare", "document.querySelector('.icicle')?.dataset.nodes > 0 && document.querySelector('[data-panel=ranks]') && document.querySelector('.curve.lines')", "", ""},
 	{"compare-graph", "#/1/compare?width=larger&lib=1&align=event", "(document.querySelector('[data-panel=flame]')?.scrollIntoView(), document.querySelector('.icicle')?.dataset.nodes > 0)", "", ""},
-	{"files", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=verdict]')", "F", ""},
+	{"files", "#/1/overview", "document.querySelector('[data-panel=verdict] [data-field=cause]')", "F", ""},
 	{"plan", "#/1/plan?v=1&shape=llama-3.1-8b&batch=2&seq=4096&gpu=h100", planned, "", ""},
 	{"plan-empty", "#/1/plan", "document.querySelector('.plan-form')", "", ""},
 	{"plan-fits", "#/1/plan?v=1&shape=qwen3-1.7b&batch=8&seq=512&generate=256&gpu=4090", planned, "", ""},
@@ -79,18 +81,19 @@ func main() {
 	ashlar := flag.String("ashlar", "../bin/ashlar", "the program")
 	out := flag.String("out", "../bin/screenshots", "folder for the pictures")
 	only := flag.String("only", "", "one screen only")
+	sizes := flag.String("sizes", "1600x900,1280x720", "sizes of the window")
 	flag.Parse()
 	files := flag.Args()
 	if len(files) == 0 {
 		files = []string{"../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz", "../testdata/snapshots/unet_multires-tight-default.pickle.gz"}
 	}
-	if err := run(*ashlar, *out, *only, files); err != nil {
+	if err := run(*ashlar, *out, *only, strings.Split(*sizes, ","), files); err != nil {
 		fmt.Fprintln(os.Stderr, "screenshots:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ashlar, out, only string, files []string) error {
+func run(ashlar, out, only string, sizes, files []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
@@ -104,7 +107,11 @@ func run(ashlar, out, only string, files []string) error {
 		return err
 	}
 	defer b.Close()
-	for _, size := range [][2]int64{{1600, 900}, {1280, 720}} {
+	for _, text := range sizes {
+		var size [2]int64
+		if _, err := fmt.Sscanf(text, "%dx%d", &size[0], &size[1]); err != nil {
+			return fmt.Errorf("-sizes has %q, not WIDTHxHEIGHT such as 640x720: %w", text, err)
+		}
 		for _, dark := range []bool{false, true} {
 			for _, shot := range shots {
 				if only != "" && only != shot.name {
@@ -133,7 +140,7 @@ func takeOf(b *page.Browser, s *page.Server, ashlar string, shot shot, size [2]i
 }
 
 func take(b *page.Browser, s *page.Server, shot shot, size [2]int64, dark bool, out string) error {
-	p, err := b.Open(s.Address, size[0], size[1], dark)
+	p, err := b.Open(s.Address+"#/1/overview", size[0], size[1], dark)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,15 @@ func TestFileNames(t *testing.T) {
 			t.Errorf("%s is called %q", f, got[f])
 		}
 	}
+	got = FileNames([]string{"/runs/monday/rank0/x", "/runs/tuesday/rank0/x", "/runs/tuesday/rank1/x", "x", "/x", "/runs/y", "/runs/y"})
+	for f, want := range map[string]string{
+		"/runs/monday/rank0/x": "monday/rank0/x", "/runs/tuesday/rank0/x": "tuesday/rank0/x", "/runs/tuesday/rank1/x": "tuesday/rank1/x",
+		"x": "x", "/x": "/x", "/runs/y": "y",
+	} {
+		if got[f] != want {
+			t.Errorf("%s is called %q, want %q", f, got[f], want)
+		}
+	}
 	tr := &trace.Trace{Device: 3}
 	if one, many := RankName("y", tr, 1), RankName("y", tr, 2); one != "y" || many != "y:3" {
 		t.Errorf("%q, %q", one, many)

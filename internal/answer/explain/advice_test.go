@@ -18,12 +18,12 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/test/short"
 )
 
-var adviceTable = flag.String("table", "", "write what was advised in each labelled case to this file, as Markdown")
-
-const (
-	adviceFolder = "../../../testdata/advice"
-	blindFolder  = adviceFolder + "/blind"
+var (
+	adviceTable = flag.String("table", "", "write what was advised in each labelled case to this file, as Markdown")
+	blindFolder = flag.String("blind", "blind", "the folder of blind cases")
 )
+
+const adviceFolder = "../../../testdata/advice"
 
 // labelled is a recorded mistake and what helped on the device.
 type labelled struct {
@@ -222,7 +222,18 @@ func TestAdviceBlind(t *testing.T) {
 	if *adviceTable == "" {
 		t.Skip("only a measurement, for -table FILE")
 	}
-	judgeAll(t, blindFolder)
+	judgeAll(t, adviceFolder+"/"+*blindFolder)
+}
+
+// What a program keeps although the backward pass released the graph is not told
+// to detach; what is gone before the backward pass is computed in parts.
+func TestKeptAndPassing(t *testing.T) {
+	for file, want := range map[string]string{"timeline": "cpu", "lazy_log": "detach", "aerial_image": "chunked_loss"} {
+		a := adviceOn(t, filepath.Join(adviceFolder, "blind2", file+".pickle.gz"))
+		if len(a.Fixes) == 0 || a.Fixes[0].Kind != want {
+			t.Errorf("%s: the first fix is %+v, not %s", file, a.Fixes, want)
+		}
+	}
 }
 
 // The judge tells right from wrong.

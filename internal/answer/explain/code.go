@@ -79,8 +79,9 @@ func (j *judge) stopLeak() error {
 		}
 	}
 	stack := func(position int) trace.StackID { return known(j.trace.Events.Stack.At(j.forecast.Event(position))) }
+	leaked := func(position int) bool { return kept[stack(position)] && j.forecast.Kept(position) }
 	drop := prognosis.Edit{
-		Drop: func(position int) bool { return kept[stack(position)] && j.forecast.Kept(position) },
+		Drop: leaked,
 		Size: func(position int, size uint64) uint64 {
 			if position >= 0 && replaced[stack(position)] {
 				return 0
@@ -88,7 +89,7 @@ func (j *judge) stopLeak() error {
 			return size
 		},
 	}
-	if j.keepsGraph() {
+	if j.keepsGraph() && !j.forecast.Released(leaked) {
 		if _, err := j.try(FixDetach, "kept = x.detach()   # a number: x.item()", "keep it without its graph, whose activations stay as long as it does", drop); err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func (j *judge) needLess() error {
 		return err
 	}
 	if j.isLoss(stack) {
-		if err := j.parts(FixChunk, "for part in logits.chunk(%d): F.cross_entropy(...)   # with its labels", "the loss in %d parts", j.ofLoss()); err != nil {
+		if _, err := j.parts(FixChunk, "for part in logits.chunk(%d): F.cross_entropy(...)   # with its labels", "the loss in %d parts", j.ofLoss()); err != nil {
 			return err
 		}
 	}
@@ -166,12 +167,15 @@ func (j *judge) needLess() error {
 		}()
 	}
 	if j.forecast.Matched && stack > trace.EmptyStack && j.analysis.FirstForward() < j.event && !j.inModule(stack) && !j.isLoss(stack) {
+		if j.forecast.Passing(-1) {
+			if done, err := j.parts(FixChunk, "for part in x.chunk(%d):", "in %d parts, one after the other: nothing of it waits for a backward pass", j.passing()); done || err != nil {
+				return err
+			}
+		}
 		defer j.doubt(FixMicroBatch) // the request may not depend on the batch
 	}
-	if err := j.parts(FixMicroBatch, "micro-batch / %d, gradient accumulation x %[1]d", "a smaller micro-batch, 1/%d", j.ofBatch()); err != nil {
-		return err
-	}
-	return nil
+	_, err := j.parts(FixMicroBatch, "micro-batch / %d, gradient accumulation x %[1]d", "a smaller micro-batch, 1/%d", j.ofBatch())
+	return err
 }
 
 // activations returns what the failing step holds for its backward pass.
@@ -237,8 +241,8 @@ func (j *judge) evaluates() bool {
 }
 
 // parts tries a change that divides some allocations by 2, 4 or 8, the smallest
-// that is enough.
-func (j *judge) parts(kind, code, what string, its func(position int) bool) error {
+// that is enough. It reports whether one is.
+func (j *judge) parts(kind, code, what string, its func(position int) bool) (bool, error) {
 	for _, n := range []uint64{2, 4, 8} {
 		edit := prognosis.Edit{Size: func(position int, size uint64) uint64 {
 			if its(position) {
@@ -247,10 +251,10 @@ func (j *judge) parts(kind, code, what string, its func(position int) bool) erro
 			return size
 		}}
 		if done, err := j.try(kind, fmt.Sprintf(code, n), fmt.Sprintf(what, n), edit); done || err != nil {
-			return err
+			return done, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // ofBatch reports which allocations grow with the batch: what a step makes and
@@ -279,6 +283,15 @@ func (j *judge) ofBatch() func(position int) bool {
 			return true
 		}
 		return false
+	}
+}
+
+// passing reports which allocations the program makes outside of modules and drops
+// before the backward pass.
+func (j *judge) passing() func(position int) bool {
+	batch := j.ofBatch()
+	return func(position int) bool {
+		return position < 0 || batch(position) && j.forecast.Passing(position) && !j.inModule(known(j.trace.Events.Stack.At(j.forecast.Event(position))))
 	}
 }
 

@@ -329,9 +329,7 @@ func (e *explainer) failure(fromMessage bool) {
 		stack := e.trace.Events.Stack.At(e.event)
 		f.Frames = timeline.Frames(e.trace, stack)
 		f.Site, _ = timeline.SiteOf(e.trace, stack)
-		for i := e.event + 1; i < e.trace.Events.Len() && !f.Caught; i++ {
-			f.Caught = e.trace.Events.Action.At(i) == alloc.ActionAlloc
-		}
+		f.Caught = timeline.WentOn(e.trace, e.event)
 	}
 	if f.OOMs > 1 {
 		e.report.Notes = append(e.report.Notes, fmt.Sprintf("%s requests fail in the file; the last one is explained", units.Count(int64(f.OOMs))))

@@ -47,3 +47,12 @@ export function again(): void {
 export function stopAll(): void {
   for (const [, a] of answers) if (a.answer.value.going) a.work.stop();
 }
+
+// leave ends what is under way and forgets it: nobody looks at it any more.
+export function leave(): void {
+  for (const [key, a] of answers) {
+    if (!a.answer.value.going) continue;
+    a.work.drop();
+    answers.delete(key);
+  }
+}

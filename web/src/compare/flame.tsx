@@ -1,33 +1,16 @@
 // The call stacks of both runs as one graph: red is what grew, blue what shrank.
 
 import { useMemo } from 'preact/hooks';
-import { count, delta, percent, size } from '../format';
+import { count, percent } from '../format';
 import { Bytes, Check, Choice, Delta, Empty, Panel, Trouble, Wait } from '../parts/basic';
-import { changed } from '../palette';
 import { place, put } from '../route';
+import { changeLook } from '../stacks/change';
 import { Graph } from '../stacks/graph';
-import { nameOf, type Look } from '../stacks/icicle';
-import { lay, matching, path, type Tree as Laid } from '../stacks/tree';
-import type { Changes as Tree, StackNode } from '../types/view.gen';
+import { nameOf } from '../stacks/icicle';
+import { lay, path, type Tree as Laid } from '../stacks/tree';
+import type { Changes as Tree } from '../types/view.gen';
 import { compare } from './answers';
 import type { Query } from '../api';
-
-function sides(n: StackNode): { a: number; b: number } {
-  return { a: n.a_bytes ?? 0, b: n.b_bytes ?? 0 };
-}
-
-function difference(n: StackNode): number {
-  const { a, b } = sides(n);
-  return b - a;
-}
-
-function lookOf(t: Tree, changesOnly: boolean): Look {
-  return {
-    tint: (n, theme) => changed(n.bytes > 0 ? difference(n) / n.bytes : 0, theme),
-    text: (n) => `${nameOf(n)}  ${delta(difference(n))}`,
-    all: () => `all: ${size(t.a_bytes)} → ${size(t.b_bytes)}, ${delta(t.b_bytes - t.a_bytes)}${changesOnly ? '; only what changed' : ''}`,
-  };
-}
 
 export function Flame({ query }: { query: Query }) {
   const params = place.value.params;
@@ -36,8 +19,7 @@ export function Flame({ query }: { query: Query }) {
   const got = compare<Tree>('changes', { ...query, user: folded ? 1 : 0, width: changesOnly ? 'change' : 'larger' }).value;
   const t = got.data;
   const tree = useMemo(() => (t ? lay(t) : null), [t]);
-  const look = useMemo(() => (t ? lookOf(t, changesOnly) : null), [t]);
-  const none = useMemo(() => (tree ? matching(tree, null).marks : new Uint8Array()), [tree]);
+  const look = useMemo(() => (t ? changeLook(t.a_bytes, t.b_bytes, changesOnly) : null), [t]);
   return (
     <Panel
       title="Red grew, blue shrank"
@@ -64,8 +46,6 @@ export function Flame({ query }: { query: Query }) {
         <div class="flame">
           <Graph
             tree={tree}
-            marks={none}
-            searching={false}
             look={look}
             label={`What changed from A to B by call stack, ${look.all(tree.total)}`}
             onFold={() => put({ lib: folded ? '1' : null })}
@@ -90,7 +70,7 @@ function Frame({ tree, i, onPick }: { tree: Laid; i: number; onPick: (i: number)
       </section>
     );
   }
-  const { a, b } = sides(n);
+  const [a, b] = [n.a_bytes ?? 0, n.b_bytes ?? 0];
   return (
     <section aria-label="Frame" data-panel="frame" aria-live="polite">
       <h2 class="frame-name">{nameOf(n)}</h2>

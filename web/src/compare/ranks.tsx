@@ -1,5 +1,6 @@
 // Which run is odd, and where the runs part.
 
+import type { Signal } from '@preact/signals';
 import { count, delta, percent, plural } from '../format';
 import { Bytes, noStack, Panel, Stack } from '../parts/basic';
 import { Swatch } from '../parts/lines';
@@ -17,20 +18,29 @@ const names: Record<string, string> = {
   events: 'events',
 };
 
+// usedMemory is what the ranks are compared by: block sizes are not always known.
+export function usedMemory(r: Ranks | null): { title: string; measure: string; of: (k: Rank) => number | null } {
+  return r?.sizes === 'requested'
+    ? { title: 'Peak requested', measure: 'peak_requested', of: (k) => k.peak_requested_bytes }
+    : { title: 'Peak allocated', measure: 'peak_allocated', of: (k) => k.peak_allocated_bytes };
+}
+
 export function RankTable({
   r,
   runs,
   styles,
   off,
+  hot,
   onOff,
 }: {
   r: Ranks;
   runs: readonly Run[];
   styles: readonly LineStyle[];
   off: ReadonlySet<number>;
+  hot: Signal<number | null>; // the run under the pointer
   onOff: (id: number, off: boolean) => void;
 }) {
-  const used = r.sizes === 'requested' ? 'peak_requested' : 'peak_allocated';
+  const used = usedMemory(r);
   const odd = (rank: number, m: string) => r.odd.find((o) => o.rank === rank && o.measure === m);
   return (
     <Panel title="Runs" name="ranks" aside={oddText(r)}>
@@ -40,7 +50,7 @@ export function RankTable({
             <tr>
               <th scope="col">Run</th>
               <th scope="col" class="right">
-                {r.sizes === 'requested' ? 'Peak requested' : 'Peak allocated'}
+                {used.title}
               </th>
               <th scope="col" class="right">
                 Peak reserved
@@ -63,7 +73,12 @@ export function RankTable({
             {r.ranks.map((k, i) => {
               const run = runs[i]!;
               return (
-                <tr data-rank={i} class={r.odd.some((o) => o.rank === i) ? 'odd' : ''}>
+                <tr
+                  data-rank={i}
+                  class={r.odd.some((o) => o.rank === i) ? 'odd' : ''}
+                  onPointerEnter={() => (hot.value = run.id)}
+                  onPointerLeave={() => (hot.value = null)}
+                >
                   <th scope="row">
                     <label class="rank-name">
                       <input
@@ -78,7 +93,7 @@ export function RankTable({
                       {k.partial && <span class="tag">cut off</span>}
                     </label>
                   </th>
-                  <Cell odd={odd(i, used)} value={r.sizes === 'requested' ? k.peak_requested_bytes : k.peak_allocated_bytes} field="peak" />
+                  <Cell odd={odd(i, used.measure)} value={used.of(k)} field="peak" />
                   <Cell odd={odd(i, 'peak_reserved')} value={k.peak_reserved_bytes} field="peak_reserved_bytes" />
                   <Cell odd={odd(i, 'fragmentation')} value={k.fragmentation_bytes} field="fragmentation_bytes" />
                   <td class={'right num' + (odd(i, 'oom_events') ? ' odd-cell' : '')}>{count(k.oom_events)}</td>
@@ -92,23 +107,30 @@ export function RankTable({
           </tbody>
         </table>
       </div>
-      {r.odd.length > 0 && (
-        <ul class="rows odd-list" data-panel="odd">
-          {r.odd.map((o) => (
-            <li>
-              <strong>{runs[o.rank]!.label}</strong> stands out in {names[o.measure] ?? o.measure}: {away(o)}
-            </li>
-          ))}
-        </ul>
-      )}
+      <OddList r={r} runs={runs} />
     </Panel>
   );
 }
 
-function Cell({ odd, value, field }: { odd: Odd | undefined; value: number | null; field: string }) {
+// OddList says which runs stand out, and in what.
+export function OddList({ r, runs }: { r: Ranks; runs: readonly Run[] }) {
+  if (r.odd.length === 0) return null;
+  return (
+    <ul class="rows odd-list" data-panel="odd">
+      {r.odd.map((o) => (
+        <li>
+          <strong>{runs[o.rank]!.label}</strong> stands out in {names[o.measure] ?? o.measure}: {away(o)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+// Cell is empty while its value is on its way.
+export function Cell({ odd, value, field }: { odd: Odd | undefined; value: number | null | undefined; field: string }) {
   return (
     <td class={'right' + (odd ? ' odd-cell' : '')} title={odd ? `stands out: ${away(odd)}` : undefined}>
-      <Bytes n={value} field={field} />
+      {value !== undefined && <Bytes n={value} field={field} />}
     </td>
   );
 }
@@ -120,7 +142,7 @@ function away(o: Odd): string {
   return `${(o.delta_count ?? 0) > 0 ? '+' : ''}${count(o.delta_count ?? 0)}${part} from the median`;
 }
 
-function oddText(r: Ranks): string {
+export function oddText(r: Ranks): string {
   const odd = new Set(r.odd.map((o) => o.rank)).size;
   if (odd === 0) return r.ranks.length > 2 ? 'none stands out' : '';
   return `${count(odd)} of ${plural(r.ranks.length, 'run')} ${odd === 1 ? 'stands' : 'stand'} out`;

@@ -306,7 +306,7 @@ export function Check({
 }
 
 // Field is a line of text that counts when it rests. What is being typed stays,
-// whatever is drawn anew meanwhile.
+// whatever is drawn anew meanwhile, and if onText says that it is of no use.
 export function Field({
   label,
   value,
@@ -315,14 +315,16 @@ export function Field({
   placeholder,
   width,
   wrong,
+  list,
 }: {
   label: string;
   value: string;
-  onText: (v: string) => void;
+  onText: (v: string) => unknown;
   name: string;
   placeholder?: string;
   width?: number;
   wrong?: string | null;
+  list?: string; // of a datalist with what could be written
 }) {
   const [draft, setDraft] = useState<string | null>(null);
   const [timer] = useState({ id: 0, value, own: false });
@@ -335,10 +337,9 @@ export function Field({
     }
     timer.own = false;
   }
-  const settle = (v: string) => {
+  const settle = async (v: string) => {
     clearTimeout(timer.id);
-    setDraft(null);
-    onText(v);
+    if ((await onText(v)) !== false) setDraft((now) => (now === v ? null : now));
   };
   return (
     <label class="field" title={wrong ?? undefined}>
@@ -349,6 +350,7 @@ export function Field({
         value={draft ?? value}
         placeholder={placeholder}
         size={width ?? 14}
+        list={list}
         spellcheck={false}
         autocomplete="off"
         aria-invalid={wrong ? 'true' : undefined}
@@ -356,14 +358,19 @@ export function Field({
           const v = e.currentTarget.value;
           setDraft(v);
           clearTimeout(timer.id);
-          timer.id = setTimeout(() => {
+          timer.id = setTimeout(async () => {
             timer.own = true;
-            onText(v);
+            if ((await onText(v)) === false) timer.own = false;
           }, 250);
         }}
-        onBlur={() => draft !== null && settle(draft)}
-        onKeyDown={(e) => e.key === 'Enter' && settle(e.currentTarget.value)}
+        onBlur={() => draft !== null && void settle(draft)}
+        onKeyDown={(e) => e.key === 'Enter' && void settle(e.currentTarget.value)}
       />
+      {wrong && (
+        <span class="wrong-note" role="status">
+          {wrong}
+        </span>
+      )}
     </label>
   );
 }

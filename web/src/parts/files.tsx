@@ -5,7 +5,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { count, percent, size } from '../format';
 import { open, run } from '../route';
-import { dismiss, incoming, remove, runs, take } from '../state';
+import { dismiss, incoming, outcome, remove, runs, take, takeText } from '../state';
 import { offline } from '../transport';
 import type { Run } from '../types/view.gen';
 import { Trouble } from './basic';
@@ -37,7 +37,7 @@ export function FileList() {
           </p>
         ),
       )}
-      <ul class="files">
+      <ul class="files" hidden={runs.value.length === 0}>
         {runs.value.map((r) => (
           <li class={r.id === run.value ? 'on' : ''}>
             <button
@@ -78,7 +78,7 @@ function state(r: Run): string {
     case 'failed':
       return without(r.file, r.error ?? 'cannot be read');
     case 'ready':
-      return `${count(r.events)} events, ${size(r.file_bytes)}${r.device === null ? '' : `, device ${r.device}`}`;
+      return `${r.ooms > 0 ? `${outcome(r)}; ` : ''}${count(r.events)} events, ${size(r.file_bytes)}${r.device === null ? '' : `, device ${r.device}`}`;
   }
 }
 
@@ -87,8 +87,8 @@ export function DropZone() {
   return (
     <div class="drop">
       <p>
-        Drop snapshots here, or anywhere on the page: <code>.pickle</code>, <code>.json</code>, also <code>.gz</code> and <code>.zst</code>.
-        {offline ? 'They stay in this page: nothing leaves the browser.' : 'They go to the ashlar on this machine and nowhere else.'}
+        Drop snapshots here, or anywhere on the page: <code>.pickle</code>, <code>.json</code>, also <code>.gz</code> and <code>.zst</code>; or a log
+        with an out-of-memory message. {offline ? 'They stay in this page: nothing leaves the browser.' : 'They go to the ashlar on this machine and nowhere else.'}
       </p>
       <label class="button">
         Choose files
@@ -99,10 +99,7 @@ export function DropZone() {
           name="files"
           onChange={(e) => {
             const files = e.currentTarget.files;
-            if (files?.length) {
-              filesShown.value = true;
-              void take(files).then(() => incoming.value.some((i) => i.error) || (filesShown.value = false));
-            }
+            if (files?.length) void shown(take([...files]));
             e.currentTarget.value = '';
           }}
         />
@@ -119,8 +116,18 @@ export const taker = signal<((file: File) => Promise<boolean>) | null>(null);
 async function receive(files: readonly File[]): Promise<void> {
   const only = files.length === 1 ? files[0] : undefined;
   if (only && (await taker.peek()?.(only))) return;
+  await shown(take(files));
+}
+
+// receiveText explains a pasted message.
+export function receiveText(text: string): Promise<void> {
+  return shown(takeText(text));
+}
+
+// shown shows how far files are, and what is wrong with them.
+async function shown(coming: Promise<void>): Promise<void> {
   filesShown.value = true;
-  await take(files);
+  await coming;
   if (!incoming.value.some((i) => i.error)) filesShown.value = false;
 }
 
@@ -148,15 +155,23 @@ export function DropAnywhere() {
       over.value = false;
       void receive([...e.dataTransfer!.files]); // the list is gone after the event
     };
+    const paste = (e: ClipboardEvent) => {
+      if (e.target instanceof Element && e.target.closest('input, textarea')) return;
+      const text = e.clipboardData?.getData('text/plain') ?? '';
+      if (e.clipboardData?.files.length) void receive([...e.clipboardData.files]);
+      else if (text.trim()) void receiveText(text);
+    };
     addEventListener('dragenter', enter);
     addEventListener('dragleave', leave);
     addEventListener('dragover', drag);
     addEventListener('drop', drop);
+    addEventListener('paste', paste);
     return () => {
       removeEventListener('dragenter', enter);
       removeEventListener('dragleave', leave);
       removeEventListener('dragover', drag);
       removeEventListener('drop', drop);
+      removeEventListener('paste', paste);
     };
   }, []);
   return over.value ? (

@@ -68,18 +68,36 @@ function ceiling(chart: Chart): number {
 }
 
 const clickSlop = 4; // pixels that a click may move
+const hoverSlop = 8; // and that the pointer may be beside a line
+
+// under is the group of the line that is nearest to the pointer.
+function under(el: HTMLElement, chart: Chart, at: number, clientY: number): number | null {
+  const b = boxOf(el.clientWidth, el.clientHeight);
+  const s: Scale = { from: chart.from, to: chart.to, low: 0, high: ceiling(chart) };
+  const y = clientY - el.getBoundingClientRect().top - el.clientTop;
+  let best: { group: number; away: number } | null = null;
+  for (const l of chart.lines) {
+    const value = valueAt(l, at);
+    if (value === null) continue;
+    const away = Math.abs(yOf(b, s, value) - y);
+    if (away <= hoverSlop && (!best || away < best.away)) best = { group: l.group, away };
+  }
+  return best?.group ?? null;
+}
 
 export function Lines({
   chart,
   picked,
   onClick,
   onDrag,
+  onHover,
   chosen,
 }: {
   chart: Chart;
   picked: number | null;
   onClick?: (x: number) => void;
   onDrag?: (from: number, to: number) => void;
+  onHover?: (group: number | null) => void; // of the line under the pointer
   chosen?: { from: number; to: number } | null; // what a drag selected
 }) {
   const drag = useSignal<{ x: number; from: number; to: number; moved: boolean } | null>(null);
@@ -157,9 +175,13 @@ export function Lines({
         const found = at(e.currentTarget, e.clientX);
         const d = drag.value;
         over.value = found;
+        if (onHover) onHover(found && under(e.currentTarget, chart, found.at, e.clientY));
         if (d && found && onDrag) drag.value = { ...d, to: found.at, moved: d.moved || Math.abs(found.x - d.x) >= clickSlop };
       }}
-      onPointerLeave={() => (over.value = null)}
+      onPointerLeave={() => {
+        over.value = null;
+        onHover?.(null);
+      }}
       onPointerUp={(e) => {
         const d = drag.value;
         const found = at(e.currentTarget, e.clientX);

@@ -11,8 +11,16 @@ import { since } from './basic';
 import type { Events } from '../types/view.gen';
 import { useEffect } from 'preact/hooks';
 
+interface Moment {
+  event: number;
+  time: number | null;
+  reserved: number | null;
+  allocated: number | null;
+  action: string;
+}
+
 // The time and totals at the moment, asked for when it rests.
-const at = signal<{ event: number; time: number | null; reserved: number | null; allocated: number | null; action: string } | null>(null);
+const at = signal<Moment | null>(null);
 
 function useMoment(): void {
   const e = moment.value;
@@ -48,6 +56,7 @@ export function MomentBar() {
   if (!m || e === null) return <footer class="moment" />;
   const now = at.value?.event === e ? at.value : null;
   const inStep = m.steps.find((s) => s.begin <= e && e < s.end);
+  const told = now && tell(now, inStep?.number);
   const b = block.value;
   const a = b === null ? null : allocation(b).value.data;
   return (
@@ -76,13 +85,8 @@ export function MomentBar() {
       </div>
       <div class="what">
         {now && (
-          <span class="muted">
-            {place.value.params['variant'] !== undefined && 'in the recording: '}
-            {now.allocated !== null && `allocated ${size(now.allocated)}, `}
-            {now.reserved !== null && `reserved ${size(now.reserved)}, `}
-            {now.action}
-            {since(now.time) && ` at ${since(now.time)}`}
-            {inStep && `, step ${inStep.number}`}
+          <span class="muted" title={told}>
+            {told}
           </span>
         )}
         {event.value !== null && (
@@ -92,10 +96,10 @@ export function MomentBar() {
         )}
       </div>
       {b !== null && (
-        <div class="held">
+        <div class="held" title={a ? [size(a.size_bytes), a.site].filter(Boolean).join(', ') : undefined}>
           <span>
             block {count(b)}
-            {a && `, ${size(a.size_bytes)}`}
+            {a && <span class="size">, {size(a.size_bytes)}</span>}
           </span>
           {a?.site && screen.value !== 'timeline' && <span class="muted site">{a.site}</span>}
           <button class="plain" onClick={() => pin(null)} aria-label="Deselect the block" title="Deselect (Esc)">
@@ -105,6 +109,16 @@ export function MomentBar() {
       )}
     </footer>
   );
+}
+
+function tell(m: Moment, inStep: number | undefined): string {
+  const parts = [
+    m.allocated !== null && `allocated ${size(m.allocated)}`,
+    m.reserved !== null && `reserved ${size(m.reserved)}`,
+    since(m.time) ? `${m.action} at ${since(m.time)}` : m.action,
+    inStep !== undefined && `step ${inStep}`,
+  ];
+  return (place.value.params['variant'] !== undefined ? 'in the recording: ' : '') + parts.filter(Boolean).join(', ');
 }
 
 function Jump({ what, dir, label, title, off }: { what: Target; dir: 1 | -1; label: string; title: string; off?: boolean }) {

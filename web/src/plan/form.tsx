@@ -1,105 +1,123 @@
-// The question as a form. What can be set comes from the planner's own list.
+// The question as a form. What can be set, and what is assumed where nothing is,
+// comes from the planner's own lists.
 
-import { useSignal } from '@preact/signals';
-import { useId, useState } from 'preact/hooks';
+import { useId, useRef, useState } from 'preact/hooks';
 import { size } from '../format';
-import { Choice, Select } from '../parts/basic';
+import { Copy, Select } from '../parts/basic';
 import { filesShown } from '../parts/files';
-import { put, place } from '../route';
+import { place, put } from '../route';
 import { runs } from '../state';
 import { Model } from './model';
-import { againstOf, modeOf, set, type Question } from './question';
-import { draft, edit } from './state';
+import { againstOf, kindOf, modeOf, ofKind, set, shownOptions, type Question } from './question';
+import { askNow, defaults, edit, trouble } from './state';
 import type { Offer, Option } from '../types/view.gen';
 
-// Options that have a place of their own in the form.
-const placed = ['batch', 'seq', 'mode'];
+// The options that everybody thinks about, as people call them; the others are
+// under More, by the names of their flags.
+const usual: Readonly<Record<string, string>> = {
+  batch: 'Batch size',
+  seq: 'Sequence length',
+  'target-seq': 'Target length',
+  generate: 'New tokens',
+  lora: 'Rank',
+  dtype: 'Weights in',
+  optimizer: 'Optimizer',
+  recompute: 'Recompute',
+};
 
-export function Form({ q, o, busy, onAsk }: { q: Question; o: Offer; busy: boolean; onAsk: (q: Question) => void }) {
-  // The meaning has one place of its own: beside the field it would move others
-  // away from under the pointer.
-  const meant = useSignal('');
-  const ask = (max: string) => draft.value && onAsk({ ...draft.value, max });
-  const mode = modeOf(q);
+export function Form({ q, o, busy, command, onMax, onShare }: {
+  q: Question;
+  o: Offer;
+  busy: boolean;
+  command: string;
+  onMax: (of: string) => void;
+  onShare: () => void;
+}) {
+  const kind = kindOf(q, o);
+  const shape = o.shapes.find((s) => s.name === q.shape);
   const single = (x: Option) => x.words.length === 1 && x.numbered.length === 0; // leaves no choice
-  const rest = o.options.filter((x) => !placed.includes(x.name) && !single(x));
-  const option = (name: string) => o.options.find((x) => x.name === name)!;
-  const field = (x: Option) => <OptionField o={x} value={q.options[x.name] ?? ''} onText={(v) => edit((now) => set(now, x.name, v))} />;
+  // A shape says which sizes it has; of somebody's own config nobody knows.
+  const unfit = (x: Option) => shape && ['seq', 'target-seq'].includes(x.name) && shape.start[x.name] === undefined && !q.options[x.name];
+  const shown = shownOptions(q, o).filter((x) => x.name !== 'mode' && !single(x) && !unfit(x));
+  const first = Object.keys(usual).flatMap((name) => shown.filter((x) => x.name === name && (x.name !== 'target-seq' || shape?.start[x.name])));
+  const more = shown.filter((x) => !first.includes(x));
+  const opened = useRef(false); // it does not close under what is being typed
+  opened.current ||= more.some((x) => q.options[x.name]) || q.settings !== '' || q.limit !== '';
+  const field = (x: Option, label: string) => (
+    <OptionField o={x} label={label} value={q.options[x.name] ?? ''} onText={(v) => edit((now) => set(now, x.name, v), x.name)} />
+  );
   return (
     <form
       class="plan-form"
       aria-label="What to plan"
       onSubmit={(e) => {
         e.preventDefault();
-        ask('');
+        askNow();
       }}
-      onFocusIn={(e) => (meant.value = (e.target as Element).closest('.option')?.querySelector('.usage')?.textContent ?? '')}
-      onFocusOut={() => (meant.value = '')}
     >
       <div class="plan-fields">
         <Model q={q} o={o} />
         <section>
-          <h2>
-            Run
-            <span class="aside">
-              <Choice
-                label="What is planned"
-                value={mode}
-                options={option('mode').words.map((w) => ({ value: w, text: w }))}
-                onPick={(v) => edit((now) => ({ ...now, options: withMode(now, v) }))}
-              />
-            </span>
-          </h2>
+          <div class="choice plan-kinds" role="group" aria-label="What is planned">
+            {o.kinds.map((k) => (
+              <button
+                type="button"
+                aria-pressed={k === kind}
+                disabled={k.why !== ''}
+                title={k.why || undefined}
+                data-choice={k.name}
+                onClick={() => edit((now) => ofKind(now, k, o))}
+              >
+                {k.title}
+              </button>
+            ))}
+          </div>
           <div class="options">
-            {field(option('batch'))}
-            {field(option('seq'))}
+            {first.map((x) => field(x, x.name === 'seq' && modeOf(q) === 'generate' ? 'Prompt length' : usual[x.name]!))}
+            <Room q={q} o={o} />
           </div>
         </section>
-        <section>
-          <h2>Fits into</h2>
-          <Room q={q} o={o} />
-        </section>
-        <section>
-          <h2>Options</h2>
-          <div class="options">{rest.filter((x) => x.mode === '').map(field)}</div>
-          <h3>{mode === 'train' ? 'Training' : 'Generating'}</h3>
-          <div class="options">{rest.filter((x) => x.mode === mode).map(field)}</div>
-          <h3>The allocator</h3>
+        <details class="plan-more" open={opened.current}>
+          <summary>More</summary>
           <div class="options">
+            <Line
+              label="limit"
+              name="limit"
+              value={q.limit}
+              placeholder="none"
+              usage="A cap on reserved memory, such as 40GiB."
+              onText={(limit) => edit((now) => ({ ...now, limit }), 'limit')}
+            />
+            {more.map((x) => field(x, x.name))}
             <Line
               label="settings"
               name="settings"
               value={q.settings}
               placeholder="PyTorch's defaults"
-              usage="As for PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True."
-              onText={(settings) => edit((now) => ({ ...now, settings }))}
+              usage="Of the allocator, as for PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True."
+              onText={(settings) => edit((now) => ({ ...now, settings }), 'settings')}
             />
           </div>
-        </section>
+        </details>
         <Beside />
       </div>
-      <p class="plan-meaning" aria-hidden="true">
-        {meant.value || 'What an option means is said here while it has the focus.'}
-      </p>
       <div class="plan-asks">
-        <button type="submit" class="main" disabled={busy} data-ask="plan" title="Plan (r)">
-          Plan
-        </button>
-        <button type="button" disabled={busy} data-ask="max-batch" onClick={() => ask('batch')} title="The largest batch that fits">
+        <button type="button" disabled={busy} data-ask="max-batch" onClick={() => onMax('batch')} title="The largest batch that fits">
           Largest batch
         </button>
-        <button type="button" disabled={busy} data-ask="max-seq" onClick={() => ask('seq')} title="The longest sequence that fits">
+        <button type="button" disabled={busy} data-ask="max-seq" onClick={() => onMax('seq')} title="The longest sequence that fits">
           Longest sequence
+        </button>
+        <code class="plan-command" data-field="command" title={command}>
+          {command}
+        </code>
+        <Copy text={command} label="Copy the command" />
+        <button type="button" class="small" onClick={onShare} title="Share (s)" data-act="share">
+          Share as a link
         </button>
       </div>
     </form>
   );
-}
-
-function withMode(q: Question, mode: string): Readonly<Record<string, string>> {
-  const options: Record<string, string> = { ...q.options, mode };
-  if (mode === 'train') delete options['generate']; // it would say the opposite
-  return options;
 }
 
 // plainUsage is what the help of the command says, without the dashes of flags.
@@ -107,15 +125,22 @@ function plainUsage(text: string): string {
   return text.replace(/--(?=[a-z])/g, '').replace(/\n/g, ' ');
 }
 
+// wrong reports whether the server says that a field is wrong: its answers begin
+// with the field's name.
+function wrong(name: string): boolean {
+  return new RegExp(`^${name}\\b(?!-)`).test(trouble.value ?? '');
+}
+
 // OptionField is an option as what it is: a switch, one of some words, a number,
-// or a text.
-function OptionField({ o, value, onText }: { o: Option; value: string; onText: (v: string) => void }) {
+// or a text. What is not set has its default in view.
+function OptionField({ o, label, value, onText }: { o: Option; label: string; value: string; onText: (v: string) => void }) {
   const id = useId();
   const usage = plainUsage(o.usage);
+  const usually = defaults.value[o.name];
   if (o.value === '') {
     return (
-      <div class="option">
-        <label for={id}>{o.name}</label>
+      <div class="option" title={usage}>
+        <label for={id}>{label}</label>
         <input
           id={id}
           type="checkbox"
@@ -130,13 +155,21 @@ function OptionField({ o, value, onText }: { o: Option; value: string; onText: (
   }
   if (o.words.length > 0 && o.numbered.length === 0) {
     return (
-      <div class="option">
-        <label for={id}>{o.name}</label>
-        <select id={id} name={o.name} value={value} aria-describedby={`${id}-usage`} onChange={(e) => onText(e.currentTarget.value)}>
+      <div class="option" title={usage}>
+        <label for={id}>{label}</label>
+        <select
+          id={id}
+          name={o.name}
+          value={value}
+          class={value === '' ? 'is-default' : undefined}
+          aria-describedby={`${id}-usage`}
+          aria-invalid={wrong(o.name) ? 'true' : undefined}
+          onChange={(e) => onText(e.currentTarget.value)}
+        >
           <option value="" selected={value === ''}>
-            default
+            {usually ?? 'default'}
           </option>
-          {[...(value && !o.words.includes(value) ? [value] : []), ...o.words].map((w) => (
+          {[...(value && !o.words.includes(value) ? [value] : []), ...o.words.filter((w) => w !== usually || w === value)].map((w) => (
             <option value={w} selected={w === value}>
               {w}
             </option>
@@ -148,10 +181,10 @@ function OptionField({ o, value, onText }: { o: Option; value: string; onText: (
   }
   return (
     <Line
-      label={o.name}
+      label={label}
       name={o.name}
       value={value}
-      placeholder={o.most > 0 ? '' : 'default'}
+      placeholder={usually ?? ''}
       usage={usage}
       onText={onText}
       words={[...o.words, ...o.numbered.map((w) => w + ':')]}
@@ -181,7 +214,7 @@ function Line({
 }) {
   const id = useId();
   return (
-    <div class="option">
+    <div class="option" title={usage}>
       <label for={id}>{label}</label>
       <input
         id={id}
@@ -194,6 +227,7 @@ function Line({
         inputMode={digits ? 'numeric' : undefined}
         list={words.length > 0 ? `${id}-words` : undefined}
         aria-describedby={`${id}-usage`}
+        aria-invalid={wrong(name) ? 'true' : undefined}
         onInput={(e) => onText(e.currentTarget.value)}
       />
       {words.length > 0 && (
@@ -208,10 +242,10 @@ function Line({
   );
 }
 
-// Usage is read out with its field, and shown by the form.
+// Usage is read out with its field, and shown under it while that has the focus.
 function Usage({ id, text }: { id: string; text: string }) {
   return (
-    <span class="usage hidden" id={`${id}-usage`}>
+    <span class="usage" id={`${id}-usage`}>
       {text}
     </span>
   );
@@ -219,24 +253,25 @@ function Usage({ id, text }: { id: string; text: string }) {
 
 const bySize = 'size';
 
-// Room is a card, or one of some size, and a cap.
+// Room is a card, or one of some size.
 function Room({ q, o }: { q: Question; o: Offer }) {
   const id = useId();
   const [sized, setSized] = useState(false); // its field stays while it is emptied
   const known = o.cards.some((c) => c.name === q.gpu);
   const value = known ? q.gpu : q.gpu !== '' || sized ? bySize : '';
   return (
-    <div class="options room-options">
-      <div class="option">
-        <label for={id}>gpu</label>
+    <>
+      <div class="option" title="What it must fit into">
+        <label for={id}>Card</label>
         <select
           id={id}
           name="gpu"
           value={value}
+          title={o.cards.find((c) => c.name === value)?.title}
           onChange={(e) => {
             const picked = e.currentTarget.value;
             setSized(picked === bySize);
-            edit((now) => ({ ...now, gpu: picked === bySize ? '80GiB' : picked }));
+            edit((now) => ({ ...now, gpu: picked === bySize ? '80GiB' : picked }), 'gpu');
           }}
         >
           <option value="" selected={value === ''}>
@@ -254,23 +289,15 @@ function Room({ q, o }: { q: Question; o: Offer }) {
       </div>
       {value === bySize && (
         <Line
-          label="its memory"
+          label="Its memory"
           name="gpu-size"
           value={q.gpu}
           placeholder="80GiB"
           usage="What the driver says the card has, such as 80GiB."
-          onText={(gpu) => edit((now) => ({ ...now, gpu }))}
+          onText={(gpu) => edit((now) => ({ ...now, gpu }), 'gpu')}
         />
       )}
-      <Line
-        label="limit"
-        name="limit"
-        value={q.limit}
-        placeholder="none"
-        usage="A cap on reserved memory, such as 40GiB."
-        onText={(limit) => edit((now) => ({ ...now, limit }))}
-      />
-    </div>
+    </>
   );
 }
 

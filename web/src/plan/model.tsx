@@ -19,7 +19,7 @@ export async function openConfig(file: File, o: Offer, unsure = false): Promise<
   }
   const config = await file.text();
   if (unsure && !/"model_type"\s*:/.test(config)) return false;
-  edit((now) => ({ ...now, shape: '', config, name: file.name }));
+  edit((now) => ({ ...now, shape: '', config, name: file.name, head: '' }));
   return true;
 }
 
@@ -44,16 +44,16 @@ export function Model({ q, o }: { q: Question; o: Offer }) {
   return (
     <section class="plan-model">
       <h2>Model</h2>
-      <div class="plan-pick">
+      <div class="plan-pick" title="A well-known model, or the config.json of your own: choose the file, or drop it on the page">
         <Select
           label="model"
           name="shape"
           value={q.shape || own}
-          options={[...o.shapes.map((s) => ({ value: s.name, text: s.title })), { value: own, text: q.name || 'your own config.json' }]}
+          options={[...o.shapes.map((s) => ({ value: s.name, text: s.title })), { value: own, text: q.name || 'your own config' }]}
           onPick={(v) => edit((now) => pick(now, v, o))}
         />
-        <label class="button" title="Open a config.json">
-          Open
+        <label class="button" title="Choose a config.json, or drop it on the page">
+          config.json
           <input
             ref={file}
             type="file"
@@ -68,7 +68,7 @@ export function Model({ q, o }: { q: Question; o: Offer }) {
         </label>
       </div>
       <details open={!q.shape}>
-        <summary>config.json</summary>
+        <summary>{q.shape ? 'Its config' : 'The config'}</summary>
         <label class="hidden" for={id}>
           The model's config.json
         </label>

@@ -9,7 +9,7 @@
 
 import { number, type Change, type Params } from '../route';
 import type { Document as Answer } from '../types/plan.gen';
-import type { Offer } from '../types/view.gen';
+import type { Kind, Offer, Option } from '../types/view.gen';
 
 export interface Question {
   shape: string; // empty: config is somebody's own
@@ -27,7 +27,7 @@ const texts = ['gpu', 'limit', 'settings', 'head', 'max'] as const;
 
 // What else stands in the address of this screen: the moment and the block of
 // the other screens, and the run that the plan is held against.
-const besides = ['v', 'shape', 'config', 'name', 'against', 'event', 'alloc'];
+const besides = ['v', 'shape', 'config', 'name', 'against', 'event', 'range', 'alloc'];
 
 // No link is longer; browsers stop at two million.
 const longest = 900_000;
@@ -88,6 +88,12 @@ export function inAddress(q: Question, o: Offer): Change {
   return change;
 }
 
+// addressOf does so and takes away what is no part of a question.
+export function addressOf(q: Question, o: Offer, now: Params): Change {
+  const strange = Object.keys(now).filter((key) => !besides.includes(key));
+  return { ...Object.fromEntries(strange.map((key) => [key, null])), ...inAddress(q, o) };
+}
+
 // link is a question as the end of an address: it works with any ashlar view and
 // reveals nothing about this one.
 export function link(q: Question, o: Offer): string {
@@ -145,13 +151,37 @@ export function modeOf(q: Question): string {
   return q.options['mode'] || (q.options['generate'] ? 'generate' : 'train');
 }
 
-// fitting leaves out what the form does not show, as it is for the other mode.
+// kindOf is the kind of run that a question is about: the one with the most of
+// its own options in it.
+export function kindOf(q: Question, o: Offer): Kind {
+  const has = ([name, value]: [string, string]) => (name === 'mode' ? modeOf(q) === value : !!q.options[name]);
+  const fit = o.kinds.filter((k) => k.why === '' && Object.entries(k.set).every(has));
+  return fit.reduce((best, k) => (Object.keys(k.set).length > Object.keys(best.set).length ? k : best), fit[0]!);
+}
+
+// ofKind makes a question one about another kind of run.
+export function ofKind(q: Question, kind: Kind, o: Offer): Question {
+  const options: Record<string, string> = { ...q.options };
+  for (const k of o.kinds) for (const name of Object.keys(k.set)) delete options[name];
+  delete options['generate']; // it would say which kind by itself
+  return { ...q, options: { ...options, ...kind.set } };
+}
+
+// shownOptions are those that a question of this kind may have.
+export function shownOptions(q: Question, o: Offer): Option[] {
+  const [mode, kind] = [modeOf(q), kindOf(q, o)];
+  const others = o.kinds.flatMap((k) => k.own).filter((name) => !kind.own.includes(name));
+  return o.options.filter((x) => (x.mode === '' || x.mode === mode) && !others.includes(x.name));
+}
+
+// fitting leaves out what the form does not show.
 export function fitting(q: Question, o: Offer): Question {
   const mode = modeOf(q);
+  const shown = shownOptions(q, o);
   const options: Record<string, string> = {};
-  for (const x of o.options) {
+  for (const x of shown) {
     const value = q.options[x.name]?.trim();
-    if (value && (x.mode === '' || x.mode === mode)) options[x.name] = value;
+    if (value) options[x.name] = value;
   }
   if (mode === 'train') delete options['mode']; // it is what is planned anyway
   return { ...q, config: q.shape ? '' : small(q.config), options, gpu: q.gpu.trim(), limit: q.limit.trim(), settings: q.settings.trim() };
@@ -229,7 +259,8 @@ export function changes(from: Question | null, to: Question): string {
   }
   for (const key of texts) {
     if (from[key] === to[key]) continue;
-    if (key === 'max') out.push(to.max ? `largest ${to.max}` : '');
+    // A plan beside a search is named by what is searched for.
+    if (key === 'max') out.push(to.max ? `largest ${to.max}` : said(from.max, to.options[from.max] ?? ''));
     else out.push(to[key] ? `${key === 'gpu' ? '' : key + ' '}${to[key]}` : `no ${key}`);
   }
   return out.filter(Boolean).join(', ');

@@ -1,22 +1,37 @@
 // The plan: does it fit, the totals, what the peak is made of.
 
-import { Bytes, Copy, Delta, Panel } from '../parts/basic';
+import { Bytes, Delta, Panel } from '../parts/basic';
 import { count, exact, percent, share, size, sizeUp } from '../format';
 import { colourOf } from '../palette';
 import { theme } from '../theme';
+import { stacking } from './stacking';
 import { Square, Step } from './step';
 import type { Question } from './question';
-import type { Document as Answer } from '../types/plan.gen';
+import type { Document as Answer, Lever } from '../types/plan.gen';
 import type { Offer } from '../types/view.gen';
 import { failureText, layersText, outsideText, phaseText, rangeText, reasonText, verdict } from './words';
 
-export function Verdict({ q, a, o }: { q: Question; a: Answer; o: Offer }) {
+export function Verdict({ q, a, o, busy, onPull }: { q: Question; a: Answer; o: Offer; busy: boolean; onPull: (l: Lever) => void }) {
   const v = verdict(q, a, o);
+  const one = a.fits === false ? a.levers.find((l) => l.fits) : a.levers[0];
   return (
     <section class="panel plan-verdict" data-panel="plan-verdict" tabIndex={-1} aria-live="polite" data-fits={String(a.fits)}>
       <p class={'verdict' + (v.good === null ? '' : v.good ? ' good' : ' bad')}>
         <strong data-field="fits">{v.mark}</strong> <span data-field="verdict">{v.text}</span>
       </p>
+      {one && (
+        <p class="one-lever">
+          {a.fits === false ? 'It fits with' : 'Cheapest to save memory:'}{' '}
+          <button class="link" disabled={busy} onClick={() => onPull(one)} data-first-lever={one.flags} title="Plan with it">
+            {one.name}
+          </button>{' '}
+          <code>{one.flags}</code>
+          <span class="muted">
+            , {size(one.saving_bytes)} less{one.cost && `; ${one.cost}`}
+          </span>
+        </p>
+      )}
+      {a.fits === false && !one && <p>Nothing of what was tried makes it fit.</p>}
       {a.first_failure && <p data-field="failure">{failureText(a.first_failure)}</p>}
       {a.fits && a.available_bytes !== null && a.peak_reserved_bytes > a.available_bytes && (
         <p>With more room it would reserve {size(a.peak_reserved_bytes)}; here the allocator gives back what it has cached, and the run passes.</p>
@@ -25,7 +40,7 @@ export function Verdict({ q, a, o }: { q: Question; a: Answer; o: Offer }) {
       <FitBar q={q} a={a} o={o} />
       <p class="muted small-text">
         <span data-field="model">{a.model}</span>, {count(a.parameters)} parameters, as in preset {a.preset}
-        {!a.measured && '; runs of this kind were not measured against plans'}
+        {!a.measured && '; runs of this kind were not measured against plans'}; <code data-field="options">{a.options}</code>
       </p>
     </section>
   );
@@ -232,16 +247,22 @@ export function StepPanel({ a }: { a: Answer }) {
   const generates = t.phases.some((p) => p.name === 'decode' || p.name === 'prefill');
   return (
     <Panel
-      title={generates ? 'The generation' : `Step ${a.binding_step}`}
+      title={generates ? 'Memory while it generates' : 'Memory in a training step'}
       name="plan-step"
-      aside={
-        <span class="legend">
-          <span class="key reserved">reserved</span>
-          <span title="Columns have equally many allocations and frees.">below it what is allocated, by purpose; ● the peak</span>
-        </span>
-      }
+      aside={<span title="Columns have equally many allocations and frees.">{generates ? '● the peak' : `step ${a.binding_step}; ● the peak`}</span>}
     >
       <Step a={a} t={t} />
+      <p class="legend plan-legend">
+        <span class="key reserved">reserved</span>
+        {stacking(t.components)
+          .filter((c) => Math.max(...c.bytes) > a.peak_allocated_bytes / 300) // others cannot be seen
+          .map((c) => (
+            <span class="key swatch" data-key={c.name}>
+              <Square name={c.name} />
+              {c.name}
+            </span>
+          ))}
+      </p>
     </Panel>
   );
 }
@@ -327,20 +348,6 @@ export function Recomputed({ a }: { a: Answer }) {
             ))}
           </tbody>
         </table>
-      </div>
-    </Panel>
-  );
-}
-
-export function CommandLine({ text, onShare }: { text: string; onShare: () => void }) {
-  return (
-    <Panel title="The same on the command line" name="plan-command">
-      <div class="export">
-        <code data-field="command">{text}</code>
-        <Copy text={text} />
-        <button class="small" onClick={onShare} title="Share (s)" data-act="share">
-          Share as a link
-        </button>
       </div>
     </Panel>
   );

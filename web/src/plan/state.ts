@@ -2,9 +2,11 @@
 // see what a change did.
 
 import { computed, signal } from '@preact/signals';
+import { Asking } from '../asking';
+import { place, put } from '../route';
 import { load } from '../state';
 import { begun, Work, type Going } from '../work';
-import { changes, configText, fileName, keyOf, same, type Question } from './question';
+import { addressOf, againstOf, changes, configText, fileName, fitting, keyOf, same, settled, tooLong, type Question } from './question';
 import type { Document as Answer } from '../types/plan.gen';
 import type { Offer } from '../types/view.gen';
 
@@ -14,6 +16,7 @@ export interface Step {
   question: Question;
   answer: Answer;
   label: string; // how it came about
+  typed: string; // the field whose change made it; empty for anything else
   against: number | null; // the run that the answer was held against, or was to be
   trouble: string | null; // why it could not be
 }
@@ -30,13 +33,76 @@ export const going = signal<Going | null>(null);
 export const trouble = signal<string | null>(null);
 export const stopped = signal(false);
 
-// draft is what the form has; it is no question yet.
+// draft is what the form has.
 export const draft = signal<Question | null>(null);
 
-// edit changes the draft as it is now: events may come faster than drawing.
-export function edit(change: (q: Question) => Question): void {
+// asked is the draft as a question.
+export const asked = computed(() => {
+  const o = offer.value.data;
+  return draft.value && o ? fitting(draft.value, o) : null;
+});
+
+// staleness is what the plan that is shown is for, if that is not what the form
+// has; null if it is.
+export const staleness = computed<string | null>(() => {
+  const [q, s] = [asked.value, step.value];
+  if (!q || !s || same(q, s.question) || same(q, settled(s.question, s.answer))) return null;
+  return changes(q, s.question) || 'other inputs';
+});
+
+// The defaults of options, as the server says, and the question that they are
+// for: a batch, a card and settings do not change them.
+const told = signal<{ about: string; values: Readonly<Record<string, string>> }>({ about: '', values: {} });
+
+export const defaults = computed(() => (asked.value && told.value.about === about(asked.value) ? told.value.values : {}));
+
+function about(q: Question): string {
+  const { batch: _, ...options } = q.options;
+  return JSON.stringify([q.shape, q.config, options]);
+}
+
+let typed = '';
+
+const asking = new Asking(
+  () => {
+    const o = offer.peek().data;
+    if (o && asked.peek()) pursue(asked.peek()!, o, 'replace');
+  },
+  () => drop(),
+);
+
+// edit changes the draft as it is now: events may come faster than drawing. Field
+// is the name of the input, if there is one.
+export function edit(change: (q: Question) => Question, field = ''): void {
   const now = draft.peek();
-  if (now) draft.value = change(now);
+  if (!now) return;
+  draft.value = { ...change(now), max: '' };
+  trouble.value = null;
+  stopped.value = false;
+  typed = field;
+  asking.changed();
+}
+
+// askNow asks what the form has.
+export function askNow(): void {
+  asking.now();
+}
+
+// want puts a question into the form and asks it.
+export function want(q: Question, o: Offer): void {
+  asking.cancel();
+  typed = '';
+  draft.value = q;
+  pursue(fitting(q, o), o, 'push');
+}
+
+function pursue(q: Question, o: Offer, how: 'push' | 'replace'): void {
+  if (tooLong(q.config, o)) {
+    trouble.value = 'The config is too long for the page: use ashlar plan on the command line.';
+    return;
+  }
+  put(addressOf(q, o, place.peek().params), how);
+  ask(q, againstOf(place.peek().params), o);
 }
 
 const most = 40;
@@ -45,12 +111,12 @@ const most = 40;
 const pieces = 900;
 
 let work: Work | null = null;
-let asking: string | null = null; // what is under way
+let underway: string | null = null;
 
 // ask plans, unless the answer is there or under way.
 export function ask(q: Question, against: number | null, o: Offer): void {
   const key = JSON.stringify([keyOf(q), against]);
-  if (key === asking) return;
+  if (key === underway) return;
   drop();
   trouble.value = null;
   stopped.value = false;
@@ -60,8 +126,10 @@ export function ask(q: Question, against: number | null, o: Offer): void {
     if (trail.value[known]!.against === against) return;
     if (against === null) return amend(known, { against, trouble: null });
   }
-  asking = key;
+  underway = key;
   going.value = begun;
+  const by = typed;
+  typed = '';
   let heard = false;
   work = new Work(
     'plan',
@@ -69,19 +137,24 @@ export function ask(q: Question, against: number | null, o: Offer): void {
     {
       going: (change) => going.value && (going.value = { ...going.value, ...change }),
       document: (name, value) => {
+        if (name === 'defaults') told.value = { about: about(q), values: value as Record<string, string> };
         if (name !== 'plan') return;
         heard = true;
-        const got = { question: q, answer: value as Answer, against, trouble: null };
+        const got = { question: q, answer: value as Answer, against, trouble: null, typed: by };
         const here = trail.value.findIndex((s) => same(s.question, q));
         if (here >= 0) return amend(here, got);
-        const kept = trail.value.slice(Math.max(0, at.value + 2 - most), at.value + 1);
+        let kept = trail.value.slice(Math.max(0, at.value + 2 - most), at.value + 1);
+        // What was typed into one field is one change.
+        if (by && kept[kept.length - 1]?.typed === by) kept = kept.slice(0, -1);
         trail.value = [...kept, { ...got, label: changes(kept[kept.length - 1]?.question ?? null, q) }];
         at.value = kept.length;
       },
       over: (error, wasStopped) => {
-        asking = null;
+        underway = null;
         going.value = null;
         stopped.value = wasStopped;
+        // A search that found nothing is no input that anybody sees.
+        if (q.max && (wasStopped || error !== null) && draft.peek()) draft.value = { ...draft.peek()!, max: '' };
         const here = trail.value.findIndex((s) => same(s.question, q));
         // A plan that cannot be compared is a plan.
         if (heard && here >= 0 && error !== null) amend(here, { trouble: error });
@@ -116,9 +189,15 @@ export function stop(): void {
 }
 
 // drop is for an answer that nobody wants any more.
-export function drop(): void {
+function drop(): void {
   work?.drop();
   work = null;
-  asking = null;
+  underway = null;
   going.value = null;
+}
+
+// leave is for a screen that is left: what was typed is asked when it is shown
+// again.
+export function leave(): void {
+  asking.cancel();
 }

@@ -5,7 +5,7 @@ import { effect, signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { areaOf, Frames, pen, short } from '../draw/canvas';
 import { plural, size } from '../format';
-import { barScale, drawRow, labelWidth, rowHeight, type Look } from '../segments/map';
+import { barScale, drawRow, lookOf, rowHeight, type Look } from '../segments/map';
 import { blockAt, extent, sum, type Row } from '../segments/layout';
 import { ink, type Ink } from '../theme';
 import { allocated, free, pending } from '../segments/layout';
@@ -25,10 +25,7 @@ export function SegmentMap({ m }: { m: Moment }) {
     [m],
   );
   const longest = rows.reduce((n, r) => Math.max(n, extent(r.segment)), 1);
-  const look = (): Look => {
-    const width = Math.max(1, (box.current?.clientWidth ?? 800) - labelWidth - 12);
-    return { width, perByte: width / longest, offset: 0 };
-  };
+  const look = () => lookOf(box.current, (width) => width / longest);
   useEffect(() => {
     const frames = new Frames(() => {
       const target = canvas.current;
@@ -76,9 +73,10 @@ export function SegmentMap({ m }: { m: Moment }) {
     const x = e.clientX - r.left;
     const y = e.clientY - r.top;
     const row = rows[Math.floor((y + box.current!.scrollTop) / rowHeight)];
-    if (!row || x < labelWidth) return null;
-    const { k, x0 } = barScale(look(), extent(row.segment));
-    const b = blockAt(row.segment, (x - labelWidth - x0) / k);
+    const l = look();
+    if (!row || x < l.left) return null;
+    const { k, x0 } = barScale(l, extent(row.segment));
+    const b = blockAt(row.segment, (x - l.left - x0) / k);
     return b && { row, block: b, x, y };
   };
   const h = hover.value;
@@ -148,7 +146,7 @@ const states = ['free', 'allocated', 'pending: freed, but in use on another stre
 function drawNames(c: CanvasRenderingContext2D, row: Row, y: number, look: Look, m: Moment, i: Ink): void {
   const s = row.segment;
   const { k, x0 } = barScale(look, extent(s));
-  const left = labelWidth + x0;
+  const left = look.left + x0;
   c.font = `10.5px ${i.sans}`;
   c.textBaseline = 'middle';
   c.textAlign = 'center';

@@ -1,18 +1,21 @@
 // Compare: the curves of several runs on one axis, what changed from one to
 // another, and which is odd.
 
+import { useSignal, type Signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { count, plural, size } from '../format';
 import { useKeys } from '../keys';
 import { Choice, Empty, Panel, Select, Trouble, Wait, type Option } from '../parts/basic';
 import { DropZone } from '../parts/files';
 import { Lines, Swatch, type Chart, type Line } from '../parts/lines';
+import { RangePanel } from '../parts/range';
 import { lineStyle, type LineStyle } from '../palette';
-import { number, place, put, run, visit } from '../route';
-import { current, load, runs } from '../state';
-import { theme } from '../theme';
-import { axisPlace, axisTicks, hasSteps, placed, type Align } from '../compare/align';
-import { again, compare, stopAll, type Answer } from '../compare/answers';
+import { number, place, put, range, run, visit, type Range } from '../route';
+import { current, load, runs, select, selectRange } from '../state';
+import { ink, theme } from '../theme';
+import { axisPlace, axisTicks, hasSteps, placed, type Align, type Placed } from '../compare/align';
+import { compare, stopAll } from '../compare/answers';
+import { Coming } from '../compare/coming';
 import { Flame } from '../compare/flame';
 import { Stacks, Totals } from '../compare/pair';
 import { Divergence, RankTable } from '../compare/ranks';
@@ -50,13 +53,14 @@ function Both({ a, b }: { a: Run; b: Run }) {
   const at = params['at'] ?? (self ? 'peak' : '');
   const bt = params['bt'] ?? (self ? 'end' : ''); // empty: as A
   const query: Query = { run: [a.id, b.id], ...(at || bt ? { at: [at || own(a), bt || at || own(b)] } : {}) };
-  const styles = useMemo(() => all.map((_, i) => lineStyle(i, theme.value)), [all.length, theme.value]);
+  const hot = useSignal<number | null>(null); // the run under the pointer
+  const styles = useMemo(() => all.map((r) => styleOf(r, a, b, hot.value)), [all.map((r) => r.id).join(), a.id, b.id, hot.value, theme.value, ink.value]);
   useKeys('Compare', () => [{ keys: ['s'], text: 'Stop what is under way', run: stopAll }]);
   return (
     <div class="compare">
       <Tools a={a} b={b} all={all} at={at} bt={bt} />
       <div class="compare-main" tabIndex={0} role="region" aria-label="Comparison">
-        <Curves all={all} b={b} styles={styles} />
+        <Curves all={all} a={a} b={b} styles={styles} hot={hot} />
         {others.length === 0 && (
           <Panel title="Only one run" name="only">
             <p>
@@ -68,11 +72,19 @@ function Both({ a, b }: { a: Run; b: Run }) {
           </Panel>
         )}
         {!single && <PairPart query={query} />}
-        {others.length > 0 && (coming > 0 ? <Wait>Reading {plural(coming, 'more file')}</Wait> : <RanksPart all={all} styles={styles} />)}
+        {others.length > 0 && (coming > 0 ? <Wait>Reading {plural(coming, 'more file')}</Wait> : <RanksPart all={all} styles={styles} hot={hot} />)}
         {!single && <Flame query={query} />}
       </div>
     </div>
   );
+}
+
+// styleOf has A and B in colours of their own; the others are grey until they are
+// pointed at.
+function styleOf(r: Run, a: Run, b: Run, hot: number | null): LineStyle {
+  if (r.id === a.id) return lineStyle(0, theme.value);
+  if (r.id === b.id) return lineStyle(1, theme.value);
+  return r.id === hot ? lineStyle(2, theme.value) : { colour: ink.value.line, dash: [] };
 }
 
 // own is the moment of a run for which none was chosen.
@@ -139,36 +151,6 @@ function Tools({ a, b, all, at, bt }: { a: Run; b: Run; all: readonly Run[]; at:
   );
 }
 
-// Coming is how far a comparison is, where it will be.
-function Coming({ got, what }: { got: Answer<unknown>; what: string }) {
-  if (got.error) {
-    return (
-      <Trouble>
-        {got.error}{' '}
-        <button class="small" onClick={again}>
-          Try again
-        </button>
-      </Trouble>
-    );
-  }
-  const p = got.going?.progress;
-  return (
-    <div class="doing">
-      <Wait>
-        {got.going?.waiting
-          ? 'Waiting: another replay is under way'
-          : p?.what
-            ? `Replaying ${p.what.slice(p.what.lastIndexOf('/') + 1)}`
-            : what}
-      </Wait>
-      <progress aria-label="Progress" max={1} {...(p?.total ? { value: p.done / p.total } : {})} />
-      <button onClick={stopAll} title="Stop (s)">
-        Stop
-      </button>
-    </div>
-  );
-}
-
 function PairPart({ query }: { query: Query }) {
   const got = compare<Pair>('pair', query).value;
   const p = got.data;
@@ -190,7 +172,7 @@ function PairPart({ query }: { query: Query }) {
   );
 }
 
-function RanksPart({ all, styles }: { all: readonly Run[]; styles: readonly LineStyle[] }) {
+function RanksPart({ all, styles, hot }: { all: readonly Run[]; styles: readonly LineStyle[]; hot: Signal<number | null> }) {
   const got = compare<Ranks>('ranks', { run: all.map((r) => r.id) }).value;
   const off = hidden();
   if (!got.data) return <Coming got={got} what="Comparing the calls of all runs" />;
@@ -201,6 +183,7 @@ function RanksPart({ all, styles }: { all: readonly Run[]; styles: readonly Line
         runs={all}
         styles={styles}
         off={off}
+        hot={hot}
         onOff={(id, hide) => {
           const next = new Set(off);
           if (hide) next.add(id);
@@ -223,7 +206,7 @@ type What = 'both' | 'live' | 'reserved';
 // columns of a curve: enough for a wide screen.
 const columns = 1200;
 
-function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: readonly LineStyle[] }) {
+function Curves({ all, a, b, styles, hot }: { all: readonly Run[]; a: Run; b: Run; styles: readonly LineStyle[]; hot: Signal<number | null> }) {
   const params = place.value.params;
   const off = hidden();
   const metas = all.map((r) => load<Meta>('meta', { run: r.id }).value);
@@ -240,12 +223,19 @@ function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: reado
       : null,
   );
   const complete = curves.every((c) => c === null || c.data || c.error);
+  // A range is one of A: a drag takes the columns of its curve.
+  const first = all.findIndex((r) => r.id === a.id);
+  const own = curves[first]?.data;
+  const places = own && metas[first]!.data ? placed(own, metas[first]!.data!, align) : null;
+  const above = (r: Run) => (r.id === b.id && b.id !== a.id ? 3 : r.id === a.id ? 2 : r.id === hot.value ? 1 : 0); // B is dashed: A shows through
   const chart = useMemo<Chart | null>(() => {
     if (!ready || !complete) return null;
-    const lines = all.flatMap((r, i) => {
-      const c = curves[i]?.data;
-      return c ? linesOf(r, i, c, metas[i]!.data!, align, what, styles[i]!) : [];
-    });
+    const lines = all
+      .flatMap((r, i) => {
+        const c = curves[i]?.data;
+        return c ? linesOf(r, i, c, metas[i]!.data!, align, what, styles[i]!) : [];
+      })
+      .sort((x, y) => above(all[x.group]!) - above(all[y.group]!));
     const from = lines.reduce((n, l) => Math.min(n, l.xs[0] ?? 0), 0);
     const to = lines.reduce((n, l) => Math.max(n, l.end), from + 1);
     const last = eventful.reduce((n, m) => Math.max(n, m.steps[m.steps.length - 1]?.number ?? 0), 0);
@@ -298,7 +288,18 @@ function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: reado
       {ready && eventful.length === 0 ? (
         <Empty>None of the runs has events: there is no curve.</Empty>
       ) : chart ? (
-        <Lines chart={chart} picked={null} />
+        <Lines
+          chart={chart}
+          picked={null}
+          onHover={(group) => (hot.value = group === null ? null : all[group]!.id)}
+          {...(places && own
+            ? {
+                onClick: (x: number) => select(own.event[columnAt(places, x)]!),
+                onDrag: (from: number, to: number) => selectRange(rangeOf(places, own, Math.min(from, to), Math.max(from, to))),
+                chosen: range.value && { from: placeOf(places, own, range.value.after + 1), to: placeOf(places, own, range.value.until + 1) },
+              }
+            : {})}
+        />
       ) : (
         <div class="curve">
           <Wait>Drawing the curves</Wait>
@@ -306,15 +307,40 @@ function Curves({ all, b, styles }: { all: readonly Run[]; b: Run; styles: reado
       )}
       <p class="legend run-legend">
         {all.map((r, i) => (
-          <span class={off.has(r.id) ? 'run-key off' : 'run-key'}>
+          <span
+            class={off.has(r.id) ? 'run-key off' : 'run-key'}
+            data-run-key={r.id}
+            data-colour={styles[i]!.colour}
+            onPointerEnter={() => (hot.value = r.id)}
+            onPointerLeave={() => (hot.value = null)}
+          >
             <Swatch {...styles[i]!} /> {r.label}
             {r.id === run.value && ' (A)'}
             {r.id === b.id && b.id !== run.value && ' (B)'}
           </span>
         ))}
       </p>
+      <RangePanel />
     </Panel>
   );
+}
+
+// columnAt is the column of a curve at a place of the axis.
+function columnAt(p: Placed, x: number): number {
+  const after = p.xs.findIndex((at) => at > x);
+  return after < 0 ? p.xs.length - 1 : Math.max(0, after - 1);
+}
+
+// rangeOf is the range of events between two places.
+function rangeOf(p: Placed, c: Curve, from: number, to: number): Range {
+  const first = columnAt(p, from);
+  return { after: first > 0 ? c.event[first - 1]! : -1, until: c.event[columnAt(p, to)]! };
+}
+
+// placeOf is where the column with an event begins.
+function placeOf(p: Placed, c: Curve, event: number): number {
+  const i = c.event.findIndex((e) => e >= event);
+  return i < 0 ? p.end : p.xs[i]!;
 }
 
 function linesOf(r: Run, i: number, c: Curve, m: Meta, align: Align, what: What, style: LineStyle): Line[] {

@@ -1,15 +1,98 @@
 // The rest of the answer of explain: who holds and who pins the memory, and
 // what else stands out.
 
-import { count, percent, plural } from '../format';
-import { Bytes, Go, noStack, Panel, Stack } from '../parts/basic';
-import { show } from '../route';
-import { explain, select } from '../state';
+import { useSignal } from '@preact/signals';
+import { count, percent, plural, size } from '../format';
+import { css, indexed, plainName } from '../palette';
+import { Bytes, Choice, Empty, Go, noStack, Panel, Stack, Swatch, Trouble, Wait } from '../parts/basic';
+import { place, put, run, show, type Change } from '../route';
+import { load, meta, select, stats } from '../state';
+import { theme } from '../theme';
 import type { Block as Part, Document as Explain } from '../types/explain.gen';
+import type { Legend, LegendEntry, Meta } from '../types/view.gen';
 
-export function Pinners() {
-  const x = explain.value.data;
-  if (!x || x.pinners.length === 0) return null;
+// Held is who holds the memory when the run failed, or at its peak, as one bar.
+export function Held() {
+  const m = meta.value.data;
+  if (!m) return null;
+  const by = place.value.params['held'] ?? m.default_color;
+  const failed = m.ooms[m.ooms.length - 1];
+  const at = failed !== undefined ? { event: failed } : m.events > 0 ? { peak: 1 } : { event: -1 };
+  const got = load<Legend>('legend', { run: run.value, color: by, ...at }).value;
+  return (
+    <Panel
+      title={`Who holds the memory ${failed !== undefined ? 'when it failed' : m.events === 0 ? 'when the file was written' : stats.value.data?.snapshot?.truncated ? 'at the peak of the events that are there' : 'at the peak'}`}
+      name="held"
+      aside={
+        <Choice
+          label="By"
+          value={by}
+          options={[
+            { value: 'category', text: 'category' },
+            { value: 'stack', text: 'call stack' },
+          ]}
+          onPick={(v) => put({ held: v === m.default_color ? null : v })}
+        />
+      }
+    >
+      {got.error && <Trouble>{got.error}</Trouble>}
+      {!got.data && !got.error && <Wait>Adding up</Wait>}
+      {got.data && (got.data.total_bytes > 0 ? <Bar l={got.data} m={m} failed={failed ?? null} /> : <Empty>Nothing is allocated.</Empty>)}
+    </Panel>
+  );
+}
+
+const mostKeys = 8;
+
+// grow gives a part of the bar its size.
+function grow(el: HTMLElement | null, bytes: number, colour = ''): void {
+  if (!el) return;
+  el.style.flexGrow = String(bytes);
+  el.style.background = colour;
+}
+
+function Bar({ l, m, failed }: { l: Legend; m: Meta; failed: number | null }) {
+  const hot = useSignal<number | null>(null);
+  const paint = indexed(l.color === 'category' ? 'category' : 'stack', theme.value, m);
+  const parts = l.entries.filter((e) => e.bytes > 0);
+  const name = (e: LegendEntry) => (l.color === 'category' ? plainName(e.label) : e.label);
+  const text = (e: LegendEntry) => `${name(e)}: ${size(e.bytes)}, ${percent(e.bytes / l.total_bytes)}, ${plural(e.blocks, 'block')}`;
+  const change = (e: LegendEntry): Change => ({ color: l.color, pick: e.colour, like: null, only: true, ...(failed === null ? {} : { event: failed }) });
+  const hover = (e: LegendEntry) => ({ onPointerEnter: () => (hot.value = e.colour), onPointerLeave: () => (hot.value = null) });
+  const faint = (e: LegendEntry) => (hot.value !== null && hot.value !== e.colour ? ' faint' : '');
+  return (
+    <>
+      <div class="held-bar" role="img" aria-label={parts.slice(0, mostKeys).map(text).join('; ')}>
+        {parts.map((e) => (
+          <i
+            class={'held-part' + faint(e)}
+            title={text(e)}
+            data-part={e.label}
+            ref={(el) => grow(el, e.bytes, css(paint(e.colour)))}
+            onClick={() => show('timeline', change(e))}
+            {...hover(e)}
+          />
+        ))}
+        {l.others_bytes > 0 && <i class="held-part" title={`others: ${size(l.others_bytes)}`} ref={(el) => grow(el, l.others_bytes)} />}
+      </div>
+      <ul class="held-keys">
+        {parts.slice(0, mostKeys).map((e) => (
+          <li class={'held-key' + faint(e)} data-held={e.label} onFocusIn={() => (hot.value = e.colour)} onFocusOut={() => (hot.value = null)} {...hover(e)}>
+            <Go screen="timeline" change={change(e)} title={`${text(e)}: show it alone in the timeline`}>
+              <Swatch colour={css(paint(e.colour))} />
+              <span class="held-name">{name(e)}</span>
+              <Bytes n={e.bytes} />
+              <span class="muted">{percent(e.bytes / l.total_bytes, 0)}</span>
+            </Go>
+          </li>
+        ))}
+        {parts.length > mostKeys && <li class="muted">and {count(parts.length - mostKeys)} more</li>}
+      </ul>
+    </>
+  );
+}
+
+export function Pinners({ x }: { x: Explain }) {
   const at = x.failure?.event ?? null;
   return (
     <Panel
@@ -66,14 +149,10 @@ export function StackLine({ part, category }: { part: Part; category?: string | 
   );
 }
 
-export function Holders() {
-  const x = explain.value.data;
-  if (!x || x.holders.length === 0) return null;
-  const total = x.categories.reduce((sum, c) => sum + c.bytes, 0);
-  const failed = x.failure?.event != null;
+export function Holders({ x }: { x: Explain }) {
   return (
     <Panel
-      title={`Who holds the memory ${failed ? 'when it failed' : x.health?.peaks_at_least ? 'at the peak of the events that are there' : 'at the peak'}`}
+      title="Which lines hold it"
       name="holders"
       aside={
         <button class="link" onClick={() => openStacks(x)}>
@@ -81,7 +160,6 @@ export function Holders() {
         </button>
       }
     >
-      {x.categories.length > 0 && <Categories x={x} total={total} />}
       {x.lines.length > 0 && (
         <>
           <h3>By line of your code</h3>
@@ -114,32 +192,7 @@ function openStacks(x: Explain): void {
   } else show('stacks', { mode: 'peak' });
 }
 
-function Categories({ x, total }: { x: Explain; total: number }) {
-  return (
-    <table class="bars">
-      <caption class="hidden">Allocated memory by category</caption>
-      <tbody>
-        {x.categories.map((c) => (
-          <tr>
-            <th scope="row">{c.category.replaceAll('_', ' ')}</th>
-            <td class="right">
-              <Bytes n={c.bytes} />
-            </td>
-            <td class="right muted">{percent(c.bytes / total, 0)}</td>
-            <td class="meter-cell">
-              <meter min={0} max={total} value={c.bytes} aria-label={`${c.category}: ${percent(c.bytes / total, 0)}`} />
-            </td>
-            <td class="muted">{c.confidence}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
-
-export function Findings() {
-  const x = explain.value.data;
-  if (!x || x.findings.length === 0) return null;
+export function Findings({ x }: { x: Explain }) {
   return (
     <Panel title="Also found" name="findings">
       <ul class="rows">
@@ -161,9 +214,7 @@ export function Findings() {
   );
 }
 
-export function Notes() {
-  const notes = explain.value.data?.notes ?? [];
-  if (notes.length === 0) return null;
+export function Notes({ notes }: { notes: readonly string[] }) {
   return (
     <Panel title="Notes" name="notes">
       <ul class="rows">

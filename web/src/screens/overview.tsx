@@ -1,14 +1,17 @@
-// Overview: the numbers and the curve, then the verdict when it is there.
+// Overview, in the order in which one asks: why it died, what to try, who holds the
+// memory, the curve, the numbers; then the rest.
 
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
+import { explain } from '../explained';
 import { count, percent, plural, pool, seconds, size, span, stream } from '../format';
 import { At, Bytes, Count, Empty, Go, Panel, Trouble, Wait } from '../parts/basic';
 import { CurvePanel, wholeCurve } from '../parts/curve';
 import { meaning, type Term } from '../parts/word';
 import { current, meta, stats } from '../state';
 import type { Document as Stats, Level } from '../types/stats.gen';
-import { Findings, Holders, Notes, Pinners } from './holders';
-import { Fixes, Verdict } from './verdict';
+import type { Document as Explain } from '../types/explain.gen';
+import { Findings, Held, Holders, Notes, Pinners } from './holders';
+import { Fixes, Numbers as Sum, Verdict } from './verdict';
 
 export function Overview() {
   const got = stats.value;
@@ -23,32 +26,55 @@ export function Overview() {
           Not in the file: {cut.text}.
         </p>
       )}
+      <Verdict />
+      <Held />
+      <Panel title="Memory" name="memory" aside={<Legend />}>
+        {m && m.events === 0 ? (
+          <Empty>The file has no events: recording was off. It tells only what was there when it was written.</Empty>
+        ) : (
+          <CurvePanel />
+        )}
+      </Panel>
       <div class="strip" role="list" aria-label="Key numbers">
         {s ? <Numbers s={s} /> : <Wait>Adding up</Wait>}
       </div>
-      <div class="overview-grid">
-        <div class="column">
-          <Panel title="Memory" name="memory" aside={<Legend />}>
-            {m && m.events === 0 ? (
-              <Empty>The file has no events: recording was off. It tells only what was there when it was written.</Empty>
-            ) : (
-              <CurvePanel />
-            )}
-          </Panel>
-          <Fixes />
-          <Pinners />
-          {s && <SegmentGroups s={s} />}
-        </div>
-        <div class="column">
-          <Verdict />
-          <Holders />
-          <Findings />
-          {s && <Settings s={s} />}
-          {s && <Missing s={s} />}
-          <Notes />
-          {s && <FilePanel s={s} />}
-        </div>
-      </div>
+      {s && <Rest s={s} x={explain.value.data} />}
+    </div>
+  );
+}
+
+// A Piece is a panel and about how many lines it has.
+type Piece = readonly [lines: number, panel: VNode];
+
+// Rest has the other panels in two columns of about the same length.
+function Rest({ s, x }: { s: Snapshot; x: Explain | undefined }) {
+  const pieces: (Piece | false | null | undefined)[] = [
+    x && (x.failure || x.health) && [x.failure ? 12 : 7, <Sum x={x} />],
+    x && x.fixes.length > 1 && [3.5 * x.fixes.length, <Fixes x={x} />],
+    x && x.holders.length > 0 && [4 + Math.min(5, x.lines.length) + Math.min(11, x.holders.length), <Holders x={x} />],
+    x && x.pinners.length > 0 && [4 + 3 * Math.min(8, x.pinners.length), <Pinners x={x} />],
+    x && x.findings.length > 0 && [2 + 5 * x.findings.length, <Findings x={x} />],
+    s.segments.length > 0 && [3 + Math.min(20, s.segments.length), <SegmentGroups s={s} />],
+    [3 + 2 * s.settings.non_default.length, <Settings s={s} />],
+    [3 + 2 * s.missing.length, <Missing s={s} />],
+    x?.notes?.length ? [2 + 2 * x.notes.length, <Notes notes={x.notes} />] : undefined,
+    [10, <FilePanel s={s} />],
+  ];
+  const columns: { lines: number; panels: VNode[] }[] = [
+    { lines: 0, panels: [] },
+    { lines: 0, panels: [] },
+  ];
+  for (const p of pieces) {
+    if (!p) continue;
+    const c = columns[0]!.lines <= columns[1]!.lines ? columns[0]! : columns[1]!;
+    c.lines += p[0];
+    c.panels.push(p[1]);
+  }
+  return (
+    <div class="overview-grid">
+      {columns.map((c) => (
+        <div class="column">{c.panels}</div>
+      ))}
     </div>
   );
 }

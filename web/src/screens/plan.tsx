@@ -1,20 +1,21 @@
 // Plan: what a run will take before it is made, from a model's config.json.
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { Result } from '../asking';
 import { count } from '../format';
 import { useKeys } from '../keys';
-import { Empty, Trouble, Wait } from '../parts/basic';
+import { Trouble, Wait } from '../parts/basic';
 import { taker } from '../parts/files';
-import { place, put, screen } from '../route';
-import { runs, say } from '../state';
+import { place, screen } from '../route';
+import { runs } from '../state';
 import { Beside } from '../plan/against';
 import { Form } from '../plan/form';
 import { Levers, Trail } from '../plan/levers';
 import { openConfig } from '../plan/model';
-import { againstOf, asked, command, first, fitting, inAddress, keyOf, same, settled, tooLong, withFlags, type Question } from '../plan/question';
-import { CommandLine, Made, Recomputed, StepPanel, Totals, Trust, Verdict } from '../plan/result';
+import { againstOf, asked, command, first, fitting, keyOf, same, settled, withFlags } from '../plan/question';
+import { Made, Recomputed, StepPanel, Totals, Trust, Verdict } from '../plan/result';
 import { ShareDialog, shareShown } from '../plan/share';
-import { ask, at, before, draft, drop, going, offer, step, stop, stopped, trail, trouble, type Step } from '../plan/state';
+import { ask, asked as inForm, askNow, at, before, draft, going, leave, offer, staleness, step, stop, stopped, trail, trouble, want, type Step } from '../plan/state';
 import type { Lever } from '../types/plan.gen';
 import type { Offer, Run } from '../types/view.gen';
 import type { Going } from '../work';
@@ -34,16 +35,17 @@ function Screen({ o }: { o: Offer }) {
   // The address tells what was asked: a link asks it again. The form follows it,
   // before anybody can have typed into it.
   useLayoutEffect(() => {
-    if (!q) return;
+    if (!q) return said?.error ? leave() : undefined;
     if (!draft.peek() || !same(fitting(draft.peek()!, o), q)) draft.value = q;
     ask(q, against, o);
-  }, [key, against]);
+  }, [key, against, said?.error]);
   useLayoutEffect(() => {
     draft.value ??= q ?? first(o);
+    if (!said?.error) askNow();
     taker.value = (file) => openConfig(file, o, true);
     return () => {
       taker.value = null;
-      if (screen.peek() !== 'plan') drop();
+      if (screen.peek() !== 'plan') leave();
     };
   }, []);
   // What a search found is what the form goes on from.
@@ -54,31 +56,22 @@ function Screen({ o }: { o: Offer }) {
   const { answers, pulled } = useFocus();
   const busy = going.value !== null;
   const shown = step.value;
-  // The address may have what could not be planned; the last plan is the way back.
-  const astray = trouble.value !== null || stopped.value || said?.error != null;
 
-  const want = (next: Question) => {
-    const fit = fitting(next, o);
-    if (tooLong(fit.config, o)) return say('The config is too long for the page: use ashlar plan on the command line.');
-    put(inAddress(fit, o), 'push');
-    ask(fit, against, o);
-  };
   const pull = (l: Lever) => {
     if (!shown) return;
     pulled.current = true;
-    want(withFlags(settled(shown.question, shown.answer), l.flags));
+    want(withFlags(settled(shown.question, shown.answer), l.flags), o);
   };
+  // Back is to the plan that is shown, if the form has something else.
+  const astray = staleness.value !== null || said?.error != null;
   const goTo = (i: number) => {
     const s = trail.value[i];
-    if (!s) return;
-    put(inAddress(s.question, o), 'push');
-    ask(s.question, against, o);
+    if (s) want(s.question, o);
   };
 
   useKeys(
     'Plan',
     () => [
-      { keys: ['r'], text: 'Plan what the form says', run: () => document.querySelector<HTMLButtonElement>('[data-ask=plan]')?.click() },
       { keys: ['e'], text: 'Edit: to the batch', run: toBatch },
       { keys: ['u'], text: 'Undo: back to the plan before', run: () => document.querySelector<HTMLButtonElement>('[data-act=undo]')?.click() },
       { keys: ['s'], text: 'Stop, or share', run: () => (going.peek() ? stop() : (shareShown.value = true)) },
@@ -86,31 +79,47 @@ function Screen({ o }: { o: Offer }) {
     [],
   );
   const form = draft.value;
+  const noted = shown !== null && !said?.error && staleness.value !== null; // what is wrong is said there
+  const run = against === null ? null : (runs.value.find((r) => r.id === against) ?? null);
+  const line = inForm.value ? command(inForm.value, o, run ? recording(run) : []) : '';
   return (
     <div class="plan">
       <div class="with-side">
         <aside class="side at-left" aria-label="What to plan">
-          {form && <Form q={form} o={o} busy={busy} onAsk={want} />}
+          {form && <Form q={form} o={o} busy={busy} command={line} onMax={(max) => want({ ...form, max }, o)} onShare={() => (shareShown.value = true)} />}
         </aside>
         <div class="plan-main" tabIndex={0} role="region" aria-label="The plan" ref={answers}>
-          <Trail onGo={goTo} astray={astray} />
-          {going.value && <Doing going={going.value} />}
+          <div class="plan-status">
+            <Trail onGo={goTo} astray={astray} />
+            {going.value && <Doing going={going.value} />}
+          </div>
           {said?.error && <Trouble>{said.error}</Trouble>}
-          {trouble.value && (
+          {trouble.value && !noted && (
             <Trouble>
-              <span data-field="plan-trouble">{trouble.value}</span>
+              <Told />
             </Trouble>
           )}
-          {stopped.value && !busy && (
-            <p class="muted">Stopped before there was an answer.</p>
+          {stopped.value && !busy && !noted && <p class="muted">Stopped before there was an answer.</p>}
+          {shown && !said?.error && (
+            <Result stale={staleness.value} why={<Pending />} name="plan">
+              <Planned s={shown} o={o} against={against} busy={busy || staleness.value !== null} onPull={pull} />
+            </Result>
           )}
-          {shown && q && !astray && <Planned s={shown} o={o} busy={busy} onPull={pull} />}
-          {!busy && !q && !said?.error && <Hint />}
         </div>
       </div>
-      <ShareDialog q={q} o={o} onOpen={want} />
+      <ShareDialog q={inForm.value} o={o} onOpen={(next) => want(next, o)} />
     </div>
   );
+}
+
+function Told() {
+  return <span data-field="plan-trouble">{trouble.value}</span>;
+}
+
+// Pending is what becomes of what the form has.
+function Pending() {
+  if (trouble.value) return <Told />;
+  return <span class="muted">{stopped.value ? 'the plan of what the form has was stopped' : 'what the form has is being planned'}</span>;
 }
 
 // useFocus moves the focus to the verdict after a lever was pressed: it is no
@@ -141,13 +150,13 @@ function recording(r: Run): string[] {
   return ['--against', r.file, ...(several && r.device !== null ? ['--device', String(r.device)] : [])];
 }
 
-function Planned({ s, o, busy, onPull }: { s: Step; o: Offer; busy: boolean; onPull: (l: Lever) => void }) {
+function Planned({ s, o, against, busy, onPull }: { s: Step; o: Offer; against: number | null; busy: boolean; onPull: (l: Lever) => void }) {
   const a = s.answer;
   const old = before.value?.answer ?? null;
-  const run = s.against === null ? null : (runs.value.find((r) => r.id === s.against) ?? null);
+  const run = runs.value.find((r) => r.id === s.against) ?? null;
   return (
     <>
-      <Verdict q={s.question} a={a} o={o} />
+      <Verdict q={s.question} a={a} o={o} busy={busy} onPull={onPull} />
       <Totals a={a} before={old} />
       <Recomputed a={a} />
       <div class="plan-grid">
@@ -160,8 +169,7 @@ function Planned({ s, o, busy, onPull }: { s: Step; o: Offer; busy: boolean; onP
           <Trust a={a} />
         </div>
       </div>
-      {s.against !== null && <Beside a={a.against ?? null} name={run?.label ?? `run ${s.against}`} trouble={s.trouble} />}
-      <CommandLine text={command(s.question, o, run ? recording(run) : [])} onShare={() => (shareShown.value = true)} />
+      {s.against !== null && s.against === against && <Beside a={a.against ?? null} name={run?.label ?? `run ${s.against}`} trouble={s.trouble} />}
       <span hidden data-field="planned" data-key={keyOf(s.question)} data-at={at.value} />
     </>
   );
@@ -175,22 +183,11 @@ function Doing({ going }: { going: Going }) {
       ? 'Waiting: something else takes all cores'
       : `Planning${done > 1 ? `: ${count(done)} runs planned` : ''}`;
   return (
-    <div class="doing">
+    <div class="doing plan-doing">
       <Wait>{text}</Wait>
-      <progress aria-label="Progress" />
       <button onClick={stop} disabled={going.stopping} title="Stop (s)" data-ask="stop">
         Stop
       </button>
     </div>
-  );
-}
-
-function Hint() {
-  return (
-    <Empty>
-      The model is run symbolically, op by op, as PyTorch and transformers run it, and every tensor goes through PyTorch's allocator rules:
-      whether it fits, what the peak is made of, and what would save memory. No GPU, no weights and no file are needed. Choose a model, or
-      paste its config.json, and press Plan.
-    </Empty>
   );
 }

@@ -3,6 +3,7 @@
 import { useEffect } from 'preact/hooks';
 import { useKeys } from '../keys';
 import { Select, Trouble, Wait } from '../parts/basic';
+import { Side } from '../parts/side';
 import { answer, at, attend, begin, choose, forward, lesson, lessons, steps, togglePlay, trouble, turn } from '../playground/game';
 import { Hand } from '../playground/hand';
 import { SegmentMap } from '../playground/map';
@@ -56,10 +57,10 @@ export function Playground() {
               <Told a={a} />
               {a.at === 0 ? <Lessons /> : <SegmentMap m={a.moment} />}
             </div>
-            <aside class="side" aria-label="By hand, settings, steps">
+            <Side label="By hand, settings, steps">
               <Hand />
               <Steps />
-            </aside>
+            </Side>
           </div>
           <span hidden data-field="at" data-at={a.at} data-wanted={at.value} />
         </>

@@ -1,8 +1,10 @@
 // The answer of explain: the cause, what to try first, the sum behind it, and the other fixes.
 
+import { explain, explainAgain, stopExplaining } from '../explained';
 import { percent, plural, seconds, size } from '../format';
-import { At, Bytes, Copy, Panel, Trouble, Wait } from '../parts/basic';
-import { explain } from '../state';
+import { At, Bytes, Copy, Delta, Go, Panel, Trouble, Wait } from '../parts/basic';
+import { quoted } from '../parts/frames';
+import { current, meta } from '../state';
 import type { Fix, Document as Explain } from '../types/explain.gen';
 import type { Moment } from '../types/timeline.gen';
 import type { ComponentChildren } from 'preact';
@@ -15,7 +17,7 @@ const meanings: Record<string, string> = {
   stranded: 'free memory is where the request cannot use it',
   absurd_request: 'one request is larger than all there is',
   fragmentation: 'enough memory, but not in one piece',
-  none: 'nothing failed',
+  none: '',
   open: 'the input does not show why',
 };
 
@@ -27,25 +29,43 @@ function meaning(x: Explain): string {
 
 export function Verdict() {
   const got = explain.value;
-  if (got.error) {
-    return (
-      <Panel title="Verdict" name="verdict">
-        <Trouble>{got.error}</Trouble>
-      </Panel>
-    );
-  }
   const x = got.data;
-  if (!x) {
-    return (
-      <Panel title="Verdict" name="verdict">
-        <Wait>Replaying the run to find out why</Wait>
-      </Panel>
-    );
-  }
   return (
-    <Panel title="Verdict" name="verdict" aside={x.failure?.event != null && <MomentText m={x.failure} />}>
+    <Panel title="Verdict" name="verdict" aside={x?.failure?.event != null && <MomentText m={x.failure} />}>
+      {x ? (
+        <>
+          <Cause x={x} />
+          {x.fixes[0] ? <First f={x.fixes[0]} /> : x.health && <CouldBeSmaller x={x} />}
+        </>
+      ) : got.error ? (
+        <Trouble>{got.error}</Trouble>
+      ) : got.stopped ? (
+        <p data-field="explain-stopped">
+          Stopped.{' '}
+          <button class="small" onClick={explainAgain}>
+            Replay it
+          </button>
+        </p>
+      ) : (
+        <div class="explaining">
+          <Wait>{(current.value?.ooms ?? 0) > 0 ? 'Replaying the run to find out why' : 'Replaying the run with the standard settings'}</Wait>
+          <button onClick={stopExplaining} data-ask="stop-explain">
+            Stop
+          </button>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+// Cause is the verdict in a sentence, with what else it could be.
+function Cause({ x }: { x: Explain }) {
+  return (
+    <>
       <p class={'verdict ' + (x.cause === 'none' && !x.cause_text ? 'good' : 'bad')}>
-        <strong data-field="cause">{x.cause.replace('_', ' ')}</strong>{' '}
+        <strong data-field="cause" data-value={x.cause}>
+          {x.cause === 'none' && !x.cause_text ? 'nothing failed' : x.cause.replace('_', ' ')}
+        </strong>{' '}
         <span class="tag" data-field="cause_confidence" title={confidence[x.cause_confidence]}>
           {x.cause_confidence}
         </span>{' '}
@@ -60,35 +80,93 @@ export function Verdict() {
           {x.warning}
         </p>
       )}
-      <p data-field="cause_text">{x.cause_text ? x.cause_text + '.' : x.summary}</p>
-      {x.fixes[0] && (
-        <div class="first-fix" data-field="first">
-          <strong>Try this first</strong>
-          <div>
-            <FixLine f={x.fixes[0]} />
-          </div>
+      <p>
+        <span data-field="cause_text">{x.cause_text ? x.cause_text + '.' : x.summary}</span>
+        {x.alternatives.length > 0 && (
+          <span class="muted">
+            {x.cause === 'open' ? ' It could be ' : ' It could also be '}
+            {x.alternatives.map((a, i) => (
+              <>
+                {i > 0 && '; '}
+                <strong>{a.verdict}</strong>, {a.when}
+              </>
+            ))}
+            .
+          </span>
+        )}
+      </p>
+    </>
+  );
+}
+
+function First({ f }: { f: Fix }) {
+  return (
+    <div class="first-fix" data-field="first">
+      <strong>Try this first</strong>
+      <FixLine f={f} />
+    </div>
+  );
+}
+
+// CouldBeSmaller are the standard settings with which a run that did not fail
+// reserves less.
+function CouldBeSmaller({ x }: { x: Explain }) {
+  const h = x.health!;
+  const some = h.could_be_smaller;
+  if (!meta.value.data?.events) return null;
+  return (
+    <div class="first-fix" data-field="smaller">
+      <strong>Could be smaller</strong>
+      {some.length === 0 && (
+        <p>
+          None of the standard settings reserves less. <Go screen="whatif">Try others</Go>
+        </p>
+      )}
+      {some.map((s, i) => (
+        <div>
+          <Line text={s.export}>
+            <Curve settings={s.settings} />
+          </Line>
+          <span>
+            <Bytes n={s.peak_reserved_bytes} field={`health.could_be_smaller.${i}.peak_reserved_bytes`} /> reserved at the peak,{' '}
+            <Delta n={-s.saved_bytes} /> <span class="muted">(about {Math.round(s.estimated_driver_ms)} ms in the driver)</span>
+          </span>
         </div>
+      ))}
+    </div>
+  );
+}
+
+// Told is the whole answer about a text, for which there is no run.
+export function Told({ x }: { x: Explain }) {
+  return (
+    <div class="told-text" data-panel="told">
+      <Cause x={x} />
+      {x.fixes[0] && <First f={x.fixes[0]} />}
+      {x.fixes.length > 1 && <FixList x={x} />}
+      {x.arithmetic.length > 0 && (
+        <>
+          <h3>The sum</h3>
+          <ul class="rows">
+            {x.arithmetic.map((line) => (
+              <li>{line}</li>
+            ))}
+          </ul>
+        </>
       )}
-      {x.alternatives.length > 0 && (
-        <p class="muted">
-          {x.cause === 'open' ? 'It could be ' : 'It could also be '}
-          {x.alternatives.map((a, i) => (
-            <>
-              {i > 0 && '; '}
-              <strong>{a.verdict}</strong>, {a.when}
-            </>
-          ))}
-          .
-        </p>
-      )}
-      <Sum x={x} />
-      <Health x={x} />
-      {x.self_check && (
-        <p class={(x.self_check.identical < x.self_check.events ? 'doubt' : 'muted') + ' small-text'} data-field="trust">
-          How far to trust it: {x.self_check.note}.
-        </p>
-      )}
-    </Panel>
+      <Remarks list={[...(x.notes ?? []), ...x.record]} />
+    </div>
+  );
+}
+
+function Remarks({ list }: { list: readonly string[] }) {
+  if (list.length === 0) return null;
+  return (
+    <ul class="rows muted small-text">
+      {list.map((text) => (
+        <li>{text}</li>
+      ))}
+    </ul>
   );
 }
 
@@ -106,6 +184,22 @@ function MomentText({ m }: { m: Moment }) {
       {m.step !== null && `, step ${m.step}`}
       {m.annotation !== null && `, in ${m.annotation}`}
     </>
+  );
+}
+
+// Numbers are the sum behind the verdict, or the health of a run that did not fail,
+// and how far to trust them.
+export function Numbers({ x }: { x: Explain }) {
+  return (
+    <Panel title={x.failure ? 'The sum' : 'Health'} name="sum">
+      <Sum x={x} />
+      <Health x={x} />
+      {x.self_check && (
+        <p class={(x.self_check.identical < x.self_check.events ? 'doubt' : 'muted') + ' small-text'} data-field="trust">
+          How far to trust it: {x.self_check.note}.
+        </p>
+      )}
+    </Panel>
   );
 }
 
@@ -176,7 +270,7 @@ function Sum({ x }: { x: Explain }) {
         <tr>
           <td />
           <td class="right muted">requested at</td>
-          <td>{x.failure.site ?? '(no call stack in the file)'}</td>
+          <td data-field="requested-at">{x.failure.site ?? (x.where ? `no call stack: in ${x.where}` : '(no call stack in the file)')}</td>
         </tr>
       </tbody>
     </table>
@@ -252,50 +346,77 @@ function Health({ x }: { x: Explain }) {
           </dd>
         </>
       )}
-      {h.could_be_smaller.map((s, i) => (
-        <>
-          <dt>{i === 0 && 'Could be smaller'}</dt>
-          <dd>
-            <Bytes n={s.peak_reserved_bytes} field={`health.could_be_smaller.${i}.peak_reserved_bytes`} /> peak reserved with <code>{s.export}</code>
-          </dd>
-        </>
-      ))}
     </dl>
   );
 }
 
 // Fixes are the others, in the order in which one would try them.
-export function Fixes() {
-  const x = explain.value.data;
-  if (!x || x.fixes.length < 2) return null;
+export function Fixes({ x }: { x: Explain }) {
   return (
     <Panel title="Or" name="fixes" aside="tried by replay where it says how far the run gets">
-      <ol class="fixes" start={2}>
-        {x.fixes.slice(1).map((f) => (
-          <li>
-            <FixLine f={f} />
-          </li>
-        ))}
-      </ol>
+      <FixList x={x} />
     </Panel>
+  );
+}
+
+function FixList({ x }: { x: Explain }) {
+  return (
+    <ol class="fixes" start={2}>
+      {x.fixes.slice(1).map((f) => (
+        <li>
+          <FixLine f={f} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+// Line is something to type, and what can be done with it.
+function Line({ text, children }: { text: string; children?: ComponentChildren }) {
+  return (
+    <div class="export">
+      <code>{text}</code>
+      <Copy text={text} />
+      {children}
+    </div>
+  );
+}
+
+// Curve asks What-if for a setting, or for the recorded ones under another limit.
+function Curve({ settings, limit }: { settings: string; limit?: number }) {
+  if (!meta.value.data?.events) return null;
+  return (
+    <Go
+      screen="whatif"
+      change={{ sets: settings, limit: limit ?? null, memory: null, oom: null, tune: null, goal: null }}
+      title="The memory of the run with it, over the recorded one"
+    >
+      Show the curve
+    </Go>
   );
 }
 
 function FixLine({ f }: { f: Fix }) {
   const facts: string[] = [];
   const typed = f.export || f.code;
-  if (f.smallest_limit_bytes !== null) facts.push(`needs a limit of ${size(f.smallest_limit_bytes)}`);
+  const more =
+    f.kind === 'setting' && f.settings ? (
+      <Curve settings={f.settings} />
+    ) : f.kind === 'memory' && f.smallest_limit_bytes !== null ? (
+      <Curve settings="none" limit={f.smallest_limit_bytes} />
+    ) : f.line && meta.value.data?.events ? (
+      <Go screen="timeline" change={{ stack: quoted(f.line.filename, f.line.line), only: true }} title="What this line allocates, stacked alone">
+        Show its memory
+      </Go>
+    ) : null;
+  const need = f.smallest_limit_bytes !== null ? size(f.smallest_limit_bytes) : '';
+  if (need && !f.detail.includes(need)) facts.push(`needs a limit of ${need}`);
   if (f.kind === 'setting' && f.estimated_driver_ms !== null) facts.push(`about ${Math.round(f.estimated_driver_ms)} ms in the driver`);
   return (
-    <>
-      {typed && (
-        <div class="export">
-          <code>{typed}</code>
-          <Copy text={typed} />
-        </div>
-      )}
+    <div>
+      {typed && <Line text={typed}>{more}</Line>}
       <span>{f.detail}</span>
-      {facts.length > 0 && <span class="muted"> ({facts.join(', ')})</span>}
-    </>
+      {facts.length > 0 && <span class="muted"> ({facts.join(', ')})</span>} {!typed && more}
+    </div>
   );
 }

@@ -3,21 +3,22 @@
 
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useMemo } from 'preact/hooks';
-import { count, plural, size, ticks } from '../format';
+import { Result } from '../asking';
+import { count, exact, plural, size, ticks } from '../format';
 import { useKeys } from '../keys';
 import { Bytes, Copy, Empty, Panel, Trouble, Wait } from '../parts/basic';
-import { wholeCurve } from '../parts/curve';
-import { Lines, type Chart } from '../parts/lines';
+import { CurvePanel, wholeCurve } from '../parts/curve';
+import { Lines, Swatch, type Chart } from '../parts/lines';
 import { RangePanel } from '../parts/range';
 import { lineStyle } from '../palette';
-import { place, put, range, run } from '../route';
+import { place, range, run } from '../route';
 import { meta, select } from '../state';
 import { selectBetween } from '../timeline/view';
 import { ink, theme } from '../theme';
 import type { Meta } from '../types/view.gen';
 import { Form } from '../whatif/form';
-import { asInAddress, asked, confText, inAddress, sources, wrongly, type Question } from '../whatif/question';
-import { same, start, stateOf, stop, type State } from '../whatif/state';
+import { confText, goals, sources, told, wrongly } from '../whatif/question';
+import { follow, leave, searchStaleness, slotOf, staleness, stop, type Tried } from '../whatif/state';
 import { Failures, Outcomes, type Look } from '../whatif/table';
 import type { Document as Tune } from '../types/tune.gen';
 import type { Document as Answer } from '../types/whatif.gen';
@@ -26,77 +27,78 @@ import type { Going } from '../work';
 export function WhatIf() {
   const m = meta.value.data;
   const id = run.value!;
-  const q = asked(place.value.params);
+  const asked = told(place.value.params);
   const wrong = wrongly(place.value.params);
-  const key = JSON.stringify(q);
-  // What the address does not ask is not answered: going back takes the answer
-  // away with the question.
-  const last = stateOf(id).value;
-  const s = q ? last : { ...last, answer: null, tune: null, error: null, stopped: false };
+  const key = JSON.stringify(asked);
+  const s = slotOf(id);
+  // The curve comes first: a replay takes all cores.
+  const curve = m && m.events > 0 ? wholeCurve().value : {};
+  const ready = !!(curve.data || curve.error);
   // The address holds what was asked, so that a link asks it again. It changes at
   // once: an effect that waits for a frame may come after the next question.
-  useLayoutEffect(() => {
-    if (q && m && m.events > 0 && !same(stateOf(id).value.question, q)) start(id, q);
-  }, [key, id, !m]);
-  const ask = (next: Question) => {
-    put(inAddress(next), 'push');
-    start(id, asInAddress(next));
-  };
+  useLayoutEffect(() => follow(id, asked, key, ready), [key, id, ready]);
+  useLayoutEffect(() => () => leave(id), [id]);
   useKeys(
     'What-if',
     () => [
       { keys: ['s'], text: 'Stop', run: () => stop(id) },
-      {
-        keys: ['r'],
-        text: 'Try the settings of the form',
-        run: () => document.querySelector<HTMLButtonElement>('[data-ask=try]')?.click(),
-      },
       { keys: ['e'], text: 'Edit the settings', run: () => document.querySelector<HTMLInputElement>('.variants input')?.focus() },
     ],
     [id],
   );
   if (!m) return <Wait>Asking what there is</Wait>;
   if (m.events === 0) return <Empty>The file has no events: recording was off. There is nothing to replay.</Empty>;
+  const [tries, search] = [s.tries.value, s.search.value];
+  const stale = staleness(s);
+  const error = wrong ?? search.error ?? (stale === null ? tries.error : null);
   return (
     <div class="whatif">
       <div class="with-side">
         <aside class="side at-left" aria-label="What to try">
-          <Form key={key} run={id} about={key} first={q} m={m} busy={s.going !== null} onAsk={ask} />
+          <Form run={id} m={m} />
+          <div class="whatif-status">
+            {(tries.going || search.going) && <Doing tries={tries.going} search={search.going} onStop={() => stop(id)} />}
+            {!tries.going && !search.going && (tries.stopped || search.stopped) && (
+              <p class="muted">Stopped. {tries.result || search.result ? 'What was known by then is shown.' : 'Nothing was known yet.'}</p>
+            )}
+          </div>
         </aside>
         <div class="whatif-main" tabIndex={0} role="region" aria-label="Answers">
-          {s.going && <Doing going={s.going} tuning={s.question?.tune != null && !s.tune} onStop={() => stop(id)} />}
-          {(wrong ?? s.error) && <Trouble>{wrong ?? s.error}</Trouble>}
-          {s.stopped && !s.going && (
-            <p class="muted">Stopped. {s.answer || s.tune ? 'What was known by then is shown.' : 'Nothing was known yet.'}</p>
+          {error && <Trouble>{error}</Trouble>}
+          {search.result && (
+            <Result stale={searchStaleness(s)} why={search.going ? 'searching' : 'press Tune to search for what the form has'} name="tune">
+              <Recommended t={search.result.tune} />
+            </Result>
           )}
-          {s.tune && <Found t={s.tune} />}
-          {s.answer && s.question && <Answered s={s} answer={s.answer} question={s.question} m={m} />}
-          {!s.going && !s.answer && !s.error && !s.tune && !s.stopped && <Hint last={q ? null : last.question} />}
+          {tries.result ? (
+            <Result stale={stale} why={<Pending error={tries.error} stopped={tries.stopped} search={search.going !== null} />} name="whatif">
+              <Answered
+                tried={tries.result}
+                waiting={tries.going !== null}
+                recommended={search.result && searchStaleness(s) === null ? search.result.tune.recommended.settings : null}
+                m={m}
+              />
+            </Result>
+          ) : (
+            <Panel title="Memory as recorded" name="whatif-recorded" aside={tries.going ? 'the settings are being tried' : undefined}>
+              <CurvePanel />
+            </Panel>
+          )}
         </div>
       </div>
     </div>
   );
 }
 
-function Hint({ last }: { last: Question | null }) {
-  return (
-    <>
-      <Empty>
-        The calls of this recording are replayed through PyTorch's allocator rules under each of the settings, on a simulated device.
-        Choose some and try them; no GPU is needed.
-      </Empty>
-      {last && (
-        <p class="empty">
-          <button class="link" data-ask="last" onClick={() => put(inAddress(last), 'push')}>
-            Show the last answer again
-          </button>
-        </p>
-      )}
-    </>
-  );
+// Pending is what becomes of what the form has.
+function Pending({ error, stopped, search }: { error: string | null; stopped: boolean; search: boolean }) {
+  if (error) return <span data-field="whatif-trouble">{error}</span>;
+  const text = stopped ? 'what the form has was stopped' : search ? 'what the search finds comes next' : 'what the form has is being tried';
+  return <span class="muted">{text}</span>;
 }
 
-function Doing({ going, tuning, onStop }: { going: Going; tuning: boolean; onStop: () => void }) {
+function Doing({ tries, search, onStop }: { tries: Going | null; search: Going | null; onStop: () => void }) {
+  const going = (search ?? tries)!;
   const p = going.progress;
   const budget = p?.budget_seconds ?? 0;
   const part = p ? (p.total ? p.done / p.total : budget > 0 ? (p.seconds ?? 0) / budget : null) : null;
@@ -106,7 +108,7 @@ function Doing({ going, tuning, onStop }: { going: Going; tuning: boolean; onSto
       ? 'Waiting: another replay is under way'
       : !p
         ? 'Replaying the recording'
-        : tuning
+        : search
           ? `${plural(p.done, 'setting')} evaluated, ${Math.min(p.seconds ?? 0, budget).toFixed(0)} of ${budget} s`
           : `${count(p.done)} of ${plural(p.total ?? 0, 'setting')} replayed`;
   return (
@@ -126,18 +128,24 @@ function ending(t: Tune): string {
   return t.finished ? 'all there are' : 'the most for a run of this length';
 }
 
-// Found is the answer of tune.
-function Found({ t }: { t: Tune }) {
+// Recommended is the answer of tune.
+function Recommended({ t }: { t: Tune }) {
   const r = t.recommended;
+  const more = r.peak_reserved_bytes - t.current.peak_reserved_bytes;
   return (
     <Panel
       title={r.recorded ? 'Keep the settings' : 'Recommended'}
       name="tune"
-      aside={`${plural(t.evaluated, 'setting')} evaluated in ${t.elapsed_seconds.toFixed(1)} s, ${ending(t)}`}
+      aside={`for ${goals[t.goal]}: ${plural(t.evaluated, 'setting')} evaluated in ${t.elapsed_seconds.toFixed(1)} s, ${ending(t)}`}
     >
       {!r.recorded && (
         <div class="export">
           <code data-field="recommended.export">{r.export}</code>
+          {more > 0 && (
+            <span class="more" data-field="recommended.more" data-delta={more} title={exact(more)}>
+              reserves {size(more)} more
+            </span>
+          )}
           <Copy text={r.export} />
         </div>
       )}
@@ -155,6 +163,17 @@ function Found({ t }: { t: Tune }) {
             </>
           )}
         </dd>
+        <dt>Peak reserved</dt>
+        <dd>
+          <Bytes n={r.peak_reserved_bytes} field="recommended.peak_reserved_bytes" />
+          {!r.recorded && (
+            <>
+              {' '}
+              <span class="muted">against</span> <Bytes n={t.current.peak_reserved_bytes} />{' '}
+              <span class="muted">with the recorded settings, without a limit</span>
+            </>
+          )}
+        </dd>
         {t.others.length > 0 && (
           <>
             <dt>Below</dt>
@@ -166,13 +185,19 @@ function Found({ t }: { t: Tune }) {
           <Bytes n={t.lower_bound_bytes} field="lower_bound_bytes" /> <span class="muted">the peak of allocated bytes</span>
         </dd>
       </dl>
+      {t.notes.map((n) => (
+        <p class="muted small-text">{n}</p>
+      ))}
     </Panel>
   );
 }
 
-function Answered({ s, answer, question, m }: { s: State; answer: Answer; question: Question; m: Meta }) {
+function Answered({ tried, waiting, recommended, m }: { tried: Tried; waiting: boolean; recommended: string | null; m: Meta }) {
+  const { answer, choices, question } = tried;
   const picked = useSignal<number | null>(null);
-  const released = Math.max(0, ...[...s.choices.values()].map((c) => c.start_released_bytes));
+  const over = useSignal<number | null>(null);
+  const shown = over.value ?? picked.value;
+  const released = Math.max(0, ...[...choices.values()].map((c) => c.start_released_bytes));
   const i = ink.value;
   const looks: Look[] = useMemo(
     () => answer.results.map((r, k) => (r.recorded ? { colour: i.reserved, dash: [] } : lineStyle(k - 1, theme.value))),
@@ -218,31 +243,50 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
         title="Reserved memory"
         name="whatif-curves"
         aside={
-          <span class="legend">
-            <span class="key live">active, as recorded</span>
-            <span>✕ ends with a failure</span>
-            <span class={answer.self_check.identical < answer.self_check.events ? 'doubt' : undefined} data-field="trust">
-              {trust(answer)}
-            </span>
+          <span class={answer.self_check.identical < answer.self_check.events ? 'doubt' : undefined} data-field="trust">
+            {trust(answer)}
           </span>
         }
       >
-        <Lines
-          chart={chart}
-          picked={picked.value}
-          onClick={(x) => select(Math.floor(x))}
-          onDrag={selectBetween}
-          chosen={range.value && { from: range.value.after + 1, to: range.value.until + 1 }}
-        />
+        <div class="whatif-chart">
+          <Lines
+            chart={chart}
+            picked={shown}
+            onClick={(x) => select(Math.floor(x))}
+            onDrag={selectBetween}
+            chosen={range.value && { from: range.value.after + 1, to: range.value.until + 1 }}
+          />
+          <ul class="whatif-legend" aria-label="Lines">
+            {answer.results.map((r, k) => (
+              <li>
+                <button
+                  class="variant-name"
+                  aria-pressed={picked.value === k}
+                  title={confText(r.settings)}
+                  onClick={() => (picked.value = picked.value === k ? null : k)}
+                  onMouseEnter={() => (over.value = k)}
+                  onMouseLeave={() => (over.value = null)}
+                >
+                  <Swatch {...looks[k]!} />
+                  <span>{r.recorded ? 'recorded' : confText(r.settings)}</span>
+                </button>
+              </li>
+            ))}
+            <li>
+              <span class="key live">active, as recorded</span>
+            </li>
+            {answer.results.some((r) => r.fails) && <li class="muted">✕ ends with a failure</li>}
+          </ul>
+        </div>
         <RangePanel />
       </Panel>
       <Panel title="Outcomes" name="outcomes" aside={conditions(answer)}>
         <Outcomes
           answer={answer}
-          choices={s.choices}
-          waiting={s.going !== null}
+          choices={choices}
+          waiting={waiting}
           question={question}
-          recommended={s.tune ? s.tune.recommended.settings : null}
+          recommended={recommended}
           looks={looks}
           picked={picked.value}
           onPick={(k) => (picked.value = k)}
@@ -268,9 +312,6 @@ function Answered({ s, answer, question, m }: { s: State; answer: Answer; questi
               with less than was reserved there, the run would not have come there with them.
             </li>
           )}
-          {(s.tune?.notes ?? []).filter((n) => !answer.notes.includes(n)).map((n) => (
-            <li>{n}</li>
-          ))}
           <li class="muted">
             Every line replays the recorded calls: it holds as long as the program makes the same calls. Driver time is an estimate
             for comparing settings.

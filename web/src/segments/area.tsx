@@ -7,11 +7,12 @@ import { count } from '../format';
 import { useKeys } from '../keys';
 import { css, indexed, momentColourings, tableSize, type Colouring } from '../palette';
 import { block, place, put, type Change } from '../route';
-import { explain, meta } from '../state';
+import { explain } from '../explained';
+import { meta } from '../state';
 import { ink, theme } from '../theme';
 import type { Block, Segments as State } from '../types/view.gen';
 import { beside, blockAt, extent, free, holeAt, rowOf, unmapped, type Hole, type Row } from './layout';
-import { barScale, drawRow, labelWidth, rowHeight, type Look } from './map';
+import { barScale, drawRow, lookOf, rowHeight } from './map';
 import { togglePlay } from './play';
 import { TipText } from './tip';
 import { variantQuery } from './variant';
@@ -42,10 +43,7 @@ export function MapArea({
     () => rows.reduce((n, r) => Math.max(n, extent(r.segment)), s.request?.segment_bytes ?? s.request?.size_bytes ?? 1),
     [rows],
   );
-  const look = (): Look => {
-    const width = Math.max(1, (scroller.current?.clientWidth ?? 800) - labelWidth - 12);
-    return { width, perByte: stretched ? 0 : (width / longest) * zoom.value.factor, offset: zoom.value.offset };
-  };
+  const look = () => lookOf(scroller.current, (width) => (stretched ? 0 : (width / longest) * zoom.value.factor), zoom.value.offset);
   const draw = () => {
     const box = scroller.current;
     const target = canvas.current;
@@ -115,13 +113,13 @@ export function MapArea({
     if (!row) return null;
     const l = look();
     const { k, x0 } = barScale(l, extent(row.segment));
-    const found = x < labelWidth ? null : blockAt(row.segment, (x - labelWidth - x0) / k);
+    const found = x < l.left ? null : blockAt(row.segment, (x - l.left - x0) / k);
     return { row, block: found, x, y };
   };
   const zoomBy = (factor: number, x: number) => {
     const now = zoom.value;
     const next = Math.max(1, Math.min(4000, now.factor * factor));
-    const at = x - labelWidth;
+    const at = x - look().left;
     const offset = (now.offset + at) * (next / now.factor) - at;
     zoom.value = { factor: next, offset: clampOffset(offset, next, look().width) };
   };
@@ -186,7 +184,7 @@ export function MapArea({
         keys: ['+', '=', '-'],
         shown: '+ -',
         text: 'Wider, narrower bars',
-        run: (e) => zoomBy(e.key === '-' ? 1 / zoomStep : zoomStep, labelWidth + look().width / 2),
+        run: (e) => zoomBy(e.key === '-' ? 1 / zoomStep : zoomStep, look().left + look().width / 2),
       },
       { keys: ['0'], text: 'Bars to their first width', run: () => (zoom.value = { factor: 1, offset: 0 }) },
       { keys: ['h'], text: 'The largest hole', run: toLargest },

@@ -3,7 +3,7 @@
 import { address, plural, pool, share, stream } from '../format';
 import { Bytes } from '../parts/basic';
 import { put } from '../route';
-import { explain } from '../state';
+import { explain } from '../explained';
 import { StackLine } from '../screens/holders';
 import type { Row } from './layout';
 

@@ -8,15 +8,29 @@ import { allocated, free, pending, unmapped } from './layout';
 import type { Row } from './layout';
 
 export const rowHeight = 22;
-export const labelWidth = 384;
 const pad = 4;
 
+// barsAt is where the bars begin in a map of a width. What has no room left of
+// them goes: the pool first, then the stream. The head goes by the same widths.
+export function barsAt(width: number): number {
+  return width >= 760 ? 384 : width >= 620 ? 304 : 262;
+}
+
 // Look is how the bars are scaled: pixels of a byte, or 0 to stretch every
-// segment to the whole width; and how far they are moved.
+// segment to the whole width; where they begin, and how far they are moved.
 export interface Look {
   perByte: number;
   offset: number;
+  left: number;
   width: number;
+}
+
+// lookOf leaves to the bars what the labels do not take of a map's width.
+export function lookOf(box: HTMLElement | null, perPixel: (width: number) => number, offset = 0): Look {
+  const all = box?.clientWidth ?? 1200;
+  const left = barsAt(all);
+  const width = Math.max(1, all - left - 12);
+  return { perByte: perPixel(width), offset, left, width };
 }
 
 export function barScale(look: Look, extent: number): { k: number; x0: number } {
@@ -44,19 +58,19 @@ export function drawRow(c: CanvasRenderingContext2D, row: Row, extent: number, y
   const s = row.segment;
   if (marks.segment === s.address) {
     c.fillStyle = ink.line;
-    c.fillRect(0, y, labelWidth + look.width + 20, rowHeight);
+    c.fillRect(0, y, look.left + look.width + 20, rowHeight);
   }
-  labels(c, row, y, marks.pinned.has(s.address), ink);
+  labels(c, row, y, look.left, marks.pinned.has(s.address), ink);
   c.save();
   c.beginPath();
-  c.rect(labelWidth, y, look.width, rowHeight);
+  c.rect(look.left, y, look.width, rowHeight);
   c.clip();
   const { k, x0 } = barScale(look, extent);
-  bar(c, row, labelWidth + x0, y + pad, k, look.width, marks, ink);
+  bar(c, row, look.left + x0, y + pad, k, look, marks, ink);
   c.restore();
 }
 
-function labels(c: CanvasRenderingContext2D, row: Row, y: number, pinned: boolean, ink: Ink): void {
+function labels(c: CanvasRenderingContext2D, row: Row, y: number, room: number, pinned: boolean, ink: Ink): void {
   const s = row.segment;
   const middle = y + rowHeight / 2;
   c.textBaseline = 'middle';
@@ -79,8 +93,8 @@ function labels(c: CanvasRenderingContext2D, row: Row, y: number, pinned: boolea
   c.fillStyle = ink.muted;
   c.fillText(row.free > 0 ? size(row.free) : '-', 254, middle);
   c.textAlign = 'left';
-  c.fillText(shortStream(s.stream), 264, middle);
-  c.fillText(poolOf(row), 308, middle);
+  if (room > 300) c.fillText(shortStream(s.stream), 264, middle);
+  if (room > 380) c.fillText(poolOf(row), 308, middle);
 }
 
 // poolOf names the pool; where segments have names, with the kind of its blocks.
@@ -121,10 +135,9 @@ class Mixed {
 
 // bar draws the blocks of a segment. Blocks narrower than a pixel are summed up
 // pixel by pixel: the share in use is how much of the pixel is filled.
-function bar(c: CanvasRenderingContext2D, row: Row, left: number, top: number, k: number, width: number, marks: Marks, ink: Ink): void {
+function bar(c: CanvasRenderingContext2D, row: Row, left: number, top: number, k: number, look: Look, marks: Marks, ink: Ink): void {
   const s = row.segment;
   const height = rowHeight - 2 * pad;
-  const right = labelWidth + width;
   const waits = hatch(c, ink.pending, ink.back, 5);
   const gone = dots(c, ink.muted, null);
   const tint = (i: number) => marks.tints?.[s.colours?.[i] ?? 0] ?? ink.live;
@@ -145,7 +158,7 @@ function bar(c: CanvasRenderingContext2D, row: Row, left: number, top: number, k
   s.blocks.forEach(([offset, bytes, state, , requested], i) => {
     const x = left + offset * k;
     const w = bytes * k;
-    if (x + w < labelWidth || x > right) return;
+    if (x + w < look.left || x > look.left + look.width) return;
     if (w < 1.5) {
       mixed.add(x, state === allocated ? tint(i) : state === pending ? ink.pending : null, bytes);
       if (x + w - mixed.begin >= 1) flush(x + w);

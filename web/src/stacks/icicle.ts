@@ -11,7 +11,6 @@ const narrowest = 0.6;
 export interface Sight {
   tree: Tree;
   root: number; // node that is zoomed to, -1 for all
-  marks: Uint8Array;
   searching: boolean;
   selected: number;
   hover: number;
@@ -22,21 +21,24 @@ export interface Sight {
 // Look is what frames look like, apart from their width.
 export interface Look {
   tint: (n: StackNode, theme: Theme, ink: Ink) => string;
-  text: (n: StackNode, total: number) => string; // of a frame that is wide enough
+  amount: (n: StackNode, total: number) => string;
   all: (total: number) => string;
 }
 
 // plainLook is that of one run: what was allocated below a frame.
 export const plainLook: Look = {
   tint,
-  text: (n, total) => `${nameOf(n)}  ${size(n.bytes)}, ${share(n.bytes, total)}`,
+  amount: (n, total) => `${size(n.bytes)}, ${share(n.bytes, total)}`,
   all: (total) => `all: ${size(total)}`,
 };
 
-// rowHeight gives a shallow graph higher frames.
-export function rowHeight(deepest: number, room: number): number {
-  return Math.max(20, Math.min(28, Math.floor(room / (deepest + 2))));
+// rowHeight lets a shallow graph use the room that there is.
+export function rowHeight(rows: number, room: number): number {
+  return Math.max(20, Math.min(120, Math.floor(room / rows)));
 }
+
+// From this height on a frame has two lines.
+const twoLines = 36;
 
 export interface Range {
   from: number;
@@ -67,19 +69,23 @@ function tint(n: StackNode, theme: Theme, ink: Ink): string {
   return list[Math.abs(h) % list.length]!;
 }
 
+// yOf is the upper edge of a node in the whole graph.
+export function yOf(s: Sight, i: number): number {
+  return (s.tree.row[i]! + s.tree.lift) * s.row;
+}
+
 // draw draws the rows between top and top + height of the graph; the ancestors
 // of the zoomed node stand above it over the whole width.
 export function draw(c: CanvasRenderingContext2D, s: Sight, width: number, height: number, top: number, theme: Theme, ink: Ink): void {
   const { tree: t } = s;
   const r = rangeOf(s);
   const k = width / Math.max(1, r.bytes);
-  const depth = s.root < 0 ? -1 : t.nodes[s.root]!.depth;
-  frame(c, 0, -top, width, s.row, s.look.all(t.total), ink.panel, ink, false, false);
+  if (!t.sandwich) frame(c, 0, -top, width, s.row, [s.look.all(t.total)], ink.panel, ink, false, false);
   if (s.root >= 0) for (const i of path(t, s.root)) one(c, s, i, 0, width, top, theme, ink);
   for (let i = s.root + 1; i < t.nodes.length; i++) {
     const n = t.nodes[i]!;
-    if (s.root >= 0 && n.depth <= depth) break;
-    const y = (n.depth + 1) * s.row - top;
+    if (s.root >= 0 && t.row[i]! <= t.row[s.root]!) break;
+    const y = yOf(s, i) - top;
     const w = n.bytes * k;
     if (w < narrowest) continue;
     if (y > height || y + s.row < 0) continue;
@@ -89,14 +95,15 @@ export function draw(c: CanvasRenderingContext2D, s: Sight, width: number, heigh
 
 function one(c: CanvasRenderingContext2D, s: Sight, i: number, x: number, w: number, top: number, theme: Theme, ink: Ink): void {
   const n = s.tree.nodes[i]!;
-  const y = (n.depth + 1) * s.row - top;
-  const dim = s.searching && !s.marks[i];
-  const fill = s.searching && s.marks[i] ? ink.pinned : s.look.tint(n, theme, ink);
-  const text = w > 160 ? s.look.text(n, s.tree.total) : nameOf(n);
-  frame(c, x, y, w, s.row, text, fill, ink, dim, s.searching && s.marks[i] === 1);
-  if (i === s.selected || i === s.hover) {
+  const y = yOf(s, i) - top;
+  const found = s.searching && !!n.match;
+  const amount = s.look.amount(n, s.tree.total);
+  const lines = s.row >= twoLines ? [nameOf(n), amount] : [w > 160 ? `${nameOf(n)}  ${amount}` : nameOf(n)];
+  frame(c, x, y, w, s.row, lines, found ? ink.pinned : s.look.tint(n, theme, ink), ink, s.searching && !found, found);
+  const middle = s.tree.sandwich && i === 0;
+  if (i === s.selected || i === s.hover || middle) {
     c.strokeStyle = i === s.selected ? ink.accent : ink.text;
-    c.lineWidth = i === s.selected ? 2 : 1;
+    c.lineWidth = i === s.selected || middle ? 2 : 1;
     c.strokeRect(x + 1, y + 1, Math.max(1, w - 2), s.row - 2);
   }
 }
@@ -107,7 +114,7 @@ function frame(
   y: number,
   w: number,
   row: number,
-  text: string,
+  lines: readonly string[],
   fill: string,
   ink: Ink,
   dim: boolean,
@@ -122,24 +129,23 @@ function frame(
   c.font = `11.5px ${ink.sans}`;
   c.textAlign = 'left';
   c.textBaseline = 'middle';
-  c.fillText(short(c, text, w - 8), x + 4, y + row / 2);
+  lines.forEach((text, i) => c.fillText(short(c, text, w - 8), x + 4, y + row / 2 + (i - (lines.length - 1) / 2) * 15));
 }
 
 // nodeAt is the node at a point, -1 for the root row, -2 for none.
 export function nodeAt(s: Sight, width: number, x: number, y: number): number {
-  const row = Math.floor(y / s.row) - 1;
-  if (row < 0) return -1;
+  const t = s.tree;
+  const row = Math.floor(y / s.row) - t.lift;
+  if (row < 0 && !t.sandwich) return -1;
   if (s.root >= 0) {
-    const way = path(s.tree, s.root);
+    const way = path(t, s.root);
     if (row < way.length) return way[row]!;
   }
   const r = rangeOf(s);
   const at = r.from + (x / width) * r.bytes;
-  const t = s.tree;
   for (let i = Math.max(0, s.root); i < t.nodes.length; i++) {
-    const n = t.nodes[i]!;
-    if (i > s.root && s.root >= 0 && n.depth <= t.nodes[s.root]!.depth) break;
-    if (n.depth === row && t.start[i]! <= at && at < t.start[i]! + n.bytes) return i;
+    if (i > s.root && s.root >= 0 && t.row[i]! <= t.row[s.root]!) break;
+    if (t.row[i] === row && t.start[i]! <= at && at < t.start[i]! + t.nodes[i]!.bytes) return i;
   }
   return -2;
 }

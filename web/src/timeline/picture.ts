@@ -120,6 +120,23 @@ export function eventOf(p: Picture, column: number): number {
   return p.ends[column * columnFloats + 5]!;
 }
 
+// Standing is a block that is drawn in a column.
+export interface Standing {
+  alloc: number;
+  y: number;
+  height: number;
+}
+
+// standing lists the blocks of a column, from the bottom.
+export function standing(p: Picture, column: number): Standing[] {
+  const found: Standing[] = [];
+  for (let i = 0, o = 0; i < p.rects; i++, o += rectWords) {
+    if (p.floats[o]! > column || p.floats[o + 1]! <= column) continue;
+    found.push({ alloc: p.words[o + 4]!, y: p.floats[o + 2]!, height: p.floats[o + 3]! - p.floats[o + 2]! });
+  }
+  return found.sort((a, b) => a.y - b.y);
+}
+
 // Layer is a picture, where it goes, and the stretch of the plot that it may
 // cover, both in pixels from the plot's lower left corner.
 export interface Layer {

@@ -1,68 +1,28 @@
 // The plot of the timeline: two canvases, one for rectangles and one for what
-// lies over them, and the pointer.
+// lies over them.
 
-import { effect, signal } from '@preact/signals';
+import { effect } from '@preact/signals';
 import { areaOf, fit, Frames, pen, type Area } from '../draw/canvas';
 import { css, indexed, table, tableSize } from '../palette';
 import { block, event, put, range, run } from '../route';
-import { meta, moment, selectRange } from '../state';
+import { meta, moment } from '../state';
 import { ink, theme } from '../theme';
 import { Feed } from './feed';
-import { bars, drawGrid, drawLit, drawMarks, drawOverlay, plotBox, strip, type Bar, type Sight } from './overlay';
+import { drawGrid, drawLit, drawMarks, drawOverlay, plotBox, type Sight } from './overlay';
 import { painter, type Painter, type Tints } from './paint';
-import { columnAt, columnFloats, eventOf, hit, mapping, pendingBit, rectWords, type Layer, type Window } from './picture';
-import {
-  asked,
-  axis,
-  colouring,
-  filter,
-  fits,
-  fitted,
-  lit,
-  look,
-  moving,
-  only,
-  panBy,
-  plain,
-  selectBetween,
-  shown,
-  what,
-  whole,
-  zoomToRange,
-  zoomX,
-  zoomY,
-} from './view';
+import { eventOf, mapping, standing, type Layer, type Standing, type Window } from './picture';
+import { Pointer } from './pointer';
+import { asked, axis, colouring, filter, fits, fitted, lit, moving, only, plain, shown, what, whole, zoomX } from './view';
 
-// Hover is what is under the pointer.
-export interface Hover {
-  x: number; // in the plot's box, for the tooltip
-  y: number;
-  event: number; // after which what is drawn there is so
-  events: number; // in this column of pixels
-  alloc: number | null; // of a segment the event that made it
-  pending: boolean;
-  band: number | null; // bytes of small allocations, if the pointer is on their band
-  live: number;
-  highest: number; // of those events
-  reserved: number;
-  waiting: number;
-}
-
-const reach = 3; // pixels within which the nearest rectangle counts
-const clickSlop = 4;
 const patience = 32; // milliseconds, two frames
 
 export class Plot {
-  readonly hover = signal<Hover | null>(null);
-  readonly bar = signal<{ bar: Bar; x: number; y: number } | null>(null); // under the pointer
+  readonly pointer: Pointer;
   readonly feed: Feed;
   readonly frames: Frames;
   private paint: Painter;
   private readonly stops: (() => void)[] = [];
   private area: Area = { width: 0, height: 0, ratio: 1 };
-  private pointer: { x: number; y: number } | null = null;
-  private drag: { x: number; y: number; from: number; to: number; low: number; high: number; pan: boolean; moved: boolean } | null =
-    null;
   private tintsFor = '';
   private closed = false;
   private painted: { layers: readonly Layer[]; tints: Tints; area: Area; by: Painter } | null = null;
@@ -82,6 +42,7 @@ export class Plot {
       this.frames.ask();
     });
     this.frames = new Frames(() => this.draw());
+    this.pointer = new Pointer(box, () => this.sight(), this.frames.ask);
     this.feed = new Feed(() => {
       clearTimeout(this.soon);
       if (fits.peek() && this.feed.detail && this.feed.matches) fitted.value = this.feed.detail.yMax;
@@ -97,12 +58,12 @@ export class Plot {
     this.stops.push(effect(() => this.ask()));
     this.stops.push(
       effect(() => {
-        void [ink.value, block.value, event.value, range.value, lit.value, asked.value, this.hover.value];
+        void [ink.value, block.value, event.value, range.value, lit.value, asked.value, this.pointer.hover.value];
         this.frames.ask();
       }),
     );
     this.stops.push(effect(() => this.moved(shown.value)));
-    this.listen();
+    this.stops.push(this.pointer.listen());
   }
 
   close(): void {
@@ -209,25 +170,19 @@ export class Plot {
     const x = e === null ? null : this.xOfEvent(e + (axis.peek() === 'event' ? 0.5 : 0));
     if (x !== null && part(x) >= 0 && part(x) <= 1) return part(x);
     const s = this.sight();
-    const at = this.pointer && s ? (this.pointer.x - s.box.left) / s.box.width : 0.5;
+    const at = this.pointer.at && s ? (this.pointer.at.x - s.box.left) / s.box.width : 0.5;
     return at >= 0 && at <= 1 ? at : 0.5;
   }
 
   // standing lists the blocks that are drawn at the moment, from the bottom.
-  private standing(): { alloc: number; height: number }[] {
+  private standing(): Standing[] {
     const p = this.feed.detail;
     const e = moment.peek();
     if (!p || e === null) return [];
     let column = 0;
     while (column < p.columns && eventOf(p, column) < e) column++;
     const x = this.xOfEvent(e + (axis.peek() === 'event' ? 0.5 : 0));
-    if (column === p.columns || x === null || x < p.x0) return [];
-    const found: { alloc: number; height: number; y: number }[] = [];
-    for (let i = 0, o = 0; i < p.rects; i++, o += rectWords) {
-      if (p.floats[o]! > column || p.floats[o + 1]! <= column) continue;
-      found.push({ alloc: p.words[o + 4]!, height: p.floats[o + 3]! - p.floats[o + 2]!, y: p.floats[o + 2]! });
-    }
-    return found.sort((a, b) => a.y - b.y);
+    return column === p.columns || x === null || x < p.x0 ? [] : standing(p, column);
   }
 
   // pick selects a block that is drawn at the moment: the largest, or the one
@@ -269,15 +224,14 @@ export class Plot {
     const bright = lit.peek();
     if (bright !== null) drawLit(c, s, bright, css(indexed(colouring.peek(), theme.peek(), s.meta)(bright)));
     drawOverlay(c, s);
-    const h = this.hover.peek();
-    const d = this.drag;
+    const h = this.pointer.hover.peek();
     drawMarks(c, s, {
       moment: event.peek(),
       range: range.peek(),
       block: s.blocks ? block.peek() : null,
       hover: h?.alloc ?? null,
       pointer: h ? h.x : null,
-      drag: d && !d.pan && d.moved && this.pointer ? [d.x, this.within(this.pointer.x, b)] : null,
+      drag: this.pointer.selecting(s),
     });
     this.box.dataset['drawn'] = String(this.feed.detail?.rects ?? 0);
     this.measure();
@@ -308,159 +262,6 @@ export class Plot {
     return this.tints;
   }
 
-  private listen(): void {
-    const b = this.box;
-    const on = <K extends keyof HTMLElementEventMap>(
-      name: K,
-      run: (e: HTMLElementEventMap[K]) => void,
-      options?: AddEventListenerOptions,
-    ) => {
-      b.addEventListener(name, run, options);
-      this.stops.push(() => b.removeEventListener(name, run));
-    };
-    on('wheel', (e) => this.wheel(e), { passive: false });
-    on('pointerdown', (e) => this.down(e));
-    on('pointermove', (e) => this.move(e));
-    on('pointerup', (e) => this.up(e));
-    on('pointercancel', () => (this.drag = null));
-    on('pointerleave', () => {
-      this.pointer = null;
-      this.bar.value = null;
-      this.hover.value = null;
-    });
-    on('dblclick', (e) => {
-      const p = this.local(e);
-      const bar = this.barAt(p.x, p.y);
-      if (bar) void zoomToRange(bar.range);
-      else if (p.inside) zoomX(0.25, p.partX);
-    });
-  }
-
-  private within(x: number, b: { left: number; width: number }): number {
-    return Math.max(b.left, Math.min(b.left + b.width, x));
-  }
-
-  // barAt is the step or annotation at a point.
-  private barAt(x: number, y: number): Bar | null {
-    const s = this.sight();
-    if (!s || y < s.box.top + s.box.height) return null;
-    const found = bars(s).filter((b) => x >= b.x0 - 1 && x <= b.x1 + 1 && y >= b.y && y < b.y + strip);
-    return found.find((b) => x >= b.x0 && x < b.x1) ?? found[0] ?? null;
-  }
-
-  private local(e: MouseEvent) {
-    const r = this.box.getBoundingClientRect();
-    const x = e.clientX - r.left;
-    const y = e.clientY - r.top;
-    const b = plotBox(this.area.width, this.area.height, meta.peek().data!);
-    const partX = (x - b.left) / b.width;
-    const partY = 1 - (y - b.top) / b.height;
-    return { x, y, b, partX, partY, inside: partX >= 0 && partX <= 1 && partY >= 0 && partY <= 1 };
-  }
-
-  private wheel(e: WheelEvent): void {
-    if (!meta.peek().data || e.defaultPrevented) return;
-    const p = this.local(e);
-    e.preventDefault();
-    const unit = e.deltaMode === 1 ? 33 : 1;
-    const across = e.deltaX * unit;
-    const down = e.deltaY * unit;
-    if (e.shiftKey || Math.abs(across) > Math.abs(down)) panBy((Math.abs(across) > Math.abs(down) ? across : down) / p.b.width);
-    else if (e.altKey || p.partX < 0) zoomY(Math.exp(down * 0.002), Math.max(0, Math.min(1, p.partY)));
-    else zoomX(Math.exp(down * 0.002), Math.max(0, Math.min(1, p.partX)));
-    this.pointAt(p.x, p.y);
-  }
-
-  private down(e: PointerEvent): void {
-    if (e.button > 1 || !meta.peek().data) return;
-    const p = this.local(e);
-    const bar = this.barAt(p.x, p.y);
-    if (bar) selectRange(bar.range);
-    if (!p.inside) return;
-    if (e.button === 1) e.preventDefault();
-    this.box.setPointerCapture(e.pointerId);
-    this.drag = { x: p.x, y: p.y, ...shown.peek(), pan: e.shiftKey || e.button === 1, moved: false };
-  }
-
-  private move(e: PointerEvent): void {
-    if (!meta.peek().data) return;
-    const p = this.local(e);
-    this.pointer = { x: p.x, y: p.y };
-    const d = this.drag;
-    if (!d) {
-      const bar = this.barAt(p.x, p.y);
-      this.bar.value = bar && { bar, x: p.x, y: p.y };
-      this.box.classList.toggle('on-bar', bar !== null);
-      this.pointAt(p.x, p.y);
-      return;
-    }
-    if (!d.moved && Math.hypot(p.x - d.x, p.y - d.y) < clickSlop) return;
-    d.moved = true;
-    this.hover.value = null;
-    if (!d.pan) this.frames.ask();
-    else {
-      const dx = ((d.x - p.x) / p.b.width) * (d.to - d.from);
-      const dy = ((p.y - d.y) / p.b.height) * (d.high - d.low);
-      look({ from: d.from + dx, to: d.to + dx, low: d.low + dy, high: d.high + dy });
-    }
-  }
-
-  private up(e: PointerEvent): void {
-    const d = this.drag;
-    this.drag = null;
-    if (!d) return;
-    const p = this.local(e);
-    if (!d.pan && d.moved) {
-      const s = shown.peek();
-      const at = (x: number) => s.from + ((this.within(x, p.b) - p.b.left) / p.b.width) * (s.to - s.from);
-      void selectBetween(at(d.x), at(p.x));
-    } else if (!d.moved && !d.pan) {
-      this.pointAt(p.x, p.y);
-      const h = this.hover.peek();
-      const alloc = what.peek() === 'blocks' ? (h?.alloc ?? block.peek()) : block.peek();
-      if (h) put({ event: h.event, alloc }, 'push');
-    }
-    this.frames.ask();
-  }
-
-  private pointAt(x: number, y: number): void {
-    const s = this.sight();
-    if (!s) return;
-    const { box: b } = s;
-    if (x < b.left || x > b.left + b.width || y < b.top || y > b.top + b.height) {
-      this.hover.value = null;
-      return;
-    }
-    const px = x - b.left;
-    const py = b.top + b.height - y;
-    const l = s.layers.find((l) => px >= l.left && px < l.right);
-    const column = l ? columnAt(l.picture, l.map, px) : -1;
-    if (!l || column < 0) {
-      this.hover.value = null;
-      return;
-    }
-    const p = l.picture;
-    const before = column > 0 ? eventOf(p, column - 1) : axis.peek() === 'event' ? Math.ceil(p.x0) - 1 : eventOf(p, 0) - 1;
-    const perPixel = (p.yMax - p.yMin) / p.height;
-    const o = column * columnFloats;
-    const bytes = (i: number) => p.yMin + p.column[o + i]! * perPixel;
-    const inPicture = (py - l.map.oy) / l.map.sy;
-    const onBand = inPicture >= p.column[o + 1]! && inPicture < p.column[o]!;
-    const found = onBand || inPicture > p.column[o]! + reach / l.map.sy ? -1 : hit(p, l.map, px, py, reach);
-    this.hover.value = {
-      x,
-      y,
-      event: eventOf(p, column),
-      events: Math.max(1, eventOf(p, column) - before),
-      alloc: found >= 0 ? p.words[found * rectWords + 4]! : null,
-      pending: found >= 0 && (p.words[found * rectWords + 5]! & pendingBit) !== 0,
-      band: onBand ? (p.column[o]! - p.column[o + 1]!) * perPixel : null,
-      live: bytes(0),
-      highest: bytes(4),
-      reserved: bytes(2),
-      waiting: p.column[o + 3]! * perPixel,
-    };
-  }
 }
 
 function sameLayers(a: readonly Layer[], b: readonly Layer[]): boolean {

@@ -4,7 +4,6 @@ import { computed, signal } from '@preact/signals';
 import { get } from '../api';
 import { ceiling } from '../draw/curve';
 import { colourings, type Colouring } from '../palette';
-import { pattern } from '../parts/basic';
 import { event, number, place, put, range, run, screen, type Range } from '../route';
 import { load, meta, moment, selectRange } from '../state';
 import type { Matches, Meta, Windows } from '../types/view.gen';
@@ -40,13 +39,12 @@ export const whole = computed<Window>(() => {
 });
 
 // Filter is what is asked for beside the window; what it leaves out is dimmed.
-// What is no regular expression yet, because it is being typed, does not count.
 export const filter = computed<Record<string, string>>(() => {
   const p = params.value;
   const out: Record<string, string> = {};
   for (const key of ['stack', 'min', 'max', 'stream', 'pool', 'like', 'pick']) {
     const value = p[key];
-    if (value && !(key === 'stack' && pattern(value).wrong)) out[key] = value;
+    if (value) out[key] = value;
   }
   if (out['pick']) out['color'] = colouring.value;
   if (p['alive'] && moment.value !== null) out['alive'] = String(moment.value);

@@ -71,6 +71,10 @@ export interface Changes {
   nodes: StackNode[];
 }
 
+export interface Checked {
+  wrong: string | null;
+}
+
 export interface Choice {
   result: number;
   settings: string;
@@ -117,7 +121,10 @@ export interface EventRow {
   reserved_bytes: number;
   allocated_bytes: number;
   active_bytes: number;
+  running_bytes: number;
   alloc: number | null;
+  category: Category | null;
+  completed_event: number | null;
   site: string | null;
   device_free_bytes: number | null;
   frames?: Frame[];
@@ -126,6 +133,7 @@ export interface EventRow {
 export interface Events {
   total: number;
   matches: number;
+  listed: number;
   first_match: number;
   rows: EventRow[];
   next: number | null;
@@ -172,6 +180,14 @@ export interface Frame {
   extra?: Record<string, unknown>;
 }
 
+export interface Kind {
+  name: string;
+  title: string;
+  set: Record<string, string>;
+  own: string[];
+  why: string;
+}
+
 export interface Legend {
   color: string;
   event: number;
@@ -201,6 +217,10 @@ export interface Limit {
   min_bytes: number | null;
   max_bytes: number | null;
   source: string;
+}
+
+export interface Link {
+  command: string;
 }
 
 export interface Matches {
@@ -251,6 +271,7 @@ export interface Offer {
   version: number;
   max_config_bytes: number;
   max_value_bytes: number;
+  kinds: Kind[];
   options: Option[];
   heads: string[];
   cards: PlanCard[];
@@ -296,6 +317,11 @@ export interface Range {
   depth: number;
 }
 
+export interface Refusal {
+  set: string;
+  error: string;
+}
+
 export interface Run {
   id: number;
   file: string;
@@ -307,6 +333,10 @@ export interface Run {
   read_bytes: number;
   file_bytes: number;
   events: number;
+  rank: number | null;
+  ooms: number;
+  last_oom: number | null;
+  went_on: boolean;
   error: string | null;
   dropped: boolean;
   warnings: string[];
@@ -372,7 +402,14 @@ export interface StackFlow {
   colour: number;
 }
 
+export interface StackFound {
+  frames: number;
+  blocks: number;
+  bytes: number;
+}
+
 export interface StackNode {
+  frame: number;
   name: string;
   file: string;
   line: number;
@@ -382,14 +419,31 @@ export interface StackNode {
   self: number;
   user: boolean;
   native: boolean;
+  match?: boolean;
   a_bytes?: number;
   b_bytes?: number;
+}
+
+export interface StackSite {
+  site: string;
+  bytes: number;
+  blocks: number;
+  a_bytes?: number;
+  b_bytes?: number;
+  path: number[];
 }
 
 export interface Stacks {
   event: number | null;
   total_bytes: number;
   nodes: StackNode[];
+  a_bytes?: number;
+  b_bytes?: number;
+  middle: number | null;
+  callers?: StackNode[];
+  zoomed: number;
+  sites: StackSite[];
+  found: StackFound | null;
 }
 
 export interface Step {

@@ -1,81 +1,36 @@
 // The question: settings, bounds, or a search.
 
-import { useState } from 'preact/hooks';
 import { size } from '../format';
 import { Choice, Select } from '../parts/basic';
 import type { Meta } from '../types/view.gen';
-import { budgets, presets, sources, usual, type Question } from './question';
-import { draftOf, keepDraft, type Draft } from './state';
+import { budgets, goals, presets, sources, type Search } from './question';
+import { askNow, edit, slotOf, tune } from './state';
 
-export function Form({
-  run,
-  about,
-  first,
-  m,
-  busy,
-  onAsk,
-}: {
-  run: number;
-  about: string;
-  first: Question | null;
-  m: Meta;
-  busy: boolean;
-  onAsk: (q: Question) => void;
-}) {
-  const [draft, setDraft] = useState<Draft>(
-    () =>
-      draftOf(run, about) ?? {
-        about,
-        sets: first && first.tune === null ? first.sets : usual,
-        limit: first?.limit ?? '',
-        memory: first?.memory ?? '',
-        skip: first?.skip ?? false,
-        budget: first?.tune ?? 60,
-      },
-  );
-  const put = (change: Partial<Draft>) => {
-    const next = { ...draft, ...change };
-    keepDraft(run, next);
-    setDraft(next);
-  };
-  const { sets, limit, memory, skip, budget } = draft;
-  const setSets = (list: readonly string[]) => put({ sets: list });
-  const ask = (tune: number | null) => onAsk({ sets, limit: limit.trim(), memory: memory.trim(), skip, tune });
-  const change = (i: number, conf: string) => setSets(sets.map((s, k) => (k === i ? conf : s)));
+export function Form({ run, m }: { run: number; m: Meta }) {
+  const s = slotOf(run);
+  const { sets, limit, memory, skip, seconds, goal } = s.draft.value;
+  const searching = s.search.value.going !== null;
+  const wrong = s.tries.value.error ?? '';
+  const setSets = (list: readonly string[]) => edit(run, { sets: list });
   return (
     <form
       class="whatif-form"
       aria-label="What to try"
       onSubmit={(e) => {
         e.preventDefault();
-        ask(null);
+        askNow(run);
       }}
     >
       <h2>Settings to try</h2>
       <ol class="variants">
         {sets.map((conf, i) => (
-          <li>
-            <input
-              type="text"
-              name={`set-${i}`}
-              value={conf}
-              placeholder="PyTorch's defaults"
-              aria-label={`Settings ${i + 1}, as for PYTORCH_CUDA_ALLOC_CONF`}
-              title={conf}
-              spellcheck={false}
-              autocomplete="off"
-              onInput={(e) => change(i, e.currentTarget.value)}
-            />
-            <button
-              type="button"
-              class="plain"
-              aria-label={`Take away ${conf || 'the defaults'}`}
-              title="Take away"
-              onClick={() => setSets(sets.filter((_, k) => k !== i))}
-            >
-              ✕
-            </button>
-          </li>
+          <Variant
+            conf={conf}
+            i={i}
+            refused={s.refused.value.get(conf) ?? null}
+            onText={(text) => setSets(s.draft.peek().sets.map((one, k) => (k === i ? text : one)))}
+            onDrop={() => setSets(sets.filter((_, k) => k !== i))}
+          />
         ))}
       </ol>
       <div class="presets" role="group" aria-label="Add settings">
@@ -101,21 +56,23 @@ export function Form({
           label="limit"
           name="limit"
           value={limit}
-          onText={(v) => put({ limit: v })}
+          onText={(v) => edit(run, { limit: v })}
           own={m.limit.bytes}
           source={m.limit.source}
           none="none recorded"
           title="The cap on reserved memory: a size such as 40GiB, or none. Empty: as the recording shows."
+          wrong={wrong.startsWith('limit ')}
         />
         <Bound
           label="device"
           name="memory"
           value={memory}
-          onText={(v) => put({ memory: v })}
+          onText={(v) => edit(run, { memory: v })}
           own={m.available_bytes}
           source={m.available_source}
           none="without end"
           title="What the device has for the allocator: a size, or none for without end. Empty: as the recording shows."
+          wrong={wrong.startsWith('device_memory ')}
         />
         <span class="muted">at a failure</span>
         <Choice
@@ -125,33 +82,69 @@ export function Form({
             { value: 'die', text: 'end' },
             { value: 'skip', text: 'leave out, go on' },
           ]}
-          onPick={(v) => put({ skip: v === 'skip' })}
+          onPick={(v) => edit(run, { skip: v === 'skip' })}
         />
       </div>
-      <button type="submit" class="main" disabled={busy} data-ask="try">
-        Try them
-      </button>
       <h2>Or let it search</h2>
-      <p class="muted small-text">
-        Tune replays the run and variations of it under hundreds of settings and names the one that reserves least, or under a limit needs
-        least.
-      </p>
+      <p class="muted small-text">Tune replays the run and variations of it under hundreds of settings, and recommends one.</p>
       <div class="tune-line">
+        <Select
+          label="for"
+          name="goal"
+          value={goal}
+          options={Object.entries(goals).map(([value, text]) => ({ value, text }))}
+          onPick={(v) => edit(run, { goal: v as Search['goal'] })}
+        />
         <Select
           label="at most"
           name="budget"
-          value={String(budget)}
-          options={(budgets.includes(budget) ? budgets : [budget, ...budgets]).map((b) => ({
+          value={String(seconds)}
+          options={(budgets.includes(seconds) ? budgets : [seconds, ...budgets]).map((b) => ({
             value: String(b),
             text: b < 60 ? `${b} s` : `${b / 60} min`,
           }))}
-          onPick={(v) => put({ budget: Number(v) })}
+          onPick={(v) => edit(run, { seconds: Number(v) })}
         />
-        <button type="button" disabled={busy} data-ask="tune" onClick={() => ask(budget)}>
+        <button type="button" disabled={searching} data-ask="tune" onClick={() => tune(run)}>
           Tune
         </button>
       </div>
     </form>
+  );
+}
+
+// Variant is a line of settings; what is wrong with it is said under it.
+function Variant({ conf, i, refused, onText, onDrop }: {
+  conf: string;
+  i: number;
+  refused: string | null;
+  onText: (v: string) => void;
+  onDrop: () => void;
+}) {
+  return (
+    <li>
+      <input
+        type="text"
+        name={`set-${i}`}
+        value={conf}
+        placeholder="PyTorch's defaults"
+        aria-label={`Settings ${i + 1}, as for PYTORCH_CUDA_ALLOC_CONF`}
+        aria-invalid={refused !== null ? 'true' : undefined}
+        aria-describedby={refused !== null ? `set-${i}-wrong` : undefined}
+        title={conf}
+        spellcheck={false}
+        autocomplete="off"
+        onInput={(e) => onText(e.currentTarget.value)}
+      />
+      <button type="button" class="plain" aria-label={`Take away ${conf || 'the defaults'}`} title="Take away" onClick={onDrop}>
+        ✕
+      </button>
+      {refused !== null && (
+        <p class="variant-wrong" id={`set-${i}-wrong`} role="alert" title={refused} data-field="refused">
+          {refused}
+        </p>
+      )}
+    </li>
   );
 }
 
@@ -164,6 +157,7 @@ function Bound({
   source,
   none,
   title,
+  wrong,
 }: {
   label: string;
   name: string;
@@ -173,6 +167,7 @@ function Bound({
   source: string;
   none: string;
   title: string;
+  wrong: boolean;
 }) {
   return (
     <>
@@ -188,6 +183,7 @@ function Bound({
         placeholder={own === null ? none : `${size(own)}, ${sources[source] ?? source}`}
         spellcheck={false}
         autocomplete="off"
+        aria-invalid={wrong ? 'true' : undefined}
         onInput={(e) => onText(e.currentTarget.value)}
       />
     </>

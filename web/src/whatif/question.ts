@@ -2,13 +2,21 @@
 // stands in the address once it was asked.
 
 import type { Change, Params } from '../route';
+import type { Goal } from '../types/tune.gen';
 
 export interface Question {
   sets: readonly string[];
   limit: string; // empty: as the recording shows
   memory: string;
   skip: boolean; // leave failing requests out and go on
-  tune: number | null; // seconds to search for; the settings do not matter then
+}
+
+// Search is what tune is asked.
+export interface Search {
+  limit: string;
+  memory: string;
+  seconds: number;
+  goal: Goal | ''; // empty: as suits the limit
 }
 
 // Settings are written with commas and colons, so that this is free; what
@@ -48,10 +56,21 @@ export const presets: readonly { conf: string; text: string; title: string }[] =
 // Where a bound comes from, in words.
 export const sources: Readonly<Record<string, string>> = { given: 'as given', recorded: 'as recorded', inferred: 'inferred' };
 
-// The first question offers five.
+// The standard settings, which are tried if nobody asks for others.
 export const usual: readonly string[] = presets.slice(0, 5).map((p) => p.conf);
 
 export const budgets = [5, 10, 30, 60, 300];
+
+export const goals: Readonly<Record<Goal | '', string>> = {
+  '': 'what suits the limit',
+  reserved: 'less reserved memory',
+  limit: 'a smaller limit',
+  calls: 'fewer driver calls',
+};
+
+function goalOf(text: string | undefined): Goal | '' {
+  return text !== undefined && text in goals ? (text as Goal | '') : '';
+}
 
 export function confText(conf: string): string {
   return conf === '' ? "PyTorch's defaults" : conf;
@@ -67,37 +86,71 @@ export function wrongly(p: Params): string | null {
   return `tune is "${tune}" in the address: write how many seconds to search, up to ${longest}.`;
 }
 
-// asked reads the question off the address; null if none was asked.
-export function asked(p: Params): Question | null {
-  if (wrongly(p) !== null) return null;
-  const tune = p['tune'] === undefined ? null : Number(p['tune']);
-  if (p['sets'] === undefined && tune === null) return null;
+// Told is what the address asks. Without settings those that a search finds are
+// tried, or the standard ones.
+export interface Told {
+  sets: readonly string[] | null;
+  limit: string;
+  memory: string;
+  skip: boolean;
+  seconds: number | null; // to search for
+  goal: Goal | '';
+}
+
+export function told(p: Params): Told {
+  const sets = p['sets'];
   return {
-    sets:
-      p['sets'] === undefined || p['sets'] === 'none' ? [] : p['sets'].split(between).map((s) => (s === 'defaults' ? '' : unhide(s))),
+    sets: sets === undefined ? null : sets === 'none' ? [] : sets.split(between).map((s) => (s === 'defaults' ? '' : unhide(s))),
     limit: p['limit'] ?? '',
     memory: p['memory'] ?? '',
     skip: p['oom'] === 'skip',
-    tune,
+    seconds: p['tune'] === undefined || wrongly(p) !== null ? null : Number(p['tune']),
+    goal: goalOf(p['goal']),
   };
 }
 
-// inAddress writes a question so that asked reads it.
+// inAddress writes a question so that told reads it.
 export function inAddress(q: Question): Change {
   return {
-    sets: q.tune !== null ? null : q.sets.length === 0 ? 'none' : q.sets.map((s) => hide(s) || 'defaults').join(between),
+    sets: q.sets.length === 0 ? 'none' : q.sets.map((s) => hide(s) || 'defaults').join(between),
     limit: q.limit || null,
     memory: q.memory || null,
     oom: q.skip ? 'skip' : null,
-    tune: q.tune,
   };
 }
 
-// asInAddress is a question as the address will have it, so that it is not asked
-// twice.
-export function asInAddress(q: Question): Question {
-  const written = Object.entries(inAddress(q)).filter(([, v]) => v !== null);
-  return asked(Object.fromEntries(written.map(([key, v]) => [key, String(v)]))) ?? q;
+export function searchInAddress(s: Search | null): Change {
+  return s ? { sets: null, limit: s.limit || null, memory: s.memory || null, tune: s.seconds, goal: s.goal || null } : { tune: null, goal: null };
+}
+
+function bound(name: string, text: string): string {
+  return `${name} ${text || 'as recorded'}`;
+}
+
+// changes says what a question has that another has not, in a few words.
+export function changes(from: Question, to: Question): string {
+  const gone = to.sets.filter((s) => !from.sets.includes(s));
+  const added = from.sets.filter((s) => !to.sets.includes(s));
+  const out: string[] = [];
+  if (gone.length > 0) out.push(listed(gone));
+  if (added.length > 0 && gone.length === 0) out.push(`all but ${listed(added)}`);
+  if (from.limit !== to.limit) out.push(bound('limit', to.limit));
+  if (from.memory !== to.memory) out.push(bound('device', to.memory));
+  if (from.skip !== to.skip) out.push(to.skip ? 'failures left out' : 'an end at a failure');
+  return out.join(', ') || 'other settings';
+}
+
+function listed(sets: readonly string[]): string {
+  return sets.slice(0, 2).map(confText).join('; ') + (sets.length > 2 ? ` and ${sets.length - 2} more` : '');
+}
+
+export function searchChanges(from: Search, to: Search): string {
+  const out: string[] = [];
+  if (from.limit !== to.limit) out.push(bound('limit', to.limit));
+  if (from.memory !== to.memory) out.push(bound('device', to.memory));
+  if (from.goal !== to.goal) out.push(goals[to.goal]);
+  if (from.seconds !== to.seconds) out.push(`at most ${to.seconds} s`);
+  return out.join(', ');
 }
 
 // variantOf is how the segments of a result are addressed.

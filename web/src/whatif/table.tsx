@@ -1,6 +1,6 @@
 // What became of the run under each of the settings.
 
-import { count, delta, exact, plural, seconds, sizeUp } from '../format';
+import { count, exact, plural, seconds, size, sizeUp } from '../format';
 import { Bytes, Copy, Delta, Go, Stack } from '../parts/basic';
 import { Swatch } from '../parts/lines';
 import { confText, variantOf, type Question } from './question';
@@ -45,13 +45,10 @@ export function Outcomes({
             <th scope="col" class="right">
               Against recorded
             </th>
-            <th scope="col" class="right" title="The lowest limit under which no request fails, found by bisection">
-              Smallest limit
-            </th>
             <th
               scope="col"
               class="right"
-              title="The least memory with which the recording passes: expandable segments may go beyond a limit by a part of a granule"
+              title="The least memory with which the recording passes, found by bisection. The smallest limit is the same, but for expandable segments: they may go beyond a limit by a part of a granule, and then it stands below."
             >
               Needs
             </th>
@@ -82,6 +79,11 @@ export function Outcomes({
           ))}
         </tbody>
       </table>
+      {own && answer.on_oom === 'die' && answer.results.some((r) => !r.recorded && (own.fails || r.fails)) && (
+        <p class="muted small-text" data-field="uncompared">
+          {uncompared(own)}
+        </p>
+      )}
     </div>
   );
 }
@@ -136,11 +138,13 @@ function Row({
         <Against r={r} against={against} />
       </td>
       <td class="right">
-        <Later choice={choice} waiting={waiting} n={choice?.smallest_limit_bytes ?? null} field="smallest_limit_bytes" />
-        <Over n={choice?.smallest_limit_bytes ?? null} limit={r.limit_bytes} />
-      </td>
-      <td class="right">
         <Later choice={choice} waiting={waiting} n={choice?.need_bytes ?? null} field="need_bytes" />
+        {choice && choice.smallest_limit_bytes !== choice.need_bytes && (
+          <div class="muted over-limit" title="The lowest limit under which no request fails: expandable segments go beyond it by a part of a granule.">
+            limit <Bytes n={choice.smallest_limit_bytes} field="smallest_limit_bytes" />
+          </div>
+        )}
+        <Over n={choice?.smallest_limit_bytes ?? null} limit={r.limit_bytes} />
       </td>
       <td
         class="right num"
@@ -172,19 +176,18 @@ function Row({
 // ended at a failure goes only up to there, so it is compared with no other.
 function Against({ r, against }: { r: Result; against: { own: Result; ended: boolean } | null }) {
   if (against === null) return <span class="muted">-</span>;
-  const { own, ended } = against;
-  if (!ended) return <Delta n={r.peak_reserved_bytes - own.peak_reserved_bytes} field="against" />;
-  const died = own.fails ? own : r;
-  const at = died.first_failure?.at_start ? 'the start' : count(died.first_failure?.event ?? 0);
+  if (!against.ended) return <Delta n={r.peak_reserved_bytes - against.own.peak_reserved_bytes} field="against" />;
   return (
-    <span
-      class="muted died"
-      data-field="against"
-      title={`${own.fails ? 'The recorded settings' : 'These settings'} end at a failure: their peak goes only up to there and is compared with no other.`}
-    >
-      {own.fails ? 'recorded died' : 'died'} at {at}
+    <span class="muted" data-field="against" title={uncompared(against.own)}>
+      -
     </span>
   );
+}
+
+// uncompared says why peaks are not compared.
+function uncompared(own: Result): string {
+  if (!own.fails) return 'A run that ends at a failure is compared with no other: its peak goes only up to there.';
+  return `The recorded run ${outcome(own, false)}, so its peak goes only up to there and is compared with no other.`;
 }
 
 // Lower says that settings which fail pass under a lower limit: then the cache is
@@ -236,7 +239,7 @@ function Over({ n, limit }: { n: number | null; limit: number | null }) {
   if (n === null || limit === null || n <= limit) return null;
   return (
     <div class="muted over-limit" title={`${exact(n - limit)} above the limit`}>
-      limit {delta(n - limit)}
+      {size(n - limit)} above the limit
     </div>
   );
 }
