@@ -63,6 +63,10 @@ func offloadSource(j *model.Job) string {
 // config does.
 func (r *request) quantised() error {
 	j, m, name := r.job, r.model, r.options.Get("quant")
+	r.defaults["quant"] = noQuant
+	if m.Quant != nil {
+		r.defaults["quant"] = m.Quant.String()
+	}
 	switch {
 	case name == noQuant && m.Quantised != "":
 		r.assumed = append(r.assumed, fmt.Sprintf("quantization_config (%s) is left out: planned as dequantised %s weights", m.Quantised, j.DType))
