@@ -175,3 +175,20 @@ func (r *request) offload() error {
 	}
 	return nil
 }
+
+// quantLevers are 8-bit states and quantised weights.
+func quantLevers(j *model.Job, m *model.Model) []lever {
+	var out []lever
+	adam := slices.Contains([]model.Optimizer{model.AdamWFused, model.AdamWForeach, model.AdamW, model.AdamFused, model.AdamForeach, model.Adam}, j.Optimizer)
+	if adam && j.LoRA.Rank == 0 && !j.Master {
+		out = append(out, lever{name: "AdamW with 8-bit states", cost: "needs bitsandbytes; not measured", options: []string{"optimizer", string(model.AdamW8bit)}})
+	}
+	if j.Quant == nil && j.DType != model.FP32 && m.Head == model.HeadCausal && !j.Master {
+		options := []string{"quant", "nf4-double"}
+		if j.LoRA.Rank == 0 {
+			options = append(options, "lora", "16")
+		}
+		out = append(out, lever{name: "LoRA on NF4 weights", cost: "other numerics, slower; needs bitsandbytes; not measured", options: options})
+	}
+	return out
+}

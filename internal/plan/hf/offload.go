@@ -29,6 +29,9 @@ func newOffloaded(r *run, elements int64) *offloaded {
 	if r.job.Shard.Zero == 0 && !r.job.Master && len(r.trained) > 0 {
 		bytes = elements * r.trained[0].DType().Size()
 	}
+	if r.job.Shard.ZeroStage == 3 { // they are copied to fp32 before the step
+		r.besides("gradients", Host, elements*r.dtype.Size())
+	}
 	r.besides("gradients", Host, bytes)
 	r.besides("optimizer state", Host, 2*bytes)
 	return &offloaded{r}
