@@ -147,8 +147,15 @@ func (r *request) adapters() error {
 func (r *request) offload() error {
 	j := r.job
 	s := &j.Shard
-	if j.Quant != nil && (s.FSDP > 0 || s.ZeroStage == 3 || s.Tensor > 1 || s.Expert > 1 || s.Sequence > 1) {
-		return problem.New("{shard} %s with quantised weights is not planned: ddp:N, zero1:N, zero2:N and pp:N are, or give {quant} none", r.options.Get("shard"))
+	if q := j.Quant; q != nil {
+		divided := s.Tensor > 1 || s.Expert > 1
+		if s.FSDP > 0 || s.ZeroStage == 3 || divided && q.Method != model.FP8 && q.Method != model.MXFP4 {
+			return problem.New("{shard} %s with %s weights is not planned: ddp:N, zero1:N, zero2:N and pp:N are, tp:N and ep:N with fp8 and mxfp4; or give {quant} none", r.options.Get("shard"), q)
+		}
+		if divided && q.Files != nil {
+			q.Files = nil
+			r.assumed = append(r.assumed, "what is quantised follows the config, not the weights' files, which hold whole weights")
+		}
 	}
 	what := r.options.Get("offload")
 	if what == "" {
