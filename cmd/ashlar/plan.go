@@ -37,6 +37,7 @@ type planOptions struct {
 	curve   int
 	json    bool
 	device  *deviceFlag
+	server  serveOptions
 }
 
 func newPlan(std stdio) *cobra.Command {
@@ -95,6 +96,7 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	flags.StringVar(&o.trace, "trace", "", "write the planned run as a snapshot, a `FILE` ending in .pickle")
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of the step, and of --against, in `N` points")
+	o.server.add(flags)
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"
@@ -102,11 +104,17 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 		if err := o.check(cmd.Flags().Changed); err != nil {
 			return err
 		}
+		if err := o.server.check(cmd.Flags().Changed); err != nil {
+			return err
+		}
 		quietPipe()
 		// Most plans are done before much could be collected; a long generation
 		// is not.
 		defer debug.SetGCPercent(debug.SetGCPercent(planGC))
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(planMemory))
+		if o.server.engine != "" {
+			return o.serveModel(cmd.Context(), std, args[0])
+		}
 		return o.plan(cmd.Context(), std, args[0])
 	}
 	return cmd

@@ -121,11 +121,13 @@ func (n *network) sample(x *eager.Tensor, rows int64) {
 		local.Drop()
 	}
 	exact := n.Empty("to", eager.Float32, rows, vocab)
-	if n.request.sampler() == flashInfer {
+	switch n.request.sampler() {
+	case copies:
+	case flashInfer:
 		masked := n.Empty("top_k_mask_logits", eager.Float32, rows, vocab)
 		probs := n.Empty("softmax", eager.Float32, rows, vocab)
 		eager.Drop(masked, probs)
-	} else {
+	default:
 		n.sortLogits(rows, vocab)
 	}
 	eager.Drop(exact, logits, chosen)

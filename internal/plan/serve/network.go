@@ -157,16 +157,35 @@ func (n *network) mlp(i int) {
 		return
 	}
 	e := m.MoE
-	width := split(int64(e.Intermediate), n.ranks)
 	n.weight(int64(e.Experts), h)
-	n.experts(int64(e.Experts), 2*width, h)
-	n.experts(int64(e.Experts), h, width)
 	if m.MLPBias {
-		n.weight(int64(e.Experts), 2*width+h+1)
+		n.weight(int64(e.Experts))
+	}
+	width, in := n.padded(split(int64(e.Intermediate), n.ranks), h)
+	n.experts(int64(e.Experts), 2*width, in)
+	n.experts(int64(e.Experts), in, width)
+	if m.MLPBias {
+		n.weight(int64(e.Experts), 2*width+in)
 	}
 	if e.SharedIntermediate > 0 {
 		n.gated(int64(e.SharedIntermediate))
 	}
+}
+
+// padded is what the kernels of MXFP4 round the sizes of experts up to: Marlin's
+// before Hopper, Triton's on it, FlashInfer's after it.
+func (n *network) padded(width, hidden int64) (int64, int64) {
+	if n.model.Quantised != "mxfp4" {
+		return width, hidden
+	}
+	up := func(x, to int64) int64 { return ceil(x, to) * to }
+	switch n.request.Card.Major {
+	case 9:
+		return up(width, 64), hidden
+	case 7, 8:
+		return up(width, 128), up(hidden, 256)
+	}
+	return up(width, 256), up(hidden, 256)
 }
 
 // gated allocates a dense MLP: gate and up in one.

@@ -50,7 +50,7 @@ type Answer struct {
 	Version string `json:"version,omitempty"`
 	Model   string `json:"model"`
 	// Fits reports whether one request of the maximal length fits; nil without a card.
-	Fits *bool `json:"fits"`
+	Fits *bool  `json:"fits"`
 	Card string `json:"card,omitempty"`
 	// TotalBytes are the card's, UsableBytes the part that the server may use.
 	TotalBytes  uint64  `json:"total_bytes,omitempty"`
@@ -187,7 +187,7 @@ func (r *Request) parts(p profiled) []Part {
 		n, source := cards.NCCL()
 		parts = append(parts, Part{Name: "NCCL", Bytes: n, Source: source})
 	}
-	if r.Version.deductsGraphs() && !r.Eager {
+	if r.deductsGraphs() {
 		parts = append(parts, Part{Name: "CUDA graphs", Bytes: graphBytes, Source: graphSource})
 	}
 	return parts
@@ -217,24 +217,17 @@ func bySize() []cards.Card {
 
 // smallest is the smallest card that a request of the maximal length fits on, or nil.
 func (r *Request) smallest(ctx context.Context) (*cards.Card, error) {
-	all := bySize()
 	probe := *r
-	var failed error
-	i, _ := slices.BinarySearchFunc(all, true, func(c cards.Card, _ bool) int {
+	for _, c := range bySize() {
 		a, err := probe.on(ctx, c)
 		if err != nil {
-			failed = err
-			return 0
+			return nil, err
 		}
 		if a.Concurrency >= 1 {
-			return 1
+			return &c, nil
 		}
-		return -1
-	})
-	if failed != nil || i == len(all) {
-		return nil, failed
 	}
-	return &all[i], nil
+	return nil, nil
 }
 
 // dtype is the type of the weights that are not quantised: the config's, and half
@@ -255,7 +248,10 @@ func (r *Request) dtype() eager.DType {
 
 // sampler is the one that runs.
 func (r *Request) sampler() sampling {
-	if r.v1() && r.FlashInfer {
+	switch {
+	case r.runnerV2():
+		return copies
+	case r.v1() && r.FlashInfer:
 		return flashInfer
 	}
 	return r.Version.sampler()
@@ -281,7 +277,7 @@ func (r *Request) say(a *Answer, known bool) {
 			leave("quantised weights (%s): planned as if they were not; give --weights FILE", q)
 		}
 	}
-	if !r.Version.deductsGraphs() && !r.Eager {
+	if !r.deductsGraphs() && !r.Eager {
 		leave("CUDA graphs: vLLM %s captures them outside its share of the card", r.Version)
 	}
 	leave("vision and audio encoders, LoRA slots, draft models of speculative decoding")

@@ -69,8 +69,27 @@ func (v Version) utilization() float64 {
 
 // deductsGraphs reports whether CUDA graphs are taken off before the cache is
 // sized. From 0.18 on an environment variable asks for it, from 0.20 on it is the
-// default.
-func (v Version) deductsGraphs() bool { return v.since(20, 0) }
+// default; Model Runner V2 does not do it.
+func (r *Request) deductsGraphs() bool {
+	return r.Version.since(20, 0) && !r.Eager && !r.runnerV2()
+}
+
+// runnerV2 reports whether Model Runner V2 runs the model.
+func (r *Request) runnerV2() bool {
+	m, v := r.Model, r.Version
+	dense := m.MoE == nil && m.Linear == nil
+	switch {
+	case v.since(25, 0):
+		return dense
+	case v.since(24, 0):
+		return m.Family == "llama" || m.Family == "mistral" || m.Family == "qwen3" || m.Family == "deepseek_v2"
+	case v.since(23, 0):
+		return m.Quantised == "" && (m.Family == "llama" || m.Family == "mistral" || m.Family == "qwen3")
+	case v.since(22, 0):
+		return m.Quantised == "" && m.Family == "qwen3"
+	}
+	return false
+}
 
 // hybrid reports whether layers of several kinds get blocks of their own.
 // Before, a sliding layer held all tokens like a full one.
@@ -113,6 +132,7 @@ const (
 	sorts         sampling = iota // PyTorch's sort
 	sortsInverted                 // and the inverse of its order
 	flashInfer                    // FlashInfer's kernels, or Triton's: no sort
+	copies                        // an fp32 copy alone: Model Runner V2 profiles no more
 )
 
 // sampler is the one that runs if nobody chose. Before 0.11.1 V1 takes FlashInfer
