@@ -21,6 +21,7 @@ const usual: Readonly<Record<string, string>> = {
   generate: 'New tokens',
   lora: 'Rank',
   dtype: 'Weights in',
+  quant: 'Quantised',
   optimizer: 'Optimizer',
   recompute: 'Recompute',
 };
