@@ -4,6 +4,7 @@ import { computed, useSignal } from '@preact/signals';
 import { ceiling, drawCurve, drawFailure, drawLimits, drawSizes, xOf, yOf, type Box, type Scale } from '../draw/curve';
 import { useDrawing } from '../draw/canvas';
 import { count, exact, size, ticks } from '../format';
+import { useMouse } from '../keys';
 import { event, number, place, range, run, show } from '../route';
 import { load, meta, moment, select, selectRange } from '../state';
 import { ink } from '../theme';
@@ -66,6 +67,11 @@ function drawAfter(c: CanvasRenderingContext2D, b: Box, s: Scale, f: FixCurve, c
 }
 
 function Chart({ curve, m, after }: { curve: Curve; m: Meta; after: FixCurve | null }) {
+  useMouse('Overview', [
+    ['Drag', 'Select a range of the curve'],
+    ['Click', 'Select the moment'],
+    ['Double click', 'Open the timeline there'],
+  ]);
   const over = useSignal<Column | null>(null);
   const drag = useSignal<{ from: number; to: number } | null>(null); // in pixels
   const canvas = useDrawing((c, area) => {
