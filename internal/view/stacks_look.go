@@ -62,8 +62,8 @@ func (r *pageRun) stackTree(weights map[trace.StackID]weight, l *stackLook) *sta
 			nodes.add(all[i].path, all[i].weight)
 		}
 	}
-	nodes.sort()
-	callers.sort()
+	nodes.build()
+	callers.build()
 	way, zoomed := []int32(nil), all
 	if l.view != viewSandwich {
 		way = nodes.find(l.zoom)
