@@ -136,11 +136,12 @@ func (t *tree) find(path []trace.FrameID) (way []int32) {
 	return way
 }
 
-// mark marks the frames that a search finds, and returns how many there are.
+// mark marks the frames that a search finds, and returns how many there are. What
+// has no width is not in the picture.
 func (t *tree) mark(matching []bool) (frames int) {
 	for i := len(t.nodes) - 1; i > 0; i-- { // children come after their parents
 		n := &t.nodes[i]
-		if n.match = matching[n.frame]; n.match {
+		if n.match = matching[n.frame] && n.total.bytes > 0; n.match {
 			frames++
 		}
 		if n.match || n.leads {
