@@ -172,9 +172,13 @@ export function Graph({
           </div>
         </div>
       </div>
-      <Side>
-        {side(told, zoom)}
-      </Side>
+      {part ? (
+        <aside class="side" aria-label="Frame">
+          {side(told, zoom)}
+        </aside>
+      ) : (
+        <Side>{side(told, zoom)}</Side>
+      )}
     </div>
   );
 }
