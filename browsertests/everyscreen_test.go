@@ -29,8 +29,8 @@ func TestEveryScreen(t *testing.T) {
 		name string
 		open func(t *testing.T) *scene
 	}{
-		{"failed", func(t *testing.T) *scene { return open(t, "", varlen) }},
-		{"nothing failed", func(t *testing.T) *scene { return open(t, "", calm) }},
+		{"failed", func(t *testing.T) *scene { return open(t, "#/1/overview", varlen) }},
+		{"nothing failed", func(t *testing.T) *scene { return open(t, "#/1/overview", calm) }},
 		{"several", func(t *testing.T) *scene { return open(t, "#/1/overview", varlen, calm, multi) }},
 		{"from the disk", func(t *testing.T) *scene { return openInteractive(t, "", varlen) }},
 	} {
@@ -46,11 +46,11 @@ func TestEveryScreen(t *testing.T) {
 		})
 	}
 	t.Run("no file", func(t *testing.T) {
-		s := open(t, "#//overview")
-		s.sees("main > *")
+		s := open(t, "")
+		s.sees(".start")
 		for i, want := range shown {
 			s.press(fmt.Sprint(i + 1))
-			s.hash("/" + want.screen)
+			s.until("document.querySelector('.tab.on')?.dataset.screen === " + page.Quote(want.screen))
 			s.sees("main > *")
 			s.rests()
 		}
