@@ -71,6 +71,9 @@ func (r *Recipe) apply(v yaml.Value, path string, rules func(key string) rule) e
 				return err
 			}
 			continue
+		case do == nil && e.Value.Kind == yaml.Map:
+			r.source.NoEffect = append(r.source.NoEffect, key) // empty
+			continue
 		case do == nil:
 			r.source.Unknown = append(r.source.Unknown, key)
 			continue

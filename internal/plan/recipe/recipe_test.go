@@ -140,6 +140,10 @@ num_generations 8 => {write sft}
 tensor_parallel_size 2 => {--shard tp:N}
 context_parallel_size 2 => {--shard cp:N}
 pipeline_parallel_size 2 => {--shard pp:N}
+tensor_parallel_size 1 =>
+cut_cross_entropy true => [--loss chunked:N is the nearest]
+liger_rms_norm true => [other kernels]
+unfrozen_parameters lm_head => {leave it out}
 num_gpus none => {number of GPUs}
 per_device_train_batch_size four => {whole number}
 gradient_checkpointing unsloth => {write full}
@@ -241,7 +245,7 @@ var trainerFiles = []file{
 	},
 	{name: "accelerate.yaml", text: "compute_environment: LOCAL_MACHINE\n", refused: "give it with --accelerate"},
 	{name: "ds.json", text: `{"zero_optimization": {}}`, refused: "give it with --deepspeed"},
-	{name: "config.json", text: `{"model_type": "llama"}`, refused: "give it without a flag"},
+	{name: "config.json", text: `{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}`, refused: "give it without a flag"},
 	{name: "twice.yaml", text: "a: 1\na: 2\n", refused: "line 2: "},
 	{name: "broken.json", text: "{\n\"a\": \n}", refused: "line 3: not JSON"},
 	{name: "list.yaml", text: "- a\n", refused: "it has no keys"},
@@ -256,7 +260,7 @@ var accelerateFiles = []file{
 	},
 	{name: "fsdp1.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_new: 1\nnum_processes: 8\n", options: "--shard fsdp:8", unknown: "fsdp_config.fsdp_new"},
 	{name: "grad-op.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n", refused: "grad-op.yaml:3: "},
-	{name: "offload.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\n", refused: "write none to plan it on the GPU"},
+	{name: "offload.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\n", refused: "write none for that"},
 	{name: "zero.yaml", text: "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  zero3_init_flag: true\n  gradient_clipping: 1.0\nnum_processes: 16\nmixed_precision: bf16\n", options: "--dtype bf16 --clip --shard zero3:16"},
 	{name: "tpu.yaml", text: "distributed_type: TPU\n", refused: "NO, MULTI_GPU, FSDP and DEEPSPEED are"},
 	{name: "dynamo.yaml", text: "distributed_type: 'NO'\ndynamo_config:\n  dynamo_backend: INDUCTOR\n", unplanned: "torch.compile"},
@@ -266,7 +270,7 @@ var deepspeedFiles = []file{
 	{name: "z2.json", text: `{"zero_optimization": {"stage": 2, "overlap_comm": true}, "bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2, "gradient_clipping": 1.0}`, refused: "give --num-gpus N"},
 	{name: "z0.json", text: `{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2}`, options: "--batch 2 --dtype bf16 --master-weights"},
 	{name: "auto.json", text: `{"train_micro_batch_size_per_gpu": "auto", "fp16": {"enabled": "auto"}, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}`, options: "--optimizer adamw-fused"},
-	{name: "offload.json", text: `{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}}}`, refused: "the optimizer's state on the host is not planned"},
+	{name: "offload.json", text: `{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}}}`, refused: "the optimizer's state is planned on the GPU only"},
 	{name: "nooffload.json", text: `{"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "none"}}, "train_batch_size": 6, "gradient_accumulation_steps": 3}`, options: "--batch 2 --accumulate 3"},
 	{name: "uneven.json", text: `{"train_batch_size": 7, "gradient_accumulation_steps": 3}`, refused: "cannot be divided by 3"},
 	{name: "lamb.json", text: `{"optimizer": {"type": "Lamb"}}`, refused: "adamw-fused is the nearest"},

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	quantised = "quantised weights are not planned here; leave it out to plan the weights unquantised"
-	onlySFT   = "only supervised training is planned, of one model; write sft to plan that"
-	onHost    = "what lies on the host is not planned; leave it out to plan it on the GPU"
-	evaluated = "evaluation between the steps is not planned"
+	quantised    = "quantised weights are not planned here; leave it out to plan the weights unquantised"
+	onlySFT      = "only supervised training is planned, of one model; leave it out, or write sft, to plan that"
+	onHost       = "what lies on the host is not planned; leave it out to plan it on the GPU"
+	otherKernels = "other kernels than torch's are not planned, so the plan may be too high"
+	evaluated    = "evaluation between the steps is not planned"
 )
 
 // trainerRules are keys with an effect on memory, of transformers'
@@ -97,9 +98,9 @@ var trainerRules = map[string]rule{
 	"deepspeed":     taken(func(r *Recipe, _ yaml.Value) (string, error) { r.strategy = "zero"; return "DeepSpeed", nil }),
 	"num_processes": taken(ranks), "nproc_per_node": taken(ranks), "num_gpus": taken(ranks), "world_size": taken(ranks), "n_gpu": taken(ranks), "gpus": taken(ranks),
 	"n_gpus_per_node": taken(ranks), "devices": taken(ranks),
-	"tensor_parallel_size": refuse("write --shard tp:N to plan tensor parallelism"), "context_parallel_size": refuse("write --shard cp:N to plan sequences divided among ranks"),
-	"sequence_parallel_degree": refuse("write --shard cp:N to plan sequences divided among ranks"),
-	"pipeline_parallel_size":   refuse("write --shard pp:N to plan a pipeline"),
+	"tensor_parallel_size": divided("tp"), "context_parallel_size": divided("cp"),
+	"sequence_parallel_degree": divided("cp"),
+	"pipeline_parallel_size":   divided("pp"),
 	"ddp_bucket_cap_mb":        unplanned("buckets are planned with DDP's default of 25 MiB"),
 
 	"torch_compile": compiled, "torch_compile_backend": none, "torch_compile_mode": none, "compile": compiled,
@@ -117,7 +118,15 @@ var trainerRules = map[string]rule{
 	}),
 	"rl":              refuse(onlySFT),
 	"num_generations": refuse(onlySFT), "ref_model": refuse(onlySFT), "reward_model": refuse(onlySFT),
-	"mode":           word("mode"),
+	"mode":                 word("mode"),
+	"expert_parallel_size": divided("ep"), "sequence_parallel_size": divided("cp"), "dp_shard_size": divided("fsdp"), "dp_replicate_size": divided("ddp"),
+	"liger_rms_norm": unplanned(otherKernels), "liger_layer_norm": unplanned(otherKernels), "liger_rope": unplanned(otherKernels),
+	"liger_glu_activation": unplanned(otherKernels), "liger_swiglu": unplanned(otherKernels), "use_kernels": unplanned(otherKernels),
+	"cut_cross_entropy": unplanned("its loss is not planned, and takes less; --loss chunked:N is the nearest"), "tiled_mlp": unplanned("an MLP in tiles is not planned, and takes less"),
+	"unfrozen_parameters": refuse("training some parameters only is not planned; leave it out to train all"),
+	"fp8":                 unplanned("FP8 products are not planned"), "qat": unplanned("quantisation while training is not planned"),
+	"lora_target_parameters": unplanned("adapters of parameters outside Linears are not planned"),
+	"image_max_pixels":       unplanned("pictures are not planned"), "video_max_pixels": unplanned("pictures are not planned"),
 	"max_new_tokens": number("generate"),
 	"num_beams":      unplanned("beams are not planned; each takes as much cache as a sequence of the batch"),
 

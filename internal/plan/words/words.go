@@ -24,6 +24,9 @@ func Of(option, value string) (Meaning, bool) {
 	if m, ok := table[value]; ok { // AdamW is not adamw
 		return m, true
 	}
+	if p := Plain(value); option == "attention" && strings.HasPrefix(p, "kernels-community/") && strings.Contains(p, "flash") {
+		return Meaning{Value: "flash", Note: flashPackage}, true
+	}
 	m, ok := table[Plain(value)]
 	return m, ok
 }
@@ -84,7 +87,6 @@ var values = map[string]map[string]Meaning{
 	},
 	"attention": {
 		"flash-attention-2": {Value: "flash", Note: flashPackage}, "flash-attention-3": {Value: "flash", Note: flashPackage}, "flash-attention": {Value: "flash", Note: flashPackage},
-		"kernels-community/flash-attn": {Value: "flash", Note: flashPackage}, "kernels-community/flash-attn2": {Value: "flash", Note: flashPackage},
 		"flash-attn": {Value: "flash", Note: flashPackage}, "flash-attn-2": {Value: "flash", Note: flashPackage}, "fa2": {Value: "flash", Note: flashPackage}, "fa3": {Value: "flash", Note: flashPackage},
 		"flash2": {Value: "flash", Note: flashPackage}, "auto": {},
 		"xformers":      {Value: "efficient", Note: "xformers' kernel is planned as torch's memory-efficient kernel"},
