@@ -88,8 +88,12 @@ type Answer struct {
 	Parameters int64  `json:"parameters"`
 	Preset     string `json:"preset"`
 	Settings   string `json:"settings"`
-	// Measured: runs of this kind were measured against the plan.
+	// Beside is memory that the allocator does not see: managed, or on the host.
+	Beside []Beside `json:"beside"`
+	// Measured: runs of this kind were measured against the plan. RestsOn names
+	// the sources of what was not.
 	Measured    bool     `json:"measured"`
+	RestsOn     []string `json:"rests_on"`
 	Assumed     []string `json:"assumed"`
 	NotModelled []string `json:"not_modelled"`
 }
@@ -114,6 +118,7 @@ func (q *Question) prepare() error {
 	if q.Settings == (settings.Settings{}) {
 		q.Settings = settings.Default()
 	}
+	q.Model = q.Weights.quantise(q.Model, q.Options)
 	o, chosen, err := q.Weights.choose(q.Options)
 	if err != nil {
 		return err
@@ -241,7 +246,7 @@ func (p *planned) answer(assumed []string) *Answer {
 		Components:  components(l, p.at, p.sizes),
 		Collectives: capacity.collectives(p.job),
 		Model:       p.question.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.question.Conf,
-		Measured: measured(p.job), Levers: []Lever{},
+		Measured: measured(p.job), RestsOn: restsOn(p.job), Beside: beside(p.run.beside), Levers: []Lever{},
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = capacity.context()
@@ -287,7 +292,7 @@ func (p *planned) binding() ledger.Phase {
 // FSDP were, with a model that was built whole. The other ways to spread a model
 // over ranks were not.
 func measured(j *model.Job) bool {
-	if unmeasuredGeneration(j) {
+	if unmeasuredGeneration(j) || len(restsOn(j)) > 0 {
 		return false
 	}
 	s := j.Shard

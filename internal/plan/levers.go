@@ -159,6 +159,9 @@ func (p *planned) otherLevers() []lever {
 	add(j.Optimizer != model.SGD && j.Optimizer != model.SGDMomentum && j.Optimizer != model.SGDFused && j.LoRA.Rank == 0,
 		"SGD with momentum", "another optimizer", "optimizer", string(model.SGDFused))
 	add(j.LoRA.Rank == 0 && p.question.Model.Head == model.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
+	if p.wantsRanks() { // what was not measured is proposed where nothing else may be enough
+		out = append(out, quantLevers(j, p.question.Model)...)
+	}
 	add(p.wantsRanks(), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
 	return out
 }

@@ -73,7 +73,7 @@ func (o Option) Mode() model.Mode {
 var ofMode = map[model.Mode][]string{
 	model.Train: {
 		"target-seq", "autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
-		"lora", "lora-targets", "lora-dtype", "build", "save",
+		"lora", "lora-targets", "lora-dtype", "build", "save", "offload",
 	},
 	model.Generate: {"generate", "generate-call", "cache"},
 }
@@ -84,8 +84,9 @@ var catalogue = []Option{
 	{"seq", "S", "tokens per sequence; of the prompt when generating. Not for vit", checkCount(1, maxSeq)},
 	{"target-seq", "S", "tokens of an encoder-decoder's target; by default as many as --seq", checkCount(1, maxSeq)},
 	{"dtype", "TYPE", "type of the weights: fp32, bf16 or fp16; by default that of the --weights files, else the\nconfig's", checkOneOf(model.FP32, model.BF16, model.FP16)},
+	{"quant", "HOW", "quantised weights: " + strings.Join(model.QuantNames, ", ") + "; none is dequantised. By\ndefault the config's quantization_config", checkOneOf(append(slices.Clone(model.QuantNames), noQuant)...)},
 	{"autocast", "", "matrix products in bf16 over weights of --dtype, which then defaults to fp32", nil},
-	{"optimizer", "NAME", "adamw-fused, adamw-foreach, adamw (a loop), adam-..., sgd, sgd-momentum,\nsgd-momentum-fused, adafactor", checkOneOf(optimizers...)},
+	{"optimizer", "NAME", "adamw-fused, adamw-foreach, adamw (a loop), adam-..., sgd, sgd-momentum,\nsgd-momentum-fused, adafactor; of bitsandbytes adamw-8bit, lion-8bit, lion-32bit,\nrmsprop-bnb, rmsprop-bnb-8bit, and paged-adamw-8bit, -32bit, paged-lion-8bit, -32bit", checkOneOf(optimizers...)},
 	{"master-weights", "", "the optimizer works on fp32 copies of the weights", nil},
 	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(model.ZeroNone, model.ZeroBefore, model.ZeroKeep)},
 	{"clip", "", "clip the norm of the gradients before the step", nil},
@@ -98,13 +99,14 @@ var catalogue = []Option{
 	{"use-cache", "", "a training step builds a key-value cache", nil},
 	{"lora", "R", "adapters of rank R on frozen weights", checkCount(1, 1<<16)},
 	{"lora-targets", "NAMES", "Linears with adapters, by name with commas; by default all but the head", nil},
-	{"lora-dtype", "TYPE", "type of the adapters; by default that of the weights", checkOneOf(model.FP32, model.BF16, model.FP16)},
+	{"lora-dtype", "TYPE", "type of the adapters; by default that of the weights, on quantised ones fp32", checkOneOf(model.FP32, model.BF16, model.FP16)},
 	{"mode", "MODE", "train or generate", checkOneOf(model.Train, model.Generate)},
 	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, maxTokens)},
 	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
 	{"cache", "HOW", "dynamic, or static:LEN", checkNumbered([]string{"dynamic"}, []string{"static"})},
 	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, fsdp-mixed:N (bf16 over fp32), zero1:N, zero2:N, zero3:N,\ntp:N, sp:N, pp:N, cp:N, ep:N; several with commas", &rule{check: checkShard, words: []string{"none"}, numbered: shardWords}},
 	{"build", "HOW", "sharded: each rank makes only its shard (meta device, zero.Init); whole: the model is\nbuilt on every GPU first, as from_config under torch.device('cuda') does", checkOneOf(buildWhole, buildSharded)},
+	{"offload", "WHAT", "what is kept on the host: optimizer (state, master weights and gradients; DeepSpeed's\noffload_optimizer), params (the weights too; offload_param, FSDP's CPUOffloadPolicy)", checkOneOf(offloadOptimizer, offloadParams)},
 	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(model.SaveNone, model.SaveSync, model.SaveAsync)},
 	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkOneOf(presetNames()...)},
 }
@@ -112,6 +114,8 @@ var catalogue = []Option{
 var optimizers = []model.Optimizer{
 	model.AdamWFused, model.AdamWForeach, model.AdamW, model.AdamFused, model.AdamForeach, model.Adam,
 	model.SGD, model.SGDMomentum, model.SGDFused, model.Adafactor,
+	model.AdamW8bit, model.PagedAdamW8bit, model.PagedAdamW32bit, model.Lion8bit, model.Lion32bit, model.PagedLion8bit, model.PagedLion32bit,
+	model.RMSprop8bit, model.RMSprop32bit,
 }
 
 // The values of --build.

@@ -124,9 +124,9 @@ func (m *Model) read(top map[string]json.RawMessage, set options) error {
 			return err
 		}
 	}
-	m.Quantised = outer.quantised()
+	outer.quantised()
 	if outer != inner && m.Quantised == "" {
-		m.Quantised = inner.quantised()
+		inner.quantised()
 	}
 	m.DType = inner.dtype(outer)
 	if outer != inner {

@@ -187,6 +187,9 @@ func (p *page) planPeaks(a *plan.Answer, full bool) {
 	p.line(row, "allocated", units.Size(a.PeakAllocated), between(r.Low, r.High))
 	p.line(row, "reserved", units.Size(a.PeakReserved), between(r.ReservedLow, r.ReservedHigh))
 	p.wrapped(fmt.Sprintf("  %-10s %12s   ", "device", units.Size(a.PeakDevice)), between(r.DeviceLow, r.DeviceHigh)+"; "+externalText(a))
+	for _, b := range a.Beside {
+		p.wrapped(fmt.Sprintf("  %-10s %12s   ", b.Where, units.Size(b.Bytes)), besideText(b))
+	}
 	p.line("  %-10s %12s   %s", "peak is in", stepText(a.BindingPhase, a.BindingStep), "")
 	if l := a.Limited; l != nil && (l.Retries > 0 || l.PeakReserved < a.PeakReserved) {
 		p.wrapped("  under the limit: ", limitedText(l)+". The peaks above are those of a run without a limit")
@@ -202,6 +205,17 @@ func (p *page) planPeaks(a *plan.Answer, full bool) {
 	if !a.Measured {
 		p.wrapped("  note: ", "no plan of this kind was compared with a measured run")
 	}
+	for _, s := range a.RestsOn {
+		p.wrapped("  rests on ", s+", not measured")
+	}
+}
+
+// besideText says what memory is for that the allocator does not see.
+func besideText(b plan.Beside) string {
+	if b.Where == "managed" {
+		return b.What + ", not in the figures above: the driver moves it to the host when the GPU is full"
+	}
+	return b.What + ", in pinned memory of this rank's host"
 }
 
 // limitedText says how a run goes that has less than it would take.

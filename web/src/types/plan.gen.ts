@@ -15,6 +15,12 @@ export interface Against {
   notes: string[];
 }
 
+export interface Beside {
+  what: string;
+  where: string;
+  bytes: number;
+}
+
 export interface BestRecompute {
   best: Recomputation;
   others: Recomputation[];
@@ -60,7 +66,9 @@ export interface Document {
   parameters: number;
   preset: string;
   settings: string;
+  beside: Beside[];
   measured: boolean;
+  rests_on: string[];
   assumed: string[];
   not_modelled: string[];
   max?: Largest;
