@@ -100,7 +100,7 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 					return fmt.Errorf("plan takes one CONFIG, and %q is no CONFIG: write a switch as --bf16 or --bf16=%s", a, a)
 				}
 			}
-			return errors.New("plan takes one CONFIG")
+			return errors.New("plan takes one CONFIG; several values of a flag stand with commas, such as --target-modules q_proj,v_proj")
 		},
 	}
 	flags := cmd.Flags()

@@ -64,7 +64,7 @@ func (r *Recipe) Trainer(path string) error {
 	case kind == "model":
 		return fmt.Errorf("%s looks like a model's config.json; give it without a flag", path)
 	}
-	r.batch = kind != "axolotl"
+	r.kind, r.batch = kind, kind != "axolotl"
 	if err := r.apply(v, "", func(key string) rule { return trainerRule(kind, key) }); err != nil {
 		return err
 	}

@@ -19,14 +19,18 @@ func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string
 	if len(r.Sources) == 0 {
 		return o, nil
 	}
-	for _, f := range []func(m *model.Model) error{r.adapted, r.precision, r.spread, r.defaults} {
+	for _, f := range []func(m *model.Model) error{r.factory, r.adapted, r.precision, r.spread, r.defaults} {
 		if err := f(m); err != nil {
 			return o, err
 		}
 	}
+	mode := model.Train
+	if o.Get("mode") == string(model.Generate) || o.Has("generate") || r.options["generate"].value != "" {
+		mode = model.Generate
+	}
 	for _, c := range plan.Catalogue() {
 		x, ok := r.options[c.Name]
-		if !ok || kept(c.Name) || x.value == "" {
+		if !ok || kept(c.Name) || x.value == "" || c.Mode() != "" && c.Mode() != mode {
 			continue
 		}
 		if x.word == "" {
@@ -76,6 +80,27 @@ func (r *Recipe) choose(name, value, why string) {
 
 func (r *Recipe) say(option, format string, args ...any) {
 	r.notes = append(r.notes, note{option, fmt.Sprintf(format, args...)})
+}
+
+// factory are LLaMA-Factory's defaults.
+func (r *Recipe) factory(*model.Model) error {
+	if r.kind != "llama-factory" {
+		return nil
+	}
+	if r.adapters == "" {
+		r.adapters, r.peft = "lora", true
+		r.choose("lora", "8", "LLaMA-Factory's default")
+	}
+	if r.adapters == "lora" {
+		if _, ok := r.options["lora-targets"]; !ok {
+			r.options["lora-targets"] = chosen{by: "LLaMA-Factory's default"}
+		}
+	}
+	r.choose("recompute", "full", "LLaMA-Factory's default, unless disable_gradient_checkpointing is given")
+	if r.adapters == "full" && r.mixed != "" && !(r.strategy == "zero" && r.stage >= 0) {
+		r.choose("dtype", "fp32", "LLaMA-Factory casts what it trains to fp32, unless pure_bf16 is given")
+	}
+	return nil
 }
 
 // adapted completes what was said about adapters.

@@ -24,6 +24,7 @@ type Recipe struct {
 	source  *plan.Source // the one that is read
 	flags   bool         // flags override files
 
+	kind       string // of a file for Trainer: see kindOf
 	trainer    bool   // a file of transformers' Trainer, or of a tool on top of it
 	batch      bool   // TrainingArguments have a default batch
 	mixed      string // bf16 or fp16: mixed precision

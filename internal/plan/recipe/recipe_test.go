@@ -224,8 +224,14 @@ var trainerFiles = []file{
 	},
 	{
 		name: "llamafactory-lora.yaml", text: "model_name_or_path: org/x\nstage: sft\nfinetuning_type: lora\nlora_rank: 8\nlora_target: all\ncutoff_len: 2048\nper_device_train_batch_size: 1\nbf16: true\nflash_attn: auto\n",
-		options: "--batch 1 --seq 2048 --dtype bf16 --autocast --clip --lora 8 --lora-dtype fp32",
+		options: "--batch 1 --seq 2048 --dtype bf16 --autocast --clip --recompute full --lora 8 --lora-dtype fp32",
 	},
+	{
+		name: "llamafactory-full.yaml", text: "stage: sft\nfinetuning_type: full\ncutoff_len: 2048\nbf16: true\ndisable_gradient_checkpointing: true\n",
+		options: "--batch 8 --seq 2048 --dtype fp32 --autocast --clip --recompute none",
+	},
+	{name: "llamafactory-default.yaml", text: "cutoff_len: 512\n", options: "--batch 8 --seq 512 --clip --recompute full --lora 8 --lora-dtype fp32"},
+	{name: "llamafactory-pure.yaml", text: "finetuning_type: full\nbf16: true\npure_bf16: true\n", options: "--batch 8 --dtype bf16 --clip --recompute full"},
 	{name: "dpo.yaml", text: "stage: dpo\nfinetuning_type: full\n", refused: "dpo.yaml:1: stage: dpo: only supervised training is planned"},
 	{name: "rl.yml", text: "base_model: x\nrl: dpo\n", refused: "only supervised training"},
 	{name: "qlora.yml", text: "base_model: x\nadapter: qlora\n", refused: "qlora.yml:2: adapter: qlora: "},
@@ -339,5 +345,21 @@ func TestOverride(t *testing.T) {
 	}
 	if err := r.Trainer(args); err == nil || !strings.Contains(err.Error(), "let both files say the same") {
 		t.Error(err)
+	}
+}
+
+// TestGeneration: what is about training is left out of a generation.
+func TestGeneration(t *testing.T) {
+	r := New()
+	if err := r.Trainer(write(t, "args.json", `{"bf16": true, "optim": "adamw_torch", "gradient_checkpointing": true}`)); err != nil {
+		t.Fatal(err)
+	}
+	var o plan.Options
+	if err := o.Set("generate", "16"); err != nil {
+		t.Fatal(err)
+	}
+	o, err := r.Options(llama(t), o, never)
+	if got := o.String(); err != nil || got != "--batch 8 --dtype bf16 --generate 16" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

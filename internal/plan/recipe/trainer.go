@@ -36,6 +36,7 @@ var trainerRules = map[string]rule{
 
 	"bf16": mixed("bf16"), "fp16": mixed("fp16"), "bfloat16": mixed("bf16"), "float16": mixed("fp16"), "mixed_precision": taken(mixedPrecision),
 	"pure_bf16":   when(func(r *Recipe) (outcome, error) { r.mixed = ""; return r.set("dtype", "bf16") }),
+	"float32":     on("dtype", "fp32"),
 	"torch_dtype": loadedAs, "dtype": loadedAs,
 
 	"optim": word("optimizer"), "optimizer": word("optimizer"),
