@@ -22,9 +22,9 @@ var deepspeedRules = map[string]rule{
 	"bfloat16.enabled":        mixed("bf16"),
 	"fp16.enabled":            mixed("fp16"),
 	"zero_optimization.stage": taken(stage),
-	"zero_optimization.offload_optimizer.device": offload("the optimizer's state is"),
-	"zero_optimization.offload_param.device":     offload("parameters are"),
-	"zero_optimization.cpu_offload":              offload("the optimizer's state is"),
+	"zero_optimization.offload_optimizer.device": offload("optimizer"),
+	"zero_optimization.offload_param.device":     offload("params"),
+	"zero_optimization.cpu_offload":              offload("optimizer"),
 	"zero_optimization.reduce_bucket_size":       bucket,
 	"zero_optimization.zero_hpz_partition_size":  unplanned("second copies of the weights within a node are not planned"),
 	"zero_optimization.zero_quantized_weights":   unplanned("quantised communication is not planned"),
@@ -98,13 +98,18 @@ func divided(word string) rule {
 	}
 }
 
-// offload refuses what lies on the host.
+// offload is what lies on the host. Whoever keeps parameters there keeps the
+// optimizer's state there too.
 func offload(what string) rule {
-	return func(_ *Recipe, _ string, v yaml.Value) (outcome, error) {
-		if !given(v) || strings.EqualFold(v.Text, "none") {
+	return func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+		switch {
+		case !given(v) || strings.EqualFold(v.Text, "none"):
 			return outcome{noEffect: true}, nil
+		case r.options["offload"].value == "params":
+			return outcome{as: "--offload params"}, nil
 		}
-		return outcome{}, fmt.Errorf("%s planned on the GPU only, not on the host; write none for that", what)
+		delete(r.options, "offload")
+		return r.set("offload", what)
 	}
 }
 

@@ -19,7 +19,7 @@ func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string
 	if len(r.Sources) == 0 {
 		return o, nil
 	}
-	for _, f := range []func(m *model.Model) error{r.factory, r.adapted, r.precision, r.spread, r.defaults} {
+	for _, f := range []func(m *model.Model) error{r.quantised, r.factory, r.adapted, r.precision, r.spread, r.defaults} {
 		if err := f(m); err != nil {
 			return o, err
 		}
@@ -82,6 +82,29 @@ func (r *Recipe) say(option, format string, args ...any) {
 	r.notes = append(r.notes, note{option, fmt.Sprintf(format, args...)})
 }
 
+// quantised makes a --quant of what was said about bitsandbytes. axolotl and
+// LLaMA-Factory quantise the scales too unless told otherwise. Everything else is
+// in fp32 then, as prepare_model_for_kbit_training makes it.
+func (r *Recipe) quantised(*model.Model) error {
+	switch r.bits {
+	case 4:
+		name := "nf4"
+		if r.type4 != "" {
+			name = r.type4
+		}
+		if r.double || !r.single && (r.kind == "axolotl" || r.kind == "llama-factory") {
+			name += "-double"
+		}
+		r.choose("quant", name, "bitsandbytes' 4 bits")
+	case 8:
+		r.choose("quant", "int8", "bitsandbytes' 8 bits")
+	}
+	if r.bits > 0 && r.mixed != "" {
+		delete(r.options, "dtype")
+	}
+	return nil
+}
+
 // factory are LLaMA-Factory's defaults.
 func (r *Recipe) factory(*model.Model) error {
 	if r.kind != "llama-factory" {
@@ -135,7 +158,7 @@ var queryValue = []string{"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2
 
 // precision decides between mixed precision and weights of a small type.
 func (r *Recipe) precision(m *model.Model) error {
-	if r.mixed == "" {
+	if r.mixed == "" || r.pure {
 		return nil
 	}
 	if r.strategy == "zero" && r.stage >= 0 {
@@ -155,7 +178,7 @@ func (r *Recipe) precision(m *model.Model) error {
 	if r.mixed == "fp16" {
 		r.say("autocast", "--autocast: fp16 is planned as bf16, whose tensors are as large; the GradScaler's few scalars are left out")
 	}
-	if ours := dtypes[m.DType]; ours != "" && r.options["dtype"].value == "" {
+	if ours := dtypes[m.DType]; ours != "" && r.options["dtype"].value == "" && r.bits == 0 {
 		r.choose("dtype", ours, "the config's dtype, which from_pretrained of transformers 5 loads; transformers 4 loads fp32")
 	}
 	return nil

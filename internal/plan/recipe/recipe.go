@@ -28,6 +28,11 @@ type Recipe struct {
 	trainer    bool   // a file of transformers' Trainer, or of a tool on top of it
 	batch      bool   // TrainingArguments have a default batch
 	mixed      string // bf16 or fp16: mixed precision
+	pure       bool   // no mixed precision, whatever else is said
+	bits       int    // of bitsandbytes' weights; 0 if they are not quantised
+	type4      string // nf4 or fp4
+	double     bool   // scales are quantised too
+	single     bool   // they are said not to be
 	ranks      int
 	strategy   string // ddp, fsdp, zero
 	stage      int    // of ZeRO

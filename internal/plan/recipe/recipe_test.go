@@ -115,25 +115,29 @@ torch_empty_cache_steps 10 => [empty_cache]
 ddp_bucket_cap_mb 50 => [25 MiB]
 use_unsloth true => [Unsloth]
 num_beams 4 => [beams]
-load_in_4bit true => {unquantised}
-load_in_8bit true => {unquantised}
-quantization_bit 4 => {unquantised}
-qlora true => {unquantised}
-adapter qlora => {adapter: lora}
+load_in_4bit true => --quant nf4
+load_in_8bit true => --quant int8
+quantization_bit 4 => --quant nf4
+quantization_bit 3 => {4 and 8}
+qlora true => --quant nf4-double --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
+adapter qlora => --quant nf4 --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
+optim paged_adamw_8bit => --optimizer paged-adamw-8bit
+optim adamw_bnb_8bit => --optimizer adamw-8bit
+offload_optimizer true => --offload optimizer
+quantization gguf => {write nf4}
 adapter prefix => {lora and full}
 finetuning_type freeze => {lora and full}
 finetuning_type full =>
 modules_to_save embed_tokens => {leave it out}
 optim galore_adamw => {adamw-fused}
 optim_target_modules attn => {leave it out}
-offload true => {on the GPU}
 activation_offloading true => {write false}
 zero_stage 3 => {give --num-gpus N}
 zero_stage 0 =>
 zero_stage 4 => {write 0, 1, 2 or 3}
 fsdp full_shard => {give --num-gpus N}
 fsdp shard_grad_op => {FULL_SHARD}
-fsdp offload => {leave offload out}
+fsdp offload => --offload params
 stage dpo => {write sft}
 stage sft =>
 num_generations 8 => {write sft}
@@ -234,8 +238,20 @@ var trainerFiles = []file{
 	{name: "llamafactory-pure.yaml", text: "finetuning_type: full\nbf16: true\npure_bf16: true\n", options: "--batch 8 --dtype bf16 --clip --recompute full"},
 	{name: "dpo.yaml", text: "stage: dpo\nfinetuning_type: full\n", refused: "dpo.yaml:1: stage: dpo: only supervised training is planned"},
 	{name: "rl.yml", text: "base_model: x\nrl: dpo\n", refused: "only supervised training"},
-	{name: "qlora.yml", text: "base_model: x\nadapter: qlora\n", refused: "qlora.yml:2: adapter: qlora: "},
-	{name: "bnb.yml", text: "base_model: x\nload_in_4bit: true\n", refused: "leave it out to plan the weights unquantised"},
+	{
+		name: "qlora.yml", text: "base_model: x\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 2\nbf16: auto\noptimizer: paged_adamw_8bit\nlora_r: 32\nlora_target_linear: true\n",
+		options: "--batch 2 --quant nf4-double --autocast --optimizer paged-adamw-8bit --clip --lora 32 --lora-dtype fp32",
+	},
+	{
+		name: "trl-qlora.json", text: `{"use_peft": true, "load_in_4bit": true, "use_bnb_nested_quant": true, "bf16": true, "lora_target_modules": "all-linear"}`,
+		options: "--batch 8 --quant nf4-double --autocast --clip --lora 8 --lora-dtype fp32",
+	},
+	{
+		name: "factory-qlora.yaml", text: "stage: sft\nfinetuning_type: lora\nquantization_bit: 4\nquantization_method: bnb\ndouble_quantization: false\nbf16: true\n",
+		options: "--batch 8 --quant nf4 --autocast --clip --recompute full --lora 8 --lora-dtype fp32",
+	},
+	{name: "hqq.yaml", text: "finetuning_type: lora\nquantization_bit: 4\nquantization_method: hqq\n", refused: "it is not planned; bnb is"},
+	{name: "nested.json", text: `{"quantization_config": {"load_in_8bit": true, "frob": 1}}`, options: "--batch 8 --quant int8 --clip", unknown: "quantization_config.frob"},
 	{name: "both.json", text: `{"bf16": true, "fp16": true}`, refused: "exclude each other"},
 	{
 		name: "inline.json", text: `{"bf16": true, "num_gpus": 4, "deepspeed": {"zero_optimization": {"stage": 2, "reduce_bucket_size": 2e8}, "new_key": {"deep": 1}}}`,
@@ -266,7 +282,7 @@ var accelerateFiles = []file{
 	},
 	{name: "fsdp1.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_new: 1\nnum_processes: 8\n", options: "--shard fsdp:8", unknown: "fsdp_config.fsdp_new"},
 	{name: "grad-op.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n", refused: "grad-op.yaml:3: "},
-	{name: "offload.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\n", refused: "write none for that"},
+	{name: "offload.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\nnum_processes: 8\n", options: "--shard fsdp:8 --offload params"},
 	{name: "zero.yaml", text: "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  zero3_init_flag: true\n  gradient_clipping: 1.0\nnum_processes: 16\nmixed_precision: bf16\n", options: "--dtype bf16 --clip --shard zero3:16"},
 	{name: "tpu.yaml", text: "distributed_type: TPU\n", refused: "NO, MULTI_GPU, FSDP and DEEPSPEED are"},
 	{name: "dynamo.yaml", text: "distributed_type: 'NO'\ndynamo_config:\n  dynamo_backend: INDUCTOR\n", unplanned: "torch.compile"},
@@ -276,7 +292,7 @@ var deepspeedFiles = []file{
 	{name: "z2.json", text: `{"zero_optimization": {"stage": 2, "overlap_comm": true}, "bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2, "gradient_clipping": 1.0}`, refused: "give --num-gpus N"},
 	{name: "z0.json", text: `{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2}`, options: "--batch 2 --dtype bf16 --master-weights"},
 	{name: "auto.json", text: `{"train_micro_batch_size_per_gpu": "auto", "fp16": {"enabled": "auto"}, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}`, options: "--optimizer adamw-fused"},
-	{name: "offload.json", text: `{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}}}`, refused: "the optimizer's state is planned on the GPU only"},
+	{name: "offload.json", text: `{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}}}`, refused: "give --num-gpus N"},
 	{name: "nooffload.json", text: `{"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "none"}}, "train_batch_size": 6, "gradient_accumulation_steps": 3}`, options: "--batch 2 --accumulate 3"},
 	{name: "uneven.json", text: `{"train_batch_size": 7, "gradient_accumulation_steps": 3}`, refused: "cannot be divided by 3"},
 	{name: "lamb.json", text: `{"optimizer": {"type": "Lamb"}}`, refused: "adamw-fused is the nearest"},

@@ -10,9 +10,7 @@ import (
 )
 
 const (
-	quantised    = "quantised weights are not planned here; leave it out to plan the weights unquantised"
 	onlySFT      = "only supervised training is planned, of one model; leave it out, or write sft, to plan that"
-	onHost       = "what lies on the host is not planned; leave it out to plan it on the GPU"
 	otherKernels = "other kernels than torch's are not planned, so the plan may be too high"
 	evaluated    = "evaluation between the steps is not planned"
 )
@@ -35,7 +33,7 @@ var trainerRules = map[string]rule{
 	"model_max_length": number("seq"), "block_size": number("seq"), "max_source_length": number("seq"), "max_target_length": number("target-seq"),
 
 	"bf16": mixed("bf16"), "fp16": mixed("fp16"), "bfloat16": mixed("bf16"), "float16": mixed("fp16"), "mixed_precision": taken(mixedPrecision),
-	"pure_bf16":   when(func(r *Recipe) (outcome, error) { r.mixed = ""; return r.set("dtype", "bf16") }),
+	"pure_bf16":   when(func(r *Recipe) (outcome, error) { r.pure = true; return r.set("dtype", "bf16") }),
 	"float32":     on("dtype", "fp32"),
 	"torch_dtype": loadedAs, "dtype": loadedAs,
 
@@ -92,8 +90,25 @@ var trainerRules = map[string]rule{
 		r.fp32 = on
 		return "the adapters' type", err
 	}),
-	"load_in_4bit": refuse(quantised), "load_in_8bit": refuse(quantised), "quantization_bit": refuse(quantised), "quantization": refuse(quantised), "quantization_config": refuse(quantised),
-	"gptq": refuse(quantised), "use_unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"), "unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"),
+	"load_in_4bit": when(bits(4)), "load_in_8bit": when(bits(8)), "qlora": when(qlora),
+	"quantization_bit": taken(func(r *Recipe, v yaml.Value) (string, error) {
+		if v.Text != "4" && v.Text != "8" {
+			return "", fmt.Errorf("bitsandbytes has 4 and 8; write one of them")
+		}
+		out, err := bits(int(v.Text[0] - '0'))(r)
+		return out.as, err
+	}),
+	"bnb_4bit_quant_type": taken(quantType), "quantization_type": taken(quantType),
+	"bnb_4bit_use_double_quant": taken(doubled), "use_bnb_nested_quant": taken(doubled), "double_quantization": taken(doubled),
+	"bnb_4bit_compute_dtype": none, "llm_int8_threshold": none, "bnb_4bit_quant_storage": none, "quant_method": none,
+	"quantization_method": taken(func(_ *Recipe, v yaml.Value) (string, error) {
+		if !slices.Contains([]string{"bnb", "bitsandbytes"}, strings.ToLower(v.Text)) {
+			return "", fmt.Errorf("it is not planned; bnb is")
+		}
+		return "", nil
+	}),
+	"quantization": word("quant"), "gptq": none,
+	"use_unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"), "unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"),
 
 	"fsdp": taken(fsdp), "fsdp_version": none, "fsdp_min_num_params": none, "fsdp_transformer_layer_cls_to_wrap": none,
 	"deepspeed":     taken(func(r *Recipe, _ yaml.Value) (string, error) { r.strategy = "zero"; return "DeepSpeed", nil }),
@@ -131,8 +146,7 @@ var trainerRules = map[string]rule{
 	"max_new_tokens": number("generate"),
 	"num_beams":      unplanned("beams are not planned; each takes as much cache as a sequence of the batch"),
 
-	"zero_stage": taken(stage), "offload": refuse(onHost), "offload_optimizer": refuse(onHost), "offload_param": refuse(onHost), "cpu_offload": refuse(onHost),
-	"qlora": refuse(quantised),
+	"zero_stage": taken(stage), "offload_optimizer": offload("optimizer"), "offload_param": offload("params"), "cpu_offload": offload("optimizer"),
 }
 
 // trainerRule returns the rule of a key in a file of a kind.
@@ -143,7 +157,9 @@ func trainerRule(kind, key string) rule {
 	if name, ok := strings.CutPrefix(key, "deepspeed."); ok {
 		return deepspeedRule(name)
 	}
-	key = strings.TrimPrefix(key, "peft_config.")
+	for _, p := range []string{"peft_config.", "quantization_config.", "model_kwargs."} {
+		key = strings.TrimPrefix(key, p)
+	}
 	switch do := trainerRules[key]; {
 	case key == "fsdp_config": // it is read key by key
 		return nil
@@ -175,7 +191,7 @@ func Keys() map[string]bool {
 
 // switches are keys that stand as flags without a value.
 var switches = strings.Fields(`bf16 fp16 pure_bf16 gradient_checkpointing use_liger_kernel use_liger liger use_peft load_in_4bit load_in_8bit torch_compile compile
-	do_train do_eval do_predict packing overwrite_output_dir group_by_length tf32 push_to_hub flash_attention sdp_attention auto_find_batch_size use_dora use_rslora offload offload_optimizer offload_param cpu_offload qlora do_sample
+	do_train do_eval do_predict packing overwrite_output_dir group_by_length tf32 push_to_hub flash_attention sdp_attention auto_find_batch_size use_dora use_rslora offload_optimizer offload_param cpu_offload qlora do_sample
 	trust_remote_code bf16_full_eval fp16_full_eval activation_offloading adafactor use_unsloth`)
 
 func named(r *Recipe, v yaml.Value) (string, error) {
@@ -234,9 +250,38 @@ func adapter(r *Recipe, v yaml.Value) (string, error) {
 		r.adapters = "full"
 		return "", nil
 	case "qlora":
-		return "", fmt.Errorf("%s, as adapter: lora", quantised)
+		r.adapters, r.peft = "lora", true
+		out, err := bits(4)(r)
+		return out.as, err
 	}
 	return "", fmt.Errorf("it is not planned; lora and full are")
+}
+
+// bits are bitsandbytes' quantised weights.
+func bits(n int) func(*Recipe) (outcome, error) {
+	return func(r *Recipe) (outcome, error) {
+		r.bits = n
+		return outcome{as: fmt.Sprintf("weights of %d bits", n)}, nil
+	}
+}
+
+func qlora(r *Recipe) (outcome, error) {
+	r.adapters, r.peft, r.bits, r.double = "lora", true, 4, true
+	return outcome{as: "adapters on weights of 4 bits"}, nil
+}
+
+func quantType(r *Recipe, v yaml.Value) (string, error) {
+	r.type4 = strings.ToLower(v.Text)
+	if r.type4 != "nf4" && r.type4 != "fp4" {
+		return "", fmt.Errorf("write nf4 or fp4")
+	}
+	return "the type of 4 bits", nil
+}
+
+func doubled(r *Recipe, v yaml.Value) (string, error) {
+	on, err := truth(v)
+	r.double, r.single = on, !on
+	return "whether scales are quantised too", err
 }
 
 func rank(r *Recipe, key string, v yaml.Value) (outcome, error) {
@@ -269,7 +314,9 @@ func fsdp(r *Recipe, v yaml.Value) (string, error) {
 			r.strategy = "fsdp"
 		case w == "auto_wrap":
 		case w == "offload":
-			return "", fmt.Errorf("parameters on the host are not planned; leave offload out")
+			if _, err := r.set("offload", "params"); err != nil {
+				return "", err
+			}
 		default:
 			said, err := sharding(r, yaml.Value{Text: w})
 			if err != nil {
