@@ -255,10 +255,10 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	if err != nil {
 		return q, r, file, failed(ctx, err)
 	}
-	if q.Options, err = r.Options(q.Model, q.Options, o.given); err != nil {
+	if q.Options, err = r.Options(q.Model, q.Options); err != nil {
 		return q, r, file, failure{err}
 	}
-	q.Assumed = append(q.Assumed, r.Assumed(o.given)...)
+	q.Assumed = append(q.Assumed, r.Assumed()...)
 	q.NotModelled = r.NotModelled()
 	return q, r, file, o.room(ctx, &q)
 }

@@ -51,7 +51,7 @@ const numGPUs = "num-gpus"
 
 // recipe reads what other tools' files and flags say.
 func (o *planOptions) recipe() (*recipe.Recipe, error) {
-	r := recipe.New()
+	r := recipe.New(o.given)
 	for _, f := range []struct {
 		name string
 		read func(string) error

@@ -64,7 +64,7 @@ func distributed(r *Recipe, v yaml.Value) (string, error) {
 		r.strategy, r.stage = "zero", max(r.stage, 0)
 		return "DeepSpeed", nil
 	}
-	return "", fmt.Errorf("it is not planned; NO, MULTI_GPU, FSDP and DEEPSPEED are")
+	return "", about("shard", "it is not planned; NO, MULTI_GPU, FSDP and DEEPSPEED are")
 }
 
 // maxRanks is more than any cluster has.
@@ -88,7 +88,7 @@ func mixedPrecision(r *Recipe, v yaml.Value) (string, error) {
 		r.mixed = v.Text
 		return "mixed precision", nil
 	}
-	return "", fmt.Errorf("it is not planned; no, bf16 and fp16 are")
+	return "", about("dtype", "it is not planned; no, bf16 and fp16 are")
 }
 
 // compiled notes torch.compile.
@@ -108,7 +108,7 @@ var fsdpRules = map[string]rule{
 			if on {
 				return outcome{as: "--shard fsdp:N"}, nil
 			}
-			return outcome{}, fmt.Errorf("weights that stay whole after the forward pass are not planned; write true, or --shard zero2:N for the nearest")
+			return outcome{}, about("shard", "weights that stay whole after the forward pass are not planned; write true, or --shard zero2:N for the nearest")
 		}
 		as, err := sharding(r, v)
 		return outcome{as: as}, err
@@ -133,5 +133,5 @@ func sharding(r *Recipe, v yaml.Value) (string, error) {
 		r.strategy = "ddp"
 		return "--shard ddp:N", nil
 	}
-	return "", fmt.Errorf("it is not planned; write FULL_SHARD, or --shard zero2:N for what divides gradients and states only")
+	return "", about("shard", "it is not planned; write FULL_SHARD, or --shard zero2:N for what divides gradients and states only")
 }

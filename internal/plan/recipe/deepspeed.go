@@ -94,7 +94,7 @@ func divided(word string) rule {
 		if n, err := whole(v); err == nil && n <= 1 {
 			return outcome{noEffect: true}, nil
 		}
-		return outcome{}, fmt.Errorf("leave it out, and write --shard %s:N to plan that", word)
+		return outcome{}, about("shard", "leave it out, and write --shard %s:N to plan that", word)
 	}
 }
 

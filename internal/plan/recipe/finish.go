@@ -13,9 +13,8 @@ import (
 const defaultBatch = "8"
 
 // Options adds what the recipe says about a model to options that were given;
-// those stay as they are. kept reports whether an option was given, also if it
-// was given to be left out.
-func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string) bool) (plan.Options, error) {
+// those stay as they are.
+func (r *Recipe) Options(m *model.Model, o plan.Options) (plan.Options, error) {
 	if len(r.Sources) == 0 {
 		return o, nil
 	}
@@ -30,7 +29,7 @@ func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string
 	}
 	for _, c := range plan.Catalogue() {
 		x, ok := r.options[c.Name]
-		if !ok || kept(c.Name) || x.value == "" || c.Mode() != "" && c.Mode() != mode {
+		if !ok || r.kept(c.Name) || x.value == "" || c.Mode() != "" && c.Mode() != mode {
 			continue
 		}
 		if x.word == "" {
@@ -44,11 +43,11 @@ func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string
 }
 
 // Assumed lists what the recipe decided where nobody did. It is known after
-// [Recipe.Options], of the same kept.
-func (r *Recipe) Assumed(kept func(option string) bool) []string {
+// [Recipe.Options].
+func (r *Recipe) Assumed() []string {
 	var out []string
 	for _, n := range r.notes {
-		if !kept(n.option) {
+		if !r.kept(n.option) {
 			out = append(out, n.text)
 		}
 	}
@@ -191,8 +190,8 @@ var dtypes = map[string]string{"bfloat16": "bf16", "float16": "fp16", "float32":
 func (r *Recipe) spread(*model.Model) error {
 	what := map[string]string{"ddp": "DDP", "fsdp": "FSDP", "zero": fmt.Sprintf("ZeRO stage %d", r.stage)}[r.strategy]
 	if r.strategy != "" && r.ranks == 0 && !(r.strategy == "zero" && r.stage <= 0) {
-		if _, ok := r.options["shard"]; ok {
-			return nil
+		if r.kept("shard") {
+			return r.share()
 		}
 		return fmt.Errorf("%s divides a job among GPUs, and nobody said how many; give --num-gpus N", what)
 	}
@@ -217,7 +216,7 @@ func (r *Recipe) spread(*model.Model) error {
 
 // share divides DeepSpeed's train_batch_size among the GPUs.
 func (r *Recipe) share() error {
-	if _, ok := r.options["batch"]; ok || r.globalSize == 0 {
+	if _, ok := r.options["batch"]; ok || r.globalSize == 0 || r.kept("batch") {
 		return nil
 	}
 	parts := int64(max(r.ranks, 1))

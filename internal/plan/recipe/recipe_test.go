@@ -162,11 +162,11 @@ func TestFlags(t *testing.T) {
 		flag, want, _ := strings.Cut(strings.TrimSpace(line), "=>")
 		key, value, _ := strings.Cut(strings.TrimSpace(flag), " ")
 		want = strings.TrimSpace(want)
-		r := New()
+		r := New(never)
 		err := r.Flag(key, value)
 		var o plan.Options
 		if err == nil {
-			o, err = r.Options(llama(t), o, never)
+			o, err = r.Options(llama(t), o)
 		}
 		switch {
 		case strings.HasPrefix(want, "{"):
@@ -189,7 +189,7 @@ func TestFlags(t *testing.T) {
 	if n < 100 {
 		t.Errorf("only %d cases", n)
 	}
-	if err := New().Flag("frobnicate", "1"); err == nil {
+	if err := New(never).Flag("frobnicate", "1"); err == nil {
 		t.Error("an unknown key is taken")
 	}
 }
@@ -304,11 +304,11 @@ func TestFiles(t *testing.T) {
 		read  func(*Recipe, string) error
 	}{{trainerFiles, (*Recipe).Trainer}, {accelerateFiles, (*Recipe).Accelerate}, {deepspeedFiles, (*Recipe).DeepSpeed}} {
 		for _, f := range kind.files {
-			r := New()
+			r := New(never)
 			err := kind.read(r, write(t, f.name, f.text))
 			var o plan.Options
 			if err == nil {
-				o, err = r.Options(llama(t), o, never)
+				o, err = r.Options(llama(t), o)
 			}
 			if f.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), f.refused) {
@@ -334,7 +334,8 @@ func TestFiles(t *testing.T) {
 // files that disagree are refused.
 func TestOverride(t *testing.T) {
 	args := write(t, "args.json", `{"per_device_train_batch_size": 4, "bf16": true, "num_gpus": 2}`)
-	r := New()
+	kept := func(name string) bool { return name == "dtype" || name == "clip" }
+	r := New(kept)
 	if err := r.Trainer(args); err != nil {
 		t.Fatal(err)
 	}
@@ -345,17 +346,16 @@ func TestOverride(t *testing.T) {
 	if err := given.Set("dtype", "fp32"); err != nil {
 		t.Fatal(err)
 	}
-	kept := func(name string) bool { return name == "dtype" || name == "clip" }
-	o, err := r.Options(llama(t), given, kept)
+	o, err := r.Options(llama(t), given)
 	if got := o.String(); err != nil || got != "--batch 2 --dtype fp32 --autocast --shard ddp:2" {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, said := range r.Assumed(kept) {
+	for _, said := range r.Assumed() {
 		if strings.HasPrefix(said, "--dtype") || strings.HasPrefix(said, "--clip") {
 			t.Errorf("assumed although it was given: %s", said)
 		}
 	}
-	r = New()
+	r = New(never)
 	if err := r.DeepSpeed(write(t, "ds.json", `{"train_micro_batch_size_per_gpu": 8}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -364,9 +364,28 @@ func TestOverride(t *testing.T) {
 	}
 }
 
+// TestOverrideRefusal: what a file asks for and is not planned may be overridden.
+func TestOverrideRefusal(t *testing.T) {
+	for text, option := range map[string]string{
+		`{"optim": "adamw_torch_4bit"}`: "optimizer", `{"tensor_parallel_size": 4}`: "shard", `{"fsdp": "shard_grad_op"}`: "shard", `{"deepspeed": {"zero_optimization": {"stage": 3}}}`: "shard",
+		`{"gradient_checkpointing": "unsloth"}`: "recompute", `{"attn_implementation": "flex_attention"}`: "attention", `{"quantization_method": "hqq"}`: "quant",
+	} {
+		for _, overridden := range []bool{false, true} {
+			r := New(func(name string) bool { return overridden && name == option })
+			err := r.Trainer(write(t, "args.json", text))
+			if err == nil {
+				_, err = r.Options(llama(t), plan.Options{})
+			}
+			if (err == nil) != overridden {
+				t.Errorf("%s with --%s %v: %v", text, option, overridden, err)
+			}
+		}
+	}
+}
+
 // TestGeneration: what is about training is left out of a generation.
 func TestGeneration(t *testing.T) {
-	r := New()
+	r := New(never)
 	if err := r.Trainer(write(t, "args.json", `{"bf16": true, "optim": "adamw_torch", "gradient_checkpointing": true}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +393,7 @@ func TestGeneration(t *testing.T) {
 	if err := o.Set("generate", "16"); err != nil {
 		t.Fatal(err)
 	}
-	o, err := r.Options(llama(t), o, never)
+	o, err := r.Options(llama(t), o)
 	if got := o.String(); err != nil || got != "--batch 8 --dtype bf16 --generate 16" {
 		t.Errorf("%q, %v", got, err)
 	}

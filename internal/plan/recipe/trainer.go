@@ -93,7 +93,7 @@ var trainerRules = map[string]rule{
 	"load_in_4bit": when(bits(4)), "load_in_8bit": when(bits(8)), "qlora": when(qlora),
 	"quantization_bit": taken(func(r *Recipe, v yaml.Value) (string, error) {
 		if v.Text != "4" && v.Text != "8" {
-			return "", fmt.Errorf("bitsandbytes has 4 and 8; write one of them")
+			return "", about("quant", "bitsandbytes has 4 and 8; write one of them")
 		}
 		out, err := bits(int(v.Text[0] - '0'))(r)
 		return out.as, err
@@ -103,7 +103,7 @@ var trainerRules = map[string]rule{
 	"bnb_4bit_compute_dtype": none, "llm_int8_threshold": none, "bnb_4bit_quant_storage": none, "quant_method": none,
 	"quantization_method": taken(func(_ *Recipe, v yaml.Value) (string, error) {
 		if !slices.Contains([]string{"bnb", "bitsandbytes"}, strings.ToLower(v.Text)) {
-			return "", fmt.Errorf("it is not planned; bnb is")
+			return "", about("quant", "it is not planned; bnb is")
 		}
 		return "", nil
 	}),
