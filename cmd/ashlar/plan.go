@@ -108,7 +108,11 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+		name = strings.ReplaceAll(name, "_", "-")
+		if ours, ok := flagAliases[name]; ok {
+			name = ours
+		}
+		return pflag.NormalizedName(name)
 	})
 	flags.StringVar(&o.gpu, "gpu", "", "the card, by `NAME` or by its memory such as 80GB")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, as for whatif")

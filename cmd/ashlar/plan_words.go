@@ -47,6 +47,9 @@ func (o *planOptions) addForeign(flags *pflag.FlagSet) {
 	flags.Lookup(numGPUs).Usage = "`N` GPUs share the job: as a file says, or with DDP"
 }
 
+// flagAliases are vLLM's longer names of flags that plan has.
+var flagAliases = map[string]string{"tensor-parallel-size": "tp", "kv-cache-dtype": "kv-dtype"}
+
 const numGPUs = "num-gpus"
 
 // recipe reads what other tools' files and flags say.
