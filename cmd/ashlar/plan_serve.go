@@ -96,6 +96,10 @@ func (o *planOptions) serveModel(ctx context.Context, std stdio, file string) er
 	if err != nil {
 		return failed(ctx, err)
 	}
+	if a.Engine == "vllm" { // the other is planned as a run, whose answer has them
+		a.Assumed = append(append(q.Capacity.Assumed(), q.Assumed...), a.Assumed...)
+		a.NotModelled = append(q.NotModelled, a.NotModelled...)
+	}
 	doc := &serveDocument{File: input.Name(file), Answer: a}
 	err = printAnswer(std, o.json, doc, func(w io.Writer) error { return text.Serve(w, doc.File, a, std.style()) })
 	if err == nil && a.Fits != nil && !*a.Fits {
