@@ -55,6 +55,8 @@ what the peak is made of, and what would save memory, each planned. --max finds
 the largest batch or sequence that fits, --sweep plans many, --recompute best
 chooses the layers to recompute, --against compares the plan with a recording,
 --trace writes the planned run as a snapshot for view, explain and whatif.
+--serve vllm says what a server has left for its KV cache, and for how many
+tokens and requests that is enough.
 
 CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, or
 - for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...)
@@ -66,7 +68,8 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
 			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
 			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
-			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
+			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle\n" +
+			"  ashlar plan config.json --serve vllm --max-model-len 32768 --gpu h100",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch len(args) {
 			case 0:

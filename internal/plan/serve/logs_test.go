@@ -189,8 +189,8 @@ func TestAvailableMemory(t *testing.T) {
 }
 
 // TestPrintedWeights holds the weights that are not quantised and have no LoRA
-// beside them against the logs. Up to 0.10 these print what PyTorch allocated, later
-// what the driver gave.
+// beside them against the logs. From 0.11 on these have a little more, for a reason
+// that was not found.
 func TestPrintedWeights(t *testing.T) {
 	f := readLogs(t)
 	n := 0

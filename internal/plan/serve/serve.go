@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // Request is a model to be served by vLLM, with vLLM's flags. Zero stands for a
@@ -203,15 +205,7 @@ const (
 // bySize lists the known cards, the smallest first.
 func bySize() []cards.Card {
 	all := cards.List()
-	slices.SortStableFunc(all, func(a, b cards.Card) int {
-		switch {
-		case a.TotalBytes < b.TotalBytes:
-			return -1
-		case a.TotalBytes > b.TotalBytes:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b cards.Card) int { return cmp.Compare(a.TotalBytes, b.TotalBytes) })
 	return all
 }
 
@@ -282,6 +276,6 @@ func (r *Request) say(a *Answer, known bool) {
 	}
 	leave("vision and audio encoders, LoRA slots, draft models of speculative decoding")
 	if r.Card.Total != cards.Measured {
-		assume("%s has %d bytes: %s", r.Card.Name, r.Card.TotalBytes, r.Card.TotalSource)
+		assume("%s has %s: %s", r.Card.Name, units.Size(r.Card.TotalBytes), r.Card.TotalSource)
 	}
 }
