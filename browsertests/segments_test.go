@@ -228,12 +228,17 @@ func TestWords(t *testing.T) {
 			t.Errorf("the footer reads %q", s.text("footer .what"))
 		}
 	}
-	// Both totals are inside the box, not behind the ellipsis.
-	if !s.truth(`(() => {
-		const node = document.querySelector('footer .what span').firstChild;
-		const r = document.createRange(); r.setStart(node, 0); r.setEnd(node, node.data.indexOf('15.26 GiB') + 9);
-		return r.getBoundingClientRect().right <= document.querySelector('footer .what').getBoundingClientRect().right + 1;
-	})()`) {
-		t.Error("the footer cuts off the totals")
+	// Both totals are inside the box, not behind the ellipsis, and so is the block.
+	for _, hash := range []string{"#/1/segments?alloc=4000", "#/1/timeline?event=18283&alloc=5678", "#/1/events?event=9000&alloc=4000"} {
+		s.must(s.page.Go(hash))
+		s.until("document.querySelector('footer .held button') && /reserved .*iB, /.test(document.querySelector('footer .what span')?.innerText ?? '')")
+		if !s.truth(`(() => {
+			const span = document.querySelector('footer .what span'), node = span.firstChild, r = document.createRange(), held = document.querySelector('footer .held button');
+			r.setStart(node, 0);
+			r.setEnd(node, /.*reserved .*iB,/.exec(node.data)[0].length);
+			return r.getBoundingClientRect().right <= span.getBoundingClientRect().right + 1 && held.getBoundingClientRect().right <= innerWidth;
+		})()`) {
+			t.Errorf("%s: the footer cuts off the totals, or the block", hash)
+		}
 	}
 }

@@ -65,7 +65,7 @@ func TestStacksZoom(t *testing.T) {
 	all := s.bytes("total_bytes")
 	box, err := s.page.Box(".icicle")
 	s.must(err)
-	s.until("document.querySelector('.icicle > div').clientHeight > 300") // it uses the height it has
+	s.until("document.querySelector('.icicle > div').clientHeight > 300")       // it uses the height it has
 	row := s.number("document.querySelector('.icicle > div').clientHeight") / 6 // with the root
 	s.must(s.page.ClickAt(box[0]+box[2]*0.79, box[1]+row*4.5))
 	s.hash("zoom=")

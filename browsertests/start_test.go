@@ -66,10 +66,24 @@ func TestOverviewFirstScreen(t *testing.T) {
 	s.hash("/whatif?")
 }
 
-// A leak's first fix is a change of a line: its memory is a click away.
+// A leak's first fix is a change of a line: the curve with it is drawn over the
+// recorded one, by a click and by a key.
 func TestOverviewCodeFix(t *testing.T) {
-	s := open(t, "#/1/overview", leaking)
-	s.click("[data-field=first] a[href*='/timeline']")
+	s := openAt(t, "#/1/overview", 1280, 720, false, leaking)
+	s.click("[data-field=first] a")
+	s.hash("fix=0")
+	s.sees(".curve[data-after]")
+	after, before := int64(s.number("Number(document.querySelector('.curve').dataset.after)")), s.bytes("memory.reserved.peak_bytes")
+	if after <= 0 || after >= before {
+		t.Errorf("with the fix %d bytes are reserved at most, without %d", after, before)
+	}
+	s.inView(".curve")
+	s.value("document.querySelector('[data-field=first] a').focus()", nil)
+	s.press(page.Enter)
+	s.until("!location.hash.includes('fix=') && !document.querySelector('.curve[data-after]')")
+	// One whose effect is not replayed leads to the memory of its line.
+	s.value("document.querySelector(\"[data-panel=fixes] a[href*='/timeline']\").focus()", nil)
+	s.press(page.Enter)
 	s.hash("stack=train")
 	s.hash("only=1")
 	s.until(drawn)

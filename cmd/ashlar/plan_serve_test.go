@@ -17,7 +17,7 @@ func TestPlanServe(t *testing.T) {
 		say  string
 	}{
 		{"--serve vllm --max-model-len 8192 --gpu l4", exitOK, "FITS: "},
-		{"--serve vllm --max-model-len 8192", exitOK, "On 3070 a request of 8,192 tokens fits."},
+		{"--serve vllm --max-model-len 8192", exitOK, " a request of 8,192 tokens fits."},
 		{"--serve vllm --max-model-len 131072 --gpu 4GiB", exitBad, "DOES NOT FIT: a request of 131,072 tokens needs 4.00 GiB of cache"},
 		{"--serve vllm --max-model-len 8192 --gpu 2GiB", exitBad, "is missing on 2GiB before the cache begins"},
 		{"--serve hf --max-model-len 2048 --gpu l4", exitOK, "FITS: a batch of "},

@@ -49,7 +49,7 @@ ASHLAR_VIEW_TOKEN, and has at least 32 letters, digits, - or _. Whoever knows it
 and can connect to the port sees the files.
 
 Without a display, or over SSH, the line to reach the page from your own machine
-is printed, too: ssh -L PORT:127.0.0.1:PORT HOST.
+is shown on the terminal, too: ssh -L PORT:127.0.0.1:PORT HOST.
 
 Ctrl-C ends it.
 
@@ -104,7 +104,7 @@ func (o *viewOptions) run(ctx context.Context, std stdio, files []string) error 
 	if _, err := fmt.Fprintln(std.out, address); err != nil {
 		return failure{fmt.Errorf("writing the address: %w", err)}
 	}
-	if line := tunnel(s.Port(), os.Getenv); line != "" {
+	if line := tunnel(s.Port(), os.Getenv); line != "" && std.terminal {
 		std.errorf("to see the page on your own machine, run there and then open the address above:\n  %s", line)
 	}
 	if !o.noOpen {

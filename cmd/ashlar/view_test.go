@@ -27,15 +27,18 @@ import (
 // ends it and returns its exit status and what it said.
 func startView(t *testing.T, files ...string) (address string, end func() (int, string)) {
 	t.Helper()
-	t.Setenv("DISPLAY", ":0")
-	t.Setenv("SSH_CONNECTION", "")
+	return startViewOn(t, false, files...)
+}
+
+func startViewOn(t *testing.T, terminal bool, files ...string) (address string, end func() (int, string)) {
+	t.Helper()
 	t.Setenv(tokenVariable, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	var stderr bytes.Buffer
 	code := make(chan int, 1)
 	go func() {
-		code <- execute(ctx, stdio{in: strings.NewReader(""), out: in, err: &stderr}, append([]string{"view", "--no-open"}, files...))
+		code <- execute(ctx, stdio{in: strings.NewReader(""), out: in, err: &stderr, terminal: terminal}, append([]string{"view", "--no-open"}, files...))
 		in.Close()
 	}()
 	lines := bufio.NewReader(out)
@@ -330,6 +333,21 @@ func TestViewAtAFixedAddress(t *testing.T) {
 	fails("can be read or written by others", "--token-file", file)
 	t.Setenv(tokenVariable, "guess-me")
 	fails(tokenVariable + ": the token has 8 characters")
+}
+
+// Over SSH the way to the page is shown.
+func TestViewOverSSH(t *testing.T) {
+	t.Setenv("SSH_CONNECTION", "10.0.0.1 5000 10.0.0.2 22")
+	t.Setenv("USER", "ann")
+	address, end := startViewOn(t, true)
+	at, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("ssh -L %s:127.0.0.1:%[1]s ann@10.0.0.2\n", at.Port())
+	if code, said := end(); code != exitOK || !strings.HasSuffix(said, want) {
+		t.Errorf("status %d, %q, want %q", code, said, want)
+	}
 }
 
 func TestTunnel(t *testing.T) {

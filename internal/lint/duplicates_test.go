@@ -172,7 +172,6 @@ func window(lines []line, exact bool) string {
 
 // alike are repetitions that stay, by the functions' files and names.
 var alike = []struct{ a, b, reason string }{
-	{"browsertests/page/browser.go Chromium", "driver/cuda/cudatest/cudatest.go compiler", "a program is looked for in two modules"},
 	{"internal/replay/oracle/decode_segment.go puller.segment", "internal/replay/oracle/decode_segment.go puller.block", "a case for each key"},
 	{"internal/view/runs.go Server.serveRuns", "internal/view/work.go Server.stopWork", "two requests that name a number"},
 	{"snapshot/recorder/read.go reader.read", "snapshot/recorder/read.go reader.read", "a case for each key"},

@@ -28,6 +28,9 @@ type Question struct {
 	Points int
 	// NoLevers leaves out what could be changed.
 	NoLevers bool
+	// Assumed and NotModelled are for the answer's lists: what is known of them
+	// before anything is planned.
+	Assumed, NotModelled []string
 	// Progress is called each time a job was planned, by several goroutines.
 	Progress func()
 	// Events is called now and then with the number of events that a job has so
@@ -85,8 +88,12 @@ type Answer struct {
 	Parameters int64  `json:"parameters"`
 	Preset     string `json:"preset"`
 	Settings   string `json:"settings"`
-	// Measured: runs of this kind were measured against the plan.
+	// Beside is memory that the allocator does not see: managed, or on the host.
+	Beside []Beside `json:"beside"`
+	// Measured: runs of this kind were measured against the plan. RestsOn names
+	// the sources of what was not.
 	Measured    bool     `json:"measured"`
+	RestsOn     []string `json:"rests_on"`
 	Assumed     []string `json:"assumed"`
 	NotModelled []string `json:"not_modelled"`
 }
@@ -111,6 +118,7 @@ func (q *Question) prepare() error {
 	if q.Settings == (settings.Settings{}) {
 		q.Settings = settings.Default()
 	}
+	q.Model = q.Weights.quantise(q.Model, q.Options)
 	o, chosen, err := q.Weights.choose(q.Options)
 	if err != nil {
 		return err
@@ -238,10 +246,17 @@ func (p *planned) answer(assumed []string) *Answer {
 		Components:  components(l, p.at, p.sizes),
 		Collectives: capacity.collectives(p.job),
 		Model:       p.question.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.question.Conf,
-		Measured: measured(p.job), Levers: []Lever{},
+		Measured: measured(p.job), RestsOn: restsOn(p.job), Beside: beside(p.run.beside), Levers: []Lever{},
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = capacity.context()
+	if c := capacity.Card; c != nil && c.Taken != "" {
+		a.Assumed = append(a.Assumed, "--gpu "+c.Name+": "+c.Taken)
+	}
+	if c := capacity.Card; c != nil && c.Vendor == "amd" {
+		a.Measured = false
+		a.NotModelled = append(a.NotModelled, "AMD's kernels: the run is planned with those of an NVIDIA card; no AMD card was measured")
+	}
 	a.TotalEstimated = capacity.Card != nil && capacity.Card.Total == cards.Estimate
 	for _, x := range p.question.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
@@ -249,7 +264,8 @@ func (p *planned) answer(assumed []string) *Answer {
 	for _, x := range p.question.Model.Ignored {
 		a.NotModelled = append(a.NotModelled, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}
-	a.Assumed = append(append(a.Assumed, assumed...), p.run.assumed...)
+	a.Assumed = append(append(append(a.Assumed, p.question.Assumed...), assumed...), p.run.assumed...)
+	a.NotModelled = append(a.NotModelled, p.question.NotModelled...)
 	files, unknown := p.question.Weights.notes(p.run.parameters, p.job.DType)
 	a.Assumed, a.NotModelled = append(a.Assumed, files...), append(a.NotModelled, unknown...)
 	if f := timeline.PeakFragmentation(p.reserved, p.allocated); f != nil {
@@ -276,7 +292,7 @@ func (p *planned) binding() ledger.Phase {
 // FSDP were, with a model that was built whole. The other ways to spread a model
 // over ranks were not.
 func measured(j *model.Job) bool {
-	if unmeasuredGeneration(j) {
+	if unmeasuredGeneration(j) || len(restsOn(j)) > 0 {
 		return false
 	}
 	s := j.Shard

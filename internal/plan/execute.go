@@ -16,6 +16,7 @@ type executed struct {
 	weights     []hf.Parameter // of the whole model
 	assumed     []string
 	notModelled []string
+	beside      []hf.Beside
 }
 
 // executor runs jobs. Tests have their own.
@@ -68,7 +69,7 @@ func preset517(ctx context.Context, j *model.Job, options ...hf.Option) (out *ex
 	if err != nil {
 		return nil, err
 	}
-	return &executed{ledger: r.Ledger, parameters: r.Count(), weights: r.Parameters, assumed: r.Assumed, notModelled: r.NotModelled}, nil
+	return &executed{ledger: r.Ledger, parameters: r.Count(), weights: r.Parameters, assumed: r.Assumed, notModelled: r.NotModelled, beside: r.Beside}, nil
 }
 
 // watched is preset517 with somebody told how many events a run has so far.

@@ -15,6 +15,9 @@ import (
 type Lever struct {
 	Name  string `json:"name"`
 	Flags string `json:"flags"`
+	// Lines are the same for a program that trains: arguments of transformers'
+	// Trainer, of PEFT and of launchers, and the allocator's variable.
+	Lines []string `json:"lines"`
 	// Saving is what the peak of Of falls by: allocated, or reserved for a
 	// setting of the allocator, which does not change what is allocated.
 	Saving         uint64 `json:"saving_bytes"`
@@ -156,6 +159,9 @@ func (p *planned) otherLevers() []lever {
 	add(j.Optimizer != model.SGD && j.Optimizer != model.SGDMomentum && j.Optimizer != model.SGDFused && j.LoRA.Rank == 0,
 		"SGD with momentum", "another optimizer", "optimizer", string(model.SGDFused))
 	add(j.LoRA.Rank == 0 && p.question.Model.Head == model.HeadCausal && !j.Master, "LoRA of rank 16", "trains adapters, not the weights", "lora", "16")
+	if p.wantsRanks() { // what was not measured is proposed where nothing else may be enough
+		out = append(out, quantLevers(j, p.question.Model)...)
+	}
 	add(p.wantsRanks(), "FSDP over 8 GPUs", "8 GPUs, and their communication", "shard", "fsdp:8")
 	return out
 }
@@ -231,6 +237,9 @@ func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lev
 	if len(l.options) == 0 {
 		out.Of = "reserved"
 		before, after = p.reserved, changed.reserved
+	}
+	if out.Lines = userLines(l.options, l.conf); out.Lines == nil {
+		out.Lines = []string{}
 	}
 	if l.conf != "" {
 		out.Flags = strings.TrimSpace(out.Flags + " --settings " + l.conf)

@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/words"
 )
 
 // Options say how a model is run, in the words of the command line. The zero
 // value has nothing set; what is not set gets a default that the answer lists.
 type Options struct {
 	values map[string]string
+	notes  map[string]string // what is worth knowing about a value, by option
 }
 
 // Option describes one of the options.
@@ -71,7 +73,7 @@ func (o Option) Mode() model.Mode {
 var ofMode = map[model.Mode][]string{
 	model.Train: {
 		"target-seq", "autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
-		"lora", "lora-targets", "lora-dtype", "build", "save",
+		"lora", "lora-targets", "lora-dtype", "build", "save", "offload",
 	},
 	model.Generate: {"generate", "generate-call", "cache"},
 }
@@ -82,8 +84,9 @@ var catalogue = []Option{
 	{"seq", "S", "tokens per sequence; of the prompt when generating. Not for vit", checkCount(1, maxSeq)},
 	{"target-seq", "S", "tokens of an encoder-decoder's target; by default as many as --seq", checkCount(1, maxSeq)},
 	{"dtype", "TYPE", "type of the weights: fp32, bf16 or fp16; by default that of the --weights files, else the\nconfig's", checkOneOf(model.FP32, model.BF16, model.FP16)},
+	{"quant", "HOW", "quantised weights: " + strings.Join(model.QuantNames, ", ") + "; none is dequantised. By\ndefault the config's quantization_config", checkOneOf(append(slices.Clone(model.QuantNames), noQuant)...)},
 	{"autocast", "", "matrix products in bf16 over weights of --dtype, which then defaults to fp32", nil},
-	{"optimizer", "NAME", "adamw-fused, adamw-foreach, adamw (a loop), adam-..., sgd, sgd-momentum,\nsgd-momentum-fused, adafactor", checkOneOf(optimizers...)},
+	{"optimizer", "NAME", "adamw-fused, adamw-foreach, adamw (a loop), adam-..., sgd, sgd-momentum,\nsgd-momentum-fused, adafactor; of bitsandbytes adamw-8bit, lion-8bit, lion-32bit,\nrmsprop-bnb, rmsprop-bnb-8bit, and paged-adamw-8bit, -32bit, paged-lion-8bit, -32bit", checkOneOf(optimizers...)},
 	{"master-weights", "", "the optimizer works on fp32 copies of the weights", nil},
 	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(model.ZeroNone, model.ZeroBefore, model.ZeroKeep)},
 	{"clip", "", "clip the norm of the gradients before the step", nil},
@@ -96,13 +99,14 @@ var catalogue = []Option{
 	{"use-cache", "", "a training step builds a key-value cache", nil},
 	{"lora", "R", "adapters of rank R on frozen weights", checkCount(1, 1<<16)},
 	{"lora-targets", "NAMES", "Linears with adapters, by name with commas; by default all but the head", nil},
-	{"lora-dtype", "TYPE", "type of the adapters; by default that of the weights", checkOneOf(model.FP32, model.BF16, model.FP16)},
+	{"lora-dtype", "TYPE", "type of the adapters; by default that of the weights, on quantised ones fp32", checkOneOf(model.FP32, model.BF16, model.FP16)},
 	{"mode", "MODE", "train or generate", checkOneOf(model.Train, model.Generate)},
 	{"generate", "N", "tokens to generate; implies --mode generate", checkCount(1, maxTokens)},
 	{"generate-call", "", "tokens come from transformers' generate(), not from a loop of forward calls", nil},
 	{"cache", "HOW", "dynamic, or static:LEN", checkNumbered([]string{"dynamic"}, []string{"static"})},
 	{"shard", "HOW", "ddp:N, ddp-view:N, fsdp:N, fsdp-mixed:N (bf16 over fp32), zero1:N, zero2:N, zero3:N,\ntp:N, sp:N, pp:N, cp:N, ep:N; several with commas", &rule{check: checkShard, words: []string{"none"}, numbered: shardWords}},
 	{"build", "HOW", "sharded: each rank makes only its shard (meta device, zero.Init); whole: the model is\nbuilt on every GPU first, as from_config under torch.device('cuda') does", checkOneOf(buildWhole, buildSharded)},
+	{"offload", "WHAT", "what is kept on the host: optimizer (state, master weights and gradients; DeepSpeed's\noffload_optimizer), params (the weights too; offload_param, FSDP's CPUOffloadPolicy)", checkOneOf(offloadOptimizer, offloadParams)},
 	{"save", "HOW", "a checkpoint after each step: none, sync (a copy on the GPU), async (through pinned\nhost memory)", checkOneOf(model.SaveNone, model.SaveSync, model.SaveAsync)},
 	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkOneOf(presetNames()...)},
 }
@@ -110,6 +114,8 @@ var catalogue = []Option{
 var optimizers = []model.Optimizer{
 	model.AdamWFused, model.AdamWForeach, model.AdamW, model.AdamFused, model.AdamForeach, model.Adam,
 	model.SGD, model.SGDMomentum, model.SGDFused, model.Adafactor,
+	model.AdamW8bit, model.PagedAdamW8bit, model.PagedAdamW32bit, model.Lion8bit, model.Lion32bit, model.PagedLion8bit, model.PagedLion32bit,
+	model.RMSprop8bit, model.RMSprop32bit,
 }
 
 // The values of --build.
@@ -132,17 +138,18 @@ const (
 func Catalogue() []Option { return slices.Clone(catalogue) }
 
 // Set sets an option, as a flag of that name would: a switch to "true" or
-// "false". The error says what may be written.
+// "false". Other tools' words are taken for ours. The error says what may be
+// written.
 func (o *Options) Set(name, value string) error {
 	i := slices.IndexFunc(catalogue, func(c Option) bool { return c.Name == name })
 	if i < 0 {
 		return fmt.Errorf("there is no option %q", name)
 	}
-	c := &catalogue[i]
+	c, note := &catalogue[i], ""
 	switch {
 	case c.Value == "":
-		on, err := strconv.ParseBool(value)
-		if err != nil {
+		on, ok := words.Switch(value)
+		if !ok {
 			return fmt.Errorf("%q: write true or false", value)
 		}
 		value = ""
@@ -150,19 +157,43 @@ func (o *Options) Set(name, value string) error {
 			value = "true"
 		}
 	case c.rule != nil:
-		if err := c.rule.check(value); err != nil {
+		m, err := c.translate(value)
+		if err != nil {
 			return err
 		}
+		value, note = m.Value, m.Note
 	}
-	o.values = maps.Clone(o.values)
+	o.values, o.notes = maps.Clone(o.values), maps.Clone(o.notes)
 	if o.values == nil {
 		o.values = map[string]string{}
 	}
-	o.values[name] = value
+	if o.notes == nil {
+		o.notes = map[string]string{}
+	}
+	o.values[name], o.notes[name] = value, note
 	if value == "" {
 		delete(o.values, name)
 	}
 	return nil
+}
+
+// translate checks a value, and makes one of ours of another tool's word. A
+// word that is empty then is another tool's for leaving the option out.
+func (o *Option) translate(value string) (words.Meaning, error) {
+	err := o.rule.check(value)
+	if err == nil {
+		return words.Meaning{Value: value}, nil
+	}
+	if m, ok := words.Of(o.Name, value); ok && (m.Value == "" || o.rule.check(m.Value) == nil) {
+		return m, nil
+	}
+	if plain := words.Plain(value); o.rule.check(plain) == nil {
+		return words.Meaning{Value: plain}, nil
+	}
+	if why := words.Refusal(o.Name, value); why != "" {
+		return words.Meaning{}, fmt.Errorf("%q: %s", value, why)
+	}
+	return words.Meaning{}, err
 }
 
 // Get returns an option as it was set; "" if it was not.
@@ -174,11 +205,12 @@ func (o Options) Has(name string) bool { return o.values[name] != "" }
 // with returns the options with some of them changed; "" takes one back. What
 // it sets is known to be right.
 func (o Options) with(pairs ...string) Options {
-	o.values = maps.Clone(o.values)
+	o.values, o.notes = maps.Clone(o.values), maps.Clone(o.notes)
 	if o.values == nil {
 		o.values = map[string]string{}
 	}
 	for i := 0; i < len(pairs); i += 2 {
+		delete(o.notes, pairs[i])
 		if pairs[i+1] == "" {
 			delete(o.values, pairs[i])
 		} else {

@@ -113,12 +113,19 @@ func (p *planned) miss() Reason {
 	if p.job.Shard.BuildSharded {
 		name = "ranks that build only their part of the weights were not measured; " + name
 	}
+	if len(restsOn(p.job)) > 0 {
+		name = "quantised weights, bitsandbytes and offloading rest on sources and were not measured"
+		of.missLow, of.missHigh, of.missReservedLow, of.missReservedHigh = unseen, unseen, unseen, unseen
+	}
 	return Reason{
 		Name: name,
 		Low:  part(p.allocated, of.missLow), High: part(p.allocated, of.missHigh),
 		ReservedLow: part(p.reserved, of.missReservedLow), ReservedHigh: part(p.reserved, of.missReservedHigh),
 	}
 }
+
+// unseen is the margin of runs that rest on sources alone.
+const unseen = 0.05
 
 // collectives is what is not known about ways to spread a model over ranks that
 // were not measured. It comes on top of the margin, so that none of them looks

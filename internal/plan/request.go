@@ -18,6 +18,11 @@ func (o Options) Job(m *model.Model) (j *model.Job, assumed []string, err error)
 	if err := r.read(); err != nil {
 		return nil, nil, err
 	}
+	for _, c := range catalogue {
+		if note := o.notes[c.Name]; note != "" && o.Has(c.Name) {
+			r.assume(c.Name, o.Get(c.Name), note)
+		}
+	}
 	return r.job, r.assumed, nil
 }
 
@@ -44,7 +49,7 @@ func newRequest(o Options, m *model.Model) *request {
 }
 
 func (r *request) read() error {
-	for _, f := range []func() error{r.mode, r.sizes, r.quantised, r.types, r.optimizer, r.layers, r.lora, r.loss, r.shard, r.spread} {
+	for _, f := range []func() error{r.mode, r.sizes, r.types, r.quantised, r.optimizer, r.layers, r.lora, r.adapters, r.loss, r.shard, r.spread, r.offload} {
 		if err := f(); err != nil {
 			return err
 		}
@@ -157,7 +162,7 @@ func (r *request) sizes() error {
 func (r *request) types() error {
 	j, m := r.job, r.model
 	j.Autocast = r.options.Has("autocast")
-	own := map[string]model.DType{"bfloat16": model.BF16, "float16": model.FP16, "float32": model.FP32}[m.DType]
+	own := model.TypeOf(m.DType)
 	why := "the config's dtype"
 	switch {
 	case j.Autocast && own != model.FP32:
@@ -278,6 +283,12 @@ func (r *request) lora() error {
 	}
 	l.DType = model.DType(r.options.Get("lora-dtype"))
 	r.defaults["lora-dtype"] = string(r.job.DType)
+	if l.Rank > 0 && l.DType == "" {
+		r.assume("lora-dtype", string(r.job.DType), "the type of the weights; PEFT makes adapters in fp32")
+	}
+	if l.Rank > 0 && len(l.Targets) == 0 {
+		r.assumed = append(r.assumed, "--lora-targets: every Linear but the head; PEFT takes q_proj and v_proj of most models unless target_modules says otherwise")
+	}
 	return nil
 }
 
@@ -290,20 +301,5 @@ func (r *request) loss() error {
 		return problem.New("{loss} chunked is for models that predict the next token, not for %s: leave it out", r.model.ModelType)
 	}
 	r.job.LossChunk = n
-	return nil
-}
-
-// quantised refuses a config of quantised weights, unless somebody says which
-// type they are to be planned in: the model is then the one that dequantising
-// gives.
-func (r *request) quantised() error {
-	how := r.model.Quantised
-	if how == "" {
-		return nil
-	}
-	if !r.options.Has("dtype") {
-		return problem.New("the config has a quantization_config (%s), and plans are for unquantised weights: give {dtype} bf16 to plan the dequantised model", how)
-	}
-	r.assumed = append(r.assumed, fmt.Sprintf("quantization_config (%s) is left out: planned as dequantised %s weights", how, r.options.Get("dtype")))
 	return nil
 }

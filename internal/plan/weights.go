@@ -16,9 +16,10 @@ import (
 type Weights struct {
 	tensors  []safetensors.Tensor
 	elements int64
-	most     string      // the type of most bytes, as the files name it
-	dtype    model.DType // the same; empty if it cannot be planned
-	others   []otherType // other types in the files
+	most     string       // the type of most bytes, as the files name it
+	dtype    model.DType  // the same; empty if it cannot be planned
+	others   []otherType  // other types in the files
+	packed   *packedFiles // what is quantised; nil if nothing is
 }
 
 // otherType is what the files hold in a type that is not that of most of them.
@@ -32,11 +33,14 @@ var fileTypes = map[string]model.DType{"F32": model.FP32, "BF16": model.BF16, "F
 
 // NewWeights sums up the headers of a checkpoint.
 func NewWeights(tensors []safetensors.Tensor) *Weights {
-	w := &Weights{tensors: tensors}
+	w := &Weights{tensors: tensors, packed: findPacked(tensors)}
 	sums := map[string]uint64{}
 	var order []string
 	for i := range tensors {
 		t := &tensors[i]
+		if w.packed.has(t.Name) {
+			continue
+		}
 		w.elements += int64(t.Elements())
 		if !slices.Contains(order, t.DType) {
 			order = append(order, t.DType)
@@ -96,12 +100,18 @@ func (w *Weights) check(m *model.Model, params []hf.Parameter) error {
 			kinds[layerNumber.ReplaceAllString(name, ".*$1")] = true
 		}
 	}
-	found := false
+	found, err := w.packed.check(m, shapes)
+	if err != nil {
+		return err
+	}
 	for i := range w.tensors {
 		t := &w.tensors[i]
+		if w.packed.has(t.Name) {
+			continue
+		}
 		// A multimodal model has the text's names under its own.
 		name := t.Name
-		for _, outer := range []string{"language_model.", "model.language_model."} {
+		for _, outer := range outerNames {
 			if _, ok := shapes[name]; !ok {
 				name = strings.TrimPrefix(name, outer)
 			}
@@ -121,6 +131,9 @@ func (w *Weights) check(m *model.Model, params []hf.Parameter) error {
 	}
 	return nil
 }
+
+// outerNames are what a multimodal model has before the names of its text model.
+var outerNames = []string{"language_model.", "model.language_model."}
 
 // OtherModelError says that the weights' files are not those of the config.
 type OtherModelError struct{ What string }
@@ -156,7 +169,7 @@ func (w *Weights) notes(parameters int64, planned model.DType) (assumed, notMode
 	if w == nil {
 		return nil, nil
 	}
-	if w.elements != parameters {
+	if w.elements != parameters && w.packed == nil {
 		assumed = append(assumed, fmt.Sprintf("the weights' files hold %s elements and the config makes %s parameters: the config is planned", units.Count(w.elements), units.Count(parameters)))
 	}
 	if w.dtype == "" {

@@ -88,7 +88,7 @@ func TestTypeOfTheWeights(t *testing.T) {
 		"files":       {own, nil, "--dtype fp16: the type of the weights' files", "", ""},
 		"given":       {own, []string{"dtype", "fp32"}, "", "", ""},
 		"mixed":       {mixed, nil, "of F32: planned as fp16 as all the others", "of U8: planned as fp16", ""},
-		"fp8":         {eight, nil, "", "", "the weights' files are mostly F8_E4M3, and plans are for fp32, bf16 and fp16: give dtype bf16"},
+		"fp8 alone":   {eight, nil, "", "", "the weights' files are mostly F8_E4M3, and plans are for fp32, bf16 and fp16: give dtype bf16"},
 		"fp8 as bf16": {eight, []string{"dtype", "bf16"}, "", "the weights' files are mostly F8_E4M3: planned as bf16", ""},
 	} {
 		q := Question{Model: readModel(t, config), Options: options(t, append([]string{"batch", "1", "seq", "32"}, tt.pairs...)...), NoLevers: true}
@@ -108,22 +108,5 @@ func TestTypeOfTheWeights(t *testing.T) {
 		if !has(a.Assumed, tt.assumed) || tt.notModelled != "" && !has(a.NotModelled, tt.notModelled) || tt.notModelled == "" && len(a.NotModelled) > 0 {
 			t.Errorf("%s: assumed %q, not modelled %q", name, a.Assumed, a.NotModelled)
 		}
-	}
-}
-
-// A config of quantised weights is planned once somebody says in which type.
-func TestQuantised(t *testing.T) {
-	plain := fmt.Sprintf(small[0], 2)
-	config := strings.Replace(plain, "{", `{"quantization_config": {"quant_method": "fp8"}, `, 1)
-	_, _, err := options(t, "batch", "1", "seq", "32").Job(readModel(t, config))
-	if err == nil || !strings.Contains(err.Error(), "give dtype bf16 to plan the dequantised model") {
-		t.Errorf("%v", err)
-	}
-	p, assumed := planOf(t, config, "batch", "1", "seq", "32", "dtype", "bf16")
-	if !slices.Contains(assumed, "quantization_config (fp8) is left out: planned as dequantised bf16 weights") {
-		t.Errorf("assumed %q", assumed)
-	}
-	if same, _ := planOf(t, plain, "batch", "1", "seq", "32", "dtype", "bf16"); same.requested != p.requested {
-		t.Errorf("takes %d, without the quantization_config %d", p.requested, same.requested)
 	}
 }

@@ -23,9 +23,7 @@
 // Sizes that kept a ratio in all earlier steps keep it: what was twice another one
 // is so now. Where that does not decide, what a step frees again grows with the
 // step, and what outlives it, or has the size of something that does, does not.
-// If the sizes so far grew by different ratios, the step is continued a second
-// time with the largest of them: where the two end differently, the answer is
-// [Unknown].
+// A step that is larger than its template is followed by another of its size.
 //
 // # What stays
 //

@@ -225,11 +225,13 @@ func (h *history) age(position int) int {
 }
 
 // once reports whether an allocation that nobody frees is made in its step only:
-// state, or a workspace.
+// state, or a workspace. What the first step made and the failing one makes again
+// is not.
 func (h *history) once(position int) bool {
 	a := &h.allocs[position]
 	if a.step == 0 {
-		return true
+		i, ok := h.twin(position, h.failing())
+		return !ok || h.allocs[i].freed >= 0 || h.allocs[i].size != a.size
 	}
 	for s := 1; s < h.failing(); s++ {
 		if s == int(a.step) {

@@ -43,9 +43,6 @@ type Prognosis struct {
 	Scale float64
 	// Need is what the failing step needs at least, however blocks are placed.
 	Need uint64
-	// Most is what it needs if every size that is still open grew as much as any
-	// did so far; Need if none is open.
-	Most uint64
 	// Ordinary is the most that an earlier step needed, the first excluded; 0 if
 	// there is no other.
 	Ordinary uint64
@@ -63,7 +60,6 @@ type Prognosis struct {
 	history *history
 	scale   *scale
 	chain   *chain // nil if not Matched and nothing was changed
-	largest *chain // with the sizes of Most; nil if none is open
 }
 
 // Request is a request that failed.
@@ -95,7 +91,6 @@ func New(p *replay.Program, steps *findings.Steps, r Request) *Prognosis {
 		} else if out.Layers = h.findLayers(); out.Layers != nil {
 			out.Need += out.Layers.ToCome
 		}
-		out.Most = out.Need
 	}
 	return out
 }
@@ -163,29 +158,23 @@ func (p *Prognosis) match() {
 	sc := newScale(h, best, steps)
 	p.Matched, p.Template, p.Scale = true, best, sc.before
 	p.scale = sc
-	p.goOn(Edit{})
+	p.chain = p.continued(Edit{})
+	p.Need, p.KeptPerStep = p.chain.peaks[0], p.chain.keptPerStep()
 	p.Ordinary = p.ordinary()
 }
 
-// goOn builds the chains.
-func (p *Prognosis) goOn(edit Edit) {
-	p.chain, p.largest = p.continued(edit, p.scale.size), nil
-	p.Need, p.KeptPerStep = p.chain.peaks[0], p.chain.keptPerStep()
-	if p.Most = p.Need; p.scale.open() {
-		p.largest = p.continued(edit, p.scale.most)
-		p.Most = p.largest.peaks[0]
-	}
-}
-
 // continued finishes the failing step as its template went, and goes on with
-// earlier steps.
-func (p *Prognosis) continued(edit Edit, size func(position int) uint64) *chain {
+// another of its size and with earlier steps.
+func (p *Prognosis) continued(edit Edit) *chain {
 	h := p.history
 	c := newChain(h, edit)
 	at, _ := h.find(p.Template, h.wanted)
 	c.expect(p.Template)
 	request := h.request
-	c.play(p.Template, int(h.allocs[at].call), size, &request)
+	c.play(p.Template, int(h.allocs[at].call), p.scale.size, &request)
+	if p.Scale > 1 { // no step before was as large
+		c.play(p.Template, h.begin[p.Template], p.scale.size, nil)
+	}
 	for _, s := range orders(p.further()) {
 		c.play(s, h.begin[s], func(i int) uint64 { return h.allocs[i].size }, nil)
 	}
@@ -206,7 +195,8 @@ func (p *Prognosis) With(edit Edit) *Prognosis {
 	out := *p
 	out.Growth = 0
 	if p.Matched {
-		out.goOn(edit)
+		out.chain = p.continued(edit)
+		out.Need, out.KeptPerStep = out.chain.peaks[0], out.chain.keptPerStep()
 	} else {
 		out.chain = newChain(p.history, edit)
 		out.chain.request()
@@ -214,7 +204,6 @@ func (p *Prognosis) With(edit Edit) *Prognosis {
 		if p.Layers != nil {
 			out.Need += p.Layers.toCome(p.history, &edit)
 		}
-		out.Most = out.Need
 	}
 	return &out
 }
@@ -309,9 +298,6 @@ func (p *Prognosis) Packed(limit uint64) Carries {
 			return p.dies(i)
 		}
 	}
-	if p.Most > limit {
-		return p.unknown()
-	}
 	return p.lasts(slices.Max(p.chain.peaks), limit)
 }
 
@@ -328,16 +314,7 @@ func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, er
 		return Carries{}, err
 	}
 	if !o.Fails {
-		peak := o.Reserved.Bytes
-		if p.largest != nil {
-			if o, err = p.largest.to.Program().Run(ctx, c); err != nil {
-				return Carries{}, err
-			}
-			if o.Fails {
-				return p.unknown(), nil
-			}
-		}
-		return p.lasts(peak, room(&c)), nil
+		return p.lasts(o.Reserved.Bytes, room(&c)), nil
 	}
 	done := 0
 	for done < len(p.chain.ends) && o.First.Event > p.chain.ends[done] {
@@ -347,6 +324,20 @@ func (p *Prognosis) Under(ctx context.Context, c replay.Conditions) (Carries, er
 		return p.dies(done), nil
 	}
 	return Carries{Kind: Step, RestsOn: p.restsOn()}, nil
+}
+
+// Curve returns the totals along the changed run under some conditions, in so many
+// pieces. The events of the continued steps follow those of the recording.
+func (p *Prognosis) Curve(ctx context.Context, c replay.Conditions, pieces int) ([]replay.Point, error) {
+	if p.chain == nil {
+		return nil, nil
+	}
+	c.Points = pieces
+	o, err := p.chain.to.Program().Run(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return o.Curve, nil
 }
 
 // room returns the memory there is under some conditions; 0 if there is no end.
@@ -419,9 +410,6 @@ func (p *Prognosis) dies(after int) Carries {
 }
 
 func (p *Prognosis) unknown() Carries {
-	if p.Matched {
-		return Carries{Kind: Unknown, RestsOn: "the step is larger than those before it, and how much the rest of it is larger does not show yet"}
-	}
 	return Carries{Kind: Unknown, RestsOn: "no earlier step shows how this one goes on"}
 }
 

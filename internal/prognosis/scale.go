@@ -60,15 +60,6 @@ func (r *ratio) value() float64 {
 	return float64(r.now) / float64(r.then)
 }
 
-// largest returns the largest ratio; 1 if nothing is larger than in the template.
-func (r *ratio) largest() float64 {
-	most := 1.0
-	for f := range r.bytes {
-		most = max(most, float64(f[0])/float64(f[1]))
-	}
-	return most
-}
-
 // newScale compares the beginning of the step that failed with its template.
 func newScale(h *history, template int, steps []int) *scale {
 	s := &scale{h: h, template: template, steps: steps, classes: map[class]*ratio{}, lasting: map[uint64]bool{}}
@@ -148,24 +139,6 @@ func reduce(a, b uint64) (uint64, uint64) {
 		return a, b
 	}
 	return a / x, b / x
-}
-
-// open reports whether sizes of the step grew differently so far, so that those to
-// come are not certain.
-func (s *scale) open() bool { return len(s.overall.bytes) > 1 }
-
-// most returns the largest size that an allocation of the template may have now:
-// by the largest ratio of its class, or of all if its class was not met yet.
-func (s *scale) most(position int) uint64 {
-	size := s.size(position)
-	if s.lasting[s.h.allocs[position].size] {
-		return size
-	}
-	r := &s.overall
-	if c, ok := s.classOf(position, s.stays(position)); ok && s.classes[c] != nil {
-		r = s.classes[c]
-	}
-	return max(size, uint64(math.Round(float64(s.h.allocs[position].size)*r.largest())))
 }
 
 // size predicts the size now of an allocation of the template.

@@ -54,3 +54,13 @@ func size(dtype string, shape []int64) (uint64, error) {
 	}
 	return n / 8, nil
 }
+
+// New returns a tensor of a type of the format. It panics on a type that the
+// format does not have: the caller's words are wrong, not a file's.
+func New(name, dtype string, shape ...int64) Tensor {
+	n, err := size(dtype, shape)
+	if err != nil {
+		panic("safetensors: " + err.Error())
+	}
+	return Tensor{Name: name, DType: dtype, Shape: shape, Bytes: n}
+}

@@ -68,6 +68,16 @@ func BenchmarkMillion(b *testing.B) {
 				{"segments", func() string { return fmt.Sprintf("segments?event=%d", rng.IntN(1_000_000)) }},
 				{"stacks", func() string { return fmt.Sprintf("stacks?event=%d", rng.IntN(1_000_000)) }},
 				{"stacks-area", func() string { return "stacks?area=1&user=1" }},
+				{"stacks-up", func() string { return fmt.Sprintf("stacks?event=%d&view=up", rng.IntN(1_000_000)) }},
+				{"stacks-sandwich", func() string { return fmt.Sprintf("stacks?event=%d&view=sandwich", rng.IntN(1_000_000)) }},
+				{"stacks-search", func() string { return fmt.Sprintf("stacks?event=%d&user=1&q=forward", rng.IntN(1_000_000)) }},
+				{"stacks-change", func() string {
+					after := rng.IntN(800_000)
+					return fmt.Sprintf("stacks?after=%d&until=%d&view=up", after, after+1+rng.IntN(199_000))
+				}},
+				{"events-folded", func() string { return fmt.Sprintf("events?count=200&fold=1&min_size=%d", rng.IntN(1_000_000)) }},
+				{"export-csv", func() string { return "export?format=csv" }},
+				{"export-parquet", func() string { return "export?format=parquet" }},
 				{"events", func() string { return fmt.Sprintf("events?count=200&from=%d", rng.IntN(900_000)) }},
 				{"events-filtered", func() string { return fmt.Sprintf("events?count=200&stack=forward&min_size=%d", rng.IntN(1_000_000)) }},
 				{"between", func() string { return "between?after=-1" }},

@@ -8,6 +8,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/answer"
 	"github.com/ashlar-mem/ashlar/internal/answer/explain"
 	"github.com/ashlar-mem/ashlar/internal/answer/stats"
+	"github.com/ashlar-mem/ashlar/internal/view/http"
 )
 
 // documents are the answers of commands about a run that do not depend on the
@@ -34,13 +35,17 @@ func statsDocument(ctx context.Context, r *pageRun) (any, error) {
 	return stats.NewDocument(ctx, r.input, stats.Options{Device: r.device, Run: r.loaded})
 }
 
+// fixPoints is how long the curves of fixes are: the recorded part of them has
+// about a point for each pixel that the page draws.
+const fixPoints = 4000
+
 // explainDocument builds the document of explain.
 func explainDocument(ctx context.Context, r *pageRun) (any, error) {
 	if r.device.Host {
 		return nil, fmt.Errorf("%s: host memory has another allocator, which Ashlar does not explain", r.input.Name)
 	}
 	c := explain.NewCase(r.device.Number)
-	c.Loaded = r.loaded
+	c.Loaded, c.Points = r.loaded, fixPoints
 	if err := c.AddFile(ctx, r.input); err != nil {
 		return nil, err
 	}
@@ -144,6 +149,39 @@ func (r *request) explain() error {
 		}
 		return err
 	})
+}
+
+// fixCurve are the totals along a run with a changed program.
+type fixCurve struct {
+	Event    []int    `json:"event"` // at the end of each piece
+	Reserved []uint64 `json:"reserved_bytes"`
+	Active   []uint64 `json:"active_bytes"`
+}
+
+// fix is api/fix: the curve of a fix of the explanation.
+func (r *request) fix() error {
+	i := r.query.integer("fix", 0, 0, maxRuns)
+	if r.query.err != nil {
+		return r.query.err
+	}
+	made, err := r.run.documents.explain.get(r.http.Context(), r.run.ctx)
+	if err != nil {
+		return err
+	}
+	d, _ := made.(*explain.Document)
+	if d == nil || i >= len(d.Fixes) || len(d.Fixes[i].Curve) == 0 {
+		return refuse(http.StatusNotFound, "there is no curve of fix %d: only changes of the program that were replayed have one", i)
+	}
+	var c fixCurve
+	for _, p := range d.Fixes[i].Curve {
+		if p.Event >= r.run.events() { // continued
+			break
+		}
+		c.Event = append(c.Event, p.Event)
+		c.Reserved = append(c.Reserved, p.Reserved)
+		c.Active = append(c.Active, p.Active)
+	}
+	return r.json(c)
 }
 
 func (r *request) kept(d *document) error {

@@ -91,26 +91,6 @@ func TestLink(t *testing.T) {
 	}
 }
 
-func TestTokens(t *testing.T) {
-	for _, bad := range []string{"", "short", strings.Repeat("a", minToken-1), strings.Repeat("a", 40) + "/", strings.Repeat("é", 40), strings.Repeat("a", 40) + " "} {
-		if CheckToken(bad) == nil {
-			t.Errorf("%q is taken for a token", bad)
-		}
-	}
-	const own = "this-is-my-own-token_0123456789-abc"
-	if err := CheckToken(own); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{Token: own})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.listener.Close()
-	if !strings.HasSuffix(s.Address(), "/"+own+"/") {
-		t.Errorf("the address is %s", s.Address())
-	}
-}
-
 // The sample is a run of testdata, and opens.
 func TestSample(t *testing.T) {
 	same, err := os.ReadFile("../../testdata/snapshots/leak_graph-tight-default.pickle.gz")

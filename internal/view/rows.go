@@ -88,20 +88,18 @@ func (r *request) rowList(f timeline.Filter, text string, fold bool) (*rowList, 
 	defer r.run.caches.Unlock()
 	return r.run.lists.get(text, func() (*rowList, error) {
 		l := &rowList{run: r.run, some: []listedRow{}, folded: fold}
-		rows := map[int]int{} // by blocks whose free was requested
+		rows := make([]int32, r.run.lives.Len()) // of the requested free of a block, from 1 on
 		running := int64(0)
 		err := r.run.eachEvent(r.http.Context(), f, func(c *timeline.Cursor, before, after *timeline.Level) {
 			l.matches++
 			running += int64(after.Allocated) - int64(before.Allocated)
-			if fold {
-				life := r.run.lives.BlockOf(c.Index)
-				if at, ok := rows[life]; ok && c.Event.Action == alloc.ActionFreeCompleted {
-					delete(rows, life)
-					l.some[at].ends = true
+			if life := r.run.lives.BlockOf(c.Index); fold && life >= 0 {
+				switch {
+				case c.Event.Action == alloc.ActionFreeRequested:
+					rows[life] = int32(len(l.some)) + 1
+				case c.Event.Action == alloc.ActionFreeCompleted && rows[life] > 0:
+					l.some[rows[life]-1].ends = true
 					return
-				}
-				if life >= 0 && c.Event.Action == alloc.ActionFreeRequested {
-					rows[life] = len(l.some)
 				}
 			}
 			l.some = append(l.some, listedRow{event: int32(c.Index), running: running})

@@ -57,6 +57,26 @@ func TestTheTokenIsNeeded(t *testing.T) {
 	}
 }
 
+func TestTokens(t *testing.T) {
+	for _, bad := range []string{"", "short", strings.Repeat("a", minToken-1), strings.Repeat("a", 40) + "/", strings.Repeat("é", 40), strings.Repeat("a", 40) + " "} {
+		if CheckToken(bad) == nil {
+			t.Errorf("%q is taken for a token", bad)
+		}
+	}
+	const own = "this-is-my-own-token_0123456789-abc"
+	if err := CheckToken(own); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Token: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.listener.Close()
+	if !strings.HasSuffix(s.Address(), "/"+own+"/") {
+		t.Errorf("the address is %s", s.Address())
+	}
+}
+
 func TestTheHostMustBeTheLoopbackAddress(t *testing.T) {
 	c := serve(t, nil, "variety/graphs")
 	port := c.s.hosts[0][strings.IndexByte(c.s.hosts[0], ':'):]

@@ -177,6 +177,7 @@ type request struct {
 var answers = map[string]func(*request) error{
 	"stats":    (*request).stats,
 	"explain":  (*request).explain,
+	"fix":      (*request).fix,
 	"export":   (*request).export,
 	"whatif":   (*request).whatif,
 	"tune":     (*request).tune,

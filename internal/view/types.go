@@ -9,6 +9,7 @@ func DocumentTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Runs":      reflect.TypeFor[runList](),
 		"Run":       reflect.TypeFor[listing](),
+		"FixCurve":  reflect.TypeFor[fixCurve](),
 		"Link":      reflect.TypeFor[link](),
 		"Meta":      reflect.TypeFor[overview](),
 		"Peak":      reflect.TypeFor[peakAt](),

@@ -342,3 +342,40 @@ func TestVariantAtFailureAndPeak(t *testing.T) {
 		}
 	}
 }
+
+// A change of the program has a curve: that of the recording without what the
+// change saves.
+func TestFixCurve(t *testing.T) {
+	c := serve(t, func(s *Server) { s.explain = explainDocument }, "snapshots/leak_graph-tight-default")
+	var d struct {
+		Fixes []struct {
+			Kind  string  `json:"kind"`
+			Code  string  `json:"code"`
+			Bytes *uint64 `json:"bytes"`
+		} `json:"fixes"`
+	}
+	if err := json.Unmarshal(c.get("api/explain?run=1"), &d); err != nil || d.Fixes[0].Code == "" || d.Fixes[0].Bytes == nil {
+		t.Fatalf("%v, %+v", err, d)
+	}
+	var f fixCurve
+	if err := json.Unmarshal(c.get("api/fix?run=1&fix=0"), &f); err != nil {
+		t.Fatal(err)
+	}
+	run := c.s.runs.entries[0].run
+	n := len(f.Event)
+	if n < 1000 || len(f.Reserved) != n || len(f.Active) != n || f.Event[n-1] >= run.events() || f.Event[n-1] < run.events()*9/10 {
+		t.Fatalf("%d events, the last is %v", n, f.Event[max(0, n-1):])
+	}
+	for i, e := range f.Event {
+		if f.Active[i] > f.Reserved[i] || i > 0 && e < f.Event[i-1] {
+			t.Fatalf("piece %d: event %d, %d active of %d", i, e, f.Active[i], f.Reserved[i])
+		}
+	}
+	if before := run.course.At(f.Event[n-1]).Active; f.Active[n-1]+*d.Fixes[0].Bytes*9/10 > before {
+		t.Errorf("%d are active with the fix, %d without, and it saves %d", f.Active[n-1], before, *d.Fixes[0].Bytes)
+	}
+	for _, fix := range []string{"1", "99"} { // a setting; none
+		status, _, body := c.do("GET", "api/fix?run=1&fix="+fix, nil)
+		refused(t, fix, http.StatusNotFound, status, body)
+	}
+}

@@ -27,6 +27,11 @@ export function useKeys(title: string, bindings: () => readonly Binding[], input
   }, inputs);
 }
 
+// useMouse says in the sheet what the mouse does.
+export function useMouse(title: string, gestures: readonly (readonly [string, string])[]): void {
+  useKeys(title + ', with the mouse', () => gestures.map(([shown, text]) => ({ keys: [], shown, text, run: () => {} })));
+}
+
 // In a field letters are text; in lists and sliders arrows have their own meaning.
 function taken(e: KeyboardEvent): boolean {
   const t = e.target;

@@ -53,30 +53,52 @@ func beside(ashlar, folder, source, million string) error {
 // opened is what opening a file took.
 type opened struct{ time, memory string }
 
-// tab opens an address in a fresh browser, so that its memory is that of one page.
-func tab(address string, measure func(b *page.Browser, p *page.Page) (opened, error)) (opened, error) {
+// alone measures in a browser of its own, so that its memory is that of one page.
+// The browser runs already when the measurement begins.
+func alone(measure func(b *page.Browser) (opened, error)) (opened, error) {
 	b, err := page.Launch(context.Background())
 	if err != nil {
 		return opened{}, err
 	}
 	defer b.Close()
-	p, err := b.Open(address, 1600, 900, false)
+	blank, err := b.Open("about:blank", 1600, 900, false)
 	if err != nil {
 		return opened{}, err
 	}
+	blank.Close()
+	return measure(b)
+}
+
+// timeline opens an address and measures until its timeline is drawn, and the
+// memory of the page.
+func timeline(b *page.Browser, address string, began time.Time) (time.Duration, int64, error) {
+	p, err := b.Open(address+"#/1/timeline", 1600, 900, false)
+	if err != nil {
+		return 0, 0, err
+	}
 	defer p.Close()
-	return measure(b, p)
+	took, err := until(p, began, drawn)
+	if err != nil {
+		return 0, 0, err
+	}
+	pss, err := renderer(b.PID())
+	return took, pss, err
 }
 
 // openMemoryViz drops a file onto memory_viz. What it cannot draw within the
 // patience, or what ends its tab, is said so.
 func openMemoryViz(address, name string) (opened, error) {
-	return tab(address, func(b *page.Browser, p *page.Page) (opened, error) {
+	return alone(func(b *page.Browser) (opened, error) {
+		p, err := b.Open(address, 1600, 900, false)
+		if err != nil {
+			return opened{}, err
+		}
+		defer p.Close()
 		if err := p.Until("document.querySelectorAll('select').length > 1", patience); err != nil {
 			return opened{}, err
 		}
 		began := time.Now()
-		err := p.Value(`fetch('/file/`+name+`').then((r) => r.blob()).then((b) => {
+		err = p.Value(`fetch('/file/`+name+`').then((r) => r.blob()).then((b) => {
 			const t = new DataTransfer();
 			t.items.add(new File([b], 'x.pickle'));
 			document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: t, bubbles: true}));
@@ -94,17 +116,13 @@ func openMemoryViz(address, name string) (opened, error) {
 }
 
 func openView(ashlar, file string) (opened, error) {
-	s, err := page.Serve(ashlar, file)
-	if err != nil {
-		return opened{}, err
-	}
-	defer s.Close()
-	return tab(s.Address+"#/1/timeline", func(b *page.Browser, p *page.Page) (opened, error) {
-		took, err := until(p, s.Started, drawn)
+	return alone(func(b *page.Browser) (opened, error) {
+		s, err := page.Serve(ashlar, file)
 		if err != nil {
 			return opened{}, err
 		}
-		pss, err := renderer(b.PID())
+		defer s.Close()
+		took, pss, err := timeline(b, s.Address, s.Started)
 		if err != nil {
 			return opened{}, err
 		}
@@ -118,13 +136,8 @@ func openOffline(ashlar, dir, file string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	began := time.Now()
-	return tab(address+"#/1/timeline", func(b *page.Browser, p *page.Page) (opened, error) {
-		took, err := until(p, began, drawn)
-		if err != nil {
-			return opened{}, err
-		}
-		pss, err := renderer(b.PID())
+	return alone(func(b *page.Browser) (opened, error) {
+		took, pss, err := timeline(b, address, time.Now())
 		return opened{seconds(took), megabytes(pss)}, err
 	})
 }

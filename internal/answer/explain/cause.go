@@ -178,14 +178,11 @@ func (j *judge) decide() {
 		f := j.failed
 		r.CauseText = fmt.Sprintf("%s would be enough for the %s that the step needs, but no free piece holds the request for %s: the largest is %s",
 			units.Size(j.there.bytes), units.Size(need), units.Size(f.call.Size), units.Size(f.free.largestUsable))
-		if x.Most > j.there.bytes {
-			r.CauseText += ". The step is larger than those before it, and may still need more than that"
-		}
 	}
 	if r.CauseText == "" && r.Trigger != Capacity && j.why != "" {
 		r.CauseText = strings.ToUpper(j.why[:1]) + j.why[1:]
 	}
-	if r.Cause == Fragmentation && (!x.Matched && j.hasSteps() || x.Most > j.there.bytes) {
+	if r.Cause == Fragmentation && !x.Matched && j.hasSteps() {
 		r.CauseConfidence = Open // what this part of the job still needs is not known
 	}
 	if r.CauseConfidence == "" {

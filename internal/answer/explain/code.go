@@ -54,9 +54,15 @@ func (j *judge) try(kind, code, what string, edit prognosis.Edit) (bool, error) 
 		f.Bytes = &saves
 		what += ", " + units.Size(saves) + " less"
 	}
-	done, err := j.carry(&f, x, j.failed.whole(j.conditions(j.limits.high)))
+	c := j.failed.whole(j.conditions(j.limits.high))
+	done, err := j.carry(&f, x, c)
 	if !done || err != nil {
 		return false, err
+	}
+	if j.Points > 0 {
+		if f.Curve, err = x.Curve(j.ctx, c, j.Points); err != nil {
+			return false, err
+		}
 	}
 	f.Detail = what + ": " + f.Detail
 	j.report.Fixes = append(j.report.Fixes, f)

@@ -25,6 +25,8 @@ type Input struct {
 	Source string
 	// Full asks for everything, however long it takes.
 	Full bool
+	// Points is how long the curves of changed programs are; 0 makes none.
+	Points int
 	// Believed is the text of PYTORCH_CUDA_ALLOC_CONF that the user believes to
 	// be in force; nil if they did not say.
 	Believed *string

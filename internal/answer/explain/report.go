@@ -3,6 +3,7 @@ package explain
 import (
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/prognosis"
+	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 )
 
@@ -240,4 +241,7 @@ type Fix struct {
 	DriverMS      *float64 `json:"estimated_driver_ms"`
 	Bytes         *uint64  `json:"bytes"` // of memory: how much more; of code: how much to free
 	Detail        string   `json:"detail"`
+	// Curve has the totals along the run with the changed program, if they were
+	// asked for; the events of continued steps follow those of the recording.
+	Curve []replay.Point `json:"-"`
 }

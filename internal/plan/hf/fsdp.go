@@ -172,9 +172,13 @@ func (f *fsdp) unshard(u *unit) {
 			cast += p.padded
 		}
 	}
+	var fetched *eager.Tensor
+	if f.run.job.Offload.Parameters {
+		fetched = m.Empty("to", u.params[0].shard.DType(), joined)
+	}
 	input := m.Empty("all_gather_copy_in", d, cast)
 	u.gathered = m.Empty("all_gather", d, joined*f.ranks)
-	input.Drop()
+	eager.Drop(fetched, input)
 }
 
 // wait fills the parameters from an all-gather. In the forward pass its output
@@ -274,7 +278,7 @@ func (f *fsdp) reduce(u *unit) {
 	m.Kind(kind)
 	m.Stream(stream)
 	for _, p := range with {
-		if p.shard.Grad() == nil {
+		if p.shard.Grad() == nil && !f.run.job.Offload.Optimizer {
 			p.shard.SetGrad(m.ViewInto(out, p.shard))
 		}
 	}

@@ -125,9 +125,16 @@ func (b *builder) biasedExperts(name string) *experts {
 	in := b.in(name)
 	e := &experts{label: b.label(name), count: b.run.localExperts(), transposed: true, gate: gateClamped}
 	hidden, width := b.aligned(c.Hidden), b.aligned(c.MoE.Intermediate)
-	e.gateUp = in.weight("gate_up_proj", e.count, hidden, 2*width)
+	if e.packed = in.packsExperts(); e.packed { // their kernel takes them the other way round
+		e.transposed = false
+		e.gateUp, e.down = in.stack("gate_up_proj", e.count, 2*width, hidden), in.stack("down_proj", e.count, hidden, width)
+	} else {
+		e.gateUp = in.weight("gate_up_proj", e.count, hidden, 2*width)
+	}
 	e.gateUpBias = in.weight("gate_up_proj_bias", e.count, 2*width)
-	e.down = in.weight("down_proj", e.count, width, hidden)
+	if !e.packed {
+		e.down = in.weight("down_proj", e.count, width, hidden)
+	}
 	e.downBias = in.weight("down_proj_bias", e.count, hidden)
 	return e
 }

@@ -57,6 +57,9 @@ func (r *run) adapt() error {
 func (a *adapter) forward(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
 	m := r.machine
 	base := l.base(r, x)
+	if l.packed != nil {
+		return a.onPacked(r, l, base, x)
+	}
 	in := m.To(x, a.a.DType())
 	low := m.Linear(in, a.a, nil)
 	in.Drop()

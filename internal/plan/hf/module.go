@@ -13,6 +13,9 @@ type Parameter struct {
 	Name   string
 	Tensor *eager.Tensor
 	Tied   bool // the same weight is there under another name before
+	// Packed is what stands in memory for a quantised weight, whose Tensor has
+	// none.
+	Packed []*eager.Tensor
 }
 
 // Elements is its number of elements.
@@ -90,13 +93,18 @@ type linear struct {
 	// columns is transformers' Conv1D: its weight is [in, out].
 	columns bool
 	adapter *adapter
+	packed  *packed // the weight is quantised
 }
 
 // linear makes an nn.Linear.
 func (b *builder) linear(name string, in, out int, bias bool) *linear {
 	l := &linear{name: name, label: b.label(name)}
 	c := b.in(name)
-	l.weight = c.weight("weight", int64(out), int64(in))
+	if l.packed = c.packed(in, out); l.packed != nil {
+		l.weight = l.packed.shape
+	} else {
+		l.weight = c.weight("weight", int64(out), int64(in))
+	}
 	if bias {
 		l.bias = c.weight("bias", int64(out))
 	}
@@ -108,7 +116,14 @@ func (b *builder) linear(name string, in, out int, bias bool) *linear {
 func (b *builder) conv1D(name string, in, out int) *linear {
 	l := &linear{name: name, label: b.label(name), columns: true}
 	c := b.in(name)
-	l.weight = c.weight("weight", int64(in), int64(out))
+	if q := b.run.job.Quant; q != nil && q.TakesConv1D() {
+		l.packed = c.packed(in, out)
+	}
+	if l.packed != nil {
+		l.columns, l.weight = false, l.packed.shape
+	} else {
+		l.weight = c.weight("weight", int64(in), int64(out))
+	}
 	l.bias = c.weight("bias", int64(out))
 	b.run.linears = append(b.run.linears, l)
 	return l
@@ -125,7 +140,10 @@ func (l *linear) forward(r *run, x *eager.Tensor) *eager.Tensor {
 
 // base is the module without its adapter.
 func (l *linear) base(r *run, x *eager.Tensor) *eager.Tensor {
-	if l.columns {
+	switch {
+	case l.packed != nil:
+		return l.packed.forward(r, x, l.bias)
+	case l.columns:
 		return r.machine.Conv1D(x, l.weight, l.bias)
 	}
 	return r.machine.Linear(x, l.weight, l.bias)
@@ -152,6 +170,7 @@ func (b *builder) embedding(name string, rows, width int) *embedding {
 	// A later stage of a pipeline has the table only if its head is the table.
 	if !e.input || !b.run.receives() || b.run.job.Model.Tied {
 		e.weight = b.in(name).weight("weight", int64(rows), int64(width))
+		b.run.tables = append(b.run.tables, e.weight)
 	}
 	return e
 }

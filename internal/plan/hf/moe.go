@@ -5,6 +5,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
 // experts is a layer's experts, whose weights are stacked, as
@@ -17,6 +18,7 @@ type experts struct {
 	// Biases are added per token; nil without.
 	gateUpBias, downBias *eager.Tensor
 	transposed           bool
+	packed               bool // the weights are quantised
 	count                int64
 	gate                 func(r *run, x *eager.Tensor) *eager.Tensor
 }
@@ -27,8 +29,9 @@ func (b *builder) experts(name string) *experts {
 	in := b.in(name)
 	e := &experts{label: b.label(name), count: b.run.localExperts()}
 	hidden, width := b.aligned(c.Hidden), b.aligned(c.MoE.Intermediate)
-	e.gateUp = in.weight("gate_up_proj", e.count, 2*width, hidden)
-	e.down = in.weight("down_proj", e.count, hidden, width)
+	e.packed = in.packsExperts()
+	e.gateUp = in.stack("gate_up_proj", e.count, 2*width, hidden)
+	e.down = in.stack("down_proj", e.count, hidden, width)
 	e.gate = func(r *run, x *eager.Tensor) *eager.Tensor { return gateHalves(r, x, c.Activation) }
 	return e
 }
@@ -48,7 +51,7 @@ func (e *experts) forward(r *run, x, indices, weights *eager.Tensor) *eager.Tens
 	m := r.machine
 	before := m.Enter(e.label)
 	defer m.Enter(before)
-	if r.decodes {
+	if r.decodes && !e.packed {
 		return e.batched(r, x, indices, weights)
 	}
 	tokens, k, hidden := x.Size(0), indices.Size(-1), x.Size(-1)
@@ -114,8 +117,12 @@ func (e *experts) linear(r *run, x, w, bias, offsets *eager.Tensor) *eager.Tenso
 		w = m.Transpose(w, -2, -1)
 	}
 	in := m.To(x, w.DType())
+	var quantised, scales *eager.Tensor
+	if e.packed && r.job.Quant.Method == model.FP8 {
+		quantised, scales = r.quantiseInput(in)
+	}
 	y := m.GroupedMM(in, w, offsets)
-	eager.Drop(in, w)
+	eager.Drop(quantised, scales, in, w)
 	if bias != nil {
 		m.AddInPlace(y, bias)
 	}

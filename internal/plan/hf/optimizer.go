@@ -24,6 +24,8 @@ func newOptimizer(r *run) optimizer {
 	case r.job.Shard.Zero > 0 && stage < 3:
 		r.zero = newZero(r)
 		return r.zero
+	case r.job.Offload.Optimizer:
+		return newOffloaded(r, elements(r.trained))
 	case r.job.Master || r.job.Shard.Zero > 0:
 		return newMaster(r)
 	}
@@ -32,6 +34,9 @@ func newOptimizer(r *run) optimizer {
 
 func optimizerOf(r *run, params []*eager.Tensor) optimizer {
 	b := base{run: r, params: params, states: map[*eager.Tensor][]*eager.Tensor{}}
+	if r.job.Optimizer.BitsAndBytes() {
+		return newBnb(b)
+	}
 	switch r.job.Optimizer {
 	case model.SGD:
 		return &sgd{base: b}

@@ -20,6 +20,7 @@ type Result struct {
 	Parameters  []Parameter // of the whole model
 	NotModelled []string
 	Assumed     []string
+	Beside      []Beside // memory that the allocator does not see
 }
 
 // Count is the number of parameters, tied ones once.
@@ -49,6 +50,8 @@ type run struct {
 	trained  []*eager.Tensor // the parameters of the optimizer
 	adapters []Parameter     // of LoRA
 	buffers  []*eager.Tensor // that modules registered
+	tables   []*eager.Tensor // weights of embeddings
+	beside   []Beside
 	// inputGrad: embeddings are made to require a gradient.
 	inputGrad bool
 	stage     *stage // of a pipeline, nil without one
@@ -97,12 +100,14 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 		return nil, fmt.Errorf("preset %s does not know the family %s", Preset, j.Model.Family)
 	}
 	if j.Model.Head == model.HeadNone {
-		return nil, problem.New("%s alone has no head to train or to generate with: choose another with {head}", j.Model.Class)
+		return nil, problem.New("%s alone has no head to train or to generate with: give {head} %s", j.Model.Class, j.Model.UsualHead())
 	}
+	j, instead := dequantises(j)
 	jobs, stages, assumed, err := parts(j)
 	if err != nil {
 		return nil, err
 	}
+	assumed = append(instead, assumed...)
 	var most *run
 	for i, part := range jobs {
 		r := newRun(ctx, part)
@@ -131,7 +136,7 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 		build(whole)
 		params = whole.params
 	}
-	return &Result{Ledger: most.machine.Ledger, Parameters: params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...)}, nil
+	return &Result{Ledger: most.machine.Ledger, Parameters: params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...), Beside: most.beside}, nil
 }
 
 func newRun(ctx context.Context, j *model.Job) *run {

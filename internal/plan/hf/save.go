@@ -32,6 +32,10 @@ func (r *run) stateDict() []*eager.Tensor {
 	var out []*eager.Tensor
 	for _, p := range slices.Concat(r.params, r.adapters) {
 		t := p.Tensor
+		if p.Packed != nil {
+			out = append(out, p.Packed...)
+			continue
+		}
 		if r.fsdp != nil {
 			t = r.fsdp.shards[t]
 		}

@@ -107,6 +107,11 @@ func (f *fsdp) materialise(params []Parameter) {
 func (f *fsdp) part(whole *eager.Tensor) {
 	shape := f.partShape(whole.Shape())
 	m := f.run.machine
+	if f.run.job.Offload.Parameters {
+		f.shards[whole] = m.MetaParameter(whole.DType(), whole.NeedsGrad(), shape...)
+		f.run.besides("parameters", Host, f.shards[whole].Bytes())
+		return
+	}
 	kind := m.Kind(ledger.Weight)
 	f.shards[whole] = m.Empty("shard", whole.DType(), shape...)
 	m.Kind(kind)

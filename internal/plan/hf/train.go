@@ -26,7 +26,7 @@ func (r *run) train() error {
 		}
 		r.batches()
 		r.phase(ledger.Step)
-		if j.Clip {
+		if j.Clip && !j.Offload.Optimizer { // otherwise on the host
 			clip(r)
 		}
 		o.step()

@@ -26,10 +26,14 @@ const zeroBucket = 500_000_000
 func newZero(r *run) *zero {
 	z := &zero{run: r, ranks: int64(r.job.Shard.Zero), divided: r.job.Shard.ZeroStage >= 2}
 	m := r.machine
-	kind := m.Kind(ledger.Master)
-	z.part = m.Empty("fp32 partition", eager.Float32, z.share())
-	m.Kind(kind)
-	z.inner = optimizerOf(r, []*eager.Tensor{z.part})
+	if r.job.Offload.Optimizer {
+		z.inner = newOffloaded(r, z.share())
+	} else {
+		kind := m.Kind(ledger.Master)
+		z.part = m.Empty("fp32 partition", eager.Float32, z.share())
+		m.Kind(kind)
+		z.inner = optimizerOf(r, []*eager.Tensor{z.part})
+	}
 	if z.divided {
 		for _, p := range r.trained {
 			p.OnGrad(func() { z.arrived(p) })
@@ -55,7 +59,7 @@ func (z *zero) afterBackward() {
 
 // arrived puts a gradient into the bucket.
 func (z *zero) arrived(p *eager.Tensor) {
-	if z.grads == nil {
+	if z.grads == nil && z.part != nil {
 		z.grads = z.run.machine.Empty("gradient partition", p.DType(), z.share()).SetKind(ledger.Gradient)
 	}
 	p.ZeroGrad()
@@ -64,6 +68,10 @@ func (z *zero) arrived(p *eager.Tensor) {
 // step copies the gradients of the rank's part to fp32, and frees them.
 func (z *zero) step() {
 	m := z.run.machine
+	if z.part == nil { // on the host
+		z.inner.step()
+		return
+	}
 	if !z.divided && len(z.run.gradients()) > 0 {
 		z.grads = m.Empty("gradient partition", z.run.trained[0].DType(), z.share()).SetKind(ledger.Gradient)
 	}
@@ -83,4 +91,9 @@ func (z *zero) step() {
 // zero has nothing left to do.
 func (z *zero) zero() {}
 
-func (z *zero) state() []*eager.Tensor { return append([]*eager.Tensor{z.part}, z.inner.state()...) }
+func (z *zero) state() []*eager.Tensor {
+	if z.part == nil {
+		return nil
+	}
+	return append([]*eager.Tensor{z.part}, z.inner.state()...)
+}

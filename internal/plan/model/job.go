@@ -1,5 +1,7 @@
 package model
 
+import "strings"
+
 // DType is the type of a tensor's elements, as far as a job chooses it.
 type DType string
 
@@ -35,6 +37,40 @@ const (
 	SGDFused     Optimizer = "sgd-momentum-fused"
 	Adafactor    Optimizer = "adafactor"
 )
+
+// Those of bitsandbytes, in transformers' words. The states of paged ones are
+// managed memory, which the driver moves between the GPU and the host.
+const (
+	AdamW8bit       Optimizer = "adamw-8bit"
+	PagedAdamW8bit  Optimizer = "paged-adamw-8bit"
+	PagedAdamW32bit Optimizer = "paged-adamw-32bit"
+	Lion8bit        Optimizer = "lion-8bit"
+	Lion32bit       Optimizer = "lion-32bit"
+	PagedLion8bit   Optimizer = "paged-lion-8bit"
+	PagedLion32bit  Optimizer = "paged-lion-32bit"
+	RMSprop8bit     Optimizer = "rmsprop-bnb-8bit"
+	RMSprop32bit    Optimizer = "rmsprop-bnb"
+)
+
+// BitsAndBytes reports whether the optimizer is one of bitsandbytes.
+func (o Optimizer) BitsAndBytes() bool {
+	return o.Lion() || o.EightBit() || o.Paged() || o == RMSprop32bit
+}
+
+// EightBit reports whether its states have eight bits.
+func (o Optimizer) EightBit() bool { return strings.HasSuffix(string(o), "-8bit") }
+
+// Paged reports whether its states are managed memory.
+func (o Optimizer) Paged() bool { return strings.HasPrefix(string(o), "paged-") }
+
+// Lion reports whether it is Lion, which has one state.
+func (o Optimizer) Lion() bool { return strings.Contains(string(o), "lion-") }
+
+// Offload is what a job keeps on the host, in pinned memory.
+type Offload struct {
+	Optimizer  bool // states, master weights and gradients; the step runs on the CPU
+	Parameters bool // the shards of the weights
+}
 
 // Attention is how attention is computed.
 type Attention string
@@ -128,6 +164,7 @@ type Job struct {
 
 	DType    DType
 	Autocast bool
+	Quant    *Quant // nil if the weights are not quantised
 
 	Optimizer Optimizer
 	Master    bool
@@ -143,9 +180,10 @@ type Job struct {
 	HoldOutput bool  // the outputs, logits among them, live until the next step
 	UseCache   bool  // a training step that builds a cache
 
-	LoRA  LoRA
-	Shard Shard
-	Save  Save
+	LoRA    LoRA
+	Shard   Shard
+	Offload Offload
+	Save    Save
 
 	Tokens      int64 // to generate
 	StaticCache int64 // length of a static cache; 0 is a dynamic one

@@ -45,6 +45,9 @@ type Model struct {
 	// Quantised is the method that the file's weights are quantised with, such as
 	// "fp8" or "mxfp4"; "" where they are not. Shapes are those without it.
 	Quantised string
+	// Quant is the same with all that follows from it; nil where the weights are
+	// not quantised, or in a way that is not known here.
+	Quant *Quant
 
 	Hidden       int // width of the residual stream: hidden_size, n_embd, d_model
 	Intermediate int // width of a dense MLP: intermediate_size, n_inner, d_ff

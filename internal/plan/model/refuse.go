@@ -89,27 +89,6 @@ func (f *fields) refuse(fam *family) error {
 	return f.err
 }
 
-// quantised is how the file's weights are quantised, in the words of
-// quantization_config; empty if they are not.
-func (f *fields) quantised() string {
-	const name = "quantization_config"
-	raw, ok := f.raw[name]
-	if !ok {
-		return ""
-	}
-	f.used[name] = true
-	if nothing(raw) {
-		return ""
-	}
-	var method struct {
-		Name string `json:"quant_method"`
-	}
-	if json.Unmarshal(raw, &method) == nil && method.Name != "" {
-		return show(json.RawMessage(method.Name))
-	}
-	return show(raw)
-}
-
 // nothing says whether a value is null, false, zero or empty.
 func nothing(raw json.RawMessage) bool {
 	switch strings.TrimSpace(string(raw)) {

@@ -264,12 +264,12 @@ func (r *Request) say(a *Answer, known bool) {
 	if r.MaxSeqs == 0 {
 		assume("--max-num-seqs %d: likewise", r.seqs())
 	}
-	if q := r.Model.Quantised; q != "" && r.WeightBytes == 0 {
-		if source := quantisations[q].source; source != "" {
-			assume("quantised weights (%s): %s; --weights FILE has them exactly", q, source)
-		} else {
-			leave("quantised weights (%s): planned as if they were not; give --weights FILE", q)
-		}
+	switch q := r.Model.Quant; {
+	case r.WeightBytes > 0:
+	case q != nil:
+		assume("%s weights: as %s lays them out; --weights FILE has the checkpoint's", q, q.Sources())
+	case r.Model.Quantised != "":
+		leave("quantised weights (%s): planned as if they were not; give --weights FILE", r.Model.Quantised)
 	}
 	if !r.deductsGraphs() && !r.Eager {
 		leave("CUDA graphs: vLLM %s captures them outside its share of the card", r.Version)

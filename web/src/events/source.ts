@@ -1,6 +1,6 @@
 // The rows of the list of events, asked for in pages as they come into view.
 
-import { get, words } from '../api';
+import { get, words, type Query } from '../api';
 import { run } from '../route';
 import type { EventRow, Events } from '../types/view.gen';
 
@@ -12,10 +12,12 @@ export class Source {
   readonly pages = new Map<number, EventRow[]>();
   private readonly asked = new Set<number>();
   private readonly stop = new AbortController();
-  length = -1; // not known yet
+  length = -1; // rows; not known yet
+  matches = 0; // events
 
   constructor(
     private readonly filter: Record<string, string>,
+    private readonly folded: boolean,
     private readonly changed: (error: string | null) => void,
   ) {}
 
@@ -29,14 +31,15 @@ export class Source {
   private async ask(p: number): Promise<void> {
     this.asked.add(p);
     try {
-      const got = await get<Events>('events', { run: run.value, row: p * page, count: page, ...this.filter }, this.stop.signal);
+      const got = await get<Events>('events', { run: run.value, row: p * page, count: page, ...this.question() }, this.stop.signal);
       if (this.pages.size >= mostPages) {
         const oldest = this.pages.keys().next().value!;
         this.pages.delete(oldest);
         this.asked.delete(oldest);
       }
       this.pages.set(p, got.rows);
-      this.length = got.matches;
+      this.length = got.listed;
+      this.matches = got.matches;
       this.changed(null);
     } catch (err) {
       this.asked.delete(p);
@@ -47,10 +50,14 @@ export class Source {
     }
   }
 
+  private question(): Query {
+    return { ...this.filter, fold: this.folded ? 1 : null };
+  }
+
   // position is the place in the list of the first event that is not before one.
   async position(e: number): Promise<number> {
-    if (Object.keys(this.filter).length === 0) return Math.max(0, e);
-    const got = await get<Events>('events', { run: run.value, from: Math.max(0, e), count: 1, ...this.filter }, this.stop.signal);
+    if (Object.keys(this.filter).length === 0 && !this.folded) return Math.max(0, e);
+    const got = await get<Events>('events', { run: run.value, from: Math.max(0, e), count: 1, ...this.question() }, this.stop.signal);
     return got.first_match;
   }
 

@@ -1,13 +1,14 @@
 // The memory curve of the whole run, as the overview shows it.
 
-import { useSignal } from '@preact/signals';
-import { ceiling, drawCurve, drawFailure, drawLimits, drawSizes, xOf, yOf, type Box } from '../draw/curve';
+import { computed, useSignal } from '@preact/signals';
+import { ceiling, drawCurve, drawFailure, drawLimits, drawSizes, xOf, yOf, type Box, type Scale } from '../draw/curve';
 import { useDrawing } from '../draw/canvas';
 import { count, exact, size, ticks } from '../format';
-import { event, range, run, show } from '../route';
+import { useMouse } from '../keys';
+import { event, number, place, range, run, show } from '../route';
 import { load, meta, moment, select, selectRange } from '../state';
 import { ink } from '../theme';
-import type { Curve, Meta } from '../types/view.gen';
+import type { Curve, FixCurve, Meta } from '../types/view.gen';
 import { Trouble, Wait } from './basic';
 import { RangePanel } from './range';
 
@@ -17,6 +18,9 @@ const columns = 1200;
 export function wholeCurve(x: 'event' | 'time' = 'event') {
   return load<Curve>('curve', { run: run.value, n: columns, x });
 }
+
+// fixShown is the fix of explain whose curve is drawn over the recorded one.
+export const fixShown = computed(() => number(place.value.params['fix']));
 
 function boxOf(width: number, height: number): Box {
   return { left: 62, top: 12, width: width - 62 - 10, height: height - 12 - 24 };
@@ -33,10 +37,41 @@ export function CurvePanel() {
       </div>
     );
   }
-  return <Chart curve={got.data} m={m} />;
+  const fix = fixShown.value;
+  const after = fix === null ? {} : load<FixCurve>('fix', { run: run.value, fix }).value;
+  return (
+    <>
+      {after.error && <Trouble>{after.error}</Trouble>}
+      <Chart curve={got.data} m={m} after={after.data ?? null} />
+    </>
+  );
 }
 
-function Chart({ curve, m }: { curve: Curve; m: Meta }) {
+// drawAfter draws the curve of a changed program.
+function drawAfter(c: CanvasRenderingContext2D, b: Box, s: Scale, f: FixCurve, colour: string): void {
+  c.strokeStyle = colour;
+  for (const [ys, dash] of [
+    [f.active_bytes, []],
+    [f.reserved_bytes, [6, 3]],
+  ] as const) {
+    c.beginPath();
+    f.event.forEach((e, i) => {
+      c.lineTo(xOf(b, s, i > 0 ? f.event[i - 1]! + 1 : 0), yOf(b, s, ys[i]!));
+      c.lineTo(xOf(b, s, e + 1), yOf(b, s, ys[i]!));
+    });
+    c.lineWidth = 1.75;
+    c.setLineDash([...dash]);
+    c.stroke();
+  }
+  c.setLineDash([]);
+}
+
+function Chart({ curve, m, after }: { curve: Curve; m: Meta; after: FixCurve | null }) {
+  useMouse('Overview', [
+    ['Drag', 'Select a range of the curve'],
+    ['Click', 'Select the moment'],
+    ['Double click', 'Open the timeline there'],
+  ]);
   const over = useSignal<Column | null>(null);
   const drag = useSignal<{ from: number; to: number } | null>(null); // in pixels
   const canvas = useDrawing((c, area) => {
@@ -45,6 +80,7 @@ function Chart({ curve, m }: { curve: Curve; m: Meta }) {
     const s = { from: 0, to: Math.max(1, m.events), low: 0, high: ceiling(m) };
     drawSizes(c, b, s, i, Math.max(2, Math.floor(b.height / 45)));
     drawCurve(c, b, s, curve, m.events, i, true);
+    if (after) drawAfter(c, b, s, after, i.good);
     drawLimits(c, b, s, m, i);
     c.textAlign = 'center';
     c.textBaseline = 'top';
@@ -92,7 +128,7 @@ function Chart({ curve, m }: { curve: Curve; m: Meta }) {
       c.lineTo(over.value.x, b.top + b.height);
       c.stroke();
     }
-  });
+  }, [after]);
   // columnAt is the column of the curve at a place, and its last event, which is
   // the one that the reading and a click mean.
   const columnAt = (el: HTMLElement, clientX: number): Column | null => {
@@ -108,6 +144,7 @@ function Chart({ curve, m }: { curve: Curve; m: Meta }) {
       <div
         class="curve"
         role="img"
+        data-after={after ? Math.max(...after.reserved_bytes) : undefined}
         aria-label={`Memory over ${count(m.events)} events. Reserved at most ${size(m.max_reserved_bytes)}, active at most ${size(m.max_live_bytes)}.`}
         onPointerDown={(e) => {
           const at = columnAt(e.currentTarget, e.clientX);

@@ -1,4 +1,4 @@
-// The sheet of keys behind ?.
+// The sheet behind ?: keys, and what the mouse does.
 
 import { signal } from '@preact/signals';
 import { groups, sign } from '../keys';
@@ -8,7 +8,7 @@ export const helpShown = signal(false);
 
 export function HelpDialog() {
   return (
-    <Sheet title="Keys" shown={helpShown}>
+    <Sheet title="Keys and mouse" shown={helpShown}>
       <div class="keys">
         {groups.value.map((g) => (
           <section>

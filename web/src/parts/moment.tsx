@@ -85,7 +85,7 @@ export function MomentBar() {
       </div>
       <div class="what">
         {now && (
-          <span class="muted" title={told}>
+          <span class="muted" title={told ?? undefined}>
             {told}
           </span>
         )}

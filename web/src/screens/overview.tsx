@@ -5,7 +5,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { explain } from '../explained';
 import { count, percent, plural, pool, seconds, size, span, stream } from '../format';
 import { At, Bytes, Count, Empty, Go, Panel, Trouble, Wait } from '../parts/basic';
-import { CurvePanel, wholeCurve } from '../parts/curve';
+import { CurvePanel, fixShown, wholeCurve } from '../parts/curve';
 import { meaning, type Term } from '../parts/word';
 import { current, meta, stats } from '../state';
 import type { Document as Stats, Level } from '../types/stats.gen';
@@ -92,6 +92,7 @@ function Legend() {
         active
       </span>
       {pending && <span class="key pending">pending</span>}
+      {fixShown.value !== null && <span class="key after">with the fix: active, and reserved in dashes</span>}
       <Go screen="timeline">open the timeline</Go>
     </span>
   );

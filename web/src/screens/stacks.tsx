@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { Follower, get, type Query } from '../api';
 import { size } from '../format';
+import { useMouse } from '../keys';
 import { Empty, Trouble, Wait } from '../parts/basic';
 import { put, run } from '../route';
 import { meta } from '../state';
@@ -34,6 +35,10 @@ export function Stacks() {
     [],
   );
   useEffect(() => () => follow.cancel(), []);
+  useMouse('Stacks', [
+    ['Click', 'Zoom to a frame; in a sandwich put it into the middle'],
+    ['Top row', 'Click it to see all'],
+  ]);
   const query: Query = { run: run.value, ...asked.value };
   const key = JSON.stringify(query);
   const possible = mode.value !== 'diff' || moments.value !== null;

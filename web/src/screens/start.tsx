@@ -155,7 +155,7 @@ function Row({ x, ranks, r, at }: { x: Run; ranks: boolean; r: Ranks | null; at:
     >
       <th scope="row">{ready ? <a href={`#/${x.id}/overview`}>{x.label}</a> : x.label}</th>
       {ranks && <td class="right num">{x.rank ?? '-'}</td>}
-      <td class={x.ooms > 0 ? 'fails' : 'muted'} data-field="outcome">
+      <td class={(x.ooms > 0 ? 'fails' : 'muted') + (odd('oom_events') ? ' odd-cell' : '')} data-field="outcome">
         {x.state === 'loading' ? 'reading' : x.state === 'failed' ? `cannot be read: ${without(x.file, x.error ?? '')}` : outcome(x)}
         {x.last_oom !== null && <span class="muted"> at event {count(x.last_oom)}</span>}
       </td>

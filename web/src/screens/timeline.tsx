@@ -7,6 +7,7 @@ import { Check, Choice, Empty, Field, Select, Trouble, Wait } from '../parts/bas
 import { BlockPanel } from '../parts/block';
 import { Expression } from '../parts/expression';
 import { RangePanel } from '../parts/range';
+import { Side } from '../parts/side';
 import { event, put } from '../route';
 import { meta, summons } from '../state';
 import { usePlotKeys } from '../timeline/keys';
@@ -35,7 +36,7 @@ export function Timeline() {
           <PlotArea />
           <MiniMap />
         </div>
-        <aside class="side" aria-label="Details">
+        <Side>
           <RangePanel />
           <Matched />
           <BlockPanel
@@ -46,7 +47,7 @@ export function Timeline() {
             }
           />
           {what.value === 'blocks' && <Alive />}
-        </aside>
+        </Side>
       </div>
     </div>
   );

@@ -3,6 +3,7 @@
 import { explain, explainAgain, stopExplaining } from '../explained';
 import { percent, plural, seconds, size } from '../format';
 import { At, Bytes, Copy, Delta, Go, Panel, Trouble, Wait } from '../parts/basic';
+import { fixShown } from '../parts/curve';
 import { quoted } from '../parts/frames';
 import { current, meta } from '../state';
 import type { Fix, Document as Explain } from '../types/explain.gen';
@@ -103,7 +104,7 @@ function First({ f }: { f: Fix }) {
   return (
     <div class="first-fix" data-field="first">
       <strong>Try this first</strong>
-      <FixLine f={f} />
+      <FixLine f={f} i={0} />
     </div>
   );
 }
@@ -362,9 +363,9 @@ export function Fixes({ x }: { x: Explain }) {
 function FixList({ x }: { x: Explain }) {
   return (
     <ol class="fixes" start={2}>
-      {x.fixes.slice(1).map((f) => (
+      {x.fixes.slice(1).map((f, i) => (
         <li>
-          <FixLine f={f} />
+          <FixLine f={f} i={i + 1} />
         </li>
       ))}
     </ol>
@@ -396,7 +397,17 @@ function Curve({ settings, limit }: { settings: string; limit?: number }) {
   );
 }
 
-function FixLine({ f }: { f: Fix }) {
+// Before and after of a change of the program, in the memory curve.
+function Changed({ i }: { i: number }) {
+  const on = fixShown.value === i;
+  return (
+    <Go screen="overview" change={{ fix: on ? null : i }} title="The memory of the run with this change, over the recorded one">
+      {on ? 'Hide the curve' : 'Show the curve'}
+    </Go>
+  );
+}
+
+function FixLine({ f, i }: { f: Fix; i: number }) {
   const facts: string[] = [];
   const typed = f.export || f.code;
   const more =
@@ -404,6 +415,8 @@ function FixLine({ f }: { f: Fix }) {
       <Curve settings={f.settings} />
     ) : f.kind === 'memory' && f.smallest_limit_bytes !== null ? (
       <Curve settings="none" limit={f.smallest_limit_bytes} />
+    ) : f.code && f.carries && meta.value.data?.events ? (
+      <Changed i={i} />
     ) : f.line && meta.value.data?.events ? (
       <Go screen="timeline" change={{ stack: quoted(f.line.filename, f.line.line), only: true }} title="What this line allocates, stacked alone">
         Show its memory

@@ -4,7 +4,7 @@ import { effect, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { areaOf, Frames, pen } from '../draw/canvas';
 import { count } from '../format';
-import { useKeys } from '../keys';
+import { useKeys, useMouse } from '../keys';
 import { css, indexed, momentColourings, tableSize, type Colouring } from '../palette';
 import { block, place, put, type Change } from '../route';
 import { explain } from '../explained';
@@ -170,6 +170,12 @@ export function MapArea({
     const h = holeAt(rows, null);
     if (h) pick(h.row, h.row.segment.blocks[h.index]!, 'push');
   };
+  useMouse('Segments', [
+    ['Click', 'Select the segment and the block'],
+    ['Alt wheel', 'Zoom on bytes around the pointer'],
+    ['Shift wheel', 'Move left and right'],
+    ['Strip on top', 'Click or drag to move the moment'],
+  ]);
   useKeys(
     'Segments',
     () => [

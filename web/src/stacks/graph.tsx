@@ -6,6 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { areaOf, Frames, pen } from '../draw/canvas';
 import { count } from '../format';
 import { useKeys, type Binding } from '../keys';
+import { Side } from '../parts/side';
 import { ink, theme } from '../theme';
 import { draw, nodeAt, rangeOf, rowHeight, yOf, type Look, type Sight } from './icicle';
 import { above, below, framesTo, nodeAlong, rows, sibling, within, type Tree } from './tree';
@@ -171,9 +172,13 @@ export function Graph({
           </div>
         </div>
       </div>
-      <aside class="side" aria-label="Details">
-        {side(told, zoom)}
-      </aside>
+      {part ? (
+        <aside class="side" aria-label="Frame">
+          {side(told, zoom)}
+        </aside>
+      ) : (
+        <Side>{side(told, zoom)}</Side>
+      )}
     </div>
   );
 }

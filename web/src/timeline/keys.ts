@@ -1,6 +1,6 @@
 // The keys of the timeline.
 
-import { useKeys } from '../keys';
+import { useKeys, useMouse } from '../keys';
 import { colourings } from '../palette';
 import { block, put, range } from '../route';
 import { allocation, meta, moment, select } from '../state';
@@ -54,16 +54,19 @@ export function usePlotKeys(plot: Plot | null): void {
     ],
     [plot],
   );
-  useKeys('Timeline, with the mouse', () => mouse);
+  useMouse('Timeline', mouse);
 }
 
 const mouse = [
   ['Drag', 'Select a range'],
-  ['Shift drag', 'Move (also with the middle button)'],
-  ['Wheel', 'Zoom around the pointer; with Alt on bytes, with Shift move'],
+  ['Shift drag', 'Move; also with the middle button'],
+  ['Wheel', 'Zoom around the pointer'],
+  ['Shift wheel', 'Move left and right'],
+  ['Alt wheel', 'Zoom on bytes; also at the axis of bytes'],
   ['Click', 'Select the moment and the block, a step or an annotation'],
   ['Double click', 'Zoom in, or to a step or an annotation'],
-].map(([shown, text]) => ({ keys: [], shown: shown!, text: text!, run: () => {} }));
+  ['Mini-map', 'Drag the window or its edges'],
+] as const;
 
 function pickBlock(plot: Plot, which: 'largest' | 'above' | 'below'): void {
   if (!plot.pick(which) && moment.value !== null) void bringEvent(moment.value);

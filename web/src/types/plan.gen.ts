@@ -15,6 +15,12 @@ export interface Against {
   notes: string[];
 }
 
+export interface Beside {
+  what: string;
+  where: string;
+  bytes: number;
+}
+
 export interface BestRecompute {
   best: Recomputation;
   others: Recomputation[];
@@ -60,13 +66,16 @@ export interface Document {
   parameters: number;
   preset: string;
   settings: string;
+  beside: Beside[];
   measured: boolean;
+  rests_on: string[];
   assumed: string[];
   not_modelled: string[];
   max?: Largest;
   recompute?: BestRecompute;
   against?: Against;
   trace?: string;
+  sources?: Source[];
 }
 
 export interface Failure {
@@ -93,6 +102,7 @@ export interface Largest {
 export interface Lever {
   name: string;
   flags: string;
+  lines: string[];
   saving_bytes: number;
   of: string;
   saving_reserved_bytes: number;
@@ -152,6 +162,14 @@ export interface Recomputation {
   fits: boolean;
   peak_allocated_bytes: number;
   peak_reserved_bytes: number;
+}
+
+export interface Source {
+  file: string;
+  used: string[];
+  no_effect: string[];
+  not_planned: string[];
+  unknown: string[];
 }
 
 export interface Span {

@@ -152,6 +152,12 @@ export interface FailedRequest {
   device_free_bytes: number;
 }
 
+export interface FixCurve {
+  event: number[];
+  reserved_bytes: number[];
+  active_bytes: number[];
+}
+
 export interface Flow {
   before: Amount;
   peak: Amount;
