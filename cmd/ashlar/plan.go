@@ -50,7 +50,8 @@ type planOptions struct {
 	trainer, accelerate, deepspeed string
 	foreign                        []foreignValue // other tools' flags, in their order
 	given                          func(flag string) bool
-	server                         serveOptions
+
+	server serveOptions
 }
 
 func newPlan(std stdio) *cobra.Command {
@@ -133,8 +134,8 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	flags.StringVar(&o.trace, "trace", "", "write the planned run as a snapshot, a `FILE` ending in .pickle")
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of the step, and of --against, in `N` points")
-	o.server.add(flags)
 	flags.BoolVar(&o.full, "full", false, "print the reasons of the ranges, the memory of the step over time and what became of files' keys too")
+	o.server.add(flags)
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"
