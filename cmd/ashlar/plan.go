@@ -69,6 +69,8 @@ what the peak is made of, and what would save memory, each planned. --max finds
 the largest batch or sequence that fits, --sweep plans many, --recompute best
 chooses the layers to recompute, --against compares the plan with a recording,
 --trace writes the planned run as a snapshot for view, explain and whatif.
+--serve vllm says what a server has left for its KV cache, and for how many
+tokens and requests that is enough.
 
 CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, the
 name of a model in the local Hugging Face cache (meta-llama/Llama-3.1-8B), or -
@@ -89,7 +91,8 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
 			"  ashlar plan config.json --batch 8 --seq 4096 --compare a100-80,h100,l40s\n" +
 			"  ashlar plan --trainer axolotl.yml --gpu 24GB\n" +
-			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
+			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle\n" +
+			"  ashlar plan config.json --serve vllm --max-model-len 32768 --gpu h100",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 && o.trainer == "":
