@@ -96,6 +96,10 @@ func (o *planOptions) serveModel(ctx context.Context, std stdio, file string) er
 	if err != nil {
 		return failed(ctx, err)
 	}
+	if a.Engine == "vllm" { // the other is planned as a run, whose answer has them
+		a.Assumed = append(append(q.Capacity.Assumed(), q.Assumed...), a.Assumed...)
+		a.NotModelled = append(q.NotModelled, a.NotModelled...)
+	}
 	doc := &serveDocument{File: input.Name(file), Answer: a}
 	err = printAnswer(std, o.json, doc, func(w io.Writer) error { return text.Serve(w, doc.File, a, std.style()) })
 	if err == nil && a.Fits != nil && !*a.Fits {
@@ -115,7 +119,7 @@ func (o *serveOptions) plan(ctx context.Context, q plan.Question) (*serve.Answer
 		return serve.HF(ctx, q, o.maxLen)
 	}
 	r := serve.Request{
-		Model: q.Model, MaxModelLen: o.maxLen, Utilization: o.utilization, TP: o.tp, MaxSeqs: o.seqs, BatchedTokens: o.batched,
+		Model: quantised(q.Model, q.Options.Get("quant")), MaxModelLen: o.maxLen, Utilization: o.utilization, TP: o.tp, MaxSeqs: o.seqs, BatchedTokens: o.batched,
 		BlockSize: o.blockSize, Eager: o.eager, DType: model.DType(q.Options.Get("dtype")), WeightBytes: q.Weights.Bytes(),
 	}
 	if strings.HasPrefix(o.kvType, "fp8") {
@@ -132,4 +136,18 @@ func (o *serveOptions) plan(ctx context.Context, q plan.Question) (*serve.Answer
 		r.Version = v
 	}
 	return serve.Plan(ctx, r)
+}
+
+// quantised is the model with the weights that --quant names; none are those of a
+// config without a quantization_config.
+func quantised(m *model.Model, name string) *model.Model {
+	if name == "" {
+		return m
+	}
+	c := *m
+	c.Quant, c.Quantised = nil, ""
+	if name != "none" {
+		c.Quant, c.Quantised = model.NewQuant(name), name
+	}
+	return &c
 }
