@@ -50,6 +50,8 @@ type planOptions struct {
 	trainer, accelerate, deepspeed string
 	foreign                        []foreignValue // other tools' flags, in their order
 	given                          func(flag string) bool
+
+	server serveOptions
 }
 
 func newPlan(std stdio) *cobra.Command {
@@ -67,6 +69,8 @@ what the peak is made of, and what would save memory, each planned. --max finds
 the largest batch or sequence that fits, --sweep plans many, --recompute best
 chooses the layers to recompute, --against compares the plan with a recording,
 --trace writes the planned run as a snapshot for view, explain and whatif.
+--serve vllm says what a server has left for its KV cache, and for how many
+tokens and requests that is enough.
 
 CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, the
 name of a model in the local Hugging Face cache (meta-llama/Llama-3.1-8B), or -
@@ -87,7 +91,8 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
 			"  ashlar plan config.json --batch 8 --seq 4096 --compare a100-80,h100,l40s\n" +
 			"  ashlar plan --trainer axolotl.yml --gpu 24GB\n" +
-			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
+			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle\n" +
+			"  ashlar plan config.json --serve vllm --max-model-len 32768 --gpu h100",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 && o.trainer == "":
@@ -100,13 +105,17 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 					return fmt.Errorf("plan takes one CONFIG, and %q is no CONFIG: write a switch as --bf16 or --bf16=%s", a, a)
 				}
 			}
-			return errors.New("plan takes one CONFIG")
+			return errors.New("plan takes one CONFIG; several values of a flag stand with commas, such as --target-modules q_proj,v_proj")
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+		name = strings.ReplaceAll(name, "_", "-")
+		if ours, ok := flagAliases[name]; ok {
+			name = ours
+		}
+		return pflag.NormalizedName(name)
 	})
 	flags.StringVar(&o.gpu, "gpu", "", "the card, by `NAME` or by its memory such as 80GB")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, as for whatif")
@@ -130,6 +139,7 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of the step, and of --against, in `N` points")
 	flags.BoolVar(&o.full, "full", false, "print the reasons of the ranges, the memory of the step over time and what became of files' keys too")
+	o.server.add(flags)
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"
@@ -137,6 +147,9 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.given = cmd.Flags().Changed
 		if err := o.check(cmd.Flags().Changed); err != nil {
+			return err
+		}
+		if err := o.server.check(cmd.Flags().Changed); err != nil {
 			return err
 		}
 		quietPipe()
@@ -147,6 +160,9 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 		file := ""
 		if len(args) > 0 {
 			file = args[0]
+		}
+		if o.server.engine != "" {
+			return o.serveModel(cmd.Context(), std, file)
 		}
 		return o.plan(cmd.Context(), std, file)
 	}
@@ -255,10 +271,10 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	if err != nil {
 		return q, r, file, failed(ctx, err)
 	}
-	if q.Options, err = r.Options(q.Model, q.Options, o.given); err != nil {
+	if q.Options, err = r.Options(q.Model, q.Options); err != nil {
 		return q, r, file, failure{err}
 	}
-	q.Assumed = append(q.Assumed, r.Assumed(o.given)...)
+	q.Assumed = append(q.Assumed, r.Assumed()...)
 	q.NotModelled = r.NotModelled()
 	return q, r, file, o.room(ctx, &q)
 }

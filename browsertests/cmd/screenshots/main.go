@@ -144,7 +144,8 @@ func takeOf(b *page.Browser, s *page.Server, ashlar string, shot shot, size [2]i
 }
 
 func take(b *page.Browser, s *page.Server, shot shot, size [2]int64, dark bool, out string) error {
-	p, err := b.Open(s.Address+"#/1/overview", size[0], size[1], dark)
+	// What is behind a button in a narrow window is waited for in a wide one.
+	p, err := b.Open(s.Address+"#/1/overview", max(size[0], 1280), size[1], dark)
 	if err != nil {
 		return err
 	}
@@ -163,6 +164,9 @@ func take(b *page.Browser, s *page.Server, shot shot, size [2]int64, dark bool, 
 		return err
 	}
 	if err := p.Until(idle, 20*time.Second); err != nil {
+		return err
+	}
+	if err := p.Resize(size[0], size[1]); err != nil {
 		return err
 	}
 	if shot.keys != "" {
