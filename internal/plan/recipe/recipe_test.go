@@ -209,6 +209,12 @@ var trainerFiles = []file{
 			"optim": "adamw_torch", "max_grad_norm": 0.0, "learning_rate": 1e-5, "frobnicate": [1, 2]}`,
 		options: "--batch 4 --seq 1024 --dtype bf16 --autocast --optimizer adamw-foreach --accumulate 2 --recompute full", unknown: "frobnicate",
 	},
+	{
+		name: "to_dict.json", text: `{"output_dir": "x", "_n_gpu": 1, "fsdp": [], "fsdp_config": {"min_num_params": 0, "xla": false}, "deepspeed": null, "accelerator_config": {"split_batches": false},
+			"per_device_train_batch_size": 2, "gradient_checkpointing": false, "torch_compile": false, "label_smoothing_factor": 0.0, "neftune_noise_alpha": null, "eval_strategy": "no",
+			"optim": "adamw_torch_fused", "max_grad_norm": 1.0, "lr_scheduler_kwargs": {}, "fp16": false, "bf16": false, "ddp_bucket_cap_mb": null, "mp_parameters": "", "use_liger_kernel": false}`,
+		options: "--batch 2 --optimizer adamw-fused --clip --recompute none",
+	},
 	{name: "empty-defaults.yaml", text: "output_dir: x\n", options: "--batch 8 --clip"},
 	{
 		name: "trl.yaml", text: "model_name_or_path: org/x\ndtype: bfloat16\nattn_implementation: flash_attention_2\nuse_peft: true\nlora_r: 32\nlora_target_modules:\n- q_proj\n- k_proj\n" +
