@@ -194,6 +194,20 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestKeysOfTrainer: every field of transformers' TrainingArguments and of TRL's
+// SFTConfig and ModelConfig is known.
+func TestKeysOfTrainer(t *testing.T) {
+	names, err := os.ReadFile("testdata/trainer-keys.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Fields(string(names)) {
+		if key != "fsdp_config" && trainerRule("transformers", key) == nil { // that one is read key by key
+			t.Errorf("%s is not known", key)
+		}
+	}
+}
+
 // file is a configuration, and what it comes to.
 type file struct {
 	name, text string
