@@ -194,6 +194,20 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestKeysOfTrainer: every field of transformers' TrainingArguments and of TRL's
+// SFTConfig and ModelConfig is known.
+func TestKeysOfTrainer(t *testing.T) {
+	names, err := os.ReadFile("testdata/trainer-keys.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Fields(string(names)) {
+		if key != "fsdp_config" && trainerRule("transformers", key) == nil { // that one is read key by key
+			t.Errorf("%s is not known", key)
+		}
+	}
+}
+
 // file is a configuration, and what it comes to.
 type file struct {
 	name, text string
@@ -208,6 +222,12 @@ var trainerFiles = []file{
 		name: "args.json", text: `{"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "bf16": true, "gradient_checkpointing": true, "max_seq_length": 1024,
 			"optim": "adamw_torch", "max_grad_norm": 0.0, "learning_rate": 1e-5, "frobnicate": [1, 2]}`,
 		options: "--batch 4 --seq 1024 --dtype bf16 --autocast --optimizer adamw-foreach --accumulate 2 --recompute full", unknown: "frobnicate",
+	},
+	{
+		name: "to_dict.json", text: `{"output_dir": "x", "_n_gpu": 1, "fsdp": [], "fsdp_config": {"min_num_params": 0, "xla": false}, "deepspeed": null, "accelerator_config": {"split_batches": false},
+			"per_device_train_batch_size": 2, "gradient_checkpointing": false, "torch_compile": false, "label_smoothing_factor": 0.0, "neftune_noise_alpha": null, "eval_strategy": "no",
+			"optim": "adamw_torch_fused", "max_grad_norm": 1.0, "lr_scheduler_kwargs": {}, "fp16": false, "bf16": false, "ddp_bucket_cap_mb": null, "mp_parameters": "", "use_liger_kernel": false}`,
+		options: "--batch 2 --optimizer adamw-fused --clip --recompute none",
 	},
 	{name: "empty-defaults.yaml", text: "output_dir: x\n", options: "--batch 8 --clip"},
 	{
