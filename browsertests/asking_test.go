@@ -195,9 +195,9 @@ func TestPlanForm(t *testing.T) {
 		}
 	}
 	var reason string
-	s.value("(() => { const e = document.querySelector('[data-choice=qlora]'); return e.disabled ? e.title : ''; })()", &reason)
-	if !strings.Contains(reason, "cannot be planned yet") {
-		t.Errorf("QLoRA says %q", reason)
+	s.value("(() => { const e = document.querySelector('[data-choice=vllm]'); return e.disabled ? e.title : ''; })()", &reason)
+	if !strings.Contains(reason, "use ashlar plan --serve vllm on the command line") {
+		t.Errorf("vLLM says %q", reason)
 	}
 	// The legend of the step is in view, with what the peak is made of.
 	var names []string
@@ -211,6 +211,12 @@ func TestPlanForm(t *testing.T) {
 	s.sees("input[name=lora]")
 	s.until(settledPlan)
 	s.showsPlan(planOf(t, file, "--batch 1 --seq 4096 --gpu h100 --lora 16"))
+	s.click("[data-choice=qlora]")
+	s.until(settledPlan)
+	s.showsPlan(planOf(t, file, "--batch 1 --seq 4096 --gpu h100 --lora 16 --quant nf4-double"))
+	if got := shown("quant"); got != "nf4-double" {
+		t.Errorf("QLoRA has %q weights", got)
+	}
 	s.click("[data-choice=serve]")
 	s.sees("input[name=generate]")
 	s.until(settledPlan)

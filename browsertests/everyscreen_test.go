@@ -29,9 +29,9 @@ func TestEveryScreen(t *testing.T) {
 		name string
 		open func(t *testing.T) *scene
 	}{
-		{"failed", func(t *testing.T) *scene { return open(t, "", varlen) }},
-		{"nothing failed", func(t *testing.T) *scene { return open(t, "", calm) }},
-		{"several", func(t *testing.T) *scene { return open(t, "", varlen, calm, multi) }},
+		{"failed", func(t *testing.T) *scene { return open(t, "#/1/overview", varlen) }},
+		{"nothing failed", func(t *testing.T) *scene { return open(t, "#/1/overview", calm) }},
+		{"several", func(t *testing.T) *scene { return open(t, "#/1/overview", varlen, calm, multi) }},
 		{"from the disk", func(t *testing.T) *scene { return openInteractive(t, "", varlen) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -47,10 +47,10 @@ func TestEveryScreen(t *testing.T) {
 	}
 	t.Run("no file", func(t *testing.T) {
 		s := open(t, "")
-		s.sees("main > *")
+		s.sees(".start")
 		for i, want := range shown {
 			s.press(fmt.Sprint(i + 1))
-			s.hash("/" + want.screen)
+			s.until("document.querySelector('.tab.on')?.dataset.screen === " + page.Quote(want.screen))
 			s.sees("main > *")
 			s.rests()
 		}

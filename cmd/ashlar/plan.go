@@ -105,13 +105,17 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 					return fmt.Errorf("plan takes one CONFIG, and %q is no CONFIG: write a switch as --bf16 or --bf16=%s", a, a)
 				}
 			}
-			return errors.New("plan takes one CONFIG")
+			return errors.New("plan takes one CONFIG; several values of a flag stand with commas, such as --target-modules q_proj,v_proj")
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+		name = strings.ReplaceAll(name, "_", "-")
+		if ours, ok := flagAliases[name]; ok {
+			name = ours
+		}
+		return pflag.NormalizedName(name)
 	})
 	flags.StringVar(&o.gpu, "gpu", "", "the card, by `NAME` or by its memory such as 80GB")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, as for whatif")
@@ -267,10 +271,10 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	if err != nil {
 		return q, r, file, failed(ctx, err)
 	}
-	if q.Options, err = r.Options(q.Model, q.Options, o.given); err != nil {
+	if q.Options, err = r.Options(q.Model, q.Options); err != nil {
 		return q, r, file, failure{err}
 	}
-	q.Assumed = append(q.Assumed, r.Assumed(o.given)...)
+	q.Assumed = append(q.Assumed, r.Assumed()...)
 	q.NotModelled = r.NotModelled()
 	return q, r, file, o.room(ctx, &q)
 }

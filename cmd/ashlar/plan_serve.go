@@ -34,7 +34,6 @@ type serveOptions struct {
 // serveFlags are the names of the flags that need --serve.
 var serveFlags = []string{
 	"max-model-len", "gpu-memory-utilization", "tp", "kv-dtype", "max-num-seqs", "max-num-batched-tokens", "block-size", "enforce-eager", "vllm",
-	"tensor-parallel-size", "kv-cache-dtype",
 }
 
 func (o *serveOptions) add(flags *pflag.FlagSet) {
@@ -48,12 +47,6 @@ func (o *serveOptions) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.blockSize, "block-size", 0, "vLLM: the tokens of a block, `N`; by default 16")
 	flags.BoolVar(&o.eager, "enforce-eager", false, "vLLM: no compilation and no CUDA graphs")
 	flags.StringVar(&o.version, "vllm", "", "vLLM: its `VERSION`; by default "+serve.Newest.String())
-	// vLLM's own names of two of them.
-	flags.Int64Var(&o.tp, "tensor-parallel-size", 0, "")
-	flags.StringVar(&o.kvType, "kv-cache-dtype", "", "")
-	for _, f := range []string{"tensor-parallel-size", "kv-cache-dtype"} {
-		flags.Lookup(f).Hidden = true
-	}
 }
 
 // check refuses flags of a server without one, and values that none takes.
@@ -80,7 +73,7 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 	for _, f := range []struct {
 		name  string
 		value int64
-	}{{"tp", o.tp}, {"tensor-parallel-size", o.tp}, {"max-num-seqs", o.seqs}, {"max-num-batched-tokens", o.batched}, {"block-size", o.blockSize}} {
+	}{{"tp", o.tp}, {"max-num-seqs", o.seqs}, {"max-num-batched-tokens", o.batched}, {"block-size", o.blockSize}} {
 		if given(f.name) && f.value <= 0 {
 			return fmt.Errorf("--%s %d: it must be at least 1", f.name, f.value)
 		}
@@ -102,6 +95,10 @@ func (o *planOptions) serveModel(ctx context.Context, std stdio, file string) er
 	a, err := o.server.plan(ctx, q)
 	if err != nil {
 		return failed(ctx, err)
+	}
+	if a.Engine == "vllm" { // the other is planned as a run, whose answer has them
+		a.Assumed = append(append(q.Capacity.Assumed(), q.Assumed...), a.Assumed...)
+		a.NotModelled = append(q.NotModelled, a.NotModelled...)
 	}
 	doc := &serveDocument{File: input.Name(file), Answer: a}
 	err = printAnswer(std, o.json, doc, func(w io.Writer) error { return text.Serve(w, doc.File, a, std.style()) })

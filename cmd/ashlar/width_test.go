@@ -64,6 +64,8 @@ func TestWidth(t *testing.T) {
 		{"verify " + leak + " " + lessons, false},
 		{"plan " + config + " --batch 2 --seq 128 --gpu t4", true},
 		{"plan " + config + " --batch 2 --seq 128 --limit 40MiB", false},
+		{"plan " + config + " --batch 2 --seq 128 --gpu 24GB --full --fp16 --torch-compile", true},
+		{"plan " + config + " --batch 2 --seq 128 --compare a100,24GB,rtx-pro-6000,mi300x", false},
 		{"plan " + config + " --seq 128 --limit 400MiB --max batch", false},
 		{"plan " + filepath.Join("..", "..", "testdata", "plan", "llama-1b.json") + " --serve vllm --max-model-len 8192 --gpu t4 --vllm 0.8.5", false},
 		{"plan " + config + " --sweep batch=1,2,3000 --sweep seq=64,9000 --gpu t4", false},

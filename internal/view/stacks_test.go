@@ -201,8 +201,17 @@ func TestStacksChange(t *testing.T) {
 		for width, want := range map[string]uint64{widthChange: change, widthLarger: larger} {
 			for _, view := range []string{viewDown, viewUp} {
 				var s stackTree
-				c.json("api/stacks?"+moments+"&width="+width+"&view="+view, &s)
+				c.json("api/stacks?"+moments+"&q=forward&width="+width+"&view="+view, &s)
 				s.check(t, moments)
+				marked := 0
+				for _, n := range s.Nodes {
+					if n.Match {
+						marked++
+					}
+				}
+				if marked != s.Found.Frames || marked == 0 {
+					t.Errorf("%s, %s, %s: %d frames are marked, %d found", moments, width, view, marked, s.Found.Frames)
+				}
 				if s.Total != want || int64(s.B)-int64(s.A) != with.All.Delta || s.Event != nil {
 					t.Errorf("%s, %s, %s: %d bytes wide, want %d; %d to %d, between says %+d", moments, width, view, s.Total, want, s.A, s.B, with.All.Delta)
 				}

@@ -40,6 +40,10 @@ var shots = []shot{
 	{"stacks-segments", "#/1/stacks?what=segments", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
 	{"stacks", "#/1/stacks?event=OOM", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
 	{"stacks-search", "#/1/stacks?event=OOM&lib=1&q=forward", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
+	{"stacks-up", "#/1/stacks?event=OOM&view=up", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
+	{"stacks-sandwich", "#/1/stacks?event=OOM&view=sandwich&lib=1", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
+	{"stacks-difference", "#/1/stacks?mode=diff&after=FROM&until=OOM", "document.querySelector('.icicle')?.dataset.nodes > 0", "", ""},
+	{"events-filtered", "#/1/events?stack=forward&event=OOM", "document.querySelector('.list .row[data-event]')", "", ""},
 	{"events", "#/1/events?event=OOM", "document.querySelector('.list .row.on')", "", ""},
 	{"playground", "#/1/playground?lesson=every-second&step=31", played(31), "", ""},
 	{"playground-lessons", "#/1/playground", "document.querySelector('.lessons')", "", ""},
@@ -140,7 +144,8 @@ func takeOf(b *page.Browser, s *page.Server, ashlar string, shot shot, size [2]i
 }
 
 func take(b *page.Browser, s *page.Server, shot shot, size [2]int64, dark bool, out string) error {
-	p, err := b.Open(s.Address+"#/1/overview", size[0], size[1], dark)
+	// What is behind a button in a narrow window is waited for in a wide one.
+	p, err := b.Open(s.Address+"#/1/overview", max(size[0], 1280), size[1], dark)
 	if err != nil {
 		return err
 	}
@@ -159,6 +164,9 @@ func take(b *page.Browser, s *page.Server, shot shot, size [2]int64, dark bool, 
 		return err
 	}
 	if err := p.Until(idle, 20*time.Second); err != nil {
+		return err
+	}
+	if err := p.Resize(size[0], size[1]); err != nil {
 		return err
 	}
 	if shot.keys != "" {

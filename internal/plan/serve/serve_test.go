@@ -156,7 +156,10 @@ func TestAllModels(t *testing.T) {
 		var weights [2]uint64
 		for i := range weights {
 			r := Request{Model: read(t, string(m.Config)), Card: card(t, "h200"), MaxModelLen: 4096, TP: int64(i + 1)}
-			a, err := Plan(context.Background(), r)
+			if err := r.settle(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			a, err := r.on(context.Background(), r.Card)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
