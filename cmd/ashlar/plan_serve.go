@@ -37,16 +37,16 @@ var serveFlags = []string{
 }
 
 func (o *serveOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.engine, "serve", "", "plan a server instead, `ENGINE`: vllm or hf")
-	flags.Int64Var(&o.maxLen, "max-model-len", 0, "with --serve: the most tokens of a request, `N`")
-	flags.Float64Var(&o.utilization, "gpu-memory-utilization", 0, "with --serve vllm: the part of the card that it may use; by default the version's, 0.9 or 0.92")
-	flags.Int64Var(&o.tp, "tp", 0, "with --serve vllm: tensor parallel `RANKS`")
-	flags.StringVar(&o.kvType, "kv-dtype", "", "with --serve vllm: the `TYPE` of the cache, auto or fp8")
-	flags.Int64Var(&o.seqs, "max-num-seqs", 0, "with --serve vllm: the most requests of a step, `N`")
-	flags.Int64Var(&o.batched, "max-num-batched-tokens", 0, "with --serve vllm: the most tokens of a step, `N`")
-	flags.Int64Var(&o.blockSize, "block-size", 0, "with --serve vllm: the tokens of a block, `N`; by default 16")
-	flags.BoolVar(&o.eager, "enforce-eager", false, "with --serve vllm: no compilation and no CUDA graphs")
-	flags.StringVar(&o.version, "vllm", "", "with --serve vllm: its `VERSION`; by default "+serve.Newest.String())
+	flags.StringVar(&o.engine, "serve", "", "plan a server in place of a run, `ENGINE`: vllm, or hf for transformers' generate()")
+	flags.Int64Var(&o.maxLen, "max-model-len", 0, "the most tokens of a request, `N`")
+	flags.Float64Var(&o.utilization, "gpu-memory-utilization", 0, "vLLM: the `PART` of the card that it may use; by default the version's, 0.9 or 0.92")
+	flags.Int64Var(&o.tp, "tp", 0, "vLLM: tensor parallel `RANKS`")
+	flags.StringVar(&o.kvType, "kv-dtype", "", "vLLM: the `TYPE` of the cache, auto or fp8")
+	flags.Int64Var(&o.seqs, "max-num-seqs", 0, "vLLM: the most requests of a step, `N`")
+	flags.Int64Var(&o.batched, "max-num-batched-tokens", 0, "vLLM: the most tokens of a step, `N`")
+	flags.Int64Var(&o.blockSize, "block-size", 0, "vLLM: the tokens of a block, `N`; by default 16")
+	flags.BoolVar(&o.eager, "enforce-eager", false, "vLLM: no compilation and no CUDA graphs")
+	flags.StringVar(&o.version, "vllm", "", "vLLM: its `VERSION`; by default "+serve.Newest.String())
 }
 
 // check refuses flags of a server without one, and values that none takes.
@@ -86,7 +86,7 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 	return nil
 }
 
-// serve plans a server.
+// serveModel plans a server.
 func (o *planOptions) serveModel(ctx context.Context, std stdio, file string) error {
 	q, _, file, err := o.question(ctx, std, file)
 	if err != nil {

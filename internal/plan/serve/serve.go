@@ -202,9 +202,9 @@ const (
 	graphSource = "not modelled: the middle of what public logs print, 0.2 to 1.9 GiB"
 )
 
-// bySize lists the known cards, the smallest first.
+// bySize lists the known cards of NVIDIA, the smallest first.
 func bySize() []cards.Card {
-	all := cards.List()
+	all := slices.DeleteFunc(cards.List(), func(c cards.Card) bool { return c.Vendor != "" })
 	slices.SortStableFunc(all, func(a, b cards.Card) int { return cmp.Compare(a.TotalBytes, b.TotalBytes) })
 	return all
 }
@@ -273,6 +273,9 @@ func (r *Request) say(a *Answer, known bool) {
 	}
 	if !r.deductsGraphs() && !r.Eager {
 		leave("CUDA graphs: vLLM %s captures them outside its share of the card", r.Version)
+	}
+	if r.Card.Vendor != "" {
+		leave("vLLM on ROCm: the rules are those of CUDA")
 	}
 	leave("vision and audio encoders, LoRA slots, draft models of speculative decoding")
 	if r.Card.Total != cards.Measured {

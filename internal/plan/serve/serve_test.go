@@ -147,3 +147,28 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// Every model of the logs can be planned, on one rank and on two, and two ranks
+// share the weights.
+func TestAllModels(t *testing.T) {
+	f := readLogs(t)
+	for name, m := range f.Models {
+		var weights [2]uint64
+		for i := range weights {
+			r := Request{Model: read(t, string(m.Config)), Card: card(t, "h200"), MaxModelLen: 4096, TP: int64(i + 1)}
+			if err := r.settle(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			a, err := r.on(context.Background(), r.Card)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if weights[i] = a.Parts[0].Bytes; a.TokenBytes <= 0 || a.Parts[1].Bytes == 0 {
+				t.Errorf("%s: %d bytes a token, %d of activations", name, a.TokenBytes, a.Parts[1].Bytes)
+			}
+		}
+		if part := float64(weights[1]) / float64(weights[0]); part < 0.49 || part > 0.6 {
+			t.Errorf("%s: a rank of two has %.2f of the weights", name, part)
+		}
+	}
+}
