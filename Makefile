@@ -99,7 +99,7 @@ fuzz-short:
 FUZZTIME ?= 10m
 FUZZERS  := internal/pickle:FuzzDecode snapshot:FuzzRead snapshot/stats:FuzzParse snapshot/message:FuzzParse \
 	settings:FuzzParse alloc:FuzzScript internal/playground:FuzzPlay internal/units:FuzzParse internal/replay/oracle:FuzzRead \
-	internal/plan/model:FuzzRead internal/safetensors:FuzzRead internal/safetensors:FuzzIndex \
+	internal/plan/model:FuzzRead internal/safetensors:FuzzRead internal/safetensors:FuzzIndex internal/yaml:FuzzParse \
 	internal/hostmem/detect:FuzzImage internal/hostmem/proc:FuzzSmaps
 fuzz:
 	@set -e; for f in $(FUZZERS); do \

@@ -23,6 +23,7 @@ type view struct {
 var views = []view{
 	{"overview", "#/1/overview", "[data-panel=verdict] [data-field=cause]", ""},
 	{"all runs", "#//overview", ".run-table", ""},
+	{"all runs", "#//overview", "[data-panel=odd], .run-table", ""},
 	{"overview of a range", "#/1/overview?range=9000..12000", "[data-panel=range] .alive", ""},
 	{"timeline", "#/1/timeline?event=18434&alloc=100", "[data-panel=block] .facts", ""},
 	{"timeline of a range", "#/1/timeline?color=category&range=9000..12000", "[data-panel=range] .alive", ""},
@@ -37,7 +38,7 @@ var views = []view{
 	{"events, filtered", "#/1/events?stack=adam&frees=both", ".list.filtered .row[data-event]", ""},
 	{"whatif", "#/1/whatif?sets=expandable_segments:True;max_split_size_mb:512,garbage_collection_threshold:0.8", "[data-panel=outcomes] [data-copy]", ""},
 	{"whatif, tuned", "#/1/whatif?tune=1", "[data-panel=tune]", ""},
-	{"whatif, not asked", "#/1/whatif", ".whatif-form", ""},
+	{"whatif, wrong", "#/1/whatif?sets=max_split_size_mb:1;expandable_segments:Yes", ".whatif-form", ""},
 	{"compare", "#/1/compare", "[data-panel=flame] .icicle", ""},
 	{"compare moments", "#/1/compare?b=1", "[data-panel=flame] .icicle", ""},
 	{"plan, not asked", "#/1/plan", ".plan-form", ""},
@@ -77,14 +78,23 @@ func TestLayout(t *testing.T) {
 				s.leaves(v)
 			}
 		})
-		for name, files := range map[string][]string{"no file": nil, "no failure": {calm}} {
-			t.Run(name, func(t *testing.T) {
-				s := openAt(t, "", 1280, 720, dark, files...)
+		for _, first := range []struct {
+			name, hash string
+			files      []string
+		}{
+			{"no file", "", nil},
+			{"nothing failed", "", []string{calm}},
+			{"no events", "", []string{state}},
+			{"many runs", "", []string{varlen, multi, calm, stream, expand, midrun, long}},
+			{"many runs compared", "#/1/compare", []string{varlen, multi, calm, stream, expand, midrun, long}},
+		} {
+			t.Run(first.name, func(t *testing.T) {
+				s := openAt(t, first.hash, 1280, 720, dark, first.files...)
 				s.sees("main > *")
 				s.measures()
 				for _, width := range widths {
 					s.must(s.page.Resize(width, max(720, width*9/16)))
-					s.fits(fmt.Sprintf("the first screen at %d px", width))
+					s.fits(fmt.Sprintf("%s at %d px", first.name, width))
 				}
 			})
 		}
@@ -136,6 +146,7 @@ func (s *scene) fits(where string) {
 	var sheet bool
 	s.value("!document.querySelector('dialog[open]') && !!document.querySelector('.side-open')", &sheet)
 	if sheet {
+		s.value("document.querySelector('.side-open').scrollIntoView({block: 'nearest'})", nil)
 		s.click(".side-open")
 		s.sees("dialog.side-sheet[open]")
 		s.rests()

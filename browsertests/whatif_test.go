@@ -238,6 +238,37 @@ func TestTune(t *testing.T) {
 	}
 }
 
+// The goal of a search can be chosen; what is recommended for another one than
+// reserved memory, and reserves more, says so beside the line to copy.
+func TestTuneGoal(t *testing.T) {
+	const graphs = "../testdata/variety/graphs.pickle.gz"
+	s := open(t, "#/1/whatif", graphs)
+	s.until(settledWhatIf)
+	for _, goal := range []string{"limit", "calls", "reserved"} {
+		s.must(s.page.Pick("select[name=goal]", goal))
+		s.must(s.page.Pick("select[name=budget]", "30"))
+		s.click("[data-ask=tune]")
+		s.hash("goal=" + goal)
+		s.sees("[data-result=tune]:not(.stale)")
+		s.until(settledWhatIf)
+		var want struct {
+			Goal                 string `json:"goal"`
+			Current, Recommended struct {
+				Reason string `json:"reason"`
+				Peak   int64  `json:"peak_reserved_bytes"`
+			}
+		}
+		command(t, &want, "tune", graphs, "--budget", "30s", "--goal", goal)
+		if got := s.text("[data-field='recommended.reason']"); want.Goal != goal || got != want.Recommended.Reason {
+			t.Errorf("%s: %q on the page, %q by ashlar tune", goal, got, want.Recommended.Reason)
+		}
+		more := s.number("Number(document.querySelector('.export [data-field=\"recommended.more\"]')?.dataset.delta ?? 0)")
+		if int64(more) != max(0, want.Recommended.Peak-want.Current.Peak) {
+			t.Errorf("%s: %v more on the page; %+v", goal, more, want)
+		}
+	}
+}
+
 // A search that takes too long is stopped, and what it knows is there.
 func TestTuneStopped(t *testing.T) {
 	s := open(t, "#/1/whatif?tune=300", varlen, multi)

@@ -45,6 +45,7 @@ func namesFile(kind string) bool { return kind == "FILE" || kind == "SNAPSHOT" |
 var flagWords = map[string]func() []string{
 	"action":   actionWords,
 	"at":       func() []string { return []string{"peak", "start", "end", "step:"} },
+	"compare":  cardWords,
 	"gpu":      cardWords,
 	"head":     model.Heads,
 	"max":      func() []string { return []string{"batch", "seq"} },

@@ -5,17 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/hub"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/recipe"
+	"github.com/ashlar-mem/ashlar/internal/plan/words"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/spelling"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -36,7 +42,14 @@ type planOptions struct {
 	against string
 	curve   int
 	json    bool
-	device  *deviceFlag
+	full    bool
+
+	compareWith string
+	device      *deviceFlag
+
+	trainer, accelerate, deepspeed string
+	foreign                        []foreignValue // other tools' flags, in their order
+	given                          func(flag string) bool
 }
 
 func newPlan(std stdio) *cobra.Command {
@@ -55,30 +68,47 @@ the largest batch or sequence that fits, --sweep plans many, --recompute best
 chooses the layers to recompute, --against compares the plan with a recording,
 --trace writes the planned run as a snapshot for view, explain and whatif.
 
-CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, or
-- for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...)
-or its memory (80GiB).
+CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, the
+name of a model in the local Hugging Face cache (meta-llama/Llama-3.1-8B), or -
+for standard input. --gpu takes a card (h200, h100, a100-80, l40s, 4090, ...), its
+size as it is sold (80GB), or what the driver reports (79.2GiB).
+
+The words of transformers, PEFT, accelerate and DeepSpeed are understood, with _
+or -: --bf16, --optim adamw_torch_fused, --per-device-train-batch-size 4,
+--gradient-checkpointing ... So are their files: --trainer takes TrainingArguments
+as JSON or YAML, and files of axolotl and LLaMA-Factory. What is given as a flag
+overrides a file.
 
 Exit status: 0 it fits, or no --gpu or --limit was given; 1 it does not fit, or
 nothing in a --sweep does; 2 the config or a flag is wrong.`,
 		Example: "  ashlar plan config.json --batch 8 --seq 4096 --gpu h100\n" +
 			"  ashlar plan config.json --seq 4096 --gpu h100 --max batch\n" +
-			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GiB --recompute best\n" +
+			"  ashlar plan config.json --batch 1 --seq 8192 --gpu 24GB --recompute best\n" +
 			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
+			"  ashlar plan config.json --batch 8 --seq 4096 --compare a100-80,h100,l40s\n" +
+			"  ashlar plan --trainer axolotl.yml --gpu 24GB\n" +
 			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
 		Args: func(cmd *cobra.Command, args []string) error {
-			switch len(args) {
-			case 0:
+			switch {
+			case len(args) == 0 && o.trainer == "":
 				return errors.New("plan needs a CONFIG: a model's config.json")
-			case 1:
+			case len(args) <= 1:
 				return nil
+			}
+			for _, a := range args {
+				if _, ok := words.Switch(a); ok {
+					return fmt.Errorf("plan takes one CONFIG, and %q is no CONFIG: write a switch as --bf16 or --bf16=%s", a, a)
+				}
 			}
 			return errors.New("plan takes one CONFIG")
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&o.gpu, "gpu", "", "the card, by `NAME` or by its memory such as 80GiB")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+	})
+	flags.StringVar(&o.gpu, "gpu", "", "the card, by `NAME` or by its memory such as 80GB")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, as for whatif")
 	for _, c := range plan.Catalogue() {
 		f := flags.VarPF(&planFlag{&o.run, c}, c.Name, "", strings.ReplaceAll(c.Usage, "\n", " "))
@@ -86,19 +116,26 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 			f.NoOptDefVal = "true"
 		}
 	}
+	flags.StringVar(&o.trainer, "trainer", "", "`FILE` of TrainingArguments (JSON or YAML), axolotl or LLaMA-Factory")
+	flags.StringVar(&o.accelerate, "accelerate", "", "`FILE` that accelerate config wrote")
+	flags.StringVar(&o.deepspeed, "deepspeed", "", "`FILE` of DeepSpeed's configuration")
 	flags.StringVar(&o.conf, "settings", "", "settings of the allocator, as in PYTORCH_CUDA_ALLOC_`CONF`")
 	flags.StringVar(&o.head, "head", "", "the model's head, a `NAME`: "+strings.Join(model.Heads(), ", ")+"; by default from the config's architectures")
 	flags.StringVar(&o.weights, "weights", "", "safetensors `FILE`, or a folder of them: their names and shapes are compared with the config, and their type becomes the --dtype")
+	flags.StringVar(&o.compareWith, "compare", "", "plan the run on several cards, `CARDS` with commas, side by side")
 	flags.StringVar(&o.max, "max", "", "find the largest that fits, `OF`: batch or seq")
 	flags.StringArrayVar(&o.sweep, "sweep", nil, "plan each of some values, `OPTION=A,B,C`; may be given several times")
 	flags.StringVarP(&o.out, "output", "o", "", "with --sweep: draw the plans into an SVG `FILE`")
 	flags.StringVar(&o.trace, "trace", "", "write the planned run as a snapshot, a `FILE` ending in .pickle")
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of the step, and of --against, in `N` points")
+	flags.BoolVar(&o.full, "full", false, "print the reasons of the ranges, the memory of the step over time and what became of files' keys too")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"
+	o.addForeign(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.given = cmd.Flags().Changed
 		if err := o.check(cmd.Flags().Changed); err != nil {
 			return err
 		}
@@ -107,7 +144,11 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 		// is not.
 		defer debug.SetGCPercent(debug.SetGCPercent(planGC))
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(planMemory))
-		return o.plan(cmd.Context(), std, args[0])
+		file := ""
+		if len(args) > 0 {
+			file = args[0]
+		}
+		return o.plan(cmd.Context(), std, file)
 	}
 	return cmd
 }
@@ -169,6 +210,10 @@ func (o *planOptions) check(given func(flag string) bool) error {
 		}
 	}
 	switch {
+	case o.compareWith != "" && (searches > 0 || o.trace != "" || o.against != "" || given("gpu")):
+		return errors.New("--compare plans one run on several cards: leave --gpu, --max, --sweep, --recompute best, --trace and --against out")
+	case given("compare") && strings.TrimSpace(o.compareWith) == "":
+		return errors.New("--compare is empty: name cards, such as a100-80,h100,l40s")
 	case searches > 1:
 		return errors.New("--max, --sweep and --recompute best are searches of their own: give one of them")
 	case len(o.sweep) > 0 && (o.trace != "" || o.against != ""):
@@ -176,7 +221,7 @@ func (o *planOptions) check(given func(flag string) bool) error {
 	case o.out != "" && len(o.sweep) == 0:
 		return errors.New("-o draws a --sweep: give one")
 	case given("gpu") && strings.TrimSpace(o.gpu) == "":
-		return errors.New("--gpu is empty: name a card such as h100, or its memory such as 80GiB")
+		return errors.New("--gpu is empty: name a card such as h100, or its memory such as 80GB")
 	case (o.max == "batch" || o.max == "seq") && o.run.Has(o.max):
 		return fmt.Errorf("--%s with --max %s: that is what is searched for; leave one of them out", o.max, o.max)
 	case given("device") && o.against == "":
@@ -189,22 +234,53 @@ func (o *planOptions) check(given func(flag string) bool) error {
 	return nil
 }
 
-// question reads the config and the flags.
-func (o *planOptions) question(ctx context.Context, std stdio, file string) (plan.Question, error) {
+// question reads the config, the flags and the files of other tools. It returns
+// what the model is called.
+func (o *planOptions) question(ctx context.Context, std stdio, file string) (plan.Question, *recipe.Recipe, string, error) {
 	q := plan.Question{Options: o.run, Conf: o.conf}
-	var err error
+	r, err := o.recipe()
+	if err != nil {
+		return q, r, file, failure{err}
+	}
+	if file == "" {
+		if file = r.Model; file == "" {
+			return q, r, file, fmt.Errorf("plan needs a CONFIG: %s names no model", o.trainer)
+		}
+	}
 	if file == "-" {
 		q.Model, err = model.Read(std.in, model.WithHead(o.head))
 	} else {
-		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return model.Open(file, model.WithHead(o.head)) })
+		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return o.open(&q, file) })
 	}
 	if err != nil {
-		return q, failed(ctx, err)
+		return q, r, file, failed(ctx, err)
 	}
+	if q.Options, err = r.Options(q.Model, q.Options, o.given); err != nil {
+		return q, r, file, failure{err}
+	}
+	q.Assumed = append(q.Assumed, r.Assumed(o.given)...)
+	q.NotModelled = r.NotModelled()
+	return q, r, file, o.room(ctx, &q)
+}
+
+// open reads a config from a file, a folder or the Hugging Face cache.
+func (o *planOptions) open(q *plan.Question, file string) (*model.Model, error) {
+	path := file
+	if _, err := os.Stat(file); err != nil && hub.IsName(file) {
+		if path, err = hub.Find(file, hub.Caches(os.Getenv)); err != nil {
+			return nil, err
+		}
+		q.Assumed = append(q.Assumed, fmt.Sprintf("%s: from the Hugging Face cache, snapshot %s", file, filepath.Base(path)))
+	}
+	return model.Open(path, model.WithHead(o.head))
+}
+
+// room reads what there is to fit into.
+func (o *planOptions) room(ctx context.Context, q *plan.Question) error {
 	if o.gpu != "" {
 		card, err := cards.Parse(o.gpu)
 		if err != nil {
-			return q, failure{fmt.Errorf("--gpu: %w", err)}
+			return failure{fmt.Errorf("--gpu: %w", err)}
 		}
 		q.Capacity.Card = &card
 	}
@@ -215,20 +291,20 @@ func (o *planOptions) question(ctx context.Context, std stdio, file string) (pla
 	if o.conf != "" {
 		s, err := whatif.ParseSetting(o.conf)
 		if err != nil {
-			return q, failure{fmt.Errorf("--settings: %w", err)}
+			return failure{fmt.Errorf("--settings: %w", err)}
 		}
 		q.Settings = s.Parsed
 	}
 	if o.weights != "" {
-		if err := o.readWeights(ctx, &q); err != nil {
-			return q, failure{err}
+		if err := o.readWeights(ctx, q); err != nil {
+			return failure{err}
 		}
 	}
-	return q, nil
+	return nil
 }
 
 func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
-	q, err := o.question(ctx, std, file)
+	q, r, file, err := o.question(ctx, std, file)
 	if err != nil {
 		return err
 	}
@@ -241,10 +317,13 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 			p.say(n, "events of the run planned")
 		}
 	}
-	if len(o.sweep) > 0 {
+	switch {
+	case len(o.sweep) > 0:
 		return o.runSweep(ctx, std, file, q)
+	case o.compareWith != "":
+		return o.runCompare(ctx, std, file, q, r)
 	}
-	out := plan.Document{File: input.Name(file)}
+	out := plan.Document{File: input.Name(file), Sources: r.Sources}
 	if out.Max, out.Recompute, err = plan.Settle(ctx, &q, o.max); err != nil {
 		return failed(ctx, err)
 	}
@@ -281,7 +360,7 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 // text writes the answer for people.
 func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *plan.Document) error {
 	style := std.style()
-	head := text.PlanHead{Name: a.File, Options: a.Options, Capacity: q.Capacity}
+	head := text.PlanHead{Name: a.File, Options: a.Options, Capacity: q.Capacity, Full: o.full}
 	if a.Max != nil {
 		if err := text.PlanLargest(w, head, a.Max, style); err != nil {
 			return err
@@ -289,6 +368,9 @@ func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *plan.Docu
 		fmt.Fprintln(w)
 	}
 	if err := text.Plan(w, head, a.Answer, style); err != nil {
+		return err
+	}
+	if err := text.PlanSources(w, a.Sources, o.full, style); err != nil {
 		return err
 	}
 	if a.Recompute != nil {

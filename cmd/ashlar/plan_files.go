@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/recipe"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/safetensors"
@@ -46,6 +50,43 @@ func (o *planOptions) runSweep(ctx context.Context, std stdio, file string, q pl
 		}
 		_, err := fmt.Fprintf(w, "\n%s: the same as a plot\n", o.out)
 		return err
+	})
+	if err == nil && !doc.Fits() {
+		return status(exitBad)
+	}
+	return err
+}
+
+// maxCompared bounds a comparison of cards.
+const maxCompared = 32
+
+// runCompare plans one job on several cards.
+func (o *planOptions) runCompare(ctx context.Context, std stdio, file string, q plan.Question, r *recipe.Recipe) error {
+	var on []cards.Card
+	for name := range strings.SplitSeq(o.compareWith, ",") {
+		c, err := cards.Parse(name)
+		if err != nil {
+			return failure{fmt.Errorf("--compare: %w", err)}
+		}
+		if slices.ContainsFunc(on, func(x cards.Card) bool { return x.Name == c.Name }) {
+			return fmt.Errorf("--compare: %s is given twice: leave one out", c.Name)
+		}
+		on = append(on, c)
+	}
+	if len(on) > maxCompared {
+		return fmt.Errorf("--compare names %d cards: give at most %d", len(on), maxCompared)
+	}
+	found, err := plan.CompareCards(ctx, q, on)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	doc := &plan.CompareDocument{File: input.Name(file), Options: q.Options.String(), Model: q.Model.Class, Cards: found, Sources: r.Sources}
+	err = printAnswer(std, o.json, doc, func(w io.Writer) error {
+		head := text.PlanHead{Name: doc.File, Options: doc.Options, Full: o.full}
+		if err := text.PlanCards(w, head, doc, std.style()); err != nil {
+			return err
+		}
+		return text.PlanSources(w, r.Sources, o.full, std.style())
 	})
 	if err == nil && !doc.Fits() {
 		return status(exitBad)

@@ -36,8 +36,8 @@ func newReport(std stdio) *cobra.Command {
 		Long: `Report writes one HTML file about a run: the verdict of explain and what would
 have helped, memory over time with the peak and the failure, the map of segments
 and who holds the memory then, findings, what other settings would have done, and
-the statistics. It has no script, loads nothing, is always under 5 MB, and prints
-well.
+the statistics. It has no script, loads nothing, is always under 5 MB, prints well,
+and shows names of files without their folders.
 
 With --interactive it writes the page of ashlar view instead, with FILE inside: one
 HTML file that opens in any browser, offline and without ashlar, and answers there.

@@ -28,6 +28,9 @@ type Question struct {
 	Points int
 	// NoLevers leaves out what could be changed.
 	NoLevers bool
+	// Assumed and NotModelled are for the answer's lists: what is known of them
+	// before anything is planned.
+	Assumed, NotModelled []string
 	// Progress is called each time a job was planned, by several goroutines.
 	Progress func()
 	// Events is called now and then with the number of events that a job has so
@@ -247,6 +250,13 @@ func (p *planned) answer(assumed []string) *Answer {
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = capacity.context()
+	if c := capacity.Card; c != nil && c.Taken != "" {
+		a.Assumed = append(a.Assumed, "--gpu "+c.Name+": "+c.Taken)
+	}
+	if c := capacity.Card; c != nil && c.Vendor == "amd" {
+		a.Measured = false
+		a.NotModelled = append(a.NotModelled, "AMD's kernels: the run is planned with those of an NVIDIA card; no AMD card was measured")
+	}
 	a.TotalEstimated = capacity.Card != nil && capacity.Card.Total == cards.Estimate
 	for _, x := range p.question.Model.Assumed {
 		a.Assumed = append(a.Assumed, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
@@ -254,7 +264,8 @@ func (p *planned) answer(assumed []string) *Answer {
 	for _, x := range p.question.Model.Ignored {
 		a.NotModelled = append(a.NotModelled, fmt.Sprintf("%s = %s: %s", x.Field, x.Value, x.Why))
 	}
-	a.Assumed = append(append(a.Assumed, assumed...), p.run.assumed...)
+	a.Assumed = append(append(append(a.Assumed, p.question.Assumed...), assumed...), p.run.assumed...)
+	a.NotModelled = append(a.NotModelled, p.question.NotModelled...)
 	files, unknown := p.question.Weights.notes(p.run.parameters, p.job.DType)
 	a.Assumed, a.NotModelled = append(a.Assumed, files...), append(a.NotModelled, unknown...)
 	if f := timeline.PeakFragmentation(p.reserved, p.allocated); f != nil {

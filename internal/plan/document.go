@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // Document is what ashlar plan --json prints.
 type Document struct {
 	File    string `json:"file"`
@@ -9,6 +11,17 @@ type Document struct {
 	Recompute *BestRecompute `json:"recompute,omitempty"`
 	Against   *Against       `json:"against,omitempty"`
 	Trace     string         `json:"trace,omitempty"` // the file that the run was written to
+	Sources   []*Source      `json:"sources,omitempty"`
+}
+
+// Source is a file of another tool, or its flags, and what became of its keys. A
+// text has the key, its value and what it is taken as.
+type Source struct {
+	File       string   `json:"file"`
+	Used       []string `json:"used"`
+	NoEffect   []string `json:"no_effect"` // on memory
+	NotPlanned []string `json:"not_planned"`
+	Unknown    []string `json:"unknown"`
 }
 
 // SweepDocument is what ashlar plan --sweep --json prints.
@@ -31,4 +44,18 @@ func (d *SweepDocument) Fits() bool {
 		}
 	}
 	return !asked
+}
+
+// CompareDocument is what ashlar plan --compare --json prints.
+type CompareDocument struct {
+	File    string    `json:"file"`
+	Options string    `json:"options"`
+	Model   string    `json:"model"`
+	Cards   []OnCard  `json:"cards"`
+	Sources []*Source `json:"sources,omitempty"`
+}
+
+// Fits reports whether the job fits on one of the cards.
+func (d *CompareDocument) Fits() bool {
+	return slices.ContainsFunc(d.Cards, func(c OnCard) bool { return c.Fits })
 }

@@ -15,6 +15,9 @@ import (
 type Lever struct {
 	Name  string `json:"name"`
 	Flags string `json:"flags"`
+	// Lines are the same for a program that trains: arguments of transformers'
+	// Trainer, of PEFT and of launchers, and the allocator's variable.
+	Lines []string `json:"lines"`
 	// Saving is what the peak of Of falls by: allocated, or reserved for a
 	// setting of the allocator, which does not change what is allocated.
 	Saving         uint64 `json:"saving_bytes"`
@@ -234,6 +237,9 @@ func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lev
 	if len(l.options) == 0 {
 		out.Of = "reserved"
 		before, after = p.reserved, changed.reserved
+	}
+	if out.Lines = userLines(l.options, l.conf); out.Lines == nil {
+		out.Lines = []string{}
 	}
 	if l.conf != "" {
 		out.Flags = strings.TrimSpace(out.Flags + " --settings " + l.conf)

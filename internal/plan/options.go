@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/words"
 )
 
 // Options say how a model is run, in the words of the command line. The zero
 // value has nothing set; what is not set gets a default that the answer lists.
 type Options struct {
 	values map[string]string
+	notes  map[string]string // what is worth knowing about a value, by option
 }
 
 // Option describes one of the options.
@@ -136,17 +138,18 @@ const (
 func Catalogue() []Option { return slices.Clone(catalogue) }
 
 // Set sets an option, as a flag of that name would: a switch to "true" or
-// "false". The error says what may be written.
+// "false". Other tools' words are taken for ours. The error says what may be
+// written.
 func (o *Options) Set(name, value string) error {
 	i := slices.IndexFunc(catalogue, func(c Option) bool { return c.Name == name })
 	if i < 0 {
 		return fmt.Errorf("there is no option %q", name)
 	}
-	c := &catalogue[i]
+	c, note := &catalogue[i], ""
 	switch {
 	case c.Value == "":
-		on, err := strconv.ParseBool(value)
-		if err != nil {
+		on, ok := words.Switch(value)
+		if !ok {
 			return fmt.Errorf("%q: write true or false", value)
 		}
 		value = ""
@@ -154,19 +157,43 @@ func (o *Options) Set(name, value string) error {
 			value = "true"
 		}
 	case c.rule != nil:
-		if err := c.rule.check(value); err != nil {
+		m, err := c.translate(value)
+		if err != nil {
 			return err
 		}
+		value, note = m.Value, m.Note
 	}
-	o.values = maps.Clone(o.values)
+	o.values, o.notes = maps.Clone(o.values), maps.Clone(o.notes)
 	if o.values == nil {
 		o.values = map[string]string{}
 	}
-	o.values[name] = value
+	if o.notes == nil {
+		o.notes = map[string]string{}
+	}
+	o.values[name], o.notes[name] = value, note
 	if value == "" {
 		delete(o.values, name)
 	}
 	return nil
+}
+
+// translate checks a value, and makes one of ours of another tool's word. A
+// word that is empty then is another tool's for leaving the option out.
+func (o *Option) translate(value string) (words.Meaning, error) {
+	err := o.rule.check(value)
+	if err == nil {
+		return words.Meaning{Value: value}, nil
+	}
+	if m, ok := words.Of(o.Name, value); ok && (m.Value == "" || o.rule.check(m.Value) == nil) {
+		return m, nil
+	}
+	if plain := words.Plain(value); o.rule.check(plain) == nil {
+		return words.Meaning{Value: plain}, nil
+	}
+	if why := words.Refusal(o.Name, value); why != "" {
+		return words.Meaning{}, fmt.Errorf("%q: %s", value, why)
+	}
+	return words.Meaning{}, err
 }
 
 // Get returns an option as it was set; "" if it was not.
@@ -178,11 +205,12 @@ func (o Options) Has(name string) bool { return o.values[name] != "" }
 // with returns the options with some of them changed; "" takes one back. What
 // it sets is known to be right.
 func (o Options) with(pairs ...string) Options {
-	o.values = maps.Clone(o.values)
+	o.values, o.notes = maps.Clone(o.values), maps.Clone(o.notes)
 	if o.values == nil {
 		o.values = map[string]string{}
 	}
 	for i := 0; i < len(pairs); i += 2 {
+		delete(o.notes, pairs[i])
 		if pairs[i+1] == "" {
 			delete(o.values, pairs[i])
 		} else {

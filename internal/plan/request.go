@@ -18,6 +18,11 @@ func (o Options) Job(m *model.Model) (j *model.Job, assumed []string, err error)
 	if err := r.read(); err != nil {
 		return nil, nil, err
 	}
+	for _, c := range catalogue {
+		if note := o.notes[c.Name]; note != "" && o.Has(c.Name) {
+			r.assume(c.Name, o.Get(c.Name), note)
+		}
+	}
 	return r.job, r.assumed, nil
 }
 
@@ -278,6 +283,12 @@ func (r *request) lora() error {
 	}
 	l.DType = model.DType(r.options.Get("lora-dtype"))
 	r.defaults["lora-dtype"] = string(r.job.DType)
+	if l.Rank > 0 && l.DType == "" {
+		r.assume("lora-dtype", string(r.job.DType), "the type of the weights; PEFT makes adapters in fp32")
+	}
+	if l.Rank > 0 && len(l.Targets) == 0 {
+		r.assumed = append(r.assumed, "--lora-targets: every Linear but the head; PEFT takes q_proj and v_proj of most models unless target_modules says otherwise")
+	}
 	return nil
 }
 

@@ -16,6 +16,14 @@ type Card struct {
 	Name    string   `json:"name"` // as --gpu takes it
 	Title   string   `json:"title"`
 	Aliases []string `json:"aliases,omitempty"`
+	// SoldGB is the size in the card's name or brochure. A program sees less.
+	SoldGB int `json:"sold_gb,omitempty"`
+	// Family is what several cards of different sizes are called.
+	Family string `json:"family,omitempty"`
+	Vendor string `json:"vendor,omitempty"` // empty for NVIDIA
+	// Taken says how [Parse] understood a text that does not name one card
+	// exactly.
+	Taken string `json:"-"`
 
 	// TotalBytes is the memory that the driver reports to a program.
 	TotalBytes  uint64 `json:"total_bytes"`
@@ -36,6 +44,9 @@ type Card struct {
 	// BandwidthBytes is the card's published memory bandwidth per second, 0 if
 	// unknown.
 	BandwidthBytes uint64 `json:"bandwidth_bytes_per_s"`
+	// Workspace is what PyTorch allocates for the BLAS library, where that does not
+	// follow from the compute capability.
+	Workspace uint64 `json:"workspace_bytes,omitempty"`
 	// Date is when the figures were measured or looked up.
 	Date string `json:"date,omitempty"`
 }
@@ -52,7 +63,10 @@ const (
 // stream: a training step has two handles, one of the thread that runs the
 // backward pass.
 func (c Card) WorkspaceBytes() uint64 {
-	if c.Major == 9 && c.Minor == 0 {
+	switch {
+	case c.Workspace > 0:
+		return c.Workspace
+	case c.Major == 9 && c.Minor == 0:
 		return hopperWorkspace
 	}
 	return otherWorkspace

@@ -25,6 +25,9 @@ func TestTable(t *testing.T) {
 		if c.OutsideBytes < c.ContextBytes || c.ContextBytes == 0 || c.AvailableBytes() >= c.TotalBytes {
 			t.Errorf("%s: context %d, outside %d", c.Name, c.ContextBytes, c.OutsideBytes)
 		}
+		if gib := float64(c.TotalBytes) / (1 << 30); c.SoldGB == 0 || gib > float64(c.SoldGB) || gib < 0.9*float64(c.SoldGB) {
+			t.Errorf("%s: %.2f GiB, sold with %d GB", c.Name, gib, c.SoldGB)
+		}
 		if c.TotalSource == "" || c.ContextSource == "" || c.Date == "" || c.Title == "" {
 			t.Errorf("%s: a source, date or title is missing: %+v", c.Name, c)
 		}
@@ -78,6 +81,9 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"H100": "h100", "NVIDIA H100 80GB HBM3": "h100", " RTX 4090 ": "4090", "GeForce RTX 3090 Ti": "3090ti",
 		"A100-SXM4-80GB": "a100-80", "a100-80gb": "a100-80", "L40S": "l40s", "rtx_pro_6000": "rtx-pro-6000",
+		"a100 80GB": "a100-80", "L40S 48GB": "l40s", "rtx 3090 24gb": "3090", "RTX4090": "4090", "5090": "5090", "gb200": "gb200", "mi300x": "mi300x",
+		"AMD Instinct MI300X": "mi300x", "l4": "l4", "t4": "t4", "a10g": "a10g", "b200": "b200", "RTX A6000": "a6000", "7900 XTX": "7900xtx", "Tesla T4": "t4",
+		"H100 SXM5": "h100", "rtx 6000 ada": "rtx6000ada", "b300": "b300", "A30": "a30", "GeForce RTX 4060 Ti 16GB": "4060ti-16",
 	} {
 		if c, err := cards.Parse(text); err != nil || c.Name != want {
 			t.Errorf("%q: %q, %v", text, c.Name, err)
@@ -88,8 +94,8 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		"a100": "did you mean a100-40, a100-pcie-40, a100-80", "4091": "4090", "h10": "h100", "v100": "v100-16, v100-32",
-		"3050": "is not known", "": "is not known", "banana": "give its memory, such as 80GiB, or one of h200", "12": "is not known",
+		"4091": "4090", "h10": "h100", "a100-60": "a100-40", "mi300y": "mi300x",
+		"3050": "is not known", "": "is not known", "banana": "give its memory, such as 80GB, or one of h200", "13": "is not known",
 	} {
 		_, err := cards.Parse(text)
 		var unknown *cards.UnknownError
@@ -101,6 +107,45 @@ func TestParse(t *testing.T) {
 		if _, err := cards.Parse(text); err == nil || !strings.Contains(err.Error(), "must be more than nothing") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// TestSizes: a size in GB is a card as it is sold, one in GiB what the driver
+// reports. Which is meant is said.
+func TestSizes(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"80GB":    {"h100-pcie", "the one with the least memory; for 80 GiB exactly write 80GiB"},
+		"80 gb":   {"h100-pcie", "80 gb is the size that cards are sold with"},
+		"24GB":    {"l4", "(l4, a10g, a10, a30,"},
+		"24":      {"l4", "24 is the size"},
+		"24G":     {"l4", "write 24GiB"},
+		"16":      {"t4", "16 is the size"},
+		"40GB":    {"a100-pcie-40", "(a100-pcie-40, a100-40)"},
+		"48GB":    {"a40", "l40s"},
+		"32GB":    {"rtx5000ada", "v100-32"},
+		"141GB":   {"h200", "sold with (h200); for 141 GiB"},
+		"192GB":   {"mi300x", "sold with (mi300x)"},
+		"288GB":   {"b300", "gb300"},
+		"a100":    {"a100-pcie-40", "sold in several sizes (a100-pcie-40, a100-40, a100-80)"},
+		"A100":    {"a100-pcie-40", "A100 is sold"},
+		"v100":    {"v100-16", "v100-32"},
+		"rtx6000": {"quadro-rtx-6000", "rtx6000ada, rtx-pro-6000"},
+		"4060ti":  {"4060ti-8", "4060ti-16"},
+		"24GiB":   {"24GiB", "cards sold with 24 GB report 22.03 GiB to 23.98 GiB: write 24GB for them"},
+		"80GiB":   {"80GiB", "80GiB is taken as what the driver reports"},
+		"100GB":   {"100GB", "93.13 GiB; no card in the table is sold with that size"},
+		"37GiB":   {"37GiB", "37GiB is taken as what the driver reports"},
+	} {
+		c, err := cards.Parse(text)
+		if err != nil || c.Name != want[0] || !strings.Contains(c.Taken, want[1]) {
+			t.Errorf("%q: %q, %q, %v; want %q", text, c.Name, c.Taken, err, want)
+		}
+	}
+	if _, err := cards.Parse("8xH100"); err == nil || !strings.Contains(err.Error(), "write --gpu H100, and --shard ddp:8, fsdp:8 or zero3:8") {
+		t.Error(err)
+	}
+	if c, _ := cards.Parse("h100"); c.Taken != "" {
+		t.Errorf("h100 is one card: %q", c.Taken)
 	}
 }
 
@@ -125,5 +170,5 @@ func ExampleParse() {
 	// Output:
 	// NVIDIA H200: 139.80 GiB in all, 139.07 GiB for PyTorch (context measured)
 	// a GPU of 24.00 GiB: 24.00 GiB in all, 23.27 GiB for PyTorch (context estimate)
-	// gpu "h300" is not known; did you mean h200, h100, h20, gh200, b200? Or give its memory, such as 80GiB
+	// gpu "h300" is not known; did you mean h200, h100, h800, b300, h20? Or give its memory, such as 80GB
 }

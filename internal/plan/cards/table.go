@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 //go:embed cards.json
@@ -77,7 +75,8 @@ func List() []Card {
 }
 
 // Find returns the card of a name: its own, an alias or its title, in any case
-// and with or without blanks, hyphens and NVIDIA's prefixes.
+// and with or without blanks, hyphens, makers' prefixes and the size that it is
+// sold with.
 func Find(name string) (Card, bool) {
 	want := plain(name)
 	if want == "" {
@@ -85,7 +84,7 @@ func Find(name string) (Card, bool) {
 	}
 	for _, c := range List() {
 		for _, n := range c.names() {
-			if plain(n) == want {
+			if p := plain(n); p == want || p+fmt.Sprint(c.SoldGB) == want {
 				return c, true
 			}
 		}
@@ -107,36 +106,10 @@ func plain(name string) string {
 		}
 		return -1
 	}, name)
-	for _, prefix := range []string{"nvidia", "tesla", "geforce", "rtx"} {
+	for _, prefix := range []string{"nvidia", "amd", "instinct", "radeon", "tesla", "quadro", "geforce", "rtx"} {
 		s = strings.TrimPrefix(s, prefix)
 	}
 	return strings.TrimSuffix(s, "gb")
-}
-
-// minTotal is the smallest size that is taken for a card. A bare "3050" is more
-// likely a name than a number of bytes.
-const minTotal = 256 << 20
-
-// Parse reads what --gpu takes: the name of a card, or a size such as 80GiB for
-// a card of that total, of which nothing else is known: its compute capability
-// is taken to be 9.0 and its context to be the H200's.
-func Parse(text string) (Card, error) {
-	if c, ok := Find(text); ok {
-		return c, nil
-	}
-	if size, err := units.Parse(text); err == nil && size >= minTotal {
-		c := Card{
-			Name: strings.TrimSpace(text), Title: "a GPU of " + units.Size(size), TotalBytes: size, Total: Given,
-			TotalSource: "as given", Major: 9,
-		}
-		c.setEstimate(table())
-		return c, nil
-	}
-	size, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
-	if n, err := units.Parse(size); err == nil && (negative || n == 0) {
-		return Card{}, fmt.Errorf("%q: a card's memory must be more than nothing, such as 80GiB", text)
-	}
-	return Card{}, &UnknownError{Name: text, Near: near(text)}
 }
 
 // UnknownError is a name that is not in the table.
@@ -147,11 +120,11 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string {
 	if len(e.Near) > 0 {
-		return fmt.Sprintf("gpu %q is not known; did you mean %s? Or give its memory, such as 80GiB", e.Name, strings.Join(e.Near, ", "))
+		return fmt.Sprintf("gpu %q is not known; did you mean %s? Or give its memory, such as 80GB", e.Name, strings.Join(e.Near, ", "))
 	}
 	var names []string
 	for _, c := range List() {
 		names = append(names, c.Name)
 	}
-	return fmt.Sprintf("gpu %q is not known; give its memory, such as 80GiB, or one of %s", e.Name, strings.Join(names, ", "))
+	return fmt.Sprintf("gpu %q is not known; give its memory, such as 80GB, or one of %s", e.Name, strings.Join(names, ", "))
 }

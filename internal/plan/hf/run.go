@@ -100,7 +100,7 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 		return nil, fmt.Errorf("preset %s does not know the family %s", Preset, j.Model.Family)
 	}
 	if j.Model.Head == model.HeadNone {
-		return nil, problem.New("%s alone has no head to train or to generate with: choose another with {head}", j.Model.Class)
+		return nil, problem.New("%s alone has no head to train or to generate with: give {head} %s", j.Model.Class, j.Model.UsualHead())
 	}
 	j, instead := dequantises(j)
 	jobs, stages, assumed, err := parts(j)

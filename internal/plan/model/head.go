@@ -49,7 +49,7 @@ func (m *Model) setHead(fam *family, arch, asked string) error {
 	default:
 		head, ok := fam.headOf(arch)
 		if !ok {
-			return problem.New("architectures names %q, a head that is not modelled for %s: choose one with {head} %s or {head} none",
+			return problem.New("architectures names %q, a head that is not modelled for %s: give {head} %s to plan the model with that head instead",
 				arch, m.ModelType, fam.head)
 		}
 		m.Head = head
@@ -59,6 +59,12 @@ func (m *Model) setHead(fam *family, arch, asked string) error {
 		m.Class = fam.base
 	}
 	return nil
+}
+
+// UsualHead is the head of the model's family.
+func (m *Model) UsualHead() Head {
+	fam, _ := familyOf(m.ModelType)
+	return fam.head
 }
 
 // headOf is the head of a class of the family.

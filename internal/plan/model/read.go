@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 )
 
 // maxFile is far above any real config.json; the largest are those of image
@@ -95,6 +97,9 @@ func (m *Model) read(top map[string]json.RawMessage, set options) error {
 		return outer.err
 	}
 	if m.ModelType == "" {
+		if err := outer.otherFile(); err != nil {
+			return err
+		}
 		return fmt.Errorf("model config: no model_type; add it, one of %s", strings.Join(modelTypes(), ", "))
 	}
 	fam, ok := familyOf(m.ModelType)
@@ -135,6 +140,23 @@ func (m *Model) read(top map[string]json.RawMessage, set options) error {
 		}
 	}
 	return m.check()
+}
+
+// otherFile says which file it is that lies beside a config.json, if it is one.
+func (f *fields) otherFile() error {
+	has := func(name string) bool { _, ok := f.raw[name]; return ok }
+	switch {
+	case has("_class_name") || has("_diffusers_version"):
+		return fmt.Errorf("model config: a file of diffusers (%s), and only models of transformers are planned; record a run of it, and ask ashlar explain and whatif",
+			f.word("_class_name"))
+	case has("peft_type"):
+		return problem.New("model config: the config of an adapter; give the config.json of %s, and this file with {trainer}", f.word("base_model_name_or_path"))
+	case has("tokenizer_class"):
+		return errors.New("model config: it seems to be a tokenizer_config.json; give the config.json beside it")
+	case has("eos_token_id") && has("transformers_version"):
+		return errors.New("model config: it seems to be a generation_config.json; give the config.json beside it")
+	}
+	return nil
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -172,6 +172,10 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","hidden_size":16777216,"intermediate_size":16777216,"num_hidden_layers":4096,"num_attention_heads":1,"vocab_size":100000}`, "parameters: check the sizes"},
 		{`{"model_type":"llama","attention_bias":1}`, "attention_bias is 1; it must be true or false"},
 		{`{"model_type":"llama","attention_dropout":2}`, "attention_dropout is 2; a dropout must be from 0 to 1"},
+		{`{"_class_name":"UNet2DConditionModel","_diffusers_version":"0.19"}`, "a file of diffusers (UNet2DConditionModel)"},
+		{`{"peft_type":"LORA","base_model_name_or_path":"org/x","r":8}`, "give the config.json of org/x, and this file with trainer"},
+		{`{"eos_token_id":2,"max_length":4096,"transformers_version":"5"}`, "generation_config.json"},
+		{`{"tokenizer_class":"X"}`, "tokenizer_config.json"},
 		{`{"model_type":"llama","num_key_value_heads":5}`, "num_attention_heads 32 is not a multiple of num_key_value_heads 5"},
 		{`{"model_type":"qwen3","num_attention_heads":16}`, "num_key_value_heads 32 (not in the file; transformers' default for qwen3: set it)"},
 		{`{"model_type":"llama","hidden_size":100,"num_attention_heads":3}`, "hidden size 100 is not a multiple of the 3 attention heads"},
@@ -204,7 +208,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","dtype":"int8"}`, `dtype is "int8"; plans are for float32, bfloat16 and float16`},
 		{`{"model_type":"llama","rope_scaling":{"rope_type":"spiral"}}`, `rope_type "spiral" is not known`},
 		{`{"model_type":"qwen3_5_text","partial_rotary_factor":7}`, "partial_rotary_factor is 7"},
-		{`{"model_type":"llama","architectures":["LlamaForSequenceClassification"]}`, "head causal or head none"},
+		{`{"model_type":"llama","architectures":["LlamaForSequenceClassification"]}`, "give head causal to plan"},
 		{`{"model_type":"llama","architectures":"LlamaForCausalLM"}`, "architectures is"},
 	} {
 		_, err := Read(strings.NewReader(c.text))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -166,7 +167,7 @@ func TestSizeBound(t *testing.T) {
 		t.Errorf("the attempts have %d bytes", sizes)
 	}
 	for _, d := range details {
-		if n := len(clip(endless, d.text)); n > d.text+5 {
+		if n := len(d.clip(endless)); n > d.text+5 {
 			t.Errorf("a text of %d characters, of at most %d", n, d.text)
 		}
 	}
@@ -180,15 +181,62 @@ func TestClip(t *testing.T) {
 		want string
 	}{
 		{"short", 10, "short"},
-		{"/a/long/path/to/a/file.py", 12, "/a/long/ ... e.py"},
+		{"a/long/path/to/a/file.py", 12, "a/long/p ... e.py"},
 		{strings.Repeat("é", 400), 3, "éé ... é"},
 		{"a\xffb\u202ec", 10, "a?b?c"},
 	} {
-		if got := clip(c.text, c.most); got != c.want {
+		if got := (detail{}).cut(c.text, c.most); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
 		}
 	}
 	if got := details[0].say("needs 6.91 GiB, 15.1 % of it"); got != "needs 6.91\u00a0GiB, 15.1\u00a0% of it" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A report has names of files, but no place where they lie.
+func TestNoPaths(t *testing.T) {
+	d := details[0]
+	d.file = "/home/ann lee/runs/oom.pickle"
+	for in, want := range map[string]string{
+		"/home/ann lee/runs/oom.pickle has no events": "oom.pickle has no events",
+		`File "/srv/jobs/train.py", line 3, in f`:     `File "train.py", line 3, in f`,
+		"see /usr/lib/x.so: bad":                      "see x.so: bad",
+		`read C:\Users\ann\run.pickle first`:          "read run.pickle first",
+		"1/2/3 and 5 B/s, and/or https://a.b/c/d":     "1/2/3 and 5 B/s, and/or https://a.b/c/d",
+		"settings a:[256:1,>:8]":                      "settings a:[256:1,>:8]",
+	} {
+		if got := d.clip(in); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"/opt/env/lib/python3.12/site-packages/torch/nn/modules/linear.py": "torch/nn/modules/linear.py",
+		"/home/ann/project/train.py":                                       "project/train.py",
+		"/train.py":                                                        "train.py",
+		"train.py":                                                         "train.py",
+		`C:\jobs\train.py`:                                                 "jobs/train.py",
+	} {
+		if got := inPackage(in); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	in := read(t, fragmented, true)
+	in.Name = "/home/ann/secret/folder/oom.pickle"
+	in.Explain.Notes = append(in.Explain.Notes, in.Name+" is odd")
+	in.NoWhatIf = in.Name + " is no snapshot"
+	html := write(t, in)
+	if found := regexp.MustCompile(`[^<>\n]{0,30}(secret|[\s">(]/(home|usr|opt|root|tmp|mnt)/)[^<>\n]{0,30}`).FindAllString(html, 5); found != nil {
+		t.Errorf("%q", found)
+	}
+	if !strings.Contains(html, `content: "oom.pickle"`) || !strings.Contains(html, "oom.pickle is odd") {
+		t.Error("the report does not name its file")
+	}
+}
+
+// A hostile name under the pages stays within its quotes.
+func TestFoot(t *testing.T) {
+	if got := cssText("a\"; } </style> é.html"); strings.ContainsAny(got, "\"<>;}é") || !strings.HasPrefix(got, `a\22 \3b `) {
 		t.Errorf("%q", got)
 	}
 }

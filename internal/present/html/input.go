@@ -36,11 +36,12 @@ type Input struct {
 
 // detail is how much of everything a report has.
 type detail struct {
-	text     int // characters of a name or a sentence
-	frames   int // of a call stack
-	holders  int // call stacks, lines and modules
-	pinned   int // segments
-	findings int // and parts of each
+	file     string // the path of what is reported on; only its name is shown
+	text     int    // characters of a name or a sentence
+	frames   int    // of a call stack
+	holders  int    // call stacks, lines and modules
+	pinned   int    // segments
+	findings int    // and parts of each
 	fixes    int
 	results  int // settings of a what-if
 	notes    int

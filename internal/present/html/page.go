@@ -4,10 +4,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	"io"
-	"path"
 	"strings"
+	"unicode"
 
 	"github.com/ashlar-mem/ashlar/internal/present/palette"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
@@ -19,11 +20,11 @@ var files embed.FS
 // page is all that the template shows. It has texts that are ready to be
 // printed, and the template escapes them.
 type page struct {
-	Title, File string
-	About       string // what the file is about, in a sentence
-	Policy      string // content security policy
-	Style       template.CSS
-	Version     string
+	Title   string // the name of the file
+	About   string // what the file is about, in a sentence
+	Policy  string // content security policy
+	Style   template.CSS
+	Version string
 
 	Verdict  verdict
 	Warnings []string // what limits the trust in all the rest
@@ -50,8 +51,9 @@ type page struct {
 
 // newPage puts everything together.
 func newPage(s *subject, d detail) *page {
+	d.file = s.Name
 	p := &page{
-		File: d.clip(s.Name), Title: d.clip(path.Base(strings.ReplaceAll(s.Name, "\\", "/"))), Version: d.clip(s.Version),
+		Title: d.clip(baseName(s.Name)), Version: d.clip(s.Version),
 		Curves: newCurves(s, d), Map: newSegmentMap(s, d), When: s.moment.when,
 		NoWhatIf: d.say(s.NoWhatIf), Text: d.plain(s.Text),
 	}
@@ -101,7 +103,7 @@ func render(w io.Writer, p *page) error {
 	if err != nil {
 		return err
 	}
-	style = append(style, coloursCSS()...)
+	style = append(append(style, coloursCSS()...), footCSS(p.Title)...)
 	hash := sha256.Sum256(style)
 	p.Style = template.CSS(style)
 	p.Policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
@@ -114,4 +116,24 @@ func coloursCSS() string {
 	light := palette.CSS(func(s palette.Shade) palette.RGB { return s.Light })
 	dark := palette.CSS(func(s palette.Shade) palette.RGB { return s.Dark })
 	return ":root { " + light + " }\n@media screen and (prefers-color-scheme: dark) { :root { " + dark + " } }\n"
+}
+
+// footCSS has what stands under each printed page: the name of the file and the
+// number of the page.
+func footCSS(name string) string {
+	return `@page { @bottom-left { content: "` + cssText(name) + `"; } @bottom-right { content: counter(page) " of " counter(pages); } }` + "\n"
+}
+
+// cssText writes text for within quotes. Whatever is no letter, digit, point or
+// dash is written by its number, so that nothing ends the quotes or the style.
+func cssText(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '.' || r == '-' || r == '_' {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\%x `, r)
+		}
+	}
+	return b.String()
 }

@@ -4,31 +4,48 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
-// clip makes a name printable and short enough.
-func (d detail) clip(name string) string { return clip(name, d.text) }
+// clip makes a name printable and short enough, and a path a name.
+func (d detail) clip(name string) string { return d.cut(name, d.text) }
 
 // say does the same with a sentence, which may have several names in it.
 // A number is kept on one line with its unit.
 func (d detail) say(sentence string) string {
-	return unit.ReplaceAllString(clip(sentence, 4*d.text), "$1\u00a0$2")
+	return unit.ReplaceAllString(d.cut(sentence, 4*d.text), "$1\u00a0$2")
 }
+
+// bare leaves out the folders of absolute paths: a report is attached to tickets,
+// and whose machine it was made on is nobody's business.
+func (d detail) bare(text string) string {
+	if d.file != "" {
+		text = strings.ReplaceAll(text, d.file, baseName(d.file))
+	}
+	return absolute.ReplaceAllString(text, "$1$2")
+}
+
+// absolute is a path of several folders from the root, as Unix or Windows write it,
+// up to the last name.
+var absolute = regexp.MustCompile(`(^|[\s"'` + "`" + `(\[=<])(?:/|[A-Za-z]:[\\/])(?:[^\s/\\"'` + "`" + `()<>:,;]+[/\\])+([^\s/\\"'` + "`" + `()<>:,;]*)`)
+
+// baseName is the last part of a path of any system.
+func baseName(name string) string { return path.Base(strings.ReplaceAll(name, "\\", "/")) }
 
 var unit = regexp.MustCompile(`(\d) (B\b|KiB\b|MiB\b|GiB\b|s\b|ms\b|%)`)
 
-// clip cuts the middle out of a text that is too long: of a path both ends say
+// cut takes the middle out of a text that is too long: of a name both ends say
 // something.
-func clip(name string, most int) string {
+func (d detail) cut(name string, most int) string {
 	// What is far too long is cut first, so that cleaning it costs nothing.
 	if longest := 8 * most; len(name) > longest {
 		name = name[:longest/2] + name[len(name)-longest/2:]
 	}
-	name = text.Clean(name)
+	name = text.Clean(d.bare(name))
 	r := []rune(name)
 	if len(r) <= most {
 		return name
@@ -94,13 +111,36 @@ type frame struct {
 
 const noStack = "(no call stack in the file)"
 
+// inPackage leaves out where a file lies, but for its place in a package of
+// Python's, else for its folder.
+func inPackage(file string) string {
+	for _, root := range []string{"/site-packages/", "/dist-packages/"} {
+		if _, after, ok := cutLast(file, root); ok {
+			return after
+		}
+	}
+	folder, name := path.Split(strings.ReplaceAll(file, "\\", "/"))
+	if folder = path.Base(folder); folder == "/" || folder == "." {
+		return name
+	}
+	return folder + "/" + name
+}
+
+// cutLast is strings.Cut at the last place.
+func cutLast(text, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(text, sep); i >= 0 {
+		return text[:i], text[i+len(sep):], true
+	}
+	return text, "", false
+}
+
 func (d detail) stack(frames []timeline.Frame, site timeline.Site) stack {
 	if len(frames) == 0 {
 		return stack{Site: noStack}
 	}
 	out := stack{Site: d.clip(site.String())}
 	for _, f := range frames[:min(len(frames), d.frames)] {
-		folder, file := path.Split(f.Filename)
+		folder, file := path.Split(inPackage(f.Filename))
 		g := frame{Name: d.clip(f.Name), Folder: d.clip(folder), Place: d.clip(file), Own: f.User()}
 		if f.Line > 0 {
 			g.Place += ":" + strconv.FormatInt(f.Line, 10)

@@ -18,6 +18,7 @@ type verdict struct {
 	Means      string
 	Summary    string
 	First      *fix     // to try
+	Smaller    []fix    // with which a run that did not fail reserves less
 	Found      []string // leaks and spikes, which matter whatever failed
 	Ignored    []string // settings that are not in force, though somebody believes so
 	Others     []string // what else it could be
@@ -55,11 +56,17 @@ func newRows(rows []text.Row, d detail) []row {
 	return out
 }
 
-// How many fixes, and lines of code, are not folded away.
+// How many fixes, lines of code, and settings that reserve less are in view.
 const (
-	firstFixes = 6
-	firstLines = 4
+	firstFixes   = 6
+	firstLines   = 4
+	firstSmaller = 3
 )
+
+// More reports whether there is something to say beside the verdict.
+func (v verdict) More() bool {
+	return len(v.Sum)+len(v.Arithmetic)+len(v.Health)+len(v.Lines)+len(v.Fixes)+len(v.Found)+len(v.Others)+len(v.Record) > 0
+}
 
 func newVerdict(s *subject, d detail) verdict {
 	r := s.Explain
@@ -100,7 +107,11 @@ func newVerdict(s *subject, d detail) verdict {
 		}
 	}
 	if r.Health != nil {
-		v.Health = newRows(append(text.Health(r.Health), text.Smaller(r.Health)...), d)
+		v.Health = newRows(text.Health(r.Health), d)
+		for i := range r.Health.Smaller[:min(len(r.Health.Smaller), firstSmaller)] {
+			x := &r.Health.Smaller[i]
+			v.Smaller = append(v.Smaller, fix{Code: d.say(x.Export), Text: d.say(text.SmallerText(r.Health, x))})
+		}
 	}
 	v.findings(r.Findings, d)
 	for _, a := range r.Alternatives[:min(len(r.Alternatives), d.notes)] {

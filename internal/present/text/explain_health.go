@@ -114,8 +114,17 @@ func Smaller(h *explain.Health) []Row {
 	var rows []Row
 	for i := range h.Smaller {
 		s := &h.Smaller[i]
-		less := 100 * float64(s.Saved) / float64(max(h.PeakReserved, 1))
-		rows = sizeRow(rows, "", &s.PeakReserved, fmt.Sprintf("%.0f %% less: %s", max(less, 1), Clean(s.Export)))
+		rows = sizeRow(rows, "", &s.PeakReserved, fmt.Sprintf("%s: %s", lessText(h, s), Clean(s.Export)))
 	}
 	return rows
+}
+
+// SmallerText says what settings save.
+func SmallerText(h *explain.Health, s *explain.Smaller) string {
+	return fmt.Sprintf("at most %s reserved instead of %s, %s", units.Size(s.PeakReserved), units.Size(h.PeakReserved), lessText(h, s))
+}
+
+func lessText(h *explain.Health, s *explain.Smaller) string {
+	less := 100 * float64(s.Saved) / float64(max(h.PeakReserved, 1))
+	return fmt.Sprintf("%.0f %% less", max(less, 1))
 }

@@ -14,28 +14,72 @@ type PlanHead struct {
 	Name     string // of the config
 	Options  string // how the model is run, as on the command line
 	Capacity plan.Capacity
+	Full     bool // reasons and the course of the step too
 }
 
 // Plan writes an answer.
 func Plan(w io.Writer, head PlanHead, a *plan.Answer, style Style) error {
 	p := &page{w: w, style: style}
 	p.planHead(head, a)
-	p.planPeaks(a)
+	p.planPeaks(a, head.Full)
 	p.planComponents(a)
-	p.planTimeline(a)
+	if head.Full {
+		p.planTimeline(a)
+	}
 	p.planLevers(a)
 	p.list("Assumed", a.Assumed)
 	p.list("Not modelled", a.NotModelled)
 	return p.err
 }
 
-// planHead says whether it fits.
+// planHead says whether it fits, what to change if not, and what it is about.
 func (p *page) planHead(head PlanHead, a *plan.Answer) {
-	p.planSubject(head, a.Model, a.Parameters, a.Preset)
-	p.printf("\n")
 	p.verdict(fitsText(head.Capacity, a))
+	p.oneLever(a)
 	if f := a.Failure; f != nil {
 		p.wrapped("  ", failedText(f))
+	}
+	if c := head.Capacity.Card; c != nil && c.Taken != "" {
+		p.wrapped("  ", c.Taken+".")
+	}
+	for _, left := range a.NotModelled {
+		if strings.HasPrefix(left, "vision_config") { // half of the model is missing
+			p.wrapped("  ", "Not in it: "+left+".")
+		}
+	}
+	p.printf("\n")
+	p.planSubject(head, a.Model, a.Parameters, a.Preset)
+}
+
+// oneLever names the cheapest change that makes a run fit.
+func (p *page) oneLever(a *plan.Answer) {
+	if a.Fits == nil || *a.Fits {
+		return
+	}
+	for _, l := range a.Levers {
+		if l.Fits != nil && *l.Fits {
+			p.wrapped("  ", "The cheapest way to make it fit: "+strings.TrimPrefix(l.Name, "together: ")+" ("+l.Cost+").")
+			p.toPaste("    ", l)
+			return
+		}
+	}
+	p.wrapped("  ", "Nothing that was tried makes it fit: see below. A larger card, more GPUs (--shard fsdp:N) or a smaller --batch or --seq may.")
+}
+
+// toPaste writes a lever's flags and, in brackets, the user's own lines; on lines
+// of their own where there are many.
+func (p *page) toPaste(lead string, l plan.Lever) {
+	both := lead + l.Flags
+	if len(l.Lines) > 0 {
+		both += "  (" + strings.Join(l.Lines, "; ") + ")"
+	}
+	if width(both) <= p.style.columns() {
+		p.printf("%s\n", both)
+		return
+	}
+	p.printf("%s%s\n", lead, l.Flags)
+	for _, line := range l.Lines {
+		p.printf("%s%s\n", lead, line)
 	}
 }
 
@@ -135,7 +179,7 @@ func stepText(phase string, step int) string {
 }
 
 // planPeaks writes the three totals with their ranges.
-func (p *page) planPeaks(a *plan.Answer) {
+func (p *page) planPeaks(a *plan.Answer, full bool) {
 	p.heading("Peaks", "")
 	const row = "  %-10s %12s   %s"
 	r := &a.Range
@@ -151,6 +195,9 @@ func (p *page) planPeaks(a *plan.Answer) {
 		p.wrapped("  under the limit: ", limitedText(l)+". The peaks above are those of a run without a limit")
 	}
 	for _, x := range r.Reasons {
+		if !full {
+			break
+		}
 		if said := reasonText(x); said != "" {
 			p.wrapped("  range: ", said)
 		}
@@ -270,10 +317,10 @@ func (p *page) planLevers(a *plan.Answer) {
 		} else {
 			p.wrapped("  ", l.Name+": "+said)
 		}
-		p.printf("      %s\n", l.Flags)
+		p.toPaste("      ", l)
 	}
 	p.printf("\n")
-	p.wrapped("", "Each was planned; its saving is how far the peak falls: of allocated memory, unless it says otherwise.")
+	p.wrapped("", "Each was planned; its saving is how far the peak falls: of allocated memory, unless it says otherwise. In brackets: transformers' and PEFT's words.")
 }
 
 // list writes a list of sentences under a heading.

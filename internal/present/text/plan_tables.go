@@ -12,9 +12,6 @@ import (
 // PlanLargest writes the end of a search for the largest batch or sequence.
 func PlanLargest(w io.Writer, head PlanHead, l *plan.Largest, style Style) error {
 	p := &page{w: w, style: style}
-	p.name("", head.Name)
-	p.wrapped("  ", head.Options)
-	p.printf("\n")
 	into := largestRoom(head.Capacity)
 	if l.Value == 0 {
 		p.wrapped("", fmt.Sprintf("Not even --%s %d fits into %s: %s.", l.Of, l.Next, into, l.Why))

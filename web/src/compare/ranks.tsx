@@ -186,7 +186,7 @@ export function Divergence({ r, runs }: { r: Ranks; runs: readonly Run[] }) {
                       <Bytes n={b.size_bytes} field="branch.size_bytes" />
                     </span>
                     <span class="times">{b.call}</span>
-                    <span class="site" data-site>
+                    <span class="site" data-site title={b.site ?? noStack}>
                       {b.site ?? noStack}
                     </span>
                   </summary>

@@ -139,7 +139,7 @@ export function StackLine({ part, category }: { part: Part; category?: string | 
           <Bytes n={part.bytes} />
         </span>
         <span class="times num">{count(part.blocks)}×</span>
-        <span class="site" data-site>
+        <span class="site" data-site title={part.site ?? noStack}>
           {part.site ?? noStack}
         </span>
         {category && <span class="tag">{category.replaceAll('_', ' ')}</span>}

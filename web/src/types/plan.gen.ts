@@ -75,6 +75,7 @@ export interface Document {
   recompute?: BestRecompute;
   against?: Against;
   trace?: string;
+  sources?: Source[];
 }
 
 export interface Failure {
@@ -101,6 +102,7 @@ export interface Largest {
 export interface Lever {
   name: string;
   flags: string;
+  lines: string[];
   saving_bytes: number;
   of: string;
   saving_reserved_bytes: number;
@@ -160,6 +162,14 @@ export interface Recomputation {
   fits: boolean;
   peak_allocated_bytes: number;
   peak_reserved_bytes: number;
+}
+
+export interface Source {
+  file: string;
+  used: string[];
+  no_effect: string[];
+  not_planned: string[];
+  unknown: string[];
 }
 
 export interface Span {

@@ -1,0 +1,154 @@
+package recipe
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/yaml"
+)
+
+// maxFile is far above any real configuration.
+const maxFile = 4 << 20
+
+// read reads a file of JSON or YAML, whatever it is called.
+func read(path string) (yaml.Value, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return yaml.Value{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return yaml.Value{}, err
+	case len(data) > maxFile:
+		return yaml.Value{}, fmt.Errorf("%s: more than %d MiB: this is no configuration", path, maxFile>>20)
+	}
+	parse := yaml.Parse
+	if text := strings.TrimSpace(string(data)); strings.HasPrefix(text, "{") || strings.EqualFold(filepath.Ext(path), ".json") {
+		parse = yaml.ParseJSON
+	}
+	v, err := parse(data)
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", path, err)
+	}
+	if v.Kind != yaml.Map {
+		return v, fmt.Errorf("%s: it has no keys; give a file of JSON or YAML with one mapping", path)
+	}
+	return v, nil
+}
+
+// begin makes a file the one that is read.
+func (r *Recipe) begin(path string) {
+	r.source = &plan.Source{File: path, Used: []string{}, NoEffect: []string{}, NotPlanned: []string{}, Unknown: []string{}}
+	r.Sources = append(r.Sources, r.source)
+}
+
+// Trainer reads a file of TrainingArguments, of axolotl or of LLaMA-Factory.
+func (r *Recipe) Trainer(path string) error {
+	v, err := read(path)
+	if err != nil {
+		return err
+	}
+	r.begin(path)
+	r.trainer = true
+	kind := kindOf(&v)
+	switch {
+	case kind == "accelerate" || kind == "deepspeed":
+		return fmt.Errorf("%s looks like a config of %s; give it with --%s", path, kind, kind)
+	case kind == "model":
+		return fmt.Errorf("%s looks like a model's config.json; give it without a flag", path)
+	}
+	r.batch = kind != "axolotl"
+	inside := r.source
+	if err := r.apply(v, "", func(key string) rule { return trainerRule(kind, key) }); err != nil {
+		return err
+	}
+	// DeepSpeed's file is named relative to where the program runs, or lies beside.
+	if d, ok := v.Get("deepspeed"); ok && d.Kind == yaml.Scalar && d.Text != "" {
+		name := d.Text
+		if _, err := os.Stat(name); err != nil && !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		if err := r.DeepSpeed(name); err != nil {
+			return fmt.Errorf("%s: deepspeed: %w", inside.File, err)
+		}
+	}
+	return nil
+}
+
+// kindOf tells whose file it is.
+func kindOf(v *yaml.Value) string {
+	for _, k := range []struct {
+		kind string
+		keys []string
+	}{
+		{"accelerate", []string{"compute_environment", "distributed_type"}},
+		{"deepspeed", []string{"zero_optimization", "train_micro_batch_size_per_gpu"}},
+		{"model", []string{"model_type", "architectures"}},
+		{"axolotl", []string{"base_model", "micro_batch_size", "sequence_len"}},
+		{"llama-factory", []string{"finetuning_type", "cutoff_len", "stage"}},
+	} {
+		if slices.ContainsFunc(k.keys, func(key string) bool { _, ok := v.Get(key); return ok }) {
+			return k.kind
+		}
+	}
+	return "transformers"
+}
+
+// Accelerate reads what accelerate config writes.
+func (r *Recipe) Accelerate(path string) error {
+	v, err := read(path)
+	if err != nil {
+		return err
+	}
+	r.begin(path)
+	if err := r.apply(v, "", accelerateRule); err != nil {
+		return err
+	}
+	if ds, ok := v.Get("deepspeed_config"); ok {
+		if name, ok := ds.Get("deepspeed_config_file"); ok && name.Text != "" {
+			if err := r.DeepSpeed(name.Text); err != nil {
+				return fmt.Errorf("%s: deepspeed_config_file: %w", path, err)
+			}
+		}
+	}
+	return nil
+}
+
+// DeepSpeed reads a config of DeepSpeed.
+func (r *Recipe) DeepSpeed(path string) error {
+	v, err := read(path)
+	if err != nil {
+		return err
+	}
+	r.begin(path)
+	r.strategy = "zero"
+	r.stage = max(r.stage, 0)
+	return r.apply(v, "", deepspeedRule)
+}
+
+// Flag reads a key that was given as a flag. Flags come after files and override
+// them.
+func (r *Recipe) Flag(key, value string) error {
+	if !r.flags {
+		r.begin("the command line")
+		r.flags = true
+	}
+	do := trainerRule("transformers", key)
+	if do == nil {
+		return fmt.Errorf("--%s is not known", dashed(key))
+	}
+	v := yaml.Value{Kind: yaml.Scalar, Text: value}
+	if err := r.one(do, "--"+dashed(key), v); err != nil {
+		return err
+	}
+	return nil
+}
+
+func dashed(key string) string { return strings.ReplaceAll(key, "_", "-") }

@@ -1,0 +1,198 @@
+package recipe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
+)
+
+// defaultBatch is TrainingArguments' per_device_train_batch_size.
+const defaultBatch = "8"
+
+// Options adds what the recipe says about a model to options that were given;
+// those stay as they are. kept reports whether an option was given, also if it
+// was given to be left out.
+func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string) bool) (plan.Options, error) {
+	if len(r.Sources) == 0 {
+		return o, nil
+	}
+	for _, f := range []func(m *model.Model) error{r.adapted, r.precision, r.spread, r.defaults} {
+		if err := f(m); err != nil {
+			return o, err
+		}
+	}
+	for _, c := range plan.Catalogue() {
+		x, ok := r.options[c.Name]
+		if !ok || kept(c.Name) || x.value == "" {
+			continue
+		}
+		if x.word == "" {
+			x.word = x.value
+		}
+		if err := o.Set(c.Name, x.word); err != nil {
+			return o, fmt.Errorf("%s: %s %w", x.by, c.Name, err)
+		}
+	}
+	return o, nil
+}
+
+// Assumed lists what the recipe decided where nobody did. It is known after
+// [Recipe.Options], of the same kept.
+func (r *Recipe) Assumed(kept func(option string) bool) []string {
+	var out []string
+	for _, n := range r.notes {
+		if !kept(n.option) {
+			out = append(out, n.text)
+		}
+	}
+	return out
+}
+
+// NotModelled lists what the files ask for and a plan leaves out.
+func (r *Recipe) NotModelled() []string {
+	var out []string
+	for _, s := range r.Sources {
+		for _, x := range s.NotPlanned {
+			out = append(out, s.File+": "+x)
+		}
+		if len(s.Unknown) > 0 {
+			out = append(out, s.File+": keys that are not known: "+strings.Join(s.Unknown, ", "))
+		}
+	}
+	return out
+}
+
+// choose sets an option that no file set.
+func (r *Recipe) choose(name, value, why string) {
+	if _, ok := r.options[name]; ok {
+		return
+	}
+	r.options[name] = chosen{value: value, by: why}
+	r.say(name, "--%s%s: %s", name, switchText(value), why)
+}
+
+func (r *Recipe) say(option, format string, args ...any) {
+	r.notes = append(r.notes, note{option, fmt.Sprintf(format, args...)})
+}
+
+// adapted completes what was said about adapters.
+func (r *Recipe) adapted(m *model.Model) error {
+	if r.adapters == "full" {
+		for _, name := range []string{"lora", "lora-targets"} {
+			delete(r.options, name)
+		}
+		return nil
+	}
+	if !r.peft {
+		return nil
+	}
+	if _, ok := r.options["lora"]; !ok {
+		if r.adapters != "lora" {
+			return nil
+		}
+		r.choose("lora", "8", "PEFT's default rank")
+	}
+	if _, ok := r.options["lora-targets"]; !ok && slices.Contains(queryValue, m.Family) {
+		r.choose("lora-targets", "q_proj,v_proj", "PEFT's default for "+m.ModelType)
+	}
+	if r.fp32 {
+		r.choose("lora-dtype", "fp32", "PEFT makes adapters in fp32 unless autocast_adapter_dtype is false")
+	}
+	return nil
+}
+
+// queryValue are families whose query and value projections PEFT adapts by
+// default.
+var queryValue = []string{"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"}
+
+// precision decides between mixed precision and weights of a small type.
+func (r *Recipe) precision(m *model.Model) error {
+	if r.mixed == "" {
+		return nil
+	}
+	if r.strategy == "zero" && r.stage >= 0 {
+		r.choose("dtype", r.mixed, "DeepSpeed casts the model")
+		if r.stage == 0 {
+			r.choose("master-weights", "true", "DeepSpeed keeps fp32 copies of the weights")
+		}
+		return nil
+	}
+	if r.strategy == "fsdp" && r.mixed == "bf16" && r.options["lora"].value == "" {
+		r.choose("dtype", "fp32", "accelerate keeps the weights in fp32 under FSDP's mixed precision")
+		return nil
+	}
+	if _, ok := r.options["autocast"]; !ok {
+		r.options["autocast"] = chosen{value: "true", by: "mixed precision"}
+	}
+	if r.mixed == "fp16" {
+		r.say("autocast", "--autocast: fp16 is planned as bf16, whose tensors are as large; the GradScaler's few scalars are left out")
+	}
+	if ours := dtypes[m.DType]; ours != "" && r.options["dtype"].value == "" {
+		r.choose("dtype", ours, "the config's dtype, which from_pretrained of transformers 5 loads; transformers 4 loads fp32")
+	}
+	return nil
+}
+
+// dtypes are those of configs.
+var dtypes = map[string]string{"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+
+// spread makes a --shard of the strategy and the number of GPUs.
+func (r *Recipe) spread(*model.Model) error {
+	what := map[string]string{"ddp": "DDP", "fsdp": "FSDP", "zero": fmt.Sprintf("ZeRO stage %d", r.stage)}[r.strategy]
+	if r.strategy != "" && r.ranks == 0 && !(r.strategy == "zero" && r.stage <= 0) {
+		if _, ok := r.options["shard"]; ok {
+			return nil
+		}
+		return fmt.Errorf("%s divides a job among GPUs, and nobody said how many; give --num-gpus N", what)
+	}
+	if r.ranks <= 1 && r.strategy != "fsdp" && !(r.strategy == "zero" && r.stage > 0) {
+		return r.share()
+	}
+	word := r.strategy
+	switch {
+	case r.strategy == "" || r.strategy == "zero" && r.stage <= 0:
+		word = "ddp"
+	case r.strategy == "zero":
+		word = fmt.Sprintf("zero%d", r.stage)
+	case r.strategy == "fsdp" && r.mixed == "bf16" && r.options["lora"].value == "":
+		word = "fsdp-mixed"
+	}
+	if what == "" || r.stage == 0 {
+		what = "DDP"
+	}
+	r.choose("shard", fmt.Sprintf("%s:%d", word, r.ranks), fmt.Sprintf("%s over %d GPUs", what, r.ranks))
+	return r.share()
+}
+
+// share divides DeepSpeed's train_batch_size among the GPUs.
+func (r *Recipe) share() error {
+	if _, ok := r.options["batch"]; ok || r.globalSize == 0 {
+		return nil
+	}
+	parts := int64(max(r.ranks, 1))
+	if a := r.options["accumulate"].value; a != "" {
+		var n int64
+		fmt.Sscan(a, &n)
+		parts *= max(n, 1)
+	}
+	if r.globalSize%parts != 0 {
+		return fmt.Errorf("train_batch_size %d cannot be divided by %d, the GPUs times the accumulation; give --num-gpus N or --batch B", r.globalSize, parts)
+	}
+	r.choose("batch", fmt.Sprint(r.globalSize/parts), fmt.Sprintf("train_batch_size %d over %d", r.globalSize, parts))
+	return nil
+}
+
+// defaults are what transformers' Trainer does where its arguments are silent.
+func (r *Recipe) defaults(*model.Model) error {
+	if !r.trainer {
+		return nil
+	}
+	r.choose("clip", "true", "Trainer's default, max_grad_norm 1.0")
+	if r.batch {
+		r.choose("batch", defaultBatch, "Trainer's default")
+	}
+	return nil
+}
