@@ -50,6 +50,9 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 		return map[bool]string{true: "bf16=True", false: "bf16=False"}[value != ""], nil
 	},
 	"optimizer": func(value string) (string, []string) {
+		if o := model.Optimizer(value); o.BitsAndBytes() {
+			return fmt.Sprintf(`optim="%s"`, strings.ReplaceAll(value, "-", "_")), nil
+		}
 		switch model.Optimizer(value) {
 		case model.AdamWFused:
 			return `optim="adamw_torch_fused"`, nil
@@ -62,6 +65,17 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 	},
 	"dtype": func(value string) (string, []string) {
 		return "", []string{fmt.Sprintf(`from_pretrained(..., dtype="%s")`, longDType[value])}
+	},
+	"quant": func(value string) (string, []string) {
+		switch value {
+		case "nf4":
+			return "", []string{`BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")`}
+		case "nf4-double":
+			return "", []string{`BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)`}
+		case "int8":
+			return "", []string{"BitsAndBytesConfig(load_in_8bit=True)"}
+		}
+		return "", nil
 	},
 	"attention": func(value string) (string, []string) {
 		return "", []string{fmt.Sprintf(`from_pretrained(..., attn_implementation="%s")`, orDefault(value, "sdpa"))}

@@ -21,8 +21,8 @@ var accelerateRules = map[string]rule{
 	"deepspeed_config.zero_stage":  taken(stage),
 	"deepspeed_config.gradient_accumulation_steps":  number("accumulate"),
 	"deepspeed_config.gradient_clipping":            clip,
-	"deepspeed_config.offload_optimizer_device":     offload("the optimizer's state"),
-	"deepspeed_config.offload_param_device":         offload("parameters"),
+	"deepspeed_config.offload_optimizer_device":     offload("optimizer"),
+	"deepspeed_config.offload_param_device":         offload("params"),
 	"deepspeed_config.deepspeed_config_file":        none,
 	"parallelism_config.parallelism_config_tp_size": refuse("write --shard tp:N to plan tensor parallelism"),
 	"parallelism_config.parallelism_config_cp_size": refuse("write --shard cp:N to plan sequences divided among ranks"),
@@ -113,8 +113,8 @@ var fsdpRules = map[string]rule{
 		as, err := sharding(r, v)
 		return outcome{as: as}, err
 	},
-	"offload_params":           offload("parameters"),
-	"offload":                  offload("parameters"),
+	"offload_params":           offload("params"),
+	"offload":                  offload("params"),
 	"activation_checkpointing": on("recompute", "full"),
 	"version":                  none, "backward_prefetch": none, "backward_prefetch_policy": none, "forward_prefetch": none, "limit_all_gathers": none, "use_orig_params": none,
 	"sync_module_states": none, "cpu_ram_efficient_loading": none, "auto_wrap_policy": none, "transformer_layer_cls_to_wrap": none, "min_num_params": none,

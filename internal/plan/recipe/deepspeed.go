@@ -22,9 +22,9 @@ var deepspeedRules = map[string]rule{
 	"bfloat16.enabled":        mixed("bf16"),
 	"fp16.enabled":            mixed("fp16"),
 	"zero_optimization.stage": taken(stage),
-	"zero_optimization.offload_optimizer.device": offload("the optimizer's state"),
-	"zero_optimization.offload_param.device":     offload("parameters"),
-	"zero_optimization.cpu_offload":              offload("the optimizer's state"),
+	"zero_optimization.offload_optimizer.device": offload("optimizer"),
+	"zero_optimization.offload_param.device":     offload("params"),
+	"zero_optimization.cpu_offload":              offload("optimizer"),
 	"zero_optimization.reduce_bucket_size":       bucket,
 	"zero_optimization.zero_hpz_partition_size":  unplanned("second copies of the weights within a node are not planned"),
 	"zero_optimization.zero_quantized_weights":   unplanned("quantised communication is not planned"),
@@ -86,16 +86,6 @@ func stage(r *Recipe, v yaml.Value) (string, error) {
 		return "every rank has everything", nil
 	}
 	return fmt.Sprintf("--shard zero%d:N", n), nil
-}
-
-// offload refuses what lies on the host.
-func offload(what string) rule {
-	return func(_ *Recipe, _ string, v yaml.Value) (outcome, error) {
-		if !given(v) || strings.EqualFold(v.Text, "none") {
-			return outcome{noEffect: true}, nil
-		}
-		return outcome{}, fmt.Errorf("%s on the host is not planned; write none to plan it on the GPU", what)
-	}
 }
 
 // zeroBucket is the bucket that ZeRO is planned with, in elements.

@@ -19,7 +19,7 @@ func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string
 	if len(r.Sources) == 0 {
 		return o, nil
 	}
-	for _, f := range []func(m *model.Model) error{r.adapted, r.precision, r.spread, r.defaults} {
+	for _, f := range []func(m *model.Model) error{r.quantised, r.adapted, r.precision, r.spread, r.defaults} {
 		if err := f(m); err != nil {
 			return o, err
 		}

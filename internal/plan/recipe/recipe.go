@@ -34,6 +34,7 @@ type Recipe struct {
 	adapters   string // lora or full, as a file says
 	fp32       bool   // adapters of PEFT are fp32
 	globalSize int64  // DeepSpeed's train_batch_size
+	quant      quant
 }
 
 // chosen is an option's value, and who chose it.

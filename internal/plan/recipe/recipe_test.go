@@ -115,25 +115,28 @@ torch_empty_cache_steps 10 => [empty_cache]
 ddp_bucket_cap_mb 50 => [25 MiB]
 use_unsloth true => [Unsloth]
 num_beams 4 => [beams]
-load_in_4bit true => {unquantised}
-load_in_8bit true => {unquantised}
-quantization_bit 4 => {unquantised}
-qlora true => {unquantised}
-adapter qlora => {adapter: lora}
-adapter prefix => {lora and full}
-finetuning_type freeze => {lora and full}
+load_in_4bit true => --quant nf4
+load_in_8bit true => --quant int8
+quantization_bit 4 => --quant nf4-double
+quantization_bit 3 => {4 and 8 are}
+bnb_4bit_quant_type int4 => {nf4 or fp4}
+qlora true => --quant nf4-double --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
+adapter qlora => --quant nf4-double --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
+adapter prefix => {lora, qlora and full}
+finetuning_type freeze => {lora, qlora and full}
 finetuning_type full =>
 modules_to_save embed_tokens => {leave it out}
 optim galore_adamw => {adamw-fused}
 optim_target_modules attn => {leave it out}
-offload true => {on the GPU}
+offload_optimizer cpu => --offload optimizer
+offload_param nvme => {write cpu}
 activation_offloading true => {write false}
 zero_stage 3 => {give --num-gpus N}
 zero_stage 0 =>
 zero_stage 4 => {write 0, 1, 2 or 3}
 fsdp full_shard => {give --num-gpus N}
 fsdp shard_grad_op => {FULL_SHARD}
-fsdp offload => {leave offload out}
+fsdp offload => {give --num-gpus N}
 stage dpo => {write sft}
 stage sft =>
 num_generations 8 => {write sft}
@@ -224,8 +227,14 @@ var trainerFiles = []file{
 	},
 	{name: "dpo.yaml", text: "stage: dpo\nfinetuning_type: full\n", refused: "dpo.yaml:1: stage: dpo: only supervised training is planned"},
 	{name: "rl.yml", text: "base_model: x\nrl: dpo\n", refused: "only supervised training"},
-	{name: "qlora.yml", text: "base_model: x\nadapter: qlora\n", refused: "qlora.yml:2: adapter: qlora: "},
-	{name: "bnb.yml", text: "base_model: x\nload_in_4bit: true\n", refused: "leave it out to plan the weights unquantised"},
+	{
+		name: "qlora.yml", text: "base_model: x\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\nlora_target_linear: true\nmicro_batch_size: 2\nsequence_len: 2048\noptimizer: paged_adamw_8bit\nbf16: auto\ngradient_checkpointing: true\n",
+		options: "--batch 2 --seq 2048 --dtype bf16 --quant nf4-double --autocast --optimizer paged-adamw-8bit --clip --recompute full --lora 32 --lora-dtype fp32",
+	},
+	{
+		name: "nested.yaml", text: "model_name_or_path: x\nquantization_config:\n  load_in_4bit: true\n  bnb_4bit_quant_type: fp4\n  bnb_4bit_use_double_quant: true\n  bnb_4bit_compute_dtype: bfloat16\nlora_r: 4\nlora_target: all\n",
+		options: "--batch 8 --quant fp4-double --clip --lora 4 --lora-dtype fp32",
+	},
 	{name: "both.json", text: `{"bf16": true, "fp16": true}`, refused: "exclude each other"},
 	{
 		name: "inline.json", text: `{"bf16": true, "num_gpus": 4, "deepspeed": {"zero_optimization": {"stage": 2, "reduce_bucket_size": 2e8}, "new_key": {"deep": 1}}}`,
@@ -256,7 +265,7 @@ var accelerateFiles = []file{
 	},
 	{name: "fsdp1.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_new: 1\nnum_processes: 8\n", options: "--shard fsdp:8", unknown: "fsdp_config.fsdp_new"},
 	{name: "grad-op.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n", refused: "grad-op.yaml:3: "},
-	{name: "offload.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\n", refused: "write none to plan it on the GPU"},
+	{name: "offload.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\nnum_processes: 4\n", options: "--shard fsdp:4 --offload params"},
 	{name: "zero.yaml", text: "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  zero3_init_flag: true\n  gradient_clipping: 1.0\nnum_processes: 16\nmixed_precision: bf16\n", options: "--dtype bf16 --clip --shard zero3:16"},
 	{name: "tpu.yaml", text: "distributed_type: TPU\n", refused: "NO, MULTI_GPU, FSDP and DEEPSPEED are"},
 	{name: "dynamo.yaml", text: "distributed_type: 'NO'\ndynamo_config:\n  dynamo_backend: INDUCTOR\n", unplanned: "torch.compile"},
@@ -266,7 +275,7 @@ var deepspeedFiles = []file{
 	{name: "z2.json", text: `{"zero_optimization": {"stage": 2, "overlap_comm": true}, "bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2, "gradient_clipping": 1.0}`, refused: "give --num-gpus N"},
 	{name: "z0.json", text: `{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2}`, options: "--batch 2 --dtype bf16 --master-weights"},
 	{name: "auto.json", text: `{"train_micro_batch_size_per_gpu": "auto", "fp16": {"enabled": "auto"}, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}`, options: "--optimizer adamw-fused"},
-	{name: "offload.json", text: `{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}}}`, refused: "the optimizer's state on the host is not planned"},
+	{name: "offload.json", text: `{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "nvme", "pin_memory": true}}}`, refused: "only the host's memory is planned; write cpu"},
 	{name: "nooffload.json", text: `{"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "none"}}, "train_batch_size": 6, "gradient_accumulation_steps": 3}`, options: "--batch 2 --accumulate 3"},
 	{name: "uneven.json", text: `{"train_batch_size": 7, "gradient_accumulation_steps": 3}`, refused: "cannot be divided by 3"},
 	{name: "lamb.json", text: `{"optimizer": {"type": "Lamb"}}`, refused: "adamw-fused is the nearest"},

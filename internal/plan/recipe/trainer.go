@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	quantised = "quantised weights are not planned here; leave it out to plan the weights unquantised"
+	quantised = "it is not planned here; give the config of the quantised model, or --quant"
 	onlySFT   = "only supervised training is planned, of one model; write sft to plan that"
-	onHost    = "what lies on the host is not planned; leave it out to plan it on the GPU"
 	evaluated = "evaluation between the steps is not planned"
 )
 
@@ -90,8 +89,10 @@ var trainerRules = map[string]rule{
 		r.fp32 = on
 		return "the adapters' type", err
 	}),
-	"load_in_4bit": refuse(quantised), "load_in_8bit": refuse(quantised), "quantization_bit": refuse(quantised), "quantization": refuse(quantised), "quantization_config": refuse(quantised),
-	"gptq": refuse(quantised), "use_unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"), "unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"),
+	"load_in_4bit": when(func(r *Recipe) (outcome, error) { return r.quantise(4) }), "load_in_8bit": when(func(r *Recipe) (outcome, error) { return r.quantise(8) }),
+	"quantization_bit": quantBits, "bnb_4bit_quant_type": quantType, "quantization_type": quantType,
+	"bnb_4bit_use_double_quant": quantDouble, "use_bnb_nested_quant": quantDouble, "double_quantization": quantDouble,
+	"bnb_4bit_compute_dtype": none, "bnb_4bit_quant_storage": none, "quantization_method": none, "quantization": refuse(quantised), "gptq": refuse(quantised), "use_unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"), "unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"),
 
 	"fsdp": taken(fsdp), "fsdp_version": none, "fsdp_min_num_params": none, "fsdp_transformer_layer_cls_to_wrap": none,
 	"deepspeed":     taken(func(r *Recipe, _ yaml.Value) (string, error) { r.strategy = "zero"; return "DeepSpeed", nil }),
@@ -121,8 +122,8 @@ var trainerRules = map[string]rule{
 	"max_new_tokens": number("generate"),
 	"num_beams":      unplanned("beams are not planned; each takes as much cache as a sequence of the batch"),
 
-	"zero_stage": taken(stage), "offload": refuse(onHost), "offload_optimizer": refuse(onHost), "offload_param": refuse(onHost), "cpu_offload": refuse(onHost),
-	"qlora": refuse(quantised),
+	"zero_stage": taken(stage), "offload_optimizer": offload("optimizer"), "offload_param": offload("params"), "cpu_offload": offload("optimizer"),
+	"qlora": when(func(r *Recipe) (outcome, error) { return r.qlora() }),
 }
 
 // trainerRule returns the rule of a key in a file of a kind.
@@ -133,7 +134,7 @@ func trainerRule(kind, key string) rule {
 	if name, ok := strings.CutPrefix(key, "deepspeed."); ok {
 		return deepspeedRule(name)
 	}
-	key = strings.TrimPrefix(key, "peft_config.")
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "peft_config."), "quantization_config.")
 	switch do := trainerRules[key]; {
 	case key == "fsdp_config": // it is read key by key
 		return nil
@@ -165,7 +166,7 @@ func Keys() map[string]bool {
 
 // switches are keys that stand as flags without a value.
 var switches = strings.Fields(`bf16 fp16 pure_bf16 gradient_checkpointing use_liger_kernel use_liger liger use_peft load_in_4bit load_in_8bit torch_compile compile
-	do_train do_eval do_predict packing overwrite_output_dir group_by_length tf32 push_to_hub flash_attention sdp_attention auto_find_batch_size use_dora use_rslora offload offload_optimizer offload_param cpu_offload qlora do_sample
+	do_train do_eval do_predict packing overwrite_output_dir group_by_length tf32 push_to_hub flash_attention sdp_attention auto_find_batch_size use_dora use_rslora offload_optimizer offload_param cpu_offload qlora do_sample
 	trust_remote_code bf16_full_eval fp16_full_eval activation_offloading adafactor use_unsloth`)
 
 func named(r *Recipe, v yaml.Value) (string, error) {
@@ -224,9 +225,10 @@ func adapter(r *Recipe, v yaml.Value) (string, error) {
 		r.adapters = "full"
 		return "", nil
 	case "qlora":
-		return "", fmt.Errorf("%s, as adapter: lora", quantised)
+		out, err := r.qlora()
+		return out.as, err
 	}
-	return "", fmt.Errorf("it is not planned; lora and full are")
+	return "", fmt.Errorf("it is not planned; lora, qlora and full are")
 }
 
 func rank(r *Recipe, key string, v yaml.Value) (outcome, error) {
@@ -259,7 +261,10 @@ func fsdp(r *Recipe, v yaml.Value) (string, error) {
 			r.strategy = "fsdp"
 		case w == "auto_wrap":
 		case w == "offload":
-			return "", fmt.Errorf("parameters on the host are not planned; leave offload out")
+			r.strategy = "fsdp"
+			if _, err := r.set("offload", "params"); err != nil {
+				return "", err
+			}
 		default:
 			said, err := sharding(r, yaml.Value{Text: w})
 			if err != nil {

@@ -81,6 +81,23 @@ var values = map[string]map[string]Meaning{
 		"adamw-apex-fused": {Value: "adamw-fused", Note: "apex's fused AdamW is planned as torch's"},
 		"adamw-hf":         {Value: "adamw"},
 		"torch.optim.sgd":  {Value: "sgd"}, "momentum": {Value: "sgd-momentum"},
+		// bitsandbytes' classes, and transformers' other words for them.
+		"adamw8bit": {Value: "adamw-8bit"}, "adam8bit": {Value: "adamw-8bit"}, "adam-8bit": {Value: "adamw-8bit"}, "adamw-bnb-8bit": {Value: "adamw-8bit"},
+		"bnb.optim.adamw8bit": {Value: "adamw-8bit"}, "pagedadamw8bit": {Value: "paged-adamw-8bit"}, "pagedadam8bit": {Value: "paged-adamw-8bit"},
+		"bnb.optim.pagedadamw8bit": {Value: "paged-adamw-8bit"}, "pagedadamw": {Value: "paged-adamw-32bit"}, "pagedadamw32bit": {Value: "paged-adamw-32bit"},
+		"paged-adamw": {Value: "paged-adamw-32bit"}, "lion8bit": {Value: "lion-8bit"}, "lion": {Value: "lion-32bit"}, "lion32bit": {Value: "lion-32bit"},
+		"pagedlion8bit": {Value: "paged-lion-8bit"}, "pagedlion": {Value: "paged-lion-32bit"}, "paged-lion": {Value: "paged-lion-32bit"},
+		"rmsprop8bit": {Value: "rmsprop-bnb-8bit"}, "rmsprop-bnb-32bit": {Value: "rmsprop-bnb"},
+	},
+	"quant": {
+		"qlora": {Value: "nf4-double"}, "nf4-dq": {Value: "nf4-double"}, "bnb.nf4": {Value: "nf4"}, "bnb.nf4-dq": {Value: "nf4-double"}, "bnb-nf4": {Value: "nf4"},
+		"bnb-4bit": {Value: "nf4"}, "4bit": {Value: "nf4"}, "4-bit": {Value: "nf4"}, "int4": {Value: "nf4"}, "load-in-4bit": {Value: "nf4"}, "bnb.fp4": {Value: "fp4"},
+		"bnb-8bit": {Value: "int8"}, "8bit": {Value: "int8"}, "8-bit": {Value: "int8"}, "bnb.int8": {Value: "int8"}, "llm.int8": {Value: "int8"}, "llm-int8": {Value: "int8"}, "load-in-8bit": {Value: "int8"},
+		"fp8-block": {Value: "fp8"}, "finegrained-fp8": {Value: "fp8"}, "float8": {Value: "fp8"}, "false": {Value: "none"}, "no": {Value: "none"},
+	},
+	"offload": {
+		"offload-optimizer": {Value: "optimizer"}, "zero-offload": {Value: "optimizer"}, "offload-param": {Value: "params"}, "offload-params": {Value: "params"},
+		"param": {Value: "params"}, "parameters": {Value: "params"}, "all": {Value: "params"}, "none": {}, "false": {},
 	},
 	"attention": {
 		"flash-attention-2": {Value: "flash", Note: flashPackage}, "flash-attention-3": {Value: "flash", Note: flashPackage}, "flash-attention": {Value: "flash", Note: flashPackage},
@@ -116,17 +133,17 @@ type refusal struct {
 
 var refused = map[string][]refusal{
 	"dtype": {
-		{[]string{"int8", "8bit", "8-bit", "int4", "4bit", "4-bit", "nf4", "fp4", "fp8*", "float8*", "mxfp4", "nvfp4", "awq", "gptq", "bnb*", "w8a8", "w4a16"}, "quantised weights are not a --dtype; give the type they are computed in, --dtype bf16, to plan the dequantised model"},
+		{[]string{"int8", "8bit", "8-bit", "int4", "4bit", "4-bit", "nf4", "fp4", "fp8*", "float8*", "mxfp4", "nvfp4", "awq", "gptq", "bnb*", "w8a8", "w4a16"}, "quantised weights are --quant, nf4 or int8 for instance; --dtype is the type that they are computed in: write bf16"},
 		{[]string{"tf32"}, "tf32 is how fp32 is multiplied, its tensors are as large; write fp32"},
 		{[]string{"float64", "fp64", "double", "64"}, "it is not planned; write fp32, which has half its bytes"},
 		{[]string{"16-mixed", "bf16-mixed", "mixed"}, "mixed precision is --autocast, over weights of --dtype fp32; write --autocast"},
 	},
 	"optimizer": {
-		{[]string{"adamw-8bit", "adam8bit", "adamw8bit", "adam-8bit", "adamw-bnb-8bit", "paged-*", "pagedadam*", "lion-8bit", "lion8bit", "adamw-torch-8bit", "adamw-torch-4bit", "sgd8bit", "rmsprop-bnb*", "ademamix-8bit"}, "8-bit and paged states are not planned; --optimizer adamw-fused is an upper bound: 8 bytes a parameter in fp32, where 8-bit states have about 2"},
-		{[]string{"lion", "lion-32bit", "muon", "signsgd"}, "it is not planned; it keeps one moment, as sgd-momentum-fused does: write that"},
-		{[]string{"galore*", "apollo*", "lomo", "adalomo", "grokadamw", "schedule-free*", "stable-adamw", "ademamix", "sophia*", "came", "shampoo", "soap", "prodigy", "dadaptation*", "adamw-anyprecision", "lamb", "adamax", "nadam", "radam"}, "it is not planned; adamw-fused is the nearest: two moments a parameter"},
+		{[]string{"adamw-torch-8bit", "adamw-torch-4bit", "sgd8bit", "ademamix*", "pagedademamix*", "paged-ademamix*"}, "it is not planned; adamw-8bit is the nearest"},
+		{[]string{"muon", "signsgd"}, "it is not planned; it keeps one moment, as sgd-momentum-fused does: write that"},
+		{[]string{"galore*", "apollo*", "lomo", "adalomo", "grokadamw", "schedule-free*", "stable-adamw", "sophia*", "came", "shampoo", "soap", "prodigy", "dadaptation*", "adamw-anyprecision", "lamb", "adamax", "nadam", "radam"}, "it is not planned; adamw-fused is the nearest: two moments a parameter"},
 		{[]string{"rmsprop", "adagrad"}, "it is not planned; sgd-momentum-fused is the nearest: one state a parameter"},
-		{[]string{"cpuadam", "deepspeedcpuadam", "cpu-adam"}, "states on the host are not planned; leave the optimizer's state on the GPU, as --optimizer adamw-fused does"},
+		{[]string{"cpuadam", "deepspeedcpuadam", "cpu-adam"}, "states on the host are --offload optimizer; write adamw-fused, and that"},
 	},
 	"attention": {
 		{[]string{"flex*"}, "FlexAttention is compiled, which is not planned; flash keeps as little: write flash"},
@@ -144,10 +161,19 @@ var refused = map[string][]refusal{
 		{[]string{"offloaded*", "quantized*", "quantised*", "hybrid", "sliding*", "paged*"}, "it is not planned; dynamic keeps every token's keys and values on the GPU: write dynamic"},
 	},
 	"shard": {
-		{[]string{"zero3-offload*", "zero2-offload*", "zero-offload*", "zero-infinity*", "fsdp-offload*", "offload*"}, "offloading to the host is not planned; without it: zero3:N, for instance zero3:8"},
+		{[]string{"zero3-offload*", "zero2-offload*", "zero-offload*", "zero-infinity*", "fsdp-offload*", "offload*"}, "offloading to the host is an option of its own: write zero3:8, for instance, and --offload params"},
 		{[]string{"megatron*", "3d", "hsdp*", "hybrid-shard*"}, "combine the ways yourself, such as tp:2,pp:4, or write fsdp:N for the ranks that divide the weights"},
 		{[]string{"shard-grad-op*"}, "weights that stay whole between the passes are not planned for FSDP; the nearest is zero2:N"},
 		{[]string{"auto", "balanced", "device-map"}, "layers on several GPUs one after the other are pp:N; write pp:2"},
+	},
+	"quant": {
+		{[]string{"bitsandbytes", "bnb"}, "say which of its types: nf4, nf4-double, fp4 or int8"},
+		{[]string{"nvfp4", "hqq*", "aqlm", "quanto", "torchao", "eetq", "quip*", "exl2", "exl3", "gguf*", "q4*", "q5*", "q8*", "spqr", "higgs", "w8a8", "w4a16"}, "it is not planned; nf4 is the nearest of four bits, int8 of eight"},
+	},
+	"offload": {
+		{[]string{"cpu", "true", "yes", "on"}, "say what: optimizer, or params for the weights too"},
+		{[]string{"nvme", "disk"}, "only the host's memory is planned: write optimizer or params"},
+		{[]string{"activations", "activation*"}, "activations on the host are not planned; --recompute full keeps few of them"},
 	},
 	"save": {
 		{[]string{"best"}, "say how: sync or async"},

@@ -64,6 +64,27 @@ clip True true
 clip yes true
 clip off -
 mask Right right
+optimizer adamw8bit adamw-8bit
+optimizer adamw_bnb_8bit adamw-8bit
+optimizer AdamW8bit adamw-8bit
+optimizer adamw_8bit adamw-8bit
+optimizer paged_adamw_8bit paged-adamw-8bit
+optimizer paged_adamw_32bit paged-adamw-32bit
+optimizer PagedAdamW8bit paged-adamw-8bit
+optimizer lion_8bit lion-8bit
+optimizer lion8bit lion-8bit
+optimizer lion_32bit lion-32bit
+optimizer rmsprop_bnb_8bit rmsprop-bnb-8bit
+quant NF4 nf4
+quant qlora nf4-double
+quant 4bit nf4
+quant load_in_8bit int8
+quant llm.int8 int8
+quant bnb.nf4-dq nf4-double
+quant false none
+offload offload_optimizer optimizer
+offload offload_param params
+offload none -
 zero-grad set_to_none none
 save epoch sync
 `
@@ -81,12 +102,12 @@ func TestAccepted(t *testing.T) {
 
 // refused are words for what is not planned, and a part of what is said.
 const refused = `
-dtype int8: --dtype bf16
-dtype nf4: --dtype bf16
-dtype int4: --dtype bf16
-dtype fp8: --dtype bf16
-dtype float8_e4m3fn: --dtype bf16
-dtype mxfp4: --dtype bf16
+dtype int8: --quant
+dtype nf4: --quant
+dtype int4: --quant
+dtype fp8: --quant
+dtype float8_e4m3fn: --quant
+dtype mxfp4: --quant
 dtype tf32: write fp32
 dtype float64: write fp32
 dtype bf16-mixed: write --autocast
@@ -105,7 +126,12 @@ loss chunked: chunked:1024
 cache static: static:4096
 cache offloaded_static: write dynamic
 shard zero3: zero3:N
-shard zero3-offload: zero3:8
+shard zero3-offload: zero3:8, for instance, and --offload params
+quant bnb: nf4
+quant hqq: nf4 is the nearest
+quant banana: write nf4
+offload cpu: say what
+offload nvme: optimizer or params
 shard hybrid_shard:8: fsdp:N
 shard auto: pp:2
 clip perhaps: true or false
