@@ -31,7 +31,7 @@ func TestEveryScreen(t *testing.T) {
 	}{
 		{"failed", func(t *testing.T) *scene { return open(t, "", varlen) }},
 		{"nothing failed", func(t *testing.T) *scene { return open(t, "", calm) }},
-		{"several", func(t *testing.T) *scene { return open(t, "", varlen, calm, multi) }},
+		{"several", func(t *testing.T) *scene { return open(t, "#/1/overview", varlen, calm, multi) }},
 		{"from the disk", func(t *testing.T) *scene { return openInteractive(t, "", varlen) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestEveryScreen(t *testing.T) {
 		})
 	}
 	t.Run("no file", func(t *testing.T) {
-		s := open(t, "")
+		s := open(t, "#//overview")
 		s.sees("main > *")
 		for i, want := range shown {
 			s.press(fmt.Sprint(i + 1))

@@ -325,7 +325,7 @@ func TestRunTable(t *testing.T) {
 	}
 	var picked string
 	s.value("document.querySelector('select[name=run]').selectedOptions[0].text", &picked)
-	if picked != "tuesday/rank0/oom.pickle.gz (OOM)" {
+	if picked != "OOM: tuesday/rank0/oom.pickle.gz" {
 		t.Errorf("the picker has %q", picked)
 	}
 	s.press("F")

@@ -50,6 +50,8 @@ type planOptions struct {
 	trainer, accelerate, deepspeed string
 	foreign                        []foreignValue // other tools' flags, in their order
 	given                          func(flag string) bool
+
+	server serveOptions
 }
 
 func newPlan(std stdio) *cobra.Command {
@@ -130,6 +132,7 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	flags.StringVar(&o.against, "against", "", "compare with a recorded `SNAPSHOT` of the run")
 	flags.IntVar(&o.curve, "curve", 0, "with --json: the memory curve of the step, and of --against, in `N` points")
 	flags.BoolVar(&o.full, "full", false, "print the reasons of the ranges, the memory of the step over time and what became of files' keys too")
+	o.server.add(flags)
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	o.device = addDeviceFlag(cmd)
 	flags.Lookup("device").Usage = "with --against: device of a snapshot with several"
@@ -137,6 +140,9 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.given = cmd.Flags().Changed
 		if err := o.check(cmd.Flags().Changed); err != nil {
+			return err
+		}
+		if err := o.server.check(cmd.Flags().Changed); err != nil {
 			return err
 		}
 		quietPipe()
@@ -147,6 +153,9 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 		file := ""
 		if len(args) > 0 {
 			file = args[0]
+		}
+		if o.server.engine != "" {
+			return o.serveModel(cmd.Context(), std, file)
 		}
 		return o.plan(cmd.Context(), std, file)
 	}

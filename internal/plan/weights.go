@@ -59,6 +59,18 @@ func NewWeights(tensors []safetensors.Tensor) *Weights {
 	return w
 }
 
+// Bytes is the size of the tensors; 0 without files.
+func (w *Weights) Bytes() uint64 {
+	if w == nil {
+		return 0
+	}
+	var n uint64
+	for i := range w.tensors {
+		n += w.tensors[i].Bytes
+	}
+	return n
+}
+
 // choose takes the type of the weights from the files, if nobody named it: that
 // is what from_pretrained loads them in. The config's comes after it.
 func (w *Weights) choose(o Options) (Options, []string, error) {

@@ -123,8 +123,9 @@ function RunPicker() {
         )}
         {all.map((r) => (
           <option value={String(r.id)} selected={r.id === run.value}>
+            {r.ooms > 0 && `${outcome(r)}: `}
             {r.label}
-            {r.state === 'failed' ? ' (cannot be read)' : r.state === 'loading' ? ' (reading)' : r.ooms > 0 ? ` (${outcome(r)})` : ''}
+            {r.state === 'failed' ? ' (cannot be read)' : r.state === 'loading' ? ' (reading)' : ''}
           </option>
         ))}
       </select>

@@ -37,6 +37,7 @@ export function Verdict() {
         <>
           <Cause x={x} />
           {x.fixes[0] ? <First f={x.fixes[0]} /> : x.health && <CouldBeSmaller x={x} />}
+          <Others x={x} />
         </>
       ) : got.error ? (
         <Trouble>{got.error}</Trouble>
@@ -59,7 +60,7 @@ export function Verdict() {
   );
 }
 
-// Cause is the verdict in a sentence, with what else it could be.
+// Cause is the verdict in a sentence.
 function Cause({ x }: { x: Explain }) {
   return (
     <>
@@ -81,22 +82,25 @@ function Cause({ x }: { x: Explain }) {
           {x.warning}
         </p>
       )}
-      <p>
-        <span data-field="cause_text">{x.cause_text ? x.cause_text + '.' : x.summary}</span>
-        {x.alternatives.length > 0 && (
-          <span class="muted">
-            {x.cause === 'open' ? ' It could be ' : ' It could also be '}
-            {x.alternatives.map((a, i) => (
-              <>
-                {i > 0 && '; '}
-                <strong>{a.verdict}</strong>, {a.when}
-              </>
-            ))}
-            .
-          </span>
-        )}
-      </p>
+      <p data-field="cause_text">{x.cause_text ? x.cause_text + '.' : x.summary}</p>
     </>
+  );
+}
+
+// Others is what else the cause could be.
+function Others({ x }: { x: Explain }) {
+  if (x.alternatives.length === 0) return null;
+  return (
+    <p class="muted others">
+      {x.cause === 'open' ? 'It could be ' : 'It could also be '}
+      {x.alternatives.map((a, i) => (
+        <>
+          {i > 0 && '; '}
+          <strong>{a.verdict}</strong>, {a.when}
+        </>
+      ))}
+      .
+    </p>
   );
 }
 
@@ -145,6 +149,7 @@ export function Told({ x }: { x: Explain }) {
       <Cause x={x} />
       {x.fixes[0] && <First f={x.fixes[0]} />}
       {x.fixes.length > 1 && <FixList x={x} />}
+      <Others x={x} />
       {x.arithmetic.length > 0 && (
         <>
           <h3>The sum</h3>

@@ -1,0 +1,197 @@
+package serve
+
+import (
+	"github.com/ashlar-mem/ashlar/internal/plan/eager"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
+)
+
+// network is one rank's part of a model as vLLM builds it: projections of the
+// same input joined, heads and widths divided among the ranks.
+type network struct {
+	*eager.Machine
+	request *Request
+	model   *model.Model
+	dtype   eager.DType
+	ranks   int64
+	quant   quantisation
+}
+
+func newNetwork(r *Request) *network {
+	d := eager.H200
+	d.BlasWorkspace, d.Capability = int64(r.Card.WorkspaceBytes()), 10*r.Card.Major+r.Card.Minor
+	n := &network{
+		Machine: eager.New(d), request: r, model: r.Model, dtype: r.dtype(), ranks: r.TP,
+		quant: quantisations[r.Model.Quantised],
+	}
+	n.NoGrad(true)
+	return n
+}
+
+// vocabPad is what the rows of the embedding are rounded up to.
+const vocabPad = 64
+
+// vocab is the rows of the embedding on this rank.
+func (n *network) vocab() int64 {
+	return ceil(ceil(int64(n.model.Vocab), vocabPad)*vocabPad, n.ranks)
+}
+
+// weight allocates a parameter that stays as it is.
+func (n *network) weight(shape ...int64) { n.Parameter(n.dtype, false, shape...) }
+
+// linear allocates the weight of a projection, quantised where the model is.
+func (n *network) linear(out, in int64, bias bool) {
+	if bits := n.quant.linear; bits > 0 {
+		n.Parameter(eager.UInt8, false, int64(float64(out*in)*bits/8))
+	} else {
+		n.weight(out, in)
+	}
+	if bias {
+		n.weight(out)
+	}
+}
+
+// experts allocates the weights of all experts side by side.
+func (n *network) experts(count, out, in int64) {
+	if bits := n.quant.ofExperts(); bits > 0 {
+		n.Parameter(eager.UInt8, false, int64(float64(count*out*in)*bits/8))
+		return
+	}
+	n.weight(count, out, in)
+}
+
+// build allocates what loading the model leaves behind.
+func (n *network) build() {
+	m, h := n.model, int64(n.model.Hidden)
+	n.Ledger.Begin(ledger.Build, 0)
+	n.weight(n.vocab(), h)
+	for i := range m.Layers {
+		switch {
+		case kindOf(m, i) == state:
+			n.linearAttention()
+		case m.MLA != nil:
+			n.latentAttention(i)
+		default:
+			n.attention(i)
+		}
+		n.mlp(i)
+		n.weight(h)
+		n.weight(h)
+		if m.Family == "gemma2" || m.Family == "gemma3" {
+			n.weight(h)
+			n.weight(h)
+		}
+	}
+	n.weight(h)
+	if !m.Tied {
+		n.weight(n.vocab(), h)
+	}
+}
+
+// rope allocates a table of cosines and sines, which all layers share.
+func (n *network) rope(i int) {
+	m := n.model
+	if i == 0 && m.Rope.Tables > 0 {
+		for range m.Rope.Tables {
+			n.weight(int64(m.MaxPositions), int64(m.Rope.Dim))
+		}
+	}
+}
+
+func (n *network) attention(i int) {
+	m, h, d := n.model, int64(n.model.Hidden), int64(n.model.HeadDim)
+	q := split(int64(m.Heads), n.ranks) * d
+	kv := split(int64(m.KVHeads), n.ranks) * d
+	out := q
+	if m.Linear != nil { // qwen3_5: the query has a gate
+		q *= 2
+	}
+	n.linear(q+2*kv, h, m.QKVBias)
+	n.linear(h, out, m.OutBias)
+	n.rope(i)
+	switch m.Family {
+	case "qwen3", "qwen3_moe", "gemma3", "qwen3_5", "qwen3_5_moe":
+		n.weight(d)
+		n.weight(d)
+	case "gpt_oss":
+		n.weight(split(int64(m.Heads), n.ranks))
+	}
+}
+
+// latentAttention is deepseek's; the projections into the latent are on every rank.
+func (n *network) latentAttention(i int) {
+	m, a, h := n.model, n.model.MLA, int64(n.model.Hidden)
+	heads := split(int64(m.Heads), n.ranks)
+	rank, qk := int64(a.KVRank), int64(a.QKHeadDim)
+	if a.QRank > 0 {
+		n.linear(int64(a.QRank), h, m.QKVBias)
+		n.weight(int64(a.QRank))
+		n.linear(heads*qk, int64(a.QRank), false)
+	} else {
+		n.linear(heads*qk, h, false)
+	}
+	n.linear(rank+int64(a.RopeDim), h, m.QKVBias)
+	n.weight(rank)
+	n.linear(heads*int64(a.NopeDim+a.VDim), rank, false)
+	n.linear(h, heads*int64(a.VDim), m.OutBias)
+	n.rope(i)
+}
+
+func (n *network) linearAttention() {
+	l, h := n.model.Linear, int64(n.model.Hidden)
+	keys, values := int64(l.KeyHeads*l.KeyDim)/n.ranks, int64(l.ValueHeads*l.ValueDim)/n.ranks
+	heads := split(int64(l.ValueHeads), n.ranks)
+	n.weight(2*keys+values, 1, int64(l.ConvKernel))
+	n.linear(2*keys+2*values, h, false)
+	n.linear(2*heads, h, false)
+	n.weight(heads)
+	n.weight(heads)
+	n.weight(int64(l.ValueDim))
+	n.linear(h, values, false)
+}
+
+func (n *network) mlp(i int) {
+	m, h := n.model, int64(n.model.Hidden)
+	if !m.Sparse(i) {
+		n.gated(int64(m.Intermediate))
+		return
+	}
+	e := m.MoE
+	n.weight(int64(e.Experts), h)
+	if m.MLPBias {
+		n.weight(int64(e.Experts))
+	}
+	width, in := n.padded(split(int64(e.Intermediate), n.ranks), h)
+	n.experts(int64(e.Experts), 2*width, in)
+	n.experts(int64(e.Experts), in, width)
+	if m.MLPBias {
+		n.weight(int64(e.Experts), 2*width+in)
+	}
+	if e.SharedIntermediate > 0 {
+		n.gated(int64(e.SharedIntermediate))
+	}
+}
+
+// padded is what the kernels of MXFP4 round the sizes of experts up to: Marlin's
+// before Hopper, Triton's on it, FlashInfer's after it.
+func (n *network) padded(width, hidden int64) (int64, int64) {
+	if n.model.Quantised != "mxfp4" {
+		return width, hidden
+	}
+	up := func(x, to int64) int64 { return ceil(x, to) * to }
+	switch n.request.Card.Major {
+	case 9:
+		return up(width, 64), hidden
+	case 7, 8:
+		return up(width, 128), up(hidden, 256)
+	}
+	return up(width, 256), up(hidden, 256)
+}
+
+// gated allocates a dense MLP: gate and up in one.
+func (n *network) gated(width int64) {
+	h := int64(n.model.Hidden)
+	width = split(width, n.ranks)
+	n.linear(2*width, h, n.model.MLPBias)
+	n.linear(h, width, n.model.MLPBias)
+}
