@@ -55,7 +55,7 @@ func (n *network) linear(module string, out, in int64, bias bool) {
 // experts allocates the weights of all experts side by side.
 func (n *network) experts(count, out, in int64) {
 	if q := n.model.Quant; q != nil && q.ConvertsExperts(n.path("mlp.experts")) {
-		if list := q.Stacked(count, in, out); list != nil {
+		if list := q.Stacked(count, 1, in, out); list != nil {
 			n.packed(list)
 			return
 		}
