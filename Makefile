@@ -6,7 +6,7 @@ GO     ?= go
 BIN    := bin/ashlar
 DEMO   := testdata/snapshots/gpt2_fixed-tight-default.pickle.gz
 
-.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths tune web typecheck browser browser-matrix browser-firefox screenshots help
+.PHONY: lib gpu build engine site demo test test-all lint unit race race-all invariants invariants-all fuzz-short fuzz bench bench-device bench-load bench-replay bench-view bench-plan bench-host host truth advice deaths tune web typecheck browser browser-matrix browser-firefox screenshots pictures help
 
 build: engine
 	$(GO) build -o $(BIN) ./cmd/ashlar
@@ -168,6 +168,10 @@ screenshots: build
 	cd browsertests && $(GO) run ./cmd/screenshots -ashlar ../bin/ashlar -out ../bin/screenshots \
 		../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz ../testdata/snapshots/leak_graph-default.pickle.gz
 
+# The README's pictures, light and dark, two pixels for one.
+pictures: build
+	cd browsertests && ASHLAR_SHARP=2 $(GO) run ./cmd/screenshots -ashlar ../bin/ashlar -readme ../docs/images
+
 # How fast the page is with a million events: the figures of docs/measured/view.md.
 bench-view: build
 	cd browsertests && $(GO) run ./cmd/bench-view -ashlar ../bin/ashlar
@@ -235,6 +239,7 @@ help:
 	@echo "make host          every malloc under the workloads and the service of docs/measured/host.md"
 	@echo "make bench-host    what it costs to measure processes"
 	@echo "make screenshots   every screen of the page, light and dark"
+	@echo "make pictures      the README's pictures"
 	@echo "make web           rebuild the page's bundle"
 	@echo "make site          the page without a server, into bin/site: files are dropped onto it"
 	@echo "make tune          what tune finds for twenty runs, for every goal"

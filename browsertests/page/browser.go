@@ -68,6 +68,15 @@ func slowness() float64 {
 	return n
 }
 
+// sharpness is how many pixels of the device a pixel of the page has; 1 unless
+// ASHLAR_SHARP says otherwise.
+func sharpness() float64 {
+	if n, err := strconv.ParseFloat(os.Getenv("ASHLAR_SHARP"), 64); err == nil && n >= 1 {
+		return n
+	}
+	return 1
+}
+
 // says notes what a developer would see in red or yellow in the console.
 func (p *Page) says(text string) {
 	// Chromium says it of its own drawing in software.

@@ -109,7 +109,7 @@ func (c *chromium) value(script string) ([]byte, error) {
 }
 
 func (c *chromium) resize(width, height int64) error {
-	return c.do(chromedp.EmulateViewport(width, height))
+	return c.do(chromedp.EmulateViewport(width, height, chromedp.EmulateScale(sharpness())))
 }
 
 func (c *chromium) screenshot() ([]byte, error) {

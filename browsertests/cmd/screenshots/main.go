@@ -86,31 +86,38 @@ func main() {
 	out := flag.String("out", "../bin/screenshots", "folder for the pictures")
 	only := flag.String("only", "", "one screen only")
 	sizes := flag.String("sizes", "1600x900,1280x720", "sizes of the window")
+	readme := flag.String("readme", "", "take the pictures of the README into this folder, and nothing else (with ASHLAR_SHARP=2)")
 	flag.Parse()
 	files := flag.Args()
 	if len(files) == 0 {
 		files = []string{"../testdata/snapshots/gpt2_varlen-tight-default.pickle.gz", "../testdata/snapshots/unet_multires-tight-default.pickle.gz"}
 	}
-	if err := run(*ashlar, *out, *only, strings.Split(*sizes, ","), files); err != nil {
+	if *readme != "" {
+		*out = *readme
+	}
+	if err := run(*ashlar, *out, *only, *readme != "", strings.Split(*sizes, ","), files); err != nil {
 		fmt.Fprintln(os.Stderr, "screenshots:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ashlar, out, only string, sizes, files []string) error {
+func run(ashlar, out, only string, readme bool, sizes, files []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
+	}
+	b, err := page.Launch(context.Background())
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if readme {
+		return draws(b, ashlar, out)
 	}
 	s, err := page.Serve(ashlar, files...)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	b, err := page.Launch(context.Background())
-	if err != nil {
-		return err
-	}
-	defer b.Close()
 	for _, text := range sizes {
 		var size [2]int64
 		if _, err := fmt.Sscanf(text, "%dx%d", &size[0], &size[1]); err != nil {
