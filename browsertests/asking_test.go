@@ -179,10 +179,10 @@ func TestWhatIfOnOpening(t *testing.T) {
 // The form of a plan speaks the user's language: kinds of runs, a card, defaults
 // as values, a config that is chosen; by the mouse.
 func TestPlanForm(t *testing.T) {
-	s := openAt(t, "#//plan?v=1&shape=llama-3.1-8b&batch=1&seq=4096&gpu=h100", 1280, 720, false)
+	s := openAt(t, "#//plan?v=1&gpu=h100&seq=4096&mask=none&batch=1&shape=llama-3.1-8b", 1280, 720, false)
 	s.until(settledPlan)
 	file := s.shapeFile("llama-3.1-8b")
-	want := planOf(t, file, "--batch 1 --seq 4096 --gpu h100")
+	want := planOf(t, file, "--batch 1 --seq 4096 --mask none --gpu h100")
 	shown := func(name string) string {
 		t.Helper()
 		var text string
@@ -195,9 +195,9 @@ func TestPlanForm(t *testing.T) {
 		}
 	}
 	var reason string
-	s.value("(() => { const e = document.querySelector('[data-choice=qlora]'); return e.disabled ? e.title : ''; })()", &reason)
-	if !strings.Contains(reason, "cannot be planned yet") {
-		t.Errorf("QLoRA says %q", reason)
+	s.value("(() => { const e = document.querySelector('[data-choice=vllm]'); return e.disabled ? e.title : ''; })()", &reason)
+	if !strings.Contains(reason, "use ashlar plan --serve vllm on the command line") {
+		t.Errorf("vLLM says %q", reason)
 	}
 	// The legend of the step is in view, with what the peak is made of.
 	var names []string
@@ -210,17 +210,23 @@ func TestPlanForm(t *testing.T) {
 	s.click("[data-choice=lora]")
 	s.sees("input[name=lora]")
 	s.until(settledPlan)
-	s.showsPlan(planOf(t, file, "--batch 1 --seq 4096 --gpu h100 --lora 16"))
+	s.showsPlan(planOf(t, file, "--batch 1 --seq 4096 --mask none --gpu h100 --lora 16"))
+	s.click("[data-choice=qlora]")
+	s.until(settledPlan)
+	s.showsPlan(planOf(t, file, "--batch 1 --seq 4096 --mask none --gpu h100 --lora 16 --quant nf4-double"))
+	if got := shown("quant"); got != "nf4-double" {
+		t.Errorf("QLoRA has %q weights", got)
+	}
 	s.click("[data-choice=serve]")
 	s.sees("input[name=generate]")
 	s.until(settledPlan)
-	s.showsPlan(planOf(t, file, "--batch 1 --seq 4096 --gpu h100 --mode generate"))
+	s.showsPlan(planOf(t, file, "--batch 1 --seq 4096 --mask none --gpu h100 --mode generate"))
 	if got := shown("generate"); got != "64" {
 		t.Errorf("%q tokens are generated", got)
 	}
 	var copied string
 	s.value("document.querySelector('.plan-asks [data-copy]').dataset.copy", &copied)
-	if copied != "ashlar plan llama-3.1-8b.json --batch 1 --seq 4096 --mode generate --gpu h100" {
+	if copied != "ashlar plan llama-3.1-8b.json --batch 1 --seq 4096 --mask none --mode generate --gpu h100" {
 		t.Errorf("%q", copied)
 	}
 	// Back to training, by the keyboard: what was for LoRA is gone.

@@ -39,8 +39,11 @@ func groupedFlags(cmd *cobra.Command, columns int) string {
 	groups := []struct {
 		title string
 		flags *pflag.FlagSet
-	}{{"What it must fit into", nil}, {"The run", nil}, {"Training", nil}, {"Generation", nil}, {"The model", nil}, {"In other tools' words", nil}, {"What to find, and where to put it", nil}}
-	group := map[string]int{"gpu": 0, "limit": 0, "settings": 0, "head": 4, "weights": 4, "compare": 0, "trainer": 5, "accelerate": 5, "deepspeed": 5, numGPUs: 5}
+	}{{"What it must fit into", nil}, {"The run", nil}, {"Training", nil}, {"Generation", nil}, {"The model", nil}, {"In other tools' words", nil}, {"A server", nil}, {"What to find, and where to put it", nil}}
+	group := map[string]int{"gpu": 0, "limit": 0, "settings": 0, "head": 4, "weights": 4, "compare": 0, "trainer": 5, "accelerate": 5, "deepspeed": 5, numGPUs: 5, "serve": 6}
+	for _, name := range serveFlags {
+		group[name] = 6
+	}
 	for _, o := range plan.Catalogue() {
 		group[o.Name] = map[model.Mode]int{"": 1, model.Train: 2, model.Generate: 3}[o.Mode()]
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -14,17 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
 	"github.com/ashlar-mem/ashlar/internal/input"
 	"github.com/ashlar-mem/ashlar/internal/plan"
-	"github.com/ashlar-mem/ashlar/internal/plan/cards"
-	"github.com/ashlar-mem/ashlar/internal/plan/hub"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
-	"github.com/ashlar-mem/ashlar/internal/plan/recipe"
 	"github.com/ashlar-mem/ashlar/internal/plan/words"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/spelling"
-	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // planOptions are the flags of plan.
@@ -69,6 +62,8 @@ what the peak is made of, and what would save memory, each planned. --max finds
 the largest batch or sequence that fits, --sweep plans many, --recompute best
 chooses the layers to recompute, --against compares the plan with a recording,
 --trace writes the planned run as a snapshot for view, explain and whatif.
+--serve vllm says what a server has left for its KV cache, and for how many
+tokens and requests that is enough.
 
 CONFIG is a config.json as on the Hugging Face hub, a folder that holds one, the
 name of a model in the local Hugging Face cache (meta-llama/Llama-3.1-8B), or -
@@ -89,7 +84,8 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 			"  ashlar plan config.json --sweep batch=1,2,4,8 --sweep seq=2048,4096 --gpu a100-80 -o sweep.svg\n" +
 			"  ashlar plan config.json --batch 8 --seq 4096 --compare a100-80,h100,l40s\n" +
 			"  ashlar plan --trainer axolotl.yml --gpu 24GB\n" +
-			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle",
+			"  ashlar plan config.json --batch 8 --seq 512 --generate 64 --trace planned.pickle\n" +
+			"  ashlar plan config.json --serve vllm --max-model-len 32768 --gpu h100",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 && o.trainer == "":
@@ -102,13 +98,17 @@ nothing in a --sweep does; 2 the config or a flag is wrong.`,
 					return fmt.Errorf("plan takes one CONFIG, and %q is no CONFIG: write a switch as --bf16 or --bf16=%s", a, a)
 				}
 			}
-			return errors.New("plan takes one CONFIG")
+			return errors.New("plan takes one CONFIG; several values of a flag stand with commas, such as --target-modules q_proj,v_proj")
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+		name = strings.ReplaceAll(name, "_", "-")
+		if ours, ok := flagAliases[name]; ok {
+			name = ours
+		}
+		return pflag.NormalizedName(name)
 	})
 	flags.StringVar(&o.gpu, "gpu", "", "the card, by `NAME` or by its memory such as 80GB")
 	flags.Var(&o.limit, "limit", "cap on reserved memory, as for whatif")
@@ -239,75 +239,6 @@ func (o *planOptions) check(given func(flag string) bool) error {
 		return fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
 	case o.curve > 0 && !o.json:
 		return errors.New("--curve is for --json: give it too")
-	}
-	return nil
-}
-
-// question reads the config, the flags and the files of other tools. It returns
-// what the model is called.
-func (o *planOptions) question(ctx context.Context, std stdio, file string) (plan.Question, *recipe.Recipe, string, error) {
-	q := plan.Question{Options: o.run, Conf: o.conf}
-	r, err := o.recipe()
-	if err != nil {
-		return q, r, file, failure{err}
-	}
-	if file == "" {
-		if file = r.Model; file == "" {
-			return q, r, file, fmt.Errorf("plan needs a CONFIG: %s names no model", o.trainer)
-		}
-	}
-	if file == "-" {
-		q.Model, err = model.Read(std.in, model.WithHead(o.head))
-	} else {
-		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return o.open(&q, file) })
-	}
-	if err != nil {
-		return q, r, file, failed(ctx, err)
-	}
-	if q.Options, err = r.Options(q.Model, q.Options, o.given); err != nil {
-		return q, r, file, failure{err}
-	}
-	q.Assumed = append(q.Assumed, r.Assumed(o.given)...)
-	q.NotModelled = r.NotModelled()
-	return q, r, file, o.room(ctx, &q)
-}
-
-// open reads a config from a file, a folder or the Hugging Face cache.
-func (o *planOptions) open(q *plan.Question, file string) (*model.Model, error) {
-	path := file
-	if _, err := os.Stat(file); err != nil && hub.IsName(file) {
-		if path, err = hub.Find(file, hub.Caches(os.Getenv)); err != nil {
-			return nil, err
-		}
-		q.Assumed = append(q.Assumed, fmt.Sprintf("%s: from the Hugging Face cache, snapshot %s", file, filepath.Base(path)))
-	}
-	return model.Open(path, model.WithHead(o.head))
-}
-
-// room reads what there is to fit into.
-func (o *planOptions) room(ctx context.Context, q *plan.Question) error {
-	if o.gpu != "" {
-		card, err := cards.Parse(o.gpu)
-		if err != nil {
-			return failure{fmt.Errorf("--gpu: %w", err)}
-		}
-		q.Capacity.Card = &card
-	}
-	if o.limit.bytes != nil {
-		q.Capacity.Limit = *o.limit.bytes
-	}
-	q.Settings = settings.Default()
-	if o.conf != "" {
-		s, err := whatif.ParseSetting(o.conf)
-		if err != nil {
-			return failure{fmt.Errorf("--settings: %w", err)}
-		}
-		q.Settings = s.Parsed
-	}
-	if o.weights != "" {
-		if err := o.readWeights(ctx, q); err != nil {
-			return failure{err}
-		}
 	}
 	return nil
 }

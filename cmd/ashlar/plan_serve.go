@@ -37,16 +37,16 @@ var serveFlags = []string{
 }
 
 func (o *serveOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.engine, "serve", "", "plan a server instead, `ENGINE`: vllm or hf")
-	flags.Int64Var(&o.maxLen, "max-model-len", 0, "with --serve: the most tokens of a request, `N`")
-	flags.Float64Var(&o.utilization, "gpu-memory-utilization", 0, "with --serve vllm: the part of the card that it may use; by default the version's, 0.9 or 0.92")
-	flags.Int64Var(&o.tp, "tp", 0, "with --serve vllm: tensor parallel `RANKS`")
-	flags.StringVar(&o.kvType, "kv-dtype", "", "with --serve vllm: the `TYPE` of the cache, auto or fp8")
-	flags.Int64Var(&o.seqs, "max-num-seqs", 0, "with --serve vllm: the most requests of a step, `N`")
-	flags.Int64Var(&o.batched, "max-num-batched-tokens", 0, "with --serve vllm: the most tokens of a step, `N`")
-	flags.Int64Var(&o.blockSize, "block-size", 0, "with --serve vllm: the tokens of a block, `N`; by default 16")
-	flags.BoolVar(&o.eager, "enforce-eager", false, "with --serve vllm: no compilation and no CUDA graphs")
-	flags.StringVar(&o.version, "vllm", "", "with --serve vllm: its `VERSION`; by default "+serve.Newest.String())
+	flags.StringVar(&o.engine, "serve", "", "plan a server in place of a run, `ENGINE`: vllm, or hf for transformers' generate()")
+	flags.Int64Var(&o.maxLen, "max-model-len", 0, "the most tokens of a request, `N`")
+	flags.Float64Var(&o.utilization, "gpu-memory-utilization", 0, "vLLM: the `PART` of the card that it may use; by default the version's, 0.9 or 0.92")
+	flags.Int64Var(&o.tp, "tp", 0, "vLLM: tensor parallel `RANKS`")
+	flags.StringVar(&o.kvType, "kv-dtype", "", "vLLM: the `TYPE` of the cache, auto or fp8")
+	flags.Int64Var(&o.seqs, "max-num-seqs", 0, "vLLM: the most requests of a step, `N`")
+	flags.Int64Var(&o.batched, "max-num-batched-tokens", 0, "vLLM: the most tokens of a step, `N`")
+	flags.Int64Var(&o.blockSize, "block-size", 0, "vLLM: the tokens of a block, `N`; by default 16")
+	flags.BoolVar(&o.eager, "enforce-eager", false, "vLLM: no compilation and no CUDA graphs")
+	flags.StringVar(&o.version, "vllm", "", "vLLM: its `VERSION`; by default "+serve.Newest.String())
 }
 
 // check refuses flags of a server without one, and values that none takes.
@@ -86,7 +86,7 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 	return nil
 }
 
-// serve plans a server.
+// serveModel plans a server.
 func (o *planOptions) serveModel(ctx context.Context, std stdio, file string) error {
 	q, _, file, err := o.question(ctx, std, file)
 	if err != nil {
@@ -95,6 +95,10 @@ func (o *planOptions) serveModel(ctx context.Context, std stdio, file string) er
 	a, err := o.server.plan(ctx, q)
 	if err != nil {
 		return failed(ctx, err)
+	}
+	if a.Engine == "vllm" { // the other is planned as a run, whose answer has them
+		a.Assumed = append(append(q.Capacity.Assumed(), q.Assumed...), a.Assumed...)
+		a.NotModelled = append(q.NotModelled, a.NotModelled...)
 	}
 	doc := &serveDocument{File: input.Name(file), Answer: a}
 	err = printAnswer(std, o.json, doc, func(w io.Writer) error { return text.Serve(w, doc.File, a, std.style()) })
@@ -115,7 +119,7 @@ func (o *serveOptions) plan(ctx context.Context, q plan.Question) (*serve.Answer
 		return serve.HF(ctx, q, o.maxLen)
 	}
 	r := serve.Request{
-		Model: q.Model, MaxModelLen: o.maxLen, Utilization: o.utilization, TP: o.tp, MaxSeqs: o.seqs, BatchedTokens: o.batched,
+		Model: quantised(q.Model, q.Options.Get("quant")), MaxModelLen: o.maxLen, Utilization: o.utilization, TP: o.tp, MaxSeqs: o.seqs, BatchedTokens: o.batched,
 		BlockSize: o.blockSize, Eager: o.eager, DType: model.DType(q.Options.Get("dtype")), WeightBytes: q.Weights.Bytes(),
 	}
 	if strings.HasPrefix(o.kvType, "fp8") {
@@ -132,4 +136,18 @@ func (o *serveOptions) plan(ctx context.Context, q plan.Question) (*serve.Answer
 		r.Version = v
 	}
 	return serve.Plan(ctx, r)
+}
+
+// quantised is the model with the weights that --quant names; none are those of a
+// config without a quantization_config.
+func quantised(m *model.Model, name string) *model.Model {
+	if name == "" {
+		return m
+	}
+	c := *m
+	c.Quant, c.Quantised = nil, ""
+	if name != "none" {
+		c.Quant, c.Quantised = model.NewQuant(name), name
+	}
+	return &c
 }

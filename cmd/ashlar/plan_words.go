@@ -47,11 +47,14 @@ func (o *planOptions) addForeign(flags *pflag.FlagSet) {
 	flags.Lookup(numGPUs).Usage = "`N` GPUs share the job: as a file says, or with DDP"
 }
 
+// flagAliases are vLLM's longer names of flags that plan has.
+var flagAliases = map[string]string{"tensor-parallel-size": "tp", "kv-cache-dtype": "kv-dtype"}
+
 const numGPUs = "num-gpus"
 
 // recipe reads what other tools' files and flags say.
 func (o *planOptions) recipe() (*recipe.Recipe, error) {
-	r := recipe.New()
+	r := recipe.New(o.given)
 	for _, f := range []struct {
 		name string
 		read func(string) error

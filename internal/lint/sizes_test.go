@@ -171,6 +171,7 @@ var otherSizes = []struct{ path, reason string }{
 	{"internal/plan/options.go", "the most parts and ranks that make sense"},
 	{"internal/plan/ledger", "the driver's page"},
 	{"internal/plan/range.go", "what other libraries may take"},
+	{"internal/plan/serve/defaults.go", "tokens of a step"},
 	{"internal/playground/lines.go", "the driver's page"},
 	{"internal/present/export/export.go", "the least slice that is drawn"},
 	{"internal/present/text/plan_svg.go", "the least step of an axis"},

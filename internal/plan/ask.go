@@ -250,9 +250,7 @@ func (p *planned) answer(assumed []string) *Answer {
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = capacity.context()
-	if c := capacity.Card; c != nil && c.Taken != "" {
-		a.Assumed = append(a.Assumed, "--gpu "+c.Name+": "+c.Taken)
-	}
+	a.Assumed = append(a.Assumed, capacity.Assumed()...)
 	if c := capacity.Card; c != nil && c.Vendor == "amd" {
 		a.Measured = false
 		a.NotModelled = append(a.NotModelled, "AMD's kernels: the run is planned with those of an NVIDIA card; no AMD card was measured")

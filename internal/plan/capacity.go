@@ -13,6 +13,14 @@ type Capacity struct {
 	Limit uint64      // on reserved memory; 0 is none
 }
 
+// Assumed says how a card's name was understood that does not mean one card.
+func (c *Capacity) Assumed() []string {
+	if c.Card == nil || c.Card.Taken == "" {
+		return nil
+	}
+	return []string{"--gpu " + c.Card.Name + ": " + c.Card.Taken}
+}
+
 // given reports whether there is a card or a limit.
 func (c *Capacity) given() bool { return c.Card != nil || c.Limit > 0 }
 

@@ -53,6 +53,10 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 		switch model.Optimizer(value) {
 		case model.AdamWFused:
 			return `optim="adamw_torch_fused"`, nil
+		case model.AdamW8bit:
+			return `optim="adamw_bnb_8bit"`, nil
+		case model.PagedAdamW8bit, model.PagedAdamW32bit, model.Lion8bit, model.Lion32bit, model.PagedLion8bit, model.PagedLion32bit:
+			return fmt.Sprintf(`optim="%s"`, strings.ReplaceAll(value, "-", "_")), nil
 		case model.AdamFused:
 			return "", []string{"torch.optim.Adam(..., fused=True)"}
 		case model.SGDFused:
@@ -66,6 +70,15 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 	"attention": func(value string) (string, []string) {
 		return "", []string{fmt.Sprintf(`from_pretrained(..., attn_implementation="%s")`, orDefault(value, "sdpa"))}
 	},
+	"quant": func(value string) (string, []string) {
+		return "", quantLines[value]
+	},
+	"offload": func(value string) (string, []string) {
+		if value == offloadParams {
+			return "", []string{`"offload_param": {"device": "cpu"}`, `"offload_optimizer": {"device": "cpu"}`}
+		}
+		return "", []string{`"offload_optimizer": {"device": "cpu"}`}
+	},
 	"zero-grad":   other("optimizer.zero_grad(set_to_none=True)"),
 	"hold-output": other("del outputs"),
 	"use-cache":   other("model.config.use_cache = False"),
@@ -74,6 +87,13 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 		return "", []string{fmt.Sprintf(`LoraConfig(r=%s, target_modules="all-linear")`, value)}
 	},
 	"shard": shardLines,
+}
+
+// quantLines are for what bitsandbytes quantises as it loads.
+var quantLines = map[string][]string{
+	"nf4":        {`BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")`},
+	"nf4-double": {`BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)`},
+	"int8":       {"BitsAndBytesConfig(load_in_8bit=True)"},
 }
 
 func argument(format string) func(string) (string, []string) {

@@ -104,7 +104,7 @@ func (r *request) quantised() error {
 		j.DType, q.Source = model.FP16, model.FP16
 		r.assumed = append(r.assumed, "fp16: transformers does not run AWQ in bf16")
 	}
-	if m.MoE != nil && q.Stacked(1, 32, 32) == nil {
+	if m.MoE != nil && q.Stacked(1, 1, 32, 32) == nil {
 		r.assumed = append(r.assumed, fmt.Sprintf("the experts stay in %s: bitsandbytes takes Linears alone, and transformers stacks the weights of experts", j.DType))
 	}
 	return nil

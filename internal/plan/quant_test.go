@@ -163,6 +163,72 @@ func TestQuantisedFiles(t *testing.T) {
 	}
 }
 
+// Checkpoints have the experts of a layer stacked, as mxfp4 does, or one by one.
+func TestQuantisedExperts(t *testing.T) {
+	config := func(model string) string {
+		i := slices.IndexFunc(small, func(c string) bool { return strings.Contains(c, `"`+model+`"`) })
+		return fmt.Sprintf(small[i], 2)
+	}
+	// expert are the tensors of one Linear of one expert.
+	expert := func(q *model.Quant, layer string, i int, name string, in, out int64) (list []safetensors.Tensor) {
+		for _, p := range q.Tensors(in, out) {
+			p.Name = fmt.Sprintf("%s.%d.%s.%s", layer, i, name, p.Name)
+			list = append(list, p)
+		}
+		return list
+	}
+	for _, c := range []struct{ family, quant string }{
+		{"gpt_oss", `{"quant_method":"mxfp4"}`},
+		{"deepseek_v3", `{"quant_method":"awq","bits":4,"group_size":32}`},
+		{"mixtral", `{"quant_method":"gptq","bits":4,"group_size":32}`},
+	} {
+		plain := config(c.family)
+		q := readModel(t, quantConfig(plain, c.quant)).Quant
+		var list []safetensors.Tensor
+		for _, f := range files(t, plain, "BF16") {
+			module := strings.TrimSuffix(f.Name, ".weight")
+			layer, stack, isExperts := strings.Cut(f.Name, ".experts.")
+			layer += ".experts"
+			switch {
+			case isExperts && q.Method == model.MXFP4 && len(f.Shape) == 3:
+				for _, p := range q.Stacked(f.Shape[0], 1, f.Shape[1], f.Shape[2]) { // gpt_oss' lie the other way round
+					p.Name = f.Name + "_" + p.Name
+					list = append(list, p)
+				}
+			case isExperts && q.Method != model.MXFP4:
+				for i := range int(f.Shape[0]) {
+					if stack == "down_proj" {
+						list = append(list, expert(q, layer, i, "down_proj", f.Shape[2], f.Shape[1])...)
+						continue
+					}
+					list = append(list, expert(q, layer, i, "gate_proj", f.Shape[2], f.Shape[1]/2)...)
+					list = append(list, expert(q, layer, i, "up_proj", f.Shape[2], f.Shape[1]/2)...)
+				}
+			case module != f.Name && len(f.Shape) == 2 && !strings.HasSuffix(module, ".gate") && q.Converts(module): // but for routers
+				for _, p := range q.Tensors(f.Shape[1], f.Shape[0]) {
+					p.Name = module + "." + p.Name
+					list = append(list, p)
+				}
+			default:
+				list = append(list, f)
+			}
+		}
+		weights := func(w *Weights) uint64 {
+			a, err := Ask(t.Context(), Question{
+				Model: readModel(t, quantConfig(plain, c.quant)), Weights: w, NoLevers: true, Options: options(t, "batch", "1", "seq", "32", "generate", "2"),
+			})
+			if err != nil {
+				t.Fatalf("%s: %v", c.family, err)
+			}
+			i := slices.IndexFunc(a.Components, func(x Component) bool { return x.Name == "parameters" })
+			return a.Components[i].Bytes
+		}
+		if got, want := weights(NewWeights(list)), weights(nil); got != want {
+			t.Errorf("%s: weights of %d bytes by the files, %d by the config", c.family, got, want)
+		}
+	}
+}
+
 // What is kept on the host is not on the GPU.
 func TestOffload(t *testing.T) {
 	plain := fmt.Sprintf(small[0], 2)

@@ -283,7 +283,7 @@ func (r *request) lora() error {
 	}
 	l.DType = model.DType(r.options.Get("lora-dtype"))
 	r.defaults["lora-dtype"] = string(r.job.DType)
-	if l.Rank > 0 && l.DType == "" {
+	if l.Rank > 0 && l.DType == "" && r.job.Quant == nil {
 		r.assume("lora-dtype", string(r.job.DType), "the type of the weights; PEFT makes adapters in fp32")
 	}
 	if l.Rank > 0 && len(l.Targets) == 0 {

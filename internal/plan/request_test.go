@@ -165,7 +165,7 @@ func TestOptions(t *testing.T) {
 		{"batch", "0", "whole number from 1"},
 		{"batch", "many", "whole number from 1"},
 		{"seq", "99999999999", "whole number from 1"},
-		{"dtype", "int8", "--dtype bf16, to plan the dequantised model"},
+		{"dtype", "int8", "--quant nf4 --dtype bf16"},
 		{"optimizer", "adamx", "write adamw-fused, "},
 		{"recompute", "every", "write none, full, selective, sqrt, best or every:N"},
 		{"recompute", "every:0", "write none"},

@@ -80,6 +80,6 @@ func newChanges(d *diff.Diff, width string, own bool) *tree {
 		}
 		t.add(known, w)
 	}
-	t.sort()
+	t.build()
 	return t
 }

@@ -36,13 +36,16 @@ type planKind struct {
 
 var planKinds = []planKind{
 	{Name: "train", Title: "Train", Set: map[string]string{}, Own: []string{}},
-	{Name: "lora", Title: "LoRA", Set: map[string]string{"lora": "16"}, Own: []string{"lora", "lora-targets", "lora-dtype"}},
-	{
-		Name: "qlora", Title: "QLoRA", Set: map[string]string{}, Own: []string{},
-		Why: "Weights of 4 bits cannot be planned yet. LoRA can: it needs more memory.",
-	},
+	{Name: "lora", Title: "LoRA", Set: map[string]string{"lora": "16"}, Own: adapterOptions},
+	{Name: "qlora", Title: "QLoRA", Set: map[string]string{"lora": "16", "quant": "nf4-double"}, Own: adapterOptions},
 	{Name: "serve", Title: "Serve", Set: map[string]string{"mode": string(model.Generate)}, Own: []string{}},
+	{
+		Name: "vllm", Title: "vLLM", Set: map[string]string{}, Own: []string{},
+		Why: "The page does not plan vLLM yet: use ashlar plan --serve vllm on the command line.",
+	},
 }
+
+var adapterOptions = []string{"lora", "lora-targets", "lora-dtype"}
 
 // planOption is an option of plan.Catalogue: a switch if it has no value, else
 // one of some words, some of which take a number, or a number, or a text.

@@ -105,17 +105,20 @@ func (r *request) matchingStacks(name string) []bool {
 	return out
 }
 
-// checked is what is wrong with an expression.
+// checked is what is wrong with something that was typed.
 type checked struct {
 	Wrong *string `json:"wrong"` // nil: nothing
 }
 
-// check is api/check: whether stack is an expression that filters take. The page
-// asks while somebody types, so that one that is not complete yet is no error.
+// check is api/check: whether filters take a stack, size or addr. The page asks
+// while somebody types, so that one that is not complete yet is no error.
 func (r *request) check() error {
+	r.query.expression("stack")
+	r.query.size("size", 0)
+	r.query.handle("addr")
 	out := checked{}
-	if _, err := expression(r.query.values.Get("stack")); err != nil {
-		text := "This " + err.Error()
+	if r.query.err != nil {
+		text := r.query.err.Error()
 		out.Wrong = &text
 	}
 	return r.json(out)

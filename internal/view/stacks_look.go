@@ -62,8 +62,8 @@ func (r *pageRun) stackTree(weights map[trace.StackID]weight, l *stackLook) *sta
 			nodes.add(all[i].path, all[i].weight)
 		}
 	}
-	nodes.sort()
-	callers.sort()
+	nodes.build()
+	callers.build()
 	way, zoomed := []int32(nil), all
 	if l.view != viewSandwich {
 		way = nodes.find(l.zoom)
@@ -126,7 +126,7 @@ func (r *pageRun) search(all []stackPath, re *regexp.Regexp, trees ...*tree) *st
 	found := &stackFound{}
 	bytes := 0.0
 	for _, p := range all {
-		if slices.ContainsFunc(p.path, func(f trace.FrameID) bool { return matching[f] }) {
+		if p.bytes > 0 && slices.ContainsFunc(p.path, func(f trace.FrameID) bool { return matching[f] }) {
 			bytes += p.bytes
 			found.Blocks += p.blocks
 		}

@@ -201,8 +201,17 @@ func TestStacksChange(t *testing.T) {
 		for width, want := range map[string]uint64{widthChange: change, widthLarger: larger} {
 			for _, view := range []string{viewDown, viewUp} {
 				var s stackTree
-				c.json("api/stacks?"+moments+"&width="+width+"&view="+view, &s)
+				c.json("api/stacks?"+moments+"&q=forward&width="+width+"&view="+view, &s)
 				s.check(t, moments)
+				marked := 0
+				for _, n := range s.Nodes {
+					if n.Match {
+						marked++
+					}
+				}
+				if marked != s.Found.Frames || marked == 0 {
+					t.Errorf("%s, %s, %s: %d frames are marked, %d found", moments, width, view, marked, s.Found.Frames)
+				}
 				if s.Total != want || int64(s.B)-int64(s.A) != with.All.Delta || s.Event != nil {
 					t.Errorf("%s, %s, %s: %d bytes wide, want %d; %d to %d, between says %+d", moments, width, view, s.Total, want, s.A, s.B, with.All.Delta)
 				}
@@ -211,14 +220,22 @@ func TestStacksChange(t *testing.T) {
 	}
 }
 
-// An expression is judged without an error.
+func checkWord(t *testing.T, c *client, query string, wrong bool) {
+	t.Helper()
+	var got checked
+	c.json("api/check?run=1&"+query, &got)
+	if (got.Wrong != nil) != wrong {
+		t.Errorf("%s: %v", query, got.Wrong)
+	}
+}
+
+// What is typed is judged without an error.
 func TestCheck(t *testing.T) {
 	c := serve(t, nil, "variety/ring")
 	for text, wrong := range map[string]bool{"": false, "forward": false, "a%7Bb": false, "(": true, "%5B%5B:alpha:%5D": true, `%5C1`: true, strings.Repeat("x", 1001): true} {
-		var got checked
-		c.json("api/check?run=1&stack="+text, &got)
-		if (got.Wrong != nil) != wrong {
-			t.Errorf("%q: %v", text, got.Wrong)
-		}
+		checkWord(t, c, "stack="+text, wrong)
+	}
+	for text, wrong := range map[string]bool{"size=1GiB": false, "size=1Gi": true, "size=x": true, "addr=0x7f00": false, "addr=0x": true} {
+		checkWord(t, c, text, wrong)
 	}
 }

@@ -26,20 +26,27 @@ func (w *weight) add(o weight) {
 // node is a frame of the tree of call stacks, with all that was allocated below
 // it.
 type node struct {
-	frame    trace.FrameID
-	total    weight
-	self     float64
-	children []int32
-	match    bool // of a search
-	leads    bool // a node below it matches
+	frame  trace.FrameID
+	parent int32
+	end    int32 // the first node that is not below it
+	total  weight
+	self   float64
+	match  bool // of a search
+	leads  bool // a node below it matches
 }
 
-// tree is a tree of call stacks; node 0 is the root.
+// tree is a tree of call stacks: its nodes depth first, node 0 is the root.
 type tree struct {
-	frame func(trace.FrameID) (f timeline.Frame, own bool)
-	nodes []node
-	child map[[2]uint32]int32 // parent and frame -> node
-	none  weight              // of blocks without a stack
+	frame  func(trace.FrameID) (f timeline.Frame, own bool)
+	stacks []treeStack
+	nodes  []node
+	none   weight // of blocks without a stack
+}
+
+// treeStack is a stack by its frames, the one at the root first.
+type treeStack struct {
+	path []trace.FrameID
+	weight
 }
 
 // The names of nodes that are no frames.
@@ -49,10 +56,10 @@ const (
 )
 
 func newEmptyTree(frame func(trace.FrameID) (f timeline.Frame, own bool)) *tree {
-	return &tree{frame: frame, nodes: make([]node, 1), child: map[[2]uint32]int32{}}
+	return &tree{frame: frame}
 }
 
-// add adds a stack by its frames, the one at the root first.
+// add adds a stack.
 func (t *tree) add(path []trace.FrameID, w weight) {
 	if len(path) == 0 {
 		t.none.add(w)
@@ -62,38 +69,55 @@ func (t *tree) add(path []trace.FrameID, w weight) {
 
 // grow is add, but a stack without frames is nobody's.
 func (t *tree) grow(path []trace.FrameID, w weight) {
-	t.nodes[0].total.add(w)
-	at := int32(0)
-	for _, f := range path {
-		at = t.below(at, f)
-		t.nodes[at].total.add(w)
+	t.stacks = append(t.stacks, treeStack{path, w})
+}
+
+// build makes the nodes. Sorted stacks need no search for those that they share
+// with others: they are those of the stack before.
+func (t *tree) build() {
+	slices.SortStableFunc(t.stacks, func(x, y treeStack) int { return slices.Compare(x.path, y.path) })
+	t.nodes = append(t.nodes, node{parent: -1})
+	open := []int32{0} // the nodes of the stack before
+	for _, s := range t.stacks {
+		shared := 1
+		for shared < len(open) && shared <= len(s.path) && t.nodes[open[shared]].frame == s.path[shared-1] {
+			shared++
+		}
+		t.close(open[shared:])
+		open = open[:shared]
+		for _, f := range s.path[shared-1:] {
+			t.nodes = append(t.nodes, node{frame: f, parent: open[len(open)-1]})
+			open = append(open, int32(len(t.nodes)-1))
+		}
+		for _, id := range open {
+			t.nodes[id].total.add(s.weight)
+		}
+		if id := open[len(open)-1]; id > 0 {
+			t.nodes[id].self += s.bytes
+		}
 	}
-	if at > 0 {
-		t.nodes[at].self += w.bytes
+	t.close(open)
+}
+
+// close ends nodes.
+func (t *tree) close(some []int32) {
+	for _, id := range some {
+		t.nodes[id].end = int32(len(t.nodes))
 	}
 }
 
-// sort orders children by weight; equal ones in an order that does not depend on
-// chance.
-func (t *tree) sort() {
-	for i := range t.nodes {
-		slices.SortFunc(t.nodes[i].children, func(x, y int32) int {
-			return cmp.Or(cmp.Compare(t.nodes[y].total.bytes, t.nodes[x].total.bytes), cmp.Compare(t.nodes[x].frame, t.nodes[y].frame))
-		})
+// children appends the nodes right below one.
+func (t *tree) children(dst []int32, id int32) []int32 {
+	for c := id + 1; c < t.nodes[id].end; c = t.nodes[c].end {
+		dst = append(dst, c)
 	}
+	return dst
 }
 
-// below returns the node of a frame under another.
-func (t *tree) below(parent int32, f trace.FrameID) int32 {
-	key := [2]uint32{uint32(parent), uint32(f)}
-	id, ok := t.child[key]
-	if !ok {
-		id = int32(len(t.nodes))
-		t.child[key] = id
-		t.nodes = append(t.nodes, node{frame: f})
-		t.nodes[parent].children = append(t.nodes[parent].children, id)
-	}
-	return id
+// byWeight orders nodes, the heaviest first; equal ones in an order that does not
+// depend on chance.
+func (t *tree) byWeight(x, y int32) int {
+	return cmp.Or(cmp.Compare(t.nodes[y].total.bytes, t.nodes[x].total.bytes), cmp.Compare(t.nodes[x].frame, t.nodes[y].frame))
 }
 
 // find returns the nodes along a path from the root on; fewer than it has frames
@@ -101,28 +125,28 @@ func (t *tree) below(parent int32, f trace.FrameID) int32 {
 func (t *tree) find(path []trace.FrameID) (way []int32) {
 	at := int32(0)
 	for _, f := range path {
-		next, ok := t.child[[2]uint32{uint32(at), uint32(f)}]
-		if !ok {
+		below := t.children(nil, at)
+		i := slices.IndexFunc(below, func(c int32) bool { return t.nodes[c].frame == f })
+		if i < 0 {
 			break
 		}
-		at = next
+		at = below[i]
 		way = append(way, at)
 	}
 	return way
 }
 
-// mark marks the frames that a search finds, and returns how many there are.
-// Children come after their parents.
+// mark marks the frames that a search finds, and returns how many there are. What
+// has no width is not in the picture.
 func (t *tree) mark(matching []bool) (frames int) {
-	for i := len(t.nodes) - 1; i > 0; i-- {
-		if n := &t.nodes[i]; matching[n.frame] {
-			n.match = true
+	for i := len(t.nodes) - 1; i > 0; i-- { // children come after their parents
+		n := &t.nodes[i]
+		if n.match = matching[n.frame] && n.total.bytes > 0; n.match {
 			frames++
 		}
-	}
-	for i := len(t.nodes) - 1; i >= 0; i-- {
-		n := &t.nodes[i]
-		n.leads = slices.ContainsFunc(n.children, func(c int32) bool { return t.nodes[c].match || t.nodes[c].leads })
+		if n.match || n.leads {
+			t.nodes[n.parent].leads = true
+		}
 	}
 	return frames
 }
@@ -184,20 +208,23 @@ func (t *tree) flatten(way []int32) []treeNode {
 
 func (l *lister) list(parent int32, depth int, share float64) {
 	var others weight
+	below := l.children(nil, parent)
 	if len(l.way) > 0 && parent == l.way[len(l.way)-1] {
 		was := l.least
 		l.least = share * l.nodes[parent].total.bytes
 		defer func() { l.least = was }()
 	}
-	for _, id := range l.nodes[parent].children {
+	below = slices.DeleteFunc(below, func(id int32) bool {
 		n := &l.nodes[id]
-		if n.total.bytes == 0 {
-			continue // nothing changed there
-		}
-		if n.total.bytes < l.least && !slices.Contains(l.way, id) && !(l.marks && (n.match || n.leads)) {
+		small := n.total.bytes == 0 || n.total.bytes < l.least && !slices.Contains(l.way, id) && !(l.marks && (n.match || n.leads))
+		if small && n.total.bytes > 0 { // else nothing changed there
 			others.add(n.total)
-			continue
 		}
+		return small
+	})
+	slices.SortFunc(below, l.byWeight)
+	for _, id := range below {
+		n := &l.nodes[id]
 		f, own := l.frame(n.frame)
 		one := newTreeNode(f.Name, n.total, depth)
 		one.Frame, one.File, one.Line, one.Self = int(n.frame), f.Filename, f.Line, whole(n.self)

@@ -164,24 +164,31 @@ func (r *run) uncertain(name string, less int64) {
 	l.Uncertain = append(l.Uncertain, ledger.Term{Name: name, Low: less})
 }
 
-// onPacked is PEFT's forward pass around a quantised Linear. Around
-// bitsandbytes' it copies the result first.
+// onPacked is PEFT's forward pass around a quantised Linear. Around bitsandbytes'
+// autocast finds the types, and the result of four bits is copied first.
 func (a *adapter) onPacked(r *run, l *linear, base, x *eager.Tensor) *eager.Tensor {
 	m := r.machine
-	if q := l.packed.quant.Method; q == model.NF4 || q == model.FP4 {
+	in, out := a.a.DType(), base.DType()
+	switch l.packed.quant.Method {
+	case model.NF4, model.FP4:
 		base = replace(base, m.Clone(base))
+		fallthrough
+	case model.Int8:
+		if r.job.Autocast {
+			in, out = x.DType(), eager.BFloat16
+		}
 	}
-	in := m.To(x, a.a.DType())
-	low := m.Linear(in, a.a, nil)
-	in.Drop()
+	cast := m.To(x, in)
+	low := m.Linear(cast, a.a, nil)
+	cast.Drop()
 	up := m.Linear(low, a.b, nil)
 	low.Drop()
 	scaled := m.Scale(up)
 	up.Drop()
-	out := m.To(scaled, base.DType())
+	added := m.To(scaled, out)
 	scaled.Drop()
-	y := m.Add(base, out)
-	eager.Drop(base, out)
+	y := m.Add(base, added)
+	eager.Drop(base, added)
 	return y
 }
 

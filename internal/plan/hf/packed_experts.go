@@ -9,7 +9,7 @@ import (
 // bitsandbytes takes Linears alone, which stacked experts are not.
 func (b *builder) packsExperts() bool {
 	q := b.run.job.Quant
-	if q == nil || q.Stacked(1, 32, 32) == nil {
+	if q == nil || q.Stacked(1, 1, 32, 32) == nil {
 		return false
 	}
 	if q.Files != nil {
@@ -25,7 +25,11 @@ func (b *builder) stack(name string, experts, out, in int64) *eager.Tensor {
 	}
 	tensors := b.run.job.Quant.Files[b.path(name)]
 	if tensors == nil {
-		tensors = b.run.job.Quant.Stacked(experts, in, out)
+		parts := int64(1)
+		if name == "gate_up_proj" {
+			parts = 2
+		}
+		tensors = b.run.job.Quant.Stacked(experts, parts, in, out)
 	}
 	return b.stored(name, tensors, experts, out, in)
 }

@@ -2,6 +2,7 @@ package hf_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
@@ -115,5 +116,28 @@ func TestDequantisedIsTransient(t *testing.T) {
 		if seen < 4*7*3 {
 			t.Errorf("%s: dequantised %d times", name, seen)
 		}
+	}
+}
+
+// PEFT casts the input of adapters to their type, fp32, but for autocast.
+func TestAdaptersUnderAutocast(t *testing.T) {
+	casts := func(autocast bool) (n int) {
+		j := smallJob(t, smallModels[0])
+		j.Quant, j.LoRA, j.Autocast = model.NewQuant("nf4"), model.LoRA{Rank: 4, DType: model.FP32}, autocast
+		j.Quant.Source = model.BF16
+		r, err := hf.Run(context.Background(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range r.Ledger.Tensors {
+			x := &r.Ledger.Tensors[i]
+			if r.Ledger.Text(x.Op) == "to" && strings.HasSuffix(r.Ledger.Text(x.Module), "up_proj") && x.Bytes == 4*2*64*64 && x.Kind == ledger.Activation {
+				n++
+			}
+		}
+		return n
+	}
+	if plain, auto := casts(false), casts(true); plain != 4*3 || auto != 0 { // layers times steps
+		t.Errorf("%d inputs are cast, under autocast %d", plain, auto)
 	}
 }

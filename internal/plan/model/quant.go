@@ -100,7 +100,7 @@ func (q *Quant) Tensors(in, out int64) []safetensors.Tensor {
 	case FP8:
 		return q.eightBit(in, out)
 	case MXFP4:
-		return q.Stacked(1, in, out)
+		return q.Stacked(1, 1, in, out)
 	}
 	return q.compressed(in, out)
 }
@@ -154,26 +154,26 @@ func (q *Quant) compressed(in, out int64) []safetensors.Tensor {
 }
 
 // Stacked are what stands in memory for the weights of some experts, [experts,
-// out, in]; none if the method leaves them as they are. AWQ, GPTQ and
-// compressed-tensors quantise each expert as a Linear.
-func (q *Quant) Stacked(experts, in, out int64) []safetensors.Tensor {
+// out, in], which are parts Linears side by side; none if the method leaves them
+// as they are. AWQ, GPTQ and compressed-tensors quantise each Linear by itself.
+func (q *Quant) Stacked(experts, parts, in, out int64) []safetensors.Tensor {
 	switch q.Method {
 	case MXFP4:
 		return []safetensors.Tensor{
 			safetensors.New("blocks", "U8", experts, out, in/32, 16), safetensors.New("scales", "U8", experts, out, in/32),
 		}
 	case FP8:
-		rows, columns := int64(1), int64(1)
+		rows, columns := parts, int64(1)
 		if q.Block[0] > 0 {
-			rows, columns = ceil(out, int64(q.Block[0])), ceil(in, int64(q.Block[1]))
+			rows, columns = max(ceil(out, int64(q.Block[0])), parts), ceil(in, int64(q.Block[1]))
 		}
 		return []safetensors.Tensor{
 			safetensors.New("weight", "F8_E4M3", experts, out, in), safetensors.New("weight_scale_inv", q.scaleType(), experts, rows, columns),
 		}
 	case AWQ, GPTQ, Compressed:
 		var list []safetensors.Tensor
-		for range experts {
-			list = append(list, q.Tensors(in, out)...)
+		for range experts * parts {
+			list = append(list, q.Tensors(in, out/parts)...)
 		}
 		return list
 	}

@@ -21,11 +21,11 @@ var accelerateRules = map[string]rule{
 	"deepspeed_config.zero_stage":  taken(stage),
 	"deepspeed_config.gradient_accumulation_steps":  number("accumulate"),
 	"deepspeed_config.gradient_clipping":            clip,
-	"deepspeed_config.offload_optimizer_device":     offload("the optimizer's state"),
-	"deepspeed_config.offload_param_device":         offload("parameters"),
+	"deepspeed_config.offload_optimizer_device":     offload("optimizer"),
+	"deepspeed_config.offload_param_device":         offload("params"),
 	"deepspeed_config.deepspeed_config_file":        none,
-	"parallelism_config.parallelism_config_tp_size": refuse("write --shard tp:N to plan tensor parallelism"),
-	"parallelism_config.parallelism_config_cp_size": refuse("write --shard cp:N to plan sequences divided among ranks"),
+	"parallelism_config.parallelism_config_tp_size": divided("tp"),
+	"parallelism_config.parallelism_config_cp_size": divided("cp"),
 	"megatron_lm_config":                            refuse("Megatron-LM is not planned; write --shard tp:N,pp:N for the same division"),
 }
 
@@ -64,7 +64,7 @@ func distributed(r *Recipe, v yaml.Value) (string, error) {
 		r.strategy, r.stage = "zero", max(r.stage, 0)
 		return "DeepSpeed", nil
 	}
-	return "", fmt.Errorf("it is not planned; NO, MULTI_GPU, FSDP and DEEPSPEED are")
+	return "", about("shard", "it is not planned; NO, MULTI_GPU, FSDP and DEEPSPEED are")
 }
 
 // maxRanks is more than any cluster has.
@@ -88,7 +88,7 @@ func mixedPrecision(r *Recipe, v yaml.Value) (string, error) {
 		r.mixed = v.Text
 		return "mixed precision", nil
 	}
-	return "", fmt.Errorf("it is not planned; no, bf16 and fp16 are")
+	return "", about("dtype", "it is not planned; no, bf16 and fp16 are")
 }
 
 // compiled notes torch.compile.
@@ -108,13 +108,13 @@ var fsdpRules = map[string]rule{
 			if on {
 				return outcome{as: "--shard fsdp:N"}, nil
 			}
-			return outcome{}, fmt.Errorf("weights that stay whole after the forward pass are not planned; write true, or --shard zero2:N for the nearest")
+			return outcome{}, about("shard", "weights that stay whole after the forward pass are not planned; write true, or --shard zero2:N for the nearest")
 		}
 		as, err := sharding(r, v)
 		return outcome{as: as}, err
 	},
-	"offload_params":           offload("parameters"),
-	"offload":                  offload("parameters"),
+	"offload_params":           offload("params"),
+	"offload":                  offload("params"),
 	"activation_checkpointing": on("recompute", "full"),
 	"version":                  none, "backward_prefetch": none, "backward_prefetch_policy": none, "forward_prefetch": none, "limit_all_gathers": none, "use_orig_params": none,
 	"sync_module_states": none, "cpu_ram_efficient_loading": none, "auto_wrap_policy": none, "transformer_layer_cls_to_wrap": none, "min_num_params": none,
@@ -133,5 +133,5 @@ func sharding(r *Recipe, v yaml.Value) (string, error) {
 		r.strategy = "ddp"
 		return "--shard ddp:N", nil
 	}
-	return "", fmt.Errorf("it is not planned; write FULL_SHARD, or --shard zero2:N for what divides gradients and states only")
+	return "", about("shard", "it is not planned; write FULL_SHARD, or --shard zero2:N for what divides gradients and states only")
 }

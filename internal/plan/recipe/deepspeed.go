@@ -22,9 +22,9 @@ var deepspeedRules = map[string]rule{
 	"bfloat16.enabled":        mixed("bf16"),
 	"fp16.enabled":            mixed("fp16"),
 	"zero_optimization.stage": taken(stage),
-	"zero_optimization.offload_optimizer.device": offload("the optimizer's state"),
-	"zero_optimization.offload_param.device":     offload("parameters"),
-	"zero_optimization.cpu_offload":              offload("the optimizer's state"),
+	"zero_optimization.offload_optimizer.device": offload("optimizer"),
+	"zero_optimization.offload_param.device":     offload("params"),
+	"zero_optimization.cpu_offload":              offload("optimizer"),
 	"zero_optimization.reduce_bucket_size":       bucket,
 	"zero_optimization.zero_hpz_partition_size":  unplanned("second copies of the weights within a node are not planned"),
 	"zero_optimization.zero_quantized_weights":   unplanned("quantised communication is not planned"),
@@ -38,8 +38,8 @@ var deepspeedRules = map[string]rule{
 	"activation_checkpointing.contiguous_memory_optimization": unplanned("copies into one buffer are not planned"),
 	"torch_autocast.enabled":                                  unplanned("DeepSpeed's own autocast is not planned"),
 	"compile":                                                 none,
-	"tensor_parallel.autotp_size":                             refuse("write --shard tp:N to plan tensor parallelism"),
-	"sequence_parallel_size":                                  refuse("write --shard cp:N to plan sequences divided among ranks"),
+	"tensor_parallel.autotp_size":                             divided("tp"),
+	"sequence_parallel_size":                                  divided("cp"),
 }
 
 // deepspeedNoEffect begins keys that do not change what a step takes on the GPU.
@@ -50,7 +50,7 @@ var deepspeedNoEffect = []string{
 	"activation_checkpointing.", "seed", "memory_breakdown", "disable_allgather", "load_universal_checkpoint", "use_node_local_storage",
 	"zero_optimization.offload_optimizer.", "zero_optimization.offload_param.", "zero_optimization.overlap_comm", "zero_optimization.contiguous_gradients",
 	"zero_optimization.allgather_partitions", "zero_optimization.allgather_bucket_size", "zero_optimization.reduce_scatter", "zero_optimization.stage3_",
-	"zero_optimization.sub_group_size", "zero_optimization.round_robin_gradients", "zero_optimization.memory_efficient_linear",
+	"zero_optimization.sub_group_size", "zero_optimization.gather_16bit", "zero_optimization.max_live", "zero_optimization.max_reuse", "zero_optimization.round_robin_gradients", "zero_optimization.memory_efficient_linear",
 	"zero_optimization.ignore_unused_parameters", "zero_optimization.load_from_fp32_weights", "zero_optimization.elastic_checkpoint", "zero_optimization.legacy_stage1",
 }
 
@@ -88,13 +88,28 @@ func stage(r *Recipe, v yaml.Value) (string, error) {
 	return fmt.Sprintf("--shard zero%d:N", n), nil
 }
 
-// offload refuses what lies on the host.
-func offload(what string) rule {
+// divided refuses what --shard has a word for, unless it is about one rank.
+func divided(word string) rule {
 	return func(_ *Recipe, _ string, v yaml.Value) (outcome, error) {
-		if !given(v) || strings.EqualFold(v.Text, "none") {
+		if n, err := whole(v); err == nil && n <= 1 {
 			return outcome{noEffect: true}, nil
 		}
-		return outcome{}, fmt.Errorf("%s on the host is not planned; write none to plan it on the GPU", what)
+		return outcome{}, about("shard", "leave it out, and write --shard %s:N to plan that", word)
+	}
+}
+
+// offload is what lies on the host. Whoever keeps parameters there keeps the
+// optimizer's state there too.
+func offload(what string) rule {
+	return func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+		switch {
+		case !given(v) || strings.EqualFold(v.Text, "none"):
+			return outcome{noEffect: true}, nil
+		case r.options["offload"].value == "params":
+			return outcome{as: "--offload params"}, nil
+		}
+		delete(r.options, "offload")
+		return r.set("offload", what)
 	}
 }
 

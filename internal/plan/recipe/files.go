@@ -64,22 +64,36 @@ func (r *Recipe) Trainer(path string) error {
 	case kind == "model":
 		return fmt.Errorf("%s looks like a model's config.json; give it without a flag", path)
 	}
-	r.batch = kind != "axolotl"
-	inside := r.source
+	r.kind, r.batch = kind, kind != "axolotl"
 	if err := r.apply(v, "", func(key string) rule { return trainerRule(kind, key) }); err != nil {
 		return err
 	}
-	// DeepSpeed's file is named relative to where the program runs, or lies beside.
 	if d, ok := v.Get("deepspeed"); ok && d.Kind == yaml.Scalar && d.Text != "" {
-		name := d.Text
-		if _, err := os.Stat(name); err != nil && !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(path), name)
-		}
-		if err := r.DeepSpeed(name); err != nil {
-			return fmt.Errorf("%s: deepspeed: %w", inside.File, err)
+		if err := r.DeepSpeed(beside(path, d.Text)); err != nil {
+			return fmt.Errorf("%s: deepspeed: %w", path, err)
 		}
 	}
 	return nil
+}
+
+// beside finds a file that another one names: from where the program runs, which
+// may be any folder that the other one lies in.
+func beside(path, name string) string {
+	if _, err := os.Stat(name); err == nil || filepath.IsAbs(name) {
+		return name
+	}
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return name
+	}
+	for dir := filepath.Dir(at); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return filepath.Join(dir, name)
+		}
+		if dir == filepath.Dir(dir) {
+			return name
+		}
+	}
 }
 
 // kindOf tells whose file it is.
@@ -90,9 +104,9 @@ func kindOf(v *yaml.Value) string {
 	}{
 		{"accelerate", []string{"compute_environment", "distributed_type"}},
 		{"deepspeed", []string{"zero_optimization", "train_micro_batch_size_per_gpu"}},
-		{"model", []string{"model_type", "architectures"}},
 		{"axolotl", []string{"base_model", "micro_batch_size", "sequence_len"}},
 		{"llama-factory", []string{"finetuning_type", "cutoff_len", "stage"}},
+		{"model", []string{"architectures", "hidden_size", "num_hidden_layers"}},
 	} {
 		if slices.ContainsFunc(k.keys, func(key string) bool { _, ok := v.Get(key); return ok }) {
 			return k.kind
@@ -113,7 +127,7 @@ func (r *Recipe) Accelerate(path string) error {
 	}
 	if ds, ok := v.Get("deepspeed_config"); ok {
 		if name, ok := ds.Get("deepspeed_config_file"); ok && name.Text != "" {
-			if err := r.DeepSpeed(name.Text); err != nil {
+			if err := r.DeepSpeed(beside(path, name.Text)); err != nil {
 				return fmt.Errorf("%s: deepspeed_config_file: %w", path, err)
 			}
 		}

@@ -13,20 +13,23 @@ import (
 const defaultBatch = "8"
 
 // Options adds what the recipe says about a model to options that were given;
-// those stay as they are. kept reports whether an option was given, also if it
-// was given to be left out.
-func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string) bool) (plan.Options, error) {
+// those stay as they are.
+func (r *Recipe) Options(m *model.Model, o plan.Options) (plan.Options, error) {
 	if len(r.Sources) == 0 {
 		return o, nil
 	}
-	for _, f := range []func(m *model.Model) error{r.adapted, r.precision, r.spread, r.defaults} {
+	for _, f := range []func(m *model.Model) error{r.quantised, r.factory, r.adapted, r.precision, r.spread, r.defaults} {
 		if err := f(m); err != nil {
 			return o, err
 		}
 	}
+	mode := model.Train
+	if o.Get("mode") == string(model.Generate) || o.Has("generate") || r.options["generate"].value != "" {
+		mode = model.Generate
+	}
 	for _, c := range plan.Catalogue() {
 		x, ok := r.options[c.Name]
-		if !ok || kept(c.Name) || x.value == "" {
+		if !ok || r.kept(c.Name) || x.value == "" || c.Mode() != "" && c.Mode() != mode {
 			continue
 		}
 		if x.word == "" {
@@ -40,11 +43,11 @@ func (r *Recipe) Options(m *model.Model, o plan.Options, kept func(option string
 }
 
 // Assumed lists what the recipe decided where nobody did. It is known after
-// [Recipe.Options], of the same kept.
-func (r *Recipe) Assumed(kept func(option string) bool) []string {
+// [Recipe.Options].
+func (r *Recipe) Assumed() []string {
 	var out []string
 	for _, n := range r.notes {
-		if !kept(n.option) {
+		if !r.kept(n.option) {
 			out = append(out, n.text)
 		}
 	}
@@ -76,6 +79,50 @@ func (r *Recipe) choose(name, value, why string) {
 
 func (r *Recipe) say(option, format string, args ...any) {
 	r.notes = append(r.notes, note{option, fmt.Sprintf(format, args...)})
+}
+
+// quantised makes a --quant of what was said about bitsandbytes. axolotl and
+// LLaMA-Factory quantise the scales too unless told otherwise. Everything else is
+// in fp32 then, as prepare_model_for_kbit_training makes it.
+func (r *Recipe) quantised(*model.Model) error {
+	switch r.bits {
+	case 4:
+		name := "nf4"
+		if r.type4 != "" {
+			name = r.type4
+		}
+		if r.double || !r.single && (r.kind == "axolotl" || r.kind == "llama-factory") {
+			name += "-double"
+		}
+		r.choose("quant", name, "bitsandbytes' 4 bits")
+	case 8:
+		r.choose("quant", "int8", "bitsandbytes' 8 bits")
+	}
+	if r.bits > 0 && r.mixed != "" {
+		delete(r.options, "dtype")
+	}
+	return nil
+}
+
+// factory are LLaMA-Factory's defaults.
+func (r *Recipe) factory(*model.Model) error {
+	if r.kind != "llama-factory" {
+		return nil
+	}
+	if r.adapters == "" {
+		r.adapters, r.peft = "lora", true
+		r.choose("lora", "8", "LLaMA-Factory's default")
+	}
+	if r.adapters == "lora" {
+		if _, ok := r.options["lora-targets"]; !ok {
+			r.options["lora-targets"] = chosen{by: "LLaMA-Factory's default"}
+		}
+	}
+	r.choose("recompute", "full", "LLaMA-Factory's default, unless disable_gradient_checkpointing is given")
+	if r.adapters == "full" && r.mixed != "" && !(r.strategy == "zero" && r.stage >= 0) {
+		r.choose("dtype", "fp32", "LLaMA-Factory casts what it trains to fp32, unless pure_bf16 is given")
+	}
+	return nil
 }
 
 // adapted completes what was said about adapters.
@@ -110,7 +157,7 @@ var queryValue = []string{"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2
 
 // precision decides between mixed precision and weights of a small type.
 func (r *Recipe) precision(m *model.Model) error {
-	if r.mixed == "" {
+	if r.mixed == "" || r.pure {
 		return nil
 	}
 	if r.strategy == "zero" && r.stage >= 0 {
@@ -130,7 +177,7 @@ func (r *Recipe) precision(m *model.Model) error {
 	if r.mixed == "fp16" {
 		r.say("autocast", "--autocast: fp16 is planned as bf16, whose tensors are as large; the GradScaler's few scalars are left out")
 	}
-	if ours := dtypes[m.DType]; ours != "" && r.options["dtype"].value == "" {
+	if ours := dtypes[m.DType]; ours != "" && r.options["dtype"].value == "" && r.bits == 0 {
 		r.choose("dtype", ours, "the config's dtype, which from_pretrained of transformers 5 loads; transformers 4 loads fp32")
 	}
 	return nil
@@ -143,8 +190,8 @@ var dtypes = map[string]string{"bfloat16": "bf16", "float16": "fp16", "float32":
 func (r *Recipe) spread(*model.Model) error {
 	what := map[string]string{"ddp": "DDP", "fsdp": "FSDP", "zero": fmt.Sprintf("ZeRO stage %d", r.stage)}[r.strategy]
 	if r.strategy != "" && r.ranks == 0 && !(r.strategy == "zero" && r.stage <= 0) {
-		if _, ok := r.options["shard"]; ok {
-			return nil
+		if r.kept("shard") {
+			return r.share()
 		}
 		return fmt.Errorf("%s divides a job among GPUs, and nobody said how many; give --num-gpus N", what)
 	}
@@ -169,7 +216,7 @@ func (r *Recipe) spread(*model.Model) error {
 
 // share divides DeepSpeed's train_batch_size among the GPUs.
 func (r *Recipe) share() error {
-	if _, ok := r.options["batch"]; ok || r.globalSize == 0 {
+	if _, ok := r.options["batch"]; ok || r.globalSize == 0 || r.kept("batch") {
 		return nil
 	}
 	parts := int64(max(r.ranks, 1))

@@ -24,12 +24,17 @@ var plainKeys = strings.Fields(`
 	lora_mlp_kernel lora_qkv_kernel lora_o_kernel group_by_modality_length early_stopping_patience evals_per_epoch saves_per_epoch debug xformers_optimize
 	logging_dir log_level log_level_replica log_on_each_node num_proc strategy stopping_strategy eos_token pad_token eval_on_start
 	eval_accumulation_steps eval_delay eval_do_concat_batches warmup_ratio warmup_steps cosine_min_lr_ratio rope_theta rope_scaling
+	packing_strategy router_aux_loss_coef train_sampling_strategy truncation_mode _n_gpu mp_parameters torchdynamo use_legacy_prediction_loop restore_callback_states_from_checkpoint eval_use_gather_object liger_kernel_config
+	enable_jit_checkpoint dispatch_batches include_tokens_per_second eval_packing eval_steps torch_compile_options dataset_kwargs model_init_kwargs
+	save_safetensors logging_nan_inf_filter ddp_broadcast_buffers push_to_hub_token hub_token pad_to_multiple_of shuffle_dataset
 	temperature top_p top_k min_p do_sample repetition_penalty presence_penalty frequency_penalty
+	push_dataset_to_hub eval_batch_size revision_of_model max_prompt_length resize_token_embeddings_to_32x processor_type skip_prepare_dataset eot_tokens average_tokens_across_devices loss_type full_finetune freeze_vision_tower freeze_multi_modal_projector
+	freeze_language_model batching_strategy infer_backend sample_backend train_dataset pretraining_dataset cosine_constant_lr_ratio min_sample_len eta_min
 	enable_thinking ddp_static_graph flash_attn_rms_norm flash_attn_cross_entropy project tags rank_zero_only trackio_space_id parallelism_config
 `)
 
 // plainPrefixes begin keys without an effect.
-var plainPrefixes = strings.Fields(`hub_ logging_ dataloader_ save_ wandb_ mlflow_ comet_ lr_ warmup_ adam_ dataset_ metric_ tokenizer_ push_to_hub_ swanlab_ ray_
+var plainPrefixes = strings.Fields(`hub_ logging_ dataloader_ save_ wandb_ mlflow_ comet_ lr_ warmup_ adam_ dataset_ metric_ tokenizer_ push_to_hub_ swanlab_ trackio_ export_ experimental_ ray_
 	preprocess_ streaming tokenized_ chat_template_ accelerator_config. special_tokens. lr_scheduler_kwargs generation_ predict_`)
 
 // noEffect reports whether a key is known not to change the memory of a step.

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,14 +20,21 @@ type Recipe struct {
 	// Sources say what became of each file's keys.
 	Sources []*plan.Source
 
+	kept    func(option string) bool
 	options map[string]chosen
 	notes   []note
 	source  *plan.Source // the one that is read
 	flags   bool         // flags override files
 
+	kind       string // of a file for Trainer: see kindOf
 	trainer    bool   // a file of transformers' Trainer, or of a tool on top of it
 	batch      bool   // TrainingArguments have a default batch
 	mixed      string // bf16 or fp16: mixed precision
+	pure       bool   // no mixed precision, whatever else is said
+	bits       int    // of bitsandbytes' weights; 0 if they are not quantised
+	type4      string // nf4 or fp4
+	double     bool   // scales are quantised too
+	single     bool   // they are said not to be
 	ranks      int
 	strategy   string // ddp, fsdp, zero
 	stage      int    // of ZeRO
@@ -46,8 +54,21 @@ type chosen struct {
 // note is what is worth knowing about the choice of an option.
 type note struct{ option, text string }
 
-// New returns an empty recipe.
-func New() *Recipe { return &Recipe{options: map[string]chosen{}, stage: -1, fp32: true} }
+// New returns an empty recipe. kept reports whether one of plan's options was
+// given, also if it was given to be left out: it overrides what the recipe says.
+func New(kept func(option string) bool) *Recipe {
+	return &Recipe{kept: kept, options: map[string]chosen{}, stage: -1, fp32: true}
+}
+
+// refusal is an error about what an option is for.
+type refusal struct {
+	option string
+	error
+}
+
+func about(option, format string, args ...any) error {
+	return &refusal{option, fmt.Errorf(format, args...)}
+}
 
 // outcome is what became of a key.
 type outcome struct {
@@ -71,6 +92,9 @@ func (r *Recipe) apply(v yaml.Value, path string, rules func(key string) rule) e
 				return err
 			}
 			continue
+		case do == nil && e.Value.Kind == yaml.Map:
+			r.source.NoEffect = append(r.source.NoEffect, key) // empty
+			continue
 		case do == nil:
 			r.source.Unknown = append(r.source.Unknown, key)
 			continue
@@ -89,7 +113,10 @@ func (r *Recipe) one(do rule, key string, v yaml.Value) error {
 		return nil
 	}
 	out, err := do(r, key, v)
+	var x *refusal
 	switch {
+	case errors.As(err, &x) && r.kept(x.option):
+		r.source.Used = append(r.source.Used, fmt.Sprintf("%s: %s: --%s overrides it", key, show(v), x.option))
 	case err != nil:
 		return fmt.Errorf("%s: %s: %w", key, show(v), err)
 	case out.unplanned != "":
@@ -133,13 +160,13 @@ const maxShown = 60
 func (r *Recipe) set(name, value string) (outcome, error) {
 	var probe plan.Options
 	if err := probe.Set(name, value); err != nil {
-		return outcome{}, unquoted(err, value)
+		return outcome{}, about(name, "%w", unquoted(err, value))
 	}
 	called := value
 	value = probe.Get(name)
 	was, twice := r.options[name]
 	if twice && !r.flags && was.by != r.source.File && was.value != value {
-		return outcome{}, fmt.Errorf("%s says %s; let both files say the same", was.by, orNone(was.value))
+		return outcome{}, about(name, "%s says %s; let both files say the same", was.by, orNone(was.value))
 	}
 	r.options[name] = chosen{value, r.source.File, called}
 	return outcome{as: "--" + name + switchText(value)}, nil

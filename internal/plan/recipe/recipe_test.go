@@ -115,31 +115,39 @@ torch_empty_cache_steps 10 => [empty_cache]
 ddp_bucket_cap_mb 50 => [25 MiB]
 use_unsloth true => [Unsloth]
 num_beams 4 => [beams]
-load_in_4bit true => {unquantised}
-load_in_8bit true => {unquantised}
-quantization_bit 4 => {unquantised}
-qlora true => {unquantised}
-adapter qlora => {adapter: lora}
+load_in_4bit true => --quant nf4
+load_in_8bit true => --quant int8
+quantization_bit 4 => --quant nf4
+quantization_bit 3 => {4 and 8}
+qlora true => --quant nf4-double --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
+adapter qlora => --quant nf4 --lora 8 --lora-targets q_proj,v_proj --lora-dtype fp32
+optim paged_adamw_8bit => --optimizer paged-adamw-8bit
+optim adamw_bnb_8bit => --optimizer adamw-8bit
+offload_optimizer true => --offload optimizer
+quantization gguf => {write nf4}
 adapter prefix => {lora and full}
 finetuning_type freeze => {lora and full}
 finetuning_type full =>
 modules_to_save embed_tokens => {leave it out}
 optim galore_adamw => {adamw-fused}
 optim_target_modules attn => {leave it out}
-offload true => {on the GPU}
 activation_offloading true => {write false}
 zero_stage 3 => {give --num-gpus N}
 zero_stage 0 =>
 zero_stage 4 => {write 0, 1, 2 or 3}
 fsdp full_shard => {give --num-gpus N}
 fsdp shard_grad_op => {FULL_SHARD}
-fsdp offload => {leave offload out}
+fsdp offload => --offload params
 stage dpo => {write sft}
 stage sft =>
 num_generations 8 => {write sft}
 tensor_parallel_size 2 => {--shard tp:N}
 context_parallel_size 2 => {--shard cp:N}
 pipeline_parallel_size 2 => {--shard pp:N}
+tensor_parallel_size 1 =>
+cut_cross_entropy true => [--loss chunked:N is the nearest]
+liger_rms_norm true => [other kernels]
+unfrozen_parameters lm_head => {leave it out}
 num_gpus none => {number of GPUs}
 per_device_train_batch_size four => {whole number}
 gradient_checkpointing unsloth => {write full}
@@ -154,11 +162,11 @@ func TestFlags(t *testing.T) {
 		flag, want, _ := strings.Cut(strings.TrimSpace(line), "=>")
 		key, value, _ := strings.Cut(strings.TrimSpace(flag), " ")
 		want = strings.TrimSpace(want)
-		r := New()
+		r := New(never)
 		err := r.Flag(key, value)
 		var o plan.Options
 		if err == nil {
-			o, err = r.Options(llama(t), o, never)
+			o, err = r.Options(llama(t), o)
 		}
 		switch {
 		case strings.HasPrefix(want, "{"):
@@ -181,8 +189,22 @@ func TestFlags(t *testing.T) {
 	if n < 100 {
 		t.Errorf("only %d cases", n)
 	}
-	if err := New().Flag("frobnicate", "1"); err == nil {
+	if err := New(never).Flag("frobnicate", "1"); err == nil {
 		t.Error("an unknown key is taken")
+	}
+}
+
+// TestKeysOfTrainer: every field of transformers' TrainingArguments and of TRL's
+// SFTConfig and ModelConfig is known.
+func TestKeysOfTrainer(t *testing.T) {
+	names, err := os.ReadFile("testdata/trainer-keys.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Fields(string(names)) {
+		if key != "fsdp_config" && trainerRule("transformers", key) == nil { // that one is read key by key
+			t.Errorf("%s is not known", key)
+		}
 	}
 }
 
@@ -200,6 +222,12 @@ var trainerFiles = []file{
 		name: "args.json", text: `{"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "bf16": true, "gradient_checkpointing": true, "max_seq_length": 1024,
 			"optim": "adamw_torch", "max_grad_norm": 0.0, "learning_rate": 1e-5, "frobnicate": [1, 2]}`,
 		options: "--batch 4 --seq 1024 --dtype bf16 --autocast --optimizer adamw-foreach --accumulate 2 --recompute full", unknown: "frobnicate",
+	},
+	{
+		name: "to_dict.json", text: `{"output_dir": "x", "_n_gpu": 1, "fsdp": [], "fsdp_config": {"min_num_params": 0, "xla": false}, "deepspeed": null, "accelerator_config": {"split_batches": false},
+			"per_device_train_batch_size": 2, "gradient_checkpointing": false, "torch_compile": false, "label_smoothing_factor": 0.0, "neftune_noise_alpha": null, "eval_strategy": "no",
+			"optim": "adamw_torch_fused", "max_grad_norm": 1.0, "lr_scheduler_kwargs": {}, "fp16": false, "bf16": false, "ddp_bucket_cap_mb": null, "mp_parameters": "", "use_liger_kernel": false}`,
+		options: "--batch 2 --optimizer adamw-fused --clip --recompute none",
 	},
 	{name: "empty-defaults.yaml", text: "output_dir: x\n", options: "--batch 8 --clip"},
 	{
@@ -220,12 +248,30 @@ var trainerFiles = []file{
 	},
 	{
 		name: "llamafactory-lora.yaml", text: "model_name_or_path: org/x\nstage: sft\nfinetuning_type: lora\nlora_rank: 8\nlora_target: all\ncutoff_len: 2048\nper_device_train_batch_size: 1\nbf16: true\nflash_attn: auto\n",
-		options: "--batch 1 --seq 2048 --dtype bf16 --autocast --clip --lora 8 --lora-dtype fp32",
+		options: "--batch 1 --seq 2048 --dtype bf16 --autocast --clip --recompute full --lora 8 --lora-dtype fp32",
 	},
+	{
+		name: "llamafactory-full.yaml", text: "stage: sft\nfinetuning_type: full\ncutoff_len: 2048\nbf16: true\ndisable_gradient_checkpointing: true\n",
+		options: "--batch 8 --seq 2048 --dtype fp32 --autocast --clip --recompute none",
+	},
+	{name: "llamafactory-default.yaml", text: "cutoff_len: 512\n", options: "--batch 8 --seq 512 --clip --recompute full --lora 8 --lora-dtype fp32"},
+	{name: "llamafactory-pure.yaml", text: "finetuning_type: full\nbf16: true\npure_bf16: true\n", options: "--batch 8 --dtype bf16 --clip --recompute full"},
 	{name: "dpo.yaml", text: "stage: dpo\nfinetuning_type: full\n", refused: "dpo.yaml:1: stage: dpo: only supervised training is planned"},
 	{name: "rl.yml", text: "base_model: x\nrl: dpo\n", refused: "only supervised training"},
-	{name: "qlora.yml", text: "base_model: x\nadapter: qlora\n", refused: "qlora.yml:2: adapter: qlora: "},
-	{name: "bnb.yml", text: "base_model: x\nload_in_4bit: true\n", refused: "leave it out to plan the weights unquantised"},
+	{
+		name: "qlora.yml", text: "base_model: x\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 2\nbf16: auto\noptimizer: paged_adamw_8bit\nlora_r: 32\nlora_target_linear: true\n",
+		options: "--batch 2 --quant nf4-double --autocast --optimizer paged-adamw-8bit --clip --lora 32 --lora-dtype fp32",
+	},
+	{
+		name: "trl-qlora.json", text: `{"use_peft": true, "load_in_4bit": true, "use_bnb_nested_quant": true, "bf16": true, "lora_target_modules": "all-linear"}`,
+		options: "--batch 8 --quant nf4-double --autocast --clip --lora 8 --lora-dtype fp32",
+	},
+	{
+		name: "factory-qlora.yaml", text: "stage: sft\nfinetuning_type: lora\nquantization_bit: 4\nquantization_method: bnb\ndouble_quantization: false\nbf16: true\n",
+		options: "--batch 8 --quant nf4 --autocast --clip --recompute full --lora 8 --lora-dtype fp32",
+	},
+	{name: "hqq.yaml", text: "finetuning_type: lora\nquantization_bit: 4\nquantization_method: hqq\n", refused: "it is not planned; bnb is"},
+	{name: "nested.json", text: `{"quantization_config": {"load_in_8bit": true, "frob": 1}}`, options: "--batch 8 --quant int8 --clip", unknown: "quantization_config.frob"},
 	{name: "both.json", text: `{"bf16": true, "fp16": true}`, refused: "exclude each other"},
 	{
 		name: "inline.json", text: `{"bf16": true, "num_gpus": 4, "deepspeed": {"zero_optimization": {"stage": 2, "reduce_bucket_size": 2e8}, "new_key": {"deep": 1}}}`,
@@ -241,7 +287,7 @@ var trainerFiles = []file{
 	},
 	{name: "accelerate.yaml", text: "compute_environment: LOCAL_MACHINE\n", refused: "give it with --accelerate"},
 	{name: "ds.json", text: `{"zero_optimization": {}}`, refused: "give it with --deepspeed"},
-	{name: "config.json", text: `{"model_type": "llama"}`, refused: "give it without a flag"},
+	{name: "config.json", text: `{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}`, refused: "give it without a flag"},
 	{name: "twice.yaml", text: "a: 1\na: 2\n", refused: "line 2: "},
 	{name: "broken.json", text: "{\n\"a\": \n}", refused: "line 3: not JSON"},
 	{name: "list.yaml", text: "- a\n", refused: "it has no keys"},
@@ -256,7 +302,7 @@ var accelerateFiles = []file{
 	},
 	{name: "fsdp1.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_new: 1\nnum_processes: 8\n", options: "--shard fsdp:8", unknown: "fsdp_config.fsdp_new"},
 	{name: "grad-op.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n", refused: "grad-op.yaml:3: "},
-	{name: "offload.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\n", refused: "write none to plan it on the GPU"},
+	{name: "offload.yaml", text: "distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\nnum_processes: 8\n", options: "--shard fsdp:8 --offload params"},
 	{name: "zero.yaml", text: "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  zero3_init_flag: true\n  gradient_clipping: 1.0\nnum_processes: 16\nmixed_precision: bf16\n", options: "--dtype bf16 --clip --shard zero3:16"},
 	{name: "tpu.yaml", text: "distributed_type: TPU\n", refused: "NO, MULTI_GPU, FSDP and DEEPSPEED are"},
 	{name: "dynamo.yaml", text: "distributed_type: 'NO'\ndynamo_config:\n  dynamo_backend: INDUCTOR\n", unplanned: "torch.compile"},
@@ -266,7 +312,7 @@ var deepspeedFiles = []file{
 	{name: "z2.json", text: `{"zero_optimization": {"stage": 2, "overlap_comm": true}, "bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2, "gradient_clipping": 1.0}`, refused: "give --num-gpus N"},
 	{name: "z0.json", text: `{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 2}`, options: "--batch 2 --dtype bf16 --master-weights"},
 	{name: "auto.json", text: `{"train_micro_batch_size_per_gpu": "auto", "fp16": {"enabled": "auto"}, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}`, options: "--optimizer adamw-fused"},
-	{name: "offload.json", text: `{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}}}`, refused: "the optimizer's state on the host is not planned"},
+	{name: "offload.json", text: `{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": true}}}`, refused: "give --num-gpus N"},
 	{name: "nooffload.json", text: `{"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "none"}}, "train_batch_size": 6, "gradient_accumulation_steps": 3}`, options: "--batch 2 --accumulate 3"},
 	{name: "uneven.json", text: `{"train_batch_size": 7, "gradient_accumulation_steps": 3}`, refused: "cannot be divided by 3"},
 	{name: "lamb.json", text: `{"optimizer": {"type": "Lamb"}}`, refused: "adamw-fused is the nearest"},
@@ -278,11 +324,11 @@ func TestFiles(t *testing.T) {
 		read  func(*Recipe, string) error
 	}{{trainerFiles, (*Recipe).Trainer}, {accelerateFiles, (*Recipe).Accelerate}, {deepspeedFiles, (*Recipe).DeepSpeed}} {
 		for _, f := range kind.files {
-			r := New()
+			r := New(never)
 			err := kind.read(r, write(t, f.name, f.text))
 			var o plan.Options
 			if err == nil {
-				o, err = r.Options(llama(t), o, never)
+				o, err = r.Options(llama(t), o)
 			}
 			if f.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), f.refused) {
@@ -308,7 +354,8 @@ func TestFiles(t *testing.T) {
 // files that disagree are refused.
 func TestOverride(t *testing.T) {
 	args := write(t, "args.json", `{"per_device_train_batch_size": 4, "bf16": true, "num_gpus": 2}`)
-	r := New()
+	kept := func(name string) bool { return name == "dtype" || name == "clip" }
+	r := New(kept)
 	if err := r.Trainer(args); err != nil {
 		t.Fatal(err)
 	}
@@ -319,21 +366,55 @@ func TestOverride(t *testing.T) {
 	if err := given.Set("dtype", "fp32"); err != nil {
 		t.Fatal(err)
 	}
-	kept := func(name string) bool { return name == "dtype" || name == "clip" }
-	o, err := r.Options(llama(t), given, kept)
+	o, err := r.Options(llama(t), given)
 	if got := o.String(); err != nil || got != "--batch 2 --dtype fp32 --autocast --shard ddp:2" {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, said := range r.Assumed(kept) {
+	for _, said := range r.Assumed() {
 		if strings.HasPrefix(said, "--dtype") || strings.HasPrefix(said, "--clip") {
 			t.Errorf("assumed although it was given: %s", said)
 		}
 	}
-	r = New()
+	r = New(never)
 	if err := r.DeepSpeed(write(t, "ds.json", `{"train_micro_batch_size_per_gpu": 8}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Trainer(args); err == nil || !strings.Contains(err.Error(), "let both files say the same") {
 		t.Error(err)
+	}
+}
+
+// TestOverrideRefusal: what a file asks for and is not planned may be overridden.
+func TestOverrideRefusal(t *testing.T) {
+	for text, option := range map[string]string{
+		`{"optim": "adamw_torch_4bit"}`: "optimizer", `{"tensor_parallel_size": 4}`: "shard", `{"fsdp": "shard_grad_op"}`: "shard", `{"deepspeed": {"zero_optimization": {"stage": 3}}}`: "shard",
+		`{"gradient_checkpointing": "unsloth"}`: "recompute", `{"attn_implementation": "flex_attention"}`: "attention", `{"quantization_method": "hqq"}`: "quant",
+	} {
+		for _, overridden := range []bool{false, true} {
+			r := New(func(name string) bool { return overridden && name == option })
+			err := r.Trainer(write(t, "args.json", text))
+			if err == nil {
+				_, err = r.Options(llama(t), plan.Options{})
+			}
+			if (err == nil) != overridden {
+				t.Errorf("%s with --%s %v: %v", text, option, overridden, err)
+			}
+		}
+	}
+}
+
+// TestGeneration: what is about training is left out of a generation.
+func TestGeneration(t *testing.T) {
+	r := New(never)
+	if err := r.Trainer(write(t, "args.json", `{"bf16": true, "optim": "adamw_torch", "gradient_checkpointing": true}`)); err != nil {
+		t.Fatal(err)
+	}
+	var o plan.Options
+	if err := o.Set("generate", "16"); err != nil {
+		t.Fatal(err)
+	}
+	o, err := r.Options(llama(t), o)
+	if got := o.String(); err != nil || got != "--batch 8 --dtype bf16 --generate 16" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	quantised = "quantised weights are not planned here; leave it out to plan the weights unquantised"
-	onlySFT   = "only supervised training is planned, of one model; write sft to plan that"
-	onHost    = "what lies on the host is not planned; leave it out to plan it on the GPU"
-	evaluated = "evaluation between the steps is not planned"
+	onlySFT      = "only supervised training is planned, of one model; leave it out, or write sft, to plan that"
+	otherKernels = "other kernels than torch's are not planned, so the plan may be too high"
+	evaluated    = "evaluation between the steps is not planned"
 )
 
 // trainerRules are keys with an effect on memory, of transformers'
@@ -34,7 +33,8 @@ var trainerRules = map[string]rule{
 	"model_max_length": number("seq"), "block_size": number("seq"), "max_source_length": number("seq"), "max_target_length": number("target-seq"),
 
 	"bf16": mixed("bf16"), "fp16": mixed("fp16"), "bfloat16": mixed("bf16"), "float16": mixed("fp16"), "mixed_precision": taken(mixedPrecision),
-	"pure_bf16":   when(func(r *Recipe) (outcome, error) { r.mixed = ""; return r.set("dtype", "bf16") }),
+	"pure_bf16":   when(func(r *Recipe) (outcome, error) { r.pure = true; return r.set("dtype", "bf16") }),
+	"float32":     on("dtype", "fp32"),
 	"torch_dtype": loadedAs, "dtype": loadedAs,
 
 	"optim": word("optimizer"), "optimizer": word("optimizer"),
@@ -90,16 +90,33 @@ var trainerRules = map[string]rule{
 		r.fp32 = on
 		return "the adapters' type", err
 	}),
-	"load_in_4bit": refuse(quantised), "load_in_8bit": refuse(quantised), "quantization_bit": refuse(quantised), "quantization": refuse(quantised), "quantization_config": refuse(quantised),
-	"gptq": refuse(quantised), "use_unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"), "unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"),
+	"load_in_4bit": when(bits(4)), "load_in_8bit": when(bits(8)), "qlora": when(qlora),
+	"quantization_bit": taken(func(r *Recipe, v yaml.Value) (string, error) {
+		if v.Text != "4" && v.Text != "8" {
+			return "", about("quant", "bitsandbytes has 4 and 8; write one of them")
+		}
+		out, err := bits(int(v.Text[0] - '0'))(r)
+		return out.as, err
+	}),
+	"bnb_4bit_quant_type": taken(quantType), "quantization_type": taken(quantType),
+	"bnb_4bit_use_double_quant": taken(doubled), "use_bnb_nested_quant": taken(doubled), "double_quantization": taken(doubled),
+	"bnb_4bit_compute_dtype": none, "llm_int8_threshold": none, "bnb_4bit_quant_storage": none, "quant_method": none,
+	"quantization_method": taken(func(_ *Recipe, v yaml.Value) (string, error) {
+		if !slices.Contains([]string{"bnb", "bitsandbytes"}, strings.ToLower(v.Text)) {
+			return "", about("quant", "it is not planned; bnb is")
+		}
+		return "", nil
+	}),
+	"quantization": word("quant"), "gptq": none,
+	"use_unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"), "unsloth": unplanned("Unsloth's kernels are not planned, so the plan may be too high"),
 
 	"fsdp": taken(fsdp), "fsdp_version": none, "fsdp_min_num_params": none, "fsdp_transformer_layer_cls_to_wrap": none,
 	"deepspeed":     taken(func(r *Recipe, _ yaml.Value) (string, error) { r.strategy = "zero"; return "DeepSpeed", nil }),
 	"num_processes": taken(ranks), "nproc_per_node": taken(ranks), "num_gpus": taken(ranks), "world_size": taken(ranks), "n_gpu": taken(ranks), "gpus": taken(ranks),
 	"n_gpus_per_node": taken(ranks), "devices": taken(ranks),
-	"tensor_parallel_size": refuse("write --shard tp:N to plan tensor parallelism"), "context_parallel_size": refuse("write --shard cp:N to plan sequences divided among ranks"),
-	"sequence_parallel_degree": refuse("write --shard cp:N to plan sequences divided among ranks"),
-	"pipeline_parallel_size":   refuse("write --shard pp:N to plan a pipeline"),
+	"tensor_parallel_size": divided("tp"), "context_parallel_size": divided("cp"),
+	"sequence_parallel_degree": divided("cp"),
+	"pipeline_parallel_size":   divided("pp"),
 	"ddp_bucket_cap_mb":        unplanned("buckets are planned with DDP's default of 25 MiB"),
 
 	"torch_compile": compiled, "torch_compile_backend": none, "torch_compile_mode": none, "compile": compiled,
@@ -117,12 +134,19 @@ var trainerRules = map[string]rule{
 	}),
 	"rl":              refuse(onlySFT),
 	"num_generations": refuse(onlySFT), "ref_model": refuse(onlySFT), "reward_model": refuse(onlySFT),
-	"mode":           word("mode"),
+	"mode":                 word("mode"),
+	"expert_parallel_size": divided("ep"), "sequence_parallel_size": divided("cp"), "dp_shard_size": divided("fsdp"), "dp_replicate_size": divided("ddp"),
+	"liger_rms_norm": unplanned(otherKernels), "liger_layer_norm": unplanned(otherKernels), "liger_rope": unplanned(otherKernels),
+	"liger_glu_activation": unplanned(otherKernels), "liger_swiglu": unplanned(otherKernels), "use_kernels": unplanned(otherKernels),
+	"cut_cross_entropy": unplanned("its loss is not planned, and takes less; --loss chunked:N is the nearest"), "tiled_mlp": unplanned("an MLP in tiles is not planned, and takes less"),
+	"unfrozen_parameters": refuse("training some parameters only is not planned; leave it out to train all"),
+	"fp8":                 unplanned("FP8 products are not planned"), "qat": unplanned("quantisation while training is not planned"),
+	"lora_target_parameters": unplanned("adapters of parameters outside Linears are not planned"),
+	"image_max_pixels":       unplanned("pictures are not planned"), "video_max_pixels": unplanned("pictures are not planned"),
 	"max_new_tokens": number("generate"),
 	"num_beams":      unplanned("beams are not planned; each takes as much cache as a sequence of the batch"),
 
-	"zero_stage": taken(stage), "offload": refuse(onHost), "offload_optimizer": refuse(onHost), "offload_param": refuse(onHost), "cpu_offload": refuse(onHost),
-	"qlora": refuse(quantised),
+	"zero_stage": taken(stage), "offload_optimizer": offload("optimizer"), "offload_param": offload("params"), "cpu_offload": offload("optimizer"),
 }
 
 // trainerRule returns the rule of a key in a file of a kind.
@@ -133,7 +157,9 @@ func trainerRule(kind, key string) rule {
 	if name, ok := strings.CutPrefix(key, "deepspeed."); ok {
 		return deepspeedRule(name)
 	}
-	key = strings.TrimPrefix(key, "peft_config.")
+	for _, p := range []string{"peft_config.", "quantization_config.", "model_kwargs."} {
+		key = strings.TrimPrefix(key, p)
+	}
 	switch do := trainerRules[key]; {
 	case key == "fsdp_config": // it is read key by key
 		return nil
@@ -165,7 +191,7 @@ func Keys() map[string]bool {
 
 // switches are keys that stand as flags without a value.
 var switches = strings.Fields(`bf16 fp16 pure_bf16 gradient_checkpointing use_liger_kernel use_liger liger use_peft load_in_4bit load_in_8bit torch_compile compile
-	do_train do_eval do_predict packing overwrite_output_dir group_by_length tf32 push_to_hub flash_attention sdp_attention auto_find_batch_size use_dora use_rslora offload offload_optimizer offload_param cpu_offload qlora do_sample
+	do_train do_eval do_predict packing overwrite_output_dir group_by_length tf32 push_to_hub flash_attention sdp_attention auto_find_batch_size use_dora use_rslora offload_optimizer offload_param cpu_offload qlora do_sample
 	trust_remote_code bf16_full_eval fp16_full_eval activation_offloading adafactor use_unsloth`)
 
 func named(r *Recipe, v yaml.Value) (string, error) {
@@ -224,9 +250,38 @@ func adapter(r *Recipe, v yaml.Value) (string, error) {
 		r.adapters = "full"
 		return "", nil
 	case "qlora":
-		return "", fmt.Errorf("%s, as adapter: lora", quantised)
+		r.adapters, r.peft = "lora", true
+		out, err := bits(4)(r)
+		return out.as, err
 	}
 	return "", fmt.Errorf("it is not planned; lora and full are")
+}
+
+// bits are bitsandbytes' quantised weights.
+func bits(n int) func(*Recipe) (outcome, error) {
+	return func(r *Recipe) (outcome, error) {
+		r.bits = n
+		return outcome{as: fmt.Sprintf("weights of %d bits", n)}, nil
+	}
+}
+
+func qlora(r *Recipe) (outcome, error) {
+	r.adapters, r.peft, r.bits, r.double = "lora", true, 4, true
+	return outcome{as: "adapters on weights of 4 bits"}, nil
+}
+
+func quantType(r *Recipe, v yaml.Value) (string, error) {
+	r.type4 = strings.ToLower(v.Text)
+	if r.type4 != "nf4" && r.type4 != "fp4" {
+		return "", fmt.Errorf("write nf4 or fp4")
+	}
+	return "the type of 4 bits", nil
+}
+
+func doubled(r *Recipe, v yaml.Value) (string, error) {
+	on, err := truth(v)
+	r.double, r.single = on, !on
+	return "whether scales are quantised too", err
 }
 
 func rank(r *Recipe, key string, v yaml.Value) (outcome, error) {
@@ -259,7 +314,9 @@ func fsdp(r *Recipe, v yaml.Value) (string, error) {
 			r.strategy = "fsdp"
 		case w == "auto_wrap":
 		case w == "offload":
-			return "", fmt.Errorf("parameters on the host are not planned; leave offload out")
+			if _, err := r.set("offload", "params"); err != nil {
+				return "", err
+			}
 		default:
 			said, err := sharding(r, yaml.Value{Text: w})
 			if err != nil {

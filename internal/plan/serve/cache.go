@@ -25,10 +25,7 @@ type pages struct {
 	groups []layerKind
 	// perState is how many blocks a request holds in each group of states.
 	perState int64
-	// fixed and growing are the bytes of a request: once, and with every token.
-	fixed, growing int64
-	// padded is what the groups have beyond the layers of the model.
-	padded int64
+	growing  int64 // bytes that a token adds
 }
 
 // defaultBlock is vLLM's block on CUDA.
@@ -49,7 +46,6 @@ func (r *Request) layOut() pages {
 	if n := r.stateBytes(); n > 0 {
 		// The block grows until a page of tokens holds a state.
 		p.blockSize *= max(ceil(n, p.blockSize*token), 1)
-		p.fixed = count[state] * n
 		if r.PrefixCaching && v.since(15, 0) {
 			p.perState = 2
 		}
@@ -59,7 +55,9 @@ func (r *Request) layOut() pages {
 		count[sliding] = 0
 	}
 	p.page = p.blockSize * token
-	p.growing = count[full] * token
+	if p.growing = count[full] * token; p.growing == 0 {
+		p.growing = count[sliding] * token // up to the window
+	}
 	p.group(count)
 	return p
 }
@@ -92,7 +90,6 @@ func (p *pages) group(count [3]int64) {
 		for range ceil(n, p.perGroup) {
 			p.groups = append(p.groups, layerKind(kind))
 		}
-		p.padded += ceil(n, p.perGroup)*p.perGroup - n
 	}
 }
 

@@ -1,5 +1,7 @@
 package serve
 
+import "strings"
+
 // batched is max_num_batched_tokens, the length of the profiling run.
 func (r *Request) batched() int64 {
 	if r.BatchedTokens > 0 {
@@ -42,7 +44,7 @@ func (r *Request) seqs() int64 {
 // large reports whether the card has V1's defaults for large ones.
 func (r *Request) large() bool {
 	const least = 70 << 30
-	a100 := r.Card.Major == 8 && r.Card.Minor == 0
+	a100 := strings.Contains(strings.ToLower(r.Card.Title), "a100")
 	return r.Card.TotalBytes >= least && !(a100 && r.Version.since(9, 0))
 }
 

@@ -88,6 +88,7 @@ func (row *logRow) flags() string {
 	add(row.Quantised != "", "%s", row.Quantised)
 	add(row.KVType != "", "cache %s", row.KVType)
 	add(row.LoRARank > 0, "LoRA %d", row.LoRARank)
+	add(row.LoRA, "LoRA")
 	add(row.Eager, "eager")
 	add(row.V0, "V0")
 	add(row.PrefixCaching, "prefix caching")

@@ -44,8 +44,8 @@ func HF(ctx context.Context, q plan.Question, maxLen int64) (*Answer, error) {
 		a.Parts = append(a.Parts, Part{Name: x.Name, Bytes: x.Bytes, Measured: p.Measured, Source: "the symbolic run of preset " + p.Preset})
 		if x.Name == "cache" {
 			a.Available = int64(x.Bytes)
-			a.SequenceBytes = int64(x.Bytes) / max(most.Value, 1)
-			a.TokenBytes = a.SequenceBytes / maxLen
+			a.TokenBytes = int64(x.Bytes) / max(most.Value, 1) / (maxLen - 1)
+			a.SequenceBytes = a.TokenBytes * maxLen
 		}
 	}
 	return a, nil

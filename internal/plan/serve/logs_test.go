@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"testing"
@@ -20,6 +21,8 @@ type logFile struct {
 	Models map[string]struct {
 		Config json.RawMessage `json:"config"`
 		Source string          `json:"source"`
+		// StandIn: the family is not modelled, and a llama of its sizes stands for it.
+		StandIn bool `json:"stand_in"`
 	} `json:"models"`
 	Logs []logRow `json:"logs"`
 }
@@ -42,9 +45,12 @@ type logRow struct {
 	Eager         bool    `json:"enforce_eager,omitempty"`
 	V0            bool    `json:"v0,omitempty"`
 	Quantised     string  `json:"quantised,omitempty"`
+	LoRA          bool    `json:"lora,omitempty"` // of a rank that is not known
 	LoRARank      int     `json:"lora_rank,omitempty"`
 	FlashInfer    bool    `json:"flashinfer,omitempty"`
 	PrefixCaching bool    `json:"prefix_caching,omitempty"`
+	// Inferred says what the log does not print, and how it is known.
+	Inferred string `json:"inferred,omitempty"`
 	// CacheOnly says why only the cache is compared.
 	CacheOnly string `json:"cache_only,omitempty"`
 
@@ -75,16 +81,34 @@ func readLogs(t testing.TB) logFile {
 	return f
 }
 
+// quantConfigs are the usual settings of the methods.
+var quantConfigs = map[string]string{
+	"awq":          `{"quant_method":"awq","bits":4,"group_size":128,"zero_point":true}`,
+	"awq_marlin":   `{"quant_method":"awq","bits":4,"group_size":128,"zero_point":true}`,
+	"gptq":         `{"quant_method":"gptq","bits":4,"group_size":128}`,
+	"gptq_marlin":  `{"quant_method":"gptq","bits":4,"group_size":128}`,
+	"bitsandbytes": `{"quant_method":"bitsandbytes","load_in_4bit":true,"bnb_4bit_quant_type":"nf4","bnb_4bit_use_double_quant":true,"bnb_4bit_compute_dtype":"bfloat16"}`,
+	"fp8":          `{"quant_method":"fp8","weight_block_size":[128,128]}`,
+	"mxfp4":        `{"quant_method":"mxfp4"}`,
+}
+
 // request is the row as a question.
 func (f *logFile) request(t testing.TB, row *logRow) Request {
 	t.Helper()
-	m, err := model.Read(bytes.NewReader(f.Models[row.Model].Config))
+	config := f.Models[row.Model].Config
+	if row.Quantised != "" {
+		config = append(config[:len(config)-1:len(config)-1], fmt.Sprintf(`,"quantization_config":%s}`, quantConfigs[row.Quantised])...)
+	}
+	m, err := model.Read(bytes.NewReader(config))
 	if err != nil {
 		t.Fatalf("%s: %v", row.Model, err)
 	}
-	m.Quantised = row.Quantised
-	card, ok := cards.Find(row.Card)
-	if !ok {
+	name := row.Card
+	if name == "" { // the cache is the same on all
+		name = "h100"
+	}
+	card, ok := cards.Find(name)
+	if !ok || row.Card == "" && row.CacheOnly == "" {
 		t.Fatalf("card %s is not known", row.Card)
 	}
 	if row.Total > 0 {
@@ -189,13 +213,13 @@ func TestAvailableMemory(t *testing.T) {
 }
 
 // TestPrintedWeights holds the weights that are not quantised and have no LoRA
-// beside them against the logs. Up to 0.10 these print what PyTorch allocated, later
-// what the driver gave.
+// beside them against the logs. From 0.11 on these have a little more, for a reason
+// that was not found.
 func TestPrintedWeights(t *testing.T) {
 	f := readLogs(t)
 	n := 0
 	for _, c := range f.compare(t) {
-		if c.row.Weights == 0 || c.row.Quantised != "" || c.row.LoRARank > 0 {
+		if c.row.Weights == 0 || f.Models[c.row.Model].StandIn || c.row.Quantised != "" || c.row.LoRARank > 0 || c.row.LoRA {
 			continue
 		}
 		n++
@@ -222,7 +246,7 @@ func TestPrintedActivations(t *testing.T) {
 		if c.row.Peak > 0 {
 			printed = c.row.Peak - c.row.Weights
 		}
-		if printed == 0 || c.row.MaxModelLen == 32768 && c.row.LoRARank > 0 { // LoRA's buffers grow with the tokens
+		if printed == 0 || c.row.MaxModelLen == 32768 && (c.row.LoRA || c.row.LoRARank > 0) { // LoRA's buffers grow with the tokens
 			continue
 		}
 		n++
@@ -240,9 +264,12 @@ func TestLogsDiffer(t *testing.T) {
 	f := readLogs(t)
 	models, cards, versions, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[logRow]bool{}
 	for _, row := range f.Logs {
-		models[row.Model], cards[row.Card], versions[row.VLLM] = true, true, true
+		models[row.Model], versions[row.VLLM] = true, true
+		if row.Card != "" {
+			cards[row.Card] = true
+		}
 		flags := row
-		flags.URL, flags.CacheOnly = "", ""
+		flags.URL, flags.CacheOnly, flags.Inferred = "", "", ""
 		flags.Total, flags.Weights, flags.Activation, flags.Peak, flags.Outside, flags.Graphs, flags.KV = 0, 0, 0, 0, nil, 0, 0
 		flags.Blocks, flags.Tokens, flags.Concurrency = 0, 0, 0
 		if seen[flags] {

@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"fmt"
+
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/safetensors"
 )
 
 // network is one rank's part of a model as vLLM builds it: projections of the
@@ -14,16 +17,13 @@ type network struct {
 	model   *model.Model
 	dtype   eager.DType
 	ranks   int64
-	quant   quantisation
+	layer   int // that is being built
 }
 
 func newNetwork(r *Request) *network {
 	d := eager.H200
 	d.BlasWorkspace, d.Capability = int64(r.Card.WorkspaceBytes()), 10*r.Card.Major+r.Card.Minor
-	n := &network{
-		Machine: eager.New(d), request: r, model: r.Model, dtype: r.dtype(), ranks: r.TP,
-		quant: quantisations[r.Model.Quantised],
-	}
+	n := &network{Machine: eager.New(d), request: r, model: r.Model, dtype: r.dtype(), ranks: r.TP}
 	n.NoGrad(true)
 	return n
 }
@@ -39,10 +39,11 @@ func (n *network) vocab() int64 {
 // weight allocates a parameter that stays as it is.
 func (n *network) weight(shape ...int64) { n.Parameter(n.dtype, false, shape...) }
 
-// linear allocates the weight of a projection, quantised where the model is.
-func (n *network) linear(out, in int64, bias bool) {
-	if bits := n.quant.linear; bits > 0 {
-		n.Parameter(eager.UInt8, false, int64(float64(out*in)*bits/8))
+// linear allocates the weight of a projection, quantised where the module is:
+// one of those that are joined stands for all.
+func (n *network) linear(module string, out, in int64, bias bool) {
+	if q := n.model.Quant; q.Converts(n.path(module)) {
+		n.packed(q.Tensors(in, out))
 	} else {
 		n.weight(out, in)
 	}
@@ -53,11 +54,28 @@ func (n *network) linear(out, in int64, bias bool) {
 
 // experts allocates the weights of all experts side by side.
 func (n *network) experts(count, out, in int64) {
-	if bits := n.quant.ofExperts(); bits > 0 {
-		n.Parameter(eager.UInt8, false, int64(float64(count*out*in)*bits/8))
-		return
+	if q := n.model.Quant; q != nil && q.ConvertsExperts(n.path("mlp.experts")) {
+		if list := q.Stacked(count, 1, in, out); list != nil {
+			n.packed(list)
+			return
+		}
 	}
 	n.weight(count, out, in)
+}
+
+// packed allocates what stands for a quantised weight. Small tensors of one
+// weight share blocks, so their sum is one allocation.
+func (n *network) packed(list []safetensors.Tensor) {
+	var sum uint64
+	for i := range list {
+		sum += list[i].Bytes
+	}
+	n.Parameter(eager.UInt8, false, int64(sum))
+}
+
+// path is the name of a module in the layer that is being built.
+func (n *network) path(module string) string {
+	return fmt.Sprintf("model.layers.%d.%s", n.layer, module)
 }
 
 // build allocates what loading the model leaves behind.
@@ -66,6 +84,7 @@ func (n *network) build() {
 	n.Ledger.Begin(ledger.Build, 0)
 	n.weight(n.vocab(), h)
 	for i := range m.Layers {
+		n.layer = i
 		switch {
 		case kindOf(m, i) == state:
 			n.linearAttention()
@@ -106,8 +125,8 @@ func (n *network) attention(i int) {
 	if m.Linear != nil { // qwen3_5: the query has a gate
 		q *= 2
 	}
-	n.linear(q+2*kv, h, m.QKVBias)
-	n.linear(h, out, m.OutBias)
+	n.linear("self_attn.q_proj", q+2*kv, h, m.QKVBias)
+	n.linear("self_attn.o_proj", h, out, m.OutBias)
 	n.rope(i)
 	switch m.Family {
 	case "qwen3", "qwen3_moe", "gemma3", "qwen3_5", "qwen3_5_moe":
@@ -124,16 +143,16 @@ func (n *network) latentAttention(i int) {
 	heads := split(int64(m.Heads), n.ranks)
 	rank, qk := int64(a.KVRank), int64(a.QKHeadDim)
 	if a.QRank > 0 {
-		n.linear(int64(a.QRank), h, m.QKVBias)
+		n.linear("self_attn.q_a_proj", int64(a.QRank), h, m.QKVBias)
 		n.weight(int64(a.QRank))
-		n.linear(heads*qk, int64(a.QRank), false)
+		n.linear("self_attn.q_b_proj", heads*qk, int64(a.QRank), false)
 	} else {
-		n.linear(heads*qk, h, false)
+		n.linear("self_attn.q_proj", heads*qk, h, false)
 	}
-	n.linear(rank+int64(a.RopeDim), h, m.QKVBias)
+	n.linear("self_attn.kv_a_proj_with_mqa", rank+int64(a.RopeDim), h, m.QKVBias)
 	n.weight(rank)
-	n.linear(heads*int64(a.NopeDim+a.VDim), rank, false)
-	n.linear(h, heads*int64(a.VDim), m.OutBias)
+	n.linear("self_attn.kv_b_proj", heads*int64(a.NopeDim+a.VDim), rank, false)
+	n.linear("self_attn.o_proj", h, heads*int64(a.VDim), m.OutBias)
 	n.rope(i)
 }
 
@@ -142,12 +161,12 @@ func (n *network) linearAttention() {
 	keys, values := int64(l.KeyHeads*l.KeyDim)/n.ranks, int64(l.ValueHeads*l.ValueDim)/n.ranks
 	heads := split(int64(l.ValueHeads), n.ranks)
 	n.weight(2*keys+values, 1, int64(l.ConvKernel))
-	n.linear(2*keys+2*values, h, false)
-	n.linear(2*heads, h, false)
+	n.linear("linear_attn.in_proj_qkvz", 2*keys+2*values, h, false)
+	n.linear("linear_attn.in_proj_ba", 2*heads, h, false)
 	n.weight(heads)
 	n.weight(heads)
 	n.weight(int64(l.ValueDim))
-	n.linear(h, values, false)
+	n.linear("linear_attn.out_proj", h, values, false)
 }
 
 func (n *network) mlp(i int) {
@@ -175,7 +194,7 @@ func (n *network) mlp(i int) {
 // padded is what the kernels of MXFP4 round the sizes of experts up to: Marlin's
 // before Hopper, Triton's on it, FlashInfer's after it.
 func (n *network) padded(width, hidden int64) (int64, int64) {
-	if n.model.Quantised != "mxfp4" {
+	if q := n.model.Quant; q == nil || q.Method != model.MXFP4 {
 		return width, hidden
 	}
 	up := func(x, to int64) int64 { return ceil(x, to) * to }
@@ -192,6 +211,6 @@ func (n *network) padded(width, hidden int64) (int64, int64) {
 func (n *network) gated(width int64) {
 	h := int64(n.model.Hidden)
 	width = split(width, n.ranks)
-	n.linear(2*width, h, n.model.MLPBias)
-	n.linear(h, width, n.model.MLPBias)
+	n.linear("mlp.gate_proj", 2*width, h, n.model.MLPBias)
+	n.linear("mlp.down_proj", h, width, n.model.MLPBias)
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // Request is a model to be served by vLLM, with vLLM's flags. Zero stands for a
@@ -200,18 +202,10 @@ const (
 	graphSource = "not modelled: the middle of what public logs print, 0.2 to 1.9 GiB"
 )
 
-// bySize lists the known cards, the smallest first.
+// bySize lists the known cards of NVIDIA, the smallest first.
 func bySize() []cards.Card {
-	all := cards.List()
-	slices.SortStableFunc(all, func(a, b cards.Card) int {
-		switch {
-		case a.TotalBytes < b.TotalBytes:
-			return -1
-		case a.TotalBytes > b.TotalBytes:
-			return 1
-		}
-		return 0
-	})
+	all := slices.DeleteFunc(cards.List(), func(c cards.Card) bool { return c.Vendor != "" })
+	slices.SortStableFunc(all, func(a, b cards.Card) int { return cmp.Compare(a.TotalBytes, b.TotalBytes) })
 	return all
 }
 
@@ -270,18 +264,21 @@ func (r *Request) say(a *Answer, known bool) {
 	if r.MaxSeqs == 0 {
 		assume("--max-num-seqs %d: likewise", r.seqs())
 	}
-	if q := r.Model.Quantised; q != "" && r.WeightBytes == 0 {
-		if source := quantisations[q].source; source != "" {
-			assume("quantised weights (%s): %s; --weights FILE has them exactly", q, source)
-		} else {
-			leave("quantised weights (%s): planned as if they were not; give --weights FILE", q)
-		}
+	switch q := r.Model.Quant; {
+	case r.WeightBytes > 0:
+	case q != nil:
+		assume("%s weights: as %s lays them out; --weights FILE has the checkpoint's", q, q.Sources())
+	case r.Model.Quantised != "":
+		leave("quantised weights (%s): planned as if they were not; give --weights FILE", r.Model.Quantised)
 	}
 	if !r.deductsGraphs() && !r.Eager {
 		leave("CUDA graphs: vLLM %s captures them outside its share of the card", r.Version)
 	}
+	if r.Card.Vendor != "" {
+		leave("vLLM on ROCm: the rules are those of CUDA")
+	}
 	leave("vision and audio encoders, LoRA slots, draft models of speculative decoding")
 	if r.Card.Total != cards.Measured {
-		assume("%s has %d bytes: %s", r.Card.Name, r.Card.TotalBytes, r.Card.TotalSource)
+		assume("%s has %s: %s", r.Card.Name, units.Size(r.Card.TotalBytes), r.Card.TotalSource)
 	}
 }

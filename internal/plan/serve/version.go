@@ -80,7 +80,7 @@ func (r *Request) runnerV2() bool {
 	dense := m.MoE == nil && m.Linear == nil
 	switch {
 	case v.since(25, 0):
-		return dense
+		return dense || m.Family == "deepseek_v2"
 	case v.since(24, 0):
 		return m.Family == "llama" || m.Family == "mistral" || m.Family == "qwen3" || m.Family == "deepseek_v2"
 	case v.since(23, 0):

@@ -24,6 +24,9 @@ func Of(option, value string) (Meaning, bool) {
 	if m, ok := table[value]; ok { // AdamW is not adamw
 		return m, true
 	}
+	if p := Plain(value); option == "attention" && strings.HasPrefix(p, "kernels-community/") && strings.Contains(p, "flash") {
+		return Meaning{Value: "flash", Note: flashPackage}, true
+	}
 	m, ok := table[Plain(value)]
 	return m, ok
 }
@@ -80,11 +83,22 @@ var values = map[string]map[string]Meaning{
 		"adamw-torch-fused": {Value: "adamw-fused"}, "fusedadam": {Value: "adamw-fused"}, "fused-adam": {Value: "adamw-fused"}, "fusedadamw": {Value: "adamw-fused"},
 		"adamw-apex-fused": {Value: "adamw-fused", Note: "apex's fused AdamW is planned as torch's"},
 		"adamw-hf":         {Value: "adamw"},
-		"torch.optim.sgd":  {Value: "sgd"}, "momentum": {Value: "sgd-momentum"},
+		"adamw-bnb-8bit":   {Value: "adamw-8bit"}, "adamw8bit": {Value: "adamw-8bit"}, "adam8bit": {Value: "adamw-8bit"}, "adam-8bit": {Value: "adamw-8bit"},
+		"pagedadamw8bit": {Value: "paged-adamw-8bit"}, "paged-adamw": {Value: "paged-adamw-32bit"}, "pagedadamw": {Value: "paged-adamw-32bit"},
+		"lion": {Value: "lion-32bit"}, "lion8bit": {Value: "lion-8bit"}, "paged-lion": {Value: "paged-lion-32bit"}, "rmsprop-bnb-32bit": {Value: "rmsprop-bnb"},
+		"torch.optim.sgd": {Value: "sgd"}, "momentum": {Value: "sgd-momentum"},
+	},
+	"quant": {
+		"4bit": {Value: "nf4"}, "4-bit": {Value: "nf4"}, "bnb-4bit": {Value: "nf4"}, "int4": {Value: "nf4"}, "load-in-4bit": {Value: "nf4"}, "qlora": {Value: "nf4-double"},
+		"8bit": {Value: "int8"}, "8-bit": {Value: "int8"}, "bnb-8bit": {Value: "int8"}, "load-in-8bit": {Value: "int8"}, "llm.int8": {Value: "int8"},
+		"awq-marlin": {Value: "awq"}, "gptq-marlin": {Value: "gptq"}, "float8": {Value: "fp8"}, "fp8-e4m3": {Value: "fp8"}, "finegrained-fp8": {Value: "fp8"}, "false": {Value: "none"}, "no": {Value: "none"},
+	},
+	"offload": {
+		"cpu": {Value: "optimizer"}, "offload-optimizer": {Value: "optimizer"}, "true": {Value: "optimizer"}, "param": {Value: "params"}, "parameters": {Value: "params"}, "offload-param": {Value: "params"},
+		"all": {Value: "params"}, "none": {}, "no": {}, "false": {},
 	},
 	"attention": {
 		"flash-attention-2": {Value: "flash", Note: flashPackage}, "flash-attention-3": {Value: "flash", Note: flashPackage}, "flash-attention": {Value: "flash", Note: flashPackage},
-		"kernels-community/flash-attn": {Value: "flash", Note: flashPackage}, "kernels-community/flash-attn2": {Value: "flash", Note: flashPackage},
 		"flash-attn": {Value: "flash", Note: flashPackage}, "flash-attn-2": {Value: "flash", Note: flashPackage}, "fa2": {Value: "flash", Note: flashPackage}, "fa3": {Value: "flash", Note: flashPackage},
 		"flash2": {Value: "flash", Note: flashPackage}, "auto": {},
 		"xformers":      {Value: "efficient", Note: "xformers' kernel is planned as torch's memory-efficient kernel"},
@@ -116,17 +130,17 @@ type refusal struct {
 
 var refused = map[string][]refusal{
 	"dtype": {
-		{[]string{"int8", "8bit", "8-bit", "int4", "4bit", "4-bit", "nf4", "fp4", "fp8*", "float8*", "mxfp4", "nvfp4", "awq", "gptq", "bnb*", "w8a8", "w4a16"}, "quantised weights are not a --dtype; give the type they are computed in, --dtype bf16, to plan the dequantised model"},
+		{[]string{"int8", "8bit", "8-bit", "int4", "4bit", "4-bit", "nf4*", "fp4*", "fp8*", "float8*", "mxfp4", "nvfp4", "awq", "gptq", "bnb*", "w8a8", "w4a16"}, "quantised weights are --quant, and --dtype is what they are computed in; write for instance --quant nf4 --dtype bf16"},
 		{[]string{"tf32"}, "tf32 is how fp32 is multiplied, its tensors are as large; write fp32"},
 		{[]string{"float64", "fp64", "double", "64"}, "it is not planned; write fp32, which has half its bytes"},
 		{[]string{"16-mixed", "bf16-mixed", "mixed"}, "mixed precision is --autocast, over weights of --dtype fp32; write --autocast"},
 	},
 	"optimizer": {
-		{[]string{"adamw-8bit", "adam8bit", "adamw8bit", "adam-8bit", "adamw-bnb-8bit", "paged-*", "pagedadam*", "lion-8bit", "lion8bit", "adamw-torch-8bit", "adamw-torch-4bit", "sgd8bit", "rmsprop-bnb*", "ademamix-8bit"}, "8-bit and paged states are not planned; --optimizer adamw-fused is an upper bound: 8 bytes a parameter in fp32, where 8-bit states have about 2"},
-		{[]string{"lion", "lion-32bit", "muon", "signsgd"}, "it is not planned; it keeps one moment, as sgd-momentum-fused does: write that"},
+		{[]string{"adamw-torch-8bit", "adamw-torch-4bit", "adamw-4bit", "ademamix-8bit", "paged-ademamix*"}, "it is not planned; bitsandbytes' adamw-8bit is the nearest: two states of a byte a parameter"},
+		{[]string{"muon", "signsgd", "sgd8bit"}, "it is not planned; it keeps one moment, as sgd-momentum-fused does: write that"},
 		{[]string{"galore*", "apollo*", "lomo", "adalomo", "grokadamw", "schedule-free*", "stable-adamw", "ademamix", "sophia*", "came", "shampoo", "soap", "prodigy", "dadaptation*", "adamw-anyprecision", "lamb", "adamax", "nadam", "radam"}, "it is not planned; adamw-fused is the nearest: two moments a parameter"},
 		{[]string{"rmsprop", "adagrad"}, "it is not planned; sgd-momentum-fused is the nearest: one state a parameter"},
-		{[]string{"cpuadam", "deepspeedcpuadam", "cpu-adam"}, "states on the host are not planned; leave the optimizer's state on the GPU, as --optimizer adamw-fused does"},
+		{[]string{"cpuadam", "deepspeedcpuadam", "cpu-adam"}, "states on the host are --offload optimizer; write that, with --shard zero2:N"},
 	},
 	"attention": {
 		{[]string{"flex*"}, "FlexAttention is compiled, which is not planned; flash keeps as little: write flash"},
@@ -136,6 +150,11 @@ var refused = map[string][]refusal{
 		{[]string{"unsloth", "offload*", "cpu"}, "checkpoints on the host are not planned; full keeps them on the GPU: write full"},
 		{[]string{"block", "partial"}, "say which layers: every:K for runs of K layers, or groups:LIST"},
 	},
+	"quant": {
+		{[]string{"gguf", "q4*", "q5*", "q8*"}, "llama.cpp's formats are not planned; nf4 has about as many bits: write nf4"},
+		{[]string{"hqq*", "quanto*", "torchao*", "int4wo", "eetq", "aqlm", "nvfp4", "bitsandbytes", "bnb"}, "it is not planned; nf4 and int8 are bitsandbytes' 4 and 8 bits: write one of them"},
+		{[]string{"compressed-tensors"}, "how it is quantised stands in the config's quantization_config; leave it out"},
+	},
 	"loss": {
 		{[]string{"chunked"}, "say how many tokens at a time, such as chunked:1024"},
 	},
@@ -144,7 +163,7 @@ var refused = map[string][]refusal{
 		{[]string{"offloaded*", "quantized*", "quantised*", "hybrid", "sliding*", "paged*"}, "it is not planned; dynamic keeps every token's keys and values on the GPU: write dynamic"},
 	},
 	"shard": {
-		{[]string{"zero3-offload*", "zero2-offload*", "zero-offload*", "zero-infinity*", "fsdp-offload*", "offload*"}, "offloading to the host is not planned; without it: zero3:N, for instance zero3:8"},
+		{[]string{"zero3-offload*", "zero2-offload*", "zero-offload*", "zero-infinity*", "fsdp-offload*", "offload*"}, "offloading is an option of its own; write zero3:N, for instance zero3:8, and --offload optimizer or --offload params"},
 		{[]string{"megatron*", "3d", "hsdp*", "hybrid-shard*"}, "combine the ways yourself, such as tp:2,pp:4, or write fsdp:N for the ranks that divide the weights"},
 		{[]string{"shard-grad-op*"}, "weights that stay whole between the passes are not planned for FSDP; the nearest is zero2:N"},
 		{[]string{"auto", "balanced", "device-map"}, "layers on several GPUs one after the other are pp:N; write pp:2"},

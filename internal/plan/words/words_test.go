@@ -38,6 +38,23 @@ optimizer Adam adam-foreach
 optimizer SGD sgd
 optimizer sgd_momentum sgd-momentum
 optimizer Adafactor adafactor
+optimizer adamw_bnb_8bit adamw-8bit
+optimizer adamw_8bit adamw-8bit
+optimizer adamw8bit adamw-8bit
+optimizer paged_adamw_8bit paged-adamw-8bit
+optimizer PagedAdamW8bit paged-adamw-8bit
+optimizer paged_adamw_32bit paged-adamw-32bit
+optimizer lion lion-32bit
+optimizer lion_8bit lion-8bit
+quant load_in_4bit nf4
+quant bnb_4bit nf4
+quant NF4 nf4
+quant nf4_double nf4-double
+quant 8bit int8
+quant awq_marlin awq
+offload cpu optimizer
+offload offload_param params
+offload none -
 attention flash_attention_2 flash
 attention flash_attention_3 flash
 attention flash-attn flash
@@ -81,12 +98,15 @@ func TestAccepted(t *testing.T) {
 
 // refused are words for what is not planned, and a part of what is said.
 const refused = `
-dtype int8: --dtype bf16
-dtype nf4: --dtype bf16
-dtype int4: --dtype bf16
-dtype fp8: --dtype bf16
-dtype float8_e4m3fn: --dtype bf16
-dtype mxfp4: --dtype bf16
+dtype int8: --quant nf4
+dtype nf4: --quant nf4
+dtype int4: --quant nf4
+dtype fp8: --quant nf4
+dtype float8_e4m3fn: --quant nf4
+dtype mxfp4: --quant nf4
+quant gguf: write nf4
+quant hqq: nf4 and int8
+optimizer adamw_torch_8bit: adamw-8bit
 dtype tf32: write fp32
 dtype float64: write fp32
 dtype bf16-mixed: write --autocast
@@ -95,7 +115,7 @@ optimizer muon: sgd-momentum-fused
 optimizer galore_adamw: adamw-fused
 optimizer schedule_free_adamw: adamw-fused
 optimizer rmsprop: sgd-momentum-fused
-optimizer DeepSpeedCPUAdam: adamw-fused
+optimizer DeepSpeedCPUAdam: --offload optimizer
 optimizer banana: write adamw-fused
 attention flex_attention: write flash
 attention paged_attention: flash or sdpa
@@ -105,7 +125,7 @@ loss chunked: chunked:1024
 cache static: static:4096
 cache offloaded_static: write dynamic
 shard zero3: zero3:N
-shard zero3-offload: zero3:8
+shard zero3-offload: --offload params
 shard hybrid_shard:8: fsdp:N
 shard auto: pp:2
 clip perhaps: true or false

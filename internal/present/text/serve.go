@@ -18,8 +18,11 @@ func Serve(w io.Writer, name string, a *serve.Answer, style Style) error {
 	if a.Tokens > 0 {
 		p.wrapped("  ", serveRoom(a))
 	}
-	if a.Smallest != "" {
+	switch {
+	case a.Smallest != "":
 		p.wrapped("  ", fmt.Sprintf("The smallest card that holds one such request is %s.", a.Smallest))
+	case a.Engine == "vllm":
+		p.wrapped("  ", fmt.Sprintf("No known card holds one such request with --tp %d: give more ranks or a shorter length.", a.TP))
 	}
 	p.serveParts(a)
 	p.list("Assumed", a.Assumed)
@@ -42,10 +45,16 @@ func serveSubject(a *serve.Answer) string {
 func serveVerdict(a *serve.Answer) string {
 	length := units.Count(a.MaxModelLen)
 	switch {
+	case a.Fits == nil && a.Smallest == "":
+		return fmt.Sprintf("Not even %s holds a request of %s tokens.", a.Card, length)
 	case a.Fits == nil:
 		return fmt.Sprintf("On %s a request of %s tokens fits.", a.Card, length)
+	case *a.Fits && a.Engine == "hf":
+		return fmt.Sprintf("FITS: a batch of %s requests of %s tokens on %s.", units.Count(a.MaxSeqs), length, a.Card)
 	case *a.Fits:
 		return fmt.Sprintf("FITS: %.2f requests of %s tokens at once on %s.", a.Concurrency, length, a.Card)
+	case a.Engine == "hf":
+		return fmt.Sprintf("DOES NOT FIT: not one request of %s tokens on %s.", length, a.Card)
 	case a.Available <= 0:
 		return fmt.Sprintf("DOES NOT FIT: %s is missing on %s before the cache begins.", units.Size(uint64(-a.Available)), a.Card)
 	}

@@ -6,7 +6,7 @@ import { address, count, delta, exact, plural, seconds, stream } from '../format
 import { useKeys } from '../keys';
 import { plainName } from '../palette';
 import { Bytes, Empty, Trouble } from '../parts/basic';
-import { put } from '../route';
+import { place, put } from '../route';
 import { meta, moment, say } from '../state';
 import type { EventRow } from '../types/view.gen';
 import { Export } from './export';
@@ -112,8 +112,9 @@ export function List({ filter, folded }: { filter: Record<string, string>; folde
 
   const pick = (r: EventRow) => put({ event: r.event, alloc: r.alloc }, 'push');
   const moveBy = async (by: number) => {
+    const from = place.value;
     const i = await source.position(at ?? 0).catch(() => null);
-    if (i === null) return; // the list is another one by now
+    if (i === null || place.value !== from) return; // something else is looked at by now
     const target = Math.max(0, Math.min(n - 1, i + by));
     const row = source.row(target);
     if (row) pick(row);

@@ -15,7 +15,7 @@ import { phaseText } from './words';
 export function Beside({ a, name, trouble }: { a: Against | null; name: string; trouble: string | null }) {
   if (trouble) {
     return (
-      <Panel title={`Beside ${name}`} name="against">
+      <Panel title={`Compared with ${name}`} name="against">
         <Trouble>
           <span data-field="against-trouble">{trouble}</span>
         </Trouble>

@@ -21,6 +21,7 @@ const usual: Readonly<Record<string, string>> = {
   generate: 'New tokens',
   lora: 'Rank',
   dtype: 'Weights in',
+  quant: 'Quantised',
   optimizer: 'Optimizer',
   recompute: 'Recompute',
 };
@@ -109,7 +110,7 @@ export function Form({ q, o, busy, command, onMax, onShare }: {
           Longest sequence
         </button>
         <code class="plan-command" data-field="command" title={command}>
-          {command}
+          {command.split(' ').map((word, i) => [i > 0 && ' ', <span>{word}</span>])}
         </code>
         <Copy text={command} label="Copy the command" />
         <button type="button" class="small" onClick={onShare} title="Share (s)" data-act="share">
@@ -307,7 +308,7 @@ function Beside() {
   const now = againstOf(place.value.params);
   return (
     <section>
-      <h2>Beside a recording</h2>
+      <h2>Compare with a recording</h2>
       {list.length === 0 ? (
         <p class="muted small-text">
           Open a snapshot of the run (

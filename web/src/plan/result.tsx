@@ -94,7 +94,7 @@ function FitBar({ q, a, o }: { q: Question; a: Answer; o: Offer }) {
         <span class="key allocated-part">allocated {size(a.peak_allocated_bytes)}</span>
         <span class="key cached-part">reserved, not allocated {size(free)}</span>
         <span class="key range-line">range</span>
-        {room !== null && <span class="key room-end">what there is {size(room)}</span>}
+        {room !== null && <span class="key room-end">available {size(room)}</span>}
       </p>
     </div>
   );
@@ -136,7 +136,7 @@ export function Totals({ a, before }: { a: Answer; before: Answer | null }) {
         <div class="sub">{a.available_bytes === null ? 'nothing to fit into' : `of ${size(a.available_bytes)}`}</div>
       </div>
       <div class="item">
-        <div class="label">Binds in</div>
+        <div class="label">Peak in</div>
         <div class="value" data-field="binding_phase">
           {a.binding_phase}
         </div>

@@ -58,7 +58,7 @@ export const defaults = computed(() => (asked.value && told.value.about === abou
 
 function about(q: Question): string {
   const { batch: _, ...options } = q.options;
-  return JSON.stringify([q.shape, q.config, options]);
+  return JSON.stringify([q.shape, q.config, Object.entries(options).sort()]);
 }
 
 let typed = '';

@@ -34,7 +34,10 @@ export function verdict(q: Question, a: Answer, o: Offer): Verdict {
   }
   const into = roomText(q, a, o);
   const spare = a.headroom_bytes;
-  if (a.fits && spare >= 0) return { mark: 'Fits', text: `into ${into}, with ${size(spare)} to spare: the run needs at least ${need}.`, good: true };
+  if (a.fits && spare >= 0) {
+    const may = a.tight ? ` But the plan may be up to ${size(a.range.reserved_high_bytes - a.peak_reserved_bytes)} too low: it may not fit.` : '';
+    return { mark: 'Fits', text: `into ${into}, with ${size(spare)} to spare: the run needs at least ${need}.${may}`, good: a.tight ? null : true };
+  }
   if (a.fits) return { mark: 'Fits', text: `into ${into}.`, good: true };
   if (spare < 0) return { mark: 'Does not fit', text: `into ${into}: ${size(-spare)} is missing; the run needs at least ${need}.`, good: false };
   return { mark: 'Does not fit', text: `into ${into}, although ${need} would do: a lower limit releases the cache at other moments, and that happens to help.`, good: false };

@@ -5,7 +5,7 @@ import { EventPanel } from '../events/panel';
 import { pool, stream } from '../format';
 import { Check, Empty, Field, Select, Wait } from '../parts/basic';
 import { BlockPanel } from '../parts/block';
-import { Expression } from '../parts/expression';
+import { Judged } from '../parts/judged';
 import { Side } from '../parts/side';
 import { place, put, run } from '../route';
 import { meta, select } from '../state';
@@ -58,10 +58,10 @@ function Tools({ m, folded }: { m: Meta; folded: boolean }) {
   return (
     <div class="tools" role="toolbar" aria-label="Events">
       <Select label="action" name="action" value={p['action'] ?? ''} options={actions} onPick={set('action')} />
-      <Expression label="stack" name="stack" value={p['stack'] ?? ''} onText={set('stack')} width={18} />
-      <Field label="from" name="min_size" placeholder="1MiB" value={p['min_size'] ?? ''} onText={set('min_size')} width={6} />
-      <Field label="to" name="max_size" placeholder="any size" value={p['max_size'] ?? ''} onText={set('max_size')} width={6} />
-      <Field label="address" name="addr" placeholder="0x7f…" value={p['addr'] ?? ''} onText={set('addr')} width={13} />
+      <Judged kind="stack" label="stack" name="stack" value={p['stack'] ?? ''} onText={set('stack')} width={18} />
+      <Judged kind="size" label="from" name="min_size" placeholder="1MiB" value={p['min_size'] ?? ''} onText={set('min_size')} width={6} />
+      <Judged kind="size" label="to" name="max_size" placeholder="any size" value={p['max_size'] ?? ''} onText={set('max_size')} width={6} />
+      <Judged kind="addr" label="address" name="addr" placeholder="0x7f…" value={p['addr'] ?? ''} onText={set('addr')} width={13} />
       {m.streams.length > 1 && (
         <Select
           label="stream"

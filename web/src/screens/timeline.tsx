@@ -3,9 +3,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { count, pool, seconds, span, stream } from '../format';
 import { colourings } from '../palette';
-import { Check, Choice, Empty, Field, Select, Trouble, Wait } from '../parts/basic';
+import { Check, Choice, Empty, Select, Trouble, Wait } from '../parts/basic';
 import { BlockPanel } from '../parts/block';
-import { Expression } from '../parts/expression';
+import { Judged } from '../parts/judged';
 import { RangePanel } from '../parts/range';
 import { Side } from '../parts/side';
 import { event, put } from '../route';
@@ -79,9 +79,9 @@ function Toolbar({ m }: { m: Meta }) {
         options={colourings.map(([value, text]) => ({ value, text }))}
         onPick={colourBy}
       />
-      <Expression label="stack" name="stack" value={param('stack')} onText={set('stack')} width={13} />
-      <Field label="from" name="min" placeholder="1MiB" value={param('min')} onText={set('min')} width={5} />
-      <Field label="to" name="max" placeholder="any size" value={param('max')} onText={set('max')} width={5} />
+      <Judged kind="stack" label="stack" name="stack" value={param('stack')} onText={set('stack')} width={13} />
+      <Judged kind="size" label="from" name="min" placeholder="1MiB" value={param('min')} onText={set('min')} width={5} />
+      <Judged kind="size" label="to" name="max" placeholder="any size" value={param('max')} onText={set('max')} width={5} />
       {m.streams.length > 1 && (
         <Select
           label="stream"

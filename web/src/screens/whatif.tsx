@@ -57,7 +57,7 @@ export function WhatIf() {
         <aside class="side at-left" aria-label="What to try">
           <Form run={id} m={m} />
           <div class="whatif-status">
-            {(tries.going || search.going) && <Doing tries={tries.going} search={search.going} onStop={() => stop(id)} />}
+            {(tries.going || search.going) && <Doing tries={tries.going} search={search.going} tried={tries.result !== null && stale === null} onStop={() => stop(id)} />}
             {!tries.going && !search.going && (tries.stopped || search.stopped) && (
               <p class="muted">Stopped. {tries.result || search.result ? 'What was known by then is shown.' : 'Nothing was known yet.'}</p>
             )}
@@ -97,7 +97,9 @@ function Pending({ error, stopped, search }: { error: string | null; stopped: bo
   return <span class="muted">{text}</span>;
 }
 
-function Doing({ tries, search, onStop }: { tries: Going | null; search: Going | null; onStop: () => void }) {
+// Doing is how far work is; tried: the replays are made, what each needs is not yet
+// known.
+function Doing({ tries, search, tried, onStop }: { tries: Going | null; search: Going | null; tried: boolean; onStop: () => void }) {
   const going = (search ?? tries)!;
   const p = going.progress;
   const budget = p?.budget_seconds ?? 0;
@@ -106,11 +108,13 @@ function Doing({ tries, search, onStop }: { tries: Going | null; search: Going |
     ? 'Stopping'
     : going.waiting
       ? 'Waiting: another replay is under way'
-      : !p
-        ? 'Replaying the recording'
-        : search
-          ? `${plural(p.done, 'setting')} evaluated, ${Math.min(p.seconds ?? 0, budget).toFixed(0)} of ${budget} s`
-          : `${count(p.done)} of ${plural(p.total ?? 0, 'setting')} replayed`;
+      : !search && tried
+        ? 'Finding what each needs'
+        : !p
+          ? 'Replaying the recording'
+          : search
+            ? `${plural(p.done, 'setting')} evaluated, ${Math.min(p.seconds ?? 0, budget).toFixed(0)} of ${budget} s`
+            : `${count(p.done)} of ${plural(p.total ?? 0, 'setting')} replayed`;
   return (
     <div class="doing">
       <Wait>{text}</Wait>

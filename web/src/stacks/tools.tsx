@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { count, delta, plural, share, size } from '../format';
 import { Bytes, Check, Choice, Field } from '../parts/basic';
-import { Expression } from '../parts/expression';
+import { Judged } from '../parts/judged';
 import { put, range } from '../route';
 import { meta, moment } from '../state';
 import type { Stacks } from '../types/view.gen';
@@ -31,7 +31,7 @@ export function Tools({ answer, busy, onMatch }: { answer: Stacks | null; busy: 
         onPick={(on) => put({ lib: !on, zoom: null }, 'push')}
         title="Show your own frames and the one that allocated the memory (l)"
       />
-      <Expression label="search" name="q" value={search.value} onText={(v) => put({ q: v })} width={18} />
+      <Judged kind="stack" label="search" name="q" value={search.value} onText={(v) => put({ q: v })} width={18} />
       {answer?.found && (
         <span class="found">
           <span class="together">

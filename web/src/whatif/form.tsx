@@ -70,8 +70,8 @@ export function Form({ run, m }: { run: number; m: Meta }) {
           onText={(v) => edit(run, { memory: v })}
           own={m.available_bytes}
           source={m.available_source}
-          none="without end"
-          title="What the device has for the allocator: a size, or none for without end. Empty: as the recording shows."
+          none="unlimited"
+          title="What the device has for the allocator: a size, or none for an unlimited one. Empty: as the recording shows."
           wrong={wrong.startsWith('device_memory ')}
         />
         <span class="muted">at a failure</span>

@@ -247,7 +247,8 @@ function search(run: number, tries: boolean): void {
       over: (error) => {
         change(s.search, { error, going: null });
         if (!found || !tries || !s.asking.rests() || !same(q, searchOf(s.draft.peek()))) return;
-        s.draft.value = { ...s.draft.peek(), sets: worthDrawing(found) };
+        const sets = worthDrawing(found);
+        if (sets.length > 0) s.draft.value = { ...s.draft.peek(), sets };
         attempt(run);
       },
     },

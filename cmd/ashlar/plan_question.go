@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ashlar-mem/ashlar/internal/answer/whatif"
+	"github.com/ashlar-mem/ashlar/internal/input"
+	"github.com/ashlar-mem/ashlar/internal/plan"
+	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/hub"
+	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/recipe"
+	"github.com/ashlar-mem/ashlar/settings"
+)
+
+// question reads the config, the flags and the files of other tools. It returns
+// what the model is called.
+func (o *planOptions) question(ctx context.Context, std stdio, file string) (plan.Question, *recipe.Recipe, string, error) {
+	q := plan.Question{Options: o.run, Conf: o.conf}
+	r, err := o.recipe()
+	if err != nil {
+		return q, r, file, failure{err}
+	}
+	if file == "" {
+		if file = r.Model; file == "" {
+			return q, r, file, fmt.Errorf("plan needs a CONFIG: %s names no model", o.trainer)
+		}
+	}
+	if file == "-" {
+		q.Model, err = model.Read(std.in, model.WithHead(o.head))
+	} else {
+		q.Model, err = input.Unblocked(ctx, func() (*model.Model, error) { return o.open(&q, file) })
+	}
+	if err != nil {
+		return q, r, file, failed(ctx, err)
+	}
+	if q.Options, err = r.Options(q.Model, q.Options); err != nil {
+		return q, r, file, failure{err}
+	}
+	q.Assumed = append(q.Assumed, r.Assumed()...)
+	q.NotModelled = r.NotModelled()
+	return q, r, file, o.room(ctx, &q)
+}
+
+// open reads a config from a file, a folder or the Hugging Face cache.
+func (o *planOptions) open(q *plan.Question, file string) (*model.Model, error) {
+	path := file
+	if _, err := os.Stat(file); err != nil && hub.IsName(file) {
+		if path, err = hub.Find(file, hub.Caches(os.Getenv)); err != nil {
+			return nil, err
+		}
+		q.Assumed = append(q.Assumed, fmt.Sprintf("%s: from the Hugging Face cache, snapshot %s", file, filepath.Base(path)))
+	}
+	return model.Open(path, model.WithHead(o.head))
+}
+
+// room reads what there is to fit into.
+func (o *planOptions) room(ctx context.Context, q *plan.Question) error {
+	if o.gpu != "" {
+		card, err := cards.Parse(o.gpu)
+		if err != nil {
+			return failure{fmt.Errorf("--gpu: %w", err)}
+		}
+		q.Capacity.Card = &card
+	}
+	if o.limit.bytes != nil {
+		q.Capacity.Limit = *o.limit.bytes
+	}
+	q.Settings = settings.Default()
+	if o.conf != "" {
+		s, err := whatif.ParseSetting(o.conf)
+		if err != nil {
+			return failure{fmt.Errorf("--settings: %w", err)}
+		}
+		q.Settings = s.Parsed
+	}
+	if o.weights != "" {
+		if err := o.readWeights(ctx, q); err != nil {
+			return failure{err}
+		}
+	}
+	return nil
+}
