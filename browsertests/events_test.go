@@ -161,6 +161,7 @@ func TestEventsSaveOffline(t *testing.T) {
 	var text string
 	s.value("window.saved.text()", &text)
 	checkCSV(t, text, listed(t, "--action", "oom,segment_alloc", varlen))
+	s.until("!document.querySelector('[data-export=parquet]').disabled")
 	s.value("void (window.saved = null, document.querySelector('[data-export=parquet]').focus())", nil)
 	s.press(page.Enter)
 	s.until("window.saved?.size > 100")

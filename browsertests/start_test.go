@@ -448,7 +448,7 @@ func TestStart(t *testing.T) {
 	s.press(page.Enter)
 	told()
 	// Pasted anywhere.
-	s.value("document.activeElement.blur(), (() => { const d = new DataTransfer(); d.setData('text/plain', "+page.Quote(oomMessage)+"); document.body.dispatchEvent(new ClipboardEvent('paste', {clipboardData: d, bubbles: true})); })()", nil)
+	s.value("document.activeElement.blur(), (() => { const d = new DataTransfer(); d.setData('text/plain', "+page.Quote(oomMessage)+"); document.body.dispatchEvent(new ClipboardEvent('paste', {clipboardData: d, data: d.getData('text/plain'), dataType: 'text/plain', bubbles: true})); })()", nil)
 	told()
 	// Dropped.
 	s.value(fmt.Sprintf(dropScript, page.Quote(oomMessage), page.Quote("oom.txt")), nil)

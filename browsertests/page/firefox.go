@@ -21,6 +21,7 @@ func Firefox() string { return found(os.Getenv("FIREFOX"), "firefox-esr", "firef
 const preferences = `
 user_pref("app.update.enabled", false);
 user_pref("browser.aboutwelcome.enabled", false);
+user_pref("browser.download.alwaysOpenPanel", false);
 user_pref("browser.shell.checkDefaultBrowser", false);
 user_pref("browser.startup.page", 0);
 user_pref("datareporting.policy.dataSubmissionEnabled", false);
