@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -42,7 +43,7 @@ func linkTestdata(env *testscript.Env) error {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+		Files:               scripts(t),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			if err := linkTestdata(env); err != nil {
@@ -69,6 +70,21 @@ func TestScripts(t *testing.T) {
 			"json":    cmdJSON,
 		},
 	})
+}
+
+// scripts returns the scripts. Those that start the command very often, one
+// question after the other, are left out under -short.
+func scripts(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	if !testing.Short() {
+		return all
+	}
+	long := []string{"plan-review.txtar", "plan-words.txtar", "usage.txtar"}
+	return slices.DeleteFunc(all, func(f string) bool { return slices.Contains(long, filepath.Base(f)) })
 }
 
 // cmdExits: exits STATUS COMMAND ARG... runs a command and checks its status.

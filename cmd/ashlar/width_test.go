@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/ashlar-mem/ashlar/internal/test/short"
 	"github.com/spf13/cobra"
 )
 
@@ -16,6 +17,7 @@ import (
 // is shortened on a narrow one is there on a wide one. Lines to paste may be
 // longer: what is exported, flags and code.
 func TestWidth(t *testing.T) {
+	short.Skip(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.json")
 	model := `{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 2, "n_head": 4, "n_embd": 256, "vocab_size": 1000, "n_positions": 512}`
