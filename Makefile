@@ -88,7 +88,7 @@ invariants invariants-all:
 
 # The parsers of files that come from elsewhere. A count, not a time: go fails a
 # fuzzer whose last input is still running when its time is up.
-FUZZRUNS ?= 60000x
+FUZZRUNS ?= 40000x
 fuzz-short:
 	$(GO) test ./internal/pickle -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZRUNS) -fuzzminimizetime 10x
 	$(GO) test ./snapshot -run '^$$' -fuzz FuzzRead -fuzztime $(FUZZRUNS) -fuzzminimizetime 10x

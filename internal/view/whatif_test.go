@@ -102,6 +102,9 @@ func TestWhatIfInLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if testing.Short() {
+		return // a search is long
+	}
 	// Whatever the search names has the figures that the page shows for it.
 	found, err := tune.Search(t.Context(), of, tune.Options{DeviceMemory: plain.DeviceMemory.Value()})
 	if err != nil {
