@@ -15,9 +15,9 @@ build: engine
 # Functions of these packages are not inlined: they are not what takes time, and the
 # engine becomes a tenth smaller.
 ENGINE := internal/view/offline/engine
-COLD   := fmt encoding/json regexp/... net/... mime math/big log crypto/... time os reflect strconv syscall/... \
+COLD   := fmt encoding/json regexp/... net/... mime math/big log crypto/... time os reflect strconv syscall/... bufio context encoding/... hash/... html io/... path/... text/... unicode/... \
 	$(addprefix github.com/ashlar-mem/ashlar/,settings snapshot/message snapshot/stats snapshot/recorder internal/answer/... internal/input \
-	internal/plan/... internal/playground internal/prognosis internal/test/... internal/view/...)
+	internal/plan/... internal/playground internal/present/... internal/prognosis internal/safetensors internal/spelling internal/test/... internal/view/...)
 engine:
 	@tools/scripts/setup
 	@echo GOOS=js GOARCH=wasm $(GO) build -o bin/engine.wasm ./cmd/ashlar-wasm

@@ -11,7 +11,7 @@ import (
 const (
 	fiveSettings = "#/1/whatif?sets=expandable_segments:True;max_split_size_mb:128;max_split_size_mb:512;roundup_power2_divisions:4;garbage_collection_threshold:0.8"
 	curves       = `document.querySelector('.curve.lines')?.dataset.lines === '6'`
-	limits       = `document.querySelectorAll('[data-panel=outcomes] [data-field=smallest_limit_bytes]').length === 6`
+	limits       = `document.querySelectorAll('[data-panel=outcomes] [data-field=need_bytes]').length === 6`
 	comparison   = `document.querySelector('[data-panel=stacks] [data-change]') && document.querySelector('.curve.lines')`
 	ranking      = `document.querySelector('[data-panel=divergence]') && document.querySelector('[data-panel=flame] .icicle')`
 )
