@@ -57,27 +57,41 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
+// accessible fails at serious faults, and logs the others.
 func (s *scene) accessible(where string) {
 	s.Helper()
-	var faults []struct {
-		ID     string `json:"id"`
-		Impact string `json:"impact"`
-		Help   string `json:"help"`
-		Nodes  []struct {
-			HTML    string `json:"html"`
-			Summary string `json:"failureSummary"`
-		} `json:"nodes"`
-	}
-	s.value("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)", &faults)
-	for _, f := range faults {
-		var b strings.Builder
-		for _, n := range f.Nodes[:min(3, len(f.Nodes))] {
-			fmt.Fprintf(&b, "\n  %.200s\n  %s", n.HTML, n.Summary)
-		}
+	for _, f := range s.faults() {
 		if f.Impact == "serious" || f.Impact == "critical" {
-			s.Errorf("%s: %s (%s): %s%s", where, f.ID, f.Impact, f.Help, b.String())
+			s.Errorf("%s: %s", where, f)
 		} else {
-			s.Logf("%s: %s (%s): %s%s", where, f.ID, f.Impact, f.Help, b.String())
+			s.Logf("%s: %s", where, f)
 		}
 	}
+}
+
+// fault is what axe-core found.
+type fault struct {
+	ID     string `json:"id"`
+	Impact string `json:"impact"`
+	Help   string `json:"help"`
+	Nodes  []struct {
+		HTML    string `json:"html"`
+		Summary string `json:"failureSummary"`
+	} `json:"nodes"`
+}
+
+func (f fault) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s", f.ID, f.Impact, f.Help)
+	for _, n := range f.Nodes[:min(3, len(f.Nodes))] {
+		fmt.Fprintf(&b, "\n  %.200s\n  %s", n.HTML, n.Summary)
+	}
+	return b.String()
+}
+
+// faults asks axe-core, whose script the page has got.
+func (s *scene) faults() (list []fault) {
+	s.Helper()
+	s.value("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)", &list)
+	return list
 }

@@ -4,10 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,22 +14,7 @@ import (
 // openInteractive writes a page that needs no server and opens it from the disk.
 func openInteractive(t *testing.T, hash string, args ...string) *scene {
 	t.Helper()
-	// A name that a browser and a shell may stumble over.
-	file := filepath.Join(t.TempDir(), `a page <b>&"' 100%.html`)
-	if out, err := exec.Command(stage.ashlar, append([]string{"report", "--interactive", "-o", file}, args...)...).CombinedOutput(); err != nil {
-		t.Fatalf("ashlar report --interactive %v: %v\n%s", args, err, out)
-	}
-	address := url.URL{Scheme: "file", Path: file}
-	p, err := stage.browser.Open(address.String()+hash, 1600, 900, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scene{T: t, page: p}
-	t.Cleanup(func() {
-		s.noProblems()
-		p.Close()
-	})
-	return s
+	return openWritten(t, hash, 1600, 900, false, append([]string{"--interactive"}, args...)...)
 }
 
 // loadsNothing fails if the page fetched anything but its own worker.

@@ -17,13 +17,19 @@ const healthy = "../testdata/snapshots/leak_graph-default.pickle.gz"
 // openReport writes a report and opens it from the disk.
 func openReport(t *testing.T, width, height int64, dark bool, args ...string) *scene {
 	t.Helper()
+	return openWritten(t, "", width, height, dark, args...)
+}
+
+// openWritten opens what ashlar report writes, from the disk.
+func openWritten(t *testing.T, hash string, width, height int64, dark bool, args ...string) *scene {
+	t.Helper()
 	// A name that a browser and a shell may stumble over.
-	file := filepath.Join(t.TempDir(), `a report <b>&"' 100%.html`)
+	file := filepath.Join(t.TempDir(), `a page <b>&"' 100%.html`)
 	if out, err := exec.Command(stage.ashlar, append([]string{"report", "-o", file}, args...)...).CombinedOutput(); err != nil {
 		t.Fatalf("ashlar report %v: %v\n%s", args, err, out)
 	}
 	address := url.URL{Scheme: "file", Path: file}
-	p, err := stage.browser.Open(address.String(), width, height, dark)
+	p, err := stage.browser.Open(address.String()+hash, width, height, dark)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,18 +173,8 @@ func TestReportAccessible(t *testing.T) {
 		s := openReport(t, 1160, 900, c.dark, c.file)
 		s.value("document.querySelectorAll('details').forEach((d) => { d.open = true; })", nil)
 		s.value(script+"\n;void 0", nil)
-		var faults []struct {
-			ID     string `json:"id"`
-			Impact string `json:"impact"`
-			Help   string `json:"help"`
-			Nodes  []struct {
-				HTML    string `json:"html"`
-				Summary string `json:"failureSummary"`
-			} `json:"nodes"`
-		}
-		s.value("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations)", &faults)
-		for _, f := range faults {
-			t.Errorf("%s, dark %v: %s (%s): %s\n  %.300s\n  %s", filepath.Base(c.file), c.dark, f.ID, f.Impact, f.Help, f.Nodes[0].HTML, f.Nodes[0].Summary)
+		for _, f := range s.faults() {
+			t.Errorf("%s, dark %v: %s", filepath.Base(c.file), c.dark, f)
 		}
 	}
 }
