@@ -32,6 +32,38 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 	return p, nil
 }
 
+// Played is a ledger that goes through the engine.
+type Played struct {
+	Ledger       *ledger.Ledger
+	Settings     settings.Settings // of the allocator
+	Conf         string            // the same as it was given
+	Capacity     Capacity
+	Communicates bool // by a library, which holds memory of its own
+
+	program *replay.Program
+	*figures
+}
+
+// Play runs the ledger without a limit. points is the length of the curve.
+func (p *Played) Play(ctx context.Context, points int) (err error) {
+	if p.program, err = Program(p.Ledger, p.Settings); err != nil {
+		return err
+	}
+	p.figures, err = measure(ctx, p.Ledger, p.program, p.Settings, points)
+	return err
+}
+
+// outside returns what the process holds outside the allocator.
+func (p *Played) outside() uint64 { return p.Capacity.outside(p.Communicates) }
+
+// available returns the most that may be reserved; 0 if nothing bounds it.
+func (p *Played) available() uint64 { return p.Capacity.available(p.Communicates) }
+
+// conditions returns the conditions of a run within the capacity.
+func (p *Played) conditions() replay.Conditions {
+	return p.Capacity.conditions(p.Settings, p.Communicates)
+}
+
 // figures are what the engine makes of a ledger without a limit.
 type figures struct {
 	allocated, reserved, requested uint64   // peaks of the scored part

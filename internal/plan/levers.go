@@ -169,7 +169,7 @@ func (p *planned) otherLevers() []lever {
 // wantsRanks reports whether to propose more GPUs: not for a job that is already
 // spread over ranks, or that fits.
 func (p *planned) wantsRanks() bool {
-	return p.job.Shard == (model.Shard{}) && (!p.question.Capacity.given() || p.reserved > p.question.Capacity.available(p.job))
+	return p.job.Shard == (model.Shard{}) && (!p.question.Capacity.given() || p.reserved > p.available())
 }
 
 // servingLevers are those of a served model.
@@ -270,7 +270,8 @@ func (p *planned) under(ctx context.Context, conf string) (planned, error) {
 	q.Settings, q.Conf = s, conf
 	out := *p
 	out.question = &q
-	out.figures, err = measure(ctx, p.run.ledger, p.program, s, 0)
+	out.Settings, out.Conf = s, conf
+	out.figures, err = measure(ctx, p.Ledger, p.program, s, 0)
 	return out, err
 }
 

@@ -28,7 +28,7 @@ func Trace(ctx context.Context, q Question) (*trace.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return traceOf(ctx, p.run.ledger, q.Capacity.conditions(q.Settings, j), q.Conf, j)
+	return traceOf(ctx, p.run.ledger, p.conditions(), q.Conf, j)
 }
 
 // tick is how many microseconds apart events of a planned run are. Nothing is
