@@ -15,7 +15,10 @@ import (
 func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 	p, err := replay.NewProgram(s, len(l.Events), func(i int) replay.Call {
 		e := l.Events[i]
-		if e < 0 {
+		switch {
+		case e == ledger.EmptyCache:
+			return replay.Call{Kind: replay.CallEmptyCache, Tensor: -1}
+		case e < 0:
 			return replay.Call{Kind: replay.CallFree, Tensor: int(^e)}
 		}
 		t := &l.Tensors[e]

@@ -18,6 +18,14 @@ const (
 // of training, when the optimizer's state is there, or all of a generation. It
 // is where a measured run calls torch.cuda.reset_peak_memory_stats.
 func (l *Ledger) Scored() int {
+	if l.Whole {
+		return 0
+	}
+	return l.LastStep()
+}
+
+// LastStep is the first event of the last step of training, or of a generation.
+func (l *Ledger) LastStep() int {
 	last := 0
 	for _, p := range l.Phases {
 		if p.Name == Prefill || p.Name == Decode {
