@@ -9,7 +9,6 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
-	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/settings"
 )
 
@@ -55,8 +54,7 @@ type Answer struct {
 	NotModelled []string `json:"not_modelled"`
 }
 
-// prepare checks what all answers need. A memory fraction in the settings becomes
-// a limit, as a part of the card's total.
+// prepare checks what all answers need.
 func (q *Question) prepare() error {
 	if q.Model == nil {
 		return errors.New("there is no model to plan")
@@ -70,17 +68,7 @@ func (q *Question) prepare() error {
 		return err
 	}
 	q.Options, q.chosen = o, append(q.chosen, chosen...)
-	if f := q.Settings.PerProcessMemoryFraction; f < 1 {
-		if q.Capacity.Card == nil {
-			return problem.New("{settings} per_process_memory_fraction is a part of a card: give {gpu}")
-		}
-		part := max(uint64(f*float64(q.Capacity.Card.TotalBytes)), 1)
-		if q.Capacity.Limit == 0 || part < q.Capacity.Limit {
-			q.Capacity.Limit = part
-		}
-		q.Settings.PerProcessMemoryFraction = 1
-	}
-	return nil
+	return q.Capacity.Fraction(&q.Settings)
 }
 
 // planned is a job with its ledger and what the engine makes of it.
@@ -162,7 +150,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err := parallel.Each(ctx, parallel.AllCores, len(tasks), func(i int) error { return tasks[i]() }); err != nil {
 		return nil, err
 	}
-	a.judge()
+	a.Judge()
 	a.Levers = named(found)
 	if a.Fits != nil && !*a.Fits {
 		more, err := p.together(ctx, levers, found)

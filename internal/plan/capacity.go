@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -19,6 +20,24 @@ func (c *Capacity) Assumed() []string {
 		return nil
 	}
 	return []string{"--gpu " + c.Card.Name + ": " + c.Card.Taken}
+}
+
+// Fraction makes a memory fraction in the settings a limit, as a part of the
+// card's total.
+func (c *Capacity) Fraction(s *settings.Settings) error {
+	f := s.PerProcessMemoryFraction
+	if f >= 1 {
+		return nil
+	}
+	if c.Card == nil {
+		return problem.New("{settings} per_process_memory_fraction is a part of a card: give {gpu}")
+	}
+	part := max(uint64(f*float64(c.Card.TotalBytes)), 1)
+	if c.Limit == 0 || part < c.Limit {
+		c.Limit = part
+	}
+	s.PerProcessMemoryFraction = 1
+	return nil
 }
 
 // given reports whether there is a card or a limit.

@@ -56,6 +56,16 @@ func (p *Played) Play(ctx context.Context, points int) (err error) {
 	return err
 }
 
+// LiveAtPeak calls yield for every tensor that is allocated when allocated memory
+// is highest, with the size of its block.
+func (p *Played) LiveAtPeak(yield func(tensor int32, bytes uint64)) {
+	for i := range p.Ledger.Tensors {
+		if p.Ledger.Tensors[i].Live(p.at) && p.sizes[i] > 0 {
+			yield(int32(i), p.sizes[i])
+		}
+	}
+}
+
 // outside returns what the process holds outside the allocator.
 func (p *Played) outside() uint64 { return p.Capacity.outside(p.Communicates) }
 

@@ -88,8 +88,8 @@ func (p *Played) Outcome() *Outcome {
 	return a
 }
 
-// judge sets Tight, when limit and range are known.
-func (a *Outcome) judge() {
+// Judge sets Tight, when limit and range are known.
+func (a *Outcome) Judge() {
 	if a.Headroom != nil && *a.Fits {
 		a.Tight = *a.Headroom < int64(a.Range.ReservedHigh-a.PeakReserved)
 	}

@@ -74,6 +74,9 @@ func (l *Ledger) Purposes() []Kind {
 		for next < len(l.Phases) && l.Phases[next].First <= int(t.Birth) {
 			forward = l.Phases[next].forward()
 			next++
+			if end > int32(l.Phases[next-1].First) {
+				continue // phases of one forward pass end together
+			}
 			end = int32(len(l.Events))
 			for k := next; k < len(l.Phases); k++ {
 				if !l.Phases[k].forward() {
