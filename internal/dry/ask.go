@@ -13,6 +13,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/settings"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // Question is what is asked about a dry run.
@@ -64,6 +65,9 @@ type Line struct {
 type Document struct {
 	File string `json:"file"`
 	*Answer
+	// Exit is the status that the script ended with; nil if it was not run here, or
+	// a signal ended it.
+	Exit    *int          `json:"exit_status"`
 	Against *plan.Against `json:"against,omitempty"`
 	Trace   string        `json:"trace,omitempty"` // the file that the run was written to
 }
@@ -211,4 +215,13 @@ func margin(a *plan.Outcome) plan.Reason {
 	const allocated, reserved = 0.01, 0.02
 	low, high := uint64(allocated*float64(a.PeakAllocated)), uint64(reserved*float64(a.PeakReserved))
 	return plan.Reason{Name: "error margin: workspaces of kernels in shapes that were not measured", Low: low, High: low, ReservedLow: high, ReservedHigh: high}
+}
+
+// Trace is what PyTorch's memory history of the run would be, with the script's
+// stacks. With a capacity the run ends at the request that fails.
+func (p *Played) Trace(ctx context.Context) (*trace.Trace, error) {
+	return p.Played.Trace(ctx, plan.Stacks{
+		Of:     func(t int32) int32 { return p.Run.stacks[t] },
+		Frames: p.Recording.framesOf,
+	})
 }
