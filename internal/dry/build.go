@@ -39,7 +39,11 @@ func Build(rec *Recording, d eager.Device) *Run {
 		b.lines[i] = -1
 	}
 	b.ledger.Begin(ledger.Build, 0)
+	begin := rec.firstForward()
 	for i := range rec.events {
+		if i == begin {
+			b.ledger.Begin(ledger.Forward, 1)
+		}
 		b.event(&rec.events[i])
 	}
 	b.settle(-1, -1, 0)
@@ -186,7 +190,6 @@ func (b *builder) resize(e *event) {
 
 // alloc enters the birth of a tensor.
 func (b *builder) alloc(t ledger.Tensor, stack int32) int32 {
-	b.phase.work(b.ledger)
 	b.run.stacks = append(b.run.stacks, stack)
 	return b.ledger.Alloc(t)
 }
@@ -358,6 +361,7 @@ func (b *builder) output(s int32, bytes int64, op, line ledger.Name, e *event) {
 
 // finish completes the run.
 func (b *builder) finish() {
+	b.endPhases()
 	b.run.Steps = b.phase.done
 	for _, op := range b.order {
 		u := b.unknown[op]
