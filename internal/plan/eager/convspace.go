@@ -1,5 +1,7 @@
 package eager
 
+import "slices"
+
 // Convolution is what cuDNN's choice of a kernel depends on.
 type Convolution struct {
 	X, W, Y                   []int64 // shapes, of a transposed one as PyTorch has them too
@@ -36,10 +38,50 @@ func (c *Convolution) space(p convPass) (bytes int64, sure bool) {
 	if c.Transposed && p != weightPass {
 		p = inputPass - p
 	}
-	if bytes, ok := convTrees().known[k.fingerprint()][p], true; ok && bytes > 0 {
-		return bytes - 1, true
+	if known := convTrees().known[k.fingerprint()][p]; known > 0 {
+		return known - 1, true
+	}
+	if p != inputPass && k.cutsPatches() {
+		patches := newPatches(k.Type, k.X, k.W, k.Y)
+		if p == forwardPass {
+			return patches.forward(), false
+		}
+		return patches.backward(), false
 	}
 	return k.guess(p), false
+}
+
+// cutsPatches reports whether the convolution is one that the rules of PatchConv
+// were found for.
+func (c *Convolution) cutsPatches() bool {
+	return len(c.X) == 4 && c.X[1] <= 8 && c.Groups == 1 && !c.ChannelsLast &&
+		slices.Equal(c.Stride, c.W[2:]) && min(c.W[2], c.W[3]) >= 14 &&
+		product(c.Dilation) == 1 && c.Padding[0] == 0 && c.Padding[1] == 0
+}
+
+// Benchmark is about what the first call of each takes under
+// torch.backends.cudnn.benchmark, which tries all kernels: the largest
+// workspace of them. Kernels that copy all tensors are always among these; with
+// every channel apart, such a copy has four channels for one. Later calls use
+// the fastest kernel, which tends to need little.
+func (c *Convolution) Benchmark() (forward, input, weight int64) {
+	if c.Native() {
+		return 0, 0, 0
+	}
+	size := c.Type.Size()
+	x, w, y := lastCopy(c.X, size, 0), lastCopy(c.W, size, 0), lastCopy(c.Y, size, 0)
+	if c.Groups > 1 && c.Groups == c.X[1] {
+		x, w, y = 4*size*product(c.X), 16*size*product(c.W), 4*size*product(c.Y)
+	}
+	all := x + w + y + 16
+	forward, _ = c.Forward()
+	input, _ = c.Input()
+	weight, _ = c.Weight()
+	forward, input = max(all, forward), max(all, input)
+	if c.Groups > 1 || !c.ChannelsLast {
+		weight = max(all, weight)
+	}
+	return forward, input, weight
 }
 
 // Native reports whether PyTorch runs the convolution with kernels of its own,

@@ -327,3 +327,54 @@ func TestNativeConvolutions(t *testing.T) {
 		t.Error("with the channels last cuDNN has the kernels")
 	}
 }
+
+// The rules of PatchConv answer for what they were found for.
+func TestPatchesGoByTheirRules(t *testing.T) {
+	for _, m := range readConvolutions(t) {
+		s := []int64{m.Patch, m.Patch}
+		c := Convolution{
+			[]int64{m.Batch, m.Channels, m.Height, m.Width},
+			[]int64{m.Out, m.Channels, m.Patch, m.Patch},
+			[]int64{m.Batch, m.Out, m.Height / m.Patch, m.Width / m.Patch},
+			dtypes[m.DType], false, false, s,
+			[]int64{0, 0},
+			[]int64{1, 1},
+			1,
+		}
+		p := newPatches(c.Type, c.X, c.W, c.Y)
+		if got, sure := c.Forward(); !sure && got != p.forward() {
+			t.Errorf("%+v: forward %d, want %d", m, got, p.forward())
+		}
+		if got, sure := c.Weight(); !sure && got != p.backward() {
+			t.Errorf("%+v: gradient of the weight %d, want %d", m, got, p.backward())
+		}
+	}
+}
+
+// An EfficientNet with benchmark on: the first call of each.
+func TestBenchmarkedConvolutions(t *testing.T) {
+	one, none := []int64{1, 1}, []int64{0, 0}
+	for _, m := range []struct {
+		x, w, y         []int64
+		groups          int64
+		forward, weight int64
+	}{
+		{[]int64{64, 96, 112, 112}, []int64{96, 1, 3, 3}, []int64{64, 96, 56, 56}, 96, 770731024, 773386255},
+		{[]int64{64, 240, 28, 28}, []int64{240, 1, 5, 5}, []int64{64, 240, 28, 28}, 240, 192867856, 199015015},
+		{[]int64{64, 32, 112, 112}, []int64{16, 32, 1, 1}, []int64{64, 16, 112, 112}, 1, 77070480, 0},
+		{[]int64{64, 40, 28, 28}, []int64{240, 40, 1, 1}, []int64{64, 240, 28, 28}, 1, 28098736, 0},
+	} {
+		step := []int64{m.x[2] / m.y[2], m.x[3] / m.y[3]}
+		pad := none
+		if m.w[2] > 1 {
+			pad = []int64{m.w[2] / 2, m.w[3] / 2}
+		}
+		c := Convolution{m.x, m.w, m.y, Float16, true, false, step, pad, one, m.groups}
+		forward, input, weight := c.Benchmark()
+		for _, v := range [][2]int64{{forward, m.forward}, {input, m.forward}, {weight, m.weight}} {
+			if off := v[0] - v[1]; v[1] > 0 && 20*max(off, -off) > v[1] {
+				t.Errorf("%+v: %d, want %d", m, v[0], v[1])
+			}
+		}
+	}
+}
