@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"slices"
 	"strings"
@@ -130,8 +131,8 @@ func crossValidate(t *testing.T, all []*measuredConv, folds int) {
 		for fold := range folds {
 			var from []int
 			out := func(i int) bool {
-				if of := l.cases[i].of; of != "random" && of != "net" {
-					return len(of)%folds == fold
+				if of := l.cases[i].of; of != "random" {
+					return int(crc32.ChecksumIEEE([]byte(of)))%folds == fold
 				}
 				return i%folds == fold
 			}
@@ -146,16 +147,16 @@ func crossValidate(t *testing.T, all []*measuredConv, folds int) {
 					continue
 				}
 				guess := middle(c.conv, p, f)
-				kind := c.of
-				if kind != "random" && kind != "net" {
-					kind = "script"
+				kind := "script"
+				if c.of == "random" || strings.HasPrefix(c.of, "net ") {
+					kind = c.of[:3]
 				}
 				add(kind, c, guess)
 				add(kind+" "+c.conv.Type.String(), c, guess)
 				if c.copies > 16<<20 {
 					add(kind+" big", c, guess)
 				}
-				if off := guess - c.space[p]; kind == "script" && 10*max(off, -off) > 3*c.copies {
+				if off := guess - c.space[p]; kind != "ran" && 10*max(off, -off) > 3*c.copies {
 					t.Logf("%s %+v wants %d, guessed %d of %d", c.of, *c.conv, c.space[p], guess, c.copies)
 				}
 			}
