@@ -39,7 +39,6 @@ func TestLearnWorkspaces(t *testing.T) {
 // held back whole.
 func crossValidate(t *testing.T, all []*measuredConv, folds int) {
 	for p := forwardPass; p <= weightPass; p++ {
-		l := newLearner(all, p)
 		by := map[string]*figures{}
 		add := func(key string, c *measuredConv, guess int64) {
 			if by[key] == nil {
@@ -48,21 +47,21 @@ func crossValidate(t *testing.T, all []*measuredConv, folds int) {
 			by[key].add(c, p, guess)
 		}
 		for fold := range folds {
-			var from []int
-			out := func(i int) bool {
-				if of := l.cases[i].of; of != "random" {
-					return int(crc32.ChecksumIEEE([]byte(of)))%folds == fold
+			var learned, held []*measuredConv
+			for i, c := range all {
+				part := i
+				if c.of != "random" {
+					part = int(crc32.ChecksumIEEE([]byte(c.of)))
 				}
-				return i%folds == fold
-			}
-			for i := range l.cases {
-				if !out(i) {
-					from = append(from, i)
+				if part%folds == fold {
+					held = append(held, c)
+				} else {
+					learned = append(learned, c)
 				}
 			}
-			f := l.forest(from, *treeFlag)
-			for i, c := range l.cases {
-				if !out(i) {
+			f := newLearner(learned, p).forest(*treeFlag)
+			for _, c := range held {
+				if c.space[p] < 0 {
 					continue
 				}
 				guess := middle(c.conv, p, f)
@@ -71,12 +70,8 @@ func crossValidate(t *testing.T, all []*measuredConv, folds int) {
 					kind = c.of[:3]
 				}
 				add(kind, c, guess)
-				add(kind+" "+c.conv.Type.String(), c, guess)
 				if c.copies > 16<<20 {
 					add(kind+" big", c, guess)
-				}
-				if off := guess - c.space[p]; kind != "ran" && 10*max(off, -off) > 3*c.copies {
-					t.Logf("%s %+v wants %d, guessed %d of %d", c.of, *c.conv, c.space[p], guess, c.copies)
 				}
 			}
 		}
@@ -89,15 +84,10 @@ func crossValidate(t *testing.T, all []*measuredConv, folds int) {
 func updateTrees(t *testing.T, all []*measuredConv) {
 	var f convForest
 	var kinds []workspace
+	learned := slices.DeleteFunc(slices.Clone(all), func(c *measuredConv) bool { return c.held })
 	for p := range f.trees {
-		l := newLearner(all, convPass(p))
-		var from []int
-		for i, c := range l.cases {
-			if !c.held {
-				from = append(from, i)
-			}
-		}
-		f.trees[p] = l.forest(from, *treeFlag)
+		l := newLearner(learned, convPass(p))
+		f.trees[p] = l.forest(*treeFlag)
 		kinds = append(kinds, l.kinds...)
 	}
 	f.known = map[uint64][3]int64{}
@@ -264,12 +254,12 @@ func (c *measuredConv) loss(w workspace, p convPass) float32 {
 }
 
 // forest grows trees, each from cases drawn with replacement.
-func (l *learner) forest(from []int, trees int) []*convTree {
+func (l *learner) forest(trees int) []*convTree {
 	var f []*convTree
 	for range trees {
-		drawn := make([]int, len(from))
+		drawn := make([]int, len(l.cases))
 		for i := range drawn {
-			drawn[i] = from[l.random.IntN(len(from))]
+			drawn[i] = l.random.IntN(len(drawn))
 		}
 		f = append(f, l.grow(drawn))
 	}

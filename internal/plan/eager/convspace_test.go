@@ -114,12 +114,12 @@ func TestGuessedWorkspaces(t *testing.T) {
 		}
 	}
 	for p, limit := range []struct{ exact, near, half, most, all int }{
-		{58, 71, 0, 97, 19},
-		{54, 76, 0, 99, 18},
-		{26, 46, 3, 106, 29},
-		{73, 87, 0, 28, 7},
-		{75, 91, 0, 0, 6},
-		{44, 66, 0, 60, 15},
+		{56, 69, 0, 98, 23},
+		{57, 76, 0, 100, 16},
+		{26, 46, 2, 100, 30},
+		{71, 85, 0, 33, 10},
+		{78, 91, 0, 0, 7},
+		{45, 64, 0, 53, 16},
 	} {
 		exact, near, half, most, all := held[p].share()
 		if exact < limit.exact || near < limit.near || half > limit.half || most > limit.most || all > limit.all {

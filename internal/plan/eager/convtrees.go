@@ -230,8 +230,8 @@ func (c *Convolution) features() []int64 {
 		tiles(n*to, out), tiles(n*from, in), tiles(out, in*area),
 		1000 * n * to / (in*area + 1), 1000 * in / out,
 		flag(area == 1 && step == 1 && from == to), flag(from == to),
-		c.X[last] % 8, c.Y[last] % 8, from % 8, to % 8,
-		waste(in, 64), waste(out, 64), waste(out, 128), waste(in, 128),
+		aligned(c.X[last]), aligned(c.Y[last]), aligned(from), aligned(to),
+		waste(in, 64), waste(out, 64), waste(out, 128), waste(in, 128), in * out * area, in * out,
 		flag(in == g && g > 1),
 	}
 }
