@@ -144,6 +144,10 @@ func (o *dryOptions) check() error {
 		return fmt.Errorf("--curve is %d: it must be from 1 to %s", o.curve, count(maxCurve))
 	case o.curve > 0 && !o.json:
 		return errors.New("--curve is for --json: give it too")
+	case o.vary != "" && o.max == "":
+		return errors.New("--vary says how a value is given; --max says what for: give --max batch too")
+	case o.given("max") && o.max == "":
+		return errors.New("--max is empty: name what is varied, such as batch=--batch-size")
 	case o.steps < 0:
 		return fmt.Errorf("--steps is %d: give how many steps to run, or 0 for all", o.steps)
 	case o.given("ledger") && o.ledger == "":
@@ -264,6 +268,12 @@ func (o *dryOptions) compare(ctx context.Context, std stdio, p *dry.Played) (*pl
 func (o *dryOptions) text(w io.Writer, std stdio, q dry.Question, a *dry.Document) error {
 	style := std.style()
 	head := text.DryHead{Name: a.File, Capacity: q.Capacity, Full: o.full}
+	if a.Max != nil {
+		if err := text.DryLargest(w, head, a.Max, style); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
 	if err := text.Dry(w, head, a.Answer, style); err != nil {
 		return err
 	}

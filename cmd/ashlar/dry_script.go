@@ -26,7 +26,12 @@ func (o *dryOptions) runScript(ctx context.Context, std stdio) error {
 	defer s.close()
 	s.kill = untilHurried(ctx)
 	out := dry.Document{File: strings.Join(o.script, " ")}
-	r, err := s.Record(ctx, nil)
+	var r *dry.Recording
+	if o.max != "" {
+		out.Max, r, err = o.findLargest(ctx, std, s)
+	} else {
+		r, err = s.Record(ctx, nil)
+	}
 	if err != nil {
 		return err
 	}
@@ -37,6 +42,19 @@ func (o *dryOptions) runScript(ctx context.Context, std stdio) error {
 	out.Exit = s.exit
 	// After Ctrl-C the ledger so far is answered.
 	return o.answer(context.WithoutCancel(ctx), std, q, &out)
+}
+
+// findLargest finds the largest value with which the script fits.
+func (o *dryOptions) findLargest(ctx context.Context, std stdio, s *script) (*dry.Largest, *dry.Recording, error) {
+	name, v, err := dry.ParseVariation(o.max, o.vary, s.args)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--max %s: %w", o.max, err)
+	}
+	found, r, err := dry.FindLargest(ctx, s, name, v, func(r *dry.Recording) (dry.Question, error) { return o.question(std, r) })
+	if err != nil {
+		return nil, nil, failed(ctx, err)
+	}
+	return found, r, nil
 }
 
 // script runs a user's script under the recorder.

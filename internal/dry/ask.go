@@ -68,6 +68,7 @@ type Document struct {
 	// Exit is the status that the script ended with; nil if it was not run here, or
 	// a signal ended it.
 	Exit    *int          `json:"exit_status"`
+	Max     *Largest      `json:"max,omitempty"`
 	Against *plan.Against `json:"against,omitempty"`
 	Trace   string        `json:"trace,omitempty"` // the file that the run was written to
 }

@@ -125,3 +125,31 @@ func times(n int) string {
 	}
 	return ", " + units.Count(int64(n)) + " times"
 }
+
+// DryLargest writes the end of a search for the largest value that fits.
+func DryLargest(w io.Writer, head DryHead, l *dry.Largest, style Style) error {
+	p := &page{w: w, style: style}
+	into := largestRoom(head.Capacity)
+	if l.Value == 0 {
+		p.wrapped("", fmt.Sprintf("Not even %s %d fits into %s: %s.", l.Of, l.Next, into, l.Why))
+	} else {
+		p.wrapped("", fmt.Sprintf("The largest that fits into %s: %s %d, with a peak of %s.", into, l.Of, l.Value, limitedText(l.Limited)))
+	}
+	switch {
+	case l.Value == 0:
+	case l.Next == 0:
+		p.wrapped("", "No larger one was found not to fit.")
+	default:
+		p.wrapped("", fmt.Sprintf("%s %d does not: %s; without a limit it would reserve %s.", l.Of, l.Next, l.Why, units.Size(l.NextPeakReserved)))
+	}
+	runs := make([]string, len(l.Runs))
+	for i, v := range l.Runs {
+		runs[i] = fmt.Sprint(v)
+	}
+	said := "The script was run with " + strings.Join(runs, ", ")
+	if l.Interpolated > 0 {
+		said += fmt.Sprintf("; the sizes of %s further values lie on straight lines through those of two runs", units.Count(int64(l.Interpolated)))
+	}
+	p.wrapped("", said+".")
+	return p.err
+}
