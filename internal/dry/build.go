@@ -22,10 +22,20 @@ type Run struct {
 	stacks []int32 // of tensors
 }
 
+// kernels say what a call allocates.
+type kernels interface {
+	Run(c *eager.Call) (moves []eager.Move, known bool)
+}
+
 // Build makes the ledger of a recording's GPU. The kernels are those of a device.
 func Build(rec *Recording, d eager.Device) *Run {
+	return build(rec, eager.NewKernels(d), d.BlasWorkspace)
+}
+
+// build is Build with kernels and the size of cuBLAS's workspace.
+func build(rec *Recording, with kernels, blas int64) *Run {
 	b := &builder{
-		rec: rec, kernels: eager.NewKernels(d), device: int16(rec.gpu()), blas: d.BlasWorkspace,
+		rec: rec, kernels: with, device: int16(rec.gpu()), blas: blas,
 		run:    &Run{Recording: rec, Ledger: ledger.New(), GPU: rec.gpu(), Unknown: slices.Clone(rec.Unknown)},
 		tensor: make([]int32, len(rec.storages)), known: map[callKey]memo{}, unknown: map[string]*unknownOp{},
 		ops: make([]ledger.Name, len(rec.kinds)), lines: make([]ledger.Name, len(rec.stacks)+1),
@@ -92,7 +102,7 @@ type builder struct {
 	rec     *Recording
 	run     *Run
 	ledger  *ledger.Ledger
-	kernels *eager.Kernels
+	kernels kernels
 	device  int16
 	blas    int64 // the size of cuBLAS's workspace
 
