@@ -79,11 +79,13 @@ func TestBuild(t *testing.T) {
 		{"resized", []string{`["b",0,16,"cuda:0"]`, `["r",0,64]`, `["r",0,0]`, `["r",0,32]`, `["d",0]`}, "=build0 +storage:16 +resize_:64 -storage:16 -resize_:64 +resize_:32 -resize_:32"},
 		{"empty_cache", []string{`["b",0,16,"cuda:0"]`, `["m","empty_cache",null]`, `["d",0]`}, "=build0 +storage:16 flush -storage:16"},
 		{
-			"the GPU with most", []string{`["b",0,16,"cuda:0"]`, `["b",1,64,"cuda:1"]`, `["d",0]`},
+			"the GPU with most",
+			[]string{`["b",0,16,"cuda:0"]`, `["b",1,64,"cuda:1"]`, `["d",0]`},
 			"=build0 +storage:64",
 		},
 		{
-			"moments", []string{
+			"moments",
+			[]string{
 				`["b",0,1,"cuda:0"]`, `["m","forward","begin"]`, `["b",1,2,"cuda:0"]`, `["m","forward","end"]`, `["b",2,3,"cuda:0"]`,
 				`["m","backward","begin"]`, `["m","forward","begin"]`, `["b",3,4,"cuda:0"]`, `["m","forward","end"]`, `["m","backward","end"]`,
 				`["m","optimizer","begin"]`, `["b",4,5,"cuda:0"]`, `["m","optimizer","end"]`, `["m","steps",1]`, `["d",0]`, `["b",5,6,"cuda:0"]`,

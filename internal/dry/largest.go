@@ -41,7 +41,7 @@ type Largest struct {
 const (
 	firstValue   = 2 // a batch of one is often treated apart
 	largestValue = 1 << 24
-	mostRuns     = 12
+	mostRuns     = 20
 )
 
 // FindLargest finds the largest value with which a script fits. It returns the
@@ -189,20 +189,34 @@ func (s *search) forget() {
 	}
 }
 
-// computed finds the largest value that fits by interpolation between the two
-// largest runs.
+// nearest returns up to three samples around the largest that fits: the first
+// that does not, and those below.
+func (s *search) nearest() []sample {
+	end := len(s.samples)
+	for i, x := range s.samples {
+		if s.tried[x.value].limited == nil {
+			end = i + 1
+			break
+		}
+	}
+	end = max(end, 2)
+	return s.samples[max(end-3, 0):end]
+}
+
+// computed finds the largest value that fits by interpolation between the
+// nearest runs.
 func (s *search) computed(ctx context.Context) (int64, error) {
 	for v, t := range s.tried { // of other lines
 		if t.rec == nil {
 			delete(s.tried, v)
 		}
 	}
-	a, b := s.samples[len(s.samples)-2], s.samples[len(s.samples)-1]
+	near := s.nearest()
 	fits := func(v int64) (bool, error) {
 		if t := s.tried[v]; t != nil {
 			return t.limited != nil, nil
 		}
-		rec, exact, err := interpolate(a, b, v)
+		rec, exact, err := interpolate(near, v)
 		if err != nil {
 			return false, err
 		}
