@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -118,6 +119,8 @@ wrong. The exit status of the script is in the answer.`,
 			return err
 		}
 		quietPipe()
+		defer debug.SetGCPercent(debug.SetGCPercent(planGC))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(planMemory))
 		if o.script != nil {
 			return o.runScript(cmd.Context(), std)
 		}
@@ -267,7 +270,7 @@ func (o *dryOptions) compare(ctx context.Context, std stdio, p *dry.Played) (*pl
 // text writes the answer for people.
 func (o *dryOptions) text(w io.Writer, std stdio, q dry.Question, a *dry.Document) error {
 	style := std.style()
-	head := text.DryHead{Name: a.File, Capacity: q.Capacity, Full: o.full}
+	head := text.DryHead{Name: a.File, Capacity: q.Capacity, Full: o.full, Exit: a.Exit}
 	if a.Max != nil {
 		if err := text.DryLargest(w, head, a.Max, style); err != nil {
 			return err

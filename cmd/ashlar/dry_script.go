@@ -40,7 +40,9 @@ func (o *dryOptions) runScript(ctx context.Context, std stdio) error {
 		return err
 	}
 	out.Exit = s.exit
-	// After Ctrl-C the ledger so far is answered.
+	if ctx.Err() != nil {
+		std.errorf("interrupted: the answer is about what was recorded until then")
+	}
 	return o.answer(context.WithoutCancel(ctx), std, q, &out)
 }
 
@@ -93,7 +95,7 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 		}
 		s.options = append(s.options, "--card", cardText(&card))
 	}
-	text, err := python.Dry()
+	text, err := dryRecorder()
 	if err != nil {
 		return nil, failure{errors.New("this ashlar was built without the recorder of dry runs: build it anew, or run python/ashlar_dry.py yourself")}
 	}
@@ -109,6 +111,9 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 	}
 	return s, nil
 }
+
+// dryRecorder is the recorder that the command carries. Tests have their own.
+var dryRecorder = python.Dry
 
 func (s *script) close() { os.RemoveAll(s.folder) }
 

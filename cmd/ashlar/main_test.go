@@ -16,6 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	dryRecorder = func() ([]byte, error) { return []byte("# the recorder\n"), nil }
 	testscript.Main(m, map[string]func(){"ashlar": main})
 }
 

@@ -15,6 +15,7 @@ type DryHead struct {
 	Name     string // of the ledger, or of the script
 	Capacity plan.Capacity
 	Full     bool // reasons, the course of the run and all lines too
+	Exit     *int // of a script that was run
 }
 
 // Dry writes the answer to a dry run.
@@ -46,6 +47,9 @@ func (p *page) dryHead(head DryHead, a *dry.Answer) {
 	}
 	if why, ok := strings.CutPrefix(a.Ended, "error: "); ok {
 		p.wrapped("  ", "The dry run ended with an error, and the answer is about what came before it: "+Clean(why))
+	}
+	if head.Exit != nil && *head.Exit != 0 {
+		p.wrapped("  ", fmt.Sprintf("The script ended with exit status %d.", *head.Exit))
 	}
 	p.printf("\n")
 	p.name("", head.Name)
