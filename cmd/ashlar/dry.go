@@ -233,7 +233,10 @@ func (o *dryOptions) answer(ctx context.Context, std stdio, q dry.Question, out 
 		out.Trace = o.trace
 	}
 	if o.against != "" {
-		if out.Against, err = o.compare(ctx, std, p); err != nil {
+		out.Against, err = against(ctx, std, o.against, o.device, o.curve, func(r *run.Run, points int) (*plan.Against, error) {
+			return p.Compare(ctx, r, points)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -247,37 +250,10 @@ func (o *dryOptions) answer(ctx context.Context, std stdio, q dry.Question, out 
 	return nil
 }
 
-// compare holds the dry run against a recording.
-func (o *dryOptions) compare(ctx context.Context, std stdio, p *dry.Played) (*plan.Against, error) {
-	_, t, why, err := readReplayable(ctx, std, o.against, o.device)
-	if err != nil {
-		return nil, err
-	}
-	points := std.style().ChartColumns()
-	if o.curve > 0 {
-		points = o.curve
-	}
-	a, err := p.Compare(ctx, run.New(t, nil), points)
-	if err != nil {
-		return nil, failed(ctx, fmt.Errorf("--against %s: %w", o.against, err))
-	}
-	if why != "" {
-		a.Notes = append(a.Notes, why)
-	}
-	return a, nil
-}
-
 // text writes the answer for people.
 func (o *dryOptions) text(w io.Writer, std stdio, q dry.Question, a *dry.Document) error {
 	style := std.style()
-	head := text.DryHead{Name: a.File, Capacity: q.Capacity, Full: o.full, Exit: a.Exit}
-	if a.Max != nil {
-		if err := text.DryLargest(w, head, a.Max, style); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
-	}
-	if err := text.Dry(w, head, a.Answer, style); err != nil {
+	if err := text.Dry(w, text.DryHead{Capacity: q.Capacity, Full: o.full}, a, style); err != nil {
 		return err
 	}
 	if a.Against != nil {

@@ -95,14 +95,10 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 		}
 		s.options = append(s.options, "--card", cardText(&card))
 	}
-	text, err := dryRecorder()
-	if err != nil {
-		return nil, failure{errors.New("this ashlar was built without the recorder of dry runs: build it anew, or run python/ashlar_dry.py yourself")}
-	}
 	if s.folder, err = os.MkdirTemp("", "ashlar-dry-"); err != nil {
 		return nil, failure{err}
 	}
-	if err := os.WriteFile(filepath.Join(s.folder, python.DryName), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.folder, python.DryName), python.Dry, 0o600); err != nil {
 		s.close()
 		return nil, failure{err}
 	}
@@ -111,9 +107,6 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 	}
 	return s, nil
 }
-
-// dryRecorder is the recorder that the command carries. Tests have their own.
-var dryRecorder = python.Dry
 
 func (s *script) close() { os.RemoveAll(s.folder) }
 

@@ -16,7 +16,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	dryRecorder = func() ([]byte, error) { return []byte("# the recorder\n"), nil }
 	testscript.Main(m, map[string]func(){"ashlar": main})
 }
 

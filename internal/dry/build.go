@@ -36,7 +36,7 @@ func Build(rec *Recording, d eager.Device) *Run {
 func build(rec *Recording, with kernels, blas int64) *Run {
 	b := &builder{
 		rec: rec, kernels: with, device: int16(rec.gpu()), blas: blas,
-		run:    &Run{Recording: rec, Ledger: ledger.New(), GPU: rec.gpu(), Unknown: slices.Clone(rec.Unknown)},
+		run:    &Run{Recording: rec, Ledger: ledger.New(), GPU: rec.gpu()},
 		tensor: make([]int32, len(rec.storages)), known: map[callKey]memo{}, unknown: map[string]*unknownOp{},
 		ops: make([]ledger.Name, len(rec.kinds)), lines: make([]ledger.Name, len(rec.stacks)+1),
 	}
@@ -289,7 +289,7 @@ func (b *builder) moves(key callKey, k *kind, e *event) []eager.Move {
 			b.known[key] = m
 		}
 	}
-	if !m.known {
+	if !m.known && key.fresh != 0 {
 		b.lacks(k, e)
 	}
 	return m.moves
@@ -373,6 +373,9 @@ func (b *builder) output(s int32, bytes int64, op, line ledger.Name, e *event) {
 func (b *builder) finish() {
 	b.endPhases()
 	b.run.Steps = b.phase.done
+	for _, n := range b.rec.Unknown {
+		b.run.Unknown = append(b.run.Unknown, Op{n.Text, n.Count, n.Where})
+	}
 	for _, op := range b.order {
 		u := b.unknown[op]
 		if i := slices.IndexFunc(b.run.Unknown, func(x Op) bool { return x.Name == op }); i < 0 {

@@ -40,7 +40,7 @@ func Read(ctx context.Context, from io.Reader) (*Recording, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the compressed data is damaged (%w): %s", err, rewrite)
 		}
-		buffered = bufio.NewReaderSize(z, 1<<20)
+		buffered = bufio.NewReaderSize(z, 1<<18)
 	}
 	r := &reader{
 		lines: lines{from: buffered}, out: &Recording{},
@@ -353,9 +353,9 @@ func (r *reader) rare(line []byte) error {
 	case `"m"`:
 		err = r.moment(raw[1:])
 	case `"n"`:
-		err = r.note(raw[1:])
+		err = r.remark(raw[1:], &r.out.Notes, r.noteAt)
 	case `"u"`:
-		err = r.unknown(raw[1:])
+		err = r.remark(raw[1:], &r.out.Unknown, r.unknownAt)
 	default:
 		return r.problem("%s lines are not of version %d: use a recorder and an ashlar of one version; ashlar dry -- python script.py does", raw[0], Version)
 	}
@@ -568,7 +568,8 @@ func (r *reader) moment(raw []json.RawMessage) error {
 	return nil // others have no effect on memory
 }
 
-func (r *reader) note(raw []json.RawMessage) error {
+// remark reads a text and the stack where it was first said, and counts it.
+func (r *reader) remark(raw []json.RawMessage, to *[]Note, at map[string]int) error {
 	var text string
 	stack := int32(-1)
 	if err := fields(raw, &text); err != nil {
@@ -577,31 +578,12 @@ func (r *reader) note(raw []json.RawMessage) error {
 	if len(raw) > 1 && json.Unmarshal(raw[1], &stack) != nil {
 		return errMalformed
 	}
-	i, ok := r.noteAt[text]
+	i, ok := at[text]
 	if !ok {
-		i = len(r.out.Notes)
-		r.noteAt[text] = i
-		r.out.Notes = append(r.out.Notes, Note{Text: text, Where: r.out.where(stack)})
+		i = len(*to)
+		at[text] = i
+		*to = append(*to, Note{Text: text, Where: r.out.where(stack)})
 	}
-	r.out.Notes[i].Count++
-	return nil
-}
-
-func (r *reader) unknown(raw []json.RawMessage) error {
-	var op string
-	stack := int32(-1)
-	if err := fields(raw, &op); err != nil {
-		return err
-	}
-	if len(raw) > 1 && json.Unmarshal(raw[1], &stack) != nil {
-		return errMalformed
-	}
-	i, ok := r.unknownAt[op]
-	if !ok {
-		i = len(r.out.Unknown)
-		r.unknownAt[op] = i
-		r.out.Unknown = append(r.out.Unknown, Op{Name: op, Where: r.out.where(stack)})
-	}
-	r.out.Unknown[i].Count++
+	(*to)[i].Count++
 	return nil
 }

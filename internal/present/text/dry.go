@@ -12,16 +12,18 @@ import (
 
 // DryHead says what a dry run is asked about.
 type DryHead struct {
-	Name     string // of the ledger, or of the script
 	Capacity plan.Capacity
 	Full     bool // reasons, the course of the run and all lines too
-	Exit     *int // of a script that was run
 }
 
 // Dry writes the answer to a dry run.
-func Dry(w io.Writer, head DryHead, a *dry.Answer, style Style) error {
+func Dry(w io.Writer, head DryHead, d *dry.Document, style Style) error {
 	p := &page{w: w, style: style}
-	p.dryHead(head, a)
+	a := d.Answer
+	if d.Max != nil {
+		p.dryLargest(head, d.Max)
+	}
+	p.dryHead(head, d)
 	p.peaks(&a.Outcome, nil)
 	p.reasons(&a.Outcome, head.Full)
 	p.planComponents(&a.Outcome)
@@ -36,7 +38,8 @@ func Dry(w io.Writer, head DryHead, a *dry.Answer, style Style) error {
 	return p.err
 }
 
-func (p *page) dryHead(head DryHead, a *dry.Answer) {
+func (p *page) dryHead(head DryHead, d *dry.Document) {
+	a := d.Answer
 	p.verdict(fitsText(head.Capacity, &a.Outcome))
 	p.oneLever(&a.Outcome, "A larger card, a smaller batch or less kept for the backward pass may.")
 	if f := a.Failure; f != nil {
@@ -48,11 +51,11 @@ func (p *page) dryHead(head DryHead, a *dry.Answer) {
 	if why, ok := strings.CutPrefix(a.Ended, "error: "); ok {
 		p.wrapped("  ", "The dry run ended with an error, and the answer is about what came before it: "+Clean(why))
 	}
-	if head.Exit != nil && *head.Exit != 0 {
-		p.wrapped("  ", fmt.Sprintf("The script ended with exit status %d.", *head.Exit))
+	if d.Exit != nil && *d.Exit != 0 {
+		p.wrapped("  ", fmt.Sprintf("The script ended with exit status %d.", *d.Exit))
 	}
 	p.printf("\n")
-	p.name("", head.Name)
+	p.name("", d.File)
 	p.wrapped("  ", drySubject(a))
 }
 
@@ -130,9 +133,8 @@ func times(n int) string {
 	return ", " + units.Count(int64(n)) + " times"
 }
 
-// DryLargest writes the end of a search for the largest value that fits.
-func DryLargest(w io.Writer, head DryHead, l *dry.Largest, style Style) error {
-	p := &page{w: w, style: style}
+// dryLargest writes the end of a search for the largest value that fits.
+func (p *page) dryLargest(head DryHead, l *dry.Largest) {
 	into := largestRoom(head.Capacity)
 	if l.Value == 0 {
 		p.wrapped("", fmt.Sprintf("Not even %s %d fits into %s: %s.", l.Of, l.Next, into, l.Why))
@@ -155,5 +157,5 @@ func DryLargest(w io.Writer, head DryHead, l *dry.Largest, style Style) error {
 		said += fmt.Sprintf("; the sizes of %s further values lie on straight lines through those of two runs", units.Count(int64(l.Interpolated)))
 	}
 	p.wrapped("", said+".")
-	return p.err
+	p.printf("\n")
 }
