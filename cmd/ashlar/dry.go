@@ -16,6 +16,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/run"
+	"github.com/ashlar-mem/ashlar/internal/view"
 	"github.com/ashlar-mem/ashlar/trace"
 )
 
@@ -205,7 +206,7 @@ func (o *dryOptions) question(std stdio, r *dry.Recording) (dry.Question, error)
 	if !o.json {
 		q.Points = std.style().ChartColumns()
 	}
-	if !o.given("settings") {
+	if q.Conf == "" {
 		q.Conf = r.Settings
 	}
 	var err error
@@ -262,4 +263,27 @@ func (o *dryOptions) text(w io.Writer, std stdio, q dry.Question, a *dry.Documen
 		}
 	}
 	return traceText(w, a.Trace, a.Fits)
+}
+
+// answerLedger answers the page as ashlar dry --json does.
+func answerLedger(ctx context.Context, from io.Reader, asked view.DryQuestion) (any, error) {
+	r, err := dry.Read(ctx, from)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", asked.Name, err)
+	}
+	o := dryOptions{gpu: asked.GPU, conf: asked.Settings, curve: asked.Curve, json: true}
+	if asked.Limit != "" {
+		if err := o.limit.Set(asked.Limit); err != nil {
+			return nil, fmt.Errorf("limit is %q: %w", asked.Limit, err)
+		}
+	}
+	q, err := o.question(stdio{}, r)
+	if err != nil {
+		return nil, err
+	}
+	out := &dry.Document{File: asked.Name}
+	if _, out.Answer, err = dry.Ask(ctx, q); err != nil {
+		return nil, fmt.Errorf("%s: %w", asked.Name, err)
+	}
+	return out, nil
 }
