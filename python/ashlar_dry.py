@@ -1189,7 +1189,7 @@ class Nothing:
         return event or Nothing()
 
 
-# libcuda_standin.c, compiled, packed: gcc -shared -fPIC -O2 -nostdlib -fno-asynchronous-unwind-tables -fno-stack-protector -s
+# standin/libcuda.c, compiled, packed: gcc -shared -fPIC -O2 -nostdlib -fno-asynchronous-unwind-tables -fno-stack-protector -s
 # -Wl,-soname,libcuda.so.1 -Wl,--build-id=none -Wl,-z,noseparate-code
 STAND_IN = {"x86_64": (
     'c-rk)&ubGw6n?vD(lnwGL9n1CAX23`c4LtuDwVWN1jTBr^roBLX|v$&!tA6ZCv(t41tEWe|A2SB6?*91gI>M(7l`%NxVw4N?hdTAAbOeau;0u#^M1_CUfz4Tcz;RPG!V$a9XOl;%p-SCC$%}qhu;!R'
