@@ -87,6 +87,11 @@ func TestAskNothing(t *testing.T) {
 func TestAskNotes(t *testing.T) {
 	r := read(t, `["b",0,1048576,"cuda:0"]`, `["b",1,4,"cuda:1"]`, `["m","save","out.pt"]`, `["u","my.op",-1]`, `["u","my.op",-1]`, `["m","end","error: boom"]`)
 	r.Cut = "the file ends"
+	card, _ := cards.Find("a100-40")
+	_, other, err := Ask(t.Context(), Question{Recording: r, Capacity: plan.Capacity{Card: &card}})
+	if err != nil || len(other.Assumed) != 1 || !strings.Contains(other.Assumed[0], "the kernels are those of NVIDIA H200 (compute capability 9.0)") {
+		t.Errorf("%v, %+v", err, other)
+	}
 	_, a, err := Ask(t.Context(), Question{Recording: r})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +102,7 @@ func TestAskNotes(t *testing.T) {
 			t.Errorf("%q is not in %q", want, all)
 		}
 	}
-	if len(a.Unknown) != 1 || a.Unknown[0].Count != 2 || a.Ended != "error: boom" || a.Fits != nil {
+	if len(a.Unknown) != 1 || a.Unknown[0].Count != 2 || a.Ended != "error: boom" || a.Fits != nil || len(a.Assumed) > 0 {
 		t.Errorf("%+v", a)
 	}
 }
