@@ -48,7 +48,7 @@ func build(rec *Recording, with kernels, blas int64) *Run {
 	for i := range b.lines {
 		b.lines[i] = -1
 	}
-	b.ledger.Begin(ledger.Build, 0)
+	b.ledger.Begin(b.firstPhase(), 0)
 	begin := rec.firstForward()
 	for i := range rec.events {
 		if i == begin {

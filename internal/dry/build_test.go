@@ -68,20 +68,20 @@ func TestBuild(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"a call", []string{one, `["b",0,16,"cuda:0"]`, `["o",0,-1,0,0,[],[0]]`, `["d",0]`}, "=build0 +relu:16 -relu:16"},
+		{"a call", []string{one, `["b",0,16,"cuda:0"]`, `["o",0,-1,0,0,[],[0]]`, `["d",0]`}, "=run0 +relu:16 -relu:16"},
 		{"the CPU does not count", []string{one, `["b",0,16,"cpu"]`, `["o",0,-1,0,0,[],[0]]`, `["d",0]`}, ""},
 		{"an empty storage takes none", []string{one, `["b",0,0,"cuda:0"]`, `["o",0,-1,0,0,[],[0]]`}, ""},
-		{"a view takes none", []string{one, `["b",0,16,"cuda:0"]`, `["o",0,-1,0,0,[],[0]]`, `["o",0,-1,0,0,[],[0]]`}, "=build0 +relu:16"},
-		{"born without a call", []string{`["b",0,16,"cuda:0"]`, `["d",0]`}, "=build0 +storage:16 -storage:16"},
-		{"born before another's call", []string{one, `["b",0,32,"cuda:0"]`, `["b",1,16,"cuda:0"]`, `["o",0,-1,0,0,[],[1]]`}, "=build0 +relu:32 +relu:16"},
-		{"two views of one storage", []string{kindLine(0, "my.split.default", 2, 2), `["b",0,16,"cuda:0"]`, `["o",0,-1,0,0,[],[0,0]]`}, "=build0 +my.split:16"},
-		{"a number again", []string{`["b",0,16,"cuda:0"]`, `["d",0]`, `["b",0,32,"cuda:0"]`}, "=build0 +storage:16 -storage:16 +storage:32"},
-		{"resized", []string{`["b",0,16,"cuda:0"]`, `["r",0,64]`, `["r",0,0]`, `["r",0,32]`, `["d",0]`}, "=build0 +storage:16 +resize_:64 -storage:16 -resize_:64 +resize_:32 -resize_:32"},
-		{"empty_cache", []string{`["b",0,16,"cuda:0"]`, `["m","empty_cache",null]`, `["d",0]`}, "=build0 +storage:16 flush -storage:16"},
+		{"a view takes none", []string{one, `["b",0,16,"cuda:0"]`, `["o",0,-1,0,0,[],[0]]`, `["o",0,-1,0,0,[],[0]]`}, "=run0 +relu:16"},
+		{"born without a call", []string{`["b",0,16,"cuda:0"]`, `["d",0]`}, "=run0 +storage:16 -storage:16"},
+		{"born before another's call", []string{one, `["b",0,32,"cuda:0"]`, `["b",1,16,"cuda:0"]`, `["o",0,-1,0,0,[],[1]]`}, "=run0 +relu:32 +relu:16"},
+		{"two views of one storage", []string{kindLine(0, "my.split.default", 2, 2), `["b",0,16,"cuda:0"]`, `["o",0,-1,0,0,[],[0,0]]`}, "=run0 +my.split:16"},
+		{"a number again", []string{`["b",0,16,"cuda:0"]`, `["d",0]`, `["b",0,32,"cuda:0"]`}, "=run0 +storage:16 -storage:16 +storage:32"},
+		{"resized", []string{`["b",0,16,"cuda:0"]`, `["r",0,64]`, `["r",0,0]`, `["r",0,32]`, `["d",0]`}, "=run0 +storage:16 +resize_:64 -storage:16 -resize_:64 +resize_:32 -resize_:32"},
+		{"empty_cache", []string{`["b",0,16,"cuda:0"]`, `["m","empty_cache",null]`, `["d",0]`}, "=run0 +storage:16 flush -storage:16"},
 		{
 			"the GPU with most",
 			[]string{`["b",0,16,"cuda:0"]`, `["b",1,64,"cuda:1"]`, `["d",0]`},
-			"=build0 +storage:64",
+			"=run0 +storage:64",
 		},
 		{
 			"moments",
@@ -120,7 +120,7 @@ func TestBuildMoves(t *testing.T) {
 		`["b",0,16,"cuda:0"]`, `["o",0,-1,0,0,[],[0]]`, `["b",1,16,"cuda:0"]`, `["o",0,-1,1,0,[],[1]]`,
 		`["b",2,32,"cuda:0"]`, `["o",1,-1,0,0,[],[2]]`,
 	), k, 1<<20)
-	if got, want := told(r.Ledger), "=build0 +cuBLAS workspace:1048576 +mm:16 +mm:100 +mm:16 -mm:100 +my.op:32"; got != want {
+	if got, want := told(r.Ledger), "=run0 +cuBLAS workspace:1048576 +mm:16 +mm:100 +mm:16 -mm:100 +my.op:32"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	if d := cmp.Diff([]Op{{Name: "my.op.default", Count: 1}}, r.Unknown); d != "" {

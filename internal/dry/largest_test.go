@@ -88,7 +88,7 @@ func TestFindLargest(t *testing.T) {
 		if want := max(l.Value, 1); rec == nil || rec.storages[1].bytes != tt.script.bytes(want) {
 			t.Errorf("%s: not the recording of %d", tt.name, want)
 		}
-		if l.Why != "it runs out of memory in build" {
+		if l.Why != "it runs out of memory in run" {
 			t.Errorf("%s: %q", tt.name, l.Why)
 		}
 	}

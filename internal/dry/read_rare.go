@@ -222,6 +222,7 @@ func (r *reader) moment(raw []json.RawMessage) error {
 	}
 	switch name {
 	case "forward":
+		r.out.forward = true
 		either(forwardBegin, forwardEnd)
 	case "backward":
 		r.out.backward = true

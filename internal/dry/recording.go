@@ -57,6 +57,7 @@ type Recording struct {
 	events   []event
 	ids      []int32 // storages of calls and classes
 	backward bool    // there is a backward pass
+	forward  bool    // forward passes are marked
 }
 
 // Note is something that a script asked and that has no answer without bytes.
