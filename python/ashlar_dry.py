@@ -585,7 +585,11 @@ def nonzero(r, func, args, kwargs, shadows):
     def most():
         out = new(r, t, (max(t.dim(), 1), t.numel()), torch.int64)
         with r.fake:
-            return out.t()
+            out = out.t()
+        if t.numel() <= SHADOW:
+            with unset_fake_temporarily():
+                drawn(r, out, torch.ones(t.shape, dtype=torch.bool).nonzero())
+        return out
     return sized(r, func, shadows, t, "nonzero()", most)
 
 

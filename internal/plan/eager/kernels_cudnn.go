@@ -81,24 +81,25 @@ func convolveBackward(r *running) {
 	if !c.valid() {
 		return
 	}
+	slot := r.slots(10, 3)
 	done := r.formatted(c.ChannelsLast, g, x, w)
-	if r.wants(10, 0) {
-		r.output(0)
+	if slot[0] >= 0 {
+		r.output(slot[0])
 		space, _ := c.Input()
 		r.Scratch(space, r.Op)
 	}
-	if r.wants(10, 1) {
-		r.output(1)
+	if slot[1] >= 0 {
+		r.output(slot[1])
 		space, _ := c.Weight()
 		r.Scratch(space, r.Op)
 	}
 	done()
-	if r.wants(10, 2) { // the bias
+	if slot[2] >= 0 { // the bias
 		over := make([]bool, g.dims)
 		for d := range over {
 			over[d] = d != 1
 		}
-		r.output(2)
+		r.output(slot[2])
 		r.reduce(g, over, wide(g.dtype))
 	}
 }
