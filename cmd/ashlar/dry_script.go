@@ -104,6 +104,9 @@ func (o *dryOptions) newScript(std stdio) (*script, error) {
 	}
 	if s.ledger == "" {
 		s.ledger = filepath.Join(s.folder, "run.dry.gz")
+	} else if s.ledger, err = filepath.Abs(s.ledger); err != nil { // the script may go elsewhere
+		s.close()
+		return nil, failure{err}
 	}
 	return s, nil
 }
