@@ -1026,10 +1026,11 @@ class Compiled:
         from torch.utils._python_dispatch import _disable_current_modes
 
         module, forward, result = self.module, self.forward, {}
+        others = [None if isinstance(x, torch.Tensor) else x for x in flat]  # tensors are not to be kept
 
         class Flat(torch.nn.Module):
             def forward(self, *xs):
-                whole = list(flat)
+                whole = list(others)
                 for i, x in zip(at, xs[len(names):]):
                     whole[i] = x
                 args, kwargs = _pytree.tree_unflatten(whole, spec)
