@@ -17,6 +17,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/words"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
+	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/spelling"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -277,7 +278,10 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	}
 	out.Options = q.Options.String()
 	if o.against != "" {
-		if out.Against, err = o.compare(ctx, std, q); err != nil {
+		out.Against, err = against(ctx, std, o.against, o.device, o.curve, func(r *run.Run, points int) (*plan.Against, error) {
+			return plan.Compare(ctx, q, r, points)
+		})
+		if err != nil {
 			return err
 		}
 	}

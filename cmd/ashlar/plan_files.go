@@ -135,19 +135,19 @@ func traceText(w io.Writer, file string, fits *bool) error {
 	return err
 }
 
-// compare holds the plan against a recording.
-func (o *planOptions) compare(ctx context.Context, std stdio, q plan.Question) (*plan.Against, error) {
-	_, t, why, err := readReplayable(ctx, std, o.against, o.device)
+// against holds a run that was not made against a recording.
+func against(ctx context.Context, std stdio, file string, d *deviceFlag, curve int, compare func(*run.Run, int) (*plan.Against, error)) (*plan.Against, error) {
+	_, t, why, err := readReplayable(ctx, std, file, d)
 	if err != nil {
 		return nil, err
 	}
 	points := std.style().ChartColumns()
-	if o.curve > 0 {
-		points = o.curve
+	if curve > 0 {
+		points = curve
 	}
-	a, err := plan.Compare(ctx, q, run.New(t, nil), points)
+	a, err := compare(run.New(t, nil), points)
 	if err != nil {
-		return nil, failed(ctx, fmt.Errorf("--against %s: %w", o.against, err))
+		return nil, failed(ctx, fmt.Errorf("--against %s: %w", file, err))
 	}
 	if why != "" {
 		a.Notes = append(a.Notes, why)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
@@ -63,6 +64,14 @@ type Failure struct {
 	Bytes     uint64 `json:"bytes"`
 	Reserved  uint64 `json:"reserved_bytes"`
 	Allocated uint64 `json:"allocated_bytes"`
+}
+
+// Why says in which phase the run ends.
+func (f *Failure) Why() string {
+	if f.Step == 0 {
+		return "it runs out of memory in " + f.Phase
+	}
+	return fmt.Sprintf("it runs out of memory in %s %d", f.Phase, f.Step)
 }
 
 // Outcome makes the part of an answer that needs no further run.
