@@ -15,7 +15,8 @@ type adapter struct{ a, b *eager.Tensor }
 
 // adapt freezes the model and puts adapters around its Linears, all but the
 // head or those that are named. The embeddings are made to require a gradient,
-// without which a checkpoint of the first layer would have none.
+// without which a checkpoint of the first layer would have none; transformers does
+// that with gradient_checkpointing_enable, so without checkpoints PEFT's do not.
 func (r *run) adapt() error {
 	for _, p := range r.params {
 		p.Tensor.Freeze()
@@ -49,7 +50,7 @@ func (r *run) adapt() error {
 	if len(r.adapters) == 0 {
 		return errors.New("LoRA: the model has no Linear to put an adapter on")
 	}
-	r.inputGrad = true
+	r.inputGrad = !c.PEFT || r.recomputes()
 	return nil
 }
 
@@ -60,6 +61,9 @@ func (a *adapter) forward(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
 	if l.packed != nil {
 		return a.onPacked(r, l, base, x)
 	}
+	if r.job.LoRA.PEFT {
+		return a.peft(r, base, x)
+	}
 	in := m.To(x, a.a.DType())
 	low := m.Linear(in, a.a, nil)
 	in.Drop()
@@ -69,5 +73,32 @@ func (a *adapter) forward(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
 	up.Drop()
 	y := m.Add(base, out)
 	eager.Drop(base, out)
+	return y
+}
+
+// loraDropout stands for any lora_dropout: a mask is as large for all of them.
+const loraDropout = 0.1
+
+// peft is the forward pass of PEFT's lora.Linear after the base layer, whose
+// result it takes over. The name x is bound to the cast until the function
+// returns.
+func (a *adapter) peft(r *run, base, x *eager.Tensor) *eager.Tensor {
+	m := r.machine
+	d := base.DType()
+	x = m.To(x, a.a.DType())
+	in := x.Keep()
+	if r.job.LoRA.Dropout {
+		in = replace(in, m.Dropout(in, loraDropout, r.trains))
+	}
+	low := m.Linear(in, a.a, nil)
+	in.Drop()
+	up := m.Linear(low, a.b, nil)
+	low.Drop()
+	scaled := m.Scale(up)
+	up.Drop()
+	y := m.Add(base, scaled)
+	eager.Drop(scaled, base)
+	y = replace(y, m.To(y, d))
+	x.Drop()
 	return y
 }

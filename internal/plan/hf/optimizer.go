@@ -43,6 +43,9 @@ func optimizerOf(r *run, params []*eager.Tensor) optimizer {
 	case model.SGDMomentum, model.SGDFused:
 		return &sgd{base: b, momentum: true}
 	case model.Adafactor:
+		if r.job.Trainer {
+			return &ownAdafactor{base: b}
+		}
 		return &adafactor{base: b}
 	case model.AdamWForeach, model.AdamForeach:
 		return &adam{base: b, foreach: true}

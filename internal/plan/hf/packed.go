@@ -179,6 +179,9 @@ func (a *adapter) onPacked(r *run, l *linear, base, x *eager.Tensor) *eager.Tens
 		}
 	}
 	cast := m.To(x, in)
+	if r.job.LoRA.Dropout {
+		cast = replace(cast, m.Dropout(cast, loraDropout, r.trains))
+	}
 	low := m.Linear(cast, a.a, nil)
 	cast.Drop()
 	up := m.Linear(low, a.b, nil)

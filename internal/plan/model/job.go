@@ -134,6 +134,16 @@ type LoRA struct {
 	Rank    int      // 0 is none
 	Targets []string // names of Linears; none means all but the head
 	DType   DType    // empty: the weights'
+	// PEFT: the adapters are PEFT's. Otherwise they are a sum of two products
+	// with the type of the weights.
+	PEFT    bool
+	Dropout bool // before the first product of PEFT's
+}
+
+// Evaluation is what Trainer does after a step.
+type Evaluation struct {
+	Batch int64 // 0: there is none
+	Kept  int   // batches whose outputs stay on the GPU for compute_metrics
 }
 
 // Shard is how the work is spread over ranks.
@@ -179,6 +189,11 @@ type Job struct {
 	LossChunk  int64 // tokens whose loss is computed at a time; 0 is all
 	HoldOutput bool  // the outputs, logits among them, live until the next step
 	UseCache   bool  // a training step that builds a cache
+
+	// Trainer: the loop is that of transformers' Trainer, over accelerate.
+	Trainer    bool
+	Smoothing  bool // of labels, by Trainer
+	Evaluation Evaluation
 
 	LoRA    LoRA
 	Shard   Shard

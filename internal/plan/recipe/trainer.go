@@ -80,7 +80,12 @@ var trainerRules = map[string]rule{
 		r.options["lora-targets"] = chosen{value: "", by: r.source.File}
 		return outcome{as: "every Linear but the head"}, nil
 	}),
-	"lora_dropout":         unplanned("the masks of the adapters' dropout are not planned"),
+	"lora_dropout": func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+		if !given(v) {
+			return outcome{noEffect: true}, nil
+		}
+		return r.set("lora-dropout", "true")
+	},
 	"lora_modules_to_save": refuse("trained copies of whole modules are not planned; leave it out to plan the adapters alone"),
 	"modules_to_save":      refuse("trained copies of whole modules are not planned; leave it out to plan the adapters alone"),
 	"additional_target":    refuse("trained copies of whole modules are not planned; leave it out to plan the adapters alone"),
@@ -120,8 +125,21 @@ var trainerRules = map[string]rule{
 	"ddp_bucket_cap_mb":        unplanned("buckets are planned with DDP's default of 25 MiB"),
 
 	"torch_compile": compiled, "torch_compile_backend": none, "torch_compile_mode": none, "compile": compiled,
-	"eval_strategy": evaluation, "evaluation_strategy": evaluation, "do_eval": unplanned(evaluated), "eval_steps": none, "val_set_size": unplanned(evaluated), "val_size": unplanned(evaluated),
-	"label_smoothing_factor":  unplanned("the smoothed loss is not planned"),
+	"eval_strategy": evaluation, "evaluation_strategy": evaluation, "per_device_eval_batch_size": evalBatch, "per_gpu_eval_batch_size": evalBatch, "do_eval": unplanned(evaluated), "eval_steps": none, "val_set_size": unplanned(evaluated), "val_size": unplanned(evaluated),
+	"label_smoothing_factor": func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+		if !given(v) {
+			return outcome{noEffect: true}, nil
+		}
+		r.loop = true
+		return r.set("label-smoothing", "true")
+	},
+	"group_by_length": when(grouped),
+	"train_sampling_strategy": func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+		if v.Text != "group_by_length" {
+			return outcome{noEffect: true}, nil
+		}
+		return grouped(r)
+	},
 	"neftune_noise_alpha":     unplanned("the noise on embeddings is not planned"),
 	"auto_find_batch_size":    unplanned("the batch is planned as given; --max batch finds the largest"),
 	"torch_empty_cache_steps": unplanned("calls of empty_cache() are not planned"),
@@ -328,9 +346,29 @@ func fsdp(r *Recipe, v yaml.Value) (string, error) {
 	return as, nil
 }
 
-func evaluation(_ *Recipe, _ string, v yaml.Value) (outcome, error) {
+// evaluation is eval_strategy. How many sequences a batch of it has is another key.
+func evaluation(r *Recipe, _ string, v yaml.Value) (outcome, error) {
 	if v.Text == "no" || !given(v) {
 		return outcome{noEffect: true}, nil
 	}
-	return outcome{unplanned: evaluated}, nil
+	r.evaluates, r.loop = true, true
+	return outcome{as: "an evaluation after each step"}, nil
+}
+
+func evalBatch(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+	n, err := whole(v)
+	if err == nil && n < 1 {
+		err = fmt.Errorf("write a whole number from 1 on")
+	}
+	r.evalBatch = n
+	return outcome{as: "the batch of evaluations, if there are any"}, err
+}
+
+// grouped batches have sequences of about one length: --seq is the longest, and the
+// others are padded.
+func grouped(r *Recipe) (outcome, error) {
+	if _, ok := r.options["mask"]; ok {
+		return outcome{noEffect: true}, nil
+	}
+	return r.set("mask", "right")
 }
