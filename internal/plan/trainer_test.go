@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ashlar-mem/ashlar/internal/plan/hf"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
@@ -110,6 +111,30 @@ func TestPEFT(t *testing.T) {
 	dropped := peakOf(t, trainerQwen, "lora", "8", "lora-dropout", "true").PeakRequested
 	if dropped <= fp32 {
 		t.Errorf("%d with dropout, %d without", dropped, fp32)
+	}
+}
+
+// The third step of Trainer is like the second, batches that are held included.
+func TestTrainerRepeats(t *testing.T) {
+	for _, pairs := range []string{"clip true", "accumulate 3 autocast true", "eval-batch 4 eval-keep 2", "optimizer adafactor", "label-smoothing true", "recompute full lora 4"} {
+		j, _, err := options(t, append([]string{"batch", "2", "seq", "64", "loop", "trainer"}, strings.Fields(pairs)...)...).Job(readModel(t, trainerQwen))
+		if err != nil {
+			t.Fatal(err)
+		}
+		three, err := hf.Run(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Steps = 2
+		two, err := hf.Run(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !two.Ledger.Repeat() {
+			t.Errorf("%s does not repeat", pairs)
+		} else if diff := differ(three.Ledger, two.Ledger); diff != "" {
+			t.Errorf("%s: %s", pairs, diff)
+		}
 	}
 }
 

@@ -12,21 +12,22 @@ type ownAdafactor struct{ base }
 func (a *ownAdafactor) step() {
 	m := a.run.machine
 	var grad, data, update *eager.Tensor
-	rebind := func(name **eager.Tensor, t *eager.Tensor) {
-		(*name).Drop()
-		*name = t
+	// wide is a name's next value in fp32; the last one is gone by then.
+	wide := func(last, t *eager.Tensor) *eager.Tensor {
+		last.Drop()
+		return m.Detached(t, eager.Float32)
 	}
 	for _, p := range a.params {
 		if p.Grad() == nil {
 			continue
 		}
-		rebind(&grad, m.Detached(p.Grad(), eager.Float32))
+		grad = wide(grad, p.Grad())
 		a.initState(p, grad)
-		rebind(&data, m.Detached(p, eager.Float32))
+		data = wide(data, p)
 		m.VectorNormAll(data).Drop()
 		squared := m.Unary("pow", grad)
-		rebind(&update, m.Unary("add", squared))
-		squared.Drop()
+		squared = replace(squared, m.Unary("add", squared))
+		update = replace(update, squared)
 		state := a.states[p]
 		if len(state) > 2 {
 			m.MeanDim(update, -1).Drop()
@@ -38,9 +39,9 @@ func (a *ownAdafactor) step() {
 			r, c := m.Unsqueeze(row, row.Dims()), m.Unsqueeze(column, column.Dims()-1)
 			product := m.Binary("mul", r, c)
 			eager.Drop(r, c, row, column)
-			rebind(&update, product)
+			update = replace(update, product)
 		} else {
-			rebind(&update, m.Unary("rsqrt", state[0]))
+			update = replace(update, m.Unary("rsqrt", state[0]))
 		}
 		m.VectorNormAll(update).Drop()
 		m.Unary("neg", update).Drop()

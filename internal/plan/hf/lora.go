@@ -26,6 +26,11 @@ func (r *run) adapt() error {
 	if c.DType != "" {
 		d = dtypeOf(c.DType)
 	}
+	// PEFT makes them in the weights' type, and casts them once all are there.
+	made := d
+	if c.PEFT && r.job.Quant == nil && !r.job.Shard.BuildSharded {
+		made = r.dtype
+	}
 	found := map[string]bool{}
 	for _, l := range r.linears {
 		name := l.name[strings.LastIndexByte(l.name, '.')+1:]
@@ -36,7 +41,19 @@ func (r *run) adapt() error {
 		before := m.Enter(l.label)
 		rank := int64(c.Rank)
 		in, out := l.sizes()
-		l.adapter = &adapter{a: r.parameter(d, true, rank, in), b: r.parameter(d, true, out, rank)}
+		l.adapter = &adapter{a: r.parameter(made, true, rank, in), b: r.parameter(made, true, out, rank)}
+		m.Enter(before)
+	}
+	for _, l := range r.linears {
+		if l.adapter == nil {
+			continue
+		}
+		before := m.Enter(l.label)
+		for _, t := range []**eager.Tensor{&l.adapter.a, &l.adapter.b} {
+			if made != d {
+				*t = replace(*t, r.parameter(d, true, (*t).Shape()...))
+			}
+		}
 		m.Enter(before)
 		path := m.Ledger.Text(l.label)
 		r.adapters = append(r.adapters,

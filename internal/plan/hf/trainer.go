@@ -44,7 +44,7 @@ func (t *trainer) loop() error {
 			t.train(in)
 		}
 		t.phase(ledger.Step)
-		if j.Clip && !j.Offload.Optimizer {
+		if !j.Offload.Optimizer { // the norm is logged, even where max_grad_norm is 0
 			t.norm.Drop()
 			t.norm = clip(t.run)
 		}
