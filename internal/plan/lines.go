@@ -86,6 +86,12 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 	"lora": func(value string) (string, []string) {
 		return "", []string{fmt.Sprintf(`LoraConfig(r=%s, target_modules="all-linear")`, value)}
 	},
+	"lora-dtype": func(value string) (string, []string) {
+		if value == string(model.FP32) {
+			return "", nil
+		}
+		return "", []string{"get_peft_model(..., autocast_adapter_dtype=False)"}
+	},
 	"shard": shardLines,
 }
 

@@ -103,19 +103,21 @@ func (a *adapter) peft(r *run, base, x *eager.Tensor) *eager.Tensor {
 	m := r.machine
 	d := base.DType()
 	x = m.To(x, a.a.DType())
-	in := x.Keep()
-	if r.job.LoRA.Dropout {
-		in = replace(in, m.Dropout(in, loraDropout, r.trains))
-	}
-	low := m.Linear(in, a.a, nil)
-	in.Drop()
-	up := m.Linear(low, a.b, nil)
-	low.Drop()
-	scaled := m.Scale(up)
-	up.Drop()
+	scaled := a.scaled(r, x.Keep())
 	y := m.Add(base, scaled)
 	eager.Drop(scaled, base)
 	y = replace(y, m.To(y, d))
 	x.Drop()
 	return y
+}
+
+// scaled is lora_B(lora_A(dropout(x))) * scaling. It takes x over.
+func (a *adapter) scaled(r *run, x *eager.Tensor) *eager.Tensor {
+	m := r.machine
+	if r.job.LoRA.Dropout {
+		x = replace(x, m.Dropout(x, loraDropout, r.trains))
+	}
+	x = replace(x, m.Linear(x, a.a, nil))
+	x = replace(x, m.Linear(x, a.b, nil))
+	return replace(x, m.Scale(x))
 }
