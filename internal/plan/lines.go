@@ -40,8 +40,11 @@ var lineOf = map[string]func(value string) (argument string, others []string){
 	"batch":      argument("per_device_train_batch_size=%s"),
 	"accumulate": argument("gradient_accumulation_steps=%s"),
 	"recompute": func(value string) (string, []string) {
-		if value == "full" {
+		switch value {
+		case "full":
 			return "gradient_checkpointing=True", nil
+		case "reentrant":
+			return `gradient_checkpointing=True, gradient_checkpointing_kwargs={"use_reentrant": True}`, nil
 		}
 		return "", nil
 	},

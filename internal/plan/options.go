@@ -92,7 +92,7 @@ var catalogue = []Option{
 	{"zero-grad", "HOW", "none (set to None after the step), before (before the forward pass), keep (zeros)", checkOneOf(model.ZeroNone, model.ZeroBefore, model.ZeroKeep)},
 	{"clip", "", "clip the norm of the gradients before the step", nil},
 	{"accumulate", "N", "accumulate the gradients of a step over N parts", checkCount(1, 1<<20)},
-	{"recompute", "HOW", "none, full, selective (keep matrix products and attention), every:K (runs of K\nlayers), sqrt (runs of sqrt(L)), groups:LIST, or best (least extra compute that\nfits)", checkRecompute()},
+	{"recompute", "HOW", "none, full, reentrant (full, with use_reentrant=True), selective (keep matrix products\nand attention), every:K (runs of K layers), sqrt (runs of sqrt(L)), groups:LIST, or best (least extra compute that\nfits)", checkRecompute()},
 	{"attention", "HOW", "flash, efficient, math, cudnn, eager, or sdpa: what torch 2.11 picks", checkOneOf(model.SDPA, model.Flash, model.Efficient, model.Math, model.CuDNN, model.Eager)},
 	{"mask", "HOW", "padding in the batch: none, left, right, or ones (a mask without padding)", checkOneOf(model.NoMask, model.LeftMask, model.RightMask, model.OnesMask)},
 	{"loss", "HOW", "plain, or chunked:N (N tokens at a time, recomputed in the backward pass)", checkNumbered([]string{"plain"}, []string{"chunked"})},
@@ -304,7 +304,7 @@ func withNumbers(words []string) []string {
 }
 
 func checkRecompute() *rule {
-	r := checkNumbered([]string{"none", "full", "selective", "sqrt", Best}, []string{"every"})
+	r := checkNumbered([]string{"none", "full", "reentrant", "selective", "sqrt", Best}, []string{"every"})
 	usual := r.check
 	r.check = func(value string) error {
 		if text, ok := strings.CutPrefix(value, "groups:"); ok {

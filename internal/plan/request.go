@@ -243,6 +243,11 @@ func (r *request) layers() error {
 			return problem.New("{recompute} groups names %d layers, and the model has %d: their lengths must add up to that", got, n)
 		}
 		j.Recompute = model.Recompute{Mode: "group", Groups: groups}
+	case "reentrant":
+		if m.T5 != nil {
+			return problem.New("{recompute} reentrant is for models with one stack of layers, and t5 has two: use full")
+		}
+		j.Recompute = model.Recompute{Mode: "full", Reentrant: true}
 	case Best:
 		return problem.New("{recompute} best is a search of its own: leave it out here, or choose none, full, selective, sqrt or every:K")
 	default:

@@ -28,7 +28,7 @@ func (r *Recipe) Options(m *model.Model, o plan.Options) (plan.Options, error) {
 		mode = model.Generate
 	}
 	r.generates = mode == model.Generate
-	for _, f := range []func(m *model.Model) error{r.quantised, r.factory, r.adapted, r.precision, r.spread, r.defaults} {
+	for _, f := range []func(m *model.Model) error{r.quantised, r.factory, r.adapted, r.precision, r.checkpoints, r.spread, r.defaults} {
 		if err := f(m); err != nil {
 			return o, err
 		}
@@ -198,6 +198,30 @@ func (r *Recipe) precision(m *model.Model) error {
 	}
 	if ours := dtypes[m.DType]; ours != "" && r.options["dtype"].value == "" && r.bits == 0 {
 		r.choose("dtype", ours, "the config's dtype, which from_pretrained of transformers 5 loads; transformers 4 loads fp32")
+	}
+	return nil
+}
+
+// checkpoints makes use of gradient_checkpointing_kwargs where layers are recomputed.
+func (r *Recipe) checkpoints(m *model.Model) error {
+	was := r.options["recompute"]
+	switch {
+	case was.value != "full":
+		return nil
+	case r.everyN > 1 && r.reentrant:
+		return fmt.Errorf("%s: gradient_checkpointing_kwargs: use_reentrant with every_n_layers is not planned; leave one of them out", was.by)
+	case r.everyN > 1:
+		// Layers 0, N, 2N ... are recomputed, each by itself.
+		var runs []string
+		for i := 0; i < m.Layers; i += r.everyN {
+			runs = append(runs, "1")
+			if rest := min(r.everyN, m.Layers-i) - 1; rest > 0 {
+				runs = append(runs, fmt.Sprint(-rest))
+			}
+		}
+		r.options["recompute"] = chosen{value: "groups:" + strings.Join(runs, ","), by: was.by}
+	case r.reentrant:
+		r.options["recompute"] = chosen{value: "reentrant", by: was.by}
 	}
 	return nil
 }

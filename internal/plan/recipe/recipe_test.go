@@ -229,6 +229,16 @@ var trainerFiles = []file{
 			"optim": "adamw_torch_fused", "max_grad_norm": 1.0, "lr_scheduler_kwargs": {}, "fp16": false, "bf16": false, "ddp_bucket_cap_mb": null, "mp_parameters": "", "use_liger_kernel": false}`,
 		options: "--batch 2 --optimizer adamw-fused --clip --recompute none --mask ones --loop trainer-5.17",
 	},
+	{
+		name: "reentrant.json", text: `{"gradient_checkpointing": true, "gradient_checkpointing_kwargs": {"use_reentrant": true}}`,
+		options: "--batch 8 --clip --recompute reentrant --mask ones --loop trainer-5.17",
+	},
+	{
+		name: "every-third.json", text: `{"gradient_checkpointing_kwargs": {"every_n_layers": 3, "use_reentrant": false}, "gradient_checkpointing": true}`,
+		options: "--batch 8 --clip --recompute groups:1,-2,1 --mask ones --loop trainer-5.17",
+	},
+	{name: "no-checkpoints.json", text: `{"gradient_checkpointing_kwargs": {"use_reentrant": true}}`, options: "--batch 8 --clip --mask ones --loop trainer-5.17"},
+	{name: "host.json", text: `{"gradient_checkpointing_kwargs": {"offload": true}}`, refused: "write false to plan them on the GPU"},
 	{name: "empty-defaults.yaml", text: "output_dir: x\n", options: "--batch 8 --clip --mask ones --loop trainer-5.17"},
 	{
 		name: "trl.yaml", text: "model_name_or_path: org/x\ndtype: bfloat16\nattn_implementation: flash_attention_2\nuse_peft: true\nlora_r: 32\nlora_target_modules:\n- q_proj\n- k_proj\n" +

@@ -43,7 +43,7 @@ var trainerRules = map[string]rule{
 	"optim_target_modules": refuse("an optimizer for some modules only is not planned; leave it out"),
 
 	"gradient_checkpointing":        word("recompute"),
-	"gradient_checkpointing_kwargs": reentrant,
+	"gradient_checkpointing_kwargs": checkpointKwargs,
 	"disable_gradient_checkpointing": func(r *Recipe, _ string, v yaml.Value) (outcome, error) {
 		off, err := truth(v)
 		if err != nil {
@@ -250,11 +250,31 @@ func clip(r *Recipe, _ string, v yaml.Value) (outcome, error) {
 	return r.set("clip", fmt.Sprint(given(v)))
 }
 
-func reentrant(_ *Recipe, _ string, v yaml.Value) (outcome, error) {
-	if x, ok := v.Get("use_reentrant"); ok && given(x) {
-		return outcome{unplanned: "checkpoints are planned as use_reentrant: false makes them"}, nil
+// checkpointKwargs are use_reentrant and, of transformers 5.17, every_n_layers and
+// offload.
+func checkpointKwargs(r *Recipe, _ string, v yaml.Value) (outcome, error) {
+	out := outcome{noEffect: true}
+	for _, e := range v.Entries {
+		switch e.Key {
+		case "use_reentrant":
+			if given(e.Value) {
+				r.reentrant, out = true, outcome{as: "--recompute reentrant"}
+			}
+		case "every_n_layers":
+			n, err := whole(e.Value)
+			if err != nil || n < 1 {
+				return outcome{}, fmt.Errorf("every_n_layers: write a whole number from 1 on")
+			}
+			if r.everyN = int(n); n > 1 {
+				out = outcome{as: "--recompute groups:LIST"}
+			}
+		case "offload":
+			if given(e.Value) {
+				return outcome{}, fmt.Errorf("offload: activations on the host are not planned; write false to plan them on the GPU")
+			}
+		}
 	}
-	return outcome{noEffect: true}, nil
+	return out, nil
 }
 
 var liger = when(func(r *Recipe) (outcome, error) { return r.set("loss", "liger") })
