@@ -75,6 +75,7 @@ var ofMode = map[model.Mode][]string{
 	model.Train: {
 		"target-seq", "autocast", "optimizer", "master-weights", "zero-grad", "clip", "accumulate", "recompute", "loss", "hold-output", "use-cache",
 		"lora", "lora-targets", "lora-dtype", "lora-as", "lora-dropout", "build", "save", "offload", "loop", "label-smoothing", "eval-batch", "eval-keep",
+		"eval-accumulation", "empty-cache",
 	},
 	model.Generate: {"generate", "generate-call", "cache"},
 }
@@ -115,6 +116,8 @@ var catalogue = []Option{
 	{"label-smoothing", "", "Trainer smooths the labels", nil},
 	{"eval-batch", "B", "Trainer evaluates after each step, B sequences at a time", checkCount(1, maxCount)},
 	{"eval-keep", "N", "logits of N batches stay on the GPU during the evaluation, as for compute_metrics", checkCount(1, maxTokens)},
+	{"eval-accumulation", "K", "they go to the host after K batches each, and the cache is emptied:\neval_accumulation_steps", checkCount(1, maxTokens)},
+	{"empty-cache", "N", "Trainer empties the cache in every Nth step: torch_empty_cache_steps", checkCount(1, maxTokens)},
 	{"preset", "NAME", "the implementation that is planned: " + strings.Join(presetNames(), ", "), checkOneOf(presetNames()...)},
 }
 

@@ -316,9 +316,10 @@ func (r *request) loop() error {
 	j := r.job
 	j.Trainer = r.pick("loop", loopPlain, "") == hf.TrainerPreset
 	j.Smoothing = r.options.Has("label-smoothing")
-	j.Evaluation = model.Evaluation{Batch: r.options.count("eval-batch", 0), Kept: int(r.options.count("eval-keep", 0))}
+	j.Evaluation = model.Evaluation{Batch: r.options.count("eval-batch", 0), Kept: int(r.options.count("eval-keep", 0)), Moved: int(r.options.count("eval-accumulation", 0))}
+	j.EmptyCache = int(r.options.count("empty-cache", 0))
 	if !j.Trainer {
-		for _, n := range []string{"label-smoothing", "eval-batch", "eval-keep"} {
+		for _, n := range []string{"label-smoothing", "eval-batch", "eval-keep", "eval-accumulation", "empty-cache"} {
 			if r.options.Has(n) {
 				return problem.New("%s is for {loop} %s: leave it out, or give that", problem.Name(n), hf.TrainerPreset)
 			}
@@ -330,6 +331,8 @@ func (r *request) loop() error {
 		return problem.New("{loop} %s with a pipeline: Trainer has none; give {loop} plain", hf.TrainerPreset)
 	case j.Evaluation.Kept > 0 && j.Evaluation.Batch == 0:
 		return problem.New("{eval-keep} needs {eval-batch} B")
+	case j.Evaluation.Moved > 0 && j.Evaluation.Batch == 0:
+		return problem.New("{eval-accumulation} needs {eval-batch} B")
 	case j.HoldOutput:
 		return problem.New("{hold-output} is a habit of other loops than Trainer's: leave it out")
 	case j.Smoothing && j.LossChunk > 0:

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/hf"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/run"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
@@ -92,6 +93,35 @@ func TestTrainerArguments(t *testing.T) {
 		if more := (float64(a.PeakRequested) - float64(bare.PeakRequested)) / logits; more < tt.least || more > tt.most {
 			t.Errorf("%s: %.3f times the logits more", tt.pairs, more)
 		}
+	}
+}
+
+// The cache is emptied in the steps that torch_empty_cache_steps divides, and after
+// each part of an evaluation.
+func TestTrainerEmptiesTheCache(t *testing.T) {
+	for pairs, want := range map[string]int{"empty-cache 2": 2, "empty-cache 1": 3, "eval-batch 4 eval-keep 6 eval-accumulation 2": 9} {
+		j, _, err := options(t, append([]string{"batch", "2", "seq", "64", "loop", "trainer"}, strings.Fields(pairs)...)...).Job(readModel(t, trainerBert))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := preset517(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		for _, e := range r.ledger.Events {
+			if e == ledger.EmptyCache {
+				calls++
+			}
+		}
+		if calls != want {
+			t.Errorf("%s: %d calls, want %d", pairs, calls, want)
+		}
+	}
+	kept := peakOf(t, trainerBert, "loop", "trainer", "eval-batch", "8", "eval-keep", "6")
+	moved := peakOf(t, trainerBert, "loop", "trainer", "eval-batch", "8", "eval-keep", "6", "eval-accumulation", "2")
+	if moved.PeakRequested >= kept.PeakRequested {
+		t.Errorf("%d requested if outputs are moved, %d if not", moved.PeakRequested, kept.PeakRequested)
 	}
 }
 

@@ -119,6 +119,9 @@ func (t *trainer) train(in *batch) {
 	t.phase(ledger.Forward)
 	loss, outputs := t.computeLoss(in)
 	eager.Drop(outputs...)
+	if n := t.job.EmptyCache; n > 0 && (t.step-1)%n == 0 {
+		m.Ledger.EmptyCache()
+	}
 	scaled := m.DivScalar(loss) // accelerate's share of gradient_accumulation_steps
 	t.differentiate(scaled)
 	scaled.Drop()
@@ -203,7 +206,7 @@ func (t *trainer) evaluate() {
 	}()
 	var in *batch
 	var logits []*eager.Tensor
-	for range max(e.Kept, 2) {
+	for i := range max(e.Kept, 2) {
 		next := t.loaded(e.Batch)
 		if in != nil {
 			in.drop()
@@ -215,14 +218,28 @@ func (t *trainer) evaluate() {
 		items.Drop()
 		if e.Kept == 0 {
 			eager.Drop(outputs...)
-			continue
+			outputs = nil
 		}
 		eager.Drop(logits...)
 		logits = outputs
 		t.keep(outputs)
+		if e.Moved > 0 && (i+1)%e.Moved == 0 {
+			t.toHost()
+			eager.Drop(logits...)
+			in.drop()
+			logits, in = nil, nil
+			m.Ledger.EmptyCache()
+		}
 	}
-	in.drop()
+	if in != nil {
+		in.drop()
+	}
 	eager.Drop(logits...)
+	t.toHost()
+}
+
+// toHost is get_arrays of what an evaluation has kept.
+func (t *trainer) toHost() {
 	eager.Drop(t.kept...)
 	t.kept = nil
 }

@@ -144,6 +144,9 @@ type LoRA struct {
 type Evaluation struct {
 	Batch int64 // 0: there is none
 	Kept  int   // batches whose outputs stay on the GPU for compute_metrics
+	// Moved is after how many batches they go to the host and the cache is emptied
+	// (eval_accumulation_steps); 0: at the end.
+	Moved int
 }
 
 // Shard is how the work is spread over ranks.
@@ -193,6 +196,7 @@ type Job struct {
 	// Trainer: the loop is that of transformers' Trainer, over accelerate.
 	Trainer    bool
 	Smoothing  bool // of labels, by Trainer
+	EmptyCache int  // in every so many steps, after the forward pass (torch_empty_cache_steps)
 	Evaluation Evaluation
 
 	LoRA    LoRA

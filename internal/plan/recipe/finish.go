@@ -280,7 +280,9 @@ func (r *Recipe) defaults(m *model.Model) error {
 	if r.trainer || r.loop {
 		r.choose("loop", hf.TrainerPreset, "transformers 5.17's Trainer over accelerate 1.15")
 	}
-	if r.evaluates {
+	if !r.evaluates {
+		delete(r.options, "eval-accumulation")
+	} else {
 		r.choose("eval-batch", fmt.Sprint(cmp.Or(r.evalBatch, defaultEval)), "per_device_eval_batch_size; the loss alone is kept, as without compute_metrics, with which --eval-keep N batches of logits stay on the GPU")
 	}
 	if !r.trainer {

@@ -140,9 +140,13 @@ var trainerRules = map[string]rule{
 		}
 		return grouped(r)
 	},
-	"neftune_noise_alpha":     unplanned("the noise on embeddings is not planned"),
-	"auto_find_batch_size":    unplanned("the batch is planned as given; --max batch finds the largest"),
-	"torch_empty_cache_steps": unplanned("calls of empty_cache() are not planned"),
+	"neftune_noise_alpha":  unplanned("the noise on embeddings is not planned"),
+	"auto_find_batch_size": unplanned("the batch is planned as given; --max batch finds the largest"),
+	"torch_empty_cache_steps": func(r *Recipe, key string, v yaml.Value) (outcome, error) {
+		r.loop = true
+		return number("empty-cache")(r, key, v)
+	},
+	"eval_accumulation_steps": number("eval-accumulation"),
 	"use_cache":               on("use-cache", "true"),
 	"stage": taken(func(_ *Recipe, v yaml.Value) (string, error) {
 		if !slices.Contains([]string{"sft", "pt"}, v.Text) {
