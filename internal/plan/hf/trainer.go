@@ -23,7 +23,7 @@ type trainer struct {
 	sum       *eager.Tensor   // _tr_loss
 	part      *eager.Tensor   // tr_loss_step
 	norm      *eager.Tensor   // grad_norm
-	kept      []*eager.Tensor // all_preds of an evaluation
+	kept      []*eager.Tensor // all_losses, all_preds and all_labels of an evaluation
 }
 
 func newTrainer(r *run, o optimizer) *trainer {
@@ -194,7 +194,7 @@ func (t *trainer) smooth(logits, labels *eager.Tensor) *eager.Tensor {
 }
 
 // evaluate is evaluation_loop. Without compute_metrics it keeps losses alone, so one
-// batch is like the next; with it, the outputs of all batches are joined.
+// batch is like the next; with it, the outputs and labels of all batches are joined.
 func (t *trainer) evaluate() {
 	m, e := t.machine, t.job.Evaluation
 	t.phase(ledger.Evaluate)
@@ -205,7 +205,7 @@ func (t *trainer) evaluate() {
 		m.NoGrad(grad)
 	}()
 	var in *batch
-	var logits []*eager.Tensor
+	var last []*eager.Tensor // losses, logits and labels
 	for i := range max(e.Kept, 2) {
 		next := t.loaded(e.Batch)
 		if in != nil {
@@ -214,27 +214,29 @@ func (t *trainer) evaluate() {
 		in = next
 		items := t.count([]*batch{in})
 		loss, outputs := t.computeLoss(in)
-		loss.Drop()
 		items.Drop()
 		if e.Kept == 0 {
 			eager.Drop(outputs...)
 			outputs = nil
+		} else {
+			outputs = append(outputs, in.labels.Keep())
 		}
-		eager.Drop(logits...)
-		logits = outputs
-		t.keep(outputs)
+		eager.Drop(last...)
+		last = append([]*eager.Tensor{m.Empty("repeat", loss.DType(), e.Batch)}, outputs...)
+		loss.Drop()
+		t.keep(last)
 		if e.Moved > 0 && (i+1)%e.Moved == 0 {
 			t.toHost()
-			eager.Drop(logits...)
+			eager.Drop(last...)
 			in.drop()
-			logits, in = nil, nil
+			last, in = nil, nil
 			m.Ledger.EmptyCache()
 		}
 	}
 	if in != nil {
 		in.drop()
 	}
-	eager.Drop(logits...)
+	eager.Drop(last...)
 	t.toHost()
 }
 
@@ -244,15 +246,15 @@ func (t *trainer) toHost() {
 	t.kept = nil
 }
 
-// keep joins outputs to those of the batches before.
-func (t *trainer) keep(outputs []*eager.Tensor) {
+// keep joins what an evaluation keeps to that of the batches before.
+func (t *trainer) keep(ts []*eager.Tensor) {
 	if t.kept == nil {
-		for _, o := range outputs {
+		for _, o := range ts {
 			t.kept = append(t.kept, o.Keep())
 		}
 		return
 	}
-	for i, o := range outputs {
+	for i, o := range ts {
 		t.kept[i] = replace(t.kept[i], t.machine.Cat(0, t.kept[i], o))
 	}
 }
@@ -306,4 +308,12 @@ func (r *run) toDevice() {
 // weight decay first, then biases and norms, which have one dimension.
 func byDecay(ps []*eager.Tensor) {
 	slices.SortStableFunc(ps, func(a, b *eager.Tensor) int { return cmp.Compare(min(b.Dims(), 2), min(a.Dims(), 2)) })
+}
+
+// decayed is the number of parameters in the first group.
+func decayed(ps []*eager.Tensor) int {
+	if i := slices.IndexFunc(ps, func(p *eager.Tensor) bool { return p.Dims() < 2 }); i >= 0 {
+		return i
+	}
+	return len(ps)
 }
