@@ -3,6 +3,7 @@ package recipe
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
+	"github.com/ashlar-mem/ashlar/internal/units"
 )
 
 // trainerCase is a run of tools/bench/plan/trainer.json.
@@ -96,6 +98,12 @@ func (c *trainerCase) ask(t *testing.T) *plan.Answer {
 	return a
 }
 
+// tableRow is the line that the page has for a run.
+func tableRow(name string, measured, predicted figures) string {
+	return fmt.Sprintf("| `%s` | %s | %+d B | %s | %+d B |", name, units.Size(measured.Allocated), int64(predicted.Allocated)-int64(measured.Allocated),
+		units.Size(measured.Reserved), int64(predicted.Reserved)-int64(measured.Reserved))
+}
+
 func off(planned, measured uint64) float64 {
 	return math.Abs(float64(planned)/float64(measured) - 1)
 }
@@ -112,6 +120,10 @@ func TestTrainerMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	measured, predicted := byName(t, "measured"), byName(t, "predicted")
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "measured", "plan.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var allocated, reserved []float64
 	for _, c := range cases {
 		m, p := measured[c.Name], predicted[c.Name]
@@ -121,6 +133,9 @@ func TestTrainerMeasured(t *testing.T) {
 		}
 		allocated = append(allocated, off(p.Allocated, m.Allocated))
 		reserved = append(reserved, off(p.Reserved, m.Reserved))
+		if row := tableRow(c.Name, m, p); !bytes.Contains(page, []byte(row)) {
+			t.Errorf("docs/measured/plan.md lacks this line:\n%s", row)
+		}
 		a := c.ask(t)
 		if a.Parameters != m.Params {
 			t.Errorf("%s: %d parameters, measured %d", c.Name, a.Parameters, m.Params)
