@@ -36,6 +36,7 @@ type Machine struct {
 	pass     *pass    // the backward pass that is running
 	arena    arena
 	host     bool // what is allocated lies in host memory
+	noLoss   bool // models get no labels
 }
 
 // New returns a machine with an empty ledger.

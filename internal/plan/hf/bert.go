@@ -46,7 +46,7 @@ func (n *bert) loss(r *run, in *batch) *eager.Tensor {
 	logits := n.head.forward(r, h)
 	flat := m.View(logits, -1, logits.Size(2))
 	target := m.View(in.labels, -1)
-	loss := classLoss(r, logits, flat, target)
+	loss := m.CrossEntropy(flat, target)
 	r.output(logits)
 	eager.Drop(flat, target, h, logits)
 	return loss

@@ -6,10 +6,10 @@ import (
 )
 
 // causalLoss is ForCausalLMLoss: logits in fp32, labels moved by one. Where Trainer
-// smooths labels the model gets none, and the logits stand for the loss.
+// smooths labels the model gets none.
 func causalLoss(r *run, logits, labels *eager.Tensor) *eager.Tensor {
 	if r.job.Smoothing {
-		return logits.Keep()
+		return r.machine.CrossEntropy(logits, labels)
 	}
 	m := r.machine
 	batch, rows, vocab := logits.Size(0), logits.Size(1), logits.Size(2)
@@ -25,15 +25,6 @@ func causalLoss(r *run, logits, labels *eager.Tensor) *eager.Tensor {
 	loss := m.CrossEntropy(flat, target)
 	eager.Drop(flat, padded, target)
 	return loss
-}
-
-// classLoss is CrossEntropyLoss of logits, given flat too, or the logits as
-// causalLoss has them.
-func classLoss(r *run, logits, flat, target *eager.Tensor) *eager.Tensor {
-	if r.job.Smoothing {
-		return logits.Keep()
-	}
-	return r.machine.CrossEntropy(flat, target)
 }
 
 // chunkable is a network whose loss can be computed some tokens at a time.

@@ -44,7 +44,7 @@ func (n *t5) loss(r *run, in *batch) *eager.Tensor {
 	logits, x := n.logits(r, h)
 	flat := m.View(logits, -1, logits.Size(2))
 	target := m.View(in.labels, -1)
-	loss := classLoss(r, logits, flat, target)
+	loss := m.CrossEntropy(flat, target)
 	r.output(logits, states)
 	eager.Drop(flat, target, ids, h, x, logits, states)
 	return loss

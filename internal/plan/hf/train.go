@@ -184,25 +184,22 @@ func (r *run) output(ts ...*eager.Tensor) {
 
 // batch makes the tensors that a step is called with: images and their classes,
 // or tokens, which are their own labels unless there is a target.
-func (r *run) batch() *batch { return r.batchOf(r.job.Batch) }
-
-// batchOf is batch with so many sequences or images.
-func (r *run) batchOf(size int64) *batch {
+func (r *run) batch() *batch {
 	kind := r.machine.Kind(ledger.Input)
 	defer r.machine.Kind(kind)
 	m, j := r.machine, r.job
 	if v := j.Model.ViT; v != nil {
-		pixels := m.Empty("randn", r.dtype, size, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
-		return &batch{pixels: pixels, labels: m.Empty("randint", eager.Int64, size)}
+		pixels := m.Empty("randn", r.dtype, j.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
+		return &batch{pixels: pixels, labels: m.Empty("randint", eager.Int64, j.Batch)}
 	}
-	in := &batch{ids: m.Empty("randint", eager.Int64, size, j.Seq)}
+	in := &batch{ids: m.Empty("randint", eager.Int64, j.Batch, j.Seq)}
 	if j.Model.Head == model.HeadSeq2Seq {
-		in.labels = m.Empty("randint", eager.Int64, size, j.TargetSeq)
+		in.labels = m.Empty("randint", eager.Int64, j.Batch, j.TargetSeq)
 	} else {
 		in.labels = in.ids.Keep()
 	}
 	if k := j.Mask; k != model.NoMask && k != "" {
-		in.mask = m.Empty("ones", eager.Int64, size, j.Seq)
+		in.mask = m.Empty("ones", eager.Int64, j.Batch, j.Seq)
 	}
 	return in
 }

@@ -76,8 +76,12 @@ func (t *trainer) fetch() {
 // loaded is a batch that the data loader has sent to the GPU. Its labels are a tensor
 // of their own.
 func (t *trainer) loaded(size int64) *batch {
-	in := t.batchOf(size)
-	if in.labels == in.ids {
+	whole, sized := t.job, *t.job
+	sized.Batch = size
+	t.job = &sized
+	in := t.batch()
+	t.job = whole
+	if in.labels != nil && in.labels == in.ids {
 		in.labels.Drop()
 		kind := t.machine.Kind(ledger.Input)
 		in.labels = t.machine.Unary("to", in.ids)
@@ -91,6 +95,9 @@ func (t *trainer) count(of []*batch) *eager.Tensor {
 	m := t.machine
 	var sum *eager.Tensor
 	for _, b := range of {
+		if b.labels == nil {
+			return nil
+		}
 		labels := b.labels.Keep()
 		if t.shifts() {
 			labels = replace(labels, m.Slice(labels, 1, labels.Size(1)-1))
@@ -135,7 +142,11 @@ func (t *trainer) train(in *batch) {
 // accelerate makes copies of the outputs in fp32 once autocast has ended.
 func (t *trainer) computeLoss(in *batch) (loss *eager.Tensor, outputs []*eager.Tensor) {
 	m := t.machine
-	loss = t.called(in)
+	if t.job.Smoothing {
+		m.WithoutLoss(func() { loss = t.called(in) })
+	} else {
+		loss = t.called(in)
+	}
 	raw := t.outputs
 	t.outputs = nil
 	kind := m.Kind(ledger.Loss)
@@ -147,12 +158,11 @@ func (t *trainer) computeLoss(in *batch) (loss *eager.Tensor, outputs []*eager.T
 			outputs = append(outputs, o.Keep())
 		}
 	}
-	if t.job.Smoothing { // it stands for the logits
-		loss.Drop()
-		eager.Drop(raw...)
-		return t.smooth(outputs[0], in.labels), outputs
-	}
 	eager.Drop(raw...)
+	if t.job.Smoothing {
+		loss.Drop()
+		loss = t.smooth(outputs[0], in.labels)
+	}
 	return loss, outputs
 }
 

@@ -55,7 +55,7 @@ func (n *vit) loss(r *run, in *batch) *eager.Tensor {
 		logits = replace(logits, n.classifier.forward(r, pooled))
 	}
 	flat := m.View(logits, -1, logits.Size(1))
-	loss := classLoss(r, logits, flat, in.labels)
+	loss := m.CrossEntropy(flat, in.labels)
 	r.output(logits)
 	eager.Drop(flat, pooled, states, logits)
 	return loss
