@@ -6,7 +6,7 @@ var rules map[string]func(*running)
 
 func init() {
 	rules = map[string]func(*running){
-		"mm": product, "bmm": product, "baddbmm": product, "addbmm": product, "_grouped_mm": product, "dot": product, "mv": product, "addmv": product,
+		"mm": multiply, "bmm": multiply, "baddbmm": multiply, "addbmm": multiply, "_grouped_mm": multiply, "dot": multiply, "mv": multiply, "addmv": multiply,
 		"addmm": affine, "_addmm_activation": affine, "linear": affine,
 
 		"sum": sums, "mean": sums, "nansum": sums, "prod": sums, "linalg_vector_norm": sums, "norm": sums,
@@ -78,8 +78,8 @@ func (r *running) lt() bool {
 	return false
 }
 
-func product(r *running) { r.matrices() }
-func affine(r *running)  { r.matrices() }
+func multiply(r *running) { r.matrices() }
+func affine(r *running)   { r.matrices() }
 
 func sums(r *running) {
 	x := r.in[0]
