@@ -80,5 +80,8 @@ func watched(progress func(events int)) executor {
 }
 
 // repeats reports whether the third step of a job equals the second. With DDP it
-// is not: the buckets are built anew in between.
-func repeats(j *model.Job) bool { return j.Mode == model.Train && j.Steps == 3 && j.Shard.DDP == 0 }
+// is not: the buckets are built anew in between; nor if the cache is not emptied in
+// all steps.
+func repeats(j *model.Job) bool {
+	return j.Mode == model.Train && j.Steps == 3 && j.Shard.DDP == 0 && j.EmptyCache < 2
+}

@@ -46,7 +46,7 @@ var planKinds = []planKind{
 	},
 }
 
-var adapterOptions = []string{"lora", "lora-targets", "lora-dtype"}
+var adapterOptions = []string{"lora", "lora-targets", "lora-dtype", "lora-as", "lora-dropout"}
 
 // planOption is an option of plan.Catalogue: a switch if it has no value, else
 // one of some words, some of which take a number, or a number, or a text.

@@ -124,6 +124,13 @@ func (m *Machine) Mean(x *Tensor) *Tensor {
 
 // Sum is the sum over dimension dim, in fp32 under autocast.
 func (m *Machine) Sum(x *Tensor, dim int, keep bool) *Tensor {
+	return m.sum(x, dim, keep, m.upperResult(x))
+}
+
+// SumWide is the sum over dimension dim with an fp32 result.
+func (m *Machine) SumWide(x *Tensor, dim int, keep bool) *Tensor { return m.sum(x, dim, keep, Float32) }
+
+func (m *Machine) sum(x *Tensor, dim int, keep bool, d DType) *Tensor {
 	dim = x.axis(dim)
 	n := m.node("SumBackward1", x)
 	shape := append([]int64(nil), x.Shape()...)
@@ -131,7 +138,7 @@ func (m *Machine) Sum(x *Tensor, dim int, keep bool) *Tensor {
 	if !keep {
 		shape = append(shape[:dim], shape[dim+1:]...)
 	}
-	y := m.reduced("sum", x, m.upperResult(x), shape, x.stride[dim] == 1)
+	y := m.reduced("sum", x, d, shape, x.stride[dim] == 1)
 	if n != nil {
 		from := append([]int64(nil), x.Shape()...)
 		n.apply = func(_ *Node, g []*Tensor) []*Tensor {

@@ -47,6 +47,9 @@ func (r *run) checkpoints() bool {
 	return r.job.Recompute.Mode == recomputeFull || r.job.Recompute.Mode == recomputeSelective
 }
 
+// recomputes reports whether any layer is run again.
+func (r *run) recomputes() bool { return r.checkpoints() || r.job.Recompute.Mode == recomputeGroup }
+
 // layers runs a stack of layers on x, which it borrows. Layer i is called with
 // at(i).
 func (r *run) layers(ls []layer, x *eager.Tensor, at func(i int) shared) *eager.Tensor {

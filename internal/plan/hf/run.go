@@ -114,6 +114,7 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 		r.stage = stages[i]
 		r.machine.Ledger.Watch = w.watcher(ctx)
 		r.machine.Ledger.Begin(ledger.Build, 0)
+		r.machine.OnHost(r.builtOnHost())
 		r.net = build(r)
 		work := r.train
 		if !r.trains {

@@ -10,6 +10,7 @@ const (
 	Backward  = "backward"
 	Step      = "optimizer"
 	Saving    = "save"
+	Evaluate  = "evaluate"
 	Prefill   = "prefill"
 	Decode    = "decode"
 )

@@ -102,7 +102,9 @@ func (f Fields) Options() ([][2]string, error) {
 			name = "seq"
 		case "ts":
 			name = "target-seq"
-		case "dtype", "autocast", "mask", "clip", "save", "lora":
+		case "lora":
+			out = append(out, [2]string{"lora-as", "plain"})
+		case "dtype", "autocast", "mask", "clip", "save":
 		case "opt":
 			name = "optimizer"
 			switch v {
