@@ -246,7 +246,7 @@ func (p *planned) answer(assumed []string) *Answer {
 		Components:  components(l, p.at, p.sizes),
 		Collectives: capacity.collectives(p.job),
 		Model:       p.question.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.question.Conf,
-		Measured: measured(p.job), RestsOn: restsOn(p.job), Beside: beside(p.run.beside), Levers: []Lever{},
+		Measured: measured(p.job), RestsOn: append(restsOnFamily(p.job), restsOn(p.job)...), Beside: beside(p.run.beside), Levers: []Lever{},
 		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = capacity.context()
@@ -286,15 +286,26 @@ func (p *planned) binding() ledger.Phase {
 	return phase
 }
 
-// measured reports whether runs of this kind were compared with the plan: DDP and
-// FSDP were, with a model that was built whole. The other ways to spread a model
-// over ranks were not.
-func measured(j *model.Job) bool {
+// measured reports whether runs of this kind were compared with the plan.
+func measured(j *model.Job) bool { return j.Model.Measured() && measuredRun(j) }
+
+// measuredRun is measured whatever the model: DDP and FSDP were, with a model
+// that was built whole. The other ways to spread a model over ranks were not.
+func measuredRun(j *model.Job) bool {
 	if unmeasuredGeneration(j) || len(restsOn(j)) > 0 {
 		return false
 	}
 	s := j.Shard
 	return !s.BuildSharded && s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
+}
+
+// restsOnFamily is what the plan of a family or head rests on that was never
+// measured.
+func restsOnFamily(j *model.Job) []string {
+	if j.Model.Measured() {
+		return nil
+	}
+	return []string{j.Model.Class + ": the source of transformers 5.17"}
 }
 
 // unmeasuredGeneration reports whether a job generates in a way that no recording

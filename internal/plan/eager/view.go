@@ -352,3 +352,27 @@ func (m *Machine) cat(in []*Tensor, dim int) *Tensor {
 	}
 	return m.Empty("cat", d, shape[:in[0].dims]...)
 }
+
+// Stack joins tensors along a new last dimension.
+func (m *Machine) Stack(in ...*Tensor) *Tensor {
+	n := m.node("StackBackward0", in...)
+	shape := append([]int64(nil), in[0].Shape()...)
+	d := in[0].dtype
+	for _, t := range in[1:] {
+		d = promote(d, t.dtype)
+	}
+	y := m.Empty("stack", d, append(shape, int64(len(in)))...)
+	if n != nil {
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			out := make([]*Tensor, len(n.edges))
+			for i := range out {
+				if n.wants(i) {
+					out[i] = n.machine.Select(g[0], -1)
+				}
+			}
+			return out
+		}
+		n.made(y)
+	}
+	return y
+}

@@ -1,6 +1,8 @@
 package hf
 
 import (
+	"cmp"
+
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
@@ -52,9 +54,11 @@ type decoder struct {
 	embed  *embedding
 	layers []layer
 	norm   normer
-	rotary *rotary
-	local  *rotary // of sliding layers, nil if they have the same
-	head   *linear
+	// dropout is that of the embeddings.
+	dropout float64
+	rotary  *rotary
+	local   *rotary // of sliding layers, nil if they have the same
+	head    *linear
 }
 
 // head is lm_head, which may be the embedding again.
@@ -64,7 +68,7 @@ func (b *builder) head(e *embedding) *linear {
 		return nil
 	}
 	// The head's own weight is allocated before it is tied.
-	l := b.linear("lm_head", c.Hidden, c.Vocab, false)
+	l := b.linear("lm_head", cmp.Or(c.WordDim, c.Hidden), c.Vocab, false)
 	b.run.linears = b.run.linears[:len(b.run.linears)-1]
 	if c.Tied {
 		l.weight.Drop()
@@ -98,7 +102,7 @@ func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
 	defer m.Kind(kind)
 	r.phase(ledger.LossPhase)
 	s := m.Slice(h, 1, h.Size(1))
-	logits := capLogits(r, net.logits(r, s))
+	logits := finishLogits(r, net.logits(r, s))
 	s.Drop()
 	loss := r.balance(causalLoss(r, logits, in.labels), in.mask)
 	r.output(logits)
@@ -122,11 +126,12 @@ func (d *decoder) base(r *run, in *batch) *eager.Tensor {
 	ms := decoderMasks(r, maskArgs{x: x, attention: in.mask, positions: positions, cache: in.cache})
 	types := r.job.Model.LayerTypes
 	c := &shared{positions: positions, cache: in.cache}
+	first := r.machine.Dropout(x, d.dropout, r.trains)
 	turns := ropes{all: d.rotary.forward(r, x, positions)}
 	if d.local != nil {
 		turns.local = d.local.forward(r, x, positions)
 	}
-	h := r.layers(d.layers, x, func(i int) shared {
+	h := r.through(d.layers, r.scatter(first), func(i int) shared {
 		c.layer, c.mask, c.rope = i, ms.forLayer(types[i]), turns.forLayer(types[i])
 		return *c
 	})

@@ -42,7 +42,7 @@ func (w causalWriter) next(r *run, in *batch) *eager.Tensor {
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
 	s := m.Slice(h, 1, 1)
-	logits := capLogits(r, w.net.logits(r, s))
+	logits := finishLogits(r, w.net.logits(r, s))
 	eager.Drop(s, h)
 	return logits
 }

@@ -109,6 +109,9 @@ func pipeline(j *model.Job, p int) ([]*model.Job, []*stage, error) {
 		c, part := *j, *m
 		part.Layers = n
 		part.LayerTypes = m.LayerTypes[from : from+n]
+		if m.NoRope != nil {
+			part.NoRope = m.NoRope[from : from+n]
+		}
 		if m.MoE != nil {
 			e := *m.MoE
 			e.Sparse = e.Sparse[from : from+n]

@@ -156,7 +156,10 @@ var families = map[string]func(*run) network{
 	"mixtral": newLlama, "qwen3_moe": newLlama,
 	"deepseek_v2": newLlama, "deepseek_v3": newLlama, "gpt_oss": newGptOss,
 	"gpt2": newGPT2, "bert": newBert, "vit": newViT, "t5": newT5,
-	"gemma2": newGemma, "gemma3": newGemma, "qwen3_5": newQwen35, "qwen3_5_moe": newQwen35,
+	"gemma": newVariant, "phi3": newVariant, "granite": newVariant, "olmo2": newVariant, "smollm3": newVariant,
+	"glm4": newVariant, "cohere2": newVariant, "starcoder2": newVariant, "gpt_neox": newVariant, "opt": newOPT,
+	"qwen2_moe": newLlama,
+	"gemma2":    newGemma, "gemma3": newGemma, "qwen3_5": newQwen35, "qwen3_5_moe": newQwen35,
 }
 
 func dtypeOf(d model.DType) eager.DType {

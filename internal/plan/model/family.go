@@ -73,6 +73,44 @@ func families() []*family {
 			read: readGptOss, silent: []string{"router_aux_loss_coef", "swiglu_limit", "initial_context_length", "experts_per_token"},
 		},
 		{
+			name: "gemma", types: []string{"gemma"}, head: HeadCausal, class: "GemmaForCausalLM", base: "GemmaModel",
+			read: readGemma, silent: []string{"hidden_activation"},
+		},
+		{
+			name: "phi3", types: []string{"phi3"}, head: HeadCausal, class: "Phi3ForCausalLM", base: "Phi3Model",
+			read: readPhi3, silent: []string{"embd_pdrop", "attention_bias"},
+		},
+		{
+			name: "granite", types: []string{"granite"}, head: HeadCausal, class: "GraniteForCausalLM", base: "GraniteModel",
+			read: readGranite, silent: []string{"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"},
+		},
+		{name: "olmo2", types: []string{"olmo2"}, head: HeadCausal, class: "Olmo2ForCausalLM", base: "Olmo2Model", read: readOlmo2},
+		{
+			name: "smollm3", types: []string{"smollm3"}, head: HeadCausal, class: "SmolLM3ForCausalLM", base: "SmolLM3Model",
+			read: readSmolLM3, silent: []string{"max_window_layers"},
+		},
+		{name: "glm4", types: []string{"glm4"}, head: HeadCausal, class: "Glm4ForCausalLM", base: "Glm4Model", read: readGlm4},
+		{
+			name: "cohere2", types: []string{"cohere2"}, head: HeadCausal, class: "Cohere2ForCausalLM", base: "Cohere2Model",
+			read: readCohere2, silent: []string{"logit_scale", "cache_implementation", "rotary_pct", "order_of_interleaved_layers", "position_embedding_type", "use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding"},
+		},
+		{
+			name: "starcoder2", types: []string{"starcoder2"}, head: HeadCausal, class: "Starcoder2ForCausalLM", base: "Starcoder2Model",
+			read: readStarcoder2, silent: []string{"norm_epsilon", "norm_type", "mlp_type", "activation_function"},
+		},
+		{
+			name: "gpt_neox", types: []string{"gpt_neox"}, head: HeadCausal, class: "GPTNeoXForCausalLM", base: "GPTNeoXModel",
+			read: readGPTNeoX, silent: []string{"classifier_dropout", "rotary_emb_base"},
+		},
+		{
+			name: "opt", types: []string{"opt"}, head: HeadCausal, class: "OPTForCausalLM", base: "OPTModel",
+			read: readOPT, silent: []string{"init_std"},
+		},
+		{
+			name: "qwen2_moe", types: []string{"qwen2_moe"}, head: HeadCausal, class: "Qwen2MoeForCausalLM", base: "Qwen2MoeModel",
+			read: readQwen2MoE, silent: []string{"router_aux_loss_coef"},
+		},
+		{
 			name: "gpt2", types: []string{"gpt2"}, head: HeadCausal, class: "GPT2LMHeadModel", base: "GPT2Model",
 			read: readGPT2, silent: []string{
 				"summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",

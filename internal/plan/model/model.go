@@ -75,6 +75,16 @@ type Model struct {
 
 	// LayerTypes has one entry per layer (for t5: per encoder layer).
 	LayerTypes []LayerType
+	// NoRope says for every layer whether it has no rotary positions; nil where
+	// all have them or none (smollm3, cohere2).
+	NoRope []bool
+	// ParallelResidual: attention and the MLP read the same input (gpt_neox).
+	ParallelResidual bool
+	// Opt: width of the embeddings, 0 where it is Hidden; norms after the parts
+	// of a layer instead of before; no norm after the last layer.
+	WordDim     int
+	PostNorm    bool
+	NoFinalNorm bool
 	// SlidingWindow is the window of the sliding layers, 0 where there is none.
 	SlidingWindow int
 	// Bidirectional is set where tokens see what follows them: bert, vit, and

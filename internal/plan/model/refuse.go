@@ -47,7 +47,7 @@ var foreign = []struct {
 	families []string
 }{
 	{"num_local_experts", []string{"mixtral", "gpt_oss", "qwen3_moe", "deepseek_v3"}},
-	{"num_experts", []string{"mixtral", "gpt_oss", "qwen3_moe", "qwen3_5_moe", "deepseek_v2"}},
+	{"num_experts", []string{"mixtral", "gpt_oss", "qwen2_moe", "qwen3_moe", "qwen3_5_moe", "deepseek_v2"}},
 	{"n_routed_experts", []string{"deepseek_v2", "deepseek_v3"}},
 	{"moe_num_experts", nil},
 	{"moe_topk", nil},
@@ -55,9 +55,9 @@ var foreign = []struct {
 	{"top_k_experts", nil},
 	{"n_shared_experts", []string{"deepseek_v2", "deepseek_v3"}},
 	{"num_shared_experts", nil},
-	{"shared_expert_intermediate_size", []string{"qwen3_5_moe"}},
+	{"shared_expert_intermediate_size", []string{"qwen2_moe", "qwen3_5_moe"}},
 	{"mlp_layer_types", nil},
-	{"moe_intermediate_size", []string{"qwen3_moe", "qwen3_5_moe", "deepseek_v2", "deepseek_v3"}},
+	{"moe_intermediate_size", []string{"qwen2_moe", "qwen3_moe", "qwen3_5_moe", "deepseek_v2", "deepseek_v3"}},
 	{"kv_lora_rank", []string{"deepseek_v2", "deepseek_v3"}},
 	{"linear_num_value_heads", []string{"qwen3_5", "qwen3_5_moe"}},
 }
