@@ -13,7 +13,9 @@ import (
 type bert struct {
 	embed  *bertEmbeddings
 	layers []layer
+	pooler *linear
 	head   *bertHead
+	tail   tail // a head that scores, in the place of head
 }
 
 func newBert(r *run) network {
@@ -24,11 +26,14 @@ func newBert(r *run) network {
 	for i := range c.Layers {
 		n.layers = append(n.layers, base.bertLayer(fmt.Sprintf("encoder.layer.%d", i)))
 	}
-	if c.Head == model.HeadNone {
-		base.linear("pooler.dense", c.Hidden, c.Hidden, true)
+	if c.Head == model.HeadNone || c.Head == model.HeadSequence || c.Head == model.HeadReward {
+		n.pooler = base.linear("pooler.dense", c.Hidden, c.Hidden, true)
 	}
 	n.embed.positionIDs(r).Drop() // when weights are initialised
-	if c.Head != model.HeadNone {
+	switch {
+	case c.Head.Scores():
+		n.tail = top.encoderTail(&firstPooled{dense: n.pooler})
+	case c.Head != model.HeadNone:
 		n.head = top.bertHead("cls.predictions", n.embed.words)
 	}
 	return n
@@ -40,6 +45,9 @@ func (n *bert) loss(r *run, in *batch) *eager.Tensor {
 	mask := bidirectionalMask(r, maskArgs{x: x, attention: in.mask}, 0)
 	h := r.layers(n.layers, x, func(i int) shared { return shared{mask: mask, layer: i} })
 	eager.Drop(x, mask)
+	if n.tail != nil {
+		return scored(r, n.tail, h, in)
+	}
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
 	r.phase(ledger.LossPhase)

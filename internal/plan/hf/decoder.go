@@ -17,6 +17,7 @@ type network interface {
 // batch is what a model is called with. Tensors may be nil.
 type batch struct {
 	ids, labels, mask, pixels *eager.Tensor
+	ends                      *eager.Tensor // of answers; labels are where they begin
 	positions                 *eager.Tensor // position_ids; the model makes them where they are not given
 	states                    *eager.Tensor // what an encoder made of the prompt
 	cache                     *cache
@@ -31,7 +32,7 @@ func (b *batch) positionIDs(r *run) *eager.Tensor {
 }
 
 func (b *batch) drop() {
-	eager.Drop(b.ids, b.pixels, b.labels, b.mask)
+	eager.Drop(b.ids, b.pixels, b.labels, b.ends, b.mask)
 }
 
 // shared is what all layers are called with.
@@ -59,12 +60,13 @@ type decoder struct {
 	rotary  *rotary
 	local   *rotary // of sliding layers, nil if they have the same
 	head    *linear
+	tail    tail // a head that scores, in the place of head
 }
 
 // head is lm_head, which may be the embedding again.
 func (b *builder) head(e *embedding) *linear {
 	c := b.run.job.Model
-	if c.Head == model.HeadNone || b.run.sends() {
+	if c.Head == model.HeadNone || c.Head.Scores() || b.run.sends() {
 		return nil
 	}
 	// The head's own weight is allocated before it is tied.
@@ -78,11 +80,15 @@ func (b *builder) head(e *embedding) *linear {
 	return l
 }
 
-func (d *decoder) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, d, in) }
+func (d *decoder) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, d, d.tail, in) }
 
-// causalLM is the forward pass of a causal language model with labels.
-func causalLM(r *run, net chunkable, in *batch) *eager.Tensor {
+// causalLM is the forward pass of a causal language model with labels, or with
+// another head in the place of its own.
+func causalLM(r *run, net chunkable, other tail, in *batch) *eager.Tensor {
 	m := r.machine
+	if other != nil {
+		return scored(r, other, net.base(r, in), in)
+	}
 	r.collectRouters()
 	if r.caches() {
 		in.cache = newCache(r.job.Model, 0)

@@ -19,7 +19,7 @@ func newGemma(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
 	top := &builder{run: r}
-	base := top.in("model")
+	base := top.in(insideName(r.job.Model))
 	d.embed = base.scaledEmbedding("embed_tokens", c.Vocab, c.Hidden)
 	for i := range c.Layers {
 		b := base.in(fmt.Sprintf("layers.%d", i))
@@ -38,7 +38,7 @@ func newGemma(r *run) network {
 	if len(tables) > 1 {
 		d.local = tables[1]
 	}
-	d.head = top.head(d.embed)
+	d.head, d.tail = top.head(d.embed), top.decoderTail()
 	return d
 }
 

@@ -35,7 +35,7 @@ func newLlama(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
 	top := &builder{run: r}
-	base := top.in("model")
+	base := top.in(insideName(r.job.Model))
 	d.embed = base.embedding("embed_tokens", c.Vocab, c.Hidden)
 	for i := range c.Layers {
 		b := base.in(fmt.Sprintf("layers.%d", i))
@@ -54,7 +54,7 @@ func newLlama(r *run) network {
 	case "gpt_oss":
 		d.rotary.style = ropeOnce
 	}
-	d.head = top.head(d.embed)
+	d.head, d.tail = top.head(d.embed), top.decoderTail()
 	return d
 }
 

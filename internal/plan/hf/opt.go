@@ -13,6 +13,7 @@ type opt struct {
 	norm             normer  // nil without one
 	layers           []layer
 	head             *linear
+	tail             tail
 }
 
 func newOPT(r *run) network {
@@ -32,11 +33,11 @@ func newOPT(r *run) network {
 	for i := range c.Layers {
 		o.layers = append(o.layers, base.in(fmt.Sprintf("layers.%d", i)).optLayer())
 	}
-	o.head = top.head(o.embed)
+	o.head, o.tail = top.head(o.embed), top.decoderTail()
 	return o
 }
 
-func (o *opt) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, o, in) }
+func (o *opt) loss(r *run, in *batch) *eager.Tensor { return causalLM(r, o, o.tail, in) }
 
 func (o *opt) logits(r *run, h *eager.Tensor) *eager.Tensor { return o.head.forward(r, h) }
 

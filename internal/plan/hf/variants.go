@@ -29,7 +29,7 @@ func newVariant(r *run) network {
 	d.norm = base.variantNorm(norm)
 	d.rotary = base.rotary("rotary_emb", c.Rope.Dim)
 	d.rotary.wide = c.Family == "olmo2"
-	d.head = top.head(d.embed)
+	d.head, d.tail = top.head(d.embed), top.decoderTail()
 	return d
 }
 

@@ -188,7 +188,29 @@ func (f *fields) labels() {
 	switch {
 	case st == given:
 		m.NumLabels = f.whole(raw, name, 0, maxVocab)
-	case m.Head == HeadImage:
+	case m.Head == HeadImage, m.Head == HeadSequence, m.Head == HeadToken:
 		f.assume(name, "2", st.why("transformers' default"))
+	}
+}
+
+// scores settles what the heads have that score.
+func (f *fields) scores() {
+	m := f.model
+	switch m.Head {
+	case HeadReward:
+		m.NumLabels = 1
+	case HeadSequence, HeadToken, HeadQuestion:
+	default:
+		return
+	}
+	if m.NumLabels == 0 {
+		f.fail("num_labels is 0: %s needs labels to train with", m.Class)
+	}
+	m.ClassifierDropout = 0.1
+	if m.Bidirectional && m.ViT == nil {
+		m.ClassifierDropout = m.ResidualDropout
+	}
+	if f.has("classifier_dropout") {
+		m.ClassifierDropout = f.share(0, "classifier_dropout")
 	}
 }

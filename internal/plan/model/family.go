@@ -14,11 +14,15 @@ type family struct {
 	class    string // with the head
 	base     string // without
 	also     []string
+	more     []Head // beside head
 	read     func(*fields)
 	// silent are fields that the family's configuration class has and that
 	// change no tensor.
 	silent []string
 }
+
+// allScores are the heads that most families have.
+var allScores = []Head{HeadSequence, HeadToken, HeadQuestion}
 
 func (fam *family) wrapped(modelType string) bool { return slices.Contains(fam.wrappers, modelType) }
 
@@ -26,100 +30,100 @@ func (fam *family) wrapped(modelType string) bool { return slices.Contains(fam.w
 // readers refer to it.
 func families() []*family {
 	return []*family{
-		{name: "llama", types: []string{"llama"}, head: HeadCausal, class: "LlamaForCausalLM", base: "LlamaModel", read: readLlama},
-		{name: "qwen2", types: []string{"qwen2"}, head: HeadCausal, class: "Qwen2ForCausalLM", base: "Qwen2Model", read: readQwen2},
-		{name: "qwen3", types: []string{"qwen3"}, head: HeadCausal, class: "Qwen3ForCausalLM", base: "Qwen3Model", read: readQwen3},
+		{name: "llama", types: []string{"llama"}, head: HeadCausal, class: "LlamaForCausalLM", base: "LlamaModel", read: readLlama, more: allScores},
+		{name: "qwen2", types: []string{"qwen2"}, head: HeadCausal, class: "Qwen2ForCausalLM", base: "Qwen2Model", read: readQwen2, more: allScores},
+		{name: "qwen3", types: []string{"qwen3"}, head: HeadCausal, class: "Qwen3ForCausalLM", base: "Qwen3Model", read: readQwen3, more: allScores},
 		{
 			name: "qwen3_moe", types: []string{"qwen3_moe"}, head: HeadCausal, class: "Qwen3MoeForCausalLM", base: "Qwen3MoeModel",
-			read: readQwen3MoE, silent: []string{"router_aux_loss_coef", "max_window_layers"},
+			read: readQwen3MoE, more: allScores, silent: []string{"router_aux_loss_coef", "max_window_layers"},
 		},
 		{
 			name: "qwen3_5", types: []string{"qwen3_5_text"}, wrappers: []string{"qwen3_5"}, head: HeadCausal,
 			class: "Qwen3_5ForCausalLM", base: "Qwen3_5TextModel", also: []string{"Qwen3_5ForConditionalGeneration"},
-			read: readQwen35, silent: qwen35Silent,
+			read: readQwen35, more: []Head{HeadSequence}, silent: qwen35Silent,
 		},
 		{
 			name: "qwen3_5_moe", types: []string{"qwen3_5_moe_text"}, wrappers: []string{"qwen3_5_moe"}, head: HeadCausal,
 			class: "Qwen3_5MoeForCausalLM", base: "Qwen3_5MoeTextModel", also: []string{"Qwen3_5MoeForConditionalGeneration"},
 			read: readQwen35MoE, silent: append([]string{"router_aux_loss_coef"}, qwen35Silent...),
 		},
-		{name: "mistral", types: []string{"mistral"}, head: HeadCausal, class: "MistralForCausalLM", base: "MistralModel", read: readMistral},
+		{name: "mistral", types: []string{"mistral"}, head: HeadCausal, class: "MistralForCausalLM", base: "MistralModel", read: readMistral, more: allScores},
 		{
 			name: "mixtral", types: []string{"mixtral"}, head: HeadCausal, class: "MixtralForCausalLM", base: "MixtralModel",
-			read: readMixtral, silent: []string{"router_aux_loss_coef"},
+			read: readMixtral, more: allScores, silent: []string{"router_aux_loss_coef"},
 		},
 		{
 			name: "gemma2", types: []string{"gemma2"}, head: HeadCausal, class: "Gemma2ForCausalLM", base: "Gemma2Model",
-			read: readGemma2, silent: []string{"query_pre_attn_scalar", "hidden_act", "cache_implementation"},
+			read: readGemma2, more: []Head{HeadSequence, HeadToken}, silent: []string{"query_pre_attn_scalar", "hidden_act", "cache_implementation"},
 		},
 		{
 			name: "gemma3", types: []string{"gemma3_text"}, wrappers: []string{"gemma3"}, head: HeadCausal,
 			class: "Gemma3ForCausalLM", base: "Gemma3TextModel", also: []string{"Gemma3ForConditionalGeneration"},
-			read: readGemma3, silent: []string{
+			read: readGemma3, more: []Head{HeadSequence}, silent: []string{
 				"query_pre_attn_scalar", "hidden_act", "cache_implementation", "_sliding_window_pattern", "rope_local_base_freq",
 				"mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index",
 			},
 		},
 		{
 			name: "deepseek_v2", types: []string{"deepseek_v2"}, head: HeadCausal, class: "DeepseekV2ForCausalLM", base: "DeepseekV2Model",
-			read: readDeepseekV2, silent: deepseekSilent,
+			read: readDeepseekV2, more: []Head{HeadSequence}, silent: deepseekSilent,
 		},
 		{
 			name: "deepseek_v3", types: []string{"deepseek_v3"}, head: HeadCausal, class: "DeepseekV3ForCausalLM", base: "DeepseekV3Model",
-			read: readDeepseekV3, silent: append([]string{"topk_method"}, deepseekSilent...),
+			read: readDeepseekV3, more: []Head{HeadSequence, HeadToken}, silent: append([]string{"topk_method"}, deepseekSilent...),
 		},
 		{
 			name: "gpt_oss", types: []string{"gpt_oss"}, head: HeadCausal, class: "GptOssForCausalLM", base: "GptOssModel",
-			read: readGptOss, silent: []string{"router_aux_loss_coef", "swiglu_limit", "initial_context_length", "experts_per_token"},
+			read: readGptOss, more: []Head{HeadSequence, HeadToken}, silent: []string{"router_aux_loss_coef", "swiglu_limit", "initial_context_length", "experts_per_token"},
 		},
 		{
 			name: "gemma", types: []string{"gemma"}, head: HeadCausal, class: "GemmaForCausalLM", base: "GemmaModel",
-			read: readGemma, silent: []string{"hidden_activation"},
+			read: readGemma, more: []Head{HeadSequence, HeadToken}, silent: []string{"hidden_activation"},
 		},
 		{
 			name: "phi3", types: []string{"phi3"}, head: HeadCausal, class: "Phi3ForCausalLM", base: "Phi3Model",
-			read: readPhi3, silent: []string{"embd_pdrop", "attention_bias"},
+			read: readPhi3, more: []Head{HeadSequence, HeadToken}, silent: []string{"embd_pdrop", "attention_bias"},
 		},
 		{
 			name: "granite", types: []string{"granite"}, head: HeadCausal, class: "GraniteForCausalLM", base: "GraniteModel",
 			read: readGranite, silent: []string{"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"},
 		},
-		{name: "olmo2", types: []string{"olmo2"}, head: HeadCausal, class: "Olmo2ForCausalLM", base: "Olmo2Model", read: readOlmo2},
+		{name: "olmo2", types: []string{"olmo2"}, head: HeadCausal, class: "Olmo2ForCausalLM", base: "Olmo2Model", read: readOlmo2, more: []Head{HeadSequence}},
 		{
 			name: "smollm3", types: []string{"smollm3"}, head: HeadCausal, class: "SmolLM3ForCausalLM", base: "SmolLM3Model",
-			read: readSmolLM3, silent: []string{"max_window_layers"},
+			read: readSmolLM3, more: allScores, silent: []string{"max_window_layers"},
 		},
-		{name: "glm4", types: []string{"glm4"}, head: HeadCausal, class: "Glm4ForCausalLM", base: "Glm4Model", read: readGlm4},
+		{name: "glm4", types: []string{"glm4"}, head: HeadCausal, class: "Glm4ForCausalLM", base: "Glm4Model", read: readGlm4, more: []Head{HeadSequence, HeadToken}},
 		{
 			name: "cohere2", types: []string{"cohere2"}, head: HeadCausal, class: "Cohere2ForCausalLM", base: "Cohere2Model",
 			read: readCohere2, silent: []string{"logit_scale", "cache_implementation", "rotary_pct", "order_of_interleaved_layers", "position_embedding_type", "use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding"},
 		},
 		{
 			name: "starcoder2", types: []string{"starcoder2"}, head: HeadCausal, class: "Starcoder2ForCausalLM", base: "Starcoder2Model",
-			read: readStarcoder2, silent: []string{"norm_epsilon", "norm_type", "mlp_type", "activation_function"},
+			read: readStarcoder2, more: []Head{HeadSequence, HeadToken}, silent: []string{"norm_epsilon", "norm_type", "mlp_type", "activation_function"},
 		},
 		{
 			name: "gpt_neox", types: []string{"gpt_neox"}, head: HeadCausal, class: "GPTNeoXForCausalLM", base: "GPTNeoXModel",
-			read: readGPTNeoX, silent: []string{"classifier_dropout", "rotary_emb_base"},
+			read: readGPTNeoX, more: allScores, silent: []string{"classifier_dropout", "rotary_emb_base"},
 		},
 		{
 			name: "opt", types: []string{"opt"}, head: HeadCausal, class: "OPTForCausalLM", base: "OPTModel",
-			read: readOPT, silent: []string{"init_std"},
+			read: readOPT, more: []Head{HeadSequence, HeadQuestion}, silent: []string{"init_std"},
 		},
 		{
 			name: "qwen2_moe", types: []string{"qwen2_moe"}, head: HeadCausal, class: "Qwen2MoeForCausalLM", base: "Qwen2MoeModel",
-			read: readQwen2MoE, silent: []string{"router_aux_loss_coef"},
+			read: readQwen2MoE, more: allScores, silent: []string{"router_aux_loss_coef"},
 		},
 		{
 			name: "gpt2", types: []string{"gpt2"}, head: HeadCausal, class: "GPT2LMHeadModel", base: "GPT2Model",
-			read: readGPT2, silent: []string{
+			read: readGPT2, more: allScores, silent: []string{
 				"summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
 				"scale_attn_weights", "scale_attn_by_inverse_layer_idx", "n_ctx",
 			},
 		},
 		{
 			name: "bert", types: []string{"bert"}, head: HeadMasked, class: "BertForMaskedLM", base: "BertModel",
-			read: readBert, silent: []string{"use_cache", "classifier_dropout", "gradient_checkpointing"},
+			read: readBert, more: allScores, silent: []string{"use_cache", "classifier_dropout", "gradient_checkpointing"},
 		},
 		{
 			name: "t5", types: []string{"t5"}, head: HeadSeq2Seq, class: "T5ForConditionalGeneration", base: "T5Model",

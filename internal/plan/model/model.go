@@ -12,6 +12,12 @@ const (
 	HeadMasked  Head = "masked"
 	HeadSeq2Seq Head = "seq2seq"
 	HeadImage   Head = "image"
+	// The heads that score: a whole sequence, its tokens, where an answer begins
+	// and ends, or a pair of sequences of which one is to have the higher score.
+	HeadSequence Head = "sequence"
+	HeadToken    Head = "token"
+	HeadQuestion Head = "question"
+	HeadReward   Head = "reward"
 )
 
 // LayerType is how one layer mixes tokens, in transformers' own words.
@@ -59,6 +65,8 @@ type Model struct {
 	MaxPositions int // rows of a learned position table, or the trained length
 	TypeVocab    int // bert: rows of the token type table
 	NumLabels    int // width of a classifier
+
+	ClassifierDropout float64 // before a classifier
 
 	Tied       bool   // the head uses the embedding's weight
 	QKVBias    bool   // q, k, v projections have a bias; for MLA the two *_a projections
