@@ -376,3 +376,31 @@ func (m *Machine) Stack(in ...*Tensor) *Tensor {
 	}
 	return y
 }
+
+// Unbind takes a dimension out: a view for each of its places.
+func (m *Machine) Unbind(x *Tensor, dim int) []*Tensor {
+	dim = x.axis(dim)
+	n := m.node("UnbindBackward0", x)
+	out := make([]*Tensor, x.dim[dim])
+	shape, stride := x.without(dim)
+	for i := range out {
+		out[i] = m.aliasOf(x, shape[:x.dims-1], stride)
+	}
+	if n != nil {
+		part := append([]int64(nil), shape[:x.dims-1]...)
+		d := x.dtype
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			var zeros []*Tensor
+			for i := range out {
+				if i >= len(g) || g[i] == nil {
+					zeros = append(zeros, m.Empty("zeros", d, part...))
+				}
+			}
+			whole := m.Empty("stack", d, n.shape(0)...)
+			Drop(zeros...)
+			return []*Tensor{whole}
+		}
+		n.made(out[0], out[1:]...)
+	}
+	return out
+}

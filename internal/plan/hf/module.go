@@ -177,7 +177,7 @@ func (b *builder) embedding(name string, rows, width int) *embedding {
 }
 
 // inputEmbeddings are the names of the table of tokens in the families.
-var inputEmbeddings = []string{"embed_tokens", "embed_in", "wte", "word_embeddings", "shared"}
+var inputEmbeddings = []string{"embed_tokens", "embed_in", "wte", "word_embeddings", "tok_embeddings", "shared"}
 
 func (e *embedding) forward(r *run, ids *eager.Tensor) *eager.Tensor {
 	before := r.machine.Enter(e.label)

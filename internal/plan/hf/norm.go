@@ -61,6 +61,14 @@ func (b *builder) layerNorm(name string, width int) *layerNorm {
 	return &layerNorm{label: b.label(name), weight: c.weight("weight", int64(width)), bias: c.weight("bias", int64(width))}
 }
 
+// plainNorm is nn.LayerNorm that may have no bias.
+func (b *builder) plainNorm(name string, width int, bias bool) *layerNorm {
+	if bias {
+		return b.layerNorm(name, width)
+	}
+	return &layerNorm{label: b.label(name), weight: b.in(name).weight("weight", int64(width))}
+}
+
 func (n *layerNorm) forward(r *run, x *eager.Tensor) *eager.Tensor {
 	before := r.machine.Enter(n.label)
 	defer r.machine.Enter(before)

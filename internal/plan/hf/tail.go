@@ -120,6 +120,7 @@ func pairLoss(r *run, logits *eager.Tensor) *eager.Tensor {
 
 // tokenScore is GenericForTokenClassification.
 type tokenScore struct {
+	before  func(r *run, h *eager.Tensor) *eager.Tensor // nil without
 	score   *linear
 	dropout float64
 	wide    bool // the loss is that of logits in fp32
@@ -127,7 +128,7 @@ type tokenScore struct {
 
 func (t *tokenScore) loss(r *run, h *eager.Tensor, in *batch) *eager.Tensor {
 	m := r.machine
-	x := m.Dropout(h, t.dropout, r.trains)
+	x := headInput(r, h, t.before, t.dropout)
 	logits := t.score.forward(r, x)
 	flat := m.View(logits, -1, logits.Size(2))
 	target := m.View(in.labels, -1)
@@ -140,15 +141,25 @@ func (t *tokenScore) loss(r *run, h *eager.Tensor, in *batch) *eager.Tensor {
 	return loss
 }
 
+// headInput is what a head scores of the states h.
+func headInput(r *run, h *eager.Tensor, before func(r *run, h *eager.Tensor) *eager.Tensor, dropout float64) *eager.Tensor {
+	x := h.Keep()
+	if before != nil {
+		x = replace(x, before(r, x))
+	}
+	return replace(x, r.machine.Dropout(x, dropout, r.trains))
+}
+
 // spanScore is GenericForQuestionAnswering: where an answer begins and ends.
 type spanScore struct {
+	before  func(r *run, h *eager.Tensor) *eager.Tensor // nil without
 	out     *linear
 	dropout float64
 }
 
 func (t *spanScore) loss(r *run, h *eager.Tensor, in *batch) *eager.Tensor {
 	m := r.machine
-	x := m.Dropout(h, t.dropout, r.trains)
+	x := headInput(r, h, t.before, t.dropout)
 	logits := t.out.forward(r, x)
 	parts := m.Split(logits, -1, 1, 1)
 	for i, p := range parts {
@@ -172,8 +183,8 @@ type pooler interface {
 	forward(r *run, h *eager.Tensor) *eager.Tensor
 }
 
-// encoderTail is the scoring head of an encoder.
-func (b *builder) encoderTail(p pooler) tail {
+// encoderTail is the scoring head of bert and roberta. The pooler is bert's.
+func (b *builder) encoderTail(dense *linear) tail {
 	c := b.run.job.Model
 	switch c.Head {
 	case model.HeadToken:
@@ -181,7 +192,15 @@ func (b *builder) encoderTail(p pooler) tail {
 	case model.HeadQuestion:
 		return &spanScore{out: b.headLinear("qa_outputs", c.Hidden, c.NumLabels, true)}
 	}
-	return &pooledScore{pool: p, dropout: c.ClassifierDropout, score: b.headLinear("classifier", c.Hidden, c.NumLabels, true)}
+	t := &pooledScore{dropout: c.ClassifierDropout}
+	if dense != nil {
+		t.pool, t.score = &firstPooled{dense: dense, act: "tanh"}, b.headLinear("classifier", c.Hidden, c.NumLabels, true)
+		return t
+	}
+	in := b.in("classifier")
+	t.pool = &firstPooled{dense: in.headLinear("dense", c.Hidden, c.Hidden, true), act: "tanh", dropout: c.ClassifierDropout}
+	t.score = in.headLinear("out_proj", c.Hidden, c.NumLabels, true)
+	return t
 }
 
 // pooledScore scores what a pooler makes of a sequence.
@@ -207,14 +226,18 @@ func (t *pooledScore) loss(r *run, h *eager.Tensor, in *batch) *eager.Tensor {
 	return loss
 }
 
-// firstPooled is BertPooler: the first token's state, through a Linear and a
-// tanh.
-type firstPooled struct{ dense *linear }
+// firstPooled is the first token's state through a Linear and an activation:
+// BertPooler, and what roberta and distilbert have in its place.
+type firstPooled struct {
+	dense   *linear
+	act     string
+	dropout float64 // before the Linear
+}
 
 func (p *firstPooled) forward(r *run, h *eager.Tensor) *eager.Tensor {
 	m := r.machine
-	first := m.Select(h, 1)
-	y := p.dense.forward(r, first)
-	first.Drop()
-	return replace(y, m.ByResult("tanh", y))
+	x := m.Select(h, 1)
+	x = replace(x, m.Dropout(x, p.dropout, r.trains))
+	x = replace(x, p.dense.forward(r, x))
+	return replace(x, m.ByResult(p.act, x))
 }

@@ -98,11 +98,11 @@ func (b *builder) variantAttention(name string, i int) *llamaAttention {
 	switch c.Family {
 	case "phi3":
 		a.o = in.linear("o_proj", width, c.Hidden, false)
-		a.joined = in.joinedHeads("qkv_proj", false)
+		a.joined = in.joinedHeads("qkv_proj", headsSliced)
 		a.rotate = rotateFirst
 		return a
 	case "gpt_neox":
-		a.joined = in.joinedHeads("query_key_value", true)
+		a.joined = in.joinedHeads("query_key_value", headsByHead)
 		a.o = in.linear("dense", width, c.Hidden, c.OutBias)
 		a.rotate = rotateParts
 		return a
@@ -261,22 +261,38 @@ type joinedHeads struct {
 	all     *linear
 	q, kv   int64
 	headDim int64
-	// byHead: each head has its query, key and value side by side (gpt_neox).
-	byHead bool
+	order   headOrder
 }
 
-func (b *builder) joinedHeads(name string, byHead bool) *joinedHeads {
+// headOrder is how queries, keys and values lie in what they are parts of.
+type headOrder uint8
+
+const (
+	headsSliced headOrder = iota // all queries, all keys, all values: slices (phi3)
+	headsByHead                  // the three of a head side by side (gpt_neox)
+	headsApart                   // as sliced, but taken out of a dimension of three (modernbert)
+)
+
+func (b *builder) joinedHeads(name string, order headOrder) *joinedHeads {
 	c := b.run.job.Model
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	return &joinedHeads{
-		all: b.linear(name, c.Hidden, q+2*kv, c.QKVBias), byHead: byHead, q: int64(q), kv: int64(kv), headDim: int64(c.HeadDim),
+		all: b.linear(name, c.Hidden, q+2*kv, c.QKVBias), order: order, q: int64(q), kv: int64(kv), headDim: int64(c.HeadDim),
 	}
 }
 
 func (j *joinedHeads) forward(r *run, x *eager.Tensor) (q, k, v, joined *eager.Tensor) {
 	m := r.machine
 	p := j.all.forward(r, x)
-	if j.byHead {
+	switch j.order {
+	case headsApart:
+		joined = replace(p, m.View(p, x.Size(0), x.Size(1), 3, -1, j.headDim))
+		parts := m.Unbind(joined, 2)
+		for i, t := range parts {
+			parts[i] = replace(t, m.Transpose(t, 1, 2))
+		}
+		return parts[0], parts[1], parts[2], joined
+	case headsByHead:
 		h := m.View(p, x.Size(0), x.Size(1), -1, 3*j.headDim)
 		p.Drop()
 		joined = replace(h, m.Transpose(h, 1, 2))

@@ -121,7 +121,7 @@ func (b *builder) vitLayer(name string) *vitLayer {
 	c := b.run.job.Model
 	in := b.in(name)
 	l := &vitLayer{act: c.Activation, dropout: c.ResidualDropout}
-	l.attention = in.vitAttention("attention")
+	l.attention = in.encoderAttention("attention", "q_proj", "k_proj", "v_proj", "o_proj")
 	l.first = in.layerNorm("layernorm_before", c.Hidden)
 	l.second = in.layerNorm("layernorm_after", c.Hidden)
 	l.up = in.linear("mlp.fc1", c.Hidden, c.Intermediate, true)
@@ -155,17 +155,20 @@ type vitAttention struct {
 	q, k, v, o *linear
 	headDim    int64
 	dropout    float64
+	style      eagerStyle
 }
 
-func (b *builder) vitAttention(name string) *vitAttention {
+// encoderAttention makes the attention of an encoder, whose Linears each family
+// names in its own way.
+func (b *builder) encoderAttention(name, q, k, v, o string) *vitAttention {
 	c := b.run.job.Model
 	in := b.in(name)
 	width := c.Heads * c.HeadDim
 	a := &vitAttention{label: b.label(name), headDim: int64(c.HeadDim), dropout: c.AttentionDropout}
-	a.q = in.linear("q_proj", c.Hidden, width, c.QKVBias)
-	a.k = in.linear("k_proj", c.Hidden, width, c.QKVBias)
-	a.v = in.linear("v_proj", c.Hidden, width, c.QKVBias)
-	a.o = in.linear("o_proj", width, c.Hidden, true)
+	a.q = in.linear(q, c.Hidden, width, c.QKVBias)
+	a.k = in.linear(k, c.Hidden, width, c.QKVBias)
+	a.v = in.linear(v, c.Hidden, width, c.QKVBias)
+	a.o = in.linear(o, width, c.Hidden, true)
 	return a
 }
 
@@ -177,7 +180,7 @@ func (a *vitAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights *
 	k := inHeads(r, a.k, x, a.headDim)
 	v := inHeads(r, a.v, x, a.headDim)
 	out, weights := attend(r, attention{
-		q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout), bidirectional: true, style: eagerWide,
+		q: q, k: k, v: v, mask: c.mask, dropout: r.dropout(a.dropout), bidirectional: true, style: a.style,
 	})
 	flat := m.Reshape(out, x.Size(0), x.Size(1), -1)
 	out.Drop()

@@ -29,9 +29,12 @@ func readGPT2(f *fields) {
 	f.labels()
 }
 
-func readBert(f *fields) {
+func readBert(f *fields) { f.bertLike(30522) }
+
+// bertLike reads bert and what is built like it.
+func (f *fields) bertLike(vocab int) {
 	m := f.model
-	m.Vocab = f.count(30522, maxVocab, "vocab_size")
+	m.Vocab = f.count(vocab, maxVocab, "vocab_size")
 	f.encoder()
 	m.MaxPositions = f.count(512, maxPositions, "max_position_embeddings")
 	m.TypeVocab = f.count(2, maxVocab, "type_vocab_size")
@@ -207,7 +210,14 @@ func (f *fields) scores() {
 		f.fail("num_labels is 0: %s needs labels to train with", m.Class)
 	}
 	m.ClassifierDropout = 0.1
-	if m.Bidirectional && m.ViT == nil {
+	switch {
+	case m.ModernBert != nil:
+		m.ClassifierDropout = 0
+	case m.Family == "distilbert" && m.Head == HeadQuestion:
+		m.ClassifierDropout = f.share(0.1, "qa_dropout")
+	case m.Family == "distilbert" && m.Head != HeadToken:
+		m.ClassifierDropout = f.share(0.2, "seq_classif_dropout")
+	case m.Bidirectional && m.ViT == nil:
 		m.ClassifierDropout = m.ResidualDropout
 	}
 	if f.has("classifier_dropout") {

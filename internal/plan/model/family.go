@@ -126,6 +126,26 @@ func families() []*family {
 			read: readBert, more: allScores, silent: []string{"use_cache", "classifier_dropout", "gradient_checkpointing"},
 		},
 		{
+			name: "roberta", types: []string{"roberta"}, head: HeadMasked, class: "RobertaForMaskedLM", base: "RobertaModel",
+			read: readRoberta, more: allScores, silent: []string{"use_cache", "gradient_checkpointing"},
+		},
+		{
+			name: "xlm_roberta", types: []string{"xlm-roberta"}, head: HeadMasked, class: "XLMRobertaForMaskedLM", base: "XLMRobertaModel",
+			read: readRoberta, more: allScores, silent: []string{"use_cache", "gradient_checkpointing", "output_past"},
+		},
+		{
+			name: "distilbert", types: []string{"distilbert"}, head: HeadMasked, class: "DistilBertForMaskedLM", base: "DistilBertModel",
+			read: readDistilBert, more: allScores, silent: []string{"sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "tie_weights_"},
+		},
+		{
+			name: "modernbert", types: []string{"modernbert"}, head: HeadMasked, class: "ModernBertForMaskedLM", base: "ModernBertModel",
+			read: readModernBert, more: allScores, silent: []string{
+				"initializer_cutoff_factor", "norm_eps", "cls_token_id", "deterministic_flash_attn", "sparse_pred_ignore_index",
+				"global_rope_theta", "local_rope_theta", "classifier_dropout", "reference_compile", "repad_logits_with_grad",
+				"gradient_checkpointing", "position_embedding_type",
+			},
+		},
+		{
 			name: "t5", types: []string{"t5"}, head: HeadSeq2Seq, class: "T5ForConditionalGeneration", base: "T5Model",
 			also: []string{"T5WithLMHeadModel"}, read: readT5,
 			silent: []string{"n_positions", "classifier_dropout", "initializer_factor", "output_past"},

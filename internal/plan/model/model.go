@@ -111,6 +111,8 @@ type Model struct {
 	T5     *T5     // nil unless t5
 	ViT    *ViT    // nil unless vit
 
+	ModernBert *ModernBert // nil unless modernbert
+
 	// Assumed lists the fields that the file leaves out and what was taken for
 	// them; Ignored those that the file has and that change nothing here.
 	Assumed []Assumption

@@ -33,7 +33,7 @@ var matters = []struct{ field, what string }{
 	{"reorder_and_upcast_attn", "the upcast attention of gpt2 is not modelled: set it to false"},
 }
 
-// bertMatters are such fields of bert alone; every other family's code leaves
+// bertMatters are such fields of bert and its kin; every other family's code leaves
 // them unread.
 var bertMatters = []struct{ field, what string }{
 	{"is_decoder", "a bert that is a decoder is not modelled: set it to false"},
@@ -79,7 +79,7 @@ func (f *fields) refuse(fam *family) error {
 		}
 		f.fail("%s is %s, which %s does not have: check model_type, or remove it", f.at+field.field, show(raw), f.model.ModelType)
 	}
-	if fam.name == "bert" {
+	if slices.Contains([]string{"bert", "roberta", "xlm_roberta", "distilbert"}, fam.name) {
 		for _, field := range bertMatters {
 			if raw, ok := f.raw[field.field]; ok && !nothing(raw) {
 				f.fail("%s is %s; %s", f.at+field.field, show(raw), field.what)

@@ -10,7 +10,7 @@ var ropeTypes = []string{"default", "linear", "dynamic", "yarn", "longrope", "ll
 func (f *fields) rope(width int) {
 	m := f.model
 	m.Rope = Rope{Tables: 1, Dim: width, Type: "default", PartialFactor: 1}
-	if m.Family == "gemma3" {
+	if m.Family == "gemma3" || m.Family == "modernbert" {
 		m.Rope.Tables = distinct(m.LayerTypes)
 	}
 	part, partial := f.partial()
