@@ -84,10 +84,12 @@ type Answer struct {
 	Timeline *Timeline `json:"timeline"`
 	Levers   []Lever   `json:"levers"`
 
-	Model      string `json:"model"`
-	Parameters int64  `json:"parameters"`
-	Preset     string `json:"preset"`
-	Settings   string `json:"settings"`
+	// LeavesOut are parts of the model that are not planned.
+	LeavesOut  []string `json:"leaves_out"`
+	Model      string   `json:"model"`
+	Parameters int64    `json:"parameters"`
+	Preset     string   `json:"preset"`
+	Settings   string   `json:"settings"`
 	// Beside is memory that the allocator does not see: managed, or on the host.
 	Beside []Beside `json:"beside"`
 	// Measured: runs of this kind were measured against the plan. RestsOn names
@@ -247,7 +249,8 @@ func (p *planned) answer(assumed []string) *Answer {
 		Collectives: capacity.collectives(p.job),
 		Model:       p.question.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name, Settings: p.question.Conf,
 		Measured: measured(p.job), RestsOn: append(restsOnFamily(p.job), restsOn(p.job)...), Beside: beside(p.run.beside), Levers: []Lever{},
-		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
+		LeavesOut: append([]string{}, p.question.Model.LeavesOut...),
+		Assumed:   []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	a.Context, a.ContextEstimated = capacity.context()
 	a.Assumed = append(a.Assumed, capacity.Assumed()...)

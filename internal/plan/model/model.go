@@ -113,6 +113,9 @@ type Model struct {
 
 	ModernBert *ModernBert // nil unless modernbert
 
+	// LeavesOut are parts of the model that are not planned, such as "the vision
+	// tower".
+	LeavesOut []string
 	// Assumed lists the fields that the file leaves out and what was taken for
 	// them; Ignored those that the file has and that change nothing here.
 	Assumed []Assumption

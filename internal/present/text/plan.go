@@ -42,10 +42,8 @@ func (p *page) planHead(head PlanHead, a *plan.Answer) {
 	if c := head.Capacity.Card; c != nil && c.Taken != "" {
 		p.wrapped("  ", c.Taken+".")
 	}
-	for _, left := range a.NotModelled {
-		if strings.HasPrefix(left, "vision_config") { // half of the model is missing
-			p.wrapped("  ", "Not in it: "+left+".")
-		}
+	for _, left := range a.LeavesOut {
+		p.wrapped("  ", "Not in it: "+left+"; the rest of the model is planned.")
 	}
 	p.printf("\n")
 	p.planSubject(head, a.Model, a.Parameters, a.Preset)
@@ -116,17 +114,26 @@ func fitsText(room plan.Capacity, a *plan.Answer) string {
 	spare := *a.Headroom
 	switch {
 	case *a.Fits && spare >= 0:
-		said := fmt.Sprintf("FITS into %s, with %s to spare: the run needs at least %s.", into, units.Size(uint64(spare)), need)
+		said := fmt.Sprintf("FITS %sinto %s, with %s to spare: the run needs at least %s.", withoutText(a.LeavesOut), into, units.Size(uint64(spare)), need)
 		if a.Tight {
 			said += fmt.Sprintf(" But the plan may be up to %s too low: it may not fit.", units.Size(a.Range.ReservedHigh-a.PeakReserved))
 		}
 		return said
 	case *a.Fits: // a lower limit than the one that was found passes too
-		return fmt.Sprintf("FITS into %s.", into)
+		return fmt.Sprintf("FITS %sinto %s.", withoutText(a.LeavesOut), into)
 	case spare < 0:
 		return fmt.Sprintf("DOES NOT FIT into %s: %s is missing; the run needs at least %s.", into, units.Size(uint64(-spare)), need)
 	}
 	return fmt.Sprintf("DOES NOT FIT into %s, although %s would do: a lower limit releases the cache at other moments, and that happens to help.", into, need)
+}
+
+// withoutText says what of the model the plan leaves out, with a space after it;
+// "" if nothing.
+func withoutText(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	return "without " + strings.Join(parts, " and ") + " "
 }
 
 // roomText says what there is.

@@ -62,6 +62,7 @@ export interface Document {
   first_failure: Failure | null;
   timeline: Timeline | null;
   levers: Lever[];
+  leaves_out: string[];
   model: string;
   parameters: number;
   preset: string;
