@@ -173,8 +173,7 @@ func (r *run) batch() *batch {
 	defer r.machine.Kind(kind)
 	m, j := r.machine, r.job
 	if v := j.Model.ViT; v != nil {
-		pixels := m.Empty("randn", r.dtype, j.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
-		return &batch{pixels: pixels, labels: m.Empty("randint", eager.Int64, j.Batch)}
+		return &batch{pixels: r.pixels(v), labels: m.Empty("randint", eager.Int64, j.Batch)}
 	}
 	rows := j.Batch
 	if j.Model.Head == model.HeadReward {
@@ -190,6 +189,8 @@ func (r *run) batch() *batch {
 		in.labels = m.Empty("randint", eager.Int64, rows, j.Seq)
 	case model.HeadQuestion:
 		in.labels, in.ends = m.Empty("randint", eager.Int64, rows), m.Empty("randint", eager.Int64, rows)
+	case model.HeadContrastive:
+		in.pixels = r.pixels(j.Model.Images())
 	case model.HeadReward:
 	default:
 		in.labels = in.ids.Keep()
@@ -198,6 +199,11 @@ func (r *run) batch() *batch {
 		in.mask = m.Empty("ones", eager.Int64, rows, j.Seq)
 	}
 	return in
+}
+
+// pixels are images for a batch.
+func (r *run) pixels(v *model.ViT) *eager.Tensor {
+	return r.machine.Empty("randn", r.dtype, r.job.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
 }
 
 // gradients lists the gradients there are.

@@ -10,6 +10,8 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
+var errNoLabels = errors.New("num_labels is 0: a classifier needs labels to train with")
+
 // vit is ViTForImageClassification.
 type vit struct {
 	embed      *vitEmbeddings
@@ -34,7 +36,7 @@ func newViT(r *run) network {
 		n.classifier = top.linear("classifier", c.Hidden, c.NumLabels, true)
 		r.linears = r.linears[:len(r.linears)-1]
 	default:
-		r.fail(errors.New("num_labels is 0: a classifier needs labels to train with"))
+		r.fail(errNoLabels)
 	}
 	return n
 }

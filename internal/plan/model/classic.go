@@ -53,16 +53,10 @@ func readViT(f *fields) {
 	m.AttentionDropout = f.share(0, "attention_probs_dropout_prob")
 	m.EmbeddingDropout = m.ResidualDropout
 	m.QKVBias = f.flag(true, "qkv_bias")
-	v := &ViT{Channels: f.count(3, maxWidth, "num_channels")}
-	v.ImageHeight, v.ImageWidth = f.pair(224, "image_size")
-	v.PatchHeight, v.PatchWidth = f.pair(16, "patch_size")
-	v.PoolerSize = m.Hidden
+	f.images(224, 16)
+	m.ViT.PoolerSize = m.Hidden
 	if raw, name, st := f.find("pooler_output_size"); st == given && show(raw) != "0" {
-		v.PoolerSize = f.whole(raw, name, 1, maxWidth)
-	}
-	m.ViT = v
-	if f.err == nil && v.Patches() == 0 {
-		f.fail("a %dx%d image holds no %dx%d patch: check image_size and patch_size", v.ImageHeight, v.ImageWidth, v.PatchHeight, v.PatchWidth)
+		m.ViT.PoolerSize = f.whole(raw, name, 1, maxWidth)
 	}
 }
 

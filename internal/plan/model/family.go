@@ -151,6 +151,20 @@ func families() []*family {
 			silent: []string{"n_positions", "classifier_dropout", "initializer_factor", "output_past"},
 		},
 		{
+			name: "dinov2", types: []string{"dinov2"}, head: HeadImage, class: "Dinov2ForImageClassification", base: "Dinov2Model",
+			read: readDinov2, silent: []string{
+				"layerscale_value", "out_features", "out_indices", "_out_features", "_out_indices", "apply_layernorm", "reshape_hidden_states", "stage_names",
+			},
+		},
+		{
+			name: "clip", types: []string{"clip"}, head: HeadContrastive, class: "CLIPModel", base: "CLIPVisionModel", more: []Head{HeadImage},
+			read: readCLIP, silent: []string{"logit_scale_init_value", "initializer_factor", "text_config_dict", "vision_config_dict"},
+		},
+		{
+			name: "siglip", types: []string{"siglip"}, head: HeadContrastive, class: "SiglipModel", base: "SiglipVisionModel", more: []Head{HeadImage},
+			read: readSiglip, silent: []string{"initializer_factor"},
+		},
+		{
 			name: "vit", types: []string{"vit"}, head: HeadImage, class: "ViTForImageClassification", base: "ViTModel",
 			read: readViT, silent: []string{"encoder_stride", "pooler_act"},
 		},

@@ -13,7 +13,7 @@ import (
 func Heads() []string {
 	return []string{
 		string(HeadCausal), string(HeadMasked), string(HeadSeq2Seq), string(HeadImage),
-		string(HeadSequence), string(HeadToken), string(HeadQuestion), string(HeadReward), string(HeadNone),
+		string(HeadSequence), string(HeadToken), string(HeadQuestion), string(HeadReward), string(HeadContrastive), string(HeadNone),
 	}
 }
 
@@ -117,6 +117,8 @@ func (fam *family) classOf(h Head) string {
 		return fam.class
 	case HeadNone:
 		return fam.base
+	case HeadImage:
+		return strings.TrimSuffix(fam.class, "Model") + "ForImageClassification"
 	}
 	return strings.TrimSuffix(fam.base, "Model") + scoring[h]
 }

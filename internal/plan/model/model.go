@@ -18,6 +18,8 @@ const (
 	HeadToken    Head = "token"
 	HeadQuestion Head = "question"
 	HeadReward   Head = "reward"
+	// HeadContrastive compares images and texts.
+	HeadContrastive Head = "contrastive"
 )
 
 // LayerType is how one layer mixes tokens, in transformers' own words.
@@ -112,6 +114,11 @@ type Model struct {
 	ViT    *ViT    // nil unless vit
 
 	ModernBert *ModernBert // nil unless modernbert
+	Dino       *Dino       // nil unless dinov2
+	// Vision is the tower of images beside that of text, which the other fields
+	// are about; nil unless both are trained. Projection is the width they meet in.
+	Vision     *Model
+	Projection int
 
 	// LeavesOut are parts of the model that are not planned, such as "the vision
 	// tower".
@@ -209,6 +216,14 @@ func (v *ViT) Patches() int {
 
 // Tokens is the length of the sequence: the patches and the class token.
 func (v *ViT) Tokens() int { return v.Patches() + 1 }
+
+// Images is what the model's images are cut into; nil if it takes none.
+func (m *Model) Images() *ViT {
+	if m.Vision != nil {
+		return m.Vision.ViT
+	}
+	return m.ViT
+}
 
 // Sparse says whether layer i has experts.
 func (m *Model) Sparse(i int) bool {
