@@ -27,10 +27,10 @@ func workOf(j *model.Job) work {
 	for i := range m.Layers {
 		w.layers = append(w.layers, c.layer(i))
 	}
-	if m.T5 != nil {
+	if m.Pair() {
 		encoder := c.seq
 		c.seq = float64(j.TargetSeq)
-		for range m.T5.DecoderLayers {
+		for range m.DecoderLayers() {
 			cross := 2*c.tokens()*c.projections() + c.scores(c.seq, encoder)
 			w.layers = append(w.layers, c.layer(0)+cross)
 		}

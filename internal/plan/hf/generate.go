@@ -26,6 +26,9 @@ func (r *run) writer() (writer, error) {
 	case chunkable:
 		return causalWriter{net}, nil
 	}
+	if r.job.Model.Head == model.HeadSeq2Seq {
+		return nil, problem.New("generation with %s is not planned: plan it with {mode} train", r.job.Model.Family)
+	}
 	return nil, problem.New("a %s model does not generate text: plan it with {mode} train", r.job.Model.Family)
 }
 

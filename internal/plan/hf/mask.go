@@ -13,6 +13,7 @@ type maskArgs struct {
 	attention *eager.Tensor // the batch's attention_mask [batch, rows], nil without one
 	positions *eager.Tensor // position_ids, looked at for packed sequences; nil if not passed
 	states    *eager.Tensor // encoder_hidden_states of a cross attention, nil otherwise
+	ones      bool          // attention has no padding, whatever the batch's mask has
 	past      *past         // what the cache says, nil without a cache
 	cache     *cache        // of which past is asked for each kind of layer
 }
@@ -173,7 +174,7 @@ func newMask(r *run, a maskArgs) *maskBuilder {
 	if a.attention != nil {
 		b.padding = m.To(a.attention, eager.Bool)
 		b.keys = a.attention.Size(1)
-		b.zeros = r.padded()
+		b.zeros = r.padded() && !a.ones
 	}
 	if p := a.past; p != nil {
 		b.keys, b.offset, b.seen = p.keys, p.offset, p.seen

@@ -101,7 +101,7 @@ func divideHeads(m *model.Model, t int) error {
 // gradient accumulation.
 func pipeline(j *model.Job, p int) ([]*model.Job, []*stage, error) {
 	m := j.Model
-	if p > m.Layers || m.T5 != nil || m.ViT != nil || m.Head != model.HeadCausal {
+	if p > m.Layers || m.Pair() || m.ViT != nil || m.Head != model.HeadCausal {
 		return nil, nil, fmt.Errorf("%s with %d layers cannot be cut into %d stages", m.ModelType, m.Layers, p)
 	}
 	n := (m.Layers + p - 1) / p

@@ -72,3 +72,38 @@ func readModernBert(f *fields) {
 	f.rope(m.HeadDim)
 	f.labels()
 }
+
+func readBart(f *fields) {
+	m := f.model
+	m.Vocab = f.count(50265, maxVocab, "vocab_size")
+	m.Hidden = f.count(1024, maxWidth, "d_model", "hidden_size")
+	m.Layers = f.count(12, maxLayers, "encoder_layers", "num_hidden_layers")
+	m.Heads = f.count(16, maxWidth, "encoder_attention_heads", "num_attention_heads")
+	m.Intermediate = f.count(4096, maxWidth, "encoder_ffn_dim")
+	m.MaxPositions = f.count(1024, maxPositions, "max_position_embeddings")
+	m.Tied = f.flag(true, "tie_word_embeddings")
+	m.UseCache = f.flag(true, "use_cache")
+	m.ResidualDropout = f.share(0.1, "dropout")
+	m.EmbeddingDropout = m.ResidualDropout
+	m.AttentionDropout = f.share(0, "attention_dropout")
+	m.QKVBias, m.OutBias, m.MLPBias = true, true, true
+	f.activation("gelu", "activation_function")
+	m.Bart = &Bart{
+		DecoderLayers:       f.count(12, maxLayers, "decoder_layers"),
+		DecoderHeads:        f.count(16, maxWidth, "decoder_attention_heads"),
+		DecoderIntermediate: f.count(4096, maxWidth, "decoder_ffn_dim"),
+		ActivationDropout:   f.share(0, "activation_dropout"),
+	}
+	for _, name := range []string{"encoder_layerdrop", "decoder_layerdrop"} {
+		if f.share(0, name) > 0 {
+			f.fail("%s leaves out layers by chance, which is not planned: set it to 0", f.at+name)
+		}
+	}
+	f.plainHeads()
+	f.wholeHeads()
+	f.uniform(FullAttention)
+	f.labels()
+	if f.err == nil && m.Hidden%m.Bart.DecoderHeads != 0 {
+		f.fail("the hidden size %d is not a multiple of the %d heads of the decoder", m.Hidden, m.Bart.DecoderHeads)
+	}
+}

@@ -115,6 +115,7 @@ type Model struct {
 
 	ModernBert *ModernBert // nil unless modernbert
 	Dino       *Dino       // nil unless dinov2
+	Bart       *Bart       // nil unless bart
 	// Vision is the tower of images beside that of text, which the other fields
 	// are about; nil unless both are trained. Projection is the width they meet in.
 	Vision     *Model
@@ -199,6 +200,27 @@ type T5 struct {
 	RelativeBuckets     int // rows of the relative position table
 	RelativeMaxDistance int
 	ScaleDecoderOutputs bool // the decoder's output is scaled before the head
+}
+
+// Bart is what bart's pair of an encoder and a decoder adds. The other fields are
+// the encoder's.
+type Bart struct {
+	DecoderLayers, DecoderHeads, DecoderIntermediate int
+	ActivationDropout                                float64
+}
+
+// Pair reports whether the model is an encoder and a decoder.
+func (m *Model) Pair() bool { return m.T5 != nil || m.Bart != nil }
+
+// DecoderLayers is how many layers the decoder of a pair has.
+func (m *Model) DecoderLayers() int {
+	switch {
+	case m.T5 != nil:
+		return m.T5.DecoderLayers
+	case m.Bart != nil:
+		return m.Bart.DecoderLayers
+	}
+	return 0
 }
 
 // ViT is the image side of a vision transformer.
