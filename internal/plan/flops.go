@@ -20,6 +20,9 @@ func workOf(j *model.Job) work {
 	if m.ViT != nil {
 		c.seq = float64(m.ViT.Tokens())
 	}
+	if m.Audio != nil {
+		c.seq = float64(m.Audio.Positions)
+	}
 	w := work{passes: 3} // the backward pass makes two gradients of each product
 	if j.LoRA.Rank > 0 {
 		w.passes = 2 // frozen weights need no gradient

@@ -136,6 +136,10 @@ func (r *request) sizes() error {
 		if r.options.Has("seq") || r.options.Has("target-seq") {
 			return problem.New("vit takes no {seq}: its pictures make sequences of %d; leave it out", m.ViT.Tokens())
 		}
+	} else if m.Audio != nil {
+		if r.options.Has("seq") {
+			return problem.New("%s takes no {seq}: its sound makes sequences of %d; leave it out", m.ModelType, m.Audio.Positions)
+		}
 	} else if !r.options.Has("seq") {
 		return problem.New("{seq} is missing: say how many tokens a sequence has, for instance {seq} 4096")
 	}
@@ -145,6 +149,8 @@ func (r *request) sizes() error {
 	}
 	switch {
 	case m.Pair() && j.Mode == model.Generate:
+	case m.Audio != nil:
+		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(m.MaxPositions), "as long as it may be"), 10, 64)
 	case m.Pair():
 		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(j.Seq), "as long as --seq"), 10, 64)
 	case r.options.Has("target-seq"):

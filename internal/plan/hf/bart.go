@@ -131,11 +131,12 @@ type bartLayer struct {
 	up, down                   *linear
 	act                        string
 	dropout, inner             float64
+	before                     bool // norms come before the parts (whisper)
 }
 
 func (b *builder) bartLayer(heads, feed int, decodes bool) *bartLayer {
 	c := b.run.job.Model
-	l := &bartLayer{act: c.Activation, dropout: c.ResidualDropout, inner: c.Bart.ActivationDropout}
+	l := &bartLayer{act: c.Activation, dropout: c.ResidualDropout, inner: c.Bart.ActivationDropout, before: c.Audio != nil}
 	l.self = b.bartAttention("self_attn", heads)
 	l.self.causal = decodes
 	l.selfNorm = b.layerNorm("self_attn_layer_norm", c.Hidden)
@@ -150,6 +151,9 @@ func (b *builder) bartLayer(heads, feed int, decodes bool) *bartLayer {
 }
 
 func (l *bartLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
+	if l.before {
+		return l.forwardBefore(r, x, c)
+	}
 	m := r.machine
 	h, weights := l.self.forward(r, x, x, c.mask)
 	h = l.add(r, x, h, l.selfNorm)
@@ -182,26 +186,43 @@ type bartAttention struct {
 	headDim    int64
 	dropout    float64
 	causal     bool
+	copies     bool // whisper: queries are scaled first, and heads are made contiguous
 }
 
 func (b *builder) bartAttention(name string, heads int) *bartAttention {
 	c := b.run.job.Model
 	in := b.in(name)
 	a := &bartAttention{label: b.label(name), headDim: int64(c.Hidden / heads), dropout: c.AttentionDropout}
-	a.k = in.linear("k_proj", c.Hidden, c.Hidden, true)
+	a.copies = c.Audio != nil
+	a.k = in.linear("k_proj", c.Hidden, c.Hidden, !a.copies)
 	a.v = in.linear("v_proj", c.Hidden, c.Hidden, true)
 	a.q = in.linear("q_proj", c.Hidden, c.Hidden, true)
 	a.o = in.linear("out_proj", c.Hidden, c.Hidden, true)
 	return a
 }
 
+// heads is the projection of x, cut into heads.
+func (a *bartAttention) heads(r *run, l *linear, x *eager.Tensor) *eager.Tensor {
+	if !a.copies {
+		return inHeads(r, l, x, a.headDim)
+	}
+	m := r.machine
+	p := l.forward(r, x)
+	if l == a.q {
+		p = replace(p, m.Scale(p))
+	}
+	h := replace(p, m.View(p, x.Size(0), x.Size(1), -1, a.headDim))
+	h = replace(h, m.Transpose(h, 1, 2))
+	return replace(h, m.Contiguous(h))
+}
+
 func (a *bartAttention) forward(r *run, x, states, mask *eager.Tensor) (y, weights *eager.Tensor) {
 	m := r.machine
 	before := m.Enter(a.label)
 	defer m.Enter(before)
-	q := inHeads(r, a.q, x, a.headDim)
-	k := inHeads(r, a.k, states, a.headDim)
-	v := inHeads(r, a.v, states, a.headDim)
+	q := a.heads(r, a.q, x)
+	k := a.heads(r, a.k, states)
+	v := a.heads(r, a.v, states)
 	out, weights := attend(r, attention{q: q, k: k, v: v, mask: mask, dropout: r.dropout(a.dropout), bidirectional: !a.causal, style: eagerPlain})
 	flat := m.Reshape(out, x.Size(0), x.Size(1), -1)
 	out.Drop()

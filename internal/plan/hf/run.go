@@ -156,7 +156,7 @@ var families = map[string]func(*run) network{
 	"mixtral": newLlama, "qwen3_moe": newLlama,
 	"deepseek_v2": newLlama, "deepseek_v3": newLlama, "gpt_oss": newGptOss,
 	"gpt2": newGPT2, "bert": newBert, "roberta": newBert, "xlm_roberta": newBert,
-	"distilbert": newDistilBert, "modernbert": newModernBert, "vit": newViT, "dinov2": newDinov2, "clip": newTowers, "siglip": newTowers, "t5": newT5, "bart": newBart,
+	"distilbert": newDistilBert, "modernbert": newModernBert, "vit": newViT, "dinov2": newDinov2, "clip": newTowers, "siglip": newTowers, "t5": newT5, "bart": newBart, "whisper": newWhisper,
 	"gemma": newVariant, "phi3": newVariant, "granite": newVariant, "olmo2": newVariant, "smollm3": newVariant,
 	"glm4": newVariant, "cohere2": newVariant, "starcoder2": newVariant, "gpt_neox": newVariant, "opt": newOPT,
 	"qwen2_moe": newLlama,

@@ -175,6 +175,10 @@ func (r *run) batch() *batch {
 	if v := j.Model.ViT; v != nil {
 		return &batch{pixels: r.pixels(v), labels: m.Empty("randint", eager.Int64, j.Batch)}
 	}
+	if a := j.Model.Audio; a != nil {
+		sound := m.Empty("randn", r.dtype, j.Batch, int64(a.Mels), 2*int64(a.Positions))
+		return &batch{pixels: sound, labels: m.Empty("randint", eager.Int64, j.Batch, j.TargetSeq)}
+	}
 	rows := j.Batch
 	if j.Model.Head == model.HeadReward {
 		rows *= 2 // pairs

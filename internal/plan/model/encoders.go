@@ -74,24 +74,42 @@ func readModernBert(f *fields) {
 }
 
 func readBart(f *fields) {
+	f.pairOf(pair{vocab: 50265, hidden: 1024, layers: 12, heads: 16, feed: 4096, dropout: 0.1})
+	f.model.MaxPositions = f.count(1024, maxPositions, "max_position_embeddings")
+}
+
+func readWhisper(f *fields) {
+	f.pairOf(pair{vocab: 51865, hidden: 384, layers: 4, heads: 6, feed: 1536})
 	m := f.model
-	m.Vocab = f.count(50265, maxVocab, "vocab_size")
-	m.Hidden = f.count(1024, maxWidth, "d_model", "hidden_size")
-	m.Layers = f.count(12, maxLayers, "encoder_layers", "num_hidden_layers")
-	m.Heads = f.count(16, maxWidth, "encoder_attention_heads", "num_attention_heads")
-	m.Intermediate = f.count(4096, maxWidth, "encoder_ffn_dim")
-	m.MaxPositions = f.count(1024, maxPositions, "max_position_embeddings")
+	m.MaxPositions = f.count(448, maxPositions, "max_target_positions")
+	m.Audio = &Audio{Mels: f.count(80, maxWidth, "num_mel_bins"), Positions: f.count(1500, maxPositions, "max_source_positions")}
+}
+
+// pair is the defaults of an encoder and a decoder.
+type pair struct {
+	vocab, hidden, layers, heads, feed int
+	dropout                            float64
+}
+
+// pairOf reads what bart and whisper share.
+func (f *fields) pairOf(p pair) {
+	m := f.model
+	m.Vocab = f.count(p.vocab, maxVocab, "vocab_size")
+	m.Hidden = f.count(p.hidden, maxWidth, "d_model", "hidden_size")
+	m.Layers = f.count(p.layers, maxLayers, "encoder_layers", "num_hidden_layers")
+	m.Heads = f.count(p.heads, maxWidth, "encoder_attention_heads", "num_attention_heads")
+	m.Intermediate = f.count(p.feed, maxWidth, "encoder_ffn_dim")
 	m.Tied = f.flag(true, "tie_word_embeddings")
 	m.UseCache = f.flag(true, "use_cache")
-	m.ResidualDropout = f.share(0.1, "dropout")
+	m.ResidualDropout = f.share(p.dropout, "dropout")
 	m.EmbeddingDropout = m.ResidualDropout
 	m.AttentionDropout = f.share(0, "attention_dropout")
 	m.QKVBias, m.OutBias, m.MLPBias = true, true, true
 	f.activation("gelu", "activation_function")
 	m.Bart = &Bart{
-		DecoderLayers:       f.count(12, maxLayers, "decoder_layers"),
-		DecoderHeads:        f.count(16, maxWidth, "decoder_attention_heads"),
-		DecoderIntermediate: f.count(4096, maxWidth, "decoder_ffn_dim"),
+		DecoderLayers:       f.count(p.layers, maxLayers, "decoder_layers"),
+		DecoderHeads:        f.count(p.heads, maxWidth, "decoder_attention_heads"),
+		DecoderIntermediate: f.count(p.feed, maxWidth, "decoder_ffn_dim"),
 		ActivationDropout:   f.share(0, "activation_dropout"),
 	}
 	for _, name := range []string{"encoder_layerdrop", "decoder_layerdrop"} {

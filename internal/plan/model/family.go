@@ -154,6 +154,14 @@ func families() []*family {
 			},
 		},
 		{
+			name: "whisper", types: []string{"whisper"}, head: HeadSeq2Seq, class: "WhisperForConditionalGeneration", base: "WhisperModel",
+			read: readWhisper, silent: []string{
+				"init_std", "scale_embedding", "suppress_tokens", "begin_suppress_tokens", "forced_decoder_ids", "use_weighted_layer_sum",
+				"classifier_proj_size", "apply_spec_augment", "mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
+				"mask_feature_length", "mask_feature_min_masks", "median_filter_width", "max_length",
+			},
+		},
+		{
 			name: "t5", types: []string{"t5"}, head: HeadSeq2Seq, class: "T5ForConditionalGeneration", base: "T5Model",
 			also: []string{"T5WithLMHeadModel"}, read: readT5,
 			silent: []string{"n_positions", "classifier_dropout", "initializer_factor", "output_past"},

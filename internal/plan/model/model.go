@@ -115,7 +115,8 @@ type Model struct {
 
 	ModernBert *ModernBert // nil unless modernbert
 	Dino       *Dino       // nil unless dinov2
-	Bart       *Bart       // nil unless bart
+	Bart       *Bart       // nil unless bart or whisper
+	Audio      *Audio      // nil unless whisper
 	// Vision is the tower of images beside that of text, which the other fields
 	// are about; nil unless both are trained. Projection is the width they meet in.
 	Vision     *Model
@@ -207,6 +208,12 @@ type T5 struct {
 type Bart struct {
 	DecoderLayers, DecoderHeads, DecoderIntermediate int
 	ActivationDropout                                float64
+}
+
+// Audio is the sound that whisper's encoder takes.
+type Audio struct {
+	Mels      int // bins of a spectrogram
+	Positions int // of the encoder; the spectrogram has twice as many
 }
 
 // Pair reports whether the model is an encoder and a decoder.
