@@ -200,6 +200,9 @@ func (f *fields) scores() {
 	default:
 		return
 	}
+	if m.Head == HeadQuestion && m.Bidirectional && m.NumLabels != 2 {
+		f.fail("the file has %d labels, and %s scores where an answer begins and where it ends: set num_labels to 2", m.NumLabels, m.Class)
+	}
 	if m.NumLabels == 0 {
 		f.fail("num_labels is 0: %s needs labels to train with", m.Class)
 	}

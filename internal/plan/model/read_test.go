@@ -248,6 +248,9 @@ func TestHead(t *testing.T) {
 			t.Errorf("%s with head %q: head %s, class %s, %d labels", c.text, c.asked, m.Head, m.Class, m.NumLabels)
 		}
 	}
+	if _, err := Read(strings.NewReader(`{"model_type":"bert","num_labels":3}`), WithHead("question")); err == nil || !strings.Contains(err.Error(), "set num_labels to 2") {
+		t.Errorf("a question with three labels: %v", err)
+	}
 	for fam, head := range map[string]Head{"bert": HeadMasked, "t5": HeadSeq2Seq, "vit": HeadImage, "gpt2": HeadCausal} {
 		if m := mustRead(t, `{"model_type":"`+fam+`"}`); m.Head != head {
 			t.Errorf("%s: head %s", fam, m.Head)
