@@ -36,9 +36,8 @@ const (
 // family are settled. Counts are as transformers would build the model with;
 // a field that the family does not have is zero.
 type Model struct {
-	// Family is the folder of transformers that implements the model: llama,
-	// qwen2, qwen3, qwen3_moe, qwen3_5, qwen3_5_moe, mistral, mixtral, gemma2,
-	// gemma3, deepseek_v2, deepseek_v3, gpt_oss, gpt2, bert, t5 or vit.
+	// Family is the folder of transformers that implements the model, such as
+	// llama, qwen3_moe or modernbert.
 	Family string
 	// ModelType is the file's model_type: "gemma3_text" or "gemma3" where
 	// Family is "gemma3".
