@@ -62,11 +62,11 @@ export interface Document {
   first_failure: Failure | null;
   timeline: Timeline | null;
   levers: Lever[];
+  settings: string;
   leaves_out: string[];
   model: string;
   parameters: number;
   preset: string;
-  settings: string;
   beside: Beside[];
   measured: boolean;
   rests_on: string[];
