@@ -61,6 +61,7 @@ LARGE = 1 << 20  # bytes from which on a new tensor of the CPU has none
 SHADOW = 1 << 24  # elements up to which values are known
 RANDOM = 1 << 20  # the same for those that are drawn
 aten = torch.ops.aten
+DEVICE = torch.ops.prim.device.default
 
 
 class Stop(BaseException):
@@ -246,6 +247,8 @@ class Recorder(TorchDispatchMode):
         self.told = False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is DEVICE and isinstance(args[0], FakeTensor):
+            return torch.device("meta") if args[0].fake_mode.in_kernel_invocation else args[0].fake_device
         kwargs = kwargs or {}
         if not hasattr(func, "_schema"):
             return func(*args, **kwargs)
@@ -433,7 +436,7 @@ class Recorder(TorchDispatchMode):
 @functools.cache
 def composite(func):
     """Whether an operation is made of others, as those of inference mode are that autograd does not take apart."""
-    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd") and func.namespace == "aten"
+    return func.namespace == "aten" and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
 
 sequence_number = getattr(torch._C._autograd, "_get_sequence_nr", None) if hasattr(torch._C, "_autograd") else None
@@ -1191,6 +1194,8 @@ def rewrite(library, answers):
         return
     for name in names:
         value = next(v for part, v in answers.items() if part in name)
+        if os.environ.get("ASHLAR_DRY_DEBUG"):
+            print("ashlar_dry: answers for", name, file=sys.stderr)
         try:
             address = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
         except AttributeError:
