@@ -149,6 +149,8 @@ func (r *request) sizes() error {
 	}
 	switch {
 	case m.Pair() && j.Mode == model.Generate:
+	case m.Pair() && m.Head.Scores(): // the decoder reads the same tokens
+		j.TargetSeq = j.Seq
 	case m.Audio != nil:
 		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(m.MaxPositions), "as long as it may be"), 10, 64)
 	case m.Pair():

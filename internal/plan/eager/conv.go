@@ -43,8 +43,9 @@ func (m *Machine) patchConvGrad(n *Node, g []*Tensor) []*Tensor {
 }
 
 // Conv1d is conv1d of x [batch, channels, length] with a kernel w [out, channels,
-// taps], in the lower type under autocast. What cuDNN takes meanwhile is not
-// known and left out.
+// taps], in the lower type under autocast. The workspaces are those of whisper's
+// two convolutions in three runs: cuDNN copies what it reads and writes, channels
+// last. The gradient of the kernel takes more than that where it is split.
 func (m *Machine) Conv1d(x, w, bias *Tensor, stride, padding int64) *Tensor {
 	bias = m.Lower(bias)
 	w = m.Lower(w)
@@ -55,22 +56,34 @@ func (m *Machine) Conv1d(x, w, bias *Tensor, stride, padding int64) *Tensor {
 		n.save(in)
 		n.save(w)
 	}
-	y := m.Empty("cudnn_convolution", in.dtype, in.dim[0], w.dim[0], (in.dim[2]+2*padding-w.dim[2])/stride+1)
+	const op = "cudnn_convolution"
+	y := m.Empty(op, in.dtype, in.dim[0], w.dim[0], (in.dim[2]+2*padding-w.dim[2])/stride+1)
+	copies := in.Bytes() + w.Bytes() + y.Bytes()
+	switch {
+	case in.dtype != Float32:
+		m.Scratch(copies+147, op)
+	case stride == 1:
+		m.Scratch(copies-y.Bytes()+16, op)
+	default:
+		m.Scratch(copies+16, op)
+	}
 	if n != nil {
 		n.apply = func(n *Node, g []*Tensor) []*Tensor {
 			const op = "convolution_backward"
 			x, w := n.unpack(0), n.unpack(1)
 			c := m.contiguousCopy(g[0])
-			defer c.Drop()
 			out := make([]*Tensor, 3)
 			if n.wants(0) {
 				out[0] = m.Empty(op, x.dtype, x.Shape()...)
+				m.Scratch(copies+147, op)
 			}
 			if n.wants(1) {
 				out[1] = m.Empty(op, w.dtype, w.Shape()...)
+				m.Scratch(copies+16, op)
 			}
+			c.Drop()
 			if n.wants(2) {
-				s := m.SumTo(c, []int64{1, w.dim[0], 1})
+				s := m.SumTo(g[0], []int64{1, w.dim[0], 1})
 				out[2] = m.View(s, w.dim[0])
 				s.Drop()
 			}

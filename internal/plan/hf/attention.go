@@ -123,6 +123,7 @@ type llamaAttention struct {
 	dropout      float64
 	residual     float64 // dropout of the output (starcoder2)
 	scaled       bool    // the queries are scaled before they are cut into heads (opt)
+	late         bool    // all three are projected before any is cut into heads (olmo2, clip)
 	// rotate is nil in a layer without rotary positions.
 	rotate func(r *run, q, k *eager.Tensor, t tables) (q2, k2 *eager.Tensor)
 	attend func(r *run, a attention) (out, weights *eager.Tensor)
@@ -180,16 +181,29 @@ func (a *llamaAttention) heads(r *run, x *eager.Tensor) (q, k, v, joined *eager.
 		if norm != nil && a.normAt == normBefore {
 			p = replace(p, norm.forward(r, p))
 		}
-		h := m.View(p, x.Size(0), x.Size(1), -1, a.headDim)
-		p.Drop()
+		return p
+	}
+	cut := func(p *eager.Tensor, norm normer) *eager.Tensor {
+		h := replace(p, m.View(p, x.Size(0), x.Size(1), -1, a.headDim))
 		if norm != nil && a.normAt == normHead {
 			h = replace(h, norm.forward(r, h))
 		}
 		return replace(h, m.Transpose(h, 1, 2))
 	}
-	q = project(a.q, a.qNorm)
-	k = project(a.k, a.kNorm)
-	v = project(a.v, nil)
+	// The order is that of autograd's nodes.
+	switch {
+	case a.late:
+		q, k, v = project(a.q, a.qNorm), project(a.k, a.kNorm), project(a.v, nil)
+		q, k, v = cut(q, a.qNorm), cut(k, a.kNorm), cut(v, nil)
+	case a.scaled:
+		q = cut(project(a.q, nil), nil)
+		k, v = project(a.k, nil), project(a.v, nil)
+		k, v = cut(k, nil), cut(v, nil)
+	default:
+		q = cut(project(a.q, a.qNorm), a.qNorm)
+		k = cut(project(a.k, a.kNorm), a.kNorm)
+		v = cut(project(a.v, nil), nil)
+	}
 	if a.normAt == normHeads {
 		q = replace(q, a.qNorm.forward(r, q))
 		k = replace(k, a.kNorm.forward(r, k))

@@ -12,6 +12,7 @@ import (
 type bart struct {
 	encoder, decoder *bartStack
 	head             *linear
+	tail             tail          // a head that scores, in the place of head
 	bias             *eager.Tensor // a buffer that is added to the logits
 }
 
@@ -22,20 +23,26 @@ func newBart(r *run) network {
 	table := base.embedding("shared", c.Vocab, c.Hidden)
 	n.encoder = base.bartStack("encoder", c.Layers, c.Heads, c.Intermediate, false)
 	n.decoder = base.bartStack("decoder", c.Bart.DecoderLayers, c.Bart.DecoderHeads, c.Bart.DecoderIntermediate, true)
-	if c.Head != model.HeadNone {
+	// BartModel ties its tables before the head is made.
+	n.decoder.tie(r, table)
+	n.encoder.tie(r, table)
+	n.tail = top.pairTail()
+	if c.Head == model.HeadSeq2Seq {
 		n.bias = top.buffer(r.dtype, "final_logits_bias", 1, int64(c.Vocab))
 		n.head = top.head(table)
 	}
-	n.encoder.tie(r, table)
-	n.decoder.tie(r, table)
 	return n
 }
 
 func (n *bart) loss(r *run, in *batch) *eager.Tensor {
 	m := r.machine
-	ids := shiftRight(r, in.labels)
+	ids := shiftRight(r, in.target(n.tail != nil))
 	states := n.encoder.encode(r, in)
 	h := n.decoder.decode(r, ids, states, in.mask)
+	if n.tail != nil {
+		defer eager.Drop(states, ids)
+		return scored(r, n.tail, h, in)
+	}
 	kind := m.Kind(ledger.Loss)
 	defer m.Kind(kind)
 	r.phase(ledger.LossPhase)
@@ -80,14 +87,12 @@ func (s *bartStack) tie(r *run, table *embedding) {
 	p.Tensor, p.Tied = table.weight, true
 }
 
-// begin adds positions to embeddings x: what the layers begin with, and what
-// was added.
-func (s *bartStack) begin(r *run, x, ids *eager.Tensor) (h, p *eager.Tensor) {
+// begin adds positions p to embeddings x: what the layers begin with.
+func (s *bartStack) begin(r *run, x, p *eager.Tensor) *eager.Tensor {
 	m := r.machine
-	p = s.positions.forward(r, ids)
-	h = m.Add(x, p)
+	h := m.Add(x, p)
 	h = replace(h, s.norm.forward(r, h))
-	return replace(h, m.Dropout(h, s.dropout, r.trains)), p
+	return replace(h, m.Dropout(h, s.dropout, r.trains))
 }
 
 func (s *bartStack) encode(r *run, in *batch) *eager.Tensor {
@@ -95,9 +100,10 @@ func (s *bartStack) encode(r *run, in *batch) *eager.Tensor {
 	x := s.embed.forward(r, in.ids)
 	at := m.Empty("arange", eager.Int64, x.Size(1))
 	ids := replace(at, m.Expand(at, x.Size(0), x.Size(1)))
-	moved := replace(ids, m.Unary("add", ids))
-	h, p := s.begin(r, x, moved)
-	moved.Drop()
+	moved := m.Unary("add", ids)
+	p := s.positions.forward(r, moved)
+	eager.Drop(moved, ids)
+	h := s.begin(r, x, p)
 	mask := bidirectionalMask(r, maskArgs{x: x, attention: in.mask}, 0)
 	h = r.through(s.layers, h, func(i int) shared { return shared{mask: mask, layer: i} })
 	eager.Drop(mask, x, p)
@@ -114,9 +120,10 @@ func (s *bartStack) decode(r *run, ids, states, statesMask *eager.Tensor) *eager
 	ones.Drop()
 	cross := bidirectionalMask(r, maskArgs{x: x, attention: statesMask, states: states}, 0)
 	row := m.Unsqueeze(at, 0)
-	moved := replace(row, m.Unary("add", row))
-	h, p := s.begin(r, x, moved)
-	moved.Drop()
+	moved := m.Unary("add", row)
+	p := s.positions.forward(r, moved)
+	eager.Drop(moved, row)
+	h := s.begin(r, x, p)
 	h = r.through(s.layers, h, func(i int) shared {
 		return shared{mask: mask, layer: i, t5: &t5Call{states: states, mask: cross}}
 	})
@@ -221,8 +228,13 @@ func (a *bartAttention) forward(r *run, x, states, mask *eager.Tensor) (y, weigh
 	before := m.Enter(a.label)
 	defer m.Enter(before)
 	q := a.heads(r, a.q, x)
-	k := a.heads(r, a.k, states)
-	v := a.heads(r, a.v, states)
+	var k, v *eager.Tensor
+	if a.copies {
+		k, v = a.heads(r, a.k, states), a.heads(r, a.v, states)
+	} else {
+		k, v = a.k.forward(r, states), a.v.forward(r, states)
+		k, v = cutIntoHeads(r, k, a.headDim), cutIntoHeads(r, v, a.headDim)
+	}
 	out, weights := attend(r, attention{q: q, k: k, v: v, mask: mask, dropout: r.dropout(a.dropout), bidirectional: !a.causal, style: eagerPlain})
 	flat := m.Reshape(out, x.Size(0), x.Size(1), -1)
 	out.Drop()

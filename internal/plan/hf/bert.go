@@ -27,6 +27,9 @@ func newBert(r *run) network {
 		inside = "roberta"
 	}
 	top, base := r.builders(inside)
+	if c.Family == "xlm_roberta" && c.Head.Scores() { // which makes its head first
+		n.tail = top.encoderTail(nil)
+	}
 	n.embed = base.bertEmbeddings("embeddings")
 	for i := range c.Layers {
 		n.layers = append(n.layers, base.bertLayer(fmt.Sprintf("encoder.layer.%d", i)))
@@ -36,6 +39,7 @@ func newBert(r *run) network {
 	}
 	n.embed.positionIDs(r).Drop() // when weights are initialised
 	switch {
+	case n.tail != nil:
 	case c.Head.Scores():
 		n.tail = top.encoderTail(n.pooler)
 	case roberta && c.Head != model.HeadNone:
@@ -172,7 +176,7 @@ func (l *bertLayer) forward(r *run, x *eager.Tensor, c *shared) *eager.Tensor {
 	h := l.up.forward(r, a)
 	h = replace(h, activate(r, l.act, h))
 	y := l.down.forward(r, h, a)
-	eager.Drop(h, a, weights)
+	eager.Drop(h, weights, a) // a has two names
 	return y
 }
 
@@ -215,10 +219,13 @@ func (a *bertAttention) forward(r *run, x *eager.Tensor, c *shared) (y, weights 
 
 // inHeads is the projection of x, cut into heads: [batch, heads, rows, d].
 func inHeads(r *run, l *linear, x *eager.Tensor, headDim int64) *eager.Tensor {
+	return cutIntoHeads(r, l.forward(r, x), headDim)
+}
+
+// cutIntoHeads is a projection p, which it takes over, as [batch, heads, rows, d].
+func cutIntoHeads(r *run, p *eager.Tensor, headDim int64) *eager.Tensor {
 	m := r.machine
-	p := l.forward(r, x)
-	h := m.View(p, x.Size(0), x.Size(1), -1, headDim)
-	p.Drop()
+	h := replace(p, m.View(p, p.Size(0), p.Size(1), -1, headDim))
 	return replace(h, m.Transpose(h, 1, 2))
 }
 

@@ -31,6 +31,15 @@ func (b *batch) positionIDs(r *run) *eager.Tensor {
 	return positionIDs(r, b.ids.Size(1))
 }
 
+// target is what a decoder predicts: the labels, or of a model that is scored
+// what the encoder reads.
+func (b *batch) target(scored bool) *eager.Tensor {
+	if scored {
+		return b.ids
+	}
+	return b.labels
+}
+
 func (b *batch) drop() {
 	eager.Drop(b.ids, b.pixels, b.labels, b.ends, b.mask)
 }

@@ -25,7 +25,7 @@
 //	qwen35.go     qwen3_5, qwen3_5_moe; delta.go, deltarule.go: their linear attention; sharedgate.go
 //	variants.go   gemma, phi3, granite, olmo2, smollm3, glm4, cohere2, starcoder2, gpt_neox: llama but for a
 //	              step or two; ropes.go: their ways to turn queries and keys; opt.go
-//	gpt2.go, bert.go (and roberta), distilbert.go, modernbert.go, vit.go, dinov2.go, towers.go (clip, siglip),
+//	gpt2.go, bert.go (and roberta), distilbert.go, modernbert.go, vit.go, dinov2.go, towers.go (clip, siglip) and siglip.go,
 //	t5.go and t5attention.go, bart.go, whisper.go; activation.go
 //	tail.go       heads that score sequences and tokens
 //

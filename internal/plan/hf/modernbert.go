@@ -191,7 +191,8 @@ func rotateCopies(r *run, q, k *eager.Tensor, t tables) (*eager.Tensor, *eager.T
 	turn := func(x *eager.Tensor) *eager.Tensor {
 		wide := m.To(x, eager.Float32)
 		a := m.Mul(wide, cos)
-		wide = replace(wide, m.To(x, eager.Float32))
+		wide.Drop()
+		wide = m.To(x, eager.Float32)
 		h := rotateHalf(r, wide)
 		wide.Drop()
 		b := m.Mul(h, sin)

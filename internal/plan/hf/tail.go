@@ -203,6 +203,42 @@ func (b *builder) encoderTail(dense *linear) tail {
 	return t
 }
 
+// pairTail is the scoring head of an encoder and a decoder.
+func (b *builder) pairTail() tail {
+	c := b.run.job.Model
+	switch c.Head {
+	case model.HeadToken:
+		return &tokenScore{score: b.headLinear("classifier", c.Hidden, c.NumLabels, true), dropout: c.ClassifierDropout}
+	case model.HeadQuestion:
+		return &spanScore{out: b.headLinear("qa_outputs", c.Hidden, 2, true)}
+	case model.HeadSequence, model.HeadReward:
+		in := b.in("classification_head")
+		pool := &endPooled{firstPooled{dense: in.headLinear("dense", c.Hidden, c.Hidden, true), act: "tanh", dropout: c.ClassifierDropout}}
+		return &pooledScore{pool: pool, score: in.headLinear("out_proj", c.Hidden, c.NumLabels, true), dropout: c.ClassifierDropout}
+	}
+	return nil
+}
+
+// endPooled is the state at the token that ends a sequence, of which each has
+// one, through a Linear and an activation.
+type endPooled struct{ firstPooled }
+
+func (p *endPooled) forward(r *run, h *eager.Tensor) *eager.Tensor {
+	m := r.machine
+	batch := h.Size(0)
+	ends := m.Empty("eq", eager.Bool, batch, h.Size(1))
+	count := m.Empty("sum", eager.Int64, batch)
+	count.Drop()
+	at := m.Empty("nonzero", eager.Int64, batch)
+	flat := m.View(h, -1, h.Size(2))
+	selected := m.Index(flat, at)
+	eager.Drop(flat, at)
+	apart := m.View(selected, batch, 1, -1)
+	y := p.project(r, m.Select(apart, 1))
+	eager.Drop(apart, selected, ends)
+	return y
+}
+
 // pooledScore scores what a pooler makes of a sequence.
 type pooledScore struct {
 	pool    pooler
@@ -235,8 +271,12 @@ type firstPooled struct {
 }
 
 func (p *firstPooled) forward(r *run, h *eager.Tensor) *eager.Tensor {
+	return p.project(r, r.machine.Select(h, 1))
+}
+
+// project takes x over.
+func (p *firstPooled) project(r *run, x *eager.Tensor) *eager.Tensor {
 	m := r.machine
-	x := m.Select(h, 1)
 	x = replace(x, m.Dropout(x, p.dropout, r.trains))
 	x = replace(x, p.dense.forward(r, x))
 	return replace(x, m.ByResult(p.act, x))

@@ -10,7 +10,7 @@ import (
 func newVariant(r *run) network {
 	c := r.job.Model
 	d := &decoder{}
-	inside, embed, norm := "model", "embed_tokens", "norm"
+	inside, embed, norm := insideName(c), "embed_tokens", "norm"
 	if c.Family == "gpt_neox" {
 		inside, embed, norm = "gpt_neox", "embed_in", "final_layer_norm"
 	}
@@ -116,7 +116,7 @@ func (b *builder) variantAttention(name string, i int) *llamaAttention {
 		}
 	case "olmo2":
 		a.qNorm, a.kNorm = in.rmsNorm("q_norm", width), in.rmsNorm("k_norm", c.KVHeads*c.HeadDim)
-		a.normAt = normBefore
+		a.normAt, a.late = normBefore, true
 		a.rotate = rotateWide
 	case "glm4":
 		a.rotate = rotatePairParts

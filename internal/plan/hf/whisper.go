@@ -57,7 +57,7 @@ func newWhisper(r *run) network {
 	if c.Head != model.HeadNone {
 		n.head = top.tiedDecoder("proj_out", n.words, false)
 	}
-	r.note("workspaces of cuDNN for the two convolutions over sound")
+	r.note("cuDNN's workspaces for the gradients of the two kernels over sound, as far as they are more than copies")
 	return n
 }
 

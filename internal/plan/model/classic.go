@@ -171,6 +171,9 @@ func (f *fields) pair(def int, name string) (height, width int) {
 func (f *fields) labels() {
 	m := f.model
 	m.NumLabels = 2
+	if m.Family == "bart" {
+		m.NumLabels = 3
+	}
 	if raw, name, st := f.find("id2label"); st == given {
 		var table map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &table); err != nil {
@@ -186,7 +189,7 @@ func (f *fields) labels() {
 	case st == given:
 		m.NumLabels = f.whole(raw, name, 0, maxVocab)
 	case m.Head == HeadImage, m.Head == HeadSequence, m.Head == HeadToken:
-		f.assume(name, "2", st.why("transformers' default"))
+		f.assume(name, strconv.Itoa(m.NumLabels), st.why("transformers' default"))
 	}
 }
 
@@ -200,7 +203,7 @@ func (f *fields) scores() {
 	default:
 		return
 	}
-	if m.Head == HeadQuestion && m.Bidirectional && m.NumLabels != 2 {
+	if m.Head == HeadQuestion && (m.Bidirectional || m.T5 != nil) && m.NumLabels != 2 {
 		f.fail("the file has %d labels, and %s scores where an answer begins and where it ends: set num_labels to 2", m.NumLabels, m.Class)
 	}
 	if m.NumLabels == 0 {
@@ -208,7 +211,7 @@ func (f *fields) scores() {
 	}
 	m.ClassifierDropout = 0.1
 	switch {
-	case m.ModernBert != nil:
+	case m.ModernBert != nil, m.Pair():
 		m.ClassifierDropout = 0
 	case m.Family == "distilbert" && m.Head == HeadQuestion:
 		m.ClassifierDropout = f.share(0.1, "qa_dropout")

@@ -147,7 +147,7 @@ func families() []*family {
 		},
 		{
 			name: "bart", types: []string{"bart"}, head: HeadSeq2Seq, class: "BartForConditionalGeneration", base: "BartModel",
-			read: readBart, silent: []string{
+			read: readBart, more: []Head{HeadSequence, HeadQuestion}, silent: []string{
 				"init_std", "classifier_dropout", "scale_embedding", "forced_eos_token_id", "forced_bos_token_id", "normalize_before",
 				"normalize_embedding", "add_bias_logits", "add_final_layer_norm", "classif_dropout", "gradient_checkpointing",
 				"static_position_embeddings", "extra_pos_embeddings", "force_bos_token_to_be_generated", "no_repeat_ngram_size", "num_beams", "early_stopping",
@@ -163,7 +163,7 @@ func families() []*family {
 		},
 		{
 			name: "t5", types: []string{"t5"}, head: HeadSeq2Seq, class: "T5ForConditionalGeneration", base: "T5Model",
-			also: []string{"T5WithLMHeadModel"}, read: readT5,
+			also: []string{"T5WithLMHeadModel"}, read: readT5, more: allScores,
 			silent: []string{"n_positions", "classifier_dropout", "initializer_factor", "output_past"},
 		},
 		{
