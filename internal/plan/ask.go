@@ -226,7 +226,7 @@ func measuredRun(j *model.Job) bool {
 // measured.
 func restsOnFamily(j *model.Job) []string {
 	if j.Model.Measured() {
-		return nil
+		return []string{}
 	}
 	return []string{j.Model.Class + ": the source of transformers 5.17"}
 }
