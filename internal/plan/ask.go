@@ -232,7 +232,8 @@ func restsOnFamily(j *model.Job) []string {
 }
 
 // unmeasuredGeneration reports whether a job generates in a way that no recording
-// has: an encoder-decoder in a loop of forward calls.
+// has: an encoder-decoder in a loop of forward calls, or a family that was only
+// trained.
 func unmeasuredGeneration(j *model.Job) bool {
-	return j.Mode == model.Generate && j.Model.T5 != nil && !j.GenerateCall
+	return j.Mode == model.Generate && (j.Model.T5 != nil && !j.GenerateCall || !j.Model.MeasuredGeneration())
 }

@@ -194,3 +194,17 @@ func leavesNothing(t *testing.T, what string, j *model.Job) {
 		return
 	}
 }
+
+// What no plan divides is refused, not shown whole.
+func TestNotDivided(t *testing.T) {
+	for _, config := range []string{`{"model_type":"bart"}`, `{"model_type":"clip"}`, `{"model_type":"dinov2"}`} {
+		m, err := model.Read(strings.NewReader(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = hf.Run(context.Background(), &model.Job{Model: m, Mode: model.Train, Batch: 1, Seq: 8, TargetSeq: 8, Shard: model.Shard{Tensor: 2}})
+		if err == nil || !strings.Contains(err.Error(), "leave tp out") {
+			t.Errorf("%s: %v", config, err)
+		}
+	}
+}

@@ -125,7 +125,7 @@ func (b *builder) modernLayer(i int) *modernLayer {
 	in := b.in("attn")
 	l.attention = &llamaAttention{
 		label: b.label("attn"), headDim: int64(c.HeadDim), dropout: c.AttentionDropout, residual: c.AttentionDropout,
-		joined: in.joinedHeads("Wqkv", headsApart), o: in.linear("Wo", c.Hidden, c.Hidden, c.OutBias), rotate: rotateCopies,
+		joined: in.joinedHeads("Wqkv", headsApart), o: in.linear("Wo", c.Heads*c.HeadDim, c.Hidden, c.OutBias), rotate: rotateCopies,
 		attend: func(r *run, a attention) (out, weights *eager.Tensor) {
 			a.bidirectional = true
 			return attend(r, a)

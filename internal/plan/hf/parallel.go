@@ -76,6 +76,9 @@ var sequenceFamilies = []string{
 
 // divideHeads makes a model one rank's part under tensor parallelism.
 func divideHeads(m *model.Model, t int) error {
+	if m.Bart != nil || m.Dino != nil || m.Family == "clip" || m.Family == "siglip" {
+		return fmt.Errorf("tensor parallelism is not planned for %s: leave tp out", m.ModelType)
+	}
 	if m.Heads%t != 0 || m.Intermediate%t != 0 {
 		return fmt.Errorf("%d heads and an MLP of width %d cannot be divided among %d ranks", m.Heads, m.Intermediate, t)
 	}

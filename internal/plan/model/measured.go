@@ -21,3 +21,13 @@ var measuredHeads = map[string][]Head{
 // Measured reports whether runs of the model's family with its head were
 // measured against their plans.
 func (m *Model) Measured() bool { return slices.Contains(measuredHeads[m.Family], m.Head) }
+
+// measuredWriters are the families whose generations were measured.
+var measuredWriters = []string{
+	"llama", "qwen2", "qwen3", "qwen3_moe", "qwen3_5", "qwen3_5_moe", "mistral", "mixtral", "gemma2", "gemma3", "deepseek_v2",
+	"deepseek_v3", "gpt_oss", "gpt2", "t5",
+}
+
+// MeasuredGeneration reports whether generations of the model's family were
+// measured against their plans.
+func (m *Model) MeasuredGeneration() bool { return slices.Contains(measuredWriters, m.Family) }
