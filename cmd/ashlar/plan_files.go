@@ -80,7 +80,7 @@ func (o *planOptions) runCompare(ctx context.Context, std stdio, file string, q 
 	if err != nil {
 		return failed(ctx, err)
 	}
-	doc := &plan.CompareDocument{File: input.Name(file), Options: q.Options.String(), Model: q.Model.Class, Cards: found, Sources: r.Sources}
+	doc := &plan.CompareDocument{File: input.Name(file), Options: q.Options.String(), Model: q.Model.Class, LeavesOut: append([]string{}, q.Model.LeavesOut...), Cards: found, Sources: r.Sources}
 	err = printAnswer(std, o.json, doc, func(w io.Writer) error {
 		head := text.PlanHead{Name: doc.File, Options: doc.Options, Full: o.full}
 		if err := text.PlanCards(w, head, doc, std.style()); err != nil {

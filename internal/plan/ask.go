@@ -41,6 +41,9 @@ type Question struct {
 type Answer struct {
 	Outcome
 
+	// LeavesOut are parts of the model that are not planned.
+	LeavesOut []string `json:"leaves_out"`
+
 	Model      string `json:"model"`
 	Parameters int64  `json:"parameters"`
 	Preset     string `json:"preset"`
@@ -170,8 +173,9 @@ func (p *planned) answer(assumed []string) *Answer {
 	a := &Answer{
 		Outcome: *p.Outcome(),
 		Model:   p.question.Model.Class, Parameters: p.run.parameters, Preset: presets[0].name,
-		Measured: measured(p.job), RestsOn: restsOn(p.job), Beside: beside(p.run.beside),
-		Assumed: []string{}, NotModelled: append([]string{}, p.run.notModelled...),
+		Measured: measured(p.job), RestsOn: append(restsOnFamily(p.job), restsOn(p.job)...), Beside: beside(p.run.beside),
+		LeavesOut: append([]string{}, p.question.Model.LeavesOut...),
+		Assumed:   []string{}, NotModelled: append([]string{}, p.run.notModelled...),
 	}
 	// The answer names a tensor of the loss as a phase of its own.
 	phase := p.binding()
@@ -205,10 +209,12 @@ func (p *planned) binding() ledger.Phase {
 	return phase
 }
 
-// measured reports whether runs of this kind were compared with the plan: DDP and
-// FSDP were, with a model that was built whole. The other ways to spread a model
-// over ranks were not.
-func measured(j *model.Job) bool {
+// measured reports whether runs of this kind were compared with the plan.
+func measured(j *model.Job) bool { return j.Model.Measured() && measuredRun(j) }
+
+// measuredRun is measured whatever the model: DDP and FSDP were, with a model
+// that was built whole. The other ways to spread a model over ranks were not.
+func measuredRun(j *model.Job) bool {
 	if unmeasuredGeneration(j) || len(restsOn(j)) > 0 {
 		return false
 	}
@@ -216,8 +222,18 @@ func measured(j *model.Job) bool {
 	return !s.BuildSharded && s.Zero == 0 && s.Tensor <= 1 && s.Sequence <= 1 && s.Pipeline <= 1 && s.Context <= 1 && s.Expert <= 1
 }
 
+// restsOnFamily is what the plan of a family or head rests on that was never
+// measured.
+func restsOnFamily(j *model.Job) []string {
+	if j.Model.Measured() {
+		return []string{}
+	}
+	return []string{j.Model.Class + ": the source of transformers 5.17"}
+}
+
 // unmeasuredGeneration reports whether a job generates in a way that no recording
-// has: an encoder-decoder in a loop of forward calls.
+// has: an encoder-decoder in a loop of forward calls, or a family that was only
+// trained.
 func unmeasuredGeneration(j *model.Job) bool {
-	return j.Mode == model.Generate && j.Model.T5 != nil && !j.GenerateCall
+	return j.Mode == model.Generate && (j.Model.T5 != nil && !j.GenerateCall || !j.Model.MeasuredGeneration())
 }

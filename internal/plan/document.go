@@ -48,11 +48,13 @@ func (d *SweepDocument) Fits() bool {
 
 // CompareDocument is what ashlar plan --compare --json prints.
 type CompareDocument struct {
-	File    string    `json:"file"`
-	Options string    `json:"options"`
-	Model   string    `json:"model"`
-	Cards   []OnCard  `json:"cards"`
-	Sources []*Source `json:"sources,omitempty"`
+	File    string `json:"file"`
+	Options string `json:"options"`
+	Model   string `json:"model"`
+	// LeavesOut are parts of the model that are not planned.
+	LeavesOut []string  `json:"leaves_out"`
+	Cards     []OnCard  `json:"cards"`
+	Sources   []*Source `json:"sources,omitempty"`
 }
 
 // Fits reports whether the job fits on one of the cards.

@@ -137,6 +137,10 @@ func (r *request) sizes() error {
 		if r.options.Has("seq") || r.options.Has("target-seq") {
 			return problem.New("vit takes no {seq}: its pictures make sequences of %d; leave it out", m.ViT.Tokens())
 		}
+	} else if m.Audio != nil {
+		if r.options.Has("seq") {
+			return problem.New("%s takes no {seq}: its sound makes sequences of %d; leave it out", m.ModelType, m.Audio.Positions)
+		}
 	} else if !r.options.Has("seq") {
 		return problem.New("{seq} is missing: say how many tokens a sequence has, for instance {seq} 4096")
 	}
@@ -145,14 +149,18 @@ func (r *request) sizes() error {
 		return problem.New("{batch} %d times {seq} %d is more than %d tokens: give less", j.Batch, j.Seq, int64(maxCount))
 	}
 	switch {
-	case m.T5 != nil && j.Mode == model.Generate:
-	case m.T5 != nil:
+	case m.Pair() && j.Mode == model.Generate:
+	case m.Pair() && m.Head.Scores(): // the decoder reads the same tokens
+		j.TargetSeq = j.Seq
+	case m.Audio != nil:
+		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(m.MaxPositions), "as long as it may be"), 10, 64)
+	case m.Pair():
 		j.TargetSeq, _ = strconv.ParseInt(r.pick("target-seq", fmt.Sprint(j.Seq), "as long as --seq"), 10, 64)
 	case r.options.Has("target-seq"):
 		return problem.New("{target-seq} is for encoder-decoders such as t5, not for %s: leave it out", m.ModelType)
 	}
-	if n := int64(m.MaxPositions); n > 0 && m.Rope.Tables == 0 && m.T5 == nil && m.ViT == nil && j.Seq+j.Tokens > n {
-		return problem.New("%s has a table of %d positions, and %d are asked for: give a smaller {seq}", m.ModelType, n, j.Seq+j.Tokens)
+	if n := int64(m.MaxPositions); n > 0 && m.Rope.Tables == 0 && m.T5 == nil && m.ViT == nil && max(j.Seq+j.Tokens, j.TargetSeq) > n {
+		return problem.New("%s has a table of %d positions, and %d are asked for: give a smaller {seq}", m.ModelType, n, max(j.Seq+j.Tokens, j.TargetSeq))
 	}
 	if j.StaticCache > 0 && j.StaticCache < j.Seq+j.Tokens {
 		return problem.New("{cache} static:%d is too short for %d tokens of prompt and %d more: write static:%d or longer", j.StaticCache, j.Seq, j.Tokens, j.Seq+j.Tokens)
@@ -218,17 +226,14 @@ func (r *request) layers() error {
 	j, m := r.job, r.model
 	text := r.pick("recompute", "none", "")
 	word, k, _ := numbered(text)
-	n := m.Layers
-	if m.T5 != nil {
-		n += m.T5.DecoderLayers
-	}
+	n := m.Layers + m.DecoderLayers()
 	switch word {
 	case "every", "sqrt":
 		if word == "sqrt" {
 			k = int64(math.Round(math.Sqrt(float64(n))))
 		}
-		if m.T5 != nil {
-			return problem.New("{recompute} %s is for models with one stack of layers, and t5 has two: use full", word)
+		if m.Pair() {
+			return problem.New("{recompute} %s is for models with one stack of layers, and %s has two: use full", word, m.Family)
 		}
 		if k > int64(n) {
 			return problem.New("{recompute} every:%d: the model has %d layers; give at most that", k, n)
@@ -236,8 +241,8 @@ func (r *request) layers() error {
 		j.Recompute = model.Recompute{Mode: "group", Groups: groupsOf(n, int(k))}
 	case "groups":
 		groups, _ := parseGroups(strings.TrimPrefix(text, "groups:"))
-		if m.T5 != nil {
-			return problem.New("{recompute} groups is for models with one stack of layers, and t5 has two: use full")
+		if m.Pair() {
+			return problem.New("{recompute} groups is for models with one stack of layers, and %s has two: use full", m.Family)
 		}
 		if got := layersOf(groups); got != n {
 			return problem.New("{recompute} groups names %d layers, and the model has %d: their lengths must add up to that", got, n)

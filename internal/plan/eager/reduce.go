@@ -122,6 +122,26 @@ func (m *Machine) Mean(x *Tensor) *Tensor {
 	return y
 }
 
+// MeanOver is the mean over a dimension, which is taken out.
+func (m *Machine) MeanOver(x *Tensor, dim int) *Tensor {
+	dim = x.axis(dim)
+	n := m.node("MeanBackward1", x)
+	shape, _ := x.without(dim)
+	y := m.reduced("mean", x, x.dtype, shape[:x.dims-1], x.stride[dim] == 1)
+	if n != nil {
+		n.at[0] = dim
+		n.apply = func(n *Node, g []*Tensor) []*Tensor {
+			u := n.machine.Unsqueeze(g[0], n.at[0])
+			e := n.machine.Expand(u, n.shape(0)...)
+			out := n.machine.unary("div", e)
+			Drop(u, e)
+			return n.give(out)
+		}
+		n.made(y)
+	}
+	return y
+}
+
 // Sum is the sum over dimension dim, in fp32 under autocast.
 func (m *Machine) Sum(x *Tensor, dim int, keep bool) *Tensor {
 	return m.sum(x, dim, keep, m.upperResult(x))

@@ -76,6 +76,9 @@ var sequenceFamilies = []string{
 
 // divideHeads makes a model one rank's part under tensor parallelism.
 func divideHeads(m *model.Model, t int) error {
+	if m.Bart != nil || m.Dino != nil || m.Family == "clip" || m.Family == "siglip" {
+		return fmt.Errorf("tensor parallelism is not planned for %s: leave tp out", m.ModelType)
+	}
 	if m.Heads%t != 0 || m.Intermediate%t != 0 {
 		return fmt.Errorf("%d heads and an MLP of width %d cannot be divided among %d ranks", m.Heads, m.Intermediate, t)
 	}
@@ -101,7 +104,7 @@ func divideHeads(m *model.Model, t int) error {
 // gradient accumulation.
 func pipeline(j *model.Job, p int) ([]*model.Job, []*stage, error) {
 	m := j.Model
-	if p > m.Layers || m.T5 != nil || m.ViT != nil || m.Head != model.HeadCausal {
+	if p > m.Layers || m.Pair() || m.ViT != nil || m.Head != model.HeadCausal {
 		return nil, nil, fmt.Errorf("%s with %d layers cannot be cut into %d stages", m.ModelType, m.Layers, p)
 	}
 	n := (m.Layers + p - 1) / p
@@ -109,6 +112,9 @@ func pipeline(j *model.Job, p int) ([]*model.Job, []*stage, error) {
 		c, part := *j, *m
 		part.Layers = n
 		part.LayerTypes = m.LayerTypes[from : from+n]
+		if m.NoRope != nil {
+			part.NoRope = m.NoRope[from : from+n]
+		}
 		if m.MoE != nil {
 			e := *m.MoE
 			e.Sparse = e.Sparse[from : from+n]

@@ -156,8 +156,12 @@ var families = map[string]func(*run) network{
 	"llama": newLlama, "mistral": newLlama, "qwen2": newLlama, "qwen3": newLlama,
 	"mixtral": newLlama, "qwen3_moe": newLlama,
 	"deepseek_v2": newLlama, "deepseek_v3": newLlama, "gpt_oss": newGptOss,
-	"gpt2": newGPT2, "bert": newBert, "vit": newViT, "t5": newT5,
-	"gemma2": newGemma, "gemma3": newGemma, "qwen3_5": newQwen35, "qwen3_5_moe": newQwen35,
+	"gpt2": newGPT2, "bert": newBert, "roberta": newBert, "xlm_roberta": newBert,
+	"distilbert": newDistilBert, "modernbert": newModernBert, "vit": newViT, "dinov2": newDinov2, "clip": newTowers, "siglip": newTowers, "t5": newT5, "bart": newBart, "whisper": newWhisper,
+	"gemma": newVariant, "phi3": newVariant, "granite": newVariant, "olmo2": newVariant, "smollm3": newVariant,
+	"glm4": newVariant, "cohere2": newVariant, "starcoder2": newVariant, "gpt_neox": newVariant, "opt": newOPT,
+	"qwen2_moe": newLlama,
+	"gemma2":    newGemma, "gemma3": newGemma, "qwen3_5": newQwen35, "qwen3_5_moe": newQwen35,
 }
 
 func dtypeOf(d model.DType) eager.DType {

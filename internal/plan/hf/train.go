@@ -183,25 +183,47 @@ func (r *run) output(ts ...*eager.Tensor) {
 }
 
 // batch makes the tensors that a step is called with: images and their classes,
-// or tokens, which are their own labels unless there is a target.
+// or tokens, which are their own labels unless the head wants others.
 func (r *run) batch() *batch {
 	kind := r.machine.Kind(ledger.Input)
 	defer r.machine.Kind(kind)
 	m, j := r.machine, r.job
 	if v := j.Model.ViT; v != nil {
-		pixels := m.Empty("randn", r.dtype, j.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
-		return &batch{pixels: pixels, labels: m.Empty("randint", eager.Int64, j.Batch)}
+		return &batch{pixels: r.pixels(v), labels: m.Empty("randint", eager.Int64, j.Batch)}
 	}
-	in := &batch{ids: m.Empty("randint", eager.Int64, j.Batch, j.Seq)}
-	if j.Model.Head == model.HeadSeq2Seq {
-		in.labels = m.Empty("randint", eager.Int64, j.Batch, j.TargetSeq)
-	} else {
+	if a := j.Model.Audio; a != nil {
+		sound := m.Empty("randn", r.dtype, j.Batch, int64(a.Mels), 2*int64(a.Positions))
+		return &batch{pixels: sound, labels: m.Empty("randint", eager.Int64, j.Batch, j.TargetSeq)}
+	}
+	rows := j.Batch
+	if j.Model.Head == model.HeadReward {
+		rows *= 2 // pairs
+	}
+	in := &batch{ids: m.Empty("randint", eager.Int64, rows, j.Seq)}
+	switch j.Model.Head {
+	case model.HeadSeq2Seq:
+		in.labels = m.Empty("randint", eager.Int64, rows, j.TargetSeq)
+	case model.HeadSequence:
+		in.labels = m.Empty("randint", eager.Int64, rows)
+	case model.HeadToken:
+		in.labels = m.Empty("randint", eager.Int64, rows, j.Seq)
+	case model.HeadQuestion:
+		in.labels, in.ends = m.Empty("randint", eager.Int64, rows), m.Empty("randint", eager.Int64, rows)
+	case model.HeadContrastive:
+		in.pixels = r.pixels(j.Model.Images())
+	case model.HeadReward:
+	default:
 		in.labels = in.ids.Keep()
 	}
 	if k := j.Mask; k != model.NoMask && k != "" {
-		in.mask = m.Empty("ones", eager.Int64, j.Batch, j.Seq)
+		in.mask = m.Empty("ones", eager.Int64, rows, j.Seq)
 	}
 	return in
+}
+
+// pixels are images for a batch.
+func (r *run) pixels(v *model.ViT) *eager.Tensor {
+	return r.machine.Empty("randn", r.dtype, r.job.Batch, int64(v.Channels), int64(v.ImageHeight), int64(v.ImageWidth))
 }
 
 // gradients lists the gradients there are.

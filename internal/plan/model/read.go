@@ -22,8 +22,8 @@ type Option func(*options)
 
 type options struct{ head string }
 
-// WithHead chooses the head, whatever the file's architectures say: none,
-// causal, masked, seq2seq or image. An empty name leaves it to the file.
+// WithHead chooses the head, whatever the file's architectures say: one of
+// [Heads]. An empty name leaves it to the file.
 func WithHead(name string) Option {
 	return func(o *options) { o.head = name }
 }
@@ -133,6 +133,7 @@ func (m *Model) read(top map[string]json.RawMessage, set options) error {
 		inner.tieFrom(outer, arch)
 	}
 	fam.read(inner)
+	inner.scores()
 	inner.ignored(fam)
 	for _, f := range []*fields{outer, inner} {
 		if f.err != nil {

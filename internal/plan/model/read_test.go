@@ -208,7 +208,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","dtype":"int8"}`, `dtype is "int8"; plans are for float32, bfloat16 and float16`},
 		{`{"model_type":"llama","rope_scaling":{"rope_type":"spiral"}}`, `rope_type "spiral" is not known`},
 		{`{"model_type":"qwen3_5_text","partial_rotary_factor":7}`, "partial_rotary_factor is 7"},
-		{`{"model_type":"llama","architectures":["LlamaForSequenceClassification"]}`, "give head causal to plan"},
+		{`{"model_type":"granite","architectures":["GraniteForSequenceClassification"]}`, "give head causal to plan"},
 		{`{"model_type":"llama","architectures":"LlamaForCausalLM"}`, "architectures is"},
 	} {
 		_, err := Read(strings.NewReader(c.text))
@@ -231,13 +231,33 @@ func TestHead(t *testing.T) {
 	if m := mustRead(t, odd, WithHead("causal")); m.Head != HeadCausal || m.Class != "LlamaForCausalLM" {
 		t.Errorf("head %s, class %s", m.Head, m.Class)
 	}
+	for _, c := range []struct {
+		text, asked, class string
+		head               Head
+		labels             int
+	}{
+		{odd, "", "LlamaForSequenceClassification", HeadSequence, 2},
+		{`{"model_type":"llama","id2label":{"0":"a","1":"b","2":"c"}}`, "seq-cls", "LlamaForSequenceClassification", HeadSequence, 3},
+		{`{"model_type":"llama","num_labels":7}`, "reward-model", "LlamaForSequenceClassification", HeadReward, 1},
+		{`{"model_type":"gpt_neox","architectures":["GPTNeoXForTokenClassification"],"num_labels":9}`, "", "GPTNeoXForTokenClassification", HeadToken, 9},
+		{`{"model_type":"gemma3_text"}`, "sequence_classification", "Gemma3TextForSequenceClassification", HeadSequence, 2},
+		{`{"model_type":"gemma3","architectures":["Gemma3ForSequenceClassification"]}`, "", "Gemma3TextForSequenceClassification", HeadSequence, 2},
+		{`{"model_type":"bert"}`, "QA", "BertForQuestionAnswering", HeadQuestion, 2},
+	} {
+		if m := mustRead(t, c.text, WithHead(c.asked)); m.Head != c.head || m.Class != c.class || m.NumLabels != c.labels {
+			t.Errorf("%s with head %q: head %s, class %s, %d labels", c.text, c.asked, m.Head, m.Class, m.NumLabels)
+		}
+	}
+	if _, err := Read(strings.NewReader(`{"model_type":"bert","num_labels":3}`), WithHead("question")); err == nil || !strings.Contains(err.Error(), "set num_labels to 2") {
+		t.Errorf("a question with three labels: %v", err)
+	}
 	for fam, head := range map[string]Head{"bert": HeadMasked, "t5": HeadSeq2Seq, "vit": HeadImage, "gpt2": HeadCausal} {
 		if m := mustRead(t, `{"model_type":"`+fam+`"}`); m.Head != head {
 			t.Errorf("%s: head %s", fam, m.Head)
 		}
 	}
 	_, err := Read(strings.NewReader(odd), WithHead("image"))
-	if err == nil || !strings.Contains(err.Error(), "llama has causal or none") {
+	if err == nil || !strings.Contains(err.Error(), "llama has causal, sequence, token, question, reward or none") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func Dry(w io.Writer, head DryHead, d *dry.Document, style Style) error {
 
 func (p *page) dryHead(head DryHead, d *dry.Document) {
 	a := d.Answer
-	p.verdict(fitsText(head.Capacity, &a.Outcome))
+	p.verdict(fitsText(head.Capacity, &a.Outcome, nil))
 	p.oneLever(&a.Outcome, "A larger card, a smaller batch or less kept for the backward pass may.")
 	if f := a.Failure; f != nil {
 		p.wrapped("  ", failedText(f))

@@ -85,7 +85,8 @@ func (f Fields) Model() (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.Read(bytes.NewReader(text))
+	head, _ := f["head"].(string)
+	return model.Read(bytes.NewReader(text), model.WithHead(head))
 }
 
 // Options are the case as flags of `ashlar plan`: pairs of name and value. The
@@ -137,7 +138,7 @@ func (f Fields) Options() ([][2]string, error) {
 			name = "generate"
 		case "static":
 			name, v = "cache", "static:"+v
-		case "m", "conf", "alone", "limits", "record":
+		case "m", "head", "conf", "alone", "limits", "record":
 			continue
 		default:
 			return nil, fmt.Errorf("the option %q of a case is not known", key)

@@ -64,6 +64,7 @@ export interface Document {
   timeline: Timeline | null;
   levers: Lever[];
   settings: string;
+  leaves_out: string[];
   model: string;
   parameters: number;
   preset: string;
