@@ -248,6 +248,9 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 	if err != nil {
 		return err
 	}
+	if q.Checkpoint != nil {
+		return o.planRough(ctx, std, file, q, r)
+	}
 	p := startProgress(std, 0, "jobs planned")
 	defer p.stop()
 	var planned atomic.Int64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
+	"github.com/ashlar-mem/ashlar/internal/plan/checkpoint"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/plan/problem"
@@ -18,12 +19,15 @@ import (
 
 // Question is what is asked about a model.
 type Question struct {
-	Model    *model.Model
-	Options  Options
-	Capacity Capacity
-	Settings settings.Settings // of the allocator
-	Conf     string            // the same as it was given
-	Weights  *Weights          // the checkpoint's files; nil if they are not known
+	Model *model.Model
+	// Checkpoint is there instead of Model where no family describes it: see
+	// AskRough.
+	Checkpoint *checkpoint.Checkpoint
+	Options    Options
+	Capacity   Capacity
+	Settings   settings.Settings // of the allocator
+	Conf       string            // the same as it was given
+	Weights    *Weights          // the checkpoint's files; nil if they are not known
 	// Points is the length of the timeline; 0 makes none.
 	Points int
 	// NoLevers leaves out what could be changed.

@@ -161,7 +161,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":`, "not JSON at byte"},
 		{`{"hidden_size":1}`, "no model_type"},
 		{`{"model_type":7}`, "model_type is 7; it must be a string"},
-		{`{"model_type":"mamba"}`, `model_type "mamba" is not one that can be planned; it must be one of llama, qwen2`},
+		{`{"model_type":"mamba"}`, `model_type "mamba" has no family here; ashlar plan on the command line gives a rough plan. Families are llama, qwen2`},
 		{`{"model_type":"llama","hidden_size":-1}`, "hidden_size is -1; it must be a whole number from 1"},
 		{`{"model_type":"llama","hidden_size":0}`, "hidden_size is 0"},
 		{`{"model_type":"llama","hidden_size":1e300}`, "hidden_size is 1e300"},

@@ -88,7 +88,7 @@ func (p *page) verdict(said string) {
 	for _, v := range []struct {
 		word  string
 		dress func(string) string
-	}{{"DOES NOT FIT", p.style.Bad}, {"FITS", p.style.Good}} {
+	}{{"DOES NOT FIT", p.style.Bad}, {"FITS", p.style.Good}, {"MAY FIT", p.style.Warn}} {
 		if rest, ok := strings.CutPrefix(said, v.word+" "); ok {
 			p.dressed("", v.word, v.dress, " ", rest)
 			return
