@@ -3,13 +3,16 @@ package plan
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/checkpoint"
+	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/safetensors"
 	"github.com/ashlar-mem/ashlar/internal/test/plancompare"
+	"github.com/ashlar-mem/ashlar/settings"
 )
 
 // hidden is a measured case whose model_type nobody knows.
@@ -108,4 +111,55 @@ func TestRoughBounds(t *testing.T) {
 	if bounded["headers"] < 38 || bounded["config"] < 38 {
 		t.Errorf("few cases have bounds: %v", bounded)
 	}
+}
+
+// What does not depend on the batch is the same as in the plan of the family: to
+// the byte, however it is trained.
+func TestRoughState(t *testing.T) {
+	const config = `{"model_type": "llama", "hidden_size": 256, "intermediate_size": 640, "num_hidden_layers": 3, "num_attention_heads": 4,
+		"num_key_value_heads": 2, "vocab_size": 1500, "tie_word_embeddings": false, "dtype": "bfloat16"}`
+	m := readModel(t, config)
+	for _, pairs := range [][]string{
+		{}, {"dtype", "fp32"}, {"optimizer", "adamw-foreach"}, {"optimizer", "sgd-momentum"}, {"optimizer", "adafactor"},
+		{"optimizer", "adamw-8bit"}, {"optimizer", "lion-8bit"}, {"optimizer", "paged-adamw-8bit"}, {"optimizer", "paged-adamw-32bit"},
+		{"master-weights", "true"}, {"lora", "8"}, {"lora", "8", "lora-dtype", "fp32"}, {"lora", "8", "lora-targets", "q_proj,v_proj"},
+		{"quant", "nf4", "lora", "8"}, {"quant", "nf4-double", "lora", "8"}, {"quant", "int8", "lora", "8"},
+		{"shard", "ddp:4"}, {"shard", "fsdp:4"}, {"shard", "fsdp-mixed:4", "dtype", "fp32"}, {"shard", "zero1:4"}, {"shard", "zero2:4"}, {"shard", "zero3:4"},
+		{"shard", "zero2:4", "offload", "optimizer"}, {"shard", "fsdp:4", "offload", "params"},
+	} {
+		o := options(t, append([]string{"batch", "1", "seq", "8"}, pairs...)...)
+		q := Question{Model: m, Options: o, Settings: settings.Default()}
+		family, _, err := q.plan(t.Context(), o, 0)
+		if err != nil {
+			t.Fatalf("%v: %v", pairs, err)
+		}
+		c := &checkpoint.Checkpoint{Class: "Hidden", Parts: []checkpoint.Part{{Class: "Hidden", Tensors: headers(t, m, options(t, "batch", "1", "seq", "8"))}}}
+		r, err := newRough(t.Context(), Question{Checkpoint: c, Options: o, Settings: settings.Default()})
+		if err != nil {
+			t.Fatalf("%v: %v", pairs, err)
+		}
+		bare, err := r.states(t.Context(), r.weights)
+		if err != nil {
+			t.Fatalf("%v: %v", pairs, err)
+		}
+		for _, k := range []ledger.Kind{ledger.Weight, ledger.Optimizer, ledger.Master} {
+			if got, want := residentOf(bare.run.ledger, k), residentOf(family.run.ledger, k); got != want {
+				t.Errorf("%v: %d bytes of %s, the family has %d", pairs, got, k, want)
+			}
+		}
+		if got, want := fmt.Sprint(bare.run.beside), fmt.Sprint(family.run.beside); got != want {
+			t.Errorf("%v: beside the allocator %s, the family has %s", pairs, got, want)
+		}
+	}
+}
+
+// residentOf is what there is of a kind when the scored step begins.
+func residentOf(l *ledger.Ledger, k ledger.Kind) int64 {
+	var n int64
+	for i := range l.Tensors {
+		if t := &l.Tensors[i]; t.Kind == k && t.Live(l.Scored()-1) {
+			n += t.Bytes
+		}
+	}
+	return n
 }
