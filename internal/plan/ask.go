@@ -148,6 +148,7 @@ type planned struct {
 	run      *executed
 	program  *replay.Program
 	*figures
+	variants *variants // of the job that was asked about; nil of others
 }
 
 // plan runs a job symbolically and through the engine, without a limit.
@@ -164,16 +165,26 @@ func (q *Question) plan(ctx context.Context, o Options, points int) (*planned, [
 }
 
 func (q *Question) planJob(ctx context.Context, j *model.Job, points int) (*planned, error) {
+	run, err := q.run(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return q.planRun(ctx, j, run, points)
+}
+
+// run runs a job symbolically.
+func (q *Question) run(ctx context.Context, j *model.Job) (*executed, error) {
 	execute := q.execute
 	if execute == nil {
 		execute = watched(q.Events)
 	}
 	q.Capacity.equip(j)
-	run, err := execute(ctx, j)
-	if err != nil {
-		return nil, err
-	}
-	p := &planned{question: q, job: j, run: run}
+	return execute(ctx, j)
+}
+
+// planRun puts a job that was run through the engine.
+func (q *Question) planRun(ctx context.Context, j *model.Job, run *executed, points int) (p *planned, err error) {
+	p = &planned{question: q, job: j, run: run}
 	if p.program, err = Program(run.ledger, q.Settings); err != nil {
 		return nil, err
 	}
@@ -197,6 +208,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.variants = &variants{}
 	a := p.answer(assumed)
 	var levers []lever
 	if events := len(p.run.ledger.Events); events > maxLeverEvents {

@@ -126,7 +126,7 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 			return nil, r.failed
 		}
 		r.machine.Ledger.Watch = nil
-		if most == nil || peak(r.machine.Ledger) > peak(most.machine.Ledger) {
+		if most == nil || r.machine.Ledger.Peak() > most.machine.Ledger.Peak() {
 			most = r
 		}
 	}
