@@ -18,6 +18,7 @@ import (
 	"github.com/ashlar-mem/ashlar/internal/plan/words"
 	"github.com/ashlar-mem/ashlar/internal/present/text"
 	"github.com/ashlar-mem/ashlar/internal/spelling"
+	"github.com/ashlar-mem/ashlar/trace"
 )
 
 // planOptions are the flags of plan.
@@ -284,7 +285,8 @@ func (o *planOptions) plan(ctx context.Context, std stdio, file string) error {
 		}
 	}
 	if o.trace != "" {
-		if err := o.writeTrace(ctx, q); err != nil {
+		err := writeTrace(ctx, o.trace, func() (*trace.Trace, error) { return plan.Trace(ctx, q) })
+		if err != nil {
 			return err
 		}
 		out.Trace = o.trace
@@ -326,13 +328,5 @@ func (o *planOptions) text(w io.Writer, std stdio, q plan.Question, a *plan.Docu
 			return err
 		}
 	}
-	if a.Trace != "" {
-		what := "the planned run as a snapshot; ashlar view opens it"
-		if a.Fits != nil && !*a.Fits {
-			what = "the planned run as a snapshot, up to the request that fails; ashlar explain and view open it"
-		}
-		_, err := fmt.Fprintf(w, "\n%s: %s\n", a.Trace, what)
-		return err
-	}
-	return nil
+	return traceText(w, a.Trace, a.Fits)
 }

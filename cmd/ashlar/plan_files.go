@@ -116,19 +116,32 @@ func writeFile(ctx context.Context, name string, write func(io.Writer) error) er
 	return dst.commit()
 }
 
-// writeTrace writes the planned run as a snapshot.
-func (o *planOptions) writeTrace(ctx context.Context, q plan.Question) error {
-	name, _ := withoutCompression(o.trace)
+// writeTrace writes a run that was not made as a snapshot.
+func writeTrace(ctx context.Context, file string, make func() (*trace.Trace, error)) error {
+	name, _ := withoutCompression(file)
 	if ext := filepath.Ext(name); ext != ".pickle" && ext != ".pkl" {
-		return fmt.Errorf("--trace %s: a snapshot is a pickle: let the name end in .pickle or .pkl, with .gz or .zst on top if you like", o.trace)
+		return fmt.Errorf("--trace %s: a snapshot is a pickle: let the name end in .pickle or .pkl, with .gz or .zst on top if you like", file)
 	}
-	t, err := plan.Trace(ctx, q)
+	t, err := make()
 	if err != nil {
 		return failed(ctx, err)
 	}
-	return writeFile(ctx, o.trace, func(w io.Writer) error {
-		return snapshot.WritePickle(w, &snapshot.File{Name: o.trace, Traces: []*trace.Trace{t}})
+	return writeFile(ctx, file, func(w io.Writer) error {
+		return snapshot.WritePickle(w, &snapshot.File{Name: file, Traces: []*trace.Trace{t}})
 	})
+}
+
+// traceText says where the run was written to, if it was.
+func traceText(w io.Writer, file string, fits *bool) error {
+	if file == "" {
+		return nil
+	}
+	what := "the planned run as a snapshot; ashlar view opens it"
+	if fits != nil && !*fits {
+		what = "the planned run as a snapshot, up to the request that fails; ashlar explain and view open it"
+	}
+	_, err := fmt.Fprintf(w, "\n%s: %s\n", file, what)
+	return err
 }
 
 // compare holds the plan against a recording.

@@ -83,23 +83,12 @@ func (o *planOptions) open(q *plan.Question, file string) (*model.Model, error) 
 
 // room reads what there is to fit into.
 func (o *planOptions) room(ctx context.Context, q *plan.Question) error {
-	if o.gpu != "" {
-		card, err := cards.Parse(o.gpu)
-		if err != nil {
-			return failure{fmt.Errorf("--gpu: %w", err)}
-		}
-		q.Capacity.Card = &card
+	var err error
+	if q.Capacity, err = capacity(o.gpu, o.limit); err != nil {
+		return err
 	}
-	if o.limit.bytes != nil {
-		q.Capacity.Limit = *o.limit.bytes
-	}
-	q.Settings = settings.Default()
-	if o.conf != "" {
-		s, err := whatif.ParseSetting(o.conf)
-		if err != nil {
-			return failure{fmt.Errorf("--settings: %w", err)}
-		}
-		q.Settings = s.Parsed
+	if q.Settings, err = allocatorSettings(o.conf); err != nil {
+		return err
 	}
 	if o.weights != "" {
 		if err := o.readWeights(ctx, q); err != nil {
@@ -107,4 +96,31 @@ func (o *planOptions) room(ctx context.Context, q *plan.Question) error {
 		}
 	}
 	return nil
+}
+
+// capacity reads the card and the limit of a run that is yet to be made.
+func capacity(gpu string, limit boundFlag) (c plan.Capacity, err error) {
+	if gpu != "" {
+		card, err := cards.Parse(gpu)
+		if err != nil {
+			return c, failure{fmt.Errorf("--gpu: %w", err)}
+		}
+		c.Card = &card
+	}
+	if limit.bytes != nil {
+		c.Limit = *limit.bytes
+	}
+	return c, nil
+}
+
+// allocatorSettings reads --settings; nothing stands for the defaults.
+func allocatorSettings(conf string) (settings.Settings, error) {
+	if conf == "" {
+		return settings.Default(), nil
+	}
+	s, err := whatif.ParseSetting(conf)
+	if err != nil {
+		return settings.Settings{}, failure{fmt.Errorf("--settings: %w", err)}
+	}
+	return s.Parsed, nil
 }

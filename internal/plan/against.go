@@ -87,13 +87,18 @@ func Compare(ctx context.Context, q Question, r *run.Run, points int) (*Against,
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{ledger: p.run.ledger, run: r, trace: r.Trace, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
+	return p.Compare(ctx, r, points)
+}
+
+// Compare compares the ledger with a recording. It may add steps to the ledger.
+func (p *Played) Compare(ctx context.Context, r *run.Run, points int) (_ *Against, err error) {
+	c := &comparison{ledger: p.Ledger, run: r, trace: r.Trace, out: &Against{Least: leastCompared, Notes: []string{}, Terms: []TermPair{}, Parts: []PartPair{}}}
 	c.recordedBirths()
 	if len(c.measured) == 0 {
 		return nil, fmt.Errorf("the recording has no allocation of %s or more: record the whole run, or at least a step", units.Whole(leastCompared))
 	}
 	c.matchSteps()
-	if p.program, err = Program(c.ledger, q.Settings); err != nil {
+	if p.program, err = Program(c.ledger, p.Settings); err != nil {
 		return nil, err
 	}
 	if c.matches == 0 {
@@ -115,8 +120,8 @@ func Compare(ctx context.Context, q Question, r *run.Run, points int) (*Against,
 }
 
 // peaks compares the highest totals over what the recording covers.
-func (c *comparison) peaks(ctx context.Context, p *planned) error {
-	o, err := p.program.Run(ctx, replay.Conditions{Settings: p.question.Settings, From: c.from})
+func (c *comparison) peaks(ctx context.Context, p *Played) error {
+	o, err := p.program.Run(ctx, replay.Conditions{Settings: p.Settings, From: c.from})
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/ashlar-mem/ashlar/internal/plan/ledger"
+
 // curve draws both over the planned events: what was measured between two
 // matched allocations lies between their planned ones.
 func (c *comparison) curve(points int) {
@@ -15,7 +17,7 @@ func (c *comparison) curve(points int) {
 	for i := 0; i <= c.to; i++ {
 		if e := c.ledger.Events[i]; e >= 0 {
 			live += uint64(c.ledger.Tensors[e].Bytes)
-		} else {
+		} else if e != ledger.EmptyCache {
 			live -= uint64(c.ledger.Tensors[^e].Bytes)
 		}
 		if i >= c.from {

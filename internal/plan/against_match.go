@@ -58,7 +58,7 @@ func (c *comparison) matchSteps() {
 		c.out.Notes = append(c.out.Notes, fmt.Sprintf("the recording has about %d steps: the first %d are compared", steps, mostSteps))
 		steps = mostSteps
 	}
-	last := c.ledger.PhaseAt(c.ledger.Scored()).Step
+	last := c.ledger.PhaseAt(c.ledger.LastStep()).Step
 	for ; last < steps+parted+steady-1 && c.ledger.Repeat(); last++ {
 	}
 	var best *comparison
@@ -102,7 +102,7 @@ func (c *comparison) stepStart(step int) int {
 // median weighted by bytes. Sizes of weights do not count, as they occur in other
 // parts of a run too. It is 0 if nothing is trained.
 func (c *comparison) recordedSteps() int {
-	from := c.ledger.Scored()
+	from := c.ledger.LastStep()
 	if p := c.ledger.PhaseAt(from); p.Step == 0 || p.Name == ledger.Prefill || p.Name == ledger.Decode {
 		return 0
 	}

@@ -77,7 +77,7 @@ func TestCompareManySteps(t *testing.T) {
 			t.Fatal("steps are not alike")
 		}
 	}
-	whole, err := traceOf(t.Context(), e.ledger, replay.Conditions{Settings: settings.Default()}, "", j)
+	whole, err := traceOf(t.Context(), e.ledger, replay.Conditions{Settings: settings.Default()}, "", string(j.Optimizer), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestCompareFirstSteps(t *testing.T) {
 	for range 30 {
 		e.ledger.Repeat()
 	}
-	tr, err := traceOf(t.Context(), e.ledger, replay.Conditions{Settings: settings.Default()}, "", j)
+	tr, err := traceOf(t.Context(), e.ledger, replay.Conditions{Settings: settings.Default()}, "", string(j.Optimizer), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

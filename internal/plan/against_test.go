@@ -114,7 +114,7 @@ func TestCompareRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := traceOf(t.Context(), r.Ledger, replay.Conditions{Settings: settings.Default()}, "", j)
+		tr, err := traceOf(t.Context(), r.Ledger, replay.Conditions{Settings: settings.Default()}, "", string(j.Optimizer), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

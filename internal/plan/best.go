@@ -138,7 +138,7 @@ const nearEnough = 1000
 func (b *bestSearch) search(ctx context.Context, none, full *candidate) (*candidate, error) {
 	e := newEstimate(none, full)
 	best := full
-	available := b.question.Capacity.available(none.job)
+	available := none.available()
 	low, high := e.least(available), e.base+total(e.saved)+e.end
 	for budget := available; low < high; budget = low + (high-low)/2 {
 		c, err := b.within(ctx, e, budget)

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/ashlar-mem/ashlar/internal/plan/cards"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
+	"github.com/ashlar-mem/ashlar/internal/plan/problem"
 	"github.com/ashlar-mem/ashlar/internal/replay"
 	"github.com/ashlar-mem/ashlar/settings"
 )
@@ -19,6 +20,24 @@ func (c *Capacity) Assumed() []string {
 		return nil
 	}
 	return []string{"--gpu " + c.Card.Name + ": " + c.Card.Taken}
+}
+
+// Fraction makes a memory fraction in the settings a limit, as a part of the
+// card's total.
+func (c *Capacity) Fraction(s *settings.Settings) error {
+	f := s.PerProcessMemoryFraction
+	if f >= 1 {
+		return nil
+	}
+	if c.Card == nil {
+		return problem.New("{settings} per_process_memory_fraction is a part of a card: give {gpu}")
+	}
+	part := max(uint64(f*float64(c.Card.TotalBytes)), 1)
+	if c.Limit == 0 || part < c.Limit {
+		c.Limit = part
+	}
+	s.PerProcessMemoryFraction = 1
+	return nil
 }
 
 // given reports whether there is a card or a limit.
@@ -42,8 +61,8 @@ func (c *Capacity) context() (bytes uint64, estimated bool) {
 }
 
 // collectives returns what communication libraries hold outside the allocator.
-func (c *Capacity) collectives(j *model.Job) uint64 {
-	if !communicates(j) {
+func (c *Capacity) collectives(communicates bool) uint64 {
+	if !communicates {
 		return 0
 	}
 	n, _ := cards.NCCL()
@@ -55,22 +74,22 @@ func (c *Capacity) collectives(j *model.Job) uint64 {
 func communicates(j *model.Job) bool { return j.Shard != (model.Shard{}) }
 
 // outside returns what the process holds outside the allocator.
-func (c *Capacity) outside(j *model.Job) uint64 {
+func (c *Capacity) outside(communicates bool) uint64 {
 	n, _ := c.context()
-	return n + c.collectives(j)
+	return n + c.collectives(communicates)
 }
 
-// device returns what the card has for the allocator of a job; 0 without a card.
-func (c *Capacity) device(j *model.Job) uint64 {
+// device returns what the card has for the allocator; 0 without a card.
+func (c *Capacity) device(communicates bool) uint64 {
 	if c.Card == nil {
 		return 0
 	}
-	return max(c.Card.TotalBytes-min(c.Card.TotalBytes, c.outside(j)), 1)
+	return max(c.Card.TotalBytes-min(c.Card.TotalBytes, c.outside(communicates)), 1)
 }
 
 // available returns the most that may be reserved; 0 if nothing bounds it.
-func (c *Capacity) available(j *model.Job) uint64 {
-	d := c.device(j)
+func (c *Capacity) available(communicates bool) uint64 {
+	d := c.device(communicates)
 	switch {
 	case d == 0:
 		return c.Limit
@@ -81,8 +100,8 @@ func (c *Capacity) available(j *model.Job) uint64 {
 }
 
 // conditions returns the conditions of a run within the capacity.
-func (c *Capacity) conditions(s settings.Settings, j *model.Job) replay.Conditions {
-	return replay.Conditions{Settings: s, Limit: c.Limit, DeviceMemory: c.device(j)}
+func (c *Capacity) conditions(s settings.Settings, communicates bool) replay.Conditions {
+	return replay.Conditions{Settings: s, Limit: c.Limit, DeviceMemory: c.device(communicates)}
 }
 
 // equip sets the properties of a job that depend on the card.

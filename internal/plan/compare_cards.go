@@ -53,8 +53,8 @@ func CompareCards(ctx context.Context, q Question, on []cards.Card) ([]OnCard, e
 		if plans[k], _, err = asked.plan(ctx, asked.Options, 0); err != nil {
 			return err
 		}
-		var a Answer
-		err = plans[k].answerLimit(ctx, &a)
+		var a Outcome
+		err = plans[k].FindLimit(ctx, &a)
 		limits[k] = a.SmallestLimit
 		return err
 	})
@@ -69,7 +69,7 @@ func CompareCards(ctx context.Context, q Question, on []cards.Card) ([]OnCard, e
 		if err := asked.prepare(); err != nil {
 			return err
 		}
-		p.question = &asked
+		p.question, p.Capacity = &asked, asked.Capacity
 		out[i], err = p.onCard(ctx, limits[k])
 		return err
 	})
@@ -78,7 +78,7 @@ func CompareCards(ctx context.Context, q Question, on []cards.Card) ([]OnCard, e
 
 // onCard is a plan on the card of its question.
 func (p *planned) onCard(ctx context.Context, smallest uint64) (OnCard, error) {
-	c, available := p.question.Capacity.Card, p.question.Capacity.available(p.job)
+	c, available := p.Capacity.Card, p.available()
 	limited, _, err := p.fits(ctx)
 	return OnCard{
 		Name: c.Name, Title: c.Title, Total: c.TotalBytes, TotalEstimated: c.Total == cards.Estimate, Available: available,

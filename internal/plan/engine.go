@@ -15,7 +15,10 @@ import (
 func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 	p, err := replay.NewProgram(s, len(l.Events), func(i int) replay.Call {
 		e := l.Events[i]
-		if e < 0 {
+		switch {
+		case e == ledger.EmptyCache:
+			return replay.Call{Kind: replay.CallEmptyCache, Tensor: -1}
+		case e < 0:
 			return replay.Call{Kind: replay.CallFree, Tensor: int(^e)}
 		}
 		t := &l.Tensors[e]
@@ -30,6 +33,48 @@ func Program(l *ledger.Ledger, s settings.Settings) (*replay.Program, error) {
 	}
 	p.Started(others)
 	return p, nil
+}
+
+// Played is a ledger that goes through the engine.
+type Played struct {
+	Ledger       *ledger.Ledger
+	Settings     settings.Settings // of the allocator
+	Conf         string            // the same as it was given
+	Capacity     Capacity
+	Communicates bool // by a library, which holds memory of its own
+
+	program *replay.Program
+	*figures
+}
+
+// Play runs the ledger without a limit. points is the length of the curve.
+func (p *Played) Play(ctx context.Context, points int) (err error) {
+	if p.program, err = Program(p.Ledger, p.Settings); err != nil {
+		return err
+	}
+	p.figures, err = measure(ctx, p.Ledger, p.program, p.Settings, points)
+	return err
+}
+
+// LiveAtPeak calls yield for every tensor that is allocated when allocated memory
+// is highest, with the size of its block.
+func (p *Played) LiveAtPeak(yield func(tensor int32, bytes uint64)) {
+	for i := range p.Ledger.Tensors {
+		if p.Ledger.Tensors[i].Live(p.at) && p.sizes[i] > 0 {
+			yield(int32(i), p.sizes[i])
+		}
+	}
+}
+
+// outside returns what the process holds outside the allocator.
+func (p *Played) outside() uint64 { return p.Capacity.outside(p.Communicates) }
+
+// available returns the most that may be reserved; 0 if nothing bounds it.
+func (p *Played) available() uint64 { return p.Capacity.available(p.Communicates) }
+
+// conditions returns the conditions of a run within the capacity.
+func (p *Played) conditions() replay.Conditions {
+	return p.Capacity.conditions(p.Settings, p.Communicates)
 }
 
 // figures are what the engine makes of a ledger without a limit.

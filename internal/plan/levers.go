@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
@@ -169,7 +170,7 @@ func (p *planned) otherLevers() []lever {
 // wantsRanks reports whether to propose more GPUs: not for a job that is already
 // spread over ranks, or that fits.
 func (p *planned) wantsRanks() bool {
-	return p.job.Shard == (model.Shard{}) && (!p.question.Capacity.given() || p.reserved > p.question.Capacity.available(p.job))
+	return p.job.Shard == (model.Shard{}) && (!p.question.Capacity.given() || p.reserved > p.available())
 }
 
 // servingLevers are those of a served model.
@@ -233,10 +234,8 @@ func (p *planned) changed(ctx context.Context, options []string, conf string) (*
 // compare returns what a lever saves; nil if that is next to nothing.
 func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lever, error) {
 	out := &Lever{Name: l.name, Cost: l.cost, Of: "allocated", Flags: flags(l.options)}
-	before, after := p.allocated, changed.allocated
 	if len(l.options) == 0 {
 		out.Of = "reserved"
-		before, after = p.reserved, changed.reserved
 	}
 	if out.Lines = userLines(l.options, l.conf); out.Lines == nil {
 		out.Lines = []string{}
@@ -244,12 +243,22 @@ func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lev
 	if l.conf != "" {
 		out.Flags = strings.TrimSpace(out.Flags + " --settings " + l.conf)
 	}
+	return p.prove(ctx, out, &changed.Played)
+}
+
+// prove completes a lever by what the changed run saves; nil if that is next to
+// nothing.
+func (p *Played) prove(ctx context.Context, out *Lever, changed *Played) (*Lever, error) {
+	before, after := p.allocated, changed.allocated
+	if out.Of == "reserved" {
+		before, after = p.reserved, changed.reserved
+	}
 	if after+before/worthwhile >= before {
 		return nil, nil
 	}
 	out.Saving = before - after
 	out.SavingReserved = int64(p.reserved) - int64(changed.reserved)
-	if p.question.Capacity.given() {
+	if p.Capacity.given() {
 		ok, err := changed.passes(ctx)
 		if err != nil {
 			return nil, err
@@ -261,17 +270,54 @@ func (p *planned) compare(ctx context.Context, l *lever, changed *planned) (*Lev
 
 // under is the same ledger under other settings of the allocator.
 func (p *planned) under(ctx context.Context, conf string) (planned, error) {
+	out := *p
+	changed, err := p.Played.under(ctx, conf)
+	if err != nil {
+		return out, err
+	}
+	out.Played = *changed
+	q := *p.question
+	q.Settings, q.Conf = out.Settings, conf
+	out.question = &q
+	return out, nil
+}
+
+func (p *Played) under(ctx context.Context, conf string) (*Played, error) {
 	s, err := settings.Parse(conf)
 	if err != nil {
-		return planned{}, err
+		return nil, err
 	}
 	s.PerProcessMemoryFraction = 1 // Capacity.Limit has it
-	q := *p.question
-	q.Settings, q.Conf = s, conf
 	out := *p
-	out.question = &q
-	out.figures, err = measure(ctx, p.run.ledger, p.program, s, 0)
-	return out, err
+	out.Settings, out.Conf = s, conf
+	out.figures, err = measure(ctx, p.Ledger, p.program, s, 0)
+	return &out, err
+}
+
+// TrySetting returns what a setting of the allocator saves beside those that
+// there are; nil if that is next to nothing.
+func (p *Played) TrySetting(ctx context.Context, name, setting string) (*Lever, error) {
+	conf := setting
+	if p.Conf != "" {
+		conf = p.Conf + "," + setting
+	}
+	changed, err := p.under(ctx, conf)
+	if err != nil {
+		return nil, err
+	}
+	return p.prove(ctx, &Lever{Name: name, Flags: "--settings " + conf, Lines: userLines(nil, conf), Of: "reserved", Cost: free}, changed)
+}
+
+// TryEmptyCache returns what calls of empty_cache before some events save; nil if
+// that is next to nothing.
+func (p *Played) TryEmptyCache(ctx context.Context, name string, events []int) (*Lever, error) {
+	changed := *p
+	changed.program = p.program.EmptyCacheAt(slices.Compact(slices.Sorted(slices.Values(append(events, p.program.EmptyCaches()...)))))
+	var err error
+	if changed.figures, err = measure(ctx, p.Ledger, changed.program, p.Settings, 0); err != nil {
+		return nil, err
+	}
+	return p.prove(ctx, &Lever{Name: name, Lines: []string{"torch.cuda.empty_cache()"}, Of: "reserved", Cost: "the driver gives and takes memory in every step"}, &changed)
 }
 
 // flags writes options as the command line takes them. One that is taken back

@@ -18,14 +18,13 @@ type Limited struct {
 
 // fits runs the program within its capacity. One of the results is nil: the
 // failure, or the run that fits.
-func (p *planned) fits(ctx context.Context) (*Limited, *replay.Failure, error) {
-	capacity, s := &p.question.Capacity, p.question.Settings
-	outside := capacity.outside(p.job)
-	if n := capacity.available(p.job); p.reserved <= n && plain(s) {
+func (p *Played) fits(ctx context.Context) (*Limited, *replay.Failure, error) {
+	outside := p.outside()
+	if p.reserved <= p.available() && plain(p.Settings) {
 		return &Limited{PeakReserved: p.reserved, PeakDevice: p.reserved + outside}, nil, nil // nothing is ever in the way
 	}
-	c := capacity.conditions(s, p.job)
-	c.From = p.run.ledger.Scored()
+	c := p.conditions()
+	c.From = p.Ledger.Scored()
 	o, err := p.program.Run(ctx, c)
 	switch {
 	case err != nil:
@@ -38,8 +37,8 @@ func (p *planned) fits(ctx context.Context) (*Limited, *replay.Failure, error) {
 
 // within is fits without the reason. What is requested must be reserved, so a job
 // that requests more than is available cannot fit.
-func (p *planned) within(ctx context.Context) (*Limited, error) {
-	if p.requested > p.question.Capacity.available(p.job) {
+func (p *Played) within(ctx context.Context) (*Limited, error) {
+	if p.requested > p.available() {
 		return nil, nil
 	}
 	l, _, err := p.fits(ctx)
@@ -47,7 +46,7 @@ func (p *planned) within(ctx context.Context) (*Limited, error) {
 }
 
 // passes reports whether the run fits.
-func (p *planned) passes(ctx context.Context) (bool, error) {
+func (p *Played) passes(ctx context.Context) (bool, error) {
 	l, err := p.within(ctx)
 	return l != nil, err
 }

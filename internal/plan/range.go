@@ -34,13 +34,23 @@ type Reason struct {
 
 // answerRange estimates how far the peaks may be off.
 func (p *planned) answerRange(ctx context.Context, a *Answer) error {
+	why := []Reason{p.miss()}
+	if x, ok := p.collectives(); ok {
+		why = append(why, x)
+	}
+	return p.FindRange(ctx, &a.Outcome, why...)
+}
+
+// FindRange estimates how far the peaks may be off: by the allocator's history,
+// by what the ledger is not certain of, and by further reasons.
+func (p *Played) FindRange(ctx context.Context, a *Outcome, why ...Reason) error {
 	r := &a.Range
 	history, err := p.history(ctx)
 	if err != nil {
 		return err
 	}
 	r.Reasons = append(r.Reasons, history)
-	for _, t := range p.run.ledger.Uncertain {
+	for _, t := range p.Ledger.Uncertain {
 		low, high := uint64(max(t.Low, 0)), uint64(max(t.High, 0))
 		reason := Reason{Name: t.Name, ReservedLow: low, ReservedHigh: high}
 		if !t.Reserved {
@@ -48,10 +58,7 @@ func (p *planned) answerRange(ctx context.Context, a *Answer) error {
 		}
 		r.Reasons = append(r.Reasons, reason)
 	}
-	r.Reasons = append(r.Reasons, p.miss())
-	if x, ok := p.collectives(); ok {
-		r.Reasons = append(r.Reasons, x)
-	}
+	r.Reasons = append(r.Reasons, why...)
 	var low, high, reservedLow, reservedHigh uint64
 	for _, x := range r.Reasons {
 		low, high = low+x.Low, high+x.High
@@ -77,13 +84,13 @@ var others = []struct {
 // history is what the past of the allocator and the driver decide: which free
 // block a request meets, and so what is left over beside it. It is found by
 // replays of the run under other circumstances.
-func (p *planned) history(ctx context.Context) (Reason, error) {
+func (p *Played) history(ctx context.Context) (Reason, error) {
 	out := Reason{Name: "allocator history: other tensors or segments leave other free blocks"}
 	for _, x := range others {
 		if x.stray > p.allocated/20 {
 			break // nothing beside, but a part of the run
 		}
-		o, err := p.program.Beside(x.stray).Run(ctx, replay.Conditions{Settings: p.question.Settings, From: p.run.ledger.Scored() + 1, BlockSizes: true, Mirrored: x.mirrored})
+		o, err := p.program.Beside(x.stray).Run(ctx, replay.Conditions{Settings: p.Settings, From: p.Ledger.Scored() + 1, BlockSizes: true, Mirrored: x.mirrored})
 		if err != nil {
 			return out, err
 		}

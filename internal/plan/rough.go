@@ -112,7 +112,7 @@ func AskRough(ctx context.Context, q Question) (*Rough, error) {
 	if near != nil && !near.partial {
 		a.High = &to
 	}
-	a.fit(r.question.Capacity.available(r.job))
+	a.fit(r.question.Capacity.available(communicates(r.job)))
 	return a, nil
 }
 
@@ -175,11 +175,8 @@ func (r *rough) states(ctx context.Context, weights []hf.Weight) (*roughState, e
 	if err != nil {
 		return nil, err
 	}
-	p := &planned{question: &r.question, job: r.job, run: &executed{ledger: result.Ledger, parameters: result.Count(), beside: result.Beside}}
-	if p.program, err = Program(result.Ledger, r.question.Settings); err != nil {
-		return nil, err
-	}
-	if p.figures, err = measure(ctx, result.Ledger, p.program, r.question.Settings, 0); err != nil {
+	p, err := r.question.planRun(ctx, r.job, &executed{ledger: result.Ledger, parameters: result.Count(), beside: result.Beside}, 0)
+	if err != nil {
 		return nil, err
 	}
 	last := len(result.Ledger.Events) - 1
@@ -194,7 +191,7 @@ func (r *rough) answer(s *roughState) *Rough {
 	capacity := &r.question.Capacity
 	a := &Rough{
 		Rough: true, State: s.allocated, Components: components(s.run.ledger, s.at, s.sizes), Parts: r.parts,
-		Collectives: capacity.collectives(r.job), Beside: beside(s.run.beside),
+		Collectives: capacity.collectives(communicates(r.job)), Beside: beside(s.run.beside),
 		Model: r.checkpoint.Class, Exact: Exactly, Assumed: append(capacity.Assumed(), r.assumed...), NotModelled: r.notModelled,
 	}
 	for _, p := range r.parts {
@@ -260,6 +257,9 @@ func (p *planned) besideState() uint64 {
 	var live, most uint64
 	from := l.Scored()
 	for i, e := range l.Events {
+		if e == ledger.EmptyCache {
+			continue
+		}
 		t := e
 		if e < 0 {
 			t = ^e

@@ -118,7 +118,7 @@ func (q *Question) cell(ctx context.Context, o Options, c *Cell) error {
 		return nil
 	}
 	c.PeakAllocated, c.PeakReserved = p.allocated, p.reserved
-	c.PeakDevice = p.reserved + q.Capacity.outside(p.job)
+	c.PeakDevice = p.reserved + p.outside()
 	c.BindingPhase = p.binding().Name
 	if q.Capacity.given() {
 		if c.Limited, err = p.within(ctx); err != nil {

@@ -73,6 +73,9 @@ func courses(l *ledger.Ledger, pieces int, sizes []uint64) []Course {
 		all[k] = make([]uint64, pieces)
 	}
 	step := func(e int32) {
+		if e == ledger.EmptyCache {
+			return
+		}
 		born := e >= 0
 		if !born {
 			e = ^e

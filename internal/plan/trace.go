@@ -6,8 +6,8 @@ import (
 
 	"github.com/ashlar-mem/ashlar/alloc"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
-	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/internal/replay"
+	"github.com/ashlar-mem/ashlar/internal/timeline"
 	"github.com/ashlar-mem/ashlar/settings"
 	"github.com/ashlar-mem/ashlar/trace"
 )
@@ -28,7 +28,23 @@ func Trace(ctx context.Context, q Question) (*trace.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return traceOf(ctx, p.run.ledger, q.Capacity.conditions(q.Settings, j), q.Conf, j)
+	return p.trace(ctx, string(j.Optimizer), nil)
+}
+
+// Stacks are the call stacks of a ledger that was made by a real program.
+type Stacks struct {
+	Of     func(tensor int32) int32           // the stack of a tensor's birth
+	Frames func(stack int32) []timeline.Frame // innermost first
+}
+
+// Trace is what PyTorch's memory history of the run would be, as the function of
+// that name has it.
+func (p *Played) Trace(ctx context.Context, s Stacks) (*trace.Trace, error) {
+	return p.trace(ctx, "optimizer", &s)
+}
+
+func (p *Played) trace(ctx context.Context, optimizer string, s *Stacks) (*trace.Trace, error) {
+	return traceOf(ctx, p.Ledger, p.conditions(), p.Conf, optimizer, s)
 }
 
 // tick is how many microseconds apart events of a planned run are. Nothing is
@@ -50,6 +66,8 @@ type tracer struct {
 	stack trace.StackID
 	kind  trace.StringID
 
+	real   *Stacks // nil if the run has none
+	made   map[realKey]trace.StackID
 	stacks map[frameKey]trace.StackID
 	kinds  []trace.StringID
 	live   map[uint64]trace.StackID
@@ -59,23 +77,24 @@ type tracer struct {
 type frameKey struct {
 	op, module ledger.Name
 	phase      string
+	flush      bool // a call of empty_cache
 }
 
 // traceOf runs a ledger under some conditions.
-func traceOf(ctx context.Context, l *ledger.Ledger, c replay.Conditions, conf string, j *model.Job) (*trace.Trace, error) {
+func traceOf(ctx context.Context, l *ledger.Ledger, c replay.Conditions, conf, optimizer string, real *Stacks) (*trace.Trace, error) {
 	program, err := Program(l, c.Settings)
 	if err != nil {
 		return nil, err
 	}
 	x := &tracer{
 		ledger: l, purposes: l.Purposes(), phases: l.Phases, call: -1,
-		stacks: map[frameKey]trace.StackID{}, live: map[uint64]trace.StackID{},
+		real: real, made: map[realKey]trace.StackID{}, stacks: map[frameKey]trace.StackID{}, live: map[uint64]trace.StackID{},
 		trace: &trace.Trace{
 			Strings: &trace.Strings{}, Stacks: trace.NewStacks(),
 			Settings: trace.Settings{Known: true, Conf: conf, Parsed: c.Settings, Fields: trace.Extra{{Name: settings.Variable, Value: conf}}},
 		},
 	}
-	x.marks = newMarks(x, j)
+	x.marks = &marks{tracer: x, optim: "Optimizer.step#" + optimizer + ".step"}
 	for _, k := range ledger.Kinds() {
 		x.kinds = append(x.kinds, x.trace.Strings.Add(k.String()))
 	}
@@ -118,12 +137,17 @@ func (x *tracer) moveTo(call int) {
 		x.marks.beginPhase(x.phase)
 	}
 	x.now = int64(call+1) * tick
-	if e := x.ledger.Events[call]; e < 0 {
+	switch e := x.ledger.Events[call]; {
+	case e == ledger.EmptyCache:
+		x.stack, x.kind = x.stackOf(frameKey{phase: x.phase.Name, flush: true}), x.kinds[ledger.Temporary]
+	case e < 0:
 		x.stack = x.stackOf(frameKey{module: x.ledger.Tensors[^e].Module, phase: x.phase.Name})
 		x.kind = x.kinds[x.purposes[^e]]
-	} else {
+	case x.real != nil:
+		x.stack, x.kind = x.realStack(e), x.kinds[x.purposes[e]]
+	default:
 		t := &x.ledger.Tensors[e]
-		x.stack = x.stackOf(frameKey{t.Op, t.Module, x.phase.Name})
+		x.stack = x.stackOf(frameKey{op: t.Op, module: t.Module, phase: x.phase.Name})
 		x.kind = x.kinds[x.purposes[e]]
 	}
 }
@@ -148,8 +172,9 @@ func (x *tracer) stackOf(k frameKey) trace.StackID {
 		return id
 	}
 	var frames []trace.FrameID
-	add := func(name, file string, line int64) {
-		frames = append(frames, x.trace.Stacks.AddFrame(trace.Frame{Name: x.trace.Strings.Add(name), File: x.trace.Strings.Add(file), Line: line}))
+	add := func(name, file string, line int64) { frames = append(frames, x.frame(name, file, line)) }
+	if k.flush {
+		add("empty_cache", "torch/cuda/memory.py", 1)
 	}
 	if op := x.ledger.Text(k.op); op != "" {
 		add(op, "??", 0)
@@ -170,16 +195,37 @@ func (x *tracer) stackOf(k frameKey) trace.StackID {
 	return id
 }
 
+func (x *tracer) frame(name, file string, line int64) trace.FrameID {
+	return x.trace.Stacks.AddFrame(trace.Frame{Name: x.trace.Strings.Add(name), File: x.trace.Strings.Add(file), Line: line})
+}
+
+// realStack is the stack of a tensor's birth: the op, and the program's frames.
+func (x *tracer) realStack(tensor int32) trace.StackID {
+	key := realKey{x.ledger.Tensors[tensor].Op, x.real.Of(tensor)}
+	id, ok := x.made[key]
+	if !ok {
+		frames := []trace.FrameID{x.frame(x.ledger.Text(key.op), "??", 0)}
+		for _, f := range x.real.Frames(key.stack) {
+			frames = append(frames, x.frame(f.Name, f.Filename, f.Line))
+		}
+		id = x.trace.Stacks.Add(frames)
+		x.made[key] = id
+	}
+	return id
+}
+
+// realKey is an op with the stack it was called from.
+type realKey struct {
+	op    ledger.Name
+	stack int32
+}
+
 // marks writes annotations for steps and phases.
 type marks struct {
 	tracer *tracer
 	step   int
 	open   []string // the step and the phase that are open
 	optim  string
-}
-
-func newMarks(x *tracer, j *model.Job) *marks {
-	return &marks{tracer: x, optim: "Optimizer.step#" + string(j.Optimizer) + ".step"}
 }
 
 func (m *marks) beginPhase(p ledger.Phase) {

@@ -1,6 +1,9 @@
 package ledger
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Kind is what a tensor is for.
 type Kind uint8
@@ -54,6 +57,9 @@ type Tensor struct {
 // Lives is the Death of a tensor that is there at the end.
 const Lives = -1
 
+// EmptyCache is the event of a call of torch.cuda.empty_cache.
+const EmptyCache = math.MinInt32
+
 // Name stands for a string of the ledger.
 type Name int32
 
@@ -77,9 +83,13 @@ type Term struct {
 // Ledger is a run's allocations and frees.
 type Ledger struct {
 	Tensors []Tensor
-	// Events are in order: t is the birth of tensor t, ^t its death.
+	// Events are in order: t is the birth of tensor t, ^t its death, and EmptyCache
+	// a call of empty_cache.
 	Events []int32
 	Phases []Phase
+	// Whole: the peaks that are reported are those of the whole run, not of its
+	// last step.
+	Whole bool
 	// Uncertain are parts of the run that whoever wrote it is not sure of.
 	Uncertain []Term
 	// Watch, if there is one, is told now and then how many events there are. It
@@ -159,3 +169,6 @@ func (l *Ledger) Free(id int32) {
 	l.Tensors[id].Death = int32(len(l.Events))
 	l.Events = append(grown(l.Events), ^id)
 }
+
+// EmptyCache enters a call of torch.cuda.empty_cache.
+func (l *Ledger) EmptyCache() { l.Events = append(grown(l.Events), EmptyCache) }

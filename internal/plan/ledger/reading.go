@@ -18,6 +18,14 @@ const (
 // of training, when the optimizer's state is there, or all of a generation. It
 // is where a measured run calls torch.cuda.reset_peak_memory_stats.
 func (l *Ledger) Scored() int {
+	if l.Whole {
+		return 0
+	}
+	return l.LastStep()
+}
+
+// LastStep is the first event of the last step of training, or of a generation.
+func (l *Ledger) LastStep() int {
 	last := 0
 	for _, p := range l.Phases {
 		if p.Name == Prefill || p.Name == Decode {
@@ -39,9 +47,10 @@ func (l *Ledger) Peak() int64 {
 	var live, most int64
 	from := l.Scored()
 	for i, e := range l.Events {
-		if e >= 0 {
+		switch {
+		case e >= 0:
 			live += l.Tensors[e].Bytes
-		} else {
+		case e != EmptyCache:
 			live -= l.Tensors[^e].Bytes
 		}
 		if i >= from {
@@ -83,6 +92,9 @@ func (l *Ledger) Purposes() []Kind {
 		for next < len(l.Phases) && l.Phases[next].First <= int(t.Birth) {
 			forward = l.Phases[next].forward()
 			next++
+			if end > int32(l.Phases[next-1].First) {
+				continue // phases of one forward pass end together
+			}
 			end = int32(len(l.Events))
 			for k := next; k < len(l.Phases); k++ {
 				if !l.Phases[k].forward() {

@@ -37,6 +37,10 @@ func (l *Ledger) Repeat() bool {
 			l.Begin(l.Phases[next].Name, step+1)
 		}
 		e := l.Events[i]
+		if e == EmptyCache {
+			l.EmptyCache()
+			continue
+		}
 		if e >= 0 {
 			if from < 0 {
 				from = e
@@ -65,7 +69,7 @@ func (l *Ledger) heirs(begin, end int) (map[int32]int32, bool) {
 		switch {
 		case e >= 0 && l.Tensors[e].Death == Lives:
 			left = append(left, e)
-		case e < 0 && int(l.Tensors[^e].Birth) < begin:
+		case e < 0 && e != EmptyCache && int(l.Tensors[^e].Birth) < begin:
 			old = append(old, ^e)
 		}
 	}

@@ -22,11 +22,11 @@ func Plan(w io.Writer, head PlanHead, a *plan.Answer, style Style) error {
 	p := &page{w: w, style: style}
 	p.planHead(head, a)
 	p.planPeaks(a, head.Full)
-	p.planComponents(a)
+	p.planComponents(&a.Outcome)
 	if head.Full {
-		p.planTimeline(a)
+		p.planTimeline(&a.Outcome)
 	}
-	p.planLevers(a)
+	p.planLevers(&a.Outcome, "Each was planned; its saving is how far the peak falls: of allocated memory, unless it says otherwise. In brackets: transformers' and PEFT's words.")
 	p.list("Assumed", a.Assumed)
 	p.list("Not modelled", a.NotModelled)
 	return p.err
@@ -34,8 +34,8 @@ func Plan(w io.Writer, head PlanHead, a *plan.Answer, style Style) error {
 
 // planHead says whether it fits, what to change if not, and what it is about.
 func (p *page) planHead(head PlanHead, a *plan.Answer) {
-	p.verdict(fitsText(head.Capacity, a))
-	p.oneLever(a)
+	p.verdict(fitsText(head.Capacity, &a.Outcome))
+	p.oneLever(&a.Outcome, "A larger card, more GPUs (--shard fsdp:N) or a smaller --batch or --seq may.")
 	if f := a.Failure; f != nil {
 		p.wrapped("  ", failedText(f))
 	}
@@ -51,8 +51,8 @@ func (p *page) planHead(head PlanHead, a *plan.Answer) {
 	p.planSubject(head, a.Model, a.Parameters, a.Preset)
 }
 
-// oneLever names the cheapest change that makes a run fit.
-func (p *page) oneLever(a *plan.Answer) {
+// oneLever names the cheapest change that makes a run fit, or what else may.
+func (p *page) oneLever(a *plan.Outcome, otherwise string) {
 	if a.Fits == nil || *a.Fits {
 		return
 	}
@@ -63,13 +63,17 @@ func (p *page) oneLever(a *plan.Answer) {
 			return
 		}
 	}
-	p.wrapped("  ", "Nothing that was tried makes it fit: see below. A larger card, more GPUs (--shard fsdp:N) or a smaller --batch or --seq may.")
+	p.wrapped("  ", "Nothing that was tried makes it fit: see below. "+otherwise)
 }
 
 // toPaste writes a lever's flags and, in brackets, the user's own lines; on lines
 // of their own where there are many.
 func (p *page) toPaste(lead string, l plan.Lever) {
 	both := lead + l.Flags
+	if l.Flags == "" {
+		p.printf("%s%s\n", lead, strings.Join(l.Lines, "; "))
+		return
+	}
 	if len(l.Lines) > 0 {
 		both += "  (" + strings.Join(l.Lines, "; ") + ")"
 	}
@@ -107,7 +111,7 @@ func (p *page) planSubject(head PlanHead, model string, parameters int64, preset
 }
 
 // fitsText returns the verdict.
-func fitsText(room plan.Capacity, a *plan.Answer) string {
+func fitsText(room plan.Capacity, a *plan.Outcome) string {
 	need := units.SizeUp(a.SmallestLimit)
 	if a.Fits == nil {
 		return "It needs at least " + need + " for the allocator. Give --gpu or --limit to see whether that fits."
@@ -130,7 +134,7 @@ func fitsText(room plan.Capacity, a *plan.Answer) string {
 }
 
 // roomText says what there is.
-func roomText(room plan.Capacity, a *plan.Answer) string {
+func roomText(room plan.Capacity, a *plan.Outcome) string {
 	said := ""
 	if c := room.Card; c != nil {
 		total := units.Size(c.TotalBytes)
@@ -178,8 +182,20 @@ func stepText(phase string, step int) string {
 	return fmt.Sprintf("%s of step %d", phase, step)
 }
 
-// planPeaks writes the three totals with their ranges.
+// planPeaks writes the peaks, and how well they are known.
 func (p *page) planPeaks(a *plan.Answer, full bool) {
+	p.peaks(&a.Outcome, a.Beside)
+	p.reasons(&a.Outcome, full)
+	if !a.Measured {
+		p.wrapped("  note: ", "no plan of this kind was compared with a measured run")
+	}
+	for _, s := range a.RestsOn {
+		p.wrapped("  rests on ", s+", not measured")
+	}
+}
+
+// peaks writes the three totals with their ranges.
+func (p *page) peaks(a *plan.Outcome, beside []plan.Beside) {
 	p.heading("Peaks", "")
 	const row = "  %-10s %12s   %s"
 	r := &a.Range
@@ -187,26 +203,24 @@ func (p *page) planPeaks(a *plan.Answer, full bool) {
 	p.line(row, "allocated", units.Size(a.PeakAllocated), between(r.Low, r.High))
 	p.line(row, "reserved", units.Size(a.PeakReserved), between(r.ReservedLow, r.ReservedHigh))
 	p.wrapped(fmt.Sprintf("  %-10s %12s   ", "device", units.Size(a.PeakDevice)), between(r.DeviceLow, r.DeviceHigh)+"; "+externalText(a))
-	for _, b := range a.Beside {
+	for _, b := range beside {
 		p.wrapped(fmt.Sprintf("  %-10s %12s   ", b.Where, units.Size(b.Bytes)), besideText(b))
 	}
 	p.line("  %-10s %12s   %s", "peak is in", stepText(a.BindingPhase, a.BindingStep), "")
 	if l := a.Limited; l != nil && (l.Retries > 0 || l.PeakReserved < a.PeakReserved) {
 		p.wrapped("  under the limit: ", limitedText(l)+". The peaks above are those of a run without a limit")
 	}
-	for _, x := range r.Reasons {
+}
+
+// reasons writes why the peaks may differ, if all is to be said.
+func (p *page) reasons(a *plan.Outcome, full bool) {
+	for _, x := range a.Range.Reasons {
 		if !full {
 			break
 		}
 		if said := reasonText(x); said != "" {
 			p.wrapped("  range: ", said)
 		}
-	}
-	if !a.Measured {
-		p.wrapped("  note: ", "no plan of this kind was compared with a measured run")
-	}
-	for _, s := range a.RestsOn {
-		p.wrapped("  rests on ", s+", not measured")
 	}
 }
 
@@ -231,7 +245,7 @@ func limitedText(l *plan.Limited) string {
 }
 
 // externalText says what a process holds beside the allocator's memory.
-func externalText(a *plan.Answer) string {
+func externalText(a *plan.Outcome) string {
 	said := units.Size(a.Context) + " of it CUDA's context"
 	if a.ContextEstimated {
 		said += " (estimated)"
@@ -268,7 +282,7 @@ func reasonText(x plan.Reason) string {
 }
 
 // planComponents draws a bar for each part of the peak.
-func (p *page) planComponents(a *plan.Answer) {
+func (p *page) planComponents(a *plan.Outcome) {
 	p.heading("What the peak of allocated memory is made of", "")
 	var most uint64
 	const lead = 40 // columns before the bars
@@ -293,8 +307,8 @@ func share(part, all uint64) string {
 // longLever is from where on a lever's name leaves no room beside it.
 const longLever = 48
 
-// planLevers lists what could be changed.
-func (p *page) planLevers(a *plan.Answer) {
+// planLevers lists what could be changed, and says how that was found.
+func (p *page) planLevers(a *plan.Outcome, how string) {
 	if len(a.Levers) == 0 {
 		return
 	}
@@ -320,7 +334,7 @@ func (p *page) planLevers(a *plan.Answer) {
 		p.toPaste("      ", l)
 	}
 	p.printf("\n")
-	p.wrapped("", "Each was planned; its saving is how far the peak falls: of allocated memory, unless it says otherwise. In brackets: transformers' and PEFT's words.")
+	p.wrapped("", how)
 }
 
 // list writes a list of sentences under a heading.

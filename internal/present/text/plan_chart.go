@@ -87,15 +87,18 @@ func (c chart) ruler() string {
 }
 
 // planTimeline draws the step.
-func (p *page) planTimeline(a *plan.Answer) {
+func (p *page) planTimeline(a *plan.Outcome) {
 	t := a.Timeline
 	if t == nil || len(t.Allocated) == 0 {
 		return
 	}
 	name := "The step"
 	if n := len(t.Phases); n > 0 {
-		if last := t.Phases[n-1]; last.Name == "decode" || last.Name == "prefill" {
+		switch first, last := t.Phases[0], t.Phases[n-1]; {
+		case last.Name == "decode" || last.Name == "prefill":
 			name = "The generation"
+		case first.Name == "build" || first.Step != last.Step:
+			name = "The run"
 		}
 	}
 	p.heading(name, "")

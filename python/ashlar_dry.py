@@ -1,0 +1,1107 @@
+"""Runs a training script on fake tensors and writes down what it would allocate.
+
+    python ashlar_dry.py [--steps 3] [--out LEDGER] script.py args...
+
+Shapes, strides, autograd and optimizers are PyTorch's own; there are no bytes
+behind the tensors of the GPU. `ashlar dry LEDGER` says what the script takes
+on a GPU. A single file that needs PyTorch alone; it may be copied.
+
+    import ashlar_dry
+    with ashlar_dry.record("run.dry.gz"):
+        train()
+
+Tensors of the CPU stay what they are, so that data loading works. Only new
+ones of more than 1 MiB, such as weights that are about to be initialised, have
+no bytes either. Small tensors of the GPU have a shadow on the CPU as long as
+their values do not depend on large ones, so that lengths, masks and indices are
+known. What the script reads beyond that is answered, and the answer is noted.
+
+The ledger is a file of JSON lines, packed with gzip if its name ends in .gz. A
+tensor is [dtype, shape, strides, device].
+
+    {"ashlar_dry": 1, "torch": ..., "device": {...}, "argv": [...], ...}
+    ["F", id, file, line, function]           a frame
+    ["S", id, [frames, innermost first]]      a call stack
+    ["K", id, op, inputs, outputs, args, kwargs]
+                                              a kind of call; a tensor in args is {"t": i}
+    ["o", kind, stack, thread, stream, inputs, outputs]
+                                              a call, with the storages; thread 1 is autograd's
+    ["b", storage, bytes, device]             born, before the call that made it
+    ["r", storage, bytes]                     resized
+    ["d", storage]                            gone
+    ["c", class, [storages]]                  parameter, buffer, gradient, optimizer or input
+    ["m", name, value]                        a moment: backward, optimizer, steps, ...
+    ["n", text, stack]                        something that was answered for the script
+    ["u", op, stack]                          an op that is none of PyTorch's
+"""
+import argparse
+import atexit
+import contextlib
+import ctypes
+import functools
+import gc
+import gzip
+import json
+import mmap
+import os
+import platform
+import runpy
+import struct
+import sys
+import threading
+import types
+import weakref
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
+
+VERSION = 1
+LARGE = 1 << 20  # bytes from which on a new tensor of the CPU has none
+SHADOW = 1 << 20  # elements up to which values are known
+aten = torch.ops.aten
+
+
+class Stop(BaseException):
+    """Enough steps were run."""
+
+
+# ---------------------------------------------------------------- the ledger
+
+
+class Ledger:
+    """Writes lines; each storage, frame, stack and kind of call has a number."""
+
+    def __init__(self, path):
+        self.path = path
+        self.file = gzip.open(path, "wt", compresslevel=1) if path.endswith(".gz") else open(path, "w")
+        self.lock = threading.RLock()
+        self.alive, self.next = {}, 0
+        self.frames, self.stacks, self.kinds, self.dtypes = {}, {}, {}, {}
+        self.live = self.peak = 0
+        self.closed = False
+
+    def line(self, *what):
+        with self.lock:
+            if not self.closed:
+                self.file.write(json.dumps(what, separators=(",", ":"), default=str) + "\n")
+
+    def head(self, **facts):
+        self.file.write(json.dumps(dict(ashlar_dry=VERSION, **facts)) + "\n")
+
+    def close(self):
+        with self.lock:
+            if not self.closed:
+                self.closed = True
+                self.file.close()
+
+    def storage(self, tensor):
+        """The number of a tensor's storage, which is born if it is new; -1 if it has none."""
+        try:
+            s = tensor.untyped_storage()
+        except (NotImplementedError, RuntimeError):
+            return -1
+        key = s._cdata
+        known = self.alive.get(key)
+        if known is not None:
+            size = s.nbytes()
+            if size != known[1]:
+                self.line("r", known[0], size)
+                self.alive[key] = (known[0], size, known[2], known[3])
+                self.count(size - known[1] if known[3] else 0)
+            return known[0]
+        number, self.next = self.next, self.next + 1
+        size, device = s.nbytes(), str(tensor.device)
+        self.line("b", number, size, device)
+        on = device.startswith("cuda")
+        self.alive[key] = (number, size, weakref.ref(s, functools.partial(self.gone, key, number)), on)
+        if on:
+            self.count(size)
+        return number
+
+    def gone(self, key, number, _):
+        known = self.alive.get(key)
+        if known is not None and known[0] == number:
+            del self.alive[key]
+            if known[3]:
+                self.count(-known[1])
+        self.line("d", number)
+
+    def count(self, bytes):
+        self.live += bytes
+        self.peak = max(self.peak, self.live)
+
+    def stack(self):
+        """The number of the script's call stack."""
+        f, ids = sys._getframe(1), []
+        while f is not None:
+            code = f.f_code
+            if code.co_filename != __file__:
+                key = (code, f.f_lineno)
+                number = self.frames.get(key)
+                if number is None:
+                    number = self.frames[key] = len(self.frames)
+                    self.line("F", number, code.co_filename, f.f_lineno, code.co_name)
+                ids.append(number)
+            f = f.f_back
+        key = tuple(ids)
+        number = self.stacks.get(key)
+        if number is None:
+            number = self.stacks[key] = len(self.stacks)
+            self.line("S", number, ids)
+        return number
+
+    def kind(self, func, args, kwargs, given, made):
+        """The number of a kind of call."""
+        key = [func]
+        for t in given:
+            key += (t.dtype, t.shape, t.stride() if t.layout == torch.strided else None, t.device)
+        key.append(len(made))
+        for t in made:
+            key += (t.dtype, t.shape, t.stride() if t.layout == torch.strided else None, t.device)
+        count = [0]
+        a = [plain(x, count) for x in args]
+        k = {n: plain(x, count) for n, x in kwargs.items()}
+        key.append(repr(a))
+        key.append(repr(k) if k else "")
+        key = tuple(key)
+        number = self.kinds.get(key)
+        if number is None:
+            number = self.kinds[key] = len(self.kinds)
+            self.line("K", number, str(func), [self.describe(t) for t in given], [self.describe(t) for t in made], a, k)
+        return number
+
+    def describe(self, x):
+        dtype = self.dtypes.get(x.dtype)
+        if dtype is None:
+            dtype = self.dtypes[x.dtype] = str(x.dtype)[6:]
+        return [dtype, list(x.shape), list(x.stride()) if x.layout == torch.strided else None, str(x.device)]
+
+
+class Shadow:
+    """The values of a tensor without bytes."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values):
+        self.values = values
+
+    def __deepcopy__(self, memo):
+        with unset_fake_temporarily():
+            return Shadow(self.values.clone())
+
+
+def tensors(x, into):
+    if isinstance(x, torch.Tensor):
+        into.append(x)
+    elif isinstance(x, (list, tuple)):
+        for y in x:
+            tensors(y, into)
+    elif isinstance(x, dict):
+        for y in x.values():
+            tensors(y, into)
+    return into
+
+
+def plain(x, count):
+    """An argument as JSON has it; tensors are numbered."""
+    if isinstance(x, torch.Tensor):
+        count[0] += 1
+        return {"t": count[0] - 1}
+    if isinstance(x, (bool, int, str)) or x is None:
+        return x
+    if isinstance(x, float):
+        return x if x == x and abs(x) != float("inf") else str(x)
+    if isinstance(x, (list, tuple)):
+        return [plain(y, count) for y in x]
+    return str(x)
+
+
+def mapped(f, x):
+    """x with f applied to its tensors."""
+    if isinstance(x, torch.Tensor):
+        return f(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(mapped(f, y) for y in x) if not hasattr(x, "_fields") else type(x)(*(mapped(f, y) for y in x))
+    if isinstance(x, dict):
+        return {k: mapped(f, y) for k, y in x.items()}
+    return x
+
+
+# -------------------------------------------------------------- the recorder
+
+
+class Recorder(TorchDispatchMode):
+    """Runs every operation without bytes and writes it down."""
+
+    def __init__(self, ledger, fake):
+        super().__init__()
+        self.ledger, self.fake = ledger, fake
+        self.streams, self.stream = {}, 0
+        self.forward = {}  # stacks by autograd's sequence numbers
+        self.poisoned = set()  # storages of shadows that are no longer true
+        self.off = False  # in a forked process
+        self.lift = None
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if not hasattr(func, "_schema"):
+            return func(*args, **kwargs)
+        given = tensors((args, kwargs), [])
+        if self.off or self.on_cpu(func, given, args, kwargs):
+            with unset_fake_temporarily():
+                return func(*args, **kwargs)
+        out = self.run(func, given, args, kwargs)
+        made = tensors(out, [])
+        if func.namespace != "prim" and (any(t.device.type == "cuda" for t in made) or any(t.device.type == "cuda" for t in given)):
+            self.write(func, args, kwargs, given, made)
+        return out
+
+    def on_cpu(self, func, given, args, kwargs):
+        """Whether an operation is one of the CPU's that is run as it is."""
+        device = kwargs.get("device")
+        if device is not None and torch.device(device).type == "cuda":
+            return False
+        if given:
+            return not any(isinstance(t, FakeTensor) or t.device.type == "cuda" for t in given)
+        if func in FACTORIES and args and isinstance(args[0], (list, tuple, torch.Size)):
+            n = 1
+            for d in args[0]:
+                n *= int(d)
+            return n * torch.empty((), dtype=kwargs.get("dtype") or torch.get_default_dtype(), device="meta").element_size() < LARGE
+        return True
+
+    def run(self, func, given, args, kwargs):
+        shadows = self.shadows(func, given, args, kwargs)
+        special = ANSWERS.get(func) or ANSWERS.get(func._schema.name)
+        out = NotImplemented
+        if special is not None:
+            out = special(self, func, args, kwargs, shadows)
+        if out is NotImplemented:
+            try:
+                with self.fake:
+                    out = func(*args, **kwargs)
+            except (NotImplementedError, torch._subclasses.fake_tensor.UnsupportedOperatorException, torch._subclasses.fake_tensor.DynamicOutputShapeException,
+                    torch._subclasses.fake_tensor.DataDependentOutputException) as e:
+                out = self.by_hand(func, args, kwargs, shadows, e)
+        self.shade(func, given, out, shadows)
+        return out
+
+    # ---- values
+
+    def shadow(self, t):
+        """The values of a tensor, if they are known."""
+        if not isinstance(t, FakeTensor):
+            return t if t.device.type == "cpu" and t.numel() <= SHADOW and t.layout == torch.strided else None
+        s = t.__dict__.get("_ashlar_shadow")
+        if s is None or s.values.untyped_storage()._cdata in self.poisoned:
+            return None
+        return s.values
+
+    def shadows(self, func, given, args, kwargs):
+        """What the operation gives on the CPU if all values are known, else None."""
+        if func in UNKNOWN or func._schema.name in HEAVY or any(t.numel() > SHADOW for t in given):
+            return self.poison(func, args)
+        if not given:
+            if func not in FACTORIES and func not in COUNTING:
+                return None
+            if func in FACTORIES and args and isinstance(args[0], (list, tuple, torch.Size)):
+                n = 1
+                for d in args[0]:
+                    n *= int(d)
+                if n > SHADOW:
+                    return None
+        values = [self.shadow(t) for t in given]
+        if any(v is None for v in values):
+            return self.poison(func, args)
+        values = iter(values)
+        a = mapped(lambda t: next(values), args)
+        k = mapped(lambda t: next(values), kwargs)
+        if k.get("device") is not None:
+            k["device"] = torch.device("cpu")
+        if func is aten._to_copy.default:
+            k.setdefault("device", torch.device("cpu"))
+            k["pin_memory"] = None
+        try:
+            with unset_fake_temporarily(), torch.no_grad():
+                return func(*a, **k)
+        except Exception:
+            return self.poison(func, args)
+
+    def poison(self, func, args):
+        """Forget the values of what an operation writes to."""
+        if not func._schema.is_mutable:
+            return None
+        for i, a in enumerate(func._schema.arguments):
+            if a.alias_info is not None and a.alias_info.is_write and i < len(args):
+                for t in tensors(args[i], []):
+                    s = t.__dict__.get("_ashlar_shadow") if isinstance(t, FakeTensor) else None
+                    if s is not None:
+                        self.poisoned.add(s.values.untyped_storage()._cdata)
+        return None
+
+    def shade(self, func, given, out, shadows):
+        if shadows is None:
+            name = func._schema.name
+            if name in HOLDS and isinstance(out, FakeTensor):
+                out.__dict__["_ashlar_holds"] = not given[0].__dict__.get("_ashlar_holds", False) if name in NEGATES else True
+            return
+        for t, s in zip(tensors(out, []), tensors(shadows, [])):
+            if isinstance(t, FakeTensor) and isinstance(s, torch.Tensor) and t.shape == s.shape and t.numel() <= SHADOW:
+                if any(t is g for g in given):
+                    continue
+                self.poisoned.discard(s.untyped_storage()._cdata)
+                t.__dict__["_ashlar_shadow"] = Shadow(s)
+
+    def wrap(self, value, device):
+        """A tensor of the CPU as one of another device without bytes."""
+        with unset_fake_temporarily():
+            meta = value.to("meta") if value.layout == torch.strided else value
+        out = FakeTensor(self.fake, meta, torch.device(device))
+        return out
+
+    def by_hand(self, func, args, kwargs, shadows, error):
+        """An operation that PyTorch cannot run without bytes: on the CPU, with zeros where nothing is known."""
+        given = tensors((args, kwargs), [])
+        device = next((t.device for t in given if t.device.type == "cuda"), torch.device("cuda", 0))
+        if shadows is None:
+            if sum(t.numel() * t.element_size() for t in given) > 1 << 30:
+                raise error
+            def value(t):
+                v = self.shadow(t)
+                with unset_fake_temporarily():
+                    return v if v is not None else torch.zeros(t.shape, dtype=t.dtype)
+            a, k = mapped(value, args), mapped(value, kwargs)
+            if k.get("device") is not None:
+                k["device"] = torch.device("cpu")
+            try:
+                with unset_fake_temporarily(), torch.no_grad():
+                    shadows = func(*a, **k)
+            except Exception:
+                raise error from None
+            self.note("%s ran on the CPU, with zeros for what is not known" % func)
+        written = {}
+        for i, a in enumerate(func._schema.arguments):
+            if a.alias_info is not None and a.alias_info.is_write and i < len(args) and isinstance(args[i], torch.Tensor):
+                return args[i]
+        return mapped(lambda t: self.wrap(t, device), shadows)
+
+    def note(self, text):
+        self.ledger.line("n", text, self.ledger.stack())
+
+    # ---- writing
+
+    def write(self, func, args, kwargs, given, made):
+        ledger = self.ledger
+        node = torch._C._current_autograd_node()
+        with ledger.lock:
+            outputs = [ledger.storage(t) for t in made]
+            inputs = [ledger.storage(t) for t in given]
+            kind = ledger.kind(func, args, kwargs, given, made)
+            stack = self.where(node)
+            ledger.line("o", kind, stack, 0 if node is None else 1, self.stream, inputs, outputs)
+            if func is aten._to_copy.default and given[0].device.type == "cpu" and made[0].device.type == "cuda":
+                ledger.line("c", "input", outputs)
+            if func.namespace not in NAMESPACES:
+                ledger.line("u", str(func), stack)
+
+    def where(self, node):
+        """The stack of the script; in the backward pass, of the line whose derivative it is."""
+        if node is not None:
+            known = self.forward.get(node._sequence_nr())
+            if known is not None:
+                return known
+            return self.ledger.stack()
+        stack = self.ledger.stack()
+        if sequence_number is not None:
+            self.forward[sequence_number() - 1] = stack
+        return stack
+
+
+sequence_number = getattr(torch._C._autograd, "_get_sequence_nr", None) if hasattr(torch._C, "_autograd") else None
+NAMESPACES = {"aten", "prim", "prims", "c10d", "_c10d_functional", "torchvision", "torchaudio", "inductor", "quantized", "profiler"}
+FACTORIES = {getattr(getattr(aten, name), over) for name, over in (
+    ("empty", "memory_format"), ("empty_strided", "default"), ("zeros", "default"), ("ones", "default"), ("full", "default"), ("rand", "default"), ("randn", "default"),
+    ("randint", "default"), ("randint", "low"), ("rand", "generator"), ("randn", "generator"), ("randint", "generator"), ("randint", "low_generator"))}
+COUNTING = {aten.arange.default, aten.arange.start, aten.arange.start_step, aten.linspace.default, aten.randperm.default, aten.scalar_tensor.default, aten.eye.default, aten.eye.m,
+            aten.tril_indices.default, aten.triu_indices.default}
+# Computing these on the CPU would take long, and nothing that a script reads depends on them.
+HEAVY = {"aten::" + name for name in (
+    "convolution", "convolution_backward", "mm", "addmm", "bmm", "baddbmm", "_cudnn_rnn", "_cudnn_rnn_backward", "cudnn_batch_norm", "native_batch_norm", "_native_batch_norm_legit",
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "native_group_norm", "_batch_norm_with_update",
+    "linalg_svd", "_linalg_svd", "linalg_eigh", "_linalg_eigh", "grid_sampler_2d", "upsample_bilinear2d", "upsample_bicubic2d")}
+# Values of these are never known: empty has none, and the others are no tensors' business.
+UNKNOWN = {aten._local_scalar_dense.default, aten._pin_memory.default, aten.is_pinned.default, aten.record_stream.default}
+
+
+# --------------------------------------------------------------- the answers
+
+
+class Unknown(float):
+    """A number that was read from a tensor without values: no comparison holds."""
+
+    __slots__ = ()
+    __hash__ = float.__hash__
+
+    def _no(self, other):
+        return False
+
+    __lt__ = __le__ = __gt__ = __ge__ = _no
+
+
+ANSWERS = {}
+# What a script checks is taken to hold: all(...), isfinite(...).
+NEGATES = {"aten::logical_not", "aten::bitwise_not"}
+HOLDS = {"aten::all", "aten::isfinite", "aten::_is_all_true", "aten::isclose"} | NEGATES
+
+
+def answers(*ops):
+    def register(f):
+        for op in ops:
+            ANSWERS[op] = f
+        return f
+    return register
+
+
+@answers(aten._local_scalar_dense.default)
+def scalar(r, func, args, kwargs, shadows):
+    t = args[0]
+    known = r.shadow(t)
+    if known is not None:
+        with unset_fake_temporarily():
+            return known.item()
+    if t.dtype == torch.bool:
+        holds = t.__dict__.get("_ashlar_holds", False)
+        r.note("a condition is %s" % holds)
+        return holds
+    r.note("item() of a %s: 0" % str(t.dtype)[6:])
+    return 0.0 if t.is_floating_point() else 0
+
+
+@answers(aten.equal.default)
+def equal(r, func, args, kwargs, shadows):
+    if isinstance(shadows, bool):
+        return shadows
+    r.note("equal(): False")
+    return False
+
+
+@answers(aten._pin_memory.default)
+def pinned(r, func, args, kwargs, shadows):
+    return args[0]
+
+
+@answers(aten.is_pinned.default)
+def is_pinned(r, func, args, kwargs, shadows):
+    return False
+
+
+@answers(aten.record_stream.default)
+def record_stream(r, func, args, kwargs, shadows):
+    return None
+
+
+@answers(aten._assert_async.default, aten._assert_async.msg)
+def no_assert(r, func, args, kwargs, shadows):
+    return None
+
+
+def sized(r, func, shadows, t, what, make):
+    """A result whose size depends on values: the known one, or the largest."""
+    if shadows is not None:
+        return mapped(lambda s: r.wrap(s, t.device), shadows)
+    r.note("%s: the most there can be" % what)
+    return make()
+
+
+def new(r, t, shape, dtype=None):
+    with r.fake:
+        return torch.empty(shape, dtype=dtype or t.dtype, device=t.device)
+
+
+@answers(aten.nonzero.default)
+def nonzero(r, func, args, kwargs, shadows):
+    t = args[0]
+    def most():
+        out = new(r, t, (max(t.dim(), 1), t.numel()), torch.int64)
+        with r.fake:
+            return out.t()
+    return sized(r, func, shadows, t, "nonzero()", most)
+
+
+@answers(aten.masked_select.default)
+def masked_select(r, func, args, kwargs, shadows):
+    t = args[0]
+    shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
+    return sized(r, func, shadows, t, "masked_select()", lambda: new(r, t, (shape.numel(),)))
+
+
+@answers(aten._unique2.default, aten.unique_consecutive.default)
+def unique(r, func, args, kwargs, shadows):
+    t = args[0]
+    inverse = args[2] if len(args) > 2 else kwargs.get("return_inverse", False)
+    counts = args[3] if len(args) > 3 else kwargs.get("return_counts", False)
+    if func is aten.unique_consecutive.default:
+        inverse, counts = (args[1] if len(args) > 1 else kwargs.get("return_inverse", False)), (args[2] if len(args) > 2 else kwargs.get("return_counts", False))
+    return sized(r, func, shadows, t, "unique()", lambda: (
+        new(r, t, (t.numel(),)), new(r, t, t.shape if inverse else (0,), torch.int64), new(r, t, (t.numel() if counts else 0,), torch.int64)))
+
+
+@answers(aten.repeat_interleave.Tensor)
+def repeat_interleave(r, func, args, kwargs, shadows):
+    t = args[0]
+    n = kwargs.get("output_size")
+    return sized(r, func, shadows, t, "repeat_interleave()", lambda: new(r, t, (n if n is not None else t.numel(),), torch.int64))
+
+
+@answers(aten.bincount.default)
+def bincount(r, func, args, kwargs, shadows):
+    t = args[0]
+    n = args[2] if len(args) > 2 else kwargs.get("minlength", 0)
+    return sized(r, func, shadows, t, "bincount()", lambda: new(r, t, (max(n, 1),), torch.int64))
+
+
+@answers(aten.index.Tensor)
+def index(r, func, args, kwargs, shadows):
+    masks = [i for i in args[1] if i is not None and i.dtype in (torch.bool, torch.uint8)]
+    if not masks:
+        return NotImplemented
+    with r.fake:
+        indices = []
+        for i in args[1]:
+            if i is None or i.dtype not in (torch.bool, torch.uint8):
+                indices.append(i)
+                continue
+            known = r.shadow(i)
+            if known is not None:
+                with unset_fake_temporarily():
+                    n = int(known.count_nonzero())
+            else:
+                n = i.numel()
+                r.note("a mask selects all there is: %d" % n)
+            indices += [torch.empty(n, dtype=torch.int64, device=args[0].device) for _ in range(i.dim())]
+        return func(args[0], indices)
+
+
+@answers(aten.index_put_.default, aten.index_put.default, aten._index_put_impl_.default)
+def index_put(r, func, args, kwargs, shadows):
+    if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1]):
+        return NotImplemented
+    if func is aten.index_put.default:
+        with r.fake:
+            return torch.empty_like(args[0])
+    return args[0]
+
+
+@answers(aten._cudnn_rnn.default)
+def cudnn_rnn(r, func, args, kwargs, shadows):
+    with r.fake:
+        out, hy, cy, reserve, weights = func(*args, **kwargs)
+        if isinstance(args[3], torch.Tensor):
+            return out, hy, cy, reserve, weights
+        # Weights that do not lie together are copied, and the copy is kept.
+        return out, hy, cy, reserve, torch.empty(sum(w.numel() for w in args[1]), dtype=args[1][0].dtype, device=args[0].device)
+
+
+@answers(aten._cudnn_rnn_backward.default)
+def cudnn_rnn_backward(r, func, args, kwargs, shadows):
+    x, weights, _, _, hx, cx = args[:6]
+    mask = args[-1]
+    with r.fake:
+        dw = []
+        if mask[3]:
+            flat, at = torch.empty(sum(w.numel() for w in weights), dtype=x.dtype, device=x.device), 0
+            for w in weights:
+                dw.append(flat[at:at + w.numel()].view(w.shape))
+                at += w.numel()
+        return (torch.empty_like(x), torch.empty_like(hx), torch.empty_like(cx) if cx is not None and cx.numel() else None, dw)
+
+
+@answers("aten::_thnn_fused_gru_cell")
+def gru_cell(r, func, args, kwargs, shadows):
+    h = args[2]
+    return new(r, h, h.shape), new(r, h, (h.shape[0], 5 * h.shape[1]))
+
+
+@answers("aten::_thnn_fused_gru_cell_backward")
+def gru_cell_backward(r, func, args, kwargs, shadows):
+    g = args[0]
+    wide = (g.shape[0], 3 * g.shape[1])
+    bias = [new(r, g, wide[1:]) if args[2] else None for _ in range(2)]
+    return new(r, g, wide), new(r, g, wide), new(r, g, g.shape), bias[0], bias[1]
+
+
+@answers("aten::_thnn_fused_lstm_cell")
+def lstm_cell(r, func, args, kwargs, shadows):
+    c = args[2]
+    return new(r, c, c.shape), new(r, c, c.shape), new(r, c, (c.shape[0], 4 * c.shape[1]))
+
+
+@answers("aten::_thnn_fused_lstm_cell_backward_impl")
+def lstm_cell_backward(r, func, args, kwargs, shadows):
+    c = args[2]
+    return new(r, c, (c.shape[0], 4 * c.shape[1])), new(r, c, c.shape), new(r, c, (4 * c.shape[1],)) if args[5] else None
+
+
+@answers(aten._cudnn_init_dropout_state.default)
+def dropout_state(r, func, args, kwargs, shadows):
+    with r.fake:
+        return torch.empty(DROPOUT_STATE, dtype=torch.uint8, device=kwargs.get("device") or "cuda")
+
+
+DROPOUT_STATE = 0  # of cuDNN; ashlar dry knows how large it is on a card
+
+
+@answers(aten._cudnn_rnn_flatten_weight.default)
+def flatten(r, func, args, kwargs, shadows):
+    with r.fake, torch.no_grad():
+        flat, at = torch.empty(sum(w.numel() for w in args[0]), dtype=args[0][0].dtype, device=args[0][0].device), 0
+        for w in args[0]:
+            aten.set_.source_Storage_storage_offset(w, flat.untyped_storage(), at, w.shape, w.stride())
+            at += w.numel()
+        return flat
+
+
+@answers("torchvision::nms")
+def nms(r, func, args, kwargs, shadows):
+    return sized(r, func, shadows, args[0], "nms()", lambda: new(r, args[0], (args[0].shape[0],), torch.int64))
+
+
+@answers("aten::_use_cudnn_ctc_loss", "aten::_use_miopen_ctc_loss")
+def no_cudnn_ctc(r, func, args, kwargs, shadows):
+    return False
+
+
+@answers(aten._pack_padded_sequence.default)
+def pack(r, func, args, kwargs, shadows):
+    x, lengths, batch_first = args
+    n = r.shadow(lengths)
+    if n is None:
+        return NotImplemented
+    with unset_fake_temporarily():
+        n = n.tolist()
+        sizes = torch.tensor([sum(l > t for l in n) for t in range(max(n))])
+    return new(r, x, (sum(n),) + tuple(x.shape[2:])), sizes
+
+
+# ------------------------------------------------------------ the recording
+
+
+class record:
+    """Records what the code inside would allocate."""
+
+    def __init__(self, path="run.dry.gz", steps=3, argv=None, save=True, card=None):
+        self.path, self.steps, self.argv, self.save = path, steps, argv or sys.argv, save
+        self.card = card or {}
+        self.done, self.undo, self.counts = 0, [], {}
+
+    def __enter__(self):
+        self.present = torch.cuda.is_available()
+        facts = device_facts(self.card)
+        self.facts = facts
+        self.ledger = Ledger(self.path)
+        self.ledger.head(torch=torch.__version__, cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version() if torch.version.cuda else None, device=facts, argv=self.argv,
+                         steps=self.steps, settings=os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or "",
+                         world={"size": int(os.environ.get("WORLD_SIZE", 1)), "rank": int(os.environ.get("RANK", 0))})
+        self.fake = FakeTensorMode(allow_non_fake_inputs=True, allow_fallback_kernels=False)
+        self.recorder = Recorder(self.ledger, self.fake)
+        self.fake.__enter__()  # before anything says that there is a GPU
+        torch._C._set_only_lift_cpu_tensors(True)
+        self.replace(FakeTensorMode, "avoid_device_init", lambda old: property(lambda mode: True))
+        if not self.present:
+            stand_in(self, facts)
+        self.patch()
+        self.recorder.__enter__()
+        atexit.register(self.ledger.close)
+        os.register_at_fork(after_in_child=self.forked)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.classify()
+        why = "script"
+        if kind is Stop:
+            why = "steps"
+        elif kind is not None and kind is not SystemExit:
+            why = "interrupted" if kind is KeyboardInterrupt else "error: %s: %s" % (kind.__name__, str(error)[:300])
+        self.mark("end", why)
+        self.ledger.close()
+        self.recorder.__exit__(None, None, None)
+        self.fake.__exit__(None, None, None)
+        for undo in reversed(self.undo):
+            undo()
+        return kind is Stop
+
+    def forked(self):
+        """A child loads data; it writes nothing here and its tensors have bytes."""
+        self.recorder.off = True
+        self.ledger.closed = True
+
+    def mark(self, name, value=None):
+        self.ledger.line("m", name, value)
+
+    def replace(self, owner, name, make):
+        if not hasattr(owner, name):
+            return
+        old = getattr(owner, name)
+        setattr(owner, name, make(old))
+        self.undo.append(lambda: setattr(owner, name, old))
+
+    def patch(self):
+        from torch.optim import optimizer as optim
+        from torch.utils import _foreach_utils
+
+        for module in (optim, _foreach_utils):  # a fake tensor is as good as any for foreach
+            kinds = getattr(module, "_foreach_supported_types", None)
+            if kinds is not None and FakeTensor not in kinds:
+                kinds.append(FakeTensor)
+                self.undo.append(functools.partial(kinds.remove, FakeTensor))
+        self.replace(torch.utils, "swap_tensors", lambda old: swap)  # a fake tensor has weak references
+        pre = optim.register_optimizer_step_pre_hook(lambda o, a, k: self.stepping(o))
+        post = optim.register_optimizer_step_post_hook(lambda o, a, k: self.stepped(o))
+        self.undo += [pre.remove, post.remove]
+        self.replace(torch.autograd, "backward", lambda old: self.around("backward", old))
+        self.replace(optim.Optimizer, "zero_grad", lambda old: self.around("zero_grad", old))
+        for name in ("empty_cache", "synchronize"):
+            self.replace(torch.cuda, name, lambda old, name=name: lambda *a, **k: self.mark(name))
+        ledger = self.ledger
+        for name, value in (("memory_allocated", lambda: ledger.live), ("max_memory_allocated", lambda: ledger.peak), ("memory_reserved", lambda: ledger.live),
+                            ("max_memory_reserved", lambda: ledger.peak), ("reset_peak_memory_stats", lambda: None), ("reset_accumulated_memory_stats", lambda: None)):
+            self.replace(torch.cuda, name, lambda old, value=value: lambda *a, **k: value())
+        total = self.facts["total_bytes"]
+        self.replace(torch.cuda, "mem_get_info", lambda old: lambda *a, **k: (max(total - ledger.live, 0), total))
+        self.replace(torch.cuda, "memory_stats", lambda old: lambda *a, **k: Stats())
+        self.replace(torch.cuda, "memory_summary", lambda old: lambda *a, **k: "")
+        self.replace(torch.Tensor, "item", self.item)
+        self.replace(torch.Tensor, "tolist", self.tolist)
+        self.replace(torch.Tensor, "numpy", self.numpy)
+        self.replace(torch.Tensor, "__array__", self.array)
+        self.replace(torch.Tensor, "data_ptr", self.data_ptr)
+        self.replace(torch.Tensor, "pin_memory", lambda old: lambda t, *a, **k: t)
+        self.replace(torch, "save", self.saving)
+        self.replace(torch.utils.data.DataLoader, "__init__", self.unpinned)
+        self.replace(FakeTensorMode, "may_turn_const", lambda old: lambda mode, t: False)
+        FakeTensorMode.__deepcopy__ = lambda mode, memo: mode
+        self.replace(torch, "compile", self.compiling)
+        for mode, name in enumerate(("rnn_relu", "rnn_tanh", "lstm", "gru")):
+            self.replace(torch._VF, name, functools.partial(recurrent, mode))
+        self.replace(torch.cuda, "stream", lambda old: functools.partial(self.on_stream, old))
+
+    # ---- what is read
+
+    def item(self, old):
+        def item(t):
+            value = old(t)
+            return Unknown(value) if isinstance(value, float) and isinstance(t, FakeTensor) and self.recorder.shadow(t) is None else value
+        return item
+
+    def values(self, t, what):
+        """The values of a tensor as one of the CPU."""
+        if not isinstance(t, FakeTensor):
+            return t
+        known = self.recorder.shadow(t)
+        if known is None:
+            self.recorder.note("%s of a %s: zeros" % (what, str(t.dtype)[6:]))
+            with unset_fake_temporarily():
+                known = torch.zeros(t.shape, dtype=t.dtype)
+        return known
+
+    def tolist(self, old):
+        return lambda t: old(self.values(t, "tolist()"))
+
+    def numpy(self, old):
+        def numpy(t, *args, **kwargs):
+            if isinstance(t, FakeTensor) and t.device.type == "cuda":
+                raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+            return old(self.values(t, "numpy()"), *args, **kwargs)
+        return numpy
+
+    def array(self, old):
+        return lambda t, *args, **kwargs: old(self.values(t, "numpy()"), *args, **kwargs)
+
+    def data_ptr(self, old):
+        def data_ptr(t):
+            if not isinstance(t, FakeTensor):
+                return old(t)
+            if sys._getframe(1).f_code.co_filename.endswith("_tensor.py"):
+                return 0  # so that a copy is a clone
+            return (1 << 46) + (self.ledger.storage(t) << 20) + t.storage_offset() * t.element_size()
+        return data_ptr
+
+    def saving(self, old):
+        def save(what, f, *args, **kwargs):
+            fakes = any(isinstance(t, FakeTensor) for t in tensors(what, []))
+            if fakes or not self.save:
+                name = f if isinstance(f, (str, os.PathLike)) else "a file"
+                self.mark("save", str(name))
+                print("ashlar_dry: torch.save(%s) is left out: its tensors have no bytes" % name, file=sys.stderr)
+                return None
+            return old(what, f, *args, **kwargs)
+        return save
+
+    def compiling(self, old):
+        def compile(model=None, **kwargs):
+            if model is None:
+                return lambda m: compile(m, **kwargs)
+            self.recorder.note("torch.compile: the model runs eagerly here, which takes more")
+            self.mark("compile", None)
+            return model
+        return compile
+
+    def unpinned(self, old):
+        @functools.wraps(old)
+        def init(loader, *args, **kwargs):
+            old(loader, *args, **kwargs)
+            loader.pin_memory = False
+        return init
+
+    @contextlib.contextmanager
+    def on_stream(self, old, stream):
+        r, before = self.recorder, self.recorder.stream
+        if stream is not None:
+            r.stream = r.streams.setdefault(getattr(stream, "stream_id", id(stream)), len(r.streams) + 1) if getattr(stream, "stream_id", 1) else 0
+        try:
+            yield
+        finally:
+            r.stream = before
+
+    # ---- moments
+
+    def around(self, name, old):
+        @functools.wraps(old)
+        def call(*args, **kwargs):
+            if name == "backward" and not self.done:
+                self.classify()
+            self.mark(name, "begin")
+            try:
+                return old(*args, **kwargs)
+            finally:
+                self.mark(name, "end")
+        return call
+
+    def tell(self, kind, ts):
+        found = [self.ledger.storage(t) for t in ts if isinstance(t, FakeTensor) and t.device.type == "cuda"]
+        if found:
+            self.ledger.line("c", kind, found)
+
+    def classify(self):
+        """Tell what the storages of modules are."""
+        for m in [o for o in gc.get_objects() if issubclass(type(o), torch.nn.Module)]:
+            try:
+                self.tell("buffer", [t for t in m._buffers.values() if t is not None])
+                self.tell("parameter", [t for t in m._parameters.values() if t is not None])
+            except Exception:
+                continue
+
+    def stepping(self, optimizer):
+        params = [p for g in optimizer.param_groups for p in g["params"]]
+        self.tell("gradient", [p.grad for p in params if p.grad is not None])
+        self.tell("parameter", params)
+        self.mark("optimizer", "begin")
+
+    def stepped(self, optimizer):
+        self.mark("optimizer", "end")
+        self.tell("optimizer", tensors([list(s.values()) if isinstance(s, dict) else s for s in optimizer.state.values()], []))
+        self.done += 1
+        n = self.counts[id(optimizer)] = self.counts.get(id(optimizer), 0) + 1
+        self.mark("steps", self.done)
+        if self.steps and (min(self.counts.values()) >= self.steps or n >= 2 * self.steps):
+            raise Stop()
+
+
+def recurrent(mode, fallback):
+    """torch._VF.lstm and its kin by cuDNN, which wants a GPU before it is asked."""
+    dropout = {}
+
+    def call(x, *args):
+        packed = isinstance(args[1], (list, tuple)) and mode == 2 and isinstance(args[0], torch.Tensor) or mode != 2 and isinstance(args[1], torch.Tensor)
+        if not x.is_cuda or not torch.backends.cudnn.enabled:
+            return fallback(x, *args)
+        sizes, args = (args[0], args[1:]) if packed else (None, args)
+        hx, weights, bias, layers, drop, train, two = args[:7]
+        batch_first = False if packed else args[7]
+        h, c = hx if mode == 2 else (hx, None)
+        state = None
+        if drop > 0 and train:
+            if x.device not in dropout:
+                dropout[x.device] = aten._cudnn_init_dropout_state(drop, True, 0, dtype=torch.uint8, device=x.device)
+            state = dropout[x.device]
+        project = h.shape[2] if mode == 2 and h.shape[2] != c.shape[2] else 0
+        each = (4 if bias else 2) + (1 if project else 0)
+        flat = None
+        if len({w.untyped_storage()._cdata for w in weights}) == 1:
+            n = sum(w.numel() for w in weights)
+            with torch.no_grad():
+                flat = torch.as_strided(weights[0], (n,), (1,), 0)
+        hidden = c.shape[2] if mode == 2 else h.shape[2]
+        out, hy, cy, _, _ = aten._cudnn_rnn(x, list(weights), each, flat, h, c, mode, hidden, project, layers, batch_first, drop, train, two,
+                                            sizes.tolist() if packed else [], state)
+        return (out, hy, cy) if mode == 2 else (out, hy)
+    return call
+
+
+class Stats(dict):
+    """Statistics of an allocator that has done nothing."""
+
+    def __missing__(self, key):
+        return 0
+
+
+def swap(a, b):
+    """Exchange two tensors, as a module does when it is moved."""
+    a.__class__, b.__class__ = b.__class__, a.__class__
+    a.__dict__, b.__dict__ = b.__dict__, a.__dict__
+    torch._C._swap_tensor_impl(a, b)
+
+
+# ----------------------------------------------- machines that have no GPU
+
+
+def device_facts(card):
+    facts = {"name": "NVIDIA H200", "total_bytes": 150109880320, "capability": [9, 0], "processors": 132, "threads": 2048, "present": False}
+    if torch.cuda.is_available() and not card:
+        p = torch.cuda.get_device_properties(0)
+        facts = {"name": p.name, "total_bytes": p.total_memory, "capability": [p.major, p.minor], "processors": p.multi_processor_count,
+                 "threads": p.max_threads_per_multi_processor, "present": True}
+    facts.update(card)
+    return facts
+
+
+def stand_in(recording, facts):
+    """Let PyTorch believe in a GPU. Three of its functions ask the driver; they are given the answers of the card."""
+    props = (ctypes.c_char * 4096)()
+    major, minor = facts["capability"]
+    name = facts["name"].encode()[:255]
+    ctypes.memmove(props, name, len(name))
+    # struct cudaDeviceProp of CUDA 12 and 13
+    ctypes.c_size_t.from_buffer(props, 288).value = facts["total_bytes"]
+    ctypes.c_size_t.from_buffer(props, 296).value = 49152
+    for at, value in ((304, 65536), (308, 32), (320, 1024), (360, major), (364, minor)):
+        ctypes.c_int.from_buffer(props, at).value = value
+    recording.props = props  # PyTorch reads it from now on
+    recording.replace(torch._subclasses.fake_tensor, "init_gpu_context", lambda old: lambda device: None)
+    for library in ("libc10_cuda.so", "libtorch_cuda.so"):
+        rewrite(os.path.join(os.path.dirname(torch.__file__), "lib", library), {
+            "17hasPrimaryContextE": 0,
+            "26getCurrentDevicePropertiesE": ctypes.addressof(props),
+            "19getDevicePropertiesE": ctypes.addressof(props),
+        })
+    view = types.SimpleNamespace(name=facts["name"], major=major, minor=minor, total_memory=facts["total_bytes"], multi_processor_count=facts["processors"],
+                                 max_threads_per_multi_processor=facts["threads"], warp_size=32, is_integrated=0, is_multi_gpu_board=0, gcnArchName="",
+                                 regs_per_multiprocessor=65536, shared_memory_per_block=49152, shared_memory_per_block_optin=232448, shared_memory_per_multiprocessor=233472,
+                                 L2_cache_size=62914560, uuid="", pci_bus_id=0, pci_device_id=0, pci_domain_id=0)
+    for name, value in (("is_available", True), ("device_count", 1), ("current_device", 0), ("get_device_properties", view), ("get_device_name", facts["name"]),
+                        ("get_device_capability", (major, minor)), ("is_bf16_supported", major >= 8), ("is_initialized", True), ("_lazy_init", None), ("init", None),
+                        ("set_device", None), ("manual_seed", None), ("manual_seed_all", None), ("seed_all", None), ("ipc_collect", None), ("is_current_stream_capturing", False),
+                        ("_is_in_bad_fork", False), ("get_arch_list", ["sm_%d%d" % (major, minor)])):
+        recording.replace(torch.cuda, name, lambda old, value=value: lambda *a, **k: value)
+    state = torch.zeros(16, dtype=torch.uint8)
+    recording.replace(torch.cuda, "get_rng_state", lambda old: lambda *a, **k: state)
+    recording.replace(torch.cuda, "get_rng_state_all", lambda old: lambda *a, **k: [state])
+    recording.replace(torch.cuda, "set_rng_state", lambda old: lambda *a, **k: None)
+    recording.replace(torch.cuda, "set_rng_state_all", lambda old: lambda *a, **k: None)
+    recording.replace(torch.cuda, "Stream", lambda old: Nothing)
+    recording.replace(torch.cuda, "Event", lambda old: Nothing)
+    recording.replace(torch.cuda, "current_stream", lambda old: lambda *a, **k: Nothing())
+    recording.replace(torch.cuda, "default_stream", lambda old: lambda *a, **k: Nothing())
+    recording.replace(torch.cuda, "device", lambda old: lambda *a, **k: contextlib.nullcontext())
+    recording.replace(torch.cuda, "device_of", lambda old: lambda *a, **k: contextlib.nullcontext())
+
+
+class Nothing:
+    """A stream or an event of a GPU that is not there."""
+
+    stream_id = 0
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *a, **k: 0.0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+    def query(self):
+        return True
+
+    def record_event(self, event=None):
+        return event or Nothing()
+
+
+def rewrite(library, answers):
+    """Make functions of a library return a number, in this process alone. They are known by a part of their mangled names."""
+    try:
+        names = symbols(library, [part.encode() for part in answers])
+        loaded = ctypes.CDLL(library)
+    except (OSError, ValueError):
+        return
+    for name in names:
+        value = next(v for part, v in answers.items() if part in name)
+        try:
+            address = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
+        except AttributeError:
+            continue
+        machine = platform.machine()
+        if machine in ("x86_64", "AMD64"):
+            code = b"\x48\xb8" + value.to_bytes(8, "little") + b"\xc3"  # mov rax, value; ret
+        elif machine in ("aarch64", "arm64"):
+            code = b"\x40\x00\x00\x58\xc0\x03\x5f\xd6" + value.to_bytes(8, "little")  # ldr x0, [pc, 8]; ret
+        else:
+            return
+        first = address & -os.sysconf("SC_PAGESIZE")
+        pages = ctypes.c_void_p(first), ctypes.c_size_t(address + len(code) - first)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mprotect(*pages, 7) == 0:
+            ctypes.memmove(address, code, len(code))
+            libc.mprotect(*pages, 5)
+
+
+def symbols(library, parts):
+    """The names of a library's dynamic symbols that have one of the parts."""
+    out = set()
+    with open(library, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m:
+        table, size, count = struct.unpack_from("<Q", m, 40)[0], *struct.unpack_from("<HH", m, 58)
+        for i in range(count):
+            kind, _, _, at, length, link = struct.unpack_from("<IQQQQI", m, table + i * size + 4)
+            if kind != 11:  # SHT_DYNSYM; its link is where the names are
+                continue
+            _, _, _, _, at, length = struct.unpack_from("<IIQQQQ", m, table + link * size)
+            for part in parts:
+                found = m.find(part, at, at + length)
+                while found >= 0:
+                    out.add(m[m.rfind(b"\0", at, found) + 1:m.find(b"\0", found)].decode())
+                    found = m.find(part, found + 1, at + length)
+    return out
+
+
+# ------------------------------------------------------------- the command
+
+
+def main():
+    p = argparse.ArgumentParser(prog="ashlar_dry", description="Runs a script on fake tensors and writes down what it would allocate.")
+    p.add_argument("--steps", type=int, default=3, help="optimizer steps to run; 0 runs the script to its end (default 3)")
+    p.add_argument("--out", default="run.dry.gz", help="the ledger (default run.dry.gz)")
+    p.add_argument("--no-save", action="store_true", help="torch.save writes nothing")
+    p.add_argument("--card", type=json.loads, default={}, help="what the GPU is, as JSON: name, total_bytes, capability, processors, threads")
+    p.add_argument("-m", dest="module", action="store_true", help="script is the name of a module")
+    p.add_argument("script")
+    p.add_argument("args", nargs=argparse.REMAINDER)
+    o = p.parse_args()
+    sys.argv = [o.script] + o.args
+    if not o.module:
+        sys.path[0] = os.path.dirname(os.path.abspath(o.script))
+    with record(o.out, o.steps, list(sys.argv), not o.no_save, o.card):
+        if o.module:
+            runpy.run_module(o.script, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(o.script, run_name="__main__")
+    print("ashlar_dry: wrote %s" % o.out, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
