@@ -64,7 +64,7 @@ func roughText(room plan.Capacity, a *plan.Rough) string {
 	if a.Available == nil {
 		return roughNeeds(a, alone) + " Give --gpu or --limit to see whether that fits."
 	}
-	into := roomText(room, &plan.Answer{TotalEstimated: a.TotalEstimated, Context: a.Context, Collectives: a.Collectives})
+	into := roomText(room, &plan.Outcome{TotalEstimated: a.TotalEstimated, Context: a.Context, Collectives: a.Collectives})
 	of := " of " + units.Size(*a.Available)
 	switch {
 	case a.Fits != nil && *a.Fits:
