@@ -48,8 +48,8 @@ func presetNames() []string {
 	return out
 }
 
-// preset517 runs a job as transformers 5.17 does. Where steps are alike the
-// third is not run but taken from the second.
+// preset517 runs a job as transformers 5.17 does. Where steps are alike those
+// after the first are not run but taken from it, or the third from the second.
 func preset517(ctx context.Context, j *model.Job, options ...hf.Option) (out *executed, err error) {
 	defer func() {
 		// Shapes that no recording has may go against what the ops expect. That
@@ -58,12 +58,17 @@ func preset517(ctx context.Context, j *model.Job, options ...hf.Option) (out *ex
 			err = fmt.Errorf("preset %s cannot run this model with these options (%v): leave the unusual ones out, and please report it", hf.Preset, fault)
 		}
 	}()
-	short := *j
-	if repeats(j) {
+	short, complete := *j, func(*ledger.Ledger) bool { return true }
+	switch {
+	case leavesStateAlone(j):
+		short.Steps = 1
+		complete = func(l *ledger.Ledger) bool { return l.RepeatFirst() && l.Repeat() }
+	case repeats(j):
 		short.Steps = 2
+		complete = (*ledger.Ledger).Repeat
 	}
 	r, err := hf.Run(ctx, &short, options...)
-	if err == nil && short.Steps == 2 && !r.Ledger.Repeat() {
+	if err == nil && !complete(r.Ledger) {
 		r, err = hf.Run(ctx, j, options...)
 	}
 	if err != nil {
@@ -82,3 +87,10 @@ func watched(progress func(events int)) executor {
 // repeats reports whether the third step of a job equals the second. With DDP it
 // is not: the buckets are built anew in between.
 func repeats(j *model.Job) bool { return j.Mode == model.Train && j.Steps == 3 && j.Shard.DDP == 0 }
+
+// leavesStateAlone reports whether a step of a job leaves nothing to the next but
+// the state that the first one makes: no gradients, outputs or copies, and no
+// wrapper that learns from the first.
+func leavesStateAlone(j *model.Job) bool {
+	return repeats(j) && j.Shard == (model.Shard{}) && !j.HoldOutput && (j.ZeroGrad == model.ZeroNone || j.ZeroGrad == "") && (j.Save == model.SaveNone || j.Save == "")
+}

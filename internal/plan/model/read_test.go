@@ -172,7 +172,7 @@ func TestErrors(t *testing.T) {
 		{`{"model_type":"llama","hidden_size":16777216,"intermediate_size":16777216,"num_hidden_layers":4096,"num_attention_heads":1,"vocab_size":100000}`, "parameters: check the sizes"},
 		{`{"model_type":"llama","attention_bias":1}`, "attention_bias is 1; it must be true or false"},
 		{`{"model_type":"llama","attention_dropout":2}`, "attention_dropout is 2; a dropout must be from 0 to 1"},
-		{`{"_class_name":"UNet2DConditionModel","_diffusers_version":"0.19"}`, "a file of diffusers (UNet2DConditionModel)"},
+		{`{"_class_name":"UNet2DConditionModel","_diffusers_version":"0.19"}`, "UNet2DConditionModel, a model of diffusers, has no family here"},
 		{`{"peft_type":"LORA","base_model_name_or_path":"org/x","r":8}`, "give the config.json of org/x, and this file with trainer"},
 		{`{"eos_token_id":2,"max_length":4096,"transformers_version":"5"}`, "generation_config.json"},
 		{`{"tokenizer_class":"X"}`, "tokenizer_config.json"},
