@@ -62,7 +62,10 @@ func preset517(ctx context.Context, j *model.Job, options ...hf.Option) (out *ex
 	switch {
 	case leavesStateAlone(j):
 		short.Steps = 1
-		complete = func(l *ledger.Ledger) bool { return l.RepeatFirst() && l.Repeat() }
+		complete = func(l *ledger.Ledger) bool {
+			l.Expect(l.LastStep(), 2)
+			return l.RepeatFirst() && l.Repeat()
+		}
 	case repeats(j):
 		short.Steps = 2
 		complete = (*ledger.Ledger).Repeat

@@ -64,6 +64,7 @@ func (l *Ledger) lastStep() (step, bool) {
 // it leaves out what the step leaves.
 func (l *Ledger) repeat(s step, heirs map[int32]int32, once bool) {
 	number := l.Phases[s.phase].Step + 1
+	l.Expect(s.begin, 1)
 	copies := make([]int32, 0, s.end-s.begin)
 	from := int32(-1) // the first tensor of the step
 	next, last := s.phase, len(l.Phases)
