@@ -128,7 +128,7 @@ func (q *Question) planRun(ctx context.Context, j *model.Job, run *executed, poi
 
 // played is a ledger of a job before it is played.
 func (q *Question) played(j *model.Job, l *ledger.Ledger) Played {
-	return Played{Ledger: l, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity, Communicates: communicates(j)}
+	return Played{Ledger: l, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity, Group: groupOf(j)}
 }
 
 // maxLeverEvents is the most events of a run that is planned again for each lever:

@@ -69,8 +69,20 @@ func TestFirstStepMakesTheOthers(t *testing.T) {
 		`{"model_type":"vit","hidden_size":64,"intermediate_size":96,"num_hidden_layers":4,"num_attention_heads":4,"image_size":32,"patch_size":8}`,
 	}
 	ways := [][]string{
-		{}, {"clip", "true"}, {"master-weights", "true"}, {"accumulate", "3"}, {"autocast", "true"}, {"recompute", "full"}, {"recompute", "selective"}, {"mask", "right"},
-		{"loss", "chunked:16"}, {"use-cache", "true"}, {"lora", "4"}, {"lora", "4", "quant", "nf4"}, {"lora", "4", "quant", "int8"}, {"attention", "eager"},
+		{},
+		{"clip", "true"},
+		{"master-weights", "true"},
+		{"accumulate", "3"},
+		{"autocast", "true"},
+		{"recompute", "full"},
+		{"recompute", "selective"},
+		{"mask", "right"},
+		{"loss", "chunked:16"},
+		{"use-cache", "true"},
+		{"lora", "4"},
+		{"lora", "4", "quant", "nf4"},
+		{"lora", "4", "quant", "int8"},
+		{"attention", "eager"},
 	}
 	for _, optimizer := range optimizers {
 		ways = append(ways, []string{"optimizer", string(optimizer)})

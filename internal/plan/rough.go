@@ -112,7 +112,7 @@ func AskRough(ctx context.Context, q Question) (*Rough, error) {
 	if near != nil && !near.partial {
 		a.High = &to
 	}
-	a.fit(r.question.Capacity.available(communicates(r.job)))
+	a.fit(r.question.Capacity.available(groupOf(r.job)))
 	return a, nil
 }
 
@@ -190,14 +190,14 @@ func (r *rough) states(ctx context.Context, weights []hf.Weight) (*roughState, e
 func (r *rough) answer(s *roughState) *Rough {
 	capacity := &r.question.Capacity
 	a := &Rough{
-		Rough: true, State: s.allocated, Components: components(s.run.ledger, s.at, s.sizes), Parts: r.parts,
-		Collectives: capacity.collectives(communicates(r.job)), Beside: beside(s.run.beside),
+		Rough: true, State: s.allocated, Components: components(s.run.ledger, s.at, s.sizes), Parts: r.parts, Beside: beside(s.run.beside),
 		Model: r.checkpoint.Class, Exact: Exactly, Assumed: append(capacity.Assumed(), r.assumed...), NotModelled: r.notModelled,
 	}
 	for _, p := range r.parts {
 		a.Parameters += p.Parameters
 	}
 	a.ParametersLow = a.Parameters
+	a.Collectives, _ = capacity.collectives(groupOf(r.job))
 	a.Context, a.ContextEstimated = capacity.context()
 	a.TotalEstimated = capacity.Card != nil && capacity.Card.Total == cards.Estimate
 	return a

@@ -120,12 +120,30 @@ func TestRoughState(t *testing.T) {
 		"num_key_value_heads": 2, "vocab_size": 1500, "tie_word_embeddings": false, "dtype": "bfloat16"}`
 	m := readModel(t, config)
 	for _, pairs := range [][]string{
-		{}, {"dtype", "fp32"}, {"optimizer", "adamw-foreach"}, {"optimizer", "sgd-momentum"}, {"optimizer", "adafactor"},
-		{"optimizer", "adamw-8bit"}, {"optimizer", "lion-8bit"}, {"optimizer", "paged-adamw-8bit"}, {"optimizer", "paged-adamw-32bit"},
-		{"master-weights", "true"}, {"lora", "8"}, {"lora", "8", "lora-dtype", "fp32"}, {"lora", "8", "lora-targets", "q_proj,v_proj"},
-		{"quant", "nf4", "lora", "8"}, {"quant", "nf4-double", "lora", "8"}, {"quant", "int8", "lora", "8"},
-		{"shard", "ddp:4"}, {"shard", "fsdp:4"}, {"shard", "fsdp-mixed:4", "dtype", "fp32"}, {"shard", "zero1:4"}, {"shard", "zero2:4"}, {"shard", "zero3:4"},
-		{"shard", "zero2:4", "offload", "optimizer"}, {"shard", "fsdp:4", "offload", "params"},
+		{},
+		{"dtype", "fp32"},
+		{"optimizer", "adamw-foreach"},
+		{"optimizer", "sgd-momentum"},
+		{"optimizer", "adafactor"},
+		{"optimizer", "adamw-8bit"},
+		{"optimizer", "lion-8bit"},
+		{"optimizer", "paged-adamw-8bit"},
+		{"optimizer", "paged-adamw-32bit"},
+		{"master-weights", "true"},
+		{"lora", "8"},
+		{"lora", "8", "lora-dtype", "fp32"},
+		{"lora", "8", "lora-targets", "q_proj,v_proj"},
+		{"quant", "nf4", "lora", "8"},
+		{"quant", "nf4-double", "lora", "8"},
+		{"quant", "int8", "lora", "8"},
+		{"shard", "ddp:4"},
+		{"shard", "fsdp:4"},
+		{"shard", "fsdp-mixed:4", "dtype", "fp32"},
+		{"shard", "zero1:4"},
+		{"shard", "zero2:4"},
+		{"shard", "zero3:4"},
+		{"shard", "zero2:4", "offload", "optimizer"},
+		{"shard", "fsdp:4", "offload", "params"},
 	} {
 		o := options(t, append([]string{"batch", "1", "seq", "8"}, pairs...)...)
 		q := Question{Model: m, Options: o, Settings: settings.Default()}

@@ -32,7 +32,7 @@ func (v *variants) tooLarge(ctx context.Context, q *Question, o Options) (*plann
 	if err != nil {
 		return nil, false
 	}
-	available := q.Capacity.available(communicates(p.job))
+	available := q.Capacity.available(groupOf(p.job))
 	return p, available > 0 && uint64(p.run.ledger.Peak()) > available
 }
 

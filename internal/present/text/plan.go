@@ -252,6 +252,10 @@ func externalText(a *plan.Outcome) string {
 	}
 	if a.Collectives > 0 {
 		said += ", " + units.Size(a.Collectives) + " NCCL"
+		// What NCCL may hold more widens the range of the device alone.
+		if more := int64(a.Range.DeviceHigh-a.Range.ReservedHigh) - int64(a.PeakDevice-a.PeakReserved); more > 0 {
+			said += " (up to " + units.Size(a.Collectives+uint64(more)) + ")"
+		}
 	}
 	return said
 }
