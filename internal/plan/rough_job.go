@@ -76,10 +76,10 @@ func (r *rough) read() (own bool, err error) {
 			return false, problem.New("{shard} %s: how %s would be divided is not known, as it has no family here: leave %s out; ddp, fsdp and zero are planned", o.Get("shard"), r.checkpoint.Class, word)
 		}
 	}
-	files := r.fileType()
+	files, why := r.fileType()
 	if !o.Has("dtype") && !o.Has("autocast") && files != "" {
 		o, own = o.with("dtype", string(files)), true
-		r.assumed = append(r.assumed, fmt.Sprintf("--dtype %s: the type of most of the weights' files; each tensor stays in its own", files))
+		r.assumed = append(r.assumed, fmt.Sprintf("--dtype %s: %s", files, why))
 		if r.checkpoint.Pipeline || r.checkpoint.Parts[0].Denoiser {
 			r.assumed = append(r.assumed, "diffusers loads weights as fp32 unless torch_dtype says otherwise: give --dtype fp32 to plan that")
 		}
@@ -102,16 +102,21 @@ func (r *rough) read() (own bool, err error) {
 	return own, nil
 }
 
-// fileType is the type of most of the weights; empty if none is known.
-func (r *rough) fileType() model.DType {
+// fileType is the type of most of the weights, with the reason; empty if none is
+// known.
+func (r *rough) fileType() (d model.DType, why string) {
 	var all []safetensors.Tensor
-	for _, p := range r.checkpoint.Parts {
+	for i := range r.checkpoint.Parts {
+		p := &r.checkpoint.Parts[i]
 		all = append(all, p.Tensors...)
+		if name, _ := indexType(p); p.Bytes > 0 && d == "" {
+			d, why = fileTypes[name], "the config's dtype, else the usual one: an index has none"
+		}
 	}
 	if len(all) == 0 {
-		return ""
+		return d, why
 	}
-	return NewWeights(all).dtype
+	return NewWeights(all).dtype, "the type of most of the weights' files; each tensor stays in its own"
 }
 
 // add takes a part's weights: from headers, from the total of an index, or from
@@ -148,7 +153,7 @@ func (r *rough) add(ctx context.Context, p *checkpoint.Part, own bool) error {
 	}
 	for i := range weights {
 		w := &weights[i]
-		w.Own, w.Frozen = own && part.Source == "headers", !part.Trained
+		w.Own, w.Frozen = own, !part.Trained
 		part.Bytes += r.bytes(w)
 		if w.Role != hf.Kept {
 			part.Parameters += int64(w.Elements())

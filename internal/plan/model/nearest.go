@@ -173,6 +173,12 @@ func (c lookup) encoder() bool {
 	return strings.Contains(class, "MaskedLM") || strings.Contains(class, "ForPreTraining")
 }
 
+// headless reports whether the class may have no output for each token.
+func (c lookup) headless() bool {
+	class := string(c["architectures"])
+	return !strings.Contains(class, "CausalLM") && !strings.Contains(class, "LMHead") && !strings.Contains(class, "ConditionalGeneration")
+}
+
 // decoder fills in what models have that predict the next token.
 func (c lookup) decoder(out map[string]any, least bool) {
 	out["model_type"], out["max_position_embeddings"] = "llama", maxPositions
@@ -190,12 +196,12 @@ func (c lookup) decoder(out map[string]any, least bool) {
 		out["head_dim"] = d
 	}
 	out["tie_word_embeddings"] = least
-	if c.has("tie_word_embeddings") || c.word("tie_word_embeddings") == "false" {
-		out["tie_word_embeddings"] = c.word("tie_word_embeddings") == "true"
+	if said := c.word("tie_word_embeddings"); said == "true" || said == "false" && !(least && c.headless()) {
+		out["tie_word_embeddings"] = said == "true"
 	}
 	gated := strings.Contains(c.word("hidden_act")+c.word("activation_function"), "silu") || c.word("hidden_act") == "swish"
-	if least && !gated { // two matrices, not three
-		out["intermediate_size"] = max(out["intermediate_size"].(int)*2/3, 1)
+	if least && !gated { // two matrices, not three; or three, and the size is that of two
+		out["intermediate_size"] = max(out["intermediate_size"].(int)/2, 1)
 	}
 	experts, expertMLP := c.number(sizes.experts), c.number(sizes.expertMLP)
 	if experts > 1 && expertMLP > 0 {
