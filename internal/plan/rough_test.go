@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/checkpoint"
@@ -180,4 +181,32 @@ func residentOf(l *ledger.Ledger, k ledger.Kind) int64 {
 		}
 	}
 	return n
+}
+
+// Tensors of any shape and type are planned, however they are trained.
+func TestRoughShapes(t *testing.T) {
+	tensors := []safetensors.Tensor{
+		safetensors.New("logit_scale", "F32"), safetensors.New("empty.weight", "F16", 0, 4), safetensors.New("a.weight", "F32", 40, 64), safetensors.New("a.bias", "F32", 40),
+		safetensors.New("conv.weight", "BF16", 8, 4, 3, 3, 3), safetensors.New("deep.weight", "F32", 1, 2, 3, 1, 1, 2, 3), safetensors.New("wide", "F64", 5),
+		safetensors.New("bn.running_mean", "F32", 9), safetensors.New("bn.num_batches_tracked", "I64"), safetensors.New("mask", "BOOL", 7),
+	}
+	for _, how := range []string{"none", "ddp:2", "ddp-view:2", "fsdp:3", "fsdp-mixed:3", "zero1:3", "zero2:3", "zero3:3"} {
+		for _, optimizer := range optimizers {
+			for _, more := range [][]string{{}, {"clip", "true"}, {"lora", "4"}, {"zero-grad", "keep"}, {"zero-grad", "before"}, {"mode", "generate"}} {
+				pairs := more
+				if !slices.Contains(more, "generate") {
+					pairs = append([]string{"optimizer", string(optimizer), "shard", how}, more...)
+				}
+				c := &checkpoint.Checkpoint{Class: "Odd", Parts: []checkpoint.Part{{Class: "Odd", Tensors: tensors}}}
+				a, err := AskRough(t.Context(), Question{Checkpoint: c, Options: options(t, pairs...)})
+				if err != nil {
+					t.Errorf("%v: %v", pairs, err)
+					continue
+				}
+				if a.State == 0 || a.Low < a.State || a.High != nil || a.Parameters != 3501 {
+					t.Errorf("%v: %d bytes of state, at least %d, %d parameters", pairs, a.State, a.Low, a.Parameters)
+				}
+			}
+		}
+	}
 }

@@ -63,7 +63,7 @@ func States(ctx context.Context, j *model.Job, weights []Weight) (out *Result, e
 func (r *run) load(w *Weight) {
 	d, float := floats[w.DType]
 	shape := w.Shape
-	if len(shape) > eager.MaxDims {
+	if len(shape) == 0 || len(shape) > eager.MaxDims {
 		shape = []int64{int64(w.Elements())}
 	}
 	if w.Role == Kept || !float {
@@ -95,7 +95,7 @@ func (r *run) load(w *Weight) {
 }
 
 // floats are the types of files that are parameters of a model.
-var floats = map[string]eager.DType{"F16": eager.Float16, "BF16": eager.BFloat16, "F32": eager.Float32, "F64": eager.Float64}
+var floats = map[string]eager.DType{"F16": eager.Float16, "BF16": eager.BFloat16, "F32": eager.Float32}
 
 // stateStep is a step of training of which only gradients and the optimizer are
 // known.
