@@ -58,8 +58,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 VERSION = 1
 LARGE = 1 << 20  # bytes from which on a new tensor of the CPU has none
-SHADOW = 1 << 20  # elements up to which values are known
+SHADOW = 1 << 24  # elements up to which values are known
+RANDOM = 1 << 20  # the same for those that are drawn
 aten = torch.ops.aten
+DEVICE = torch.ops.prim.device.default
 
 
 class Stop(BaseException):
@@ -78,7 +80,7 @@ class Ledger:
         self.lock = threading.RLock()
         self.alive, self.next = {}, 0
         self.frames, self.stacks, self.kinds, self.dtypes = {}, {}, {}, {}
-        self.live = self.peak = 0
+        self.live = self.peak = self.recent = 0
         self.closed = False
 
     def line(self, *what):
@@ -130,6 +132,7 @@ class Ledger:
     def count(self, bytes):
         self.live += bytes
         self.peak = max(self.peak, self.live)
+        self.recent = max(self.recent, self.live)
 
     def stack(self):
         """The number of the script's call stack."""
@@ -241,16 +244,26 @@ class Recorder(TorchDispatchMode):
         self.forward = {}  # stacks by autograd's sequence numbers
         self.poisoned = set()  # storages of shadows that are no longer true
         self.off = False  # in a forked process
-        self.lift = None
+        self.told = False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is DEVICE and isinstance(args[0], FakeTensor):
+            return torch.device("meta") if args[0].fake_mode.in_kernel_invocation else args[0].fake_device
         kwargs = kwargs or {}
         if not hasattr(func, "_schema"):
             return func(*args, **kwargs)
+        if not self.told and "transformers.utils.import_utils" in sys.modules:
+            self.told = True  # it asks whether it is traced, and then reads no values
+            sys.modules["transformers.utils.import_utils"].is_fake_tensor = lambda x: False
         given = tensors((args, kwargs), [])
         if self.off or self.on_cpu(func, given, args, kwargs):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
+        if composite(func):
+            with self:
+                out = func.decompose(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
         out = self.run(func, given, args, kwargs)
         made = tensors(out, [])
         if func.namespace != "prim" and (any(t.device.type == "cuda" for t in made) or any(t.device.type == "cuda" for t in given)):
@@ -280,6 +293,8 @@ class Recorder(TorchDispatchMode):
         if out is NotImplemented:
             try:
                 with self.fake:
+                    if given and not any(isinstance(t, FakeTensor) for t in given):  # else PyTorch would run it
+                        args, kwargs = mapped(self.fake.from_tensor, args), mapped(self.fake.from_tensor, kwargs)
                     out = func(*args, **kwargs)
             except (NotImplementedError, torch._subclasses.fake_tensor.UnsupportedOperatorException, torch._subclasses.fake_tensor.DynamicOutputShapeException,
                     torch._subclasses.fake_tensor.DataDependentOutputException) as e:
@@ -309,7 +324,7 @@ class Recorder(TorchDispatchMode):
                 n = 1
                 for d in args[0]:
                     n *= int(d)
-                if n > SHADOW:
+                if n > (RANDOM if func._schema.name in DRAWN else SHADOW):
                     return None
         values = [self.shadow(t) for t in given]
         if any(v is None for v in values):
@@ -418,6 +433,12 @@ class Recorder(TorchDispatchMode):
         return stack
 
 
+@functools.cache
+def composite(func):
+    """Whether an operation is made of others, as those of inference mode are that autograd does not take apart."""
+    return func.namespace == "aten" and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+
+
 sequence_number = getattr(torch._C._autograd, "_get_sequence_nr", None) if hasattr(torch._C, "_autograd") else None
 NAMESPACES = {"aten", "prim", "prims", "c10d", "_c10d_functional", "torchvision", "torchaudio", "inductor", "quantized", "profiler"}
 FACTORIES = {getattr(getattr(aten, name), over) for name, over in (
@@ -430,6 +451,7 @@ HEAVY = {"aten::" + name for name in (
     "convolution", "convolution_backward", "mm", "addmm", "bmm", "baddbmm", "_cudnn_rnn", "_cudnn_rnn_backward", "cudnn_batch_norm", "native_batch_norm", "_native_batch_norm_legit",
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "native_group_norm", "_batch_norm_with_update",
     "linalg_svd", "_linalg_svd", "linalg_eigh", "_linalg_eigh", "grid_sampler_2d", "upsample_bilinear2d", "upsample_bicubic2d")}
+DRAWN = {"aten::rand", "aten::randn", "aten::normal"}
 # Values of these are never known: empty has none, and the others are no tensors' business.
 UNKNOWN = {aten._local_scalar_dense.default, aten._pin_memory.default, aten.is_pinned.default, aten.record_stream.default}
 
@@ -504,6 +526,39 @@ def record_stream(r, func, args, kwargs, shadows):
 @answers(aten._assert_async.default, aten._assert_async.msg)
 def no_assert(r, func, args, kwargs, shadows):
     return None
+
+
+def drawn(r, t, values):
+    """Gives a tensor values that may be wrong."""
+    t.__dict__["_ashlar_shadow"] = Shadow(values)
+    r.poisoned.discard(values.untyped_storage()._cdata)
+
+
+@answers("aten::topk")
+def topk(r, func, args, kwargs, shadows):
+    if shadows is not None or args[0].numel() > SHADOW:
+        return NotImplemented
+    with r.fake:
+        values, indices = func(*args, **kwargs)
+    with unset_fake_temporarily():
+        dim = args[2] if len(args) > 2 else kwargs.get("dim", -1)
+        drawn(r, indices, torch.rand(args[0].shape).topk(args[1], dim).indices)
+    r.note("topk(): indices are drawn")
+    return values, indices
+
+
+@answers("aten::argmax", "aten::argmin", "aten::multinomial")
+def argmax(r, func, args, kwargs, shadows):
+    if shadows is not None or args[0].numel() > SHADOW:
+        return NotImplemented
+    with r.fake:
+        out = func(*args, **kwargs)
+    dim = args[1] if func._schema.name != "aten::multinomial" and len(args) > 1 else kwargs.get("dim") if func._schema.name != "aten::multinomial" else -1
+    n = args[0].numel() if dim is None else args[0].shape[dim]
+    with unset_fake_temporarily():
+        drawn(r, out, torch.randint(0, max(n, 1), out.shape))
+    r.note("%s(): indices are drawn" % func._schema.name[6:])
+    return out
 
 
 def sized(r, func, shadows, t, what, make):
@@ -839,12 +894,15 @@ class record:
         return save
 
     def compiling(self, old):
-        def compile(model=None, **kwargs):
+        def compile(model=None, **options):
             if model is None:
-                return lambda m: compile(m, **kwargs)
-            self.recorder.note("torch.compile: the model runs eagerly here, which takes more")
-            self.mark("compile", None)
-            return model
+                return lambda m: compile(m, **options)
+            if options.get("disable"):
+                return model
+            if isinstance(model, torch.nn.Module):
+                model.forward = Compiled(self, model.forward, model)
+                return model
+            return functools.wraps(model)(Compiled(self, model, None))
         return compile
 
     def unpinned(self, old):
@@ -902,10 +960,104 @@ class record:
         self.mark("optimizer", "end")
         self.tell("optimizer", tensors([list(s.values()) if isinstance(s, dict) else s for s in optimizer.state.values()], []))
         self.done += 1
-        n = self.counts[id(optimizer)] = self.counts.get(id(optimizer), 0) + 1
+        before = self.counts.get(id(optimizer), (0, 0, 0))
+        n = before[0] + 1
+        self.counts[id(optimizer)] = (n, self.ledger.recent, before[1])
+        self.ledger.recent = self.ledger.live
         self.mark("steps", self.done)
-        if self.steps and (min(self.counts.values()) >= self.steps or n >= 2 * self.steps):
+        # Steps that differ, such as those of sequences of other lengths, go on for a while.
+        if self.steps and (all(c[0] >= self.steps and c[1] == c[2] for c in self.counts.values()) or n >= 4 * self.steps):
             raise Stop()
+
+
+class Compiled:
+    """A function that torch.compile would compile. Inductor compiles it here as well, for the same shapes; what
+    comes out, a list of allocations, kernels and frees, is run with kernels that do nothing. Dynamo is left out:
+    it skips whatever runs under a dispatch mode. A function that cannot be had so runs eagerly, which takes more."""
+
+    def __init__(self, recording, forward, module):
+        self.recording, self.forward, self.module, self.graphs = recording, forward, module, {}
+
+    def __call__(self, *args, **kwargs):
+        from torch.utils import _pytree
+
+        flat, spec = _pytree.tree_flatten((args, kwargs))
+        at = [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)]
+        cast = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda")
+        named = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())} if self.module is not None else {}
+        given, weights = [flat[i] for i in at], list(named.values())
+        key = (cast, torch.is_grad_enabled(), self.module is not None and self.module.training,
+               tuple((x.dtype, x.shape, x.stride(), x.device, x.requires_grad) if isinstance(x, torch.Tensor) else repr(x) for x in flat))
+        if key not in self.graphs:
+            try:
+                self.graphs[key] = self.compile(flat, spec, at, weights, list(named), cast)
+                self.recording.mark("compile", "inductor")
+            except Exception as e:
+                self.graphs[key] = None
+                why = "%s: %s" % (type(e).__name__, str(e).strip().split("\n")[0][:200])
+                self.recording.mark("compile", "eager: " + why)
+                self.recording.recorder.note("torch.compile failed here (%s): eager, which takes more" % why)
+                if os.environ.get("ASHLAR_DRY_DEBUG"):
+                    import traceback
+                    traceback.print_exc()
+        graph = self.graphs[key]
+        if graph is None:
+            return self.forward(*args, **kwargs)
+        run, result = graph
+        with torch.autocast("cuda", enabled=False):
+            out = run(*weights, *given)
+        return _pytree.tree_unflatten(list(out), result["spec"])
+
+    def compile(self, flat, spec, at, weights, names, cast):
+        from torch._inductor import compile_fx, config
+        from torch.utils import _pytree
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        module, forward, result = self.module, self.forward, {}
+
+        class Flat(torch.nn.Module):
+            def forward(self, *xs):
+                whole = list(flat)
+                for i, x in zip(at, xs[len(names):]):
+                    whole[i] = x
+                args, kwargs = _pytree.tree_unflatten(whole, spec)
+                with torch.autocast("cuda", dtype=cast or torch.float16, enabled=bool(cast)):
+                    if module is None:
+                        out = forward(*args, **kwargs)
+                    else:
+                        out = torch.func.functional_call(module, dict(zip(names, xs)), args, kwargs)
+                leaves, result["spec"] = _pytree.tree_flatten(out)
+                return tuple(leaves)
+
+        kept = module.__dict__.pop("forward") if module is not None else None
+        try:
+            with _disable_current_modes(), torch.autocast("cuda", enabled=False), config.patch(force_disable_caches=True, compile_threads=1), idle_kernels():
+                return compile_fx.compile_fx(Flat(), [*weights, *(flat[i] for i in at)]), result
+        finally:
+            if module is not None:
+                module.__dict__["forward"] = kept
+
+
+@contextlib.contextmanager
+def idle_kernels():
+    """Code that Inductor writes meanwhile allocates and frees, and computes nothing."""
+    from torch._inductor import async_compile
+
+    guards = torch._C._dynamo.guards
+    nothing = lambda *args, **kwargs: None
+    places = [(async_compile.AsyncCompile, "triton", lambda *args, **kwargs: types.SimpleNamespace(run=nothing)),
+              (guards, "assert_size_stride", nothing), (guards, "assert_alignment", nothing),
+              (guards, "_empty_strided_cuda", lambda size, stride, dtype: torch.empty_strided(size, stride, dtype=dtype, device="cuda")),
+              (guards, "_reinterpret_tensor", lambda t, size, stride, offset=0: torch.as_strided(t, size, stride, t.storage_offset() + offset)),
+              (torch._C, "_cuda_getCurrentRawStream", lambda *args: 0)]
+    old = [(owner, name, getattr(owner, name, None)) for owner, name, _ in places]
+    for owner, name, value in places:
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for owner, name, value in old:
+            setattr(owner, name, value)
 
 
 def recurrent(mode, fallback):
@@ -1042,6 +1194,8 @@ def rewrite(library, answers):
         return
     for name in names:
         value = next(v for part, v in answers.items() if part in name)
+        if os.environ.get("ASHLAR_DRY_DEBUG"):
+            print("ashlar_dry: answers for", name, file=sys.stderr)
         try:
             address = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
         except AttributeError:
