@@ -58,20 +58,15 @@ func preset517(ctx context.Context, j *model.Job, options ...hf.Option) (out *ex
 			err = fmt.Errorf("preset %s cannot run this model with these options (%v): leave the unusual ones out, and please report it", hf.Preset, fault)
 		}
 	}()
-	short, complete := *j, func(*ledger.Ledger) bool { return true }
+	short := *j
 	switch {
 	case leavesStateAlone(j):
 		short.Steps = 1
-		complete = func(l *ledger.Ledger) bool {
-			l.Expect(l.LastStep(), 2)
-			return l.RepeatFirst() && l.Repeat()
-		}
 	case repeats(j):
 		short.Steps = 2
-		complete = (*ledger.Ledger).Repeat
 	}
 	r, err := hf.Run(ctx, &short, options...)
-	if err == nil && !complete(r.Ledger) {
+	if err == nil && short.Steps < j.Steps && !repeated(r.Ledger, short.Steps) {
 		r, err = hf.Run(ctx, j, options...)
 	}
 	if err != nil {
@@ -90,6 +85,15 @@ func watched(progress func(events int)) executor {
 // repeats reports whether the third step of a job equals the second. With DDP it
 // is not: the buckets are built anew in between.
 func repeats(j *model.Job) bool { return j.Mode == model.Train && j.Steps == 3 && j.Shard.DDP == 0 }
+
+// repeated makes three steps of one or two. It reports whether they are alike.
+func repeated(l *ledger.Ledger, steps int) bool {
+	if steps == 1 {
+		l.Expect(l.LastStep(), 2)
+		return l.RepeatFirst() && l.Repeat()
+	}
+	return l.Repeat()
+}
 
 // leavesStateAlone reports whether a step of a job leaves nothing to the next but
 // the state that the first one makes: no gradients, outputs or copies, and no

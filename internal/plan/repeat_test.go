@@ -117,6 +117,10 @@ func TestFirstStepMakesTheOthers(t *testing.T) {
 			if diff := differ(want.Ledger, got.ledger); diff != "" {
 				t.Errorf("%s %v: %s", m.ModelType, pairs, diff)
 			}
+			j.Steps = 1
+			if first, err := hf.Run(t.Context(), j); err != nil || !first.Ledger.RepeatFirst() {
+				t.Errorf("%s %v: the first step is not repeated, %v", m.ModelType, pairs, err)
+			}
 		}
 	}
 	if compared < 200 {

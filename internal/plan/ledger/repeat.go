@@ -23,17 +23,20 @@ func (l *Ledger) Repeat() bool {
 	return ok
 }
 
-// RepeatFirst is Repeat for a first step, which makes what all steps have, such
-// as the optimizer's state: the copy has nothing of what the step leaves. It is
-// for whoever knows that a second step leaves nothing. A step that frees what is
-// older than itself is not repeated.
+// RepeatFirst is Repeat for a first step, which makes what all steps have: the
+// optimizer's state and workspaces. The copy does not make them again. A step that
+// leaves anything else, or frees what is older than itself, is not repeated.
 func (l *Ledger) RepeatFirst() bool {
 	s, ok := l.lastStep()
 	if !ok {
 		return false
 	}
 	for _, e := range l.Events[s.begin:s.end] {
-		if e < 0 && e != EmptyCache && int(l.Tensors[^e].Birth) < s.begin {
+		switch {
+		case e == EmptyCache:
+		case e < 0 && int(l.Tensors[^e].Birth) < s.begin:
+			return false
+		case e >= 0 && l.Tensors[e].Death == Lives && l.Tensors[e].Kind != Optimizer && l.Tensors[e].Kind != Workspace:
 			return false
 		}
 	}
