@@ -20,7 +20,7 @@ type Allocator struct {
 	limit   uint64 // cap on reserved bytes
 	limited bool
 	refused uint64 // the least reserved total that the limit refused; 0 if none
-	armed   bool // garbage collection can run: a limit and a threshold are set
+	armed   bool   // garbage collection can run: a limit and a threshold are set
 
 	blocks           []block // blockID -> record
 	spare            blockID // records to reuse

@@ -35,6 +35,9 @@ func newRough(ctx context.Context, q Question) (*rough, error) {
 	if q.Settings == (settings.Settings{}) {
 		q.Settings = settings.Default()
 	}
+	if err := q.Capacity.Fraction(&q.Settings); err != nil {
+		return nil, err
+	}
 	r := &rough{question: q, checkpoint: &c, assumed: append([]string{}, q.Assumed...), notModelled: append([]string{}, q.NotModelled...)}
 	if !c.Pipeline && c.Parts[0].Config != nil {
 		r.near = model.FindNearest(c.Parts[0].Config)
@@ -133,6 +136,9 @@ func (r *rough) add(ctx context.Context, p *checkpoint.Part, own bool) error {
 		name, size := indexType(p)
 		weights = []hf.Weight{{Tensor: safetensors.New(prefixed(p.Name, "weights"), name, int64(p.Bytes/size))}}
 		r.assumed = append(r.assumed, fmt.Sprintf("weights of %s: %s in all, from the index; their shapes are not known", p.Class, units.Size(p.Bytes)))
+		if p.Quantised() {
+			weights[0].Role = hf.Kept
+		}
 	case r.near != nil:
 		part.Source = "config"
 		var err error
@@ -143,6 +149,9 @@ func (r *rough) add(ctx context.Context, p *checkpoint.Part, own bool) error {
 			return err
 		}
 		r.assumed = append(r.assumed, fmt.Sprintf("weights of %s: about those of %s with its sizes; --weights FOLDER takes them from the headers of its safetensors files", p.Class, r.near))
+		if p.Quantised() && r.job.Quant == nil {
+			r.assumed = append(r.assumed, fmt.Sprintf("quantization_config is left out: planned as dequantised %s weights", r.job.DType))
+		}
 		if r.near.Part != "" {
 			r.notModelled = append(r.notModelled, fmt.Sprintf("weights outside of %s: they come on top", r.near.Part))
 		}

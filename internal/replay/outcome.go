@@ -70,7 +70,7 @@ type Outcome struct {
 
 	Retries, OOMs             int64
 	LeastRefused              uint64 // by the limit: the least reserved total; 0 if it refused none
-	DeviceAllocs, DeviceFrees int64 // as PyTorch counts them: mappings too
+	DeviceAllocs, DeviceFrees int64  // as PyTorch counts them: mappings too
 	Maps, Unmaps              int64
 	// DriverTime estimates how long the driver was busy giving and taking
 	// memory; see driver/sim.

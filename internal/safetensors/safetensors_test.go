@@ -117,7 +117,9 @@ func TestOpen(t *testing.T) {
 
 // The files of a folder are found under the names that libraries give them.
 func TestFolder(t *testing.T) {
-	index := func(file string) []byte { return []byte(fmt.Sprintf(`{"metadata":{"total_size":10},"weight_map":{"a":%q}}`, file)) }
+	index := func(file string) []byte {
+		return []byte(fmt.Sprintf(`{"metadata":{"total_size":10},"weight_map":{"a":%q}}`, file))
+	}
 	for _, c := range []struct {
 		files map[string][]byte
 		from  string

@@ -39,6 +39,12 @@ type Part struct {
 // Known reports whether the size of its weights is known.
 func (p *Part) Known() bool { return len(p.Tensors) > 0 || p.Bytes > 0 }
 
+// Quantised reports whether the config says that the weights are.
+func (p *Part) Quantised() bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(p.Config["quantization_config"], &fields) == nil && len(fields) > 0
+}
+
 const (
 	pipelineIndex = "model_index.json"
 	configName    = "config.json"

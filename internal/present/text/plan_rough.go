@@ -33,7 +33,11 @@ func PlanRough(w io.Writer, head PlanHead, d *plan.RoughDocument, style Style) e
 		}
 		parameters = fmt.Sprintf("about %.1f to %.1f %s", float64(a.ParametersLow)/unit, float64(a.Parameters)/unit, name)
 	}
-	p.wrapped("  ", fmt.Sprintf("%s, %s parameters", Clean(a.Model), parameters))
+	what := Clean(a.Model)
+	if a.Parameters > 0 { // those of packed weights are not known
+		what += ", " + parameters + " parameters"
+	}
+	p.wrapped("  ", what)
 	if head.Options != "" {
 		p.wrapped("  ", head.Options)
 	}
