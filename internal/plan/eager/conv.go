@@ -57,10 +57,14 @@ type patches struct {
 }
 
 func patchesOf(x, w, y *Tensor) patches {
-	p := patches{half: x.dtype != Float32, brain: x.dtype == BFloat16, size: x.dtype.Size()}
-	copy(p.x[:], x.Shape())
-	copy(p.w[:], w.Shape())
-	copy(p.y[:], y.Shape())
+	return newPatches(x.dtype, x.Shape(), w.Shape(), y.Shape())
+}
+
+func newPatches(t DType, x, w, y []int64) patches {
+	p := patches{half: t != Float32, brain: t == BFloat16, size: t.Size()}
+	copy(p.x[:], x)
+	copy(p.w[:], w)
+	copy(p.y[:], y)
 	p.rows, p.channels = p.y[0]*p.y[2]*p.y[3], p.w[0]
 	return p
 }

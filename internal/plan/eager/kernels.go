@@ -118,7 +118,7 @@ func (r *running) meta(m *Meta) *Tensor {
 
 // output allocates an output, unless it is there or is no new memory.
 func (r *running) output(i int) *Tensor {
-	if i >= len(r.Out) || !r.Fresh[i] || r.made[i] != nil {
+	if i < 0 || i >= len(r.Out) || !r.Fresh[i] || r.made[i] != nil {
 		return nil
 	}
 	return r.outputOf(i, r.Out[i].Bytes)
@@ -126,7 +126,7 @@ func (r *running) output(i int) *Tensor {
 
 // outputOf allocates an output whose storage has so many bytes.
 func (r *running) outputOf(i int, bytes int64) *Tensor {
-	if i >= len(r.Out) || !r.Fresh[i] || r.made[i] != nil {
+	if i < 0 || i >= len(r.Out) || !r.Fresh[i] || r.made[i] != nil {
 		return nil
 	}
 	t := r.tensor(UInt8, []int64{bytes})
@@ -230,14 +230,19 @@ func (c *Call) wants(i, j int) bool {
 	return j < len(list) && list[j] != 0
 }
 
-// input is the tensor of an argument, or nil.
-func (r *running) input(i int) *Tensor {
-	if i < len(r.Args) {
-		if ref, ok := r.Args[i].(Ref); ok && int(ref) < len(r.in) {
-			return r.in[ref]
+// slots are where the n results of an op with an output_mask are among the
+// outputs: those that are not wanted are none of them.
+func (r *running) slots(mask, n int) []int {
+	out := make([]int, n)
+	next := 0
+	for i := range out {
+		out[i] = -1
+		if r.wants(mask, i) && next < len(r.Out) {
+			out[i] = next
+			next++
 		}
 	}
-	return nil
+	return out
 }
 
 // dims is what a reduction is over: an argument, or everything.

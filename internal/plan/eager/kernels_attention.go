@@ -66,7 +66,7 @@ func efficientBackward(r *running) {
 func cudnnForward(r *running) {
 	q, k, v := r.in[0], r.in[1], r.in[2]
 	// The random state comes first.
-	for i := len(r.Out) - 1; i >= 2; i-- {
+	for i := len(r.Out) - 1; i >= 1; i-- {
 		if r.Out[i].Bytes <= 16 {
 			r.output(i)
 		}

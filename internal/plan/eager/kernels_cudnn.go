@@ -2,27 +2,140 @@ package eager
 
 // Kernels of cuDNN: convolutions, batch norms and recurrent layers.
 
-func convolve(r *running) { r.output(0) }
+// convolution is the call of one whose arguments after its tensors begin at
+// first: stride, padding, dilation, transposed, output padding, groups.
+func (r *running) convolution(x, w *Tensor, y []int64, first int) *Convolution {
+	return &Convolution{
+		X: x.Shape(), W: w.Shape(), Y: y, Type: x.dtype, ChannelsLast: r.lastFormat(x) || r.lastFormat(w), Transposed: r.number(first+3, 0) != 0,
+		Stride: r.each(first, x), Padding: r.each(first+1, x), Dilation: r.each(first+2, x), Groups: max(r.number(first+5, 1), 1),
+	}
+}
+
+// each is an argument with a number for each dimension of space.
+func (r *running) each(i int, x *Tensor) []int64 {
+	list := r.numbers(i)
+	for len(list) > 0 && len(list) < int(x.dims)-2 {
+		list = append(list, list[0])
+	}
+	if len(list) == 0 {
+		list = make([]int64, x.dims-2)
+	}
+	return list
+}
+
+// lastFormat reports whether the channels of images come last in memory, and
+// not because there is but one or a single pixel.
+func (r *running) lastFormat(t *Tensor) bool {
+	if t.dims < 4 || t.IsContiguous() {
+		return false
+	}
+	step := t.dim[1]
+	if t.dim[1] > 1 && t.stride[1] != 1 {
+		return false
+	}
+	for d := int(t.dims) - 1; d >= 2; d-- {
+		if t.dim[d] > 1 && t.stride[d] != step {
+			return false
+		}
+		step *= t.dim[d]
+	}
+	return true
+}
+
+// formatted copies tensors that do not lie as the convolution wants them.
+func (r *running) formatted(last bool, ts ...*Tensor) (done func()) {
+	var copies []*storage
+	for _, t := range ts {
+		if last && t.dims >= 4 && !r.lastFormat(t) && !(t.IsContiguous() && (t.dim[1] == 1 || t.Elements() == t.dim[0]*t.dim[1])) || !last && !t.IsContiguous() {
+			copies = append(copies, r.scratch(t.Bytes(), r.Op))
+		}
+	}
+	return func() {
+		for i := len(copies) - 1; i >= 0; i-- {
+			r.unref(copies[i])
+		}
+	}
+}
+
+func convolve(r *running) {
+	if len(r.in) < 2 || r.in[0].dims < 3 || len(r.Out) == 0 {
+		return
+	}
+	c := r.convolution(r.in[0], r.in[1], r.Out[0].Shape, 3)
+	if !c.valid() {
+		return
+	}
+	done := r.formatted(c.ChannelsLast, r.in[0], r.in[1])
+	r.output(0)
+	space, _ := c.Forward()
+	r.Scratch(space, r.Op)
+	done()
+}
 
 func convolveBackward(r *running) {
-	g, x, w := r.in[0], r.in[1], r.in[2]
-	_, _ = x, w
-	for i := range 2 {
-		r.output(i)
+	if len(r.in) < 3 || r.in[0].dims < 3 {
+		return
 	}
-	if r.wants(10, 2) { // the bias
+	g, x, w := r.in[0], r.in[1], r.in[2]
+	c := r.convolution(x, w, g.Shape(), 4)
+	if !c.valid() {
+		return
+	}
+	slot := r.slots(10, 3)
+	done := r.formatted(c.ChannelsLast, g, x, w)
+	if slot[0] >= 0 {
+		r.output(slot[0])
+		space, _ := c.Input()
+		r.Scratch(space, r.Op)
+	}
+	if slot[1] >= 0 {
+		r.output(slot[1])
+		space, _ := c.Weight()
+		r.Scratch(space, r.Op)
+	}
+	done()
+	if slot[2] >= 0 { // the bias
 		over := make([]bool, g.dims)
 		for d := range over {
 			over[d] = d != 1
 		}
-		r.output(2)
+		r.output(slot[2])
 		r.reduce(g, over, wide(g.dtype))
 	}
 }
 
-func batchNorm(r *running) { r.outputs() }
+// valid reports whether a convolution can be one: a ledger may say anything.
+func (c *Convolution) valid() bool {
+	n := len(c.X) - 2
+	if n < 1 || n > 3 || len(c.W) != n+2 || len(c.Y) != n+2 || len(c.Stride) != n || len(c.Padding) != n || len(c.Dilation) != n {
+		return false
+	}
+	for _, s := range [][]int64{c.X, c.W, c.Y, c.Stride, c.Dilation} {
+		for _, d := range s {
+			if d < 1 {
+				return false
+			}
+		}
+	}
+	return true
+}
 
-func batchNormBackward(r *running) { r.outputs() }
+func batchNorm(r *running) {
+	r.outputs()
+	x := r.in[0]
+	r.Scratch(batchNormSpace(x.Shape(), r.lastFormat(x), x.dtype, false), r.Op)
+}
+
+func batchNormBackward(r *running) {
+	if len(r.in) < 2 {
+		return
+	}
+	x := r.in[0]
+	done := r.formatted(r.lastFormat(x), r.in[1])
+	r.outputs()
+	r.Scratch(batchNormSpace(x.Shape(), r.lastFormat(x), x.dtype, true), r.Op)
+	done()
+}
 
 // Gates of the recurrent layers, by cuDNN's mode.
 var reserved = [4]int64{1, 1, 5, 6}

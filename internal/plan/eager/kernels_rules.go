@@ -6,7 +6,7 @@ var rules map[string]func(*running)
 
 func init() {
 	rules = map[string]func(*running){
-		"mm": product, "bmm": product, "baddbmm": product, "addbmm": product, "_grouped_mm": product, "dot": product, "mv": product, "addmv": product,
+		"mm": multiply, "bmm": multiply, "baddbmm": multiply, "addbmm": multiply, "_grouped_mm": multiply, "dot": multiply, "mv": multiply, "addmv": multiply,
 		"addmm": affine, "_addmm_activation": affine, "linear": affine,
 
 		"sum": sums, "mean": sums, "nansum": sums, "prod": sums, "linalg_vector_norm": sums, "norm": sums,
@@ -33,7 +33,7 @@ func init() {
 		"convolution": convolve, "_convolution": convolve, "convolution_backward": convolveBackward,
 		"_cudnn_rnn": recurrent, "_cudnn_rnn_backward": recurrentBackward, "_cudnn_init_dropout_state": dropoutState,
 
-		"_foreach_norm": foreachNorm, "abs": magnitude,
+		"_foreach_norm": foreachNorm, "abs": magnitude, "isinf": finite, "native_dropout": dropout,
 	}
 }
 
@@ -78,8 +78,8 @@ func (r *running) lt() bool {
 	return false
 }
 
-func product(r *running) { r.matrices() }
-func affine(r *running)  { r.matrices() }
+func multiply(r *running) { r.matrices() }
+func affine(r *running)   { r.matrices() }
 
 func sums(r *running) {
 	x := r.in[0]
@@ -139,11 +139,12 @@ func logSumExp(r *running) {
 	out := r.Out[0].Bytes
 	top := r.scratch(out, r.Op)
 	r.Scratch(max(out/x.dtype.Size(), 1), r.Op) // which are infinite
-	r.scratchFor(x.Bytes(), func() {
-		r.Scratch(out, r.Op)
-		r.reduce(x, r.over(x), wide(x.dtype))
-	})
 	r.unref(top)
+	all := r.scratch(x.Bytes(), r.Op)
+	sum := r.scratch(out, r.Op)
+	r.reduce(x, r.over(x), wide(x.dtype))
+	r.unref(all)
+	r.unref(sum)
 }
 
 // reduces reports whether a loss is averaged or summed.
@@ -225,25 +226,28 @@ func layerNormBackward(r *running) {
 		return
 	}
 	g, x := r.in[0], r.in[1]
-	dense := r.contiguousCopy(g)
 	c := r.contiguousCopy(x)
 	width := int64(1)
 	for _, n := range r.numbers(2) {
 		width *= n
 	}
 	rows := x.Elements() / max(width, 1)
-	r.output(0)
+	slot := r.slots(7, 3)
+	r.output(slot[0])
 	parts := r.Device.layerNormParts(rows, width)
+	var dense *Tensor
 	if parts == 0 {
 		r.outputs()
+		dense = r.contiguousCopy(g)
 	} else {
 		// The sums of the parts replace what was allocated for the results.
 		var first, sums [2]*storage
 		for i := range first {
-			if r.Fresh[i+1] {
-				first[i] = r.scratch(r.Out[i+1].Bytes, r.Op)
+			if at := slot[i+1]; at >= 0 && r.Fresh[at] {
+				first[i] = r.scratch(r.Out[at].Bytes, r.Op)
 			}
 		}
+		dense = r.contiguousCopy(g)
 		part := r.tensor(x.dtype, []int64{parts, width})
 		part.stride = contiguous([]int64{parts, width})
 		part.store = r.alloc(0, "")
@@ -254,7 +258,7 @@ func layerNormBackward(r *running) {
 		}
 		for i := range sums {
 			if first[i] != nil {
-				r.output(i + 1)
+				r.output(slot[i+1])
 				r.reduce(part, []bool{true, false}, wide(x.dtype))
 				r.unref(first[i])
 			}
@@ -265,7 +269,7 @@ func layerNormBackward(r *running) {
 			}
 		}
 	}
-	Drop(c, dense)
+	Drop(dense, c)
 }
 
 // groupNorm keeps a factor and a shift for each channel of each image.
@@ -363,20 +367,27 @@ func outElements(m *Meta) int64 {
 // masked is nonzero() of a mask that selects n: CUB counts first, then writes.
 func (r *running) masked(t *Tensor, n int64) *storage {
 	count := r.scratch(4, r.Op)
-	r.Scratch(countScratch(t.Elements()), r.Op)
+	r.Scratch(r.Device.countScratch(t.Elements()), r.Op)
 	out := r.scratch(max(n, 1)*8*int64(max(t.dims, 1)), r.Op)
 	r.Scratch(scanScratch, r.Op)
 	r.unref(count)
 	return out
 }
 
-// countScratch is CUB's buffer for counting.
-func countScratch(count int64) int64 { return cubBuffer(ceil(count, 40) * 8) }
+// countScratch is CUB's buffer for counting: a number for each block, of which
+// there are 40 for each multiprocessor.
+func (d Device) countScratch(count int64) int64 {
+	const oneBlock = 4096
+	if count <= oneBlock {
+		return 1
+	}
+	return cubBuffer(d.Multiprocessors * 40 * 4)
+}
 
 func nonzero(r *running) {
 	x := r.in[0]
 	count := r.scratch(4, r.Op)
-	r.Scratch(countScratch(x.Elements()), r.Op)
+	r.Scratch(r.Device.countScratch(x.Elements()), r.Op)
 	r.output(0)
 	r.Scratch(scanScratch, r.Op)
 	r.unref(count)
@@ -447,4 +458,19 @@ func magnitude(r *running) {
 	if x := r.in[0]; x.dtype == Complex64 {
 		r.Scratch(x.Bytes(), r.Op)
 	}
+}
+
+// finite is isinf, which looks at magnitudes.
+func finite(r *running) {
+	x := r.in[0]
+	if !x.dtype.IsFloat() {
+		return
+	}
+	r.scratchFor(x.Bytes(), r.outputs)
+}
+
+// dropout makes its mask first.
+func dropout(r *running) {
+	r.output(1)
+	r.output(0)
 }

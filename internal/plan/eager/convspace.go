@@ -1,0 +1,138 @@
+package eager
+
+import "slices"
+
+// Convolution is what cuDNN's choice of a kernel depends on.
+type Convolution struct {
+	X, W, Y                   []int64 // shapes, of a transposed one as PyTorch has them too
+	Type                      DType
+	ChannelsLast, Transposed  bool
+	Stride, Padding, Dilation []int64
+	Groups                    int64
+}
+
+// convPass is one of the three computations that cuDNN has kernels for.
+type convPass int
+
+const (
+	forwardPass convPass = iota
+	inputPass
+	weightPass
+)
+
+// Forward is the workspace of the convolution. It reports whether that
+// convolution was measured or follows from a rule without exception.
+func (c *Convolution) Forward() (bytes int64, sure bool) { return c.space(forwardPass) }
+
+// Input is the workspace of the gradient of the input.
+func (c *Convolution) Input() (bytes int64, sure bool) { return c.space(inputPass) }
+
+// Weight is the workspace of the gradient of the weight.
+func (c *Convolution) Weight() (bytes int64, sure bool) { return c.space(weightPass) }
+
+func (c *Convolution) space(p convPass) (bytes int64, sure bool) {
+	if c.Native() {
+		return 0, true
+	}
+	k := c.canonical()
+	if c.Transposed && p != weightPass {
+		p = inputPass - p
+	}
+	if known := convTrees().known[k.fingerprint()][p]; known > 0 {
+		return known - 1, true
+	}
+	if p != inputPass && k.cutsPatches() {
+		patches := newPatches(k.Type, k.X, k.W, k.Y)
+		if p == forwardPass {
+			return patches.forward(), false
+		}
+		return patches.backward(), false
+	}
+	return k.guess(p), false
+}
+
+// cutsPatches reports whether the convolution is one that the rules of PatchConv
+// were found for.
+func (c *Convolution) cutsPatches() bool {
+	return len(c.X) == 4 && c.X[1] <= 8 && c.Groups == 1 && !c.ChannelsLast &&
+		slices.Equal(c.Stride, c.W[2:]) && min(c.W[2], c.W[3]) >= 14 &&
+		product(c.Dilation) == 1 && c.Padding[0] == 0 && c.Padding[1] == 0
+}
+
+// Benchmark is about what the first call of each takes under
+// torch.backends.cudnn.benchmark, which tries all kernels: the largest
+// workspace of them. Kernels that copy all tensors are always among these; with
+// every channel apart, such a copy has four channels for one. Later calls use
+// the fastest kernel, which tends to need little.
+func (c *Convolution) Benchmark() (forward, input, weight int64) {
+	if c.Native() {
+		return 0, 0, 0
+	}
+	size := c.Type.Size()
+	x, w, y := lastCopy(c.X, size, 0), lastCopy(c.W, size, 0), lastCopy(c.Y, size, 0)
+	if c.Groups > 1 && c.Groups == c.X[1] {
+		x, w, y = 4*size*product(c.X), 16*size*product(c.W), 4*size*product(c.Y)
+	}
+	all := x + w + y + 16
+	forward, _ = c.Forward()
+	input, _ = c.Input()
+	weight, _ = c.Weight()
+	forward, input = max(all, forward), max(all, input)
+	if c.Groups > 1 || !c.ChannelsLast {
+		weight = max(all, weight)
+	}
+	return forward, input, weight
+}
+
+// Native reports whether PyTorch runs the convolution with kernels of its own,
+// which need no workspace: those of every channel apart, unless the channels
+// come last or cuDNN may be faster in fp16.
+func (c *Convolution) Native() bool {
+	if c.Transposed || c.ChannelsLast || c.Groups == 1 || c.Groups != c.X[1] {
+		return false
+	}
+	k := c.canonical()
+	return c.Type != Float16 || len(k.X) == 5 || k.X[1] < 32 || product(k.Dilation) > 1 ||
+		k.Stride[0] != k.Stride[1] && k.X[2] > 1
+}
+
+// canonical is c as cuDNN sees it: images of two or three dimensions, and a
+// transposed convolution as the gradient of the input of another.
+func (c *Convolution) canonical() *Convolution {
+	k := *c
+	if c.Transposed {
+		k.X, k.Y, k.Transposed = c.Y, c.X, false
+	}
+	if len(k.X) == 3 {
+		row := func(s []int64) []int64 { return []int64{s[0], s[1], 1, s[2]} }
+		k.X, k.W, k.Y = row(k.X), row(k.W), row(k.Y)
+		k.Stride = []int64{1, c.Stride[0]}
+		k.Padding = []int64{0, c.Padding[0]}
+		k.Dilation = []int64{1, c.Dilation[0]}
+	}
+	return &k
+}
+
+// fingerprint tells convolutions apart.
+func (c *Convolution) fingerprint() uint64 {
+	h := uint64(14695981039346656037) // FNV-1a
+	add := func(v int64) { h = (h ^ uint64(v)) * 1099511628211 }
+	add(int64(c.Type))
+	if c.ChannelsLast {
+		add(1)
+	}
+	for _, s := range [][]int64{c.X, c.W, c.Y, c.Stride, c.Padding, c.Dilation, {c.Groups}} {
+		for _, v := range s {
+			add(v)
+		}
+	}
+	return h
+}
+
+func product(s []int64) int64 {
+	n := int64(1)
+	for _, v := range s {
+		n *= v
+	}
+	return n
+}

@@ -1,0 +1,381 @@
+package eager
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ashlar-mem/ashlar/internal/test/jsonl"
+)
+
+var (
+	update   = flag.Bool("update", false, "learn the workspaces of convolutions anew")
+	validate = flag.Int("folds", 0, "print how well workspaces are learned from all but one of so many parts")
+	treeFlag = flag.Int("trees", 11, "to grow")
+)
+
+// measuredConv is a convolution as cuDNN 9.19 ran it on an H200.
+type measuredConv struct {
+	of       string // random, a network, or a script
+	conv     *Convolution
+	space    [3]int64 // by pass, -1: not measured
+	features []int64
+	copies   int64 // bytes of all three with the channels last
+	weight   float32
+	held     bool // back from learning
+}
+
+func readWorkspaces(t *testing.T) []*measuredConv {
+	t.Helper()
+	var all []*measuredConv
+	types := map[string]DType{"float16": Float16, "bfloat16": BFloat16, "float32": Float32}
+	for i, r := range jsonl.Must[struct {
+		Of, DType                 string
+		Last, Transposed          bool
+		X, W, Y                   []int64
+		Stride, Padding, Dilation []int64
+		Groups                    int64
+		Forward, Input, Weight    *int64
+	}](t, "../../../testdata/plan/workspaces.jsonl.gz") {
+		c := Convolution{r.X, r.W, r.Y, types[r.DType], r.Last, r.Transposed, r.Stride, r.Padding, r.Dilation, r.Groups}
+		m := &measuredConv{of: r.Of, conv: c.canonical(), weight: 1, held: i%10 == 0}
+		if r.Of != "random" {
+			m.weight = 2
+		}
+		if r.Transposed {
+			r.Forward, r.Input = r.Input, r.Forward
+		}
+		for p, v := range []*int64{r.Forward, r.Input, r.Weight} {
+			m.space[p] = -1
+			if v != nil {
+				m.space[p] = *v
+			}
+		}
+		m.features = m.conv.features()
+		for _, s := range [][]int64{r.X, r.W, r.Y} {
+			m.copies += lastCopy(s, c.Type.Size(), 0)
+		}
+		if !c.Native() {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// figures say how far guesses are off, relative to copies of all tensors.
+type figures struct {
+	exact         int
+	off           []float64
+	bytes, copies float64
+}
+
+func (g *figures) add(c *measuredConv, p convPass, guess int64) {
+	off := guess - c.space[p]
+	if off == 0 {
+		g.exact++
+	}
+	b := float64(max(off, -off))
+	g.bytes += b
+	g.copies += float64(c.copies)
+	g.off = append(g.off, b/float64(c.copies))
+}
+
+// share is the percentage of exact guesses; half and most are how far the
+// median and 90 % are off, all how far the sum is, in percent.
+func (g *figures) share() (exact, near, half, most, all int) {
+	slices.Sort(g.off)
+	n := len(g.off)
+	i, _ := slices.BinarySearch(g.off, 0.02)
+	return 100 * g.exact / n, 100 * i / n, int(100 * g.off[n/2]), int(100 * g.off[n*9/10]), int(100 * g.bytes / g.copies)
+}
+
+func (g *figures) String() string {
+	if len(g.off) == 0 {
+		return "none"
+	}
+	a, b, c, d, e := g.share()
+	return fmt.Sprintf("n %d exact %d%% near %d%% median %d%% p90 %d%% sum %d%%", len(g.off), a, b, c, d, e)
+}
+
+func TestLearnWorkspaces(t *testing.T) {
+	all := readWorkspaces(t)
+	switch {
+	case *validate > 0:
+		crossValidate(t, all, *validate)
+	case *update:
+		updateTrees(t, all)
+	default:
+		t.Skip("needs -update or -folds")
+	}
+}
+
+// crossValidate holds one part after the other back; a network or script is
+// held back whole.
+func crossValidate(t *testing.T, all []*measuredConv, folds int) {
+	for p := forwardPass; p <= weightPass; p++ {
+		l := newLearner(all, p)
+		by := map[string]*figures{}
+		add := func(key string, c *measuredConv, guess int64) {
+			if by[key] == nil {
+				by[key] = &figures{}
+			}
+			by[key].add(c, p, guess)
+		}
+		for fold := range folds {
+			var from []int
+			out := func(i int) bool {
+				if of := l.cases[i].of; of != "random" {
+					return int(crc32.ChecksumIEEE([]byte(of)))%folds == fold
+				}
+				return i%folds == fold
+			}
+			for i := range l.cases {
+				if !out(i) {
+					from = append(from, i)
+				}
+			}
+			f := l.forest(from, *treeFlag)
+			for i, c := range l.cases {
+				if !out(i) {
+					continue
+				}
+				guess := middle(c.conv, p, f)
+				kind := "script"
+				if c.of == "random" || strings.HasPrefix(c.of, "net ") {
+					kind = c.of[:3]
+				}
+				add(kind, c, guess)
+				add(kind+" "+c.conv.Type.String(), c, guess)
+				if c.copies > 16<<20 {
+					add(kind+" big", c, guess)
+				}
+				if off := guess - c.space[p]; kind != "ran" && 10*max(off, -off) > 3*c.copies {
+					t.Logf("%s %+v wants %d, guessed %d of %d", c.of, *c.conv, c.space[p], guess, c.copies)
+				}
+			}
+		}
+		for _, k := range slices.Sorted(mapKeys(by)) {
+			t.Logf("pass %d %s: %v", p, k, by[k])
+		}
+	}
+}
+
+func mapKeys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func updateTrees(t *testing.T, all []*measuredConv) {
+	var f convForest
+	var kinds []workspace
+	for p := range f.trees {
+		l := newLearner(all, convPass(p))
+		var from []int
+		for i, c := range l.cases {
+			if !c.held {
+				from = append(from, i)
+			}
+		}
+		f.trees[p] = l.forest(from, *treeFlag)
+		kinds = append(kinds, l.kinds...)
+	}
+	f.known = map[uint64][3]int64{}
+	for _, c := range all {
+		if c.of != "random" {
+			f.known[c.conv.fingerprint()] = [3]int64{c.space[0] + 1, c.space[1] + 1, c.space[2] + 1}
+		}
+	}
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	z.Write(appendForest(nil, f, kinds))
+	z.Close()
+	if err := os.WriteFile("convtrees.bin.gz", b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", b.Len())
+}
+
+// appendForest writes what readForest reads.
+func appendForest(b []byte, f convForest, kinds []workspace) []byte {
+	slices.SortFunc(kinds, func(x, y workspace) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
+	kinds = slices.Compact(kinds)
+	add := func(v int64) { b = binary.AppendVarint(b, v) }
+	add(int64(len(kinds)))
+	for _, k := range kinds {
+		for _, v := range k.fields() {
+			add(*v)
+		}
+	}
+	var tree func(t *convTree)
+	tree = func(t *convTree) {
+		if t.left == nil {
+			add(-1)
+			add(int64(slices.Index(kinds, t.leaf)))
+			return
+		}
+		add(int64(t.feature))
+		add(t.below)
+		tree(t.left)
+		tree(t.right)
+	}
+	for _, trees := range f.trees {
+		add(int64(len(trees)))
+		for _, t := range trees {
+			tree(t)
+		}
+	}
+	add(int64(len(f.known)))
+	keys := make([]uint64, 0, len(f.known))
+	for k := range f.known {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		add(int64(k))
+		for _, v := range f.known[k] {
+			add(v)
+		}
+	}
+	return b
+}
+
+// Trees were not grown from every tenth convolution; on those they must stay as
+// good as reported.
+func TestGuessedWorkspaces(t *testing.T) {
+	var held [3]figures
+	for _, c := range readWorkspaces(t) {
+		for p, want := range c.space {
+			if c.held && want >= 0 {
+				held[p].add(c, convPass(p), c.conv.guess(convPass(p)))
+			}
+		}
+	}
+	for p, limit := range []struct{ exact, near, half, most, all int }{
+		{50, 63, 0, 100, 22},
+		{50, 73, 0, 100, 17},
+		{23, 43, 5, 105, 26},
+	} {
+		exact, near, half, most, all := held[p].share()
+		if exact < limit.exact || near < limit.near || half > limit.half || most > limit.most || all > limit.all {
+			t.Errorf("pass %d: %v, want %+v", p, &held[p], limit)
+		}
+		t.Logf("pass %d: %v", p, &held[p])
+	}
+}
+
+// What was measured in networks and scripts is known.
+func TestKnownWorkspaces(t *testing.T) {
+	n := 0
+	for _, c := range readWorkspaces(t) {
+		if c.of == "random" {
+			continue
+		}
+		for p, get := range []func() (int64, bool){c.conv.Forward, c.conv.Input, c.conv.Weight} {
+			if c.space[p] < 0 {
+				continue
+			}
+			n++
+			if got, sure := get(); got != c.space[p] || !sure {
+				t.Errorf("%s %+v pass %d: %d (sure: %v), want %d", c.of, *c.conv, p, got, sure, c.space[p])
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("nothing is known")
+	}
+}
+
+// A transposed convolution is the gradient of the input of another, and a row
+// is an image.
+func TestTransposedWorkspace(t *testing.T) {
+	one := []int64{1}
+	c := Convolution{[]int64{8, 64, 512}, []int64{128, 64, 3}, []int64{8, 128, 510}, BFloat16, false, false, one, []int64{0}, one, 1}
+	d := c
+	d.X, d.Y, d.Transposed = c.Y, c.X, true
+	forward, _ := d.Forward()
+	input, _ := c.Input()
+	if forward != input || forward == 0 {
+		t.Errorf("transposed %d, gradient of the input %d", forward, input)
+	}
+	forward, _ = c.Forward()
+	input, _ = d.Input()
+	if forward != input {
+		t.Errorf("forward %d, transposed gradient of the input %d", forward, input)
+	}
+}
+
+// PyTorch's own kernels need none.
+func TestNativeConvolutions(t *testing.T) {
+	one, none := []int64{1, 1}, []int64{0, 0}
+	c := Convolution{[]int64{8, 64, 32, 32}, []int64{64, 1, 3, 3}, []int64{8, 64, 30, 30}, Float32, false, false, one, none, one, 64}
+	if got, sure := c.Weight(); got != 0 || !sure {
+		t.Errorf("every channel apart: %d, sure: %v", got, sure)
+	}
+	c.ChannelsLast = true
+	if c.Native() {
+		t.Error("with the channels last cuDNN has the kernels")
+	}
+}
+
+// The rules of PatchConv answer for what they were found for.
+func TestPatchesGoByTheirRules(t *testing.T) {
+	for _, m := range readConvolutions(t) {
+		s := []int64{m.Patch, m.Patch}
+		c := Convolution{
+			[]int64{m.Batch, m.Channels, m.Height, m.Width},
+			[]int64{m.Out, m.Channels, m.Patch, m.Patch},
+			[]int64{m.Batch, m.Out, m.Height / m.Patch, m.Width / m.Patch},
+			dtypes[m.DType], false, false, s,
+			[]int64{0, 0},
+			[]int64{1, 1},
+			1,
+		}
+		p := newPatches(c.Type, c.X, c.W, c.Y)
+		if got, sure := c.Forward(); !sure && got != p.forward() {
+			t.Errorf("%+v: forward %d, want %d", m, got, p.forward())
+		}
+		if got, sure := c.Weight(); !sure && got != p.backward() {
+			t.Errorf("%+v: gradient of the weight %d, want %d", m, got, p.backward())
+		}
+	}
+}
+
+// An EfficientNet with benchmark on: the first call of each.
+func TestBenchmarkedConvolutions(t *testing.T) {
+	one, none := []int64{1, 1}, []int64{0, 0}
+	for _, m := range []struct {
+		x, w, y         []int64
+		groups          int64
+		forward, weight int64
+	}{
+		{[]int64{64, 96, 112, 112}, []int64{96, 1, 3, 3}, []int64{64, 96, 56, 56}, 96, 770731024, 773386255},
+		{[]int64{64, 240, 28, 28}, []int64{240, 1, 5, 5}, []int64{64, 240, 28, 28}, 240, 192867856, 199015015},
+		{[]int64{64, 32, 112, 112}, []int64{16, 32, 1, 1}, []int64{64, 16, 112, 112}, 1, 77070480, 0},
+		{[]int64{64, 40, 28, 28}, []int64{240, 40, 1, 1}, []int64{64, 240, 28, 28}, 1, 28098736, 0},
+	} {
+		step := []int64{m.x[2] / m.y[2], m.x[3] / m.y[3]}
+		pad := none
+		if m.w[2] > 1 {
+			pad = []int64{m.w[2] / 2, m.w[3] / 2}
+		}
+		c := Convolution{m.x, m.w, m.y, Float16, true, false, step, pad, one, m.groups}
+		forward, input, weight := c.Benchmark()
+		for _, v := range [][2]int64{{forward, m.forward}, {input, m.forward}, {weight, m.weight}} {
+			if off := v[0] - v[1]; v[1] > 0 && 20*max(off, -off) > v[1] {
+				t.Errorf("%+v: %d, want %d", m, v[0], v[1])
+			}
+		}
+	}
+}
