@@ -62,19 +62,9 @@ const maxCompared = 32
 
 // runCompare plans one job on several cards.
 func (o *planOptions) runCompare(ctx context.Context, std stdio, file string, q plan.Question, r *recipe.Recipe) error {
-	var on []cards.Card
-	for name := range strings.SplitSeq(o.compareWith, ",") {
-		c, err := cards.Parse(name)
-		if err != nil {
-			return failure{fmt.Errorf("--compare: %w", err)}
-		}
-		if slices.ContainsFunc(on, func(x cards.Card) bool { return x.Name == c.Name }) {
-			return fmt.Errorf("--compare: %s is given twice: leave one out", c.Name)
-		}
-		on = append(on, c)
-	}
-	if len(on) > maxCompared {
-		return fmt.Errorf("--compare names %d cards: give at most %d", len(on), maxCompared)
+	on, err := o.compared()
+	if err != nil {
+		return err
 	}
 	found, err := plan.CompareCards(ctx, q, on)
 	if err != nil {
@@ -92,6 +82,25 @@ func (o *planOptions) runCompare(ctx context.Context, std stdio, file string, q 
 		return status(exitBad)
 	}
 	return err
+}
+
+// compared reads the cards of --compare.
+func (o *planOptions) compared() ([]cards.Card, error) {
+	var on []cards.Card
+	for name := range strings.SplitSeq(o.compareWith, ",") {
+		c, err := cards.Parse(name)
+		if err != nil {
+			return nil, failure{fmt.Errorf("--compare: %w", err)}
+		}
+		if slices.ContainsFunc(on, func(x cards.Card) bool { return x.Name == c.Name }) {
+			return nil, fmt.Errorf("--compare: %s is given twice: leave one out", c.Name)
+		}
+		on = append(on, c)
+	}
+	if len(on) > maxCompared {
+		return nil, fmt.Errorf("--compare names %d cards: give at most %d", len(on), maxCompared)
+	}
+	return on, nil
 }
 
 // writeFile writes a file that appears when it is complete.

@@ -107,7 +107,10 @@ func (q *Question) Play(ctx context.Context) (*Played, error) {
 	if len(p.Run.Ledger.Tensors) == 0 {
 		return nil, errors.New("nothing was allocated on a GPU: does the script use one, and did it get that far?")
 	}
-	p.Played = plan.Played{Ledger: p.Run.Ledger, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity, Communicates: q.Recording.World.Size > 1}
+	p.Played = plan.Played{Ledger: p.Run.Ledger, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity}
+	if n := q.Recording.World.Size; n > 1 {
+		p.Group.Ranks = n
+	}
 	return p, p.Play(ctx, q.Points)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/parallel"
+	"github.com/ashlar-mem/ashlar/internal/plan/checkpoint"
 	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 	"github.com/ashlar-mem/ashlar/settings"
@@ -14,12 +15,15 @@ import (
 
 // Question is what is asked about a model.
 type Question struct {
-	Model    *model.Model
-	Options  Options
-	Capacity Capacity
-	Settings settings.Settings // of the allocator
-	Conf     string            // the same as it was given
-	Weights  *Weights          // the checkpoint's files; nil if they are not known
+	Model *model.Model
+	// Checkpoint is there instead of Model where no family describes it: see
+	// AskRough.
+	Checkpoint *checkpoint.Checkpoint
+	Options    Options
+	Capacity   Capacity
+	Settings   settings.Settings // of the allocator
+	Conf       string            // the same as it was given
+	Weights    *Weights          // the checkpoint's files; nil if they are not known
 	// Points is the length of the timeline; 0 makes none.
 	Points int
 	// NoLevers leaves out what could be changed.
@@ -80,6 +84,7 @@ type planned struct {
 	job      *model.Job
 	run      *executed
 	Played
+	variants *variants // of the job that was asked about; nil of others
 }
 
 // plan runs a job symbolically and through the engine, without a limit.
@@ -96,22 +101,37 @@ func (q *Question) plan(ctx context.Context, o Options, points int) (*planned, [
 }
 
 func (q *Question) planJob(ctx context.Context, j *model.Job, points int) (*planned, error) {
+	run, err := q.run(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return q.planRun(ctx, j, run, points)
+}
+
+// run runs a job symbolically.
+func (q *Question) run(ctx context.Context, j *model.Job) (*executed, error) {
 	execute := q.execute
 	if execute == nil {
 		execute = watched(q.Events)
 	}
 	q.Capacity.equip(j)
-	run, err := execute(ctx, j)
-	if err != nil {
-		return nil, err
-	}
+	return execute(ctx, j)
+}
+
+// planRun puts a job that was run through the engine.
+func (q *Question) planRun(ctx context.Context, j *model.Job, run *executed, points int) (*planned, error) {
 	p := &planned{question: q, job: j, run: run}
-	p.Played = Played{Ledger: run.ledger, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity, Communicates: communicates(j)}
-	err = p.Play(ctx, points)
+	p.Played = q.played(j, run.ledger)
+	err := p.Play(ctx, points)
 	if q.Progress != nil {
 		q.Progress()
 	}
 	return p, err
+}
+
+// played is a ledger of a job before it is played.
+func (q *Question) played(j *model.Job, l *ledger.Ledger) Played {
+	return Played{Ledger: l, Settings: q.Settings, Conf: q.Conf, Capacity: q.Capacity, Group: groupOf(j)}
 }
 
 // maxLeverEvents is the most events of a run that is planned again for each lever:
@@ -127,6 +147,7 @@ func Ask(ctx context.Context, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.variants = &variants{}
 	a := p.answer(assumed)
 	var levers []lever
 	if events := len(p.run.ledger.Events); events > maxLeverEvents {

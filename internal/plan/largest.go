@@ -84,7 +84,7 @@ func (s *largest) findFirst(ctx context.Context) error {
 				return err
 			}
 			if err = t.refused; err == nil {
-				s.available = s.question.Capacity.available(communicates(j))
+				s.available = s.question.Capacity.available(groupOf(j))
 				s.known[v], s.low = t, v-1
 				return s.tryValues(ctx, v, v+1)
 			}

@@ -225,7 +225,7 @@ func (p *planned) changed(ctx context.Context, options []string, conf string) (*
 	var err error
 	if len(options) > 0 {
 		var next *planned
-		if next, _, err = p.question.plan(ctx, p.question.Options.with(options...), 0); err == nil {
+		if next, err = p.variants.plan(ctx, p.question, p.question.Options.with(options...)); err == nil {
 			out = *next
 		}
 	}

@@ -82,10 +82,10 @@ func (p *Played) Outcome() *Outcome {
 		PeakAllocated: p.allocated, PeakReserved: p.reserved, PeakRequested: p.requested,
 		PeakDevice:   p.reserved + p.outside(),
 		BindingPhase: phase.Name, BindingStep: phase.Step,
-		Components:  components(p.Ledger, p.at, p.sizes),
-		Collectives: capacity.collectives(p.Communicates),
-		Settings:    p.Conf, Levers: []Lever{},
+		Components: components(p.Ledger, p.at, p.sizes),
+		Settings:   p.Conf, Levers: []Lever{},
 	}
+	a.Collectives, _ = capacity.collectives(p.Group)
 	a.Context, a.ContextEstimated = capacity.context()
 	a.TotalEstimated = capacity.Card != nil && capacity.Card.Total == cards.Estimate
 	if f := timeline.PeakFragmentation(p.reserved, p.allocated); f != nil {

@@ -68,7 +68,8 @@ func (p *Played) FindRange(ctx context.Context, a *Outcome, why ...Reason) error
 	// What is allocated is reserved.
 	r.ReservedLow, r.ReservedHigh = max(p.reserved-min(reservedLow, p.reserved), r.Low), p.reserved+max(reservedHigh, high)
 	outside := a.PeakDevice - p.reserved
-	r.DeviceLow, r.DeviceHigh = r.ReservedLow+outside, r.ReservedHigh+outside
+	held, most := p.Capacity.collectives(p.Group)
+	r.DeviceLow, r.DeviceHigh = r.ReservedLow+outside, r.ReservedHigh+outside+most-held
 	return nil
 }
 

@@ -245,9 +245,9 @@ func TestPlanRefuses(t *testing.T) {
 		return change(func(q *planQuestion) { q.Options[name] = value })
 	}
 	for want, q := range map[string]planQuestion{
-		`the file is empty`: change(func(q *planQuestion) { q.Config = "" }),
-		`not JSON at byte`:  change(func(q *planQuestion) { q.Config = "{x" }),
-		`model_type "rwkv" is not one that can be planned`:        change(func(q *planQuestion) { q.Config = `{"model_type":"rwkv"}` }),
+		`the file is empty`:                                       change(func(q *planQuestion) { q.Config = "" }),
+		`not JSON at byte`:                                        change(func(q *planQuestion) { q.Config = "{x" }),
+		`model_type "rwkv" has no family here`:                    change(func(q *planQuestion) { q.Config = `{"model_type":"rwkv"}` }),
 		`is not a multiple of`:                                    change(func(q *planQuestion) { q.Config = llama }),
 		`there is no option "weights"`:                            option("weights", "/etc/passwd"),
 		`batch "x": write a whole number from 1 to`:               option("batch", "x"),

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ashlar-mem/ashlar/internal/plan/eager"
-	"github.com/ashlar-mem/ashlar/internal/plan/ledger"
 	"github.com/ashlar-mem/ashlar/internal/plan/model"
 )
 
@@ -219,21 +218,4 @@ func (r *run) ring(a attention, compute func(a attention) *eager.Tensor) *eager.
 	q.Drop()
 	y.BeforeBackward(func() { flying = blocks(4) })
 	return y
-}
-
-// peak is the most bytes that are there at a time in the part that is reported.
-func peak(l *ledger.Ledger) int64 {
-	var live, most int64
-	from := l.Scored()
-	for i, e := range l.Events {
-		if e >= 0 {
-			live += l.Tensors[e].Bytes
-		} else {
-			live -= l.Tensors[^e].Bytes
-		}
-		if i >= from {
-			most = max(most, live)
-		}
-	}
-	return most
 }

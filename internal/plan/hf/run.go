@@ -127,15 +127,17 @@ func Run(ctx context.Context, j *model.Job, options ...Option) (out *Result, err
 			return nil, r.failed
 		}
 		r.machine.Ledger.Watch = nil
-		if most == nil || peak(r.machine.Ledger) > peak(most.machine.Ledger) {
+		if most == nil || r.machine.Ledger.Peak() > most.machine.Ledger.Peak() {
 			most = r
 		}
 	}
 	params := most.params
 	if sh := j.Shard; sh.Tensor > 1 || sh.Pipeline > 1 || sh.Expert > 1 {
-		whole := newRun(ctx, j)
-		build(whole)
-		params = whole.params
+		whole := *j
+		whole.Shard = model.Shard{}
+		r := newRun(ctx, &whole)
+		build(r)
+		params = r.params
 	}
 	return &Result{Ledger: most.machine.Ledger, Parameters: params, NotModelled: most.notes, Assumed: append(assumed, most.assumed...), Beside: most.beside}, nil
 }

@@ -55,7 +55,7 @@ func (r *run) prepare() error {
 		trained = r.adapters
 	}
 	for _, p := range trained {
-		if !p.Tied {
+		if !p.Tied && p.Tensor.NeedsGrad() {
 			r.trained = append(r.trained, p.Tensor)
 		}
 	}

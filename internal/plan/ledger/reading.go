@@ -43,6 +43,24 @@ func (l *Ledger) LastStep() int {
 	return 0
 }
 
+// Peak is the most bytes that are there at a time in the part that is reported.
+func (l *Ledger) Peak() int64 {
+	var live, most int64
+	from := l.Scored()
+	for i, e := range l.Events {
+		switch {
+		case e >= 0:
+			live += l.Tensors[e].Bytes
+		case e != EmptyCache:
+			live -= l.Tensors[^e].Bytes
+		}
+		if i >= from {
+			most = max(most, live)
+		}
+	}
+	return most
+}
+
 // PhaseAt returns the phase that an event lies in. Events before the first
 // phase belong to the first one.
 func (l *Ledger) PhaseAt(event int) Phase {

@@ -100,12 +100,11 @@ func (m *Model) read(top map[string]json.RawMessage, set options) error {
 		if err := outer.otherFile(); err != nil {
 			return err
 		}
-		return fmt.Errorf("model config: no model_type; add it, one of %s", strings.Join(modelTypes(), ", "))
+		return fmt.Errorf("model config: no model_type: give the config.json of the model; known families are %s", strings.Join(modelTypes(), ", "))
 	}
 	fam, ok := familyOf(m.ModelType)
 	if !ok {
-		return fmt.Errorf("model_type %q is not one that can be planned; it must be one of %s",
-			m.ModelType, strings.Join(modelTypes(), ", "))
+		return &UnknownError{m.ModelType, top}
 	}
 	m.Family = fam.name
 	inner := outer
@@ -148,8 +147,7 @@ func (f *fields) otherFile() error {
 	has := func(name string) bool { _, ok := f.raw[name]; return ok }
 	switch {
 	case has("_class_name") || has("_diffusers_version"):
-		return fmt.Errorf("model config: a file of diffusers (%s), and only models of transformers are planned; record a run of it, and ask ashlar explain and whatif",
-			f.word("_class_name"))
+		return &UnknownError{f.word("_class_name"), f.raw}
 	case has("peft_type"):
 		return problem.New("model config: the config of an adapter; give the config.json of %s, and this file with {trainer}", f.word("base_model_name_or_path"))
 	case has("tokenizer_class"):

@@ -90,7 +90,7 @@ func (p *page) verdict(said string) {
 	for _, v := range []struct {
 		word  string
 		dress func(string) string
-	}{{"DOES NOT FIT", p.style.Bad}, {"FITS", p.style.Good}} {
+	}{{"DOES NOT FIT", p.style.Bad}, {"FITS", p.style.Good}, {"MAY FIT", p.style.Warn}} {
 		if rest, ok := strings.CutPrefix(said, v.word+" "); ok {
 			p.dressed("", v.word, v.dress, " ", rest)
 			return
@@ -259,6 +259,10 @@ func externalText(a *plan.Outcome) string {
 	}
 	if a.Collectives > 0 {
 		said += ", " + units.Size(a.Collectives) + " NCCL"
+		// What NCCL may hold more widens the range of the device alone.
+		if more := int64(a.Range.DeviceHigh-a.Range.ReservedHigh) - int64(a.PeakDevice-a.PeakReserved); more > 0 {
+			said += " (up to " + units.Size(a.Collectives+uint64(more)) + ")"
+		}
 	}
 	return said
 }
