@@ -1,11 +1,164 @@
 package eager
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
+	"testing"
 )
+
+var (
+	update   = flag.Bool("update", false, "learn the workspaces of convolutions anew")
+	validate = flag.Int("folds", 0, "print how well workspaces are learned from all but one of so many parts")
+	treeFlag = flag.Int("trees", 15, "to grow")
+)
+
+func TestLearnWorkspaces(t *testing.T) {
+	all := readWorkspaces(t)
+	switch {
+	case *validate > 0:
+		crossValidate(t, all, *validate)
+	case *update:
+		updateTrees(t, all)
+	default:
+		t.Skip("needs -update or -folds")
+	}
+}
+
+// crossValidate holds one part after the other back; a network or script is
+// held back whole.
+func crossValidate(t *testing.T, all []*measuredConv, folds int) {
+	for p := forwardPass; p <= weightPass; p++ {
+		l := newLearner(all, p)
+		by := map[string]*figures{}
+		add := func(key string, c *measuredConv, guess int64) {
+			if by[key] == nil {
+				by[key] = &figures{}
+			}
+			by[key].add(c, p, guess)
+		}
+		for fold := range folds {
+			var from []int
+			out := func(i int) bool {
+				if of := l.cases[i].of; of != "random" {
+					return int(crc32.ChecksumIEEE([]byte(of)))%folds == fold
+				}
+				return i%folds == fold
+			}
+			for i := range l.cases {
+				if !out(i) {
+					from = append(from, i)
+				}
+			}
+			f := l.forest(from, *treeFlag)
+			for i, c := range l.cases {
+				if !out(i) {
+					continue
+				}
+				guess := middle(c.conv, p, f)
+				kind := "script"
+				if c.of == "random" || strings.HasPrefix(c.of, "net ") {
+					kind = c.of[:3]
+				}
+				add(kind, c, guess)
+				add(kind+" "+c.conv.Type.String(), c, guess)
+				if c.copies > 16<<20 {
+					add(kind+" big", c, guess)
+				}
+				if off := guess - c.space[p]; kind != "ran" && 10*max(off, -off) > 3*c.copies {
+					t.Logf("%s %+v wants %d, guessed %d of %d", c.of, *c.conv, c.space[p], guess, c.copies)
+				}
+			}
+		}
+		for _, k := range slices.Sorted(maps.Keys(by)) {
+			t.Logf("pass %d %s: %v", p, k, by[k])
+		}
+	}
+}
+
+func updateTrees(t *testing.T, all []*measuredConv) {
+	var f convForest
+	var kinds []workspace
+	for p := range f.trees {
+		l := newLearner(all, convPass(p))
+		var from []int
+		for i, c := range l.cases {
+			if !c.held {
+				from = append(from, i)
+			}
+		}
+		f.trees[p] = l.forest(from, *treeFlag)
+		kinds = append(kinds, l.kinds...)
+	}
+	f.known = map[uint64][3]int64{}
+	for _, c := range all {
+		if c.of != "random" {
+			f.known[c.conv.fingerprint()] = [3]int64{c.space[0] + 1, c.space[1] + 1, c.space[2] + 1}
+		}
+	}
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	z.Write(appendForest(nil, f, kinds))
+	z.Close()
+	if err := os.WriteFile("convtrees.bin.gz", b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", b.Len())
+}
+
+// appendForest writes what readForest reads.
+func appendForest(b []byte, f convForest, kinds []workspace) []byte {
+	slices.SortFunc(kinds, func(x, y workspace) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
+	kinds = slices.Compact(kinds)
+	add := func(v int64) { b = binary.AppendVarint(b, v) }
+	add(int64(len(kinds)))
+	for _, k := range kinds {
+		for _, v := range k.fields() {
+			add(*v)
+		}
+	}
+	var tree func(t *convTree)
+	tree = func(t *convTree) {
+		if t.left == nil {
+			add(-1)
+			add(int64(slices.Index(kinds, t.leaf)))
+			return
+		}
+		add(int64(t.feature))
+		add(t.below)
+		tree(t.left)
+		tree(t.right)
+	}
+	for _, trees := range f.trees {
+		add(int64(len(trees)))
+		for _, t := range trees {
+			tree(t)
+		}
+	}
+	add(int64(len(f.known)))
+	keys := make([]uint64, 0, len(f.known))
+	for k := range f.known {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		add(int64(k))
+		for _, v := range f.known[k] {
+			add(v)
+		}
+	}
+	return b
+}
 
 // A learner grows trees that tell from features what workspaces consist of.
 type learner struct {
@@ -20,7 +173,7 @@ type learner struct {
 
 // newLearner knows the cases whose workspace was measured.
 func newLearner(all []*measuredConv, p convPass) *learner {
-	l := &learner{random: rand.New(rand.NewPCG(7, uint64(p))), asked: 16, least: 2, gain: 0.05}
+	l := &learner{random: rand.New(rand.NewPCG(7, uint64(p))), asked: 16, least: 1, gain: 0.05}
 	for _, c := range all {
 		if c.space[p] >= 0 {
 			l.cases = append(l.cases, c)
@@ -61,7 +214,7 @@ func newLearner(all []*measuredConv, p convPass) *learner {
 func allWorkspaces() []workspace {
 	var all []workspace
 	for copies := range int64(8) {
-		for filling := range int64(3) {
+		for filling := range groupsOf8 + 1 {
 			if copies == 0 && filling > 0 {
 				continue
 			}
@@ -71,14 +224,17 @@ func allWorkspaces() []workspace {
 					all = append(all, w)
 				}
 			}
-			add(base, 0, 16, 131, 144, 147, 272, 400, 1<<20, 2<<20, 4<<20, 6<<20, 8<<20, 15<<20)
+			add(base, 131, 147, 1<<20, 2<<20, 4<<20, 6<<20, 8<<20, 15<<20)
 			if filling > 0 {
-				continue
+				add(base, 0, 16)
+				if filling < groupsOf4 {
+					continue
+				}
 			}
-			for _, sums := range []int64{-1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 128, 256} {
+			for sums := int64(-1); sums <= 256; sums = max(sums+1, sums*9/8) {
 				w := base
 				w.Sums = sums
-				add(w, 0, 144, 272)
+				add(w, 0, 16, 144, 256, 272, 400)
 			}
 			for _, tile := range []int64{32, 64, 128, 256} {
 				for _, columns := range []int64{32, 64, 128, 256} {

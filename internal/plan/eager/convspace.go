@@ -69,9 +69,9 @@ func (c *Convolution) Benchmark() (forward, input, weight int64) {
 		return 0, 0, 0
 	}
 	size := c.Type.Size()
-	x, w, y := lastCopy(c.X, size, 0), lastCopy(c.W, size, 0), lastCopy(c.Y, size, 0)
+	x, w, y := lastCopy(c.X, size, to16Bytes), lastCopy(c.W, size, to16Bytes), lastCopy(c.Y, size, to16Bytes)
 	if c.Groups > 1 && c.Groups == c.X[1] {
-		x, w, y = 4*size*product(c.X), 16*size*product(c.W), 4*size*product(c.Y)
+		x, w, y = c.groupCopy(c.X, 4), c.groupCopy(c.W, 4), c.groupCopy(c.Y, 4)
 	}
 	all := x + w + y + 16
 	forward, _ = c.Forward()

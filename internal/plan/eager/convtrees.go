@@ -24,13 +24,22 @@ var convTreesFile []byte
 // workspace says what a workspace consists of.
 type workspace struct {
 	Copies  int64 // of x, w and y: bits 1, 2 and 4
-	Filling int64 // of their channels: up to 16 bytes, none, up to 4
+	Filling int64 // of their channels
 	Sums    int64 // of the weight in fp32; -1: one per image
 	Tile    int64 // rows of the tiles of a wave that sums parts, 0: none
 	Columns int64 // of these tiles
 	Taps    int64 // 1: tiles do not reach over positions of the kernel
 	More    int64 // bytes
 }
+
+// How the channels of copies are filled up.
+const (
+	to16Bytes int64 = iota
+	notFilled
+	to4
+	groupsOf4 // those of every group
+	groupsOf8
+)
 
 // convTree is a node: a question, or what the workspace consists of.
 type convTree struct {
@@ -132,11 +141,15 @@ func (w workspace) bytes(c *Convolution, p convPass) int64 {
 	size := c.Type.Size()
 	sum := w.More
 	for i, s := range [][]int64{c.X, c.W, c.Y} {
-		if w.Copies>>i&1 == 1 {
+		switch {
+		case w.Copies>>i&1 == 0:
+		case w.Filling >= groupsOf4:
+			sum += c.groupCopy(s, 4*(w.Filling-groupsOf4+1))
+		default:
 			sum += lastCopy(s, size, w.Filling)
 		}
 	}
-	switch weight := lastCopy(c.W, size, 0) / size * 4; {
+	switch weight := lastCopy(c.W, size, to16Bytes) / size * 4; {
 	case w.Sums < 0:
 		sum += c.X[0] * weight
 	default:
@@ -174,12 +187,23 @@ func (w workspace) wave(c *Convolution, p convPass) int64 {
 func lastCopy(s []int64, size, filling int64) int64 {
 	c := s[1]
 	switch filling {
-	case 0:
+	case to16Bytes:
 		c = ceil(c, 16/size) * 16 / size
-	case 2:
+	case to4:
 		c = ceil(c, 4) * 4
 	}
 	return ceil(product(s)/s[1]*c*size, 16) * 16
+}
+
+// groupCopy is the size of a copy of one of c's tensors in which the channels of
+// every group are filled up.
+func (c *Convolution) groupCopy(s []int64, to int64) int64 {
+	fill := func(n int64) int64 { return ceil(n, to) * to }
+	n := product(s[2:]) * c.Type.Size()
+	if &s[0] == &c.W[0] {
+		return n * c.Groups * fill(s[0]/c.Groups) * fill(s[1])
+	}
+	return n * s[0] * c.Groups * fill(s[1]/c.Groups)
 }
 
 // features are what the trees ask about.
@@ -197,7 +221,7 @@ func (c *Convolution) features() []int64 {
 	last := len(c.X) - 1
 	from, to, area, step := product(c.X[2:]), product(c.Y[2:]), product(c.W[2:]), product(c.Stride)
 	return []int64{
-		flag(c.Type != Float32), flag(c.Type == BFloat16), flag(c.ChannelsLast), int64(len(c.X)),
+		flag(c.Type.Size() == 2), flag(c.Type == BFloat16), flag(c.ChannelsLast), int64(len(c.X)),
 		n, in, out, g, in / g, out / g, aligned(in / g), aligned(out / g),
 		area, c.W[last], c.W[2], c.X[2], c.X[last], from, c.Y[last], to,
 		step, c.Padding[last-2], c.Dilation[last-2],
